@@ -1,0 +1,20 @@
+/* base/clock.h - the two clocks, and the one way in which a time of day is written. */
+#ifndef NIGHTSHIFT_BASE_CLOCK_H
+#define NIGHTSHIFT_BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+int64_t clock_mono_ns(void); /* never goes back; its zero means nothing */
+int64_t clock_mono_ms(void);
+int64_t clock_wall_ms(void); /* since 1970-01-01 UTC */
+
+#define CLOCK_ISO_LEN 25 /* "2026-01-31T23:59:59.123Z" and the NUL */
+/* ISO-8601 UTC with milliseconds, as every time of day in the catalog. */
+void clock_iso8601(int64_t wall_ms, char out[CLOCK_ISO_LEN]);
+
+#define CLOCK_HMS_LEN 32
+/* "1:02:03.450" (hours only when there are any); for people. */
+void clock_hms(int64_t ms, char out[CLOCK_HMS_LEN]);
+
+#endif

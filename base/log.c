@@ -1,0 +1,48 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+    enum log_level level;
+    char name[32];
+    log_sink sink;
+    void *arg;
+} state = {.level = LOG_INFO};
+
+void log_set_level(enum log_level level) { state.level = level; }
+
+void log_set_name(const char *name) { snprintf(state.name, sizeof(state.name), "%s", name); }
+
+void log_set_sink(log_sink sink, void *arg)
+{
+    state.sink = sink;
+    state.arg = arg;
+}
+
+void log_at(enum log_level level, const char *fmt, ...)
+{
+    static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
+    char line[1200];
+    va_list ap;
+    size_t n;
+
+    if (level > state.level)
+        return;
+    n = (size_t)snprintf(line, sizeof(line), "%s%s%s", state.name, state.name[0] ? ": " : "",
+                         state.sink ? "" : names[level]);
+    va_start(ap, fmt);
+    vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
+    va_end(ap);
+    if (state.sink) {
+        state.sink(level, line, state.arg);
+        return;
+    }
+    n = strlen(line);
+    line[n++] = '\n';
+    /* One write, so that lines of several processes on one terminal do not mix. */
+    if (write(STDERR_FILENO, line, n) < 0)
+        return;
+}

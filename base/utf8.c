@@ -1,0 +1,129 @@
+#include "base/utf8.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The length of the well-formed character at p, or 0. When 0, *bad is the length of the maximal
+ * ill-formed prefix (Unicode 15, table 3-7), which is replaced by one U+FFFD. */
+static size_t step(const uint8_t *p, size_t n, size_t *bad)
+{
+    uint8_t lo = 0x80, hi = 0xBF;
+    size_t want, i;
+
+    *bad = 1;
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] >= 0xC2 && p[0] <= 0xDF)
+        want = 2;
+    else if (p[0] >= 0xE0 && p[0] <= 0xEF)
+        want = 3;
+    else if (p[0] >= 0xF0 && p[0] <= 0xF4)
+        want = 4;
+    else
+        return 0;
+    if (p[0] == 0xE0)
+        lo = 0xA0;
+    if (p[0] == 0xED)
+        hi = 0x9F;
+    if (p[0] == 0xF0)
+        lo = 0x90;
+    if (p[0] == 0xF4)
+        hi = 0x8F;
+    for (i = 1; i < want; i++) {
+        if (i >= n || p[i] < lo || p[i] > hi) {
+            *bad = i;
+            return 0;
+        }
+        lo = 0x80;
+        hi = 0xBF;
+    }
+    return want;
+}
+
+bool utf8_valid(const void *data, size_t len)
+{
+    const uint8_t *p = data;
+    size_t bad;
+
+    for (size_t i = 0; i < len;) {
+        size_t k = step(p + i, len - i, &bad);
+        if (!k)
+            return false;
+        i += k;
+    }
+    return true;
+}
+
+/* C0, DEL and C1 controls: a terminal would act on them. */
+static bool is_control(const uint8_t *p, size_t k)
+{
+    return (k == 1 && (p[0] < 0x20 || p[0] == 0x7F)) || (k == 2 && p[0] == 0xC2 && p[1] < 0xA0);
+}
+
+char *utf8_display(const void *data, size_t len)
+{
+    const uint8_t *p = data;
+    char *out = malloc(len * 4 + 1), *q = out;
+    size_t bad;
+
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < len;) {
+        size_t k = step(p + i, len - i, &bad);
+        if (k && !is_control(p + i, k)) {
+            memcpy(q, p + i, k);
+            q += k;
+            i += k;
+            continue;
+        }
+        for (size_t n = k ? k : bad; n; n--, i++) {
+            if (p[i] == '\n')
+                q += sprintf(q, "\\n");
+            else if (p[i] == '\t')
+                q += sprintf(q, "\\t");
+            else
+                q += sprintf(q, "\\x%02X", p[i]);
+        }
+    }
+    *q = 0;
+    return out;
+}
+
+void utf8_copy(char *dst, size_t cap, const char *s)
+{
+    size_t n = strlen(s);
+
+    if (n > cap - 1) {
+        n = cap - 1;
+        while (n && ((uint8_t)s[n] & 0xC0) == 0x80)
+            n--;
+    }
+    memcpy(dst, s, n);
+    dst[n] = 0;
+}
+
+char *utf8_repair(const void *data, size_t len)
+{
+    const uint8_t *p = data;
+    char *out = malloc(len * 3 + 1), *q = out;
+    size_t bad;
+
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < len;) {
+        size_t k = step(p + i, len - i, &bad);
+        if (k) {
+            memcpy(q, p + i, k);
+            q += k;
+            i += k;
+        } else {
+            memcpy(q, "\xEF\xBF\xBD", 3);
+            q += 3;
+            i += bad;
+        }
+    }
+    *q = 0;
+    return out;
+}

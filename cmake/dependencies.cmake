@@ -1,0 +1,21 @@
+# Libraries of others, as Debian packages them. The engine alone needs the first group.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS C)
+# Not by its own package file: Debian's asks for OpenCL's headers, which nothing of ours needs.
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.h REQUIRED)
+add_library(ns_dnnl INTERFACE)
+target_include_directories(ns_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
+target_link_libraries(ns_dnnl INTERFACE ${DNNL_LIBRARY})
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+if(NOT NIGHTSHIFT_ENGINE_ONLY)
+  pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3>=3.40)
+  pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv>=1.44)
+  pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive>=3.6)
+  pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
+  pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET
+    libavformat>=59 libavcodec>=59 libswresample>=4 libavutil>=57)
+endif()

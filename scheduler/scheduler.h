@@ -1,0 +1,36 @@
+/* scheduler/scheduler.h - one run: from a catalog with pending tasks to one without.
+ *
+ * Owns the libuv loop, the only writing connection, the workers and the control socket. Single
+ * thread. */
+#ifndef NIGHTSHIFT_SCHEDULER_SCHEDULER_H
+#define NIGHTSHIFT_SCHEDULER_SCHEDULER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct scheduler_options {
+    const char *catalog;
+    const char *devices;   /* "auto", "cpu", "cpu,cpu" (two host workers), later cuda and sim ones */
+    const char *precision; /* "auto", "f32", "bf16" */
+    uint32_t slots, decoders, threads; /* per worker; 0: chosen */
+    uint32_t shard_ms;     /* nominal; 0: 300000 */
+    uint32_t attempts;     /* of one task before it is set aside; 0: 3 */
+    uint32_t worker_silence_ms; /* 0: 30000 */
+    bool watch;            /* stay and wait for more to be enqueued */
+    bool progress;         /* a line that is redrawn on standard error (a terminal); else log lines */
+    bool json_events;      /* progress as JSON lines on standard output */
+};
+
+struct scheduler_result {
+    uint64_t tasks_done, tasks_failed, tasks_left;
+    int64_t audio_ms; /* transcribed in this run */
+    int64_t wall_ms;
+    bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */
+};
+
+/* Returns 0 when the run ended in order (also when recordings failed, or it was drained). */
+int scheduler_run(const struct scheduler_options *o, struct scheduler_result *ret, struct err *err);
+
+#endif

@@ -1,0 +1,90 @@
+/* store/request.h - every change that a command other than `run` makes, as a value.
+ *
+ * Without a run, the command takes the lock and applies its requests to the catalog itself. While
+ * a run is on, it sends the same requests over the run's local socket (scheduler/control.h), and
+ * the scheduler applies them. One meaning, one piece of code. */
+#ifndef NIGHTSHIFT_STORE_REQUEST_H
+#define NIGHTSHIFT_STORE_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "store/store.h"
+
+enum request_type {
+    REQUEST_ENQUEUE_BEGIN = 1, /* a new job */
+    REQUEST_ENQUEUE_ADD,       /* recordings found, up to REQUEST_MAX_FOUND; one commit */
+    REQUEST_ENQUEUE_SAME,      /* places that the walker knows to be unchanged: only seen again */
+    REQUEST_ENQUEUE_END,       /* the walk is over: places under its roots not seen are vanished */
+    REQUEST_RETRY,             /* failed (and cancelled) tasks become pending again */
+    REQUEST_CANCEL,            /* pending tasks become cancelled */
+    REQUEST_PAUSE,             /* nothing new is leased ... */
+    REQUEST_RESUME,            /* ... until this */
+};
+
+#define REQUEST_MAX_FOUND 4096
+
+struct request_place_id { /* for ENQUEUE_SAME */
+    int64_t place_id;
+};
+
+struct request {
+    enum request_type type;
+    /* ENQUEUE_BEGIN */
+    const char *command_line; /* for the job's row; display form */
+    struct store_stage stage;
+    const char *language;     /* hint for its tasks, "" = by the parameters */
+    /* ENQUEUE_* after BEGIN */
+    int64_t job_id;
+    const struct store_found *found; /* ADD */
+    const int64_t *place_ids;        /* SAME */
+    uint32_t count;
+    /* END: roots that were walked whole (raw absolute paths); a root that could not be read is not
+     * among them, so that an unplugged disk makes nothing vanish. Paths below `unread` neither. */
+    const char *const *roots;
+    uint32_t root_count;
+    const char *const *unread;
+    uint32_t unread_count;
+    /* RETRY, CANCEL, PAUSE, RESUME: which tasks. All empty: every one. */
+    int64_t select_job;        /* 0: any */
+    const char *select_path;   /* raw absolute path or path prefix (a directory); NULL: any */
+};
+
+struct request_reply {
+    int64_t job_id;   /* ENQUEUE_BEGIN */
+    struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
+    uint64_t affected; /* RETRY, CANCEL, PAUSE, RESUME: tasks */
+};
+
+int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,
+                  struct err *err);
+
+/* Codec for the socket. A decoded request owns its memory through `arena`: request_decoded_free. */
+struct request_decoded {
+    struct request rq;
+    void *arena;
+};
+void request_put(struct buf *out, const struct request *rq);
+int request_get(const uint8_t *data, size_t len, struct request_decoded *ret, struct err *err);
+void request_decoded_free(struct request_decoded *d);
+void request_reply_put(struct buf *out, const struct request_reply *r);
+int request_reply_get(const uint8_t *data, size_t len, struct request_reply *ret, struct err *err);
+
+/* For the walker: what the catalog knows of a path. Any store_mode. ERR_EMPTY: never seen.
+ * `same` in the caller is: size, mtime, inode and device all equal. An archive's members are
+ * counted under its path: place_ids of all of them come back when the archive itself is the same. */
+struct store_known {
+    uint64_t file_size_bytes; /* of the file on disk (of the archive for members) */
+    int64_t mtime_ns;
+    uint64_t inode, device;
+    int64_t *place_ids; /* owned; the file itself, or the members */
+    uint32_t count;
+    bool has_task_all; /* every one of them has a task of stage_hash already */
+};
+int store_known_path(struct store *st, const void *path, size_t len, const struct store_stage *stage,
+                     struct store_known *ret, struct err *err);
+void store_known_free(struct store_known *k);
+
+#endif

@@ -1,0 +1,170 @@
+/* store/store.h - the catalog: one SQLite file, and the only code that speaks SQL to it.
+ *
+ * A store is one connection, used by one thread. STORE_WRITE must hold the catalog's lock
+ * (store/lock.h): there is one writer at a time. STORE_READ may be opened at any moment, also while a
+ * run is on; it never writes, never checkpoints.
+ *
+ * A call that returns 0 and writes has committed (unless it says otherwise); on error nothing
+ * changed. ERR_FULL, ERR_CORRUPT and ERR_VERSION stop a run. Strings handed out are owned as each
+ * struct says. Terms: a *recording* (table media) is content; a *place* is a path (and member) where
+ * it was seen; a *stage* is a processing step with its model and parameters; a *task* is one
+ * recording under one stage; a *shard* is one checkpointed piece of a task. */
+#ifndef NIGHTSHIFT_STORE_STORE_H
+#define NIGHTSHIFT_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define STORE_APPLICATION_ID 0x4E534854 /* "NSHT" */
+
+struct store;
+enum store_mode { STORE_READ, STORE_WRITE };
+
+/* WRITE creates the file and its directory's entry if need be, and migrates. READ on a missing file: ERR_MISSING.
+ * A newer user_version: ERR_VERSION; another application_id: ERR_INPUT; read-only place: ERR_DENIED. */
+int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err);
+void store_close(struct store *st);
+const char *store_path(const struct store *st);
+int store_schema_version(struct store *st);
+const char *store_sqlite_version(void);
+
+/* ------------------------------------------------------------- enqueue (see store/request.h) */
+
+/* One recording as the walker found it. All borrowed. */
+struct store_found {
+    const void *path;   /* raw bytes, absolute, no NUL */
+    size_t path_len;
+    const void *member; /* raw bytes; empty for a plain file */
+    size_t member_len;
+    uint64_t size_bytes; /* of the recording */
+    /* Of the file on disk, so of the archive for a member: */
+    uint64_t file_size_bytes;
+    int64_t mtime_ns;
+    uint64_t inode, device;
+    uint8_t fingerprint[16];
+};
+
+struct store_stage { /* what an enqueue wants done */
+    const char *name;        /* "transcribe" */
+    const char *model;       /* as the user named it */
+    const char *model_dir;   /* as it was resolved */
+    const char *model_hash;  /* hex */
+    const char *params_json; /* canonical */
+};
+
+struct store_enqueue_counts {
+    uint64_t seen;       /* recordings found this time */
+    uint64_t added;      /* new content: new recordings */
+    uint64_t places;     /* new places of recordings known already */
+    uint64_t changed;    /* places whose content is another one now */
+    uint64_t unchanged;
+    uint64_t vanished;   /* places under the roots that are not there any more */
+    uint64_t tasks;      /* new tasks, also of old recordings (another stage or model) */
+};
+
+/* ------------------------------------------------------------------------- running */
+
+/* A task that has work left. Owned strings: store_task_free. */
+struct store_task {
+    int64_t task_id, media_id, stage_id, job_id;
+    char *path, *member; /* of a place that was present at the last enqueue; raw bytes */
+    uint64_t size_bytes;
+    uint8_t fingerprint[16];
+    bool has_hash;
+    int64_t duration_ms;   /* -1 unknown */
+    uint32_t shards_total; /* 0: not known yet */
+    uint32_t skip_count;   /* shards that are done, ascending */
+    uint32_t *skip;
+    uint32_t suspect; /* times that a worker died holding it */
+};
+void store_task_free(struct store_task *t);
+
+/* Runnable tasks (pending, not paused, job not cancelled, not_before passed) with id > after in the order of
+ * task id; at most max. *n may be 0. ret[0..n) are the caller's. */
+int store_runnable(struct store *st, int64_t after, int64_t now_ms, struct store_task *ret,
+                   size_t max, size_t *n, struct err *err);
+/* The earliest not_before of tasks that wait for a retry; INT64_MAX when none waits. */
+int store_next_retry(struct store *st, int64_t *ret, struct err *err);
+/* Other places of the same recording, for when the first cannot be opened: the k-th present place, 0-based.
+ * ERR_EMPTY when there is none. Frees and replaces t->path and t->member. */
+int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct err *err);
+
+struct store_segment {
+    int64_t start_ms, end_ms;
+    const char *text, *language;
+    double avg_logprob, no_speech_prob, compression_ratio, temperature;
+};
+
+struct store_shard_result {
+    int64_t task_id;
+    uint32_t seq;
+    int64_t start_ms, end_ms;
+    const char *language; /* "" none */
+    double language_prob;
+    uint32_t windows, wall_ms;
+    const char *device;
+    const struct store_segment *segments;
+    size_t segment_count;
+};
+
+/* Many shards' results may share one commit: begin, calls, commit (synchronous=FULL). Inside,
+ * nothing is durable until store_commit returned 0. store_rollback forgets all of them. */
+int store_begin(struct store *st, struct err *err);
+int store_commit(struct store *st, struct err *err);
+void store_rollback(struct store *st);
+
+/* Segments and the 'done' mark together. A shard that is done already is left as it is (a worker
+ * that was given up for dead may still deliver). */
+int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err);
+
+struct store_media_info {
+    int64_t media_id, duration_ms;
+    uint32_t sample_rate_hz, channels;
+    const char *container, *codec, *title;
+};
+int store_media_info(struct store *st, const struct store_media_info *info, struct err *err);
+/* The recording was decoded to its end. content_hash NULL when not computed; damage "" when whole. */
+int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,
+                    const uint8_t *content_hash, const char *damage, struct err *err);
+/* The task's number of shards is known; it becomes 'done' when so many are done. */
+int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
+
+/* A failed attempt. The pure rule of scheduler/retry.h has decided: retry_at_ms >= 0 leaves the
+ * task pending until then; -1 makes it 'failed' with this reason. */
+int store_task_failed(struct store *st, int64_t task_id, int code, const char *message,
+                      int64_t retry_at_ms, struct err *err);
+int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts,
+                        uint32_t *suspect, struct err *err);
+/* A worker died holding it: suspect + 1. */
+int store_task_suspect(struct store *st, int64_t task_id, struct err *err);
+
+/* Journal for people: table event. kind: "run-start", "run-end", "worker-died", "quarantined" ... */
+int store_event(struct store *st, const char *kind, int64_t media_id /* 0: none */,
+                const char *device, const char *text, struct err *err);
+
+struct store_stage_row { /* owned: store_stage_row_free */
+    int64_t stage_id;
+    char *name, *model, *model_dir, *model_hash, *params_json;
+};
+/* The stages that have runnable tasks, ascending id. Free each, then the array. */
+int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_row **ret, size_t *n,
+                          struct err *err);
+void store_stage_row_free(struct store_stage_row *s);
+
+struct store_totals {
+    uint64_t recordings, places, vanished;
+    uint64_t tasks_pending, tasks_done, tasks_failed, tasks_cancelled, tasks_paused;
+    uint64_t damaged;
+    uint64_t shards_done, segments;
+    int64_t audio_known_ms;      /* durations known of recordings with tasks, each task once */
+    int64_t audio_done_ms;       /* of done shards */
+    uint64_t tasks_unknown;      /* tasks whose duration nobody knows yet */
+    uint64_t bytes_pending;
+    bool paused;                 /* the whole catalog */
+};
+int store_totals(struct store *st, struct store_totals *ret, struct err *err);
+
+#endif

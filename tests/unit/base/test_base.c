@@ -1,0 +1,157 @@
+/* The few things that everything stands on. */
+#include "tests/common/test.h"
+
+#include <errno.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/utf8.h"
+
+static void err_keeps_the_code(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(err_sys(&e, ENOSPC, "write '%s'", "a.db"), ERR_FULL);
+    assert_int_equal(err_prefix(&e, "shard %d", 3), ERR_FULL);
+    assert_string_equal(e.msg, "shard 3: write 'a.db': No space left on device");
+}
+
+static void err_prefix_survives_long_messages(void **state)
+{
+    struct err e = {0};
+    char big[2000];
+
+    (void)state;
+    memset(big, 'x', sizeof(big) - 1);
+    big[sizeof(big) - 1] = 0;
+    err_set(&e, ERR_INPUT, "%s", big);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(err_prefix(&e, "%s", big), ERR_INPUT);
+    assert_true(strlen(e.msg) < sizeof(e.msg));
+}
+
+static void err_names_round_trip(void **state)
+{
+    (void)state;
+    for (int code = ERR_USAGE; code <= 0; code++) {
+        assert_string_not_equal(err_name(code), "unknown");
+        assert_int_equal(err_from_name(err_name(code)), code);
+    }
+    assert_string_equal(err_name(-999), "unknown");
+}
+
+static void buf_round_trip(void **state)
+{
+    struct buf b = BUF_INIT;
+    struct reader r;
+    char *s;
+
+    (void)state;
+    buf_put_u8(&b, 7);
+    buf_put_u16(&b, 0xBEEF);
+    buf_put_u32(&b, 0xDEADBEEF);
+    buf_put_i64(&b, -5);
+    buf_put_f32(&b, 1.5f);
+    buf_put_str(&b, "añb");
+    r = reader_of(b.data, b.len);
+    assert_int_equal(reader_u8(&r), 7);
+    assert_int_equal(reader_u16(&r), 0xBEEF);
+    assert_int_equal(reader_u32(&r), 0xDEADBEEF);
+    assert_true(reader_i64(&r) == -5);
+    assert_true(reader_f32(&r) == 1.5f);
+    s = reader_str(&r, 100);
+    assert_string_equal(s, "añb");
+    assert_true(reader_done(&r));
+    free(s);
+    buf_free(&b);
+}
+
+static void reader_never_runs_over(void **state)
+{
+    const uint8_t data[] = {0xFF, 0xFF, 0xFF, 0xFF, 'a', 'b'};
+    struct reader r = reader_of(data, sizeof(data));
+    size_t n = 99;
+
+    (void)state;
+    assert_null(reader_bytes(&r, SIZE_MAX, &n));
+    assert_int_equal(n, 0);
+    assert_true(r.failed);
+    assert_int_equal(reader_u64(&r), 0);
+    assert_false(reader_done(&r));
+}
+
+static void reader_str_refuses_nul(void **state)
+{
+    const uint8_t data[] = {3, 0, 0, 0, 'a', 0, 'b'};
+    struct reader r = reader_of(data, sizeof(data));
+
+    (void)state;
+    assert_null(reader_str(&r, 100));
+    assert_true(r.failed);
+}
+
+static void buf_respects_its_bound(void **state)
+{
+    struct buf b = {.max = 10};
+
+    (void)state;
+    buf_put(&b, "0123456789", 10);
+    assert_false(b.failed);
+    buf_put(&b, "x", 1);
+    assert_true(b.failed);
+    assert_int_equal(b.len, 10);
+    buf_free(&b);
+}
+
+static void utf8_forms(void **state)
+{
+    char *s;
+    char small[4];
+
+    (void)state;
+    assert_true(utf8_valid("añ\xF0\x9F\x98\x80", 7));
+    assert_false(utf8_valid("\xC0\x80", 2));
+    assert_false(utf8_valid("\xED\xA0\x80", 3));
+    assert_false(utf8_valid("a\xE2\x82", 3));
+    s = utf8_display("a\nb\xE9.mp3\x1B[31m", 13);
+    assert_string_equal(s, "a\\nb\\xE9.mp3\\x1B[31m");
+    free(s);
+    s = utf8_repair("a\xE2\x82z\xFF", 5);
+    assert_string_equal(s, "a\xEF\xBF\xBDz\xEF\xBF\xBD");
+    free(s);
+    utf8_copy(small, sizeof(small), "aéé");
+    assert_string_equal(small, "aé");
+}
+
+static void clock_forms(void **state)
+{
+    char iso[CLOCK_ISO_LEN], hms[CLOCK_HMS_LEN];
+
+    (void)state;
+    clock_iso8601(0, iso);
+    assert_string_equal(iso, "1970-01-01T00:00:00.000Z");
+    clock_iso8601(1767225599123, iso);
+    assert_string_equal(iso, "2025-12-31T23:59:59.123Z");
+    clock_hms(3723450, hms);
+    assert_string_equal(hms, "1:02:03.450");
+    clock_hms(62003, hms);
+    assert_string_equal(hms, "1:02.003");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(err_keeps_the_code),
+        cmocka_unit_test(err_prefix_survives_long_messages),
+        cmocka_unit_test(err_names_round_trip),
+        cmocka_unit_test(buf_round_trip),
+        cmocka_unit_test(reader_never_runs_over),
+        cmocka_unit_test(reader_str_refuses_nul),
+        cmocka_unit_test(buf_respects_its_bound),
+        cmocka_unit_test(utf8_forms),
+        cmocka_unit_test(clock_forms),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

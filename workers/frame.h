@@ -1,0 +1,49 @@
+/* workers/frame.h - the framing of every pipe and socket of the program.
+ *
+ *   offset 0  u32  magic "NSF1"        8  u32  payload length, at most FRAME_MAX
+ *          4  u8   protocol version   12  u32  XXH32 of the payload, seed = bytes 4..11
+ *          5  u8   message type       16  ...  payload
+ *          6  u16  0
+ *
+ * All little-endian. A peer that sends anything else gets ERR_PROTOCOL and is closed: after a bad
+ * header there is no way to find the next frame. One thread per direction. */
+#ifndef NIGHTSHIFT_WORKERS_FRAME_H
+#define NIGHTSHIFT_WORKERS_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define FRAME_VERSION 1
+#define FRAME_HEADER 16
+#define FRAME_MAX (8u << 20)
+
+/* Appends one frame to out. */
+void frame_put(struct buf *out, uint8_t type, const void *payload, size_t len);
+
+struct frame {
+    uint8_t type;
+    const uint8_t *payload; /* borrowed from the input */
+    size_t len;
+};
+
+/* Takes one frame off the front of data. 0: *ret is filled and *used says how many bytes it took;
+ * ERR_EMPTY: more bytes are needed; ERR_PROTOCOL: close the peer. */
+int frame_take(const uint8_t *data, size_t len, struct frame *ret, size_t *used, struct err *err);
+
+/* Blocking counterparts for threads and tools. Write: all or nothing is not promised after an
+ * error. Read: waits at most timeout_ms (-1: for ever) for a whole frame, keeping what came
+ * before in `in`, which belongs to the caller and must be used for this fd alone; the frame is valid
+ * until the next call. ERR_TIMEOUT, ERR_EMPTY (peer closed in between frames), ERR_IO, ERR_PROTOCOL. */
+int frame_write_fd(int fd, uint8_t type, const void *payload, size_t len, struct err *err);
+struct frame_reader {
+    struct buf in;
+    size_t taken; /* bytes of the frame handed out last, dropped at the next call */
+};
+int frame_read_fd(int fd, struct frame_reader *fr, int timeout_ms, struct frame *ret,
+                  struct err *err);
+void frame_reader_free(struct frame_reader *fr);
+
+#endif

@@ -1,0 +1,98 @@
+/* workers/media/decoder.h - one decoder process, seen from its parent.
+ *
+ * Untrusted bytes are parsed only there: `nightshift decoder` is this very program, started with a
+ * socket and one read-only file descriptor, then locked in (rlimits always; seccomp and Landlock
+ * where the kernel has them). It decodes one recording to 16 kHz mono signed 16-bit PCM, or lists
+ * one archive, and says everything as frames (workers/frame.h).
+ *
+ * Blocking; one thread per struct decoder. decoder_cancel alone may be called from another thread
+ * and makes a blocked decoder_next return ERR_CANCELLED. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_DECODER_H
+#define NIGHTSHIFT_WORKERS_MEDIA_DECODER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define DECODER_RATE_HZ 16000
+
+struct decoder;
+
+struct decoder_limits {
+    uint64_t memory_bytes; /* RLIMIT_AS of the process; 0: default */
+    uint32_t silence_ms;   /* no frame for so long: killed, ERR_TIMEOUT; 0: default */
+    uint64_t cpu_seconds;  /* RLIMIT_CPU; 0: default */
+    uint64_t max_entries;  /* of an archive listing; 0: default */
+    uint64_t max_unpacked_bytes; /* of one archive listing or member; 0: default */
+};
+
+enum decoder_event_type {
+    DECODER_INFO,  /* once, first, when decoding */
+    DECODER_PCM,   /* many */
+    DECODER_ENTRY, /* many, when listing */
+    DECODER_END,   /* once, last; nothing follows */
+};
+
+struct decoder_info {
+    int64_t duration_ms; /* the container's word, -1 unknown */
+    uint32_t sample_rate_hz, channels;
+    char container[32], codec[32], title[256]; /* valid UTF-8 */
+};
+
+struct decoder_entry {
+    const char *member; /* raw bytes, NUL-terminated; "inner.zip//name" when nested */
+    uint64_t size_bytes;
+    int64_t mtime_ms;        /* -1 unknown */
+    uint8_t fingerprint[16]; /* as workers/media/fingerprint.h */
+    uint8_t head[64];        /* its first bytes, for sniffing */
+    size_t head_len;
+    int code;            /* 0, or why this member cannot be read (encrypted, damaged) */
+    const char *message;
+};
+
+struct decoder_end {
+    int64_t total_samples; /* PCM samples sent, counting those below skip_samples */
+    bool complete;         /* the input was decoded to its end */
+    bool has_hash;
+    uint8_t content_hash[16]; /* XXH3-128 of all bytes, canonical big-endian */
+    const char *damage;       /* "" or what was wrong though audio came out */
+};
+
+struct decoder_event {
+    enum decoder_event_type type;
+    const int16_t *pcm; /* DECODER_PCM: valid until the next call */
+    size_t samples;
+    int64_t at_sample; /* position of pcm[0] in the recording */
+    struct decoder_info info;
+    struct decoder_entry entry;
+    struct decoder_end end;
+};
+
+/* Starts a decoder on file (borrowed, may be closed after the call; read with pread only, so that
+ * its offset is nobody's). member "" decodes the file itself. Samples before skip_samples are
+ * decoded but not sent. expect_fingerprint NULL: not compared; else ERR_CHANGED on mismatch. */
+int decoder_start(int file, const char *member, int64_t skip_samples, bool want_hash,
+                  const uint8_t *expect_fingerprint, const struct decoder_limits *limits,
+                  struct decoder **ret, struct err *err);
+
+/* Lists the recordings of an archive, looking into archives inside it once. */
+int decoder_start_list(int file, const struct decoder_limits *limits, struct decoder **ret,
+                       struct err *err);
+
+/* The next event. Errors: ERR_INPUT (bad media, with the reason), ERR_LIMIT, ERR_CHANGED,
+ * ERR_TIMEOUT, ERR_CANCELLED, ERR_NOMEM, ERR_IO; a decoder that crashed is ERR_INPUT ("the decoder
+ * crashed on it (signal 11)"). After an error or DECODER_END only close it. */
+int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err);
+
+void decoder_cancel(struct decoder *d);
+void decoder_close(struct decoder *d); /* kills and reaps; NULL is fine */
+
+/* The program to start instead of /proc/self/exe (tests); NULL restores. Before threads only. */
+void decoder_set_program(const char *path);
+
+/* main() of the hidden `nightshift decoder` command. Returns the exit status. */
+int decoder_main(int argc, char **argv);
+
+#endif

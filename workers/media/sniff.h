@@ -1,0 +1,18 @@
+/* workers/media/sniff.h - what a file seems to be, from its name and first bytes. Pure. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_SNIFF_H
+#define NIGHTSHIFT_WORKERS_MEDIA_SNIFF_H
+
+#include <stddef.h>
+
+enum media_kind {
+    MEDIA_RECORDING, /* enqueue it: a recording's name or a recording's first bytes */
+    MEDIA_ARCHIVE,   /* look inside */
+    MEDIA_OTHER,     /* leave it alone: text, pictures, programs ... */
+};
+
+/* By the name alone; 1 when it decides (*ret set), 0 when the first bytes must. */
+int sniff_name(const char *name, enum media_kind *ret);
+/* By the first bytes (64 are enough, 262 see a tar). */
+enum media_kind sniff_bytes(const void *head, size_t len);
+
+#endif

@@ -1,0 +1,30 @@
+/* workers/models/model_dir.h - where a model's files are, and which model they are.
+ *
+ * A model is named by a directory, by a name in the models directories ($NIGHTSHIFT_MODELS,
+ * $XDG_DATA_HOME/nightshift/models, the installed share/nightshift/models, and the source tree's
+ * when run from a build), or by a Hub id ("openai/whisper-tiny") in the Hugging Face cache
+ * ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub; refs/main, then any snapshot). Nothing
+ * is ever fetched here. */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_MODEL_DIR_H
+#define NIGHTSHIFT_WORKERS_MODELS_MODEL_DIR_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define MODEL_DEFAULT "whisper-nano"
+#define MODEL_HASH_LEN 33 /* 32 hex digits and the NUL */
+
+/* The directory, newly allocated, absolute. ERR_MODEL naming every place that was looked in. */
+int model_dir_find(const char *name, char **ret, struct err *err);
+
+/* XXH3-128 over names, sizes and bytes of the files that decide results (config.json,
+ * generation_config.json, preprocessor_config.json, tokenizer.json, weights), hex. Reads the whole
+ * weights: about a second per 3 GB. Also checks that the files are there: ERR_MODEL. */
+int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err);
+
+/* Calls fn for each model found in the models directories and the Hugging Face cache. */
+int model_dir_list(void (*fn)(void *arg, const char *name, const char *dir), void *arg,
+                   struct err *err);
+
+#endif

@@ -1,0 +1,185 @@
+/* workers/protocol.h - what scheduler and worker say to each other, as values.
+ *
+ *   scheduler                          worker
+ *      |  <------------- HELLO --------- |   who I am, which protocol
+ *      |  -------------- SETUP --------> |   model, options, limits
+ *      |  <------------- READY --------- |   or FATAL
+ *      |  -------------- LEASE --------> |   a run of shards of one recording (one decoding pass)
+ *      |  <------------- MEDIA --------- |   what the decoder found (once per lease, early)
+ *      |  -------------- CAP ----------> |   stop after this shard: others take the rest
+ *      |  <------- SHARD_DONE/_FAILED -- |   any order, one per shard
+ *      |  <------------- LEASE_END ----- |   nothing further will come for this lease
+ *      |  <------------- HEARTBEAT ----- |   every second, from a thread that watches the others
+ *      |  -------- CANCEL/DRAIN/QUIT --> |
+ *
+ * Every message is a struct with put/get; get checks all lengths and ranges, and leaves *ret zeroed
+ * on failure. Strings and arrays of a decoded message are owned by it: free with its _free.
+ * Shards: shard k of a recording is the audio between cut(k) and cut(k+1), where cut(0) = 0, and
+ * cut(k) for k > 0 is found near k * shard_ms by the rule of workers/audio/cut.h. */
+#ifndef NIGHTSHIFT_WORKERS_PROTOCOL_H
+#define NIGHTSHIFT_WORKERS_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+enum msg_type {
+    MSG_HELLO = 1,
+    MSG_SETUP,
+    MSG_READY,
+    MSG_FATAL,
+    MSG_LEASE,
+    MSG_CAP,
+    MSG_CANCEL,
+    MSG_DRAIN, /* empty: finish the shards that have begun, end their leases, take no more */
+    MSG_QUIT,  /* empty: leave now */
+    MSG_MEDIA,
+    MSG_SHARD_DONE,
+    MSG_SHARD_FAILED,
+    MSG_LEASE_END,
+    MSG_HEARTBEAT,
+    MSG_LOG,
+};
+
+struct msg_hello {
+    uint32_t pid;
+    char *device;  /* "cpu", "sim:0", later "cuda:GPU-<uuid>" */
+    char *program; /* version of the program, to refuse a worker of another build */
+};
+
+/* One stage with all that its results depend on. */
+struct msg_setup {
+    char *model_dir;
+    char *model_hash;  /* hex; the worker compares: ERR_MODEL when it differs */
+    char *precision;   /* "auto", "f32", "bf16" */
+    char *params_json; /* the stage's parameters as stored in the catalog (workers/stages/params.h) */
+    uint32_t slots;    /* windows in flight; 0: the worker chooses */
+    uint32_t decoders; /* decoder processes at once; 0: the worker chooses */
+    uint32_t threads;  /* compute threads; 0: all */
+    uint64_t pcm_bytes; /* bound on decoded audio held in memory; 0: the worker chooses */
+};
+
+struct msg_ready {
+    uint32_t capacity; /* shards that keep the device busy: the scheduler leases at least so many */
+    char *description; /* for people: "cpu, 2 threads, bf16, 8 slots" */
+};
+
+struct msg_fatal { /* the worker leaves after it */
+    int32_t code;
+    char *message;
+};
+
+struct msg_lease {
+    uint64_t lease_id;
+    int64_t media_id;
+    char *path;          /* raw bytes, absolute */
+    char *member;        /* raw bytes inside the archive, "" for a plain file; "a.zip\0"-less nesting is
+                            written "inner.zip//name" */
+    uint64_t size_bytes; /* of the recording itself, as enqueued */
+    uint8_t fingerprint[16]; /* the worker compares before decoding: ERR_CHANGED */
+    bool want_hash;      /* send content_hash in LEASE_END if the whole was read */
+    char *language;      /* "" = detect */
+    uint32_t shard_ms;   /* nominal length */
+    uint32_t first;      /* first shard of the run */
+    uint32_t last;       /* last shard; UINT32_MAX: to the recording's end */
+    uint32_t skip_count; /* shards inside the run that are done already */
+    uint32_t *skip;      /* ascending */
+};
+
+struct msg_cap { /* lowers `last` of a lease; the worker ignores it when it is already past */
+    uint64_t lease_id;
+    uint32_t last;
+};
+
+struct msg_cancel { /* LEASE_END with ERR_CANCELLED follows */
+    uint64_t lease_id;
+};
+
+struct msg_media {
+    uint64_t lease_id;
+    int64_t media_id;
+    int64_t duration_ms; /* the container's word; -1 unknown; LEASE_END has the truth */
+    uint32_t sample_rate_hz;
+    uint32_t channels;
+    char *container;
+    char *codec;
+    char *title; /* from the tags; "" */
+};
+
+struct msg_segment {
+    int64_t start_ms, end_ms; /* in the recording */
+    char *text;               /* valid UTF-8, trimmed */
+    char *language;           /* "en" */
+    float avg_logprob, no_speech_prob, compression_ratio, temperature;
+};
+
+struct msg_shard_done {
+    uint64_t lease_id;
+    int64_t media_id;
+    uint32_t seq;
+    int64_t start_ms, end_ms; /* the cuts */
+    char *language;           /* "" when nobody spoke */
+    float language_prob;
+    uint32_t windows;
+    uint32_t wall_ms;
+    uint32_t segment_count;
+    struct msg_segment *segments;
+};
+
+struct msg_shard_failed {
+    uint64_t lease_id;
+    int64_t media_id;
+    uint32_t seq;
+    int32_t code;
+    char *message;
+};
+
+struct msg_lease_end {
+    uint64_t lease_id;
+    int64_t media_id;
+    int32_t code; /* 0, or why the shards of the lease that were not reported have no result */
+    char *message;
+    bool reached_end;    /* the recording was decoded to its end: */
+    int64_t total_ms;    /*   its true duration, and */
+    uint32_t shards;     /*   how many shards it has (at least 1) */
+    bool has_hash;
+    uint8_t content_hash[16]; /* XXH3-128 (canonical, big-endian) of the whole file or member */
+    char *damage;        /* "" or what is wrong with a recording that gave results all the same */
+};
+
+struct msg_heartbeat {
+    uint64_t audio_ms;    /* transcribed since READY */
+    uint64_t decoded_ms;  /* decoded since READY */
+    uint32_t leases;      /* held */
+    uint32_t windows;     /* in flight now */
+    uint64_t rss_bytes;   /* of the worker itself */
+    uint64_t engine_beat; /* goes up with every step of the engine thread while it has work */
+};
+
+struct msg_log {
+    uint8_t level; /* enum log_level */
+    char *line;
+};
+
+#define MSG_CODEC(name)                                                                            \
+    void msg_##name##_put(struct buf *out, const struct msg_##name *m);                            \
+    int msg_##name##_get(const uint8_t *data, size_t len, struct msg_##name *ret, struct err *err); \
+    void msg_##name##_free(struct msg_##name *m)
+MSG_CODEC(hello);
+MSG_CODEC(setup);
+MSG_CODEC(ready);
+MSG_CODEC(fatal);
+MSG_CODEC(lease);
+MSG_CODEC(cap);
+MSG_CODEC(cancel);
+MSG_CODEC(media);
+MSG_CODEC(shard_done);
+MSG_CODEC(shard_failed);
+MSG_CODEC(lease_end);
+MSG_CODEC(heartbeat);
+MSG_CODEC(log);
+#undef MSG_CODEC
+
+#endif

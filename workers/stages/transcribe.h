@@ -1,0 +1,96 @@
+/* workers/stages/transcribe.h - turns the audio of many shards into segments, with one session.
+ *
+ * A *lane* is one shard: its audio from cut to cut, transcribed by Whisper's sliding window (each
+ * window begins where the timestamps of the one before say). Lanes are independent; windows of
+ * different lanes share the slots, and a finished window's slot is refilled at once. What a lane
+ * yields depends on its audio, the model and the parameters alone.
+ *
+ * One thread (the engine thread) calls everything here. Audio comes from the caller through a
+ * callback that never blocks. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_H
+#define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct whisper;
+struct vocabulary; /* workers/text/vocabulary.h: tokenizer and the special tokens' ids */
+
+/* All that the text depends on beside model and audio; stored as JSON in the catalog. */
+struct transcribe_params {
+    char language[16];        /* "" = detect per shard, on its first window that holds speech */
+    bool translate;
+    float temperatures[8];    /* the fallback ladder, ascending */
+    uint32_t temperature_count;
+    float compression_ratio_threshold; /* 2.4: above, try the next temperature */
+    float logprob_threshold;           /* -1.0: below, try the next temperature */
+    float no_speech_threshold;         /* 0.6 */
+    uint32_t max_tokens;               /* per window; 0: half of the decoder's positions */
+};
+
+void transcribe_params_default(struct transcribe_params *p);
+/* Canonical JSON (sorted keys, no spaces), newly allocated; and back, every value range-checked. */
+int transcribe_params_to_json(const struct transcribe_params *p, char **ret, struct err *err);
+int transcribe_params_from_json(const char *json, struct transcribe_params *ret, struct err *err);
+
+struct transcribe_segment {
+    int64_t start_ms, end_ms; /* in the recording */
+    const char *text;         /* valid UTF-8, surrounding blanks removed, never empty */
+    float avg_logprob, no_speech_prob, compression_ratio, temperature;
+};
+
+/* The lane's audio. Positions are samples at 16 kHz in the recording. */
+struct lane_source {
+    /* Copies samples [at, at + n) to out, returns how many there are: n; fewer only when the lane's
+     * end is known and reached; -1 when they have not been decoded yet (call again later). */
+    int64_t (*read)(void *arg, int64_t at, size_t n, float *out);
+    /* Audio before `at` is not needed any more. */
+    void (*release)(void *arg, int64_t at);
+    void *arg;
+};
+
+struct lane_result {
+    const char *language; /* "" when nobody spoke */
+    float language_prob;
+    int64_t end_sample;
+    uint32_t windows;
+    uint32_t segment_count;
+    const struct transcribe_segment *segments; /* ascending start; borrowed during the call */
+};
+
+/* Called on the engine thread when a lane has ended: result on success, else err. The lane is gone
+ * afterwards. */
+typedef void (*lane_done)(void *arg, const struct lane_result *result, const struct err *err);
+
+struct transcriber;
+struct lane;
+
+/* Borrows model and vocabulary. slots 0: chosen by the model's size. */
+int transcriber_new(struct whisper *model, const struct vocabulary *vocab,
+                    const struct transcribe_params *params, uint32_t slots,
+                    struct transcriber **ret, struct err *err);
+void transcriber_free(struct transcriber *t); /* drops lanes without calling them */
+uint32_t transcriber_slots(const struct transcriber *t);
+
+/* A lane beginning at start_sample. seed makes temperatures > 0 repeatable: derive it from the
+ * recording's fingerprint and the shard's number. language NULL or "": as in the parameters. */
+int transcriber_add(struct transcriber *t, int64_t start_sample, const char *language,
+                    uint64_t seed, struct lane_source source, lane_done done, void *done_arg,
+                    struct lane **ret, struct err *err);
+/* Removes a lane that has not ended; done is not called. */
+void transcriber_remove(struct transcriber *t, struct lane *lane);
+
+/* One round: fills free slots with windows that are ready, encodes them, takes one decoder step
+ * for all slots, settles what ended. *progress: false when nothing could be done for lack of audio
+ * (wait until more is decoded). An error is the device's (ERR_VRAM was tried smaller first):
+ * all lanes are void. */
+int transcriber_step(struct transcriber *t, bool *progress, struct err *err);
+
+/* Lanes held, windows in slots, samples of audio finished since it was made. */
+void transcriber_stats(const struct transcriber *t, uint32_t *lanes, uint32_t *windows,
+                       int64_t *samples_done);
+
+#endif
