@@ -177,14 +177,14 @@ float reader_f32(struct reader *r)
 const uint8_t *reader_bytes(struct reader *r, size_t max, size_t *len)
 {
     uint32_t n = reader_u32(r);
+    const uint8_t *p = NULL;
 
-    *len = 0;
-    if (r->failed || n > max) {
+    if (n > max)
         r->failed = true;
-        return NULL;
-    }
-    *len = n;
-    return reader_raw(r, n);
+    if (!r->failed)
+        p = reader_raw(r, n);
+    *len = p ? n : 0;
+    return p;
 }
 
 char *reader_str(struct reader *r, size_t max)

@@ -97,9 +97,7 @@ int err_sys(struct err *err, int errnum, const char *fmt, ...)
     put(err, err_from_errno(errnum), fmt, ap);
     va_end(ap);
     n = strlen(err->msg);
-    if (strerror_r(errnum, text, sizeof(text)) != 0)
-        snprintf(text, sizeof(text), "error %d", errnum);
-    snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", text);
+    snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", strerror_r(errnum, text, sizeof(text)));
     trim(err);
     return err->code;
 }
