@@ -35,7 +35,8 @@ void buf_put_f32(struct buf *b, float v);
 void buf_put_bytes(struct buf *b, const void *data, size_t n);
 void buf_put_str(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The content as a C string (a NUL is kept behind it); NULL when failed. Valid until the next put. */
+/* The content as a C string (a NUL is kept behind it); NULL when failed. Valid until the next put.
+ */
 char *buf_cstr(struct buf *b);
 /* Drops the first n bytes. */
 void buf_consume(struct buf *b, size_t n);

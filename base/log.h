@@ -10,8 +10,8 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 /* `line` has no newline and is valid only during the call. */
 typedef void (*log_sink)(enum log_level level, const char *line, void *arg);
 
-void log_set_level(enum log_level level); /* LOG_INFO at first */
-void log_set_name(const char *name);      /* put before each line, e.g. "worker 0"; copied */
+void log_set_level(enum log_level level);    /* LOG_INFO at first */
+void log_set_name(const char *name);         /* put before each line, e.g. "worker 0"; copied */
 void log_set_sink(log_sink sink, void *arg); /* NULL: standard error */
 
 void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

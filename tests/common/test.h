@@ -15,13 +15,13 @@
 #define TEST_SKIPPED 77 /* exit status that ctest shows as skipped */
 
 /* A call that must return 0; prints the error's sentence otherwise. `e` is a struct err. */
-#define assert_ok(call, e)                                                                         \
-    do {                                                                                           \
-        int assert_ok_rc = (call);                                                                 \
-        if (assert_ok_rc != 0)                                                                     \
-            print_error("%s:%d: %s -> %d: %s\n", __FILE__, __LINE__, #call, assert_ok_rc,          \
-                        (e).msg);                                                                  \
-        assert_int_equal(assert_ok_rc, 0);                                                         \
+#define assert_ok(call, e)                                                                \
+    do {                                                                                  \
+        int assert_ok_rc = (call);                                                        \
+        if (assert_ok_rc != 0)                                                            \
+            print_error("%s:%d: %s -> %d: %s\n", __FILE__, __LINE__, #call, assert_ok_rc, \
+                        (e).msg);                                                         \
+        assert_int_equal(assert_ok_rc, 0);                                                \
     } while (0)
 
 /* $NIGHTSHIFT_SOURCE_DIR/rel or $NIGHTSHIFT_SHARED/rel, in a static buffer each. */
