@@ -5,13 +5,25 @@
 #ifndef NIGHTSHIFT_STORE_LOCK_H
 #define NIGHTSHIFT_STORE_LOCK_H
 
+#include <stddef.h>
+
 #include "base/err.h"
 
 struct catalog_lock;
 /* purpose: "run", "enqueue" ... ERR_LOCKED: "another `nightshift run` (pid 123, since ...) holds
- * this catalog". ERR_DENIED when the directory is read-only. Close-on-exec. */
+ * this catalog". ERR_DENIED when the directory is read-only. Missing directories are created.
+ * Close-on-exec. */
 int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
                       struct err *err);
 void catalog_lock_release(struct catalog_lock *lock); /* NULL is fine */
+
+/* The catalog's path with symbolic links resolved and `suffix` appended (".lock", ".sock", ""), so
+ * that two names of one catalog give one lock. The file itself need not exist, its directory must
+ * (ERR_MISSING). Newly allocated. */
+int catalog_sibling(const char *catalog, const char *suffix, char **ret, struct err *err);
+
+/* Who holds the lock, for people ("`nightshift run` (pid 123, since 2026-...)"), cut to cap bytes.
+ * ERR_EMPTY: nobody. Takes nothing. */
+int catalog_lock_holder(const char *catalog, char *ret, size_t cap, struct err *err);
 
 #endif

@@ -22,12 +22,22 @@ enum request_type {
     REQUEST_CANCEL,            /* pending tasks become cancelled */
     REQUEST_PAUSE,             /* nothing new is leased ... */
     REQUEST_RESUME,            /* ... until this */
+    REQUEST_ENQUEUE_TROUBLE,   /* what the walker could not read: rows of the view `failures` */
 };
 
+/* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
+ * and members, whichever comes first. */
 #define REQUEST_MAX_FOUND 4096
+#define REQUEST_SOFT_BYTES (4u << 20)
+#define REQUEST_MAX_PATH 65536 /* bytes of one path, member or text */
 
-struct request_place_id { /* for ENQUEUE_SAME */
-    int64_t place_id;
+struct request_trouble { /* forgotten when the same path is found again, or not met any more */
+    const void *path;    /* raw bytes, absolute */
+    size_t path_len;
+    const void *member; /* raw bytes; empty: the file or directory itself */
+    size_t member_len;
+    int code; /* ERR_... */
+    const char *message;
 };
 
 struct request {
@@ -35,27 +45,30 @@ struct request {
     /* ENQUEUE_BEGIN */
     const char *command_line; /* for the job's row; display form */
     struct store_stage stage;
-    const char *language;     /* hint for its tasks, "" = by the parameters */
+    const char *language; /* hint for its tasks, "" = by the parameters */
     /* ENQUEUE_* after BEGIN */
     int64_t job_id;
     const struct store_found *found; /* ADD */
     const int64_t *place_ids;        /* SAME */
+    const struct request_trouble *troubles;
     uint32_t count;
     /* END: roots that were walked whole (raw absolute paths); a root that could not be read is not
-     * among them, so that an unplugged disk makes nothing vanish. Paths below `unread` neither. */
+     * among them, so that an unplugged disk makes nothing vanish. Paths below `unread` neither: put
+     * there folders and archives that could not be read to their end. A walk that skipped names by
+     * a filter must send SAME for what it skipped, or leave the root out. */
     const char *const *roots;
     uint32_t root_count;
     const char *const *unread;
     uint32_t unread_count;
     /* RETRY, CANCEL, PAUSE, RESUME: which tasks. All empty: every one. */
-    int64_t select_job;        /* 0: any */
-    const char *select_path;   /* raw absolute path or path prefix (a directory); NULL: any */
+    int64_t select_job;      /* 0: any */
+    const char *select_path; /* raw absolute path or path prefix (a directory); NULL: any */
 };
 
 struct request_reply {
-    int64_t job_id;   /* ENQUEUE_BEGIN */
+    int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t affected; /* RETRY, CANCEL, PAUSE, RESUME: tasks */
+    uint64_t affected;                  /* RETRY, CANCEL, PAUSE, RESUME: tasks */
 };
 
 int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,
@@ -72,9 +85,10 @@ void request_decoded_free(struct request_decoded *d);
 void request_reply_put(struct buf *out, const struct request_reply *r);
 int request_reply_get(const uint8_t *data, size_t len, struct request_reply *ret, struct err *err);
 
-/* For the walker: what the catalog knows of a path. Any store_mode. ERR_EMPTY: never seen.
- * `same` in the caller is: size, mtime, inode and device all equal. An archive's members are
- * counted under its path: place_ids of all of them come back when the archive itself is the same. */
+/* For the walker: what the catalog knows of a path. Any store_mode. ERR_EMPTY: never seen, or an
+ * archive whose listing was cut short: read it. `same` in the caller is: size, mtime, inode and
+ * device all equal. An archive's members are counted under its path: place_ids of all of them come
+ * back when the archive itself is the same. */
 struct store_known {
     uint64_t file_size_bytes; /* of the file on disk (of the archive for members) */
     int64_t mtime_ns;
@@ -83,8 +97,8 @@ struct store_known {
     uint32_t count;
     bool has_task_all; /* every one of them has a task of stage_hash already */
 };
-int store_known_path(struct store *st, const void *path, size_t len, const struct store_stage *stage,
-                     struct store_known *ret, struct err *err);
+int store_known_path(struct store *st, const void *path, size_t len,
+                     const struct store_stage *stage, struct store_known *ret, struct err *err);
 void store_known_free(struct store_known *k);
 
 #endif

@@ -1,13 +1,13 @@
 /* store/store.h - the catalog: one SQLite file, and the only code that speaks SQL to it.
  *
  * A store is one connection, used by one thread. STORE_WRITE must hold the catalog's lock
- * (store/lock.h): there is one writer at a time. STORE_READ may be opened at any moment, also while a
- * run is on; it never writes, never checkpoints.
+ * (store/lock.h): there is one writer at a time. STORE_READ may be opened at any moment, also while
+ * a run is on; it never writes, never checkpoints.
  *
  * A call that returns 0 and writes has committed (unless it says otherwise); on error nothing
  * changed. ERR_FULL, ERR_CORRUPT and ERR_VERSION stop a run. Strings handed out are owned as each
- * struct says. Terms: a *recording* (table media) is content; a *place* is a path (and member) where
- * it was seen; a *stage* is a processing step with its model and parameters; a *task* is one
+ * struct says. Terms: a *recording* (table media) is content; a *place* is a path (and member)
+ * where it was seen; a *stage* is a processing step with its model and parameters; a *task* is one
  * recording under one stage; a *shard* is one checkpointed piece of a task. */
 #ifndef NIGHTSHIFT_STORE_STORE_H
 #define NIGHTSHIFT_STORE_STORE_H
@@ -23,8 +23,9 @@
 struct store;
 enum store_mode { STORE_READ, STORE_WRITE };
 
-/* WRITE creates the file and its directory's entry if need be, and migrates. READ on a missing file: ERR_MISSING.
- * A newer user_version: ERR_VERSION; another application_id: ERR_INPUT; read-only place: ERR_DENIED. */
+/* WRITE creates the file and its directories if need be, and migrates. READ on a missing file:
+ * ERR_MISSING. A newer user_version: ERR_VERSION (READ: an older one too, which a writer migrates);
+ * another application_id: ERR_INPUT; not a database: ERR_CORRUPT; read-only place: ERR_DENIED. */
 int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err);
 void store_close(struct store *st);
 const char *store_path(const struct store *st);
@@ -35,7 +36,7 @@ const char *store_sqlite_version(void);
 
 /* One recording as the walker found it. All borrowed. */
 struct store_found {
-    const void *path;   /* raw bytes, absolute, no NUL */
+    const void *path; /* raw bytes, absolute, no NUL */
     size_t path_len;
     const void *member; /* raw bytes; empty for a plain file */
     size_t member_len;
@@ -47,7 +48,7 @@ struct store_found {
     uint8_t fingerprint[16];
 };
 
-struct store_stage { /* what an enqueue wants done */
+struct store_stage {         /* what an enqueue wants done */
     const char *name;        /* "transcribe" */
     const char *model;       /* as the user named it */
     const char *model_dir;   /* as it was resolved */
@@ -56,13 +57,13 @@ struct store_stage { /* what an enqueue wants done */
 };
 
 struct store_enqueue_counts {
-    uint64_t seen;       /* recordings found this time */
-    uint64_t added;      /* new content: new recordings */
-    uint64_t places;     /* new places of recordings known already */
-    uint64_t changed;    /* places whose content is another one now */
+    uint64_t seen;    /* recordings found this time */
+    uint64_t added;   /* new content: new recordings */
+    uint64_t places;  /* new places of recordings known already */
+    uint64_t changed; /* places whose content is another one now */
     uint64_t unchanged;
-    uint64_t vanished;   /* places under the roots that are not there any more */
-    uint64_t tasks;      /* new tasks, also of old recordings (another stage or model) */
+    uint64_t vanished; /* places under the roots that are not there any more */
+    uint64_t tasks;    /* new tasks, also of old recordings (another stage or model) */
 };
 
 /* ------------------------------------------------------------------------- running */
@@ -71,6 +72,7 @@ struct store_enqueue_counts {
 struct store_task {
     int64_t task_id, media_id, stage_id, job_id;
     char *path, *member; /* of a place that was present at the last enqueue; raw bytes */
+    char *language;      /* hint of its enqueue; "" = by the stage's parameters */
     uint64_t size_bytes;
     uint8_t fingerprint[16];
     bool has_hash;
@@ -82,14 +84,16 @@ struct store_task {
 };
 void store_task_free(struct store_task *t);
 
-/* Runnable tasks (pending, not paused, job not cancelled, not_before passed) with id > after in the order of
- * task id; at most max. *n may be 0. ret[0..n) are the caller's. */
+/* Runnable tasks (pending, not paused, with a present place, retry time passed) with id > after in
+ * the order of task id; at most max; none while the whole catalog is paused. *n may be 0. ret[0..n)
+ * are the caller's. */
 int store_runnable(struct store *st, int64_t after, int64_t now_ms, struct store_task *ret,
                    size_t max, size_t *n, struct err *err);
-/* The earliest not_before of tasks that wait for a retry; INT64_MAX when none waits. */
-int store_next_retry(struct store *st, int64_t *ret, struct err *err);
-/* Other places of the same recording, for when the first cannot be opened: the k-th present place, 0-based.
- * ERR_EMPTY when there is none. Frees and replaces t->path and t->member. */
+/* When the next task that waits for a retry becomes runnable: the earliest such time after now_ms
+ * (what is due already is runnable, or leased); INT64_MAX when none waits. */
+int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err);
+/* Other places of the same recording, for when the first cannot be opened: the k-th present place,
+ * 0-based. ERR_EMPTY when there is none. Frees and replaces t->path and t->member. */
 int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct err *err);
 
 struct store_segment {
@@ -111,13 +115,16 @@ struct store_shard_result {
 };
 
 /* Many shards' results may share one commit: begin, calls, commit (synchronous=FULL). Inside,
- * nothing is durable until store_commit returned 0. store_rollback forgets all of them. */
+ * nothing is durable until store_commit returned 0. A call that fails inside undoes itself alone,
+ * or, when the disk is full or broken, all since store_begin: then every further call fails too,
+ * until store_commit (which fails) or store_rollback, which forgets everything since store_begin.
+ */
 int store_begin(struct store *st, struct err *err);
 int store_commit(struct store *st, struct err *err);
 void store_rollback(struct store *st);
 
 /* Segments and the 'done' mark together. A shard that is done already is left as it is (a worker
- * that was given up for dead may still deliver). */
+ * that was given up for dead may still deliver). ERR_INPUT: no such task, or impossible values. */
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err);
 
 struct store_media_info {
@@ -126,7 +133,8 @@ struct store_media_info {
     const char *container, *codec, *title;
 };
 int store_media_info(struct store *st, const struct store_media_info *info, struct err *err);
-/* The recording was decoded to its end. content_hash NULL when not computed; damage "" when whole. */
+/* The recording was decoded to its end. content_hash NULL when not computed; damage "" when whole.
+ */
 int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,
                     const uint8_t *content_hash, const char *damage, struct err *err);
 /* The task's number of shards is known; it becomes 'done' when so many are done. */
@@ -136,12 +144,13 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
  * task pending until then; -1 makes it 'failed' with this reason. */
 int store_task_failed(struct store *st, int64_t task_id, int code, const char *message,
                       int64_t retry_at_ms, struct err *err);
-int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts,
-                        uint32_t *suspect, struct err *err);
+int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, uint32_t *suspect,
+                        struct err *err);
 /* A worker died holding it: suspect + 1. */
 int store_task_suspect(struct store *st, int64_t task_id, struct err *err);
 
-/* Journal for people: table event. kind: "run-start", "run-end", "worker-died", "quarantined" ... */
+/* Journal for people: table event. kind: "run-start", "run-end", "worker-died", "quarantined" ...
+ */
 int store_event(struct store *st, const char *kind, int64_t media_id /* 0: none */,
                 const char *device, const char *text, struct err *err);
 
@@ -156,14 +165,19 @@ void store_stage_row_free(struct store_stage_row *s);
 
 struct store_totals {
     uint64_t recordings, places, vanished;
-    uint64_t tasks_pending, tasks_done, tasks_failed, tasks_cancelled, tasks_paused;
-    uint64_t damaged;
+    /* Every task is in exactly one of these. pending: runnable, now or after a retry's wait;
+     * absent: pending, but no place of its recording is present; paused: pending and paused by
+     * itself. */
+    uint64_t tasks_pending, tasks_done, tasks_failed, tasks_cancelled, tasks_paused, tasks_absent;
+    uint64_t damaged;  /* recordings */
+    uint64_t troubles; /* paths that the walker could not read (failures, kind unreadable) */
     uint64_t shards_done, segments;
-    int64_t audio_known_ms;      /* durations known of recordings with tasks, each task once */
-    int64_t audio_done_ms;       /* of done shards */
-    uint64_t tasks_unknown;      /* tasks whose duration nobody knows yet */
-    uint64_t bytes_pending;
-    bool paused;                 /* the whole catalog */
+    int64_t audio_known_ms; /* durations known of recordings with tasks, each task once */
+    int64_t audio_done_ms;  /* of done shards */
+    int64_t audio_left_ms;  /* of tasks_pending, as far as their durations are known */
+    uint64_t tasks_unknown; /* of tasks_pending, those whose duration nobody knows yet */
+    uint64_t bytes_pending; /* of tasks_pending */
+    bool paused;            /* the whole catalog */
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
 
