@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Reads every #include and every call of a source tree, and names what the house does not allow.
+
+    check_tree.py ROOT      prints "file:line: what is wrong" lines; exit status 1 when there are any
+
+Three rules:
+1. An arrow between folders points as docs/architecture.md's table says (ARROWS below is that table).
+2. A library's header stays in the folder that owns the library (OWNERS).
+3. No function is called that cannot be called safely (BANNED).
+"""
+import os
+import re
+import sys
+
+# Folder: the folders and headers of ours that it may include. The longest folder that fits a file
+# counts, and every folder may include itself.
+ARROWS = {
+    "base": [],
+    "gpu": ["base"],
+    "gpu/host": ["base", "gpu/*.h"],
+    "gpu/cuda": ["base", "gpu/*.h"],
+    "workers": ["base", "gpu"],
+    "workers/audio": ["base"],
+    "workers/text": ["base"],
+    "workers/models": ["base", "gpu", "workers/text"],
+    "workers/stages": ["base", "gpu", "workers/audio", "workers/text", "workers/models"],
+    "workers/media": ["base", "workers/audio", "workers/frame.h"],
+    "store": ["base"],
+    "scheduler": ["base", "store", "gpu/*.h", "workers/frame.h", "workers/protocol.h",
+                  "workers/worker.h"],
+    "tools": ["base", "gpu", "workers", "store", "scheduler"],
+}
+TREES = ["base", "gpu", "workers", "store", "scheduler", "tools"]
+
+# Headers of libraries, and where alone they may appear.
+OWNERS = [
+    (r"libav(format|codec|util|filter|device)/|libsw(resample|scale)/", "FFmpeg", "workers/media"),
+    (r"archive(_entry)?\.h$", "libarchive", "workers/media"),
+    (r"seccomp\.h$|linux/(seccomp|landlock)\.h$", "the sandbox", "workers/media"),
+    (r"uv\.h$|uv/", "libuv", "scheduler"),
+    (r"sqlite3(ext)?\.h$", "SQLite", "store"),
+    (r"(oneapi/dnnl/)?dnnl.*\.h(pp)?$", "oneDNN", "gpu/host"),
+    (r"cuda.*\.h$|cublas.*\.h$|cudnn.*\.h$|nvml\.h$|cufft.*\.h$", "CUDA", "gpu/cuda"),
+]
+
+# Called name: what to call instead.
+BANNED = {
+    "strcpy": "utf8_copy or memcpy with a checked length", "strcat": "buf_put",
+    "stpcpy": "memcpy with a checked length", "strncat": "buf_put",
+    "strncpy": "utf8_copy (strncpy may leave the end off)",
+    "sprintf": "snprintf or buf_printf", "vsprintf": "vsnprintf",
+    "gets": "fgets", "scanf": "strtoll", "fscanf": "strtoll", "sscanf": "strtoll",
+    "atoi": "strtol (atoi cannot say that it failed)", "atol": "strtol", "atoll": "strtoll",
+    "atof": "strtod",
+    "strtok": "strcspn", "localtime": "localtime_r", "gmtime": "gmtime_r", "ctime": "clock_iso8601",
+    "asctime": "clock_iso8601", "rand": "a seeded generator handed in",
+    "srand": "a seeded generator handed in", "readdir_r": "readdir",
+    "system": "posix_spawn or fork and exec", "popen": "posix_spawn or fork and exec",
+    "tmpnam": "mkstemp", "tempnam": "mkstemp", "mktemp": "mkstemp", "alloca": "malloc",
+    "vfork": "posix_spawn",
+}
+ENDING = {"exit": "an error that is handed up", "abort": "an error that is handed up",
+          "quick_exit": "an error that is handed up"}
+ENDING_ALLOWED = ["tools"]  # the main files
+
+SOURCES = (".c", ".h", ".cu", ".cuh", ".inc")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)')
+CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)[ \t\n]*\(")
+COMMENT_OR_STRING = re.compile(
+    r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def folder_of(path):
+    """The longest folder of ARROWS that holds this path."""
+    best = ""
+    for folder in ARROWS:
+        if path.startswith(folder + "/") and len(folder) > len(best):
+            best = folder
+    return best
+
+
+def fits(path, pattern):
+    if pattern.endswith("/*.h"):  # the headers right in that folder, not below it
+        return os.path.dirname(path) == pattern[:-4] and path.endswith(".h")
+    return path == pattern or path.startswith(pattern + "/")
+
+
+def resolve(root, source, name):
+    """Where a quoted include leads, as a path below root; None when it leads nowhere."""
+    for base in ("", os.path.dirname(source)):
+        path = os.path.normpath(os.path.join(base, name))
+        if os.path.isfile(os.path.join(root, path)):
+            return path
+    return None
+
+
+def check_includes(root, source, text):
+    folder = folder_of(source)
+    # Not out of the stripped text: a quoted include looks like a string there.
+    code = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group(0)), text, flags=re.S)
+    for number, line in enumerate(code.split("\n"), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        name = match.group(1) or match.group(2)
+        path = resolve(root, source, name) if match.group(1) else None
+        if path:
+            if folder_of(path) == "" and not path.startswith(tuple(t + "/" for t in TREES)):
+                yield number, f'"{name}" is in no folder that the program may include'
+            elif folder_of(path) != folder and not any(fits(path, p) for p in ARROWS[folder]):
+                yield number, (f'"{name}": {folder}/ may not include it; it may include '
+                               + (", ".join(ARROWS[folder]) or "nothing of ours"))
+            continue
+        owned = False
+        for pattern, library, owner in OWNERS:
+            if re.match(pattern, name):
+                owned = True
+                if not source.startswith(owner + "/"):
+                    yield number, f"<{name}>: {library} belongs to {owner}/ alone"
+        if match.group(1) and not owned and not name.startswith("config"):
+            yield number, f'"{name}" is not in the tree'
+
+
+def check_calls(source, text):
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+
+    code = COMMENT_OR_STRING.sub(blank, text)
+    for match in CALL.finditer(code):
+        name = match.group(1)
+        instead = BANNED.get(name)
+        if not instead and name in ENDING and not any(fits(source, f) for f in ENDING_ALLOWED):
+            instead = ENDING[name]
+        if instead:
+            yield code.count("\n", 0, match.start()) + 1, f"{name}() is banned: use {instead}"
+
+
+def check_tree(root):
+    """All that is wrong below root, as 'file:line: sentence' strings, and the number of files read."""
+    found, files = [], 0
+    for tree in TREES:
+        for where, folders, names in os.walk(os.path.join(root, tree)):
+            folders.sort()
+            for name in sorted(names):
+                if not name.endswith(SOURCES):
+                    continue
+                path = os.path.join(where, name)
+                source = os.path.relpath(path, root)
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    text = file.read()
+                files += 1
+                for number, sentence in sorted([*check_includes(root, source, text),
+                                                *check_calls(source, text)]):
+                    found.append(f"{source}:{number}: {sentence}")
+    return found, files
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    problems, count = check_tree(sys.argv[1])
+    print("\n".join(problems) if problems else f"{count} files, nothing to say")
+    sys.exit(1 if problems else 0)

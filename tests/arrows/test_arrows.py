@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""The tree keeps the house's rules, and the check that says so can fail.
+
+Each rule is broken on purpose in a small tree of its own: the check must name the file, the line
+and the reason.
+"""
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import check_tree  # noqa: E402
+
+ROOT = os.environ.get("NIGHTSHIFT_SOURCE_DIR", os.path.dirname(os.path.dirname(HERE)))
+
+# What is there to be included in every fixture.
+COMMON = ["base/err.h", "gpu/backend.h", "gpu/host/matmul.h", "gpu/cuda/matmul.h",
+          "workers/frame.h", "workers/protocol.h", "workers/worker_engine.h",
+          "workers/text/vocabulary.h", "workers/models/whisper.h", "workers/stages/transcribe.h",
+          "workers/media/decoder.h", "store/store.h", "scheduler/planner.h", "tools/cli.h"]
+
+
+def check(files):
+    with tempfile.TemporaryDirectory() as root:
+        for path in COMMON:
+            files.setdefault(path, "")
+        for path, text in files.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        return check_tree.check_tree(root)[0]
+
+
+class TheTree(unittest.TestCase):
+    def test_keeps_the_rules(self):
+        found, files = check_tree.check_tree(ROOT)
+        self.assertEqual([], found, "\n" + "\n".join(found))
+        self.assertGreater(files, 20, f"{ROOT} does not look like the source tree")
+
+    def test_table_is_the_one_that_people_read(self):
+        with open(os.path.join(ROOT, "docs/architecture.md"), encoding="utf-8") as file:
+            rows = [line for line in file if line.startswith("| `")]
+        for folder in check_tree.TREES:
+            self.assertTrue(any(row.startswith(f"| `{folder}/`") for row in rows),
+                            f"docs/architecture.md has no row for {folder}/")
+
+
+class TheCheck(unittest.TestCase):
+    def broken(self, path, text, sentence, line):
+        found = check({path: text})
+        self.assertEqual(1, len(found), found)
+        self.assertTrue(found[0].startswith(f"{path}:{line}: "), found)
+        self.assertIn(sentence, found[0])
+
+    def test_arrows_that_point_up(self):
+        for path, include in [
+                ("base/err.c", "gpu/backend.h"), ("base/err.c", "store/store.h"),
+                ("gpu/budget.c", "workers/frame.h"), ("gpu/host/matmul.c", "gpu/cuda/matmul.h"),
+                ("gpu/cuda/matmul.cu", "gpu/host/matmul.h"),
+                ("workers/worker.c", "store/store.h"), ("workers/worker.c", "scheduler/planner.h"),
+                ("workers/media/decoder.c", "workers/models/whisper.h"),
+                ("workers/models/whisper.c", "workers/stages/transcribe.h"),
+                ("workers/stages/transcribe.c", "workers/media/decoder.h"),
+                ("store/store.c", "workers/protocol.h"), ("store/store.c", "scheduler/planner.h"),
+                ("scheduler/run.c", "workers/worker_engine.h"),
+                ("scheduler/run.c", "gpu/host/matmul.h"), ("scheduler/run.c", "tools/cli.h")]:
+            with self.subTest(path=path, include=include):
+                self.broken(path, f'#include "base/err.h"\n#include "{include}"\n',
+                            "may not include", 2)
+
+    def test_a_relative_include_is_no_way_around(self):
+        self.broken("store/store.c", '#include "../scheduler/planner.h"\n', "may not include", 1)
+
+    def test_an_include_that_leads_nowhere(self):
+        self.broken("store/store.c", '#include "store/gone.h"\n', "is not in the tree", 1)
+
+    def test_libraries_outside_their_folder(self):
+        for path, header in [
+                ("workers/worker.c", "libavformat/avformat.h"), ("tools/main.c", "archive.h"),
+                ("workers/worker.c", "archive_entry.h"), ("workers/worker.c", "uv.h"),
+                ("tools/main.c", "sqlite3.h"), ("scheduler/run.c", "sqlite3.h"),
+                ("gpu/backend.c", "oneapi/dnnl/dnnl.h"), ("gpu/host/matmul.c", "cuda_runtime.h"),
+                ("gpu/host/matmul.c", "cudnn.h"), ("tools/main.c", "seccomp.h"),
+                ("workers/models/whisper.c", "dnnl.h")]:
+            with self.subTest(path=path, header=header):
+                self.broken(path, f"\n#include <{header}>\n", "belongs to", 2)
+
+    def test_banned_calls(self):
+        for name in check_tree.BANNED:
+            with self.subTest(name=name):
+                self.broken("store/store.c", f"void f(void)\n{{\n    {name}(0);\n}}\n",
+                            f"{name}() is banned", 3)
+        for name in check_tree.ENDING:
+            with self.subTest(name=name):
+                self.broken("store/store.c", f"void f(void) {{ {name}(1); }}\n", "is banned", 1)
+
+    def test_what_is_allowed_stays_allowed(self):
+        self.assertEqual([], check({
+            "scheduler/run.c": '#include <uv.h>\n#include "workers/protocol.h"\n'
+                               '#include "gpu/backend.h"\n#include "store/store.h"\n',
+            "workers/media/decode.c": "#include <libavformat/avformat.h>\n#include <archive.h>\n",
+            "gpu/host/matmul.c": '#include <oneapi/dnnl/dnnl.h>\n#include "gpu/backend.h"\n',
+            "store/store.c": "#include <sqlite3.h>\n/* #include <uv.h>\n#include <uv.h> */\n"
+                             '/* strcpy(a, b) */ // gets(x)\nconst char *s = "system(1)";\n'
+                             "void f(void) { t->exit(1); u.system(2); my_strcpy(3); _exit(4); }\n",
+            "tools/main.c": "int main(void) { exit(0); }\n"}))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
