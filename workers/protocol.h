@@ -15,7 +15,9 @@
  * Every message is a struct with put/get; get checks all lengths and ranges, and leaves *ret zeroed
  * on failure. Strings and arrays of a decoded message are owned by it: free with its _free.
  * Shards: shard k of a recording is the audio between cut(k) and cut(k+1), where cut(0) = 0, and
- * cut(k) for k > 0 is found near k * shard_ms by the rule of workers/audio/cut.h. */
+ * cut(k) for k > 0 is found near k * shard_ms by the rule of workers/audio/cut.h. Shard 0 always
+ * exists; shard k > 0 exists when the recording is longer than k * shard_ms, so a recording has
+ * max(1, ceil(duration / shard_ms)) of them (workers/worker_split.h has it to the sample). */
 #ifndef NIGHTSHIFT_WORKERS_PROTOCOL_H
 #define NIGHTSHIFT_WORKERS_PROTOCOL_H
 
@@ -52,12 +54,13 @@ struct msg_hello {
 /* One stage with all that its results depend on. */
 struct msg_setup {
     char *model_dir;
-    char *model_hash;  /* hex; the worker compares: ERR_MODEL when it differs */
-    char *precision;   /* "auto", "f32", "bf16" */
-    char *params_json; /* the stage's parameters as stored in the catalog (workers/stages/params.h) */
-    uint32_t slots;    /* windows in flight; 0: the worker chooses */
-    uint32_t decoders; /* decoder processes at once; 0: the worker chooses */
-    uint32_t threads;  /* compute threads; 0: all */
+    char *model_hash; /* hex; the worker compares: ERR_MODEL when it differs */
+    char *precision;  /* "auto", "f32", "bf16" */
+    char *
+        params_json; /* the stage's parameters as stored in the catalog (workers/stages/params.h) */
+    uint32_t slots;  /* windows in flight; 0: the worker chooses */
+    uint32_t decoders;  /* decoder processes at once; 0: the worker chooses */
+    uint32_t threads;   /* compute threads; 0: all */
     uint64_t pcm_bytes; /* bound on decoded audio held in memory; 0: the worker chooses */
 };
 
@@ -71,21 +74,24 @@ struct msg_fatal { /* the worker leaves after it */
     char *message;
 };
 
+#define LEASE_SHARD_MS_MIN 1000u
+#define LEASE_SHARD_MS_MAX 86400000u
+
 struct msg_lease {
     uint64_t lease_id;
     int64_t media_id;
-    char *path;          /* raw bytes, absolute */
-    char *member;        /* raw bytes inside the archive, "" for a plain file; "a.zip\0"-less nesting is
-                            written "inner.zip//name" */
-    uint64_t size_bytes; /* of the recording itself, as enqueued */
+    char *path;   /* raw bytes, absolute */
+    char *member; /* raw bytes inside the archive, "" for a plain file; "a.zip\0"-less nesting is
+                     written "inner.zip//name" */
+    uint64_t size_bytes;     /* of the recording itself, as enqueued */
     uint8_t fingerprint[16]; /* the worker compares before decoding: ERR_CHANGED */
-    bool want_hash;      /* send content_hash in LEASE_END if the whole was read */
-    char *language;      /* "" = detect */
-    uint32_t shard_ms;   /* nominal length */
-    uint32_t first;      /* first shard of the run */
-    uint32_t last;       /* last shard; UINT32_MAX: to the recording's end */
-    uint32_t skip_count; /* shards inside the run that are done already */
-    uint32_t *skip;      /* ascending */
+    bool want_hash;          /* send content_hash in LEASE_END if the whole was read */
+    char *language;          /* "" = detect */
+    uint32_t shard_ms;       /* nominal length */
+    uint32_t first;          /* first shard of the run */
+    uint32_t last;           /* last shard; UINT32_MAX: to the recording's end */
+    uint32_t skip_count;     /* shards inside the run that are done already */
+    uint32_t *skip;          /* ascending */
 };
 
 struct msg_cap { /* lowers `last` of a lease; the worker ignores it when it is already past */
@@ -141,12 +147,12 @@ struct msg_lease_end {
     int64_t media_id;
     int32_t code; /* 0, or why the shards of the lease that were not reported have no result */
     char *message;
-    bool reached_end;    /* the recording was decoded to its end: */
-    int64_t total_ms;    /*   its true duration, and */
-    uint32_t shards;     /*   how many shards it has (at least 1) */
+    bool reached_end; /* the recording was decoded to its end: */
+    int64_t total_ms; /*   its true duration, and */
+    uint32_t shards;  /*   how many shards it has (at least 1) */
     bool has_hash;
     uint8_t content_hash[16]; /* XXH3-128 (canonical, big-endian) of the whole file or member */
-    char *damage;        /* "" or what is wrong with a recording that gave results all the same */
+    char *damage; /* "" or what is wrong with a recording that gave results all the same */
 };
 
 struct msg_heartbeat {
@@ -163,9 +169,10 @@ struct msg_log {
     char *line;
 };
 
-#define MSG_CODEC(name)                                                                            \
-    void msg_##name##_put(struct buf *out, const struct msg_##name *m);                            \
-    int msg_##name##_get(const uint8_t *data, size_t len, struct msg_##name *ret, struct err *err); \
+#define MSG_CODEC(name)                                                           \
+    void msg_##name##_put(struct buf *out, const struct msg_##name *m);           \
+    int msg_##name##_get(const uint8_t *data, size_t len, struct msg_##name *ret, \
+                         struct err *err);                                        \
     void msg_##name##_free(struct msg_##name *m)
 MSG_CODEC(hello);
 MSG_CODEC(setup);

@@ -1,0 +1,303 @@
+/* The messages: what is put comes back; what is cut, flipped or out of range does not crash. */
+#include "tests/common/test.h"
+
+#include <math.h>
+
+#include "base/buf.h"
+#include "workers/protocol.h"
+
+/* Every message as one table of void-pointer functions, so that each check runs over all of them.
+ */
+#define WRAP(name)                                                                       \
+    static int get_##name(const uint8_t *d, size_t n, void *m, struct err *e)            \
+    {                                                                                    \
+        return msg_##name##_get(d, n, m, e);                                             \
+    }                                                                                    \
+    static void put_##name(struct buf *out, const void *m) { msg_##name##_put(out, m); } \
+    static void free_##name(void *m) { msg_##name##_free(m); }
+WRAP(hello)
+WRAP(setup)
+WRAP(ready)
+WRAP(fatal)
+WRAP(lease)
+WRAP(cap)
+WRAP(cancel)
+WRAP(media)
+WRAP(shard_done)
+WRAP(shard_failed)
+WRAP(lease_end)
+WRAP(heartbeat)
+WRAP(log)
+
+static uint32_t skips[] = {4, 7, 8};
+static struct msg_segment segments[] = {
+    {0, 1500, (char *)"hello there", (char *)"en", -0.3f, 0.01f, 1.1f, 0.0f},
+    {1500, 2500, (char *)"adiós", (char *)"es", -0.5f, 0.02f, 1.2f, 0.2f},
+};
+
+static const struct msg_hello hello = {4711, (char *)"cpu", (char *)"0.1.0"};
+static const struct msg_setup setup = {
+    (char *)"/m/\xff", (char *)"00ff", (char *)"bf16", (char *)"{}", 8, 2, 1, UINT64_MAX};
+static const struct msg_ready ready = {16, (char *)"cpu, 2 threads"};
+static const struct msg_fatal fatal = {ERR_MODEL, (char *)"config.json is missing"};
+static const struct msg_lease lease = {1,
+                                       -2,
+                                       (char *)"/a\n\xfe",
+                                       (char *)"b//c",
+                                       INT64_MAX,
+                                       {1, 2},
+                                       true,
+                                       (char *)"en",
+                                       300000,
+                                       3,
+                                       UINT32_MAX,
+                                       3,
+                                       skips};
+static const struct msg_cap cap = {5, 6};
+static const struct msg_cancel cancel = {UINT64_MAX};
+static const struct msg_media media = {
+    1, 2, -1, 44100, 2, (char *)"mp3", (char *)"mp3float", (char *)"Título"};
+static const struct msg_shard_done shard_done = {1,    2, 3, 4, 5,       (char *)"en",
+                                                 0.5f, 6, 7, 2, segments};
+static const struct msg_shard_failed shard_failed = {1, 2, 3, ERR_INPUT, (char *)"bad"};
+static const struct msg_lease_end lease_end = {1,  2, 0,    (char *)"", true,
+                                               99, 1, true, {9, 8, 7},  (char *)"cut short"};
+static const struct msg_heartbeat heartbeat = {1, 2, 3, 4, 5, 6};
+static const struct msg_log log_line = {2, (char *)"a line"};
+
+static const struct codec {
+    const char *name;
+    void (*put)(struct buf *out, const void *m);
+    int (*get)(const uint8_t *d, size_t n, void *m, struct err *e);
+    void (*free)(void *m);
+    size_t size;
+    const void *sample;
+} codecs[] = {
+#define ROW(name, value)                                                                \
+    {                                                                                   \
+#name, put_##name, get_##name, free_##name, sizeof(struct msg_##name), &(value) \
+    }
+    ROW(hello, hello),           ROW(setup, setup),
+    ROW(ready, ready),           ROW(fatal, fatal),
+    ROW(lease, lease),           ROW(cap, cap),
+    ROW(cancel, cancel),         ROW(media, media),
+    ROW(shard_done, shard_done), ROW(shard_failed, shard_failed),
+    ROW(lease_end, lease_end),   ROW(heartbeat, heartbeat),
+    ROW(log, log_line),
+};
+#define CODECS (sizeof(codecs) / sizeof(codecs[0]))
+
+union any {
+    struct msg_setup a;
+    struct msg_lease b;
+    struct msg_shard_done c;
+    struct msg_lease_end d;
+    struct msg_media e;
+    uint8_t bytes[512];
+};
+
+static bool all_zero(const void *p, size_t n)
+{
+    const uint8_t *b = p;
+
+    while (n && b[n - 1] == 0)
+        n--;
+    return n == 0;
+}
+
+/* From a heap block of exactly n bytes, so that a sanitizer sees a read past its end. */
+static int get_exact(const struct codec *c, const uint8_t *data, size_t n, union any *m)
+{
+    uint8_t *exact = malloc(n ? n : 1);
+    struct err e = {0};
+    int rc;
+
+    memcpy(exact, data, n);
+    memset(m, 0x5a, sizeof(*m));
+    rc = c->get(exact, n, m, &e);
+    free(exact);
+    if (rc != 0) {
+        assert_int_equal(rc, ERR_PROTOCOL);
+        assert_int_equal(e.code, ERR_PROTOCOL);
+        if (!all_zero(m, c->size))
+            fail_msg("%s: not zeroed after an error", c->name);
+    }
+    return rc;
+}
+
+static void all_round_trip(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CODECS; i++) {
+        const struct codec *c = &codecs[i];
+        struct buf first = BUF_INIT, again = BUF_INIT;
+        union any m;
+
+        c->put(&first, c->sample);
+        if (get_exact(c, first.data, first.len, &m) != 0)
+            fail_msg("%s does not read what it wrote", c->name);
+        c->put(&again, &m);
+        assert_int_equal(first.len, again.len);
+        assert_memory_equal(first.data, again.data, first.len);
+        c->free(&m);
+        assert_true(all_zero(&m, c->size));
+        c->free(&m);
+        buf_free(&first);
+        buf_free(&again);
+    }
+}
+
+static void every_truncation_and_excess_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CODECS; i++) {
+        const struct codec *c = &codecs[i];
+        struct buf b = BUF_INIT;
+        union any m;
+
+        c->put(&b, c->sample);
+        for (size_t n = 0; n < b.len; n++)
+            if (get_exact(c, b.data, n, &m) == 0)
+                fail_msg("%s accepts %zu of %zu bytes", c->name, n, b.len);
+        buf_put_u8(&b, 0);
+        assert_int_equal(get_exact(c, b.data, b.len, &m), ERR_PROTOCOL);
+        buf_free(&b);
+    }
+}
+
+/* A flipped bit may give another valid message; then it must round-trip like any other. */
+static void bit_flips_are_survived(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CODECS; i++) {
+        const struct codec *c = &codecs[i];
+        struct buf b = BUF_INIT, again = BUF_INIT;
+        union any m;
+
+        c->put(&b, c->sample);
+        for (size_t bit = 0; bit < b.len * 8; bit++) {
+            b.data[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+            if (get_exact(c, b.data, b.len, &m) == 0) {
+                buf_clear(&again);
+                c->put(&again, &m);
+                assert_int_equal(again.len, b.len);
+                assert_memory_equal(again.data, b.data, b.len);
+                c->free(&m);
+            }
+            b.data[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+        }
+        buf_free(&b);
+        buf_free(&again);
+    }
+}
+
+/* Puts a changed copy and expects the receiver to refuse it. */
+#define REFUSED(name, field, value) REFUSED_OF(name, name, field, value)
+#define REFUSED_OF(name, sample, field, value)                                                  \
+    do {                                                                                        \
+        struct msg_##name changed = sample;                                                     \
+        struct buf refused_b = BUF_INIT;                                                        \
+        struct err refused_e = {0};                                                             \
+        changed.field = (value);                                                                \
+        msg_##name##_put(&refused_b, &changed);                                                 \
+        assert_int_equal(msg_##name##_get(refused_b.data, refused_b.len, &changed, &refused_e), \
+                         ERR_PROTOCOL);                                                         \
+        buf_free(&refused_b);                                                                   \
+    } while (0)
+
+static void ranges_are_checked(void **state)
+{
+    uint32_t unordered[] = {4, 4, 8}, below[] = {2, 4, 8};
+    struct msg_segment bad = segments[0];
+
+    (void)state;
+    REFUSED(hello, device, (char *)"cp\xffu");
+    REFUSED(setup, slots, 5000);
+    REFUSED(ready, capacity, 0);
+    REFUSED(fatal, code, 0);
+    REFUSED(fatal, code, -1000);
+    REFUSED(lease, path, (char *)"relative");
+    REFUSED(lease, path, (char *)"");
+    REFUSED(lease, shard_ms, 0);
+    REFUSED(lease, shard_ms, UINT32_MAX);
+    REFUSED(lease, last, 2);
+    REFUSED(lease, first, 5);
+    REFUSED(lease, language, (char *)"a very long language");
+    REFUSED(lease, skip, unordered);
+    REFUSED(lease, skip, below);
+    REFUSED(lease, size_bytes, UINT64_MAX);
+    REFUSED(media, duration_ms, -2);
+    REFUSED(shard_done, end_ms, 3);
+    REFUSED(shard_done, start_ms, -1);
+    REFUSED(shard_done, language_prob, NAN);
+    REFUSED(shard_done, language_prob, 1.5f);
+    bad.avg_logprob = INFINITY;
+    REFUSED(shard_done, segments[0], bad);
+    segments[0].avg_logprob = -0.3f;
+    REFUSED(shard_failed, code, 0);
+    REFUSED(lease_end, code, 1);
+    REFUSED(lease_end, shards, 0);
+    REFUSED_OF(log, log_line, level, 9);
+}
+
+/* A count of four thousand million in a message of a few bytes must not be believed. */
+static void counts_are_held_against_the_bytes(void **state)
+{
+    struct msg_shard_done none = shard_done;
+    struct msg_lease all = lease;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    (void)state;
+    none.segment_count = 0;
+    msg_shard_done_put(&b, &none);
+    memset(b.data + b.len - 4, 0xff, 4);
+    assert_int_equal(msg_shard_done_get(b.data, b.len, &none, &e), ERR_PROTOCOL);
+    buf_clear(&b);
+    all.skip_count = 0;
+    msg_lease_put(&b, &all);
+    memset(b.data + b.len - 4, 0xff, 4);
+    assert_int_equal(msg_lease_get(b.data, b.len, &all, &e), ERR_PROTOCOL);
+    buf_free(&b);
+}
+
+/* xorshift64*, seeded, so that a failure can be run again. */
+static uint64_t next(uint64_t *x)
+{
+    *x ^= *x >> 12;
+    *x ^= *x << 25;
+    *x ^= *x >> 27;
+    return *x * UINT64_C(2685821657736338717);
+}
+
+static void random_bytes_are_survived(void **state)
+{
+    uint64_t x = 20260131;
+    uint8_t data[300];
+    union any m;
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        const struct codec *c = &codecs[next(&x) % CODECS];
+        size_t n = next(&x) % sizeof(data);
+
+        for (size_t i = 0; i < n; i++)
+            data[i] = next(&x) % 3 ? 0 : (uint8_t)next(&x);
+        if (get_exact(c, data, n, &m) == 0)
+            c->free(&m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_round_trip),
+        cmocka_unit_test(every_truncation_and_excess_is_refused),
+        cmocka_unit_test(bit_flips_are_survived),
+        cmocka_unit_test(ranges_are_checked),
+        cmocka_unit_test(counts_are_held_against_the_bytes),
+        cmocka_unit_test(random_bytes_are_survived),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
