@@ -17,6 +17,14 @@ struct vocabulary;
 
 /* From a model directory. ERR_MODEL with the file and what is wrong in it. */
 int vocabulary_load(const char *dir, struct vocabulary **ret, struct err *err);
+/* The same from the files' bytes (borrowed during the call); generation and config may be NULL
+ * with length 0. */
+struct vocabulary_source {
+    const char *tokenizer, *generation, *config;
+    size_t tokenizer_len, generation_len, config_len;
+};
+int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary **ret,
+                     struct err *err);
 void vocabulary_free(struct vocabulary *v);
 
 /* Special tokens; -1 where the model has none. */
@@ -48,7 +56,7 @@ const int32_t (*vocabulary_alignment_heads(const struct vocabulary *v, size_t *n
 int vocabulary_decode(const struct vocabulary *v, const int32_t *ids, size_t n, char **ret,
                       struct err *err);
 /* Byte-level BPE as the tokenizers library does it (no added specials are recognised in text).
- * *ret newly allocated. */
+ * Ill-formed UTF-8 is repaired first. *ret newly allocated; NULL with *n 0 for empty text. */
 int vocabulary_encode(const struct vocabulary *v, const char *text, int32_t **ret, size_t *n,
                       struct err *err);
 

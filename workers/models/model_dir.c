@@ -1,0 +1,439 @@
+#include "workers/models/model_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/buf.h"
+
+#ifndef NIGHTSHIFT_SOURCE_MODELS
+#define NIGHTSHIFT_SOURCE_MODELS "" /* set by the build to the source tree's workers/models */
+#endif
+
+#define PLACES_MAX 4
+#define SHARDS_MAX 1000
+
+/* ---- places */
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && value[0] ? value : NULL;
+}
+
+/* The models directories in the order in which they are searched; a name in an earlier one hides
+ * the same name in a later one. */
+struct places {
+    char dir[PLACES_MAX][PATH_MAX];
+    size_t n;
+};
+
+static void add_place(struct places *p, const char *base, const char *tail)
+{
+    if (p->n < PLACES_MAX && base && base[0] &&
+        snprintf(p->dir[p->n], PATH_MAX, "%s%s", base, tail) < PATH_MAX)
+        p->n++;
+}
+
+static void find_places(struct places *p)
+{
+    char self[PATH_MAX];
+    ssize_t n;
+
+    p->n = 0;
+    add_place(p, env("NIGHTSHIFT_MODELS"), "");
+    if (env("XDG_DATA_HOME"))
+        add_place(p, env("XDG_DATA_HOME"), "/nightshift/models");
+    else
+        add_place(p, env("HOME"), "/.local/share/nightshift/models");
+    n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    for (int up = 0; n > 0 && up < 2; up++) { /* PREFIX/bin/nightshift -> PREFIX */
+        char *slash;
+        self[n] = 0;
+        slash = strrchr(self, '/');
+        n = slash ? slash - self : 0;
+        self[n] = 0;
+    }
+    if (n > 0)
+        add_place(p, self, "/share/nightshift/models");
+    add_place(p, NIGHTSHIFT_SOURCE_MODELS, "");
+}
+
+/* huggingface_hub's own rule for where its cache is. */
+static bool hub_place(char out[PATH_MAX])
+{
+    static const struct {
+        const char *name, *tail;
+    } rules[] = {{"HF_HUB_CACHE", ""},
+                 {"HF_HOME", "/hub"},
+                 {"XDG_CACHE_HOME", "/huggingface/hub"},
+                 {"HOME", "/.cache/huggingface/hub"}};
+
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (env(rules[i].name))
+            return snprintf(out, PATH_MAX, "%s%s", env(rules[i].name), rules[i].tail) < PATH_MAX;
+    return false;
+}
+
+/* ---- finding */
+
+static bool has_config(const char *dir)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return snprintf(path, sizeof(path), "%s/config.json", dir) < (int)sizeof(path) &&
+           stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* One path component that leads nowhere else. */
+static bool is_plain_name(const char *name, size_t len)
+{
+    return len && len < NAME_MAX && name[0] != '.' && !memchr(name, '/', len);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int visible(const struct dirent *e) { return e->d_name[0] != '.'; }
+
+static void free_names(struct dirent **names, int n)
+{
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* The snapshot that refs/main names, else the first (by name) that holds a model. */
+static bool hub_snapshot(const char *repo, char out[PATH_MAX])
+{
+    char path[PATH_MAX], revision[80] = "";
+    struct dirent **names;
+    bool found = false;
+    ssize_t n;
+    int fd, count;
+
+    if (snprintf(path, sizeof(path), "%s/refs/main", repo) >= (int)sizeof(path))
+        return false;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) {
+        n = read(fd, revision, sizeof(revision) - 1);
+        revision[n > 0 ? n : 0] = 0;
+        revision[strcspn(revision, "\r\n \t")] = 0;
+        close(fd);
+    }
+    if (is_plain_name(revision, strlen(revision)) &&
+        snprintf(out, PATH_MAX, "%s/snapshots/%s", repo, revision) < PATH_MAX && has_config(out))
+        return true;
+    if (snprintf(path, sizeof(path), "%s/snapshots", repo) >= (int)sizeof(path))
+        return false;
+    count = scandir(path, &names, visible, by_name);
+    for (int i = 0; i < count && !found; i++)
+        found =
+            snprintf(out, PATH_MAX, "%s/%s", path, names[i]->d_name) < PATH_MAX && has_config(out);
+    if (count >= 0)
+        free_names(names, count);
+    return found;
+}
+
+static int absolute(const char *dir, char **ret, struct err *err)
+{
+    char *path = realpath(dir, NULL);
+
+    if (!path)
+        return err_sys(err, errno, "model directory %s", dir);
+    *ret = path;
+    return 0;
+}
+
+/* Looks for name everywhere; found: its directory in out. tried: what was looked at, for people. */
+static bool look(const char *name, char out[PATH_MAX], struct buf *tried)
+{
+    const char *slash = strchr(name, '/');
+    char hub[PATH_MAX], repo[PATH_MAX];
+    struct places places;
+
+    if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && has_config(out))
+        return true;
+    buf_printf(tried, "%s", name);
+    if (name[0] == '/' || name[0] == '.')
+        return false;
+    if (is_plain_name(name, strlen(name))) {
+        find_places(&places);
+        for (size_t i = 0; i < places.n; i++) {
+            if (snprintf(out, PATH_MAX, "%s/%s", places.dir[i], name) < PATH_MAX && has_config(out))
+                return true;
+            buf_printf(tried, ", %s", out);
+        }
+        return false;
+    }
+    if (slash && is_plain_name(name, (size_t)(slash - name)) &&
+        is_plain_name(slash + 1, strlen(slash + 1)) && hub_place(hub) &&
+        snprintf(repo, sizeof(repo), "%s/models--%.*s--%s", hub, (int)(slash - name), name,
+                 slash + 1) < (int)sizeof(repo)) {
+        if (hub_snapshot(repo, out))
+            return true;
+        buf_printf(tried, ", %s", repo);
+    }
+    return false;
+}
+
+int model_dir_find(const char *name, char **ret, struct err *err)
+{
+    struct buf tried = BUF_INIT;
+    char dir[PATH_MAX];
+    int rc;
+
+    if (!name[0])
+        return err_set(err, ERR_MODEL, "no model was named; try --model " MODEL_DEFAULT);
+    if (look(name, dir, &tried))
+        rc = absolute(dir, ret, err);
+    else
+        rc = err_set(err, ERR_MODEL,
+                     "no model '%s': no config.json in %s; give a directory, or set "
+                     "NIGHTSHIFT_MODELS or HF_HOME",
+                     name, buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
+    buf_free(&tried);
+    return rc;
+}
+
+/* ---- listing */
+
+struct lister {
+    void (*fn)(void *arg, const char *name, const char *dir);
+    void *arg;
+    struct buf seen; /* names told already, each with its NUL */
+};
+
+static void tell(struct lister *l, const char *name, const char *dir)
+{
+    for (size_t i = 0; i < l->seen.len; i += strlen((char *)l->seen.data + i) + 1)
+        if (strcmp((char *)l->seen.data + i, name) == 0)
+            return;
+    buf_put(&l->seen, name, strlen(name) + 1);
+    l->fn(l->arg, name, dir);
+}
+
+static void list_place(struct lister *l, const char *place)
+{
+    struct dirent **names;
+    char dir[PATH_MAX];
+    int n = scandir(place, &names, visible, by_name);
+
+    for (int i = 0; i < n; i++)
+        if (snprintf(dir, sizeof(dir), "%s/%s", place, names[i]->d_name) < (int)sizeof(dir) &&
+            has_config(dir))
+            tell(l, names[i]->d_name, dir);
+    if (n >= 0)
+        free_names(names, n);
+}
+
+static void list_hub(struct lister *l, const char *hub)
+{
+    struct dirent **names;
+    char repo[PATH_MAX], dir[PATH_MAX], id[NAME_MAX + 1];
+    int n = scandir(hub, &names, visible, by_name);
+
+    for (int i = 0; i < n; i++) {
+        const char *at = names[i]->d_name, *sep;
+
+        if (strncmp(at, "models--", 8) != 0)
+            continue;
+        at += 8;
+        sep = strstr(at, "--");
+        if (sep)
+            snprintf(id, sizeof(id), "%.*s/%s", (int)(sep - at), at, sep + 2);
+        else
+            snprintf(id, sizeof(id), "%s", at);
+        if (snprintf(repo, sizeof(repo), "%s/%s", hub, names[i]->d_name) < (int)sizeof(repo) &&
+            hub_snapshot(repo, dir))
+            tell(l, id, dir);
+    }
+    if (n >= 0)
+        free_names(names, n);
+}
+
+int model_dir_list(void (*fn)(void *arg, const char *name, const char *dir), void *arg,
+                   struct err *err)
+{
+    struct lister l = {.fn = fn, .arg = arg};
+    struct places places;
+    char hub[PATH_MAX];
+    int rc = 0;
+
+    find_places(&places);
+    for (size_t i = 0; i < places.n; i++)
+        list_place(&l, places.dir[i]);
+    if (hub_place(hub))
+        list_hub(&l, hub);
+    if (l.seen.failed)
+        rc = err_set(err, ERR_NOMEM, "no memory to list the models");
+    buf_free(&l.seen);
+    return rc;
+}
+
+/* ---- hashing */
+
+struct hasher {
+    XXH3_state_t *state;
+    uint8_t *chunk;
+    const char *dir;
+    struct err *err;
+};
+
+#define CHUNK_BYTES (1u << 20)
+
+/* Name, size and bytes of one file; ERR_MISSING when it is not there. */
+static int hash_file(struct hasher *h, const char *name)
+{
+    struct buf head = BUF_INIT;
+    char path[PATH_MAX];
+    struct stat st;
+    uint64_t left;
+    int fd = -1, rc = 0;
+
+    if (snprintf(path, sizeof(path), "%s/%s", h->dir, name) >= (int)sizeof(path))
+        return err_set(h->err, ERR_MODEL, "the path of %s is too long", name);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        rc = err_sys(h->err, errno, "%s", path);
+        goto out;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        rc = err_set(h->err, ERR_MODEL, "%s is not a file", path);
+        goto out;
+    }
+    left = (uint64_t)st.st_size;
+    buf_put_str(&head, name);
+    buf_put_u64(&head, left);
+    if (head.failed) {
+        rc = err_set(h->err, ERR_NOMEM, "no memory to read %s", path);
+        goto out;
+    }
+    XXH3_128bits_update(h->state, head.data, head.len);
+    while (left) {
+        ssize_t n = read(fd, h->chunk, left < CHUNK_BYTES ? left : CHUNK_BYTES);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            rc = n < 0 ? err_sys(h->err, errno, "%s", path)
+                       : err_set(h->err, ERR_MODEL, "%s became shorter while it was read", path);
+            goto out;
+        }
+        XXH3_128bits_update(h->state, h->chunk, (size_t)n);
+        left -= (uint64_t)n;
+    }
+out:
+    buf_free(&head);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int is_shard(const struct dirent *e)
+{
+    size_t n = strlen(e->d_name);
+
+    return strncmp(e->d_name, "model-", 6) == 0 && n > 18 &&
+           strcmp(e->d_name + n - 12, ".safetensors") == 0;
+}
+
+/* Large models come in several files with an index. */
+static int hash_shards(struct hasher *h)
+{
+    struct dirent **names;
+    int rc, n;
+
+    if ((rc = hash_file(h, "model.safetensors.index.json")))
+        return rc;
+    n = scandir(h->dir, &names, is_shard, by_name);
+    if (n <= 0 || n > SHARDS_MAX) {
+        if (n >= 0)
+            free_names(names, n);
+        return err_set(h->err, ERR_MODEL, "%s has an index of weights but %d files of them", h->dir,
+                       n < 0 ? 0 : n);
+    }
+    for (int i = 0; i < n && !rc; i++)
+        rc = hash_file(h, names[i]->d_name);
+    free_names(names, n);
+    return rc;
+}
+
+static int hash_weights(struct hasher *h)
+{
+    char path[PATH_MAX];
+    int rc = hash_file(h, "model.safetensors");
+
+    if (rc == ERR_MISSING)
+        rc = hash_shards(h);
+    if (rc != ERR_MISSING)
+        return rc;
+    if (snprintf(path, sizeof(path), "%s/pytorch_model.bin", h->dir) < (int)sizeof(path) &&
+        access(path, F_OK) == 0)
+        return err_set(h->err, ERR_MODEL,
+                       "%s holds its weights as pytorch_model.bin only; fetch or convert "
+                       "model.safetensors",
+                       h->dir);
+    return err_set(h->err, ERR_MODEL, "%s has no model.safetensors; fetch the model's files again",
+                   h->dir);
+}
+
+static int hash_all(struct hasher *h)
+{
+    static const struct {
+        const char *name;
+        bool optional;
+    } files[] = {{"config.json", false},
+                 {"generation_config.json", true},
+                 {"preprocessor_config.json", true},
+                 {"tokenizer.json", false}};
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        int rc = hash_file(h, files[i].name);
+        if (rc == ERR_MISSING && files[i].optional)
+            continue;
+        if (rc == ERR_MISSING)
+            return err_set(h->err, ERR_MODEL, "%s has no %s; fetch the model's files again", h->dir,
+                           files[i].name);
+        if (rc)
+            return rc;
+    }
+    return hash_weights(h);
+}
+
+int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
+{
+    struct hasher h = {.dir = dir, .err = err};
+    XXH128_canonical_t digest;
+    int rc;
+
+    h.state = XXH3_createState();
+    h.chunk = malloc(CHUNK_BYTES);
+    if (!h.state || !h.chunk) {
+        rc = err_set(err, ERR_NOMEM, "no memory to read %s", dir);
+        goto out;
+    }
+    XXH3_128bits_reset(h.state);
+    if ((rc = hash_all(&h)))
+        goto out;
+    XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(h.state));
+    for (int i = 0; i < 16; i++)
+        sprintf(ret + 2 * i, "%02x", digest.digest[i]);
+out:
+    XXH3_freeState(h.state);
+    free(h.chunk);
+    if (rc == ERR_DENIED || rc == ERR_MISSING)
+        rc = err->code = ERR_MODEL;
+    return rc;
+}
