@@ -21,9 +21,9 @@ struct vocabulary; /* workers/text/vocabulary.h: tokenizer and the special token
 
 /* All that the text depends on beside model and audio; stored as JSON in the catalog. */
 struct transcribe_params {
-    char language[16];        /* "" = detect per shard, on its first window that holds speech */
+    char language[16]; /* "" = detect per shard, on its first window that holds speech */
     bool translate;
-    float temperatures[8];    /* the fallback ladder, ascending */
+    float temperatures[8]; /* the fallback ladder, ascending */
     uint32_t temperature_count;
     float compression_ratio_threshold; /* 2.4: above, try the next temperature */
     float logprob_threshold;           /* -1.0: below, try the next temperature */
@@ -32,8 +32,11 @@ struct transcribe_params {
 };
 
 void transcribe_params_default(struct transcribe_params *p);
+/* ERR_USAGE naming the first value that is out of its range. */
+int transcribe_params_check(const struct transcribe_params *p, struct err *err);
 /* Canonical JSON (sorted keys, no spaces), newly allocated; and back, every value range-checked. */
 int transcribe_params_to_json(const struct transcribe_params *p, char **ret, struct err *err);
+/* Keys that are absent keep their defaults, unknown ones are refused: ERR_USAGE. */
 int transcribe_params_from_json(const char *json, struct transcribe_params *ret, struct err *err);
 
 struct transcribe_segment {
