@@ -47,6 +47,9 @@ enum precision whisper_precision(const struct whisper *w); /* never AUTO */
 /* Bytes of device memory: the weights, and what one slot adds. */
 uint64_t whisper_weight_bytes(const struct whisper *w);
 uint64_t whisper_slot_bytes(const struct whisper *w);
+/* A good number of slots: enough rows for one reading of the decoder's weights to be shared, no
+ * more than a quarter of the device's free memory holds. At least 1. */
+uint32_t whisper_default_slots(const struct whisper *w);
 
 int whisper_session_new(struct whisper *w, uint32_t slots, struct whisper_session **ret,
                         struct err *err);
@@ -79,7 +82,8 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
                  float *logits, struct err *err);
 
 /* For parity tests and tools: copies of a slot's log-mel [mel_bins][3000] and encoder output
- * [1500][d_model] as float32. Valid after whisper_encode of that slot, before the next one of any. */
+ * [1500][d_model] as float32. Only of the last window of the last whisper_encode: ERR_EMPTY else.
+ */
 int whisper_peek_mel(struct whisper_session *s, uint32_t slot, float *out, struct err *err);
 int whisper_peek_encoder(struct whisper_session *s, uint32_t slot, float *out, struct err *err);
 

@@ -1,0 +1,173 @@
+/* Opening the processor as a backend, and its memory. */
+#include "gpu/host/host.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sched.h>
+#include <unistd.h>
+
+/* Before each allocation, so that release can give the count back. */
+union block {
+    size_t bytes;
+    char pad[64];
+};
+
+int host_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
+{
+    union block *b = NULL;
+    size_t total;
+
+    if (__builtin_add_overflow(bytes, sizeof(*b) + 63, &total) ||
+        !(b = aligned_alloc(64, total / 64 * 64)))
+        return err_set(err, ERR_VRAM, "out of memory: %zu more bytes were needed", bytes);
+    memset(b, 0, total / 64 * 64);
+    b->bytes = bytes;
+    be->allocated += bytes;
+    *ret = b + 1;
+    return 0;
+}
+
+void host_release(struct backend *be, void *p)
+{
+    if (!p)
+        return;
+    be->allocated -= ((union block *)p - 1)->bytes;
+    free((union block *)p - 1);
+}
+
+int host_shape(struct err *err, const char *operation)
+{
+    return err_set(err, ERR_DEVICE, "%s was given shapes or types that do not fit", operation);
+}
+
+int host_dnn(struct err *err, dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_out_of_memory)
+        return err_set(err, ERR_VRAM, "out of memory while %s", what);
+    return err_set(err, ERR_DEVICE, "oneDNN failed while %s (status %d)", what, (int)status);
+}
+
+static const struct kernels *pick_kernels(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bf16"))
+        return &kernels_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &kernels_avx2;
+#endif
+    return &kernels_plain;
+}
+
+/* The first "model name" of /proc/cpuinfo; left alone when there is none. */
+static void processor_name(char *name, size_t cap)
+{
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    char line[256], *colon;
+
+    while (f && fgets(line, sizeof(line), f)) {
+        if (strncmp(line, "model name", 10) == 0 && (colon = strchr(line, ':')) != NULL) {
+            colon += strspn(colon, ": \t");
+            colon[strcspn(colon, "\n")] = '\0';
+            snprintf(name, cap, "%s", colon);
+            break;
+        }
+    }
+    if (f)
+        fclose(f);
+}
+
+void backend_host_info(struct backend_info *ret)
+{
+    const struct kernels *k = pick_kernels();
+    long page = sysconf(_SC_PAGESIZE);
+    cpu_set_t set;
+
+    *ret = (struct backend_info){.name = "processor", .id = "cpu", .threads = 1};
+    processor_name(ret->name, sizeof(ret->name));
+    ret->memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)page;
+    ret->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)page;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        ret->threads = (uint32_t)CPU_COUNT(&set);
+    ret->bf16 = k->rows_bf16 != NULL;
+    snprintf(ret->features, sizeof(ret->features), "%s%s", k->name, ret->bf16 ? ", bf16" : "");
+}
+
+static int host_sync(struct backend *be, struct err *err)
+{
+    (void)be;
+    (void)err;
+    return 0;
+}
+
+static void host_close(struct backend *be)
+{
+    struct host *h = host_of(be);
+
+    free(h->scratch);
+    if (h->stream)
+        dnnl_stream_destroy(h->stream);
+    if (h->engine)
+        dnnl_engine_destroy(h->engine);
+    free(h);
+}
+
+static const struct backend_ops host_ops = {
+    .close = host_close,
+    .sync = host_sync,
+    .alloc = host_alloc,
+    .release = host_release,
+    .put = host_put,
+    .get = host_get,
+    .copy = host_copy,
+    .linear_new = host_linear_new,
+    .linear_free = host_linear_free,
+    .linear = host_linear,
+    .conv1d_new = host_conv1d_new,
+    .conv1d_free = host_conv1d_free,
+    .conv1d = host_conv1d,
+    .layer_norm = host_layer_norm,
+    .add = host_add,
+    .embed = host_embed,
+    .kv_bytes = host_kv_bytes,
+    .kv_fill = host_kv_fill,
+    .kv_append = host_kv_append,
+    .attention = host_attention,
+    .attention_rows = host_attention_rows,
+    .mel_new = host_mel_new,
+    .mel_free = host_mel_free,
+    .mel = host_mel,
+};
+
+int backend_open_host(uint32_t threads, struct backend **ret, struct err *err)
+{
+    struct host *h = calloc(1, sizeof(*h));
+    dnnl_status_t status;
+
+    if (!h)
+        return err_set(err, ERR_NOMEM, "out of memory for the host backend");
+    h->base.ops = &host_ops;
+    backend_host_info(&h->base.info);
+    if (threads > 0 && threads < 4096)
+        h->base.info.threads = threads;
+    h->threads = (int)h->base.info.threads;
+    h->kernels = pick_kernels();
+    status = dnnl_engine_create(&h->engine, dnnl_cpu, 0);
+    if (status == dnnl_success)
+        status = dnnl_stream_create(&h->stream, h->engine, dnnl_stream_default_flags);
+    if (status != dnnl_success) {
+        host_close(&h->base);
+        return host_dnn(err, status, "opening the processor");
+    }
+    *ret = &h->base;
+    return 0;
+}
+
+void backend_close(struct backend *be)
+{
+    if (be)
+        be->ops->close(be);
+}

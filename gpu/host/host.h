@@ -1,0 +1,78 @@
+/* gpu/host/host.h - what the files of the host backend share. */
+#ifndef NIGHTSHIFT_GPU_HOST_HOST_H
+#define NIGHTSHIFT_GPU_HOST_HOST_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "gpu/backend.h"
+#include "gpu/host/kernels.h"
+
+struct host {
+    struct backend base; /* first: a struct backend * is a struct host * */
+    const struct kernels *kernels;
+    int threads;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    void *scratch; /* oneDNN's, for the hungriest primitive yet */
+    size_t scratch_bytes;
+};
+
+static inline struct host *host_of(struct backend *be) { return (struct host *)be; }
+
+/* 64-byte aligned and zeroed; counted in base.allocated. ERR_VRAM when there is none. */
+int host_alloc(struct backend *be, size_t bytes, void **ret, struct err *err);
+void host_release(struct backend *be, void *p);
+
+/* Sets err and returns ERR_DEVICE: the caller is wrong, or oneDNN failed ("what: status 3"). */
+int host_shape(struct err *err, const char *operation);
+int host_dnn(struct err *err, dnnl_status_t status, const char *what);
+
+/* An attribute with the epilogue as post-operations and the scratch memory ours. */
+int host_attribute(enum epilogue epilogue, dnnl_primitive_attr_t *ret, struct err *err);
+/* Grows the shared scratch memory to what pd wants. */
+int host_scratch(struct host *h, const_dnnl_primitive_desc_t pd, struct err *err);
+/* A memory object over p (DNNL_MEMORY_NONE: to be set later), laid out as pd's `what` argument. */
+int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t what, void *p,
+                dnnl_memory_t *ret, struct err *err);
+/* Packs host float32 weights laid out as `from` into new device memory laid out as pd's weights. */
+int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *from,
+              const float *w, dnnl_memory_t *ret, void **data, struct err *err);
+
+int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, int64_t out,
+                    int64_t in, const float *w, const float *bias, struct linear **ret,
+                    struct err *err);
+void host_linear_free(struct backend *be, struct linear *l);
+int host_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
+                struct tensor y, struct err *err);
+
+int host_conv1d_new(struct backend *be, enum dtype type, int64_t out, int64_t in, int64_t stride,
+                    const float *w, const float *bias, struct conv1d **ret, struct err *err);
+void host_conv1d_free(struct backend *be, struct conv1d *c);
+int host_conv1d(struct backend *be, struct conv1d *c, struct tensor x, enum epilogue epilogue,
+                struct tensor y, struct err *err);
+
+size_t host_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity);
+int host_kv_fill(struct backend *be, struct kv kv, struct tensor k, struct tensor v,
+                 struct err *err);
+int host_kv_append(struct backend *be, const struct kv *kv, const uint32_t *pos, struct tensor k,
+                   struct tensor v, struct err *err);
+int host_attention(struct backend *be, struct tensor q, struct kv kv, uint32_t keys,
+                   struct tensor out, struct err *err);
+int host_attention_rows(struct backend *be, struct tensor q, const struct kv *kv,
+                        const uint32_t *keys, struct tensor out, struct err *err);
+
+int host_put(struct backend *be, struct tensor dst, const float *src, struct err *err);
+int host_get(struct backend *be, float *dst, struct tensor src, struct err *err);
+int host_copy(struct backend *be, struct tensor dst, struct tensor src, struct err *err);
+int host_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
+                    struct tensor y, struct err *err);
+int host_add(struct backend *be, struct tensor y, struct tensor x, struct err *err);
+int host_embed(struct backend *be, struct tensor table, struct tensor positions, const int32_t *ids,
+               const uint32_t *pos, struct tensor y, struct err *err);
+
+int host_mel_new(struct backend *be, uint32_t bins, struct mel **ret, struct err *err);
+void host_mel_free(struct backend *be, struct mel *m);
+int host_mel(struct backend *be, struct mel *m, const float *pcm, size_t n, struct tensor out,
+             struct err *err);
+
+#endif

@@ -1,0 +1,87 @@
+/* gpu/host/kernels.h - the inner loops, once per instruction set.
+ *
+ * Every file of kernels/ is compiled for plain x86-64 (or whatever the target is), for AVX2 and for
+ * AVX-512 with bfloat16; KERNEL(name) gives each its own name, and host.c picks a table by what the
+ * processor has. Kernels are single-threaded, allocate nothing and check nothing: their callers
+ * divide the work and have checked the shapes.
+ *
+ * Layout of packed row weights: blocks of 32 outputs, within a block [in][32], for bf16
+ * [in / 2][32][2]; missing outputs are zero. Layout of a head's keys: blocks of 16 keys, within a
+ * block [64][16], for bf16 [32][16][2]. Layout of a head's values: [keys][64], for bf16
+ * [keys / 2][64][2]. So that every inner loop reads memory in order, and bf16 pairs are adjacent as
+ * its dot product wants them. */
+#ifndef NIGHTSHIFT_GPU_HOST_KERNELS_H
+#define NIGHTSHIFT_GPU_HOST_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/backend.h"
+
+#define KERNEL_COLUMNS 32 /* outputs of a block of row weights */
+#define KERNEL_ROWS 8     /* rows that share one reading of them from L1 */
+#define KERNEL_KEYS 16    /* keys of a block */
+#define KERNEL_QUERIES 12 /* queries that share one reading of keys and values */
+
+#define MEL_FFT 400
+#define MEL_HOP 160
+#define MEL_FREQUENCIES 201
+#define MEL_LANES 16 /* frames transformed at once */
+
+struct mel_tables {
+    uint32_t bins;
+    double window[MEL_FFT];
+    double cosine[MEL_FFT], sine[MEL_FFT]; /* of 2 pi i / 400 */
+    uint32_t *first, *count;               /* [bins]: frequencies of each filter */
+    double *weight;                        /* the filters' weights, one after the other */
+};
+
+struct row_job {
+    const void *x; /* [rows][in], float32 or bf16 as the weights */
+    size_t x_stride;
+    size_t rows, in;
+    const void *w;     /* one packed block */
+    const float *bias; /* [32] */
+    enum epilogue epilogue;
+    void *y; /* [rows][columns] at the block's first column */
+    size_t y_stride, columns;
+    bool y_bf16;
+};
+
+struct kernels {
+    const char *name;
+    void (*rows_f32)(const struct row_job *job);
+    void (*rows_bf16)(const struct row_job *job); /* NULL: the processor has no bf16 */
+
+    /* n <= KERNEL_QUERIES queries of one head over all its keys. */
+    void (*attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
+                       size_t keys, float *out, size_t out_stride);
+    void (*attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uint16_t *k,
+                        const uint16_t *v, size_t keys, uint16_t *out, size_t out_stride);
+    /* One query of one head. */
+    void (*query_f32)(const float *q, const float *k, const float *v, size_t keys, float *out);
+    void (*query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v, size_t keys,
+                       uint16_t *out);
+
+    void (*norm)(const float *x, const float *gamma, const float *beta, size_t n, void *y,
+                 bool bf16);
+    void (*to_bf16)(uint16_t *dst, const float *src, size_t n);
+    /* log10 of the mel energies of 16 frames, audio[160 * i ..] being frame i: out[i][bins];
+     * returns the highest. */
+    float (*mel)(const struct mel_tables *t, const float *audio, float *out);
+    /* x = (max(x, floor) + 4) / 4 */
+    void (*mel_clamp)(float *x, size_t n, float floor);
+};
+
+extern const struct kernels kernels_plain, kernels_avx2, kernels_avx512;
+
+/* Bytes of a head's keys (or values) for `capacity` of them: whole blocks. */
+static inline size_t kernel_head_bytes(enum dtype type, uint32_t capacity)
+{
+    size_t blocks = ((size_t)capacity + KERNEL_KEYS - 1) / KERNEL_KEYS;
+
+    return blocks * KERNEL_KEYS * BACKEND_HEAD_SIZE * dtype_size(type);
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* gpu/host/kernels/isa.h - the suffix of this compilation: KERNEL(norm) is norm_avx512, say. */
+#ifndef NIGHTSHIFT_GPU_HOST_KERNELS_ISA_H
+#define NIGHTSHIFT_GPU_HOST_KERNELS_ISA_H
+
+#include "gpu/host/kernels.h"
+
+#define KERNEL_PASTE(a, b) a##_##b
+#define KERNEL_NAME(a, b) KERNEL_PASTE(a, b)
+#define KERNEL(name) KERNEL_NAME(name, NIGHTSHIFT_ISA)
+
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#define KERNEL_BF16 1
+#else
+#define KERNEL_BF16 0
+#endif
+
+void KERNEL(rows_f32)(const struct row_job *job);
+void KERNEL(rows_bf16)(const struct row_job *job);
+void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
+                        size_t keys, float *out, size_t out_stride);
+void KERNEL(attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uint16_t *k,
+                         const uint16_t *v, size_t keys, uint16_t *out, size_t out_stride);
+void KERNEL(query_f32)(const float *q, const float *k, const float *v, size_t keys, float *out);
+void KERNEL(query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v, size_t keys,
+                        uint16_t *out);
+void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t n, void *y,
+                  bool bf16);
+void KERNEL(to_bf16)(uint16_t *dst, const float *src, size_t n);
+float KERNEL(mel)(const struct mel_tables *t, const float *audio, float *out);
+void KERNEL(mel_clamp)(float *x, size_t n, float floor);
+
+#endif

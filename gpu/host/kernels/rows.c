@@ -1,0 +1,128 @@
+/* y = x W^T + b for few rows and one block of 32 outputs.
+ *
+ * Bound by reading W once from memory, so W is packed in reading order and up to eight rows use
+ * each vector that was loaded. Each output is one chain of multiply-adds over `in`, ascending, in
+ * every variant: a row gets the same bits whether it came alone or with others. */
+#include "gpu/host/kernels/isa.h"
+#include "gpu/host/vec.h"
+
+INLINE void finish(const struct row_job *job, size_t row, size_t column, v16 r)
+{
+    size_t left = column < job->columns ? job->columns - column : 0;
+    size_t at = row * job->y_stride + column;
+    float t[16];
+
+    if (left == 0)
+        return;
+    r += v_load(job->bias + column);
+    if (job->epilogue == EPILOGUE_GELU)
+        r = v_gelu(r);
+    if (left > 16)
+        left = 16;
+    v_store(t, r);
+    if (job->y_bf16) {
+        uint16_t *y = (uint16_t *)job->y + at;
+
+        for (size_t i = 0; i < left; i++)
+            y[i] = f32_to_bf16(job->epilogue == EPILOGUE_ADD ? bf16_to_f32(y[i]) + t[i] : t[i]);
+    } else {
+        float *y = (float *)job->y + at;
+
+        for (size_t i = 0; i < left; i++)
+            y[i] = job->epilogue == EPILOGUE_ADD ? y[i] + t[i] : t[i];
+    }
+}
+
+INLINE void run_f32(const struct row_job *job, size_t row, const int rows)
+{
+    const float *x = (const float *)job->x + row * job->x_stride, *w = job->w;
+    v16 acc[KERNEL_ROWS][2];
+
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+        acc[r][0] = acc[r][1] = v_all(0.0f);
+    for (size_t i = 0; i < job->in; i++) {
+        v16 w0 = v_load(w + i * 32), w1 = v_load(w + i * 32 + 16);
+
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            v16 value = v_all(x[(size_t)r * job->x_stride + i]);
+
+            acc[r][0] += w0 * value;
+            acc[r][1] += w1 * value;
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        finish(job, row + (size_t)r, 0, acc[r][0]);
+        finish(job, row + (size_t)r, 16, acc[r][1]);
+    }
+}
+
+#if KERNEL_BF16
+INLINE void run_bf16(const struct row_job *job, size_t row, const int rows)
+{
+    const uint16_t *x = (const uint16_t *)job->x + row * job->x_stride, *w = job->w;
+    __m512 acc[KERNEL_ROWS][2];
+
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+        acc[r][0] = acc[r][1] = _mm512_setzero_ps();
+    for (size_t i = 0; i < job->in; i += 2) {
+        __m512bh w0 = (__m512bh)_mm512_loadu_si512(w + i * 32);
+        __m512bh w1 = (__m512bh)_mm512_loadu_si512(w + i * 32 + 32);
+
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            int32_t pair;
+            __m512bh value;
+
+            memcpy(&pair, x + (size_t)r * job->x_stride + i, 4);
+            value = (__m512bh)_mm512_set1_epi32(pair);
+            acc[r][0] = _mm512_dpbf16_ps(acc[r][0], w0, value);
+            acc[r][1] = _mm512_dpbf16_ps(acc[r][1], w1, value);
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        finish(job, row + (size_t)r, 0, (v16)acc[r][0]);
+        finish(job, row + (size_t)r, 16, (v16)acc[r][1]);
+    }
+}
+#endif
+
+#define ROWS(run)                                               \
+    for (size_t row = 0; row < job->rows; row += KERNEL_ROWS) { \
+        switch (job->rows - row) {                              \
+        case 1:                                                 \
+            run(job, row, 1);                                   \
+            break;                                              \
+        case 2:                                                 \
+            run(job, row, 2);                                   \
+            break;                                              \
+        case 3:                                                 \
+            run(job, row, 3);                                   \
+            break;                                              \
+        case 4:                                                 \
+            run(job, row, 4);                                   \
+            break;                                              \
+        case 5:                                                 \
+            run(job, row, 5);                                   \
+            break;                                              \
+        case 6:                                                 \
+            run(job, row, 6);                                   \
+            break;                                              \
+        case 7:                                                 \
+            run(job, row, 7);                                   \
+            break;                                              \
+        default:                                                \
+            run(job, row, 8);                                   \
+            break;                                              \
+        }                                                       \
+    }
+
+void KERNEL(rows_f32)(const struct row_job *job) { ROWS(run_f32) }
+
+#if KERNEL_BF16
+void KERNEL(rows_bf16)(const struct row_job *job) { ROWS(run_bf16) }
+#endif

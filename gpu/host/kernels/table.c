@@ -1,0 +1,21 @@
+/* The kernels of this instruction set. */
+#include "gpu/host/kernels/isa.h"
+
+#define QUOTE_(x) #x
+#define QUOTE(x) QUOTE_(x)
+
+const struct kernels KERNEL(kernels) = {
+    .name = QUOTE(NIGHTSHIFT_ISA),
+    .rows_f32 = KERNEL(rows_f32),
+    .attend_f32 = KERNEL(attend_f32),
+    .query_f32 = KERNEL(query_f32),
+#if KERNEL_BF16
+    .rows_bf16 = KERNEL(rows_bf16),
+    .attend_bf16 = KERNEL(attend_bf16),
+    .query_bf16 = KERNEL(query_bf16),
+#endif
+    .norm = KERNEL(norm),
+    .to_bf16 = KERNEL(to_bf16),
+    .mel = KERNEL(mel),
+    .mel_clamp = KERNEL(mel_clamp),
+};

@@ -1,0 +1,298 @@
+/* y = x W^T + b.
+ *
+ * Wide ones (the encoder's) are oneDNN's inner product, prepared for one number of rows, weights in
+ * the layout that it asks for. Those of few rows (a decoder step) are bound by reading the weights;
+ * oneDNN picks other kernels, with other orders of summation, as the rows change, which would let a
+ * window's text depend on its neighbours: so they are kernels of our own (kernels/rows.c). */
+#include "gpu/host/host.h"
+
+#include <omp.h>
+#include <stdlib.h>
+
+/* One prepared inner product. A linear has one for each (epilogue, type of y) it is used with. */
+struct wide {
+    enum epilogue epilogue;
+    enum dtype y_type;
+    int64_t rows;
+    dnnl_primitive_t primitive;
+    dnnl_memory_t x, y, scratch;
+};
+
+#define WIDE_MAX 4
+
+struct linear {
+    enum dtype type;
+    enum linear_use use;
+    int64_t out, in;
+    void *w;     /* packed */
+    float *bias; /* [out rounded up to KERNEL_COLUMNS], zeros when there is none */
+    struct wide wide[WIDE_MAX];
+    int wides;
+    dnnl_memory_t w_memory, bias_memory;
+    const float *source; /* only during linear_new */
+};
+
+static dnnl_data_type_t dnn_type(enum dtype type)
+{
+    return type == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static void pack_rows(struct linear *l, const float *w)
+{
+    int64_t blocks = (l->out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS;
+
+#pragma omp parallel for schedule(static)
+    for (int64_t b = 0; b < blocks; b++) {
+        for (int64_t c = 0; c < KERNEL_COLUMNS && b * KERNEL_COLUMNS + c < l->out; c++) {
+            const float *row = w + (b * KERNEL_COLUMNS + c) * l->in;
+
+            for (int64_t i = 0; i < l->in; i++) {
+                if (l->type == DTYPE_BF16)
+                    ((uint16_t *)l->w)[b * KERNEL_COLUMNS * l->in + i / 2 * 64 + c * 2 + i % 2] =
+                        f32_to_bf16(row[i]);
+                else
+                    ((float *)l->w)[(b * l->in + i) * KERNEL_COLUMNS + c] = row[i];
+            }
+        }
+    }
+}
+
+/* The inner product for these rows. Weights: in the layout that the first one of this linear
+ * chose; the first chooses freely. */
+static int wide_desc(struct host *h, struct linear *l, const struct wide *d,
+                     dnnl_primitive_desc_t *ret, struct err *err)
+{
+    dnnl_dims_t xd = {d->rows, l->in}, wd = {l->out, l->in}, bd = {l->out}, yd = {d->rows, l->out};
+    dnnl_memory_desc_t x, w, b, y;
+    dnnl_inner_product_desc_t desc;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_status_t status;
+    int rc;
+
+    dnnl_memory_desc_init_by_tag(&x, 2, xd, dnn_type(l->type), dnnl_ab);
+    dnnl_memory_desc_init_by_tag(&y, 2, yd, dnn_type(d->y_type), dnnl_ab);
+    dnnl_memory_desc_init_by_tag(&b, 1, bd, dnnl_f32, dnnl_a);
+    dnnl_memory_desc_init_by_tag(&w, 2, wd, dnn_type(l->type), dnnl_format_tag_any);
+    if (l->w_memory) {
+        const dnnl_memory_desc_t *packed;
+
+        dnnl_memory_get_memory_desc(l->w_memory, &packed);
+        w = *packed;
+    }
+    rc = host_attribute(d->epilogue, &attr, err);
+    if (rc != 0)
+        return rc;
+    status = dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_inference, &x, &w, &b, &y);
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_create(ret, &desc, attr, h->engine, NULL);
+    dnnl_primitive_attr_destroy(attr);
+    return status == dnnl_success ? 0 : host_dnn(err, status, "preparing a matrix product");
+}
+
+static void wide_free(struct wide *d)
+{
+    if (d->primitive)
+        dnnl_primitive_destroy(d->primitive);
+    if (d->x)
+        dnnl_memory_destroy(d->x);
+    if (d->y)
+        dnnl_memory_destroy(d->y);
+    if (d->scratch)
+        dnnl_memory_destroy(d->scratch);
+    *d = (struct wide){0};
+}
+
+static int wide_new(struct host *h, struct linear *l, struct wide *d, struct err *err)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+    int rc;
+
+    rc = wide_desc(h, l, d, &pd, err);
+    if (rc != 0)
+        return rc;
+    if (!l->w_memory) {
+        dnnl_dims_t wd = {l->out, l->in};
+        dnnl_memory_desc_t plain;
+
+        dnnl_memory_desc_init_by_tag(&plain, 2, wd, dnnl_f32, dnnl_ab);
+        rc = host_pack(h, pd, &plain, l->source, &l->w_memory, &l->w, err);
+    }
+    if (rc == 0)
+        rc = host_scratch(h, pd, err);
+    if (rc == 0)
+        rc = host_memory(h, pd, dnnl_query_src_md, DNNL_MEMORY_NONE, &d->x, err);
+    if (rc == 0)
+        rc = host_memory(h, pd, dnnl_query_dst_md, DNNL_MEMORY_NONE, &d->y, err);
+    if (rc == 0)
+        rc = host_memory(h, pd, dnnl_query_scratchpad_md, DNNL_MEMORY_NONE, &d->scratch, err);
+    if (rc == 0 && !l->bias_memory)
+        rc = host_memory(h, pd, dnnl_query_weights_md, l->bias, &l->bias_memory, err);
+    if (rc == 0) {
+        status = dnnl_primitive_create(&d->primitive, pd);
+        if (status != dnnl_success)
+            rc = host_dnn(err, status, "compiling a matrix product");
+    }
+    dnnl_primitive_desc_destroy(pd);
+    if (rc != 0)
+        wide_free(d);
+    return rc;
+}
+
+int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, int64_t out,
+                    int64_t in, const float *w, const float *bias, struct linear **ret,
+                    struct err *err)
+{
+    int64_t blocks = (out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS;
+    struct host *h = host_of(be);
+    struct linear *l;
+    void *p = NULL;
+    int rc;
+
+    if (out <= 0 || in <= 0 || in % 2 != 0 || type == DTYPE_F16 ||
+        (type == DTYPE_BF16 && !h->kernels->rows_bf16))
+        return host_shape(err, "linear_new");
+    l = calloc(1, sizeof(*l));
+    if (!l)
+        return err_set(err, ERR_NOMEM, "out of memory for weights");
+    *l = (struct linear){.type = type, .use = use, .out = out, .in = in};
+    rc = host_alloc(be, (size_t)blocks * KERNEL_COLUMNS * sizeof(float), &p, err);
+    if (rc != 0)
+        goto out;
+    l->bias = p;
+    if (bias)
+        memcpy(l->bias, bias, (size_t)out * sizeof(float));
+    omp_set_num_threads(h->threads);
+    if (use == LINEAR_ROWS) {
+        rc = host_alloc(be, (size_t)(blocks * KERNEL_COLUMNS * in) * dtype_size(type), &l->w, err);
+        if (rc == 0)
+            pack_rows(l, w);
+    } else {
+        l->source = w;
+        l->wide[0] = (struct wide){.epilogue = EPILOGUE_NONE, .y_type = type, .rows = 1500};
+        rc = wide_new(h, l, &l->wide[0], err);
+        l->wides = rc == 0;
+        l->source = NULL;
+    }
+out:
+    if (rc != 0) {
+        host_linear_free(be, l);
+        return rc;
+    }
+    *ret = l;
+    return 0;
+}
+
+void host_linear_free(struct backend *be, struct linear *l)
+{
+    if (!l)
+        return;
+    for (int i = 0; i < l->wides; i++)
+        wide_free(&l->wide[i]);
+    if (l->w_memory)
+        dnnl_memory_destroy(l->w_memory);
+    if (l->bias_memory)
+        dnnl_memory_destroy(l->bias_memory);
+    host_release(be, l->w);
+    host_release(be, l->bias);
+    free(l);
+}
+
+/* The prepared product of this kind; the oldest but the first gives way when there are too many. */
+static int wide_find(struct host *h, struct linear *l, int64_t rows, enum epilogue epilogue,
+                     enum dtype y_type, struct wide **ret, struct err *err)
+{
+    struct wide d = {.epilogue = epilogue, .y_type = y_type, .rows = rows};
+    int rc;
+
+    for (int i = 0; i < l->wides; i++) {
+        if (l->wide[i].epilogue == epilogue && l->wide[i].y_type == y_type &&
+            l->wide[i].rows == rows) {
+            *ret = &l->wide[i];
+            return 0;
+        }
+    }
+    rc = wide_new(h, l, &d, err);
+    if (rc != 0)
+        return rc;
+    if (l->wides == WIDE_MAX) {
+        wide_free(&l->wide[0]);
+        memmove(&l->wide[0], &l->wide[1], (WIDE_MAX - 1) * sizeof(d));
+        l->wides--;
+    }
+    l->wide[l->wides] = d;
+    *ret = &l->wide[l->wides++];
+    return 0;
+}
+
+static int run_wide(struct host *h, struct linear *l, struct tensor x, enum epilogue epilogue,
+                    struct tensor y, struct err *err)
+{
+    struct wide *d;
+    dnnl_status_t status;
+    int rc;
+
+    if (x.stride != x.cols || y.stride != y.cols)
+        return host_shape(err, "a wide linear");
+    rc = wide_find(h, l, x.rows, epilogue, y.type, &d, err);
+    if (rc != 0)
+        return rc;
+    dnnl_memory_set_data_handle(d->x, x.data);
+    dnnl_memory_set_data_handle(d->y, y.data);
+    dnnl_memory_set_data_handle(d->scratch, h->scratch);
+    {
+        dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, d->x},
+                                  {DNNL_ARG_WEIGHTS, l->w_memory},
+                                  {DNNL_ARG_BIAS, l->bias_memory},
+                                  {DNNL_ARG_DST, d->y},
+                                  {DNNL_ARG_SCRATCHPAD, d->scratch}};
+
+        status = dnnl_primitive_execute(d->primitive, h->stream, 5, args);
+    }
+    if (status == dnnl_success)
+        status = dnnl_stream_wait(h->stream);
+    return status == dnnl_success ? 0 : host_dnn(err, status, "multiplying matrices");
+}
+
+static void run_rows(struct host *h, const struct linear *l, struct tensor x,
+                     enum epilogue epilogue, struct tensor y)
+{
+    int64_t blocks = (l->out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS;
+    void (*kernel)(const struct row_job *) =
+        l->type == DTYPE_BF16 ? h->kernels->rows_bf16 : h->kernels->rows_f32;
+
+#pragma omp parallel for schedule(static)
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t first = b * KERNEL_COLUMNS, left = l->out - first;
+        struct row_job job = {
+            .x = x.data,
+            .x_stride = (size_t)x.stride,
+            .rows = (size_t)x.rows,
+            .in = (size_t)l->in,
+            .w = (const char *)l->w + (size_t)(first * l->in) * dtype_size(l->type),
+            .bias = l->bias + first,
+            .epilogue = epilogue,
+            .y = (char *)y.data + (size_t)first * dtype_size(y.type),
+            .y_stride = (size_t)y.stride,
+            .columns = (size_t)(left < KERNEL_COLUMNS ? left : KERNEL_COLUMNS),
+            .y_bf16 = y.type == DTYPE_BF16,
+        };
+
+        kernel(&job);
+    }
+}
+
+int host_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
+                struct tensor y, struct err *err)
+{
+    struct host *h = host_of(be);
+
+    if (x.cols != l->in || y.cols != l->out || x.rows != y.rows || x.rows < 1 ||
+        x.type != l->type || (y.type != DTYPE_F32 && y.type != l->type))
+        return host_shape(err, "linear");
+    omp_set_num_threads(h->threads);
+    if (l->use == LINEAR_WIDE)
+        return run_wide(h, l, x, epilogue, y, err);
+    run_rows(h, l, x, epilogue, y);
+    return 0;
+}

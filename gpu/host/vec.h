@@ -1,0 +1,114 @@
+/* gpu/host/vec.h - sixteen float32 or eight float64 at a time, in the compiler's own vectors.
+ *
+ * Included only by kernels/, which are compiled once per instruction set: the same text becomes
+ * one AVX-512 instruction, two AVX2 ones or plain SSE2. */
+#ifndef NIGHTSHIFT_GPU_HOST_VEC_H
+#define NIGHTSHIFT_GPU_HOST_VEC_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float v16 __attribute__((vector_size(64)));
+typedef int32_t i16 __attribute__((vector_size(64)));
+typedef double d8 __attribute__((vector_size(64)));
+typedef float v16_loose __attribute__((vector_size(64), aligned(4), may_alias));
+
+INLINE v16 v_load(const float *p) { return *(const v16_loose *)p; }
+INLINE void v_store(float *p, v16 v) { *(v16_loose *)p = v; }
+INLINE v16 v_all(float x) { return (v16){0} + x; }
+INLINE i16 i_all(int32_t x) { return (i16){0} + x; }
+
+/* a where mask (all ones), else b. */
+INLINE v16 v_pick(i16 mask, v16 a, v16 b) { return (v16)(((i16)a & mask) | ((i16)b & ~mask)); }
+INLINE v16 v_max(v16 a, v16 b) { return v_pick(a > b, a, b); }
+INLINE v16 v_min(v16 a, v16 b) { return v_pick(a < b, a, b); }
+INLINE v16 v_abs(v16 a) { return (v16)((i16)a & i_all(0x7fffffff)); }
+
+/* In a fixed order, so that it does not depend on the compiler's mood. */
+INLINE float v_sum(v16 a)
+{
+    float t[16];
+
+    v_store(t, a);
+    for (int w = 8; w > 0; w /= 2) {
+        for (int i = 0; i < w; i++)
+            t[i] += t[i + w];
+    }
+    return t[0];
+}
+
+INLINE float v_highest(v16 a)
+{
+    float t[16];
+
+    v_store(t, a);
+    for (int w = 8; w > 0; w /= 2) {
+        for (int i = 0; i < w; i++)
+            t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
+    }
+    return t[0];
+}
+
+/* 2^x: x = n + f with f in [-1/2, 1/2], a polynomial for 2^f (relative error 2e-7), n into the
+ * exponent. Below -126 it is 0 (softmax's far tail); above 127 it is not used. */
+INLINE v16 v_exp2(v16 x)
+{
+    const v16 magic = v_all(0x1.8p23f); /* adding it rounds to an integer */
+    v16 n, f, p;
+    i16 small = x < v_all(-126.0f);
+
+    x = v_max(x, v_all(-126.0f));
+    n = x + magic;
+    f = x - (n - magic);
+    p = v_all(1.535336188319500e-4f);
+    p = p * f + v_all(1.339887440266574e-3f);
+    p = p * f + v_all(9.618437357674640e-3f);
+    p = p * f + v_all(5.550332471162809e-2f);
+    p = p * f + v_all(2.402264791363012e-1f);
+    p = p * f + v_all(6.931472028550421e-1f);
+    p = p * f + v_all(1.0f);
+    p = (v16)((i16)p + (((i16)n) << 23));
+    return (v16)((i16)p & ~small);
+}
+
+/* erf(x), absolute error 1.5e-7 (Abramowitz and Stegun 7.1.26). */
+INLINE v16 v_erf(v16 x)
+{
+    v16 a = v_abs(x), t = v_all(1.0f) / (a * v_all(0.3275911f) + v_all(1.0f)), p;
+
+    p = v_all(1.061405429f);
+    p = p * t + v_all(-1.453152027f);
+    p = p * t + v_all(1.421413741f);
+    p = p * t + v_all(-0.284496736f);
+    p = p * t + v_all(0.254829592f);
+    p = v_all(1.0f) - p * t * v_exp2(a * a * v_all(-1.4426950408889634f));
+    return (v16)((i16)p | ((i16)x & i_all((int32_t)0x80000000u)));
+}
+
+INLINE v16 v_gelu(v16 x)
+{
+    return x * v_all(0.5f) * (v_all(1.0f) + v_erf(x * v_all(0.70710678118654752f)));
+}
+
+/* log10(x) for normal positive x: exponent and a series in s = (m-1)/(m+1), m in [0.7, 1.42). */
+INLINE v16 v_log10(v16 x)
+{
+    i16 bits = (i16)x - i_all(0x3f333333); /* 0.7 */
+    i16 e = bits >> 23;
+    v16 m = (v16)((i16)x - (e << 23)), s, z, p;
+
+    s = (m - v_all(1.0f)) / (m + v_all(1.0f));
+    z = s * s;
+    p = v_all(2.0f / 11.0f);
+    p = p * z + v_all(2.0f / 9.0f);
+    p = p * z + v_all(2.0f / 7.0f);
+    p = p * z + v_all(2.0f / 5.0f);
+    p = p * z + v_all(2.0f / 3.0f);
+    p = p * z + v_all(2.0f);
+    return __builtin_convertvector(e, v16) * v_all(0.30102999566398120f) +
+           p * s * v_all(0.43429448190325183f);
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* gpu/tensor.h - number types, and the one shape that the operations know: a matrix.
+ *
+ * A tensor is a view: it owns nothing, and its memory is the device's (host code must not touch it
+ * unless the device is the host). Higher ranks are written as matrices of their rows, which is all
+ * that the models need, and keeps every operation's checks to two numbers. */
+#ifndef NIGHTSHIFT_GPU_TENSOR_H
+#define NIGHTSHIFT_GPU_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
+
+struct tensor {
+    enum dtype type;
+    int64_t rows, cols;
+    int64_t stride; /* elements from one row to the next; >= cols */
+    void *data;     /* borrowed, device memory */
+};
+
+static inline size_t dtype_size(enum dtype type) { return type == DTYPE_F32 ? 4 : 2; }
+
+static inline struct tensor tensor_of(enum dtype type, void *data, int64_t rows, int64_t cols)
+{
+    return (struct tensor){type, rows, cols, cols, data};
+}
+
+/* Columns [from, from + cols) of t. */
+static inline struct tensor tensor_columns(struct tensor t, int64_t from, int64_t cols)
+{
+    t.data = (char *)t.data + (size_t)from * dtype_size(t.type);
+    t.cols = cols;
+    return t;
+}
+
+static inline float bf16_to_f32(uint16_t v)
+{
+    uint32_t bits = (uint32_t)v << 16;
+    float f;
+
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+/* To the nearest, ties to even; a NaN stays one. */
+static inline uint16_t f32_to_bf16(float f)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &f, sizeof(bits));
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)((bits >> 16) | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+static inline float f16_to_f32(uint16_t v)
+{
+    uint32_t sign = (uint32_t)(v & 0x8000u) << 16, exponent = (v >> 10) & 31u, fraction = v & 1023u;
+    uint32_t bits;
+    float f;
+
+    if (exponent == 0) { /* zero or subnormal: fraction x 2^-24 is exact in float32 */
+        f = (float)fraction * 0x1p-24f;
+        memcpy(&bits, &f, sizeof(bits));
+        bits |= sign;
+    } else {
+        bits = sign | ((exponent == 31 ? 255u : exponent + 112u) << 23) | (fraction << 13);
+    }
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+#endif

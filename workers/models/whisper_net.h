@@ -1,0 +1,60 @@
+/* workers/models/whisper_net.h - Whisper's weights as they lie on the device. For whisper*.c only.
+ *
+ * log-mel [3000][mel] - conv 3/1, GELU - conv 3/2, GELU - + positions [1500][d]
+ *   encoder layer, x times:  x += out(attend(qkv(norm(x))));  x += fc2(gelu(fc1(norm(x))))
+ *   norm -> encoder output;  kv of every decoder layer from it, once a window
+ * token + position [d]
+ *   decoder layer, y times:  x += out(attend(qkv(norm(x)), own past));
+ *                            x += out(attend(q(norm(x)), kv));  x += fc2(gelu(fc1(norm(x))))
+ *   norm -> times the token embedding -> logits [vocabulary]
+ *
+ * The sums x are float32 throughout; what enters a matrix product is of the model's precision. */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_WHISPER_NET_H
+#define NIGHTSHIFT_WORKERS_MODELS_WHISPER_NET_H
+
+#include "gpu/backend.h"
+#include "workers/models/whisper.h"
+
+#define WHISPER_MAX_LAYERS 64
+
+struct norm {
+    struct tensor gamma, beta; /* [1][d] float32 */
+};
+
+struct encoder_layer {
+    struct norm attention_norm, ffn_norm;
+    struct linear *qkv; /* [3d][d]: query, key (without bias), value */
+    struct linear *out; /* [d][d] */
+    struct linear *fc1; /* [ffn][d] */
+    struct linear *fc2; /* [d][ffn] */
+};
+
+struct decoder_layer {
+    struct norm attention_norm, cross_norm, ffn_norm;
+    struct linear *qkv, *out, *fc1, *fc2; /* as the encoder's */
+    struct linear *cross_q;               /* [d][d] */
+    struct linear *cross_kv;              /* [2d][d], over the encoder's output: wide */
+    struct linear *cross_out;             /* [d][d] */
+};
+
+struct whisper {
+    struct backend *be; /* borrowed */
+    struct whisper_config config;
+    enum precision precision;
+    enum dtype type;
+    uint64_t weight_bytes;
+    struct conv1d *conv1, *conv2;
+    struct tensor encoder_positions; /* [1500][d] float32 */
+    struct encoder_layer encoder[WHISPER_MAX_LAYERS];
+    struct norm encoder_norm;
+    struct tensor embedding;         /* [vocabulary][d] of `type` */
+    struct tensor decoder_positions; /* [448][d] float32 */
+    struct decoder_layer decoder[WHISPER_MAX_LAYERS];
+    struct norm decoder_norm;
+    struct linear *logits; /* the embedding again, packed */
+};
+
+/* Checks that the program can run this configuration: ERR_MODEL says what it cannot. */
+int whisper_check_config(const struct whisper_config *c, struct err *err);
+
+#endif
