@@ -192,6 +192,16 @@ fail:
     return rc;
 }
 
+/* Messages quote the file, which may hold anything; a quotation may also be cut in a character. */
+static void make_printable(struct err *err)
+{
+    char *shown = utf8_display(err->msg, strlen(err->msg));
+
+    if (shown)
+        utf8_copy(err->msg, sizeof(err->msg), shown);
+    free(shown);
+}
+
 int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary **ret,
                      struct err *err)
 {
@@ -206,6 +216,8 @@ int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary *
         rc = parse_json("config.json", source->config, source->config_len, &config, err);
     if (!rc)
         rc = build(tokenizer, generation, config, ret, err);
+    if (rc)
+        make_printable(err);
     json_decref(tokenizer);
     json_decref(generation);
     json_decref(config);

@@ -1,0 +1,305 @@
+/* Where models are looked for, in directories made here. Runs in a directory of its own. */
+#include "tests/common/test.h"
+
+#include <ftw.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "workers/models/model_dir.h"
+
+static char root[PATH_MAX - 512]; /* <working directory>/places */
+
+static int drop(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
+static const char *at(const char *rel)
+{
+    static char path[4][PATH_MAX];
+    static int turn;
+
+    turn = (turn + 1) % 4;
+    snprintf(path[turn], PATH_MAX, "%s/%s", root, rel);
+    return path[turn];
+}
+
+/* A file with its directories, in places/. */
+static void put(const char *rel, const char *content)
+{
+    char path[PATH_MAX];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s", at(rel));
+    for (char *s = strchr(path + strlen(root), '/'); s; s = strchr(s + 1, '/')) {
+        *s = 0;
+        mkdir(path, 0755);
+        *s = '/';
+    }
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(content, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int setup(void **state)
+{
+    char cwd[PATH_MAX - 600];
+
+    (void)state;
+    if (!getcwd(cwd, sizeof(cwd)))
+        return -1;
+    snprintf(root, sizeof(root), "%s/places", cwd);
+    nftw(root, drop, 16, FTW_DEPTH | FTW_PHYS);
+    mkdir(root, 0755);
+    setenv("HOME", at("home"), 1);
+    unsetenv("NIGHTSHIFT_MODELS");
+    unsetenv("XDG_DATA_HOME");
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HF_HOME");
+    unsetenv("HF_HUB_CACHE");
+    return 0;
+}
+
+static void finds(const char *name, const char *rel)
+{
+    char *dir = NULL;
+    struct err e;
+
+    assert_ok(model_dir_find(name, &dir, &e), e);
+    assert_string_equal(dir, at(rel));
+    free(dir);
+}
+
+static void finds_not(const char *name, const char *says)
+{
+    char *dir = NULL;
+    struct err e;
+
+    assert_int_equal(model_dir_find(name, &dir, &e), ERR_MODEL);
+    assert_null(dir);
+    if (!strstr(e.msg, says))
+        fail_msg("'%s' does not say '%s'", e.msg, says);
+}
+
+static void test_directory(void **state)
+{
+    (void)state;
+    put("somewhere/m/config.json", "{}");
+    finds(at("somewhere/m"), "somewhere/m");
+    finds("places/somewhere/m", "somewhere/m");
+    finds("./places/somewhere/../somewhere/m", "somewhere/m");
+    finds_not(at("somewhere"), "no config.json");
+    finds_not("", "no model");
+}
+
+static void test_models_directories(void **state)
+{
+    (void)state;
+    put("home/.local/share/nightshift/models/m/config.json", "{}");
+    finds("m", "home/.local/share/nightshift/models/m");
+    put("data/nightshift/models/m/config.json", "{}");
+    setenv("XDG_DATA_HOME", at("data"), 1);
+    finds("m", "data/nightshift/models/m");
+    put("own/m/config.json", "{}");
+    setenv("NIGHTSHIFT_MODELS", at("own"), 1);
+    finds("m", "own/m");
+    setenv("NIGHTSHIFT_MODELS", "", 1); /* empty: as unset */
+    finds("m", "data/nightshift/models/m");
+    finds_not("n", "/nightshift/models/n");
+    finds_not("..", "no config.json");
+    finds_not("../../etc", "no config.json");
+}
+
+/* PREFIX/bin/program -> PREFIX/share/nightshift/models. */
+static void test_installed(void **state)
+{
+    char self[PATH_MAX], models[PATH_MAX + 64], *dir = NULL;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    struct err e;
+
+    (void)state;
+    assert_true(n > 0);
+    self[n] = 0;
+    for (int i = 0; i < 2; i++)
+        *strrchr(self, '/') = 0;
+    put("model/config.json", "{}");
+    snprintf(models, sizeof(models), "%s/share", self);
+    mkdir(models, 0755);
+    strcat(models, "/nightshift");
+    mkdir(models, 0755);
+    strcat(models, "/models");
+    mkdir(models, 0755);
+    strcat(models, "/installed-for-test");
+    unlink(models);
+    assert_int_equal(symlink(at("model"), models), 0);
+    assert_ok(model_dir_find("installed-for-test", &dir, &e), e);
+    assert_string_equal(dir, at("model"));
+    free(dir);
+    unlink(models);
+}
+
+static void test_default_model(void **state)
+{
+    char *dir = NULL;
+    struct err e;
+
+    (void)state;
+    assert_ok(model_dir_find(MODEL_DEFAULT, &dir, &e), e);
+    assert_non_null(strstr(dir, "workers/models/whisper-nano"));
+    free(dir);
+}
+
+#define HUB "home/.cache/huggingface/hub/models--openai--whisper-tiny"
+
+static void test_hub(void **state)
+{
+    (void)state;
+    finds_not("openai/whisper-tiny", "models--openai--whisper-tiny");
+    put(HUB "/snapshots/abc/config.json", "{}");
+    put(HUB "/snapshots/def/config.json", "{}");
+    put(HUB "/snapshots/aaa/README.md", "");
+    finds("openai/whisper-tiny", HUB "/snapshots/abc"); /* no refs/main: the first with a model */
+    put(HUB "/refs/main", "def\n");
+    finds("openai/whisper-tiny", HUB "/snapshots/def");
+    put(HUB "/refs/main", "../../../../../own/m"); /* leads elsewhere: not followed */
+    finds("openai/whisper-tiny", HUB "/snapshots/abc");
+    put(HUB "/refs/main", "gone");
+    finds("openai/whisper-tiny", HUB "/snapshots/abc");
+    finds_not("openai/../whisper-tiny", "no config.json");
+    finds_not("openai/whisper-tiny/x", "no config.json");
+}
+
+static void test_hub_places(void **state)
+{
+    (void)state;
+    put("cache/huggingface/hub/models--o--m/snapshots/1/config.json", "{}");
+    setenv("XDG_CACHE_HOME", at("cache"), 1);
+    finds("o/m", "cache/huggingface/hub/models--o--m/snapshots/1");
+    put("hf/hub/models--o--m/snapshots/1/config.json", "{}");
+    setenv("HF_HOME", at("hf"), 1);
+    finds("o/m", "hf/hub/models--o--m/snapshots/1");
+    put("hub/models--o--m/snapshots/1/config.json", "{}");
+    setenv("HF_HUB_CACHE", at("hub"), 1);
+    finds("o/m", "hub/models--o--m/snapshots/1");
+}
+
+static void collect(void *arg, const char *name, const char *dir)
+{
+    char *list = arg;
+
+    assert_non_null(dir);
+    snprintf(list + strlen(list), 4096 - strlen(list), "[%s]", name);
+}
+
+static void test_list(void **state)
+{
+    char list[4096] = "";
+    struct err e;
+
+    (void)state;
+    put("own/b/config.json", "{}");
+    put("own/a/config.json", "{}");
+    put("own/none/README.md", "");
+    put("own/.hidden/config.json", "{}");
+    put("home/.local/share/nightshift/models/a/config.json", "{}");
+    put(HUB "/snapshots/abc/config.json", "{}");
+    setenv("NIGHTSHIFT_MODELS", at("own"), 1);
+    assert_ok(model_dir_list(collect, list, &e), e);
+    assert_memory_equal(list, "[a][b]", 6);
+    assert_null(strstr(list + 6, "[a]"));
+    assert_null(strstr(list, "hidden"));
+    assert_null(strstr(list, "none"));
+    assert_non_null(strstr(list, "[whisper-nano]"));
+    assert_non_null(strstr(list, "[openai/whisper-tiny]"));
+}
+
+static void hash_of(char out[MODEL_HASH_LEN])
+{
+    struct err e;
+
+    assert_ok(model_dir_hash(at("m"), out, &e), e);
+    assert_int_equal(strlen(out), 32);
+}
+
+static void test_hash(void **state)
+{
+    char a[MODEL_HASH_LEN], b[MODEL_HASH_LEN];
+
+    (void)state;
+    put("m/config.json", "{}");
+    put("m/tokenizer.json", "{}");
+    put("m/model.safetensors", "weights");
+    hash_of(a);
+    put("m/README.md", "decides nothing");
+    hash_of(b);
+    assert_string_equal(a, b);
+    put("m/model.safetensors", "Weights");
+    hash_of(b);
+    assert_string_not_equal(a, b);
+    put("m/model.safetensors", "weights");
+    hash_of(b);
+    assert_string_equal(a, b);
+    put("m/generation_config.json", "");
+    hash_of(b);
+    assert_string_not_equal(a, b);
+}
+
+static void hash_fails(const char *says)
+{
+    char out[MODEL_HASH_LEN] = "unchanged";
+    struct err e;
+
+    assert_int_equal(model_dir_hash(at("m"), out, &e), ERR_MODEL);
+    if (!strstr(e.msg, says))
+        fail_msg("'%s' does not say '%s'", e.msg, says);
+    assert_string_equal(out, "unchanged");
+}
+
+static void test_hash_missing(void **state)
+{
+    char a[MODEL_HASH_LEN], b[MODEL_HASH_LEN];
+
+    (void)state;
+    hash_fails("no config.json");
+    put("m/config.json", "{}");
+    hash_fails("no tokenizer.json");
+    put("m/tokenizer.json", "{}");
+    hash_fails("no model.safetensors");
+    put("m/pytorch_model.bin", "");
+    hash_fails("pytorch_model.bin only");
+    put("m/model.safetensors.index.json", "{}");
+    hash_fails("0 files");
+    put("m/model-00001-of-00002.safetensors", "a");
+    put("m/model-00002-of-00002.safetensors", "b");
+    hash_of(a);
+    put("m/model-00001-of-00002.safetensors", "b");
+    put("m/model-00002-of-00002.safetensors", "a");
+    hash_of(b);
+    assert_string_not_equal(a, b);
+    assert_int_equal(mkdir(at("m/model.safetensors"), 0755), 0);
+    hash_fails("not a file");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_directory, setup),
+        cmocka_unit_test_setup(test_models_directories, setup),
+        cmocka_unit_test_setup(test_installed, setup),
+        cmocka_unit_test_setup(test_default_model, setup),
+        cmocka_unit_test_setup(test_hub, setup),
+        cmocka_unit_test_setup(test_hub_places, setup),
+        cmocka_unit_test_setup(test_list, setup),
+        cmocka_unit_test_setup(test_hash, setup),
+        cmocka_unit_test_setup(test_hash_missing, setup),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
