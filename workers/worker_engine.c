@@ -1,0 +1,475 @@
+#include "workers/worker_engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "gpu/backend.h"
+#include "workers/frame.h"
+#include "workers/models/model_dir.h"
+#include "workers/models/whisper.h"
+#include "workers/stages/transcribe.h"
+#include "workers/text/vocabulary.h"
+#include "workers/worker.h"
+#include "workers/worker_lease.h"
+
+#define SAMPLES_PER_MS 16
+
+/* What the engine thread owns. */
+struct engine {
+    struct worker *w;
+    struct backend *backend;
+    struct whisper *model;
+    struct vocabulary *vocab;
+    struct transcriber *transcriber;
+    uint32_t capacity; /* lanes at once: twice the slots, so that a finished one has a successor */
+    uint32_t lanes;
+};
+
+static void post_failed(const struct shard *s, const struct err *why)
+{
+    struct buf b = BUF_INIT;
+    char *sentence = worker_sentence(why);
+    struct msg_shard_failed m = {
+        .lease_id = s->lease->msg.lease_id,
+        .media_id = s->lease->msg.media_id,
+        .seq = s->seq,
+        .code = why->code,
+        .message = sentence,
+    };
+
+    msg_shard_failed_put(&b, &m);
+    outbox_post(&s->worker->out, MSG_SHARD_FAILED, &b);
+    free(sentence);
+}
+
+static float between_0_and_1(float v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
+
+/* The transcriber's result as a message whose strings are borrowed; only the array is ours. */
+static int make_message(const struct shard *s, const struct lane_result *r,
+                        struct msg_shard_done *ret, struct err *err)
+{
+    struct msg_segment *segments =
+        calloc(r->segment_count ? r->segment_count : 1, sizeof(*segments));
+
+    if (!segments)
+        return err_set(err, ERR_NOMEM, "no memory to report %u segments", r->segment_count);
+    for (uint32_t i = 0; i < r->segment_count; i++) {
+        const struct transcribe_segment *from = &r->segments[i];
+
+        segments[i] = (struct msg_segment){
+            .start_ms = from->start_ms,
+            .end_ms = from->end_ms,
+            .text = (char *)from->text,
+            .language = (char *)r->language,
+            .avg_logprob = from->avg_logprob,
+            .no_speech_prob = from->no_speech_prob,
+            .compression_ratio = from->compression_ratio,
+            .temperature = from->temperature,
+        };
+    }
+    *ret = (struct msg_shard_done){
+        .lease_id = s->lease->msg.lease_id,
+        .media_id = s->lease->msg.media_id,
+        .seq = s->seq,
+        .start_ms = s->pcm.start / SAMPLES_PER_MS,
+        .end_ms = s->pcm.end / SAMPLES_PER_MS,
+        .language = (char *)r->language,
+        .language_prob = between_0_and_1(r->language_prob),
+        .windows = r->windows,
+        .wall_ms = (uint32_t)(clock_mono_ms() - s->begun_ms),
+        .segment_count = r->segment_count,
+        .segments = segments,
+    };
+    return 0;
+}
+
+/* The result must be one that the scheduler can read: otherwise it would close a worker that did
+ * nothing wrong, again and again. */
+static int encode_result(const struct shard *s, const struct lane_result *r, struct buf *out,
+                         struct err *err)
+{
+    struct msg_shard_done m, check;
+    int rc = make_message(s, r, &m, err);
+
+    if (rc != 0)
+        return rc;
+    msg_shard_done_put(out, &m);
+    free(m.segments);
+    if (out->failed)
+        return err_set(err, ERR_NOMEM, "no memory to report a shard");
+    if (out->len > FRAME_MAX)
+        return err_set(err, ERR_LIMIT, "the shard gave more text than a message can hold");
+    rc = msg_shard_done_get(out->data, out->len, &check, err);
+    if (rc != 0)
+        return err_set(err, ERR_INPUT, "the model gave a result that cannot be stored");
+    msg_shard_done_free(&check);
+    return 0;
+}
+
+static void settle(struct shard *s)
+{
+    struct worker *w = s->worker;
+
+    pthread_mutex_lock(&w->lock);
+    shard_settle(w, s);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Reports and settles: s may be gone afterwards. The end of the audio is read under the lock,
+ * because a decoder may still be feeding a lane that ended with an error. */
+static void report(struct shard *s, const struct lane_result *r, const struct err *failed)
+{
+    struct worker *w = s->worker;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    pthread_mutex_lock(&w->lock);
+    if (s->dropped) {
+        /* Somebody else computes it by now, or nobody wants it. */
+    } else if (!r) {
+        post_failed(s, failed);
+    } else if (encode_result(s, r, &b, &e) != 0) {
+        buf_free(&b);
+        post_failed(s, &e);
+    } else {
+        outbox_post(&w->out, MSG_SHARD_DONE, &b);
+        w->results++;
+    }
+    shard_settle(w, s);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void on_lane_done(void *arg, const struct lane_result *result, const struct err *err)
+{
+    report(arg, result, err);
+}
+
+static int64_t lane_read(void *arg, int64_t at, size_t n, float *out)
+{
+    struct shard *s = arg;
+    struct worker *w = s->worker;
+    int64_t got = -1;
+
+    pthread_mutex_lock(&w->lock);
+    if (!s->dropped) {
+        got = pcm_lane_read(&s->pcm, at, n, out);
+        if (got >= 0)
+            s->begun = true;
+        else
+            pthread_cond_broadcast(&w->room); /* this lane may be fed beyond the budget now */
+    }
+    pthread_mutex_unlock(&w->lock);
+    return got;
+}
+
+static void lane_release(void *arg, int64_t at)
+{
+    struct shard *s = arg;
+    struct worker *w = s->worker;
+
+    pthread_mutex_lock(&w->lock);
+    if (pcm_lane_release(&s->pcm, at))
+        pthread_cond_broadcast(&w->room);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Of the recording's content and the shard's number: the same in every run and on every device. */
+static uint64_t seed_of(const struct shard *s)
+{
+    return XXH64(s->lease->msg.fingerprint, sizeof(s->lease->msg.fingerprint), s->seq);
+}
+
+static bool is_empty(const struct shard *s) { return s->pcm.closed && s->pcm.end == s->pcm.start; }
+
+enum task { TASK_NONE, TASK_REMOVE, TASK_EMPTY, TASK_ADD };
+
+/* The next thing to do with a shard. Lock held; the shard stays ours, since only this thread
+ * settles shards. */
+static enum task next_task(const struct engine *e, struct shard **ret)
+{
+    for (struct shard *s = e->w->shards; s; s = s->next) {
+        if (s->settled)
+            continue;
+        *ret = s;
+        if (s->dropped)
+            return TASK_REMOVE;
+        if (s->lane)
+            continue;
+        if (is_empty(s))
+            return TASK_EMPTY;
+        if (e->lanes < e->capacity)
+            return TASK_ADD;
+    }
+    return TASK_NONE;
+}
+
+static void add_lane(struct engine *e, struct shard *s)
+{
+    struct lane_source source = {lane_read, lane_release, s};
+    struct err err = {0};
+    int rc;
+
+    s->begun_ms = clock_mono_ms();
+    rc = transcriber_add(e->transcriber, s->pcm.start, s->lease->msg.language, seed_of(s), source,
+                         on_lane_done, s, &s->lane, &err);
+    if (rc != 0)
+        report(s, NULL, &err);
+}
+
+static void do_tasks(struct engine *e)
+{
+    static const struct lane_result nothing = {.language = ""};
+    struct worker *w = e->w;
+    struct shard *s = NULL;
+    enum task task;
+
+    for (;;) {
+        transcriber_stats(e->transcriber, &e->lanes, &(uint32_t){0}, &(int64_t){0});
+        pthread_mutex_lock(&w->lock);
+        task = next_task(e, &s);
+        if (task == TASK_EMPTY)
+            s->begun = true;
+        pthread_mutex_unlock(&w->lock);
+        if (task == TASK_NONE)
+            return;
+        if (task == TASK_ADD) {
+            add_lane(e, s);
+        } else if (task == TASK_EMPTY) {
+            s->begun_ms = clock_mono_ms();
+            report(s, &nothing, NULL);
+        } else {
+            if (s->lane)
+                transcriber_remove(e->transcriber, s->lane);
+            settle(s);
+        }
+    }
+}
+
+/* Sleeps until something changed since `seen`. Lock held. */
+static void await_change(struct worker *w, uint64_t seen)
+{
+    while (w->changes == seen && !w->leaving)
+        pthread_cond_wait(&w->work, &w->lock);
+}
+
+static void sleep_for_faults(struct worker *w)
+{
+    if (w->faults.slow_ms)
+        usleep(w->faults.slow_ms * 1000);
+    pthread_mutex_lock(&w->lock);
+    while (w->stalled && !w->leaving)
+        pthread_cond_wait(&w->work, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static int step(struct engine *e, bool *progress, struct err *err)
+{
+    struct worker *w = e->w;
+    uint32_t windows;
+    int64_t samples;
+    int rc;
+
+    sleep_for_faults(w);
+    rc = transcriber_step(e->transcriber, progress, err);
+    transcriber_stats(e->transcriber, &e->lanes, &windows, &samples);
+    pthread_mutex_lock(&w->lock);
+    w->stepping = false;
+    w->windows = windows;
+    w->engine_samples = samples;
+    w->beat++;
+    if (rc == 0 && faults_device_now(&w->faults, w->results))
+        rc = err_set(err, ERR_DEVICE, "the device was lost (asked for by NIGHTSHIFT_FAULT)");
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+static int run(struct engine *e, struct err *err)
+{
+    struct worker *w = e->w;
+    bool progress;
+    uint64_t seen;
+    int rc;
+
+    for (;;) {
+        pthread_mutex_lock(&w->lock);
+        seen = w->changes;
+        pthread_mutex_unlock(&w->lock);
+        do_tasks(e);
+        pthread_mutex_lock(&w->lock);
+        if (w->leaving) {
+            pthread_mutex_unlock(&w->lock);
+            return 0;
+        }
+        if (e->lanes == 0) {
+            await_change(w, seen);
+            pthread_mutex_unlock(&w->lock);
+            continue;
+        }
+        w->stepping = true;
+        pthread_mutex_unlock(&w->lock);
+        progress = false;
+        rc = step(e, &progress, err);
+        if (rc != 0)
+            return rc;
+        if (!progress) {
+            pthread_mutex_lock(&w->lock);
+            await_change(w, seen);
+            pthread_mutex_unlock(&w->lock);
+        }
+    }
+}
+
+static int parse_precision(const char *name, enum precision *ret, struct err *err)
+{
+    static const struct {
+        const char *name;
+        enum precision precision;
+    } known[] = {
+        {"", PRECISION_AUTO},
+        {"auto", PRECISION_AUTO},
+        {"f32", PRECISION_F32},
+        {"bf16", PRECISION_BF16},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(known[i].name, name) == 0) {
+            *ret = known[i].precision;
+            return 0;
+        }
+    return err_set(err, ERR_USAGE, "precision '%s' is not known: use auto, f32 or bf16", name);
+}
+
+static int check_model(const char *dir, const char *expected, struct err *err)
+{
+    char hash[MODEL_HASH_LEN];
+    int rc = model_dir_hash(dir, hash, err);
+
+    if (rc == 0 && strcmp(hash, expected) != 0)
+        rc = err_set(err, ERR_MODEL,
+                     "the model's files in '%s' are not those that the job was set up with "
+                     "(now %s, then %s): restore them, or enqueue with this model",
+                     dir, hash, expected);
+    return rc;
+}
+
+static int open_device(struct engine *e, struct err *err)
+{
+    if (strcmp(e->w->device, "cpu") != 0)
+        return err_set(err, ERR_USAGE, "device '%s' is not known to this build: use cpu",
+                       e->w->device);
+    return backend_open_host(e->w->setup.threads, &e->backend, err);
+}
+
+static int load(struct engine *e, struct err *err)
+{
+    const struct msg_setup *setup = &e->w->setup;
+    struct transcribe_params params;
+    enum precision precision = PRECISION_AUTO;
+    char *dir = NULL;
+    int rc;
+
+    rc = parse_precision(setup->precision, &precision, err);
+    if (rc == 0)
+        rc = transcribe_params_from_json(setup->params_json, &params, err);
+    if (rc == 0)
+        rc = model_dir_find(setup->model_dir, &dir, err);
+    if (rc == 0)
+        rc = check_model(dir, setup->model_hash, err);
+    if (rc == 0)
+        rc = open_device(e, err);
+    if (rc == 0)
+        rc = whisper_load(dir, e->backend, precision, &e->model, err);
+    if (rc == 0)
+        rc = vocabulary_load(dir, &e->vocab, err);
+    if (rc == 0)
+        rc = transcriber_new(e->model, e->vocab, &params, setup->slots, &e->transcriber, err);
+    free(dir);
+    return rc;
+}
+
+static void unload(struct engine *e)
+{
+    transcriber_free(e->transcriber);
+    vocabulary_free(e->vocab);
+    whisper_free(e->model);
+    backend_close(e->backend);
+}
+
+static void post_ready(struct engine *e)
+{
+    uint32_t slots = transcriber_slots(e->transcriber);
+    struct buf b = BUF_INIT;
+    struct err text = {0};
+    struct msg_ready m;
+
+    e->capacity = 2 * slots;
+    snprintf(text.msg, sizeof(text.msg), "%s: %s, %u threads, %s, %u slots", e->w->device,
+             e->backend->info.name, e->backend->info.threads,
+             whisper_precision(e->model) == PRECISION_BF16 ? "bf16" : "f32", slots);
+    m = (struct msg_ready){.capacity = e->capacity, .description = worker_sentence(&text)};
+    msg_ready_put(&b, &m);
+    outbox_post(&e->w->out, MSG_READY, &b);
+    msg_ready_free(&m);
+    pthread_mutex_lock(&e->w->lock);
+    e->w->ready = true;
+    worker_changed(e->w);
+    pthread_mutex_unlock(&e->w->lock);
+}
+
+/* After an error of the device or of memory a fresh process is the cure; a model that cannot be
+ * used stays so. */
+static int exit_status(int code)
+{
+    switch (code) {
+    case ERR_DEVICE:
+    case ERR_VRAM:
+    case ERR_NOMEM:
+        return WORKER_EXIT_DEVICE;
+    default:
+        return err_exit_status(code);
+    }
+}
+
+static void give_up(struct worker *w, const struct err *why)
+{
+    struct buf b = BUF_INIT;
+    char *sentence = worker_sentence(why);
+    struct msg_fatal m = {.code = why->code, .message = sentence};
+
+    msg_fatal_put(&b, &m);
+    outbox_post(&w->out, MSG_FATAL, &b);
+    free(sentence);
+    pthread_mutex_lock(&w->lock);
+    w->status = exit_status(why->code);
+    pthread_mutex_unlock(&w->lock);
+    lease_leave(w);
+    outbox_wake(&w->out);
+}
+
+void *engine_thread(void *arg)
+{
+    struct worker *w = arg;
+    struct engine e = {.w = w};
+    struct err err = {0};
+    int rc = load(&e, &err);
+
+    if (rc == 0) {
+        post_ready(&e);
+        rc = run(&e, &err);
+    }
+    if (rc != 0)
+        give_up(w, &err);
+    unload(&e);
+    pthread_mutex_lock(&w->lock);
+    w->threads--;
+    pthread_cond_broadcast(&w->over);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}

@@ -1,0 +1,592 @@
+#include "workers/worker_lease.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+#include "workers/media/decoder.h"
+#include "workers/worker_split.h"
+
+/* What one decoding pass carries; lives on its decoder thread's stack. */
+struct pass {
+    struct worker *w;
+    struct lease *l;
+};
+
+static void unlink_lease(struct worker *w, struct lease *l)
+{
+    struct lease **p = &w->leases;
+
+    while (*p != l)
+        p = &(*p)->next;
+    *p = l->next;
+    w->lease_count--;
+}
+
+static void lease_free(struct lease *l)
+{
+    msg_lease_free(&l->msg);
+    free(l);
+}
+
+static void post_end(struct worker *w, const struct lease *l)
+{
+    struct buf b = BUF_INIT;
+    char *sentence = worker_sentence(&l->result);
+    struct msg_lease_end m = {
+        .lease_id = l->msg.lease_id,
+        .media_id = l->msg.media_id,
+        .code = l->result.code,
+        .message = sentence,
+        .reached_end = l->reached_end,
+        .has_hash = l->has_hash,
+        .damage = (char *)l->damage,
+    };
+
+    if (l->reached_end) {
+        m.total_ms = l->total_samples * 1000 / DECODER_RATE_HZ;
+        m.shards = shard_count(l->msg.shard_ms, l->total_samples);
+    }
+    memcpy(m.content_hash, l->content_hash, sizeof(m.content_hash));
+    msg_lease_end_put(&b, &m);
+    outbox_post(&w->out, MSG_LEASE_END, &b);
+    free(sentence);
+}
+
+/* Ends the lease when nothing of it is left to do. Lock held; l may be gone afterwards. */
+static void lease_settle(struct worker *w, struct lease *l)
+{
+    if (!l->input_over || l->unsettled)
+        return;
+    if (l->cancelled)
+        err_set(&l->result, ERR_CANCELLED, "cancelled");
+    else if (l->given_up && l->result.code == 0)
+        err_set(&l->result, ERR_CANCELLED, "the worker is stopping and leaves the rest to others");
+    post_end(w, l);
+    unlink_lease(w, l);
+    lease_free(l);
+}
+
+static void shard_free(struct worker *w, struct shard *s)
+{
+    struct shard **p = &w->shards;
+
+    while (*p != s)
+        p = &(*p)->next;
+    *p = s->next;
+    pcm_lane_free(&s->pcm);
+    free(s);
+}
+
+void shard_settle(struct worker *w, struct shard *s)
+{
+    struct lease *l = s->lease;
+
+    s->settled = true;
+    pcm_lane_free(&s->pcm);
+    l->unsettled--;
+    if (s->fed)
+        shard_free(w, s);
+    worker_changed(w);
+    lease_settle(w, l);
+}
+
+/* The decoder adds nothing more to its open shard. Lock held. */
+static void stop_feeding(struct worker *w, struct lease *l)
+{
+    struct shard *s = l->feeding;
+
+    if (!s)
+        return;
+    l->feeding = NULL;
+    s->fed = true;
+    if (s->settled)
+        shard_free(w, s);
+    worker_changed(w);
+}
+
+static void drop_shards(struct worker *w, struct lease *l, int64_t after, bool begun_too)
+{
+    for (struct shard *s = w->shards; s; s = s->next) {
+        if (s->lease != l || (int64_t)s->seq <= after || (s->begun && !begun_too) || s->settled)
+            continue;
+        s->dropped = true;
+    }
+    worker_changed(w);
+}
+
+static struct lease *find_lease(struct worker *w, uint64_t id)
+{
+    struct lease *l = w->leases;
+
+    while (l && l->msg.lease_id != id)
+        l = l->next;
+    return l;
+}
+
+/* Answers a lease that is not taken. Frees msg's content. */
+static void refuse(struct worker *w, struct msg_lease *msg, int code, const char *why)
+{
+    struct lease l = {.msg = *msg};
+
+    err_set(&l.result, code, "%s", why);
+    post_end(w, &l);
+    msg_lease_free(msg);
+}
+
+void lease_accept(struct worker *w, struct msg_lease *msg)
+{
+    struct lease **tail = &w->leases;
+    struct lease *l = NULL;
+
+    pthread_mutex_lock(&w->lock);
+    if (w->draining || w->leaving) {
+        refuse(w, msg, ERR_CANCELLED, "the worker is stopping");
+    } else if (w->lease_count >= WORKER_MAX_LEASES) {
+        refuse(w, msg, ERR_NOMEM, "the worker holds too many leases already");
+    } else if (find_lease(w, msg->lease_id)) {
+        refuse(w, msg, ERR_PROTOCOL, "a lease of this number is being worked on");
+    } else if (!(l = calloc(1, sizeof(*l)))) {
+        refuse(w, msg, ERR_NOMEM, "no memory for a lease");
+    } else {
+        l->msg = *msg;
+        l->last = msg->last;
+        memset(msg, 0, sizeof(*msg));
+        while (*tail)
+            tail = &(*tail)->next;
+        *tail = l;
+        w->lease_count++;
+        worker_changed(w);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Ends a lease that no decoder thread has taken yet. Lock held. */
+static void end_waiting(struct worker *w, struct lease *l)
+{
+    if (l->running)
+        return;
+    l->input_over = true;
+    lease_settle(w, l);
+}
+
+void lease_cap(struct worker *w, const struct msg_cap *m)
+{
+    struct lease *l;
+
+    pthread_mutex_lock(&w->lock);
+    l = find_lease(w, m->lease_id);
+    if (l && m->last < l->last) {
+        l->last = m->last;
+        drop_shards(w, l, m->last, true);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+void lease_cancel(struct worker *w, const struct msg_cancel *m)
+{
+    struct lease *l;
+
+    pthread_mutex_lock(&w->lock);
+    l = find_lease(w, m->lease_id);
+    if (l && !l->cancelled) {
+        l->cancelled = true;
+        if (l->decoder)
+            decoder_cancel(l->decoder);
+        drop_shards(w, l, -1, true);
+        end_waiting(w, l);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+void lease_drain(struct worker *w)
+{
+    struct lease *next;
+
+    pthread_mutex_lock(&w->lock);
+    w->draining = true;
+    for (struct lease *l = w->leases; l; l = next) {
+        next = l->next;
+        for (struct shard *s = w->shards; s; s = s->next)
+            if (s->lease == l && !s->begun && !s->settled)
+                l->given_up = true;
+        drop_shards(w, l, -1, false);
+        if (!l->running) {
+            l->given_up = true;
+            end_waiting(w, l);
+        }
+    }
+    worker_changed(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void lease_leave(struct worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->leaving = true;
+    for (struct lease *l = w->leases; l; l = l->next)
+        if (l->decoder)
+            decoder_cancel(l->decoder);
+    worker_changed(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void lease_free_all(struct worker *w)
+{
+    while (w->shards)
+        shard_free(w, w->shards);
+    while (w->leases) {
+        struct lease *l = w->leases;
+
+        unlink_lease(w, l);
+        lease_free(l);
+    }
+}
+
+static bool wanted(const struct lease *l, uint32_t seq)
+{
+    size_t low = 0, high = l->msg.skip_count;
+
+    if (seq < l->msg.first || seq > l->last)
+        return false;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (l->msg.skip[mid] == seq)
+            return false;
+        if (l->msg.skip[mid] < seq)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return true;
+}
+
+/* 0: go on; ERR_EMPTY: enough of this recording; ERR_CANCELLED. Lock held. */
+static int may_go_on(const struct pass *p, uint32_t seq, struct err *err)
+{
+    if (p->w->leaving || p->l->cancelled)
+        return err_set(err, ERR_CANCELLED, "cancelled");
+    if (seq > p->l->last)
+        return err_set(err, ERR_EMPTY, "the rest is not wanted");
+    /* What has begun is finished; nothing else is started. */
+    if (p->w->draining && (!p->l->feeding || p->l->feeding->dropped)) {
+        p->l->given_up = true;
+        return err_set(err, ERR_EMPTY, "the worker is stopping");
+    }
+    return 0;
+}
+
+static int add_shard(const struct pass *p, uint32_t seq, int64_t at, struct err *err)
+{
+    struct shard **tail = &p->w->shards;
+    struct shard *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return err_set(err, ERR_NOMEM, "no memory for a shard");
+    s->worker = p->w;
+    s->lease = p->l;
+    s->seq = seq;
+    pcm_lane_init(&s->pcm, &p->w->pool, at);
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = s;
+    p->l->feeding = s;
+    p->l->unsettled++;
+    worker_changed(p->w);
+    return 0;
+}
+
+static int on_open(void *arg, uint32_t seq, int64_t at, struct err *err)
+{
+    const struct pass *p = arg;
+    int rc;
+
+    pthread_mutex_lock(&p->w->lock);
+    p->l->feeding_seq = seq;
+    rc = may_go_on(p, seq, err);
+    while (rc == 0 && wanted(p->l, seq) && !pcm_pool_has_room(&p->w->pool)) {
+        pthread_cond_wait(&p->w->room, &p->w->lock);
+        rc = may_go_on(p, seq, err);
+    }
+    if (rc == 0 && wanted(p->l, seq))
+        rc = add_shard(p, seq, at, err);
+    pthread_mutex_unlock(&p->w->lock);
+    return rc;
+}
+
+static int on_audio(void *arg, const int16_t *pcm, size_t n, struct err *err)
+{
+    const struct pass *p = arg;
+    struct shard *s;
+    int rc;
+
+    pthread_mutex_lock(&p->w->lock);
+    s = p->l->feeding;
+    rc = may_go_on(p, p->l->feeding_seq, err);
+    while (rc == 0 && s && !s->dropped && !s->settled && !pcm_lane_may_append(&s->pcm)) {
+        pthread_cond_wait(&p->w->room, &p->w->lock);
+        rc = may_go_on(p, p->l->feeding_seq, err);
+    }
+    if (rc == 0 && s && !s->dropped && !s->settled) {
+        rc = pcm_lane_append(&s->pcm, pcm, n, err);
+        p->w->changes++;
+        pthread_cond_broadcast(&p->w->work);
+    }
+    pthread_mutex_unlock(&p->w->lock);
+    return rc;
+}
+
+static int on_close(void *arg, int64_t at, struct err *err)
+{
+    const struct pass *p = arg;
+    int rc = 0;
+
+    pthread_mutex_lock(&p->w->lock);
+    if (p->l->feeding) {
+        if (p->l->feeding->pcm.end != at && !p->l->feeding->dropped && !p->l->feeding->settled)
+            rc = err_set(err, ERR_INPUT, "a shard's audio does not end at its cut");
+        else
+            pcm_lane_close(&p->l->feeding->pcm);
+        if (rc == 0)
+            stop_feeding(p->w, p->l);
+    }
+    pthread_mutex_unlock(&p->w->lock);
+    return rc;
+}
+
+static int open_recording(const char *path, int *ret, struct err *err)
+{
+    struct stat st;
+    /* Without O_NONBLOCK a FIFO would be waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd < 0 && (errno == ENXIO || errno == ENODEV))
+        return err_set(err, ERR_INPUT, "it is not a regular file");
+    if (fd < 0)
+        return err_sys(err, errno, "it cannot be opened");
+    if (fstat(fd, &st) != 0) {
+        err_sys(err, errno, "it cannot be looked at");
+        close(fd);
+        return err->code;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return err_set(err, ERR_INPUT, "it is not a regular file");
+    }
+    *ret = fd;
+    return 0;
+}
+
+/* Makes the decoder known to those who may cancel it, or closes it when they already have. */
+static int publish(const struct pass *p, struct decoder *d, struct err *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&p->w->lock);
+    rc = may_go_on(p, p->l->msg.first, err);
+    if (rc == 0)
+        p->l->decoder = d;
+    pthread_mutex_unlock(&p->w->lock);
+    if (rc != 0)
+        decoder_close(d);
+    return rc;
+}
+
+static int start_decoder(const struct pass *p, struct decoder **ret, struct err *err)
+{
+    const struct msg_lease *m = &p->l->msg;
+    const struct decoder_limits limits = {0};
+    struct decoder *d = NULL;
+    int fd = -1, rc;
+
+    rc = open_recording(m->path, &fd, err);
+    if (rc != 0)
+        return rc;
+    rc = decoder_start(fd, m->member, shard_first_sample(m->shard_ms, m->first), m->want_hash,
+                       m->fingerprint, &limits, &d, err);
+    close(fd);
+    if (rc == 0)
+        rc = publish(p, d, err);
+    if (rc == 0)
+        *ret = d;
+    return rc;
+}
+
+static char *clean(const char *s)
+{
+    struct err e = {0};
+
+    utf8_copy(e.msg, sizeof(e.msg), s);
+    return worker_sentence(&e);
+}
+
+static void post_media(const struct pass *p, const struct decoder_info *i)
+{
+    struct buf b = BUF_INIT;
+    struct msg_media m = {
+        .lease_id = p->l->msg.lease_id,
+        .media_id = p->l->msg.media_id,
+        .duration_ms = i->duration_ms < -1 ? -1 : i->duration_ms,
+        .sample_rate_hz = i->sample_rate_hz,
+        .channels = i->channels,
+        .container = clean(i->container),
+        .codec = clean(i->codec),
+        .title = clean(i->title),
+    };
+
+    msg_media_put(&b, &m);
+    outbox_post(&p->w->out, MSG_MEDIA, &b);
+    msg_media_free(&m);
+}
+
+static int on_end(const struct pass *p, struct splitter *split, const struct decoder_end *end,
+                  struct err *err)
+{
+    struct lease *l = p->l;
+    int rc = splitter_end(split, end->total_samples, err);
+
+    /* Enough for this lease, but the recording's end is known all the same. */
+    if (rc == ERR_EMPTY)
+        rc = 0;
+    if (rc != 0)
+        return rc;
+    l->reached_end = true;
+    l->total_samples = end->total_samples;
+    l->has_hash = l->msg.want_hash && end->has_hash;
+    if (l->has_hash)
+        memcpy(l->content_hash, end->content_hash, sizeof(l->content_hash));
+    utf8_copy(l->damage, sizeof(l->damage), end->damage ? end->damage : "");
+    return 0;
+}
+
+static int on_pcm(const struct pass *p, struct splitter *split, const struct decoder_event *ev,
+                  struct err *err)
+{
+    pthread_mutex_lock(&p->w->lock);
+    p->w->decoded_samples += (int64_t)ev->samples;
+    pthread_mutex_unlock(&p->w->lock);
+    return splitter_feed(split, ev->pcm, ev->samples, ev->at_sample, err);
+}
+
+/* Until the recording ends, or nobody wants the rest (both 0), or an error. */
+static int read_events(const struct pass *p, struct decoder *d, struct splitter *split,
+                       struct err *err)
+{
+    struct decoder_event ev;
+    bool told = false;
+    int rc;
+
+    for (;;) {
+        rc = decoder_next(d, &ev, err);
+        if (rc != 0)
+            return rc;
+        switch (ev.type) {
+        case DECODER_INFO:
+            if (!told)
+                post_media(p, &ev.info);
+            told = true;
+            break;
+        case DECODER_PCM:
+            rc = on_pcm(p, split, &ev, err);
+            if (rc != 0)
+                return rc == ERR_EMPTY ? 0 : rc;
+            break;
+        case DECODER_END:
+            return on_end(p, split, &ev.end, err);
+        case DECODER_ENTRY:
+            return err_set(err, ERR_PROTOCOL, "the decoder listed an archive without being asked");
+        }
+    }
+}
+
+static void provoke(const struct pass *p)
+{
+    enum fault_kind kind = faults_on_recording(&p->w->faults, p->l->msg.path, p->l->msg.member);
+
+    if (kind == FAULT_NONE)
+        return;
+    if (kind == FAULT_CRASH)
+        kill(getpid(), SIGKILL);
+    pthread_mutex_lock(&p->w->lock);
+    p->w->hung |= kind == FAULT_HANG;
+    p->w->stalled |= kind == FAULT_STALL;
+    worker_changed(p->w);
+    pthread_mutex_unlock(&p->w->lock);
+    outbox_wake(&p->w->out);
+}
+
+static int run_pass(const struct pass *p, struct err *err)
+{
+    struct split_sink sink = {on_open, on_audio, on_close, (void *)p};
+    struct splitter *split = NULL;
+    struct decoder *d = NULL;
+    int rc;
+
+    provoke(p);
+    rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
+    if (rc == 0)
+        rc = start_decoder(p, &d, err);
+    if (rc == 0)
+        rc = read_events(p, d, split, err);
+    pthread_mutex_lock(&p->w->lock);
+    p->l->decoder = NULL;
+    pthread_mutex_unlock(&p->w->lock);
+    decoder_close(d);
+    splitter_free(split);
+    return rc;
+}
+
+/* Lock held on entry and exit. */
+static void run_lease(struct worker *w, struct lease *l)
+{
+    struct pass p = {w, l};
+    struct err e = {0};
+    int rc;
+
+    l->running = true;
+    pthread_mutex_unlock(&w->lock);
+    rc = run_pass(&p, &e);
+    pthread_mutex_lock(&w->lock);
+    if (rc != 0 && rc != ERR_EMPTY)
+        l->result = e;
+    if (l->feeding)
+        l->feeding->dropped = true; /* half a shard is no result */
+    stop_feeding(w, l);
+    l->input_over = true;
+    worker_changed(w);
+    lease_settle(w, l);
+}
+
+static struct lease *next_lease(const struct worker *w)
+{
+    struct lease *l = w->leases;
+
+    while (l && (l->running || l->input_over))
+        l = l->next;
+    return l;
+}
+
+void *lease_thread(void *arg)
+{
+    struct worker *w = arg;
+    struct lease *l;
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->leaving) {
+        l = w->ready ? next_lease(w) : NULL;
+        if (l)
+            run_lease(w, l);
+        else
+            pthread_cond_wait(&w->room, &w->lock);
+    }
+    w->threads--;
+    pthread_cond_broadcast(&w->over);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}

@@ -1,0 +1,100 @@
+/* workers/worker_state.h - what the threads of a worker share. Internal to workers/worker*.c.
+ *
+ *   control thread        decoder threads             engine thread
+ *   reads the socket,     each takes one lease,       owns model and transcriber,
+ *   accepts leases,       decodes it, deals audio     adds shards as lanes, steps,
+ *   sends what is posted  out to shards               reports results
+ *        |                      |                            |
+ *        +---- struct worker: leases, shards, audio, under one lock ----+
+ *
+ * A lease lives from LEASE to LEASE_END. A shard lives from its first sample until both its decoder
+ * (`fed`) and the engine (`settled`) have finished with it; then the second of the two frees it.
+ * Nobody holds the lock while decoding, computing, or calling the transcriber, so its callbacks
+ * may take it. Lock order: worker.lock, then outbox.lock. */
+#ifndef NIGHTSHIFT_WORKERS_WORKER_STATE_H
+#define NIGHTSHIFT_WORKERS_WORKER_STATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/protocol.h"
+#include "workers/worker_faults.h"
+#include "workers/worker_outbox.h"
+#include "workers/worker_pcm.h"
+
+struct decoder;
+struct lane;
+
+#define WORKER_MAX_LEASES 4096u
+
+struct lease {
+    struct lease *next;
+    struct msg_lease msg;
+    uint32_t last; /* msg.last, lowered by CAP */
+    bool running;  /* a decoder thread has it */
+    bool cancelled;
+    bool given_up;           /* DRAIN left some of its shards undone */
+    bool input_over;         /* no further shard will come */
+    struct decoder *decoder; /* while it may be cancelled */
+    struct shard *feeding;   /* its open shard; NULL while that one is not wanted */
+    uint32_t feeding_seq;    /* the shard that audio goes to, wanted or not */
+    uint32_t unsettled;      /* shards that the engine still has */
+    struct err result;       /* code 0, or why shards that were not reported have no result */
+    bool reached_end, has_hash;
+    int64_t total_samples;
+    uint8_t content_hash[16];
+    char damage[512];
+};
+
+struct shard {
+    struct shard *next; /* in worker.shards, in order of creation */
+    struct lease *lease;
+    uint32_t seq;
+    struct pcm_lane pcm;
+    bool begun;   /* its first window was handed to the engine */
+    bool dropped; /* nobody wants its result any more */
+    bool fed;     /* its decoder has finished with it */
+    bool settled; /* the engine has finished with it */
+    struct worker *worker;
+    struct lane *lane; /* engine thread only */
+    int64_t begun_ms;  /* engine thread only */
+};
+
+struct worker {
+    struct outbox out;
+    struct faults faults; /* read only */
+    struct msg_setup setup;
+    char device[64];
+
+    pthread_mutex_t lock; /* all that follows */
+    pthread_cond_t work;  /* for the engine: `changes` went up */
+    pthread_cond_t
+        room; /* for decoder threads: a lease, room for audio, or something to stop for */
+    pthread_cond_t over; /* a thread has ended */
+    uint64_t changes;
+    bool ready;   /* the model is loaded: leases may begin */
+    bool leaving; /* every thread ends as soon as it sees this */
+    bool draining;
+    bool hung;    /* a fault: the control thread stops */
+    bool stalled; /* a fault: the engine stops */
+    int status;   /* the exit status, when leaving is set by another than the control thread */
+    struct lease *leases; /* in order of arrival */
+    uint32_t lease_count;
+    struct shard *shards;
+    struct pcm_pool pool;
+    int64_t decoded_samples, engine_samples;
+    uint32_t windows;
+    bool stepping;          /* the engine is inside a step */
+    uint64_t beat, results; /* steps taken, shards reported */
+    uint32_t threads;       /* alive, beside the control thread */
+};
+
+/* Wakes everybody who waits; lock held. */
+void worker_changed(struct worker *w);
+/* Message to post about a struct err: always valid UTF-8. The caller frees it; never NULL but for
+ * lack of memory, and then it is encoded as empty. */
+char *worker_sentence(const struct err *e);
+
+#endif
