@@ -21,10 +21,10 @@
 struct decoder;
 
 struct decoder_limits {
-    uint64_t memory_bytes; /* RLIMIT_AS of the process; 0: default */
-    uint32_t silence_ms;   /* no frame for so long: killed, ERR_TIMEOUT; 0: default */
-    uint64_t cpu_seconds;  /* RLIMIT_CPU; 0: default */
-    uint64_t max_entries;  /* of an archive listing; 0: default */
+    uint64_t memory_bytes;       /* RLIMIT_AS of the process; 0: default */
+    uint32_t silence_ms;         /* no frame for so long: killed, ERR_TIMEOUT; 0: default */
+    uint64_t cpu_seconds;        /* RLIMIT_CPU; 0: default */
+    uint64_t max_entries;        /* of an archive listing; 0: default */
     uint64_t max_unpacked_bytes; /* of one archive listing or member; 0: default */
 };
 
@@ -48,7 +48,7 @@ struct decoder_entry {
     uint8_t fingerprint[16]; /* as workers/media/fingerprint.h */
     uint8_t head[64];        /* its first bytes, for sniffing */
     size_t head_len;
-    int code;            /* 0, or why this member cannot be read (encrypted, damaged) */
+    int code; /* 0, or why this member cannot be read (encrypted, damaged) */
     const char *message;
 };
 

@@ -1,0 +1,304 @@
+#include "workers/media/archive.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "base/utf8.h"
+
+#define READ_BYTES (64u << 10)
+
+struct archive_source {
+    struct archive *a;
+    struct stream *s; /* borrowed */
+    int64_t pos;      /* of s */
+    uint64_t max_bytes, unpacked;
+    uint64_t next_index;
+    struct err err; /* what the stream or a bound said; code 0: libarchive's own words count */
+    char fallback[32];
+    uint8_t buf[READ_BYTES];
+};
+
+uint64_t unpack_default_bytes(uint64_t packed_bytes)
+{
+    const uint64_t base = (uint64_t)16 << 30;
+
+    return packed_bytes > (UINT64_MAX - base) / 20 ? UINT64_MAX : base + 20 * packed_bytes;
+}
+
+int archive_refuse_encrypted(struct err *err)
+{
+    return err_set(err, ERR_INPUT,
+                   "encrypted: unpack it with its password and enqueue what comes out");
+}
+
+/* --- what libarchive calls --- */
+
+static int over_limit(struct archive_source *src)
+{
+    return err_set(&src->err, ERR_LIMIT,
+                   "the archive unpacks to more than %llu MiB, far beyond its size: unpack it by "
+                   "hand if it is to be trusted",
+                   (unsigned long long)(src->max_bytes >> 20));
+}
+
+/* A bomb may be skipped as well as read: what a filter (gzip ...) has put out counts too. */
+static bool within_limit(struct archive_source *src)
+{
+    la_int64_t filtered;
+
+    if (src->unpacked > src->max_bytes) {
+        over_limit(src);
+        return false;
+    }
+    if (archive_filter_count(src->a) > 1) {
+        filtered = archive_filter_bytes(src->a, 0);
+        if (filtered > 0 && (uint64_t)filtered > src->max_bytes) {
+            over_limit(src);
+            return false;
+        }
+    }
+    return true;
+}
+
+static la_ssize_t on_read(struct archive *a, void *arg, const void **ret)
+{
+    struct archive_source *src = arg;
+    int64_t got;
+
+    (void)a;
+    *ret = src->buf;
+    if (!within_limit(src)) {
+        archive_set_error(a, EFBIG, "limit");
+        return -1;
+    }
+    got = stream_read(src->s, src->buf, sizeof(src->buf), &src->err);
+    if (got < 0) {
+        archive_set_error(a, EIO, "%s", src->err.msg);
+        return -1;
+    }
+    src->pos += got;
+    return (la_ssize_t)got;
+}
+
+static la_int64_t on_seek(struct archive *a, void *arg, la_int64_t offset, int whence)
+{
+    struct archive_source *src = arg;
+    int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? src->pos : src->s->size;
+    int64_t to;
+
+    if ((whence == SEEK_END && src->s->size < 0) || __builtin_add_overflow(from, offset, &to) ||
+        to < 0) {
+        archive_set_error(a, EINVAL, "seek outside the archive");
+        return ARCHIVE_FATAL;
+    }
+    if (stream_seek(src->s, to, &src->err) != 0) {
+        archive_set_error(a, EIO, "%s", src->err.msg);
+        return ARCHIVE_FATAL;
+    }
+    src->pos = to;
+    return to;
+}
+
+static la_int64_t on_skip(struct archive *a, void *arg, la_int64_t request)
+{
+    struct archive_source *src = arg;
+    int64_t left = src->s->size < 0 ? 0 : src->s->size - src->pos;
+    int64_t step = request < left ? request : left;
+
+    /* A few blocks are read as quickly as they are skipped; and of a stream without a size nobody
+     * knows where it ends. libarchive reads what is not skipped. */
+    if (step < (int64_t)READ_BYTES || stream_seek(src->s, src->pos + step, &src->err) != 0) {
+        return 0;
+    }
+    (void)a;
+    src->pos += step;
+    return step;
+}
+
+/* --- opening --- */
+
+/* In the order of trust in their first bytes: zip comes last because looking for its directory at
+ * the end costs an unpacking pass when the archive lies in another. mtree is left out since it
+ * names files outside, raw and empty since they take anything. */
+static int enable_all(struct archive *a)
+{
+    static int (*const enable[])(struct archive *) = {
+        archive_read_support_filter_gzip,     archive_read_support_filter_bzip2,
+        archive_read_support_filter_xz,       archive_read_support_filter_lzma,
+        archive_read_support_filter_zstd,     archive_read_support_filter_lz4,
+        archive_read_support_filter_compress, archive_read_support_format_tar,
+        archive_read_support_format_7zip,     archive_read_support_format_rar,
+        archive_read_support_format_rar5,     archive_read_support_format_cab,
+        archive_read_support_format_lha,      archive_read_support_format_cpio,
+        archive_read_support_format_iso9660,  archive_read_support_format_zip,
+    };
+
+    for (size_t i = 0; i < sizeof(enable) / sizeof(enable[0]); i++) {
+        if (enable[i](a) == ARCHIVE_FATAL) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The sentence for what libarchive has just reported. */
+static int libarchive_err(struct archive_source *src, struct err *err)
+{
+    const char *text = archive_error_string(src->a);
+    char *shown;
+
+    if (src->err.code != 0) {
+        *err = src->err;
+        return err->code;
+    }
+    if (archive_errno(src->a) == ENOMEM) {
+        return err_set(err, ERR_LIMIT, "reading the archive needs more memory than is allowed");
+    }
+    if (archive_read_has_encrypted_entries(src->a) == 1) {
+        return archive_refuse_encrypted(err);
+    }
+    shown = utf8_display(text ? text : "", text ? strlen(text) : 0);
+    err_set(err, ERR_INPUT, "the archive is damaged or cut short%s%.200s%s",
+            shown && *shown ? " (" : "", shown ? shown : "", shown && *shown ? ")" : "");
+    free(shown);
+    return err->code;
+}
+
+int archive_source_open(struct stream *s, uint64_t max_bytes, struct archive_source **ret,
+                        struct err *err)
+{
+    struct archive_source *src;
+    int rc = stream_seek(s, 0, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (s->size == 0) {
+        return err_set(err, ERR_INPUT, "empty file");
+    }
+    src = calloc(1, sizeof(*src));
+    if (!src || !(src->a = archive_read_new())) {
+        free(src);
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    src->s = s;
+    src->max_bytes = max_bytes;
+    if (enable_all(src->a) != 0) {
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    } else {
+        archive_read_set_callback_data(src->a, src);
+        archive_read_set_read_callback(src->a, on_read);
+        archive_read_set_seek_callback(src->a, on_seek);
+        archive_read_set_skip_callback(src->a, on_skip);
+        if (archive_read_open1(src->a) != ARCHIVE_OK) {
+            rc = src->err.code ? libarchive_err(src, err)
+                               : err_set(err, ERR_INPUT, "not an archive of a known kind");
+        }
+    }
+    if (rc != 0) {
+        archive_source_close(src);
+        return rc;
+    }
+    *ret = src;
+    return 0;
+}
+
+void archive_source_close(struct archive_source *src)
+{
+    if (src) {
+        archive_read_free(src->a);
+        free(src);
+    }
+}
+
+/* --- entries --- */
+
+static const char *name_of(struct archive_source *src, struct archive_entry *e)
+{
+    const char *name = archive_entry_pathname(e);
+
+    if (!name || !*name) {
+        name = archive_entry_pathname_utf8(e);
+    }
+    if (!name || !*name) { /* no locale could express it: its number still finds it */
+        snprintf(src->fallback, sizeof(src->fallback), "#%llu",
+                 (unsigned long long)src->next_index);
+        name = src->fallback;
+    }
+    return name;
+}
+
+static int64_t mtime_of(struct archive_entry *e)
+{
+    int64_t s = archive_entry_mtime_is_set(e) ? (int64_t)archive_entry_mtime(e) : -1;
+
+    if (s < 0 || s > INT64_MAX / 1000 - 1) {
+        return -1;
+    }
+    return s * 1000 + archive_entry_mtime_nsec(e) / 1000000;
+}
+
+int archive_source_next(struct archive_source *src, struct archive_item *ret, struct err *err)
+{
+    struct archive_entry *e;
+    unsigned type;
+    int rc;
+
+    do {
+        rc = archive_read_next_header(src->a, &e);
+    } while (rc == ARCHIVE_RETRY);
+    if (rc == ARCHIVE_EOF) {
+        return err_set(err, ERR_EMPTY, "no more entries");
+    }
+    if (rc == ARCHIVE_FATAL || rc == ARCHIVE_FAILED) {
+        /* Kinds are recognised by their first bytes, so a wrong guess shows at the first entry. */
+        if (src->next_index == 0 && src->err.code == 0 && archive_errno(src->a) != ENOMEM &&
+            archive_read_has_encrypted_entries(src->a) != 1 && archive_format(src->a) == 0) {
+            return err_set(err, ERR_INPUT, "not an archive of a known kind");
+        }
+        return libarchive_err(src, err);
+    }
+    if (!within_limit(src)) {
+        *err = src->err;
+        return err->code;
+    }
+    type = archive_entry_filetype(e);
+    *ret = (struct archive_item){
+        .index = src->next_index,
+        .name = name_of(src, e),
+        .is_file = (type == AE_IFREG || type == 0) && !archive_entry_hardlink(e),
+        .is_encrypted = archive_entry_is_encrypted(e) != 0,
+        .size = archive_entry_size_is_set(e) ? archive_entry_size(e) : -1,
+        .mtime_ms = mtime_of(e),
+    };
+    if (ret->size < 0) {
+        ret->size = -1;
+    }
+    src->next_index++;
+    return 0;
+}
+
+int64_t archive_source_read(struct archive_source *src, void *to, size_t n, struct err *err)
+{
+    la_ssize_t got;
+
+    do {
+        got = archive_read_data(src->a, to, n);
+    } while (got == ARCHIVE_RETRY);
+    if (got < 0) {
+        return libarchive_err(src, err);
+    }
+    src->unpacked += (uint64_t)got;
+    if (!within_limit(src)) {
+        *err = src->err;
+        return err->code;
+    }
+    return got;
+}
+
+uint64_t archive_source_unpacked(const struct archive_source *src) { return src->unpacked; }

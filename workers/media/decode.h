@@ -1,0 +1,29 @@
+/* workers/media/decode.h - one recording from a stream of bytes to 16 kHz mono PCM.
+ *
+ * Runs inside the decoder process (and in the tests, without one). One thread. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_DECODE_H
+#define NIGHTSHIFT_WORKERS_MEDIA_DECODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/media/decoder.h"
+#include "workers/media/stream.h"
+
+struct decode_task {
+    /* Once, before the first samples; for a recording of no length before the end. */
+    int (*info)(void *arg, const struct decoder_info *info, struct err *err);
+    /* At most 16000 samples at a time, from skip_samples on. */
+    int (*pcm)(void *arg, const int16_t *pcm, size_t n, int64_t at_sample, struct err *err);
+    void *arg; /* a callback's negative code ends the decoding with it */
+    int64_t skip_samples;
+};
+
+#define DECODE_DAMAGE_MAX 400
+
+/* Decodes `in` (borrowed) to its end. total_samples and damage are set; nothing else. */
+int decode_stream(struct stream *in, const struct decode_task *task, int64_t *total_samples,
+                  char damage[DECODE_DAMAGE_MAX], struct err *err);
+
+#endif

@@ -1,0 +1,316 @@
+/* The decoder process itself: takes one request, locks itself in, does it, ends. */
+#include "workers/media/decoder.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "workers/frame.h"
+#include "workers/media/decode.h"
+#include "workers/media/fingerprint.h"
+#include "workers/media/sandbox.h"
+#include "workers/media/stream.h"
+#include "workers/media/walk.h"
+#include "workers/media/wire.h"
+
+#define SOCKET_FD 3
+#define FILE_FD 4
+#define PULSE_MS 500
+#define REQUEST_WAIT_MS 10000
+
+struct session {
+    struct wire_request request;
+    char *member; /* owned; request.member */
+    uint64_t file_size;
+    struct unpack_limits unpack;
+    struct buf out;  /* payload under construction, kept between messages */
+    int64_t sent_ms; /* when the last frame was sent */
+};
+
+/* --- to the parent --- */
+
+static int send_out(struct session *s, enum wire_type type, struct err *err)
+{
+    int rc = s->out.failed ? err_set(err, ERR_NOMEM, "out of memory")
+                           : frame_write_fd(SOCKET_FD, (uint8_t)type, s->out.data, s->out.len, err);
+
+    buf_clear(&s->out);
+    s->sent_ms = clock_mono_ms();
+    return rc;
+}
+
+/* While a file is read and nothing comes of it yet, the parent must not take us for dead. */
+static void on_file_read(void *arg)
+{
+    struct session *s = arg;
+    struct err ignored;
+
+    if (clock_mono_ms() - s->sent_ms >= PULSE_MS) {
+        (void)send_out(s, WIRE_PULSE, &ignored); /* a parent that is gone kills us anyway */
+    }
+}
+
+static int on_info(void *arg, const struct decoder_info *info, struct err *err)
+{
+    struct session *s = arg;
+
+    wire_put_info(&s->out, info);
+    return send_out(s, WIRE_INFO, err);
+}
+
+static int on_pcm(void *arg, const int16_t *pcm, size_t n, int64_t at, struct err *err)
+{
+    struct session *s = arg;
+
+    wire_put_pcm(&s->out, pcm, n, at);
+    return send_out(s, WIRE_PCM, err);
+}
+
+static int on_entry(void *arg, const struct decoder_entry *entry, struct err *err)
+{
+    struct session *s = arg;
+
+    wire_put_entry(&s->out, entry);
+    return send_out(s, WIRE_ENTRY, err);
+}
+
+/* --- decoding --- */
+
+static int open_file(void *arg, struct stream **ret, struct err *err)
+{
+    struct session *s = arg;
+
+    return stream_of_file(FILE_FD, s->file_size, (struct stream_pulse){on_file_read, s}, ret, err);
+}
+
+/* Of a whole stream, which is then at its beginning again. */
+static int stream_fingerprint(struct stream *in, uint8_t ret[16], struct err *err)
+{
+    struct fingerprint *f;
+    uint8_t *chunk;
+    struct err ignored;
+    int64_t got = 1;
+    int rc;
+
+    if (in->size < 0) {
+        return err_set(err, ERR_INPUT, "its size is unknown: the archive is cut short");
+    }
+    chunk = malloc(1 << 18);
+    if (!chunk) {
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    rc = fingerprint_new((uint64_t)in->size, &f, err);
+    while (rc == 0 && got > 0) {
+        got = stream_read(in, chunk, 1 << 18, err);
+        if (got > 0) {
+            fingerprint_feed(f, chunk, (size_t)got);
+        }
+    }
+    if (rc == 0) {
+        rc = fingerprint_end(f, ret, got < 0 ? &ignored : err);
+        rc = got < 0 ? (int)got : rc;
+    }
+    free(chunk);
+    return rc != 0 ? rc : stream_seek(in, 0, err);
+}
+
+/* The nth member of that name, or the file itself (nth is then 0). */
+static int open_input(struct session *s, unsigned nth, struct stream **ret, struct err *err)
+{
+    struct stream *in;
+    int rc = open_file(s, &in, err);
+
+    if (rc == 0 && s->request.member[0]) {
+        rc = member_open(in, s->request.member, nth, &s->unpack, &in, err);
+    }
+    if (rc == 0 && s->request.want_hash) {
+        rc = hashed_open(in, &in, err);
+    }
+    if (rc == 0) {
+        *ret = in;
+    }
+    return rc;
+}
+
+static int fingerprint_of(struct session *s, struct stream *in, uint8_t ret[16], struct err *err)
+{
+    return s->request.member[0] ? stream_fingerprint(in, ret, err)
+                                : fingerprint_fd(FILE_FD, (uint64_t)in->size, ret, err);
+}
+
+/* An archive may hold several members of one name: the fingerprint says which one is meant. */
+static int open_expected(struct session *s, struct stream **ret, struct err *err)
+{
+    uint8_t fingerprint[16];
+
+    for (unsigned nth = 0;; nth++) {
+        struct stream *in;
+        int rc = open_input(s, nth, &in, err);
+
+        if (rc == ERR_MISSING && nth > 0) {
+            break;
+        }
+        if (rc != 0) {
+            return rc;
+        }
+        rc = s->request.has_fingerprint ? fingerprint_of(s, in, fingerprint, err) : 0;
+        if (rc == 0 && (!s->request.has_fingerprint ||
+                        memcmp(fingerprint, s->request.fingerprint, sizeof(fingerprint)) == 0)) {
+            *ret = in;
+            return 0;
+        }
+        stream_close(in);
+        if (rc != 0) {
+            return rc;
+        }
+        if (!s->request.member[0]) {
+            break;
+        }
+    }
+    return err_set(err, ERR_CHANGED, "changed since it was enqueued: enqueue it again");
+}
+
+static int run_decode(struct session *s, struct err *err)
+{
+    struct decode_task task = {on_info, on_pcm, s, s->request.skip_samples};
+    struct decoder_end end = {.complete = true};
+    char damage[DECODE_DAMAGE_MAX] = "";
+    struct stream *in = NULL;
+    struct err hash_err = {0};
+    int rc = open_expected(s, &in, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = decode_stream(in, &task, &end.total_samples, damage, err);
+    if (rc == 0 && s->request.want_hash) {
+        /* A member that cannot be unpacked to its end has been called damaged already. */
+        end.has_hash = hashed_finish(in, end.content_hash, &hash_err) == 0;
+        if (!end.has_hash && hash_err.code != ERR_INPUT) {
+            *err = hash_err;
+            rc = hash_err.code;
+        } else if (!end.has_hash && !damage[0]) {
+            snprintf(damage, sizeof(damage), "%.300s", hash_err.msg);
+        }
+    }
+    stream_close(in);
+    if (rc == 0) {
+        end.damage = damage;
+        wire_put_end(&s->out, &end);
+        rc = send_out(s, WIRE_END, err);
+    }
+    return rc;
+}
+
+static int run_list(struct session *s, struct err *err)
+{
+    struct walk_task task = {open_file, on_entry, s, s->request.limits.max_entries,
+                             s->unpack.max_bytes};
+    struct decoder_end end = {.complete = true, .damage = ""};
+    int rc = walk_archive(&task, err);
+
+    if (rc == 0) {
+        wire_put_end(&s->out, &end);
+        rc = send_out(s, WIRE_END, err);
+    }
+    return rc;
+}
+
+/* --- the process --- */
+
+/* Everything that opens files at its first use is used once before the doors close. Names of
+ * members come as UTF-8 where an archive states their encoding, and untouched where it does not;
+ * times without a zone are UTC, so that the same archive says the same everywhere. */
+static void warm_up(void)
+{
+    setenv("TZ", "UTC0", 1);
+    tzset();
+    if (!setlocale(LC_CTYPE, "C.UTF-8")) {
+        setlocale(LC_CTYPE, "en_US.UTF-8");
+    }
+}
+
+/* While the sandbox still allows it: the C library asks for a size by a call that takes names too.
+ */
+static int look_at_file(struct session *s, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(FILE_FD, &st) != 0) {
+        return err_set(err, ERR_IO, "cannot look at the file");
+    }
+    if (!S_ISREG(st.st_mode) && s->request.task != WIRE_TASK_SANDBOX) {
+        return err_set(err, ERR_INPUT, "not a regular file");
+    }
+    s->file_size = (uint64_t)st.st_size;
+    return 0;
+}
+
+static int get_request(struct session *s, struct err *err)
+{
+    struct frame_reader reader = {0};
+    struct frame frame;
+    int rc = frame_read_fd(SOCKET_FD, &reader, REQUEST_WAIT_MS, &frame, err);
+
+    if (rc == 0 && frame.type != WIRE_REQUEST) {
+        rc = err_set(err, ERR_PROTOCOL, "no request");
+    }
+    if (rc == 0) {
+        rc = wire_get_request(frame.payload, frame.len, &s->request, &s->member, err);
+    }
+    frame_reader_free(&reader);
+    return rc;
+}
+
+static int run(struct session *s, struct sandbox_report *report, struct err *err)
+{
+    const struct decoder_limits *limits = &s->request.limits;
+
+    if (s->request.task == WIRE_TASK_SANDBOX) {
+        sandbox_try(report);
+        wire_put_sandbox(&s->out, report);
+        return send_out(s, WIRE_SANDBOX, err);
+    }
+    s->unpack.max_bytes = limits->max_unpacked_bytes ? limits->max_unpacked_bytes
+                                                     : unpack_default_bytes(s->file_size);
+    return s->request.task == WIRE_TASK_LIST ? run_list(s, err) : run_decode(s, err);
+}
+
+int decoder_main(int argc, char **argv)
+{
+    struct session s = {.out = BUF_INIT};
+    struct sandbox_report report;
+    struct err err = {0}, ignored;
+    int rc;
+
+    (void)argc;
+    (void)argv;
+    s.sent_ms = clock_mono_ms();
+    warm_up();
+    rc = get_request(&s, &err);
+    if (rc != 0) {
+        log_error("decoder: %s (this command is started by `nightshift run`)", err.msg);
+        return 64;
+    }
+    rc = look_at_file(&s, &err);
+    if (rc == 0) {
+        rc = sandbox_enter(s.request.parent_pid, s.request.limits.memory_bytes,
+                           s.request.limits.cpu_seconds, &report, &err);
+    }
+    if (rc == 0) {
+        rc = run(&s, &report, &err);
+    }
+    if (rc != 0) {
+        wire_put_error(&s.out, &err);
+        (void)send_out(&s, WIRE_ERROR, &ignored);
+    }
+    free(s.member);
+    buf_free(&s.out);
+    return 0;
+}

@@ -1,0 +1,236 @@
+/* A member of an archive as a stream that can seek.
+ *
+ * Unpacking goes forward only. The last RING_BYTES stay in memory; a reader that goes back further
+ * makes the unpacking begin anew and skip to where it was. So an mp4 whose index stands at its end
+ * costs two passes, memory stays bounded, and nothing is written to a disk. */
+#include "workers/media/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/media/archive.h"
+
+#define RING_BYTES ((int64_t)16 << 20)
+#define FILL_BYTES ((int64_t)256 << 10)
+/* Past so many passes the member is one that cannot be read in this way in sensible time. */
+#define MAX_RESTARTS 200
+
+struct member_stream {
+    struct stream base;
+    struct stream *under;
+    struct archive_source *src; /* stands on the entry, `end` bytes into it */
+    uint64_t index;
+    uint64_t max_bytes;
+    unsigned restarts;
+    int64_t pos; /* of the reader */
+    int64_t end; /* unpacked in this pass; the ring holds the ring_bytes before it */
+    int64_t ring_bytes;
+    uint8_t *ring;
+};
+
+/* Goes to the entry with this number in a fresh pass. */
+static int find_index(struct stream *under, uint64_t index, uint64_t max_bytes,
+                      struct archive_source **ret, struct archive_item *item, struct err *err)
+{
+    struct archive_source *src;
+    int rc = archive_source_open(under, max_bytes, &src, err);
+
+    if (rc != 0) {
+        return rc;
+    }
+    do {
+        rc = archive_source_next(src, item, err);
+    } while (rc == 0 && item->index < index);
+    if (rc != 0) {
+        archive_source_close(src);
+        return rc == ERR_EMPTY ? err_set(err, ERR_MISSING, "the archive has no such member") : rc;
+    }
+    *ret = src;
+    return 0;
+}
+
+static int restart(struct member_stream *m, struct err *err)
+{
+    struct archive_item item;
+    int rc;
+
+    if (++m->restarts > MAX_RESTARTS) {
+        return err_set(err, ERR_LIMIT,
+                       "goes back and forth too often to be read inside a "
+                       "compressed archive: unpack it first");
+    }
+    archive_source_close(m->src);
+    m->src = NULL;
+    rc = find_index(m->under, m->index, m->max_bytes, &m->src, &item, err);
+    m->end = 0;
+    return rc;
+}
+
+/* Unpacks a further piece into the ring. 1: something came; 0: the end. */
+static int fill(struct member_stream *m, struct err *err)
+{
+    int64_t at = m->end % m->ring_bytes;
+    int64_t room = m->ring_bytes - at;
+    int64_t got;
+
+    if (!m->src) {
+        return err_set(err, ERR_INPUT, "the archive cannot be read");
+    }
+    got = archive_source_read(m->src, m->ring + at, (size_t)(room < FILL_BYTES ? room : FILL_BYTES),
+                              err);
+    if (got < 0) {
+        return (int)got;
+    }
+    m->end += got;
+    if (got == 0 && m->base.size >= 0 && m->end < m->base.size) {
+        return err_set(err, ERR_INPUT, "the archive's member ends after %lld of %lld bytes",
+                       (long long)m->end, (long long)m->base.size);
+    }
+    return got > 0;
+}
+
+static int64_t member_read(struct stream *s, void *to, size_t n, struct err *err)
+{
+    struct member_stream *m = (struct member_stream *)s;
+    int64_t have, at;
+    int rc;
+
+    if (m->base.size >= 0 && m->pos >= m->base.size) {
+        return 0;
+    }
+    if (m->pos < m->end - m->ring_bytes) {
+        rc = restart(m, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    while (m->end <= m->pos) {
+        rc = fill(m, err);
+        if (rc <= 0) {
+            return rc;
+        }
+    }
+    have = m->end - m->pos;
+    at = m->pos % m->ring_bytes;
+    have = have < m->ring_bytes - at ? have : m->ring_bytes - at;
+    have = have < (int64_t)n ? have : (int64_t)n;
+    if (m->base.size >= 0 && have > m->base.size - m->pos) {
+        have = m->base.size - m->pos;
+    }
+    memcpy(to, m->ring + at, (size_t)have);
+    m->pos += have;
+    return have;
+}
+
+static int member_seek(struct stream *s, int64_t pos, struct err *err)
+{
+    if (pos < 0) {
+        return err_set(err, ERR_INPUT, "refers to a place before its beginning");
+    }
+    ((struct member_stream *)s)->pos = pos;
+    return 0;
+}
+
+static void member_close(struct stream *s)
+{
+    struct member_stream *m = (struct member_stream *)s;
+
+    archive_source_close(m->src);
+    stream_close(m->under);
+    free(m->ring);
+    free(m);
+}
+
+/* Takes over `under` and `src`, which stands at the beginning of `item`. */
+static int make_stream(struct stream *under, struct archive_source *src,
+                       const struct archive_item *item, const struct unpack_limits *limits,
+                       struct stream **ret, struct err *err)
+{
+    struct member_stream *m = NULL;
+    int64_t ring = item->size >= 0 && item->size < RING_BYTES ? item->size + 1 : RING_BYTES;
+    int rc = 0;
+
+    if (item->is_encrypted) {
+        rc = archive_refuse_encrypted(err);
+    } else if (!item->is_file) {
+        rc = err_set(err, ERR_INPUT, "the archive's member is no file");
+    } else if (!(m = calloc(1, sizeof(*m))) || !(m->ring = malloc((size_t)ring))) {
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    }
+    if (rc != 0) {
+        free(m);
+        archive_source_close(src);
+        stream_close(under);
+        return rc;
+    }
+    m->base = (struct stream){member_read, member_seek, member_close, item->size, true};
+    m->under = under;
+    m->src = src;
+    m->index = item->index;
+    m->max_bytes = limits->max_bytes;
+    m->ring_bytes = ring;
+    *ret = &m->base;
+    return 0;
+}
+
+int member_open_index(struct stream *under, uint64_t index, const struct unpack_limits *limits,
+                      struct stream **ret, struct err *err)
+{
+    struct archive_source *src = NULL;
+    struct archive_item item;
+    int rc = find_index(under, index, limits->max_bytes, &src, &item, err);
+
+    if (rc != 0) {
+        stream_close(under);
+        return rc;
+    }
+    return make_stream(under, src, &item, limits, ret, err);
+}
+
+/* What follows "entry//" in name, NULL when name does not begin so. */
+static const char *behind_entry(const char *name, const char *entry)
+{
+    size_t len = strlen(entry);
+
+    return strncmp(name, entry, len) == 0 && name[len] == '/' && name[len + 1] == '/' &&
+                   name[len + 2] != '\0'
+               ? name + len + 2
+               : NULL;
+}
+
+/* A member's own name may hold "//", so no place of the name is its separator for sure: the
+ * archive's entries decide, the whole name before a part of it. */
+static int open_named(struct stream *under, const char *name, unsigned nth, bool may_nest,
+                      const struct unpack_limits *limits, struct stream **ret, struct err *err)
+{
+    struct archive_source *src;
+    struct archive_item item;
+    struct stream *inner;
+    const char *rest = NULL;
+    int rc = archive_source_open(under, limits->max_bytes, &src, err);
+
+    while (rc == 0) {
+        rc = archive_source_next(src, &item, err);
+        if (rc != 0) {
+            archive_source_close(src);
+        } else if (item.is_file && strcmp(item.name, name) == 0 && nth-- == 0) {
+            return make_stream(under, src, &item, limits, ret, err);
+        } else if (item.is_file && may_nest && (rest = behind_entry(name, item.name))) {
+            break;
+        }
+    }
+    if (rc != 0) {
+        stream_close(under);
+        return rc == ERR_EMPTY
+                   ? err_set(err, ERR_MISSING, "the archive has no such member (any more)")
+                   : rc;
+    }
+    rc = make_stream(under, src, &item, limits, &inner, err);
+    return rc != 0 ? rc : open_named(inner, rest, nth, false, limits, ret, err);
+}
+
+int member_open(struct stream *under, const char *name, unsigned nth,
+                const struct unpack_limits *limits, struct stream **ret, struct err *err)
+{
+    return open_named(under, name, nth, true, limits, ret, err);
+}

@@ -1,0 +1,365 @@
+#include "workers/media/open_media.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libavutil/avstring.h>
+#include <libavutil/dict.h>
+#include <libavutil/log.h>
+#include <libavutil/opt.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+
+#define IO_BYTES (64 << 10)
+#define PROBE_BYTES (1u << 20)
+/* A scan for the next frame of a bare stream gives up here; 4 GiB of zeros behind a header would
+ * cost minutes. */
+#define ELEMENTARY_SCAN_BYTES ((uint64_t)64 << 20)
+/* The same in any container: more than a hundred seconds of the fastest video. */
+#define SCAN_BYTES ((uint64_t)4 << 30)
+
+/* Containers that hold audio and open nothing but the bytes they are given. What is not here
+ * (playlists, concat, sdp, devices, pictures, subtitles, module music) is never opened. */
+static const char *const allowed_formats =
+    "aac,ac3,act,aea,aiff,amr,ape,asf,asf_o,ast,au,avi,avr,caf,dhav,dsf,dss,dts,dtshd,dv,eac3,flac,"
+    "flv,gxf,hcom,iff,ircam,ivr,kux,loas,matroska,webm,mmf,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,"
+    "mpc8,"
+    "mpeg,mpegts,mxf,nistsphere,nsv,nut,nuv,ogg,oma,paf,pvf,qcp,rm,rso,sds,shn,smjpeg,sox,tak,"
+    "truehd,"
+    "tta,ty,voc,w64,wav,wsd,wtv,wv,xa,xwma";
+
+/* Frames one after the other, found by their sync word alone. */
+static const char *const elementary_formats = "aac,ac3,dts,eac3,flac,loas,mlp,mp3,truehd";
+
+/* --- FFmpeg's complaints ---
+ * The callback has no argument of ours; the context that complains carries the media in `opaque`.
+ */
+
+static struct media *media_of(void *context)
+{
+    const AVClass *class = context ? *(const AVClass **)context : NULL;
+
+    if (!class || !class->class_name) {
+        return NULL;
+    }
+    if (strcmp(class->class_name, "AVFormatContext") == 0) {
+        return ((AVFormatContext *)context)->opaque;
+    }
+    if (strcmp(class->class_name, "AVCodecContext") == 0) {
+        return ((AVCodecContext *)context)->opaque;
+    }
+    return NULL;
+}
+
+static void on_log(void *context, int level, const char *format, va_list args)
+{
+    struct media *m = level <= AV_LOG_ERROR ? media_of(context) : NULL;
+    char line[sizeof(m->note)];
+    char *shown;
+    size_t len;
+
+    if (!m) {
+        return;
+    }
+    vsnprintf(line, sizeof(line), format, args);
+    len = strlen(line);
+    while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '.' || line[len - 1] == ' ')) {
+        line[--len] = '\0';
+    }
+    /* "moov atom not found" explains what "error reading header" behind it does not. */
+    if (len == 0 || strstr(m->note, "moov")) {
+        return;
+    }
+    shown = utf8_display(line, len);
+    if (shown) {
+        utf8_copy(m->note, sizeof(m->note), shown);
+    }
+    free(shown);
+}
+
+/* --- bytes for FFmpeg --- */
+
+static int on_read(void *arg, uint8_t *to, int n)
+{
+    struct media *m = arg;
+    uint64_t bound = m->elementary ? ELEMENTARY_SCAN_BYTES : SCAN_BYTES;
+    int64_t got;
+
+    if (m->in_err.code != 0) {
+        return AVERROR(EIO);
+    }
+    if (m->unproductive_bytes > bound) {
+        err_set(&m->in_err, ERR_INPUT, "no audio in %llu MiB",
+                (unsigned long long)(m->unproductive_bytes >> 20));
+        return AVERROR(EIO);
+    }
+    got = stream_read(m->in, to, n > 0 ? (size_t)n : 0, &m->in_err);
+    if (got < 0) {
+        return AVERROR(EIO);
+    }
+    m->unproductive_bytes += (uint64_t)got;
+    return got == 0 ? AVERROR_EOF : (int)got;
+}
+
+static int64_t on_seek(void *arg, int64_t offset, int whence)
+{
+    struct media *m = arg;
+
+    whence &= ~AVSEEK_FORCE;
+    if (whence == AVSEEK_SIZE) {
+        return m->in->size >= 0 ? m->in->size : AVERROR(ENOSYS);
+    }
+    if (whence == SEEK_END && m->in->size >= 0 && offset <= 0 && -offset <= m->in->size) {
+        offset += m->in->size;
+        whence = SEEK_SET;
+    }
+    if (whence != SEEK_SET || offset < 0) { /* avio turns SEEK_CUR into SEEK_SET itself */
+        return AVERROR(EINVAL);
+    }
+    return stream_seek(m->in, offset, &m->in_err) == 0 ? offset : AVERROR(EIO);
+}
+
+/* Whatever a container refers to outside itself is not there. */
+static int refuse_open(AVFormatContext *s, AVIOContext **pb, const char *url, int flags,
+                       AVDictionary **options)
+{
+    (void)s;
+    (void)url;
+    (void)flags;
+    (void)options;
+    *pb = NULL;
+    return AVERROR(EACCES);
+}
+
+/* --- opening --- */
+
+static int failed(struct media *m, int av, const char *what, struct err *err)
+{
+    char text[AV_ERROR_MAX_STRING_SIZE] = "";
+
+    if (m->in_err.code != 0) {
+        *err = m->in_err;
+        return err->code;
+    }
+    if (av == AVERROR(ENOMEM)) {
+        return err_set(err, ERR_LIMIT, "%s: it wants more memory than a decoder may have", what);
+    }
+    av_strerror(av, text, sizeof(text));
+    return err_set(err, ERR_INPUT, "%s (%s)", what, m->note[0] ? m->note : text);
+}
+
+static int make_io(struct media *m, struct err *err)
+{
+    uint8_t *buffer = av_malloc(IO_BYTES);
+
+    if (buffer) {
+        m->io = avio_alloc_context(buffer, IO_BYTES, 0, m, on_read, NULL, on_seek);
+    }
+    if (!m->io) {
+        av_free(buffer);
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    return 0;
+}
+
+/* Which container, by its bytes alone; a name could lie. */
+static int probe(struct media *m, const AVInputFormat **ret, struct err *err)
+{
+    int score = av_probe_input_buffer2(m->io, ret, NULL, NULL, 0, PROBE_BYTES);
+
+    if (m->in_err.code != 0) {
+        *err = m->in_err;
+        return err->code;
+    }
+    if (score < 0 || !*ret) {
+        return err_set(err, ERR_INPUT, "not a recording: no known format");
+    }
+    if (av_match_list((*ret)->name, allowed_formats, ',') == 0) {
+        return err_set(err, ERR_INPUT, "not a recording: its bytes look like %s", (*ret)->name);
+    }
+    m->score = score;
+    m->elementary = av_match_list((*ret)->name, elementary_formats, ',') != 0;
+    return 0;
+}
+
+/* The names of all audio decoders, so that finding out about a video never decodes a picture. */
+static char *audio_decoders(void)
+{
+    struct buf names = BUF_INIT;
+    const AVCodec *codec;
+    void *state = NULL;
+
+    while ((codec = av_codec_iterate(&state))) {
+        if (av_codec_is_decoder(codec) && codec->type == AVMEDIA_TYPE_AUDIO) {
+            buf_printf(&names, "%s%s", names.len ? "," : "", codec->name);
+        }
+    }
+    return buf_cstr(&names); /* names.data, owned by the caller */
+}
+
+static int open_container(struct media *m, const AVInputFormat *format, struct err *err)
+{
+    AVDictionary *options = NULL;
+    char *decoders = audio_decoders();
+    int av;
+
+    m->fmt = decoders ? avformat_alloc_context() : NULL;
+    if (!m->fmt) {
+        free(decoders);
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    m->fmt->pb = m->io;
+    m->fmt->opaque = m;
+    m->fmt->io_open = refuse_open;
+    m->fmt->flags |= AVFMT_FLAG_CUSTOM_IO;
+    av_dict_set(&options, "format_whitelist", allowed_formats, 0);
+    av_dict_set(&options, "codec_whitelist", decoders, 0);
+    av_dict_set(&options, "protocol_whitelist", "none", 0);
+    free(decoders);
+    av = avformat_open_input(&m->fmt, NULL, format, &options); /* frees fmt when it fails */
+    av_dict_free(&options);
+    if (av < 0 && strstr(m->note, "moov atom not found")) {
+        return m->in_err.code != 0 ? failed(m, av, "", err)
+                                   : err_set(err, ERR_INPUT,
+                                             "truncated: the index (moov) is missing, the copy or "
+                                             "the recording was cut short");
+    }
+    if (av < 0) {
+        return failed(m, av, "not a readable recording", err);
+    }
+    return 0;
+}
+
+static int choose_track(struct media *m, struct err *err)
+{
+    const AVCodec *codec = NULL;
+    int index;
+    int av = avformat_find_stream_info(m->fmt, NULL);
+
+    if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT)) {
+        return failed(m, av, "not a readable recording", err);
+    }
+    index = av_find_best_stream(m->fmt, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
+    if (index == AVERROR_DECODER_NOT_FOUND) {
+        return err_set(err, ERR_INPUT, "no decoder for its audio track");
+    }
+    if (index < 0) {
+        return err_set(err, ERR_INPUT, "no audio track");
+    }
+    for (unsigned i = 0; i < m->fmt->nb_streams; i++) {
+        m->fmt->streams[i]->discard = (int)i == index ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    }
+    m->track = m->fmt->streams[index];
+    m->dec = avcodec_alloc_context3(codec);
+    if (!m->dec) {
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    av = avcodec_parameters_to_context(m->dec, m->track->codecpar);
+    if (av >= 0) {
+        m->dec->opaque = m;
+        m->dec->pkt_timebase = m->track->time_base;
+        m->dec->thread_count = 1; /* the sandbox has no threads; decoders run side by side */
+        av = avcodec_open2(m->dec, codec, NULL);
+    }
+    return av < 0 ? failed(m, av, "its audio track cannot be decoded", err) : 0;
+}
+
+int media_open(struct media *m, struct stream *in, struct err *err)
+{
+    const AVInputFormat *format = NULL;
+    int rc;
+
+    m->in = in;
+    if (in->size == 0) {
+        return err_set(err, ERR_INPUT, "empty file");
+    }
+    av_log_set_callback(on_log);
+    rc = make_io(m, err);
+    if (rc == 0) {
+        rc = probe(m, &format, err);
+    }
+    if (rc == 0) {
+        rc = open_container(m, format, err);
+    }
+    if (rc == 0) {
+        rc = choose_track(m, err);
+    }
+    media_progress(m);
+    return rc;
+}
+
+void media_close(struct media *m)
+{
+    avcodec_free_context(&m->dec);
+    avformat_close_input(&m->fmt);
+    if (m->io) {
+        av_freep(&m->io->buffer);
+        avio_context_free(&m->io);
+    }
+}
+
+void media_progress(struct media *m) { m->unproductive_bytes = 0; }
+
+/* --- what was found --- */
+
+static void copy_text(char *to, size_t cap, const char *from)
+{
+    char *text = from ? utf8_repair(from, strlen(from)) : NULL;
+
+    utf8_copy(to, cap, text ? text : "");
+    free(text);
+}
+
+static const char *title_of(const struct media *m)
+{
+    const AVDictionaryEntry *t = av_dict_get(m->fmt->metadata, "title", NULL, 0);
+
+    if (!t) {
+        t = av_dict_get(m->track->metadata, "title", NULL, 0);
+    }
+    return t ? t->value : NULL;
+}
+
+static const char *container_of(const struct media *m)
+{
+    const AVDictionaryEntry *brand = av_dict_get(m->fmt->metadata, "major_brand", NULL, 0);
+
+    if (strncmp(m->fmt->iformat->name, "mov,", 4) == 0) {
+        return brand && strncmp(brand->value, "qt", 2) != 0 ? "mp4" : "mov";
+    }
+    return m->fmt->iformat->name;
+}
+
+double media_stated_seconds(const struct media *m)
+{
+    if (m->fmt->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE) {
+        return 0;
+    }
+    if (m->track->duration != AV_NOPTS_VALUE && m->track->duration > 0) {
+        return (double)m->track->duration * av_q2d(m->track->time_base);
+    }
+    /* The container's length may be that of a longer video. */
+    if (m->fmt->nb_streams == 1 && m->fmt->duration != AV_NOPTS_VALUE && m->fmt->duration > 0) {
+        return (double)m->fmt->duration / AV_TIME_BASE;
+    }
+    return 0;
+}
+
+void media_describe(const struct media *m, const AVFrame *frame, struct decoder_info *ret)
+{
+    const AVCodecParameters *p = m->track->codecpar;
+    int64_t us = m->fmt->duration;
+
+    *ret = (struct decoder_info){.duration_ms = -1};
+    if (us != AV_NOPTS_VALUE && us >= 0) {
+        ret->duration_ms = us / 1000 + (us % 1000 >= 500);
+    }
+    ret->sample_rate_hz = (uint32_t)(frame ? frame->sample_rate : p->sample_rate);
+    ret->channels = (uint32_t)(frame ? frame->ch_layout.nb_channels : p->ch_layout.nb_channels);
+    copy_text(ret->container, sizeof(ret->container), container_of(m));
+    ret->container[strcspn(ret->container, ",")] = '\0';
+    copy_text(ret->codec, sizeof(ret->codec), avcodec_get_name(p->codec_id));
+    copy_text(ret->title, sizeof(ret->title), title_of(m));
+}

@@ -1,0 +1,45 @@
+/* workers/media/open_media.h - a stream of bytes opened as a recording: its container found, its
+ * best audio track chosen, a decoder for that track made. Runs inside the decoder process; one
+ * thread. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_OPEN_MEDIA_H
+#define NIGHTSHIFT_WORKERS_MEDIA_OPEN_MEDIA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+
+#include "base/err.h"
+#include "workers/media/decoder.h"
+#include "workers/media/stream.h"
+
+struct media {
+    struct stream *in; /* borrowed */
+    AVIOContext *io;
+    AVFormatContext *fmt;
+    AVCodecContext *dec;
+    AVStream *track; /* of fmt */
+    int score;       /* how sure the container is, of AVPROBE_SCORE_MAX */
+    bool elementary; /* bare frames: a scan for the next one may run through any garbage */
+    uint64_t unproductive_bytes; /* read since media_progress */
+    struct err in_err;           /* what the stream said; code 0: nothing */
+    char note[160];              /* FFmpeg's last complaint, printable; "" none */
+};
+
+/* m is zeroed by the caller and freed by media_close in any case. Errors: ERR_INPUT with the
+ * reason, and what the stream gives. */
+int media_open(struct media *m, struct stream *in, struct err *err);
+void media_close(struct media *m);
+
+/* A packet came: the scan for it is over. */
+void media_progress(struct media *m);
+
+/* rate and channels from `frame`, the first that was decoded (NULL: none was). */
+void media_describe(const struct media *m, const AVFrame *frame, struct decoder_info *ret);
+
+/* Length of the audio track as the container states it, in seconds; 0 when it does not or when it
+ * was only guessed from the bit rate. */
+double media_stated_seconds(const struct media *m);
+
+#endif

@@ -1,0 +1,151 @@
+#include "workers/media/resample.h"
+
+#include <libavutil/channel_layout.h>
+#include <libavutil/mem.h>
+#include <libavutil/opt.h>
+
+#include "workers/media/decoder.h"
+
+#define MIN_RATE_HZ 1000
+#define MAX_RATE_HZ 6144000 /* DSD counts its bits as samples */
+#define MAX_CHANNELS 63
+
+static bool same_shape(const struct resampler *r, const AVFrame *f)
+{
+    return r->swr && r->rate_hz == f->sample_rate && r->format == f->format &&
+           av_channel_layout_compare(&r->layout, &f->ch_layout) == 0;
+}
+
+/* Channels that nobody has named: the usual order for their number, as the ffmpeg tool guesses; and
+ * where there is none for that number, their plain average. */
+static int choose_layout(const AVFrame *f, AVChannelLayout *ret, bool *average)
+{
+    int n = f->ch_layout.nb_channels;
+
+    *average = false;
+    if (f->ch_layout.order != AV_CHANNEL_ORDER_UNSPEC) {
+        return av_channel_layout_copy(ret, &f->ch_layout);
+    }
+    av_channel_layout_default(ret, n);
+    if (ret->order == AV_CHANNEL_ORDER_UNSPEC) {
+        *average = true;
+        return av_channel_layout_from_mask(ret, (UINT64_C(1) << n) - 1);
+    }
+    return 0;
+}
+
+static int start(struct resampler *r, const AVFrame *f, struct err *err)
+{
+    AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO, in = {0};
+    double matrix[MAX_CHANNELS];
+    bool average;
+    int n = f->ch_layout.nb_channels;
+    int rc;
+
+    if (f->sample_rate < MIN_RATE_HZ || f->sample_rate > MAX_RATE_HZ) {
+        return err_set(err, ERR_INPUT, "a sample rate of %d Hz is not audio", f->sample_rate);
+    }
+    if (n < 1 || n > MAX_CHANNELS) {
+        return err_set(err, ERR_INPUT, "%d channels are more than can be mixed (%d)", n,
+                       MAX_CHANNELS);
+    }
+    rc = choose_layout(f, &in, &average);
+    if (rc >= 0) {
+        rc = swr_alloc_set_opts2(&r->swr, &mono, AV_SAMPLE_FMT_S16, DECODER_RATE_HZ, &in,
+                                 (enum AVSampleFormat)f->format, f->sample_rate, 0, NULL);
+    }
+    if (rc >= 0 && average) {
+        for (int i = 0; i < n; i++) {
+            matrix[i] = 1.0 / n;
+        }
+        rc = swr_set_matrix(r->swr, matrix, n);
+    }
+    if (rc >= 0) {
+        rc = swr_init(r->swr);
+    }
+    av_channel_layout_uninit(&in);
+    if (rc >= 0) {
+        r->rate_hz = f->sample_rate;
+        r->format = f->format;
+        rc = av_channel_layout_copy(&r->layout, &f->ch_layout);
+    }
+    if (rc < 0) {
+        swr_free(&r->swr);
+        return rc == AVERROR(ENOMEM)
+                   ? err_set(err, ERR_NOMEM, "out of memory")
+                   : err_set(err, ERR_INPUT, "%d channels at %d Hz cannot be mixed to one", n,
+                             f->sample_rate);
+    }
+    return 0;
+}
+
+static int reserve(struct resampler *r, int samples, struct err *err)
+{
+    if (samples > r->out_cap) {
+        av_freep(&r->out);
+        r->out_cap = 0;
+        r->out = av_malloc_array((size_t)samples, sizeof(*r->out));
+        if (!r->out) {
+            return err_set(err, ERR_NOMEM, "out of memory");
+        }
+        r->out_cap = samples;
+    }
+    return 0;
+}
+
+/* in NULL: gives what is inside. */
+static int convert(struct resampler *r, const uint8_t **in, int in_samples, resampler_sink sink,
+                   void *arg, struct err *err)
+{
+    uint8_t *planes[1];
+    int room = swr_get_out_samples(r->swr, in_samples);
+    int n, rc;
+
+    if (room < 0) {
+        return err_set(err, ERR_INPUT, "a frame of %d samples is too long", in_samples);
+    }
+    rc = reserve(r, room < 4096 ? 4096 : room, err);
+    if (rc != 0) {
+        return rc;
+    }
+    planes[0] = (uint8_t *)r->out;
+    n = swr_convert(r->swr, planes, r->out_cap, in, in_samples);
+    if (n < 0) {
+        return n == AVERROR(ENOMEM) ? err_set(err, ERR_NOMEM, "out of memory")
+                                    : err_set(err, ERR_INPUT, "the audio cannot be resampled");
+    }
+    return n > 0 ? sink(arg, r->out, (size_t)n, err) : 0;
+}
+
+int resampler_flush(struct resampler *r, resampler_sink sink, void *arg, struct err *err)
+{
+    int rc = r->swr ? convert(r, NULL, 0, sink, arg, err) : 0;
+
+    swr_free(&r->swr);
+    av_channel_layout_uninit(&r->layout);
+    return rc;
+}
+
+int resampler_feed(struct resampler *r, const AVFrame *frame, resampler_sink sink, void *arg,
+                   struct err *err)
+{
+    int rc = 0;
+
+    if (!same_shape(r, frame)) {
+        rc = resampler_flush(r, sink, arg, err);
+        if (rc == 0) {
+            rc = start(r, frame, err);
+        }
+    }
+    return rc != 0 ? rc
+                   : convert(r, (const uint8_t **)frame->extended_data, frame->nb_samples, sink,
+                             arg, err);
+}
+
+void resampler_free(struct resampler *r)
+{
+    swr_free(&r->swr);
+    av_channel_layout_uninit(&r->layout);
+    av_freep(&r->out);
+    r->out_cap = 0;
+}

@@ -1,0 +1,33 @@
+/* workers/media/resample.h - decoded frames of any shape to 16 kHz mono signed 16 bit.
+ *
+ * Sample for sample what `ffmpeg -ac 1 -ar 16000 -f s16le` gives: the same library with the same
+ * defaults, begun anew where rate, channels or format change. One thread. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_RESAMPLE_H
+#define NIGHTSHIFT_WORKERS_MEDIA_RESAMPLE_H
+
+#include <stdint.h>
+
+#include <libavutil/frame.h>
+#include <libswresample/swresample.h>
+
+#include "base/err.h"
+
+struct resampler {
+    struct SwrContext *swr;
+    int rate_hz, format;
+    AVChannelLayout layout;
+    int16_t *out; /* owned */
+    int out_cap;  /* samples */
+};
+
+/* The samples are valid until the next call. */
+typedef int (*resampler_sink)(void *arg, const int16_t *pcm, size_t n, struct err *err);
+
+/* ERR_INPUT: a shape that makes no sense. */
+int resampler_feed(struct resampler *r, const AVFrame *frame, resampler_sink sink, void *arg,
+                   struct err *err);
+/* What is still inside; the next frame begins anew. */
+int resampler_flush(struct resampler *r, resampler_sink sink, void *arg, struct err *err);
+void resampler_free(struct resampler *r);
+
+#endif

@@ -1,0 +1,254 @@
+#include "workers/media/sniff.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+/* Sorted by kind, then by name. Playlists, cue sheets and subtitles are no recordings. */
+static const char *const recording_names[] = {
+    "3g2",  "3ga",  "3gp",  "3gpp", "8svx", "aa3",  "aac",  "ac3",   "adts", "aea",    "aif",
+    "aifc", "aiff", "amr",  "ape",  "asf",  "ast",  "au",   "avi",   "avr",  "awb",    "bwf",
+    "caf",  "dav",  "divx", "dff",  "dsf",  "dss",  "dts",  "dtshd", "dv",   "dvr-ms", "eac3",
+    "ec3",  "f4a",  "f4b",  "f4v",  "flac", "flv",  "gsm",  "gxf",   "ivr",  "loas",   "m1v",
+    "m2a",  "m2t",  "m2ts", "m2v",  "m4a",  "m4b",  "m4p",  "m4r",   "m4v",  "mka",    "mkv",
+    "mlp",  "mov",  "mp1",  "mp2",  "mp3",  "mp4",  "mp4a", "mpa",   "mpc",  "mpe",    "mpeg",
+    "mpg",  "mpga", "mpv",  "mts",  "mxf",  "nist", "nsv",  "nut",   "nuv",  "oga",    "ogg",
+    "ogm",  "ogv",  "ogx",  "oma",  "opus", "paf",  "pvf",  "qcp",   "qt",   "ra",     "rf64",
+    "rm",   "rmvb", "rso",  "sf",   "shn",  "snd",  "sph",  "spx",   "svx",  "tak",    "thd",
+    "tod",  "trp",  "ts",   "tta",  "ty",   "vob",  "voc",  "vro",   "w64",  "wav",    "wave",
+    "weba", "webm", "wma",  "wmv",  "wtv",  "wv",   "xa",   "xwma",
+};
+static const char *const archive_names[] = {
+    "7z",  "cab", "cpio", "iso", "lha", "lzh", "rar",  "tar", "taz",
+    "tb2", "tbz", "tbz2", "tgz", "tlz", "txz", "tzst", "zip", "zipx",
+};
+/* Behind ".tar" these make an archive; alone they hold one file, of which nothing is known. */
+static const char *const filter_names[] = {"bz2", "gz", "lz4", "lzma", "xz", "z", "zst"};
+/* What lies beside recordings in real archives; their first bytes need not be read. ".ts" may be a
+ * program's text, but the recording is what an archive of media holds. */
+static const char *const other_names[] = {
+    "asx", "bak",  "bmp",  "c",      "cfg",      "conf", "cpp",  "css",     "csv",  "cue",  "db",
+    "dll", "doc",  "docx", "eaf",    "epub",     "exe",  "gif",  "h",       "heic", "htm",  "html",
+    "ico", "ini",  "jar",  "jpe",    "jpeg",     "jpg",  "js",   "json",    "lnk",  "log",  "lrc",
+    "m3u", "m3u8", "md",   "md5",    "mid",      "midi", "mpd",  "nfo",     "o",    "odt",  "par2",
+    "pdf", "php",  "pls",  "png",    "ppt",      "pptx", "ps",   "psd",     "py",   "rtf",  "sbv",
+    "sfv", "sh",   "sha1", "sha256", "smi",      "smil", "so",   "sqlite",  "srt",  "ssa",  "ass",
+    "stl", "sub",  "svg",  "tex",    "textgrid", "tif",  "tiff", "torrent", "tsv",  "ttml", "txt",
+    "url", "vtt",  "webp", "wpl",    "xls",      "xlsx", "xml",  "xmp",     "xspf", "yaml", "yml",
+};
+
+static bool is_one_of(const char *ext, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcasecmp(ext, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+#define IS_ONE_OF(ext, names) is_one_of(ext, names, sizeof(names) / sizeof(names[0]))
+
+/* Does base end in ".tar" before the dot at `dot`? */
+static bool has_tar_before(const char *base, const char *dot)
+{
+    return dot - base > 4 && strncasecmp(dot - 4, ".tar", 4) == 0;
+}
+
+int sniff_name(const char *name, enum media_kind *ret)
+{
+    const char *slash = strrchr(name, '/');
+    const char *base = slash ? slash + 1 : name;
+    const char *dot = strrchr(base, '.');
+
+    /* "._x.mp3" is what a Mac leaves beside x.mp3 on foreign disks and in archives: its icon. */
+    if (base[0] == '.' && base[1] == '_') {
+        *ret = MEDIA_OTHER;
+        return 1;
+    }
+    if (!dot || dot == base || dot[1] == '\0') {
+        return 0;
+    }
+    if (IS_ONE_OF(dot + 1, recording_names)) {
+        *ret = MEDIA_RECORDING;
+    } else if (IS_ONE_OF(dot + 1, archive_names)) {
+        *ret = MEDIA_ARCHIVE;
+    } else if (IS_ONE_OF(dot + 1, filter_names)) {
+        *ret = has_tar_before(base, dot) ? MEDIA_ARCHIVE : MEDIA_OTHER;
+    } else if (IS_ONE_OF(dot + 1, other_names)) {
+        *ret = MEDIA_OTHER;
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+struct magic {
+    uint16_t offset;
+    uint8_t len;
+    enum media_kind kind;
+    const char *bytes;
+};
+
+static const struct magic magics[] = {
+    {0, 4, MEDIA_RECORDING, "fLaC"},
+    {0, 4, MEDIA_RECORDING, "OggS"},
+    {0, 4, MEDIA_RECORDING, "RF64"},
+    {0, 4, MEDIA_RECORDING, "BW64"},
+    {0, 12, MEDIA_RECORDING, "riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb"}, /* Sony Wave64 */
+    {0, 4, MEDIA_RECORDING, ".snd"},
+    {0, 4, MEDIA_RECORDING, "caff"},
+    {0, 4, MEDIA_RECORDING, "MAC "},
+    {0, 4, MEDIA_RECORDING, "wvpk"},
+    {0, 4, MEDIA_RECORDING, "TTA1"},
+    {0, 4, MEDIA_RECORDING, "tBaK"},
+    {0, 4, MEDIA_RECORDING, "MPCK"},
+    {0, 3, MEDIA_RECORDING, "MP+"},
+    {0, 4, MEDIA_RECORDING, "ajkg"}, /* Shorten */
+    {0, 4, MEDIA_RECORDING, "DSD "},
+    {0, 4, MEDIA_RECORDING, "FRM8"},
+    {0, 6, MEDIA_RECORDING, "#!AMR\n"},
+    {0, 9, MEDIA_RECORDING, "#!AMR-WB\n"},
+    {0, 4, MEDIA_RECORDING, ".RMF"},
+    {0, 4, MEDIA_RECORDING, ".ra\xfd"},
+    {0, 4, MEDIA_RECORDING, "\x30\x26\xb2\x75"}, /* ASF: wma, wmv */
+    {0, 4, MEDIA_RECORDING, "\x1a\x45\xdf\xa3"}, /* Matroska, WebM */
+    {0, 3, MEDIA_RECORDING, "FLV"},
+    {0, 3, MEDIA_RECORDING, "ID3"},
+    {0, 4, MEDIA_RECORDING, "\x00\x00\x01\xba"}, /* MPEG program stream */
+    {0, 4, MEDIA_RECORDING, "\x06\x0e\x2b\x34"}, /* MXF */
+    {0, 4, MEDIA_RECORDING, "\x7f\xfe\x80\x01"}, /* DTS */
+    {0, 8, MEDIA_RECORDING, "DTSHDHDR"},
+    {0, 7, MEDIA_RECORDING, "NIST_1A"},
+    {0, 20, MEDIA_RECORDING, "Creative Voice File\x1a"},
+    {0, 4, MEDIA_RECORDING,
+     "\x02"
+     "dss"},
+    {0, 4, MEDIA_RECORDING,
+     "\x03"
+     "dss"},
+    {0, 4, MEDIA_ARCHIVE, "PK\x03\x04"},
+    {0, 4, MEDIA_ARCHIVE, "PK\x05\x06"},
+    {0, 6, MEDIA_ARCHIVE, "7z\xbc\xaf\x27\x1c"},
+    {0, 6, MEDIA_ARCHIVE, "Rar!\x1a\x07"},
+    {0, 3, MEDIA_ARCHIVE, "\x1f\x8b\x08"},
+    {0, 3, MEDIA_ARCHIVE, "BZh"},
+    {0, 6, MEDIA_ARCHIVE,
+     "\xfd"
+     "7zXZ"},
+    {0, 4, MEDIA_ARCHIVE, "\x28\xb5\x2f\xfd"}, /* Zstandard */
+    {0, 4, MEDIA_ARCHIVE, "MSCF"},
+    {0, 6, MEDIA_ARCHIVE, "070701"},
+    {0, 6, MEDIA_ARCHIVE, "070702"},
+    {0, 6, MEDIA_ARCHIVE, "070707"},
+    {257, 5, MEDIA_ARCHIVE, "ustar"},
+};
+
+/* RIFF, FORM and ISO base media say behind their length what they hold. */
+static bool is_chunked_recording(const uint8_t *p, size_t len)
+{
+    static const char *const moov_first[] = {"moov", "mdat", "free", "skip", "wide", "pnot"};
+
+    if (len < 12) {
+        return false;
+    }
+    if (memcmp(p, "RIFF", 4) == 0) {
+        return memcmp(p + 8, "WAVE", 4) == 0 || memcmp(p + 8, "AVI ", 4) == 0 ||
+               memcmp(p + 8, "QLCM", 4) == 0 || memcmp(p + 8, "XWMA", 4) == 0;
+    }
+    if (memcmp(p, "FORM", 4) == 0) {
+        return memcmp(p + 8, "AIFF", 4) == 0 || memcmp(p + 8, "AIFC", 4) == 0 ||
+               memcmp(p + 8, "8SVX", 4) == 0;
+    }
+    if (memcmp(p + 4, "ftyp", 4) == 0) {
+        static const char *const pictures[] = {"avif", "avis", "heic", "heix", "mif1", "crx "};
+
+        for (size_t i = 0; i < sizeof(pictures) / sizeof(pictures[0]); i++) {
+            if (memcmp(p + 8, pictures[i], 4) == 0) {
+                return false;
+            }
+        }
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(moov_first) / sizeof(moov_first[0]); i++) {
+        if (memcmp(p + 4, moov_first[i], 4) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Length of the MPEG audio frame whose header stands at p (layer 1 to 3), 0 when it is none. */
+static size_t mpeg_frame_len(const uint8_t *p)
+{
+    static const uint16_t kbps[2][3][15] = {
+        {{0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448},
+         {0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384},
+         {0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}},
+        {{0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256},
+         {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160},
+         {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}}};
+    static const uint32_t rates[3] = {44100, 48000, 32000};
+    unsigned version = (p[1] >> 3) & 3, layer = 4 - ((p[1] >> 1) & 3), bitrate = p[2] >> 4;
+    unsigned rate_index = (p[2] >> 2) & 3, padding = (p[2] >> 1) & 1;
+    uint32_t rate, bits;
+
+    if (p[0] != 0xff || (p[1] & 0xe0) != 0xe0 || version == 1 || layer == 4 || bitrate == 0 ||
+        bitrate == 15 || rate_index == 3) {
+        return 0;
+    }
+    rate = rates[rate_index] >> (version == 3 ? 0 : version == 2 ? 1 : 2);
+    bits = kbps[version != 3][layer - 1][bitrate] * 1000u;
+    if (layer == 1) {
+        return (12 * bits / rate + padding) * 4;
+    }
+    return (layer == 3 && version != 3 ? 72 : 144) * bits / rate + padding;
+}
+
+/* Frames without a file header. A header alone is eleven bits of luck, so where the next frame lies
+ * in reach it must be one too; where it does not, the header must be a usual one. */
+static bool is_bare_frames(const uint8_t *p, size_t len)
+{
+    size_t frame;
+
+    if (len < 8) {
+        return false;
+    }
+    if (p[0] == 0xff && (p[1] & 0xf6) == 0xf0) { /* ADTS AAC */
+        frame = ((size_t)(p[3] & 3) << 11) | ((size_t)p[4] << 3) | (p[5] >> 5);
+        if (frame < 8 || ((p[2] >> 2) & 15) > 12) {
+            return false;
+        }
+        return frame + 2 > len || (p[frame] == 0xff && (p[frame + 1] & 0xf6) == 0xf0);
+    }
+    frame = mpeg_frame_len(p);
+    if (frame != 0) {
+        return frame + 4 > len ? (p[1] & 0xfe) == 0xfa || (p[1] & 0xfe) == 0xfc || p[1] == 0xf3
+                               : mpeg_frame_len(p + frame) != 0;
+    }
+    if (p[0] == 0x0b && p[1] == 0x77) { /* AC-3: sample rate code and frame size code in range */
+        return (p[4] >> 6) != 3 && (p[4] & 0x3f) < 38;
+    }
+    /* Transport streams: packets of 188 bytes, or of 192 with a time stamp before each. */
+    if (p[0] == 0x47) {
+        return len > 188 ? p[188] == 0x47 : (p[3] & 0x10) != 0 && (p[1] & 0x80) == 0;
+    }
+    return p[4] == 0x47 && len > 196 && p[196] == 0x47;
+}
+
+enum media_kind sniff_bytes(const void *head, size_t len)
+{
+    const uint8_t *p = head;
+
+    for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
+        const struct magic *m = &magics[i];
+
+        if (len >= (size_t)m->offset + m->len && memcmp(p + m->offset, m->bytes, m->len) == 0) {
+            return m->kind;
+        }
+    }
+    if (is_chunked_recording(p, len) || is_bare_frames(p, len)) {
+        return MEDIA_RECORDING;
+    }
+    return MEDIA_OTHER;
+}

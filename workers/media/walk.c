@@ -1,0 +1,279 @@
+#include "workers/media/walk.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "workers/media/archive.h"
+#include "workers/media/fingerprint.h"
+#include "workers/media/sniff.h"
+#include "workers/media/wire.h"
+
+#define HEAD_BYTES 512u
+#define CHUNK_BYTES (256u << 10)
+/* An archive inside is unpacked into memory up to this size; a larger one is read through a stream
+ * of its own, which unpacks the outer one again. */
+#define MEMORY_BYTES (32 << 20)
+
+struct walk {
+    const struct walk_task *task;
+    uint64_t entries, unpacked;
+    uint8_t *chunk; /* CHUNK_BYTES */
+};
+
+/* One archive that is being read. */
+struct level {
+    struct walk *walk;
+    const char *prefix; /* name of the archive inside the outer one; NULL: the outer one */
+    struct archive_source *src;
+    uint8_t head[HEAD_BYTES]; /* of the current entry */
+    size_t head_len;
+};
+
+static int walk_level(struct walk *w, struct stream *s, const char *prefix, struct err *err);
+
+/* These end the listing; all others are the entry's own. */
+static bool is_final(int code) { return code == ERR_LIMIT || code == ERR_IO || code == ERR_NOMEM; }
+
+/* Reports `entry` under its full name, with `why` (code 0: nothing wrong). */
+static int report(struct level *l, const char *name, struct decoder_entry *entry,
+                  const struct err *why, struct err *err)
+{
+    struct buf full = BUF_INIT;
+    struct err too_long;
+    int rc;
+
+    if (l->prefix) {
+        buf_printf(&full, "%s//", l->prefix);
+    }
+    buf_put(&full, name, strlen(name));
+    if (full.len >= WIRE_MEMBER_MAX) {
+        full.len = 255;
+        err_set(&too_long, ERR_INPUT, "its name is longer than %u bytes", WIRE_MEMBER_MAX);
+        why = &too_long;
+    }
+    entry->member = buf_cstr(&full);
+    entry->code = why ? why->code : 0;
+    entry->message = why ? why->msg : "";
+    rc = entry->member ? l->walk->task->entry(l->walk->task->arg, entry, err)
+                       : err_set(err, ERR_NOMEM, "out of memory");
+    buf_free(&full);
+    return rc;
+}
+
+/* The entry's first bytes, once. */
+static int read_head(struct level *l, struct err *err)
+{
+    while (l->head_len < HEAD_BYTES) {
+        int64_t got =
+            archive_source_read(l->src, l->head + l->head_len, HEAD_BYTES - l->head_len, err);
+
+        if (got < 0) {
+            return (int)got;
+        }
+        if (got == 0) {
+            break;
+        }
+        l->head_len += (size_t)got;
+    }
+    return 0;
+}
+
+/* Unpacks the rest of the entry through its fingerprint. */
+static int take_fingerprint(struct level *l, int64_t size, uint8_t ret[16], struct err *err)
+{
+    struct fingerprint *f;
+    int64_t got = 1;
+    struct err ignored;
+    int rc;
+
+    if (size < 0) {
+        return err_set(err, ERR_INPUT, "its size is unknown: the archive is cut short");
+    }
+    rc = fingerprint_new((uint64_t)size, &f, err);
+    if (rc != 0) {
+        return rc;
+    }
+    fingerprint_feed(f, l->head, l->head_len);
+    while (got > 0) {
+        got = archive_source_read(l->src, l->walk->chunk, CHUNK_BYTES, err);
+        if (got > 0) {
+            fingerprint_feed(f, l->walk->chunk, (size_t)got);
+        }
+    }
+    if (got < 0) {
+        (void)fingerprint_end(f, ret, &ignored);
+        return (int)got;
+    }
+    return fingerprint_end(f, ret, err);
+}
+
+static int walk_recording(struct level *l, const struct archive_item *item, struct err *err)
+{
+    struct decoder_entry entry = {.size_bytes = item->size > 0 ? (uint64_t)item->size : 0,
+                                  .mtime_ms = item->mtime_ms};
+    struct err why = {0};
+    int rc = item->is_encrypted ? archive_refuse_encrypted(&why) : read_head(l, &why);
+
+    if (rc == 0) {
+        rc = take_fingerprint(l, item->size, entry.fingerprint, &why);
+    }
+    if (is_final(rc)) {
+        *err = why;
+        return rc;
+    }
+    entry.head_len = l->head_len < sizeof(entry.head) ? l->head_len : sizeof(entry.head);
+    memcpy(entry.head, l->head, entry.head_len);
+    return report(l, item->name, &entry, rc != 0 ? &why : NULL, err);
+}
+
+/* The archive inside as a stream: from memory when it is small (*data is then to be freed behind
+ * the stream), else by another pass over the outer one. */
+static int open_inner(struct level *l, const struct archive_item *item, uint8_t **data,
+                      struct stream **ret, struct err *err)
+{
+    struct walk *w = l->walk;
+    struct unpack_limits limits = {.max_bytes = w->task->max_bytes - w->unpacked};
+    struct stream *outer;
+    int64_t done = (int64_t)l->head_len, got;
+    int rc;
+
+    if (item->size < 0 || item->size > MEMORY_BYTES) {
+        rc = w->task->open(w->task->arg, &outer, err);
+        return rc != 0 ? rc : member_open_index(outer, item->index, &limits, ret, err);
+    }
+    *data = malloc((size_t)item->size + HEAD_BYTES);
+    if (!*data) {
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    memcpy(*data, l->head, l->head_len);
+    while (done < item->size) {
+        got = archive_source_read(l->src, *data + done, (size_t)(item->size - done), err);
+        if (got < 0) {
+            return (int)got;
+        }
+        if (got == 0) {
+            return err_set(err, ERR_INPUT, "ends after %lld of %lld bytes", (long long)done,
+                           (long long)item->size);
+        }
+        done += got;
+    }
+    return stream_of_memory(*data, (size_t)done, ret, err);
+}
+
+/* by_name: its name says that it is an archive, so that a failure is worth a report. Other files
+ * may begin with an archive's bytes and be something else. */
+static int walk_inner(struct level *l, const struct archive_item *item, bool by_name,
+                      struct err *err)
+{
+    struct decoder_entry entry = {.size_bytes = item->size > 0 ? (uint64_t)item->size : 0,
+                                  .mtime_ms = item->mtime_ms};
+    struct stream *inner = NULL;
+    uint8_t *data = NULL;
+    char *prefix = strdup(item->name);
+    struct err why = {0};
+    int rc = 0;
+
+    if (!prefix) {
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    if (l->prefix) {
+        rc = err_set(&why, ERR_LIMIT,
+                     "an archive three deep is not looked into: unpack the outer one first");
+    } else if (item->is_encrypted) {
+        rc = archive_refuse_encrypted(&why);
+    } else {
+        rc = read_head(l, &why);
+        if (rc == 0) {
+            rc = open_inner(l, item, &data, &inner, &why);
+        }
+        if (rc == 0) {
+            rc = walk_level(l->walk, inner, prefix, &why);
+        }
+        if (is_final(rc)) {
+            *err = why;
+            goto out;
+        }
+    }
+    rc = rc != 0 && by_name ? report(l, prefix, &entry, &why, err) : 0;
+out:
+    stream_close(inner);
+    free(data);
+    free(prefix);
+    return rc;
+}
+
+static int walk_item(struct level *l, const struct archive_item *item, struct err *err)
+{
+    struct err why = {0};
+    enum media_kind kind;
+    bool by_name = sniff_name(item->name, &kind) == 1;
+    int rc;
+
+    l->head_len = 0;
+    if (!by_name) {
+        if (item->is_encrypted) {
+            return 0; /* neither its name nor its bytes say that it is a recording */
+        }
+        rc = read_head(l, &why);
+        if (is_final(rc)) {
+            *err = why;
+            return rc;
+        }
+        kind = rc == 0 ? sniff_bytes(l->head, l->head_len) : MEDIA_OTHER;
+    }
+    switch (kind) {
+    case MEDIA_RECORDING:
+        return walk_recording(l, item, err);
+    case MEDIA_ARCHIVE:
+        return walk_inner(l, item, by_name, err);
+    case MEDIA_OTHER:
+        break;
+    }
+    return 0;
+}
+
+/* s is borrowed. */
+static int walk_level(struct walk *w, struct stream *s, const char *prefix, struct err *err)
+{
+    struct level l = {.walk = w, .prefix = prefix};
+    struct archive_item item;
+    int rc = archive_source_open(s, w->task->max_bytes - w->unpacked, &l.src, err);
+
+    while (rc == 0) {
+        rc = archive_source_next(l.src, &item, err);
+        if (rc != 0) {
+            break;
+        }
+        if (++w->entries > w->task->max_entries) {
+            rc = err_set(err, ERR_LIMIT, "the archive has more than %llu entries",
+                         (unsigned long long)w->task->max_entries);
+        } else if (item.is_file) {
+            rc = walk_item(&l, &item, err);
+        }
+    }
+    if (l.src) {
+        w->unpacked += archive_source_unpacked(l.src);
+        archive_source_close(l.src);
+    }
+    if (w->unpacked > w->task->max_bytes) {
+        w->unpacked = w->task->max_bytes;
+    }
+    return rc == ERR_EMPTY ? 0 : rc;
+}
+
+int walk_archive(const struct walk_task *task, struct err *err)
+{
+    struct walk w = {.task = task, .chunk = malloc(CHUNK_BYTES)};
+    struct stream *s = NULL;
+    int rc = w.chunk ? task->open(task->arg, &s, err) : err_set(err, ERR_NOMEM, "out of memory");
+
+    if (rc == 0) {
+        rc = walk_level(&w, s, NULL, err);
+    }
+    stream_close(s);
+    free(w.chunk);
+    return rc;
+}
