@@ -10,6 +10,19 @@
 
 #include "base/err.h"
 
+/* For tests: other patience, and another program in the worker's place. 0 and NULL: the default. */
+struct scheduler_tuning {
+    const char *worker_program; /* instead of /proc/self/exe */
+    uint32_t hello_ms;          /* 30000: to say who it is */
+    uint32_t ready_ms;          /* 1800000: to load the model */
+    uint32_t still_ms;          /* 600000: work in hand, and nothing of it moves */
+    uint32_t retry_base_ms;     /* 5000: of a recording that failed */
+    uint32_t restart_base_ms;   /* 1000: of a worker that died */
+    uint32_t commit_ms;         /* 100: results are grouped for so long */
+    uint32_t full_retry_ms;     /* 3000: between tries while the catalog cannot be written */
+    uint32_t full_give_up_ms;   /* 60000 */
+};
+
 struct scheduler_options {
     const char *catalog;
     const char *devices;   /* "auto", "cpu", "cpu,cpu" (two host workers), later cuda and sim ones */
@@ -21,6 +34,7 @@ struct scheduler_options {
     bool watch;            /* stay and wait for more to be enqueued */
     bool progress;         /* a line that is redrawn on standard error (a terminal); else log lines */
     bool json_events;      /* progress as JSON lines on standard output */
+    const struct scheduler_tuning *tuning; /* NULL: the defaults */
 };
 
 struct scheduler_result {

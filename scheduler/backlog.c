@@ -1,0 +1,291 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "scheduler/run.h"
+
+#define PAGE 256u
+#define QUEUE_LOW 512u   /* fewer queued: read on */
+#define QUEUE_HIGH 2048u /* so many queued: enough */
+
+static void task_free(struct run_task *t)
+{
+    if (!t)
+        return;
+    store_task_free(&t->t);
+    free(t->shown);
+    free(t);
+}
+
+void backlog_drop(struct run *run, int64_t task)
+{
+    planner_task_remove(run->planner, task);
+    task_free(idmap_remove(&run->tasks, (uint64_t)task));
+}
+
+static void stage_clear(struct run *run)
+{
+    if (run->has_stage)
+        store_stage_row_free(&run->stage);
+    run->has_stage = false;
+    memset(&run->stage, 0, sizeof(run->stage));
+}
+
+void backlog_free(struct run *run)
+{
+    struct run_task *t;
+    size_t at = 0;
+
+    while ((t = idmap_next(&run->tasks, &at)))
+        task_free(t);
+    idmap_free(&run->tasks);
+    stage_clear(run);
+}
+
+void backlog_rescan(struct run *run)
+{
+    run->cursor = 0;
+    run->exhausted = false;
+    run_touch(run);
+}
+
+int backlog_paused(struct run *run, bool *ret, struct err *err)
+{
+    struct store_totals t;
+    int rc = store_totals(run->st, &t, err);
+
+    if (rc == 0)
+        *ret = t.paused;
+    return rc;
+}
+
+/* Still pending and not paused? Of a task that has leases, so nothing else can have become of it.
+ */
+static bool still_wanted(struct run *run, int64_t id)
+{
+    struct store_task t;
+    struct err err = {0};
+    size_t n = 0;
+    bool yes = true;
+
+    if (store_runnable(run->st, id - 1, INT64_MAX, &t, 1, &n, &err)) {
+        run_fail(run, &err);
+        return true;
+    }
+    if (n) {
+        yes = t.task_id == id;
+        store_task_free(&t);
+    } else {
+        yes = false;
+    }
+    return yes;
+}
+
+/* ---------------------------------------------------------------------------------- reading */
+
+static char *shown_name(const struct store_task *t)
+{
+    char *path = utf8_display(t->path, strlen(t->path)), *member, *both = NULL;
+
+    if (!path || !t->member || !t->member[0])
+        return path;
+    member = utf8_display(t->member, strlen(t->member));
+    if (member && asprintf(&both, "%s//%s", path, member) < 0)
+        both = NULL;
+    free(path);
+    free(member);
+    return both;
+}
+
+/* The catalog has all shards of a task that it calls pending: let it count them again; if that does
+ * not help, its rows contradict each other. */
+static void finish_odd(struct run *run, const struct store_task *t)
+{
+    struct err err = {0};
+
+    run_check(run, ledger_total(run->ledger, t->task_id, t->shards_total, &err), &err);
+    if (!run_flush(run) || !still_wanted(run, t->task_id) || run->failure.code)
+        return;
+    run_check(run,
+              ledger_failed(run->ledger, t->task_id, ERR_CORRUPT,
+                            "its shards are all there, but it is not done; `nightshift retry` it",
+                            -1, &err),
+              &err);
+    run_flush(run);
+}
+
+/* Takes over *t. */
+static void take(struct run *run, struct store_task *t)
+{
+    struct planner_task p = {
+        .id = t->task_id,
+        .duration_ms = t->duration_ms,
+        .size_bytes = t->size_bytes,
+        .shards_total = t->shards_total,
+        .done = t->skip,
+        .done_count = t->skip_count,
+        .suspect = t->suspect > 0,
+    };
+    struct run_task *rt = calloc(1, sizeof(*rt));
+    struct err err = {0};
+    int rc;
+
+    if (!rt) {
+        err_set(&err, ERR_NOMEM, "no memory for the backlog");
+        goto fail;
+    }
+    rt->t = *t;
+    memset(t, 0, sizeof(*t));
+    rt->shown = shown_name(&rt->t);
+    if (!rt->shown || idmap_put(&run->tasks, (uint64_t)p.id, rt)) {
+        err_set(&err, ERR_NOMEM, "no memory for the backlog");
+        goto fail;
+    }
+    rc = planner_task_add(run->planner, &p, &err);
+    if (rc == 0)
+        return;
+    idmap_remove(&run->tasks, (uint64_t)p.id);
+    if (rc == 1) {
+        finish_odd(run, &rt->t);
+    } else if (rc == ERR_INPUT) {
+        run_check(run, ledger_failed(run->ledger, p.id, ERR_INPUT, err.msg, -1, &err), &err);
+        run_note_commit(run);
+        run->failed_pending++;
+    } else {
+        goto fail;
+    }
+    task_free(rt);
+    return;
+fail:
+    task_free(rt);
+    store_task_free(t);
+    run_fail(run, &err);
+}
+
+/* One page; false when nothing further can be read now. */
+static bool read_page(struct run *run)
+{
+    struct store_task page[PAGE];
+    struct err err = {0};
+    size_t n = 0, i;
+
+    /* What is not written yet would be read as still to do. */
+    if (!run_flush(run))
+        return false;
+    if (store_runnable(run->st, run->cursor, clock_wall_ms(), page, PAGE, &n, &err)) {
+        err_prefix(&err, "reading what is to be done");
+        run_fail(run, &err);
+        return false;
+    }
+    for (i = 0; i < n; i++) {
+        run->cursor = page[i].task_id;
+        if (run->failure.code || page[i].stage_id != run->stage.stage_id ||
+            planner_task_known(run->planner, page[i].task_id))
+            store_task_free(&page[i]);
+        else
+            take(run, &page[i]);
+    }
+    run->exhausted = n < PAGE;
+    return !run->exhausted && !run->failure.code;
+}
+
+/* Chooses the lowest stage with runnable tasks. Workers keep their model when it is the same one.
+ */
+static bool choose_stage(struct run *run)
+{
+    struct store_stage_row *rows = NULL;
+    struct err err = {0};
+    size_t n = 0, i;
+    bool same;
+
+    if (!run_flush(run))
+        return false;
+    if (store_stages_runnable(run->st, clock_wall_ms(), &rows, &n, &err)) {
+        err_prefix(&err, "reading what is to be done");
+        run_fail(run, &err);
+        return false;
+    }
+    if (n == 0) {
+        free(rows);
+        return false;
+    }
+    same = run->has_stage && run->stage.stage_id == rows[0].stage_id;
+    if (same) {
+        store_stage_row_free(&rows[0]);
+    } else {
+        bool had = run->has_stage;
+
+        stage_clear(run);
+        run->stage = rows[0];
+        run->has_stage = true;
+        report_event(run, LOG_INFO, "stage %s with model %s", run->stage.name, run->stage.model);
+        if (had)
+            supervisor_leave(run);
+    }
+    for (i = 1; i < n; i++)
+        store_stage_row_free(&rows[i]);
+    free(rows);
+    backlog_rescan(run);
+    return true;
+}
+
+bool backlog_refill(struct run *run)
+{
+    if (!run->has_stage && !choose_stage(run))
+        return false;
+    if (planner_queued(run->planner) < QUEUE_LOW)
+        while (!run->exhausted && planner_queued(run->planner) < QUEUE_HIGH && read_page(run))
+            ;
+    if (planner_queued(run->planner) || planner_leased(run->planner) || run->failure.code)
+        return planner_queued(run->planner) > 0;
+    /* The stage is through, for now: another one, or the same with what has become due. */
+    if (!run->exhausted || !choose_stage(run))
+        return false;
+    while (!run->exhausted && planner_queued(run->planner) < QUEUE_HIGH && read_page(run))
+        ;
+    return planner_queued(run->planner) > 0;
+}
+
+/* --------------------------------------------------------------------------------- requests */
+
+void backlog_recheck(struct run *run, bool cancel)
+{
+    struct run_task *t;
+    size_t at = 0;
+    struct idmap rest = IDMAP_INIT;
+    struct err err = {0};
+
+    if (!run_flush(run))
+        return;
+    planner_forget_queued(run->planner);
+    /* Those that the planner does not know any more had no lease. */
+    while ((t = idmap_next(&run->tasks, &at)))
+        if (planner_task_known(run->planner, t->t.task_id)) {
+            if (idmap_put(&rest, (uint64_t)t->t.task_id, t))
+                goto nomem;
+        }
+    at = 0;
+    while ((t = idmap_next(&run->tasks, &at)))
+        if (!idmap_get(&rest, (uint64_t)t->t.task_id))
+            task_free(t);
+    idmap_free(&run->tasks);
+    run->tasks = rest;
+    at = 0;
+    while ((t = idmap_next(&run->tasks, &at))) {
+        if (t->stopping || still_wanted(run, t->t.task_id))
+            continue;
+        t->stopping = true;
+        if (cancel)
+            dispatch_cancel(run, t->t.task_id);
+        else
+            dispatch_cap_task(run, t->t.task_id);
+    }
+    backlog_rescan(run);
+    return;
+nomem:
+    idmap_free(&rest);
+    err_set(&err, ERR_NOMEM, "no memory for the backlog");
+    run_fail(run, &err);
+}

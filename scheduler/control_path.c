@@ -1,0 +1,142 @@
+#include "scheduler/control_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+#include "store/lock.h"
+
+static uint64_t fnv1a(const char *s)
+{
+    uint64_t h = 0xCBF29CE484222325u;
+
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001B3u;
+    return h;
+}
+
+int control_path_open(const char *catalog, struct control_path *ret, struct err *err)
+{
+    char *full, *slash, *name;
+    int rc;
+
+    rc = catalog_sibling(catalog, ".sock", &full, err);
+    if (rc)
+        return rc;
+    slash = strrchr(full, '/');
+    name = slash ? slash + 1 : full;
+    memset(ret, 0, sizeof(*ret));
+    if (strlen(name) < sizeof(ret->name))
+        memcpy(ret->name, name, strlen(name) + 1);
+    else
+        snprintf(ret->name, sizeof(ret->name), ".nightshift-%016llx.sock",
+                 (unsigned long long)fnv1a(name));
+    if (slash)
+        *name = 0; /* keeps the slash: "/" alone is a directory too */
+    ret->dir = open(slash ? full : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (ret->dir < 0)
+        rc = err_sys(err, errno, "the directory of the catalog");
+    free(full);
+    if (rc)
+        return rc;
+    ret->addr.sun_family = AF_UNIX;
+    snprintf(ret->addr.sun_path, sizeof(ret->addr.sun_path), "/proc/self/fd/%d/%s", ret->dir,
+             ret->name);
+    return 0;
+}
+
+void control_path_close(struct control_path *p)
+{
+    if (p->dir >= 0)
+        close(p->dir);
+    p->dir = -1;
+}
+
+int control_path_listen(const struct control_path *p, struct err *err)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return err_sys(err, errno, "the run's socket");
+    /* Before bind: the file then comes into being with this mode, whatever the umask. */
+    if (fchmod(fd, 0600) != 0 || (unlinkat(p->dir, p->name, 0) != 0 && errno != ENOENT) ||
+        bind(fd, (const struct sockaddr *)&p->addr, sizeof(p->addr)) != 0 || listen(fd, 16) != 0) {
+        err_sys(err, errno, "the run's socket '%s'", p->name);
+        close(fd);
+        return err->code;
+    }
+    return fd;
+}
+
+void control_path_unlink(const struct control_path *p) { unlinkat(p->dir, p->name, 0); }
+
+int control_peer_check(int fd, struct err *err)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+        return err_sys(err, errno, "who is at the run's socket");
+    if (peer.uid != geteuid() && peer.uid != 0)
+        return err_set(err, ERR_DENIED, "the catalog's run belongs to another user (uid %u)",
+                       (unsigned)peer.uid);
+    return 0;
+}
+
+void control_live_put(struct buf *out, const struct control_live *m)
+{
+    buf_put_u32(out, m->pid);
+    buf_put_u32(out, m->workers);
+    buf_put_u32(out, m->workers_ready);
+    buf_put_i64(out, m->started_ms);
+    buf_put_u64(out, m->audio_done_ms);
+    buf_put_u64(out, m->speed > 0 ? (uint64_t)(m->speed * 1000) : 0);
+    buf_put_i64(out, m->eta_ms);
+    buf_put_u8(out, m->draining);
+}
+
+int control_live_get(const uint8_t *data, size_t len, struct control_live *ret, struct err *err)
+{
+    struct reader r = reader_of(data, len);
+    struct control_live m = {0};
+
+    m.pid = reader_u32(&r);
+    m.workers = reader_u32(&r);
+    m.workers_ready = reader_u32(&r);
+    m.started_ms = reader_i64(&r);
+    m.audio_done_ms = reader_u64(&r);
+    m.speed = (double)reader_u64(&r) / 1000;
+    m.eta_ms = reader_i64(&r);
+    m.draining = reader_u8(&r) != 0;
+    if (!reader_done(&r) || m.eta_ms < -1)
+        return err_set(err, ERR_PROTOCOL, "the run's status is not understood");
+    *ret = m;
+    return 0;
+}
+
+void control_error_put(struct buf *out, const struct err *e)
+{
+    buf_put_u32(out, (uint32_t)e->code);
+    buf_put_str(out, e->msg);
+}
+
+int control_error_get(const uint8_t *data, size_t len, struct err *err)
+{
+    struct reader r = reader_of(data, len);
+    int code = (int)reader_u32(&r);
+    char *text = reader_str(&r, 4096);
+    char *shown = text ? utf8_display(text, strlen(text)) : NULL;
+
+    if (!reader_done(&r) || !shown || code >= 0 || err_from_name(err_name(code)) != code)
+        err_set(err, ERR_PROTOCOL, "the run's answer is not understood");
+    else
+        err_set(err, code, "%s", shown);
+    free(shown);
+    free(text);
+    return err->code;
+}

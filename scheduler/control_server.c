@@ -1,0 +1,329 @@
+#include "scheduler/control_server.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "scheduler/control_path.h"
+#include "workers/frame.h"
+
+struct client {
+    uv_pipe_t pipe;
+    uv_timer_t timer;
+    uv_write_t req;
+    struct control_server *server;
+    struct client *next;
+    struct buf in, out;
+    int open_handles;
+    bool answering, closing, enqueuing, leave; /* leave: close after this answer */
+};
+
+struct control_server {
+    uv_pipe_t listener;
+    uv_loop_t *loop;
+    struct control_path path;
+    struct control_handler h;
+    struct client *clients;
+    unsigned count;
+    bool stopping, listener_closed;
+};
+
+static void server_release(struct control_server *s)
+{
+    if (!s->stopping || !s->listener_closed || s->clients)
+        return;
+    control_path_close(&s->path);
+    free(s);
+}
+
+static void on_client_closed(uv_handle_t *handle)
+{
+    struct client *c = handle->data, **p;
+    struct control_server *s = c->server;
+
+    if (--c->open_handles)
+        return;
+    for (p = &s->clients; *p; p = &(*p)->next)
+        if (*p == c) {
+            *p = c->next;
+            break;
+        }
+    s->count--;
+    buf_free(&c->in);
+    buf_free(&c->out);
+    free(c);
+    server_release(s);
+}
+
+static void client_close(struct client *c)
+{
+    if (c->closing)
+        return;
+    c->closing = true;
+    c->enqueuing = false;
+    uv_close((uv_handle_t *)&c->timer, on_client_closed);
+    uv_close((uv_handle_t *)&c->pipe, on_client_closed);
+}
+
+static void on_slow(uv_timer_t *timer)
+{
+    log_warn("a command on the run's socket does not take its answer; closing it");
+    client_close(timer->data);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t want, uv_buf_t *buf)
+{
+    struct client *c = handle->data;
+    uint8_t *p = buf_reserve(&c->in, 65536);
+
+    (void)want;
+    *buf = uv_buf_init((char *)p, p ? 65536 : 0);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+static void client_serve(struct client *c);
+
+static void on_answered(uv_write_t *req, int status)
+{
+    struct client *c = req->data;
+
+    c->answering = false;
+    if (c->closing)
+        return;
+    uv_timer_stop(&c->timer);
+    buf_clear(&c->out);
+    if (status < 0 || c->leave) {
+        client_close(c);
+        return;
+    }
+    if (uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read) != 0) {
+        client_close(c);
+        return;
+    }
+    client_serve(c); /* what it had sent already */
+}
+
+static void answer(struct client *c, uint8_t type, const struct buf *payload)
+{
+    uv_buf_t b;
+
+    if (payload->failed) {
+        client_close(c);
+        return;
+    }
+    frame_put(&c->out, type, payload->data, payload->len);
+    if (c->out.failed) {
+        client_close(c);
+        return;
+    }
+    b = uv_buf_init((char *)c->out.data, (unsigned)c->out.len);
+    c->req.data = c;
+    c->answering = true;
+    uv_read_stop((uv_stream_t *)&c->pipe);
+    uv_timer_start(&c->timer, on_slow, CONTROL_TAKE_MS, 0);
+    if (uv_write(&c->req, (uv_stream_t *)&c->pipe, &b, 1, on_answered) != 0) {
+        c->answering = false;
+        client_close(c);
+    }
+}
+
+static void answer_error(struct client *c, const struct err *err)
+{
+    struct buf b = BUF_INIT;
+
+    control_error_put(&b, err);
+    answer(c, CONTROL_ERROR, &b);
+    buf_free(&b);
+}
+
+static void serve_request(struct client *c, const struct frame *f)
+{
+    struct request_decoded d = {0};
+    struct request_reply reply = {0};
+    struct buf b = BUF_INIT;
+    struct err err = {0};
+    int rc = request_get(f->payload, f->len, &d, &err);
+
+    if (rc) {
+        c->leave = true;
+        answer_error(c, &err);
+        return;
+    }
+    rc = c->server->h.request(c->server->h.arg, &d.rq, &reply, &err);
+    if (rc == 0 && d.rq.type == REQUEST_ENQUEUE_BEGIN)
+        c->enqueuing = true;
+    if (d.rq.type == REQUEST_ENQUEUE_END)
+        c->enqueuing = false;
+    request_decoded_free(&d);
+    if (rc) {
+        answer_error(c, &err);
+        return;
+    }
+    request_reply_put(&b, &reply);
+    answer(c, CONTROL_REPLY, &b);
+    buf_free(&b);
+}
+
+static void serve_status(struct client *c)
+{
+    struct control_live live = {0};
+    struct buf b = BUF_INIT;
+
+    c->server->h.status(c->server->h.arg, &live);
+    control_live_put(&b, &live);
+    answer(c, CONTROL_LIVE, &b);
+    buf_free(&b);
+}
+
+/* Takes the next question, if there is a whole one and no answer is on its way. */
+static void client_serve(struct client *c)
+{
+    struct err err = {0};
+    struct frame f;
+    size_t used;
+    int rc;
+
+    if (c->answering || c->closing)
+        return;
+    rc = frame_take(c->in.data, c->in.len, &f, &used, &err);
+    if (rc == ERR_EMPTY)
+        return;
+    if (rc == 0 && f.type == CONTROL_REQUEST) {
+        serve_request(c, &f);
+    } else if (rc == 0 && f.type == CONTROL_STATUS) {
+        serve_status(c);
+    } else {
+        if (rc == 0)
+            err_set(&err, ERR_PROTOCOL, "the run does not know message %u", f.type);
+        used = c->in.len;
+        c->leave = true;
+        answer_error(c, &err);
+    }
+    buf_consume(&c->in, used);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct client *c = stream->data;
+
+    (void)buf;
+    if (n == 0)
+        return;
+    if (n < 0) {
+        client_close(c);
+        return;
+    }
+    c->in.len += (size_t)n;
+    client_serve(c);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct control_server *s = listener->data;
+    struct err err = {0};
+    struct client *c;
+    int fd;
+
+    if (status < 0)
+        return;
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return;
+    c->server = s;
+    c->open_handles = 2;
+    uv_pipe_init(s->loop, &c->pipe, 0);
+    uv_timer_init(s->loop, &c->timer);
+    c->pipe.data = c->timer.data = c;
+    c->next = s->clients;
+    s->clients = c;
+    s->count++;
+    if (uv_accept(listener, (uv_stream_t *)&c->pipe) != 0 ||
+        uv_fileno((uv_handle_t *)&c->pipe, &fd) != 0) {
+        client_close(c);
+        return;
+    }
+    if (control_peer_check(fd, &err) != 0) {
+        c->leave = true;
+        answer_error(c, &err);
+        return;
+    }
+    if (s->count > CONTROL_CLIENTS_MAX) {
+        err_set(&err, ERR_LIMIT, "%u commands are at the run's socket already; try again",
+                CONTROL_CLIENTS_MAX);
+        c->leave = true;
+        answer_error(c, &err);
+        return;
+    }
+    if (uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read) != 0)
+        client_close(c);
+}
+
+int control_server_start(uv_loop_t *loop, const char *catalog, const struct control_handler *h,
+                         struct control_server **ret, struct err *err)
+{
+    struct control_server *s = calloc(1, sizeof(*s));
+    int fd, rc;
+
+    if (!s)
+        return err_set(err, ERR_NOMEM, "no memory for the run's socket");
+    rc = control_path_open(catalog, &s->path, err);
+    if (rc)
+        goto fail;
+    fd = control_path_listen(&s->path, err);
+    if (fd < 0) {
+        rc = fd;
+        control_path_close(&s->path);
+        goto fail;
+    }
+    s->loop = loop;
+    s->h = *h;
+    uv_pipe_init(loop, &s->listener, 0);
+    s->listener.data = s;
+    rc = uv_pipe_open(&s->listener, fd);
+    if (rc)
+        close(fd);
+    else
+        rc = uv_listen((uv_stream_t *)&s->listener, 16, on_connection);
+    if (rc) {
+        err_set(err, ERR_IO, "the run's socket: %s", uv_strerror(rc));
+        control_server_stop(s);
+        return ERR_IO;
+    }
+    *ret = s;
+    return 0;
+fail:
+    free(s);
+    return rc;
+}
+
+bool control_server_busy(const struct control_server *s)
+{
+    const struct client *c;
+
+    for (c = s ? s->clients : NULL; c; c = c->next)
+        if (c->enqueuing || c->answering)
+            return true;
+    return false;
+}
+
+static void on_listener_closed(uv_handle_t *handle)
+{
+    struct control_server *s = handle->data;
+
+    s->listener_closed = true;
+    server_release(s);
+}
+
+void control_server_stop(struct control_server *s)
+{
+    struct client *c;
+
+    if (!s)
+        return;
+    s->stopping = true;
+    control_path_unlink(&s->path);
+    for (c = s->clients; c; c = c->next)
+        client_close(c);
+    uv_close((uv_handle_t *)&s->listener, on_listener_closed);
+}

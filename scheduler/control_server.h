@@ -1,0 +1,35 @@
+/* scheduler/control_server.h - the run's side of the local socket.
+ *
+ * Bounded: so many clients, one frame in memory for each, one question at a time (nothing further
+ * is read while an answer waits to be taken), and who does not take its answer is closed. Loop
+ * thread only. */
+#ifndef NIGHTSHIFT_SCHEDULER_CONTROL_SERVER_H
+#define NIGHTSHIFT_SCHEDULER_CONTROL_SERVER_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "scheduler/control.h"
+
+#define CONTROL_CLIENTS_MAX 32u
+#define CONTROL_TAKE_MS 20000 /* to take an answer */
+
+struct control_server;
+
+struct control_handler { /* copied */
+    /* Applies a request: 0 and *ret, or an error that the client is told. */
+    int (*request)(void *arg, const struct request *rq, struct request_reply *ret, struct err *err);
+    void (*status)(void *arg, struct control_live *ret);
+    void *arg;
+};
+
+/* The caller holds the catalog's lock and keeps the loop. */
+int control_server_start(uv_loop_t *loop, const char *catalog, const struct control_handler *h,
+                         struct control_server **ret, struct err *err);
+/* Is an enqueue between its begin and its end? Its client would rather not lose the run. */
+bool control_server_busy(const struct control_server *s);
+/* Closes all and removes the socket. The memory goes when the loop has run once more. NULL is
+ * fine. */
+void control_server_stop(struct control_server *s);
+
+#endif

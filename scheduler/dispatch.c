@@ -1,0 +1,460 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "scheduler/run.h"
+
+static struct run_task *task_get(struct run *run, int64_t id)
+{
+    return idmap_get(&run->tasks, (uint64_t)id);
+}
+
+/* -------------------------------------------------------------------------------- to workers */
+
+static void send_lease(struct run *run, const struct planner_step *s)
+{
+    const struct run_task *t = task_get(run, s->task);
+    struct run_worker *w = &run->workers[s->worker];
+    struct buf b = BUF_INIT;
+    struct msg_lease m = {
+        .lease_id = s->lease,
+        .media_id = t->t.media_id,
+        .path = t->t.path,
+        .member = t->t.member ? t->t.member : (char *)"",
+        .size_bytes = t->t.size_bytes,
+        /* Only who reads to the end can have read the whole. */
+        .want_hash = !t->t.has_hash && s->last == UINT32_MAX,
+        .language = t->t.language ? t->t.language : (char *)"",
+        .shard_ms = run->o->shard_ms,
+        .first = s->first,
+        .last = s->last,
+        .skip_count = s->skip_count,
+        .skip = (uint32_t *)s->skip, /* which is read only */
+    };
+
+    memcpy(m.fingerprint, t->t.fingerprint, sizeof(m.fingerprint));
+    log_debug("lease %" PRIu64 ": %s, shards %u to %u%s, to %s", s->lease, t->shown, s->first,
+              s->last, s->alone ? ", alone" : "", w->label);
+    msg_lease_put(&b, &m);
+    supervisor_send(w, MSG_LEASE, &b);
+    buf_free(&b);
+}
+
+void dispatch_cap(struct run *run, const struct planner_step *s)
+{
+    struct msg_cap m = {.lease_id = s->lease, .last = s->last};
+    struct buf b = BUF_INIT;
+
+    log_debug("lease %" PRIu64 " ends with shard %u", s->lease, s->last);
+    msg_cap_put(&b, &m);
+    supervisor_send(&run->workers[s->worker], MSG_CAP, &b);
+    buf_free(&b);
+}
+
+void dispatch_all(struct run *run)
+{
+    struct planner_step s;
+    struct err err = {0};
+
+    for (;;) {
+        if (planner_next(run->planner, &s, &err)) {
+            run_fail(run, &err);
+            return;
+        }
+        switch (s.kind) {
+        case PLANNER_NOTHING:
+            return;
+        case PLANNER_LEASE:
+            send_lease(run, &s);
+            break;
+        case PLANNER_CAP:
+            dispatch_cap(run, &s);
+            break;
+        }
+    }
+}
+
+/* Calls fn for each lease of the task, wherever it is. */
+static void each_lease(struct run *run, int64_t task,
+                       void (*fn)(struct run *run, struct run_worker *w, uint64_t lease))
+{
+    uint64_t ids[512];
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++) {
+        size_t n = planner_worker_leases(run->planner, i, ids, 512), k;
+
+        for (k = 0; k < n && k < 512; k++) {
+            int64_t of;
+            uint32_t worker;
+
+            if (planner_lease_find(run->planner, ids[k], &of, &worker) && of == task)
+                fn(run, &run->workers[i], ids[k]);
+        }
+    }
+}
+
+static void cancel_one(struct run *run, struct run_worker *w, uint64_t lease)
+{
+    struct msg_cancel m = {.lease_id = lease};
+    struct buf b = BUF_INIT;
+
+    (void)run;
+    msg_cancel_put(&b, &m);
+    supervisor_send(w, MSG_CANCEL, &b);
+    buf_free(&b);
+}
+
+static void cap_one(struct run *run, struct run_worker *w, uint64_t lease)
+{
+    struct planner_step s;
+
+    (void)w;
+    if (planner_cap_now(run->planner, lease, &s))
+        dispatch_cap(run, &s);
+}
+
+void dispatch_cancel(struct run *run, int64_t task) { each_lease(run, task, cancel_one); }
+void dispatch_cap_task(struct run *run, int64_t task) { each_lease(run, task, cap_one); }
+
+/* --------------------------------------------------------------------------------- failures */
+
+/* Which of two failures of one task decides. */
+static int weight(int code)
+{
+    switch (code) {
+    case ERR_MODEL:
+        return 4;
+    case ERR_INPUT:
+    case ERR_LIMIT:
+        return 3;
+    case ERR_MISSING:
+    case ERR_CHANGED:
+    case ERR_DENIED:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+static void note_failure(struct run_task *t, int code, const char *message)
+{
+    char *shown;
+
+    if (code == ERR_CANCELLED || (t->failed && weight(code) <= weight(t->code)))
+        return;
+    t->failed = true;
+    t->code = code;
+    shown = utf8_display(message, strlen(message));
+    utf8_copy(t->message, sizeof(t->message), shown && shown[0] ? shown : err_name(code));
+    free(shown);
+}
+
+static void clear_failure(struct run_task *t)
+{
+    t->failed = t->died = t->alone = false;
+    t->code = 0;
+    t->message[0] = 0;
+}
+
+static void record_failure(struct run *run, struct run_task *t, const struct retry_decision *d)
+{
+    bool final = d->verdict == RETRY_FAIL;
+    struct err err = {0};
+    int code = t->code ? t->code : ERR_DEVICE;
+
+    run_check(
+        run,
+        ledger_failed(run->ledger, t->t.task_id, code, d->message, final ? -1 : d->at_ms, &err),
+        &err);
+    if (t->died)
+        run_check(run, ledger_suspect(run->ledger, t->t.task_id, &err), &err);
+    if (d->quarantined)
+        run_check(run,
+                  ledger_event(run->ledger, "quarantined", t->t.media_id, "", d->message, &err),
+                  &err);
+    run_note_commit(run);
+    if (final) {
+        run->failed_pending++;
+        report_event(run, LOG_WARN, "%s: %s", t->shown, d->message);
+    } else {
+        char wait[PROGRESS_SPAN];
+
+        progress_span(d->at_ms - clock_wall_ms(), wait);
+        report_event(run, LOG_INFO, "%s: %s; again in %s", t->shown, d->message, wait);
+        if (d->at_ms < run->retry_due_ms)
+            run->retry_due_ms = d->at_ms;
+    }
+    backlog_drop(run, t->t.task_id);
+}
+
+static void requeue(struct run *run, struct run_task *t)
+{
+    struct err err = {0};
+
+    clear_failure(t);
+    run_check(run, planner_task_requeue(run->planner, t->t.task_id, &err), &err);
+}
+
+/* Tries the recording's next place; what decide says when there is none is `otherwise`. */
+static bool next_place(struct run *run, struct run_task *t)
+{
+    struct err err = {0};
+    int rc = store_task_place(run->st, &t->t, t->place + 1, &err);
+
+    if (rc == ERR_EMPTY)
+        return false;
+    if (rc) {
+        run_fail(run, &err);
+        return false;
+    }
+    t->place++;
+    report_event(run, LOG_INFO, "%s: %s; trying another place of it", t->shown, t->message);
+    return true;
+}
+
+static void decide(struct run *run, struct run_task *t)
+{
+    struct retry_rule rule = {.limit = run->o->attempts, .base_ms = run->tune.retry_base_ms};
+    struct retry_failure f = {
+        .code = t->code,
+        .message = t->message,
+        .died = t->died,
+        .alone = t->alone,
+        .other_place = true,
+    };
+    struct retry_decision d;
+    struct err err = {0};
+    uint32_t suspect;
+
+    if (retry_counts(f.code, f.died) &&
+        store_task_attempts(run->st, t->t.task_id, &f.attempts, &suspect, &err)) {
+        run_fail(run, &err);
+        return;
+    }
+    retry_decide(&rule, &f, clock_wall_ms(), (uint64_t)t->t.task_id, &d);
+    if (d.verdict == RETRY_PLACE && !next_place(run, t)) {
+        if (run->failure.code)
+            return;
+        f.other_place = false;
+        retry_decide(&rule, &f, clock_wall_ms(), (uint64_t)t->t.task_id, &d);
+    }
+    switch (d.verdict) {
+    case RETRY_BACK:
+    case RETRY_PLACE:
+        requeue(run, t);
+        break;
+    case RETRY_SUSPECT:
+        run_check(run, ledger_suspect(run->ledger, t->t.task_id, &err), &err);
+        run_note_commit(run);
+        requeue(run, t);
+        break;
+    case RETRY_AGAIN:
+    case RETRY_FAIL:
+        record_failure(run, t, &d);
+        break;
+    case RETRY_STOP:
+        err_set(&err, f.code, "%s", d.message);
+        run_fail(run, &err);
+        break;
+    }
+}
+
+/* ---------------------------------------------------------------------------------- results */
+
+static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct run_task **ret,
+                     struct err *err)
+{
+    int64_t task;
+    uint32_t worker;
+
+    *ret = NULL;
+    if (!planner_lease_find(w->run->planner, lease, &task, &worker)) {
+        log_debug("%s: lease %" PRIu64 " is over", w->label, lease);
+        return true; /* it was given up */
+    }
+    *ret = task_get(w->run, task);
+    if (worker != w->index || (*ret && (*ret)->t.media_id != media)) {
+        err_set(err, ERR_PROTOCOL, "lease %" PRIu64 " is not of this worker or recording", lease);
+        return false;
+    }
+    return true;
+}
+
+bool dispatch_media(struct run_worker *w, const struct msg_media *m, struct err *err)
+{
+    struct run *run = w->run;
+    struct run_task *t;
+
+    if (!lease_of(w, m->lease_id, m->media_id, &t, err))
+        return false;
+    if (!t)
+        return true;
+    run_check(run, ledger_media(run->ledger, m, err), err);
+    run_note_commit(run);
+    planner_task_duration(run->planner, t->t.task_id, m->duration_ms);
+    return true;
+}
+
+bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct err *err)
+{
+    struct run *run = w->run;
+    struct run_task *t;
+    int rc;
+
+    if (!lease_of(w, m->lease_id, m->media_id, &t, err))
+        return false;
+    if (!t)
+        return true;
+    rc = planner_shard(run->planner, m->lease_id, m->seq, true, err);
+    if (rc == 1) {
+        log_debug("%s: shard %u of %s came twice", w->label, m->seq, t->shown);
+        return true;
+    }
+    if (rc == ERR_NOMEM)
+        run_fail(run, err);
+    if (rc)
+        return false;
+    restart_result(&w->restart);
+    run_check(run, ledger_shard(run->ledger, t->t.task_id, w->device, m, err), err);
+    run_note_commit(run);
+    return true;
+}
+
+bool dispatch_shard_failed(struct run_worker *w, const struct msg_shard_failed *m, struct err *err)
+{
+    struct run_task *t;
+    int rc;
+
+    if (!lease_of(w, m->lease_id, m->media_id, &t, err))
+        return false;
+    if (!t)
+        return true;
+    rc = planner_shard(w->run->planner, m->lease_id, m->seq, false, err);
+    if (rc == ERR_NOMEM)
+        run_fail(w->run, err);
+    if (rc < 0)
+        return false;
+    if (rc == 0)
+        note_failure(t, m->code, m->message);
+    /* A lost device is charged like a death, which it is about to be. */
+    if (m->code == ERR_DEVICE)
+        t->alone = planner_worker_leases(w->run->planner, w->index, NULL, 0) == 1;
+    else
+        restart_result(&w->restart);
+    return true;
+}
+
+static void settle(struct run *run, struct run_task *t, const struct planner_ended *e)
+{
+    if (e->complete) {
+        run->done_pending++;
+        run_note_commit(run);
+        backlog_drop(run, t->t.task_id);
+    } else if (t->stopping) {
+        backlog_drop(run, t->t.task_id);
+        backlog_rescan(run); /* it may have been wanted again meanwhile */
+    } else if (t->failed || t->died) {
+        decide(run, t);
+    } else {
+        requeue(run, t);
+    }
+    run_touch(run);
+}
+
+bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, struct err *err)
+{
+    struct run *run = w->run;
+    struct planner_ended e;
+    struct run_task *t;
+    int rc;
+
+    if (!lease_of(w, m->lease_id, m->media_id, &t, err))
+        return false;
+    if (!t)
+        return true;
+    rc = planner_lease_end(run->planner, m->lease_id, m->reached_end, m->shards, &e, err);
+    if (rc)
+        return false;
+    if (m->reached_end) {
+        run_check(run, ledger_media_end(run->ledger, m, err), err);
+        run_check(run, ledger_total(run->ledger, t->t.task_id, e.total, err), err);
+        t->t.has_hash |= m->has_hash;
+        run_note_commit(run);
+    }
+    if (m->code == ERR_DEVICE)
+        t->alone = planner_worker_leases(run->planner, w->index, NULL, 0) == 0;
+    if (e.unreported && m->code)
+        note_failure(t, m->code, m->message);
+    else if (e.unreported && !w->drained && w->state == WORKER_READY && !t->stopping)
+        note_failure(t, ERR_PROTOCOL, "the worker gave no result for a part of it");
+    /* Cancelled though nobody asked: the worker's fault, and not to be repeated without end. */
+    if (m->code == ERR_CANCELLED && e.unreported && !w->drained && w->state == WORKER_READY &&
+        !t->stopping)
+        note_failure(t, ERR_PROTOCOL, "the worker dropped it without being asked");
+    if (e.idle)
+        settle(run, t, &e);
+    return true;
+}
+
+/* Did it hold one recording alone? */
+static bool held_alone(const struct run_worker *w, const uint64_t *ids, size_t n, int64_t *task)
+{
+    uint32_t worker;
+    int64_t of;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (!planner_lease_find(w->run->planner, ids[i], &of, &worker))
+            continue;
+        if (i && of != *task)
+            return false;
+        *task = of;
+    }
+    return n > 0;
+}
+
+void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
+                          enum restart_cause *cause, int64_t *task)
+{
+    struct run *run = w->run;
+    size_t n = planner_worker_leases(run->planner, w->index, NULL, 0), i;
+    uint64_t *ids = calloc(n + 1, sizeof(*ids));
+    struct err err = {0};
+    int64_t only = 0;
+    bool alone;
+
+    if (!ids) {
+        err_set(&err, ERR_NOMEM, "no memory to take leases back");
+        run_fail(run, &err);
+        return;
+    }
+    planner_worker_leases(run->planner, w->index, ids, n);
+    alone = held_alone(w, ids, n, &only);
+    if (cause) {
+        *cause = n == 0 ? RESTART_OWN : alone ? RESTART_ONE : RESTART_MANY;
+        *task = only;
+    }
+    for (i = 0; i < n; i++) {
+        struct planner_ended e;
+        struct run_task *t;
+
+        if (planner_lease_end(run->planner, ids[i], false, 0, &e, &err))
+            continue;
+        t = task_get(run, e.task);
+        if (code != ERR_CANCELLED) {
+            t->died = true;
+            /* A first death after results may be anybody's; once leased alone, it is its own. */
+            t->alone = alone && (e.alone || !e.progress);
+            t->code = code;
+            snprintf(t->message, sizeof(t->message), "the worker died on it: %.250s", message);
+            planner_task_suspect(run->planner, e.task, w->index);
+        }
+        if (e.idle)
+            settle(run, t, &e);
+    }
+    free(ids);
+}

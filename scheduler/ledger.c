@@ -1,0 +1,343 @@
+#include "scheduler/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/retry.h"
+
+enum kind { SHARD, MEDIA, MEDIA_END, TOTAL, FAILED, SUSPECT, EVENT };
+
+struct entry {
+    enum kind kind;
+    int64_t task, media;
+    int code;       /* FAILED */
+    int64_t at_ms;  /* FAILED */
+    uint32_t total; /* TOTAL */
+    char *text, *device, *label;
+    bool refused; /* the catalog said no: settled as a failure of the task */
+    struct err why;
+    struct msg_shard_done shard;
+    struct msg_media info;
+    struct msg_lease_end end;
+};
+
+struct ledger {
+    struct store *st;
+    ledger_durable_fn durable;
+    ledger_refused_fn refused;
+    void *arg;
+    struct entry **entries; /* owned, each */
+    size_t count, cap, shards;
+};
+
+struct ledger *ledger_new(struct store *st, ledger_durable_fn durable, ledger_refused_fn refused,
+                          void *arg)
+{
+    struct ledger *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return NULL;
+    l->st = st;
+    l->durable = durable;
+    l->refused = refused;
+    l->arg = arg;
+    return l;
+}
+
+static void entry_free(struct entry *e)
+{
+    if (!e)
+        return;
+    msg_shard_done_free(&e->shard);
+    msg_media_free(&e->info);
+    msg_lease_end_free(&e->end);
+    free(e->text);
+    free(e->device);
+    free(e->label);
+    free(e);
+}
+
+static void clear(struct ledger *l)
+{
+    size_t i;
+
+    for (i = 0; i < l->count; i++)
+        entry_free(l->entries[i]);
+    l->count = l->shards = 0;
+}
+
+void ledger_free(struct ledger *l)
+{
+    if (!l)
+        return;
+    clear(l);
+    free(l->entries);
+    free(l);
+}
+
+/* A new entry at the end, zeroed; NULL when out of memory. */
+static struct entry *add(struct ledger *l, enum kind kind, struct err *err)
+{
+    struct entry *e;
+
+    if (l->count == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 64;
+        struct entry **p = realloc(l->entries, cap * sizeof(struct entry *));
+
+        if (!p)
+            goto fail;
+        l->entries = p;
+        l->cap = cap;
+    }
+    e = calloc(1, sizeof(*e));
+    if (!e)
+        goto fail;
+    e->kind = kind;
+    l->entries[l->count++] = e;
+    return e;
+fail:
+    err_set(err, ERR_NOMEM, "no memory to keep results");
+    return NULL;
+}
+
+static int undo(struct ledger *l, struct err *err)
+{
+    entry_free(l->entries[--l->count]);
+    return err_set(err, ERR_NOMEM, "no memory to keep results");
+}
+
+static bool copy(char **dst, const char *src)
+{
+    *dst = strdup(src ? src : "");
+    return *dst != NULL;
+}
+
+int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
+                 struct err *err)
+{
+    struct entry *e = add(l, SHARD, err);
+
+    if (!e) {
+        msg_shard_done_free(m);
+        return err->code;
+    }
+    e->task = task;
+    e->shard = *m;
+    memset(m, 0, sizeof(*m));
+    if (!copy(&e->device, device))
+        return undo(l, err);
+    l->shards++;
+    return 0;
+}
+
+int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err)
+{
+    struct entry *e = add(l, MEDIA, err);
+
+    if (!e)
+        return err->code;
+    e->media = m->media_id;
+    e->info.duration_ms = m->duration_ms;
+    e->info.sample_rate_hz = m->sample_rate_hz;
+    e->info.channels = m->channels;
+    if (!copy(&e->info.container, m->container) || !copy(&e->info.codec, m->codec) ||
+        !copy(&e->info.title, m->title))
+        return undo(l, err);
+    return 0;
+}
+
+int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err)
+{
+    struct entry *e = add(l, MEDIA_END, err);
+
+    if (!e)
+        return err->code;
+    e->media = m->media_id;
+    e->end.total_ms = m->total_ms;
+    e->end.has_hash = m->has_hash;
+    memcpy(e->end.content_hash, m->content_hash, sizeof(e->end.content_hash));
+    if (!copy(&e->end.damage, m->damage))
+        return undo(l, err);
+    return 0;
+}
+
+int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *err)
+{
+    struct entry *e = add(l, TOTAL, err);
+
+    if (!e)
+        return err->code;
+    e->task = task;
+    e->total = shards;
+    return 0;
+}
+
+int ledger_failed(struct ledger *l, int64_t task, int code, const char *message,
+                  int64_t retry_at_ms, struct err *err)
+{
+    struct entry *e = add(l, FAILED, err);
+
+    if (!e)
+        return err->code;
+    e->task = task;
+    e->code = code;
+    e->at_ms = retry_at_ms;
+    return copy(&e->text, message) ? 0 : undo(l, err);
+}
+
+int ledger_suspect(struct ledger *l, int64_t task, struct err *err)
+{
+    struct entry *e = add(l, SUSPECT, err);
+
+    if (!e)
+        return err->code;
+    e->task = task;
+    return 0;
+}
+
+int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *device,
+                 const char *text, struct err *err)
+{
+    struct entry *e = add(l, EVENT, err);
+
+    if (!e)
+        return err->code;
+    e->media = media;
+    if (!copy(&e->label, kind) || !copy(&e->device, device) || !copy(&e->text, text))
+        return undo(l, err);
+    return 0;
+}
+
+size_t ledger_pending(const struct ledger *l) { return l->count; }
+size_t ledger_shards(const struct ledger *l) { return l->shards; }
+
+static int write_shard(struct store *st, const struct entry *e, struct err *err)
+{
+    const struct msg_shard_done *m = &e->shard;
+    struct store_segment *segments = NULL;
+    struct store_shard_result r = {
+        .task_id = e->task,
+        .seq = m->seq,
+        .start_ms = m->start_ms,
+        .end_ms = m->end_ms,
+        .language = m->language,
+        .language_prob = m->language_prob,
+        .windows = m->windows,
+        .wall_ms = m->wall_ms,
+        .device = e->device,
+        .segment_count = m->segment_count,
+    };
+    uint32_t i;
+    int rc;
+
+    if (m->segment_count) {
+        segments = calloc(m->segment_count, sizeof(*segments));
+        if (!segments)
+            return err_set(err, ERR_NOMEM, "no memory for %u segments", m->segment_count);
+    }
+    for (i = 0; i < m->segment_count; i++)
+        segments[i] = (struct store_segment){
+            .start_ms = m->segments[i].start_ms,
+            .end_ms = m->segments[i].end_ms,
+            .text = m->segments[i].text,
+            .language = m->segments[i].language,
+            .avg_logprob = m->segments[i].avg_logprob,
+            .no_speech_prob = m->segments[i].no_speech_prob,
+            .compression_ratio = m->segments[i].compression_ratio,
+            .temperature = m->segments[i].temperature,
+        };
+    r.segments = segments;
+    rc = store_shard_done(st, &r, err);
+    free(segments);
+    return rc;
+}
+
+static int write_entry(struct store *st, const struct entry *e, struct err *err)
+{
+    switch (e->kind) {
+    case SHARD:
+        return write_shard(st, e, err);
+    case MEDIA: {
+        struct store_media_info info = {
+            .media_id = e->media,
+            .duration_ms = e->info.duration_ms,
+            .sample_rate_hz = e->info.sample_rate_hz,
+            .channels = e->info.channels,
+            .container = e->info.container,
+            .codec = e->info.codec,
+            .title = e->info.title,
+        };
+        return store_media_info(st, &info, err);
+    }
+    case MEDIA_END:
+        return store_media_end(st, e->media, e->end.total_ms,
+                               e->end.has_hash ? e->end.content_hash : NULL, e->end.damage, err);
+    case TOTAL:
+        return store_task_total(st, e->task, e->total, err);
+    case FAILED:
+        return store_task_failed(st, e->task, e->code, e->text, e->at_ms, err);
+    case SUSPECT:
+        return store_task_suspect(st, e->task, err);
+    case EVENT:
+        return store_event(st, e->label, e->media, e->device, e->text, err);
+    }
+    return 0;
+}
+
+/* Everything in one transaction, which is open when this returns 0. */
+static int write_all(struct ledger *l, struct err *err)
+{
+    size_t i;
+    int rc;
+
+    for (i = 0; i < l->count; i++) {
+        struct entry *e = l->entries[i];
+
+        if (e->refused)
+            rc = 0;
+        else
+            rc = write_entry(l->st, e, err);
+        if (rc && retry_store(rc) == STORE_BAD) {
+            e->refused = true;
+            e->why = *err;
+        } else if (rc) {
+            return rc;
+        }
+        /* Without this the task would be computed again for ever. */
+        if (e->refused && e->kind == SHARD) {
+            rc = store_task_failed(l->st, e->task, e->why.code, e->why.msg, -1, err);
+            if (rc && retry_store(rc) != STORE_BAD)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+int ledger_flush(struct ledger *l, struct err *err)
+{
+    size_t i;
+    int rc;
+
+    if (l->count == 0)
+        return 0;
+    rc = store_begin(l->st, err);
+    if (rc)
+        return rc;
+    rc = write_all(l, err);
+    if (rc == 0)
+        rc = store_commit(l->st, err);
+    if (rc) {
+        store_rollback(l->st);
+        return rc;
+    }
+    for (i = 0; i < l->count; i++) {
+        const struct entry *e = l->entries[i];
+
+        if (e->refused)
+            l->refused(l->arg, e->task, &e->why);
+        else if (e->kind == SHARD)
+            l->durable(l->arg, e->task, e->shard.end_ms - e->shard.start_ms);
+    }
+    clear(l);
+    return 0;
+}

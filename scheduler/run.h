@@ -1,0 +1,200 @@
+/* scheduler/run.h - one run, seen by the files that make it up. Internal to scheduler/.
+ *
+ *   scheduler.c    begins and ends it: lock, store, loop, signals
+ *   backlog.c      tasks: read from the catalog, one stage at a time; checked after requests
+ *   dispatch.c     leases: said to workers, what comes back, what a failure means
+ *   supervisor.c   workers: started, watched, put aside
+ *   report.c       what people see
+ *
+ * Everything runs on the loop's thread. Work is done in run_step, called once per turn of the loop
+ * when `dirty`; callbacks only note what happened.
+ *
+ *   mode: GOING <--> PAUSED        the whole catalog is paused: workers drain and leave
+ *           |           |
+ *           +--> DRAINING --> ENDING --> (loop stops)
+ *           `---- failure ------^ */
+#ifndef NIGHTSHIFT_SCHEDULER_RUN_H
+#define NIGHTSHIFT_SCHEDULER_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "scheduler/control_server.h"
+#include "scheduler/idmap.h"
+#include "scheduler/ledger.h"
+#include "scheduler/link.h"
+#include "scheduler/planner.h"
+#include "scheduler/progress.h"
+#include "scheduler/rate.h"
+#include "scheduler/restart.h"
+#include "scheduler/retry.h"
+#include "scheduler/scheduler.h"
+#include "store/lock.h"
+#include "store/store.h"
+#include "workers/protocol.h"
+
+enum run_mode { RUN_GOING, RUN_PAUSED, RUN_DRAINING, RUN_ENDING };
+
+/*   OFF --want--> WAITING --due--> STARTING --HELLO--> SETTING_UP --READY--> READY
+ *    ^               ^                 |                    |                  |
+ *    |               `---- back-off ---+--------------------+--- death --------+
+ *    `-- gone -- LEAVING <--- not wanted any more ------------------------------'
+ *   ASIDE: it died too often, or is of another build; nothing follows. */
+enum worker_state {
+    WORKER_OFF,
+    WORKER_WAITING,
+    WORKER_STARTING,
+    WORKER_SETTING_UP,
+    WORKER_READY,
+    WORKER_LEAVING,
+    WORKER_ASIDE,
+};
+
+struct run_worker {
+    struct run *run;
+    uint32_t index;
+    char device[64]; /* as it is started with */
+    char label[80];  /* for people: "cpu", or "cpu #2" when there are several */
+    enum worker_state state;
+    struct link *link;
+    int64_t due_ms;   /* WAITING: start; STARTING, SETTING_UP, LEAVING: patience ends (monotonic) */
+    bool drained;     /* DRAIN was sent: it takes no more leases */
+    int64_t heard_ms; /* last frame */
+    int64_t moved_ms; /* last sign that its work goes on */
+    int64_t engine_ms; /* last sign that its engine does */
+    uint64_t engine_beat, audio_ms, decoded_ms;
+    struct rate rate;
+    struct restart restart;
+    struct err last; /* why it died last; code 0: nobody knows */
+    int death_code;  /* what its recordings are charged with: 0 by its exit status */
+};
+
+struct run_task { /* known to the planner */
+    struct store_task t;
+    uint32_t place; /* the t.path is its place-th place */
+    bool stopping;  /* cancelled or paused: forgotten when its leases have ended */
+    bool failed, died, alone;
+    int code;
+    char message[320];
+    char *shown; /* its name for people; owned */
+};
+
+struct run {
+    struct scheduler_options opt;      /* defaults filled in; its strings are the caller's */
+    const struct scheduler_options *o; /* &opt */
+    struct scheduler_tuning tune;      /* defaults filled in */
+    struct scheduler_result *result;
+    uv_loop_t loop;
+    uv_prepare_t prepare;
+    uv_timer_t tick, commit;
+    uv_signal_t sig_int, sig_term, sig_hup, sig_child;
+    bool loop_started;
+
+    struct store *st;
+    struct catalog_lock *lock;
+    struct ledger *ledger;
+    struct control_server *control;
+    struct planner *planner;
+    struct idmap tasks; /* id -> struct run_task */
+    struct run_worker *workers;
+    uint32_t worker_count;
+
+    enum run_mode mode;
+    bool dirty, interrupted;
+    struct err failure; /* code 0: none */
+
+    /* backlog */
+    bool has_stage;
+    struct store_stage_row stage;
+    int64_t cursor;       /* tasks up to this id were looked at */
+    bool exhausted;       /* nothing runnable is beyond the cursor */
+    int64_t retry_due_ms; /* wall clock; INT64_MAX: no retry waits */
+
+    /* a catalog that cannot be written for now */
+    int64_t trouble_since_ms; /* monotonic; 0: none */
+    int64_t trouble_next_ms;
+    bool commit_armed;
+
+    /* figures */
+    int64_t started_wall_ms, started_ms;
+    uint64_t shards_done, tasks_done, tasks_failed; /* durable */
+    uint64_t done_pending, failed_pending;          /* when the ledger is written */
+    int64_t audio_saved_ms;                         /* durable, in this run */
+    uint64_t audio_seen_ms; /* by the heartbeats of workers that have gone; see run_audio_seen */
+    struct rate rate;
+    struct store_totals totals;
+    int64_t totals_at_ms, totals_cost_ms;
+    uint64_t totals_done, totals_failed; /* tasks_done, _failed when totals were read */
+    int64_t totals_saved_ms;             /* audio_saved_ms then */
+    int64_t report_due_ms, json_due_ms;
+    bool line_shown, tty, color;
+    const char *note;
+};
+
+/* scheduler.c */
+void run_touch(struct run *run); /* there is something to do: run_step will be called */
+/* The run cannot go on. The first failure counts. */
+void run_fail(struct run *run, const struct err *err);
+/* Writes what the ledger holds. False: it could not, and the run is in trouble or has failed. */
+bool run_flush(struct run *run);
+void run_note_commit(struct run *run); /* the ledger has something: commit soon */
+/* For ledger calls, whose only error is ERR_NOMEM: fails the run. */
+void run_check(struct run *run, int rc, const struct err *err);
+
+/* backlog.c */
+/* Refills the planner from the current stage; chooses the stage when there is none. Returns false
+ * when nothing is runnable now (workers may still hold leases). */
+bool backlog_refill(struct run *run);
+void backlog_rescan(struct run *run); /* the catalog has changed: look at every task again */
+/* After a request: forget what is not leased, stop leases of tasks that are not wanted any more.
+ * cancel: their work in hand is dropped; else it is ended at a checkpoint. */
+void backlog_recheck(struct run *run, bool cancel);
+void backlog_drop(struct run *run, int64_t task); /* forgets a task without leases, here and in the
+                                                     planner */
+void backlog_free(struct run *run);
+int backlog_paused(struct run *run, bool *ret, struct err *err);
+
+/* dispatch.c */
+void dispatch_all(struct run *run); /* until the planner has nothing to say */
+/* Results and ends. A false return means that the worker broke the protocol; *err says how. */
+bool dispatch_media(struct run_worker *w, const struct msg_media *m, struct err *err);
+bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct err *err);
+bool dispatch_shard_failed(struct run_worker *w, const struct msg_shard_failed *m, struct err *err);
+bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, struct err *err);
+/* All leases of a worker that has gone come back. code, message: why it died. */
+void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
+                          enum restart_cause *cause, int64_t *task);
+void dispatch_cap(struct run *run, const struct planner_step *step);
+void dispatch_cancel(struct run *run, int64_t task); /* CANCEL to every lease of it */
+void dispatch_cap_task(struct run *run, int64_t task);
+
+/* supervisor.c */
+int supervisor_init(struct run *run, struct err *err);
+void supervisor_want(struct run *run);  /* start all that are OFF */
+void supervisor_drain(struct run *run); /* DRAIN to all; those that are not ready leave */
+void supervisor_leave(struct run *run); /* QUIT to all */
+void supervisor_kill(struct run *run);
+void supervisor_tick(struct run *run, int64_t now_ms);
+void supervisor_reap(struct run *run);
+bool supervisor_all_off(const struct run *run);   /* no process is left */
+bool supervisor_all_aside(const struct run *run); /* and none will come */
+uint32_t supervisor_ready(const struct run *run);
+void supervisor_free(struct run *run);
+void supervisor_send(struct run_worker *w, uint8_t type, const struct buf *payload);
+/* It broke the protocol, or is silent: killed, and its recordings charged with `code`. */
+void supervisor_condemn(struct run_worker *w, int code, const char *why);
+
+/* report.c */
+void report_start(struct run *run);
+void report_tick(struct run *run, int64_t now_ms);
+void report_end(struct run *run);
+void report_totals(struct run *run); /* read again */
+void report_view(struct run *run, struct progress *ret);
+/* A log line that does not tear the progress line. */
+void report_event(struct run *run, int level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+uint64_t run_audio_seen(const struct run *run);
+
+#endif

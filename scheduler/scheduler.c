@@ -1,0 +1,538 @@
+#include "scheduler/scheduler.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "scheduler/run.h"
+
+#define SHARD_MS 300000u
+#define SILENCE_MS 30000u
+#define TICK_MS 100
+#define STEPS_MAX 64 /* in one turn of the loop; what is left waits for the next tick */
+
+/* --------------------------------------------------------------------------------- services */
+
+void run_touch(struct run *run) { run->dirty = true; }
+
+void run_fail(struct run *run, const struct err *err)
+{
+    if (run->failure.code == 0)
+        run->failure = *err;
+    run_touch(run);
+}
+
+void run_check(struct run *run, int rc, const struct err *err)
+{
+    if (rc)
+        run_fail(run, err);
+}
+
+static void on_commit(uv_timer_t *timer)
+{
+    struct run *run = timer->data;
+
+    run->commit_armed = false;
+    run_flush(run);
+    run_touch(run);
+}
+
+void run_note_commit(struct run *run)
+{
+    if (run->commit_armed || run->trouble_since_ms)
+        return;
+    run->commit_armed = true;
+    uv_timer_start(&run->commit, on_commit, run->tune.commit_ms, 0);
+}
+
+/* The catalog could not be written. What waits for it stays in memory and is tried again for a
+ * while: a disk that fills up at night is often emptied by whoever filled it. */
+static void trouble(struct run *run, struct err *err)
+{
+    int64_t now = clock_mono_ms();
+    unsigned long long n = ledger_shards(run->ledger);
+
+    if (run->trouble_since_ms == 0) {
+        run->trouble_since_ms = now;
+        report_event(run, LOG_ERROR, "%s; %llu result%s wait%s in memory, trying again for %u s",
+                     err->msg, n, n == 1 ? "" : "s", n == 1 ? "s" : "",
+                     run->tune.full_give_up_ms / 1000);
+    }
+    run->trouble_next_ms = now + run->tune.full_retry_ms;
+    if (now - run->trouble_since_ms < run->tune.full_give_up_ms)
+        return;
+    err_prefix(err,
+               "the catalog could not be written for %u s, and %llu result%s will be computed "
+               "again by the next run, once there is room",
+               run->tune.full_give_up_ms / 1000, n, n == 1 ? "" : "s");
+    run->interrupted = true;
+    run_fail(run, err);
+}
+
+bool run_flush(struct run *run)
+{
+    struct err err = {0};
+    int rc;
+
+    if (ledger_pending(run->ledger) == 0)
+        return true;
+    if (run->trouble_since_ms && clock_mono_ms() < run->trouble_next_ms)
+        return false;
+    rc = ledger_flush(run->ledger, &err);
+    if (rc == 0) {
+        run->tasks_done += run->done_pending;
+        run->tasks_failed += run->failed_pending;
+        run->done_pending = run->failed_pending = 0;
+        if (run->trouble_since_ms)
+            report_event(run, LOG_INFO, "the catalog can be written again; going on");
+        run->trouble_since_ms = 0;
+        return true;
+    }
+    if (retry_store(rc) == STORE_WAIT) {
+        trouble(run, &err);
+    } else {
+        err_prefix(&err, "writing results");
+        run_fail(run, &err);
+    }
+    return false;
+}
+
+static void on_durable(void *arg, int64_t task, int64_t audio_ms)
+{
+    struct run *run = arg;
+
+    (void)task;
+    run->shards_done++;
+    run->audio_saved_ms += audio_ms;
+}
+
+static void on_refused(void *arg, int64_t task, const struct err *err)
+{
+    struct run *run = arg;
+
+    report_event(run, LOG_ERROR, "the catalog refused a result of task %lld: %s", (long long)task,
+                 err->msg);
+}
+
+/* ------------------------------------------------------------------------------------- steps */
+
+static void end_run(struct run *run, bool at_once)
+{
+    run->mode = RUN_ENDING;
+    if (at_once)
+        supervisor_kill(run);
+    else
+        supervisor_leave(run);
+    run_touch(run);
+}
+
+/* Nothing is queued and nothing leased: is there anything to wait for? */
+static void consider_end(struct run *run)
+{
+    if (!run_flush(run) || run->failure.code)
+        return;
+    if (control_server_busy(run->control)) {
+        run->note = "waiting for an enqueue";
+    } else if (run->retry_due_ms != INT64_MAX) {
+        run->note = "waiting to try again";
+    } else if (run->o->watch) {
+        run->note = "waiting for more";
+    } else {
+        end_run(run, false);
+    }
+}
+
+static void step_going(struct run *run)
+{
+    bool more;
+
+    if (run->trouble_since_ms)
+        return; /* results pile up in memory: take on nothing new */
+    more = backlog_refill(run);
+    if (run->failure.code || run->trouble_since_ms)
+        return;
+    if (more || planner_leased(run->planner)) {
+        run->note = NULL;
+        supervisor_want(run);
+        dispatch_all(run);
+    } else if (run->exhausted || !run->has_stage) {
+        consider_end(run);
+    }
+}
+
+static void step(struct run *run)
+{
+    if (run->failure.code && run->mode != RUN_ENDING)
+        end_run(run, true);
+    switch (run->mode) {
+    case RUN_GOING:
+        step_going(run);
+        break;
+    case RUN_PAUSED:
+        break;
+    case RUN_DRAINING:
+        if (planner_leased(run->planner) == 0)
+            end_run(run, false);
+        break;
+    case RUN_ENDING:
+        if (supervisor_all_off(run))
+            uv_stop(&run->loop);
+        break;
+    }
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct run *run = prepare->data;
+    int i;
+
+    for (i = 0; run->dirty && i < STEPS_MAX; i++) {
+        run->dirty = false;
+        step(run);
+    }
+}
+
+/* Retries that have become due are looked for in the catalog, which alone knows them all. */
+static void look_for_retries(struct run *run)
+{
+    int64_t now = clock_wall_ms();
+    struct err err = {0};
+
+    if (now < run->retry_due_ms || !run_flush(run))
+        return;
+    if (store_next_retry(run->st, now, &run->retry_due_ms, &err)) {
+        run_fail(run, &err);
+        return;
+    }
+    backlog_rescan(run);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct run *run = timer->data;
+    int64_t now = clock_mono_ms();
+
+    supervisor_reap(run); /* a SIGCHLD may have been somebody else's to take */
+    supervisor_tick(run, now);
+    if (run->trouble_since_ms && run->mode != RUN_ENDING)
+        run_flush(run);
+    if (run->mode == RUN_GOING)
+        look_for_retries(run);
+    report_tick(run, now);
+    run_touch(run);
+}
+
+/* ----------------------------------------------------------------------------------- signals */
+
+static void on_stop_signal(uv_signal_t *handle, int signum)
+{
+    struct run *run = handle->data;
+
+    (void)signum;
+    run->interrupted = true;
+    switch (run->mode) {
+    case RUN_GOING:
+    case RUN_PAUSED:
+        run->mode = RUN_DRAINING;
+        report_event(run, LOG_INFO, "%s",
+                     planner_leased(run->planner)
+                         ? "stopping at a checkpoint: what has begun is finished first (again to "
+                           "stop at once)"
+                         : "stopping");
+        supervisor_drain(run);
+        break;
+    case RUN_DRAINING:
+        report_event(run, LOG_INFO,
+                     "stopping at once: what was not finished is done by the next "
+                     "run");
+        end_run(run, true);
+        break;
+    case RUN_ENDING:
+        supervisor_kill(run);
+        break;
+    }
+    run_touch(run);
+}
+
+static void on_child(uv_signal_t *handle, int signum)
+{
+    (void)signum;
+    supervisor_reap(handle->data);
+}
+
+/* ----------------------------------------------------------------------------------- control */
+
+/* After a request that may have changed which tasks are runnable. */
+static int follow_request(struct run *run, enum request_type type, struct err *err)
+{
+    bool paused;
+    int rc;
+
+    run->totals_at_ms = 0;
+    if (type != REQUEST_CANCEL && type != REQUEST_RETRY && type != REQUEST_PAUSE &&
+        type != REQUEST_RESUME) {
+        backlog_rescan(run);
+        return 0;
+    }
+    rc = backlog_paused(run, &paused, err);
+    if (rc)
+        return rc;
+    if (paused && run->mode == RUN_GOING) {
+        run->mode = RUN_PAUSED;
+        report_event(run, LOG_INFO,
+                     "paused: what has begun is finished; `nightshift resume` goes "
+                     "on");
+        supervisor_drain(run);
+    } else if (!paused && run->mode == RUN_PAUSED) {
+        run->mode = RUN_GOING;
+        report_event(run, LOG_INFO, "resumed");
+    }
+    if (!paused)
+        backlog_recheck(run, type == REQUEST_CANCEL);
+    return 0;
+}
+
+static int on_request(void *arg, const struct request *rq, struct request_reply *ret,
+                      struct err *err)
+{
+    struct run *run = arg;
+    int rc;
+
+    if (run->mode == RUN_ENDING)
+        return err_set(err, ERR_LOCKED, "the run is just ending; try again in a moment");
+    if (!run_flush(run))
+        return err_set(err, run->failure.code ? run->failure.code : ERR_FULL,
+                       "the catalog cannot be written now; see the run's messages");
+    rc = request_apply(run->st, rq, ret, err);
+    if (rc == 0)
+        rc = follow_request(run, rq->type, err);
+    run_touch(run);
+    return rc;
+}
+
+static void on_status(void *arg, struct control_live *ret)
+{
+    struct run *run = arg;
+    struct progress p;
+
+    report_view(run, &p);
+    *ret = (struct control_live){
+        .pid = (uint32_t)getpid(),
+        .workers = run->worker_count,
+        .workers_ready = p.workers_ready,
+        .started_ms = run->started_wall_ms,
+        .audio_done_ms = run_audio_seen(run),
+        .speed = p.speed,
+        .eta_ms = p.eta_ms,
+        .draining = run->mode == RUN_DRAINING || run->mode == RUN_ENDING,
+    };
+}
+
+/* -------------------------------------------------------------------------- beginning and end */
+
+static uint32_t or_else(uint32_t v, uint32_t otherwise) { return v ? v : otherwise; }
+
+static void fill_options(struct run *run, const struct scheduler_options *o)
+{
+    struct scheduler_tuning *t = &run->tune;
+
+    run->opt = *o;
+    run->o = &run->opt;
+    run->opt.shard_ms = or_else(o->shard_ms, SHARD_MS);
+    run->opt.worker_silence_ms = or_else(o->worker_silence_ms, SILENCE_MS);
+    if (o->tuning)
+        *t = *o->tuning;
+    t->hello_ms = or_else(t->hello_ms, 30000);
+    t->ready_ms = or_else(t->ready_ms, 1800000);
+    t->still_ms = or_else(t->still_ms, 600000);
+    t->retry_base_ms = or_else(t->retry_base_ms, RETRY_BASE_MS);
+    t->restart_base_ms = or_else(t->restart_base_ms, RESTART_BASE_MS);
+    t->commit_ms = or_else(t->commit_ms, 100);
+    t->full_retry_ms = or_else(t->full_retry_ms, 3000);
+    t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
+}
+
+static void start_loop(struct run *run)
+{
+    uv_signal_t *const stops[] = {&run->sig_int, &run->sig_term, &run->sig_hup};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    size_t i;
+
+    uv_prepare_init(&run->loop, &run->prepare);
+    run->prepare.data = run;
+    uv_timer_init(&run->loop, &run->tick);
+    run->tick.data = run;
+    uv_timer_init(&run->loop, &run->commit);
+    run->commit.data = run;
+    uv_signal_init(&run->loop, &run->sig_child);
+    run->sig_child.data = run;
+    for (i = 0; i < 3; i++) {
+        uv_signal_init(&run->loop, stops[i]);
+        stops[i]->data = run;
+        uv_signal_start(stops[i], on_stop_signal, signals[i]);
+    }
+    uv_signal_start(&run->sig_child, on_child, SIGCHLD);
+    uv_prepare_start(&run->prepare, on_prepare);
+    uv_timer_start(&run->tick, on_tick, TICK_MS, TICK_MS);
+    run->loop_started = true;
+}
+
+static void start_control(struct run *run)
+{
+    const struct control_handler h = {.request = on_request, .status = on_status, .arg = run};
+    struct err err = {0};
+
+    /* Some file systems have no sockets; the run is worth more than its remote control. */
+    if (control_server_start(&run->loop, run->o->catalog, &h, &run->control, &err))
+        log_warn("other commands cannot reach this run: %s", err.msg);
+}
+
+static int open_catalog(struct run *run, struct err *err)
+{
+    const char *path = run->o->catalog;
+    int rc;
+
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+        return err_set(err, ERR_MISSING,
+                       "there is no catalog '%.300s'; `nightshift enqueue` makes one", path);
+    rc = catalog_lock_take(path, "run", &run->lock, err);
+    if (rc == 0)
+        rc = store_open(path, STORE_WRITE, &run->st, err);
+    return rc;
+}
+
+static int open_run(struct run *run, struct err *err)
+{
+    int rc;
+
+    run->started_wall_ms = clock_wall_ms();
+    run->started_ms = clock_mono_ms();
+    run->planner = planner_new(run->o->shard_ms);
+    run->ledger = ledger_new(run->st, on_durable, on_refused, run);
+    if (!run->planner || !run->ledger)
+        return err_set(err, ERR_NOMEM, "no memory for the run");
+    rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
+    if (rc)
+        return rc;
+    report_totals(run);
+    return ledger_event(run->ledger, "run-start", 0, "", "", err);
+}
+
+/* A paused catalog: say so and end, unless the run was told to stay. */
+static void say_first(struct run *run)
+{
+    const struct store_totals *t = &run->totals;
+    char audio[PROGRESS_SPAN];
+
+    report_start(run);
+    if (t->paused) {
+        report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` lets it go on");
+        run->mode = RUN_PAUSED;
+        if (!run->o->watch)
+            end_run(run, false);
+        return;
+    }
+    progress_hours(t->audio_left_ms, audio);
+    if (t->tasks_pending == 0)
+        report_event(run, LOG_INFO, "nothing is left to do");
+    else if (t->tasks_unknown)
+        report_event(run, LOG_INFO, "%llu recording%s to do", (unsigned long long)t->tasks_pending,
+                     t->tasks_pending == 1 ? "" : "s");
+    else
+        report_event(run, LOG_INFO, "%llu recording%s to do, %s of audio left",
+                     (unsigned long long)t->tasks_pending, t->tasks_pending == 1 ? "" : "s", audio);
+}
+
+static void last_words(struct run *run)
+{
+    struct err err = {0};
+    char text[256];
+
+    snprintf(text, sizeof(text), "%llu done, %llu failed%s",
+             (unsigned long long)(run->tasks_done + run->done_pending),
+             (unsigned long long)(run->tasks_failed + run->failed_pending),
+             run->failure.code  ? ", stopped by a failure"
+             : run->interrupted ? ", interrupted"
+                                : "");
+    ledger_event(run->ledger, "run-end", 0, "", text, &err);
+    run->trouble_next_ms = 0; /* the last chance of what waits */
+    run_flush(run);
+    report_totals(run);
+    report_end(run);
+    run->result->tasks_done = run->tasks_done;
+    run->result->tasks_failed = run->tasks_failed;
+    run->result->tasks_left = run->totals.tasks_pending;
+    run->result->audio_ms = run->audio_saved_ms;
+    run->result->wall_ms = clock_mono_ms() - run->started_ms;
+    run->result->interrupted = run->interrupted;
+}
+
+/* The links and the control socket close their own handles; ours are what is left. */
+static void close_loop(struct run *run)
+{
+    uv_handle_t *const ours[] = {
+        (uv_handle_t *)&run->prepare,   (uv_handle_t *)&run->tick,     (uv_handle_t *)&run->commit,
+        (uv_handle_t *)&run->sig_int,   (uv_handle_t *)&run->sig_term, (uv_handle_t *)&run->sig_hup,
+        (uv_handle_t *)&run->sig_child,
+    };
+    size_t i;
+
+    supervisor_free(run);
+    control_server_stop(run->control);
+    if (run->loop_started)
+        for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+            uv_close(ours[i], NULL);
+    uv_run(&run->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&run->loop);
+}
+
+int scheduler_run(const struct scheduler_options *o, struct scheduler_result *ret, struct err *err)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    struct run *run = calloc(1, sizeof(*run));
+    int rc;
+
+    if (!run)
+        return err_set(err, ERR_NOMEM, "no memory for the run");
+    memset(ret, 0, sizeof(*ret));
+    run->result = ret;
+    fill_options(run, o);
+    sigaction(SIGPIPE, &ignore, &before);
+    rc = uv_loop_init(&run->loop);
+    if (rc) {
+        rc = err_set(err, ERR_NOMEM, "the event loop: %s", uv_strerror(rc));
+        goto out;
+    }
+    rc = supervisor_init(run, err);
+    if (rc == 0)
+        rc = open_catalog(run, err);
+    if (rc == 0)
+        rc = open_run(run, err);
+    if (rc == 0) {
+        start_loop(run);
+        start_control(run);
+        say_first(run);
+        run_touch(run);
+        uv_run(&run->loop, UV_RUN_DEFAULT);
+        last_words(run);
+        if (run->failure.code) {
+            *err = run->failure;
+            rc = err->code;
+        }
+    }
+    close_loop(run);
+out:
+    sigaction(SIGPIPE, &before, NULL);
+    backlog_free(run);
+    planner_free(run->planner);
+    ledger_free(run->ledger);
+    store_close(run->st);
+    catalog_lock_release(run->lock);
+    free(run->workers);
+    free(run);
+    return rc;
+}

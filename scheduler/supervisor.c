@@ -1,0 +1,630 @@
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "scheduler/run.h"
+#include "workers/worker.h"
+
+#define LEAVE_MS 5000 /* after QUIT, to leave by itself */
+
+static const char *const known_devices[] = {"cpu", "sim:", "cuda:"};
+
+/* ------------------------------------------------------------------------------- the devices */
+
+static bool device_known(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(known_devices) / sizeof(known_devices[0]); i++) {
+        const char *k = known_devices[i];
+        size_t n = strlen(k);
+
+        if (k[n - 1] == ':' ? strncmp(name, k, n) == 0 && name[n] : strcmp(name, k) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_device(struct run *run, const char *name, struct err *err)
+{
+    struct run_worker *p, *w;
+
+    if (strlen(name) >= sizeof(w->device) || !device_known(name))
+        return err_set(err, ERR_USAGE,
+                       "there is no device '%.60s'; say \"auto\", \"cpu\", or several with commas",
+                       name);
+    if (run->worker_count == PLANNER_MAX_WORKERS)
+        return err_set(err, ERR_USAGE, "more than %u devices", PLANNER_MAX_WORKERS);
+    p = realloc(run->workers, (run->worker_count + 1) * sizeof(*p));
+    if (!p)
+        return err_set(err, ERR_NOMEM, "no memory for the workers");
+    run->workers = p;
+    w = &p[run->worker_count];
+    memset(w, 0, sizeof(*w));
+    w->run = run;
+    w->index = run->worker_count++;
+    snprintf(w->device, sizeof(w->device), "%s", name);
+    return 0;
+}
+
+int supervisor_init(struct run *run, struct err *err)
+{
+    const char *list = run->o->devices;
+    char *copy, *save = NULL, *name;
+    uint32_t i;
+    int rc = 0;
+
+    if (!list || !list[0] || strcmp(list, "auto") == 0)
+        list = "cpu";
+    copy = strdup(list);
+    if (!copy)
+        return err_set(err, ERR_NOMEM, "no memory for the workers");
+    for (name = strtok_r(copy, ",", &save); name && rc == 0; name = strtok_r(NULL, ",", &save))
+        rc = add_device(run, name, err);
+    free(copy);
+    if (rc == 0 && run->worker_count == 0)
+        rc = err_set(err, ERR_USAGE, "no device is named in '%.60s'", run->o->devices);
+    for (i = 0; i < run->worker_count; i++) {
+        struct run_worker *w = &run->workers[i];
+
+        if (run->worker_count == 1)
+            snprintf(w->label, sizeof(w->label), "worker %s", w->device);
+        else
+            snprintf(w->label, sizeof(w->label), "worker %u (%s)", i + 1, w->device);
+    }
+    return rc;
+}
+
+static bool has_process(const struct run_worker *w) { return w->link != NULL; }
+
+bool supervisor_all_off(const struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++)
+        if (has_process(&run->workers[i]))
+            return false;
+    return true;
+}
+
+bool supervisor_all_aside(const struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++)
+        if (run->workers[i].state != WORKER_ASIDE)
+            return false;
+    return true;
+}
+
+uint32_t supervisor_ready(const struct run *run)
+{
+    uint32_t i, n = 0;
+
+    for (i = 0; i < run->worker_count; i++)
+        n += run->workers[i].state == WORKER_READY;
+    return n;
+}
+
+void supervisor_send(struct run_worker *w, uint8_t type, const struct buf *payload)
+{
+    struct err err = {0};
+
+    /* A worker that has gone is learnt from `gone`; only memory is a fault of ours. */
+    if (w->link && link_send(w->link, type, payload, &err) == ERR_NOMEM)
+        run_fail(w->run, &err);
+}
+
+void supervisor_condemn(struct run_worker *w, int code, const char *why)
+{
+    if (!w->link || w->last.code)
+        return;
+    err_set(&w->last, code, "%s", why);
+    w->death_code = code;
+    link_kill(w->link);
+}
+
+/* ------------------------------------------------------------------------------------ deaths */
+
+static void describe_death(struct run_worker *w, int status)
+{
+    if (w->last.code)
+        return;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == WORKER_EXIT_DEVICE)
+        err_set(&w->last, ERR_DEVICE, "its device was lost");
+    else if (WIFSIGNALED(status))
+        err_set(&w->last, ERR_DEVICE, "it was ended by signal %d (%s)", WTERMSIG(status),
+                strsignal(WTERMSIG(status)));
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        err_set(&w->last, ERR_DEVICE, "it could not be started");
+    else
+        err_set(&w->last, ERR_DEVICE, "it left with status %d",
+                WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+static void put_aside(struct run_worker *w, const char *why)
+{
+    struct run *run = w->run;
+    struct err err = {0};
+    char text[600];
+
+    w->state = WORKER_ASIDE;
+    snprintf(text, sizeof(text), "%s is put aside: %s", w->label, why);
+    report_event(run, LOG_ERROR, "%s", text);
+    run_check(run, ledger_event(run->ledger, "worker-aside", 0, w->device, text, &err), &err);
+    run_note_commit(run);
+    if (supervisor_all_aside(run) && run->mode != RUN_ENDING) {
+        err_set(&err, w->last.code ? w->last.code : ERR_DEVICE,
+                "no worker is left: %s; see `nightshift doctor`, then run again", why);
+        run_fail(run, &err);
+    }
+}
+
+static void worker_died(struct run_worker *w, int status)
+{
+    struct run *run = w->run;
+    enum restart_cause cause = RESTART_OWN;
+    int64_t task = 0, wait;
+    struct err err = {0};
+    char text[600];
+
+    describe_death(w, status);
+    snprintf(text, sizeof(text), "%s died: %s", w->label, w->last.msg);
+    dispatch_worker_lost(w, w->death_code ? w->death_code : w->last.code, w->last.msg, &cause,
+                         &task);
+    report_event(run, LOG_WARN, "%s", text);
+    run_check(run, ledger_event(run->ledger, "worker-died", 0, w->device, text, &err), &err);
+    run_note_commit(run);
+    if (run->mode == RUN_ENDING || run->mode == RUN_DRAINING) {
+        w->state = WORKER_OFF;
+        return;
+    }
+    wait = w->last.code == ERR_VERSION
+               ? -1
+               : restart_death(&w->restart, cause, task, run->tune.restart_base_ms);
+    if (wait < 0) {
+        snprintf(text, sizeof(text), "%s%s",
+                 w->last.code == ERR_VERSION ? "" : "it died again and again: ", w->last.msg);
+        put_aside(w, text);
+        return;
+    }
+    w->state = WORKER_WAITING;
+    w->due_ms = clock_mono_ms() + wait;
+}
+
+static void on_gone(void *arg, int status)
+{
+    struct run_worker *w = arg;
+    struct run *run = w->run;
+    bool leaving = w->state == WORKER_LEAVING;
+
+    link_free(w->link);
+    w->link = NULL;
+    planner_worker_gone(run->planner, w->index);
+    run->audio_seen_ms += w->audio_ms;
+    w->audio_ms = 0;
+    run_touch(run);
+    if (leaving) {
+        dispatch_worker_lost(w, ERR_CANCELLED, "the worker left", NULL, NULL);
+        w->state = WORKER_OFF;
+        return;
+    }
+    worker_died(w, status);
+}
+
+static void on_broken(void *arg, const struct err *err)
+{
+    struct run_worker *w = arg;
+    char why[600];
+
+    snprintf(why, sizeof(why), "it does not speak our protocol (%s)", err->msg);
+    supervisor_condemn(w, ERR_PROTOCOL, why);
+}
+
+/* ---------------------------------------------------------------------------------- messages */
+
+static void send_setup(struct run_worker *w)
+{
+    struct run *run = w->run;
+    struct buf b = BUF_INIT;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t threads = run->o->threads;
+    struct msg_setup m = {
+        .model_dir = run->stage.model_dir,
+        .model_hash = run->stage.model_hash,
+        .precision = (char *)(run->o->precision ? run->o->precision : "auto"),
+        .params_json = run->stage.params_json,
+        .slots = run->o->slots,
+        .decoders = run->o->decoders,
+    };
+
+    /* Several host workers share the processor's threads. */
+    if (threads == 0 && run->worker_count > 1 && cores > 0)
+        threads = (uint32_t)cores > run->worker_count ? (uint32_t)cores / run->worker_count : 1;
+    m.threads = threads;
+    msg_setup_put(&b, &m);
+    supervisor_send(w, MSG_SETUP, &b);
+    buf_free(&b);
+    w->state = WORKER_SETTING_UP;
+    w->due_ms = clock_mono_ms() + run->tune.ready_ms;
+}
+
+static bool take_hello(struct run_worker *w, const struct frame *f, struct err *err)
+{
+    struct msg_hello m;
+
+    if (w->state != WORKER_STARTING) {
+        err_set(err, ERR_PROTOCOL, "HELLO at the wrong time");
+        return false;
+    }
+    if (msg_hello_get(f->payload, f->len, &m, err))
+        return false;
+    if (strcmp(m.program, NIGHTSHIFT_VERSION) != 0) {
+        char why[400], *shown = utf8_display(m.program, strlen(m.program));
+
+        snprintf(why, sizeof(why),
+                 "it is of another build (%.60s, this is %s); reinstall nightshift",
+                 shown ? shown : "?", NIGHTSHIFT_VERSION);
+        free(shown);
+        supervisor_condemn(w, ERR_VERSION, why);
+    } else if (!w->run->has_stage) {
+        supervisor_send(w, MSG_QUIT, NULL);
+        w->state = WORKER_LEAVING;
+        w->due_ms = clock_mono_ms() + LEAVE_MS;
+    } else {
+        send_setup(w);
+    }
+    msg_hello_free(&m);
+    return true;
+}
+
+static bool take_ready(struct run_worker *w, const struct frame *f, struct err *err)
+{
+    struct msg_ready m;
+    char *shown;
+
+    if (w->state != WORKER_SETTING_UP) {
+        err_set(err, ERR_PROTOCOL, "READY at the wrong time");
+        return false;
+    }
+    if (msg_ready_get(f->payload, f->len, &m, err))
+        return false;
+    w->state = WORKER_READY;
+    w->moved_ms = w->engine_ms = clock_mono_ms();
+    planner_worker_ready(w->run->planner, w->index, m.capacity);
+    shown = utf8_display(m.description, strlen(m.description));
+    report_event(w->run, LOG_INFO, "%s is ready: %.300s", w->label, shown ? shown : "");
+    free(shown);
+    msg_ready_free(&m);
+    return true;
+}
+
+static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *err)
+{
+    struct msg_fatal m;
+    char *shown;
+
+    if (msg_fatal_get(f->payload, f->len, &m, err))
+        return false;
+    shown = utf8_display(m.message, strlen(m.message));
+    err_set(&w->last, m.code, "%s", shown ? shown : "");
+    w->death_code = m.code;
+    if (m.code == ERR_MODEL) {
+        *err = w->last;
+        run_fail(w->run, err);
+    }
+    free(shown);
+    msg_fatal_free(&m);
+    return true;
+}
+
+static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct err *err)
+{
+    struct run *run = w->run;
+    int64_t now = clock_mono_ms();
+    struct msg_heartbeat m;
+
+    if (msg_heartbeat_get(f->payload, f->len, &m, err))
+        return false;
+    if (m.engine_beat != w->engine_beat || m.windows == 0)
+        w->engine_ms = now;
+    if (m.engine_beat != w->engine_beat || m.audio_ms != w->audio_ms ||
+        m.decoded_ms != w->decoded_ms)
+        w->moved_ms = now;
+    w->engine_beat = m.engine_beat;
+    w->decoded_ms = m.decoded_ms;
+    if (m.audio_ms > w->audio_ms)
+        w->audio_ms = m.audio_ms;
+    rate_add(&w->rate, now, w->audio_ms);
+    planner_worker_rate(run->planner, w->index, rate_speed(&w->rate, now) / run->o->shard_ms);
+    msg_heartbeat_free(&m);
+    return true;
+}
+
+static bool take_log(struct run_worker *w, const struct frame *f, struct err *err)
+{
+    struct msg_log m;
+    char *shown;
+
+    if (msg_log_get(f->payload, f->len, &m, err))
+        return false;
+    shown = utf8_display(m.line, strlen(m.line));
+    report_event(w->run, m.level <= LOG_DEBUG ? m.level : LOG_DEBUG, "%s: %.900s", w->label,
+                 shown ? shown : "");
+    free(shown);
+    msg_log_free(&m);
+    return true;
+}
+
+static bool take_result(struct run_worker *w, const struct frame *f, struct err *err)
+{
+    bool ok = false;
+
+    switch (f->type) {
+    case MSG_MEDIA: {
+        struct msg_media m;
+
+        if (msg_media_get(f->payload, f->len, &m, err))
+            return false;
+        ok = dispatch_media(w, &m, err);
+        msg_media_free(&m);
+        break;
+    }
+    case MSG_SHARD_DONE: {
+        struct msg_shard_done m;
+
+        if (msg_shard_done_get(f->payload, f->len, &m, err))
+            return false;
+        ok = dispatch_shard_done(w, &m, err);
+        msg_shard_done_free(&m);
+        break;
+    }
+    case MSG_SHARD_FAILED: {
+        struct msg_shard_failed m;
+
+        if (msg_shard_failed_get(f->payload, f->len, &m, err))
+            return false;
+        ok = dispatch_shard_failed(w, &m, err);
+        msg_shard_failed_free(&m);
+        break;
+    }
+    default: {
+        struct msg_lease_end m;
+
+        if (msg_lease_end_get(f->payload, f->len, &m, err))
+            return false;
+        ok = dispatch_lease_end(w, &m, err);
+        msg_lease_end_free(&m);
+        break;
+    }
+    }
+    w->moved_ms = clock_mono_ms();
+    return ok;
+}
+
+static void on_frame(void *arg, const struct frame *f)
+{
+    struct run_worker *w = arg;
+    struct err err = {0};
+    bool ok;
+
+    if (w->run->mode == RUN_ENDING && w->run->failure.code)
+        return;
+    w->heard_ms = clock_mono_ms();
+    run_touch(w->run);
+    /* Said before it read that it is not wanted any more. */
+    if (w->state == WORKER_LEAVING && (f->type == MSG_HELLO || f->type == MSG_READY))
+        return;
+    switch (f->type) {
+    case MSG_HELLO:
+        ok = take_hello(w, f, &err);
+        break;
+    case MSG_READY:
+        ok = take_ready(w, f, &err);
+        break;
+    case MSG_FATAL:
+        ok = take_fatal(w, f, &err);
+        break;
+    case MSG_HEARTBEAT:
+        ok = take_heartbeat(w, f, &err);
+        break;
+    case MSG_LOG:
+        ok = take_log(w, f, &err);
+        break;
+    case MSG_MEDIA:
+    case MSG_SHARD_DONE:
+    case MSG_SHARD_FAILED:
+    case MSG_LEASE_END:
+        ok = take_result(w, f, &err);
+        break;
+    default:
+        err_set(&err, ERR_PROTOCOL, "message %u", f->type);
+        ok = false;
+    }
+    if (!ok && err.code == ERR_NOMEM)
+        run_fail(w->run, &err);
+    else if (!ok)
+        on_broken(w, &err);
+}
+
+/* ------------------------------------------------------------------------- starting and ending */
+
+static void start(struct run_worker *w)
+{
+    const struct link_handler h = {
+        .frame = on_frame, .broken = on_broken, .gone = on_gone, .arg = w};
+    struct run *run = w->run;
+    int64_t now = clock_mono_ms();
+    struct err err = {0};
+
+    w->last = (struct err){0};
+    w->death_code = 0;
+    w->drained = false;
+    w->engine_beat = w->audio_ms = w->decoded_ms = 0;
+    w->rate = (struct rate){0};
+    w->heard_ms = now;
+    if (link_start(&run->loop, run->tune.worker_program, w->device, &h, &w->link, &err)) {
+        int64_t wait = restart_death(&w->restart, RESTART_OWN, 0, run->tune.restart_base_ms);
+
+        w->link = NULL;
+        w->last = err;
+        if (wait < 0) {
+            put_aside(w, err.msg);
+        } else {
+            w->state = WORKER_WAITING;
+            w->due_ms = now + wait;
+        }
+        return;
+    }
+    w->state = WORKER_STARTING;
+    w->due_ms = now + run->tune.hello_ms;
+}
+
+void supervisor_want(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++)
+        if (run->workers[i].state == WORKER_OFF) {
+            run->workers[i].state = WORKER_WAITING;
+            run->workers[i].due_ms = clock_mono_ms();
+        }
+}
+
+static void leave(struct run_worker *w)
+{
+    if (w->state == WORKER_WAITING)
+        w->state = WORKER_OFF;
+    if (!has_process(w) || w->state == WORKER_LEAVING)
+        return;
+    planner_worker_gone(w->run->planner, w->index);
+    supervisor_send(w, MSG_QUIT, NULL);
+    w->state = WORKER_LEAVING;
+    w->due_ms = clock_mono_ms() + LEAVE_MS;
+}
+
+void supervisor_leave(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++)
+        leave(&run->workers[i]);
+}
+
+void supervisor_drain(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++) {
+        struct run_worker *w = &run->workers[i];
+
+        if (w->state == WORKER_READY) {
+            planner_worker_gone(run->planner, w->index);
+            if (!w->drained)
+                supervisor_send(w, MSG_DRAIN, NULL);
+            w->drained = true;
+        } else {
+            leave(w);
+        }
+    }
+}
+
+void supervisor_kill(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++) {
+        struct run_worker *w = &run->workers[i];
+
+        if (w->state == WORKER_WAITING)
+            w->state = WORKER_OFF;
+        if (!has_process(w))
+            continue;
+        w->state = WORKER_LEAVING;
+        w->due_ms = clock_mono_ms() + LEAVE_MS;
+        link_kill(w->link);
+    }
+}
+
+static void watch(struct run_worker *w, int64_t now)
+{
+    const struct scheduler_tuning *t = &w->run->tune;
+    bool busy = planner_worker_leases(w->run->planner, w->index, NULL, 0) > 0;
+    char why[200];
+
+    if (now - w->heard_ms > w->run->o->worker_silence_ms) {
+        snprintf(why, sizeof(why), "it gave no sign of life for %u s",
+                 (unsigned)((now - w->heard_ms) / 1000));
+        supervisor_condemn(w, ERR_TIMEOUT, why);
+        return;
+    }
+    if (!busy) {
+        w->moved_ms = w->engine_ms = now;
+        return;
+    }
+    if (now - w->moved_ms > t->still_ms || now - w->engine_ms > t->still_ms) {
+        snprintf(why, sizeof(why), "its work stood still for %u s", (unsigned)(t->still_ms / 1000));
+        supervisor_condemn(w, ERR_TIMEOUT, why);
+    }
+}
+
+void supervisor_tick(struct run *run, int64_t now)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++) {
+        struct run_worker *w = &run->workers[i];
+
+        switch (w->state) {
+        case WORKER_WAITING:
+            if (now >= w->due_ms && run->mode == RUN_GOING && run->has_stage)
+                start(w);
+            break;
+        case WORKER_STARTING:
+            if (now >= w->due_ms)
+                supervisor_condemn(w, ERR_TIMEOUT, "it did not say who it is in time");
+            break;
+        case WORKER_SETTING_UP:
+            if (now >= w->due_ms)
+                supervisor_condemn(w, ERR_TIMEOUT, "it did not load the model in time");
+            break;
+        case WORKER_READY:
+            if (w->drained && planner_worker_leases(run->planner, i, NULL, 0) == 0)
+                leave(w); /* it takes no more; who wants it again starts it again */
+            else
+                watch(w, now);
+            break;
+        case WORKER_LEAVING:
+            if (now >= w->due_ms)
+                link_kill(w->link);
+            break;
+        case WORKER_OFF:
+        case WORKER_ASIDE:
+            break;
+        }
+    }
+}
+
+void supervisor_reap(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++)
+        if (run->workers[i].link)
+            link_reap(run->workers[i].link);
+}
+
+void supervisor_free(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++) {
+        link_free(run->workers[i].link);
+        run->workers[i].link = NULL;
+    }
+}
