@@ -12,8 +12,6 @@
 
 #define SLOTS_MAX 4096
 #define ENCODE_MAX 16 /* windows whose audio is held at once: 1.9 MB each */
-#define SLOTS_AUTO_BYTES (1ull << 30)
-#define SLOTS_AUTO_MAX 8
 
 struct slot {
     struct lane *lane; /* NULL: free */
@@ -70,13 +68,6 @@ static int check_params(const struct vocabulary *v, const struct transcribe_para
     if (p->translate && (!vocabulary_multilingual(v) || vocabulary_ids(v)->translate < 0))
         return err_set(err, ERR_USAGE, "the model cannot translate; take a multilingual one");
     return check_language(v, p->language, &id, err);
-}
-
-static uint32_t choose_slots(struct whisper *model)
-{
-    uint64_t bytes = whisper_slot_bytes(model), n = bytes ? SLOTS_AUTO_BYTES / bytes : 1;
-
-    return n < 1 ? 1 : n > SLOTS_AUTO_MAX ? SLOTS_AUTO_MAX : (uint32_t)n;
 }
 
 /* A session with as many of the wanted slots as the device has memory for. */
@@ -148,7 +139,7 @@ int transcriber_new(struct whisper *model, const struct vocabulary *vocab,
     if (!rc)
         rc = set_policy(t, err);
     if (!rc)
-        rc = open_session(t, slots ? slots : choose_slots(model), err);
+        rc = open_session(t, slots ? slots : whisper_default_slots(model), err);
     if (!rc)
         rc = make_slots(t, err);
     if (rc) {

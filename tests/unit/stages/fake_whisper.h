@@ -1,0 +1,43 @@
+/* A stand-in for workers/models/whisper.h that plays scripts instead of computing, and fails when
+ * told to. It is linked in place of the real one, with the nano model's vocabulary.
+ *
+ * Audio chooses the script: the first sample of a window is (index + 1) / 1000. */
+#ifndef NIGHTSHIFT_TESTS_FAKE_WHISPER_H
+#define NIGHTSHIFT_TESTS_FAKE_WHISPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAKE_ATTEMPTS 6
+#define FAKE_SCRIPTS 16
+
+struct fake_attempt {
+    const int32_t *tokens; /* what the model wants to say; then the end, unless endless */
+    uint32_t count;
+    bool unsure;  /* thirty words are nearly as likely */
+    bool endless; /* the tokens again and again */
+};
+
+struct fake_script {
+    int32_t language;  /* id that is likeliest */
+    double no_speech;  /* probability */
+    bool broken;       /* logits are no numbers */
+    uint32_t attempts; /* a further attempt repeats the last */
+    struct fake_attempt attempt[FAKE_ATTEMPTS];
+};
+
+/* What the fake does and has done. One test at a time. */
+struct fake_state {
+    struct fake_script scripts[FAKE_SCRIPTS];
+    uint32_t session_max, encode_max, step_max; /* ERR_VRAM above; 0: no limit */
+    int64_t device_fails_at; /* the step call that returns ERR_DEVICE; -1: none */
+    uint32_t encode_calls, windows_encoded, step_calls;
+    uint32_t largest_step;
+};
+extern struct fake_state fake;
+
+struct whisper;
+struct whisper *fake_whisper(void);
+float fake_audio(uint32_t script);
+
+#endif

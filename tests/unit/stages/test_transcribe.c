@@ -1,0 +1,647 @@
+/* The driver over a model that plays scripts: windows, fallback, silence, language, waiting,
+ * refusals. */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "tests/unit/stages/fake_whisper.h"
+#include "workers/models/whisper.h"
+#include "workers/stages/transcribe.h"
+#include "workers/text/vocabulary.h"
+
+#define EN 642
+#define ES 643
+#define T(seconds) (650 + (int32_t)((seconds)*50 + 0.5))
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define SECONDS(x) ((int64_t)((x)*16000))
+
+static struct vocabulary *vocab;
+
+/* ---- a recording and what comes out of it */
+
+struct part {
+    int64_t samples;
+    int script; /* -1: digital silence */
+};
+
+struct recording {
+    struct part parts[8];
+    int64_t from;     /* position of the first sample */
+    int64_t decoded;  /* samples that can be read; beyond: wait */
+    int64_t released; /* what the lane has given back */
+    bool fails;
+    /* the result */
+    int told;
+    int code;
+    char message[500];
+    char text[8192]; /* "[start-end text]" per segment, milliseconds */
+    char language[16];
+    float language_prob;
+    float temperature[16], no_speech[16];
+    uint32_t windows, segments;
+    int64_t end;
+};
+
+static int64_t length(const struct recording *r)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < COUNT(r->parts); i++)
+        n += r->parts[i].samples;
+    return n;
+}
+
+static float sample(const struct recording *r, int64_t at)
+{
+    for (size_t i = 0; i < COUNT(r->parts); i++) {
+        if (at < r->parts[i].samples)
+            return r->parts[i].script < 0 ? 0 : fake_audio((uint32_t)r->parts[i].script);
+        at -= r->parts[i].samples;
+    }
+    return 0;
+}
+
+static int64_t read_audio(void *arg, int64_t at, size_t n, float *out)
+{
+    struct recording *r = arg;
+    int64_t rel = at - r->from, left = length(r) - rel;
+
+    assert_true(rel >= r->released);
+    assert_true(rel <= length(r));
+    if (r->fails)
+        return -7;
+    if (left > (int64_t)n)
+        left = (int64_t)n;
+    if (rel + left > r->decoded ||
+        (rel + left == r->decoded && r->decoded < length(r) && left < (int64_t)n))
+        return -1;
+    for (int64_t i = 0; i < left; i++)
+        out[i] = sample(r, rel + i);
+    return left;
+}
+
+static void release_audio(void *arg, int64_t at)
+{
+    struct recording *r = arg;
+
+    assert_true(at - r->from >= r->released);
+    r->released = at - r->from;
+}
+
+static void take(void *arg, const struct lane_result *result, const struct err *err)
+{
+    struct recording *r = arg;
+
+    r->told++;
+    if (err) {
+        assert_null(result);
+        r->code = err->code;
+        snprintf(r->message, sizeof(r->message), "%s", err->msg);
+        return;
+    }
+    snprintf(r->language, sizeof(r->language), "%s", result->language);
+    r->language_prob = result->language_prob;
+    r->windows = result->windows;
+    r->segments = result->segment_count;
+    r->end = result->end_sample;
+    for (uint32_t i = 0; i < result->segment_count; i++) {
+        const struct transcribe_segment *s = &result->segments[i];
+        size_t at = strlen(r->text);
+
+        snprintf(r->text + at, sizeof(r->text) - at, "[%lld-%lld %s]", (long long)s->start_ms,
+                 (long long)s->end_ms, s->text);
+        if (i < 16) {
+            r->temperature[i] = s->temperature;
+            r->no_speech[i] = s->no_speech_prob;
+        }
+    }
+}
+
+static struct recording recording(int script, double seconds)
+{
+    struct recording r = {.parts = {{SECONDS(seconds), script}}};
+
+    r.decoded = length(&r);
+    return r;
+}
+
+static struct transcriber *make(uint32_t slots)
+{
+    struct transcribe_params p;
+    struct transcriber *t = NULL;
+    struct err e;
+
+    transcribe_params_default(&p);
+    assert_ok(transcriber_new(fake_whisper(), vocab, &p, slots, &t, &e), e);
+    return t;
+}
+
+static struct lane *add(struct transcriber *t, struct recording *r)
+{
+    struct lane_source source = {read_audio, release_audio, r};
+    struct lane *lane;
+    struct err e;
+
+    assert_ok(transcriber_add(t, r->from, NULL, 7, source, take, r, &lane, &e), e);
+    return lane;
+}
+
+/* Until nothing more can be done; fails when that takes absurdly long. */
+static void finish(struct transcriber *t)
+{
+    bool progress = true;
+    struct err e;
+
+    for (int i = 0; progress; i++) {
+        assert_true(i < 100000);
+        assert_ok(transcriber_step(t, &progress, &e), e);
+    }
+}
+
+static void transcribe(struct recording *r)
+{
+    struct transcriber *t = make(2);
+
+    add(t, r);
+    finish(t);
+    transcriber_free(t);
+    assert_int_equal(r->told, 1);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&fake, 0, sizeof(fake));
+    fake.device_fails_at = -1;
+    for (int i = 0; i < FAKE_SCRIPTS; i++)
+        fake.scripts[i] = (struct fake_script){.language = EN, .no_speech = 0.01, .attempts = 1};
+    return 0;
+}
+
+/* Script i says these tokens (the first attempt when there are several). */
+#define SAY(i, ...)                                           \
+    do {                                                      \
+        static const int32_t say_tokens[] = {__VA_ARGS__};    \
+        fake.scripts[i].attempt[0].tokens = say_tokens;       \
+        fake.scripts[i].attempt[0].count = COUNT(say_tokens); \
+    } while (0)
+#define SAY_LATER(i, k, ...)                                  \
+    do {                                                      \
+        static const int32_t say_tokens[] = {__VA_ARGS__};    \
+        fake.scripts[i].attempt[k].tokens = say_tokens;       \
+        fake.scripts[i].attempt[k].count = COUNT(say_tokens); \
+        fake.scripts[i].attempts = (k) + 1;                   \
+    } while (0)
+#define FARMER 261, 275, 396 /* " farmer" */
+#define TUESDAY 620          /* " tuesday" */
+
+/* ---- windows */
+
+static void test_one_window(void **state)
+{
+    struct recording r = recording(0, 6);
+
+    (void)state;
+    SAY(0, T(0.46), FARMER, T(1.8), T(2.46), TUESDAY, 13, T(5.54));
+    r.from = SECONDS(100);
+    transcribe(&r);
+    assert_string_equal(r.text, "[100460-101800 farmer][102460-105540 tuesday.]");
+    assert_string_equal(r.language, "en");
+    assert_true(r.language_prob > 0.99f);
+    assert_int_equal(r.windows, 1);
+    assert_int_equal(r.end, SECONDS(106));
+    assert_int_equal(r.released, SECONDS(6));
+    assert_true(r.temperature[0] == 0);
+}
+
+/* An unfinished segment is heard again from the last end. */
+static void test_seek(void **state)
+{
+    struct recording r = {.parts = {{SECONDS(10), 0}, {SECONDS(35), 1}}};
+
+    (void)state;
+    r.decoded = length(&r);
+    SAY(0, T(0), FARMER, T(10), T(12), TUESDAY);
+    SAY(1, T(1), TUESDAY, T(4));
+    transcribe(&r);
+    assert_string_equal(r.text, "[0-10000 farmer][11000-14000 tuesday][41000-44000 tuesday]");
+    assert_int_equal(r.windows, 3);
+    assert_int_equal(r.end, SECONDS(45));
+}
+
+/* Nothing past the recording's end, whatever the model claims to hear in the padding. */
+static void test_end(void **state)
+{
+    struct recording r = recording(0, 2);
+
+    (void)state;
+    SAY(0, T(0.5), FARMER, T(3), T(3), TUESDAY, T(4), T(4));
+    transcribe(&r);
+    assert_string_equal(r.text, "[500-2000 farmer]");
+    assert_int_equal(r.end, SECONDS(2));
+}
+
+static void test_lengths(void **state)
+{
+    static const int64_t lengths[] = {0, 1, 1599, 1600, 479999, 480000, 480001, 481600};
+    static const uint32_t windows[] = {0, 0, 0, 1, 1, 1, 1, 2};
+
+    (void)state;
+    SAY(0, T(0), FARMER, T(0.04));
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        struct recording r = {.parts = {{lengths[i], 0}}, .decoded = lengths[i]};
+
+        transcribe(&r);
+        assert_int_equal(r.end, lengths[i]);
+        assert_int_equal(r.windows, windows[i]);
+        assert_int_equal(r.segments, windows[i]);
+    }
+}
+
+/* A model that ends each window after 20 ms is moved on. */
+static void test_crawl(void **state)
+{
+    struct recording r = recording(0, 30);
+
+    (void)state;
+    SAY(0, T(0), FARMER, T(0.02), T(0.02), TUESDAY);
+    transcribe(&r);
+    assert_int_equal(r.end, SECONDS(30));
+    assert_true(r.windows < 40);
+    assert_true(r.segments > 20);
+}
+
+static void test_endless(void **state)
+{
+    struct recording r = recording(0, 5);
+    static const int32_t loop[] = {TUESDAY};
+
+    (void)state;
+    fake.scripts[0].attempt[0] = (struct fake_attempt){loop, 1, false, true};
+    transcribe(&r); /* every temperature loops: the last one's text, and an end */
+    assert_int_equal(r.segments, 1);
+    assert_true(r.temperature[0] == 1.0f);
+    assert_int_equal(r.end, SECONDS(5));
+}
+
+/* ---- fallback and silence */
+
+static void test_fallback_repetition(void **state)
+{
+    struct recording r = recording(0, 5);
+
+    (void)state;
+    SAY(0, T(0), TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY,
+        TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, T(4));
+    SAY_LATER(0, 1, T(0), FARMER, T(4));
+    transcribe(&r);
+    assert_string_equal(r.text, "[0-4000 farmer]");
+    assert_true(r.temperature[0] == 0.2f);
+    assert_int_equal(r.windows, 1);
+    assert_int_equal(fake.windows_encoded, 1);
+}
+
+static void test_fallback_unlikely(void **state)
+{
+    struct recording r = recording(0, 5);
+
+    (void)state;
+    SAY(0, T(0), FARMER, TUESDAY, T(4));
+    fake.scripts[0].attempt[0].unsure = true;
+    SAY_LATER(0, 1, T(0), FARMER, TUESDAY, T(4));
+    fake.scripts[0].attempt[1].unsure = true;
+    SAY_LATER(0, 2, T(0), TUESDAY, T(4));
+    transcribe(&r);
+    assert_string_equal(r.text, "[0-4000 tuesday]");
+    assert_true(r.temperature[0] == 0.4f);
+}
+
+static void test_silence(void **state)
+{
+    static const struct {
+        double no_speech;
+        bool unsure;
+        const char *text;
+    } cases[] = {
+        {0.70, true, ""},                 /* perhaps silence, and an unlikely text */
+        {0.70, false, "[0-4000 farmer]"}, /* perhaps silence, but a likely text */
+        {0.99, false, ""},                /* silence beyond doubt */
+        {0.50, false, "[0-4000 farmer]"},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct recording r = recording(0, 5);
+
+        setup(state);
+        SAY(0, T(0), FARMER, T(4));
+        fake.scripts[0].no_speech = cases[i].no_speech;
+        fake.scripts[0].attempt[0].unsure = cases[i].unsure;
+        transcribe(&r);
+        assert_string_equal(r.text, cases[i].text);
+        assert_string_equal(r.language, cases[i].text[0] ? "en" : "");
+        assert_int_equal(r.end, SECONDS(5));
+        if (r.segments)
+            assert_true(fabsf(r.no_speech[0] - (float)cases[i].no_speech) < 0.01f);
+    }
+    assert_true(fake.step_calls > 0);
+}
+
+/* Ten hours of digital silence cost nothing: the model is not asked. */
+static void test_digital_silence(void **state)
+{
+    struct recording r = recording(-1, 90);
+    int64_t samples;
+    uint32_t lanes, windows;
+    struct transcriber *t = make(1);
+
+    (void)state;
+    r.parts[1] = (struct part){SECONDS(3), 0};
+    r.decoded = length(&r);
+    SAY(0, T(0), FARMER, T(2));
+    add(t, &r);
+    finish(t);
+    assert_int_equal(fake.windows_encoded, 1);
+    assert_string_equal(r.text, "[90000-92000 farmer]");
+    transcriber_stats(t, &lanes, &windows, &samples);
+    assert_int_equal(lanes, 0);
+    assert_int_equal(windows, 0);
+    assert_int_equal(samples, SECONDS(93));
+    transcriber_free(t);
+}
+
+/* ---- language */
+
+static void test_language(void **state)
+{
+    struct recording r = {.parts = {{SECONDS(30), 0}, {SECONDS(30), 1}, {SECONDS(5), 2}}};
+    struct transcriber *t;
+    struct lane_source source = {read_audio, release_audio, &r};
+    struct lane *lane;
+    struct err e;
+
+    (void)state;
+    r.decoded = length(&r);
+    /* Noise that looks English, then Spanish speech, then speech that looks English. */
+    fake.scripts[0].no_speech = 0.8;
+    SAY(0, T(0));
+    fake.scripts[1].language = ES;
+    SAY(1, T(0), FARMER, T(29));
+    SAY(2, T(0), FARMER, T(2));
+    transcribe(&r);
+    assert_string_equal(r.language, "es");
+
+    r = recording(1, 5);
+    t = make(1);
+    assert_ok(transcriber_add(t, 0, "en", 7, source, take, &r, &lane, &e), e);
+    finish(t);
+    assert_string_equal(r.language, "en");
+    assert_true(r.language_prob == 1);
+    assert_int_equal(transcriber_add(t, 0, "de", 7, source, take, &r, &lane, &e), ERR_USAGE);
+    assert_non_null(strstr(e.msg, "'de'"));
+    transcriber_free(t);
+}
+
+/* ---- many lanes */
+
+static void test_waiting(void **state)
+{
+    struct recording slow = recording(0, 40), fast = recording(1, 4);
+    struct transcriber *t = make(1);
+    bool progress;
+    struct err e;
+
+    (void)state;
+    SAY(0, T(0), FARMER, T(20));
+    SAY(1, T(0), TUESDAY, T(3));
+    slow.decoded = SECONDS(10);
+    add(t, &slow);
+    add(t, &fast);
+    finish(t);
+    assert_int_equal(fast.told, 1);
+    assert_int_equal(slow.told, 0);
+    assert_ok(transcriber_step(t, &progress, &e), e);
+    assert_false(progress);
+    slow.decoded = SECONDS(30); /* the first window, not the second */
+    finish(t);
+    assert_int_equal(slow.told, 0);
+    assert_int_equal(slow.released, SECONDS(30));
+    slow.decoded = SECONDS(40);
+    finish(t);
+    assert_string_equal(slow.text, "[0-20000 farmer][30000-40000 farmer]");
+    transcriber_free(t);
+}
+
+/* Twelve lanes; the same results for every number of slots and every refusal of memory. */
+static void run_twelve(uint32_t slots, struct recording *r)
+{
+    struct transcriber *t = make(slots);
+    struct recording fresh[12];
+
+    for (int i = 0; i < 12; i++) {
+        fresh[i] = recording(i % 4, 5 + 11.37 * i);
+        fresh[i].from = SECONDS(1000) * i;
+    }
+    for (int i = 0; i < 12; i++)
+        add(t, &fresh[slots % 2 ? i : 11 - i]);
+    finish(t);
+    transcriber_free(t);
+    memcpy(r, fresh, sizeof(fresh));
+}
+
+static void script_four(void)
+{
+    SAY(0, T(0.5), FARMER, T(1.8), T(2), TUESDAY, T(4.5), T(4.5), FARMER);
+    SAY(1, T(0), TUESDAY, T(20), T(21), FARMER, TUESDAY, T(29));
+    SAY(2, T(0), FARMER, TUESDAY, FARMER, T(4));
+    fake.scripts[2].attempt[0].unsure = true; /* drawn at every temperature */
+    SAY(3, T(0), TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY,
+        TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, T(4));
+    SAY_LATER(3, 1, T(1), FARMER, T(8), T(9), TUESDAY, T(14));
+}
+
+static void test_batching(void **state)
+{
+    static const struct {
+        uint32_t slots, session_max, encode_max, step_max;
+    } cases[] = {{2, 0, 0, 0},  {5, 0, 0, 0},  {12, 0, 0, 0}, {64, 0, 0, 0},
+                 {16, 3, 0, 0}, {16, 0, 2, 0}, {16, 0, 1, 3}, {16, 5, 3, 2}};
+    static struct recording first[12], again[12];
+
+    (void)state;
+    script_four();
+    run_twelve(1, first);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        fake.session_max = cases[i].session_max;
+        fake.encode_max = cases[i].encode_max;
+        fake.step_max = cases[i].step_max;
+        run_twelve(cases[i].slots, again);
+        assert_memory_equal(first, again, sizeof(first));
+    }
+    assert_int_equal(first[11].told, 1);
+    assert_true(first[2].temperature[0] == 1.0f);
+    assert_true(fake.largest_step > 4);
+}
+
+static void test_vram(void **state)
+{
+    struct transcribe_params p;
+    struct transcriber *t;
+    struct recording r = recording(0, 5);
+    bool progress;
+    struct err e;
+
+    (void)state;
+    SAY(0, T(0), FARMER, T(4));
+    fake.session_max = 3;
+    t = make(16);
+    assert_int_equal(transcriber_slots(t), 2);
+    fake.encode_max = 0;
+    transcriber_free(t);
+    /* Not even one. */
+    fake.session_max = 0;
+    t = make(2);
+    add(t, &r);
+    fake.step_max = 0;
+    fake.device_fails_at = 2;
+    while (!transcriber_step(t, &progress, &e))
+        assert_true(progress);
+    assert_int_equal(e.code, ERR_DEVICE);
+    assert_int_equal(r.told, 0);
+    transcriber_free(t);
+    transcribe_params_default(&p);
+    p.temperature_count = 0;
+    assert_int_equal(transcriber_new(fake_whisper(), vocab, &p, 1, &t, &e), ERR_USAGE);
+}
+
+static void test_broken_lane(void **state)
+{
+    struct recording bad = recording(0, 5), good = recording(1, 5), failing = recording(1, 5);
+    struct transcriber *t = make(3);
+
+    (void)state;
+    fake.scripts[0].broken = true;
+    SAY(1, T(0), FARMER, T(4));
+    failing.fails = true;
+    add(t, &bad);
+    add(t, &good);
+    add(t, &failing);
+    finish(t);
+    transcriber_free(t);
+    assert_int_equal(bad.code, ERR_MODEL);
+    assert_non_null(strstr(bad.message, "not a number"));
+    assert_string_equal(good.text, "[0-4000 farmer]");
+    assert_int_equal(failing.code, ERR_IO);
+}
+
+static void test_remove(void **state)
+{
+    struct recording a = recording(0, 5), b = recording(0, 5), c = recording(0, 5);
+    struct transcriber *t = make(1);
+    struct lane *la, *lc;
+    uint32_t lanes, windows;
+    int64_t samples;
+    bool progress;
+    struct err e;
+
+    (void)state;
+    SAY(0, T(0), FARMER, T(4));
+    la = add(t, &a);
+    add(t, &b);
+    lc = add(t, &c);
+    assert_ok(transcriber_step(t, &progress, &e), e);
+    transcriber_stats(t, &lanes, &windows, &samples);
+    assert_int_equal(lanes, 3);
+    assert_int_equal(windows, 1);
+    transcriber_remove(t, la); /* in a slot */
+    transcriber_remove(t, lc); /* waiting */
+    finish(t);
+    assert_int_equal(a.told, 0);
+    assert_int_equal(b.told, 1);
+    assert_int_equal(c.told, 0);
+    assert_string_equal(b.text, "[0-4000 farmer]");
+    add(t, &a);
+    transcriber_free(t); /* with a lane left */
+    assert_int_equal(a.told, 0);
+}
+
+/* done may add the next lane. */
+struct chain {
+    struct transcriber *t;
+    struct recording r[5];
+    int next;
+};
+
+static void take_and_add(void *arg, const struct lane_result *result, const struct err *err)
+{
+    struct chain *c = arg;
+    struct lane_source source = {read_audio, release_audio, &c->r[c->next]};
+    struct err e;
+
+    assert_null(err);
+    assert_non_null(result);
+    if (++c->next < 5) {
+        source.arg = &c->r[c->next];
+        assert_ok(transcriber_add(c->t, 0, "", 1, source, take_and_add, c, NULL, &e), e);
+    }
+}
+
+static void test_chain(void **state)
+{
+    static struct chain c;
+    struct lane_source source = {read_audio, release_audio, &c.r[0]};
+    struct err e;
+
+    (void)state;
+    SAY(0, T(0), FARMER, T(4));
+    c = (struct chain){.t = make(2)};
+    for (int i = 0; i < 5; i++)
+        c.r[i] = recording(i == 2 ? -1 : 0, 5);
+    assert_ok(transcriber_add(c.t, 0, "", 1, source, take_and_add, &c, NULL, &e), e);
+    finish(c.t);
+    assert_int_equal(c.next, 5);
+    transcriber_free(c.t);
+}
+
+static void quiet(enum log_level level, const char *line, void *arg)
+{
+    (void)level;
+    (void)line;
+    (void)arg;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_one_window, setup),
+        cmocka_unit_test_setup(test_seek, setup),
+        cmocka_unit_test_setup(test_end, setup),
+        cmocka_unit_test_setup(test_lengths, setup),
+        cmocka_unit_test_setup(test_crawl, setup),
+        cmocka_unit_test_setup(test_endless, setup),
+        cmocka_unit_test_setup(test_fallback_repetition, setup),
+        cmocka_unit_test_setup(test_fallback_unlikely, setup),
+        cmocka_unit_test_setup(test_silence, setup),
+        cmocka_unit_test_setup(test_digital_silence, setup),
+        cmocka_unit_test_setup(test_language, setup),
+        cmocka_unit_test_setup(test_waiting, setup),
+        cmocka_unit_test_setup(test_batching, setup),
+        cmocka_unit_test_setup(test_vram, setup),
+        cmocka_unit_test_setup(test_broken_lane, setup),
+        cmocka_unit_test_setup(test_remove, setup),
+        cmocka_unit_test_setup(test_chain, setup),
+    };
+    struct err e;
+    int rc;
+
+    log_set_sink(quiet, NULL);
+    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
+        print_error("%s\n", e.msg);
+        return 1;
+    }
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    vocabulary_free(vocab);
+    return rc;
+}
