@@ -5,7 +5,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "gpu/host/host.h"
+#include "gpu/backend.h"
 #include "tests/parity/hf/random_weights.h"
 #include "workers/models/whisper.h"
 
@@ -181,7 +181,7 @@ static void parity(void **state)
 
     assert_non_null(mkdtemp(dir));
     assert_int_equal(random_weights_write(dir, fx->name, fx->vocab, fx->mel_bins), 0);
-    assert_ok(host_backend_open(0, &be, &e), e);
+    assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_load(dir, be, PRECISION_F32, &w, &e), e);
     assert_int_equal(whisper_config(w)->vocab_size, fx->vocab);
     assert_ok(whisper_session_new(w, 2, &s, &e), e);
