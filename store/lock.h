@@ -22,6 +22,9 @@ void catalog_lock_release(struct catalog_lock *lock); /* NULL is fine */
  * (ERR_MISSING). Newly allocated. */
 int catalog_sibling(const char *catalog, const char *suffix, char **ret, struct err *err);
 
+/* Creates the directories above the catalog that are missing. */
+int catalog_make_directory(const char *catalog, struct err *err);
+
 /* Who holds the lock, for people ("`nightshift run` (pid 123, since 2026-...)"), cut to cap bytes.
  * ERR_EMPTY: nobody. Takes nothing. */
 int catalog_lock_holder(const char *catalog, char *ret, size_t cap, struct err *err);

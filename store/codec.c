@@ -1,0 +1,312 @@
+/* The wire form of requests and replies (store/request.h): a version byte, the type, then the
+ * fields of that type in the order of the struct. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/request.h"
+
+#define CODEC_VERSION 1
+
+struct block {
+    struct block *next;
+    max_align_t data[];
+};
+
+static void *arena_alloc(struct request_decoded *d, size_t n)
+{
+    struct block *b = n < SIZE_MAX / 2 ? malloc(sizeof(*b) + n + 1) : NULL;
+
+    if (!b)
+        return NULL;
+    b->next = d->arena;
+    d->arena = b;
+    return b->data;
+}
+
+void request_decoded_free(struct request_decoded *d)
+{
+    struct block *b = d->arena, *next;
+
+    for (; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    *d = (struct request_decoded){0};
+}
+
+static void put_found(struct buf *out, const struct store_found *f)
+{
+    buf_put_bytes(out, f->path, f->path_len);
+    buf_put_bytes(out, f->member, f->member_len);
+    buf_put_u64(out, f->size_bytes);
+    buf_put_u64(out, f->file_size_bytes);
+    buf_put_i64(out, f->mtime_ns);
+    buf_put_u64(out, f->inode);
+    buf_put_u64(out, f->device);
+    buf_put(out, f->fingerprint, sizeof(f->fingerprint));
+}
+
+static void put_strings(struct buf *out, const char *const *list, uint32_t count)
+{
+    buf_put_u32(out, count);
+    for (uint32_t i = 0; i < count; i++)
+        buf_put_str(out, list[i]);
+}
+
+void request_put(struct buf *out, const struct request *rq)
+{
+    buf_put_u8(out, CODEC_VERSION);
+    buf_put_u8(out, (uint8_t)rq->type);
+    switch (rq->type) {
+    case REQUEST_ENQUEUE_BEGIN:
+        buf_put_str(out, rq->command_line);
+        buf_put_str(out, rq->stage.name);
+        buf_put_str(out, rq->stage.model);
+        buf_put_str(out, rq->stage.model_dir);
+        buf_put_str(out, rq->stage.model_hash);
+        buf_put_str(out, rq->stage.params_json);
+        buf_put_str(out, rq->language);
+        return;
+    case REQUEST_ENQUEUE_ADD:
+        buf_put_i64(out, rq->job_id);
+        buf_put_u32(out, rq->count);
+        for (uint32_t i = 0; i < rq->count; i++)
+            put_found(out, &rq->found[i]);
+        return;
+    case REQUEST_ENQUEUE_SAME:
+        buf_put_i64(out, rq->job_id);
+        buf_put_u32(out, rq->count);
+        for (uint32_t i = 0; i < rq->count; i++)
+            buf_put_i64(out, rq->place_ids[i]);
+        return;
+    case REQUEST_ENQUEUE_TROUBLE:
+        buf_put_i64(out, rq->job_id);
+        buf_put_u32(out, rq->count);
+        for (uint32_t i = 0; i < rq->count; i++) {
+            const struct request_trouble *t = &rq->troubles[i];
+
+            buf_put_bytes(out, t->path, t->path_len);
+            buf_put_bytes(out, t->member, t->member_len);
+            buf_put_u32(out, (uint32_t)t->code);
+            buf_put_str(out, t->message);
+        }
+        return;
+    case REQUEST_ENQUEUE_END:
+        buf_put_i64(out, rq->job_id);
+        put_strings(out, rq->roots, rq->root_count);
+        put_strings(out, rq->unread, rq->unread_count);
+        return;
+    case REQUEST_RETRY:
+    case REQUEST_CANCEL:
+    case REQUEST_PAUSE:
+    case REQUEST_RESUME:
+        buf_put_i64(out, rq->select_job);
+        buf_put_u8(out, rq->select_path != NULL);
+        if (rq->select_path)
+            buf_put_str(out, rq->select_path);
+        return;
+    }
+    out->failed = true;
+}
+
+/* A C string in the arena; "" when the reader failed. */
+static const char *get_str(struct reader *r, struct request_decoded *d)
+{
+    size_t n;
+    const uint8_t *p = reader_bytes(r, REQUEST_MAX_PATH, &n);
+    char *s;
+
+    if (!p || memchr(p, 0, n)) {
+        r->failed = true;
+        return "";
+    }
+    s = arena_alloc(d, n);
+    if (!s) {
+        r->failed = true;
+        return "";
+    }
+    memcpy(s, p, n);
+    s[n] = 0;
+    return s;
+}
+
+/* An array whose items take at least `least` bytes each: a count that the rest cannot hold is
+ * refused before anything is allocated for it. */
+static void *get_array(struct reader *r, struct request_decoded *d, size_t least, size_t size,
+                       uint32_t max, uint32_t *count)
+{
+    uint32_t n = reader_u32(r);
+    void *array;
+
+    if (r->failed || n > max || n > (r->len - r->pos) / least) {
+        r->failed = true;
+        return NULL;
+    }
+    array = arena_alloc(d, (size_t)n * size);
+    if (!array) {
+        r->failed = true;
+        return NULL;
+    }
+    *count = n;
+    return array;
+}
+
+static void get_found(struct reader *r, struct request_decoded *d)
+{
+    struct store_found *list = get_array(r, d, 64, sizeof(*list), REQUEST_MAX_FOUND, &d->rq.count);
+    const uint8_t *fingerprint;
+
+    for (uint32_t i = 0; list && i < d->rq.count && !r->failed; i++) {
+        struct store_found *f = &list[i];
+
+        f->path = reader_bytes(r, REQUEST_MAX_PATH, &f->path_len);
+        f->member = reader_bytes(r, REQUEST_MAX_PATH, &f->member_len);
+        f->size_bytes = reader_u64(r);
+        f->file_size_bytes = reader_u64(r);
+        f->mtime_ns = reader_i64(r);
+        f->inode = reader_u64(r);
+        f->device = reader_u64(r);
+        fingerprint = reader_raw(r, sizeof(f->fingerprint));
+        if (fingerprint)
+            memcpy(f->fingerprint, fingerprint, sizeof(f->fingerprint));
+    }
+    d->rq.found = list;
+}
+
+static void get_places(struct reader *r, struct request_decoded *d)
+{
+    int64_t *list = get_array(r, d, 8, sizeof(*list), REQUEST_MAX_FOUND, &d->rq.count);
+
+    for (uint32_t i = 0; list && i < d->rq.count; i++)
+        list[i] = reader_i64(r);
+    d->rq.place_ids = list;
+}
+
+static void get_troubles(struct reader *r, struct request_decoded *d)
+{
+    struct request_trouble *list =
+        get_array(r, d, 16, sizeof(*list), REQUEST_MAX_FOUND, &d->rq.count);
+
+    for (uint32_t i = 0; list && i < d->rq.count && !r->failed; i++) {
+        struct request_trouble *t = &list[i];
+
+        t->path = reader_bytes(r, REQUEST_MAX_PATH, &t->path_len);
+        t->member = reader_bytes(r, REQUEST_MAX_PATH, &t->member_len);
+        t->code = (int)(int32_t)reader_u32(r);
+        t->message = get_str(r, d);
+    }
+    d->rq.troubles = list;
+}
+
+static const char *const *get_strings(struct reader *r, struct request_decoded *d, uint32_t *count)
+{
+    const char **list = get_array(r, d, 4, sizeof(*list), UINT32_MAX, count);
+
+    for (uint32_t i = 0; list && i < *count && !r->failed; i++)
+        list[i] = get_str(r, d);
+    return list;
+}
+
+static void get_fields(struct reader *r, struct request_decoded *d)
+{
+    struct request *rq = &d->rq;
+
+    switch (rq->type) {
+    case REQUEST_ENQUEUE_BEGIN:
+        rq->command_line = get_str(r, d);
+        rq->stage.name = get_str(r, d);
+        rq->stage.model = get_str(r, d);
+        rq->stage.model_dir = get_str(r, d);
+        rq->stage.model_hash = get_str(r, d);
+        rq->stage.params_json = get_str(r, d);
+        rq->language = get_str(r, d);
+        return;
+    case REQUEST_ENQUEUE_ADD:
+        rq->job_id = reader_i64(r);
+        get_found(r, d);
+        return;
+    case REQUEST_ENQUEUE_SAME:
+        rq->job_id = reader_i64(r);
+        get_places(r, d);
+        return;
+    case REQUEST_ENQUEUE_TROUBLE:
+        rq->job_id = reader_i64(r);
+        get_troubles(r, d);
+        return;
+    case REQUEST_ENQUEUE_END:
+        rq->job_id = reader_i64(r);
+        rq->roots = get_strings(r, d, &rq->root_count);
+        rq->unread = get_strings(r, d, &rq->unread_count);
+        return;
+    case REQUEST_RETRY:
+    case REQUEST_CANCEL:
+    case REQUEST_PAUSE:
+    case REQUEST_RESUME:
+        rq->select_job = reader_i64(r);
+        if (reader_u8(r))
+            rq->select_path = get_str(r, d);
+        return;
+    }
+    r->failed = true;
+}
+
+int request_get(const uint8_t *data, size_t len, struct request_decoded *ret, struct err *err)
+{
+    struct request_decoded d = {0};
+    struct reader r;
+    uint8_t *copy = arena_alloc(&d, len);
+
+    if (!copy)
+        return err_set(err, ERR_NOMEM, "request: out of memory");
+    if (len)
+        memcpy(copy, data, len);
+    r = reader_of(copy, len);
+    if (reader_u8(&r) != CODEC_VERSION && !r.failed) {
+        request_decoded_free(&d);
+        return err_set(err, ERR_PROTOCOL,
+                       "request: written by another version of nightshift; use the one that runs");
+    }
+    d.rq.type = (enum request_type)reader_u8(&r);
+    get_fields(&r, &d);
+    if (!reader_done(&r)) {
+        request_decoded_free(&d);
+        return err_set(err, ERR_PROTOCOL, "request: malformed (%zu bytes)", len);
+    }
+    *ret = d;
+    return 0;
+}
+
+void request_reply_put(struct buf *out, const struct request_reply *r)
+{
+    buf_put_u8(out, CODEC_VERSION);
+    buf_put_i64(out, r->job_id);
+    buf_put_u64(out, r->counts.seen);
+    buf_put_u64(out, r->counts.added);
+    buf_put_u64(out, r->counts.places);
+    buf_put_u64(out, r->counts.changed);
+    buf_put_u64(out, r->counts.unchanged);
+    buf_put_u64(out, r->counts.vanished);
+    buf_put_u64(out, r->counts.tasks);
+    buf_put_u64(out, r->affected);
+}
+
+int request_reply_get(const uint8_t *data, size_t len, struct request_reply *ret, struct err *err)
+{
+    struct reader r = reader_of(data, len);
+    struct request_reply reply = {0};
+    uint8_t version = reader_u8(&r);
+
+    reply.job_id = reader_i64(&r);
+    reply.counts.seen = reader_u64(&r);
+    reply.counts.added = reader_u64(&r);
+    reply.counts.places = reader_u64(&r);
+    reply.counts.changed = reader_u64(&r);
+    reply.counts.unchanged = reader_u64(&r);
+    reply.counts.vanished = reader_u64(&r);
+    reply.counts.tasks = reader_u64(&r);
+    reply.affected = reader_u64(&r);
+    if (!reader_done(&r) || version != CODEC_VERSION)
+        return err_set(err, ERR_PROTOCOL, "reply: malformed (%zu bytes)", len);
+    *ret = reply;
+    return 0;
+}

@@ -1,0 +1,77 @@
+/* store/db.h - the connection itself: cached statements, transactions, errors.
+ *
+ * Internal to store/. The store's thread only. */
+#ifndef NIGHTSHIFT_STORE_DB_H
+#define NIGHTSHIFT_STORE_DB_H
+
+#include <sqlite3.h>
+#include <stdarg.h>
+
+#include "base/clock.h"
+#include "store/store.h"
+
+#define DB_STATEMENTS 96
+
+struct db_cached {
+    const char *sql; /* the key is the pointer: each is a literal or a static array */
+    sqlite3_stmt *stmt;
+};
+
+struct store {
+    sqlite3 *db;
+    char *path;
+    enum store_mode mode;
+    struct db_cached cached[DB_STATEMENTS];
+    size_t cached_count;
+    bool batch;      /* between store_begin and store_commit */
+    bool inside;     /* between db_enter and db_leave */
+    struct err lost; /* code != 0: SQLite rolled the batch back by itself, and why */
+};
+
+/* Sets err from the connection's last error; `what` says what was being done. */
+int db_error(struct store *st, struct err *err, const char *what);
+/* As db_error for a result code without a connection. system_errno: 0 unknown. */
+int db_error_of(int rc, int system_errno, const char *text, const char *what, struct err *err);
+
+/* A cached statement, reset and unbound; NULL on error. Valid until the store closes. */
+sqlite3_stmt *db_cached(struct store *st, const char *sql, struct err *err);
+/* A statement of its own (finalize it), for readers whose callbacks may read too. */
+sqlite3_stmt *db_prepare(struct store *st, const char *sql, struct err *err);
+
+/* Binds from 1 on: i int64_t, d double (not finite: NULL), t const char * (NULL: NULL; ill-formed
+ * UTF-8 is repaired), b const void * and size_t (a NULL pointer: empty blob), n NULL, - leaves the
+ * parameter. Pointers must live until the statement is reset. Returns an SQLite code. */
+int db_bind_list(sqlite3_stmt *stmt, const char *format, va_list ap);
+int db_bind(sqlite3_stmt *stmt, const char *format, ...);
+
+/* Runs a cached statement that yields no rows (or whose rows do not matter). */
+int db_run(struct store *st, struct err *err, const char *sql, const char *format, ...);
+/* Runs a cached statement to its first row. 1: *stmt has it, sqlite3_reset it after reading; 0: no
+ * row, nothing to reset. */
+int db_first(struct store *st, sqlite3_stmt **stmt, struct err *err, const char *sql,
+             const char *format, ...);
+/* Steps on. 1: row; 0: done (and reset); negative: error (and reset). */
+int db_next(struct store *st, sqlite3_stmt *stmt, struct err *err);
+int db_exec(struct store *st, const char *sql, struct err *err);
+
+/* Brackets one change: a transaction of its own, or a savepoint within store_begin. db_leave
+ * commits when rc >= 0 and undoes the change when rc < 0; returns rc, or what the commit said. */
+int db_enter(struct store *st, struct err *err);
+int db_leave(struct store *st, int rc, struct err *err);
+
+void db_now(char out[CLOCK_ISO_LEN]);
+/* Column as text, "" for NULL. Valid until the statement moves. */
+const char *db_text(sqlite3_stmt *stmt, int column);
+/* Newly allocated copy of a blob or text column as C string; NULL when out of memory. */
+char *db_dup(sqlite3_stmt *stmt, int column);
+
+/* The least upper bound of the names below a directory: path without trailing slashes, then '/' and
+ * '0' (the byte after '/'). Newly allocated, NULL when out of memory. */
+struct db_prefix {
+    char *low, *high; /* low = "dir/", high = "dir0" */
+    size_t len;       /* of each; len - 1 without the last byte is the path itself */
+};
+int db_prefix(const void *path, size_t len, struct db_prefix *ret, struct err *err);
+void db_prefix_free(struct db_prefix *p);
+
+#endif

@@ -1,0 +1,30 @@
+/* store/filter.h - the path conditions that the reading functions share. Internal to store/. */
+#ifndef NIGHTSHIFT_STORE_FILTER_H
+#define NIGHTSHIFT_STORE_FILTER_H
+
+#include "base/buf.h"
+#include "store/db.h"
+
+/* A file or a directory. Exact bytes through the index on places; a name that holds a backslash may
+ * be the display form of odd bytes, and is compared with that form too, which reads all places. */
+struct filter_path {
+    bool display;
+    struct db_prefix below;
+    char sql[640];
+};
+int filter_path_make(const char *path /* NULL: nothing */, struct filter_path *ret,
+                     struct err *err);
+void filter_path_free(struct filter_path *f);
+/* A SELECT of media_id whose three parameters have the numbers first, first + 1 and first + 2: bind
+ * FILTER_PATH_VALUES with "bbb". In f, until the next call. */
+const char *filter_path_sql(struct filter_path *f, int first);
+#define FILTER_PATH_VALUES(f)                                                       \
+    (const void *)(f)->below.low, (f)->below.len - 1, (const void *)(f)->below.low, \
+        (f)->below.len, (const void *)(f)->below.high, (f)->below.len
+
+/* Prepares the text of sql; ERR_NOMEM when the buffer had failed. */
+int filter_prepare(struct store *st, struct buf *sql, sqlite3_stmt **ret, struct err *err);
+/* An SQLite code of db_bind as ours. */
+int filter_bound(int sqlite_rc, struct err *err);
+
+#endif

@@ -1,0 +1,257 @@
+#include "store/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+
+#define SYMLINKS_MAX 40
+
+struct catalog_lock {
+    int fd;
+};
+
+/* The directory part, newly allocated: "." for a bare name. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (!slash)
+        return strdup(".");
+    if (slash == path)
+        return strdup("/");
+    return strndup(path, (size_t)(slash - path));
+}
+
+/* A symbolic link whose target does not exist yet: where the file will be created. */
+static char *link_target(const char *path)
+{
+    char buf[PATH_MAX], *dir, *out = NULL;
+    ssize_t n = readlink(path, buf, sizeof(buf) - 1);
+
+    if (n <= 0)
+        return NULL;
+    buf[n] = 0;
+    if (buf[0] == '/')
+        return strdup(buf);
+    dir = directory_of(path);
+    if (dir && asprintf(&out, "%s/%s", dir, buf) < 0)
+        out = NULL;
+    free(dir);
+    return out;
+}
+
+static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
+
+/* realpath() of a file that need not exist, in a directory that must. */
+static int resolve(const char *catalog, char **ret, struct err *err)
+{
+    char *path = strdup(catalog), *dir = NULL, *real = NULL, *next;
+    const char *name;
+    int rc = 0;
+
+    for (int depth = 0; path && depth < SYMLINKS_MAX; depth++) {
+        real = realpath(path, NULL);
+        next = real ? NULL : link_target(path);
+        if (!next)
+            break;
+        free(path);
+        path = next;
+    }
+    if (real) {
+        *ret = real;
+        goto out;
+    }
+    dir = path ? directory_of(path) : NULL;
+    if (!dir) {
+        rc = no_memory(err);
+        goto out;
+    }
+    name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    if (!*name) {
+        rc = err_set(err, ERR_USAGE, "catalog '%s': a directory's name, not a file's", catalog);
+        goto out;
+    }
+    real = realpath(dir, NULL);
+    if (!real) {
+        rc = err_sys(err, errno, "catalog '%s': its directory", catalog);
+        goto out;
+    }
+    if (asprintf(ret, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
+        rc = no_memory(err);
+    free(real);
+out:
+    free(dir);
+    free(path);
+    return rc;
+}
+
+int catalog_sibling(const char *catalog, const char *suffix, char **ret, struct err *err)
+{
+    char *real = NULL, *out = NULL;
+    int rc;
+
+    if (!*catalog)
+        return err_set(err, ERR_USAGE, "catalog: its name is empty");
+    rc = resolve(catalog, &real, err);
+    if (rc < 0)
+        return rc;
+    if (asprintf(&out, "%s%s", real, suffix) < 0) {
+        free(real);
+        return no_memory(err);
+    }
+    free(real);
+    *ret = out;
+    return 0;
+}
+
+int catalog_make_directory(const char *catalog, struct err *err)
+{
+    char *dir = directory_of(catalog);
+    int rc = 0;
+
+    if (!dir)
+        return no_memory(err);
+    for (char *p = dir + 1; rc == 0; p++) {
+        char c = *p;
+
+        if (c != '/' && c != 0)
+            continue;
+        *p = 0;
+        if (mkdir(dir, 0777) != 0 && errno != EEXIST && access(dir, F_OK) != 0)
+            rc = err_sys(err, errno, "catalog '%s': creating the directory '%s'", catalog, dir);
+        if (c == 0)
+            break;
+        *p = c;
+    }
+    free(dir);
+    return rc;
+}
+
+static struct flock whole_file(void)
+{
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
+}
+
+/* "`nightshift run` (pid 123, since ...)" from the lock file's lines "pid", "purpose", "since". */
+static void describe(int fd, char *ret, size_t cap)
+{
+    char text[256], purpose[64] = "", since[32] = "", safe[300], *shown;
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    long pid = 0;
+
+    text[n > 0 ? n : 0] = 0;
+    if (sscanf(text, "pid %ld\npurpose %63[^\n]\nsince %31[^\n]", &pid, purpose, since) != 3) {
+        snprintf(ret, cap, "another process");
+        return;
+    }
+    snprintf(safe, sizeof(safe), "`nightshift %s` (pid %ld, since %s)", purpose, pid, since);
+    shown = utf8_display(safe, strlen(safe));
+    utf8_copy(ret, cap, shown ? shown : "another process");
+    free(shown);
+}
+
+static void write_holder(int fd, const char *purpose)
+{
+    char text[256], now[CLOCK_ISO_LEN];
+    int n;
+
+    clock_iso8601(clock_wall_ms(), now);
+    n = snprintf(text, sizeof(text), "pid %ld\npurpose %.63s\nsince %s\n", (long)getpid(), purpose,
+                 now);
+    /* For people only: on a full disk the lock holds without it. */
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n)
+        return;
+}
+
+int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
+                      struct err *err)
+{
+    struct flock whole = whole_file();
+    struct catalog_lock *lock = NULL;
+    char *path = NULL, holder[160];
+    int rc, fd = -1;
+
+    rc = catalog_make_directory(catalog, err);
+    if (rc == 0)
+        rc = catalog_sibling(catalog, ".lock", &path, err);
+    if (rc < 0)
+        return rc;
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    if (fd < 0) {
+        rc = err_sys(err, errno, "catalog '%s': cannot be written here: its lock file '%s'",
+                     catalog, path);
+        goto out;
+    }
+    /* Of the open file, not of the process: closing some other descriptor of it frees nothing. */
+    if (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
+        if (errno == EAGAIN || errno == EACCES) {
+            describe(fd, holder, sizeof(holder));
+            rc = err_set(err, ERR_LOCKED,
+                         "another %s holds this catalog: wait for it, stop it, or use another one",
+                         strncmp(holder, "another ", 8) == 0 ? holder + 8 : holder);
+        } else {
+            rc = err_sys(err, errno, "catalog '%s': locking '%s'", catalog, path);
+        }
+        goto out;
+    }
+    lock = malloc(sizeof(*lock));
+    if (!lock) {
+        rc = no_memory(err);
+        goto out;
+    }
+    write_holder(fd, purpose);
+    lock->fd = fd;
+    fd = -1;
+    *ret = lock;
+out:
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return rc;
+}
+
+void catalog_lock_release(struct catalog_lock *lock)
+{
+    if (!lock)
+        return;
+    /* The file stays: removing it would let two processes lock two files of one name. */
+    if (ftruncate(lock->fd, 0) != 0)
+        write_holder(lock->fd, "(ended)");
+    close(lock->fd);
+    free(lock);
+}
+
+int catalog_lock_holder(const char *catalog, char *ret, size_t cap, struct err *err)
+{
+    struct flock whole = whole_file();
+    char *path = NULL;
+    int rc, fd;
+
+    rc = catalog_sibling(catalog, ".lock", &path, err);
+    if (rc < 0)
+        return rc;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        rc = errno == ENOENT ? err_set(err, ERR_EMPTY, "nobody holds the catalog '%s'", catalog)
+                             : err_sys(err, errno, "catalog '%s': reading '%s'", catalog, path);
+        goto out;
+    }
+    if (fcntl(fd, F_OFD_GETLK, &whole) != 0)
+        rc = err_sys(err, errno, "catalog '%s': testing the lock of '%s'", catalog, path);
+    else if (whole.l_type == F_UNLCK)
+        rc = err_set(err, ERR_EMPTY, "nobody holds the catalog '%s'", catalog);
+    else
+        describe(fd, ret, cap);
+    close(fd);
+out:
+    free(path);
+    return rc;
+}

@@ -1,0 +1,137 @@
+#include "store/request.h"
+
+#include <string.h>
+
+#include "store/apply.h"
+
+static int bad(struct err *err, const char *what)
+{
+    return err_set(err, ERR_INPUT, "request: %s", what);
+}
+
+static int check_name(const void *path, size_t path_len, const void *member, size_t member_len,
+                      struct err *err)
+{
+    if (!path || path_len == 0 || path_len > REQUEST_MAX_PATH || *(const char *)path != '/')
+        return bad(err, "a path that is not absolute");
+    if (memchr(path, 0, path_len) || (member_len && (!member || memchr(member, 0, member_len))))
+        return bad(err, "a name with a zero byte");
+    if (member_len > REQUEST_MAX_PATH)
+        return bad(err, "a member's name that is too long");
+    return 0;
+}
+
+static int check_begin(const struct request *rq, struct err *err)
+{
+    const struct store_stage *s = &rq->stage;
+
+    if (!s->name || !*s->name || !s->model || !s->model_dir || !s->model_hash || !s->params_json)
+        return bad(err, "a job without a stage");
+    return 0;
+}
+
+static int check_add(const struct request *rq, struct err *err)
+{
+    int rc = 0;
+
+    if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->found))
+        return bad(err, "too many recordings at once");
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
+        const struct store_found *f = &rq->found[i];
+
+        rc = check_name(f->path, f->path_len, f->member, f->member_len, err);
+        if (rc == 0 && (f->size_bytes > INT64_MAX || f->file_size_bytes > INT64_MAX))
+            rc = bad(err, "an impossible size");
+    }
+    return rc;
+}
+
+static int check_troubles(const struct request *rq, struct err *err)
+{
+    int rc = 0;
+
+    if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->troubles))
+        return bad(err, "too many troubles at once");
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
+        const struct request_trouble *t = &rq->troubles[i];
+
+        rc = check_name(t->path, t->path_len, t->member, t->member_len, err);
+        if (rc == 0 && !t->message)
+            rc = bad(err, "a trouble without a message");
+    }
+    return rc;
+}
+
+static int check_paths(const char *const *list, uint32_t count, struct err *err)
+{
+    if (count && !list)
+        return bad(err, "no list of paths");
+    for (uint32_t i = 0; i < count; i++)
+        if (!list[i] || list[i][0] != '/')
+            return bad(err, "a path that is not absolute");
+    return 0;
+}
+
+static int check(const struct request *rq, struct err *err)
+{
+    int rc;
+
+    switch (rq->type) {
+    case REQUEST_ENQUEUE_BEGIN:
+        return check_begin(rq, err);
+    case REQUEST_ENQUEUE_ADD:
+        return check_add(rq, err);
+    case REQUEST_ENQUEUE_SAME:
+        return rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->place_ids)
+                   ? bad(err, "too many places at once")
+                   : 0;
+    case REQUEST_ENQUEUE_TROUBLE:
+        return check_troubles(rq, err);
+    case REQUEST_ENQUEUE_END:
+        rc = check_paths(rq->roots, rq->root_count, err);
+        return rc < 0 ? rc : check_paths(rq->unread, rq->unread_count, err);
+    case REQUEST_RETRY:
+    case REQUEST_CANCEL:
+    case REQUEST_PAUSE:
+    case REQUEST_RESUME:
+        if (rq->select_path && rq->select_path[0] != '/')
+            return bad(err, "a path that is not absolute");
+        return rq->select_job < 0 ? bad(err, "an impossible job") : 0;
+    }
+    return bad(err, "of a type that this version does not know");
+}
+
+static int apply(struct store *st, const struct request *rq, struct request_reply *ret,
+                 struct err *err)
+{
+    switch (rq->type) {
+    case REQUEST_ENQUEUE_BEGIN:
+        return enqueue_begin(st, rq, ret, err);
+    case REQUEST_ENQUEUE_ADD:
+        return enqueue_add(st, rq, ret, err);
+    case REQUEST_ENQUEUE_SAME:
+        return enqueue_same(st, rq, ret, err);
+    case REQUEST_ENQUEUE_TROUBLE:
+        return enqueue_trouble(st, rq, err);
+    case REQUEST_ENQUEUE_END:
+        return enqueue_end(st, rq, ret, err);
+    default:
+        return select_apply(st, rq, ret, err);
+    }
+}
+
+int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,
+                  struct err *err)
+{
+    struct request_reply reply = {.job_id = rq->job_id};
+    int rc = check(rq, err);
+
+    if (rc == 0)
+        rc = db_enter(st, err);
+    if (rc < 0)
+        return rc;
+    rc = db_leave(st, apply(st, rq, &reply, err), err);
+    if (rc == 0)
+        *ret = reply;
+    return rc;
+}

@@ -1,0 +1,191 @@
+/* Full-text search: what people type, as an FTS5 expression that cannot be a syntax error. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "store/filter.h"
+#include "store/read.h"
+
+#define BLANKS " \t\r\n\v\f"
+
+/* Could the tokenizer find a word in it? Non-ASCII is let through: FTS5 leaves out, between words
+ * that merely follow each other, what holds none. */
+static bool has_word(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+
+        if (c >= 0x80 || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'))
+            return true;
+    }
+    return false;
+}
+
+/* "word" with inner quotes doubled, and the star outside. */
+static void put_phrase(struct buf *out, const char *s, size_t n, bool prefix)
+{
+    if (out->len)
+        buf_put(out, " ", 1);
+    buf_put(out, "\"", 1);
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '"')
+            buf_put(out, "\"", 1);
+        buf_put(out, s + i, 1);
+    }
+    buf_put(out, prefix ? "\"*" : "\"", prefix ? 2 : 1);
+}
+
+/* Takes one word or one quoted phrase off the front; returns where it goes on. */
+static const char *take(const char *p, struct buf *out)
+{
+    const char *from = p;
+    bool prefix;
+    size_t n;
+
+    if (*p == '"') {
+        from = ++p;
+        n = strcspn(p, "\"");
+        p += n + (p[n] == '"');
+        prefix = *p == '*';
+    } else {
+        n = strcspn(p, BLANKS "\"");
+        p += n;
+        prefix = from[n - 1] == '*';
+        n -= prefix;
+    }
+    if (has_word(from, n))
+        put_phrase(out, from, n, prefix);
+    return p;
+}
+
+int read_search_expression(const char *text, char **ret, struct err *err)
+{
+    char *repaired = utf8_repair(text, strlen(text));
+    struct buf out = BUF_INIT;
+    const char *p = repaired;
+    int rc = 0;
+
+    while (p && *(p += strspn(p, BLANKS)))
+        p = take(p, &out);
+    if (!repaired || !buf_cstr(&out))
+        rc = err_set(err, ERR_NOMEM, "search: out of memory");
+    else if (!out.len)
+        rc = err_set(err, ERR_USAGE,
+                     "search: there is no word in it; type words, \"a phrase\" or the beginning of "
+                     "a word with a star, like market*");
+    free(repaired);
+    if (rc < 0) {
+        buf_free(&out);
+        return rc;
+    }
+    *ret = (char *)out.data;
+    return 0;
+}
+
+static const char sql_select[] =
+    "SELECT g.segment_id, t.media_id, g.start_ms, g.end_ms, g.text, g.language, "
+    "ifnull(ifnull(k.name, k.label), ''), g.avg_logprob, g.no_speech_prob, g.compression_ratio, "
+    "g.temperature, p.path, p.member, %s "
+    "%s "
+    "CROSS JOIN task t ON t.task_id = g.task_id "
+    "CROSS JOIN media m ON m.media_id = t.media_id "
+    "CROSS JOIN place p ON p.place_id = m.place_id "
+    "LEFT JOIN speaker k ON k.speaker_id = g.speaker_id "
+    "WHERE %s";
+
+static double number(sqlite3_stmt *stmt, int column)
+{
+    return sqlite3_column_type(stmt, column) == SQLITE_NULL ? NAN
+                                                            : sqlite3_column_double(stmt, column);
+}
+
+static int segment_rows(struct store *st, sqlite3_stmt *stmt, read_segment_fn fn, void *arg,
+                        struct err *err)
+{
+    int rc, stop = 0;
+
+    while (!stop && (rc = db_next(st, stmt, err)) != 0) {
+        if (rc < 0)
+            return rc;
+        struct read_segment row = {.segment_id = sqlite3_column_int64(stmt, 0),
+                                   .media_id = sqlite3_column_int64(stmt, 1),
+                                   .start_ms = sqlite3_column_int64(stmt, 2),
+                                   .end_ms = sqlite3_column_int64(stmt, 3),
+                                   .text = db_text(stmt, 4),
+                                   .language = db_text(stmt, 5),
+                                   .speaker = db_text(stmt, 6),
+                                   .avg_logprob = number(stmt, 7),
+                                   .no_speech_prob = number(stmt, 8),
+                                   .compression_ratio = number(stmt, 9),
+                                   .temperature = number(stmt, 10),
+                                   .path = db_text(stmt, 11),
+                                   .member = db_text(stmt, 12),
+                                   .snippet = (const char *)sqlite3_column_text(stmt, 13)};
+        stop = fn(arg, &row);
+    }
+    return stop;
+}
+
+int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
+                  void *arg, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    sqlite3_stmt *stmt = NULL;
+    int rc;
+
+    /* The newest stage with results. */
+    buf_printf(&sql, sql_select, "NULL", "FROM segment g",
+               "g.task_id = (SELECT task_id FROM task WHERE media_id = ?1 "
+               "AND (stage_id = ?2 OR (?2 = 0 AND shards_done > 0)) "
+               "ORDER BY stage_id DESC LIMIT 1) ORDER BY g.seq, g.idx");
+    rc = filter_prepare(st, &sql, &stmt, err);
+    if (rc == 0)
+        rc = filter_bound(db_bind(stmt, "ii", media_id, stage_id), err);
+    if (rc == 0)
+        rc = segment_rows(st, stmt, fn, arg, err);
+    sqlite3_finalize(stmt);
+    buf_free(&sql);
+    return rc;
+}
+
+int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,
+                struct err *err)
+{
+    struct filter_path path = {0};
+    struct buf sql = BUF_INIT;
+    sqlite3_stmt *stmt = NULL;
+    char *expression = NULL;
+    int rc;
+
+    rc = read_search_expression(search->text, &expression, err);
+    if (rc == 0)
+        rc = filter_path_make(search->path, &path, err);
+    if (rc < 0)
+        goto out;
+    buf_printf(&sql, sql_select, "highlight(segment_fts, 0, ?2, ?3)",
+               "FROM segment_fts CROSS JOIN segment g ON g.segment_id = segment_fts.rowid",
+               "segment_fts MATCH ?1");
+    if (search->path)
+        buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&path, 6));
+    buf_printf(&sql, " ORDER BY %s p.path, p.member, g.start_ms, g.segment_id LIMIT ?4 OFFSET ?5",
+               search->by_time ? "" : "segment_fts.rank,");
+    rc = filter_prepare(st, &sql, &stmt, err);
+    if (rc == 0)
+        rc = filter_bound(
+            db_bind(stmt, "tttii", expression, search->mark_begin ? search->mark_begin : "[",
+                    search->mark_end ? search->mark_end : "]",
+                    search->limit ? (int64_t)search->limit : (int64_t)-1, (int64_t)search->offset),
+            err);
+    if (rc == 0 && search->path)
+        rc = filter_bound(db_bind(stmt, "-----bbb", FILTER_PATH_VALUES(&path)), err);
+    if (rc == 0)
+        rc = segment_rows(st, stmt, fn, arg, err);
+out:
+    sqlite3_finalize(stmt);
+    filter_path_free(&path);
+    buf_free(&sql);
+    free(expression);
+    return rc;
+}

@@ -1,0 +1,194 @@
+/* Results: shards with their segments, and what decoding told about a recording. */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/db.h"
+
+/* All of a task's shards are there: it is done, also when somebody had given it up meanwhile. */
+static int settle(struct store *st, int64_t task_id, const char *now, struct err *err)
+{
+    return db_run(st, err,
+                  "UPDATE task SET state = 'done', settled_at = ?2, retry_at = NULL, "
+                  "error_code = NULL, error = NULL "
+                  "WHERE task_id = ?1 AND state <> 'done' AND shards_done >= shards_total "
+                  "AND (SELECT count(*) FROM shard WHERE task_id = ?1 "
+                  "     AND seq < (SELECT shards_total FROM task WHERE task_id = ?1)) "
+                  "    = shards_total",
+                  "it", task_id, now);
+}
+
+static int check(const struct store_shard_result *r, struct err *err)
+{
+    if (r->start_ms < 0 || r->end_ms < r->start_ms || r->seq == UINT32_MAX)
+        return err_set(err, ERR_INPUT, "shard %u: impossible bounds", r->seq);
+    for (size_t i = 0; i < r->segment_count; i++) {
+        const struct store_segment *s = &r->segments[i];
+
+        if (s->start_ms < 0 || s->end_ms < s->start_ms || !s->text)
+            return err_set(err, ERR_INPUT, "shard %u: segment %zu is impossible", r->seq, i);
+    }
+    return 0;
+}
+
+static int put_segments(struct store *st, const struct store_shard_result *r, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < r->segment_count && rc == 0; i++) {
+        const struct store_segment *s = &r->segments[i];
+
+        rc = db_run(st, err,
+                    "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
+                    "avg_logprob, no_speech_prob, compression_ratio, temperature) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "iiiiittdddd", r->task_id, (int64_t)r->seq, (int64_t)i, s->start_ms, s->end_ms,
+                    s->text, s->language ? s->language : "", s->avg_logprob, s->no_speech_prob,
+                    s->compression_ratio, s->temperature);
+    }
+    return rc;
+}
+
+static int shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    sqlite3_stmt *stmt;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT EXISTS (SELECT 1 FROM shard WHERE task_id = ?1 AND seq = ?2) "
+                      "FROM task WHERE task_id = ?1",
+                      "ii", r->task_id, (int64_t)r->seq);
+    bool known = rc == 1 && sqlite3_column_int(stmt, 0);
+
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    if (rc == 0)
+        return err_set(err, ERR_INPUT, "there is no task %lld", (long long)r->task_id);
+    if (rc < 0 || known)
+        return rc < 0 ? rc : 0;
+    db_now(now);
+    rc = db_run(st, err,
+                "INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, "
+                "windows, wall_ms, device, done_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "iiiitdiitt", r->task_id, (int64_t)r->seq, r->start_ms, r->end_ms,
+                r->language ? r->language : "", r->language_prob, (int64_t)r->windows,
+                (int64_t)r->wall_ms, r->device ? r->device : "", now);
+    if (rc == 0)
+        rc = put_segments(st, r, err);
+    return rc < 0 ? rc : settle(st, r->task_id, now, err);
+}
+
+int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
+{
+    int rc = check(r, err);
+
+    if (rc == 0)
+        rc = db_enter(st, err);
+    if (rc < 0)
+        return rc;
+    return db_leave(st, shard_done(st, r, err), err);
+}
+
+int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    int rc;
+
+    if (!shards)
+        return err_set(err, ERR_INPUT, "task %lld: a recording has at least one shard",
+                       (long long)task_id);
+    rc = db_enter(st, err);
+    if (rc < 0)
+        return rc;
+    db_now(now);
+    rc = db_run(st, err, "UPDATE task SET shards_total = ?2 WHERE task_id = ?1", "ii", task_id,
+                (int64_t)shards);
+    if (rc == 0)
+        rc = settle(st, task_id, now, err);
+    return db_leave(st, rc, err);
+}
+
+/* The container's word: it must not replace the duration that decoding has found. */
+int store_media_info(struct store *st, const struct store_media_info *info, struct err *err)
+{
+    int64_t duration = info->duration_ms;
+    int rc = db_enter(st, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_run(st, err,
+                "UPDATE media SET sample_rate_hz = ?2, channels = ?3, container = ?4, codec = ?5, "
+                "title = ?6, duration_ms = iif(decoded_at IS NULL AND ?7 >= 0, ?7, duration_ms) "
+                "WHERE media_id = ?1",
+                "iiittti", info->media_id, (int64_t)info->sample_rate_hz, (int64_t)info->channels,
+                info->container ? info->container : "", info->codec ? info->codec : "",
+                info->title ? info->title : "", duration);
+    return db_leave(st, rc, err);
+}
+
+static int note(struct store *st, const char *kind, int64_t media_id, const char *text,
+                struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+
+    db_now(now);
+    return db_run(st, err, "INSERT INTO event (at, kind, media_id, text) VALUES (?, ?, ?, ?)",
+                  "ttit", now, kind, media_id, text);
+}
+
+/* The full hash may contradict the fingerprint, which reads a file only here and there. */
+static int compare_hash(struct store *st, int64_t media_id, const uint8_t *hash, struct err *err)
+{
+    sqlite3_stmt *stmt;
+    char text[256];
+    int rc = db_first(st, &stmt, err,
+                      "SELECT content_hash IS NOT NULL AND content_hash <> ?2 FROM media "
+                      "WHERE media_id = ?1",
+                      "ib", media_id, hash, (size_t)16);
+    bool differs = rc == 1 && sqlite3_column_int(stmt, 0);
+
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    if (differs)
+        return note(
+            st, "content-differs", media_id,
+            "files with the same size and fingerprint hold different bytes: they were taken "
+            "for one recording, whose results are of the one that was decoded first",
+            err);
+    if (rc == 1)
+        rc = db_first(st, &stmt, err,
+                      "SELECT min(o.media_id) FROM media o JOIN media m ON m.media_id = ?1 "
+                      "WHERE o.content_hash = ?2 AND o.media_id <> ?1 "
+                      "AND o.size_bytes = m.size_bytes AND m.content_hash IS NULL "
+                      "HAVING min(o.media_id) IS NOT NULL",
+                      "ib", media_id, hash, (size_t)16);
+    if (rc != 1)
+        return rc;
+    snprintf(text, sizeof(text),
+             "holds the same bytes as recording %lld, though they were enqueued "
+             "as two",
+             (long long)sqlite3_column_int64(stmt, 0));
+    sqlite3_reset(stmt);
+    return note(st, "content-same", media_id, text, err);
+}
+
+int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,
+                    const uint8_t *content_hash, const char *damage, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    int rc;
+
+    if (total_ms < 0)
+        return err_set(err, ERR_INPUT, "recording %lld: a negative duration", (long long)media_id);
+    rc = db_enter(st, err);
+    if (rc < 0)
+        return rc;
+    db_now(now);
+    if (content_hash)
+        rc = compare_hash(st, media_id, content_hash, err);
+    if (rc == 0)
+        rc = db_run(st, err,
+                    "UPDATE media SET duration_ms = ?2, damage = ?3, decoded_at = ?4, "
+                    "content_hash = ifnull(content_hash, ?5) WHERE media_id = ?1",
+                    content_hash ? "iittb" : "iittn", media_id, total_ms,
+                    damage && *damage ? damage : NULL, now, content_hash, (size_t)16);
+    return db_leave(st, rc, err);
+}

@@ -1,0 +1,245 @@
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "store/db.h"
+#include "store/lock.h"
+#include "store/migrate.h"
+
+#define BUSY_TIMEOUT_MS 10000
+
+/* WAL with one writing connection and checkpoints by that connection alone: SQLite before 3.51.3
+ * can damage a catalog when several connections write or checkpoint at the same moment. No mmap: an
+ * I/O error of a mapped file is a signal. synchronous=FULL: a commit survives a power cut. */
+static const char writer_pragmas[] = "PRAGMA synchronous = FULL;"
+                                     "PRAGMA foreign_keys = ON;"
+                                     "PRAGMA cache_size = -65536;"
+                                     "PRAGMA wal_autocheckpoint = 4000;"
+                                     "PRAGMA journal_size_limit = 67108864;"
+                                     "PRAGMA temp_store = MEMORY;"
+                                     "PRAGMA mmap_size = 0";
+static const char reader_pragmas[] = "PRAGMA query_only = ON;"
+                                     "PRAGMA wal_autocheckpoint = 0;"
+                                     "PRAGMA cache_size = -16384;"
+                                     "PRAGMA temp_store = MEMORY;"
+                                     "PRAGMA mmap_size = 0";
+
+static int connect_to(struct store *st, const char *name, int flags, struct err *err)
+{
+    int rc =
+        sqlite3_open_v2(name, &st->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+
+    if (rc != SQLITE_OK) {
+        if (st->db)
+            db_error(st, err, "opening it");
+        else
+            err_set(err, ERR_NOMEM, "opening it: out of memory");
+        return err_prefix(err, "catalog '%s'", st->path);
+    }
+    sqlite3_busy_timeout(st->db, BUSY_TIMEOUT_MS);
+    /* A catalog may come from someone else: nothing in its schema may reach out of SQLite. A writer
+     * has to trust it a little more: to SQLite before 3.41 FTS5 in a trigger is unsafe. */
+    sqlite3_db_config(st->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, st->mode == STORE_WRITE, (int *)NULL);
+    sqlite3_db_config(st->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
+    return 0;
+}
+
+static int open_writer(struct store *st, struct err *err)
+{
+    sqlite3_stmt *stmt;
+    int rc, version;
+    bool wal;
+
+    rc = connect_to(st, st->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
+    if (rc < 0)
+        return rc;
+    if (sqlite3_db_readonly(st->db, "main") == 1)
+        return err_set(err, ERR_DENIED,
+                       "catalog '%s' is read-only: give write permission to it and its directory, "
+                       "or use another catalog",
+                       st->path);
+    rc = migrate_check(st, &version, err);
+    if (rc < 0)
+        return rc;
+    rc = db_exec(st, writer_pragmas, err);
+    if (rc < 0)
+        return err_prefix(err, "'%s'", st->path);
+    stmt = db_prepare(st, "PRAGMA journal_mode = WAL", err);
+    if (!stmt || db_next(st, stmt, err) < 0) {
+        sqlite3_finalize(stmt);
+        return err_prefix(err, "'%s': cannot be written", st->path);
+    }
+    wal = strcmp(db_text(stmt, 0), "wal") == 0;
+    sqlite3_finalize(stmt);
+    if (!wal)
+        return err_set(err, ERR_DENIED,
+                       "catalog '%s': its file system cannot hold a write-ahead log (a network "
+                       "share?): put the catalog on a local disk",
+                       st->path);
+    return migrate_apply(st, version, err);
+}
+
+/* file:<path>?immutable=1, every odd byte escaped. */
+static int connect_immutable(struct store *st, struct err *err)
+{
+    struct buf uri = BUF_INIT;
+    int rc;
+
+    buf_put(&uri, "file:", 5);
+    for (const char *p = st->path; *p; p++) {
+        if ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+            strchr("/._-", *p))
+            buf_put(&uri, p, 1);
+        else
+            buf_printf(&uri, "%%%02X", (unsigned char)*p);
+    }
+    buf_put(&uri, "?immutable=1", 12);
+    if (buf_cstr(&uri)) {
+        sqlite3_close(st->db);
+        st->db = NULL;
+        rc = connect_to(st, buf_cstr(&uri), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, err);
+    } else {
+        rc = err_set(err, ERR_NOMEM, "catalog '%s': out of memory", st->path);
+    }
+    buf_free(&uri);
+    return rc;
+}
+
+/* A WAL catalog needs FILE-shm, which cannot be made in a read-only place. When the log is empty
+ * and nobody writes, the file alone is the whole catalog, and can be read as immutable. */
+static int read_without_shm(struct store *st, int *version, struct err *err)
+{
+    struct err why = *err, scratch = {0};
+    char *wal = NULL, holder[160];
+    struct stat info;
+    bool pending;
+    int rc;
+
+    rc = catalog_sibling(st->path, "-wal", &wal, err);
+    if (rc < 0)
+        return rc;
+    pending = stat(wal, &info) == 0 ? info.st_size > 0 : errno != ENOENT;
+    free(wal);
+    if (pending)
+        return err_set(err, ERR_DENIED,
+                       "catalog '%s' has recent changes in '%s-wal' that cannot be read in a "
+                       "read-only place: copy both files to a writable directory and read them "
+                       "there",
+                       st->path, st->path);
+    if (catalog_lock_holder(st->path, holder, sizeof(holder), &scratch) == 0) {
+        *err = why;
+        return err->code;
+    }
+    rc = connect_immutable(st, err);
+    return rc < 0 ? rc : migrate_check(st, version, err);
+}
+
+static int open_reader(struct store *st, struct err *err)
+{
+    int rc, version = 0, on = 1;
+
+    rc = connect_to(st, st->path, SQLITE_OPEN_READONLY, err);
+    if (rc < 0)
+        return rc;
+    rc = migrate_check(st, &version, err);
+    if (rc == ERR_DENIED || rc == ERR_MISSING)
+        rc = read_without_shm(st, &version, err);
+    if (rc < 0)
+        return rc;
+    if (version == 0)
+        return err_set(err, ERR_INPUT,
+                       "'%s' is empty, not a catalog yet: start with `nightshift enqueue`",
+                       st->path);
+    if (version < migrations_last)
+        return err_set(err, ERR_VERSION,
+                       "'%s' was written by an older nightshift (schema %d, this one reads %d): "
+                       "`nightshift run` or `nightshift enqueue` brings it up to date",
+                       st->path, version, migrations_last);
+    sqlite3_db_config(st->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on, (int *)NULL);
+    rc = db_exec(st, reader_pragmas, err);
+    return rc < 0 ? err_prefix(err, "'%s'", st->path) : 0;
+}
+
+/* Clear words for what SQLite would only call "unable to open database file". */
+static int check_file(const char *path, enum store_mode mode, struct err *err)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0) {
+        if (errno == ENOENT && mode == STORE_WRITE)
+            return 0;
+        if (errno == ENOENT)
+            return err_set(
+                err, ERR_MISSING,
+                "there is no catalog at '%s': start with `nightshift enqueue PATH...`, or "
+                "name another with --catalog",
+                path);
+        return err_sys(err, errno, "catalog '%s'", path);
+    }
+    if (!S_ISREG(info.st_mode))
+        return err_set(err, ERR_INPUT, "catalog '%s' is not a file: name another with --catalog",
+                       path);
+    if (access(path, R_OK) != 0)
+        return err_sys(err, errno, "catalog '%s'", path);
+    return 0;
+}
+
+int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err)
+{
+    struct store *st = calloc(1, sizeof(*st));
+    int rc;
+
+    if (!st)
+        return err_set(err, ERR_NOMEM, "catalog '%s': out of memory", path);
+    st->mode = mode;
+    rc = mode == STORE_WRITE ? catalog_make_directory(path, err) : check_file(path, mode, err);
+    if (rc == 0)
+        rc = catalog_sibling(path, "", &st->path, err);
+    if (rc == 0)
+        rc = check_file(st->path, mode, err);
+    if (rc == 0)
+        rc = mode == STORE_WRITE ? open_writer(st, err) : open_reader(st, err);
+    if (rc < 0) {
+        store_close(st);
+        return rc;
+    }
+    *ret = st;
+    return 0;
+}
+
+void store_close(struct store *st)
+{
+    if (!st)
+        return;
+    store_rollback(st);
+    /* A few sampled statistics, so that people's own queries are planned well. */
+    if (st->db && st->mode == STORE_WRITE && st->cached_count)
+        sqlite3_exec(st->db, "PRAGMA analysis_limit = 400; PRAGMA optimize", NULL, NULL, NULL);
+    for (size_t i = 0; i < st->cached_count; i++)
+        sqlite3_finalize(st->cached[i].stmt);
+    sqlite3_close(st->db);
+    free(st->path);
+    free(st);
+}
+
+const char *store_path(const struct store *st) { return st->path; }
+
+int store_schema_version(struct store *st)
+{
+    struct err err = {0};
+    sqlite3_stmt *stmt;
+    int version = 0;
+
+    if (db_first(st, &stmt, &err, "PRAGMA user_version", "") == 1) {
+        version = sqlite3_column_int(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return version;
+}
+
+const char *store_sqlite_version(void) { return sqlite3_libversion(); }

@@ -1,0 +1,287 @@
+/* What a run asks for, and how tasks end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/db.h"
+
+void store_task_free(struct store_task *t)
+{
+    free(t->path);
+    free(t->member);
+    free(t->language);
+    free(t->skip);
+    *t = (struct store_task){0};
+}
+
+/* By the partial index, which holds runnable tasks alone: the rowid would walk over all that are
+ * done. */
+static const char sql_runnable[] =
+    "SELECT t.task_id, t.media_id, t.stage_id, t.job_id, t.language, ifnull(t.shards_total, 0), "
+    "t.suspect, t.shards_done, m.size_bytes, m.fingerprint, m.content_hash IS NOT NULL, "
+    "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw "
+    "FROM task t INDEXED BY task_runnable "
+    "CROSS JOIN media m ON m.media_id = t.media_id "
+    "CROSS JOIN place p ON p.place_id = m.place_id "
+    "WHERE t.state = 'pending' AND t.paused = 0 AND t.absent = 0 AND t.task_id > ?1 "
+    "AND (t.retry_at IS NULL OR t.retry_at <= ?2) "
+    "AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "
+    "ORDER BY t.task_id LIMIT ?3";
+
+static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, struct err *err)
+{
+    const void *fingerprint;
+
+    t->task_id = sqlite3_column_int64(stmt, 0);
+    t->media_id = sqlite3_column_int64(stmt, 1);
+    t->stage_id = sqlite3_column_int64(stmt, 2);
+    t->job_id = sqlite3_column_int64(stmt, 3);
+    t->language = db_dup(stmt, 4);
+    t->shards_total = (uint32_t)sqlite3_column_int64(stmt, 5);
+    t->suspect = (uint32_t)sqlite3_column_int64(stmt, 6);
+    *done = (uint32_t)sqlite3_column_int64(stmt, 7);
+    t->size_bytes = (uint64_t)sqlite3_column_int64(stmt, 8);
+    fingerprint = sqlite3_column_blob(stmt, 9);
+    if (fingerprint && sqlite3_column_bytes(stmt, 9) == (int)sizeof(t->fingerprint))
+        memcpy(t->fingerprint, fingerprint, sizeof(t->fingerprint));
+    t->has_hash = sqlite3_column_int(stmt, 10);
+    t->duration_ms = sqlite3_column_int64(stmt, 11);
+    t->path = db_dup(stmt, 12);
+    t->member = db_dup(stmt, 13);
+    if (!t->language || !t->path || !t->member)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    return 0;
+}
+
+static int task_skip(struct store *st, struct store_task *t, uint32_t done, struct err *err)
+{
+    sqlite3_stmt *stmt;
+    int rc;
+
+    t->skip = calloc(done, sizeof(*t->skip));
+    if (!t->skip)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    rc = db_first(st, &stmt, err, "SELECT seq FROM shard WHERE task_id = ? ORDER BY seq LIMIT ?",
+                  "ii", t->task_id, (int64_t)done);
+    for (; rc == 1; rc = db_next(st, stmt, err))
+        t->skip[t->skip_count++] = (uint32_t)sqlite3_column_int64(stmt, 0);
+    return rc;
+}
+
+int store_runnable(struct store *st, int64_t after, int64_t now_ms, struct store_task *ret,
+                   size_t max, size_t *n, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    sqlite3_stmt *stmt;
+    size_t count = 0;
+    uint32_t done;
+    int rc;
+
+    clock_iso8601(now_ms, now);
+    *n = 0;
+    if (max == 0)
+        return 0;
+    rc = db_first(st, &stmt, err, sql_runnable, "iti", after, now, (int64_t)max);
+    while (rc == 1) {
+        memset(&ret[count], 0, sizeof(ret[count]));
+        rc = task_row(stmt, &ret[count], &done, err);
+        if (rc == 0 && done)
+            rc = task_skip(st, &ret[count], done, err);
+        count++;
+        if (rc < 0)
+            sqlite3_reset(stmt);
+        else
+            rc = db_next(st, stmt, err);
+    }
+    if (rc < 0) {
+        while (count)
+            store_task_free(&ret[--count]);
+        return rc;
+    }
+    *n = count;
+    return 0;
+}
+
+/* ISO-8601 UTC back to milliseconds; only what clock_iso8601 writes. */
+static const char sql_next_retry[] =
+    "SELECT CAST(strftime('%s', retry_at) AS INTEGER) * 1000 + substr(retry_at, 21, 3) "
+    "FROM task WHERE state = 'pending' AND paused = 0 AND absent = 0 AND retry_at IS NOT NULL "
+    "AND retry_at > ? ORDER BY retry_at LIMIT 1";
+
+int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    sqlite3_stmt *stmt;
+    int rc;
+
+    clock_iso8601(now_ms, now);
+    rc = db_first(st, &stmt, err, sql_next_retry, "t", now);
+    if (rc < 0)
+        return rc;
+    *ret = INT64_MAX;
+    if (rc == 1) {
+        *ret = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return 0;
+}
+
+int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct err *err)
+{
+    char *path, *member;
+    sqlite3_stmt *stmt;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT path_raw, member_raw FROM place WHERE media_id = ? "
+                      "AND state = 'present' ORDER BY place_id LIMIT 1 OFFSET ?",
+                      "ii", t->media_id, (int64_t)k);
+
+    if (rc == 0)
+        return err_set(err, ERR_EMPTY, "no other place of this recording is known");
+    if (rc < 0)
+        return rc;
+    path = db_dup(stmt, 0);
+    member = db_dup(stmt, 1);
+    sqlite3_reset(stmt);
+    if (!path || !member) {
+        free(path);
+        free(member);
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    }
+    free(t->path);
+    free(t->member);
+    t->path = path;
+    t->member = member;
+    return 0;
+}
+
+/* Only a pending task can fail: what was cancelled or finished meanwhile stays so. */
+int store_task_failed(struct store *st, int64_t task_id, int code, const char *message,
+                      int64_t retry_at_ms, struct err *err)
+{
+    char now[CLOCK_ISO_LEN], retry_at[CLOCK_ISO_LEN];
+    bool again = retry_at_ms >= 0;
+    int rc = db_enter(st, err);
+
+    if (rc < 0)
+        return rc;
+    db_now(now);
+    clock_iso8601(again ? retry_at_ms : 0, retry_at);
+    rc = db_run(st, err,
+                "UPDATE task SET attempts = attempts + 1, error_code = ?2, error = ?3, "
+                "retry_at = ?4, state = ?5, settled_at = ?6 "
+                "WHERE task_id = ?1 AND state = 'pending'",
+                "itttt"
+                "t",
+                task_id, err_name(code), message ? message : "", again ? retry_at : NULL,
+                again ? "pending" : "failed", again ? NULL : now);
+    return db_leave(st, rc, err);
+}
+
+int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, uint32_t *suspect,
+                        struct err *err)
+{
+    sqlite3_stmt *stmt;
+    int rc = db_first(st, &stmt, err, "SELECT attempts, suspect FROM task WHERE task_id = ?", "i",
+                      task_id);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set(err, ERR_INPUT, "there is no task %lld", (long long)task_id);
+    *attempts = (uint32_t)sqlite3_column_int64(stmt, 0);
+    *suspect = (uint32_t)sqlite3_column_int64(stmt, 1);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+int store_task_suspect(struct store *st, int64_t task_id, struct err *err)
+{
+    int rc = db_enter(st, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_run(st, err, "UPDATE task SET suspect = suspect + 1 WHERE task_id = ?", "i", task_id);
+    return db_leave(st, rc, err);
+}
+
+int store_event(struct store *st, const char *kind, int64_t media_id, const char *device,
+                const char *text, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    int rc = db_enter(st, err);
+
+    if (rc < 0)
+        return rc;
+    db_now(now);
+    rc = db_run(st, err,
+                "INSERT INTO event (at, kind, media_id, device, text) "
+                "VALUES (?, ?, nullif(?, 0), ?, ?)",
+                "ttitt", now, kind, media_id, device && *device ? device : NULL, text ? text : "");
+    return db_leave(st, rc, err);
+}
+
+void store_stage_row_free(struct store_stage_row *s)
+{
+    free(s->name);
+    free(s->model);
+    free(s->model_dir);
+    free(s->model_hash);
+    free(s->params_json);
+    *s = (struct store_stage_row){0};
+}
+
+static int stage_row(sqlite3_stmt *stmt, struct store_stage_row *s, struct err *err)
+{
+    *s = (struct store_stage_row){.stage_id = sqlite3_column_int64(stmt, 0),
+                                  .name = db_dup(stmt, 1),
+                                  .model = db_dup(stmt, 2),
+                                  .model_dir = db_dup(stmt, 3),
+                                  .model_hash = db_dup(stmt, 4),
+                                  .params_json = db_dup(stmt, 5)};
+    if (!s->name || !s->model || !s->model_dir || !s->model_hash || !s->params_json) {
+        store_stage_row_free(s);
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    }
+    return 0;
+}
+
+static const char sql_stages[] =
+    "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params "
+    "FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id "
+    "WHERE n.pending > 0 AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "
+    "AND EXISTS (SELECT 1 FROM task t INDEXED BY task_runnable WHERE t.stage_id = s.stage_id "
+    "AND t.state = 'pending' AND t.paused = 0 AND t.absent = 0 "
+    "AND (t.retry_at IS NULL OR t.retry_at <= ?1)) ORDER BY s.stage_id";
+
+int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_row **ret, size_t *n,
+                          struct err *err)
+{
+    struct store_stage_row *rows = NULL, *more;
+    char now[CLOCK_ISO_LEN];
+    sqlite3_stmt *stmt;
+    size_t count = 0;
+    int rc;
+
+    clock_iso8601(now_ms, now);
+    rc = db_first(st, &stmt, err, sql_stages, "t", now);
+    while (rc == 1) {
+        more = realloc(rows, (count + 1) * sizeof(*rows));
+        rows = more ? more : rows;
+        rc = more ? stage_row(stmt, &rows[count], err)
+                  : err_set(err, ERR_NOMEM, "catalog: out of memory");
+        if (rc < 0) {
+            sqlite3_reset(stmt);
+            break;
+        }
+        count++;
+        rc = db_next(st, stmt, err);
+    }
+    if (rc < 0) {
+        while (count)
+            store_stage_row_free(&rows[--count]);
+        free(rows);
+        return rc;
+    }
+    *ret = rows;
+    *n = count;
+    return 0;
+}

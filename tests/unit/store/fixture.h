@@ -1,0 +1,262 @@
+/* tests/unit/store/fixture.h - a catalog of its own per test, and short words for what enqueue and
+ * run do with it. Every close compares the kept sums with a count of all rows. */
+#ifndef NIGHTSHIFT_TESTS_UNIT_STORE_FIXTURE_H
+#define NIGHTSHIFT_TESTS_UNIT_STORE_FIXTURE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "store/request.h"
+#include "store/store.h"
+#include "tests/common/test.h"
+
+#define CATALOG "catalog.db"
+
+static inline void catalog_remove(void)
+{
+    unlink(CATALOG);
+    unlink(CATALOG "-wal");
+    unlink(CATALOG "-shm");
+    unlink(CATALOG ".lock");
+}
+
+static inline struct store *catalog_open(enum store_mode mode)
+{
+    struct store *st = NULL;
+    struct err e = {0};
+
+    assert_ok(store_open(CATALOG, mode, &st, &e), e);
+    return st;
+}
+
+static inline struct store *catalog_new(void)
+{
+    catalog_remove();
+    return catalog_open(STORE_WRITE);
+}
+
+/* One integer of the catalog, by a connection of the test's own. */
+static inline int64_t count_of(const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *stmt = NULL;
+    int64_t n = -1;
+
+    assert_int_equal(sqlite3_open_v2(CATALOG, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
+        print_error("%s: %s\n", sql, sqlite3_errmsg(db));
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    n = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return n;
+}
+
+/* A text of the catalog, in a static buffer. */
+static inline const char *text_of(const char *sql)
+{
+    static char out[1024];
+    sqlite3 *db;
+    sqlite3_stmt *stmt = NULL;
+    const unsigned char *s;
+
+    assert_int_equal(sqlite3_open_v2(CATALOG, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
+        print_error("%s: %s\n", sql, sqlite3_errmsg(db));
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    s = sqlite3_column_text(stmt, 0);
+    snprintf(out, sizeof(out), "%s", s ? (const char *)s : "(null)");
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return out;
+}
+
+/* Every sum that a trigger keeps equals a count; every foreign key holds; FTS matches its table. */
+static inline void catalog_audit(void)
+{
+    assert_string_equal(text_of("PRAGMA integrity_check"), "ok");
+    assert_int_equal(count_of("SELECT count(*) FROM pragma_foreign_key_check"), 0);
+    assert_int_equal(
+        count_of("SELECT (recordings, places, vanished, damaged, shards_done, segments) = "
+                 "(SELECT (SELECT count(*) FROM media), "
+                 " (SELECT count(*) FROM place WHERE state = 'present'), "
+                 " (SELECT count(*) FROM place WHERE state = 'vanished'), "
+                 " (SELECT count(*) FROM media WHERE damage IS NOT NULL), "
+                 " (SELECT count(*) FROM shard), (SELECT count(*) FROM segment)) "
+                 "FROM catalog_total"),
+        1);
+    assert_int_equal(
+        count_of("SELECT count(*) FROM media m WHERE places <> (SELECT count(*) FROM place p "
+                 "WHERE p.media_id = m.media_id AND p.state = 'present') "
+                 "OR place_id IS NULL "
+                 "OR (places > 0 AND place_id <> (SELECT min(place_id) FROM place p "
+                 "    WHERE p.media_id = m.media_id AND p.state = 'present'))"),
+        0);
+    assert_int_equal(count_of("SELECT count(*) FROM task t JOIN media m USING (media_id) "
+                              "WHERE t.absent <> (m.places = 0) "
+                              "OR t.shards_done <> (SELECT count(*) FROM shard h "
+                              "  WHERE h.task_id = t.task_id) "
+                              "OR t.audio_done_ms <> (SELECT ifnull(sum(end_ms - start_ms), 0) "
+                              "  FROM shard h WHERE h.task_id = t.task_id)"),
+                     0);
+    assert_int_equal(
+        count_of(
+            "WITH c AS (SELECT t.*, m.size_bytes, m.duration_ms, "
+            "  t.state = 'pending' AND NOT absent AND NOT paused AS live "
+            "  FROM task t JOIN media m USING (media_id)), "
+            "s AS (SELECT stage_id, count(*) AS tasks, sum(live) AS pending, "
+            "  sum(state = 'pending' AND paused AND NOT absent) AS paused, "
+            "  sum(state = 'pending' AND absent) AS absent, sum(state = 'done') AS done, "
+            "  sum(state = 'failed') AS failed, sum(state = 'cancelled') AS cancelled, "
+            "  sum(live AND duration_ms IS NULL) AS unknown, sum(live * size_bytes) AS bytes, "
+            "  sum(ifnull(duration_ms, 0)) AS known, sum(audio_done_ms) AS audio_done, "
+            "  sum(live * max(ifnull(duration_ms, 0) - audio_done_ms, 0)) AS audio_left "
+            "  FROM c GROUP BY stage_id) "
+            "SELECT count(*) FROM stage_total n LEFT JOIN s USING (stage_id) "
+            "WHERE (n.tasks, n.pending, n.paused, n.absent, n.done, n.failed, n.cancelled, "
+            "       n.unknown, n.bytes_pending, n.audio_known_ms, n.audio_done_ms, "
+            "       n.audio_left_ms) IS NOT "
+            "(ifnull(s.tasks, 0), ifnull(s.pending, 0), ifnull(s.paused, 0), ifnull(s.absent, 0), "
+            " ifnull(s.done, 0), ifnull(s.failed, 0), ifnull(s.cancelled, 0), "
+            " ifnull(s.unknown, 0), ifnull(s.bytes, 0), ifnull(s.known, 0), "
+            " ifnull(s.audio_done, 0), ifnull(s.audio_left, 0))"),
+        0);
+}
+
+static inline void fts_check(void)
+{
+    sqlite3 *db;
+
+    /* integrity-check of FTS5 is an INSERT, so a writing connection. */
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    assert_int_equal(sqlite3_exec(db,
+                                  "INSERT INTO segment_fts (segment_fts, rank) "
+                                  "VALUES ('integrity-check', 1)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static inline void catalog_close(struct store *st)
+{
+    store_close(st);
+    catalog_audit();
+    fts_check();
+}
+
+static const struct store_stage stage_nano = {"transcribe", "nano", "/models/nano", "aa11",
+                                              "{\"beam\":1}"};
+static const struct store_stage stage_tiny = {"transcribe", "tiny", "/models/tiny", "bb22",
+                                              "{\"beam\":1}"};
+
+/* content: any number; equal numbers are equal content. */
+static inline struct store_found found_at(const char *path, const char *member, uint64_t content)
+{
+    struct store_found f = {.path = path,
+                            .path_len = strlen(path),
+                            .member = member,
+                            .member_len = strlen(member),
+                            .size_bytes = 1000 + content,
+                            .file_size_bytes = 1000 + content,
+                            .mtime_ns = 1700000000000000000 + (int64_t)content,
+                            .inode = content + 5,
+                            .device = 7};
+
+    memcpy(f.fingerprint, &content, sizeof(content));
+    return f;
+}
+
+static inline struct request_reply apply_ok(struct store *st, const struct request *rq)
+{
+    struct request_reply reply = {0};
+    struct err e = {0};
+
+    assert_ok(request_apply(st, rq, &reply, &e), e);
+    return reply;
+}
+
+static inline int64_t job_begin(struct store *st, const struct store_stage *stage)
+{
+    return apply_ok(st, &(struct request){.type = REQUEST_ENQUEUE_BEGIN,
+                                          .command_line = "nightshift enqueue /archive",
+                                          .stage = *stage,
+                                          .language = "en"})
+        .job_id;
+}
+
+static inline struct request_reply job_add(struct store *st, int64_t job,
+                                           const struct store_found *f, uint32_t n)
+{
+    return apply_ok(
+        st, &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = job, .found = f, .count = n});
+}
+
+static inline struct request_reply job_add1(struct store *st, int64_t job, const char *path,
+                                            const char *member, uint64_t content)
+{
+    struct store_found f = found_at(path, member, content);
+
+    return job_add(st, job, &f, 1);
+}
+
+static inline struct request_reply job_end(struct store *st, int64_t job, const char *root)
+{
+    return apply_ok(st, &(struct request){.type = REQUEST_ENQUEUE_END,
+                                          .job_id = job,
+                                          .roots = root ? &root : NULL,
+                                          .root_count = root ? 1 : 0});
+}
+
+/* Runnable tasks, freed at once; returns how many, and the first one's id in *first. */
+static inline size_t runnable(struct store *st, int64_t *first)
+{
+    struct store_task t[64];
+    struct err e = {0};
+    size_t n = 0;
+
+    assert_ok(store_runnable(st, 0, 4102444800000, t, 64, &n, &e), e);
+    if (first)
+        *first = n ? t[0].task_id : 0;
+    for (size_t i = 0; i < n; i++)
+        store_task_free(&t[i]);
+    return n;
+}
+
+static inline void shard_put(struct store *st, int64_t task, uint32_t seq, const char *const *texts,
+                             size_t n)
+{
+    struct store_segment s[16];
+    struct err e = {0};
+    int64_t base = (int64_t)seq * 30000;
+
+    assert_true(n <= 16);
+    for (size_t i = 0; i < n; i++)
+        s[i] = (struct store_segment){.start_ms = base + (int64_t)i * 2000,
+                                      .end_ms = base + (int64_t)i * 2000 + 1500,
+                                      .text = texts[i],
+                                      .language = "en",
+                                      .avg_logprob = -0.25,
+                                      .no_speech_prob = 0.01,
+                                      .compression_ratio = 1.2,
+                                      .temperature = 0};
+    assert_ok(store_shard_done(st,
+                               &(struct store_shard_result){.task_id = task,
+                                                            .seq = seq,
+                                                            .start_ms = base,
+                                                            .end_ms = base + 30000,
+                                                            .language = "en",
+                                                            .language_prob = 0.9,
+                                                            .windows = 1,
+                                                            .wall_ms = 12,
+                                                            .device = "cpu",
+                                                            .segments = s,
+                                                            .segment_count = n},
+                               &e),
+              e);
+}
+
+#endif

@@ -1,0 +1,373 @@
+/* What enqueueing means: content, places, tasks, vanishing, troubles, selections. */
+#include "tests/unit/store/fixture.h"
+
+static void new_content_and_again(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_found f[] = {found_at("/a/one.wav", "", 1), found_at("/a/two.wav", "", 2),
+                              found_at("/a/copy of one.wav", "", 1)};
+    struct request_reply r;
+    int64_t job;
+
+    (void)state;
+    job = job_begin(st, &stage_nano);
+    r = job_add(st, job, f, 3);
+    assert_int_equal(r.counts.seen, 3);
+    assert_int_equal(r.counts.added, 2);
+    assert_int_equal(r.counts.places, 1);
+    assert_int_equal(r.counts.tasks, 2);
+    job_end(st, job, "/a");
+    job = job_begin(st, &stage_nano);
+    r = job_add(st, job, f, 3);
+    assert_int_equal(r.counts.added + r.counts.places + r.counts.changed + r.counts.tasks, 0);
+    assert_int_equal(r.counts.unchanged, 3);
+    assert_int_equal(job_end(st, job, "/a").counts.vanished, 0);
+    /* Another model: tasks only. */
+    job = job_begin(st, &stage_tiny);
+    r = job_add(st, job, f, 3);
+    assert_int_equal(r.counts.added, 0);
+    assert_int_equal(r.counts.tasks, 2);
+    assert_int_equal(count_of("SELECT count(*) FROM stage"), 2);
+    assert_int_equal(count_of("SELECT seen FROM job WHERE job_id = 2"), 3);
+    assert_int_equal(runnable(st, NULL), 4);
+    catalog_close(st);
+}
+
+static void changed_content(void **state)
+{
+    struct store *st = catalog_new();
+    struct request_reply r;
+    int64_t job = job_begin(st, &stage_nano);
+
+    (void)state;
+    job_add1(st, job, "/a/x.wav", "", 1);
+    job_end(st, job, "/a");
+    shard_put(st, 1, 0, (const char *[]){"the old words"}, 1);
+    job = job_begin(st, &stage_nano);
+    r = job_add1(st, job, "/a/x.wav", "", 2);
+    assert_int_equal(r.counts.changed, 1);
+    assert_int_equal(r.counts.added, 1);
+    assert_int_equal(r.counts.tasks, 1);
+    assert_int_equal(job_end(st, job, "/a").counts.vanished, 0);
+    assert_int_equal(count_of("SELECT count(*) FROM place WHERE state = 'replaced'"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM segment"), 1);
+    assert_string_equal(text_of("SELECT place_state FROM transcript"), "replaced");
+    /* The old content has no place now: its task waits for it. */
+    assert_int_equal(runnable(st, NULL), 1);
+    assert_string_equal(text_of("SELECT kind FROM failures"), "absent");
+    /* It comes back: to a third row of the same path. */
+    job = job_begin(st, &stage_nano);
+    r = job_add1(st, job, "/a/x.wav", "", 1);
+    assert_int_equal(r.counts.changed, 1);
+    assert_int_equal(r.counts.added, 0);
+    assert_int_equal(runnable(st, NULL), 1);
+    catalog_close(st);
+}
+
+static void vanished_and_back(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_known k;
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano), first;
+
+    (void)state;
+    job_add1(st, job, "/a/x.wav", "", 1);
+    job_add1(st, job, "/a/y.wav", "", 1);
+    job_add1(st, job, "/a/z.wav", "", 2);
+    job_add1(st, job, "/a.txt", "", 3);
+    job_add1(st, job, "/b/w.wav", "", 4);
+    job_end(st, job, "/a");
+    job = job_begin(st, &stage_nano);
+    job_add1(st, job, "/a/y.wav", "", 1);
+    assert_int_equal(job_end(st, job, "/a/").counts.vanished, 2);
+    assert_int_equal(runnable(st, NULL), 3);
+    assert_string_equal(text_of("SELECT path FROM recordings WHERE media_id = 1"), "/a/y.wav");
+    assert_string_equal(text_of("SELECT path FROM failures WHERE kind = 'absent'"), "/a/z.wav");
+    assert_int_equal(count_of("SELECT vanished FROM job WHERE job_id = 2"), 2);
+    job = job_begin(st, &stage_nano);
+    assert_ok(store_known_path(st, "/a/z.wav", 8, &stage_nano, &k, &e), e);
+    assert_int_equal(k.count, 1);
+    assert_true(k.has_task_all);
+    apply_ok(st, &(struct request){.type = REQUEST_ENQUEUE_SAME,
+                                   .job_id = job,
+                                   .place_ids = k.place_ids,
+                                   .count = k.count});
+    store_known_free(&k);
+    assert_int_equal(runnable(st, &first), 4);
+    /* The root itself, when it is a file, and the root of everything. */
+    job = job_begin(st, &stage_nano);
+    assert_int_equal(job_end(st, job, "/a.txt").counts.vanished, 1);
+    job = job_begin(st, &stage_nano);
+    assert_int_equal(job_end(st, job, "/").counts.vanished, 3);
+    assert_int_equal(runnable(st, NULL), 0);
+    catalog_close(st);
+}
+
+static void unread_is_not_vanished(void **state)
+{
+    struct store *st = catalog_new();
+    const char *roots[] = {"/a", "/a/deep"}, *unread[] = {"/a/locked/", "/a/broken.zip"};
+    struct request_reply r;
+    struct store_known k;
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano);
+
+    (void)state;
+    job_add1(st, job, "/a/locked/1.wav", "", 1);
+    job_add1(st, job, "/a/lockedness.wav", "", 2);
+    job_add1(st, job, "/a/broken.zip", "in/3.wav", 3);
+    job_add1(st, job, "/a/deep/4.wav", "", 4);
+    job_end(st, job, "/a");
+    job = job_begin(st, &stage_nano);
+    r = apply_ok(st, &(struct request){.type = REQUEST_ENQUEUE_END,
+                                       .job_id = job,
+                                       .roots = roots,
+                                       .root_count = 2,
+                                       .unread = unread,
+                                       .unread_count = 2});
+    assert_int_equal(r.counts.vanished, 2);
+    assert_int_equal(count_of("SELECT count(*) FROM place WHERE state = 'present'"), 2);
+    /* The archive was not read to its end: it must not look unchanged. */
+    assert_ok(store_known_path(st, "/a/broken.zip", 13, &stage_nano, &k, &e), e);
+    assert_int_equal(k.mtime_ns, -1);
+    store_known_free(&k);
+    catalog_close(st);
+}
+
+static void two_walks_at_once(void **state)
+{
+    struct store *st = catalog_new();
+    int64_t one, two;
+
+    (void)state;
+    one = job_begin(st, &stage_nano);
+    job_add1(st, one, "/a/x.wav", "", 1);
+    job_end(st, one, "/a");
+    one = job_begin(st, &stage_nano);
+    two = job_begin(st, &stage_nano);
+    job_add1(st, two, "/a/x.wav", "", 1);
+    job_add1(st, one, "/a/x.wav", "", 1);
+    assert_int_equal(job_end(st, two, "/a").counts.vanished, 0);
+    assert_int_equal(job_end(st, one, "/a").counts.vanished, 0);
+    catalog_close(st);
+}
+
+static void archives_and_known(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_found f[] = {found_at("/a.zip", "1.wav", 1), found_at("/a.zip", "2.wav", 2)};
+    struct store_known k = {0};
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano);
+
+    (void)state;
+    f[1].mtime_ns = f[0].mtime_ns;
+    f[1].file_size_bytes = f[0].file_size_bytes;
+    job_add(st, job, f, 1);
+    /* Killed half-way through the listing: the archive is not known. */
+    assert_int_equal(store_known_path(st, "/a.zip", 6, &stage_nano, &k, &e), ERR_EMPTY);
+    job = job_begin(st, &stage_nano);
+    assert_int_equal(store_known_path(st, "/a.zip", 6, &stage_nano, &k, &e), ERR_EMPTY);
+    job_add(st, job, f, 2);
+    job_end(st, job, "/a.zip");
+    assert_ok(store_known_path(st, "/a.zip", 6, &stage_nano, &k, &e), e);
+    assert_int_equal(k.count, 2);
+    assert_int_equal(k.mtime_ns, f[0].mtime_ns);
+    assert_true(k.has_task_all);
+    store_known_free(&k);
+    assert_ok(store_known_path(st, "/a.zip", 6, &stage_tiny, &k, &e), e);
+    assert_false(k.has_task_all);
+    /* SAME gives each of them the new stage without reading the archive again. */
+    job = job_begin(st, &stage_tiny);
+    assert_int_equal(apply_ok(st, &(struct request){.type = REQUEST_ENQUEUE_SAME,
+                                                    .job_id = job,
+                                                    .place_ids = k.place_ids,
+                                                    .count = k.count})
+                         .counts.tasks,
+                     2);
+    store_known_free(&k);
+    assert_int_equal(store_known_path(st, "/other", 6, &stage_nano, &k, &e), ERR_EMPTY);
+    /* One member fewer. */
+    job = job_begin(st, &stage_nano);
+    f[0].mtime_ns += 5;
+    job_add(st, job, f, 1);
+    assert_int_equal(job_end(st, job, "/").counts.vanished, 1);
+    assert_ok(store_known_path(st, "/a.zip", 6, &stage_nano, &k, &e), e);
+    assert_int_equal(k.count, 1);
+    store_known_free(&k);
+    catalog_close(st);
+}
+
+static void odd_names(void **state)
+{
+    struct store *st = catalog_new();
+    const char raw[] = "/a/\xff\xfe new\nline.wav";
+    int64_t job = job_begin(st, &stage_nano);
+    struct store_task t[2];
+    struct err e = {0};
+    size_t n;
+
+    (void)state;
+    job_add1(st, job, raw, "m\xc3\x28", 1);
+    assert_ok(store_runnable(st, 0, 0, t, 2, &n, &e), e);
+    assert_int_equal(n, 1);
+    assert_string_equal(t[0].path, raw);
+    assert_string_equal(t[0].member, "m\xc3\x28");
+    assert_string_equal(t[0].language, "en");
+    store_task_free(&t[0]);
+    assert_string_equal(text_of("SELECT path FROM recordings"), "/a/\\xFF\\xFE new\\nline.wav");
+    catalog_close(st);
+}
+
+static void troubles(void **state)
+{
+    struct store *st = catalog_new();
+    struct request_trouble t[] = {{"/a/x.zip", 8, "", 0, ERR_INPUT, "not a zip"},
+                                  {"/a/y.zip", 8, "m", 1, ERR_INPUT, "encrypted"},
+                                  {"/a/dir", 6, "", 0, ERR_DENIED, "permission denied"}};
+    struct store_totals totals;
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano), id = 1;
+    const char *root = "/a", *unread = "/a/dir";
+
+    (void)state;
+    job_add1(st, job, "/a/y.zip", "n", 1);
+    for (int again = 0; again < 2; again++)
+        apply_ok(st,
+                 &(struct request){
+                     .type = REQUEST_ENQUEUE_TROUBLE, .job_id = job, .troubles = t, .count = 3});
+    job_end(st, job, "/a");
+    assert_int_equal(count_of("SELECT count(*) FROM failures WHERE kind = 'unreadable'"), 3);
+    assert_ok(store_totals(st, &totals, &e), e);
+    assert_int_equal(totals.troubles, 3);
+    /* x.zip is a recording now; y.zip unchanged keeps its member's trouble; dir is unread again. */
+    job = job_begin(st, &stage_nano);
+    job_add1(st, job, "/a/x.zip", "", 9);
+    apply_ok(st, &(struct request){
+                     .type = REQUEST_ENQUEUE_SAME, .job_id = job, .place_ids = &id, .count = 1});
+    apply_ok(st, &(struct request){.type = REQUEST_ENQUEUE_END,
+                                   .job_id = job,
+                                   .roots = &root,
+                                   .root_count = 1,
+                                   .unread = &unread,
+                                   .unread_count = 1});
+    assert_int_equal(count_of("SELECT count(*) FROM trouble"), 2);
+    job = job_begin(st, &stage_nano);
+    job_end(st, job, "/a");
+    assert_int_equal(count_of("SELECT count(*) FROM trouble"), 0);
+    catalog_close(st);
+}
+
+static void selections(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_totals totals;
+    struct request_reply r = {0};
+    struct err e = {0};
+    int64_t one = job_begin(st, &stage_nano), two;
+
+    (void)state;
+    job_add1(st, one, "/a/1.wav", "", 1);
+    job_add1(st, one, "/a/b/2.wav", "", 2);
+    two = job_begin(st, &stage_nano);
+    job_add1(st, two, "/a/b/3.wav", "", 3);
+    job_add1(st, two, "/ab/4.wav", "", 4);
+    r = apply_ok(st, &(struct request){.type = REQUEST_PAUSE, .select_path = "/a/b"});
+    assert_int_equal(r.affected, 2);
+    assert_int_equal(runnable(st, NULL), 2);
+    r = apply_ok(st, &(struct request){.type = REQUEST_RESUME, .select_path = "/a/b/2.wav"});
+    assert_int_equal(r.affected, 1);
+    r = apply_ok(st, &(struct request){.type = REQUEST_PAUSE});
+    assert_int_equal(r.affected, 3);
+    assert_int_equal(runnable(st, NULL), 0);
+    assert_ok(store_totals(st, &totals, &e), e);
+    assert_true(totals.paused);
+    assert_int_equal(totals.tasks_paused, 1);
+    apply_ok(st, &(struct request){.type = REQUEST_RESUME});
+    assert_int_equal(runnable(st, NULL), 4);
+    r = apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_job = two});
+    assert_int_equal(r.affected, 2);
+    assert_int_equal(runnable(st, NULL), 2);
+    assert_int_equal(
+        request_apply(st,
+                      &(struct request){
+                          .type = REQUEST_ENQUEUE_ADD, .job_id = two, .found = NULL, .count = 0},
+                      &r, &e),
+        ERR_CANCELLED);
+    r = apply_ok(st, &(struct request){.type = REQUEST_RETRY, .select_path = "/"});
+    assert_int_equal(r.affected, 2);
+    assert_int_equal(runnable(st, NULL), 4);
+    assert_int_equal(
+        request_apply(st, &(struct request){.type = REQUEST_CANCEL, .select_job = 99}, &r, &e),
+        ERR_INPUT);
+    catalog_close(st);
+}
+
+static void failed_for_the_place_comes_back(void **state)
+{
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_nano);
+    struct err e = {0};
+
+    (void)state;
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job_add1(st, job, "/a/2.wav", "", 2);
+    assert_ok(store_task_failed(st, 1, ERR_MISSING, "gone", -1, &e), e);
+    assert_ok(store_task_failed(st, 2, ERR_INPUT, "no audio", -1, &e), e);
+    job = job_begin(st, &stage_nano);
+    assert_int_equal(job_add1(st, job, "/a/1.wav", "", 1).affected, 1);
+    assert_int_equal(job_add1(st, job, "/a/2.wav", "", 2).affected, 0);
+    assert_int_equal(runnable(st, NULL), 1);
+    catalog_close(st);
+}
+
+static void bad_requests(void **state)
+{
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_nano);
+    struct store_found f = found_at("relative", "", 1), g = found_at("/x", "", 1);
+    struct request_reply r = {0};
+    struct err e = {0};
+    const char *root = "a";
+
+    (void)state;
+    g.size_bytes = UINT64_MAX;
+    const struct request bad[] = {
+        {.type = (enum request_type)0},
+        {.type = (enum request_type)77},
+        {.type = REQUEST_ENQUEUE_BEGIN},
+        {.type = REQUEST_ENQUEUE_ADD, .job_id = job, .found = &f, .count = 1},
+        {.type = REQUEST_ENQUEUE_ADD, .job_id = job, .found = &g, .count = 1},
+        {.type = REQUEST_ENQUEUE_ADD, .job_id = job, .found = &f, .count = UINT32_MAX},
+        {.type = REQUEST_ENQUEUE_ADD, .job_id = 99},
+        {.type = REQUEST_ENQUEUE_SAME, .job_id = 99},
+        {.type = REQUEST_ENQUEUE_END, .job_id = job, .roots = &root, .root_count = 1},
+        {.type = REQUEST_ENQUEUE_END, .job_id = 99},
+        {.type = REQUEST_RETRY, .select_path = "a"},
+        {.type = REQUEST_RETRY, .select_job = -1},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(request_apply(st, &bad[i], &r, &e), ERR_INPUT);
+    assert_int_equal(count_of("SELECT count(*) FROM media"), 0);
+    catalog_close(st);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(new_content_and_again),
+        cmocka_unit_test(changed_content),
+        cmocka_unit_test(vanished_and_back),
+        cmocka_unit_test(unread_is_not_vanished),
+        cmocka_unit_test(two_walks_at_once),
+        cmocka_unit_test(archives_and_known),
+        cmocka_unit_test(odd_names),
+        cmocka_unit_test(troubles),
+        cmocka_unit_test(selections),
+        cmocka_unit_test(failed_for_the_place_comes_back),
+        cmocka_unit_test(bad_requests),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
