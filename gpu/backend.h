@@ -72,10 +72,10 @@ struct backend_ops {
     int (*copy)(struct backend *be, struct tensor dst, struct tensor src, struct err *err);
 
     /* w: [out][in] float32 in host memory, bias: [out] or NULL; copied. type: of the weights and
-     * of x. */
-    int (*linear_new)(struct backend *be, enum dtype type, enum linear_use use, int64_t out,
-                      int64_t in, const float *w, const float *bias, struct linear **ret,
-                      struct err *err);
+     * of x. rows: how many x will mostly have (wide ones are packed for that). */
+    int (*linear_new)(struct backend *be, enum dtype type, enum linear_use use, int64_t rows,
+                      int64_t out, int64_t in, const float *w, const float *bias,
+                      struct linear **ret, struct err *err);
     void (*linear_free)(struct backend *be, struct linear *l);
     /* x: [rows][in] of the weights' type, y: [rows][out] float32 or the weights' type. */
     int (*linear)(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,

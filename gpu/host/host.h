@@ -38,8 +38,8 @@ int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t wha
 int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *from,
               const float *w, dnnl_memory_t *ret, void **data, struct err *err);
 
-int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, int64_t out,
-                    int64_t in, const float *w, const float *bias, struct linear **ret,
+int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, int64_t rows,
+                    int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,
                     struct err *err);
 void host_linear_free(struct backend *be, struct linear *l);
 int host_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,

@@ -139,8 +139,8 @@ static int wide_new(struct host *h, struct linear *l, struct wide *d, struct err
     return rc;
 }
 
-int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, int64_t out,
-                    int64_t in, const float *w, const float *bias, struct linear **ret,
+int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, int64_t rows,
+                    int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,
                     struct err *err)
 {
     int64_t blocks = (out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS;
@@ -149,7 +149,7 @@ int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, in
     void *p = NULL;
     int rc;
 
-    if (out <= 0 || in <= 0 || in % 2 != 0 || type == DTYPE_F16 ||
+    if (rows <= 0 || out <= 0 || in <= 0 || in % 2 != 0 || type == DTYPE_F16 ||
         (type == DTYPE_BF16 && !h->kernels->rows_bf16))
         return host_shape(err, "linear_new");
     l = calloc(1, sizeof(*l));
@@ -169,7 +169,7 @@ int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, in
             pack_rows(l, w);
     } else {
         l->source = w;
-        l->wide[0] = (struct wide){.epilogue = EPILOGUE_NONE, .y_type = type, .rows = 1500};
+        l->wide[0] = (struct wide){.epilogue = EPILOGUE_NONE, .y_type = type, .rows = rows};
         rc = wide_new(h, l, &l->wide[0], err);
         l->wides = rc == 0;
         l->source = NULL;

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 #include "workers/models/whisper_net.h"
 
 struct slot {
@@ -19,6 +21,7 @@ struct whisper_session {
     uint32_t slots;
     int64_t peek; /* slot whose spectrogram and encoder output are still there; -1: none */
     struct slot *slot;
+    struct whisper_times times;
     struct mel *mel;
     char *cache; /* [slots][whisper_slot_bytes]: per layer cross, then own keys and values */
     void *workspace;
@@ -67,6 +70,11 @@ uint32_t whisper_default_slots(const struct whisper *w)
 }
 
 uint32_t whisper_session_slots(const struct whisper_session *s) { return s->slots; }
+
+void whisper_session_times(const struct whisper_session *s, struct whisper_times *ret)
+{
+    *ret = s->times;
+}
 
 static struct kv cross_kv(const struct whisper_session *s, uint32_t slot, uint32_t layer)
 {
@@ -193,9 +201,12 @@ static int encode_front(struct whisper_session *s, const float *pcm, size_t n, s
 {
     struct backend *be = s->w->be;
     struct tensor in = s->spectrogram;
+    int64_t start = clock_mono_ns();
     int rc;
 
     rc = be->ops->mel(be, s->mel, pcm, n, s->spectrogram, err);
+    s->times.mel_ns += clock_mono_ns() - start;
+    start = clock_mono_ns();
     if (rc == 0 && s->w->type != DTYPE_F32) {
         rc = be->ops->copy(be, s->conv_in, s->spectrogram, err);
         in = s->conv_in;
@@ -208,6 +219,7 @@ static int encode_front(struct whisper_session *s, const float *pcm, size_t n, s
         rc = be->ops->copy(be, s->x, s->conv2, err);
     if (rc == 0)
         rc = be->ops->add(be, s->x, s->w->encoder_positions, err);
+    s->times.encoder_ns += clock_mono_ns() - start;
     return rc;
 }
 
@@ -258,21 +270,27 @@ static int encode_window(struct whisper_session *s, const struct whisper_window 
                          struct err *err)
 {
     struct backend *be = s->w->be;
+    int64_t start;
     int rc;
 
     s->peek = -1;
     s->slot[window->slot] = (struct slot){0};
     rc = encode_front(s, window->pcm, window->n, err);
+    start = clock_mono_ns();
     for (uint32_t i = 0; rc == 0 && i < s->w->config.encoder_layers; i++)
         rc = encode_layer(s, &s->w->encoder[i], err);
     if (rc == 0)
         rc = norm(s, s->x, &s->w->encoder_norm, s->output, err);
     if (rc == 0)
         rc = be->ops->copy(be, s->h, s->output, err);
+    s->times.encoder_ns += clock_mono_ns() - start;
+    start = clock_mono_ns();
     if (rc == 0)
         rc = encode_cross(s, window->slot, err);
     if (rc != 0)
         return rc;
+    s->times.cross_ns += clock_mono_ns() - start;
+    s->times.windows++;
     s->slot[window->slot].encoded = true;
     s->peek = window->slot;
     return 0;
@@ -409,6 +427,7 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
                  float *logits, struct err *err)
 {
     struct backend *be = s->w->be;
+    int64_t start = clock_mono_ns();
     int rc;
 
     rc = check_rows(s, rows, n, err);
@@ -433,6 +452,9 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
         rc = be->ops->sync(be, err);
     for (uint32_t i = 0; rc == 0 && i < n; i++)
         s->slot[rows[i].slot].seen = rows[i].pos + 1;
+    s->times.step_ns += clock_mono_ns() - start;
+    s->times.steps++;
+    s->times.tokens += n;
     return rc;
 }
 

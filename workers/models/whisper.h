@@ -81,6 +81,15 @@ struct whisper_row {
 int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                  float *logits, struct err *err);
 
+/* Time spent since the session was made, per stage; what it was spent on. */
+struct whisper_times {
+    int64_t mel_ns, encoder_ns, cross_ns; /* cross: the decoder's keys and values of a window */
+    int64_t step_ns;
+    uint64_t windows, steps, tokens;
+};
+
+void whisper_session_times(const struct whisper_session *s, struct whisper_times *ret);
+
 /* For parity tests and tools: copies of a slot's log-mel [mel_bins][3000] and encoder output
  * [1500][d_model] as float32. Only of the last window of the last whisper_encode: ERR_EMPTY else.
  */

@@ -256,7 +256,8 @@ static int load_linear(struct whisper *w, struct source *src, enum linear_use us
         rc = source_read(src, full, 1, (const int64_t[3]){out}, 0.0f, bias + i * out, err);
     }
     if (rc == 0)
-        rc = w->be->ops->linear_new(w->be, w->type, use, out * parts, in, values, bias, ret, err);
+        rc = w->be->ops->linear_new(w->be, w->type, use, use == LINEAR_WIDE ? WHISPER_POSITIONS : 8,
+                                    out * parts, in, values, bias, ret, err);
     free(values);
     return rc;
 }
@@ -359,8 +360,8 @@ static int load_embedding(struct whisper *w, struct source *src, struct err *err
         return ERR_NOMEM;
     rc = w->be->ops->get(w->be, values, w->embedding, err);
     if (rc == 0)
-        rc = w->be->ops->linear_new(w->be, w->type, LINEAR_ROWS, vocab, d, values, NULL, &w->logits,
-                                    err);
+        rc = w->be->ops->linear_new(w->be, w->type, LINEAR_ROWS, 8, vocab, d, values, NULL,
+                                    &w->logits, err);
     free(values);
     return rc;
 }

@@ -1,0 +1,342 @@
+#include "workers/models/bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "gpu/backend.h"
+
+#define PEAK 2048
+#define PROMPT 4
+#define MAX_ROUNDS 1000
+
+static const struct {
+    const char *name;
+    struct whisper_config config;
+} presets[] = {
+    {"nano", {192, 80, 2151, 4, 3, 768, 2, 3, 768, 1500, 448}},
+    {"tiny", {384, 80, 51865, 4, 6, 1536, 4, 6, 1536, 1500, 448}},
+    {"base", {512, 80, 51865, 6, 8, 2048, 6, 8, 2048, 1500, 448}},
+    {"small", {768, 80, 51865, 12, 12, 3072, 12, 12, 3072, 1500, 448}},
+    {"medium", {1024, 80, 51865, 24, 16, 4096, 24, 16, 4096, 1500, 448}},
+    {"large-v3", {1280, 128, 51866, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
+    {"large-v3-turbo", {1280, 128, 51866, 32, 20, 5120, 4, 20, 5120, 1500, 448}},
+};
+
+#define PRESETS (sizeof(presets) / sizeof(presets[0]))
+
+const char *bench_preset_name(uint32_t i) { return i < PRESETS ? presets[i].name : NULL; }
+
+int bench_preset(const char *name, struct whisper_config *ret, struct err *err)
+{
+    for (size_t i = 0; i < PRESETS; i++) {
+        if (strcmp(presets[i].name, name) == 0) {
+            *ret = presets[i].config;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_USAGE,
+                   "no dimensions are known for '%.60s': nano, tiny, base, small, medium, large-v3 "
+                   "or large-v3-turbo, or give a model's directory",
+                   name);
+}
+
+/* Deterministic noise in [-0.1, 0.1]. */
+static void fill_noise(float *x, size_t n, uint32_t seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.1f;
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, uint32_t n)
+{
+    qsort(values, n, sizeof(*values), by_value);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2.0;
+}
+
+/* ---- the peak ---- */
+
+struct peak {
+    struct linear *linear;
+    void *x, *y;
+    enum dtype type;
+};
+
+static void peak_free(struct backend *be, struct peak *p)
+{
+    be->ops->linear_free(be, p->linear);
+    be->ops->release(be, p->x);
+    be->ops->release(be, p->y);
+}
+
+static int peak_once(struct backend *be, struct peak *p, double *gflops_s, struct err *err)
+{
+    int64_t start = clock_mono_ns();
+    int rc;
+
+    rc = be->ops->linear(be, p->linear, tensor_of(p->type, p->x, PEAK, PEAK), EPILOGUE_NONE,
+                         tensor_of(p->type, p->y, PEAK, PEAK), err);
+    if (rc == 0)
+        rc = be->ops->sync(be, err);
+    *gflops_s = 2.0 * PEAK * PEAK * PEAK / (double)(clock_mono_ns() - start);
+    return rc;
+}
+
+static int peak_new(struct backend *be, enum dtype type, struct peak *ret, struct err *err)
+{
+    size_t count = (size_t)PEAK * PEAK;
+    float *w = malloc(count * sizeof(*w));
+    double warm;
+    int rc;
+
+    *ret = (struct peak){.type = type};
+    if (!w)
+        return err_set(err, ERR_NOMEM, "out of memory for a measurement");
+    fill_noise(w, count, 1);
+    rc = be->ops->linear_new(be, type, LINEAR_WIDE, PEAK, PEAK, PEAK, w, NULL, &ret->linear, err);
+    if (rc == 0)
+        rc = be->ops->alloc(be, count * dtype_size(type), &ret->x, err);
+    if (rc == 0)
+        rc = be->ops->alloc(be, count * dtype_size(type), &ret->y, err);
+    if (rc == 0)
+        rc = be->ops->put(be, tensor_of(type, ret->x, PEAK, PEAK), w, err);
+    free(w);
+    if (rc == 0)
+        rc = peak_once(be, ret, &warm, err);
+    if (rc != 0)
+        peak_free(be, ret);
+    return rc;
+}
+
+int bench_peak(struct backend *be, enum precision precision, uint32_t rounds, double *ret,
+               struct err *err)
+{
+    double values[MAX_ROUNDS];
+    struct peak p;
+    int rc;
+
+    if (rounds < 1 || rounds > MAX_ROUNDS)
+        return err_set(err, ERR_USAGE, "1 to %d rounds can be measured", MAX_ROUNDS);
+    if (precision == PRECISION_BF16 && !be->info.bf16)
+        return err_set(err, ERR_MODEL, "%.64s has no bfloat16 instructions", be->info.name);
+    rc = peak_new(be, precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32, &p, err);
+    if (rc != 0)
+        return rc;
+    for (uint32_t i = 0; rc == 0 && i < rounds; i++)
+        rc = peak_once(be, &p, &values[i], err);
+    peak_free(be, &p);
+    if (rc == 0)
+        *ret = median(values, rounds);
+    return rc;
+}
+
+/* ---- a model ---- */
+
+struct run {
+    struct backend *be;
+    struct whisper *w;
+    struct whisper_session *s;
+    struct peak peak;
+    struct whisper_window *windows;
+    struct whisper_row *rows;
+    float *pcm, *logits;
+    uint32_t slots, tokens;
+};
+
+static void run_free(struct run *r)
+{
+    whisper_session_free(r->s);
+    whisper_free(r->w);
+    free(r->windows);
+    free(r->rows);
+    free(r->pcm);
+    free(r->logits);
+}
+
+static int load_model(struct run *r, const struct bench_params *params, struct err *err)
+{
+    struct whisper_config config;
+
+    if (strchr(params->model, '/'))
+        return whisper_load(params->model, r->be, params->precision, &r->w, err);
+    if (bench_preset(params->model, &config, err) != 0)
+        return err->code;
+    return whisper_random(&config, 1, r->be, params->precision, &r->w, err);
+}
+
+static int run_new(struct run *r, const struct bench_params *params, struct err *err)
+{
+    int rc = load_model(r, params, err);
+
+    if (rc != 0)
+        return rc;
+    r->slots = params->slots ? params->slots : whisper_default_slots(r->w);
+    r->tokens = params->tokens ? params->tokens : 100;
+    if (r->tokens + PROMPT > whisper_config(r->w)->max_target_positions)
+        return err_set(err, ERR_USAGE, "a window of this model has at most %u tokens",
+                       whisper_config(r->w)->max_target_positions - PROMPT);
+    rc = whisper_session_new(r->w, r->slots, &r->s, err);
+    if (rc != 0)
+        return rc;
+    r->windows = calloc(r->slots, sizeof(*r->windows));
+    r->rows = calloc(r->slots, sizeof(*r->rows));
+    r->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(float));
+    r->logits = malloc((size_t)r->slots * whisper_config(r->w)->vocab_size * sizeof(float));
+    if (!r->windows || !r->rows || !r->pcm || !r->logits)
+        return err_set(err, ERR_NOMEM, "out of memory for a measurement");
+    fill_noise(r->pcm, WHISPER_WINDOW_SAMPLES, 7);
+    for (uint32_t i = 0; i < r->slots; i++)
+        r->windows[i] = (struct whisper_window){i, r->pcm, WHISPER_WINDOW_SAMPLES};
+    return 0;
+}
+
+static int32_t best_token(const float *logits, uint32_t n)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < n; i++)
+        best = logits[i] > logits[best] ? i : best;
+    return (int32_t)best;
+}
+
+/* All slots once: windows in, a prompt, then each slot's own likeliest tokens. */
+static int run_round(struct run *r, double *seconds, struct err *err)
+{
+    uint32_t vocab = whisper_config(r->w)->vocab_size;
+    int64_t start = clock_mono_ns();
+    int rc;
+
+    rc = whisper_encode(r->s, r->windows, r->slots, err);
+    for (uint32_t i = 0; i < r->slots; i++)
+        r->rows[i] = (struct whisper_row){i, 0, 1};
+    for (uint32_t pos = 0; rc == 0 && pos < PROMPT + r->tokens; pos++) {
+        bool prompt = pos + 1 < PROMPT;
+
+        rc = whisper_step(r->s, r->rows, r->slots, prompt ? NULL : r->logits, err);
+        for (uint32_t i = 0; i < r->slots; i++) {
+            r->rows[i].pos = pos + 1;
+            if (!prompt)
+                r->rows[i].token = best_token(r->logits + (size_t)i * vocab, vocab);
+        }
+    }
+    *seconds = (double)(clock_mono_ns() - start) / 1e9;
+    return rc;
+}
+
+static double encoder_flop(const struct whisper_config *c)
+{
+    double d = c->d_model, t = WHISPER_POSITIONS, ffn = c->encoder_ffn;
+    double conv = 2.0 * WHISPER_FRAMES * d * 3.0 * c->mel_bins + 2.0 * t * d * 3.0 * d;
+
+    return conv + c->encoder_layers * (2.0 * t * (4.0 * d * d + 2.0 * d * ffn) + 4.0 * t * t * d);
+}
+
+/* Bytes that one step of all slots must read: the decoder's weights, and each slot's cross keys and
+ * values. */
+static double step_bytes(const struct run *r)
+{
+    const struct whisper_config *c = whisper_config(r->w);
+    double size = whisper_precision(r->w) == PRECISION_BF16 ? 2.0 : 4.0, d = c->d_model;
+    double weights = c->decoder_layers * (6.0 * d * d + 2.0 * d * c->decoder_ffn);
+
+    return size * (weights + (double)c->vocab_size * d +
+                   (double)r->slots * c->decoder_layers * 2.0 * d * WHISPER_POSITIONS);
+}
+
+/* Per round: the peak, then the model. */
+struct series {
+    double peak[MAX_ROUNDS], mel[MAX_ROUNDS], encoder[MAX_ROUNDS], cross[MAX_ROUNDS];
+    double step[MAX_ROUNDS], share[MAX_ROUNDS], total[MAX_ROUNDS];
+};
+
+static int measure(struct run *r, struct series *v, uint32_t i, struct err *err)
+{
+    double flop = encoder_flop(whisper_config(r->w)), after;
+    struct whisper_times a, b;
+    int rc;
+
+    whisper_session_times(r->s, &a);
+    rc = peak_once(r->be, &r->peak, &v->peak[i], err);
+    if (rc == 0)
+        rc = run_round(r, &v->total[i], err);
+    if (rc == 0)
+        rc = peak_once(r->be, &r->peak, &after, err);
+    if (rc != 0)
+        return rc;
+    whisper_session_times(r->s, &b);
+    v->peak[i] = (v->peak[i] + after) / 2.0;
+    v->mel[i] = (double)(b.mel_ns - a.mel_ns) / (double)(b.windows - a.windows) / 1e6;
+    v->encoder[i] = (double)(b.encoder_ns - a.encoder_ns) / (double)(b.windows - a.windows) / 1e6;
+    v->cross[i] = (double)(b.cross_ns - a.cross_ns) / (double)(b.windows - a.windows) / 1e6;
+    v->step[i] = (double)(b.step_ns - a.step_ns) / (double)(b.steps - a.steps) / 1e6;
+    v->share[i] = flop / (v->encoder[i] * 1e6) / v->peak[i];
+    return 0;
+}
+
+static void summarise(const struct run *r, struct series *v, uint32_t rounds,
+                      struct bench_result *ret)
+{
+    ret->precision = whisper_precision(r->w);
+    ret->slots = r->slots;
+    ret->tokens = r->tokens;
+    ret->rounds = rounds;
+    ret->weight_bytes = whisper_weight_bytes(r->w);
+    ret->slot_bytes = whisper_slot_bytes(r->w);
+    ret->mel_ms = median(v->mel, rounds);
+    ret->encoder_ms = median(v->encoder, rounds);
+    ret->cross_ms = median(v->cross, rounds);
+    ret->step_ms = median(v->step, rounds);
+    ret->step_gbytes_s = step_bytes(r) / (ret->step_ms * 1e6);
+    ret->encoder_gflop = encoder_flop(whisper_config(r->w)) / 1e9;
+    ret->encoder_gflops_s = ret->encoder_gflop / (ret->encoder_ms / 1e3);
+    ret->peak_gflops_s = median(v->peak, rounds);
+    ret->encoder_share = median(v->share, rounds);
+    ret->windows_per_second = r->slots / median(v->total, rounds);
+    ret->times_real_time = 30.0 * ret->windows_per_second;
+}
+
+int bench_run(struct backend *be, const struct bench_params *params, struct bench_result *ret,
+              struct err *err)
+{
+    uint32_t rounds = params->rounds ? params->rounds : 5;
+    struct series *v = malloc(sizeof(*v));
+    int64_t start = clock_mono_ns();
+    struct run r = {.be = be};
+    double warm;
+    int rc;
+
+    if (!v || rounds > MAX_ROUNDS) {
+        free(v);
+        return err_set(err, ERR_USAGE, "at most %d rounds can be measured", MAX_ROUNDS);
+    }
+    rc = run_new(&r, params, err);
+    if (rc != 0)
+        goto out;
+    ret->load_s = (double)(clock_mono_ns() - start) / 1e9;
+    rc = peak_new(be, whisper_precision(r.w) == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32, &r.peak,
+                  err);
+    if (rc != 0)
+        goto out;
+    rc = whisper_encode(r.s, r.windows, 1, err); /* prepares what is prepared at first use */
+    if (rc == 0)
+        rc = peak_once(be, &r.peak, &warm, err);
+    for (uint32_t i = 0; rc == 0 && i < rounds; i++)
+        rc = measure(&r, v, i, err);
+    peak_free(be, &r.peak);
+    if (rc == 0)
+        summarise(&r, v, rounds, ret);
+out:
+    run_free(&r);
+    free(v);
+    return rc;
+}
