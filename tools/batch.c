@@ -1,0 +1,254 @@
+#include "tools/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/writer.h"
+
+#define ARENA_BYTES (1u << 20) /* of paths in one request; well below REQUEST_SOFT_BYTES */
+#define TROUBLES_MAX 1024
+#define UNREAD_MAX 16384
+
+struct ids {
+    int64_t id[REQUEST_MAX_FOUND];
+    uint32_t n;
+};
+
+struct batch {
+    struct writer *writer;
+    int64_t job_id;
+    struct store_enqueue_counts counts;
+
+    struct store_found found[REQUEST_MAX_FOUND];
+    uint32_t found_n;
+    struct ids same, kept;
+    struct request_trouble troubles[TROUBLES_MAX];
+    uint32_t trouble_n;
+    /* Both arenas keep their place, so that pointers into them stay good until they are emptied. */
+    char found_bytes[ARENA_BYTES], trouble_bytes[ARENA_BYTES];
+    size_t found_used, trouble_used;
+
+    char *unread[UNREAD_MAX];
+    uint32_t unread_n;
+    size_t unread_bytes;
+    bool unread_full;
+};
+
+static void add_counts(struct store_enqueue_counts *sum, const struct store_enqueue_counts *c)
+{
+    sum->seen += c->seen;
+    sum->added += c->added;
+    sum->places += c->places;
+    sum->changed += c->changed;
+    sum->unchanged += c->unchanged;
+    sum->vanished += c->vanished;
+    sum->tasks += c->tasks;
+}
+
+static int send(struct batch *b, struct request *rq, bool counted, struct err *err)
+{
+    struct request_reply reply = {0};
+    int rc;
+
+    if (b->writer == NULL)
+        return 0;
+    rq->job_id = b->job_id;
+    rc = writer_request(b->writer, rq, &reply, err);
+    if (rc == 0 && counted)
+        add_counts(&b->counts, &reply.counts);
+    return rc;
+}
+
+int batch_begin(struct writer *writer, const struct store_stage *stage, const char *command_line,
+                struct batch **ret, struct err *err)
+{
+    struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
+                         .command_line = command_line,
+                         .stage = *stage,
+                         .language = ""};
+    struct request_reply reply = {0};
+    struct batch *b = calloc(1, sizeof(*b));
+    int rc;
+
+    if (b == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    b->writer = writer;
+    rc = writer != NULL ? writer_request(writer, &rq, &reply, err) : 0;
+    if (rc != 0) {
+        batch_free(b);
+        return rc;
+    }
+    b->job_id = reply.job_id;
+    *ret = b;
+    return 0;
+}
+
+void batch_free(struct batch *b)
+{
+    if (b == NULL)
+        return;
+    for (uint32_t i = 0; i < b->unread_n; i++)
+        free(b->unread[i]);
+    free(b);
+}
+
+static int flush_found(struct batch *b, struct err *err)
+{
+    struct request rq = {.type = REQUEST_ENQUEUE_ADD, .found = b->found, .count = b->found_n};
+    int rc = b->found_n > 0 ? send(b, &rq, true, err) : 0;
+
+    b->found_n = 0;
+    b->found_used = 0;
+    return rc;
+}
+
+static int flush_ids(struct batch *b, struct ids *ids, bool counted, struct err *err)
+{
+    struct request rq = {.type = REQUEST_ENQUEUE_SAME, .place_ids = ids->id, .count = ids->n};
+    int rc = ids->n > 0 ? send(b, &rq, counted, err) : 0;
+
+    ids->n = 0;
+    return rc;
+}
+
+static int flush_troubles(struct batch *b, struct err *err)
+{
+    struct request rq = {
+        .type = REQUEST_ENQUEUE_TROUBLE, .troubles = b->troubles, .count = b->trouble_n};
+    int rc = b->trouble_n > 0 ? send(b, &rq, false, err) : 0;
+
+    b->trouble_n = 0;
+    b->trouble_used = 0;
+    return rc;
+}
+
+static const void *keep(char *arena, size_t *used, const void *bytes, size_t len)
+{
+    char *at = arena + *used;
+
+    if (len > 0)
+        memcpy(at, bytes, len);
+    *used += len;
+    return at;
+}
+
+int batch_found(struct batch *b, const struct store_found *f, struct err *err)
+{
+    struct store_found *slot;
+    int rc;
+
+    if (f->path_len > REQUEST_MAX_PATH || f->member_len > REQUEST_MAX_PATH)
+        return err_set(err, ERR_LIMIT, "a name is longer than %d bytes", REQUEST_MAX_PATH);
+    if (b->writer == NULL) {
+        b->counts.seen++;
+        b->counts.added++;
+        return 0;
+    }
+    if (b->found_n == REQUEST_MAX_FOUND ||
+        b->found_used + f->path_len + f->member_len > ARENA_BYTES) {
+        rc = flush_found(b, err);
+        if (rc != 0)
+            return rc;
+    }
+    slot = &b->found[b->found_n++];
+    *slot = *f;
+    slot->path = keep(b->found_bytes, &b->found_used, f->path, f->path_len);
+    slot->member = keep(b->found_bytes, &b->found_used, f->member, f->member_len);
+    return 0;
+}
+
+static int put_ids(struct batch *b, struct ids *ids, bool counted, const int64_t *place_ids,
+                   uint32_t n, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
+        if (ids->n == REQUEST_MAX_FOUND)
+            rc = flush_ids(b, ids, counted, err);
+        ids->id[ids->n++] = place_ids[i];
+    }
+    return rc;
+}
+
+int batch_same(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err)
+{
+    if (b->writer == NULL) {
+        b->counts.seen += n;
+        b->counts.unchanged += n;
+        return 0;
+    }
+    return put_ids(b, &b->same, true, place_ids, n, err);
+}
+
+int batch_kept(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err)
+{
+    return b->writer == NULL ? 0 : put_ids(b, &b->kept, false, place_ids, n, err);
+}
+
+int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *err)
+{
+    size_t len = strlen(t->message) + 1;
+    struct request_trouble *slot;
+    int rc;
+
+    if (t->path_len > REQUEST_MAX_PATH || t->member_len > REQUEST_MAX_PATH)
+        return 0;
+    if (b->trouble_n == TROUBLES_MAX ||
+        b->trouble_used + t->path_len + t->member_len + len > ARENA_BYTES) {
+        rc = flush_troubles(b, err);
+        if (rc != 0)
+            return rc;
+    }
+    slot = &b->troubles[b->trouble_n++];
+    slot->code = t->code;
+    slot->path_len = t->path_len;
+    slot->member_len = t->member_len;
+    slot->path = keep(b->trouble_bytes, &b->trouble_used, t->path, t->path_len);
+    slot->member = keep(b->trouble_bytes, &b->trouble_used, t->member, t->member_len);
+    slot->message = keep(b->trouble_bytes, &b->trouble_used, t->message, len);
+    return 0;
+}
+
+int batch_unread(struct batch *b, const char *path, struct err *err)
+{
+    size_t len = strlen(path);
+
+    if (b->unread_full)
+        return 0;
+    if (b->unread_n == UNREAD_MAX || b->unread_bytes + len > ARENA_BYTES) {
+        b->unread_full = true;
+        return 0;
+    }
+    b->unread[b->unread_n] = strdup(path);
+    if (b->unread[b->unread_n] == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    b->unread_n++;
+    b->unread_bytes += len;
+    return 0;
+}
+
+int batch_end(struct batch *b, const char *const *roots, uint32_t root_count, bool *vanish_skipped,
+              struct err *err)
+{
+    struct request rq = {.type = REQUEST_ENQUEUE_END,
+                         .roots = roots,
+                         .root_count = b->unread_full ? 0 : root_count,
+                         .unread = (const char *const *)b->unread,
+                         .unread_count = b->unread_full ? 0 : b->unread_n};
+    int rc = flush_found(b, err);
+
+    if (rc == 0)
+        rc = flush_ids(b, &b->same, true, err);
+    if (rc == 0)
+        rc = flush_ids(b, &b->kept, false, err);
+    if (rc == 0)
+        rc = flush_troubles(b, err);
+    if (rc == 0)
+        rc = send(b, &rq, true, err);
+    *vanish_skipped = b->unread_full;
+    return rc;
+}
+
+int64_t batch_job(const struct batch *b) { return b->job_id; }
+
+const struct store_enqueue_counts *batch_counts(const struct batch *b) { return &b->counts; }

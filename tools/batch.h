@@ -1,0 +1,35 @@
+/* tools/batch.h - gathers what a walk finds into requests of bounded size.
+ *
+ * One thread. Everything handed in is copied. A call may send what was gathered before; its error
+ * is the catalog's and ends the walk. */
+#ifndef NIGHTSHIFT_TOOLS_BATCH_H
+#define NIGHTSHIFT_TOOLS_BATCH_H
+
+#include "store/request.h"
+
+struct writer;
+struct batch;
+
+/* writer NULL: a dry run that only counts. */
+int batch_begin(struct writer *writer, const struct store_stage *stage, const char *command_line,
+                struct batch **ret, struct err *err);
+void batch_free(struct batch *b); /* NULL is fine; what was not sent is dropped */
+
+int batch_found(struct batch *b, const struct store_found *f, struct err *err);
+/* Places that are unchanged and wanted. */
+int batch_same(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err);
+/* Places that are there but were left out of this walk: they must not vanish, and do not count. */
+int batch_kept(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err);
+int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *err);
+/* Below this path (or at it) nothing may be called vanished. */
+int batch_unread(struct batch *b, const char *path, struct err *err);
+
+/* Sends the rest and ends the job. *vanish_skipped: there was too much unread to list, so nothing
+ * is called vanished. */
+int batch_end(struct batch *b, const char *const *roots, uint32_t root_count, bool *vanish_skipped,
+              struct err *err);
+
+int64_t batch_job(const struct batch *b);
+const struct store_enqueue_counts *batch_counts(const struct batch *b);
+
+#endif

@@ -1,0 +1,363 @@
+#include "tools/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "tools/text.h"
+
+void cli_free(struct cli *cli)
+{
+    free(cli->catalog);
+    cli->catalog = NULL;
+}
+
+/* ------------------------------------------------------------------------------- options */
+
+enum { OPTION_JSON = 200 };
+
+static const struct option common[] = {
+    {"catalog", required_argument, NULL, 'c'}, {"json", no_argument, NULL, OPTION_JSON},
+    {"quiet", no_argument, NULL, 'q'},         {"verbose", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+};
+#define COMMON_LEN (sizeof(common) / sizeof(common[0]))
+#define OPTIONS_MAX 48
+
+static void bad_option(const struct cli *cli, int found, char **argv)
+{
+    const char *word = argv[optind - 1];
+
+    if (found == ':')
+        cli_usage(cli, "option '%s' wants a value", word);
+    else if (optopt != 0 && optopt < 128 && strncmp(word, "--", 2) != 0)
+        cli_usage(cli, "there is no option '-%c'", optopt);
+    else if (optopt != 0)
+        cli_usage(cli, "option '%s' takes no value", word);
+    else
+        cli_usage(cli, "there is no option '%s', or it is short for more than one", word);
+}
+
+/* 1 when it was a common option, 0 when not, -1 when the value is no good. */
+static int take_common(struct cli *cli, const struct cli_spec *spec, int found)
+{
+    switch (found) {
+    case 'c':
+        free(cli->catalog);
+        cli->catalog = strdup(optarg);
+        return cli->catalog != NULL && cli->catalog[0] != 0 ? 1 : -1;
+    case OPTION_JSON:
+        cli->json = true;
+        return spec->json ? 1 : -1;
+    case 'q':
+        cli->quiet = true;
+        log_set_level(LOG_WARN);
+        return 1;
+    case 'v':
+        cli->verbose = true;
+        log_set_level(LOG_DEBUG);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc, char **argv)
+{
+    struct option longs[OPTIONS_MAX];
+    char shorts[128];
+    size_t n = 0;
+    int found;
+
+    memcpy(longs, common, sizeof(common));
+    n = COMMON_LEN;
+    for (const struct option *o = spec->longs; o->name != NULL && n + 1 < OPTIONS_MAX; o++)
+        longs[n++] = *o;
+    memset(&longs[n], 0, sizeof(longs[n]));
+    snprintf(shorts, sizeof(shorts), ":c:qvh%s", spec->shorts);
+    opterr = 0;
+    optind = 0;
+    while ((found = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        struct err err = {0};
+        int common_one;
+
+        if (found == '?' || found == ':') {
+            bad_option(cli, found, argv);
+            return EX_USAGE;
+        }
+        if (found == 'h') {
+            fputs(spec->help, stdout);
+            return cli_flush(EX_OK);
+        }
+        common_one = take_common(cli, spec, found);
+        if (common_one < 0)
+            return found == 'c' ? cli_usage(cli, "--catalog wants the name of a file")
+                                : cli_usage(cli, "there is no --json here");
+        if (common_one == 0 && spec->take(arg, found, optarg, &err) != 0)
+            return cli_usage(cli, "%s", err.msg);
+    }
+    return -1;
+}
+
+int cli_u32(const char *option, const char *value, uint32_t min, uint32_t max, uint32_t *ret,
+            struct err *err)
+{
+    char *end;
+    unsigned long v;
+
+    errno = 0;
+    v = strtoul(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end != 0 || errno != 0 || v < min || v > max)
+        return err_set(err, ERR_USAGE, "%s wants a whole number from %u to %u, not '%s'", option,
+                       min, max, value);
+    *ret = (uint32_t)v;
+    return 0;
+}
+
+int cli_length(const char *option, const char *value, int64_t min_ms, int64_t max_ms, int64_t *ret,
+               struct err *err)
+{
+    int64_t v = text_parse_length(value, max_ms);
+    char low[TEXT_LEN], high[TEXT_LEN];
+
+    if (v < min_ms)
+        return err_set(err, ERR_USAGE,
+                       "%s wants a length of time such as 90s, 5m or 1h30m (%s to %s), not '%s'",
+                       option, text_length(min_ms, low), text_length(max_ms, high), value);
+    *ret = v;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- messages */
+
+static const char *hint_of(int code)
+{
+    switch (code) {
+    case ERR_NOMEM:
+        return "Try again with less else running, or with fewer --slots and --decoders.";
+    case ERR_IO:
+        return "Try again after a look at the disk (dmesg); nothing that was finished is lost.";
+    case ERR_FULL:
+        return "Make room on that disk and try again; nothing that was finished is lost.";
+    case ERR_MISSING:
+        return "Look at its name, or `nightshift enqueue PATH` first.";
+    case ERR_DENIED:
+        return "Look at its permissions (ls -ld), or try --catalog FILE in a place of yours.";
+    case ERR_LOCKED:
+        return "Wait until it ends, or stop it, and try again.";
+    case ERR_VERSION:
+        return "Install the nightshift that wrote it, or try --catalog FILE with another one.";
+    case ERR_CORRUPT:
+        return "Keep a copy of it, and try `sqlite3 FILE .recover` to save what it holds.";
+    case ERR_MODEL:
+        return "`nightshift model list` shows the models that are here.";
+    case ERR_INPUT:
+        return "Try --catalog FILE with another one if it is none of nightshift's.";
+    case ERR_TIMEOUT:
+    case ERR_PROTOCOL:
+        return "Try again; `nightshift status` says what the run is doing.";
+    default:
+        return "`nightshift doctor` looks for what is wrong.";
+    }
+}
+
+static bool has_way_out(const char *msg)
+{
+    return strstr(msg, "Try ") != NULL || strstr(msg, "try ") != NULL || strchr(msg, '`') != NULL;
+}
+
+int cli_fail(const char *doing, const struct err *err, const char *hint)
+{
+    size_t len = strlen(err->msg);
+    bool ended = len > 0 && strchr(".!?", err->msg[len - 1]) != NULL;
+
+    fflush(stdout);
+    if (hint == NULL)
+        hint = has_way_out(err->msg) ? "" : hint_of(err->code);
+    cli_paint(stderr, "31", "nightshift:");
+    fprintf(stderr, " cannot %s: %s%s%s%s\n", doing, err->msg, ended ? "" : ".", hint[0] ? " " : "",
+            hint);
+    return err_exit_status(err->code);
+}
+
+int cli_usage(const struct cli *cli, const char *fmt, ...)
+{
+    char msg[600];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(msg, sizeof(msg), fmt, ap);
+    va_end(ap);
+    cli_paint(stderr, "31", "nightshift:");
+    fprintf(stderr, " %s: %s. Try `nightshift %s --help`.\n", cli->command, msg, cli->command);
+    return EX_USAGE;
+}
+
+void cli_note(const char *fmt, ...)
+{
+    char msg[1200];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(msg, sizeof(msg), fmt, ap);
+    va_end(ap);
+    fflush(stdout);
+    fprintf(stderr, "nightshift: %s\n", msg);
+}
+
+bool cli_color(FILE *f)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return (no == NULL || no[0] == 0) && (term == NULL || strcmp(term, "dumb") != 0) &&
+           isatty(fileno(f));
+}
+
+void cli_paint(FILE *f, const char *sgr, const char *text)
+{
+    if (cli_color(f))
+        fprintf(f, "\033[%sm%s\033[0m", sgr, text);
+    else
+        fputs(text, f);
+}
+
+unsigned cli_columns(FILE *f)
+{
+    struct winsize ws = {0};
+
+    if (ioctl(fileno(f), TIOCGWINSZ, &ws) != 0 || ws.ws_col == 0)
+        return 80;
+    return ws.ws_col < 40 ? 40 : ws.ws_col > 120 ? 120 : ws.ws_col;
+}
+
+int cli_flush(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    if (errno != EPIPE) /* a reader that has seen enough, such as `head`, is no fault */
+        cli_note("cannot write the output: %s. Look at the disk or pipe that it goes to.",
+                 strerror(errno));
+    return EX_IOERR;
+}
+
+/* ------------------------------------------------------------------------------- paths */
+
+int cli_absolute(const char *path, char **ret, struct err *err)
+{
+    char *whole = NULL, *real = NULL, *cut;
+    struct buf rest = BUF_INIT;
+    int rc = 0;
+
+    if (path[0] == '/')
+        whole = strdup(path);
+    else {
+        char *here = getcwd(NULL, 0);
+
+        if (here == NULL)
+            return err_sys(err, errno, "the current directory");
+        if (asprintf(&whole, "%s/%s", here, path) < 0)
+            whole = NULL;
+        free(here);
+    }
+    if (whole == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    /* Names that are not there are moved from the end of `whole` to the front of `rest`. */
+    for (;;) {
+        char *joined = NULL;
+
+        real = realpath(whole, NULL);
+        if (real != NULL || (cut = strrchr(whole, '/')) == NULL || cut == whole)
+            break;
+        if (cut[1] != 0 && asprintf(&joined, "%s%s", cut, rest.len ? buf_cstr(&rest) : "") < 0) {
+            rc = err_set(err, ERR_NOMEM, "out of memory");
+            goto out;
+        }
+        if (joined != NULL) {
+            buf_clear(&rest);
+            buf_put(&rest, joined, strlen(joined));
+            free(joined);
+        }
+        *cut = 0;
+    }
+    if (real == NULL)
+        real = strdup(whole[0] == '/' && whole[1] != 0 ? whole : "");
+    if (real != NULL && rest.len > 0 && strcmp(real, "/") == 0)
+        real[0] = 0;
+    if (real == NULL || asprintf(ret, "%s%s", real, rest.len > 0 ? buf_cstr(&rest) : "") < 0)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+out:
+    free(real);
+    free(whole);
+    buf_free(&rest);
+    return rc;
+}
+
+int cli_make_directories(const char *path, struct err *err)
+{
+    char *copy = strdup(path);
+    struct stat st;
+    int rc = 0;
+
+    if (copy == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    for (char *p = copy + 1; rc == 0; p++) {
+        char was = *p;
+
+        if (was != '/' && was != 0)
+            continue;
+        *p = 0;
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+            rc = err_sys(err, errno, "make the directory '%s'", copy);
+        *p = was;
+        if (was == 0)
+            break;
+    }
+    if (rc == 0 && (stat(copy, &st) != 0 || !S_ISDIR(st.st_mode)))
+        rc = err_set(err, ERR_INPUT, "'%s' is there already and is not a directory", copy);
+    free(copy);
+    return rc;
+}
+
+static int default_catalog(bool create, char **ret, struct err *err)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    char *dir = NULL;
+    int rc = 0;
+
+    if (data != NULL && data[0] == '/')
+        rc = asprintf(&dir, "%s/nightshift", data);
+    else if (home != NULL && home[0] == '/')
+        rc = asprintf(&dir, "%s/.local/share/nightshift", home);
+    else
+        return err_set(err, ERR_USAGE,
+                       "neither XDG_DATA_HOME nor HOME says where it should be. "
+                       "Try --catalog FILE");
+    if (rc < 0)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    rc = create ? cli_make_directories(dir, err) : 0;
+    if (rc == 0 && asprintf(ret, "%s/nightshift.db", dir) < 0)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    free(dir);
+    return rc;
+}
+
+int cli_catalog(struct cli *cli, bool create, struct err *err)
+{
+    const char *given = cli->catalog != NULL ? cli->catalog : getenv("NIGHTSHIFT_CATALOG");
+    char *path = NULL;
+    int rc;
+
+    rc = given != NULL && given[0] != 0 ? cli_absolute(given, &path, err)
+                                        : default_catalog(create, &path, err);
+    if (rc == 0) {
+        free(cli->catalog);
+        cli->catalog = path;
+    }
+    return rc;
+}

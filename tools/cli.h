@@ -1,0 +1,85 @@
+/* tools/cli.h - what every subcommand shares: its options, its catalog, how it speaks of errors.
+ *
+ * Main thread only (getopt_long keeps its place in globals of the C library). A subcommand returns
+ * its exit status, one of sysexits.h. */
+#ifndef NIGHTSHIFT_TOOLS_CLI_H
+#define NIGHTSHIFT_TOOLS_CLI_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sysexits.h>
+
+#include "base/err.h"
+
+struct cli {
+    const char *command; /* "status"; borrowed */
+    char *catalog; /* owned; absolute once cli_catalog returned 0, before as the user gave it */
+    bool json, quiet, verbose;
+};
+void cli_free(struct cli *cli);
+
+/* A subcommand's options beside the common ones (--catalog/-c, --json, --quiet/-q, --verbose/-v,
+ * --help/-h), which `shorts` and `longs` must not define. Values of longs from 256 on. */
+struct cli_spec {
+    const char *help;           /* printed by --help; begins with "Usage: " */
+    const char *shorts;         /* as for getopt, without ':' in front */
+    const struct option *longs; /* ends with an empty one */
+    /* 0, or ERR_USAGE with a sentence. */
+    int (*take)(void *arg, int option, const char *value, struct err *err);
+    bool json; /* whether --json means something here */
+};
+/* -1: go on, operands are argv[optind] on; else the exit status to leave with. */
+int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc, char **argv);
+
+/* Settles cli->catalog: --catalog, else $NIGHTSHIFT_CATALOG, else nightshift.db in
+ * $XDG_DATA_HOME/nightshift (made when `create`). */
+int cli_catalog(struct cli *cli, bool create, struct err *err);
+
+/* "nightshift: cannot DOING: MESSAGE. HINT" on standard error; hint NULL: what the code suggests.
+ * Returns the code's exit status. */
+int cli_fail(const char *doing, const struct err *err, const char *hint);
+/* "nightshift: COMMAND: SENTENCE. Try `nightshift COMMAND --help`." Returns EX_USAGE. */
+int cli_usage(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* One line on standard error behind "nightshift: ". */
+void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Value of an option: a whole number in [min, max]. ERR_USAGE naming the option. */
+int cli_u32(const char *option, const char *value, uint32_t min, uint32_t max, uint32_t *ret,
+            struct err *err);
+/* A length of time ("90", "5m", "1h30m") of at most max_ms. */
+int cli_length(const char *option, const char *value, int64_t min_ms, int64_t max_ms, int64_t *ret,
+               struct err *err);
+
+/* Colour only on a terminal and without NO_COLOR. */
+bool cli_color(FILE *f);
+/* sgr ("1", "31" ...) around text when f has colour, nothing else otherwise. */
+void cli_paint(FILE *f, const char *sgr, const char *text);
+/* Columns to write in: the terminal's, at least 40 and at most 120; 80 when f is none. */
+unsigned cli_columns(FILE *f);
+/* Flushes standard output; EX_IOERR with a sentence when it could not be written. */
+int cli_flush(int status);
+
+/* An absolute path without symbolic links, also of a thing that does not exist (any more): then
+ * its part that does is resolved and the rest is taken as it is. Newly allocated. */
+int cli_absolute(const char *path, char **ret, struct err *err);
+/* mkdir -p, mode 0777 as the umask has it. */
+int cli_make_directories(const char *path, struct err *err);
+
+/* The subcommands. */
+int cmd_enqueue(struct cli *cli, int argc, char **argv);
+int cmd_run(struct cli *cli, int argc, char **argv);
+int cmd_status(struct cli *cli, int argc, char **argv);
+int cmd_show(struct cli *cli, int argc, char **argv);
+int cmd_search(struct cli *cli, int argc, char **argv);
+int cmd_export(struct cli *cli, int argc, char **argv);
+int cmd_retry(struct cli *cli, int argc, char **argv);
+int cmd_cancel(struct cli *cli, int argc, char **argv);
+int cmd_pause(struct cli *cli, int argc, char **argv);
+int cmd_resume(struct cli *cli, int argc, char **argv);
+int cmd_doctor(struct cli *cli, int argc, char **argv);
+int cmd_model(struct cli *cli, int argc, char **argv);
+int cmd_bench(struct cli *cli, int argc, char **argv);
+
+#endif

@@ -1,0 +1,492 @@
+/* nightshift enqueue: finds recordings and notes in the catalog what is to be done with them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "tools/cli.h"
+#include "tools/enqueue.h"
+#include "tools/text.h"
+#include "tools/writer.h"
+#include "workers/models/model_dir.h"
+#include "workers/stages/transcribe.h"
+#include "workers/text/vocabulary.h"
+
+static const char help[] =
+    "Usage: nightshift enqueue [OPTION]... PATH...\n"
+    "Find the recordings in files, folders and archives (zip, tar, 7z, iso ...), and note\n"
+    "in the catalog that they are to be transcribed. Doing it again adds only what is new.\n"
+    "\n"
+    "What is taken:\n"
+    "  -i, --include=GLOB       only files that fit; may be given more than once\n"
+    "  -x, --exclude=GLOB       leave out files and folders that fit\n"
+    "                           GLOB is held against the name, or against the path below\n"
+    "                           PATH when it has a '/'; case does not matter\n"
+    "      --follow             follow symbolic links\n"
+    "      --one-file-system    stay on the disk that PATH is on\n"
+    "  -a, --all                take every file, also what does not look like a recording\n"
+    "What is done with it:\n"
+    "  -m, --model=NAME         name, folder or Hugging Face id (default: whisper-nano)\n"
+    "  -l, --language=CODE      en, es ...; default: heard from each part of a recording\n"
+    "      --translate          into English; the same as --task=translate\n"
+    "      --task=TASK          transcribe (default) or translate\n"
+    "      --temperature=T,...  tried in this order until a window looks right\n"
+    "                           (default: 0,0.2,0.4,0.6,0.8,1)\n"
+    "      --compression-ratio-threshold=X   above: too repetitive (default: 2.4)\n"
+    "      --logprob-threshold=X             below: too unsure (default: -1)\n"
+    "      --no-speech-threshold=X           above: silence (default: 0.6)\n"
+    "      --max-tokens=N       of one window of 30 s (default: half of the model's room)\n"
+    "How:\n"
+    "  -n, --dry-run            only say what would be found\n"
+    "  -c, --catalog=FILE       the catalog\n"
+    "  -q, --quiet              say only what went wrong\n"
+    "      --json               the summary as JSON\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift enqueue /archive/1990\n"
+    "  nightshift enqueue --model openai/whisper-small --language es tapes.zip\n"
+    "  nightshift enqueue -i '*.mp3' -i '*.wav' -x '.git/' -x 'tmp/*' .\n"
+    "\n"
+    "Exit status: 0; 66 when a PATH is not there; 64, 65, 73 ... as sysexits.h has them.\n";
+
+struct wanted {
+    const char **include, **exclude; /* NULL-terminated arrays of argv's strings */
+    size_t include_n, exclude_n;
+    bool follow, one_file_system, all, dry_run;
+    const char *model;
+    struct transcribe_params params;
+};
+
+enum {
+    OPT_FOLLOW = 256,
+    OPT_ONE_FILE_SYSTEM,
+    OPT_TRANSLATE,
+    OPT_TASK,
+    OPT_TEMPERATURE,
+    OPT_RATIO,
+    OPT_LOGPROB,
+    OPT_NO_SPEECH,
+    OPT_MAX_TOKENS,
+};
+
+static const struct option longs[] = {
+    {"include", required_argument, NULL, 'i'},
+    {"exclude", required_argument, NULL, 'x'},
+    {"follow", no_argument, NULL, OPT_FOLLOW},
+    {"one-file-system", no_argument, NULL, OPT_ONE_FILE_SYSTEM},
+    {"all", no_argument, NULL, 'a'},
+    {"model", required_argument, NULL, 'm'},
+    {"language", required_argument, NULL, 'l'},
+    {"translate", no_argument, NULL, OPT_TRANSLATE},
+    {"task", required_argument, NULL, OPT_TASK},
+    {"temperature", required_argument, NULL, OPT_TEMPERATURE},
+    {"compression-ratio-threshold", required_argument, NULL, OPT_RATIO},
+    {"logprob-threshold", required_argument, NULL, OPT_LOGPROB},
+    {"no-speech-threshold", required_argument, NULL, OPT_NO_SPEECH},
+    {"max-tokens", required_argument, NULL, OPT_MAX_TOKENS},
+    {"dry-run", no_argument, NULL, 'n'},
+    {0},
+};
+
+static int add_glob(const char ***list, size_t *n, const char *value, struct err *err)
+{
+    const char **bigger = realloc(*list, (*n + 2) * sizeof(**list));
+
+    if (bigger == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    if (value[0] == 0 || strcmp(value, "/") == 0)
+        return err_set(err, ERR_USAGE, "an empty pattern fits nothing");
+    bigger[(*n)++] = value;
+    bigger[*n] = NULL;
+    *list = bigger;
+    return 0;
+}
+
+static int take_float(const char *option, const char *value, float min, float max, float *ret,
+                      struct err *err)
+{
+    char *end;
+    float v = strtof(value, &end);
+
+    if (end == value || *end != 0 || !(v >= min && v <= max))
+        return err_set(err, ERR_USAGE, "%s wants a number from %g to %g, not '%s'", option,
+                       (double)min, (double)max, value);
+    *ret = v;
+    return 0;
+}
+
+static int take_temperatures(const char *value, struct transcribe_params *p, struct err *err)
+{
+    const uint32_t max = sizeof(p->temperatures) / sizeof(p->temperatures[0]);
+    float last = -1;
+    uint32_t n = 0;
+
+    for (const char *s = value;; s++) {
+        char *end;
+        float v = strtof(s, &end);
+
+        if (end == s || (*end != ',' && *end != 0) || !(v >= 0 && v <= 2) || v <= last || n == max)
+            return err_set(err, ERR_USAGE,
+                           "--temperature wants up to %u rising numbers from 0 to 2, such as "
+                           "0,0.2,0.4, not '%s'",
+                           max, value);
+        p->temperatures[n++] = last = v;
+        s = end;
+        if (*s == 0)
+            break;
+    }
+    p->temperature_count = n;
+    return 0;
+}
+
+static int take_task(const char *value, bool *translate, struct err *err)
+{
+    *translate = strcmp(value, "translate") == 0;
+    if (!*translate && strcmp(value, "transcribe") != 0)
+        return err_set(err, ERR_USAGE, "--task is transcribe or translate, not '%s'", value);
+    return 0;
+}
+
+static int take_language(const char *value, struct transcribe_params *p, struct err *err)
+{
+    if (value[0] == 0 || strlen(value) >= sizeof(p->language))
+        return err_set(err, ERR_USAGE, "--language wants a code such as en or es, not '%s'", value);
+    utf8_copy(p->language, sizeof(p->language), strcmp(value, "auto") == 0 ? "" : value);
+    return 0;
+}
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+    struct transcribe_params *p = &w->params;
+
+    switch (option) {
+    case 'i':
+        return add_glob(&w->include, &w->include_n, value, err);
+    case 'x':
+        return add_glob(&w->exclude, &w->exclude_n, value, err);
+    case 'a':
+        w->all = true;
+        return 0;
+    case 'n':
+        w->dry_run = true;
+        return 0;
+    case 'm':
+        w->model = value;
+        return 0;
+    case 'l':
+        return take_language(value, p, err);
+    case OPT_FOLLOW:
+        w->follow = true;
+        return 0;
+    case OPT_ONE_FILE_SYSTEM:
+        w->one_file_system = true;
+        return 0;
+    case OPT_TRANSLATE:
+        p->translate = true;
+        return 0;
+    case OPT_TASK:
+        return take_task(value, &p->translate, err);
+    case OPT_TEMPERATURE:
+        return take_temperatures(value, p, err);
+    case OPT_RATIO:
+        return take_float("--compression-ratio-threshold", value, 1, 1000,
+                          &p->compression_ratio_threshold, err);
+    case OPT_LOGPROB:
+        return take_float("--logprob-threshold", value, -100, 0, &p->logprob_threshold, err);
+    case OPT_NO_SPEECH:
+        return take_float("--no-speech-threshold", value, 0, 1, &p->no_speech_threshold, err);
+    case OPT_MAX_TOKENS:
+        return cli_u32("--max-tokens", value, 1, 448, &p->max_tokens, err);
+    default:
+        return err_set(err, ERR_USAGE, "an option that does not exist");
+    }
+}
+
+/* ------------------------------------------------------------------------------- the stage */
+
+struct stage_text { /* what a store_stage points to */
+    char *dir, *params;
+    char hash[MODEL_HASH_LEN];
+};
+
+static int check_language(const char *dir, const struct transcribe_params *p, struct err *err)
+{
+    struct vocabulary *v = NULL;
+    struct buf list = BUF_INIT;
+    int rc = vocabulary_load(dir, &v, err);
+
+    if (rc != 0)
+        return rc;
+    if (p->translate && vocabulary_ids(v)->translate < 0)
+        rc = err_set(err, ERR_USAGE, "this model cannot translate. Try another --model");
+    if (rc == 0 && p->language[0] != 0 && vocabulary_language_id(v, p->language) < 0) {
+        for (uint32_t i = 0; i < vocabulary_language_count(v) && list.len < 300; i++)
+            buf_printf(&list, "%s%s", i ? " " : "",
+                       vocabulary_language_code(v, vocabulary_language_at(v, i)));
+        rc = err_set(err, ERR_USAGE, "it does not know the language '%s'. Try one of: %s",
+                     p->language, list.len ? buf_cstr(&list) : "(none: leave --language out)");
+    }
+    buf_free(&list);
+    vocabulary_free(v);
+    return rc;
+}
+
+static int find_stage(const struct wanted *w, struct stage_text *text, struct store_stage *ret,
+                      struct err *err)
+{
+    int rc = model_dir_find(w->model, &text->dir, err);
+
+    if (rc == 0)
+        rc = check_language(text->dir, &w->params, err);
+    if (rc == 0)
+        rc = model_dir_hash(text->dir, text->hash, err);
+    if (rc == 0)
+        rc = transcribe_params_to_json(&w->params, &text->params, err);
+    *ret = (struct store_stage){.name = "transcribe",
+                                .model = w->model,
+                                .model_dir = text->dir,
+                                .model_hash = text->hash,
+                                .params_json = text->params};
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- the summary */
+
+static void print_json(const struct enqueue_result *r, bool dry_run)
+{
+    const struct store_enqueue_counts *c = &r->counts;
+    json_t *o = json_pack(
+        "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:I, "
+        "s:I, s:b}",
+        "dry_run", dry_run, "job", (json_int_t)r->job_id, "recordings", (json_int_t)c->seen, "new",
+        (json_int_t)c->added, "new_places", (json_int_t)c->places, "changed",
+        (json_int_t)c->changed, "unchanged", (json_int_t)c->unchanged, "vanished",
+        (json_int_t)c->vanished, "tasks", (json_int_t)c->tasks, "bytes", (json_int_t)r->bytes,
+        "files", (json_int_t)r->files, "archives", (json_int_t)r->archives, "left_alone",
+        (json_int_t)r->left_alone, "excluded", (json_int_t)r->excluded, "links",
+        (json_int_t)r->links, "specials", (json_int_t)r->specials, "unreadable_files",
+        (json_int_t)(r->unreadable_files + r->bad_archives + r->bad_members), "unreadable_folders",
+        (json_int_t)r->unreadable_folders, "missing", (json_int_t)r->missing_roots,
+        "vanish_skipped", r->vanish_skipped);
+
+    if (o != NULL) {
+        json_dumpf(o, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(o);
+}
+
+/* "A: x, y, z" - pieces are appended with their separators and broken at blanks at 80 columns. */
+static void piece(struct buf *b, bool *first, const char *sep, uint64_t n, const char *one,
+                  const char *many)
+{
+    char count[TEXT_LEN];
+
+    if (n == 0)
+        return;
+    buf_printf(b, "%s%s %s", *first ? "" : sep, text_count(n, count), text_plural(n, one, many));
+    *first = false;
+}
+
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
+
+static void print_wrapped(struct buf *b)
+{
+    char *s = buf_cstr(b);
+
+    if (s != NULL && s[0] != 0) {
+        text_wrap(to_stdout, NULL, s, 0, 0, cli_columns(stdout));
+        putchar('\n');
+    }
+    buf_clear(b);
+}
+
+static void print_summary(const struct enqueue_result *r, const struct wanted *w)
+{
+    const struct store_enqueue_counts *c = &r->counts;
+    struct buf b = BUF_INIT;
+    uint64_t bad_files = r->unreadable_files;
+    bool first = true;
+    char n[TEXT_LEN];
+
+    buf_printf(&b, "%s %s found", text_count(c->seen, n),
+               text_plural(c->seen, "recording", "recordings"));
+    if (c->seen > 0)
+        buf_printf(&b, ": ");
+    piece(&b, &first, ", ", c->added, "new", "new");
+    piece(&b, &first, ", ", c->changed, "changed", "changed");
+    piece(&b, &first, ", ", c->places, "known from another place", "known from other places");
+    piece(&b, &first, ", ", c->unchanged, "known", "known");
+    buf_printf(&b, ".");
+    print_wrapped(&b);
+
+    first = true;
+    piece(&b, &first, "; ", r->left_alone, "file left alone (not a recording)",
+          "files left alone (not recordings)");
+    piece(&b, &first, "; ", r->excluded, "left out by your patterns", "left out by your patterns");
+    piece(&b, &first, "; ", r->links, "symbolic link not followed (see --follow)",
+          "symbolic links not followed (see --follow)");
+    piece(&b, &first, "; ", r->specials, "pipe, socket or device left alone",
+          "pipes, sockets or devices left alone");
+    piece(&b, &first, "; ", bad_files, "file could not be read", "files could not be read");
+    piece(&b, &first, "; ", r->unreadable_folders, "folder could not be read",
+          "folders could not be read");
+    piece(&b, &first, "; ", r->bad_archives, "archive could not be read to its end",
+          "archives could not be read to their ends");
+    piece(&b, &first, "; ", r->bad_members, "recording in an archive could not be read",
+          "recordings in archives could not be read");
+    piece(&b, &first, "; ", c->vanished, "recording has vanished (it is not there any more)",
+          "recordings have vanished (they are not there any more)");
+    if (!first)
+        buf_printf(&b, ".");
+    print_wrapped(&b);
+    if (r->vanish_skipped)
+        puts("Too much was left out or unreadable to say which recordings have vanished.");
+    if (w->dry_run)
+        puts("A dry run: nothing was noted in the catalog.");
+    else if (c->tasks > 0)
+        printf("Job %lld: %s to transcribe with %s. Next: nightshift run\n", (long long)r->job_id,
+               text_count(c->tasks, n), w->model);
+    buf_free(&b);
+}
+
+/* ------------------------------------------------------------------------------- the command */
+
+static char *command_line(int argc, char **argv)
+{
+    struct buf b = BUF_INIT;
+    char *shown, *ret = NULL;
+
+    buf_printf(&b, "nightshift");
+    for (int i = 0; i < argc && b.len < 4000; i++)
+        buf_printf(&b, " %s", argv[i]);
+    shown = b.failed ? NULL : utf8_display(b.data, b.len);
+    ret = shown;
+    buf_free(&b);
+    return ret;
+}
+
+/* One descriptor is open for each folder on the way down. */
+static void allow_deep_folders(void)
+{
+    struct rlimit lim;
+
+    if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < 8192) {
+        lim.rlim_cur = lim.rlim_max < 8192 ? lim.rlim_max : 8192;
+        setrlimit(RLIMIT_NOFILE, &lim);
+    }
+}
+
+static int open_catalog(struct cli *cli, const struct wanted *w, struct writer **writer,
+                        struct store **known, struct err *err)
+{
+    int rc;
+
+    if (!w->dry_run)
+        return writer_open(cli->catalog, "enqueue", 10000, cli->quiet, writer, err);
+    rc = store_open(cli->catalog, STORE_READ, known, err);
+    if (rc == ERR_MISSING) {
+        err->code = 0;
+        rc = 0;
+    }
+    return rc;
+}
+
+static int enqueue_all(struct cli *cli, const struct wanted *w, const struct store_stage *stage,
+                       char **roots, uint32_t root_count, const char *line)
+{
+    struct enqueue_options o = {.catalog = cli->catalog,
+                                .include = w->include,
+                                .exclude = w->exclude,
+                                .follow = w->follow,
+                                .one_file_system = w->one_file_system,
+                                .all = w->all,
+                                .quiet = cli->quiet,
+                                .progress = !cli->quiet && isatty(STDERR_FILENO),
+                                .stage = *stage,
+                                .command_line = line};
+    struct enqueue_result r;
+    struct writer *writer = NULL;
+    struct store *known = NULL;
+    struct err err = {0};
+    int rc = open_catalog(cli, w, &writer, &known, &err);
+
+    if (rc != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    allow_deep_folders();
+    rc = enqueue_paths(&o, writer, known, (const char *const *)roots, root_count, &r, &err);
+    if (known != NULL)
+        store_close(known);
+    writer_close(writer);
+    if (rc != 0)
+        return cli_fail("enqueue (what was found so far is kept)", &err, NULL);
+    if (cli->json)
+        print_json(&r, w->dry_run);
+    else if (!cli->quiet)
+        print_summary(&r, w);
+    return cli_flush(r.missing_roots > 0 ? EX_NOINPUT : EX_OK);
+}
+
+int cmd_enqueue(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "i:x:am:l:n", longs, take, true};
+    struct wanted w = {.model = MODEL_DEFAULT};
+    struct stage_text text = {0};
+    struct store_stage stage;
+    struct err err = {0};
+    char **roots = NULL, *line = NULL;
+    uint32_t n = 0;
+    int status;
+
+    transcribe_params_default(&w.params);
+    line = command_line(argc, argv); /* before getopt sorts it */
+    status = cli_parse(cli, &spec, &w, argc, argv);
+    if (status >= 0)
+        goto out;
+    if (optind >= argc) {
+        status = cli_usage(cli, "which files or folders?");
+        goto out;
+    }
+    roots = calloc((size_t)(argc - optind) + 1, sizeof(*roots));
+    if (roots == NULL || line == NULL) {
+        err_set(&err, ERR_NOMEM, "out of memory");
+        status = cli_fail("enqueue", &err, NULL);
+        goto out;
+    }
+    for (; optind < argc; optind++, n++)
+        if (cli_absolute(argv[optind], &roots[n], &err) != 0) {
+            status = cli_fail("enqueue", &err, NULL);
+            goto out;
+        }
+    if (find_stage(&w, &text, &stage, &err) != 0) {
+        char doing[200];
+
+        snprintf(doing, sizeof(doing), "use the model '%s'", w.model);
+        status = cli_fail(doing, &err, NULL);
+    } else if (cli_catalog(cli, !w.dry_run, &err) != 0)
+        status = cli_fail("find the catalog", &err, NULL);
+    else
+        status = enqueue_all(cli, &w, &stage, roots, n, line);
+out:
+    for (uint32_t i = 0; i < n; i++)
+        free(roots[i]);
+    free(roots);
+    free(line);
+    free(text.dir);
+    free(text.params);
+    free(w.include);
+    free(w.exclude);
+    return status;
+}

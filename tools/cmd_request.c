@@ -1,0 +1,220 @@
+/* nightshift retry, cancel, pause, resume: one request each, for all tasks or some. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "tools/cli.h"
+#include "tools/text.h"
+#include "tools/writer.h"
+
+struct kind {
+    enum request_type type;
+    const char *purpose, *help;
+    const char *one, *many, *none; /* sentences about what happened */
+    bool whole;                    /* without PATH and --job it is about the catalog, not tasks */
+};
+
+struct wanted {
+    bool all;
+    uint32_t job;
+};
+
+static const struct option longs[] = {
+    {"all", no_argument, NULL, 'a'},
+    {"job", required_argument, NULL, 'j'},
+    {0},
+};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    if (option == 'j')
+        return cli_u32("--job", value, 1, INT32_MAX, &w->job, err);
+    w->all = true;
+    return 0;
+}
+
+static void print_result(const struct cli *cli, const struct kind *k, bool whole, bool through_run,
+                         uint64_t affected)
+{
+    char n[TEXT_LEN];
+    json_t *o;
+
+    if (cli->json) {
+        o = json_pack("{s:I, s:b}", "affected", (json_int_t)affected, "through_run",
+                      (int)through_run);
+        json_dumpf(o, stdout, 0);
+        putchar('\n');
+        json_decref(o);
+    } else if (cli->quiet)
+        return;
+    else if (affected == 0 && !whole)
+        puts(k->none);
+    else if (whole)
+        printf("%s%s\n",
+               k->type == REQUEST_PAUSE ? "The catalog is paused: nothing new is begun."
+                                        : "The catalog goes on.",
+               k->type == REQUEST_PAUSE ? " Next: nightshift resume"
+               : through_run            ? ""
+                                        : " Next: nightshift run");
+    else
+        printf("%s %s\n", text_count(affected, n), affected == 1 ? k->one : k->many);
+}
+
+static int request_all(struct cli *cli, const struct kind *k, const struct wanted *w, char **paths,
+                       uint32_t n)
+{
+    struct request rq = {.type = k->type, .select_job = w->job};
+    struct request_reply reply = {0};
+    struct writer *writer = NULL;
+    struct store *there = NULL;
+    struct err err = {0};
+    uint64_t affected = 0;
+    bool through_run;
+    int rc;
+
+    /* A writer would make a catalog where there is none. */
+    rc = store_open(cli->catalog, STORE_READ, &there, &err);
+    store_close(there);
+    if (rc != 0 && rc != ERR_VERSION)
+        return cli_fail("open the catalog", &err, NULL);
+    rc = writer_open(cli->catalog, k->purpose, 10000, cli->quiet, &writer, &err);
+    if (rc != 0)
+        return cli_fail("change the catalog", &err, NULL);
+    if (n == 0)
+        rc = writer_request(writer, &rq, &reply, &err);
+    affected = reply.affected;
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
+        rq.select_path = paths[i];
+        rc = writer_request(writer, &rq, &reply, &err);
+        affected += reply.affected;
+    }
+    through_run = writer_through_run(writer);
+    writer_close(writer);
+    if (rc != 0)
+        return cli_fail("change the catalog", &err, NULL);
+    print_result(cli, k, k->whole && n == 0 && w->job == 0, through_run, affected);
+    return cli_flush(EX_OK);
+}
+
+static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
+{
+    const struct cli_spec spec = {k->help, "aj:", longs, take, true};
+    struct wanted w = {0};
+    struct err err = {0};
+    char **paths;
+    uint32_t n = 0;
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (w.all && (w.job != 0 || optind < argc))
+        return cli_usage(cli, "--all does not go with a PATH or --job");
+    paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
+    if (paths == NULL)
+        err_set(&err, ERR_NOMEM, "out of memory");
+    for (; err.code == 0 && optind < argc; optind++)
+        if (cli_absolute(argv[optind], &paths[n], &err) == 0)
+            n++;
+    if (err.code != 0)
+        status = cli_fail("change the catalog", &err, NULL);
+    else if (cli_catalog(cli, false, &err) != 0)
+        status = cli_fail("find the catalog", &err, NULL);
+    else
+        status = request_all(cli, k, &w, paths, n);
+    for (uint32_t i = 0; i < n; i++)
+        free(paths[i]);
+    free(paths);
+    return status;
+}
+
+#define SHARED_HELP                                                                          \
+    "  -j, --job=N          only what this job brought (`nightshift status` numbers them)\n" \
+    "      --json           how many, as JSON\n"                                             \
+    "  -c, --catalog=FILE   the catalog\n"                                                   \
+    "  -q, --quiet          say only what went wrong\n"                                      \
+    "  -h, --help           this text\n"                                                     \
+    "\n"
+
+int cmd_retry(struct cli *cli, int argc, char **argv)
+{
+    static const struct kind kind = {
+        .type = REQUEST_RETRY,
+        .purpose = "retry",
+        .one = "recording will be tried again. Next: nightshift run",
+        .many = "recordings will be tried again. Next: nightshift run",
+        .none = "Nothing there has failed or was cancelled.",
+        .help = "Usage: nightshift retry [OPTION]... [PATH]...\n"
+                "Try failed and cancelled recordings again: all, or those at or below PATH.\n"
+                "What was transcribed of them is kept.\n"
+                "\n"
+                "  -a, --all            all of them (as without PATH and --job)\n" SHARED_HELP
+                "Examples:\n"
+                "  nightshift retry\n"
+                "  nightshift retry /archive/1990 && nightshift run\n"};
+
+    return command(cli, &kind, argc, argv);
+}
+
+int cmd_cancel(struct cli *cli, int argc, char **argv)
+{
+    static const struct kind kind = {
+        .type = REQUEST_CANCEL,
+        .purpose = "cancel",
+        .one = "recording cancelled; `nightshift retry` takes it up again.",
+        .many = "recordings cancelled; `nightshift retry` takes them up again.",
+        .none = "Nothing there is waiting.",
+        .help = "Usage: nightshift cancel [OPTION]... [PATH]...\n"
+                "Do not transcribe what is waiting: all of it, or what lies at or below PATH.\n"
+                "Results that are there stay; `nightshift retry` takes it up again.\n"
+                "\n"
+                "  -a, --all            all that waits (as without PATH and --job)\n" SHARED_HELP
+                "Examples:\n"
+                "  nightshift cancel /archive/duplicates\n"
+                "  nightshift cancel --job 3\n"};
+
+    return command(cli, &kind, argc, argv);
+}
+
+int cmd_pause(struct cli *cli, int argc, char **argv)
+{
+    static const struct kind kind = {
+        .type = REQUEST_PAUSE,
+        .purpose = "pause",
+        .one = "recording paused. Next: nightshift resume",
+        .many = "recordings paused. Next: nightshift resume",
+        .none = "Nothing there is waiting.",
+        .whole = true,
+        .help = "Usage: nightshift pause [OPTION]... [PATH]...\n"
+                "Begin nothing new, or nothing at or below PATH, until `nightshift resume`. A run\n"
+                "that is on stays, and ends what it has begun.\n"
+                "\n"
+                "  -a, --all            everything (as without PATH and --job)\n" SHARED_HELP
+                "Examples:\n"
+                "  nightshift pause\n"
+                "  nightshift pause /archive/films\n"};
+
+    return command(cli, &kind, argc, argv);
+}
+
+int cmd_resume(struct cli *cli, int argc, char **argv)
+{
+    static const struct kind kind = {
+        .type = REQUEST_RESUME,
+        .purpose = "resume",
+        .one = "recording goes on.",
+        .many = "recordings go on.",
+        .none = "Nothing there is paused.",
+        .whole = true,
+        .help = "Usage: nightshift resume [OPTION]... [PATH]...\n"
+                "Go on with what `nightshift pause` has stopped.\n"
+                "\n"
+                "  -a, --all            everything (as without PATH and --job)\n" SHARED_HELP
+                "Examples:\n"
+                "  nightshift resume\n"
+                "  nightshift resume /archive/films\n"};
+
+    return command(cli, &kind, argc, argv);
+}

@@ -1,0 +1,184 @@
+/* nightshift run: works until nothing is left. The work itself is scheduler/'s. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "scheduler/scheduler.h"
+#include "tools/cli.h"
+#include "tools/text.h"
+
+static const char help[] =
+    "Usage: nightshift run [OPTION]...\n"
+    "Transcribe what was enqueued. Goes on where an earlier run ended, however it ended.\n"
+    "Ctrl-C ends it at the next checkpoint; a second Ctrl-C at once; nothing is lost.\n"
+    "\n"
+    "  -w, --watch            stay, and wait for more to be enqueued\n"
+    "  -d, --devices=LIST     auto (default), cpu, or cpu,cpu for two workers\n"
+    "      --precision=P      auto (default), f32, bf16\n"
+    "      --slots=N          windows of 30 s in work at once, for each device\n"
+    "      --decoders=N       files decoded at once, for each device\n"
+    "      --threads=N        threads that compute, for each device\n"
+    "      --shard=LENGTH     a checkpoint about every so often (default: 5m)\n"
+    "      --attempts=N       tries before a recording is set aside (default: 3)\n"
+    "      --worker-silence=LENGTH  a worker silent for so long is restarted (default: 30s)\n"
+    "      --strict           exit status 65 when a recording failed\n"
+    "      --progress, --no-progress   a line that is redrawn; default: on a terminal\n"
+    "      --json             what happens, as one JSON object a line\n"
+    "  -c, --catalog=FILE     the catalog\n"
+    "  -q, --quiet            say only what went wrong\n"
+    "  -v, --verbose          say more\n"
+    "  -h, --help             this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift run\n"
+    "  nightshift run --watch --threads 2 2>> nightshift.log\n"
+    "\n"
+    "Exit status: 0 when it ended in order, also when recordings failed (see --strict);\n"
+    "75 when it was interrupted with work left; 64 ... as sysexits.h has them.\n";
+
+struct wanted {
+    struct scheduler_options o;
+    bool strict;
+    int progress; /* -1: as the terminal has it */
+};
+
+enum {
+    OPT_PRECISION = 256,
+    OPT_SLOTS,
+    OPT_DECODERS,
+    OPT_THREADS,
+    OPT_SHARD,
+    OPT_ATTEMPTS,
+    OPT_SILENCE,
+    OPT_STRICT,
+    OPT_PROGRESS,
+    OPT_NO_PROGRESS,
+};
+
+static const struct option longs[] = {
+    {"watch", no_argument, NULL, 'w'},
+    {"devices", required_argument, NULL, 'd'},
+    {"precision", required_argument, NULL, OPT_PRECISION},
+    {"slots", required_argument, NULL, OPT_SLOTS},
+    {"decoders", required_argument, NULL, OPT_DECODERS},
+    {"threads", required_argument, NULL, OPT_THREADS},
+    {"shard", required_argument, NULL, OPT_SHARD},
+    {"attempts", required_argument, NULL, OPT_ATTEMPTS},
+    {"worker-silence", required_argument, NULL, OPT_SILENCE},
+    {"strict", no_argument, NULL, OPT_STRICT},
+    {"progress", no_argument, NULL, OPT_PROGRESS},
+    {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+    {0},
+};
+
+static int take_length(const char *option, const char *value, int64_t min_ms, int64_t max_ms,
+                       uint32_t *ret, struct err *err)
+{
+    int64_t ms;
+    int rc = cli_length(option, value, min_ms, max_ms, &ms, err);
+
+    if (rc == 0)
+        *ret = (uint32_t)ms;
+    return rc;
+}
+
+static int take_precision(const char *value, const char **ret, struct err *err)
+{
+    if (strcmp(value, "auto") != 0 && strcmp(value, "f32") != 0 && strcmp(value, "bf16") != 0)
+        return err_set(err, ERR_USAGE, "--precision is auto, f32 or bf16, not '%s'", value);
+    *ret = value;
+    return 0;
+}
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+    struct scheduler_options *o = &w->o;
+
+    switch (option) {
+    case 'w':
+        o->watch = true;
+        return 0;
+    case 'd':
+        o->devices = value;
+        return 0;
+    case OPT_PRECISION:
+        return take_precision(value, &o->precision, err);
+    case OPT_SLOTS:
+        return cli_u32("--slots", value, 1, 4096, &o->slots, err);
+    case OPT_DECODERS:
+        return cli_u32("--decoders", value, 1, 256, &o->decoders, err);
+    case OPT_THREADS:
+        return cli_u32("--threads", value, 1, 1024, &o->threads, err);
+    case OPT_SHARD:
+        return take_length("--shard", value, 30000, 86400000, &o->shard_ms, err);
+    case OPT_ATTEMPTS:
+        return cli_u32("--attempts", value, 1, 100, &o->attempts, err);
+    case OPT_SILENCE:
+        return take_length("--worker-silence", value, 1000, 86400000, &o->worker_silence_ms, err);
+    case OPT_STRICT:
+        w->strict = true;
+        return 0;
+    case OPT_PROGRESS:
+    case OPT_NO_PROGRESS:
+        w->progress = option == OPT_PROGRESS;
+        return 0;
+    default:
+        return err_set(err, ERR_USAGE, "an option that does not exist");
+    }
+}
+
+static void print_result(const struct scheduler_result *r)
+{
+    char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
+
+    if (r->tasks_done + r->tasks_failed + r->tasks_left == 0 && r->audio_ms == 0) {
+        puts("Nothing was waiting. Next: nightshift enqueue PATH");
+        return;
+    }
+    printf("%s %s transcribed, %s failed, %s left.\n", text_count(r->tasks_done, a),
+           text_plural(r->tasks_done, "recording", "recordings"), text_count(r->tasks_failed, b),
+           text_count(r->tasks_left, c));
+    printf("%s of audio in %s", text_length(r->audio_ms, a), text_length(r->wall_ms, b));
+    if (r->wall_ms > 0 && r->audio_ms > 0)
+        printf(": %.1f x real time", (double)r->audio_ms / (double)r->wall_ms);
+    puts(".");
+    if (r->tasks_failed > 0)
+        puts("Why they failed: nightshift status --failures");
+    if (r->interrupted)
+        puts("Interrupted; `nightshift run` goes on from here.");
+    else if (r->tasks_left > 0)
+        puts("What is left is paused, gone, or waits for a retry: nightshift status");
+}
+
+int cmd_run(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "wd:", longs, take, true};
+    struct wanted w = {.o = {.devices = "auto", .precision = "auto"}, .progress = -1};
+    struct scheduler_result r = {0};
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (optind < argc)
+        return cli_usage(cli, "it takes no PATH. `nightshift enqueue %s` comes first",
+                         argv[optind]);
+    if (cli_catalog(cli, w.o.watch, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (!w.o.watch && access(cli->catalog, F_OK) != 0) {
+        err_set(&err, ERR_MISSING, "there is no catalog '%s'", cli->catalog);
+        return cli_fail("run", &err, "Try `nightshift enqueue PATH` first.");
+    }
+    w.o.catalog = cli->catalog;
+    w.o.json_events = cli->json;
+    w.o.progress =
+        w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
+    if (scheduler_run(&w.o, &r, &err) != 0)
+        return cli_fail("run", &err, NULL);
+    if (!cli->quiet && !cli->json)
+        print_result(&r);
+    if (r.interrupted && r.tasks_left > 0)
+        return cli_flush(EX_TEMPFAIL);
+    return cli_flush(w.strict && r.tasks_failed > 0 ? EX_DATAERR : EX_OK);
+}

@@ -1,0 +1,240 @@
+/* nightshift show: the transcript of one recording. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "store/read.h"
+#include "store/store.h"
+#include "tools/cli.h"
+#include "tools/formats.h"
+#include "tools/text.h"
+
+/* Marks of confidence: average log probability of a segment's tokens. */
+#define UNSURE -0.7
+#define VERY_UNSURE -1.0
+
+static const char help[] =
+    "Usage: nightshift show [OPTION]... WHAT\n"
+    "The transcript of one recording, with times. WHAT is its path, the end of its path,\n"
+    "its number (as in `nightshift search --json`), or ARCHIVE//MEMBER.\n"
+    "\n"
+    "  -f, --format=FORMAT  txt, srt, vtt, tsv or json instead of the page for people\n"
+    "      --json           the same as --format=json\n"
+    "  -c, --catalog=FILE   the catalog\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift show /archive/1990/tape-3.wav\n"
+    "  nightshift show tape-3.wav\n"
+    "  nightshift show box.zip//side-a.mp3 --format srt > side-a.srt\n";
+
+struct wanted {
+    int format; /* -1: for people */
+};
+
+static const struct option longs[] = {{"format", required_argument, NULL, 'f'}, {0}};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    (void)option;
+    w->format = format_from_name(value);
+    if (w->format < 0)
+        return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv or json, not '%s'", value);
+    return 0;
+}
+
+struct page {
+    struct store *store;
+    int format;
+    struct buf out;
+    uint64_t segments;
+    int time_width;
+    bool unsure; /* a mark was set */
+    int status;
+    struct err err;
+};
+
+static void flush(struct page *p)
+{
+    fwrite(p->out.data, 1, p->out.len, stdout);
+    buf_clear(&p->out);
+}
+
+static int candidate(void *arg, const struct read_recording *r)
+{
+    (void)arg;
+    fprintf(stderr, "  %lld  %s%s%s\n", (long long)r->media_id, r->path, r->member[0] ? "//" : "",
+            r->member);
+    return 0;
+}
+
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
+
+static int format_row(void *arg, const struct read_segment *row)
+{
+    struct page *p = arg;
+    struct format_segment s = {.start_ms = row->start_ms,
+                               .end_ms = row->end_ms,
+                               .text = row->text,
+                               .language = row->language,
+                               .speaker = row->speaker,
+                               .avg_logprob = row->avg_logprob,
+                               .no_speech_prob = row->no_speech_prob,
+                               .compression_ratio = row->compression_ratio,
+                               .temperature = row->temperature};
+
+    format_segment(&p->out, (enum format)p->format, p->segments++, &s);
+    flush(p);
+    return 0;
+}
+
+static int print_row(void *arg, const struct read_segment *row)
+{
+    struct page *p = arg;
+    char at[CLOCK_HMS_LEN], *text = utf8_display(row->text, strlen(row->text));
+    const char *mark = row->avg_logprob < VERY_UNSURE ? "??" : row->avg_logprob < UNSURE ? "?" : "";
+    size_t indent = (size_t)p->time_width + 4, column = indent;
+
+    clock_hms(row->start_ms, at);
+    printf("%*s ", p->time_width, at);
+    cli_paint(stdout, "33", mark);
+    printf("%*s", 3 - (int)strlen(mark), "");
+    if (row->speaker[0]) {
+        printf("%s: ", row->speaker);
+        column += text_width(row->speaker) + 2;
+    }
+    text_wrap(to_stdout, NULL, text != NULL ? text : "", column, indent, cli_columns(stdout));
+    putchar('\n');
+    free(text);
+    p->unsure |= mark[0] != 0;
+    p->segments++;
+    return 0;
+}
+
+static void print_head(const struct read_recording *r)
+{
+    char length[TEXT_LEN], *title = utf8_display(r->title, strlen(r->title));
+
+    cli_paint(stdout, "1", r->path);
+    printf("%s%s\n", r->member[0] ? "//" : "", r->member);
+    if (title != NULL && title[0])
+        printf("%s\n", title);
+    free(title);
+    printf("Recording %lld: %s", (long long)r->media_id,
+           r->duration_ms >= 0 ? text_length(r->duration_ms, length) : "length unknown");
+    if (r->language[0])
+        printf(", %s", r->language);
+    if (r->codec[0])
+        printf(", %s in %s", r->codec, r->container);
+    printf(", %s", r->state);
+    if (strcmp(r->state, "done") != 0 && r->shards_total > 0)
+        printf(" (%llu of %llu parts)", (unsigned long long)r->shards_done,
+               (unsigned long long)r->shards_total);
+    puts("");
+    if (r->places == 0)
+        puts("It is not where it was any more.");
+    if (r->damage[0])
+        printf("Damaged: %s\n", r->damage);
+    if (r->error[0])
+        printf("Failed: %s\n", r->error);
+    puts("");
+}
+
+static int page_of(void *arg, const struct read_recording *r)
+{
+    struct page *p = arg;
+    struct format_recording fr = {.id = r->media_id,
+                                  .duration_ms = r->duration_ms,
+                                  .path = r->path,
+                                  .member = r->member,
+                                  .state = r->state,
+                                  .language = r->language,
+                                  .title = r->title,
+                                  .damage = r->damage};
+    char longest[CLOCK_HMS_LEN];
+
+    clock_hms(r->duration_ms > 0 ? r->duration_ms : 3600000, longest);
+    p->time_width = (int)strlen(longest);
+    if (p->format < 0) {
+        print_head(r);
+        if (read_segments(p->store, r->media_id, 0, print_row, p, &p->err) != 0)
+            return 1;
+        if (p->segments == 0)
+            puts(strcmp(r->state, "done") == 0 ? "Nobody speaks in it."
+                                               : "Nothing of it is transcribed yet.");
+        if (p->unsure)
+            puts("\n? the model was unsure; ?? very unsure");
+        return 0;
+    }
+    format_begin(&p->out, (enum format)p->format, &fr);
+    if (read_segments(p->store, r->media_id, 0, format_row, p, &p->err) != 0)
+        return 1;
+    format_end(&p->out, (enum format)p->format, p->segments);
+    if (p->out.failed)
+        return err_set(&p->err, ERR_NOMEM, "out of memory") != 0;
+    flush(p);
+    return 0;
+}
+
+/* As it was typed first; then as an absolute path, which a relative one may be. */
+static int find_recording(struct store *st, const char *what, int64_t *id, struct err *err)
+{
+    struct err other = {0};
+    char *absolute = NULL, *shown = NULL;
+    int rc = ERR_MISSING;
+
+    if (what[0] != '/' && cli_absolute(what, &absolute, &other) == 0 &&
+        (shown = utf8_display(absolute, strlen(absolute))) != NULL)
+        rc = read_find(st, shown, NULL, NULL, id, &other);
+    free(shown);
+    free(absolute);
+    if (rc == 0)
+        return 0;
+    shown = utf8_display(what, strlen(what));
+    rc = shown != NULL ? read_find(st, shown, candidate, NULL, id, err)
+                       : err_set(err, ERR_NOMEM, "out of memory");
+    free(shown);
+    return rc;
+}
+
+int cmd_show(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "f:", longs, take, true};
+    struct wanted w = {.format = -1};
+    struct page p = {0};
+    struct err err = {0};
+    int64_t id;
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (optind + 1 != argc)
+        return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
+    p.format = cli->json ? FORMAT_JSON : w.format;
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (store_open(cli->catalog, STORE_READ, &p.store, &err) != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    if (find_recording(p.store, argv[optind], &id, &err) != 0) {
+        status =
+            cli_fail("show it", &err,
+                     err.code == ERR_USAGE ? "Try its number, or more of its path."
+                                           : "Try `nightshift status`, or `nightshift search`.");
+        if (err.code == ERR_MISSING)
+            status = EX_NOINPUT;
+    } else if (read_recording_by_id(p.store, id, page_of, &p, &err) != 0)
+        status = cli_fail("read the catalog", p.err.code != 0 ? &p.err : &err, NULL);
+    else
+        status = EX_OK;
+    buf_free(&p.out);
+    store_close(p.store);
+    return cli_flush(status);
+}

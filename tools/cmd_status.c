@@ -1,0 +1,476 @@
+/* nightshift status: how far the work is, what went wrong, and what a run is doing now. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "scheduler/control.h"
+#include "store/lock.h"
+#include "store/read.h"
+#include "store/store.h"
+#include "tools/cli.h"
+#include "tools/text.h"
+
+#define FAILURES_SHOWN 10
+#define JOBS_SHOWN 5
+#define LABEL 12 /* columns of the labels on the left */
+
+static const char help[] =
+    "Usage: nightshift status [OPTION]...\n"
+    "How far the work is, what went wrong, and what a run is doing now.\n"
+    "\n"
+    "  -f, --failures       list every failure with its reason, not the first ten alone\n"
+    "  -j, --jobs           list every job, not the last five alone\n"
+    "  -e, --events         also what happened in the last runs\n"
+    "      --json           all of it as one JSON object\n"
+    "  -c, --catalog=FILE   the catalog\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift status\n"
+    "  nightshift status --failures\n"
+    "  nightshift status --json | jq .tasks.failed\n";
+
+struct wanted {
+    bool failures, jobs, events;
+};
+
+static const struct option longs[] = {
+    {"failures", no_argument, NULL, 'f'},
+    {"jobs", no_argument, NULL, 'j'},
+    {"events", no_argument, NULL, 'e'},
+    {0},
+};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    (void)value;
+    (void)err;
+    if (option == 'f')
+        w->failures = true;
+    else if (option == 'j')
+        w->jobs = true;
+    else
+        w->events = true;
+    return 0;
+}
+
+struct report {
+    struct store *store;
+    struct store_totals totals;
+    bool running; /* live is good */
+    struct control_live live;
+    char holder[200]; /* who holds the catalog when it is no run; "" nobody */
+    const struct wanted *wanted;
+    /* While rows are read: */
+    uint64_t shown, skipped;
+    json_t *rows;
+    bool no_memory;
+};
+
+static void look_at_run(struct report *r, const char *catalog)
+{
+    struct control *c = NULL;
+    struct err err = {0};
+
+    if (control_connect(catalog, &c, &err) == 0) {
+        r->running = control_status(c, &r->live, &err) == 0;
+        control_close(c);
+    }
+    err.code = 0;
+    if (!r->running && catalog_lock_holder(catalog, r->holder, sizeof(r->holder), &err) != 0)
+        r->holder[0] = 0;
+}
+
+/* ------------------------------------------------------------------------------- for people */
+
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
+
+static void label(const char *name)
+{
+    cli_paint(stdout, "1", name);
+    printf("%*s", LABEL - (int)strlen(name), "");
+}
+
+static void line(const char *name, struct buf *value)
+{
+    char *s = buf_cstr(value);
+
+    label(name);
+    text_wrap(to_stdout, NULL, s != NULL ? s : "", LABEL, LABEL, cli_columns(stdout));
+    putchar('\n');
+    buf_clear(value);
+}
+
+static void amount(struct buf *b, uint64_t n, const char *what)
+{
+    char count[TEXT_LEN];
+
+    if (n > 0)
+        buf_printf(b, "%s%s %s", b->len > 0 ? ", " : "", text_count(n, count), what);
+}
+
+static void print_work(const struct report *r, struct buf *b)
+{
+    const struct store_totals *t = &r->totals;
+    char n[TEXT_LEN], m[TEXT_LEN];
+
+    amount(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));
+    amount(b, t->places, text_plural(t->places, "place", "places"));
+    amount(b, t->vanished, "vanished");
+    amount(b, t->damaged, "damaged");
+    amount(b, t->troubles, text_plural(t->troubles, "path unreadable", "paths unreadable"));
+    if (b->len == 0)
+        buf_printf(b, "none. Next: nightshift enqueue PATH");
+    line("Found", b);
+    amount(b, t->tasks_done, "done");
+    amount(b, t->tasks_pending, "waiting");
+    amount(b, t->tasks_failed, "failed");
+    amount(b, t->tasks_paused, "paused");
+    amount(b, t->tasks_cancelled, "cancelled");
+    amount(b, t->tasks_absent, "gone from the disk");
+    if (b->len == 0)
+        buf_printf(b, "nothing to do");
+    line("Work", b);
+    buf_printf(b, "%s done", text_length(t->audio_done_ms, n));
+    if (t->audio_left_ms > 0)
+        buf_printf(b, ", %s left", text_length(t->audio_left_ms, m));
+    if (t->tasks_unknown > 0)
+        buf_printf(b, ", %s of unknown length (%s) waiting", text_count(t->tasks_unknown, n),
+                   text_bytes(t->bytes_pending, m));
+    line("Audio", b);
+    buf_printf(b, "%s %s in %s %s", text_count(t->segments, n),
+               text_plural(t->segments, "segment", "segments"), text_count(t->shards_done, m),
+               text_plural(t->shards_done, "checkpoint", "checkpoints"));
+    line("Results", b);
+}
+
+static void print_run(const struct report *r, struct buf *b)
+{
+    const struct control_live *l = &r->live;
+    char a[TEXT_LEN], c[TEXT_LEN];
+
+    if (r->running) {
+        buf_printf(b,
+                   "%s, for %s (pid %u), %u of %u workers ready; %s of audio at %.1f x real time",
+                   l->draining ? "ending at the next checkpoint" : "on",
+                   text_length(clock_wall_ms() - l->started_ms, a), l->pid, l->workers_ready,
+                   l->workers, text_length((int64_t)l->audio_done_ms, c), l->speed);
+        if (l->eta_ms >= 0)
+            buf_printf(b, "; about %s left", text_length(l->eta_ms, a));
+    } else if (r->holder[0] != 0)
+        buf_printf(b, "none; the catalog is held by %s", r->holder);
+    else
+        buf_printf(b, "none%s",
+                   r->totals.tasks_pending > 0 && !r->totals.paused ? " is on. Next: nightshift run"
+                                                                    : " is on");
+    if (r->totals.paused)
+        buf_printf(b, "; the catalog is paused. Next: nightshift resume");
+    line("Run", b);
+}
+
+static int print_stage(void *arg, const struct read_progress *p)
+{
+    struct report *r = arg;
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN], m[TEXT_LEN], *model = text_fit(p->model, 40);
+
+    buf_printf(&b, "%s with %s: %s of %s done", p->stage, model != NULL ? model : "",
+               text_count(p->done, n), text_count(p->tasks, m));
+    line(r->shown++ == 0 ? "Stages" : "", &b);
+    buf_free(&b);
+    free(model);
+    return 0;
+}
+
+static int count_job(void *arg, const struct read_job *j)
+{
+    struct report *r = arg;
+
+    (void)j;
+    r->skipped++;
+    return 0;
+}
+
+static int print_job(void *arg, const struct read_job *j)
+{
+    struct report *r = arg;
+    char head[160], *command;
+    unsigned columns = cli_columns(stdout);
+    char done[TEXT_LEN], all[TEXT_LEN];
+    uint64_t tasks = j->tasks_pending + j->tasks_done + j->tasks_failed + j->tasks_cancelled;
+
+    if (r->skipped > 0) {
+        r->skipped--;
+        return 0;
+    }
+    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %s of %s done%s  ", (long long)j->job_id,
+             j->created_at, strlen(j->created_at) > 11 ? j->created_at + 11 : "",
+             text_count(j->tasks_done, done), text_count(tasks, all),
+             j->ended_at[0] ? "" : " (walk not ended)");
+    label(r->shown++ == 0 ? "Jobs" : "");
+    fputs(head, stdout);
+    if (LABEL + strlen(head) + 20 > columns)
+        printf("\n%*s", LABEL + 4, "");
+    command =
+        text_fit(j->command, LABEL + strlen(head) + 20 > columns ? columns - LABEL - 4
+                                                                 : columns - LABEL - strlen(head));
+    puts(command != NULL ? command : "");
+    free(command);
+    return 0;
+}
+
+static void print_name(const char *path, const char *member, size_t width)
+{
+    struct buf b = BUF_INIT;
+    char *whole, *fit = NULL;
+
+    buf_printf(&b, "%s%s%s", path, member[0] ? "//" : "", member);
+    whole = buf_cstr(&b);
+    if (whole != NULL)
+        fit = text_fit(whole, width);
+    puts(fit != NULL ? fit : path);
+    free(fit);
+    buf_free(&b);
+}
+
+static int print_failure(void *arg, const struct read_failure *f)
+{
+    struct report *r = arg;
+    unsigned columns = cli_columns(stdout);
+
+    if (!r->wanted->failures && r->shown == FAILURES_SHOWN) {
+        r->skipped++;
+        return 0;
+    }
+    if (r->shown++ == 0) {
+        putchar('\n');
+        cli_paint(stdout, "1", "Failures");
+        putchar('\n');
+    }
+    cli_paint(stdout, "31", f->kind);
+    printf("%*s", LABEL - (int)strlen(f->kind), "");
+    print_name(f->path, f->member, columns - LABEL);
+    printf("%*s", LABEL, "");
+    text_wrap(to_stdout, NULL, f->reason, LABEL, LABEL, columns);
+    putchar('\n');
+    return 0;
+}
+
+static int print_event(void *arg, const struct read_event *e)
+{
+    struct report *r = arg;
+    struct buf b = BUF_INIT;
+
+    if (r->shown++ == 0) {
+        putchar('\n');
+        cli_paint(stdout, "1", "Events");
+        putchar('\n');
+    }
+    buf_printf(&b, "%.19sZ %s%s%s: %s", e->at, e->kind, e->device[0] ? " " : "", e->device,
+               e->text);
+    if (e->path[0])
+        buf_printf(&b, " (%s)", e->path);
+    text_wrap(to_stdout, NULL, buf_cstr(&b) != NULL ? buf_cstr(&b) : "", 0, 2, cli_columns(stdout));
+    putchar('\n');
+    buf_free(&b);
+    return 0;
+}
+
+static int print_jobs(struct report *r, struct err *err)
+{
+    int rc;
+
+    r->skipped = r->shown = 0;
+    rc = read_jobs(r->store, count_job, r, err);
+    r->skipped = !r->wanted->jobs && r->skipped > JOBS_SHOWN ? r->skipped - JOBS_SHOWN : 0;
+    return rc != 0 ? rc : read_jobs(r->store, print_job, r, err);
+}
+
+static int print_report(struct report *r, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    char *path = text_fit(store_path(r->store), cli_columns(stdout) - LABEL), n[TEXT_LEN];
+    int rc;
+
+    buf_printf(&b, "%s", path != NULL ? path : "");
+    line("Catalog", &b);
+    print_work(r, &b);
+    print_run(r, &b);
+    buf_free(&b);
+    free(path);
+    r->shown = 0;
+    rc = read_progress(r->store, print_stage, r, err);
+    if (rc == 0)
+        rc = print_jobs(r, err);
+    r->shown = r->skipped = 0;
+    if (rc == 0)
+        rc = read_failures(r->store, NULL, 0, print_failure, r, err);
+    if (r->skipped > 0)
+        printf("... and %s more: nightshift status --failures\n", text_count(r->skipped, n));
+    r->shown = 0;
+    if (rc == 0 && r->wanted->events)
+        rc = read_events(r->store, 0, 40, print_event, r, err);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- for programs */
+
+static int append(struct report *r, json_t *o)
+{
+    if (o == NULL || json_array_append_new(r->rows, o) != 0) {
+        r->no_memory = true;
+        return 1;
+    }
+    return 0;
+}
+
+static int json_stage(void *arg, const struct read_progress *p)
+{
+    return append(arg,
+                  json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage",
+                            (json_int_t)p->stage_id, "name", p->stage, "model", p->model, "tasks",
+                            (json_int_t)p->tasks, "done", (json_int_t)p->done, "pending",
+                            (json_int_t)p->pending, "failed", (json_int_t)p->failed, "cancelled",
+                            (json_int_t)p->cancelled, "paused", (json_int_t)p->paused,
+                            "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
+                            (json_int_t)p->audio_done_ms));
+}
+
+static int json_job(void *arg, const struct read_job *j)
+{
+    return append(
+        arg, json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+                       "job", (json_int_t)j->job_id, "created_at", j->created_at, "ended_at",
+                       j->ended_at, "command", j->command, "stage", j->stage, "model", j->model,
+                       "recordings", (json_int_t)j->counts.seen, "new", (json_int_t)j->counts.added,
+                       "changed", (json_int_t)j->counts.changed, "vanished",
+                       (json_int_t)j->counts.vanished, "pending", (json_int_t)j->tasks_pending,
+                       "done", (json_int_t)j->tasks_done, "failed", (json_int_t)j->tasks_failed,
+                       "cancelled", (json_int_t)j->tasks_cancelled));
+}
+
+static int json_failure(void *arg, const struct read_failure *f)
+{
+    return append(arg, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:i}", "kind", f->kind,
+                                 "path", f->path, "member", f->member, "code", f->code, "reason",
+                                 f->reason, "stage", f->stage, "at", f->at, "recording",
+                                 (json_int_t)f->media_id, "attempts", (int)f->attempts));
+}
+
+static int json_event(void *arg, const struct read_event *e)
+{
+    return append(arg,
+                  json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I}", "event", (json_int_t)e->event_id,
+                            "at", e->at, "kind", e->kind, "device", e->device, "text", e->text,
+                            "path", e->path, "recording", (json_int_t)e->media_id));
+}
+
+static json_t *json_run(const struct report *r)
+{
+    const struct control_live *l = &r->live;
+    char at[CLOCK_ISO_LEN];
+
+    if (!r->running)
+        return json_null();
+    clock_iso8601(l->started_ms, at);
+    return json_pack("{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:b}", "pid", (json_int_t)l->pid,
+                     "started_at", at, "workers", (int)l->workers, "workers_ready",
+                     (int)l->workers_ready, "audio_done_ms", (json_int_t)l->audio_done_ms, "speed",
+                     l->speed, "eta_ms", l->eta_ms >= 0 ? json_integer(l->eta_ms) : json_null(),
+                     "draining", (int)l->draining);
+}
+
+static json_t *json_totals(const struct store_totals *t)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, "
+        "s:I, s:I}, s:b}",
+        "recordings", (json_int_t)t->recordings, "places", (json_int_t)t->places, "vanished",
+        (json_int_t)t->vanished, "damaged", (json_int_t)t->damaged, "unreadable",
+        (json_int_t)t->troubles, "segments", (json_int_t)t->segments, "checkpoints",
+        (json_int_t)t->shards_done, "tasks", "pending", (json_int_t)t->tasks_pending, "done",
+        (json_int_t)t->tasks_done, "failed", (json_int_t)t->tasks_failed, "cancelled",
+        (json_int_t)t->tasks_cancelled, "paused", (json_int_t)t->tasks_paused, "absent",
+        (json_int_t)t->tasks_absent, "audio", "known_ms", (json_int_t)t->audio_known_ms, "done_ms",
+        (json_int_t)t->audio_done_ms, "left_ms", (json_int_t)t->audio_left_ms, "unknown_tasks",
+        (json_int_t)t->tasks_unknown, "pending_bytes", (json_int_t)t->bytes_pending, "paused",
+        (int)t->paused);
+}
+
+/* Runs one of the readings with its rows in a new array at o[name]. */
+static void begin_rows(struct report *r, json_t *o, const char *name)
+{
+    r->rows = json_array();
+    if (r->rows == NULL || json_object_set_new(o, name, r->rows) != 0)
+        r->no_memory = true;
+}
+
+static int print_json(struct report *r, struct err *err)
+{
+    json_t *o = json_totals(&r->totals);
+    int rc = 0;
+
+    if (o == NULL || json_object_set_new(o, "catalog", json_string(store_path(r->store))) != 0 ||
+        json_object_set_new(o, "schema", json_integer(store_schema_version(r->store))) != 0 ||
+        json_object_set_new(o, "run", json_run(r)) != 0)
+        r->no_memory = true;
+    if (!r->no_memory)
+        begin_rows(r, o, "stages");
+    if (!r->no_memory)
+        rc = read_progress(r->store, json_stage, r, err);
+    if (rc == 0 && !r->no_memory)
+        begin_rows(r, o, "jobs");
+    if (rc == 0 && !r->no_memory)
+        rc = read_jobs(r->store, json_job, r, err);
+    if (rc == 0 && !r->no_memory)
+        begin_rows(r, o, "failures");
+    if (rc == 0 && !r->no_memory)
+        rc = read_failures(r->store, NULL, 0, json_failure, r, err);
+    if (rc == 0 && !r->no_memory && r->wanted->events) {
+        begin_rows(r, o, "events");
+        rc = r->no_memory ? 0 : read_events(r->store, 0, 0, json_event, r, err);
+    }
+    if (r->no_memory)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0) {
+        json_dumpf(o, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(o);
+    return rc;
+}
+
+int cmd_status(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "fje", longs, take, true};
+    struct wanted w = {0};
+    struct report r = {.wanted = &w};
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (optind < argc)
+        return cli_usage(cli, "it takes no '%s'; `nightshift show` is about one recording",
+                         argv[optind]);
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (store_open(cli->catalog, STORE_READ, &r.store, &err) != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    look_at_run(&r, cli->catalog);
+    if (store_totals(r.store, &r.totals, &err) != 0 ||
+        (cli->json ? print_json(&r, &err) : print_report(&r, &err)) != 0)
+        status = cli_fail("read the catalog", &err, NULL);
+    else
+        status = EX_OK;
+    store_close(r.store);
+    return cli_flush(status);
+}

@@ -1,0 +1,416 @@
+#include "tools/enqueue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "tools/batch.h"
+#include "tools/cli.h"
+#include "tools/text.h"
+#include "tools/walk.h"
+#include "tools/writer.h"
+#include "workers/media/decoder.h"
+#include "workers/media/fingerprint.h"
+#include "workers/media/sniff.h"
+
+#define SNIFF_BYTES 262 /* as far as the mark of a tar */
+#define LINES_MAX 200   /* of troubles said on standard error; all of them are in the catalog */
+#define PROGRESS_MS 200
+
+struct enqueue {
+    const struct enqueue_options *o;
+    struct enqueue_result *r;
+    struct batch *batch;
+    struct writer *writer;
+    struct store *known; /* in a dry run; borrowed; NULL: nothing is known */
+    int64_t shown_ms;    /* when the progress line was drawn last */
+    bool line;           /* it stands on the terminal now */
+    uint32_t lines;
+};
+
+/* The writer's store is asked for anew each time: it changes when a run ends meanwhile. */
+static struct store *known_store(const struct enqueue *q)
+{
+    return q->writer != NULL ? writer_store(q->writer) : q->known;
+}
+
+/* ------------------------------------------------------------------------------- speaking */
+
+static void clear_line(struct enqueue *q)
+{
+    if (q->line)
+        fputs("\r\033[K", stderr);
+    q->line = false;
+}
+
+static void progress(struct enqueue *q, const char *path, size_t len)
+{
+    int64_t now;
+    char files[TEXT_LEN], found[TEXT_LEN], head[80], *shown, *fit;
+
+    if (!q->o->progress || (now = clock_mono_ms()) - q->shown_ms < PROGRESS_MS)
+        return;
+    q->shown_ms = now;
+    snprintf(head, sizeof(head), "%s files, %s recordings: ", text_count(q->r->files, files),
+             text_count(batch_counts(q->batch)->seen, found));
+    shown = utf8_display(path, len);
+    fit = shown != NULL ? text_fit(shown, cli_columns(stderr) - strlen(head) - 1) : NULL;
+    fprintf(stderr, "\r\033[K%s%s", head, fit != NULL ? fit : "");
+    q->line = true;
+    free(fit);
+    free(shown);
+}
+
+/* One line about a path on standard error. */
+static void say(struct enqueue *q, const char *path, size_t path_len, const char *member,
+                const char *what)
+{
+    char *shown, *inner;
+
+    if (q->lines > LINES_MAX)
+        return;
+    clear_line(q);
+    if (q->lines++ == LINES_MAX) {
+        cli_note("more such files follow; `nightshift status --failures` lists them all");
+        return;
+    }
+    shown = utf8_display(path, path_len);
+    inner = utf8_display(member, strlen(member));
+    if (shown != NULL && inner != NULL)
+        cli_note("%s%s%s: %s", shown, member[0] ? "//" : "", inner, what);
+    free(shown);
+    free(inner);
+}
+
+/* Says it, and leaves it in the catalog; nothing at or below the path is called vanished. */
+static int trouble(struct enqueue *q, const struct walk_entry *e, const char *member,
+                   const struct err *why, struct err *err)
+{
+    struct request_trouble t = {.path = e->path,
+                                .path_len = e->path_len,
+                                .member = member,
+                                .member_len = strlen(member),
+                                .code = why->code,
+                                .message = why->msg};
+    int rc;
+
+    say(q, e->path, e->path_len, member, why->msg);
+    rc = batch_trouble(q->batch, &t, err);
+    return rc != 0 ? rc : batch_unread(q->batch, e->path, err);
+}
+
+/* ------------------------------------------------------------------------------- archives */
+
+static enum media_kind kind_of_member(const struct decoder_entry *m)
+{
+    const char *last = strrchr(m->member, '/');
+    enum media_kind kind;
+
+    if (sniff_name(last != NULL ? last + 1 : m->member, &kind))
+        return kind;
+    return sniff_bytes(m->head, m->head_len);
+}
+
+static int add_member(struct enqueue *q, const struct walk_entry *e, const struct stat *st,
+                      bool all_included, const struct decoder_entry *m, struct err *err)
+{
+    struct store_found f = {.path = e->path,
+                            .path_len = e->path_len,
+                            .member = m->member,
+                            .member_len = strlen(m->member),
+                            .size_bytes = m->size_bytes,
+                            .file_size_bytes = (uint64_t)st->st_size,
+                            .mtime_ns = st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                            .inode = st->st_ino,
+                            .device = st->st_dev};
+    const struct enqueue_options *o = q->o;
+
+    q->r->files++;
+    progress(q, e->path, e->path_len);
+    if (walk_fits_any(o->exclude, m->member, false) ||
+        (!all_included && o->include != NULL && !walk_fits_any(o->include, m->member, false))) {
+        q->r->excluded++;
+        return 0;
+    }
+    if (kind_of_member(m) != MEDIA_RECORDING && !o->all) {
+        q->r->left_alone++;
+        return 0;
+    }
+    if (m->code != 0) {
+        struct err why = {0};
+
+        err_set(&why, m->code, "%s", m->message != NULL ? m->message : err_name(m->code));
+        q->r->bad_members++;
+        return trouble(q, e, m->member, &why, err);
+    }
+    memcpy(f.fingerprint, m->fingerprint, sizeof(f.fingerprint));
+    q->r->bytes += m->size_bytes;
+    return batch_found(q->batch, &f, err);
+}
+
+static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, const struct stat *st,
+                       struct err *err)
+{
+    const struct decoder_limits limits = {0};
+    bool by_name = q->o->include != NULL && e->included; /* the pattern means all that it holds */
+    struct decoder_event ev;
+    struct decoder *d = NULL;
+    struct err why = {0};
+    int rc = 0, bad;
+
+    q->r->archives++;
+    bad = decoder_start_list(fd, &limits, &d, &why);
+    while (rc == 0 && bad == 0) {
+        bad = decoder_next(d, &ev, &why);
+        if (bad == 0 && ev.type == DECODER_ENTRY)
+            rc = add_member(q, e, st, by_name, &ev.entry, err);
+        else if (bad == 0 && ev.type == DECODER_END)
+            break;
+    }
+    decoder_close(d);
+    if (rc == 0 && bad != 0) {
+        q->r->bad_archives++;
+        rc = trouble(q, e, "", &why, err);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- files */
+
+/* The catalog's own files, whose content changes while it is written. */
+static bool is_own(const char *catalog, const char *path)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", ".lock", ".sock"};
+    size_t len = strlen(catalog);
+
+    if (strncmp(path, catalog, len) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+        if (strcmp(path + len, suffixes[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_same(const struct store_known *k, const struct stat *st)
+{
+    return k->file_size_bytes == (uint64_t)st->st_size && k->inode == st->st_ino &&
+           k->device == st->st_dev &&
+           k->mtime_ns == st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+static int add_recording(struct enqueue *q, const struct walk_entry *e, int fd,
+                         const struct stat *st, struct err *err)
+{
+    struct store_found f = {.path = e->path,
+                            .path_len = e->path_len,
+                            .member = "",
+                            .size_bytes = (uint64_t)st->st_size,
+                            .file_size_bytes = (uint64_t)st->st_size,
+                            .mtime_ns = st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                            .inode = st->st_ino,
+                            .device = st->st_dev};
+    struct err why = {0};
+
+    if (batch_job(q->batch) != 0 && fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) != 0) {
+        q->r->unreadable_files++;
+        return trouble(q, e, "", &why, err);
+    }
+    q->r->bytes += f.size_bytes;
+    return batch_found(q->batch, &f, err);
+}
+
+static int unreadable(struct enqueue *q, const struct walk_entry *e, int error, struct err *err)
+{
+    struct err why = {0};
+
+    err_sys(&why, error, e->directory ? "the folder cannot be read" : "the file cannot be read");
+    if (e->directory)
+        q->r->unreadable_folders++;
+    else
+        q->r->unreadable_files++;
+    return trouble(q, e, "", &why, err);
+}
+
+static int open_entry(const struct enqueue *q, const struct walk_entry *e)
+{
+    /* O_NONBLOCK: should a pipe have taken the file's place meanwhile, opening it must not wait. */
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+    if (e->dir < 0)
+        return open(e->path, flags);
+    return openat(e->dir, e->name, q->o->follow ? flags : flags | O_NOFOLLOW);
+}
+
+static int left_alone(struct enqueue *q, const struct walk_entry *e, const struct store_known *k,
+                      bool same, struct err *err)
+{
+    q->r->left_alone++;
+    if (e->dir < 0 && !q->o->quiet)
+        say(q, e->path, e->path_len, "", "left alone: it is no recording (--all takes it anyway)");
+    return same ? batch_kept(q->batch, k->place_ids, k->count, err) : 0;
+}
+
+/* A file whose name may be a recording's or an archive's, and that is not known to be unchanged. */
+static int look_into(struct enqueue *q, const struct walk_entry *e, const struct store_known *k,
+                     bool same, struct err *err)
+{
+    enum media_kind kind = MEDIA_OTHER;
+    bool by_name = sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) != 0;
+    char head[SNIFF_BYTES];
+    struct stat st;
+    ssize_t n;
+    int fd, rc = 0;
+
+    if (!e->included && !(by_name && kind == MEDIA_ARCHIVE)) {
+        q->r->excluded++;
+        return batch_kept(q->batch, k->place_ids, k->count, err);
+    }
+    if (by_name && kind == MEDIA_OTHER && !q->o->all)
+        return left_alone(q, e, k, same, err);
+    fd = open_entry(q, e);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : unreadable(q, e, errno, err);
+    if (fstat(fd, &st) != 0)
+        rc = unreadable(q, e, errno, err);
+    else if (!S_ISREG(st.st_mode))
+        q->r->specials++;
+    else if (!by_name && (n = pread(fd, head, sizeof(head), 0)) < 0)
+        rc = unreadable(q, e, errno, err);
+    else {
+        if (!by_name)
+            kind = sniff_bytes(head, (size_t)n);
+        if (kind == MEDIA_ARCHIVE)
+            rc = add_archive(q, e, fd, &st, err);
+        else if (kind == MEDIA_RECORDING || q->o->all)
+            rc = add_recording(q, e, fd, &st, err);
+        else
+            rc = left_alone(q, e, k, same, err);
+    }
+    close(fd);
+    return rc;
+}
+
+static int on_file(struct enqueue *q, const struct walk_entry *e, struct err *err)
+{
+    struct store_known k = {0};
+    bool same = false;
+    int rc = ERR_EMPTY;
+
+    q->r->files++;
+    if (is_own(q->o->catalog, e->path))
+        return 0;
+    if (known_store(q) != NULL)
+        rc = store_known_path(known_store(q), e->path, e->path_len, &q->o->stage, &k, err);
+    if (rc == 0)
+        same = is_same(&k, e->st);
+    else if (rc != ERR_EMPTY)
+        return rc;
+    if (same && k.has_task_all && e->included)
+        rc = batch_same(q->batch, k.place_ids, k.count, err);
+    else
+        rc = look_into(q, e, &k, same, err);
+    store_known_free(&k);
+    return rc;
+}
+
+/* Something that is there and is not taken: what the catalog knows of it must not vanish. */
+static int on_left_out(struct enqueue *q, const struct walk_entry *e, struct err *err)
+{
+    struct store_known k = {0};
+    int rc;
+
+    if (e->directory)
+        return batch_unread(q->batch, e->path, err);
+    if (known_store(q) == NULL)
+        return 0;
+    rc = store_known_path(known_store(q), e->path, e->path_len, &q->o->stage, &k, err);
+    if (rc != 0)
+        return rc == ERR_EMPTY ? 0 : rc;
+    rc = batch_kept(q->batch, k.place_ids, k.count, err);
+    store_known_free(&k);
+    return rc;
+}
+
+static int on_entry(void *arg, const struct walk_entry *e, struct err *err)
+{
+    struct enqueue *q = arg;
+
+    progress(q, e->path, e->path_len);
+    switch (e->kind) {
+    case WALK_FILE:
+        return on_file(q, e, err);
+    case WALK_UNREADABLE:
+        return unreadable(q, e, e->error, err);
+    case WALK_SPECIAL:
+        q->r->specials++;
+        if (e->dir < 0 && !q->o->quiet)
+            say(q, e->path, e->path_len, "", "left alone: it is a pipe, socket or device");
+        return 0;
+    case WALK_LINK:
+        q->r->links++;
+        return on_left_out(q, e, err);
+    case WALK_EXCLUDED:
+    case WALK_OTHER_DISK:
+        q->r->excluded++;
+        return on_left_out(q, e, err);
+    }
+    return 0;
+}
+
+static int walk_roots(struct enqueue *q, const char *const *roots, uint32_t root_count,
+                      const char **walked, uint32_t *walked_count, struct err *err)
+{
+    const struct walk_options wo = {.include = q->o->include,
+                                    .exclude = q->o->exclude,
+                                    .follow = q->o->follow,
+                                    .one_file_system = q->o->one_file_system,
+                                    .entry = on_entry,
+                                    .arg = q};
+    struct walk *w = NULL;
+    int rc = walk_new(&wo, &w, err);
+
+    for (uint32_t i = 0; rc == 0 && i < root_count; i++) {
+        rc = walk_root(w, roots[i], err);
+        if (rc == 0)
+            walked[(*walked_count)++] = roots[i];
+        else if (rc == ERR_MISSING && err->code == ERR_MISSING) {
+            say(q, roots[i], strlen(roots[i]), "", "there is no such file or folder");
+            q->r->missing_roots++;
+            rc = 0;
+        }
+    }
+    walk_free(w);
+    return rc;
+}
+
+int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
+                  const char *const *roots, uint32_t root_count, struct enqueue_result *ret,
+                  struct err *err)
+{
+    struct enqueue q = {.o = o, .r = ret, .writer = writer, .known = known};
+    const char **walked = calloc(root_count + 1, sizeof(*walked));
+    uint32_t walked_count = 0;
+    int rc;
+
+    memset(ret, 0, sizeof(*ret));
+    if (walked == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    rc = batch_begin(writer, &o->stage, o->command_line, &q.batch, err);
+    if (rc == 0)
+        rc = walk_roots(&q, roots, root_count, walked, &walked_count, err);
+    if (rc == 0)
+        rc = batch_end(q.batch, walked, walked_count, &ret->vanish_skipped, err);
+    clear_line(&q);
+    if (q.batch != NULL) {
+        ret->job_id = batch_job(q.batch);
+        ret->counts = *batch_counts(q.batch);
+    }
+    batch_free(q.batch);
+    free(walked);
+    return rc;
+}

@@ -1,0 +1,43 @@
+/* tools/enqueue.h - from paths to requests: walks, sniffs, fingerprints, looks into archives.
+ *
+ * One thread. What is wrong with a file is said on standard error, kept for the catalog, and never
+ * ends the walk. */
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/request.h"
+
+struct writer;
+
+struct enqueue_options {
+    const char *catalog; /* absolute: it and the files beside it are never enqueued */
+    const char *const *include, *const *exclude; /* NULL-terminated, or NULL */
+    bool follow, one_file_system;
+    bool all; /* also what does not look like a recording */
+    bool quiet, progress;
+    struct store_stage stage;
+    const char *command_line;
+};
+
+struct enqueue_result {
+    int64_t job_id;                     /* 0 in a dry run */
+    struct store_enqueue_counts counts; /* in a dry run only seen, added and unchanged */
+    uint64_t files;                     /* looked at */
+    uint64_t archives;                  /* looked into */
+    uint64_t left_alone, excluded, links, specials;
+    uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
+    uint64_t bytes; /* of the recordings found */
+    uint32_t missing_roots;
+    bool vanish_skipped; /* too much was left out to say what has vanished */
+};
+
+/* writer NULL: a dry run, nothing is changed; `known` (may be NULL) is then the catalog. Roots are
+ * absolute. An error is one that ended the work: of the catalog, or memory. */
+int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
+                  const char *const *roots, uint32_t root_count, struct enqueue_result *ret,
+                  struct err *err);
+
+#endif

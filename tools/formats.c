@@ -1,0 +1,185 @@
+#include "tools/formats.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+static const char *const names[] = {"txt", "srt", "vtt", "tsv", "json"};
+
+int format_from_name(const char *name)
+{
+    for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+const char *format_name(enum format format) { return names[format]; }
+
+static void put(struct buf *out, const char *s) { buf_put(out, s, strlen(s)); }
+
+/* One line of plain text; runs of blanks that stand for a line break stay one blank. */
+static void put_line(struct buf *out, const char *s, enum format format)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c == '\r' && s[1] == '\n')
+            continue;
+        if (c < 0x20 || c == 0x7F)
+            put(out, " ");
+        else if (format == FORMAT_VTT && c == '&')
+            put(out, "&amp;");
+        else if (format == FORMAT_VTT && c == '<')
+            put(out, "&lt;");
+        else if (format == FORMAT_VTT && c == '>')
+            put(out, "&gt;");
+        else if (format == FORMAT_SRT && strncmp(s, "-->", 3) == 0) {
+            put(out, "->"); /* SubRip has no escape, and some readers take it for a time */
+            s += 2;
+        } else
+            buf_put(out, s, 1);
+    }
+}
+
+/* HH:MM:SS and the milliseconds behind `point`; hours grow as they must. */
+static void put_time(struct buf *out, int64_t ms, char point)
+{
+    if (ms < 0)
+        ms = 0;
+    buf_printf(out, "%02lld:%02d:%02d%c%03d", (long long)(ms / 3600000), (int)(ms / 60000 % 60),
+               (int)(ms / 1000 % 60), point, (int)(ms % 1000));
+}
+
+static void put_cue(struct buf *out, enum format format, uint64_t index,
+                    const struct format_segment *s)
+{
+    char point = format == FORMAT_SRT ? ',' : '.';
+    int64_t start = s->start_ms < 0 ? 0 : s->start_ms;
+
+    if (format == FORMAT_SRT)
+        buf_printf(out, "%llu\n", (unsigned long long)index + 1);
+    put_time(out, start, point);
+    put(out, " --> ");
+    /* A cue must last, or readers drop it. */
+    put_time(out, s->end_ms > start ? s->end_ms : start + 1, point);
+    put(out, "\n");
+    if (s->speaker[0] != 0) {
+        put(out, format == FORMAT_VTT ? "<v " : "[");
+        put_line(out, s->speaker, format);
+        put(out, format == FORMAT_VTT ? ">" : "] ");
+    }
+    put_line(out, s->text, format);
+    put(out, "\n\n");
+}
+
+void format_json_string(struct buf *out, const char *s)
+{
+    put(out, "\"");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c == '"' || c == '\\')
+            buf_printf(out, "\\%c", c);
+        else if (c == '\n')
+            put(out, "\\n");
+        else if (c == '\t')
+            put(out, "\\t");
+        else if (c < 0x20 || c == 0x7F)
+            buf_printf(out, "\\u%04x", c);
+        else
+            buf_put(out, s, 1);
+    }
+    put(out, "\"");
+}
+
+static void put_key(struct buf *out, const char *key, const char *value)
+{
+    buf_printf(out, "  \"%s\": ", key);
+    format_json_string(out, value);
+    put(out, ",\n");
+}
+
+static void put_number(struct buf *out, const char *key, double v)
+{
+    if (isfinite(v))
+        buf_printf(out, ", \"%s\": %.6g", key, v);
+    else
+        buf_printf(out, ", \"%s\": null", key);
+}
+
+static void json_begin(struct buf *out, const struct format_recording *r)
+{
+    put(out, "{\n");
+    buf_printf(out, "  \"recording\": %lld,\n", (long long)r->id);
+    put_key(out, "path", r->path);
+    put_key(out, "member", r->member);
+    put_key(out, "state", r->state);
+    put_key(out, "title", r->title);
+    put_key(out, "language", r->language);
+    put_key(out, "damage", r->damage);
+    if (r->duration_ms >= 0)
+        buf_printf(out, "  \"duration_ms\": %lld,\n", (long long)r->duration_ms);
+    else
+        put(out, "  \"duration_ms\": null,\n");
+    put(out, "  \"segments\": [");
+}
+
+static void json_segment(struct buf *out, uint64_t index, const struct format_segment *s)
+{
+    buf_printf(out, "%s\n    {\"start_ms\": %lld, \"end_ms\": %lld, \"text\": ", index ? "," : "",
+               (long long)s->start_ms, (long long)s->end_ms);
+    format_json_string(out, s->text);
+    put(out, ", \"language\": ");
+    format_json_string(out, s->language);
+    put(out, ", \"speaker\": ");
+    format_json_string(out, s->speaker);
+    put_number(out, "avg_logprob", s->avg_logprob);
+    put_number(out, "no_speech_prob", s->no_speech_prob);
+    put_number(out, "compression_ratio", s->compression_ratio);
+    put_number(out, "temperature", s->temperature);
+    put(out, "}");
+}
+
+void format_begin(struct buf *out, enum format format, const struct format_recording *r)
+{
+    if (format == FORMAT_VTT)
+        put(out, "WEBVTT\n\n");
+    else if (format == FORMAT_TSV)
+        put(out, "start\tend\ttext\n");
+    else if (format == FORMAT_JSON)
+        json_begin(out, r);
+}
+
+void format_segment(struct buf *out, enum format format, uint64_t index,
+                    const struct format_segment *s)
+{
+    switch (format) {
+    case FORMAT_TXT:
+        if (s->speaker[0] != 0) {
+            put_line(out, s->speaker, format);
+            put(out, ": ");
+        }
+        put_line(out, s->text, format);
+        put(out, "\n");
+        break;
+    case FORMAT_SRT:
+    case FORMAT_VTT:
+        put_cue(out, format, index, s);
+        break;
+    case FORMAT_TSV:
+        buf_printf(out, "%lld\t%lld\t", (long long)s->start_ms, (long long)s->end_ms);
+        put_line(out, s->text, format);
+        put(out, "\n");
+        break;
+    case FORMAT_JSON:
+        json_segment(out, index, s);
+        break;
+    }
+}
+
+void format_end(struct buf *out, enum format format, uint64_t segments)
+{
+    if (format == FORMAT_JSON)
+        put(out, segments > 0 ? "\n  ]\n}\n" : "]\n}\n");
+}

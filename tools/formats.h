@@ -1,0 +1,38 @@
+/* tools/formats.h - a transcript as the text of a file. Pure: into a buffer, piece by piece.
+ *
+ * txt: one line a segment. srt, vtt: cues. tsv: Whisper's own (start and end in milliseconds).
+ * json: one object. Line breaks and control characters inside a segment become blanks; what would
+ * end a cue or begin a tag is escaped as the format has it. Any thread. */
+#ifndef NIGHTSHIFT_TOOLS_FORMATS_H
+#define NIGHTSHIFT_TOOLS_FORMATS_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+enum format { FORMAT_TXT, FORMAT_SRT, FORMAT_VTT, FORMAT_TSV, FORMAT_JSON };
+
+/* By name; -1: none. And back: also the suffix of its files. */
+int format_from_name(const char *name);
+const char *format_name(enum format format);
+
+struct format_recording { /* valid UTF-8; "" unknown */
+    int64_t id, duration_ms;
+    const char *path, *member, *state, *language, *title, *damage;
+};
+struct format_segment {
+    int64_t start_ms, end_ms;
+    const char *text, *language, *speaker;
+    double avg_logprob, no_speech_prob, compression_ratio, temperature; /* NAN unknown */
+};
+
+void format_begin(struct buf *out, enum format format, const struct format_recording *r);
+/* index counts the segments of this transcript from 0. */
+void format_segment(struct buf *out, enum format format, uint64_t index,
+                    const struct format_segment *s);
+void format_end(struct buf *out, enum format format, uint64_t segments);
+
+/* A JSON string with its quotes. */
+void format_json_string(struct buf *out, const char *s);
+
+#endif

@@ -1,0 +1,129 @@
+/* nightshift: finds the subcommand and hands it the rest of the command line. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli.h"
+#include "workers/media/decoder.h"
+#include "workers/worker.h"
+
+static const char help[] =
+    "Usage: nightshift COMMAND [OPTION]... [ARGUMENT]...\n"
+    "Transcribes archives of audio and video overnight into one SQLite catalog.\n"
+    "\n"
+    "  enqueue PATH...  find recordings and note what is to be done with them\n"
+    "  run              transcribe what is noted; goes on where an earlier run ended\n"
+    "  status           how far it is, and what went wrong\n"
+    "  show WHAT        the transcript of one recording\n"
+    "  search TEXT...   where something was said\n"
+    "  export           transcripts as files: txt, srt, vtt, tsv, json\n"
+    "  retry            try failed recordings again\n"
+    "  cancel           forget what is waiting\n"
+    "  pause, resume    begin nothing new; go on\n"
+    "  doctor           is this machine ready?\n"
+    "  model            the models that are here: list, path, check\n"
+    "  bench            how fast is this machine?\n"
+    "  version, help    `nightshift help COMMAND` is the same as `COMMAND --help`\n"
+    "\n"
+    "The catalog is --catalog FILE, else $NIGHTSHIFT_CATALOG, else nightshift.db in\n"
+    "$XDG_DATA_HOME/nightshift (~/.local/share/nightshift).\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift enqueue /archive && nightshift run\n"
+    "  nightshift status --failures\n"
+    "  nightshift search '\"market square\"'\n"
+    "  nightshift export --format srt --output subtitles\n";
+
+static const struct command {
+    const char *name;
+    int (*main)(struct cli *cli, int argc, char **argv);
+} commands[] = {
+    {"enqueue", cmd_enqueue}, {"run", cmd_run},       {"status", cmd_status},
+    {"show", cmd_show},       {"search", cmd_search}, {"export", cmd_export},
+    {"retry", cmd_retry},     {"cancel", cmd_cancel}, {"pause", cmd_pause},
+    {"resume", cmd_resume},   {"doctor", cmd_doctor}, {"model", cmd_model},
+    {"bench", cmd_bench},
+};
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name)
+{
+    cli_note("there is no command '%s'. Try `nightshift --help`.", name);
+    return EX_USAGE;
+}
+
+static int run_command(struct cli *cli, int argc, char **argv)
+{
+    const struct command *c = find(argv[0]);
+    char *ask[] = {NULL, (char *)"--help", NULL};
+
+    if (c != NULL) {
+        cli->command = c->name;
+        return c->main(cli, argc, argv);
+    }
+    if (strcmp(argv[0], "help") == 0 && argc > 1) {
+        c = find(argv[1]);
+        if (c == NULL)
+            return unknown(argv[1]);
+        ask[0] = argv[1];
+        cli->command = c->name;
+        return c->main(cli, 2, ask);
+    }
+    if (strcmp(argv[0], "help") == 0) {
+        fputs(help, stdout);
+        return cli_flush(EX_OK);
+    }
+    if (strcmp(argv[0], "version") == 0) {
+        puts("nightshift " NIGHTSHIFT_VERSION);
+        return cli_flush(EX_OK);
+    }
+    return unknown(argv[0]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {0}};
+    struct cli cli = {.command = "help"};
+    int found, status;
+
+    /* The hidden commands come first: they must see their arguments as they are. */
+    if (argc > 1 && strcmp(argv[1], "worker") == 0)
+        return worker_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "decoder") == 0)
+        return decoder_main(argc - 1, argv + 1);
+    signal(SIGPIPE,
+           SIG_IGN); /* a reader that goes away is an error of writing, told by cli_flush */
+    opterr = 0;
+    while ((found = getopt_long(argc, argv, "+c:hV", longs, NULL)) != -1) {
+        if (found == 'c') {
+            free(cli.catalog);
+            cli.catalog = strdup(optarg);
+            continue;
+        }
+        if (found == '?') {
+            cli_note("there is no option '%s' here. Try `nightshift --help`.", argv[optind - 1]);
+            cli_free(&cli);
+            return EX_USAGE;
+        }
+        puts(found == 'V' ? "nightshift " NIGHTSHIFT_VERSION : help);
+        cli_free(&cli);
+        return cli_flush(EX_OK);
+    }
+    if (optind >= argc) {
+        fputs(help, stderr);
+        status = EX_USAGE;
+    } else
+        status = run_command(&cli, argc - optind, argv + optind);
+    cli_free(&cli);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* tools/writer.h - the one way in which commands change the catalog.
+ *
+ * Holds the catalog's lock and applies requests itself, or, while a run holds the lock, hands the
+ * same requests to that run. One thread. */
+#ifndef NIGHTSHIFT_TOOLS_WRITER_H
+#define NIGHTSHIFT_TOOLS_WRITER_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "store/request.h"
+
+struct writer;
+/* purpose: the command's name. When another short-lived command holds the catalog, waits for it up
+ * to wait_ms and says so on standard error unless quiet; then ERR_LOCKED with its name. */
+int writer_open(const char *catalog, const char *purpose, int wait_ms, bool quiet,
+                struct writer **ret, struct err *err);
+void writer_close(struct writer *w); /* NULL is fine */
+
+bool writer_through_run(const struct writer *w);
+/* For reading what is there; belongs to the writer and changes with writer_request. */
+struct store *writer_store(struct writer *w);
+/* As request_apply. When the run that was spoken to has ended meanwhile, goes on without it: a
+ * request may then be applied twice, which changes the counts of the reply and nothing else. */
+int writer_request(struct writer *w, const struct request *rq, struct request_reply *ret,
+                   struct err *err);
+
+#endif
