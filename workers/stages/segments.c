@@ -19,9 +19,16 @@ static int64_t time_at(const struct splitter *s, size_t i)
     return t < s->window ? t : s->window;
 }
 
+/* Words that begin past the audio's end: the model has lost the time on its way, so they belong to
+ * the segment before. Without one they were heard in the padding alone, and are nobody's. */
 static void add(struct splitter *s, size_t first, size_t end, int64_t from, int64_t to)
 {
-    if (from < to)
+    struct span *before = s->count ? &s->out[s->count - 1] : NULL;
+
+    if (from >= s->window && before) {
+        before->end = s->window;
+        before->count = end - before->first;
+    } else if (from < to)
         s->out[s->count++] = (struct span){from, to, first, end - first};
 }
 

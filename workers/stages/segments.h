@@ -1,7 +1,8 @@
 /* workers/stages/segments.h - from a window's tokens to its segments, and to where the next window
  * begins. Pure; openai-whisper's transcribe() with three differences, each for a reason:
- * times beyond the window's real audio are cut to it (they come from the padding); a single
- * segment without an end keeps the start that the model gave it; and the advance is never 0. */
+ * times beyond the window's real audio are cut to it (they lie in the padding), and a segment that
+ * begins beyond it joins the one before; a single segment keeps the start that the model gave it;
+ * and the advance is never 0. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_SEGMENTS_H
 #define NIGHTSHIFT_WORKERS_STAGES_SEGMENTS_H
 

@@ -240,7 +240,7 @@ static void test_end(void **state)
     (void)state;
     SAY(0, T(0.5), FARMER, T(3), T(3), TUESDAY, T(4), T(4));
     transcribe(&r);
-    assert_string_equal(r.text, "[500-2000 farmer]");
+    assert_string_equal(r.text, "[500-2000 farmer tuesday]");
     assert_int_equal(r.end, SECONDS(2));
 }
 
