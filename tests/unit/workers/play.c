@@ -1,0 +1,416 @@
+#include "tests/unit/workers/play.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "workers/media/decoder.h"
+#include "workers/media/fingerprint.h"
+#include "workers/models/model_dir.h"
+#include "workers/stages/transcribe.h"
+#include "workers/worker.h"
+
+bool play_dispatch(int argc, char **argv, int *status)
+{
+    if (argc > 1 && strcmp(argv[1], "worker") == 0)
+        *status = worker_main(argc - 1, argv + 1);
+    else if (argc > 1 && strcmp(argv[1], "decoder") == 0)
+        *status = decoder_main(argc - 1, argv + 1);
+    else
+        return false;
+    return true;
+}
+
+static void child(int sock, const struct play_options *o)
+{
+    char *const argv[] = {(char *)"nightshift", (char *)"worker", (char *)"--device",
+                          (char *)(o->device ? o->device : "cpu"), NULL};
+
+    if (o->fault)
+        setenv("NIGHTSHIFT_FAULT", o->fault, 1);
+    if (sock == WORKER_SOCKET_FD)
+        fcntl(sock, F_SETFD, 0);
+    else
+        dup2(sock, WORKER_SOCKET_FD);
+    execv("/proc/self/exe", argv);
+    _exit(127);
+}
+
+static void put(struct play *p, uint8_t type, struct buf *payload)
+{
+    assert_false(payload->failed);
+    frame_put(&p->out, type, payload->data, payload->len);
+    buf_free(payload);
+}
+
+static void put_setup(struct play *p, const struct play_options *o)
+{
+    struct transcribe_params params;
+    struct buf b = BUF_INIT;
+    char hash[MODEL_HASH_LEN];
+    struct err e = {0};
+    struct msg_setup m = {
+        .model_dir = strdup(test_source_path("workers/models/whisper-nano")),
+        .model_hash = hash,
+        .precision = (char *)"f32",
+        .slots = o->slots,
+        .decoders = o->decoders,
+        .threads = 1,
+        .pcm_bytes = o->pcm_bytes,
+    };
+
+    assert_ok(model_dir_hash(m.model_dir, hash, &e), e);
+    transcribe_params_default(&params);
+    assert_ok(transcribe_params_to_json(&params, &m.params_json, &e), e);
+    if (o->model_dir) {
+        free(m.model_dir);
+        m.model_dir = strdup(o->model_dir);
+    }
+    if (o->model_hash)
+        snprintf(hash, sizeof(hash), "%s", o->model_hash);
+    msg_setup_put(&b, &m);
+    put(p, MSG_SETUP, &b);
+    free(m.model_dir);
+    free(m.params_json);
+}
+
+void play_start(struct play *p, const struct play_options *o)
+{
+    int fds[2];
+
+    memset(p, 0, sizeof(*p));
+    p->next_lease = 1;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    p->pid = fork();
+    assert_true(p->pid >= 0);
+    if (p->pid == 0)
+        child(fds[1], o);
+    close(fds[1]);
+    p->fd = fds[0];
+    if (!o->no_setup) {
+        put_setup(p, o);
+        play_send(p);
+    }
+}
+
+void play_ready(struct play *p, const struct play_options *o)
+{
+    play_start(p, o);
+    while (!p->ready)
+        if (!play_step(p) || p->fatal)
+            fail_msg("the worker is not ready: %s", p->fatal_message);
+    assert_true(p->hello);
+}
+
+int play_wait(struct play *p)
+{
+    int status = 0;
+
+    while (waitpid(p->pid, &status, 0) < 0)
+        assert_int_equal(errno, EINTR);
+    p->pid = 0;
+    return status;
+}
+
+void play_free(struct play *p)
+{
+    if (p->fd >= 0)
+        close(p->fd);
+    p->fd = -1;
+    for (uint32_t i = 0; i < p->done_count; i++)
+        msg_shard_done_free(&p->done[i]);
+    for (uint32_t i = 0; i < p->failed_count; i++)
+        msg_shard_failed_free(&p->failed[i]);
+    for (uint32_t i = 0; i < p->end_count; i++)
+        msg_lease_end_free(&p->ends[i]);
+    for (uint32_t i = 0; i < p->media_count; i++)
+        msg_media_free(&p->media[i]);
+    frame_reader_free(&p->in);
+    buf_free(&p->out);
+}
+
+void play_quit(struct play *p)
+{
+    int status;
+
+    play_put_empty(p, MSG_QUIT);
+    play_send(p);
+    play_until_gone(p);
+    status = play_wait(p);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    play_free(p);
+}
+
+/* ---- saying */
+
+struct msg_lease play_lease_of(struct play *p, const char *path, uint32_t shard_ms)
+{
+    struct msg_lease m = {
+        .lease_id = p->next_lease++,
+        .path = (char *)path,
+        .member = (char *)"",
+        .want_hash = true,
+        .language = (char *)"",
+        .shard_ms = shard_ms,
+        .last = UINT32_MAX,
+    };
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct err e = {0};
+    struct stat st;
+
+    m.media_id = (int64_t)m.lease_id + 1000;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        m.size_bytes = (uint64_t)st.st_size;
+        assert_ok(fingerprint_fd(fd, m.size_bytes, m.fingerprint, &e), e);
+    }
+    if (fd >= 0)
+        close(fd);
+    return m;
+}
+
+void play_put_lease(struct play *p, const struct msg_lease *m)
+{
+    struct buf b = BUF_INIT;
+
+    msg_lease_put(&b, m);
+    put(p, MSG_LEASE, &b);
+}
+
+void play_put_cap(struct play *p, uint64_t lease, uint32_t last)
+{
+    struct msg_cap m = {lease, last};
+    struct buf b = BUF_INIT;
+
+    msg_cap_put(&b, &m);
+    put(p, MSG_CAP, &b);
+}
+
+void play_put_cancel(struct play *p, uint64_t lease)
+{
+    struct msg_cancel m = {lease};
+    struct buf b = BUF_INIT;
+
+    msg_cancel_put(&b, &m);
+    put(p, MSG_CANCEL, &b);
+}
+
+void play_put_empty(struct play *p, uint8_t type) { frame_put(&p->out, type, NULL, 0); }
+
+void play_send(struct play *p)
+{
+    for (size_t at = 0; at < p->out.len;) {
+        ssize_t n = send(p->fd, p->out.data + at, p->out.len - at, MSG_NOSIGNAL);
+
+        if (n < 0)
+            break; /* it has left: what the test expects of it is checked by what it said */
+        at += (size_t)n;
+    }
+    buf_clear(&p->out);
+}
+
+/* ---- hearing */
+
+static void keep_fatal(struct play *p, const struct frame *f)
+{
+    struct msg_fatal m;
+    struct err e = {0};
+
+    assert_ok(msg_fatal_get(f->payload, f->len, &m, &e), e);
+    p->fatal = m.code;
+    snprintf(p->fatal_message, sizeof(p->fatal_message), "%s", m.message);
+    msg_fatal_free(&m);
+}
+
+static void keep_ready(struct play *p, const struct frame *f)
+{
+    struct msg_ready m;
+    struct err e = {0};
+
+    assert_ok(msg_ready_get(f->payload, f->len, &m, &e), e);
+    assert_true(m.description[0] != 0);
+    p->ready = true;
+    p->capacity = m.capacity;
+    msg_ready_free(&m);
+}
+
+static void check_hello(struct play *p, const struct frame *f)
+{
+    struct msg_hello m;
+    struct err e = {0};
+
+    assert_ok(msg_hello_get(f->payload, f->len, &m, &e), e);
+    assert_int_equal(m.pid, p->pid);
+    p->hello = true;
+    msg_hello_free(&m);
+}
+
+static void print_log(const struct frame *f)
+{
+    struct msg_log m;
+    struct err e = {0};
+
+    assert_ok(msg_log_get(f->payload, f->len, &m, &e), e);
+    print_message("worker: %s\n", m.line);
+    msg_log_free(&m);
+}
+
+#define KEEP(name, array, count)                                                     \
+    do {                                                                             \
+        assert_true(p->count < PLAY_MAX);                                            \
+        assert_ok(msg_##name##_get(f->payload, f->len, &p->array[p->count], &e), e); \
+        p->count++;                                                                  \
+    } while (0)
+
+static void keep(struct play *p, const struct frame *f)
+{
+    struct err e = {0};
+
+    switch (f->type) {
+    case MSG_HELLO:
+        check_hello(p, f);
+        break;
+    case MSG_READY:
+        keep_ready(p, f);
+        break;
+    case MSG_FATAL:
+        keep_fatal(p, f);
+        break;
+    case MSG_MEDIA:
+        KEEP(media, media, media_count);
+        break;
+    case MSG_SHARD_DONE:
+        KEEP(shard_done, done, done_count);
+        break;
+    case MSG_SHARD_FAILED:
+        KEEP(shard_failed, failed, failed_count);
+        break;
+    case MSG_LEASE_END:
+        KEEP(lease_end, ends, end_count);
+        break;
+    case MSG_HEARTBEAT:
+        assert_ok(msg_heartbeat_get(f->payload, f->len, &p->beat, &e), e);
+        p->beats++;
+        break;
+    case MSG_LOG:
+        print_log(f);
+        break;
+    default:
+        fail_msg("the worker sent a message of type %u", f->type);
+    }
+}
+
+bool play_step(struct play *p)
+{
+    struct err e = {0};
+    struct frame f;
+    int rc;
+
+    if (p->gone)
+        return false;
+    rc = frame_read_fd(p->fd, &p->in, PLAY_SILENCE_MS, &f, &e);
+    if (rc == ERR_EMPTY || rc == ERR_IO) {
+        p->gone = true;
+        return false;
+    }
+    assert_ok(rc, e);
+    keep(p, &f);
+    return true;
+}
+
+static const struct msg_lease_end *find_end(const struct play *p, uint64_t lease)
+{
+    for (uint32_t i = 0; i < p->end_count; i++)
+        if (p->ends[i].lease_id == lease)
+            return &p->ends[i];
+    return NULL;
+}
+
+const struct msg_lease_end *play_until_end(struct play *p, uint64_t lease)
+{
+    while (!find_end(p, lease))
+        if (!play_step(p))
+            fail_msg("the worker left: %s", p->fatal_message);
+    return find_end(p, lease);
+}
+
+void play_until_media(struct play *p)
+{
+    while (!p->media_count)
+        assert_true(play_step(p));
+}
+
+void play_until_busy(struct play *p)
+{
+    do {
+        p->beat.windows = 0;
+        assert_true(play_step(p));
+    } while (!p->beat.windows);
+}
+
+void play_until_gone(struct play *p)
+{
+    while (play_step(p)) {
+    }
+}
+
+const struct msg_shard_done *play_shard(const struct play *p, uint64_t lease, uint32_t seq)
+{
+    const struct msg_shard_done *found = NULL;
+
+    for (uint32_t i = 0; i < p->done_count; i++)
+        if (p->done[i].lease_id == lease && p->done[i].seq == seq) {
+            assert_null(found); /* never twice */
+            found = &p->done[i];
+        }
+    return found;
+}
+
+uint32_t play_shards(const struct play *p, uint64_t lease)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->done_count; i++)
+        n += p->done[i].lease_id == lease;
+    return n;
+}
+
+char *play_text(const struct play *p, uint64_t lease)
+{
+    struct buf b = BUF_INIT;
+    char *text;
+
+    for (uint32_t seq = 0; seq < PLAY_MAX; seq++) {
+        const struct msg_shard_done *s = play_shard(p, lease, seq);
+
+        for (uint32_t i = 0; s && i < s->segment_count; i++)
+            buf_printf(&b, "%s%s", b.len ? " " : "", s->segments[i].text);
+    }
+    text = strdup(b.len ? buf_cstr(&b) : "");
+    buf_free(&b);
+    return text;
+}
+
+void play_same(const struct msg_shard_done *a, const struct msg_shard_done *b)
+{
+    struct msg_shard_done like = *b;
+    struct buf x = BUF_INIT, y = BUF_INIT;
+
+    assert_non_null(a);
+    assert_non_null(b);
+    like.lease_id = a->lease_id;
+    like.media_id = a->media_id;
+    like.wall_ms = a->wall_ms;
+    msg_shard_done_put(&x, a);
+    msg_shard_done_put(&y, &like);
+    if (x.len != y.len || memcmp(x.data, y.data, x.len) != 0)
+        fail_msg("shard %u differs: [%lld, %lld) and %u segments, [%lld, %lld) and %u", a->seq,
+                 (long long)a->start_ms, (long long)a->end_ms, a->segment_count,
+                 (long long)b->start_ms, (long long)b->end_ms, b->segment_count);
+    buf_free(&x);
+    buf_free(&y);
+}

@@ -1,0 +1,90 @@
+/* tests/unit/workers/play.h - plays the scheduler to a real worker process.
+ *
+ * The test program starts itself again as the worker (and that one as its decoders): its main calls
+ * play_dispatch first. Everything that the worker says is kept. */
+#ifndef NIGHTSHIFT_TESTS_UNIT_WORKERS_PLAY_H
+#define NIGHTSHIFT_TESTS_UNIT_WORKERS_PLAY_H
+
+#include "tests/common/test.h"
+
+#include <sys/types.h>
+
+#include "workers/frame.h"
+#include "workers/protocol.h"
+
+#define PLAY_MAX 128
+#define PLAY_SILENCE_MS 120000 /* longer without any message: the test fails */
+
+struct play {
+    pid_t pid;
+    int fd;
+    struct frame_reader in;
+    struct buf out; /* gathered until play_send */
+    uint64_t next_lease;
+
+    bool hello, ready, gone;
+    uint32_t capacity;
+    int fatal; /* code; 0: none */
+    char fatal_message[512];
+    struct msg_shard_done done[PLAY_MAX];
+    uint32_t done_count;
+    struct msg_shard_failed failed[PLAY_MAX];
+    uint32_t failed_count;
+    struct msg_lease_end ends[PLAY_MAX];
+    uint32_t end_count;
+    struct msg_media media[PLAY_MAX];
+    uint32_t media_count;
+    struct msg_heartbeat beat; /* the last one */
+    uint32_t beats;
+};
+
+/* True when this process is a worker or a decoder: then *status is what main returns. */
+bool play_dispatch(int argc, char **argv, int *status);
+
+/* What a test may ask of a worker; zeros are the worker's own choices. */
+struct play_options {
+    const char *fault;
+    const char *device;     /* "cpu" */
+    const char *model_dir;  /* whisper-nano */
+    const char *model_hash; /* the right one */
+    uint32_t slots, decoders;
+    uint64_t pcm_bytes;
+    bool no_setup;
+};
+
+void play_start(struct play *p, const struct play_options *o);
+/* Starts, sets up and waits for READY. */
+void play_ready(struct play *p, const struct play_options *o);
+/* QUIT; the worker must leave with status 0. */
+void play_quit(struct play *p);
+/* Frees what was kept, closes the socket. */
+void play_free(struct play *p);
+/* The worker's wait status. */
+int play_wait(struct play *p);
+
+/* A lease of the whole recording with its true fingerprint and size; change it, then give it. The
+ * strings of path are borrowed. */
+struct msg_lease play_lease_of(struct play *p, const char *path, uint32_t shard_ms);
+/* Puts messages behind each other; play_send lets them go in one write. */
+void play_put_lease(struct play *p, const struct msg_lease *m);
+void play_put_cap(struct play *p, uint64_t lease, uint32_t last);
+void play_put_cancel(struct play *p, uint64_t lease);
+void play_put_empty(struct play *p, uint8_t type);
+void play_send(struct play *p);
+
+/* Takes one message; false when the worker has closed. */
+bool play_step(struct play *p);
+/* Until the lease has ended; its LEASE_END. Fails the test when the worker closes before. */
+const struct msg_lease_end *play_until_end(struct play *p, uint64_t lease);
+void play_until_media(struct play *p);
+void play_until_busy(struct play *p); /* a heartbeat with windows in flight */
+void play_until_gone(struct play *p);
+
+const struct msg_shard_done *play_shard(const struct play *p, uint64_t lease, uint32_t seq);
+uint32_t play_shards(const struct play *p, uint64_t lease);
+/* All words of a lease's shards in order; newly allocated. */
+char *play_text(const struct play *p, uint64_t lease);
+/* Fails unless both are the same but for the lease and the time that it took. */
+void play_same(const struct msg_shard_done *a, const struct msg_shard_done *b);
+
+#endif
