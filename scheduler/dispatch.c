@@ -417,6 +417,16 @@ static bool held_alone(const struct run_worker *w, const uint64_t *ids, size_t n
     return n > 0;
 }
 
+static bool was_charged(struct run *run, int64_t task)
+{
+    uint32_t attempts = 0, suspect;
+    struct err err = {0};
+
+    if (store_task_attempts(run->st, task, &attempts, &suspect, &err))
+        run_fail(run, &err);
+    return attempts > 0;
+}
+
 void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
                           enum restart_cause *cause, int64_t *task)
 {
@@ -437,6 +447,8 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
     if (cause) {
         *cause = n == 0 ? RESTART_OWN : alone ? RESTART_ONE : RESTART_MANY;
         *task = only;
+        if (alone && was_charged(run, only))
+            *cause = RESTART_KNOWN;
     }
     for (i = 0; i < n; i++) {
         struct planner_ended e;

@@ -18,7 +18,7 @@ int64_t restart_death(struct restart *r, enum restart_cause cause, int64_t task,
 
     if (cause == RESTART_ONE)
         remember(r, task);
-    else
+    else if (cause != RESTART_KNOWN)
         r->own++;
     if (r->own >= RESTART_OWN_MAX || r->victim_count >= RESTART_VICTIMS_MAX)
         return -1;

@@ -1,8 +1,9 @@
 /* scheduler/restart.h - when a worker that died is started again, and when not any more. Pure.
  *
  * A death with nothing in hand (before it was ready, or idle) is the worker's own. A death with
- * work in hand may be a recording's doing, and a few bad recordings in a row must not cost the
- * device: there the different recordings that it died on since its last result are counted. */
+ * work in hand may be a recording's doing, and bad recordings in a row must not cost the device:
+ * there the different recordings that it was the first to die on alone are counted, since its last
+ * result. A recording that was charged before says nothing about this worker. */
 #ifndef NIGHTSHIFT_SCHEDULER_RESTART_H
 #define NIGHTSHIFT_SCHEDULER_RESTART_H
 
@@ -22,9 +23,10 @@ struct restart {       /* all zero at first */
 };
 
 enum restart_cause {
-    RESTART_OWN,  /* it held nothing */
-    RESTART_MANY, /* it held several recordings */
-    RESTART_ONE,  /* it held one, `task` */
+    RESTART_OWN,   /* it held nothing */
+    RESTART_MANY,  /* it held several recordings */
+    RESTART_ONE,   /* it held one, `task`, */
+    RESTART_KNOWN, /* or one that was charged with a failure before */
 };
 
 /* How long to wait before it is started again (base_ms 0: RESTART_BASE_MS); -1: put it aside. */
