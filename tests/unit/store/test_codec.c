@@ -1,0 +1,136 @@
+/* Requests over the socket: round trips, and every truncation and every flipped byte. */
+#include "tests/unit/store/fixture.h"
+
+static void same_bytes_back(const struct request *rq)
+{
+    struct request_decoded d = {0};
+    struct buf one = BUF_INIT, two = BUF_INIT;
+    struct err e = {0};
+
+    request_put(&one, rq);
+    assert_false(one.failed);
+    assert_ok(request_get(one.data, one.len, &d, &e), e);
+    request_put(&two, &d.rq);
+    assert_int_equal(one.len, two.len);
+    assert_memory_equal(one.data, two.data, one.len);
+    request_decoded_free(&d);
+    for (size_t n = 0; n < one.len; n++) {
+        /* In memory of exactly that size, so that a sanitizer sees one byte too far. */
+        uint8_t *cut = malloc(n ? n : 1);
+
+        memcpy(cut, one.data, n);
+        assert_int_equal(request_get(cut, n, &d, &e), ERR_PROTOCOL);
+        free(cut);
+    }
+    buf_put_u8(&one, 0);
+    assert_int_equal(request_get(one.data, one.len, &d, &e), ERR_PROTOCOL);
+    for (size_t n = 0; n + 1 < one.len; n++)
+        for (int bit = 0; bit < 8; bit += 7) {
+            one.data[n] ^= (uint8_t)(1 << bit);
+            if (request_get(one.data, one.len - 1, &d, &e) == 0)
+                request_decoded_free(&d);
+            one.data[n] ^= (uint8_t)(1 << bit);
+        }
+    buf_free(&one);
+    buf_free(&two);
+}
+
+static void round_trips(void **state)
+{
+    struct store_found f[] = {found_at("/a/x\xff\n", "", 1), found_at("/a.zip", "in//b", 2)};
+    struct request_trouble t[] = {{"/t", 2, "m", 1, ERR_DENIED, "no"}};
+    const char *roots[] = {"/a", "/b"}, *unread[] = {"/a/c"};
+    int64_t places[] = {1, -5, INT64_MAX};
+
+    (void)state;
+    same_bytes_back(&(struct request){
+        .type = REQUEST_ENQUEUE_BEGIN, .command_line = "c", .stage = stage_nano, .language = "es"});
+    same_bytes_back(
+        &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 3, .found = f, .count = 2});
+    same_bytes_back(&(struct request){
+        .type = REQUEST_ENQUEUE_SAME, .job_id = 3, .place_ids = places, .count = 3});
+    same_bytes_back(
+        &(struct request){.type = REQUEST_ENQUEUE_TROUBLE, .job_id = 3, .troubles = t, .count = 1});
+    same_bytes_back(&(struct request){.type = REQUEST_ENQUEUE_END,
+                                      .job_id = 3,
+                                      .roots = roots,
+                                      .root_count = 2,
+                                      .unread = unread,
+                                      .unread_count = 1});
+    for (int k = REQUEST_RETRY; k <= REQUEST_RESUME; k++) {
+        same_bytes_back(&(struct request){.type = (enum request_type)k, .select_job = 4});
+        same_bytes_back(&(struct request){.type = (enum request_type)k, .select_path = "/x"});
+    }
+}
+
+static void fields_survive(void **state)
+{
+    struct store_found f = found_at("/a/x\xff", "mem", 77);
+    struct request_decoded d;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    (void)state;
+    f.inode = UINT64_MAX;
+    f.mtime_ns = -3;
+    request_put(
+        &b, &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 9, .found = &f, .count = 1});
+    assert_ok(request_get(b.data, b.len, &d, &e), e);
+    assert_int_equal(d.rq.job_id, 9);
+    assert_int_equal(d.rq.count, 1);
+    assert_int_equal(d.rq.found[0].path_len, 5);
+    assert_memory_equal(d.rq.found[0].path, "/a/x\xff", 5);
+    assert_memory_equal(d.rq.found[0].member, "mem", 3);
+    assert_int_equal(d.rq.found[0].size_bytes, 1077);
+    assert_true(d.rq.found[0].inode == UINT64_MAX);
+    assert_int_equal(d.rq.found[0].mtime_ns, -3);
+    assert_memory_equal(d.rq.found[0].fingerprint, f.fingerprint, 16);
+    request_decoded_free(&d);
+    buf_free(&b);
+}
+
+/* A count that the bytes cannot hold is refused before memory is taken for it. */
+static void lying_counts(void **state)
+{
+    static const enum request_type types[] = {REQUEST_ENQUEUE_ADD, REQUEST_ENQUEUE_SAME,
+                                              REQUEST_ENQUEUE_TROUBLE, REQUEST_ENQUEUE_END};
+    struct request_decoded d;
+    struct err e = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct buf b = BUF_INIT;
+
+        buf_put_u8(&b, 1);
+        buf_put_u8(&b, (uint8_t)types[i]);
+        buf_put_i64(&b, 1);
+        buf_put_u32(&b, UINT32_MAX);
+        buf_put_u64(&b, 0);
+        assert_int_equal(request_get(b.data, b.len, &d, &e), ERR_PROTOCOL);
+        buf_free(&b);
+    }
+}
+
+static void replies(void **state)
+{
+    struct request_reply r = {.job_id = 5, .counts = {1, 2, 3, 4, 5, 6, 7}, .affected = 8}, back;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    (void)state;
+    request_reply_put(&b, &r);
+    assert_ok(request_reply_get(b.data, b.len, &back, &e), e);
+    assert_memory_equal(&r, &back, sizeof(r));
+    for (size_t n = 0; n < b.len; n++)
+        assert_int_equal(request_reply_get(b.data, n, &back, &e), ERR_PROTOCOL);
+    buf_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trips),
+                                       cmocka_unit_test(fields_survive),
+                                       cmocka_unit_test(lying_counts), cmocka_unit_test(replies)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

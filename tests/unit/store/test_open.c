@@ -1,0 +1,342 @@
+/* Opening: the file that is none, the newer one, read-only places, the lock, readers beside a
+ * writer. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "store/lock.h"
+#include "tests/unit/store/fixture.h"
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *f = fopen(name, "w");
+
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void sql(const char *file, const char *text)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void expect(const char *file, enum store_mode mode, int code, const char *words)
+{
+    struct store *st = NULL;
+    struct err e = {0};
+
+    assert_int_equal(store_open(file, mode, &st, &e), code);
+    assert_null(st);
+    if (!strstr(e.msg, words))
+        print_error("'%s' lacks '%s'\n", e.msg, words);
+    assert_non_null(strstr(e.msg, words));
+    assert_null(strchr(e.msg, '\n'));
+}
+
+static void from_empty(void **state)
+{
+    struct store *st = catalog_new();
+
+    (void)state;
+    assert_int_equal(store_schema_version(st), 1);
+    assert_int_equal(store_path(st)[0], '/');
+    assert_int_equal(count_of("PRAGMA application_id"), STORE_APPLICATION_ID);
+    assert_int_equal(count_of("SELECT count(*) FROM sqlite_schema WHERE type = 'table' "
+                              "AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'segment_fts%' "
+                              "AND sql NOT LIKE '%STRICT%'"),
+                     0);
+    assert_string_equal(text_of("PRAGMA journal_mode"), "wal");
+    catalog_close(st);
+    /* An empty file, and a catalog in directories that do not exist yet. */
+    catalog_remove();
+    write_file(CATALOG, "");
+    expect(CATALOG, STORE_READ, ERR_INPUT, "empty");
+    catalog_close(catalog_open(STORE_WRITE));
+    struct err e = {0};
+    assert_ok(store_open("new/deep/c.db", STORE_WRITE, &st, &e), e);
+    store_close(st);
+    unlink("new/deep/c.db");
+    rmdir("new/deep");
+    rmdir("new");
+}
+
+static void not_a_catalog(void **state)
+{
+    (void)state;
+    catalog_remove();
+    expect("absent.db", STORE_READ, ERR_MISSING, "nightshift enqueue");
+    expect("no/such/place.db", STORE_READ, ERR_MISSING, "nightshift enqueue");
+    expect(".", STORE_READ, ERR_INPUT, "not a file");
+    expect(".", STORE_WRITE, ERR_INPUT, "not a file");
+    write_file(CATALOG, "This is a text, and certainly not a database of any kind at all. "
+                        "It must be longer than the header of one, so it goes on and on.");
+    for (int mode = STORE_READ; mode <= STORE_WRITE; mode++)
+        expect(CATALOG, (enum store_mode)mode, ERR_CORRUPT, "not an SQLite database");
+    catalog_remove();
+    sql(CATALOG, "CREATE TABLE t (a); PRAGMA user_version = 3");
+    for (int mode = STORE_READ; mode <= STORE_WRITE; mode++)
+        expect(CATALOG, (enum store_mode)mode, ERR_INPUT, "not a nightshift catalog");
+    /* It is left as it was. */
+    assert_string_equal(text_of("PRAGMA journal_mode"), "delete");
+}
+
+static void another_version(void **state)
+{
+    (void)state;
+    store_close(catalog_new());
+    sql(CATALOG, "PRAGMA user_version = 99");
+    for (int mode = STORE_READ; mode <= STORE_WRITE; mode++)
+        expect(CATALOG, (enum store_mode)mode, ERR_VERSION,
+               "written by a newer nightshift (schema 99, this one knows 1)");
+    sql(CATALOG, "PRAGMA user_version = -1");
+    expect(CATALOG, STORE_READ, ERR_CORRUPT, "none of ours");
+}
+
+static void damaged(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_found f[100];
+    static char names[100][64];
+    struct request_reply r;
+    struct err e = {0};
+    struct stat info;
+    int fd, rc = 0;
+
+    (void)state;
+    int64_t job = job_begin(st, &stage_nano);
+    for (int i = 0; i < 100; i++) {
+        snprintf(names[i], sizeof(names[i]), "/archive/a rather long directory/file %03d.wav", i);
+        f[i] = found_at(names[i], "", (uint64_t)i);
+    }
+    job_add(st, job, f, 100);
+    store_close(st);
+    st = NULL;
+    fd = open(CATALOG, O_RDWR);
+    fstat(fd, &info);
+    for (off_t at = info.st_size / 8192 * 4096; at < info.st_size; at += 4096)
+        assert_int_equal(pwrite(fd, "garbage garbage garbage garbage!", 32, at), 32);
+    close(fd);
+    rc = store_open(CATALOG, STORE_WRITE, &st, &e);
+    if (rc == 0)
+        rc = request_apply(
+            st,
+            &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = job, .found = f, .count = 100},
+            &r, &e);
+    assert_int_equal(rc, ERR_CORRUPT);
+    assert_non_null(strstr(e.msg, "damaged"));
+    store_close(st);
+}
+
+/* Root may write anywhere, so these run as another user. */
+static void as_nobody(void (*body)(void))
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (geteuid() == 0 && (setegid(65534) != 0 || seteuid(65534) != 0))
+            _exit(99);
+        body();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define must(condition)                                                                 \
+    do {                                                                                \
+        if (!(condition)) {                                                             \
+            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, e.msg); \
+            _exit(1);                                                                   \
+        }                                                                               \
+    } while (0)
+
+static void read_only_body(void)
+{
+    struct catalog_lock *lock = NULL;
+    struct store *st = NULL;
+    struct store_totals totals;
+    struct err e = {0};
+
+    must(store_open("ro/" CATALOG, STORE_READ, &st, &e) == 0);
+    must(store_totals(st, &totals, &e) == 0 && totals.recordings == 1);
+    store_close(st);
+    st = NULL;
+    must(store_open("ro/" CATALOG, STORE_WRITE, &st, &e) == ERR_DENIED);
+    must(strstr(e.msg, "ro/" CATALOG) && strstr(e.msg, "read-only"));
+    must(catalog_lock_take("ro/" CATALOG, "run", &lock, &e) == ERR_DENIED);
+    must(access("ro/" CATALOG "-wal", F_OK) != 0 && access("ro/" CATALOG "-shm", F_OK) != 0);
+}
+
+static void read_only_with_log_body(void)
+{
+    struct store *st = NULL;
+    struct err e = {0};
+
+    must(store_open("ro/" CATALOG, STORE_READ, &st, &e) == ERR_DENIED);
+    must(strstr(e.msg, "copy both files"));
+}
+
+static void read_only_place(void **state)
+{
+    struct store *st = catalog_new();
+
+    (void)state;
+    job_add1(st, job_begin(st, &stage_nano), "/a/1.wav", "", 1);
+    store_close(st);
+    mkdir("ro", 0755);
+    assert_int_equal(rename(CATALOG, "ro/" CATALOG), 0);
+    chmod("ro/" CATALOG, 0444);
+    chmod("ro", 0555);
+    as_nobody(read_only_body);
+    chmod("ro", 0755);
+    write_file("ro/" CATALOG "-wal", "a log that was not finished");
+    chmod("ro", 0555);
+    as_nobody(read_only_with_log_body);
+    chmod("ro", 0755);
+    unlink("ro/" CATALOG "-wal");
+    unlink("ro/" CATALOG);
+    rmdir("ro");
+}
+
+static void lock_between_processes(void **state)
+{
+    struct catalog_lock *lock = NULL, *other = NULL;
+    struct err e = {0};
+    char holder[160], c;
+    int ready[2], go[2], status;
+    pid_t pid;
+
+    (void)state;
+    catalog_remove();
+    assert_int_equal(catalog_lock_holder(CATALOG, holder, sizeof(holder), &e), ERR_EMPTY);
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (catalog_lock_take(CATALOG, "run", &lock, &e) != 0)
+            _exit(1);
+        if (write(ready[1], "x", 1) != 1 || read(go[0], &c, 1) < 0)
+            _exit(2);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    assert_int_equal(catalog_lock_take(CATALOG, "enqueue", &lock, &e), ERR_LOCKED);
+    snprintf(holder, sizeof(holder), "another `nightshift run` (pid %ld, since 20", (long)pid);
+    assert_ptr_equal(strstr(e.msg, holder), e.msg);
+    assert_ok(catalog_lock_holder(CATALOG, holder, sizeof(holder), &e), e);
+    assert_ptr_equal(strstr(holder, "`nightshift run` (pid "), holder);
+    /* By another name of the same file. */
+    assert_int_equal(symlink(CATALOG, "link.db"), 0);
+    assert_int_equal(catalog_lock_take("./link.db", "enqueue", &lock, &e), ERR_LOCKED);
+    unlink("link.db");
+    /* However it dies. */
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_ok(catalog_lock_take(CATALOG, "enqueue", &lock, &e), e);
+    assert_int_equal(catalog_lock_take(CATALOG, "run", &other, &e), ERR_LOCKED);
+    catalog_lock_release(lock);
+    assert_int_equal(catalog_lock_holder(CATALOG, holder, sizeof(holder), &e), ERR_EMPTY);
+    assert_ok(catalog_lock_take(CATALOG, "run", &lock, &e), e);
+    catalog_lock_release(lock);
+    catalog_lock_release(NULL);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(go[i]);
+    }
+}
+
+/* Readers see what is committed, write nothing, and leave the log to the writer. */
+static void readers_beside_a_writer(void **state)
+{
+    struct store *w = catalog_new(), *r;
+    struct store_totals totals;
+    struct request_reply reply;
+    struct err e = {0};
+    struct stat before, after;
+    int64_t job = job_begin(w, &stage_nano);
+
+    (void)state;
+    job_add1(w, job, "/a/1.wav", "", 1);
+    r = catalog_open(STORE_READ);
+    assert_ok(store_totals(r, &totals, &e), e);
+    assert_int_equal(totals.recordings, 1);
+    assert_int_equal(request_apply(r, &(struct request){.type = REQUEST_PAUSE}, &reply, &e),
+                     ERR_DENIED);
+    assert_int_equal(store_begin(r, &e), ERR_DENIED);
+    assert_int_equal(store_event(r, "x", 0, NULL, "y", &e), ERR_DENIED);
+    assert_ok(store_begin(w, &e), e);
+    job_add1(w, job, "/a/2.wav", "", 2);
+    assert_ok(store_totals(r, &totals, &e), e);
+    assert_int_equal(totals.recordings, 1);
+    assert_ok(store_commit(w, &e), e);
+    assert_ok(store_totals(r, &totals, &e), e);
+    assert_int_equal(totals.recordings, 2);
+    /* The writer goes first: the reader, now the last one, must not fold the log into the file. */
+    store_close(w);
+    assert_int_equal(stat(CATALOG "-wal", &before), 0);
+    assert_true(before.st_size > 0);
+    store_close(r);
+    assert_int_equal(stat(CATALOG "-wal", &after), 0);
+    assert_int_equal(before.st_size, after.st_size);
+    w = catalog_open(STORE_WRITE);
+    store_close(w);
+    assert_int_equal(stat(CATALOG "-wal", &after), -1);
+}
+
+/* A writer that was killed leaves a log and no index that can be trusted. */
+static void after_a_kill(void **state)
+{
+    struct store *st;
+    struct store_totals totals;
+    struct err e = {0};
+    int status;
+    pid_t pid;
+
+    (void)state;
+    catalog_remove();
+    pid = fork();
+    if (pid == 0) {
+        st = catalog_open(STORE_WRITE);
+        job_add1(st, job_begin(st, &stage_nano), "/a/1.wav", "", 1);
+        if (store_begin(st, &e) != 0)
+            _exit(1);
+        job_add1(st, 1, "/a/2.wav", "", 2);
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    unlink(CATALOG "-shm");
+    st = catalog_open(STORE_READ);
+    assert_ok(store_totals(st, &totals, &e), e);
+    assert_int_equal(totals.recordings, 1);
+    store_close(st);
+    st = catalog_open(STORE_WRITE);
+    assert_ok(store_totals(st, &totals, &e), e);
+    assert_int_equal(totals.recordings, 1);
+    catalog_close(st);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_empty),
+        cmocka_unit_test(not_a_catalog),
+        cmocka_unit_test(another_version),
+        cmocka_unit_test(damaged),
+        cmocka_unit_test(read_only_place),
+        cmocka_unit_test(lock_between_processes),
+        cmocka_unit_test(readers_beside_a_writer),
+        cmocka_unit_test(after_a_kill),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

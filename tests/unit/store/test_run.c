@@ -1,0 +1,349 @@
+/* The running side: tasks, shards, totals, failures, batches, and what interruption may not change.
+ */
+#include <math.h>
+
+#include "base/clock.h"
+#include "tests/unit/store/fixture.h"
+
+static void fill(struct store *st)
+{
+    int64_t job = job_begin(st, &stage_nano);
+
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job_add1(st, job, "/a/2.wav", "", 2);
+    job_add1(st, job, "/a/3.zip", "x.mp3", 3);
+    job_add1(st, job, "/b/copy of 2.wav", "", 2);
+    job_end(st, job, "/");
+}
+
+static void tasks_in_order(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_task t[8];
+    struct err e = {0};
+    size_t n;
+
+    (void)state;
+    fill(st);
+    shard_put(st, 2, 4, (const char *[]){"four"}, 1);
+    shard_put(st, 2, 1, NULL, 0);
+    assert_ok(store_runnable(st, 0, 0, t, 8, &n, &e), e);
+    assert_int_equal(n, 3);
+    assert_string_equal(t[0].path, "/a/1.wav");
+    assert_int_equal(t[0].duration_ms, -1);
+    assert_int_equal(t[0].shards_total, 0);
+    assert_false(t[0].has_hash);
+    assert_int_equal(t[0].size_bytes, 1001);
+    assert_int_equal(t[0].fingerprint[0], 1);
+    assert_int_equal(t[1].skip_count, 2);
+    assert_int_equal(t[1].skip[0], 1);
+    assert_int_equal(t[1].skip[1], 4);
+    assert_string_equal(t[2].member, "x.mp3");
+    assert_ok(store_task_place(st, &t[1], 1, &e), e);
+    assert_string_equal(t[1].path, "/b/copy of 2.wav");
+    assert_int_equal(store_task_place(st, &t[1], 2, &e), ERR_EMPTY);
+    assert_string_equal(t[1].path, "/b/copy of 2.wav");
+    for (size_t i = 0; i < n; i++)
+        store_task_free(&t[i]);
+    assert_ok(store_runnable(st, 1, 0, t, 1, &n, &e), e);
+    assert_int_equal(n, 1);
+    assert_int_equal(t[0].task_id, 2);
+    store_task_free(&t[0]);
+    assert_ok(store_runnable(st, 3, 0, t, 8, &n, &e), e);
+    assert_int_equal(n, 0);
+    catalog_close(st);
+}
+
+static void shards_make_a_task_done(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_totals totals;
+    struct err e = {0};
+
+    (void)state;
+    fill(st);
+    shard_put(st, 1, 0, (const char *[]){"hello there", "General Kenobi"}, 2);
+    /* Delivered twice, with other words: the first stays. */
+    shard_put(st, 1, 0, (const char *[]){"something else"}, 1);
+    assert_int_equal(count_of("SELECT count(*) FROM segment"), 2);
+    assert_ok(store_task_total(st, 1, 2, &e), e);
+    assert_int_equal(runnable(st, NULL), 3);
+    shard_put(st, 1, 1, NULL, 0);
+    assert_int_equal(runnable(st, NULL), 2);
+    assert_string_equal(text_of("SELECT state FROM recordings WHERE media_id = 1"), "done");
+    /* The total comes last for the second. */
+    shard_put(st, 2, 0, (const char *[]){"two"}, 1);
+    assert_string_equal(text_of("SELECT state FROM recordings WHERE media_id = 2"), "started");
+    assert_ok(store_task_total(st, 2, 1, &e), e);
+    assert_string_equal(text_of("SELECT state FROM recordings WHERE media_id = 2"), "done");
+    assert_ok(store_totals(st, &totals, &e), e);
+    assert_int_equal(totals.tasks_done, 2);
+    assert_int_equal(totals.tasks_pending, 1);
+    assert_int_equal(totals.shards_done, 3);
+    assert_int_equal(totals.segments, 3);
+    assert_int_equal(totals.audio_done_ms, 90000);
+    assert_int_equal(totals.tasks_unknown, 1);
+    assert_int_equal(totals.bytes_pending, 1003);
+    assert_int_equal(store_task_total(st, 1, 0, &e), ERR_INPUT);
+    catalog_close(st);
+}
+
+static void a_shard_beyond_the_total_does_not_count(void **state)
+{
+    struct store *st = catalog_new();
+    struct err e = {0};
+
+    (void)state;
+    fill(st);
+    shard_put(st, 1, 0, NULL, 0);
+    shard_put(st, 1, 7, NULL, 0);
+    assert_ok(store_task_total(st, 1, 2, &e), e);
+    assert_string_equal(text_of("SELECT state FROM task WHERE task_id = 1"), "pending");
+    shard_put(st, 1, 1, NULL, 0);
+    assert_string_equal(text_of("SELECT state FROM task WHERE task_id = 1"), "done");
+    catalog_close(st);
+}
+
+static void impossible_results_are_refused(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_segment bad = {.start_ms = 5, .end_ms = 4, .text = "x", .language = "en"};
+    struct store_shard_result r = {.task_id = 1, .end_ms = 10, .language = "", .device = "cpu"};
+    struct err e = {0};
+
+    (void)state;
+    fill(st);
+    r.segments = &bad;
+    r.segment_count = 1;
+    assert_int_equal(store_shard_done(st, &r, &e), ERR_INPUT);
+    r.segment_count = 0;
+    r.start_ms = 11;
+    assert_int_equal(store_shard_done(st, &r, &e), ERR_INPUT);
+    r.start_ms = 0;
+    r.task_id = 99;
+    assert_int_equal(store_shard_done(st, &r, &e), ERR_INPUT);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 0);
+    /* Not finite numbers and ill-formed text are made storable. */
+    r.task_id = 1;
+    r.language_prob = NAN;
+    bad = (struct store_segment){.end_ms = 4,
+                                 .text = "a\xff"
+                                         "b",
+                                 .language = NULL,
+                                 .avg_logprob = -INFINITY};
+    r.segments = &bad;
+    r.segment_count = 1;
+    assert_ok(store_shard_done(st, &r, &e), e);
+    assert_string_equal(text_of("SELECT text FROM segment"), "a\xEF\xBF\xBD"
+                                                             "b");
+    assert_int_equal(count_of("SELECT avg_logprob IS NULL FROM segment"), 1);
+    catalog_close(st);
+}
+
+static void failures_and_retries(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_stage_row *rows;
+    struct err e = {0};
+    uint32_t attempts, suspect;
+    int64_t at;
+    size_t n;
+
+    (void)state;
+    fill(st);
+    assert_ok(store_next_retry(st, 0, &at, &e), e);
+    assert_true(at == INT64_MAX);
+    assert_ok(store_task_failed(st, 1, ERR_TIMEOUT, "no sign of life", 1700000000123, &e), e);
+    assert_ok(store_next_retry(st, 0, &at, &e), e);
+    assert_true(at == 1700000000123);
+    assert_ok(store_next_retry(st, 1700000000123, &at, &e), e);
+    assert_true(at == INT64_MAX);
+    struct store_task t[4];
+    assert_ok(store_runnable(st, 0, 1700000000122, t, 4, &n, &e), e);
+    assert_int_equal(n, 2);
+    while (n)
+        store_task_free(&t[--n]);
+    assert_ok(store_runnable(st, 0, 1700000000123, t, 4, &n, &e), e);
+    assert_int_equal(n, 3);
+    while (n)
+        store_task_free(&t[--n]);
+    assert_ok(store_task_suspect(st, 1, &e), e);
+    assert_ok(store_task_failed(st, 1, ERR_INPUT, "no audio in it", -1, &e), e);
+    assert_ok(store_task_attempts(st, 1, &attempts, &suspect, &e), e);
+    assert_int_equal(attempts, 2);
+    assert_int_equal(suspect, 1);
+    assert_int_equal(store_task_attempts(st, 99, &attempts, &suspect, &e), ERR_INPUT);
+    assert_string_equal(text_of("SELECT kind || ' ' || path || ' ' || code || ' ' || reason "
+                                "FROM failures"),
+                        "failed /a/1.wav input no audio in it");
+    /* A late failure does not touch what is settled; a late shard does. */
+    assert_ok(store_task_failed(st, 1, ERR_IO, "late", 5, &e), e);
+    assert_string_equal(text_of("SELECT state || error_code FROM task WHERE task_id = 1"),
+                        "failedinput");
+    shard_put(st, 1, 0, NULL, 0);
+    assert_ok(store_task_total(st, 1, 1, &e), e);
+    assert_string_equal(text_of("SELECT state FROM task WHERE task_id = 1"), "done");
+    assert_ok(store_stages_runnable(st, 0, &rows, &n, &e), e);
+    assert_int_equal(n, 1);
+    assert_string_equal(rows[0].model_dir, "/models/nano");
+    assert_string_equal(rows[0].params_json, "{\"beam\":1}");
+    store_stage_row_free(&rows[0]);
+    free(rows);
+    assert_ok(store_task_failed(st, 2, ERR_IO, "wait", 50, &e), e);
+    assert_ok(store_task_failed(st, 3, ERR_IO, "wait", 60, &e), e);
+    assert_ok(store_stages_runnable(st, 40, &rows, &n, &e), e);
+    assert_int_equal(n, 0);
+    free(rows);
+    assert_ok(store_event(st, "worker-died", 1, "cpu", "signal 11", &e), e);
+    assert_ok(store_event(st, "run-start", 0, NULL, "", &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE media_id IS NULL"), 1);
+    catalog_close(st);
+}
+
+static void media_and_hashes(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_totals totals;
+    uint8_t a[16] = {1}, b[16] = {2};
+    struct err e = {0};
+
+    (void)state;
+    fill(st);
+    assert_ok(store_media_info(
+                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL}, &e),
+              e);
+    assert_ok(store_totals(st, &totals, &e), e);
+    assert_int_equal(totals.audio_known_ms, 60000);
+    assert_int_equal(totals.audio_left_ms, 60000);
+    assert_int_equal(totals.tasks_unknown, 2);
+    shard_put(st, 1, 0, NULL, 0);
+    assert_ok(store_media_end(st, 1, 58000, a, "", &e), e);
+    /* The truth is not replaced by the container's word. */
+    assert_ok(
+        store_media_info(st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", "T"}, &e),
+        e);
+    assert_ok(store_totals(st, &totals, &e), e);
+    assert_int_equal(totals.audio_known_ms, 58000);
+    assert_int_equal(totals.audio_left_ms, 28000);
+    assert_int_equal(totals.damaged, 0);
+    assert_int_equal(count_of("SELECT count(*) FROM event"), 0);
+    assert_ok(store_media_end(st, 1, 58000, b, NULL, &e), e);
+    assert_string_equal(text_of("SELECT kind FROM event"), "content-differs");
+    assert_string_equal(text_of("SELECT hex(content_hash) FROM media WHERE media_id = 1"),
+                        "01000000000000000000000000000000");
+    assert_ok(store_media_end(st, 2, 1000, NULL, "cut off", &e), e);
+    assert_ok(store_totals(st, &totals, &e), e);
+    assert_int_equal(totals.damaged, 1);
+    assert_string_equal(text_of("SELECT reason FROM failures WHERE kind = 'damaged'"), "cut off");
+    assert_int_equal(store_media_end(st, 2, -1, NULL, "", &e), ERR_INPUT);
+    catalog_close(st);
+}
+
+static void same_bytes_as_another(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_found f = found_at("/a/1.wav", "", 1);
+    uint8_t a[16] = {1};
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano);
+
+    (void)state;
+    job_add(st, job, &f, 1);
+    f.fingerprint[5] = 9;
+    f.path = "/a/2.wav";
+    job_add(st, job, &f, 1);
+    assert_ok(store_media_end(st, 1, 1, a, "", &e), e);
+    assert_ok(store_media_end(st, 2, 1, a, "", &e), e);
+    assert_ok(store_media_end(st, 2, 1, a, "", &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM event"), 1);
+    assert_string_equal(text_of("SELECT kind || media_id FROM event"), "content-same2");
+    catalog_close(st);
+}
+
+static void batches(void **state)
+{
+    struct store *st = catalog_new();
+    struct request_reply r;
+    struct err e = {0};
+
+    (void)state;
+    fill(st);
+    assert_ok(store_begin(st, &e), e);
+    assert_int_equal(store_begin(st, &e), ERR_USAGE);
+    shard_put(st, 1, 0, (const char *[]){"one"}, 1);
+    /* One failing call inside undoes itself alone. */
+    assert_int_equal(
+        request_apply(st, &(struct request){.type = REQUEST_ENQUEUE_END, .job_id = 9}, &r, &e),
+        ERR_INPUT);
+    shard_put(st, 1, 1, (const char *[]){"two"}, 1);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 0);
+    assert_ok(store_commit(st, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 2);
+    assert_ok(store_begin(st, &e), e);
+    shard_put(st, 1, 2, (const char *[]){"three"}, 1);
+    store_rollback(st);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 2);
+    assert_int_equal(store_commit(st, &e), ERR_USAGE);
+    shard_put(st, 1, 2, (const char *[]){"three"}, 1);
+    /* Closed in the middle of a batch: as if killed. */
+    assert_ok(store_begin(st, &e), e);
+    shard_put(st, 1, 3, (const char *[]){"four"}, 1);
+    catalog_close(st);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 3);
+}
+
+/* The rows of `results` do not tell how the run went. */
+static void results_do_not_tell_the_order(void **state)
+{
+    static const int orders[2][4] = {{0, 1, 2, 3}, {3, 1, 0, 2}};
+    char sums[2][1024];
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct store *st = catalog_new();
+        struct err e = {0};
+
+        fill(st);
+        for (int i = 0; i < 4; i++) {
+            int64_t task = orders[k][i] / 2 + 1;
+            uint32_t seq = (uint32_t)orders[k][i] % 2;
+
+            if (seq == 1)
+                shard_put(st, task, seq, NULL, 0);
+            else
+                shard_put(st, task, seq, (const char *[]){"alpha", "beta"}, 2);
+            if (k == 1)
+                assert_ok(store_task_failed(st, task, ERR_TIMEOUT, "again", 5, &e), e);
+            if (k == 1 && i == 1) {
+                store_close(st);
+                st = catalog_open(STORE_WRITE);
+            }
+        }
+        catalog_close(st);
+        snprintf(sums[k], sizeof(sums[k]), "%s",
+                 text_of("SELECT group_concat(path || member || stage || model_hash || params || "
+                         "seq || shard_start_ms || shard_end_ms || shard_language || "
+                         "language_prob || windows || ifnull(idx, '-') || ifnull(start_ms, '-') || "
+                         "ifnull(end_ms, '-') || ifnull(text, '-') || ifnull(avg_logprob, '-'), "
+                         "char(10)) FROM results"));
+    }
+    assert_int_equal(count_of("SELECT count(*) FROM results"), 6);
+    assert_string_equal(sums[0], sums[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_in_order),
+        cmocka_unit_test(shards_make_a_task_done),
+        cmocka_unit_test(a_shard_beyond_the_total_does_not_count),
+        cmocka_unit_test(impossible_results_are_refused),
+        cmocka_unit_test(failures_and_retries),
+        cmocka_unit_test(media_and_hashes),
+        cmocka_unit_test(same_bytes_as_another),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(results_do_not_tell_the_order),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
