@@ -1,0 +1,402 @@
+/* What the command line reads: recordings, names, transcripts, search, lists. */
+#include <math.h>
+
+#include "store/read.h"
+#include "tests/unit/store/fixture.h"
+
+struct seen {
+    size_t n;
+    char text[64][256];
+    int stop_at;
+};
+
+static int stop(struct seen *s) { return s->stop_at && (int)s->n >= s->stop_at ? 7 : 0; }
+
+static int on_recording(void *arg, const struct read_recording *r)
+{
+    struct seen *s = arg;
+
+    assert_true(s->n < 64);
+    snprintf(s->text[s->n++], sizeof(s->text[0]), "%lld %s%s%s %s %s", (long long)r->media_id,
+             r->path, *r->member ? "//" : "", r->member, r->state, r->language);
+    assert_non_null(r->title);
+    assert_non_null(r->damage);
+    assert_non_null(r->error);
+    return stop(s);
+}
+
+static int on_segment(void *arg, const struct read_segment *g)
+{
+    struct seen *s = arg;
+
+    assert_true(s->n < 64);
+    snprintf(s->text[s->n++], sizeof(s->text[0]), "%lld %lld %s", (long long)g->media_id,
+             (long long)g->start_ms, g->snippet ? g->snippet : g->text);
+    return stop(s);
+}
+
+static struct store *filled(void)
+{
+    struct store *st = catalog_new();
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano);
+
+    job_add1(st, job, "/a/1990/tape 1.wav", "", 1);
+    job_add1(st, job, "/a/1991/tape 1.wav", "", 2);
+    job_add1(st, job, "/a/1991/box.zip", "one.mp3", 3);
+    job_add1(st, job, "/a/1991/box.zip", "in/two.mp3", 4);
+    job_add1(st, job, "/a/odd\xff.wav", "", 5);
+    job_add1(st, job, "/b/copy.wav", "", 1);
+    job_end(st, job, "/");
+    shard_put(st, 1, 0, (const char *[]){"Der M\xc3\xa4rkt war voll", "nothing else"}, 2);
+    shard_put(st, 1, 1, (const char *[]){"the market, again the market"}, 1);
+    shard_put(st, 2, 0, (const char *[]){"markets are closed", "it's a \"quoted\" word"}, 2);
+    assert_ok(store_task_total(st, 1, 2, &e), e);
+    assert_ok(store_task_failed(st, 3, ERR_INPUT, "no audio", -1, &e), e);
+    return st;
+}
+
+static void recordings(void **state)
+{
+    struct store *st = filled();
+    struct seen s = {0};
+    struct err e = {0};
+
+    (void)state;
+    assert_ok(read_recordings(st, &(struct read_filter){0}, on_recording, &s, &e), e);
+    assert_int_equal(s.n, 5);
+    assert_string_equal(s.text[0], "1 /a/1990/tape 1.wav done en");
+    assert_string_equal(s.text[1], "2 /a/1991/tape 1.wav started en");
+    assert_string_equal(s.text[2], "3 /a/1991/box.zip//one.mp3 failed ");
+    assert_string_equal(s.text[3], "4 /a/1991/box.zip//in/two.mp3 pending ");
+    assert_string_equal(s.text[4], "5 /a/odd\\xFF.wav pending ");
+    s = (struct seen){0};
+    assert_ok(read_recordings(st, &(struct read_filter){.path = "/a/1991/"}, on_recording, &s, &e),
+              e);
+    assert_int_equal(s.n, 3);
+    s = (struct seen){0};
+    assert_ok(read_recordings(st, &(struct read_filter){.path = "/b"}, on_recording, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    s = (struct seen){0};
+    assert_ok(
+        read_recordings(st, &(struct read_filter){.path = "/a/odd\\xFF.wav"}, on_recording, &s, &e),
+        e);
+    assert_int_equal(s.n, 1);
+    s = (struct seen){0};
+    assert_ok(read_recordings(st, &(struct read_filter){.state = "failed"}, on_recording, &s, &e),
+              e);
+    assert_int_equal(s.n, 1);
+    s = (struct seen){0};
+    assert_ok(read_recordings(st, &(struct read_filter){.with_results = true, .after = 1},
+                              on_recording, &s, &e),
+              e);
+    assert_int_equal(s.n, 1);
+    s = (struct seen){.stop_at = 2};
+    assert_int_equal(read_recordings(st, &(struct read_filter){0}, on_recording, &s, &e), 7);
+    assert_int_equal(s.n, 2);
+    s = (struct seen){0};
+    assert_ok(read_recordings(st, &(struct read_filter){.limit = 3}, on_recording, &s, &e), e);
+    assert_int_equal(s.n, 3);
+    catalog_close(st);
+}
+
+static void finding_one(void **state)
+{
+    static const struct {
+        const char *what;
+        int rc;
+        int64_t id;
+        size_t candidates;
+    } table[] = {
+        {"2", 0, 2, 0},
+        {"99", ERR_MISSING, 0, 0},
+        {"99999999999999999999999", ERR_MISSING, 0, 0},
+        {"/a/1990/tape 1.wav", 0, 1, 0},
+        {"/b/copy.wav", 0, 1, 0},
+        {"copy.wav", 0, 1, 0},
+        {"tape 1.wav", ERR_USAGE, 0, 2},
+        {"1991/tape 1.wav", 0, 2, 0},
+        {"ape 1.wav", ERR_MISSING, 0, 0},
+        {"/a/1991/box.zip", ERR_USAGE, 0, 2},
+        {"/a/1991/box.zip//one.mp3", 0, 3, 0},
+        {"box.zip//in/two.mp3", 0, 4, 0},
+        {"two.mp3", 0, 4, 0},
+        {"odd\xff.wav", 0, 5, 0},
+        {"odd\\xFF.wav", 0, 5, 0},
+        {"'; DROP TABLE media; --", ERR_MISSING, 0, 0},
+        {"", ERR_USAGE, 0, 0},
+        {"%", ERR_MISSING, 0, 0},
+    };
+    struct store *st = filled();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct seen s = {0};
+        struct err e = {0};
+        int64_t id = 0;
+
+        print_message("%s\n", table[i].what);
+        assert_int_equal(read_find(st, table[i].what, on_recording, &s, &id, &e), table[i].rc);
+        assert_int_equal(id, table[i].id);
+        assert_int_equal(s.n, table[i].candidates);
+    }
+    catalog_close(st);
+}
+
+/* A callback may read on the same store. */
+static int nested(void *arg, const struct read_recording *r)
+{
+    struct store *st = arg;
+    struct seen s = {0};
+    struct err e = {0};
+
+    assert_ok(read_segments(st, r->media_id, 0, on_segment, &s, &e), e);
+    assert_int_equal(s.n, r->segments);
+    s = (struct seen){0};
+    assert_ok(read_recordings(st, &(struct read_filter){0}, on_recording, &s, &e), e);
+    assert_int_equal(s.n, 5);
+    return 0;
+}
+
+static void transcripts(void **state)
+{
+    struct store *st = filled();
+    struct seen s = {0};
+    struct err e = {0};
+    int64_t job;
+
+    (void)state;
+    assert_ok(read_recordings(st, &(struct read_filter){0}, nested, st, &e), e);
+    assert_ok(read_segments(st, 1, 0, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 3);
+    assert_string_equal(s.text[2], "1 30000 the market, again the market");
+    /* A second model: the newest stage that has something. */
+    job = job_begin(st, &stage_tiny);
+    job_add1(st, job, "/a/1990/tape 1.wav", "", 1);
+    s = (struct seen){0};
+    assert_ok(read_segments(st, 1, 0, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 3);
+    shard_put(st, 6, 0, (const char *[]){"other model"}, 1);
+    s = (struct seen){0};
+    assert_ok(read_segments(st, 1, 0, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    s = (struct seen){0};
+    assert_ok(read_segments(st, 1, 1, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 3);
+    s = (struct seen){0};
+    assert_ok(read_segments(st, 99, 0, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 0);
+    assert_int_equal(read_recording_by_id(st, 99, on_recording, &s, &e), ERR_MISSING);
+    catalog_close(st);
+}
+
+static void search_words(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t hits;
+    } table[] = {
+        {"market", 1},
+        {"markt", 1},
+        {"MARKT voll", 1},
+        {"market closed", 0},
+        {"mark*", 3},
+        {"\"market again\"", 1},
+        {"\"again market\"", 0},
+        {"\"are clos\"*", 1},
+        {"it's", 1},
+        {"quoted", 1},
+        {"\"unterminated mar", 0},
+        {"market OR closed", 0},
+        {"NEAR(market", 0},
+        {"market -again", 1},
+        {"text:market", 0},
+        {"market)", 1},
+        {"(market", 1},
+        {"^market", 1},
+        {"market \xe2\x80\x94", 1},
+        {"a\"market\"again", 0},
+        {"ma\xffrket", 0},
+        {"market\" AND \"", 0},
+        {"+market+again", 1},
+        {"market* * \"\"", 2},
+    };
+    struct store *st = filled();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct read_search q = {.text = table[i].text};
+        struct seen s = {0};
+        struct err e = {0};
+
+        print_message("%s\n", table[i].text);
+        assert_ok(read_search(st, &q, on_segment, &s, &e), e);
+        assert_int_equal(s.n, table[i].hits);
+    }
+    static const char *const nothing[] = {"", "   ", "\"", "\"\"", "*", "- !", "(\n)"};
+    for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
+        struct seen s = {0};
+        struct err e = {0};
+
+        assert_int_equal(
+            read_search(st, &(struct read_search){.text = nothing[i]}, on_segment, &s, &e),
+            ERR_USAGE);
+    }
+    catalog_close(st);
+}
+
+/* Whatever is typed: never a syntax error. */
+static void search_survives_anything(void **state)
+{
+    static const char pieces[] = "ab \"*()-^:+{}[]'\\,.%\xc3\xa4\xff\n\tORANDNOTNEAR";
+    struct store *st = filled();
+    uint32_t seed = 12345;
+    struct buf many = BUF_INIT;
+
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        char text[32];
+        struct seen s = {0};
+        struct err e = {0};
+        size_t n = 0;
+        int rc;
+
+        for (; n < sizeof(text) - 1; n++) {
+            seed = seed * 1664525 + 1013904223;
+            text[n] = pieces[(seed >> 8) % (sizeof(pieces) - 1)];
+        }
+        text[n] = 0;
+        rc = read_search(st, &(struct read_search){.text = text}, on_segment, &s, &e);
+        if (rc != 0 && rc != ERR_USAGE)
+            print_error("'%s': %s\n", text, e.msg);
+        assert_true(rc == 0 || rc == ERR_USAGE);
+    }
+    for (int i = 0; i < 3000; i++)
+        buf_printf(&many, "market ");
+    struct seen s = {0};
+    struct err e = {0};
+    assert_ok(read_search(st, &(struct read_search){.text = buf_cstr(&many)}, on_segment, &s, &e),
+              e);
+    buf_free(&many);
+    catalog_close(st);
+}
+
+static void search_pages(void **state)
+{
+    struct store *st = filled();
+    struct seen s = {0};
+    struct err e = {0};
+    struct read_search q = {.text = "mark*", .by_time = true, .mark_begin = "<", .mark_end = ">"};
+
+    (void)state;
+    assert_ok(read_search(st, &q, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 3);
+    assert_string_equal(s.text[0], "1 0 Der <M\xc3\xa4rkt> war voll");
+    assert_string_equal(s.text[1], "1 30000 the <market>, again the <market>");
+    assert_string_equal(s.text[2], "2 0 <markets> are closed");
+    q.limit = 1;
+    q.offset = 2;
+    s = (struct seen){0};
+    assert_ok(read_search(st, &q, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    assert_string_equal(s.text[0], "2 0 <markets> are closed");
+    q = (struct read_search){.text = "mark*", .path = "/b/copy.wav"};
+    s = (struct seen){0};
+    assert_ok(read_search(st, &q, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 2);
+    q.path = "/a/1991";
+    s = (struct seen){.stop_at = 1};
+    assert_int_equal(read_search(st, &q, on_segment, &s, &e), 7);
+    catalog_close(st);
+}
+
+static int on_failure(void *arg, const struct read_failure *f)
+{
+    struct seen *s = arg;
+
+    snprintf(s->text[s->n++], sizeof(s->text[0]), "%s %s %s %s %u", f->kind, f->path, f->code,
+             f->reason, f->attempts);
+    return stop(s);
+}
+
+static int on_event(void *arg, const struct read_event *v)
+{
+    struct seen *s = arg;
+
+    snprintf(s->text[s->n++], sizeof(s->text[0]), "%s %s %s %s", v->kind, v->path, v->device,
+             v->text);
+    return stop(s);
+}
+
+static int on_job(void *arg, const struct read_job *j)
+{
+    struct seen *s = arg;
+
+    snprintf(s->text[s->n++], sizeof(s->text[0]), "%lld %s %llu %llu %llu", (long long)j->job_id,
+             j->model, (unsigned long long)j->counts.seen, (unsigned long long)j->counts.added,
+             (unsigned long long)j->tasks_done);
+    assert_true(*j->ended_at);
+    return stop(s);
+}
+
+static int on_progress(void *arg, const struct read_progress *p)
+{
+    struct seen *s = arg;
+
+    snprintf(s->text[s->n++], sizeof(s->text[0]), "%s %llu %llu %llu %llu", p->model,
+             (unsigned long long)p->tasks, (unsigned long long)p->pending,
+             (unsigned long long)p->done, (unsigned long long)p->failed);
+    return stop(s);
+}
+
+static void lists(void **state)
+{
+    struct store *st = filled();
+    struct seen s = {0};
+    struct err e = {0};
+
+    (void)state;
+    assert_ok(store_media_end(st, 2, 5000, NULL, "cut off", &e), e);
+    assert_ok(read_failures(st, NULL, 0, on_failure, &s, &e), e);
+    assert_int_equal(s.n, 2);
+    assert_string_equal(s.text[0], "failed /a/1991/box.zip input no audio 1");
+    assert_string_equal(s.text[1], "damaged /a/1991/tape 1.wav  cut off 0");
+    s = (struct seen){0};
+    assert_ok(read_failures(st, "damaged", 5, on_failure, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    for (int i = 0; i < 4; i++) {
+        char text[8];
+
+        snprintf(text, sizeof(text), "e%d", i);
+        assert_ok(store_event(st, "test", i == 1 ? 2 : 0, "cpu", text, &e), e);
+    }
+    s = (struct seen){0};
+    assert_ok(read_events(st, 0, 3, on_event, &s, &e), e);
+    assert_int_equal(s.n, 3);
+    assert_string_equal(s.text[0], "test /a/1991/tape 1.wav cpu e1");
+    assert_string_equal(s.text[2], "test  cpu e3");
+    s = (struct seen){0};
+    assert_ok(read_events(st, 3, 0, on_event, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    s = (struct seen){0};
+    assert_ok(read_jobs(st, on_job, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    assert_string_equal(s.text[0], "1 nano 6 5 1");
+    s = (struct seen){0};
+    assert_ok(read_progress(st, on_progress, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    assert_string_equal(s.text[0], "nano 5 3 1 1");
+    catalog_close(st);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recordings),   cmocka_unit_test(finding_one),
+        cmocka_unit_test(transcripts),  cmocka_unit_test(search_words),
+        cmocka_unit_test(search_pages), cmocka_unit_test(search_survives_anything),
+        cmocka_unit_test(lists),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
