@@ -1,0 +1,340 @@
+/* What a slot yields is its own affair, bit for bit; and what a session and a loader refuse. */
+#include "tests/common/test.h"
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpu/backend.h"
+#include "workers/models/bench.h"
+#include "workers/models/whisper.h"
+
+#define SLOTS 11
+#define STEPS 9
+#define VOCAB 4321
+
+static const struct whisper_config small = {128, 80, VOCAB, 2, 2, 256, 2, 2, 256, 1500, 448};
+
+struct rig {
+    struct backend *be;
+    struct whisper *w;
+    float *pcm[SLOTS];
+    size_t len[SLOTS];
+    float *alone; /* [SLOTS][STEPS][VOCAB]: each window decoded by itself */
+};
+
+static int32_t token_of(uint32_t window, uint32_t pos)
+{
+    return (int32_t)((window * 733 + pos * 97) % VOCAB);
+}
+
+static const float *wanted(const struct rig *r, uint32_t window, uint32_t pos)
+{
+    return r->alone + ((size_t)window * STEPS + pos) * VOCAB;
+}
+
+static void rig_open(struct rig *r, enum precision precision)
+{
+    struct whisper_session *s;
+    struct err e;
+
+    assert_ok(backend_open_host(0, &r->be, &e), e);
+    assert_ok(whisper_random(&small, 5, r->be, precision, &r->w, &e), e);
+    r->alone = malloc(sizeof(float) * SLOTS * STEPS * VOCAB);
+    assert_non_null(r->alone);
+    assert_ok(whisper_session_new(r->w, 1, &s, &e), e);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        struct whisper_window window = {.slot = 0};
+        uint32_t seed = i + 1;
+
+        r->len[i] = i == 0 ? 0 : WHISPER_WINDOW_SAMPLES / i - i * 777;
+        r->pcm[i] = malloc(r->len[i] * sizeof(float) + 1);
+        assert_non_null(r->pcm[i]);
+        for (size_t k = 0; k < r->len[i]; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            r->pcm[i][k] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.3f;
+        }
+        window.pcm = r->pcm[i];
+        window.n = r->len[i];
+        assert_ok(whisper_encode(s, &window, 1, &e), e);
+        for (uint32_t pos = 0; pos < STEPS; pos++) {
+            struct whisper_row row = {0, pos, token_of(i, pos)};
+
+            assert_ok(whisper_step(s, &row, 1, (float *)wanted(r, i, pos), &e), e);
+        }
+    }
+    whisper_session_free(s);
+}
+
+static void rig_close(struct rig *r)
+{
+    for (uint32_t i = 0; i < SLOTS; i++)
+        free(r->pcm[i]);
+    free(r->alone);
+    whisper_free(r->w);
+    backend_close(r->be);
+}
+
+/* Window i goes into slot (i * turn + 3) % SLOTS, encoded `batch` at a time; rows of a step are
+ * given in an order that changes, and windows start at different steps, so that rows of different
+ * positions mix and the number of rows of a step goes from 1 to SLOTS and back. */
+static void mixed(struct rig *r, uint32_t turn, uint32_t batch)
+{
+    float *logits = malloc(sizeof(float) * SLOTS * VOCAB);
+    struct whisper_window windows[SLOTS];
+    struct whisper_row rows[SLOTS];
+    uint32_t window_of[SLOTS];
+    struct whisper_session *s;
+    struct err e;
+
+    assert_non_null(logits);
+    assert_ok(whisper_session_new(r->w, SLOTS, &s, &e), e);
+    for (uint32_t i = 0; i < SLOTS; i++)
+        windows[i] = (struct whisper_window){(i * turn + 3) % SLOTS, r->pcm[i], r->len[i]};
+    for (uint32_t i = 0; i < SLOTS; i += batch)
+        assert_ok(whisper_encode(s, windows + i, i + batch > SLOTS ? SLOTS - i : batch, &e), e);
+    for (uint32_t step = 0; step < STEPS + SLOTS; step++) {
+        uint32_t n = 0;
+
+        for (uint32_t k = 0; k < SLOTS; k++) {
+            uint32_t i = (k * 7 + step) % SLOTS; /* 7 and 11 share no factor: every window once */
+
+            if (step < i || step - i >= STEPS)
+                continue;
+            window_of[n] = i;
+            rows[n++] = (struct whisper_row){windows[i].slot, step - i, token_of(i, step - i)};
+        }
+        if (n == 0)
+            continue;
+        assert_ok(whisper_step(s, rows, n, logits, &e), e);
+        for (uint32_t k = 0; k < n; k++)
+            assert_memory_equal(logits + (size_t)k * VOCAB, wanted(r, window_of[k], rows[k].pos),
+                                sizeof(float) * VOCAB);
+    }
+    whisper_session_free(s);
+    free(logits);
+}
+
+static void independence(enum precision precision)
+{
+    struct rig r = {0};
+
+    rig_open(&r, precision);
+    mixed(&r, 1, 1);
+    mixed(&r, 4, 3);
+    mixed(&r, 9, SLOTS);
+    rig_close(&r);
+}
+
+static void independent_in_float32(void **state)
+{
+    (void)state;
+    independence(PRECISION_F32);
+}
+
+static void independent_in_bf16(void **state)
+{
+    struct backend_info info;
+
+    (void)state;
+    backend_host_info(&info);
+    if (!info.bf16) {
+        print_message("SKIPPED: this processor has no bf16\n");
+        skip();
+    }
+    independence(PRECISION_BF16);
+}
+
+/* Going back to a position and on with other tokens, then with the first ones again; and a slot
+ * that held another window before. */
+static void decoding_again(void **state)
+{
+    float *first = malloc(sizeof(float) * VOCAB), *again = malloc(sizeof(float) * VOCAB);
+    struct rig r = {0};
+    struct whisper_session *s;
+    struct err e;
+
+    (void)state;
+    rig_open(&r, PRECISION_AUTO);
+    assert_ok(whisper_session_new(r.w, 2, &s, &e), e);
+    for (uint32_t i = SLOTS; i-- > 0;) {
+        struct whisper_window window = {1, r.pcm[i], r.len[i]};
+
+        assert_ok(whisper_encode(s, &window, 1, &e), e);
+        for (int round = 0; round < 3; round++) {
+            for (uint32_t pos = round ? 2 : 0; pos < STEPS; pos++) {
+                int32_t token = token_of(i, pos) + (round == 1 && pos > 2);
+                struct whisper_row row = {1, pos, token % VOCAB};
+
+                assert_ok(whisper_step(s, &row, 1, again, &e), e);
+                if (round != 1)
+                    assert_memory_equal(again, wanted(&r, i, pos), sizeof(float) * VOCAB);
+            }
+            if (round == 1)
+                assert_memory_not_equal(again, wanted(&r, i, STEPS - 1), sizeof(float) * VOCAB);
+        }
+    }
+    whisper_session_free(s);
+    rig_close(&r);
+    free(first);
+    free(again);
+}
+
+static void sessions_refuse(void **state)
+{
+    struct whisper_window window = {0};
+    struct whisper_session *s;
+    struct backend *be;
+    struct whisper *w;
+    float quiet[160] = {0}, *out = malloc(sizeof(float) * 2 * VOCAB);
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(1, &be, &e), e);
+    assert_ok(whisper_random(&small, 1, be, PRECISION_F32, &w, &e), e);
+    assert_int_equal(whisper_session_new(w, 0, &s, &e), ERR_USAGE);
+    assert_int_equal(whisper_session_new(w, UINT32_MAX, &s, &e), ERR_USAGE);
+    assert_ok(whisper_session_new(w, 2, &s, &e), e);
+    assert_int_equal(whisper_step(s, &(struct whisper_row){0, 0, 1}, 1, out, &e), ERR_DEVICE);
+    window.pcm = quiet;
+    window.n = WHISPER_WINDOW_SAMPLES + 1;
+    assert_int_equal(whisper_encode(s, &window, 1, &e), ERR_DEVICE);
+    window.n = 160;
+    window.slot = 2;
+    assert_int_equal(whisper_encode(s, &window, 1, &e), ERR_DEVICE);
+    window.slot = 1;
+    assert_ok(whisper_encode(s, &window, 1, &e), e);
+    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 1, 1}, 1, out, &e), ERR_DEVICE);
+    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, -1}, 1, out, &e), ERR_MODEL);
+    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, VOCAB}, 1, out, &e), ERR_MODEL);
+    const struct whisper_row twice[] = {{1, 0, 1}, {1, 0, 1}};
+    assert_int_equal(whisper_step(s, twice, 2, out, &e), ERR_DEVICE);
+    assert_int_equal(whisper_peek_mel(s, 0, out, &e), ERR_EMPTY);
+    for (uint32_t pos = 0; pos < 448; pos++)
+        assert_ok(whisper_step(s, &(struct whisper_row){1, pos, 1}, 1, NULL, &e), e);
+    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 448, 1}, 1, out, &e), ERR_DEVICE);
+    whisper_session_free(s);
+    whisper_free(w);
+    backend_close(be);
+    free(out);
+}
+
+static void copy_file(const char *from, const char *to, size_t keep, const char *find,
+                      const char *put)
+{
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    size_t n = 0, cap = 16u << 20;
+    char *data = malloc(cap);
+
+    assert_non_null(in);
+    assert_non_null(out);
+    assert_non_null(data);
+    n = fread(data, 1, cap, in);
+    if (find) {
+        char *at = memmem(data, n, find, strlen(find));
+
+        assert_non_null(at);
+        assert_int_equal(strlen(find), strlen(put));
+        memcpy(at, put, strlen(put));
+    }
+    if (keep && keep < n)
+        n = keep;
+    assert_int_equal(fwrite(data, 1, n, out), n);
+    fclose(in);
+    fclose(out);
+    free(data);
+}
+
+struct broken {
+    const char *what;
+    size_t keep;                          /* bytes of the weights; 0: all */
+    const char *find, *put;               /* in the weights' header */
+    const char *config_find, *config_put; /* in config.json */
+    const char *sentence;                 /* part of what must be said */
+};
+
+static const struct broken broken[] = {
+    {"a tensor is missing", 0, "layers.1.fc1.weight", "layers.1.fcX.weight", NULL, NULL,
+     "'model.decoder.layers.1.fc1.weight' (768 x 192) is missing"},
+    {"a tensor of another shape", 0, NULL, NULL, "\"decoder_ffn_dim\": 768",
+     "\"decoder_ffn_dim\": 766", "is 768 x 192, but config.json wants 766 x 192"},
+    {"a tensor of another type", 0, "\"dtype\":\"F16\"", "\"dtype\":\"I16\"", NULL, NULL,
+     "is of type I16"},
+    {"weights cut off", 7000000, NULL, NULL, NULL, NULL, "not downloaded whole"},
+    {"weights cut off in the header", 100, NULL, NULL, NULL, NULL, "not a whole one"},
+    {"no weights", 3, NULL, NULL, NULL, NULL, "no safetensors file"},
+    {"another model", 0, NULL, NULL, "\"whisper\"", "\"wav2vec\"", "'wav2vec'"},
+    {"heads of another size", 0, NULL, NULL, "\"encoder_attention_heads\": 3",
+     "\"encoder_attention_heads\": 4", "heads of 64"},
+    {"an impossible number", 0, NULL, NULL, "\"vocab_size\": 2151", "\"vocab_size\": -151",
+     "vocab_size is -151"},
+    {"no JSON", 0, NULL, NULL, "{", "[", "config.json"},
+};
+
+static void loader_refuses(void **state)
+{
+    char dir[] = "/tmp/nightshift-model-XXXXXX", config[64], weights[64];
+    struct whisper *w;
+    struct backend *be;
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(1, &be, &e), e);
+    assert_non_null(mkdtemp(dir));
+    snprintf(config, sizeof(config), "%s/config.json", dir);
+    snprintf(weights, sizeof(weights), "%s/model.safetensors", dir);
+    assert_int_equal(whisper_load(dir, be, PRECISION_F32, &w, &e), ERR_MODEL);
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        const struct broken *b = &broken[i];
+        int rc;
+
+        copy_file(test_source_path("workers/models/whisper-nano/config.json"), config, 0,
+                  b->config_find, b->config_put);
+        copy_file(test_source_path("workers/models/whisper-nano/model.safetensors"), weights,
+                  b->keep, b->find, b->put);
+        rc = whisper_load(dir, be, PRECISION_F32, &w, &e);
+        print_message("  %s: %s\n", b->what, e.msg);
+        assert_int_equal(rc, ERR_MODEL);
+        assert_non_null(strstr(e.msg, b->sentence));
+    }
+    assert_true(be->allocated < 1u << 20); /* oneDNN's scratch memory alone */
+    copy_file(test_source_path("workers/models/whisper-nano/config.json"), config, 0, NULL, NULL);
+    unlink(weights);
+    assert_int_equal(whisper_load(dir, be, PRECISION_F32, &w, &e), ERR_MISSING);
+    unlink(config);
+    rmdir(dir);
+    backend_close(be);
+}
+
+/* The measurement itself: every figure is there and they agree with each other. */
+static void bench_measures(void **state)
+{
+    struct bench_params params = {.model = "nano", .slots = 2, .tokens = 3, .rounds = 1};
+    struct bench_result r = {0};
+    struct backend *be;
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(0, &be, &e), e);
+    assert_ok(bench_run(be, &params, &r, &e), e);
+    assert_true(r.mel_ms > 0 && r.encoder_ms > 0 && r.cross_ms > 0 && r.step_ms > 0);
+    assert_true(r.peak_gflops_s > 0 && r.encoder_share > 0 && r.windows_per_second > 0);
+    assert_float_equal(r.times_real_time, 30.0 * r.windows_per_second, 1e-6);
+    params.model = "huge";
+    assert_int_equal(bench_run(be, &params, &r, &e), ERR_USAGE);
+    params.model = "nano";
+    params.tokens = 445;
+    assert_int_equal(bench_run(be, &params, &r, &e), ERR_USAGE);
+    backend_close(be);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(independent_in_float32), cmocka_unit_test(independent_in_bf16),
+        cmocka_unit_test(decoding_again),         cmocka_unit_test(sessions_refuse),
+        cmocka_unit_test(loader_refuses),         cmocka_unit_test(bench_measures),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
