@@ -175,9 +175,9 @@ static void worker_died(struct run_worker *w, int status)
 
     describe_death(w, status);
     snprintf(text, sizeof(text), "%s died: %s", w->label, w->last.msg);
+    report_event(run, LOG_WARN, "%s", text);
     dispatch_worker_lost(w, w->death_code ? w->death_code : w->last.code, w->last.msg, &cause,
                          &task);
-    report_event(run, LOG_WARN, "%s", text);
     run_check(run, ledger_event(run->ledger, "worker-died", 0, w->device, text, &err), &err);
     run_note_commit(run);
     if (run->mode == RUN_ENDING || run->mode == RUN_DRAINING) {

@@ -1,0 +1,391 @@
+/* A worker that computes nothing and misbehaves on command.
+ *
+ * What it does with a recording is in the last part of its path, KIND-N: N shards, and KIND one of
+ *   ok, slow        results (slow: 40 ms each)
+ *   crash, hang, still, garbage, outside, device
+ *                   does that before shard N/2: abort; neither works nor beats; beats but stands
+ *                   still; bytes that are no frame; a shard that is not leased; exits with 83
+ *   crashonce, ioonce  the first time only (a file of that name in $FAKE_STATE remembers)
+ *   input, io, missing, denied  LEASE_END with that error at once; missing only under /gone/
+ *   shardfail       SHARD_FAILED for shard N/2, the others are fine
+ *   dup, stray      every result twice; every result also for a lease that does not exist
+ *   short           LEASE_END without error, and without results for the second half
+ *   badtext         a segment that ends before it begins
+ * $FAKE_MODE misbehaves as a whole: version, model, mute (no HELLO), exit, unready, nomem. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "workers/frame.h"
+#include "workers/protocol.h"
+#include "workers/worker.h"
+
+#define MAX_LEASES 4096
+#define CAPACITY 4
+
+struct lease {
+    struct msg_lease m;
+    uint32_t next, last, shards;
+    char kind[32];
+    bool told;
+};
+
+static struct lease leases[MAX_LEASES];
+static uint32_t lease_count;
+static uint64_t audio_ms, beat;
+static bool draining, still;
+static char *device;
+
+/* The messages' strings are not const, for those who decode them; putting only reads. */
+static char *text_of(const char *s) { return (char *)s; }
+
+static void say(uint8_t type, struct buf *b)
+{
+    struct err err;
+
+    if (frame_write_fd(WORKER_SOCKET_FD, type, b->data, b->len, &err))
+        _exit(0); /* the scheduler has gone */
+    buf_free(b);
+}
+
+static bool mode(const char *name)
+{
+    const char *m = getenv("FAKE_MODE");
+
+    return m && strcmp(m, name) == 0;
+}
+
+/* True the first time that it is asked with this name. */
+static bool first_time(const char *path)
+{
+    char name[512];
+    const char *slash = strrchr(path, '/');
+    int fd;
+
+    snprintf(name, sizeof(name), "%s/%s", getenv("FAKE_STATE"), slash + 1);
+    fd = open(name, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void heartbeat(void)
+{
+    struct buf b = BUF_INIT;
+    struct msg_heartbeat m = {
+        .audio_ms = audio_ms,
+        .decoded_ms = audio_ms,
+        .leases = lease_count,
+        .windows = lease_count ? 1 : 0,
+        .engine_beat = beat,
+    };
+
+    msg_heartbeat_put(&b, &m);
+    say(MSG_HEARTBEAT, &b);
+}
+
+static void end_lease(struct lease *l, int code, const char *message, bool reached)
+{
+    struct buf b = BUF_INIT;
+    struct msg_lease_end m = {
+        .lease_id = l->m.lease_id,
+        .media_id = l->m.media_id,
+        .code = code,
+        .message = (char *)message,
+        .reached_end = reached,
+        .total_ms = reached ? (int64_t)l->shards * l->m.shard_ms : 0,
+        .shards = reached ? l->shards : 0,
+        .has_hash = reached && l->m.want_hash,
+        .damage = text_of(""),
+    };
+
+    memcpy(m.content_hash, l->m.fingerprint, 16);
+    msg_lease_end_put(&b, &m);
+    say(MSG_LEASE_END, &b);
+    msg_lease_free(&l->m);
+    memmove(l, l + 1, (size_t)(leases + lease_count - l - 1) * sizeof(*l));
+    lease_count--;
+}
+
+static void shard_done(const struct lease *l, uint64_t lease, uint32_t seq)
+{
+    char text[2][64];
+    int64_t at = (int64_t)seq * l->m.shard_ms;
+    bool bad = strcmp(l->kind, "badtext") == 0;
+    struct msg_segment seg[2] = {
+        {.start_ms = at, .end_ms = at + 1000, .text = text[0], .language = text_of("en")},
+        {.start_ms = at + 1000,
+         .end_ms = bad ? at : at + 2000,
+         .text = text[1],
+         .language = text_of("en")},
+    };
+    struct msg_shard_done m = {
+        .lease_id = lease,
+        .media_id = l->m.media_id,
+        .seq = seq,
+        .start_ms = at,
+        .end_ms = at + l->m.shard_ms,
+        .language = text_of("en"),
+        .language_prob = 1,
+        .windows = 1,
+        .wall_ms = 1,
+        .segment_count = 2,
+        .segments = seg,
+    };
+    struct buf b = BUF_INIT;
+
+    snprintf(text[0], sizeof(text[0]), "begin %02x%02x %u", l->m.fingerprint[0],
+             l->m.fingerprint[1], seq);
+    snprintf(text[1], sizeof(text[1]), "end %02x%02x %u", l->m.fingerprint[0], l->m.fingerprint[1],
+             seq);
+    msg_shard_done_put(&b, &m);
+    say(MSG_SHARD_DONE, &b);
+}
+
+static void shard_failed(const struct lease *l, uint32_t seq)
+{
+    struct msg_shard_failed m = {.lease_id = l->m.lease_id,
+                                 .media_id = l->m.media_id,
+                                 .seq = seq,
+                                 .code = ERR_INPUT,
+                                 .message = text_of("the sound stops making sense")};
+    struct buf b = BUF_INIT;
+
+    msg_shard_failed_put(&b, &m);
+    say(MSG_SHARD_FAILED, &b);
+}
+
+static void media(struct lease *l)
+{
+    struct msg_media m = {.lease_id = l->m.lease_id,
+                          .media_id = l->m.media_id,
+                          .duration_ms = (int64_t)l->shards * l->m.shard_ms,
+                          .sample_rate_hz = 16000,
+                          .channels = 1,
+                          .container = text_of("fake"),
+                          .codec = text_of("fake"),
+                          .title = text_of("")};
+    struct buf b = BUF_INIT;
+
+    msg_media_put(&b, &m);
+    say(MSG_MEDIA, &b);
+    l->told = true;
+}
+
+static bool is(const struct lease *l, const char *kind) { return strcmp(l->kind, kind) == 0; }
+
+/* The misbehaviours of the middle shard. */
+static void act(const struct lease *l)
+{
+    if (is(l, "crash") || (is(l, "crashonce") && first_time(l->m.path)))
+        abort();
+    if (is(l, "hang"))
+        for (;;)
+            pause();
+    if (is(l, "still"))
+        still = true;
+    if (is(l, "device"))
+        _exit(WORKER_EXIT_DEVICE);
+    if (is(l, "garbage") && write(WORKER_SOCKET_FD, "this is not a frame at all", 26) < 0)
+        _exit(1);
+    if (is(l, "outside"))
+        shard_done(l, l->m.lease_id, l->last == UINT32_MAX ? UINT32_MAX - 1 : l->last + 1);
+}
+
+static bool skipped(const struct lease *l, uint32_t seq)
+{
+    uint32_t i;
+
+    for (i = 0; i < l->m.skip_count; i++)
+        if (l->m.skip[i] == seq)
+            return true;
+    return false;
+}
+
+static bool refuse(struct lease *l)
+{
+    if (is(l, "input"))
+        end_lease(l, ERR_INPUT, "no audio track", false);
+    else if (is(l, "io") || (is(l, "ioonce") && first_time(l->m.path)))
+        end_lease(l, ERR_IO, "reading failed", false);
+    else if (is(l, "missing") && strstr(l->m.path, "/gone/"))
+        end_lease(l, ERR_MISSING, "it is not there any more", false);
+    else if (is(l, "denied"))
+        end_lease(l, ERR_DENIED, "no permission to read it", false);
+    else
+        return false;
+    return true;
+}
+
+/* One shard of the first lease. */
+static void work(void)
+{
+    struct lease *l = &leases[0];
+    const char *ms = getenv("FAKE_SHARD_US");
+
+    if (refuse(l))
+        return;
+    if (!l->told)
+        media(l);
+    while (l->next < l->shards && l->next <= l->last && skipped(l, l->next))
+        l->next++;
+    if (l->next >= l->shards || l->next > l->last) {
+        end_lease(l, 0, "", l->next >= l->shards);
+        return;
+    }
+    if (l->next == l->shards / 2) {
+        if (is(l, "short")) {
+            end_lease(l, 0, "", false);
+            return;
+        }
+        act(l);
+        if (still)
+            return;
+        if (is(l, "shardfail")) {
+            shard_failed(l, l->next++);
+            return;
+        }
+    }
+    usleep(is(l, "slow") ? 40000 : ms ? (useconds_t)atoi(ms) : 300);
+    audio_ms += l->m.shard_ms;
+    beat++;
+    if (is(l, "stray"))
+        shard_done(l, l->m.lease_id + 1000000, l->next);
+    shard_done(l, l->m.lease_id, l->next);
+    if (is(l, "dup"))
+        shard_done(l, l->m.lease_id, l->next);
+    l->next++;
+}
+
+static void accept_lease(const struct frame *f)
+{
+    struct lease *l = &leases[lease_count];
+    const char *name;
+    struct err err;
+
+    memset(l, 0, sizeof(*l));
+    if (lease_count == MAX_LEASES || msg_lease_get(f->payload, f->len, &l->m, &err))
+        _exit(3);
+    lease_count++;
+    name = strrchr(l->m.path, '/') + 1;
+    snprintf(l->kind, sizeof(l->kind), "%.*s", (int)strcspn(name, "-"), name);
+    l->shards = (uint32_t)atoi(name + strcspn(name, "-") + 1);
+    l->next = l->m.first;
+    l->last = l->m.last;
+    if (draining)
+        end_lease(l, ERR_CANCELLED, "draining", false);
+}
+
+static struct lease *find(uint64_t id)
+{
+    uint32_t i;
+
+    for (i = 0; i < lease_count; i++)
+        if (leases[i].m.lease_id == id)
+            return &leases[i];
+    return NULL;
+}
+
+static void setup(void)
+{
+    struct buf b = BUF_INIT;
+    struct msg_ready r = {.capacity = CAPACITY, .description = device};
+    struct msg_fatal f = {.code = ERR_MODEL, .message = text_of("tensor 'x' is missing")};
+
+    if (mode("model") || mode("nomem")) {
+        if (mode("nomem"))
+            f = (struct msg_fatal){.code = ERR_NOMEM, .message = text_of("the model does not fit")};
+        msg_fatal_put(&b, &f);
+        say(MSG_FATAL, &b);
+        _exit(1);
+    }
+    if (mode("unready"))
+        return;
+    msg_ready_put(&b, &r);
+    say(MSG_READY, &b);
+}
+
+static void obey(const struct frame *f)
+{
+    struct msg_cancel cancel;
+    struct msg_cap cap;
+    struct lease *l;
+    struct err err;
+
+    switch (f->type) {
+    case MSG_SETUP:
+        setup();
+        break;
+    case MSG_LEASE:
+        accept_lease(f);
+        break;
+    case MSG_CAP:
+        if (msg_cap_get(f->payload, f->len, &cap, &err))
+            _exit(3);
+        l = find(cap.lease_id);
+        if (l && cap.last < l->last)
+            l->last = cap.last;
+        break;
+    case MSG_CANCEL:
+        if (msg_cancel_get(f->payload, f->len, &cancel, &err))
+            _exit(3);
+        l = find(cancel.lease_id);
+        if (l)
+            end_lease(l, ERR_CANCELLED, "cancelled", false);
+        break;
+    case MSG_DRAIN:
+        draining = true;
+        while (lease_count)
+            end_lease(&leases[0], ERR_CANCELLED, "draining", false);
+        break;
+    case MSG_QUIT:
+        _exit(0);
+    default:
+        _exit(3);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct frame_reader in = {0};
+    struct buf b = BUF_INIT;
+    int64_t beat_at = 0;
+    struct msg_hello hello = {.pid = (uint32_t)getpid(),
+                              .device = NULL,
+                              .program =
+                                  text_of(mode("version") ? "0.0.1-other" : NIGHTSHIFT_VERSION)};
+
+    /* nightshift worker --device NAME */
+    if (argc != 4 || strcmp(argv[1], "worker") != 0 || strcmp(argv[2], "--device") != 0)
+        return 2;
+    device = hello.device = argv[3];
+    if (mode("exit"))
+        return 7;
+    while (mode("mute"))
+        pause();
+    msg_hello_put(&b, &hello);
+    say(MSG_HELLO, &b);
+    for (;;) {
+        bool busy = lease_count && !still;
+        struct frame f;
+        struct err err;
+        int rc = frame_read_fd(WORKER_SOCKET_FD, &in, busy ? 0 : 20, &f, &err);
+
+        if (rc == 0)
+            obey(&f);
+        else if (rc != ERR_TIMEOUT)
+            return 0;
+        else if (lease_count && !still)
+            work();
+        if (clock_mono_ms() >= beat_at) {
+            heartbeat();
+            beat_at = clock_mono_ms() + 50;
+        }
+    }
+}

@@ -1,0 +1,291 @@
+/* tests/unit/scheduler/fixture.h - a catalog with recordings for the fake worker, and runs on it.
+ */
+#ifndef NIGHTSHIFT_TESTS_UNIT_SCHEDULER_FIXTURE_H
+#define NIGHTSHIFT_TESTS_UNIT_SCHEDULER_FIXTURE_H
+
+#include <sqlite3.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "scheduler/control.h"
+#include "scheduler/scheduler.h"
+#include "store/lock.h"
+#include "store/request.h"
+#include "store/store.h"
+#include "tests/common/test.h"
+
+#define CATALOG "run.db"
+#define SHARD_MS 10000
+
+static inline int quiet(void) { return getenv("NIGHTSHIFT_TEST_LOUD") == NULL; }
+static inline void no_log(enum log_level level, const char *line, void *arg)
+{
+    (void)level;
+    (void)line;
+    (void)arg;
+}
+
+static inline void fixture_reset(void)
+{
+    if (system("rm -rf state " CATALOG "*"))
+        fail();
+    assert_int_equal(mkdir("state", 0700), 0);
+    setenv("FAKE_STATE", "state", 1);
+    unsetenv("FAKE_MODE");
+    unsetenv("FAKE_SHARD_US");
+    if (quiet())
+        log_set_sink(no_log, NULL);
+}
+
+static inline struct store_stage fixture_stage(const char *model)
+{
+    return (struct store_stage){
+        .name = "transcribe",
+        .model = model,
+        .model_dir = "/models/fake",
+        .model_hash = model[0] == 'b' ? "bb" : "aa",
+        .params_json = "{}",
+    };
+}
+
+static inline struct store_found fixture_found(const char *path, uint8_t id)
+{
+    struct store_found f = {
+        .path = path,
+        .path_len = strlen(path),
+        .member = "",
+        .size_bytes = 1000,
+        .file_size_bytes = 1000,
+        .inode = id,
+    };
+    const char *name = strrchr(path, '/') + 1;
+
+    /* The same name is the same content, wherever it lies. */
+    snprintf((char *)f.fingerprint, sizeof(f.fingerprint), "%.12s", name);
+    f.fingerprint[15] = id;
+    return f;
+}
+
+typedef int (*fixture_ask)(void *arg, const struct request *rq, struct request_reply *ret,
+                           struct err *err);
+
+/* Enqueues the paths through `ask`; the fingerprint is of the name alone when ids are 0. */
+static inline int64_t fixture_enqueue(fixture_ask ask, void *arg, const char *const *paths,
+                                      size_t n, const char *model)
+{
+    struct store_found *found = calloc(n, sizeof(*found));
+    struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
+                         .command_line = "test",
+                         .stage = fixture_stage(model),
+                         .language = ""};
+    struct request_reply reply = {0};
+    struct err e = {0};
+    int64_t job;
+    size_t i;
+
+    assert_ok(ask(arg, &rq, &reply, &e), e);
+    job = reply.job_id;
+    for (i = 0; i < n; i++)
+        found[i] = fixture_found(paths[i], 0);
+    rq = (struct request){
+        .type = REQUEST_ENQUEUE_ADD, .job_id = job, .found = found, .count = (uint32_t)n};
+    assert_ok(ask(arg, &rq, &reply, &e), e);
+    rq = (struct request){.type = REQUEST_ENQUEUE_END, .job_id = job};
+    assert_ok(ask(arg, &rq, &reply, &e), e);
+    free(found);
+    return job;
+}
+
+static inline int ask_store(void *arg, const struct request *rq, struct request_reply *ret,
+                            struct err *err)
+{
+    return request_apply(arg, rq, ret, err);
+}
+
+static inline int ask_run(void *arg, const struct request *rq, struct request_reply *ret,
+                          struct err *err)
+{
+    return control_request(arg, rq, ret, err);
+}
+
+static inline void fixture_apply(const struct request *rq)
+{
+    struct catalog_lock *lock;
+    struct request_reply reply;
+    struct store *st;
+    struct err e = {0};
+
+    assert_ok(catalog_lock_take(CATALOG, "test", &lock, &e), e);
+    assert_ok(store_open(CATALOG, STORE_WRITE, &st, &e), e);
+    assert_ok(request_apply(st, rq, &reply, &e), e);
+    store_close(st);
+    catalog_lock_release(lock);
+}
+
+static inline void fixture_add(const char *const *paths, size_t n, const char *model)
+{
+    struct catalog_lock *lock;
+    struct store *st;
+    struct err e = {0};
+
+    assert_ok(catalog_lock_take(CATALOG, "test", &lock, &e), e);
+    assert_ok(store_open(CATALOG, STORE_WRITE, &st, &e), e);
+    fixture_enqueue(ask_store, st, paths, n, model);
+    store_close(st);
+    catalog_lock_release(lock);
+}
+
+#define ADD(...)                                                                  \
+    do {                                                                          \
+        const char *add_paths[] = {__VA_ARGS__};                                  \
+        fixture_add(add_paths, sizeof(add_paths) / sizeof(add_paths[0]), "fake"); \
+    } while (0)
+
+/* Quick patience: what takes minutes in life takes tenths of a second here. */
+static const struct scheduler_tuning quick = {
+    .worker_program = FAKE_WORKER,
+    .hello_ms = 2000,
+    .ready_ms = 2000,
+    .still_ms = 1500,
+    .retry_base_ms = 20,
+    .restart_base_ms = 10,
+    .commit_ms = 20,
+    .full_retry_ms = 50,
+    .full_give_up_ms = 400,
+};
+
+static inline struct scheduler_options fixture_options(const char *devices)
+{
+    return (struct scheduler_options){
+        .catalog = CATALOG,
+        .devices = devices,
+        .shard_ms = SHARD_MS,
+        .worker_silence_ms = 1500,
+        .tuning = &quick,
+    };
+}
+
+static inline int run_once(const char *devices, struct scheduler_result *r, struct err *e)
+{
+    struct scheduler_options o = fixture_options(devices);
+
+    *e = (struct err){0};
+    return scheduler_run(&o, r, e);
+}
+
+#define RUN(devices)                                         \
+    do {                                                     \
+        struct scheduler_result run_r;                       \
+        struct err run_e;                                    \
+        assert_ok(run_once(devices, &run_r, &run_e), run_e); \
+    } while (0)
+
+/* A run in a process of its own. */
+static inline pid_t run_child(const struct scheduler_options *o)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct scheduler_result r;
+        struct err e = {0};
+        int rc = scheduler_run(o, &r, &e);
+
+        if (rc)
+            fprintf(stderr, "run: %s\n", e.msg);
+        _exit(rc ? err_exit_status(rc) : r.interrupted ? 99 : 0);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static inline int wait_child(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* ------------------------------------------------------------------------- what is there now */
+
+static inline sqlite3 *reader_open(void)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open_v2(CATALOG, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    return db;
+}
+
+static inline int64_t count_of(const char *sql)
+{
+    sqlite3 *db = reader_open();
+    sqlite3_stmt *stmt = NULL;
+    int64_t n;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    n = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return n;
+}
+
+/* Every row of a query as lines of text; the caller frees it. */
+static inline char *rows_of(const char *sql)
+{
+    sqlite3 *db = reader_open();
+    sqlite3_stmt *stmt = NULL;
+    char *out = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&out, &len);
+    int i;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        for (i = 0; i < sqlite3_column_count(stmt); i++) {
+            const unsigned char *s = sqlite3_column_text(stmt, i);
+
+            fprintf(f, "%s|", s ? (const char *)s : "");
+        }
+        fputc('\n', f);
+    }
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    fclose(f);
+    return out;
+}
+
+/* Waits (30 s at most) until a query counts at least n. */
+static inline void wait_count(const char *sql, int64_t n)
+{
+    int64_t end = clock_mono_ms() + 30000;
+
+    while (count_of(sql) < n) {
+        if (clock_mono_ms() > end)
+            fail_msg("%s is still %lld", sql, (long long)count_of(sql));
+        usleep(5000);
+    }
+}
+
+static inline struct control *reach_run(void)
+{
+    int64_t end = clock_mono_ms() + 30000;
+    struct control *c;
+    struct err e = {0};
+
+    while (control_connect(CATALOG, &c, &e) != 0) {
+        if (clock_mono_ms() > end)
+            fail_msg("no run: %s", e.msg);
+        usleep(5000);
+    }
+    return c;
+}
+
+#endif

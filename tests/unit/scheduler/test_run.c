@@ -1,0 +1,326 @@
+/* The run with a worker that misbehaves on command, on a real catalog. */
+#include "tests/unit/scheduler/fixture.h"
+
+#define STATE_OF(name)                                                                             \
+    "SELECT count(*) FROM task JOIN place USING (media_id) WHERE cast(path AS TEXT) LIKE '%/" name \
+    "' AND task.state = "
+
+static void results_are_whole(int64_t recordings, int64_t shards)
+{
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), recordings);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), shards);
+    assert_int_equal(count_of("SELECT count(*) FROM segment"), shards * 2);
+}
+
+static void all_recordings_are_done(void **state)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-1", "/a/ok-2", "/a/ok-7", "/a/slow-12", "/b/ok-1");
+    assert_ok(run_once("cpu,cpu", &r, &e), e);
+    results_are_whole(4, 22);
+    assert_int_equal(r.tasks_done, 4);
+    assert_int_equal(r.tasks_failed, 0);
+    assert_int_equal(r.tasks_left, 0);
+    assert_int_equal(r.audio_ms, 22 * SHARD_MS);
+    assert_false(r.interrupted);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind IN ('run-start', 'run-end')"),
+                     2);
+    assert_int_equal(count_of("SELECT count(*) FROM media WHERE content_hash IS NULL"), 0);
+    /* A second run has nothing to do, and starts no worker for it. */
+    assert_ok(run_once("cpu", &r, &e), e);
+    assert_int_equal(r.tasks_done, 0);
+    results_are_whole(4, 22);
+}
+
+static void bad_recordings_fail_and_the_rest_goes_on(void **state)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-3", "/a/input-1", "/a/io-2", "/a/denied-1", "/a/ioonce-4", "/gone/missing-1",
+        "/a/shardfail-5", "/a/short-6", "/a/ok-9");
+    assert_ok(run_once("cpu", &r, &e), e);
+    assert_int_equal(r.tasks_done, 3);
+    assert_int_equal(r.tasks_failed, 6);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 3);
+    assert_int_equal(count_of(STATE_OF("input-1") "'failed' AND attempts = 1 AND error_code = "
+                                                  "'input' AND error = 'no audio track'"),
+                     1);
+    assert_int_equal(count_of(STATE_OF("io-2") "'failed' AND attempts = 3 AND error LIKE "
+                                               "'set aside after 3 attempts: reading failed%'"),
+                     1);
+    assert_int_equal(count_of(STATE_OF("denied-1") "'failed' AND error LIKE '%nightshift retry%'"),
+                     1);
+    assert_int_equal(count_of(STATE_OF("missing-1") "'failed' AND error_code = 'missing'"), 1);
+    assert_int_equal(count_of(STATE_OF("ioonce-4") "'done' AND attempts = 1"), 1);
+    assert_int_equal(count_of(STATE_OF("short-6") "'failed' AND error_code = 'protocol'"), 1);
+    /* What could be had of a bad recording is there. */
+    assert_int_equal(count_of(STATE_OF("shardfail-5") "'failed' AND shards_done = 4"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'quarantined'"), 2);
+}
+
+static void another_place_is_tried(void **state)
+{
+    (void)state;
+    fixture_reset();
+    ADD("/gone/missing-4", "/gone/deeper/missing-4", "/here/missing-4");
+    RUN("cpu");
+    results_are_whole(1, 4);
+}
+
+static void deaths_cost_only_the_guilty(void **state)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-3", "/a/crash-4", "/a/ok-1", "/a/ok-2", "/a/crashonce-6", "/a/ok-11", "/a/device-2",
+        "/a/garbage-1", "/a/outside-2", "/a/ok-5");
+    assert_ok(run_once("cpu,cpu", &r, &e), e);
+    assert_int_equal(r.tasks_failed, 4);
+    assert_int_equal(r.tasks_done, 6);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done' AND attempts > 1"),
+                     0);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'failed' AND attempts = 3"),
+                     4);
+    assert_int_equal(count_of(STATE_OF("crash-4") "'failed' AND error LIKE '%the worker died on "
+                                                  "it: it was ended by signal 6%'"),
+                     1);
+    assert_int_equal(count_of(STATE_OF("garbage-1") "'failed' AND error_code = 'protocol'"), 1);
+    assert_true(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'") >= 12);
+}
+
+static void what_hangs_is_killed(void **state)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-3", "/a/still-4", "/a/hang-1", "/a/ok-2");
+    struct scheduler_options o = fixture_options("cpu,cpu");
+    o.attempts = 1;
+    o.worker_silence_ms = 500;
+    assert_ok(scheduler_run(&o, &r, &e), e);
+    assert_int_equal(r.tasks_done, 2);
+    assert_int_equal(count_of(STATE_OF("still-4") "'failed' AND error_code = 'timeout' AND error "
+                                                  "LIKE '%its work stood still%'"),
+                     1);
+    assert_int_equal(count_of(STATE_OF("hang-1") "'failed' AND error_code = 'timeout' AND error "
+                                                 "LIKE '%no sign of life%'"),
+                     1);
+}
+
+static void doubled_and_stray_results_change_nothing(void **state)
+{
+    (void)state;
+    fixture_reset();
+    ADD("/a/dup-5", "/a/stray-6", "/a/ok-2");
+    RUN("cpu");
+    results_are_whole(3, 13);
+}
+
+static void results_do_not_depend_on_workers(void **state)
+{
+    static const char sql[] =
+        "SELECT path, task.state, shards_total, seq, shard.start_ms, shard.end_ms, idx, "
+        "segment.start_ms, text FROM place JOIN task USING (media_id) JOIN shard USING (task_id) "
+        "JOIN segment USING (task_id, seq) ORDER BY path, seq, idx";
+    char *one, *many;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-30", "/a/ok-3", "/a/ok-1", "/a/crashonce-9");
+    RUN("cpu");
+    one = rows_of(sql);
+    fixture_reset();
+    ADD("/a/slow-30", "/a/ok-3", "/a/ok-1", "/a/crashonce-9");
+    RUN("cpu,cpu,cpu,cpu");
+    many = rows_of(sql);
+    assert_string_equal(one, many);
+    free(one);
+    free(many);
+}
+
+static void stages_run_one_after_the_other(void **state)
+{
+    const char *paths[] = {"/a/ok-3", "/a/ok-4"};
+
+    (void)state;
+    fixture_reset();
+    fixture_add(paths, 2, "a");
+    fixture_add(paths, 2, "b");
+    RUN("cpu");
+    results_are_whole(4, 14);
+}
+
+static void expect_stop(const char *mode, int code, const char *words)
+{
+    struct scheduler_result r;
+    struct err e;
+    int rc;
+
+    fixture_reset();
+    setenv("FAKE_MODE", mode, 1);
+    ADD("/a/ok-3");
+    rc = run_once("cpu,cpu", &r, &e);
+    unsetenv("FAKE_MODE");
+    assert_int_equal(rc, code);
+    if (!strstr(e.msg, words))
+        fail_msg("'%s' does not say '%s'", e.msg, words);
+    /* Nothing is charged to the recording, and the next run does it. */
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending' AND attempts = 0"),
+                     1);
+    RUN("cpu");
+    results_are_whole(1, 3);
+}
+
+static void workers_that_cannot_work_stop_the_run(void **state)
+{
+    (void)state;
+    expect_stop("version", ERR_VERSION, "another build (0.0.1-other");
+    expect_stop("model", ERR_MODEL, "tensor 'x' is missing");
+    expect_stop("exit", ERR_DEVICE, "it left with status 7");
+    expect_stop("nomem", ERR_NOMEM, "the model does not fit");
+}
+
+static void patience_has_an_end(void **state)
+{
+    struct scheduler_tuning t = quick;
+    struct scheduler_options o;
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-1");
+    t.hello_ms = t.ready_ms = 100;
+    o = fixture_options("cpu");
+    o.tuning = &t;
+    setenv("FAKE_MODE", "mute", 1);
+    assert_int_equal(scheduler_run(&o, &r, &e), ERR_TIMEOUT);
+    assert_non_null(strstr(e.msg, "did not say who it is"));
+    setenv("FAKE_MODE", "unready", 1);
+    assert_int_equal(scheduler_run(&o, &r, &e), ERR_TIMEOUT);
+    assert_non_null(strstr(e.msg, "did not load the model"));
+}
+
+static void a_program_that_is_missing_is_said(void **state)
+{
+    struct scheduler_tuning t = quick;
+    struct scheduler_options o;
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-1");
+    t.worker_program = "/nonexistent/nightshift";
+    o = fixture_options("cpu");
+    o.tuning = &t;
+    assert_int_equal(scheduler_run(&o, &r, &e), ERR_DEVICE);
+    assert_non_null(strstr(e.msg, "could not be started"));
+}
+
+static void options_are_checked(void **state)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    assert_int_equal(run_once("cpu", &r, &e), ERR_MISSING);
+    ADD("/a/ok-1");
+    assert_int_equal(run_once("gpu9", &r, &e), ERR_USAGE);
+    assert_int_equal(run_once(",", &r, &e), ERR_USAGE);
+}
+
+static void a_second_run_says_who_holds_it(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_result r;
+    struct err e;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-60");
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM shard", 1);
+    assert_int_equal(run_once("cpu", &r, &e), ERR_LOCKED);
+    if (!strstr(e.msg, "nightshift run"))
+        fail_msg("'%s'", e.msg);
+    kill(pid, SIGTERM);
+    assert_int_equal(wait_child(pid), 99);
+}
+
+static void a_drained_run_goes_on_later(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu,cpu");
+    int64_t before;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-40", "/a/slow-41", "/a/slow-42");
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM shard", 3);
+    kill(pid, SIGINT);
+    assert_int_equal(wait_child(pid), 99);
+    before = count_of("SELECT count(*) FROM shard");
+    assert_true(before < 123);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts + suspect > 0"), 0);
+    RUN("cpu,cpu");
+    results_are_whole(3, 123);
+}
+
+static void a_second_signal_stops_at_once(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-2", "/a/hang-8");
+    o.worker_silence_ms = 600000;
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM shard", 6);
+    kill(pid, SIGTERM);
+    usleep(300000);
+    /* The worker hangs: its shard never ends. */
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+    kill(pid, SIGTERM);
+    assert_int_equal(wait_child(pid), 99);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 6);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts + suspect > 0"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_recordings_are_done),
+        cmocka_unit_test(bad_recordings_fail_and_the_rest_goes_on),
+        cmocka_unit_test(another_place_is_tried),
+        cmocka_unit_test(deaths_cost_only_the_guilty),
+        cmocka_unit_test(what_hangs_is_killed),
+        cmocka_unit_test(doubled_and_stray_results_change_nothing),
+        cmocka_unit_test(results_do_not_depend_on_workers),
+        cmocka_unit_test(stages_run_one_after_the_other),
+        cmocka_unit_test(workers_that_cannot_work_stop_the_run),
+        cmocka_unit_test(patience_has_an_end),
+        cmocka_unit_test(a_program_that_is_missing_is_said),
+        cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(a_second_run_says_who_holds_it),
+        cmocka_unit_test(a_drained_run_goes_on_later),
+        cmocka_unit_test(a_second_signal_stops_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
