@@ -1,0 +1,220 @@
+/* docs/catalog.md: every query runs in the real sqlite3 and answers something; every table, view
+ * and column of the schema is described. */
+#include <ctype.h>
+#include <sys/wait.h>
+
+#include "tests/unit/store/fixture.h"
+
+#define MAY_BE_EMPTY "<!-- may be empty -->"
+
+static char *read_all(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    char *text = calloc(1, 1 << 20);
+
+    assert_non_null(text);
+    if (!f)
+        print_error("cannot open %s\n", path);
+    assert_non_null(f);
+    assert_true(fread(text, 1, (1 << 20) - 1, f) > 0);
+    fclose(f);
+    return text;
+}
+
+static void put(struct store *st, int64_t task, uint32_t seq, const char *language,
+                const struct store_segment *s, size_t n)
+{
+    struct err e = {0};
+
+    assert_ok(store_shard_done(st,
+                               &(struct store_shard_result){.task_id = task,
+                                                            .seq = seq,
+                                                            .start_ms = seq * 30000,
+                                                            .end_ms = seq * 30000 + 30000,
+                                                            .language = language,
+                                                            .language_prob = 0.9,
+                                                            .windows = 1,
+                                                            .wall_ms = 900,
+                                                            .device = "cpu",
+                                                            .segments = s,
+                                                            .segment_count = n},
+                               &e),
+              e);
+}
+
+/* An archive in which everything that the queries ask for has happened. */
+static void fill(void)
+{
+    static const struct store_segment interview[] = {
+        {0, 2500, "Good morning.", "en", -0.2, 0.01, 1.1, 0},
+        {2500, 6000, "We met at the market square.", "en", -0.3, 0.02, 1.2, 0},
+        {6000, 9000, "It was raining.", "en", -1.3, 0.1, 1.0, 0.4}};
+    static const struct store_segment spanish[] = {
+        {0, 4000, "El puerto estaba lleno.", "es", -0.4, 0.02, 1.2, 0},
+        {4000, 7000, "the harbour", "en", -0.5, 0.02, 1.2, 0}};
+    struct store *st = catalog_new();
+    uint8_t hash[16] = {0xAB};
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano);
+    struct request_trouble t = {"/archive/x.7z", 13, "", 0, ERR_INPUT, "not an archive"};
+
+    job_add1(st, job, "/archive/1990/interview.wav", "", 1);
+    job_add1(st, job, "/archive/1990/copy.wav", "", 1);
+    job_add1(st, job, "/archive/1991/puerto.zip", "b/radio.mp3", 2);
+    job_add1(st, job, "/archive/1991/silence.flac", "", 3);
+    job_add1(st, job, "/archive/1991/notes.mp3", "", 4);
+    job_add1(st, job, "/archive/1992/gone.wav", "", 5);
+    job_add1(st, job, "/archive/1992/later.wav", "", 6);
+    apply_ok(st, &(struct request){
+                     .type = REQUEST_ENQUEUE_TROUBLE, .job_id = job, .troubles = &t, .count = 1});
+    job_end(st, job, "/archive");
+    job = job_begin(st, &stage_nano);
+    job_end(st, job, "/archive/1992/gone.wav");
+    put(st, 1, 0, "en", interview, 3);
+    put(st, 2, 0, "es", spanish, 2);
+    put(st, 3, 0, "", NULL, 0);
+    for (int64_t id = 1; id <= 3; id++) {
+        assert_ok(store_media_info(st,
+                                   &(struct store_media_info){id, 29000 + id, 44100, 2, "wav",
+                                                              "pcm_s16le", "A title"},
+                                   &e),
+                  e);
+        hash[1] = (uint8_t)id;
+        assert_ok(store_media_end(st, id, 30000, hash, id == 2 ? "cut off" : "", &e), e);
+        assert_ok(store_task_total(st, id, 1, &e), e);
+    }
+    assert_ok(store_task_failed(st, 4, ERR_INPUT, "no audio in it", -1, &e), e);
+    assert_ok(store_event(st, "run-start", 0, "cpu", "one worker", &e), e);
+    assert_ok(store_event(st, "quarantined", 4, NULL, "no audio in it", &e), e);
+    catalog_close(st);
+}
+
+/* Runs text in `sqlite3`; *output is what it wrote on both of its outputs. Returns its exit status.
+ */
+static int shell(const char *sql, size_t len, char **output)
+{
+    FILE *f = fopen("block.sql", "w");
+    int status;
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(sql, 1, len, f), len);
+    fclose(f);
+    status = system("sqlite3 -readonly -bail " CATALOG " < block.sql > block.out 2> block.err");
+    f = fopen("block.err", "a+");
+    assert_non_null(f);
+    fclose(f);
+    *output = calloc(1, 1 << 20);
+    assert_non_null(*output);
+    f = fopen("block.err", "r");
+    size_t n = fread(*output, 1, (1 << 20) - 1, f);
+    fclose(f);
+    if (n) /* what is said on stderr is an error, whatever the status */
+        return 1;
+    f = fopen("block.out", "r");
+    n = fread(*output, 1, (1 << 20) - 1, f);
+    fclose(f);
+    (*output)[n] = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static bool blank(const char *s)
+{
+    while (isspace((unsigned char)*s))
+        s++;
+    return !*s;
+}
+
+static void every_query_answers(void **state)
+{
+    char *doc = read_all(test_source_path("docs/catalog.md")), *p = doc, *out;
+    int blocks = 0, bad = 0;
+
+    (void)state;
+    if (system("command -v sqlite3 > /dev/null") != 0) {
+        print_message("skipped: there is no sqlite3 program\n");
+        free(doc);
+        exit(TEST_SKIPPED);
+    }
+    fill();
+    while ((p = strstr(p, "```sql\n"))) {
+        char *body = p + strlen("```sql\n"), *end = strstr(body, "\n```");
+        bool may_be_empty =
+            p - doc > 25 && strstr(p - 25, MAY_BE_EMPTY) && strstr(p - 25, MAY_BE_EMPTY) < p;
+        int rc;
+
+        assert_non_null(end);
+        rc = shell(body, (size_t)(end - body) + 1, &out);
+        blocks++;
+        if (rc != 0 || (!may_be_empty && blank(out))) {
+            print_error("%.*s\n-> status %d: %s\n", (int)(end - body), body, rc,
+                        *out ? out : "(nothing)");
+            bad++;
+        }
+        free(out);
+        p = end;
+    }
+    free(doc);
+    assert_true(blocks >= 25);
+    assert_int_equal(bad, 0);
+}
+
+/* The section "### `name`" up to the next heading. */
+static bool section_has(const char *doc, const char *name, const char *column)
+{
+    char heading[128], row[128];
+    const char *from, *to, *at;
+
+    snprintf(heading, sizeof(heading), "\n### `%s`\n", name);
+    snprintf(row, sizeof(row), "\n| `%s` |", column);
+    from = strstr(doc, heading);
+    if (!from)
+        return false;
+    to = strstr(from + 1, "\n##");
+    at = strstr(from, row);
+    return at && (!to || at < to);
+}
+
+static void every_column_is_described(void **state)
+{
+    char *doc = read_all(test_source_path("docs/catalog.md"));
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+    int columns = 0, missing = 0;
+
+    (void)state;
+    store_close(catalog_new());
+    assert_int_equal(sqlite3_open_v2(CATALOG, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(
+                         db,
+                         "SELECT s.name, c.name FROM sqlite_schema s, pragma_table_info(s.name) c "
+                         "WHERE s.type IN ('table', 'view') AND s.name NOT LIKE 'sqlite%' "
+                         "AND s.name NOT LIKE 'segment_fts_%'",
+                         -1, &stmt, NULL),
+                     SQLITE_OK);
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(stmt, 0);
+        const char *column = (const char *)sqlite3_column_text(stmt, 1);
+
+        columns++;
+        if (!section_has(doc, name, column)) {
+            print_error("docs/catalog.md does not describe %s.%s\n", name, column);
+            missing++;
+        }
+    }
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    assert_true(columns > 100);
+    assert_int_equal(missing, 0);
+    /* The check can fail. */
+    assert_false(section_has(doc, "transcript", "wall_ms"));
+    assert_false(section_has(doc, "no_such_table", "text"));
+    free(doc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_query_answers),
+                                       cmocka_unit_test(every_column_is_described)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
