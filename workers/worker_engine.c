@@ -259,14 +259,19 @@ static void await_change(struct worker *w, uint64_t seen)
         pthread_cond_wait(&w->work, &w->lock);
 }
 
-static void sleep_for_faults(struct worker *w)
+/* False when the worker leaves: a step may take seconds, and nobody waits for its result. */
+static bool pause_for_faults(struct worker *w)
 {
+    bool stay;
+
     if (w->faults.slow_ms)
         usleep(w->faults.slow_ms * 1000);
     pthread_mutex_lock(&w->lock);
     while (w->stalled && !w->leaving)
         pthread_cond_wait(&w->work, &w->lock);
+    stay = !w->leaving;
     pthread_mutex_unlock(&w->lock);
+    return stay;
 }
 
 static int step(struct engine *e, bool *progress, struct err *err)
@@ -276,7 +281,8 @@ static int step(struct engine *e, bool *progress, struct err *err)
     int64_t samples;
     int rc;
 
-    sleep_for_faults(w);
+    if (!pause_for_faults(w))
+        return 0;
     rc = transcriber_step(e->transcriber, progress, err);
     transcriber_stats(e->transcriber, &e->lanes, &windows, &samples);
     pthread_mutex_lock(&w->lock);
