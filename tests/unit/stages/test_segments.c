@@ -1,0 +1,120 @@
+/* From tokens to segments and the next window's begin. */
+#include "tests/common/test.h"
+
+#include "workers/stages/segments.h"
+#include "workers/stages/number.h"
+
+#define TS 1000
+#define T(seconds) (TS + (int32_t)((seconds)*50 + 0.5))
+#define LEN(...) (sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+static const char *shown(const struct span *s, size_t n, const int32_t *tokens)
+{
+    static char out[1024];
+    size_t at = 0;
+
+    out[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        at += (size_t)snprintf(out + at, sizeof(out) - at, "[%g-%g:", (double)s[i].start / 16000,
+                               (double)s[i].end / 16000);
+        for (size_t k = 0; k < s[i].count; k++)
+            if (tokens[s[i].first + k] < TS)
+                at += (size_t)snprintf(out + at, sizeof(out) - at, " %d", tokens[s[i].first + k]);
+        at += (size_t)snprintf(out + at, sizeof(out) - at, "]");
+    }
+    return out;
+}
+
+static void splits(double window, const char *spans, double next, const int32_t *tokens, size_t n)
+{
+    struct span out[64];
+    size_t count = 99;
+    int64_t advance = -1;
+
+    segments_split(tokens, n, TS, (int64_t)(window * 16000), out, &count, &advance);
+    assert_string_equal(shown(out, count, tokens), spans);
+    assert_int_equal(advance, (int64_t)(next * 16000));
+}
+
+#define SPLITS(window, spans, next, ...) \
+    splits(window, spans, next, (const int32_t[]){__VA_ARGS__}, LEN(__VA_ARGS__))
+
+static void test_table(void **state)
+{
+    (void)state;
+    /* Pairs, then a single timestamp: the window is done. */
+    SPLITS(30, "[0-2: 1 2][2.5-4: 3]", 30, T(0), 1, 2, T(2), T(2.5), 3, T(4));
+    /* Pairs to the end of the tokens: on from the last end. */
+    SPLITS(30, "[0-2: 1][2-29: 2]", 29, T(0), 1, T(2), T(2), 2, T(29), T(29));
+    /* An unfinished segment: heard again from the end of the one before. */
+    SPLITS(30, "[1-2: 1]", 2, T(1), 1, T(2), T(2.5), 2, 3);
+    /* One segment with and without end. */
+    SPLITS(30, "[0.46-8.7: 1 2]", 30, T(0.46), 1, 2, T(8.7));
+    SPLITS(20, "[0.46-20: 1 2]", 20, T(0.46), 1, 2);
+    SPLITS(20, "[0-20: 1 2]", 20, 1, 2);
+    SPLITS(20, "[0-3: 1 2]", 20, 1, 2, T(3));
+    /* Silence: a start and nothing else; its span has no words. */
+    SPLITS(12, "[0.32-12:]", 12, T(0.32));
+    /* A pair at the very front says only where to go on. */
+    SPLITS(30, "", 5, T(5), T(5), 1);
+}
+
+static void test_padding(void **state)
+{
+    (void)state;
+    SPLITS(3, "[0-3: 1]", 3, T(0), 1, T(7));
+    SPLITS(3, "[0-2: 1][2.5-3: 2]", 3, T(0), 1, T(2), T(2.5), 2, T(9), T(9));
+    SPLITS(3, "[0-3: 1 2]", 3, T(0), 1, T(2), T(5), 2, T(9));
+    SPLITS(3, "[0-3: 1 2 3]", 3, T(0), 1, T(2), T(5), 2, T(9), T(9), 3, T(10), T(10));
+    SPLITS(3, "", 3, T(5), 1, T(6));
+    SPLITS(3, "", 3, T(5), 1, T(6), T(6), 2, T(8), T(8));
+    SPLITS(3, "", 3, T(5), 1);
+}
+
+static void test_no_standstill(void **state)
+{
+    (void)state;
+    SPLITS(30, "", 30, T(0), T(0));
+    SPLITS(30, "", 30, T(0), T(0), 1, 2);
+    splits(30, "", 30, NULL, 0);
+}
+
+/* Any tokens: spans within the window, in order of tokens, and a step forward. */
+static void test_random(void **state)
+{
+    uint64_t at = 0;
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        int32_t tokens[40];
+        size_t n = (size_t)(number_uniform(5, at++) * 40), count, last = 0;
+        int64_t window = 1 + (int64_t)(number_uniform(5, at++) * 480000), advance;
+        struct span out[40];
+
+        for (size_t i = 0; i < n; i++)
+            tokens[i] = number_uniform(5, at++) < 0.5
+                            ? (int32_t)(number_uniform(5, at++) * 100)
+                            : TS + (int32_t)(number_uniform(5, at++) * 1501);
+        segments_split(tokens, n, TS, window, out, &count, &advance);
+        assert_true(count <= n);
+        assert_true(advance >= 1 && advance <= window);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(out[i].start >= 0 && out[i].start < out[i].end && out[i].end <= window);
+            assert_true(out[i].count > 0 && out[i].first >= last);
+            last = out[i].first + out[i].count;
+            assert_true(last <= n);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_no_standstill),
+        cmocka_unit_test(test_random),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
