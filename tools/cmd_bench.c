@@ -13,12 +13,13 @@
 
 static const char help[] =
     "Usage: nightshift bench [OPTION]...\n"
-    "How fast this machine transcribes: windows of 30 s a second, as a multiple of real time,\n"
-    "the time of each stage, and the encoder's share of the machine's own matrix product,\n"
-    "measured at the same moments. Random weights are as fast as real ones.\n"
+    "How fast this machine transcribes: windows of 30 s a second, as a multiple of\n"
+    "real time, the time of each stage, and the encoder's share of the machine's own\n"
+    "matrix product, measured at the same moments. Random weights are as fast as\n"
+    "real ones. Without a model: nano, tiny and base.\n"
     "\n"
-    "  -m, --model=NAME     nano, tiny, base, small, medium, large-v3, large-v3-turbo, or a\n"
-    "                       folder; may be given more than once (default: nano, tiny, base)\n"
+    "  -m, --model=NAME     nano, tiny, base, small, medium, large-v3,\n"
+    "                       large-v3-turbo, or a folder; may be repeated\n"
     "      --precision=P    auto (default), f32, bf16\n"
     "      --threads=N      threads that compute (default: all)\n"
     "      --slots=N        windows in work at once (default: as a run chooses)\n"

@@ -19,8 +19,8 @@
 
 static const char help[] =
     "Usage: nightshift doctor [OPTION]...\n"
-    "Is this machine ready for a night's work? Looks at libraries, processor, memory, disk,\n"
-    "models, the decoders' sandbox and the catalog. Changes nothing.\n"
+    "Is this machine ready for a night's work? Looks at libraries, processor, memory,\n"
+    "disk, models, the decoders' sandbox and the catalog. Changes nothing.\n"
     "\n"
     "      --json           as JSON\n"
     "  -c, --catalog=FILE   the catalog\n"

@@ -19,20 +19,22 @@
 
 static const char help[] =
     "Usage: nightshift enqueue [OPTION]... PATH...\n"
-    "Find the recordings in files, folders and archives (zip, tar, 7z, iso ...), and note\n"
-    "in the catalog that they are to be transcribed. Doing it again adds only what is new.\n"
+    "Find the recordings in files, folders and archives (zip, tar, 7z, iso ...), and\n"
+    "note in the catalog that they are to be transcribed. Doing it again adds only\n"
+    "what is new.\n"
     "\n"
     "What is taken:\n"
     "  -i, --include=GLOB       only files that fit; may be given more than once\n"
     "  -x, --exclude=GLOB       leave out files and folders that fit\n"
-    "                           GLOB is held against the name, or against the path below\n"
-    "                           PATH when it has a '/'; case does not matter\n"
+    "                           GLOB is held against the name, or against the path\n"
+    "                           below PATH when it has a '/'; case does not matter\n"
     "      --follow             follow symbolic links\n"
     "      --one-file-system    stay on the disk that PATH is on\n"
-    "  -a, --all                take every file, also what does not look like a recording\n"
+    "  -a, --all                take every file, also what does not look so\n"
     "What is done with it:\n"
-    "  -m, --model=NAME         name, folder or Hugging Face id (default: whisper-nano)\n"
-    "  -l, --language=CODE      en, es ...; default: heard from each part of a recording\n"
+    "  -m, --model=NAME         name, folder or Hugging Face id;\n"
+    "                           default: whisper-nano\n"
+    "  -l, --language=CODE      en, es ...; default: heard from the recording\n"
     "      --translate          into English; the same as --task=translate\n"
     "      --task=TASK          transcribe (default) or translate\n"
     "      --temperature=T,...  tried in this order until a window looks right\n"
@@ -40,7 +42,7 @@ static const char help[] =
     "      --compression-ratio-threshold=X   above: too repetitive (default: 2.4)\n"
     "      --logprob-threshold=X             below: too unsure (default: -1)\n"
     "      --no-speech-threshold=X           above: silence (default: 0.6)\n"
-    "      --max-tokens=N       of one window of 30 s (default: half of the model's room)\n"
+    "      --max-tokens=N       of one window of 30 s\n"
     "How:\n"
     "  -n, --dry-run            only say what would be found\n"
     "  -c, --catalog=FILE       the catalog\n"
@@ -53,7 +55,7 @@ static const char help[] =
     "  nightshift enqueue --model openai/whisper-small --language es tapes.zip\n"
     "  nightshift enqueue -i '*.mp3' -i '*.wav' -x '.git/' -x 'tmp/*' .\n"
     "\n"
-    "Exit status: 0; 66 when a PATH is not there; 64, 65, 73 ... as sysexits.h has them.\n";
+    "Exit status: 0; 66 when a PATH is not there; others as sysexits.h has them.\n";
 
 struct wanted {
     const char **include, **exclude; /* NULL-terminated arrays of argv's strings */

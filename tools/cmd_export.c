@@ -19,13 +19,13 @@
 
 static const char help[] =
     "Usage: nightshift export [OPTION]... [PATH]...\n"
-    "Write transcripts as files, one for each recording (at or below PATH), in the folders\n"
-    "that the recordings lie in; those of an archive in a folder of its name. Files that\n"
-    "are there are replaced; a file is written whole or not at all.\n"
+    "Write transcripts as files, one for each recording (at or below PATH), in the\n"
+    "folders that the recordings lie in; those of an archive in a folder of its name.\n"
+    "Files that are there are replaced; a file is written whole or not at all.\n"
     "\n"
     "  -o, --output=DIR     where to (default: ./transcripts)\n"
-    "  -f, --format=FORMAT  txt (default), srt, vtt, tsv, json; may be given more than once\n"
-    "      --partial        also recordings that are not transcribed to their end yet\n"
+    "  -f, --format=FORMAT  txt (default), srt, vtt, tsv, json; may be repeated\n"
+    "      --partial        also recordings that are not done to their end yet\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"
     "      --json           the summary as JSON\n"
@@ -75,8 +75,9 @@ struct export_run {
     char *base; /* the recordings' common folder, raw bytes */
     struct buf text[FORMATS];
     uint64_t index;
-    uint64_t recordings, files, failed, skipped;
-    int last_code; /* of what failed */
+    uint64_t recordings, files, failed;
+    uint64_t unfinished, broken; /* recordings left out */
+    int last_code;               /* of what failed */
     struct err err;
 };
 
@@ -149,7 +150,10 @@ static int on_recording(void *arg, const struct read_recording *r)
     int rc;
 
     if (strcmp(r->state, "done") != 0 && (!x->w->partial || r->shards_done == 0)) {
-        x->skipped++;
+        if (strcmp(r->state, "failed") == 0)
+            x->broken++;
+        else
+            x->unfinished++;
         return 0;
     }
     x->index = 0;
@@ -205,13 +209,15 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
     json_t *o;
 
     if (cli->json) {
-        o = json_pack("{s:s, s:I, s:I, s:I, s:I}", "output", x->w->output, "recordings",
+        o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "output", x->w->output, "recordings",
                       (json_int_t)x->recordings, "files", (json_int_t)x->files, "failed",
-                      (json_int_t)x->failed, "not_done", (json_int_t)x->skipped);
+                      (json_int_t)x->failed, "not_done", (json_int_t)x->unfinished,
+                      "without_transcript", (json_int_t)x->broken);
         if (o == NULL) /* the folder's name is no UTF-8 */
-            o = json_pack("{s:I, s:I, s:I, s:I}", "recordings", (json_int_t)x->recordings, "files",
-                          (json_int_t)x->files, "failed", (json_int_t)x->failed, "not_done",
-                          (json_int_t)x->skipped);
+            o = json_pack("{s:I, s:I, s:I, s:I, s:I}", "recordings", (json_int_t)x->recordings,
+                          "files", (json_int_t)x->files, "failed", (json_int_t)x->failed,
+                          "not_done", (json_int_t)x->unfinished, "without_transcript",
+                          (json_int_t)x->broken);
         json_dumpf(o, stdout, JSON_INDENT(2));
         putchar('\n');
         json_decref(o);
@@ -222,10 +228,13 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
     printf("%s %s of %s %s written to %s.\n", text_count(x->files, a),
            text_plural(x->files, "file", "files"), text_count(x->recordings, b),
            text_plural(x->recordings, "recording", "recordings"), x->w->output);
-    if (x->skipped > 0)
+    if (x->unfinished > 0)
         printf("%s %s not done yet and left out (--partial takes what there is).\n",
-               text_count(x->skipped, a),
-               text_plural(x->skipped, "recording is", "recordings are"));
+               text_count(x->unfinished, a),
+               text_plural(x->unfinished, "recording is", "recordings are"));
+    if (x->broken > 0)
+        printf("%s failed and %s no transcript (nightshift status --failures).\n",
+               text_count(x->broken, a), text_plural(x->broken, "has", "have"));
 }
 
 static int export_all(struct cli *cli, struct export_run *x, char **paths, uint32_t n)
@@ -244,7 +253,7 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
     if (rc != 0)
         return cli_fail("export (what was written is whole)", &err,
                         err.code == ERR_DENIED ? "Try --output DIR with another folder." : NULL);
-    if (n > 0 && x->recordings + x->skipped == 0) {
+    if (n > 0 && x->recordings + x->unfinished + x->broken == 0) {
         cli_note("cannot export: the catalog knows no recording there. Try `nightshift status`.");
         return EX_NOINPUT;
     }

@@ -130,12 +130,12 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
     return status;
 }
 
-#define SHARED_HELP                                                                          \
-    "  -j, --job=N          only what this job brought (`nightshift status` numbers them)\n" \
-    "      --json           how many, as JSON\n"                                             \
-    "  -c, --catalog=FILE   the catalog\n"                                                   \
-    "  -q, --quiet          say only what went wrong\n"                                      \
-    "  -h, --help           this text\n"                                                     \
+#define SHARED_HELP                                                                 \
+    "  -j, --job=N          only what this job brought (see `nightshift status`)\n" \
+    "      --json           how many, as JSON\n"                                    \
+    "  -c, --catalog=FILE   the catalog\n"                                          \
+    "  -q, --quiet          say only what went wrong\n"                             \
+    "  -h, --help           this text\n"                                            \
     "\n"
 
 int cmd_retry(struct cli *cli, int argc, char **argv)
@@ -188,8 +188,8 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
         .none = "Nothing there is waiting.",
         .whole = true,
         .help = "Usage: nightshift pause [OPTION]... [PATH]...\n"
-                "Begin nothing new, or nothing at or below PATH, until `nightshift resume`. A run\n"
-                "that is on stays, and ends what it has begun.\n"
+                "Begin nothing new, or nothing at or below PATH, until `nightshift resume`.\n"
+                "A run that is on stays, and ends what it has begun.\n"
                 "\n"
                 "  -a, --all            everything (as without PATH and --job)\n" SHARED_HELP
                 "Examples:\n"

@@ -9,8 +9,9 @@
 
 static const char help[] =
     "Usage: nightshift run [OPTION]...\n"
-    "Transcribe what was enqueued. Goes on where an earlier run ended, however it ended.\n"
-    "Ctrl-C ends it at the next checkpoint; a second Ctrl-C at once; nothing is lost.\n"
+    "Transcribe what was enqueued. Goes on where an earlier run ended, however that\n"
+    "was. Ctrl-C ends it at the next checkpoint, a second Ctrl-C at once; nothing is\n"
+    "lost.\n"
     "\n"
     "  -w, --watch            stay, and wait for more to be enqueued\n"
     "  -d, --devices=LIST     auto (default), cpu, or cpu,cpu for two workers\n"
@@ -20,9 +21,9 @@ static const char help[] =
     "      --threads=N        threads that compute, for each device\n"
     "      --shard=LENGTH     a checkpoint about every so often (default: 5m)\n"
     "      --attempts=N       tries before a recording is set aside (default: 3)\n"
-    "      --worker-silence=LENGTH  a worker silent for so long is restarted (default: 30s)\n"
+    "      --worker-silence=LENGTH   restart a worker silent so long (default: 30s)\n"
     "      --strict           exit status 65 when a recording failed\n"
-    "      --progress, --no-progress   a line that is redrawn; default: on a terminal\n"
+    "      --progress, --no-progress   a redrawn line; default: on a terminal\n"
     "      --json             what happens, as one JSON object a line\n"
     "  -c, --catalog=FILE     the catalog\n"
     "  -q, --quiet            say only what went wrong\n"
@@ -33,8 +34,8 @@ static const char help[] =
     "  nightshift run\n"
     "  nightshift run --watch --threads 2 2>> nightshift.log\n"
     "\n"
-    "Exit status: 0 when it ended in order, also when recordings failed (see --strict);\n"
-    "75 when it was interrupted with work left; 64 ... as sysexits.h has them.\n";
+    "Exit status: 0 when it ended in order, also when recordings failed (see\n"
+    "--strict); 75 when it was interrupted with work left; others as sysexits.h.\n";
 
 struct wanted {
     struct scheduler_options o;

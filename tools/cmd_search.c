@@ -17,21 +17,21 @@
 
 static const char help[] =
     "Usage: nightshift search [OPTION]... TEXT...\n"
-    "Where something was said: recording, time, and the words around it. Every word must\n"
-    "occur in a segment; \"a phrase\" must stand so; mark* finds market too. Accents and\n"
-    "case do not matter.\n"
+    "Where something was said: recording, time, and the words around it. Every word\n"
+    "must occur in a segment; \"a phrase\" must stand so; mark* finds market too.\n"
+    "Accents and case do not matter.\n"
     "\n"
     "  -n, --limit=N          hits to show (default: 20; 0: all)\n"
     "  -p, --path=PATH        only in this file, or below this folder\n"
     "  -t, --by-time          in the order of recordings and times, not best first\n"
-    "      --json             one JSON object a line\n"
+    "      --json             as a JSON array\n"
     "  -c, --catalog=FILE     the catalog\n"
     "  -h, --help             this text\n"
     "\n"
     "Examples:\n"
     "  nightshift search market square\n"
     "  nightshift search '\"market square\"' --path /archive/1990\n"
-    "  nightshift search 'mark*' --json | jq -r .text\n";
+    "  nightshift search 'mark*' --json | jq -r '.[].text'\n";
 
 struct wanted {
     uint32_t limit;
@@ -102,14 +102,15 @@ static void print_snippet(const char *snippet, size_t column, bool color)
     buf_free(&out);
 }
 
-static void print_json(const struct read_segment *row)
+static void print_json(const struct read_segment *row, bool first)
 {
     struct buf b = BUF_INIT;
     char *marked = strdup(row->snippet != NULL ? row->snippet : "");
 
     for (char *s = marked; s != NULL && *s; s++)
         *s = *s == MARK_BEGIN[0] ? '[' : *s == MARK_END[0] ? ']' : *s;
-    buf_printf(&b, "{\"recording\": %lld, \"path\": ", (long long)row->media_id);
+    buf_printf(&b, "%s\n  {\"recording\": %lld, \"path\": ", first ? "[" : ",",
+               (long long)row->media_id);
     format_json_string(&b, row->path);
     buf_printf(&b, ", \"member\": ");
     format_json_string(&b, row->member);
@@ -121,7 +122,7 @@ static void print_json(const struct read_segment *row)
     format_json_string(&b, row->text);
     buf_printf(&b, ", \"hit\": ");
     format_json_string(&b, marked != NULL ? marked : "");
-    buf_printf(&b, "}\n");
+    buf_printf(&b, "}");
     fwrite(b.data, 1, b.len, stdout);
     buf_free(&b);
     free(marked);
@@ -139,7 +140,7 @@ static int on_hit(void *arg, const struct read_segment *row)
     }
     h->shown++;
     if (h->json) {
-        print_json(row);
+        print_json(row, h->shown == 1);
         return 0;
     }
     buf_printf(&name, "%s%s%s", row->path, row->member[0] ? "//" : "", row->member);
@@ -187,6 +188,8 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
     rc = read_search(st, &s, on_hit, &h, &err);
+    if (cli->json && rc >= 0)
+        printf("%s%s]\n", h.shown == 0 ? "[" : "", h.shown > 0 ? "\n" : "");
     if (rc == ERR_USAGE)
         status = cli_usage(cli, "%s", err.msg);
     else if (rc < 0)

@@ -17,10 +17,10 @@
 
 static const char help[] =
     "Usage: nightshift show [OPTION]... WHAT\n"
-    "The transcript of one recording, with times. WHAT is its path, the end of its path,\n"
-    "its number (as in `nightshift search --json`), or ARCHIVE//MEMBER.\n"
+    "The transcript of one recording, with times. WHAT is its path, the end of its\n"
+    "path, its number (as in `nightshift search --json`), or ARCHIVE//MEMBER.\n"
     "\n"
-    "  -f, --format=FORMAT  txt, srt, vtt, tsv or json instead of the page for people\n"
+    "  -f, --format=FORMAT  txt, srt, vtt, tsv or json, not the page for people\n"
     "      --json           the same as --format=json\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -h, --help           this text\n"
@@ -224,10 +224,8 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     if (store_open(cli->catalog, STORE_READ, &p.store, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
     if (find_recording(p.store, argv[optind], &id, &err) != 0) {
-        status =
-            cli_fail("show it", &err,
-                     err.code == ERR_USAGE ? "Try its number, or more of its path."
-                                           : "Try `nightshift status`, or `nightshift search`.");
+        status = cli_fail("show it", &err,
+                          err.code == ERR_USAGE ? "Try its number, or more of its path." : NULL);
         if (err.code == ERR_MISSING)
             status = EX_NOINPUT;
     } else if (read_recording_by_id(p.store, id, page_of, &p, &err) != 0)

@@ -117,7 +117,8 @@ static enum media_kind kind_of_member(const struct decoder_entry *m)
 }
 
 static int add_member(struct enqueue *q, const struct walk_entry *e, const struct stat *st,
-                      bool all_included, const struct decoder_entry *m, struct err *err)
+                      bool all_included, const struct decoder_entry *m, bool *left_out,
+                      struct err *err)
 {
     struct store_found f = {.path = e->path,
                             .path_len = e->path_len,
@@ -135,6 +136,7 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
     if (walk_fits_any(o->exclude, m->member, false) ||
         (!all_included && o->include != NULL && !walk_fits_any(o->include, m->member, false))) {
         q->r->excluded++;
+        *left_out = true;
         return 0;
     }
     if (kind_of_member(m) != MEDIA_RECORDING && !o->all) {
@@ -154,13 +156,14 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
 }
 
 static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, const struct stat *st,
-                       struct err *err)
+                       const struct store_known *k, bool same, struct err *err)
 {
     const struct decoder_limits limits = {0};
     bool by_name = q->o->include != NULL && e->included; /* the pattern means all that it holds */
     struct decoder_event ev;
     struct decoder *d = NULL;
     struct err why = {0};
+    bool left_out = false; /* members, by a pattern */
     int rc = 0, bad;
 
     q->r->archives++;
@@ -168,15 +171,20 @@ static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, co
     while (rc == 0 && bad == 0) {
         bad = decoder_next(d, &ev, &why);
         if (bad == 0 && ev.type == DECODER_ENTRY)
-            rc = add_member(q, e, st, by_name, &ev.entry, err);
+            rc = add_member(q, e, st, by_name, &ev.entry, &left_out, err);
         else if (bad == 0 && ev.type == DECODER_END)
             break;
     }
     decoder_close(d);
     if (rc == 0 && bad != 0) {
         q->r->bad_archives++;
-        rc = trouble(q, e, "", &why, err);
+        return trouble(q, e, "", &why, err);
     }
+    /* Members that were left out are there all the same. */
+    if (rc == 0 && left_out && same)
+        rc = batch_kept(q->batch, k->place_ids, k->count, err);
+    else if (rc == 0 && left_out)
+        rc = batch_unread(q->batch, e->path, err);
     return rc;
 }
 
@@ -285,7 +293,7 @@ static int look_into(struct enqueue *q, const struct walk_entry *e, const struct
         if (!by_name)
             kind = sniff_bytes(head, (size_t)n);
         if (kind == MEDIA_ARCHIVE)
-            rc = add_archive(q, e, fd, &st, err);
+            rc = add_archive(q, e, fd, &st, k, same, err);
         else if (kind == MEDIA_RECORDING || q->o->all)
             rc = add_recording(q, e, fd, &st, err);
         else

@@ -1,0 +1,214 @@
+/* Options, paths and the place of the catalog. */
+#include "tests/common/test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli.h"
+
+struct got {
+    int option;
+    char value[64];
+    int operands;
+};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct got *g = arg;
+
+    g->option = option;
+    snprintf(g->value, sizeof(g->value), "%s", value != NULL ? value : "");
+    if (value != NULL && strcmp(value, "bad") == 0)
+        return err_set(err, ERR_USAGE, "not that");
+    return 0;
+}
+
+static const struct option longs[] = {
+    {"limit", required_argument, NULL, 'n'}, {"all", no_argument, NULL, 256}, {0}};
+
+static int parse(struct cli *cli, struct got *g, bool json, const char *a, const char *b,
+                 const char *c)
+{
+    const struct cli_spec spec = {"Usage: none\n", "n:", longs, take, json};
+    char words[4][64] = {"status"};
+    char *argv[5] = {words[0]};
+    const char *given[] = {a, b, c};
+    int argc = 1, rc;
+
+    for (int i = 0; i < 3 && given[i] != NULL; i++) {
+        snprintf(words[argc], sizeof(words[argc]), "%s", given[i]);
+        argv[argc] = words[argc];
+        argc++;
+    }
+    memset(g, 0, sizeof(*g));
+    rc = cli_parse(cli, &spec, g, argc, argv);
+    g->operands = argc - optind;
+    return rc;
+}
+
+static void options_are_taken(void **state)
+{
+    struct cli cli = {.command = "status"};
+    struct got g;
+
+    (void)state;
+    assert_int_equal(parse(&cli, &g, true, "-n", "5", "x"), -1);
+    assert_int_equal(g.option, 'n');
+    assert_string_equal(g.value, "5");
+    assert_int_equal(g.operands, 1);
+    assert_int_equal(parse(&cli, &g, true, "x", "--limit=7", "--json"), -1);
+    assert_string_equal(g.value, "7");
+    assert_true(cli.json);
+    assert_int_equal(parse(&cli, &g, true, "--catalog", "f.db", "--all"), -1);
+    assert_string_equal(cli.catalog, "f.db");
+    assert_int_equal(g.option, 256);
+    assert_int_equal(parse(&cli, &g, true, "--", "--all", NULL), -1);
+    assert_int_equal(g.option, 0);
+    assert_int_equal(g.operands, 1);
+    cli_free(&cli);
+}
+
+static void wrong_options_are_usage(void **state)
+{
+    static const char *const cases[][2] = {{"--limit", NULL}, {"-n", NULL},      {"-Z", NULL},
+                                           {"--bogus", NULL}, {"--all=3", NULL}, {"-n", "bad"},
+                                           {"--json", NULL},  {"--catalog", ""}, {"-c", NULL}};
+    struct got g;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct cli cli = {.command = "status"};
+
+        assert_int_equal(parse(&cli, &g, false, cases[i][0], cases[i][1], NULL), EX_USAGE);
+        cli_free(&cli);
+    }
+}
+
+static void numbers_are_checked(void **state)
+{
+    static const char *const bad[] = {"",  "-1", "0",  "11",  "1x",
+                                      "x", " 1", "+1", "1.5", "99999999999999999999"};
+    struct err err = {0};
+    uint32_t v = 42;
+    int64_t ms = 42;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(cli_u32("--n", bad[i], 1, 10, &v, &err), ERR_USAGE);
+    assert_int_equal(v, 42);
+    assert_non_null(strstr(err.msg, "--n"));
+    assert_ok(cli_u32("--n", "10", 1, 10, &v, &err), err);
+    assert_int_equal(v, 10);
+    assert_int_equal(cli_length("--shard", "-5", 1, 1000, &ms, &err), ERR_USAGE);
+    assert_int_equal(cli_length("--shard", "2s", 1, 1000, &ms, &err), ERR_USAGE);
+    assert_int_equal(ms, 42);
+    assert_ok(cli_length("--shard", "1s", 1, 1000, &ms, &err), err);
+    assert_int_equal(ms, 1000);
+}
+
+static void is_absolute(const char *path, const char *want)
+{
+    struct err err = {0};
+    char *ret = NULL, whole[700];
+
+    assert_ok(cli_absolute(path, &ret, &err), err);
+    if (want[0] == '/')
+        snprintf(whole, sizeof(whole), "%s", want);
+    else {
+        char *here = realpath(".", NULL);
+
+        snprintf(whole, sizeof(whole), "%s%s%s", here, want[0] ? "/" : "", want);
+        free(here);
+    }
+    assert_string_equal(ret, whole);
+    free(ret);
+}
+
+static void paths_become_absolute(void **state)
+{
+    char dir[] = "abs-XXXXXX", path[100], want[100];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/real", dir);
+    assert_int_equal(mkdir(path, 0777), 0);
+    snprintf(path, sizeof(path), "%s/link", dir);
+    assert_int_equal(symlink("real", path), 0);
+    is_absolute(".", "");
+    is_absolute("/", "/");
+    is_absolute("/no-such-thing-here", "/no-such-thing-here");
+    is_absolute("/no-such-thing-here/either", "/no-such-thing-here/either");
+    is_absolute("//usr//.//", "/usr");
+    snprintf(want, sizeof(want), "%s/real", dir);
+    is_absolute(path, want);
+    snprintf(path, sizeof(path), "%s/link/gone/x.wav", dir);
+    snprintf(want, sizeof(want), "%s/real/gone/x.wav", dir);
+    is_absolute(path, want);
+    snprintf(path, sizeof(path), "%s/link/gone/", dir);
+    snprintf(want, sizeof(want), "%s/real/gone", dir);
+    is_absolute(path, want);
+    snprintf(path, sizeof(path), "%s/\xff\n.wav", dir);
+    is_absolute(path, path);
+}
+
+static void the_catalog_is_found(void **state)
+{
+    struct cli cli = {.command = "status"};
+    struct err err = {0};
+    struct stat st;
+    char dir[] = "cat-XXXXXX", *here = realpath(".", NULL), want[700];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    unsetenv("NIGHTSHIFT_CATALOG");
+    snprintf(want, sizeof(want), "%s/%s/share", here, dir);
+    setenv("XDG_DATA_HOME", want, 1);
+    snprintf(want, sizeof(want), "%s/%s/share/nightshift/nightshift.db", here, dir);
+    assert_ok(cli_catalog(&cli, false, &err), err);
+    assert_string_equal(cli.catalog, want);
+    *strrchr(want, '/') = 0;
+    assert_int_equal(stat(want, &st), -1); /* readers make nothing */
+    cli_free(&cli);
+    assert_ok(cli_catalog(&cli, true, &err), err);
+    assert_int_equal(stat(want, &st), 0);
+    cli_free(&cli);
+    setenv("NIGHTSHIFT_CATALOG", "e.db", 1);
+    assert_ok(cli_catalog(&cli, false, &err), err);
+    snprintf(want, sizeof(want), "%s/e.db", here);
+    assert_string_equal(cli.catalog, want);
+    cli_free(&cli);
+    cli.catalog = strdup("o.db"); /* the option counts more */
+    assert_ok(cli_catalog(&cli, false, &err), err);
+    snprintf(want, sizeof(want), "%s/o.db", here);
+    assert_string_equal(cli.catalog, want);
+    cli_free(&cli);
+    unsetenv("NIGHTSHIFT_CATALOG");
+    unsetenv("XDG_DATA_HOME");
+    unsetenv("HOME");
+    assert_int_equal(cli_catalog(&cli, false, &err), ERR_USAGE);
+    free(here);
+}
+
+static void colour_needs_a_terminal(void **state)
+{
+    FILE *f = tmpfile();
+
+    (void)state;
+    assert_non_null(f);
+    assert_false(cli_color(f));
+    assert_int_equal(cli_columns(f), 80);
+    cli_paint(f, "31", "red");
+    assert_int_equal(ftell(f), 3);
+    fclose(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_taken),    cmocka_unit_test(wrong_options_are_usage),
+        cmocka_unit_test(numbers_are_checked),  cmocka_unit_test(paths_become_absolute),
+        cmocka_unit_test(the_catalog_is_found), cmocka_unit_test(colour_needs_a_terminal),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+/* Transcripts as files: byte for byte. */
+#include "tests/common/test.h"
+
+#include <math.h>
+
+#include <jansson.h>
+
+#include "tools/formats.h"
+
+static const struct format_recording recording = {.id = 7,
+                                                  .duration_ms = 5000,
+                                                  .path = "/a/\"x\"\\n.wav",
+                                                  .member = "in/side.mp3",
+                                                  .state = "done",
+                                                  .language = "en",
+                                                  .title = "tab\there",
+                                                  .damage = ""};
+
+static const struct format_segment segments[] = {
+    {.start_ms = 0,
+     .end_ms = 1234,
+     .text = "hello <i>there</i> & you --> me",
+     .language = "en",
+     .speaker = "",
+     .avg_logprob = -0.25,
+     .no_speech_prob = 0.5,
+     .compression_ratio = 1.5,
+     .temperature = 0},
+    {.start_ms = 360000000,
+     .end_ms = 360000000,
+     .text = "two\r\nlines\tand\n\na gap\x7f",
+     .language = "en",
+     .speaker = "A <B>",
+     .avg_logprob = NAN,
+     .no_speech_prob = NAN,
+     .compression_ratio = NAN,
+     .temperature = NAN},
+};
+
+static char *written(enum format format, size_t n)
+{
+    static char out[4096];
+    struct buf b = BUF_INIT;
+
+    format_begin(&b, format, &recording);
+    for (size_t i = 0; i < n; i++)
+        format_segment(&b, format, i, &segments[i]);
+    format_end(&b, format, n);
+    assert_false(b.failed);
+    snprintf(out, sizeof(out), "%s", n == 0 && b.len == 0 ? "" : buf_cstr(&b));
+    buf_free(&b);
+    return out;
+}
+
+static void txt(void **state)
+{
+    (void)state;
+    assert_string_equal(written(FORMAT_TXT, 2), "hello <i>there</i> & you --> me\n"
+                                                "A <B>: two lines and  a gap \n");
+    assert_string_equal(written(FORMAT_TXT, 0), "");
+}
+
+static void srt(void **state)
+{
+    (void)state;
+    assert_string_equal(written(FORMAT_SRT, 2), "1\n"
+                                                "00:00:00,000 --> 00:00:01,234\n"
+                                                "hello <i>there</i> & you -> me\n"
+                                                "\n"
+                                                "2\n"
+                                                "100:00:00,000 --> 100:00:00,001\n"
+                                                "[A <B>] two lines and  a gap \n"
+                                                "\n");
+}
+
+static void vtt(void **state)
+{
+    (void)state;
+    assert_string_equal(written(FORMAT_VTT, 2),
+                        "WEBVTT\n"
+                        "\n"
+                        "00:00:00.000 --> 00:00:01.234\n"
+                        "hello &lt;i&gt;there&lt;/i&gt; &amp; you --&gt; me\n"
+                        "\n"
+                        "100:00:00.000 --> 100:00:00.001\n"
+                        "<v A &lt;B&gt;>two lines and  a gap \n"
+                        "\n");
+    assert_string_equal(written(FORMAT_VTT, 0), "WEBVTT\n\n");
+}
+
+static void tsv(void **state)
+{
+    (void)state;
+    assert_string_equal(written(FORMAT_TSV, 2), "start\tend\ttext\n"
+                                                "0\t1234\thello <i>there</i> & you --> me\n"
+                                                "360000000\t360000000\ttwo lines and  a gap \n");
+}
+
+static void json(void **state)
+{
+    json_error_t e;
+    json_t *o = json_loads(written(FORMAT_JSON, 2), 0, &e), *s;
+
+    (void)state;
+    assert_non_null(o);
+    assert_string_equal(json_string_value(json_object_get(o, "path")), recording.path);
+    assert_string_equal(json_string_value(json_object_get(o, "title")), recording.title);
+    assert_int_equal(json_array_size(json_object_get(o, "segments")), 2);
+    s = json_array_get(json_object_get(o, "segments"), 1);
+    assert_string_equal(json_string_value(json_object_get(s, "text")), segments[1].text);
+    assert_true(json_is_null(json_object_get(s, "avg_logprob")));
+    s = json_array_get(json_object_get(o, "segments"), 0);
+    assert_true(fabs(json_number_value(json_object_get(s, "avg_logprob")) + 0.25) < 1e-6);
+    json_decref(o);
+    o = json_loads(written(FORMAT_JSON, 0), 0, &e);
+    assert_non_null(o);
+    assert_int_equal(json_array_size(json_object_get(o, "segments")), 0);
+    json_decref(o);
+}
+
+static void every_character_survives_json(void **state)
+{
+    struct buf b = BUF_INIT;
+    char all[256];
+    json_error_t e;
+    json_t *o;
+
+    (void)state;
+    for (int i = 1; i < 128; i++)
+        all[i - 1] = (char)i;
+    memcpy(all + 127, "\xC3\xA9\xE2\x80\xA8\xF0\x9F\x8E\xA4", 10);
+    format_json_string(&b, all);
+    o = json_loads(buf_cstr(&b), JSON_DECODE_ANY, &e);
+    assert_non_null(o);
+    assert_string_equal(json_string_value(o), all);
+    json_decref(o);
+    buf_free(&b);
+}
+
+static void names_round_trip(void **state)
+{
+    (void)state;
+    for (int f = FORMAT_TXT; f <= FORMAT_JSON; f++)
+        assert_int_equal(format_from_name(format_name((enum format)f)), f);
+    assert_int_equal(format_from_name("docx"), -1);
+    assert_int_equal(format_from_name(""), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(txt),
+        cmocka_unit_test(srt),
+        cmocka_unit_test(vtt),
+        cmocka_unit_test(tsv),
+        cmocka_unit_test(json),
+        cmocka_unit_test(every_character_survives_json),
+        cmocka_unit_test(names_round_trip),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* Under which names transcripts are written, and that nothing leads out of the output folder. */
+#include "tests/common/test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/names.h"
+#include "tools/outdir.h"
+
+static char *give(struct names_used *u, const char *base, const char *path, const char *member,
+                  int64_t id)
+{
+    static char out[4096];
+    struct err err = {0};
+    char *name = NULL;
+
+    assert_ok(
+        names_give(u, base, path, strlen(path), member, strlen(member), id, "txt", &name, &err),
+        err);
+    snprintf(out, sizeof(out), "%s", name);
+    free(name);
+    return out;
+}
+
+static void folders_are_kept(void **state)
+{
+    struct names_used *u = NULL;
+    struct err err = {0};
+
+    (void)state;
+    assert_ok(names_used_new(&u, &err), err);
+    assert_string_equal(give(u, "/a", "/a/1990/tape.mp3", "", 1), "1990/tape.txt");
+    assert_string_equal(give(u, "/a", "/a/box.zip", "in/side.wav", 2), "box.zip/in/side.txt");
+    assert_string_equal(give(u, "/a", "/a/box.zip", "inner.zip//x.wav", 3),
+                        "box.zip/inner.zip/x.txt");
+    assert_string_equal(give(u, "/a", "/a/no suffix", "", 4), "no suffix.txt");
+    assert_string_equal(give(u, "/a", "/a/.hidden", "", 5), ".hidden.txt");
+    assert_string_equal(give(u, "", "/x/y.ogg", "", 6), "x/y.txt");
+    names_used_free(u);
+}
+
+static void collisions_get_longer_names(void **state)
+{
+    struct names_used *u = NULL;
+    struct err err = {0};
+
+    (void)state;
+    assert_ok(names_used_new(&u, &err), err);
+    assert_string_equal(give(u, "/a", "/a/t.mp3", "", 1), "t.txt");
+    assert_string_equal(give(u, "/a", "/a/t.wav", "", 2), "t.wav.txt");
+    assert_string_equal(give(u, "/a", "/a/T.MP3", "", 3), "T.MP3.txt");
+    assert_string_equal(give(u, "/a", "/a/t.mp3", "", 4), "t.mp3.4.txt");
+    assert_string_equal(give(u, "/a", "/a/t.mp3", "", 4), "t.mp3.4-3.txt");
+    names_used_free(u);
+}
+
+static void many_names_stay_different(void **state)
+{
+    struct names_used *u = NULL;
+    struct err err = {0};
+    char path[64];
+
+    (void)state;
+    assert_ok(names_used_new(&u, &err), err);
+    for (int i = 0; i < 20000; i++) {
+        char want[64];
+
+        snprintf(path, sizeof(path), "/a/%d.wav", i);
+        snprintf(want, sizeof(want), "%d.txt", i);
+        assert_string_equal(give(u, "/a", path, "", i), want);
+    }
+    assert_string_equal(give(u, "/a", "/a/7.mp3", "", 99999), "7.mp3.txt");
+    names_used_free(u);
+}
+
+/* What a hostile archive may call its members. */
+static void nothing_leads_out(void **state)
+{
+    static const char *const members[] = {"../../etc/passwd",
+                                          "/etc/passwd",
+                                          "a/../../../b.wav",
+                                          "..",
+                                          ".",
+                                          "//..//..//x",
+                                          "..\\..\\x.wav",
+                                          "a\nb\x1b[2J.wav",
+                                          "\xff\xfe.wav",
+                                          "\xc2\x9b"
+                                          "2J.wav",
+                                          "....//..",
+                                          "x/./y/.wav"};
+    struct names_used *u = NULL;
+    struct err err = {0};
+
+    (void)state;
+    assert_ok(names_used_new(&u, &err), err);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        const char *name = give(u, "/a", "/a/z.zip", members[i], (int64_t)i + 1);
+
+        assert_int_equal(strncmp(name, "z.zip/", 6), 0);
+        assert_null(strstr(name, "/../"));
+        assert_null(strstr(name, "/./"));
+        assert_null(strstr(name, "//"));
+        for (const char *s = name; *s; s++)
+            assert_true((unsigned char)*s >= 0x20 && *s != '\\' && *s != 0x7F);
+    }
+    assert_string_equal(give(u, "/a", "/a/y.zip", "../../etc/passwd", 50),
+                        "y.zip/__/__/etc/passwd.txt");
+    names_used_free(u);
+}
+
+static void long_components_are_cut_between_characters(void **state)
+{
+    struct names_used *u = NULL;
+    struct err err = {0};
+    char path[700] = "/a/";
+
+    (void)state;
+    for (int i = 0; i < 300; i++)
+        memcpy(path + 3 + 2 * i, "\xC3\xA9", 3);
+    assert_ok(names_used_new(&u, &err), err);
+    assert_int_equal(strlen(give(u, "/a", path, "", 1)), 200 + 4);
+    names_used_free(u);
+}
+
+static void the_common_folder(void **state)
+{
+    static const char *const paths[] = {"/a/b/c/1.wav", "/a/b/cc/2.wav", "/a/b/c/d/3.wav"};
+    struct err err = {0};
+    char *base = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        assert_ok(names_common(&base, paths[i], strlen(paths[i]), &err), err);
+    assert_string_equal(base, "/a/b");
+    assert_ok(names_common(&base, "/a/b.wav", 8, &err), err);
+    assert_string_equal(base, "/a");
+    assert_ok(names_common(&base, "/x", 2, &err), err);
+    assert_string_equal(base, "");
+    free(base);
+}
+
+static char *content(const char *path)
+{
+    static char out[256];
+    int fd = open(path, O_RDONLY);
+    ssize_t n;
+
+    assert_true(fd >= 0);
+    n = read(fd, out, sizeof(out) - 1);
+    close(fd);
+    assert_true(n >= 0);
+    out[n] = 0;
+    return out;
+}
+
+static void files_are_replaced_whole(void **state)
+{
+    char dir[] = "outdir-XXXXXX", path[128];
+    struct outdir *d = NULL;
+    struct err err = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/new/er", dir);
+    assert_ok(outdir_open(path, &d, &err), err);
+    assert_ok(outdir_write(d, "a/b.txt", "one", 3, &err), err);
+    assert_ok(outdir_write(d, "a/b.txt", "two!", 4, &err), err);
+    snprintf(path, sizeof(path), "%s/new/er/a/b.txt", dir);
+    assert_string_equal(content(path), "two!");
+    /* A file in the way of a folder, and a folder in the way of a file. */
+    assert_int_equal(outdir_write(d, "a/b.txt/c.txt", "x", 1, &err), ERR_INPUT);
+    assert_int_equal(outdir_write(d, "a", "x", 1, &err), ERR_INPUT);
+    assert_string_equal(content(path), "two!");
+    outdir_close(d);
+}
+
+static void links_are_not_followed(void **state)
+{
+    char dir[] = "outdir-XXXXXX", path[128];
+    struct outdir *d = NULL;
+    struct err err = {0};
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/outside", dir);
+    assert_int_equal(mkdir(path, 0777), 0);
+    snprintf(path, sizeof(path), "%s/out", dir);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_ok(outdir_open(path, &d, &err), err);
+    snprintf(path, sizeof(path), "%s/out/link", dir);
+    assert_int_equal(symlink("../outside", path), 0);
+    assert_int_equal(outdir_write(d, "link/x.txt", "x", 1, &err), ERR_INPUT);
+    snprintf(path, sizeof(path), "%s/outside/x.txt", dir);
+    assert_int_equal(stat(path, &st), -1);
+    /* A link where the file belongs is replaced, not written through. */
+    snprintf(path, sizeof(path), "%s/out/y.txt", dir);
+    assert_int_equal(symlink("../outside/y.txt", path), 0);
+    assert_ok(outdir_write(d, "y.txt", "y", 1, &err), err);
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(S_ISREG(st.st_mode));
+    outdir_close(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_are_kept),
+        cmocka_unit_test(collisions_get_longer_names),
+        cmocka_unit_test(many_names_stay_different),
+        cmocka_unit_test(nothing_leads_out),
+        cmocka_unit_test(long_components_are_cut_between_characters),
+        cmocka_unit_test(the_common_folder),
+        cmocka_unit_test(files_are_replaced_whole),
+        cmocka_unit_test(links_are_not_followed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""The program's own commands: JSON that parses, one sentence for each mistake, walks that keep what
+they leave out, requests with and without a second writer. Nothing here transcribes."""
+import fcntl
+import json
+import os
+import re
+import shutil
+import sqlite3
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import zipfile
+
+PROGRAM = os.environ["NIGHTSHIFT"]
+SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
+
+
+def wav(seed, samples=400):
+    data = struct.pack("<h", seed) * samples
+    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
+            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
+            + b"data" + struct.pack("<I", len(data)) + data)
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        self.archive = os.path.join(self.dir, "archive")
+        os.mkdir(self.archive)
+        self.catalog = os.path.join(self.dir, "c.db")
+
+    def run_it(self, *args, status=None, **env):
+        whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
+        whole.update(HOME=self.dir, NIGHTSHIFT_CATALOG=self.catalog, **env)
+        done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
+                              stdin=subprocess.DEVNULL, timeout=120, check=False)
+        done.out, done.err = done.stdout.decode(), done.stderr.decode()
+        if status is not None:
+            self.assertEqual(status, done.returncode, done.out + done.err)
+        return done
+
+    def put(self, name, data):
+        path = os.path.join(self.archive, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def enqueue(self, *args, status=0):
+        return json.loads(self.run_it("enqueue", "--json", *(args or [self.archive]), status=status).out)
+
+    def sql(self, query):
+        connection = sqlite3.connect(f"file:{self.catalog}?mode=ro", uri=True)
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()
+
+    def present(self):
+        return {row[0][len(self.archive) + 1:] for row in
+                self.sql("SELECT path FROM place WHERE state = 'present'")}
+
+    def fill(self):
+        for i, name in enumerate(("a.wav", "b.mp3", "deep/er/c.wav", "tmp/d.wav")):
+            self.put(name, wav(i))
+        self.put("notes.txt", b"just words\n")
+
+
+class Enqueue(Program):
+    def test_json_counts(self):
+        self.fill()
+        first = self.enqueue()
+        self.assertEqual((4, 4, 0, 4, 1), tuple(first[k] for k in
+                         ("recordings", "new", "unchanged", "tasks", "left_alone")))
+        again = self.enqueue()
+        self.assertEqual((4, 0, 4, 0), tuple(again[k] for k in
+                         ("recordings", "new", "unchanged", "tasks")))
+
+    def test_what_patterns_leave_out_does_not_vanish(self):
+        self.fill()
+        with zipfile.ZipFile(os.path.join(self.archive, "z.zip"), "w") as z:
+            z.writestr("in/e.wav", wav(9))
+        self.assertEqual(5, self.enqueue()["new"])
+        for options in (["-x", "*.wav"], ["-i", "*.mp3"], ["-x", "tmp/"], ["-x", "*"]):
+            with self.subTest(options=options):
+                self.assertEqual(0, self.enqueue(*options, self.archive)["vanished"])
+        os.remove(os.path.join(self.archive, "b.mp3"))
+        self.assertEqual(1, self.enqueue()["vanished"])
+        self.assertNotIn("b.mp3", self.present())
+
+    def test_patterns_look_into_archives(self):
+        with zipfile.ZipFile(os.path.join(self.archive, "z.zip"), "w") as z:
+            z.writestr("in/e.wav", wav(1))
+            z.writestr("in/f.mp3", wav(2))
+            z.writestr("readme.txt", b"words")
+        self.assertEqual(1, self.enqueue("-i", "*.mp3", "--dry-run", self.archive)["recordings"])
+        self.assertEqual(1, self.enqueue("-x", "e.wav", "--dry-run", self.archive)["recordings"])
+        self.assertEqual(2, self.enqueue("-i", "*.zip", "--dry-run", self.archive)["recordings"])
+
+    def test_dry_run_changes_nothing(self):
+        self.fill()
+        self.assertEqual(4, self.enqueue("--dry-run", self.archive)["recordings"])
+        self.assertFalse(os.path.exists(self.catalog))
+        self.enqueue()
+        before = self.sql("SELECT count(*) FROM job")
+        self.put("new.wav", wav(77))
+        self.assertEqual((5, 1, 4), tuple(self.enqueue("-n", self.archive)[k]
+                                          for k in ("recordings", "new", "unchanged")))
+        self.assertEqual(before, self.sql("SELECT count(*) FROM job"))
+
+    def test_missing_path_is_said_and_the_rest_goes_on(self):
+        self.fill()
+        done = self.run_it("enqueue", os.path.join(self.dir, "gone"), self.archive, status=66)
+        self.assertIn("gone: there is no such file", done.err)
+        self.assertIn("4 recordings found", done.out)
+
+    def test_bad_archive_does_not_stop_the_rest(self):
+        self.fill()
+        self.put("broken.zip", b"PK\3\4" + os.urandom(200))
+        found = self.enqueue()
+        self.assertEqual((4, 1), (found["new"], found["unreadable_files"]))
+        failures = json.loads(self.run_it("status", "--json", status=0).out)["failures"]
+        self.assertEqual(["unreadable"], [f["kind"] for f in failures])
+        self.put("broken.zip", b"words now\n")  # no archive's bytes any more
+        self.run_it("enqueue", self.archive)
+
+    def test_one_file_and_all(self):
+        notes = self.put("notes.txt", b"words\n")
+        done = self.run_it("enqueue", notes, status=0)
+        self.assertIn("--all", done.err)
+        self.assertEqual(1, self.enqueue("--all", notes)["new"])
+
+    def test_catalog_itself_is_never_taken(self):
+        self.catalog = os.path.join(self.archive, "c.db")
+        self.fill()
+        self.enqueue("--all", self.archive)
+        self.enqueue("--all", self.archive)
+        self.assertEqual([], [p for p in self.present() if p.startswith("c.db")])
+
+    def test_model_and_language_are_checked_before_walking(self):
+        self.fill()
+        for options, word in ((["--model", "no-such-model"], "no-such-model"),
+                              (["--language", "xx"], "xx"), (["--language", "toolongforacode!"], "code")):
+            done = self.run_it("enqueue", *options, self.archive)
+            self.assertNotEqual(0, done.returncode)
+            self.assertIn(word, done.err)
+            self.assertFalse(os.path.exists(self.catalog))
+
+    def test_parameters_make_another_stage(self):
+        self.fill()
+        self.enqueue()
+        self.assertEqual(4, self.enqueue("--language", "es", self.archive)["tasks"])
+        self.assertEqual(4, self.enqueue("--temperature", "0,0.5", self.archive)["tasks"])
+        self.assertEqual(0, self.enqueue("--temperature", "0,0.5", self.archive)["tasks"])
+
+    def test_wrong_values(self):
+        for options in (["--temperature", "1,0"], ["--temperature", "x"], ["--task", "sing"],
+                        ["--no-speech-threshold", "2"], ["--max-tokens", "0"], ["--include", ""]):
+            self.run_it("enqueue", *options, self.archive, status=64)
+
+    def test_names_of_all_kinds(self):
+        raw = os.fsencode(self.archive) + b"/\xff\xfe\n.wav"
+        with open(raw, "wb") as file:
+            file.write(wav(3))
+        self.assertEqual(1, self.enqueue()["new"])
+        self.assertEqual([(raw,)], self.sql("SELECT path_raw FROM place"))
+        self.assertEqual(1, self.enqueue()["unchanged"])
+
+
+class Requests(Program):
+    def affected(self, *args):
+        return json.loads(self.run_it(*args, "--json", status=0).out)["affected"]
+
+    def test_cancel_retry_pause_resume(self):
+        self.fill()
+        self.enqueue()
+        deep = os.path.join(self.archive, "deep")
+        self.assertEqual(1, self.affected("cancel", deep))
+        self.assertEqual(0, self.affected("cancel", deep))
+        self.assertEqual(1, self.affected("retry"))
+        self.assertEqual(4, self.affected("cancel", "--job", "1"))
+        self.assertEqual(4, self.affected("retry", "--all"))
+        self.assertEqual(1, self.affected("pause", deep))
+        self.assertEqual(1, self.affected("resume", deep))
+        self.run_it("pause", status=0)
+        self.assertTrue(json.loads(self.run_it("status", "--json").out)["paused"])
+        self.run_it("resume", status=0)
+        self.assertFalse(json.loads(self.run_it("status", "--json").out)["paused"])
+        self.run_it("retry", "--all", deep, status=64)
+
+    def test_nothing_is_made_where_no_catalog_is(self):
+        for command in (["retry"], ["cancel"], ["pause"], ["status"], ["show", "x"], ["search", "x"],
+                        ["export"], ["run"]):
+            done = self.run_it(*command)
+            self.assertEqual(66, done.returncode, done.err)
+            self.assertIn("enqueue", done.err)
+            self.assertEqual(1, len(done.err.strip().splitlines()), done.err)
+            self.assertFalse(os.path.exists(self.catalog))
+
+    def test_waits_for_another_command(self):
+        self.fill()
+        self.enqueue()
+        lock = open(self.catalog + ".lock", "r+b")
+        fcntl.flock(lock, fcntl.LOCK_EX) if not self.uses_posix_locks() else fcntl.lockf(lock, fcntl.LOCK_EX)
+        threading.Timer(1.5, lock.close).start()
+        began = time.monotonic()
+        self.put("late.wav", wav(50))
+        self.assertEqual(1, self.enqueue()["new"])
+        self.assertGreater(time.monotonic() - began, 1.0)
+
+    def uses_posix_locks(self):
+        with open(os.path.join(SOURCE, "store/lock.c"), encoding="utf-8") as file:
+            return "flock(" not in file.read()
+
+
+class Output(Program):
+    def test_json_parses_everywhere(self):
+        self.fill()
+        self.put("a\n\x01\"quote\\.wav", wav(5))
+        self.enqueue()
+        for command in (["status"], ["status", "--events"], ["search", "x"], ["show", "a.wav"],
+                        ["export", "-o", "out"], ["doctor"], ["model", "list"],
+                        ["model", "check", "whisper-nano"]):
+            with self.subTest(command=command):
+                json.loads(self.run_it(*command, "--json").out)
+
+    def test_help_of_every_command(self):
+        with open(os.path.join(SOURCE, "docs/nightshift.1"), encoding="utf-8") as file:
+            known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
+        for command in ("enqueue run status show search export retry cancel pause resume doctor model "
+                        "bench").split():
+            with self.subTest(command=command):
+                text = self.run_it(command, "--help", status=0).out
+                self.assertTrue(text.startswith("Usage: nightshift " + command))
+                self.assertIn("Examples:", text)
+                self.assertEqual(text, self.run_it("help", command, status=0).out)
+                for line in text.splitlines():
+                    self.assertLessEqual(len(line), 80)
+                missing = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) - known
+                self.assertEqual(set(), missing, "not in the manual page")
+
+    def test_no_colour_in_pipes(self):
+        self.fill()
+        self.enqueue()
+        for command in (["status"], ["doctor"], ["--help"]):
+            self.assertNotIn("\033", self.run_it(*command, TERM="xterm").out)
+
+    def test_closed_output_is_no_crash(self):
+        self.fill()
+        self.enqueue()
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, "--catalog", self.catalog, "status"], stdout=full,
+                                  stderr=subprocess.PIPE, check=False)
+        self.assertEqual(74, done.returncode, done.stderr)
+        self.assertIn(b"cannot write the output", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,130 @@
+/* Numbers, lengths and names as people read them. */
+#include "tests/common/test.h"
+
+#include "base/buf.h"
+#include "tools/text.h"
+
+static void counts_have_separators(void **state)
+{
+    char out[TEXT_LEN];
+
+    (void)state;
+    assert_string_equal(text_count(0, out), "0");
+    assert_string_equal(text_count(999, out), "999");
+    assert_string_equal(text_count(1000, out), "1,000");
+    assert_string_equal(text_count(1234567, out), "1,234,567");
+    assert_string_equal(text_count(UINT64_MAX, out), "18,446,744,073,709,551,615");
+}
+
+static void lengths_are_readable(void **state)
+{
+    char out[TEXT_LEN];
+
+    (void)state;
+    assert_string_equal(text_length(-5, out), "0.0 s");
+    assert_string_equal(text_length(2500, out), "2.5 s");
+    assert_string_equal(text_length(9949, out), "9.9 s");
+    assert_string_equal(text_length(9999, out), "10 s");
+    assert_string_equal(text_length(59600, out), "1 min 00 s");
+    assert_string_equal(text_length(249000, out), "4 min 09 s");
+    assert_string_equal(text_length(11100000, out), "3 h 05 min");
+    assert_string_equal(text_length(INT64_MAX / 2, out), "1,281,023,894,007 h 36 min");
+}
+
+static void sizes_are_those_on_the_box(void **state)
+{
+    char out[TEXT_LEN];
+
+    (void)state;
+    assert_string_equal(text_bytes(0, out), "0 B");
+    assert_string_equal(text_bytes(999, out), "999 B");
+    assert_string_equal(text_bytes(7832504, out), "7.8 MB");
+    assert_string_equal(text_bytes(999999, out), "1.0 MB");
+    assert_string_equal(text_bytes(UINT64_MAX, out), "18.4 EB");
+}
+
+static void typed_lengths(void **state)
+{
+    static const struct {
+        const char *s;
+        int64_t ms;
+    } cases[] = {
+        {"90", 90000},      {"90s", 90000},     {"5m", 300000}, {"5min", 300000},
+        {"1h30m", 5400000}, {"1.5h", 5400000},  {"250ms", 250}, {"0", 0},
+        {"2d", 172800000},  {"", -1},           {"-5", -1},     {"5x", -1},
+        {"h", -1},          {"1h-5m", -1},      {"0x10", -1},   {"nan", -1},
+        {"1e999", -1},      {"999999999h", -1}, {" 5", -1},     {"5 ", -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (text_parse_length(cases[i].s, 86400000 * 7) != cases[i].ms)
+            print_error("'%s'\n", cases[i].s);
+        assert_int_equal(text_parse_length(cases[i].s, 86400000 * 7), cases[i].ms);
+    }
+}
+
+static void widths_are_columns(void **state)
+{
+    (void)state;
+    assert_int_equal(text_width(""), 0);
+    assert_int_equal(text_width("abc"), 3);
+    assert_int_equal(text_width("mi\xC3\xA9rcoles"), 9);
+    assert_int_equal(text_width("e\xCC\x81"), 1);                /* e and a combining acute */
+    assert_int_equal(text_width("\xE6\x97\xA5\xE6\x9C\xAC"), 4); /* two wide characters */
+    assert_int_equal(text_width("\xF0\x9F\x8E\xA4"), 2);
+}
+
+static void long_names_lose_their_middle(void **state)
+{
+    static const char name[] = "/archive/1990/\xE6\x97\xA5\xE6\x9C\xAC/a very long name indeed.wav";
+    char *fit;
+
+    (void)state;
+    fit = text_fit(name, 200);
+    assert_string_equal(fit, name);
+    free(fit);
+    for (size_t width = 8; width < 40; width++) {
+        fit = text_fit(name, width);
+        assert_non_null(fit);
+        assert_true(text_width(fit) <= width);
+        assert_non_null(strstr(fit, "..."));
+        free(fit);
+    }
+    fit = text_fit(name, 20);
+    assert_string_equal(fit, "/arch...e indeed.wav");
+    free(fit);
+}
+
+static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
+
+static void wrapping_breaks_at_blanks(void **state)
+{
+    struct buf out = BUF_INIT;
+
+    (void)state;
+    text_wrap(to_buf, &out, "one two three four", 4, 4, 12);
+    assert_string_equal(buf_cstr(&out), "one two\n    three\n    four");
+    buf_clear(&out);
+    text_wrap(to_buf, &out, "unbreakable-and-far-too-long", 0, 0, 10);
+    assert_string_equal(buf_cstr(&out), "unbreakable-and-far-too-long");
+    buf_clear(&out);
+    text_wrap(to_buf, &out, "  a   b  ", 0, 0, 10);
+    assert_string_equal(buf_cstr(&out), "a b");
+    buf_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_have_separators),
+        cmocka_unit_test(lengths_are_readable),
+        cmocka_unit_test(sizes_are_those_on_the_box),
+        cmocka_unit_test(typed_lengths),
+        cmocka_unit_test(widths_are_columns),
+        cmocka_unit_test(long_names_lose_their_middle),
+        cmocka_unit_test(wrapping_breaks_at_blanks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
