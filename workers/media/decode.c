@@ -218,6 +218,9 @@ static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err
     char what[160] = "";
     char text[AV_ERROR_MAX_STRING_SIZE] = "";
 
+    if (got * media_cut_factor(m) > stated) {
+        stated = got * media_cut_factor(m);
+    }
     if (m->in_err.code != 0 && m->in_err.code != ERR_INPUT) {
         *err = m->in_err;
         return err->code;

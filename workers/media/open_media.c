@@ -6,6 +6,7 @@
 
 #include <libavutil/avstring.h>
 #include <libavutil/dict.h>
+#include <libavutil/intreadwrite.h>
 #include <libavutil/log.h>
 #include <libavutil/opt.h>
 
@@ -164,6 +165,28 @@ static int make_io(struct media *m, struct err *err)
     return 0;
 }
 
+/* RIFF and FORM say in their first bytes how long the file is; FFmpeg makes do with what is there
+ * and does not tell. Recorders that never went back to fill the size in left 0 or all ones. */
+static int read_promise(struct media *m, struct err *err)
+{
+    uint8_t head[8];
+    int64_t got = stream_read_full(m->in, head, sizeof(head), err);
+    uint32_t size = 0;
+
+    if (got < 0) {
+        return (int)got;
+    }
+    if (got == sizeof(head) && memcmp(head, "RIFF", 4) == 0) {
+        size = AV_RL32(head + 4);
+    } else if (got == sizeof(head) && memcmp(head, "FORM", 4) == 0) {
+        size = AV_RB32(head + 4);
+    }
+    if (size != 0 && size < 0x7fff0000) {
+        m->promised_bytes = 8.0 + size;
+    }
+    return stream_seek(m->in, 0, err);
+}
+
 /* Which container, by its bytes alone; a name could lie. */
 static int probe(struct media *m, const AVInputFormat **ret, struct err *err)
 {
@@ -276,7 +299,10 @@ int media_open(struct media *m, struct stream *in, struct err *err)
         return err_set(err, ERR_INPUT, "empty file");
     }
     av_log_set_callback(on_log);
-    rc = make_io(m, err);
+    rc = read_promise(m, err);
+    if (rc == 0) {
+        rc = make_io(m, err);
+    }
     if (rc == 0) {
         rc = probe(m, &format, err);
     }
@@ -330,6 +356,13 @@ static const char *container_of(const struct media *m)
         return brand && strncmp(brand->value, "qt", 2) != 0 ? "mp4" : "mov";
     }
     return m->fmt->iformat->name;
+}
+
+double media_cut_factor(const struct media *m)
+{
+    double size = (double)m->in->size;
+
+    return size > 0 && m->promised_bytes > size + 1 ? m->promised_bytes / size : 1;
 }
 
 double media_stated_seconds(const struct media *m)

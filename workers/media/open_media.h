@@ -19,9 +19,10 @@ struct media {
     AVIOContext *io;
     AVFormatContext *fmt;
     AVCodecContext *dec;
-    AVStream *track; /* of fmt */
-    int score;       /* how sure the container is, of AVPROBE_SCORE_MAX */
-    bool elementary; /* bare frames: a scan for the next one may run through any garbage */
+    AVStream *track;       /* of fmt */
+    int score;             /* how sure the container is, of AVPROBE_SCORE_MAX */
+    bool elementary;       /* bare frames: a scan for the next one may run through any garbage */
+    double promised_bytes; /* by a RIFF or FORM header, 0: by none */
     uint64_t unproductive_bytes; /* read since media_progress */
     struct err in_err;           /* what the stream said; code 0: nothing */
     char note[160];              /* FFmpeg's last complaint, printable; "" none */
@@ -37,6 +38,10 @@ void media_progress(struct media *m);
 
 /* rate and channels from `frame`, the first that was decoded (NULL: none was). */
 void media_describe(const struct media *m, const AVFrame *frame, struct decoder_info *ret);
+
+/* How many times longer the file would be had it not been cut short, by its own header; 1: it was
+ * not, or nobody knows. */
+double media_cut_factor(const struct media *m);
 
 /* Length of the audio track as the container states it, in seconds; 0 when it does not or when it
  * was only guessed from the bit rate. */

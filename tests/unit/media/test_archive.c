@@ -1,0 +1,384 @@
+/* Listings of archives: what is in them, by which name, and what cannot be read and why. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/media/media_util.h"
+#include "workers/media/fingerprint.h"
+
+static void fingerprint_of(const char *path, uint8_t ret[16])
+{
+    struct stat st;
+    struct err err;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_ok(fingerprint_fd(fd, (uint64_t)st.st_size, ret, &err), err);
+    close(fd);
+}
+
+static void make_inputs(void)
+{
+    write_tone("a.wav", 16000, 2); /* fingerprinted whole */
+    write_tone("b.wav", 44100, 6); /* by blocks */
+    sh("mkdir -p sub && cp a.wav sub/noname && cp a.wav sub/c.WAV && echo hello >note.txt && "
+       "echo hello >unknown && ln -sf a.wav link.wav && touch -d '2001-02-03 04:05:06 UTC' b.wav");
+}
+
+/* In every kind of archive, the same three recordings. */
+static void every_kind_is_listed(void **state)
+{
+    static const char *const kinds[][3] = {
+        {"zip", "k.zip", "zip -qr k.zip a.wav b.wav sub note.txt unknown"},
+        {"zip", "k0.zip", "zip -qr0 k0.zip a.wav b.wav sub note.txt unknown"},
+        {"tar", "k.tar", "tar cf k.tar a.wav b.wav sub note.txt unknown link.wav"},
+        {"tar gzip", "k.tar.gz", "tar czf k.tar.gz a.wav b.wav sub note.txt unknown"},
+        {"tar bzip2", "k.tar.bz2", "tar cjf k.tar.bz2 a.wav b.wav sub note.txt"},
+        {"tar xz", "k.tar.xz", "tar cJf k.tar.xz a.wav b.wav sub note.txt"},
+        {"tar zstd", "k.tar.zst", "tar --zstd -cf k.tar.zst a.wav b.wav sub note.txt"},
+        {"7z", "k.7z", "7z a -bso0 k.7z a.wav b.wav sub note.txt unknown"},
+        {"genisoimage", "k.iso",
+         "genisoimage -quiet -R -graft-points -o k.iso a.wav b.wav sub=sub note.txt"},
+        {"cpio", "k.cpio", "find a.wav b.wav sub note.txt | cpio -o -H newc >k.cpio"},
+    };
+    uint8_t whole[16], blocks[16];
+
+    (void)state;
+    make_inputs();
+    fingerprint_of("a.wav", whole);
+    fingerprint_of("b.wav", blocks);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        static const char *const names[] = {"a.wav", "b.wav", "sub/noname", "sub/c.WAV"};
+        struct outcome o;
+
+        if (!have_tools(kinds[i][0])) {
+            print_message("left out: %s needs %s\n", kinds[i][1], kinds[i][0]);
+            continue;
+        }
+        sh("rm -f %s; %s", kinds[i][1], kinds[i][2]);
+        o = list_path(kinds[i][1], NULL);
+        if (o.rc != 0 || o.entry_count != 4) {
+            print_error("%s: %zu entries, %s\n", kinds[i][1], o.entry_count, o.rc ? o.err.msg : "");
+        }
+        assert_int_equal(o.rc, 0);
+        assert_int_equal(o.entry_count, 4);
+        for (int k = 0; k < 4; k++) {
+            const struct decoder_entry *e = entry_of(&o, names[k]);
+
+            assert_non_null(e);
+            assert_int_equal(e->code, 0);
+            assert_memory_equal(e->fingerprint, k == 1 ? blocks : whole, 16);
+            assert_int_equal(e->head_len, 64);
+            assert_memory_equal(e->head, "RIFF", 4);
+        }
+        assert_int_equal(entry_of(&o, "b.wav")->size_bytes, 44 + 2 * 6 * 44100);
+        assert_in_range(entry_of(&o, "b.wav")->mtime_ms, 981173106000 - 86400000,
+                        981173106000 + 86400000); /* zip knows no zone */
+        outcome_free(&o);
+    }
+}
+
+/* What the listing says can be decoded under that name, and is what was listed. */
+static void listed_names_decode(const char *archive, size_t want)
+{
+    struct outcome o = list_path(archive, NULL);
+
+    if (o.rc != 0 || o.entry_count != want) {
+        print_error("%s: %zu entries, %s\n", archive, o.entry_count, o.rc ? o.err.msg : "");
+    }
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.entry_count, want);
+    for (size_t i = 0; i < want; i++) {
+        struct ask ask = {.member = o.entries[i].member, .fingerprint = o.entries[i].fingerprint};
+        struct outcome d = decode_path(archive, &ask);
+
+        if (d.rc != 0) {
+            print_error("%s of %s: %s\n", ask.member, archive, d.err.msg);
+        }
+        assert_int_equal(d.rc, 0);
+        assert_true(d.samples > 0);
+        outcome_free(&d);
+    }
+    outcome_free(&o);
+}
+
+static void any_name_will_do(void **state)
+{
+    static const char *const names[] = {"line\nbreak.wav",
+                                        "bad\xff\xfeutf8.wav",
+                                        "gr\xc3\xbc\xc3\x9f"
+                                        "e \xe6\x97\xa5.wav",
+                                        "-dash.wav",
+                                        "a  b'\"$(x).wav",
+                                        "caf\xe9.wav"};
+    const size_t count = sizeof(names) / sizeof(names[0]);
+    struct outcome o;
+
+    (void)state;
+    need_tools("zip tar 7z");
+    sh("rm -rf odd && mkdir odd");
+    for (size_t i = 0; i < count; i++) {
+        char path[128];
+
+        snprintf(path, sizeof(path), "odd/%s", names[i]);
+        write_tone(path, 8000, 0.2 + 0.1 * (double)i);
+    }
+    sh("rm -f odd.tar odd.zip; tar cf odd.tar -C odd . && tar --format=pax -cf odd.pax.tar -C odd "
+       ". "
+       "&& (cd odd && zip -qr ../odd.zip .)");
+    o = list_path("odd.tar", NULL);
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.entry_count, count);
+    for (size_t i = 0; i < count; i++) {
+        char member[128];
+
+        snprintf(member, sizeof(member), "./%s", names[i]);
+        assert_non_null(entry_of(&o, member));
+    }
+    outcome_free(&o);
+    listed_names_decode("odd.tar", count);
+    listed_names_decode("odd.pax.tar", count);
+    listed_names_decode("odd.zip", count);
+    sh("rm -f uni.7z && 7z a -bso0 uni.7z odd/gr*");
+    listed_names_decode("uni.7z", 1);
+    o = list_path("uni.7z", NULL);
+    assert_non_null(entry_of(&o, "odd/gr\xc3\xbc\xc3\x9f"
+                                 "e \xe6\x97\xa5.wav"));
+    outcome_free(&o);
+}
+
+static void archives_in_archives(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("zip tar gzip");
+    make_inputs();
+    sh("rm -f in.zip in.tgz out.zip out.tar deep.zip; zip -q in.zip a.wav && tar czf in.tgz a.wav "
+       "b.wav && zip -q out.zip in.zip in.tgz b.wav && tar cf out.tar in.zip in.tgz b.wav && "
+       "zip -q deep.zip out.zip b.wav");
+    listed_names_decode("out.zip", 4);
+    listed_names_decode("out.tar", 4);
+    o = list_path("out.zip", NULL);
+    assert_non_null(entry_of(&o, "in.zip//a.wav"));
+    assert_non_null(entry_of(&o, "in.tgz//b.wav"));
+    assert_non_null(entry_of(&o, "b.wav"));
+    outcome_free(&o);
+    /* Three deep is said to be too deep; what lies beside it is listed all the same. */
+    o = list_path("deep.zip", NULL);
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.entry_count, 4);
+    assert_non_null(entry_of(&o, "out.zip//b.wav"));
+    assert_non_null(entry_of(&o, "b.wav"));
+    assert_int_equal(entry_of(&o, "out.zip//in.zip")->code, ERR_LIMIT);
+    assert_non_null(strstr(entry_of(&o, "out.zip//in.zip")->message, "three deep"));
+    outcome_free(&o);
+    {
+        const struct ask ask = {.member = "out.zip//in.zip//a.wav"};
+
+        o = decode_path("deep.zip", &ask);
+        assert_sentence(&o, ERR_MISSING, "no such member");
+        outcome_free(&o);
+    }
+}
+
+static void names_with_separators(void **state)
+{
+    (void)state;
+    need_tools("tar");
+    write_tone("x.wav", 8000, 0.3);
+    sh("tar cf sep.tar --transform 's,^x,in.zip//x,' x.wav");
+    listed_names_decode("sep.tar", 1);
+}
+
+/* A member that was put into a tar twice: each version is found by its fingerprint. */
+static void same_name_twice(void **state)
+{
+    (void)state;
+    need_tools("tar");
+    write_tone("twice.wav", 8000, 0.5);
+    sh("rm -f twice.tar; tar cf twice.tar twice.wav");
+    write_tone("twice.wav", 8000, 0.7);
+    sh("tar rf twice.tar twice.wav");
+    listed_names_decode("twice.tar", 2);
+}
+
+static void changed_or_missing_members(void **state)
+{
+    uint8_t other[16] = {1};
+    struct ask ask = {.member = "a.wav", .fingerprint = other};
+    struct outcome o;
+
+    (void)state;
+    need_tools("zip");
+    make_inputs();
+    sh("rm -f c.zip; zip -q c.zip a.wav");
+    o = decode_path("c.zip", &ask);
+    assert_sentence(&o, ERR_CHANGED, "changed since it was enqueued");
+    outcome_free(&o);
+    ask = (struct ask){.member = "gone.wav"};
+    o = decode_path("c.zip", &ask);
+    assert_sentence(&o, ERR_MISSING, "no such member");
+    outcome_free(&o);
+    ask = (struct ask){.member = "a.wav"};
+    o = decode_path("a.wav", &ask); /* no archive at all */
+    assert_sentence(&o, ERR_INPUT, "not an archive");
+    outcome_free(&o);
+}
+
+static void encrypted(void **state)
+{
+    const struct ask ask = {.member = "a.wav"};
+    struct outcome o;
+
+    (void)state;
+    need_tools("zip 7z");
+    make_inputs();
+    sh("rm -f e.zip e.7z h.7z; zip -q -P secret e.zip a.wav note.txt && 7z a -bso0 -psecret e.7z "
+       "a.wav && 7z a -bso0 -psecret -mhe=on h.7z a.wav && zip -q e.zip b.wav");
+    o = list_path("e.zip", NULL);
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.entry_count, 2);
+    assert_int_equal(entry_of(&o, "a.wav")->code, ERR_INPUT);
+    assert_non_null(strstr(entry_of(&o, "a.wav")->message, "encrypted"));
+    assert_int_equal(entry_of(&o, "b.wav")->code, 0);
+    outcome_free(&o);
+    o = decode_path("e.zip", &ask);
+    assert_sentence(&o, ERR_INPUT, "encrypted");
+    outcome_free(&o);
+    o = list_path("e.7z", NULL);
+    if (o.rc == 0) {
+        assert_int_equal(o.entry_count, 1);
+        assert_non_null(strstr(o.entries[0].message, "encrypted"));
+    } else {
+        assert_sentence(&o, ERR_INPUT, "encrypted");
+    }
+    outcome_free(&o);
+    o = list_path("h.7z", NULL);
+    assert_sentence(&o, ERR_INPUT, "encrypted");
+    outcome_free(&o);
+}
+
+/* What was read before the damage is there, then comes the error. */
+static void damaged(void **state)
+{
+    const struct ask ask = {.member = "b.wav"};
+    uint8_t *data;
+    size_t len;
+    struct outcome o;
+    FILE *f;
+
+    (void)state;
+    need_tools("zip tar gzip");
+    make_inputs();
+    sh("rm -f whole.*; tar czf whole.tgz a.wav b.wav && zip -q whole.zip a.wav b.wav && "
+       "head -c $(($(stat -c %%s whole.tgz) * 2 / 3)) whole.tgz >cut.tgz && "
+       "head -c $(($(stat -c %%s whole.zip) * 2 / 3)) whole.zip >cut.zip");
+    o = list_path("cut.tgz", NULL);
+    assert_sentence(&o, ERR_INPUT, "damaged or cut short");
+    assert_non_null(entry_of(&o, "a.wav"));
+    assert_int_equal(entry_of(&o, "a.wav")->code, 0);
+    assert_non_null(entry_of(&o, "b.wav"));
+    assert_int_equal(entry_of(&o, "b.wav")->code, ERR_INPUT);
+    outcome_free(&o);
+    o = list_path("cut.zip", NULL);
+    assert_true(o.rc == ERR_INPUT || o.entry_count == 2);
+    assert_non_null(entry_of(&o, "a.wav"));
+    outcome_free(&o);
+
+    /* A flipped bit in the middle of a member: found by the checksum, that member alone is bad. */
+    data = slurp("whole.zip", &len);
+    data[len / 2] ^= 0x10;
+    f = fopen("flip.zip", "wb");
+    assert_int_equal(fwrite(data, 1, len, f), len);
+    assert_int_equal(fclose(f), 0);
+    free(data);
+    o = list_path("flip.zip", NULL);
+    assert_non_null(entry_of(&o, "a.wav"));
+    assert_int_equal(entry_of(&o, "a.wav")->code, 0);
+    assert_non_null(entry_of(&o, "b.wav"));
+    assert_int_equal(entry_of(&o, "b.wav")->code, ERR_INPUT);
+    outcome_free(&o);
+    o = decode_path("flip.zip", &ask); /* what comes before the damage is audio */
+    assert_true(o.rc == ERR_INPUT || o.damage[0] != '\0');
+    outcome_free(&o);
+
+    sh("rm -f holder.zip; zip -q holder.zip cut.tgz b.wav");
+    o = list_path("holder.zip", NULL);
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(entry_of(&o, "cut.tgz//a.wav")->code, 0);
+    assert_int_equal(entry_of(&o, "cut.tgz")->code, ERR_INPUT);
+    assert_int_equal(entry_of(&o, "b.wav")->code, 0);
+    outcome_free(&o);
+}
+
+static void not_archives(void **state)
+{
+    struct outcome o;
+    FILE *f = fopen("empty.zip", "wb");
+
+    (void)state;
+    assert_int_equal(fclose(f), 0);
+    o = list_path("empty.zip", NULL);
+    assert_sentence(&o, ERR_INPUT, "empty file");
+    outcome_free(&o);
+    f = fopen("text.zip", "wb");
+    for (int i = 0; i < 3000; i++) {
+        fputs("This is not an archive at all. ", f);
+    }
+    assert_int_equal(fclose(f), 0);
+    o = list_path("text.zip", NULL);
+    assert_sentence(&o, ERR_INPUT, "not an archive of a known kind");
+    outcome_free(&o);
+}
+
+/* 200 MiB of zeros in 200 KiB, called a recording. */
+static void bombs(void **state)
+{
+    const struct decoder_limits tight = {.max_unpacked_bytes = 50 << 20};
+    const struct decoder_limits few = {.max_entries = 3};
+    struct ask ask = {.member = "bomb.wav", .want_hash = true, .limits = tight};
+    struct outcome o;
+
+    (void)state;
+    need_tools("zip tar gzip");
+    write_tone("bomb.wav", 8000, 0);
+    sh("truncate -s 200M bomb.wav; printf '\\377\\377\\377\\177' | dd of=bomb.wav bs=1 seek=40 "
+       "conv=notrunc; rm -f bomb.zip bomb.tgz bombs.zip many.zip;"
+       "zip -q bomb.zip bomb.wav && tar czf bomb.tgz bomb.wav && zip -q bombs.zip bomb.zip "
+       "bomb.tgz "
+       "&& rm -rf many && mkdir many && for i in 1 2 3 4 5; do cp a.wav many/$i.wav; done && zip "
+       "-qr "
+       "many.zip many && rm bomb.wav");
+    for (int i = 0; i < 3; i++) {
+        static const char *const archives[] = {"bomb.zip", "bomb.tgz", "bombs.zip"};
+
+        o = list_path(archives[i], &tight);
+        assert_sentence(&o, ERR_LIMIT, "unpacks to more than 50 MiB");
+        assert_int_equal(o.entry_count, 0);
+        outcome_free(&o);
+    }
+    ask.discard = true;
+    o = decode_path("bomb.zip", &ask);
+    assert_sentence(&o, ERR_LIMIT, "unpacks to more than 50 MiB");
+    outcome_free(&o);
+    o = list_path("many.zip", &few);
+    assert_sentence(&o, ERR_LIMIT, "more than 3 entries");
+    outcome_free(&o);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_kind_is_listed),
+    cmocka_unit_test(any_name_will_do),
+    cmocka_unit_test(archives_in_archives),
+    cmocka_unit_test(names_with_separators),
+    cmocka_unit_test(same_name_twice),
+    cmocka_unit_test(changed_or_missing_members),
+    cmocka_unit_test(encrypted),
+    cmocka_unit_test(damaged),
+    cmocka_unit_test(not_archives),
+    cmocka_unit_test(bombs),
+};
+
+MEDIA_TEST_MAIN(tests)

@@ -1,0 +1,258 @@
+/* A decoder that crashes, hangs, floods or lies costs its file a sentence, and nobody else
+ * anything: no process, no descriptor stays behind. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "tests/unit/media/media_util.h"
+
+static int open_fds(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir)) {
+        count++;
+    }
+    closedir(dir);
+    return count;
+}
+
+/* What remains of a decoder that behaved in this way. */
+static struct outcome behave(const char *how, bool listing, const struct decoder_limits *limits)
+{
+    struct ask ask = {.limits = limits ? *limits : (struct decoder_limits){0}};
+    int before = open_fds();
+    struct outcome o;
+
+    assert_int_equal(setenv("MEDIA_DOUBLE", how, 1), 0);
+    o = listing ? list_path("/dev/null", limits) : decode_path("/dev/null", &ask);
+    assert_int_equal(open_fds(), before);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    return o;
+}
+
+static void expect(const char *how, int code, const char *words)
+{
+    struct outcome o = behave(how, false, NULL);
+
+    if (o.rc != code || !strstr(o.err.msg, words)) {
+        print_error("%s:\n", how);
+    }
+    assert_sentence(&o, code, words);
+    outcome_free(&o);
+}
+
+static void crashes(void **state)
+{
+    (void)state;
+    expect("signal 11", ERR_INPUT, "crashed on it (signal 11)");
+    expect("signal 6", ERR_INPUT, "crashed on it (signal 6)");
+    expect("signal 8", ERR_INPUT, "crashed on it (signal 8)");
+    expect("signal 31", ERR_INPUT, "crashed on it (signal 31)");
+    expect("signal 24", ERR_LIMIT, "s of processor time");
+    expect("exit 3", ERR_INPUT, "crashed on it (exit status 3)");
+    expect("exit 0", ERR_INPUT, "crashed on it (exit status 0)");
+}
+
+/* Nothing in a file can send these, so the file is not to blame and may be tried again. */
+static void killed_from_outside(void **state)
+{
+    (void)state;
+    expect("signal 9", ERR_TIMEOUT, "killed from outside (signal 9)");
+    expect("signal 15", ERR_TIMEOUT, "killed from outside (signal 15)");
+}
+
+static void lies(void **state)
+{
+    (void)state;
+    expect("garbage", ERR_INPUT, "went astray");
+    expect("giant", ERR_INPUT, "went astray");
+    expect("half", ERR_INPUT, "");
+    expect("type 200", ERR_INPUT, "went astray");
+    expect("type 65", ERR_INPUT, "went astray"); /* an empty info */
+    expect("type 71", ERR_INPUT, "went astray"); /* a sandbox report that nobody asked for */
+    expect("early pcm", ERR_INPUT, "went astray");
+    expect("gap", ERR_INPUT, "went astray");
+    expect("two infos", ERR_INPUT, "went astray");
+    expect("entry", ERR_INPUT, "went astray");
+    expect("wrong end", ERR_INPUT, "went astray");
+}
+
+static void errors_of_its_own(void **state)
+{
+    char how[32];
+
+    (void)state;
+    snprintf(how, sizeof(how), "error %d", ERR_CHANGED);
+    expect(how, ERR_CHANGED, "an error of its own");
+    snprintf(how, sizeof(how), "error %d", ERR_CORRUPT); /* that would stop the whole run */
+    expect(how, ERR_INPUT, "went astray");
+    snprintf(how, sizeof(how), "error %d", ERR_DEVICE);
+    expect(how, ERR_INPUT, "went astray");
+}
+
+static void silence_ends_it(void **state)
+{
+    const struct decoder_limits limits = {.silence_ms = 300};
+    struct outcome o = behave("hang", false, &limits);
+
+    (void)state;
+    assert_true(o.has_info);
+    assert_sentence(&o, ERR_TIMEOUT, "no sign of life");
+    outcome_free(&o);
+}
+
+static void too_many_entries(void **state)
+{
+    const struct decoder_limits limits = {.max_entries = 10};
+    struct outcome o = behave("entries", true, &limits);
+
+    (void)state;
+    assert_int_equal(o.rc, ERR_INPUT);
+    assert_int_equal(o.entry_count, 10);
+    outcome_free(&o);
+}
+
+static void count_line(enum log_level level, const char *line, void *arg)
+{
+    (void)level;
+    assert_true(strlen(line) < 1000);
+    ++*(unsigned *)arg;
+}
+
+static void a_flood_of_complaints_is_cut(void **state)
+{
+    unsigned lines = 0;
+
+    (void)state;
+    log_set_sink(count_line, &lines);
+    expect("stderr", ERR_INPUT, "crashed on it (signal 6)");
+    log_set_sink(NULL, NULL);
+    assert_in_range(lines, 1, 20);
+}
+
+static void only_its_descriptors(void **state)
+{
+    int stray = open("/dev/null", O_RDONLY); /* as another library might leave open */
+
+    (void)state;
+    assert_true(stray >= 0);
+    expect("fds", ERR_INPUT, "exit status 105");
+    close(stray);
+}
+
+static void one_that_does_not_leave(void **state)
+{
+    struct outcome o = behave("good", false, NULL);
+
+    (void)state;
+    assert_int_equal(o.rc, 0);
+    assert_true(o.has_end);
+    assert_int_equal(o.samples, 1600);
+    outcome_free(&o);
+}
+
+static void *cancel_soon(void *arg)
+{
+    const struct timespec wait = {.tv_nsec = 50 * 1000 * 1000};
+
+    nanosleep(&wait, NULL);
+    decoder_cancel(arg);
+    return NULL;
+}
+
+static void cancelled_from_another_thread(void **state)
+{
+    static const char *const ways[] = {"hang", "endless"};
+    int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct decoder_event ev;
+        struct decoder *d;
+        struct err err;
+        pthread_t thread;
+        int rc;
+
+        assert_int_equal(setenv("MEDIA_DOUBLE", ways[i], 1), 0);
+        assert_ok(decoder_start(file, "", 0, false, NULL, NULL, &d, &err), err);
+        assert_int_equal(pthread_create(&thread, NULL, cancel_soon, d), 0);
+        do {
+            rc = decoder_next(d, &ev, &err);
+        } while (rc == 0);
+        assert_int_equal(rc, ERR_CANCELLED);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        decoder_close(d);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    }
+    close(file);
+}
+
+static void closed_half_way(void **state)
+{
+    int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct decoder_event ev;
+    struct decoder *d;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(setenv("MEDIA_DOUBLE", "endless", 1), 0);
+    assert_ok(decoder_start(file, "", 0, false, NULL, NULL, &d, &err), err);
+    assert_ok(decoder_next(d, &ev, &err), err);
+    assert_ok(decoder_next(d, &ev, &err), err);
+    decoder_close(d);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    decoder_close(NULL);
+    close(file);
+}
+
+static void no_such_program(void **state)
+{
+    struct decoder *d;
+    struct err err = {0};
+    int file = open("/dev/null", O_RDONLY | O_CLOEXEC), before = open_fds();
+    int rc;
+
+    (void)state;
+    decoder_set_program("/nowhere/at/all");
+    rc = decoder_start(file, "", 0, false, NULL, NULL, &d, &err);
+    assert_true(rc < 0);
+    assert_non_null(strstr(err.msg, "start a decoder"));
+    assert_int_equal(open_fds(), before);
+    assert_int_equal(decoder_start(-1, "", 0, false, NULL, NULL, &d, &err) < 0, 1);
+    close(file);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crashes),
+        cmocka_unit_test(killed_from_outside),
+        cmocka_unit_test(lies),
+        cmocka_unit_test(errors_of_its_own),
+        cmocka_unit_test(silence_ends_it),
+        cmocka_unit_test(too_many_entries),
+        cmocka_unit_test(a_flood_of_complaints_is_cut),
+        cmocka_unit_test(only_its_descriptors),
+        cmocka_unit_test(one_that_does_not_leave),
+        cmocka_unit_test(cancelled_from_another_thread),
+        cmocka_unit_test(closed_half_way),
+        cmocka_unit_test(no_such_program),
+    };
+
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s DOUBLE\n", argv[0]);
+        return 2;
+    }
+    decoder_set_program(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

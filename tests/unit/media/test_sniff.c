@@ -1,0 +1,141 @@
+/* What a file seems to be: names first, bytes where names are silent. */
+#include "tests/common/test.h"
+#include "workers/media/sniff.h"
+
+static int by_name(const char *name)
+{
+    enum media_kind kind = (enum media_kind)99;
+
+    return sniff_name(name, &kind) ? (int)kind : -1;
+}
+
+static void names_decide(void **state)
+{
+    static const char *const recordings[] = {
+        "a.wav", "A.WAV",       "x/y.z/a.Mp3",  "a.tar.mp3",     "t.flac", "t.opus", "t.m2ts",
+        "t.WMA", "t.mkv",       "t.3gp",        "t.amr",         "t.bwf",  "t.aif",  "t.vob",
+        "t.mxf", ".hidden.ogg", "\xff\xfe.mp4", "new\nline.mov", "t.rm",   "t.dss"};
+    static const char *const archives[] = {"a.zip",     "a.tar",     "a.TAR.GZ", "a.tgz",
+                                           "a.tar.zst", "a.7z",      "a.iso",    "a.cpio",
+                                           "a.rar",     "a.tar.bz2", "a.tar.xz"};
+    static const char *const others[] = {"a.txt", "a.jpg",   "a.srt",       "a.m3u8", "log.gz",
+                                         "a.pdf", "._a.mp3", "dir/._a.wav", "wav.txt"};
+    static const char *const silent[] = {"a",         "",        ".wav", "a.",
+                                         "a.unheard", "a.wav/b", "mp3",  "2024.11.20"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(recordings) / sizeof(recordings[0]); i++) {
+        assert_int_equal(by_name(recordings[i]), MEDIA_RECORDING);
+    }
+    for (size_t i = 0; i < sizeof(archives) / sizeof(archives[0]); i++) {
+        assert_int_equal(by_name(archives[i]), MEDIA_ARCHIVE);
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_int_equal(by_name(others[i]), MEDIA_OTHER);
+    }
+    for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+        assert_int_equal(by_name(silent[i]), -1);
+    }
+}
+
+static int by_bytes(const char *bytes, size_t n)
+{
+    uint8_t head[262] = {0};
+
+    memcpy(head, bytes, n < sizeof(head) ? n : sizeof(head));
+    return (int)sniff_bytes(head, sizeof(head));
+}
+#define BYTES(literal) by_bytes(literal, sizeof(literal) - 1)
+
+static void bytes_decide(void **state)
+{
+    uint8_t mp3[262] = {0xff, 0xfb, 0x90, 0x64}; /* 128 kbit/s at 44.1 kHz: frames of 417 bytes */
+    uint8_t short_mp3[262] = {0xff, 0xf3, 0x10, 0xc4}; /* 8 kbit/s at 22.05 kHz: 26 bytes */
+    uint8_t ts[262] = {0x47, 0x40, 0x00, 0x10};
+    uint8_t tar[262] = "notes.txt";
+
+    (void)state;
+    assert_int_equal(BYTES("fLaC\0\0\0\x22"), MEDIA_RECORDING);
+    assert_int_equal(BYTES("OggS\0\2"), MEDIA_RECORDING);
+    assert_int_equal(BYTES("RIFF\x24\x08\0\0WAVEfmt "), MEDIA_RECORDING);
+    assert_int_equal(BYTES("RIFF\x24\x08\0\0WEBPVP8 "), MEDIA_OTHER);
+    assert_int_equal(BYTES("FORM\0\0\1\0AIFFCOMM"), MEDIA_RECORDING);
+    assert_int_equal(BYTES("FORM\0\0\1\0ILBMBMHD"), MEDIA_OTHER);
+    assert_int_equal(BYTES("\0\0\0\x20"
+                           "ftypisom"),
+                     MEDIA_RECORDING);
+    assert_int_equal(BYTES("\0\0\0\x20"
+                           "ftypheic"),
+                     MEDIA_OTHER);
+    assert_int_equal(BYTES("\0\0\0\x20"
+                           "ftypavif"),
+                     MEDIA_OTHER);
+    assert_int_equal(BYTES("\0\0\1\0"
+                           "mdat...."),
+                     MEDIA_RECORDING);
+    assert_int_equal(BYTES("\x1a\x45\xdf\xa3\1\0\0\0"), MEDIA_RECORDING);
+    assert_int_equal(BYTES("ID3\4\0\0\0\0\0\0"), MEDIA_RECORDING);
+    assert_int_equal(BYTES("#!AMR\n\x3c"), MEDIA_RECORDING);
+    assert_int_equal(BYTES("PK\3\4\x14\0"), MEDIA_ARCHIVE);
+    assert_int_equal(BYTES("7z\xbc\xaf\x27\x1c\0\4"), MEDIA_ARCHIVE);
+    assert_int_equal(BYTES("\x1f\x8b\x08\0"), MEDIA_ARCHIVE);
+    assert_int_equal(BYTES("Rar!\x1a\x07\1\0"), MEDIA_ARCHIVE);
+    assert_int_equal(BYTES("\x89PNG\r\n\x1a\n"), MEDIA_OTHER);
+    assert_int_equal(BYTES("\x7f"
+                           "ELF\2\1\1"),
+                     MEDIA_OTHER);
+    assert_int_equal(BYTES("Dear diary, today I heard"), MEDIA_OTHER);
+    assert_int_equal(BYTES("\xff\xfe"
+                           "U\0T\0F\0"),
+                     MEDIA_OTHER); /* UTF-16 text */
+    assert_int_equal(BYTES("\xff\xd8\xff\xe0\0\x10JFIF"), MEDIA_OTHER);
+    assert_int_equal(sniff_bytes("", 0), MEDIA_OTHER);
+
+    assert_int_equal(sniff_bytes(mp3, sizeof(mp3)), MEDIA_RECORDING);
+    assert_int_equal(sniff_bytes(short_mp3, sizeof(short_mp3)), MEDIA_OTHER); /* alone */
+    memcpy(short_mp3 + 26, short_mp3, 4);
+    assert_int_equal(sniff_bytes(short_mp3, sizeof(short_mp3)), MEDIA_RECORDING);
+    assert_int_equal(sniff_bytes(ts, sizeof(ts)), MEDIA_OTHER);
+    ts[188] = 0x47;
+    assert_int_equal(sniff_bytes(ts, sizeof(ts)), MEDIA_RECORDING);
+    memcpy(tar + 257, "ustar", 5);
+    assert_int_equal(sniff_bytes(tar, sizeof(tar)), MEDIA_ARCHIVE);
+    assert_int_equal(sniff_bytes(tar, 64), MEDIA_OTHER);
+}
+
+/* No length of any head may be read past its end (the sanitizers watch). */
+static void any_length_is_safe(void **state)
+{
+    uint32_t seed = 1;
+
+    (void)state;
+    for (size_t n = 0; n <= 262; n++) {
+        for (int round = 0; round < 20; round++) {
+            uint8_t *head = malloc(n ? n : 1);
+
+            assert_non_null(head);
+            for (size_t i = 0; i < n; i++) {
+                seed = seed * 1664525u + 1013904223u;
+                head[i] = (uint8_t)(seed >> 24);
+            }
+            if (n > 4 && round % 4 == 0) {
+                memcpy(head, "\xff\xfb\x90\x64", 4);
+            } else if (n > 4 && round % 4 == 1) {
+                memcpy(head, "\xff\xf1\x50\x80", 4);
+            }
+            (void)sniff_bytes(head, n);
+            free(head);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_decide),
+        cmocka_unit_test(bytes_decide),
+        cmocka_unit_test(any_length_is_safe),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* The messages between decoder and parent: what is put comes back, what is cut or bent is refused.
+ */
+#include "tests/common/test.h"
+#include "workers/media/wire.h"
+
+static struct decoder_limits limits = {1u << 30, 60000, 3600, 1000, 1u << 31};
+
+static struct wire_request a_request(void)
+{
+    struct wire_request m = {.task = WIRE_TASK_DECODE,
+                             .parent_pid = 4711,
+                             .member = "inner.zip//\xff\n.mp3",
+                             .skip_samples = 123456789012,
+                             .want_hash = true,
+                             .has_fingerprint = true,
+                             .fingerprint = "0123456789abcde",
+                             .limits = limits};
+    return m;
+}
+
+static void requests_come_back(void **state)
+{
+    struct wire_request m = a_request(), got;
+    struct buf b = BUF_INIT;
+    struct err err;
+    char *member;
+
+    (void)state;
+    wire_put_request(&b, &m);
+    assert_false(b.failed);
+    assert_ok(wire_get_request(b.data, b.len, &got, &member, &err), err);
+    assert_string_equal(got.member, m.member);
+    assert_int_equal(got.skip_samples, m.skip_samples);
+    assert_true(got.want_hash && got.has_fingerprint);
+    assert_memory_equal(got.fingerprint, m.fingerprint, 16);
+    assert_int_equal(got.limits.max_unpacked_bytes, limits.max_unpacked_bytes);
+    assert_int_equal(got.limits.silence_ms, limits.silence_ms);
+    assert_int_equal(got.parent_pid, 4711);
+    free(member);
+    for (size_t n = 0; n < b.len; n++) {
+        assert_int_equal(wire_get_request(b.data, n, &got, &member, &err), ERR_PROTOCOL);
+    }
+    b.data[0] = 77; /* no such task */
+    assert_int_equal(wire_get_request(b.data, b.len, &got, &member, &err), ERR_PROTOCOL);
+    buf_free(&b);
+}
+
+static void info_must_be_text(void **state)
+{
+    struct decoder_info m = {1234, 44100, 2, "mp4", "aac", "Grüße"}, got;
+    struct buf b = BUF_INIT;
+    struct err err;
+
+    (void)state;
+    wire_put_info(&b, &m);
+    assert_ok(wire_get_info(b.data, b.len, &got, &err), err);
+    assert_memory_equal(&got, &m, sizeof(m));
+    for (size_t n = 0; n < b.len; n++) {
+        assert_int_equal(wire_get_info(b.data, n, &got, &err), ERR_PROTOCOL);
+    }
+    b.data[b.len - 1] = 0xff;
+    assert_int_equal(wire_get_info(b.data, b.len, &got, &err), ERR_PROTOCOL);
+    m.duration_ms = -2;
+    buf_clear(&b);
+    wire_put_info(&b, &m);
+    assert_int_equal(wire_get_info(b.data, b.len, &got, &err), ERR_PROTOCOL);
+    buf_free(&b);
+}
+
+static void pcm_is_bounded(void **state)
+{
+    int16_t pcm[WIRE_PCM_SAMPLES + 1], got[WIRE_PCM_SAMPLES];
+    struct buf b = BUF_INIT;
+    struct err err;
+    size_t n;
+    int64_t at;
+
+    (void)state;
+    for (size_t i = 0; i <= WIRE_PCM_SAMPLES; i++) {
+        pcm[i] = (int16_t)(i * 7 - 32768);
+    }
+    wire_put_pcm(&b, pcm, WIRE_PCM_SAMPLES, 99);
+    assert_ok(wire_get_pcm(b.data, b.len, got, &n, &at, &err), err);
+    assert_int_equal(n, WIRE_PCM_SAMPLES);
+    assert_int_equal(at, 99);
+    assert_memory_equal(got, pcm, sizeof(got));
+    assert_int_equal(wire_get_pcm(b.data, b.len - 1, got, &n, &at, &err), ERR_PROTOCOL);
+    assert_int_equal(wire_get_pcm(b.data, 8, got, &n, &at, &err), ERR_PROTOCOL);
+    assert_int_equal(wire_get_pcm(b.data, 3, got, &n, &at, &err), ERR_PROTOCOL);
+    buf_clear(&b);
+    wire_put_pcm(&b, pcm, WIRE_PCM_SAMPLES + 1, 0);
+    assert_int_equal(wire_get_pcm(b.data, b.len, got, &n, &at, &err), ERR_PROTOCOL);
+    buf_clear(&b);
+    wire_put_pcm(&b, pcm, 5, -1);
+    assert_int_equal(wire_get_pcm(b.data, b.len, got, &n, &at, &err), ERR_PROTOCOL);
+    buf_free(&b);
+}
+
+static void entries_and_ends_come_back(void **state)
+{
+    struct decoder_entry e = {.member = "a\xff//b\n",
+                              .size_bytes = 1u << 31,
+                              .mtime_ms = -1,
+                              .head = "RIFF",
+                              .head_len = 64,
+                              .code = ERR_INPUT,
+                              .message = "why"};
+    struct decoder_end end = {.total_samples = 5, .complete = true, .damage = "a bit"};
+    struct buf b = BUF_INIT;
+    struct err err;
+    char *one, *two;
+
+    (void)state;
+    wire_put_entry(&b, &e);
+    for (size_t n = 0; n < b.len; n++) {
+        assert_int_equal(wire_get_entry(b.data, n, &e, &one, &two, &err), ERR_PROTOCOL);
+    }
+    assert_ok(wire_get_entry(b.data, b.len, &e, &one, &two, &err), err);
+    assert_string_equal(e.member, "a\xff//b\n");
+    assert_string_equal(e.message, "why");
+    assert_int_equal(e.code, ERR_INPUT);
+    free(one);
+    free(two);
+    buf_clear(&b);
+    e.member = "";
+    e.message = "";
+    wire_put_entry(&b, &e);
+    assert_int_equal(wire_get_entry(b.data, b.len, &e, &one, &two, &err), ERR_PROTOCOL);
+    buf_clear(&b);
+    wire_put_end(&b, &end);
+    for (size_t n = 0; n < b.len; n++) {
+        assert_int_equal(wire_get_end(b.data, n, &end, &one, &err), ERR_PROTOCOL);
+    }
+    assert_ok(wire_get_end(b.data, b.len, &end, &one, &err), err);
+    assert_string_equal(end.damage, "a bit");
+    free(one);
+    buf_free(&b);
+}
+
+/* A decoder may speak of its file; the catalog, the model and the device are not its business. */
+static void foreign_errors_are_refused(void **state)
+{
+    struct err m, what, err;
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    for (int code = 0; code >= ERR_USAGE - 5; code--) {
+        int want = code == ERR_NOMEM || code == ERR_IO || code == ERR_INPUT ||
+                           code == ERR_MISSING || code == ERR_CHANGED || code == ERR_LIMIT
+                       ? 0
+                       : ERR_PROTOCOL;
+
+        err_set(&m, code, "so it is");
+        buf_clear(&b);
+        wire_put_error(&b, &m);
+        assert_int_equal(wire_get_error(b.data, b.len, &what, &err), want);
+        if (want == 0) {
+            assert_int_equal(what.code, code);
+            assert_string_equal(what.msg, "so it is");
+        }
+    }
+    buf_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_come_back),
+        cmocka_unit_test(info_must_be_text),
+        cmocka_unit_test(pcm_is_bounded),
+        cmocka_unit_test(entries_and_ends_come_back),
+        cmocka_unit_test(foreign_errors_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
