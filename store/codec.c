@@ -12,14 +12,24 @@ struct block {
     max_align_t data[];
 };
 
-static void *arena_alloc(struct request_decoded *d, size_t n)
-{
-    struct block *b = n < SIZE_MAX / 2 ? malloc(sizeof(*b) + n + 1) : NULL;
+/* One decoding: where it reads, what it owns, and whether memory or the bytes were at fault. */
+struct decoding {
+    struct reader r;
+    struct request_decoded d;
+    bool no_memory;
+};
 
-    if (!b)
+static void *arena_alloc(struct decoding *c, size_t n)
+{
+    struct block *b = malloc(sizeof(*b) + n + 1);
+
+    if (!b) {
+        c->no_memory = true;
+        c->r.failed = true;
         return NULL;
-    b->next = d->arena;
-    d->arena = b;
+    }
+    b->next = c->d.arena;
+    c->d.arena = b;
     return b->data;
 }
 
@@ -110,21 +120,19 @@ void request_put(struct buf *out, const struct request *rq)
 }
 
 /* A C string in the arena; "" when the reader failed. */
-static const char *get_str(struct reader *r, struct request_decoded *d)
+static const char *get_str(struct decoding *c)
 {
     size_t n;
-    const uint8_t *p = reader_bytes(r, REQUEST_MAX_PATH, &n);
+    const uint8_t *p = reader_bytes(&c->r, REQUEST_MAX_PATH, &n);
     char *s;
 
     if (!p || memchr(p, 0, n)) {
-        r->failed = true;
+        c->r.failed = true;
         return "";
     }
-    s = arena_alloc(d, n);
-    if (!s) {
-        r->failed = true;
+    s = arena_alloc(c, n);
+    if (!s)
         return "";
-    }
     memcpy(s, p, n);
     s[n] = 0;
     return s;
@@ -132,147 +140,147 @@ static const char *get_str(struct reader *r, struct request_decoded *d)
 
 /* An array whose items take at least `least` bytes each: a count that the rest cannot hold is
  * refused before anything is allocated for it. */
-static void *get_array(struct reader *r, struct request_decoded *d, size_t least, size_t size,
-                       uint32_t max, uint32_t *count)
+static void *get_array(struct decoding *c, size_t least, size_t size, uint32_t max, uint32_t *count)
 {
-    uint32_t n = reader_u32(r);
+    uint32_t n = reader_u32(&c->r);
     void *array;
 
-    if (r->failed || n > max || n > (r->len - r->pos) / least) {
-        r->failed = true;
+    if (c->r.failed || n > max || n > (c->r.len - c->r.pos) / least) {
+        c->r.failed = true;
         return NULL;
     }
-    array = arena_alloc(d, (size_t)n * size);
-    if (!array) {
-        r->failed = true;
+    array = arena_alloc(c, (size_t)n * size);
+    if (!array)
         return NULL;
-    }
     *count = n;
     return array;
 }
 
-static void get_found(struct reader *r, struct request_decoded *d)
+static void get_found(struct decoding *c)
 {
-    struct store_found *list = get_array(r, d, 64, sizeof(*list), REQUEST_MAX_FOUND, &d->rq.count);
+    struct store_found *list = get_array(c, 64, sizeof(*list), REQUEST_MAX_FOUND, &c->d.rq.count);
     const uint8_t *fingerprint;
 
-    for (uint32_t i = 0; list && i < d->rq.count && !r->failed; i++) {
+    for (uint32_t i = 0; list && i < c->d.rq.count && !c->r.failed; i++) {
         struct store_found *f = &list[i];
 
-        f->path = reader_bytes(r, REQUEST_MAX_PATH, &f->path_len);
-        f->member = reader_bytes(r, REQUEST_MAX_PATH, &f->member_len);
-        f->size_bytes = reader_u64(r);
-        f->file_size_bytes = reader_u64(r);
-        f->mtime_ns = reader_i64(r);
-        f->inode = reader_u64(r);
-        f->device = reader_u64(r);
-        fingerprint = reader_raw(r, sizeof(f->fingerprint));
+        f->path = reader_bytes(&c->r, REQUEST_MAX_PATH, &f->path_len);
+        f->member = reader_bytes(&c->r, REQUEST_MAX_PATH, &f->member_len);
+        f->size_bytes = reader_u64(&c->r);
+        f->file_size_bytes = reader_u64(&c->r);
+        f->mtime_ns = reader_i64(&c->r);
+        f->inode = reader_u64(&c->r);
+        f->device = reader_u64(&c->r);
+        fingerprint = reader_raw(&c->r, sizeof(f->fingerprint));
         if (fingerprint)
             memcpy(f->fingerprint, fingerprint, sizeof(f->fingerprint));
     }
-    d->rq.found = list;
+    c->d.rq.found = list;
 }
 
-static void get_places(struct reader *r, struct request_decoded *d)
+static void get_places(struct decoding *c)
 {
-    int64_t *list = get_array(r, d, 8, sizeof(*list), REQUEST_MAX_FOUND, &d->rq.count);
+    int64_t *list = get_array(c, 8, sizeof(*list), REQUEST_MAX_FOUND, &c->d.rq.count);
 
-    for (uint32_t i = 0; list && i < d->rq.count; i++)
-        list[i] = reader_i64(r);
-    d->rq.place_ids = list;
+    for (uint32_t i = 0; list && i < c->d.rq.count; i++)
+        list[i] = reader_i64(&c->r);
+    c->d.rq.place_ids = list;
 }
 
-static void get_troubles(struct reader *r, struct request_decoded *d)
+static void get_troubles(struct decoding *c)
 {
     struct request_trouble *list =
-        get_array(r, d, 16, sizeof(*list), REQUEST_MAX_FOUND, &d->rq.count);
+        get_array(c, 16, sizeof(*list), REQUEST_MAX_FOUND, &c->d.rq.count);
 
-    for (uint32_t i = 0; list && i < d->rq.count && !r->failed; i++) {
+    for (uint32_t i = 0; list && i < c->d.rq.count && !c->r.failed; i++) {
         struct request_trouble *t = &list[i];
 
-        t->path = reader_bytes(r, REQUEST_MAX_PATH, &t->path_len);
-        t->member = reader_bytes(r, REQUEST_MAX_PATH, &t->member_len);
-        t->code = (int)(int32_t)reader_u32(r);
-        t->message = get_str(r, d);
+        t->path = reader_bytes(&c->r, REQUEST_MAX_PATH, &t->path_len);
+        t->member = reader_bytes(&c->r, REQUEST_MAX_PATH, &t->member_len);
+        t->code = (int)(int32_t)reader_u32(&c->r);
+        t->message = get_str(c);
     }
-    d->rq.troubles = list;
+    c->d.rq.troubles = list;
 }
 
-static const char *const *get_strings(struct reader *r, struct request_decoded *d, uint32_t *count)
+static const char *const *get_strings(struct decoding *c, uint32_t *count)
 {
-    const char **list = get_array(r, d, 4, sizeof(*list), UINT32_MAX, count);
+    const char **list = get_array(c, 4, sizeof(*list), UINT32_MAX, count);
 
-    for (uint32_t i = 0; list && i < *count && !r->failed; i++)
-        list[i] = get_str(r, d);
+    for (uint32_t i = 0; list && i < *count && !c->r.failed; i++)
+        list[i] = get_str(c);
     return list;
 }
 
-static void get_fields(struct reader *r, struct request_decoded *d)
+static void get_fields(struct decoding *c)
 {
-    struct request *rq = &d->rq;
+    struct request *rq = &c->d.rq;
 
     switch (rq->type) {
     case REQUEST_ENQUEUE_BEGIN:
-        rq->command_line = get_str(r, d);
-        rq->stage.name = get_str(r, d);
-        rq->stage.model = get_str(r, d);
-        rq->stage.model_dir = get_str(r, d);
-        rq->stage.model_hash = get_str(r, d);
-        rq->stage.params_json = get_str(r, d);
-        rq->language = get_str(r, d);
+        rq->command_line = get_str(c);
+        rq->stage.name = get_str(c);
+        rq->stage.model = get_str(c);
+        rq->stage.model_dir = get_str(c);
+        rq->stage.model_hash = get_str(c);
+        rq->stage.params_json = get_str(c);
+        rq->language = get_str(c);
         return;
     case REQUEST_ENQUEUE_ADD:
-        rq->job_id = reader_i64(r);
-        get_found(r, d);
+        rq->job_id = reader_i64(&c->r);
+        get_found(c);
         return;
     case REQUEST_ENQUEUE_SAME:
-        rq->job_id = reader_i64(r);
-        get_places(r, d);
+        rq->job_id = reader_i64(&c->r);
+        get_places(c);
         return;
     case REQUEST_ENQUEUE_TROUBLE:
-        rq->job_id = reader_i64(r);
-        get_troubles(r, d);
+        rq->job_id = reader_i64(&c->r);
+        get_troubles(c);
         return;
     case REQUEST_ENQUEUE_END:
-        rq->job_id = reader_i64(r);
-        rq->roots = get_strings(r, d, &rq->root_count);
-        rq->unread = get_strings(r, d, &rq->unread_count);
+        rq->job_id = reader_i64(&c->r);
+        rq->roots = get_strings(c, &rq->root_count);
+        rq->unread = get_strings(c, &rq->unread_count);
         return;
     case REQUEST_RETRY:
     case REQUEST_CANCEL:
     case REQUEST_PAUSE:
     case REQUEST_RESUME:
-        rq->select_job = reader_i64(r);
-        if (reader_u8(r))
-            rq->select_path = get_str(r, d);
+        rq->select_job = reader_i64(&c->r);
+        if (reader_u8(&c->r))
+            rq->select_path = get_str(c);
         return;
     }
-    r->failed = true;
+    c->r.failed = true;
 }
 
 int request_get(const uint8_t *data, size_t len, struct request_decoded *ret, struct err *err)
 {
-    struct request_decoded d = {0};
-    struct reader r;
-    uint8_t *copy = arena_alloc(&d, len);
+    struct decoding c = {0};
+    uint8_t *copy = arena_alloc(&c, len), version;
+    int rc = 0;
 
     if (!copy)
         return err_set(err, ERR_NOMEM, "request: out of memory");
     if (len)
         memcpy(copy, data, len);
-    r = reader_of(copy, len);
-    if (reader_u8(&r) != CODEC_VERSION && !r.failed) {
-        request_decoded_free(&d);
-        return err_set(err, ERR_PROTOCOL,
-                       "request: written by another version of nightshift; use the one that runs");
+    c.r = reader_of(copy, len);
+    version = reader_u8(&c.r);
+    c.d.rq.type = (enum request_type)reader_u8(&c.r);
+    if (version != CODEC_VERSION && !c.r.failed)
+        rc = err_set(err, ERR_PROTOCOL,
+                     "request: written by another version of nightshift; use the one that runs");
+    else
+        get_fields(&c);
+    if (rc == 0 && !reader_done(&c.r))
+        rc = c.no_memory ? err_set(err, ERR_NOMEM, "request: out of memory")
+                         : err_set(err, ERR_PROTOCOL, "request: malformed (%zu bytes)", len);
+    if (rc < 0) {
+        request_decoded_free(&c.d);
+        return rc;
     }
-    d.rq.type = (enum request_type)reader_u8(&r);
-    get_fields(&r, &d);
-    if (!reader_done(&r)) {
-        request_decoded_free(&d);
-        return err_set(err, ERR_PROTOCOL, "request: malformed (%zu bytes)", len);
-    }
-    *ret = d;
+    *ret = c.d;
     return 0;
 }
 

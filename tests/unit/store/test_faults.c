@@ -1,0 +1,368 @@
+/* Fails the first, second, third ... of everything, until a round sees no fault. After each: the
+ * error is one of those that callers know, the catalog is intact, the same step can be done again
+ * on the same connection, and the end is the same as without faults.
+ *
+ * Rounds are thinned out towards large N; NIGHTSHIFT_FAULTS_ALL=1 takes every one. */
+#include "store/lock.h"
+#include "store/read.h"
+#include "tests/unit/store/fault_vfs.h"
+#include "tests/unit/store/fixture.h"
+
+static unsigned next_n(unsigned n)
+{
+    return n + 1 + (getenv("NIGHTSHIFT_FAULTS_ALL") ? 0 : n / 12);
+}
+
+static bool expected(int code)
+{
+    return code == ERR_NOMEM || code == ERR_FULL || code == ERR_IO || code == ERR_DENIED ||
+           code == ERR_MISSING || code == ERR_LOCKED || code == ERR_CORRUPT;
+}
+
+/* FULL says full, memory says memory: what people are told to do depends on it. */
+static bool fits(enum fault_kind kind, int code)
+{
+    if (kind == FAULT_WRITE_FULL)
+        return code == ERR_FULL;
+    if (kind == FAULT_SQLITE_MALLOC || kind == FAULT_OUR_MALLOC)
+        return code == ERR_NOMEM;
+    return expected(code) && code != ERR_FULL && code != ERR_NOMEM && code != ERR_CORRUPT;
+}
+
+struct world {
+    struct store *st;
+    struct request_reply reply;
+};
+
+static int step_open(struct world *w, struct err *e)
+{
+    return w->st ? 0 : store_open(CATALOG, STORE_WRITE, &w->st, e);
+}
+
+static int step_begin(struct world *w, struct err *e)
+{
+    return request_apply(
+        w->st,
+        &(struct request){.type = REQUEST_ENQUEUE_BEGIN, .stage = stage_nano, .language = ""},
+        &w->reply, e);
+}
+
+static int step_add(struct world *w, struct err *e)
+{
+    struct store_found f[] = {found_at("/a/1.wav", "", 1), found_at("/a/2\xff.wav", "", 2),
+                              found_at("/a/3.zip", "m", 3)};
+
+    return request_apply(
+        w->st, &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 1, .found = f, .count = 3},
+        &w->reply, e);
+}
+
+static int step_trouble(struct world *w, struct err *e)
+{
+    struct request_trouble t = {"/a/x", 4, "", 0, ERR_DENIED, "no"};
+
+    return request_apply(
+        w->st,
+        &(struct request){.type = REQUEST_ENQUEUE_TROUBLE, .job_id = 1, .troubles = &t, .count = 1},
+        &w->reply, e);
+}
+
+static int step_end(struct world *w, struct err *e)
+{
+    const char *roots[] = {"/a"}, *unread[] = {"/a/u"};
+
+    return request_apply(w->st,
+                         &(struct request){.type = REQUEST_ENQUEUE_END,
+                                           .job_id = 1,
+                                           .roots = roots,
+                                           .root_count = 1,
+                                           .unread = unread,
+                                           .unread_count = 1},
+                         &w->reply, e);
+}
+
+static int step_same(struct world *w, struct err *e)
+{
+    int64_t ids[] = {1, 2};
+
+    return request_apply(
+        w->st,
+        &(struct request){.type = REQUEST_ENQUEUE_SAME, .job_id = 1, .place_ids = ids, .count = 2},
+        &w->reply, e);
+}
+
+static int put_shard(struct store *st, int64_t task, uint32_t seq, struct err *e)
+{
+    struct store_segment s[] = {
+        {seq * 30000, seq * 30000 + 10, "alpha", "en", -0.5, 0.1, 1, 0},
+        {seq * 30000 + 10, seq * 30000 + 20, "beta\xff", "en", -1, 0, 1, 0}};
+
+    return store_shard_done(st,
+                            &(struct store_shard_result){.task_id = task,
+                                                         .seq = seq,
+                                                         .start_ms = seq * 30000,
+                                                         .end_ms = seq * 30000 + 30000,
+                                                         .language = "en",
+                                                         .device = "cpu",
+                                                         .segments = s,
+                                                         .segment_count = 2},
+                            e);
+}
+
+static int step_batch(struct world *w, struct err *e)
+{
+    uint8_t hash[16] = {3};
+    int rc = store_begin(w->st, e);
+
+    if (rc < 0)
+        return rc;
+    for (uint32_t seq = 0; seq < 3 && rc == 0; seq++)
+        rc = put_shard(w->st, 1, seq, e);
+    if (rc == 0)
+        rc = store_media_end(w->st, 1, 90000, hash, "cut", e);
+    if (rc == 0)
+        rc = store_task_total(w->st, 1, 3, e);
+    if (rc == 0)
+        return store_commit(w->st, e);
+    store_rollback(w->st);
+    return rc;
+}
+
+/* The caller that goes on within the batch after an error: it must not commit half of it alone. */
+static int step_stubborn_batch(struct world *w, struct err *e)
+{
+    struct err ignored = {0};
+    bool failed = false;
+    int rc = store_begin(w->st, e);
+
+    if (rc < 0)
+        return rc;
+    failed |= put_shard(w->st, 2, 0, &ignored) < 0;
+    failed |= put_shard(w->st, 2, 1, &ignored) < 0;
+    failed |= store_task_total(w->st, 2, 2, &ignored) < 0;
+    rc = store_commit(w->st, e);
+    if (rc < 0)
+        return rc;
+    if (failed)
+        *e = ignored;
+    return failed ? e->code : 0;
+}
+
+static int step_failed(struct world *w, struct err *e)
+{
+    return store_task_failed(w->st, 3, ERR_INPUT, "bad", -1, e);
+}
+
+static int step_close(struct world *w, struct err *e)
+{
+    (void)e;
+    store_close(w->st);
+    w->st = NULL;
+    return 0;
+}
+
+typedef int (*step_fn)(struct world *, struct err *);
+static const step_fn steps[] = {step_open,   step_begin, step_add,   step_trouble,
+                                step_end,    step_same,  step_batch, step_stubborn_batch,
+                                step_failed, step_close};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+static void check_end(void)
+{
+    catalog_audit();
+    fts_check();
+    /* A step whose answer was an error may have been committed all the same only if it says so:
+     * none of ours does, so there is one job, and nothing is there twice. */
+    assert_int_equal(count_of("SELECT count(*) FROM job"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM media"), 3);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 5);
+    assert_int_equal(count_of("SELECT count(*) FROM segment"), 10);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
+    assert_int_equal(count_of("SELECT attempts FROM task WHERE task_id = 3"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM results"), 10);
+}
+
+/* One round: the fault strikes somewhere in steps[from..]; what failed is done again. */
+static bool round_of(enum fault_kind kind, unsigned n, bool lasting, size_t from)
+{
+    struct world w = {0};
+    bool given = false;
+
+    catalog_remove();
+    for (size_t i = 0; i < STEPS; i++) {
+        struct err e = {0};
+        int rc;
+
+        if (i == from)
+            fault_arm(kind, n, lasting);
+        rc = steps[i](&w, &e);
+        if (rc == 0)
+            continue;
+        given |= fault_disarm();
+        if (!given || !fits(kind, rc))
+            print_error("%s %u: step %zu: %d %s\n", fault_names[kind], n, i, rc, e.msg);
+        assert_true(given);
+        assert_true(fits(kind, rc));
+        assert_true(e.msg[0] != 0);
+        e = (struct err){0};
+        assert_ok(steps[i](&w, &e), e);
+    }
+    given |= fault_disarm();
+    check_end();
+    return given;
+}
+
+static void all_rounds(enum fault_kind kind, bool lasting, size_t from)
+{
+    unsigned n = 1, rounds = 0;
+
+    while (round_of(kind, n, lasting, from)) {
+        n = next_n(n);
+        rounds++;
+    }
+    print_message("%s%s: %u rounds up to call %u\n", fault_names[kind], lasting ? ", lasting" : "",
+                  rounds, n - 1);
+    assert_true(rounds > 0);
+}
+
+static void io_faults(void **state)
+{
+    (void)state;
+    for (enum fault_kind k = FAULT_WRITE_FULL; k <= FAULT_OPEN; k++)
+        all_rounds(k, false, 0);
+    all_rounds(FAULT_SHM, false, 0);
+    all_rounds(FAULT_WRITE_FULL, true, 1);
+    all_rounds(FAULT_WRITE_IO, true, 1);
+}
+
+static void sqlite_memory(void **state)
+{
+    (void)state;
+    all_rounds(FAULT_SQLITE_MALLOC, false, 0);
+    all_rounds(FAULT_SQLITE_MALLOC, false, 1);
+}
+
+static void our_memory(void **state)
+{
+    (void)state;
+    all_rounds(FAULT_OUR_MALLOC, false, 0);
+}
+
+static int count_segment(void *arg, const struct read_segment *g)
+{
+    (void)g;
+    ++*(int *)arg;
+    return 0;
+}
+
+static int count_recording(void *arg, const struct read_recording *r)
+{
+    (void)r;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* Everything that reads, once; nothing it returned is leaked when a later part fails. */
+static int read_everything(struct store **kept, struct err *e)
+{
+    struct store_stage_row *rows = NULL;
+    struct request_decoded d = {0};
+    struct buf b = BUF_INIT;
+    struct store_task t[4];
+    struct store_known k = {0};
+    struct store *st = *kept;
+    int seen = 0, rc = 0;
+    int64_t id;
+    size_t n = 0;
+
+    if (!st) {
+        rc = store_open(CATALOG, STORE_READ, &st, e);
+        if (rc < 0)
+            return rc;
+        *kept = st;
+    }
+    rc = store_runnable(st, 0, 0, t, 4, &n, e);
+    while (n)
+        store_task_free(&t[--n]);
+    if (rc == 0)
+        rc = store_known_path(st, "/a/1.wav", 8, &stage_nano, &k, e);
+    store_known_free(&k);
+    if (rc == 0)
+        rc = store_stages_runnable(st, 0, &rows, &n, e);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        store_stage_row_free(&rows[i]);
+    free(rows);
+    if (rc == 0)
+        rc = read_find(st, "2\xff.wav", count_recording, &seen, &id, e);
+    if (rc == 0)
+        rc = read_recordings(st, &(struct read_filter){.path = "/a"}, count_recording, &seen, e);
+    if (rc == 0)
+        rc = read_segments(st, 1, 0, count_segment, &seen, e);
+    if (rc == 0)
+        rc = read_search(st, &(struct read_search){.text = "\"al*\" alpha", .path = "/a"},
+                         count_segment, &seen, e);
+    if (rc == 0) {
+        request_put(&b, &(struct request){.type = REQUEST_ENQUEUE_BEGIN, .stage = stage_nano});
+        if (b.failed)
+            rc = err_set(e, ERR_NOMEM, "encoding");
+    }
+    if (rc == 0) {
+        rc = request_get(b.data, b.len, &d, e);
+        request_decoded_free(&d);
+    }
+    buf_free(&b);
+    return rc;
+}
+
+static void reading(void **state)
+{
+    static const enum fault_kind kinds[] = {FAULT_READ, FAULT_OPEN, FAULT_SHM, FAULT_SQLITE_MALLOC,
+                                            FAULT_OUR_MALLOC};
+    struct world w = {0};
+
+    (void)state;
+    catalog_remove();
+    for (size_t i = 0; i + 1 < STEPS; i++) {
+        struct err e = {0};
+
+        assert_ok(steps[i](&w, &e), e);
+    }
+    /* The last task is pending again, and the writer's end leaves no log behind. */
+    apply_ok(w.st, &(struct request){.type = REQUEST_RETRY});
+    store_close(w.st);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        unsigned n = 1;
+
+        for (;; n = next_n(n)) {
+            struct store *st = NULL;
+            struct err e = {0};
+            bool given;
+            int rc;
+
+            fault_arm(kinds[i], n, false);
+            rc = read_everything(&st, &e);
+            given = fault_disarm();
+            if (rc < 0 && (!given || !fits(kinds[i], rc)))
+                print_error("%s %u: %d %s\n", fault_names[kinds[i]], n, rc, e.msg);
+            assert_true(rc == 0 || given);
+            assert_true(rc == 0 || fits(kinds[i], rc));
+            e = (struct err){0};
+            assert_ok(read_everything(&st, &e), e);
+            store_close(st);
+            if (!given)
+                break;
+        }
+        print_message("reading, %s: up to call %u\n", fault_names[kinds[i]], n - 1);
+        assert_true(n > 1);
+    }
+    catalog_audit();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(io_faults), cmocka_unit_test(sqlite_memory),
+                                       cmocka_unit_test(our_memory), cmocka_unit_test(reading)};
+
+    fault_install();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
