@@ -264,21 +264,33 @@ static int find_stage(const struct wanted *w, struct stage_text *text, struct st
 static void print_json(const struct enqueue_result *r, bool dry_run)
 {
     const struct store_enqueue_counts *c = &r->counts;
-    json_t *o = json_pack(
-        "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, "
-        "s:I, s:b}",
-        "dry_run", dry_run, "job", (json_int_t)r->job_id, "recordings", (json_int_t)c->seen, "new",
-        (json_int_t)c->added, "new_places", (json_int_t)c->places, "changed",
-        (json_int_t)c->changed, "unchanged", (json_int_t)c->unchanged, "vanished",
-        (json_int_t)c->vanished, "tasks", (json_int_t)c->tasks, "bytes", (json_int_t)r->bytes,
-        "files", (json_int_t)r->files, "archives", (json_int_t)r->archives, "left_alone",
-        (json_int_t)r->left_alone, "excluded", (json_int_t)r->excluded, "links",
-        (json_int_t)r->links, "specials", (json_int_t)r->specials, "unreadable_files",
-        (json_int_t)(r->unreadable_files + r->bad_archives + r->bad_members), "unreadable_folders",
-        (json_int_t)r->unreadable_folders, "missing", (json_int_t)r->missing_roots,
-        "vanish_skipped", r->vanish_skipped);
+    const struct {
+        const char *name;
+        uint64_t n;
+    } numbers[] = {
+        {"recordings", c->seen},
+        {"new", c->added},
+        {"new_places", c->places},
+        {"changed", c->changed},
+        {"unchanged", c->unchanged},
+        {"vanished", c->vanished},
+        {"tasks", c->tasks},
+        {"files", r->files},
+        {"archives", r->archives},
+        {"left_alone", r->left_alone},
+        {"excluded", r->excluded},
+        {"links", r->links},
+        {"specials", r->specials},
+        {"unreadable_files", r->unreadable_files + r->bad_archives + r->bad_members},
+        {"unreadable_folders", r->unreadable_folders},
+        {"missing", r->missing_roots},
+    };
+    json_t *o = json_pack("{s:b, s:b, s:b, s:I}", "dry_run", (int)dry_run, "through_run",
+                          (int)r->through_run, "vanish_skipped", (int)r->vanish_skipped, "job",
+                          (json_int_t)r->job_id);
 
+    for (size_t i = 0; o != NULL && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        json_object_set_new(o, numbers[i].name, json_integer((json_int_t)numbers[i].n));
     if (o != NULL) {
         json_dumpf(o, stdout, JSON_INDENT(2));
         putchar('\n');
@@ -359,8 +371,9 @@ static void print_summary(const struct enqueue_result *r, const struct wanted *w
     if (w->dry_run)
         puts("A dry run: nothing was noted in the catalog.");
     else if (c->tasks > 0)
-        printf("Job %lld: %s to transcribe with %s. Next: nightshift run\n", (long long)r->job_id,
-               text_count(c->tasks, n), w->model);
+        printf("Job %lld: %s to transcribe with %s. %s\n", (long long)r->job_id,
+               text_count(c->tasks, n), w->model,
+               r->through_run ? "The run that is on takes them up." : "Next: nightshift run");
     buf_free(&b);
 }
 

@@ -158,11 +158,13 @@ static void print_run(const struct report *r, struct buf *b)
     char a[TEXT_LEN], c[TEXT_LEN];
 
     if (r->running) {
-        buf_printf(b,
-                   "%s, for %s (pid %u), %u of %u workers ready; %s of audio at %.1f x real time",
+        buf_printf(b, "%s, for %s (pid %u), %u of %u workers ready",
                    l->draining ? "ending at the next checkpoint" : "on",
                    text_length(clock_wall_ms() - l->started_ms, a), l->pid, l->workers_ready,
-                   l->workers, text_length((int64_t)l->audio_done_ms, c), l->speed);
+                   l->workers);
+        if (l->speed > 0)
+            buf_printf(b, "; %s of audio at %.1f x real time",
+                       text_length((int64_t)l->audio_done_ms, c), l->speed);
         if (l->eta_ms >= 0)
             buf_printf(b, "; about %s left", text_length(l->eta_ms, a));
     } else if (r->holder[0] != 0)

@@ -57,7 +57,7 @@ static void progress(struct enqueue *q, const char *path, size_t len)
         return;
     q->shown_ms = now;
     snprintf(head, sizeof(head), "%s files, %s recordings: ", text_count(q->r->files, files),
-             text_count(batch_counts(q->batch)->seen, found));
+             text_count(q->r->found, found));
     shown = utf8_display(path, len);
     fit = shown != NULL ? text_fit(shown, cli_columns(stderr) - strlen(head) - 1) : NULL;
     fprintf(stderr, "\r\033[K%s%s", head, fit != NULL ? fit : "");
@@ -151,7 +151,7 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
         return trouble(q, e, m->member, &why, err);
     }
     memcpy(f.fingerprint, m->fingerprint, sizeof(f.fingerprint));
-    q->r->bytes += m->size_bytes;
+    q->r->found++;
     return batch_found(q->batch, &f, err);
 }
 
@@ -228,7 +228,7 @@ static int add_recording(struct enqueue *q, const struct walk_entry *e, int fd,
         q->r->unreadable_files++;
         return trouble(q, e, "", &why, err);
     }
-    q->r->bytes += f.size_bytes;
+    q->r->found++;
     return batch_found(q->batch, &f, err);
 }
 
@@ -318,9 +318,10 @@ static int on_file(struct enqueue *q, const struct walk_entry *e, struct err *er
         same = is_same(&k, e->st);
     else if (rc != ERR_EMPTY)
         return rc;
-    if (same && k.has_task_all && e->included)
+    if (same && k.has_task_all && e->included) {
+        q->r->found += k.count;
         rc = batch_same(q->batch, k.place_ids, k.count, err);
-    else
+    } else
         rc = look_into(q, e, &k, same, err);
     store_known_free(&k);
     return rc;
@@ -417,6 +418,7 @@ int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct
     if (q.batch != NULL) {
         ret->job_id = batch_job(q.batch);
         ret->counts = *batch_counts(q.batch);
+        ret->through_run = writer != NULL && writer_through_run(writer);
     }
     batch_free(q.batch);
     free(walked);

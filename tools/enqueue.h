@@ -26,11 +26,12 @@ struct enqueue_result {
     int64_t job_id;                     /* 0 in a dry run */
     struct store_enqueue_counts counts; /* in a dry run only seen, added and unchanged */
     uint64_t files;                     /* looked at */
+    uint64_t found;                     /* recordings, before the catalog has counted them */
     uint64_t archives;                  /* looked into */
     uint64_t left_alone, excluded, links, specials;
     uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
-    uint64_t bytes; /* of the recordings found */
     uint32_t missing_roots;
+    bool through_run;    /* a run is on, and has been told */
     bool vanish_skipped; /* too much was left out to say what has vanished */
 };
 
