@@ -1,0 +1,8 @@
+# cmake -D OUT=folder -P archives.cmake: small archives as seeds of fuzz_archive.
+file(MAKE_DIRECTORY ${OUT})
+foreach(format zip 7zip gnutar pax)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E tar cf ${OUT}/archive-${format} --format=${format}
+    README.md run.sh COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf ${OUT}/archive-nested ${OUT}/archive-zip
+  WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)

@@ -1,0 +1,175 @@
+/* Writes the seeds of the fuzz targets: one valid input of each kind, made by the program's own
+ * writers, so that they never fall behind the formats. Usage: fuzz_seeds DIRECTORY MODEL. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "workers/frame.h"
+#include "workers/protocol.h"
+
+static int write_seed(const char *dir, const char *name, const struct buf *b)
+{
+    char path[4096];
+    FILE *f;
+    int bad;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    f = fopen(path, "wb");
+    if (!f || b->failed)
+        return -1;
+    bad = fwrite(b->data, 1, b->len, f) != b->len;
+    return fclose(f) != 0 || bad ? -1 : 0;
+}
+
+/* ---- messages */
+
+/* Also appends it to frames: every message once, as a stream. */
+static int seed_message(const char *dir, const char *name, uint8_t type, struct buf *payload,
+                        struct buf *frames)
+{
+    struct buf b = BUF_INIT;
+    char file[64];
+    int rc;
+
+    frame_put(frames, type, payload->data, payload->len);
+    buf_put_u8(&b, type);
+    buf_put(&b, payload->data, payload->len);
+    snprintf(file, sizeof(file), "protocol-%s", name);
+    rc = write_seed(dir, file, &b);
+    buf_free(&b);
+    buf_free(payload);
+    return rc;
+}
+
+#define SEED(name, type, ...)                                \
+    do {                                                     \
+        struct msg_##name m = {__VA_ARGS__};                 \
+        struct buf p = BUF_INIT;                             \
+        msg_##name##_put(&p, &m);                            \
+        if (seed_message(dir, #name, type, &p, frames) != 0) \
+            return -1;                                       \
+    } while (0)
+#define S(text) (char *)text
+
+static int seed_messages(const char *dir, struct buf *frames)
+{
+    uint32_t skip[] = {3, 5};
+    struct msg_segment segments[] = {{0, 900, S("hello."), S("en"), -0.2f, 0.1f, 1.2f, 0},
+                                     {900, 2000, S("sí."), S("es"), -0.4f, 0.1f, 1.1f, 0.2f}};
+
+    buf_put_u8(frames, 0);
+    SEED(hello, MSG_HELLO, 7, S("cpu"), S("0.1.0"));
+    SEED(setup, MSG_SETUP, S("/m"), S("00ff"), S("f32"), S("{}"), 8, 2, 1, 1 << 20);
+    SEED(ready, MSG_READY, 16, S("cpu"));
+    SEED(fatal, MSG_FATAL, ERR_MODEL, S("no model"));
+    SEED(lease, MSG_LEASE, 1, 2, S("/a.zip"), S("b//c"), 99, {1, 2}, true, S("en"), 300000, 2, 9, 2,
+         skip);
+    SEED(cap, MSG_CAP, 1, 4);
+    SEED(cancel, MSG_CANCEL, 1);
+    SEED(media, MSG_MEDIA, 1, 2, 60000, 44100, 2, S("mp3"), S("mp3"), S("title"));
+    SEED(shard_done, MSG_SHARD_DONE, 1, 2, 3, 0, 2000, S("en"), 0.9f, 1, 50, 2, segments);
+    SEED(shard_failed, MSG_SHARD_FAILED, 1, 2, 3, ERR_INPUT, S("bad"));
+    SEED(lease_end, MSG_LEASE_END, 1, 2, 0, S(""), true, 2000, 1, true, {1, 2}, S(""));
+    SEED(heartbeat, MSG_HEARTBEAT, 1, 2, 3, 4, 5, 6);
+    SEED(log, MSG_LOG, 1, S("a line"));
+    return write_seed(dir, "protocol-stream", frames);
+}
+
+/* ---- weights */
+
+static int seed_safetensors(const char *dir)
+{
+    static const char header[] =
+        "{\"__metadata__\":{\"format\":\"pt\"},"
+        "\"a\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
+        "\"b\":{\"dtype\":\"F16\",\"shape\":[3],\"data_offsets\":[16,22]},"
+        "\"c\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[22,24]}}";
+    struct buf b = BUF_INIT;
+    int rc;
+
+    buf_put_u64(&b, strlen(header));
+    buf_put(&b, header, strlen(header));
+    for (int i = 0; i < 24; i++)
+        buf_put_u8(&b, (uint8_t)(i * 37));
+    rc = write_seed(dir, "safetensors-small", &b);
+    buf_free(&b);
+    return rc;
+}
+
+/* ---- tokenizers: three JSON files and a text, parted by NUL bytes */
+
+static int seed_tokenizer_small(const char *dir)
+{
+    static const char *const parts[] = {
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"\u0120\":2,\"ab\":3},"
+        "\"merges\":[\"a b\"]},\"added_tokens\":[{\"id\":4,\"content\":\"<|endoftext|>\"},"
+        "{\"id\":5,\"content\":\"<|startoftranscript|>\"},{\"id\":6,\"content\":\"<|en|>\"},"
+        "{\"id\":7,\"content\":\"<|notimestamps|>\"},{\"id\":8,\"content\":\"<|0.00|>\"}]}",
+        "{\"suppress_tokens\":[1],\"lang_to_id\":{\"<|en|>\":6}}",
+        "{\"vocab_size\":9}",
+        "ab ba",
+    };
+    struct buf b = BUF_INIT;
+    int rc;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        buf_put(&b, parts[i], strlen(parts[i]));
+        if (i < 3)
+            buf_put_u8(&b, 0);
+    }
+    rc = write_seed(dir, "tokenizer-small", &b);
+    buf_free(&b);
+    return rc;
+}
+
+static int append_file(struct buf *b, const char *dir, const char *name)
+{
+    char path[4096];
+    uint8_t *room;
+    FILE *f;
+    size_t n;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    f = fopen(path, "rb");
+    if (!f)
+        return -1;
+    while ((room = buf_reserve(b, 4096)) && (n = fread(room, 1, 4096, f)) > 0)
+        b->len += n;
+    fclose(f);
+    return b->failed ? -1 : 0;
+}
+
+static int seed_tokenizer_model(const char *dir, const char *model)
+{
+    static const char *const files[] = {"tokenizer.json", "generation_config.json", "config.json"};
+    struct buf b = BUF_INIT;
+    int rc = 0;
+
+    for (int i = 0; i < 3 && rc == 0; i++) {
+        rc = append_file(&b, model, files[i]);
+        buf_put_u8(&b, 0);
+    }
+    buf_put(&b, "hello there", 11);
+    if (rc == 0)
+        rc = write_seed(dir, "tokenizer-model", &b);
+    buf_free(&b);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct buf frames = BUF_INIT;
+
+    if (argc != 3)
+        return 64;
+    mkdir(argv[1], 0777);
+    if (seed_messages(argv[1], &frames) != 0 || seed_safetensors(argv[1]) != 0 ||
+        seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0) {
+        fprintf(stderr, "fuzz_seeds: the seeds cannot be written to %s\n", argv[1]);
+        return 74;
+    }
+    buf_free(&frames);
+    return 0;
+}
