@@ -342,7 +342,8 @@ CREATE TRIGGER segment_update AFTER UPDATE OF text ON segment BEGIN
     INSERT INTO segment_fts (rowid, text) VALUES (new.segment_id, new.text);
 END;
 
--- Views for people.
+-- Views for people. In their joins `m.media_id = +p.media_id` (true for every main place) lets a search
+-- begin at the places, by path; the plus keeps it from looking a main place up among its duplicates.
 
 CREATE VIEW tasks AS
 SELECT t.task_id, p.path, p.member, s.name AS stage, s.model,
@@ -356,7 +357,7 @@ SELECT t.task_id, p.path, p.member, s.name AS stage, s.model,
        t.job_id, t.media_id, t.stage_id
 FROM task t
 JOIN media m ON m.media_id = t.media_id
-JOIN place p ON p.place_id = m.place_id AND p.media_id = m.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 JOIN stage s ON s.stage_id = t.stage_id;
 
 CREATE VIEW recordings AS
@@ -385,7 +386,7 @@ SELECT m.media_id, p.path, p.member,
         WHERE t.media_id = m.media_id) AS segments,
        m.places, m.size_bytes, m.container, m.codec, m.sample_rate_hz, m.channels, m.title,
        m.damage, p.state AS place_state, m.created_at, m.decoded_at
-FROM media m JOIN place p ON p.place_id = m.place_id AND p.media_id = m.media_id;
+FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
 
 CREATE VIEW transcript AS
 SELECT p.path, p.member,
@@ -405,7 +406,7 @@ FROM segment g
 JOIN task t ON t.task_id = g.task_id
 JOIN media m ON m.media_id = t.media_id
 JOIN stage s ON s.stage_id = t.stage_id
-JOIN place p ON p.place_id = m.place_id AND p.media_id = m.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 LEFT JOIN speaker k ON k.speaker_id = g.speaker_id;
 
 CREATE VIEW progress AS
@@ -423,12 +424,12 @@ SELECT 'failed' AS kind, p.path, p.member, t.error_code AS code, t.error AS reas
        s.name AS stage, t.attempts, t.settled_at AS at, t.media_id
 FROM task t
 JOIN media m ON m.media_id = t.media_id
-JOIN place p ON p.place_id = m.place_id AND p.media_id = m.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 JOIN stage s ON s.stage_id = t.stage_id
 WHERE t.state = 'failed'
 UNION ALL
 SELECT 'damaged', p.path, p.member, '', m.damage, '', 0, m.decoded_at, m.media_id
-FROM media m JOIN place p ON p.place_id = m.place_id AND p.media_id = m.media_id
+FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 WHERE m.damage IS NOT NULL
 UNION ALL
 SELECT 'absent', p.path, p.member, 'missing',
@@ -436,7 +437,7 @@ SELECT 'absent', p.path, p.member, 'missing',
        s.name, t.attempts, p.gone_at, t.media_id
 FROM task t
 JOIN media m ON m.media_id = t.media_id
-JOIN place p ON p.place_id = m.place_id AND p.media_id = m.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 JOIN stage s ON s.stage_id = t.stage_id
 WHERE t.state = 'pending' AND t.absent = 1
 UNION ALL
@@ -452,7 +453,7 @@ SELECT p.path, p.member, k.label, k.name,
        k.media_id, k.speaker_id
 FROM speaker k
 JOIN media m ON m.media_id = k.media_id
-JOIN place p ON p.place_id = m.place_id AND p.media_id = m.media_id;
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
 
 -- What must be equal between two catalogs of the same archive, however the runs went. Ordered.
 CREATE VIEW results AS
@@ -464,6 +465,6 @@ FROM shard h
 JOIN task t ON t.task_id = h.task_id
 JOIN media m ON m.media_id = t.media_id
 JOIN stage s ON s.stage_id = t.stage_id
-JOIN place p ON p.place_id = m.place_id AND p.media_id = m.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 LEFT JOIN segment g ON g.task_id = h.task_id AND g.seq = h.seq
 ORDER BY p.path_raw, p.member_raw, s.name, s.model_hash, s.params, h.seq, g.idx;

@@ -196,9 +196,7 @@ int read_find(struct store *st, const char *what, read_recording_fn candidate, v
     if (rc < 0)
         return rc;
     if (n == 0)
-        return err_set(err, ERR_MISSING,
-                       "the catalog has no recording '%.200s'; `nightshift status` lists them",
-                       what);
+        return err_set(err, ERR_MISSING, "the catalog has no recording '%.200s'", what);
     if (n > 1)
         return ambiguous(st, what, ids, n, candidate, arg, err);
     *ret = ids[0];
