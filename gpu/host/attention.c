@@ -112,7 +112,9 @@ int host_attention(struct backend *be, struct tensor q, struct kv kv, uint32_t k
     if (!fits(h, &kv, q) || !fits(h, &kv, out) || q.rows != out.rows || keys < 1 ||
         keys > kv.capacity)
         return host_shape(err, "attention");
-#pragma omp parallel for collapse(2) schedule(static) num_threads(h->threads)
+        /* Shares of a few milliseconds at most, in order, so that a head stays in the cache and a
+         * thread that was put aside does not keep the others waiting. */
+#pragma omp parallel for collapse(2) schedule(dynamic, 16) num_threads(h->threads)
     for (uint32_t head = 0; head < kv.heads; head++) {
         for (int64_t g = 0; g < groups; g++) {
             int64_t row = g * KERNEL_QUERIES, left = q.rows - row;
@@ -137,13 +139,15 @@ int host_attention_rows(struct backend *be, struct tensor q, const struct kv *kv
 {
     struct host *h = host_of(be);
     int64_t heads = q.cols / HEAD;
+    size_t bytes = 0;
 
     for (int64_t r = 0; r < q.rows; r++) {
         if (!fits(h, &kv[r], q) || !fits(h, &kv[r], out) || q.rows != out.rows || keys[r] < 1 ||
             keys[r] > kv[r].capacity)
             return host_shape(err, "attention_rows");
+        bytes += 2 * (size_t)keys[r] * (size_t)q.cols * dtype_size(q.type);
     }
-#pragma omp parallel for schedule(static) num_threads(h->threads)
+#pragma omp parallel for schedule(dynamic) num_threads(host_threads(h, bytes))
     for (int64_t i = 0; i < q.rows * heads; i++) {
         int64_t r = i / heads;
         uint32_t head = (uint32_t)(i % heads);

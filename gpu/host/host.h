@@ -17,6 +17,13 @@ struct host {
     size_t scratch_bytes;
 };
 
+/* Threads for work that touches so many bytes: waking the others costs some microseconds, and on a
+ * busy machine waiting for one that was put aside costs milliseconds. */
+static inline int host_threads(const struct host *h, size_t bytes)
+{
+    return bytes < 256u << 10 ? 1 : h->threads;
+}
+
 static inline struct host *host_of(struct backend *be) { return (struct host *)be; }
 
 /* 64-byte aligned and zeroed; counted in base.allocated. ERR_VRAM when there is none. */

@@ -261,7 +261,8 @@ static void run_rows(struct host *h, const struct linear *l, struct tensor x,
     void (*kernel)(const struct row_job *) =
         l->type == DTYPE_BF16 ? h->kernels->rows_bf16 : h->kernels->rows_f32;
 
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(dynamic, 4) \
+    num_threads(host_threads(h, (size_t)(l->out * l->in) * dtype_size(l->type)))
     for (int64_t b = 0; b < blocks; b++) {
         int64_t first = b * KERNEL_COLUMNS, left = l->out - first;
         struct row_job job = {

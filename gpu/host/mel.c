@@ -134,7 +134,7 @@ int host_mel(struct backend *be, struct mel *m, const float *pcm, size_t n, stru
 #pragma omp parallel num_threads(h->threads)
     {
         /* The last batch begins early enough to be whole; frames that come twice come out alike. */
-#pragma omp for schedule(static) reduction(max : high)
+#pragma omp for schedule(dynamic, 8) reduction(max : high)
         for (int b = 0; b < BATCHES - 1; b++) {
             size_t frame = (size_t)b * MEL_LANES;
             float top = h->kernels->mel(&m->tables, m->audio + frame * MEL_HOP, x + frame * bins);

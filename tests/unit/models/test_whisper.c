@@ -13,7 +13,7 @@
 #define STEPS 9
 #define VOCAB 4321
 
-static const struct whisper_config small = {128, 80, VOCAB, 2, 2, 256, 2, 2, 256, 1500, 448};
+static const struct whisper_config small = {128, 80, VOCAB, 1, 2, 256, 2, 2, 256, 1500, 448};
 
 struct rig {
     struct backend *be;
@@ -120,7 +120,6 @@ static void independence(enum precision precision)
     struct rig r = {0};
 
     rig_open(&r, precision);
-    mixed(&r, 1, 1);
     mixed(&r, 4, 3);
     mixed(&r, 9, SLOTS);
     rig_close(&r);
@@ -157,7 +156,7 @@ static void decoding_again(void **state)
     (void)state;
     rig_open(&r, PRECISION_AUTO);
     assert_ok(whisper_session_new(r.w, 2, &s, &e), e);
-    for (uint32_t i = SLOTS; i-- > 0;) {
+    for (uint32_t i = 4; i-- > 0;) {
         struct whisper_window window = {1, r.pcm[i], r.len[i]};
 
         assert_ok(whisper_encode(s, &window, 1, &e), e);
