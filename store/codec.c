@@ -84,6 +84,7 @@ void request_put(struct buf *out, const struct request *rq)
             put_found(out, &rq->found[i]);
         return;
     case REQUEST_ENQUEUE_SAME:
+    case REQUEST_ENQUEUE_KNOWN:
         buf_put_i64(out, rq->job_id);
         buf_put_u32(out, rq->count);
         for (uint32_t i = 0; i < rq->count; i++)
@@ -231,6 +232,7 @@ static void get_fields(struct decoding *c)
         get_found(c);
         return;
     case REQUEST_ENQUEUE_SAME:
+    case REQUEST_ENQUEUE_KNOWN:
         rq->job_id = reader_i64(&c->r);
         get_places(c);
         return;

@@ -177,33 +177,44 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
     return rc < 0 ? rc : place_insert(st, f, job, media_id, err);
 }
 
-/* The job's stage for a recording. A task that failed for where the file was, not for what is in
- * it, gets another chance when the file is seen again. */
-static int task_of(struct store *st, const struct job *job, int64_t media_id, bool added,
-                   struct request_reply *ret, struct err *err)
+/* The job's stage for a recording, unless it has it. *made says which. */
+static int task_make(struct store *st, const struct job *job, int64_t media_id,
+                     struct request_reply *ret, bool *made, struct err *err)
 {
     int rc = db_run(st, err,
                     "INSERT INTO task (media_id, stage_id, job_id, language) VALUES (?, ?, ?, ?) "
                     "ON CONFLICT (media_id, stage_id) DO NOTHING",
                     "iiit", media_id, job->stage_id, job->job_id, job->language);
 
-    if (rc < 0)
-        return rc;
-    if (sqlite3_changes64(st->db)) {
-        ret->counts.tasks++;
-        return 0;
-    }
-    if (added)
-        return 0;
-    rc = db_run(st, err,
-                "UPDATE task SET state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, "
-                "error_code = NULL, error = NULL, settled_at = NULL "
-                "WHERE media_id = ? AND stage_id = ? AND state = 'failed' "
-                "AND error_code IN ('missing', 'changed', 'denied', 'io')",
-                "ii", media_id, job->stage_id);
+    *made = rc == 0 && sqlite3_changes64(st->db) > 0;
+    ret->counts.tasks += *made;
+    return rc;
+}
+
+/* A task that failed for where the file was, not for what is in it, gets another chance when the
+ * file is seen again. */
+static int task_revive(struct store *st, const struct job *job, int64_t media_id,
+                       struct request_reply *ret, struct err *err)
+{
+    int rc = db_run(st, err,
+                    "UPDATE task SET state = 'pending', attempts = 0, suspect = 0, "
+                    "retry_at = NULL, error_code = NULL, error = NULL, settled_at = NULL "
+                    "WHERE media_id = ? AND stage_id = ? AND state = 'failed' "
+                    "AND error_code IN ('missing', 'changed', 'denied', 'io')",
+                    "ii", media_id, job->stage_id);
+
     if (rc == 0)
         ret->affected += (uint64_t)sqlite3_changes64(st->db);
     return rc;
+}
+
+static int task_of(struct store *st, const struct job *job, int64_t media_id,
+                   struct request_reply *ret, struct err *err)
+{
+    bool made;
+    int rc = task_make(st, job, media_id, ret, &made, err);
+
+    return rc < 0 || made ? rc : task_revive(st, job, media_id, ret, err);
 }
 
 int enqueue_add(struct store *st, const struct request *rq, struct request_reply *ret,
@@ -224,7 +235,7 @@ int enqueue_add(struct store *st, const struct request *rq, struct request_reply
         ret->counts.added += added;
         rc = place_of(st, f, &job, media_id, added, &ret->counts, err);
         if (rc == 0)
-            rc = task_of(st, &job, media_id, added, ret, err);
+            rc = task_of(st, &job, media_id, ret, err);
         if (rc == 0 && job.troubles)
             rc = db_run(st, err, "DELETE FROM trouble WHERE path_raw = ? AND member_raw = ?", "bb",
                         f->path, f->path_len, f->member, f->member_len);
@@ -273,7 +284,8 @@ int enqueue_same(struct store *st, const struct request *rq, struct request_repl
         ret->counts.seen++;
         ret->counts.unchanged++;
         if (rc == 0)
-            rc = task_of(st, &job, media_id, false, ret, err);
+            rc = rq->type == REQUEST_ENQUEUE_KNOWN ? task_of(st, &job, media_id, ret, err)
+                                                   : task_revive(st, &job, media_id, ret, err);
         if (rc == 0 && job.troubles)
             rc = same_troubles(st, &job, rq->place_ids[i], err);
     }

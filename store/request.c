@@ -82,6 +82,7 @@ static int check(const struct request *rq, struct err *err)
     case REQUEST_ENQUEUE_ADD:
         return check_add(rq, err);
     case REQUEST_ENQUEUE_SAME:
+    case REQUEST_ENQUEUE_KNOWN:
         return rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->place_ids)
                    ? bad(err, "too many places at once")
                    : 0;
@@ -110,6 +111,7 @@ static int apply(struct store *st, const struct request *rq, struct request_repl
     case REQUEST_ENQUEUE_ADD:
         return enqueue_add(st, rq, ret, err);
     case REQUEST_ENQUEUE_SAME:
+    case REQUEST_ENQUEUE_KNOWN:
         return enqueue_same(st, rq, ret, err);
     case REQUEST_ENQUEUE_TROUBLE:
         return enqueue_trouble(st, rq, err);

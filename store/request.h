@@ -23,6 +23,9 @@ enum request_type {
     REQUEST_PAUSE,             /* nothing new is leased ... */
     REQUEST_RESUME,            /* ... until this */
     REQUEST_ENQUEUE_TROUBLE,   /* what the walker could not read: rows of the view `failures` */
+    REQUEST_ENQUEUE_KNOWN,     /* as SAME (place_ids), and each gets the job's stage if it lacks it:
+                                  another     model for an unchanged archive, without reading it again
+                                */
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
@@ -49,7 +52,7 @@ struct request {
     /* ENQUEUE_* after BEGIN */
     int64_t job_id;
     const struct store_found *found; /* ADD */
-    const int64_t *place_ids;        /* SAME */
+    const int64_t *place_ids;        /* SAME, KNOWN */
     const struct request_trouble *troubles;
     uint32_t count;
     /* END: roots that were walked whole (raw absolute paths); a root that could not be read is not
@@ -68,7 +71,8 @@ struct request {
 struct request_reply {
     int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t affected;                  /* RETRY, CANCEL, PAUSE, RESUME: tasks */
+    uint64_t affected; /* RETRY, CANCEL, PAUSE, RESUME: tasks; ADD, SAME, KNOWN: tasks that had
+                          failed for want of the file, and are pending again */
 };
 
 int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,

@@ -48,6 +48,8 @@ static void round_trips(void **state)
     same_bytes_back(
         &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 3, .found = f, .count = 2});
     same_bytes_back(&(struct request){
+        .type = REQUEST_ENQUEUE_KNOWN, .job_id = 3, .place_ids = places, .count = 3});
+    same_bytes_back(&(struct request){
         .type = REQUEST_ENQUEUE_SAME, .job_id = 3, .place_ids = places, .count = 3});
     same_bytes_back(
         &(struct request){.type = REQUEST_ENQUEUE_TROUBLE, .job_id = 3, .troubles = t, .count = 1});
