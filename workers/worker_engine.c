@@ -314,6 +314,7 @@ static int run(struct engine *e, struct err *err)
             return 0;
         }
         if (e->lanes == 0) {
+            w->windows = 0; /* those of a cancelled lane are in nobody's count any more */
             await_change(w, seen);
             pthread_mutex_unlock(&w->lock);
             continue;

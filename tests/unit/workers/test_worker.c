@@ -314,6 +314,31 @@ static void a_cancelled_lease_ends_and_others_go_on(void **state)
     free(short_one);
 }
 
+/* A watchdog takes windows without a beat for a stuck engine. */
+static void an_idle_worker_says_so_after_a_cancel(void **state)
+{
+    char *path = sample("12_en_long_90s.mp3");
+    struct msg_lease m;
+    struct play p;
+    uint32_t beats;
+
+    (void)state;
+    play_ready(&p, &(struct play_options){.fault = "slow-step:20", .slots = 1});
+    m = play_lease_of(&p, path, 300000);
+    play_put_lease(&p, &m);
+    play_send(&p);
+    play_until_busy(&p);
+    play_put_cancel(&p, m.lease_id);
+    play_send(&p);
+    play_until_end(&p, m.lease_id);
+    for (beats = p.beats; p.beats < beats + 5;)
+        assert_true(play_step(&p));
+    assert_int_equal(p.beat.windows, 0);
+    assert_int_equal(p.beat.leases, 0);
+    play_quit(&p);
+    free(path);
+}
+
 /* What has begun is finished, the rest is given up, nothing new is taken. */
 static void a_drained_worker_finishes_what_it_began(void **state)
 {
@@ -494,6 +519,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_tiny_budget_changes_nothing),
         cmocka_unit_test(a_cap_ends_the_lease_early),
         cmocka_unit_test(a_cancelled_lease_ends_and_others_go_on),
+        cmocka_unit_test(an_idle_worker_says_so_after_a_cancel),
         cmocka_unit_test(a_drained_worker_finishes_what_it_began),
         cmocka_unit_test(a_lease_past_the_end_says_so),
         cmocka_unit_test(bad_recordings_end_with_a_reason),
