@@ -49,6 +49,8 @@ int whisper_session_new(struct whisper *w, uint32_t slots, struct whisper_sessio
     if (slots > 64 || (fake.session_max && slots > fake.session_max))
         return err_set(err, ERR_VRAM, "no room for %u slots", slots);
     *ret = calloc(1, sizeof(**ret));
+    if (!*ret)
+        return err_set(err, ERR_NOMEM, "no memory for a session");
     (*ret)->slots = slots;
     return 0;
 }
