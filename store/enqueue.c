@@ -14,7 +14,7 @@ struct job {
 
 int stage_find(struct store *st, const struct store_stage *stage, int64_t *ret, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT stage_id FROM stage WHERE name = ? AND model_hash = ? AND params = ?",
                       "ttt", stage->name, stage->model_hash, stage->params_json);
@@ -39,7 +39,7 @@ int enqueue_begin(struct store *st, const struct request *rq, struct request_rep
 {
     const struct store_stage *s = &rq->stage;
     char now[CLOCK_ISO_LEN];
-    int64_t stage_id;
+    int64_t stage_id = 0;
     int rc;
 
     db_now(now);
@@ -59,7 +59,7 @@ int enqueue_begin(struct store *st, const struct request *rq, struct request_rep
 
 static int job_get(struct store *st, int64_t job_id, struct job *ret, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     bool cancelled;
     int rc = db_first(st, &stmt, err,
                       "SELECT stage_id, language, cancelled_at IS NOT NULL, "
@@ -95,7 +95,7 @@ static int job_count(struct store *st, int64_t job_id, const struct store_enqueu
 static int media_of(struct store *st, const struct store_found *f, const char *now, int64_t *ret,
                     bool *added, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT media_id FROM media WHERE fingerprint = ? AND size_bytes = ?", "bi",
                       f->fingerprint, sizeof(f->fingerprint), (int64_t)f->size_bytes);
@@ -151,7 +151,7 @@ static int place_seen(struct store *st, const struct store_found *f, const struc
 static int place_of(struct store *st, const struct store_found *f, const struct job *job,
                     int64_t media_id, bool added, struct store_enqueue_counts *c, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int64_t place_id, old_media;
     int rc = db_first(st, &stmt, err,
                       "SELECT place_id, media_id FROM place "
@@ -220,13 +220,13 @@ static int task_of(struct store *st, const struct job *job, int64_t media_id,
 int enqueue_add(struct store *st, const struct request *rq, struct request_reply *ret,
                 struct err *err)
 {
-    struct job job;
+    struct job job = {0};
     int rc = job_get(st, rq->job_id, &job, err);
 
     for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
         const struct store_found *f = &rq->found[i];
-        int64_t media_id;
-        bool added;
+        int64_t media_id = 0;
+        bool added = false;
 
         ret->counts.seen++;
         rc = media_of(st, f, job.now, &media_id, &added, err);
@@ -263,8 +263,8 @@ static int same_troubles(struct store *st, const struct job *job, int64_t place_
 int enqueue_same(struct store *st, const struct request *rq, struct request_reply *ret,
                  struct err *err)
 {
-    struct job job;
-    sqlite3_stmt *stmt;
+    struct job job = {0};
+    sqlite3_stmt *stmt = NULL;
     int rc = job_get(st, rq->job_id, &job, err);
 
     for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
@@ -317,7 +317,7 @@ static int trouble_put(struct store *st, const struct request_trouble *t, const 
 
 int enqueue_trouble(struct store *st, const struct request *rq, struct err *err)
 {
-    struct job job;
+    struct job job = {0};
     int rc = job_get(st, rq->job_id, &job, err);
 
     for (uint32_t i = 0; i < rq->count && rc == 0; i++)

@@ -74,8 +74,8 @@ int store_known_path(struct store *st, const void *path, size_t len,
                      const struct store_stage *stage, struct store_known *ret, struct err *err)
 {
     struct store_known k = {0};
-    sqlite3_stmt *stmt;
-    int64_t stage_id;
+    sqlite3_stmt *stmt = NULL;
+    int64_t stage_id = 0;
     bool partial = false;
     int rc = stage_find(st, stage, &stage_id, err);
 

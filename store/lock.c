@@ -50,12 +50,37 @@ static char *link_target(const char *path)
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
 
-/* realpath() of a file that need not exist, in a directory that must. */
-static int resolve(const char *catalog, char **ret, struct err *err)
+/* The directory's real path and the name behind it. */
+static char *resolve_new(const char *catalog, const char *path, struct err *err)
 {
-    char *path = strdup(catalog), *dir = NULL, *real = NULL, *next;
-    const char *name;
-    int rc = 0;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *dir = directory_of(path), *real, *out = NULL;
+
+    if (!dir) {
+        no_memory(err);
+        return NULL;
+    }
+    if (!*name) {
+        err_set(err, ERR_USAGE, "catalog '%s': a directory's name, not a file's", catalog);
+        free(dir);
+        return NULL;
+    }
+    real = realpath(dir, NULL);
+    if (!real)
+        err_sys(err, errno, "catalog '%s': its directory", catalog);
+    else if (asprintf(&out, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0) {
+        out = NULL;
+        no_memory(err);
+    }
+    free(real);
+    free(dir);
+    return out;
+}
+
+/* realpath() of a file that need not exist, in a directory that must. NULL: err says why. */
+static char *resolve(const char *catalog, struct err *err)
+{
+    char *path = strdup(catalog), *real = NULL, *next;
 
     for (int depth = 0; path && depth < SYMLINKS_MAX; depth++) {
         real = realpath(path, NULL);
@@ -65,50 +90,38 @@ static int resolve(const char *catalog, char **ret, struct err *err)
         free(path);
         path = next;
     }
-    if (real) {
-        *ret = real;
-        goto out;
-    }
-    dir = path ? directory_of(path) : NULL;
-    if (!dir) {
-        rc = no_memory(err);
-        goto out;
-    }
-    name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    if (!*name) {
-        rc = err_set(err, ERR_USAGE, "catalog '%s': a directory's name, not a file's", catalog);
-        goto out;
-    }
-    real = realpath(dir, NULL);
-    if (!real) {
-        rc = err_sys(err, errno, "catalog '%s': its directory", catalog);
-        goto out;
-    }
-    if (asprintf(ret, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
-        rc = no_memory(err);
-    free(real);
-out:
-    free(dir);
+    if (!path)
+        no_memory(err);
+    else if (!real)
+        real = resolve_new(catalog, path, err);
     free(path);
-    return rc;
+    return real;
+}
+
+static char *sibling(const char *catalog, const char *suffix, struct err *err)
+{
+    char *real, *out = NULL;
+
+    if (!*catalog) {
+        err_set(err, ERR_USAGE, "catalog: its name is empty");
+        return NULL;
+    }
+    real = resolve(catalog, err);
+    if (real && asprintf(&out, "%s%s", real, suffix) < 0) {
+        out = NULL;
+        no_memory(err);
+    }
+    free(real);
+    return out;
 }
 
 int catalog_sibling(const char *catalog, const char *suffix, char **ret, struct err *err)
 {
-    char *real = NULL, *out = NULL;
-    int rc;
+    char *path = sibling(catalog, suffix, err);
 
-    if (!*catalog)
-        return err_set(err, ERR_USAGE, "catalog: its name is empty");
-    rc = resolve(catalog, &real, err);
-    if (rc < 0)
-        return rc;
-    if (asprintf(&out, "%s%s", real, suffix) < 0) {
-        free(real);
-        return no_memory(err);
-    }
-    free(real);
-    *ret = out;
+    if (!path)
+        return err->code;
+    *ret = path;
     return 0;
 }
 
@@ -176,14 +189,15 @@ int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_l
 {
     struct flock whole = whole_file();
     struct catalog_lock *lock = NULL;
-    char *path = NULL, holder[160];
+    char *path, holder[160];
     int rc, fd = -1;
 
     rc = catalog_make_directory(catalog, err);
-    if (rc == 0)
-        rc = catalog_sibling(catalog, ".lock", &path, err);
     if (rc < 0)
         return rc;
+    path = sibling(catalog, ".lock", err);
+    if (!path)
+        return err->code;
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
     if (fd < 0) {
         rc = err_sys(err, errno, "catalog '%s': cannot be written here: its lock file '%s'",
@@ -232,12 +246,11 @@ void catalog_lock_release(struct catalog_lock *lock)
 int catalog_lock_holder(const char *catalog, char *ret, size_t cap, struct err *err)
 {
     struct flock whole = whole_file();
-    char *path = NULL;
-    int rc, fd;
+    char *path = sibling(catalog, ".lock", err);
+    int rc = 0, fd;
 
-    rc = catalog_sibling(catalog, ".lock", &path, err);
-    if (rc < 0)
-        return rc;
+    if (!path)
+        return err->code;
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) {
         rc = errno == ENOENT ? err_set(err, ERR_EMPTY, "nobody holds the catalog '%s'", catalog)

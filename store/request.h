@@ -23,9 +23,9 @@ enum request_type {
     REQUEST_PAUSE,             /* nothing new is leased ... */
     REQUEST_RESUME,            /* ... until this */
     REQUEST_ENQUEUE_TROUBLE,   /* what the walker could not read: rows of the view `failures` */
-    REQUEST_ENQUEUE_KNOWN,     /* as SAME (place_ids), and each gets the job's stage if it lacks it:
-                                  another     model for an unchanged archive, without reading it again
-                                */
+    /* As SAME (place_ids), and each gets the job's stage if it lacks it: another model for what is
+     * unchanged, without reading it again. */
+    REQUEST_ENQUEUE_KNOWN,
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths

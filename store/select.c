@@ -22,7 +22,7 @@ static const char sql_resume[] = "UPDATE task SET paused = 0 WHERE paused = 1" S
 
 static int all_paused(struct store *st, bool *ret, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err, "SELECT 1 FROM setting WHERE name = 'paused'", "");
 
     if (rc == 1)
@@ -34,8 +34,8 @@ static int all_paused(struct store *st, bool *ret, struct err *err)
 /* Without a selection the whole catalog rests, also what is enqueued later. */
 static int pause_all(struct store *st, struct request_reply *ret, struct err *err)
 {
-    sqlite3_stmt *stmt;
-    bool already;
+    sqlite3_stmt *stmt = NULL;
+    bool already = false;
     int rc = all_paused(st, &already, err);
 
     if (rc < 0 || already)
@@ -52,7 +52,7 @@ static int pause_all(struct store *st, struct request_reply *ret, struct err *er
 
 static int resume_all(struct store *st, struct request_reply *ret, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc = db_run(st, err, "DELETE FROM setting WHERE name = 'paused'", "");
     bool was = rc == 0 && sqlite3_changes64(st->db) > 0;
 

@@ -51,7 +51,7 @@ static int put_segments(struct store *st, const struct store_shard_result *r, st
 static int shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT EXISTS (SELECT 1 FROM shard WHERE task_id = ?1 AND seq = ?2) "
                       "FROM task WHERE task_id = ?1",
@@ -137,7 +137,7 @@ static int note(struct store *st, const char *kind, int64_t media_id, const char
 /* The full hash may contradict the fingerprint, which reads a file only here and there. */
 static int compare_hash(struct store *st, int64_t media_id, const uint8_t *hash, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     char text[256];
     int rc = db_first(st, &stmt, err,
                       "SELECT content_hash IS NOT NULL AND content_hash <> ?2 FROM media "

@@ -54,7 +54,7 @@ static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, st
 
 static int task_skip(struct store *st, struct store_task *t, uint32_t done, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc;
 
     t->skip = calloc(done, sizeof(*t->skip));
@@ -71,9 +71,9 @@ int store_runnable(struct store *st, int64_t after, int64_t now_ms, struct store
                    size_t max, size_t *n, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     size_t count = 0;
-    uint32_t done;
+    uint32_t done = 0;
     int rc;
 
     clock_iso8601(now_ms, now);
@@ -110,7 +110,7 @@ static const char sql_next_retry[] =
 int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc;
 
     clock_iso8601(now_ms, now);
@@ -128,7 +128,7 @@ int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err 
 int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct err *err)
 {
     char *path, *member;
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT path_raw, member_raw FROM place WHERE media_id = ? "
                       "AND state = 'present' ORDER BY place_id LIMIT 1 OFFSET ?",
@@ -179,7 +179,7 @@ int store_task_failed(struct store *st, int64_t task_id, int code, const char *m
 int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, uint32_t *suspect,
                         struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err, "SELECT attempts, suspect FROM task WHERE task_id = ?", "i",
                       task_id);
 
@@ -257,17 +257,23 @@ int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_r
 {
     struct store_stage_row *rows = NULL, *more;
     char now[CLOCK_ISO_LEN];
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     size_t count = 0;
     int rc;
 
     clock_iso8601(now_ms, now);
     rc = db_first(st, &stmt, err, sql_stages, "t", now);
     while (rc == 1) {
-        more = realloc(rows, (count + 1) * sizeof(*rows));
-        rows = more ? more : rows;
-        rc = more ? stage_row(stmt, &rows[count], err)
-                  : err_set(err, ERR_NOMEM, "catalog: out of memory");
+        more = calloc(count + 1, sizeof(*rows));
+        if (more) {
+            if (rows)
+                memcpy(more, rows, count * sizeof(*rows));
+            free(rows);
+            rows = more;
+            rc = stage_row(stmt, &rows[count], err);
+        } else {
+            rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+        }
         if (rc < 0) {
             sqlite3_reset(stmt);
             break;
@@ -276,8 +282,8 @@ int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_r
         rc = db_next(st, stmt, err);
     }
     if (rc < 0) {
-        while (count)
-            store_stage_row_free(&rows[--count]);
+        for (size_t i = 0; rows && i < count; i++)
+            store_stage_row_free(&rows[i]);
         free(rows);
         return rc;
     }

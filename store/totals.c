@@ -12,7 +12,7 @@ static const char sql_totals[] =
 
 int store_totals(struct store *st, struct store_totals *ret, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int column = 0, rc = db_first(st, &stmt, err, sql_totals, "");
 
     if (rc < 0)

@@ -79,7 +79,7 @@ static int collect(struct store *st, const char *sql, int64_t job_id, const char
                    const struct unread *unread, struct ids *ids, struct err *err)
 {
     struct db_prefix below = {0};
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = NULL;
     int rc = db_prefix(root, strlen(root), &below, err);
 
     if (rc < 0)
