@@ -18,6 +18,9 @@ struct archive_source {
     int64_t pos;      /* of s */
     uint64_t max_bytes, unpacked;
     uint64_t next_index;
+    const void *block; /* libarchive's, what is left of it: */
+    size_t block_len;
+    int64_t block_at, at; /* where it lies in the entry; what has been handed out */
     struct err err; /* what the stream or a bound said; code 0: libarchive's own words count */
     char fallback[32];
     uint8_t buf[READ_BYTES];
@@ -280,25 +283,68 @@ int archive_source_next(struct archive_source *src, struct archive_item *ret, st
         ret->size = -1;
     }
     src->next_index++;
+    src->block_len = 0;
+    src->block_at = src->at = 0;
     return 0;
 }
 
-int64_t archive_source_read(struct archive_source *src, void *to, size_t n, struct err *err)
+/* The next block of the entry into `block`. 1: there is one; 0: the end. */
+static int next_block(struct archive_source *src, struct err *err)
 {
-    la_ssize_t got;
+    la_int64_t offset = 0;
+    int rc;
 
     do {
-        got = archive_read_data(src->a, to, n);
-    } while (got == ARCHIVE_RETRY);
-    if (got < 0) {
+        rc = archive_read_data_block(src->a, &src->block, &src->block_len, &offset);
+    } while (rc == ARCHIVE_RETRY);
+    if (rc == ARCHIVE_EOF) {
+        src->block_len = 0;
+        return 0;
+    }
+    if (rc < ARCHIVE_OK) {
+        src->block_len = 0;
         return libarchive_err(src, err);
     }
-    src->unpacked += (uint64_t)got;
+    if (offset < src->at) {
+        src->block_len = 0;
+        return err_set(err, ERR_INPUT, "the archive is damaged: a member's pieces overlap");
+    }
+    src->block_at = offset;
+    return 1;
+}
+
+/* By blocks, not by archive_read_data: that one drops what it has read when the checksum behind it
+ * turns out wrong. Holes of sparse members are filled with zeros. */
+int64_t archive_source_read(struct archive_source *src, void *to, size_t n, struct err *err)
+{
+    int64_t hole;
+    size_t take;
+
+    while (src->at == src->block_at && src->block_len == 0) {
+        int rc = next_block(src, err);
+
+        if (rc <= 0) {
+            return rc;
+        }
+    }
+    hole = src->block_at - src->at;
+    if (hole > 0) {
+        take = hole < (int64_t)n ? (size_t)hole : n;
+        memset(to, 0, take);
+    } else {
+        take = src->block_len < n ? src->block_len : n;
+        memcpy(to, src->block, take);
+        src->block = (const uint8_t *)src->block + take;
+        src->block_len -= take;
+        src->block_at += (int64_t)take;
+    }
+    src->at += (int64_t)take;
+    src->unpacked += take;
     if (!within_limit(src)) {
         *err = src->err;
         return err->code;
     }
-    return got;
+    return (int64_t)take;
 }
 
 uint64_t archive_source_unpacked(const struct archive_source *src) { return src->unpacked; }

@@ -144,10 +144,12 @@ static int fingerprint_of(struct session *s, struct stream *in, uint8_t ret[16],
                                 : fingerprint_fd(FILE_FD, (uint64_t)in->size, ret, err);
 }
 
-/* An archive may hold several members of one name: the fingerprint says which one is meant. */
+/* An archive may hold several members of one name: the fingerprint says which one is meant, so one
+ * that cannot be read only counts when no other fits. */
 static int open_expected(struct session *s, struct stream **ret, struct err *err)
 {
     uint8_t fingerprint[16];
+    struct err unreadable = {0};
 
     for (unsigned nth = 0;; nth++) {
         struct stream *in;
@@ -166,12 +168,19 @@ static int open_expected(struct session *s, struct stream **ret, struct err *err
             return 0;
         }
         stream_close(in);
-        if (rc != 0) {
+        if (rc != 0 && (rc != ERR_INPUT || !s->request.member[0])) {
             return rc;
+        }
+        if (rc != 0 && unreadable.code == 0) {
+            unreadable = *err;
         }
         if (!s->request.member[0]) {
             break;
         }
+    }
+    if (unreadable.code != 0) {
+        *err = unreadable;
+        return err->code;
     }
     return err_set(err, ERR_CHANGED, "changed since it was enqueued: enqueue it again");
 }

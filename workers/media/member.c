@@ -25,6 +25,8 @@ struct member_stream {
     int64_t pos; /* of the reader */
     int64_t end; /* unpacked in this pass; the ring holds the ring_bytes before it */
     int64_t ring_bytes;
+    struct err refused; /* it can be found, but never be read: encrypted */
+    struct err tail;    /* what reading past the last byte gave: a wrong checksum, say */
     uint8_t *ring;
 };
 
@@ -66,6 +68,19 @@ static int restart(struct member_stream *m, struct err *err)
     return rc;
 }
 
+/* The checksum stands behind the data: it is only compared when that has been read. */
+static void check_tail(struct member_stream *m)
+{
+    uint8_t more;
+    int64_t got = archive_source_read(m->src, &more, 1, &m->tail);
+
+    if (got > 0) {
+        err_set(&m->tail, ERR_INPUT,
+                "the archive's member holds more than the %lld bytes announced",
+                (long long)m->base.size);
+    }
+}
+
 /* Unpacks a further piece into the ring. 1: something came; 0: the end. */
 static int fill(struct member_stream *m, struct err *err)
 {
@@ -82,6 +97,9 @@ static int fill(struct member_stream *m, struct err *err)
         return (int)got;
     }
     m->end += got;
+    if (got > 0 && m->end == m->base.size) {
+        check_tail(m);
+    }
     if (got == 0 && m->base.size >= 0 && m->end < m->base.size) {
         return err_set(err, ERR_INPUT, "the archive's member ends after %lld of %lld bytes",
                        (long long)m->end, (long long)m->base.size);
@@ -95,8 +113,15 @@ static int64_t member_read(struct stream *s, void *to, size_t n, struct err *err
     int64_t have, at;
     int rc;
 
+    if (m->refused.code != 0) {
+        *err = m->refused;
+        return err->code;
+    }
     if (m->base.size >= 0 && m->pos >= m->base.size) {
-        return 0;
+        if (m->tail.code != 0) {
+            *err = m->tail;
+        }
+        return m->tail.code;
     }
     if (m->pos < m->end - m->ring_bytes) {
         rc = restart(m, err);
@@ -150,9 +175,7 @@ static int make_stream(struct stream *under, struct archive_source *src,
     int64_t ring = item->size >= 0 && item->size < RING_BYTES ? item->size + 1 : RING_BYTES;
     int rc = 0;
 
-    if (item->is_encrypted) {
-        rc = archive_refuse_encrypted(err);
-    } else if (!item->is_file) {
+    if (!item->is_file) {
         rc = err_set(err, ERR_INPUT, "the archive's member is no file");
     } else if (!(m = calloc(1, sizeof(*m))) || !(m->ring = malloc((size_t)ring))) {
         rc = err_set(err, ERR_NOMEM, "out of memory");
@@ -169,6 +192,9 @@ static int make_stream(struct stream *under, struct archive_source *src,
     m->index = item->index;
     m->max_bytes = limits->max_bytes;
     m->ring_bytes = ring;
+    if (item->is_encrypted) {
+        (void)archive_refuse_encrypted(&m->refused);
+    }
     *ret = &m->base;
     return 0;
 }
@@ -199,7 +225,7 @@ static const char *behind_entry(const char *name, const char *entry)
 }
 
 /* A member's own name may hold "//", so no place of the name is its separator for sure: the
- * archive's entries decide, the whole name before a part of it. */
+ * archive's entries decide. Of several inner archives of one name the first is searched. */
 static int open_named(struct stream *under, const char *name, unsigned nth, bool may_nest,
                       const struct unpack_limits *limits, struct stream **ret, struct err *err)
 {

@@ -137,7 +137,7 @@ static int open_inner(struct level *l, const struct archive_item *item, uint8_t 
     struct walk *w = l->walk;
     struct unpack_limits limits = {.max_bytes = w->task->max_bytes - w->unpacked};
     struct stream *outer;
-    int64_t done = (int64_t)l->head_len, got;
+    int64_t done = (int64_t)l->head_len, got = 1;
     int rc;
 
     if (item->size < 0 || item->size > MEMORY_BYTES) {
@@ -149,16 +149,16 @@ static int open_inner(struct level *l, const struct archive_item *item, uint8_t 
         return err_set(err, ERR_NOMEM, "out of memory");
     }
     memcpy(*data, l->head, l->head_len);
-    while (done < item->size) {
-        got = archive_source_read(l->src, *data + done, (size_t)(item->size - done), err);
+    /* One byte more than it should have: its checksum is compared behind the last one. */
+    while (got > 0 && done <= item->size) {
+        got = archive_source_read(l->src, *data + done, (size_t)(item->size - done + 1), err);
         if (got < 0) {
             return (int)got;
         }
-        if (got == 0) {
-            return err_set(err, ERR_INPUT, "ends after %lld of %lld bytes", (long long)done,
-                           (long long)item->size);
-        }
         done += got;
+    }
+    if (done != item->size) {
+        return err_set(err, ERR_INPUT, "is not of the %lld bytes announced", (long long)item->size);
     }
     return stream_of_memory(*data, (size_t)done, ret, err);
 }

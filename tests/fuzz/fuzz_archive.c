@@ -1,0 +1,128 @@
+/* Any bytes as an archive: the walk ends, within its bounds, and what it lists as readable is found
+ * again under its name, by its fingerprint, however the reader jumps in it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/media/fingerprint.h"
+#include "workers/media/stream.h"
+#include "workers/media/walk.h"
+
+#define MAX_ENTRIES 500
+#define MAX_BYTES (4u << 20)
+#define KEPT 4
+#define SAME_NAME 64
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct kept {
+    char *member;
+    uint64_t size;
+    uint8_t fingerprint[16];
+};
+
+struct input {
+    const uint8_t *data;
+    size_t size;
+    uint64_t entries;
+    struct kept kept[KEPT];
+    size_t kept_count;
+};
+
+static int open_input(void *arg, struct stream **ret, struct err *err)
+{
+    const struct input *in = arg;
+
+    return stream_of_memory(in->data, in->size, ret, err);
+}
+
+static int on_entry(void *arg, const struct decoder_entry *e, struct err *err)
+{
+    struct input *in = arg;
+
+    (void)err;
+    if (++in->entries > MAX_ENTRIES || e->head_len > sizeof(e->head) || e->member[0] == '\0' ||
+        e->code > 0 || (e->code != 0) != (e->message[0] != '\0')) {
+        abort();
+    }
+    if (e->code == 0 && in->kept_count < KEPT) {
+        struct kept *k = &in->kept[in->kept_count++];
+
+        k->member = strdup(e->member);
+        k->size = e->size_bytes;
+        memcpy(k->fingerprint, e->fingerprint, sizeof(k->fingerprint));
+    }
+    return 0;
+}
+
+/* 1: this one; 0: another of the same name; negative: it cannot be read. */
+static int is_entry(struct stream *s, const struct kept *k)
+{
+    uint8_t got[16], buf[3000];
+    struct fingerprint *f;
+    struct err err;
+    int64_t n = 1;
+
+    if (s->size < 0 || (uint64_t)s->size != k->size) {
+        return 0;
+    }
+    /* The end first, then the beginning again. */
+    if (stream_seek(s, s->size > 10 ? s->size - 10 : 0, &err) != 0 ||
+        stream_read(s, buf, 10, &err) < 0 || stream_seek(s, 0, &err) != 0 ||
+        fingerprint_new(k->size, &f, &err) != 0) {
+        return -1;
+    }
+    while (n > 0) {
+        n = stream_read(s, buf, sizeof(buf), &err);
+        if (n > 0) {
+            fingerprint_feed(f, buf, (size_t)n);
+        }
+    }
+    if (fingerprint_end(f, got, &err) != 0 || n < 0) {
+        return -1;
+    }
+    return memcmp(got, k->fingerprint, sizeof(got)) == 0;
+}
+
+static void find_again(struct input *in, const struct kept *k)
+{
+    const struct unpack_limits limits = {.max_bytes = 4 * (uint64_t)MAX_BYTES};
+
+    for (unsigned nth = 0; nth < SAME_NAME; nth++) {
+        struct stream *s;
+        struct err err;
+        int found;
+
+        if (open_input(in, &s, &err) != 0) {
+            return;
+        }
+        if (member_open(s, k->member, nth, &limits, &s, &err) != 0) {
+            /* Of inner archives of one name only the first is searched. */
+            if (strstr(k->member, "//")) {
+                return;
+            }
+            abort(); /* listed, so it is found; the right one comes before the last of that name */
+        }
+        found = is_entry(s, k);
+        stream_close(s);
+        if (found > 0) {
+            return;
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input in = {.data = data, .size = size};
+    const struct walk_task task = {open_input, on_entry, &in, MAX_ENTRIES, MAX_BYTES};
+    struct err err = {0};
+    int rc = walk_archive(&task, &err);
+
+    if (rc > 0 || (rc < 0 && (err.code != rc || err.msg[0] == '\0'))) {
+        abort();
+    }
+    for (size_t i = 0; i < in.kept_count; i++) {
+        find_again(&in, &in.kept[i]);
+        free(in.kept[i].member);
+    }
+    return 0;
+}
