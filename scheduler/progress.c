@@ -74,7 +74,7 @@ void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS
     else
         snprintf(part, sizeof(part), "%s", a);
     add(ret, columns, part);
-    if (p->speed > 0) {
+    if (p->speed > 0 && p->speed < 1e9) {
         snprintf(part, sizeof(part),
                  p->speed < 10 ? "%.1f\xC3\x97 real time" : "%.0f\xC3\x97 real time", p->speed);
         add(ret, columns, part);
@@ -88,21 +88,18 @@ void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS
 
 void progress_json(const struct progress *p, const char *event, char ret[PROGRESS_JSON])
 {
-    size_t n;
+    char all[48] = "", eta[48] = "", note[96] = "";
 
-    n = (size_t)snprintf(ret, PROGRESS_JSON,
-                         "{\"event\":\"%s\",\"tasks_done\":%" PRIu64 ",\"tasks_all\":%" PRIu64
-                         ",\"tasks_failed\":%" PRIu64 ",\"audio_done_ms\":%" PRId64
-                         ",\"speed\":%.2f"
-                         ",\"workers\":%u,\"workers_ready\":%u",
-                         event, p->tasks_done, p->tasks_all, p->tasks_failed, p->audio_done_ms,
-                         p->speed, p->workers, p->workers_ready);
     if (p->audio_all_ms >= 0)
-        n += (size_t)snprintf(ret + n, PROGRESS_JSON - n, ",\"audio_all_ms\":%" PRId64,
-                              p->audio_all_ms);
+        snprintf(all, sizeof(all), ",\"audio_all_ms\":%" PRId64, p->audio_all_ms);
     if (p->eta_ms >= 0)
-        n += (size_t)snprintf(ret + n, PROGRESS_JSON - n, ",\"eta_ms\":%" PRId64, p->eta_ms);
+        snprintf(eta, sizeof(eta), ",\"eta_ms\":%" PRId64, p->eta_ms);
     if (p->note && p->note[0])
-        n += (size_t)snprintf(ret + n, PROGRESS_JSON - n, ",\"note\":\"%s\"", p->note);
-    snprintf(ret + n, PROGRESS_JSON - n, "}");
+        snprintf(note, sizeof(note), ",\"note\":\"%.80s\"", p->note);
+    snprintf(ret, PROGRESS_JSON,
+             "{\"event\":\"%.30s\",\"tasks_done\":%" PRIu64 ",\"tasks_all\":%" PRIu64
+             ",\"tasks_failed\":%" PRIu64 ",\"audio_done_ms\":%" PRId64
+             ",\"speed\":%.2f,\"workers\":%u,\"workers_ready\":%u%s%s%s}",
+             event, p->tasks_done, p->tasks_all, p->tasks_failed, p->audio_done_ms,
+             p->speed < 1e9 ? p->speed : 1e9, p->workers, p->workers_ready, all, eta, note);
 }

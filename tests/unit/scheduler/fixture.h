@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -192,7 +193,10 @@ static inline pid_t run_child(const struct scheduler_options *o)
     if (pid == 0) {
         struct scheduler_result r;
         struct err e = {0};
-        int rc = scheduler_run(o, &r, &e);
+        int rc;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that failed leaves nothing behind */
+        rc = scheduler_run(o, &r, &e);
 
         if (rc)
             fprintf(stderr, "run: %s\n", e.msg);

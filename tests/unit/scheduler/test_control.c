@@ -1,0 +1,428 @@
+/* Requests to a run from other commands, and what hostile or clumsy peers do to its socket. */
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "scheduler/control_path.h"
+#include "tests/unit/scheduler/fixture.h"
+#include "workers/frame.h"
+
+static struct request_reply ask(struct control *c, enum request_type type, const char *path)
+{
+    struct request rq = {.type = type, .select_path = path};
+    struct request_reply reply = {0};
+    struct err e = {0};
+
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    return reply;
+}
+
+/* A run in another process that goes on until it is told to stop. */
+static pid_t start_watch(const char *devices)
+{
+    static struct scheduler_options o;
+
+    o = fixture_options(devices);
+    o.watch = true;
+    return run_child(&o);
+}
+
+static void stop(pid_t pid)
+{
+    kill(pid, SIGTERM);
+    assert_int_equal(wait_child(pid), 99);
+}
+
+static void enqueue_reaches_the_run(void **state)
+{
+    const char *more[] = {"/a/ok-4", "/a/ok-5"}, *again[] = {"/a/ok-3", "/b/ok-9"};
+    struct control *c;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-3");
+    pid = start_watch("cpu");
+    c = reach_run();
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 1);
+    fixture_enqueue(ask_run, c, more, 2, "fake");
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 3);
+    /* Another stage: the worker is set up anew. */
+    fixture_enqueue(ask_run, c, again, 2, "b");
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 5);
+    control_close(c);
+    stop(pid);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 3 + 4 + 5 + 3 + 9);
+    assert_int_equal(count_of("SELECT count(*) FROM segment"), 2 * (3 + 4 + 5 + 3 + 9));
+}
+
+static void a_run_waits_for_an_enqueue_that_has_begun(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
+                         .command_line = "test",
+                         .stage = fixture_stage("fake"),
+                         .language = ""};
+    struct store_found found = fixture_found("/a/ok-6", 0);
+    struct request_reply reply;
+    struct control *c;
+    struct err e = {0};
+    int64_t job;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-5");
+    pid = run_child(&o);
+    c = reach_run();
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    job = reply.job_id;
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 1);
+    usleep(300000);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+    rq = (struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = job, .found = &found, .count = 1};
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    rq = (struct request){.type = REQUEST_ENQUEUE_END, .job_id = job};
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    assert_int_equal(wait_child(pid), 0);
+    control_close(c);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
+}
+
+static void cancel_stops_what_is_running(void **state)
+{
+    struct control *c;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-2000", "/b/slow-1000", "/c/ok-3");
+    pid = start_watch("cpu");
+    c = reach_run();
+    wait_count("SELECT count(*) FROM shard", 2);
+    assert_int_equal(ask(c, REQUEST_CANCEL, "/a").affected, 1);
+    assert_int_equal(ask(c, REQUEST_CANCEL, "/b").affected, 1);
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 1);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'cancelled'"), 2);
+    /* What was done before stays, and retry goes on from there. */
+    assert_true(count_of("SELECT count(*) FROM shard") >= 5);
+    assert_true(count_of("SELECT count(*) FROM shard") < 1000);
+    assert_int_equal(ask(c, REQUEST_RETRY, "/b").affected, 1);
+    wait_count("SELECT count(*) FROM shard JOIN task USING (task_id) WHERE state = 'pending'", 1);
+    control_close(c);
+    stop(pid);
+}
+
+static void pause_lets_go_of_the_device(void **state)
+{
+    struct control_live live;
+    struct control *c;
+    struct err e = {0};
+    int64_t before;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-50", "/a/ok-2");
+    pid = start_watch("cpu");
+    c = reach_run();
+    wait_count("SELECT count(*) FROM shard", 2);
+    ask(c, REQUEST_PAUSE, NULL);
+    do {
+        usleep(10000);
+        assert_ok(control_status(c, &live, &e), e);
+    } while (live.workers_ready);
+    before = count_of("SELECT count(*) FROM shard");
+    usleep(300000);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), before);
+    assert_int_equal(live.pid, pid);
+    assert_int_equal(live.workers, 1);
+    ask(c, REQUEST_RESUME, NULL);
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 2);
+    control_close(c);
+    stop(pid);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 52);
+}
+
+static void one_directory_is_paused(void **state)
+{
+    struct control *c;
+    int64_t before;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-400", "/b/ok-2");
+    pid = start_watch("cpu");
+    c = reach_run();
+    wait_count("SELECT count(*) FROM shard", 2);
+    assert_int_equal(ask(c, REQUEST_PAUSE, "/a").affected, 1);
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 1);
+    before = count_of("SELECT count(*) FROM shard");
+    assert_true(before < 100); /* it ended at a checkpoint, long before its end */
+    usleep(200000);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), before);
+    ask(c, REQUEST_RESUME, "/a");
+    wait_count("SELECT count(*) FROM shard", before + 3);
+    control_close(c);
+    stop(pid);
+}
+
+static void a_paused_catalog_is_not_run(void **state)
+{
+    struct request rq = {.type = REQUEST_PAUSE};
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-2");
+    fixture_apply(&rq);
+    assert_ok(run_once("cpu", &r, &e), e);
+    assert_int_equal(r.tasks_done, 0);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 0);
+    rq.type = REQUEST_RESUME;
+    fixture_apply(&rq);
+    RUN("cpu");
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 2);
+}
+
+static void retry_during_a_run(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct control *c;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ioonce-2", "/a/ok-1");
+    o.watch = true;
+    o.attempts = 1;
+    pid = run_child(&o);
+    c = reach_run();
+    wait_count("SELECT count(*) FROM task WHERE state = 'failed'", 1);
+    assert_int_equal(ask(c, REQUEST_RETRY, NULL).affected, 1);
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 2);
+    control_close(c);
+    stop(pid);
+}
+
+/* ------------------------------------------------------------------------------- the socket */
+
+static int raw_connect(void)
+{
+    struct control_path p;
+    struct err e = {0};
+    int fd;
+
+    assert_ok(control_path_open(CATALOG, &p, &e), e);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&p.addr, sizeof(p.addr)), 0);
+    control_path_close(&p);
+    return fd;
+}
+
+static void still_answers(void)
+{
+    struct control *c = reach_run();
+    struct control_live live;
+    struct err e = {0};
+
+    assert_ok(control_status(c, &live, &e), e);
+    control_close(c);
+}
+
+static void hostile_peers_are_closed(void **state)
+{
+    static uint8_t junk[70000];
+    struct frame_reader in = {0};
+    struct buf b = BUF_INIT;
+    struct frame f;
+    struct err e = {0};
+    struct stat st;
+    char byte;
+    pid_t pid;
+    int fd, i;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-1");
+    pid = start_watch("cpu");
+    still_answers();
+    assert_int_equal(stat(CATALOG ".sock", &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    /* Bytes that are no frame: told so, and closed. */
+    memset(junk, 'x', sizeof(junk));
+    fd = raw_connect();
+    assert_true(send(fd, junk, sizeof(junk), MSG_NOSIGNAL) > 0);
+    assert_int_equal(frame_read_fd(fd, &in, 5000, &f, &e), 0);
+    assert_int_equal(f.type, CONTROL_ERROR);
+    assert_int_equal(control_error_get(f.payload, f.len, &e), ERR_PROTOCOL);
+    frame_reader_free(&in);
+    close(fd);
+    still_answers();
+    /* A request that is none, and a message that nobody knows. */
+    for (i = 0; i < 2; i++) {
+        fd = raw_connect();
+        memset(&in, 0, sizeof(in));
+        assert_int_equal(frame_write_fd(fd, i ? 77 : CONTROL_REQUEST, "abc", 3, &e), 0);
+        assert_int_equal(frame_read_fd(fd, &in, 5000, &f, &e), 0);
+        assert_int_equal(f.type, CONTROL_ERROR);
+        assert_int_equal(read(fd, &byte, 1), 0);
+        frame_reader_free(&in);
+        close(fd);
+    }
+    /* Half a frame, and then the peer goes. */
+    fd = raw_connect();
+    frame_put(&b, CONTROL_STATUS, junk, 60000);
+    assert_true(send(fd, b.data, 1000, MSG_NOSIGNAL) == 1000);
+    still_answers();
+    close(fd);
+    buf_free(&b);
+    still_answers();
+    stop(pid);
+    assert_int_equal(access(CATALOG ".sock", F_OK), -1);
+}
+
+static void peers_are_counted(void **state)
+{
+    enum { MANY = 40 };
+    struct control *c[MANY] = {0};
+    int i, refused = 0;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-1");
+    pid = start_watch("cpu");
+    still_answers();
+    for (i = 0; i < MANY; i++) {
+        struct control_live live;
+        struct err e = {0};
+        int rc;
+
+        assert_ok(control_connect(CATALOG, &c[i], &e), e);
+        rc = control_status(c[i], &live, &e);
+        assert_true(rc == 0 || rc == ERR_LIMIT || rc == ERR_IO);
+        refused += rc != 0;
+    }
+    assert_int_equal(refused, MANY - 32);
+    for (i = 0; i < MANY; i++)
+        control_close(c[i]);
+    still_answers();
+    stop(pid);
+}
+
+/* A peer that asks without end and never reads must neither block the run nor fill its memory. */
+static void a_peer_that_does_not_listen(void **state)
+{
+    struct buf b = BUF_INIT;
+    int64_t end;
+    size_t sent = 0;
+    pid_t pid;
+    int fd, i;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-30");
+    pid = start_watch("cpu");
+    still_answers();
+    fd = raw_connect();
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    for (i = 0; i < 1000; i++)
+        frame_put(&b, CONTROL_STATUS, NULL, 0);
+    end = clock_mono_ms() + 1000;
+    while (clock_mono_ms() < end && sent < (64u << 20)) {
+        ssize_t n = send(fd, b.data, b.len, MSG_NOSIGNAL);
+
+        if (n > 0)
+            sent += (size_t)n;
+        else
+            usleep(1000);
+    }
+    /* The kernel's buffers took some; the run stopped reading. */
+    assert_true(sent < (64u << 20));
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 1);
+    still_answers();
+    close(fd);
+    buf_free(&b);
+    stop(pid);
+}
+
+static void a_stale_socket_is_replaced(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct control *c;
+    struct err e = {0};
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    assert_int_equal(control_connect(CATALOG, &c, &e), ERR_EMPTY);
+    ADD("/a/hang-2");
+    o.worker_silence_ms = 600000;
+    pid = run_child(&o);
+    still_answers();
+    kill(pid, SIGKILL);
+    wait_child(pid);
+    assert_int_equal(access(CATALOG ".sock", F_OK), 0);
+    assert_int_equal(control_connect(CATALOG, &c, &e), ERR_EMPTY);
+    pid = run_child(&o);
+    still_answers();
+    kill(pid, SIGKILL);
+    wait_child(pid);
+}
+
+/* Paths far longer than a socket's address. */
+static void long_paths_have_sockets_too(void **state)
+{
+    char name[256], dir[1024], path[2048];
+    struct control_path a, b;
+    struct err e = {0};
+    int i, fd;
+
+    (void)state;
+    memset(name, 'd', 200);
+    name[200] = 0;
+    snprintf(dir, sizeof(dir), "state");
+    for (i = 0; i < 3; i++) {
+        snprintf(dir + strlen(dir), sizeof(dir) - strlen(dir), "/%s", name);
+        assert_true(mkdir(dir, 0700) == 0 || access(dir, X_OK) == 0);
+    }
+    for (i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, i ? name : "c.db");
+        assert_ok(control_path_open(path, &a, &e), e);
+        fd = control_path_listen(&a, &e);
+        assert_true(fd >= 0);
+        assert_ok(control_path_open(path, &b, &e), e);
+        assert_string_equal(a.name, b.name);
+        close(fd);
+        fd = control_path_listen(&b, &e); /* a stale one in the way */
+        assert_true(fd >= 0);
+        close(fd);
+        control_path_unlink(&b);
+        control_path_close(&a);
+        control_path_close(&b);
+    }
+    assert_int_equal(control_path_open("/nonexistent/x.db", &a, &e), ERR_MISSING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(enqueue_reaches_the_run),
+        cmocka_unit_test(a_run_waits_for_an_enqueue_that_has_begun),
+        cmocka_unit_test(cancel_stops_what_is_running),
+        cmocka_unit_test(pause_lets_go_of_the_device),
+        cmocka_unit_test(one_directory_is_paused),
+        cmocka_unit_test(a_paused_catalog_is_not_run),
+        cmocka_unit_test(retry_during_a_run),
+        cmocka_unit_test(hostile_peers_are_closed),
+        cmocka_unit_test(peers_are_counted),
+        cmocka_unit_test(a_peer_that_does_not_listen),
+        cmocka_unit_test(a_stale_socket_is_replaced),
+        cmocka_unit_test(long_paths_have_sockets_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

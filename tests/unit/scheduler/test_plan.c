@@ -1,0 +1,490 @@
+/* The policies as functions: planner, retry rule, restarts, rate, the progress line. */
+#include "tests/common/test.h"
+
+#include "base/err.h"
+#include "scheduler/idmap.h"
+#include "scheduler/planner.h"
+#include "scheduler/progress.h"
+#include "scheduler/rate.h"
+#include "scheduler/restart.h"
+#include "scheduler/retry.h"
+
+#define SHARD_MS 1000
+
+static void ids_are_found_again(void **state)
+{
+    static char seen[5000];
+    struct idmap m = IDMAP_INIT;
+    uint64_t r = 88172645463325252u;
+    size_t at = 0, n = 0, i;
+
+    (void)state;
+    assert_null(idmap_get(&m, 0));
+    assert_null(idmap_remove(&m, 7));
+    for (i = 0; i < 200000; i++) {
+        uint64_t id;
+
+        r ^= r << 13;
+        r ^= r >> 7;
+        r ^= r << 17;
+        id = r % 5000;
+        if (r >> 63) {
+            assert_int_equal(idmap_put(&m, id * 1024, &seen[id]), 0);
+            n += !seen[id];
+            seen[id] = 1;
+        } else {
+            assert_ptr_equal(idmap_remove(&m, id * 1024), seen[id] ? &seen[id] : NULL);
+            n -= (size_t)seen[id];
+            seen[id] = 0;
+        }
+        assert_int_equal(m.count, n);
+    }
+    for (i = 0; i < 5000; i++)
+        assert_ptr_equal(idmap_get(&m, i * 1024), seen[i] ? &seen[i] : NULL);
+    for (i = 0; idmap_next(&m, &at); i++)
+        ;
+    assert_int_equal(i, n);
+    idmap_free(&m);
+}
+
+/* -------------------------------------------------------------------------------- planner */
+
+static struct planner *plan_of(uint32_t workers, uint32_t capacity)
+{
+    struct planner *p = planner_new(SHARD_MS);
+    uint32_t i;
+
+    assert_non_null(p);
+    for (i = 0; i < workers; i++)
+        planner_worker_ready(p, i, capacity);
+    return p;
+}
+
+static void add(struct planner *p, int64_t id, int64_t shards, bool suspect)
+{
+    struct planner_task t = {
+        .id = id, .duration_ms = shards < 0 ? -1 : shards * SHARD_MS, .suspect = suspect};
+    struct err e = {0};
+
+    assert_ok(planner_task_add(p, &t, &e), e);
+}
+
+static struct planner_step step(struct planner *p)
+{
+    struct planner_step s;
+    struct err e = {0};
+
+    assert_ok(planner_next(p, &s, &e), e);
+    return s;
+}
+
+static void nothing(struct planner *p) { assert_int_equal(step(p).kind, PLANNER_NOTHING); }
+
+static void recordings_go_out_in_order(void **state)
+{
+    struct planner *p = plan_of(1, 4);
+    struct planner_step s;
+
+    (void)state;
+    nothing(p);
+    add(p, 30, 1, false);
+    add(p, 10, 1, false);
+    add(p, 20, 1, false);
+    add(p, 10, 1, false); /* known: left as it is */
+    assert_int_equal(planner_queued(p), 3);
+    for (int64_t id = 10; id <= 30; id += 10) {
+        s = step(p);
+        assert_int_equal(s.kind, PLANNER_LEASE);
+        assert_int_equal(s.task, id);
+        assert_int_equal(s.first, 0);
+        assert_int_equal(s.last, UINT32_MAX);
+        assert_int_equal(s.skip_count, 0);
+    }
+    nothing(p);
+    assert_int_equal(planner_leased(p), 3);
+    planner_free(p);
+}
+
+static void capacity_is_filled_and_not_overfilled(void **state)
+{
+    struct planner *p = plan_of(1, 4);
+    struct planner_ended e;
+    struct planner_step s;
+    struct err err;
+    int64_t i;
+
+    (void)state;
+    for (i = 1; i <= 6; i++)
+        add(p, i, 1, false);
+    for (i = 1; i <= 4; i++)
+        s = step(p);
+    nothing(p);
+    assert_int_equal(planner_shard(p, s.lease, 0, true, &err), 0);
+    assert_int_equal(planner_shard(p, s.lease, 0, true, &err), 1); /* twice */
+    assert_int_equal(planner_lease_end(p, s.lease, true, 1, &e, &err), 0);
+    assert_true(e.complete && e.idle && e.progress && !e.unreported);
+    assert_int_equal(e.total, 1);
+    planner_task_remove(p, e.task);
+    assert_int_equal(step(p).task, 5);
+    nothing(p);
+    assert_int_equal(planner_shard(p, s.lease, 0, true, &err), ERR_EMPTY);
+    assert_int_equal(planner_lease_end(p, s.lease, true, 1, &e, &err), ERR_EMPTY);
+    planner_free(p);
+}
+
+static void done_shards_are_skipped(void **state)
+{
+    struct planner *p = plan_of(1, 1);
+    uint32_t done[] = {0, 1, 3, 6}, all[] = {0, 1, 2};
+    struct planner_task t = {.id = 1, .duration_ms = -1, .done = done, .done_count = 4};
+    struct planner_step s;
+    struct planner_ended ended;
+    struct err e = {0};
+
+    (void)state;
+    assert_ok(planner_task_add(p, &t, &e), e);
+    s = step(p);
+    assert_int_equal(s.first, 2);
+    assert_int_equal(s.last, UINT32_MAX);
+    assert_int_equal(s.skip_count, 2);
+    assert_int_equal(s.skip[0], 3);
+    assert_int_equal(s.skip[1], 6);
+    assert_int_equal(planner_shard(p, s.lease, 1, true, &e), ERR_PROTOCOL);
+    assert_int_equal(planner_shard(p, s.lease, UINT32_MAX, true, &e), ERR_PROTOCOL);
+    assert_int_equal(planner_lease_end(p, s.lease, true, 0, &ended, &e), ERR_PROTOCOL);
+    assert_int_equal(planner_lease_end(p, s.lease, false, 0, &ended, &e), 0);
+    assert_true(ended.unreported && !ended.complete);
+    /* Its number is known: only up to the last that is missing. */
+    planner_task_remove(p, 1);
+    t.shards_total = 7;
+    assert_ok(planner_task_add(p, &t, &e), e);
+    s = step(p);
+    assert_int_equal(s.first, 2);
+    assert_int_equal(s.last, 5);
+    assert_int_equal(s.skip_count, 1);
+    t = (struct planner_task){.id = 2, .shards_total = 3, .done = all, .done_count = 3};
+    assert_int_equal(planner_task_add(p, &t, &e), 1);
+    t = (struct planner_task){.id = 3, .shards_total = PLANNER_MAX_SHARDS + 1};
+    assert_int_equal(planner_task_add(p, &t, &e), ERR_INPUT);
+    planner_free(p);
+}
+
+static void the_last_long_recording_is_split(void **state)
+{
+    struct planner *p = plan_of(2, 2);
+    struct planner_step s, cap, rest;
+    struct planner_ended e;
+    struct err err = {0};
+    uint32_t i;
+
+    (void)state;
+    add(p, 1, 100, false);
+    s = step(p);
+    assert_int_equal(s.kind, PLANNER_LEASE);
+    cap = step(p);
+    assert_int_equal(cap.kind, PLANNER_CAP);
+    assert_int_equal(cap.lease, s.lease);
+    assert_in_range(cap.last, 45, 55); /* equal workers, equal halves */
+    rest = step(p);
+    assert_int_equal(rest.kind, PLANNER_LEASE);
+    assert_int_equal(rest.worker, 1 - s.worker);
+    assert_int_equal(rest.first, cap.last + 1);
+    assert_int_equal(rest.last, UINT32_MAX);
+    nothing(p);
+    /* A worker past its cap when it heard of it: its result counts, and is not asked for again. */
+    for (i = 0; i <= cap.last + 1; i++)
+        assert_int_equal(planner_shard(p, s.lease, i, true, &err), 0);
+    assert_int_equal(planner_lease_end(p, s.lease, false, 0, &e, &err), 0);
+    assert_false(e.unreported || e.idle || e.complete);
+    for (i = rest.first; i < 100; i++)
+        assert_int_equal(planner_shard(p, rest.lease, i, true, &err), 0);
+    assert_int_equal(planner_lease_end(p, rest.lease, true, 100, &e, &err), 0);
+    assert_true(e.complete);
+    planner_free(p);
+}
+
+static void what_has_no_length_is_not_split(void **state)
+{
+    struct planner *p = plan_of(2, 2);
+
+    (void)state;
+    add(p, 1, -1, false);
+    assert_int_equal(step(p).kind, PLANNER_LEASE);
+    nothing(p);
+    planner_task_duration(p, 1, 100 * SHARD_MS); /* now it has */
+    assert_int_equal(step(p).kind, PLANNER_CAP);
+    assert_int_equal(step(p).kind, PLANNER_LEASE);
+    planner_free(p);
+}
+
+static void suspects_are_alone(void **state)
+{
+    struct planner *p = plan_of(2, 8);
+    struct planner_ended e;
+    struct planner_step s, t;
+    struct err err = {0};
+    int64_t i;
+
+    (void)state;
+    add(p, 9, 400, true);
+    for (i = 1; i <= 4; i++)
+        add(p, i, 1, false);
+    s = step(p); /* a suspect first, to a worker with empty hands */
+    assert_int_equal(s.task, 9);
+    assert_true(s.alone);
+    for (i = 1; i <= 4; i++) {
+        t = step(p);
+        assert_int_equal(t.task, i);
+        assert_int_equal(t.worker, 1 - s.worker);
+    }
+    nothing(p); /* and it is not split for the hungry one */
+    /* It kills that worker: not given to it again while it has something else to do. */
+    planner_worker_gone(p, s.worker);
+    assert_int_equal(planner_lease_end(p, s.lease, false, 0, &e, &err), 0);
+    assert_true(e.idle && e.alone && e.unreported && !e.progress);
+    planner_task_suspect(p, 9, s.worker);
+    assert_int_equal(planner_task_requeue(p, 9, &err), 0);
+    add(p, 20, 1, false);
+    planner_worker_ready(p, s.worker, 1);
+    t = step(p);
+    assert_int_equal(t.task, 20);
+    assert_int_equal(t.worker, s.worker);
+    nothing(p);
+    assert_int_equal(planner_shard(p, t.lease, 0, true, &err), 0);
+    assert_int_equal(planner_lease_end(p, t.lease, true, 1, &e, &err), 0);
+    t = step(p); /* nothing else: then even so */
+    assert_int_equal(t.task, 9);
+    assert_int_equal(t.worker, s.worker);
+    planner_free(p);
+}
+
+static void the_queue_can_be_forgotten(void **state)
+{
+    struct planner *p = plan_of(1, 1);
+    struct planner_step s;
+    struct err e = {0};
+
+    (void)state;
+    add(p, 1, 5, false);
+    s = step(p);
+    add(p, 2, 1, false);
+    add(p, 3, 1, true);
+    planner_forget_queued(p);
+    assert_int_equal(planner_queued(p), 0);
+    assert_true(planner_task_known(p, 1));
+    assert_false(planner_task_known(p, 2) || planner_task_known(p, 3));
+    planner_task_remove(p, 1); /* not while it is leased */
+    assert_true(planner_task_known(p, 1));
+    add(p, 2, 1, false);
+    assert_int_equal(planner_shard(p, s.lease, 0, true, &e), 0);
+    assert_true(planner_cap_now(p, s.lease, &s));
+    assert_int_equal(s.last, 1); /* it holds one shard at a time: 1 may have begun */
+    assert_false(planner_cap_now(p, s.lease, &s));
+    planner_free(p);
+}
+
+/* ---------------------------------------------------------------------------------- retry */
+
+static struct retry_decision verdict(int code, bool died, bool alone, bool place, uint32_t attempts)
+{
+    struct retry_rule rule = {0};
+    struct retry_failure f = {.code = code,
+                              .message = "why",
+                              .died = died,
+                              .alone = alone,
+                              .other_place = place,
+                              .attempts = attempts};
+    struct retry_decision d;
+
+    retry_decide(&rule, &f, 1000000, 7, &d);
+    return d;
+}
+
+static void each_failure_has_its_verdict(void **state)
+{
+    static const int again[] = {ERR_IO,   ERR_TIMEOUT,  ERR_NOMEM,   ERR_VRAM,
+                                ERR_FULL, ERR_PROTOCOL, ERR_CORRUPT, ERR_EMPTY};
+    struct retry_decision d, later;
+    size_t i;
+
+    (void)state;
+    assert_int_equal(verdict(ERR_INPUT, false, true, true, 0).verdict, RETRY_FAIL);
+    assert_int_equal(verdict(ERR_LIMIT, false, true, true, 0).verdict, RETRY_FAIL);
+    assert_int_equal(verdict(ERR_MISSING, false, true, true, 0).verdict, RETRY_PLACE);
+    d = verdict(ERR_CHANGED, false, true, false, 0);
+    assert_int_equal(d.verdict, RETRY_FAIL);
+    assert_non_null(strstr(d.message, "why; enqueue it again"));
+    assert_false(d.quarantined);
+    assert_non_null(
+        strstr(verdict(ERR_MISSING, false, true, false, 0).message, "nightshift retry"));
+    assert_non_null(strstr(verdict(ERR_DENIED, false, true, false, 0).message, "permission"));
+    assert_int_equal(verdict(ERR_CANCELLED, false, true, false, 9).verdict, RETRY_BACK);
+    assert_int_equal(verdict(ERR_MODEL, false, true, false, 0).verdict, RETRY_STOP);
+    assert_int_equal(verdict(ERR_DEVICE, false, false, false, 9).verdict, RETRY_SUSPECT);
+    assert_int_equal(verdict(0, true, false, false, 9).verdict, RETRY_SUSPECT);
+    assert_int_equal(verdict(0, true, true, false, 0).verdict, RETRY_AGAIN);
+    for (i = 0; i < sizeof(again) / sizeof(again[0]); i++) {
+        d = verdict(again[i], false, true, true, 0);
+        later = verdict(again[i], false, true, true, 1);
+        assert_int_equal(d.verdict, RETRY_AGAIN);
+        assert_int_equal(later.verdict, RETRY_AGAIN);
+        assert_in_range(d.at_ms - 1000000, 5000, 6250);
+        assert_in_range(later.at_ms - 1000000, 20000, 25000);
+        d = verdict(again[i], false, true, true, 2);
+        assert_int_equal(d.verdict, RETRY_FAIL);
+        assert_true(d.quarantined);
+        assert_non_null(strstr(d.message, "set aside after 3 attempts: why"));
+        assert_true(retry_counts(again[i], false));
+    }
+    assert_false(retry_counts(ERR_INPUT, false));
+    assert_int_equal(retry_store(ERR_FULL), STORE_WAIT);
+    assert_int_equal(retry_store(ERR_INPUT), STORE_BAD);
+    assert_int_equal(retry_store(ERR_CORRUPT), STORE_STOP);
+    assert_int_equal(retry_store(ERR_VERSION), STORE_STOP);
+}
+
+static void waiting_is_bounded(void **state)
+{
+    struct retry_rule rule = {.limit = 1000, .base_ms = 100};
+    struct retry_failure f = {.code = ERR_IO, .message = "x", .attempts = 900};
+    struct retry_decision d;
+
+    (void)state;
+    retry_decide(&rule, &f, 0, 3, &d);
+    assert_int_equal(d.verdict, RETRY_AGAIN);
+    assert_in_range(d.at_ms, RETRY_CAP_MS, RETRY_CAP_MS * 5 / 4);
+}
+
+static void workers_are_put_aside_when_they_are_to_blame(void **state)
+{
+    struct restart r = {0};
+    int64_t last = 0, ms;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 4; i++) {
+        ms = restart_death(&r, RESTART_OWN, 0, 0);
+        assert_true(ms > last);
+        last = ms;
+    }
+    assert_int_equal(restart_death(&r, RESTART_MANY, 0, 0), -1);
+    r = (struct restart){0};
+    /* One and the same recording, or some that were charged before, are not its fault. */
+    for (i = 0; i < 100; i++) {
+        ms = restart_death(&r, i % 2 ? RESTART_ONE : RESTART_KNOWN, 5, 0);
+        assert_in_range(ms, RESTART_BASE_MS, RESTART_CAP_MS);
+    }
+    restart_result(&r);
+    for (i = 0; i < 7; i++)
+        assert_true(restart_death(&r, RESTART_ONE, i, 0) > 0);
+    assert_int_equal(restart_death(&r, RESTART_ONE, 7, 0), -1);
+    restart_result(&r);
+    assert_int_equal(restart_death(&r, RESTART_ONE, 8, 0), RESTART_BASE_MS);
+}
+
+/* ------------------------------------------------------------------------- rate and progress */
+
+static void speed_is_of_the_last_minutes(void **state)
+{
+    struct rate r = {0};
+    int64_t t;
+
+    (void)state;
+    assert_true(rate_speed(&r, 0) == 0);
+    for (t = 0; t <= 600000; t += 100)
+        rate_add(&r, t, (uint64_t)t * 10);
+    assert_true(rate_speed(&r, t) > 9.9 && rate_speed(&r, t) < 10.1);
+    for (; t <= 1000000; t += 100)
+        rate_add(&r, t, 6000000 + (uint64_t)(t - 600000) * 2);
+    assert_true(rate_speed(&r, t) > 1.9 && rate_speed(&r, t) < 2.1);
+    rate_add(&r, t + 60000, 0); /* a worker was started again: not backwards */
+    assert_true(rate_speed(&r, t + 60000) > 1.0);
+}
+
+static void what_is_left_is_estimated(void **state)
+{
+    struct rate_backlog b = {.known_left_ms = 1000};
+
+    (void)state;
+    assert_int_equal(rate_left_ms(&b), 1000);
+    b.tasks_unknown = 10;
+    assert_int_equal(rate_left_ms(&b), -1);
+    b.known_ms = 5000;
+    b.tasks_known = 5;
+    assert_int_equal(rate_left_ms(&b), 1000 + 10 * 1000);
+    b.bytes_known = 80000; /* 16 kB a second */
+    b.bytes_unknown = 160000;
+    assert_int_equal(rate_left_ms(&b), 1000 + 10000);
+    assert_int_equal(rate_eta_ms(2.0, &b), 5500);
+    assert_int_equal(rate_eta_ms(0, &b), -1);
+    b = (struct rate_backlog){0};
+    assert_int_equal(rate_eta_ms(0, &b), 0);
+    b.tasks_unknown = UINT64_MAX;
+    b.bytes_unknown = UINT64_MAX;
+    b.bytes_known = b.tasks_known = 1;
+    b.known_ms = INT64_MAX;
+    assert_true(rate_left_ms(&b) > 0);
+    assert_true(rate_eta_ms(1e-9, &b) >= -1);
+}
+
+static unsigned width(const char *s)
+{
+    unsigned n = 0;
+
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xC0) != 0x80;
+    return n;
+}
+
+static void the_line_fits(void **state)
+{
+    struct progress p = {.tasks_done = 1234,
+                         .tasks_all = 40000,
+                         .tasks_failed = 7,
+                         .audio_done_ms = 3600000LL * 812,
+                         .audio_all_ms = 3600000LL * 20123,
+                         .speed = 163.4,
+                         .eta_ms = 3600000LL * 5 + 60000 * 7,
+                         .note = ""};
+    char line[PROGRESS_LINE], json[PROGRESS_JSON];
+    unsigned c;
+
+    (void)state;
+    progress_line(&p, 80, line);
+    assert_string_equal(line, "1234/40000 files, 7 failed, 812 h of 20123 h, 163\xC3\x97 real "
+                              "time, 5 h 07 min left");
+    for (c = 20; c < 200; c++) {
+        progress_line(&p, c, line);
+        assert_true(width(line) <= c);
+    }
+    p.note = "stopping at a checkpoint";
+    p.tasks_all = p.tasks_done = p.tasks_failed = UINT64_MAX;
+    p.audio_all_ms = p.audio_done_ms = p.eta_ms = INT64_MAX;
+    p.speed = 1e300;
+    progress_line(&p, 80, line);
+    assert_true(width(line) <= 80);
+    progress_json(&p, "progress", json);
+    assert_int_equal(json[strlen(json) - 1], '}');
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_found_again),
+        cmocka_unit_test(recordings_go_out_in_order),
+        cmocka_unit_test(capacity_is_filled_and_not_overfilled),
+        cmocka_unit_test(done_shards_are_skipped),
+        cmocka_unit_test(the_last_long_recording_is_split),
+        cmocka_unit_test(what_has_no_length_is_not_split),
+        cmocka_unit_test(suspects_are_alone),
+        cmocka_unit_test(the_queue_can_be_forgotten),
+        cmocka_unit_test(each_failure_has_its_verdict),
+        cmocka_unit_test(waiting_is_bounded),
+        cmocka_unit_test(workers_are_put_aside_when_they_are_to_blame),
+        cmocka_unit_test(speed_is_of_the_last_minutes),
+        cmocka_unit_test(what_is_left_is_estimated),
+        cmocka_unit_test(the_line_fits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
