@@ -59,6 +59,8 @@ class Night(unittest.TestCase):
         os.mkdir(self.archive)
         os.mkdir(os.path.join(self.dir, "home"))
         self.running = []
+        began = time.monotonic()
+        self.addCleanup(lambda: print(f"    {time.monotonic() - began:.1f} s", end=" ", flush=True))
 
     def clean(self):
         for run in self.running:
@@ -128,8 +130,8 @@ class Night(unittest.TestCase):
 
     def shell(self, query, *options):
         """Through the sqlite3 shell itself."""
-        done = subprocess.run(["sqlite3", *options, self.catalog, query], capture_output=True,
-                              text=True, env=self.env(), timeout=PATIENCE_S)
+        done = subprocess.run(["sqlite3", "-bail", *options, self.catalog], input=query,
+                              capture_output=True, text=True, env=self.env(), timeout=PATIENCE_S)
         self.assertEqual((0, ""), (done.returncode, done.stderr), query)
         return done.stdout
 

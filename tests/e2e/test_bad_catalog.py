@@ -78,7 +78,7 @@ class BadCatalog(night.Night):
     def test_directory(self):
         os.mkdir(self.catalog)
         for command in (["enqueue", self.archive], ["run"], ["status"]):
-            said = self.one_sentence(self.nightshift(*command), "directory|folder")
+            said = self.one_sentence(self.nightshift(*command), "directory|folder|not a file")
             print(f"    {command[0]}: {said}")
 
     def test_missing(self):
@@ -209,7 +209,7 @@ class BadModel(night.Night):
             file.seek(4000000)
             file.write(b"\0\0\0\0")
         answer = self.nightshift("run")
-        print(f"    {self.one_sentence(answer, 'model', 'changed|differ|hash|not the')}")
+        print(f"    {self.one_sentence(answer, 'model', 'changed|differ|not th(e|ose)')}")
 
 
 if __name__ == "__main__":
