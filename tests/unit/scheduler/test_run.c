@@ -1,4 +1,6 @@
 /* The run with a worker that misbehaves on command, on a real catalog. */
+#include <sys/resource.h>
+
 #include "tests/unit/scheduler/fixture.h"
 
 #define STATE_OF(name)                                                                             \
@@ -302,6 +304,65 @@ static void a_second_signal_stops_at_once(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts + suspect > 0"), 0);
 }
 
+/* A disk that is full, as the run sees it: no file may grow beyond what the catalog needs now. */
+static pid_t run_on_a_full_disk(const struct scheduler_options *o)
+{
+    pid_t pid;
+
+    fixture_reset();
+    ADD("/a/ok-300", "/a/ok-301", "/a/ok-302");
+    signal(SIGXFSZ, SIG_IGN);
+    pid = fork();
+    if (pid == 0) {
+        struct rlimit limit = {300000, RLIM_INFINITY};
+        struct scheduler_result r;
+        struct err e = {0};
+        int rc;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        rc = scheduler_run(o, &r, &e);
+        _exit(rc == 0 ? 0 : (rc == ERR_FULL || rc == ERR_IO) && r.interrupted ? 50 : 51);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void a_full_disk_stops_the_run_in_order(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+
+    (void)state;
+    assert_int_equal(wait_child(run_on_a_full_disk(&o)), 50);
+    assert_true(count_of("SELECT count(*) FROM shard") < 903);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts > 0"), 0);
+    RUN("cpu");
+    results_are_whole(3, 903);
+}
+
+static void a_disk_that_is_emptied_lets_the_run_go_on(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+    struct scheduler_tuning t = quick;
+    int64_t before = -1, now = 0;
+    pid_t pid;
+
+    (void)state;
+    t.full_give_up_ms = 600000;
+    o.tuning = &t;
+    pid = run_on_a_full_disk(&o);
+    while (now == 0 || now != before) { /* until nothing gets through any more */
+        before = now;
+        usleep(700000);
+        now = count_of("SELECT count(*) FROM shard");
+    }
+    assert_true(now < 903);
+    assert_int_equal(prlimit(pid, RLIMIT_FSIZE, &none, NULL), 0);
+    assert_int_equal(wait_child(pid), 0);
+    results_are_whole(3, 903);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +381,8 @@ int main(void)
         cmocka_unit_test(a_second_run_says_who_holds_it),
         cmocka_unit_test(a_drained_run_goes_on_later),
         cmocka_unit_test(a_second_signal_stops_at_once),
+        cmocka_unit_test(a_full_disk_stops_the_run_in_order),
+        cmocka_unit_test(a_disk_that_is_emptied_lets_the_run_go_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
