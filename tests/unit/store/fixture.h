@@ -36,21 +36,50 @@ static inline struct store *catalog_new(void)
     return catalog_open(STORE_WRITE);
 }
 
-/* One integer of the catalog, by a connection of the test's own. */
+/* The test's own connection for count_of and text_of: kept while an audit asks many things. */
+static sqlite3 *own_db;
+static bool own_kept;
+
+static inline void own_open(void)
+{
+    if (own_db)
+        return;
+    assert_int_equal(sqlite3_open_v2(CATALOG, &own_db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(own_db, 5000);
+}
+
+static inline void own_close(void)
+{
+    sqlite3_close(own_db);
+    own_db = NULL;
+    own_kept = false;
+}
+
+static inline sqlite3_stmt *own_row(const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+
+    own_open();
+    if (sqlite3_prepare_v2(own_db, sql, -1, &stmt, NULL) != SQLITE_OK)
+        print_error("%s: %s\n", sql, sqlite3_errmsg(own_db));
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    return stmt;
+}
+
+static inline void own_done(sqlite3_stmt *stmt)
+{
+    sqlite3_finalize(stmt);
+    if (!own_kept)
+        own_close();
+}
+
+/* One integer of the catalog. */
 static inline int64_t count_of(const char *sql)
 {
-    sqlite3 *db;
-    sqlite3_stmt *stmt = NULL;
-    int64_t n = -1;
+    sqlite3_stmt *stmt = own_row(sql);
+    int64_t n = sqlite3_column_int64(stmt, 0);
 
-    assert_int_equal(sqlite3_open_v2(CATALOG, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    sqlite3_busy_timeout(db, 5000);
-    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
-        print_error("%s: %s\n", sql, sqlite3_errmsg(db));
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    n = sqlite3_column_int64(stmt, 0);
-    sqlite3_finalize(stmt);
-    sqlite3_close(db);
+    own_done(stmt);
     return n;
 }
 
@@ -58,25 +87,18 @@ static inline int64_t count_of(const char *sql)
 static inline const char *text_of(const char *sql)
 {
     static char out[1024];
-    sqlite3 *db;
-    sqlite3_stmt *stmt = NULL;
-    const unsigned char *s;
+    sqlite3_stmt *stmt = own_row(sql);
+    const unsigned char *s = sqlite3_column_text(stmt, 0);
 
-    assert_int_equal(sqlite3_open_v2(CATALOG, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    sqlite3_busy_timeout(db, 5000);
-    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
-        print_error("%s: %s\n", sql, sqlite3_errmsg(db));
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    s = sqlite3_column_text(stmt, 0);
     snprintf(out, sizeof(out), "%s", s ? (const char *)s : "(null)");
-    sqlite3_finalize(stmt);
-    sqlite3_close(db);
+    own_done(stmt);
     return out;
 }
 
 /* Every sum that a trigger keeps equals a count; every foreign key holds; FTS matches its table. */
 static inline void catalog_audit(void)
 {
+    own_kept = true;
     assert_string_equal(text_of("PRAGMA integrity_check"), "ok");
     assert_int_equal(count_of("SELECT count(*) FROM pragma_foreign_key_check"), 0);
     assert_int_equal(
@@ -124,6 +146,7 @@ static inline void catalog_audit(void)
             " ifnull(s.unknown, 0), ifnull(s.bytes, 0), ifnull(s.known, 0), "
             " ifnull(s.audio_done, 0), ifnull(s.audio_left, 0))"),
         0);
+    own_close();
 }
 
 static inline void fts_check(void)

@@ -173,6 +173,7 @@ static void check_end(void)
     fts_check();
     /* A step whose answer was an error may have been committed all the same only if it says so:
      * none of ours does, so there is one job, and nothing is there twice. */
+    own_kept = true;
     assert_int_equal(count_of("SELECT count(*) FROM job"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM media"), 3);
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 5);
@@ -180,6 +181,7 @@ static void check_end(void)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
     assert_int_equal(count_of("SELECT attempts FROM task WHERE task_id = 3"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM results"), 10);
+    own_close();
 }
 
 /* One round: the fault strikes somewhere in steps[from..]; what failed is done again. */
