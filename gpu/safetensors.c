@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -57,7 +58,7 @@ static int parse_type(struct safetensor *t, const json_t *value, uint32_t *size,
     for (size_t i = 0; name && i < sizeof(types) / sizeof(types[0]); i++) {
         if (strcmp(types[i].name, name) == 0) {
             t->type = types[i].type;
-            strcpy(t->type_name, types[i].name);
+            snprintf(t->type_name, sizeof(t->type_name), "%s", types[i].name);
             *size = types[i].size;
             return 0;
         }
