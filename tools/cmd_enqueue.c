@@ -98,12 +98,13 @@ static const struct option longs[] = {
 
 static int add_glob(const char ***list, size_t *n, const char *value, struct err *err)
 {
-    const char **bigger = realloc(*list, (*n + 2) * sizeof(**list));
+    const char **bigger;
 
-    if (bigger == NULL)
-        return err_set(err, ERR_NOMEM, "out of memory");
     if (value[0] == 0 || strcmp(value, "/") == 0)
         return err_set(err, ERR_USAGE, "an empty pattern fits nothing");
+    bigger = realloc(*list, (*n + 2) * sizeof(**list));
+    if (bigger == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
     bigger[(*n)++] = value;
     bigger[*n] = NULL;
     *list = bigger;
