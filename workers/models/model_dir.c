@@ -428,8 +428,8 @@ int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
     if ((rc = hash_all(&h)))
         goto out;
     XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(h.state));
-    for (int i = 0; i < 16; i++)
-        sprintf(ret + 2 * i, "%02x", digest.digest[i]);
+    for (size_t i = 0; i < 16; i++)
+        snprintf(ret + 2 * i, MODEL_HASH_LEN - 2 * i, "%02x", digest.digest[i]);
 out:
     XXH3_freeState(h.state);
     free(h.chunk);

@@ -365,10 +365,12 @@ int vocabulary_encode(const struct vocabulary *v, const char *text, int32_t **re
     int rc;
 
     if (clean && v->prefix_space && clean[0] && clean[0] != ' ') {
-        spaced = malloc(strlen(clean) + 2);
+        size_t len = strlen(clean);
+
+        spaced = malloc(len + 2);
         if (spaced) {
             spaced[0] = ' ';
-            strcpy(spaced + 1, clean);
+            memcpy(spaced + 1, clean, len + 1);
         }
         free(clean);
         clean = spaced;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 #define TIMESTAMP_STEPS 1500 /* a window's 30 s in steps of 20 ms */
 #define LIST_MAX (1 << 20)
 #define LANGUAGE_MAX 4096
@@ -156,7 +158,7 @@ static int add_language(const struct source *s, struct vocabulary_rules *r, cons
         return err_set(s->err, ERR_NOMEM, "no memory for the languages");
     r->languages = more;
     more += r->language_count++;
-    strcpy(more->code, code);
+    utf8_copy(more->code, sizeof(more->code), code);
     more->id = id;
     return 0;
 }
@@ -270,24 +272,24 @@ static int read_list(const struct source *s, const char *key, int32_t **ret, siz
 /* Without any list, what Whisper itself forbids first: a lone blank and the end. */
 static int default_begin(const struct source *s, struct vocabulary_rules *r)
 {
-    int32_t *blank = NULL;
+    int32_t *blank = NULL, *list;
     size_t n = 0;
     int rc;
 
-    if (json_object_get(s->generation, "begin_suppress_tokens") ||
+    if (r->begin_suppress || json_object_get(s->generation, "begin_suppress_tokens") ||
         json_object_get(s->config, "begin_suppress_tokens"))
         return 0;
     if ((rc = bpe_encode(s->b, " ", 1, &blank, &n, s->err)))
         return rc;
-    r->begin_suppress = calloc(n + 1, sizeof(*r->begin_suppress));
-    if (r->begin_suppress) {
-        if (n)
-            memcpy(r->begin_suppress, blank, n * sizeof(*blank));
-        r->begin_suppress[n] = r->ids.eot;
-        r->begin_suppress_count = n + 1;
+    list = realloc(blank, (n + 1) * sizeof(*list));
+    if (!list) {
+        free(blank);
+        return err_set(s->err, ERR_NOMEM, "no memory for the first tokens");
     }
-    free(blank);
-    return r->begin_suppress ? 0 : err_set(s->err, ERR_NOMEM, "no memory for the first tokens");
+    list[n] = r->ids.eot;
+    r->begin_suppress = list;
+    r->begin_suppress_count = n + 1;
+    return 0;
 }
 
 static int read_heads(const struct source *s, struct vocabulary_rules *r)
