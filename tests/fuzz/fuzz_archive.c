@@ -32,7 +32,7 @@ static int open_input(void *arg, struct stream **ret, struct err *err)
 {
     const struct input *in = arg;
 
-    return stream_of_memory(in->data, in->size, ret, err);
+    return stream_of_memory(in->data, in->size, (struct stream_pulse){0}, ret, err);
 }
 
 static int on_entry(void *arg, const struct decoder_entry *e, struct err *err)
@@ -113,7 +113,7 @@ static void find_again(struct input *in, const struct kept *k)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {.data = data, .size = size};
-    const struct walk_task task = {open_input, on_entry, &in, MAX_ENTRIES, MAX_BYTES};
+    const struct walk_task task = {open_input, on_entry, &in, {NULL, NULL}, MAX_ENTRIES, MAX_BYTES};
     struct err err = {0};
     int rc = walk_archive(&task, &err);
 

@@ -184,6 +184,9 @@ static int run(struct decode *d, struct err *err)
             }
             d->packet_bytes += d->packet->size;
             media_progress(&d->media);
+            if (d->task->pulse.fn) {
+                d->task->pulse.fn(d->task->pulse.arg);
+            }
             rc = decode_packet(d, d->packet, err);
         }
         av_packet_unref(d->packet);

@@ -16,6 +16,8 @@ struct decode_task {
     int (*info)(void *arg, const struct decoder_info *info, struct err *err);
     /* At most 16000 samples at a time, from skip_samples on. */
     int (*pcm)(void *arg, const int16_t *pcm, size_t n, int64_t at_sample, struct err *err);
+    /* With every packet, since those below skip_samples give nothing else to tell. */
+    struct stream_pulse pulse;
     void *arg; /* a callback's negative code ends the decoding with it */
     int64_t skip_samples;
 };

@@ -45,8 +45,8 @@ static int send_out(struct session *s, enum wire_type type, struct err *err)
     return rc;
 }
 
-/* While a file is read and nothing comes of it yet, the parent must not take us for dead. */
-static void on_file_read(void *arg)
+/* While there is work and nothing comes of it yet, the parent must not take us for dead. */
+static void on_life(void *arg)
 {
     struct session *s = arg;
     struct err ignored;
@@ -86,7 +86,7 @@ static int open_file(void *arg, struct stream **ret, struct err *err)
 {
     struct session *s = arg;
 
-    return stream_of_file(FILE_FD, s->file_size, (struct stream_pulse){on_file_read, s}, ret, err);
+    return stream_of_file(FILE_FD, s->file_size, (struct stream_pulse){on_life, s}, ret, err);
 }
 
 /* Of a whole stream, which is then at its beginning again. */
@@ -187,7 +187,7 @@ static int open_expected(struct session *s, struct stream **ret, struct err *err
 
 static int run_decode(struct session *s, struct err *err)
 {
-    struct decode_task task = {on_info, on_pcm, s, s->request.skip_samples};
+    struct decode_task task = {on_info, on_pcm, {on_life, s}, s, s->request.skip_samples};
     struct decoder_end end = {.complete = true};
     char damage[DECODE_DAMAGE_MAX] = "";
     struct stream *in = NULL;
@@ -219,8 +219,8 @@ static int run_decode(struct session *s, struct err *err)
 
 static int run_list(struct session *s, struct err *err)
 {
-    struct walk_task task = {open_file, on_entry, s, s->request.limits.max_entries,
-                             s->unpack.max_bytes};
+    struct walk_task task = {
+        open_file, on_entry, s, {on_life, s}, s->request.limits.max_entries, s->unpack.max_bytes};
     struct decoder_end end = {.complete = true, .damage = ""};
     int rc = walk_archive(&task, err);
 

@@ -30,6 +30,13 @@ int64_t stream_read_full(struct stream *s, void *to, size_t n, struct err *err)
     return (int64_t)done;
 }
 
+static void pulse(const struct stream_pulse *p)
+{
+    if (p->fn) {
+        p->fn(p->arg);
+    }
+}
+
 /* --- a file --- */
 
 struct file_stream {
@@ -57,9 +64,7 @@ static int64_t file_read(struct stream *s, void *to, size_t n, struct err *err)
         return err_sys(err, errno, "cannot read the file");
     }
     f->pos += got;
-    if (f->pulse.fn) {
-        f->pulse.fn(f->pulse.arg);
-    }
+    pulse(&f->pulse);
     return got;
 }
 
@@ -74,7 +79,7 @@ static int file_seek(struct stream *s, int64_t pos, struct err *err)
 
 static void file_close(struct stream *s) { free(s); }
 
-int stream_of_file(int fd, uint64_t size, struct stream_pulse pulse, struct stream **ret,
+int stream_of_file(int fd, uint64_t size, struct stream_pulse pulse_of, struct stream **ret,
                    struct err *err)
 {
     struct file_stream *f = calloc(1, sizeof(*f));
@@ -85,7 +90,7 @@ int stream_of_file(int fd, uint64_t size, struct stream_pulse pulse, struct stre
     f->base = (struct stream){file_read, file_seek, file_close,
                               size < INT64_MAX ? (int64_t)size : INT64_MAX, false};
     f->fd = fd;
-    f->pulse = pulse;
+    f->pulse = pulse_of;
     *ret = &f->base;
     return 0;
 }
@@ -96,6 +101,7 @@ struct memory_stream {
     struct stream base;
     const uint8_t *data; /* borrowed */
     int64_t pos;
+    struct stream_pulse pulse;
 };
 
 static int64_t memory_read(struct stream *s, void *to, size_t n, struct err *err)
@@ -111,6 +117,7 @@ static int64_t memory_read(struct stream *s, void *to, size_t n, struct err *err
     }
     memcpy(to, m->data + m->pos, n);
     m->pos += (int64_t)n;
+    pulse(&m->pulse);
     return (int64_t)n;
 }
 
@@ -123,7 +130,8 @@ static int memory_seek(struct stream *s, int64_t pos, struct err *err)
     return 0;
 }
 
-int stream_of_memory(const void *data, size_t len, struct stream **ret, struct err *err)
+int stream_of_memory(const void *data, size_t len, struct stream_pulse pulse_of,
+                     struct stream **ret, struct err *err)
 {
     struct memory_stream *m = calloc(1, sizeof(*m));
 
@@ -132,6 +140,7 @@ int stream_of_memory(const void *data, size_t len, struct stream **ret, struct e
     }
     m->base = (struct stream){memory_read, memory_seek, file_close, (int64_t)len, false};
     m->data = data;
+    m->pulse = pulse_of;
     *ret = &m->base;
     return 0;
 }

@@ -37,7 +37,7 @@ void stream_close(struct stream *s); /* NULL is fine */
 /* Reads until n bytes or the end; the number, or a negative code. */
 int64_t stream_read_full(struct stream *s, void *to, size_t n, struct err *err);
 
-/* Called whenever bytes were read from the file underneath: a sign of life. */
+/* A sign of life, given whenever bytes were read from what lies underneath. fn may be NULL. */
 struct stream_pulse {
     void (*fn)(void *arg);
     void *arg;
@@ -48,8 +48,9 @@ struct stream_pulse {
 int stream_of_file(int fd, uint64_t size, struct stream_pulse pulse, struct stream **ret,
                    struct err *err);
 
-/* Bytes in memory (borrowed); for tests and fuzzing. */
-int stream_of_memory(const void *data, size_t len, struct stream **ret, struct err *err);
+/* Bytes in memory (borrowed). */
+int stream_of_memory(const void *data, size_t len, struct stream_pulse pulse, struct stream **ret,
+                     struct err *err);
 
 /* --- a stream whose content is hashed as it goes by (hashed.c) --- */
 

@@ -160,7 +160,7 @@ static int open_inner(struct level *l, const struct archive_item *item, uint8_t 
     if (done != item->size) {
         return err_set(err, ERR_INPUT, "is not of the %lld bytes announced", (long long)item->size);
     }
-    return stream_of_memory(*data, (size_t)done, ret, err);
+    return stream_of_memory(*data, (size_t)done, w->task->pulse, ret, err);
 }
 
 /* by_name: its name says that it is an archive, so that a failure is worth a report. Other files

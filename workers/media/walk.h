@@ -20,8 +20,9 @@ struct walk_task {
      */
     int (*entry)(void *arg, const struct decoder_entry *entry, struct err *err);
     void *arg;
-    uint64_t max_entries; /* of any kind, in all archives together */
-    uint64_t max_bytes;   /* unpacked */
+    struct stream_pulse pulse; /* while inner archives are read from memory */
+    uint64_t max_entries;      /* of any kind, in all archives together */
+    uint64_t max_bytes;        /* unpacked */
 };
 
 int walk_archive(const struct walk_task *task, struct err *err);

@@ -40,11 +40,11 @@ static int on_pcm(void *arg, const int16_t *pcm, size_t n, int64_t at, struct er
 static int decode_bytes(const uint8_t *data, size_t len, struct heard *h, char *damage,
                         int64_t *total, struct err *err)
 {
-    const struct decode_task task = {on_info, on_pcm, h, 0};
+    const struct decode_task task = {on_info, on_pcm, {NULL, NULL}, h, 0};
     struct stream *s;
     int rc;
 
-    assert_ok(stream_of_memory(data, len, &s, err), *err);
+    assert_ok(stream_of_memory(data, len, (struct stream_pulse){0}, &s, err), *err);
     rc = decode_stream(s, &task, total, damage, err);
     stream_close(s);
     return rc;
@@ -141,6 +141,35 @@ static void a_sink_may_refuse(void **state)
     free(data);
 }
 
+static void count_pulse(void *arg) { ++*(unsigned *)arg; }
+
+/* A decoder that is told to skip to the tenth hour says nothing for long: signs of life must come.
+ */
+static void life_is_shown_while_skipping(void **state)
+{
+    unsigned pulses = 0;
+    struct heard h = {0};
+    const struct decode_task task = {on_info, on_pcm, {count_pulse, &pulses}, &h, INT64_MAX / 2};
+    char damage[DECODE_DAMAGE_MAX] = "";
+    struct err err = {0};
+    int64_t total = 0;
+    struct stream *s;
+    uint8_t *data;
+    size_t len;
+
+    (void)state;
+    write_tone("skip.wav", 16000, 5);
+    data = slurp("skip.wav", &len);
+    assert_ok(stream_of_memory(data, len, (struct stream_pulse){0}, &s, &err), err);
+    assert_ok(decode_stream(s, &task, &total, damage, &err), err);
+    assert_int_equal(total, 80000);
+    assert_int_equal(h.samples, 0);
+    assert_true(h.info);
+    assert_true(pulses > 10);
+    stream_close(s);
+    free(data);
+}
+
 /* More channels than any order of loudspeakers names are averaged. */
 static void nameless_channels(void **state)
 {
@@ -166,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_and_bent),
         cmocka_unit_test(a_sink_may_refuse),
+        cmocka_unit_test(life_is_shown_while_skipping),
         cmocka_unit_test(nameless_channels),
     };
 
