@@ -110,6 +110,7 @@ static void killed_workers_change_nothing(void **state)
     struct scheduler_options o = fixture_options("cpu,cpu,cpu");
     char *expected, *got;
     unsigned seed = (unsigned)clock_mono_ns();
+    int64_t at = 0;
     int kills = 0;
     pid_t pid;
 
@@ -123,14 +124,17 @@ static void killed_workers_change_nothing(void **state)
     o.attempts = 1000; /* an innocent recording may be hit again and again here */
     pid = run_child(&o);
     while (waitpid(pid, NULL, WNOHANG) == 0) {
+        int64_t shards = count_of("SELECT count(*) FROM shard");
         pid_t workers[8];
         size_t n = children_of(pid, workers, 8);
 
-        if (n && kills < 20) {
+        /* Only after some results: workers that are killed before they are ready are given up. */
+        if (n && kills < 20 && shards >= at + 5) {
             kill(workers[rand_r(&seed) % n], SIGKILL);
             kills++;
+            at = shards;
         }
-        usleep(50000);
+        usleep(10000);
     }
     assert_true(kills > 0);
     got = rows_of(rows);
