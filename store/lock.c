@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,19 +154,37 @@ static struct flock whole_file(void)
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
 }
 
-/* "`nightshift run` (pid 123, since ...)" from the lock file's lines "pid", "purpose", "since". */
+/* What stands behind `key` at the beginning of a line, copied up to the line's end. */
+static bool field(const char *text, const char *key, char *ret, size_t cap)
+{
+    const char *at = strstr(text, key);
+    size_t n;
+
+    if (!at || (at != text && at[-1] != '\n'))
+        return false;
+    at += strlen(key);
+    n = strcspn(at, "\n");
+    if (!n || n >= cap)
+        return false;
+    memcpy(ret, at, n);
+    ret[n] = 0;
+    return true;
+}
+
+/* "`nightshift run` (pid 123, since ...)" from the lock file's lines. */
 static void describe(int fd, char *ret, size_t cap)
 {
-    char text[256], purpose[64] = "", since[32] = "", safe[300], *shown;
+    char text[256], pid[24], purpose[64], since[32], safe[300], *shown;
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-    long pid = 0;
 
     text[n > 0 ? n : 0] = 0;
-    if (sscanf(text, "pid %ld\npurpose %63[^\n]\nsince %31[^\n]", &pid, purpose, since) != 3) {
+    if (!field(text, "pid ", pid, sizeof(pid)) ||
+        !field(text, "purpose ", purpose, sizeof(purpose)) ||
+        !field(text, "since ", since, sizeof(since))) {
         snprintf(ret, cap, "another process");
         return;
     }
-    snprintf(safe, sizeof(safe), "`nightshift %s` (pid %ld, since %s)", purpose, pid, since);
+    snprintf(safe, sizeof(safe), "`nightshift %s` (pid %s, since %s)", purpose, pid, since);
     shown = utf8_display(safe, strlen(safe));
     utf8_copy(ret, cap, shown ? shown : "another process");
     free(shown);

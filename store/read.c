@@ -184,7 +184,7 @@ int read_find(struct store *st, const char *what, read_recording_fn candidate, v
     if (!*what)
         return err_set(err, ERR_USAGE, "which recording? give a path, the end of one, or a number");
     if (is_number(what)) {
-        ids[0] = atoll(what);
+        ids[0] = strtoll(what, NULL, 10);
         rc = read_recording_by_id(st, ids[0], NULL, NULL, err);
         n = rc == 0;
         rc = rc == ERR_MISSING ? 0 : rc;
