@@ -92,13 +92,16 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
 static void print_row(const char *model, const struct bench_result *r)
 {
-    char weights[TEXT_LEN];
+    char weights[TEXT_LEN], *name = text_fit(model, 15);
 
-    printf("%-9.9s %-5s %8.2f %8.0f %7.1f %7.1f %7.1f %7.2f %8.0f %5.0f %%\n", model,
+    printf("%-15s %-4s %9.2f %7.0f %8.1f %8.1f %7.1f %7.2f %5.0f %%\n", name != NULL ? name : "",
            precision_name(r->precision), r->windows_per_second, r->times_real_time, r->mel_ms,
-           r->encoder_ms, r->cross_ms, r->step_ms, r->encoder_gflops_s, 100 * r->encoder_share);
-    printf("          %u slots, %u tokens a window, %s of weights, a step reads %.1f GB/s\n",
-           r->slots, r->tokens, text_bytes(r->weight_bytes, weights), r->step_gbytes_s);
+           r->encoder_ms, r->cross_ms, r->step_ms, 100 * r->encoder_share);
+    printf("  %u slots, %u tokens a window; weights %s; encoder %.0f of %.0f GFLOP/s;\n"
+           "  a decoder step reads %.1f GB/s\n",
+           r->slots, r->tokens, text_bytes(r->weight_bytes, weights), r->encoder_gflops_s,
+           r->peak_gflops_s, r->step_gbytes_s);
+    free(name);
 }
 
 static json_t *json_row(const char *model, const struct bench_result *r)
@@ -124,10 +127,10 @@ static int bench_all(const struct cli *cli, struct wanted *w, struct backend *be
         return err_set(err, ERR_NOMEM, "out of memory");
     if (!cli->json) {
         printf("%s, %u threads (%s)\n\n", be->info.name, be->info.threads, be->info.features);
-        printf("%-15s %8s %8s   ms per window and stage:   decoder  encoder, share\n", "",
-               "windows", "x real");
-        printf("%-9s %-5s %8s %8s %7s %7s %7s %7s %8s %7s\n", "model", "type", "a second", "time",
-               "log-mel", "encoder", "cross", "step", "GFLOP/s", "of peak");
+        printf("%-20s %9s %7s %8s %8s %7s %7s %7s\n", "", "windows", "x real", "log-mel", "encoder",
+               "cross", "step", "encoder");
+        printf("%-15s %-4s %9s %7s %8s %8s %7s %7s %7s\n", "model", "type", "a second", "time",
+               "ms", "ms", "ms", "ms", "of peak");
     }
     for (uint32_t i = 0; rc == 0 && i < w->model_count; i++) {
         struct bench_result r;
@@ -147,7 +150,8 @@ static int bench_all(const struct cli *cli, struct wanted *w, struct backend *be
         putchar('\n');
         json_decref(o);
     } else if (rc == 0)
-        puts("\nThe share is the encoder's, of a 2048 x 2048 x 2048 product in the same type.");
+        puts("\nms: of a window, and of a decoder step of all slots. The peak is a product of\n"
+             "2048 x 2048 x 2048 in the same type, measured in turn with the model.");
     json_decref(rows);
     return rc;
 }
