@@ -1,7 +1,6 @@
 #include "base/utf8.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +61,22 @@ static bool is_control(const uint8_t *p, size_t k)
     return (k == 1 && (p[0] < 0x20 || p[0] == 0x7F)) || (k == 2 && p[0] == 0xC2 && p[1] < 0xA0);
 }
 
+/* \n, \t or \xHH: at most four bytes. Returns where the next one goes. */
+static char *put_escape(char *q, uint8_t byte)
+{
+    static const char hex[] = "0123456789ABCDEF";
+
+    *q++ = '\\';
+    if (byte == '\n' || byte == '\t') {
+        *q++ = byte == '\n' ? 'n' : 't';
+        return q;
+    }
+    *q++ = 'x';
+    *q++ = hex[byte >> 4];
+    *q++ = hex[byte & 15];
+    return q;
+}
+
 char *utf8_display(const void *data, size_t len)
 {
     const uint8_t *p = data;
@@ -79,12 +94,7 @@ char *utf8_display(const void *data, size_t len)
             continue;
         }
         for (size_t n = k ? k : bad; n; n--, i++) {
-            if (p[i] == '\n')
-                q += sprintf(q, "\\n");
-            else if (p[i] == '\t')
-                q += sprintf(q, "\\t");
-            else
-                q += sprintf(q, "\\x%02X", p[i]);
+            q = put_escape(q, p[i]);
         }
     }
     *q = 0;
