@@ -169,7 +169,12 @@ static const char *hint_of(int code)
 
 static bool has_way_out(const char *msg)
 {
-    return strstr(msg, "Try ") != NULL || strstr(msg, "try ") != NULL || strchr(msg, '`') != NULL;
+    static const char *const signs[] = {"Try ", "try ", "`", "--catalog", ": use ", "wait for "};
+
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+        if (strstr(msg, signs[i]) != NULL)
+            return true;
+    return false;
 }
 
 int cli_fail(const char *doing, const struct err *err, const char *hint)
@@ -195,7 +200,8 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
     cli_paint(stderr, "31", "nightshift:");
-    fprintf(stderr, " %s: %s. Try `nightshift %s --help`.\n", cli->command, msg, cli->command);
+    fprintf(stderr, " %s: %s%s Try `nightshift %s --help`.\n", cli->command, msg,
+            msg[0] && strchr(".?!", msg[strlen(msg) - 1]) ? "" : ".", cli->command);
     return EX_USAGE;
 }
 

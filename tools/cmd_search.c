@@ -191,7 +191,7 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
     if (cli->json && rc >= 0)
         printf("%s%s]\n", h.shown == 0 ? "[" : "", h.shown > 0 ? "\n" : "");
     if (rc == ERR_USAGE)
-        status = cli_usage(cli, "%s", err.msg);
+        status = cli_usage(cli, "%s", err.msg + (strncmp(err.msg, "search: ", 8) == 0 ? 8 : 0));
     else if (rc < 0)
         status = cli_fail("search", &err, NULL);
     else if (!cli->json && h.shown == 0)

@@ -224,8 +224,11 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     if (store_open(cli->catalog, STORE_READ, &p.store, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
     if (find_recording(p.store, argv[optind], &id, &err) != 0) {
-        status = cli_fail("show it", &err,
-                          err.code == ERR_USAGE ? "Try its number, or more of its path." : NULL);
+        status =
+            cli_fail("show it", &err,
+                     err.code == ERR_USAGE
+                         ? "Try its number, or more of its path."
+                         : "Try another part of its path, or `nightshift search` for its words.");
         if (err.code == ERR_MISSING)
             status = EX_NOINPUT;
     } else if (read_recording_by_id(p.store, id, page_of, &p, &err) != 0)
