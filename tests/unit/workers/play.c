@@ -32,6 +32,8 @@ static void child(int sock, const struct play_options *o)
 
     if (o->fault)
         setenv("NIGHTSHIFT_FAULT", o->fault, 1);
+    if (o->no_leak_check)
+        setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     if (sock == WORKER_SOCKET_FD)
         fcntl(sock, F_SETFD, 0);
     else

@@ -50,6 +50,9 @@ struct play_options {
     uint32_t slots, decoders;
     uint64_t pcm_bytes;
     bool no_setup;
+    /* A leak sanitizer starts a helper in a process that exits; when a decoder is killed while
+     * it does so, the helper is an orphan that no test asked about. */
+    bool no_leak_check;
 };
 
 void play_start(struct play *p, const struct play_options *o);

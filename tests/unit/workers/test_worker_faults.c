@@ -34,8 +34,11 @@ static void start_busy(struct play *p)
     char *path = sample("12_en_long_90s.mp3");
     struct msg_lease m;
 
-    play_ready(p, &(struct play_options){
-                      .fault = "slow-step:100", .slots = 1, .decoders = 1, .pcm_bytes = 1});
+    play_ready(p, &(struct play_options){.fault = "slow-step:100",
+                                         .slots = 1,
+                                         .decoders = 1,
+                                         .pcm_bytes = 1,
+                                         .no_leak_check = true});
     m = play_lease_of(p, path, 300000);
     play_put_lease(p, &m);
     play_send(p);
