@@ -203,7 +203,7 @@ void report_end(struct run *run)
         show_json(run, "run-end");
     progress_hours(run->audio_saved_ms, audio);
     progress_span(wall_ms, wall);
-    log_info("%s: %llu recording%s done, %llu failed, %s of audio in %s (%.1f\xC3\x97 real time)",
+    log_debug("%s: %llu recording%s done, %llu failed, %s of audio in %s (%.1f\xC3\x97 real time)",
              run->failure.code  ? "stopped"
              : run->interrupted ? "interrupted"
                                 : "finished",
