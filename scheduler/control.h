@@ -2,7 +2,8 @@
  *
  * The run listens on FILE.sock beside the catalog (mode 0600; the peer's uid is checked). One frame
  * asks, one frame answers (workers/frame.h): CONTROL_REQUEST carries a store request, answered by
- * CONTROL_REPLY or CONTROL_ERROR; CONTROL_STATUS is answered by CONTROL_LIVE. Blocking; for tools. */
+ * CONTROL_REPLY or CONTROL_ERROR; CONTROL_STATUS is answered by CONTROL_LIVE. Blocking; for tools.
+ */
 #ifndef NIGHTSHIFT_SCHEDULER_CONTROL_H
 #define NIGHTSHIFT_SCHEDULER_CONTROL_H
 
@@ -22,7 +23,7 @@ enum control_type {
 
 struct control_live { /* what only the run knows */
     uint32_t pid, workers, workers_ready;
-    int64_t started_ms; /* wall clock */
+    int64_t started_ms;     /* wall clock */
     uint64_t audio_done_ms; /* in this run, by the heartbeats */
     double speed;           /* times real time, of the last minutes */
     int64_t eta_ms;         /* -1 unknown */

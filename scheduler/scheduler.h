@@ -25,15 +25,15 @@ struct scheduler_tuning {
 
 struct scheduler_options {
     const char *catalog;
-    const char *devices;   /* "auto", "cpu", "cpu,cpu" (two host workers), later cuda and sim ones */
-    const char *precision; /* "auto", "f32", "bf16" */
+    const char *devices; /* "auto", "cpu", "cpu,cpu" (two host workers), later cuda and sim ones */
+    const char *precision;             /* "auto", "f32", "bf16" */
     uint32_t slots, decoders, threads; /* per worker; 0: chosen */
-    uint32_t shard_ms;     /* nominal; 0: 300000 */
-    uint32_t attempts;     /* of one task before it is set aside; 0: 3 */
-    uint32_t worker_silence_ms; /* 0: 30000 */
-    bool watch;            /* stay and wait for more to be enqueued */
-    bool progress;         /* a line that is redrawn on standard error (a terminal); else log lines */
-    bool json_events;      /* progress as JSON lines on standard output */
+    uint32_t shard_ms;                 /* nominal; 0: 300000 */
+    uint32_t attempts;                 /* of one task before it is set aside; 0: 3 */
+    uint32_t worker_silence_ms;        /* 0: 30000 */
+    bool watch;                        /* stay and wait for more to be enqueued */
+    bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
+    bool json_events; /* progress as JSON lines on standard output */
     const struct scheduler_tuning *tuning; /* NULL: the defaults */
 };
 
