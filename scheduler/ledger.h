@@ -1,9 +1,10 @@
-/* scheduler/ledger.h - results on their way into the catalog: kept in memory until they are durable.
+/* scheduler/ledger.h - results on their way into the catalog: kept in memory until they are
+ * durable.
  *
  * Entries are put in any number and written in their order by ledger_flush, all in one commit. What
- * a flush could not write stays: after a full disk nothing is lost while the run lives. An entry that
- * the catalog refuses by itself (impossible values) becomes a failure of its task, so that it can
- * never block the others. Loop thread only. */
+ * a flush could not write stays: after a full disk nothing is lost while the run lives. An entry
+ * that the catalog refuses by itself (impossible values) becomes a failure of its task, so that it
+ * can never block the others. Loop thread only. */
 #ifndef NIGHTSHIFT_SCHEDULER_LEDGER_H
 #define NIGHTSHIFT_SCHEDULER_LEDGER_H
 

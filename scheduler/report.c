@@ -204,9 +204,9 @@ void report_end(struct run *run)
     progress_hours(run->audio_saved_ms, audio);
     progress_span(wall_ms, wall);
     log_debug("%s: %llu recording%s done, %llu failed, %s of audio in %s (%.1f\xC3\x97 real time)",
-             run->failure.code  ? "stopped"
-             : run->interrupted ? "interrupted"
-                                : "finished",
-             (unsigned long long)run->tasks_done, run->tasks_done == 1 ? "" : "s",
-             (unsigned long long)run->tasks_failed, audio, wall, speed);
+              run->failure.code  ? "stopped"
+              : run->interrupted ? "interrupted"
+                                 : "finished",
+              (unsigned long long)run->tasks_done, run->tasks_done == 1 ? "" : "s",
+              (unsigned long long)run->tasks_failed, audio, wall, speed);
 }
