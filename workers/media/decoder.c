@@ -32,8 +32,6 @@
 #define SPARE_FD 10
 #define STDERR_KEPT 2048
 
-extern char **environ;
-
 /* Set before threads start (tests); see decoder.h. */
 static const char *program;
 
@@ -514,7 +512,7 @@ int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err)
 int sandbox_check(struct sandbox_report *ret, struct err *err)
 {
     struct wire_request request = {.task = WIRE_TASK_SANDBOX, .member = ""};
-    struct decoder *d;
+    struct decoder *d = NULL;
     struct frame frame;
     int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int rc;
@@ -524,7 +522,7 @@ int sandbox_check(struct sandbox_report *ret, struct err *err)
     }
     rc = start(file, &request, NULL, &d, err);
     close(file);
-    if (rc != 0) {
+    if (rc != 0 || !d) {
         return rc;
     }
     rc = next_frame(d, &frame, err);

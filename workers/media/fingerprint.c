@@ -136,7 +136,7 @@ int fingerprint_fd(int fd, uint64_t size, uint8_t ret[16], struct err *err)
     uint64_t len = block_len(size);
     int rc = fingerprint_new(size, &f, err);
 
-    if (rc != 0) {
+    if (rc != 0 || !f) {
         return rc;
     }
     buf = malloc(len ? len : 1);

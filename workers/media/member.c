@@ -180,7 +180,7 @@ static int make_stream(struct stream *under, struct archive_source *src,
     } else if (!(m = calloc(1, sizeof(*m))) || !(m->ring = malloc((size_t)ring))) {
         rc = err_set(err, ERR_NOMEM, "out of memory");
     }
-    if (rc != 0) {
+    if (rc != 0 || !m) {
         free(m);
         archive_source_close(src);
         stream_close(under);
@@ -231,7 +231,7 @@ static int open_named(struct stream *under, const char *name, unsigned nth, bool
 {
     struct archive_source *src;
     struct archive_item item;
-    struct stream *inner;
+    struct stream *inner = NULL;
     const char *rest = NULL;
     int rc = archive_source_open(under, limits->max_bytes, &src, err);
 
@@ -252,7 +252,7 @@ static int open_named(struct stream *under, const char *name, unsigned nth, bool
                    : rc;
     }
     rc = make_stream(under, src, &item, limits, &inner, err);
-    return rc != 0 ? rc : open_named(inner, rest, nth, false, limits, ret, err);
+    return rc != 0 || !inner ? rc : open_named(inner, rest, nth, false, limits, ret, err);
 }
 
 int member_open(struct stream *under, const char *name, unsigned nth,

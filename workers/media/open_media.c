@@ -54,7 +54,8 @@ static struct media *media_of(void *context)
     return NULL;
 }
 
-static void on_log(void *context, int level, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void on_log(void *context, int level,
+                                                         const char *format, va_list args)
 {
     struct media *m = level <= AV_LOG_ERROR ? media_of(context) : NULL;
     char line[sizeof(m->note)];
@@ -309,7 +310,7 @@ int media_open(struct media *m, struct stream *in, struct err *err)
     if (rc == 0) {
         rc = open_container(m, format, err);
     }
-    if (rc == 0) {
+    if (rc == 0 && m->fmt) {
         rc = choose_track(m, err);
     }
     media_progress(m);

@@ -59,6 +59,7 @@ static int report(struct level *l, const char *name, struct decoder_entry *entry
     entry->message = why ? why->msg : "";
     rc = entry->member ? l->walk->task->entry(l->walk->task->arg, entry, err)
                        : err_set(err, ERR_NOMEM, "out of memory");
+    entry->member = entry->message = NULL; /* valid during the call only */
     buf_free(&full);
     return rc;
 }

@@ -107,8 +107,8 @@ static void any_name_will_do(void **state)
 {
     static const char *const names[] = {"line\nbreak.wav",
                                         "bad\xff\xfeutf8.wav",
-                                        "gr\xc3\xbc\xc3\x9f"
-                                        "e \xe6\x97\xa5.wav",
+                                        ("gr\xc3\xbc\xc3\x9f"
+                                         "e \xe6\x97\xa5.wav"),
                                         "-dash.wav",
                                         "a  b'\"$(x).wav",
                                         "caf\xe9.wav"};
