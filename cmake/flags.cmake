@@ -5,8 +5,11 @@ target_compile_definitions(ns_flags INTERFACE _GNU_SOURCE NIGHTSHIFT_VERSION="${
 target_compile_options(ns_flags INTERFACE
   -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
   -Wold-style-definition -Wvla -Wundef -Wformat=2 -Wwrite-strings -Wimplicit-fallthrough
-  -Wno-format-truncation # bounded messages are cut on purpose
   -fno-strict-aliasing -fno-common -fstack-protector-strong)
+# gcc's, and clang does not know it: bounded messages are cut on purpose.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(ns_flags INTERFACE -Wno-format-truncation)
+endif()
 if(NIGHTSHIFT_WERROR)
   target_compile_options(ns_flags INTERFACE -Werror)
 endif()
