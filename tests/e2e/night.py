@@ -206,6 +206,7 @@ class Running:
             except ProcessLookupError:
                 pass
         self.process.wait()
+        self.log.close()
 
 
 def processes():
