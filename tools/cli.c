@@ -227,7 +227,7 @@ bool cli_color(FILE *f)
 
 void cli_paint(FILE *f, const char *sgr, const char *text)
 {
-    if (cli_color(f))
+    if (text[0] != 0 && cli_color(f))
         fprintf(f, "\033[%sm%s\033[0m", sgr, text);
     else
         fputs(text, f);
