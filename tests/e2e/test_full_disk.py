@@ -54,8 +54,10 @@ class FullDisk(night.Night):
                                  night.CANTCREAT, answer.status, f"\n{answer}")
                 if stopped == 1:
                     print(f"    {said}")
-                # What was said to be done stays done, and readers still read.
-                self.nightshift("status", status=0)
+                # Readers read, or say why not: SQLite wants 32 KiB beside the catalog for them.
+                status = self.nightshift("status")
+                if status.status:
+                    self.one_sentence(status, "space|full")
             os.remove(self.filler)
             self.healthy()
         self.assertGreater(stopped, 0, "the disk was never full")
