@@ -34,20 +34,33 @@ struct send {
 
 /* ----------------------------------------------------------------------------- the process */
 
-/* Between fork and exec: only calls that are safe there. */
+/* Back to what a program expects. The handlers of the loop must go before signals are let in: they
+ * would write to the run's own pipe, and a Ctrl-C would count twice. What is ignored (nohup) stays
+ * so. */
+static void reset_signals(void)
+{
+    struct sigaction now, plain = {.sa_handler = SIG_DFL};
+    sigset_t none;
+
+    for (int n = 1; n < NSIG; n++)
+        if (sigaction(n, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaction(n, &plain, NULL);
+    sigaction(SIGPIPE, &plain, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Between fork and exec: only calls that are safe there. Every signal is blocked. */
 static void child(const char *program, const char *const argv[], int sock, pid_t parent)
 {
     static const char failed[] = "nightshift: a worker could not be started\n";
-    sigset_t none;
     int null;
 
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(0);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
+    reset_signals();
     signal(SIGTTOU, SIG_IGN); /* a log line must not stop a background group */
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0)
@@ -68,17 +81,22 @@ static int spawn(const char *program, const char *device, int *sock, pid_t *pid,
 {
     const char *const argv[] = {"nightshift", "worker", "--device", device, NULL};
     pid_t parent = getpid();
-    int fds[2];
+    sigset_t all, before;
+    int fds[2], why;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
         return err_sys(err, errno, "a socket for a worker");
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
     *pid = fork();
     if (*pid == 0)
         child(program ? program : "/proc/self/exe", argv, fds[1], parent);
+    why = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
     close(fds[1]);
     if (*pid < 0) {
         close(fds[0]);
-        return err_sys(err, errno, "starting a worker");
+        return err_sys(err, why, "starting a worker");
     }
     setpgid(*pid, *pid); /* as the child does: whoever is first */
     *sock = fds[0];
