@@ -95,8 +95,9 @@ CREATE TABLE task (
     settled_at    TEXT,
     UNIQUE (media_id, stage_id)
 ) STRICT;
--- What a run asks for: scanned in order, so it must not hold what is not runnable.
-CREATE INDEX task_runnable ON task (task_id) WHERE state = 'pending' AND paused = 0 AND absent = 0;
+-- What a run asks for: one stage at a time, by task_id, which ends every index entry. Scanned in
+-- order, so it must not hold what is not runnable.
+CREATE INDEX task_runnable ON task (stage_id) WHERE state = 'pending' AND paused = 0 AND absent = 0;
 CREATE INDEX task_retry ON task (retry_at)
     WHERE state = 'pending' AND paused = 0 AND absent = 0 AND retry_at IS NOT NULL;
 CREATE INDEX task_failed ON task (task_id) WHERE state = 'failed';

@@ -63,14 +63,14 @@ int backlog_paused(struct run *run, bool *ret, struct err *err)
 
 /* Still pending and not paused? Of a task that has leases, so nothing else can have become of it.
  */
-static bool still_wanted(struct run *run, int64_t id)
+static bool still_wanted(struct run *run, int64_t stage, int64_t id)
 {
     struct store_task t;
     struct err err = {0};
     size_t n = 0;
     bool yes = true;
 
-    if (store_runnable(run->st, id - 1, INT64_MAX, &t, 1, &n, &err)) {
+    if (store_runnable(run->st, stage, id - 1, INT64_MAX, &t, 1, &n, &err)) {
         run_fail(run, &err);
         return true;
     }
@@ -106,7 +106,7 @@ static void finish_odd(struct run *run, const struct store_task *t)
     struct err err = {0};
 
     run_check(run, ledger_total(run->ledger, t->task_id, t->shards_total, &err), &err);
-    if (!run_flush(run) || !still_wanted(run, t->task_id) || run->failure.code)
+    if (!run_flush(run) || !still_wanted(run, t->stage_id, t->task_id) || run->failure.code)
         return;
     run_check(run,
               ledger_failed(run->ledger, t->task_id, ERR_CORRUPT,
@@ -174,15 +174,15 @@ static bool read_page(struct run *run)
     /* What is not written yet would be read as still to do. */
     if (!run_flush(run))
         return false;
-    if (store_runnable(run->st, run->cursor, clock_wall_ms(), page, PAGE, &n, &err)) {
+    if (store_runnable(run->st, run->stage.stage_id, run->cursor, clock_wall_ms(), page, PAGE, &n,
+                       &err)) {
         err_prefix(&err, "reading what is to be done");
         run_fail(run, &err);
         return false;
     }
     for (i = 0; i < n; i++) {
         run->cursor = page[i].task_id;
-        if (run->failure.code || page[i].stage_id != run->stage.stage_id ||
-            planner_task_known(run->planner, page[i].task_id))
+        if (run->failure.code || planner_task_known(run->planner, page[i].task_id))
             store_task_free(&page[i]);
         else
             take(run, &page[i]);
@@ -274,7 +274,7 @@ void backlog_recheck(struct run *run, bool cancel)
     run->tasks = rest;
     at = 0;
     while ((t = idmap_next(&run->tasks, &at))) {
-        if (t->stopping || still_wanted(run, t->t.task_id))
+        if (t->stopping || still_wanted(run, t->t.stage_id, t->t.task_id))
             continue;
         t->stopping = true;
         if (cancel)

@@ -342,7 +342,6 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
 
     run->opt = *o;
     run->o = &run->opt;
-    run->opt.shard_ms = or_else(o->shard_ms, SHARD_MS);
     run->opt.worker_silence_ms = or_else(o->worker_silence_ms, SILENCE_MS);
     if (o->tuning)
         *t = *o->tuning;
@@ -360,6 +359,7 @@ static void start_loop(struct run *run)
 {
     uv_signal_t *const stops[] = {&run->sig_int, &run->sig_term, &run->sig_hup};
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now;
     size_t i;
 
     uv_prepare_init(&run->loop, &run->prepare);
@@ -373,6 +373,9 @@ static void start_loop(struct run *run)
     for (i = 0; i < 3; i++) {
         uv_signal_init(&run->loop, stops[i]);
         stops[i]->data = run;
+        /* nohup: a night's run outlives the terminal. */
+        if (signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+            continue;
         uv_signal_start(stops[i], on_stop_signal, signals[i]);
     }
     uv_signal_start(&run->sig_child, on_child, SIGCHLD);
@@ -402,6 +405,8 @@ static int open_catalog(struct run *run, struct err *err)
     rc = catalog_lock_take(path, "run", &run->lock, err);
     if (rc == 0)
         rc = store_open(path, STORE_WRITE, &run->st, err);
+    if (rc == 0)
+        rc = store_shard_length(run->st, run->o->shard_ms, SHARD_MS, &run->opt.shard_ms, err);
     return rc;
 }
 

@@ -28,7 +28,7 @@ struct scheduler_options {
     const char *devices; /* "auto", "cpu", "cpu,cpu" (two host workers), later cuda and sim ones */
     const char *precision;             /* "auto", "f32", "bf16" */
     uint32_t slots, decoders, threads; /* per worker; 0: chosen */
-    uint32_t shard_ms;                 /* nominal; 0: 300000 */
+    uint32_t shard_ms;                 /* nominal; 0: the catalog's, at first 300000 */
     uint32_t attempts;                 /* of one task before it is set aside; 0: 3 */
     uint32_t worker_silence_ms;        /* 0: 30000 */
     bool watch;                        /* stay and wait for more to be enqueued */

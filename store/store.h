@@ -84,17 +84,23 @@ struct store_task {
 };
 void store_task_free(struct store_task *t);
 
-/* Runnable tasks (pending, not paused, with a present place, retry time passed) with id > after in
- * the order of task id; at most max; none while the whole catalog is paused. *n may be 0. ret[0..n)
- * are the caller's. */
-int store_runnable(struct store *st, int64_t after, int64_t now_ms, struct store_task *ret,
-                   size_t max, size_t *n, struct err *err);
+/* Runnable tasks of a stage (pending, not paused, with a present place, retry time passed) with
+ * id > after in the order of task id; at most max; none while the whole catalog is paused. *n may
+ * be 0. ret[0..n) are the caller's. */
+int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
+                   struct store_task *ret, size_t max, size_t *n, struct err *err);
 /* When the next task that waits for a retry becomes runnable: the earliest such time after now_ms
  * (what is due already is runnable, or leased); INT64_MAX when none waits. */
 int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err);
 /* Other places of the same recording, for when the first cannot be opened: the k-th present place,
  * 0-based. ERR_EMPTY when there is none. Frees and replaces t->path and t->member. */
 int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct err *err);
+
+/* The nominal length of a shard, on which results depend: the catalog keeps that of its first run.
+ * wanted 0: what it keeps, else `otherwise`. ERR_USAGE: it has results of another length than
+ * wanted. Writes when the catalog has none, or no results yet. */
+int store_shard_length(struct store *st, uint32_t wanted_ms, uint32_t otherwise_ms, uint32_t *ret,
+                       struct err *err);
 
 struct store_segment {
     int64_t start_ms, end_ms;

@@ -22,10 +22,11 @@ static const char sql_runnable[] =
     "FROM task t INDEXED BY task_runnable "
     "CROSS JOIN media m ON m.media_id = t.media_id "
     "CROSS JOIN place p ON p.place_id = m.place_id "
-    "WHERE t.state = 'pending' AND t.paused = 0 AND t.absent = 0 AND t.task_id > ?1 "
-    "AND (t.retry_at IS NULL OR t.retry_at <= ?2) "
+    "WHERE t.state = 'pending' AND t.paused = 0 AND t.absent = 0 "
+    "AND t.stage_id = ?1 AND t.task_id > ?2 "
+    "AND (t.retry_at IS NULL OR t.retry_at <= ?3) "
     "AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "
-    "ORDER BY t.task_id LIMIT ?3";
+    "ORDER BY t.task_id LIMIT ?4";
 
 static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, struct err *err)
 {
@@ -67,8 +68,8 @@ static int task_skip(struct store *st, struct store_task *t, uint32_t done, stru
     return rc;
 }
 
-int store_runnable(struct store *st, int64_t after, int64_t now_ms, struct store_task *ret,
-                   size_t max, size_t *n, struct err *err)
+int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
+                   struct store_task *ret, size_t max, size_t *n, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
     sqlite3_stmt *stmt = NULL;
@@ -80,7 +81,7 @@ int store_runnable(struct store *st, int64_t after, int64_t now_ms, struct store
     *n = 0;
     if (max == 0)
         return 0;
-    rc = db_first(st, &stmt, err, sql_runnable, "iti", after, now, (int64_t)max);
+    rc = db_first(st, &stmt, err, sql_runnable, "iiti", stage_id, after, now, (int64_t)max);
     while (rc == 1) {
         memset(&ret[count], 0, sizeof(ret[count]));
         rc = task_row(stmt, &ret[count], &done, err);

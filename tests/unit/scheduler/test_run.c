@@ -1,4 +1,6 @@
 /* The run with a worker that misbehaves on command, on a real catalog. */
+#include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include "tests/unit/scheduler/fixture.h"
@@ -304,6 +306,80 @@ static void a_second_signal_stops_at_once(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts + suspect > 0"), 0);
 }
 
+/* Results depend on where recordings are cut. */
+static void the_shard_length_is_the_catalogs(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_result r;
+    struct err e = {0};
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-3");
+    RUN("cpu");
+    ADD("/a/ok-4");
+    o.shard_ms = 2 * SHARD_MS;
+    assert_int_equal(scheduler_run(&o, &r, &e), ERR_USAGE);
+    assert_non_null(strstr(e.msg, "--shard"));
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending'"), 1);
+    o.shard_ms = 0;
+    assert_ok(scheduler_run(&o, &r, &e), e);
+    results_are_whole(2, 7);
+    assert_int_equal(count_of("SELECT max(end_ms) FROM shard"), 4 * SHARD_MS);
+}
+
+static void nohup_is_respected(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-20");
+    signal(SIGHUP, SIG_IGN);
+    pid = run_child(&o);
+    signal(SIGHUP, SIG_DFL);
+    wait_count("SELECT count(*) FROM shard", 1);
+    kill(pid, SIGHUP);
+    assert_int_equal(wait_child(pid), 0);
+    results_are_whole(1, 20);
+}
+
+/* Only in the first process that the run starts; see signals_to_a_newborn_worker_are_its_own. */
+static bool signal_newborn;
+
+static void signal_the_child(void)
+{
+    int fd;
+
+    if (!signal_newborn)
+        return;
+    fd = open("state/newborn", O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (fd >= 0) {
+        close(fd);
+        raise(SIGHUP);
+    }
+}
+
+/* Ctrl-C reaches the whole foreground group, and so a child that has not left it yet and still has
+ * the run's handlers: it must not tell the run a second time. */
+static void signals_to_a_newborn_worker_are_its_own(void **state)
+{
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-3");
+    assert_int_equal(pthread_atfork(NULL, NULL, signal_the_child), 0);
+    signal_newborn = true;
+    struct scheduler_result r;
+    struct err e;
+    assert_ok(run_once("cpu", &r, &e), e);
+    signal_newborn = false;
+    assert_int_equal(access("state/newborn", F_OK), 0);
+    assert_false(r.interrupted);
+    results_are_whole(1, 3);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 1);
+}
+
 /* A disk that is full, as the run sees it: no file may grow beyond what the catalog needs now. */
 static pid_t run_on_a_full_disk(const struct scheduler_options *o)
 {
@@ -381,6 +457,9 @@ int main(void)
         cmocka_unit_test(a_second_run_says_who_holds_it),
         cmocka_unit_test(a_drained_run_goes_on_later),
         cmocka_unit_test(a_second_signal_stops_at_once),
+        cmocka_unit_test(the_shard_length_is_the_catalogs),
+        cmocka_unit_test(nohup_is_respected),
+        cmocka_unit_test(signals_to_a_newborn_worker_are_its_own),
         cmocka_unit_test(a_full_disk_stops_the_run_in_order),
         cmocka_unit_test(a_disk_that_is_emptied_lets_the_run_go_on),
     };

@@ -86,7 +86,7 @@ int main(int argc, char **argv)
         struct store_task tasks[64];
         size_t c;
 
-        store_runnable(st, (int64_t)(n / 1000 * (uint64_t)i), 0, tasks, 64, &c, &e);
+        store_runnable(st, 1, (int64_t)(n / 1000 * (uint64_t)i), 0, tasks, 64, &c, &e);
         while (c)
             store_task_free(&tasks[--c]);
     }

@@ -234,19 +234,24 @@ static inline struct request_reply job_end(struct store *st, int64_t job, const 
                                           .root_count = root ? 1 : 0});
 }
 
-/* Runnable tasks, freed at once; returns how many, and the first one's id in *first. */
+/* Runnable tasks of the first stages, freed at once; returns how many, and the lowest id. */
 static inline size_t runnable(struct store *st, int64_t *first)
 {
     struct store_task t[64];
     struct err e = {0};
-    size_t n = 0;
+    size_t n = 0, all = 0;
 
-    assert_ok(store_runnable(st, 0, 4102444800000, t, 64, &n, &e), e);
     if (first)
-        *first = n ? t[0].task_id : 0;
-    for (size_t i = 0; i < n; i++)
-        store_task_free(&t[i]);
-    return n;
+        *first = 0;
+    for (int64_t stage = 1; stage <= 4; stage++) {
+        assert_ok(store_runnable(st, stage, 0, 4102444800000, t, 64, &n, &e), e);
+        if (first && n && (!*first || t[0].task_id < *first))
+            *first = t[0].task_id;
+        for (size_t i = 0; i < n; i++)
+            store_task_free(&t[i]);
+        all += n;
+    }
+    return all;
 }
 
 static inline void shard_put(struct store *st, int64_t task, uint32_t seq, const char *const *texts,

@@ -212,7 +212,7 @@ static void odd_names(void **state)
 
     (void)state;
     job_add1(st, job, raw, "m\xc3\x28", 1);
-    assert_ok(store_runnable(st, 0, 0, t, 2, &n, &e), e);
+    assert_ok(store_runnable(st, 1, 0, 0, t, 2, &n, &e), e);
     assert_int_equal(n, 1);
     assert_string_equal(t[0].path, raw);
     assert_string_equal(t[0].member, "m\xc3\x28");

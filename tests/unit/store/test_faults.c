@@ -283,7 +283,7 @@ static int read_everything(struct store **kept, struct err *e)
             return rc;
         *kept = st;
     }
-    rc = store_runnable(st, 0, 0, t, 4, &n, e);
+    rc = store_runnable(st, 1, 0, 0, t, 4, &n, e);
     while (n)
         store_task_free(&t[--n]);
     if (rc == 0)

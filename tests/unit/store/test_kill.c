@@ -25,7 +25,7 @@ static void work(void)
         job_add1(st, job, names[i], "", (uint64_t)i);
     }
     job_end(st, job, "/archive");
-    assert_ok(store_runnable(st, 0, 0, t, RECORDINGS, &n, &e), e);
+    assert_ok(store_runnable(st, 1, 0, 0, t, RECORDINGS, &n, &e), e);
     for (size_t i = 0; i < n; i++) {
         char text[64];
         const char *texts[] = {text, "and more"};

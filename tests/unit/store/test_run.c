@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "store/db.h"
 #include "tests/unit/store/fixture.h"
 
 static void fill(struct store *st)
@@ -27,7 +28,7 @@ static void tasks_in_order(void **state)
     fill(st);
     shard_put(st, 2, 4, (const char *[]){"four"}, 1);
     shard_put(st, 2, 1, NULL, 0);
-    assert_ok(store_runnable(st, 0, 0, t, 8, &n, &e), e);
+    assert_ok(store_runnable(st, 1, 0, 0, t, 8, &n, &e), e);
     assert_int_equal(n, 3);
     assert_string_equal(t[0].path, "/a/1.wav");
     assert_int_equal(t[0].duration_ms, -1);
@@ -45,12 +46,82 @@ static void tasks_in_order(void **state)
     assert_string_equal(t[1].path, "/b/copy of 2.wav");
     for (size_t i = 0; i < n; i++)
         store_task_free(&t[i]);
-    assert_ok(store_runnable(st, 1, 0, t, 1, &n, &e), e);
+    assert_ok(store_runnable(st, 1, 1, 0, t, 1, &n, &e), e);
     assert_int_equal(n, 1);
     assert_int_equal(t[0].task_id, 2);
     store_task_free(&t[0]);
-    assert_ok(store_runnable(st, 3, 0, t, 8, &n, &e), e);
+    assert_ok(store_runnable(st, 1, 3, 0, t, 8, &n, &e), e);
     assert_int_equal(n, 0);
+    catalog_close(st);
+}
+
+static int count_steps(void *arg)
+{
+    ++*(int64_t *)arg;
+    return 0;
+}
+
+/* What a stage has to do is found without looking at what another has: in steps, not in time. */
+static void a_stage_is_read_alone(void **state)
+{
+    static struct store_found found[2000];
+    static char paths[2000][32];
+    struct store *st = catalog_new();
+    struct store_stage_row *rows;
+    struct store_task t[8];
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano), steps = 0;
+    size_t n;
+
+    (void)state;
+    for (uint32_t i = 0; i < 2000; i++) {
+        snprintf(paths[i], sizeof(paths[i]), "/a/%u.wav", i);
+        found[i] = found_at(paths[i], "", i);
+    }
+    job_add(st, job, found, 2000);
+    job_end(st, job, "/a");
+    job = job_begin(st, &stage_tiny);
+    job_add1(st, job, "/b/late.wav", "", 5000);
+    job_end(st, job, "/b");
+    sqlite3_progress_handler(st->db, 10, count_steps, &steps);
+    assert_ok(store_runnable(st, 2, 0, 0, t, 8, &n, &e), e);
+    assert_int_equal(n, 1);
+    assert_int_equal(t[0].task_id, 2001);
+    store_task_free(&t[0]);
+    assert_ok(store_runnable(st, 2, 2001, 0, t, 8, &n, &e), e);
+    assert_int_equal(n, 0);
+    assert_ok(store_stages_runnable(st, 0, &rows, &n, &e), e);
+    assert_int_equal(n, 2);
+    while (n)
+        store_stage_row_free(&rows[--n]);
+    free(rows);
+    assert_true(steps < 100);
+    sqlite3_progress_handler(st->db, 0, NULL, NULL);
+    catalog_close(st);
+}
+
+static void the_shard_length_is_kept(void **state)
+{
+    struct store *st = catalog_new();
+    struct err e = {0};
+    uint32_t ms = 0;
+
+    (void)state;
+    fill(st);
+    assert_ok(store_shard_length(st, 0, 300000, &ms, &e), e);
+    assert_int_equal(ms, 300000);
+    assert_ok(store_shard_length(st, 60000, 300000, &ms, &e), e); /* no results yet */
+    assert_ok(store_shard_length(st, 0, 300000, &ms, &e), e);
+    assert_int_equal(ms, 60000);
+    shard_put(st, 1, 0, (const char *[]){"one"}, 1);
+    ms = 0;
+    assert_int_equal(store_shard_length(st, 90500, 300000, &ms, &e), ERR_USAGE);
+    assert_int_equal(ms, 0);
+    assert_non_null(strstr(e.msg, "every 60 s, and 90.5 s"));
+    assert_non_null(strstr(e.msg, "leave --shard away"));
+    assert_ok(store_shard_length(st, 60000, 300000, &ms, &e), e);
+    assert_ok(store_shard_length(st, 0, 300000, &ms, &e), e);
+    assert_int_equal(ms, 60000);
     catalog_close(st);
 }
 
@@ -159,11 +230,11 @@ static void failures_and_retries(void **state)
     assert_ok(store_next_retry(st, 1700000000123, &at, &e), e);
     assert_true(at == INT64_MAX);
     struct store_task t[4];
-    assert_ok(store_runnable(st, 0, 1700000000122, t, 4, &n, &e), e);
+    assert_ok(store_runnable(st, 1, 0, 1700000000122, t, 4, &n, &e), e);
     assert_int_equal(n, 2);
     while (n)
         store_task_free(&t[--n]);
-    assert_ok(store_runnable(st, 0, 1700000000123, t, 4, &n, &e), e);
+    assert_ok(store_runnable(st, 1, 0, 1700000000123, t, 4, &n, &e), e);
     assert_int_equal(n, 3);
     while (n)
         store_task_free(&t[--n]);
@@ -335,6 +406,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_in_order),
+        cmocka_unit_test(a_stage_is_read_alone),
+        cmocka_unit_test(the_shard_length_is_kept),
         cmocka_unit_test(shards_make_a_task_done),
         cmocka_unit_test(a_shard_beyond_the_total_does_not_count),
         cmocka_unit_test(impossible_results_are_refused),

@@ -1,0 +1,66 @@
+/* What belongs to the catalog as a whole: table setting. */
+#include <stdio.h>
+
+#include "store/db.h"
+
+/* *kept 0: none yet. */
+static int length_kept(struct store *st, uint32_t *kept, bool *results, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int64_t ms;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT ifnull((SELECT CAST(value AS INTEGER) FROM setting "
+                      "               WHERE name = 'shard_ms'), 0), shards_done > 0 "
+                      "FROM catalog_total",
+                      "");
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", st->path);
+    ms = sqlite3_column_int64(stmt, 0);
+    *results = sqlite3_column_int(stmt, 1);
+    sqlite3_reset(stmt);
+    if (ms < 0 || ms > UINT32_MAX)
+        return err_set(err, ERR_CORRUPT, "catalog '%s': setting 'shard_ms' is %lld", st->path,
+                       (long long)ms);
+    *kept = (uint32_t)ms;
+    return 0;
+}
+
+static int length_keep(struct store *st, uint32_t ms, struct err *err)
+{
+    char text[16];
+    int rc = db_enter(st, err);
+
+    if (rc < 0)
+        return rc;
+    snprintf(text, sizeof(text), "%u", ms);
+    rc = db_run(st, err,
+                "INSERT INTO setting (name, value) VALUES ('shard_ms', ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                "t", text);
+    return db_leave(st, rc, err);
+}
+
+int store_shard_length(struct store *st, uint32_t wanted_ms, uint32_t otherwise_ms, uint32_t *ret,
+                       struct err *err)
+{
+    uint32_t kept = 0, use;
+    bool results = false;
+    int rc = length_kept(st, &kept, &results, err);
+
+    if (rc < 0)
+        return rc;
+    if (wanted_ms && kept && wanted_ms != kept && results)
+        return err_set(err, ERR_USAGE,
+                       "this catalog's results have a checkpoint every %g s, and %g s would give "
+                       "others: leave --shard away, or use another catalog",
+                       kept / 1000.0, wanted_ms / 1000.0);
+    use = wanted_ms ? wanted_ms : kept ? kept : otherwise_ms;
+    if (use != kept)
+        rc = length_keep(st, use, err);
+    if (rc == 0)
+        *ret = use;
+    return rc;
+}
