@@ -16,8 +16,7 @@
 #define MAX_PATH (128u << 10) /* the kernel takes 4096; enqueue may have seen longer ones */
 #define MAX_MEMBER (1u << 20) /* pax headers know no bound */
 #define MAX_TEXT (64u << 10)  /* of one segment: a window has at most some 2 KiB */
-#define MAX_MS (INT64_C(1) << 52)
-#define SEGMENT_BYTES 40u /* of the smallest encoded segment */
+#define SEGMENT_BYTES 40u     /* of the smallest encoded segment */
 
 static int malformed(const struct reader *r, const char *name, struct err *err)
 {
@@ -52,7 +51,7 @@ static int64_t get_ms(struct reader *r, int64_t least)
 {
     int64_t v = reader_i64(r);
 
-    require(r, v >= least && v <= MAX_MS);
+    require(r, v >= least && v <= PROTOCOL_MAX_MS);
     return v;
 }
 

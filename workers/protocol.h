@@ -27,6 +27,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#define PROTOCOL_MAX_MS (INT64_C(1) << 52) /* of every time and duration */
+
 enum msg_type {
     MSG_HELLO = 1,
     MSG_SETUP,
@@ -161,7 +163,8 @@ struct msg_heartbeat {
     uint32_t leases;      /* held */
     uint32_t windows;     /* in flight now */
     uint64_t rss_bytes;   /* of the worker itself */
-    uint64_t engine_beat; /* goes up with every step of the engine thread while it has work */
+    uint64_t engine_beat; /* goes up while the engine works: at the latest after each window that is
+                             encoded and each step of the decoder */
 };
 
 struct msg_log {

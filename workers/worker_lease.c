@@ -360,7 +360,7 @@ static int on_close(void *arg, int64_t at, struct err *err)
     return rc;
 }
 
-static int open_recording(const char *path, int *ret, struct err *err)
+static int open_recording(const char *path, int *ret, uint64_t *bytes, struct err *err)
 {
     struct stat st;
     /* Without O_NONBLOCK a FIFO would be waited for. */
@@ -380,6 +380,7 @@ static int open_recording(const char *path, int *ret, struct err *err)
         return err_set(err, ERR_INPUT, "it is not a regular file");
     }
     *ret = fd;
+    *bytes = (uint64_t)st.st_size;
     return 0;
 }
 
@@ -398,16 +399,23 @@ static int publish(const struct pass *p, struct decoder *d, struct err *err)
     return rc;
 }
 
+/* Processor time that no honest recording needs: two hours, and a second for each MiB of the file
+ * that it lies in. So a thousand hours are decoded to the end, and a member at the end of a
+ * terabyte is reached. */
+static uint64_t decoder_seconds(uint64_t file_bytes) { return 7200 + (file_bytes >> 20); }
+
 static int start_decoder(const struct pass *p, struct decoder **ret, struct err *err)
 {
     const struct msg_lease *m = &p->l->msg;
-    const struct decoder_limits limits = {0};
+    struct decoder_limits limits = {0};
     struct decoder *d = NULL;
+    uint64_t bytes = 0;
     int fd = -1, rc;
 
-    rc = open_recording(m->path, &fd, err);
+    rc = open_recording(m->path, &fd, &bytes, err);
     if (rc != 0)
         return rc;
+    limits.cpu_seconds = decoder_seconds(bytes);
     rc = decoder_start(fd, m->member, shard_first_sample(m->shard_ms, m->first), m->want_hash,
                        m->fingerprint, &limits, &d, err);
     close(fd);
@@ -426,15 +434,18 @@ static char *clean(const char *s)
     return worker_sentence(&e);
 }
 
+/* The numbers are the file's word. What the protocol would refuse is told as unknown: the scheduler
+ * must not close a worker for what stands in a recording. */
 static void post_media(const struct pass *p, const struct decoder_info *i)
 {
     struct buf b = BUF_INIT;
     struct msg_media m = {
         .lease_id = p->l->msg.lease_id,
         .media_id = p->l->msg.media_id,
-        .duration_ms = i->duration_ms < -1 ? -1 : i->duration_ms,
-        .sample_rate_hz = i->sample_rate_hz,
-        .channels = i->channels,
+        .duration_ms =
+            i->duration_ms < -1 || i->duration_ms > PROTOCOL_MAX_MS ? -1 : i->duration_ms,
+        .sample_rate_hz = i->sample_rate_hz > INT32_MAX ? 0 : i->sample_rate_hz,
+        .channels = i->channels > UINT16_MAX ? 0 : i->channels,
         .container = clean(i->container),
         .codec = clean(i->codec),
         .title = clean(i->title),
