@@ -274,6 +274,15 @@ static bool pause_for_faults(struct worker *w)
     return stay;
 }
 
+static void on_beat(void *arg)
+{
+    struct worker *w = arg;
+
+    pthread_mutex_lock(&w->lock);
+    w->beat++;
+    pthread_mutex_unlock(&w->lock);
+}
+
 static int step(struct engine *e, bool *progress, struct err *err)
 {
     struct worker *w = e->w;
@@ -397,6 +406,8 @@ static int load(struct engine *e, struct err *err)
         rc = vocabulary_load(dir, &e->vocab, err);
     if (rc == 0)
         rc = transcriber_new(e->model, e->vocab, &params, setup->slots, &e->transcriber, err);
+    if (rc == 0)
+        transcriber_on_beat(e->transcriber, on_beat, e->w);
     free(dir);
     return rc;
 }

@@ -87,7 +87,7 @@ struct worker {
     int64_t decoded_samples, engine_samples;
     uint32_t windows;
     bool stepping;          /* the engine is inside a step */
-    uint64_t beat, results; /* steps taken, shards reported */
+    uint64_t beat, results; /* pieces of steps done, shards reported */
     uint32_t threads;       /* alive, beside the control thread */
 };
 

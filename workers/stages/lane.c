@@ -66,7 +66,9 @@ int lane_read(struct lane *l, float *pcm, int64_t *passed)
     }
 }
 
-static int64_t to_ms(int64_t samples) { return (samples * 1000 + RATE / 2) / RATE; }
+/* Down, as shards and durations are: only a recording's end lies between two milliseconds, and its
+ * last segment must not end beyond it. */
+static int64_t to_ms(int64_t samples) { return samples / (RATE / 1000); }
 
 /* Takes over text. */
 static int add_segment(struct lane *l, const struct window *w, const struct span *s, char *text,

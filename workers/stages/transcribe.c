@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "workers/models/whisper.h"
 #include "workers/stages/lane.h"
@@ -11,7 +12,8 @@
 #include "workers/stages/window.h"
 
 #define SLOTS_MAX 4096
-#define ENCODE_MAX 16 /* windows whose audio is held at once: 1.9 MB each */
+#define ENCODE_MAX 16                 /* windows whose audio is held at once: 1.9 MB each */
+#define ENCODE_NS INT64_C(1000000000) /* what one call may take, when windows are short enough */
 
 struct slot {
     struct lane *lane; /* NULL: free */
@@ -35,6 +37,9 @@ struct transcriber {
     struct lane *lanes; /* owned; oldest first */
     uint32_t lane_count;
     int64_t samples_done;
+    int64_t window_ns; /* what a window of the last call took to encode; 0: not known yet */
+    void (*beat)(void *arg);
+    void *beat_arg;
 };
 
 /* ---- making */
@@ -268,12 +273,30 @@ static uint32_t fill(struct transcriber *t, struct whisper_window *windows, bool
     return n;
 }
 
-/* Encodes n windows in as few calls as the device's memory allows; halves on ERR_VRAM. */
+static void beat(const struct transcriber *t)
+{
+    if (t->beat)
+        t->beat(t->beat_arg);
+}
+
+/* Windows for the next call out of n: what the memory holds, and not so many that nothing is heard
+ * of the engine for long. What they yield does not depend on it. */
+static uint32_t encode_share(const struct transcriber *t, uint32_t n)
+{
+    int64_t most = t->window_ns ? ENCODE_NS / t->window_ns : 1;
+
+    if (n > t->encode_max)
+        n = t->encode_max;
+    return most < 1 ? 1 : most < n ? (uint32_t)most : n;
+}
+
+/* Encodes n windows in few calls; in smaller ones after ERR_VRAM. */
 static int encode(struct transcriber *t, const struct whisper_window *windows, uint32_t n,
                   struct err *err)
 {
     for (uint32_t at = 0; at < n;) {
-        uint32_t k = n - at < t->encode_max ? n - at : t->encode_max;
+        uint32_t k = encode_share(t, n - at);
+        int64_t start = clock_mono_ns();
         int rc = whisper_encode(t->session, windows + at, k, err);
 
         if (rc == ERR_VRAM && k > 1) {
@@ -284,6 +307,8 @@ static int encode(struct transcriber *t, const struct whisper_window *windows, u
         if (rc)
             return rc;
         at += k;
+        t->window_ns = (clock_mono_ns() - start) / k + 1;
+        beat(t);
     }
     return 0;
 }
@@ -304,6 +329,7 @@ static int step_rows(struct transcriber *t, uint32_t n, struct err *err)
         if (rc)
             return rc;
         at += k;
+        beat(t);
     }
     return 0;
 }
@@ -389,6 +415,12 @@ int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
         return rc;
     tell_ended(t);
     return 0;
+}
+
+void transcriber_on_beat(struct transcriber *t, void (*fn)(void *arg), void *arg)
+{
+    t->beat = fn;
+    t->beat_arg = arg;
 }
 
 void transcriber_stats(const struct transcriber *t, uint32_t *lanes, uint32_t *windows,

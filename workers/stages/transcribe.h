@@ -92,6 +92,11 @@ void transcriber_remove(struct transcriber *t, struct lane *lane);
  * all lanes are void. */
 int transcriber_step(struct transcriber *t, bool *progress, struct err *err);
 
+/* `beat` is called on the engine thread whenever a piece of a step is done: within a step that
+ * encodes many windows with a large model on a slow device, after about a second, or after each
+ * window when one takes longer. For whoever watches over the engine; NULL: nobody. */
+void transcriber_on_beat(struct transcriber *t, void (*beat)(void *arg), void *arg);
+
 /* Lanes held, windows in slots, samples of audio finished since it was made. */
 void transcriber_stats(const struct transcriber *t, uint32_t *lanes, uint32_t *windows,
                        int64_t *samples_done);

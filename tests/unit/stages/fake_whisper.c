@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "workers/models/whisper.h"
 
@@ -63,6 +64,9 @@ int whisper_encode(struct whisper_session *s, const struct whisper_window *windo
     fake.encode_calls++;
     if (fake.encode_max && n > fake.encode_max)
         return err_set(err, ERR_VRAM, "no room to encode %u", n);
+    if (n > fake.largest_encode)
+        fake.largest_encode = n;
+    usleep(n * fake.encode_ms * 1000);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t script = (uint32_t)(lrintf(windows[i].pcm[0] * 1000.0f) - 1);
 

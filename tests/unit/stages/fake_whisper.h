@@ -31,7 +31,9 @@ struct fake_state {
     struct fake_script scripts[FAKE_SCRIPTS];
     uint32_t session_max, encode_max, step_max; /* ERR_VRAM above; 0: no limit */
     int64_t device_fails_at; /* the step call that returns ERR_DEVICE; -1: none */
+    uint32_t encode_ms;      /* that a window takes, at least */
     uint32_t encode_calls, windows_encoded, step_calls;
+    uint32_t largest_encode;
     uint32_t largest_step;
 };
 extern struct fake_state fake;

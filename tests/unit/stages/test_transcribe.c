@@ -516,6 +516,52 @@ static void test_vram(void **state)
     assert_int_equal(transcriber_new(fake_whisper(), vocab, &p, 1, &t, &e), ERR_USAGE);
 }
 
+static void count_beat(void *arg) { ++*(uint32_t *)arg; }
+
+/* Nothing is heard of a slow device only for as long as a call takes: few windows in one. */
+static void test_beat(void **state)
+{
+    struct recording r[5];
+    struct transcriber *t = make(5);
+    uint32_t beats = 0, before;
+    bool progress;
+    struct err e;
+
+    (void)state;
+    SAY(0, T(0), FARMER, T(4));
+    fake.encode_ms = 400;
+    fake.largest_encode = 0;
+    transcriber_on_beat(t, count_beat, &beats);
+    for (int i = 0; i < 5; i++) {
+        r[i] = recording(0, 5);
+        add(t, &r[i]);
+    }
+    before = fake.encode_calls;
+    assert_ok(transcriber_step(t, &progress, &e), e);
+    assert_true(fake.largest_encode <= 2); /* a second's worth, and less on a slower machine */
+    assert_int_equal(beats, fake.encode_calls - before + 1); /* and the decoder's step */
+    fake.encode_ms = 0;
+    finish(t);
+    assert_true(beats > 5);
+    transcriber_free(t);
+}
+
+/* 9 samples more than 5000 ms: nothing may end at 5001, which is beyond the recording. */
+static void test_end_between_milliseconds(void **state)
+{
+    struct recording r = recording(0, 5);
+    struct transcriber *t = make(1);
+
+    (void)state;
+    SAY(0, T(0), FARMER, T(7));
+    r.parts[0].samples += 9;
+    r.decoded += 9;
+    add(t, &r);
+    finish(t);
+    assert_string_equal(r.text, "[0-5000 farmer]");
+    transcriber_free(t);
+}
+
 static void test_broken_lane(void **state)
 {
     struct recording bad = recording(0, 5), good = recording(1, 5), failing = recording(1, 5);
@@ -629,6 +675,8 @@ int main(void)
         cmocka_unit_test_setup(test_waiting, setup),
         cmocka_unit_test_setup(test_batching, setup),
         cmocka_unit_test_setup(test_vram, setup),
+        cmocka_unit_test_setup(test_beat, setup),
+        cmocka_unit_test_setup(test_end_between_milliseconds, setup),
         cmocka_unit_test_setup(test_broken_lane, setup),
         cmocka_unit_test_setup(test_remove, setup),
         cmocka_unit_test_setup(test_chain, setup),
