@@ -118,19 +118,24 @@ int play_wait(struct play *p)
     return status;
 }
 
+void play_forget(struct play *p)
+{
+    while (p->done_count)
+        msg_shard_done_free(&p->done[--p->done_count]);
+    while (p->failed_count)
+        msg_shard_failed_free(&p->failed[--p->failed_count]);
+    while (p->end_count)
+        msg_lease_end_free(&p->ends[--p->end_count]);
+    while (p->media_count)
+        msg_media_free(&p->media[--p->media_count]);
+}
+
 void play_free(struct play *p)
 {
     if (p->fd >= 0)
         close(p->fd);
     p->fd = -1;
-    for (uint32_t i = 0; i < p->done_count; i++)
-        msg_shard_done_free(&p->done[i]);
-    for (uint32_t i = 0; i < p->failed_count; i++)
-        msg_shard_failed_free(&p->failed[i]);
-    for (uint32_t i = 0; i < p->end_count; i++)
-        msg_lease_end_free(&p->ends[i]);
-    for (uint32_t i = 0; i < p->media_count; i++)
-        msg_media_free(&p->media[i]);
+    play_forget(p);
     frame_reader_free(&p->in);
     buf_free(&p->out);
 }

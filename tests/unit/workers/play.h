@@ -75,6 +75,9 @@ void play_put_cancel(struct play *p, uint64_t lease);
 void play_put_empty(struct play *p, uint8_t type);
 void play_send(struct play *p);
 
+/* Drops all results kept so far, so that a long test does not fill the arrays. */
+void play_forget(struct play *p);
+
 /* Takes one message; false when the worker has closed. */
 bool play_step(struct play *p);
 /* Until the lease has ended; its LEASE_END. Fails the test when the worker closes before. */

@@ -1,0 +1,414 @@
+/* A worker process at its edges: no audio, no memory, a decoder that lies, a long evening. */
+#include "tests/unit/workers/play.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "workers/media/wire.h"
+#include "workers/worker.h"
+
+/* ---- allocations that fail: those of our own code, by the linker's --wrap */
+
+static atomic_long allocations_left = -1; /* the one that finds 1 fails; -1: none */
+
+static bool fails(void)
+{
+    long left = atomic_load(&allocations_left);
+
+    while (left > 0 && !atomic_compare_exchange_weak(&allocations_left, &left, left - 1))
+        ;
+    return left == 1;
+}
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+void *__wrap_malloc(size_t n) { return fails() ? NULL : __real_malloc(n); }
+void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
+void *__wrap_realloc(void *p, size_t n) { return fails() ? NULL : __real_realloc(p, n); }
+
+/* ---- a decoder that says what no decoder says */
+
+static int lie(void)
+{
+    struct decoder_info info = {.duration_ms = INT64_MAX,
+                                .sample_rate_hz = UINT32_MAX,
+                                .channels = UINT32_MAX,
+                                .container = "wav",
+                                .codec = "pcm"};
+    struct decoder_end end = {.complete = true, .damage = ""};
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+    int rc;
+
+    wire_put_info(&b, &info);
+    rc = frame_write_fd(3, WIRE_INFO, b.data, b.len, &e);
+    buf_clear(&b);
+    wire_put_end(&b, &end);
+    if (rc == 0)
+        rc = frame_write_fd(3, WIRE_END, b.data, b.len, &e);
+    buf_free(&b);
+    return rc == 0 ? 0 : 1;
+}
+
+static bool dispatch(int argc, char **argv, int *status)
+{
+    const char *fail = getenv("EDGES_FAIL_ALLOCATION");
+
+    if (argc > 1 && strcmp(argv[1], "decoder") == 0 && getenv("EDGES_LIE")) {
+        *status = lie();
+        return true;
+    }
+    if (argc > 1 && strcmp(argv[1], "worker") == 0 && fail)
+        atomic_store(&allocations_left, strtol(fail, NULL, 10));
+    return play_dispatch(argc, argv, status);
+}
+
+/* ---- helpers */
+
+static char *sample(const char *name)
+{
+    char rel[256];
+
+    snprintf(rel, sizeof(rel), "tests/samples/%s", name);
+    return strdup(test_source_path(rel));
+}
+
+static const struct msg_lease_end *whole(struct play *p, const char *path, uint32_t shard_ms)
+{
+    struct msg_lease m = play_lease_of(p, path, shard_ms);
+
+    play_put_lease(p, &m);
+    play_send(p);
+    return play_until_end(p, m.lease_id);
+}
+
+static char *own_file(const char *name, const void *bytes, size_t len)
+{
+    char dir[2048], path[4096];
+    FILE *f;
+
+    assert_non_null(getcwd(dir, sizeof(dir)));
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, len, f), len);
+    assert_int_equal(fclose(f), 0);
+    return strdup(path);
+}
+
+/* A wav of 16 kHz mono with n samples: a tone, which is neither silence nor speech. */
+static char *own_wav(const char *name, uint32_t n)
+{
+    struct buf b = BUF_INIT;
+    char *path;
+
+    buf_put(&b, "RIFF", 4);
+    buf_put_u32(&b, 36 + 2 * n);
+    buf_put(&b, "WAVEfmt ", 8);
+    buf_put_u32(&b, 16);
+    buf_put_u16(&b, 1);
+    buf_put_u16(&b, 1);
+    buf_put_u32(&b, 16000);
+    buf_put_u32(&b, 32000);
+    buf_put_u16(&b, 2);
+    buf_put_u16(&b, 16);
+    buf_put(&b, "data", 4);
+    buf_put_u32(&b, 2 * n);
+    for (uint32_t i = 0; i < n; i++)
+        buf_put_u16(&b, (uint16_t)(i % 80 < 40 ? 3000 : -3000));
+    assert_false(b.failed);
+    path = own_file(name, b.data, b.len);
+    buf_free(&b);
+    return path;
+}
+
+/* ---- tests */
+
+static void no_audio_is_a_result(void **state)
+{
+    char *none = own_wav("none.wav", 0), *one = own_wav("one.wav", 1);
+    const struct msg_lease_end *end;
+    struct play p;
+
+    (void)state;
+    play_ready(&p, &(struct play_options){.slots = 1, .decoders = 1});
+    for (uint64_t id = 1; id <= 2; id++) {
+        end = whole(&p, id == 1 ? none : one, 1000);
+        assert_int_equal(end->code, 0);
+        assert_true(end->reached_end && end->has_hash);
+        assert_int_equal(end->total_ms, 0);
+        assert_int_equal(end->shards, 1);
+        assert_int_equal(play_shards(&p, id), 1);
+        assert_int_equal(play_shard(&p, id, 0)->segment_count, 0);
+        assert_int_equal(play_shard(&p, id, 0)->start_ms, 0);
+        assert_int_equal(play_shard(&p, id, 0)->end_ms, 0);
+        assert_string_equal(play_shard(&p, id, 0)->language, "");
+    }
+    assert_true(play_until_end(&p, 1)->damage[0] != 0); /* said, though it is no failure */
+    play_quit(&p);
+    free(none);
+    free(one);
+}
+
+/* A recording may claim any length, rate and number of channels. */
+static void a_lying_recording_does_not_cost_the_worker(void **state)
+{
+    char *path = sample("01_en_short.wav");
+    struct play p;
+
+    (void)state;
+    setenv("EDGES_LIE", "1", 1);
+    play_ready(&p, &(struct play_options){.slots = 1, .decoders = 1});
+    unsetenv("EDGES_LIE");
+    assert_int_equal(whole(&p, path, 20000)->code, 0);
+    assert_int_equal(p.media_count, 1); /* play checks each message as the scheduler does */
+    assert_int_equal(p.media[0].duration_ms, -1);
+    assert_int_equal(p.media[0].sample_rate_hz, 0);
+    assert_int_equal(p.media[0].channels, 0);
+    play_quit(&p);
+    free(path);
+}
+
+static void check_order(const struct msg_shard_done *s, int64_t *last_end)
+{
+    for (uint32_t i = 0; i < s->segment_count; i++) {
+        const struct msg_segment *g = &s->segments[i];
+
+        if (g->start_ms < *last_end || g->start_ms < s->start_ms || g->end_ms < g->start_ms ||
+            g->end_ms > s->end_ms)
+            fail_msg("shard %u [%lld, %lld): segment %u is [%lld, %lld), after %lld", s->seq,
+                     (long long)s->start_ms, (long long)s->end_ms, i, (long long)g->start_ms,
+                     (long long)g->end_ms, (long long)*last_end);
+        *last_end = g->end_ms;
+    }
+}
+
+static void segments_are_in_order_and_inside(void **state)
+{
+    static const char *const names[] = {"12_en_long_90s.mp3", "13_es_long_45s.ogg",
+                                        "08_two_voices_stereo.wav", "09_long_silences.flac"};
+    static const uint32_t lengths[] = {7000, 20000, 300000};
+    uint32_t segments = 0;
+
+    (void)state;
+    for (size_t l = 0; l < 3; l++) {
+        struct play p;
+
+        play_ready(&p, &(struct play_options){.slots = 8, .decoders = 2});
+        for (size_t i = 0; i < 4; i++) {
+            char *path = sample(names[i]);
+            const struct msg_lease_end *end = whole(&p, path, lengths[l]);
+            int64_t last_end = 0, cut = 0;
+
+            assert_int_equal(end->code, 0);
+            for (uint32_t k = 0; k < end->shards; k++) {
+                const struct msg_shard_done *s = play_shard(&p, end->lease_id, k);
+
+                assert_non_null(s);
+                assert_int_equal(s->start_ms, cut);
+                check_order(s, &last_end);
+                cut = s->end_ms;
+                segments += s->segment_count;
+            }
+            assert_int_equal(cut, end->total_ms);
+            free(path);
+        }
+        play_quit(&p);
+    }
+    assert_true(segments > 50);
+}
+
+static uint32_t open_files(pid_t pid)
+{
+    char path[64];
+    uint32_t n = 0;
+    DIR *d;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    d = opendir(path);
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+/* Leases as they come in a long run: done, bad, missing, cancelled, capped. */
+static void evening(struct play *p, const char *good, const char *bad, int rounds)
+{
+    for (int i = 0; i < rounds; i++) {
+        struct msg_lease m[4];
+
+        for (int k = 0; k < 4; k++) {
+            m[k] = play_lease_of(p,
+                                 k == 0   ? good
+                                 : k == 1 ? bad
+                                 : k == 2 ? "/none.wav"
+                                          : good,
+                                 1000);
+            play_put_lease(p, &m[k]);
+        }
+        if (i % 2)
+            play_put_cancel(p, m[3].lease_id);
+        else
+            play_put_cap(p, m[3].lease_id, 0);
+        play_send(p);
+        for (int k = 0; k < 4; k++)
+            play_until_end(p, m[k].lease_id);
+        play_forget(p);
+    }
+}
+
+static void a_long_evening_leaves_nothing_behind(void **state)
+{
+    char *good = own_wav("tone.wav", 20000), *bad = own_file("bad.mp3", "no recording", 12);
+    uint32_t files, beats;
+    uint64_t rss;
+    struct play p;
+
+    (void)state;
+    play_ready(&p, &(struct play_options){.slots = 2, .decoders = 2});
+    evening(&p, good, bad, 10);
+    for (beats = p.beats; p.beats < beats + 2;)
+        assert_true(play_step(&p));
+    files = open_files(p.pid);
+    rss = p.beat.rss_bytes;
+    evening(&p, good, bad, 60);
+    for (beats = p.beats; p.beats < beats + 2;)
+        assert_true(play_step(&p));
+    assert_int_equal(p.beat.leases, 0);
+    assert_int_equal(open_files(p.pid), files);
+    /* 240 leases; a sanitizer keeps what was freed for a while, so only the plain build can tell.
+     */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    if (p.beat.rss_bytes > rss + (4u << 20))
+        fail_msg("%llu KiB before, %llu KiB after", (unsigned long long)rss >> 10,
+                 (unsigned long long)p.beat.rss_bytes >> 10);
+#else
+    (void)rss;
+#endif
+    play_quit(&p);
+    free(good);
+    free(bad);
+}
+
+static bool environment_has(pid_t pid, const char *what)
+{
+    char path[64], text[65536];
+    size_t n;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    f = fopen(path, "rb");
+    assert_non_null(f);
+    n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    for (size_t i = 0; i < n; i += strlen(text + i) + 1)
+        if (strcmp(text + i, what) == 0)
+            return true;
+    return false;
+}
+
+/* Idle compute threads sleep, unless somebody has chosen otherwise. */
+static void threads_sleep_when_idle(void **state)
+{
+    const char *policy = getenv("OMP_WAIT_POLICY");
+    char *kept = policy ? strdup(policy) : NULL;
+    struct play p;
+
+    (void)state;
+    unsetenv("OMP_WAIT_POLICY");
+    play_ready(&p, &(struct play_options){0});
+    assert_true(environment_has(p.pid, "OMP_WAIT_POLICY=passive"));
+    play_quit(&p);
+    setenv("OMP_WAIT_POLICY", "active", 1);
+    play_ready(&p, &(struct play_options){.slots = 1});
+    assert_true(environment_has(p.pid, "OMP_WAIT_POLICY=active"));
+    play_quit(&p);
+    if (kept)
+        setenv("OMP_WAIT_POLICY", kept, 1);
+    else
+        unsetenv("OMP_WAIT_POLICY");
+    free(kept);
+}
+
+/* One worker whose nth allocation fails; false when it had fewer. */
+static bool with_failing_allocation(long n, const char *path, const struct msg_shard_done *want)
+{
+    const struct msg_shard_done *got;
+    struct msg_lease m;
+    struct play p;
+    char text[32];
+    bool clean;
+    int status;
+
+    snprintf(text, sizeof(text), "%ld", n);
+    setenv("EDGES_FAIL_ALLOCATION", text, 1);
+    play_start(&p, &(struct play_options){.slots = 2, .decoders = 1});
+    unsetenv("EDGES_FAIL_ALLOCATION");
+    m = play_lease_of(&p, path, 300000);
+    play_put_lease(&p, &m);
+    play_send(&p);
+    while (!p.end_count && play_step(&p))
+        ;
+    play_put_empty(&p, MSG_QUIT);
+    play_send(&p);
+    play_until_gone(&p);
+    status = play_wait(&p);
+    if (!WIFEXITED(status) ||
+        (p.fatal ? WEXITSTATUS(status) == 0
+                 : WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != EX_OSERR &&
+                       WEXITSTATUS(status) != WORKER_EXIT_DEVICE))
+        fail_msg("allocation %ld: wait status %#x after '%s'", n, status, p.fatal_message);
+    got = play_shard(&p, m.lease_id, 0);
+    if (got)
+        play_same(want, got); /* right or not at all */
+    clean = got && p.end_count && p.ends[0].code == 0 && !p.fatal && WEXITSTATUS(status) == 0;
+    for (uint32_t i = 0; i < p.failed_count; i++)
+        assert_int_equal(p.failed[i].code, ERR_NOMEM);
+    play_free(&p);
+    return !clean;
+}
+
+static void without_memory_a_worker_says_so_and_leaves(void **state)
+{
+    char *path = sample("01_en_short.wav");
+    uint32_t faults = 0;
+    struct play p;
+
+    (void)state;
+    play_ready(&p, &(struct play_options){.slots = 2, .decoders = 1});
+    whole(&p, path, 300000);
+    for (long n = 1; n < 40000; n += 1 + n / 4)
+        faults += with_failing_allocation(n, path, play_shard(&p, 1, 0));
+    assert_true(faults > 10);
+    play_quit(&p);
+    free(path);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_audio_is_a_result),
+        cmocka_unit_test(a_lying_recording_does_not_cost_the_worker),
+        cmocka_unit_test(segments_are_in_order_and_inside),
+        cmocka_unit_test(a_long_evening_leaves_nothing_behind),
+        cmocka_unit_test(threads_sleep_when_idle),
+        cmocka_unit_test(without_memory_a_worker_says_so_and_leaves),
+    };
+    int status;
+
+    if (dispatch(argc, argv, &status))
+        return status;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
