@@ -33,6 +33,10 @@
 
 /* --- rlimits --- */
 
+/* Beyond the processor time that is allowed, by which the kernel's SIGXCPU comes; it sends SIGKILL
+ * instead when both limits are one, and that would look like somebody's hand. */
+#define LAST_SECONDS 5
+
 static int limit(int resource, const char *what, uint64_t value, struct err *err)
 {
     struct rlimit now, want;
@@ -42,6 +46,11 @@ static int limit(int resource, const char *what, uint64_t value, struct err *err
     }
     want.rlim_max = now.rlim_max < value ? now.rlim_max : value;
     want.rlim_cur = want.rlim_max;
+    if (resource == RLIMIT_CPU && now.rlim_max > value + LAST_SECONDS) {
+        want.rlim_max = value + LAST_SECONDS;
+    } else if (resource == RLIMIT_CPU && want.rlim_cur > 1) {
+        want.rlim_cur--; /* an administrator's own limit is as tight: earlier by a second */
+    }
     if (setrlimit((__rlimit_resource_t)resource, &want) != 0) {
         return err_sys(err, errno, "cannot limit %s", what);
     }

@@ -261,6 +261,29 @@ static void absurd_headers(void **state)
     }
 }
 
+/* Eighteen hours of silence that take no room on the disk, and a second to decode them in. */
+static void too_long_to_decode(void **state)
+{
+    const struct ask ask = {.limits = {.cpu_seconds = 1}, .discard = true};
+    struct outcome o;
+    FILE *f;
+
+    (void)state;
+    write_tone("hours.wav", 16000, 1);
+    f = fopen("hours.wav", "r+b");
+    assert_non_null(f);
+    fseek(f, 4, SEEK_SET);
+    fwrite("\x24\0\0\x7f", 1, 4, f);
+    fseek(f, 40, SEEK_SET);
+    fwrite("\0\0\0\x7f", 1, 4, f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(truncate("hours.wav", 0x7f00002c), 0);
+    o = decode_path("hours.wav", &ask);
+    assert_sentence(&o, ERR_LIMIT, "more than 1 s of processor time");
+    outcome_free(&o);
+    assert_int_equal(unlink("hours.wav"), 0);
+}
+
 static void what_is_no_file(void **state)
 {
     struct outcome o = decode_path(".", NULL);
@@ -288,6 +311,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(zero_seconds),
     cmocka_unit_test(sparse_files),
     cmocka_unit_test(absurd_headers),
+    cmocka_unit_test(too_long_to_decode),
     cmocka_unit_test(what_is_no_file),
 };
 
