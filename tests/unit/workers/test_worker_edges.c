@@ -11,6 +11,13 @@
 #include "workers/media/wire.h"
 #include "workers/worker.h"
 
+/* Every allocation up to this number, then as many in each power of e. Sanitizers are slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SPARSE 2
+#else
+#define SPARSE 4
+#endif
+
 /* ---- allocations that fail: those of our own code, by the linker's --wrap */
 
 static atomic_long allocations_left = -1; /* the one that finds 1 fails; -1: none */
@@ -389,7 +396,7 @@ static void without_memory_a_worker_says_so_and_leaves(void **state)
     (void)state;
     play_ready(&p, &(struct play_options){.slots = 2, .decoders = 1});
     whole(&p, path, 300000);
-    for (long n = 1; n < 40000; n += 1 + n / 4)
+    for (long n = 1; n < 40000; n += 1 + n / SPARSE)
         faults += with_failing_allocation(n, path, play_shard(&p, 1, 0));
     assert_true(faults > 10);
     play_quit(&p);
