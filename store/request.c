@@ -1,5 +1,6 @@
 #include "store/request.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/apply.h"
@@ -102,9 +103,27 @@ static int check(const struct request *rq, struct err *err)
     return bad(err, "of a type that this version does not know");
 }
 
-static int apply(struct store *st, const struct request *rq, struct request_reply *ret,
-                 struct err *err)
+int apply_ids_add(struct apply_ids *ids, int64_t id, struct err *err)
 {
+    if (ids->count == ids->cap) {
+        size_t cap = ids->cap ? ids->cap * 2 : 256;
+        int64_t *list = realloc(ids->list, cap * sizeof(*list));
+
+        if (!list)
+            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        ids->list = list;
+        ids->cap = cap;
+    }
+    ids->list[ids->count++] = id;
+    return 0;
+}
+
+static int apply(struct request_work *w, struct err *err)
+{
+    struct request_reply *ret = &w->reply;
+    const struct request *rq = w->rq;
+    struct store *st = w->st;
+
     switch (rq->type) {
     case REQUEST_ENQUEUE_BEGIN:
         return enqueue_begin(st, rq, ret, err);
@@ -116,24 +135,63 @@ static int apply(struct store *st, const struct request *rq, struct request_repl
     case REQUEST_ENQUEUE_TROUBLE:
         return enqueue_trouble(st, rq, err);
     case REQUEST_ENQUEUE_END:
-        return enqueue_end(st, rq, ret, err);
+        return enqueue_end(w, err);
     default:
-        return select_apply(st, rq, ret, err);
+        return select_apply(w, err);
     }
+}
+
+int request_begin(struct store *st, const struct request *rq, struct request_work **ret,
+                  struct err *err)
+{
+    struct request_work *w;
+    int rc = check(rq, err);
+
+    if (rc < 0)
+        return rc;
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        return err_set(err, ERR_NOMEM, "request: out of memory");
+    w->st = st;
+    w->rq = rq;
+    w->reply.job_id = rq->job_id;
+    *ret = w;
+    return 0;
+}
+
+int request_step(struct request_work *w, struct request_reply *ret, struct err *err)
+{
+    int rc = db_enter(w->st, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_leave(w->st, apply(w, err), err);
+    w->begun = true;
+    if (rc == 0)
+        *ret = w->reply;
+    return rc;
+}
+
+void request_work_free(struct request_work *w)
+{
+    if (!w)
+        return;
+    free(w->rows.list);
+    free(w->troubles.list);
+    free(w);
 }
 
 int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,
                   struct err *err)
 {
-    struct request_reply reply = {.job_id = rq->job_id};
-    int rc = check(rq, err);
+    struct request_work *w = NULL;
+    int rc = request_begin(st, rq, &w, err);
 
-    if (rc == 0)
-        rc = db_enter(st, err);
     if (rc < 0)
         return rc;
-    rc = db_leave(st, apply(st, rq, &reply, err), err);
-    if (rc == 0)
-        *ret = reply;
+    do
+        rc = request_step(w, ret, err);
+    while (rc == 1);
+    request_work_free(w);
     return rc;
 }

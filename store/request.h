@@ -75,8 +75,20 @@ struct request_reply {
                           failed for want of the file, and are pending again */
 };
 
+/* An END, RETRY, CANCEL, PAUSE or RESUME of very many rows is committed in pieces, so that the log
+ * stays small and readers see it go on; after an error what was done stays, and the same request
+ * again does the rest. Every other one is one commit: on error nothing changed. */
 int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,
                   struct err *err);
+
+/* The same for who has other things to do between the pieces. rq is borrowed until
+ * request_work_free. Other requests may be applied in between. request_step: 1: call it again; 0:
+ * done, and *ret is the answer. Not within store_begin. */
+struct request_work;
+int request_begin(struct store *st, const struct request *rq, struct request_work **ret,
+                  struct err *err);
+int request_step(struct request_work *w, struct request_reply *ret, struct err *err);
+void request_work_free(struct request_work *w); /* NULL is fine */
 
 /* Codec for the socket. A decoded request owns its memory through `arena`: request_decoded_free. */
 struct request_decoded {

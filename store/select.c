@@ -1,24 +1,50 @@
-/* Retry, cancel, pause and resume: one UPDATE over the selected tasks. */
+/* Retry, cancel, pause and resume of the selected tasks. */
 #include <string.h>
 
 #include "store/apply.h"
 
-/* ?1 job or 0; ?2 path or NULL, ?3 and ?4 what is below it; ?5 now. */
-#define SELECTED                                                                               \
-    " AND (?1 = 0 OR job_id = ?1) AND (?2 IS NULL OR media_id IN (SELECT media_id FROM place " \
-    "WHERE state <> 'replaced' AND (path_raw = ?2 OR (path_raw >= ?3 AND path_raw < ?4)))) "   \
-    "AND ?5 IS NOT NULL"
+/* What a request looks for, and what it does to each task found. The tasks are found once, then
+ * changed in pieces; what became of one meanwhile is asked again. */
+struct rule {
+    const char *find, *change;
+};
 
-static const char sql_retry[] =
-    "UPDATE task SET state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, "
-    "error_code = NULL, error = NULL, settled_at = NULL "
-    "WHERE (state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT "
-    "NULL))" SELECTED;
-static const char sql_cancel[] =
-    "UPDATE task SET state = 'cancelled', settled_at = ?5 WHERE state = 'pending'" SELECTED;
-static const char sql_pause[] =
-    "UPDATE task SET paused = 1 WHERE state = 'pending' AND paused = 0" SELECTED;
-static const char sql_resume[] = "UPDATE task SET paused = 0 WHERE paused = 1" SELECTED;
+/* ?1 job or 0; ?2 path or NULL, ?3 and ?4 what is below it. */
+#define FIND(condition)                                                             \
+    "SELECT task_id FROM task WHERE " condition                                     \
+    " AND (?1 = 0 OR job_id = ?1) AND (?2 IS NULL OR media_id IN (SELECT media_id " \
+    "FROM place WHERE state <> 'replaced' AND (path_raw = ?2 OR (path_raw >= ?3 "   \
+    "AND path_raw < ?4))))"
+/* ?1 the task, ?2 now. */
+#define CHANGE(what, condition) \
+    "UPDATE task SET " what " WHERE task_id = ?1 AND ?2 IS NOT NULL AND " condition
+#define RULE(what, condition)                    \
+    {                                            \
+        FIND(condition), CHANGE(what, condition) \
+    }
+
+static const struct rule rule_retry =
+    RULE("state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, error_code = NULL, "
+         "error = NULL, settled_at = NULL",
+         "(state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT NULL))");
+static const struct rule rule_cancel =
+    RULE("state = 'cancelled', settled_at = ?2", "state = 'pending'");
+static const struct rule rule_pause = RULE("paused = 1", "state = 'pending' AND paused = 0");
+static const struct rule rule_resume = RULE("paused = 0", "paused = 1");
+
+static const struct rule *rule_of(enum request_type type)
+{
+    switch (type) {
+    case REQUEST_RETRY:
+        return &rule_retry;
+    case REQUEST_CANCEL:
+        return &rule_cancel;
+    case REQUEST_PAUSE:
+        return &rule_pause;
+    default:
+        return &rule_resume;
+    }
+}
 
 static int all_paused(struct store *st, bool *ret, struct err *err)
 {
@@ -86,48 +112,54 @@ static int mark_job(struct store *st, const struct request *rq, const char *now,
     return rc;
 }
 
-int select_apply(struct store *st, const struct request *rq, struct request_reply *ret,
-                 struct err *err)
+static int find(struct request_work *w, const struct rule *rule, struct err *err)
 {
-    bool all = !rq->select_job && !rq->select_path;
+    const struct request *rq = w->rq;
     struct db_prefix below = {0};
-    char now[CLOCK_ISO_LEN];
-    const char *sql;
-    int rc = 0;
+    sqlite3_stmt *stmt = NULL;
+    int rc;
 
-    db_now(now);
-    switch (rq->type) {
-    case REQUEST_RETRY:
-        sql = sql_retry;
-        break;
-    case REQUEST_CANCEL:
-        sql = sql_cancel;
-        break;
-    case REQUEST_PAUSE:
-        if (all)
-            return pause_all(st, ret, err);
-        sql = sql_pause;
-        break;
-    default:
-        sql = sql_resume;
-        if (all)
-            rc = resume_all(st, ret, err);
-        break;
-    }
-    if (rc == 0)
-        rc = mark_job(st, rq, now, err);
-    if (rc < 0)
-        return rc;
     if (rq->select_path) {
         rc = db_prefix(rq->select_path, strlen(rq->select_path), &below, err);
         if (rc == 0)
-            rc = db_run(st, err, sql, "ibbbt", rq->select_job, below.low, below.len - 1, below.low,
-                        below.len, below.high, below.len, now);
-        db_prefix_free(&below);
+            rc = db_first(w->st, &stmt, err, rule->find, "ibbb", rq->select_job, below.low,
+                          below.len - 1, below.low, below.len, below.high, below.len);
     } else {
-        rc = db_run(st, err, sql, "innnt", rq->select_job, now);
+        rc = db_first(w->st, &stmt, err, rule->find, "innn", rq->select_job);
     }
-    if (rc == 0)
-        ret->affected += (uint64_t)sqlite3_changes64(st->db);
+    while (rc == 1) {
+        rc = apply_ids_add(&w->rows, sqlite3_column_int64(stmt, 0), err);
+        if (rc < 0)
+            sqlite3_reset(stmt);
+        else
+            rc = db_next(w->st, stmt, err);
+    }
+    db_prefix_free(&below);
     return rc;
+}
+
+int select_apply(struct request_work *w, struct err *err)
+{
+    const struct request *rq = w->rq;
+    const struct rule *rule = rule_of(rq->type);
+    bool all = !rq->select_job && !rq->select_path;
+    int rc = 0;
+
+    if (!w->begun) {
+        db_now(w->now);
+        if (all && rq->type == REQUEST_PAUSE)
+            return pause_all(w->st, &w->reply, err);
+        if (all && rq->type == REQUEST_RESUME)
+            rc = resume_all(w->st, &w->reply, err);
+        if (rc == 0)
+            rc = mark_job(w->st, rq, w->now, err);
+        if (rc == 0)
+            rc = find(w, rule, err);
+    }
+    for (size_t left = APPLY_PIECE; w->rows.next < w->rows.count && left && rc == 0; left--) {
+        rc = db_run(w->st, err, rule->change, "it", w->rows.list[w->rows.next++], w->now);
+        if (rc == 0)
+            w->reply.affected += (uint64_t)sqlite3_changes64(w->st->db);
+    }
+    return rc < 0 ? rc : w->rows.next < w->rows.count;
 }

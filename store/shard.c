@@ -99,8 +99,13 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
     if (rc < 0)
         return rc;
     db_now(now);
-    rc = db_run(st, err, "UPDATE task SET shards_total = ?2 WHERE task_id = ?1", "ii", task_id,
-                (int64_t)shards);
+    /* A recording that turns out to have more than a decoding before found is not done any more. */
+    rc = db_run(st, err,
+                "UPDATE task SET shards_total = ?2, "
+                "state = iif(state = 'done' AND shards_done < ?2, 'pending', state), "
+                "settled_at = iif(state = 'done' AND shards_done < ?2, NULL, settled_at) "
+                "WHERE task_id = ?1",
+                "ii", task_id, (int64_t)shards);
     if (rc == 0)
         rc = settle(st, task_id, now, err);
     return db_leave(st, rc, err);

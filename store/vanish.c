@@ -53,30 +53,10 @@ static bool unread_covers(const struct unread *u, const char *path, size_t len)
     return false;
 }
 
-struct ids {
-    int64_t *list;
-    size_t count, cap;
-};
-
-static int ids_add(struct ids *ids, int64_t id, struct err *err)
-{
-    if (ids->count == ids->cap) {
-        size_t cap = ids->cap ? ids->cap * 2 : 256;
-        int64_t *list = realloc(ids->list, cap * sizeof(*list));
-
-        if (!list)
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
-        ids->list = list;
-        ids->cap = cap;
-    }
-    ids->list[ids->count++] = id;
-    return 0;
-}
-
 /* Runs a query of (id, path_raw) for a root: ?1 the job, ?2 the root itself, ?3 and ?4 what is
  * below. */
 static int collect(struct store *st, const char *sql, int64_t job_id, const char *root,
-                   const struct unread *unread, struct ids *ids, struct err *err)
+                   const struct unread *unread, struct apply_ids *ids, struct err *err)
 {
     struct db_prefix below = {0};
     sqlite3_stmt *stmt = NULL;
@@ -91,7 +71,7 @@ static int collect(struct store *st, const char *sql, int64_t job_id, const char
         size_t len = (size_t)sqlite3_column_bytes(stmt, 1);
 
         if (path && !unread_covers(unread, path, len))
-            rc = ids_add(ids, sqlite3_column_int64(stmt, 0), err);
+            rc = apply_ids_add(ids, sqlite3_column_int64(stmt, 0), err);
         if (rc < 0)
             sqlite3_reset(stmt);
         else
@@ -107,29 +87,38 @@ static const char sql_gone[] = "SELECT place_id, path_raw FROM place "
 static const char sql_stale[] = "SELECT trouble_id, path_raw FROM trouble WHERE job_id < ?1 "
                                 "AND (path_raw = ?2 OR (path_raw >= ?3 AND path_raw < ?4))";
 
-static int vanish(struct store *st, const struct request *rq, const struct unread *unread,
-                  const char *now, uint64_t *vanished, struct err *err)
+static int find(struct request_work *w, struct err *err)
 {
-    struct ids ids = {0};
-    int rc = 0;
+    const struct request *rq = w->rq;
+    struct unread unread = {0};
+    int rc = unread_make(rq, &unread, err);
 
     for (uint32_t i = 0; i < rq->root_count && rc == 0; i++)
-        rc = collect(st, sql_gone, rq->job_id, rq->roots[i], unread, &ids, err);
-    for (size_t i = 0; i < ids.count && rc == 0; i++) {
-        rc = db_run(st, err,
-                    "UPDATE place SET state = 'vanished', gone_at = ? "
-                    "WHERE place_id = ? AND state = 'present'",
-                    "ti", now, ids.list[i]);
-        if (rc == 0) /* roots may overlap */
-            *vanished += (uint64_t)sqlite3_changes64(st->db);
-    }
-    ids.count = 0;
+        rc = collect(w->st, sql_gone, rq->job_id, rq->roots[i], &unread, &w->rows, err);
     for (uint32_t i = 0; i < rq->root_count && rc == 0; i++)
-        rc = collect(st, sql_stale, rq->job_id, rq->roots[i], unread, &ids, err);
-    for (size_t i = 0; i < ids.count && rc == 0; i++)
-        rc = db_run(st, err, "DELETE FROM trouble WHERE trouble_id = ?", "i", ids.list[i]);
-    free(ids.list);
+        rc = collect(w->st, sql_stale, rq->job_id, rq->roots[i], &unread, &w->troubles, err);
+    free(unread.list);
     return rc;
+}
+
+/* Roots may overlap, and another walk may have seen a place since it was found to be gone. */
+static int vanish(struct request_work *w, struct err *err)
+{
+    size_t left = APPLY_PIECE;
+    int rc = 0;
+
+    for (; w->rows.next < w->rows.count && left && rc == 0; left--) {
+        rc = db_run(w->st, err,
+                    "UPDATE place SET state = 'vanished', gone_at = ?1 "
+                    "WHERE place_id = ?2 AND state = 'present' AND seen_job < ?3",
+                    "tii", w->now, w->rows.list[w->rows.next++], w->rq->job_id);
+        if (rc == 0)
+            w->reply.counts.vanished += (uint64_t)sqlite3_changes64(w->st->db);
+    }
+    for (; w->troubles.next < w->troubles.count && left && rc == 0; left--)
+        rc = db_run(w->st, err, "DELETE FROM trouble WHERE trouble_id = ? AND job_id < ?", "ii",
+                    w->troubles.list[w->troubles.next++], w->rq->job_id);
+    return rc < 0 ? rc : w->rows.next < w->rows.count || w->troubles.next < w->troubles.count;
 }
 
 /* An archive that could not be read to its end must not look unchanged to the next walk. */
@@ -145,25 +134,25 @@ static int distrust(struct store *st, const struct request *rq, struct err *err)
     return rc;
 }
 
-int enqueue_end(struct store *st, const struct request *rq, struct request_reply *ret,
-                struct err *err)
+int enqueue_end(struct request_work *w, struct err *err)
 {
-    struct unread unread = {0};
-    char now[CLOCK_ISO_LEN];
-    int rc;
+    int rc = 0;
 
-    db_now(now);
-    rc = unread_make(rq, &unread, err);
+    if (!w->begun) {
+        db_now(w->now);
+        rc = find(w, err);
+    }
     if (rc == 0)
-        rc = vanish(st, rq, &unread, now, &ret->counts.vanished, err);
+        rc = vanish(w, err);
     if (rc == 0)
-        rc = distrust(st, rq, err);
+        rc = distrust(w->st, w->rq, err);
+    else
+        return rc;
     if (rc == 0)
-        rc = db_run(st, err,
+        rc = db_run(w->st, err,
                     "UPDATE job SET ended_at = ?2, vanished = vanished + ?3 WHERE job_id = ?1",
-                    "iti", rq->job_id, now, (int64_t)ret->counts.vanished);
-    if (rc == 0 && sqlite3_changes64(st->db) == 0)
-        rc = err_set(err, ERR_INPUT, "there is no job %lld", (long long)rq->job_id);
-    free(unread.list);
+                    "iti", w->rq->job_id, w->now, (int64_t)w->reply.counts.vanished);
+    if (rc == 0 && sqlite3_changes64(w->st->db) == 0)
+        rc = err_set(err, ERR_INPUT, "there is no job %lld", (long long)w->rq->job_id);
     return rc;
 }

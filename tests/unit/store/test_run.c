@@ -100,6 +100,91 @@ static void a_stage_is_read_alone(void **state)
     catalog_close(st);
 }
 
+/* A request of very many rows: each piece is a commit, others may come in between, and asking again
+ * after a half done one does the rest. */
+static void large_requests_go_in_pieces(void **state)
+{
+    enum { MANY = 10000 };
+    static struct store_found found[MANY];
+    static char paths[MANY][32];
+    struct store *st = catalog_new();
+    struct request rq = {.type = REQUEST_CANCEL};
+    const char *root = "/a";
+    struct request_reply reply;
+    struct request_work *w;
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano), part;
+    int pieces = 0, rc;
+
+    (void)state;
+    for (uint32_t i = 0; i < MANY; i++) {
+        snprintf(paths[i], sizeof(paths[i]), "/a/%u.wav", i);
+        found[i] = found_at(paths[i], "", i);
+    }
+    for (uint32_t i = 0; i < MANY; i += 2500)
+        job_add(st, job, found + i, 2500);
+    job_end(st, job, root);
+    assert_ok(request_begin(st, &rq, &w, &e), e);
+    assert_int_equal(request_step(w, &reply, &e), 1);
+    part = count_of("SELECT count(*) FROM task WHERE state = 'cancelled'");
+    assert_true(part > 0 && part < MANY);
+    request_work_free(w); /* its client has gone */
+    assert_ok(request_begin(st, &rq, &w, &e), e);
+    assert_int_equal(request_step(w, &reply, &e), 1);
+    /* Found, not yet changed, and done meanwhile: stays. */
+    assert_ok(store_task_total(st, MANY, 1, &e), e);
+    shard_put(st, MANY, 0, (const char *[]){"x"}, 1);
+    while ((rc = request_step(w, &reply, &e)) == 1)
+        pieces++;
+    assert_ok(rc, e);
+    request_work_free(w);
+    assert_int_equal(reply.affected, MANY - part - 1);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'cancelled'"), MANY - 1);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 1);
+    rq.type = REQUEST_RETRY;
+    assert_int_equal(apply_ok(st, &rq).affected, MANY - 1);
+    /* The end of a walk that found nothing any more, but for one place in between. */
+    job = job_begin(st, &stage_nano);
+    rq = (struct request){
+        .type = REQUEST_ENQUEUE_END, .job_id = job, .roots = &root, .root_count = 1};
+    assert_ok(request_begin(st, &rq, &w, &e), e);
+    assert_int_equal(request_step(w, &reply, &e), 1);
+    int64_t last = count_of("SELECT max(place_id) FROM place WHERE state = 'present'");
+    apply_ok(st, &(struct request){
+                     .type = REQUEST_ENQUEUE_SAME, .job_id = job, .place_ids = &last, .count = 1});
+    while ((rc = request_step(w, &reply, &e)) == 1)
+        pieces++;
+    assert_ok(rc, e);
+    request_work_free(w);
+    assert_true(pieces >= 1);
+    assert_int_equal(reply.counts.vanished, MANY - 1);
+    assert_int_equal(count_of("SELECT vanished FROM job ORDER BY job_id DESC LIMIT 1"), MANY - 1);
+    assert_int_equal(count_of("SELECT count(*) FROM place WHERE state = 'present'"), 1);
+    catalog_close(st);
+}
+
+/* Two decodings of one recording need not agree on its end; nothing is lost by that. */
+static void a_longer_total_opens_a_task_again(void **state)
+{
+    struct store *st = catalog_new();
+    struct err e = {0};
+
+    (void)state;
+    fill(st);
+    shard_put(st, 1, 0, (const char *[]){"one"}, 1);
+    assert_ok(store_task_total(st, 1, 1, &e), e);
+    assert_string_equal(text_of("SELECT state FROM task WHERE task_id = 1"), "done");
+    assert_ok(store_task_total(st, 1, 2, &e), e);
+    assert_string_equal(text_of("SELECT state FROM task WHERE task_id = 1"), "pending");
+    assert_int_equal(runnable(st, NULL), 3);
+    shard_put(st, 1, 1, NULL, 0);
+    assert_string_equal(text_of("SELECT state FROM task WHERE task_id = 1"), "done");
+    /* And a shorter one has nothing to wait for. */
+    assert_ok(store_task_total(st, 1, 1, &e), e);
+    assert_string_equal(text_of("SELECT state FROM task WHERE task_id = 1"), "done");
+    catalog_close(st);
+}
+
 static void the_shard_length_is_kept(void **state)
 {
     struct store *st = catalog_new();
@@ -407,6 +492,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_in_order),
         cmocka_unit_test(a_stage_is_read_alone),
+        cmocka_unit_test(large_requests_go_in_pieces),
+        cmocka_unit_test(a_longer_total_opens_a_task_again),
         cmocka_unit_test(the_shard_length_is_kept),
         cmocka_unit_test(shards_make_a_task_done),
         cmocka_unit_test(a_shard_beyond_the_total_does_not_count),
