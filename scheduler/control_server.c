@@ -15,8 +15,10 @@ struct client {
     struct control_server *server;
     struct client *next;
     struct buf in, out;
+    struct request_decoded rq; /* while it is worked on */
+    struct request_work *work;
     int open_handles;
-    bool answering, closing, enqueuing, leave; /* leave: close after this answer */
+    bool working, answering, closing, enqueuing, leave; /* leave: close after this answer */
 };
 
 struct control_server {
@@ -61,7 +63,10 @@ static void client_close(struct client *c)
     if (c->closing)
         return;
     c->closing = true;
-    c->enqueuing = false;
+    c->working = c->enqueuing = false;
+    request_work_free(c->work);
+    c->work = NULL;
+    request_decoded_free(&c->rq);
     uv_close((uv_handle_t *)&c->timer, on_client_closed);
     uv_close((uv_handle_t *)&c->pipe, on_client_closed);
 }
@@ -137,25 +142,29 @@ static void answer_error(struct client *c, const struct err *err)
     buf_free(&b);
 }
 
-static void serve_request(struct client *c, const struct frame *f)
+static void on_go_on(uv_timer_t *timer);
+
+/* One piece of the client's request. */
+static void work(struct client *c)
 {
-    struct request_decoded d = {0};
     struct request_reply reply = {0};
     struct buf b = BUF_INIT;
     struct err err = {0};
-    int rc = request_get(f->payload, f->len, &d, &err);
+    int rc = c->server->h.request(c->server->h.arg, &c->rq.rq, &c->work, &reply, &err);
 
-    if (rc) {
-        c->leave = true;
-        answer_error(c, &err);
+    c->working = rc == 1;
+    if (rc == 1) {
+        uv_read_stop((uv_stream_t *)&c->pipe);
+        uv_timer_start(&c->timer, on_go_on, 0, 0);
         return;
     }
-    rc = c->server->h.request(c->server->h.arg, &d.rq, &reply, &err);
-    if (rc == 0 && d.rq.type == REQUEST_ENQUEUE_BEGIN)
+    if (rc == 0 && c->rq.rq.type == REQUEST_ENQUEUE_BEGIN)
         c->enqueuing = true;
-    if (d.rq.type == REQUEST_ENQUEUE_END)
+    if (c->rq.rq.type == REQUEST_ENQUEUE_END)
         c->enqueuing = false;
-    request_decoded_free(&d);
+    request_work_free(c->work);
+    c->work = NULL;
+    request_decoded_free(&c->rq);
     if (rc) {
         answer_error(c, &err);
         return;
@@ -163,6 +172,20 @@ static void serve_request(struct client *c, const struct frame *f)
     request_reply_put(&b, &reply);
     answer(c, CONTROL_REPLY, &b);
     buf_free(&b);
+}
+
+static void on_go_on(uv_timer_t *timer) { work(timer->data); }
+
+static void serve_request(struct client *c, const struct frame *f)
+{
+    struct err err = {0};
+
+    if (request_get(f->payload, f->len, &c->rq, &err)) {
+        c->leave = true;
+        answer_error(c, &err);
+        return;
+    }
+    work(c);
 }
 
 static void serve_status(struct client *c)
@@ -184,7 +207,7 @@ static void client_serve(struct client *c)
     size_t used;
     int rc;
 
-    if (c->answering || c->closing)
+    if (c->working || c->answering || c->closing)
         return;
     rc = frame_take(c->in.data, c->in.len, &f, &used, &err);
     if (rc == ERR_EMPTY)
@@ -302,7 +325,17 @@ bool control_server_busy(const struct control_server *s)
     const struct client *c;
 
     for (c = s ? s->clients : NULL; c; c = c->next)
-        if (c->enqueuing || c->answering)
+        if (c->enqueuing || c->answering || c->working)
+            return true;
+    return false;
+}
+
+bool control_server_working(const struct control_server *s)
+{
+    const struct client *c;
+
+    for (c = s ? s->clients : NULL; c; c = c->next)
+        if (c->working)
             return true;
     return false;
 }

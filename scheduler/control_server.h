@@ -17,8 +17,11 @@
 struct control_server;
 
 struct control_handler { /* copied */
-    /* Applies a request: 0 and *ret, or an error that the client is told. */
-    int (*request)(void *arg, const struct request *rq, struct request_reply *ret, struct err *err);
+    /* Applies a request: 0 and *ret, or an error that the client is told, or 1: there is more to
+     * do, and it is called again from the loop with the same rq and *work (NULL at first), so that
+     * a request of a million rows does not hold the loop. */
+    int (*request)(void *arg, const struct request *rq, struct request_work **work,
+                   struct request_reply *ret, struct err *err);
     void (*status)(void *arg, struct control_live *ret);
     void *arg;
 };
@@ -28,8 +31,10 @@ int control_server_start(uv_loop_t *loop, const char *catalog, const struct cont
                          struct control_server **ret, struct err *err);
 /* Is an enqueue between its begin and its end? Its client would rather not lose the run. */
 bool control_server_busy(const struct control_server *s);
-/* Closes all and removes the socket. The memory goes when the loop has run once more. NULL is
- * fine. */
+/* Is a request half done? */
+bool control_server_working(const struct control_server *s);
+/* Closes all, drops what is half done and removes the socket; the store must still be open. The
+ * memory goes when the loop has run once more. NULL is fine. */
 void control_server_stop(struct control_server *s);
 
 #endif

@@ -81,19 +81,27 @@ void dispatch_all(struct run *run)
 static void each_lease(struct run *run, int64_t task,
                        void (*fn)(struct run *run, struct run_worker *w, uint64_t lease))
 {
-    uint64_t ids[512];
+    struct err err = {0};
     uint32_t i;
 
     for (i = 0; i < run->worker_count; i++) {
-        size_t n = planner_worker_leases(run->planner, i, ids, 512), k;
+        size_t n = planner_worker_leases(run->planner, i, NULL, 0), k;
+        uint64_t *ids = calloc(n + 1, sizeof(*ids));
 
-        for (k = 0; k < n && k < 512; k++) {
+        if (!ids) {
+            err_set(&err, ERR_NOMEM, "no memory to stop leases");
+            run_fail(run, &err);
+            return;
+        }
+        planner_worker_leases(run->planner, i, ids, n);
+        for (k = 0; k < n; k++) {
             int64_t of;
             uint32_t worker;
 
             if (planner_lease_find(run->planner, ids[k], &of, &worker) && of == task)
                 fn(run, &run->workers[i], ids[k]);
         }
+        free(ids);
     }
 }
 
@@ -228,10 +236,9 @@ static void decide(struct run *run, struct run_task *t)
     };
     struct retry_decision d;
     struct err err = {0};
-    uint32_t suspect;
 
     if (retry_counts(f.code, f.died) &&
-        store_task_attempts(run->st, t->t.task_id, &f.attempts, &suspect, &err)) {
+        store_task_attempts(run->st, t->t.task_id, &f.attempts, &f.deaths, &err)) {
         run_fail(run, &err);
         return;
     }
@@ -462,7 +469,7 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
             /* A first death after results may be anybody's; once leased alone, it is its own. */
             t->alone = alone && (e.alone || !e.progress);
             t->code = code;
-            snprintf(t->message, sizeof(t->message), "the worker died on it: %.250s", message);
+            utf8_copy(t->message, sizeof(t->message), message);
             planner_task_suspect(run->planner, e.task, w->index);
         }
         if (e.idle)

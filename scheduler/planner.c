@@ -1,75 +1,12 @@
-#include "scheduler/planner.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/idmap.h"
+#include "scheduler/planner_state.h"
 
 /* Bytes a second of a recording whose length nobody knows: about 128 kbit/s. Only for load. */
 #define GUESS_BYTES_PER_SECOND 16000u
 
-struct task {
-    int64_t id;
-    int64_t duration_ms;
-    uint64_t size_bytes;
-    uint32_t total;                /* shards; 0 unknown */
-    uint64_t *done;                /* bits; owned */
-    uint32_t words;                /* of done */
-    uint32_t done_count, done_end; /* done_end: highest done + 1 */
-    uint32_t leases;
-    uint32_t guess; /* shards that are thought to be left; what `backlog` counts it as */
-    bool queued, suspect, died_once;
-    uint32_t died_on;
-};
-
-struct lease {
-    uint64_t id;
-    struct task *task;
-    uint32_t worker;
-    uint32_t first, last;
-    uint32_t granted_last; /* before caps: a worker past its cap may still report */
-    uint64_t *settled;     /* bits from `first`; owned */
-    uint32_t settled_words;
-    uint32_t lowest;  /* first shard that is neither settled nor done */
-    uint32_t highest; /* highest settled + 1; 0 none */
-    uint32_t rest;    /* shards that are thought to be left; at least 1 */
-    bool alone, progress;
-};
-
-struct worker {
-    bool ready, alone;
-    uint32_t capacity;
-    double rate;
-    uint64_t load; /* sum of its leases' rest */
-    struct lease **leases;
-    size_t lease_count, lease_cap;
-};
-
-struct planner {
-    uint32_t shard_ms;
-    struct idmap tasks, leases;
-    /* Ids in the order in which they are due: a binary heap. Entries of tasks that are no longer
-     * queued are dropped when they come up. */
-    int64_t *heap;
-    size_t heap_len, heap_cap;
-    int64_t *suspects; /* ids, unordered; few */
-    size_t suspect_len, suspect_cap;
-    size_t queued;
-    uint64_t backlog; /* shards thought to be in queued tasks */
-    struct worker workers[PLANNER_MAX_WORKERS];
-    uint32_t worker_end; /* one past the highest worker seen */
-    uint64_t next_lease;
-    uint32_t *skip;
-    size_t skip_cap;
-    struct lease *follow; /* leased by a split whose CAP was the last step: said next */
-};
-
 /* ---------------------------------------------------------------------------- bits and tables */
-
-static bool bit_get(const uint64_t *bits, uint32_t words, uint32_t i)
-{
-    return i / 64 < words && (bits[i / 64] >> (i % 64) & 1);
-}
 
 static int bit_set(uint64_t **bits, uint32_t *words, uint32_t i)
 {
@@ -87,7 +24,7 @@ static int bit_set(uint64_t **bits, uint32_t *words, uint32_t i)
     return 0;
 }
 
-static int room(void **list, size_t *cap, size_t want, size_t size)
+int plan_room(void **list, size_t *cap, size_t want, size_t size)
 {
     size_t n = *cap ? *cap : 16;
     void *p;
@@ -115,7 +52,7 @@ static void heap_push(struct planner *p, int64_t id) /* there is room */
     p->heap[i] = id;
 }
 
-static void heap_pop(struct planner *p)
+void plan_heap_pop(struct planner *p)
 {
     int64_t id = p->heap[--p->heap_len];
     size_t i = 0;
@@ -153,7 +90,7 @@ static void task_free(struct task *t)
     free(t);
 }
 
-static void lease_free(struct lease *l)
+void plan_lease_free(struct lease *l)
 {
     if (l)
         free(l->settled);
@@ -172,7 +109,7 @@ void planner_free(struct planner *p)
         task_free(v);
     at = 0;
     while ((v = idmap_next(&p->leases, &at)))
-        lease_free(v);
+        plan_lease_free(v);
     for (i = 0; i < p->worker_end; i++)
         free(p->workers[i].leases);
     idmap_free(&p->tasks);
@@ -186,7 +123,7 @@ void planner_free(struct planner *p)
 /* ------------------------------------------------------------------------------ estimates */
 
 /* How many shards the task has, as far as anybody can tell: at least one past those done. */
-static uint32_t task_shards(const struct planner *p, const struct task *t)
+uint32_t plan_task_shards(const struct planner *p, const struct task *t)
 {
     uint64_t n, ms;
 
@@ -200,21 +137,21 @@ static uint32_t task_shards(const struct planner *p, const struct task *t)
     return n > PLANNER_MAX_SHARDS ? PLANNER_MAX_SHARDS : (uint32_t)n;
 }
 
-static bool length_known(const struct task *t) { return t->total || t->duration_ms >= 0; }
+bool plan_length_known(const struct task *t) { return t->total || t->duration_ms >= 0; }
 
 /* The last shard that the lease is thought to reach. */
-static uint32_t lease_reach(const struct planner *p, const struct lease *l)
+uint32_t plan_lease_reach(const struct planner *p, const struct lease *l)
 {
-    uint32_t n = task_shards(p, l->task) - 1;
+    uint32_t n = plan_task_shards(p, l->task) - 1;
 
     return l->last < n ? l->last : n;
 }
 
 /* The rest is an estimate for the load alone; walking the bits from `lowest` keeps it cheap. */
-static void lease_update(struct planner *p, struct lease *l)
+void plan_lease_update(struct planner *p, struct lease *l)
 {
     struct worker *w = &p->workers[l->worker];
-    uint32_t reach = lease_reach(p, l), rest = 0, left = 0, i;
+    uint32_t reach = plan_lease_reach(p, l), rest = 0, left = 0, i;
 
     while (l->lowest <= l->last && l->lowest < PLANNER_MAX_SHARDS &&
            (bit_get(l->settled, l->settled_words, l->lowest - l->first) ||
@@ -239,12 +176,12 @@ static void task_update_leases(struct planner *p, const struct task *t)
     for (i = 0; i < p->worker_end; i++)
         for (k = 0; k < p->workers[i].lease_count; k++)
             if (p->workers[i].leases[k]->task == t)
-                lease_update(p, p->workers[i].leases[k]);
+                plan_lease_update(p, p->workers[i].leases[k]);
 }
 
 /* ---------------------------------------------------------------------------------- tasks */
 
-static struct task *task_get(const struct planner *p, int64_t id)
+struct task *plan_task_get(const struct planner *p, int64_t id)
 {
     return idmap_get(&p->tasks, (uint64_t)id);
 }
@@ -255,7 +192,7 @@ static void queue_in(struct planner *p, struct task *t) /* there is room in both
         p->suspects[p->suspect_len++] = t->id;
     else
         heap_push(p, t->id);
-    t->guess = task_shards(p, t) - t->done_count;
+    t->guess = plan_task_shards(p, t) - t->done_count;
     if (t->guess > PLANNER_MAX_SHARDS)
         t->guess = 1;
     t->queued = true;
@@ -263,7 +200,7 @@ static void queue_in(struct planner *p, struct task *t) /* there is room in both
     p->backlog += t->guess;
 }
 
-static void queue_out(struct planner *p, struct task *t)
+void plan_queue_out(struct planner *p, struct task *t)
 {
     if (!t->queued)
         return;
@@ -274,8 +211,8 @@ static void queue_out(struct planner *p, struct task *t)
 
 static int queue_room(struct planner *p, struct err *err)
 {
-    if (room((void **)&p->heap, &p->heap_cap, p->heap_len + 1, sizeof(*p->heap)) ||
-        room((void **)&p->suspects, &p->suspect_cap, p->suspect_len + 1, sizeof(*p->suspects)))
+    if (plan_room((void **)&p->heap, &p->heap_cap, p->heap_len + 1, sizeof(*p->heap)) ||
+        plan_room((void **)&p->suspects, &p->suspect_cap, p->suspect_len + 1, sizeof(*p->suspects)))
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     return 0;
 }
@@ -300,7 +237,7 @@ int planner_task_add(struct planner *p, const struct planner_task *in, struct er
     uint32_t i;
     int rc;
 
-    if (task_get(p, in->id))
+    if (plan_task_get(p, in->id))
         return 0;
     if (in->shards_total > PLANNER_MAX_SHARDS)
         return err_set(err, ERR_INPUT, "a recording of %u shards is more than can be planned",
@@ -343,11 +280,11 @@ out:
     return rc;
 }
 
-bool planner_task_known(const struct planner *p, int64_t task) { return task_get(p, task); }
+bool planner_task_known(const struct planner *p, int64_t task) { return plan_task_get(p, task); }
 
 void planner_task_duration(struct planner *p, int64_t task, int64_t duration_ms)
 {
-    struct task *t = task_get(p, task);
+    struct task *t = plan_task_get(p, task);
 
     if (!t || duration_ms < 0)
         return;
@@ -358,7 +295,7 @@ void planner_task_duration(struct planner *p, int64_t task, int64_t duration_ms)
 
 void planner_task_suspect(struct planner *p, int64_t task, uint32_t worker)
 {
-    struct task *t = task_get(p, task);
+    struct task *t = plan_task_get(p, task);
 
     if (!t)
         return;
@@ -369,14 +306,14 @@ void planner_task_suspect(struct planner *p, int64_t task, uint32_t worker)
 
 bool planner_task_is_suspect(const struct planner *p, int64_t task)
 {
-    const struct task *t = task_get(p, task);
+    const struct task *t = plan_task_get(p, task);
 
     return t && t->suspect;
 }
 
 int planner_task_requeue(struct planner *p, int64_t task, struct err *err)
 {
-    struct task *t = task_get(p, task);
+    struct task *t = plan_task_get(p, task);
 
     if (!t || t->queued || t->leases)
         return 0;
@@ -386,7 +323,7 @@ int planner_task_requeue(struct planner *p, int64_t task, struct err *err)
     return 0;
 }
 
-static void suspect_drop(struct planner *p, int64_t id)
+void plan_suspect_drop(struct planner *p, int64_t id)
 {
     size_t i;
 
@@ -399,13 +336,13 @@ static void suspect_drop(struct planner *p, int64_t id)
 
 void planner_task_remove(struct planner *p, int64_t task)
 {
-    struct task *t = task_get(p, task);
+    struct task *t = plan_task_get(p, task);
 
     if (!t || t->leases)
         return;
     if (t->queued && t->suspect)
-        suspect_drop(p, t->id);
-    queue_out(p, t);
+        plan_suspect_drop(p, t->id);
+    plan_queue_out(p, t);
     idmap_remove(&p->tasks, (uint64_t)task);
     task_free(t);
 }
@@ -413,14 +350,14 @@ void planner_task_remove(struct planner *p, int64_t task)
 void planner_forget_queued(struct planner *p)
 {
     while (p->heap_len) {
-        struct task *t = task_get(p, p->heap[0]);
+        struct task *t = plan_task_get(p, p->heap[0]);
 
         if (t && t->queued && !t->suspect)
             planner_task_remove(p, t->id);
-        heap_pop(p);
+        plan_heap_pop(p);
     }
     while (p->suspect_len) {
-        struct task *t = task_get(p, p->suspects[p->suspect_len - 1]);
+        struct task *t = plan_task_get(p, p->suspects[p->suspect_len - 1]);
 
         if (t && t->queued)
             planner_task_remove(p, t->id); /* takes its entry */
@@ -444,7 +381,9 @@ void planner_worker_ready(struct planner *p, uint32_t worker, uint32_t capacity)
         p->worker_end = worker + 1;
     w = &p->workers[worker];
     w->ready = true;
-    w->capacity = capacity ? capacity : 1;
+    w->capacity = capacity == 0                     ? 1
+                  : capacity > PLANNER_MAX_CAPACITY ? PLANNER_MAX_CAPACITY
+                                                    : capacity;
 }
 
 void planner_worker_rate(struct planner *p, uint32_t worker, double rate)
@@ -470,312 +409,12 @@ size_t planner_worker_leases(const struct planner *p, uint32_t worker, uint64_t 
     return p->workers[worker].lease_count;
 }
 
-/* A worker whose rate nobody has seen is taken for an average one. */
-static double worker_rate(const struct planner *p, uint32_t worker)
-{
-    double sum = 0;
-    uint32_t n = 0, i;
-
-    if (p->workers[worker].rate > 0)
-        return p->workers[worker].rate;
-    for (i = 0; i < p->worker_end; i++)
-        if (p->workers[i].ready && p->workers[i].rate > 0) {
-            sum += p->workers[i].rate;
-            n++;
-        }
-    return n ? sum / n : 1.0;
-}
-
-static uint64_t worker_wants(const struct planner *p, const struct worker *w, bool plenty)
-{
-    (void)p;
-    return plenty ? w->capacity + (w->capacity + 1) / 2 : w->capacity;
-}
-
-static bool is_plenty(const struct planner *p)
-{
-    uint64_t capacity = 0;
-    uint32_t i;
-
-    for (i = 0; i < p->worker_end; i++)
-        if (p->workers[i].ready)
-            capacity += p->workers[i].capacity;
-    return p->backlog >= 4 * capacity;
-}
-
-/* --------------------------------------------------------------------------------- leasing */
-
-/* A lease over [first, last] of the task, registered everywhere. */
-static int lease_add(struct planner *p, uint32_t worker, struct task *t, uint32_t first,
-                     uint32_t last, bool alone, struct lease **ret, struct err *err)
-{
-    struct worker *w = &p->workers[worker];
-    struct lease *l;
-
-    if (room((void **)&w->leases, &w->lease_cap, w->lease_count + 1, sizeof(struct lease *)) ||
-        room((void **)&p->skip, &p->skip_cap, (size_t)t->done_end + 1, sizeof(*p->skip)))
-        return err_set(err, ERR_NOMEM, "no memory for the plan");
-    l = calloc(1, sizeof(*l));
-    if (!l)
-        return err_set(err, ERR_NOMEM, "no memory for the plan");
-    l->id = p->next_lease;
-    if (idmap_put(&p->leases, l->id, l)) {
-        lease_free(l);
-        return err_set(err, ERR_NOMEM, "no memory for the plan");
-    }
-    p->next_lease++;
-    l->task = t;
-    l->worker = worker;
-    l->first = l->lowest = first;
-    l->last = l->granted_last = last;
-    l->alone = alone;
-    w->leases[w->lease_count++] = l;
-    w->alone = alone;
-    queue_out(p, t);
-    t->leases++;
-    lease_update(p, l);
-    *ret = l;
-    return 0;
-}
-
-static void say_lease(struct planner *p, const struct lease *l, struct planner_step *ret)
-{
-    const struct task *t = l->task;
-    uint32_t i, n = 0;
-
-    for (i = l->first; i < t->done_end && i <= l->last; i++)
-        if (bit_get(t->done, t->words, i))
-            p->skip[n++] = i;
-    *ret = (struct planner_step){
-        .kind = PLANNER_LEASE,
-        .worker = l->worker,
-        .lease = l->id,
-        .task = t->id,
-        .first = l->first,
-        .last = l->last,
-        .skip = n ? p->skip : NULL,
-        .skip_count = n,
-        .alone = l->alone,
-    };
-}
-
-/* All that is left of a task, in one lease. */
-static int lease_whole(struct planner *p, uint32_t worker, struct task *t, struct planner_step *ret,
-                       struct err *err)
-{
-    uint32_t first = 0, last = UINT32_MAX;
-    struct lease *l;
-    int rc;
-
-    while (bit_get(t->done, t->words, first))
-        first++;
-    if (t->total) {
-        last = t->total - 1;
-        while (last > first && bit_get(t->done, t->words, last))
-            last--;
-        /* The one that has the last shard also confirms the end (and may hash the whole). */
-        if (last == t->total - 1)
-            last = UINT32_MAX;
-    }
-    rc = lease_add(p, worker, t, first, last, t->suspect, &l, err);
-    if (rc == 0)
-        say_lease(p, l, ret);
-    return rc;
-}
-
-static struct task *first_queued(struct planner *p)
-{
-    while (p->heap_len) {
-        struct task *t = task_get(p, p->heap[0]);
-
-        if (t && t->queued && !t->suspect)
-            return t;
-        heap_pop(p);
-    }
-    return NULL;
-}
-
-static struct task *first_suspect(struct planner *p, uint32_t worker, bool even_again)
-{
-    struct task *best = NULL;
-    size_t i;
-
-    for (i = 0; i < p->suspect_len; i++) {
-        struct task *t = task_get(p, p->suspects[i]);
-
-        if (t && t->queued && (even_again || !t->died_once || t->died_on != worker) &&
-            (!best || t->id < best->id))
-            best = t;
-    }
-    return best;
-}
-
-/* The first shard that the owner cannot have begun: it works on `capacity` shards at once, and
- * takes them in order. */
-static uint32_t lease_untouched(const struct planner *p, const struct lease *l)
-{
-    uint32_t begun = l->lowest + p->workers[l->worker].capacity;
-
-    return begun > l->highest ? begun : l->highest;
-}
-
-/* How many shards of the lease may be taken from its end. */
-static uint32_t lease_spare(const struct planner *p, const struct lease *l)
-{
-    uint32_t reach, from;
-
-    if (l->alone || l->task->suspect || !length_known(l->task))
-        return 0;
-    reach = lease_reach(p, l);
-    from = lease_untouched(p, l);
-    return from > l->first && reach >= from ? reach - from + 1 : 0;
-}
-
-/* The lease to split for a hungry worker: of those with shards to spare, the one whose owner has
- * most time to go; none when the thief would not have done its part sooner than the owner. */
-static struct lease *split_victim(const struct planner *p, uint32_t thief, uint32_t *take)
-{
-    const struct worker *w = &p->workers[thief];
-    double rate = worker_rate(p, thief), hungry = 0, longest = 0;
-    struct lease *victim = NULL;
-    uint32_t i, spare = 0;
-    size_t k;
-
-    for (i = 0; i < p->worker_end; i++) {
-        const struct worker *o = &p->workers[i];
-
-        if (o->ready && !o->alone && o->load < o->capacity)
-            hungry += worker_rate(p, i);
-        if (i == thief || !o->ready || o->load / worker_rate(p, i) <= longest)
-            continue;
-        for (k = 0; k < o->lease_count; k++) {
-            uint32_t s = lease_spare(p, o->leases[k]);
-
-            if (s == 0 || (victim && victim->worker == i && s <= spare))
-                continue;
-            victim = o->leases[k];
-            spare = s;
-            longest = o->load / worker_rate(p, i);
-        }
-    }
-    if (!victim)
-        return NULL;
-    *take = (uint32_t)(p->workers[victim->worker].load * rate /
-                       (hungry + worker_rate(p, victim->worker)));
-    if (*take > spare)
-        *take = spare;
-    if (*take == 0)
-        *take = 1;
-    while (*take && (w->load + *take) / rate > longest)
-        --*take;
-    return *take ? victim : NULL;
-}
-
-static int split(struct planner *p, uint32_t thief, struct planner_step *ret, struct err *err)
-{
-    uint32_t take, cut;
-    struct lease *victim = split_victim(p, thief, &take), *l;
-    int rc;
-
-    if (!victim) {
-        *ret = (struct planner_step){.kind = PLANNER_NOTHING};
-        return 0;
-    }
-    cut = lease_reach(p, victim) - take;
-    rc = lease_add(p, thief, victim->task, cut + 1, victim->last, false, &l, err);
-    if (rc)
-        return rc;
-    victim->last = cut;
-    lease_update(p, victim);
-    p->follow = l;
-    *ret = (struct planner_step){.kind = PLANNER_CAP,
-                                 .worker = victim->worker,
-                                 .lease = victim->id,
-                                 .task = victim->task->id,
-                                 .last = cut};
-    return 0;
-}
-
-static int feed(struct planner *p, uint32_t worker, struct planner_step *ret, struct err *err)
-{
-    bool empty = p->workers[worker].lease_count == 0;
-    struct task *t = empty ? first_suspect(p, worker, false) : NULL;
-
-    if (!t)
-        t = first_queued(p);
-    if (!t && empty)
-        t = first_suspect(p, worker, true);
-    if (t) {
-        int rc = lease_whole(p, worker, t, ret, err);
-
-        if (rc == 0 && t->suspect)
-            suspect_drop(p, t->id);
-        return rc;
-    }
-    return split(p, worker, ret, err);
-}
-
-int planner_next(struct planner *p, struct planner_step *ret, struct err *err)
-{
-    bool tried[PLANNER_MAX_WORKERS] = {false};
-    bool plenty = is_plenty(p);
-
-    if (p->follow) {
-        if (room((void **)&p->skip, &p->skip_cap, (size_t)p->follow->task->done_end + 1,
-                 sizeof(*p->skip)))
-            return err_set(err, ERR_NOMEM, "no memory for the plan");
-        say_lease(p, p->follow, ret);
-        p->follow = NULL;
-        return 0;
-    }
-    for (;;) {
-        uint32_t best = UINT32_MAX, i;
-        double fill = 0;
-        int rc;
-
-        for (i = 0; i < p->worker_end; i++) {
-            const struct worker *w = &p->workers[i];
-            double f = (double)w->load / w->capacity;
-
-            if (!w->ready || w->alone || tried[i] || w->load >= worker_wants(p, w, plenty))
-                continue;
-            if (best == UINT32_MAX || f < fill) {
-                best = i;
-                fill = f;
-            }
-        }
-        *ret = (struct planner_step){.kind = PLANNER_NOTHING};
-        if (best == UINT32_MAX)
-            return 0;
-        rc = feed(p, best, ret, err);
-        if (rc || ret->kind != PLANNER_NOTHING)
-            return rc;
-        tried[best] = true;
-    }
-}
-
-bool planner_cap_now(struct planner *p, uint64_t lease, struct planner_step *ret)
-{
-    struct lease *l = idmap_get(&p->leases, lease);
-    uint32_t cut;
-
-    if (!l || p->follow == l)
-        return false;
-    cut = lease_untouched(p, l) - 1;
-    if (cut < l->first || cut >= l->last)
-        return false;
-    l->last = cut;
-    lease_update(p, l);
-    *ret = (struct planner_step){
-        .kind = PLANNER_CAP, .worker = l->worker, .lease = l->id, .task = l->task->id, .last = cut};
-    return true;
-}
-
 /* --------------------------------------------------------------------------------- results */
 
 int planner_shard(struct planner *p, uint64_t lease, uint32_t seq, bool done, struct err *err)
 {
     struct lease *l = idmap_get(&p->leases, lease);
+    bool old;
 
     if (!l)
         return err_set(err, ERR_EMPTY, "lease %llu is over", (unsigned long long)lease);
@@ -784,6 +423,7 @@ int planner_shard(struct planner *p, uint64_t lease, uint32_t seq, bool done, st
                        (unsigned long long)lease);
     if (bit_get(l->settled, l->settled_words, seq - l->first))
         return 1;
+    old = bit_get(l->task->done, l->task->words, seq);
     if (bit_set(&l->settled, &l->settled_words, seq - l->first) ||
         (done && mark_done(l->task, seq)))
         return err_set(err, ERR_NOMEM, "no memory for the plan");
@@ -793,8 +433,8 @@ int planner_shard(struct planner *p, uint64_t lease, uint32_t seq, bool done, st
     if (l->task->leases > 1)
         task_update_leases(p, l->task);
     else
-        lease_update(p, l);
-    return 0;
+        plan_lease_update(p, l);
+    return old;
 }
 
 static void lease_drop(struct planner *p, struct lease *l)
@@ -814,7 +454,7 @@ static void lease_drop(struct planner *p, struct lease *l)
         p->follow = NULL;
     l->task->leases--;
     idmap_remove(&p->leases, l->id);
-    lease_free(l);
+    plan_lease_free(l);
 }
 
 /* Did every shard that the lease still stood for get a word? */

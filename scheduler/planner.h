@@ -30,6 +30,7 @@
 #include "base/err.h"
 
 #define PLANNER_MAX_WORKERS 256u
+#define PLANNER_MAX_CAPACITY 4096u
 #define PLANNER_MAX_SHARDS (1u << 20) /* of one recording: ten years at five minutes each */
 
 struct planner;
@@ -66,7 +67,7 @@ void planner_forget_queued(struct planner *p);
 size_t planner_queued(const struct planner *p); /* tasks, suspects among them */
 size_t planner_leased(const struct planner *p); /* leases */
 
-/* capacity: shards that keep it busy, at least 1. */
+/* capacity: shards that keep it busy, at least 1; more than PLANNER_MAX_CAPACITY count as that. */
 void planner_worker_ready(struct planner *p, uint32_t worker, uint32_t capacity);
 /* What it has been seen to do, in shards per second; 0 unknown. */
 void planner_worker_rate(struct planner *p, uint32_t worker, double rate);
@@ -94,9 +95,9 @@ int planner_next(struct planner *p, struct planner_step *ret, struct err *err);
  * have begun. False: nothing to say to the worker, it has begun everything. */
 bool planner_cap_now(struct planner *p, uint64_t lease, struct planner_step *ret);
 
-/* The worker reported a shard of a lease. 1: it did so before in this lease, nothing changed.
- * ERR_EMPTY: no such lease (it was given up: not a fault); ERR_PROTOCOL: not a shard of this
- * lease. */
+/* The worker reported a shard of a lease. 1: it did so before in this lease, or another lease of
+ * the task had it done already (a worker past its cap): no news. ERR_EMPTY: no such lease (it was
+ * given up: not a fault); ERR_PROTOCOL: not a shard of this lease. */
 int planner_shard(struct planner *p, uint64_t lease, uint32_t seq, bool done, struct err *err);
 
 struct planner_ended {

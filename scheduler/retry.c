@@ -69,7 +69,13 @@ static void charge(const struct retry_rule *rule, const struct retry_failure *f,
     uint32_t limit = rule->limit ? rule->limit : RETRY_ATTEMPTS;
     char why[300];
 
-    utf8_copy(why, sizeof(why), f->message);
+    if (f->died && f->deaths)
+        snprintf(why, sizeof(why), "the worker died on it %u times: %.240s", f->deaths + 1,
+                 f->message);
+    else if (f->died)
+        snprintf(why, sizeof(why), "the worker died on it: %.240s", f->message);
+    else
+        utf8_copy(why, sizeof(why), f->message);
     if (f->attempts + 1 < limit) {
         ret->verdict = RETRY_AGAIN;
         ret->at_ms =

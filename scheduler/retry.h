@@ -32,7 +32,8 @@ enum retry_verdict {
 struct retry_failure {
     int code;
     const char *message; /* what happened, one sentence without a way out */
-    bool died;           /* the worker died; code is then of no meaning */
+    bool died;           /* the worker died, of `message`; code is then of no meaning */
+    uint32_t deaths;     /* died: how often before this one */
     bool alone;          /* the worker held nothing else */
     bool other_place;    /* it has places that were not tried yet */
     uint32_t attempts;   /* charged before this one */

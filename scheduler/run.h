@@ -35,6 +35,8 @@
 #include "store/store.h"
 #include "workers/protocol.h"
 
+#define RUN_TICK_MS 100
+
 enum run_mode { RUN_GOING, RUN_PAUSED, RUN_DRAINING, RUN_ENDING };
 
 /*   OFF --want--> WAITING --due--> STARTING --HELLO--> SETTING_UP --READY--> READY
@@ -103,6 +105,7 @@ struct run {
 
     enum run_mode mode;
     bool dirty, interrupted;
+    int64_t ticked_ms;  /* the last tick */
     struct err failure; /* code 0: none */
 
     /* backlog */

@@ -12,7 +12,6 @@
 
 #define SHARD_MS 300000u
 #define SILENCE_MS 30000u
-#define TICK_MS 100
 #define STEPS_MAX 64 /* in one turn of the loop; what is left waits for the next tick */
 
 /* --------------------------------------------------------------------------------- services */
@@ -175,7 +174,7 @@ static void step(struct run *run)
     case RUN_PAUSED:
         break;
     case RUN_DRAINING:
-        if (planner_leased(run->planner) == 0)
+        if (planner_leased(run->planner) == 0 && !control_server_working(run->control))
             end_run(run, false);
         break;
     case RUN_ENDING:
@@ -266,7 +265,7 @@ static void on_child(uv_signal_t *handle, int signum)
 
 /* ----------------------------------------------------------------------------------- control */
 
-/* After a request that may have changed which tasks are runnable. */
+/* After a request that may have changed which tasks are runnable, and when. */
 static int follow_request(struct run *run, enum request_type type, struct err *err)
 {
     bool paused;
@@ -279,6 +278,8 @@ static int follow_request(struct run *run, enum request_type type, struct err *e
         return 0;
     }
     rc = backlog_paused(run, &paused, err);
+    if (rc == 0)
+        rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
     if (rc)
         return rc;
     if (paused && run->mode == RUN_GOING) {
@@ -296,21 +297,28 @@ static int follow_request(struct run *run, enum request_type type, struct err *e
     return 0;
 }
 
-static int on_request(void *arg, const struct request *rq, struct request_reply *ret,
-                      struct err *err)
+static int on_request(void *arg, const struct request *rq, struct request_work **work,
+                      struct request_reply *ret, struct err *err)
 {
     struct run *run = arg;
-    int rc;
+    struct err ignored = {0};
+    bool first = *work == NULL;
+    int rc = 0;
 
+    run_touch(run);
     if (run->mode == RUN_ENDING)
         return err_set(err, ERR_LOCKED, "the run is just ending; try again in a moment");
     if (!run_flush(run))
         return err_set(err, run->failure.code ? run->failure.code : ERR_FULL,
                        "the catalog cannot be written now; see the run's messages");
-    rc = request_apply(run->st, rq, ret, err);
+    if (first)
+        rc = request_begin(run->st, rq, work, err);
     if (rc == 0)
-        rc = follow_request(run, rq->type, err);
-    run_touch(run);
+        rc = request_step(*work, ret, err);
+    if (rc == 0)
+        return follow_request(run, rq->type, err);
+    if (rc < 0 && !first) /* some of it was done */
+        follow_request(run, rq->type, &ignored);
     return rc;
 }
 
@@ -380,7 +388,8 @@ static void start_loop(struct run *run)
     }
     uv_signal_start(&run->sig_child, on_child, SIGCHLD);
     uv_prepare_start(&run->prepare, on_prepare);
-    uv_timer_start(&run->tick, on_tick, TICK_MS, TICK_MS);
+    uv_timer_start(&run->tick, on_tick, RUN_TICK_MS, RUN_TICK_MS);
+    run->ticked_ms = clock_mono_ms();
     run->loop_started = true;
 }
 

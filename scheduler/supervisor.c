@@ -126,6 +126,7 @@ void supervisor_condemn(struct run_worker *w, int code, const char *why)
         return;
     err_set(&w->last, code, "%s", why);
     w->death_code = code;
+    planner_worker_gone(w->run->planner, w->index); /* no more recordings for a dead man */
     link_kill(w->link);
 }
 
@@ -573,10 +574,32 @@ static void watch(struct run_worker *w, int64_t now)
     }
 }
 
+/* While the loop itself was held (a commit waited for a disk, a terminal was stopped) nobody
+ * listened: that time is not held against the workers, whose words are read after this. */
+static void forgive(struct run *run, int64_t now)
+{
+    int64_t lost = now - run->ticked_ms - RUN_TICK_MS;
+    uint32_t i;
+
+    run->ticked_ms = now;
+    if (lost <= 2 * RUN_TICK_MS)
+        return;
+    for (i = 0; i < run->worker_count; i++) {
+        struct run_worker *w = &run->workers[i];
+
+        w->heard_ms += lost;
+        w->moved_ms += lost;
+        w->engine_ms += lost;
+        if (w->state != WORKER_WAITING)
+            w->due_ms += lost;
+    }
+}
+
 void supervisor_tick(struct run *run, int64_t now)
 {
     uint32_t i;
 
+    forgive(run, now);
     for (i = 0; i < run->worker_count; i++) {
         struct run_worker *w = &run->workers[i];
 

@@ -207,6 +207,81 @@ static void retry_during_a_run(void **state)
     stop(pid);
 }
 
+/* Thousands of tasks: in pieces, between which the run goes on; and one answer. */
+static void a_large_request_is_answered_once(void **state)
+{
+    enum { MANY = 9000 };
+    static char names[MANY][24];
+    static const char *paths[MANY + 1] = {"/a/slow-300"};
+    struct control *c;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof(names[i]), "/b/ok-1%04d0", i);
+        paths[i + 1] = names[i];
+    }
+    for (size_t i = 0; i <= MANY; i += 3000)
+        fixture_add(paths + i, i + 3000 <= MANY ? 3000 : MANY + 1 - i, "fake");
+    pid = start_watch("cpu");
+    c = reach_run();
+    wait_count("SELECT count(*) FROM shard", 1);
+    assert_int_equal(ask(c, REQUEST_CANCEL, "/b").affected, MANY);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'cancelled'"), MANY);
+    assert_int_equal(ask(c, REQUEST_RETRY, "/b").affected, MANY);
+    assert_int_equal(ask(c, REQUEST_CANCEL, NULL).affected, MANY + 1);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending'"), 0);
+    control_close(c);
+    stop(pid);
+}
+
+/* While the run waits for somebody's lock nobody listens to the workers: that is not their silence.
+ */
+static void a_run_that_was_held_blames_no_worker(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    sqlite3 *db;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-60");
+    o.worker_silence_ms = 2000;
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM shard", 1);
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    sleep(5);
+    assert_int_equal(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(wait_child(pid), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 60);
+}
+
+/* A cancelled recording's retry is not waited for. */
+static void a_cancelled_retry_is_not_waited_for(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_tuning t = quick;
+    struct control *c;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/io-1");
+    t.retry_base_ms = 600000;
+    o.tuning = &t;
+    pid = run_child(&o);
+    c = reach_run();
+    wait_count("SELECT count(*) FROM task WHERE retry_at IS NOT NULL", 1);
+    assert_int_equal(ask(c, REQUEST_CANCEL, NULL).affected, 1);
+    control_close(c);
+    assert_int_equal(wait_child(pid), 0);
+}
+
 /* ------------------------------------------------------------------------------- the socket */
 
 static int raw_connect(void)
@@ -424,6 +499,9 @@ int main(void)
         cmocka_unit_test(one_directory_is_paused),
         cmocka_unit_test(a_paused_catalog_is_not_run),
         cmocka_unit_test(retry_during_a_run),
+        cmocka_unit_test(a_large_request_is_answered_once),
+        cmocka_unit_test(a_run_that_was_held_blames_no_worker),
+        cmocka_unit_test(a_cancelled_retry_is_not_waited_for),
         cmocka_unit_test(hostile_peers_are_closed),
         cmocka_unit_test(peers_are_counted),
         cmocka_unit_test(a_peer_that_does_not_listen),

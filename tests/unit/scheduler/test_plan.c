@@ -196,8 +196,8 @@ static void the_last_long_recording_is_split(void **state)
         assert_int_equal(planner_shard(p, s.lease, i, true, &err), 0);
     assert_int_equal(planner_lease_end(p, s.lease, false, 0, &e, &err), 0);
     assert_false(e.unreported || e.idle || e.complete);
-    for (i = rest.first; i < 100; i++)
-        assert_int_equal(planner_shard(p, rest.lease, i, true, &err), 0);
+    for (i = rest.first; i < 100; i++) /* that one is no news of the second worker's */
+        assert_int_equal(planner_shard(p, rest.lease, i, true, &err), i == cap.last + 1);
     assert_int_equal(planner_lease_end(p, rest.lease, true, 100, &e, &err), 0);
     assert_true(e.complete);
     planner_free(p);
@@ -298,6 +298,43 @@ static struct retry_decision verdict(int code, bool died, bool alone, bool place
 
     retry_decide(&rule, &f, 1000000, 7, &d);
     return d;
+}
+
+static void a_crash_is_told_as_one(void **state)
+{
+    struct retry_rule rule = {0};
+    struct retry_failure f = {
+        .code = ERR_DEVICE, .message = "it was ended by signal 11", .died = true, .alone = true};
+    struct retry_decision d;
+
+    (void)state;
+    retry_decide(&rule, &f, 0, 3, &d);
+    assert_string_equal(d.message, "the worker died on it: it was ended by signal 11");
+    f.attempts = 2;
+    f.deaths = 3;
+    retry_decide(&rule, &f, 0, 3, &d);
+    assert_string_equal(d.message, "set aside after 3 attempts: the worker died on it 4 times: it "
+                                   "was ended by signal 11; `nightshift retry` it when the cause "
+                                   "is gone");
+}
+
+static void a_wild_capacity_is_bounded(void **state)
+{
+    struct planner *p = plan_of(1, UINT32_MAX);
+    struct planner_step s;
+
+    (void)state;
+    add(p, 1, 100, false);
+    s = step(p);
+    assert_int_equal(s.kind, PLANNER_LEASE);
+    for (int64_t i = 2; i < 20000; i++)
+        add(p, i, 1, false);
+    while (step(p).kind == PLANNER_LEASE)
+        ;
+    assert_in_range(planner_leased(p), PLANNER_MAX_CAPACITY - 200, 2 * PLANNER_MAX_CAPACITY);
+    assert_true(planner_cap_now(p, s.lease, &s)); /* it may have begun so many */
+    assert_int_equal(s.last, PLANNER_MAX_CAPACITY - 1);
+    planner_free(p);
 }
 
 static void each_failure_has_its_verdict(void **state)
@@ -476,6 +513,8 @@ int main(void)
         cmocka_unit_test(done_shards_are_skipped),
         cmocka_unit_test(the_last_long_recording_is_split),
         cmocka_unit_test(what_has_no_length_is_not_split),
+        cmocka_unit_test(a_wild_capacity_is_bounded),
+        cmocka_unit_test(a_crash_is_told_as_one),
         cmocka_unit_test(suspects_are_alone),
         cmocka_unit_test(the_queue_can_be_forgotten),
         cmocka_unit_test(each_failure_has_its_verdict),

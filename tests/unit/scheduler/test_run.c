@@ -94,8 +94,9 @@ static void deaths_cost_only_the_guilty(void **state)
                      0);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'failed' AND attempts = 3"),
                      4);
-    assert_int_equal(count_of(STATE_OF("crash-4") "'failed' AND error LIKE '%the worker died on "
-                                                  "it: it was ended by signal 6%'"),
+    assert_int_equal(count_of(STATE_OF("crash-4") "'failed' AND error LIKE 'set aside after 3 "
+                                                  "attempts: the worker died on it _ times: it was "
+                                                  "ended by signal 6%retry%'"),
                      1);
     assert_int_equal(count_of(STATE_OF("garbage-1") "'failed' AND error_code = 'protocol'"), 1);
     assert_true(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'") >= 12);
