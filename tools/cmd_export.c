@@ -21,9 +21,12 @@ static const char help[] =
     "Usage: nightshift export [OPTION]... [PATH]...\n"
     "Write transcripts as files, one for each recording (at or below PATH), in the\n"
     "folders that the recordings lie in; those of an archive in a folder of its name.\n"
-    "Files that are there are replaced; a file is written whole or not at all.\n"
+    "Folders that all recordings of the catalog have in common are left out, so that\n"
+    "a recording's file has the same name with and without PATH. Files that are there\n"
+    "are replaced; a file is written whole or not at all.\n"
     "\n"
     "  -o, --output=DIR     where to (default: ./transcripts)\n"
+    "  -b, --base=DIR       names begin below this folder, however the catalog grows\n"
     "  -f, --format=FORMAT  txt (default), srt, vtt, tsv, json; may be repeated\n"
     "      --partial        also recordings that are not done to their end yet\n"
     "  -c, --catalog=FILE   the catalog\n"
@@ -37,12 +40,13 @@ static const char help[] =
 
 struct wanted {
     bool format[FORMATS], any_format, partial;
-    const char *output;
+    const char *output, *base;
 };
 
 static const struct option longs[] = {
     {"output", required_argument, NULL, 'o'},
     {"format", required_argument, NULL, 'f'},
+    {"base", required_argument, NULL, 'b'},
     {"partial", no_argument, NULL, 256},
     {0},
 };
@@ -55,6 +59,10 @@ static int take(void *arg, int option, const char *value, struct err *err)
     if (option == 'o') {
         w->output = value;
         return value[0] ? 0 : err_set(err, ERR_USAGE, "--output wants the name of a folder");
+    }
+    if (option == 'b') {
+        w->base = value;
+        return value[0] ? 0 : err_set(err, ERR_USAGE, "--base wants the name of a folder");
     }
     if (option == 256) {
         w->partial = true;
@@ -72,14 +80,24 @@ struct export_run {
     struct store *store;
     struct outdir *out;
     struct names_used *used;
-    char *base; /* the recordings' common folder, raw bytes */
+    char *base;    /* left out of names: the recordings' common folder, raw bytes */
+    int64_t *only; /* numbers of the recordings that were asked for, rising; NULL: all */
+    size_t only_n, only_room;
+    bool vanished; /* those that are not there any more: they get their names last */
     struct buf text[FORMATS];
     uint64_t index;
-    uint64_t recordings, files, failed;
+    uint64_t recordings, empty, failed;
     uint64_t unfinished, broken; /* recordings left out */
     int last_code;               /* of what failed */
     struct err err;
 };
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
 
 static int on_segment(void *arg, const struct read_segment *row)
 {
@@ -101,14 +119,21 @@ static int on_segment(void *arg, const struct read_segment *row)
     return 0;
 }
 
-static int write_one(struct export_run *x, const struct read_recording *r, enum format f)
+static int give_name(struct export_run *x, const struct read_recording *r, enum format f,
+                     char **ret, struct err *err)
+{
+    return names_give(x->used, x->base != NULL ? x->base : "", r->path_raw, r->path_raw_len,
+                      r->member_raw, r->member_raw_len, r->media_id, format_name(f), ret, err);
+}
+
+/* name is taken over. */
+static int write_one(struct export_run *x, const struct read_recording *r, enum format f,
+                     char *name)
 {
     struct err err = {0};
-    char *name = NULL;
-    int rc = names_give(x->used, x->base != NULL ? x->base : "", r->path_raw, r->path_raw_len,
-                        r->member_raw, r->member_raw_len, r->media_id, format_name(f), &name, &err);
+    int rc = 0;
 
-    if (rc == 0 && x->text[f].failed)
+    if (x->text[f].failed)
         rc = err_set(&err, ERR_LIMIT, "its transcript is too large for one file");
     /* A folder in the way (a recording "a.txt.mp3" beside a folder "a.txt"): the longer name. */
     for (int again = 0; rc == 0 && again < 2; again++) {
@@ -117,14 +142,11 @@ static int write_one(struct export_run *x, const struct read_recording *r, enum 
             break;
         free(name);
         name = NULL;
-        rc = names_give(x->used, x->base != NULL ? x->base : "", r->path_raw, r->path_raw_len,
-                        r->member_raw, r->member_raw_len, r->media_id, format_name(f), &name, &err);
+        rc = give_name(x, r, f, &name, &err);
     }
     free(name);
-    if (rc == 0) {
-        x->files++;
+    if (rc == 0)
         return 0;
-    }
     cli_note("%s%s%s: %s", r->path, r->member[0] ? "//" : "", r->member, err.msg);
     x->failed++;
     x->last_code = rc;
@@ -136,9 +158,24 @@ static int write_one(struct export_run *x, const struct read_recording *r, enum 
     return 0;
 }
 
-static int on_recording(void *arg, const struct read_recording *r)
+/* Is it to be written? Counts those that are not done. */
+static bool is_wanted(struct export_run *x, const struct read_recording *r)
 {
-    struct export_run *x = arg;
+    if (x->only != NULL &&
+        bsearch(&r->media_id, x->only, x->only_n, sizeof(*x->only), by_number) == NULL)
+        return false;
+    if (strcmp(r->state, "done") == 0 || (x->w->partial && r->shards_done > 0))
+        return true;
+    if (strcmp(r->state, "failed") == 0)
+        x->broken++;
+    else
+        x->unfinished++;
+    return false;
+}
+
+/* names: one for each format, taken over. */
+static int write_all(struct export_run *x, const struct read_recording *r, char *names[FORMATS])
+{
     const struct format_recording fr = {.id = r->media_id,
                                         .duration_ms = r->duration_ms,
                                         .path = r->path,
@@ -149,13 +186,6 @@ static int on_recording(void *arg, const struct read_recording *r)
                                         .damage = r->damage};
     int rc;
 
-    if (strcmp(r->state, "done") != 0 && (!x->w->partial || r->shards_done == 0)) {
-        if (strcmp(r->state, "failed") == 0)
-            x->broken++;
-        else
-            x->unfinished++;
-        return 0;
-    }
     x->index = 0;
     for (int f = 0; f < FORMATS; f++) {
         buf_clear(&x->text[f]);
@@ -167,11 +197,35 @@ static int on_recording(void *arg, const struct read_recording *r)
     if (rc != 0)
         return rc;
     x->recordings++;
+    x->empty += x->index == 0 && strcmp(r->state, "done") == 0;
     for (int f = 0; rc == 0 && f < FORMATS; f++)
-        if (x->w->format[f]) {
+        if (names[f] != NULL) {
+            char *name = names[f];
+
+            names[f] = NULL;
             format_end(&x->text[f], (enum format)f, x->index);
-            rc = write_one(x, r, (enum format)f);
+            rc = write_one(x, r, (enum format)f, name);
         }
+    return rc;
+}
+
+/* Every recording gets its names, also one that is not written: they must not depend on which are
+ * asked for today, nor on which are done. */
+static int on_recording(void *arg, const struct read_recording *r)
+{
+    struct export_run *x = arg;
+    char *names[FORMATS] = {NULL};
+    int rc = 0;
+
+    if ((r->places == 0) != x->vanished)
+        return 0;
+    for (int f = 0; rc == 0 && f < FORMATS; f++)
+        if (x->w->format[f])
+            rc = give_name(x, r, (enum format)f, &names[f], &x->err);
+    if (rc == 0 && is_wanted(x, r))
+        rc = write_all(x, r, names);
+    for (int f = 0; f < FORMATS; f++)
+        free(names[f]);
     return rc;
 }
 
@@ -182,42 +236,85 @@ static int on_place(void *arg, const struct read_recording *r)
     return names_common(&x->base, r->path_raw, r->path_raw_len, &x->err);
 }
 
-static int each(struct export_run *x, char **paths, uint32_t n, read_recording_fn fn,
-                struct err *err)
+static int on_asked(void *arg, const struct read_recording *r)
 {
-    struct read_filter filter = {0};
+    struct export_run *x = arg;
+
+    if (x->only_n == x->only_room) {
+        size_t room = x->only_room * 2 + 64;
+        int64_t *only = realloc(x->only, room * sizeof(*only));
+
+        if (only == NULL)
+            return err_set(&x->err, ERR_NOMEM, "out of memory");
+        x->only = only;
+        x->only_room = room;
+    }
+    x->only[x->only_n++] = r->media_id;
+    return 0;
+}
+
+static int read_all(struct export_run *x, const char *path, read_recording_fn fn, struct err *err)
+{
+    const struct read_filter filter = {.path = path};
+    int rc = read_recordings(x->store, &filter, fn, x, err);
+
+    if (rc != 0 && x->err.code != 0)
+        *err = x->err;
+    return rc;
+}
+
+/* The recordings at or below the paths, into x->only. */
+static int choose(struct export_run *x, char **paths, uint32_t n, struct err *err)
+{
     int rc = 0;
 
-    if (n == 0)
-        rc = read_recordings(x->store, &filter, fn, x, err);
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         char *shown = utf8_display(paths[i], strlen(paths[i]));
 
-        filter.path = shown;
-        rc = shown != NULL ? read_recordings(x->store, &filter, fn, x, err)
+        rc = shown != NULL ? read_all(x, shown, on_asked, err)
                            : err_set(err, ERR_NOMEM, "out of memory");
         free(shown);
     }
-    if (rc != 0 && x->err.code != 0)
-        *err = x->err;
+    if (x->only_n > 0)
+        qsort(x->only, x->only_n, sizeof(*x->only), by_number);
+    return rc;
+}
+
+static int find_base(struct export_run *x, struct err *err)
+{
+    return x->w->base != NULL ? cli_absolute(x->w->base, &x->base, err)
+                              : read_all(x, NULL, on_place, err);
+}
+
+static int write_files(struct export_run *x, struct err *err)
+{
+    int rc = read_all(x, NULL, on_recording, err), flushed;
+    struct err why = {0};
+
+    x->vanished = true;
+    if (rc == 0)
+        rc = read_all(x, NULL, on_recording, err);
+    flushed = outdir_flush(x->out, &why);
+    if (rc == 0 && flushed != 0) {
+        *err = why;
+        rc = flushed;
+    }
     return rc;
 }
 
 static void print_summary(const struct cli *cli, const struct export_run *x)
 {
     char a[TEXT_LEN], b[TEXT_LEN];
+    uint64_t files = outdir_files(x->out);
     json_t *o;
 
     if (cli->json) {
-        o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "output", x->w->output, "recordings",
-                      (json_int_t)x->recordings, "files", (json_int_t)x->files, "failed",
+        o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "recordings", (json_int_t)x->recordings,
+                      "files", (json_int_t)files, "without_speech", (json_int_t)x->empty, "failed",
                       (json_int_t)x->failed, "not_done", (json_int_t)x->unfinished,
                       "without_transcript", (json_int_t)x->broken);
-        if (o == NULL) /* the folder's name is no UTF-8 */
-            o = json_pack("{s:I, s:I, s:I, s:I, s:I}", "recordings", (json_int_t)x->recordings,
-                          "files", (json_int_t)x->files, "failed", (json_int_t)x->failed,
-                          "not_done", (json_int_t)x->unfinished, "without_transcript",
-                          (json_int_t)x->broken);
+        if (o != NULL) /* nothing is set when the folder's name is no UTF-8 */
+            json_object_set_new(o, "output", json_string(x->w->output));
         json_dumpf(o, stdout, JSON_INDENT(2));
         putchar('\n');
         json_decref(o);
@@ -225,9 +322,12 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
     }
     if (cli->quiet)
         return;
-    printf("%s %s of %s %s written to %s.\n", text_count(x->files, a),
-           text_plural(x->files, "file", "files"), text_count(x->recordings, b),
+    printf("%s %s of %s %s written to %s.\n", text_count(files, a),
+           text_plural(files, "file", "files"), text_count(x->recordings, b),
            text_plural(x->recordings, "recording", "recordings"), x->w->output);
+    if (x->empty > 0)
+        printf("%s of them %s no text: nobody speaks there.\n", text_count(x->empty, a),
+               text_plural(x->empty, "has", "have"));
     if (x->unfinished > 0)
         printf("%s %s not done yet and left out (--partial takes what there is).\n",
                text_count(x->unfinished, a),
@@ -244,26 +344,25 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
 
     if (store_open(cli->catalog, STORE_READ, &x->store, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    rc = each(x, paths, n, on_place, &err);
-    if (rc < 0)
+    if (choose(x, paths, n, &err) != 0 || find_base(x, &err) != 0)
         return cli_fail("read the catalog", &err, NULL);
-    if (names_used_new(&x->used, &err) != 0 || outdir_open(x->w->output, &x->out, &err) != 0)
-        return cli_fail("export", &err, "Try --output DIR with another folder.");
-    rc = each(x, paths, n, on_recording, &err);
-    if (rc != 0)
-        return cli_fail("export (what was written is whole)", &err,
-                        err.code == ERR_DENIED ? "Try --output DIR with another folder." : NULL);
-    if (n > 0 && x->recordings + x->unfinished + x->broken == 0) {
+    if (n > 0 && x->only_n == 0) {
         cli_note("cannot export: the catalog knows no recording there. Try `nightshift status`.");
         return EX_NOINPUT;
     }
+    if (names_used_new(&x->used, &err) != 0 || outdir_open(x->w->output, &x->out, &err) != 0)
+        return cli_fail("export", &err, "Try --output DIR with another folder.");
+    rc = write_files(x, &err);
+    if (rc != 0)
+        return cli_fail("export (what was written is whole)", &err,
+                        err.code == ERR_DENIED ? "Try --output DIR with another folder." : NULL);
     print_summary(cli, x);
     return cli_flush(x->failed > 0 ? EX_CANTCREAT : EX_OK);
 }
 
 int cmd_export(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "o:f:", longs, take, true};
+    const struct cli_spec spec = {help, "o:b:f:", longs, take, true};
     struct wanted w = {.output = "transcripts"};
     struct export_run x = {.w = &w};
     struct err err = {0};
@@ -292,6 +391,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     outdir_close(x.out);
     store_close(x.store);
     free(x.base);
+    free(x.only);
     for (uint32_t i = 0; i < n; i++)
         free(paths[i]);
     free(paths);

@@ -165,7 +165,8 @@ int names_give(struct names_used *u, const char *base, const void *path, size_t 
     const char *last, *dot;
     int rc = 0;
 
-    if (skip > path_len || memcmp(base, path, skip) != 0)
+    if (skip > path_len || memcmp(base, path, skip) != 0 ||
+        (skip > 0 && skip < path_len && p[skip] != '/' && base[skip - 1] != '/'))
         skip = 0;
     put_path(&whole, p + skip, path_len - skip);
     put_path(&whole, member, member_len);

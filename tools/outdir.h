@@ -1,20 +1,29 @@
 /* tools/outdir.h - writes files below one folder, whole or not at all, and never outside of it.
  *
- * One thread. Folders are made as needed; symbolic links below the folder are not followed. */
+ * Folders are made as needed; symbolic links below the folder are not followed. Files are written
+ * under a name of their own and get the right one when a group of them is synced, since a sync for
+ * each takes most of the time of an export. While a group is open, SIGINT, SIGTERM and SIGHUP wait:
+ * only kill -9 leaves half-made files (".nightshift-PID-N.tmp") behind. One thread. */
 #ifndef NIGHTSHIFT_TOOLS_OUTDIR_H
 #define NIGHTSHIFT_TOOLS_OUTDIR_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
 struct outdir;
 int outdir_open(const char *path, struct outdir **ret, struct err *err); /* made when missing */
-void outdir_close(struct outdir *d);                                     /* NULL is fine */
+void outdir_close(struct outdir *d); /* drops what was not flushed; NULL is fine */
 
-/* Replaces `name` ("a/b.txt", as names_give gives it) by these bytes: written beside it, synced and
- * renamed. On error the old file, if any, is as it was. ERR_INPUT: something that is no folder, or
- * no file, has this name. */
+/* Will replace `name` ("a/b.txt", as names_give gives it) by these bytes when the group is full or
+ * flushed. On error this file is not in the group and the old one, if any, is as it was. ERR_INPUT:
+ * something that is no folder, or no file, has this name. */
 int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err);
+/* Syncs and renames the group. On error the old files of those that failed are as they were; all
+ * are tried. */
+int outdir_flush(struct outdir *d, struct err *err);
+/* Files that have their names, since outdir_open. */
+uint64_t outdir_files(const struct outdir *d);
 
 #endif

@@ -1,7 +1,9 @@
 /* Under which names transcripts are written, and that nothing leads out of the output folder. */
 #include "tests/common/test.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +39,8 @@ static void folders_are_kept(void **state)
     assert_string_equal(give(u, "/a", "/a/no suffix", "", 4), "no suffix.txt");
     assert_string_equal(give(u, "/a", "/a/.hidden", "", 5), ".hidden.txt");
     assert_string_equal(give(u, "", "/x/y.ogg", "", 6), "x/y.txt");
+    assert_string_equal(give(u, "/x/y", "/x/yz/t.ogg", "", 7), "x/yz/t.txt"); /* not below it */
+    assert_string_equal(give(u, "/", "/x/z.ogg", "", 8), "x/z.txt");
     names_used_free(u);
 }
 
@@ -166,7 +170,10 @@ static void files_are_replaced_whole(void **state)
     snprintf(path, sizeof(path), "%s/new/er", dir);
     assert_ok(outdir_open(path, &d, &err), err);
     assert_ok(outdir_write(d, "a/b.txt", "one", 3, &err), err);
+    assert_ok(outdir_flush(d, &err), err);
     assert_ok(outdir_write(d, "a/b.txt", "two!", 4, &err), err);
+    assert_ok(outdir_flush(d, &err), err);
+    assert_int_equal(outdir_files(d), 2);
     snprintf(path, sizeof(path), "%s/new/er/a/b.txt", dir);
     assert_string_equal(content(path), "two!");
     /* A file in the way of a folder, and a folder in the way of a file. */
@@ -199,8 +206,74 @@ static void links_are_not_followed(void **state)
     snprintf(path, sizeof(path), "%s/out/y.txt", dir);
     assert_int_equal(symlink("../outside/y.txt", path), 0);
     assert_ok(outdir_write(d, "y.txt", "y", 1, &err), err);
+    assert_ok(outdir_flush(d, &err), err);
     assert_int_equal(lstat(path, &st), 0);
     assert_true(S_ISREG(st.st_mode));
+    outdir_close(d);
+}
+
+static unsigned count_files(const char *path)
+{
+    DIR *d = opendir(path);
+    struct dirent *e;
+    unsigned n = 0;
+
+    assert_non_null(d);
+    while ((e = readdir(d)) != NULL)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(d);
+    return n;
+}
+
+static void groups_are_whole_or_gone(void **state)
+{
+    char dir[] = "outdir-XXXXXX", name[32], path[128];
+    struct outdir *d = NULL;
+    struct err err = {0};
+    sigset_t before, after;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    assert_ok(outdir_open(dir, &d, &err), err);
+    sigprocmask(SIG_BLOCK, NULL, &before);
+    for (int i = 0; i < 1500; i++) {
+        snprintf(name, sizeof(name), "%d.txt", i);
+        assert_ok(outdir_write(d, name, name, strlen(name), &err), err);
+    }
+    assert_true(outdir_files(d) > 0 && outdir_files(d) < 1500); /* in groups */
+    assert_ok(outdir_flush(d, &err), err);
+    assert_int_equal(outdir_files(d), 1500);
+    assert_int_equal(count_files(dir), 1500);
+    snprintf(path, sizeof(path), "%s/1234.txt", dir);
+    assert_string_equal(content(path), "1234.txt");
+    /* What is not flushed is gone, and what it would have replaced stays. */
+    assert_ok(outdir_write(d, "1234.txt", "new", 3, &err), err);
+    assert_ok(outdir_write(d, "other.txt", "new", 3, &err), err);
+    outdir_close(d);
+    assert_int_equal(count_files(dir), 1500);
+    assert_string_equal(content(path), "1234.txt");
+    sigprocmask(SIG_BLOCK, NULL, &after);
+    assert_int_equal(sigismember(&before, SIGINT), sigismember(&after, SIGINT));
+}
+
+static void one_bad_name_does_not_stop_the_group(void **state)
+{
+    char dir[] = "outdir-XXXXXX", path[128];
+    struct outdir *d = NULL;
+    struct err err = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    assert_ok(outdir_open(dir, &d, &err), err);
+    assert_ok(outdir_write(d, "a", "1", 1, &err), err);
+    assert_ok(outdir_write(d, "b", "2", 1, &err), err);
+    snprintf(path, sizeof(path), "%s/a", dir); /* somebody else is quicker */
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_int_not_equal(outdir_flush(d, &err), 0);
+    assert_non_null(strstr(err.msg, "'a'"));
+    snprintf(path, sizeof(path), "%s/b", dir);
+    assert_string_equal(content(path), "2");
+    assert_int_equal(count_files(dir), 2);
     outdir_close(d);
 }
 
@@ -215,6 +288,8 @@ int main(void)
         cmocka_unit_test(the_common_folder),
         cmocka_unit_test(files_are_replaced_whole),
         cmocka_unit_test(links_are_not_followed),
+        cmocka_unit_test(groups_are_whole_or_gone),
+        cmocka_unit_test(one_bad_name_does_not_stop_the_group),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
