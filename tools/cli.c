@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "tools/text.h"
 
 void cli_free(struct cli *cli)
@@ -177,8 +178,19 @@ static bool has_way_out(const char *msg)
     return false;
 }
 
+/* One line on standard error. Names of files reach it by many ways, a shell's `*` among them, so it
+ * is made safe to print here, once. */
+static void put_line(const char *msg)
+{
+    char *shown = utf8_display(msg, strlen(msg));
+
+    fprintf(stderr, "%s\n", shown != NULL ? shown : "out of memory");
+    free(shown);
+}
+
 int cli_fail(const char *doing, const struct err *err, const char *hint)
 {
+    char line[sizeof(err->msg) + 1200];
     size_t len = strlen(err->msg);
     bool ended = len > 0 && strchr(".!?", err->msg[len - 1]) != NULL;
 
@@ -186,22 +198,24 @@ int cli_fail(const char *doing, const struct err *err, const char *hint)
     if (hint == NULL)
         hint = has_way_out(err->msg) ? "" : hint_of(err->code);
     cli_paint(stderr, "31", "nightshift:");
-    fprintf(stderr, " cannot %s: %s%s%s%s\n", doing, err->msg, ended ? "" : ".", hint[0] ? " " : "",
-            hint);
+    snprintf(line, sizeof(line), " cannot %s: %s%s%s%s", doing, err->msg, ended ? "" : ".",
+             hint[0] ? " " : "", hint);
+    put_line(line);
     return err_exit_status(err->code);
 }
 
 int cli_usage(const struct cli *cli, const char *fmt, ...)
 {
-    char msg[600];
+    char msg[600], line[900];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
     cli_paint(stderr, "31", "nightshift:");
-    fprintf(stderr, " %s: %s%s Try `nightshift %s --help`.\n", cli->command, msg,
-            msg[0] && strchr(".?!", msg[strlen(msg) - 1]) ? "" : ".", cli->command);
+    snprintf(line, sizeof(line), " %s: %s%s Try `nightshift %s --help`.", cli->command, msg,
+             msg[0] && strchr(".?!", msg[strlen(msg) - 1]) ? "" : ".", cli->command);
+    put_line(line);
     return EX_USAGE;
 }
 
@@ -214,7 +228,8 @@ void cli_note(const char *fmt, ...)
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
     fflush(stdout);
-    fprintf(stderr, "nightshift: %s\n", msg);
+    fputs("nightshift: ", stderr);
+    put_line(msg);
 }
 
 bool cli_color(FILE *f)

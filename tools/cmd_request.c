@@ -60,7 +60,10 @@ static void print_result(const struct cli *cli, const struct kind *k, bool whole
                : through_run            ? ""
                                         : " Next: nightshift run");
     else
-        printf("%s %s\n", text_count(affected, n), affected == 1 ? k->one : k->many);
+        printf("%s %s%s\n", text_count(affected, n), affected == 1 ? k->one : k->many,
+               k->type == REQUEST_PAUSE || k->type == REQUEST_CANCEL ? ""
+               : through_run ? " The run that is on takes this up."
+                             : " Next: nightshift run");
 }
 
 static int request_all(struct cli *cli, const struct kind *k, const struct wanted *w, char **paths,
@@ -143,8 +146,8 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
     static const struct kind kind = {
         .type = REQUEST_RETRY,
         .purpose = "retry",
-        .one = "recording will be tried again. Next: nightshift run",
-        .many = "recordings will be tried again. Next: nightshift run",
+        .one = "recording will be tried again.",
+        .many = "recordings will be tried again.",
         .none = "Nothing there has failed or was cancelled.",
         .help = "Usage: nightshift retry [OPTION]... [PATH]...\n"
                 "Try failed and cancelled recordings again: all, or those at or below PATH.\n"

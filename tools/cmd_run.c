@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "scheduler/scheduler.h"
+#include "store/read.h"
+#include "store/store.h"
 #include "tools/cli.h"
 #include "tools/text.h"
 
@@ -129,7 +131,29 @@ static int take(void *arg, int option, const char *value, struct err *err)
     }
 }
 
-static void print_result(const struct scheduler_result *r)
+static int count_speechless(void *arg, const struct read_recording *row)
+{
+    uint64_t *n = arg;
+
+    *n += row->segments == 0;
+    return 0;
+}
+
+/* Recordings of the whole catalog that are done and have no text; 0 when that cannot be read. */
+static uint64_t count_all_speechless(const char *catalog)
+{
+    const struct read_filter done = {.state = "done"};
+    struct store *st = NULL;
+    struct err err = {0};
+    uint64_t n = 0;
+
+    if (store_open(catalog, STORE_READ, &st, &err) == 0)
+        (void)read_recordings(st, &done, count_speechless, &n, &err);
+    store_close(st);
+    return n;
+}
+
+static void print_result(const struct scheduler_result *r, uint64_t speechless)
 {
     char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
 
@@ -144,6 +168,9 @@ static void print_result(const struct scheduler_result *r)
     if (r->wall_ms > 0 && r->audio_ms > 0)
         printf(": %.1f x real time", (double)r->audio_ms / (double)r->wall_ms);
     puts(".");
+    if (speechless > 0)
+        printf("Nobody speaks in %s of the recordings done so far: %s no text.\n",
+               text_count(speechless, a), speechless == 1 ? "it has" : "they have");
     if (r->tasks_failed > 0)
         puts("Why they failed: nightshift status --failures");
     if (r->interrupted)
@@ -178,7 +205,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     if (scheduler_run(&w.o, &r, &err) != 0)
         return cli_fail("run", &err, NULL);
     if (!cli->quiet && !cli->json)
-        print_result(&r);
+        print_result(&r, count_all_speechless(cli->catalog));
     if (r.interrupted && r.tasks_left > 0)
         return cli_flush(EX_TEMPFAIL);
     return cli_flush(w.strict && r.tasks_failed > 0 ? EX_DATAERR : EX_OK);

@@ -108,8 +108,11 @@ static int print_row(void *arg, const struct read_segment *row)
     cli_paint(stdout, "33", mark);
     printf("%*s", 3 - (int)strlen(mark), "");
     if (row->speaker[0]) {
-        printf("%s: ", row->speaker);
-        column += text_width(row->speaker) + 2;
+        char *speaker = utf8_display(row->speaker, strlen(row->speaker));
+
+        printf("%s: ", speaker != NULL ? speaker : "");
+        column += text_width(speaker != NULL ? speaker : "") + 2;
+        free(speaker);
     }
     text_wrap(to_stdout, NULL, text != NULL ? text : "", column, indent, cli_columns(stdout));
     putchar('\n');
@@ -117,6 +120,19 @@ static int print_row(void *arg, const struct read_segment *row)
     p->unsure |= mark[0] != 0;
     p->segments++;
     return 0;
+}
+
+/* "LABEL: WHAT", wrapped; nothing when WHAT is empty. */
+static void print_remark(const char *label, const char *what)
+{
+    char *shown = utf8_display(what, strlen(what));
+
+    if (what[0] != 0 && shown != NULL) {
+        fputs(label, stdout);
+        text_wrap(to_stdout, NULL, shown, strlen(label), strlen(label), cli_columns(stdout));
+        putchar('\n');
+    }
+    free(shown);
 }
 
 static void print_head(const struct read_recording *r)
@@ -141,10 +157,8 @@ static void print_head(const struct read_recording *r)
     puts("");
     if (r->places == 0)
         puts("It is not where it was any more.");
-    if (r->damage[0])
-        printf("Damaged: %s\n", r->damage);
-    if (r->error[0])
-        printf("Failed: %s\n", r->error);
+    print_remark("Damaged: ", r->damage);
+    print_remark(strcmp(r->state, "failed") == 0 ? "Failed: " : "Last attempt: ", r->error);
     puts("");
 }
 
@@ -169,7 +183,9 @@ static int page_of(void *arg, const struct read_recording *r)
             return 1;
         if (p->segments == 0)
             puts(strcmp(r->state, "done") == 0 ? "Nobody speaks in it."
-                                               : "Nothing of it is transcribed yet.");
+                 : strcmp(r->state, "failed") == 0
+                     ? "There is no transcript. `nightshift retry` tries it again."
+                     : "Nothing of it is transcribed yet.");
         if (p->unsure)
             puts("\n? the model was unsure; ?? very unsure");
         return 0;

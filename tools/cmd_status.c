@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "scheduler/control.h"
 #include "store/lock.h"
 #include "store/read.h"
@@ -61,7 +62,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
 struct report {
     struct store *store;
     struct store_totals totals;
-    bool running; /* live is good */
+    uint64_t speechless; /* recordings that are done and have no text */
+    bool running;        /* live is good */
     struct control_live live;
     char holder[200]; /* who holds the catalog when it is no run; "" nobody */
     const struct wanted *wanted;
@@ -117,6 +119,14 @@ static void amount(struct buf *b, uint64_t n, const char *what)
         buf_printf(b, "%s%s %s", b->len > 0 ? ", " : "", text_count(n, count), what);
 }
 
+static int count_speechless(void *arg, const struct read_recording *row)
+{
+    uint64_t *n = arg;
+
+    *n += row->segments == 0;
+    return 0;
+}
+
 static void print_work(const struct report *r, struct buf *b)
 {
     const struct store_totals *t = &r->totals;
@@ -131,6 +141,8 @@ static void print_work(const struct report *r, struct buf *b)
         buf_printf(b, "none. Next: nightshift enqueue PATH");
     line("Found", b);
     amount(b, t->tasks_done, "done");
+    if (r->speechless > 0)
+        buf_printf(b, " (nobody speaks in %s of them)", text_count(r->speechless, n));
     amount(b, t->tasks_pending, "waiting");
     amount(b, t->tasks_failed, "failed");
     amount(b, t->tasks_paused, "paused");
@@ -246,6 +258,7 @@ static void print_name(const char *path, const char *member, size_t width)
 static int print_failure(void *arg, const struct read_failure *f)
 {
     struct report *r = arg;
+    char *reason;
     unsigned columns = cli_columns(stdout);
 
     if (!r->wanted->failures && r->shown == FAILURES_SHOWN) {
@@ -261,8 +274,10 @@ static int print_failure(void *arg, const struct read_failure *f)
     printf("%*s", LABEL - (int)strlen(f->kind), "");
     print_name(f->path, f->member, columns - LABEL);
     printf("%*s", LABEL, "");
-    text_wrap(to_stdout, NULL, f->reason, LABEL, LABEL, columns);
+    reason = utf8_display(f->reason, strlen(f->reason));
+    text_wrap(to_stdout, NULL, reason != NULL ? reason : "", LABEL, LABEL, columns);
     putchar('\n');
+    free(reason);
     return 0;
 }
 
@@ -270,6 +285,7 @@ static int print_event(void *arg, const struct read_event *e)
 {
     struct report *r = arg;
     struct buf b = BUF_INIT;
+    char *s;
 
     if (r->shown++ == 0) {
         putchar('\n');
@@ -280,8 +296,10 @@ static int print_event(void *arg, const struct read_event *e)
                e->text);
     if (e->path[0])
         buf_printf(&b, " (%s)", e->path);
-    text_wrap(to_stdout, NULL, buf_cstr(&b) != NULL ? buf_cstr(&b) : "", 0, 2, cli_columns(stdout));
+    s = utf8_display(b.data, b.len);
+    text_wrap(to_stdout, NULL, s != NULL ? s : "", 0, 2, cli_columns(stdout));
     putchar('\n');
+    free(s);
     buf_free(&b);
     return 0;
 }
@@ -299,15 +317,17 @@ static int print_jobs(struct report *r, struct err *err)
 static int print_report(struct report *r, struct err *err)
 {
     struct buf b = BUF_INIT;
-    char *path = text_fit(store_path(r->store), cli_columns(stdout) - LABEL), n[TEXT_LEN];
+    char *shown = utf8_display(store_path(r->store), strlen(store_path(r->store)));
+    char *path = shown != NULL ? text_fit(shown, cli_columns(stdout) - LABEL) : NULL, n[TEXT_LEN];
     int rc;
 
-    buf_printf(&b, "%s", path != NULL ? path : "");
-    line("Catalog", &b);
+    label("Catalog");
+    puts(path != NULL ? path : "");
     print_work(r, &b);
     print_run(r, &b);
     buf_free(&b);
     free(path);
+    free(shown);
     r->shown = 0;
     rc = read_progress(r->store, print_stage, r, err);
     if (rc == 0)
@@ -415,12 +435,23 @@ static void begin_rows(struct report *r, json_t *o, const char *name)
         r->no_memory = true;
 }
 
+/* store_path is as the user gave it: any bytes. */
+static json_t *json_path(const char *path)
+{
+    char *shown = utf8_display(path, strlen(path));
+    json_t *ret = shown != NULL ? json_string(shown) : NULL;
+
+    free(shown);
+    return ret;
+}
+
 static int print_json(struct report *r, struct err *err)
 {
     json_t *o = json_totals(&r->totals);
     int rc = 0;
 
-    if (o == NULL || json_object_set_new(o, "catalog", json_string(store_path(r->store))) != 0 ||
+    if (o == NULL || json_object_set_new(o, "catalog", json_path(store_path(r->store))) != 0 ||
+        json_object_set_new(o, "without_speech", json_integer((json_int_t)r->speechless)) != 0 ||
         json_object_set_new(o, "schema", json_integer(store_schema_version(r->store))) != 0 ||
         json_object_set_new(o, "run", json_run(r)) != 0)
         r->no_memory = true;
@@ -455,6 +486,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     const struct cli_spec spec = {help, "fje", longs, take, true};
     struct wanted w = {0};
     struct report r = {.wanted = &w};
+    const struct read_filter done = {.state = "done"};
     struct err err = {0};
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
@@ -469,6 +501,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
         return cli_fail("open the catalog", &err, NULL);
     look_at_run(&r, cli->catalog);
     if (store_totals(r.store, &r.totals, &err) != 0 ||
+        read_recordings(r.store, &done, count_speechless, &r.speechless, &err) != 0 ||
         (cli->json ? print_json(&r, &err) : print_report(&r, &err)) != 0)
         status = cli_fail("read the catalog", &err, NULL);
     else

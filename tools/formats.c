@@ -18,6 +18,12 @@ const char *format_name(enum format format) { return names[format]; }
 
 static void put(struct buf *out, const char *s) { buf_put(out, s, strlen(s)); }
 
+/* A control character of two bytes (U+0080 to U+009F): terminals act on them, too. */
+static bool is_c1(const char *s)
+{
+    return (unsigned char)s[0] == 0xC2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xA0;
+}
+
 /* One line of plain text; runs of blanks that stand for a line break stay one blank. */
 static void put_line(struct buf *out, const char *s, enum format format)
 {
@@ -28,7 +34,10 @@ static void put_line(struct buf *out, const char *s, enum format format)
             continue;
         if (c < 0x20 || c == 0x7F)
             put(out, " ");
-        else if (format == FORMAT_VTT && c == '&')
+        else if (is_c1(s)) {
+            put(out, " ");
+            s++;
+        } else if (format == FORMAT_VTT && c == '&')
             put(out, "&amp;");
         else if (format == FORMAT_VTT && c == '<')
             put(out, "&lt;");
@@ -87,6 +96,8 @@ void format_json_string(struct buf *out, const char *s)
             put(out, "\\t");
         else if (c < 0x20 || c == 0x7F)
             buf_printf(out, "\\u%04x", c);
+        else if (is_c1(s)) /* its second byte is its number */
+            buf_printf(out, "\\u%04x", (unsigned char)*++s);
         else
             buf_put(out, s, 1);
     }

@@ -104,18 +104,20 @@ int main(int argc, char **argv)
     signal(SIGPIPE,
            SIG_IGN); /* a reader that goes away is an error of writing, told by cli_flush */
     opterr = 0;
-    while ((found = getopt_long(argc, argv, "+c:hV", longs, NULL)) != -1) {
+    while ((found = getopt_long(argc, argv, "+:c:hV", longs, NULL)) != -1) {
         if (found == 'c') {
             free(cli.catalog);
             cli.catalog = strdup(optarg);
             continue;
         }
-        if (found == '?') {
-            cli_note("there is no option '%s' here. Try `nightshift --help`.", argv[optind - 1]);
+        if (found == '?' || found == ':') {
+            cli_note(found == '?' ? "there is no option '%s' here. Try `nightshift --help`."
+                                  : "option '%s' wants a value. Try `nightshift --help`.",
+                     argv[optind - 1]);
             cli_free(&cli);
             return EX_USAGE;
         }
-        puts(found == 'V' ? "nightshift " NIGHTSHIFT_VERSION : help);
+        fputs(found == 'V' ? "nightshift " NIGHTSHIFT_VERSION "\n" : help, stdout);
         cli_free(&cli);
         return cli_flush(EX_OK);
     }

@@ -28,7 +28,7 @@ static const struct format_segment segments[] = {
      .temperature = 0},
     {.start_ms = 360000000,
      .end_ms = 360000000,
-     .text = "two\r\nlines\tand\n\na gap\x7f",
+     .text = "two\r\nlines\tand\n\na gap\x7f\xc2\x9b",
      .language = "en",
      .speaker = "A <B>",
      .avg_logprob = NAN,
@@ -56,7 +56,7 @@ static void txt(void **state)
 {
     (void)state;
     assert_string_equal(written(FORMAT_TXT, 2), "hello <i>there</i> & you --> me\n"
-                                                "A <B>: two lines and  a gap \n");
+                                                "A <B>: two lines and  a gap  \n");
     assert_string_equal(written(FORMAT_TXT, 0), "");
 }
 
@@ -69,7 +69,7 @@ static void srt(void **state)
                                                 "\n"
                                                 "2\n"
                                                 "100:00:00,000 --> 100:00:00,001\n"
-                                                "[A <B>] two lines and  a gap \n"
+                                                "[A <B>] two lines and  a gap  \n"
                                                 "\n");
 }
 
@@ -83,7 +83,7 @@ static void vtt(void **state)
                         "hello &lt;i&gt;there&lt;/i&gt; &amp; you --&gt; me\n"
                         "\n"
                         "100:00:00.000 --> 100:00:00.001\n"
-                        "<v A &lt;B&gt;>two lines and  a gap \n"
+                        "<v A &lt;B&gt;>two lines and  a gap  \n"
                         "\n");
     assert_string_equal(written(FORMAT_VTT, 0), "WEBVTT\n\n");
 }
@@ -93,7 +93,7 @@ static void tsv(void **state)
     (void)state;
     assert_string_equal(written(FORMAT_TSV, 2), "start\tend\ttext\n"
                                                 "0\t1234\thello <i>there</i> & you --> me\n"
-                                                "360000000\t360000000\ttwo lines and  a gap \n");
+                                                "360000000\t360000000\ttwo lines and  a gap  \n");
 }
 
 static void json(void **state)
