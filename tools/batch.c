@@ -21,7 +21,7 @@ struct batch {
 
     struct store_found found[REQUEST_MAX_FOUND];
     uint32_t found_n;
-    struct ids same, kept;
+    struct ids same, known, kept;
     struct request_trouble troubles[TROUBLES_MAX];
     uint32_t trouble_n;
     /* Both arenas keep their place, so that pointers into them stay good until they are emptied. */
@@ -102,10 +102,12 @@ static int flush_found(struct batch *b, struct err *err)
     return rc;
 }
 
-static int flush_ids(struct batch *b, struct ids *ids, bool counted, struct err *err)
+static int flush_ids(struct batch *b, struct ids *ids, struct err *err)
 {
-    struct request rq = {.type = REQUEST_ENQUEUE_SAME, .place_ids = ids->id, .count = ids->n};
-    int rc = ids->n > 0 ? send(b, &rq, counted, err) : 0;
+    struct request rq = {.type = ids == &b->known ? REQUEST_ENQUEUE_KNOWN : REQUEST_ENQUEUE_SAME,
+                         .place_ids = ids->id,
+                         .count = ids->n};
+    int rc = ids->n > 0 ? send(b, &rq, ids != &b->kept, err) : 0;
 
     ids->n = 0;
     return rc;
@@ -157,32 +159,43 @@ int batch_found(struct batch *b, const struct store_found *f, struct err *err)
     return 0;
 }
 
-static int put_ids(struct batch *b, struct ids *ids, bool counted, const int64_t *place_ids,
-                   uint32_t n, struct err *err)
+static int put_ids(struct batch *b, struct ids *ids, const int64_t *place_ids, uint32_t n,
+                   struct err *err)
 {
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         if (ids->n == REQUEST_MAX_FOUND)
-            rc = flush_ids(b, ids, counted, err);
+            rc = flush_ids(b, ids, err);
         ids->id[ids->n++] = place_ids[i];
     }
     return rc;
 }
 
-int batch_same(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err)
+static int put_unchanged(struct batch *b, struct ids *ids, const int64_t *place_ids, uint32_t n,
+                         struct err *err)
 {
     if (b->writer == NULL) {
         b->counts.seen += n;
         b->counts.unchanged += n;
         return 0;
     }
-    return put_ids(b, &b->same, true, place_ids, n, err);
+    return put_ids(b, ids, place_ids, n, err);
+}
+
+int batch_same(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err)
+{
+    return put_unchanged(b, &b->same, place_ids, n, err);
+}
+
+int batch_known(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err)
+{
+    return put_unchanged(b, &b->known, place_ids, n, err);
 }
 
 int batch_kept(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err)
 {
-    return b->writer == NULL ? 0 : put_ids(b, &b->kept, false, place_ids, n, err);
+    return b->writer == NULL ? 0 : put_ids(b, &b->kept, place_ids, n, err);
 }
 
 int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *err)
@@ -238,9 +251,11 @@ int batch_end(struct batch *b, const char *const *roots, uint32_t root_count, bo
     int rc = flush_found(b, err);
 
     if (rc == 0)
-        rc = flush_ids(b, &b->same, true, err);
+        rc = flush_ids(b, &b->same, err);
     if (rc == 0)
-        rc = flush_ids(b, &b->kept, false, err);
+        rc = flush_ids(b, &b->known, err);
+    if (rc == 0)
+        rc = flush_ids(b, &b->kept, err);
     if (rc == 0)
         rc = flush_troubles(b, err);
     if (rc == 0)

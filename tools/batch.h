@@ -18,6 +18,8 @@ void batch_free(struct batch *b); /* NULL is fine; what was not sent is dropped 
 int batch_found(struct batch *b, const struct store_found *f, struct err *err);
 /* Places that are unchanged and wanted. */
 int batch_same(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err);
+/* Places that are unchanged and lack the job's stage: they get it without being read again. */
+int batch_known(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err);
 /* Places that are there but were left out of this walk: they must not vanish, and do not count. */
 int batch_kept(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err);
 int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *err);

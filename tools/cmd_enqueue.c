@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "gpu/safetensors.h"
 #include "tools/cli.h"
 #include "tools/enqueue.h"
 #include "tools/text.h"
@@ -241,6 +242,38 @@ static int check_language(const char *dir, const struct transcribe_params *p, st
     return rc;
 }
 
+/* What a worker would find out in the night: that the weights were not downloaded to their end, or
+ * are of another model than the tokenizer. Only their header is read. */
+static int check_weights(const char *dir, struct err *err)
+{
+    struct safetensors *weights = NULL;
+    struct vocabulary *v = NULL;
+    const struct safetensor *t;
+    char *path = NULL;
+    int rc;
+
+    if (asprintf(&path, "%s/model.safetensors", dir) < 0)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    rc = safetensors_open(path, &weights, err);
+    if (rc == 0)
+        rc = vocabulary_load(dir, &v, err);
+    if (rc == 0) {
+        t = safetensors_find(weights, "model.decoder.embed_tokens.weight");
+        if (t == NULL || t->rank != 2 ||
+            safetensors_find(weights, "model.encoder.conv1.weight") == NULL)
+            rc = err_set(err, ERR_MODEL, "model.safetensors holds no Whisper model");
+        else if (vocabulary_size(v) > t->dim[0])
+            rc = err_set(err, ERR_MODEL,
+                         "tokenizer.json has %u tokens and the weights have %llu; both must be of "
+                         "one model",
+                         vocabulary_size(v), (unsigned long long)t->dim[0]);
+    }
+    vocabulary_free(v);
+    safetensors_close(weights);
+    free(path);
+    return rc;
+}
+
 static int find_stage(const struct wanted *w, struct stage_text *text, struct store_stage *ret,
                       struct err *err)
 {
@@ -248,6 +281,8 @@ static int find_stage(const struct wanted *w, struct stage_text *text, struct st
 
     if (rc == 0)
         rc = check_language(text->dir, &w->params, err);
+    if (rc == 0)
+        rc = check_weights(text->dir, err);
     if (rc == 0)
         rc = model_dir_hash(text->dir, text->hash, err);
     if (rc == 0)
@@ -360,8 +395,8 @@ static void print_summary(const struct enqueue_result *r, const struct wanted *w
           "folders could not be read");
     piece(&b, &first, "; ", r->bad_archives, "archive could not be read to its end",
           "archives could not be read to their ends");
-    piece(&b, &first, "; ", r->bad_members, "recording in an archive could not be read",
-          "recordings in archives could not be read");
+    piece(&b, &first, "; ", r->bad_members, "member of an archive could not be read",
+          "members of archives could not be read");
     piece(&b, &first, "; ", c->vanished, "recording has vanished (it is not there any more)",
           "recordings have vanished (they are not there any more)");
     if (!first)

@@ -106,16 +106,16 @@ static int trouble(struct enqueue *q, const struct walk_entry *e, const char *me
 
 /* ------------------------------------------------------------------------------- archives */
 
-static enum media_kind kind_of_member(const struct decoder_entry *m)
+/* An archive inside that could not be looked into: patterns for files do not speak of it. */
+static bool is_inner_archive(const struct decoder_entry *m)
 {
-    const char *last = strrchr(m->member, '/');
     enum media_kind kind;
 
-    if (sniff_name(last != NULL ? last + 1 : m->member, &kind))
-        return kind;
-    return sniff_bytes(m->head, m->head_len);
+    return m->code != 0 && sniff_name(m->member, &kind) != 0 && kind == MEDIA_ARCHIVE;
 }
 
+/* The listing names recordings and what could not be read, nothing else: the decoder saw more of a
+ * member than reaches this process, so its judgement stands. */
 static int add_member(struct enqueue *q, const struct walk_entry *e, const struct stat *st,
                       bool all_included, const struct decoder_entry *m, bool *left_out,
                       struct err *err)
@@ -134,13 +134,10 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
     q->r->files++;
     progress(q, e->path, e->path_len);
     if (walk_fits_any(o->exclude, m->member, false) ||
-        (!all_included && o->include != NULL && !walk_fits_any(o->include, m->member, false))) {
+        (!all_included && o->include != NULL && !is_inner_archive(m) &&
+         !walk_fits_any(o->include, m->member, false))) {
         q->r->excluded++;
         *left_out = true;
-        return 0;
-    }
-    if (kind_of_member(m) != MEDIA_RECORDING && !o->all) {
-        q->r->left_alone++;
         return 0;
     }
     if (m->code != 0) {
@@ -303,6 +300,15 @@ static int look_into(struct enqueue *q, const struct walk_entry *e, const struct
     return rc;
 }
 
+/* Would look_into take it as one recording, by its name alone? */
+static bool is_plain(const struct enqueue *q, const struct walk_entry *e)
+{
+    enum media_kind kind;
+
+    return sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) != 0 &&
+           (kind == MEDIA_RECORDING || (kind == MEDIA_OTHER && q->o->all));
+}
+
 static int on_file(struct enqueue *q, const struct walk_entry *e, struct err *err)
 {
     struct store_known k = {0};
@@ -318,9 +324,10 @@ static int on_file(struct enqueue *q, const struct walk_entry *e, struct err *er
         same = is_same(&k, e->st);
     else if (rc != ERR_EMPTY)
         return rc;
-    if (same && k.has_task_all && e->included) {
+    if (same && e->included && (k.has_task_all || is_plain(q, e))) {
         q->r->found += k.count;
-        rc = batch_same(q->batch, k.place_ids, k.count, err);
+        rc = k.has_task_all ? batch_same(q->batch, k.place_ids, k.count, err)
+                            : batch_known(q->batch, k.place_ids, k.count, err);
     } else
         rc = look_into(q, e, &k, same, err);
     store_known_free(&k);

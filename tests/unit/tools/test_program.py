@@ -2,6 +2,7 @@
 """The program's own commands: JSON that parses, one sentence for each mistake, walks that keep what
 they leave out, requests with and without a second writer. Nothing here transcribes."""
 import fcntl
+import io
 import json
 import os
 import re
@@ -129,6 +130,66 @@ class Enqueue(Program):
         self.put("broken.zip", b"words now\n")  # no archive's bytes any more
         self.run_it("enqueue", self.archive)
 
+    def zipped(self, *entries):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as z:
+            for name, data in entries:
+                z.writestr(name, data)
+        return out.getvalue()
+
+    def troubles(self):
+        return {row[0] for row in self.sql("SELECT member FROM failures WHERE kind = 'unreadable'")}
+
+    def test_unreadable_inner_archives_are_said(self):
+        deep = self.zipped(("c.wav", wav(3)))
+        inner = self.zipped(("b.wav", wav(2)), ("deep.zip", deep))
+        self.put("outer.zip", self.zipped(("a.wav", wav(1)), ("inner.zip", inner),
+                                          ("cut.zip", b"PK\3\4" + b"\xff" * 100), ("x.txt", b"words")))
+        expected = {"inner.zip//deep.zip", "cut.zip"}
+        found = self.enqueue()
+        self.assertEqual((2, 2), (found["new"], found["unreadable_files"]), found)
+        self.assertEqual(expected, self.troubles())
+        self.assertEqual(2, self.enqueue()["unchanged"])
+        self.assertEqual(expected, self.troubles())
+        # A pattern for recordings does not speak of what may hold some; one that leaves out does.
+        self.assertEqual(2, self.enqueue("-i", "*.wav", self.archive, "--language", "en")["unreadable_files"])
+        self.assertEqual(1, self.enqueue("-x", "cut.zip", self.archive, "--language", "es")["unreadable_files"])
+
+    def test_members_known_by_later_bytes(self):
+        packet = b"\x47\x40\x00\x00" + bytes(184)  # a transport stream shows at its second packet
+        self.put("box.zip", self.zipped(("reel", packet * 6), ("notes", b"words " * 200)))
+        self.assertEqual(1, self.enqueue()["new"])
+
+    def test_another_model_reads_nothing_again(self):
+        self.fill()
+        self.enqueue()
+        path = os.path.join(self.archive, "a.wav")
+        seen = os.stat(path)
+        with open(path, "r+b") as file:  # would be another recording if it were read
+            file.seek(100)
+            file.write(b"other bytes")
+        os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+        found = self.enqueue("--language", "es", self.archive)
+        self.assertEqual((4, 0, 4, 4), tuple(found[k] for k in
+                         ("recordings", "new", "unchanged", "tasks")))
+        self.assertEqual(4, self.enqueue("-n", "--language", "en", self.archive)["unchanged"])
+
+    def test_a_broken_model_is_said_in_the_evening(self):
+        self.fill()
+        own = os.path.join(self.dir, "model")
+        shutil.copytree(os.path.join(SOURCE, "workers/models/whisper-nano"), own)
+        weights = os.path.join(own, "model.safetensors")
+        size = os.path.getsize(weights)
+        os.truncate(weights, size // 2)
+        done = self.run_it("enqueue", "--model", own, self.archive, status=78)
+        self.assertIn("model", done.err)
+        self.assertFalse(os.path.exists(self.catalog))
+        head = json.dumps({"other.weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+        with open(weights, "wb") as file:
+            file.write(struct.pack("<Q", len(head)) + head + bytes(4))
+        done = self.run_it("enqueue", "--model", own, self.archive, status=78)
+        self.assertIn("no Whisper model", done.err)
+
     def test_one_file_and_all(self):
         notes = self.put("notes.txt", b"words\n")
         done = self.run_it("enqueue", notes, status=0)
@@ -219,6 +280,75 @@ class Requests(Program):
 
 
 class Output(Program):
+    def settle(self, *paths):
+        """Marks recordings as transcribed, with no text in them."""
+        connection = sqlite3.connect(self.catalog)
+        for path in paths:
+            connection.execute("UPDATE task SET state = 'done', shards_done = 1, shards_total = 1 "
+                               "WHERE media_id = (SELECT media_id FROM place WHERE path = ? "
+                               "AND state = 'present')",
+                               (os.path.join(self.archive, path),))
+        connection.commit()
+        connection.close()
+
+    def exported(self, *args):
+        shutil.rmtree(os.path.join(self.dir, "out"), True)
+        self.run_it("export", "-o", "out", *args, status=0)
+        out = os.path.join(self.dir, "out")
+        return {os.path.relpath(os.path.join(where, name), out)
+                for where, _, names in os.walk(out) for name in names}
+
+    def test_exported_names_do_not_depend_on_what_is_asked_for(self):
+        for i, name in enumerate(("deep/t.mp3", "deep/t.wav", "deep/er/c.wav", "top.wav")):
+            self.put(name, wav(i))
+        self.enqueue()
+        self.settle("deep/t.wav", "deep/er/c.wav", "top.wav")  # t.mp3 not yet
+        every = {"deep/t.wav.txt", "deep/er/c.txt", "top.txt"}
+        self.assertEqual(every, self.exported())
+        self.assertEqual({"deep/er/c.txt"}, self.exported(os.path.join(self.archive, "deep/er")))
+        self.assertEqual({"deep/t.wav.txt"}, self.exported(os.path.join(self.archive, "deep/t.wav")))
+        self.assertEqual({"er/c.txt"}, self.exported("--base", os.path.join(self.archive, "deep"),
+                                                     os.path.join(self.archive, "deep/er")))
+        self.settle("deep/t.mp3")
+        self.assertEqual(every | {"deep/t.txt"}, self.exported())
+        # A recording that was replaced by another keeps its text, and gives up its name.
+        self.put("top.wav", wav(99))
+        self.enqueue()
+        self.settle("top.wav")
+        self.assertEqual(every | {"deep/t.txt", "top.wav.txt"}, self.exported())
+        self.assertEqual({"top.txt"}, self.exported(os.path.join(self.archive, "top.wav")) & {"top.txt"})
+
+    def test_nobody_speaks_is_not_failed(self):
+        self.fill()
+        self.enqueue()
+        self.settle("a.wav", "b.mp3")
+        self.assertEqual(2, json.loads(self.run_it("status", "--json").out)["without_speech"])
+        self.assertIn("nobody speaks in 2 of them", " ".join(self.run_it("status").out.split()))
+        self.assertIn("2 of them have no text", self.run_it("export", "-o", "out").out)
+
+    def test_no_control_character_from_names(self):
+        bad = "x\x1b[31m\u009b31m\a.wav"
+        self.put(bad, wav(7))
+        self.put("y\x1b[2J.mp3", b"")
+        os.mkfifo(os.path.join(self.archive, "z\x1b.wav"))
+        for command in (["enqueue", self.archive], ["enqueue", *[os.path.join(self.archive, n) for n in
+                         os.listdir(self.archive)]], ["status"], ["status", "-f", "-e"],
+                        ["show", bad], ["export", "-o", "out"], ["run", bad], ["status", bad],
+                        ["doctor", bad], ["search", "--path", bad, "word"], ["nothing" + bad],
+                        ["enqueue", "--model", bad, "."], ["--bad" + bad], ["show", "--bad" + bad, "."],
+                        ["--catalog", self.catalog + bad, "status"], ["model", "path", bad]):
+            with self.subTest(command=command):
+                done = self.run_it(*command)
+                said = done.out + done.err
+                self.assertEqual([], [c for c in said if c != "\n" and (c < " " or "\x7f" <= c < "\xa0")],
+                                 repr(said))
+
+    def test_retry_says_what_comes_next(self):
+        self.fill()
+        self.enqueue()
+        self.run_it("cancel")
+        self.assertIn("Next: nightshift run", self.run_it("retry", status=0).out)
+
     def test_json_parses_everywhere(self):
         self.fill()
         self.put("a\n\x01\"quote\\.wav", wav(5))
