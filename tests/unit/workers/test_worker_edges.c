@@ -14,8 +14,10 @@
 /* Every allocation up to this number, then as many in each power of e. Sanitizers are slow. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SPARSE 2
+#define STORMS 3
 #else
-#define SPARSE 4
+#define SPARSE 3
+#define STORMS 5
 #endif
 
 /* ---- allocations that fail: those of our own code, by the linker's --wrap */
@@ -349,6 +351,114 @@ static void threads_sleep_when_idle(void **state)
     free(kept);
 }
 
+#define STORM_SHARD_MS 15000
+#define STORM_LEASES 10
+static const char *const storm_names[] = {"12_en_long_90s.mp3", "13_es_long_45s.ogg",
+                                          "01_en_short.wav"};
+
+/* What the test has said about a lease. */
+struct said {
+    bool capped, cancelled;
+    uint32_t cap;
+};
+
+/* A lease's results are the reference's, and all that was wanted is there unless it was given up.
+ */
+static void check_storm(const struct play *p, const struct play *reference, uint64_t id,
+                        const struct said *said, bool drained)
+{
+    const struct msg_lease_end *end = NULL, *want = NULL;
+    uint64_t name = (id - 1) % 3 + 1;
+    uint32_t last;
+
+    for (uint32_t i = 0; i < p->end_count; i++)
+        if (p->ends[i].lease_id == id) {
+            assert_null(end); /* never twice */
+            end = &p->ends[i];
+        }
+    for (uint32_t i = 0; i < reference->end_count; i++)
+        if (reference->ends[i].lease_id == name)
+            want = &reference->ends[i];
+    assert_non_null(end);
+    assert_non_null(want);
+    if (end->code != 0 && (end->code != ERR_CANCELLED || !(said->cancelled || drained)))
+        fail_msg("lease %llu: %d (%s)", (unsigned long long)id, end->code, end->message);
+    last = said->capped && said->cap < want->shards - 1 ? said->cap : want->shards - 1;
+    for (uint32_t k = 0; k < want->shards; k++) {
+        const struct msg_shard_done *got = play_shard(p, id, k);
+
+        if (got)
+            play_same(play_shard(reference, name, k), got);
+        else
+            assert_false(end->code == 0 && k <= last);
+    }
+}
+
+static uint32_t draw(uint64_t *state, uint32_t n)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33) % n;
+}
+
+static void storm(const struct play *reference, uint64_t seed)
+{
+    struct said said[STORM_LEASES + 1] = {{0}};
+    bool drained = false;
+    struct play p;
+
+    print_message("storm with seed %llu\n", (unsigned long long)seed);
+    play_ready(&p, &(struct play_options){.slots = 2, .decoders = 4, .pcm_bytes = 1});
+    while (p.end_count < STORM_LEASES) {
+        uint64_t id = 1 + draw(&seed, STORM_LEASES);
+        uint32_t what = draw(&seed, 12);
+
+        if (p.next_lease <= STORM_LEASES && what < 6) {
+            char *path = sample(storm_names[(p.next_lease - 1) % 3]);
+            struct msg_lease m = play_lease_of(&p, path, STORM_SHARD_MS);
+
+            play_put_lease(&p, &m);
+            free(path);
+        } else if (id < p.next_lease && what == 6) {
+            uint32_t cap = draw(&seed, 6);
+
+            said[id].cap = said[id].capped && said[id].cap < cap ? said[id].cap : cap;
+            said[id].capped = true;
+            play_put_cap(&p, id, cap);
+        } else if (id < p.next_lease && what == 7) {
+            said[id].cancelled = true;
+            play_put_cancel(&p, id);
+        } else if (p.next_lease > STORM_LEASES && what == 8 && draw(&seed, 4) == 0) {
+            drained = true;
+            play_put_empty(&p, MSG_DRAIN);
+        }
+        play_send(&p);
+        if (p.next_lease > 2 && what > 2)
+            assert_true(play_step(&p));
+    }
+    for (uint64_t id = 1; id <= STORM_LEASES; id++)
+        check_storm(&p, reference, id, &said[id], drained);
+    play_quit(&p);
+}
+
+/* Leases, caps, cancels and drains at any moment, more decoders than windows, no room for audio:
+ * every lease ends, once, and what was computed is what an undisturbed worker computes. */
+static void whatever_is_said_leases_end_and_results_are_right(void **state)
+{
+    struct play reference;
+
+    (void)state;
+    play_ready(&reference, &(struct play_options){.slots = 4, .decoders = 2});
+    for (int i = 0; i < 3; i++) {
+        char *path = sample(storm_names[i]);
+
+        assert_int_equal(whole(&reference, path, STORM_SHARD_MS)->code, 0);
+        free(path);
+    }
+    for (uint64_t seed = 1; seed <= STORMS; seed++)
+        storm(&reference, seed);
+    play_quit(&reference);
+}
+
 /* One worker whose nth allocation fails; false when it had fewer. */
 static bool with_failing_allocation(long n, const char *path, const struct msg_shard_done *want)
 {
@@ -411,6 +521,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(segments_are_in_order_and_inside),
         cmocka_unit_test(a_long_evening_leaves_nothing_behind),
         cmocka_unit_test(threads_sleep_when_idle),
+        cmocka_unit_test(whatever_is_said_leases_end_and_results_are_right),
         cmocka_unit_test(without_memory_a_worker_says_so_and_leaves),
     };
     int status;
