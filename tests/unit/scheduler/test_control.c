@@ -236,29 +236,59 @@ static void a_large_request_is_answered_once(void **state)
     stop(pid);
 }
 
+/* Somebody else's sqlite3 shell: holds the catalog for so long, and says when it begins. */
+static pid_t hold_catalog(unsigned seconds)
+{
+    int ready[2];
+    char byte = 0;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        sqlite3 *db;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (sqlite3_open(CATALOG, &db) != SQLITE_OK)
+            _exit(1);
+        sqlite3_busy_timeout(db, 10000);
+        if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+            write(ready[1], &byte, 1) != 1)
+            _exit(2);
+        sleep(seconds);
+        _exit(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
 /* While the run waits for somebody's lock nobody listens to the workers: that is not their silence.
  */
 static void a_run_that_was_held_blames_no_worker(void **state)
 {
     struct scheduler_options o = fixture_options("cpu");
-    sqlite3 *db;
-    pid_t pid;
+    const char *more = "/a/ok-2";
+    struct control *c;
+    pid_t pid, holder;
 
     (void)state;
     fixture_reset();
-    ADD("/a/slow-60");
+    ADD("/a/ok-1");
     o.worker_silence_ms = 2000;
+    o.watch = true;
     pid = run_child(&o);
-    wait_count("SELECT count(*) FROM shard", 1);
-    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
-    sqlite3_busy_timeout(db, 10000);
-    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    sleep(5);
-    assert_int_equal(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-    assert_int_equal(wait_child(pid), 0);
+    c = reach_run();
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 1);
+    holder = hold_catalog(5);
+    assert_int_equal(ask(c, REQUEST_PAUSE, "/nowhere").affected, 0);
+    assert_int_equal(wait_child(holder), 0);
+    fixture_enqueue(ask_run, c, &more, 1, "fake");
+    wait_count("SELECT count(*) FROM task WHERE state = 'done'", 2);
+    control_close(c);
+    stop(pid);
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 0);
-    assert_int_equal(count_of("SELECT count(*) FROM shard"), 60);
 }
 
 /* A cancelled recording's retry is not waited for. */
