@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "scheduler/control_path.h"
+#include "store/request.h"
 #include "workers/frame.h"
 #include "workers/protocol.h"
 
@@ -75,6 +77,92 @@ static int seed_messages(const char *dir, struct buf *frames)
     SEED(heartbeat, MSG_HEARTBEAT, 1, 2, 3, 4, 5, 6);
     SEED(log, MSG_LOG, 1, S("a line"));
     return write_seed(dir, "protocol-stream", frames);
+}
+
+/* ---- requests to a run */
+
+/* As fuzz_request wants it: `kind`, then the payload; also appended to frames. */
+static int seed_control(const char *dir, const char *name, uint8_t kind, uint8_t type,
+                        struct buf *payload, struct buf *frames)
+{
+    struct buf b = BUF_INIT;
+    char file[64];
+    int rc;
+
+    frame_put(frames, type, payload->data, payload->len);
+    buf_put_u8(&b, kind);
+    buf_put(&b, payload->data, payload->len);
+    snprintf(file, sizeof(file), "request-%s", name);
+    rc = write_seed(dir, file, &b);
+    buf_free(&b);
+    buf_free(payload);
+    return rc;
+}
+
+static int seed_answers(const char *dir, struct buf *frames)
+{
+    const struct request_reply reply = {.job_id = 3, .counts = {.seen = 9, .added = 2}};
+    const struct control_live live = {7, 2, 1, 1700000000000, 60000, 12.5, -1, false};
+    const struct err err = {ERR_FULL, "the disk is full"};
+    struct buf b = BUF_INIT;
+    int rc;
+
+    request_reply_put(&b, &reply);
+    rc = seed_control(dir, "reply", 1, CONTROL_REPLY, &b, frames);
+    control_live_put(&b, &live);
+    if (rc == 0)
+        rc = seed_control(dir, "live", 2, CONTROL_LIVE, &b, frames);
+    control_error_put(&b, &err);
+    if (rc == 0)
+        rc = seed_control(dir, "error", 3, CONTROL_ERROR, &b, frames);
+    frame_put(frames, CONTROL_STATUS, NULL, 0);
+    return rc;
+}
+
+static int seed_requests(const char *dir)
+{
+    static const char *const roots[] = {"/archive", "/b"}, *const unread[] = {"/archive/c.zip"};
+    static const int64_t places[] = {4, 5};
+    static const struct store_found found[] = {
+        {"/archive/a.zip", 14, "b.mp3", 5, 100, 900, 17, 3, 4, {1, 2}},
+        {"/archive/c.wav", 14, "", 0, 200, 200, 18, 5, 4, {3}}};
+    static const struct request_trouble trouble = {"/archive/d", 10, "", 0, ERR_DENIED, "no"};
+    const struct request all[] = {
+        {.type = REQUEST_ENQUEUE_BEGIN,
+         .command_line = "nightshift enqueue /archive",
+         .stage = {"transcribe", "nano", "/m", "aa", "{}"},
+         .language = "en"},
+        {.type = REQUEST_ENQUEUE_ADD, .job_id = 1, .found = found, .count = 2},
+        {.type = REQUEST_ENQUEUE_SAME, .job_id = 1, .place_ids = places, .count = 2},
+        {.type = REQUEST_ENQUEUE_KNOWN, .job_id = 1, .place_ids = places, .count = 2},
+        {.type = REQUEST_ENQUEUE_TROUBLE, .job_id = 1, .troubles = &trouble, .count = 1},
+        {.type = REQUEST_ENQUEUE_END,
+         .job_id = 1,
+         .roots = roots,
+         .root_count = 2,
+         .unread = unread,
+         .unread_count = 1},
+        {.type = REQUEST_RETRY, .select_job = 2},
+        {.type = REQUEST_CANCEL, .select_path = "/archive"},
+        {.type = REQUEST_PAUSE},
+        {.type = REQUEST_RESUME},
+    };
+    struct buf frames = BUF_INIT, b = BUF_INIT;
+    char name[16];
+    int rc = 0;
+
+    buf_put_u8(&frames, 9);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && rc == 0; i++) {
+        snprintf(name, sizeof(name), "%02d", (int)all[i].type);
+        request_put(&b, &all[i]);
+        rc = seed_control(dir, name, 0, CONTROL_REQUEST, &b, &frames);
+    }
+    if (rc == 0)
+        rc = seed_answers(dir, &frames);
+    if (rc == 0)
+        rc = write_seed(dir, "request-stream", &frames);
+    buf_free(&frames);
+    return rc;
 }
 
 /* ---- weights */
@@ -165,8 +253,9 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 64;
     mkdir(argv[1], 0777);
-    if (seed_messages(argv[1], &frames) != 0 || seed_safetensors(argv[1]) != 0 ||
-        seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0) {
+    if (seed_messages(argv[1], &frames) != 0 || seed_requests(argv[1]) != 0 ||
+        seed_safetensors(argv[1]) != 0 || seed_tokenizer_small(argv[1]) != 0 ||
+        seed_tokenizer_model(argv[1], argv[2]) != 0) {
         fprintf(stderr, "fuzz_seeds: the seeds cannot be written to %s\n", argv[1]);
         return 74;
     }
