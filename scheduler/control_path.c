@@ -11,6 +11,8 @@
 #include "base/utf8.h"
 #include "store/lock.h"
 
+#define SPEED_MAX 1e12 /* times real time; more is no speed */
+
 static uint64_t fnv1a(const char *s)
 {
     uint64_t h = 0xCBF29CE484222325u;
@@ -95,7 +97,7 @@ void control_live_put(struct buf *out, const struct control_live *m)
     buf_put_u32(out, m->workers_ready);
     buf_put_i64(out, m->started_ms);
     buf_put_u64(out, m->audio_done_ms);
-    buf_put_u64(out, m->speed > 0 ? (uint64_t)(m->speed * 1000) : 0);
+    buf_put_u64(out, m->speed > 0 && m->speed <= SPEED_MAX ? (uint64_t)(m->speed * 1000) : 0);
     buf_put_i64(out, m->eta_ms);
     buf_put_u8(out, m->draining);
 }
@@ -113,7 +115,7 @@ int control_live_get(const uint8_t *data, size_t len, struct control_live *ret, 
     m.speed = (double)reader_u64(&r) / 1000;
     m.eta_ms = reader_i64(&r);
     m.draining = reader_u8(&r) != 0;
-    if (!reader_done(&r) || m.eta_ms < -1)
+    if (!reader_done(&r) || m.eta_ms < -1 || m.speed > SPEED_MAX)
         return err_set(err, ERR_PROTOCOL, "the run's status is not understood");
     *ret = m;
     return 0;

@@ -314,6 +314,26 @@ static void a_cancelled_retry_is_not_waited_for(void **state)
 
 /* ------------------------------------------------------------------------------- the socket */
 
+static void a_status_makes_sense_or_is_refused(void **state)
+{
+    struct control_live m = {.pid = 1, .speed = 12.5, .eta_ms = -1}, got;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    (void)state;
+    control_live_put(&b, &m);
+    assert_ok(control_live_get(b.data, b.len, &got, &e), e);
+    assert_true(got.speed == 12.5);
+    memset(b.data + 28, 0xFF, 8); /* the speed */
+    assert_int_equal(control_live_get(b.data, b.len, &got, &e), ERR_PROTOCOL);
+    buf_clear(&b);
+    m.speed = 1e300;
+    control_live_put(&b, &m);
+    assert_ok(control_live_get(b.data, b.len, &got, &e), e);
+    assert_true(got.speed == 0);
+    buf_free(&b);
+}
+
 static int raw_connect(void)
 {
     struct control_path p;
@@ -532,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_large_request_is_answered_once),
         cmocka_unit_test(a_run_that_was_held_blames_no_worker),
         cmocka_unit_test(a_cancelled_retry_is_not_waited_for),
+        cmocka_unit_test(a_status_makes_sense_or_is_refused),
         cmocka_unit_test(hostile_peers_are_closed),
         cmocka_unit_test(peers_are_counted),
         cmocka_unit_test(a_peer_that_does_not_listen),
