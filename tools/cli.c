@@ -178,13 +178,24 @@ static bool has_way_out(const char *msg)
     return false;
 }
 
-/* One line on standard error. Names of files reach it by many ways, a shell's `*` among them, so it
- * is made safe to print here, once. */
+static void to_stderr(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stderr);
+}
+
+/* Ends the line on standard error that "nightshift:" begins: wrapped for people, whole for a log.
+ * Names of files reach it by many ways, a shell's `*` among them, so it is made safe to print here,
+ * once. */
 static void put_line(const char *msg)
 {
     char *shown = utf8_display(msg, strlen(msg));
 
-    fprintf(stderr, "%s\n", shown != NULL ? shown : "out of memory");
+    if (shown != NULL && isatty(STDERR_FILENO))
+        text_wrap(to_stderr, NULL, shown, strlen("nightshift:"), 4, cli_columns(stderr));
+    else
+        fprintf(stderr, " %s", shown != NULL ? shown : "out of memory");
+    fputc('\n', stderr);
     free(shown);
 }
 
@@ -198,7 +209,7 @@ int cli_fail(const char *doing, const struct err *err, const char *hint)
     if (hint == NULL)
         hint = has_way_out(err->msg) ? "" : hint_of(err->code);
     cli_paint(stderr, "31", "nightshift:");
-    snprintf(line, sizeof(line), " cannot %s: %s%s%s%s", doing, err->msg, ended ? "" : ".",
+    snprintf(line, sizeof(line), "cannot %s: %s%s%s%s", doing, err->msg, ended ? "" : ".",
              hint[0] ? " " : "", hint);
     put_line(line);
     return err_exit_status(err->code);
@@ -213,7 +224,7 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
     cli_paint(stderr, "31", "nightshift:");
-    snprintf(line, sizeof(line), " %s: %s%s Try `nightshift %s --help`.", cli->command, msg,
+    snprintf(line, sizeof(line), "%s: %s%s Try `nightshift %s --help`.", cli->command, msg,
              msg[0] && strchr(".?!", msg[strlen(msg) - 1]) ? "" : ".", cli->command);
     put_line(line);
     return EX_USAGE;
@@ -228,7 +239,7 @@ void cli_note(const char *fmt, ...)
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
     fflush(stdout);
-    fputs("nightshift: ", stderr);
+    fputs("nightshift:", stderr);
     put_line(msg);
 }
 

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "base/utf8.h"
 #include "gpu/backend.h"
 #include "store/store.h"
 #include "tools/cli.h"
@@ -74,25 +75,28 @@ static void finding(struct doctor *d, enum state state, const char *name, const 
 {
     static const char *const states[] = {"ok", "warning", "broken"};
     static const char *const colours[] = {"32", "33", "31"};
-    char found[700];
+    char text[700], *found;
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(found, sizeof(found), fmt, ap);
+    vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    found = utf8_display(text, strlen(text)); /* it may hold names of files */
     d->bad += state == BAD;
     d->warnings += state == WARN;
     if (d->rows != NULL) {
         json_array_append_new(d->rows, json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", name, "state",
-                                                 states[state], "found", found, "wanted",
-                                                 wanted != NULL ? wanted : "", "do",
+                                                 states[state], "found", found != NULL ? found : "",
+                                                 "wanted", wanted != NULL ? wanted : "", "do",
                                                  todo != NULL ? todo : ""));
+        free(found);
         return;
     }
     cli_paint(stdout, colours[state], states[state]);
     printf("%*s%-11s", 8 - (int)strlen(states[state]), "", name);
-    text_wrap(to_stdout, NULL, found, 19, 19, cli_columns(stdout));
+    text_wrap(to_stdout, NULL, found != NULL ? found : "", 19, 19, cli_columns(stdout));
     putchar('\n');
+    free(found);
     if (state != OK && wanted != NULL)
         print_part("wanted", wanted);
     if (state != OK && todo != NULL)

@@ -371,7 +371,7 @@ static void print_summary(const struct enqueue_result *r, const struct wanted *w
     bool first = true;
     char n[TEXT_LEN];
 
-    buf_printf(&b, "%s %s found", text_count(c->seen, n),
+    buf_printf(&b, "%s %s found", c->seen > 0 ? text_count(c->seen, n) : "No",
                text_plural(c->seen, "recording", "recordings"));
     if (c->seen > 0)
         buf_printf(&b, ": ");
@@ -383,8 +383,8 @@ static void print_summary(const struct enqueue_result *r, const struct wanted *w
     print_wrapped(&b);
 
     first = true;
-    piece(&b, &first, "; ", r->left_alone, "file left alone (not a recording)",
-          "files left alone (not recordings)");
+    piece(&b, &first, "; ", r->left_alone, "file left alone (not a recording; see --all)",
+          "files left alone (not recordings; see --all)");
     piece(&b, &first, "; ", r->excluded, "left out by your patterns", "left out by your patterns");
     piece(&b, &first, "; ", r->links, "symbolic link not followed (see --follow)",
           "symbolic links not followed (see --follow)");

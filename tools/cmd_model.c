@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "gpu/backend.h"
+#include "base/utf8.h"
 #include "tools/cli.h"
 #include "tools/text.h"
 #include "workers/models/model_dir.h"
@@ -50,16 +51,19 @@ struct list {
 static void on_model(void *arg, const char *name, const char *dir)
 {
     struct list *l = arg;
+    bool is_default = strcmp(name, MODEL_DEFAULT) == 0;
+    char *shown = utf8_display(name, strlen(name)), *where = utf8_display(dir, strlen(dir));
 
     l->n++;
-    if (l->rows != NULL) {
-        json_array_append_new(l->rows, json_pack("{s:s, s:s, s:b}", "name", name, "directory", dir,
-                                                 "default", strcmp(name, MODEL_DEFAULT) == 0));
-        return;
+    if (shown != NULL && where != NULL && l->rows != NULL)
+        json_array_append_new(l->rows, json_pack("{s:s, s:s, s:b}", "name", shown, "directory",
+                                                 where, "default", (int)is_default));
+    else if (shown != NULL && where != NULL) {
+        cli_paint(stdout, "1", shown);
+        printf("%s\n    %s\n", is_default ? "  (used when none is named)" : "", where);
     }
-    cli_paint(stdout, "1", name);
-    printf("%s\n    %s\n", strcmp(name, MODEL_DEFAULT) == 0 ? "  (used when none is named)" : "",
-           dir);
+    free(shown);
+    free(where);
 }
 
 static int list(const struct cli *cli)
@@ -144,9 +148,10 @@ static int check(const struct cli *cli, const char *name)
     if (check_model(name, &c, &err) != 0)
         status = cli_fail(doing, &err, NULL);
     if (cli->json) {
-        o = json_pack("{s:b, s:s?, s:s, s:s, s:i, s:i, s:i}", "ok", status == EX_OK, "directory",
-                      c.dir, "hash", c.hash, "error", err.msg, "mel_bins", (int)c.config.mel_bins,
-                      "vocabulary", (int)c.config.vocab_size, "languages", (int)c.languages);
+        o = json_pack("{s:b, s:s?, s:s, s:s, s:i, s:i, s:i}", "ok", (int)(status == EX_OK),
+                      "directory", c.dir, "hash", c.hash, "error", err.msg, "mel_bins",
+                      (int)c.config.mel_bins, "vocabulary", (int)c.config.vocab_size, "languages",
+                      (int)c.languages);
         json_dumpf(o, stdout, JSON_INDENT(2));
         putchar('\n');
         json_decref(o);

@@ -97,7 +97,9 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
     through_run = writer_through_run(writer);
     writer_close(writer);
     if (rc != 0)
-        return cli_fail("change the catalog", &err, NULL);
+        return cli_fail("change the catalog", &err,
+                        rc == ERR_INPUT && w->job != 0 ? "`nightshift status --jobs` lists them."
+                                                       : NULL);
     print_result(cli, k, k->whole && n == 0 && w->job == 0, through_run, affected);
     return cli_flush(EX_OK);
 }

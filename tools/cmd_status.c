@@ -216,6 +216,9 @@ static int count_job(void *arg, const struct read_job *j)
 static int print_job(void *arg, const struct read_job *j)
 {
     struct report *r = arg;
+    static const char program[] = "nightshift ";
+    bool named = strncmp(j->command, program, sizeof(program) - 1) == 0;
+    const char *said = j->command + (named ? sizeof(program) - 1 : 0);
     char head[160], *command;
     unsigned columns = cli_columns(stdout);
     char done[TEXT_LEN], all[TEXT_LEN];
@@ -233,8 +236,7 @@ static int print_job(void *arg, const struct read_job *j)
     fputs(head, stdout);
     if (LABEL + strlen(head) + 20 > columns)
         printf("\n%*s", LABEL + 4, "");
-    command =
-        text_fit(j->command, LABEL + strlen(head) + 20 > columns ? columns - LABEL - 4
+    command = text_fit(said, LABEL + strlen(head) + 20 > columns ? columns - LABEL - 4
                                                                  : columns - LABEL - strlen(head));
     puts(command != NULL ? command : "");
     free(command);

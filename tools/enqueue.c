@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -251,6 +252,35 @@ static int open_entry(const struct enqueue *q, const struct walk_entry *e)
     return openat(e->dir, e->name, q->o->follow ? flags : flags | O_NOFOLLOW);
 }
 
+/* "talk.wav.gz": not an archive, and yet a recording that an archivist would miss. */
+static bool is_compressed_recording(const struct walk_entry *e)
+{
+    static const char *const filters[] = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".lzma", ".z"};
+    const char *last = strrchr(e->path, '/'), *dot = strrchr(e->path, '.');
+    enum media_kind kind;
+    bool compressed = false, ret;
+    char *stem;
+
+    for (size_t i = 0; dot != NULL && i < sizeof(filters) / sizeof(filters[0]); i++)
+        compressed |= strcasecmp(dot, filters[i]) == 0;
+    if (!compressed || last == NULL || dot < last)
+        return false;
+    stem = strndup(last + 1, (size_t)(dot - last) - 1);
+    ret = stem != NULL && sniff_name(stem, &kind) != 0 && kind == MEDIA_RECORDING;
+    free(stem);
+    return ret;
+}
+
+static int compressed(struct enqueue *q, const struct walk_entry *e, struct err *err)
+{
+    struct err why = {0};
+
+    err_set(&why, ERR_INPUT,
+            "compressed by itself: unpack it (gunzip, unxz ...) and enqueue what comes out");
+    q->r->unreadable_files++;
+    return trouble(q, e, "", &why, err);
+}
+
 static int left_alone(struct enqueue *q, const struct walk_entry *e, const struct store_known *k,
                       bool same, struct err *err)
 {
@@ -276,7 +306,7 @@ static int look_into(struct enqueue *q, const struct walk_entry *e, const struct
         return batch_kept(q->batch, k->place_ids, k->count, err);
     }
     if (by_name && kind == MEDIA_OTHER && !q->o->all)
-        return left_alone(q, e, k, same, err);
+        return is_compressed_recording(e) ? compressed(q, e, err) : left_alone(q, e, k, same, err);
     fd = open_entry(q, e);
     if (fd < 0)
         return errno == ENOENT ? 0 : unreadable(q, e, errno, err);

@@ -5,12 +5,14 @@ import fcntl
 import io
 import json
 import os
+import pty
 import re
 import shutil
 import sqlite3
 import struct
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -154,6 +156,15 @@ class Enqueue(Program):
         # A pattern for recordings does not speak of what may hold some; one that leaves out does.
         self.assertEqual(2, self.enqueue("-i", "*.wav", self.archive, "--language", "en")["unreadable_files"])
         self.assertEqual(1, self.enqueue("-x", "cut.zip", self.archive, "--language", "es")["unreadable_files"])
+
+    def test_a_recording_compressed_by_itself_is_said(self):
+        for name in ("talk.wav.gz", "song.MP3.XZ", "words.txt.gz", "talk.wav.md5", "data.gz"):
+            self.put(name, b"\x1f\x8b\x08" + bytes(40))
+        found = self.enqueue()
+        self.assertEqual((2, 3), (found["unreadable_files"], found["left_alone"]), found)
+        done = self.run_it("enqueue", self.archive)
+        self.assertIn("talk.wav.gz: compressed", done.err)
+        self.assertIn("No recordings found.", done.out)
 
     def test_members_known_by_later_bytes(self):
         packet = b"\x47\x40\x00\x00" + bytes(184)  # a transport stream shows at its second packet
@@ -342,6 +353,39 @@ class Output(Program):
                 said = done.out + done.err
                 self.assertEqual([], [c for c in said if c != "\n" and (c < " " or "\x7f" <= c < "\xa0")],
                                  repr(said))
+
+    def test_doctor_tells_of_a_catalog_with_a_strange_name(self):
+        strange = self.catalog.encode() + b"\xff\x1b.db"
+        for arguments in (["--json"], []):
+            done = self.run_it("--catalog", strange, "doctor", *arguments)
+            self.assertIn("\\xFF\\x1B" if not arguments else "\\\\xFF\\\\x1B", done.out)
+            self.assertNotIn("\x1b", done.out)
+
+    def test_lines_for_people_fit_a_terminal(self):
+        self.put("a long name of a file " * 8 + "that is no archive.zip", b"PK\3\4" + b"\xff" * 90)
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        whole = dict(os.environ, HOME=self.dir, TERM="xterm", NO_COLOR="1")
+        child = subprocess.Popen([PROGRAM, "-c", self.catalog, "enqueue", self.archive, self.dir + "/nope"],
+                                 stdin=slave, stdout=slave, stderr=slave, env=whole)
+        os.close(slave)
+        said = b""
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            said += part
+        child.wait()
+        os.close(master)
+        text = re.sub(r"\r?[^\n]*\r\x1b\[K", "", said.decode().replace("\r\n", "\n"))
+        self.assertIn("encrypted: unpack it with its password", " ".join(text.split()))
+        self.assertNotIn("nightshift:  ", text)
+        for line in text.splitlines():
+            if " " in line.strip():  # a single long word may stand out
+                self.assertLessEqual(len(line), 80, repr(line))
 
     def test_retry_says_what_comes_next(self):
         self.fill()
