@@ -159,7 +159,8 @@ struct msg_lease_end {
 
 struct msg_heartbeat {
     uint64_t audio_ms;    /* transcribed since READY */
-    uint64_t decoded_ms;  /* decoded since READY */
+    uint64_t decoded_ms;  /* decoded since READY, and one more for each sign of life of a decoder
+                             that  has nothing to give yet: it stands still when no decoder works */
     uint32_t leases;      /* held */
     uint32_t windows;     /* in flight now */
     uint64_t rss_bytes;   /* of the worker itself */

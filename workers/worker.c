@@ -105,7 +105,7 @@ static void post_heartbeat(struct worker *w)
     pthread_mutex_lock(&w->lock);
     m = (struct msg_heartbeat){
         .audio_ms = (uint64_t)w->engine_samples / 16,
-        .decoded_ms = (uint64_t)w->decoded_samples / 16,
+        .decoded_ms = (uint64_t)w->decoded_samples / 16 + w->pulses,
         .leases = w->lease_count,
         .windows = w->windows ? w->windows : w->stepping,
         .engine_beat = w->beat,

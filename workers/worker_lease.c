@@ -485,6 +485,16 @@ static int on_pcm(const struct pass *p, struct splitter *split, const struct dec
     return splitter_feed(split, ev->pcm, ev->samples, ev->at_sample, err);
 }
 
+/* A decoder that skips to its first shard, for hours perhaps, is at work. */
+static void on_pulse(void *arg)
+{
+    const struct pass *p = arg;
+
+    pthread_mutex_lock(&p->w->lock);
+    p->w->pulses++;
+    pthread_mutex_unlock(&p->w->lock);
+}
+
 /* Until the recording ends, or nobody wants the rest (both 0), or an error. */
 static int read_events(const struct pass *p, struct decoder *d, struct splitter *split,
                        struct err *err)
@@ -543,8 +553,10 @@ static int run_pass(const struct pass *p, struct err *err)
     rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
     if (rc == 0)
         rc = start_decoder(p, &d, err);
-    if (rc == 0)
+    if (rc == 0) {
+        decoder_on_pulse(d, on_pulse, (void *)p);
         rc = read_events(p, d, split, err);
+    }
     pthread_mutex_lock(&p->w->lock);
     p->l->decoder = NULL;
     pthread_mutex_unlock(&p->w->lock);

@@ -85,6 +85,7 @@ struct worker {
     struct shard *shards;
     struct pcm_pool pool;
     int64_t decoded_samples, engine_samples;
+    uint64_t pulses; /* of decoders that have nothing to give yet */
     uint32_t windows;
     bool stepping;          /* the engine is inside a step */
     uint64_t beat, results; /* pieces of steps done, shards reported */

@@ -50,6 +50,8 @@ struct decoder {
     struct decoder_limits limits;
     struct frame_reader in;
     atomic_bool cancelled;
+    void (*pulse)(void *arg);
+    void *pulse_arg;
     char *owned[2]; /* strings of the event handed out last */
     int16_t pcm[WIRE_PCM_SAMPLES];
 };
@@ -443,6 +445,9 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
 
     switch (f->type) {
     case WIRE_PULSE:
+        if (d->pulse) {
+            d->pulse(d->pulse_arg);
+        }
         return err_set(err, ERR_EMPTY, "a sign of life");
     case WIRE_INFO:
         rc = wire_get_info(f->payload, f->len, &ret->info, err);
@@ -473,6 +478,12 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
     default:
         return err_set(err, ERR_PROTOCOL, "a message of type %u", f->type);
     }
+}
+
+void decoder_on_pulse(struct decoder *d, void (*fn)(void *arg), void *arg)
+{
+    d->pulse = fn;
+    d->pulse_arg = arg;
 }
 
 int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err)

@@ -81,6 +81,10 @@ int decoder_start(int file, const char *member, int64_t skip_samples, bool want_
 int decoder_start_list(int file, const struct decoder_limits *limits, struct decoder **ret,
                        struct err *err);
 
+/* fn is called inside decoder_next for every sign of life of a decoder that has nothing to give
+ * yet: it skips to the middle of a long recording, or to a member at the end of an archive. */
+void decoder_on_pulse(struct decoder *d, void (*fn)(void *arg), void *arg);
+
 /* The next event. Errors: ERR_INPUT (bad media, with the reason), ERR_LIMIT, ERR_CHANGED,
  * ERR_TIMEOUT, ERR_CANCELLED, ERR_NOMEM, ERR_IO; a decoder that crashed is ERR_INPUT ("the decoder
  * crashed on it (signal 11)"). After an error or DECODER_END only close it. */

@@ -46,6 +46,16 @@ void *__wrap_realloc(void *p, size_t n) { return fails() ? NULL : __real_realloc
 
 /* ---- a decoder that says what no decoder says */
 
+/* Signs of life and nothing else, as while skipping to the middle of a very long recording. */
+static int pulse(void)
+{
+    struct err e = {0};
+
+    while (frame_write_fd(3, WIRE_PULSE, NULL, 0, &e) == 0)
+        usleep(50000);
+    return 0;
+}
+
 static int lie(void)
 {
     struct decoder_info info = {.duration_ms = INT64_MAX,
@@ -73,7 +83,7 @@ static bool dispatch(int argc, char **argv, int *status)
     const char *fail = getenv("EDGES_FAIL_ALLOCATION");
 
     if (argc > 1 && strcmp(argv[1], "decoder") == 0 && getenv("EDGES_LIE")) {
-        *status = lie();
+        *status = strcmp(getenv("EDGES_LIE"), "pulses") == 0 ? pulse() : lie();
         return true;
     }
     if (argc > 1 && strcmp(argv[1], "worker") == 0 && fail)
@@ -175,7 +185,7 @@ static void a_lying_recording_does_not_cost_the_worker(void **state)
     struct play p;
 
     (void)state;
-    setenv("EDGES_LIE", "1", 1);
+    setenv("EDGES_LIE", "numbers", 1);
     play_ready(&p, &(struct play_options){.slots = 1, .decoders = 1});
     unsetenv("EDGES_LIE");
     assert_int_equal(whole(&p, path, 20000)->code, 0);
@@ -183,6 +193,37 @@ static void a_lying_recording_does_not_cost_the_worker(void **state)
     assert_int_equal(p.media[0].duration_ms, -1);
     assert_int_equal(p.media[0].sample_rate_hz, 0);
     assert_int_equal(p.media[0].channels, 0);
+    play_quit(&p);
+    free(path);
+}
+
+/* A watchdog takes work in hand of which nothing moves for a worker that hangs. */
+static void a_decoder_that_skips_is_at_work(void **state)
+{
+    char *path = sample("01_en_short.wav");
+    struct msg_lease m;
+    uint64_t before;
+    uint32_t beats;
+    struct play p;
+
+    (void)state;
+    setenv("EDGES_LIE", "pulses", 1);
+    play_ready(&p, &(struct play_options){.slots = 1, .decoders = 1});
+    unsetenv("EDGES_LIE");
+    m = play_lease_of(&p, path, 20000);
+    play_put_lease(&p, &m);
+    play_send(&p);
+    for (before = p.beat.decoded_ms; p.beat.decoded_ms == before;)
+        assert_true(play_step(&p));
+    for (int i = 0; i < 2; i++) {
+        before = p.beat.decoded_ms;
+        for (beats = p.beats; p.beats < beats + 2;)
+            assert_true(play_step(&p));
+        assert_true(p.beat.decoded_ms > before);
+    }
+    play_put_cancel(&p, m.lease_id);
+    play_send(&p);
+    assert_int_equal(play_until_end(&p, m.lease_id)->code, ERR_CANCELLED);
     play_quit(&p);
     free(path);
 }
@@ -518,6 +559,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_audio_is_a_result),
         cmocka_unit_test(a_lying_recording_does_not_cost_the_worker),
+        cmocka_unit_test(a_decoder_that_skips_is_at_work),
         cmocka_unit_test(segments_are_in_order_and_inside),
         cmocka_unit_test(a_long_evening_leaves_nothing_behind),
         cmocka_unit_test(threads_sleep_when_idle),
