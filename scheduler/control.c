@@ -8,8 +8,9 @@
 #include "scheduler/control_path.h"
 #include "workers/frame.h"
 
-/* The run answers between commits; a commit may wait for a full disk for a minute. */
-#define ANSWER_MS 90000
+/* The run answers between commits; a commit may wait for a full disk for a minute, and a request of
+ * some million rows takes minutes. A run that has died is learnt at once. */
+#define ANSWER_MS 900000
 
 struct control {
     int fd;

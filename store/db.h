@@ -66,7 +66,14 @@ const char *db_text(sqlite3_stmt *stmt, int column);
 char *db_dup(sqlite3_stmt *stmt, int column);
 
 /* The least upper bound of the names below a directory: path without trailing slashes, then '/' and
- * '0' (the byte after '/'). Newly allocated, NULL when out of memory. */
+ * '0' (the byte after '/'). Newly allocated, NULL when out of memory.
+ *
+ * In SQL, with the path itself, low and high: one range of the index, of which what lies between
+ * the path and low ("dir-2" beside "dir/") is left out. `= path OR >= low AND < high` has no upper
+ * bound for SQLite, and reads all that follows. */
+#define DB_BELOW(column, path, low, high)                                                 \
+    column " >= " path " AND " column " < " high " AND (" column " = " path " OR " column \
+           " >= " low ")"
 struct db_prefix {
     char *low, *high; /* low = "dir/", high = "dir0" */
     size_t len;       /* of each; len - 1 without the last byte is the path itself */

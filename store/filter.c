@@ -27,14 +27,14 @@ const char *filter_path_sql(struct filter_path *f, int first)
 
     n = snprintf(f->sql, sizeof(f->sql),
                  "SELECT media_id FROM place WHERE state <> 'replaced' "
-                 "AND (path_raw = ?%d OR (path_raw >= ?%d AND path_raw < ?%d))",
+                 "AND " DB_BELOW("path_raw", "?%1$d", "?%2$d", "?%3$d"),
                  a, b, c);
     if (f->display)
         snprintf(f->sql + n, sizeof(f->sql) - (size_t)n,
                  " UNION SELECT media_id FROM place WHERE state <> 'replaced' "
                  "AND (path = CAST(?%d AS TEXT) "
                  "OR (path >= CAST(?%d AS TEXT) AND path < CAST(?%d AS TEXT)))",
-                 a, b, c);
+                 a, b, c); /* no index: all are read anyway */
     return f->sql;
 }
 

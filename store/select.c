@@ -13,8 +13,7 @@ struct rule {
 #define FIND(condition)                                                             \
     "SELECT task_id FROM task WHERE " condition                                     \
     " AND (?1 = 0 OR job_id = ?1) AND (?2 IS NULL OR media_id IN (SELECT media_id " \
-    "FROM place WHERE state <> 'replaced' AND (path_raw = ?2 OR (path_raw >= ?3 "   \
-    "AND path_raw < ?4))))"
+    "FROM place WHERE state <> 'replaced' AND " DB_BELOW("path_raw", "?2", "?3", "?4") "))"
 /* ?1 the task, ?2 now. */
 #define CHANGE(what, condition) \
     "UPDATE task SET " what " WHERE task_id = ?1 AND ?2 IS NOT NULL AND " condition

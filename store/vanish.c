@@ -83,9 +83,9 @@ static int collect(struct store *st, const char *sql, int64_t job_id, const char
 
 static const char sql_gone[] = "SELECT place_id, path_raw FROM place "
                                "WHERE state <> 'replaced' AND state = 'present' AND seen_job < ?1 "
-                               "AND (path_raw = ?2 OR (path_raw >= ?3 AND path_raw < ?4))";
+                               "AND " DB_BELOW("path_raw", "?2", "?3", "?4");
 static const char sql_stale[] = "SELECT trouble_id, path_raw FROM trouble WHERE job_id < ?1 "
-                                "AND (path_raw = ?2 OR (path_raw >= ?3 AND path_raw < ?4))";
+                                "AND " DB_BELOW("path_raw", "?2", "?3", "?4");
 
 static int find(struct request_work *w, struct err *err)
 {

@@ -185,6 +185,36 @@ static void a_longer_total_opens_a_task_again(void **state)
     catalog_close(st);
 }
 
+/* A directory is one range of the index: what follows it is not read. In steps, not in time. */
+static void a_directory_is_read_alone(void **state)
+{
+    static struct store_found found[3000];
+    static char paths[3000][32];
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_nano), steps = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 3000; i++) {
+        snprintf(paths[i], sizeof(paths[i]), "/z/%u.wav", i);
+        found[i] = found_at(paths[i], "", i);
+    }
+    job_add(st, job, found, 3000);
+    job_add1(st, job, "/a/1.wav", "", 5001);
+    job_add1(st, job, "/a-b/2.wav", "", 5002);
+    job_add1(st, job, "/a0/3.wav", "", 5003);
+    job_add1(st, job, "/a", "", 5004);
+    job_end(st, job, "/");
+    job = job_begin(st, &stage_nano);
+    sqlite3_progress_handler(st->db, 10, count_steps, &steps);
+    assert_int_equal(job_end(st, job, "/a").counts.vanished, 2);
+    assert_true(steps < 200);
+    sqlite3_progress_handler(st->db, 0, NULL, NULL);
+    assert_int_equal(count_of("SELECT count(*) FROM place WHERE state = 'vanished' "
+                              "AND path IN ('/a', '/a/1.wav')"),
+                     2);
+    catalog_close(st);
+}
+
 static void the_shard_length_is_kept(void **state)
 {
     struct store *st = catalog_new();
@@ -494,6 +524,7 @@ int main(void)
         cmocka_unit_test(a_stage_is_read_alone),
         cmocka_unit_test(large_requests_go_in_pieces),
         cmocka_unit_test(a_longer_total_opens_a_task_again),
+        cmocka_unit_test(a_directory_is_read_alone),
         cmocka_unit_test(the_shard_length_is_kept),
         cmocka_unit_test(shards_make_a_task_done),
         cmocka_unit_test(a_shard_beyond_the_total_does_not_count),
