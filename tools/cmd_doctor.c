@@ -360,7 +360,11 @@ static void check_catalog(struct doctor *d)
                 "%s", err.msg);
     else if (rc != 0)
         finding(d, BAD, "catalog", "a readable catalog of nightshift's",
-                "try --catalog FILE with another one; keep this file", "%s", err.msg);
+                rc == ERR_CORRUPT ? "keep a copy of it and its -wal; `sqlite3 FILE .recover` saves "
+                                    "what it holds"
+                : rc == ERR_DENIED ? "look at its permissions (ls -ld)"
+                                   : "try --catalog FILE with another one; keep this file",
+                "%s", err.msg);
     else
         finding(d, OK, "catalog", NULL, NULL, "%s (schema %d)", d->catalog,
                 store_schema_version(st));

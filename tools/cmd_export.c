@@ -88,7 +88,6 @@ struct export_run {
     uint64_t index;
     uint64_t recordings, empty, failed;
     uint64_t unfinished, broken; /* recordings left out */
-    int last_code;               /* of what failed */
     struct err err;
 };
 
@@ -126,10 +125,19 @@ static int give_name(struct export_run *x, const struct read_recording *r, enum 
                       r->member_raw, r->member_raw_len, r->media_id, format_name(f), ret, err);
 }
 
+static void on_failure(void *arg, const char *name, const struct err *why)
+{
+    struct export_run *x = arg;
+
+    cli_note("%s: %s", name, why->msg);
+    x->failed++;
+}
+
 /* name is taken over. */
 static int write_one(struct export_run *x, const struct read_recording *r, enum format f,
                      char *name)
 {
+    uint64_t failed = x->failed;
     struct err err = {0};
     int rc = 0;
 
@@ -147,9 +155,10 @@ static int write_one(struct export_run *x, const struct read_recording *r, enum 
     free(name);
     if (rc == 0)
         return 0;
-    cli_note("%s%s%s: %s", r->path, r->member[0] ? "//" : "", r->member, err.msg);
-    x->failed++;
-    x->last_code = rc;
+    if (x->failed == failed) { /* else it was about others, and has been said */
+        cli_note("%s%s%s: %s", r->path, r->member[0] ? "//" : "", r->member, err.msg);
+        x->failed++;
+    }
     /* The disk itself: the others would fail the same way. */
     if (rc == ERR_FULL || rc == ERR_DENIED || rc == ERR_IO || rc == ERR_NOMEM) {
         x->err = err;
@@ -352,6 +361,7 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
     }
     if (names_used_new(&x->used, &err) != 0 || outdir_open(x->w->output, &x->out, &err) != 0)
         return cli_fail("export", &err, "Try --output DIR with another folder.");
+    outdir_on_failure(x->out, on_failure, x);
     rc = write_files(x, &err);
     if (rc != 0)
         return cli_fail("export (what was written is whole)", &err,

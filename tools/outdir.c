@@ -28,6 +28,8 @@ struct outdir {
     uint32_t count;
     uint64_t serial, files;
     sigset_t mask; /* as it was before the group, while count > 0 */
+    outdir_failure_fn failed;
+    void *arg;
 };
 
 int outdir_open(const char *path, struct outdir **ret, struct err *err)
@@ -50,6 +52,13 @@ int outdir_open(const char *path, struct outdir **ret, struct err *err)
     return 0;
 }
 
+/* Another system's disk refuses some characters (vfat: ':' and '?'), other names are taken. */
+static bool is_of_name(int error)
+{
+    return error == EINVAL || error == EILSEQ || error == ENAMETOOLONG || error == EISDIR ||
+           error == ENOTEMPTY || error == EEXIST;
+}
+
 /* Opens the folder of name, making what is missing; *last is the name inside it. */
 static int open_parent(struct outdir *d, const char *name, const char **last, int *ret,
                        struct err *err)
@@ -69,7 +78,10 @@ static int open_parent(struct outdir *d, const char *name, const char **last, in
         memcpy(part, name, (size_t)(slash - name));
         part[slash - name] = 0;
         if (mkdirat(fd, part, 0777) != 0 && errno != EEXIST) {
-            int rc = err_sys(err, errno, "make the folder '%s'", part);
+            int rc = is_of_name(errno)
+                         ? err_set(err, ERR_INPUT, "the folder '%s' cannot have that name here: %s",
+                                   part, strerror(errno))
+                         : err_sys(err, errno, "make the folder '%s'", part);
 
             close(fd);
             return rc;
@@ -151,13 +163,16 @@ static bool is_folder(int dir, const char *name)
 
 int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err)
 {
-    struct pending *p = &d->group[d->count];
     const char *last = NULL;
+    struct pending *p;
     int dir = -1, rc;
 
-    rc = open_parent(d, name, &last, &dir, err);
+    rc = d->count == GROUP ? outdir_flush(d, err) : 0;
+    if (rc == 0)
+        rc = open_parent(d, name, &last, &dir, err);
     if (rc != 0)
         return rc;
+    p = &d->group[d->count];
     if (d->count == 0)
         hold_signals(d);
     temp_name(d->serial++, p->temp);
@@ -175,7 +190,7 @@ int outdir_write(struct outdir *d, const char *name, const void *data, size_t le
         d->count++;
     if (d->count == 0)
         sigprocmask(SIG_SETMASK, &d->mask, NULL);
-    return rc == 0 && d->count == GROUP ? outdir_flush(d, err) : rc;
+    return rc;
 }
 
 /* Gives one file its name, or (with an `error`) takes it away. */
@@ -187,28 +202,35 @@ static int settle(struct outdir *d, struct pending *p, int error, struct err *er
     if (rc == 0 && error == 0 && renameat(dir, p->temp, dir, last) != 0)
         error = errno;
     if (rc == 0 && error != 0)
-        rc = err_sys(err, error, "write '%s'", p->name);
+        rc = is_of_name(error)
+                 ? err_set(err, ERR_INPUT, "cannot have that name here: %s", strerror(error))
+                 : err_sys(err, error, "write '%s'", p->name);
     if (dir >= 0 && rc != 0)
         unlinkat(dir, p->temp, 0);
     if (dir >= 0)
         close(dir);
     d->files += rc == 0;
-    free(p->name);
     return rc;
 }
 
 static int settle_all(struct outdir *d, int error, struct err *err)
 {
-    struct err why = {0};
     int rc = 0;
 
     if (d->count == 0)
         return 0;
-    for (uint32_t i = 0; i < d->count; i++)
-        if (settle(d, &d->group[i], error, &why) != 0 && rc == 0) {
+    for (uint32_t i = 0; i < d->count; i++) {
+        struct err why = {0};
+        int one = settle(d, &d->group[i], error, &why);
+
+        if (one != 0 && error != ECANCELED && d->failed != NULL)
+            d->failed(d->arg, d->group[i].name, &why);
+        free(d->group[i].name);
+        if (one != 0 && one != ERR_INPUT && rc == 0) {
             *err = why;
-            rc = why.code;
+            rc = one;
         }
+    }
     d->count = 0;
     sigprocmask(SIG_SETMASK, &d->mask, NULL);
     return rc;
@@ -229,6 +251,12 @@ void outdir_close(struct outdir *d)
     settle_all(d, ECANCELED, &ignored);
     close(d->fd);
     free(d);
+}
+
+void outdir_on_failure(struct outdir *d, outdir_failure_fn fn, void *arg)
+{
+    d->failed = fn;
+    d->arg = arg;
 }
 
 uint64_t outdir_files(const struct outdir *d) { return d->files; }
