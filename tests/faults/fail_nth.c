@@ -5,8 +5,10 @@
  *                                             with ":on" all after it, too
  *   NIGHTSHIFT_FAULT_STRUCK=FILE              is made when a call was failed
  *
- * CALL: malloc (calloc and realloc count as it), write (all kinds), read (all kinds), sync, open,
- * truncate, rename, socket (socketpair, too), fork, mmap. Any thread. */
+ * CALL: malloc (calloc and realloc count as it), write (all kinds, to regular files), send (all
+ * kinds, to sockets), read (all kinds), sync, open, truncate, rename, socket (socketpair, too),
+ * fork, mmap. Writes to pipes and event counters never fail: nothing in the world makes them. Any
+ * thread. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -78,6 +81,15 @@ static bool strikes(const char *name)
     return true;
 }
 
+static bool write_strikes(int fd)
+{
+    struct stat st;
+
+    if (fault_at == 0 || fstat(fd, &st) != 0)
+        return false;
+    return S_ISREG(st.st_mode) ? strikes("write") : S_ISSOCK(st.st_mode) && strikes("send");
+}
+
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
@@ -94,31 +106,37 @@ void *realloc(void *p, size_t n) { return strikes("malloc") ? NULL : __libc_real
 ssize_t write(int fd, const void *data, size_t n)
 {
     REAL(write);
-    return strikes("write") ? -1 : real(fd, data, n);
+    return write_strikes(fd) ? -1 : real(fd, data, n);
 }
 
 ssize_t writev(int fd, const struct iovec *v, int n)
 {
     REAL(writev);
-    return strikes("write") ? -1 : real(fd, v, n);
+    return write_strikes(fd) ? -1 : real(fd, v, n);
 }
 
 ssize_t pwrite(int fd, const void *data, size_t n, off_t at)
 {
     REAL(pwrite);
-    return strikes("write") ? -1 : real(fd, data, n, at);
+    return write_strikes(fd) ? -1 : real(fd, data, n, at);
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t n, off64_t at)
 {
     REAL(pwrite64);
-    return strikes("write") ? -1 : real(fd, data, n, at);
+    return write_strikes(fd) ? -1 : real(fd, data, n, at);
 }
 
 ssize_t send(int fd, const void *data, size_t n, int flags)
 {
     REAL(send);
-    return strikes("write") ? -1 : real(fd, data, n, flags);
+    return write_strikes(fd) ? -1 : real(fd, data, n, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+    REAL(sendmsg);
+    return write_strikes(fd) ? -1 : real(fd, m, flags);
 }
 
 ssize_t read(int fd, void *data, size_t n)
