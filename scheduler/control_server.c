@@ -152,10 +152,10 @@ static void work(struct client *c)
     struct err err = {0};
     int rc = c->server->h.request(c->server->h.arg, &c->rq.rq, &c->work, &reply, &err);
 
-    c->working = rc == 1;
-    if (rc == 1) {
+    c->working = rc > 0;
+    if (rc > 0) {
         uv_read_stop((uv_stream_t *)&c->pipe);
-        uv_timer_start(&c->timer, on_go_on, 0, 0);
+        uv_timer_start(&c->timer, on_go_on, rc == 2 ? CONTROL_AGAIN_MS : 0, 0);
         return;
     }
     if (rc == 0 && c->rq.rq.type == REQUEST_ENQUEUE_BEGIN)

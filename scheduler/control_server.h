@@ -13,13 +13,14 @@
 
 #define CONTROL_CLIENTS_MAX 32u
 #define CONTROL_TAKE_MS 20000 /* to take an answer */
+#define CONTROL_AGAIN_MS 50   /* until what could not be done now is tried again */
 
 struct control_server;
 
 struct control_handler { /* copied */
     /* Applies a request: 0 and *ret, or an error that the client is told, or 1: there is more to
      * do, and it is called again from the loop with the same rq and *work (NULL at first), so that
-     * a request of a million rows does not hold the loop. */
+     * a request of a million rows does not hold the loop. 2: the same, after a moment. */
     int (*request)(void *arg, const struct request *rq, struct request_work **work,
                    struct request_reply *ret, struct err *err);
     void (*status)(void *arg, struct control_live *ret);

@@ -28,6 +28,7 @@ struct ledger {
     void *arg;
     struct entry **entries; /* owned, each */
     size_t count, cap, shards;
+    uint64_t bytes;
 };
 
 struct ledger *ledger_new(struct store *st, ledger_durable_fn durable, ledger_refused_fn refused,
@@ -64,6 +65,7 @@ static void clear(struct ledger *l)
     for (i = 0; i < l->count; i++)
         entry_free(l->entries[i]);
     l->count = l->shards = 0;
+    l->bytes = 0;
 }
 
 void ledger_free(struct ledger *l)
@@ -94,6 +96,7 @@ static struct entry *add(struct ledger *l, enum kind kind, struct err *err)
         goto fail;
     e->kind = kind;
     l->entries[l->count++] = e;
+    l->bytes += sizeof(*e);
     return e;
 fail:
     err_set(err, ERR_NOMEM, "no memory to keep results");
@@ -127,6 +130,9 @@ int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_
     if (!copy(&e->device, device))
         return undo(l, err);
     l->shards++;
+    l->bytes += e->shard.segment_count * sizeof(*e->shard.segments);
+    for (uint32_t i = 0; i < e->shard.segment_count; i++)
+        l->bytes += strlen(e->shard.segments[i].text) + 16;
     return 0;
 }
 
@@ -210,6 +216,7 @@ int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *
 
 size_t ledger_pending(const struct ledger *l) { return l->count; }
 size_t ledger_shards(const struct ledger *l) { return l->shards; }
+uint64_t ledger_bytes(const struct ledger *l) { return l->bytes; }
 
 static int write_shard(struct store *st, const struct entry *e, struct err *err)
 {

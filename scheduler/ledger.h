@@ -44,6 +44,7 @@ int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *
 
 size_t ledger_pending(const struct ledger *l); /* entries */
 size_t ledger_shards(const struct ledger *l);  /* results among them */
+uint64_t ledger_bytes(const struct ledger *l); /* of memory, about */
 /* Writes all of them. On error everything is still here (retry_store says what to do). */
 int ledger_flush(struct ledger *l, struct err *err);
 

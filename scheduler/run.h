@@ -118,6 +118,8 @@ struct run {
     /* a catalog that cannot be written for now */
     int64_t trouble_since_ms; /* monotonic; 0: none */
     int64_t trouble_next_ms;
+    int trouble_code;
+    int64_t locked_since_ms; /* a request waits for somebody else's transaction; 0: none */
     bool commit_armed;
 
     /* figures */

@@ -12,6 +12,7 @@
 
 #define SHARD_MS 300000u
 #define SILENCE_MS 30000u
+#define REQUEST_PATIENCE_MS 10000 /* while somebody else has the catalog locked */
 #define STEPS_MAX 64 /* in one turn of the loop; what is left waits for the next tick */
 
 /* --------------------------------------------------------------------------------- services */
@@ -40,8 +41,27 @@ static void on_commit(uv_timer_t *timer)
     run_touch(run);
 }
 
+/* More than memory should hold: written now, or the run ends in order while it still can. */
+static void bound_ledger(struct run *run)
+{
+    struct err err = {0};
+
+    if (ledger_bytes(run->ledger) <= run->tune.kept_bytes || run->failure.code)
+        return;
+    run->trouble_next_ms = 0;
+    if (run_flush(run) || run->failure.code)
+        return;
+    err_set(&err, ERR_FULL,
+            "the catalog cannot be written, and more results wait for it than memory should hold: "
+            "%llu of them will be computed again by the next run",
+            (unsigned long long)ledger_shards(run->ledger));
+    run->interrupted = true;
+    run_fail(run, &err);
+}
+
 void run_note_commit(struct run *run)
 {
+    bound_ledger(run);
     if (run->commit_armed || run->trouble_since_ms)
         return;
     run->commit_armed = true;
@@ -57,12 +77,17 @@ static void trouble(struct run *run, struct err *err)
 
     if (run->trouble_since_ms == 0) {
         run->trouble_since_ms = now;
-        report_event(run, LOG_ERROR, "%s; %llu result%s wait%s in memory, trying again for %u s",
-                     err->msg, n, n == 1 ? "" : "s", n == 1 ? "s" : "",
-                     run->tune.full_give_up_ms / 1000);
+        char span[48] = "";
+
+        if (err->code != ERR_LOCKED)
+            snprintf(span, sizeof(span), " for %u s", run->tune.full_give_up_ms / 1000);
+        report_event(run, LOG_ERROR, "%s; %llu result%s wait%s in memory, trying again%s", err->msg,
+                     n, n == 1 ? "" : "s", n == 1 ? "s" : "", span);
     }
     run->trouble_next_ms = now + run->tune.full_retry_ms;
-    if (now - run->trouble_since_ms < run->tune.full_give_up_ms)
+    run->trouble_code = err->code;
+    /* Somebody's open transaction ends some time, and a night is too much for it. */
+    if (err->code == ERR_LOCKED || now - run->trouble_since_ms < run->tune.full_give_up_ms)
         return;
     err_prefix(err,
                "the catalog could not be written for %u s, and %llu result%s will be computed "
@@ -297,6 +322,16 @@ static int follow_request(struct run *run, enum request_type type, struct err *e
     return 0;
 }
 
+/* A shell in a transaction: the request is tried again, between turns of the loop. */
+static bool wait_for_lock(struct run *run)
+{
+    int64_t now = clock_mono_ms();
+
+    if (run->locked_since_ms == 0)
+        run->locked_since_ms = now;
+    return now - run->locked_since_ms < REQUEST_PATIENCE_MS;
+}
+
 static int on_request(void *arg, const struct request *rq, struct request_work **work,
                       struct request_reply *ret, struct err *err)
 {
@@ -308,13 +343,16 @@ static int on_request(void *arg, const struct request *rq, struct request_work *
     run_touch(run);
     if (run->mode == RUN_ENDING)
         return err_set(err, ERR_LOCKED, "the run is just ending; try again in a moment");
-    if (!run_flush(run))
-        return err_set(err, run->failure.code ? run->failure.code : ERR_FULL,
-                       "the catalog cannot be written now; see the run's messages");
     if (first)
         rc = request_begin(run->st, rq, work, err);
+    if (rc == 0 && !run_flush(run))
+        rc = err_set(err, run->failure.code ? run->failure.code : run->trouble_code,
+                     "the catalog cannot be written now; see the run's messages");
     if (rc == 0)
         rc = request_step(*work, ret, err);
+    if (rc == ERR_LOCKED && wait_for_lock(run))
+        return 2;
+    run->locked_since_ms = 0;
     if (rc == 0)
         return follow_request(run, rq->type, err);
     if (rc < 0 && !first) /* some of it was done */
@@ -361,6 +399,8 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->commit_ms = or_else(t->commit_ms, 100);
     t->full_retry_ms = or_else(t->full_retry_ms, 3000);
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
+    t->busy_ms = or_else(t->busy_ms, 1000);
+    t->kept_bytes = t->kept_bytes ? t->kept_bytes : 256u << 20;
 }
 
 static void start_loop(struct run *run)
@@ -414,6 +454,8 @@ static int open_catalog(struct run *run, struct err *err)
     rc = catalog_lock_take(path, "run", &run->lock, err);
     if (rc == 0)
         rc = store_open(path, STORE_WRITE, &run->st, err);
+    if (rc == 0)
+        store_patience(run->st, run->tune.busy_ms);
     if (rc == 0)
         rc = store_shard_length(run->st, run->o->shard_ms, SHARD_MS, &run->opt.shard_ms, err);
     return rc;

@@ -21,6 +21,8 @@ struct scheduler_tuning {
     uint32_t commit_ms;         /* 100: results are grouped for so long */
     uint32_t full_retry_ms;     /* 3000: between tries while the catalog cannot be written */
     uint32_t full_give_up_ms;   /* 60000 */
+    uint32_t busy_ms;           /* 1000: the loop is held so long by somebody else's transaction */
+    uint64_t kept_bytes;        /* 256 MiB: results in memory that cannot be written */
 };
 
 struct scheduler_options {

@@ -227,6 +227,11 @@ void store_close(struct store *st)
     free(st);
 }
 
+void store_patience(struct store *st, uint32_t ms)
+{
+    sqlite3_busy_timeout(st->db, ms < INT32_MAX ? (int)ms : INT32_MAX);
+}
+
 const char *store_path(const struct store *st) { return st->path; }
 
 int store_schema_version(struct store *st)

@@ -29,6 +29,8 @@ enum store_mode { STORE_READ, STORE_WRITE };
 int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err);
 void store_close(struct store *st);
 const char *store_path(const struct store *st);
+/* How long a call waits for somebody else's transaction before it is ERR_LOCKED; 10 s at first. */
+void store_patience(struct store *st, uint32_t ms);
 int store_schema_version(struct store *st);
 const char *store_sqlite_version(void);
 

@@ -269,6 +269,7 @@ static pid_t hold_catalog(unsigned seconds)
 static void a_run_that_was_held_blames_no_worker(void **state)
 {
     struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_tuning t = quick;
     const char *more = "/a/ok-2";
     struct control *c;
     pid_t pid, holder;
@@ -278,6 +279,8 @@ static void a_run_that_was_held_blames_no_worker(void **state)
     ADD("/a/ok-1");
     o.worker_silence_ms = 2000;
     o.watch = true;
+    t.busy_ms = 10000;
+    o.tuning = &t;
     pid = run_child(&o);
     c = reach_run();
     wait_count("SELECT count(*) FROM task WHERE state = 'done'", 1);
@@ -289,6 +292,30 @@ static void a_run_that_was_held_blames_no_worker(void **state)
     control_close(c);
     stop(pid);
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 0);
+}
+
+/* A shell in a transaction, for longer than a full disk would be waited out. */
+static void a_locked_catalog_is_waited_for(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_tuning t = quick;
+    struct control *c;
+    pid_t pid, holder;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-50", "/a/ok-2");
+    t.busy_ms = 50;
+    o.tuning = &t;
+    pid = run_child(&o);
+    c = reach_run();
+    wait_count("SELECT count(*) FROM shard", 1);
+    holder = hold_catalog(3);
+    assert_int_equal(ask(c, REQUEST_PAUSE, "/nowhere").affected, 0); /* waits, too */
+    control_close(c);
+    assert_int_equal(wait_child(holder), 0);
+    assert_int_equal(wait_child(pid), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 52);
 }
 
 /* A cancelled recording's retry is not waited for. */
@@ -551,6 +578,7 @@ int main(void)
         cmocka_unit_test(retry_during_a_run),
         cmocka_unit_test(a_large_request_is_answered_once),
         cmocka_unit_test(a_run_that_was_held_blames_no_worker),
+        cmocka_unit_test(a_locked_catalog_is_waited_for),
         cmocka_unit_test(a_cancelled_retry_is_not_waited_for),
         cmocka_unit_test(a_status_makes_sense_or_is_refused),
         cmocka_unit_test(hostile_peers_are_closed),

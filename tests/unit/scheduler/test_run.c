@@ -417,6 +417,37 @@ static void a_full_disk_stops_the_run_in_order(void **state)
     results_are_whole(3, 903);
 }
 
+/* However long it lasts, memory is not filled instead of the disk. */
+static void results_in_memory_are_bounded(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_tuning t = quick;
+
+    (void)state;
+    t.full_give_up_ms = 600000;
+    t.kept_bytes = 20000;
+    o.tuning = &t;
+    assert_int_equal(wait_child(run_on_a_full_disk(&o)), 50);
+    RUN("cpu");
+    results_are_whole(3, 903);
+}
+
+/* Results that make no sense are the worker's fault and the recording's end, not the run's. */
+static void impossible_results_are_refused(void **state)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/badtext-2", "/a/ok-1");
+    assert_ok(run_once("cpu", &r, &e), e);
+    assert_int_equal(r.tasks_done, 1);
+    assert_int_equal(r.tasks_failed, 1);
+    assert_int_equal(count_of(STATE_OF("badtext-2") "'failed'"), 1);
+    assert_int_equal(count_of(STATE_OF("ok-1") "'done'"), 1);
+}
+
 static void a_disk_that_is_emptied_lets_the_run_go_on(void **state)
 {
     struct scheduler_options o = fixture_options("cpu");
@@ -462,6 +493,8 @@ int main(void)
         cmocka_unit_test(nohup_is_respected),
         cmocka_unit_test(signals_to_a_newborn_worker_are_its_own),
         cmocka_unit_test(a_full_disk_stops_the_run_in_order),
+        cmocka_unit_test(results_in_memory_are_bounded),
+        cmocka_unit_test(impossible_results_are_refused),
         cmocka_unit_test(a_disk_that_is_emptied_lets_the_run_go_on),
     };
 
