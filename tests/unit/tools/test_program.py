@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import sqlite3
 import struct
 import subprocess
@@ -329,6 +330,27 @@ class Output(Program):
         self.assertEqual(every | {"deep/t.txt", "top.wav.txt"}, self.exported())
         self.assertEqual({"top.txt"}, self.exported(os.path.join(self.archive, "top.wav")) & {"top.txt"})
 
+    def test_an_interrupted_export_leaves_whole_files(self):
+        for i in range(1500):
+            self.put(f"{i}.wav", wav(i, 100))
+        self.enqueue()
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE task SET state = 'done', shards_done = 1, shards_total = 1")
+        connection.commit()
+        connection.close()
+        out = os.path.join(self.dir, "out")
+        child = subprocess.Popen([PROGRAM, "-c", self.catalog, "export", "-f", "json", "-o", out],
+                                 stdout=subprocess.DEVNULL, env=dict(os.environ, HOME=self.dir))
+        while child.poll() is None and not (os.path.isdir(out) and len(os.listdir(out)) > 50):
+            time.sleep(0.001)
+        child.send_signal(signal.SIGINT)
+        child.wait()
+        names = os.listdir(out)
+        self.assertEqual([], [n for n in names if n.endswith(".tmp")])
+        for name in names:
+            with open(os.path.join(out, name), encoding="utf-8") as file:
+                json.load(file)
+
     def test_nobody_speaks_is_not_failed(self):
         self.fill()
         self.enqueue()
@@ -392,6 +414,8 @@ class Output(Program):
         self.enqueue()
         self.run_it("cancel")
         self.assertIn("Next: nightshift run", self.run_it("retry", status=0).out)
+        self.enqueue("--language", "es", self.archive)  # eight, of four recordings
+        self.assertIn("8 transcriptions cancelled", self.run_it("cancel", status=0).out)
 
     def test_json_parses_everywhere(self):
         self.fill()
