@@ -15,7 +15,10 @@
 
 #define FINGERPRINT_BLOCK 16384u
 #define FINGERPRINT_SPACED 6u
-#define FINGERPRINT_WHOLE (8u * FINGERPRINT_BLOCK)
+/* A stream can hash a block only once it has passed it, so no two may overlap: the last spaced one
+ * ends at most at size * SPACED / (SPACED + 1) + BLOCK, which is before size - BLOCK when
+ * size >= 2 * (SPACED + 1) * BLOCK = 14 blocks. */
+#define FINGERPRINT_WHOLE (16u * FINGERPRINT_BLOCK)
 
 /* Of an open file, by pread. size is what fstat said. */
 int fingerprint_fd(int fd, uint64_t size, uint8_t ret[16], struct err *err);

@@ -8,8 +8,8 @@
 #include "tests/common/test.h"
 #include "workers/media/fingerprint.h"
 
-static const uint64_t sizes[] = {0,      1,      16383,  16384,  16385,   131071,
-                                 131072, 131073, 147456, 262145, 1000003, 5242880};
+static const uint64_t sizes[] = {0,      1,      16383,  16384,  16385,  131071, 131072,  131073,
+                                 147456, 180000, 229376, 262144, 262145, 270001, 1000003, 5242880};
 
 static uint8_t *content(uint64_t size, uint32_t seed)
 {
