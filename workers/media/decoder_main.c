@@ -182,7 +182,7 @@ static int open_expected(struct session *s, struct stream **ret, struct err *err
         *err = unreadable;
         return err->code;
     }
-    return err_set(err, ERR_CHANGED, "changed since it was enqueued: enqueue it again");
+    return err_set(err, ERR_CHANGED, "the file changed since it was enqueued");
 }
 
 static int run_decode(struct session *s, struct err *err)
