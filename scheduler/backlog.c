@@ -250,21 +250,24 @@ bool backlog_refill(struct run *run)
 
 /* --------------------------------------------------------------------------------- requests */
 
-void backlog_recheck(struct run *run, bool cancel)
+bool backlog_forget_queued(struct run *run)
 {
-    struct run_task *t;
-    size_t at = 0;
     struct idmap rest = IDMAP_INIT;
+    struct run_task *t;
     struct err err = {0};
+    size_t at = 0;
 
     if (!run_flush(run))
-        return;
+        return false;
     planner_forget_queued(run->planner);
     /* Those that the planner does not know any more had no lease. */
     while ((t = idmap_next(&run->tasks, &at)))
-        if (planner_task_known(run->planner, t->t.task_id)) {
-            if (idmap_put(&rest, (uint64_t)t->t.task_id, t))
-                goto nomem;
+        if (planner_task_known(run->planner, t->t.task_id) &&
+            idmap_put(&rest, (uint64_t)t->t.task_id, t)) {
+            idmap_free(&rest);
+            err_set(&err, ERR_NOMEM, "no memory for the backlog");
+            run_fail(run, &err);
+            return false;
         }
     at = 0;
     while ((t = idmap_next(&run->tasks, &at)))
@@ -272,7 +275,17 @@ void backlog_recheck(struct run *run, bool cancel)
             task_free(t);
     idmap_free(&run->tasks);
     run->tasks = rest;
-    at = 0;
+    backlog_rescan(run);
+    return true;
+}
+
+void backlog_recheck(struct run *run, bool cancel)
+{
+    struct run_task *t;
+    size_t at = 0;
+
+    if (!backlog_forget_queued(run))
+        return;
     while ((t = idmap_next(&run->tasks, &at))) {
         if (t->stopping || still_wanted(run, t->t.stage_id, t->t.task_id))
             continue;
@@ -282,10 +295,4 @@ void backlog_recheck(struct run *run, bool cancel)
         else
             dispatch_cap_task(run, t->t.task_id);
     }
-    backlog_rescan(run);
-    return;
-nomem:
-    idmap_free(&rest);
-    err_set(&err, ERR_NOMEM, "no memory for the backlog");
-    run_fail(run, &err);
 }

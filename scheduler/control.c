@@ -11,6 +11,7 @@
 /* The run answers between commits; a commit may wait for a full disk for a minute, and a request of
  * some million rows takes minutes. A run that has died is learnt at once. */
 #define ANSWER_MS 900000
+#define STATUS_MS 10000 /* the catalog tells most of it, too */
 
 struct control {
     int fd;
@@ -60,7 +61,7 @@ out:
 }
 
 /* One frame out, one frame in; an error that the run reports is returned as such. */
-static int ask(struct control *c, uint8_t type, struct buf *payload, uint8_t wanted,
+static int ask(struct control *c, uint8_t type, struct buf *payload, uint8_t wanted, int timeout_ms,
                struct frame *ret, struct err *err)
 {
     int rc;
@@ -71,7 +72,7 @@ static int ask(struct control *c, uint8_t type, struct buf *payload, uint8_t wan
         rc = frame_write_fd(c->fd, type, payload->data, payload->len, err);
     buf_free(payload);
     if (rc == 0)
-        rc = frame_read_fd(c->fd, &c->in, ANSWER_MS, ret, err);
+        rc = frame_read_fd(c->fd, &c->in, timeout_ms, ret, err);
     if (rc == ERR_EMPTY)
         return err_set(err, ERR_IO, "the run ended before it answered; try again");
     if (rc)
@@ -91,7 +92,7 @@ int control_request(struct control *c, const struct request *rq, struct request_
     int rc;
 
     request_put(&b, rq);
-    rc = ask(c, CONTROL_REQUEST, &b, CONTROL_REPLY, &f, err);
+    rc = ask(c, CONTROL_REQUEST, &b, CONTROL_REPLY, ANSWER_MS, &f, err);
     return rc ? rc : request_reply_get(f.payload, f.len, ret, err);
 }
 
@@ -99,7 +100,7 @@ int control_status(struct control *c, struct control_live *ret, struct err *err)
 {
     struct buf b = BUF_INIT;
     struct frame f;
-    int rc = ask(c, CONTROL_STATUS, &b, CONTROL_LIVE, &f, err);
+    int rc = ask(c, CONTROL_STATUS, &b, CONTROL_LIVE, STATUS_MS, &f, err);
 
     return rc ? rc : control_live_get(f.payload, f.len, ret, err);
 }

@@ -153,6 +153,8 @@ void run_check(struct run *run, int rc, const struct err *err);
  * when nothing is runnable now (workers may still hold leases). */
 bool backlog_refill(struct run *run);
 void backlog_rescan(struct run *run); /* the catalog has changed: look at every task again */
+/* Forgets what is not leased: it is read from the catalog again. False: not now, or never. */
+bool backlog_forget_queued(struct run *run);
 /* After a request: forget what is not leased, stop leases of tasks that are not wanted any more.
  * cancel: their work in hand is dropped; else it is ended at a checkpoint. */
 void backlog_recheck(struct run *run, bool cancel);

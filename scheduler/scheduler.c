@@ -291,7 +291,7 @@ static void on_child(uv_signal_t *handle, int signum)
 /* ----------------------------------------------------------------------------------- control */
 
 /* After a request that may have changed which tasks are runnable, and when. */
-static int follow_request(struct run *run, enum request_type type, struct err *err)
+static int follow_request(struct run *run, enum request_type type, bool vanished, struct err *err)
 {
     bool paused;
     int rc;
@@ -300,6 +300,8 @@ static int follow_request(struct run *run, enum request_type type, struct err *e
     if (type != REQUEST_CANCEL && type != REQUEST_RETRY && type != REQUEST_PAUSE &&
         type != REQUEST_RESUME) {
         backlog_rescan(run);
+        if (vanished) /* what is not there any more must not be tried, and fail */
+            backlog_forget_queued(run);
         return 0;
     }
     rc = backlog_paused(run, &paused, err);
@@ -354,9 +356,9 @@ static int on_request(void *arg, const struct request *rq, struct request_work *
         return 2;
     run->locked_since_ms = 0;
     if (rc == 0)
-        return follow_request(run, rq->type, err);
+        return follow_request(run, rq->type, ret->counts.vanished > 0, err);
     if (rc < 0 && !first) /* some of it was done */
-        follow_request(run, rq->type, &ignored);
+        follow_request(run, rq->type, true, &ignored);
     return rc;
 }
 

@@ -318,6 +318,39 @@ static void a_locked_catalog_is_waited_for(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 52);
 }
 
+/* What a walk found to be gone waits for its return, also when it was queued already. */
+static void what_vanished_is_not_tried(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
+                         .command_line = "test",
+                         .stage = fixture_stage("fake"),
+                         .language = ""};
+    const char *root = "/gone";
+    struct request_reply reply;
+    struct control *c;
+    struct err e = {0};
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    setenv("FAKE_SHARD_US", "10000", 1);
+    ADD("/a/ok-20", "/a/ok-21", "/a/ok-22", "/a/ok-23", "/a/ok-24", "/a/ok-25", "/a/ok-26",
+        "/a/ok-27", "/gone/missing-1");
+    pid = run_child(&o);
+    c = reach_run();
+    wait_count("SELECT count(*) FROM shard", 1);
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    rq = (struct request){
+        .type = REQUEST_ENQUEUE_END, .job_id = reply.job_id, .roots = &root, .root_count = 1};
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    assert_int_equal(reply.counts.vanished, 1);
+    control_close(c);
+    assert_int_equal(wait_child(pid), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 8);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending' AND absent"), 1);
+}
+
 /* A cancelled recording's retry is not waited for. */
 static void a_cancelled_retry_is_not_waited_for(void **state)
 {
@@ -580,6 +613,7 @@ int main(void)
         cmocka_unit_test(a_run_that_was_held_blames_no_worker),
         cmocka_unit_test(a_locked_catalog_is_waited_for),
         cmocka_unit_test(a_cancelled_retry_is_not_waited_for),
+        cmocka_unit_test(what_vanished_is_not_tried),
         cmocka_unit_test(a_status_makes_sense_or_is_refused),
         cmocka_unit_test(hostile_peers_are_closed),
         cmocka_unit_test(peers_are_counted),
