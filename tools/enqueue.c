@@ -52,15 +52,19 @@ static void clear_line(struct enqueue *q)
 static void progress(struct enqueue *q, const char *path, size_t len)
 {
     int64_t now;
-    char files[TEXT_LEN], found[TEXT_LEN], head[80], *shown, *fit;
+    char files[TEXT_LEN], found[TEXT_LEN], head[80], *shown, *fit = NULL;
+    size_t columns, used;
 
     if (!q->o->progress || (now = clock_mono_ms()) - q->shown_ms < PROGRESS_MS)
         return;
     q->shown_ms = now;
-    snprintf(head, sizeof(head), "%s files, %s recordings: ", text_count(q->r->files, files),
+    snprintf(head, sizeof(head), "%s files, %s recordings  ", text_count(q->r->files, files),
              text_count(q->r->found, found));
-    shown = utf8_display(path, len);
-    fit = shown != NULL ? text_fit(shown, cli_columns(stderr) - strlen(head) - 1) : NULL;
+    columns = cli_columns(stderr);
+    used = strlen(head) + 1; /* a line that is too long could not be cleared */
+    shown = used + TEXT_FIT_MIN <= columns ? utf8_display(path, len) : NULL;
+    if (shown != NULL)
+        fit = text_fit(shown, columns - used);
     fprintf(stderr, "\r\033[K%s%s", head, fit != NULL ? fit : "");
     q->line = true;
     free(fit);

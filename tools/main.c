@@ -1,7 +1,9 @@
 /* nightshift: finds the subcommand and hands it the rest of the command line. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/cli.h"
 #include "workers/media/decoder.h"
@@ -87,6 +89,19 @@ static int run_command(struct cli *cli, int argc, char **argv)
     return unknown(argv[0]);
 }
 
+/* Started with standard output closed, the next file opened would be it, and what is said would be
+ * written there: into the catalog's lock, say. Reading alone, so that writing still fails. */
+static void hold_standard_files(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
@@ -96,6 +111,7 @@ int main(int argc, char **argv)
     struct cli cli = {.command = "help"};
     int found, status;
 
+    hold_standard_files();
     /* The hidden commands come first: they must see their arguments as they are. */
     if (argc > 1 && strcmp(argv[1], "worker") == 0)
         return worker_main(argc - 1, argv + 1);

@@ -115,12 +115,16 @@ size_t text_width(const char *s)
 
 char *text_fit(const char *s, size_t width)
 {
-    size_t total = text_width(s), head = (width - 3) / 3, tail = width - 3 - head, at = 0, n, w;
+    size_t total = text_width(s), at = 0, head, tail, n, w;
     const char *end, *from = s;
     char *out;
 
+    if (width < TEXT_FIT_MIN)
+        width = TEXT_FIT_MIN;
     if (total <= width)
         return strdup(s);
+    head = (width - 3) / 3;
+    tail = width - 3 - head;
     for (end = s; *end; end += n) {
         w = char_width(next_char(end, &n));
         if (at + w > head)

@@ -15,8 +15,9 @@ const char *text_plural(uint64_t n, const char *one, const char *many);
 
 /* Columns that valid UTF-8 takes on a terminal: combining marks none, East Asian wide ones two. */
 size_t text_width(const char *s);
-/* Newly allocated, at most `width` (>= 8) columns: the middle is left out ("/a/b...z.wav"). NULL
- * when out of memory. */
+/* Newly allocated, at most `width` columns: the middle is left out ("/a/b...z.wav"). Less than
+ * TEXT_FIT_MIN is taken for that. NULL when out of memory. */
+#define TEXT_FIT_MIN 8
 char *text_fit(const char *s, size_t width);
 /* Writes s to f in lines of at most `width` columns broken at blanks; lines after the first begin
  * with `indent` blanks, which count. The caller has written `column` columns of the first line. */

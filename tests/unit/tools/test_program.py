@@ -448,6 +448,22 @@ class Output(Program):
         for command in (["status"], ["doctor"], ["--help"]):
             self.assertNotIn("\033", self.run_it(*command, TERM="xterm").out)
 
+    def test_a_closed_standard_file_is_no_file_of_ours(self):
+        self.enqueue()  # of nothing
+        run = subprocess.Popen(["sh", "-c", 'exec "$0" -c "$1" run --watch 0<&- 2>&-', PROGRAM, self.catalog],
+                               stdout=subprocess.DEVNULL, env=dict(os.environ, HOME=self.dir))
+        try:
+            for _ in range(600):
+                if os.path.exists(self.catalog + ".sock") or run.poll() is not None:
+                    break
+                time.sleep(0.05)
+            self.assertIsNone(run.poll())
+            for number in (0, 2):
+                self.assertEqual("/dev/null", os.readlink(f"/proc/{run.pid}/fd/{number}"))
+        finally:
+            run.terminate()
+            run.wait()
+
     def test_closed_output_is_no_crash(self):
         self.fill()
         self.enqueue()

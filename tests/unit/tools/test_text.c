@@ -91,6 +91,11 @@ static void long_names_lose_their_middle(void **state)
         assert_non_null(strstr(fit, "..."));
         free(fit);
     }
+    for (size_t width = 0; width <= 8; width++) {
+        fit = text_fit(name, width);
+        assert_true(text_width(fit) <= 8);
+        free(fit);
+    }
     fit = text_fit(name, 20);
     assert_string_equal(fit, "/arch...e indeed.wav");
     free(fit);
