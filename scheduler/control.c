@@ -88,7 +88,7 @@ int control_request(struct control *c, const struct request *rq, struct request_
                     struct err *err)
 {
     struct buf b = BUF_INIT;
-    struct frame f;
+    struct frame f = {0};
     int rc;
 
     request_put(&b, rq);
@@ -99,7 +99,7 @@ int control_request(struct control *c, const struct request *rq, struct request_
 int control_status(struct control *c, struct control_live *ret, struct err *err)
 {
     struct buf b = BUF_INIT;
-    struct frame f;
+    struct frame f = {0};
     int rc = ask(c, CONTROL_STATUS, &b, CONTROL_LIVE, STATUS_MS, &f, err);
 
     return rc ? rc : control_live_get(f.payload, f.len, ret, err);

@@ -97,7 +97,7 @@ static int lease_whole(struct planner *p, uint32_t worker, struct task *t, struc
                        struct err *err)
 {
     uint32_t first = 0, last = UINT32_MAX;
-    struct lease *l;
+    struct lease *l = NULL;
     int rc;
 
     while (bit_get(t->done, t->words, first))
@@ -111,7 +111,7 @@ static int lease_whole(struct planner *p, uint32_t worker, struct task *t, struc
             last = UINT32_MAX;
     }
     rc = lease_add(p, worker, t, first, last, t->suspect, &l, err);
-    if (rc == 0)
+    if (l)
         say_lease(p, l, ret);
     return rc;
 }
@@ -207,7 +207,7 @@ static struct lease *split_victim(const struct planner *p, uint32_t thief, uint3
 static int split(struct planner *p, uint32_t thief, struct planner_step *ret, struct err *err)
 {
     uint32_t take, cut;
-    struct lease *victim = split_victim(p, thief, &take), *l;
+    struct lease *victim = split_victim(p, thief, &take), *l = NULL;
     int rc;
 
     if (!victim) {
@@ -216,7 +216,7 @@ static int split(struct planner *p, uint32_t thief, struct planner_step *ret, st
     }
     cut = plan_lease_reach(p, victim) - take;
     rc = lease_add(p, thief, victim->task, cut + 1, victim->last, false, &l, err);
-    if (rc)
+    if (!l)
         return rc;
     victim->last = cut;
     plan_lease_update(p, victim);

@@ -507,12 +507,13 @@ static void say_first(struct run *run)
 
 static void last_words(struct run *run)
 {
+    uint64_t done = run->tasks_done + run->done_pending;
+    uint64_t failed = run->tasks_failed + run->failed_pending;
     struct err err = {0};
     char text[256];
 
-    snprintf(text, sizeof(text), "%llu done, %llu failed%s",
-             (unsigned long long)(run->tasks_done + run->done_pending),
-             (unsigned long long)(run->tasks_failed + run->failed_pending),
+    snprintf(text, sizeof(text), "%llu done, %llu failed%s", (unsigned long long)done,
+             (unsigned long long)failed,
              run->failure.code  ? ", stopped by a failure"
              : run->interrupted ? ", interrupted"
                                 : "");

@@ -187,7 +187,7 @@ int request_apply(struct store *st, const struct request *rq, struct request_rep
     struct request_work *w = NULL;
     int rc = request_begin(st, rq, &w, err);
 
-    if (rc < 0)
+    if (!w)
         return rc;
     do
         rc = request_step(w, ret, err);
