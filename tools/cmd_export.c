@@ -384,8 +384,10 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         return status;
     w.format[FORMAT_TXT] |= !w.any_format;
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
-    if (paths == NULL)
+    if (paths == NULL) {
         err_set(&err, ERR_NOMEM, "out of memory");
+        return cli_fail("export", &err, NULL);
+    }
     for (; err.code == 0 && optind < argc; optind++)
         if (cli_absolute(argv[optind], &paths[n], &err) == 0)
             n++;

@@ -118,8 +118,10 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
     if (w.all && (w.job != 0 || optind < argc))
         return cli_usage(cli, "--all does not go with a PATH or --job");
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
-    if (paths == NULL)
+    if (paths == NULL) {
         err_set(&err, ERR_NOMEM, "out of memory");
+        return cli_fail("change the catalog", &err, NULL);
+    }
     for (; err.code == 0 && optind < argc; optind++)
         if (cli_absolute(argv[optind], &paths[n], &err) == 0)
             n++;

@@ -227,7 +227,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     struct wanted w = {.format = -1};
     struct page p = {0};
     struct err err = {0};
-    int64_t id;
+    int64_t id = 0;
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
     if (status >= 0)

@@ -133,13 +133,7 @@ char *text_fit(const char *s, size_t width)
     }
     for (at = total; at > tail; from += n)
         at -= char_width(next_char(from, &n));
-    out = malloc((size_t)(end - s) + 3 + strlen(from) + 1);
-    if (out == NULL)
-        return NULL;
-    memcpy(out, s, (size_t)(end - s));
-    memcpy(out + (end - s), "...", 3);
-    memcpy(out + (end - s) + 3, from, strlen(from) + 1);
-    return out;
+    return asprintf(&out, "%.*s...%s", (int)(end - s), s, from) < 0 ? NULL : out;
 }
 
 void text_wrap(text_sink sink, void *arg, const char *s, size_t column, size_t indent, size_t width)
