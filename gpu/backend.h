@@ -133,6 +133,12 @@ struct backend {
 int backend_open_host(uint32_t threads, struct backend **ret, struct err *err);
 /* Accepts NULL. */
 void backend_close(struct backend *be);
+/* Lets compute threads of the host backend sleep while they wait, where they would spin. Called
+ * first in a main() that computes, with its own argv: OpenMP reads its environment before main
+ * does, so the program starts itself once more, in the same process. Returns when OMP_WAIT_POLICY
+ * or GOMP_SPINCOUNT is set already (by the user, or by the call before), or when it cannot be done.
+ */
+void backend_host_sleep_when_idle(char **argv);
 /* What backend_open_host would find, without opening anything. */
 void backend_host_info(struct backend_info *ret);
 

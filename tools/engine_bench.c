@@ -41,6 +41,7 @@ int main(int argc, char **argv)
     struct err err;
     int option, status = 0;
 
+    backend_host_sleep_when_idle(argv);
     while ((option = getopt(argc, argv, "p:s:t:r:j:")) != -1) {
         switch (option) {
         case 'p':

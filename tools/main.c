@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gpu/backend.h"
 #include "tools/cli.h"
 #include "workers/media/decoder.h"
 #include "workers/worker.h"
@@ -113,8 +114,10 @@ int main(int argc, char **argv)
 
     hold_standard_files();
     /* The hidden commands come first: they must see their arguments as they are. */
-    if (argc > 1 && strcmp(argv[1], "worker") == 0)
+    if (argc > 1 && strcmp(argv[1], "worker") == 0) {
+        backend_host_sleep_when_idle(argv);
         return worker_main(argc - 1, argv + 1);
+    }
     if (argc > 1 && strcmp(argv[1], "decoder") == 0)
         return decoder_main(argc - 1, argv + 1);
     signal(SIGPIPE,
@@ -140,8 +143,11 @@ int main(int argc, char **argv)
     if (optind >= argc) {
         fputs(help, stderr);
         status = EX_USAGE;
-    } else
+    } else {
+        if (strcmp(argv[optind], "bench") == 0)
+            backend_host_sleep_when_idle(argv);
         status = run_command(&cli, argc - optind, argv + optind);
+    }
     cli_free(&cli);
     return status;
 }

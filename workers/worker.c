@@ -488,32 +488,13 @@ static int not_for_people(void)
     return EX_USAGE;
 }
 
-/* OpenMP's threads spin before they sleep, by default for milliseconds after every operation: cores
- * that the decoders need, and on a machine that others share, the operations themselves (a run of
- * six minutes of audio on two busy cores: 7.1 s of processor time spinning, 2.2 s without). The run
- * time reads its environment before main does, so the program starts itself once more. Who has
- * chosen something is left alone. */
-static void wait_without_spinning(int argc, char **argv)
-{
-    char *again[5] = {(char *)"nightshift"};
-
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT") || argc > 3)
-        return;
-    memcpy(again + 1, argv, (size_t)argc * sizeof(*argv));
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0)
-        execv("/proc/self/exe", again); /* returns when /proc is not there: slower, not wrong */
-}
-
 int worker_main(int argc, char **argv)
 {
     struct control c = {.in = BUF_INIT};
     struct err err = {0};
     int rc, status;
 
-    if (parse_arguments(argc, argv, &c.w) != 0)
-        return not_for_people();
-    wait_without_spinning(argc, argv);
-    if (!has_socket())
+    if (parse_arguments(argc, argv, &c.w) != 0 || !has_socket())
         return not_for_people();
     ignore_signals();
     faults_read(getenv("NIGHTSHIFT_FAULT"), getenv("NIGHTSHIFT_FAULT_ONCE"), &c.w.faults);
