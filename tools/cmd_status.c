@@ -294,8 +294,8 @@ static int print_event(void *arg, const struct read_event *e)
         cli_paint(stdout, "1", "Events");
         putchar('\n');
     }
-    buf_printf(&b, "%.19sZ %s%s%s: %s", e->at, e->kind, e->device[0] ? " " : "", e->device,
-               e->text);
+    buf_printf(&b, "%.19sZ %s%s%s%s%s", e->at, e->kind, e->device[0] ? " " : "", e->device,
+               e->text[0] ? ": " : "", e->text);
     if (e->path[0])
         buf_printf(&b, " (%s)", e->path);
     s = utf8_display(b.data, b.len);

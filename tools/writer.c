@@ -62,7 +62,7 @@ static int take_hold_waiting(struct writer *w, struct err *err)
         if (rc != ERR_LOCKED || clock_mono_ms() >= deadline)
             return rc;
         if (!said && !w->quiet && clock_mono_ms() > deadline - w->wait_ms + 500) {
-            cli_note("%s: waiting for it ...", err->msg);
+            cli_note("%s. Waiting for it ...", err->msg);
             said = true;
         }
         nanosleep(&pause, NULL);

@@ -409,6 +409,18 @@ class Output(Program):
             if " " in line.strip():  # a single long word may stand out
                 self.assertLessEqual(len(line), 80, repr(line))
 
+    def test_events_are_sentences(self):
+        self.fill()
+        self.enqueue()
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("INSERT INTO event (at, kind, text) VALUES ('2026-01-02T03:04:05.678Z', 'run-start', '')")
+        connection.execute("INSERT INTO event (at, kind, text) VALUES ('2026-01-02T03:04:06.678Z', 'x', 'a \x1b[1mword')")
+        connection.commit()
+        connection.close()
+        lines = self.run_it("status", "--events", status=0).out.splitlines()
+        self.assertIn("2026-01-02T03:04:05Z run-start", lines)
+        self.assertIn("2026-01-02T03:04:06Z x: a \\x1B[1mword", lines)
+
     def test_retry_says_what_comes_next(self):
         self.fill()
         self.enqueue()
