@@ -95,7 +95,7 @@ static int make_message(const struct shard *s, const struct lane_result *r,
 static int encode_result(const struct shard *s, const struct lane_result *r, struct buf *out,
                          struct err *err)
 {
-    struct msg_shard_done m, check;
+    struct msg_shard_done m = {0}, check;
     int rc = make_message(s, r, &m, err);
 
     if (rc != 0)

@@ -287,7 +287,9 @@ static uint32_t encode_share(const struct transcriber *t, uint32_t n)
 
     if (n > t->encode_max)
         n = t->encode_max;
-    return most < 1 ? 1 : most < n ? (uint32_t)most : n;
+    if (n > most)
+        n = (uint32_t)most;
+    return n < 1 ? 1 : n;
 }
 
 /* Encodes n windows in few calls; in smaller ones after ERR_VRAM. */

@@ -272,9 +272,9 @@ static void too_long_to_decode(void **state)
     write_tone("hours.wav", 16000, 1);
     f = fopen("hours.wav", "r+b");
     assert_non_null(f);
-    fseek(f, 4, SEEK_SET);
+    assert_int_equal(fseek(f, 4, SEEK_SET), 0);
     fwrite("\x24\0\0\x7f", 1, 4, f);
-    fseek(f, 40, SEEK_SET);
+    assert_int_equal(fseek(f, 40, SEEK_SET), 0);
     fwrite("\0\0\0\x7f", 1, 4, f);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(truncate("hours.wav", 0x7f00002c), 0);

@@ -80,10 +80,10 @@ static int lie(void)
 
 static bool dispatch(int argc, char **argv, int *status)
 {
-    const char *fail = getenv("EDGES_FAIL_ALLOCATION");
+    const char *fail = getenv("EDGES_FAIL_ALLOCATION"), *how = getenv("EDGES_LIE");
 
-    if (argc > 1 && strcmp(argv[1], "decoder") == 0 && getenv("EDGES_LIE")) {
-        *status = strcmp(getenv("EDGES_LIE"), "pulses") == 0 ? pulse() : lie();
+    if (argc > 1 && strcmp(argv[1], "decoder") == 0 && how) {
+        *status = strcmp(how, "pulses") == 0 ? pulse() : lie();
         return true;
     }
     if (argc > 1 && strcmp(argv[1], "worker") == 0 && fail)
