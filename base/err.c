@@ -31,6 +31,7 @@ static const struct {
     {ERR_EMPTY, EX_NOINPUT, "empty"},
     {ERR_CANCELLED, EX_TEMPFAIL, "cancelled"},
     {ERR_USAGE, EX_USAGE, "usage"},
+    {ERR_CRASH, EX_SOFTWARE, "crash"},
 };
 
 #define TABLE_LEN (sizeof(table) / sizeof(table[0]))

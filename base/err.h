@@ -28,6 +28,7 @@ enum {
     ERR_EMPTY = -17,     /* nothing there now (not a fault) */
     ERR_CANCELLED = -18, /* somebody asked us to stop */
     ERR_USAGE = -19,     /* the user's command line is wrong */
+    ERR_CRASH = -20,     /* a process of ours died over it: tried alone, then set aside */
 };
 
 struct err {

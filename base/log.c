@@ -22,6 +22,20 @@ void log_set_sink(log_sink sink, void *arg)
     state.arg = arg;
 }
 
+/* What comes from outside (a decoder's words, a file's name) must not steer a terminal. Escapes are
+ * for those who know where the text came from; here a blank is enough. */
+static void defuse(char *line)
+{
+    unsigned char *p = (unsigned char *)line;
+
+    for (; *p; p++) {
+        if (*p < 0x20 || *p == 0x7F)
+            *p = ' ';
+        else if (p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0)
+            p[0] = p[1] = ' ';
+    }
+}
+
 void log_at(enum log_level level, const char *fmt, ...)
 {
     static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
@@ -36,6 +50,7 @@ void log_at(enum log_level level, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
     va_end(ap);
+    defuse(line);
     if (state.sink) {
         state.sink(level, line, state.arg);
         return;

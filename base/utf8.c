@@ -55,10 +55,18 @@ bool utf8_valid(const void *data, size_t len)
     return true;
 }
 
-/* C0, DEL and C1 controls: a terminal would act on them. */
+/* C0, DEL and C1 controls: a terminal would act on them. The bidirectional controls U+202A-202E and
+ * U+2066-2069 as well: a name could show another ending than it has. */
 static bool is_control(const uint8_t *p, size_t k)
 {
-    return (k == 1 && (p[0] < 0x20 || p[0] == 0x7F)) || (k == 2 && p[0] == 0xC2 && p[1] < 0xA0);
+    if (k == 1)
+        return p[0] < 0x20 || p[0] == 0x7F;
+    if (k == 2)
+        return p[0] == 0xC2 && p[1] < 0xA0;
+    if (k != 3 || p[0] != 0xE2)
+        return false;
+    return (p[1] == 0x80 && p[2] >= 0xAA && p[2] <= 0xAE) ||
+           (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9);
 }
 
 /* \n, \t or \xHH: at most four bytes. Returns where the next one goes. */

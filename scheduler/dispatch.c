@@ -172,7 +172,7 @@ static void record_failure(struct run *run, struct run_task *t, const struct ret
 {
     bool final = d->verdict == RETRY_FAIL;
     struct err err = {0};
-    int code = t->code ? t->code : ERR_DEVICE;
+    int code = t->code ? t->code : ERR_CRASH;
 
     run_check(
         run,

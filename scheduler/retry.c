@@ -20,6 +20,7 @@ static enum kind kind_of(int code, bool died)
     case ERR_DENIED:
         return KIND_PLACE;
     case ERR_DEVICE:
+    case ERR_CRASH:
         return KIND_WORKER;
     case ERR_CANCELLED:
         return KIND_BACK;

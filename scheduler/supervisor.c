@@ -139,12 +139,12 @@ static void describe_death(struct run_worker *w, int status)
     if (WIFEXITED(status) && WEXITSTATUS(status) == WORKER_EXIT_DEVICE)
         err_set(&w->last, ERR_DEVICE, "its device was lost");
     else if (WIFSIGNALED(status))
-        err_set(&w->last, ERR_DEVICE, "it was ended by signal %d (%s)", WTERMSIG(status),
+        err_set(&w->last, ERR_CRASH, "it was ended by signal %d (%s)", WTERMSIG(status),
                 strsignal(WTERMSIG(status)));
     else if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         err_set(&w->last, ERR_DEVICE, "it could not be started");
     else
-        err_set(&w->last, ERR_DEVICE, "it left with status %d",
+        err_set(&w->last, ERR_CRASH, "it left with status %d",
                 WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/utf8.h"
 
 static void err_keeps_the_code(void **state)
@@ -35,7 +36,7 @@ static void err_prefix_survives_long_messages(void **state)
 static void err_names_round_trip(void **state)
 {
     (void)state;
-    for (int code = ERR_USAGE; code <= 0; code++) {
+    for (int code = ERR_CRASH; code <= 0; code++) {
         assert_string_not_equal(err_name(code), "unknown");
         assert_int_equal(err_from_name(err_name(code)), code);
     }
@@ -118,11 +119,34 @@ static void utf8_forms(void **state)
     s = utf8_display("a\nb\xE9.mp3\x1B[31m", 13);
     assert_string_equal(s, "a\\nb\\xE9.mp3\\x1B[31m");
     free(s);
+    s = utf8_display("x\xE2\x80\xAE"
+                     "3pm.exe",
+                     11);
+    assert_string_equal(s, "x\\xE2\\x80\\xAE3pm.exe");
+    free(s);
     s = utf8_repair("a\xE2\x82z\xFF", 5);
     assert_string_equal(s, "a\xEF\xBF\xBDz\xEF\xBF\xBD");
     free(s);
     utf8_copy(small, sizeof(small), "aéé");
     assert_string_equal(small, "aé");
+}
+
+static void keep_line(enum log_level level, const char *line, void *arg)
+{
+    (void)level;
+    utf8_copy(arg, 64, line);
+}
+
+static void log_lets_no_control_through(void **state)
+{
+    char line[64] = "";
+
+    (void)state;
+    log_set_sink(keep_line, line);
+    log_info("%s", "a\x1B[2Jb\nc\xC2\x9B"
+                   "d \xC3\xA9");
+    log_set_sink(NULL, NULL);
+    assert_string_equal(line, "a [2Jb c  d \xC3\xA9");
 }
 
 static void clock_forms(void **state)
@@ -151,6 +175,7 @@ int main(void)
         cmocka_unit_test(reader_str_refuses_nul),
         cmocka_unit_test(buf_respects_its_bound),
         cmocka_unit_test(utf8_forms),
+        cmocka_unit_test(log_lets_no_control_through),
         cmocka_unit_test(clock_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

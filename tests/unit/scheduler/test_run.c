@@ -192,7 +192,7 @@ static void workers_that_cannot_work_stop_the_run(void **state)
     (void)state;
     expect_stop("version", ERR_VERSION, "another build (0.0.1-other");
     expect_stop("model", ERR_MODEL, "tensor 'x' is missing");
-    expect_stop("exit", ERR_DEVICE, "it left with status 7");
+    expect_stop("exit", ERR_CRASH, "it left with status 7");
     expect_stop("nomem", ERR_NOMEM, "the model does not fit");
 }
 
