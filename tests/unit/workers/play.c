@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "gpu/backend.h"
 #include "workers/media/decoder.h"
 #include "workers/media/fingerprint.h"
 #include "workers/models/model_dir.h"
@@ -16,9 +17,10 @@
 
 bool play_dispatch(int argc, char **argv, int *status)
 {
-    if (argc > 1 && strcmp(argv[1], "worker") == 0)
+    if (argc > 1 && strcmp(argv[1], "worker") == 0) {
+        backend_host_sleep_when_idle(argv); /* as the program's own main */
         *status = worker_main(argc - 1, argv + 1);
-    else if (argc > 1 && strcmp(argv[1], "decoder") == 0)
+    } else if (argc > 1 && strcmp(argv[1], "decoder") == 0)
         *status = decoder_main(argc - 1, argv + 1);
     else
         return false;
