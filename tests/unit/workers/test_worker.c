@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #define SHARD_MS 20000
+#define LONG_SHARD_MS 45000 /* of two windows at least */
 
 static char *sample(const char *name)
 {
@@ -350,21 +351,23 @@ static void a_drained_worker_finishes_what_it_began(void **state)
 
     (void)state;
     play_ready(&whole, &(struct play_options){0});
-    m = play_lease_of(&whole, path, SHARD_MS);
+    m = play_lease_of(&whole, path, LONG_SHARD_MS);
     play_put_lease(&whole, &m);
     play_send(&whole);
     n = play_until_end(&whole, 1)->shards;
 
     play_ready(&p, &(struct play_options){.fault = "slow-step:30", .slots = 1, .decoders = 1});
-    m = play_lease_of(&p, path, SHARD_MS);
-    waiting = play_lease_of(&p, path, SHARD_MS);
+    m = play_lease_of(&p, path, LONG_SHARD_MS);
+    waiting = play_lease_of(&p, path, LONG_SHARD_MS);
     play_put_lease(&p, &m);
     play_put_lease(&p, &waiting);
     play_send(&p);
-    while (play_shards(&p, m.lease_id) == 0) /* busy alone may still be waiting for audio */
+    /* Its first window is through, so its first shard has begun; busy alone may be waiting for
+     * audio. */
+    while (p.beat.audio_ms == 0)
         assert_true(play_step(&p));
     play_put_empty(&p, MSG_DRAIN);
-    late = play_lease_of(&p, path, SHARD_MS);
+    late = play_lease_of(&p, path, LONG_SHARD_MS);
     play_put_lease(&p, &late);
     play_send(&p);
     code = play_until_end(&p, m.lease_id)->code;
