@@ -1,14 +1,20 @@
 /* gpu/backend.h - a device, as the table of operations that models are written against.
  *
  * The host backend (gpu/host) is always there. Others implement the same table in modules that are
- * opened at run time, so nothing here may name a library of theirs. Objects that an operation
- * prepares (packed weights, plans) are opaque to the models and belong to the backend that made
- * them; they must be freed before it is closed.
+ * opened at run time (gpu/devices.h), so nothing here may name a library of theirs. Objects that an
+ * operation prepares (packed weights, plans) are opaque to the models and belong to the backend
+ * that made them; they must be freed before it is closed.
  *
  * One thread calls a backend at a time, and several backends are independent. Operations are
- * ordered; `sync` waits for all that were given. Shapes are checked by every operation: a mismatch
- * is ERR_DEVICE with a sentence, because it can only be a fault of ours. A failed allocation is
- * ERR_VRAM, after which everything that existed before is still valid. */
+ * ordered, and may still be under way when the call returns; `sync`, `get` and `read` wait. Shapes
+ * are checked by every operation: a mismatch is ERR_DEVICE with a sentence, because it can only be
+ * a fault of ours. A failed allocation is ERR_VRAM, after which everything that existed before is
+ * still valid. ERR_DEVICE from anything else means that the device is lost to this process.
+ *
+ * Words: a *window* is one sequence of a fixed length that fills the encoder; wide operations take
+ * several windows as one matrix, one below the other. A *slot* is one sequence that the decoder
+ * works on; a decoder step has one *row* for each slot that takes part. What describes rows lies in
+ * device memory (struct token_row), so that a recorded step can be run again with other rows. */
 #ifndef NIGHTSHIFT_GPU_BACKEND_H
 #define NIGHTSHIFT_GPU_BACKEND_H
 
@@ -17,15 +23,18 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "gpu/precision.h"
 #include "gpu/tensor.h"
 
 #define BACKEND_HEAD_SIZE 64  /* of every attention: all Whisper models have it */
 #define BACKEND_MAX_KEYS 1536 /* keys that an attention may see */
 
 struct backend;
-struct linear; /* packed weights of y = x W^T + b */
-struct conv1d; /* packed weights of a convolution over time, kernel 3, padding 1 */
-struct mel;    /* plan and scratch of a log-mel spectrogram */
+struct linear;    /* packed weights of y = x W^T + b */
+struct conv1d;    /* packed weights of a convolution over time, kernel 3, padding 1 */
+struct mel;       /* plan and scratch of a log-mel spectrogram */
+struct rules;     /* which token may follow: tables on the device */
+struct recording; /* a sequence of operations that can be run again */
 
 enum epilogue {
     EPILOGUE_NONE, /* y = r */
@@ -34,28 +43,83 @@ enum epilogue {
 };
 
 enum linear_use {
-    LINEAR_WIDE, /* hundreds of rows, always the same number: results repeat bit for bit */
-    LINEAR_ROWS, /* few rows: a row's result does not depend on the others or on their number */
+    LINEAR_WIDE, /* hundreds of rows; with the same number of them results repeat bit for bit */
+    LINEAR_ROWS, /* few rows: on the host, and with `deterministic`, a row's result does not depend
+                    on the others or on their number */
 };
 
-/* Keys and values of one sequence and one layer, all heads, in the order in which the device's
- * attention reads them. A view into memory of kv_bytes() bytes. */
+/* One row of a decoder step. In device memory; whoever writes it has checked it. */
+struct token_row {
+    int32_t slot;  /* of the key/value caches */
+    int32_t pos;   /* 0-based position in the sequence */
+    int32_t token; /* to be fed there */
+    int32_t unused;
+};
+
+/* Keys and values of many slots and one layer, all heads, in the order in which the device's
+ * attention reads them: kv_bytes() bytes for each slot, `slot_stride` apart. */
 struct kv {
     enum dtype type;
     uint32_t heads;
-    uint32_t capacity; /* keys; at most BACKEND_MAX_KEYS */
-    void *data;        /* borrowed, device memory, zeroed before its first use */
+    uint32_t capacity; /* keys of a slot; at most BACKEND_MAX_KEYS */
+    uint32_t slots;
+    size_t slot_stride; /* bytes; a multiple of 64 */
+    void *data;         /* borrowed, device memory, zeroed before its first use */
+};
+
+struct audio { /* one window's, in host memory */
+    const float *pcm; /* [-1, 1] at 16 kHz */
+    size_t n;         /* at most 480000; padded with zeros to that */
+};
+
+/* Tables of the rules by which Whisper chooses a token. Ids are below `vocab`; -1: has none. */
+struct rules_spec {
+    uint32_t vocab; /* of the logits */
+    int32_t eot, no_speech;
+    int32_t timestamp_begin, timestamp_end; /* first and last timestamp */
+    int32_t max_initial;                    /* the last timestamp that may come first */
+    const int32_t *never, *never_first;     /* never produced; not produced first */
+    uint32_t never_count, never_first_count;
+    const int32_t *languages;
+    uint32_t language_count;
+};
+
+enum { CHOOSE_TOKEN = 1, CHOOSE_START = 2 /* no-speech probability and language */ };
+
+/* What is asked of one row's logits. In device memory. */
+struct choice_ask {
+    int32_t count;     /* tokens produced so far, without the prompt */
+    int32_t last;      /* the last of them, and the one before; -1: none */
+    int32_t before;
+    int32_t last_time; /* the last timestamp among them; -1: none */
+    uint32_t what;     /* CHOOSE_ bits */
+    float temperature; /* 0: the likeliest */
+    double uniform;    /* in [0, 1): what a draw is made with */
+};
+
+/* The answer, in device memory. Ties go to the lowest id; logits that are NaN count as minus
+ * infinity. CHOOSE_START looks at the logits before the rules have masked any. */
+struct choice {
+    int32_t token;    /* -1: nothing is allowed */
+    int32_t language; /* id; -1: the model has none */
+    int32_t usable;   /* the logits hold a finite number, and no +infinity */
+    int32_t unused;
+    double logprob; /* of the token under the masked logits, at temperature 1 */
+    double language_prob, no_speech;
 };
 
 struct backend_info {
     char name[64];         /* "AMD EPYC 9654", "NVIDIA H200": for people */
     char id[64];           /* "cpu", a GPU's UUID: stable */
+    char driver[32];       /* "580.95 (CUDA 13.0)"; "" where there is none */
     uint64_t memory_total; /* bytes */
     uint64_t memory_free;  /* when it was opened */
     uint32_t threads;      /* host: threads that operations use; 0 elsewhere */
-    bool bf16;             /* has instructions for it: AUTO picks it */
-    bool f16;
-    char features[96]; /* "avx512, bf16": for people */
+    uint32_t processors;   /* multiprocessors of a GPU; 0 elsewhere */
+    precision_set have;    /* what it computes in hardware (PRECISION_F32 always) */
+    bool deterministic;    /* results do not depend on how windows and rows were grouped */
+    bool wide_batches;     /* several windows in one operation are faster than one after another */
+    char features[96];     /* "avx512, bf16", "sm_90": for people */
 };
 
 struct backend_ops {
@@ -68,57 +132,83 @@ struct backend_ops {
     /* Between host memory of the caller (dense, float32) and a tensor of any type. */
     int (*put)(struct backend *be, struct tensor dst, const float *src, struct err *err);
     int (*get)(struct backend *be, float *dst, struct tensor src, struct err *err);
+    /* Bytes, as they are: to the device (src may be reused at once), and from it. */
+    int (*write)(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err);
+    int (*read)(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err);
     /* dst = src, converting between types. */
     int (*copy)(struct backend *be, struct tensor dst, struct tensor src, struct err *err);
 
-    /* w: [out][in] float32 in host memory, bias: [out] or NULL; copied. type: of the weights and
-     * of x. rows: how many x will mostly have (wide ones are packed for that). */
-    int (*linear_new)(struct backend *be, enum dtype type, enum linear_use use, int64_t rows,
-                      int64_t out, int64_t in, const float *w, const float *bias,
+    /* w: [out][in] float32 in host memory, bias: [out] or NULL; copied. rows: how many x will
+     * mostly have (wide ones are packed for that). ERR_MODEL when the device cannot do it. */
+    int (*linear_new)(struct backend *be, enum precision precision, enum linear_use use,
+                      int64_t rows, int64_t out, int64_t in, const float *w, const float *bias,
                       struct linear **ret, struct err *err);
     void (*linear_free)(struct backend *be, struct linear *l);
-    /* x: [rows][in] of the weights' type, y: [rows][out] float32 or the weights' type. */
+    /* x: [rows][in] of precision_type, y: [rows][out] float32 or of that type. */
     int (*linear)(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                   struct tensor y, struct err *err);
 
-    /* w: [out][in][3]. x: [time][in], y: [time / stride][out], both dense. */
-    int (*conv1d_new)(struct backend *be, enum dtype type, int64_t out, int64_t in, int64_t stride,
-                      const float *w, const float *bias, struct conv1d **ret, struct err *err);
+    /* w: [out][in][3]. x: [windows * time][in], y: [windows * time / stride][out], both dense; each
+     * window is padded by itself. */
+    int (*conv1d_new)(struct backend *be, enum precision precision, int64_t out, int64_t in,
+                      int64_t stride, const float *w, const float *bias, struct conv1d **ret,
+                      struct err *err);
     void (*conv1d_free)(struct backend *be, struct conv1d *c);
-    int (*conv1d)(struct backend *be, struct conv1d *c, struct tensor x, enum epilogue epilogue,
-                  struct tensor y, struct err *err);
+    int (*conv1d)(struct backend *be, struct conv1d *c, uint32_t windows, struct tensor x,
+                  enum epilogue epilogue, struct tensor y, struct err *err);
 
     /* Over the columns, epsilon 1e-5; gamma, beta: [1][cols] float32; x float32, y any. */
     int (*layer_norm)(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
                       struct tensor y, struct err *err);
-    /* y += x, both float32. */
+    /* Row r of y += row r % x.rows of x, both float32. */
     int (*add)(struct backend *be, struct tensor y, struct tensor x, struct err *err);
-    /* y[i] = table[ids[i]] + positions[pos[i]], y float32. ids and pos: host memory, checked. */
+    /* Row i of y = table[rows[i].token] + positions[rows[i].pos], y float32. */
     int (*embed)(struct backend *be, struct tensor table, struct tensor positions,
-                 const int32_t *ids, const uint32_t *pos, struct tensor y, struct err *err);
+                 const struct token_row *rows, struct tensor y, struct err *err);
 
-    size_t (*kv_bytes)(enum dtype type, uint32_t heads, uint32_t capacity);
-    /* Rows of k and v ([n][heads * 64], the cache's type) become keys 0 .. n-1. */
-    int (*kv_fill)(struct backend *be, struct kv kv, struct tensor k, struct tensor v,
+    size_t (*kv_bytes)(enum dtype type, uint32_t heads, uint32_t capacity); /* of a slot; % 64 = 0 */
+    /* Rows of window i of k and v ([windows * n][heads * 64], the cache's type) become keys 0..n-1
+     * of slot slots[i] (host memory). */
+    int (*kv_fill)(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
+                   struct tensor k, struct tensor v, struct err *err);
+    /* Row i of k and v becomes key rows[i].pos of slot rows[i].slot. */
+    int (*kv_append)(struct backend *be, struct kv kv, const struct token_row *rows,
+                     struct tensor k, struct tensor v, struct err *err);
+    /* out = softmax(q k^T / 8) v within each window and head, without a mask. All [windows * n]
+     * [heads * 64] of one type, n <= BACKEND_MAX_KEYS; they may be columns of one tensor. */
+    int (*attention)(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
+                     struct tensor v, struct tensor out, struct err *err);
+    /* The same for single queries: row i of q looks at the first `keys` keys of slot rows[i].slot;
+     * keys 0: at rows[i].pos + 1 of them. A row's result does not depend on the others. */
+    int (*attention_rows)(struct backend *be, struct tensor q, struct kv kv,
+                          const struct token_row *rows, uint32_t keys, struct tensor out,
+                          struct err *err);
+
+    /* Whisper's log-mel spectrogram of 30 s windows at 16 kHz: bins 1 .. 256; at most `windows` at
+     * once. */
+    int (*mel_new)(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
                    struct err *err);
-    /* Row i of k and v becomes key pos[i] of kv[i]. */
-    int (*kv_append)(struct backend *be, const struct kv *kv, const uint32_t *pos, struct tensor k,
-                     struct tensor v, struct err *err);
-    /* out = softmax(q k^T / 8) v over keys 0 .. keys-1, without a mask. q, out: [n][heads * 64] of
-     * the cache's type. */
-    int (*attention)(struct backend *be, struct tensor q, struct kv kv, uint32_t keys,
-                     struct tensor out, struct err *err);
-    /* The same, where row i looks at the first keys[i] keys of kv[i]. A row's result does not
-     * depend on the others. */
-    int (*attention_rows)(struct backend *be, struct tensor q, const struct kv *kv,
-                          const uint32_t *keys, struct tensor out, struct err *err);
-
-    /* Whisper's log-mel spectrogram of a 30 s window at 16 kHz: bins 1 .. 256. */
-    int (*mel_new)(struct backend *be, uint32_t bins, struct mel **ret, struct err *err);
     void (*mel_free)(struct backend *be, struct mel *m);
-    /* pcm: n <= 480000 samples in host memory; out: [3000][bins] float32, time by bin. */
-    int (*mel)(struct backend *be, struct mel *m, const float *pcm, size_t n, struct tensor out,
-               struct err *err);
+    /* out: [windows * 3000][bins] float32, time by bin. The audio may be reused at once. */
+    int (*mel)(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
+               struct tensor out, struct err *err);
+
+    /* The spec is copied. ERR_MODEL when an id is not below vocab. */
+    int (*rules_new)(struct backend *be, const struct rules_spec *spec, struct rules **ret,
+                     struct err *err);
+    void (*rules_free)(struct backend *be, struct rules *r);
+    /* Masks row i of logits ([n][vocab] float32; overwritten) by the rules and chooses: ask[i] to
+     * ret[i], both device memory. */
+    int (*choose)(struct backend *be, const struct rules *r, struct tensor logits,
+                  const struct choice_ask *ask, struct choice *ret, struct err *err);
+
+    /* NULL where a device gains nothing by it (the host). Between begin and end operations are
+     * recorded, not run; only those above that neither wait nor prepare may be called. run: as if
+     * they were called again, on whatever their device memory holds then. */
+    int (*record_begin)(struct backend *be, struct err *err);
+    int (*record_end)(struct backend *be, struct recording **ret, struct err *err);
+    int (*record_run)(struct backend *be, struct recording *r, struct err *err);
+    void (*record_free)(struct backend *be, struct recording *r);
 };
 
 /* What a backend's own struct begins with. */
@@ -126,6 +216,8 @@ struct backend {
     const struct backend_ops *ops;
     struct backend_info info;
     uint64_t allocated; /* bytes of device memory held now: tensors, packed weights, plans */
+    uint64_t peak;      /* the most that it was */
+    uint64_t budget;    /* allocated may not pass it (ERR_VRAM); 0: no bound of ours */
 };
 
 /* The processor itself. threads 0: as many as this process may run on. Closed with
@@ -133,6 +225,9 @@ struct backend {
 int backend_open_host(uint32_t threads, struct backend **ret, struct err *err);
 /* Accepts NULL. */
 void backend_close(struct backend *be);
+/* AUTO becomes what suits the device; anything that it does not have is ERR_MODEL. */
+int backend_precision(const struct backend *be, enum precision wanted, enum precision *ret,
+                      struct err *err);
 /* Lets compute threads of the host backend sleep while they wait, where they would spin. Called
  * first in a main() that computes, with its own argv: OpenMP reads its environment before main
  * does, so the program starts itself once more, in the same process. Returns when OMP_WAIT_POLICY

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "gpu/precision.h"
 
 #define WHISPER_RATE_HZ 16000
 #define WHISPER_WINDOW_SAMPLES 480000 /* 30 s */
@@ -22,8 +23,9 @@
 #define WHISPER_POSITIONS 1500        /* encoder positions of a window */
 
 struct backend; /* gpu/backend.h */
-
-enum precision { PRECISION_AUTO, PRECISION_F32, PRECISION_BF16 };
+struct rules_spec;
+struct choice_ask;
+struct choice;
 
 struct whisper_config {
     uint32_t d_model, mel_bins, vocab_size;
@@ -51,8 +53,23 @@ uint64_t whisper_slot_bytes(const struct whisper *w);
  * more than a quarter of the device's free memory holds. At least 1. */
 uint32_t whisper_default_slots(const struct whisper *w);
 
-int whisper_session_new(struct whisper *w, uint32_t slots, struct whisper_session **ret,
-                        struct err *err);
+/* Bytes of device memory that a session of so many slots and windows at once takes beside the
+ * weights, to the byte what whisper_session_new allocates. */
+uint64_t whisper_session_bytes(const struct whisper *w, uint32_t slots, uint32_t windows);
+/* The same and the weights for a model that is not loaded: a prediction within a few percent, for
+ * planning. Pure. */
+uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
+                               uint32_t slots, uint32_t windows);
+
+/* windows: how many the encoder takes at once (1 where the device gains nothing by more, and with
+ * `deterministic`); 0: chosen. All device memory that the session will ever use is allocated here.
+ */
+int whisper_session_new(struct whisper *w, uint32_t slots, uint32_t windows,
+                        struct whisper_session **ret, struct err *err);
+uint32_t whisper_session_windows(const struct whisper_session *s);
+/* The rules by which whisper_choose chooses; before its first call. */
+int whisper_session_rules(struct whisper_session *s, const struct rules_spec *spec,
+                          struct err *err);
 void whisper_session_free(struct whisper_session *s);
 uint32_t whisper_session_slots(const struct whisper_session *s);
 
@@ -80,6 +97,11 @@ struct whisper_row {
  * the caller. logits[i] NULL-able per call: pass NULL to only fill caches (prompts). */
 int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                  float *logits, struct err *err);
+
+/* The same, but what comes back is a choice for each row, made on the device (gpu/backend.h: choose);
+ * asks with what = 0 only fill caches. */
+int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
+                   const struct choice_ask *asks, uint32_t n, struct choice *ret, struct err *err);
 
 /* Time spent since the session was made, per stage; what it was spent on. */
 struct whisper_times {
