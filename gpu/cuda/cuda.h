@@ -1,0 +1,186 @@
+/* gpu/cuda/cuda.h - what the files of the CUDA module share: the open device.
+ *
+ * Everything runs on one stream, `work`, in the order of the calls; only a spectrogram's audio
+ * comes by `copies`, and events order the two. Nothing allocates in steady state: plans of matrix
+ * products, scratch and staging are made at first use and kept. A recording is a captured graph of
+ * `work`, so whatever it uses must stay where it is: scratch that has been outgrown is kept until
+ * the last recording is freed.
+ *
+ * Sizes that the kernels see are 64 bit; shapes are checked before anything is launched.
+ *
+ * Functions of the CUDA run time that the module uses, all of them:
+ *   cudaDriverGetVersion cudaRuntimeGetVersion cudaGetDeviceCount cudaGetDeviceProperties
+ *   cudaDeviceGetAttribute cudaSetDevice cudaMemGetInfo cudaMalloc cudaFree cudaHostAlloc
+ *   cudaFreeHost cudaMemcpyAsync cudaMemsetAsync cudaStreamCreateWithFlags cudaStreamDestroy
+ *   cudaStreamSynchronize cudaStreamWaitEvent cudaEventCreateWithFlags cudaEventRecord
+ *   cudaEventSynchronize cudaEventDestroy cudaGetLastError cudaGetErrorName cudaGetErrorString
+ *   cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate cudaGraphLaunch
+ *   cudaGraphDestroy cudaGraphExecDestroy
+ * Of cuBLASLt and cuDNN: libs.h.
+ *
+ * Experiment: with NIGHTSHIFT_CUDA_GELU=tanh in the environment when the device is opened, 16-bit
+ * matrix products take cuBLASLt's fused GELU, which is the tanh approximation, instead of the exact
+ * one in a kernel of its own. For measuring what the difference costs; nothing sets it. */
+#ifndef NIGHTSHIFT_GPU_CUDA_CUDA_H
+#define NIGHTSHIFT_GPU_CUDA_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "gpu/backend.h"
+#include "gpu/cuda/libs.h"
+#include "gpu/cuda_module.h"
+
+#define CUDA_HEAD BACKEND_HEAD_SIZE
+#define CUDA_STAGES 2                     /* pinned buffers, used in turn */
+#define CUDA_STAGE_BYTES (4u << 20)       /* of each: longer copies go in pieces */
+#define CUDA_ATTENTION_BYTES (256u << 20) /* scores of the unfused attention, at most */
+
+struct plan;      /* a prepared matrix product: matmul.c */
+struct sdpa_plan; /* a prepared fused attention: sdpa.c */
+
+/* Pinned host memory through which the caller's pass. */
+struct cuda_stage {
+    void *data;
+    cudaEvent_t done; /* the copy that used it last */
+};
+
+struct cuda_block {
+    void *data;
+    size_t bytes;
+};
+
+struct cuda {
+    struct backend base; /* first: a struct backend * is a struct cuda * */
+    int device;          /* ordinal */
+    int sm;              /* 10 * major + minor: 75 ... 120 */
+    bool deterministic;
+    bool tanh_gelu; /* the experiment above */
+    bool recording;
+    uint32_t recordings; /* alive */
+
+    struct cuda_libs libs;
+    cudaStream_t work, copies;
+    cublasLtHandle_t lt;
+    void *dnn;            /* cudnnHandle_t; NULL: no fused attention */
+    char dnn_reason[128]; /* why not */
+    void *workspace;      /* cuBLASLt's and cuDNN's, one operation at a time */
+    size_t workspace_bytes;
+    void *scratch; /* of one operation: quantised inputs, scores, padded rows */
+    size_t scratch_bytes;
+    struct cuda_block *old; /* outgrown scratch that recordings may still use */
+    size_t old_count;
+
+    struct cuda_stage up[CUDA_STAGES], down;
+    uint32_t next_up;
+
+    struct cuda_block *blocks; /* what alloc gave, by address */
+    size_t block_count, block_cap;
+
+    struct plan **plans; /* a hash table by shape */
+    size_t plan_count, plan_cap;
+    struct sdpa_plan **sdpa; /* a list by shape */
+    size_t sdpa_count;
+};
+
+static inline struct cuda *cuda_of(struct backend *be) { return (struct cuda *)be; }
+
+/* --- errors ------------------------------------------------------------------------------- */
+
+/* 0 when rc (a cudaError_t as int) is; else sets err: ERR_VRAM for memory, ERR_DEVICE for the rest,
+ * with the error's name and what was being done ("multiplying matrices"). */
+int cuda_status(struct err *err, int rc, const char *doing);
+/* ERR_DEVICE: the caller is wrong. */
+int cuda_shape(struct err *err, const char *operation);
+/* 0, or ERR_DEVICE when a recording is being made and `operation` cannot be part of one. */
+int cuda_not_recording(struct cuda *c, const char *operation, struct err *err);
+
+/* --- context.c ---------------------------------------------------------------------------- */
+
+int cuda_open(const char *device, const struct cuda_options *options, struct backend **ret,
+              struct err *err);
+/* Device memory, counted, held against the budget; zeroed. Not while recording. */
+int cuda_alloc(struct backend *be, size_t bytes, void **ret, struct err *err);
+void cuda_release(struct backend *be, void *p);
+/* Scratch of at least `bytes` for the operation that asks; the next one may overwrite it. */
+int cuda_scratch(struct cuda *c, size_t bytes, void **ret, struct err *err);
+/* Pinned memory of a stage that is free (waits for the copy that used it last). */
+int cuda_stage_up(struct cuda *c, struct cuda_stage **ret, struct err *err);
+
+int cuda_sync(struct backend *be, struct err *err);
+int cuda_put(struct backend *be, struct tensor dst, const float *src, struct err *err);
+int cuda_get(struct backend *be, float *dst, struct tensor src, struct err *err);
+int cuda_write(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err);
+int cuda_read(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err);
+
+/* --- device.c ----------------------------------------------------------------------------- */
+
+int cuda_devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err *err);
+/* The ordinal of "0" or "GPU-8f3c..."; ERR_MISSING. Makes no context. */
+int cuda_device_find(const char *name, int *ret, struct err *err);
+/* One device without its free memory: makes no context. */
+int cuda_device_describe(int ordinal, struct cuda_device *ret, struct err *err);
+/* "580.95 (CUDA 13.0)", as far as it can be known without NVML: "CUDA 13.0". */
+void cuda_driver_name(char *ret, size_t cap);
+
+/* --- check.c ------------------------------------------------------------------------------ */
+
+int cuda_check(bool thorough, cuda_finding_fn fn, void *arg);
+
+/* --- operations, as struct backend_ops describes them --------------------------------------- */
+
+int cuda_linear_new(struct backend *be, enum precision precision, enum linear_use use, int64_t rows,
+                    int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,
+                    struct err *err);
+void cuda_linear_free(struct backend *be, struct linear *l);
+int cuda_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
+                struct tensor y, struct err *err);
+
+int cuda_conv1d_new(struct backend *be, enum precision precision, int64_t out, int64_t in,
+                    int64_t stride, const float *w, const float *bias, struct conv1d **ret,
+                    struct err *err);
+void cuda_conv1d_free(struct backend *be, struct conv1d *conv);
+int cuda_conv1d(struct backend *be, struct conv1d *conv, uint32_t windows, struct tensor x,
+                enum epilogue epilogue, struct tensor y, struct err *err);
+
+int cuda_copy(struct backend *be, struct tensor dst, struct tensor src, struct err *err);
+int cuda_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
+                    struct tensor y, struct err *err);
+int cuda_add(struct backend *be, struct tensor y, struct tensor x, struct err *err);
+int cuda_embed(struct backend *be, struct tensor table, struct tensor positions,
+               const struct token_row *rows, struct tensor y, struct err *err);
+
+size_t cuda_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity);
+int cuda_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
+                 struct tensor k, struct tensor v, struct err *err);
+int cuda_kv_append(struct backend *be, struct kv kv, const struct token_row *rows, struct tensor k,
+                   struct tensor v, struct err *err);
+int cuda_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
+                   struct tensor v, struct tensor out, struct err *err);
+int cuda_attention_rows(struct backend *be, struct tensor q, struct kv kv,
+                        const struct token_row *rows, uint32_t keys, struct tensor out,
+                        struct err *err);
+
+int cuda_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
+                 struct err *err);
+void cuda_mel_free(struct backend *be, struct mel *m);
+int cuda_mel(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
+             struct tensor out, struct err *err);
+
+int cuda_rules_new(struct backend *be, const struct rules_spec *spec, struct rules **ret,
+                   struct err *err);
+void cuda_rules_free(struct backend *be, struct rules *r);
+int cuda_choose(struct backend *be, const struct rules *r, struct tensor logits,
+                const struct choice_ask *ask, struct choice *ret, struct err *err);
+
+int cuda_record_begin(struct backend *be, struct err *err);
+int cuda_record_end(struct backend *be, struct recording **ret, struct err *err);
+int cuda_record_run(struct backend *be, struct recording *r, struct err *err);
+void cuda_record_free(struct backend *be, struct recording *r);
+
+/* The fused attention (sdpa.c): ERR_EMPTY when this device, or its cuDNN, has none for the shape,
+ * and the caller takes the unfused one. */
+int cuda_sdpa(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k, struct tensor v,
+              struct tensor out, struct err *err);
+void cuda_sdpa_free_all(struct cuda *c);
+
+#endif
