@@ -1,0 +1,164 @@
+/* gpu/cuda/kernels.h - our own CUDA kernels, as plain C functions that launch them.
+ *
+ * Every function puts its kernels on the stream and returns the cudaError_t of the launch as an
+ * int (0: well); none allocates, waits, or keeps anything, so all of them may be captured into a
+ * graph. All pointers are device memory unless it says "host"; what they point to must live until
+ * the stream has passed it, except host memory, which is read before the call returns. Callers have
+ * checked the shapes; the kernels bound themselves by them. Matrices are struct tensor; "any" means
+ * any of its three types. Rows that are aligned to 16 bytes (pointer and stride) go by 16 bytes,
+ * others element by element.
+ *
+ * No kernel uses float atomics, and none lets a row's result depend on the other rows or on their
+ * number: all of them are deterministic. Not yet run on a GPU; tests/cuda runs them in an emulator.
+ */
+#ifndef NIGHTSHIFT_GPU_CUDA_KERNELS_H
+#define NIGHTSHIFT_GPU_CUDA_KERNELS_H
+
+#include "gpu/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st
+    *cudaStream_t; /* as in the CUDA headers, which C callers need not have */
+
+/* --- elementwise.cu ------------------------------------------------------------------------- */
+
+/* Any stride, also one that is not the columns'. */
+int k_zero(cudaStream_t s, struct tensor x);
+/* dst = src, any to any, to the nearest (ties to even). */
+int k_copy(cudaStream_t s, struct tensor dst, struct tensor src);
+/* Row r of y (float32) += row r % x.rows of x (any). */
+int k_add(cudaStream_t s, struct tensor y, struct tensor x);
+/* src: [windows * time][cols], any; dst: [windows * (time + 2)][cols], any: each window with one
+ * row of zeros before and after it. A convolution with kernel 3 is then one product per window,
+ * with K = 3 cols and rows that begin stride * cols apart (dst dense). */
+int k_pad_rows(cudaStream_t s, struct tensor dst, struct tensor src, uint32_t windows);
+/* Row i of y (float32) = table[rows[i].token] + positions[rows[i].pos], both any. */
+int k_embed(cudaStream_t s, struct tensor table, struct tensor positions,
+            const struct token_row *rows, struct tensor y);
+/* y = x + bias, y = gelu(x + bias) (the exact one) or y = y + x + bias, by `epilogue`. x, y: any; y
+ * may be x itself. bias: [cols] float32 or NULL. */
+int k_epilogue(cudaStream_t s, struct tensor x, const float *bias, enum epilogue epilogue,
+               struct tensor y);
+
+/* --- norm.cu -------------------------------------------------------------------------------- */
+
+/* y (any) = (x - mean) / sqrt(variance + 1e-5) * gamma + beta, for each row of x (float32); two
+ * passes over the row in float32. gamma, beta: [cols]. */
+int k_layer_norm(cudaStream_t s, struct tensor x, const float *gamma, const float *beta,
+                 struct tensor y);
+/* The same after x += r (any), which is written back. */
+int k_add_layer_norm(cudaStream_t s, struct tensor x, struct tensor r, const float *gamma,
+                     const float *beta, struct tensor y);
+/* out (any) = softmax(scale * x) over each row of x (float32), at most BACKEND_MAX_KEYS columns.
+ * Row r of out may begin where row r of x does. A row that is all minus infinity becomes NaN. */
+int k_softmax(cudaStream_t s, struct tensor x, float scale, struct tensor out);
+
+/* --- quantize.cu ---------------------------------------------------------------------------- */
+
+/* q[r][c] = round(x[r][c] / scales[r]), to the nearest even, scales[r] = largest |x[r][c]| / 127.
+ * Columns from x.cols to q_stride become 0. A row of zeros has the scale 0; one that is not finite
+ * has the scale NaN, so that it does not hide. x: any. */
+int k_quantize_rows(cudaStream_t s, struct tensor x, int8_t *q, int64_t q_stride, float *scales);
+/* r = acc[r][c] * row_scales[r] * column_scales[c] + bias[c] (or no bias: NULL), then as k_epilogue
+ * (which see) into y: any. */
+int k_dequantize(cudaStream_t s, const int32_t *acc, int64_t acc_stride, const float *row_scales,
+                 const float *column_scales, const float *bias, enum epilogue epilogue,
+                 struct tensor y);
+/* e4m3, to the nearest even, saturating at 448; NaN stays. Columns up to q_stride become 0. x: any.
+ */
+int k_to_fp8(cudaStream_t s, struct tensor x, uint8_t *q, int64_t q_stride);
+
+/* --- attention.cu --------------------------------------------------------------------------- */
+
+/* Layout of struct kv: each slot is [heads] of { keys [capacity][64], values [capacity][64] }, of
+ * the cache's type, dense. kv.data and slot_stride are multiples of 16 bytes. */
+static inline size_t k_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity)
+{
+    return 2 * (size_t)heads * capacity * BACKEND_HEAD_SIZE * dtype_size(type);
+}
+
+/* slots: host memory. See the operations of the same names. */
+int k_kv_fill(cudaStream_t s, struct kv kv, const uint32_t *slots, uint32_t windows,
+              struct tensor k, struct tensor v);
+int k_kv_append(cudaStream_t s, struct kv kv, const struct token_row *rows, struct tensor k,
+                struct tensor v);
+
+#define K_ATTENTION_CHUNK                                                      \
+    256 /* keys that one block reads: a constant, so that the order of a row's \
+           sums depends on its keys alone */
+
+/* Bytes of scratch for attention over `rows` rows; 0 or more, a multiple of 256. */
+static inline size_t k_attention_scratch(uint32_t rows, uint32_t heads, uint32_t capacity)
+{
+    size_t pairs = (size_t)rows * heads;
+    size_t chunks = ((size_t)capacity + K_ATTENTION_CHUNK - 1) / K_ATTENTION_CHUNK;
+
+    if (chunks < 2)
+        return 0;
+    return (pairs * 4 + pairs * chunks * (BACKEND_HEAD_SIZE + 2) * 4 + 255) / 256 * 256;
+}
+
+/* scratch: k_attention_scratch bytes or more, for as many rows or more as q has, zeroed before its
+ * first use with this `heads`; every call leaves its counters zero. Calls on different streams need
+ * their own. keys 0: rows[i].pos + 1. */
+int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct token_row *rows,
+                     uint32_t keys, struct tensor out, void *scratch);
+
+/* --- mel.cu --------------------------------------------------------------------------------- */
+
+#define K_MEL_SAMPLES 480000
+#define K_MEL_FRAMES 3000
+#define K_MEL_FFT 400
+#define K_MEL_BLOCKS 375 /* blocks of a window; each leaves its maximum */
+
+/* All device memory, as the host backend's struct mel_tables has them. */
+struct mel_device {
+    uint32_t bins;         /* 1 .. 256 */
+    const double *window;  /* [400] Hann */
+    const double *cosine;  /* [400] of 2 pi i / 400 */
+    const double *sine;    /* [400] */
+    const uint32_t *first; /* [bins]: each filter's first frequency, of 201 */
+    const uint32_t *count; /* [bins]: its frequencies */
+    const uint32_t *at;    /* [bins]: where its weights begin */
+    const double *weight;
+};
+
+/* pcm: [windows] rows of K_MEL_SAMPLES, `stride` apart, of which the first n[w] are audio; the rest
+ * counts as silence, whatever lies there. maxima: [windows * K_MEL_BLOCKS] scratch. out: [windows *
+ * 3000][bins] float32. Framing, transform (no other library is needed), filters, log10, clamp. */
+int k_mel(cudaStream_t s, struct mel_device m, const float *pcm, size_t stride, const uint32_t *n,
+          uint32_t windows, float *maxima, struct tensor out);
+
+/* --- choose.cu ------------------------------------------------------------------------------ */
+
+/* struct rules_spec on the device: lists as bitmaps of (vocab + 31) / 32 words. */
+struct rules_device {
+    uint32_t vocab;
+    int32_t eot, no_speech;
+    int32_t timestamp_begin, timestamp_end;
+    int32_t max_initial;
+    uint32_t language_count;
+    const int32_t *languages;
+    const uint32_t *never, *never_first;
+};
+
+/* One answer for each row of logits (float32, not changed). */
+int k_choose(cudaStream_t s, struct rules_device r, struct tensor logits,
+             const struct choice_ask *ask, struct choice *ret);
+
+/* --- bandwidth.cu --------------------------------------------------------------------------- */
+
+#define K_READ_BLOCKS 2048
+
+/* Reads `bytes` (a multiple of 16) from p (aligned to 16) once and leaves partial sums of its
+ * 32-bit words, modulo 2^32, in ret[K_READ_BLOCKS]: what a device's memory can deliver. */
+int k_read(cudaStream_t s, const void *p, size_t bytes, uint32_t *ret);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
