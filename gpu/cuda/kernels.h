@@ -90,22 +90,18 @@ int k_kv_append(cudaStream_t s, struct kv kv, const struct token_row *rows, stru
     256 /* keys that one block reads: a constant, so that the order of a row's \
            sums depends on its keys alone */
 
-/* Bytes of scratch for attention over `rows` rows; 0 or more, a multiple of 256. */
-static inline size_t k_attention_scratch(uint32_t rows, uint32_t heads, uint32_t capacity)
+/* Floats that k_attention_rows wants as `partials`; 0 where one chunk holds all keys. */
+static inline size_t k_attention_partials(uint32_t rows, uint32_t heads, uint32_t capacity)
 {
-    size_t pairs = (size_t)rows * heads;
     size_t chunks = ((size_t)capacity + K_ATTENTION_CHUNK - 1) / K_ATTENTION_CHUNK;
 
-    if (chunks < 2)
-        return 0;
-    return (pairs * 4 + pairs * chunks * (BACKEND_HEAD_SIZE + 2) * 4 + 255) / 256 * 256;
+    return chunks < 2 ? 0 : (size_t)rows * heads * chunks * (BACKEND_HEAD_SIZE + 2);
 }
 
-/* scratch: k_attention_scratch bytes or more, for as many rows or more as q has, zeroed before its
- * first use with this `heads`; every call leaves its counters zero. Calls on different streams need
- * their own. keys 0: rows[i].pos + 1. */
+/* keys 0: rows[i].pos + 1. counters: [rows * heads] or more, zeroed before their first use; every
+ * call leaves them zero, so calls of all shapes may share them, and the partials, on one stream. */
 int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct token_row *rows,
-                     uint32_t keys, struct tensor out, void *scratch);
+                     uint32_t keys, struct tensor out, int32_t *counters, float *partials);
 
 /* --- mel.cu --------------------------------------------------------------------------------- */
 
