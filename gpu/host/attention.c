@@ -11,14 +11,15 @@ size_t host_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity)
     return 2 * (size_t)heads * kernel_head_bytes(type, capacity);
 }
 
-static char *head_keys(const struct kv *kv, uint32_t head)
+static char *head_keys(const struct kv *kv, uint32_t slot, uint32_t head)
 {
-    return (char *)kv->data + 2 * (size_t)head * kernel_head_bytes(kv->type, kv->capacity);
+    return (char *)kv->data + slot * kv->slot_stride +
+           2 * (size_t)head * kernel_head_bytes(kv->type, kv->capacity);
 }
 
-static char *head_values(const struct kv *kv, uint32_t head)
+static char *head_values(const struct kv *kv, uint32_t slot, uint32_t head)
 {
-    return head_keys(kv, head) + kernel_head_bytes(kv->type, kv->capacity);
+    return head_keys(kv, slot, head) + kernel_head_bytes(kv->type, kv->capacity);
 }
 
 static void store_f32(float *keys, float *values, uint32_t at, const float *k, const float *v)
@@ -47,119 +48,173 @@ static void store_bf16(uint16_t *keys, uint16_t *values, uint32_t at, const uint
     }
 }
 
-static void store(const struct kv *kv, uint32_t head, uint32_t at, struct tensor k, struct tensor v,
-                  int64_t row)
+/* Row `row` of k and v becomes key `at` of a slot's head. */
+static void store(const struct kv *kv, uint32_t slot, uint32_t head, uint32_t at, struct tensor k,
+                  struct tensor v, int64_t row)
 {
     size_t ka = (size_t)(row * k.stride) + (size_t)head * HEAD;
     size_t va = (size_t)(row * v.stride) + (size_t)head * HEAD;
+    char *keys = head_keys(kv, slot, head), *values = head_values(kv, slot, head);
 
     if (kv->type == DTYPE_F32)
-        store_f32((float *)head_keys(kv, head), (float *)head_values(kv, head), at,
-                  (const float *)k.data + ka, (const float *)v.data + va);
+        store_f32((float *)keys, (float *)values, at, (const float *)k.data + ka,
+                  (const float *)v.data + va);
     else
-        store_bf16((uint16_t *)head_keys(kv, head), (uint16_t *)head_values(kv, head), at,
-                   (const uint16_t *)k.data + ka, (const uint16_t *)v.data + va);
+        store_bf16((uint16_t *)keys, (uint16_t *)values, at, (const uint16_t *)k.data + ka,
+                   (const uint16_t *)v.data + va);
 }
 
-static bool fits(struct host *h, const struct kv *kv, struct tensor t)
+static bool computes(const struct host *h, enum dtype type)
+{
+    return type == DTYPE_F32 || (type == DTYPE_BF16 && h->kernels->attend_bf16);
+}
+
+static bool fits(const struct host *h, const struct kv *kv, struct tensor t)
 {
     return t.type == kv->type && t.cols == (int64_t)kv->heads * HEAD && t.rows > 0 &&
-           kv->capacity <= BACKEND_MAX_KEYS &&
-           (kv->type == DTYPE_F32 || (kv->type == DTYPE_BF16 && h->kernels->attend_bf16));
+           kv->capacity <= BACKEND_MAX_KEYS && computes(h, t.type);
 }
 
-int host_kv_fill(struct backend *be, struct kv kv, struct tensor k, struct tensor v,
-                 struct err *err)
+/* Rows [from, from + n) of k and v become keys 0 .. n-1 of a slot. */
+static void fill(const struct host *h, const struct kv *kv, uint32_t slot, struct tensor k,
+                 struct tensor v, int64_t from, int64_t n)
 {
-    struct host *h = host_of(be);
-    int64_t groups = (k.rows + KERNEL_KEYS - 1) / KERNEL_KEYS;
+    int64_t groups = (n + KERNEL_KEYS - 1) / KERNEL_KEYS;
 
-    if (!fits(h, &kv, k) || !fits(h, &kv, v) || k.rows != v.rows || k.rows > kv.capacity)
-        return host_shape(err, "kv_fill");
 #pragma omp parallel for collapse(2) schedule(static) num_threads(h->threads)
-    for (uint32_t head = 0; head < kv.heads; head++) {
+    for (uint32_t head = 0; head < kv->heads; head++) {
         for (int64_t g = 0; g < groups; g++) {
-            for (int64_t r = g * KERNEL_KEYS; r < (g + 1) * KERNEL_KEYS && r < k.rows; r++)
-                store(&kv, head, (uint32_t)r, k, v, r);
+            for (int64_t r = g * KERNEL_KEYS; r < (g + 1) * KERNEL_KEYS && r < n; r++)
+                store(kv, slot, head, (uint32_t)r, k, v, from + r);
         }
     }
+}
+
+int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
+                 struct tensor k, struct tensor v, struct err *err)
+{
+    struct host *h = host_of(be);
+    int64_t n = windows ? k.rows / windows : 0;
+
+    if (!fits(h, &kv, k) || !fits(h, &kv, v) || k.rows != v.rows || n < 1 ||
+        k.rows != n * windows || n > kv.capacity)
+        return host_shape(err, "kv_fill");
+    for (uint32_t i = 0; i < windows; i++) {
+        if (slots[i] >= kv.slots)
+            return host_shape(err, "kv_fill");
+    }
+    for (uint32_t i = 0; i < windows; i++)
+        fill(h, &kv, slots[i], k, v, n * i, n);
     return 0;
 }
 
-int host_kv_append(struct backend *be, const struct kv *kv, const uint32_t *pos, struct tensor k,
+static bool rows_fit(const struct kv *kv, const struct token_row *rows, int64_t n)
+{
+    for (int64_t r = 0; r < n; r++) {
+        if (rows[r].slot < 0 || (uint32_t)rows[r].slot >= kv->slots || rows[r].pos < 0 ||
+            (uint32_t)rows[r].pos >= kv->capacity)
+            return false;
+    }
+    return true;
+}
+
+int host_kv_append(struct backend *be, struct kv kv, const struct token_row *rows, struct tensor k,
                    struct tensor v, struct err *err)
 {
     struct host *h = host_of(be);
 
+    if (!fits(h, &kv, k) || !fits(h, &kv, v) || v.rows != k.rows || !rows_fit(&kv, rows, k.rows))
+        return host_shape(err, "kv_append");
     for (int64_t r = 0; r < k.rows; r++) {
-        if (!fits(h, &kv[r], k) || !fits(h, &kv[r], v) || v.rows != k.rows ||
-            pos[r] >= kv[r].capacity)
-            return host_shape(err, "kv_append");
-    }
-    for (int64_t r = 0; r < k.rows; r++) {
-        for (uint32_t head = 0; head < kv[r].heads; head++)
-            store(&kv[r], head, pos[r], k, v, r);
+        for (uint32_t head = 0; head < kv.heads; head++)
+            store(&kv, (uint32_t)rows[r].slot, head, (uint32_t)rows[r].pos, k, v, r);
     }
     return 0;
 }
 
-int host_attention(struct backend *be, struct tensor q, struct kv kv, uint32_t keys,
-                   struct tensor out, struct err *err)
+/* One window's queries, rows [from, from + n), over its packed keys. */
+static void attend(const struct host *h, const struct kv *kv, struct tensor q, struct tensor out,
+                   int64_t from, int64_t n)
 {
-    struct host *h = host_of(be);
-    int64_t groups = (q.rows + KERNEL_QUERIES - 1) / KERNEL_QUERIES;
+    int64_t groups = (n + KERNEL_QUERIES - 1) / KERNEL_QUERIES;
 
-    if (!fits(h, &kv, q) || !fits(h, &kv, out) || q.rows != out.rows || keys < 1 ||
-        keys > kv.capacity)
-        return host_shape(err, "attention");
-        /* Shares of a few milliseconds at most, in order, so that a head stays in the cache and a
-         * thread that was put aside does not keep the others waiting. */
+    /* Shares of a few milliseconds at most, in order, so that a head stays in the cache and a
+     * thread that was put aside does not keep the others waiting. */
 #pragma omp parallel for collapse(2) schedule(dynamic, 16) num_threads(h->threads)
-    for (uint32_t head = 0; head < kv.heads; head++) {
+    for (uint32_t head = 0; head < kv->heads; head++) {
         for (int64_t g = 0; g < groups; g++) {
-            int64_t row = g * KERNEL_QUERIES, left = q.rows - row;
-            size_t n = (size_t)(left < KERNEL_QUERIES ? left : KERNEL_QUERIES);
-            size_t from = (size_t)(row * q.stride) + (size_t)head * HEAD;
-            size_t to = (size_t)(row * out.stride) + (size_t)head * HEAD;
-            const void *k = head_keys(&kv, head), *v = head_values(&kv, head);
+            int64_t row = g * KERNEL_QUERIES, left = n - row;
+            size_t count = (size_t)(left < KERNEL_QUERIES ? left : KERNEL_QUERIES);
+            size_t at = (size_t)((from + row) * q.stride) + (size_t)head * HEAD;
+            size_t to = (size_t)((from + row) * out.stride) + (size_t)head * HEAD;
+            const void *k = head_keys(kv, 0, head), *v = head_values(kv, 0, head);
 
-            if (kv.type == DTYPE_F32)
-                h->kernels->attend_f32((const float *)q.data + from, (size_t)q.stride, n, k, v,
-                                       keys, (float *)out.data + to, (size_t)out.stride);
+            if (kv->type == DTYPE_F32)
+                h->kernels->attend_f32((const float *)q.data + at, (size_t)q.stride, count, k, v,
+                                       (size_t)n, (float *)out.data + to, (size_t)out.stride);
             else
-                h->kernels->attend_bf16((const uint16_t *)q.data + from, (size_t)q.stride, n, k, v,
-                                        keys, (uint16_t *)out.data + to, (size_t)out.stride);
+                h->kernels->attend_bf16((const uint16_t *)q.data + at, (size_t)q.stride, count, k,
+                                        v, (size_t)n, (uint16_t *)out.data + to,
+                                        (size_t)out.stride);
         }
     }
+}
+
+static bool same_shape(struct tensor a, struct tensor b)
+{
+    return a.type == b.type && a.rows == b.rows && a.cols == b.cols;
+}
+
+int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
+                   struct tensor v, struct tensor out, struct err *err)
+{
+    struct host *h = host_of(be);
+    int64_t n = windows ? q.rows / windows : 0;
+    struct kv kv = {q.type, (uint32_t)(q.cols / HEAD), (uint32_t)n, 1, 0, NULL};
+    int rc;
+
+    if (!computes(h, q.type) || q.cols < HEAD || q.cols % HEAD != 0 || n < 1 ||
+        n > BACKEND_MAX_KEYS || q.rows != n * windows || !same_shape(q, k) || !same_shape(q, v) ||
+        !same_shape(q, out))
+        return host_shape(err, "attention");
+    kv.slot_stride = host_kv_bytes(kv.type, kv.heads, kv.capacity);
+    rc = host_grow(h, &h->packed, &h->packed_bytes, kv.slot_stride, err);
+    if (rc != 0)
+        return rc;
+    kv.data = h->packed;
+    for (uint32_t i = 0; i < windows; i++) {
+        fill(h, &kv, 0, k, v, n * i, n);
+        attend(h, &kv, q, out, n * i, n);
+    }
     return 0;
 }
 
-int host_attention_rows(struct backend *be, struct tensor q, const struct kv *kv,
-                        const uint32_t *keys, struct tensor out, struct err *err)
+int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
+                        const struct token_row *rows, uint32_t keys, struct tensor out,
+                        struct err *err)
 {
     struct host *h = host_of(be);
-    int64_t heads = q.cols / HEAD;
     size_t bytes = 0;
 
-    for (int64_t r = 0; r < q.rows; r++) {
-        if (!fits(h, &kv[r], q) || !fits(h, &kv[r], out) || q.rows != out.rows || keys[r] < 1 ||
-            keys[r] > kv[r].capacity)
-            return host_shape(err, "attention_rows");
-        bytes += 2 * (size_t)keys[r] * (size_t)q.cols * dtype_size(q.type);
-    }
+    if (!fits(h, &kv, q) || !fits(h, &kv, out) || q.rows != out.rows || keys > kv.capacity ||
+        !rows_fit(&kv, rows, q.rows))
+        return host_shape(err, "attention_rows");
+    for (int64_t r = 0; r < q.rows; r++)
+        bytes += 2 * (size_t)(keys ? keys : (uint32_t)rows[r].pos + 1) * (size_t)q.cols *
+                 dtype_size(q.type);
 #pragma omp parallel for schedule(dynamic) num_threads(host_threads(h, bytes))
-    for (int64_t i = 0; i < q.rows * heads; i++) {
-        int64_t r = i / heads;
-        uint32_t head = (uint32_t)(i % heads);
+    for (int64_t i = 0; i < q.rows * kv.heads; i++) {
+        int64_t r = i / kv.heads;
+        uint32_t head = (uint32_t)(i % kv.heads), slot = (uint32_t)rows[r].slot;
+        size_t n = keys ? keys : (size_t)rows[r].pos + 1;
         size_t from = (size_t)(r * q.stride) + (size_t)head * HEAD;
         size_t to = (size_t)(r * out.stride) + (size_t)head * HEAD;
-        const void *k = head_keys(&kv[r], head), *v = head_values(&kv[r], head);
+        const void *k = head_keys(&kv, slot, head), *v = head_values(&kv, slot, head);
 
         if (q.type == DTYPE_F32)
-            h->kernels->query_f32((const float *)q.data + from, k, v, keys[r],
-                                  (float *)out.data + to);
+            h->kernels->query_f32((const float *)q.data + from, k, v, n, (float *)out.data + to);
         else
-            h->kernels->query_bf16((const uint16_t *)q.data + from, k, v, keys[r],
+            h->kernels->query_bf16((const uint16_t *)q.data + from, k, v, n,
                                    (uint16_t *)out.data + to);
     }
     return 0;

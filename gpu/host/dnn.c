@@ -1,8 +1,6 @@
 /* What the operations that use oneDNN have in common. */
 #include "gpu/host/host.h"
 
-#include <stdlib.h>
-
 int host_attribute(enum epilogue epilogue, dnnl_primitive_attr_t *ret, struct err *err)
 {
     dnnl_primitive_attr_t attr = NULL;
@@ -34,19 +32,8 @@ int host_scratch(struct host *h, const_dnnl_primitive_desc_t pd, struct err *err
 {
     const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
-    void *p;
 
-    if (bytes <= h->scratch_bytes)
-        return 0;
-    bytes = (bytes + 63) / 64 * 64;
-    p = aligned_alloc(64, bytes);
-    if (!p)
-        return err_set(err, ERR_VRAM, "out of memory: %zu bytes of scratch were needed", bytes);
-    free(h->scratch);
-    h->scratch = p;
-    h->base.allocated += bytes - h->scratch_bytes;
-    h->scratch_bytes = bytes;
-    return 0;
+    return host_grow(h, &h->scratch, &h->scratch_bytes, bytes, err);
 }
 
 int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t what, void *p,

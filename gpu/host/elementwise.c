@@ -85,13 +85,13 @@ int host_add(struct backend *be, struct tensor y, struct tensor x, struct err *e
 {
     struct host *h = host_of(be);
 
-    if (x.type != DTYPE_F32 || y.type != DTYPE_F32 || x.rows != y.rows || x.cols != y.cols)
+    if (x.type != DTYPE_F32 || y.type != DTYPE_F32 || x.rows < 1 || x.cols != y.cols)
         return host_shape(err, "add");
 #pragma omp parallel for schedule(static) \
-    num_threads(h->threads) if (x.rows * x.cols > PARALLEL_FROM)
-    for (int64_t r = 0; r < x.rows; r++) {
+    num_threads(h->threads) if (y.rows * y.cols > PARALLEL_FROM)
+    for (int64_t r = 0; r < y.rows; r++) {
         float *a = row_of(y, r);
-        const float *b = row_of(x, r);
+        const float *b = row_of(x, r % x.rows);
 
         for (int64_t c = 0; c < x.cols; c++)
             a[c] += b[c];
@@ -99,21 +99,22 @@ int host_add(struct backend *be, struct tensor y, struct tensor x, struct err *e
     return 0;
 }
 
-int host_embed(struct backend *be, struct tensor table, struct tensor positions, const int32_t *ids,
-               const uint32_t *pos, struct tensor y, struct err *err)
+int host_embed(struct backend *be, struct tensor table, struct tensor positions,
+               const struct token_row *rows, struct tensor y, struct err *err)
 {
     (void)be;
     if (table.cols != y.cols || positions.cols != y.cols || y.type != DTYPE_F32)
         return host_shape(err, "embed");
     for (int64_t r = 0; r < y.rows; r++) {
-        if (ids[r] < 0 || ids[r] >= table.rows || pos[r] >= positions.rows)
+        if (rows[r].token < 0 || rows[r].token >= table.rows || rows[r].pos < 0 ||
+            rows[r].pos >= positions.rows)
             return host_shape(err, "embed");
     }
     for (int64_t r = 0; r < y.rows; r++) {
         float *out = row_of(y, r);
 
         for (int64_t c = 0; c < y.cols; c++)
-            out[c] = get_value(table, ids[r], c) + get_value(positions, pos[r], c);
+            out[c] = get_value(table, rows[r].token, c) + get_value(positions, rows[r].pos, c);
     }
     return 0;
 }

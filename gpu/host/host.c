@@ -13,17 +13,33 @@ union block {
     char pad[64];
 };
 
+int host_take(struct backend *be, size_t bytes, struct err *err)
+{
+    if (be->budget != 0 && (bytes > be->budget || be->allocated > be->budget - bytes))
+        return err_set(err, ERR_VRAM,
+                       "out of memory: %zu more bytes would pass the limit of %llu (%llu are held)",
+                       bytes, (unsigned long long)be->budget, (unsigned long long)be->allocated);
+    be->allocated += bytes;
+    if (be->allocated > be->peak)
+        be->peak = be->allocated;
+    return 0;
+}
+
 int host_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
 {
     union block *b = NULL;
     size_t total;
+    int rc = host_take(be, bytes, err);
 
+    if (rc != 0)
+        return rc;
     if (__builtin_add_overflow(bytes, sizeof(*b) + 63, &total) ||
-        !(b = aligned_alloc(64, total / 64 * 64)))
+        !(b = aligned_alloc(64, total / 64 * 64))) {
+        be->allocated -= bytes;
         return err_set(err, ERR_VRAM, "out of memory: %zu more bytes were needed", bytes);
+    }
     memset(b, 0, total / 64 * 64);
     b->bytes = bytes;
-    be->allocated += bytes;
     *ret = b + 1;
     return 0;
 }
@@ -34,6 +50,29 @@ void host_release(struct backend *be, void *p)
         return;
     be->allocated -= ((union block *)p - 1)->bytes;
     free((union block *)p - 1);
+}
+
+int host_grow(struct host *h, void **scratch, size_t *have, size_t bytes, struct err *err)
+{
+    void *p;
+    int rc;
+
+    if (bytes <= *have)
+        return 0;
+    bytes = (bytes + 63) / 64 * 64;
+    rc = host_take(&h->base, bytes - *have, err);
+    if (rc != 0)
+        return rc;
+    p = aligned_alloc(64, bytes);
+    if (!p) {
+        h->base.allocated -= bytes - *have;
+        return err_set(err, ERR_VRAM, "out of memory: %zu bytes of scratch were needed", bytes);
+    }
+    memset(p, 0, bytes);
+    free(*scratch);
+    *scratch = p;
+    *have = bytes;
+    return 0;
 }
 
 int host_shape(struct err *err, const char *operation)
@@ -121,8 +160,11 @@ void backend_host_info(struct backend_info *ret)
     ret->memory_free = available_bytes((uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)page);
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         ret->threads = (uint32_t)CPU_COUNT(&set);
-    ret->bf16 = k->rows_bf16 != NULL;
-    snprintf(ret->features, sizeof(ret->features), "%s%s", k->name, ret->bf16 ? ", bf16" : "");
+    ret->deterministic = true;
+    ret->have = 1u << PRECISION_F32;
+    if (k->rows_bf16)
+        ret->have |= 1u << PRECISION_BF16;
+    snprintf(ret->features, sizeof(ret->features), "%s%s", k->name, k->rows_bf16 ? ", bf16" : "");
 }
 
 static int host_sync(struct backend *be, struct err *err)
@@ -132,11 +174,20 @@ static int host_sync(struct backend *be, struct err *err)
     return 0;
 }
 
+static int host_write(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err)
+{
+    (void)be;
+    (void)err;
+    memcpy(dst, src, bytes);
+    return 0;
+}
+
 static void host_close(struct backend *be)
 {
     struct host *h = host_of(be);
 
     free(h->scratch);
+    free(h->packed);
     if (h->stream)
         dnnl_stream_destroy(h->stream);
     if (h->engine)
@@ -165,6 +216,8 @@ static const struct backend_ops host_ops = {
     .release = host_release,
     .put = host_put,
     .get = host_get,
+    .write = host_write,
+    .read = host_write,
     .copy = host_copy,
     .linear_new = host_linear_new,
     .linear_free = host_linear_free,
@@ -183,6 +236,9 @@ static const struct backend_ops host_ops = {
     .mel_new = host_mel_new,
     .mel_free = host_mel_free,
     .mel = host_mel,
+    .rules_new = host_rules_new,
+    .rules_free = host_rules_free,
+    .choose = host_choose,
 };
 
 int backend_open_host(uint32_t threads, struct backend **ret, struct err *err)
@@ -209,10 +265,4 @@ int backend_open_host(uint32_t threads, struct backend **ret, struct err *err)
     }
     *ret = &h->base;
     return 0;
-}
-
-void backend_close(struct backend *be)
-{
-    if (be)
-        be->ops->close(be);
 }

@@ -15,6 +15,8 @@ struct host {
     dnnl_stream_t stream;
     void *scratch; /* oneDNN's, for the hungriest primitive yet */
     size_t scratch_bytes;
+    void *packed; /* keys and values of one window, in reading order, for attention */
+    size_t packed_bytes;
 };
 
 /* Threads for work that touches so many bytes: waking the others costs some microseconds, and on a
@@ -29,9 +31,15 @@ uint64_t host_available_bytes(const char *meminfo);
 
 static inline struct host *host_of(struct backend *be) { return (struct host *)be; }
 
-/* 64-byte aligned and zeroed; counted in base.allocated. ERR_VRAM when there is none. */
+/* 64-byte aligned and zeroed; counted in base.allocated. ERR_VRAM when there is none, or when it
+ * would pass the budget. */
 int host_alloc(struct backend *be, size_t bytes, void **ret, struct err *err);
 void host_release(struct backend *be, void *p);
+/* Counts bytes as allocated, if the budget allows them. */
+int host_take(struct backend *be, size_t bytes, struct err *err);
+/* Makes *scratch at least so large; what was in it is lost. Counted; freed by the backend's close.
+ */
+int host_grow(struct host *h, void **scratch, size_t *have, size_t bytes, struct err *err);
 
 /* Sets err and returns ERR_DEVICE: the caller is wrong, or oneDNN failed ("what: status 3"). */
 int host_shape(struct err *err, const char *operation);
@@ -48,28 +56,30 @@ int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t wha
 int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *from,
               const float *w, dnnl_memory_t *ret, void **data, struct err *err);
 
-int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, int64_t rows,
+int host_linear_new(struct backend *be, enum precision precision, enum linear_use use, int64_t rows,
                     int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,
                     struct err *err);
 void host_linear_free(struct backend *be, struct linear *l);
 int host_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                 struct tensor y, struct err *err);
 
-int host_conv1d_new(struct backend *be, enum dtype type, int64_t out, int64_t in, int64_t stride,
-                    const float *w, const float *bias, struct conv1d **ret, struct err *err);
+int host_conv1d_new(struct backend *be, enum precision precision, int64_t out, int64_t in,
+                    int64_t stride, const float *w, const float *bias, struct conv1d **ret,
+                    struct err *err);
 void host_conv1d_free(struct backend *be, struct conv1d *c);
-int host_conv1d(struct backend *be, struct conv1d *c, struct tensor x, enum epilogue epilogue,
-                struct tensor y, struct err *err);
+int host_conv1d(struct backend *be, struct conv1d *c, uint32_t windows, struct tensor x,
+                enum epilogue epilogue, struct tensor y, struct err *err);
 
 size_t host_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity);
-int host_kv_fill(struct backend *be, struct kv kv, struct tensor k, struct tensor v,
-                 struct err *err);
-int host_kv_append(struct backend *be, const struct kv *kv, const uint32_t *pos, struct tensor k,
+int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
+                 struct tensor k, struct tensor v, struct err *err);
+int host_kv_append(struct backend *be, struct kv kv, const struct token_row *rows, struct tensor k,
                    struct tensor v, struct err *err);
-int host_attention(struct backend *be, struct tensor q, struct kv kv, uint32_t keys,
-                   struct tensor out, struct err *err);
-int host_attention_rows(struct backend *be, struct tensor q, const struct kv *kv,
-                        const uint32_t *keys, struct tensor out, struct err *err);
+int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
+                   struct tensor v, struct tensor out, struct err *err);
+int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
+                        const struct token_row *rows, uint32_t keys, struct tensor out,
+                        struct err *err);
 
 int host_put(struct backend *be, struct tensor dst, const float *src, struct err *err);
 int host_get(struct backend *be, float *dst, struct tensor src, struct err *err);
@@ -77,12 +87,19 @@ int host_copy(struct backend *be, struct tensor dst, struct tensor src, struct e
 int host_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
                     struct tensor y, struct err *err);
 int host_add(struct backend *be, struct tensor y, struct tensor x, struct err *err);
-int host_embed(struct backend *be, struct tensor table, struct tensor positions, const int32_t *ids,
-               const uint32_t *pos, struct tensor y, struct err *err);
+int host_embed(struct backend *be, struct tensor table, struct tensor positions,
+               const struct token_row *rows, struct tensor y, struct err *err);
 
-int host_mel_new(struct backend *be, uint32_t bins, struct mel **ret, struct err *err);
+int host_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
+                 struct err *err);
 void host_mel_free(struct backend *be, struct mel *m);
-int host_mel(struct backend *be, struct mel *m, const float *pcm, size_t n, struct tensor out,
-             struct err *err);
+int host_mel(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
+             struct tensor out, struct err *err);
+
+int host_rules_new(struct backend *be, const struct rules_spec *spec, struct rules **ret,
+                   struct err *err);
+void host_rules_free(struct backend *be, struct rules *r);
+int host_choose(struct backend *be, const struct rules *r, struct tensor logits,
+                const struct choice_ask *ask, struct choice *ret, struct err *err);
 
 #endif

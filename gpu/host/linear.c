@@ -139,18 +139,20 @@ static int wide_new(struct host *h, struct linear *l, struct wide *d, struct err
     return rc;
 }
 
-int host_linear_new(struct backend *be, enum dtype type, enum linear_use use, int64_t rows,
+int host_linear_new(struct backend *be, enum precision precision, enum linear_use use, int64_t rows,
                     int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,
                     struct err *err)
 {
     int64_t blocks = (out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS;
     struct host *h = host_of(be);
+    enum dtype type = precision_type(precision);
     struct linear *l;
     void *p = NULL;
-    int rc;
+    int rc = backend_precision(be, precision, &precision, err);
 
-    if (rows <= 0 || out <= 0 || in <= 0 || in % 2 != 0 || type == DTYPE_F16 ||
-        (type == DTYPE_BF16 && !h->kernels->rows_bf16))
+    if (rc != 0)
+        return rc;
+    if (rows <= 0 || out <= 0 || in <= 0 || in % 2 != 0)
         return host_shape(err, "linear_new");
     l = calloc(1, sizeof(*l));
     if (!l)

@@ -13,7 +13,8 @@
 
 struct mel {
     struct mel_tables tables;
-    float *audio; /* [PAD + SAMPLES + PAD] */
+    uint32_t windows; /* at most, in a call */
+    float *audio;     /* [PAD + SAMPLES + PAD]: one window's */
 };
 
 /* Slaney's scale: linear below 1 kHz, logarithmic above. */
@@ -58,24 +59,42 @@ static void make_filters(struct mel_tables *t)
     }
 }
 
-int host_mel_new(struct backend *be, uint32_t bins, struct mel **ret, struct err *err)
+static int make_memory(struct backend *be, struct mel *m, struct err *err)
+{
+    void *p = NULL;
+    int rc;
+
+    m->tables.first = calloc(m->tables.bins, sizeof(uint32_t));
+    m->tables.count = calloc(m->tables.bins, sizeof(uint32_t));
+    if (!m->tables.first || !m->tables.count)
+        return err_set(err, ERR_NOMEM, "out of memory for the spectrogram");
+    rc = host_alloc(be, (size_t)m->tables.bins * MEL_FREQUENCIES * sizeof(double), &p, err);
+    if (rc != 0)
+        return rc;
+    m->tables.weight = p;
+    rc = host_alloc(be, (SAMPLES + 2 * PAD) * sizeof(float), &p, err);
+    if (rc == 0)
+        m->audio = p;
+    return rc;
+}
+
+int host_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
+                 struct err *err)
 {
     struct mel *m;
+    int rc;
 
-    if (bins < 1 || bins > 256)
+    if (bins < 1 || bins > 256 || windows < 1)
         return host_shape(err, "mel_new");
-    /* A multiple of 64 is what aligned_alloc wants; the vectors inside the tables need none. */
     m = calloc(1, sizeof(*m));
     if (!m)
         return err_set(err, ERR_NOMEM, "out of memory for the spectrogram");
     m->tables.bins = bins;
-    m->tables.first = calloc(bins, sizeof(uint32_t));
-    m->tables.count = calloc(bins, sizeof(uint32_t));
-    m->tables.weight = calloc((size_t)bins * MEL_FREQUENCIES, sizeof(double));
-    m->audio = calloc(SAMPLES + 2 * PAD, sizeof(float));
-    if (!m->tables.first || !m->tables.count || !m->tables.weight || !m->audio) {
+    m->windows = windows;
+    rc = make_memory(be, m, err);
+    if (rc != 0) {
         host_mel_free(be, m);
-        return err_set(err, ERR_NOMEM, "out of memory for the spectrogram");
+        return rc;
     }
     for (int i = 0; i < MEL_FFT; i++) {
         double a = 2.0 * 3.14159265358979323846 * i / MEL_FFT;
@@ -91,13 +110,12 @@ int host_mel_new(struct backend *be, uint32_t bins, struct mel **ret, struct err
 
 void host_mel_free(struct backend *be, struct mel *m)
 {
-    (void)be;
     if (!m)
         return;
     free(m->tables.first);
     free(m->tables.count);
-    free(m->tables.weight);
-    free(m->audio);
+    host_release(be, m->tables.weight);
+    host_release(be, m->audio);
     free(m);
 }
 
@@ -120,17 +138,12 @@ static void pad_audio(float *audio, const float *pcm, size_t n)
     }
 }
 
-int host_mel(struct backend *be, struct mel *m, const float *pcm, size_t n, struct tensor out,
-             struct err *err)
+static void mel_window(struct host *h, struct mel *m, const struct audio *audio, float *x)
 {
-    struct host *h = host_of(be);
     uint32_t bins = m->tables.bins;
-    float *x = out.data, high = -1e30f;
+    float high = -1e30f;
 
-    if (n > SAMPLES || out.type != DTYPE_F32 || out.rows != FRAMES || out.cols != bins ||
-        out.stride != out.cols)
-        return host_shape(err, "mel");
-    pad_audio(m->audio, pcm, n);
+    pad_audio(m->audio, audio->pcm, audio->n);
 #pragma omp parallel num_threads(h->threads)
     {
         /* The last batch begins early enough to be whole; frames that come twice come out alike. */
@@ -152,5 +165,22 @@ int host_mel(struct backend *be, struct mel *m, const float *pcm, size_t n, stru
         for (int frame = 0; frame < FRAMES; frame++)
             h->kernels->mel_clamp(x + (size_t)frame * bins, bins, high - 8.0f);
     }
+}
+
+int host_mel(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
+             struct tensor out, struct err *err)
+{
+    size_t each = (size_t)FRAMES * m->tables.bins;
+
+    if (windows < 1 || windows > m->windows || out.type != DTYPE_F32 ||
+        out.rows != (int64_t)windows * FRAMES || out.cols != m->tables.bins ||
+        out.stride != out.cols)
+        return host_shape(err, "mel");
+    for (uint32_t i = 0; i < windows; i++) {
+        if (audio[i].n > SAMPLES)
+            return host_shape(err, "mel");
+    }
+    for (uint32_t i = 0; i < windows; i++)
+        mel_window(host_of(be), m, &audio[i], (float *)out.data + i * each);
     return 0;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/stages/number.h"
+#include "base/number.h"
 
 struct token_rules {
     struct vocabulary_ids ids;

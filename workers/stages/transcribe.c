@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "workers/models/whisper.h"
 #include "workers/stages/lane.h"
-#include "workers/stages/number.h"
+#include "base/number.h"
 #include "workers/stages/token_rules.h"
 #include "workers/stages/window.h"
 

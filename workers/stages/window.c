@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/stages/number.h"
+#include "base/number.h"
 #include "workers/text/compression.h"
 #include "workers/text/text.h"
 

@@ -1,4 +1,4 @@
-#include "workers/stages/number.h"
+#include "base/number.h"
 
 #include <string.h>
 

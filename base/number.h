@@ -1,9 +1,9 @@
-/* workers/stages/number.h - arithmetic that gives the same bits on every machine. Pure.
+/* base/number.h - arithmetic that gives the same bits on every machine. Pure.
  *
  * The C library's exp() may differ in its last bit from processor to processor, and a sampled token
  * would then differ too. These use additions and multiplications of doubles alone. */
-#ifndef NIGHTSHIFT_WORKERS_STAGES_NUMBER_H
-#define NIGHTSHIFT_WORKERS_STAGES_NUMBER_H
+#ifndef NIGHTSHIFT_BASE_NUMBER_H
+#define NIGHTSHIFT_BASE_NUMBER_H
 
 #include <stdint.h>
 

@@ -1,0 +1,40 @@
+#include "gpu/backend.h"
+
+#include <stdio.h>
+
+void backend_close(struct backend *be)
+{
+    if (be)
+        be->ops->close(be);
+}
+
+/* "fp32 and bf16" */
+static void names(precision_set set, char *out, size_t cap)
+{
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (int p = PRECISION_F32; p < PRECISION_COUNT && at < cap; p++) {
+        const char *join = at == 0 ? "" : set >> (p + 1) ? ", " : " and ";
+
+        if (set & 1u << p)
+            at += (size_t)snprintf(out + at, cap - at, "%s%s", join,
+                                   precision_name((enum precision)p));
+    }
+}
+
+int backend_precision(const struct backend *be, enum precision wanted, enum precision *ret,
+                      struct err *err)
+{
+    char have[64];
+
+    if (wanted == PRECISION_AUTO)
+        wanted = precision_auto(be->info.have);
+    if (be->info.have & 1u << wanted) {
+        *ret = wanted;
+        return 0;
+    }
+    names(be->info.have, have, sizeof(have));
+    return err_set(err, ERR_MODEL, "%.63s computes in %s, not in %s: take one of those",
+                   be->info.name, have, precision_name(wanted));
+}

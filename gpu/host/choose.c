@@ -1,0 +1,271 @@
+/* Which token comes next: Whisper's rules over rows of logits.
+ *
+ * The rules are openai-whisper's: tokens never to be produced, those not to be produced first, no
+ * special tokens, timestamps in pairs that never go back, the first one within a second, and a
+ * timestamp whenever all timestamps together are likelier than any text token. Sums are of doubles,
+ * in the order of the ids, with an exponential that is the same on every machine: so is the token.
+ */
+#include "gpu/host/host.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+
+#include "base/number.h"
+
+struct rules {
+    struct rules_spec spec;
+    int32_t *ids; /* owned: the spec's three lists */
+};
+
+static bool ids_valid(const struct rules_spec *s, const int32_t *ids, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || (uint32_t)ids[i] >= s->vocab)
+            return false;
+    }
+    return true;
+}
+
+static int check_spec(const struct rules_spec *s, struct err *err)
+{
+    const int32_t needed[] = {s->eot, s->timestamp_begin, s->timestamp_end, s->max_initial};
+
+    if (s->vocab > INT32_MAX || !ids_valid(s, needed, 4) ||
+        (s->no_speech >= 0 && !ids_valid(s, &s->no_speech, 1)) ||
+        !ids_valid(s, s->never, s->never_count) ||
+        !ids_valid(s, s->never_first, s->never_first_count) ||
+        !ids_valid(s, s->languages, s->language_count))
+        return err_set(err, ERR_MODEL,
+                       "the rules name a token that is not among the model's %u: its files do not "
+                       "belong together",
+                       s->vocab);
+    return 0;
+}
+
+static const int32_t *take_list(int32_t **next, const int32_t *from, uint32_t n)
+{
+    int32_t *list = *next;
+
+    if (n)
+        memcpy(list, from, n * sizeof(*list));
+    *next += n;
+    return list;
+}
+
+int host_rules_new(struct backend *be, const struct rules_spec *spec, struct rules **ret,
+                   struct err *err)
+{
+    size_t count = (size_t)spec->never_count + spec->never_first_count + spec->language_count;
+    struct rules *r;
+    int32_t *next;
+    void *p = NULL;
+    int rc = check_spec(spec, err);
+
+    if (rc != 0)
+        return rc;
+    r = calloc(1, sizeof(*r));
+    if (!r)
+        return err_set(err, ERR_NOMEM, "out of memory for the token rules");
+    rc = host_alloc(be, (count + 1) * sizeof(*r->ids), &p, err);
+    if (rc != 0) {
+        free(r);
+        return rc;
+    }
+    r->ids = next = p;
+    r->spec = *spec;
+    r->spec.never = take_list(&next, spec->never, spec->never_count);
+    r->spec.never_first = take_list(&next, spec->never_first, spec->never_first_count);
+    r->spec.languages = take_list(&next, spec->languages, spec->language_count);
+    *ret = r;
+    return 0;
+}
+
+void host_rules_free(struct backend *be, struct rules *r)
+{
+    if (!r)
+        return;
+    host_release(be, r->ids);
+    free(r);
+}
+
+/* ---- the rules ---- */
+
+/* Ids [from, to) out. */
+static void forbid(float *logits, int32_t from, int32_t to)
+{
+    for (int32_t i = from; i < to; i++)
+        logits[i] = -INFINITY;
+}
+
+static void mask_timestamps(const struct rules_spec *s, const struct choice_ask *ask, float *logits)
+{
+    int32_t begin = s->timestamp_begin, end = s->timestamp_end + 1;
+    bool last = ask->last >= begin, before = ask->count < 2 || ask->before >= begin;
+
+    if (ask->count == 0) { /* a timestamp, not too late */
+        forbid(logits, 0, begin);
+        forbid(logits, s->max_initial + 1, end);
+        return;
+    }
+    if (last && before) /* a pair is complete: text or the end */
+        forbid(logits, begin, end);
+    else if (last) /* a segment has ended: the next one's start, or the end */
+        forbid(logits, 0, s->eot);
+    /* Never back; and a segment that has begun must have a length, or windows could stand still. */
+    if (ask->last_time >= begin && ask->last_time < end)
+        forbid(logits, begin, last && !before ? ask->last_time : ask->last_time + 1);
+}
+
+static void mask(const struct rules_spec *s, const struct choice_ask *ask, float *logits)
+{
+    for (uint32_t i = 0; i < s->never_count; i++) {
+        if (s->never[i] != s->eot) /* or no window would ever end */
+            logits[s->never[i]] = -INFINITY;
+    }
+    for (uint32_t i = 0; ask->count == 0 && i < s->never_first_count; i++)
+        logits[s->never_first[i]] = -INFINITY;
+    /* The specials lie between the end and the timestamps. */
+    forbid(logits, s->eot + 1, s->timestamp_begin);
+    forbid(logits, s->timestamp_end + 1, (int32_t)s->vocab);
+    mask_timestamps(s, ask, logits);
+}
+
+/* ---- the choice ---- */
+
+/* The largest of logits[from, to), its id (the lowest of equals) in *id. NaN is never larger. */
+static float largest(const float *logits, int32_t from, int32_t to, int32_t *id)
+{
+    float max = -INFINITY;
+
+    for (int32_t i = from; i < to; i++)
+        if (logits[i] > max) {
+            max = logits[i];
+            *id = i;
+        }
+    return max;
+}
+
+static double mass(const float *logits, int32_t from, int32_t to, double max)
+{
+    double sum = 0;
+
+    for (int32_t i = from; i < to; i++)
+        sum += number_exp((double)logits[i] - max);
+    return sum;
+}
+
+/* The id at which the growing sum of e^(logit/temperature) passes uniform times the whole. */
+static int32_t draw(const float *logits, int32_t from, int32_t to, double max, double temperature,
+                    double uniform)
+{
+    double total = 0, sum = 0;
+    int32_t id = -1;
+
+    for (int32_t i = from; i < to; i++)
+        total += number_exp(((double)logits[i] - max) / temperature);
+    for (int32_t i = from; i < to; i++) {
+        double w = number_exp(((double)logits[i] - max) / temperature);
+
+        if (w == 0)
+            continue;
+        id = i; /* the last possible one if rounding keeps the sum below */
+        sum += w;
+        if (sum > uniform * total)
+            break;
+    }
+    return id;
+}
+
+/* Of masked logits. */
+static void choose_token(const struct rules_spec *s, const struct choice_ask *ask,
+                         const float *logits, struct choice *ret)
+{
+    int32_t begin = s->timestamp_begin, end = (int32_t)s->vocab, from = 0;
+    int32_t text_id = -1, time_id = -1;
+    float text_max = largest(logits, 0, begin, &text_id);
+    float time_max = largest(logits, begin, end, &time_id);
+    double max = text_max >= time_max ? (double)text_max : (double)time_max, text, time;
+    double temperature = (double)ask->temperature;
+
+    if ((text_id < 0 && time_id < 0) || !isfinite(max))
+        return;
+    text = mass(logits, 0, begin, max);
+    time = mass(logits, begin, end, max);
+    if (time_id >= 0 && time > number_exp((double)text_max - max)) {
+        from = begin;
+        text = 0;
+    }
+    if (temperature > 0)
+        ret->token = draw(logits, from, end, from == begin ? (double)time_max : max, temperature,
+                          ask->uniform);
+    else if (from == begin || (time_id >= 0 && time_max > text_max))
+        ret->token = time_id;
+    else
+        ret->token = text_id;
+    if (ret->token >= 0)
+        ret->logprob = (double)logits[ret->token] - max - log(text + time);
+}
+
+/* A logit, where one that is no number counts as minus infinity. */
+static float logit(const float *logits, int32_t id)
+{
+    return isnan(logits[id]) ? -INFINITY : logits[id];
+}
+
+static void choose_language(const struct rules_spec *s, const float *logits, struct choice *ret)
+{
+    int32_t best = -1;
+    double sum = 0;
+
+    for (uint32_t i = 0; i < s->language_count; i++)
+        if (best < 0 || logit(logits, s->languages[i]) > logit(logits, best))
+            best = s->languages[i];
+    for (uint32_t i = 0; i < s->language_count; i++)
+        sum += number_exp((double)logit(logits, s->languages[i]) - (double)logit(logits, best));
+    ret->language = best;
+    ret->language_prob = best >= 0 && sum > 0 ? 1.0 / sum : 0;
+}
+
+/* max: the largest of all the logits. */
+static void choose_start(const struct rules_spec *s, const float *logits, float max,
+                         struct choice *ret)
+{
+    choose_language(s, logits, ret);
+    if (s->no_speech >= 0 && isfinite(max))
+        ret->no_speech = number_exp((double)logits[s->no_speech] - (double)max) /
+                         mass(logits, 0, (int32_t)s->vocab, (double)max);
+}
+
+static void choose_row(const struct rules_spec *s, float *logits, const struct choice_ask *ask,
+                       struct choice *ret)
+{
+    int32_t id = -1;
+    float max;
+
+    *ret = (struct choice){.token = -1, .language = -1, .logprob = -INFINITY};
+    if (ask->what == 0)
+        return;
+    max = largest(logits, 0, (int32_t)s->vocab, &id);
+    ret->usable = id >= 0 && isfinite(max);
+    if (ask->what & CHOOSE_START)
+        choose_start(s, logits, max, ret);
+    if (ask->what & CHOOSE_TOKEN) {
+        mask(s, ask, logits);
+        choose_token(s, ask, logits, ret);
+    }
+}
+
+int host_choose(struct backend *be, const struct rules *r, struct tensor logits,
+                const struct choice_ask *ask, struct choice *ret, struct err *err)
+{
+    struct host *h = host_of(be);
+
+    if (logits.type != DTYPE_F32 || logits.cols != (int64_t)r->spec.vocab || logits.rows < 1)
+        return host_shape(err, "choose");
+#pragma omp parallel for schedule(dynamic) \
+    num_threads(host_threads(h, (size_t)(logits.rows * logits.cols) * sizeof(float)))
+    for (int64_t i = 0; i < logits.rows; i++)
+        choose_row(&r->spec, (float *)logits.data + i * logits.stride, &ask[i], &ret[i]);
+    return 0;
+}
