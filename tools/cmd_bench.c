@@ -20,9 +20,11 @@ static const char help[] =
     "\n"
     "  -m, --model=NAME     nano, tiny, base, small, medium, large-v3,\n"
     "                       large-v3-turbo, or a folder; may be repeated\n"
-    "      --precision=P    auto (default), f32, bf16\n"
+    "      --precision=P    auto (default), fp32, tf32, fp16, bf16, int8, fp8: what the\n"
+    "                       device computes in\n"
     "      --threads=N      threads that compute (default: all)\n"
     "      --slots=N        windows in work at once (default: as a run chooses)\n"
+    "      --windows=N      windows that the encoder takes at once (default: the same)\n"
     "      --tokens=N       tokens of a window (default: 100)\n"
     "      --rounds=N       measured so often, the median counts (default: 5)\n"
     "      --json           as JSON\n"
@@ -38,32 +40,18 @@ struct wanted {
     struct bench_params params;
 };
 
-enum { OPT_PRECISION = 256, OPT_THREADS, OPT_SLOTS, OPT_TOKENS, OPT_ROUNDS };
+enum { OPT_PRECISION = 256, OPT_THREADS, OPT_SLOTS, OPT_WINDOWS, OPT_TOKENS, OPT_ROUNDS };
 
 static const struct option longs[] = {
     {"model", required_argument, NULL, 'm'},
     {"precision", required_argument, NULL, OPT_PRECISION},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"slots", required_argument, NULL, OPT_SLOTS},
+    {"windows", required_argument, NULL, OPT_WINDOWS},
     {"tokens", required_argument, NULL, OPT_TOKENS},
     {"rounds", required_argument, NULL, OPT_ROUNDS},
     {0},
 };
-
-static const char *precision_name(enum precision p)
-{
-    return p == PRECISION_F32 ? "f32" : p == PRECISION_BF16 ? "bf16" : "auto";
-}
-
-static int take_precision(const char *value, enum precision *ret, struct err *err)
-{
-    for (int p = PRECISION_AUTO; p <= PRECISION_BF16; p++)
-        if (strcmp(value, precision_name((enum precision)p)) == 0) {
-            *ret = (enum precision)p;
-            return 0;
-        }
-    return err_set(err, ERR_USAGE, "--precision is auto, f32 or bf16, not '%s'", value);
-}
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
@@ -76,11 +64,13 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->models[w->model_count++] = value;
         return 0;
     case OPT_PRECISION:
-        return take_precision(value, &w->params.precision, err);
+        return precision_parse(value, &w->params.precision, err);
     case OPT_THREADS:
         return cli_u32("--threads", value, 1, 1024, &w->threads, err);
     case OPT_SLOTS:
         return cli_u32("--slots", value, 1, 4096, &w->params.slots, err);
+    case OPT_WINDOWS:
+        return cli_u32("--windows", value, 1, 64, &w->params.windows, err);
     case OPT_TOKENS:
         return cli_u32("--tokens", value, 1, 440, &w->params.tokens, err);
     case OPT_ROUNDS:
@@ -97,25 +87,27 @@ static void print_row(const char *model, const struct bench_result *r)
     printf("%-15s %-4s %9.2f %7.0f %8.1f %8.1f %7.1f %7.2f %5.0f %%\n", name != NULL ? name : "",
            precision_name(r->precision), r->windows_per_second, r->times_real_time, r->mel_ms,
            r->encoder_ms, r->cross_ms, r->step_ms, 100 * r->encoder_share);
-    printf("  %u slots, %u tokens a window; weights %s; encoder %.0f of %.0f GFLOP/s;\n"
-           "  a decoder step reads %.1f GB/s\n",
-           r->slots, r->tokens, text_bytes(r->weight_bytes, weights), r->encoder_gflops_s,
-           r->peak_gflops_s, r->step_gbytes_s);
+    printf("  %u slots, %u windows at once in the encoder, %u tokens a window; weights %s;\n"
+           "  encoder %.0f of %.0f GFLOP/s; a decoder step reads %.1f GB/s\n",
+           r->slots, r->windows, r->tokens, text_bytes(r->weight_bytes, weights),
+           r->encoder_gflops_s, r->peak_gflops_s, r->step_gbytes_s);
     free(name);
 }
 
 static json_t *json_row(const char *model, const struct bench_result *r)
 {
-    return json_pack(
-        "{s:s, s:s, s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-        "s:f, s:f}",
-        "model", model, "precision", precision_name(r->precision), "slots", (int)r->slots, "tokens",
-        (int)r->tokens, "rounds", (int)r->rounds, "weight_bytes", (json_int_t)r->weight_bytes,
-        "slot_bytes", (json_int_t)r->slot_bytes, "load_s", r->load_s, "mel_ms", r->mel_ms,
-        "encoder_ms", r->encoder_ms, "cross_ms", r->cross_ms, "step_ms", r->step_ms,
-        "step_gbytes_s", r->step_gbytes_s, "encoder_gflop", r->encoder_gflop, "encoder_gflops_s",
-        r->encoder_gflops_s, "peak_gflops_s", r->peak_gflops_s, "encoder_share", r->encoder_share,
-        "windows_per_second", r->windows_per_second, "times_real_time", r->times_real_time);
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+                     "s:f, s:f, s:f, "
+                     "s:f, s:f}",
+                     "model", model, "precision", precision_name(r->precision), "slots",
+                     (int)r->slots, "windows", (int)r->windows, "tokens", (int)r->tokens, "rounds",
+                     (int)r->rounds, "weight_bytes", (json_int_t)r->weight_bytes, "slot_bytes",
+                     (json_int_t)r->slot_bytes, "load_s", r->load_s, "mel_ms", r->mel_ms,
+                     "encoder_ms", r->encoder_ms, "cross_ms", r->cross_ms, "step_ms", r->step_ms,
+                     "step_gbytes_s", r->step_gbytes_s, "encoder_gflop", r->encoder_gflop,
+                     "encoder_gflops_s", r->encoder_gflops_s, "peak_gflops_s", r->peak_gflops_s,
+                     "encoder_share", r->encoder_share, "windows_per_second", r->windows_per_second,
+                     "times_real_time", r->times_real_time);
 }
 
 static int bench_all(const struct cli *cli, struct wanted *w, struct backend *be, struct err *err)
@@ -151,7 +143,7 @@ static int bench_all(const struct cli *cli, struct wanted *w, struct backend *be
         json_decref(o);
     } else if (rc == 0)
         puts("\nms: of a window, and of a decoder step of all slots. The peak is a product of\n"
-             "2048 x 2048 x 2048 in the same type, measured in turn with the model.");
+             "2048 x 2048 x 2048 in the same precision, measured in turn with the model.");
     json_decref(rows);
     return rc;
 }

@@ -202,7 +202,7 @@ static void check_processor(struct doctor *d)
     struct backend_info info = {0};
 
     backend_host_info(&info);
-    if (info.bf16)
+    if (info.have & 1u << PRECISION_BF16)
         finding(d, OK, "processor", NULL, NULL, "%s, %u threads; %s", info.name, info.threads,
                 info.features);
     else

@@ -1,12 +1,12 @@
 /* engine-bench: the engine's speed where only the engine is built.
  *
- *     engine-bench [-p f32|bf16] [-s SLOTS] [-t TOKENS] [-r ROUNDS] [-j THREADS] MODEL...
+ *     engine-bench [-p PRECISION] [-s SLOTS] [-w WINDOWS] [-t TOKENS] [-r ROUNDS] [-j THREADS]
+ * MODEL...
  *
  * MODEL: nano, tiny, base, small, medium, large-v3, large-v3-turbo (random weights) or a directory
  * (with a slash). */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -15,8 +15,9 @@
 
 static void print_result(const char *model, const struct bench_result *r)
 {
-    printf("%s, %s, %u slots, %u tokens a window; weights %.1f MB, a slot %.1f MB, load %.1f s\n",
-           model, r->precision == PRECISION_BF16 ? "bf16" : "float32", r->slots, r->tokens,
+    printf("%s, %s, %u slots, %u windows at once, %u tokens a window; weights %.1f MB, a slot %.1f "
+           "MB, load %.1f s\n",
+           model, precision_name(r->precision), r->slots, r->windows, r->tokens,
            (double)r->weight_bytes / 1e6, (double)r->slot_bytes / 1e6, r->load_s);
     printf("  log-mel        %9.2f ms a window\n", r->mel_ms);
     printf("  encoder        %9.2f ms a window   %7.1f GFLOP/s, %.0f %% of the peak %.1f\n",
@@ -42,13 +43,17 @@ int main(int argc, char **argv)
     int option, status = 0;
 
     backend_host_sleep_when_idle(argv);
-    while ((option = getopt(argc, argv, "p:s:t:r:j:")) != -1) {
+    while ((option = getopt(argc, argv, "p:s:w:t:r:j:")) != -1) {
         switch (option) {
         case 'p':
-            params.precision = strcmp(optarg, "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
+            if (precision_parse(optarg, &params.precision, &err) != 0)
+                return fail(&err);
             break;
         case 's':
             params.slots = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'w':
+            params.windows = (uint32_t)strtoul(optarg, NULL, 10);
             break;
         case 't':
             params.tokens = (uint32_t)strtoul(optarg, NULL, 10);

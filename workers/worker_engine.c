@@ -342,26 +342,6 @@ static int run(struct engine *e, struct err *err)
     }
 }
 
-static int parse_precision(const char *name, enum precision *ret, struct err *err)
-{
-    static const struct {
-        const char *name;
-        enum precision precision;
-    } known[] = {
-        {"", PRECISION_AUTO},
-        {"auto", PRECISION_AUTO},
-        {"f32", PRECISION_F32},
-        {"bf16", PRECISION_BF16},
-    };
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(known[i].name, name) == 0) {
-            *ret = known[i].precision;
-            return 0;
-        }
-    return err_set(err, ERR_USAGE, "precision '%s' is not known: use auto, f32 or bf16", name);
-}
-
 static int check_model(const char *dir, const char *expected, struct err *err)
 {
     char hash[MODEL_HASH_LEN];
@@ -391,7 +371,7 @@ static int load(struct engine *e, struct err *err)
     char *dir = NULL;
     int rc;
 
-    rc = parse_precision(setup->precision, &precision, err);
+    rc = precision_parse(setup->precision, &precision, err);
     if (rc == 0)
         rc = transcribe_params_from_json(setup->params_json, &params, err);
     if (rc == 0)
@@ -405,7 +385,7 @@ static int load(struct engine *e, struct err *err)
     if (rc == 0)
         rc = vocabulary_load(dir, &e->vocab, err);
     if (rc == 0)
-        rc = transcriber_new(e->model, e->vocab, &params, setup->slots, &e->transcriber, err);
+        rc = transcriber_new(e->model, e->vocab, &params, setup->slots, 0, &e->transcriber, err);
     if (rc == 0)
         transcriber_on_beat(e->transcriber, on_beat, e->w);
     free(dir);
@@ -430,7 +410,7 @@ static void post_ready(struct engine *e)
     e->capacity = 2 * slots;
     snprintf(text.msg, sizeof(text.msg), "%s: %s, %u threads, %s, %u slots", e->w->device,
              e->backend->info.name, e->backend->info.threads,
-             whisper_precision(e->model) == PRECISION_BF16 ? "bf16" : "f32", slots);
+             precision_name(whisper_precision(e->model)), slots);
     m = (struct msg_ready){.capacity = e->capacity, .description = worker_sentence(&text)};
     msg_ready_put(&b, &m);
     outbox_post(&e->w->out, MSG_READY, &b);

@@ -92,8 +92,9 @@ static int peak_once(struct backend *be, struct peak *p, double *gflops_s, struc
     return rc;
 }
 
-static int peak_new(struct backend *be, enum dtype type, struct peak *ret, struct err *err)
+static int peak_new(struct backend *be, enum precision precision, struct peak *ret, struct err *err)
 {
+    enum dtype type = precision_type(precision);
     size_t count = (size_t)PEAK * PEAK;
     float *w = malloc(count * sizeof(*w));
     double warm;
@@ -103,7 +104,8 @@ static int peak_new(struct backend *be, enum dtype type, struct peak *ret, struc
     if (!w)
         return err_set(err, ERR_NOMEM, "out of memory for a measurement");
     fill_noise(w, count, 1);
-    rc = be->ops->linear_new(be, type, LINEAR_WIDE, PEAK, PEAK, PEAK, w, NULL, &ret->linear, err);
+    rc = be->ops->linear_new(be, precision, LINEAR_WIDE, PEAK, PEAK, PEAK, w, NULL, &ret->linear,
+                             err);
     if (rc == 0)
         rc = be->ops->alloc(be, count * dtype_size(type), &ret->x, err);
     if (rc == 0)
@@ -127,9 +129,9 @@ int bench_peak(struct backend *be, enum precision precision, uint32_t rounds, do
 
     if (rounds < 1 || rounds > MAX_ROUNDS)
         return err_set(err, ERR_USAGE, "1 to %d rounds can be measured", MAX_ROUNDS);
-    if (precision == PRECISION_BF16 && !be->info.bf16)
-        return err_set(err, ERR_MODEL, "%.64s has no bfloat16 instructions", be->info.name);
-    rc = peak_new(be, precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32, &p, err);
+    rc = backend_precision(be, precision, &precision, err);
+    if (rc == 0)
+        rc = peak_new(be, precision, &p, err);
     if (rc != 0)
         return rc;
     for (uint32_t i = 0; rc == 0 && i < rounds; i++)
@@ -149,7 +151,9 @@ struct run {
     struct peak peak;
     struct whisper_window *windows;
     struct whisper_row *rows;
-    float *pcm, *logits;
+    struct choice_ask *asks;
+    struct choice *choices;
+    float *pcm;
     uint32_t slots, tokens;
 };
 
@@ -159,8 +163,9 @@ static void run_free(struct run *r)
     whisper_free(r->w);
     free(r->windows);
     free(r->rows);
+    free(r->asks);
+    free(r->choices);
     free(r->pcm);
-    free(r->logits);
 }
 
 static int load_model(struct run *r, const struct bench_params *params, struct err *err)
@@ -174,6 +179,44 @@ static int load_model(struct run *r, const struct bench_params *params, struct e
     return whisper_random(&config, 1, r->be, params->precision, &r->w, err);
 }
 
+static int make_arrays(struct run *r, struct err *err)
+{
+    r->windows = calloc(r->slots, sizeof(*r->windows));
+    r->rows = calloc(r->slots, sizeof(*r->rows));
+    r->asks = calloc(r->slots, sizeof(*r->asks));
+    r->choices = calloc(r->slots, sizeof(*r->choices));
+    r->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(float));
+    if (!r->windows || !r->rows || !r->asks || !r->choices || !r->pcm)
+        return err_set(err, ERR_NOMEM, "out of memory for a measurement");
+    fill_noise(r->pcm, WHISPER_WINDOW_SAMPLES, 7);
+    for (uint32_t i = 0; i < r->slots; i++)
+        r->windows[i] = (struct whisper_window){i, r->pcm, WHISPER_WINDOW_SAMPLES};
+    return 0;
+}
+
+/* Rules like a multilingual model's, over ids of this vocabulary: the end and the specials, then a
+ * timestamp per 20 ms. A model with fewer tokens than that has fewer timestamps. */
+static int set_rules(struct run *r, struct err *err)
+{
+    int32_t vocab = (int32_t)whisper_config(r->w)->vocab_size;
+    int32_t times = vocab > 2 * 1501 ? 1501 : vocab / 2;
+    int32_t begin = vocab - times, blank = 0;
+    struct rules_spec spec = {
+        .vocab = (uint32_t)vocab,
+        .eot = begin - 1,
+        .no_speech = -1,
+        .timestamp_begin = begin,
+        .timestamp_end = vocab - 1,
+        .max_initial = begin + (times > 50 ? 50 : times - 1),
+        .never_first = &blank,
+        .never_first_count = 1,
+    };
+
+    if (times < 1 || begin < 1)
+        return err_set(err, ERR_MODEL, "a vocabulary of %d tokens cannot be measured", vocab);
+    return whisper_session_rules(r->s, &spec, err);
+}
+
 static int run_new(struct run *r, const struct bench_params *params, struct err *err)
 {
     int rc = load_model(r, params, err);
@@ -185,51 +228,65 @@ static int run_new(struct run *r, const struct bench_params *params, struct err 
     if (r->tokens + PROMPT > whisper_config(r->w)->max_target_positions)
         return err_set(err, ERR_USAGE, "a window of this model has at most %u tokens",
                        whisper_config(r->w)->max_target_positions - PROMPT);
-    rc = whisper_session_new(r->w, r->slots, &r->s, err);
-    if (rc != 0)
-        return rc;
-    r->windows = calloc(r->slots, sizeof(*r->windows));
-    r->rows = calloc(r->slots, sizeof(*r->rows));
-    r->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(float));
-    r->logits = malloc((size_t)r->slots * whisper_config(r->w)->vocab_size * sizeof(float));
-    if (!r->windows || !r->rows || !r->pcm || !r->logits)
-        return err_set(err, ERR_NOMEM, "out of memory for a measurement");
-    fill_noise(r->pcm, WHISPER_WINDOW_SAMPLES, 7);
-    for (uint32_t i = 0; i < r->slots; i++)
-        r->windows[i] = (struct whisper_window){i, r->pcm, WHISPER_WINDOW_SAMPLES};
-    return 0;
+    rc = whisper_session_new(r->w, r->slots, params->windows, &r->s, err);
+    if (rc == 0)
+        rc = set_rules(r, err);
+    return rc != 0 ? rc : make_arrays(r, err);
 }
 
-static int32_t best_token(const float *logits, uint32_t n)
+/* What is fed next: the token that was chosen. The end is one like any other here, so that every
+ * window has its length. */
+static void take_choice(struct run *r, uint32_t i, uint32_t count)
 {
-    uint32_t best = 0;
+    struct choice_ask *ask = &r->asks[i];
+    int32_t token = r->choices[i].token > 0 ? r->choices[i].token : 1;
 
-    for (uint32_t i = 1; i < n; i++)
-        best = logits[i] > logits[best] ? i : best;
-    return (int32_t)best;
+    r->rows[i].token = token;
+    ask->before = ask->last;
+    ask->last = token;
+    ask->count = (int32_t)count;
 }
 
-/* All slots once: windows in, a prompt, then each slot's own likeliest tokens. */
+/* All slots once: windows in, a prompt, then each slot's own choices. */
 static int run_round(struct run *r, double *seconds, struct err *err)
 {
-    uint32_t vocab = whisper_config(r->w)->vocab_size;
     int64_t start = clock_mono_ns();
     int rc;
 
     rc = whisper_encode(r->s, r->windows, r->slots, err);
-    for (uint32_t i = 0; i < r->slots; i++)
+    for (uint32_t i = 0; i < r->slots; i++) {
         r->rows[i] = (struct whisper_row){i, 0, 1};
+        r->asks[i] = (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
+    }
     for (uint32_t pos = 0; rc == 0 && pos < PROMPT + r->tokens; pos++) {
         bool prompt = pos + 1 < PROMPT;
 
-        rc = whisper_step(r->s, r->rows, r->slots, prompt ? NULL : r->logits, err);
-        for (uint32_t i = 0; i < r->slots; i++) {
+        for (uint32_t i = 0; i < r->slots; i++)
+            r->asks[i].what = prompt ? 0 : CHOOSE_TOKEN;
+        rc = whisper_choose(r->s, r->rows, r->asks, r->slots, r->choices, err);
+        for (uint32_t i = 0; rc == 0 && i < r->slots; i++) {
             r->rows[i].pos = pos + 1;
             if (!prompt)
-                r->rows[i].token = best_token(r->logits + (size_t)i * vocab, vocab);
+                take_choice(r, i, pos + 2 - PROMPT);
         }
     }
     *seconds = (double)(clock_mono_ns() - start) / 1e9;
+    return rc;
+}
+
+/* What is prepared at first use, and recorded at the second, is not part of a measurement. A model
+ * has been warmed up when it was loaded: elsewhere one window is enough. */
+static int run_first(struct run *r, struct err *err)
+{
+    uint32_t tokens = r->tokens;
+    double seconds;
+    int rc;
+
+    if (!r->be->ops->record_begin)
+        return whisper_encode(r->s, r->windows, 1, err);
+    r->tokens = 1;
+    rc = run_round(r, &seconds, err);
+    r->tokens = tokens;
     return rc;
 }
 
@@ -246,10 +303,12 @@ static double encoder_flop(const struct whisper_config *c)
 static double step_bytes(const struct run *r)
 {
     const struct whisper_config *c = whisper_config(r->w);
-    double size = whisper_precision(r->w) == PRECISION_BF16 ? 2.0 : 4.0, d = c->d_model;
+    double size = (double)dtype_size(precision_type(whisper_precision(r->w))), d = c->d_model;
+    double weight = precision_weight_bytes(whisper_precision(r->w));
     double weights = c->decoder_layers * (6.0 * d * d + 2.0 * d * c->decoder_ffn);
 
-    return size * (weights + (double)c->vocab_size * d +
+    return weight * weights +
+           size * ((double)c->vocab_size * d +
                    (double)r->slots * c->decoder_layers * 2.0 * d * WHISPER_POSITIONS);
 }
 
@@ -288,6 +347,7 @@ static void summarise(const struct run *r, struct series *v, uint32_t rounds,
 {
     ret->precision = whisper_precision(r->w);
     ret->slots = r->slots;
+    ret->windows = whisper_session_windows(r->s);
     ret->tokens = r->tokens;
     ret->rounds = rounds;
     ret->weight_bytes = whisper_weight_bytes(r->w);
@@ -323,11 +383,10 @@ int bench_run(struct backend *be, const struct bench_params *params, struct benc
     if (rc != 0)
         goto out;
     ret->load_s = (double)(clock_mono_ns() - start) / 1e9;
-    rc = peak_new(be, whisper_precision(r.w) == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32, &r.peak,
-                  err);
+    rc = peak_new(be, whisper_precision(r.w), &r.peak, err);
     if (rc != 0)
         goto out;
-    rc = whisper_encode(r.s, r.windows, 1, err); /* prepares what is prepared at first use */
+    rc = run_first(&r, err);
     if (rc == 0)
         rc = peak_once(be, &r.peak, &warm, err);
     for (uint32_t i = 0; rc == 0 && i < rounds; i++)

@@ -1,8 +1,8 @@
 /* workers/models/bench.h - how fast a model runs here, and how near that is to what the machine
  * can.
  *
- * The peak is a large matrix product of the same type, measured in turn with the model, so that
- * other load on the machine falls on both alike; every figure is a median. One thread. */
+ * The peak is a large matrix product in the same precision, measured in turn with the model, so
+ * that other load on the machine falls on both alike; every figure is a median. One thread. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_BENCH_H
 #define NIGHTSHIFT_WORKERS_MODELS_BENCH_H
 
@@ -17,13 +17,14 @@ struct bench_params {
     const char *model; /* "nano", "tiny" ... of bench_preset (random weights), or a directory */
     enum precision precision; /* AUTO: as a run would choose */
     uint32_t slots;           /* 0: as a run would choose */
+    uint32_t windows;         /* that the encoder takes at once; 0: as a run would choose */
     uint32_t tokens;          /* decoded per window, after a prompt of 4; 0: 100 */
     uint32_t rounds;          /* 0: 5 */
 };
 
 struct bench_result {
     enum precision precision;
-    uint32_t slots, tokens, rounds;
+    uint32_t slots, windows, tokens, rounds;
     uint64_t weight_bytes, slot_bytes;
     double load_s;
     double mel_ms, encoder_ms, cross_ms; /* per window */
@@ -44,7 +45,7 @@ int bench_preset(const char *name, struct whisper_config *ret, struct err *err);
 const char *bench_preset_name(uint32_t i);
 
 /* GFLOP/s of one 2048 x 2048 x 2048 product, median of `rounds`. ERR_MODEL when the device does not
- * have the type. */
+ * compute in that precision. */
 int bench_peak(struct backend *be, enum precision precision, uint32_t rounds, double *ret,
                struct err *err);
 

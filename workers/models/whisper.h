@@ -98,8 +98,8 @@ struct whisper_row {
 int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                  float *logits, struct err *err);
 
-/* The same, but what comes back is a choice for each row, made on the device (gpu/backend.h: choose);
- * asks with what = 0 only fill caches. */
+/* The same, but what comes back is a choice for each row, made on the device (gpu/backend.h:
+ * choose); asks with what = 0 only fill caches. */
 int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
                    const struct choice_ask *asks, uint32_t n, struct choice *ret, struct err *err);
 

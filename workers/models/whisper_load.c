@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "gpu/safetensors.h"
-#include "workers/models/whisper_net.h"
+#include "workers/models/whisper_session.h"
 
 /* Where values come from: a weight file, or a generator when `file` is NULL. */
 struct source {
@@ -256,8 +256,10 @@ static int load_linear(struct whisper *w, struct source *src, enum linear_use us
         rc = source_read(src, full, 1, (const int64_t[3]){out}, 0.0f, bias + i * out, err);
     }
     if (rc == 0)
-        rc = w->be->ops->linear_new(w->be, w->type, use, use == LINEAR_WIDE ? WHISPER_POSITIONS : 8,
-                                    out * parts, in, values, bias, ret, err);
+        rc = w->be->ops->linear_new(
+            w->be, w->precision, use,
+            use == LINEAR_WIDE ? WHISPER_POSITIONS * whisper_wide_windows(w->be) : 8, out * parts,
+            in, values, bias, ret, err);
     free(values);
     return rc;
 }
@@ -279,8 +281,8 @@ static int load_conv(struct whisper *w, struct source *src, const char *name, in
         rc = source_read(src, full, 1, (const int64_t[3]){d}, 0.0f, values + d * in * 3, err);
     }
     if (rc == 0)
-        rc = w->be->ops->conv1d_new(w->be, w->type, d, in, stride, values, values + d * in * 3, ret,
-                                    err);
+        rc = w->be->ops->conv1d_new(w->be, whisper_fine(w->precision), d, in, stride, values,
+                                    values + d * in * 3, ret, err);
     free(values);
     return rc;
 }
@@ -360,8 +362,8 @@ static int load_embedding(struct whisper *w, struct source *src, struct err *err
         return ERR_NOMEM;
     rc = w->be->ops->get(w->be, values, w->embedding, err);
     if (rc == 0)
-        rc = w->be->ops->linear_new(w->be, w->type, LINEAR_ROWS, 8, vocab, d, values, NULL,
-                                    &w->logits, err);
+        rc = w->be->ops->linear_new(w->be, whisper_fine(w->precision), LINEAR_ROWS, 8, vocab, d,
+                                    values, NULL, &w->logits, err);
     free(values);
     return rc;
 }
@@ -393,26 +395,61 @@ static int load_weights(struct whisper *w, struct source *src, struct err *err)
     return rc;
 }
 
+/* What a session's log-mel will take: something for itself, and something for each window. */
+static int measure_mel(struct whisper *w, struct err *err)
+{
+    struct backend *be = w->be;
+    uint64_t before = be->allocated, took[2];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        struct mel *m;
+        int rc = be->ops->mel_new(be, w->config.mel_bins, i + 1, &m, err);
+
+        if (rc != 0)
+            return rc;
+        took[i] = be->allocated - before;
+        be->ops->mel_free(be, m);
+    }
+    w->mel_window_bytes = took[1] - took[0];
+    w->mel_bytes = took[0] - w->mel_window_bytes;
+    return 0;
+}
+
+static int warm(struct whisper *w, struct err *err)
+{
+    struct whisper_session *s;
+    int rc = whisper_session_new(w, 1, 1, &s, err);
+
+    if (rc != 0)
+        return rc;
+    rc = whisper_warm_encoder(s, err);
+    if (rc == 0)
+        rc = whisper_warm_decoder(s, err);
+    whisper_session_free(s);
+    return rc;
+}
+
 static int whisper_new(const struct whisper_config *config, struct source *src, struct backend *be,
                        enum precision precision, struct whisper **ret, struct err *err)
 {
     uint64_t before = be->allocated;
     struct whisper *w;
-    int rc;
+    int rc = backend_precision(be, precision, &precision, err);
 
-    if (precision == PRECISION_AUTO)
-        precision = be->info.bf16 ? PRECISION_BF16 : PRECISION_F32;
-    if (precision == PRECISION_BF16 && !be->info.bf16)
-        return err_set(err, ERR_MODEL, "%.64s has no bfloat16 instructions: use float32",
-                       be->info.name);
+    if (rc != 0)
+        return rc;
     w = calloc(1, sizeof(*w));
     if (!w)
         return err_set(err, ERR_NOMEM, "out of memory for a model");
     w->be = be;
     w->config = *config;
     w->precision = precision;
-    w->type = precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32;
+    w->type = precision_type(precision);
     rc = load_weights(w, src, err);
+    if (rc == 0)
+        rc = measure_mel(w, err);
+    if (rc == 0)
+        rc = warm(w, err);
     if (rc != 0) {
         whisper_free(w);
         return rc;
@@ -453,47 +490,3 @@ int whisper_random(const struct whisper_config *config, uint64_t seed, struct ba
 
     return rc != 0 ? rc : whisper_new(config, &src, be, precision, ret, err);
 }
-
-static void norm_free(struct backend *be, struct norm *n)
-{
-    be->ops->release(be, n->gamma.data);
-    be->ops->release(be, n->beta.data);
-}
-
-void whisper_free(struct whisper *w)
-{
-    struct backend *be;
-
-    if (!w)
-        return;
-    be = w->be;
-    be->ops->conv1d_free(be, w->conv1);
-    be->ops->conv1d_free(be, w->conv2);
-    be->ops->release(be, w->encoder_positions.data);
-    be->ops->release(be, w->decoder_positions.data);
-    be->ops->release(be, w->embedding.data);
-    be->ops->linear_free(be, w->logits);
-    norm_free(be, &w->encoder_norm);
-    norm_free(be, &w->decoder_norm);
-    for (uint32_t i = 0; i < WHISPER_MAX_LAYERS; i++) {
-        struct encoder_layer *e = &w->encoder[i];
-        struct decoder_layer *d = &w->decoder[i];
-        struct linear *all[] = {e->qkv, e->out, e->fc1,     e->fc2,      d->qkv,      d->out,
-                                d->fc1, d->fc2, d->cross_q, d->cross_kv, d->cross_out};
-
-        for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
-            be->ops->linear_free(be, all[k]);
-        norm_free(be, &e->attention_norm);
-        norm_free(be, &e->ffn_norm);
-        norm_free(be, &d->attention_norm);
-        norm_free(be, &d->cross_norm);
-        norm_free(be, &d->ffn_norm);
-    }
-    free(w);
-}
-
-const struct whisper_config *whisper_config(const struct whisper *w) { return &w->config; }
-
-enum precision whisper_precision(const struct whisper *w) { return w->precision; }
-
-uint64_t whisper_weight_bytes(const struct whisper *w) { return w->weight_bytes; }

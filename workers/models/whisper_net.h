@@ -16,6 +16,7 @@
 #include "workers/models/whisper.h"
 
 #define WHISPER_MAX_LAYERS 64
+#define WHISPER_WIDE_WINDOWS 16 /* at once, where that is faster: 24000 rows fill any device */
 
 struct norm {
     struct tensor gamma, beta; /* [1][d] float32 */
@@ -42,7 +43,8 @@ struct whisper {
     struct whisper_config config;
     enum precision precision;
     enum dtype type;
-    uint64_t weight_bytes;
+    uint64_t weight_bytes;                /* and what the backend keeps to compute with them */
+    uint64_t mel_bytes, mel_window_bytes; /* a session's log-mel: in any case, and per window */
     struct conv1d *conv1, *conv2;
     struct tensor encoder_positions; /* [1500][d] float32 */
     struct encoder_layer encoder[WHISPER_MAX_LAYERS];
@@ -53,6 +55,19 @@ struct whisper {
     struct norm decoder_norm;
     struct linear *logits; /* the embedding again, packed */
 };
+
+/* What convolutions and logits are computed in: eight bits would cost words there, and would save
+ * little time. */
+static inline enum precision whisper_fine(enum precision p)
+{
+    return p == PRECISION_INT8 ? PRECISION_F16 : p == PRECISION_FP8 ? PRECISION_BF16 : p;
+}
+
+/* Windows that the encoder takes at once where the device may choose. */
+static inline uint32_t whisper_wide_windows(const struct backend *be)
+{
+    return be->info.wide_batches && !be->info.deterministic ? WHISPER_WIDE_WINDOWS : 1;
+}
 
 /* Checks that the program can run this configuration: ERR_MODEL says what it cannot. */
 int whisper_check_config(const struct whisper_config *c, struct err *err);

@@ -5,14 +5,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
+#include "gpu/backend.h"
 #include "workers/models/whisper.h"
 #include "workers/stages/lane.h"
-#include "base/number.h"
 #include "workers/stages/token_rules.h"
 #include "workers/stages/window.h"
 
 #define SLOTS_MAX 4096
 #define ENCODE_MAX 16                 /* windows whose audio is held at once: 1.9 MB each */
+#define IDLE_SHARE 8                  /* an eighth of the slots may wait for a batch to be whole */
 #define ENCODE_NS INT64_C(1000000000) /* what one call may take, when windows are short enough */
 
 struct slot {
@@ -31,9 +33,12 @@ struct transcriber {
     uint32_t slot_count;
     uint32_t encode_max; /* windows per call that the device has memory for */
     uint32_t row_max;
-    float *pcm;    /* encode_max windows */
-    float *logits; /* a row per slot */
-    struct whisper_row *rows;
+    uint32_t fill_from; /* free slots that are worth a call of the encoder */
+    float *pcm;         /* encode_max windows' audio */
+    struct whisper_window *windows;
+    struct whisper_row *rows; /* a row per slot, what is asked of it, and the answer */
+    struct choice_ask *asks;
+    struct choice *choices;
     struct lane *lanes; /* owned; oldest first */
     uint32_t lane_count;
     int64_t samples_done;
@@ -76,16 +81,17 @@ static int check_params(const struct vocabulary *v, const struct transcribe_para
 }
 
 /* A session with as many of the wanted slots as the device has memory for. */
-static int open_session(struct transcriber *t, uint32_t slots, struct err *err)
+static int open_session(struct transcriber *t, uint32_t slots, uint32_t windows, struct err *err)
 {
     int rc;
 
-    while ((rc = whisper_session_new(t->model, slots, &t->session, err)) == ERR_VRAM && slots > 1) {
+    while ((rc = whisper_session_new(t->model, slots, windows, &t->session, err)) == ERR_VRAM &&
+           slots > 1) {
         log_warn("no device memory for %u windows at once; trying %u", slots, slots / 2);
         slots /= 2;
     }
     t->slot_count = slots;
-    return rc;
+    return rc != 0 ? rc : whisper_session_rules(t->session, token_rules_spec(t->rules), err);
 }
 
 static int set_policy(struct transcriber *t, struct err *err)
@@ -98,21 +104,26 @@ static int set_policy(struct transcriber *t, struct err *err)
         max = positions / 2;
     if (max > positions - PROMPT_MAX)
         max = positions - PROMPT_MAX;
-    t->policy = (struct window_policy){&t->params, t->vocab, t->rules, max};
+    t->policy = (struct window_policy){&t->params, t->vocab, max};
     return 0;
 }
 
 static int make_slots(struct transcriber *t, struct err *err)
 {
-    size_t vocab = whisper_config(t->model)->vocab_size;
+    uint32_t windows = whisper_session_windows(t->session);
 
-    t->encode_max = t->slot_count < ENCODE_MAX ? t->slot_count : ENCODE_MAX;
+    t->encode_max = windows > ENCODE_MAX ? windows : ENCODE_MAX;
+    if (t->encode_max > t->slot_count)
+        t->encode_max = t->slot_count;
     t->row_max = t->slot_count;
+    t->fill_from = t->slot_count / IDLE_SHARE < windows ? t->slot_count / IDLE_SHARE : windows;
     t->slots = calloc(t->slot_count, sizeof(*t->slots));
     t->rows = calloc(t->slot_count, sizeof(*t->rows));
-    t->logits = malloc(t->slot_count * vocab * sizeof(*t->logits));
+    t->asks = calloc(t->slot_count, sizeof(*t->asks));
+    t->choices = calloc(t->slot_count, sizeof(*t->choices));
+    t->windows = calloc(t->encode_max, sizeof(*t->windows));
     t->pcm = malloc(t->encode_max * (size_t)WHISPER_WINDOW_SAMPLES * sizeof(*t->pcm));
-    if (!t->slots || !t->rows || !t->logits || !t->pcm)
+    if (!t->slots || !t->rows || !t->asks || !t->choices || !t->windows || !t->pcm)
         return err_set(err, ERR_NOMEM, "no memory for %u windows at once", t->slot_count);
     for (uint32_t i = 0; i < t->slot_count; i++) {
         int rc = window_init(&t->slots[i].window, &t->policy, err);
@@ -123,7 +134,7 @@ static int make_slots(struct transcriber *t, struct err *err)
 }
 
 int transcriber_new(struct whisper *model, const struct vocabulary *vocab,
-                    const struct transcribe_params *params, uint32_t slots,
+                    const struct transcribe_params *params, uint32_t slots, uint32_t windows,
                     struct transcriber **ret, struct err *err)
 {
     struct transcriber *t;
@@ -144,7 +155,7 @@ int transcriber_new(struct whisper *model, const struct vocabulary *vocab,
     if (!rc)
         rc = set_policy(t, err);
     if (!rc)
-        rc = open_session(t, slots ? slots : whisper_default_slots(model), err);
+        rc = open_session(t, slots ? slots : whisper_default_slots(model), windows, err);
     if (!rc)
         rc = make_slots(t, err);
     if (rc) {
@@ -170,7 +181,9 @@ void transcriber_free(struct transcriber *t)
     token_rules_free(t->rules);
     free(t->slots);
     free(t->rows);
-    free(t->logits);
+    free(t->asks);
+    free(t->choices);
+    free(t->windows);
     free(t->pcm);
     free(t);
 }
@@ -241,12 +254,23 @@ static struct slot *free_slot(struct transcriber *t)
     return NULL;
 }
 
+/* Where the encoder takes many windows at once, slots that become free one by one wait until they
+ * are a batch; never all of them. */
+static bool worth_filling(const struct transcriber *t)
+{
+    uint32_t vacant = 0;
+
+    for (uint32_t i = 0; i < t->slot_count; i++)
+        vacant += t->slots[i].lane == NULL;
+    return vacant > 0 && (vacant >= t->fill_from || vacant == t->slot_count);
+}
+
 /* Puts windows that are ready into free slots, at most encode_max of them. */
 static uint32_t fill(struct transcriber *t, struct whisper_window *windows, bool *progress)
 {
     uint32_t n = 0;
 
-    for (struct lane *l = t->lanes; l && n < t->encode_max; l = l->next) {
+    for (struct lane *l = worth_filling(t) ? t->lanes : NULL; l && n < t->encode_max; l = l->next) {
         float *pcm = t->pcm + (size_t)n * WHISPER_WINDOW_SAMPLES;
         struct slot *slot;
         int64_t passed;
@@ -317,11 +341,9 @@ static int encode(struct transcriber *t, const struct whisper_window *windows, u
 
 static int step_rows(struct transcriber *t, uint32_t n, struct err *err)
 {
-    size_t vocab = whisper_config(t->model)->vocab_size;
-
     for (uint32_t at = 0; at < n;) {
         uint32_t k = n - at < t->row_max ? n - at : t->row_max;
-        int rc = whisper_step(t->session, t->rows + at, k, t->logits + at * vocab, err);
+        int rc = whisper_choose(t->session, t->rows + at, t->asks + at, k, t->choices + at, err);
 
         if (rc == ERR_VRAM && k > 1) {
             t->row_max = k / 2;
@@ -336,13 +358,14 @@ static int step_rows(struct transcriber *t, uint32_t n, struct err *err)
     return 0;
 }
 
-/* Gives a window its logits; when it has ended, its lane moves on and its slot is free. A model
+/* Gives a window its choice; when it has ended, its lane moves on and its slot is free. A model
  * that yields no numbers fails the lane, lack of memory the whole. */
-static int settle(struct transcriber *t, struct slot *slot, float *logits, struct err *err)
+static int settle(struct transcriber *t, struct slot *slot, const struct choice *choice,
+                  struct err *err)
 {
     struct lane *l = slot->lane;
     int64_t before = l->seek;
-    int rc = window_feed(&slot->window, logits, err);
+    int rc = window_feed(&slot->window, choice, err);
 
     if (!rc && slot->window.state != WINDOW_DONE)
         return 0;
@@ -362,7 +385,6 @@ static int settle(struct transcriber *t, struct slot *slot, float *logits, struc
 
 static int decode(struct transcriber *t, bool *progress, struct err *err)
 {
-    size_t vocab = whisper_config(t->model)->vocab_size;
     uint32_t n = 0;
     int rc;
 
@@ -370,6 +392,7 @@ static int decode(struct transcriber *t, bool *progress, struct err *err)
         if (t->slots[i].lane) {
             t->rows[n].slot = i;
             window_row(&t->slots[i].window, &t->rows[n].token, &t->rows[n].pos);
+            window_ask(&t->slots[i].window, &t->asks[n]);
             n++;
         }
     if (!n)
@@ -378,7 +401,7 @@ static int decode(struct transcriber *t, bool *progress, struct err *err)
     if ((rc = step_rows(t, n, err)))
         return rc;
     for (uint32_t k = 0; k < n; k++)
-        if ((rc = settle(t, &t->slots[t->rows[k].slot], t->logits + k * vocab, err)))
+        if ((rc = settle(t, &t->slots[t->rows[k].slot], &t->choices[k], err)))
             return rc;
     return 0;
 }
@@ -402,15 +425,14 @@ static void tell_ended(struct transcriber *t)
 
 int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
 {
-    struct whisper_window windows[ENCODE_MAX];
     uint32_t n;
     int rc;
 
     *progress = false;
-    n = fill(t, windows, progress);
+    n = fill(t, t->windows, progress);
     if (n) {
         *progress = true;
-        if ((rc = encode(t, windows, n, err)))
+        if ((rc = encode(t, t->windows, n, err)))
             return rc;
     }
     if ((rc = decode(t, progress, err)))

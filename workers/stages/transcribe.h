@@ -2,7 +2,8 @@
  *
  * A *lane* is one shard: its audio from cut to cut, transcribed by Whisper's sliding window (each
  * window begins where the timestamps of the one before say). Lanes are independent; windows of
- * different lanes share the slots, and a finished window's slot is refilled at once. What a lane
+ * different lanes share the slots, and a finished window's slot is refilled at
+ * once, or with others as a batch. What a lane
  * yields depends on its audio, the model and the parameters alone.
  *
  * One thread (the engine thread) calls everything here. Audio comes from the caller through a
@@ -71,9 +72,10 @@ typedef void (*lane_done)(void *arg, const struct lane_result *result, const str
 struct transcriber;
 struct lane;
 
-/* Borrows model and vocabulary. slots 0: chosen by the model's size. */
+/* Borrows model and vocabulary. slots: windows in work at once; windows: those that the encoder
+ * takes at once (models/whisper.h); 0: chosen by the model's size and the device. */
 int transcriber_new(struct whisper *model, const struct vocabulary *vocab,
-                    const struct transcribe_params *params, uint32_t slots,
+                    const struct transcribe_params *params, uint32_t slots, uint32_t windows,
                     struct transcriber **ret, struct err *err);
 void transcriber_free(struct transcriber *t); /* drops lanes without calling them */
 uint32_t transcriber_slots(const struct transcriber *t);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "gpu/backend.h"
 #include "workers/text/compression.h"
 #include "workers/text/text.h"
 
@@ -52,6 +53,32 @@ void window_row(const struct window *w, int32_t *token, uint32_t *pos)
     }
 }
 
+static void ask_token(const struct window *w, struct choice_ask *ret)
+{
+    int32_t begin = vocabulary_ids(w->policy->vocab)->timestamp_begin;
+
+    ret->what |= CHOOSE_TOKEN;
+    ret->count = (int32_t)w->count;
+    ret->last = w->count > 0 ? w->tokens[w->count - 1] : -1;
+    ret->before = w->count > 1 ? w->tokens[w->count - 2] : -1;
+    for (uint32_t i = w->count; i-- > 0 && ret->last_time < 0;)
+        ret->last_time = w->tokens[i] >= begin ? w->tokens[i] : -1;
+    ret->temperature = w->policy->params->temperatures[w->attempt];
+    ret->uniform = number_uniform(number_seed(w->seed, w->attempt), w->count);
+}
+
+void window_ask(const struct window *w, struct choice_ask *ret)
+{
+    *ret = (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
+    if (w->state == WINDOW_START) {
+        ret->what = CHOOSE_START;
+        if (!vocabulary_multilingual(w->policy->vocab)) /* these logits are the first token's */
+            ask_token(w, ret);
+    } else if (w->state == WINDOW_TEXT) {
+        ask_token(w, ret);
+    }
+}
+
 /* The end of one attempt: the measures, and whether they ask for another. */
 static int judge(struct window *w, bool *again, struct err *err)
 {
@@ -93,20 +120,14 @@ static int finish_attempt(struct window *w, struct err *err)
     return 0;
 }
 
-static int feed_text(struct window *w, float *logits, struct err *err)
+static int feed_text(struct window *w, const struct choice *c, struct err *err)
 {
-    double temperature = (double)w->policy->params->temperatures[w->attempt];
-    struct token_choice c;
-
-    token_rules_mask(w->policy->rules, w->tokens, w->count, logits);
-    c = token_rules_choose(w->policy->rules, logits, temperature,
-                           number_uniform(number_seed(w->seed, w->attempt), w->count));
-    if (c.token < 0)
+    if (c->token < 0)
         return err_set(err, ERR_MODEL,
                        "the rules leave no token to choose; the model's suppress_tokens are wrong");
-    w->logprob_sum += c.logprob;
-    if (c.token != vocabulary_ids(w->policy->vocab)->eot) {
-        w->tokens[w->count++] = c.token;
+    w->logprob_sum += c->logprob;
+    if (c->token != vocabulary_ids(w->policy->vocab)->eot) {
+        w->tokens[w->count++] = c->token;
         if (w->count < w->policy->max_tokens)
             return 0;
     }
@@ -124,16 +145,14 @@ static void make_prompt(struct window *w)
     w->prompt_len = 3;
 }
 
-static int feed_start(struct window *w, float *logits, struct err *err)
+static int feed_start(struct window *w, const struct choice *c, struct err *err)
 {
-    const struct token_rules *rules = w->policy->rules;
     float threshold = w->policy->params->no_speech_threshold;
-    double prob;
 
-    w->no_speech_prob = (float)token_no_speech(rules, logits);
+    w->no_speech_prob = (float)c->no_speech;
     if (w->language < 0 && vocabulary_multilingual(w->policy->vocab)) {
-        w->language = token_language(rules, logits, &prob);
-        w->language_prob = (float)prob;
+        w->language = c->language;
+        w->language_prob = (float)c->language_prob;
     }
     if (w->no_speech_prob > threshold && w->no_speech_prob > (float)NO_SPEECH_CERTAIN) {
         w->silent = true;
@@ -141,31 +160,31 @@ static int feed_start(struct window *w, float *logits, struct err *err)
         return 0;
     }
     make_prompt(w);
-    if (w->prompt_len == 1) { /* English-only: these logits are the first token's */
+    if (w->prompt_len == 1) { /* English-only: the first token was chosen, too */
         w->state = WINDOW_TEXT;
-        return feed_text(w, logits, err);
+        return feed_text(w, c, err);
     }
     w->prompt_pos = 1;
     w->state = WINDOW_PROMPT;
     return 0;
 }
 
-int window_feed(struct window *w, float *logits, struct err *err)
+int window_feed(struct window *w, const struct choice *c, struct err *err)
 {
-    if (!token_logits_usable(w->policy->rules, logits))
+    if ((w->state == WINDOW_START || w->state == WINDOW_TEXT) && !c->usable)
         return err_set(err, ERR_MODEL,
                        "the model's output is not a number; its weights are damaged, or the "
-                       "precision is too low for it: try --precision f32");
+                       "precision is too low for it: try --precision fp32");
     switch (w->state) {
     case WINDOW_START:
-        return feed_start(w, logits, err);
+        return feed_start(w, c, err);
     case WINDOW_PROMPT:
         w->prompt_pos++;
         if (w->prompt_pos == w->prompt_len - 1)
             w->state = WINDOW_TEXT;
         return 0;
     case WINDOW_TEXT:
-        return feed_text(w, logits, err);
+        return feed_text(w, c, err);
     case WINDOW_DONE:
         break;
     }

@@ -1,6 +1,6 @@
 /* workers/stages/window.h - the decoding of one window, as a state machine without a device.
  *
- *            feed(logits at <|startoftranscript|>)
+ *            feed(choice at <|startoftranscript|>)
  *   START ──────────────────────────────────────────► DONE  (silence beyond doubt)
  *     │ language, no-speech probability
  *     ▼                      good, silent, or the last temperature
@@ -8,9 +8,9 @@
  *                ▲        │ too repetitive, too unlikely
  *                └────────┘ next temperature, from the prompt's last token
  *
- * The driver asks for the row to compute (window_row), computes it, and gives the logits back
- * (window_feed). Pure but for memory; one thread per window. What comes out depends on the
- * logits, the parameters and the seed alone. */
+ * The driver asks for the row to compute (window_row) and what is to be chosen from its logits
+ * (window_ask), has both done, and gives the choice back (window_feed). Pure but for memory; one
+ * thread per window. What comes out depends on the choices, the parameters and the seed alone. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_WINDOW_H
 #define NIGHTSHIFT_WORKERS_STAGES_WINDOW_H
 
@@ -19,9 +19,11 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/stages/token_rules.h"
 #include "workers/stages/transcribe.h"
 #include "workers/text/vocabulary.h"
+
+struct choice_ask; /* gpu/backend.h */
+struct choice;
 
 #define PROMPT_MAX 3 /* start, language, task */
 
@@ -34,7 +36,6 @@
 struct window_policy {
     const struct transcribe_params *params;
     const struct vocabulary *vocab;
-    const struct token_rules *rules;
     uint32_t max_tokens; /* at least 1; prompt and tokens fit the decoder's positions */
 };
 
@@ -64,7 +65,9 @@ void window_begin(struct window *w, uint64_t seed, int32_t language);
 
 /* The token to feed next and its position; not in WINDOW_DONE. */
 void window_row(const struct window *w, int32_t *token, uint32_t *pos);
-/* The logits of that row; they are overwritten. ERR_MODEL when they hold no number to go by. */
-int window_feed(struct window *w, float *logits, struct err *err);
+/* What is to be chosen from that row's logits; of a prompt's, nothing. */
+void window_ask(const struct window *w, struct choice_ask *ret);
+/* What was chosen. ERR_MODEL when the logits held no number to go by. */
+int window_feed(struct window *w, const struct choice *c, struct err *err);
 
 #endif

@@ -1,0 +1,305 @@
+/* A session's memory: made whole or not at all, and never more of it afterwards. */
+#include "workers/models/whisper_session.h"
+
+#include <stdlib.h>
+
+#define HOST_SLOTS 16
+#define WIDE_SLOTS 128
+
+/* ---- how much ---- */
+
+size_t whisper_cross_bytes(const struct whisper *w)
+{
+    return w->be->ops->kv_bytes(w->type, w->config.decoder_heads, WHISPER_POSITIONS);
+}
+
+size_t whisper_own_bytes(const struct whisper *w)
+{
+    return w->be->ops->kv_bytes(w->type, w->config.decoder_heads, w->config.max_target_positions);
+}
+
+uint64_t whisper_slot_bytes(const struct whisper *w)
+{
+    return (uint64_t)w->config.decoder_layers * (whisper_cross_bytes(w) + whisper_own_bytes(w));
+}
+
+/* What may still be allocated, as far as is known. */
+static uint64_t room(const struct backend *be)
+{
+    uint64_t most = be->budget != 0 ? be->budget : be->info.memory_free;
+
+    return most > be->allocated ? most - be->allocated : 0;
+}
+
+/* On the host eight rows share a weight vector that was loaded; at sixteen the weights are a small
+ * part of what a step reads, and the rest, each slot's own keys and values, is not shared by more.
+ * A device with wide batches needs as many rows as it has memory for to be busy in a step. */
+uint32_t whisper_default_slots(const struct whisper *w)
+{
+    uint64_t most = w->be->info.wide_batches ? WIDE_SLOTS : HOST_SLOTS;
+    uint64_t fit = room(w->be) / 4 / whisper_slot_bytes(w);
+
+    return fit < 1 ? 1 : (uint32_t)(fit < most ? fit : most);
+}
+
+/* Gives every scratch tensor its place; with base NULL only counts. */
+static size_t place_tensors(struct whisper_session *s, char *base)
+{
+    const struct whisper_config *c = &s->w->config;
+    int64_t d = c->d_model, n = s->slots;
+    int64_t frames = (int64_t)s->windows * WHISPER_FRAMES;
+    int64_t positions = (int64_t)s->windows * WHISPER_POSITIONS;
+    enum dtype t = s->w->type;
+    const struct {
+        struct tensor *tensor;
+        enum dtype type;
+        int64_t rows, cols;
+    } tensors[] = {
+        {&s->spectrogram, DTYPE_F32, frames, c->mel_bins},
+        {&s->conv_in, t, frames, c->mel_bins},
+        {&s->conv1, t, frames, d},
+        {&s->conv2, t, positions, d},
+        {&s->x, DTYPE_F32, positions, d},
+        {&s->h, t, positions, d},
+        {&s->attended, t, positions, d},
+        {&s->qkv, t, positions, 3 * d},
+        {&s->ffn, t, positions, c->encoder_ffn},
+        {&s->output, DTYPE_F32, positions, d},
+        {&s->step_x, DTYPE_F32, n, d},
+        {&s->step_h, t, n, d},
+        {&s->step_attended, t, n, d},
+        {&s->step_q, t, n, d},
+        {&s->step_qkv, t, n, 3 * d},
+        {&s->step_ffn, t, n, c->decoder_ffn},
+        {&s->logits, DTYPE_F32, n, c->vocab_size},
+    };
+    const struct {
+        void **place;
+        size_t size;
+    } arrays[] = {
+        {(void **)&s->rows, sizeof(*s->rows)},
+        {(void **)&s->asks, sizeof(*s->asks)},
+        {(void **)&s->choices, sizeof(*s->choices)},
+    };
+    size_t at = 0;
+
+    for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]); i++) {
+        size_t bytes = (size_t)(tensors[i].rows * tensors[i].cols) * dtype_size(tensors[i].type);
+
+        if (base)
+            *tensors[i].tensor =
+                tensor_of(tensors[i].type, base + at, tensors[i].rows, tensors[i].cols);
+        at += (bytes + 255) / 256 * 256;
+    }
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+        if (base)
+            *arrays[i].place = base + at;
+        at += (arrays[i].size * s->slots + 255) / 256 * 256;
+    }
+    return at;
+}
+
+/* With so many windows, as they are given: at least one. */
+static uint64_t bytes_of(const struct whisper *w, uint32_t slots, uint32_t windows)
+{
+    /* The counting leaves the model alone. */
+    struct whisper_session s = {
+        .w = (struct whisper *)(uintptr_t)w, .slots = slots, .windows = windows};
+    uint64_t kv_slots = (uint64_t)slots + (w->be->ops->record_begin != NULL);
+
+    return place_tensors(&s, NULL) + kv_slots * whisper_slot_bytes(w) + w->mel_bytes +
+           (uint64_t)windows * w->mel_window_bytes;
+}
+
+/* Never more than slots; where grouping would change results, one. */
+static uint32_t choose_windows(const struct whisper *w, uint32_t slots, uint32_t windows)
+{
+    const struct backend *be = w->be;
+
+    if (be->info.deterministic)
+        return 1;
+    if (windows == 0) {
+        windows = whisper_wide_windows(be);
+        while (windows > 1 && bytes_of(w, slots, windows < slots ? windows : slots) > room(be))
+            windows /= 2;
+    }
+    return windows < slots ? windows : slots;
+}
+
+uint64_t whisper_session_bytes(const struct whisper *w, uint32_t slots, uint32_t windows)
+{
+    return bytes_of(w, slots, choose_windows(w, slots, windows));
+}
+
+uint32_t whisper_session_slots(const struct whisper_session *s) { return s->slots; }
+
+uint32_t whisper_session_windows(const struct whisper_session *s) { return s->windows; }
+
+void whisper_session_times(const struct whisper_session *s, struct whisper_times *ret)
+{
+    *ret = s->times;
+}
+
+/* ---- making ---- */
+
+struct kv whisper_cross_kv(const struct whisper_session *s, uint32_t layer)
+{
+    const struct whisper *w = s->w;
+
+    return (struct kv){
+        w->type,     w->config.decoder_heads, WHISPER_POSITIONS,
+        s->kv_slots, whisper_slot_bytes(w),   s->cache + layer * whisper_cross_bytes(w)};
+}
+
+struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)
+{
+    const struct whisper *w = s->w;
+    size_t cross = w->config.decoder_layers * whisper_cross_bytes(w);
+
+    return (struct kv){
+        w->type,     w->config.decoder_heads, w->config.max_target_positions,
+        s->kv_slots, whisper_slot_bytes(w),   s->cache + cross + layer * whisper_own_bytes(w)};
+}
+
+static int make_arrays(struct whisper_session *s, struct err *err)
+{
+    s->slot = calloc(s->slots, sizeof(*s->slot));
+    s->audio = calloc(s->windows, sizeof(*s->audio));
+    s->window_slots = calloc(s->windows, sizeof(*s->window_slots));
+    s->to_rows = calloc(s->slots, sizeof(*s->to_rows));
+    s->to_asks = calloc(s->slots, sizeof(*s->to_asks));
+    if (s->slot && s->audio && s->window_slots && s->to_rows && s->to_asks)
+        return 0;
+    return err_set(err, ERR_NOMEM, "out of memory for a session");
+}
+
+static int make_memory(struct whisper_session *s, struct err *err)
+{
+    struct backend *be = s->w->be;
+    void *p = NULL;
+    int rc;
+
+    rc = be->ops->mel_new(be, s->w->config.mel_bins, s->windows, &s->mel, err);
+    if (rc == 0)
+        rc = be->ops->alloc(be, place_tensors(s, NULL), &s->workspace, err);
+    if (rc == 0)
+        rc = be->ops->alloc(be, s->kv_slots * (size_t)whisper_slot_bytes(s->w), &p, err);
+    if (rc != 0)
+        return rc;
+    s->cache = p;
+    place_tensors(s, s->workspace);
+    return 0;
+}
+
+int whisper_session_new(struct whisper *w, uint32_t slots, uint32_t windows,
+                        struct whisper_session **ret, struct err *err)
+{
+    struct whisper_session *s;
+    int rc;
+
+    if (slots < 1 || slots > WHISPER_MAX_SLOTS)
+        return err_set(err, ERR_USAGE, "a session has 1 to %d slots, not %u", WHISPER_MAX_SLOTS,
+                       slots);
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "out of memory for a session");
+    s->w = w;
+    s->slots = slots;
+    s->windows = choose_windows(w, slots, windows);
+    s->records = w->be->ops->record_begin != NULL;
+    s->kv_slots = slots + s->records;
+    s->peek = -1;
+    rc = make_arrays(s, err);
+    if (rc == 0)
+        rc = make_memory(s, err);
+    if (rc == 0 && s->windows > 1)
+        rc = whisper_warm_encoder(s, err);
+    if (rc != 0) {
+        whisper_session_free(s);
+        return rc;
+    }
+    *ret = s;
+    return 0;
+}
+
+int whisper_session_rules(struct whisper_session *s, const struct rules_spec *spec, struct err *err)
+{
+    struct backend *be = s->w->be;
+    struct rules *r = NULL;
+    int rc;
+
+    if (spec->vocab != s->w->config.vocab_size)
+        return err_set(err, ERR_MODEL, "the rules are for %u tokens, the model has %u", spec->vocab,
+                       s->w->config.vocab_size);
+    rc = be->ops->rules_new(be, spec, &r, err);
+    if (rc != 0)
+        return rc;
+    be->ops->rules_free(be, s->rules);
+    s->rules = r;
+    return 0;
+}
+
+void whisper_session_free(struct whisper_session *s)
+{
+    struct backend *be;
+
+    if (!s)
+        return;
+    be = s->w->be;
+    for (int i = 0; i < WHISPER_BUCKETS; i++) {
+        if (s->bucket[i].recording)
+            be->ops->record_free(be, s->bucket[i].recording);
+    }
+    be->ops->rules_free(be, s->rules);
+    be->ops->mel_free(be, s->mel);
+    be->ops->release(be, s->cache);
+    be->ops->release(be, s->workspace);
+    free(s->slot);
+    free(s->audio);
+    free(s->window_slots);
+    free(s->to_rows);
+    free(s->to_asks);
+    free(s);
+}
+
+/* ---- looking inside ---- */
+
+static int peek(const struct whisper_session *s, uint32_t slot, struct err *err)
+{
+    if (s->peek == (int64_t)slot)
+        return 0;
+    return err_set(err, ERR_EMPTY, "slot %u is not the one that was encoded last", slot);
+}
+
+/* The peeked window's share of a scratch tensor. */
+static struct tensor peek_rows(const struct whisper_session *s, struct tensor t)
+{
+    t.rows /= s->windows;
+    t.data = (char *)t.data + (size_t)(s->peek_at * t.rows * t.stride) * dtype_size(t.type);
+    return t;
+}
+
+int whisper_peek_mel(struct whisper_session *s, uint32_t slot, float *out, struct err *err)
+{
+    int64_t bins = s->w->config.mel_bins;
+    float *frames;
+    int rc = peek(s, slot, err);
+
+    if (rc != 0)
+        return rc;
+    frames = malloc((size_t)(WHISPER_FRAMES * bins) * sizeof(float));
+    if (!frames)
+        return err_set(err, ERR_NOMEM, "out of memory for a spectrogram");
+    rc = s->w->be->ops->get(s->w->be, frames, peek_rows(s, s->spectrogram), err);
+    for (int64_t i = 0; rc == 0 && i < WHISPER_FRAMES * bins; i++)
+        out[i % bins * WHISPER_FRAMES + i / bins] = frames[i];
+    free(frames);
+    return rc;
+}
+
+int whisper_peek_encoder(struct whisper_session *s, uint32_t slot, float *out, struct err *err)
+{
+    int rc = peek(s, slot, err);
+
+    return rc != 0 ? rc : s->w->be->ops->get(s->w->be, out, peek_rows(s, s->output), err);
+}
