@@ -1,0 +1,501 @@
+/* tests/cuda/emulator/fibers.cpp - the threads of a block, as fibers.
+ *
+ * A fiber takes a thread, runs it, and when it ends takes the next one: a kernel without barriers
+ * is a plain loop. A thread that waits leaves its fiber behind, and another goes on. Ready threads
+ * go before new ones, so that a warp runs through its collectives before the next one begins.
+ *
+ *   new --taken--> running --barrier, collective--> waiting --the last one came--> ready -->
+ * running
+ *                     |
+ *                     +--> exited */
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <sys/mman.h>
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+#include "tests/cuda/emulator/emulated.h"
+#include "tests/cuda/emulator/machine.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define FIBER_ASAN 1
+#include <sanitizer/common_interface_defs.h>
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FIBER_ASAN 1
+#include <sanitizer/common_interface_defs.h>
+#endif
+#endif
+
+#ifdef FIBER_ASAN
+enum : size_t { STACK = 512 << 10 };
+#else
+enum : size_t { STACK = 128 << 10 };
+#endif
+
+namespace emulated
+{
+uint3 thread_idx, block_idx;
+dim3 block_dim, grid_dim;
+
+namespace
+{
+enum state { NEW, RUNNING, AT_BARRIER, AT_COLLECTIVE, READY, EXITED };
+
+struct fiber {
+    char *stack; /* NULL: the caller's own */
+#if defined(__x86_64__)
+    void *sp;
+#else
+    ucontext_t context;
+#endif
+    void *fake; /* the sanitizer's */
+};
+
+struct thread {
+    enum state state;
+    fiber *on;
+    uint3 idx;
+    const char *file; /* where it waits */
+    int line;
+    unsigned mask;
+    collective what;
+    uint64_t value, result;
+    unsigned source;
+    int predicate;
+};
+
+struct block {
+    const char *name;
+    const std::function<void()> *body;
+    std::vector<thread> threads;
+    std::vector<unsigned> ready; /* a ring */
+    size_t ready_head, ready_count;
+    unsigned total, started, exited;
+    unsigned at_barrier;
+    int barrier_kind;
+    bool backwards;
+    unsigned current;
+    char *dynamic;
+};
+
+block b;
+fiber outside;
+fiber *now = &outside;
+std::vector<fiber *> spare;
+
+#if defined(__x86_64__)
+extern "C" void nightshift_emulated_switch(void **save, void *to);
+asm(".text\n"
+    ".globl nightshift_emulated_switch\n"
+    ".hidden nightshift_emulated_switch\n"
+    ".type nightshift_emulated_switch,@function\n"
+    "nightshift_emulated_switch:\n"
+    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
+    "  movq %rsp, (%rdi)\n"
+    "  movq %rsi, %rsp\n"
+    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
+    "  ret\n"
+    ".size nightshift_emulated_switch,.-nightshift_emulated_switch\n");
+#endif
+
+#ifdef FIBER_ASAN
+const void *outside_bottom;
+size_t outside_size;
+#endif
+
+/* leaving: this fiber is not gone back to. */
+void switch_to(fiber *to, bool leaving)
+{
+    fiber *from = now;
+
+#ifdef FIBER_ASAN
+    __sanitizer_start_switch_fiber(leaving ? nullptr : &from->fake,
+                                   to->stack ? to->stack : outside_bottom,
+                                   to->stack ? STACK : outside_size);
+#endif
+    (void)leaving;
+    now = to;
+#if defined(__x86_64__)
+    nightshift_emulated_switch(&from->sp, to->sp);
+#else
+    swapcontext(&from->context, &to->context);
+#endif
+#ifdef FIBER_ASAN
+    __sanitizer_finish_switch_fiber(now->fake, nullptr, nullptr);
+#endif
+}
+
+void run_threads(void);
+
+void fiber_main(void)
+{
+#ifdef FIBER_ASAN
+    const void *bottom;
+    size_t size;
+
+    __sanitizer_finish_switch_fiber(nullptr, &bottom, &size);
+    if (outside_bottom == nullptr) {
+        outside_bottom = bottom;
+        outside_size = size;
+    }
+#endif
+    run_threads();
+}
+
+fiber *fiber_new(void)
+{
+    fiber *f;
+
+    if (!spare.empty()) {
+        f = spare.back();
+        spare.pop_back();
+    } else {
+        char *p = (char *)mmap(nullptr, STACK + 4096, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        if (p == MAP_FAILED)
+            fail("no memory for the stack of a thread");
+        mprotect(p, 4096, PROT_NONE);
+        f = new fiber();
+        f->stack = p + 4096;
+    }
+    f->fake = nullptr;
+#if defined(__x86_64__)
+    void **sp = (void **)(f->stack + STACK);
+
+    *--sp = nullptr; /* where fiber_main would return to: keeps the stack aligned */
+    *--sp = (void *)fiber_main;
+    for (int i = 0; i < 6; i++)
+        *--sp = nullptr;
+    f->sp = sp;
+#else
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = STACK;
+    makecontext(&f->context, fiber_main, 0);
+#endif
+    return f;
+}
+
+void make_ready(unsigned t)
+{
+    b.threads[t].state = READY;
+    b.ready[(b.ready_head + b.ready_count++) % b.total] = t;
+}
+
+unsigned take_ready(void)
+{
+    unsigned t = b.ready[b.ready_head];
+
+    b.ready_head = (b.ready_head + 1) % b.total;
+    b.ready_count--;
+    return t;
+}
+
+void enter(unsigned t)
+{
+    b.current = t;
+    b.threads[t].state = RUNNING;
+    thread_idx = b.threads[t].idx;
+}
+
+/* The block can go no further. Says what its threads wait for. */
+[[noreturn]] void stuck(void)
+{
+    for (unsigned t = 0, told = 0; t < b.total && told < 6; t++) {
+        const thread &th = b.threads[t];
+        const thread *before = t > 0 ? &b.threads[t - 1] : nullptr;
+
+        if (before && before->state == th.state && before->line == th.line)
+            continue;
+        told++;
+        if (th.state == AT_BARRIER || th.state == AT_COLLECTIVE)
+            fprintf(stderr, "  from thread %u on: waits at %s:%d (%s, mask %08x)\n", t, th.file,
+                    th.line, th.state == AT_BARRIER ? "barrier" : "collective", th.mask);
+        else
+            fprintf(stderr, "  from thread %u on: %s\n", t,
+                    th.state == EXITED ? "has exited" : "runs");
+    }
+    if (b.at_barrier > 0)
+        fail("a barrier is not reached by all threads of the block");
+    fail("a collective is not reached by all lanes of its mask");
+}
+
+void exit_thread(unsigned t)
+{
+    unsigned first = t & ~31u;
+
+    b.threads[t].state = EXITED;
+    b.exited++;
+    for (unsigned i = first; i < first + 32 && i < b.total; i++)
+        if (b.threads[i].state == AT_COLLECTIVE && (b.threads[i].mask >> (t - first) & 1)) {
+            fprintf(stderr, "  %s:%d\n", b.threads[i].file, b.threads[i].line);
+            fail("a collective's mask names lane %u, which has exited", t - first);
+        }
+}
+
+/* A fiber's life: new threads one after the other, until none is left; then it is not needed. */
+void run_threads(void)
+{
+    for (;;) {
+        if (b.ready_count > 0 || b.started == b.total)
+            break;
+        unsigned i = b.started++, t = b.backwards ? b.total - 1 - i : i;
+
+        enter(t);
+        b.threads[t].on = now;
+        (*b.body)();
+        t = b.current;
+        exit_thread(t);
+    }
+    fiber *self = now;
+
+    spare.push_back(self); /* nobody takes it before the switch */
+    if (b.ready_count > 0) {
+        unsigned t = take_ready();
+
+        enter(t);
+        switch_to(b.threads[t].on, true);
+    }
+    if (b.exited != b.total)
+        stuck();
+    switch_to(&outside, true);
+    abort();
+}
+
+/* Leaves the current thread where it is, and goes on with another. */
+void wait(void)
+{
+    unsigned self = b.current;
+
+    if (b.ready_count > 0) {
+        unsigned t = take_ready();
+
+        enter(t);
+        if (t != self)
+            switch_to(b.threads[t].on, false);
+    } else if (b.started < b.total) {
+        switch_to(fiber_new(), false);
+    } else {
+        stuck();
+    }
+    /* Whoever came back here has called enter(self). */
+}
+
+void finish_collective(unsigned first, unsigned mask)
+{
+    thread *w = &b.threads[first];
+    unsigned leader = (unsigned)__builtin_ctz(mask);
+    uint64_t all = 0;
+    int64_t low = INT64_MAX, high = INT64_MIN, sum = 0;
+
+    for (unsigned m = mask; m; m &= m - 1) {
+        unsigned l = (unsigned)__builtin_ctz(m);
+
+        if (w[l].mask != mask || w[l].what != w[leader].what) {
+            fprintf(stderr, "  lane %u at %s:%d, mask %08x; lane %u at %s:%d, mask %08x\n", leader,
+                    w[leader].file, w[leader].line, w[leader].mask, l, w[l].file, w[l].line,
+                    w[l].mask);
+            fail("lanes of one warp meet at different collectives");
+        }
+        sum += (int64_t)w[l].value;
+        low = std::min(low, (int64_t)w[l].value);
+        high = std::max(high, (int64_t)w[l].value);
+        if (w[leader].what == REDUCE_OR)
+            all |= w[l].value;
+        else if (w[l].value)
+            all |= (uint64_t)1 << l;
+    }
+    for (unsigned m = mask; m; m &= m - 1) {
+        unsigned l = (unsigned)__builtin_ctz(m);
+
+        switch (w[l].what) {
+        case SYNC_WARP:
+            break;
+        case SHUFFLE:
+            if (!(mask >> w[l].source & 1)) {
+                fprintf(stderr, "  %s:%d\n", w[l].file, w[l].line);
+                fail("lane %u shuffles from lane %u, which takes no part", l, w[l].source);
+            }
+            w[l].result = w[w[l].source].value;
+            break;
+        case BALLOT:
+        case REDUCE_OR:
+            w[l].result = all;
+            break;
+        case MATCH:
+            w[l].result = 0;
+            for (unsigned o = mask; o; o &= o - 1)
+                if (w[__builtin_ctz(o)].value == w[l].value)
+                    w[l].result |= (uint64_t)1 << __builtin_ctz(o);
+            break;
+        case REDUCE_ADD:
+            w[l].result = (uint64_t)sum;
+            break;
+        case REDUCE_MIN:
+            w[l].result = (uint64_t)low;
+            break;
+        case REDUCE_MAX:
+            w[l].result = (uint64_t)high;
+            break;
+        }
+    }
+}
+
+/* NaN in every type that kernels keep in shared memory. Not memset: the sanitizer would object. */
+#if defined(__clang__)
+__attribute__((no_sanitize("address")))
+#else
+__attribute__((no_sanitize_address, optimize("no-tree-loop-distribute-patterns")))
+#endif
+void poison(char *begin, char *end)
+{
+    for (; begin + 8 <= end; begin += 8)
+        *(volatile uint64_t *)begin = ~(uint64_t)0;
+    for (; begin < end; begin++)
+        *(volatile char *)begin = (char)0xff;
+}
+} // namespace
+
+void fail(const char *format, ...)
+{
+    va_list ap;
+
+    fprintf(stderr, "emulated CUDA: ");
+    va_start(ap, format);
+    vfprintf(stderr, format, ap);
+    va_end(ap);
+    if (b.name)
+        fprintf(stderr, ": kernel %s, block (%u, %u, %u), thread (%u, %u, %u)", b.name, block_idx.x,
+                block_idx.y, block_idx.z, thread_idx.x, thread_idx.y, thread_idx.z);
+    fprintf(stderr, "\n");
+    fflush(stderr);
+    abort();
+}
+
+unsigned lane(void) { return b.current & 31; }
+
+void *dynamic_shared(void) { return b.dynamic; }
+
+int barrier(int kind, int predicate, const char *file, int line)
+{
+    thread &self = b.threads[b.current];
+
+    self.file = file;
+    self.line = line;
+    self.predicate = predicate;
+    self.state = AT_BARRIER;
+    self.mask = 0;
+    if (b.at_barrier == 0)
+        b.barrier_kind = kind;
+    if (b.barrier_kind != kind)
+        fail("threads of one block meet at different barriers");
+    if (++b.at_barrier < b.total) {
+        wait();
+        return b.threads[b.current].predicate;
+    }
+    int all = 0;
+
+    for (thread &t : b.threads) {
+        if (t.line != line || std::strcmp(t.file, file) != 0) {
+            fprintf(stderr, "  %s:%d and %s:%d\n", t.file, t.line, file, line);
+            fail("threads of one block meet at different barriers");
+        }
+        all += t.predicate != 0;
+    }
+    b.at_barrier = 0;
+    int result = kind == BARRIER_AND ? all == (int)b.total : kind == BARRIER_OR ? all > 0 : all;
+
+    for (unsigned i = 0; i < b.total; i++) {
+        unsigned t = b.backwards ? b.total - 1 - i : i;
+
+        b.threads[t].predicate = result;
+        make_ready(t);
+    }
+    wait();
+    return result;
+}
+
+uint64_t meet(unsigned mask, collective what, uint64_t value, unsigned source, const char *file,
+              int line)
+{
+    unsigned t = b.current, first = t & ~31u, l = t & 31, there = 0;
+    thread &self = b.threads[t];
+
+    self.file = file;
+    self.line = line;
+    self.mask = mask;
+    self.what = what;
+    self.value = value;
+    self.source = source;
+    self.state = AT_COLLECTIVE;
+    if (!(mask >> l & 1)) {
+        fprintf(stderr, "  %s:%d\n", file, line);
+        fail("lane %u is not in the mask %08x of its collective", l, mask);
+    }
+    for (unsigned i = 0; i < 32; i++) {
+        bool gone = first + i >= b.total || b.threads[first + i].state == EXITED;
+
+        if (gone && (mask >> i & 1)) {
+            fprintf(stderr, "  %s:%d\n", file, line);
+            fail("a collective's mask names lane %u, which has exited", i);
+        }
+        if (!gone && b.threads[first + i].state == AT_COLLECTIVE)
+            there |= 1u << i;
+    }
+    if ((there & mask) != mask) {
+        wait();
+        return b.threads[t].result;
+    }
+    finish_collective(first, mask);
+    for (unsigned m = mask; m; m &= m - 1)
+        if ((unsigned)__builtin_ctz(m) != l)
+            make_ready(first + (unsigned)__builtin_ctz(m));
+    self.state = RUNNING;
+    return self.result;
+}
+
+void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, char *shared_begin,
+              char *shared_end, bool backwards, const std::function<void()> &body)
+{
+    static std::vector<char> dynamic;
+
+    b.name = name;
+    b.body = &body;
+    b.total = block.x * block.y * block.z;
+    b.backwards = backwards;
+    b.threads.assign(b.total, thread());
+    b.ready.assign(b.total, 0);
+#ifdef FIBER_ASAN
+    outside_bottom = nullptr;
+#endif
+    dynamic.resize(shared + 1024 + RED);
+    b.dynamic = (char *)(((uintptr_t)dynamic.data() + 1023) & ~(uintptr_t)1023);
+    grid_dim = grid;
+    block_dim = block;
+    for (uint64_t n = 0; n < (uint64_t)grid.x * grid.y * grid.z; n++) {
+        block_idx.x = (unsigned)(n % grid.x);
+        block_idx.y = (unsigned)(n / grid.x % grid.y);
+        block_idx.z = (unsigned)(n / grid.x / grid.y);
+        for (unsigned t = 0; t < b.total; t++) {
+            b.threads[t].state = NEW;
+            b.threads[t].idx = {t % block.x, t / block.x % block.y, t / block.x / block.y};
+        }
+        b.started = b.exited = b.at_barrier = 0;
+        b.ready_head = b.ready_count = 0;
+        poison(shared_begin, shared_end);
+        poison(b.dynamic, b.dynamic + shared + RED / 2);
+        switch_to(fiber_new(), false);
+        for (char *p = b.dynamic + shared; p < b.dynamic + shared + RED / 2; p++)
+            if (*p != (char)0xff)
+                fail("the block writes behind its %zu bytes of dynamic shared memory", shared);
+    }
+    b.name = nullptr;
+}
+} // namespace emulated

@@ -1,0 +1,134 @@
+/* tests/cuda/emulator/machine.h - what the emulator's files share: devices, memory, queues.
+ *
+ * Environment, read once, at the first call:
+ *   NIGHTSHIFT_EMULATED_GPUS="24GiB,8GiB"  devices and their memory (default one of 24 GiB)
+ *   NIGHTSHIFT_EMULATED_CC="9.0,7.5"       compute capabilities; the last one holds for the rest
+ *   NIGHTSHIFT_EMULATED_ASYNC=1            queue everything, and run it as late as is legal;
+ * threads of a block then run from the last to the first NIGHTSHIFT_EMULATED_GUARD=1 device memory
+ * cannot be touched by the host's code NIGHTSHIFT_EMULATED_FAIL="malloc:17"   the 17th cudaMalloc
+ * fails; "hostalloc:N" the same of pinned memory; "launch:N" an illegal address from the Nth kernel
+ * on, for good; "nodriver"; "nodevice"; "olddriver" CUDA_VISIBLE_DEVICES                   as the
+ * real run time takes it
+ *
+ * All state is behind one lock, which is held while kernels run: several threads may use several
+ * devices, but nothing of theirs overlaps. */
+#ifndef NIGHTSHIFT_TESTS_CUDA_MACHINE_H
+#define NIGHTSHIFT_TESTS_CUDA_MACHINE_H
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#define EMULATED_API extern "C" __attribute__((visibility("default")))
+
+/* For tests. A spec as in NIGHTSHIFT_EMULATED_FAIL, counted from now; "" for none. */
+EMULATED_API void nightshift_emulated_fail(const char *spec);
+/* "mallocs", "hostallocs", "launches": how many there were; "blocks", "pinned", "streams",
+ * "events", "graphs": how many there are; "bytes": device memory held. -1: no such thing. */
+EMULATED_API int64_t nightshift_emulated_count(const char *what);
+
+namespace emulated
+{
+enum { RED = 256 }; /* bytes before and behind each piece of device memory */
+
+struct queue_point { /* everything in `stream` up to the n-th operation */
+    struct CUstream_st *stream;
+    uint64_t n;
+};
+
+struct operation {
+    std::function<void()> run;
+    std::vector<queue_point> after;
+};
+
+struct device {
+    int major, minor;
+    uint64_t total, held; /* bytes, counted */
+    char *base;           /* reserved addresses */
+    size_t reserved;
+    std::map<char *, size_t> blocks; /* user's address to bytes */
+    cudaError_t sticky;
+};
+
+struct machine {
+    std::recursive_mutex lock;
+    cudaError_t absent; /* cudaSuccess, or why there is no device */
+    int driver;
+    bool async, guard;
+    std::vector<device> devices;
+    std::map<char *, size_t> pinned;
+    std::vector<struct CUstream_st *> streams;
+    std::map<const void *, size_t> shared_limit; /* by kernel: cudaFuncSetAttribute */
+    int64_t mallocs, hostallocs, launches, events, graphs;
+    int64_t fail_malloc, fail_hostalloc, fail_launch; /* 0: never */
+    int running; /* depth of operations: device memory may be touched */
+};
+
+machine &the_machine(void);
+typedef std::lock_guard<std::recursive_mutex> guard;
+/* The calling thread's device; its last error. */
+int current_device(void);
+cudaError_t remember(cudaError_t e);
+/* Whether `p` and `bytes` behind it lie inside one piece of a device's memory / of pinned memory.
+ */
+bool on_device(const void *p, size_t bytes);
+bool is_device_address(const void *p);
+bool is_pinned(const void *p, size_t bytes);
+void check_red_zones(device &d);
+/* Opens device memory while it lives. */
+struct touching {
+    touching();
+    ~touching();
+};
+
+/* Puts an operation on a stream (or into its capture). When it cannot: the error. */
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> run);
+void run_until(queue_point p);
+void drain(int device);
+void drain_all(void);
+/* The error of a call that may not be made while a stream of this thread's captures; it spoils the
+ * capture. */
+cudaError_t unless_capturing(const char *call);
+bool capturing(cudaStream_t stream);
+
+/* Runs a grid now. */
+void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, char *shared_begin,
+              char *shared_end, bool backwards, const std::function<void()> &thread);
+} // namespace emulated
+
+struct CUstream_st {
+    int device;
+    bool blocking; /* with the legacy stream */
+    bool legacy;
+    std::vector<emulated::operation> ops; /* of which `done` have run; cleared when all have */
+    uint64_t first, done;                 /* numbers: ops[0] is number first + 1 */
+    struct CUgraph_st *capture;           /* NULL: none */
+    cudaStreamCaptureMode mode;
+    bool origin, spoilt;
+};
+
+struct CUevent_st {
+    emulated::queue_point at;
+    struct CUgraph_st *capture;
+    int device;
+    bool timing;
+};
+
+struct CUgraph_st {
+    std::vector<std::function<void()>> nodes;
+    std::vector<struct CUstream_st *> streams; /* that take part while it is captured */
+};
+
+struct CUgraphExec_st {
+    std::shared_ptr<std::vector<std::function<void()>>> nodes;
+    int device;
+};
+
+#endif
