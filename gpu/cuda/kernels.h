@@ -108,7 +108,7 @@ int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct
 #define K_MEL_SAMPLES 480000
 #define K_MEL_FRAMES 3000
 #define K_MEL_FFT 400
-#define K_MEL_BLOCKS 375 /* blocks of a window; each leaves its maximum */
+#define K_MEL_BLOCKS 750 /* blocks of a window; each leaves its maximum */
 
 /* All device memory, as the host backend's struct mel_tables has them. */
 struct mel_device {

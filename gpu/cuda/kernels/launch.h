@@ -19,6 +19,9 @@
     kernel<<<(grid), (block), (shared_bytes), (stream)>>>
 #endif
 
+#include <cfloat>
+#include <cmath>
+
 #include "gpu/cuda/kernels.h"
 
 #endif

@@ -1,0 +1,121 @@
+/* Keys and values into their caches: copies that turn [rows][heads * 64] into, for each slot and
+ * head, [keys][64]. A lane moves 16 bytes of a key and 16 of a value. Not yet run on a GPU. */
+#include "gpu/cuda/kernels/values.h"
+
+namespace
+{
+
+constexpr uint32_t SLOTS = 256; /* of one launch: they travel as an argument */
+constexpr int HEAD = BACKEND_HEAD_SIZE;
+
+struct slot_list {
+    uint32_t slot[SLOTS];
+};
+
+/* T: a type of the cache's size. rows NULL: row r is key r % n of slot slots.slot[r / n]. */
+template <class T, int N>
+__global__ __launch_bounds__(256) void store_keys(struct kv kv, const struct token_row *rows,
+                                                  struct slot_list slots, int64_t n,
+                                                  struct tensor k, struct tensor v)
+{
+    int64_t row = tile_row(), packs = k.cols / N, slot, key;
+
+    if (row >= k.rows)
+        return;
+    if (rows) {
+        slot = rows[row].slot;
+        key = rows[row].pos;
+    } else {
+        slot = slots.slot[row / n];
+        key = row % n;
+    }
+    const pack<T, N> *from_k = reinterpret_cast<const pack<T, N> *>(row_of<T>(k, row));
+    const pack<T, N> *from_v = reinterpret_cast<const pack<T, N> *>(row_of<T>(v, row));
+    T *to = reinterpret_cast<T *>(static_cast<char *>(kv.data) + (size_t)slot * kv.slot_stride);
+
+    pack<T, N> one_k[TILE_DEPTH], one_v[TILE_DEPTH];
+
+#pragma unroll
+    for (int i = 0; i < TILE_DEPTH; i++) {
+        if (tile_pack(i) < packs) {
+            one_k[i] = from_k[tile_pack(i)];
+            one_v[i] = from_v[tile_pack(i)];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < TILE_DEPTH; i++) {
+        const int64_t c = tile_pack(i) * N, head = c / HEAD;
+        T *keys = to + 2 * head * kv.capacity * HEAD + key * HEAD + c % HEAD;
+
+        if (tile_pack(i) >= packs)
+            break;
+        *reinterpret_cast<pack<T, N> *>(keys) = one_k[i];
+        *reinterpret_cast<pack<T, N> *>(keys + (int64_t)kv.capacity * HEAD) = one_v[i];
+    }
+}
+
+template <class T, int N>
+int store_by(cudaStream_t s, const struct kv &kv, const struct token_row *rows,
+             const struct slot_list &slots, int64_t n, const struct tensor &k,
+             const struct tensor &v)
+{
+    auto kernel = store_keys<T, N>;
+
+    LAUNCH(kernel, tile_grid(k.rows, k.cols / N), tile_block(), 0, s)(kv, rows, slots, n, k, v);
+    return launched();
+}
+
+int store_any(cudaStream_t s, const struct kv &kv, const struct token_row *rows,
+              const struct slot_list &slots, int64_t n, const struct tensor &k,
+              const struct tensor &v)
+{
+    return by_type(kv.type, [&](auto a) {
+        using T = decltype(a);
+        constexpr int N = width<T, T>::wide;
+
+        if (in_packs(k, N) && in_packs(v, N))
+            return store_by<T, N>(s, kv, rows, slots, n, k, v);
+        return store_by<T, 1>(s, kv, rows, slots, n, k, v);
+    });
+}
+
+/* `rows` rows of t from row `from`. */
+struct tensor part(struct tensor t, int64_t from, int64_t rows)
+{
+    t.data = static_cast<char *>(t.data) + (size_t)(from * t.stride) * dtype_size(t.type);
+    t.rows = rows;
+    return t;
+}
+
+} // namespace
+
+int k_kv_fill(cudaStream_t s, struct kv kv, const uint32_t *slots, uint32_t windows,
+              struct tensor k, struct tensor v)
+{
+    struct slot_list list = {};
+    int64_t n;
+
+    if (is_empty(k) || windows == 0)
+        return 0;
+    n = k.rows / windows;
+    for (uint32_t from = 0; from < windows; from += SLOTS) {
+        uint32_t some = windows - from < SLOTS ? windows - from : SLOTS;
+        int rc;
+
+        for (uint32_t i = 0; i < some; i++)
+            list.slot[i] = slots[from + i];
+        rc = store_any(s, kv, NULL, list, n, part(k, from * n, some * n),
+                       part(v, from * n, some * n));
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+int k_kv_append(cudaStream_t s, struct kv kv, const struct token_row *rows, struct tensor k,
+                struct tensor v)
+{
+    struct slot_list none = {};
+
+    return is_empty(k) ? 0 : store_any(s, kv, rows, none, 1, k, v);
+}

@@ -1,0 +1,213 @@
+/* Whisper's log-mel spectrogram, of all windows at once.
+ *
+ *     x_f[i] = hann[i] * audio[160 f + i - 200]      i < 400, mirrored at both ends, zeros after n
+ *     p_f[k] = |DFT(x_f)[k]|^2                       k <= 200
+ *     m_f[b] = log10(max(sum_k weight_b[k] p_f[k], 1e-10))
+ *     out    = (max(m, max over the window - 8) + 4) / 4
+ *
+ * In float64, as on the host, because the quietest bin that the clamp keeps has 10^-4 of the
+ * loudest one's amplitude. That is some 30 million operations a window, little even where float64
+ * runs at 1/64 of float32's rate; the transform is why no matrix product is needed here. A block
+ * transforms four frames: two and two share a complex transform of radices 4, 4, 5, 5 (Stockham: no
+ * bit reversal) in shared memory, 25 KiB. Each block leaves the maximum of its frames, and a second
+ * kernel takes the window's from them and clamps: no atomics. Not yet run on a GPU. */
+#include "gpu/cuda/kernels/values.h"
+
+namespace
+{
+
+constexpr int FFT = K_MEL_FFT, HOP = 160, PAD = FFT / 2, FREQUENCIES = FFT / 2 + 1;
+constexpr int FRAMES = K_MEL_FRAMES / K_MEL_BLOCKS; /* of a block */
+constexpr int PAIRS = FRAMES / 2;
+constexpr int THREADS = 224; /* 200 butterflies of radix 4, 160 of radix 5 */
+constexpr int CLAMP_THREADS = 256;
+constexpr int CLAMP_FRAMES = 25; /* of a block that clamps */
+constexpr int CLAMP_BLOCKS = K_MEL_FRAMES / CLAMP_FRAMES;
+static_assert(FRAMES * K_MEL_BLOCKS == K_MEL_FRAMES && PAIRS * 2 == FRAMES, "whole blocks");
+static_assert(CLAMP_BLOCKS * CLAMP_FRAMES == K_MEL_FRAMES, "whole blocks");
+static_assert(sizeof(double) * FRAMES * FREQUENCIES <= sizeof(double) * 2 * PAIRS * FFT,
+              "the powers fit where the transforms were");
+
+struct alignas(16) complex {
+    double re, im;
+};
+
+__device__ inline complex operator+(complex a, complex b) { return {a.re + b.re, a.im + b.im}; }
+__device__ inline complex operator-(complex a, complex b) { return {a.re - b.re, a.im - b.im}; }
+
+template <int RADIX> __device__ inline void butterfly(complex *a);
+
+template <> __device__ inline void butterfly<4>(complex *a)
+{
+    complex s0 = a[0] + a[2], d0 = a[0] - a[2], s1 = a[1] + a[3], d1 = a[1] - a[3];
+
+    a[0] = s0 + s1;
+    a[2] = s0 - s1;
+    a[1] = {d0.re + d1.im, d0.im - d1.re};
+    a[3] = {d0.re - d1.im, d0.im + d1.re};
+}
+
+template <> __device__ inline void butterfly<5>(complex *a)
+{
+    const double c1 = 0.30901699437494742, c2 = -0.80901699437494742; /* of 72 and 144 degrees */
+    const double s1 = 0.95105651629515357, s2 = 0.58778525229247313;
+    complex p1 = a[1] + a[4], m1 = a[1] - a[4], p2 = a[2] + a[3], m2 = a[2] - a[3];
+    complex u1 = {a[0].re + p1.re * c1 + p2.re * c2, a[0].im + p1.im * c1 + p2.im * c2};
+    complex u2 = {a[0].re + p1.re * c2 + p2.re * c1, a[0].im + p1.im * c2 + p2.im * c1};
+    complex w1 = {m1.re * s1 + m2.re * s2, m1.im * s1 + m2.im * s2};
+    complex w2 = {m1.re * s2 - m2.re * s1, m1.im * s2 - m2.im * s1};
+
+    a[0] = a[0] + (p1 + p2);
+    a[1] = {u1.re + w1.im, u1.im - w1.re};
+    a[4] = {u1.re - w1.im, u1.im + w1.re};
+    a[2] = {u2.re + w2.im, u2.im - w2.re};
+    a[3] = {u2.re - w2.im, u2.im + w2.re};
+}
+
+/* One stage of all the block's transforms: N points are left of each, S of them interleaved. */
+template <int RADIX, int N, int S>
+__device__ inline void stage(const struct mel_device &m, const complex *from, complex *to)
+{
+    constexpr int M = N / RADIX, EACH = FFT / RADIX;
+
+    for (int task = (int)threadIdx.x; task < PAIRS * EACH; task += THREADS) {
+        const int pair = task / EACH, p = task % EACH / S, q = task % EACH % S;
+        const complex *x = from + pair * FFT + q + S * p;
+        complex *y = to + pair * FFT + q + S * RADIX * p, a[RADIX];
+
+#pragma unroll
+        for (int j = 0; j < RADIX; j++)
+            a[j] = x[S * M * j];
+        butterfly<RADIX>(a);
+        y[0] = a[0];
+#pragma unroll
+        for (int k = 1; k < RADIX; k++) {
+            double c = __ldg(m.cosine + p * k * (FFT / N)), s = __ldg(m.sine + p * k * (FFT / N));
+
+            y[S * k] = {a[k].re * c + a[k].im * s, a[k].im * c - a[k].re * s};
+        }
+    }
+    __syncthreads();
+}
+
+/* Sample i of the window, -200 <= i < 480200. One that is no number, or far outside of [-1, 1],
+ * would spoil the window's maximum: it becomes silence or is cut. */
+__device__ inline double sample(const float *pcm, int n, int i)
+{
+    float v;
+
+    i = i < 0 ? -i : i;
+    i = i < K_MEL_SAMPLES ? i : 2 * (K_MEL_SAMPLES - 1) - i;
+    v = i < n ? pcm[i] : 0.0f;
+    return v >= -16.0f && v <= 16.0f ? v : v > 16.0f ? 16.0 : v < -16.0f ? -16.0 : 0.0;
+}
+
+/* Frames f and f + PAIRS of the block become the real and the imaginary part of transform f. */
+__device__ inline void load_frames(const struct mel_device &m, const float *pcm, int n, complex *x)
+{
+    const int first = (int)blockIdx.x * FRAMES * HOP - PAD;
+
+    for (int task = (int)threadIdx.x; task < PAIRS * FFT; task += THREADS) {
+        const int pair = task / FFT, i = task % FFT, at = first + pair * HOP + i;
+        const double w = __ldg(m.window + i);
+
+        x[task] = {sample(pcm, n, at) * w, sample(pcm, n, at + PAIRS * HOP) * w};
+    }
+    __syncthreads();
+}
+
+/* powers: [FRAMES][FREQUENCIES] */
+__device__ inline void take_powers(const complex *z, double *powers)
+{
+    for (int task = (int)threadIdx.x; task < PAIRS * FREQUENCIES; task += THREADS) {
+        const int pair = task / FREQUENCIES, k = task % FREQUENCIES;
+        const complex a = z[pair * FFT + k], b = z[pair * FFT + (FFT - k) % FFT];
+        const double r1 = a.re + b.re, i1 = a.im - b.im, r2 = a.im + b.im, i2 = b.re - a.re;
+
+        powers[pair * FREQUENCIES + k] = (r1 * r1 + i1 * i1) * 0.25;
+        powers[(pair + PAIRS) * FREQUENCIES + k] = (r2 * r2 + i2 * i2) * 0.25;
+    }
+    __syncthreads();
+}
+
+template <int BLOCK> __device__ inline float block_max(float v)
+{
+    __shared__ float shared[BLOCK / 32];
+
+    v = warp_max(v);
+    if (threadIdx.x % 32 == 0)
+        shared[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = shared[0];
+#pragma unroll
+    for (int w = 1; w < BLOCK / 32; w++)
+        v = fmaxf(v, shared[w]);
+    return v;
+}
+
+/* Blocks: [K_MEL_BLOCKS][windows]. Leaves m of the formula in out. */
+__global__ __launch_bounds__(THREADS) void mel_frames(struct mel_device m, const float *pcm,
+                                                      size_t stride, const uint32_t *n,
+                                                      float *maxima, struct tensor out)
+{
+    __shared__ complex x[PAIRS * FFT], y[PAIRS * FFT];
+    double *powers = reinterpret_cast<double *>(y);
+    const int64_t window = blockIdx.y;
+    const int bins = (int)m.bins;
+    float high = -INFINITY;
+
+    load_frames(m, pcm + window * stride, (int)min(n[window], (uint32_t)K_MEL_SAMPLES), x);
+    stage<4, 400, 1>(m, x, y);
+    stage<4, 100, 4>(m, y, x);
+    stage<5, 25, 16>(m, x, y);
+    stage<5, 5, 80>(m, y, x);
+    take_powers(x, powers);
+    for (int task = (int)threadIdx.x; task < FRAMES * bins; task += THREADS) {
+        const int frame = task / bins, bin = task % bins, count = (int)m.count[bin];
+        const double *p = powers + frame * FREQUENCIES + m.first[bin], *w = m.weight + m.at[bin];
+        const int64_t row = window * K_MEL_FRAMES + (int64_t)blockIdx.x * FRAMES + frame;
+        double energy = 0.0;
+        float value;
+
+        for (int k = 0; k < count; k++)
+            energy += p[k] * __ldg(w + k);
+        value = log10f(fmaxf((float)energy, 1e-10f));
+        row_of<float>(out, row)[bin] = value;
+        high = fmaxf(high, value);
+    }
+    high = block_max<THREADS>(high);
+    if (threadIdx.x == 0)
+        maxima[window * K_MEL_BLOCKS + blockIdx.x] = high;
+}
+
+/* Blocks: [CLAMP_BLOCKS][windows]. Each takes the window's maximum for itself. */
+__global__ __launch_bounds__(CLAMP_THREADS) void mel_clamp(const float *maxima, struct tensor out)
+{
+    const int64_t first = (int64_t)blockIdx.y * K_MEL_FRAMES + (int64_t)blockIdx.x * CLAMP_FRAMES;
+    const int bins = (int)out.cols;
+    float low = -INFINITY;
+
+    for (int i = (int)threadIdx.x; i < K_MEL_BLOCKS; i += CLAMP_THREADS)
+        low = fmaxf(low, maxima[(int64_t)blockIdx.y * K_MEL_BLOCKS + i]);
+    low = block_max<CLAMP_THREADS>(low) - 8.0f;
+    for (int task = (int)threadIdx.x; task < CLAMP_FRAMES * bins; task += CLAMP_THREADS) {
+        float *value = row_of<float>(out, first + task / bins) + task % bins;
+
+        *value = fmaxf(*value, low) * 0.25f + 1.0f;
+    }
+}
+
+} // namespace
+
+int k_mel(cudaStream_t s, struct mel_device m, const float *pcm, size_t stride, const uint32_t *n,
+          uint32_t windows, float *maxima, struct tensor out)
+{
+    if (windows == 0)
+        return 0;
+    LAUNCH(mel_frames, dim3(K_MEL_BLOCKS, windows), dim3(THREADS), 0, s)
+    (m, pcm, stride, n, maxima, out);
+    if (int rc = launched())
+        return rc;
+    LAUNCH(mel_clamp, dim3(CLAMP_BLOCKS, windows), dim3(CLAMP_THREADS), 0, s)(maxima, out);
+    return launched();
+}

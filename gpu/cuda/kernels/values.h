@@ -1,0 +1,135 @@
+/* gpu/cuda/kernels/values.h - what the kernels share: types, accesses of several values, sums over
+ * warps, and the division of a matrix among blocks.
+ *
+ * All arithmetic is float32; T and U stand for float, __half or __nv_bfloat16. Sums go by xor over
+ * the lanes, in an order that is always the same. */
+#ifndef NIGHTSHIFT_GPU_CUDA_KERNELS_VALUES_H
+#define NIGHTSHIFT_GPU_CUDA_KERNELS_VALUES_H
+
+#include "gpu/cuda/kernels/launch.h"
+
+#define ALL_LANES 0xffffffffu
+
+__device__ inline float to_f32(float v) { return v; }
+__device__ inline float to_f32(__half v) { return __half2float(v); }
+__device__ inline float to_f32(__nv_bfloat16 v) { return __bfloat162float(v); }
+
+template <class T> struct number;
+template <> struct number<float> {
+    static __device__ inline float from(float v) { return v; }
+};
+template <> struct number<__half> {
+    static __device__ inline __half from(float v) { return __float2half_rn(v); }
+};
+template <> struct number<__nv_bfloat16> {
+    static __device__ inline __nv_bfloat16 from(float v) { return __float2bfloat16_rn(v); }
+};
+
+/* N values that are read or written by one access, or by several of 16 bytes. */
+template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) pack {
+    T v[N];
+};
+
+/* Values of an access: 16 bytes of the wider type, or one value where rows are not aligned. */
+template <class T, class U> struct width {
+    static constexpr int wide = sizeof(T) + sizeof(U) == 4 ? 8 : 4;
+};
+
+template <class T> __device__ inline T *row_of(const struct tensor &t, int64_t row)
+{
+    return static_cast<T *>(t.data) + row * t.stride;
+}
+
+/* The element of a tensor whose type is known only here: for the small operations. */
+__device__ inline float load_any(const struct tensor &t, int64_t row, int64_t col)
+{
+    if (t.type == DTYPE_F32)
+        return row_of<const float>(t, row)[col];
+    if (t.type == DTYPE_F16)
+        return to_f32(row_of<const __half>(t, row)[col]);
+    return to_f32(row_of<const __nv_bfloat16>(t, row)[col]);
+}
+
+__device__ inline float warp_sum(float v)
+{
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        v += __shfl_xor_sync(ALL_LANES, v, lanes);
+    return v;
+}
+
+__device__ inline float warp_max(float v)
+{
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        v = fmaxf(v, __shfl_xor_sync(ALL_LANES, v, lanes));
+    return v;
+}
+
+/* Whisper's, with erf. */
+__device__ inline float gelu(float v) { return 0.5f * v * (1.0f + erff(v * 0.70710678118654752f)); }
+
+/* r with its bias already added; old: what the result's place held (read by EPILOGUE_ADD alone). */
+__device__ inline float finish(float r, enum epilogue epilogue, float old)
+{
+    return epilogue == EPILOGUE_GELU ? gelu(r) : epilogue == EPILOGUE_ADD ? r + old : r;
+}
+
+/* --- a matrix, divided: each block TILE_ROWS rows, a warp for each, and TILE_PACKS packs of them,
+ * so that few long rows fill the machine as many short ones do. ---------------------------------
+ */
+
+#define TILE_ROWS 8
+#define TILE_DEPTH 2 /* packs of a lane: their reads are under way together */
+#define TILE_PACKS (32 * TILE_DEPTH)
+
+static inline dim3 tile_block(void) { return dim3(32, TILE_ROWS); }
+
+static inline dim3 tile_grid(int64_t rows, int64_t packs)
+{
+    return dim3((unsigned)((rows + TILE_ROWS - 1) / TILE_ROWS),
+                (unsigned)((packs + TILE_PACKS - 1) / TILE_PACKS));
+}
+
+__device__ inline int64_t tile_row(void) { return (int64_t)blockIdx.x * TILE_ROWS + threadIdx.y; }
+
+/* The lane's i-th pack of its row, i < TILE_DEPTH. */
+__device__ inline int64_t tile_pack(int i)
+{
+    return (int64_t)blockIdx.y * TILE_PACKS + i * 32 + threadIdx.x;
+}
+
+/* --- the host's side ---------------------------------------------------------------------------
+ */
+
+/* Whether rows of t may be accessed by n values at a time. */
+static inline bool in_packs(const struct tensor &t, int64_t n)
+{
+    uint64_t bytes = (uint64_t)n * dtype_size(t.type);
+
+    if (bytes > 16)
+        bytes = 16;
+    return (uintptr_t)t.data % bytes == 0 && t.cols % n == 0 &&
+           (uint64_t)t.stride * dtype_size(t.type) % bytes == 0;
+}
+
+/* Whether vectors of float32 may be; NULL may. */
+static inline bool is_aligned(const void *p) { return (uintptr_t)p % 16 == 0; }
+
+static inline bool is_empty(const struct tensor &t) { return t.rows <= 0 || t.cols <= 0; }
+
+static inline int launched(void) { return (int)cudaGetLastError(); }
+
+/* by_type(t, f) is f(T()) with the T that t names. */
+template <class F> static inline int by_type(enum dtype type, F f)
+{
+    switch (type) {
+    case DTYPE_F32:
+        return f(float());
+    case DTYPE_F16:
+        return f(__half());
+    case DTYPE_BF16:
+        return f(__nv_bfloat16());
+    }
+    return (int)cudaErrorInvalidValue;
+}
+
+#endif
