@@ -87,20 +87,21 @@ int host_dnn(struct err *err, dnnl_status_t status, const char *what)
     return err_set(err, ERR_DEVICE, "oneDNN failed while %s (status %d)", what, (int)status);
 }
 
-/* The most that this processor has; NIGHTSHIFT_CPU=avx2 or plain asks for less (tests, and a way
- * round a processor that promises what it cannot). */
+/* The most that this processor has; NIGHTSHIFT_CPU=avx512, avx2 or plain asks for less (tests, and a
+ * way round a processor that promises what it cannot). */
 static const struct kernels *pick_kernels(void)
 {
 #if defined(__x86_64__)
     const char *most = getenv("NIGHTSHIFT_CPU");
     bool plain = most && strcmp(most, "plain") == 0;
-    bool avx2 = most && strcmp(most, "avx2") == 0;
+    bool avx2 = most && strcmp(most, "avx2") == 0, avx512 = most && strcmp(most, "avx512") == 0;
 
     __builtin_cpu_init();
     if (!plain && !avx2 && __builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bf16"))
-        return &kernels_avx512;
+        __builtin_cpu_supports("avx512dq"))
+        return !avx512 && __builtin_cpu_supports("avx512bf16") ? &kernels_avx512bf16
+                                                               : &kernels_avx512;
     if (!plain && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return &kernels_avx2;
 #endif
@@ -164,7 +165,7 @@ void backend_host_info(struct backend_info *ret)
     ret->have = 1u << PRECISION_F32;
     if (k->rows_bf16)
         ret->have |= 1u << PRECISION_BF16;
-    snprintf(ret->features, sizeof(ret->features), "%s%s", k->name, k->rows_bf16 ? ", bf16" : "");
+    snprintf(ret->features, sizeof(ret->features), "%s", k->name);
 }
 
 static int host_sync(struct backend *be, struct err *err)

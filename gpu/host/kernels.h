@@ -1,7 +1,7 @@
 /* gpu/host/kernels.h - the inner loops, once per instruction set.
  *
- * Every file of kernels/ is compiled for plain x86-64 (or whatever the target is), for AVX2 and for
- * AVX-512 with bfloat16; KERNEL(name) gives each its own name, and host.c picks a table by what the
+ * Every file of kernels/ is compiled for plain x86-64 (or whatever the target is), for AVX2, for
+ * AVX-512 and for AVX-512 with bfloat16; KERNEL(name) gives each its own name, and host.c picks a table by what the
  * processor has. Kernels are single-threaded, allocate nothing and check nothing: their callers
  * divide the work and have checked the shapes.
  *
@@ -74,7 +74,7 @@ struct kernels {
     void (*mel_clamp)(float *x, size_t n, float floor);
 };
 
-extern const struct kernels kernels_plain, kernels_avx2, kernels_avx512;
+extern const struct kernels kernels_plain, kernels_avx2, kernels_avx512, kernels_avx512bf16;
 
 /* Bytes of a head's keys (or values) for `capacity` of them: whole blocks. */
 static inline size_t kernel_head_bytes(enum dtype type, uint32_t capacity)

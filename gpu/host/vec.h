@@ -15,6 +15,29 @@ typedef int32_t i16 __attribute__((vector_size(64)));
 typedef double d8 __attribute__((vector_size(64)));
 typedef float v16_loose __attribute__((vector_size(64), aligned(4), may_alias));
 
+/* One register of the processor: where loops must keep many sums in registers, the compiler has to
+ * be told their true size (it breaks larger vectors up through memory). */
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX2__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+#define PARTS (16 / LANES) /* registers of a v16 */
+typedef float vreg __attribute__((vector_size(LANES * 4)));
+typedef int32_t ireg __attribute__((vector_size(LANES * 4)));
+typedef float vreg_loose __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+
+INLINE vreg r_load(const float *p) { return *(const vreg_loose *)p; }
+INLINE void r_store(float *p, vreg v) { *(vreg_loose *)p = v; }
+INLINE vreg r_all(float x) { return (vreg){0} + x; }
+INLINE vreg r_pick(ireg mask, vreg a, vreg b)
+{
+    return (vreg)(((ireg)a & mask) | ((ireg)b & ~mask));
+}
+INLINE vreg r_max(vreg a, vreg b) { return r_pick(a > b, a, b); }
+
 INLINE v16 v_load(const float *p) { return *(const v16_loose *)p; }
 INLINE void v_store(float *p, v16 v) { *(v16_loose *)p = v; }
 INLINE v16 v_all(float x) { return (v16){0} + x; }
@@ -53,24 +76,35 @@ INLINE float v_highest(v16 a)
 
 /* 2^x: x = n + f with f in [-1/2, 1/2], a polynomial for 2^f (relative error 2e-7), n into the
  * exponent. Below -126 it is 0 (softmax's far tail); above 127 it is not used. */
-INLINE v16 v_exp2(v16 x)
+INLINE vreg r_exp2(vreg x)
 {
-    const v16 magic = v_all(0x1.8p23f); /* adding it rounds to an integer */
-    v16 n, f, p;
-    i16 small = x < v_all(-126.0f);
+    const vreg magic = r_all(0x1.8p23f); /* adding it rounds to an integer */
+    vreg n, f, p;
+    ireg small = x < r_all(-126.0f);
 
-    x = v_max(x, v_all(-126.0f));
+    x = r_max(x, r_all(-126.0f));
     n = x + magic;
     f = x - (n - magic);
-    p = v_all(1.535336188319500e-4f);
-    p = p * f + v_all(1.339887440266574e-3f);
-    p = p * f + v_all(9.618437357674640e-3f);
-    p = p * f + v_all(5.550332471162809e-2f);
-    p = p * f + v_all(2.402264791363012e-1f);
-    p = p * f + v_all(6.931472028550421e-1f);
-    p = p * f + v_all(1.0f);
-    p = (v16)((i16)p + (((i16)n) << 23));
-    return (v16)((i16)p & ~small);
+    p = r_all(1.535336188319500e-4f);
+    p = p * f + r_all(1.339887440266574e-3f);
+    p = p * f + r_all(9.618437357674640e-3f);
+    p = p * f + r_all(5.550332471162809e-2f);
+    p = p * f + r_all(2.402264791363012e-1f);
+    p = p * f + r_all(6.931472028550421e-1f);
+    p = p * f + r_all(1.0f);
+    p = (vreg)((ireg)p + (((ireg)n) << 23));
+    return (vreg)((ireg)p & ~small);
+}
+
+INLINE v16 v_exp2(v16 x)
+{
+    vreg part[PARTS];
+
+    memcpy(part, &x, sizeof(x));
+    for (int i = 0; i < PARTS; i++)
+        part[i] = r_exp2(part[i]);
+    memcpy(&x, part, sizeof(x));
+    return x;
 }
 
 /* erf(x), absolute error 1.5e-7 (Abramowitz and Stegun 7.1.26). */

@@ -10,162 +10,215 @@
 #define Q KERNEL_QUERIES
 #define SCALE 0.18033688011112042f /* log2(e) / 8 */
 
+/* Sums that are kept in registers: 24 of AVX-512's 32, 12 of the others' 16. What a score or an
+ * output is summed from, and in which order, does not depend on it. */
+#if LANES == 16
+#define SCORE_ROWS Q
+#define SCORE_BLOCKS 2
+#define GATHER_ROWS 6
+#define GATHER_PARTS 4
+#elif LANES == 8
+#define SCORE_ROWS 6
+#define SCORE_BLOCKS 1
+#define GATHER_ROWS 6
+#define GATHER_PARTS 2
+#else
+#define SCORE_ROWS 3
+#define SCORE_BLOCKS 1
+#define GATHER_ROWS 3
+#define GATHER_PARTS 4
+#endif
+
 /* scores[r][0 .. keys) become weights; keys past the end up to a whole block get 0. Returns the
  * reciprocal of their sum. pairs: where the weights go as bf16, or NULL to keep them here. */
 INLINE float soften(float *scores, size_t keys, uint16_t *pairs)
 {
-    const i16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    size_t blocks = (keys + 15) / 16;
-    i16 inside = lane < i_all((int32_t)(keys - (blocks - 1) * 16));
-    float *last = scores + (blocks - 1) * 16;
-    v16 high = v_all(-3e38f), sum = v_all(0.0f), p;
+    size_t whole = (keys + 15) / 16 * 16;
+    vreg high[PARTS], sum[PARTS], top;
+    v16 sums;
 
-    v_store(last, v_pick(inside, v_load(last), v_all(-3e38f)));
-    for (size_t b = 0; b < blocks; b++)
-        high = v_max(high, v_load(scores + b * 16));
-    high = v_all(v_highest(high) * SCALE);
-    for (size_t b = 0; b < blocks; b++) {
-        p = v_exp2(v_load(scores + b * 16) * v_all(SCALE) - high);
-        if (b + 1 == blocks)
-            p = v_pick(inside, p, v_all(0.0f));
-        sum += p;
-#if KERNEL_BF16
-        if (pairs) {
-            _mm256_storeu_si256((__m256i *)(pairs + b * 16),
-                                (__m256i)_mm512_cvtneps_pbh((__m512)p));
-            continue;
+    for (size_t i = keys; i < whole; i++)
+        scores[i] = -3e38f;
+    for (int p = 0; p < PARTS; p++) {
+        high[p] = r_all(-3e38f);
+        sum[p] = r_all(0.0f);
+    }
+    for (size_t i = 0; i < whole; i += 16) {
+        for (int p = 0; p < PARTS; p++)
+            high[p] = r_max(high[p], r_load(scores + i + p * LANES));
+    }
+    memcpy(&sums, high, sizeof(sums));
+    top = r_all(v_highest(sums) * SCALE);
+    for (size_t i = 0; i < whole; i += 16) {
+        for (int p = 0; p < PARTS; p++) {
+            vreg weight = r_exp2(r_load(scores + i + p * LANES) * r_all(SCALE) - top);
+
+            sum[p] += weight;
+            r_store(scores + i + p * LANES, weight);
         }
+#if KERNEL_BF16
+        if (pairs)
+            _mm256_storeu_si256((__m256i *)(pairs + i),
+                                (__m256i)_mm512_cvtneps_pbh((__m512)r_load(scores + i)));
 #else
         (void)pairs;
 #endif
-        v_store(scores + b * 16, p);
     }
-    return 1.0f / v_sum(sum);
+    memcpy(&sums, sum, sizeof(sums));
+    return 1.0f / v_sum(sums);
 }
 
-/* Scores of `rows` queries against `blocks` (1 or 2) blocks of keys. */
+/* Scores of `rows` queries against `blocks` blocks of keys. */
 INLINE void score_f32(const float *q, size_t stride, const int rows, const float *k,
                       const int blocks, float *scores, size_t width)
 {
-    v16 acc[Q][2];
+    vreg acc[SCORE_ROWS][SCORE_BLOCKS * PARTS], key[SCORE_BLOCKS * PARTS];
+    const int parts = blocks * PARTS;
 
 #pragma GCC unroll 12
-    for (int r = 0; r < rows; r++)
-        acc[r][0] = acc[r][1] = v_all(0.0f);
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 4
+        for (int p = 0; p < parts; p++)
+            acc[r][p] = r_all(0.0f);
+    }
     for (int d = 0; d < HEAD; d++) {
-        v16 k0 = v_load(k + d * 16), k1 = blocks > 1 ? v_load(k + HEAD * 16 + d * 16) : k0;
-
+#pragma GCC unroll 4
+        for (int p = 0; p < parts; p++)
+            key[p] = r_load(k + p / PARTS * HEAD * 16 + d * 16 + p % PARTS * LANES);
 #pragma GCC unroll 12
         for (int r = 0; r < rows; r++) {
-            v16 value = v_all(q[(size_t)r * stride + (size_t)d]);
+            vreg value = r_all(q[(size_t)r * stride + (size_t)d]);
 
-            acc[r][0] += k0 * value;
-            if (blocks > 1)
-                acc[r][1] += k1 * value;
+#pragma GCC unroll 4
+            for (int p = 0; p < parts; p++)
+                acc[r][p] += key[p] * value;
         }
     }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
-        v_store(scores + (size_t)r * width, acc[r][0]);
-        if (blocks > 1)
-            v_store(scores + (size_t)r * width + 16, acc[r][1]);
+#pragma GCC unroll 4
+        for (int p = 0; p < parts; p++)
+            r_store(scores + (size_t)r * width + p * LANES, acc[r][p]);
     }
 }
 
-/* out[r] = factor[r] * weights[r] v. */
+/* out[r] = factor[r] * weights[r] v, for GATHER_PARTS registers of the head's 64 values. */
 INLINE void gather_f32(const float *weights, size_t width, const float *factor, const int rows,
                        const float *v, size_t keys, float *out, size_t stride)
 {
-    v16 acc[6][4];
+    vreg acc[GATHER_ROWS][GATHER_PARTS], value[GATHER_PARTS];
 
 #pragma GCC unroll 6
-    for (int r = 0; r < rows; r++)
-        acc[r][0] = acc[r][1] = acc[r][2] = acc[r][3] = v_all(0.0f);
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 4
+        for (int p = 0; p < GATHER_PARTS; p++)
+            acc[r][p] = r_all(0.0f);
+    }
     for (size_t t = 0; t < keys; t++) {
-        v16 v0 = v_load(v + t * HEAD), v1 = v_load(v + t * HEAD + 16);
-        v16 v2 = v_load(v + t * HEAD + 32), v3 = v_load(v + t * HEAD + 48);
-
+#pragma GCC unroll 4
+        for (int p = 0; p < GATHER_PARTS; p++)
+            value[p] = r_load(v + t * HEAD + p * LANES);
 #pragma GCC unroll 6
         for (int r = 0; r < rows; r++) {
-            v16 p = v_all(weights[(size_t)r * width + t]);
+            vreg weight = r_all(weights[(size_t)r * width + t]);
 
-            acc[r][0] += v0 * p;
-            acc[r][1] += v1 * p;
-            acc[r][2] += v2 * p;
-            acc[r][3] += v3 * p;
+#pragma GCC unroll 4
+            for (int p = 0; p < GATHER_PARTS; p++)
+                acc[r][p] += value[p] * weight;
         }
     }
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++) {
-        v16 f = v_all(factor[r]);
-
 #pragma GCC unroll 4
-        for (int c = 0; c < 4; c++)
-            v_store(out + (size_t)r * stride + c * 16, acc[r][c] * f);
+        for (int p = 0; p < GATHER_PARTS; p++)
+            r_store(out + (size_t)r * stride + p * LANES, acc[r][p] * r_all(factor[r]));
     }
+}
+
+INLINE void gather_rows_f32(const float *weights, size_t width, const float *factor, const int rows,
+                            const float *v, size_t keys, float *out, size_t stride)
+{
+    for (int c = 0; c < HEAD; c += GATHER_PARTS * LANES)
+        gather_f32(weights, width, factor, rows, v + c, keys, out + c, stride);
 }
 
 void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
                         size_t keys, float *out, size_t out_stride)
 {
     float scores[Q * BACKEND_MAX_KEYS], factor[Q];
-    size_t blocks = (keys + 15) / 16, width = blocks * 16, r = 0;
+    size_t blocks = (keys + 15) / 16, width = blocks * 16, b = 0, r;
 
-    for (size_t b = 0; b < blocks; b += 2) {
-        const float *kb = k + b * 16 * HEAD;
-
-        if (n == Q && b + 1 < blocks) {
-            score_f32(q, q_stride, Q, kb, 2, scores + b * 16, width);
-            continue;
-        }
-        for (r = 0; r < n; r++) {
-            score_f32(q + r * q_stride, q_stride, 1, kb, 1, scores + r * width + b * 16, width);
-            if (b + 1 < blocks)
-                score_f32(q + r * q_stride, q_stride, 1, kb + 16 * HEAD, 1,
-                          scores + r * width + b * 16 + 16, width);
-        }
+    for (; n == Q && b + SCORE_BLOCKS <= blocks; b += SCORE_BLOCKS) {
+        for (r = 0; r < Q; r += SCORE_ROWS)
+            score_f32(q + r * q_stride, q_stride, SCORE_ROWS, k + b * 16 * HEAD, SCORE_BLOCKS,
+                      scores + r * width + b * 16, width);
+    }
+    for (; b < blocks; b++) {
+        for (r = 0; r < n; r++)
+            score_f32(q + r * q_stride, q_stride, 1, k + b * 16 * HEAD, 1,
+                      scores + r * width + b * 16, width);
     }
     for (r = 0; r < n; r++)
         factor[r] = soften(scores + r * width, keys, NULL);
-    for (r = 0; r + 6 <= n; r += 6)
-        gather_f32(scores + r * width, width, factor + r, 6, v, keys, out + r * out_stride,
-                   out_stride);
+    for (r = 0; r + GATHER_ROWS <= n; r += GATHER_ROWS)
+        gather_rows_f32(scores + r * width, width, factor + r, GATHER_ROWS, v, keys,
+                        out + r * out_stride, out_stride);
     for (; r < n; r++)
-        gather_f32(scores + r * width, width, factor + r, 1, v, keys, out + r * out_stride,
-                   out_stride);
+        gather_rows_f32(scores + r * width, width, factor + r, 1, v, keys, out + r * out_stride,
+                        out_stride);
 }
 
 /* Four chains over the head's dimensions, so that one query does not wait for its own sums. */
+INLINE void query_scores_f32(const float *q, const float *k, float *scores)
+{
+    vreg a[4][PARTS];
+
+#pragma GCC unroll 4
+    for (int p = 0; p < PARTS; p++)
+        a[0][p] = a[1][p] = a[2][p] = a[3][p] = r_all(0.0f);
+#pragma GCC unroll 2
+    for (int d = 0; d < HEAD; d += 4) {
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+#pragma GCC unroll 4
+            for (int p = 0; p < PARTS; p++)
+                a[i][p] += r_load(k + (d + i) * 16 + p * LANES) * r_all(q[d + i]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < PARTS; p++)
+        r_store(scores + p * LANES, (a[0][p] + a[1][p]) + (a[2][p] + a[3][p]));
+}
+
+/* Two chains over the keys, even and odd ones. */
+INLINE void query_gather_f32(const float *weights, float factor, const float *v, size_t keys,
+                             float *out)
+{
+    vreg acc[2][4];
+
+    for (int p = 0; p < 4; p++)
+        acc[0][p] = acc[1][p] = r_all(0.0f);
+    for (size_t t = 0; t < keys; t++) {
+        vreg weight = r_all(weights[t]);
+
+#pragma GCC unroll 4
+        for (int p = 0; p < 4; p++)
+            acc[t & 1][p] += r_load(v + t * HEAD + p * LANES) * weight;
+    }
+    for (int p = 0; p < 4; p++)
+        r_store(out + p * LANES, (acc[0][p] + acc[1][p]) * r_all(factor));
+}
+
 void KERNEL(query_f32)(const float *q, const float *k, const float *v, size_t keys, float *out)
 {
     float scores[BACKEND_MAX_KEYS], factor;
     size_t blocks = (keys + 15) / 16;
-    v16 acc[2][4];
 
-    for (size_t b = 0; b < blocks; b++, k += 16 * HEAD) {
-        v16 a0 = v_all(0.0f), a1 = a0, a2 = a0, a3 = a0;
-
-#pragma GCC unroll 4
-        for (int d = 0; d < HEAD; d += 4) {
-            a0 += v_load(k + d * 16) * v_all(q[d]);
-            a1 += v_load(k + d * 16 + 16) * v_all(q[d + 1]);
-            a2 += v_load(k + d * 16 + 32) * v_all(q[d + 2]);
-            a3 += v_load(k + d * 16 + 48) * v_all(q[d + 3]);
-        }
-        v_store(scores + b * 16, (a0 + a1) + (a2 + a3));
-    }
+    for (size_t b = 0; b < blocks; b++)
+        query_scores_f32(q, k + b * 16 * HEAD, scores + b * 16);
     factor = soften(scores, keys, NULL);
-    for (int c = 0; c < 4; c++)
-        acc[0][c] = acc[1][c] = v_all(0.0f);
-    for (size_t t = 0; t < keys; t++) {
-        v16 p = v_all(scores[t]);
-
-#pragma GCC unroll 4
-        for (int c = 0; c < 4; c++)
-            acc[t & 1][c] += v_load(v + t * HEAD + c * 16) * p;
-    }
-    for (int c = 0; c < 4; c++)
-        v_store(out + c * 16, (acc[0][c] + acc[1][c]) * v_all(factor));
+    for (int c = 0; c < HEAD; c += 4 * LANES)
+        query_gather_f32(scores, factor, v + c, keys, out + c);
 }
 
 #if KERNEL_BF16

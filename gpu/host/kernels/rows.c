@@ -33,30 +33,48 @@ INLINE void finish(const struct row_job *job, size_t row, size_t column, v16 r)
     }
 }
 
-INLINE void run_f32(const struct row_job *job, size_t row, const int rows)
+/* Sums of rows x 2 registers of outputs at a time; 16 registers are full with six rows of them. */
+INLINE void tile_f32(const struct row_job *job, size_t row, const int rows)
 {
     const float *x = (const float *)job->x + row * job->x_stride, *w = job->w;
-    v16 acc[KERNEL_ROWS][2];
+    float out[KERNEL_ROWS][KERNEL_COLUMNS];
+
+    for (int c = 0; c < KERNEL_COLUMNS; c += 2 * LANES) {
+        vreg acc[KERNEL_ROWS][2];
 
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-        acc[r][0] = acc[r][1] = v_all(0.0f);
-    for (size_t i = 0; i < job->in; i++) {
-        v16 w0 = v_load(w + i * 32), w1 = v_load(w + i * 32 + 16);
+        for (int r = 0; r < rows; r++)
+            acc[r][0] = acc[r][1] = r_all(0.0f);
+        for (size_t i = 0; i < job->in; i++) {
+            vreg w0 = r_load(w + i * 32 + c), w1 = r_load(w + i * 32 + c + LANES);
 
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++) {
+                vreg value = r_all(x[(size_t)r * job->x_stride + i]);
+
+                acc[r][0] += w0 * value;
+                acc[r][1] += w1 * value;
+            }
+        }
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            v16 value = v_all(x[(size_t)r * job->x_stride + i]);
-
-            acc[r][0] += w0 * value;
-            acc[r][1] += w1 * value;
+            r_store(out[r] + c, acc[r][0]);
+            r_store(out[r] + c + LANES, acc[r][1]);
         }
     }
-#pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
-        finish(job, row + (size_t)r, 0, acc[r][0]);
-        finish(job, row + (size_t)r, 16, acc[r][1]);
+        finish(job, row + (size_t)r, 0, v_load(out[r]));
+        finish(job, row + (size_t)r, 16, v_load(out[r] + 16));
     }
+}
+
+INLINE void run_f32(const struct row_job *job, size_t row, const int rows)
+{
+    const int first = LANES < 16 && rows > 6 ? 4 : rows;
+
+    tile_f32(job, row, first);
+    if (first < rows)
+        tile_f32(job, row + (size_t)first, rows - first);
 }
 
 #if KERNEL_BF16
