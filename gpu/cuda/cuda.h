@@ -30,8 +30,9 @@
 #include "gpu/cuda/libs.h"
 #include "gpu/cuda_module.h"
 
+#define CUDA_MIN_SM 75 /* the oldest devices that the kernels are compiled for */
 #define CUDA_HEAD BACKEND_HEAD_SIZE
-#define CUDA_STAGES 2                     /* pinned buffers, used in turn */
+#define CUDA_STAGES 4                     /* pinned buffers, used in turn */
 #define CUDA_STAGE_BYTES (4u << 20)       /* of each: longer copies go in pieces */
 #define CUDA_ATTENTION_BYTES (256u << 20) /* scores of the unfused attention, at most */
 
@@ -43,6 +44,8 @@ struct cuda_stage {
     void *data;
     cudaEvent_t done; /* the copy that used it last */
 };
+
+extern const struct backend_ops cuda_ops;
 
 struct cuda_block {
     void *data;
@@ -67,6 +70,8 @@ struct cuda {
     size_t workspace_bytes;
     void *scratch; /* of one operation: quantised inputs, scores, padded rows */
     size_t scratch_bytes;
+    int32_t *counters; /* of attention_rows; zero between operations */
+    size_t counter_count;
     struct cuda_block *old; /* outgrown scratch that recordings may still use */
     size_t old_count;
 
@@ -94,17 +99,30 @@ int cuda_shape(struct err *err, const char *operation);
 /* 0, or ERR_DEVICE when a recording is being made and `operation` cannot be part of one. */
 int cuda_not_recording(struct cuda *c, const char *operation, struct err *err);
 
-/* --- context.c ---------------------------------------------------------------------------- */
+/* --- context.c, memory.c -------------------------------------------------------------------- */
 
 int cuda_open(const char *device, const struct cuda_options *options, struct backend **ret,
               struct err *err);
 /* Device memory, counted, held against the budget; zeroed. Not while recording. */
 int cuda_alloc(struct backend *be, size_t bytes, void **ret, struct err *err);
 void cuda_release(struct backend *be, void *p);
+/* For an operation that begins: its device becomes the thread's. Where that fails, so does whatever
+ * the operation does first. */
+static inline struct cuda *cuda_enter(struct backend *be)
+{
+    (void)cudaSetDevice(cuda_of(be)->device);
+    return cuda_of(be);
+}
+
+/* Frees the scratch that was kept for recordings: with the last of them. */
+void cuda_free_retired(struct cuda *c);
 /* Scratch of at least `bytes` for the operation that asks; the next one may overwrite it. */
 int cuda_scratch(struct cuda *c, size_t bytes, void **ret, struct err *err);
-/* Pinned memory of a stage that is free (waits for the copy that used it last). */
-int cuda_stage_up(struct cuda *c, struct cuda_stage **ret, struct err *err);
+/* Zeros that attention_rows counts in; it leaves them zero. */
+int cuda_counters(struct cuda *c, size_t count, int32_t **ret, struct err *err);
+/* Copies to the device on a stream, through pinned memory: src may be reused at once. */
+int cuda_upload(struct cuda *c, cudaStream_t stream, void *dst, const void *src, size_t bytes,
+                struct err *err);
 
 int cuda_sync(struct backend *be, struct err *err);
 int cuda_put(struct backend *be, struct tensor dst, const float *src, struct err *err);
@@ -119,8 +137,31 @@ int cuda_devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err 
 int cuda_device_find(const char *name, int *ret, struct err *err);
 /* One device without its free memory: makes no context. */
 int cuda_device_describe(int ordinal, struct cuda_device *ret, struct err *err);
-/* "580.95 (CUDA 13.0)", as far as it can be known without NVML: "CUDA 13.0". */
+/* "580.95.05 (CUDA 13.0)": the kernel module's version, and what the driver can do; "" for none. */
 void cuda_driver_name(char *ret, size_t cap);
+
+/* --- matmul.c ------------------------------------------------------------------------------- */
+
+/* y = alpha x w^T (+ bias) (+ y), row-major: x: [rows][in], w: [out][in] (or [in][out] with
+ * `w_by_input`), y: [rows][out]; `batch` of them, so many elements apart (w_step 0: one for all).
+ */
+struct product {
+    cudaDataType_t type, y_type; /* of x and w; of y */
+    bool tf32;
+    bool w_by_input;
+    int64_t rows, out, in;
+    int64_t x_stride, w_stride, y_stride;
+    int64_t batch, x_step, w_step, y_step;
+    enum epilogue epilogue; /* GELU: the tanh one, for c->tanh_gelu alone */
+    const void *x, *w, *bias;
+    void *y;
+    float alpha;
+};
+
+/* Prepared at first use of its shape. */
+int cuda_product(struct cuda *c, const struct product *p, const char *doing, struct err *err);
+void cuda_plans_free(struct cuda *c);
+cudaDataType_t cuda_type(enum dtype type);
 
 /* --- check.c ------------------------------------------------------------------------------ */
 
@@ -179,8 +220,9 @@ void cuda_record_free(struct backend *be, struct recording *r);
 
 /* The fused attention (sdpa.c): ERR_EMPTY when this device, or its cuDNN, has none for the shape,
  * and the caller takes the unfused one. */
+int cuda_sdpa_open(struct cuda *c, struct err *err);
+void cuda_sdpa_close(struct cuda *c);
 int cuda_sdpa(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k, struct tensor v,
               struct tensor out, struct err *err);
-void cuda_sdpa_free_all(struct cuda *c);
 
 #endif

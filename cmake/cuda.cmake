@@ -1,0 +1,98 @@
+# The CUDA toolkit, where there is one. Leaves behind:
+#   NIGHTSHIFT_CUDA_BUILD      whether the module is built
+#   ns_cuda_headers            CUDA's, cuBLASLt's and perhaps cuDNN's headers, as system headers, with
+#                              NIGHTSHIFT_CUDNN=0|1; there whenever the headers are, so that the
+#                              module's C files can be compiled and tested without nvcc
+# Nothing links to cuBLASLt or cuDNN: the module opens them at run time (gpu/cuda/libs.h).
+set(NIGHTSHIFT_CUDA AUTO CACHE STRING "The CUDA module: AUTO (where nvcc and cuBLASLt are found), ON, OFF")
+set_property(CACHE NIGHTSHIFT_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(NIGHTSHIFT_CUDA_ARCHITECTURES "" CACHE STRING
+  "Compute capabilities to compile for, e.g. 90 (empty: all from 75, and PTX of the newest)")
+set(NIGHTSHIFT_CUDA_BUILD OFF)
+
+find_program(NIGHTSHIFT_NVCC nvcc HINTS $ENV{CUDACXX} $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
+mark_as_advanced(NIGHTSHIFT_NVCC)
+set(ns_cuda_root /usr/local/cuda)
+if(NIGHTSHIFT_NVCC)
+  get_filename_component(ns_cuda_root ${NIGHTSHIFT_NVCC} REALPATH)
+  get_filename_component(ns_cuda_root ${ns_cuda_root} DIRECTORY)
+  get_filename_component(ns_cuda_root ${ns_cuda_root} DIRECTORY)
+endif()
+set(ns_cuda_includes ${ns_cuda_root}/include ${ns_cuda_root}/targets/x86_64-linux/include
+  $ENV{CUDA_PATH}/include)
+find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${ns_cuda_includes})
+find_path(CUDART_INCLUDE_DIR cuda_runtime_api.h HINTS ${ns_cuda_includes})
+find_path(CUDNN_INCLUDE_DIR cudnn_backend.h HINTS $ENV{CUDNN_PATH}/include ${ns_cuda_includes}
+  PATH_SUFFIXES x86_64-linux-gnu)
+find_library(CUDART_STATIC_LIBRARY cudart_static
+  HINTS ${ns_cuda_root}/lib64 ${ns_cuda_root}/lib ${ns_cuda_root}/targets/x86_64-linux/lib)
+mark_as_advanced(CUBLASLT_INCLUDE_DIR CUDART_INCLUDE_DIR CUDNN_INCLUDE_DIR CUDART_STATIC_LIBRARY)
+
+if(CUBLASLT_INCLUDE_DIR AND CUDART_INCLUDE_DIR)
+  set(ns_cudnn 0)
+  # The fused attention is one operation of cuDNN's graphs since 9.13.
+  if(CUDNN_INCLUDE_DIR)
+    file(READ ${CUDNN_INCLUDE_DIR}/cudnn_version.h ns_cudnn_text)
+    string(REGEX MATCH "define CUDNN_MAJOR ([0-9]+)" ns_found "${ns_cudnn_text}")
+    set(ns_cudnn_version ${CMAKE_MATCH_1})
+    string(REGEX MATCH "define CUDNN_MINOR ([0-9]+)" ns_found "${ns_cudnn_text}")
+    string(APPEND ns_cudnn_version ".${CMAKE_MATCH_1}")
+    if(ns_cudnn_version VERSION_GREATER_EQUAL 9.13)
+      set(ns_cudnn 1)
+    endif()
+  endif()
+  add_library(ns_cuda_headers INTERFACE)
+  target_include_directories(ns_cuda_headers SYSTEM INTERFACE
+    ${CUDART_INCLUDE_DIR} ${CUBLASLT_INCLUDE_DIR})
+  if(ns_cudnn)
+    target_include_directories(ns_cuda_headers SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
+  endif()
+  target_compile_definitions(ns_cuda_headers INTERFACE NIGHTSHIFT_CUDNN=${ns_cudnn})
+endif()
+
+if(NOT NIGHTSHIFT_CUDA)
+  set(ns_cuda_why "switched off")
+elseif(NIGHTSHIFT_SANITIZE AND NIGHTSHIFT_CUDA STREQUAL "AUTO")
+  set(ns_cuda_why "not with sanitizers")
+elseif(NOT NIGHTSHIFT_NVCC)
+  set(ns_cuda_why "nvcc is missing")
+elseif(NOT TARGET ns_cuda_headers)
+  set(ns_cuda_why "cublasLt.h is missing")
+elseif(NOT CUDART_STATIC_LIBRARY)
+  set(ns_cuda_why "libcudart_static.a is missing")
+else()
+  set(NIGHTSHIFT_CUDA_BUILD ON)
+endif()
+if(NOT NIGHTSHIFT_CUDA_BUILD)
+  if(NIGHTSHIFT_CUDA AND NOT NIGHTSHIFT_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "NIGHTSHIFT_CUDA=${NIGHTSHIFT_CUDA}, but ${ns_cuda_why}")
+  endif()
+  message(STATUS "CUDA module: no (${ns_cuda_why})")
+  return()
+endif()
+
+execute_process(COMMAND ${NIGHTSHIFT_NVCC} --version OUTPUT_VARIABLE ns_nvcc_text)
+string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" ns_found "${ns_nvcc_text}")
+set(ns_nvcc_version ${CMAKE_MATCH_1})
+set(ns_cuda_capabilities ${NIGHTSHIFT_CUDA_ARCHITECTURES})
+if(NOT ns_cuda_capabilities)
+  set(ns_cuda_capabilities 75 80 86 89 90)
+  if(ns_nvcc_version VERSION_GREATER_EQUAL 12.8)
+    list(APPEND ns_cuda_capabilities 100 120)
+  endif()
+endif()
+# Machine code for each, and PTX of the last for what is not built yet.
+set(NIGHTSHIFT_NVCC_TARGETS)
+foreach(ns_capability ${ns_cuda_capabilities})
+  list(APPEND NIGHTSHIFT_NVCC_TARGETS -gencode arch=compute_${ns_capability},code=sm_${ns_capability})
+endforeach()
+list(GET ns_cuda_capabilities -1 ns_newest)
+list(APPEND NIGHTSHIFT_NVCC_TARGETS
+  -gencode arch=compute_${ns_newest},code=compute_${ns_newest})
+if(ns_cudnn)
+  set(ns_cuda_why "cuDNN ${ns_cudnn_version}")
+else()
+  set(ns_cuda_why "without cuDNN 9.13: attention is not fused")
+endif()
+list(JOIN ns_cuda_capabilities " " ns_cuda_text)
+message(STATUS "CUDA module: CUDA ${ns_nvcc_version}, ${ns_cuda_why}, for ${ns_cuda_text}")

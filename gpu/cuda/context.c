@@ -1,0 +1,216 @@
+/* Opening a GPU as a backend, closing it, and what its errors mean. */
+#include "gpu/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cuda_status(struct err *err, int rc, const char *doing)
+{
+    cudaError_t status = (cudaError_t)rc;
+
+    if (status == cudaSuccess)
+        return 0;
+    if (status == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError(); /* not sticky: what was there before is still valid */
+        return err_set(err, ERR_VRAM, "out of GPU memory while %s", doing);
+    }
+    return err_set(err, ERR_DEVICE, "the GPU failed while %s: %s (%s)", doing,
+                   cudaGetErrorString(status), cudaGetErrorName(status));
+}
+
+int cuda_shape(struct err *err, const char *operation)
+{
+    return err_set(err, ERR_DEVICE, "%s was given shapes or types that do not fit", operation);
+}
+
+int cuda_not_recording(struct cuda *c, const char *operation, struct err *err)
+{
+    if (c->recording)
+        return err_set(err, ERR_DEVICE, "%s cannot be part of a recording", operation);
+    return 0;
+}
+
+static void close_stages(struct cuda *c)
+{
+    for (int i = 0; i < CUDA_STAGES; i++) {
+        if (c->up[i].done)
+            (void)cudaEventDestroy(c->up[i].done);
+        if (c->up[i].data)
+            (void)cudaFreeHost(c->up[i].data);
+    }
+    if (c->down.data)
+        (void)cudaFreeHost(c->down.data);
+}
+
+/* What fails here has failed before, and was told then. */
+static void cuda_close(struct backend *be)
+{
+    struct cuda *c = cuda_enter(be);
+    cudaGraph_t graph = NULL;
+
+    if (c->recording && cudaStreamEndCapture(c->work, &graph) == cudaSuccess && graph)
+        (void)cudaGraphDestroy(graph);
+    if (c->work)
+        (void)cudaStreamSynchronize(c->work);
+    if (c->copies)
+        (void)cudaStreamSynchronize(c->copies);
+    cuda_plans_free(c);
+    cuda_sdpa_close(c);
+    if (c->lt)
+        (void)c->libs.lt.cublasLtDestroy(c->lt);
+    close_stages(c);
+    for (size_t i = 0; i < c->block_count; i++)
+        (void)cudaFree(c->blocks[i].data);
+    if (c->work)
+        (void)cudaStreamDestroy(c->work);
+    if (c->copies)
+        (void)cudaStreamDestroy(c->copies);
+    free(c->old);
+    free(c->blocks);
+    free(c);
+}
+
+static int open_streams(struct cuda *c, struct err *err)
+{
+    cudaError_t status;
+
+    status = cudaStreamCreateWithFlags(&c->work, cudaStreamNonBlocking);
+    if (status == cudaSuccess)
+        status = cudaStreamCreateWithFlags(&c->copies, cudaStreamNonBlocking);
+    for (int i = 0; i < CUDA_STAGES && status == cudaSuccess; i++) {
+        status = cudaHostAlloc(&c->up[i].data, CUDA_STAGE_BYTES, cudaHostAllocDefault);
+        if (status == cudaSuccess)
+            status = cudaEventCreateWithFlags(&c->up[i].done, cudaEventDisableTiming);
+    }
+    if (status == cudaSuccess)
+        status = cudaHostAlloc(&c->down.data, CUDA_STAGE_BYTES, cudaHostAllocDefault);
+    return cuda_status(err, status, "making streams and pinned memory");
+}
+
+static int open_memory(struct cuda *c, uint64_t budget, struct err *err)
+{
+    size_t free_bytes = 0, total = 0;
+    int rc;
+
+    rc = cuda_status(err, cudaMemGetInfo(&free_bytes, &total), "asking for free memory");
+    if (rc != 0)
+        return rc;
+    c->base.info.memory_total = total;
+    c->base.info.memory_free = free_bytes;
+    c->base.budget = budget ? budget : free_bytes / 10 * 9;
+    /* cuBLASLt's recommendation: 32 MiB, and more where its kernels are Hopper's or later. */
+    c->workspace_bytes = (c->sm >= 90 ? 64u : 32u) << 20;
+    rc = cuda_alloc(&c->base, c->workspace_bytes, &c->workspace, err);
+    return rc;
+}
+
+static int open_libraries(struct cuda *c, struct err *err)
+{
+    cublasStatus_t status;
+    int rc;
+
+    libs_open(&c->libs);
+    rc = libs_usable(&c->libs, err);
+    if (rc != 0)
+        return rc;
+    status = c->libs.lt.cublasLtCreate(&c->lt);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return err_set(err, ERR_DEVICE, "%s does not start: %s", c->libs.cublaslt.file,
+                       libs_cublas_name(status));
+    return cuda_sdpa_open(c, err);
+}
+
+static void describe(struct cuda *c, const struct cuda_device *d)
+{
+    struct backend_info *info = &c->base.info;
+
+    snprintf(info->name, sizeof(info->name), "%s", d->name);
+    snprintf(info->id, sizeof(info->id), "%s", d->uuid);
+    cuda_driver_name(info->driver, sizeof(info->driver));
+    info->processors = d->processors;
+    info->have = d->have;
+    info->deterministic = c->deterministic;
+    /* Window after window is what makes results independent of the others. */
+    info->wide_batches = !c->deterministic;
+    snprintf(info->features, sizeof(info->features), "sm_%d%s%s", c->sm,
+             c->dnn ? "" : ", attention not fused: ", c->dnn ? "" : c->dnn_reason);
+}
+
+int cuda_open(const char *device, const struct cuda_options *options, struct backend **ret,
+              struct err *err)
+{
+    const char *gelu = getenv("NIGHTSHIFT_CUDA_GELU");
+    struct cuda_device d;
+    struct cuda *c;
+    int ordinal, rc;
+
+    rc = cuda_device_find(device, &ordinal, err);
+    if (rc == 0)
+        rc = cuda_device_describe(ordinal, &d, err);
+    if (rc != 0)
+        return rc;
+    if (d.major * 10 + d.minor < CUDA_MIN_SM)
+        return err_set(err, ERR_MISSING, "%s has compute capability %d.%d, and 7.5 is wanted",
+                       d.name, d.major, d.minor);
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return err_set(err, ERR_NOMEM, "out of memory for the CUDA backend");
+    c->base.ops = &cuda_ops;
+    c->device = ordinal;
+    c->sm = d.major * 10 + d.minor;
+    c->deterministic = options && options->deterministic;
+    c->tanh_gelu = gelu && strcmp(gelu, "tanh") == 0;
+    rc = cuda_status(err, cudaSetDevice(ordinal), "opening the GPU");
+    if (rc == 0)
+        rc = open_libraries(c, err);
+    if (rc == 0)
+        rc = open_streams(c, err);
+    if (rc == 0)
+        rc = open_memory(c, options ? options->budget : 0, err);
+    if (rc == 0)
+        rc = cuda_sync(&c->base, err);
+    if (rc != 0) {
+        cuda_close(&c->base);
+        return err_prefix(err, "%s", d.name);
+    }
+    describe(c, &d);
+    *ret = &c->base;
+    return 0;
+}
+
+const struct backend_ops cuda_ops = {
+    .close = cuda_close,
+    .sync = cuda_sync,
+    .alloc = cuda_alloc,
+    .release = cuda_release,
+    .put = cuda_put,
+    .get = cuda_get,
+    .write = cuda_write,
+    .read = cuda_read,
+    .copy = cuda_copy,
+    .linear_new = cuda_linear_new,
+    .linear_free = cuda_linear_free,
+    .linear = cuda_linear,
+    .conv1d_new = cuda_conv1d_new,
+    .conv1d_free = cuda_conv1d_free,
+    .conv1d = cuda_conv1d,
+    .layer_norm = cuda_layer_norm,
+    .add = cuda_add,
+    .embed = cuda_embed,
+    .kv_bytes = cuda_kv_bytes,
+    .kv_fill = cuda_kv_fill,
+    .kv_append = cuda_kv_append,
+    .attention = cuda_attention,
+    .attention_rows = cuda_attention_rows,
+    .mel_new = cuda_mel_new,
+    .mel_free = cuda_mel_free,
+    .mel = cuda_mel,
+    .rules_new = cuda_rules_new,
+    .rules_free = cuda_rules_free,
+    .choose = cuda_choose,
+    .record_begin = cuda_record_begin,
+    .record_end = cuda_record_end,
+    .record_run = cuda_record_run,
+    .record_free = cuda_record_free,
+};

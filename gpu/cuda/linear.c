@@ -1,0 +1,417 @@
+/* y = x W^T + b in every precision, and its epilogues.
+ *
+ * fp32, tf32, fp16, bf16: one product; bias and residual inside it (beta = 1, in place).
+ * int8: rows of x are quantised by a kernel, each with its own scale; the product is exact in
+ *       int32; a kernel applies row scale, column scale, bias and epilogue. Padded to 16 rows and
+ *       columns, as the kernels of 8-bit products want. In pieces, so that the int32 sums stay in
+ *       bounds.
+ * fp8:  x to e4m3 with the scale 1, saturating (layer norms keep it well within 448; a scale over
+ *       the batch would make a window depend on its neighbours); W with one scale, which is alpha.
+ *
+ * GELU is a kernel of its own after the product, exact; cuBLASLt's is the tanh approximation.
+ *
+ * Deterministic: the number of rows must not show. Rows of a decoder step go in pieces of exactly
+ * ROWS_FIXED, filled up with zeros, and wide ones in pieces of as many rows as the weights were
+ * made for (one window), so that one kernel of one shape computes every row. Its price: a step of
+ * few rows costs as much as one of 64, and wide products are smaller than they could be. */
+#include "gpu/cuda/cuda.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/cuda/kernels.h"
+
+#define ROWS_FIXED 64
+#define PAD_8BIT 16
+#define PIECE_BYTES ((int64_t)64 << 20) /* of quantised inputs and int32 sums */
+
+struct linear {
+    enum precision precision;
+    enum linear_use use;
+    int64_t rows; /* for which it was made */
+    int64_t out, in;
+    int64_t w_out, w_in; /* as W lies: padded for 8 bit */
+    void *w;
+    float *bias;          /* [out] float32; NULL: none */
+    void *half_bias;      /* [out] of the 16-bit type, for 16-bit results */
+    float *column_scales; /* int8: [out] */
+    float alpha;          /* fp8: W's scale */
+};
+
+static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static bool is_8bit(const struct linear *l)
+{
+    return l->precision == PRECISION_INT8 || l->precision == PRECISION_FP8;
+}
+
+static struct tensor some_rows(struct tensor t, int64_t from, int64_t rows)
+{
+    t.data = (char *)t.data + (size_t)(from * t.stride) * dtype_size(t.type);
+    t.rows = rows;
+    return t;
+}
+
+/* --- weights ------------------------------------------------------------------------------- */
+
+static float largest(const float *w, int64_t n)
+{
+    float top = 0.0f;
+
+    for (int64_t i = 0; i < n; i++)
+        top = fabsf(w[i]) > top ? fabsf(w[i]) : top;
+    return top;
+}
+
+/* Rows of W through the scratch memory into 8 bits, by the kernels that quantise activations. */
+static int put_8bit(struct cuda *c, struct linear *l, const float *w, struct err *err)
+{
+    int64_t step = (int64_t)(CUDA_STAGE_BYTES / sizeof(float)) / l->in;
+    float *scaled = NULL;
+    void *p;
+    int rc;
+
+    step = step > 0 ? least(step, l->out) : 1;
+    rc = cuda_scratch(c, (size_t)(step * l->in) * sizeof(float), &p, err);
+    if (rc != 0)
+        return rc;
+    scaled = malloc((size_t)(step * l->in) * sizeof(float));
+    if (!scaled)
+        return err_set(err, ERR_NOMEM, "out of memory for weights");
+    for (int64_t r = 0; r < l->out && rc == 0; r += step) {
+        int64_t n = least(step, l->out - r);
+        struct tensor rows = tensor_of(DTYPE_F32, p, n, l->in);
+        char *to = (char *)l->w + (size_t)(r * l->w_in);
+
+        for (int64_t i = 0; i < n * l->in; i++)
+            scaled[i] = w[r * l->in + i] / l->alpha;
+        rc = cuda_upload(c, c->work, p, scaled, (size_t)(n * l->in) * sizeof(float), err);
+        if (rc == 0 && l->precision == PRECISION_INT8)
+            rc = cuda_status(
+                err, k_quantize_rows(c->work, rows, (int8_t *)to, l->w_in, l->column_scales + r),
+                "quantising weights");
+        else if (rc == 0)
+            rc = cuda_status(err, k_to_fp8(c->work, rows, (uint8_t *)to, l->w_in),
+                             "rounding weights");
+    }
+    free(scaled);
+    return rc;
+}
+
+static int put_weights(struct backend *be, struct linear *l, const float *w, struct err *err)
+{
+    enum dtype type = precision_type(l->precision);
+    size_t bytes = (size_t)(l->w_out * l->w_in) * precision_weight_bytes(l->precision);
+    void *p;
+    int rc;
+
+    rc = cuda_alloc(be, bytes, &l->w, err);
+    if (rc != 0)
+        return rc;
+    if (!is_8bit(l))
+        return cuda_put(be, tensor_of(type, l->w, l->out, l->in), w, err);
+    if (l->precision == PRECISION_INT8) {
+        rc = cuda_alloc(be, (size_t)l->out * sizeof(float), &p, err);
+        if (rc != 0)
+            return rc;
+        l->column_scales = p;
+    } else {
+        float top = largest(w, l->out * l->in);
+
+        l->alpha = top > 0.0f ? top / 448.0f : 1.0f;
+    }
+    return put_8bit(cuda_of(be), l, w, err);
+}
+
+static int put_bias(struct backend *be, struct linear *l, const float *bias, struct err *err)
+{
+    enum dtype type = precision_type(l->precision);
+    void *p;
+    int rc;
+
+    if (!bias)
+        return 0;
+    rc = cuda_alloc(be, (size_t)l->out * sizeof(float), &p, err);
+    if (rc != 0)
+        return rc;
+    l->bias = p;
+    rc = cuda_put(be, tensor_of(DTYPE_F32, p, 1, l->out), bias, err);
+    if (rc != 0 || type == DTYPE_F32)
+        return rc;
+    rc = cuda_alloc(be, (size_t)l->out * dtype_size(type), &l->half_bias, err);
+    if (rc != 0)
+        return rc;
+    return cuda_put(be, tensor_of(type, l->half_bias, 1, l->out), bias, err);
+}
+
+int cuda_linear_new(struct backend *be, enum precision precision, enum linear_use use, int64_t rows,
+                    int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,
+                    struct err *err)
+{
+    int64_t pad = precision == PRECISION_INT8 || precision == PRECISION_FP8 ? PAD_8BIT : 1;
+    struct cuda *c = cuda_enter(be);
+    struct linear *l;
+    int rc;
+
+    if (rows < 1 || out < 1 || in < 1 || out > INT32_MAX || in > INT32_MAX)
+        return cuda_shape(err, "linear_new");
+    if (precision <= PRECISION_AUTO || precision >= PRECISION_COUNT ||
+        !(be->info.have & 1u << precision))
+        return err_set(err, ERR_MODEL, "%s (%s) has no %s", be->info.name, be->info.features,
+                       precision_name(precision));
+    rc = cuda_not_recording(c, "linear_new", err);
+    if (rc != 0)
+        return rc;
+    l = calloc(1, sizeof(*l));
+    if (!l)
+        return err_set(err, ERR_NOMEM, "out of memory for weights");
+    *l = (struct linear){.precision = precision,
+                         .use = use,
+                         .rows = rows,
+                         .out = out,
+                         .in = in,
+                         .w_out = round_up(out, pad),
+                         .w_in = round_up(in, pad),
+                         .alpha = 1.0f};
+    rc = put_weights(be, l, w, err);
+    if (rc == 0)
+        rc = put_bias(be, l, bias, err);
+    if (rc != 0) {
+        cuda_linear_free(be, l);
+        return rc;
+    }
+    *ret = l;
+    return 0;
+}
+
+void cuda_linear_free(struct backend *be, struct linear *l)
+{
+    if (!l)
+        return;
+    cuda_release(be, l->w);
+    cuda_release(be, l->bias);
+    cuda_release(be, l->half_bias);
+    cuda_release(be, l->column_scales);
+    free(l);
+}
+
+/* --- products ------------------------------------------------------------------------------ */
+
+/* The bias as the product into y wants it. */
+static const void *bias_for(const struct linear *l, enum dtype y_type)
+{
+    bool half = y_type != DTYPE_F32 || l->precision == PRECISION_FP8;
+
+    return half ? l->half_bias : l->bias;
+}
+
+/* gelu(y) in place: the one place where its exactness is decided. */
+static int finish_gelu(struct cuda *c, struct tensor y, struct err *err)
+{
+    return cuda_status(err, k_epilogue(c->work, y, NULL, EPILOGUE_GELU, y), "GELU");
+}
+
+static bool fused_gelu(const struct cuda *c, const struct linear *l)
+{
+    return c->tanh_gelu && precision_type(l->precision) != DTYPE_F32;
+}
+
+/* With or without the epilogue: without, y is plain x W^T. */
+static struct product product_of(const struct linear *l, const void *x, int64_t x_stride,
+                                 cudaDataType_t type, struct tensor y)
+{
+    return (struct product){.type = type,
+                            .y_type = cuda_type(y.type),
+                            .tf32 = l->precision == PRECISION_TF32,
+                            .rows = y.rows,
+                            .out = l->out,
+                            .in = l->w_in,
+                            .x_stride = x_stride,
+                            .w_stride = l->w_in,
+                            .y_stride = y.stride,
+                            .batch = 1,
+                            .x = x,
+                            .w = l->w,
+                            .y = y.data,
+                            .alpha = l->alpha};
+}
+
+/* x: of the weights' type, already. */
+static int multiply(struct cuda *c, const struct linear *l, const void *x, int64_t x_stride,
+                    cudaDataType_t type, enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    struct product p = product_of(l, x, x_stride, type, y);
+    bool gelu = epilogue == EPILOGUE_GELU;
+    int rc;
+
+    p.bias = bias_for(l, y.type);
+    p.epilogue = gelu && !fused_gelu(c, l) ? EPILOGUE_NONE : epilogue;
+    rc = cuda_product(c, &p, "multiplying matrices", err);
+    if (rc == 0 && gelu && p.epilogue == EPILOGUE_NONE)
+        rc = finish_gelu(c, y, err);
+    return rc;
+}
+
+static int run_plain(struct cuda *c, const struct linear *l, struct tensor x,
+                     enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    return multiply(c, l, x.data, x.stride, cuda_type(x.type), epilogue, y, err);
+}
+
+static int run_int8(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
+                    struct tensor y, struct err *err)
+{
+    int64_t rows = round_up(x.rows, PAD_8BIT);
+    size_t sums = (size_t)(rows * l->w_out) * sizeof(int32_t),
+           scales = (size_t)rows * sizeof(float);
+    struct product p;
+    char *scratch;
+    void *s;
+    int rc;
+
+    rc = cuda_scratch(c, sums + scales + (size_t)(rows * l->w_in), &s, err);
+    if (rc != 0)
+        return rc;
+    scratch = s;
+    rc = cuda_status(err,
+                     k_quantize_rows(c->work, x, (int8_t *)(scratch + sums + scales), l->w_in,
+                                     (float *)(scratch + sums)),
+                     "quantising inputs");
+    if (rc != 0)
+        return rc;
+    p = product_of(l, scratch + sums + scales, l->w_in, CUDA_R_8I, y);
+    p.y_type = CUDA_R_32I;
+    p.rows = rows;
+    p.out = l->w_out;
+    p.y = scratch;
+    p.y_stride = l->w_out;
+    rc = cuda_product(c, &p, "multiplying matrices of 8 bits", err);
+    if (rc != 0)
+        return rc;
+    return cuda_status(err,
+                       k_dequantize(c->work, (const int32_t *)scratch, l->w_out,
+                                    (const float *)(scratch + sums), l->column_scales, l->bias,
+                                    epilogue, y),
+                       "scaling a product of 8 bits");
+}
+
+/* Where the padded product does not fit y's rows, it goes by way of the scratch memory. */
+static int run_fp8(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
+                   struct tensor y, struct err *err)
+{
+    size_t input = (size_t)round_up(x.rows * l->w_in, 256);
+    bool padded = l->w_out != l->out || y.stride % 8 != 0 || (uintptr_t)y.data % 16 != 0;
+    size_t sums = padded ? (size_t)(x.rows * l->w_out) * sizeof(float) : 0;
+    struct tensor sum;
+    struct product p;
+    void *s;
+    int rc;
+
+    rc = cuda_scratch(c, input + sums, &s, err);
+    if (rc == 0)
+        rc = cuda_status(err, k_to_fp8(c->work, x, s, l->w_in), "rounding inputs");
+    if (rc != 0)
+        return rc;
+    if (!padded)
+        return multiply(c, l, s, l->w_in, CUDA_R_8F_E4M3, epilogue, y, err);
+    sum = tensor_of(DTYPE_F32, (char *)s + input, x.rows, l->w_out);
+    p = product_of(l, s, l->w_in, CUDA_R_8F_E4M3, sum);
+    p.out = l->w_out;
+    rc = cuda_product(c, &p, "multiplying matrices of 8 bits", err);
+    if (rc != 0)
+        return rc;
+    sum.cols = l->out;
+    return cuda_status(err, k_epilogue(c->work, sum, l->bias, epilogue, y), "adding the bias");
+}
+
+static int run(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
+               struct tensor y, struct err *err)
+{
+    if (l->precision == PRECISION_INT8)
+        return run_int8(c, l, x, epilogue, y, err);
+    if (l->precision == PRECISION_FP8)
+        return run_fp8(c, l, x, epilogue, y, err);
+    return run_plain(c, l, x, epilogue, y, err);
+}
+
+/* Exactly ROWS_FIXED rows, of which the first x.rows are x's: into scratch memory, then to y. The
+ * 8-bit inputs, where there are any, come after it. */
+static int run_fixed(struct cuda *c, const struct linear *l, struct tensor x,
+                     enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    size_t inputs = (size_t)round_up(ROWS_FIXED * l->in * (int64_t)dtype_size(x.type), 256);
+    size_t small = l->precision == PRECISION_FP8 ? (size_t)(ROWS_FIXED * l->w_in) : 0;
+    struct tensor in, in_rows, sum;
+    struct product p;
+    char *q;
+    void *s;
+    int rc;
+
+    rc = cuda_scratch(c, inputs + small + (size_t)(ROWS_FIXED * l->w_out) * sizeof(float), &s, err);
+    if (rc != 0)
+        return rc;
+    q = (char *)s + inputs;
+    in = tensor_of(x.type, s, ROWS_FIXED, l->in);
+    in_rows = some_rows(in, 0, x.rows);
+    sum = tensor_of(DTYPE_F32, q + small, ROWS_FIXED, l->w_out);
+    rc = cuda_status(err, k_zero(c->work, in), "clearing rows");
+    if (rc == 0)
+        rc = cuda_status(err, k_copy(c->work, in_rows, x), "copying rows");
+    if (rc == 0 && small)
+        rc = cuda_status(err, k_to_fp8(c->work, in, (uint8_t *)q, l->w_in), "rounding inputs");
+    if (rc != 0)
+        return rc;
+    p = small ? product_of(l, q, l->w_in, CUDA_R_8F_E4M3, sum)
+              : product_of(l, s, l->in, cuda_type(x.type), sum);
+    p.out = l->w_out;
+    rc = cuda_product(c, &p, "multiplying matrices", err);
+    if (rc != 0)
+        return rc;
+    sum = some_rows(sum, 0, x.rows);
+    sum.cols = l->out;
+    return cuda_status(err, k_epilogue(c->work, sum, l->bias, epilogue, y), "adding the bias");
+}
+
+/* Rows of one piece. */
+static int64_t piece_rows(const struct cuda *c, const struct linear *l, int64_t rows)
+{
+    int64_t piece;
+
+    /* Sums of int8 are exact: nothing shows in them. */
+    if (c->deterministic && l->precision != PRECISION_INT8)
+        return l->use == LINEAR_ROWS ? ROWS_FIXED : rows % l->rows == 0 ? l->rows : rows;
+    if (!is_8bit(l))
+        return rows;
+    piece = PIECE_BYTES /
+            (l->precision == PRECISION_INT8 ? l->w_out * (int64_t)sizeof(int32_t) : l->w_in);
+    /* Whole windows, where the weights were made for them. */
+    if (piece > l->rows)
+        piece -= piece % l->rows;
+    return piece < PAD_8BIT ? PAD_8BIT : piece;
+}
+
+int cuda_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
+                struct tensor y, struct err *err)
+{
+    enum dtype type = precision_type(l->precision);
+    struct cuda *c = cuda_enter(be);
+    int64_t step;
+    int rc = 0;
+
+    if (x.cols != l->in || y.cols != l->out || x.rows != y.rows || x.rows < 1 || x.type != type ||
+        (y.type != DTYPE_F32 && y.type != type) || x.stride < x.cols || y.stride < y.cols)
+        return cuda_shape(err, "linear");
+    step = piece_rows(c, l, x.rows);
+    for (int64_t r = 0; r < x.rows && rc == 0; r += step) {
+        int64_t n = least(step, x.rows - r);
+        struct tensor some_x = some_rows(x, r, n), some_y = some_rows(y, r, n);
+
+        if (c->deterministic && l->use == LINEAR_ROWS && l->precision != PRECISION_INT8)
+            rc = run_fixed(c, l, some_x, epilogue, some_y, err);
+        else
+            rc = run(c, l, some_x, epilogue, some_y, err);
+    }
+    return rc;
+}
