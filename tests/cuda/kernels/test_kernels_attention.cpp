@@ -1,0 +1,279 @@
+/* The kernels of the key/value caches and the attention of single queries over them. */
+#include "matrix.h"
+
+static const int HEAD = BACKEND_HEAD_SIZE;
+
+/* Caches of some slots, in host memory as floats: keys and values [slot][head][capacity][64]. */
+struct caches {
+    enum dtype type;
+    uint32_t heads, capacity, slots;
+    std::vector<float> values; /* the cache as it lies in memory, elements in order */
+    size_t slot_stride;        /* elements; more than a slot needs */
+
+    caches(enum dtype type_, uint32_t heads_, uint32_t capacity_, uint32_t slots_)
+        : type(type_), heads(heads_), capacity(capacity_), slots(slots_),
+          slot_stride(k_kv_bytes(type_, heads_, capacity_) / dtype_size(type_) + 64)
+    {
+        values.assign(slots * slot_stride, NAN);
+    }
+    size_t at(uint32_t slot, uint32_t head, bool value, uint32_t key) const
+    {
+        return slot * slot_stride +
+               ((size_t)(2 * head + (value ? 1u : 0u)) * capacity + key) * (size_t)HEAD;
+    }
+    struct kv kv(const matrix &m) const
+    {
+        return {type, heads, capacity, slots, slot_stride * dtype_size(type), m.tensor().data};
+    }
+    matrix on_device() const { return matrix(type, slots, (int64_t)slot_stride, values); }
+    void put(uint32_t slot, uint32_t key, const float *k, const float *v)
+    {
+        for (uint32_t head = 0; head < heads; head++)
+            for (int d = 0; d < HEAD; d++) {
+                values[at(slot, head, false, key) + (size_t)d] = k[head * HEAD + (uint32_t)d];
+                values[at(slot, head, true, key) + (size_t)d] = v[head * HEAD + (uint32_t)d];
+            }
+    }
+};
+
+static bool same_bits(const std::vector<float> &a, const std::vector<float> &b)
+{
+    return a.size() == b.size() && memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+static bool same_numbers(const std::vector<float> &a, const std::vector<float> &b)
+{
+    for (size_t i = 0; i < a.size(); i++)
+        if (a[i] != b[i] && !(std::isnan(a[i]) && std::isnan(b[i])))
+            return false;
+    return a.size() == b.size();
+}
+
+static void test_kv_fill(void **)
+{
+    for (enum dtype type : ALL_TYPES)
+        for (int64_t gap : {0, 64, 3})
+            for (uint32_t windows : {1u, 3u}) {
+                const uint32_t heads = 3, n = 37, slots[] = {4, 0, 2};
+                caches c(type, heads, 41, 5);
+                matrix device = c.on_device();
+                std::vector<float> k = normals(windows * n * heads * HEAD), v = normals(k.size());
+                matrix mk(type, windows * n, heads * HEAD, k, gap),
+                    mv(type, windows * n, heads * HEAD, v, gap);
+
+                k = mk.get();
+                v = mv.get();
+                WELL(k_kv_fill(nullptr, c.kv(device), slots, windows, mk.tensor(), mv.tensor()));
+                for (uint32_t w = 0; w < windows; w++)
+                    for (uint32_t i = 0; i < n; i++)
+                        c.put(slots[w], i, &k[(w * n + i) * heads * HEAD],
+                              &v[(w * n + i) * heads * HEAD]);
+                assert_true(same_numbers(device.get(), c.values));
+            }
+}
+
+/* More windows than one launch takes. */
+static void test_kv_fill_many(void **)
+{
+    const uint32_t windows = 300;
+    caches c(DTYPE_F16, 1, 2, windows);
+    matrix device = c.on_device();
+    std::vector<uint32_t> slots;
+    std::vector<float> k = normals(windows * 2 * HEAD), v = normals(k.size());
+    matrix mk(DTYPE_F16, windows * 2, HEAD, k), mv(DTYPE_F16, windows * 2, HEAD, v);
+
+    k = mk.get();
+    v = mv.get();
+    for (uint32_t w = 0; w < windows; w++) {
+        slots.push_back(windows - 1 - w);
+        for (uint32_t i = 0; i < 2; i++)
+            c.put(slots[w], i, &k[(w * 2 + i) * HEAD], &v[(w * 2 + i) * HEAD]);
+    }
+    WELL(k_kv_fill(nullptr, c.kv(device), slots.data(), windows, mk.tensor(), mv.tensor()));
+    assert_true(same_numbers(device.get(), c.values));
+}
+
+static void test_kv_append(void **)
+{
+    for (enum dtype type : ALL_TYPES)
+        for (int64_t shift : {0, 1}) {
+            const uint32_t heads = 5;
+            caches c(type, heads, 448, 9);
+            matrix device = c.on_device();
+            std::vector<struct token_row> rows = {{8, 0, 0, 0}, {0, 447, 0, 0}, {3, 5, 0, 0}};
+            std::vector<float> k = normals(3 * heads * HEAD), v = normals(k.size());
+            matrix mk(type, 3, heads * HEAD, k, 7, shift), mv(type, 3, heads * HEAD, v, 0, shift);
+            array<struct token_row> where(rows);
+
+            k = mk.get();
+            v = mv.get();
+            WELL(k_kv_append(nullptr, c.kv(device), where.p, mk.tensor(), mv.tensor()));
+            for (size_t i = 0; i < 3; i++)
+                c.put((uint32_t)rows[i].slot, (uint32_t)rows[i].pos, &k[i * heads * HEAD],
+                      &v[i * heads * HEAD]);
+            assert_true(same_numbers(device.get(), c.values));
+        }
+}
+
+/* A set of rows over random caches; what lies beyond a row's keys is NaN. */
+struct problem {
+    caches c;
+    std::vector<struct token_row> rows;
+    std::vector<float> q;
+    uint32_t keys; /* or 0: by the rows */
+
+    problem(enum dtype type, uint32_t heads, uint32_t capacity, std::vector<int32_t> counts,
+            bool fixed, float spread)
+        : c(type, heads, capacity, (uint32_t)counts.size() + 1),
+          keys(fixed ? (uint32_t)counts[0] : 0)
+    {
+        q = normals(counts.size() * heads * HEAD, spread);
+        for (float &x : q)
+            x = rounded(type, x);
+        for (size_t r = 0; r < counts.size(); r++) {
+            uint32_t slot = (uint32_t)(counts.size() - r);
+
+            rows.push_back({(int32_t)slot, fixed ? -1 : counts[r] - 1, -1, -1});
+            for (int32_t i = 0; i < counts[fixed ? 0 : r]; i++) {
+                std::vector<float> k = normals(heads * HEAD), v = normals(heads * HEAD);
+
+                c.put(slot, (uint32_t)i, k.data(), v.data());
+            }
+        }
+        for (float &x : c.values)
+            x = rounded(type, x);
+    }
+    /* The first n rows. */
+    std::vector<float> run(size_t n, int64_t gap = 0) const
+    {
+        matrix device = c.on_device();
+        int64_t cols = c.heads * HEAD;
+        matrix mq(c.type, (int64_t)n, cols, {q.begin(), q.begin() + (int64_t)n * cols}, gap,
+                  gap % 2);
+        matrix out(c.type, (int64_t)n, cols, gap);
+        array<struct token_row> where(rows);
+        array<int32_t> counters(n * c.heads, 0);
+        array<float> partials(k_attention_partials((uint32_t)n, c.heads, c.capacity) + 1, NAN);
+
+        WELL(k_attention_rows(nullptr, mq.tensor(), c.kv(device), where.p, keys, out.tensor(),
+                              counters.p, partials.p));
+        for (int32_t v : counters.get())
+            assert_int_equal(v, 0);
+        assert_true(std::isnan(partials.get().back()));
+        return out.get();
+    }
+    std::vector<double> expected(void) const
+    {
+        std::vector<double> y;
+
+        for (size_t r = 0; r < rows.size(); r++)
+            for (uint32_t h = 0; h < c.heads; h++) {
+                uint32_t n = keys ? keys : (uint32_t)rows[r].pos + 1, slot = (uint32_t)rows[r].slot;
+                std::vector<double> w(n), sum((size_t)HEAD);
+                double high = -INFINITY, total = 0;
+
+                for (uint32_t i = 0; i < n; i++) {
+                    for (size_t d = 0; d < (size_t)HEAD; d++)
+                        w[i] += (double)q[(r * c.heads + h) * (size_t)HEAD + d] *
+                                (double)c.values[c.at(slot, h, false, i) + d] / 8.0;
+                    high = fmax(high, w[i]);
+                }
+                for (uint32_t i = 0; i < n; i++) {
+                    total += w[i] = exp(w[i] - high);
+                    for (size_t d = 0; d < (size_t)HEAD; d++)
+                        sum[d] += w[i] * (double)c.values[c.at(slot, h, true, i) + d];
+                }
+                for (double s : sum)
+                    y.push_back(s / total);
+            }
+        return y;
+    }
+};
+
+/* Chunks of 256: their edges, one key, the last key of a cache. */
+static void test_attention(void **)
+{
+    const std::vector<int32_t> some = {1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 448, 300};
+
+    for (enum dtype type : ALL_TYPES) {
+        problem own(type, 2, 448, some, false, 1.0f), sharp(type, 1, 448, some, false, 30.0f);
+        problem cross(type, 3, 1500, {1500, 1500}, true, 1.0f);
+        problem longest(type, 1, 1536, {1536, 1025, 512, 513}, false, 1.0f);
+        problem few(type, 1, 100, {100, 3}, false, 1.0f), odd(type, 2, 1499, {1499}, true, 3.0f);
+
+        for (const problem *p : {&own, &sharp, &cross, &longest, &few, &odd})
+            assert_near(p->run(p->rows.size(), p == &own ? 5 : 0), p->expected(),
+                        precision_of(type), p == &sharp ? 4e-5 : 2e-6, TYPE_NAMES[type]);
+    }
+}
+
+/* The same bits alone, among others, and a second time. */
+static void test_attention_of_one_row(void **)
+{
+    for (enum dtype type : ALL_TYPES) {
+        problem p(type, 2, 1500, {700, 1500, 3, 1499}, false, 1.0f);
+        std::vector<float> all = p.run(4), one = p.run(1);
+
+        assert_true(same_bits(all, p.run(4)));
+        all.resize(one.size());
+        assert_true(same_bits(all, one));
+    }
+}
+
+/* Calls of several shapes share counters and partial sums, as in a decoder's step. */
+static void test_attention_shares_scratch(void **)
+{
+    problem own(DTYPE_F16, 4, 448, {400, 300, 20}, false, 1.0f);
+    problem cross(DTYPE_F16, 4, 1500, {1500, 1500, 1500}, true, 1.0f);
+    array<int32_t> counters(12, 0);
+    array<float> partials(k_attention_partials(3, 4, 1500), NAN);
+
+    for (const problem *p : {&own, &cross, &own, &cross}) {
+        matrix device = p->c.on_device(), q(DTYPE_F16, 3, 4 * HEAD, p->q),
+               out(DTYPE_F16, 3, 4 * HEAD);
+        array<struct token_row> where(p->rows);
+
+        WELL(k_attention_rows(nullptr, q.tensor(), p->c.kv(device), where.p, p->keys, out.tensor(),
+                              counters.p, partials.p));
+        assert_near(out.get(), p->expected(), 0x1p-11, 1e-6, "shared scratch");
+    }
+}
+
+/* A key that is no number shows in its own head, and nowhere else. */
+static void test_attention_not_finite(void **)
+{
+    problem p(DTYPE_F32, 2, 448, {300, 10}, false, 1.0f);
+
+    p.c.values[p.c.at(2, 0, false, 270) + 5] = NAN;
+    std::vector<float> got = p.run(2);
+    for (size_t i = 0; i < got.size(); i++)
+        assert_int_equal(std::isnan(got[i]), i < (size_t)HEAD);
+}
+
+static void test_too_many_rows(void **)
+{
+    struct tensor q = {DTYPE_F32, 65536, HEAD, HEAD, nullptr};
+    struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr};
+
+    assert_int_not_equal(k_attention_rows(nullptr, q, kv, nullptr, 1, q, nullptr, nullptr), 0);
+    q.rows = 0;
+    WELL(k_attention_rows(nullptr, q, kv, nullptr, 1, q, nullptr, nullptr));
+    WELL(k_kv_append(nullptr, kv, nullptr, q, q));
+    WELL(k_kv_fill(nullptr, kv, nullptr, 0, q, q));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kv_fill),
+        cmocka_unit_test(test_kv_fill_many),
+        cmocka_unit_test(test_kv_append),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_attention_of_one_row),
+        cmocka_unit_test(test_attention_shares_scratch),
+        cmocka_unit_test(test_attention_not_finite),
+        cmocka_unit_test(test_too_many_rows),
+    };
+
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,466 @@
+/* Kernels that work on rows of matrices (elementwise, norm, quantize, bandwidth), each against a
+ * plain computation in double: all types, one and many rows, aligned and not, lengths that are no
+ * multiple of anything. What a tolerance allows is the rounding to the result's type and, where
+ * there are sums, some units of float32's last place. */
+#include "matrix.h"
+
+#include <cuda_fp8.h>
+
+/* Shapes that every kernel meets: gap and shift are elements. */
+struct shape {
+    int64_t rows, cols, gap, shift;
+};
+
+static const shape SHAPES[] = {
+    {1, 1, 0, 0},    {1, 64, 0, 0},    {3, 5, 0, 0},     {9, 384, 0, 0}, {8, 520, 8, 0},
+    {17, 65, 3, 1},  {2, 1280, 64, 8}, {1, 5120, 0, 0},  {33, 40, 0, 1}, {2, 1531, 0, 0},
+    {5, 1536, 0, 0}, {2, 1544, 0, 0},  {1, 51866, 2, 0},
+};
+
+static std::vector<float> rounded_all(enum dtype type, std::vector<float> v)
+{
+    for (float &x : v)
+        x = rounded(type, x);
+    return v;
+}
+
+static void each_pair(const std::function<void(enum dtype, enum dtype, const shape &)> &f)
+{
+    for (enum dtype a : ALL_TYPES)
+        for (enum dtype b : ALL_TYPES)
+            for (const shape &s : SHAPES)
+                f(a, b, s);
+}
+
+static void test_copy(void **)
+{
+    each_pair([](enum dtype from, enum dtype to, const shape &s) {
+        std::vector<float> x = rounded_all(from, normals((size_t)(s.rows * s.cols), 3.0f));
+        matrix src(from, s.rows, s.cols, x, s.gap, s.shift), dst(to, s.rows, s.cols, 7, s.shift);
+
+        WELL(k_copy(nullptr, dst.tensor(), src.tensor()));
+        assert_true(dst.get() == rounded_all(to, x));
+    });
+}
+
+static void test_copy_of_extremes(void **)
+{
+    std::vector<float> x = {0.0f,     -0.0f,   INFINITY, -INFINITY, NAN,    65504.0f,
+                            65520.0f, 1e-8f,   5.96e-8f, 1e38f,     -1e38f, 1.0f,
+                            3e-5f,    2049.0f, 2051.0f,  257.0f};
+
+    for (enum dtype to : ALL_TYPES) {
+        matrix src(DTYPE_F32, 2, 8, x), dst(to, 2, 8);
+
+        WELL(k_copy(nullptr, dst.tensor(), src.tensor()));
+        std::vector<float> got = dst.get();
+        for (size_t i = 0; i < x.size(); i++) {
+            float want = rounded(to, x[i]);
+
+            assert_true(std::isnan(want) ? std::isnan(got[i]) : memcmp(&want, &got[i], 4) == 0);
+        }
+    }
+}
+
+static void test_zero(void **)
+{
+    for (enum dtype type : ALL_TYPES)
+        for (const shape &s : SHAPES) {
+            matrix x(type, s.rows, s.cols, s.gap, s.shift);
+
+            WELL(k_zero(nullptr, x.tensor()));
+            assert_true(x.get() == std::vector<float>((size_t)(s.rows * s.cols), 0.0f));
+        }
+}
+
+static void test_add(void **)
+{
+    for (enum dtype type : ALL_TYPES)
+        for (const shape &s : SHAPES)
+            for (int64_t times : {1, 3}) {
+                std::vector<float> x = rounded_all(type, normals((size_t)(s.rows * s.cols)));
+                std::vector<float> y = normals(x.size() * (size_t)times);
+                matrix mx(type, s.rows, s.cols, x, s.gap, s.shift);
+                matrix my(DTYPE_F32, s.rows * times, s.cols, y, s.gap);
+
+                WELL(k_add(nullptr, my.tensor(), mx.tensor()));
+                for (size_t i = 0; i < y.size(); i++)
+                    y[i] += x[i % x.size()];
+                assert_true(my.get() == y);
+            }
+}
+
+static void test_pad_rows(void **)
+{
+    each_pair([](enum dtype from, enum dtype to, const shape &s) {
+        const int64_t windows = 3, time = s.rows;
+        std::vector<float> x = normals((size_t)(windows * time * s.cols)), want;
+        matrix src(from, windows * time, s.cols, x, s.gap, s.shift);
+        matrix dst(to, windows * (time + 2), s.cols);
+
+        WELL(k_pad_rows(nullptr, dst.tensor(), src.tensor(), windows));
+        for (int64_t r = 0; r < windows * (time + 2); r++)
+            for (int64_t c = 0; c < s.cols; c++) {
+                int64_t t = r % (time + 2) - 1, at = (r / (time + 2) * time + t) * s.cols + c;
+
+                want.push_back(t < 0 || t == time ? 0.0f
+                                                  : rounded(to, rounded(from, x[(size_t)at])));
+            }
+        assert_true(dst.get() == want);
+    });
+}
+
+static void test_embed(void **)
+{
+    each_pair([](enum dtype table, enum dtype places, const shape &s) {
+        const int64_t vocab = 11, most = 5;
+        std::vector<float> t = rounded_all(table, normals((size_t)(vocab * s.cols)));
+        std::vector<float> p = rounded_all(places, normals((size_t)(most * s.cols))), want;
+        matrix mt(table, vocab, s.cols, t, s.gap), mp(places, most, s.cols, p, 0, s.shift);
+        matrix y(DTYPE_F32, s.rows, s.cols, s.gap);
+        std::vector<struct token_row> rows((size_t)s.rows);
+
+        for (struct token_row &r : rows) {
+            r = {-1, (int32_t)below(most), (int32_t)below(vocab), -1};
+            for (int64_t c = 0; c < s.cols; c++)
+                want.push_back(t[(size_t)(r.token * s.cols + c)] + p[(size_t)(r.pos * s.cols + c)]);
+        }
+        array<struct token_row> device(rows);
+        WELL(k_embed(nullptr, mt.tensor(), mp.tensor(), device.p, y.tensor()));
+        assert_true(y.get() == want);
+    });
+}
+
+static double finished(double r, enum epilogue epilogue, double old)
+{
+    return epilogue == EPILOGUE_GELU ? exact_gelu(r) : epilogue == EPILOGUE_ADD ? r + old : r;
+}
+
+static void test_epilogue(void **)
+{
+    each_pair([](enum dtype from, enum dtype to, const shape &s) {
+        for (enum epilogue e : {EPILOGUE_NONE, EPILOGUE_GELU, EPILOGUE_ADD}) {
+            std::vector<float> x = rounded_all(from, normals((size_t)(s.rows * s.cols), 2.0f));
+            std::vector<float> y = rounded_all(to, normals(x.size())), b = normals((size_t)s.cols);
+            std::vector<double> want;
+            array<float> bias(b);
+            bool biased = s.rows % 2 == 1;
+            matrix mx(from, s.rows, s.cols, x, s.gap, s.shift), my(to, s.rows, s.cols, y, s.gap);
+
+            WELL(k_epilogue(nullptr, mx.tensor(), biased ? bias.p : nullptr, e, my.tensor()));
+            for (size_t i = 0; i < x.size(); i++)
+                want.push_back(
+                    finished((double)x[i] + (biased ? (double)b[i % (size_t)s.cols] : 0.0), e,
+                             (double)y[i]));
+            assert_near(my.get(), want, precision_of(to), 1e-6, TYPE_NAMES[to]);
+        }
+    });
+}
+
+/* In place, over the range in which GELU is neither 0 nor the identity. */
+static void test_gelu_in_place(void **)
+{
+    for (enum dtype type : ALL_TYPES) {
+        std::vector<float> x;
+        std::vector<double> want;
+
+        for (int i = -4096; i < 4096; i++)
+            x.push_back(rounded(type, (float)i / 512.0f));
+        for (float v : x)
+            want.push_back(exact_gelu((double)v));
+        matrix m(type, 8, 1024, x);
+        WELL(k_epilogue(nullptr, m.tensor(), nullptr, EPILOGUE_GELU, m.tensor()));
+        assert_near(m.get(), want, precision_of(type), 3e-7, TYPE_NAMES[type]);
+    }
+}
+
+static std::vector<double> norm_of(const std::vector<float> &x, int64_t cols,
+                                   const std::vector<float> &gamma, const std::vector<float> &beta)
+{
+    std::vector<double> y;
+
+    for (size_t row = 0; row < x.size(); row += (size_t)cols) {
+        double mean = 0, spread = 0;
+
+        for (size_t c = 0; c < (size_t)cols; c++)
+            mean += (double)x[row + c] / (double)cols;
+        for (size_t c = 0; c < (size_t)cols; c++)
+            spread += pow((double)x[row + c] - mean, 2) / (double)cols;
+        for (size_t c = 0; c < (size_t)cols; c++)
+            y.push_back(((double)x[row + c] - mean) / sqrt(spread + 1e-5) * (double)gamma[c] +
+                        (double)beta[c]);
+    }
+    return y;
+}
+
+static void test_layer_norm(void **)
+{
+    for (enum dtype to : ALL_TYPES)
+        for (const shape &s : SHAPES) {
+            std::vector<float> x = normals((size_t)(s.rows * s.cols)), g = normals((size_t)s.cols);
+            std::vector<float> b = normals((size_t)s.cols);
+
+            for (float &v : x)
+                v += 30.0f; /* a mean that costs digits where the variance is taken in one pass */
+            matrix mx(DTYPE_F32, s.rows, s.cols, x, s.gap, s.shift), my(to, s.rows, s.cols, s.gap);
+            array<float> gamma(g), beta(b);
+            WELL(k_layer_norm(nullptr, mx.tensor(), gamma.p, beta.p, my.tensor()));
+            assert_near(my.get(), norm_of(x, s.cols, g, b), precision_of(to), 4e-5, "layer norm");
+            assert_true(mx.get() == x);
+        }
+}
+
+static void test_add_layer_norm(void **)
+{
+    each_pair([](enum dtype sum, enum dtype to, const shape &s) {
+        std::vector<float> x = normals((size_t)(s.rows * s.cols)), g = normals((size_t)s.cols);
+        std::vector<float> r = rounded_all(sum, normals(x.size())), b = normals((size_t)s.cols);
+        matrix mx(DTYPE_F32, s.rows, s.cols, x, s.gap), mr(sum, s.rows, s.cols, r, s.gap, s.shift);
+        matrix my(to, s.rows, s.cols, s.gap);
+        array<float> gamma(g), beta(b);
+
+        WELL(k_add_layer_norm(nullptr, mx.tensor(), mr.tensor(), gamma.p, beta.p, my.tensor()));
+        for (size_t i = 0; i < x.size(); i++)
+            x[i] += r[i];
+        assert_true(mx.get() == x);
+        assert_near(my.get(), norm_of(x, s.cols, g, b), precision_of(to), 1e-5, "sum and norm");
+    });
+}
+
+/* A row's bits with others around it are those that it has alone. */
+static void test_norm_of_one_row(void **)
+{
+    std::vector<float> x = normals(9 * 1280), g = normals(1280), b = normals(1280);
+    matrix all(DTYPE_F32, 9, 1280, x), one(DTYPE_F32, 1, 1280, {x.begin() + 5 * 1280, x.end()});
+    matrix y(DTYPE_F32, 9, 1280), z(DTYPE_F32, 1, 1280);
+    array<float> gamma(g), beta(b);
+
+    WELL(k_layer_norm(nullptr, all.tensor(), gamma.p, beta.p, y.tensor()));
+    WELL(k_layer_norm(nullptr, one.tensor(), gamma.p, beta.p, z.tensor()));
+    assert_memory_equal(y.get().data() + 5 * 1280, z.get().data(), 1280 * sizeof(float));
+}
+
+static std::vector<double> softmax_of(const std::vector<float> &x, int64_t cols, double scale)
+{
+    std::vector<double> y;
+
+    for (size_t row = 0; row < x.size(); row += (size_t)cols) {
+        double high = -INFINITY, sum = 0;
+
+        for (size_t c = 0; c < (size_t)cols; c++)
+            high = fmax(high, scale * (double)x[row + c]);
+        for (size_t c = 0; c < (size_t)cols; c++)
+            sum += exp(scale * (double)x[row + c] - high);
+        for (size_t c = 0; c < (size_t)cols; c++)
+            y.push_back(exp(scale * (double)x[row + c] - high) / sum);
+    }
+    return y;
+}
+
+static void test_softmax(void **)
+{
+    for (enum dtype to : ALL_TYPES)
+        for (int64_t cols : {1, 3, 127, 128, 129, 448, 1500, 1536}) {
+            std::vector<float> x = normals((size_t)(5 * cols), 20.0f);
+
+            x[(size_t)cols - 1] = cols > 1 ? -INFINITY : 0.0f; /* a score that takes no part */
+            matrix mx(DTYPE_F32, 5, cols, x, 4), my(to, 5, cols, 1);
+            WELL(k_softmax(nullptr, mx.tensor(), 0.125f, my.tensor()));
+            assert_near(my.get(), softmax_of(x, cols, 0.125), precision_of(to) + 2e-6, 1e-7,
+                        TYPE_NAMES[to]);
+            /* Into its own memory, row over row. */
+            struct tensor over = {to, 5, cols, mx.stride * 4 / (int64_t)dtype_size(to),
+                                  mx.tensor().data};
+            std::vector<float> apart = my.get();
+            WELL(k_softmax(nullptr, mx.tensor(), 0.125f, over));
+            matrix out(to, 5, cols);
+            WELL(k_copy(nullptr, out.tensor(), over));
+            assert_true(out.get() == apart);
+        }
+    matrix wide(DTYPE_F32, 1, 1537);
+    assert_int_not_equal(k_softmax(nullptr, wide.tensor(), 1.0f, wide.tensor()), 0);
+}
+
+static void test_softmax_of_nothing(void **)
+{
+    matrix x(DTYPE_F32, 2, 3, {-INFINITY, -INFINITY, -INFINITY, 0.0f, NAN, 1.0f}),
+        y(DTYPE_F32, 2, 3);
+
+    WELL(k_softmax(nullptr, x.tensor(), 1.0f, y.tensor()));
+    for (float v : y.get())
+        assert_true(std::isnan(v));
+}
+
+static void test_quantize(void **)
+{
+    for (enum dtype type : ALL_TYPES)
+        for (const shape &s : SHAPES)
+            for (int64_t wide : {s.cols, (s.cols + 31) / 32 * 32}) {
+                std::vector<float> x = rounded_all(type, normals((size_t)(s.rows * s.cols)));
+                matrix m(type, s.rows, s.cols, x, s.gap, s.shift);
+                array<int8_t> q((size_t)(s.rows * wide), 99);
+                array<float> scales((size_t)s.rows, -1.0f);
+
+                WELL(k_quantize_rows(nullptr, m.tensor(), q.p, wide, scales.p));
+                std::vector<int8_t> got = q.get();
+                for (int64_t r = 0; r < s.rows; r++) {
+                    float high = 0.0f;
+
+                    for (int64_t c = 0; c < s.cols; c++)
+                        high = fmaxf(high, fabsf(x[(size_t)(r * s.cols + c)]));
+                    assert_true(fabsf(scales.get()[(size_t)r] - high / 127.0f) <= high * 1e-8f);
+                    for (int64_t c = 0; c < wide; c++) {
+                        double v = c < s.cols
+                                       ? (double)x[(size_t)(r * s.cols + c)] * 127.0 / (double)high
+                                       : 0.0;
+
+                        assert_true(fabs((double)got[(size_t)(r * wide + c)] - v) <= 0.5 + 1e-4);
+                    }
+                }
+            }
+}
+
+/* Halves go to the even neighbour; zeros stay; what is not finite cannot hide. */
+static void test_quantize_corners(void **)
+{
+    matrix m(DTYPE_F32, 5, 4,
+             {127.0f, 0.5f, 1.5f,     -2.5f, 0.0f, -0.0f, 0.0f,   0.0f,    1.0f, NAN,
+              2.0f,   3.0f, INFINITY, 1.0f,  1.0f, 1.0f,  1e-40f, -1e-40f, 0.0f, 0.0f});
+    array<int8_t> q(20, 99);
+    array<float> scales(5, -1.0f);
+    const int8_t want[] = {127, 0, 2, -2, 0, 0, 0, 0};
+
+    WELL(k_quantize_rows(nullptr, m.tensor(), q.p, 4, scales.p));
+    assert_memory_equal(q.get().data(), want, sizeof(want));
+    std::vector<float> got = scales.get();
+    assert_true(got[0] == 1.0f && got[1] == 0.0f && std::isnan(got[2]) && std::isnan(got[3]));
+    for (size_t i = 16; i < 20; i++)
+        assert_true(fabsf((float)q.get()[i] * got[4]) <= 1e-40f);
+}
+
+static void test_dequantize(void **)
+{
+    for (enum dtype to : ALL_TYPES)
+        for (const shape &s : SHAPES)
+            for (enum epilogue e : {EPILOGUE_NONE, EPILOGUE_GELU, EPILOGUE_ADD}) {
+                int64_t wide = s.cols + s.gap;
+                std::vector<int32_t> sums((size_t)(s.rows * wide));
+                std::vector<float> rows = normals((size_t)s.rows, 1e-3f),
+                                   b = normals((size_t)s.cols);
+                std::vector<float> columns = normals((size_t)s.cols, 1e-2f);
+                std::vector<float> y = rounded_all(to, normals((size_t)(s.rows * s.cols)));
+                std::vector<double> want;
+                bool biased = s.cols % 2 == 0;
+
+                for (int32_t &v : sums)
+                    v = (int32_t)below(400000) - 200000;
+                array<int32_t> acc(sums);
+                array<float> row_scales(rows), column_scales(columns), bias(b);
+                matrix my(to, s.rows, s.cols, y, s.gap, s.shift);
+                WELL(k_dequantize(nullptr, acc.p, wide, row_scales.p, column_scales.p,
+                                  biased ? bias.p : nullptr, e, my.tensor()));
+                for (int64_t i = 0; i < s.rows * s.cols; i++) {
+                    size_t r = (size_t)(i / s.cols), c = (size_t)(i % s.cols);
+                    double v =
+                        (double)sums[r * (size_t)wide + c] * (double)rows[r] * (double)columns[c] +
+                        (biased ? (double)b[c] : 0.0);
+
+                    want.push_back(finished(v, e, (double)y[(size_t)i]));
+                }
+                assert_near(my.get(), want, precision_of(to) + 1e-6, 3e-6, TYPE_NAMES[to]);
+            }
+}
+
+/* e4m3 as its definition reads: sign, 4 bits of exponent (bias 7), 3 of fraction, no infinities. */
+static double from_fp8(uint8_t b)
+{
+    int exponent = b >> 3 & 15, fraction = b & 7;
+    double v = exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
+
+    return (b & 0x7f) == 0x7f ? NAN : b & 0x80 ? -v : v;
+}
+
+static void test_fp8(void **)
+{
+    for (enum dtype type : ALL_TYPES)
+        for (const shape &s : SHAPES) {
+            int64_t wide = (s.cols + 15) / 16 * 16;
+            std::vector<float> x = normals((size_t)(s.rows * s.cols), 3.0f);
+
+            x[0] = 1000.0f; /* beyond the largest, 448 */
+            x.back() = s.cols > 1 ? -INFINITY : x.back();
+            x = rounded_all(type, x);
+            matrix m(type, s.rows, s.cols, x, s.gap, s.shift);
+            array<uint8_t> q((size_t)(s.rows * wide), 99);
+            WELL(k_to_fp8(nullptr, m.tensor(), q.p, wide));
+            std::vector<uint8_t> got = q.get();
+            for (int64_t r = 0; r < s.rows; r++)
+                for (int64_t c = 0; c < wide; c++) {
+                    double v = c < s.cols ? (double)x[(size_t)(r * s.cols + c)] : 0.0;
+                    double w = from_fp8(got[(size_t)(r * wide + c)]);
+
+                    v = fmax(-448.0, fmin(448.0, v));
+                    assert_true(fabs(w - v) <= fmax(fabs(v) * 0x1p-4, 0x1p-10));
+                }
+        }
+}
+
+static void test_read(void **)
+{
+    for (size_t words : {(size_t)4, (size_t)4096, (size_t)2048 * 256 * 4 * 5 + 40}) {
+        std::vector<uint32_t> v(words);
+        uint32_t want = 0, got = 0;
+
+        for (uint32_t &w : v)
+            want += w = (uint32_t)next_random();
+        array<uint32_t> p(v), ret(K_READ_BLOCKS, 1u);
+        WELL(k_read(nullptr, p.p, words * 4, ret.p));
+        for (uint32_t w : ret.get())
+            got += w;
+        assert_int_equal(got, want);
+    }
+}
+
+/* Nothing to do is well, and no launch without blocks. */
+static void test_empty(void **)
+{
+    struct tensor none = {DTYPE_F32, 0, 8, 8, nullptr};
+
+    WELL(k_zero(nullptr, none));
+    WELL(k_copy(nullptr, none, none));
+    WELL(k_add(nullptr, none, none));
+    WELL(k_pad_rows(nullptr, none, none, 0));
+    WELL(k_embed(nullptr, none, none, nullptr, none));
+    WELL(k_epilogue(nullptr, none, nullptr, EPILOGUE_NONE, none));
+    WELL(k_layer_norm(nullptr, none, nullptr, nullptr, none));
+    WELL(k_softmax(nullptr, none, 1.0f, none));
+    WELL(k_quantize_rows(nullptr, none, nullptr, 8, nullptr));
+    WELL(k_to_fp8(nullptr, none, nullptr, 8));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_copy_of_extremes),
+        cmocka_unit_test(test_zero),
+        cmocka_unit_test(test_add),
+        cmocka_unit_test(test_pad_rows),
+        cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_epilogue),
+        cmocka_unit_test(test_gelu_in_place),
+        cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_add_layer_norm),
+        cmocka_unit_test(test_norm_of_one_row),
+        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_softmax_of_nothing),
+        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_quantize_corners),
+        cmocka_unit_test(test_dequantize),
+        cmocka_unit_test(test_fp8),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_empty),
+    };
+
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
