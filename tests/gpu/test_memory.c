@@ -1,0 +1,160 @@
+/* Too little device memory is an ordinary error: it says so, takes nothing, and what was there
+ * before goes on working; and everything that was taken is given back. */
+#include "tests/common/test.h"
+
+#include "tests/gpu/device.h"
+
+#define MIB (1ull << 20)
+
+/* The first logits of window 1, decoded alone. */
+static void first_logits(struct whisper *w, struct whisper_session *s, float *ret)
+{
+    struct whisper_window window = gpu_window(1, 0);
+    struct whisper_row row = {0, 0, gpu_prompt(w, 0)};
+    struct err e;
+
+    assert_ok(whisper_encode(s, &window, 1, &e), e);
+    assert_ok(whisper_step(s, &row, 1, ret, &e), e);
+}
+
+static void too_small_for_the_weights(void **state)
+{
+    struct cuda_options options = {.budget = 96 * MIB};
+    struct backend *be = gpu_open(&options);
+    uint64_t before = be->allocated;
+    struct whisper *w = NULL;
+    struct err e = {0};
+
+    (void)state;
+    for (int again = 0; again < 3; again++) { /* small: 1 GB in float32 */
+        assert_int_equal(gpu_load("small", be, PRECISION_F32, &w, &e), ERR_VRAM);
+        assert_true(strlen(e.msg) > 10);
+        assert_int_equal(be->allocated, before);
+    }
+    printf("  %s\n", e.msg);
+    assert_ok(gpu_load("nano", be, PRECISION_F32, &w, &e), e);
+    whisper_free(w);
+    backend_close(be);
+}
+
+static void too_many_slots(void **state)
+{
+    struct backend *roomy = gpu_open(NULL), *tight;
+    struct cuda_options options = {0};
+    struct whisper_session *s = NULL, *more = NULL;
+    struct whisper *w;
+    float *want, *got;
+    uint64_t loaded;
+    struct err e = {0};
+    size_t bytes;
+
+    (void)state;
+    assert_ok(gpu_load("nano", roomy, PRECISION_F32, &w, &e), e);
+    bytes = sizeof(float) * whisper_config(w)->vocab_size;
+    want = malloc(bytes);
+    got = malloc(bytes);
+    assert_ok(whisper_session_new(w, 2, 1, &s, &e), e);
+    first_logits(w, s, want);
+    options.budget = roomy->peak + 32 * MIB; /* room for this, and not for 512 slots */
+    whisper_session_free(s);
+    whisper_free(w);
+    backend_close(roomy);
+
+    tight = gpu_open(&options);
+    assert_ok(gpu_load("nano", tight, PRECISION_F32, &w, &e), e);
+    assert_ok(whisper_session_new(w, 2, 1, &s, &e), e);
+    loaded = tight->allocated;
+    for (int again = 0; again < 3; again++) {
+        assert_int_equal(whisper_session_new(w, 512, 1, &more, &e), ERR_VRAM);
+        assert_int_equal(tight->allocated, loaded);
+    }
+    printf("  %s\n", e.msg);
+    first_logits(w, s, got); /* the session that was there */
+    assert_memory_equal(got, want, bytes);
+    assert_true(tight->peak <= options.budget);
+    whisper_session_free(s);
+    assert_ok(whisper_session_new(w, 1, 1, &s, &e), e); /* half the slots, and on */
+    first_logits(w, s, got);
+    assert_memory_equal(got, want, bytes);
+    whisper_session_free(s);
+    whisper_free(w);
+    backend_close(tight);
+    free(want);
+    free(got);
+}
+
+/* What the model says that it will take is what it takes. */
+static void told_and_taken(void **state)
+{
+    struct backend *be = gpu_open(NULL);
+    uint64_t empty, loaded, told;
+    struct whisper_session *s;
+    struct whisper *w;
+    struct err e;
+
+    (void)state;
+    assert_ok(gpu_load("nano", be, PRECISION_F16, &w, &e), e); /* what is made at first use */
+    whisper_free(w);
+    empty = be->allocated;
+    assert_ok(gpu_load("nano", be, PRECISION_F16, &w, &e), e);
+    loaded = be->allocated;
+    told = whisper_session_bytes(w, 6, 2);
+    assert_ok(whisper_session_new(w, 6, 2, &s, &e), e);
+    printf("  weights %.1f MiB, session %.1f MiB, told %.1f MiB\n", (double)(loaded - empty) / MIB,
+           (double)(be->allocated - loaded) / MIB, (double)told / MIB);
+    assert_true(be->allocated - loaded <= told);
+    assert_true(told <= be->allocated - loaded + told / 20 + MIB);
+    whisper_session_free(s);
+    assert_int_equal(be->allocated, loaded);
+    whisper_free(w);
+    assert_int_equal(be->allocated, empty);
+    backend_close(be);
+}
+
+/* Every allocation that a full device refuses, with a session at work between them. */
+static void full_device(void **state)
+{
+    struct cuda_options options = {.budget = 256 * MIB};
+    struct backend *be = gpu_open(&options);
+    struct whisper_session *s;
+    void *blocks[64];
+    struct whisper *w;
+    float *want, *got;
+    size_t n = 0;
+    struct err e;
+
+    (void)state;
+    assert_ok(gpu_load("nano", be, PRECISION_F32, &w, &e), e);
+    assert_ok(whisper_session_new(w, 1, 1, &s, &e), e);
+    want = malloc(sizeof(float) * whisper_config(w)->vocab_size);
+    got = malloc(sizeof(float) * whisper_config(w)->vocab_size);
+    first_logits(w, s, want);
+    while (n < 64 && be->ops->alloc(be, 8 * MIB, &blocks[n], &e) == 0)
+        n++;
+    assert_true(n < 64);
+    assert_int_equal(e.code, ERR_VRAM);
+    first_logits(w, s, got); /* in steady state nothing more is needed */
+    assert_memory_equal(got, want, sizeof(float) * whisper_config(w)->vocab_size);
+    while (n > 0)
+        be->ops->release(be, blocks[--n]);
+    assert_ok(be->ops->alloc(be, 8 * MIB, &blocks[0], &e), e);
+    be->ops->release(be, blocks[0]);
+    whisper_session_free(s);
+    whisper_free(w);
+    backend_close(be);
+    free(want);
+    free(got);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(too_small_for_the_weights),
+        cmocka_unit_test(too_many_slots),
+        cmocka_unit_test(told_and_taken),
+        cmocka_unit_test(full_device),
+    };
+
+    gpu_device();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
