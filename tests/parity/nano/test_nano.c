@@ -58,7 +58,7 @@ static void open_bench(struct bench *b, enum precision precision)
     assert_ok(
         whisper_load(test_source_path("workers/models/whisper-nano"), b->be, precision, &b->w, &e),
         e);
-    assert_ok(whisper_session_new(b->w, 2, &b->s, &e), e);
+    assert_ok(whisper_session_new(b->w, 2, 0, &b->s, &e), e);
 }
 
 static void close_bench(struct bench *b)
@@ -233,7 +233,7 @@ static void bf16_agrees(void **state)
 
     (void)state;
     backend_host_info(&info);
-    if (!info.bf16) {
+    if (!(info.have & 1u << PRECISION_BF16)) {
         print_message("SKIPPED: this processor has no bf16\n");
         skip();
     }

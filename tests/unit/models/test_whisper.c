@@ -42,7 +42,7 @@ static void rig_open(struct rig *r, enum precision precision)
     assert_ok(whisper_random(&small, 5, r->be, precision, &r->w, &e), e);
     r->alone = malloc(sizeof(float) * SLOTS * STEPS * VOCAB);
     assert_non_null(r->alone);
-    assert_ok(whisper_session_new(r->w, 1, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, 1, 0, &s, &e), e);
     for (uint32_t i = 0; i < SLOTS; i++) {
         struct whisper_window window = {.slot = 0};
         uint32_t seed = i + 1;
@@ -88,7 +88,7 @@ static void mixed(struct rig *r, uint32_t turn, uint32_t batch)
     struct err e;
 
     assert_non_null(logits);
-    assert_ok(whisper_session_new(r->w, SLOTS, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, SLOTS, 0, &s, &e), e);
     for (uint32_t i = 0; i < SLOTS; i++)
         windows[i] = (struct whisper_window){(i * turn + 3) % SLOTS, r->pcm[i], r->len[i]};
     for (uint32_t i = 0; i < SLOTS; i += batch)
@@ -137,7 +137,7 @@ static void independent_in_bf16(void **state)
 
     (void)state;
     backend_host_info(&info);
-    if (!info.bf16) {
+    if (!(info.have & 1u << PRECISION_BF16)) {
         print_message("SKIPPED: this processor has no bf16\n");
         skip();
     }
@@ -155,7 +155,7 @@ static void decoding_again(void **state)
 
     (void)state;
     rig_open(&r, PRECISION_AUTO);
-    assert_ok(whisper_session_new(r.w, 2, &s, &e), e);
+    assert_ok(whisper_session_new(r.w, 2, 0, &s, &e), e);
     for (uint32_t i = 4; i-- > 0;) {
         struct whisper_window window = {1, r.pcm[i], r.len[i]};
 
@@ -191,9 +191,9 @@ static void sessions_refuse(void **state)
     (void)state;
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_ok(whisper_random(&small, 1, be, PRECISION_F32, &w, &e), e);
-    assert_int_equal(whisper_session_new(w, 0, &s, &e), ERR_USAGE);
-    assert_int_equal(whisper_session_new(w, UINT32_MAX, &s, &e), ERR_USAGE);
-    assert_ok(whisper_session_new(w, 2, &s, &e), e);
+    assert_int_equal(whisper_session_new(w, 0, 0, &s, &e), ERR_USAGE);
+    assert_int_equal(whisper_session_new(w, UINT32_MAX, 0, &s, &e), ERR_USAGE);
+    assert_ok(whisper_session_new(w, 2, 0, &s, &e), e);
     assert_int_equal(whisper_step(s, &(struct whisper_row){0, 0, 1}, 1, out, &e), ERR_DEVICE);
     window.pcm = quiet;
     window.n = WHISPER_WINDOW_SAMPLES + 1;

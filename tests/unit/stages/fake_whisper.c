@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gpu/backend.h"
 #include "workers/models/whisper.h"
 
 #define VOCAB 2151
@@ -27,6 +28,9 @@ struct fake_slot {
 
 struct whisper_session {
     uint32_t slots;
+    struct backend *be; /* for the rules alone */
+    struct rules *rules;
+    float *logits; /* [slots][VOCAB] */
     struct fake_slot slot[64];
 };
 
@@ -43,20 +47,52 @@ const struct whisper_config *whisper_config(const struct whisper *w) { return &w
 uint64_t whisper_slot_bytes(const struct whisper *w) { return w->config.vocab_size * 1000ull; }
 uint32_t whisper_default_slots(const struct whisper *w) { return w->config.vocab_size ? 4 : 0; }
 
-int whisper_session_new(struct whisper *w, uint32_t slots, struct whisper_session **ret,
-                        struct err *err)
+int whisper_session_new(struct whisper *w, uint32_t slots, uint32_t windows,
+                        struct whisper_session **ret, struct err *err)
 {
+    struct whisper_session *s;
+    int rc;
+
     (void)w;
+    (void)windows;
     if (slots > 64 || (fake.session_max && slots > fake.session_max))
         return err_set(err, ERR_VRAM, "no room for %u slots", slots);
-    *ret = calloc(1, sizeof(**ret));
-    if (!*ret)
+    s = calloc(1, sizeof(*s));
+    if (!s)
         return err_set(err, ERR_NOMEM, "no memory for a session");
-    (*ret)->slots = slots;
+    s->slots = slots;
+    s->logits = malloc(slots * sizeof(float) * VOCAB);
+    rc = s->logits ? backend_open_host(1, &s->be, err) : err_set(err, ERR_NOMEM, "no memory");
+    if (rc != 0) {
+        whisper_session_free(s);
+        return rc;
+    }
+    *ret = s;
     return 0;
 }
 
-void whisper_session_free(struct whisper_session *s) { free(s); }
+int whisper_session_rules(struct whisper_session *s, const struct rules_spec *spec, struct err *err)
+{
+    return s->be->ops->rules_new(s->be, spec, &s->rules, err);
+}
+
+uint32_t whisper_session_windows(const struct whisper_session *s)
+{
+    uint32_t windows = fake.windows ? fake.windows : 1;
+
+    return windows < s->slots ? windows : s->slots;
+}
+
+void whisper_session_free(struct whisper_session *s)
+{
+    if (s && s->be)
+        s->be->ops->rules_free(s->be, s->rules);
+    if (s) {
+        backend_close(s->be);
+        free(s->logits);
+    }
+    free(s);
+}
 
 int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
                    struct err *err)
@@ -129,8 +165,8 @@ static int play(struct fake_slot *slot, const struct whisper_row *row, float *lo
     return 0;
 }
 
-int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                 float *logits, struct err *err)
+int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
+                   const struct choice_ask *asks, uint32_t n, struct choice *ret, struct err *err)
 {
     fake.step_calls++;
     if (fake.device_fails_at >= 0 && fake.step_calls > (uint64_t)fake.device_fails_at)
@@ -140,7 +176,7 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
     if (n > fake.largest_step)
         fake.largest_step = n;
     for (uint32_t i = 0; i < n; i++) {
-        float *row = logits + (size_t)i * VOCAB;
+        float *row = s->logits + (size_t)i * VOCAB;
         struct fake_slot *slot = &s->slot[rows[i].slot];
         int rc;
 
@@ -151,5 +187,6 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
         for (int k = 0; slot->script->broken && k < VOCAB; k++)
             row[k] = NAN;
     }
-    return 0;
+    return s->be->ops->choose(s->be, s->rules, tensor_of(DTYPE_F32, s->logits, n, VOCAB), asks, ret,
+                              err);
 }

@@ -1,5 +1,6 @@
 /* A stand-in for workers/models/whisper.h that plays scripts instead of computing, and fails when
- * told to. It is linked in place of the real one, with the nano model's vocabulary.
+ * told to; tokens are chosen by the host backend's own rules. It is linked in place of the real
+ * one, with the nano model's vocabulary.
  *
  * Audio chooses the script: the first sample of a window is (index + 1) / 1000. */
 #ifndef NIGHTSHIFT_TESTS_FAKE_WHISPER_H
@@ -29,6 +30,7 @@ struct fake_script {
 /* What the fake does and has done. One test at a time. */
 struct fake_state {
     struct fake_script scripts[FAKE_SCRIPTS];
+    uint32_t windows;                           /* that the encoder takes at once; 0: one */
     uint32_t session_max, encode_max, step_max; /* ERR_VRAM above; 0: no limit */
     int64_t device_fails_at; /* the step call that returns ERR_DEVICE; -1: none */
     uint32_t encode_ms;      /* that a window takes, at least */

@@ -14,6 +14,7 @@
 #include "gpu/backend.h"
 #include "tests/common/wer.h"
 #include "workers/models/whisper.h"
+#include "workers/stages/token_rules.h"
 #include "workers/stages/transcribe.h"
 #include "workers/stages/window.h"
 #include "workers/text/vocabulary.h"
@@ -148,7 +149,7 @@ static void transcribe(const size_t *which, size_t n, uint32_t slots, struct tra
     struct err e;
 
     transcribe_params_default(&p);
-    assert_ok(transcriber_new(model, vocab, &p, slots, &t, &e), e);
+    assert_ok(transcriber_new(model, vocab, &p, slots, 0, &t, &e), e);
     for (size_t i = 0; i < n; i++) {
         struct lane_source source = {read_audio, release_audio, &samples[which[i]]};
 
@@ -196,17 +197,18 @@ static void equals_golden(const struct sample *s, const struct transcript *t)
 static void run_window(struct window *w, struct whisper_session *session, const struct sample *s)
 {
     struct whisper_window window = {0, s->pcm, (size_t)s->n};
-    static float logits[4096];
     struct whisper_row row = {0};
+    struct choice_ask ask;
+    struct choice choice;
     struct err e;
 
-    assert_true(whisper_config(model)->vocab_size <= 4096);
     assert_ok(whisper_encode(session, &window, 1, &e), e);
     window_begin(w, 0, -1);
     while (w->state != WINDOW_DONE) {
         window_row(w, &row.token, &row.pos);
-        assert_ok(whisper_step(session, &row, 1, logits, &e), e);
-        assert_ok(window_feed(w, logits, &e), e);
+        window_ask(w, &ask);
+        assert_ok(whisper_choose(session, &row, &ask, 1, &choice, &e), e);
+        assert_ok(window_feed(w, &choice, &e), e);
     }
 }
 
@@ -248,8 +250,9 @@ static void test_tokens(void **state)
     params.no_speech_threshold = 1;
     params.temperature_count = 1;
     assert_ok(token_rules_new(vocab, whisper_config(model)->vocab_size, &rules, &e), e);
-    assert_ok(whisper_session_new(model, 1, &session, &e), e);
-    policy = (struct window_policy){&params, vocab, rules, 224};
+    assert_ok(whisper_session_new(model, 1, 0, &session, &e), e);
+    assert_ok(whisper_session_rules(session, token_rules_spec(rules), &e), e);
+    policy = (struct window_policy){&params, vocab, 224};
     assert_ok(window_init(&w, &policy, &e), e);
     for (size_t i = 0; i < 4; i++)
         if (samples[golden[i]].pcm) {

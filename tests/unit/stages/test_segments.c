@@ -2,7 +2,7 @@
 #include "tests/common/test.h"
 
 #include "workers/stages/segments.h"
-#include "workers/stages/number.h"
+#include "base/number.h"
 
 #define TS 1000
 #define T(seconds) (TS + (int32_t)((seconds)*50 + 0.5))

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "workers/stages/number.h"
+#include "base/number.h"
 #include "workers/stages/token_rules.h"
 #include "workers/text/vocabulary.h"
 

@@ -135,7 +135,7 @@ static struct transcriber *make(uint32_t slots)
     struct err e;
 
     transcribe_params_default(&p);
-    assert_ok(transcriber_new(fake_whisper(), vocab, &p, slots, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(), vocab, &p, slots, 0, &t, &e), e);
     return t;
 }
 
@@ -485,6 +485,41 @@ static void test_batching(void **state)
     assert_true(fake.largest_step > 4);
 }
 
+/* Forty recordings of different lengths through sixteen slots: how many calls the encoder got. */
+static uint32_t run_forty(uint32_t windows, struct recording *r)
+{
+    struct transcriber *t;
+    uint32_t before = fake.encode_calls, encoded = fake.windows_encoded;
+
+    fake.windows = windows;
+    t = make(16);
+    for (int i = 0; i < 40; i++) {
+        r[i] = recording(i % 4, 5 + 1.37 * i);
+        add(t, &r[i]);
+    }
+    finish(t);
+    transcriber_free(t);
+    assert_true(fake.windows_encoded - encoded > 60);
+    return fake.encode_calls - before;
+}
+
+/* Slots that become free one by one are refilled in pairs where the encoder takes many at once, and
+ * nothing else changes. */
+static void test_pairs(void **state)
+{
+    static struct recording alone[40], pairs[40];
+    uint32_t calls[2];
+
+    (void)state;
+    script_four();
+    calls[0] = run_forty(1, alone);
+    calls[1] = run_forty(16, pairs);
+    assert_memory_equal(alone, pairs, sizeof(alone));
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(alone[i].told, 1);
+    assert_true(calls[1] < calls[0]);
+}
+
 static void test_vram(void **state)
 {
     struct transcribe_params p;
@@ -513,7 +548,7 @@ static void test_vram(void **state)
     transcriber_free(t);
     transcribe_params_default(&p);
     p.temperature_count = 0;
-    assert_int_equal(transcriber_new(fake_whisper(), vocab, &p, 1, &t, &e), ERR_USAGE);
+    assert_int_equal(transcriber_new(fake_whisper(), vocab, &p, 1, 0, &t, &e), ERR_USAGE);
 }
 
 static void count_beat(void *arg) { ++*(uint32_t *)arg; }
@@ -674,6 +709,7 @@ int main(void)
         cmocka_unit_test_setup(test_language, setup),
         cmocka_unit_test_setup(test_waiting, setup),
         cmocka_unit_test_setup(test_batching, setup),
+        cmocka_unit_test_setup(test_pairs, setup),
         cmocka_unit_test_setup(test_vram, setup),
         cmocka_unit_test_setup(test_beat, setup),
         cmocka_unit_test_setup(test_end_between_milliseconds, setup),

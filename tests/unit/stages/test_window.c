@@ -5,6 +5,9 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/number.h"
+#include "gpu/backend.h"
+#include "workers/stages/token_rules.h"
 #include "workers/stages/window.h"
 
 #define VOCAB 2151
@@ -12,12 +15,13 @@
 #define EOT 640
 #define TS 650
 
+static struct backend *be;
 static char *tokenizer;
 static size_t tokenizer_len;
 
 struct world {
     struct vocabulary *vocab;
-    struct token_rules *rules;
+    struct rules *rules;
     struct transcribe_params params;
     struct window_policy policy;
     struct window w;
@@ -30,13 +34,16 @@ static struct world *world(const char *generation, uint32_t max_tokens)
     static struct world x;
     struct vocabulary_source s = {tokenizer,     generation,         NULL,
                                   tokenizer_len, strlen(generation), 0};
+    struct token_rules *rules;
     struct err e;
 
     memset(&x, 0, sizeof(x));
     assert_ok(vocabulary_parse(&s, &x.vocab, &e), e);
-    assert_ok(token_rules_new(x.vocab, VOCAB, &x.rules, &e), e);
+    assert_ok(token_rules_new(x.vocab, VOCAB, &rules, &e), e);
+    assert_ok(be->ops->rules_new(be, token_rules_spec(rules), &x.rules, &e), e);
+    token_rules_free(rules);
     transcribe_params_default(&x.params);
-    x.policy = (struct window_policy){&x.params, x.vocab, x.rules, max_tokens};
+    x.policy = (struct window_policy){&x.params, x.vocab, max_tokens};
     assert_ok(window_init(&x.w, &x.policy, &e), e);
     return &x;
 }
@@ -44,14 +51,26 @@ static struct world *world(const char *generation, uint32_t max_tokens)
 static void leave(struct world *x)
 {
     window_free(&x->w);
-    token_rules_free(x->rules);
+    be->ops->rules_free(be, x->rules);
     vocabulary_free(x->vocab);
+}
+
+/* Chooses what the window asks for, out of x->logits, and feeds it. */
+static void feed(struct world *x)
+{
+    struct choice_ask ask;
+    struct choice c;
+    struct err e;
+
+    window_ask(&x->w, &ask);
+    assert_ok(
+        be->ops->choose(be, x->rules, tensor_of(DTYPE_F32, x->logits, 1, VOCAB), &ask, &c, &e), e);
+    assert_ok(window_feed(&x->w, &c, &e), e);
 }
 
 /* The window asks for this row; its logits favour one token by far, or many a little. */
 static void step(struct world *x, int32_t token, uint32_t pos, int32_t favourite, bool sure)
 {
-    struct err e;
     int32_t got;
     uint32_t at;
 
@@ -61,7 +80,7 @@ static void step(struct world *x, int32_t token, uint32_t pos, int32_t favourite
     for (int i = 0; i < VOCAB; i++)
         x->logits[i] = !sure && i >= 300 && i < 400 ? 19.9f : 0;
     x->logits[favourite] = 20;
-    assert_ok(window_feed(&x->w, x->logits, &e), e);
+    feed(x);
 }
 
 static void test_multilingual(void **state)
@@ -144,7 +163,6 @@ static void test_fallback(void **state)
 static void draw(uint64_t seed, int32_t out[8])
 {
     struct world *x = world("{}", 8);
-    struct err e;
     uint32_t pos;
     int32_t token;
 
@@ -157,7 +175,7 @@ static void draw(uint64_t seed, int32_t out[8])
             x->logits[i] = i >= 300 && i < 400 ? 5 : -20;
         if (x->w.state != WINDOW_TEXT || !x->w.count)
             x->logits[TS] = 20;
-        assert_ok(window_feed(&x->w, x->logits, &e), e);
+        feed(x);
     }
     assert_int_equal(x->w.count, 8);
     memcpy(out, x->w.tokens, 8 * sizeof(*out));
@@ -176,8 +194,68 @@ static void test_seed(void **state)
     assert_memory_not_equal(a, b, sizeof(a));
 }
 
+/* What a window asks at each point of its course. */
+static void test_asks(void **state)
+{
+    static const int32_t fed[] = {TS + 4, 620, 621, TS + 100, TS + 100, 622};
+    struct world *x = world("{}", 224), *english;
+    struct choice_ask ask;
+    struct err e;
+
+    (void)state;
+    x->params.temperatures[0] = 0.5f;
+    window_begin(&x->w, 9, -1);
+    window_ask(&x->w, &ask);
+    assert_int_equal(ask.what, CHOOSE_START);
+    step(x, SOT, 0, 643, true);
+    window_ask(&x->w, &ask);
+    assert_int_equal(ask.what, 0); /* the language is fed; nobody looks at what follows */
+    step(x, 643, 1, 0, true);
+    for (int i = 0; i < 6; i++) {
+        struct choice c = {.token = fed[i], .usable = 1};
+
+        window_ask(&x->w, &ask);
+        assert_int_equal(ask.what, CHOOSE_TOKEN);
+        assert_int_equal(ask.count, i);
+        assert_int_equal(ask.last, i > 0 ? fed[i - 1] : -1);
+        assert_int_equal(ask.before, i > 1 ? fed[i - 2] : -1);
+        assert_int_equal(ask.last_time, i == 0 ? -1 : i < 4 ? TS + 4 : TS + 100);
+        assert_true(ask.temperature == 0.5f);
+        assert_true(ask.uniform == number_uniform(number_seed(9, 0), (uint64_t)i));
+        assert_ok(window_feed(&x->w, &c, &e), e);
+    }
+    leave(x);
+    english = world("{\"is_multilingual\":false}", 224);
+    window_begin(&english->w, 9, -1);
+    window_ask(&english->w, &ask);
+    assert_int_equal(ask.what, CHOOSE_START | CHOOSE_TOKEN);
+    assert_int_equal(ask.count, 0);
+    leave(english);
+}
+
+/* Choices that cannot be gone on with. */
+static void test_refusals(void **state)
+{
+    const struct choice unusable = {.token = 5}, none = {.token = -1, .usable = 1};
+    struct world *x = world("{}", 224);
+    struct err e;
+
+    (void)state;
+    window_begin(&x->w, 1, 642);
+    assert_int_equal(window_feed(&x->w, &unusable, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "not a number"));
+    step(x, SOT, 0, 642, true);
+    assert_ok(window_feed(&x->w, &unusable, &e),
+              e); /* the prompt's logits: nobody looked at them */
+    assert_int_equal(window_feed(&x->w, &unusable, &e), ERR_MODEL);
+    assert_int_equal(window_feed(&x->w, &none, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "leave no token"));
+    leave(x);
+}
+
 static int setup(void **state)
 {
+    struct err e;
     FILE *f = fopen(test_source_path("workers/models/whisper-nano/tokenizer.json"), "r");
 
     (void)state;
@@ -186,23 +264,23 @@ static int setup(void **state)
     tokenizer = malloc(1 << 20);
     tokenizer_len = fread(tokenizer, 1, 1 << 20, f);
     fclose(f);
-    return 0;
+    return backend_open_host(1, &be, &e);
 }
 
 static int teardown(void **state)
 {
     (void)state;
     free(tokenizer);
+    backend_close(be);
     return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_multilingual),
-        cmocka_unit_test(test_english_only),
-        cmocka_unit_test(test_fallback),
-        cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_multilingual), cmocka_unit_test(test_english_only),
+        cmocka_unit_test(test_fallback),     cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_asks),         cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
