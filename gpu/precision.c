@@ -1,0 +1,53 @@
+#include "gpu/precision.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    enum dtype type;
+    uint32_t weight_bytes;
+} precisions[PRECISION_COUNT] = {
+    [PRECISION_AUTO] = {"auto", DTYPE_F32, 4}, [PRECISION_F32] = {"fp32", DTYPE_F32, 4},
+    [PRECISION_TF32] = {"tf32", DTYPE_F32, 4}, [PRECISION_F16] = {"fp16", DTYPE_F16, 2},
+    [PRECISION_BF16] = {"bf16", DTYPE_BF16, 2}, [PRECISION_INT8] = {"int8", DTYPE_F16, 1},
+    [PRECISION_FP8] = {"fp8", DTYPE_BF16, 1},
+};
+
+const char *precision_name(enum precision p) { return precisions[p].name; }
+
+enum dtype precision_type(enum precision p) { return precisions[p].type; }
+
+uint32_t precision_weight_bytes(enum precision p) { return precisions[p].weight_bytes; }
+
+int precision_parse(const char *name, enum precision *ret, struct err *err)
+{
+    static const struct {
+        const char *name;
+        enum precision precision;
+    } others[] = {{"", PRECISION_AUTO}, {"f32", PRECISION_F32}, {"f16", PRECISION_F16}};
+
+    for (int i = 0; i < PRECISION_COUNT; i++) {
+        if (strcmp(precisions[i].name, name) == 0) {
+            *ret = (enum precision)i;
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strcmp(others[i].name, name) == 0) {
+            *ret = others[i].precision;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_USAGE,
+                   "precision '%.40s' is not known: auto, fp32, tf32, fp16, bf16, int8 or fp8",
+                   name);
+}
+
+enum precision precision_auto(precision_set have)
+{
+    if (have & 1u << PRECISION_BF16)
+        return PRECISION_BF16;
+    if (have & 1u << PRECISION_F16)
+        return PRECISION_F16;
+    return PRECISION_F32;
+}

@@ -1,0 +1,39 @@
+/* gpu/precision.h - how a model's matrix products are computed, and what lies between them.
+ *
+ * Sums, layer norms, softmax and logits are float32 in all of them. */
+#ifndef NIGHTSHIFT_GPU_PRECISION_H
+#define NIGHTSHIFT_GPU_PRECISION_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "gpu/tensor.h"
+
+enum precision {
+    PRECISION_AUTO, /* the device's best: backend_precision */
+    PRECISION_F32,
+    PRECISION_TF32, /* float32 whose products are rounded to 11 bits of fraction (sm_80 and later) */
+    PRECISION_F16,
+    PRECISION_BF16,
+    PRECISION_INT8, /* weights of 8 bits, one scale an output; inputs of 8 bits, one scale a row;
+                       float16 between the products */
+    PRECISION_FP8,  /* e4m3 weights and inputs (sm_89 and later), bfloat16 between the products */
+    PRECISION_COUNT,
+};
+
+/* A set of them: bit (1u << PRECISION_...). */
+typedef uint32_t precision_set;
+
+/* "auto", "fp32", "tf32", "fp16", "bf16", "int8", "fp8". */
+const char *precision_name(enum precision p);
+/* Also "", "f32", "f16"; ERR_USAGE names them all. */
+int precision_parse(const char *name, enum precision *ret, struct err *err);
+/* The type between the products, and of keys and values. */
+enum dtype precision_type(enum precision p);
+/* Bytes of one weight of a matrix product. */
+uint32_t precision_weight_bytes(enum precision p);
+/* What AUTO means on a device that has `have`: the fastest that is safe everywhere: bf16 where the
+ * device has it, else fp16, else fp32. int8 and fp8 are for those who ask. */
+enum precision precision_auto(precision_set have);
+
+#endif
