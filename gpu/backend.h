@@ -126,6 +126,8 @@ struct backend {
     const struct backend_ops *ops;
     struct backend_info info;
     uint64_t allocated; /* bytes of device memory held now: tensors, packed weights, plans */
+    uint64_t peak;      /* the most that it was */
+    uint64_t budget;    /* allocated may not pass it (ERR_VRAM); 0: no bound of ours */
 };
 
 /* The processor itself. threads 0: as many as this process may run on. Closed with

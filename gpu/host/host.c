@@ -18,12 +18,18 @@ int host_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
     union block *b = NULL;
     size_t total;
 
+    if (be->budget && (bytes > be->budget || be->allocated > be->budget - bytes))
+        return err_set(err, ERR_VRAM,
+                       "out of device memory: %zu more bytes were needed, and %llu of %llu are in "
+                       "use",
+                       bytes, (unsigned long long)be->allocated, (unsigned long long)be->budget);
     if (__builtin_add_overflow(bytes, sizeof(*b) + 63, &total) ||
         !(b = aligned_alloc(64, total / 64 * 64)))
         return err_set(err, ERR_VRAM, "out of memory: %zu more bytes were needed", bytes);
     memset(b, 0, total / 64 * 64);
     b->bytes = bytes;
     be->allocated += bytes;
+    be->peak = be->allocated > be->peak ? be->allocated : be->peak;
     *ret = b + 1;
     return 0;
 }
