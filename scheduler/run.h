@@ -3,6 +3,7 @@
  *   scheduler.c    begins and ends it: lock, store, loop, signals
  *   backlog.c      tasks: read from the catalog, one stage at a time; checked after requests
  *   dispatch.c     leases: said to workers, what comes back, what a failure means
+ *   devices.c      on which devices it works
  *   supervisor.c   workers: started, watched, put aside
  *   report.c       what people see
  *
@@ -21,6 +22,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "gpu/devices.h"
 #include "scheduler/control_server.h"
 #include "scheduler/idmap.h"
 #include "scheduler/ledger.h"
@@ -99,7 +101,8 @@ struct run {
     struct ledger *ledger;
     struct control_server *control;
     struct planner *planner;
-    struct idmap tasks; /* id -> struct run_task */
+    struct idmap tasks;      /* id -> struct run_task */
+    struct devices *devices; /* list[i] is what workers[i] works on */
     struct run_worker *workers;
     uint32_t worker_count;
 
@@ -177,8 +180,12 @@ void dispatch_cap(struct run *run, const struct planner_step *step);
 void dispatch_cancel(struct run *run, int64_t task); /* CANCEL to every lease of it */
 void dispatch_cap_task(struct run *run, int64_t task);
 
+/* devices.c */
+/* Finds and picks the devices, and makes a worker for each. Starts nothing that stays. */
+int run_devices_init(struct run *run, struct err *err);
+void run_devices_say(struct run *run); /* warnings, and why no GPU works */
+
 /* supervisor.c */
-int supervisor_init(struct run *run, struct err *err);
 void supervisor_want(struct run *run);  /* start all that are OFF */
 void supervisor_drain(struct run *run); /* DRAIN to all; those that are not ready leave */
 void supervisor_leave(struct run *run); /* QUIT to all */

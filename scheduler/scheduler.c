@@ -487,6 +487,7 @@ static void say_first(struct run *run)
     char audio[PROGRESS_SPAN];
 
     report_start(run);
+    run_devices_say(run);
     if (t->paused) {
         report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` lets it go on");
         run->mode = RUN_PAUSED;
@@ -566,7 +567,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         rc = err_set(err, ERR_NOMEM, "the event loop: %s", uv_strerror(rc));
         goto out;
     }
-    rc = supervisor_init(run, err);
+    rc = run_devices_init(run, err);
     if (rc == 0)
         rc = open_catalog(run, err);
     if (rc == 0)
@@ -592,6 +593,7 @@ out:
     store_close(run->st);
     catalog_lock_release(run->lock);
     free(run->workers);
+    free(run->devices);
     free(run);
     return rc;
 }

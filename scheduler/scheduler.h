@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "gpu/devices.h"
 
 /* For tests: other patience, and another program in the worker's place. 0 and NULL: the default. */
 struct scheduler_tuning {
@@ -27,8 +28,9 @@ struct scheduler_tuning {
 
 struct scheduler_options {
     const char *catalog;
-    const char *devices; /* "auto", "cpu", "cpu,cpu" (two host workers), later cuda and sim ones */
-    const char *precision;             /* "auto", "f32", "bf16" */
+    const char *devices;      /* as devices_pick takes it: "auto", "cpu,cpu", "cuda:0,cuda:2" */
+    enum allow_cpu allow_cpu; /* when "auto" finds no GPU that can be used */
+    const char *precision;    /* "auto", "f32", "bf16" */
     uint32_t slots, decoders, threads; /* per worker; 0: chosen */
     uint32_t shard_ms;                 /* nominal; 0: the catalog's, at first 300000 */
     uint32_t attempts;                 /* of one task before it is set aside; 0: 3 */

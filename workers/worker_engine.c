@@ -18,6 +18,7 @@
 #include "workers/text/vocabulary.h"
 #include "workers/worker.h"
 #include "workers/worker_lease.h"
+#include "workers/worker_tune.h"
 
 #define SAMPLES_PER_MS 16
 
@@ -28,6 +29,7 @@ struct engine {
     struct whisper *model;
     struct vocabulary *vocab;
     struct transcriber *transcriber;
+    struct worker_tuning tuning;
     uint32_t capacity; /* lanes at once: twice the slots, so that a finished one has a successor */
     uint32_t lanes;
 };
@@ -294,6 +296,7 @@ static int step(struct engine *e, bool *progress, struct err *err)
         return 0;
     rc = transcriber_step(e->transcriber, progress, err);
     transcriber_stats(e->transcriber, &e->lanes, &windows, &samples);
+    worker_note_memory(w, e->backend);
     pthread_mutex_lock(&w->lock);
     w->stepping = false;
     w->windows = windows;
@@ -385,7 +388,9 @@ static int load(struct engine *e, struct err *err)
     if (rc == 0)
         rc = vocabulary_load(dir, &e->vocab, err);
     if (rc == 0)
-        rc = transcriber_new(e->model, e->vocab, &params, setup->slots, 0, &e->transcriber, err);
+        rc = worker_tune(e->w, e->model, &e->tuning, err);
+    if (rc == 0)
+        rc = transcriber_new(e->model, e->vocab, &params, e->tuning.slots, e->tuning.windows, &e->transcriber, err);
     if (rc == 0)
         transcriber_on_beat(e->transcriber, on_beat, e->w);
     free(dir);
@@ -403,18 +408,10 @@ static void unload(struct engine *e)
 static void post_ready(struct engine *e)
 {
     uint32_t slots = transcriber_slots(e->transcriber);
-    struct buf b = BUF_INIT;
-    struct err text = {0};
-    struct msg_ready m;
 
     e->capacity = 2 * slots;
-    snprintf(text.msg, sizeof(text.msg), "%s: %s, %u threads, %s, %u slots", e->w->device,
-             e->backend->info.name, e->backend->info.threads,
-             precision_name(whisper_precision(e->model)), slots);
-    m = (struct msg_ready){.capacity = e->capacity, .description = worker_sentence(&text)};
-    msg_ready_put(&b, &m);
-    outbox_post(&e->w->out, MSG_READY, &b);
-    msg_ready_free(&m);
+    worker_note_memory(e->w, e->backend);
+    worker_post_ready(e->w, e->backend, e->model, e->capacity, slots, 1, &e->tuning);
     pthread_mutex_lock(&e->w->lock);
     e->w->ready = true;
     worker_changed(e->w);

@@ -63,8 +63,10 @@ static int seed_messages(const char *dir, struct buf *frames)
 
     buf_put_u8(frames, 0);
     SEED(hello, MSG_HELLO, 7, S("cpu"), S("0.1.0"));
-    SEED(setup, MSG_SETUP, S("/m"), S("00ff"), S("f32"), S("{}"), 8, 2, 1, 1 << 20);
-    SEED(ready, MSG_READY, 16, S("cpu"));
+    SEED(setup, MSG_SETUP, S("/m"), S("00ff"), S("fp32"), S("{}"), 8, 2, 1, 1 << 20, 4, 1 << 30,
+         true, 16, 4, 120.5f);
+    SEED(ready, MSG_READY, 16, S("cpu"), S("a processor"), S("cpu"), S(""), S("bf16"), 8, 2,
+         1 << 20, 1 << 19, 12.5f, true);
     SEED(fatal, MSG_FATAL, ERR_MODEL, S("no model"));
     SEED(lease, MSG_LEASE, 1, 2, S("/a.zip"), S("b//c"), 99, {1, 2}, true, S("en"), 300000, 2, 9, 2,
          skip);
@@ -74,8 +76,9 @@ static int seed_messages(const char *dir, struct buf *frames)
     SEED(shard_done, MSG_SHARD_DONE, 1, 2, 3, 0, 2000, S("en"), 0.9f, 1, 50, 2, segments);
     SEED(shard_failed, MSG_SHARD_FAILED, 1, 2, 3, ERR_INPUT, S("bad"));
     SEED(lease_end, MSG_LEASE_END, 1, 2, 0, S(""), true, 2000, 1, true, {1, 2}, S(""));
-    SEED(heartbeat, MSG_HEARTBEAT, 1, 2, 3, 4, 5, 6);
+    SEED(heartbeat, MSG_HEARTBEAT, 1, 2, 3, 4, 5, 6, 7, 8);
     SEED(log, MSG_LOG, 1, S("a line"));
+    SEED(tuned, MSG_TUNED, 8, 1, S("no memory"));
     return write_seed(dir, "protocol-stream", frames);
 }
 

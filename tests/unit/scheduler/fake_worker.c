@@ -295,7 +295,16 @@ static struct lease *find(uint64_t id)
 static void setup(void)
 {
     struct buf b = BUF_INIT;
-    struct msg_ready r = {.capacity = CAPACITY, .description = device};
+    struct msg_ready r = {
+        .capacity = CAPACITY,
+        .description = device,
+        .device = text_of("a fake"),
+        .device_id = text_of("fake-id"),
+        .driver = text_of("1.0"),
+        .precision = text_of("fp32"),
+        .slots = 8,
+        .windows = 2,
+    };
     struct msg_fatal f = {.code = ERR_MODEL, .message = text_of("tensor 'x' is missing")};
 
     if (mode("model") || mode("nomem")) {
