@@ -11,14 +11,7 @@
 #include "gpu/nvidia.h"
 #include "gpu/precision.h"
 #include "gpu/probe.h"
-#if __has_include("gpu/sim.h")
 #include "gpu/sim.h"
-#else
-#define sim_devices_parse(spec, ret, cap, n, err) \
-    err_set(err, ERR_USAGE, "this build has no simulated devices")
-#define backend_open_sim(name, o, ret, err) \
-    err_set(err, ERR_USAGE, "this build has no simulated devices")
-#endif
 
 /* Another root for what the system says: so that tests may have a GPU, or none. */
 #define ROOT_ENV "NIGHTSHIFT_SYSTEM_ROOT"
