@@ -236,29 +236,30 @@ static cublasStatus_t choose_algorithm(struct cuda *c, struct plan *plan)
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-static int plan_new(struct cuda *c, const struct product *p, const struct plan_key *key,
-                    const char *doing, struct plan **ret, struct err *err)
+/* NULL: err says why. */
+static struct plan *plan_new(struct cuda *c, const struct product *p, const struct plan_key *key,
+                             const char *doing, struct err *err)
 {
     struct plan *plan = calloc(1, sizeof(*plan));
     cublasStatus_t status;
 
-    if (!plan)
-        return err_set(err, ERR_NOMEM, "out of memory for a matrix product");
+    if (!plan) {
+        (void)err_set(err, ERR_NOMEM, "out of memory for a matrix product");
+        return NULL;
+    }
     plan->key = *key;
     status = make_desc(c, p, plan);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = make_layouts(c, p, plan);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = choose_algorithm(c, plan);
-    if (status != CUBLAS_STATUS_SUCCESS) {
-        plan_free(c, plan);
-        (void)failed(status, doing, err);
-        return err_prefix(err, "preparing a product of %lld x %lld by %lld x %lld",
-                          (long long)p->rows, (long long)p->in, (long long)p->in,
-                          (long long)p->out);
-    }
-    *ret = plan;
-    return 0;
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return plan;
+    plan_free(c, plan);
+    (void)failed(status, doing, err);
+    (void)err_prefix(err, "preparing a product of %lld x %lld by %lld x %lld", (long long)p->rows,
+                     (long long)p->in, (long long)p->in, (long long)p->out);
+    return NULL;
 }
 
 static struct plan **slot_of(struct plan **plans, size_t cap, const struct plan_key *key)
@@ -273,19 +274,19 @@ static struct plan **slot_of(struct plan **plans, size_t cap, const struct plan_
 /* Keeps the table at most half full. */
 static int make_room(struct cuda *c, struct err *err)
 {
-    size_t cap = c->plan_cap ? c->plan_cap * 2 : 128;
     struct plan **plans;
+    size_t had, cap;
 
     if (c->plan_count >= PLANS_MAX)
         cuda_plans_free(c);
-    if (c->plan_cap > 0 && c->plan_count * 2 < c->plan_cap)
+    if (c->plans && c->plan_count * 2 < c->plan_cap)
         return 0;
-    if (c->plan_cap == 0)
-        cap = 128;
+    had = c->plans ? c->plan_cap : 0;
+    cap = had ? had * 2 : 128;
     plans = calloc(cap, sizeof(struct plan *));
     if (!plans)
         return err_set(err, ERR_NOMEM, "out of memory for matrix products");
-    for (size_t i = 0; i < c->plan_cap; i++) {
+    for (size_t i = 0; i < had; i++) {
         if (c->plans[i])
             *slot_of(plans, cap, &c->plans[i]->key) = c->plans[i];
     }
@@ -295,25 +296,21 @@ static int make_room(struct cuda *c, struct err *err)
     return 0;
 }
 
-static int find_plan(struct cuda *c, const struct product *p, const char *doing, struct plan **ret,
-                     struct err *err)
+/* NULL: err says why. */
+static struct plan *find_plan(struct cuda *c, const struct product *p, const char *doing,
+                              struct err *err)
 {
     struct plan_key key = key_of(p);
     struct plan **slot;
-    int rc;
 
-    rc = make_room(c, err);
-    if (rc != 0)
-        return rc;
+    if (make_room(c, err) != 0)
+        return NULL;
     slot = slot_of(c->plans, c->plan_cap, &key);
     if (!*slot) {
-        rc = plan_new(c, p, &key, doing, slot, err);
-        if (rc != 0)
-            return rc;
-        c->plan_count++;
+        *slot = plan_new(c, p, &key, doing, err);
+        c->plan_count += *slot != NULL;
     }
-    *ret = *slot;
-    return 0;
+    return *slot;
 }
 
 int cuda_product(struct cuda *c, const struct product *p, const char *doing, struct err *err)
@@ -322,12 +319,10 @@ int cuda_product(struct cuda *c, const struct product *p, const char *doing, str
     const int32_t one = 1, zero = 0;
     const bool whole = p->type == CUDA_R_8I;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    struct plan *plan;
-    int rc;
+    struct plan *plan = find_plan(c, p, doing, err);
 
-    rc = find_plan(c, p, doing, &plan, err);
-    if (rc != 0)
-        return rc;
+    if (!plan)
+        return err->code;
     if (p->bias)
         status = set_desc(c, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof(p->bias));
     if (status == CUBLAS_STATUS_SUCCESS)

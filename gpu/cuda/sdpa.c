@@ -106,7 +106,7 @@ static cudnnStatus_t make_tensor(struct cuda *c, int64_t uid, cudnnDataType_t ty
                                  const int64_t dims[4], const int64_t strides[4], bool by_value,
                                  cudnnBackendDescriptor_t *ret)
 {
-    const int64_t alignment = by_value ? (int64_t)sizeof(float) : ALIGNMENT;
+    const int64_t alignment = ALIGNMENT;
     cudnnStatus_t s =
         c->libs.dnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, ret);
 
@@ -276,35 +276,32 @@ static void prepare(struct cuda *c, struct sdpa_plan *p)
     (void)cudaGetLastError(); /* what was tried in vain may have left one */
 }
 
-static int find_plan(struct cuda *c, const struct sdpa_key *key, struct sdpa_plan **ret,
-                     struct err *err)
+/* NULL: out of memory. */
+static struct sdpa_plan *find_plan(struct cuda *c, const struct sdpa_key *key)
 {
     struct sdpa_plan *p;
 
     for (size_t i = 0; i < c->sdpa_count; i++) {
-        if (memcmp(&c->sdpa[i]->key, key, sizeof(*key)) == 0) {
-            *ret = c->sdpa[i];
-            return 0;
-        }
+        if (memcmp(&c->sdpa[i]->key, key, sizeof(*key)) == 0)
+            return c->sdpa[i];
     }
     if (!c->sdpa)
         c->sdpa = calloc(PLANS_MAX, sizeof(struct sdpa_plan *));
     p = c->sdpa ? calloc(1, sizeof(*p)) : NULL;
     if (!p)
-        return err_set(err, ERR_NOMEM, "out of memory for attention");
+        return NULL;
     if (c->sdpa_count == PLANS_MAX)
         free_plans(c);
     p->key = *key;
     prepare(c, p);
     c->sdpa[c->sdpa_count++] = p;
-    *ret = p;
-    return 0;
+    return p;
 }
 
 static int execute(struct cuda *c, const struct sdpa_plan *p, void *q, void *k, void *v, void *out,
                    void *workspace, struct err *err)
 {
-    float scale = 0.125f; /* 1 / sqrt(64); read before the call returns */
+    _Alignas(ALIGNMENT) float scale = 0.125f; /* 1 / sqrt(64); read before the call returns */
     const int64_t uids[] = {UID_Q, UID_K, UID_V, UID_OUT, UID_SCALE};
     void *data[] = {q, k, v, out, &scale};
     cudnnBackendDescriptor_t pack = NULL;
@@ -343,15 +340,15 @@ int cuda_sdpa(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k
     const struct sdpa_key key = {windows,  q.cols / CUDA_HEAD, q.rows / windows, q.type,
                                  q.stride, k.stride,           v.stride,         out.stride};
     void *workspace = c->workspace;
-    struct sdpa_plan *p = NULL;
-    int rc;
+    struct sdpa_plan *p;
+    int rc = 0;
 
     if (!c->dnn || q.type == DTYPE_F32 || !aligned(q) || !aligned(k) || !aligned(v) ||
         !aligned(out))
         return ERR_EMPTY;
-    rc = find_plan(c, &key, &p, err);
-    if (rc != 0)
-        return rc;
+    p = find_plan(c, &key);
+    if (!p)
+        return err_set(err, ERR_NOMEM, "out of memory for attention");
     if (!p->plan)
         return ERR_EMPTY;
     if (p->workspace_bytes > c->workspace_bytes)

@@ -1,32 +1,67 @@
-/* Every operation of the host backend against double precision, over shapes and number types.
+/* Every operation of a backend against double precision, over shapes and precisions: the host, or
+ * the device that NIGHTSHIFT_TEST_DEVICE names (open.c).
  *
  * Inputs are rounded to the type first, so that only the operation's own error is seen. Tolerances
- * are relative to the largest reference value of the case:
- *   float32 results: 5e-6. Chains of up to 1536 products round 2^-24 each, at random: about 3e-6;
- *   bf16 results: 2^-8, twice what rounding the result itself may cost; attention 2^-7, since it
- *   rounds its weights too, and what they weigh partly cancels.
- * A wrong sign, index, scale or missing term is far outside of either. */
+ * are relative to the largest reference value of the case; see tolerance(). A wrong sign, index,
+ * scale or missing term is far outside of any. */
 #include "tests/common/test.h"
 
 #include <math.h>
 #include <stdbool.h>
 
-#include "gpu/backend.h"
+#include "tests/ops/ops.h"
 #include "tests/ops/reference.h"
 
-#define TOLERANCE_F32 5e-6
-#define TOLERANCE_BF16 0x1p-8
-#define TOLERANCE_ATTENTION_BF16 0x1p-7
 #define HEAD BACKEND_HEAD_SIZE
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static struct backend *be;
-static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16};
+static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
 
-static bool have(enum dtype type) { return type == DTYPE_F32 || be->info.bf16; }
+static bool computes(enum precision p) { return be->info.have & 1u << p; }
 
-static const char *type_name(enum dtype type) { return type == DTYPE_F32 ? "float32" : "bf16"; }
+/* Whether attention and caches of this type can be had: those of some precision that the device
+ * has. */
+static bool have(enum dtype type)
+{
+    for (int p = PRECISION_F32; p < PRECISION_COUNT; p++)
+        if (computes((enum precision)p) && precision_type((enum precision)p) == type)
+            return true;
+    return false;
+}
 
-/* n values in [-scale, scale], as the type can hold them. */
+static const char *type_name(enum dtype type)
+{
+    return type == DTYPE_F32 ? "float32" : type == DTYPE_BF16 ? "bf16" : "float16";
+}
+
+/* float32 results: 5e-6. Chains of up to 1536 products round 2^-24 each, at random: about 3e-6.
+ * 16-bit results: 2^-8 and 2^-10, twice and more what rounding the result itself may cost;
+ * attention twice that, since it rounds its weights too, and what they weigh partly cancels.
+ * Products: tf32 and 8-bit ones round their inputs, to 11 bits, to 1/254 of a row's largest value,
+ * and to 4 bits; in a sum of many that is a random walk. */
+static double tolerance(const char *what, enum precision p, enum dtype result)
+{
+    double bound = result == DTYPE_F32 ? 5e-6 : result == DTYPE_BF16 ? 0x1p-8 : 0x1p-10;
+
+    if (result != DTYPE_F32 && strncmp(what, "attention", 9) == 0)
+        bound *= 2;
+    if (strcmp(what, "linear") != 0 && strcmp(what, "conv1d") != 0)
+        return bound;
+    return bound + (p == PRECISION_TF32   ? 0x1p-10
+                    : p == PRECISION_INT8 ? 0.03
+                    : p == PRECISION_FP8  ? 0.08
+                                          : 0);
+}
+
+static float rounded(float x, enum dtype type)
+{
+    if (type == DTYPE_BF16)
+        return bf16_to_f32(f32_to_bf16(x));
+    return type == DTYPE_F16 ? roundf(x * 1024.0f) / 1024.0f : x; /* |x| <= 1: held exactly */
+}
+
+/* n values in [-scale, scale], as the type can hold them (of float16 coarser ones). */
 static float *values(size_t n, enum dtype type, float scale, uint32_t seed)
 {
     float *x = malloc(n * sizeof(*x));
@@ -35,8 +70,7 @@ static float *values(size_t n, enum dtype type, float scale, uint32_t seed)
     for (size_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
         x[i] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * scale;
-        if (type == DTYPE_BF16)
-            x[i] = bf16_to_f32(f32_to_bf16(x[i]));
+        x[i] = rounded(x[i], type);
     }
     return x;
 }
@@ -57,12 +91,12 @@ static struct tensor tensor_new(enum dtype type, size_t rows, size_t cols, const
 static void tensor_free(struct tensor t) { be->ops->release(be, t.data); }
 
 /* Compares a tensor with its reference and prints the case. */
-static void compare(const char *what, struct tensor have_t, const double *want, enum dtype input,
+static void compare(const char *what, enum precision p, struct tensor have_t, const double *want,
                     const char *shape, uint32_t seed)
 {
     size_t n = (size_t)(have_t.rows * have_t.cols);
     float *got = malloc(n * sizeof(*got));
-    double high = 1e-30, worst = 0.0, bound;
+    double high = 1e-30, worst = 0.0, bound = tolerance(what, p, have_t.type);
     struct err e;
 
     assert_non_null(got);
@@ -75,19 +109,28 @@ static void compare(const char *what, struct tensor have_t, const double *want, 
         if (!(d <= worst))
             worst = d;
     }
-    bound = have_t.type == DTYPE_F32             ? TOLERANCE_F32
-            : strncmp(what, "attention", 9) == 0 ? TOLERANCE_ATTENTION_BF16
-                                                 : TOLERANCE_BF16;
     if (!(worst <= bound))
-        print_error("%s %s -> %s %s seed %u: %.2e, allowed %.2e\n", what, type_name(input),
+        print_error("%s %s -> %s %s seed %u: %.2e, allowed %.2e\n", what, precision_name(p),
                     type_name(have_t.type), shape, seed, worst, bound);
     assert_true(worst <= bound);
     free(got);
 }
 
-static void one_linear(enum dtype type, enum dtype out_type, enum linear_use use, size_t rows,
+/* Rows of a step, in device memory. */
+static struct token_row *rows_new(const struct token_row *rows, size_t n)
+{
+    struct err e;
+    void *p;
+
+    assert_ok(be->ops->alloc(be, n * sizeof(*rows), &p, &e), e);
+    assert_ok(be->ops->write(be, p, rows, n * sizeof(*rows), &e), e);
+    return p;
+}
+
+static void one_linear(enum precision p, enum dtype out_type, enum linear_use use, size_t rows,
                        size_t in, size_t out, enum epilogue epilogue, bool with_bias)
 {
+    enum dtype type = precision_type(p);
     uint32_t seed = (uint32_t)(rows * 31 + in * 7 + out);
     float *x = values(rows * in, type, 1.0f, seed), *w = values(out * in, type, 0.2f, seed + 1);
     float *bias = with_bias ? values(out, DTYPE_F32, 1.0f, seed + 2) : NULL;
@@ -105,11 +148,11 @@ static void one_linear(enum dtype type, enum dtype out_type, enum linear_use use
         want[i] = epilogue == EPILOGUE_GELU  ? reference_gelu(want[i])
                   : epilogue == EPILOGUE_ADD ? want[i] + (double)before[i]
                                              : want[i];
-    assert_ok(be->ops->linear_new(be, type, use, (int64_t)rows, (int64_t)out, (int64_t)in, w, bias,
-                                  &l, &e),
-              e);
+    assert_ok(
+        be->ops->linear_new(be, p, use, (int64_t)rows, (int64_t)out, (int64_t)in, w, bias, &l, &e),
+        e);
     assert_ok(be->ops->linear(be, l, tx, epilogue, ty, &e), e);
-    compare("linear", ty, want, type, shape, seed);
+    compare("linear", p, ty, want, shape, seed);
     be->ops->linear_free(be, l);
     tensor_free(tx);
     tensor_free(ty);
@@ -127,44 +170,50 @@ static void linears(void **state)
     static const size_t wide[][3] = {{70, 192, 96}, {33, 1536, 64}, {1500, 64, 32}};
 
     (void)state;
-    for (size_t t = 0; t < 2; t++) {
-        for (int out = 0; out < 2 && have(types[t]); out++) {
-            enum dtype out_type = out ? types[t] : DTYPE_F32;
+    for (int p = PRECISION_F32; p < PRECISION_COUNT; p++) {
+        for (int out = 0; out < 2 && computes((enum precision)p); out++) {
+            enum dtype type = out ? precision_type((enum precision)p) : DTYPE_F32;
 
             for (int ep = EPILOGUE_NONE; ep <= EPILOGUE_ADD; ep++) {
-                for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-                    one_linear(types[t], out_type, LINEAR_ROWS, shapes[i][0], shapes[i][1],
+                for (size_t i = 0; i < COUNT(shapes); i++)
+                    one_linear((enum precision)p, type, LINEAR_ROWS, shapes[i][0], shapes[i][1],
                                shapes[i][2], (enum epilogue)ep, i % 2 == 0);
-                for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
-                    one_linear(types[t], out_type, LINEAR_WIDE, wide[i][0], wide[i][1], wide[i][2],
-                               (enum epilogue)ep, i % 2 == 0);
+                for (size_t i = 0; i < COUNT(wide); i++)
+                    one_linear((enum precision)p, type, LINEAR_WIDE, wide[i][0], wide[i][1],
+                               wide[i][2], (enum epilogue)ep, i % 2 == 0);
             }
         }
     }
 }
 
-static void one_conv(enum dtype type, size_t rows, size_t in, size_t out, size_t stride)
+/* Windows one below the other, each padded by itself. */
+static void one_conv(enum precision p, uint32_t windows, size_t rows, size_t in, size_t out,
+                     size_t stride)
 {
+    enum dtype type = precision_type(p);
     uint32_t seed = (uint32_t)(rows + in + out + stride);
     size_t length = (rows - 1) / stride + 1;
-    float *x = values(rows * in, type, 1.0f, seed), *w = values(out * in * 3, type, 0.1f, seed + 1);
+    float *x = values(windows * rows * in, type, 1.0f, seed);
+    float *w = values(out * in * 3, type, 0.1f, seed + 1);
     float *bias = values(out, DTYPE_F32, 1.0f, seed + 2);
-    double *want = malloc(length * out * sizeof(*want));
-    struct tensor tx = tensor_new(type, rows, in, x), ty = tensor_new(type, length, out, NULL);
+    double *want = malloc(windows * length * out * sizeof(*want));
+    struct tensor tx = tensor_new(type, windows * rows, in, x);
+    struct tensor ty = tensor_new(type, windows * length, out, NULL);
     struct conv1d *c;
     char shape[96];
     struct err e;
 
-    snprintf(shape, sizeof(shape), "%zu x %zu -> %zu, stride %zu", rows, in, out, stride);
-    reference_conv(x, w, bias, rows, in, out, stride, want);
-    for (size_t i = 0; i < length * out; i++)
+    snprintf(shape, sizeof(shape), "%u of %zu x %zu -> %zu, stride %zu", windows, rows, in, out,
+             stride);
+    for (uint32_t i = 0; i < windows; i++)
+        reference_conv(x + i * rows * in, w, bias, rows, in, out, stride, want + i * length * out);
+    for (size_t i = 0; i < windows * length * out; i++)
         want[i] = reference_gelu(want[i]);
     assert_ok(
-        be->ops->conv1d_new(be, type, (int64_t)out, (int64_t)in, (int64_t)stride, w, bias, &c, &e),
-        e);
+        be->ops->conv1d_new(be, p, (int64_t)out, (int64_t)in, (int64_t)stride, w, bias, &c, &e), e);
     for (int again = 0; again < 2; again++)
-        assert_ok(be->ops->conv1d(be, c, tx, EPILOGUE_GELU, ty, &e), e);
-    compare("conv1d", ty, want, type, shape, seed);
+        assert_ok(be->ops->conv1d(be, c, windows, tx, EPILOGUE_GELU, ty, &e), e);
+    compare("conv1d", p, ty, want, shape, seed);
     be->ops->conv1d_free(be, c);
     tensor_free(tx);
     tensor_free(ty);
@@ -177,14 +226,17 @@ static void one_conv(enum dtype type, size_t rows, size_t in, size_t out, size_t
 static void convolutions(void **state)
 {
     (void)state;
-    for (size_t t = 0; t < 2; t++) {
-        if (!have(types[t]))
+    for (int i = PRECISION_F32; i <= PRECISION_BF16; i++) { /* 8 bits are not for these */
+        enum precision p = (enum precision)i;
+
+        if (!computes(p))
             continue;
-        one_conv(types[t], 30, 80, 64, 1);
-        one_conv(types[t], 31, 128, 64, 1);
-        one_conv(types[t], 30, 64, 64, 2);
-        one_conv(types[t], 301, 192, 192, 2);
-        one_conv(types[t], 2, 80, 192, 1);
+        one_conv(p, 1, 30, 80, 64, 1);
+        one_conv(p, 1, 30, 128, 64, 1);
+        one_conv(p, 1, 30, 64, 64, 2);
+        one_conv(p, 1, 300, 192, 192, 2);
+        one_conv(p, 3, 2, 80, 192, 1);
+        one_conv(p, 3, 30, 64, 64, 2);
     }
 }
 
@@ -204,11 +256,13 @@ static void norms(void **state)
 
         for (size_t r = 0; r < rows; r++)
             reference_norm(x + r * n, g, b, n, want + r * n);
-        for (size_t t = 0; t < 2; t++) { /* bf16 results need no bf16 instructions */
+        for (size_t t = 0; t < COUNT(types); t++) {
+            if (!have(types[t]))
+                continue;
             struct tensor ty = tensor_new(types[t], rows, n, NULL);
 
             assert_ok(be->ops->layer_norm(be, tx, tg, tb, ty, &e), e);
-            compare("layer_norm", ty, want, DTYPE_F32, "", (uint32_t)n);
+            compare("layer_norm", PRECISION_F32, ty, want, "", (uint32_t)n);
             tensor_free(ty);
         }
         tensor_free(tx);
@@ -221,83 +275,94 @@ static void norms(void **state)
     }
 }
 
-static struct kv kv_new(enum dtype type, uint32_t heads, uint32_t capacity)
+static struct kv kv_new(enum dtype type, uint32_t heads, uint32_t capacity, uint32_t slots)
 {
-    struct kv kv = {type, heads, capacity, NULL};
+    struct kv kv = {type, heads, capacity, slots, 0, NULL};
     struct err e;
 
-    assert_ok(be->ops->alloc(be, be->ops->kv_bytes(type, heads, capacity), &kv.data, &e), e);
+    /* Something lies between the slots, as other layers do. */
+    kv.slot_stride = be->ops->kv_bytes(type, heads, capacity) + 128;
+    assert_int_equal(kv.slot_stride % 64, 0);
+    assert_ok(be->ops->alloc(be, slots * kv.slot_stride, &kv.data, &e), e);
     return kv;
 }
 
-static void one_attention(enum dtype type, size_t queries, size_t keys, uint32_t heads, float sharp)
+/* One call of windows of n rows: attention within each, keys and queries being columns of one
+ * tensor as in the models; then every row once more as a single query over a cache that was filled
+ * in slots out of order. */
+static void one_attention(enum dtype type, uint32_t windows, size_t n, uint32_t heads, float sharp)
 {
-    size_t d = (size_t)heads * HEAD;
-    uint32_t seed = (uint32_t)(queries * 100 + keys);
-    float *q = values(queries * d, type, sharp, seed), *k = values(keys * d, type, sharp, seed + 1);
-    float *v = values(keys * d, type, 1.0f, seed + 2);
-    double *want = malloc(queries * d * sizeof(*want));
-    struct tensor tq = tensor_new(type, queries, d, q), tk = tensor_new(type, keys, d, k);
-    struct tensor tv = tensor_new(type, keys, d, v), to = tensor_new(type, queries, d, NULL);
-    struct kv kv = kv_new(type, heads, (uint32_t)keys), *all = calloc(queries, sizeof(*all));
-    uint32_t *counts = calloc(queries, sizeof(*counts));
+    size_t d = (size_t)heads * HEAD, total = windows * n;
+    uint32_t seed = (uint32_t)(windows * 100 + n), slots[8];
+    enum precision p = type == DTYPE_F32 ? PRECISION_F32 : PRECISION_BF16;
+    float *qkv = values(total * 3 * d, type, sharp, seed);
+    double *want = malloc(total * d * sizeof(*want));
+    struct tensor t = tensor_new(type, total, 3 * d, qkv), to = tensor_new(type, total, d, NULL);
+    struct tensor q = tensor_columns(t, 0, (int64_t)d),
+                  k = tensor_columns(t, (int64_t)d, (int64_t)d);
+    struct tensor v = tensor_columns(t, 2 * (int64_t)d, (int64_t)d);
+    struct kv kv = kv_new(type, heads, (uint32_t)n, windows + 2);
+    struct token_row *rows = calloc(total, sizeof(*rows)), *on_device;
     char shape[96];
     struct err e;
 
-    snprintf(shape, sizeof(shape), "%zu queries, %zu keys, %u heads", queries, keys, heads);
-    for (size_t r = 0; r < queries; r++) {
+    snprintf(shape, sizeof(shape), "%u windows of %zu, %u heads", windows, n, heads);
+    for (size_t r = 0; r < total; r++) {
+        const float *first = qkv + r / n * n * 3 * d;
+
         for (uint32_t h = 0; h < heads; h++)
-            reference_attend(q + r * d + h * HEAD, k + h * HEAD, v + h * HEAD, d, keys,
-                             want + r * d + h * HEAD);
+            reference_attend(qkv + r * 3 * d + h * HEAD, first + d + h * HEAD,
+                             first + 2 * d + h * HEAD, 3 * d, n, want + r * d + h * HEAD);
     }
-    assert_ok(be->ops->kv_fill(be, kv, tk, tv, &e), e);
-    assert_ok(be->ops->attention(be, tq, kv, (uint32_t)keys, to, &e), e);
-    compare("attention", to, want, type, shape, seed);
-    for (size_t r = 0; r < queries; r++) {
-        all[r] = kv;
-        counts[r] = (uint32_t)keys;
-    }
-    memset(to.data, 0, queries * d * dtype_size(type));
-    assert_ok(be->ops->attention_rows(be, tq, all, counts, to, &e), e);
-    compare("attention_rows", to, want, type, shape, seed);
-    tensor_free(tq);
-    tensor_free(tk);
-    tensor_free(tv);
+    assert_ok(be->ops->attention(be, windows, q, k, v, to, &e), e);
+    compare("attention", p, to, want, shape, seed);
+    for (uint32_t i = 0; i < windows; i++)
+        slots[i] = (i * 2 + 1) % (windows + 2);
+    assert_ok(be->ops->kv_fill(be, kv, slots, windows, k, v, &e), e);
+    for (size_t r = 0; r < total; r++)
+        rows[r] = (struct token_row){(int32_t)slots[r / n], 0, 0, 0};
+    on_device = rows_new(rows, total);
+    assert_ok(be->ops->attention_rows(be, q, kv, on_device, (uint32_t)n, to, &e), e);
+    compare("attention_rows", p, to, want, shape, seed);
+    be->ops->release(be, on_device);
+    tensor_free(t);
     tensor_free(to);
     be->ops->release(be, kv.data);
-    free(all);
-    free(counts);
-    free(q);
-    free(k);
-    free(v);
+    free(rows);
+    free(qkv);
     free(want);
 }
 
 static void attentions(void **state)
 {
-    static const size_t keys[] = {1, 2, 15, 16, 17, 31, 33, 48, 449, 1500};
-    static const size_t queries[] = {1, 5, 12, 13, 30};
+    static const size_t keys[] = {1, 2, 12, 13, 15, 16, 17, 31, 33, 48, 100};
 
     (void)state;
-    for (size_t t = 0; t < 2; t++) {
-        for (size_t i = 0; have(types[t]) && i < sizeof(keys) / sizeof(keys[0]); i++) {
-            for (size_t j = 0; j < sizeof(queries) / sizeof(queries[0]); j++)
-                one_attention(types[t], queries[j], keys[i], keys[i] > 500 ? 1 : 3, 1.0f);
-            one_attention(types[t], 12, keys[i], 1, 4.0f); /* nearly one key takes all */
+    for (size_t t = 0; t < COUNT(types); t++) {
+        if (!have(types[t]))
+            continue;
+        for (size_t i = 0; i < COUNT(keys); i++) {
+            one_attention(types[t], 1, keys[i], 3, 1.0f);
+            one_attention(types[t], 3, keys[i], 2, 1.0f);
         }
+        one_attention(types[t], 2, 449, 1, 1.0f);
+        one_attention(types[t], 1, 1500, 1, 1.0f);
     }
 }
 
-/* Keys that come one by one are as good as keys that come together, and what lay in the cache
- * before does not come through. */
+/* Keys that come one by one are as good as keys that come together, at the same time in two slots
+ * of three; and what lay in the cache before does not come through. Padding rows, all for the spare
+ * slot, change nothing. */
 static void appending(void **state)
 {
     enum { KEYS = 37, HEADS = 2, D = HEADS * HEAD };
+    static const uint32_t all[] = {0, 1, 2};
 
     (void)state;
-    for (size_t t = 0; t < 2; t++) {
+    for (size_t t = 0; t < COUNT(types); t++) {
         enum dtype type = types[t];
-        float *k, *v, *q, together[D], alone[D], *poison;
+        float *k, *v, *q, *poison, got[4 * D];
+        double want[D];
         struct err e;
 
         if (!have(type))
@@ -305,38 +370,49 @@ static void appending(void **state)
         k = values(KEYS * D, type, 1.0f, 1);
         v = values(KEYS * D, type, 1.0f, 2);
         q = values(D, type, 1.0f, 3);
-        poison = malloc(KEYS * D * sizeof(*poison));
-        for (int i = 0; i < KEYS * D; i++)
+        poison = malloc(3 * KEYS * D * sizeof(*poison));
+        for (int i = 0; i < 3 * KEYS * D; i++)
             poison[i] = NAN;
-        struct tensor tk = tensor_new(type, KEYS, D, k), tv = tensor_new(type, KEYS, D, v);
-        struct tensor tq = tensor_new(type, 1, D, q), to = tensor_new(type, 1, D, NULL);
-        struct tensor bad = tensor_new(type, KEYS, D, poison);
-        struct kv whole = kv_new(type, HEADS, KEYS), grown = kv_new(type, HEADS, KEYS);
+        struct tensor bad = tensor_new(type, 3 * KEYS, D, poison);
+        struct tensor tq = tensor_new(type, 4, D, NULL), to = tensor_new(type, 4, D, NULL);
+        struct tensor tk = tensor_new(type, 4, D, NULL), tv = tensor_new(type, 4, D, NULL);
+        struct kv kv = kv_new(type, HEADS, KEYS, 3);
+        struct token_row *rows = rows_new((const struct token_row[4]){{0}}, 4);
 
-        assert_ok(be->ops->kv_fill(be, grown, bad, bad, &e), e);
-        for (uint32_t i = 0; i < KEYS; i++) {
-            struct tensor one_k = tensor_of(type, (char *)tk.data + i * D * dtype_size(type), 1, D);
-            struct tensor one_v = tensor_of(type, (char *)tv.data + i * D * dtype_size(type), 1, D);
-            struct tensor some_k = tensor_of(type, tk.data, i + 1, D);
-            struct tensor some_v = tensor_of(type, tv.data, i + 1, D);
-            uint32_t keys = i + 1;
+        assert_ok(be->ops->kv_fill(be, kv, all, 3, bad, bad, &e), e);
+        for (int i = 0; i < KEYS; i++) {
+            /* Slot 2, slot 0, and two rows of padding for slot 1. */
+            const struct token_row now[4] = {
+                {2, i, 0, 0}, {0, i, 0, 0}, {1, 0, 0, 0}, {1, 0, 0, 0}};
+            float four[4 * D];
 
-            memset(whole.data, 0, be->ops->kv_bytes(type, HEADS, KEYS));
-            assert_ok(be->ops->kv_fill(be, whole, some_k, some_v, &e), e);
-            assert_ok(be->ops->attention_rows(be, tq, &whole, &keys, to, &e), e);
-            assert_ok(be->ops->get(be, together, to, &e), e);
-            assert_ok(be->ops->kv_append(be, &grown, &i, one_k, one_v, &e), e);
-            assert_ok(be->ops->attention_rows(be, tq, &grown, &keys, to, &e), e);
-            assert_ok(be->ops->get(be, alone, to, &e), e);
-            assert_memory_equal(together, alone, sizeof(alone));
+            for (int r = 0; r < 4; r++)
+                memcpy(four + r * D, k + (r < 2 ? i : 0) * D, sizeof(float) * D);
+            assert_ok(be->ops->put(be, tk, four, &e), e);
+            for (int r = 0; r < 4; r++)
+                memcpy(four + r * D, v + (r < 2 ? i : 0) * D, sizeof(float) * D);
+            assert_ok(be->ops->put(be, tv, four, &e), e);
+            for (int r = 0; r < 4; r++)
+                memcpy(four + r * D, q, sizeof(float) * D);
+            assert_ok(be->ops->put(be, tq, four, &e), e);
+            assert_ok(be->ops->write(be, rows, now, sizeof(now), &e), e);
+            assert_ok(be->ops->kv_append(be, kv, rows, tk, tv, &e), e);
+            assert_ok(be->ops->attention_rows(be, tq, kv, rows, 0, to, &e), e);
+            assert_ok(be->ops->get(be, got, to, &e), e);
+            assert_memory_equal(got, got + D, sizeof(float) * D);
+            for (int h = 0; h < HEADS; h++)
+                reference_attend(q + h * HEAD, k + h * HEAD, v + h * HEAD, D, (size_t)i + 1,
+                                 want + h * HEAD);
+            compare("attention_rows", type == DTYPE_F32 ? PRECISION_F32 : PRECISION_BF16,
+                    tensor_of(type, to.data, 1, D), want, "grown", (uint32_t)i);
         }
-        tensor_free(tk);
-        tensor_free(tv);
+        tensor_free(bad);
         tensor_free(tq);
         tensor_free(to);
-        tensor_free(bad);
-        be->ops->release(be, whole.data);
-        be->ops->release(be, grown.data);
+        tensor_free(tk);
+        tensor_free(tv);
+        be->ops->release(be, rows);
+        be->ops->release(be, kv.data);
         free(k);
         free(v);
         free(q);
@@ -346,64 +422,111 @@ static void appending(void **state)
 
 static void embeddings(void **state)
 {
-    float *table = values(50 * 64, DTYPE_F32, 1.0f, 1),
-          *places = values(9 * 64, DTYPE_F32, 1.0f, 2);
-    struct tensor tt = tensor_new(DTYPE_F32, 50, 64, table),
-                  tp = tensor_new(DTYPE_F32, 9, 64, places);
-    struct tensor ty = tensor_new(DTYPE_F32, 3, 64, NULL);
-    const int32_t ids[] = {49, 0, 7};
-    const uint32_t pos[] = {8, 0, 3};
+    const struct token_row rows[] = {{0, 8, 49, 0}, {1, 0, 0, 0}, {2, 3, 7, 0}};
     double want[3 * 64];
     struct err e;
 
     (void)state;
-    for (size_t r = 0; r < 3; r++) {
-        for (size_t c = 0; c < 64; c++)
-            want[r * 64 + c] =
-                (double)table[(size_t)ids[r] * 64 + c] + (double)places[pos[r] * 64 + c];
+    for (size_t t = 0; t < COUNT(types); t++) {
+        if (!have(types[t]))
+            continue;
+        float *table = values(50 * 64, types[t], 1.0f, 1),
+              *places = values(9 * 64, DTYPE_F32, 1, 2);
+        struct tensor tt = tensor_new(types[t], 50, 64, table);
+        struct tensor tp = tensor_new(DTYPE_F32, 9, 64, places);
+        struct tensor ty = tensor_new(DTYPE_F32, 3, 64, NULL);
+        struct token_row *on_device = rows_new(rows, 3);
+
+        for (size_t r = 0; r < 3; r++) {
+            for (size_t c = 0; c < 64; c++)
+                want[r * 64 + c] = (double)table[(size_t)rows[r].token * 64 + c] +
+                                   (double)places[(size_t)rows[r].pos * 64 + c];
+        }
+        assert_ok(be->ops->embed(be, tt, tp, on_device, ty, &e), e);
+        compare("embed", PRECISION_F32, ty, want, "", 0);
+        be->ops->release(be, on_device);
+        tensor_free(tt);
+        tensor_free(tp);
+        tensor_free(ty);
+        free(table);
+        free(places);
     }
-    assert_ok(be->ops->embed(be, tt, tp, ids, pos, ty, &e), e);
-    compare("embed", ty, want, DTYPE_F32, "", 0);
-    assert_int_equal(be->ops->embed(be, tt, tp, (const int32_t[]){50, 0, 0}, pos, ty, &e),
-                     ERR_DEVICE);
-    assert_int_equal(be->ops->embed(be, tt, tp, (const int32_t[]){-1, 0, 0}, pos, ty, &e),
-                     ERR_DEVICE);
-    tensor_free(tt);
-    tensor_free(tp);
-    tensor_free(ty);
-    free(table);
-    free(places);
 }
 
-/* Some frames in full, and the clamp: quiet and loud parts, a length that ends inside a frame. */
-static void mels(void **state)
+/* Positions are added to every window; bytes and values go to the device and back. */
+static void adding_and_moving(void **state)
+{
+    float *y = values(9 * 64, DTYPE_F32, 1.0f, 1), *x = values(3 * 64, DTYPE_F32, 1.0f, 2);
+    float back[9 * 64];
+    double want[9 * 64];
+    struct err e;
+
+    (void)state;
+    struct tensor ty = tensor_new(DTYPE_F32, 9, 64, y), tx = tensor_new(DTYPE_F32, 3, 64, x);
+    for (size_t i = 0; i < 9 * 64; i++)
+        want[i] = (double)y[i] + (double)x[i % (3 * 64)];
+    assert_ok(be->ops->add(be, ty, tx, &e), e);
+    compare("add", PRECISION_F32, ty, want, "9 rows and 3", 1);
+    assert_ok(be->ops->write(be, ty.data, y, sizeof(back), &e), e);
+    assert_ok(be->ops->read(be, back, ty.data, sizeof(back), &e), e);
+    assert_memory_equal(back, y, sizeof(back));
+    for (size_t t = 0; t < COUNT(types); t++) {
+        if (!have(types[t]))
+            continue;
+        struct tensor to = tensor_new(types[t], 9, 64, NULL);
+
+        assert_ok(be->ops->copy(be, to, ty, &e), e);
+        for (size_t i = 0; i < 9 * 64; i++)
+            want[i] = (double)y[i];
+        compare("copy", PRECISION_F32, to, want, "", 1);
+        assert_ok(be->ops->copy(be, tx, tensor_of(types[t], to.data, 3, 64), &e), e);
+        compare("copy", PRECISION_F32, tensor_of(types[t], to.data, 9, 64), want, "", 1);
+        tensor_free(to);
+    }
+    tensor_free(ty);
+    tensor_free(tx);
+    free(x);
+    free(y);
+}
+
+static void check_mel(const float *pcm, size_t n, const float *got, uint32_t bins)
 {
     static const size_t frames[] = {0, 1, 2, 15, 16, 499, 1000, 2000, 2991, 2992, 2998, 2999};
+    double want[128], high = -1e9, worst = 0.0;
+
+    for (size_t i = 0; i < (size_t)3000 * bins; i++)
+        high = fmax(high, 4.0 * (double)got[i] - 4.0);
+    for (size_t f = 0; f < COUNT(frames); f++) {
+        reference_mel(pcm, n, frames[f], bins, want);
+        for (size_t b = 0; b < bins; b++)
+            worst = fmax(worst, fabs((fmax(want[b], high - 8.0) + 4.0) / 4.0 -
+                                     (double)got[frames[f] * bins + b]));
+    }
+    print_message("  %u bins, %zu samples: %.1e\n", bins, n, worst);
+    assert_true(worst < 1e-5);
+}
+
+/* Some frames in full, and the clamp, which is each window's own: quiet and loud parts, a length
+ * that ends inside a frame; two windows of three at once. */
+static void mels(void **state)
+{
     size_t n = 479990;
-    float *pcm = values(n, DTYPE_F32, 0.5f, 11), *got = malloc(3000 * 128 * sizeof(*got));
+    float *pcm = values(n, DTYPE_F32, 0.5f, 11), *got = malloc(2 * 3000 * 128 * sizeof(*got));
 
     (void)state;
     for (size_t i = 0; i < n; i++)
         pcm[i] *= i < 160000 ? 1e-3f : 0.5f + 0.5f * sinf((float)i * 0.05f);
     for (uint32_t bins = 80; bins <= 128; bins += 48) {
-        struct tensor out = tensor_new(DTYPE_F32, 3000, bins, NULL);
-        double want[128], high = -1e9, worst = 0.0;
+        const struct audio audio[2] = {{pcm, 150000}, {pcm, n}};
+        struct tensor out = tensor_new(DTYPE_F32, 2 * 3000, bins, NULL);
         struct mel *m;
         struct err e;
 
-        assert_ok(be->ops->mel_new(be, bins, &m, &e), e);
-        assert_ok(be->ops->mel(be, m, pcm, n, out, &e), e);
+        assert_ok(be->ops->mel_new(be, bins, 3, &m, &e), e);
+        assert_ok(be->ops->mel(be, m, audio, 2, out, &e), e);
         assert_ok(be->ops->get(be, got, out, &e), e);
-        for (size_t i = 0; i < (size_t)3000 * bins; i++)
-            high = fmax(high, 4.0 * (double)got[i] - 4.0);
-        for (size_t f = 0; f < sizeof(frames) / sizeof(frames[0]); f++) {
-            reference_mel(pcm, n, frames[f], bins, want);
-            for (size_t b = 0; b < bins; b++)
-                worst = fmax(worst, fabs((fmax(want[b], high - 8.0) + 4.0) / 4.0 -
-                                         (double)got[frames[f] * bins + b]));
-        }
-        print_message("  %u bins: %.1e\n", bins, worst);
-        assert_true(worst < 1e-5);
+        for (size_t i = 0; i < 2; i++)
+            check_mel(audio[i].pcm, audio[i].n, got + i * 3000 * bins, bins);
         be->ops->mel_free(be, m);
         tensor_free(out);
     }
@@ -416,33 +539,81 @@ static void refusals(void **state)
 {
     float *w = values(64 * 64, DTYPE_F32, 1.0f, 1);
     struct tensor x = tensor_new(DTYPE_F32, 3, 64, NULL), y = tensor_new(DTYPE_F32, 3, 32, NULL);
-    struct kv kv = kv_new(DTYPE_F32, 1, 8);
+    struct kv kv = kv_new(DTYPE_F32, 1, 8, 2);
+    const uint32_t outside = 2;
+    enum precision chosen = PRECISION_AUTO;
     struct linear *l;
-    uint32_t pos = 8;
     struct err e;
 
     (void)state;
-    assert_int_equal(be->ops->linear_new(be, DTYPE_F32, LINEAR_ROWS, 1, 64, 63, w, NULL, &l, &e),
+    assert_int_equal(be->ops->linear_new(be, PRECISION_F32, LINEAR_ROWS, 1, 64, 0, w, NULL, &l, &e),
                      ERR_DEVICE);
-    assert_ok(be->ops->linear_new(be, DTYPE_F32, LINEAR_ROWS, 1, 64, 64, w, NULL, &l, &e), e);
+    assert_ok(be->ops->linear_new(be, PRECISION_F32, LINEAR_ROWS, 1, 64, 64, w, NULL, &l, &e), e);
     assert_int_equal(be->ops->linear(be, l, x, EPILOGUE_NONE, y, &e), ERR_DEVICE);
     be->ops->linear_free(be, l);
-    x.rows = 1;
-    assert_int_equal(be->ops->kv_append(be, &kv, &pos, x, x, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->attention(be, x, kv, 9, x, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->attention(be, x, kv, 0, x, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->attention(be, 2, x, x, x, x, &e), ERR_DEVICE); /* 3 rows of 2 */
+    assert_int_equal(be->ops->attention(be, 0, x, x, x, x, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->attention(be, 1, x, x, y, x, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->add(be, x, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->kv_fill(be, kv, &outside, 1, x, x, &e), ERR_DEVICE);
+    for (int p = PRECISION_F32; p < PRECISION_COUNT; p++) {
+        int rc =
+            be->ops->linear_new(be, (enum precision)p, LINEAR_WIDE, 64, 64, 64, w, NULL, &l, &e);
+
+        assert_int_equal(rc, computes((enum precision)p) ? 0 : ERR_MODEL);
+        assert_int_equal(backend_precision(be, (enum precision)p, &chosen, &e), rc);
+        if (rc == 0)
+            be->ops->linear_free(be, l);
+        else
+            assert_non_null(strstr(e.msg, "fp32"));
+    }
+    assert_ok(backend_precision(be, PRECISION_AUTO, &chosen, &e), e);
+    assert_true(computes(chosen));
     be->ops->release(be, kv.data);
     tensor_free(x);
     tensor_free(y);
     free(w);
 }
 
-static int open_backend(void **state)
+/* A budget holds, and what was there before it was reached still is. */
+static void budgets(void **state)
 {
+    float *w = values(64 * 64, DTYPE_F32, 1.0f, 1);
+    uint64_t before = be->allocated;
+    struct linear *l = NULL;
+    void *a = NULL, *b = NULL;
+    char kept[3] = {0};
     struct err e;
 
     (void)state;
-    return backend_open_host(0, &be, &e);
+    be->budget = before + (1u << 20);
+    assert_ok(be->ops->alloc(be, 1u << 19, &a, &e), e);
+    assert_ok(be->ops->write(be, a, "ab", 3, &e), e);
+    assert_int_equal(be->ops->alloc(be, (1u << 19) + 4096, &b, &e), ERR_VRAM);
+    assert_null(b);
+    assert_true(be->allocated >= before + (1u << 19) && be->allocated <= be->budget);
+    be->budget = be->allocated;
+    assert_int_equal(
+        be->ops->linear_new(be, PRECISION_F32, LINEAR_ROWS, 8, 64, 64, w, NULL, &l, &e), ERR_VRAM);
+    assert_true(be->allocated == be->budget);
+    assert_ok(be->ops->read(be, kept, a, 3, &e), e);
+    assert_string_equal(kept, "ab");
+    be->budget = 0;
+    assert_true(be->peak >= before + (1u << 19));
+    be->ops->release(be, a);
+    assert_true(be->allocated == before);
+    free(w);
+}
+
+static int open_backend(void **state)
+{
+    struct err e = {0};
+    int rc = test_backend_open(&be, &e);
+
+    (void)state;
+    if (rc != 0)
+        print_error("%s\n", e.msg);
+    return rc;
 }
 
 static int close_backend(void **state)
@@ -451,7 +622,7 @@ static int close_backend(void **state)
 
     (void)state;
     backend_close(be);
-    if (left > 64u << 20) /* oneDNN's scratch memory stays until the end */
+    if (left > 64u << 20) /* scratch memory stays until the end */
         print_error("%llu bytes were not released\n", (unsigned long long)left);
     return left > 64u << 20;
 }
@@ -459,9 +630,16 @@ static int close_backend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linears),    cmocka_unit_test(convolutions), cmocka_unit_test(norms),
-        cmocka_unit_test(attentions), cmocka_unit_test(appending),    cmocka_unit_test(embeddings),
-        cmocka_unit_test(mels),       cmocka_unit_test(refusals),
+        cmocka_unit_test(linears),
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(norms),
+        cmocka_unit_test(attentions),
+        cmocka_unit_test(appending),
+        cmocka_unit_test(embeddings),
+        cmocka_unit_test(adding_and_moving),
+        cmocka_unit_test(mels),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(budgets),
     };
 
     return cmocka_run_group_tests(tests, open_backend, close_backend);

@@ -373,7 +373,7 @@ static void test_draws(void **)
     const vocabulary v = english();
     const rules r(v);
     const size_t ids[] = {0, 31, 32, 639, 640, 700, 2150};
-    const int draws = 4000;
+    const int draws = 600;
     std::vector<float> l((size_t)v.size, -INFINITY);
     std::vector<struct choice_ask> asks;
     std::vector<float> logits;
@@ -388,11 +388,11 @@ static void test_draws(void **)
     total += exp(2.5 / 0.5) - 1.0;
     for (int i = 0; i < draws; i++)
         asks.push_back(ask_of(v, {650, 3}, CHOOSE_TOKEN, 0.5f, (i + 0.5) / draws));
-    for (int from = 0; from < draws; from += 500) {
-        std::vector<struct choice_ask> some(asks.begin() + from, asks.begin() + from + 500);
+    for (int from = 0; from < draws; from += 200) {
+        std::vector<struct choice_ask> some(asks.begin() + from, asks.begin() + from + 200);
 
         logits.clear();
-        for (int i = 0; i < 500; i++)
+        for (int i = 0; i < 200; i++)
             logits.insert(logits.end(), l.begin(), l.end());
         int32_t before = -1;
         for (const struct choice &c : r.choose(logits, some)) {

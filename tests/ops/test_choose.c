@@ -1,0 +1,391 @@
+/* The choice of tokens on a backend, against an independent reading of openai-whisper's rules on
+ * random rows: greedy and drawn, corners, and what the first logits of a window say. */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/number.h"
+#include "tests/ops/ops.h"
+#include "tests/ops/reference_choose.h"
+
+#define ROWS 25 /* of a call */
+
+static struct backend *be;
+static struct rules *rules;
+static struct tensor logits; /* [ROWS][VOCAB] */
+static struct choice_ask *asks;
+static struct choice *choices;
+static double close_enough; /* of log probabilities: sums in another order, other exponentials */
+static uint64_t counter;
+
+static double uniform(void) { return number_uniform(11, counter++); }
+
+/* n rows through the device. */
+static void choose(const float *l, const struct choice_ask *ask, struct choice *ret, size_t n)
+{
+    struct tensor t = logits;
+    struct err e;
+
+    t.rows = (int64_t)n;
+    assert_ok(be->ops->write(be, t.data, l, n * VOCAB * sizeof(*l), &e), e);
+    assert_ok(be->ops->write(be, asks, ask, n * sizeof(*ask), &e), e);
+    assert_ok(be->ops->choose(be, rules, t, asks, choices, &e), e);
+    assert_ok(be->ops->read(be, ret, choices, n * sizeof(*ret), &e), e);
+}
+
+static void random_row(float *l, double spread)
+{
+    for (int i = 0; i < VOCAB; i++)
+        l[i] = (float)(spread * (uniform() - 0.5));
+}
+
+static void flat(float *l, float value)
+{
+    for (int i = 0; i < VOCAB; i++)
+        l[i] = value;
+}
+
+/* A sequence that the rules themselves could have led to, of text and pairs of timestamps. */
+static size_t random_sequence(int32_t *seq)
+{
+    size_t n = 0, want = (size_t)(uniform() * 12);
+    int32_t at = TS + (int32_t)(uniform() * 50);
+
+    while (n < want) {
+        seq[n++] = at;
+        for (size_t words = 1 + (size_t)(uniform() * 4); n < want && words; words--)
+            seq[n++] = (int32_t)(uniform() * EOT);
+        at += 1 + (int32_t)(uniform() * 200);
+        if (n < want && at < TS_END)
+            seq[n++] = at;
+        if (at > TS_END)
+            at = TS_END;
+    }
+    return n;
+}
+
+static void check_greedy(const float *l, const struct choice *got)
+{
+    int32_t token = -1;
+
+    for (int i = 0; i < VOCAB; i++)
+        if (isfinite(l[i]) && (token < 0 || l[i] > l[token]))
+            token = i;
+    assert_int_equal(got->token, token);
+    if (token >= 0)
+        assert_true(fabs(got->logprob - ((double)l[token] - reference_log_sum(l, 0, VOCAB))) <
+                    close_enough);
+}
+
+/* The drawn token is the one in whose share of the whole the uniform number lies. */
+static void check_drawn(const float *l, const struct choice_ask *ask, const struct choice *got)
+{
+    double whole = 0, below = 0, max = -INFINITY, share;
+
+    for (int i = 0; i < VOCAB; i++)
+        max = (double)l[i] > max ? (double)l[i] : max;
+    assert_true(got->token >= 0 && got->token < VOCAB && isfinite(l[got->token]));
+    for (int i = 0; i < VOCAB; i++) {
+        share = isnan(l[i]) ? 0 : exp(((double)l[i] - max) / (double)ask->temperature);
+        below += i < got->token ? share : 0;
+        whole += share;
+    }
+    share = exp(((double)l[got->token] - max) / (double)ask->temperature);
+    assert_true(ask->uniform * whole >= below - 1e-6 * whole);
+    assert_true(ask->uniform * whole <= below + share + 1e-6 * whole);
+    assert_true(fabs(got->logprob - ((double)l[got->token] - reference_log_sum(l, 0, VOCAB))) <
+                close_enough);
+}
+
+static void against_a_reading(void **state)
+{
+    static float got[ROWS * VOCAB], want[ROWS * VOCAB];
+    struct choice_ask ask[ROWS];
+    struct choice c[ROWS];
+    int32_t seq[32];
+    int texts = 0, times = 0;
+
+    (void)state;
+    for (int round = 0; round < 160; round++) {
+        size_t rows = 1 + (size_t)round % ROWS;
+
+        for (size_t i = 0; i < rows; i++) {
+            size_t n = random_sequence(seq);
+
+            random_row(got + i * VOCAB, i % 3 == 0 ? 4 : 40);
+            for (int k = 0; i % 4 == 1 && k < 50; k++)
+                got[i * VOCAB + (size_t)(uniform() * VOCAB)] = NAN;
+            memcpy(want + i * VOCAB, got + i * VOCAB, VOCAB * sizeof(*got));
+            reference_mask(seq, n, want + i * VOCAB);
+            ask[i] = reference_ask(seq, n);
+            ask[i].temperature = i % 2 ? 0 : (float)(0.2 * (double)(1 + i % 5));
+            ask[i].uniform = uniform();
+        }
+        choose(got, ask, c, rows);
+        for (size_t i = 0; i < rows; i++) {
+            double margin;
+
+            reference_mass(want + i * VOCAB, &margin);
+            assert_int_equal(c[i].usable, 1);
+            if (margin < 1e-6) /* either is right */
+                continue;
+            if (ask[i].temperature == 0)
+                check_greedy(want + i * VOCAB, &c[i]);
+            else
+                check_drawn(want + i * VOCAB, &ask[i], &c[i]);
+            texts += c[i].token >= 0 && c[i].token < TS;
+            times += c[i].token >= TS;
+        }
+    }
+    assert_true(texts > 200);
+    assert_true(times > 200);
+}
+
+/* One row in the middle of a segment: text, and the end of the segment, are allowed. */
+static struct choice one(const float *l, float temperature, double u)
+{
+    const int32_t seq[] = {TS, 20};
+    struct choice_ask ask = reference_ask(seq, 2);
+    struct choice c;
+
+    ask.temperature = temperature;
+    ask.uniform = u;
+    choose(l, &ask, &c, 1);
+    return c;
+}
+
+static void ties(void **state)
+{
+    static float l[VOCAB];
+
+    (void)state;
+    flat(l, -INFINITY);
+    l[30] = l[17] = l[99] = 1.5f;
+    assert_int_equal(one(l, 0, 0).token, 17);
+    flat(l, -INFINITY);
+    l[5] = l[TS + 3] = 2; /* equal mass: text, as only a larger one forces a timestamp */
+    assert_int_equal(one(l, 0, 0).token, 5);
+    l[TS + 4] = -5;
+    assert_int_equal(one(l, 0, 0).token, TS + 3);
+    l[5] = -INFINITY;
+    l[TS + 4] = 2;
+    assert_int_equal(one(l, 0, 0).token, TS + 3);
+}
+
+static void mass(void **state)
+{
+    static float l[VOCAB];
+    struct choice c;
+
+    (void)state;
+    flat(l, -INFINITY);
+    l[5] = 1;
+    for (int i = 1; i <= 100; i++) /* each unlikelier than the word, together likelier */
+        l[TS + i] = -1;
+    c = one(l, 0, 0);
+    assert_int_equal(c.token, TS + 1);
+    assert_true(fabs(c.logprob + log(100)) < close_enough);
+}
+
+static void unusable(void **state)
+{
+    static float l[VOCAB];
+    struct choice c;
+
+    (void)state;
+    flat(l, NAN);
+    assert_int_equal(one(l, 0, 0).usable, 0);
+    assert_int_equal(one(l, 0, 0).token, -1);
+    assert_int_equal(one(l, 1, 0.5).token, -1);
+    l[8] = -3;
+    c = one(l, 0, 0);
+    assert_int_equal(c.usable, 1);
+    assert_int_equal(c.token, 8);
+    assert_true(c.logprob == 0);
+    assert_int_equal(one(l, 1, 0.999).token, 8);
+    l[9] = INFINITY;
+    assert_int_equal(one(l, 0, 0).usable, 0);
+    assert_int_equal(one(l, 0, 0).token, -1);
+    flat(l, -INFINITY);
+    assert_int_equal(one(l, 0, 0).usable, 0);
+    assert_int_equal(one(l, 0, 0).token, -1);
+    assert_int_equal(one(l, 0.2f, 0).token, -1);
+    l[7] = 1; /* usable, but nothing is allowed */
+    assert_int_equal(one(l, 0, 0).usable, 1);
+    assert_int_equal(one(l, 0, 0).token, -1);
+}
+
+/* Frequencies of drawn tokens against the softmax; the logprob stays that of temperature 1. */
+static void drawing(void **state)
+{
+    static const float temperatures[] = {0.2f, 0.6f, 1.0f};
+    static float l[VOCAB];
+
+    (void)state;
+    flat(l, -INFINITY);
+    l[10] = 1.0f;
+    l[11] = 0.5f;
+    l[12] = 0.0f;
+    for (int t = 0; t < 3; t++) {
+        double weight[3], sum = 0, plain = log(exp(1.0) + exp(0.5) + 1.0);
+        int count[3] = {0};
+
+        for (int i = 0; i < 3; i++)
+            sum += weight[i] = exp((double)l[10 + i] / (double)temperatures[t]);
+        for (int i = 0; i < 2000; i++) {
+            struct choice c = one(l, temperatures[t], (i + 0.5) / 2000);
+
+            assert_in_range(c.token, 10, 12);
+            assert_true(fabs(c.logprob - ((double)l[c.token] - plain)) < close_enough);
+            count[c.token - 10]++;
+        }
+        for (int i = 0; i < 3; i++)
+            assert_true(fabs(count[i] / 2000.0 - weight[i] / sum) < 0.001);
+    }
+    assert_int_equal(one(l, 1, 0).token, 10);
+    assert_int_equal(one(l, 1, 0x1.fffffffffffffp-1).token, 12);
+}
+
+static struct choice start(const float *l)
+{
+    const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_START};
+    struct choice c;
+
+    choose(l, &ask, &c, 1);
+    return c;
+}
+
+static void starts(void **state)
+{
+    static float l[VOCAB];
+    struct choice c;
+
+    (void)state;
+    flat(l, -1000);
+    l[NO_SPEECH] = (float)log(0.25);
+    l[642] = (float)log(0.5);
+    l[643] = (float)log(0.25);
+    c = start(l);
+    assert_true(fabs(c.no_speech - 0.25) < 1e-6);
+    assert_int_equal(c.language, 642);
+    assert_true(fabs(c.language_prob - 2.0 / 3) < 1e-6);
+    l[643] = l[642];
+    c = start(l);
+    assert_int_equal(c.language, 642);
+    assert_true(c.language_prob == 0.5);
+    l[642] = NAN;
+    c = start(l);
+    assert_int_equal(c.language, 643);
+    assert_true(c.language_prob == 1);
+    l[0] = 2000;
+    assert_true(start(l).no_speech == 0);
+    flat(l, NAN);
+    c = start(l);
+    assert_int_equal(c.usable, 0);
+    assert_true(c.no_speech == 0);
+}
+
+/* An English-only model asks for both at once; a row that asks for nothing is left alone. */
+static void both_and_none(void **state)
+{
+    static float l[2 * VOCAB];
+    struct choice_ask ask[2] = {{.last = -1, .before = -1, .last_time = -1},
+                                {.last = -1, .before = -1, .last_time = -1}};
+    struct choice c[2];
+
+    (void)state;
+    flat(l, NAN);
+    flat(l + VOCAB, -50);
+    l[VOCAB + NO_SPEECH] = 3;
+    l[VOCAB + TS + 2] = 2;
+    l[VOCAB + TS + 51] = 4; /* later than a first one may be */
+    ask[1].what = CHOOSE_START | CHOOSE_TOKEN;
+    choose(l, ask, c, 2);
+    assert_int_equal(c[1].token, TS + 2);
+    assert_true(fabs(c[1].no_speech - exp(3) / (exp(2) + exp(3) + exp(4))) < 1e-6);
+}
+
+static void rules_refused(void **state)
+{
+    const int32_t outside[] = {5, VOCAB};
+    struct rules_spec spec = reference_rules;
+    struct rules *r = NULL;
+    struct err e;
+
+    (void)state;
+    spec.never = outside;
+    spec.never_count = 2;
+    assert_int_equal(be->ops->rules_new(be, &spec, &r, &e), ERR_MODEL);
+    spec = reference_rules;
+    spec.timestamp_end = VOCAB;
+    assert_int_equal(be->ops->rules_new(be, &spec, &r, &e), ERR_MODEL);
+    spec = reference_rules;
+    spec.no_speech = VOCAB;
+    assert_int_equal(be->ops->rules_new(be, &spec, &r, &e), ERR_MODEL);
+    assert_null(r);
+    struct tensor narrow = logits;
+    narrow.cols = VOCAB - 1;
+    assert_int_equal(be->ops->choose(be, rules, narrow, asks, choices, &e), ERR_DEVICE);
+    spec = reference_rules; /* an English-only model without a token for silence */
+    spec.no_speech = -1;
+    spec.language_count = 0;
+    assert_ok(be->ops->rules_new(be, &spec, &r, &e), e);
+    be->ops->rules_free(be, r);
+}
+
+static int open_all(void **state)
+{
+    struct err e = {0};
+    void *p[3] = {NULL};
+    int rc = test_backend_open(&be, &e);
+
+    (void)state;
+    if (rc == 0)
+        rc = be->ops->rules_new(be, &reference_rules, &rules, &e);
+    if (rc == 0)
+        rc = be->ops->alloc(be, ROWS * VOCAB * sizeof(float), &p[0], &e);
+    if (rc == 0)
+        rc = be->ops->alloc(be, ROWS * sizeof(*asks), &p[1], &e);
+    if (rc == 0)
+        rc = be->ops->alloc(be, ROWS * sizeof(*choices), &p[2], &e);
+    if (rc != 0) {
+        print_error("%s\n", e.msg);
+        return rc;
+    }
+    logits = tensor_of(DTYPE_F32, p[0], ROWS, VOCAB);
+    asks = p[1];
+    choices = p[2];
+    close_enough = strcmp(be->info.id, "cpu") == 0 ? 1e-9 : 1e-6;
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    uint64_t left;
+
+    (void)state;
+    be->ops->rules_free(be, rules);
+    be->ops->release(be, logits.data);
+    be->ops->release(be, asks);
+    be->ops->release(be, choices);
+    left = be->allocated;
+    backend_close(be);
+    return left > 64u << 20;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(against_a_reading),
+        cmocka_unit_test(ties),
+        cmocka_unit_test(mass),
+        cmocka_unit_test(unusable),
+        cmocka_unit_test(drawing),
+        cmocka_unit_test(starts),
+        cmocka_unit_test(both_and_none),
+        cmocka_unit_test(rules_refused),
+    };
+
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
