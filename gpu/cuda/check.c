@@ -351,7 +351,7 @@ static void run_device(struct check *c, int ordinal)
     }
     if (check_run(c, cuda_of(be), label) == 0)
         check_dnn(c, cuda_of(be), label);
-    backend_close(be);
+    be->ops->close(be); /* backend_close is the program's */
 }
 
 int cuda_check(bool thorough, cuda_finding_fn fn, void *arg)

@@ -233,8 +233,24 @@ static void add_pattern(struct copies *s, const char *pattern)
     globfree(&found);
 }
 
+/* Whether somebody has chosen this cuDNN: by LIBS_DIRECTORY, or by putting it beside the module. */
+static bool chosen(const char *file)
+{
+    static const char anchor;
+    const char *slash = strrchr(file, '/'), *own;
+    char path[PATH_MAX];
+    Dl_info info;
+
+    if (getenv(LIBS_DIRECTORY))
+        return true;
+    if (!slash || dladdr(&anchor, &info) == 0 || !info.dli_fname ||
+        !realpath(info.dli_fname, path) || (own = strrchr(path, '/')) == NULL)
+        return false;
+    return own - path == slash - file && memcmp(path, file, (size_t)(own - path)) == 0;
+}
+
 /* Other programs, and cuDNN itself, look for its parts by name: with two copies in reach they may
- * come from both. With LIBS_DIRECTORY set somebody has chosen. */
+ * come from both. */
 static void check_copies(struct check *c)
 {
     static const char *const patterns[] = {
@@ -243,7 +259,7 @@ static void check_copies(struct check *c)
     struct copies s = {.n = 0};
     char todo[700];
 
-    if (getenv(LIBS_DIRECTORY))
+    if (chosen(c->libs.cudnn.file))
         return;
     add_copy(&s, c->libs.cudnn.file);
     add_path(&s, getenv("LD_LIBRARY_PATH"));

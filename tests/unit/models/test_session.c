@@ -1,0 +1,284 @@
+/* A session's memory: foretold, all taken at once, given back; several windows and recorded steps
+ * give what one window and plain steps give. */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "gpu/backend.h"
+#include "tests/unit/models/recorder.h"
+#include "workers/models/bench.h"
+#include "workers/models/whisper.h"
+
+#define VOCAB 2151
+#define SLOTS 7
+#define STEPS 12
+
+static const struct whisper_config small = {128, 80, VOCAB, 2, 2, 256, 2, 2, 256, 1500, 448};
+
+static const int32_t blank = 220;
+static const struct rules_spec rules = {
+    .vocab = VOCAB,
+    .eot = 640,
+    .no_speech = 648,
+    .timestamp_begin = 650,
+    .timestamp_end = 2150,
+    .max_initial = 700,
+    .never_first = &blank,
+    .never_first_count = 1,
+};
+
+static void near(uint64_t have, uint64_t want, const char *what)
+{
+    double ratio = (double)have / (double)want;
+
+    if (!(ratio > 0.95 && ratio < 1.05))
+        print_error("%s: %llu bytes were foretold, %llu taken\n", what, (unsigned long long)have,
+                    (unsigned long long)want);
+    assert_true(ratio > 0.95 && ratio < 1.05);
+}
+
+/* One model, several sessions. */
+static void check_sizes(const char *model, enum precision precision)
+{
+    static const uint32_t shapes[][2] = {{1, 1}, {16, 1}, {5, 4}};
+    struct whisper_config config;
+    struct whisper_session *s;
+    struct backend *be;
+    struct whisper *w;
+    char what[64];
+    struct err e;
+
+    assert_ok(bench_preset(model, &config, &e), e);
+    assert_ok(backend_open_host(0, &be, &e), e);
+    be->info.deterministic = false; /* or there would be one window whatever is asked for */
+    assert_ok(whisper_random(&config, 1, be, precision, &w, &e), e);
+    for (size_t i = 0; i < 3; i++) {
+        uint32_t slots = shapes[i][0], windows = shapes[i][1];
+        uint64_t before = be->allocated;
+
+        snprintf(what, sizeof(what), "%s %s, %u slots, %u windows", model,
+                 precision_name(precision), slots, windows);
+        assert_ok(whisper_session_new(w, slots, windows, &s, &e), e);
+        assert_int_equal(whisper_session_windows(s), windows);
+        near(whisper_predict_bytes(&config, precision, slots, windows), be->allocated, what);
+        if (windows == 1) /* more of them may want more of the scratch memory, which stays */
+            assert_int_equal(be->allocated - before, whisper_session_bytes(w, slots, windows));
+        whisper_session_free(s);
+        if (windows == 1)
+            assert_int_equal(be->allocated, before);
+    }
+    whisper_free(w);
+    backend_close(be);
+}
+
+static void sizes_are_foretold(void **state)
+{
+    struct backend_info info;
+
+    (void)state;
+    backend_host_info(&info);
+    for (int p = PRECISION_F32; p <= PRECISION_BF16; p++) {
+        if (!(info.have & 1u << p))
+            continue;
+        check_sizes("nano", (enum precision)p);
+        check_sizes("tiny", (enum precision)p);
+    }
+}
+
+/* ---- a course of windows and choices ---- */
+
+struct course {
+    struct choice choice[STEPS][SLOTS];
+};
+
+static void run_course(struct whisper *w, uint32_t windows, struct course *ret)
+{
+    static float pcm[SLOTS][40000];
+    struct whisper_window window[SLOTS];
+    struct whisper_row row[SLOTS];
+    struct choice_ask ask[SLOTS];
+    struct whisper_session *s;
+    struct err e;
+    uint64_t held;
+
+    *ret = (struct course){0};
+    assert_ok(whisper_session_new(w, SLOTS, windows, &s, &e), e);
+    assert_int_equal(whisper_session_windows(s), windows);
+    assert_ok(whisper_session_rules(s, &rules, &e), e);
+    held = recorder_backend(w)->allocated;
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        uint32_t seed = i + 1;
+
+        for (size_t k = 0; k < 40000; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            pcm[i][k] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.3f;
+        }
+        window[i] = (struct whisper_window){(i * 3 + 1) % SLOTS, pcm[i], 40000 - i * 1000};
+        row[i] = (struct whisper_row){window[i].slot, 0, 641};
+    }
+    assert_ok(whisper_encode(s, window, SLOTS, &e), e);
+    for (uint32_t step = 0; step < STEPS; step++) {
+        uint32_t n = 1 + step * 5 % SLOTS; /* the first n go on, so that widths vary */
+
+        for (uint32_t i = 0; i < n; i++) {
+            ask[i] = (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
+            ask[i].what = row[i].pos == 0 ? CHOOSE_START | CHOOSE_TOKEN : CHOOSE_TOKEN;
+            ask[i].count = (int32_t)row[i].pos;
+            ask[i].last = row[i].pos ? row[i].token : -1;
+            ask[i].temperature = i % 2 ? 0.5f : 0;
+            ask[i].uniform = 0.1 * i + 0.01 * step;
+        }
+        assert_ok(whisper_choose(s, row, ask, n, ret->choice[step], &e), e);
+        for (uint32_t i = 0; i < n; i++) {
+            row[i].pos++;
+            assert_true(ret->choice[step][i].token >= 0);
+            row[i].token = ret->choice[step][i].token;
+        }
+    }
+    assert_int_equal(recorder_backend(w)->allocated, held); /* nothing is taken on the way */
+    whisper_session_free(s);
+}
+
+/* Tokens are the same, probabilities nearly. */
+static void same_course(const struct course *a, const struct course *b)
+{
+    for (int step = 0; step < STEPS; step++) {
+        for (int i = 0; i < SLOTS; i++) {
+            assert_int_equal(a->choice[step][i].token, b->choice[step][i].token);
+            assert_true(fabs(a->choice[step][i].logprob - b->choice[step][i].logprob) < 1e-3);
+        }
+    }
+}
+
+static void windows_together(void **state)
+{
+    static struct course one, some;
+    struct backend *be;
+    struct whisper *w;
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(0, &be, &e), e);
+    be->info.deterministic = false;
+    assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
+    run_course(w, 1, &one);
+    run_course(w, 3, &some); /* 3, 3 and 1 */
+    same_course(&one, &some);
+    run_course(w, 7, &some);
+    same_course(&one, &some);
+    whisper_free(w);
+    be->info.wide_batches = true;
+    be->info.deterministic = true;
+    assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
+    run_course(w, 1, &some); /* whatever is asked for: one */
+    assert_memory_equal(&one, &some, sizeof(one));
+    whisper_free(w);
+    backend_close(be);
+}
+
+/* Steps that are recorded and run again, with padding rows, choose the very same. */
+static void recorded_steps(void **state)
+{
+    static struct course plain, recorded;
+    struct recorder_counts counts;
+    struct backend *be;
+    struct whisper *w;
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(0, &be, &e), e);
+    assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
+    run_course(w, 1, &plain);
+    recorder_install(be);
+    run_course(w, 1, &recorded);
+    assert_memory_equal(&plain, &recorded, sizeof(plain));
+    recorder_counts(&counts);
+    assert_int_equal(counts.begun, 4); /* of 1, 2, 4 and 7 rows */
+    assert_int_equal(counts.ended, 4);
+    assert_int_equal(counts.freed, 4);
+    assert_int_equal(counts.run, STEPS - 4); /* the first of each prepares */
+    recorder_fail(ERR_VRAM);                 /* no memory for recordings: the same, more slowly */
+    run_course(w, 1, &recorded);
+    assert_memory_equal(&plain, &recorded, sizeof(plain));
+    whisper_free(w);
+    backend_close(be);
+}
+
+/* A session that the budget does not allow leaves everything as it was. */
+static void budgets(void **state)
+{
+    struct whisper_session *s, *more = NULL;
+    static struct course before, after;
+    struct backend *be;
+    struct whisper *w;
+    uint64_t held;
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(0, &be, &e), e);
+    assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
+    run_course(w, 1, &before);
+    assert_ok(whisper_session_new(w, 2, 1, &s, &e), e);
+    held = be->allocated;
+    be->budget = held + whisper_session_bytes(w, 64, 1) - 1;
+    assert_int_equal(whisper_session_new(w, 64, 1, &more, &e), ERR_VRAM);
+    assert_null(more);
+    assert_int_equal(be->allocated, held);
+    be->budget++;
+    assert_ok(whisper_session_new(w, 64, 1, &more, &e), e);
+    assert_int_equal(be->allocated, be->budget);
+    whisper_session_free(more);
+    whisper_session_free(s);
+    be->budget = 0;
+    run_course(w, 1, &after);
+    assert_memory_equal(&before, &after, sizeof(after));
+    whisper_free(w);
+    backend_close(be);
+}
+
+static void refusals(void **state)
+{
+    const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
+    const struct choice_ask nothing = {.last = -1, .before = -1, .last_time = -1};
+    const struct whisper_window twice[] = {{0, NULL, 0}, {0, NULL, 0}};
+    const struct whisper_row row = {0, 0, 1};
+    struct rules_spec other = rules;
+    struct whisper_session *s;
+    struct choice choice;
+    struct backend *be;
+    struct whisper *w;
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(1, &be, &e), e);
+    assert_int_equal(whisper_random(&small, 3, be, PRECISION_INT8, &w, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "fp32"));
+    assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
+    assert_ok(whisper_session_new(w, 2, 0, &s, &e), e);
+    assert_int_equal(whisper_session_windows(s), 1);
+    assert_int_equal(whisper_encode(s, twice, 2, &e), ERR_DEVICE);
+    assert_ok(whisper_encode(s, twice, 1, &e), e);
+    assert_int_equal(whisper_choose(s, &row, &ask, 1, &choice, &e), ERR_DEVICE); /* no rules */
+    other.vocab++;
+    assert_int_equal(whisper_session_rules(s, &other, &e), ERR_MODEL);
+    assert_ok(whisper_session_rules(s, &rules, &e), e);
+    assert_ok(whisper_choose(s, &row, &nothing, 1, &choice, &e), e);
+    assert_int_equal(choice.token, -1);
+    assert_ok(whisper_choose(s, &row, &ask, 1, &choice, &e), e);
+    assert_true(choice.token >= 650 && choice.usable);
+    whisper_session_free(s);
+    whisper_free(w);
+    backend_close(be);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_foretold), cmocka_unit_test(windows_together),
+        cmocka_unit_test(recorded_steps),     cmocka_unit_test(budgets),
+        cmocka_unit_test(refusals),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
