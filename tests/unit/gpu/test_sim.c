@@ -180,8 +180,9 @@ static void work_new(struct backend *be, struct work *k)
     struct err e = {0};
 
     assert_non_null(w);
-    assert_ok(be->ops->linear_new(be, DTYPE_F32, LINEAR_WIDE, ROWS, SIDE, SIDE, w, NULL, &k->l, &e),
-              e);
+    assert_ok(
+        be->ops->linear_new(be, PRECISION_F32, LINEAR_WIDE, ROWS, SIDE, SIDE, w, NULL, &k->l, &e),
+        e);
     free(w);
     assert_ok(be->ops->alloc(be, 2 * ROWS * SIDE * sizeof(float), &k->memory, &e), e);
     k->x = tensor_of(DTYPE_F32, k->memory, ROWS, SIDE);
