@@ -1,19 +1,38 @@
 /* engine-bench: the engine's speed where only the engine is built.
  *
- *     engine-bench [-p PRECISION] [-s SLOTS] [-w WINDOWS] [-t TOKENS] [-r ROUNDS] [-j THREADS]
- * MODEL...
+ *     engine-bench [-d DEVICE] [-p PRECISION,...] [-s SLOTS,...] [-w WINDOWS] [-t TOKENS]
+ *                  [-r ROUNDS] [-j THREADS] [-m] MODEL...
  *
  * MODEL: nano, tiny, base, small, medium, large-v3, large-v3-turbo (random weights) or a directory
- * (with a slash). */
+ * (with a slash). DEVICE: cpu, or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Of several
+ * numbers of slots the fastest is reported; those that do not fit end the list. Precisions that the
+ * device does not have are left out. -m: a Markdown table. */
+#include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "gpu/cuda_module.h"
 #include "workers/models/bench.h"
 
-static void print_result(const char *model, const struct bench_result *r)
+#define LIST_MAX 16
+
+struct options {
+    const char *device;
+    struct bench_params params;
+    enum precision precisions[LIST_MAX];
+    uint32_t slots[LIST_MAX];
+    uint32_t precision_count, slots_count, threads;
+    bool markdown;
+};
+
+/* ------------------------------------------------------------------------------- output */
+
+static void print_result(const char *model, const struct bench_result *r, double bandwidth)
 {
     printf("%s, %s, %u slots, %u windows at once, %u tokens a window; weights %.1f MB, a slot %.1f "
            "MB, load %.1f s\n",
@@ -23,9 +42,29 @@ static void print_result(const char *model, const struct bench_result *r)
     printf("  encoder        %9.2f ms a window   %7.1f GFLOP/s, %.0f %% of the peak %.1f\n",
            r->encoder_ms, r->encoder_gflops_s, 100.0 * r->encoder_share, r->peak_gflops_s);
     printf("  cross k, v     %9.2f ms a window\n", r->cross_ms);
-    printf("  decoder step   %9.2f ms all slots  %7.1f GB/s\n", r->step_ms, r->step_gbytes_s);
+    printf("  decoder step   %9.2f ms all slots  %7.1f GB/s, %.0f %% of a copy's %.1f\n",
+           r->step_ms, r->step_gbytes_s, 100.0 * r->step_gbytes_s / bandwidth, bandwidth);
     printf("  all            %9.2f windows/s      %.0f x real time\n", r->windows_per_second,
            r->times_real_time);
+}
+
+static void print_head(void)
+{
+    printf(
+        "| model | precision | slots | encoder, windows/s | decoder, windows/s | both, windows/s "
+        "| x real time | matmul peak | bandwidth |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+}
+
+static void print_row(const char *model, const struct bench_result *r, double bandwidth)
+{
+    printf("| %s | %s | %u | %.2f | %.2f | %.2f | %.0f | %.0f %% of %.1f TFLOP/s | %.0f %% of %.0f "
+           "GB/s |\n",
+           model, precision_name(r->precision), r->slots, r->encoder_windows_s,
+           r->decoder_windows_s, r->windows_per_second, r->times_real_time,
+           100.0 * r->encoder_share, r->peak_gflops_s / 1e3, 100.0 * r->step_gbytes_s / bandwidth,
+           bandwidth);
+    fflush(stdout);
 }
 
 static int fail(const struct err *err)
@@ -34,55 +73,172 @@ static int fail(const struct err *err)
     return err_exit_status(err->code);
 }
 
-int main(int argc, char **argv)
-{
-    struct bench_params params = {0};
-    struct backend *be = NULL;
-    uint32_t threads = 0;
-    struct err err;
-    int option, status = 0;
+/* ------------------------------------------------------------------------------- options */
 
-    backend_host_sleep_when_idle(argv);
-    while ((option = getopt(argc, argv, "p:s:w:t:r:j:")) != -1) {
+static int parse_precisions(struct options *o, char *list, struct err *err)
+{
+    char *rest = NULL;
+
+    o->precision_count = 0;
+    for (char *s = strtok_r(list, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
+        if (o->precision_count == LIST_MAX)
+            return err_set(err, ERR_USAGE, "at most %d precisions", LIST_MAX);
+        if (precision_parse(s, &o->precisions[o->precision_count++], err) != 0)
+            return err->code;
+    }
+    return 0;
+}
+
+static void parse_slots(struct options *o, const char *list)
+{
+    o->slots_count = 0;
+    while (o->slots_count < LIST_MAX) {
+        char *end;
+
+        o->slots[o->slots_count++] = (uint32_t)strtoul(list, &end, 10);
+        if (*end != ',')
+            return;
+        list = end + 1;
+    }
+}
+
+static int parse(struct options *o, int argc, char **argv, struct err *err)
+{
+    int option;
+
+    *o = (struct options){.device = "cpu", .precision_count = 1, .slots_count = 1};
+    while ((option = getopt(argc, argv, "d:p:s:w:t:r:j:m")) != -1) {
         switch (option) {
+        case 'd':
+            o->device = optarg;
+            break;
         case 'p':
-            if (precision_parse(optarg, &params.precision, &err) != 0)
-                return fail(&err);
+            if (parse_precisions(o, optarg, err) != 0)
+                return err->code;
             break;
         case 's':
-            params.slots = (uint32_t)strtoul(optarg, NULL, 10);
+            parse_slots(o, optarg);
             break;
         case 'w':
-            params.windows = (uint32_t)strtoul(optarg, NULL, 10);
+            o->params.windows = (uint32_t)strtoul(optarg, NULL, 10);
             break;
         case 't':
-            params.tokens = (uint32_t)strtoul(optarg, NULL, 10);
+            o->params.tokens = (uint32_t)strtoul(optarg, NULL, 10);
             break;
         case 'r':
-            params.rounds = (uint32_t)strtoul(optarg, NULL, 10);
+            o->params.rounds = (uint32_t)strtoul(optarg, NULL, 10);
             break;
         case 'j':
-            threads = (uint32_t)strtoul(optarg, NULL, 10);
+            o->threads = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'm':
+            o->markdown = true;
             break;
         default:
-            return EX_USAGE;
+            return err_set(err, ERR_USAGE, "an option that does not exist");
         }
     }
-    if (optind == argc) {
-        fprintf(stderr, "engine-bench: name a model, such as tiny\n");
-        return EX_USAGE;
-    }
-    if (backend_open_host(threads, &be, &err) != 0)
-        return fail(&err);
-    printf("%s (%s), %u threads\n", be->info.name, be->info.features, be->info.threads);
-    for (int i = optind; i < argc && status == 0; i++) {
-        struct bench_result result;
+    return optind < argc ? 0 : err_set(err, ERR_USAGE, "name a model, such as tiny");
+}
 
-        params.model = argv[i];
-        if (bench_run(be, &params, &result, &err) != 0)
-            status = fail(&err);
+/* ------------------------------------------------------------------------------- devices */
+
+static int open_device(const struct options *o, struct backend **ret, struct err *err)
+{
+    const char *path = getenv("NIGHTSHIFT_CUDA_MODULE");
+    const struct cuda_options options = {0};
+    const struct cuda_module *module;
+    void *handle;
+
+    if (strcmp(o->device, "cpu") == 0)
+        return backend_open_host(o->threads, ret, err);
+    if (strncmp(o->device, "cuda:", 5) != 0)
+        return err_set(err, ERR_USAGE, "'%.40s' is neither cpu nor cuda:0", o->device);
+    handle = dlopen(path ? path : CUDA_MODULE_FILE, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        return err_set(err, ERR_MISSING, "the CUDA module cannot be opened: %.300s", dlerror());
+    module = dlsym(handle, CUDA_MODULE_SYMBOL);
+    if (!module || module->abi != CUDA_MODULE_ABI)
+        return err_set(err, ERR_VERSION, "the CUDA module is of another version");
+    return module->open(o->device + 5, &options, ret, err);
+}
+
+/* The fastest number of slots of the list; ERR_VRAM only when none fits. */
+static int run_best(struct backend *be, const struct options *o, const char *model,
+                    enum precision precision, struct bench_result *ret, struct err *err)
+{
+    struct bench_params params = o->params;
+    bool any = false;
+
+    params.model = model;
+    params.precision = precision;
+    for (uint32_t i = 0; i < o->slots_count; i++) {
+        struct bench_result r = {0};
+        int rc;
+
+        params.slots = o->slots[i];
+        rc = bench_run(be, &params, &r, err);
+        if (rc == ERR_VRAM && any)
+            return 0;
+        if (rc != 0)
+            return rc;
+        if (o->slots_count > 1)
+            fprintf(stderr, "  %s, %s, %u slots: %.2f windows/s\n", model,
+                    precision_name(r.precision), r.slots, r.windows_per_second);
+        if (!any || r.windows_per_second > ret->windows_per_second)
+            *ret = r;
+        any = true;
+    }
+    return 0;
+}
+
+static int run_model(struct backend *be, const struct options *o, const char *model,
+                     double bandwidth, struct err *err)
+{
+    for (uint32_t p = 0; p < o->precision_count; p++) {
+        struct bench_result result = {0};
+        int rc;
+
+        if (o->precision_count > 1 && !(be->info.have & 1u << o->precisions[p]))
+            continue;
+        rc = run_best(be, o, model, o->precisions[p], &result, err);
+        if (rc == ERR_VRAM && o->markdown) {
+            printf("| %s | %s | | | | does not fit | | | |\n", model,
+                   precision_name(o->precisions[p]));
+            continue;
+        }
+        if (rc != 0)
+            return rc;
+        if (o->markdown)
+            print_row(model, &result, bandwidth);
         else
-            print_result(argv[i], &result);
+            print_result(model, &result, bandwidth);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct backend *be = NULL;
+    struct options o;
+    double bandwidth = 0.0;
+    struct err err;
+    int status = 0;
+
+    backend_host_sleep_when_idle(argv);
+    if (parse(&o, argc, argv, &err) != 0 || open_device(&o, &be, &err) != 0)
+        return fail(&err);
+    printf("%s (%s)", be->info.name, be->info.features);
+    if (be->info.threads)
+        printf(", %u threads", be->info.threads);
+    printf("\n");
+    if (bench_bandwidth(be, &bandwidth, &err) != 0)
+        status = fail(&err);
+    if (o.markdown && status == 0)
+        print_head();
+    for (int i = optind; i < argc && status == 0; i++) {
+        if (run_model(be, &o, argv[i], bandwidth, &err) != 0)
+            status = fail(&err);
     }
     backend_close(be);
     return status;

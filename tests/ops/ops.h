@@ -4,7 +4,9 @@
 
 #include "gpu/backend.h"
 
-/* The host, or what NIGHTSHIFT_TEST_DEVICE names ("cpu"). Closed with backend_close. */
+/* The host, or what NIGHTSHIFT_TEST_DEVICE names: "cpu", or "cuda", "cuda:1" by the module in
+ * NIGHTSHIFT_CUDA_MODULE (deterministic with NIGHTSHIFT_TEST_EXACT=1). Closed with backend_close.
+ */
 int test_backend_open(struct backend **ret, struct err *err);
 
 #endif

@@ -37,6 +37,9 @@ struct bench_result {
     double
         windows_per_second; /* everything: log-mel, encoder, prompt and tokens with their choice */
     double times_real_time; /* 30 s windows: 30 x that */
+    /* The two halves of it, each as if the other took no time: log-mel, encoder and the decoder's
+     * keys and values; prompt and tokens. */
+    double encoder_windows_s, decoder_windows_s;
 };
 
 /* nano, tiny, base, small, medium, large-v3, large-v3-turbo. ERR_USAGE names them. */
@@ -44,10 +47,15 @@ int bench_preset(const char *name, struct whisper_config *ret, struct err *err);
 /* The i-th preset's name; NULL past the last. */
 const char *bench_preset_name(uint32_t i);
 
-/* GFLOP/s of one 2048 x 2048 x 2048 product, median of `rounds`. ERR_MODEL when the device does not
+/* GFLOP/s of a 2048 x 2048 x 2048 product, median of `rounds`; where that takes less than a
+ * millisecond, of an 8192 x 8192 x 8192 one, several in a row. ERR_MODEL when the device does not
  * compute in that precision. */
 int bench_peak(struct backend *be, enum precision precision, uint32_t rounds, double *ret,
                struct err *err);
+
+/* GB/s, read and written, of copying 64 MiB (1 GiB where that is brief) on the device: the best of
+ * five. */
+int bench_bandwidth(struct backend *be, double *ret, struct err *err);
 
 int bench_run(struct backend *be, const struct bench_params *params, struct bench_result *ret,
               struct err *err);

@@ -141,12 +141,15 @@ __device__ inline largest find_largest(const struct rules_device &r, const allow
 #pragma unroll
         for (int i = 0; i < DEEP; i++) {
             const int32_t id = first + i * 32;
-            best &kind = id < r.timestamp_begin ? l.text : l.time;
 
             if (v[i] > l.raw.value)
                 l.raw = {v[i], id};
-            if (v[i] > kind.value && rules_allow_id(r, a, id))
-                kind = {v[i], id};
+            if (id < r.timestamp_begin) {
+                if (v[i] > l.text.value && rules_allow_id(r, a, id))
+                    l.text = {v[i], id};
+            } else if (v[i] > l.time.value && rules_allow_id(r, a, id)) {
+                l.time = {v[i], id};
+            }
         }
     }
     l = {warp_best(l.raw), warp_best(l.text), warp_best(l.time)};
@@ -180,8 +183,12 @@ __device__ inline masses find_masses(const struct rules_device &r, const allowed
 
             if (raw)
                 m.raw += (double)expf(v[i] - raw_high);
-            if (id < ids.to && rules_allow_id(r, a, id))
-                (id < r.timestamp_begin ? m.text : m.time) += (double)expf(v[i] - high);
+            if (id < ids.to && rules_allow_id(r, a, id)) {
+                const double e = (double)expf(v[i] - high);
+
+                m.text += id < r.timestamp_begin ? e : 0.0;
+                m.time += id < r.timestamp_begin ? 0.0 : e;
+            }
         }
     }
     m = {warp_sum64(m.raw), warp_sum64(m.text), warp_sum64(m.time)};

@@ -8,7 +8,7 @@
 #define NIGHTSHIFT_GPU_CUDA_KERNELS_LAUNCH_H
 
 #ifdef NIGHTSHIFT_EMULATED
-#include "emulated.h"
+#include <emulated.h> /* of tests/cuda/emulator */
 #else
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

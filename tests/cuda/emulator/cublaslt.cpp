@@ -139,7 +139,7 @@ cublasStatus_t check_fp8(const problem &p)
     if (p.op.transa != CUBLAS_OP_T || p.op.transb != CUBLAS_OP_N)
         return refuse("fp8 wants A transposed and B not");
     if (p.a.ld % 16 || p.b.ld % 16 || p.d.ld * (int64_t)number_size(p.d.type) % 16 || p.m % 16 ||
-        p.k % 16 || p.n % 8)
+        p.k % 16)
         return refuse("fp8 wants dimensions that are multiples of 16 bytes");
     if (p.d.type != CUDA_R_32F && p.d.type != CUDA_R_16F && p.d.type != CUDA_R_16BF)
         return refuse("fp8 into this type");

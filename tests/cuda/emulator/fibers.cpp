@@ -70,10 +70,15 @@ struct thread {
     int predicate;
 };
 
+struct warp {
+    unsigned exited, meeting; /* lanes; those beyond the block have exited */
+};
+
 struct block {
     const char *name;
     const std::function<void()> *body;
     std::vector<thread> threads;
+    std::vector<warp> warps;
     std::vector<unsigned> ready; /* a ring */
     size_t ready_head, ready_count;
     unsigned total, started, exited;
@@ -186,14 +191,16 @@ fiber *fiber_new(void)
 void make_ready(unsigned t)
 {
     b.threads[t].state = READY;
-    b.ready[(b.ready_head + b.ready_count++) % b.total] = t;
+    size_t at = b.ready_head + b.ready_count++;
+
+    b.ready[at < b.total ? at : at - b.total] = t;
 }
 
 unsigned take_ready(void)
 {
     unsigned t = b.ready[b.ready_head];
 
-    b.ready_head = (b.ready_head + 1) % b.total;
+    b.ready_head = b.ready_head + 1 < b.total ? b.ready_head + 1 : 0;
     b.ready_count--;
     return t;
 }
@@ -230,14 +237,19 @@ void enter(unsigned t)
 void exit_thread(unsigned t)
 {
     unsigned first = t & ~31u;
+    warp &w = b.warps[t / 32];
 
     b.threads[t].state = EXITED;
     b.exited++;
-    for (unsigned i = first; i < first + 32 && i < b.total; i++)
-        if (b.threads[i].state == AT_COLLECTIVE && (b.threads[i].mask >> (t - first) & 1)) {
-            fprintf(stderr, "  %s:%d\n", b.threads[i].file, b.threads[i].line);
+    w.exited |= 1u << (t - first);
+    for (unsigned m = w.meeting; m; m &= m - 1) {
+        const thread &other = b.threads[first + (unsigned)__builtin_ctz(m)];
+
+        if (other.mask >> (t - first) & 1) {
+            fprintf(stderr, "  %s:%d\n", other.file, other.line);
             fail("a collective's mask names lane %u, which has exited", t - first);
         }
+    }
 }
 
 /* A fiber's life: new threads one after the other, until none is left; then it is not needed. */
@@ -288,14 +300,12 @@ void wait(void)
     /* Whoever came back here has called enter(self). */
 }
 
-void finish_collective(unsigned first, unsigned mask)
+/* All lanes of the mask are there. */
+void check_alike(const thread *w, unsigned mask)
 {
-    thread *w = &b.threads[first];
     unsigned leader = (unsigned)__builtin_ctz(mask);
-    uint64_t all = 0;
-    int64_t low = INT64_MAX, high = INT64_MIN, sum = 0;
 
-    for (unsigned m = mask; m; m &= m - 1) {
+    for (unsigned m = mask & (mask - 1); m; m &= m - 1) {
         unsigned l = (unsigned)__builtin_ctz(m);
 
         if (w[l].mask != mask || w[l].what != w[leader].what) {
@@ -304,47 +314,64 @@ void finish_collective(unsigned first, unsigned mask)
                     w[l].mask);
             fail("lanes of one warp meet at different collectives");
         }
-        sum += (int64_t)w[l].value;
-        low = std::min(low, (int64_t)w[l].value);
-        high = std::max(high, (int64_t)w[l].value);
-        if (w[leader].what == REDUCE_OR)
-            all |= w[l].value;
-        else if (w[l].value)
-            all |= (uint64_t)1 << l;
     }
+}
+
+void finish_shuffle(thread *w, unsigned mask)
+{
     for (unsigned m = mask; m; m &= m - 1) {
         unsigned l = (unsigned)__builtin_ctz(m);
 
-        switch (w[l].what) {
-        case SYNC_WARP:
-            break;
-        case SHUFFLE:
-            if (!(mask >> w[l].source & 1)) {
-                fprintf(stderr, "  %s:%d\n", w[l].file, w[l].line);
-                fail("lane %u shuffles from lane %u, which takes no part", l, w[l].source);
-            }
-            w[l].result = w[w[l].source].value;
-            break;
-        case BALLOT:
-        case REDUCE_OR:
-            w[l].result = all;
-            break;
-        case MATCH:
-            w[l].result = 0;
-            for (unsigned o = mask; o; o &= o - 1)
-                if (w[__builtin_ctz(o)].value == w[l].value)
-                    w[l].result |= (uint64_t)1 << __builtin_ctz(o);
-            break;
-        case REDUCE_ADD:
-            w[l].result = (uint64_t)sum;
-            break;
-        case REDUCE_MIN:
-            w[l].result = (uint64_t)low;
-            break;
-        case REDUCE_MAX:
-            w[l].result = (uint64_t)high;
-            break;
+        if (!(mask >> w[l].source & 1)) {
+            fprintf(stderr, "  %s:%d\n", w[l].file, w[l].line);
+            fail("lane %u shuffles from lane %u, which takes no part", l, w[l].source);
         }
+        w[l].result = w[w[l].source].value;
+    }
+}
+
+uint64_t lanes_with(const thread *w, unsigned mask, uint64_t value)
+{
+    uint64_t lanes = 0;
+
+    for (unsigned m = mask; m; m &= m - 1)
+        if (w[__builtin_ctz(m)].value == value)
+            lanes |= (uint64_t)1 << __builtin_ctz(m);
+    return lanes;
+}
+
+uint64_t reduce(const thread *w, unsigned mask, collective what)
+{
+    uint64_t r = w[__builtin_ctz(mask)].value;
+
+    for (unsigned m = mask & (mask - 1); m; m &= m - 1) {
+        uint64_t x = w[__builtin_ctz(m)].value;
+
+        r = what == REDUCE_ADD   ? r + x
+            : what == REDUCE_OR  ? r | x
+            : what == REDUCE_MIN ? (uint64_t)std::min((int64_t)r, (int64_t)x)
+                                 : (uint64_t)std::max((int64_t)r, (int64_t)x);
+    }
+    return r;
+}
+
+void finish_collective(thread *w, unsigned mask)
+{
+    collective what = w[__builtin_ctz(mask)].what;
+    uint64_t all;
+
+    check_alike(w, mask);
+    if (what == SYNC_WARP)
+        return;
+    if (what == SHUFFLE) {
+        finish_shuffle(w, mask);
+        return;
+    }
+    all = what == BALLOT ? lanes_with(w, mask, 1) : what == MATCH ? 0 : reduce(w, mask, what);
+    for (unsigned m = mask; m; m &= m - 1) {
+        thread &l = w[__builtin_ctz(m)];
+
+        l.result = what == MATCH ? lanes_with(w, mask, l.value) : all;
     }
 }
 
@@ -425,7 +452,8 @@ int barrier(int kind, int predicate, const char *file, int line)
 uint64_t meet(unsigned mask, collective what, uint64_t value, unsigned source, const char *file,
               int line)
 {
-    unsigned t = b.current, first = t & ~31u, l = t & 31, there = 0;
+    unsigned t = b.current, first = t & ~31u, l = t & 31;
+    warp &w = b.warps[t / 32];
     thread &self = b.threads[t];
 
     self.file = file;
@@ -434,30 +462,25 @@ uint64_t meet(unsigned mask, collective what, uint64_t value, unsigned source, c
     self.what = what;
     self.value = value;
     self.source = source;
-    self.state = AT_COLLECTIVE;
     if (!(mask >> l & 1)) {
         fprintf(stderr, "  %s:%d\n", file, line);
         fail("lane %u is not in the mask %08x of its collective", l, mask);
     }
-    for (unsigned i = 0; i < 32; i++) {
-        bool gone = first + i >= b.total || b.threads[first + i].state == EXITED;
-
-        if (gone && (mask >> i & 1)) {
-            fprintf(stderr, "  %s:%d\n", file, line);
-            fail("a collective's mask names lane %u, which has exited", i);
-        }
-        if (!gone && b.threads[first + i].state == AT_COLLECTIVE)
-            there |= 1u << i;
+    if (mask & w.exited) {
+        fprintf(stderr, "  %s:%d\n", file, line);
+        fail("a collective's mask names lane %u, which has exited",
+             (unsigned)__builtin_ctz(mask & w.exited));
     }
-    if ((there & mask) != mask) {
+    w.meeting |= 1u << l;
+    if ((w.meeting & mask) != mask) {
+        self.state = AT_COLLECTIVE;
         wait();
-        return b.threads[t].result;
+        return self.result;
     }
-    finish_collective(first, mask);
-    for (unsigned m = mask; m; m &= m - 1)
-        if ((unsigned)__builtin_ctz(m) != l)
-            make_ready(first + (unsigned)__builtin_ctz(m));
-    self.state = RUNNING;
+    finish_collective(&b.threads[first], mask);
+    w.meeting &= ~mask;
+    for (unsigned m = mask & ~(1u << l); m; m &= m - 1)
+        make_ready(first + (unsigned)__builtin_ctz(m));
     return self.result;
 }
 
@@ -472,6 +495,7 @@ void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, char *shar
     b.backwards = backwards;
     b.threads.assign(b.total, thread());
     b.ready.assign(b.total, 0);
+    b.warps.assign((b.total + 31) / 32, warp());
 #ifdef FIBER_ASAN
     outside_bottom = nullptr;
 #endif
@@ -487,6 +511,8 @@ void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, char *shar
             b.threads[t].state = NEW;
             b.threads[t].idx = {t % block.x, t / block.x % block.y, t / block.x / block.y};
         }
+        for (unsigned i = 0; i < b.warps.size(); i++)
+            b.warps[i] = {b.total - i * 32 < 32 ? ~0u << (b.total - i * 32) : 0u, 0};
         b.started = b.exited = b.at_barrier = 0;
         b.ready_head = b.ready_count = 0;
         poison(shared_begin, shared_end);

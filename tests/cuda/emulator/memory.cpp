@@ -13,7 +13,8 @@ namespace emulated
 {
 namespace
 {
-constexpr uint64_t MIB = 1u << 20, GRAIN = 512, CONTEXT = 256 * MIB, FILLED = 64 * MIB;
+constexpr uint64_t MIB = 1u << 20, GRAIN = 512, CONTEXT = 256 * MIB, FILLED = 64 * MIB,
+                   HUGE = 2 * MIB;
 enum { FRESH = 0xff, FREED = 0xfe, RED_BYTE = 0xa7 };
 
 thread_local int thread_device;
@@ -144,11 +145,16 @@ void set_up(machine &m)
         if (sscanf(cc[std::min((size_t)p, cc.size() - 1)].c_str(), "%d.%d", &d.major, &d.minor) !=
             2)
             fail("NIGHTSHIFT_EMULATED_CC: a compute capability is like 9.0");
-        d.reserved = d.total + d.total / 8;
-        d.base = (char *)mmap(nullptr, d.reserved, m.guard ? PROT_NONE : PROT_READ | PROT_WRITE,
+        d.reserved = (d.total + d.total / 8 + HUGE - 1) / HUGE * HUGE;
+        d.base = (char *)mmap(nullptr, d.reserved + HUGE, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (d.base == MAP_FAILED)
             fail("no addresses for the memory of a device");
+        d.base = (char *)(((uintptr_t)d.base + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+        if (m.guard) { /* few large pages: opening and closing costs by the page */
+            madvise(d.base, d.reserved, MADV_HUGEPAGE);
+            mprotect(d.base, d.reserved, PROT_NONE);
+        }
         m.devices.push_back(d);
     }
     m.absent = m.devices.empty() ? cudaErrorNoDevice : cudaSuccess;
