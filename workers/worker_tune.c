@@ -152,8 +152,8 @@ static bool measures(const char *device)
     return strcmp(device, "cpu") != 0;
 }
 
-int worker_tune(const struct worker *w, struct whisper *model, struct worker_tuning *ret,
-                struct err *err)
+int worker_tune(const struct worker *w, struct backend *be, struct whisper *model,
+                struct worker_tuning *ret, struct err *err)
 {
     const struct msg_setup *m = &w->setup;
     struct tuner t;
@@ -173,6 +173,7 @@ int worker_tune(const struct worker *w, struct whisper *model, struct worker_tun
         rc = measure(&t, ret, err);
         tuner_free(&t);
     }
+    be->peak = be->allocated; /* what was tried out is not what the work takes */
     return rc;
 }
 
