@@ -44,6 +44,7 @@ class Machine(unittest.TestCase):
         os.mkdir(self.tmp)
         self.root = os.path.join(self.dir, "root")
         self.hardware(2)
+        self.program = PROGRAM
 
     def hardware(self, gpus):
         shutil.rmtree(self.root, True)
@@ -64,7 +65,7 @@ class Machine(unittest.TestCase):
         return {k: v for k, v in env.items() if v is not None}
 
     def run_it(self, *args, status=None, fake="two", **more):
-        done = subprocess.run([PROGRAM, *args], capture_output=True, env=self.env(fake, **more), cwd=self.dir,
+        done = subprocess.run([self.program, *args], capture_output=True, env=self.env(fake, **more), cwd=self.dir,
                               stdin=subprocess.DEVNULL, timeout=250, check=False)
         done.out, done.err = done.stdout.decode(), done.stderr.decode()
         if status is not None:
@@ -146,16 +147,29 @@ class Doctor(Machine):
         self.assertEqual([], os.listdir(self.tmp))
 
     def test_no_module(self):
-        beside = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "nightshift-cuda.so")
-        inside = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "../gpu/cuda/nightshift-cuda.so")
-        if os.path.exists(beside) or os.path.exists(inside):
-            self.skipTest("this build has the module")
+        self.program = os.path.join(self.dir, "bin/nightshift")  # this build may have the module
+        os.mkdir(os.path.dirname(self.program))
+        shutil.copy(PROGRAM, self.program)
         answer = self.checks(status=UNAVAILABLE, NIGHTSHIFT_CUDA_MODULE=None)
         self.assertIn("-DNIGHTSHIFT_CUDA=ON", [c["do"] for c in answer["checks"] if c["name"] == "CUDA module"][0])
         self.hardware(0)
         answer = self.checks(status=0, NIGHTSHIFT_CUDA_MODULE=None)
         self.assertIn("this machine has no NVIDIA GPU", [c["found"] for c in answer["checks"]
                                                          if c["name"] == "GPU"][0])
+
+    def test_where_the_module_is_found(self):
+        self.program = os.path.join(self.dir, "bin/nightshift")
+        os.mkdir(os.path.dirname(self.program))
+        shutil.copy(PROGRAM, self.program)
+        for place in ("bin", "lib/nightshift", "lib"):
+            with self.subTest(place=place):
+                path = os.path.join(self.dir, place, "nightshift-cuda.so")
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                shutil.copy(MODULE, path)
+                answer = self.checks(status=0, NIGHTSHIFT_CUDA_MODULE=None)
+                found = [c["found"] for c in answer["checks"] if c["name"] == "CUDA module"][0]
+                self.assertEqual(path, os.path.normpath(found.split(",")[0]))
+                os.remove(path)
 
     def test_a_module_that_is_not_there(self):
         answer = self.checks(status=UNAVAILABLE, NIGHTSHIFT_CUDA_MODULE="/nowhere/x.so")
