@@ -182,6 +182,21 @@ static const char *precision_of(const struct whisper *model)
     return whisper_precision(model) == PRECISION_BF16 ? "bf16" : "fp32";
 }
 
+/* "cuda:GPU-1234: NVIDIA H200, fp16, 64 slots, encoding 16 at once; 800 x real time, measured" */
+static void describe(const struct msg_ready *m, const char *name, uint32_t threads, char *text,
+                     size_t cap)
+{
+    char with[48] = "", rate[64] = "";
+
+    if (threads)
+        snprintf(with, sizeof(with), "%u thread%s, ", threads, threads == 1 ? "" : "s");
+    if (m->rate > 0)
+        snprintf(rate, sizeof(rate), "; %.3g x real time, %s", (double)m->rate,
+                 m->measured ? "measured" : "as remembered");
+    snprintf(text, cap, "%s: %s, %s%s, %u slot%s, encoding %u at once%s", name, m->device, with,
+             m->precision, m->slots, m->slots == 1 ? "" : "s", m->windows, rate);
+}
+
 void worker_post_ready(struct worker *w, const struct backend *be, const struct whisper *model,
                        uint32_t capacity, uint32_t slots, uint32_t windows,
                        const struct worker_tuning *t)
@@ -202,8 +217,7 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         .measured = t->measured,
     };
 
-    snprintf(text.msg, sizeof(text.msg), "%s: %s, %u threads, %s, %u slots", w->device,
-             be->info.name, be->info.threads, m.precision, slots);
+    describe(&m, w->device, be->info.threads, text.msg, sizeof(text.msg));
     m.description = worker_sentence(&text);
     msg_ready_put(&b, &m);
     outbox_post(&w->out, MSG_READY, &b);
