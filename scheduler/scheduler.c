@@ -579,6 +579,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         start_loop(run);
         start_control(run);
         say_first(run);
+        run_note_commit(run); /* that it has started must not wait for its first result */
         run_touch(run);
         uv_run(&run->loop, UV_RUN_DEFAULT);
         last_words(run);
