@@ -7,7 +7,19 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const beside[] = {"", "../lib/nightshift/", "../gpu/cuda/"};
+/* From the program's folder: unpacked, installed, run from a build. */
+static const char *const places[] = {"", "../" NIGHTSHIFT_LIBDIR "/nightshift/",
+                                     "../lib/nightshift/", "../lib/"};
+
+static int find_named(const char *named, char *ret, size_t cap, struct err *err)
+{
+    if (access(named, R_OK) != 0)
+        return err_set(err, ERR_MISSING, "%s names '%.300s', which cannot be read", CUDA_MODULE_ENV,
+                       named);
+    if ((size_t)snprintf(ret, cap, "%s", named) >= cap)
+        return err_set(err, ERR_MISSING, "%s is too long a path", CUDA_MODULE_ENV);
+    return 0;
+}
 
 int cuda_module_find(char *ret, size_t cap, struct err *err)
 {
@@ -15,20 +27,14 @@ int cuda_module_find(char *ret, size_t cap, struct err *err)
     char self[PATH_MAX];
     ssize_t n;
 
-    if (named != NULL && named[0] != 0) {
-        if (access(named, R_OK) != 0)
-            return err_set(err, ERR_MISSING, "%s names '%.300s', which cannot be read",
-                           CUDA_MODULE_ENV, named);
-        if ((size_t)snprintf(ret, cap, "%s", named) >= cap)
-            return err_set(err, ERR_MISSING, "%s is too long a path", CUDA_MODULE_ENV);
-        return 0;
-    }
+    if (named != NULL && named[0] != 0)
+        return find_named(named, ret, cap, err);
     n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[n < 0 ? 0 : n] = 0;
     if (strrchr(self, '/') != NULL)
         strrchr(self, '/')[1] = 0;
-    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
-        if ((size_t)snprintf(ret, cap, "%s%s%s", self, beside[i], CUDA_MODULE_FILE) < cap &&
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if ((size_t)snprintf(ret, cap, "%s%s%s", self, places[i], CUDA_MODULE_FILE) < cap &&
             access(ret, R_OK) == 0)
             return 0;
     return err_set(err, ERR_MISSING, "this installation has no CUDA module (%s)", CUDA_MODULE_FILE);

@@ -13,8 +13,8 @@
 
 #define CUDA_MODULE_ENV "NIGHTSHIFT_CUDA_MODULE"
 
-/* The module's file: $NIGHTSHIFT_CUDA_MODULE; else beside this program, in ../lib/nightshift and
- * (run from a build) in ../gpu/cuda. ERR_MISSING: there is none, with what would bring one. */
+/* The module's file: $NIGHTSHIFT_CUDA_MODULE; else beside this program, in the library folder that
+ * it was installed with, and (run from a build) in ../lib. ERR_MISSING: there is none. */
 int cuda_module_find(char *ret, size_t cap, struct err *err);
 /* The table that the file gives; it is never closed again. ERR_MISSING: it cannot be opened, or is
  * no such module; ERR_VERSION: it is of another build. */

@@ -120,6 +120,7 @@ static int find_cuda(const struct probe_options *o, const struct nvidia *hw, str
         return err->code;
     for (uint32_t i = 0; i < d->count; i++)
         snprintf(d->list[i].driver, sizeof(d->list[i].driver), "%s", hw->version);
+    d->expects_gpu |= d->count > 0;
     if (d->no_gpu.code == 0 || d->count == 0)
         find_hidden(d, hw, d->count);
     return 0;

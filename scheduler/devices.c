@@ -72,7 +72,8 @@ void run_devices_say(struct run *run)
     bool any = !list || !list[0] || strcmp(list, "auto") == 0;
     uint32_t i;
 
-    for (i = 0; i < d->finding_count; i++) {
+    /* Of libraries that nothing here needs nobody wants to hear. */
+    for (i = 0; d->expects_gpu && i < d->finding_count; i++) {
         const struct device_finding *f = &d->findings[i];
 
         if (f->state == FINDING_WARNING)

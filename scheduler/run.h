@@ -5,6 +5,7 @@
  *   dispatch.c     leases: said to workers, what comes back, what a failure means
  *   devices.c      on which devices it works
  *   supervisor.c   workers: started, watched, put aside
+ *   tuning.c       what is remembered of the devices
  *   report.c       what people see
  *
  * Everything runs on the loop's thread. Work is done in run_step, called once per turn of the loop
@@ -45,7 +46,8 @@ enum run_mode { RUN_GOING, RUN_PAUSED, RUN_DRAINING, RUN_ENDING };
  *    ^               ^                 |                    |                  |
  *    |               `---- back-off ---+--------------------+--- death --------+
  *    `-- gone -- LEAVING <--- not wanted any more ------------------------------'
- *   ASIDE: it died too often, or is of another build; nothing follows. */
+ *   ASIDE: it died too often, or the model does not fit. It is tried again after a long pause while
+ *   there is work, and with one more death is aside again; never when it is of another build. */
 enum worker_state {
     WORKER_OFF,
     WORKER_WAITING,
@@ -54,6 +56,16 @@ enum worker_state {
     WORKER_READY,
     WORKER_LEAVING,
     WORKER_ASIDE,
+};
+
+/* How a device is used, as its worker says, and what of it is to be remembered. */
+struct run_memory {
+    char device_id[64], driver[64], precision[16];
+    uint32_t slots, windows; /* 0: not ready yet */
+    uint64_t predicted, peak;
+    float rate;
+    bool measured;   /* by this worker */
+    bool remembered; /* the catalog has it, or will */
 };
 
 struct run_worker {
@@ -73,6 +85,10 @@ struct run_worker {
     struct restart restart;
     struct err last; /* why it died last; code 0: nobody knows */
     int death_code;  /* what its recordings are charged with: 0 by its exit status */
+    bool was_ready;  /* this process was */
+    bool on_trial;   /* it was aside before, and has not been ready since */
+    struct run_memory use;
+    uint64_t peak_bytes, predicted_bytes; /* of device memory, in the whole run */
 };
 
 struct run_task { /* known to the planner */
@@ -199,6 +215,16 @@ void supervisor_free(struct run *run);
 void supervisor_send(struct run_worker *w, uint8_t type, const struct buf *payload);
 /* It broke the protocol, or is silent: killed, and its recordings charged with `code`. */
 void supervisor_condemn(struct run_worker *w, int code, const char *why);
+
+/* tuning.c */
+/* Fills in what is remembered of the worker's device; before SETUP. */
+void tuning_recall(struct run_worker *w, struct msg_setup *m);
+void tuning_ready(struct run_worker *w, const struct msg_ready *m);
+void tuning_lowered(struct run_worker *w, const struct msg_tuned *m);
+void tuning_heartbeat(struct run_worker *w, const struct msg_heartbeat *m);
+void tuning_gone(struct run_worker *w); /* its process has ended */
+/* "; cuda:0 used 8.10 GB of 24.00, predicted 9.00" for each device that is not the processor. */
+void tuning_summary(const struct run *run, char *text, size_t cap);
 
 /* report.c */
 void report_start(struct run *run);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "gpu/backend.h"
+#include "gpu/devices.h"
 #include "workers/frame.h"
 #include "workers/models/model_dir.h"
 #include "workers/models/whisper.h"
@@ -360,10 +361,14 @@ static int check_model(const char *dir, const char *expected, struct err *err)
 
 static int open_device(struct engine *e, struct err *err)
 {
-    if (strcmp(e->w->device, "cpu") != 0)
-        return err_set(err, ERR_USAGE, "device '%s' is not known to this build: use cpu",
-                       e->w->device);
-    return backend_open_host(e->w->setup.threads, &e->backend, err);
+    const struct msg_setup *m = &e->w->setup;
+    const struct device_options o = {
+        .threads = m->threads,
+        .budget = m->vram_budget,
+        .deterministic = m->deterministic,
+    };
+
+    return device_open(e->w->device, &o, &e->backend, err);
 }
 
 static int load(struct engine *e, struct err *err)
@@ -388,7 +393,7 @@ static int load(struct engine *e, struct err *err)
     if (rc == 0)
         rc = vocabulary_load(dir, &e->vocab, err);
     if (rc == 0)
-        rc = worker_tune(e->w, e->model, &e->tuning, err);
+        rc = worker_tune(e->w, e->backend, e->model, &e->tuning, err);
     if (rc == 0)
         rc = transcriber_new(e->model, e->vocab, &params, e->tuning.slots, e->tuning.windows, &e->transcriber, err);
     if (rc == 0)

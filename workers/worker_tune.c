@@ -152,8 +152,8 @@ static bool measures(const char *device)
     return strcmp(device, "cpu") != 0;
 }
 
-int worker_tune(const struct worker *w, struct whisper *model, struct worker_tuning *ret,
-                struct err *err)
+int worker_tune(const struct worker *w, struct backend *be, struct whisper *model,
+                struct worker_tuning *ret, struct err *err)
 {
     const struct msg_setup *m = &w->setup;
     struct tuner t;
@@ -173,12 +173,28 @@ int worker_tune(const struct worker *w, struct whisper *model, struct worker_tun
         rc = measure(&t, ret, err);
         tuner_free(&t);
     }
+    be->peak = be->allocated; /* what was tried out is not what the work takes */
     return rc;
 }
 
 static const char *precision_of(const struct whisper *model)
 {
     return precision_name(whisper_precision(model));
+}
+
+/* "cuda:GPU-1234: NVIDIA H200, fp16, 64 slots, encoding 16 at once; 800 x real time, measured" */
+static void describe(const struct msg_ready *m, const char *name, uint32_t threads, char *text,
+                     size_t cap)
+{
+    char with[48] = "", rate[64] = "";
+
+    if (threads)
+        snprintf(with, sizeof(with), "%u thread%s, ", threads, threads == 1 ? "" : "s");
+    if (m->rate > 0)
+        snprintf(rate, sizeof(rate), "; %.3g x real time, %s", (double)m->rate,
+                 m->measured ? "measured" : "as remembered");
+    snprintf(text, cap, "%s: %s, %s%s, %u slot%s, encoding %u at once%s", name, m->device, with,
+             m->precision, m->slots, m->slots == 1 ? "" : "s", m->windows, rate);
 }
 
 void worker_post_ready(struct worker *w, const struct backend *be, const struct whisper *model,
@@ -201,8 +217,7 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         .measured = t->measured,
     };
 
-    snprintf(text.msg, sizeof(text.msg), "%s: %s, %u threads, %s, %u slots", w->device,
-             be->info.name, be->info.threads, m.precision, slots);
+    describe(&m, w->device, be->info.threads, text.msg, sizeof(text.msg));
     m.description = worker_sentence(&text);
     msg_ready_put(&b, &m);
     outbox_post(&w->out, MSG_READY, &b);

@@ -21,8 +21,8 @@ struct worker_tuning {
  * is measured, within WORKER_TUNE_MS; else 0, the transcriber's choice. $NIGHTSHIFT_TUNE: 1
  * measures on every device, 0 on none. An error is the device's: lack of memory is none. */
 #define WORKER_TUNE_MS 20000
-int worker_tune(const struct worker *w, struct whisper *model, struct worker_tuning *ret,
-                struct err *err);
+int worker_tune(const struct worker *w, struct backend *be, struct whisper *model,
+                struct worker_tuning *ret, struct err *err);
 
 /* READY; slots and windows as the transcriber has them now. */
 void worker_post_ready(struct worker *w, const struct backend *be, const struct whisper *model,

@@ -168,6 +168,28 @@ static int seed_requests(const char *dir)
     return rc;
 }
 
+/* ---- devices */
+
+static int seed_probe(const char *dir)
+{
+    static const char answer[] =
+        "{\"doing\":\"devices were asked for\"}\n"
+        "{\"module\":\"/lib/m.so\",\"built_for\":\"CUDA 13.0\"}\n"
+        "{\"device\":{\"ordinal\":0,\"name\":\"NVIDIA H200\",\"uuid\":\"GPU-8f3c-12\",\"major\":9,"
+        "\"minor\":0,\"total\":150000000000,\"free\":149000000000,\"precisions\":126}}\n"
+        "{\"finding\":{\"state\":1,\"name\":\"cuDNN ops\",\"found\":\"9.1\",\"wanted\":\"9.2\","
+        "\"do\":\"update\"}}\n"
+        "{\"error\":{\"code\":\"missing\",\"message\":\"no driver\"}}\n"
+        "{\"end\":true}\n";
+    struct buf b = BUF_INIT;
+    int rc;
+
+    buf_put(&b, answer, strlen(answer));
+    rc = write_seed(dir, "probe-small", &b);
+    buf_free(&b);
+    return rc;
+}
+
 /* ---- weights */
 
 static int seed_safetensors(const char *dir)
@@ -257,8 +279,8 @@ int main(int argc, char **argv)
         return 64;
     mkdir(argv[1], 0777);
     if (seed_messages(argv[1], &frames) != 0 || seed_requests(argv[1]) != 0 ||
-        seed_safetensors(argv[1]) != 0 || seed_tokenizer_small(argv[1]) != 0 ||
-        seed_tokenizer_model(argv[1], argv[2]) != 0) {
+        seed_probe(argv[1]) != 0 || seed_safetensors(argv[1]) != 0 ||
+        seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0) {
         fprintf(stderr, "fuzz_seeds: the seeds cannot be written to %s\n", argv[1]);
         return 74;
     }

@@ -4,9 +4,9 @@
 
 #include "gpu/precision.h"
 #include "tools/doctor/doctor.h"
-#include "tools/text.h"
 
 #define LITTLE_MEMORY 1000000000u
+#define GIB 1073741824.0 /* as cards are sold */
 
 /* "fp32, fp16, bf16" */
 static void name_precisions(uint32_t set, char *ret, size_t cap)
@@ -22,17 +22,17 @@ static void name_precisions(uint32_t set, char *ret, size_t cap)
 
 static void describe(const struct device *g, char *ret, size_t cap)
 {
-    char total[TEXT_LEN], left[TEXT_LEN], have[80], version[24] = "", driver[48] = "";
+    char left[32] = "", have[80], version[24] = "", driver[48] = "";
 
     name_precisions(g->precisions, have, sizeof(have));
     if (g->major > 0)
         snprintf(version, sizeof(version), ", capability %d.%d", g->major, g->minor);
     if (g->driver[0] != 0)
         snprintf(driver, sizeof(driver), ", driver %s", g->driver);
-    snprintf(ret, cap, "%s%s, %s, %s free%s, %s; %s", g->model, version,
-             text_bytes(g->memory_total, total),
-             g->memory_free > 0 ? text_bytes(g->memory_free, left) : "nobody knows how much",
-             driver, g->id, have);
+    if (g->memory_free > 0)
+        snprintf(left, sizeof(left), ", %.1f GiB free", (double)g->memory_free / GIB);
+    snprintf(ret, cap, "%s%s, %.1f GiB%s%s, %s; %s", g->model, version,
+             (double)g->memory_total / GIB, left, driver, g->id, have);
 }
 
 static void check_gpu(struct doctor *d, const struct device *g)

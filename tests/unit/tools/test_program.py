@@ -476,6 +476,22 @@ class Output(Program):
             run.terminate()
             run.wait()
 
+    def test_a_run_that_waits_says_that_it_has_started(self):
+        self.enqueue()  # of nothing
+        self.run_it("pause", status=0)
+        run = subprocess.Popen([PROGRAM, "-c", self.catalog, "run", "--watch"], stdin=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env=dict(os.environ, HOME=self.dir))
+        try:
+            for _ in range(400):
+                if self.sql("SELECT 1 FROM event WHERE kind = 'run-start'") or run.poll() is not None:
+                    break
+                time.sleep(0.05)
+            self.assertIsNone(run.poll())
+            self.assertEqual([(1,)], self.sql("SELECT count(*) FROM event WHERE kind = 'run-start'"))
+        finally:
+            run.terminate()
+            run.wait()
+
     def test_closed_output_is_no_crash(self):
         self.fill()
         self.enqueue()
