@@ -97,7 +97,8 @@ static void put_aside(struct run_worker *w, const char *why)
     run_note_commit(run);
     if (supervisor_all_aside(run) && run->mode != RUN_ENDING) {
         err_set(&err, w->last.code ? w->last.code : ERR_DEVICE,
-                "no worker is left: %s; see `nightshift doctor`, then run again", why);
+                "no worker is left: %s; see `nightshift %s`, then run again", why,
+                w->last.code == ERR_VRAM ? "plan" : "doctor");
         run_fail(run, &err);
     }
 }
