@@ -19,7 +19,6 @@
 #define SPEED_MIN 0.001
 #define LOOK_NS INT64_C(10000000) /* between two looks at the control file */
 #define SLEEP_NS INT64_C(1000000) /* shorter waits are saved up */
-#define WIDE_ROWS 1500            /* what only the encoder has */
 
 /* ---------------------------------------------------------------------------------- the list */
 
@@ -259,21 +258,57 @@ static int sim_sync(struct backend *be, struct err *err)
     return rc ? rc : sim_of(be)->host->sync(be, err);
 }
 
+/* Runs an operation of the host as slowly as the device would. */
+#define SLOWLY(call)                  \
+    do {                              \
+        struct sim *sim = sim_of(be); \
+        int64_t began;                \
+        int status = obey(sim, err);  \
+                                      \
+        if (status != 0)              \
+            return status;            \
+        began = clock_mono_ns();      \
+        status = sim->host->call;     \
+        slow_down(sim, began);        \
+        return status;                \
+    } while (0)
+
 static int sim_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                       struct tensor y, struct err *err)
 {
-    struct sim *s = sim_of(be);
-    int64_t began;
-    int rc = obey(s, err);
+    SLOWLY(linear(be, l, x, epilogue, y, err));
+}
 
-    if (rc == 0 && x.rows >= WIDE_ROWS)
-        rc = fail_memory(s, err);
+static int sim_conv1d(struct backend *be, struct conv1d *c, uint32_t windows, struct tensor x,
+                      enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    SLOWLY(conv1d(be, c, windows, x, epilogue, y, err));
+}
+
+static int sim_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
+                         struct tensor v, struct tensor out, struct err *err)
+{
+    SLOWLY(attention(be, windows, q, k, v, out, err));
+}
+
+static int sim_attention_rows(struct backend *be, struct tensor q, struct kv kv,
+                              const struct token_row *rows, uint32_t keys, struct tensor out,
+                              struct err *err)
+{
+    SLOWLY(attention_rows(be, q, kv, rows, keys, out, err));
+}
+
+/* The encoder's first operation: here it is that its memory does not suffice. */
+static int sim_mel(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
+                   struct tensor out, struct err *err)
+{
+    int rc = obey(sim_of(be), err);
+
+    if (rc == 0)
+        rc = fail_memory(sim_of(be), err);
     if (rc != 0)
         return rc;
-    began = clock_mono_ns();
-    rc = s->host->linear(be, l, x, epilogue, y, err);
-    slow_down(s, began);
-    return rc;
+    SLOWLY(mel(be, m, audio, windows, out, err));
 }
 
 /* ------------------------------------------------------------------------------------ opening */
@@ -321,6 +356,10 @@ static void dress(struct backend *be, struct sim *s, const struct device *d,
     s->ops.alloc = sim_alloc;
     s->ops.sync = sim_sync;
     s->ops.linear = sim_linear;
+    s->ops.conv1d = sim_conv1d;
+    s->ops.attention = sim_attention;
+    s->ops.attention_rows = sim_attention_rows;
+    s->ops.mel = sim_mel;
     be->ops = &s->ops;
     be->budget = o->budget ? o->budget : d->memory_free / 10 * 9;
     be->info.memory_total = d->memory_total;

@@ -73,10 +73,12 @@ static void find_hidden(struct devices *d, const struct nvidia *hw, uint32_t see
     for (const char *s = list; *s != 0; s += strcspn(s, ","), s += *s == ',')
         entries++;
     if (hw->gpus > 0)
-        snprintf(found, sizeof(found), "'%.80s' shows %u of this machine's %u GPU%s", list, seen,
+        snprintf(found, sizeof(found),
+                 "CUDA_VISIBLE_DEVICES=%.80s shows %u of this machine's %u GPU%s", list, seen,
                  hw->gpus, hw->gpus == 1 ? "" : "s");
     else
-        snprintf(found, sizeof(found), "'%.80s' shows %u GPU%s", list, seen, seen == 1 ? "" : "s");
+        snprintf(found, sizeof(found), "CUDA_VISIBLE_DEVICES=%.80s shows %u GPU%s", list, seen,
+                 seen == 1 ? "" : "s");
     if (seen >= entries && entries > 0) {
         devices_add_finding(d, FINDING_WELL, "CUDA_VISIBLE", found, "", "");
         return;
@@ -88,6 +90,14 @@ static void find_hidden(struct devices *d, const struct nvidia *hw, uint32_t see
              entry);
     devices_add_finding(d, FINDING_WARNING, "CUDA_VISIBLE", found, wanted,
                         "correct or unset CUDA_VISIBLE_DEVICES; `nvidia-smi -L` lists the GPUs");
+}
+
+static bool any_broken(const struct devices *d)
+{
+    for (uint32_t i = 0; i < d->finding_count; i++)
+        if (d->findings[i].state == FINDING_BROKEN)
+            return true;
+    return false;
 }
 
 static void no_module(struct devices *d, const struct nvidia *hw, const struct err *why)
@@ -121,7 +131,7 @@ static int find_cuda(const struct probe_options *o, const struct nvidia *hw, str
     for (uint32_t i = 0; i < d->count; i++)
         snprintf(d->list[i].driver, sizeof(d->list[i].driver), "%s", hw->version);
     d->expects_gpu |= d->count > 0;
-    if (d->no_gpu.code == 0 || d->count == 0)
+    if (d->count > 0 || (hw->driver && !any_broken(d))) /* else it is not the list's doing */
         find_hidden(d, hw, d->count);
     return 0;
 }

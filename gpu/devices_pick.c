@@ -134,7 +134,7 @@ static int pick_auto(const struct devices *all, enum allow_cpu allow, struct dev
         return err_set(err, ERR_DEVICE,
                        "no GPU can be used: %.400s; --allow-cpu lets the processor work",
                        all->no_gpu.msg);
-    return add(all, cpu, ret, err);
+    return cpu != NULL ? add(all, cpu, ret, err) : err_set(err, ERR_DEVICE, "there is no device");
 }
 
 /* Devices of `ret` alone; the rest of it says what is known of all. */
@@ -148,7 +148,7 @@ static void begin(const struct devices *all, struct devices *ret)
 int devices_pick(const struct devices *all, const char *list, enum allow_cpu allow,
                  struct devices *ret, struct err *err)
 {
-    const struct device *d = NULL;
+    const struct device *d = all->list;
     char entry[80];
     int rc = 0;
 

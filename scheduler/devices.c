@@ -44,21 +44,23 @@ static void label_workers(struct run *run)
 int run_devices_init(struct run *run, struct err *err)
 {
     const struct scheduler_options *o = run->o;
-    struct devices *all = malloc(sizeof(*all));
+    struct devices *all = malloc(sizeof(*all)), *picked = malloc(sizeof(*picked));
     uint32_t i;
     int rc = 0;
 
-    run->devices = malloc(sizeof(*run->devices));
-    if (!all || !run->devices)
-        rc = err_set(err, ERR_NOMEM, "no memory for the devices");
-    else if (devices_list_wants_gpus(o->devices))
+    run->devices = picked;
+    if (!all || !picked) {
+        free(all);
+        return err_set(err, ERR_NOMEM, "no memory for the devices");
+    }
+    if (devices_list_wants_gpus(o->devices))
         rc = devices_find(run->tune.worker_program, all, err);
     else
         devices_processor(all);
     if (rc == 0)
-        rc = devices_pick(all, o->devices, o->allow_cpu, run->devices, err);
-    for (i = 0; rc == 0 && i < run->devices->count; i++)
-        rc = add_worker(run, &run->devices->list[i], err);
+        rc = devices_pick(all, o->devices, o->allow_cpu, picked, err);
+    for (i = 0; rc == 0 && i < picked->count; i++)
+        rc = add_worker(run, &picked->list[i], err);
     if (rc == 0)
         label_workers(run);
     free(all);

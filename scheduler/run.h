@@ -81,7 +81,9 @@ struct run_worker {
     int64_t moved_ms; /* last sign that its work goes on */
     int64_t engine_ms; /* last sign that its engine does */
     uint64_t engine_beat, audio_ms, decoded_ms;
-    struct rate rate;
+    struct rate rate; /* while it has work: idling says nothing about its speed */
+    int64_t busy_ms;  /* since when it has had work */
+    double speed;     /* times real time, as it was last seen at work; 0 not yet */
     struct restart restart;
     struct err last; /* why it died last; code 0: nobody knows */
     int death_code;  /* what its recordings are charged with: 0 by its exit status */
@@ -180,6 +182,8 @@ void backlog_recheck(struct run *run, bool cancel);
 void backlog_drop(struct run *run, int64_t task); /* forgets a task without leases, here and in the
                                                      planner */
 void backlog_free(struct run *run);
+/* Work that waits in the catalog and is not queued yet, in shards of full length: about. */
+double backlog_unread(const struct run *run);
 int backlog_paused(struct run *run, bool *ret, struct err *err);
 
 /* dispatch.c */

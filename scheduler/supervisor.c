@@ -10,6 +10,7 @@
 #include "scheduler/run.h"
 #include "workers/worker.h"
 
+#define JUDGED_MS 30000
 #define LEAVE_MS 5000 /* after QUIT, to leave by itself */
 
 static bool has_process(const struct run_worker *w) { return w->link != NULL; }
@@ -96,7 +97,8 @@ static void put_aside(struct run_worker *w, const char *why)
     run_note_commit(run);
     if (supervisor_all_aside(run) && run->mode != RUN_ENDING) {
         err_set(&err, w->last.code ? w->last.code : ERR_DEVICE,
-                "no worker is left: %s; see `nightshift doctor`, then run again", why);
+                "no worker is left: %s; see `nightshift %s`, then run again", why,
+                w->last.code == ERR_VRAM ? "plan" : "doctor");
         run_fail(run, &err);
     }
 }
@@ -272,7 +274,8 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
     if (msg_ready_get(f->payload, f->len, &m, err))
         return false;
     w->state = WORKER_READY;
-    w->moved_ms = w->engine_ms = clock_mono_ms();
+    w->moved_ms = w->engine_ms = w->busy_ms = clock_mono_ms();
+    w->speed = 0;
     w->was_ready = true;
     planner_worker_ready(w->run->planner, w->index, m.capacity);
     planner_worker_rate(w->run->planner, w->index, shards_a_second(w->run, m.rate));
@@ -304,12 +307,28 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
     return true;
 }
 
+/* Times real time: what is seen of it, once it has worked long enough to be judged; before, what
+ * was measured. Results come in lots, so that the first half minute shows too little. */
+static double speed_seen(struct run_worker *w, int64_t now)
+{
+    double speed;
+
+    if (planner_worker_leases(w->run->planner, w->index, NULL, 0) == 0) {
+        w->rate = (struct rate){0};
+        w->busy_ms = now;
+    }
+    rate_add(&w->rate, now, w->audio_ms);
+    speed = rate_speed(&w->rate, now);
+    if (speed > 0 && (now - w->busy_ms >= JUDGED_MS || w->use.rate <= 0))
+        w->speed = speed;
+    return w->speed > 0 ? w->speed : (double)w->use.rate;
+}
+
 static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct err *err)
 {
     struct run *run = w->run;
     int64_t now = clock_mono_ms();
     struct msg_heartbeat m;
-    double speed;
 
     if (msg_heartbeat_get(f->payload, f->len, &m, err))
         return false;
@@ -322,12 +341,9 @@ static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct e
     w->decoded_ms = m.decoded_ms;
     if (m.audio_ms > w->audio_ms)
         w->audio_ms = m.audio_ms;
-    rate_add(&w->rate, now, w->audio_ms);
     tuning_heartbeat(w, &m);
-    speed = rate_speed(&w->rate, now);
-    /* Until it can be seen, what was measured. */
-    planner_worker_rate(run->planner, w->index,
-                        shards_a_second(run, speed > 0 ? speed : (double)w->use.rate));
+    planner_worker_rate(run->planner, w->index, shards_a_second(run, speed_seen(w, now)));
+    planner_worker_busy(run->planner, w->index, m.windows);
     msg_heartbeat_free(&m);
     return true;
 }

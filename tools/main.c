@@ -23,6 +23,7 @@ static const char help[] =
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
     "  pause, resume    begin nothing new; go on\n"
+    "  plan             what a run would do here, and how long it would take\n"
     "  doctor           is this machine ready?\n"
     "  model            the models that are here: list, path, check\n"
     "  bench            how fast is this machine?\n"
@@ -45,7 +46,7 @@ static const struct command {
     {"show", cmd_show},       {"search", cmd_search}, {"export", cmd_export},
     {"retry", cmd_retry},     {"cancel", cmd_cancel}, {"pause", cmd_pause},
     {"resume", cmd_resume},   {"doctor", cmd_doctor}, {"model", cmd_model},
-    {"bench", cmd_bench},
+    {"plan", cmd_plan},       {"bench", cmd_bench},
 };
 
 static const struct command *find(const char *name)

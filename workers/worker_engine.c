@@ -31,6 +31,7 @@ struct engine {
     struct vocabulary *vocab;
     struct transcriber *transcriber;
     struct worker_tuning tuning;
+    uint32_t slots, windows; /* as the scheduler was told */
     uint32_t capacity; /* lanes at once: twice the slots, so that a finished one has a successor */
     uint32_t lanes;
 };
@@ -286,6 +287,20 @@ static void on_beat(void *arg)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* The device's memory did not suffice, and the transcriber takes less at once now. */
+static void note_lack(struct engine *e)
+{
+    uint32_t slots = transcriber_slots(e->transcriber);
+    uint32_t windows = transcriber_windows(e->transcriber);
+
+    if (slots == e->slots && windows == e->windows)
+        return;
+    e->slots = slots;
+    e->windows = windows;
+    e->capacity = 2 * slots;
+    worker_post_tuned(e->w, slots, windows, transcriber_lack(e->transcriber)->msg);
+}
+
 static int step(struct engine *e, bool *progress, struct err *err)
 {
     struct worker *w = e->w;
@@ -298,6 +313,8 @@ static int step(struct engine *e, bool *progress, struct err *err)
     rc = transcriber_step(e->transcriber, progress, err);
     transcriber_stats(e->transcriber, &e->lanes, &windows, &samples);
     worker_note_memory(w, e->backend);
+    if (rc == 0)
+        note_lack(e);
     pthread_mutex_lock(&w->lock);
     w->stepping = false;
     w->windows = windows;
@@ -395,7 +412,8 @@ static int load(struct engine *e, struct err *err)
     if (rc == 0)
         rc = worker_tune(e->w, e->backend, e->model, &e->tuning, err);
     if (rc == 0)
-        rc = transcriber_new(e->model, e->vocab, &params, e->tuning.slots, e->tuning.windows, &e->transcriber, err);
+        rc = transcriber_new(e->model, e->vocab, &params, e->tuning.slots, e->tuning.windows,
+                             &e->transcriber, err);
     if (rc == 0)
         transcriber_on_beat(e->transcriber, on_beat, e->w);
     free(dir);
@@ -412,11 +430,11 @@ static void unload(struct engine *e)
 
 static void post_ready(struct engine *e)
 {
-    uint32_t slots = transcriber_slots(e->transcriber);
-
-    e->capacity = 2 * slots;
+    e->slots = transcriber_slots(e->transcriber);
+    e->windows = transcriber_windows(e->transcriber);
+    e->capacity = 2 * e->slots;
     worker_note_memory(e->w, e->backend);
-    worker_post_ready(e->w, e->backend, e->model, e->capacity, slots, 1, &e->tuning);
+    worker_post_ready(e->w, e->backend, e->model, e->capacity, e->slots, e->windows, &e->tuning);
     pthread_mutex_lock(&e->w->lock);
     e->w->ready = true;
     worker_changed(e->w);

@@ -11,6 +11,7 @@
 #include "workers/tune.h"
 
 #define SLOTS_MOST 512u
+#define WINDOWS_MOST 64u
 #define SAMPLE_NS INT64_C(200000000) /* of each size, at least two calls */
 #define STEPS 24                     /* of the decoder, for one sample */
 #define TOKENS_A_WINDOW 100.0        /* of half a minute of speech, about */
@@ -20,9 +21,10 @@
 struct tuner {
     struct whisper *model;
     float *pcm;
-    struct whisper_window *windows; /* SLOTS_MOST */
-    struct whisper_row *rows;       /* SLOTS_MOST */
-    float *logits;                  /* of one session's slots */
+    struct whisper_window *windows; /* SLOTS_MOST each */
+    struct whisper_row *rows;
+    struct choice_ask *asks;
+    struct choice *choices;
     int64_t deadline_ns;
 };
 
@@ -31,6 +33,8 @@ static void tuner_free(struct tuner *t)
     free(t->pcm);
     free(t->windows);
     free(t->rows);
+    free(t->asks);
+    free(t->choices);
 }
 
 static int tuner_init(struct tuner *t, struct whisper *model, struct err *err)
@@ -38,11 +42,12 @@ static int tuner_init(struct tuner *t, struct whisper *model, struct err *err)
     uint32_t x = 1;
 
     *t = (struct tuner){.model = model};
-    t->deadline_ns = clock_mono_ns() + INT64_C(1000000) * WORKER_TUNE_MS;
     t->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(*t->pcm));
     t->windows = calloc(SLOTS_MOST, sizeof(*t->windows));
     t->rows = calloc(SLOTS_MOST, sizeof(*t->rows));
-    if (!t->pcm || !t->windows || !t->rows) {
+    t->asks = calloc(SLOTS_MOST, sizeof(*t->asks));
+    t->choices = calloc(SLOTS_MOST, sizeof(*t->choices));
+    if (!t->pcm || !t->windows || !t->rows || !t->asks || !t->choices) {
         tuner_free(t);
         return err_set(err, ERR_NOMEM, "no memory to measure the device");
     }
@@ -50,18 +55,40 @@ static int tuner_init(struct tuner *t, struct whisper *model, struct err *err)
         x = x * 1664525u + 1013904223u;
         t->pcm[i] = (float)(x >> 8) / 16777216.0f * 0.2f - 0.1f;
     }
-    for (uint32_t i = 0; i < SLOTS_MOST; i++)
+    for (uint32_t i = 0; i < SLOTS_MOST; i++) {
         t->windows[i] = (struct whisper_window){i, t->pcm, WHISPER_WINDOW_SAMPLES};
+        t->asks[i] =
+            (struct choice_ask){.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
+    }
     return 0;
 }
 
 static bool out_of_time(const struct tuner *t) { return clock_mono_ns() >= t->deadline_ns; }
 
-/* Calls a second of fn(t, s, n), the first of which prepares what is prepared at first use and is
- * not counted. */
-static int calls_a_second(struct tuner *t, struct whisper_session *s, uint32_t n,
-                          int (*fn)(struct tuner *t, struct whisper_session *s, uint32_t n,
-                                    struct err *err),
+/* A session that can choose: any rules do, as long as there are timestamps. */
+static int open_session(struct tuner *t, uint32_t slots, uint32_t windows,
+                        struct whisper_session **ret, struct err *err)
+{
+    int32_t vocab = (int32_t)whisper_config(t->model)->vocab_size;
+    int32_t times = vocab > 2 * 1501 ? 1501 : vocab / 2;
+    struct rules_spec spec = {
+        .vocab = (uint32_t)vocab,
+        .eot = vocab - times - 1,
+        .no_speech = -1,
+        .timestamp_begin = vocab - times,
+        .timestamp_end = vocab - 1,
+        .max_initial = vocab - 1,
+    };
+    int rc = whisper_session_new(t->model, slots, windows, ret, err);
+
+    return rc != 0 ? rc : whisper_session_rules(*ret, &spec, err);
+}
+
+typedef int (*work_fn)(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err);
+
+/* Calls a second of fn, the first of which prepares what is prepared at first use and is not
+ * counted. */
+static int calls_a_second(struct tuner *t, struct whisper_session *s, uint32_t n, work_fn fn,
                           double *ret, struct err *err)
 {
     int rc = fn(t, s, n, err);
@@ -77,9 +104,13 @@ static int calls_a_second(struct tuner *t, struct whisper_session *s, uint32_t n
     return rc;
 }
 
+/* To the end of what it gave the device, so that time is time: the last choice waits for all. */
 static int encode(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
 {
-    return whisper_encode(s, t->windows, n, err);
+    int rc = whisper_encode(s, t->windows, n, err);
+
+    t->rows[0] = (struct whisper_row){n - 1, 0, 0};
+    return rc != 0 ? rc : whisper_choose(s, t->rows, t->asks, 1, t->choices, err);
 }
 
 static int decode(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
@@ -88,58 +119,74 @@ static int decode(struct tuner *t, struct whisper_session *s, uint32_t n, struct
 
     for (uint32_t pos = 0; rc == 0 && pos < STEPS; pos++) {
         for (uint32_t i = 0; i < n; i++)
-            t->rows[i] = (struct whisper_row){i, pos, 1};
-        rc = whisper_step(s, t->rows, n, t->logits, err);
+            t->rows[i] = (struct whisper_row){i, pos, 0};
+        rc = whisper_choose(s, t->rows, t->asks, n, t->choices, err);
     }
     return rc;
 }
 
-/* Windows a second of the encoder alone and of both networks, with so many slots. *total 0: it does
- * not fit. */
-static int sample(struct tuner *t, uint32_t slots, double *total, struct err *err)
+/* Windows a second of the encoder alone, or of both networks. *ret 0: so many do not fit. */
+static int sample(struct tuner *t, uint32_t slots, uint32_t windows, bool both, double *ret,
+                  struct err *err)
 {
-    size_t vocab = whisper_config(t->model)->vocab_size;
     struct whisper_session *s = NULL;
     double encodes = 0, decodes = 0;
-    int rc = whisper_session_new(t->model, slots, 0, &s, err);
+    int rc = open_session(t, slots, windows, &s, err);
 
-    *total = 0;
-    if (rc == 0) {
-        t->logits = malloc(slots * vocab * sizeof(*t->logits));
-        if (!t->logits)
-            rc = err_set(err, ERR_NOMEM, "no memory to measure the device");
-    }
+    *ret = 0;
     if (rc == 0)
         rc = calls_a_second(t, s, slots, encode, &encodes, err);
-    if (rc == 0)
+    if (rc == 0 && both)
         rc = calls_a_second(t, s, slots, decode, &decodes, err);
-    free(t->logits);
     whisper_session_free(s);
     if (rc == ERR_VRAM)
         return 0;
-    if (rc == 0 && encodes > 0 && decodes > 0)
-        *total = slots / (1 / encodes + TOKENS_A_WINDOW / STEPS / decodes);
+    if (rc == 0 && !both)
+        *ret = slots * encodes;
+    else if (rc == 0 && encodes > 0 && decodes > 0)
+        *ret = slots / (1 / encodes + TOKENS_A_WINDOW / STEPS / decodes);
     return rc;
 }
 
-static int measure(struct tuner *t, struct worker_tuning *ret, struct err *err)
+/* windows 0: the encoder's batch is looked for, each size with as many slots; else the slots. 0 in
+ * *ret: not even one fits. */
+static int search(struct tuner *t, uint32_t windows, uint32_t *ret, double *rate, struct err *err)
 {
+    uint32_t most = windows ? SLOTS_MOST : WINDOWS_MOST, size;
     struct tune tune = {0};
-    uint32_t size;
-    double rate = 0;
+    double seen;
 
-    while ((size = tune_next(&tune, SLOTS_MOST)) != 0 && !(tune.count && out_of_time(t))) {
-        int rc = sample(t, size, &rate, err);
+    while ((size = tune_next(&tune, most)) != 0 && !(tune.count && out_of_time(t))) {
+        int rc = sample(t, size, windows ? windows : size, windows != 0, &seen, err);
 
         if (rc != 0)
             return rc;
-        log_debug("%u slots: %.2f windows/s", size, rate);
-        tune_add(&tune, size, rate);
+        log_debug("%u %s: %.2f windows/s", size, windows ? "slots" : "windows at once", seen);
+        tune_add(&tune, size, seen);
     }
-    rate = 0;
-    ret->slots = tune_pick(&tune, &rate);
-    ret->rate = (float)(rate * WINDOW_SECONDS);
-    ret->measured = ret->slots != 0;
+    *rate = 0;
+    *ret = tune_pick(&tune, rate);
+    return 0;
+}
+
+/* The encoder first, in half of the time; where grouping would change results, it takes one. */
+static int measure(struct tuner *t, bool grouped, struct worker_tuning *ret, struct err *err)
+{
+    int64_t start = clock_mono_ns();
+    uint32_t windows = 1, slots = 0;
+    double rate = 0;
+    int rc = 0;
+
+    t->deadline_ns = start + INT64_C(1000000) * WORKER_TUNE_MS / 2;
+    if (grouped)
+        rc = search(t, 0, &windows, &rate, err);
+    t->deadline_ns = start + INT64_C(1000000) * WORKER_TUNE_MS;
+    if (rc == 0 && windows)
+        rc = search(t, windows, &slots, &rate, err);
+    if (rc != 0 || slots == 0)
+        return rc;
+    *ret = (struct worker_tuning){slots, windows < slots ? windows : slots,
+                                  (float)(rate * WINDOW_SECONDS), true};
     return 0;
 }
 
@@ -170,16 +217,11 @@ int worker_tune(const struct worker *w, struct backend *be, struct whisper *mode
         return 0;
     rc = tuner_init(&t, model, err);
     if (rc == 0) {
-        rc = measure(&t, ret, err);
+        rc = measure(&t, !be->info.deterministic, ret, err);
         tuner_free(&t);
     }
     be->peak = be->allocated; /* what was tried out is not what the work takes */
     return rc;
-}
-
-static const char *precision_of(const struct whisper *model)
-{
-    return precision_name(whisper_precision(model));
 }
 
 /* "cuda:GPU-1234: NVIDIA H200, fp16, 64 slots, encoding 16 at once; 800 x real time, measured" */
@@ -207,11 +249,12 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         .capacity = capacity,
         .device = (char *)be->info.name,
         .device_id = (char *)be->info.id,
-        .driver = (char *)"",
-        .precision = (char *)precision_of(model),
+        .driver = (char *)be->info.driver,
+        .precision = (char *)precision_name(whisper_precision(model)),
         .slots = slots,
         .windows = windows,
-        .predicted_bytes = whisper_weight_bytes(model) + slots * whisper_slot_bytes(model),
+        .predicted_bytes =
+            whisper_predict_bytes(whisper_config(model), whisper_precision(model), slots, windows),
         .allocated_bytes = be->allocated,
         .rate = t->rate,
         .measured = t->measured,

@@ -32,9 +32,8 @@ struct transcriber {
     struct slot *slots;
     uint32_t slot_count;
     uint32_t encode_max; /* windows per call that the device has memory for */
-    uint32_t row_max;
-    uint32_t fill_from; /* free slots that are worth a call of the encoder */
-    float *pcm;         /* encode_max windows' audio */
+    uint32_t fill_from;  /* free slots that are worth a call of the encoder */
+    float *pcm;          /* encode_max windows' audio */
     struct whisper_window *windows;
     struct whisper_row *rows; /* a row per slot, what is asked of it, and the answer */
     struct choice_ask *asks;
@@ -43,6 +42,7 @@ struct transcriber {
     uint32_t lane_count;
     int64_t samples_done;
     int64_t window_ns; /* what a window of the last call took to encode; 0: not known yet */
+    struct err lack;   /* why it takes less at once than it was made with */
     void (*beat)(void *arg);
     void *beat_arg;
 };
@@ -115,7 +115,6 @@ static int make_slots(struct transcriber *t, struct err *err)
     t->encode_max = windows > ENCODE_MAX ? windows : ENCODE_MAX;
     if (t->encode_max > t->slot_count)
         t->encode_max = t->slot_count;
-    t->row_max = t->slot_count;
     t->fill_from = t->slot_count / IDLE_SHARE < windows ? t->slot_count / IDLE_SHARE : windows;
     t->slots = calloc(t->slot_count, sizeof(*t->slots));
     t->rows = calloc(t->slot_count, sizeof(*t->rows));
@@ -166,6 +165,24 @@ int transcriber_new(struct whisper *model, const struct vocabulary *vocab,
     return 0;
 }
 
+static void free_slots(struct transcriber *t)
+{
+    for (uint32_t i = 0; t->slots && i < t->slot_count; i++)
+        window_free(&t->slots[i].window);
+    free(t->slots);
+    free(t->rows);
+    free(t->asks);
+    free(t->choices);
+    free(t->windows);
+    free(t->pcm);
+    t->slots = NULL;
+    t->rows = NULL;
+    t->asks = NULL;
+    t->choices = NULL;
+    t->windows = NULL;
+    t->pcm = NULL;
+}
+
 void transcriber_free(struct transcriber *t)
 {
     if (!t)
@@ -175,20 +192,20 @@ void transcriber_free(struct transcriber *t)
         lane_free(t->lanes);
         t->lanes = next;
     }
-    for (uint32_t i = 0; t->slots && i < t->slot_count; i++)
-        window_free(&t->slots[i].window);
+    free_slots(t);
     whisper_session_free(t->session);
     token_rules_free(t->rules);
-    free(t->slots);
-    free(t->rows);
-    free(t->asks);
-    free(t->choices);
-    free(t->windows);
-    free(t->pcm);
     free(t);
 }
 
 uint32_t transcriber_slots(const struct transcriber *t) { return t->slot_count; }
+
+uint32_t transcriber_windows(const struct transcriber *t)
+{
+    return whisper_session_windows(t->session);
+}
+
+const struct err *transcriber_lack(const struct transcriber *t) { return &t->lack; }
 
 /* ---- lanes */
 
@@ -303,8 +320,8 @@ static void beat(const struct transcriber *t)
         t->beat(t->beat_arg);
 }
 
-/* Windows for the next call out of n: what the memory holds, and not so many that nothing is heard
- * of the engine for long. What they yield does not depend on it. */
+/* Windows for the next call out of n: those whose audio is held, and not so many that nothing is
+ * heard of the engine for long. What they yield does not depend on it. */
 static uint32_t encode_share(const struct transcriber *t, uint32_t n)
 {
     int64_t most = t->window_ns ? ENCODE_NS / t->window_ns : 1;
@@ -316,7 +333,6 @@ static uint32_t encode_share(const struct transcriber *t, uint32_t n)
     return n < 1 ? 1 : n;
 }
 
-/* Encodes n windows in few calls; in smaller ones after ERR_VRAM. */
 static int encode(struct transcriber *t, const struct whisper_window *windows, uint32_t n,
                   struct err *err)
 {
@@ -325,11 +341,6 @@ static int encode(struct transcriber *t, const struct whisper_window *windows, u
         int64_t start = clock_mono_ns();
         int rc = whisper_encode(t->session, windows + at, k, err);
 
-        if (rc == ERR_VRAM && k > 1) {
-            t->encode_max = k / 2;
-            log_warn("no device memory to encode %u windows at once; going on with %u", k, k / 2);
-            continue;
-        }
         if (rc)
             return rc;
         at += k;
@@ -341,21 +352,11 @@ static int encode(struct transcriber *t, const struct whisper_window *windows, u
 
 static int step_rows(struct transcriber *t, uint32_t n, struct err *err)
 {
-    for (uint32_t at = 0; at < n;) {
-        uint32_t k = n - at < t->row_max ? n - at : t->row_max;
-        int rc = whisper_choose(t->session, t->rows + at, t->asks + at, k, t->choices + at, err);
+    int rc = whisper_choose(t->session, t->rows, t->asks, n, t->choices, err);
 
-        if (rc == ERR_VRAM && k > 1) {
-            t->row_max = k / 2;
-            log_warn("no device memory for %u decoder rows at once; going on with %u", k, k / 2);
-            continue;
-        }
-        if (rc)
-            return rc;
-        at += k;
+    if (rc == 0)
         beat(t);
-    }
-    return 0;
+    return rc;
 }
 
 /* Gives a window its choice; when it has ended, its lane moves on and its slot is free. A model
@@ -423,22 +424,62 @@ static void tell_ended(struct transcriber *t)
     }
 }
 
-int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
+/* After ERR_VRAM: half as many windows at once in the encoder, and when that is one already, half
+ * as many slots. What was in flight begins again: its audio is still held, and a window yields the
+ * same however often it is begun. */
+static int shrink(struct transcriber *t, struct err *err)
+{
+    uint32_t slots = t->slot_count, windows = whisper_session_windows(t->session);
+
+    if (slots == 1 && windows == 1)
+        return err->code;
+    t->lack = *err;
+    if (windows > 1)
+        windows /= 2;
+    else
+        slots /= 2;
+    log_warn("%s; going on with %u windows in flight, %u at once in the encoder", err->msg, slots,
+             windows);
+    for (uint32_t i = 0; i < t->slot_count; i++)
+        if (t->slots[i].lane)
+            t->slots[i].lane->state = LANE_WAITING;
+    free_slots(t);
+    whisper_session_free(t->session);
+    t->session = NULL;
+    if (open_session(t, slots, windows, err) == 0 && make_slots(t, err) == 0)
+        return 0;
+    free_slots(t);
+    t->slot_count = 0;
+    return err->code;
+}
+
+static int round_once(struct transcriber *t, bool *progress, struct err *err)
 {
     uint32_t n;
     int rc;
 
-    *progress = false;
     n = fill(t, t->windows, progress);
     if (n) {
         *progress = true;
         if ((rc = encode(t, t->windows, n, err)))
             return rc;
     }
-    if ((rc = decode(t, progress, err)))
-        return rc;
-    tell_ended(t);
-    return 0;
+    return decode(t, progress, err);
+}
+
+int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
+{
+    int rc;
+
+    *progress = false;
+    rc = round_once(t, progress, err);
+    if (rc == ERR_VRAM) {
+        *progress = true;
+        rc = shrink(t, err);
+    }
+    if (rc == 0)
+        tell_ended(t);
+    return rc;
 }
 
 void transcriber_on_beat(struct transcriber *t, void (*fn)(void *arg), void *arg)

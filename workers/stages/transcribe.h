@@ -78,7 +78,11 @@ int transcriber_new(struct whisper *model, const struct vocabulary *vocab,
                     const struct transcribe_params *params, uint32_t slots, uint32_t windows,
                     struct transcriber **ret, struct err *err);
 void transcriber_free(struct transcriber *t); /* drops lanes without calling them */
+/* Now: both go down when the device's memory does not suffice. */
 uint32_t transcriber_slots(const struct transcriber *t);
+uint32_t transcriber_windows(const struct transcriber *t);
+/* Why they went down the last time; code 0: they did not. */
+const struct err *transcriber_lack(const struct transcriber *t);
 
 /* A lane beginning at start_sample. seed makes temperatures > 0 repeatable: derive it from the
  * recording's fingerprint and the shard's number. language NULL or "": as in the parameters. */
@@ -90,7 +94,7 @@ void transcriber_remove(struct transcriber *t, struct lane *lane);
 
 /* One round: fills free slots with windows that are ready, encodes them, takes one decoder step
  * for all slots, settles what ended. *progress: false when nothing could be done for lack of audio
- * (wait until more is decoded). An error is the device's (ERR_VRAM was tried smaller first):
+ * (wait until more is decoded). An error is the device's (ERR_VRAM: even with one window at once):
  * all lanes are void. */
 int transcriber_step(struct transcriber *t, bool *progress, struct err *err);
 

@@ -465,9 +465,26 @@ static void test_cuda_visible_devices(void **state)
     put_file("root/proc/driver/nvidia/gpus/a/x", "", 0644);
     put_file("root/proc/driver/nvidia/gpus/b/x", "", 0644);
     put_file("root/proc/driver/nvidia/gpus/c/x", "", 0644);
-    visible("2,0", FINDING_WELL, "'2,0' shows 2 of this machine's 3 GPUs");
+    visible("2,0", FINDING_WELL, "CUDA_VISIBLE_DEVICES=2,0 shows 2 of this machine's 3 GPUs");
     visible("2,0,7,1", FINDING_WARNING, "the list ends before '7'");
     visible("", FINDING_WARNING, "this one is empty");
+}
+
+#define ECHO_NO_DEVICE \
+    "echo '{\"error\":{\"code\":\"missing\",\"message\":\"no device\"}}'; echo '{\"end\":true}'"
+
+static void test_a_list_that_hides_every_gpu(void **state)
+{
+    (void)state;
+    setenv("CUDA_VISIBLE_DEVICES", "9,0", 1);
+    find(ECHO_NO_DEVICE);
+    assert_string_equal(all.no_gpu.msg, "no device");
+    assert_int_equal(all.finding_count, 1);
+    assert_non_null(strstr(all.findings[0].wanted, "the list ends before '9'"));
+    /* Where something is broken the list is not to blame. */
+    find("exit 3");
+    assert_int_equal(all.finding_count, 1);
+    assert_string_equal(all.findings[0].name, "CUDA");
 }
 
 static void test_without_hardware_nothing_is_started(void **state)
@@ -573,6 +590,7 @@ int main(void)
         cmocka_unit_test_setup(test_processes_that_go_wrong, clean),
         cmocka_unit_test_setup(test_what_is_found, clean),
         cmocka_unit_test_setup(test_cuda_visible_devices, clean),
+        cmocka_unit_test_setup(test_a_list_that_hides_every_gpu, clean),
         cmocka_unit_test_setup(test_without_hardware_nothing_is_started, clean),
         cmocka_unit_test_setup(test_gpus_may_be_left_out, clean),
         cmocka_unit_test_setup(test_it_can_be_stopped, clean),

@@ -27,7 +27,7 @@ struct fake_slot {
 };
 
 struct whisper_session {
-    uint32_t slots;
+    uint32_t slots, windows;
     struct backend *be; /* for the rules alone */
     struct rules *rules;
     float *logits; /* [slots][VOCAB] */
@@ -54,13 +54,15 @@ int whisper_session_new(struct whisper *w, uint32_t slots, uint32_t windows,
     int rc;
 
     (void)w;
-    (void)windows;
-    if (slots > 64 || (fake.session_max && slots > fake.session_max))
+    if (fake.vram_gone || slots > 64 || (fake.session_max && slots > fake.session_max))
         return err_set(err, ERR_VRAM, "no room for %u slots", slots);
     s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "no memory for a session");
     s->slots = slots;
+    if (windows == 0)
+        windows = fake.windows ? fake.windows : 1;
+    s->windows = windows < slots ? windows : slots;
     s->logits = malloc(slots * sizeof(float) * VOCAB);
     rc = s->logits ? backend_open_host(1, &s->be, err) : err_set(err, ERR_NOMEM, "no memory");
     if (rc != 0) {
@@ -76,12 +78,7 @@ int whisper_session_rules(struct whisper_session *s, const struct rules_spec *sp
     return s->be->ops->rules_new(s->be, spec, &s->rules, err);
 }
 
-uint32_t whisper_session_windows(const struct whisper_session *s)
-{
-    uint32_t windows = fake.windows ? fake.windows : 1;
-
-    return windows < s->slots ? windows : s->slots;
-}
+uint32_t whisper_session_windows(const struct whisper_session *s) { return s->windows; }
 
 void whisper_session_free(struct whisper_session *s)
 {
@@ -98,7 +95,8 @@ int whisper_encode(struct whisper_session *s, const struct whisper_window *windo
                    struct err *err)
 {
     fake.encode_calls++;
-    if (fake.encode_max && n > fake.encode_max)
+    if (fake.vram_gone || (fake.encode_max && s->slots > fake.encode_max) ||
+        (fake.windows_max && s->windows > fake.windows_max))
         return err_set(err, ERR_VRAM, "no room to encode %u", n);
     if (n > fake.largest_encode)
         fake.largest_encode = n;

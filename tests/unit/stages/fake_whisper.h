@@ -30,8 +30,11 @@ struct fake_script {
 /* What the fake does and has done. One test at a time. */
 struct fake_state {
     struct fake_script scripts[FAKE_SCRIPTS];
-    uint32_t windows;                           /* that the encoder takes at once; 0: one */
-    uint32_t session_max, encode_max, step_max; /* ERR_VRAM above; 0: no limit */
+    uint32_t windows; /* that the encoder takes at once; 0: one */
+    /* ERR_VRAM above; 0: no limit. Slots of a session, slots and windows at once in the encoder,
+     * rows of a step. */
+    uint32_t session_max, encode_max, windows_max, step_max;
+    bool vram_gone;          /* ERR_VRAM from every new session and every encoding */
     int64_t device_fails_at; /* the step call that returns ERR_DEVICE; -1: none */
     uint32_t encode_ms;      /* that a window takes, at least */
     uint32_t encode_calls, windows_encoded, step_calls;

@@ -485,6 +485,77 @@ static void test_batching(void **state)
     assert_true(fake.largest_step > 4);
 }
 
+/* What was in flight begins again with less at once: first in the encoder, then in slots. */
+static void test_lack_of_memory(void **state)
+{
+    struct recording alone[12], r[12];
+    struct transcriber *t;
+
+    (void)state;
+    script_four();
+    run_twelve(1, alone);
+    fake.windows = 8;
+    t = make(16);
+    assert_int_equal(transcriber_windows(t), 8);
+    assert_int_equal(transcriber_lack(t)->code, 0);
+    for (int i = 0; i < 12; i++) {
+        r[i] = recording(i % 4, 5 + 11.37 * i);
+        r[i].from = SECONDS(1000) * i;
+    }
+    for (int i = 0; i < 12; i++)
+        add(t, &r[i]);
+    for (int i = 0; i < 9; i++) { /* windows are half decoded */
+        bool progress;
+        struct err e;
+
+        assert_ok(transcriber_step(t, &progress, &e), e);
+    }
+    assert_int_equal(transcriber_windows(t), 8);
+    fake.windows_max = 2;
+    while (transcriber_windows(t) == 8) {
+        bool progress;
+        struct err e;
+
+        assert_ok(transcriber_step(t, &progress, &e), e);
+        assert_true(progress);
+    }
+    assert_int_equal(transcriber_windows(t), 4);
+    assert_int_equal(transcriber_slots(t), 16);
+    fake.step_max = 3;
+    finish(t);
+    assert_int_equal(transcriber_windows(t), 1);
+    assert_int_equal(transcriber_slots(t), 2);
+    assert_int_equal(transcriber_lack(t)->code, ERR_VRAM);
+    assert_non_null(strstr(transcriber_lack(t)->msg, "no room"));
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(r[i].told, 1);
+        assert_string_equal(r[i].text, alone[i].text);
+    }
+    transcriber_free(t);
+}
+
+/* Not even one window at once: the error is the caller's affair, and the transcriber can be freed.
+ */
+static void test_no_memory_at_all(void **state)
+{
+    struct recording r = recording(0, 5);
+    struct transcriber *t;
+    bool progress;
+    struct err e;
+    int rc;
+
+    (void)state;
+    SAY(0, T(0), FARMER, T(4));
+    t = make(4);
+    add(t, &r);
+    fake.vram_gone = true;
+    while ((rc = transcriber_step(t, &progress, &e)) == 0)
+        assert_true(progress);
+    assert_int_equal(rc, ERR_VRAM);
+    assert_int_equal(r.told, 0);
+    transcriber_free(t);
+}
+
 /* Forty recordings of different lengths through sixteen slots: how many calls the encoder got. */
 static uint32_t run_forty(uint32_t windows, struct recording *r)
 {
@@ -711,6 +782,8 @@ int main(void)
         cmocka_unit_test_setup(test_batching, setup),
         cmocka_unit_test_setup(test_pairs, setup),
         cmocka_unit_test_setup(test_vram, setup),
+        cmocka_unit_test_setup(test_lack_of_memory, setup),
+        cmocka_unit_test_setup(test_no_memory_at_all, setup),
         cmocka_unit_test_setup(test_beat, setup),
         cmocka_unit_test_setup(test_end_between_milliseconds, setup),
         cmocka_unit_test_setup(test_broken_lane, setup),

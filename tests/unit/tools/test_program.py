@@ -40,7 +40,7 @@ class Program(unittest.TestCase):
 
     def run_it(self, *args, status=None, **env):
         whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
-        whole.update(HOME=self.dir, NIGHTSHIFT_CATALOG=self.catalog, **env)
+        whole.update(HOME=self.dir, NIGHTSHIFT_CATALOG=self.catalog, NIGHTSHIFT_DEVICES="cpu", **env)
         done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
                               stdin=subprocess.DEVNULL, timeout=120, check=False)
         done.out, done.err = done.stdout.decode(), done.stderr.decode()
@@ -442,8 +442,8 @@ class Output(Program):
     def test_help_of_every_command(self):
         with open(os.path.join(SOURCE, "docs/nightshift.1"), encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
-        for command in ("enqueue run status show search export retry cancel pause resume doctor model "
-                        "bench").split():
+        for command in ("enqueue run status show search export retry cancel pause resume plan doctor "
+                        "model bench").split():
             with self.subTest(command=command):
                 text = self.run_it(command, "--help", status=0).out
                 self.assertTrue(text.startswith("Usage: nightshift " + command))

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""`nightshift plan`: what it says of devices, models and time, in 80 columns and as JSON, and that it
+changes nothing. The devices are simulated; nothing here transcribes."""
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import struct
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["NIGHTSHIFT"]
+
+
+def wav(seed, seconds):
+    data = struct.pack("<h", seed) * (16000 * seconds)
+    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
+            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
+            + b"data" + struct.pack("<I", len(data)) + data)
+
+
+class Plan(unittest.TestCase):
+    def setUp(self):
+        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        self.catalog = os.path.join(self.dir, "c.db")
+
+    def run_it(self, *args, devices="", status=0):
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_", "CUDA_"))}
+        env.update(HOME=self.dir, NIGHTSHIFT_CATALOG=self.catalog, TZ="UTC")
+        if devices:
+            env["NIGHTSHIFT_DEVICES"] = devices
+        done = subprocess.run([PROGRAM, *args], capture_output=True, env=env, cwd=self.dir, text=True,
+                              stdin=subprocess.DEVNULL, timeout=120, check=False)
+        self.assertEqual(status, done.returncode, done.stdout + done.stderr)
+        return done
+
+    def plan(self, *args, **kw):
+        return json.loads(self.run_it("plan", "--json", *args, **kw).stdout)
+
+    def text(self, *args, **kw):
+        out = self.run_it("plan", *args, **kw).stdout
+        for line in out.splitlines():
+            if self.dir not in line:  # a path is as long as it is
+                self.assertLessEqual(len(line), 80, line)
+            self.assertEqual(line.rstrip(), line)
+        return out
+
+    def enqueue(self, count, seconds=1):
+        archive = os.path.join(self.dir, "archive")
+        os.mkdir(archive)
+        for i in range(count):
+            with open(os.path.join(archive, f"{i}.wav"), "wb") as file:
+                file.write(wav(i, seconds))
+        self.run_it("enqueue", "--quiet", archive)
+
+    def test_without_a_catalog(self):
+        plan = self.plan(devices="cpu")
+        self.assertFalse(plan["catalog_exists"] or plan["waiting"])
+        self.assertTrue(plan["fits"])
+        self.assertIsNone(plan["seconds"])
+        self.assertIsNone(plan["done_at"])
+        self.assertEqual(["cpu"], [d["label"] for d in plan["devices"]])
+        self.assertEqual("whisper-nano", plan["stages"][0]["model"])
+        self.assertFalse(os.path.exists(self.catalog))
+        out = self.text(devices="cpu")
+        self.assertIn("there is no catalog yet", out)
+        self.assertIn("transcribe with whisper-nano", out)
+        self.assertNotIn("Done", out)
+
+    def test_nothing_is_changed(self):
+        self.enqueue(2)
+        with open(self.catalog, "rb") as file:
+            before = hashlib.sha256(file.read()).digest()
+        with open(self.catalog + ".lock", "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a run is on
+            self.plan(devices="cpu")
+        with open(self.catalog, "rb") as file:
+            self.assertEqual(before, hashlib.sha256(file.read()).digest())
+
+    def test_devices_of_different_sizes(self):
+        self.enqueue(3, seconds=2)
+        plan = self.plan("--model", "large-v3", devices="sim:96GiB,sim:1GiB,sim:24GiB")
+        on = plan["stages"][0]["devices"]
+        self.assertEqual([True, False, True], [d["fits"] for d in on])
+        for d in on:
+            self.assertEqual(d["predicted_bytes"] <= d["budget_bytes"], d["fits"])
+        self.assertAlmostEqual(0.9 * 96 * 2**30, on[0]["budget_bytes"], delta=2**20)
+        self.assertIn("needs", on[1]["why"])
+        self.assertIn(on[1]["would_fit"], ("tiny", "base", "small"))
+        self.assertAlmostEqual(plan["stages"][0]["times_real_time"],
+                               on[0]["times_real_time"] + on[2]["times_real_time"], places=6)
+        self.assertEqual(["estimate"] * 2, [on[0]["speed_is"], on[2]["speed_is"]])
+        self.assertEqual(3, plan["stages"][0]["recordings"])
+        self.assertEqual(3, plan["stages"][0]["unknown_lengths"])
+        self.assertEqual("no model 'large-v3'", plan["stages"][0]["error"][:19])
+        out = self.text("--model", "large-v3", devices="sim:96GiB,sim:1GiB,sim:24GiB")
+        self.assertIn("sim:1: does not fit: needs", out)
+        self.assertIn("a model that would: " + on[1]["would_fit"], " ".join(out.split()))
+        self.assertIn("guessed", out)
+        self.assertIn("It is not here", out)
+        self.assertIn("Done       in about", out)
+
+    def test_nothing_fits(self):
+        plan = self.plan("--model", "large-v3", devices="sim:1GiB", status=69)
+        self.assertFalse(plan["fits"])
+        self.enqueue(1)
+        self.assertIn("Done       never", self.text("-m", "large-v3", devices="sim:1GiB", status=69))
+
+    def test_devices_are_picked(self):
+        devices = "sim:4GiB,sim:8GiB"
+        plan = self.plan("--devices", "sim:1", devices=devices)
+        self.assertEqual(["sim:1"], [d["device"] for d in plan["stages"][0]["devices"]])
+        self.assertEqual([False, True], [d["used"] for d in plan["devices"]][:2])
+        self.assertIn("; not used", self.text("--devices", "sim:1", devices=devices))
+        done = self.run_it("plan", "--devices", "sim:7", devices=devices, status=64)
+        self.assertIn("sim:7", done.stderr)
+
+    def test_two_workers_share_the_processor(self):
+        one = self.plan("--devices", "cpu", devices="cpu")["stages"][0]["devices"]
+        two = self.plan("--devices", "cpu,cpu", devices="cpu")["stages"][0]["devices"]
+        self.assertEqual((1, 2), (len(one), len(two)))
+        self.assertAlmostEqual(one[0]["budget_bytes"] / 2, two[0]["budget_bytes"],
+                               delta=one[0]["budget_bytes"] / 10)
+
+    def test_wishes(self):
+        on = self.plan("--precision", "fp32", "--slots", "3", devices="cpu")["stages"][0]["devices"][0]
+        self.assertEqual(("fp32", 3), (on["precision"], on["slots"]))
+        on = self.plan("--precision", "fp8", devices="cpu", status=69)["stages"][0]["devices"][0]
+        self.assertFalse(on["fits"])
+        self.assertIn("it has no fp8", on["why"])
+        self.assertIn("fp64", self.run_it("plan", "--precision", "fp64", status=64).stderr)
+        self.run_it("plan", "surplus", status=64)
+
+    def test_what_was_measured_is_used(self):
+        self.enqueue(1)
+        on = self.plan(devices="cpu")["stages"][0]["devices"][0]
+        self.assertEqual("estimate", on["speed_is"])
+        with sqlite3.connect(self.catalog) as db:
+            (model_hash,) = db.execute("SELECT model_hash FROM stage").fetchone()
+            columns = [row[1] for row in db.execute("PRAGMA table_info(tuning)")]
+            values = {"device_id": "cpu", "driver": "", "model_hash": model_hash,
+                      "precision": on["precision"], "slots": 5, "windows": 1, "rate": 123.5,
+                      "predicted_bytes": 1, "peak_bytes": 1, "oom_count": 0,
+                      "at": "2026-11-20T00:00:00.000Z"}
+            self.assertEqual(set(), set(columns) - set(values))
+            db.execute(f"INSERT INTO tuning ({', '.join(columns)}) "
+                       f"VALUES ({', '.join('?' * len(columns))})", [values[c] for c in columns])
+        db.close()
+        on = self.plan(devices="cpu")["stages"][0]["devices"][0]
+        self.assertEqual((5, "measured", 123.5, True),
+                         (on["slots"], on["speed_is"], on["times_real_time"], on["remembered"]))
+        self.assertIn("measured", self.text(devices="cpu"))
+
+    def test_a_paused_catalog_is_told(self):
+        self.enqueue(1)
+        self.run_it("pause", "--all")
+        plan = self.plan(devices="cpu")
+        self.assertTrue(plan["paused"] and plan["waiting"])
+        self.assertIn("until `nightshift resume`", " ".join(self.text(devices="cpu").split()))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,113 @@
+/* A plan for programs; docs/operations.md has the keys. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "tools/plan/plan.h"
+
+static json_t *text(const char *s)
+{
+    char *shown = utf8_display(s, strlen(s));
+    json_t *j = json_string(shown ? shown : "");
+
+    free(shown);
+    return j;
+}
+
+static json_t *number_or_null(int64_t n) { return n < 0 ? json_null() : json_integer(n); }
+
+static json_t *end_of(int64_t ms)
+{
+    char at[CLOCK_ISO_LEN];
+
+    if (ms < 0)
+        return json_null();
+    clock_iso8601(clock_wall_ms() + ms, at);
+    return json_string(at);
+}
+
+static json_t *devices(const struct plan *p)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < p->all->count; i++) {
+        const struct device *d = &p->all->list[i];
+        bool used = false;
+
+        for (uint32_t k = 0; k < p->picked->count; k++)
+            used |= strcmp(p->picked->list[k].name, d->name) == 0;
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:b, s:b}",
+                                              "name", d->name, "label", d->label, "model", d->model,
+                                              "id", d->id, "driver", d->driver, "memory_total",
+                                              (json_int_t)d->memory_total, "memory_free",
+                                              (json_int_t)d->memory_free, "usable",
+                                              (int)!d->unusable, "used", (int)used));
+    }
+    return list;
+}
+
+static json_t *placed(const struct plan *p, const struct plan_stage *s)
+{
+    static const char *const source[] = {"unknown", "estimate", "measured"};
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < p->picked->count && s->size.config.d_model; i++) {
+        const struct placement *on = &s->on[i];
+        json_t *o = json_pack("{s:s, s:s, s:b, s:s, s:s}", "device", p->picked->list[i].label,
+                              "name", p->picked->list[i].name, "fits", (int)on->fits, "why",
+                              on->why, "note", on->note);
+
+        json_object_set_new(o, "predicted_bytes", json_integer((json_int_t)on->bytes));
+        json_object_set_new(o, "budget_bytes", json_integer((json_int_t)on->budget));
+        if (on->fits) {
+            json_object_set_new(o, "precision", json_string(precision_name(on->precision)));
+            json_object_set_new(o, "slots", json_integer(on->slots));
+            json_object_set_new(o, "windows", json_integer(on->windows));
+            json_object_set_new(o, "remembered", json_boolean(on->remembered));
+            json_object_set_new(o, "times_real_time",
+                                on->speed > 0 ? json_real(on->speed) : json_null());
+            json_object_set_new(o, "speed_is", json_string(source[on->source]));
+        } else {
+            json_object_set_new(o, "would_fit",
+                                s->would_fit[i] ? json_string(s->would_fit[i]) : json_null());
+        }
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *stages(const struct plan *p)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < p->stage_count; i++) {
+        const struct plan_stage *s = &p->stages[i];
+        json_t *o = json_pack(
+            "{s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "stage", s->name, "error", s->no_model.msg,
+            "recordings", (json_int_t)s->recordings, "unknown_lengths", (json_int_t)s->unknown,
+            "audio_ms", number_or_null(s->left_ms), "model", text(s->model), "devices",
+            placed(p, s), "seconds", number_or_null(s->ms < 0 ? -1 : s->ms / 1000));
+
+        json_object_set_new(o, "times_real_time", s->speed > 0 ? json_real(s->speed) : json_null());
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+void plan_print_json(const struct plan *p, const struct plan_options *o)
+{
+    json_t *j = json_pack("{s:o, s:b, s:b, s:b, s:b, s:s, s:o, s:o, s:o, s:o}", "catalog",
+                          text(o->catalog), "catalog_exists", (int)!p->missing, "paused",
+                          (int)p->paused, "waiting", (int)p->waiting, "fits", (int)p->fits,
+                          "no_gpu", p->all->no_gpu.msg, "devices", devices(p), "stages", stages(p),
+                          "seconds", number_or_null(p->waiting && p->ms >= 0 ? p->ms / 1000 : -1),
+                          "done_at", end_of(p->waiting ? p->ms : -1));
+
+    json_dumpf(j, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(j);
+}

@@ -1,0 +1,308 @@
+/* Gathers what a plan is made of: devices, what waits, what is remembered; places it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "scheduler/rate.h"
+#include "store/read.h"
+#include "store/store.h"
+#include "store/tuning.h"
+#include "tools/plan/plan.h"
+#include "workers/models/bench.h"
+#include "workers/models/model_dir.h"
+
+/* Where no length at all is known: 128 kbit/s. */
+#define GUESS_BYTES_PER_SECOND 16000
+
+/* ---------------------------------------------------------------------------- the catalog */
+
+static int add_stage(struct plan *p, const char *name, const char *model, struct plan_stage **ret)
+{
+    struct plan_stage *grown = realloc(p->stages, (p->stage_count + 1) * sizeof(*grown)), *s;
+
+    if (!grown)
+        return ERR_NOMEM;
+    p->stages = grown;
+    s = &grown[p->stage_count++];
+    memset(s, 0, sizeof(*s));
+    s->name = strdup(name);
+    s->model = strdup(model);
+    *ret = s;
+    return s->name && s->model ? 0 : ERR_NOMEM;
+}
+
+struct reading {
+    struct plan *p;
+    const struct plan_options *o;
+    const struct store_stage_row *rows;
+    size_t row_count;
+};
+
+static int on_stage(void *arg, const struct read_progress *row)
+{
+    struct reading *r = arg;
+    struct plan_stage *s;
+    size_t i;
+
+    if (row->pending == 0)
+        return 0;
+    /* With --model all that waits is planned with that one. */
+    if (r->o->model && r->p->stage_count)
+        s = &r->p->stages[0];
+    else if (add_stage(r->p, row->stage, r->o->model ? r->o->model : row->model, &s))
+        return ERR_NOMEM;
+    for (i = 0; i < r->row_count && !r->o->model; i++)
+        if (r->rows[i].stage_id == row->stage_id) {
+            s->dir = strdup(r->rows[i].model_dir);
+            snprintf(s->size.hash, sizeof(s->size.hash), "%s", r->rows[i].model_hash);
+        }
+    s->recordings += row->pending;
+    s->unknown += row->unknown;
+    s->bytes += row->bytes_pending;
+    s->known_left_ms += row->audio_left_ms;
+    s->known_ms += row->audio_known_ms;
+    s->known += row->pending - row->unknown + row->done;
+    return 0;
+}
+
+static int on_tuning(void *arg, const struct store_tuning_row *row)
+{
+    struct plan *p = arg;
+    enum precision precision;
+    struct placement_tuning *t;
+    struct err err = {0};
+
+    if (precision_parse(row->key.precision, &precision, &err) != 0)
+        return 0; /* of a later version */
+    if (p->tuning_count == p->tuning_room) {
+        uint32_t room = p->tuning_room ? 2 * p->tuning_room : 16;
+
+        t = realloc(p->tunings, room * sizeof(*t));
+        if (!t)
+            return ERR_NOMEM;
+        p->tunings = t;
+        p->tuning_room = room;
+    }
+    t = &p->tunings[p->tuning_count];
+    *t = (struct placement_tuning){.device_id = strdup(row->key.device_id),
+                                   .driver = strdup(row->key.driver),
+                                   .model_hash = strdup(row->key.model_hash),
+                                   .precision = precision,
+                                   .slots = row->tuning.slots,
+                                   .windows = row->tuning.windows,
+                                   .rate = row->tuning.rate};
+    p->tuning_count++;
+    return t->device_id && t->driver && t->model_hash ? 0 : ERR_NOMEM;
+}
+
+static int read_catalog(const struct plan_options *o, struct plan *p, struct err *err)
+{
+    struct reading r = {.p = p, .o = o};
+    struct store_stage_row *rows = NULL;
+    struct store_totals totals;
+    struct store *st = NULL;
+    size_t i;
+    int rc = store_open(o->catalog, STORE_READ, &st, err);
+
+    if (rc == ERR_MISSING) {
+        p->missing = true;
+        *err = (struct err){0};
+        return 0;
+    }
+    if (rc == 0)
+        rc = store_totals(st, &totals, err);
+    /* Also those that wait for another try. */
+    if (rc == 0)
+        rc = store_stages_runnable(st, INT64_MAX, &rows, &r.row_count, err);
+    r.rows = rows;
+    if (rc == 0)
+        rc = read_progress(st, on_stage, &r, err);
+    if (rc == 0)
+        rc = store_tuning_each(st, on_tuning, p, err);
+    if (rc == ERR_NOMEM && err->code == 0)
+        err_set(err, ERR_NOMEM, "no memory for the plan");
+    if (rc == 0)
+        p->paused = totals.paused;
+    for (i = 0; i < r.row_count; i++)
+        store_stage_row_free(&rows[i]);
+    free(rows);
+    store_close(st);
+    return rc;
+}
+
+/* ----------------------------------------------------------------------------- the models */
+
+static void find_model(const struct plan *p, struct plan_stage *s)
+{
+    struct whisper_config *c = &s->size.config;
+
+    if (!s->dir && model_dir_find(s->model, &s->dir, &s->no_model) != 0) {
+        /* Of the well-known ones the size is known without having them. */
+        const char *name = strrchr(s->model, '/') ? strrchr(s->model, '/') + 1 : s->model;
+        struct err unknown = {0};
+
+        if (strncmp(name, "whisper-", 8) == 0)
+            name += 8;
+        (void)bench_preset(name, c, &unknown);
+    } else if (plan_model_read(s->dir, c, &s->no_model) != 0) {
+        memset(c, 0, sizeof(*c));
+    } else if (!s->size.hash[0] && p->tuning_count) {
+        char hash[MODEL_HASH_LEN];
+
+        /* Reads all of the weights: only where something may be remembered of them. */
+        if (model_dir_hash(s->dir, hash, &s->no_model) == 0)
+            snprintf(s->size.hash, sizeof(s->size.hash), "%s", hash);
+    }
+}
+
+/* -------------------------------------------------------------------------------- placing */
+
+/* A well-known model that fits where this one does not: the largest that is smaller. */
+static const char *would_fit(const struct device *d, const struct plan_stage *s,
+                             const struct placement_wish *wish)
+{
+    struct plan_model known[16];
+    struct placement_model list[16];
+    struct err err = {0};
+    uint32_t n = 0;
+    int best;
+
+    for (uint32_t i = 0; i < 16 && bench_preset_name(i); i++) {
+        if (bench_preset(bench_preset_name(i), &known[n].config, &err) != 0)
+            continue;
+        known[n].hash[0] = 0;
+        plan_model_ready(&known[n], bench_preset_name(i));
+        list[n] = known[n].placement;
+        n++;
+    }
+    best = placement_largest(d, list, n, wish);
+    return best >= 0 && strcmp(list[best].name, s->model) != 0 ? list[best].name : NULL;
+}
+
+static uint32_t threads_each(const struct plan *p, const struct plan_options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (o->threads)
+        return o->threads;
+    if (cores < 1)
+        return 0;
+    /* As supervisor.c shares them out. */
+    return p->picked->count < (uint32_t)cores ? (uint32_t)cores / p->picked->count : 1;
+}
+
+static void place_on(const struct plan *p, const struct plan_options *o, struct plan_stage *s,
+                     uint32_t i)
+{
+    const struct device *d = &p->picked->list[i];
+    struct placement_wish wish = {
+        .precision = o->precision, .slots = o->slots, .threads = threads_each(p, o)};
+
+    for (uint32_t k = 0; k < p->picked->count; k++)
+        wish.sharers += strcmp(p->picked->list[k].name, d->name) == 0;
+    placement_decide(d, &s->size.placement, &wish, p->tunings, p->tuning_count, &s->on[i]);
+    if (!s->on[i].fits && !d->unusable)
+        s->would_fit[i] = would_fit(d, s, &wish);
+}
+
+static void reckon(struct plan_stage *s, const struct plan *p)
+{
+    struct rate_backlog b = {
+        .known_left_ms = s->known_left_ms,
+        .tasks_unknown = s->unknown,
+        .known_ms = s->known_ms,
+        .tasks_known = s->known,
+    };
+
+    /* In a first run nothing is known but sizes. */
+    if (s->unknown && s->known == 0) {
+        b.bytes_unknown = s->bytes;
+        b.bytes_known = GUESS_BYTES_PER_SECOND;
+        b.known_ms = 1000;
+    }
+    s->left_ms = rate_left_ms(&b);
+    s->measured = true;
+    for (uint32_t i = 0; i < p->picked->count; i++) {
+        if (!s->on[i].fits)
+            continue;
+        s->speed += s->on[i].speed;
+        s->measured &= s->on[i].source == PLACEMENT_MEASURED;
+    }
+    s->ms = rate_eta_ms(s->speed, &b);
+}
+
+static int place_stage(struct plan *p, const struct plan_options *o, struct plan_stage *s,
+                       struct err *err)
+{
+    bool any = false;
+
+    s->on = calloc(p->picked->count, sizeof(*s->on));
+    s->would_fit = calloc(p->picked->count, sizeof(*s->would_fit));
+    if (!s->on || !s->would_fit)
+        return err_set(err, ERR_NOMEM, "no memory for the plan");
+    plan_model_ready(&s->size, s->model);
+    for (uint32_t i = 0; i < p->picked->count && s->size.config.d_model; i++) {
+        place_on(p, o, s, i);
+        any |= s->on[i].fits;
+    }
+    p->fits &= any;
+    reckon(s, p);
+    if (s->ms < 0)
+        p->ms = -1;
+    else if (p->ms >= 0)
+        p->ms += s->ms;
+    return 0;
+}
+
+int plan_make(const struct plan_options *o, struct plan *p, struct err *err)
+{
+    struct plan_stage *s;
+    int rc;
+
+    memset(p, 0, sizeof(*p));
+    p->fits = true;
+    p->all = calloc(1, sizeof(*p->all));
+    p->picked = calloc(1, sizeof(*p->picked));
+    if (!p->all || !p->picked)
+        return err_set(err, ERR_NOMEM, "no memory for the plan");
+    /* Also for a list that names the processor alone: what else is here is told. */
+    rc = devices_find(NULL, p->all, err);
+    if (rc == 0)
+        rc = devices_pick(p->all, o->devices, o->allow_cpu, p->picked, err);
+    if (rc == 0)
+        rc = read_catalog(o, p, err);
+    if (rc != 0)
+        return rc;
+    p->waiting = p->stage_count > 0;
+    if (!p->waiting && add_stage(p, "transcribe", o->model ? o->model : MODEL_DEFAULT, &s))
+        return err_set(err, ERR_NOMEM, "no memory for the plan");
+    for (uint32_t i = 0; i < p->stage_count && rc == 0; i++) {
+        find_model(p, &p->stages[i]);
+        rc = place_stage(p, o, &p->stages[i], err);
+    }
+    return rc;
+}
+
+void plan_free(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->stage_count; i++) {
+        struct plan_stage *s = &p->stages[i];
+
+        free(s->name);
+        free(s->model);
+        free(s->dir);
+        free(s->on);
+        free(s->would_fit);
+    }
+    for (uint32_t i = 0; i < p->tuning_count; i++) {
+        free((char *)p->tunings[i].device_id);
+        free((char *)p->tunings[i].driver);
+        free((char *)p->tunings[i].model_hash);
+    }
+    free(p->stages);
+    free(p->tunings);
+    free(p->all);
+    free(p->picked);
+}

@@ -1,0 +1,71 @@
+/* tools/plan/plan.h - what a run would do, before it is done: devices, models on them, time.
+ *
+ * Main thread. Everything in a plan is owned by it, and pointers into it live as long. */
+#ifndef NIGHTSHIFT_TOOLS_PLAN_PLAN_H
+#define NIGHTSHIFT_TOOLS_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "gpu/devices.h"
+#include "scheduler/placement.h"
+#include "workers/models/whisper.h"
+
+struct plan_options {
+    const char *catalog; /* absolute; it may not exist */
+    const char *devices; /* as nightshift run has it; NULL: auto */
+    enum allow_cpu allow_cpu;
+    enum precision precision;
+    uint32_t slots, threads;
+    const char *model; /* NULL: those that wait, and without any the default one */
+};
+
+struct plan_model { /* what placement needs to know of a Whisper model */
+    struct whisper_config config;
+    char hash[64];
+    struct placement_model placement; /* points into this: do not move it while it is used */
+};
+/* From config.json of a model's directory: nothing else is read. ERR_MODEL. */
+int plan_model_read(const char *dir, struct whisper_config *ret, struct err *err);
+/* Fills m->placement from m->config and m->hash. name is borrowed. */
+void plan_model_ready(struct plan_model *m, const char *name);
+
+struct plan_stage {
+    char *name, *model, *dir; /* dir NULL: the model was not found */
+    struct err no_model;      /* why; code 0 when it was */
+    struct plan_model size;
+    uint64_t recordings, unknown; /* waiting; those of unknown length among them */
+    uint64_t bytes;               /* of the recordings waiting */
+    int64_t known_left_ms, known_ms;
+    uint64_t known;         /* recordings whose lengths add up to known_ms */
+    int64_t left_ms;        /* audio waiting; guessed where lengths are unknown */
+    struct placement *on;   /* for each device of `picked` */
+    const char **would_fit; /*   and where it does not fit, a model that would; NULL: none */
+    double speed;           /* of all devices on which it fits, times real time; 0: nobody knows */
+    bool measured;          /* all of that */
+    int64_t ms;             /* to do it all; -1: nobody knows */
+};
+
+struct plan {
+    struct devices *all, *picked;
+    struct plan_stage *stages;
+    uint32_t stage_count;
+    bool waiting; /* the stages are those of the catalog; else one that stands for none */
+    bool paused;  /* the whole catalog */
+    bool missing; /* there is no catalog yet */
+    bool fits;    /* each model on at least one device */
+    int64_t ms;   /* of all stages, one after the other; -1: nobody knows */
+    struct placement_tuning *tunings;
+    uint32_t tuning_count, tuning_room;
+};
+
+/* Reads devices, catalog (without writing to it) and models. ERR_DEVICE: no device can be used. */
+int plan_make(const struct plan_options *o, struct plan *ret, struct err *err);
+void plan_free(struct plan *p);
+
+/* On standard output. */
+void plan_print(const struct plan *p, const struct plan_options *o);
+void plan_print_json(const struct plan *p, const struct plan_options *o);
+
+#endif

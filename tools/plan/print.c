@@ -1,0 +1,200 @@
+/* A plan in words, in 80 columns. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "tools/cli.h"
+#include "tools/plan/plan.h"
+#include "tools/text.h"
+
+#define LABEL 11 /* columns of the labels on the left */
+#define INDENT 4
+
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
+
+static void wrapped(const char *s, size_t column, size_t indent)
+{
+    text_wrap(to_stdout, NULL, s, column, indent, cli_columns(stdout));
+    putchar('\n');
+}
+
+static void line(const char *name, const char *value)
+{
+    cli_paint(stdout, "1", name);
+    printf("%*s", LABEL - (int)strlen(name), "");
+    wrapped(value, LABEL, LABEL);
+}
+
+/* "12.3" GiB, without the unit. */
+static char *gib(uint64_t bytes, char out[TEXT_LEN])
+{
+    double g = (double)bytes / (1 << 30);
+
+    snprintf(out, TEXT_LEN, g < 100 ? "%.1f" : "%.0f", g);
+    return out;
+}
+
+static char *times(double speed, char out[TEXT_LEN])
+{
+    if (speed >= 10)
+        return text_count((uint64_t)(speed + 0.5), out);
+    snprintf(out, TEXT_LEN, "%.1f", speed);
+    return out;
+}
+
+static void print_waiting(const struct plan *p)
+{
+    char n[TEXT_LEN], m[TEXT_LEN], text[400];
+    uint64_t recordings = 0, unknown = 0;
+    bool guess = true;
+    int64_t left = 0;
+
+    for (uint32_t i = 0; i < p->stage_count; i++) {
+        recordings += p->stages[i].recordings;
+        unknown += p->stages[i].unknown;
+        left = left < 0 || p->stages[i].left_ms < 0 ? -1 : left + p->stages[i].left_ms;
+        guess &= p->stages[i].known == 0;
+    }
+    if (!p->waiting) {
+        line("Waiting", p->missing
+                            ? "nothing: there is no catalog yet. Next: nightshift enqueue PATH"
+                            : "nothing. Next: nightshift enqueue PATH");
+        return;
+    }
+    snprintf(text, sizeof(text), "%s %s", text_count(recordings, n),
+             text_plural(recordings, "recording", "recordings"));
+    if (left >= 0)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), ", %s%s of audio",
+                 unknown ? "about " : "", text_length(left, m));
+    if (unknown == recordings)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 "; lengths are not known yet and guessed from %s",
+                 guess ? "the size, at 128 kbit/s" : "others");
+    else if (unknown)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 "; the length of %s is not known yet and guessed from %s", text_count(unknown, n),
+                 guess ? "the size, at 128 kbit/s" : "the others");
+    line("Waiting", text);
+    if (p->paused)
+        line("", "The catalog is paused: nothing will be done until `nightshift resume`.");
+}
+
+static void print_devices(const struct plan *p)
+{
+    for (uint32_t i = 0; i < p->all->count; i++) {
+        const struct device *d = &p->all->list[i];
+        char text[600], total[TEXT_LEN], left[TEXT_LEN];
+        bool used = false;
+
+        for (uint32_t k = 0; k < p->picked->count; k++)
+            used |= strcmp(p->picked->list[k].name, d->name) == 0;
+        snprintf(text, sizeof(text), "%s%s%s of %s GiB free%s", d->model, d->model[0] ? ", " : "",
+                 gib(d->memory_free, left), gib(d->memory_total, total),
+                 d->unusable ? ""
+                 : used      ? ""
+                             : "; not used");
+        if (d->unusable)
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), "; cannot be used: %s",
+                     p->all->no_gpu.msg);
+        line(d->label, text);
+    }
+    if (p->all->no_gpu.code && (p->all->count == 0 || p->all->list[0].kind == DEVICE_CPU))
+        line("no GPU", p->all->no_gpu.msg);
+}
+
+static void print_fit(const struct device *d, const struct placement *p)
+{
+    char batch[TEXT_LEN], need[TEXT_LEN], budget[TEXT_LEN], speed[TEXT_LEN], memory[2 * TEXT_LEN];
+
+    if (p->windows > 1)
+        snprintf(batch, sizeof(batch), "%u x %u", p->slots, p->windows);
+    else
+        snprintf(batch, sizeof(batch), "%u", p->slots);
+    snprintf(memory, sizeof(memory), "%s of %s GiB", gib(p->bytes, need), gib(p->budget, budget));
+    printf("%*s%-11s %-5s %-9s %-19s %8s  %s\n", INDENT, "", d->label, precision_name(p->precision),
+           batch, memory, p->source == PLACEMENT_UNKNOWN ? "?" : times(p->speed, speed),
+           p->source == PLACEMENT_MEASURED    ? "measured"
+           : p->source == PLACEMENT_ESTIMATED ? "estimate"
+                                              : "not known");
+    if (p->note[0]) {
+        printf("%*s", INDENT + 2, "");
+        wrapped(p->note, INDENT + 2, INDENT + 2);
+    }
+}
+
+static void print_stage(const struct plan *p, const struct plan_stage *s)
+{
+    char text[600];
+    bool headed = false;
+
+    putchar('\n');
+    snprintf(text, sizeof(text), "%s with %s", s->name, s->model);
+    cli_paint(stdout, "1", text);
+    putchar('\n');
+    if (s->no_model.code) {
+        printf("%*s", INDENT, "");
+        wrapped(s->size.config.d_model
+                    ? "It is not here; this is for the published model of that name."
+                    : s->no_model.msg,
+                INDENT, INDENT);
+    }
+    for (uint32_t i = 0; i < p->picked->count && s->size.config.d_model; i++) {
+        const struct device *d = &p->picked->list[i];
+
+        if (s->on[i].fits) {
+            if (!headed)
+                printf("%*s%-11s %-5s %-9s %-19s %8s\n", INDENT, "", "device", "type", "batch",
+                       "memory", "x real");
+            headed = true;
+            print_fit(d, &s->on[i]);
+            continue;
+        }
+        snprintf(text, sizeof(text), "%s: does not fit: %s%s%s", d->label, s->on[i].why,
+                 s->would_fit[i] ? "; a model that would: " : "",
+                 s->would_fit[i] ? s->would_fit[i] : "");
+        printf("%*s", INDENT, "");
+        wrapped(text, INDENT, INDENT + 2);
+    }
+}
+
+static void print_end(const struct plan *p)
+{
+    char text[200], n[TEXT_LEN], when[64];
+    bool measured = true;
+    time_t at = (time_t)((clock_wall_ms() + p->ms) / 1000);
+    struct tm tm;
+
+    if (!p->waiting)
+        return;
+    for (uint32_t i = 0; i < p->stage_count; i++)
+        measured &= p->stages[i].measured && p->stages[i].unknown == 0;
+    putchar('\n');
+    if (p->ms < 0) {
+        line("Done", p->fits ? "nobody can tell: no speed or no length is known"
+                             : "never: a model fits no device");
+        return;
+    }
+    localtime_r(&at, &tm);
+    strftime(when, sizeof(when), "%a %d %b %Y, %H:%M", &tm);
+    snprintf(text, sizeof(text), "in %s%s, on %s%s", measured ? "" : "about ",
+             text_length(p->ms > 1000 ? p->ms : 1000, n), when,
+             measured ? "" : " (an estimate; the run itself tells better)");
+    line("Done", text);
+}
+
+void plan_print(const struct plan *p, const struct plan_options *o)
+{
+    line("Catalog", o->catalog);
+    print_waiting(p);
+    putchar('\n');
+    print_devices(p);
+    for (uint32_t i = 0; i < p->stage_count; i++)
+        print_stage(p, &p->stages[i]);
+    print_end(p);
+}
