@@ -231,6 +231,26 @@ static bool choose_stage(struct run *run)
     return true;
 }
 
+double backlog_unread(const struct run *run)
+{
+    const struct store_totals *t = &run->totals;
+    uint64_t settled = run->tasks_done - run->totals_done + run->tasks_failed - run->totals_failed;
+    uint64_t here = run->tasks.count + settled;
+    struct rate_backlog b = {
+        .known_left_ms = t->audio_left_ms,
+        .tasks_unknown = t->tasks_unknown,
+        .known_ms = t->audio_known_ms,
+        .tasks_known = t->tasks_pending - t->tasks_unknown + t->tasks_done,
+    };
+    int64_t left = rate_left_ms(&b);
+
+    if (run->exhausted || t->tasks_pending <= here)
+        return 0;
+    /* A shard each where no length is known. */
+    return (double)(t->tasks_pending - here) *
+           (left > 0 ? (double)left / (double)t->tasks_pending / run->o->shard_ms : 1);
+}
+
 bool backlog_refill(struct run *run)
 {
     if (!run->has_stage && !choose_stage(run))

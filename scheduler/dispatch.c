@@ -59,6 +59,7 @@ void dispatch_all(struct run *run)
     struct planner_step s;
     struct err err = {0};
 
+    planner_more(run->planner, backlog_unread(run));
     for (;;) {
         if (planner_next(run->planner, &s, &err)) {
             run_fail(run, &err);

@@ -5,7 +5,7 @@
 
 #include "scheduler/retry.h"
 
-enum kind { SHARD, MEDIA, MEDIA_END, TOTAL, FAILED, SUSPECT, EVENT };
+enum kind { SHARD, MEDIA, MEDIA_END, TOTAL, FAILED, SUSPECT, EVENT, TUNING };
 
 struct entry {
     enum kind kind;
@@ -13,12 +13,13 @@ struct entry {
     int code;       /* FAILED */
     int64_t at_ms;  /* FAILED */
     uint32_t total; /* TOTAL */
-    char *text, *device, *label;
+    char *text, *device, *label, *driver;
     bool refused; /* the catalog said no: settled as a failure of the task */
     struct err why;
     struct msg_shard_done shard;
     struct msg_media info;
     struct msg_lease_end end;
+    struct store_tuning tuning; /* of device, driver, model text, precision label */
 };
 
 struct ledger {
@@ -55,6 +56,7 @@ static void entry_free(struct entry *e)
     free(e->text);
     free(e->device);
     free(e->label);
+    free(e->driver);
     free(e);
 }
 
@@ -214,6 +216,20 @@ int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *
     return 0;
 }
 
+int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
+                  const struct store_tuning *t, struct err *err)
+{
+    struct entry *e = add(l, TUNING, err);
+
+    if (!e)
+        return err->code;
+    e->tuning = *t;
+    if (!copy(&e->device, key->device_id) || !copy(&e->driver, key->driver) ||
+        !copy(&e->text, key->model_hash) || !copy(&e->label, key->precision))
+        return undo(l, err);
+    return 0;
+}
+
 size_t ledger_pending(const struct ledger *l) { return l->count; }
 size_t ledger_shards(const struct ledger *l) { return l->shards; }
 uint64_t ledger_bytes(const struct ledger *l) { return l->bytes; }
@@ -287,6 +303,10 @@ static int write_entry(struct store *st, const struct entry *e, struct err *err)
         return store_task_suspect(st, e->task, err);
     case EVENT:
         return store_event(st, e->label, e->media, e->device, e->text, err);
+    case TUNING:
+        return store_tuning_note(
+            st, &(struct store_tuning_key){e->device, e->driver, e->text, e->label}, &e->tuning,
+            err);
     }
     return 0;
 }

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "store/store.h"
+#include "store/tuning.h"
 #include "workers/protocol.h"
 
 struct ledger;
@@ -41,6 +42,8 @@ int ledger_failed(struct ledger *l, int64_t task, int code, const char *message,
 int ledger_suspect(struct ledger *l, int64_t task, struct err *err);
 int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *device,
                  const char *text, struct err *err);
+int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
+                  const struct store_tuning *t, struct err *err);
 
 size_t ledger_pending(const struct ledger *l); /* entries */
 size_t ledger_shards(const struct ledger *l);  /* results among them */

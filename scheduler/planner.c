@@ -1,9 +1,11 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/planner_state.h"
 
-/* Bytes a second of a recording whose length nobody knows: about 128 kbit/s. Only for load. */
+/* A recording whose length nobody knows is taken for as long as others of its size, and before any
+ * is known for one of 128 kbit/s. Only for load. */
 #define GUESS_BYTES_PER_SECOND 16000u
 
 /* ---------------------------------------------------------------------------- bits and tables */
@@ -122,6 +124,18 @@ void planner_free(struct planner *p)
 
 /* ------------------------------------------------------------------------------ estimates */
 
+static uint64_t task_ms(const struct planner *p, const struct task *t)
+{
+    double bytes_per_ms = GUESS_BYTES_PER_SECOND / 1000.0, ms;
+
+    if (t->duration_ms >= 0)
+        return (uint64_t)t->duration_ms;
+    if (p->known_ms && p->known_bytes)
+        bytes_per_ms = (double)p->known_bytes / (double)p->known_ms;
+    ms = (double)t->size_bytes / bytes_per_ms;
+    return ms < 1e15 ? (uint64_t)ms : (uint64_t)1e15;
+}
+
 /* How many shards the task has, as far as anybody can tell: at least one past those done. */
 uint32_t plan_task_shards(const struct planner *p, const struct task *t)
 {
@@ -129,8 +143,7 @@ uint32_t plan_task_shards(const struct planner *p, const struct task *t)
 
     if (t->total)
         return t->total;
-    ms = t->duration_ms >= 0 ? (uint64_t)t->duration_ms
-                             : t->size_bytes / GUESS_BYTES_PER_SECOND * 1000;
+    ms = task_ms(p, t);
     n = ms / p->shard_ms + (ms % p->shard_ms != 0);
     if (n <= t->done_end)
         n = (uint64_t)t->done_end + 1;
@@ -138,6 +151,25 @@ uint32_t plan_task_shards(const struct planner *p, const struct task *t)
 }
 
 bool plan_length_known(const struct task *t) { return t->total || t->duration_ms >= 0; }
+
+/* All shards are of full length but a recording's last. */
+double plan_task_work(const struct planner *p, const struct task *t, uint32_t shards)
+{
+    uint64_t ms = task_ms(p, t), n = plan_task_shards(p, t);
+    double last = 1;
+
+    if (shards && ms && ms > (n - 1) * p->shard_ms && ms < n * p->shard_ms)
+        last = (double)(ms - (n - 1) * p->shard_ms) / p->shard_ms;
+    return shards ? shards - 1 + last : 0;
+}
+
+static void learn_length(struct planner *p, const struct task *t)
+{
+    if (t->duration_ms <= 0 || t->size_bytes == 0)
+        return;
+    p->known_ms += (uint64_t)t->duration_ms;
+    p->known_bytes += t->size_bytes;
+}
 
 /* The last shard that the lease is thought to reach. */
 uint32_t plan_lease_reach(const struct planner *p, const struct lease *l)
@@ -147,11 +179,51 @@ uint32_t plan_lease_reach(const struct planner *p, const struct lease *l)
     return l->last < n ? l->last : n;
 }
 
+/* It takes shards in order, and has at most so many in hand at once. What it has begun could be
+ * taken from it too, but the work done on it would be lost. */
+uint32_t plan_lease_untouched(const struct planner *p, const struct lease *l)
+{
+    uint32_t begun = l->lowest + p->workers[l->worker].flying;
+
+    if (begun <= l->first)
+        begun = l->first + 1; /* a lease is never taken away whole */
+    return begun > l->highest ? begun : l->highest;
+}
+
+void plan_worker_room(struct planner *p, uint32_t worker)
+{
+    const struct worker *w = &p->workers[worker];
+    uint32_t wants = w->wants[p->plenty], room = 0;
+
+    if (w->ready && !w->alone && w->load < wants)
+        room = wants - (uint32_t)w->load;
+    p->hungry += (room > 0) - (uint32_t)(p->room[worker] > 0);
+    p->room[worker] = room;
+}
+
+static void lease_update_spare(struct planner *p, struct lease *l)
+{
+    struct worker *w = &p->workers[l->worker];
+    uint32_t reach, from, spare = 0;
+
+    if (!l->alone && !l->task->suspect && plan_length_known(l->task)) {
+        reach = plan_lease_reach(p, l);
+        from = plan_lease_untouched(p, l);
+        spare = reach >= from ? reach - from + 1 : 0;
+        if (spare > l->rest)
+            spare = l->rest;
+    }
+    w->spare += spare - (uint64_t)l->spare;
+    p->spare += spare - (uint64_t)l->spare;
+    l->spare = spare;
+}
+
 /* The rest is an estimate for the load alone; walking the bits from `lowest` keeps it cheap. */
 void plan_lease_update(struct planner *p, struct lease *l)
 {
     struct worker *w = &p->workers[l->worker];
     uint32_t reach = plan_lease_reach(p, l), rest = 0, left = 0, i;
+    double work;
 
     while (l->lowest <= l->last && l->lowest < PLANNER_MAX_SHARDS &&
            (bit_get(l->settled, l->settled_words, l->lowest - l->first) ||
@@ -166,17 +238,22 @@ void plan_lease_update(struct planner *p, struct lease *l)
     rest = rest ? rest : left ? left : 1;
     w->load += rest - (uint64_t)l->rest;
     l->rest = rest;
+    work = l->last >= reach && reach + 1 == plan_task_shards(p, l->task)
+               ? plan_task_work(p, l->task, rest)
+               : rest;
+    w->work += work - l->work;
+    p->work += work - l->work;
+    l->work = work;
+    lease_update_spare(p, l);
+    plan_worker_room(p, l->worker);
 }
 
 static void task_update_leases(struct planner *p, const struct task *t)
 {
-    uint32_t i;
-    size_t k;
+    struct lease *l;
 
-    for (i = 0; i < p->worker_end; i++)
-        for (k = 0; k < p->workers[i].lease_count; k++)
-            if (p->workers[i].leases[k]->task == t)
-                plan_lease_update(p, p->workers[i].leases[k]);
+    for (l = t->first; l; l = l->sibling)
+        plan_lease_update(p, l);
 }
 
 /* ---------------------------------------------------------------------------------- tasks */
@@ -195,9 +272,11 @@ static void queue_in(struct planner *p, struct task *t) /* there is room in both
     t->guess = plan_task_shards(p, t) - t->done_count;
     if (t->guess > PLANNER_MAX_SHARDS)
         t->guess = 1;
+    t->work = plan_task_work(p, t, t->guess);
     t->queued = true;
     p->queued++;
     p->backlog += t->guess;
+    p->backlog_work += t->work;
 }
 
 void plan_queue_out(struct planner *p, struct task *t)
@@ -207,6 +286,7 @@ void plan_queue_out(struct planner *p, struct task *t)
     t->queued = false;
     p->queued--;
     p->backlog -= t->guess;
+    p->backlog_work = p->queued ? p->backlog_work - t->work : 0; /* no rounding stays behind */
 }
 
 static int queue_room(struct planner *p, struct err *err)
@@ -273,6 +353,7 @@ int planner_task_add(struct planner *p, const struct planner_task *in, struct er
         rc = err_set(err, ERR_NOMEM, "no memory for the plan");
         goto out;
     }
+    learn_length(p, t);
     queue_in(p, t);
     return 0;
 out:
@@ -288,6 +369,10 @@ void planner_task_duration(struct planner *p, int64_t task, int64_t duration_ms)
 
     if (!t || duration_ms < 0)
         return;
+    if (t->duration_ms < 0) {
+        t->duration_ms = duration_ms;
+        learn_length(p, t);
+    }
     t->duration_ms = duration_ms;
     if (t->leases)
         task_update_leases(p, t);
@@ -384,18 +469,46 @@ void planner_worker_ready(struct planner *p, uint32_t worker, uint32_t capacity)
     w->capacity = capacity == 0                     ? 1
                   : capacity > PLANNER_MAX_CAPACITY ? PLANNER_MAX_CAPACITY
                                                     : capacity;
+    w->flying = w->capacity;
+    p->paces_stale = true;
 }
+
+void planner_worker_busy(struct planner *p, uint32_t worker, uint32_t shards)
+{
+    struct worker *w;
+    size_t i;
+
+    if (worker >= p->worker_end)
+        return;
+    w = &p->workers[worker];
+    if (shards > w->capacity)
+        shards = w->capacity;
+    if (shards == w->flying)
+        return;
+    w->flying = shards;
+    for (i = 0; i < w->lease_count; i++)
+        lease_update_spare(p, w->leases[i]);
+}
+
+void planner_more(struct planner *p, double shards) { p->more = shards > 0 ? shards : 0; }
 
 void planner_worker_rate(struct planner *p, uint32_t worker, double rate)
 {
-    if (worker < p->worker_end && rate >= 0)
-        p->workers[worker].rate = rate;
+    if (worker >= PLANNER_MAX_WORKERS || !(rate >= 0) || isinf(rate))
+        return;
+    if (worker >= p->worker_end)
+        p->worker_end = worker + 1;
+    p->workers[worker].rate = rate;
+    p->paces_stale = true;
 }
 
 void planner_worker_gone(struct planner *p, uint32_t worker)
 {
-    if (worker < p->worker_end)
-        p->workers[worker].ready = false;
+    if (worker >= p->worker_end)
+        return;
+    p->workers[worker].ready = false;
+    plan_worker_room(p, worker);
+    p->paces_stale = true;
 }
 
 size_t planner_worker_leases(const struct planner *p, uint32_t worker, uint64_t *ids, size_t max)
@@ -440,16 +553,25 @@ int planner_shard(struct planner *p, uint64_t lease, uint32_t seq, bool done, st
 static void lease_drop(struct planner *p, struct lease *l)
 {
     struct worker *w = &p->workers[l->worker];
+    struct lease **at = &l->task->first;
     size_t i;
 
+    while (*at != l)
+        at = &(*at)->sibling;
+    *at = l->sibling;
     for (i = 0; i < w->lease_count; i++)
         if (w->leases[i] == l) {
             w->leases[i] = w->leases[--w->lease_count];
             break;
         }
     w->load -= l->rest;
+    w->spare -= l->spare;
+    p->spare -= l->spare;
+    p->work = p->leases.count > 1 ? p->work - l->work : 0;
+    w->work = w->lease_count ? w->work - l->work : 0; /* no rounding stays behind */
     if (l->alone)
         w->alone = false;
+    plan_worker_room(p, l->worker);
     if (p->follow == l)
         p->follow = NULL;
     l->task->leases--;

@@ -12,14 +12,20 @@
  *   1. Recordings in the order of their ids, each whole and open-ended in one lease: one decoding
  *      pass, and nobody needs to know its length beforehand.
  *   2. A worker is given leases until they hold as many shards as its capacity (half as many more
- *      while there is plenty of work, so that a finished slot never waits for an answer).
+ *      while there is plenty of work, so that a finished slot never waits for an answer). Half of
+ *      the capacity is taken to be in work at once; of a worker whose rate is known no more than it
+ *      does in half a minute waits beside that, for what waits there no other can do.
  *   3. A suspect (a worker died holding it) goes to a worker that holds nothing else, which gets
  *      nothing else until the suspect has ended. Suspects go first, so that a worker that has just
  *      been started again settles who was guilty; but not to the worker that they killed while it
  *      could do something else.
- *   4. Nothing queued and a worker is hungry: the lease that will take longest is capped, and its
- *      rest leased to the hungry one, cut so that all hungry workers and the owner end together.
- *      Only shards that the owner cannot have begun are taken. A suspect is never split. */
+ *   4. A worker is given only what it will have done before all could be over without it: near the
+ *      end a slow one is left idle rather than everybody kept waiting for it, and work waits for a
+ *      fast one that is still busy. "All could be over" is the level: all work that nobody has
+ * begun, poured over the workers by their rates.
+ *   5. Nothing queued and a worker is hungry: the lease that will take longest is capped, and its
+ *      rest leased to the hungry one, cut so that all end together. Only shards that the owner
+ *      cannot have begun are taken. A suspect is never split. */
 #ifndef NIGHTSHIFT_SCHEDULER_PLANNER_H
 #define NIGHTSHIFT_SCHEDULER_PLANNER_H
 
@@ -64,13 +70,21 @@ int planner_task_requeue(struct planner *p, int64_t task, struct err *err);
 void planner_task_remove(struct planner *p, int64_t task);
 /* Forgets every QUEUED task: the catalog has changed and will be read again. */
 void planner_forget_queued(struct planner *p);
+/* The caller has so much more to do than is queued here (as well as it knows), in shards of full
+ * length: how near the end is. 0 at first. */
+void planner_more(struct planner *p, double shards);
 size_t planner_queued(const struct planner *p); /* tasks, suspects among them */
 size_t planner_leased(const struct planner *p); /* leases */
 
-/* capacity: shards that keep it busy, at least 1; more than PLANNER_MAX_CAPACITY count as that. */
+/* capacity: shards that keep it busy, twice those that it works on at once; at least 1; more than
+ * PLANNER_MAX_CAPACITY count as that. */
 void planner_worker_ready(struct planner *p, uint32_t worker, uint32_t capacity);
-/* What it has been seen to do, in shards per second; 0 unknown. */
+/* What it has been seen to do, in shards of full length per second; 0 unknown. May be said before
+ * it is ready: what is remembered of its device, or estimated. */
 void planner_worker_rate(struct planner *p, uint32_t worker, double rate);
+/* So many shards are in work there (and it may have as many when it is asked again). Until this is
+ * said, its capacity. What is not in work can be given to others without loss. */
+void planner_worker_busy(struct planner *p, uint32_t worker, uint32_t shards);
 /* It gets nothing any more. Its leases stay until planner_lease_end. */
 void planner_worker_gone(struct planner *p, uint32_t worker);
 /* Ids of the leases that it holds, at most max of them. Returns how many it holds. */

@@ -1,39 +1,145 @@
 /* Who gets what next: the rules at the head of planner.h. */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "scheduler/planner_state.h"
 
-/* A worker whose rate nobody has seen is taken for an average one. */
-static double worker_rate(const struct planner *p, uint32_t worker)
+#define AHEAD_S 30.0
+
+static uint32_t worker_wants(const struct worker *w, bool plenty)
+{
+    uint32_t half = (w->capacity + 1) / 2, most = w->capacity + (plenty ? half : 0);
+    double ahead = 1 + w->rate * AHEAD_S;
+
+    return w->rate > 0 && ahead < most - half ? half + (uint32_t)ahead : most;
+}
+
+/* What each worker is reckoned with. One whose rate nobody has seen is taken for an average one. */
+static void refresh_paces(struct planner *p)
 {
     double sum = 0;
     uint32_t n = 0, i;
 
-    if (p->workers[worker].rate > 0)
-        return p->workers[worker].rate;
+    if (!p->paces_stale)
+        return;
     for (i = 0; i < p->worker_end; i++)
         if (p->workers[i].ready && p->workers[i].rate > 0) {
             sum += p->workers[i].rate;
             n++;
         }
-    return n ? sum / n : 1.0;
+    p->pace = 0;
+    p->capacity = 0;
+    for (i = 0; i < p->worker_end; i++) {
+        struct worker *w = &p->workers[i];
+
+        w->pace = w->rate > 0 ? w->rate : n ? sum / n : 1;
+        if (!w->ready)
+            continue;
+        w->wants[0] = worker_wants(w, false);
+        w->wants[1] = worker_wants(w, true);
+        plan_worker_room(p, i);
+        p->pace += w->pace;
+        p->capacity += w->capacity;
+    }
+    p->paces_stale = false;
+    p->level_pool = -1;
 }
 
-static uint64_t worker_wants(const struct planner *p, const struct worker *w, bool plenty)
+static void refresh_plenty(struct planner *p)
 {
-    (void)p;
-    return plenty ? w->capacity + (w->capacity + 1) / 2 : w->capacity;
-}
-
-static bool is_plenty(const struct planner *p)
-{
-    uint64_t capacity = 0;
+    bool plenty = (double)p->backlog + p->more >= 4 * (double)p->capacity;
     uint32_t i;
 
+    if (plenty == p->plenty)
+        return;
+    p->plenty = plenty;
     for (i = 0; i < p->worker_end; i++)
-        if (p->workers[i].ready)
-            capacity += p->workers[i].capacity;
-    return p->backlog >= 4 * capacity;
+        plan_worker_room(p, i);
+}
+
+/* ------------------------------------------------------------------------------- the level */
+
+/* Work that nobody has begun, in shards of full length: what can still go to this one or that. */
+static double pool_of(const struct planner *p)
+{
+    return p->backlog_work + p->more + (double)p->spare;
+}
+
+/* How many pieces of `unit` the workers can have done `at` seconds from now beside what they cannot
+ * give away; no more than `enough` are counted. */
+static double pieces_by(const struct planner *p, double at, double unit, double enough)
+{
+    double n = 0;
+    uint32_t i;
+
+    for (i = 0; i < p->worker_end && n < enough; i++) {
+        const struct worker *w = &p->workers[i];
+        double room = w->pace * at - (w->work - (double)w->spare);
+
+        if (w->ready && !w->alone && room >= unit)
+            n += floor(room / unit);
+    }
+    return n;
+}
+
+/* The level: in so many seconds all that is known can be done when every worker gets what it can do
+ * until then, whole shards alone; water poured over the work that is fixed to each. Found by
+ * halving, to a thousandth; and again only when the work has changed by more than that, so that a
+ * long queue costs little. */
+static double level(struct planner *p)
+{
+    double pool = pool_of(p), pieces = (double)p->backlog + p->more + (double)p->spare, unit, low,
+           high = 0;
+    uint32_t i;
+
+    if (p->level_pool >= 0 && fabs(pool - p->level_pool) * 1000 <= pool &&
+        fabs(p->work - p->level_work) * 1000 <= p->work)
+        return p->level;
+    if (pieces < 1)
+        return 0;
+    unit = pool / pieces;
+    low = pool / p->pace;
+    for (i = 0; i < p->worker_end; i++) { /* one alone could do it */
+        const struct worker *w = &p->workers[i];
+        double at = (pool + unit + w->work) / w->pace;
+
+        if (w->ready && !w->alone && (high == 0 || at < high))
+            high = at;
+    }
+    while (high - low > high / 1000) {
+        double mid = (low + high) / 2;
+
+        if (pieces_by(p, mid * (1 + 1e-9), unit, pieces) >= pieces)
+            high = mid;
+        else
+            low = mid;
+    }
+    p->level = high;
+    p->level_pool = pool;
+    p->level_work = p->work;
+    return high;
+}
+
+/* When the worker would have done this beside what it holds. */
+static double done_at(const struct worker *w, double work) { return (w->work + work) / w->pace; }
+
+/* May the worker take so much? Not when all could be over before it had done it: then it is left to
+ * a faster one, even if that is busy now and this one idle. */
+static bool worth_it(struct planner *p, const struct worker *w, double work)
+{
+    double at = done_at(w, work);
+    uint32_t i;
+
+    if (at * p->pace <= pool_of(p) || at <= level(p) * 1.001)
+        return true;
+    for (i = 0; i < p->worker_end; i++) {
+        const struct worker *o = &p->workers[i];
+
+        if (o->ready && !o->alone && done_at(o, work) < at)
+            return false;
+    }
+    return true; /* nobody would be sooner */
 }
 
 /* --------------------------------------------------------------------------------- leasing */
@@ -66,6 +172,8 @@ static int lease_add(struct planner *p, uint32_t worker, struct task *t, uint32_
     w->alone = alone;
     plan_queue_out(p, t);
     t->leases++;
+    l->sibling = t->first;
+    t->first = l;
     plan_lease_update(p, l);
     *ret = l;
     return 0;
@@ -143,65 +251,35 @@ static struct task *first_suspect(struct planner *p, uint32_t worker, bool even_
     return best;
 }
 
-/* The first shard that the owner cannot have begun: it works on `capacity` shards at once, and
- * takes them in order. */
-static uint32_t lease_untouched(const struct planner *p, const struct lease *l)
-{
-    uint32_t begun = l->lowest + p->workers[l->worker].capacity;
-
-    return begun > l->highest ? begun : l->highest;
-}
-
-/* How many shards of the lease may be taken from its end. */
-static uint32_t lease_spare(const struct planner *p, const struct lease *l)
-{
-    uint32_t reach, from;
-
-    if (l->alone || l->task->suspect || !plan_length_known(l->task))
-        return 0;
-    reach = plan_lease_reach(p, l);
-    from = lease_untouched(p, l);
-    return from > l->first && reach >= from ? reach - from + 1 : 0;
-}
-
 /* The lease to split for a hungry worker: of those with shards to spare, the one whose owner has
- * most time to go; none when the thief would not have done its part sooner than the owner. */
-static struct lease *split_victim(const struct planner *p, uint32_t thief, uint32_t *take)
+ * most time to go; none when the thief would not have done its part sooner than the owner. It takes
+ * what it can do until the level, so that all end together. */
+static struct lease *split_victim(struct planner *p, uint32_t thief, uint32_t *take)
 {
     const struct worker *w = &p->workers[thief];
-    double rate = worker_rate(p, thief), hungry = 0, longest = 0;
     struct lease *victim = NULL;
-    uint32_t i, spare = 0;
+    double longest = done_at(w, 1), room;
+    uint32_t i;
     size_t k;
 
+    if (p->spare == 0 || !worth_it(p, w, 1))
+        return NULL;
     for (i = 0; i < p->worker_end; i++) {
         const struct worker *o = &p->workers[i];
 
-        if (o->ready && !o->alone && o->load < o->capacity)
-            hungry += worker_rate(p, i);
-        if (i == thief || !o->ready || o->load / worker_rate(p, i) <= longest)
+        if (i == thief || !o->ready || o->spare == 0 || done_at(o, 0) <= longest)
             continue;
-        for (k = 0; k < o->lease_count; k++) {
-            uint32_t s = lease_spare(p, o->leases[k]);
-
-            if (s == 0 || (victim && victim->worker == i && s <= spare))
-                continue;
-            victim = o->leases[k];
-            spare = s;
-            longest = o->load / worker_rate(p, i);
-        }
+        longest = done_at(o, 0);
+        victim = NULL;
+        for (k = 0; k < o->lease_count; k++)
+            if (o->leases[k]->spare && (!victim || o->leases[k]->spare > victim->spare))
+                victim = o->leases[k];
     }
     if (!victim)
         return NULL;
-    *take = (uint32_t)(p->workers[victim->worker].load * rate /
-                       (hungry + worker_rate(p, victim->worker)));
-    if (*take > spare)
-        *take = spare;
-    if (*take == 0)
-        *take = 1;
-    while (*take && (w->load + *take) / rate > longest)
-        --*take;
-    return *take ? victim : NULL;
+    room = level(p) * 1.001 * w->pace - w->work;
+    *take = room < 1 ? 1 : room > victim->spare ? victim->spare : (uint32_t)room;
+    return victim;
 }
 
 static int split(struct planner *p, uint32_t thief, struct planner_step *ret, struct err *err)
@@ -238,6 +316,12 @@ static int feed(struct planner *p, uint32_t worker, struct planner_step *ret, st
         t = first_queued(p);
     if (!t && empty)
         t = first_suspect(p, worker, true);
+    /* Of a long one the first shard counts: the rest can be given to others as soon as its length
+     * is known, which most containers tell when they are opened. */
+    if (t && !t->suspect && !worth_it(p, &p->workers[worker], t->work > 1 ? 1 : t->work)) {
+        *ret = (struct planner_step){.kind = PLANNER_NOTHING};
+        return 0;
+    }
     if (t) {
         int rc = lease_whole(p, worker, t, ret, err);
 
@@ -248,10 +332,30 @@ static int feed(struct planner *p, uint32_t worker, struct planner_step *ret, st
     return split(p, worker, ret, err);
 }
 
+/* Of the workers that may be given more and were not tried yet, the one with least to do. */
+static uint32_t hungriest(const struct planner *p, const bool *tried)
+{
+    uint32_t best = UINT32_MAX, i;
+    double fill = 0;
+
+    for (i = 0; i < p->worker_end; i++) {
+        double f;
+
+        if (p->room[i] == 0 || tried[i])
+            continue;
+        f = (double)p->workers[i].load / p->workers[i].capacity;
+        if (best == UINT32_MAX || f < fill) {
+            best = i;
+            fill = f;
+        }
+    }
+    return best;
+}
+
 int planner_next(struct planner *p, struct planner_step *ret, struct err *err)
 {
-    bool tried[PLANNER_MAX_WORKERS] = {false};
-    bool plenty = is_plenty(p);
+    bool tried[PLANNER_MAX_WORKERS];
+    uint32_t worker;
 
     if (p->follow) {
         if (plan_room((void **)&p->skip, &p->skip_cap, (size_t)p->follow->task->done_end + 1,
@@ -261,30 +365,20 @@ int planner_next(struct planner *p, struct planner_step *ret, struct err *err)
         p->follow = NULL;
         return 0;
     }
-    for (;;) {
-        uint32_t best = UINT32_MAX, i;
-        double fill = 0;
-        int rc;
+    refresh_paces(p);
+    refresh_plenty(p);
+    *ret = (struct planner_step){.kind = PLANNER_NOTHING};
+    if (p->hungry == 0 || (p->queued == 0 && p->spare == 0))
+        return 0;
+    memset(tried, 0, p->worker_end);
+    while ((worker = hungriest(p, tried)) != UINT32_MAX) {
+        int rc = feed(p, worker, ret, err);
 
-        for (i = 0; i < p->worker_end; i++) {
-            const struct worker *w = &p->workers[i];
-            double f = (double)w->load / w->capacity;
-
-            if (!w->ready || w->alone || tried[i] || w->load >= worker_wants(p, w, plenty))
-                continue;
-            if (best == UINT32_MAX || f < fill) {
-                best = i;
-                fill = f;
-            }
-        }
-        *ret = (struct planner_step){.kind = PLANNER_NOTHING};
-        if (best == UINT32_MAX)
-            return 0;
-        rc = feed(p, best, ret, err);
         if (rc || ret->kind != PLANNER_NOTHING)
             return rc;
-        tried[best] = true;
+        tried[worker] = true;
     }
+    return 0;
 }
 
 bool planner_cap_now(struct planner *p, uint64_t lease, struct planner_step *ret)
@@ -294,7 +388,7 @@ bool planner_cap_now(struct planner *p, uint64_t lease, struct planner_step *ret
 
     if (!l || p->follow == l)
         return false;
-    cut = lease_untouched(p, l) - 1;
+    cut = plan_lease_untouched(p, l) - 1;
     if (cut < l->first || cut >= l->last)
         return false;
     l->last = cut;

@@ -17,7 +17,9 @@ struct task {
     uint32_t words;                /* of done */
     uint32_t done_count, done_end; /* done_end: highest done + 1 */
     uint32_t leases;
-    uint32_t guess; /* shards that are thought to be left; what `backlog` counts it as */
+    struct lease *first; /* of them */
+    uint32_t guess;      /* shards that are thought to be left; what `backlog` counts it as */
+    double work;         /* the same in shards of full length; what `backlog_work` counts it as */
     bool queued, suspect, died_once;
     uint32_t died_on;
 };
@@ -25,6 +27,7 @@ struct task {
 struct lease {
     uint64_t id;
     struct task *task;
+    struct lease *sibling; /* the task's next */
     uint32_t worker;
     uint32_t first, last;
     uint32_t granted_last; /* before caps: a worker past its cap may still report */
@@ -33,14 +36,20 @@ struct lease {
     uint32_t lowest;  /* first shard that is neither settled nor done */
     uint32_t highest; /* highest settled + 1; 0 none */
     uint32_t rest;    /* shards that are thought to be left; at least 1 */
+    uint32_t spare;   /* of them, those at its end that may be given to another */
+    double work;      /* the rest in shards of full length */
     bool alone, progress;
 };
 
 struct worker {
     bool ready, alone;
     uint32_t capacity;
-    double rate;
-    uint64_t load; /* sum of its leases' rest */
+    uint32_t flying;   /* shards that it works on, as it last said; its capacity when it did not */
+    double rate;       /* as it was told; 0 unknown */
+    double pace;       /* what is reckoned with, over 0 */
+    uint32_t wants[2]; /* shards to hold: usually, and while there is plenty */
+    uint64_t load, spare; /* sums over its leases: rest, spare, */
+    double work;          /*   work */
     struct lease **leases;
     size_t lease_count, lease_cap;
 };
@@ -56,7 +65,24 @@ struct planner {
     size_t suspect_len, suspect_cap;
     size_t queued;
     uint64_t backlog; /* shards thought to be in queued tasks */
+    double backlog_work;
+    double more; /* work that the caller has not queued here yet */
+    /* What recordings of known length are like, to guess the others' by. */
+    uint64_t known_bytes, known_ms;
+    uint64_t spare; /* sums over all workers: spare, */
+    double work;    /*   work */
+    /* Of the workers that are ready (`paces_stale`: to be summed up again), */
+    double pace;
+    uint64_t capacity;
+    bool paces_stale;
+    /*   and the level of planner_share.c, with what it was found for. */
+    double level, level_pool, level_work;
     struct worker workers[PLANNER_MAX_WORKERS];
+    /* Shards that each may be given yet (0 also when it may be given nothing), apart from the rest
+     * because all are looked at after every result; and how many of them are over 0. */
+    uint32_t room[PLANNER_MAX_WORKERS];
+    uint32_t hungry;
+    bool plenty;         /* which of `wants` room is of */
     uint32_t worker_end; /* one past the highest worker seen */
     uint64_t next_lease;
     uint32_t *skip;
@@ -80,8 +106,14 @@ void plan_queue_out(struct planner *p, struct task *t);
 void plan_suspect_drop(struct planner *p, int64_t id);
 /* The last shard that the lease is thought to reach. */
 uint32_t plan_lease_reach(const struct planner *p, const struct lease *l);
+/* Of so many shards at its end, how many of full length that is. */
+double plan_task_work(const struct planner *p, const struct task *t, uint32_t shards);
+/* After any change of its load, its state or its wants. */
+void plan_worker_room(struct planner *p, uint32_t worker);
 /* After any change: its rest, and its worker's load. */
 void plan_lease_update(struct planner *p, struct lease *l);
+/* The first shard that the owner cannot have begun. */
+uint32_t plan_lease_untouched(const struct planner *p, const struct lease *l);
 void plan_lease_free(struct lease *l);
 
 #endif

@@ -3,7 +3,9 @@
  *   scheduler.c    begins and ends it: lock, store, loop, signals
  *   backlog.c      tasks: read from the catalog, one stage at a time; checked after requests
  *   dispatch.c     leases: said to workers, what comes back, what a failure means
+ *   devices.c      on which devices it works
  *   supervisor.c   workers: started, watched, put aside
+ *   tuning.c       what is remembered of the devices
  *   report.c       what people see
  *
  * Everything runs on the loop's thread. Work is done in run_step, called once per turn of the loop
@@ -21,6 +23,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "gpu/devices.h"
 #include "scheduler/control_server.h"
 #include "scheduler/idmap.h"
 #include "scheduler/ledger.h"
@@ -43,7 +46,8 @@ enum run_mode { RUN_GOING, RUN_PAUSED, RUN_DRAINING, RUN_ENDING };
  *    ^               ^                 |                    |                  |
  *    |               `---- back-off ---+--------------------+--- death --------+
  *    `-- gone -- LEAVING <--- not wanted any more ------------------------------'
- *   ASIDE: it died too often, or is of another build; nothing follows. */
+ *   ASIDE: it died too often, or the model does not fit. It is tried again after a long pause while
+ *   there is work, and with one more death is aside again; never when it is of another build. */
 enum worker_state {
     WORKER_OFF,
     WORKER_WAITING,
@@ -52,6 +56,16 @@ enum worker_state {
     WORKER_READY,
     WORKER_LEAVING,
     WORKER_ASIDE,
+};
+
+/* How a device is used, as its worker says, and what of it is to be remembered. */
+struct run_memory {
+    char device_id[64], driver[64], precision[16];
+    uint32_t slots, windows; /* 0: not ready yet */
+    uint64_t predicted, peak;
+    float rate;
+    bool measured;   /* by this worker */
+    bool remembered; /* the catalog has it, or will */
 };
 
 struct run_worker {
@@ -67,10 +81,16 @@ struct run_worker {
     int64_t moved_ms; /* last sign that its work goes on */
     int64_t engine_ms; /* last sign that its engine does */
     uint64_t engine_beat, audio_ms, decoded_ms;
-    struct rate rate;
+    struct rate rate; /* while it has work: idling says nothing about its speed */
+    int64_t busy_ms;  /* since when it has had work */
+    double speed;     /* times real time, as it was last seen at work; 0 not yet */
     struct restart restart;
     struct err last; /* why it died last; code 0: nobody knows */
     int death_code;  /* what its recordings are charged with: 0 by its exit status */
+    bool was_ready;  /* this process was */
+    bool on_trial;   /* it was aside before, and has not been ready since */
+    struct run_memory use;
+    uint64_t peak_bytes, predicted_bytes; /* of device memory, in the whole run */
 };
 
 struct run_task { /* known to the planner */
@@ -99,7 +119,8 @@ struct run {
     struct ledger *ledger;
     struct control_server *control;
     struct planner *planner;
-    struct idmap tasks; /* id -> struct run_task */
+    struct idmap tasks;      /* id -> struct run_task */
+    struct devices *devices; /* list[i] is what workers[i] works on */
     struct run_worker *workers;
     uint32_t worker_count;
 
@@ -161,6 +182,8 @@ void backlog_recheck(struct run *run, bool cancel);
 void backlog_drop(struct run *run, int64_t task); /* forgets a task without leases, here and in the
                                                      planner */
 void backlog_free(struct run *run);
+/* Work that waits in the catalog and is not queued yet, in shards of full length: about. */
+double backlog_unread(const struct run *run);
 int backlog_paused(struct run *run, bool *ret, struct err *err);
 
 /* dispatch.c */
@@ -177,8 +200,12 @@ void dispatch_cap(struct run *run, const struct planner_step *step);
 void dispatch_cancel(struct run *run, int64_t task); /* CANCEL to every lease of it */
 void dispatch_cap_task(struct run *run, int64_t task);
 
+/* devices.c */
+/* Finds and picks the devices, and makes a worker for each. Starts nothing that stays. */
+int run_devices_init(struct run *run, struct err *err);
+void run_devices_say(struct run *run); /* warnings, and why no GPU works */
+
 /* supervisor.c */
-int supervisor_init(struct run *run, struct err *err);
 void supervisor_want(struct run *run);  /* start all that are OFF */
 void supervisor_drain(struct run *run); /* DRAIN to all; those that are not ready leave */
 void supervisor_leave(struct run *run); /* QUIT to all */
@@ -192,6 +219,16 @@ void supervisor_free(struct run *run);
 void supervisor_send(struct run_worker *w, uint8_t type, const struct buf *payload);
 /* It broke the protocol, or is silent: killed, and its recordings charged with `code`. */
 void supervisor_condemn(struct run_worker *w, int code, const char *why);
+
+/* tuning.c */
+/* Fills in what is remembered of the worker's device; before SETUP. */
+void tuning_recall(struct run_worker *w, struct msg_setup *m);
+void tuning_ready(struct run_worker *w, const struct msg_ready *m);
+void tuning_lowered(struct run_worker *w, const struct msg_tuned *m);
+void tuning_heartbeat(struct run_worker *w, const struct msg_heartbeat *m);
+void tuning_gone(struct run_worker *w); /* its process has ended */
+/* "; cuda:0 used 8.10 GB of 24.00, predicted 9.00" for each device that is not the processor. */
+void tuning_summary(const struct run *run, char *text, size_t cap);
 
 /* report.c */
 void report_start(struct run *run);

@@ -398,6 +398,7 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->still_ms = or_else(t->still_ms, 600000);
     t->retry_base_ms = or_else(t->retry_base_ms, RETRY_BASE_MS);
     t->restart_base_ms = or_else(t->restart_base_ms, RESTART_BASE_MS);
+    t->aside_ms = or_else(t->aside_ms, 600000);
     t->commit_ms = or_else(t->commit_ms, 100);
     t->full_retry_ms = or_else(t->full_retry_ms, 3000);
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
@@ -487,6 +488,7 @@ static void say_first(struct run *run)
     char audio[PROGRESS_SPAN];
 
     report_start(run);
+    run_devices_say(run);
     if (t->paused) {
         report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` lets it go on");
         run->mode = RUN_PAUSED;
@@ -510,13 +512,15 @@ static void last_words(struct run *run)
     uint64_t done = run->tasks_done + run->done_pending;
     uint64_t failed = run->tasks_failed + run->failed_pending;
     struct err err = {0};
-    char text[256];
+    char text[1024], memory[768];
 
-    snprintf(text, sizeof(text), "%llu done, %llu failed%s", (unsigned long long)done,
+    tuning_summary(run, memory, sizeof(memory));
+    snprintf(text, sizeof(text), "%llu done, %llu failed%s%s", (unsigned long long)done,
              (unsigned long long)failed,
              run->failure.code  ? ", stopped by a failure"
              : run->interrupted ? ", interrupted"
-                                : "");
+                                : "",
+             memory);
     ledger_event(run->ledger, "run-end", 0, "", text, &err);
     run->trouble_next_ms = 0; /* the last chance of what waits */
     run_flush(run);
@@ -566,7 +570,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         rc = err_set(err, ERR_NOMEM, "the event loop: %s", uv_strerror(rc));
         goto out;
     }
-    rc = supervisor_init(run, err);
+    rc = run_devices_init(run, err);
     if (rc == 0)
         rc = open_catalog(run, err);
     if (rc == 0)
@@ -575,6 +579,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         start_loop(run);
         start_control(run);
         say_first(run);
+        run_note_commit(run); /* that it has started must not wait for its first result */
         run_touch(run);
         uv_run(&run->loop, UV_RUN_DEFAULT);
         last_words(run);
@@ -592,6 +597,7 @@ out:
     store_close(run->st);
     catalog_lock_release(run->lock);
     free(run->workers);
+    free(run->devices);
     free(run);
     return rc;
 }

@@ -10,75 +10,8 @@
 #include "scheduler/run.h"
 #include "workers/worker.h"
 
+#define JUDGED_MS 30000
 #define LEAVE_MS 5000 /* after QUIT, to leave by itself */
-
-static const char *const known_devices[] = {"cpu", "sim:", "cuda:"};
-
-/* ------------------------------------------------------------------------------- the devices */
-
-static bool device_known(const char *name)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof(known_devices) / sizeof(known_devices[0]); i++) {
-        const char *k = known_devices[i];
-        size_t n = strlen(k);
-
-        if (k[n - 1] == ':' ? strncmp(name, k, n) == 0 && name[n] : strcmp(name, k) == 0)
-            return true;
-    }
-    return false;
-}
-
-static int add_device(struct run *run, const char *name, struct err *err)
-{
-    struct run_worker *p, *w;
-
-    if (strlen(name) >= sizeof(w->device) || !device_known(name))
-        return err_set(err, ERR_USAGE,
-                       "there is no device '%.60s'; say \"auto\", \"cpu\", or several with commas",
-                       name);
-    if (run->worker_count == PLANNER_MAX_WORKERS)
-        return err_set(err, ERR_USAGE, "more than %u devices", PLANNER_MAX_WORKERS);
-    p = realloc(run->workers, (run->worker_count + 1) * sizeof(*p));
-    if (!p)
-        return err_set(err, ERR_NOMEM, "no memory for the workers");
-    run->workers = p;
-    w = &p[run->worker_count];
-    memset(w, 0, sizeof(*w));
-    w->run = run;
-    w->index = run->worker_count++;
-    snprintf(w->device, sizeof(w->device), "%s", name);
-    return 0;
-}
-
-int supervisor_init(struct run *run, struct err *err)
-{
-    const char *list = run->o->devices;
-    char *copy, *save = NULL, *name;
-    uint32_t i;
-    int rc = 0;
-
-    if (!list || !list[0] || strcmp(list, "auto") == 0)
-        list = "cpu";
-    copy = strdup(list);
-    if (!copy)
-        return err_set(err, ERR_NOMEM, "no memory for the workers");
-    for (name = strtok_r(copy, ",", &save); name && rc == 0; name = strtok_r(NULL, ",", &save))
-        rc = add_device(run, name, err);
-    free(copy);
-    if (rc == 0 && run->worker_count == 0)
-        rc = err_set(err, ERR_USAGE, "no device is named in '%.60s'", run->o->devices);
-    for (i = 0; i < run->worker_count; i++) {
-        struct run_worker *w = &run->workers[i];
-
-        if (run->worker_count == 1)
-            snprintf(w->label, sizeof(w->label), "worker %s", w->device);
-        else
-            snprintf(w->label, sizeof(w->label), "worker %u (%s)", i + 1, w->device);
-    }
-    return rc;
-}
 
 static bool has_process(const struct run_worker *w) { return w->link != NULL; }
 
@@ -155,8 +88,11 @@ static void put_aside(struct run_worker *w, const char *why)
     char text[600];
 
     w->state = WORKER_ASIDE;
-    snprintf(text, sizeof(text), "%s is put aside: %s", w->label, why);
-    report_event(run, LOG_ERROR, "%s", text);
+    w->due_ms = clock_mono_ms() + run->tune.aside_ms;
+    snprintf(text, sizeof(text), "%s is %s aside: %s", w->label, w->on_trial ? "still put" : "put",
+             why);
+    report_event(run, w->on_trial ? LOG_INFO : LOG_ERROR, "%s", text);
+    w->on_trial = false;
     run_check(run, ledger_event(run->ledger, "worker-aside", 0, w->device, text, &err), &err);
     run_note_commit(run);
     if (supervisor_all_aside(run) && run->mode != RUN_ENDING) {
@@ -164,6 +100,26 @@ static void put_aside(struct run_worker *w, const char *why)
                 "no worker is left: %s; see `nightshift doctor`, then run again", why);
         run_fail(run, &err);
     }
+}
+
+static const char *why_aside(const struct run_worker *w)
+{
+    if (w->last.code == ERR_VERSION || w->on_trial)
+        return "";
+    if (w->last.code == ERR_VRAM && !w->was_ready)
+        return "the model does not fit: ";
+    return "it died again and again: ";
+}
+
+/* How long to wait before it is started again; -1: put it aside. */
+static int64_t wait_after(struct run_worker *w, enum restart_cause cause, int64_t task)
+{
+    if (w->last.code == ERR_VERSION || w->on_trial)
+        return -1;
+    /* What did not fit at the start will not fit a second later. */
+    if (w->last.code == ERR_VRAM && !w->was_ready)
+        return -1;
+    return restart_death(&w->restart, cause, task, w->run->tune.restart_base_ms);
 }
 
 static void worker_died(struct run_worker *w, int status)
@@ -185,12 +141,9 @@ static void worker_died(struct run_worker *w, int status)
         w->state = WORKER_OFF;
         return;
     }
-    wait = w->last.code == ERR_VERSION
-               ? -1
-               : restart_death(&w->restart, cause, task, run->tune.restart_base_ms);
+    wait = wait_after(w, cause, task);
     if (wait < 0) {
-        snprintf(text, sizeof(text), "%s%s",
-                 w->last.code == ERR_VERSION ? "" : "it died again and again: ", w->last.msg);
+        snprintf(text, sizeof(text), "%s%s", why_aside(w), w->last.msg);
         put_aside(w, text);
         return;
     }
@@ -207,6 +160,7 @@ static void on_gone(void *arg, int status)
     link_free(w->link);
     w->link = NULL;
     planner_worker_gone(run->planner, w->index);
+    tuning_gone(w);
     run->audio_seen_ms += w->audio_ms;
     w->audio_ms = 0;
     run_touch(run);
@@ -242,12 +196,16 @@ static void send_setup(struct run_worker *w)
         .params_json = run->stage.params_json,
         .slots = run->o->slots,
         .decoders = run->o->decoders,
+        .windows = run->o->windows,
+        .vram_budget = run->o->vram_budget,
+        .deterministic = run->o->deterministic,
     };
 
     /* Several host workers share the processor's threads. */
     if (threads == 0 && run->worker_count > 1 && cores > 0)
         threads = (uint32_t)cores > run->worker_count ? (uint32_t)cores / run->worker_count : 1;
     m.threads = threads;
+    tuning_recall(w, &m);
     msg_setup_put(&b, &m);
     supervisor_send(w, MSG_SETUP, &b);
     buf_free(&b);
@@ -284,6 +242,25 @@ static bool take_hello(struct run_worker *w, const struct frame *f, struct err *
     return true;
 }
 
+static double shards_a_second(const struct run *run, double times_real_time)
+{
+    return times_real_time * 1000 / run->o->shard_ms;
+}
+
+/* A device that was aside works again. */
+static void note_back(struct run_worker *w)
+{
+    struct err err = {0};
+    char text[200];
+
+    if (!w->on_trial)
+        return;
+    w->on_trial = false;
+    snprintf(text, sizeof(text), "%s is back", w->label);
+    run_check(w->run, ledger_event(w->run->ledger, "worker-back", 0, w->device, text, &err), &err);
+    run_note_commit(w->run);
+}
+
 static bool take_ready(struct run_worker *w, const struct frame *f, struct err *err)
 {
     struct msg_ready m;
@@ -296,8 +273,13 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
     if (msg_ready_get(f->payload, f->len, &m, err))
         return false;
     w->state = WORKER_READY;
-    w->moved_ms = w->engine_ms = clock_mono_ms();
+    w->moved_ms = w->engine_ms = w->busy_ms = clock_mono_ms();
+    w->speed = 0;
+    w->was_ready = true;
     planner_worker_ready(w->run->planner, w->index, m.capacity);
+    planner_worker_rate(w->run->planner, w->index, shards_a_second(w->run, m.rate));
+    tuning_ready(w, &m);
+    note_back(w);
     shown = utf8_display(m.description, strlen(m.description));
     report_event(w->run, LOG_INFO, "%s is ready: %.300s", w->label, shown ? shown : "");
     free(shown);
@@ -324,6 +306,23 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
     return true;
 }
 
+/* Times real time: what is seen of it, once it has worked long enough to be judged; before, what
+ * was measured. Results come in lots, so that the first half minute shows too little. */
+static double speed_seen(struct run_worker *w, int64_t now)
+{
+    double speed;
+
+    if (planner_worker_leases(w->run->planner, w->index, NULL, 0) == 0) {
+        w->rate = (struct rate){0};
+        w->busy_ms = now;
+    }
+    rate_add(&w->rate, now, w->audio_ms);
+    speed = rate_speed(&w->rate, now);
+    if (speed > 0 && (now - w->busy_ms >= JUDGED_MS || w->use.rate <= 0))
+        w->speed = speed;
+    return w->speed > 0 ? w->speed : (double)w->use.rate;
+}
+
 static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct err *err)
 {
     struct run *run = w->run;
@@ -341,9 +340,25 @@ static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct e
     w->decoded_ms = m.decoded_ms;
     if (m.audio_ms > w->audio_ms)
         w->audio_ms = m.audio_ms;
-    rate_add(&w->rate, now, w->audio_ms);
-    planner_worker_rate(run->planner, w->index, rate_speed(&w->rate, now) / run->o->shard_ms);
+    tuning_heartbeat(w, &m);
+    planner_worker_rate(run->planner, w->index, shards_a_second(run, speed_seen(w, now)));
+    planner_worker_busy(run->planner, w->index, m.windows);
     msg_heartbeat_free(&m);
+    return true;
+}
+
+static bool take_tuned(struct run_worker *w, const struct frame *f, struct err *err)
+{
+    struct msg_tuned m;
+
+    if (w->state != WORKER_READY && w->state != WORKER_LEAVING) {
+        err_set(err, ERR_PROTOCOL, "TUNED at the wrong time");
+        return false;
+    }
+    if (msg_tuned_get(f->payload, f->len, &m, err))
+        return false;
+    tuning_lowered(w, &m);
+    msg_tuned_free(&m);
     return true;
 }
 
@@ -418,8 +433,9 @@ static void on_frame(void *arg, const struct frame *f)
         return;
     w->heard_ms = clock_mono_ms();
     run_touch(w->run);
-    /* Said before it read that it is not wanted any more. */
-    if (w->state == WORKER_LEAVING && (f->type == MSG_HELLO || f->type == MSG_READY))
+    /* Said before it read that it is not wanted any more, or before it was condemned. */
+    if ((w->state == WORKER_LEAVING || w->last.code) &&
+        (f->type == MSG_HELLO || f->type == MSG_READY))
         return;
     switch (f->type) {
     case MSG_HELLO:
@@ -436,6 +452,9 @@ static void on_frame(void *arg, const struct frame *f)
         break;
     case MSG_LOG:
         ok = take_log(w, f, &err);
+        break;
+    case MSG_TUNED:
+        ok = take_tuned(w, f, &err);
         break;
     case MSG_MEDIA:
     case MSG_SHARD_DONE:
@@ -465,15 +484,16 @@ static void start(struct run_worker *w)
 
     w->last = (struct err){0};
     w->death_code = 0;
-    w->drained = false;
+    w->drained = w->was_ready = false;
     w->engine_beat = w->audio_ms = w->decoded_ms = 0;
     w->rate = (struct rate){0};
     w->heard_ms = now;
     if (link_start(&run->loop, run->tune.worker_program, w->device, &h, &w->link, &err)) {
-        int64_t wait = restart_death(&w->restart, RESTART_OWN, 0, run->tune.restart_base_ms);
+        int64_t wait;
 
         w->link = NULL;
         w->last = err;
+        wait = wait_after(w, RESTART_OWN, 0);
         if (wait < 0) {
             put_aside(w, err.msg);
         } else {
@@ -595,6 +615,21 @@ static void forgive(struct run *run, int64_t now)
     }
 }
 
+/* A program of another build stays one; anything else may have passed: memory that others held, a
+ * card that was reset. */
+static bool may_come_back(const struct run_worker *w)
+{
+    return w->run->mode == RUN_GOING && w->run->has_stage && w->last.code != ERR_VERSION;
+}
+
+static void try_again(struct run_worker *w)
+{
+    report_event(w->run, LOG_INFO, "%s was put aside, and is tried again", w->label);
+    w->on_trial = true;
+    w->restart = (struct restart){0};
+    start(w);
+}
+
 void supervisor_tick(struct run *run, int64_t now)
 {
     uint32_t i;
@@ -626,8 +661,11 @@ void supervisor_tick(struct run *run, int64_t now)
             if (now >= w->due_ms)
                 link_kill(w->link);
             break;
-        case WORKER_OFF:
         case WORKER_ASIDE:
+            if (now >= w->due_ms && may_come_back(w))
+                try_again(w);
+            break;
+        case WORKER_OFF:
             break;
         }
     }

@@ -119,6 +119,8 @@ struct read_progress { /* one stage */
     const char *stage, *model;
     uint64_t tasks, pending, done, failed, cancelled, paused, absent, unknown;
     int64_t audio_known_ms, audio_done_ms;
+    int64_t audio_left_ms;  /* of the pending ones, as far as their durations are known */
+    uint64_t bytes_pending; /* of the pending ones */
 };
 typedef int (*read_progress_fn)(void *arg, const struct read_progress *row);
 int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *err);

@@ -111,7 +111,8 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
     sqlite3_stmt *stmt = db_prepare(
         st,
         "SELECT s.stage_id, s.name, s.model, n.tasks, n.pending, n.done, n.failed, n.cancelled, "
-        "n.paused, n.absent, n.unknown, n.audio_known_ms, n.audio_done_ms "
+        "n.paused, n.absent, n.unknown, n.audio_known_ms, n.audio_done_ms, n.audio_left_ms, "
+        "n.bytes_pending "
         "FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER BY s.stage_id",
         err);
     int rc = 1, stop = 0;
@@ -131,7 +132,9 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
                                     .absent = U64(stmt, 9),
                                     .unknown = U64(stmt, 10),
                                     .audio_known_ms = sqlite3_column_int64(stmt, 11),
-                                    .audio_done_ms = sqlite3_column_int64(stmt, 12)};
+                                    .audio_done_ms = sqlite3_column_int64(stmt, 12),
+                                    .audio_left_ms = sqlite3_column_int64(stmt, 13),
+                                    .bytes_pending = U64(stmt, 14)};
         stop = fn(arg, &row);
     }
     sqlite3_finalize(stmt);

@@ -16,7 +16,11 @@ static const char help[] =
     "lost.\n"
     "\n"
     "  -w, --watch            stay, and wait for more to be enqueued\n"
-    "  -d, --devices=LIST     auto (default), cpu, or cpu,cpu for two workers\n"
+    "  -d, --devices=LIST     auto (default: every GPU, else the processor), or names\n"
+    "                         with commas: cuda:0, cuda:GPU-<uuid>, cpu, cpu,cpu\n"
+    "      --allow-cpu        go on with the processor when GPUs are here, but none of\n"
+    "                         them can be used; default: only where there are none\n"
+    "      --no-allow-cpu     never go on without a GPU\n"
     "      --precision=P      auto (default), f32, bf16\n"
     "      --slots=N          windows of 30 s in work at once, for each device\n"
     "      --decoders=N       files decoded at once, for each device\n"
@@ -34,10 +38,12 @@ static const char help[] =
     "\n"
     "Examples:\n"
     "  nightshift run\n"
+    "  nightshift run --devices cuda:0,cuda:2\n"
     "  nightshift run --watch --threads 2 2>> nightshift.log\n"
     "\n"
     "Exit status: 0 when it ended in order, also when recordings failed (see\n"
-    "--strict); 75 when it was interrupted with work left; others as sysexits.h.\n";
+    "--strict); 69 when no device can be used; 75 when it was interrupted with work\n"
+    "left; others as sysexits.h.\n";
 
 struct wanted {
     struct scheduler_options o;
@@ -47,6 +53,8 @@ struct wanted {
 
 enum {
     OPT_PRECISION = 256,
+    OPT_ALLOW_CPU,
+    OPT_NO_ALLOW_CPU,
     OPT_SLOTS,
     OPT_DECODERS,
     OPT_THREADS,
@@ -61,6 +69,8 @@ enum {
 static const struct option longs[] = {
     {"watch", no_argument, NULL, 'w'},
     {"devices", required_argument, NULL, 'd'},
+    {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
+    {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
     {"precision", required_argument, NULL, OPT_PRECISION},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"decoders", required_argument, NULL, OPT_DECODERS},
@@ -104,6 +114,12 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case 'd':
         o->devices = value;
+        return 0;
+    case OPT_ALLOW_CPU:
+        o->allow_cpu = ALLOW_CPU_ALWAYS;
+        return 0;
+    case OPT_NO_ALLOW_CPU:
+        o->allow_cpu = ALLOW_CPU_NEVER;
         return 0;
     case OPT_PRECISION:
         return take_precision(value, &o->precision, err);
@@ -203,7 +219,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     w.o.progress =
         w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
     if (scheduler_run(&w.o, &r, &err) != 0)
-        return cli_fail("run", &err, NULL);
+        return cli_fail("run", &err, err.code == ERR_USAGE ? "Try `nightshift run --help`." : NULL);
     if (!cli->quiet && !cli->json)
         print_result(&r, count_all_speechless(cli->catalog));
     if (r.interrupted && r.tasks_left > 0)

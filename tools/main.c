@@ -120,6 +120,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "decoder") == 0)
         return decoder_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "probe") == 0)
+        return probe_main(argc - 1, argv + 1);
     signal(SIGPIPE,
            SIG_IGN); /* a reader that goes away is an error of writing, told by cli_flush */
     opterr = 0;

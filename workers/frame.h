@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define FRAME_VERSION 1
+#define FRAME_VERSION 2
 #define FRAME_HEADER 16
 #define FRAME_MAX (8u << 20)
 

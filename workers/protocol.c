@@ -17,6 +17,7 @@
 #define MAX_MEMBER (1u << 20) /* pax headers know no bound */
 #define MAX_TEXT (64u << 10)  /* of one segment: a window has at most some 2 KiB */
 #define SEGMENT_BYTES 40u     /* of the smallest encoded segment */
+#define MAX_SLOTS 4096u       /* and windows that an encoder takes at once */
 
 static int malformed(const struct reader *r, const char *name, struct err *err)
 {
@@ -79,6 +80,24 @@ static uint32_t get_u32(struct reader *r, uint32_t least, uint32_t most)
     return v;
 }
 
+/* Times real time: from 0, for unknown, up. */
+static float get_rate(struct reader *r)
+{
+    float v = get_f32(r);
+
+    require(r, v >= 0);
+    return v;
+}
+
+/* Of memory: the catalog keeps it as a signed integer. */
+static uint64_t get_bytes(struct reader *r)
+{
+    uint64_t v = reader_u64(r);
+
+    require(r, v <= INT64_MAX);
+    return v;
+}
+
 static void get_16(struct reader *r, uint8_t out[16])
 {
     const uint8_t *p = reader_raw(r, 16);
@@ -134,6 +153,12 @@ void msg_setup_put(struct buf *out, const struct msg_setup *m)
     buf_put_u32(out, m->decoders);
     buf_put_u32(out, m->threads);
     buf_put_u64(out, m->pcm_bytes);
+    buf_put_u32(out, m->windows);
+    buf_put_u64(out, m->vram_budget);
+    buf_put_u8(out, m->deterministic);
+    buf_put_u32(out, m->tuned_slots);
+    buf_put_u32(out, m->tuned_windows);
+    buf_put_f32(out, m->tuned_rate);
 }
 
 int msg_setup_get(const uint8_t *data, size_t len, struct msg_setup *ret, struct err *err)
@@ -145,10 +170,16 @@ int msg_setup_get(const uint8_t *data, size_t len, struct msg_setup *ret, struct
     m.model_hash = get_text(&r, MAX_NAME);
     m.precision = get_text(&r, MAX_NAME);
     m.params_json = get_text(&r, MAX_PARAMS);
-    m.slots = get_u32(&r, 0, 4096);
+    m.slots = get_u32(&r, 0, MAX_SLOTS);
     m.decoders = get_u32(&r, 0, 1024);
     m.threads = get_u32(&r, 0, 4096);
     m.pcm_bytes = reader_u64(&r);
+    m.windows = get_u32(&r, 0, MAX_SLOTS);
+    m.vram_budget = reader_u64(&r);
+    m.deterministic = get_bool(&r);
+    m.tuned_slots = get_u32(&r, 0, MAX_SLOTS);
+    m.tuned_windows = get_u32(&r, 0, MAX_SLOTS);
+    m.tuned_rate = get_rate(&r);
     GET_END(setup, "SETUP");
 }
 
@@ -165,6 +196,16 @@ void msg_ready_put(struct buf *out, const struct msg_ready *m)
 {
     buf_put_u32(out, m->capacity);
     buf_put_str(out, m->description);
+    buf_put_str(out, m->device);
+    buf_put_str(out, m->device_id);
+    buf_put_str(out, m->driver);
+    buf_put_str(out, m->precision);
+    buf_put_u32(out, m->slots);
+    buf_put_u32(out, m->windows);
+    buf_put_u64(out, m->predicted_bytes);
+    buf_put_u64(out, m->allocated_bytes);
+    buf_put_f32(out, m->rate);
+    buf_put_u8(out, m->measured);
 }
 
 int msg_ready_get(const uint8_t *data, size_t len, struct msg_ready *ret, struct err *err)
@@ -174,12 +215,26 @@ int msg_ready_get(const uint8_t *data, size_t len, struct msg_ready *ret, struct
 
     m.capacity = get_u32(&r, 1, 1u << 16);
     m.description = get_text(&r, MAX_MESSAGE);
+    m.device = get_text(&r, MAX_NAME);
+    m.device_id = get_text(&r, MAX_NAME);
+    m.driver = get_text(&r, MAX_NAME);
+    m.precision = get_text(&r, MAX_NAME);
+    m.slots = get_u32(&r, 1, MAX_SLOTS);
+    m.windows = get_u32(&r, 1, MAX_SLOTS);
+    m.predicted_bytes = get_bytes(&r);
+    m.allocated_bytes = get_bytes(&r);
+    m.rate = get_rate(&r);
+    m.measured = get_bool(&r);
     GET_END(ready, "READY");
 }
 
 void msg_ready_free(struct msg_ready *m)
 {
     free(m->description);
+    free(m->device);
+    free(m->device_id);
+    free(m->driver);
+    free(m->precision);
     memset(m, 0, sizeof(*m));
 }
 
@@ -505,6 +560,8 @@ void msg_heartbeat_put(struct buf *out, const struct msg_heartbeat *m)
     buf_put_u32(out, m->windows);
     buf_put_u64(out, m->rss_bytes);
     buf_put_u64(out, m->engine_beat);
+    buf_put_u64(out, m->vram_bytes);
+    buf_put_u64(out, m->vram_peak);
 }
 
 int msg_heartbeat_get(const uint8_t *data, size_t len, struct msg_heartbeat *ret, struct err *err)
@@ -518,6 +575,8 @@ int msg_heartbeat_get(const uint8_t *data, size_t len, struct msg_heartbeat *ret
     m.windows = reader_u32(&r);
     m.rss_bytes = reader_u64(&r);
     m.engine_beat = reader_u64(&r);
+    m.vram_bytes = get_bytes(&r);
+    m.vram_peak = get_bytes(&r);
     GET_END(heartbeat, "HEARTBEAT");
 }
 
@@ -543,5 +602,29 @@ int msg_log_get(const uint8_t *data, size_t len, struct msg_log *ret, struct err
 void msg_log_free(struct msg_log *m)
 {
     free(m->line);
+    memset(m, 0, sizeof(*m));
+}
+
+void msg_tuned_put(struct buf *out, const struct msg_tuned *m)
+{
+    buf_put_u32(out, m->slots);
+    buf_put_u32(out, m->windows);
+    buf_put_str(out, m->reason);
+}
+
+int msg_tuned_get(const uint8_t *data, size_t len, struct msg_tuned *ret, struct err *err)
+{
+    struct reader r = reader_of(data, len);
+    struct msg_tuned m = {0};
+
+    m.slots = get_u32(&r, 1, MAX_SLOTS);
+    m.windows = get_u32(&r, 1, MAX_SLOTS);
+    m.reason = get_text(&r, MAX_MESSAGE);
+    GET_END(tuned, "TUNED");
+}
+
+void msg_tuned_free(struct msg_tuned *m)
+{
+    free(m->reason);
     memset(m, 0, sizeof(*m));
 }

@@ -3,14 +3,15 @@
  *   scheduler                          worker
  *      |  <------------- HELLO --------- |   who I am, which protocol
  *      |  -------------- SETUP --------> |   model, options, limits
- *      |  <------------- READY --------- |   or FATAL
+ *      |  <------------- READY --------- |   or FATAL; what the device is, and how it was set up
  *      |  -------------- LEASE --------> |   a run of shards of one recording (one decoding pass)
  *      |  <------------- MEDIA --------- |   what the decoder found (once per lease, early)
  *      |  -------------- CAP ----------> |   stop after this shard: others take the rest
  *      |  <------- SHARD_DONE/_FAILED -- |   any order, one per shard
  *      |  <------------- LEASE_END ----- |   nothing further will come for this lease
  *      |  <------------- HEARTBEAT ----- |   every second, from a thread that watches the others
- *      |  -------- CANCEL/DRAIN/QUIT --> |
+ *      |  <------------- TUNED --------- |   the device's memory was too small: it takes less at
+ * once |  -------- CANCEL/DRAIN/QUIT --> |
  *
  * Every message is a struct with put/get; get checks all lengths and ranges, and leaves *ret zeroed
  * on failure. Strings and arrays of a decoded message are owned by it: free with its _free.
@@ -45,6 +46,7 @@ enum msg_type {
     MSG_LEASE_END,
     MSG_HEARTBEAT,
     MSG_LOG,
+    MSG_TUNED,
 };
 
 struct msg_hello {
@@ -57,18 +59,34 @@ struct msg_hello {
 struct msg_setup {
     char *model_dir;
     char *model_hash; /* hex; the worker compares: ERR_MODEL when it differs */
-    char *precision;  /* "auto", "f32", "bf16" */
+    char *precision;  /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
     char *
         params_json; /* the stage's parameters as stored in the catalog (workers/stages/params.h) */
     uint32_t slots;  /* windows in flight; 0: the worker chooses */
-    uint32_t decoders;  /* decoder processes at once; 0: the worker chooses */
-    uint32_t threads;   /* compute threads; 0: all */
-    uint64_t pcm_bytes; /* bound on decoded audio held in memory; 0: the worker chooses */
+    uint32_t decoders;    /* decoder processes at once; 0: the worker chooses */
+    uint32_t threads;     /* compute threads; 0: all */
+    uint64_t pcm_bytes;   /* bound on decoded audio held in memory; 0: the worker chooses */
+    uint32_t windows;     /* that the encoder takes at once; 0: the worker chooses */
+    uint64_t vram_budget; /* bytes of device memory; 0: the worker's share of what is free */
+    bool deterministic;   /* results must not depend on what shared a batch */
+    /* What an earlier run measured for this device, driver, model and precision: taken where the
+     * worker would choose, instead of measuring again. 0: nothing is remembered. */
+    uint32_t tuned_slots, tuned_windows;
+    float tuned_rate; /* times real time; 0: unknown */
 };
 
 struct msg_ready {
     uint32_t capacity; /* shards that keep the device busy: the scheduler leases at least so many */
     char *description; /* for people: "cpu, 2 threads, bf16, 8 slots" */
+    char *device;      /* "NVIDIA H200", for people */
+    char *device_id;   /* its UUID, "cpu", "sim:24GiB": what measurements are remembered by, */
+    char *driver;      /*   with this ("" where there is none) */
+    char *precision;   /*   and this: what AUTO became */
+    uint32_t slots, windows;  /* in use */
+    uint64_t predicted_bytes; /* of device memory, before anything was allocated; 0: unknown */
+    uint64_t allocated_bytes; /* now */
+    float rate;               /* times real time, as measured or remembered; 0: neither */
+    bool measured;            /* by this worker, just now: worth remembering */
 };
 
 struct msg_fatal { /* the worker leaves after it */
@@ -166,6 +184,15 @@ struct msg_heartbeat {
     uint64_t rss_bytes;   /* of the worker itself */
     uint64_t engine_beat; /* goes up while the engine works: at the latest after each window that is
                              encoded and each step of the decoder */
+    uint64_t vram_bytes;  /* device memory that the engine holds now, */
+    uint64_t vram_peak;   /*   and the most since it began */
+};
+
+/* After an allocation failed the worker takes less at once and goes on; nothing in flight was lost.
+ */
+struct msg_tuned {
+    uint32_t slots, windows; /* from now on */
+    char *reason;            /* what failed, for people */
 };
 
 struct msg_log {
@@ -191,6 +218,7 @@ MSG_CODEC(shard_failed);
 MSG_CODEC(lease_end);
 MSG_CODEC(heartbeat);
 MSG_CODEC(log);
+MSG_CODEC(tuned);
 #undef MSG_CODEC
 
 #endif

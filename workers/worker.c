@@ -109,6 +109,8 @@ static void post_heartbeat(struct worker *w)
         .leases = w->lease_count,
         .windows = w->windows ? w->windows : w->stepping,
         .engine_beat = w->beat,
+        .vram_bytes = w->vram_bytes,
+        .vram_peak = w->vram_peak,
     };
     pthread_mutex_unlock(&w->lock);
     m.rss_bytes = resident_bytes();

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "gpu/backend.h"
+#include "gpu/devices.h"
 #include "workers/frame.h"
 #include "workers/models/model_dir.h"
 #include "workers/models/whisper.h"
@@ -18,6 +19,7 @@
 #include "workers/text/vocabulary.h"
 #include "workers/worker.h"
 #include "workers/worker_lease.h"
+#include "workers/worker_tune.h"
 
 #define SAMPLES_PER_MS 16
 
@@ -28,6 +30,7 @@ struct engine {
     struct whisper *model;
     struct vocabulary *vocab;
     struct transcriber *transcriber;
+    struct worker_tuning tuning;
     uint32_t capacity; /* lanes at once: twice the slots, so that a finished one has a successor */
     uint32_t lanes;
 };
@@ -294,6 +297,7 @@ static int step(struct engine *e, bool *progress, struct err *err)
         return 0;
     rc = transcriber_step(e->transcriber, progress, err);
     transcriber_stats(e->transcriber, &e->lanes, &windows, &samples);
+    worker_note_memory(w, e->backend);
     pthread_mutex_lock(&w->lock);
     w->stepping = false;
     w->windows = windows;
@@ -357,10 +361,14 @@ static int check_model(const char *dir, const char *expected, struct err *err)
 
 static int open_device(struct engine *e, struct err *err)
 {
-    if (strcmp(e->w->device, "cpu") != 0)
-        return err_set(err, ERR_USAGE, "device '%s' is not known to this build: use cpu",
-                       e->w->device);
-    return backend_open_host(e->w->setup.threads, &e->backend, err);
+    const struct msg_setup *m = &e->w->setup;
+    const struct device_options o = {
+        .threads = m->threads,
+        .budget = m->vram_budget,
+        .deterministic = m->deterministic,
+    };
+
+    return device_open(e->w->device, &o, &e->backend, err);
 }
 
 static int load(struct engine *e, struct err *err)
@@ -385,7 +393,9 @@ static int load(struct engine *e, struct err *err)
     if (rc == 0)
         rc = vocabulary_load(dir, &e->vocab, err);
     if (rc == 0)
-        rc = transcriber_new(e->model, e->vocab, &params, setup->slots, 0, &e->transcriber, err);
+        rc = worker_tune(e->w, e->backend, e->model, &e->tuning, err);
+    if (rc == 0)
+        rc = transcriber_new(e->model, e->vocab, &params, e->tuning.slots, e->tuning.windows, &e->transcriber, err);
     if (rc == 0)
         transcriber_on_beat(e->transcriber, on_beat, e->w);
     free(dir);
@@ -403,18 +413,10 @@ static void unload(struct engine *e)
 static void post_ready(struct engine *e)
 {
     uint32_t slots = transcriber_slots(e->transcriber);
-    struct buf b = BUF_INIT;
-    struct err text = {0};
-    struct msg_ready m;
 
     e->capacity = 2 * slots;
-    snprintf(text.msg, sizeof(text.msg), "%s: %s, %u threads, %s, %u slots", e->w->device,
-             e->backend->info.name, e->backend->info.threads,
-             precision_name(whisper_precision(e->model)), slots);
-    m = (struct msg_ready){.capacity = e->capacity, .description = worker_sentence(&text)};
-    msg_ready_put(&b, &m);
-    outbox_post(&e->w->out, MSG_READY, &b);
-    msg_ready_free(&m);
+    worker_note_memory(e->w, e->backend);
+    worker_post_ready(e->w, e->backend, e->model, e->capacity, slots, 1, &e->tuning);
     pthread_mutex_lock(&e->w->lock);
     e->w->ready = true;
     worker_changed(e->w);

@@ -86,6 +86,7 @@ struct worker {
     struct pcm_pool pool;
     int64_t decoded_samples, engine_samples;
     uint64_t pulses; /* of decoders that have nothing to give yet */
+    uint64_t vram_bytes, vram_peak; /* of device memory, by the engine */
     uint32_t windows;
     bool stepping;          /* the engine is inside a step */
     uint64_t beat, results; /* pieces of steps done, shards reported */

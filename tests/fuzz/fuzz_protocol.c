@@ -40,6 +40,7 @@ static void one_message(uint8_t type, const uint8_t *data, size_t size)
         CASE(MSG_LEASE_END, lease_end)
         CASE(MSG_HEARTBEAT, heartbeat)
         CASE(MSG_LOG, log)
+        CASE(MSG_TUNED, tuned)
     default:
         break;
     }
@@ -81,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return 0;
-    if (data[0] == 0 || data[0] > MSG_LOG) {
+    if (data[0] == 0 || data[0] > MSG_TUNED) {
         stream(data + 1, size - 1);
     } else {
         one_message(data[0], data + 1, size - 1);

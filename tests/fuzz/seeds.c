@@ -63,8 +63,10 @@ static int seed_messages(const char *dir, struct buf *frames)
 
     buf_put_u8(frames, 0);
     SEED(hello, MSG_HELLO, 7, S("cpu"), S("0.1.0"));
-    SEED(setup, MSG_SETUP, S("/m"), S("00ff"), S("f32"), S("{}"), 8, 2, 1, 1 << 20);
-    SEED(ready, MSG_READY, 16, S("cpu"));
+    SEED(setup, MSG_SETUP, S("/m"), S("00ff"), S("fp32"), S("{}"), 8, 2, 1, 1 << 20, 4, 1 << 30,
+         true, 16, 4, 120.5f);
+    SEED(ready, MSG_READY, 16, S("cpu"), S("a processor"), S("cpu"), S(""), S("bf16"), 8, 2,
+         1 << 20, 1 << 19, 12.5f, true);
     SEED(fatal, MSG_FATAL, ERR_MODEL, S("no model"));
     SEED(lease, MSG_LEASE, 1, 2, S("/a.zip"), S("b//c"), 99, {1, 2}, true, S("en"), 300000, 2, 9, 2,
          skip);
@@ -74,8 +76,9 @@ static int seed_messages(const char *dir, struct buf *frames)
     SEED(shard_done, MSG_SHARD_DONE, 1, 2, 3, 0, 2000, S("en"), 0.9f, 1, 50, 2, segments);
     SEED(shard_failed, MSG_SHARD_FAILED, 1, 2, 3, ERR_INPUT, S("bad"));
     SEED(lease_end, MSG_LEASE_END, 1, 2, 0, S(""), true, 2000, 1, true, {1, 2}, S(""));
-    SEED(heartbeat, MSG_HEARTBEAT, 1, 2, 3, 4, 5, 6);
+    SEED(heartbeat, MSG_HEARTBEAT, 1, 2, 3, 4, 5, 6, 7, 8);
     SEED(log, MSG_LOG, 1, S("a line"));
+    SEED(tuned, MSG_TUNED, 8, 1, S("no memory"));
     return write_seed(dir, "protocol-stream", frames);
 }
 
@@ -162,6 +165,28 @@ static int seed_requests(const char *dir)
     if (rc == 0)
         rc = write_seed(dir, "request-stream", &frames);
     buf_free(&frames);
+    return rc;
+}
+
+/* ---- devices */
+
+static int seed_probe(const char *dir)
+{
+    static const char answer[] =
+        "{\"doing\":\"devices were asked for\"}\n"
+        "{\"module\":\"/lib/m.so\",\"built_for\":\"CUDA 13.0\"}\n"
+        "{\"device\":{\"ordinal\":0,\"name\":\"NVIDIA H200\",\"uuid\":\"GPU-8f3c-12\",\"major\":9,"
+        "\"minor\":0,\"total\":150000000000,\"free\":149000000000,\"precisions\":126}}\n"
+        "{\"finding\":{\"state\":1,\"name\":\"cuDNN ops\",\"found\":\"9.1\",\"wanted\":\"9.2\","
+        "\"do\":\"update\"}}\n"
+        "{\"error\":{\"code\":\"missing\",\"message\":\"no driver\"}}\n"
+        "{\"end\":true}\n";
+    struct buf b = BUF_INIT;
+    int rc;
+
+    buf_put(&b, answer, strlen(answer));
+    rc = write_seed(dir, "probe-small", &b);
+    buf_free(&b);
     return rc;
 }
 
@@ -254,8 +279,8 @@ int main(int argc, char **argv)
         return 64;
     mkdir(argv[1], 0777);
     if (seed_messages(argv[1], &frames) != 0 || seed_requests(argv[1]) != 0 ||
-        seed_safetensors(argv[1]) != 0 || seed_tokenizer_small(argv[1]) != 0 ||
-        seed_tokenizer_model(argv[1], argv[2]) != 0) {
+        seed_probe(argv[1]) != 0 || seed_safetensors(argv[1]) != 0 ||
+        seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0) {
         fprintf(stderr, "fuzz_seeds: the seeds cannot be written to %s\n", argv[1]);
         return 74;
     }

@@ -11,7 +11,11 @@
  *   dup, stray      every result twice; every result also for a lease that does not exist
  *   short           LEASE_END without error, and without results for the second half
  *   badtext         a segment that ends before it begins
- * $FAKE_MODE misbehaves as a whole: version, model, mute (no HELLO), exit, unready, nomem. */
+ * $FAKE_MODE misbehaves as a whole: version, model, mute (no HELLO), exit, unready, nomem; novram
+ * (the model does not fit); gone (no device, while $FAKE_STATE has a file of that name); measure
+ * (says that it has measured 32 slots and 4 windows, unless it is told what is remembered, which it
+ * writes as a file's name into $FAKE_STATE); lower (as measure, and halves both); early (as lower,
+ * before it is ready). MODE@DEVICE: only on that device. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -58,7 +62,9 @@ static bool mode(const char *name)
 {
     const char *m = getenv("FAKE_MODE");
 
-    return m && strcmp(m, name) == 0;
+    size_t n = strlen(name);
+
+    return m && strncmp(m, name, n) == 0 && (!m[n] || (m[n] == '@' && !strcmp(m + n + 1, device)));
 }
 
 /* True the first time that it is asked with this name. */
@@ -84,6 +90,8 @@ static void heartbeat(void)
         .leases = lease_count,
         .windows = lease_count ? 1 : 0,
         .engine_beat = beat,
+        .vram_bytes = 6000000000,
+        .vram_peak = 7000000000,
     };
 
     msg_heartbeat_put(&b, &m);
@@ -292,23 +300,103 @@ static struct lease *find(uint64_t id)
     return NULL;
 }
 
-static void setup(void)
+/* A file whose name is the text. */
+static void leave_word(const char *text)
+{
+    char path[600];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", getenv("FAKE_STATE"), text);
+    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
+static bool has_word(const char *text)
+{
+    char path[600];
+
+    snprintf(path, sizeof(path), "%s/%s", getenv("FAKE_STATE"), text);
+    return access(path, F_OK) == 0;
+}
+
+static void fatal(int code, const char *message)
+{
+    struct msg_fatal m = {.code = code, .message = text_of(message)};
+    struct buf b = BUF_INIT;
+
+    msg_fatal_put(&b, &m);
+    say(MSG_FATAL, &b);
+    _exit(1);
+}
+
+static void lower(void)
+{
+    struct msg_tuned m = {.slots = 16, .windows = 2, .reason = text_of("no room for 32 windows")};
+    struct buf b = BUF_INIT;
+
+    msg_tuned_put(&b, &m);
+    say(MSG_TUNED, &b);
+}
+
+/* What it takes at once: measured, or as it is told. */
+static void tune(const struct msg_setup *s, struct msg_ready *r)
+{
+    char word[64];
+
+    r->slots = 32;
+    r->windows = 4;
+    r->rate = 50;
+    r->measured = true;
+    r->predicted_bytes = 9000000000;
+    r->allocated_bytes = 5000000000;
+    if (!s->tuned_slots)
+        return;
+    snprintf(word, sizeof(word), "told-%u-%u", s->tuned_slots, s->tuned_windows);
+    leave_word(word);
+    r->slots = s->tuned_slots;
+    r->windows = s->tuned_windows;
+    r->rate = s->tuned_rate;
+    r->measured = false;
+}
+
+static void setup(const struct frame *from)
 {
     struct buf b = BUF_INIT;
-    struct msg_ready r = {.capacity = CAPACITY, .description = device};
-    struct msg_fatal f = {.code = ERR_MODEL, .message = text_of("tensor 'x' is missing")};
+    struct msg_setup s;
+    struct err err;
+    struct msg_ready r = {
+        .capacity = CAPACITY,
+        .description = device,
+        .device = text_of("a fake"),
+        .device_id = text_of("sim:2GiB"), /* as NIGHTSHIFT_DEVICES of the tests has it */
+        .driver = text_of(""),
+        .precision = text_of("fp32"),
+        .slots = 8,
+        .windows = 2,
+    };
 
-    if (mode("model") || mode("nomem")) {
-        if (mode("nomem"))
-            f = (struct msg_fatal){.code = ERR_NOMEM, .message = text_of("the model does not fit")};
-        msg_fatal_put(&b, &f);
-        say(MSG_FATAL, &b);
-        _exit(1);
-    }
+    if (msg_setup_get(from->payload, from->len, &s, &err))
+        _exit(3);
+    if (mode("model"))
+        fatal(ERR_MODEL, "tensor 'x' is missing");
+    if (mode("nomem"))
+        fatal(ERR_NOMEM, "the model does not fit");
+    if (mode("novram"))
+        fatal(ERR_VRAM, "8 GB are needed, 2 are free");
+    if (mode("gone") && has_word("gone"))
+        fatal(ERR_DEVICE, "the device is not there any more");
     if (mode("unready"))
         return;
+    if (mode("measure") || mode("lower"))
+        tune(&s, &r);
+    if (mode("early"))
+        lower();
     msg_ready_put(&b, &r);
     say(MSG_READY, &b);
+    if (mode("lower"))
+        lower();
+    msg_setup_free(&s);
 }
 
 static void obey(const struct frame *f)
@@ -320,7 +408,7 @@ static void obey(const struct frame *f)
 
     switch (f->type) {
     case MSG_SETUP:
-        setup();
+        setup(f);
         break;
     case MSG_LEASE:
         accept_lease(f);

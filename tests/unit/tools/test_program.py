@@ -379,7 +379,7 @@ class Output(Program):
     def test_doctor_tells_of_a_catalog_with_a_strange_name(self):
         strange = self.catalog.encode() + b"\xff\x1b.db"
         for arguments in (["--json"], []):
-            done = self.run_it("--catalog", strange, "doctor", *arguments)
+            done = self.run_it("--catalog", strange, "doctor", "--quick", *arguments)
             self.assertIn("\\xFF\\x1B" if not arguments else "\\\\xFF\\\\x1B", done.out)
             self.assertNotIn("\x1b", done.out)
 
@@ -434,7 +434,7 @@ class Output(Program):
         self.put("a\n\x01\"quote\\.wav", wav(5))
         self.enqueue()
         for command in (["status"], ["status", "--events"], ["search", "x"], ["show", "a.wav"],
-                        ["export", "-o", "out"], ["doctor"], ["model", "list"],
+                        ["export", "-o", "out"], ["doctor", "--quick"], ["model", "list"],
                         ["model", "check", "whisper-nano"]):
             with self.subTest(command=command):
                 json.loads(self.run_it(*command, "--json").out)
@@ -457,7 +457,7 @@ class Output(Program):
     def test_no_colour_in_pipes(self):
         self.fill()
         self.enqueue()
-        for command in (["status"], ["doctor"], ["--help"]):
+        for command in (["status"], ["doctor", "--quick"], ["--help"]):
             self.assertNotIn("\033", self.run_it(*command, TERM="xterm").out)
 
     def test_a_closed_standard_file_is_no_file_of_ours(self):
@@ -472,6 +472,22 @@ class Output(Program):
             self.assertIsNone(run.poll())
             for number in (0, 2):
                 self.assertEqual("/dev/null", os.readlink(f"/proc/{run.pid}/fd/{number}"))
+        finally:
+            run.terminate()
+            run.wait()
+
+    def test_a_run_that_waits_says_that_it_has_started(self):
+        self.enqueue()  # of nothing
+        self.run_it("pause", status=0)
+        run = subprocess.Popen([PROGRAM, "-c", self.catalog, "run", "--watch"], stdin=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env=dict(os.environ, HOME=self.dir))
+        try:
+            for _ in range(400):
+                if self.sql("SELECT 1 FROM event WHERE kind = 'run-start'") or run.poll() is not None:
+                    break
+                time.sleep(0.05)
+            self.assertIsNone(run.poll())
+            self.assertEqual([(1,)], self.sql("SELECT count(*) FROM event WHERE kind = 'run-start'"))
         finally:
             run.terminate()
             run.wait()

@@ -65,6 +65,11 @@ static void put_setup(struct play *p, const struct play_options *o)
         .decoders = o->decoders,
         .threads = 1,
         .pcm_bytes = o->pcm_bytes,
+        .windows = o->windows,
+        .vram_budget = o->vram_budget,
+        .tuned_slots = o->tuned_slots,
+        .tuned_windows = o->tuned_windows,
+        .tuned_rate = o->tuned_rate,
     };
 
     assert_ok(model_dir_hash(m.model_dir, hash, &e), e);
@@ -244,6 +249,14 @@ static void keep_ready(struct play *p, const struct frame *f)
     assert_true(m.description[0] != 0);
     p->ready = true;
     p->capacity = m.capacity;
+    p->slots = m.slots;
+    p->windows = m.windows;
+    p->rate = m.rate;
+    p->measured = m.measured;
+    p->predicted_bytes = m.predicted_bytes;
+    p->allocated_bytes = m.allocated_bytes;
+    snprintf(p->device_id, sizeof(p->device_id), "%s", m.device_id);
+    snprintf(p->precision, sizeof(p->precision), "%s", m.precision);
     msg_ready_free(&m);
 }
 
@@ -277,6 +290,7 @@ static void print_log(const struct frame *f)
 
 static void keep(struct play *p, const struct frame *f)
 {
+    struct msg_tuned tuned;
     struct err e = {0};
 
     switch (f->type) {
@@ -307,6 +321,13 @@ static void keep(struct play *p, const struct frame *f)
         break;
     case MSG_LOG:
         print_log(f);
+        break;
+    case MSG_TUNED:
+        assert_ok(msg_tuned_get(f->payload, f->len, &tuned, &e), e);
+        p->slots = tuned.slots;
+        p->windows = tuned.windows;
+        p->tuned_count++;
+        msg_tuned_free(&tuned);
         break;
     default:
         fail_msg("the worker sent a message of type %u", f->type);

@@ -24,6 +24,12 @@ struct play {
 
     bool hello, ready, gone;
     uint32_t capacity;
+    uint32_t slots, windows; /* by READY, then by TUNED */
+    uint32_t tuned_count;
+    float rate;
+    bool measured;
+    uint64_t predicted_bytes, allocated_bytes;
+    char device_id[64], precision[16];
     int fatal; /* code; 0: none */
     char fatal_message[512];
     struct msg_shard_done done[PLAY_MAX];
@@ -47,8 +53,10 @@ struct play_options {
     const char *device;     /* "cpu" */
     const char *model_dir;  /* whisper-nano */
     const char *model_hash; /* the right one */
-    uint32_t slots, decoders;
-    uint64_t pcm_bytes;
+    uint32_t slots, windows, decoders;
+    uint64_t pcm_bytes, vram_budget;
+    uint32_t tuned_slots, tuned_windows;
+    float tuned_rate;
     bool no_setup;
     /* A leak sanitizer starts a helper in a process that exits; when a decoder is killed while
      * it does so, the helper is an orphan that no test asked about. */

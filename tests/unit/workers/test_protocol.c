@@ -28,6 +28,7 @@ WRAP(shard_failed)
 WRAP(lease_end)
 WRAP(heartbeat)
 WRAP(log)
+WRAP(tuned)
 
 static uint32_t skips[] = {4, 7, 8};
 static struct msg_segment segments[] = {
@@ -36,9 +37,32 @@ static struct msg_segment segments[] = {
 };
 
 static const struct msg_hello hello = {4711, (char *)"cpu", (char *)"0.1.0"};
-static const struct msg_setup setup = {
-    (char *)"/m/\xff", (char *)"00ff", (char *)"bf16", (char *)"{}", 8, 2, 1, UINT64_MAX};
-static const struct msg_ready ready = {16, (char *)"cpu, 2 threads"};
+static const struct msg_setup setup = {(char *)"/m/\xff",
+                                       (char *)"00ff",
+                                       (char *)"bf16",
+                                       (char *)"{}",
+                                       8,
+                                       2,
+                                       1,
+                                       UINT64_MAX,
+                                       4,
+                                       UINT64_MAX,
+                                       true,
+                                       64,
+                                       16,
+                                       812.5f};
+static const struct msg_ready ready = {16,
+                                       (char *)"cpu, 2 threads",
+                                       (char *)"NVIDIA H200",
+                                       (char *)"GPU-1234",
+                                       (char *)"580.95 (CUDA 13.0)",
+                                       (char *)"fp16",
+                                       64,
+                                       16,
+                                       (uint64_t)10 << 30,
+                                       (uint64_t)9 << 30,
+                                       900.25f,
+                                       true};
 static const struct msg_fatal fatal = {ERR_MODEL, (char *)"config.json is missing"};
 static const struct msg_lease lease = {1,
                                        -2,
@@ -62,8 +86,9 @@ static const struct msg_shard_done shard_done = {1,    2, 3, 4, 5,       (char *
 static const struct msg_shard_failed shard_failed = {1, 2, 3, ERR_INPUT, (char *)"bad"};
 static const struct msg_lease_end lease_end = {1,  2, 0,    (char *)"", true,
                                                99, 1, true, {9, 8, 7},  (char *)"cut short"};
-static const struct msg_heartbeat heartbeat = {1, 2, 3, 4, 5, 6};
+static const struct msg_heartbeat heartbeat = {1, 2, 3, 4, 5, 6, 7, INT64_MAX};
 static const struct msg_log log_line = {2, (char *)"a line"};
+static const struct msg_tuned tuned = {32, 8, (char *)"no memory for 64 slots"};
 
 static const struct codec {
     const char *name;
@@ -83,7 +108,7 @@ static const struct codec {
     ROW(cancel, cancel),         ROW(media, media),
     ROW(shard_done, shard_done), ROW(shard_failed, shard_failed),
     ROW(lease_end, lease_end),   ROW(heartbeat, heartbeat),
-    ROW(log, log_line),
+    ROW(log, log_line),          ROW(tuned, tuned),
 };
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
 
@@ -213,7 +238,25 @@ static void ranges_are_checked(void **state)
     (void)state;
     REFUSED(hello, device, (char *)"cp\xffu");
     REFUSED(setup, slots, 5000);
+    REFUSED(setup, windows, 5000);
+    REFUSED(setup, tuned_slots, 4097);
+    REFUSED(setup, tuned_windows, 4097);
+    REFUSED(setup, tuned_rate, -1.0f);
+    REFUSED(setup, tuned_rate, NAN);
     REFUSED(ready, capacity, 0);
+    REFUSED(ready, slots, 0);
+    REFUSED(ready, slots, 4097);
+    REFUSED(ready, windows, 0);
+    REFUSED(ready, windows, UINT32_MAX);
+    REFUSED(ready, rate, INFINITY);
+    REFUSED(ready, predicted_bytes, UINT64_MAX);
+    REFUSED(ready, allocated_bytes, (uint64_t)INT64_MAX + 1);
+    REFUSED(ready, device_id, (char *)"\xff");
+    REFUSED(heartbeat, vram_bytes, UINT64_MAX);
+    REFUSED(heartbeat, vram_peak, UINT64_MAX);
+    REFUSED(tuned, slots, 0);
+    REFUSED(tuned, windows, 0);
+    REFUSED(tuned, windows, 5000);
     REFUSED(fatal, code, 0);
     REFUSED(fatal, code, -1000);
     REFUSED(lease, path, (char *)"relative");

@@ -134,7 +134,7 @@ static void what_cannot_work_is_said_before_it_begins(void **state)
     expect_fatal(&(struct play_options){.model_hash = "00112233445566778899aabbccddeeff"},
                  ERR_MODEL, EX_CONFIG);
     expect_fatal(&(struct play_options){.model_dir = "/nowhere/at/all"}, ERR_MODEL, EX_CONFIG);
-    expect_fatal(&(struct play_options){.device = "cuda:9"}, ERR_USAGE, EX_USAGE);
+    expect_fatal(&(struct play_options){.device = "tpu:9"}, ERR_USAGE, EX_USAGE);
 }
 
 static void nonsense_on_the_socket_ends_the_worker(void **state)

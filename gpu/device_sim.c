@@ -1,0 +1,355 @@
+/* A simulated device is the host's backend with another table: some operations look at the control
+ * file first, or take longer. The table lies in struct sim, which is found by it. */
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "gpu/backend.h"
+#include "gpu/precision.h"
+#include "gpu/sim.h"
+
+#define ENTRY_MAX 48u /* bytes of one entry: it becomes the device's id */
+#define SIZE_MAX_BYTES (UINT64_C(1) << 50)
+#define SPEED_MIN 0.001
+#define LOOK_NS INT64_C(10000000) /* between two looks at the control file */
+#define SLEEP_NS INT64_C(1000000) /* shorter waits are saved up */
+#define WIDE_ROWS 1500            /* what only the encoder has */
+
+/* ---------------------------------------------------------------------------------- the list */
+
+static int refuse(const char *entry, size_t len, const char *why, struct err *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "NIGHTSHIFT_DEVICES: '%.*s' is not sim:SIZE[*SPEED] such as sim:24GiB or "
+                   "sim:8GiB*0.5: %s",
+                   (int)(len < ENTRY_MAX ? len : ENTRY_MAX), entry, why);
+}
+
+/* Bytes at *p, which moves behind them. 0: not a size, or out of bounds. */
+static uint64_t take_size(const char **p)
+{
+    static const struct {
+        const char *unit;
+        int shift;
+    } units[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+    uint64_t n = 0;
+
+    if (**p < '0' || **p > '9')
+        return 0;
+    while (**p >= '0' && **p <= '9') {
+        n = n * 10 + (uint64_t)(*(*p)++ - '0');
+        if (n > SIZE_MAX_BYTES)
+            return 0;
+    }
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (strncmp(*p, units[i].unit, 3) == 0) {
+            *p += 3;
+            return n > SIZE_MAX_BYTES >> units[i].shift ? 0 : n << units[i].shift;
+        }
+    return n;
+}
+
+/* A decimal number, whatever the locale; 0: none, or out of bounds. */
+static double take_speed(const char **p)
+{
+    double v = 0, place = 1;
+    int digits = 0;
+
+    for (; **p >= '0' && **p <= '9'; (*p)++, digits++)
+        v = v * 10 + (**p - '0');
+    if (**p == '.')
+        for ((*p)++; **p >= '0' && **p <= '9'; (*p)++, digits++)
+            v += (**p - '0') * (place /= 10);
+    return digits && v >= SPEED_MIN && v <= 1 ? v : 0;
+}
+
+static int parse_entry(const char *entry, size_t len, uint32_t index, struct device *ret,
+                       struct err *err)
+{
+    struct backend_info host;
+    struct device d = {.kind = DEVICE_SIM, .speed = 1};
+    char text[ENTRY_MAX + 1];
+    const char *p = text + 4;
+
+    if (len > ENTRY_MAX || len < 4 || memcmp(entry, "sim:", 4) != 0)
+        return refuse(entry, len, len > ENTRY_MAX ? "it is too long" : "it does not begin so", err);
+    memcpy(text, entry, len);
+    text[len] = 0;
+    d.memory_total = d.memory_free = take_size(&p);
+    if (d.memory_total == 0)
+        return refuse(entry, len, "the size is a whole number of bytes, KiB, MiB or GiB", err);
+    if (*p == '*') {
+        p++;
+        d.speed = take_speed(&p);
+        if (d.speed == 0)
+            return refuse(entry, len, "the speed is between 0.001 and 1", err);
+    }
+    if (*p)
+        return refuse(entry, len, "something else follows", err);
+    backend_host_info(&host);
+    d.precisions = host.have;
+    snprintf(d.name, sizeof(d.name), "sim:%u", index);
+    snprintf(d.label, sizeof(d.label), "sim:%u", index);
+    snprintf(d.model, sizeof(d.model), "simulated, %.*s", (int)strcspn(text + 4, "*"), text + 4);
+    snprintf(d.id, sizeof(d.id), "%s", text);
+    *ret = d;
+    return 0;
+}
+
+int sim_devices_parse(const char *spec, struct device *ret, uint32_t cap, uint32_t *n,
+                      struct err *err)
+{
+    uint32_t count = 0;
+
+    for (;;) {
+        size_t len = strcspn(spec, ",");
+
+        if (count == cap)
+            return err_set(err, ERR_USAGE, "NIGHTSHIFT_DEVICES: more than %u devices", cap);
+        if (parse_entry(spec, len, count, &ret[count], err) != 0)
+            return err->code;
+        count++;
+        if (!spec[len])
+            break;
+        spec += len + 1;
+    }
+    *n = count;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- the control */
+
+enum command { CONTROL_OK, CONTROL_OOM, CONTROL_HANG, CONTROL_DIE, CONTROL_DIE_ONCE, CONTROL_GONE };
+
+struct sim {
+    struct backend_ops ops;         /* first: what the backend's `ops` points to */
+    const struct backend_ops *host; /* what it pointed to before */
+    double speed;
+    int64_t owed_ns;        /* of waiting */
+    char control[PATH_MAX]; /* "": nobody commands it */
+    int64_t looked_ns;
+    enum command command;
+    uint32_t fail; /* allocations and encoder runs that are still to fail */
+};
+
+static struct sim *sim_of(const struct backend *be) { return (struct sim *)be->ops; }
+
+static enum command read_command(const struct sim *s, uint32_t *count)
+{
+    char text[64] = "";
+    int fd = open(s->control, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    text[strcspn(text, "\r\n")] = 0;
+    *count = 0;
+    if (sscanf(text, "oom %u", count) == 1 && *count > 0)
+        return CONTROL_OOM;
+    if (strcmp(text, "hang") == 0)
+        return CONTROL_HANG;
+    if (strcmp(text, "die") == 0)
+        return CONTROL_DIE;
+    if (strcmp(text, "die once") == 0)
+        return CONTROL_DIE_ONCE;
+    return strcmp(text, "gone") == 0 ? CONTROL_GONE : CONTROL_OK;
+}
+
+/* Takes up what the file says now. */
+static void look(struct sim *s)
+{
+    enum command was = s->command;
+    uint32_t count;
+
+    s->looked_ns = clock_mono_ns();
+    s->command = read_command(s, &count);
+    if (s->command != CONTROL_OOM)
+        s->fail = 0;
+    else if (was != CONTROL_OOM)
+        s->fail = count;
+}
+
+static void rest(int64_t ns)
+{
+    struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+
+    nanosleep(&t, NULL);
+}
+
+/* Does what is commanded; ERR_DEVICE when the device is gone. */
+static int obey(struct sim *s, struct err *err)
+{
+    if (!s->control[0])
+        return 0;
+    if (s->command == CONTROL_GONE)
+        return err_set(err, ERR_DEVICE, "the device is not there any more");
+    if (clock_mono_ns() - s->looked_ns < LOOK_NS)
+        return 0;
+    look(s);
+    while (s->command == CONTROL_HANG) {
+        rest(LOOK_NS);
+        look(s);
+    }
+    if (s->command == CONTROL_DIE_ONCE)
+        unlink(s->control);
+    if (s->command == CONTROL_DIE || s->command == CONTROL_DIE_ONCE)
+        raise(SIGKILL);
+    if (s->command == CONTROL_GONE)
+        return err_set(err, ERR_DEVICE, "the device is not there any more");
+    return 0;
+}
+
+/* One failure for lack of memory, when some were commanded. */
+static int fail_memory(struct sim *s, struct err *err)
+{
+    if (s->fail == 0)
+        return 0;
+    s->fail--;
+    if (s->fail == 0) {
+        unlink(s->control);
+        s->command = CONTROL_OK;
+    }
+    return err_set(err, ERR_VRAM, "out of device memory (simulated)");
+}
+
+/* ---------------------------------------------------------------------------- the operations */
+
+/* After an operation that took so long on the host. */
+static void slow_down(struct sim *s, int64_t began_ns)
+{
+    if (s->speed >= 1)
+        return;
+    s->owed_ns += (int64_t)((double)(clock_mono_ns() - began_ns) * (1 / s->speed - 1));
+    if (s->owed_ns < SLEEP_NS)
+        return;
+    rest(s->owed_ns);
+    s->owed_ns = 0;
+}
+
+static void sim_close(struct backend *be)
+{
+    struct sim *s = sim_of(be);
+
+    be->ops = s->host;
+    s->host->close(be);
+    free(s);
+}
+
+static int sim_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
+{
+    struct sim *s = sim_of(be);
+    int rc = obey(s, err);
+
+    if (rc == 0)
+        rc = fail_memory(s, err);
+    return rc ? rc : s->host->alloc(be, bytes, ret, err);
+}
+
+static int sim_sync(struct backend *be, struct err *err)
+{
+    int rc = obey(sim_of(be), err);
+
+    return rc ? rc : sim_of(be)->host->sync(be, err);
+}
+
+static int sim_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
+                      struct tensor y, struct err *err)
+{
+    struct sim *s = sim_of(be);
+    int64_t began;
+    int rc = obey(s, err);
+
+    if (rc == 0 && x.rows >= WIDE_ROWS)
+        rc = fail_memory(s, err);
+    if (rc != 0)
+        return rc;
+    began = clock_mono_ns();
+    rc = s->host->linear(be, l, x, epilogue, y, err);
+    slow_down(s, began);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------ opening */
+
+static int find_entry(const char *name, struct device *ret, struct err *err)
+{
+    const char *spec = getenv("NIGHTSHIFT_DEVICES");
+    struct device *all = calloc(DEVICES_MAX, sizeof(*all));
+    uint32_t n = 0;
+    int rc;
+
+    if (!all)
+        return err_set(err, ERR_NOMEM, "out of memory for the simulated devices");
+    rc = sim_devices_parse(spec ? spec : "", all, DEVICES_MAX, &n, err);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        if (strcmp(all[i].name, name) == 0) {
+            *ret = all[i];
+            free(all);
+            return 0;
+        }
+    free(all);
+    return rc ? rc : err_set(err, ERR_USAGE, "there is no device '%.60s'", name);
+}
+
+static int control_path(const struct device *d, struct sim *s, struct err *err)
+{
+    const char *folder = getenv("NIGHTSHIFT_SIM_CONTROL");
+    int n;
+
+    if (!folder || !folder[0])
+        return 0;
+    n = snprintf(s->control, sizeof(s->control), "%s/sim-%s", folder, d->name + 4);
+    if (n < 0 || (size_t)n >= sizeof(s->control))
+        return err_set(err, ERR_USAGE, "NIGHTSHIFT_SIM_CONTROL is too long");
+    return obey(s, err);
+}
+
+/* The host's backend becomes the device's. */
+static void dress(struct backend *be, struct sim *s, const struct device *d,
+                  const struct device_options *o)
+{
+    s->host = be->ops;
+    s->ops = *be->ops;
+    s->ops.close = sim_close;
+    s->ops.alloc = sim_alloc;
+    s->ops.sync = sim_sync;
+    s->ops.linear = sim_linear;
+    be->ops = &s->ops;
+    be->budget = o->budget ? o->budget : d->memory_free / 10 * 9;
+    be->info.memory_total = d->memory_total;
+    be->info.memory_free = d->memory_free;
+    snprintf(be->info.name, sizeof(be->info.name), "%s", d->model);
+    snprintf(be->info.id, sizeof(be->info.id), "%s", d->id);
+}
+
+int backend_open_sim(const char *name, const struct device_options *o, struct backend **ret,
+                     struct err *err)
+{
+    struct sim *s = calloc(1, sizeof(*s));
+    struct backend *be = NULL;
+    struct device d;
+    int rc;
+
+    if (!s)
+        return err_set(err, ERR_NOMEM, "out of memory for a simulated device");
+    rc = find_entry(name, &d, err);
+    if (rc == 0)
+        rc = control_path(&d, s, err);
+    if (rc == 0)
+        rc = backend_open_host(o->threads, &be, err);
+    if (rc != 0) {
+        free(s);
+        return rc;
+    }
+    s->speed = d.speed;
+    dress(be, s, &d, o);
+    *ret = be;
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* gpu/probe.h - looks at the CUDA module, its libraries and its devices from a safe distance.
+ *
+ * The child (`nightshift probe`, hidden) opens the module and writes one JSON object a line:
+ *   {"doing":"..."}     what it begins now: named when it dies over it
+ *   {"module":"/path", "built_for":"CUDA 13.0, cuDNN 9.19"}
+ *   {"device":{"ordinal":0, "name":"", "uuid":"", "major":9, "minor":0, "total":0, "free":0,
+ *              "precisions":0}}
+ *   {"finding":{"state":0, "name":"", "found":"", "wanted":"", "do":""}}
+ *   {"error":{"code":"missing", "message":""}}   why there is no device
+ *   {"end":true}        the last line: without it the answer is not whole
+ * The parent believes none of it: libraries that it has never seen ran in that process. */
+#ifndef NIGHTSHIFT_GPU_PROBE_H
+#define NIGHTSHIFT_GPU_PROBE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "gpu/devices.h"
+
+/* The child's part. Returns 0, or -1 when `out` could not be written. */
+int probe_write(const char *module, bool thorough, FILE *out);
+
+struct probe_options {
+    const char *program; /* NULL: this one */
+    bool thorough;
+    const volatile sig_atomic_t *stop; /* NULL, or what ends it early */
+};
+/* Appends CUDA devices and findings to *ret and sets ret->no_gpu when none can be used. A child
+ * that crashes, hangs or talks nonsense is a broken finding. Fails for lack of memory, when no
+ * process can be started, and when it was stopped (ERR_CANCELLED). */
+int probe_run(const struct probe_options *o, struct devices *ret, struct err *err);
+/* Reads an answer; `fate` ("crashed (signal 11, ...)") is what ended the child, "" when nothing
+ * did, and `words` its last ones. For probe_run, and for tests. */
+void probe_read(const char *answer, size_t len, const char *fate, const char *words,
+                struct devices *ret);
+
+/* Appends a finding; any text is made printable and cut to its place. Left out when there are too
+ * many. */
+void devices_add_finding(struct devices *d, enum finding_state state, const char *name,
+                         const char *found, const char *wanted, const char *todo);
+
+#endif

@@ -1,0 +1,87 @@
+#include "store/tuning.h"
+
+#include "store/db.h"
+
+#define COLUMNS "slots, windows, rate, predicted_bytes, peak_bytes, oom_count"
+
+static struct store_tuning tuning_of(sqlite3_stmt *stmt, int first)
+{
+    return (struct store_tuning){
+        .slots = (uint32_t)sqlite3_column_int64(stmt, first),
+        .windows = (uint32_t)sqlite3_column_int64(stmt, first + 1),
+        .rate = sqlite3_column_double(stmt, first + 2),
+        .predicted_bytes = (uint64_t)sqlite3_column_int64(stmt, first + 3),
+        .peak_bytes = (uint64_t)sqlite3_column_int64(stmt, first + 4),
+        .oom_count = (uint32_t)sqlite3_column_int64(stmt, first + 5),
+    };
+}
+
+int store_tuning_get(struct store *st, const struct store_tuning_key *key, struct store_tuning *ret,
+                     struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT " COLUMNS " FROM tuning WHERE device_id = ? AND driver = ? "
+                      "AND model_hash = ? AND precision = ?",
+                      "tttt", key->device_id, key->driver, key->model_hash, key->precision);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set(err, ERR_EMPTY, "nothing is remembered of this device");
+    *ret = tuning_of(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+int store_tuning_note(struct store *st, const struct store_tuning_key *key,
+                      const struct store_tuning *t, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    int rc;
+
+    if (t->predicted_bytes > INT64_MAX || t->peak_bytes > INT64_MAX)
+        return err_set(err, ERR_INPUT, "more memory than a device can have");
+    rc = db_enter(st, err);
+    if (rc < 0)
+        return rc;
+    db_now(now);
+    rc = db_run(st, err,
+                "INSERT INTO tuning (device_id, driver, model_hash, precision, " COLUMNS ", at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (device_id, driver, model_hash, precision) DO UPDATE SET "
+                "peak_bytes = iif(slots = excluded.slots AND windows = excluded.windows, "
+                "                 max(peak_bytes, excluded.peak_bytes), excluded.peak_bytes), "
+                "slots = excluded.slots, windows = excluded.windows, "
+                "rate = iif(excluded.rate > 0, excluded.rate, rate), "
+                "predicted_bytes = iif(excluded.predicted_bytes > 0, excluded.predicted_bytes, "
+                "                      predicted_bytes), "
+                "oom_count = oom_count + excluded.oom_count, at = excluded.at",
+                "ttttiidiiit", key->device_id, key->driver, key->model_hash, key->precision,
+                (int64_t)t->slots, (int64_t)t->windows, t->rate, (int64_t)t->predicted_bytes,
+                (int64_t)t->peak_bytes, (int64_t)t->oom_count, now);
+    return db_leave(st, rc, err);
+}
+
+int store_tuning_each(struct store *st, store_tuning_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt = db_prepare(st,
+                                    "SELECT device_id, driver, model_hash, precision, " COLUMNS
+                                    ", at FROM tuning ORDER BY 1, 3, 4, 2",
+                                    err);
+    int rc = 1, stop = 0;
+
+    if (!stmt)
+        return err->code;
+    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        struct store_tuning_row row = {
+            .key = {db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2), db_text(stmt, 3)},
+            .tuning = tuning_of(stmt, 4),
+            .at = db_text(stmt, 10),
+        };
+
+        stop = fn(arg, &row);
+    }
+    sqlite3_finalize(stmt);
+    return rc < 0 ? rc : stop;
+}

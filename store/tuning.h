@@ -1,0 +1,47 @@
+/* store/tuning.h - table tuning: how much a device takes at once, as an earlier run measured it.
+ *
+ * A *tuning* belongs to one device with one driver, one model and one precision; any of them
+ * changed, it is measured again. The store's thread only. */
+#ifndef NIGHTSHIFT_STORE_TUNING_H
+#define NIGHTSHIFT_STORE_TUNING_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct store;
+
+struct store_tuning_key {   /* all borrowed, none NULL */
+    const char *device_id;  /* UUID; "cpu"; "sim:24GiB" */
+    const char *driver;     /* "" where there is none */
+    const char *model_hash; /* hex */
+    const char *precision;  /* never "auto" */
+};
+
+struct store_tuning {
+    uint32_t slots, windows;  /* windows of 30 s in flight, and encoded at once: 1 .. 4096 */
+    double rate;              /* times real time, when it was measured; 0: unknown */
+    uint64_t predicted_bytes; /* of device memory; 0: unknown */
+    uint64_t peak_bytes;      /* the most that was seen in use with these slots and windows */
+    uint32_t oom_count;       /* how often they had to be lowered */
+};
+
+/* ERR_EMPTY: nothing is remembered. */
+int store_tuning_get(struct store *st, const struct store_tuning_key *key, struct store_tuning *ret,
+                     struct err *err);
+/* Slots and windows become t's. A rate and a prediction of 0 leave what is there, the peak is the
+ * larger one while slots and windows stay the same, and oom_count is added. ERR_INPUT: impossible
+ * values. May be called within store_begin. */
+int store_tuning_note(struct store *st, const struct store_tuning_key *key,
+                      const struct store_tuning *t, struct err *err);
+
+struct store_tuning_row { /* valid during the call */
+    struct store_tuning_key key;
+    struct store_tuning tuning;
+    const char *at; /* the last change, ISO-8601 */
+};
+/* As read_failures: a value other than 0 from fn ends it and is returned. By device, model. */
+typedef int (*store_tuning_fn)(void *arg, const struct store_tuning_row *row);
+int store_tuning_each(struct store *st, store_tuning_fn fn, void *arg, struct err *err);
+
+#endif

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Several simulated devices of unequal size and speed: the same results as the processor alone,
+also when they run out of memory, hang, die or go away while they work.
+
+The devices are commanded through files (gpu/sim.h), and nothing here goes by the clock: a device
+is let go until the catalog has a result of it, and held again.
+"""
+import os
+import unittest
+import wave
+
+import night
+
+QUICK_RUN = os.environ.get("NIGHTSHIFT_QUICK_RUN", "")
+NEVER = 3600000
+
+
+def cut(source, path, seconds):
+    """The first seconds of a recording: another content, and soon transcribed."""
+    with wave.open(source) as whole, wave.open(path, "wb") as part:
+        part.setparams(whole.getparams())
+        part.writeframes(whole.readframes(int(seconds * whole.getframerate())))
+
+
+class Devices(night.Night):
+    recordings = 8
+    reference = {}  # by number of recordings: what the processor alone yields
+
+    def setUp(self):
+        super().setUp()
+        self.control = os.path.join(self.dir, "control")
+        os.mkdir(self.control)
+        for i in range(self.recordings):
+            cut(os.path.join(night.SAMPLES, "01_en_short.wav"),
+                os.path.join(self.archive, f"{i:02}.wav"), 2 + i / 2)
+        self.enqueue()
+
+    def results(self):
+        rows = self.sql("SELECT * FROM results")
+        return [(os.path.basename(row[0]), *row[1:]) for row in rows]
+
+    def expected(self):
+        """The same archive through the processor alone, in a catalog of its own, once."""
+        if self.recordings not in Devices.reference:
+            kept, self.catalog = self.catalog, os.path.join(self.dir, "reference.db")
+            self.enqueue()
+            self.run_to_end("--devices=cpu")
+            Devices.reference[self.recordings] = self.results()
+            self.catalog = kept
+        return Devices.reference[self.recordings]
+
+    # -- the devices
+
+    def say(self, index, command):
+        """Commands a device; it obeys at its next operation."""
+        path = os.path.join(self.control, f"sim-{index}")
+        with open(path + ".new", "w", encoding="ascii") as file:
+            file.write(command + "\n")
+        os.rename(path + ".new", path)
+
+    def obeyed(self, index):
+        return not os.path.exists(os.path.join(self.control, f"sim-{index}"))
+
+    def sim(self, devices, **more):
+        return {"NIGHTSHIFT_DEVICES": devices, "NIGHTSHIFT_SIM_CONTROL": self.control,
+                "NIGHTSHIFT_TUNE": "0", **more}
+
+    def start(self, devices, still_ms=NEVER, aside_ms=NEVER, slots=1):
+        run = night.Running([QUICK_RUN, night.PROGRAM, self.catalog, str(still_ms), str(aside_ms),
+                             str(slots)],
+                            self.env(**self.sim(devices)), self.dir)
+        self.running.append(run)
+        return run
+
+    def shards_of(self, index):
+        return self.sql("SELECT count(*) FROM shard WHERE device = ?", f"sim:{index}")[0][0]
+
+    def events(self, kind, index):
+        return [row[0] for row in self.sql(
+            "SELECT text FROM event WHERE kind = ? AND device = ?", kind, f"sim:{index}")]
+
+    def let_each_work(self, run, count):
+        """Each device in turn does one recording, and is held then, with others in its hands."""
+        for i in range(count):
+            self.say(i, "ok")
+            self.wait_for(f"a result of device {i}", lambda i=i: self.shards_of(i) > 0, run)
+            self.say(i, "hang")
+
+    def hold(self, count):
+        for i in range(count):
+            self.say(i, "hang")
+
+    def let_go(self, count):
+        for i in range(count):
+            self.say(i, "ok")
+
+    def finish(self, run):
+        self.assertEqual(0, run.wait(), run.said())
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
+        self.assertEqual([], self.sql("SELECT * FROM task WHERE state <> 'done'"))
+        self.assertEqual(self.expected(), self.results())
+        self.healthy()
+
+
+class Sharing(Devices):
+    def test_unequal_devices_share_the_work(self):
+        self.hold(3)
+        run = self.start("sim:1GiB,sim:8GiB*0.7,sim:2GiB*0.5,sim:1MiB")
+        self.let_each_work(run, 3)
+        self.let_go(3)
+        self.finish(run)
+        # The fourth is too small, says so once, and the others go on.
+        self.assertEqual(0, self.shards_of(3))
+        self.assertEqual(1, len(self.events("worker-aside", 3)))
+        self.assertRegex(self.events("worker-aside", 3)[0],
+                         "put aside: the model does not fit: .*out of device memory")
+        self.assertRegex(self.sql("SELECT text FROM event WHERE kind = 'run-end'")[0][0],
+                         r"sim:0 used 0\.\d\d GB of 1\.07, predicted 0\.\d\d; sim:1 used .* of 8\.59")
+
+    def test_too_small_everywhere_is_said_before_anything_is_lost(self):
+        answer = self.run_to_end(status=None, env=self.sim("sim:1MiB,sim:2MiB"))
+        self.assertNotEqual(0, answer.status)
+        self.assertRegex(answer.err, "no worker is left: the model does not fit")
+        self.assertEqual([("pending", 0)],
+                         self.sql("SELECT DISTINCT state, attempts FROM task"))
+
+
+class Faults(Devices):
+    def test_death_loses_nothing(self):
+        self.hold(2)
+        run = self.start("sim:1GiB,sim:4GiB")
+        self.let_each_work(run, 2)
+        self.say(0, "die once")
+        self.wait_for("it is dead", lambda: self.obeyed(0), run)
+        self.let_go(2)
+        self.finish(run)
+        self.assertRegex(self.events("worker-died", 0)[0], "signal 9")
+        self.assertEqual([], self.events("worker-died", 1))
+
+    def test_lack_of_memory_halves_what_is_taken_at_once(self):
+        self.hold(1)
+        run = self.start("sim:1GiB", slots=4)
+        self.let_each_work(run, 1)
+        self.say(0, "oom 2")
+        self.wait_for("memory ran out", lambda: self.obeyed(0), run)
+        self.finish(run)
+        self.assertEqual([], self.events("worker-died", 0))
+        self.assertGreaterEqual(len(self.events("tuned", 0)), 1)
+        self.assertRegex(self.events("tuned", 0)[-1], "goes on with [12] windows in flight")
+
+    def test_what_hangs_is_restarted(self):
+        self.hold(2)
+        run = self.start("sim:1GiB,sim:4GiB", still_ms=15000)
+        # Which of the two hangs is no matter: both are let go when one was given up.
+        self.let_each_work(run, 1)
+        self.wait_for("it is given up", lambda: self.events("worker-died", 0), run)
+        self.assertRegex(self.events("worker-died", 0)[0], "stood still")
+        self.let_go(2)
+        self.finish(run)
+
+    def test_a_device_that_is_gone_comes_back(self):
+        self.hold(2)
+        run = self.start("sim:1GiB,sim:4GiB", aside_ms=500)
+        self.let_each_work(run, 2)
+        before = self.shards_of(0)
+        self.say(0, "gone")
+        self.wait_for("it is aside", lambda: self.events("worker-aside", 0), run)
+        self.assertRegex(self.events("worker-aside", 0)[0], "not there any more")
+        self.say(0, "ok")
+        self.wait_for("it is back", lambda: self.events("worker-back", 0), run)
+        self.wait_for("it works", lambda: self.shards_of(0) > before, run)
+        self.let_go(2)
+        self.finish(run)
+
+    def test_all_gone_ends_the_run_and_the_next_goes_on(self):
+        self.hold(2)
+        run = self.start("sim:1GiB,sim:4GiB")
+        self.let_each_work(run, 2)
+        done = self.sql("SELECT task_id, seq, done_at FROM shard ORDER BY 1, 2")
+        self.say(0, "gone")
+        self.say(1, "gone")
+        self.assertNotEqual(0, run.wait())
+        self.assertRegex(run.said(), "no worker is left: .*not there any more")
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
+        self.let_go(2)
+        self.finish(self.start("sim:1GiB,sim:4GiB"))
+        kept = self.sql("SELECT task_id, seq, done_at FROM shard ORDER BY 1, 2")
+        self.assertLessEqual(set(done), set(kept))
+
+
+class Tuning(Devices):
+    recordings = 2
+
+    def ready(self, answer):
+        return [line for line in answer.err.splitlines() if " is ready: " in line]
+
+    def test_what_was_measured_is_remembered(self):
+        env = self.sim("sim:1GiB", NIGHTSHIFT_TUNE="")
+        first = self.run_to_end("--verbose", env=env)
+        self.assertRegex(self.ready(first)[0], r"x real time, measured")
+        row = self.sql("SELECT * FROM tuning")
+        self.assertEqual(1, len(row))
+        device, rate, predicted, peak, slots = self.sql(
+            "SELECT device_id, rate, predicted_bytes, peak_bytes, slots FROM tuning")[0]
+        self.assertEqual("sim:1GiB", device)
+        self.assertGreater(rate, 0)
+        self.assertGreaterEqual(slots, 1)
+        self.assertGreater(predicted, 0)
+        self.assertGreater(peak, 0)
+        self.assertLess(peak, 0.9 * 2**30)
+        self.assertEqual(self.expected(), self.results())
+        cut(os.path.join(night.SAMPLES, "01_en_short.wav"),
+            os.path.join(self.archive, "more.wav"), 1.5)
+        self.enqueue()
+        second = self.run_to_end("--verbose", env=env)
+        self.assertRegex(self.ready(second)[0], r"x real time, as remembered")
+        self.assertEqual([(slots, rate)], self.sql("SELECT slots, rate FROM tuning"))
+
+
+if __name__ == "__main__":
+    night.main()

@@ -1,0 +1,108 @@
+/* A CUDA module that is none: what it does is $FAKE_CUDA, so that what a driver or a library can do
+ * to the program is done here, without one.
+ *
+ *   two         two devices, all well (the default)
+ *   warning     the same, and one library is older than it should be
+ *   broken      two devices, and a library that does not fit
+ *   none        no device, and the reason
+ *   abi         another interface
+ *   crash       dies when it is opened;      crash-devices, crash-check: later
+ *   hang        never answers;               leave: ends the process in order, too early
+ *   print       prints to standard output, as libraries do
+ *   garbage     writes nonsense to every file that is open */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu/cuda_module.h"
+
+extern struct cuda_module nightshift_cuda_module;
+
+static bool is(const char *what)
+{
+    const char *s = getenv("FAKE_CUDA");
+
+    return strcmp(s != NULL ? s : "two", what) == 0;
+}
+
+static void crash(void)
+{
+    static const char words[] = "Invalid handle. Cannot load symbol cudnnCreate\n";
+
+    if (write(STDERR_FILENO, words, sizeof(words) - 1) < 0)
+        _exit(1);
+    abort();
+}
+
+static void write_everywhere(const char *s)
+{
+    for (int fd = 1; fd < 32; fd++)
+        if (write(fd, s, strlen(s)) < 0)
+            continue; /* most are not open */
+}
+
+static int devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err *err)
+{
+    static const struct cuda_device two[] = {
+        {0, "NVIDIA Imaginary 96", "GPU-8f3c0000-aaaa", 9, 0, 96ull << 30, 90ull << 30, 132, 0x7e},
+        {1, "NVIDIA Imaginary 24", "GPU-8f3d0000-bbbb", 8, 9, 24ull << 30, 23ull << 30, 82, 0x3e},
+    };
+
+    if (is("crash-devices"))
+        crash();
+    if (is("leave"))
+        exit(0);
+    while (is("hang"))
+        pause();
+    if (is("garbage"))
+        write_everywhere("\033[2Jno json {\"end\":true}\n");
+    if (is("print"))
+        puts("hello from a library");
+    if (is("none"))
+        return err_set(err, ERR_MISSING, "the NVIDIA driver is too old for CUDA 13.0");
+    for (*n = 0; *n < 2 && *n < cap; ++*n)
+        ret[*n] = two[*n];
+    return 0;
+}
+
+static int open_device(const char *device, const struct cuda_options *options, struct backend **ret,
+                       struct err *err)
+{
+    (void)options;
+    (void)ret;
+    return err_set(err, ERR_DEVICE, "device %s is imaginary", device);
+}
+
+static int check(bool thorough, cuda_finding_fn fn, void *arg)
+{
+    const struct cuda_finding well = {0, "driver", "580.95 for CUDA 13.0", "", ""};
+    const struct cuda_finding old = {1, "cuBLASLt", "12.0 (/usr/lib/libcublasLt.so.12)",
+                                     "13.0 or later", "update it: some products are slower"};
+    const struct cuda_finding wrong = {2, "cuDNN ops", "9.1.0 (/opt/\033[31mlibcudnn_ops.so.9)",
+                                       "9.19, as the other parts of cuDNN",
+                                       "remove the second copy of cuDNN from LD_LIBRARY_PATH"};
+    const struct cuda_finding tried = {0, "operations", "all are right", "", ""};
+
+    if (is("crash-check"))
+        crash();
+    fn(arg, &well);
+    if (is("warning"))
+        fn(arg, &old);
+    if (is("broken"))
+        fn(arg, &wrong);
+    if (thorough)
+        fn(arg, &tried);
+    return is("broken") ? 2 : is("warning");
+}
+
+struct cuda_module nightshift_cuda_module = {CUDA_MODULE_ABI, "CUDA 13.0, imaginary", devices,
+                                             open_device, check};
+
+__attribute__((constructor)) static void begin(void)
+{
+    if (is("crash"))
+        crash();
+    if (is("abi"))
+        nightshift_cuda_module.abi = CUDA_MODULE_ABI + 1;
+}

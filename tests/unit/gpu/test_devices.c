@@ -1,0 +1,585 @@
+/* The inventory: what people may type, what a hostile answer may hold, what the system says. */
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpu/cuda_load.h"
+#include "gpu/devices.h"
+#include "gpu/nvidia.h"
+#include "gpu/precision.h"
+#include "gpu/probe.h"
+#include "tests/common/test.h"
+
+static struct devices all, picked;
+
+static void put_file(const char *path, const char *text, mode_t mode)
+{
+    char folder[300];
+    FILE *f;
+
+    snprintf(folder, sizeof(folder), "%s", path);
+    for (char *s = strchr(folder + 1, '/'); s != NULL; s = strchr(s + 1, '/')) {
+        *s = 0;
+        mkdir(folder, 0755);
+        *s = '/';
+    }
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    chmod(path, mode);
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    unsetenv("NIGHTSHIFT_DEVICES");
+    unsetenv("NIGHTSHIFT_CUDA_MODULE");
+    unsetenv("NIGHTSHIFT_SYSTEM_ROOT");
+    unsetenv("NIGHTSHIFT_PROBE_SECONDS");
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    memset(&all, 0, sizeof(all));
+    return system("rm -rf root probe.sh module.so") == 0 ? 0 : -1;
+}
+
+/* ---------------------------------------------------------------------------------- picking */
+
+static void add(enum device_kind kind, const char *name, const char *label, const char *model)
+{
+    struct device *d = &all.list[all.count++];
+
+    *d = (struct device){.kind = kind, .speed = 1};
+    snprintf(d->name, sizeof(d->name), "%s", name);
+    snprintf(d->label, sizeof(d->label), "%s", label);
+    snprintf(d->model, sizeof(d->model), "%s", model);
+}
+
+static void fill(int gpus)
+{
+    memset(&all, 0, sizeof(all));
+    all.expects_gpu = gpus > 0;
+    if (gpus > 0)
+        add(DEVICE_CUDA, "cuda:GPU-8f3c0000", "cuda:0", "Imaginary 96");
+    if (gpus > 1)
+        add(DEVICE_CUDA, "cuda:GPU-8f3d0000", "cuda:1", "Imaginary 24");
+    if (gpus == 0)
+        err_set(&all.no_gpu, ERR_MISSING, "this machine has no NVIDIA GPU");
+    add(DEVICE_CPU, "cpu", "cpu", "Some processor");
+}
+
+/* "cuda:0 cpu": the labels that were picked; "" after an error. */
+static const char *pick(const char *list, enum allow_cpu allow, struct err *err)
+{
+    static char ret[400];
+    size_t n = 0;
+
+    *err = (struct err){0};
+    memset(&picked, 0, sizeof(picked));
+    ret[0] = 0;
+    if (devices_pick(&all, list, allow, &picked, err) == 0)
+        for (uint32_t i = 0; i < picked.count; i++)
+            n += (size_t)snprintf(ret + n, sizeof(ret) - n, "%s%s", i > 0 ? " " : "",
+                                  picked.list[i].label);
+    return ret;
+}
+
+static void test_what_can_be_picked(void **state)
+{
+    static const struct {
+        const char *list, *labels;
+    } cases[] = {{"auto", "cuda:0 cuda:1"},       {"", "cuda:0 cuda:1"},
+                 {NULL, "cuda:0 cuda:1"},         {"cpu", "cpu"},
+                 {"cpu,cpu", "cpu cpu"},          {"cuda:1,cuda:0", "cuda:1 cuda:0"},
+                 {"cuda:1 , cpu", "cuda:1 cpu"},  {"cuda:GPU-8f3d", "cuda:1"},
+                 {"cuda:GPU-8f3c0000", "cuda:0"}, {"cpu,", "cpu"}};
+    struct err err;
+
+    (void)state;
+    fill(2);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_string_equal(pick(cases[i].list, ALLOW_CPU_WITHOUT_HARDWARE, &err), cases[i].labels);
+        assert_int_equal(err.code, 0);
+    }
+}
+
+static void test_what_cannot_be_picked(void **state)
+{
+    static const struct {
+        int gpus;
+        const char *list;
+        int code;
+        const char *part; /* of the sentence */
+    } cases[] = {
+        {2, "cuda:2", ERR_USAGE, "cuda:0 (Imaginary 96), cuda:1 (Imaginary 24), cpu"},
+        {2, "cuda", ERR_USAGE, "there is no device 'cuda'"},
+        {2, "cuda:GPU-8f3", ERR_USAGE, "could be cuda:0 or cuda:1"},
+        {2, "cuda:GPU-9", ERR_USAGE, "there is no device"},
+        {2, "cuda:0,cuda:0", ERR_USAGE, "cuda:0 is named twice"},
+        {2, "cuda:0,cuda:GPU-8f3c", ERR_USAGE, "cuda:0 is named twice"},
+        {2, "CPU", ERR_USAGE, "there is no device 'CPU'"},
+        {2, ",", ERR_USAGE, "no device is named"},
+        {2, "cuda:0\033[2J", ERR_USAGE, "\\x1B[2J"},
+        {0, "cuda:0", ERR_USAGE, "'cuda:0' cannot be used: this machine has no NVIDIA GPU"},
+        {0, "sim:0", ERR_USAGE, "there is no device 'sim:0'; there is: cpu"},
+    };
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        fill(cases[i].gpus);
+        assert_string_equal(pick(cases[i].list, ALLOW_CPU_WITHOUT_HARDWARE, &err), "");
+        assert_int_equal(err.code, cases[i].code);
+        if (strstr(err.msg, cases[i].part) == NULL)
+            fail_msg("'%s' lacks '%s'", err.msg, cases[i].part);
+    }
+}
+
+static void test_every_processor_of_a_long_list(void **state)
+{
+    char list[DEVICES_MAX * 4 + 8] = "cpu";
+    struct err err;
+
+    (void)state;
+    fill(0);
+    for (uint32_t i = 1; i < DEVICES_MAX; i++)
+        memcpy(list + i * 4 - 1, ",cpu", 5);
+    pick(list, ALLOW_CPU_NEVER, &err); /* named, so allowed */
+    assert_int_equal(picked.count, DEVICES_MAX);
+    memcpy(list + DEVICES_MAX * 4 - 1, ",cpu", 5);
+    pick(list, ALLOW_CPU_NEVER, &err);
+    assert_int_equal(err.code, ERR_USAGE);
+}
+
+static void test_whether_the_processor_may(void **state)
+{
+    static const struct {
+        bool hardware;
+        enum allow_cpu allow;
+        const char *labels;
+        int code;
+    } cases[] = {
+        {false, ALLOW_CPU_WITHOUT_HARDWARE, "cpu", 0},
+        {false, ALLOW_CPU_ALWAYS, "cpu", 0},
+        {false, ALLOW_CPU_NEVER, "", ERR_DEVICE},
+        {true, ALLOW_CPU_WITHOUT_HARDWARE, "", ERR_DEVICE},
+        {true, ALLOW_CPU_ALWAYS, "cpu", 0},
+        {true, ALLOW_CPU_NEVER, "", ERR_DEVICE},
+    };
+    struct err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        fill(0);
+        all.expects_gpu = cases[i].hardware;
+        err_set(&all.no_gpu, ERR_DEVICE, "cuDNN is torn");
+        assert_string_equal(pick("auto", cases[i].allow, &err), cases[i].labels);
+        assert_int_equal(err.code, cases[i].code);
+        if (err.code != 0)
+            assert_non_null(strstr(err.msg, "cuDNN is torn"));
+    }
+    /* The same where the GPUs are there, and must not be used. */
+    fill(2);
+    all.list[0].unusable = all.list[1].unusable = true;
+    err_set(&all.no_gpu, ERR_DEVICE, "cuDNN is torn");
+    pick("auto", ALLOW_CPU_WITHOUT_HARDWARE, &err);
+    assert_int_equal(err.code, ERR_DEVICE);
+    assert_string_equal(pick("auto", ALLOW_CPU_ALWAYS, &err), "cpu");
+    pick("cuda:1", ALLOW_CPU_ALWAYS, &err);
+    assert_int_equal(err.code, ERR_DEVICE);
+    assert_non_null(strstr(err.msg, "cuda:1 (Imaginary 24) cannot be used: cuDNN is torn"));
+}
+
+static void test_which_lists_want_gpus(void **state)
+{
+    (void)state;
+    assert_true(devices_list_wants_gpus(NULL));
+    assert_true(devices_list_wants_gpus("auto"));
+    assert_true(devices_list_wants_gpus("cpu,cuda:0"));
+    assert_true(devices_list_wants_gpus("nonsense"));
+    assert_false(devices_list_wants_gpus("cpu"));
+    assert_false(devices_list_wants_gpus("cpu, cpu"));
+}
+
+/* ---------------------------------------------------------------------------------- answers */
+
+#define GOOD_DEVICE                                                                            \
+    "{\"device\":{\"ordinal\":0,\"name\":\"H\",\"uuid\":\"GPU-1234\",\"major\":9,\"minor\":0," \
+    "\"total\":1000,\"free\":900,\"precisions\":6}}\n"
+#define END "{\"end\":true}\n"
+
+static void read_answer(const char *answer, const char *fate)
+{
+    memset(&all, 0, sizeof(all));
+    probe_read(answer, strlen(answer), fate, "", &all);
+}
+
+static void test_a_good_answer(void **state)
+{
+    (void)state;
+    read_answer("{\"module\":\"/m.so\",\"built_for\":\"CUDA 13\"}\n" GOOD_DEVICE
+                "{\"finding\":{\"state\":1,\"name\":\"cuDNN\",\"found\":\"9.1\",\"wanted\":\"9.2\","
+                "\"do\":\"update\"}}\n" END,
+                "");
+    assert_int_equal(all.count, 1);
+    assert_string_equal(all.list[0].name, "cuda:GPU-1234");
+    assert_string_equal(all.list[0].label, "cuda:0");
+    assert_int_equal(all.list[0].memory_free, 900);
+    assert_int_equal(all.list[0].precisions, 6);
+    assert_false(all.list[0].unusable);
+    assert_int_equal(all.no_gpu.code, 0);
+    assert_int_equal(all.finding_count, 2);
+    assert_int_equal(all.findings[1].state, FINDING_WARNING);
+    assert_string_equal(all.findings[1].todo, "update");
+}
+
+static void test_answers_that_are_not_believed(void **state)
+{
+    static const char *const answers[] = {
+        "",
+        "\n",
+        "hello\n" END,
+        GOOD_DEVICE, /* without its end */
+        GOOD_DEVICE END "{\"end\":true",
+        GOOD_DEVICE END END,
+        GOOD_DEVICE GOOD_DEVICE END, /* the same UUID twice */
+        "[]\n" END,
+        "{}\n" END,
+        "null\n" END,
+        "{\"end\":1}\n",
+        "{\"device\":[]}\n" END,
+        "{\"device\":{\"ordinal\":0}}\n" END,
+        "{\"finding\":{\"state\":9,\"name\":\"\",\"found\":\"\",\"wanted\":\"\",\"do\":\"\"}}"
+        "\n" END,
+        "{\"finding\":{\"state\":0,\"name\":5,\"found\":\"\",\"wanted\":\"\",\"do\":\"\"}}\n" END,
+        "{\"error\":{\"code\":\"missing\"}}\n" END,
+        "{\"error\":\"x\"}\n" END,
+        "{\"doing\":{}}\n" END,
+        "{\"module\":\"/m\"}\n" END,
+        "{\"device\":{\"ordinal\":0,\"name\":\"H\",\"uuid\":\"../../etc\",\"major\":9,\"minor\":0,"
+        "\"total\":1000,\"free\":900,\"precisions\":6}}\n" END,
+        "{\"device\":{\"ordinal\":-1,\"name\":\"H\",\"uuid\":\"GPU-12\",\"major\":9,\"minor\":0,"
+        "\"total\":1000,\"free\":900,\"precisions\":6}}\n" END,
+        "{\"device\":{\"ordinal\":0,\"name\":\"H\",\"uuid\":\"GPU-12\",\"major\":9,\"minor\":0,"
+        "\"total\":1000,\"free\":9000,\"precisions\":6}}\n" END,
+        "{\"device\":{\"ordinal\":0,\"name\":\"H\",\"uuid\":\"GPU-12\",\"major\":9,\"minor\":0,"
+        "\"total\":99999999999999999999,\"free\":0,\"precisions\":6}}\n" END,
+        "{\"device\":{\"ordinal\":0,\"name\":\"H\",\"uuid\":\"GPU-12\",\"major\":9.5,\"minor\":0,"
+        "\"total\":1000,\"free\":900,\"precisions\":6}}\n" END,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        read_answer(answers[i], "");
+        if (all.no_gpu.code == 0)
+            fail_msg("believed: %s", answers[i]);
+        for (uint32_t j = 0; j < all.count; j++)
+            assert_true(all.list[j].unusable);
+        assert_true(all.finding_count > 0);
+        assert_int_equal(all.findings[all.finding_count - 1].state, FINDING_BROKEN);
+    }
+}
+
+static void test_an_answer_deep_and_one_long(void **state)
+{
+    size_t n = 900000;
+    char *s = malloc(n + 1);
+
+    (void)state;
+    assert_non_null(s);
+    memset(s, '[', n);
+    s[n] = 0;
+    s[n - 1] = '\n';
+    read_answer(s, "");
+    assert_int_equal(all.no_gpu.code, ERR_DEVICE);
+    memset(s, 'x', n - 1);
+    memcpy(s, "{\"doing\":\"", 10);
+    memcpy(s + n - 3, "\"}", 2);
+    read_answer(s, "crashed");
+    assert_int_equal(all.no_gpu.code, ERR_DEVICE);
+    free(s);
+}
+
+static void test_more_devices_and_findings_than_fit(void **state)
+{
+    size_t cap = 100000, n = 0;
+    char *s = malloc(cap);
+
+    (void)state;
+    assert_non_null(s);
+    for (int i = 0; i < 64; i++)
+        n += (size_t)snprintf(s + n, cap - n,
+                              "{\"device\":{\"ordinal\":%d,\"name\":\"H\",\"uuid\":\"GPU-%04d\","
+                              "\"major\":9,\"minor\":0,\"total\":1,\"free\":1,\"precisions\":6}}\n",
+                              i, i);
+    for (int i = 0; i < 100; i++)
+        n += (size_t)snprintf(s + n, cap - n,
+                              "{\"finding\":{\"state\":0,\"name\":\"a name that is far too long\","
+                              "\"found\":\"\\u001b[2J\",\"wanted\":\"\",\"do\":\"\"}}\n");
+    snprintf(s + n, cap - n, END);
+    read_answer(s, "");
+    assert_int_equal(all.no_gpu.code, 0);
+    assert_int_equal(all.count, DEVICES_MAX - 1);
+    assert_int_equal(all.finding_count, DEVICES_FINDINGS);
+    assert_string_equal(all.findings[0].found, "\\x1B[2J");
+    free(s);
+}
+
+static void test_the_fate_of_the_process(void **state)
+{
+    (void)state;
+    memset(&all, 0, sizeof(all));
+    probe_read("{\"doing\":\"devices were asked for\"}\n", 35, "crashed (signal 11, x)", "bad\033",
+               &all);
+    assert_int_equal(all.no_gpu.code, ERR_DEVICE);
+    assert_string_equal(all.no_gpu.msg,
+                        "the CUDA libraries crashed (signal 11, x) while devices were asked for; "
+                        "last words: bad\\x1B");
+}
+
+/* ---------------------------------------------------------------------------------- system */
+
+static void test_nvidia_hardware(void **state)
+{
+    struct nvidia hw;
+
+    (void)state;
+    nvidia_look("./root", &hw);
+    assert_false(hw.present);
+    put_file("root/sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n", 0644);
+    put_file("root/sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n", 0644);
+    put_file("root/sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n", 0644);
+    put_file("root/sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n", 0644); /* its sound */
+    nvidia_look("./root", &hw);
+    assert_false(hw.present);
+    put_file("root/sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n", 0644);
+    put_file("root/sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n", 0644);
+    nvidia_look("./root", &hw);
+    assert_true(hw.present);
+    assert_false(hw.driver);
+    assert_int_equal(hw.gpus, 1);
+    put_file("root/proc/driver/nvidia/version",
+             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\n",
+             0644);
+    put_file("root/proc/driver/nvidia/gpus/0000:01:00.0/information", "", 0644);
+    put_file("root/proc/driver/nvidia/gpus/0000:02:00.0/information", "", 0644);
+    nvidia_look("./root", &hw);
+    assert_true(hw.driver);
+    assert_int_equal(hw.gpus, 2);
+    assert_string_equal(hw.version, "580.95.05");
+    put_file("root/proc/driver/nvidia/version",
+             "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Thu May  2\n", 0644);
+    nvidia_look("./root", &hw);
+    assert_string_equal(hw.version, "470.256.02");
+    put_file("root/proc/driver/nvidia/version", "no version here 12.\033[2J\n", 0644);
+    nvidia_look("./root", &hw);
+    assert_string_equal(hw.version, "");
+}
+
+/* A machine with a GPU whose `nightshift probe` is a script. */
+static void pretend(const char *script)
+{
+    char text[4000];
+
+    put_file("root/proc/driver/nvidia/version", "NVRM version: Module 580.95.05 x\n", 0644);
+    put_file("module.so", "", 0644);
+    snprintf(text, sizeof(text), "#!/bin/sh\n%s\n", script);
+    put_file("probe.sh", text, 0755);
+    setenv("NIGHTSHIFT_SYSTEM_ROOT", "./root", 1);
+    setenv("NIGHTSHIFT_CUDA_MODULE", "./module.so", 1);
+}
+
+static void find(const char *script)
+{
+    struct err err = {0};
+
+    pretend(script);
+    assert_ok(devices_find("./probe.sh", &all, &err), err);
+    assert_true(all.count > 0);
+    assert_int_equal(all.list[all.count - 1].kind, DEVICE_CPU);
+}
+
+static void test_processes_that_go_wrong(void **state)
+{
+    static const struct {
+        const char *script, *part;
+    } cases[] = {
+        {"kill -SEGV $$", "crashed (signal 11"},
+        {"echo 'last breath' >&2; kill -ABRT $$", "last words: last breath"},
+        {"exit 3", "left with status 3"},
+        {"exit 0", "talk nonsense"},
+        {"sleep 100", "did not answer within 1 s"},
+        {"trap '' TERM; sleep 100 & wait", "did not answer within 1 s"},
+        {"yes", "did not stop talking"},
+        {"cat /dev/zero", "did not stop talking"},
+        {"yes >&2", "did not answer within 1 s"},
+        {"sleep 100 & echo '{\"end\":true}'", "finds no device"}, /* left behind, with the pipe */
+        {"head -c 500000 /dev/urandom", "talk nonsense"},
+    };
+
+    (void)state;
+    setenv("NIGHTSHIFT_PROBE_SECONDS", "1", 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        find(cases[i].script);
+        if (strstr(all.no_gpu.msg, cases[i].part) == NULL)
+            fail_msg("%s: '%s' lacks '%s'", cases[i].script, all.no_gpu.msg, cases[i].part);
+        assert_int_equal(all.count, 1);
+        assert_true(all.expects_gpu);
+    }
+}
+
+#define ECHO_DEVICES                                                                      \
+    "for i in 0 1; do echo \"{\\\"device\\\":{\\\"ordinal\\\":$i,\\\"name\\\":\\\"H\\\"," \
+    "\\\"uuid\\\":\\\"GPU-000$i\\\",\\\"major\\\":9,\\\"minor\\\":0,\\\"total\\\":10,"    \
+    "\\\"free\\\":5,\\\"precisions\\\":2}}\"; done; echo '{\"end\":true}'"
+
+static void test_what_is_found(void **state)
+{
+    (void)state;
+    find(ECHO_DEVICES);
+    assert_int_equal(all.count, 3);
+    assert_int_equal(all.no_gpu.code, 0);
+    assert_string_equal(all.list[1].driver, "580.95.05");
+    assert_true(all.list[2].precisions & 1u << PRECISION_F32);
+    assert_true(all.list[2].memory_total > 0);
+    assert_string_equal(all.list[2].driver, "");
+}
+
+static void visible(const char *list, enum finding_state state, const char *part)
+{
+    const struct device_finding *f;
+
+    setenv("CUDA_VISIBLE_DEVICES", list, 1);
+    find(ECHO_DEVICES);
+    assert_true(all.finding_count > 0);
+    f = &all.findings[all.finding_count - 1];
+    assert_string_equal(f->name, "CUDA_VISIBLE");
+    assert_int_equal(f->state, state);
+    if (strstr(f->found, part) == NULL && strstr(f->wanted, part) == NULL)
+        fail_msg("'%s', '%s' lack '%s'", f->found, f->wanted, part);
+}
+
+static void test_cuda_visible_devices(void **state)
+{
+    (void)state;
+    put_file("root/proc/driver/nvidia/gpus/a/x", "", 0644);
+    put_file("root/proc/driver/nvidia/gpus/b/x", "", 0644);
+    put_file("root/proc/driver/nvidia/gpus/c/x", "", 0644);
+    visible("2,0", FINDING_WELL, "'2,0' shows 2 of this machine's 3 GPUs");
+    visible("2,0,7,1", FINDING_WARNING, "the list ends before '7'");
+    visible("", FINDING_WARNING, "this one is empty");
+}
+
+static void test_without_hardware_nothing_is_started(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    setenv("NIGHTSHIFT_SYSTEM_ROOT", "./root", 1);
+    assert_ok(devices_find("./this-does-not-exist", &all, &err), err);
+    assert_int_equal(all.count, 1);
+    assert_int_equal(all.no_gpu.code, ERR_MISSING);
+    assert_false(all.expects_gpu);
+    assert_int_equal(all.finding_count, 0);
+    /* With hardware and no module: a fault, and what to do. */
+    put_file("root/proc/driver/nvidia/version", "x\n", 0644);
+    setenv("NIGHTSHIFT_CUDA_MODULE", "./gone.so", 1);
+    assert_ok(devices_find("./this-does-not-exist", &all, &err), err);
+    assert_true(all.expects_gpu);
+    assert_int_equal(all.finding_count, 1);
+    assert_int_equal(all.findings[0].state, FINDING_BROKEN);
+    assert_non_null(strstr(all.no_gpu.msg, "./gone.so"));
+}
+
+static void test_gpus_may_be_left_out(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    pretend("exit 9");
+    setenv("NIGHTSHIFT_DEVICES", "cpu", 1);
+    assert_ok(devices_find("./probe.sh", &all, &err), err);
+    assert_int_equal(all.count, 1);
+    assert_int_equal(all.finding_count, 0);
+    assert_false(all.expects_gpu);
+}
+
+static void test_it_can_be_stopped(void **state)
+{
+    static const volatile sig_atomic_t stop = 1;
+    struct err err = {0};
+
+    (void)state;
+    pretend("sleep 100");
+    assert_int_equal(devices_examine("./probe.sh", &stop, &all, &err), ERR_CANCELLED);
+}
+
+static void test_a_parent_that_keeps_no_children(void **state)
+{
+    void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+
+    (void)state;
+    find(ECHO_DEVICES);
+    signal(SIGCHLD, before);
+    assert_int_equal(all.count, 3);
+}
+
+/* ---------------------------------------------------------------------------------- opening */
+
+static void test_opening_what_cannot_be_opened(void **state)
+{
+    const struct cuda_module *m = NULL;
+    struct device_options o = {0};
+    struct backend *be = NULL;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(device_open("nonsense", &o, &be, &err), ERR_USAGE);
+    assert_int_equal(device_open("cuda:", &o, &be, &err), ERR_USAGE);
+    setenv("NIGHTSHIFT_CUDA_MODULE", "./gone.so", 1);
+    assert_int_equal(device_open("cuda:0", &o, &be, &err), ERR_MISSING);
+    put_file("module.so", "no library", 0644);
+    assert_int_equal(cuda_module_load("module.so", &m, &err), ERR_MISSING);
+    assert_non_null(strstr(err.msg, "cannot be opened"));
+    assert_null(be);
+}
+
+static void test_the_module_is_asked(void **state)
+{
+    struct device_options o = {0};
+    struct backend *be = NULL;
+    struct err err = {0};
+
+    (void)state;
+    setenv("NIGHTSHIFT_CUDA_MODULE", FAKE_CUDA, 1);
+    assert_int_equal(device_open("cuda:GPU-12", &o, &be, &err), ERR_DEVICE);
+    assert_string_equal(err.msg, "device GPU-12 is imaginary");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_what_can_be_picked, clean),
+        cmocka_unit_test_setup(test_what_cannot_be_picked, clean),
+        cmocka_unit_test_setup(test_every_processor_of_a_long_list, clean),
+        cmocka_unit_test_setup(test_whether_the_processor_may, clean),
+        cmocka_unit_test_setup(test_which_lists_want_gpus, clean),
+        cmocka_unit_test_setup(test_a_good_answer, clean),
+        cmocka_unit_test_setup(test_answers_that_are_not_believed, clean),
+        cmocka_unit_test_setup(test_an_answer_deep_and_one_long, clean),
+        cmocka_unit_test_setup(test_more_devices_and_findings_than_fit, clean),
+        cmocka_unit_test_setup(test_the_fate_of_the_process, clean),
+        cmocka_unit_test_setup(test_nvidia_hardware, clean),
+        cmocka_unit_test_setup(test_processes_that_go_wrong, clean),
+        cmocka_unit_test_setup(test_what_is_found, clean),
+        cmocka_unit_test_setup(test_cuda_visible_devices, clean),
+        cmocka_unit_test_setup(test_without_hardware_nothing_is_started, clean),
+        cmocka_unit_test_setup(test_gpus_may_be_left_out, clean),
+        cmocka_unit_test_setup(test_it_can_be_stopped, clean),
+        cmocka_unit_test_setup(test_a_parent_that_keeps_no_children, clean),
+        cmocka_unit_test_setup(test_opening_what_cannot_be_opened, clean),
+        cmocka_unit_test_setup(test_the_module_is_asked, clean),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

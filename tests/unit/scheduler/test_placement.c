@@ -1,0 +1,301 @@
+/* Placement of models on devices that do not exist. */
+#include "tests/common/test.h"
+
+#include "scheduler/placement.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+#define SIXTEEN \
+    (1u << PRECISION_F32 | 1u << PRECISION_TF32 | 1u << PRECISION_F16 | 1u << PRECISION_BF16)
+
+/* Weights in 16 bits at arg bytes, 10 MiB a slot, 40 MiB a window. */
+static uint64_t size(const void *arg, enum precision p, uint32_t slots, uint32_t windows)
+{
+    uint64_t weights = *(const uint64_t *)arg / 2 * precision_weight_bytes(p);
+
+    return weights + slots * (10 * MIB) + windows * (40 * MIB);
+}
+
+static const uint64_t large = 3 * GIB, small = 200 * MIB;
+
+static struct placement_model model(const uint64_t *weights)
+{
+    return (struct placement_model){.name = "m",
+                                    .hash = "abc",
+                                    .bytes = size,
+                                    .arg = weights,
+                                    .encoder_flop = 2.27e12,
+                                    .token_flop = 1e9,
+                                    .decoder_weights = 1.6e8,
+                                    .token_values = 15e6};
+}
+
+static struct device gpu(uint64_t free_bytes)
+{
+    struct device d = {.kind = DEVICE_CUDA,
+                       .name = "cuda:GPU-1",
+                       .label = "cuda:0",
+                       .model = "NVIDIA H200",
+                       .id = "GPU-1",
+                       .driver = "580.95",
+                       .major = 9,
+                       .memory_total = 141 * GIB,
+                       .memory_free = free_bytes,
+                       .precisions = SIXTEEN | 1u << PRECISION_INT8 | 1u << PRECISION_FP8,
+                       .speed = 1};
+
+    return d;
+}
+
+static struct placement place(struct device d, const uint64_t *weights, enum precision p,
+                              uint32_t slots)
+{
+    struct placement_model m = model(weights);
+    struct placement_wish wish = {.precision = p, .slots = slots, .threads = 4};
+    struct placement ret;
+
+    placement_decide(&d, &m, &wish, NULL, 0, &ret);
+    return ret;
+}
+
+static void a_large_card_takes_it_as_it_is(void **state)
+{
+    struct placement p = place(gpu(100 * GIB), &large, PRECISION_AUTO, 0);
+
+    (void)state;
+    assert_true(p.fits);
+    assert_int_equal(p.precision, PRECISION_BF16);
+    assert_int_equal(p.slots, 96);
+    assert_int_equal(p.windows, 8);
+    assert_int_equal(p.bytes, 3 * GIB + 96 * 10 * MIB + 8 * 40 * MIB);
+    assert_int_equal(p.budget, 90 * GIB);
+    assert_int_equal(p.source, PLACEMENT_ESTIMATED);
+    assert_in_range(p.speed, 500, 8000); /* large-v3's part of an H200; the record is 2040 */
+    assert_string_equal(p.why, "");
+    assert_string_equal(p.note, "");
+}
+
+static void the_batch_shrinks_to_what_is_free(void **state)
+{
+    uint64_t free_mib;
+
+    (void)state;
+    for (free_mib = 1; free_mib < 8000; free_mib += 13) {
+        struct placement p = place(gpu(free_mib * MIB), &large, PRECISION_AUTO, 0);
+
+        assert_int_equal(p.fits, 3 * GIB + 50 * MIB <= free_mib * MIB * 9 / 10);
+        if (p.fits) {
+            assert_true(p.bytes <= p.budget);
+            assert_true(p.slots >= 1 && p.windows >= 1);
+            assert_int_equal(p.bytes, size(&large, p.precision, p.slots, p.windows));
+        } else {
+            assert_non_null(strstr(p.why, "free"));
+            assert_true(p.speed == 0 && p.source == PLACEMENT_UNKNOWN);
+        }
+    }
+}
+
+/* What other programs hold is not ours: the total does not matter. */
+static void what_is_free_counts(void **state)
+{
+    struct placement p = place(gpu(2 * GIB + 100 * MIB), &large, PRECISION_AUTO, 0);
+
+    (void)state;
+    assert_false(p.fits);
+    assert_string_equal(p.why, "needs 3.0 GiB, 90 % of 2.1 GiB free are for use; it would fit with "
+                               "--precision int8");
+    p = place(gpu(2 * GIB + 100 * MIB), &large, PRECISION_INT8, 0);
+    assert_true(p.fits);
+    p = place(gpu(500 * MIB), &large, PRECISION_AUTO, 0);
+    assert_string_equal(p.why, "needs 3.0 GiB, 90 % of 500 MiB free are for use");
+    p = place(gpu(0), &small, PRECISION_AUTO, 0);
+    assert_false(p.fits);
+    assert_string_equal(p.why, "none of its memory is free");
+}
+
+static void the_precision_is_one_that_the_device_has(void **state)
+{
+    static const struct {
+        precision_set have;
+        enum precision wish, is;
+        const char *why; /* NULL: it fits */
+    } table[] = {
+        {SIXTEEN, PRECISION_AUTO, PRECISION_BF16, NULL},
+        {1u << PRECISION_F32 | 1u << PRECISION_F16, PRECISION_AUTO, PRECISION_F16, NULL},
+        {1u << PRECISION_F32, PRECISION_AUTO, PRECISION_F32, NULL},
+        {SIXTEEN, PRECISION_F32, PRECISION_F32, NULL},
+        {1u << PRECISION_F32, PRECISION_F16, PRECISION_F16, "it has no fp16; it has fp32"},
+        {SIXTEEN, PRECISION_FP8, PRECISION_FP8, "it has no fp8; it has fp32, tf32, fp16, bf16"},
+        {0, PRECISION_AUTO, PRECISION_F32, "it has no precision that this program knows"},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct device d = gpu(50 * GIB);
+        struct placement p;
+
+        d.precisions = table[i].have;
+        p = place(d, &small, table[i].wish, 0);
+        assert_int_equal(p.fits, table[i].why == NULL);
+        assert_string_equal(p.why, table[i].why ? table[i].why : "");
+        if (p.fits)
+            assert_int_equal(p.precision, table[i].is);
+    }
+}
+
+static void wished_slots_are_kept_where_they_fit(void **state)
+{
+    struct placement p = place(gpu(100 * GIB), &large, PRECISION_AUTO, 7);
+
+    (void)state;
+    assert_int_equal(p.slots, 7);
+    p = place(gpu(4 * GIB), &large, PRECISION_AUTO, 400);
+    assert_true(p.fits && p.slots < 400 && p.bytes <= p.budget);
+    assert_non_null(strstr(p.note, "slots instead of 400, for want of memory"));
+    p = place(gpu(100 * GIB), &small, PRECISION_AUTO, UINT32_MAX);
+    assert_true(p.fits);
+    assert_in_range(p.slots, 1, 4096);
+}
+
+static void what_was_measured_is_remembered(void **state)
+{
+    struct placement_tuning t[] = {
+        {"GPU-2", "580.95", "abc", PRECISION_BF16, 11, 2, 100},
+        {"GPU-1", "575.00", "abc", PRECISION_BF16, 12, 2, 200},
+        {"GPU-1", "580.95", "other", PRECISION_BF16, 13, 2, 300},
+        {"GPU-1", "580.95", "abc", PRECISION_F16, 14, 2, 400},
+        {"GPU-1", "580.95", "abc", PRECISION_BF16, 64, 4, 2000},
+    };
+    struct device d = gpu(100 * GIB);
+    struct placement_model m = model(&large);
+    struct placement_wish wish = {0};
+    struct placement p;
+
+    (void)state;
+    placement_decide(&d, &m, &wish, t, 5, &p);
+    assert_true(p.remembered);
+    assert_int_equal(p.slots, 64);
+    assert_int_equal(p.windows, 4);
+    assert_int_equal(p.source, PLACEMENT_MEASURED);
+    assert_true(p.speed == 2000);
+    placement_decide(&d, &m, &wish, t, 4, &p); /* another card, driver, model, precision */
+    assert_false(p.remembered);
+    assert_int_equal(p.source, PLACEMENT_ESTIMATED);
+    /* More is remembered than fits today. */
+    d.memory_free = 4 * GIB;
+    placement_decide(&d, &m, &wish, t, 5, &p);
+    assert_true(p.fits && p.bytes <= p.budget && p.slots < 64);
+    assert_int_equal(p.source, PLACEMENT_ESTIMATED);
+    assert_true(p.speed > 0 && p.speed < 2000);
+    assert_non_null(strstr(p.note, "instead of 64 as remembered"));
+    /* A measurement without a speed, and one without windows. */
+    t[4].rate = 0;
+    t[4].windows = 0;
+    d.memory_free = 100 * GIB;
+    placement_decide(&d, &m, &wish, t, 5, &p);
+    assert_true(p.remembered && p.windows == 1 && p.source == PLACEMENT_ESTIMATED);
+    t[4].slots = 0; /* makes no sense, so it is nothing */
+    placement_decide(&d, &m, &wish, t, 5, &p);
+    assert_false(p.remembered);
+}
+
+static void workers_on_one_memory_share_it(void **state)
+{
+    struct device d = {.kind = DEVICE_CPU,
+                       .id = "cpu",
+                       .memory_free = 6 * GIB,
+                       .precisions = 1u << PRECISION_F32 | 1u << PRECISION_BF16,
+                       .speed = 1};
+    struct placement_model m = model(&large);
+    struct placement_wish wish = {.threads = 2};
+    struct placement one, two;
+
+    (void)state;
+    placement_decide(&d, &m, &wish, NULL, 0, &one);
+    wish.sharers = 2;
+    placement_decide(&d, &m, &wish, NULL, 0, &two);
+    assert_true(one.fits);
+    assert_false(two.fits);
+    assert_int_equal(two.free, 3 * GIB);
+    assert_int_equal(one.windows, 1);
+    wish.threads = 0; /* nobody says how many it has */
+    placement_decide(&d, &m, &(struct placement_wish){0}, NULL, 0, &one);
+    assert_true(one.fits && one.speed == 0);
+    assert_int_equal(one.source, PLACEMENT_UNKNOWN);
+}
+
+static void the_largest_that_fits_is_named(void **state)
+{
+    static const uint64_t sizes[] = {100 * MIB, 3 * GIB, 1 * GIB, 10 * GIB};
+    struct placement_model models[4];
+    struct placement_wish wish = {0};
+    struct device d = gpu(4 * GIB);
+    int i;
+
+    (void)state;
+    for (i = 0; i < 4; i++)
+        models[i] = model(&sizes[i]);
+    assert_int_equal(placement_largest(&d, models, 4, &wish), 1);
+    d.memory_free = 2 * GIB;
+    assert_int_equal(placement_largest(&d, models, 4, &wish), 2);
+    d.memory_free = 10 * MIB;
+    assert_int_equal(placement_largest(&d, models, 4, &wish), -1);
+    assert_int_equal(placement_largest(&d, models, 0, &wish), -1);
+    d.memory_free = 90 * GIB;
+    d.unusable = true;
+    assert_int_equal(placement_largest(&d, models, 4, &wish), -1);
+}
+
+static void peaks_are_of_the_right_card(void **state)
+{
+    static const struct {
+        const char *name;
+        int major, minor;
+        double tflops; /* 0: nothing is known */
+    } table[] = {
+        {"NVIDIA H200", 9, 0, 989},
+        {"NVIDIA H100 PCIe", 9, 0, 756},
+        {"NVIDIA H100 80GB HBM3", 9, 0, 989},
+        {"NVIDIA L4", 8, 9, 121},
+        {"NVIDIA L40S", 8, 9, 362},
+        {"NVIDIA A100-SXM4-80GB", 8, 0, 312},
+        {"NVIDIA GeForce RTX 4090", 8, 9, 165},
+        {"NVIDIA RTX 6000 Ada Generation", 8, 9, 364},
+        {"Tesla T4", 7, 5, 65},
+        {"NVIDIA of tomorrow", 13, 0, 100},
+        {"GeForce GTX 1080", 6, 1, 0},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct device d = gpu(GIB);
+        double flop = 0, bytes = 0;
+
+        snprintf(d.model, sizeof(d.model), "%s", table[i].name);
+        d.major = table[i].major;
+        d.minor = table[i].minor;
+        assert_int_equal(placement_peaks(&d, PRECISION_BF16, 0, &flop, &bytes),
+                         table[i].tflops > 0);
+        if (flop != table[i].tflops * 1e12)
+            fail_msg("%s: %.0f TFLOP/s", table[i].name, flop / 1e12);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_large_card_takes_it_as_it_is),
+        cmocka_unit_test(the_batch_shrinks_to_what_is_free),
+        cmocka_unit_test(what_is_free_counts),
+        cmocka_unit_test(the_precision_is_one_that_the_device_has),
+        cmocka_unit_test(wished_slots_are_kept_where_they_fit),
+        cmocka_unit_test(what_was_measured_is_remembered),
+        cmocka_unit_test(workers_on_one_memory_share_it),
+        cmocka_unit_test(the_largest_that_fits_is_named),
+        cmocka_unit_test(peaks_are_of_the_right_card),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

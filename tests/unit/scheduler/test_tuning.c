@@ -1,0 +1,203 @@
+/* Devices that are remembered, that do not fit, that go and come back: with fake workers on
+ * simulated devices. */
+#include <fcntl.h>
+
+#include "tests/unit/scheduler/fixture.h"
+
+static struct scheduler_tuning patient;
+
+static struct scheduler_options options(void)
+{
+    struct scheduler_options o = fixture_options("auto");
+
+    patient = quick;
+    patient.aside_ms = 50;
+    o.tuning = &patient;
+    o.precision = "fp32";
+    return o;
+}
+
+static void begin(const char *devices, const char *mode)
+{
+    fixture_reset();
+    setenv("NIGHTSHIFT_DEVICES", devices, 1);
+    if (mode)
+        setenv("FAKE_MODE", mode, 1);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unsetenv("NIGHTSHIFT_DEVICES");
+    unsetenv("FAKE_MODE");
+    unsetenv("FAKE_SHARD_US");
+    return 0;
+}
+
+static void run_ok(const struct scheduler_options *o)
+{
+    struct scheduler_result r;
+    struct err e = {0};
+
+    assert_ok(scheduler_run(o, &r, &e), e);
+    assert_int_equal(r.tasks_left + r.tasks_failed, 0);
+}
+
+static bool was_told(const char *word)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "state/%s", word);
+    return access(path, F_OK) == 0;
+}
+
+#define ROW                                                                         \
+    "SELECT count(*) FROM tuning WHERE device_id = 'sim:2GiB' AND driver = '' AND " \
+    "model_hash = 'aa' AND precision = 'fp32' AND "
+
+static void what_was_measured_is_told_the_next_time(void **state)
+{
+    struct scheduler_options o = options();
+
+    (void)state;
+    begin("sim:2GiB", "measure");
+    ADD("/a/ok-3");
+    run_ok(&o);
+    assert_false(was_told("told-32-4"));
+    assert_int_equal(count_of(ROW "slots = 32 AND windows = 4 AND rate = 50 AND oom_count = 0 AND "
+                                  "predicted_bytes = 9000000000 AND peak_bytes = 7000000000"),
+                     1);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'run-end' AND text LIKE "
+                              "'%sim:0 used 7.00 GB of 2.15, predicted 9.00'"),
+                     1);
+    ADD("/a/ok-4");
+    run_ok(&o);
+    assert_true(was_told("told-32-4"));
+    assert_int_equal(count_of(ROW "slots = 32 AND rate = 50"), 1);
+    /* Another precision is another measurement. */
+    unlink("state/told-32-4");
+    o.precision = "int8";
+    ADD("/a/ok-5");
+    run_ok(&o);
+    assert_false(was_told("told-32-4"));
+}
+
+static void what_the_user_chose_is_not_remembered(void **state)
+{
+    struct scheduler_options o = options();
+
+    (void)state;
+    begin("sim:2GiB", "lower");
+    o.slots = 32;
+    ADD("/a/ok-3");
+    run_ok(&o);
+    assert_int_equal(count_of("SELECT count(*) FROM tuning"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'tuned'"), 1);
+}
+
+static void what_was_lowered_stays_so(void **state)
+{
+    struct scheduler_options o = options();
+
+    (void)state;
+    begin("sim:2GiB", "lower");
+    ADD("/a/ok-3");
+    run_ok(&o);
+    assert_int_equal(count_of(ROW "slots = 16 AND windows = 2 AND rate = 50 AND oom_count = 1"), 1);
+    assert_int_equal(
+        count_of("SELECT count(*) FROM event WHERE kind = 'tuned' AND device = 'sim:0' "
+                 "AND text LIKE '%16 windows in flight, 2 at once%no room%'"),
+        1);
+    setenv("FAKE_MODE", "measure", 1);
+    ADD("/a/ok-4");
+    run_ok(&o);
+    assert_true(was_told("told-16-2"));
+    assert_int_equal(count_of(ROW "slots = 16 AND oom_count = 1"), 1);
+}
+
+static void tuned_at_the_wrong_time_is_a_broken_worker(void **state)
+{
+    struct scheduler_options o = options();
+    struct scheduler_result r;
+    struct err e = {0};
+
+    (void)state;
+    begin("sim:2GiB", "early");
+    ADD("/a/ok-3");
+    assert_int_equal(scheduler_run(&o, &r, &e), ERR_PROTOCOL);
+    assert_int_equal(count_of("SELECT count(*) FROM tuning"), 0);
+}
+
+#define EVENTS(kind, device) \
+    "SELECT count(*) FROM event WHERE kind = '" kind "' AND device = '" device "'"
+
+static void a_device_that_is_too_small_leaves_the_work_to_others(void **state)
+{
+    struct scheduler_options o = options();
+
+    (void)state;
+    begin("sim:2GiB,sim:2GiB", "novram@sim:1");
+    setenv("FAKE_SHARD_US", "20000", 1);
+    ADD("/a/ok-30", "/a/ok-20");
+    run_ok(&o);
+    assert_int_equal(count_of("SELECT count(*) FROM shard WHERE device = 'sim:0'"), 50);
+    /* Said once, at the first try, and not after five. */
+    assert_true(
+        count_of(EVENTS("worker-aside", "sim:1") " AND text LIKE '%put aside: the model does "
+                                                 "not fit: 8 GB are needed%'") >= 1);
+    /* The run may end between the two. */
+    assert_true(count_of(EVENTS("worker-died", "sim:1")) <=
+                count_of(EVENTS("worker-aside", "sim:1")) + 1);
+}
+
+static void too_small_everywhere_ends_the_run(void **state)
+{
+    struct scheduler_options o = options();
+    struct scheduler_result r;
+    struct err e = {0};
+
+    (void)state;
+    begin("sim:2GiB,sim:2GiB", "novram");
+    patient.aside_ms = 60000;
+    ADD("/a/ok-3");
+    assert_int_equal(scheduler_run(&o, &r, &e), ERR_VRAM);
+    assert_non_null(strstr(e.msg, "no worker is left: the model does not fit: 8 GB are needed"));
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending' AND attempts = 0"),
+                     1);
+}
+
+static void a_device_that_is_aside_comes_back(void **state)
+{
+    struct scheduler_options o = options();
+    pid_t run;
+
+    (void)state;
+    begin("sim:2GiB,sim:2GiB", "gone@sim:1");
+    close(open("state/gone", O_CREAT | O_WRONLY, 0600));
+    setenv("FAKE_SHARD_US", "20000", 1);
+    ADD("/a/ok-300", "/a/ok-299");
+    run = run_child(&o);
+    wait_count(EVENTS("worker-aside", "sim:1"), 2); /* it was tried once more, in vain */
+    assert_int_equal(count_of(EVENTS("worker-back", "sim:1")), 0);
+    unlink("state/gone");
+    wait_count(EVENTS("worker-back", "sim:1"), 1);
+    wait_count("SELECT count(*) FROM shard WHERE device = 'sim:1'", 1);
+    assert_int_equal(wait_child(run), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 599);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(what_was_measured_is_told_the_next_time, end),
+        cmocka_unit_test_teardown(what_the_user_chose_is_not_remembered, end),
+        cmocka_unit_test_teardown(what_was_lowered_stays_so, end),
+        cmocka_unit_test_teardown(tuned_at_the_wrong_time_is_a_broken_worker, end),
+        cmocka_unit_test_teardown(a_device_that_is_too_small_leaves_the_work_to_others, end),
+        cmocka_unit_test_teardown(too_small_everywhere_ends_the_run, end),
+        cmocka_unit_test_teardown(a_device_that_is_aside_comes_back, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

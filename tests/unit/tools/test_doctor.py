@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""doctor, and the start of a run, on machines that this one is not: with GPUs, with a CUDA module that
+crashes, hangs, prints or does not fit. The module is tests/unit/gpu/fake_cuda.c, whose path is the
+first argument; that the machine has the hardware is a folder that stands for /proc and /sys."""
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.environ["NIGHTSHIFT"]
+SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
+MODULE = os.path.realpath(sys.argv.pop(1))
+USAGE, UNAVAILABLE = 64, 69
+
+# What the module does: what the sentence must say.
+FAULTS = {
+    "broken": "cuDNN ops: 9.1.0 (/opt/\\x1B[31mlibcudnn_ops.so.9)",
+    "abi": "is of another build (interface 2, this program has 1)",
+    "crash": "crashed (signal 6, Aborted) while the CUDA module was opened; last words: Invalid handle",
+    "crash-devices": "crashed (signal 6, Aborted) while devices were asked for",
+    "crash-check": "crashed (signal 6, Aborted) while libraries were looked at",
+    "hang": "did not answer within 2 s while devices were asked for",
+    "garbage": "talk nonsense while devices were asked for",
+    "leave": "talk nonsense while devices were asked for",
+    "none": "the NVIDIA driver is too old for CUDA 13.0",
+}
+
+
+class Machine(unittest.TestCase):
+    """A machine with two GPUs, as far as the system says."""
+
+    def setUp(self):
+        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        self.catalog = os.path.join(self.dir, "c.db")
+        self.tmp = os.path.join(self.dir, "tmp")
+        os.mkdir(self.tmp)
+        self.root = os.path.join(self.dir, "root")
+        self.hardware(2)
+        self.program = PROGRAM
+
+    def hardware(self, gpus):
+        shutil.rmtree(self.root, True)
+        os.makedirs(self.root)
+        for i in range(gpus):
+            os.makedirs(f"{self.root}/proc/driver/nvidia/gpus/{i}")
+        if gpus:
+            with open(f"{self.root}/proc/driver/nvidia/version", "w", encoding="ascii") as file:
+                file.write("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  x\n")
+
+    def env(self, fake="two", **more):
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_", "CUDA_"))}
+        env.update(HOME=self.dir, TMPDIR=self.tmp, NIGHTSHIFT_CATALOG=self.catalog, FAKE_CUDA=fake,
+                   NIGHTSHIFT_SYSTEM_ROOT=self.root, NIGHTSHIFT_CUDA_MODULE=MODULE,
+                   NIGHTSHIFT_PROBE_SECONDS="2" if fake == "hang" else "60")
+        env.update(more)
+        return {k: v for k, v in env.items() if v is not None}
+
+    def run_it(self, *args, status=None, fake="two", **more):
+        done = subprocess.run([self.program, *args], capture_output=True, env=self.env(fake, **more), cwd=self.dir,
+                              stdin=subprocess.DEVNULL, timeout=250, check=False)
+        done.out, done.err = done.stdout.decode(), done.stderr.decode()
+        if status is not None:
+            self.assertEqual(status, done.returncode, done.out + done.err)
+        return done
+
+    def enqueue(self, *paths):
+        self.run_it("enqueue", "--quiet", *paths, status=0)
+
+    def silence(self):
+        path = os.path.join(self.dir, "silence.wav")
+        data = bytes(32000)
+        with open(path, "wb") as file:
+            file.write(b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
+                       + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
+                       + b"data" + struct.pack("<I", len(data)) + data)
+        return path
+
+
+class Doctor(Machine):
+    def checks(self, *args, **more):
+        done = self.run_it("doctor", "--quick", "--json", *args, **more)
+        answer = json.loads(done.out)
+        self.assertEqual(answer["ok"], done.returncode == 0)
+        self.assertEqual(answer["ok"], not [c for c in answer["checks"] if c["state"] == "broken"])
+        return answer
+
+    def test_a_machine_in_order(self):
+        answer = self.checks(status=0)
+        first, second, cpu = answer["devices"]
+        self.assertEqual(["cuda:0", "cuda:GPU-8f3c0000-aaaa", "NVIDIA Imaginary 96", "GPU-8f3c0000-aaaa",
+                          "9.0", "580.95.05", 96 << 30, 90 << 30, True],
+                         [first[k] for k in ("device", "name", "model", "id", "capability", "driver",
+                                             "memory_total_bytes", "memory_free_bytes", "usable")])
+        self.assertEqual(["fp32", "tf32", "fp16", "bf16", "int8"], second["precisions"])
+        self.assertEqual("cpu", cpu["device"])
+        self.assertTrue(all(c["do"] == "" for c in answer["checks"] if c["state"] == "ok"))
+        text = " ".join(self.run_it("doctor", "--quick", status=0).out.split())
+        for part in ("CUDA 13.0, imaginary", "580.95 for CUDA 13.0", "capability 9.0", "24.0 GiB, 23.0 GiB free",
+                     "Ready."):
+            self.assertIn(part, text)
+        self.assertNotIn("trial", text)
+
+    def test_faults(self):
+        for fake, part in FAULTS.items():
+            with self.subTest(fake=fake):
+                answer = self.checks(status=UNAVAILABLE, fake=fake)
+                broken = [c for c in answer["checks"] if c["state"] == "broken"]
+                said = " | ".join(f"{c['name']}: {c['found']}" for c in broken)
+                self.assertIn(part, said)
+                self.assertTrue(all(c["wanted"] and c["do"] for c in broken))
+                self.assertFalse([d for d in answer["devices"] if d["usable"] and d["device"] != "cpu"])
+                text = self.run_it("doctor", "--quick", status=UNAVAILABLE, fake=fake).out
+                words = " ".join(text.split())
+                self.assertIn(" ".join(part.split(": ")[-1].split()).replace("cuDNN ops ", ""), words)
+                self.assertIn("Something is broken: see above what to do.", text)
+                for line in text.splitlines():  # the path of a file is one word, however long
+                    self.assertTrue(len(line) <= 80 or len(line.split()) == 1, line)
+                self.assertNotIn("\033", text)
+
+    def test_a_warning(self):
+        self.assertEqual(["cuBLASLt"], [c["name"] for c in self.checks(status=0, fake="warning")["checks"]
+                                        if c["state"] == "warning" and c["name"] != "memory"])
+
+    def test_what_a_library_prints_is_left_out(self):
+        self.assertNotIn("hello from a library", self.run_it("doctor", "--quick", "--json", status=0,
+                                                             fake="print").out)
+
+    def test_thorough_unless_quick(self):
+        # The trial fails on these devices, and must: nobody can compute on them.
+        done = self.run_it("doctor", "--json", status=UNAVAILABLE)
+        checks = {c["name"]: c for c in json.loads(done.out)["checks"]}
+        self.assertEqual("all are right", checks["operations"]["found"])
+        self.assertEqual("ok", checks["trial cpu"]["state"], checks["trial cpu"])
+        self.assertIn("9 of 9 words", checks["trial cpu"]["found"])
+        for name in ("trial cuda:0", "trial cuda:1"):
+            self.assertEqual("broken", checks[name]["state"])
+            self.assertIn("--devices " + name[6:], checks[name]["do"])
+        self.assertEqual([], os.listdir(self.tmp))
+
+    def test_no_module(self):
+        self.program = os.path.join(self.dir, "bin/nightshift")  # this build may have the module
+        os.mkdir(os.path.dirname(self.program))
+        shutil.copy(PROGRAM, self.program)
+        answer = self.checks(status=UNAVAILABLE, NIGHTSHIFT_CUDA_MODULE=None)
+        self.assertIn("-DNIGHTSHIFT_CUDA=ON", [c["do"] for c in answer["checks"] if c["name"] == "CUDA module"][0])
+        self.hardware(0)
+        answer = self.checks(status=0, NIGHTSHIFT_CUDA_MODULE=None)
+        self.assertIn("this machine has no NVIDIA GPU", [c["found"] for c in answer["checks"]
+                                                         if c["name"] == "GPU"][0])
+
+    def test_where_the_module_is_found(self):
+        self.program = os.path.join(self.dir, "bin/nightshift")
+        os.mkdir(os.path.dirname(self.program))
+        shutil.copy(PROGRAM, self.program)
+        for place in ("bin", "lib/nightshift", "lib"):
+            with self.subTest(place=place):
+                path = os.path.join(self.dir, place, "nightshift-cuda.so")
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                shutil.copy(MODULE, path)
+                answer = self.checks(status=0, NIGHTSHIFT_CUDA_MODULE=None)
+                found = [c["found"] for c in answer["checks"] if c["name"] == "CUDA module"][0]
+                self.assertEqual(path, os.path.normpath(found.split(",")[0]))
+                os.remove(path)
+
+    def test_a_module_that_is_not_there(self):
+        answer = self.checks(status=UNAVAILABLE, NIGHTSHIFT_CUDA_MODULE="/nowhere/x.so")
+        self.assertIn("/nowhere/x.so", json.dumps(answer["checks"]))
+
+    def test_simulated_devices_that_make_no_sense(self):
+        answer = self.checks(status=UNAVAILABLE, NIGHTSHIFT_DEVICES="sim:a lot")
+        self.assertIn("NIGHTSHIFT_DEVICES", json.dumps(answer["checks"]))
+
+    def test_the_trial_leaves_nothing_when_interrupted(self):
+        doctor = subprocess.Popen([PROGRAM, "doctor", "--json"], env=self.env(), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        for _ in range(600):
+            if os.listdir(self.tmp):
+                break
+            time.sleep(0.05)
+        self.assertTrue(os.listdir(self.tmp))
+        doctor.send_signal(signal.SIGINT)
+        self.assertEqual(-signal.SIGINT, doctor.wait(60))
+        self.assertEqual([], os.listdir(self.tmp))
+
+    def test_a_trial_that_takes_too_long(self):
+        done = self.run_it("doctor", "--json", "--limit", "1s", status=UNAVAILABLE,
+                           NIGHTSHIFT_DEVICES="sim:1GiB*0.001")
+        checks = {c["name"]: c for c in json.loads(done.out)["checks"]}
+        self.assertIn("did not answer within 1 s", checks["trial sim:0"]["found"])
+
+    def test_a_model_that_is_not_there(self):
+        done = self.run_it("doctor", "--quick", "--json", NIGHTSHIFT_MODELS="/nowhere")
+        json.loads(done.out)
+
+
+class Run(Machine):
+    def test_faults_end_it_before_it_begins(self):
+        self.enqueue(self.silence())
+        for fake, part in FAULTS.items():
+            with self.subTest(fake=fake):
+                done = self.run_it("run", status=UNAVAILABLE, fake=fake)
+                self.assertIn(part, done.err)
+                self.assertIn("--allow-cpu", done.err)
+                self.assertNotIn("\033", done.err)
+                self.assertEqual(1, len(done.err.splitlines()), done.err)
+                done = self.run_it("run", "--devices", "cuda:1", "--allow-cpu", status=UNAVAILABLE, fake=fake)
+                self.assertIn("cuda:1", done.err)
+                self.assertIn("cannot be used", done.err)
+                self.assertIn(part, done.err)
+
+    def test_the_processor_instead(self):
+        self.enqueue(self.silence())
+        done = self.run_it("run", "--allow-cpu", status=0, fake="crash")
+        self.assertRegex(done.err, "warning: no GPU: the CUDA libraries crashed .*working on the processor")
+        self.assertIn("1 recording transcribed", done.out)
+
+    def test_the_processor_by_name_looks_at_nothing(self):
+        self.enqueue(self.silence())
+        began = time.monotonic()
+        done = self.run_it("run", "--devices", "cpu", status=0, fake="hang", NIGHTSHIFT_PROBE_SECONDS="200")
+        self.assertLess(time.monotonic() - began, 150)
+        self.assertNotIn("no GPU", done.err)
+
+    def test_without_hardware_the_processor_works(self):
+        self.hardware(0)
+        self.enqueue(self.silence())
+        done = self.run_it("run", status=0, NIGHTSHIFT_CUDA_MODULE=None)
+        self.assertIn("no GPU: this machine has no NVIDIA GPU; working on the processor", done.err)
+        self.assertNotIn("warning", done.err)
+        done = self.run_it("run", "--no-allow-cpu", status=UNAVAILABLE, NIGHTSHIFT_CUDA_MODULE=None)
+        self.assertIn("--no-allow-cpu was given", done.err)
+
+    def test_devices_that_do_not_exist_are_refused_when_nothing_waits(self):
+        self.enqueue(self.dir)
+        for devices, part in (("cuda:2", "cuda:0 (NVIDIA Imaginary 96), cuda:1 (NVIDIA Imaginary 24), cpu"),
+                              ("cuda:0,cuda:0", "named twice"), ("nonsense", "there is no device 'nonsense'"),
+                              ("cuda:GPU-8f3", "could be cuda:0 or cuda:1")):
+            with self.subTest(devices=devices):
+                done = self.run_it("run", "--devices", devices, status=USAGE)
+                self.assertIn(part, done.err)
+        self.assertIn("Nothing was waiting", self.run_it("run", "--devices", "cuda:1", status=0).out)
+
+    def test_a_warning_is_said_once(self):
+        self.enqueue(self.dir)
+        done = self.run_it("run", status=0, fake="warning")
+        self.assertEqual(1, len(re.findall("warning: cuBLASLt: 12.0 .*; wanted: 13.0 or later; update", done.err)),
+                         done.err)
+
+    def test_no_slower_without_a_gpu(self):
+        self.hardware(0)
+        self.enqueue(self.dir)
+        times = {devices: [] for devices in ("auto", "cpu")}
+        for _ in range(7):
+            for devices, took in times.items():
+                began = time.monotonic()
+                self.run_it("run", "--quiet", "--devices", devices, status=0, NIGHTSHIFT_CUDA_MODULE=None)
+                took.append(time.monotonic() - began)
+        self.assertLess(min(times["auto"]) - min(times["cpu"]), 0.05, times)
+
+
+class Probe(Machine):
+    """The hidden command, as another program may call it."""
+
+    def test_lines_of_json(self):
+        lines = [json.loads(line) for line in self.run_it("probe", status=0, fake="print").out.splitlines()]
+        self.assertEqual({"end": True}, lines[-1])
+        self.assertEqual(2, len([1 for line in lines if "device" in line]))
+        thorough = self.run_it("probe", "--thorough", status=0).out
+        self.assertIn("all are right", thorough)
+
+    def test_wrong_arguments(self):
+        self.run_it("probe", "--frobnicate", status=USAGE)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,40 @@
+/* nightshift probe (hidden): opens the CUDA module and says what it finds, as lines of JSON. A
+ * process of its own because what it opens may crash, hang, print, or leave at any moment. */
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu/cuda_load.h"
+#include "gpu/probe.h"
+#include "tools/cli.h"
+
+/* The answer goes where standard output went, and what libraries print to standard error. */
+static FILE *take_output(void)
+{
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+    if (fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return NULL;
+    return fdopen(fd, "w");
+}
+
+int probe_main(int argc, char **argv)
+{
+    bool thorough = argc == 2 && strcmp(argv[1], "--thorough") == 0;
+    char path[PATH_MAX];
+    struct err err = {0};
+    FILE *out;
+
+    if (argc > 1 && !thorough) {
+        cli_note("usage: nightshift probe [--thorough]");
+        return EX_USAGE;
+    }
+    if (cuda_module_find(path, sizeof(path), &err) != 0)
+        return cli_fail("look at the GPUs", &err, NULL);
+    out = take_output();
+    if (out == NULL || probe_write(path, thorough, out) != 0)
+        return EX_IOERR;
+    /* Not through the libraries' own endings, which crash in some versions once all is said. */
+    _exit(EX_OK);
+}

@@ -1,0 +1,106 @@
+/* The libraries that this process has loaded, and their versions. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store.h"
+#include "tools/doctor/doctor.h"
+
+/* Versions are asked of the libraries that this process has really loaded, by the name of the
+ * function: their headers belong to other folders, and the file's name is found beside it. */
+struct library {
+    const char *name, *symbol;
+    int (*version)(void *symbol, int v[3]); /* how it answers */
+    int want[2];
+    const char *package;
+};
+
+static int version_packed16(void *symbol, int v[3]) /* FFmpeg: major << 16 | minor << 8 | micro */
+{
+    unsigned n = ((unsigned (*)(void))symbol)();
+
+    v[0] = (int)(n >> 16);
+    v[1] = (int)(n >> 8 & 255);
+    v[2] = (int)(n & 255);
+    return 0;
+}
+
+static int version_millions(void *symbol, int v[3]) /* libarchive: 3006002 */
+{
+    int n = ((int (*)(void))symbol)();
+
+    v[0] = n / 1000000;
+    v[1] = n / 1000 % 1000;
+    v[2] = n % 1000;
+    return 0;
+}
+
+static int version_ints(void *symbol, int v[3]) /* a struct that begins with three of them */
+{
+    const int *n = ((const int *(*)(void))symbol)();
+
+    if (n == NULL)
+        return -1;
+    memcpy(v, n, 3 * sizeof(*n));
+    return 0;
+}
+
+static const struct library libraries[] = {
+    {"avformat", "avformat_version", version_packed16, {59, 0}, "libavformat59"},
+    {"avcodec", "avcodec_version", version_packed16, {59, 0}, "libavcodec59"},
+    {"swresample", "swresample_version", version_packed16, {4, 0}, "libswresample4"},
+    {"libarchive", "archive_version_number", version_millions, {3, 6}, "libarchive13"},
+    {"libuv", "uv_version", version_packed16, {1, 44}, "libuv1"},
+    {"libseccomp", "seccomp_version", version_ints, {2, 5}, "libseccomp2"},
+    {"oneDNN", "dnnl_version", version_ints, {2, 6}, "libdnnl2"},
+};
+
+static void check_library(struct doctor *d, const struct library *l)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, l->symbol);
+    char wanted[80], todo[100];
+    int v[3] = {0};
+    Dl_info where = {0};
+    bool good;
+
+    snprintf(wanted, sizeof(wanted), "version %d.%d or later", l->want[0], l->want[1]);
+    snprintf(todo, sizeof(todo), "sudo apt install --reinstall %s", l->package);
+    if (symbol == NULL || l->version(symbol, v) != 0) {
+        doctor_finding(d, FINDING_BROKEN, l->name, wanted, todo, "%s is not to be found",
+                       l->package);
+        return;
+    }
+    dladdr(symbol, &where);
+    good = v[0] > l->want[0] || (v[0] == l->want[0] && v[1] >= l->want[1]);
+    doctor_finding(d, good ? FINDING_WELL : FINDING_BROKEN, l->name, wanted, todo, "%d.%d.%d (%s)",
+                   v[0], v[1], v[2], where.dli_fname != NULL ? where.dli_fname : "built in");
+}
+
+static void check_sqlite(struct doctor *d)
+{
+    const char *version = store_sqlite_version();
+    int v[3] = {0};
+    char *s = NULL;
+
+    v[0] = (int)strtol(version, &s, 10);
+    v[1] = s != NULL && *s == '.' ? (int)strtol(s + 1, &s, 10) : 0;
+    v[2] = s != NULL && *s == '.' ? (int)strtol(s + 1, &s, 10) : 0;
+    if (v[0] < 3 || (v[0] == 3 && v[1] < 40))
+        doctor_finding(d, FINDING_BROKEN, "SQLite", "version 3.40 or later",
+                       "sudo apt install libsqlite3-0", "%s", version);
+    else if (v[0] == 3 && (v[1] < 51 || (v[1] == 51 && v[2] < 3)))
+        doctor_finding(
+            d, FINDING_WELL, "SQLite", NULL, NULL,
+            "%s; its WAL-reset fault (before 3.51.3) needs several writers, and nightshift "
+            "keeps to one: do not write to the catalog from other programs during a run",
+            version);
+    else
+        doctor_finding(d, FINDING_WELL, "SQLite", NULL, NULL, "%s", version);
+}
+
+void doctor_libraries(struct doctor *d)
+{
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
+        check_library(d, &libraries[i]);
+    check_sqlite(d);
+}

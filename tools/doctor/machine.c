@@ -1,0 +1,99 @@
+/* Processor, memory, and what the kernel lets a decoder be locked in with. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+#include "gpu/precision.h"
+#include "tools/doctor/doctor.h"
+#include "tools/text.h"
+#include "workers/media/sandbox.h"
+
+static void check_processor(struct doctor *d, const struct device *cpu)
+{
+    struct backend_info info = {0};
+
+    backend_host_info(&info);
+    if (cpu->precisions & 1u << PRECISION_BF16)
+        doctor_finding(d, FINDING_WELL, "processor", NULL, NULL, "%s, %u threads; %s", info.name,
+                       info.threads, info.features);
+    else
+        doctor_finding(d, FINDING_WELL, "processor", NULL, NULL,
+                       "%s, %u threads; %s; no bfloat16 instructions, so float32 is used",
+                       info.name, info.threads,
+                       info.features[0] ? info.features : "no vector extensions known");
+}
+
+/* MemAvailable of /proc/meminfo, in bytes; 0 unknown. */
+static uint64_t memory_available(void)
+{
+    FILE *f = fopen("/proc/meminfo", "re");
+    char line[200];
+    uint64_t ret = 0;
+
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+        if (strncmp(line, "MemAvailable:", 13) == 0)
+            ret = strtoull(line + 13, NULL, 10) * 1024;
+    if (f != NULL)
+        fclose(f);
+    return ret;
+}
+
+/* What this container may use; 0: no limit. */
+static uint64_t memory_limit(void)
+{
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
+    char line[64] = "";
+    uint64_t ret = 0;
+
+    if (f == NULL)
+        return 0;
+    if (fgets(line, sizeof(line), f) != NULL && line[0] >= '0' && line[0] <= '9')
+        ret = strtoull(line, NULL, 10);
+    fclose(f);
+    return ret;
+}
+
+static void check_memory(struct doctor *d)
+{
+    uint64_t available = memory_available(), limit = memory_limit(),
+             least = limit > 0 && limit < available ? limit : available;
+    char a[TEXT_LEN], b[TEXT_LEN];
+
+    if (available == 0) {
+        doctor_finding(d, FINDING_WARNING, "memory", "1 GB free", "mount /proc",
+                       "/proc/meminfo does not say");
+        return;
+    }
+    doctor_finding(d, least < 1000000000 ? FINDING_WARNING : FINDING_WELL, "memory",
+                   "1 GB free, more for larger models",
+                   "end other programs, or use `nightshift run --slots 1 --decoders 1`",
+                   limit > 0 ? "%s free, limited to %s by this container" : "%s free",
+                   text_bytes(available, a), text_bytes(limit, b));
+}
+
+static void check_sandbox(struct doctor *d)
+{
+    static const char wanted[] = "decoders that can open no file, no socket and start no program";
+    struct sandbox_report r = {0};
+    struct err err = {0};
+
+    if (sandbox_check(&r, &err) != 0) {
+        doctor_finding(d, FINDING_BROKEN, "sandbox", wanted,
+                       "look at `dmesg`; is /proc mounted, fork allowed?", "%s", err.msg);
+        return;
+    }
+    doctor_finding(
+        d,
+        r.files_refused && r.network_refused && r.processes_refused ? FINDING_WELL
+                                                                    : FINDING_WARNING,
+        "sandbox", wanted,
+        "use a kernel with Landlock (5.13 or later) and seccomp; in a container, allow them", "%s",
+        r.text);
+}
+
+void doctor_machine(struct doctor *d, const struct device *cpu)
+{
+    check_processor(d, cpu);
+    check_memory(d);
+    check_sandbox(d);
+}

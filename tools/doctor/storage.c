@@ -1,0 +1,138 @@
+/* Disk, catalog and models. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "store/store.h"
+#include "tools/doctor/doctor.h"
+#include "tools/text.h"
+#include "workers/models/model_dir.h"
+
+/* The first folder on the way up that exists. */
+static char *existing_folder(const char *path)
+{
+    char *dir = strdup(path), *slash;
+
+    while (dir != NULL && (slash = strrchr(dir, '/')) != NULL) {
+        slash[slash == dir] = 0;
+        if (access(dir, F_OK) == 0 || slash == dir)
+            break;
+    }
+    return dir;
+}
+
+static bool is_network(const char *dir)
+{
+    static const unsigned long types[] = {0x6969 /* NFS */, 0x517B /* SMB */, 0xFF534D42 /* CIFS */,
+                                          0xFE534D42 /* SMB2 */, 0x65735546 /* FUSE, sshfs */};
+    struct statfs fs;
+
+    if (statfs(dir, &fs) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if ((unsigned long)fs.f_type == types[i] || (uint32_t)fs.f_type == types[i])
+            return true;
+    return false;
+}
+
+static void check_disk(struct doctor *d)
+{
+    char *dir = existing_folder(d->catalog), n[TEXT_LEN];
+    struct statvfs vfs;
+    uint64_t room;
+
+    if (dir == NULL || statvfs(dir, &vfs) != 0) {
+        doctor_finding(d, FINDING_BROKEN, "disk", "a folder for the catalog",
+                       "try --catalog FILE in another place", "%s: %s",
+                       dir != NULL ? dir : d->catalog, strerror(errno));
+        free(dir);
+        return;
+    }
+    room = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+    if (access(dir, W_OK | X_OK) != 0)
+        doctor_finding(d, FINDING_BROKEN, "disk", "a folder that you may write",
+                       "change its permissions, or try --catalog FILE in another place", "%s: %s",
+                       dir, strerror(errno));
+    else if (room < 1000000000)
+        doctor_finding(d, room < 50000000 ? FINDING_BROKEN : FINDING_WARNING, "disk", "1 GB free",
+                       "make room; a catalog takes about 1 MB for every ten hours of speech",
+                       "%s free at %s", text_bytes(room, n), dir);
+    else if (is_network(dir))
+        doctor_finding(d, FINDING_WARNING, "disk",
+                       "a disk of this machine: SQLite's log needs shared memory",
+                       "try --catalog FILE on a local disk; recordings may lie anywhere",
+                       "%s is on a network or user-space file system", dir);
+    else
+        doctor_finding(d, FINDING_WELL, "disk", NULL, NULL, "%s free at %s", text_bytes(room, n),
+                       dir);
+    free(dir);
+}
+
+static void check_catalog(struct doctor *d)
+{
+    struct store *st = NULL;
+    struct err err = {0};
+    int rc;
+
+    rc = store_open(d->catalog, STORE_READ, &st, &err);
+    if (rc == ERR_MISSING)
+        doctor_finding(d, FINDING_WELL, "catalog", NULL, NULL,
+                       "none yet; `nightshift enqueue` will make %s", d->catalog);
+    else if (rc == ERR_VERSION)
+        doctor_finding(
+            d, FINDING_WARNING, "catalog", "a catalog of this version",
+            "an older one is changed over by the next enqueue or run; a newer one wants the "
+            "nightshift that wrote it",
+            "%s", err.msg);
+    else if (rc != 0)
+        doctor_finding(d, FINDING_BROKEN, "catalog", "a readable catalog of nightshift's",
+                       rc == ERR_CORRUPT
+                           ? "keep a copy of it and its -wal; `sqlite3 FILE .recover` saves "
+                             "what it holds"
+                       : rc == ERR_DENIED ? "look at its permissions (ls -ld)"
+                                          : "try --catalog FILE with another one; keep this file",
+                       "%s", err.msg);
+    else
+        doctor_finding(d, FINDING_WELL, "catalog", NULL, NULL, "%s (schema %d)", d->catalog,
+                       store_schema_version(st));
+    store_close(st);
+}
+
+static void check_model(void *arg, const char *name, const char *dir)
+{
+    struct doctor *d = arg;
+    struct err err = {0};
+    char hash[MODEL_HASH_LEN];
+
+    if (model_dir_hash(dir, hash, &err) != 0)
+        doctor_finding(d, FINDING_WARNING, "model",
+                       "config.json, model.safetensors, tokenizer.json",
+                       "download it again, or remove the folder", "%s: %s", name, err.msg);
+    else
+        doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s (%s)", name, dir);
+}
+
+void doctor_models(struct doctor *d)
+{
+    struct err err = {0};
+    char *dir = NULL;
+
+    if (model_dir_find(MODEL_DEFAULT, &dir, &err) != 0)
+        doctor_finding(d, FINDING_WARNING, "model", "the model that is used when none is named",
+                       "name one with `nightshift enqueue --model`, or set NIGHTSHIFT_MODELS", "%s",
+                       err.msg);
+    free(dir);
+    err.code = 0;
+    if (model_dir_list(check_model, d, &err) != 0)
+        doctor_finding(d, FINDING_WARNING, "model", "readable model folders",
+                       "look at their permissions", "%s", err.msg);
+}
+
+void doctor_storage(struct doctor *d)
+{
+    check_disk(d);
+    check_catalog(d);
+}

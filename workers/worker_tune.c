@@ -1,0 +1,246 @@
+#include "workers/worker_tune.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "gpu/backend.h"
+#include "workers/models/whisper.h"
+#include "workers/tune.h"
+
+#define SLOTS_MOST 512u
+#define SAMPLE_NS INT64_C(200000000) /* of each size, at least two calls */
+#define STEPS 24                     /* of the decoder, for one sample */
+#define TOKENS_A_WINDOW 100.0        /* of half a minute of speech, about */
+#define WINDOW_SECONDS 30.0
+
+/* What is measured with: noise in every window, since the time does not depend on what is heard. */
+struct tuner {
+    struct whisper *model;
+    float *pcm;
+    struct whisper_window *windows; /* SLOTS_MOST */
+    struct whisper_row *rows;       /* SLOTS_MOST */
+    float *logits;                  /* of one session's slots */
+    int64_t deadline_ns;
+};
+
+static void tuner_free(struct tuner *t)
+{
+    free(t->pcm);
+    free(t->windows);
+    free(t->rows);
+}
+
+static int tuner_init(struct tuner *t, struct whisper *model, struct err *err)
+{
+    uint32_t x = 1;
+
+    *t = (struct tuner){.model = model};
+    t->deadline_ns = clock_mono_ns() + INT64_C(1000000) * WORKER_TUNE_MS;
+    t->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(*t->pcm));
+    t->windows = calloc(SLOTS_MOST, sizeof(*t->windows));
+    t->rows = calloc(SLOTS_MOST, sizeof(*t->rows));
+    if (!t->pcm || !t->windows || !t->rows) {
+        tuner_free(t);
+        return err_set(err, ERR_NOMEM, "no memory to measure the device");
+    }
+    for (size_t i = 0; i < WHISPER_WINDOW_SAMPLES; i++) {
+        x = x * 1664525u + 1013904223u;
+        t->pcm[i] = (float)(x >> 8) / 16777216.0f * 0.2f - 0.1f;
+    }
+    for (uint32_t i = 0; i < SLOTS_MOST; i++)
+        t->windows[i] = (struct whisper_window){i, t->pcm, WHISPER_WINDOW_SAMPLES};
+    return 0;
+}
+
+static bool out_of_time(const struct tuner *t) { return clock_mono_ns() >= t->deadline_ns; }
+
+/* Calls a second of fn(t, s, n), the first of which prepares what is prepared at first use and is
+ * not counted. */
+static int calls_a_second(struct tuner *t, struct whisper_session *s, uint32_t n,
+                          int (*fn)(struct tuner *t, struct whisper_session *s, uint32_t n,
+                                    struct err *err),
+                          double *ret, struct err *err)
+{
+    int rc = fn(t, s, n, err);
+    int64_t start = clock_mono_ns(), now = start;
+    uint32_t calls = 0;
+
+    while (rc == 0 && (calls < 2 || now - start < SAMPLE_NS) && (calls < 1 || !out_of_time(t))) {
+        rc = fn(t, s, n, err);
+        calls++;
+        now = clock_mono_ns();
+    }
+    *ret = now > start ? (double)calls * 1e9 / (double)(now - start) : 0;
+    return rc;
+}
+
+static int encode(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
+{
+    return whisper_encode(s, t->windows, n, err);
+}
+
+static int decode(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t pos = 0; rc == 0 && pos < STEPS; pos++) {
+        for (uint32_t i = 0; i < n; i++)
+            t->rows[i] = (struct whisper_row){i, pos, 1};
+        rc = whisper_step(s, t->rows, n, t->logits, err);
+    }
+    return rc;
+}
+
+/* Windows a second of the encoder alone and of both networks, with so many slots. *total 0: it does
+ * not fit. */
+static int sample(struct tuner *t, uint32_t slots, double *total, struct err *err)
+{
+    size_t vocab = whisper_config(t->model)->vocab_size;
+    struct whisper_session *s = NULL;
+    double encodes = 0, decodes = 0;
+    int rc = whisper_session_new(t->model, slots, 0, &s, err);
+
+    *total = 0;
+    if (rc == 0) {
+        t->logits = malloc(slots * vocab * sizeof(*t->logits));
+        if (!t->logits)
+            rc = err_set(err, ERR_NOMEM, "no memory to measure the device");
+    }
+    if (rc == 0)
+        rc = calls_a_second(t, s, slots, encode, &encodes, err);
+    if (rc == 0)
+        rc = calls_a_second(t, s, slots, decode, &decodes, err);
+    free(t->logits);
+    whisper_session_free(s);
+    if (rc == ERR_VRAM)
+        return 0;
+    if (rc == 0 && encodes > 0 && decodes > 0)
+        *total = slots / (1 / encodes + TOKENS_A_WINDOW / STEPS / decodes);
+    return rc;
+}
+
+static int measure(struct tuner *t, struct worker_tuning *ret, struct err *err)
+{
+    struct tune tune = {0};
+    uint32_t size;
+    double rate = 0;
+
+    while ((size = tune_next(&tune, SLOTS_MOST)) != 0 && !(tune.count && out_of_time(t))) {
+        int rc = sample(t, size, &rate, err);
+
+        if (rc != 0)
+            return rc;
+        log_debug("%u slots: %.2f windows/s", size, rate);
+        tune_add(&tune, size, rate);
+    }
+    rate = 0;
+    ret->slots = tune_pick(&tune, &rate);
+    ret->rate = (float)(rate * WINDOW_SECONDS);
+    ret->measured = ret->slots != 0;
+    return 0;
+}
+
+static bool measures(const char *device)
+{
+    const char *asked = getenv("NIGHTSHIFT_TUNE");
+
+    if (asked && asked[0])
+        return strcmp(asked, "0") != 0;
+    return strcmp(device, "cpu") != 0;
+}
+
+int worker_tune(const struct worker *w, struct backend *be, struct whisper *model,
+                struct worker_tuning *ret, struct err *err)
+{
+    const struct msg_setup *m = &w->setup;
+    struct tuner t;
+    int rc;
+
+    *ret = (struct worker_tuning){.slots = m->slots, .windows = m->windows};
+    if (m->slots || m->windows)
+        return 0;
+    if (m->tuned_slots && m->tuned_windows) {
+        *ret = (struct worker_tuning){m->tuned_slots, m->tuned_windows, m->tuned_rate, false};
+        return 0;
+    }
+    if (!measures(w->device))
+        return 0;
+    rc = tuner_init(&t, model, err);
+    if (rc == 0) {
+        rc = measure(&t, ret, err);
+        tuner_free(&t);
+    }
+    be->peak = be->allocated; /* what was tried out is not what the work takes */
+    return rc;
+}
+
+static const char *precision_of(const struct whisper *model)
+{
+    return precision_name(whisper_precision(model));
+}
+
+/* "cuda:GPU-1234: NVIDIA H200, fp16, 64 slots, encoding 16 at once; 800 x real time, measured" */
+static void describe(const struct msg_ready *m, const char *name, uint32_t threads, char *text,
+                     size_t cap)
+{
+    char with[48] = "", rate[64] = "";
+
+    if (threads)
+        snprintf(with, sizeof(with), "%u thread%s, ", threads, threads == 1 ? "" : "s");
+    if (m->rate > 0)
+        snprintf(rate, sizeof(rate), "; %.3g x real time, %s", (double)m->rate,
+                 m->measured ? "measured" : "as remembered");
+    snprintf(text, cap, "%s: %s, %s%s, %u slot%s, encoding %u at once%s", name, m->device, with,
+             m->precision, m->slots, m->slots == 1 ? "" : "s", m->windows, rate);
+}
+
+void worker_post_ready(struct worker *w, const struct backend *be, const struct whisper *model,
+                       uint32_t capacity, uint32_t slots, uint32_t windows,
+                       const struct worker_tuning *t)
+{
+    struct buf b = BUF_INIT;
+    struct err text = {0};
+    struct msg_ready m = {
+        .capacity = capacity,
+        .device = (char *)be->info.name,
+        .device_id = (char *)be->info.id,
+        .driver = (char *)"",
+        .precision = (char *)precision_of(model),
+        .slots = slots,
+        .windows = windows,
+        .predicted_bytes = whisper_weight_bytes(model) + slots * whisper_slot_bytes(model),
+        .allocated_bytes = be->allocated,
+        .rate = t->rate,
+        .measured = t->measured,
+    };
+
+    describe(&m, w->device, be->info.threads, text.msg, sizeof(text.msg));
+    m.description = worker_sentence(&text);
+    msg_ready_put(&b, &m);
+    outbox_post(&w->out, MSG_READY, &b);
+    free(m.description);
+}
+
+void worker_post_tuned(struct worker *w, uint32_t slots, uint32_t windows, const char *reason)
+{
+    struct buf b = BUF_INIT;
+    struct err text = {0};
+    struct msg_tuned m = {.slots = slots, .windows = windows};
+
+    snprintf(text.msg, sizeof(text.msg), "%s", reason);
+    m.reason = worker_sentence(&text);
+    msg_tuned_put(&b, &m);
+    outbox_post(&w->out, MSG_TUNED, &b);
+    free(m.reason);
+}
+
+void worker_note_memory(struct worker *w, const struct backend *be)
+{
+    pthread_mutex_lock(&w->lock);
+    w->vram_bytes = be->allocated;
+    w->vram_peak = be->peak;
+    pthread_mutex_unlock(&w->lock);
+}
