@@ -44,7 +44,6 @@ static const char *type_name(enum dtype type)
 static double tolerance(const char *what, enum precision p, enum dtype result)
 {
     double bound = result == DTYPE_F32 ? 5e-6 : result == DTYPE_BF16 ? 0x1p-8 : 0x1p-10;
-
     bool conv = strcmp(what, "conv1d") == 0, gelu = conv || strcmp(what, "linear with GELU") == 0;
 
     if (result != DTYPE_F32 &&
@@ -52,8 +51,6 @@ static double tolerance(const char *what, enum precision p, enum dtype result)
         bound *= 2;
     if (!gelu && strcmp(what, "linear") != 0)
         return bound;
-    if (result != DTYPE_F32)
-        bound *= 1.1;
     return bound + (p == PRECISION_TF32   ? 0x1p-10
                     : p == PRECISION_INT8 ? 0.03
                     : p == PRECISION_FP8  ? 0.08
