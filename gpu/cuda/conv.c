@@ -1,11 +1,11 @@
-/* Convolution over time, kernel 3, padding 1, as a matrix product without a copy of every window's
- * neighbourhood:
+/* Convolution over time, kernel 3, padding 1, as one matrix product.
  *
  * x is time by channel. Between two rows of zeros, one window is [time + 2][in]; the inputs of
  * output t are its rows stride * t, stride * t + 1, stride * t + 2, which lie one after the other:
- * 3 in numbers, stride * in apart from those of output t + 1. So a window's outputs are
- *     [time / stride][3 in]  (rows that overlap)  times  [out][3 in]^T
- * with the weights repacked from [out][in][3] to [out][3][in]; windows are a batch of products. */
+ * 3 in numbers, stride * in apart from those of output t + 1. Read so, a window's inputs are
+ * [time / stride][3 in] with rows that overlap; cuBLASLt wants rows that do not, so they are copied
+ * out, and the outputs of all windows are one product with the weights, repacked from [out][in][3]
+ * to [out][3 in]. Bias and GELU are added by a kernel. */
 #include "gpu/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 
 #include "gpu/cuda/kernels.h"
 
-#define PADDED_BYTES ((size_t)128 << 20) /* of padded windows at once */
+#define PADDED_BYTES ((size_t)256 << 20) /* of padded and spread windows at once */
 
 struct conv1d {
     enum precision precision;
     enum dtype type;
     int64_t out, in, stride;
     void *w;    /* [out][3][in] of the type */
-    void *bias; /* [out] of the type; NULL: none */
+    void *bias; /* [out] float32; NULL: none */
 };
 
 /* Convolutions are a hundredth of an encoder: with 8-bit weights they stay in 16 bits. */
@@ -45,9 +45,9 @@ static int put_weights(struct backend *be, struct conv1d *conv, const float *w, 
     free(packed);
     if (rc != 0 || !bias)
         return rc;
-    rc = cuda_alloc(be, (size_t)conv->out * dtype_size(conv->type), &conv->bias, err);
+    rc = cuda_alloc(be, (size_t)conv->out * sizeof(float), &conv->bias, err);
     if (rc == 0)
-        rc = cuda_put(be, tensor_of(conv->type, conv->bias, 1, conv->out), bias, err);
+        rc = cuda_put(be, tensor_of(DTYPE_F32, conv->bias, 1, conv->out), bias, err);
     return rc;
 }
 
@@ -94,55 +94,78 @@ void cuda_conv1d_free(struct backend *be, struct conv1d *conv)
     free(conv);
 }
 
-/* Some windows whose padded copy fits the scratch memory. */
-static int run(struct cuda *c, const struct conv1d *conv, uint32_t windows, int64_t time,
-               struct tensor x, enum epilogue epilogue, struct tensor y, struct err *err)
-{
-    int64_t rows = y.rows / windows;
-    bool gelu = epilogue == EPILOGUE_GELU;
-    struct product p = {
-        .type = cuda_type(conv->type),
-        .y_type = cuda_type(conv->type),
-        .tf32 = conv->precision == PRECISION_TF32,
-        .rows = rows,
-        .out = conv->out,
-        .in = 3 * conv->in,
-        .x_stride = conv->stride * conv->in,
-        .w_stride = 3 * conv->in,
-        .y_stride = y.stride,
-        .batch = windows,
-        .x_step = (time + 2) * conv->in,
-        .w_step = 0,
-        .y_step = rows * y.stride,
-        .epilogue = gelu && !(c->tanh_gelu && conv->type != DTYPE_F32) ? EPILOGUE_NONE : epilogue,
-        .w = conv->w,
-        .bias = conv->bias,
-        .y = y.data,
-        .alpha = 1.0f,
-    };
-    struct tensor padded;
-    void *s;
-    int rc;
-
-    padded = tensor_of(conv->type, NULL, (int64_t)windows * (time + 2), conv->in);
-    rc = cuda_scratch(c, (size_t)(padded.rows * padded.cols) * dtype_size(conv->type), &s, err);
-    if (rc != 0)
-        return rc;
-    padded.data = s;
-    p.x = s;
-    rc = cuda_status(err, k_pad_rows(c->work, padded, x, windows), "padding windows");
-    if (rc == 0)
-        rc = cuda_product(c, &p, "convolving", err);
-    if (rc == 0 && gelu && p.epilogue == EPILOGUE_NONE)
-        rc = cuda_status(err, k_epilogue(c->work, y, NULL, EPILOGUE_GELU, y), "GELU");
-    return rc;
-}
-
 static struct tensor some_rows(struct tensor t, int64_t from, int64_t rows)
 {
     t.data = (char *)t.data + (size_t)(from * t.stride) * dtype_size(t.type);
     t.rows = rows;
     return t;
+}
+
+/* Rows of `spread`, [windows * rows][3 in], out of x: what each output sees. */
+static int spread_out(struct cuda *c, const struct conv1d *conv, uint32_t windows, struct tensor x,
+                      struct tensor padded, struct tensor spread, struct err *err)
+{
+    int64_t rows = spread.rows / windows, time = padded.rows / windows;
+    int rc = cuda_status(err, k_pad_rows(c->work, padded, x, windows), "padding windows");
+
+    for (uint32_t w = 0; w < windows && rc == 0; w++) {
+        struct tensor seen = some_rows(padded, w * time, rows);
+
+        seen.cols = 3 * conv->in;
+        seen.stride = conv->stride * conv->in; /* less than cols: rows overlap */
+        rc = cuda_status(err, k_copy(c->work, some_rows(spread, w * rows, rows), seen),
+                         "spreading windows");
+    }
+    return rc;
+}
+
+/* y = x W^T of the spread inputs (or y += that), then bias and GELU. */
+static int multiply(struct cuda *c, const struct conv1d *conv, struct tensor x,
+                    enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    const struct product p = {
+        .type = cuda_type(conv->type),
+        .y_type = cuda_type(conv->type),
+        .tf32 = conv->precision == PRECISION_TF32,
+        .rows = y.rows,
+        .out = conv->out,
+        .in = x.cols,
+        .x_stride = x.stride,
+        .w_stride = x.cols,
+        .y_stride = y.stride,
+        .batch = 1,
+        .epilogue = epilogue == EPILOGUE_ADD ? EPILOGUE_ADD : EPILOGUE_NONE,
+        .x = x.data,
+        .w = conv->w,
+        .y = y.data,
+        .alpha = 1.0f,
+    };
+    enum epilogue rest = epilogue == EPILOGUE_GELU ? EPILOGUE_GELU : EPILOGUE_NONE;
+    int rc = cuda_product(c, &p, "convolving", err);
+
+    if (rc != 0 || (rest == EPILOGUE_NONE && !conv->bias))
+        return rc;
+    return cuda_status(err, k_epilogue(c->work, y, conv->bias, rest, y), "adding the bias");
+}
+
+/* Some windows, whose copies fit the scratch memory. */
+static int run(struct cuda *c, const struct conv1d *conv, uint32_t windows, int64_t time,
+               struct tensor x, enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    struct tensor spread = tensor_of(conv->type, NULL, y.rows, 3 * conv->in);
+    struct tensor padded = tensor_of(conv->type, NULL, (int64_t)windows * (time + 2), conv->in);
+    size_t size = dtype_size(conv->type);
+    size_t first = ((size_t)(spread.rows * spread.cols) * size + 255) / 256 * 256;
+    void *s;
+    int rc;
+
+    rc = cuda_scratch(c, first + (size_t)(padded.rows * padded.cols) * size, &s, err);
+    if (rc != 0)
+        return rc;
+    spread.data = s;
+    padded.data = (char *)s + first;
+    rc = spread_out(c, conv, windows, x, padded, spread, err);
+    return rc == 0 ? multiply(c, conv, spread, epilogue, y, err) : rc;
 }
 
 int cuda_conv1d(struct backend *be, struct conv1d *conv, uint32_t windows, struct tensor x,
@@ -162,7 +185,7 @@ int cuda_conv1d(struct backend *be, struct conv1d *conv, uint32_t windows, struc
     rows = y.rows / windows;
     if (rows != (time - 1) / conv->stride + 1)
         return cuda_shape(err, "conv1d");
-    bytes = (size_t)((time + 2) * conv->in) * dtype_size(conv->type);
+    bytes = (size_t)((time + 2 + 3 * rows) * conv->in) * dtype_size(conv->type);
     step = bytes < PADDED_BYTES ? (uint32_t)(PADDED_BYTES / bytes) : 1;
     if (c->deterministic)
         step = 1;

@@ -58,8 +58,8 @@
        cudaStream_t))
 
 /* Attributes that are set. Matmul: TRANSA (T, or N for weights that are values), EPILOGUE (DEFAULT,
- * BIAS, GELU, GELU_BIAS), BIAS_POINTER, BIAS_DATA_TYPE. Layout: BATCH_COUNT, STRIDED_BATCH_OFFSET
- * (0 for what all share). Preference: MAX_WORKSPACE_BYTES, REDUCTION_SCHEME_MASK,
+ * BIAS, GELU, GELU_BIAS), BIAS_POINTER, BIAS_DATA_TYPE. Layout: BATCH_COUNT, STRIDED_BATCH_OFFSET.
+ * Preference: MAX_WORKSPACE_BYTES, REDUCTION_SCHEME_MASK,
  * MIN_ALIGNMENT_A/B/C/D_BYTES. Types: A, B of R_32F, R_16F, R_16BF, R_8I, R_8F_E4M3; C = D of
  * R_32F, R_16F, R_16BF, and R_32I for R_8I; compute types 32F, 32F_FAST_TF32, 32I; scale types
  * R_32F, and R_32I for R_8I. Alpha is 1 but for e4m3, where it carries the weights' scale; beta is
@@ -118,8 +118,8 @@ void libs_open(struct cuda_libs *ret);
 int libs_usable(const struct cuda_libs *libs, struct err *err);
 /* "CUDA 13.0, cuDNN 9.19": what the module was compiled with. */
 extern const char libs_built_for[];
-/* Whether a file holds all that its header speaks of: opening one that was cut short ends the process
- * (libs_file.c). True too for what the loader itself refuses with a message. */
+/* Whether a file holds all that its header speaks of: opening one that was cut short ends the
+ * process (libs_file.c). True too for what the loader itself refuses with a message. */
 bool libs_file_whole(const char *path);
 /* "CUBLAS_STATUS_NOT_SUPPORTED": the name of a status. */
 const char *libs_cublas_name(cublasStatus_t status);

@@ -207,10 +207,11 @@ static const void *bias_for(const struct linear *l, enum dtype y_type)
     return half ? l->half_bias : l->bias;
 }
 
-/* gelu(y) in place: the one place where its exactness is decided. */
-static int finish_gelu(struct cuda *c, struct tensor y, struct err *err)
+/* y = gelu(y + bias) in place: the one place where its exactness is decided. The bias comes here,
+ * in float32, so that y is rounded to 16 bits once before, not twice. */
+static int finish_gelu(struct cuda *c, const struct linear *l, struct tensor y, struct err *err)
 {
-    return cuda_status(err, k_epilogue(c->work, y, NULL, EPILOGUE_GELU, y), "GELU");
+    return cuda_status(err, k_epilogue(c->work, y, l->bias, EPILOGUE_GELU, y), "GELU");
 }
 
 static bool fused_gelu(const struct cuda *c, const struct linear *l)
@@ -243,15 +244,15 @@ static int multiply(struct cuda *c, const struct linear *l, const void *x, int64
                     cudaDataType_t type, enum epilogue epilogue, struct tensor y, struct err *err)
 {
     struct product p = product_of(l, x, x_stride, type, y);
-    bool gelu = epilogue == EPILOGUE_GELU;
     int rc;
 
+    if (epilogue == EPILOGUE_GELU && !fused_gelu(c, l)) {
+        rc = cuda_product(c, &p, "multiplying matrices", err);
+        return rc == 0 ? finish_gelu(c, l, y, err) : rc;
+    }
     p.bias = bias_for(l, y.type);
-    p.epilogue = gelu && !fused_gelu(c, l) ? EPILOGUE_NONE : epilogue;
-    rc = cuda_product(c, &p, "multiplying matrices", err);
-    if (rc == 0 && gelu && p.epilogue == EPILOGUE_NONE)
-        rc = finish_gelu(c, y, err);
-    return rc;
+    p.epilogue = epilogue;
+    return cuda_product(c, &p, "multiplying matrices", err);
 }
 
 static int run_plain(struct cuda *c, const struct linear *l, struct tensor x,

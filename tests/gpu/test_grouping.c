@@ -113,9 +113,14 @@ static void one(const char *model, enum precision p, bool deterministic)
     backend_close(r.be);
 }
 
+/* $NIGHTSHIFT_GPU_PRECISION: that one alone, where time matters. */
 static void one_model(const char *model)
 {
+    const char *only = getenv("NIGHTSHIFT_GPU_PRECISION");
+
     for (int p = PRECISION_F32; p < PRECISION_COUNT; p++) {
+        if (only && strcmp(only, precision_name((enum precision)p)) != 0)
+            continue;
         one(model, (enum precision)p, true);
         one(model, (enum precision)p, false);
     }

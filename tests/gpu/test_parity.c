@@ -4,8 +4,8 @@
  *
  * Bounds of the relative L2 error of the encoder's output, against the host in float32. Every
  * product's inputs are rounded to 2^-11 (tf32, fp16), 2^-8 (bf16), 1/254 of the largest (int8) or
- * 2^-4 (fp8), at random; layers add up as square roots, and the residual stream keeps most of it
- * away: about ten times the rounding at worst. Far off means a wrong scale, not bad luck. */
+ * 2^-4 (fp8), at random; layers add up as square roots. The nano model gives 3e-4 (tf32, fp16), 3e-3
+ * (bf16) and 1e-2 (int8) in the emulator; the bounds leave some eight times that to deeper models. */
 #include "tests/common/test.h"
 
 #include "tests/gpu/device.h"
@@ -81,9 +81,13 @@ static void run(const char *model, struct backend *be, enum precision precision,
     whisper_free(w);
 }
 
-/* Large models take seconds a window on the processor. */
+/* Large models take seconds a window on the processor. $NIGHTSHIFT_GPU_TOKENS: at most so many. */
 static uint32_t steps_of(const char *model)
 {
+    const char *most = getenv("NIGHTSHIFT_GPU_TOKENS");
+
+    if (most && strtoul(most, NULL, 10) >= 1 && strtoul(most, NULL, 10) <= 8)
+        return (uint32_t)strtoul(most, NULL, 10);
     return strncmp(model, "large", 5) == 0 ? 8 : strcmp(model, "nano") == 0 ? MOST_TOKENS : 32;
 }
 
@@ -103,13 +107,13 @@ static double bound(enum precision p)
     switch (p) {
     case PRECISION_TF32:
     case PRECISION_F16:
-        return 1e-2;
+        return 3e-3;
     case PRECISION_BF16:
-        return 6e-2;
+        return 3e-2;
     case PRECISION_INT8:
-        return 1e-1;
+        return 8e-2;
     default:
-        return 3e-1;
+        return 2e-1;
     }
 }
 

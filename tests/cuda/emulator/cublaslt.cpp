@@ -224,18 +224,25 @@ std::vector<float> rows_of(const char *x, const layout &l, bool rows_are_columns
 void finish(const problem &p, const std::vector<float> &sums, float alpha, float beta,
             const char *c, char *d)
 {
-    for (int64_t j = 0; j < p.n; j++)
-        for (int64_t i = 0; i < p.m; i++) {
-            float r = alpha * sums[(size_t)(j * p.m + i)];
+    std::vector<float> bias((size_t)p.m), row((size_t)p.m), old((size_t)p.m);
 
-            if (beta != 0.0f)
-                r += beta * one_to_float(c, p.c.type, (size_t)(j * p.c.ld + i));
-            if (biased(p.op))
-                r += one_to_float(p.op.bias, bias_type(p), (size_t)i);
-            if (gelu(p.op))
-                r = gelu_tanh(r);
-            from_float(d, p.d.type, (size_t)(j * p.d.ld + i), r);
+    if (biased(p.op))
+        to_float(bias.data(), p.op.bias, bias_type(p), (size_t)p.m, 1);
+    for (int64_t j = 0; j < p.n; j++) {
+        for (int64_t i = 0; i < p.m; i++)
+            row[(size_t)i] = alpha * sums[(size_t)(j * p.m + i)];
+        if (beta != 0.0f) {
+            to_float(old.data(), c + (size_t)(j * p.c.ld) * number_size(p.c.type), p.c.type,
+                     (size_t)p.m, 1);
+            for (int64_t i = 0; i < p.m; i++)
+                row[(size_t)i] += beta * old[(size_t)i];
         }
+        for (int64_t i = 0; i < p.m; i++) {
+            float r = row[(size_t)i] + bias[(size_t)i];
+
+            from_float(d, p.d.type, (size_t)(j * p.d.ld + i), gelu(p.op) ? gelu_tanh(r) : r);
+        }
+    }
 }
 
 void compute(const problem &p, float alpha, const char *a, const char *b, float beta, const char *c,

@@ -430,7 +430,7 @@ int barrier(int kind, int predicate, const char *file, int line)
     int all = 0;
 
     for (thread &t : b.threads) {
-        if (t.line != line || std::strcmp(t.file, file) != 0) {
+        if (t.line != line || (t.file != file && std::strcmp(t.file, file) != 0)) {
             fprintf(stderr, "  %s:%d and %s:%d\n", t.file, t.line, file, line);
             fail("threads of one block meet at different barriers");
         }

@@ -159,13 +159,21 @@ auto best_tile(void)
     return tile_plain;
 }
 
-/* Rows first..first+width of x [rows][k], columns from l, as [length][width]; zeros beyond. */
-void pack(float *dst, const float *x, int64_t rows, int64_t k, int64_t first, int64_t width,
-          int64_t l, int64_t length)
+/* x [rows][k] as panels of `width` rows: [panel][k][width], zeros beyond the last row. */
+std::vector<float> pack(const float *x, int64_t rows, int64_t k, int64_t width)
 {
-    for (int64_t r = 0; r < width; r++)
-        for (int64_t i = 0; i < length; i++)
-            dst[i * width + r] = first + r < rows ? x[(first + r) * k + l + i] : 0.0f;
+    int64_t panels = (rows + width - 1) / width;
+    std::vector<float> packed((size_t)(panels * width * k));
+
+#pragma omp parallel for num_threads(2) if (rows * k > 100000)
+    for (int64_t p = 0; p < panels; p++) {
+        float *to = &packed[(size_t)(p * width * k)];
+
+        for (int64_t r = 0; r < std::min(width, rows - p * width); r++)
+            for (int64_t l = 0; l < k; l++)
+                to[l * width + r] = x[(p * width + r) * k + l];
+    }
+    return packed;
 }
 
 /* Few columns: nothing to gain from packing. */
@@ -192,29 +200,31 @@ void product_thin(const float *a, const float *b, float *c, int64_t m, int64_t n
 void product(const float *a, const float *b, float *c, int64_t m, int64_t n, int64_t k)
 {
     auto run = best_tile();
-    int64_t panels = (m + MR - 1) / MR;
+    int64_t across = (m + MR - 1) / MR, down = (n + NR - 1) / NR;
+    std::vector<float> pa, pb;
 
     if (n <= 4) {
         product_thin(a, b, c, m, n, k);
         return;
     }
-#pragma omp parallel for num_threads(2) schedule(dynamic) if (m * n * k > 100000)
-    for (int64_t p = 0; p < panels; p++) {
-        std::vector<float> pa((size_t)MR * KC), pb((size_t)NR * KC), out((size_t)MR * NR);
-        int64_t i0 = p * MR, high = std::min<int64_t>(MR, m - i0);
+    pa = pack(a, m, k, MR);
+    pb = pack(b, n, k, NR);
+#pragma omp parallel for num_threads(2) schedule(dynamic, 4) if (m * n * k > 100000)
+    for (int64_t q = 0; q < down; q++) {
+        int64_t wide = std::min<int64_t>(NR, n - q * NR);
+        float out[MR * NR];
 
-        for (int64_t l = 0; l < k || l == 0; l += KC) {
-            int64_t length = std::min<int64_t>(KC, k - l);
+        for (int64_t p = 0; p < across; p++) {
+            int64_t high = std::min<int64_t>(MR, m - p * MR);
 
-            pack(pa.data(), a, m, k, i0, MR, l, length);
-            for (int64_t j0 = 0; j0 < n; j0 += NR) {
-                pack(pb.data(), b, n, k, j0, NR, l, length);
-                run(pa.data(), pb.data(), length, out.data());
-                for (int64_t j = 0; j < std::min<int64_t>(NR, n - j0); j++)
+            for (int64_t l = 0; l < k; l += KC) {
+                run(&pa[(size_t)((p * k + l) * MR)], &pb[(size_t)((q * k + l) * NR)],
+                    std::min<int64_t>(KC, k - l), out);
+                for (int64_t j = 0; j < wide; j++)
                     for (int64_t i = 0; i < high; i++) {
-                        float *at = &c[(j0 + j) * m + i0 + i];
+                        float *at = &c[(q * NR + j) * m + p * MR + i];
 
-                        *at = out[(size_t)(j * MR + i)] + (l > 0 ? *at : 0.0f);
+                        *at = out[j * MR + i] + (l > 0 ? *at : 0.0f);
                     }
             }
         }
