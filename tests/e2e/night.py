@@ -72,6 +72,7 @@ class Night(unittest.TestCase):
         env = {k: v for k, v in os.environ.items()
                if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
         env.update(HOME=os.path.join(self.dir, "home"), NIGHTSHIFT_CATALOG=self.catalog,
+                   NIGHTSHIFT_DEVICES="cpu",  # the same on a machine with a GPU
                    NO_COLOR="1", LC_ALL="C.UTF-8", TZ="UTC")
         env.update({k: str(v) for k, v in more.items()})
         return env
