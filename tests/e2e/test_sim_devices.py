@@ -113,7 +113,7 @@ class Sharing(Devices):
         self.assertEqual(0, self.shards_of(3))
         self.assertEqual(1, len(self.events("worker-aside", 3)))
         self.assertRegex(self.events("worker-aside", 3)[0],
-                         "put aside: the model does not fit: .*out of device memory")
+                         "put aside: the model does not fit: .*out of memory")
         self.assertRegex(self.sql("SELECT text FROM event WHERE kind = 'run-end'")[0][0],
                          r"sim:0 used 0\.\d\d GB of 1\.07, predicted 0\.\d\d; sim:1 used .* of 8\.59")
 
