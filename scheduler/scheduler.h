@@ -19,7 +19,7 @@ struct scheduler_tuning {
     uint32_t still_ms;          /* 600000: work in hand, and nothing of it moves */
     uint32_t retry_base_ms;     /* 5000: of a recording that failed */
     uint32_t restart_base_ms;   /* 1000: of a worker that died */
-    uint32_t aside_ms;          /* 600000: a device that was put aside is tried again after so long */
+    uint32_t aside_ms;          /* 600000: until a device that was put aside is tried again */
     uint32_t commit_ms;         /* 100: results are grouped for so long */
     uint32_t full_retry_ms;     /* 3000: between tries while the catalog cannot be written */
     uint32_t full_give_up_ms;   /* 60000 */
@@ -31,15 +31,15 @@ struct scheduler_options {
     const char *catalog;
     const char *devices;      /* as devices_pick takes it: "auto", "cpu,cpu", "cuda:0,cuda:2" */
     enum allow_cpu allow_cpu; /* when "auto" finds no GPU that can be used */
-    const char *precision;    /* "auto", "f32", "bf16" */
+    const char *precision;    /* as precision_parse takes it */
     uint32_t slots, decoders, threads; /* per worker; 0: chosen */
     uint32_t windows;                  /* that the encoder takes at once; 0: chosen */
     uint64_t vram_budget;              /* bytes of device memory; 0: 0.9 of what is free */
     bool deterministic; /* results do not depend on what shared a batch; the host's never do */
-    uint32_t shard_ms;                 /* nominal; 0: the catalog's, at first 300000 */
-    uint32_t attempts;                 /* of one task before it is set aside; 0: 3 */
-    uint32_t worker_silence_ms;        /* 0: 30000 */
-    bool watch;                        /* stay and wait for more to be enqueued */
+    uint32_t shard_ms;  /* nominal; 0: the catalog's, at first 300000 */
+    uint32_t attempts;  /* of one task before it is set aside; 0: 3 */
+    uint32_t worker_silence_ms; /* 0: 30000 */
+    bool watch;                 /* stay and wait for more to be enqueued */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
     bool json_events; /* progress as JSON lines on standard output */
     const struct scheduler_tuning *tuning; /* NULL: the defaults */

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "gpu/precision.h"
 #include "scheduler/scheduler.h"
 #include "store/read.h"
 #include "store/store.h"
@@ -21,8 +22,13 @@ static const char help[] =
     "      --allow-cpu        go on with the processor when GPUs are here, but none\n"
     "                         of them can be used; default: only where there are none\n"
     "      --no-allow-cpu     never go on without a GPU\n"
-    "      --precision=P      auto (default), f32, bf16\n"
-    "      --slots=N          windows of 30 s in work at once, for each device\n"
+    "      --precision=P      auto (default), fp32, tf32, fp16, bf16, int8 or fp8,\n"
+    "                         where the device has it\n"
+    "      --slots=N          windows of 30 s in work at once, for each device;\n"
+    "                         default: measured once, and remembered\n"
+    "      --windows=N        so many of them at once in the encoder; default: likewise\n"
+    "      --deterministic    equal results, however windows share a batch: slower on\n"
+    "                         GPUs\n"
     "      --decoders=N       files decoded at once, for each device\n"
     "      --threads=N        threads that compute, for each device\n"
     "      --shard=LENGTH     a checkpoint about every so often (default: 5m)\n"
@@ -56,6 +62,8 @@ enum {
     OPT_ALLOW_CPU,
     OPT_NO_ALLOW_CPU,
     OPT_SLOTS,
+    OPT_WINDOWS,
+    OPT_DETERMINISTIC,
     OPT_DECODERS,
     OPT_THREADS,
     OPT_SHARD,
@@ -73,6 +81,8 @@ static const struct option longs[] = {
     {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
     {"precision", required_argument, NULL, OPT_PRECISION},
     {"slots", required_argument, NULL, OPT_SLOTS},
+    {"windows", required_argument, NULL, OPT_WINDOWS},
+    {"deterministic", no_argument, NULL, OPT_DETERMINISTIC},
     {"decoders", required_argument, NULL, OPT_DECODERS},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"shard", required_argument, NULL, OPT_SHARD},
@@ -97,10 +107,10 @@ static int take_length(const char *option, const char *value, int64_t min_ms, in
 
 static int take_precision(const char *value, const char **ret, struct err *err)
 {
-    if (strcmp(value, "auto") != 0 && strcmp(value, "f32") != 0 && strcmp(value, "bf16") != 0)
-        return err_set(err, ERR_USAGE, "--precision is auto, f32 or bf16, not '%s'", value);
+    enum precision precision;
+
     *ret = value;
-    return 0;
+    return precision_parse(value, &precision, err) == 0 ? 0 : err_prefix(err, "--precision");
 }
 
 static int take(void *arg, int option, const char *value, struct err *err)
@@ -125,6 +135,11 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return take_precision(value, &o->precision, err);
     case OPT_SLOTS:
         return cli_u32("--slots", value, 1, 4096, &o->slots, err);
+    case OPT_WINDOWS:
+        return cli_u32("--windows", value, 1, 4096, &o->windows, err);
+    case OPT_DETERMINISTIC:
+        o->deterministic = true;
+        return 0;
     case OPT_DECODERS:
         return cli_u32("--decoders", value, 1, 256, &o->decoders, err);
     case OPT_THREADS:

@@ -10,6 +10,7 @@
 #include "store/lock.h"
 #include "store/read.h"
 #include "store/store.h"
+#include "store/tuning.h"
 #include "tools/cli.h"
 #include "tools/text.h"
 
@@ -306,6 +307,45 @@ static int print_event(void *arg, const struct read_event *e)
     return 0;
 }
 
+/* How full a device gets, against what was foretold. */
+static int print_device(void *arg, const struct store_tuning_row *row)
+{
+    const struct store_tuning *t = &row->tuning;
+    char peak[TEXT_LEN], predicted[TEXT_LEN];
+    struct report *r = arg;
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "%s, %s: %u slots, encoding %u at once", row->key.device_id, row->key.precision,
+               t->slots, t->windows);
+    if (t->rate > 0)
+        buf_printf(&b, ", %.3g x real time", t->rate);
+    if (t->peak_bytes > 0)
+        buf_printf(&b, "; memory %s", text_bytes(t->peak_bytes, peak));
+    if (t->peak_bytes > 0 && t->predicted_bytes > 0)
+        buf_printf(&b, " of %s predicted", text_bytes(t->predicted_bytes, predicted));
+    if (t->oom_count > 0)
+        buf_printf(&b, "; lowered %u times for lack of memory", t->oom_count);
+    line(r->shown++ == 0 ? "Devices" : "", &b);
+    buf_free(&b);
+    return 0;
+}
+
+static int json_device(void *arg, const struct store_tuning_row *row)
+{
+    const struct store_tuning *t = &row->tuning;
+    struct report *r = arg;
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:I, s:I, s:i, s:s}", "device_id",
+                          row->key.device_id, "driver", row->key.driver, "model_hash",
+                          row->key.model_hash, "precision", row->key.precision, "slots",
+                          (int)t->slots, "windows", (int)t->windows, "times_real_time", t->rate,
+                          "predicted_bytes", (json_int_t)t->predicted_bytes, "peak_bytes",
+                          (json_int_t)t->peak_bytes, "oom_count", (int)t->oom_count, "at", row->at);
+
+    if (o == NULL || json_array_append_new(r->rows, o) != 0)
+        r->no_memory = true;
+    return r->no_memory;
+}
+
 static int print_jobs(struct report *r, struct err *err)
 {
     int rc;
@@ -332,6 +372,9 @@ static int print_report(struct report *r, struct err *err)
     free(shown);
     r->shown = 0;
     rc = read_progress(r->store, print_stage, r, err);
+    r->shown = 0;
+    if (rc == 0)
+        rc = store_tuning_each(r->store, print_device, r, err);
     if (rc == 0)
         rc = print_jobs(r, err);
     r->shown = r->skipped = 0;
@@ -461,6 +504,10 @@ static int print_json(struct report *r, struct err *err)
         begin_rows(r, o, "stages");
     if (!r->no_memory)
         rc = read_progress(r->store, json_stage, r, err);
+    if (rc == 0 && !r->no_memory)
+        begin_rows(r, o, "devices");
+    if (rc == 0 && !r->no_memory)
+        rc = store_tuning_each(r->store, json_device, r, err);
     if (rc == 0 && !r->no_memory)
         begin_rows(r, o, "jobs");
     if (rc == 0 && !r->no_memory)

@@ -113,7 +113,7 @@ class Sharing(Devices):
         self.assertEqual(0, self.shards_of(3))
         self.assertEqual(1, len(self.events("worker-aside", 3)))
         self.assertRegex(self.events("worker-aside", 3)[0],
-                         "put aside: the model does not fit: .*out of device memory")
+                         "put aside: the model does not fit: .*out of memory")
         self.assertRegex(self.sql("SELECT text FROM event WHERE kind = 'run-end'")[0][0],
                          r"sim:0 used 0\.\d\d GB of 1\.07, predicted 0\.\d\d; sim:1 used .* of 8\.59")
 
@@ -215,6 +215,13 @@ class Tuning(Devices):
         second = self.run_to_end("--verbose", env=env)
         self.assertRegex(self.ready(second)[0], r"x real time, as remembered")
         self.assertEqual([(slots, rate)], self.sql("SELECT slots, rate FROM tuning"))
+        # People see how full the device got, against what was foretold.
+        self.assertRegex(" ".join(self.nightshift("status", status=0).out.split()),
+                         r"Devices sim:1GiB, \w+: \d+ slots, encoding 1 at once, .* x real time; "
+                         r"memory [\d.]+ MB of [\d.]+ MB predicted")
+        told = self.json("status")["devices"]
+        self.assertEqual([("sim:1GiB", slots)], [(d["device_id"], d["slots"]) for d in told])
+        self.assertLess(abs(told[0]["peak_bytes"] / told[0]["predicted_bytes"] - 1), 0.1)
 
 
 if __name__ == "__main__":

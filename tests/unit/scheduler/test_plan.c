@@ -217,6 +217,44 @@ static void what_has_no_length_is_not_split(void **state)
     planner_free(p);
 }
 
+/* With room for all of it in one worker's hands: what that has not begun is shared all the same. */
+static void what_is_not_begun_is_shared(void **state)
+{
+    struct planner *p = plan_of(2, 64);
+    struct planner_step s, cap;
+
+    (void)state;
+    add(p, 1, 30, false);
+    s = step(p);
+    nothing(p); /* it may have begun everything */
+    planner_worker_busy(p, s.worker, 2);
+    cap = step(p);
+    assert_int_equal(cap.kind, PLANNER_CAP);
+    assert_in_range(cap.last, 13, 16);
+    assert_int_equal(step(p).first, cap.last + 1);
+    nothing(p);
+    planner_free(p);
+}
+
+/* The last shard waits for the fast worker; with more behind it the slow one works too. */
+static void a_slow_worker_does_not_hold_the_last(void **state)
+{
+    struct planner *p = plan_of(2, 1);
+    struct planner_step s;
+
+    (void)state;
+    planner_worker_rate(p, 0, 0.01);
+    planner_worker_rate(p, 1, 1);
+    for (int64_t id = 1; id <= 3; id++)
+        add(p, id, 1, false);
+    s = step(p);
+    assert_int_equal(s.worker, 1);
+    nothing(p);
+    planner_more(p, 1000);
+    assert_int_equal(step(p).kind, PLANNER_LEASE);
+    planner_free(p);
+}
+
 static void suspects_are_alone(void **state)
 {
     struct planner *p = plan_of(2, 8);
@@ -515,6 +553,8 @@ int main(void)
         cmocka_unit_test(what_has_no_length_is_not_split),
         cmocka_unit_test(a_wild_capacity_is_bounded),
         cmocka_unit_test(a_crash_is_told_as_one),
+        cmocka_unit_test(what_is_not_begun_is_shared),
+        cmocka_unit_test(a_slow_worker_does_not_hold_the_last),
         cmocka_unit_test(suspects_are_alone),
         cmocka_unit_test(the_queue_can_be_forgotten),
         cmocka_unit_test(each_failure_has_its_verdict),
