@@ -26,7 +26,7 @@ static const char help[] =
     "                         where the device has it\n"
     "      --slots=N          windows of 30 s in work at once, for each device;\n"
     "                         default: measured once, and remembered\n"
-    "      --windows=N        so many of them at once in the encoder; default: likewise\n"
+    "      --windows=N        so many at once in the encoder; default: likewise\n"
     "      --deterministic    equal results, however windows share a batch: slower on\n"
     "                         GPUs\n"
     "      --decoders=N       files decoded at once, for each device\n"
