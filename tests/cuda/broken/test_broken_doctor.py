@@ -18,6 +18,7 @@ import unittest
 PROGRAM = os.environ["NIGHTSHIFT"]
 MODULE, FAKES = (os.path.realpath(p) for p in sys.argv[1:3])
 DOUBLES = os.path.dirname(MODULE)  # cuBLASLt and cuDNN of the emulator
+SAMPLE = os.path.join(os.environ["NIGHTSHIFT_SOURCE_DIR"], "tests/samples/01_en_short.wav")
 UNAVAILABLE = 69
 
 
@@ -46,8 +47,10 @@ class Doctor(unittest.TestCase):
     def put(self, name, fake):
         shutil.copy(os.path.join(FAKES, fake + ".so"), os.path.join(self.libs, name))
 
-    def broken(self, name, words, todo):
-        """doctor has the line, and says that the machine is not ready; a run does not begin."""
+    def broken(self, name, words, todo, before_a_run=None):
+        """doctor has the line, and says that the machine is not ready; a run with work to do does not
+        begin, and says why (the first thing that is broken: before_a_run, where that is another)."""
+        self.assertEqual(0, self.run_it("enqueue", "--quiet", SAMPLE).returncode)
         done = self.run_it("doctor", "--json")
         self.assertEqual(UNAVAILABLE, done.returncode, done.stdout + done.stderr)
         self.assertNotIn("crashed", done.stdout)
@@ -59,9 +62,11 @@ class Doctor(unittest.TestCase):
         people = self.run_it("doctor")
         self.assertIn(name, people.stdout)
         self.assertEqual(UNAVAILABLE, people.returncode)
-        run = self.run_it("run", "--devices", "cuda:0")
-        self.assertNotEqual(0, run.returncode, run.stdout + run.stderr)
-        self.assertNotIn("crashed", run.stdout + run.stderr)
+        for devices in ([], ["--devices", "cuda:0"]):
+            run = self.run_it("run", *devices)
+            self.assertEqual(UNAVAILABLE, run.returncode, run.stdout + run.stderr)
+            self.assertIn(before_a_run or words, run.stderr)
+            self.assertNotIn("crashed", run.stderr)
 
     def test_well(self):
         done = self.run_it("doctor", "--json")
@@ -75,7 +80,7 @@ class Doctor(unittest.TestCase):
 
     def test_missing_part(self):
         os.remove(os.path.join(self.libs, "libcudnn_graph.so.9"))
-        self.broken("cuDNN graph", "libcudnn_graph.so.9", "reinstall")
+        self.broken("cuDNN graph", "libcudnn_graph.so.9", "reinstall", "a part of cuDNN is missing")
 
     def test_part_cut_short(self):
         with open(os.path.join(self.libs, "libcudnn_ops.so.9"), "r+b") as f:
