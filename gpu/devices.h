@@ -32,7 +32,7 @@ struct device {
 };
 
 #define DEVICES_MAX 64u
-#define DEVICES_FINDINGS 48u
+#define DEVICES_FINDINGS 80u
 
 enum finding_state { FINDING_WELL, FINDING_WARNING, FINDING_BROKEN };
 
@@ -43,7 +43,7 @@ struct device_finding {
     char found[256], wanted[192], todo[256]; /* wanted, todo: "" when all is well */
 };
 
-/* Some 70 kB: not for small stacks. */
+/* Some 90 kB: not for small stacks. */
 struct devices {
     struct device list[DEVICES_MAX];
     uint32_t count;    /* GPUs first (or what NIGHTSHIFT_DEVICES names), then the processor */

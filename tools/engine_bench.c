@@ -163,45 +163,23 @@ static int open_device(const struct options *o, struct backend **ret, struct err
     return module->open(o->device + 5, &options, ret, err);
 }
 
-/* The fastest number of slots of the list; ERR_VRAM only when none fits. */
-static int run_best(struct backend *be, const struct options *o, const char *model,
-                    enum precision precision, struct bench_result *ret, struct err *err)
-{
-    struct bench_params params = o->params;
-    bool any = false;
-
-    params.model = model;
-    params.precision = precision;
-    for (uint32_t i = 0; i < o->slots_count; i++) {
-        struct bench_result r = {0};
-        int rc;
-
-        params.slots = o->slots[i];
-        rc = bench_run(be, &params, &r, err);
-        if (rc == ERR_VRAM && any)
-            return 0;
-        if (rc != 0)
-            return rc;
-        if (o->slots_count > 1)
-            fprintf(stderr, "  %s, %s, %u slots: %.2f windows/s\n", model,
-                    precision_name(r.precision), r.slots, r.windows_per_second);
-        if (!any || r.windows_per_second > ret->windows_per_second)
-            *ret = r;
-        any = true;
-    }
-    return 0;
-}
-
 static int run_model(struct backend *be, const struct options *o, const char *model,
                      double bandwidth, struct err *err)
 {
+    struct bench_params params = o->params;
+
+    params.model = model;
+    params.slots = o->slots_count == 1 ? o->slots[0] : 0;
+    params.ladder = o->slots;
+    params.ladder_count = o->slots_count > 1 ? o->slots_count : 0;
     for (uint32_t p = 0; p < o->precision_count; p++) {
         struct bench_result result = {0};
         int rc;
 
         if (o->precision_count > 1 && !(be->info.have & 1u << o->precisions[p]))
             continue;
-        rc = run_best(be, o, model, o->precisions[p], &result, err);
+        params.precision = o->precisions[p];
+        rc = bench_run(be, &params, &result, err);
         if (rc == ERR_VRAM && o->markdown) {
             printf("| %s | %s | | | | does not fit | | | |\n", model,
                    precision_name(o->precisions[p]));

@@ -227,7 +227,8 @@ static void say_no_device(struct check *c)
                   "none: the driver knows no GPU");
 }
 
-static void check_device(struct check *c, int ordinal)
+/* Whether it can be used. Trouble of one is a warning, so that it does not keep the others idle. */
+static bool check_device(struct check *c, int ordinal)
 {
     size_t free_bytes = 0, total = 0;
     char label[16], memory[96];
@@ -237,27 +238,27 @@ static void check_device(struct check *c, int ordinal)
 
     snprintf(label, sizeof(label), "cuda:%d", ordinal);
     if (cuda_device_describe(ordinal, &d, &err) != 0) {
-        check_say(c, CHECK_BROKEN, label, "a device that answers", devices_todo(0), "%s", err.msg);
-        return;
+        check_say(c, CHECK_WARNING, label, "a device that answers", devices_todo(0), "%s", err.msg);
+        return false;
     }
     if (d.major * 10 + d.minor < 75) {
         check_say(c, CHECK_WARNING, label, "compute capability 7.5 or later (Turing, 2018)",
                   "leave this card out (--devices); it cannot be used",
                   "%s, compute capability %d.%d", d.name, d.major, d.minor);
-        return;
+        return false;
     }
     rc = (int)cudaSetDevice(ordinal);
     if (rc == 0)
         rc = (int)cudaMemGetInfo(&free_bytes, &total);
     if (rc != 0) {
         cudaGetLastError();
-        check_say(c, CHECK_BROKEN, label, "a device that answers",
+        check_say(c, CHECK_WARNING, label, "a device that answers",
                   rc == cudaErrorMemoryAllocation || rc == cudaErrorDevicesUnavailable
                       ? "end the programs that hold it (nvidia-smi lists them), or set its compute "
                         "mode back: sudo nvidia-smi -c 0"
                       : devices_todo(rc),
                   "%s does not answer: %s", d.name, cudaGetErrorString((cudaError_t)rc));
-        return;
+        return false;
     }
     snprintf(memory, sizeof(memory), "%.1f of %.1f GiB free", (double)free_bytes / GIB,
              (double)total / GIB);
@@ -268,11 +269,12 @@ static void check_device(struct check *c, int ordinal)
     else
         check_say(c, CHECK_WELL, label, "", "", "%s, sm_%d%d, %u multiprocessors, %s; %s", d.name,
                   d.major, d.minor, d.processors, memory, d.uuid);
+    return true;
 }
 
 static void check_devices(struct check *c)
 {
-    int rc;
+    int rc, usable = 0;
 
     if (c->driver == 0) /* said already; the run time would say the same in fewer words */
         return;
@@ -288,7 +290,10 @@ static void check_devices(struct check *c)
                   cudaGetErrorName((cudaError_t)rc));
     }
     for (int i = 0; i < c->devices; i++)
-        check_device(c, i);
+        usable += check_device(c, i);
+    if (c->devices > 0 && usable == 0)
+        check_say(c, CHECK_BROKEN, "devices", "one device that can be used",
+                  "what the lines about them say", "none of them can be used");
 }
 
 /* ------------------------------------------------------------------------------- libraries */
@@ -314,9 +319,9 @@ static void check_cublaslt(struct check *c)
     snprintf(wanted, sizeof(wanted), "libcublasLt.so.%d of CUDA %d", major, major);
     if (lib->file[0])
         snprintf(todo, sizeof(todo),
-                 "remove %s, or take its directory out of LD_LIBRARY_PATH; then sudo apt install "
-                 "libcublas-%d-0, or set %s to the directory of the right one",
-                 lib->file, major, LIBS_DIRECTORY);
+                 "remove that file, or take its directory out of LD_LIBRARY_PATH; then sudo apt "
+                 "install libcublas-%d-0, or set %s to the directory of the right one",
+                 major, LIBS_DIRECTORY);
     else
         snprintf(todo, sizeof(todo),
                  "sudo apt install libcublas-%d-0 (from NVIDIA's repository), or pip install "

@@ -144,9 +144,9 @@ static void say_mismatch(struct check *c, const struct lib_part *part, const cha
         version_text(version, its, sizeof(its));
     snprintf(wanted, sizeof(wanted), "%s, as the rest of cuDNN", mine);
     snprintf(todo, sizeof(todo),
-             "remove %s and the other files of that version, then sudo apt install --reinstall "
+             "remove that file and the others of its version, then sudo apt install --reinstall "
              "libcudnn9-cuda-%d (all eight libraries come from one package)",
-             file, c->runtime / 1000);
+             c->runtime / 1000);
     check_say(c, part->wanted ? CHECK_BROKEN : CHECK_WARNING, label_of(part->name), wanted, todo,
               "%s (%s), beside a libcudnn.so.%d of %s", its, file, CUDNN_MAJOR, mine);
 }
@@ -294,10 +294,11 @@ static void say_library(struct check *c)
                   lib->reason);
     } else {
         if (lib->code == ERR_VERSION && lib->version != 0)
-            snprintf(todo, sizeof(todo),
-                     "sudo apt install libcudnn9-cuda-%d (from NVIDIA's repository); remove %s, or "
-                     "take its directory out of LD_LIBRARY_PATH",
-                     c->runtime / 1000, lib->file);
+            snprintf(
+                todo, sizeof(todo),
+                "remove that file, or take its directory out of LD_LIBRARY_PATH; then sudo apt "
+                "install libcudnn9-cuda-%d (from NVIDIA's repository)",
+                c->runtime / 1000);
         check_say(c, CHECK_BROKEN, "cuDNN", wanted, todo, "%s", lib->reason);
     }
 }

@@ -208,7 +208,7 @@ static void memory_fails(void **state)
 
         snprintf(spec, sizeof(spec), "malloc:%d", ++n);
         cuda.inject(spec);
-        rc = start(&b, n % 2 ? PRECISION_F16 : PRECISION_INT8, 2, &e);
+        rc = start(&b, n % 8 ? PRECISION_F16 : PRECISION_INT8, 2, &e);
         if (rc != 0) {
             assert_int_equal(rc, ERR_VRAM);
             assert_true(strlen(e.msg) > 10);
@@ -236,7 +236,7 @@ static void others_stay(void **state)
     assert_ok(start(&first, PRECISION_F32, 2, &e), e);
     count = decode(&first, want, 8, &e);
     assert_true(count > 0);
-    for (int n = 1; rc != 0; n += 5) {
+    for (int n = 1; rc != 0; n += n < 8 ? 1 : 23) {
         struct bench second = {.be = first.be};
         uint64_t before = first.be->allocated;
         char spec[32];

@@ -254,15 +254,26 @@ struct run {
     uint32_t slots, tokens;
 };
 
-static void run_free(struct run *r)
+static void close_session(struct run *r)
 {
     whisper_session_free(r->s);
-    whisper_free(r->w);
     free(r->windows);
     free(r->rows);
     free(r->asks);
     free(r->choices);
     free(r->pcm);
+    r->s = NULL;
+    r->windows = NULL;
+    r->rows = NULL;
+    r->asks = NULL;
+    r->choices = NULL;
+    r->pcm = NULL;
+}
+
+static void run_free(struct run *r)
+{
+    close_session(r);
+    whisper_free(r->w);
 }
 
 static int load_model(struct run *r, const struct bench_params *params, struct err *err)
@@ -314,21 +325,29 @@ static int set_rules(struct run *r, struct err *err)
     return whisper_session_rules(r->s, &spec, err);
 }
 
-static int run_new(struct run *r, const struct bench_params *params, struct err *err)
+/* A session of so many slots, and what is fed to it. */
+static int open_session(struct run *r, uint32_t slots, uint32_t windows, struct err *err)
+{
+    int rc;
+
+    r->slots = slots;
+    rc = whisper_session_new(r->w, slots, windows, &r->s, err);
+    if (rc == 0)
+        rc = set_rules(r, err);
+    return rc != 0 ? rc : make_arrays(r, err);
+}
+
+static int prepare_model(struct run *r, const struct bench_params *params, struct err *err)
 {
     int rc = load_model(r, params, err);
 
     if (rc != 0)
         return rc;
-    r->slots = params->slots ? params->slots : whisper_default_slots(r->w);
     r->tokens = params->tokens ? params->tokens : 100;
     if (r->tokens + PROMPT > whisper_config(r->w)->max_target_positions)
         return err_set(err, ERR_USAGE, "a window of this model has at most %u tokens",
                        whisper_config(r->w)->max_target_positions - PROMPT);
-    rc = whisper_session_new(r->w, r->slots, params->windows, &r->s, err);
-    if (rc == 0)
-        rc = set_rules(r, err);
-    return rc != 0 ? rc : make_arrays(r, err);
+    return 0;
 }
 
 /* What is fed next: the token that was chosen. The end is one like any other here, so that every
@@ -385,6 +404,34 @@ static int run_first(struct run *r, struct err *err)
     rc = run_round(r, &seconds, err);
     r->tokens = tokens;
     return rc;
+}
+
+/* The fastest of the ladder by one round each; the model stays loaded. 0 when none was asked for;
+ * ERR_VRAM when not even the first fits. */
+static int climb(struct run *r, const struct bench_params *params, uint32_t *ret, struct err *err)
+{
+    double best = 0.0;
+
+    *ret = params->slots;
+    for (uint32_t i = 0; i < params->ladder_count; i++) {
+        double seconds = 0.0;
+        int rc = open_session(r, params->ladder[i], params->windows, err);
+
+        if (rc == 0)
+            rc = run_first(r, err);
+        if (rc == 0)
+            rc = run_round(r, &seconds, err);
+        close_session(r);
+        if (rc == ERR_VRAM && best > 0.0)
+            return 0;
+        if (rc != 0)
+            return rc;
+        if (params->ladder[i] / seconds > best) {
+            best = params->ladder[i] / seconds;
+            *ret = params->ladder[i];
+        }
+    }
+    return 0;
 }
 
 static double encoder_flop(const struct whisper_config *c)
@@ -471,6 +518,7 @@ int bench_run(struct backend *be, const struct bench_params *params, struct benc
     struct series *v = malloc(sizeof(*v));
     int64_t start = clock_mono_ns();
     struct run r = {.be = be};
+    uint32_t slots = 0;
     double warm;
     int rc;
 
@@ -478,10 +526,15 @@ int bench_run(struct backend *be, const struct bench_params *params, struct benc
         free(v);
         return err_set(err, ERR_USAGE, "at most %d rounds can be measured", MAX_ROUNDS);
     }
-    rc = run_new(&r, params, err);
+    rc = prepare_model(&r, params, err);
     if (rc != 0)
         goto out;
     ret->load_s = (double)(clock_mono_ns() - start) / 1e9;
+    rc = climb(&r, params, &slots, err);
+    if (rc == 0)
+        rc = open_session(&r, slots ? slots : whisper_default_slots(r.w), params->windows, err);
+    if (rc != 0)
+        goto out;
     rc = peak_new(be, whisper_precision(r.w), &r.peak, err);
     if (rc != 0)
         goto out;

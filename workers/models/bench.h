@@ -17,6 +17,8 @@ struct bench_params {
     const char *model; /* "nano", "tiny" ... of bench_preset (random weights), or a directory */
     enum precision precision; /* AUTO: as a run would choose */
     uint32_t slots;           /* 0: as a run would choose */
+    const uint32_t *ladder;   /* NULL, or numbers of slots to try first: the fastest is measured */
+    uint32_t ladder_count;    /* those that do not fit end it */
     uint32_t windows;         /* that the encoder takes at once; 0: as a run would choose */
     uint32_t tokens;          /* decoded per window, after a prompt of 4; 0: 100 */
     uint32_t rounds;          /* 0: 5 */

@@ -13,7 +13,7 @@ namespace emulated
 {
 namespace
 {
-constexpr uint64_t MIB = 1u << 20, GRAIN = 512, CONTEXT = 256 * MIB, FILLED = 64 * MIB,
+constexpr uint64_t MIB = 1u << 20, GRAIN = 512, CONTEXT = 256 * MIB, FILLED = 4 * MIB,
                    HUGE = 2 * MIB;
 enum { FRESH = 0xff, FREED = 0xfe, RED_BYTE = 0xa7 };
 
