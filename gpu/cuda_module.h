@@ -1,4 +1,4 @@
-/* gpu/cuda_module.h - what the CUDA module (gpu/cuda, libnightshift-cuda.so) gives the program that
+/* gpu/cuda_module.h - what the CUDA module (gpu/cuda, nightshift-cuda.so) gives the program that
  * opens it with dlopen. The program itself links to nothing of NVIDIA's.
  *
  * The module finds cuBLASLt and cuDNN itself, by dlopen, and says which files it took; the CUDA run
