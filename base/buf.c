@@ -201,7 +201,7 @@ char *reader_str(struct reader *r, size_t max)
     }
     s = malloc(n + 1);
     if (!s) {
-        r->failed = true;
+        r->failed = r->no_memory = true;
         return NULL;
     }
     memcpy(s, p, n);

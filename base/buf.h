@@ -46,6 +46,7 @@ struct reader {
     size_t len;
     size_t pos;
     bool failed;
+    bool no_memory; /* it failed for that, not for what the bytes say */
 };
 
 struct reader reader_of(const void *data, size_t len);

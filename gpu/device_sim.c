@@ -182,17 +182,17 @@ static void rest(int64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* Does what is commanded; ERR_DEVICE when the device is gone. */
-static int obey(struct sim *s, struct err *err)
+/* Does what is commanded; ERR_DEVICE when the device is gone. It hangs in its work alone: opening
+ * it and loading a model go on. */
+static int obey(struct sim *s, bool working, struct err *err)
 {
     if (!s->control[0])
         return 0;
     if (s->command == CONTROL_GONE)
         return err_set(err, ERR_DEVICE, "the device is not there any more");
-    if (clock_mono_ns() - s->looked_ns < LOOK_NS)
-        return 0;
-    look(s);
-    while (s->command == CONTROL_HANG) {
+    if (clock_mono_ns() - s->looked_ns >= LOOK_NS)
+        look(s);
+    while (working && s->command == CONTROL_HANG) {
         rest(LOOK_NS);
         look(s);
     }
@@ -244,7 +244,7 @@ static void sim_close(struct backend *be)
 static int sim_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
 {
     struct sim *s = sim_of(be);
-    int rc = obey(s, err);
+    int rc = obey(s, false, err);
 
     if (rc == 0)
         rc = fail_memory(s, err);
@@ -253,24 +253,24 @@ static int sim_alloc(struct backend *be, size_t bytes, void **ret, struct err *e
 
 static int sim_sync(struct backend *be, struct err *err)
 {
-    int rc = obey(sim_of(be), err);
+    int rc = obey(sim_of(be), false, err);
 
     return rc ? rc : sim_of(be)->host->sync(be, err);
 }
 
 /* Runs an operation of the host as slowly as the device would. */
-#define SLOWLY(call)                  \
-    do {                              \
-        struct sim *sim = sim_of(be); \
-        int64_t began;                \
-        int status = obey(sim, err);  \
-                                      \
-        if (status != 0)              \
-            return status;            \
-        began = clock_mono_ns();      \
-        status = sim->host->call;     \
-        slow_down(sim, began);        \
-        return status;                \
+#define SLOWLY(call)                       \
+    do {                                   \
+        struct sim *sim = sim_of(be);      \
+        int64_t began;                     \
+        int status = obey(sim, true, err); \
+                                           \
+        if (status != 0)                   \
+            return status;                 \
+        began = clock_mono_ns();           \
+        status = sim->host->call;          \
+        slow_down(sim, began);             \
+        return status;                     \
     } while (0)
 
 static int sim_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
@@ -302,7 +302,7 @@ static int sim_attention_rows(struct backend *be, struct tensor q, struct kv kv,
 static int sim_mel(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
                    struct tensor out, struct err *err)
 {
-    int rc = obey(sim_of(be), err);
+    int rc = obey(sim_of(be), true, err);
 
     if (rc == 0)
         rc = fail_memory(sim_of(be), err);
@@ -343,7 +343,7 @@ static int control_path(const struct device *d, struct sim *s, struct err *err)
     n = snprintf(s->control, sizeof(s->control), "%s/sim-%s", folder, d->name + 4);
     if (n < 0 || (size_t)n >= sizeof(s->control))
         return err_set(err, ERR_USAGE, "NIGHTSHIFT_SIM_CONTROL is too long");
-    return obey(s, err);
+    return obey(s, false, err);
 }
 
 /* The host's backend becomes the device's. */

@@ -21,6 +21,8 @@
 
 static int malformed(const struct reader *r, const char *name, struct err *err)
 {
+    if (r->no_memory)
+        return err_set(err, ERR_NOMEM, "no memory for a %s message", name);
     return err_set(err, ERR_PROTOCOL, "a malformed %s message (%zu bytes, wrong near byte %zu)",
                    name, r->len, r->pos);
 }
@@ -30,6 +32,12 @@ static void require(struct reader *r, bool holds)
 {
     if (!holds)
         r->failed = true;
+}
+
+static void require_memory(struct reader *r, const void *p)
+{
+    if (!p)
+        r->failed = r->no_memory = true;
 }
 
 static bool get_bool(struct reader *r)
@@ -289,7 +297,7 @@ static void get_skip(struct reader *r, struct msg_lease *m)
     if (n == 0)
         return;
     m->skip = malloc(n * sizeof(*m->skip));
-    require(r, m->skip != NULL);
+    require_memory(r, m->skip);
     for (uint32_t i = 0; i < n && !r->failed; i++) {
         m->skip[i] = get_u32(r, i ? m->skip[i - 1] : m->first, m->last);
         require(r, i == 0 || m->skip[i] != m->skip[i - 1]);
@@ -447,7 +455,7 @@ static void get_segments(struct reader *r, struct msg_shard_done *m)
     if (n == 0)
         return;
     m->segments = calloc(n, sizeof(*m->segments));
-    require(r, m->segments != NULL);
+    require_memory(r, m->segments);
     /* The count goes up with what was read, so that free sees only whole ones or zeros. */
     while (m->segment_count < n && !r->failed)
         get_segment(r, &m->segments[m->segment_count++]);

@@ -14,11 +14,12 @@
  * once |  -------- CANCEL/DRAIN/QUIT --> |
  *
  * Every message is a struct with put/get; get checks all lengths and ranges, and leaves *ret zeroed
- * on failure. Strings and arrays of a decoded message are owned by it: free with its _free.
- * Shards: shard k of a recording is the audio between cut(k) and cut(k+1), where cut(0) = 0, and
- * cut(k) for k > 0 is found near k * shard_ms by the rule of workers/audio/cut.h. Shard 0 always
- * exists; shard k > 0 exists when the recording is longer than k * shard_ms, so a recording has
- * max(1, ceil(duration / shard_ms)) of them (workers/worker_split.h has it to the sample). */
+ * on failure (ERR_PROTOCOL, or ERR_NOMEM). Strings and arrays of a decoded message are owned by it:
+ * free with its _free. Shards: shard k of a recording is the audio between cut(k) and cut(k+1),
+ * where cut(0) = 0, and cut(k) for k > 0 is found near k * shard_ms by the rule of
+ * workers/audio/cut.h. Shard 0 always exists; shard k > 0 exists when the recording is longer than
+ * k * shard_ms, so a recording has max(1, ceil(duration / shard_ms)) of them
+ * (workers/worker_split.h has it to the sample). */
 #ifndef NIGHTSHIFT_WORKERS_PROTOCOL_H
 #define NIGHTSHIFT_WORKERS_PROTOCOL_H
 

@@ -111,6 +111,8 @@ static int encode_result(const struct shard *s, const struct lane_result *r, str
     if (out->len > FRAME_MAX)
         return err_set(err, ERR_LIMIT, "the shard gave more text than a message can hold");
     rc = msg_shard_done_get(out->data, out->len, &check, err);
+    if (rc == ERR_NOMEM)
+        return rc;
     if (rc != 0)
         return err_set(err, ERR_INPUT, "the model gave a result that cannot be stored");
     msg_shard_done_free(&check);

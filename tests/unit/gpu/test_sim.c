@@ -334,10 +334,12 @@ static void a_device_hangs_until_told_otherwise(void **state)
     command("hang");
     pid = fork();
     if (pid == 0) {
-        struct device_options o = {.threads = 1};
-        struct backend *be;
+        struct backend *be = open_sim("sim:1GiB", "sim:0", 0); /* it is there all the same */
+        struct err e = {0};
+        struct work k;
 
-        _exit(backend_open_sim("sim:0", &o, &be, &(struct err){0}) ? 1 : 7);
+        work_new(be, &k);
+        _exit(be->ops->linear(be, k.l, k.x, EPILOGUE_NONE, k.y, &e) ? 1 : 7);
     }
     usleep(200000);
     assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
