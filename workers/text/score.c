@@ -85,6 +85,13 @@ static struct cell one_more(struct cell c)
     return c;
 }
 
+/* Fewer errors; among as many, fewer substitutions, which is to say more units that are right. */
+static bool is_better(struct cell a, struct cell b)
+{
+    return a.distance < b.distance ||
+           (a.distance == b.distance && a.substitutions < b.substitutions);
+}
+
 /* row: that of i - 1, becomes that of i. Cells outside the band are far. */
 static void next_row(const struct band *b, size_t i, struct cell *row)
 {
@@ -104,12 +111,12 @@ static void next_row(const struct band *b, size_t i, struct cell *row)
             best.substitutions++;
             step = SCORE_SUBSTITUTED;
         }
-        if (above.distance < best.distance) {
+        if (is_better(above, best)) {
             best = above;
             best.deletions++;
             step = SCORE_DELETED;
         }
-        if (left.distance < best.distance) {
+        if (is_better(left, best)) {
             best = left;
             step = SCORE_INSERTED;
         }

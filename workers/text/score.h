@@ -1,9 +1,9 @@
 /* workers/text/score.h - how far a transcript is from a reference: words and characters in error.
  *
  * The least number of substitutions, deletions and insertions that make the hypothesis of the
- * reference (Levenshtein). Where several alignments are as short, a substitution is preferred to a
- * deletion and that to an insertion, seen from the texts' ends. Texts are compared as they are:
- * normalise them first.
+ * reference (Levenshtein). Among alignments with as few errors, one with the most units right is
+ * counted, which makes the three counts the texts' own. Texts are compared as they are: normalise
+ * them first.
  *
  * Memory grows with the length of the texts; time with their length times the number of errors.
  * Pure; any thread. */
