@@ -59,8 +59,8 @@ class Score(unittest.TestCase):
         reference = self.put("r.txt", "one two three four")
         hypothesis = self.put("h.txt", "one too four five six")
         found = self.rates("-n", "none", "--cer", reference, hypothesis)
-        self.assertEqual({"reference": 4, "hypothesis": 5, "errors": 4, "substitutions": 3, "deletions": 0,
-                          "insertions": 1, "rate": 1.0}, {**found["words"]})
+        self.assertEqual({"reference": 4, "hypothesis": 5, "errors": 4, "substitutions": 1, "deletions": 1,
+                          "insertions": 2, "rate": 1.0}, found["words"])
         self.assertEqual(18, found["characters"]["reference"])
         self.assertEqual("none", found["pairs"][0]["normalizer"])
 
