@@ -20,6 +20,7 @@ static const char help[] =
     "  show WHAT        the transcript of one recording\n"
     "  search TEXT...   where something was said\n"
     "  export           transcripts as files: txt, srt, vtt, tsv, json\n"
+    "  score            how many words are wrong, against references\n"
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
     "  pause, resume    begin nothing new; go on\n"
@@ -46,7 +47,7 @@ static const struct command {
     {"show", cmd_show},       {"search", cmd_search}, {"export", cmd_export},
     {"retry", cmd_retry},     {"cancel", cmd_cancel}, {"pause", cmd_pause},
     {"resume", cmd_resume},   {"doctor", cmd_doctor}, {"model", cmd_model},
-    {"plan", cmd_plan},       {"bench", cmd_bench},
+    {"plan", cmd_plan},       {"bench", cmd_bench},   {"score", cmd_score},
 };
 
 static const struct command *find(const char *name)

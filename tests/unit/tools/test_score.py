@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""nightshift score: the formats it takes, folders, the catalog, and one sentence for each mistake."""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["NIGHTSHIFT"]
+SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
+TEXT = {
+    "a.txt": "\ufeffThe farmer doesn't pay twenty one dollars.\n",
+    "a.srt": "1\r\n00:00:00,000 --> 00:00:01,500\r\n<i>The farmer</i> does not\r\n\r\n"
+             "2\r\n00:00:01,500 --> 00:00:03,000\r\npay $21.\r\n",
+    "a.vtt": "WEBVTT - a title\n\nNOTE nothing of this\nis said\n\nSTYLE\n::cue { color: red }\n\nfirst\n"
+             "00:00.000 --> 00:01.500 align:start\n<v Ann>The farmer doesn&#39;t".replace("&#39;", "'")
+             + "\n\n00:01.500 --> 00:03.000\npay&nbsp;$21 &lt;3\n",
+    "a.tsv": "start\tend\ttext\n0\t1500\tThe farmer doesn't\n1500\t3000\tpay $21.\n",
+    "a.json": json.dumps({"text": "not this", "language": "en", "segments": [
+        {"start": 0, "text": " The farmer doesn't"}, {"start": 1.5, "text": " pay twenty-one dollars."}]}),
+    "b.json": json.dumps({"text": "The farmer doesn't pay $21.", "language": "english"}),
+}
+
+
+class Score(unittest.TestCase):
+    def setUp(self):
+        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
+        self.addCleanup(shutil.rmtree, self.dir, True)
+
+    def put(self, name, data):
+        path = os.path.join(self.dir, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
+        return path
+
+    def score(self, *args, status=0):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
+        env.update(HOME=self.dir, NIGHTSHIFT_CATALOG=os.path.join(self.dir, "c.db"))
+        done = subprocess.run([PROGRAM, "score", *args], capture_output=True, env=env, cwd=self.dir,
+                              stdin=subprocess.DEVNULL, timeout=120, check=False)
+        done.out, done.err = done.stdout.decode(), done.stderr.decode()
+        self.assertEqual(status, done.returncode, done.out + done.err)
+        return done
+
+    def rates(self, *args, status=0):
+        return json.loads(self.score("--json", *args, status=status).out)
+
+    def test_every_format_is_the_same_text(self):
+        reference = self.put("ref/a.txt", TEXT["a.txt"])
+        for name, text in TEXT.items():
+            hypothesis = self.put("hyp/" + name, text)
+            words = self.rates("-l", "en", reference, hypothesis)["words"]
+            extra = 1 if name == "a.vtt" else 0  # "<3" was escaped, and is part of its text
+            self.assertEqual((6, 6 + extra, extra), (words["reference"], words["hypothesis"], words["errors"]), name)
+
+    def test_counts_and_rates(self):
+        reference = self.put("r.txt", "one two three four")
+        hypothesis = self.put("h.txt", "one too four five six")
+        found = self.rates("-n", "none", "--cer", reference, hypothesis)
+        self.assertEqual({"reference": 4, "hypothesis": 5, "errors": 4, "substitutions": 1, "deletions": 1,
+                          "insertions": 2, "rate": 1.0}, found["words"])
+        self.assertEqual(18, found["characters"]["reference"])
+        self.assertEqual("none", found["pairs"][0]["normalizer"])
+
+    def test_the_language_chooses_the_rules(self):
+        reference = self.put("r.txt", "Twenty-one colours")
+        for text, args, rules, errors in ((TEXT["b.json"], [], "english", None), ("21 colours", [], "basic", 2),
+                                          ("21 colours", ["-l", "en"], "english", 0),
+                                          ("21 colours", ["-l", "de"], "basic", 2)):
+            hypothesis = self.put("h.json" if text[0] == "{" else "h.txt", text)
+            found = self.rates(*args, reference, hypothesis)
+            self.assertEqual(rules, found["pairs"][0]["normalizer"])
+            if errors is not None:
+                self.assertEqual(errors, found["words"]["errors"], args)
+        self.assertIn("--language en", self.score(reference, self.put("h.txt", "x")).out)
+
+    def test_characters_where_words_are_not_parted(self):
+        found = self.rates("-l", "ja", self.put("r.txt", "今日は、いい天気"), self.put("h.txt", "今日はいい元気"))
+        self.assertTrue(found["pairs"][0]["letters"])
+        self.assertEqual((7, 1), (found["words"]["reference"], found["words"]["errors"]))
+
+    def test_spellings(self):
+        reference, hypothesis = self.put("r.txt", "the colour grey"), self.put("h.txt", "the color gray")
+        table = self.put("t.json", '{"colour": "color", "grey": "gray"}')
+        self.assertEqual(2, self.rates("-l", "en", reference, hypothesis)["words"]["errors"])
+        self.assertIn("not unified", " ".join(self.score("-l", "en", reference, hypothesis).out.split()))
+        found = self.rates("-l", "en", "--spellings", table, reference, hypothesis)
+        self.assertEqual((0, True), (found["words"]["errors"], found["pairs"][0]["spellings_unified"]))
+        os.makedirs(os.path.join(self.dir, "model"))
+        shutil.copy(table, os.path.join(self.dir, "model", "normalizer.json"))
+        self.put("model/config.json", "{}")
+        self.assertEqual(0, self.rates("-l", "en", "-m", os.path.join(self.dir, "model"), reference,
+                                       hypothesis)["words"]["errors"])
+        self.assertIn("spellings", self.score("--spellings", hypothesis, reference, hypothesis, status=65).err)
+
+    def test_folders(self):
+        for name, text in (("ref/x.txt", "a b c"), ("ref/x.tsv", "not looked at"), ("ref/1990/y.txt", "d e"),
+                           ("ref/z.txt", "f"), ("ref/x.wav", "RIFF"), ("hyp/x.srt", "1\n00:00 --> 00:01\na b\n"),
+                           ("hyp/1990/y.txt", "d e"), ("hyp/more.txt", "g")):
+            self.put(name, text)
+        done = self.score("ref", "hyp", status=66)
+        self.assertIn("z: there is no transcript", done.err)
+        self.assertIn("all 2", done.out)
+        self.assertTrue(all(len(line) <= 80 for line in done.out.splitlines()), done.out)
+        found = self.rates("ref/", "hyp/", status=66)
+        self.assertEqual(["1990/y", "x"], [pair["name"] for pair in found["pairs"]])
+        self.assertEqual((5, 1, 1), (found["words"]["reference"], found["words"]["deletions"], found["missing"]))
+        self.assertIn("is a folder", self.score("ref", "hyp/x.srt", status=64).err)
+
+    def test_differences(self):
+        done = self.score("--diff", self.put("r.txt", "the old cat sat"), self.put("h.txt", "the cat sits now"))
+        self.assertRegex(done.out, r"\n  the \[-old-\] cat .*\[-sat-\] \{\+")
+
+    def test_against_the_catalog(self):
+        sample = os.path.join(SOURCE, "tests/samples/01_en_short")
+        os.makedirs(os.path.join(self.dir, "archive"))
+        shutil.copy(sample + ".wav", os.path.join(self.dir, "archive"))
+        with open(sample + ".txt", "rb") as file:
+            self.put("ref/01_en_short.txt", file.read())
+        self.put("ref/unknown.txt", "nobody")
+        env = {**os.environ, "HOME": self.dir, "NIGHTSHIFT_CATALOG": os.path.join(self.dir, "c.db"),
+               "NIGHTSHIFT_DEVICES": "cpu"}
+        subprocess.run([PROGRAM, "enqueue", "archive"], cwd=self.dir, env=env, check=True, capture_output=True)
+        self.assertIn("not transcribed to its end", self.score("ref/01_en_short.txt", status=66).err)
+        subprocess.run([PROGRAM, "run"], cwd=self.dir, env=env, check=True, capture_output=True, timeout=240)
+        found = self.rates("ref", status=66)
+        self.assertEqual(["01_en_short"], [pair["name"] for pair in found["pairs"]])
+        self.assertEqual("english", found["pairs"][0]["normalizer"])
+        self.assertLess(found["words"]["rate"], 0.25)
+        self.assertGreater(found["words"]["reference"], 5)
+
+    def test_mistakes_are_sentences(self):
+        good = self.put("good.txt", "a")
+        for name, data, status, says in (("latin.txt", b"caf\xe9", 65, "UTF-8"), ("nul.txt", b"a\0b", 65, "NUL"),
+                                         ("a.json", "{", 65, "JSON"), ("b.json", "{}", 65, "segments"),
+                                         ("c.json", '{"segments": [1]}', 65, "segment 0"),
+                                         ("d.json", "[" * 100000, 65, "JSON"), ("a.srt", "hello", 65, "subtitles"),
+                                         ("a.tsv", "1\t2\t3\n", 65, "start"),
+                                         ("b.tsv", "start\tend\ttext\n1\t2\n", 65, "line 2")):
+            done = self.score(good, self.put(name, data), status=status)
+            self.assertIn(says, done.err, name)
+            self.assertEqual(1, done.err.count("\n"), done.err)
+        huge = self.put("huge.txt", "")
+        os.truncate(huge, (256 << 20) + 1)
+        self.assertIn("256 MiB", self.score(good, huge, status=65).err)
+        self.assertIn("no words", self.score(self.put("empty.txt", "(laughs)"), good, status=65).err)
+        self.assertIsNone(self.rates("empty.txt", good, status=65)["words"]["rate"])
+        for args, status in ((["nowhere.txt", good], 66), ([], 64), (["a", "b", "c"], 64), (["--normalizer", "x", good], 64),
+                             (["--json", "--diff", good, good], 64), ([good], 66)):
+            done = self.score(*args, status=status)
+            self.assertTrue(done.err.startswith("nightshift: "), done.err)
+        self.assertEqual(0.0, self.rates(good, good)["words"]["rate"])
+
+
+if __name__ == "__main__":
+    unittest.main()

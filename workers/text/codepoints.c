@@ -1,0 +1,219 @@
+#include "workers/text/codepoints.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+void codepoints_free(struct codepoints *t)
+{
+    free(t->at);
+    *t = (struct codepoints){0};
+}
+
+static bool grow(struct codepoints *t, size_t more)
+{
+    size_t room = t->room;
+    int32_t *at;
+
+    if (t->failed || more > SIZE_MAX / 16 - t->len) {
+        t->failed = true;
+        return false;
+    }
+    if (t->len + more <= room)
+        return true;
+    room = room + room / 2 + more + 64;
+    at = realloc(t->at, room * sizeof(*at));
+    if (at == NULL) {
+        t->failed = true;
+        return false;
+    }
+    t->at = at;
+    t->room = room;
+    return true;
+}
+
+void codepoints_put(struct codepoints *t, int32_t c)
+{
+    if (grow(t, 1))
+        t->at[t->len++] = c;
+}
+
+void codepoints_put_ascii(struct codepoints *t, const char *s)
+{
+    for (; *s; s++)
+        codepoints_put(t, (unsigned char)*s);
+}
+
+void codepoints_put_utf8(struct codepoints *t, const char *s, size_t len)
+{
+    for (size_t i = 0; i < len && !t->failed;) {
+        utf8proc_int32_t c;
+        utf8proc_ssize_t n =
+            utf8proc_iterate((const utf8proc_uint8_t *)s + i, (utf8proc_ssize_t)(len - i), &c);
+
+        codepoints_put(t, n > 0 ? c : 0xFFFD);
+        i += n > 0 ? (size_t)n : 1;
+    }
+}
+
+char *codepoints_utf8(const struct codepoints *t)
+{
+    char *s = t->failed || t->len > SIZE_MAX / 8 ? NULL : malloc(t->len * 4 + 1);
+    size_t len = 0;
+
+    if (s == NULL)
+        return NULL;
+    for (size_t i = 0; i < t->len; i++) {
+        int32_t c = t->at[i] == 0 ? ' ' : t->at[i];
+
+        len += (size_t)utf8proc_encode_char(c, (utf8proc_uint8_t *)s + len);
+    }
+    s[len] = 0;
+    return s;
+}
+
+/* ------------------------------------------------------------------------------- classes */
+
+bool codepoint_is_blank(int32_t c)
+{
+    if (c < 0x80)
+        return (c >= 9 && c <= 13) || (c >= 28 && c <= 32);
+    return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+           c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+bool codepoint_is_word(int32_t c)
+{
+    utf8proc_category_t k;
+
+    if (c < 0x80)
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_';
+    k = utf8proc_category(c);
+    return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO) ||
+           (k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO);
+}
+
+int codepoint_digit(int32_t c)
+{
+    int32_t first = c;
+
+    if (c < 0x80)
+        return c >= '0' && c <= '9' ? c - '0' : -1;
+    /* The digits of a script stand together from its zero on, and runs that touch are tens. */
+    while (utf8proc_category(first) == UTF8PROC_CATEGORY_ND)
+        first--;
+    return first == c ? -1 : (c - first - 1) % 10;
+}
+
+/* ------------------------------------------------------------------------------- lower case */
+
+static bool is_cased(int32_t c)
+{
+    utf8proc_category_t k = utf8proc_category(c);
+
+    return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LT;
+}
+
+/* Stands between a letter and its neighbour without parting them (Unicode: Case_Ignorable). */
+static bool is_passed_over(int32_t c)
+{
+    utf8proc_category_t k = utf8proc_category(c);
+
+    return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_ME || k == UTF8PROC_CATEGORY_CF ||
+           k == UTF8PROC_CATEGORY_LM || k == UTF8PROC_CATEGORY_SK || c == '\'' || c == '.' ||
+           c == ':' || c == 0xB7 || c == 0x2018 || c == 0x2019 || c == 0x2024 || c == 0x2027;
+}
+
+/* Is the sigma at i the last letter of a word? It has a form of its own then. */
+static bool ends_word(const struct codepoints *t, size_t i)
+{
+    size_t before = i, after = i + 1;
+
+    while (before > 0 && is_passed_over(t->at[before - 1]))
+        before--;
+    while (after < t->len && is_passed_over(t->at[after]))
+        after++;
+    return before > 0 && is_cased(t->at[before - 1]) && !(after < t->len && is_cased(t->at[after]));
+}
+
+void codepoints_lower(struct codepoints *out, const struct codepoints *in)
+{
+    out->failed |= in->failed;
+    for (size_t i = 0; i < in->len && !out->failed; i++) {
+        int32_t c = in->at[i];
+
+        if (c == 0x130) { /* I with a dot: the dot stays, as a mark */
+            codepoints_put(out, 'i');
+            codepoints_put(out, 0x307);
+        } else if (c == 0x3A3) {
+            codepoints_put(out, ends_word(in, i) ? 0x3C2 : 0x3C3);
+        } else {
+            codepoints_put(out, utf8proc_tolower(c));
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------- decomposition */
+
+/* Marks behind one letter, by their class; those of one class keep their order. utf8proc's own
+ * sorting takes the square of their number, which a hostile text can make as large as it likes. */
+static void order_marks(int32_t *marks, size_t n, struct codepoints *spare)
+{
+    size_t place[257] = {0};
+
+    spare->len = 0;
+    if (!grow(spare, n))
+        return;
+    for (size_t i = 0; i < n; i++)
+        place[utf8proc_get_property(marks[i])->combining_class + 1]++;
+    for (size_t k = 1; k < 257; k++)
+        place[k] += place[k - 1];
+    for (size_t i = 0; i < n; i++)
+        spare->at[place[utf8proc_get_property(marks[i])->combining_class]++] = marks[i];
+    memcpy(marks, spare->at, n * sizeof(*marks));
+}
+
+static void order_all(struct codepoints *t, size_t from)
+{
+    struct codepoints spare = {0};
+
+    for (size_t i = from; i < t->len && !spare.failed;) {
+        size_t end = i;
+
+        while (end < t->len && utf8proc_get_property(t->at[end])->combining_class != 0)
+            end++;
+        if (end - i > 1)
+            order_marks(t->at + i, end - i, &spare);
+        i = end + 1;
+    }
+    t->failed |= spare.failed;
+    codepoints_free(&spare);
+}
+
+void codepoints_decompose(struct codepoints *out, const struct codepoints *in, bool composed)
+{
+    const utf8proc_option_t how = UTF8PROC_STABLE | UTF8PROC_COMPAT;
+    size_t from = out->len;
+
+    out->failed |= in->failed;
+    for (size_t i = 0; i < in->len && !out->failed; i++) {
+        utf8proc_int32_t parts[64];
+        int boundary = 0;
+        utf8proc_ssize_t n;
+
+        n = utf8proc_decompose_char(in->at[i], parts, 64, how | UTF8PROC_DECOMPOSE, &boundary);
+        for (utf8proc_ssize_t k = 0; k < n && n <= 64; k++)
+            codepoints_put(out, parts[k]);
+        if (n <= 0 || n > 64) /* not assigned: kept */
+            codepoints_put(out, in->at[i]);
+    }
+    order_all(out, from);
+    if (composed && !out->failed && out->len > from) {
+        utf8proc_ssize_t n = utf8proc_normalize_utf32(
+            out->at + from, (utf8proc_ssize_t)(out->len - from), how | UTF8PROC_COMPOSE);
+
+        out->failed |= n < 0;
+        out->len = n < 0 ? from : from + (size_t)n;
+    }
+}

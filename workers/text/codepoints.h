@@ -1,0 +1,37 @@
+/* workers/text/codepoints.h - text as an array of code points, for rules that look at characters.
+ *
+ * One owner, one thread. A writer that runs out of memory sets `failed` and ignores what follows,
+ * so that a chain of rules may run to its end and test `failed` once. The classes of characters are
+ * those of Python's str and re, which Whisper's own normalisers are defined by. */
+#ifndef NIGHTSHIFT_WORKERS_TEXT_CODEPOINTS_H
+#define NIGHTSHIFT_WORKERS_TEXT_CODEPOINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct codepoints {
+    int32_t *at; /* owned; NULL while empty */
+    size_t len, room;
+    bool failed;
+};
+
+void codepoints_free(struct codepoints *t); /* empty again */
+void codepoints_put(struct codepoints *t, int32_t c);
+void codepoints_put_ascii(struct codepoints *t, const char *s);
+/* Behind what is there. Bytes that are no UTF-8 become U+FFFD. */
+void codepoints_put_utf8(struct codepoints *t, const char *s, size_t len);
+/* Newly allocated, NUL-terminated; U+0000 becomes a blank. NULL when out of memory or failed. */
+char *codepoints_utf8(const struct codepoints *t);
+
+/* Behind `out`: `in` in lower case, with Unicode's rules of more than one character. */
+void codepoints_lower(struct codepoints *out, const struct codepoints *in);
+/* Behind `out`: the compatibility decomposition (NFKD) in canonical order, or, composed, NFKC.
+ * Time grows with the length alone, however many marks are heaped on one letter. */
+void codepoints_decompose(struct codepoints *out, const struct codepoints *in, bool composed);
+
+bool codepoint_is_blank(int32_t c); /* Python's str.isspace */
+bool codepoint_is_word(int32_t c);  /* letters, numbers of any kind, '_' */
+int codepoint_digit(int32_t c);     /* 0 to 9 for a decimal digit of any script, else -1 */
+
+#endif
