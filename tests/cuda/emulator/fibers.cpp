@@ -93,7 +93,7 @@ struct block {
 block b;
 fiber outside;
 fiber *now = &outside;
-std::vector<fiber *> spare;
+auto &spare = *new std::vector<fiber *>(); /* never destroyed */
 
 #if defined(__x86_64__)
 extern "C" void nightshift_emulated_switch(void **save, void *to);
