@@ -49,6 +49,7 @@ enum state { NEW, RUNNING, AT_BARRIER, AT_COLLECTIVE, READY, EXITED };
 
 struct fiber {
     char *stack; /* NULL: the caller's own */
+    size_t size; /* of it; they differ, so that not all tops fall into the same sets of the cache */
 #if defined(__x86_64__)
     void *sp;
 #else
@@ -92,7 +93,7 @@ struct block {
 block b;
 fiber outside;
 fiber *now = &outside;
-std::vector<fiber *> spare;
+auto &spare = *new std::vector<fiber *>(); /* never destroyed */
 
 #if defined(__x86_64__)
 extern "C" void nightshift_emulated_switch(void **save, void *to);
@@ -122,7 +123,7 @@ void switch_to(fiber *to, bool leaving)
 #ifdef FIBER_ASAN
     __sanitizer_start_switch_fiber(leaving ? nullptr : &from->fake,
                                    to->stack ? to->stack : outside_bottom,
-                                   to->stack ? STACK : outside_size);
+                                   to->stack ? to->size : outside_size);
 #endif
     (void)leaving;
     now = to;
@@ -155,6 +156,7 @@ void fiber_main(void)
 
 fiber *fiber_new(void)
 {
+    static size_t made;
     fiber *f;
 
     if (!spare.empty()) {
@@ -169,10 +171,11 @@ fiber *fiber_new(void)
         mprotect(p, 4096, PROT_NONE);
         f = new fiber();
         f->stack = p + 4096;
+        f->size = STACK - made++ * 320 % 8192;
     }
     f->fake = nullptr;
 #if defined(__x86_64__)
-    void **sp = (void **)(f->stack + STACK);
+    void **sp = (void **)(f->stack + f->size);
 
     *--sp = nullptr; /* where fiber_main would return to: keeps the stack aligned */
     *--sp = (void *)fiber_main;
@@ -182,7 +185,7 @@ fiber *fiber_new(void)
 #else
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = f->stack;
-    f->context.uc_stack.ss_size = STACK;
+    f->context.uc_stack.ss_size = f->size;
     makecontext(&f->context, fiber_main, 0);
 #endif
     return f;

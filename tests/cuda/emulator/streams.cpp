@@ -13,11 +13,12 @@ namespace emulated
 {
 namespace
 {
-std::vector<CUstream_st *> graveyard; /* events may still point there */
+/* Events may still point there. Never destroyed, like all that outlives the tests. */
+auto &graveyard = *new std::vector<CUstream_st *>();
 
 CUstream_st *legacy(int device)
 {
-    static std::map<int, CUstream_st *> made;
+    static auto &made = *new std::map<int, CUstream_st *>();
     CUstream_st *&s = made[device];
 
     if (s == nullptr) {
