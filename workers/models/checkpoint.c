@@ -97,8 +97,10 @@ static int find_folder(struct checkpoint *c, const struct stored_member **ret, s
             return err_set(err, ERR_MODEL, "the zip archive holds two checkpoints");
         *ret = m;
     }
-    if (!*ret)
-        return err_set(err, ERR_MODEL, "the zip archive is no PyTorch checkpoint: no data.pkl");
+    if (!*ret) {
+        err_set(err, ERR_MODEL, "the zip archive is no PyTorch checkpoint: no data.pkl");
+        return ERR_MODEL;
+    }
     c->folder = (*ret)->name;
     c->folder_len = (*ret)->name_len - 8;
     if (member_of(c, "constants.pkl", 13))

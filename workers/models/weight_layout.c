@@ -54,6 +54,7 @@ static int by_tensor(const void *a, const void *b)
                   ((const struct weight_place *)b)->tensor);
 }
 
+/* l->file has room for it. */
 static int add_file(struct weight_layout *l, const char *name, struct err *err)
 {
     char **at = &l->file[l->file_count];
@@ -98,9 +99,11 @@ static int collect_files(struct weight_layout *l, json_t *map, enum weight_forma
         rc = err_set(err, ERR_MODEL, "it names %zu files, over %d", unique, WEIGHT_INDEX_MAX_FILES);
         goto out;
     }
-    l->file = calloc(unique, sizeof(*l->file));
-    if (!l->file)
+    l->file = calloc(unique + 1, sizeof(*l->file));
+    if (!l->file) {
         rc = err_set(err, ERR_NOMEM, "out of memory for an index of weights");
+        goto out;
+    }
     for (size_t i = 0; rc == 0 && i < unique; i++)
         rc = add_file(l, names[i], err);
 out:
@@ -185,7 +188,9 @@ static int single(enum weight_format format, const char *name, struct weight_lay
     int rc;
 
     l.file = calloc(1, sizeof(*l.file));
-    rc = l.file ? add_file(&l, name, err) : err_set(err, ERR_NOMEM, "out of memory for a name");
+    if (!l.file)
+        return err_set(err, ERR_NOMEM, "out of memory for a file's name");
+    rc = add_file(&l, name, err);
     if (rc != 0)
         weight_layout_free(&l);
     else

@@ -141,8 +141,10 @@ int weights_open(const char *dir, struct weights **ret, struct err *err)
     rc = weight_layout_find(dir, &w->layout, err);
     if (rc == 0) {
         w->file = calloc(w->layout.file_count, sizeof(*w->file));
-        if (!w->file)
-            rc = err_set(err, ERR_NOMEM, "out of memory for a model's weights");
+        if (!w->file) {
+            err_set(err, ERR_NOMEM, "out of memory for a model's weights");
+            rc = ERR_NOMEM;
+        }
     }
     for (uint32_t i = 0; rc == 0 && i < w->layout.file_count; i++)
         rc = file_open(w, dir, i, err);

@@ -457,7 +457,7 @@ static void damaged_archives(void **state)
     checkpoint_close(c);
     for (size_t i = 0; i < 2 * b.len; i++) {
         size_t len = i < b.len ? i : b.len;
-        uint8_t *exact = malloc(len + !len);
+        uint8_t *exact = malloc(len + 1 - (len > 0));
         float out[64];
 
         assert_non_null(exact);
@@ -490,7 +490,7 @@ static void not_archives(void **state)
         ERR_MODEL);
     assert_non_null(strstr(e.msg, "before 1.6"));
     assert_non_null(strstr(e.msg, "safe_serialization=True"));
-    memcpy(tar + 257, "ustar", 5);
+    memcpy(tar + 257, "ustar", 6);
     assert_int_equal(checkpoint_parse(tar, sizeof(tar), &c, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "before 1.6"));
     assert_int_equal(checkpoint_parse("version https://git-lfs", 23, &c, &e), ERR_MODEL);
