@@ -415,7 +415,7 @@ static void indexes_have_bounds(void **state)
         int rc = weight_layout_parse(text, strlen(text), WEIGHT_FORMAT_TORCH, &l, &e);
 
         assert_int_equal(rc, cases[i].sentence ? ERR_MODEL : 0);
-        if (rc == 0) {
+        if (!cases[i].sentence) {
             assert_int_equal(l.file_count, cases[i].files);
             assert_string_equal(l.file[weight_layout_place(&l, "t77")->file], "s77.bin");
             assert_null(weight_layout_place(&l, "t"));
