@@ -9,12 +9,12 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "gpu/safetensors.h"
 #include "tools/cli.h"
 #include "tools/enqueue.h"
 #include "tools/text.h"
 #include "tools/writer.h"
 #include "workers/models/model_dir.h"
+#include "workers/models/weights.h"
 #include "workers/stages/transcribe.h"
 #include "workers/text/vocabulary.h"
 
@@ -247,31 +247,25 @@ static int check_language(const char *dir, const struct transcribe_params *p, st
  * are of another model than the tokenizer. Only their header is read. */
 static int check_weights(const char *dir, struct err *err)
 {
-    struct safetensors *weights = NULL;
+    struct weights *weights = NULL;
     struct vocabulary *v = NULL;
-    const struct safetensor *t;
-    char *path = NULL;
-    int rc;
+    struct weight t, conv;
+    int rc = weights_open(dir, &weights, err);
 
-    if (asprintf(&path, "%s/model.safetensors", dir) < 0)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    rc = safetensors_open(path, &weights, err);
     if (rc == 0)
         rc = vocabulary_load(dir, &v, err);
     if (rc == 0) {
-        t = safetensors_find(weights, "model.decoder.embed_tokens.weight");
-        if (t == NULL || t->rank != 2 ||
-            safetensors_find(weights, "model.encoder.conv1.weight") == NULL)
-            rc = err_set(err, ERR_MODEL, "model.safetensors holds no Whisper model");
-        else if (vocabulary_size(v) > t->dim[0])
+        if (!weights_find(weights, "model.decoder.embed_tokens.weight", &t) || t.rank != 2 ||
+            !weights_find(weights, "model.encoder.conv1.weight", &conv))
+            rc = err_set(err, ERR_MODEL, "the weights in %s are of no Whisper model", dir);
+        else if (vocabulary_size(v) > t.dim[0])
             rc = err_set(err, ERR_MODEL,
                          "tokenizer.json has %u tokens and the weights have %llu; both must be of "
                          "one model",
-                         vocabulary_size(v), (unsigned long long)t->dim[0]);
+                         vocabulary_size(v), (unsigned long long)t.dim[0]);
     }
     vocabulary_free(v);
-    safetensors_close(weights);
-    free(path);
+    weights_close(weights);
     return rc;
 }
 

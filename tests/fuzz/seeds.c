@@ -1,5 +1,6 @@
 /* Writes the seeds of the fuzz targets: one valid input of each kind, made by the program's own
  * writers, so that they never fall behind the formats. Usage: fuzz_seeds DIRECTORY MODEL. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,98 @@ static int seed_safetensors(const char *dir)
     return rc;
 }
 
+/* A dictionary with one tensor of float32, "a": 2 x 3. */
+static const char pickle_seed[] =
+    "\x80\2ccollections\nOrderedDict\nq\0)Rq\1(X\1\0\0\0a"
+    "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nFloatStorage\n"
+    "X\1\0\0\0000X\3\0\0\0cpuK\6tQK\0K\2K\3\x86K\3K\1\x86\x89h\0)RtR"
+    "X\5\0\0\0epochG\x3f\xf0\0\0\0\0\0\0u}X\11\0\0\0_metadataNsb.";
+static const char pickle4_seed[] =
+    "\x80\4\x95\20\0\0\0\0\0\0\0}\x94\x8c\1a\x94\x8c\13collections\x94\x8c\13OrderedDict\x94"
+    "\x93\x94)R\x94s.";
+
+static void put_zip_header(struct buf *b, bool central, const char *name, size_t len, uint32_t at)
+{
+    buf_put_u32(b, central ? 0x02014b50u : 0x04034b50u);
+    if (central)
+        buf_put_u16(b, 20);
+    for (int i = 0; i < 5; i++) /* version, flags, method, time, date */
+        buf_put_u16(b, 0);
+    buf_put_u32(b, 0); /* checksum */
+    buf_put_u32(b, (uint32_t)len);
+    buf_put_u32(b, (uint32_t)len);
+    buf_put_u16(b, (uint16_t)strlen(name));
+    buf_put_u16(b, 0);
+    for (int i = 0; central && i < 5; i++) /* comment, disk, attributes */
+        buf_put_u16(b, 0);
+    if (central)
+        buf_put_u32(b, at);
+    buf_put(b, name, strlen(name));
+}
+
+/* The checkpoint of such a pickle and the bytes that it describes. */
+static int seed_checkpoint(const char *dir)
+{
+    const struct {
+        const char *name, *data;
+        size_t len;
+    } members[] = {{"x/data.pkl", pickle_seed, sizeof(pickle_seed) - 1},
+                   {"x/data/0", "abcdabcdabcdabcdabcdabcd", 24}};
+    uint32_t at[2], start, bytes;
+    struct buf b = BUF_INIT;
+    int rc;
+
+    for (int i = 0; i < 2; i++) {
+        at[i] = (uint32_t)b.len;
+        put_zip_header(&b, false, members[i].name, members[i].len, 0);
+        buf_put(&b, members[i].data, members[i].len);
+    }
+    start = (uint32_t)b.len;
+    for (int i = 0; i < 2; i++)
+        put_zip_header(&b, true, members[i].name, members[i].len, at[i]);
+    bytes = (uint32_t)b.len - start;
+    buf_put_u32(&b, 0x06054b50u);
+    buf_put_u32(&b, 0); /* disks */
+    buf_put_u16(&b, 2);
+    buf_put_u16(&b, 2);
+    buf_put_u32(&b, bytes);
+    buf_put_u32(&b, start);
+    buf_put_u16(&b, 0);
+    rc = write_seed(dir, "pickle-checkpoint", &b);
+    buf_free(&b);
+    return rc;
+}
+
+static int seed_bytes(const char *dir, const char *name, const char *bytes, size_t len)
+{
+    struct buf b = BUF_INIT;
+    int rc;
+
+    buf_put(&b, bytes, len);
+    rc = write_seed(dir, name, &b);
+    buf_free(&b);
+    return rc;
+}
+
+static int seed_pickles(const char *dir)
+{
+    static const char index[] =
+        "{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"m-1.safetensors\","
+        "\"b\":\"m-2.safetensors\"}}";
+    static const char torch[] = "{\"weight_map\":{\"a\":\"m-1.bin\",\"b\":\"m-1.bin\"}}";
+    int rc = seed_checkpoint(dir);
+
+    if (rc == 0)
+        rc = seed_bytes(dir, "pickle-plain", pickle_seed, sizeof(pickle_seed) - 1);
+    if (rc == 0)
+        rc = seed_bytes(dir, "pickle-four", pickle4_seed, sizeof(pickle4_seed) - 1);
+    if (rc == 0)
+        rc = seed_bytes(dir, "weight_index-small", index, sizeof(index) - 1);
+    if (rc == 0)
+        rc = seed_bytes(dir, "weight_index-torch", torch, sizeof(torch) - 1);
+    return rc;
+}
+
 /* ---- tokenizers: three JSON files and a text, parted by NUL bytes */
 
 static int seed_tokenizer_small(const char *dir)
@@ -279,7 +372,7 @@ int main(int argc, char **argv)
         return 64;
     mkdir(argv[1], 0777);
     if (seed_messages(argv[1], &frames) != 0 || seed_requests(argv[1]) != 0 ||
-        seed_probe(argv[1]) != 0 || seed_safetensors(argv[1]) != 0 ||
+        seed_probe(argv[1]) != 0 || seed_safetensors(argv[1]) != 0 || seed_pickles(argv[1]) != 0 ||
         seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0) {
         fprintf(stderr, "fuzz_seeds: the seeds cannot be written to %s\n", argv[1]);
         return 74;

@@ -109,7 +109,7 @@ static void check_model(void *arg, const char *name, const char *dir)
 
     if (model_dir_hash(dir, hash, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model",
-                       "config.json, model.safetensors, tokenizer.json",
+                       "config.json, tokenizer.json, and weights such as model.safetensors",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);
     else
         doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s (%s)", name, dir);

@@ -13,13 +13,13 @@
 #include <xxhash.h>
 
 #include "base/buf.h"
+#include "workers/models/weight_layout.h"
 
 #ifndef NIGHTSHIFT_SOURCE_MODELS
 #define NIGHTSHIFT_SOURCE_MODELS "" /* set by the build to the source tree's workers/models */
 #endif
 
 #define PLACES_MAX 4
-#define SHARDS_MAX 1000
 
 /* ---- places */
 
@@ -95,6 +95,9 @@ static bool has_config(const char *dir)
            stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* A folder that is a model, or was meant to be one. */
+static bool is_model(const char *dir) { return has_config(dir) || weight_layout_is_openai(dir); }
+
 /* One path component that leads nowhere else. */
 static bool is_plain_name(const char *name, size_t len)
 {
@@ -164,7 +167,7 @@ static bool look(const char *name, char out[PATH_MAX], struct buf *tried)
     char hub[PATH_MAX], repo[PATH_MAX];
     struct places places;
 
-    if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && has_config(out))
+    if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && is_model(out))
         return true;
     buf_printf(tried, "%s", name);
     if (name[0] == '/' || name[0] == '.')
@@ -172,7 +175,7 @@ static bool look(const char *name, char out[PATH_MAX], struct buf *tried)
     if (is_plain_name(name, strlen(name))) {
         find_places(&places);
         for (size_t i = 0; i < places.n; i++) {
-            if (snprintf(out, PATH_MAX, "%s/%s", places.dir[i], name) < PATH_MAX && has_config(out))
+            if (snprintf(out, PATH_MAX, "%s/%s", places.dir[i], name) < PATH_MAX && is_model(out))
                 return true;
             buf_printf(tried, ", %s", out);
         }
@@ -233,7 +236,7 @@ static void list_place(struct lister *l, const char *place)
 
     for (int i = 0; i < n; i++)
         if (snprintf(dir, sizeof(dir), "%s/%s", place, names[i]->d_name) < (int)sizeof(dir) &&
-            has_config(dir))
+            is_model(dir))
             tell(l, names[i]->d_name, dir);
     if (n >= 0)
         free_names(names, n);
@@ -341,52 +344,18 @@ out:
     return rc;
 }
 
-static int is_shard(const struct dirent *e)
-{
-    size_t n = strlen(e->d_name);
-
-    return strncmp(e->d_name, "model-", 6) == 0 && n > 18 &&
-           strcmp(e->d_name + n - 12, ".safetensors") == 0;
-}
-
-/* Large models come in several files with an index. */
-static int hash_shards(struct hasher *h)
-{
-    struct dirent **names;
-    int rc, n;
-
-    if ((rc = hash_file(h, "model.safetensors.index.json")))
-        return rc;
-    n = scandir(h->dir, &names, is_shard, by_name);
-    if (n <= 0 || n > SHARDS_MAX) {
-        if (n >= 0)
-            free_names(names, n);
-        return err_set(h->err, ERR_MODEL, "%s has an index of weights but %d files of them", h->dir,
-                       n < 0 ? 0 : n);
-    }
-    for (int i = 0; i < n && !rc; i++)
-        rc = hash_file(h, names[i]->d_name);
-    free_names(names, n);
-    return rc;
-}
-
+/* The index, if there is one, and every file of weights. */
 static int hash_weights(struct hasher *h)
 {
-    char path[PATH_MAX];
-    int rc = hash_file(h, "model.safetensors");
+    struct weight_layout l = {0};
+    int rc = weight_layout_find(h->dir, &l, h->err);
 
-    if (rc == ERR_MISSING)
-        rc = hash_shards(h);
-    if (rc != ERR_MISSING)
-        return rc;
-    if (snprintf(path, sizeof(path), "%s/pytorch_model.bin", h->dir) < (int)sizeof(path) &&
-        access(path, F_OK) == 0)
-        return err_set(h->err, ERR_MODEL,
-                       "%s holds its weights as pytorch_model.bin only; fetch or convert "
-                       "model.safetensors",
-                       h->dir);
-    return err_set(h->err, ERR_MODEL, "%s has no model.safetensors; fetch the model's files again",
-                   h->dir);
+    if (rc == 0 && l.index)
+        rc = hash_file(h, l.index);
+    for (uint32_t i = 0; rc == 0 && i < l.file_count; i++)
+        rc = hash_file(h, l.file[i]);
+    weight_layout_free(&l);
+    return rc;
 }
 
 static int hash_all(struct hasher *h)
@@ -399,10 +368,18 @@ static int hash_all(struct hasher *h)
                  {"preprocessor_config.json", true},
                  {"tokenizer.json", false}};
 
+    bool openai = weight_layout_is_openai(h->dir);
+
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         int rc = hash_file(h, files[i].name);
-        if (rc == ERR_MISSING && files[i].optional)
+        if (rc == ERR_MISSING && (files[i].optional || (openai && i == 0)))
             continue;
+        if (rc == ERR_MISSING && openai)
+            return err_set(h->err, ERR_MODEL,
+                           "%s holds a checkpoint of OpenAI's but no %s, which such a checkpoint "
+                           "lacks: it must lie beside it, from the same model's Hugging Face "
+                           "folder (openai/whisper-...)",
+                           h->dir, files[i].name);
         if (rc == ERR_MISSING)
             return err_set(h->err, ERR_MODEL, "%s has no %s; fetch the model's files again", h->dir,
                            files[i].name);

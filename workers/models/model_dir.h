@@ -19,8 +19,9 @@
 int model_dir_find(const char *name, char **ret, struct err *err);
 
 /* XXH3-128 over names, sizes and bytes of the files that decide results (config.json,
- * generation_config.json, preprocessor_config.json, tokenizer.json, weights), hex. Reads the whole
- * weights: about a second per 3 GB. Also checks that the files are there: ERR_MODEL. */
+ * generation_config.json, preprocessor_config.json, tokenizer.json, and the weights in whichever
+ * layout they are: weight_layout.h), hex. Reads the whole weights: about a second per 3 GB. Also
+ * checks that the files are there: ERR_MODEL. */
 int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err);
 
 /* Calls fn for each model found in the models directories and the Hugging Face cache. */

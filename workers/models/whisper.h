@@ -1,9 +1,9 @@
 /* workers/models/whisper.h - Whisper's two networks on one device.
  *
- * A model is loaded from a Hugging Face directory (config.json, model.safetensors) and is immutable
- * afterwards. A session adds device memory for `slots` windows in flight: each slot holds one
- * window's cross-attention keys and values, and the self-attention cache of its decoder. One
- * thread per session; several sessions may share a model.
+ * A model is loaded from a directory (config.json and the weights, or an OpenAI checkpoint; see
+ * weight_layout.h) and is immutable afterwards. A session adds device memory for `slots` windows in
+ * flight: each slot holds one window's cross-attention keys and values, and the self-attention
+ * cache of its decoder. One thread per session; several sessions may share a model.
  *
  * What a window yields does not depend on the other slots, on the order of calls, or on how many
  * rows a call has: bit for bit on the host backend. */

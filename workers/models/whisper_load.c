@@ -1,107 +1,18 @@
-/* A Whisper model's configuration and weights, from a Hugging Face directory or made up. */
+/* A Whisper model's weights, from a model's directory or made up. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
-#include "gpu/safetensors.h"
+#include "workers/models/weight_layout.h"
+#include "workers/models/weights.h"
 #include "workers/models/whisper_session.h"
 
-/* Where values come from: a weight file, or a generator when `file` is NULL. */
+/* Where values come from: a model's weights, or a generator when `weights` is NULL. */
 struct source {
-    struct safetensors *file;
+    struct weights *weights;
     uint64_t state;
 };
-
-static int read_u32(const json_t *config, const char *key, uint32_t max, uint32_t *ret,
-                    struct err *err)
-{
-    const json_t *value = json_object_get(config, key);
-
-    if (!json_is_integer(value))
-        return err_set(err, ERR_MODEL, "config.json has no integer '%s'", key);
-    if (json_integer_value(value) < 1 || json_integer_value(value) > (json_int_t)max)
-        return err_set(err, ERR_MODEL, "config.json: %s is %lld, not from 1 to %u", key,
-                       (long long)json_integer_value(value), max);
-    *ret = (uint32_t)json_integer_value(value);
-    return 0;
-}
-
-int whisper_check_config(const struct whisper_config *c, struct err *err)
-{
-    if (c->encoder_heads * (uint64_t)BACKEND_HEAD_SIZE != c->d_model ||
-        c->decoder_heads * (uint64_t)BACKEND_HEAD_SIZE != c->d_model)
-        return err_set(err, ERR_MODEL,
-                       "this model has %u and %u attention heads for %u values: only heads of %d "
-                       "values are supported, as in every model that OpenAI published",
-                       c->encoder_heads, c->decoder_heads, c->d_model, BACKEND_HEAD_SIZE);
-    if (c->max_source_positions != WHISPER_POSITIONS)
-        return err_set(err, ERR_MODEL, "this model has %u encoder positions, not %d",
-                       c->max_source_positions, WHISPER_POSITIONS);
-    if (c->max_target_positions > BACKEND_MAX_KEYS || c->encoder_layers > WHISPER_MAX_LAYERS ||
-        c->decoder_layers > WHISPER_MAX_LAYERS || c->mel_bins > 256 || c->encoder_ffn % 2 ||
-        c->decoder_ffn % 2 || !c->mel_bins || !c->vocab_size || !c->d_model || !c->encoder_ffn ||
-        !c->decoder_ffn || !c->max_target_positions)
-        return err_set(err, ERR_MODEL, "this model's dimensions are not those of a Whisper model");
-    return 0;
-}
-
-static int parse_config(const json_t *j, struct whisper_config *c, struct err *err)
-{
-    const char *type = json_string_value(json_object_get(j, "model_type"));
-    const char *activation = json_string_value(json_object_get(j, "activation_function"));
-    const struct {
-        const char *key;
-        uint32_t max, *ret;
-    } fields[] = {
-        {"d_model", 16384, &c->d_model},
-        {"num_mel_bins", 256, &c->mel_bins},
-        {"vocab_size", 1u << 20, &c->vocab_size},
-        {"encoder_layers", WHISPER_MAX_LAYERS, &c->encoder_layers},
-        {"encoder_attention_heads", 256, &c->encoder_heads},
-        {"encoder_ffn_dim", 65536, &c->encoder_ffn},
-        {"decoder_layers", WHISPER_MAX_LAYERS, &c->decoder_layers},
-        {"decoder_attention_heads", 256, &c->decoder_heads},
-        {"decoder_ffn_dim", 65536, &c->decoder_ffn},
-        {"max_source_positions", 1u << 20, &c->max_source_positions},
-        {"max_target_positions", BACKEND_MAX_KEYS, &c->max_target_positions},
-    };
-    int rc;
-
-    if (!type || strcmp(type, "whisper") != 0)
-        return err_set(err, ERR_MODEL, "config.json describes a model of type '%.40s', not whisper",
-                       type ? type : "(none)");
-    if (activation && strcmp(activation, "gelu") != 0)
-        return err_set(err, ERR_MODEL,
-                       "config.json: activation '%.40s' is not supported, only gelu", activation);
-    if (json_is_true(json_object_get(j, "scale_embedding")))
-        return err_set(err, ERR_MODEL, "config.json: scale_embedding is not supported");
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        rc = read_u32(j, fields[i].key, fields[i].max, fields[i].ret, err);
-        if (rc != 0)
-            return rc;
-    }
-    return whisper_check_config(c, err);
-}
-
-static int load_config(const char *dir, struct whisper_config *c, struct err *err)
-{
-    char path[4096];
-    json_error_t bad;
-    json_t *j;
-    int rc;
-
-    if (snprintf(path, sizeof(path), "%s/config.json", dir) >= (int)sizeof(path))
-        return err_set(err, ERR_MODEL, "the model's path is too long");
-    j = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
-    if (!j)
-        return err_set(err, ERR_MODEL, "cannot read '%.200s/config.json': %.120s", dir, bad.text);
-    rc = parse_config(j, c, err);
-    json_decref(j);
-    return rc;
-}
 
 /* Nearly normal, standard deviation 0.02: the sum of four 16-bit uniforms of one 64-bit number. */
 static float random_value(uint64_t *state)
@@ -117,7 +28,7 @@ static float random_value(uint64_t *state)
     return ((float)sum - 131070.0f) * (0.02f / 37837.0f);
 }
 
-static bool same_shape(const struct safetensor *t, const int64_t dim[3], uint32_t rank)
+static bool same_shape(const struct weight *t, const int64_t dim[3], uint32_t rank)
 {
     if (t->rank != rank)
         return false;
@@ -142,29 +53,28 @@ static void shape_text(char *out, size_t cap, const int64_t *dim, uint32_t rank)
 static int source_read(struct source *src, const char *name, uint32_t rank, const int64_t dim[3],
                        float base, float *out, struct err *err)
 {
-    const struct safetensor *t;
+    struct weight t;
     char want[64], have[160];
-    int64_t count = 1, found[SAFETENSORS_MAX_RANK];
+    int64_t count = 1, found[WEIGHT_MAX_RANK];
 
     for (uint32_t i = 0; i < rank; i++)
         count *= dim[i];
-    if (!src->file) {
+    if (!src->weights) {
         for (int64_t i = 0; i < count; i++)
             out[i] = base == 0.0f ? random_value(&src->state) : base;
         return 0;
     }
-    t = safetensors_find(src->file, name);
     shape_text(want, sizeof(want), dim, rank);
-    if (!t)
+    if (!weights_find(src->weights, name, &t))
         return err_set(err, ERR_MODEL, "tensor '%s' (%s) is missing from the weights", name, want);
-    if (!same_shape(t, dim, rank)) {
-        for (uint32_t i = 0; i < t->rank; i++)
-            found[i] = (int64_t)t->dim[i];
-        shape_text(have, sizeof(have), found, t->rank);
+    if (!same_shape(&t, dim, rank)) {
+        for (uint32_t i = 0; i < t.rank; i++)
+            found[i] = (int64_t)t.dim[i];
+        shape_text(have, sizeof(have), found, t.rank);
         return err_set(err, ERR_MODEL, "tensor '%s' is %s, but config.json wants %s", name, have,
                        want);
     }
-    return safetensor_read(t, out, err);
+    return weight_read(&t, out, err);
 }
 
 static float *values_new(int64_t count, struct err *err)
@@ -462,21 +372,20 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
 int whisper_load(const char *dir, struct backend *be, enum precision precision,
                  struct whisper **ret, struct err *err)
 {
+    bool openai = weight_layout_is_openai(dir); /* which says its dimensions itself */
     struct whisper_config config = {0};
     struct source src = {0};
-    char path[4096];
-    int rc;
+    int rc = openai ? 0 : whisper_read_config(dir, &config, err);
 
-    rc = load_config(dir, &config, err);
+    if (rc == 0)
+        rc = weights_open(dir, &src.weights, err);
     if (rc != 0)
         return rc;
-    if (snprintf(path, sizeof(path), "%s/model.safetensors", dir) >= (int)sizeof(path))
-        return err_set(err, ERR_MODEL, "the model's path is too long");
-    rc = safetensors_open(path, &src.file, err);
-    if (rc != 0)
-        return rc;
-    rc = whisper_new(&config, &src, be, precision, ret, err);
-    safetensors_close(src.file);
+    if (openai)
+        rc = whisper_openai_config(weights_openai(src.weights), &config, err);
+    if (rc == 0)
+        rc = whisper_new(&config, &src, be, precision, ret, err);
+    weights_close(src.weights);
     if (rc != 0)
         err_prefix(err, "model '%.200s'", dir);
     return rc;

@@ -232,8 +232,10 @@ int vocabulary_load(const char *dir, struct vocabulary **ret, struct err *err)
 
     if ((rc = slurp(dir, "tokenizer.json", &tokenizer, err))) {
         if (rc == ERR_MISSING)
-            rc =
-                err_set(err, ERR_MODEL, "tokenizer.json is missing; fetch the model's files again");
+            rc = err_set(err, ERR_MODEL,
+                         "tokenizer.json is missing; fetch the model's files again (beside a "
+                         "checkpoint of OpenAI's, which lacks it, put the same model's from "
+                         "Hugging Face)");
         goto out;
     }
     if ((rc = slurp(dir, "generation_config.json", &generation, err)) == 0) {
@@ -245,9 +247,8 @@ int vocabulary_load(const char *dir, struct vocabulary **ret, struct err *err)
     if ((rc = slurp(dir, "config.json", &config, err)) == 0) {
         source.config = (const char *)config.data;
         source.config_len = config.len;
-    } else {
-        if (rc == ERR_MISSING)
-            rc = err_set(err, ERR_MODEL, "config.json is missing; fetch the model's files again");
+    } else if (rc !=
+               ERR_MISSING) { /* OpenAI's checkpoints need none; other weights do, and say so */
         goto out;
     }
     source.tokenizer = (const char *)tokenizer.data;

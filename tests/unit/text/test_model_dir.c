@@ -272,11 +272,18 @@ static void test_hash_missing(void **state)
     hash_fails("no tokenizer.json");
     put("m/tokenizer.json", "{}");
     hash_fails("no model.safetensors");
-    put("m/pytorch_model.bin", "");
-    hash_fails("pytorch_model.bin only");
+    put("m/pytorch_model.bin", "x");
+    hash_of(a);
+    put("m/pytorch_model.bin", "y");
+    hash_of(b);
+    assert_string_not_equal(a, b);
     put("m/model.safetensors.index.json", "{}");
-    hash_fails("0 files");
+    hash_fails("no weight_map");
+    put("m/model.safetensors.index.json",
+        "{\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\","
+        "\"b\":\"model-00002-of-00002.safetensors\"}}");
     put("m/model-00001-of-00002.safetensors", "a");
+    hash_fails("no model-00002-of-00002.safetensors");
     put("m/model-00002-of-00002.safetensors", "b");
     hash_of(a);
     put("m/model-00001-of-00002.safetensors", "b");

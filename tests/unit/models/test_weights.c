@@ -1,0 +1,470 @@
+/* A model's weights in every layout: what is read, and what is refused. make_checkpoints.py has
+ * written the layouts into ../checkpoints. */
+#include "tests/common/test.h"
+
+#include <ftw.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpu/backend.h"
+#include "workers/models/model_dir.h"
+#include "workers/models/weight_layout.h"
+#include "workers/models/weights.h"
+#include "workers/models/whisper.h"
+#include "workers/text/vocabulary.h"
+
+#define STEPS 24
+#define MADE "checkpoints"
+
+/* ---- the same model from every layout */
+
+struct answer {
+    struct whisper_config config;
+    int32_t tokens[STEPS];
+    float logits[4096]; /* of the last step */
+};
+
+static int32_t best_of(const float *v, uint32_t n)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < n; i++)
+        if (v[i] > v[best])
+            best = i;
+    return (int32_t)best;
+}
+
+/* The samples of a short recording of speech: 16 kHz, mono, 16 bits. */
+static float *read_speech(size_t *n)
+{
+    static uint8_t bytes[2 * WHISPER_WINDOW_SAMPLES];
+    FILE *f = fopen(test_source_path("tests/samples/01_en_short.wav"), "rb");
+    const uint8_t *data;
+    int16_t sample;
+    size_t len;
+    float *pcm;
+
+    assert_non_null(f);
+    len = fread(bytes, 1, sizeof(bytes), f);
+    fclose(f);
+    data = memmem(bytes, len, "data", 4);
+    assert_non_null(data);
+    data += 8;
+    *n = (len - (size_t)(data - bytes)) / 2;
+    pcm = malloc(*n * sizeof(*pcm));
+    assert_non_null(pcm);
+    for (size_t i = 0; i < *n; i++) {
+        memcpy(&sample, data + 2 * i, 2);
+        pcm[i] = (float)sample / 32768.0f;
+    }
+    return pcm;
+}
+
+/* Greedy tokens of the recording behind <|startoftranscript|><|en|><|transcribe|><|notimestamps|>.
+ */
+static void decode(const char *dir, struct backend *be, struct answer *ret)
+{
+    static const int32_t prompt[] = {641, 642, 645, 649};
+    struct whisper_session *s = NULL;
+    struct whisper_window window = {0};
+    struct whisper *w = NULL;
+    struct err e = {0};
+    float *pcm = read_speech(&window.n);
+
+    window.pcm = pcm;
+    assert_ok(whisper_load(dir, be, PRECISION_F32, &w, &e), e);
+    ret->config = *whisper_config(w);
+    assert_true(ret->config.vocab_size <= 4096);
+    assert_ok(whisper_session_new(w, 1, 1, &s, &e), e);
+    assert_ok(whisper_encode(s, &window, 1, &e), e);
+    for (uint32_t i = 0; i < 3 + STEPS; i++) {
+        struct whisper_row row = {0, i, i < 4 ? prompt[i] : ret->tokens[i - 4]};
+
+        assert_ok(whisper_step(s, &row, 1, ret->logits, &e), e);
+        if (i >= 3)
+            ret->tokens[i - 3] = best_of(ret->logits, ret->config.vocab_size);
+    }
+    whisper_session_free(s);
+    whisper_free(w);
+    free(pcm);
+}
+
+static void same_from_every_layout(void **state)
+{
+    static const char *const layouts[] = {"sharded", "torch", "torch4", "torchshards", "openai"};
+    static struct answer want, got;
+    char nano[PATH_MAX];
+    struct backend *be;
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(1, &be, &e), e);
+    snprintf(nano, sizeof(nano), "%s", test_source_path("workers/models/whisper-nano"));
+    decode(nano, be, &want);
+    assert_int_not_equal(want.tokens[0], want.tokens[1]); /* words, not one token for ever */
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        char dir[64];
+
+        snprintf(dir, sizeof(dir), MADE "/%s", layouts[i]);
+        memset(&got, 0, sizeof(got));
+        decode(dir, be, &got);
+        print_message("  %s: tokens %d %d %d ...\n", layouts[i], got.tokens[0], got.tokens[1],
+                      got.tokens[2]);
+        assert_memory_equal(&got.config, &want.config, sizeof(want.config));
+        assert_memory_equal(got.tokens, want.tokens, sizeof(want.tokens));
+        assert_memory_equal(got.logits, want.logits, want.config.vocab_size * sizeof(float));
+    }
+    backend_close(be);
+}
+
+/* ---- folders that are damaged here */
+
+static char work[64];
+
+static int drop(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    static char block[1 << 20];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    size_t n;
+
+    assert_non_null(in);
+    assert_non_null(out);
+    while ((n = fread(block, 1, sizeof(block), in)) > 0)
+        assert_int_equal(fwrite(block, 1, n, out), n);
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* A fresh copy of a layout in `work`. */
+static void bring(const char *layout)
+{
+    char command[512];
+
+    nftw("damaged", drop, 8, FTW_DEPTH | FTW_PHYS);
+    snprintf(command, sizeof(command), "cp -r " MADE "/%s damaged", layout);
+    assert_int_equal(system(command), 0);
+    snprintf(work, sizeof(work), "damaged");
+}
+
+static const char *in_work(const char *name)
+{
+    static char path[2][PATH_MAX];
+    static int turn;
+
+    turn = !turn;
+    snprintf(path[turn], PATH_MAX, "%s/%s", work, name);
+    return path[turn];
+}
+
+static void put_text(const char *name, const char *text)
+{
+    FILE *f = fopen(in_work(name), "w");
+
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* One byte of a file, turned over. */
+static void change(const char *name, long at)
+{
+    FILE *f = fopen(in_work(name), "r+b");
+    int c;
+
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    c = fgetc(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    fputc(c ^ 1, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void open_fails(int code, const char *sentence)
+{
+    struct weights *w = NULL;
+    struct err e = {0};
+    int rc = weights_open(work, &w, &e);
+
+    print_message("  %s\n", e.msg);
+    assert_int_equal(rc, code);
+    if (!strstr(e.msg, sentence))
+        fail_msg("'%s' does not say '%s'", e.msg, sentence);
+}
+
+static void hash_of(char ret[MODEL_HASH_LEN])
+{
+    struct err e;
+
+    assert_ok(model_dir_hash(work, ret, &e), e);
+}
+
+/* Every shard is part of what the model is. */
+static void a_changed_shard_is_another_model(void **state)
+{
+    static const char *const files[][2] = {
+        {"sharded", "model-00002-of-00003.safetensors"},
+        {"sharded", "model.safetensors.index.json"},
+        {"torchshards", "pytorch_model-00002-of-00002.bin"},
+        {"torch", "pytorch_model.bin"},
+        {"openai", "nano.pt"},
+    };
+    char before[MODEL_HASH_LEN], after[MODEL_HASH_LEN];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        bring(files[i][0]);
+        hash_of(before);
+        hash_of(after);
+        assert_string_equal(before, after);
+        if (strstr(files[i][1], ".json"))
+            put_text(files[i][1], "{\"weight_map\":{\"a\":\"model-00001-of-00003.safetensors\"}}");
+        else
+            change(files[i][1], 100000);
+        hash_of(after);
+        assert_string_not_equal(before, after);
+    }
+}
+
+static void shards_are_checked(void **state)
+{
+    char hash[MODEL_HASH_LEN];
+    struct err e;
+
+    (void)state;
+    bring("sharded");
+    unlink(in_work("model-00002-of-00003.safetensors"));
+    open_fails(ERR_MISSING, "has no model-00002-of-00003.safetensors");
+    assert_int_equal(model_dir_hash(work, hash, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "has no model-00002-of-00003.safetensors"));
+
+    bring("sharded"); /* every tensor of the first and the second is twice there */
+    copy_file(in_work("model-00001-of-00003.safetensors"),
+              in_work("model-00002-of-00003.safetensors"));
+    open_fails(ERR_MODEL, "but it is not");
+
+    bring("sharded");
+    put_text("model.safetensors.index.json",
+             "{\"weight_map\":{\"model.nothing\":\"model-00001-of-00003.safetensors\"}}");
+    open_fails(ERR_MODEL, "'model.nothing' is in model-00001-of-00003.safetensors, but it is not");
+
+    bring("sharded");
+    assert_int_equal(truncate(in_work("model-00003-of-00003.safetensors"), 50000), 0);
+    open_fails(ERR_MODEL, "not downloaded whole");
+}
+
+/* A tensor in two shards: the index names another one for each, and both have both. */
+static void twice_is_refused(void **state)
+{
+    static const char one[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+                              "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}";
+    static const char *const names[] = {"x.safetensors", "y.safetensors"};
+
+    (void)state;
+    nftw("damaged", drop, 8, FTW_DEPTH | FTW_PHYS);
+    snprintf(work, sizeof(work), "damaged");
+    assert_int_equal(mkdir(work, 0755), 0);
+    for (int i = 0; i < 2; i++) {
+        FILE *f = fopen(in_work(names[i]), "wb");
+        uint64_t n = strlen(one);
+
+        assert_non_null(f);
+        fwrite(&n, 8, 1, f);
+        fwrite(one, 1, n + 1, f);
+        fwrite("1234567", 1, 7, f);
+        fclose(f);
+    }
+    put_text("model.safetensors.index.json",
+             "{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"y.safetensors\"}}");
+    open_fails(ERR_MODEL, "is both in");
+}
+
+static void pt_folders(void **state)
+{
+    struct vocabulary *v = NULL;
+    char hash[MODEL_HASH_LEN];
+    char *dir = NULL;
+    struct err e;
+
+    (void)state;
+    bring("openai");
+    assert_ok(vocabulary_load(work, &v, &e), e); /* without config.json */
+    vocabulary_free(v);
+    assert_ok(model_dir_find("./damaged", &dir, &e), e);
+    free(dir);
+    unlink(in_work("tokenizer.json"));
+    assert_int_equal(model_dir_hash(work, hash, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "no tokenizer.json"));
+    assert_non_null(strstr(e.msg, "must lie beside it"));
+    copy_file(in_work("nano.pt"), in_work("other.pt"));
+    open_fails(ERR_MODEL, "holds 2 checkpoints (nano.pt, other.pt");
+    bring("torch");
+    assert_int_equal(rename(in_work("pytorch_model.bin"), in_work("x.pt")), 0);
+    open_fails(ERR_MODEL, "x.pt is no Whisper model of OpenAI's");
+    unlink(in_work("x.pt"));
+    open_fails(ERR_MISSING, "has no model.safetensors");
+}
+
+/* Cut off anywhere, a checkpoint is refused. */
+static void cut_off_checkpoints(void **state)
+{
+    struct weights *w = NULL;
+    struct stat st;
+    struct err e;
+
+    (void)state;
+    bring("torch");
+    assert_int_equal(stat(in_work("pytorch_model.bin"), &st), 0);
+    for (long keep = st.st_size - 1; keep > 0; keep = keep * 7 / 8) {
+        assert_int_equal(truncate(in_work("pytorch_model.bin"), keep), 0);
+        assert_int_equal(weights_open(work, &w, &e), ERR_MODEL);
+        assert_non_null(strstr(e.msg, "fetch it again"));
+    }
+}
+
+/* ---- the index alone */
+
+#define MAP(entries) "{\"weight_map\":{" entries "}}"
+
+static const struct {
+    const char *json;
+    enum weight_format format;
+    const char *sentence;
+} bad_index[] = {
+    {"", WEIGHT_FORMAT_SAFETENSORS, "no valid JSON"},
+    {"[]", WEIGHT_FORMAT_SAFETENSORS, "no weight_map"},
+    {"{}", WEIGHT_FORMAT_SAFETENSORS, "no weight_map"},
+    {MAP(""), WEIGHT_FORMAT_SAFETENSORS, "no weight_map"},
+    {"{\"weight_map\":[\"a\"]}", WEIGHT_FORMAT_SAFETENSORS, "no weight_map"},
+    {MAP("\"a\":1"), WEIGHT_FORMAT_SAFETENSORS, "(no name)"},
+    {MAP("\"a\":\"../x.safetensors\""), WEIGHT_FORMAT_SAFETENSORS, "'../x.safetensors', which is"},
+    {MAP("\"a\":\"/etc/x.safetensors\""), WEIGHT_FORMAT_SAFETENSORS, "which is no weight file"},
+    {MAP("\"a\":\"y/x.safetensors\""), WEIGHT_FORMAT_SAFETENSORS, "which is no weight file"},
+    {MAP("\"a\":\"..\""), WEIGHT_FORMAT_SAFETENSORS, "which is no weight file"},
+    {MAP("\"a\":\"\""), WEIGHT_FORMAT_SAFETENSORS, "which is no weight file"},
+    {MAP("\"a\":\".safetensors\""), WEIGHT_FORMAT_SAFETENSORS, "which is no weight file"},
+    {MAP("\"a\":\"config.json\""), WEIGHT_FORMAT_SAFETENSORS, "which is no weight file"},
+    {MAP("\"a\":\"x.bin\""), WEIGHT_FORMAT_SAFETENSORS, "which is no weight file"},
+    {MAP("\"a\":\"x.safetensors\""), WEIGHT_FORMAT_TORCH, "which is no weight file"},
+    {MAP("\"a\":\"x.bin\",\"a\":\"y.bin\""), WEIGHT_FORMAT_TORCH, "no valid JSON"},
+    {MAP("\"a\\u001b[2J\":\"\\n\""), WEIGHT_FORMAT_TORCH, "'a\\x1B[2J' is in '\\n'"},
+};
+
+static void hostile_indexes(void **state)
+{
+    struct weight_layout l;
+    struct err e;
+    char *huge;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad_index) / sizeof(bad_index[0]); i++) {
+        int rc = weight_layout_parse(bad_index[i].json, strlen(bad_index[i].json),
+                                     bad_index[i].format, &l, &e);
+
+        assert_int_equal(rc, ERR_MODEL);
+        if (!strstr(e.msg, bad_index[i].sentence))
+            fail_msg("case %zu: '%s' does not say '%s'", i, e.msg, bad_index[i].sentence);
+    }
+    huge = calloc(1, WEIGHT_INDEX_MAX_BYTES + 1);
+    assert_non_null(huge);
+    assert_int_equal(
+        weight_layout_parse(huge, WEIGHT_INDEX_MAX_BYTES + 1, WEIGHT_FORMAT_SAFETENSORS, &l, &e),
+        ERR_MODEL);
+    assert_non_null(strstr(e.msg, "bytes, over"));
+    free(huge);
+}
+
+/* An index of n tensors in `files` files. */
+static char *many(int n, int files)
+{
+    char *text = malloc((size_t)n * 64 + 64), *at = text;
+
+    assert_non_null(text);
+    at += sprintf(at, "{\"weight_map\":{");
+    for (int i = 0; i < n; i++)
+        at += sprintf(at, "%s\"t%d\":\"s%d.bin\"", i ? "," : "", i, i % files);
+    sprintf(at, "}}");
+    return text;
+}
+
+static void indexes_have_bounds(void **state)
+{
+    static const struct {
+        int n, files;
+        const char *sentence; /* NULL: that many are read */
+    } cases[] = {
+        {WEIGHT_INDEX_MAX_FILES, WEIGHT_INDEX_MAX_FILES, NULL},
+        {WEIGHT_INDEX_MAX_FILES + 1, WEIGHT_INDEX_MAX_FILES + 1, "names 1001 files"},
+        {WEIGHT_INDEX_MAX_TENSORS + 1, 1, "names 100001 tensors"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *text = many(cases[i].n, cases[i].files);
+        struct weight_layout l;
+        struct err e;
+        int rc = weight_layout_parse(text, strlen(text), WEIGHT_FORMAT_TORCH, &l, &e);
+
+        assert_int_equal(rc, cases[i].sentence ? ERR_MODEL : 0);
+        if (!cases[i].sentence) {
+            assert_int_equal(l.file_count, cases[i].files);
+            assert_string_equal(l.file[weight_layout_place(&l, "t77")->file], "s77.bin");
+            assert_null(weight_layout_place(&l, "t"));
+            weight_layout_free(&l);
+        } else {
+            assert_non_null(strstr(e.msg, cases[i].sentence));
+        }
+        free(text);
+    }
+}
+
+static void names_of_openai(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"model.encoder.conv1.weight", "encoder.conv1.weight"},
+        {"model.encoder.embed_positions.weight", "encoder.positional_embedding"},
+        {"model.decoder.embed_tokens.weight", "decoder.token_embedding.weight"},
+        {"model.decoder.layers.11.encoder_attn.k_proj.weight",
+         "decoder.blocks.11.cross_attn.key.weight"},
+        {"model.encoder.layers.0.fc2.bias", "encoder.blocks.0.mlp.2.bias"},
+        {"model.decoder.layer_norm.bias", "decoder.ln.bias"},
+        {"model.decoder.layers.3.unknown.weight", ""}, /* none */
+        {"proj_out.weight", ""},
+    };
+    char out[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        bool known = weights_openai_name(pairs[i][0], out, sizeof(out));
+
+        assert_int_equal(known, pairs[i][1][0] != 0);
+        assert_string_equal(known ? out : "", pairs[i][1]);
+    }
+    assert_false(weights_openai_name("model.encoder.conv1.weight", out, 20));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_from_every_layout),
+        cmocka_unit_test(a_changed_shard_is_another_model),
+        cmocka_unit_test(shards_are_checked),
+        cmocka_unit_test(twice_is_refused),
+        cmocka_unit_test(pt_folders),
+        cmocka_unit_test(cut_off_checkpoints),
+        cmocka_unit_test(hostile_indexes),
+        cmocka_unit_test(indexes_have_bounds),
+        cmocka_unit_test(names_of_openai),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
