@@ -135,6 +135,7 @@ struct sim {
     int64_t looked_ns;
     enum command command;
     uint32_t fail; /* allocations and encoder runs that are still to fail */
+    bool works;    /* a window with sound in it has come: what ran before was a model's warm-up */
 };
 
 static struct sim *sim_of(const struct backend *be) { return (struct sim *)be->ops; }
@@ -183,7 +184,7 @@ static void rest(int64_t ns)
 }
 
 /* Does what is commanded; ERR_DEVICE when the device is gone. It hangs in its work alone: opening
- * it and loading a model go on. */
+ * it and loading a model, which warms up on a window of silence, go on. */
 static int obey(struct sim *s, bool working, struct err *err)
 {
     if (!s->control[0])
@@ -192,7 +193,7 @@ static int obey(struct sim *s, bool working, struct err *err)
         return err_set(err, ERR_DEVICE, "the device is not there any more");
     if (clock_mono_ns() - s->looked_ns >= LOOK_NS)
         look(s);
-    while (working && s->command == CONTROL_HANG) {
+    while (working && s->works && s->command == CONTROL_HANG) {
         rest(LOOK_NS);
         look(s);
     }
@@ -302,8 +303,11 @@ static int sim_attention_rows(struct backend *be, struct tensor q, struct kv kv,
 static int sim_mel(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
                    struct tensor out, struct err *err)
 {
-    int rc = obey(sim_of(be), true, err);
+    int rc;
 
+    for (uint32_t i = 0; i < windows; i++)
+        sim_of(be)->works |= audio[i].n > 1;
+    rc = obey(sim_of(be), true, err);
     if (rc == 0)
         rc = fail_memory(sim_of(be), err);
     if (rc != 0)

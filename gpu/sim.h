@@ -10,7 +10,8 @@
  *
  *   oom N      the next N allocations or encoder runs fail for lack of memory; then the file is
  *              removed
- *   hang       it stands still in its work until the file says something else
+ *   hang       it stands still in its work (which measuring is, and loading a model is not) until
+ *              the file says something else
  *   die        the process is killed; "die once" removes the file first
  *   gone       it is lost to its process, and cannot be opened
  *   ok, none   it works */

@@ -387,6 +387,7 @@ void planner_task_suspect(struct planner *p, int64_t task, uint32_t worker)
     t->suspect = true;
     t->died_once = true;
     t->died_on = worker;
+    task_update_leases(p, t); /* nothing of its other parts may be given away any more */
 }
 
 bool planner_task_is_suspect(const struct planner *p, int64_t task)
@@ -499,6 +500,14 @@ void planner_worker_rate(struct planner *p, uint32_t worker, double rate)
     if (worker >= p->worker_end)
         p->worker_end = worker + 1;
     p->workers[worker].rate = rate;
+    p->paces_stale = true;
+}
+
+void planner_worker_capacity(struct planner *p, uint32_t worker, uint32_t capacity)
+{
+    if (worker >= p->worker_end || capacity == 0)
+        return;
+    p->workers[worker].capacity = capacity < PLANNER_MAX_CAPACITY ? capacity : PLANNER_MAX_CAPACITY;
     p->paces_stale = true;
 }
 

@@ -85,6 +85,8 @@ void planner_worker_rate(struct planner *p, uint32_t worker, double rate);
 /* So many shards are in work there (and it may have as many when it is asked again). Until this is
  * said, its capacity. What is not in work can be given to others without loss. */
 void planner_worker_busy(struct planner *p, uint32_t worker, uint32_t shards);
+/* It takes less (or more) at once than it said when it became ready. */
+void planner_worker_capacity(struct planner *p, uint32_t worker, uint32_t capacity);
 /* It gets nothing any more. Its leases stay until planner_lease_end. */
 void planner_worker_gone(struct planner *p, uint32_t worker);
 /* Ids of the leases that it holds, at most max of them. Returns how many it holds. */

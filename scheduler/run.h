@@ -61,6 +61,7 @@ enum worker_state {
 /* How a device is used, as its worker says, and what of it is to be remembered. */
 struct run_memory {
     char device_id[64], driver[64], precision[16];
+    char model_hash[130]; /* what it was set up with: the run's stage may be another by now */
     uint32_t slots, windows; /* 0: not ready yet */
     uint64_t predicted, peak;
     float rate;
@@ -77,6 +78,7 @@ struct run_worker {
     struct link *link;
     int64_t due_ms;   /* WAITING: start; STARTING, SETTING_UP, LEAVING: patience ends (monotonic) */
     bool drained;     /* DRAIN was sent: it takes no more leases */
+    bool condemned;   /* it is being killed */
     int64_t heard_ms; /* last frame */
     int64_t moved_ms; /* last sign that its work goes on */
     int64_t engine_ms; /* last sign that its engine does */

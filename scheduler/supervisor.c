@@ -55,10 +55,13 @@ void supervisor_send(struct run_worker *w, uint8_t type, const struct buf *paylo
 
 void supervisor_condemn(struct run_worker *w, int code, const char *why)
 {
-    if (!w->link || w->last.code)
+    if (!w->link || w->condemned)
         return;
-    err_set(&w->last, code, "%s", why);
-    w->death_code = code;
+    w->condemned = true;
+    if (!w->last.code) { /* else it has said itself why */
+        err_set(&w->last, code, "%s", why);
+        w->death_code = code;
+    }
     planner_worker_gone(w->run->planner, w->index); /* no more recordings for a dead man */
     link_kill(w->link);
 }
@@ -280,7 +283,6 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
     planner_worker_ready(w->run->planner, w->index, m.capacity);
     planner_worker_rate(w->run->planner, w->index, shards_a_second(w->run, m.rate));
     tuning_ready(w, &m);
-    note_back(w);
     shown = utf8_display(m.description, strlen(m.description));
     report_event(w->run, LOG_INFO, "%s is ready: %.300s", w->label, shown ? shown : "");
     free(shown);
@@ -298,6 +300,7 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
     shown = utf8_display(m.message, strlen(m.message));
     err_set(&w->last, m.code, "%s", shown ? shown : "");
     w->death_code = m.code;
+    planner_worker_gone(w->run->planner, w->index);
     if (m.code == ERR_MODEL) {
         *err = w->last;
         run_fail(w->run, err);
@@ -359,6 +362,7 @@ static bool take_tuned(struct run_worker *w, const struct frame *f, struct err *
     if (msg_tuned_get(f->payload, f->len, &m, err))
         return false;
     tuning_lowered(w, &m);
+    planner_worker_capacity(w->run->planner, w->index, 2 * m.slots); /* as in READY */
     msg_tuned_free(&m);
     return true;
 }
@@ -398,6 +402,8 @@ static bool take_result(struct run_worker *w, const struct frame *f, struct err 
         if (msg_shard_done_get(f->payload, f->len, &m, err))
             return false;
         ok = dispatch_shard_done(w, &m, err);
+        if (ok)
+            note_back(w); /* a device that only loads a model is not back */
         msg_shard_done_free(&m);
         break;
     }
@@ -485,7 +491,7 @@ static void start(struct run_worker *w)
 
     w->last = (struct err){0};
     w->death_code = 0;
-    w->drained = w->was_ready = false;
+    w->drained = w->was_ready = w->condemned = false;
     w->engine_beat = w->audio_ms = w->decoded_ms = 0;
     w->rate = (struct rate){0};
     w->heard_ms = now;

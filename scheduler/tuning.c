@@ -10,15 +10,18 @@
 #include "scheduler/run.h"
 #include "store/tuning.h"
 
-/* The user's own choice is neither looked up nor remembered. */
-static bool is_chosen(const struct run *run) { return run->o->slots || run->o->windows; }
+/* What follows from the user's own choice is neither looked up nor remembered. */
+static bool is_chosen(const struct run *run)
+{
+    return run->o->slots || run->o->windows || run->o->deterministic || run->o->vram_budget;
+}
 
 static struct store_tuning_key key_of(const struct run_worker *w)
 {
     return (struct store_tuning_key){
         .device_id = w->use.device_id,
         .driver = w->use.driver,
-        .model_hash = w->run->stage.model_hash,
+        .model_hash = w->use.model_hash,
         .precision = w->use.precision,
     };
 }
@@ -32,6 +35,7 @@ void tuning_recall(struct run_worker *w, struct msg_setup *m)
     int rc;
 
     memset(&w->use, 0, sizeof(w->use));
+    utf8_copy(w->use.model_hash, sizeof(w->use.model_hash), m->model_hash);
     if (is_chosen(w->run) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
     if (precision == PRECISION_AUTO)
@@ -97,6 +101,7 @@ void tuning_lowered(struct run_worker *w, const struct msg_tuned *m)
 
     u->slots = m->slots;
     u->windows = m->windows;
+    u->measured = false; /* the rate was that of more */
     snprintf(text, sizeof(text),
              "%s goes on with %u windows in flight, %u at once in the encoder: %.300s", w->label,
              m->slots, m->windows, shown ? shown : "");

@@ -256,7 +256,7 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         .predicted_bytes =
             whisper_predict_bytes(whisper_config(model), whisper_precision(model), slots, windows),
         .allocated_bytes = be->allocated,
-        .rate = t->rate,
+        .rate = slots < t->slots ? t->rate * (float)slots / (float)t->slots : t->rate,
         .measured = t->measured,
     };
 

@@ -1,4 +1,5 @@
 /* Simulated devices: how they are named, what they hold, how slow they are, what they obey. */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -325,9 +326,23 @@ static void a_device_dies(void **state)
     }
 }
 
+/* A window with sound in it, or the silence with which a model warms up. */
+static int hear(struct backend *be, size_t samples)
+{
+    static float pcm[16000];
+    const struct audio audio = {pcm, samples};
+    struct mel *mel = NULL;
+    struct err e = {0};
+    void *out;
+
+    assert_ok(be->ops->mel_new(be, 80, 1, &mel, &e), e);
+    assert_ok(be->ops->alloc(be, sizeof(float) * 3000 * 80, &out, &e), e);
+    return be->ops->mel(be, mel, &audio, 1, tensor_of(DTYPE_F32, out, 3000, 80), &e);
+}
+
 static void a_device_hangs_until_told_otherwise(void **state)
 {
-    int status;
+    int status, patience = 3000;
     pid_t pid;
 
     (void)state;
@@ -339,13 +354,20 @@ static void a_device_hangs_until_told_otherwise(void **state)
         struct work k;
 
         work_new(be, &k);
-        _exit(be->ops->linear(be, k.l, k.x, EPILOGUE_NONE, k.y, &e) ? 1 : 7);
+        if (be->ops->linear(be, k.l, k.x, EPILOGUE_NONE, k.y, &e) || hear(be, 1))
+            _exit(1);
+        close(open("control/warm", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        _exit(hear(be, 16000) ? 1 : 7);
     }
+    while (access("control/warm", F_OK) != 0 && patience-- > 0)
+        usleep(10000);
+    assert_int_equal(access("control/warm", F_OK), 0);
     usleep(200000);
     assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
     command("ok");
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    unlink("control/warm");
 }
 
 int main(void)

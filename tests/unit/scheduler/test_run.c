@@ -112,7 +112,7 @@ static void what_hangs_is_killed(void **state)
     ADD("/a/ok-3", "/a/still-4", "/a/hang-1", "/a/ok-2");
     struct scheduler_options o = fixture_options("cpu,cpu");
     o.attempts = 1;
-    o.worker_silence_ms = 500;
+    o.worker_silence_ms = 1000;
     assert_ok(scheduler_run(&o, &r, &e), e);
     assert_int_equal(r.tasks_done, 2);
     assert_int_equal(count_of(STATE_OF("still-4") "'failed' AND error_code = 'timeout' AND error "
@@ -212,6 +212,7 @@ static void patience_has_an_end(void **state)
     setenv("FAKE_MODE", "mute", 1);
     assert_int_equal(scheduler_run(&o, &r, &e), ERR_TIMEOUT);
     assert_non_null(strstr(e.msg, "did not say who it is"));
+    t.hello_ms = 20000;
     setenv("FAKE_MODE", "unready", 1);
     assert_int_equal(scheduler_run(&o, &r, &e), ERR_TIMEOUT);
     assert_non_null(strstr(e.msg, "did not load the model"));
@@ -289,12 +290,14 @@ static void a_drained_run_goes_on_later(void **state)
 static void a_second_signal_stops_at_once(void **state)
 {
     struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_tuning t = quick;
     pid_t pid;
 
     (void)state;
     fixture_reset();
     ADD("/a/ok-2", "/a/hang-8");
-    o.worker_silence_ms = 600000;
+    o.worker_silence_ms = t.still_ms = 600000;
+    o.tuning = &t;
     pid = run_child(&o);
     wait_count("SELECT count(*) FROM shard", 6);
     kill(pid, SIGTERM);
