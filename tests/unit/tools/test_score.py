@@ -152,12 +152,13 @@ class Score(unittest.TestCase):
             self.assertIn(says, done.err, name)
             self.assertEqual(1, done.err.count("\n"), done.err)
         huge = self.put("huge.txt", "")
-        os.truncate(huge, (256 << 20) + 1)
+        os.truncate(huge, (16 << 20) + 1)
         self.assertIn("16 MiB", self.score(good, huge, status=65).err)
         self.assertIn("no words", self.score(self.put("empty.txt", "(laughs)"), good, status=65).err)
         self.assertIsNone(self.rates("empty.txt", good, status=65)["words"]["rate"])
         for args, status in ((["nowhere.txt", good], 66), ([], 64), (["a", "b", "c"], 64), (["--normalizer", "x", good], 64),
-                             (["--json", "--diff", good, good], 64), ([good], 66)):
+                             (["--json", "--diff", good, good], 64), (["-l", b"\xff", good, good], 64),
+                             ([good], 66)):
             done = self.score(*args, status=status)
             self.assertTrue(done.err.startswith("nightshift: "), done.err)
         self.assertEqual(0.0, self.rates(good, good)["words"]["rate"])
