@@ -26,6 +26,8 @@ static const char help[] =
     "  nightshift doctor --json | jq '.checks[] | select(.state != \"ok\")'\n"
     "  nightshift doctor --quick --json | jq .devices\n"
     "\n"
+    "The CUDA backend is not yet run on a GPU.\n"
+    "\n"
     "Exit status: 0 when nothing is broken (there may be warnings), 69 else.\n";
 
 enum { OPT_QUICK = 256, OPT_LIMIT };

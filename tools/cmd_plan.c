@@ -27,6 +27,8 @@ static const char help[] =
     "  nightshift plan\n"
     "  nightshift plan --model large-v3 --precision int8\n"
     "\n"
+    "The CUDA backend is not yet run on a GPU.\n"
+    "\n"
     "Exit status: 0; 69 when no device can be used, or a model fits none of them.\n";
 
 enum { OPT_PRECISION = 256, OPT_SLOTS, OPT_THREADS, OPT_ALLOW_CPU };

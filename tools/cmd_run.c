@@ -47,6 +47,8 @@ static const char help[] =
     "  nightshift run --devices cuda:0,cuda:2\n"
     "  nightshift run --watch --threads 2 2>> nightshift.log\n"
     "\n"
+    "The CUDA backend is not yet run on a GPU.\n"
+    "\n"
     "Exit status: 0 when it ended in order, also when recordings failed (see\n"
     "--strict); 69 when no device can be used; 75 when it was interrupted with work\n"
     "left; others as sysexits.h.\n";

@@ -22,15 +22,17 @@ static const char help[] =
     "Which part of the words is wrong: HYPOTHESIS against REFERENCE, two files\n"
     "(txt, srt, vtt, tsv, json) or two folders with files of the same names. Without\n"
     "HYPOTHESIS the transcripts are the catalog's, of the recordings that are named\n"
-    "as the references are. Both texts are first normalised, as is usual for rates of\n"
-    "Whisper's models.\n"
+    "as the references are: the newest results where several models transcribed one,\n"
+    "once none of its tasks waits. Both texts are first normalised, as is usual for\n"
+    "rates of Whisper's models.\n"
     "\n"
     "  -n, --normalizer=N    english, basic or none (default: english for English,\n"
     "                        else basic)\n"
     "  -l, --language=CODE   what is spoken (default: what the transcript says)\n"
     "      --spellings=FILE  British and American spellings count as the same, by\n"
     "                        this table (a JSON object of words)\n"
-    "  -m, --model=NAME      the same, by normalizer.json of this model\n"
+    "  -m, --model=NAME      the same, by normalizer.json of this model; it\n"
+    "                        chooses a table only, not whose results are scored\n"
     "      --cer             character error rates, too\n"
     "      --diff            show where they differ: [-reference-] {+transcript+}\n"
     "  -c, --catalog=FILE    the catalog\n"
@@ -75,6 +77,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
                              value);
     case 'l':
         w->language = value;
+        if (!utf8_valid(value, strlen(value)))
+            return err_set(err, ERR_USAGE, "--language wants a code such as en");
         return value[0] && strlen(value) < TRANSCRIPT_LANGUAGE_LEN
                    ? 0
                    : err_set(err, ERR_USAGE, "--language wants a code such as en, not '%s'", value);

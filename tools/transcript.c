@@ -29,8 +29,8 @@ static int read_file(const char *path, struct buf *b, struct err *err)
         if (b->failed)
             rc = err_set(err, ERR_NOMEM, "out of memory");
         else if (b->len > TRANSCRIPT_FILE_MAX)
-            rc =
-                err_set(err, ERR_LIMIT, "'%s' is larger than 256 MiB: that is no transcript", path);
+            rc = err_set(err, ERR_LIMIT,
+                         "'%s' is larger than 16 MiB, weeks of talking: score it in parts", path);
     }
     if (rc == 0 && ferror(f))
         rc = err_sys(err, errno, "read '%s'", path);
@@ -80,14 +80,16 @@ static bool is_empty(struct line line)
     return true;
 }
 
-/* How many bytes of a tag such as <i>, </v> or <00:01.000> stand at i; 0: none. */
-static size_t tag_length(struct line line, size_t i)
+/* How many bytes of a tag such as <i>, </v> or <00:01.000> stand at i; 0: none. last: the line's
+ * last '>', NULL without one: nothing is looked for in vain, which would take the square. */
+static size_t tag_length(struct line line, size_t i, const char *last)
 {
     const char *end;
     unsigned char next = i + 1 < line.len ? (unsigned char)line.s[i + 1] : 0;
 
-    if (line.s[i] != '<' || !(next == '/' || (next >= '0' && next <= '9') ||
-                              (next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z')))
+    if (line.s[i] != '<' || last == NULL || last < line.s + i ||
+        !(next == '/' || (next >= '0' && next <= '9') || (next >= 'a' && next <= 'z') ||
+          (next >= 'A' && next <= 'Z')))
         return 0;
     end = memchr(line.s + i, '>', line.len - i);
     return end != NULL ? (size_t)(end - (line.s + i)) + 1 : 0;
@@ -112,8 +114,10 @@ static size_t entity(struct line line, size_t i, const char **meant)
 
 static void put_cue_line(struct buf *out, struct line line, bool vtt)
 {
+    const char *last = memrchr(line.s, '>', line.len);
+
     for (size_t i = 0; i < line.len;) {
-        size_t skip = tag_length(line, i);
+        size_t skip = tag_length(line, i, last);
         const char *meant = "";
 
         if (skip == 0 && vtt)

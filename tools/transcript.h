@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-#define TRANSCRIPT_FILE_MAX ((size_t)256 << 20) /* bytes; a year of talking has less */
+#define TRANSCRIPT_FILE_MAX ((size_t)16 << 20) /* bytes; weeks of talking have less */
 #define TRANSCRIPT_LANGUAGE_LEN 16
 
 /* Endings that hold transcripts, the most preferred first, NULL-terminated. */

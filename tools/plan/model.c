@@ -5,8 +5,11 @@
 #include <jansson.h>
 
 #include "tools/plan/plan.h"
+#include "workers/models/weight_layout.h"
+#include "workers/models/weights.h"
+#include "workers/models/whisper_net.h"
 
-int plan_model_read(const char *dir, struct whisper_config *c, struct err *err)
+static int read_config(const char *dir, struct whisper_config *c, struct err *err)
 {
     const struct {
         const char *key;
@@ -45,6 +48,26 @@ int plan_model_read(const char *dir, struct whisper_config *c, struct err *err)
     }
     json_decref(j);
     return rc;
+}
+
+/* OpenAI's checkpoints say their dimensions themselves. */
+static int read_checkpoint(const char *dir, struct whisper_config *c, struct err *err)
+{
+    struct weights *w = NULL;
+    int rc = weights_open(dir, &w, err);
+
+    if (rc != 0)
+        return rc;
+    rc = weights_openai(w)
+             ? whisper_openai_config(weights_openai(w), c, err)
+             : err_set(err, ERR_MODEL, "its files changed while they were read: try again");
+    weights_close(w);
+    return rc;
+}
+
+int plan_model_read(const char *dir, struct whisper_config *c, struct err *err)
+{
+    return weight_layout_is_openai(dir) ? read_checkpoint(dir, c, err) : read_config(dir, c, err);
 }
 
 static uint64_t bytes_of(const void *arg, enum precision p, uint32_t slots, uint32_t windows)

@@ -26,7 +26,8 @@ struct plan_model { /* what placement needs to know of a Whisper model */
     char hash[64];
     struct placement_model placement; /* points into this: do not move it while it is used */
 };
-/* From config.json of a model's directory: nothing else is read. ERR_MODEL. */
+/* From config.json of a model's directory, or from the dims of OpenAI's checkpoint: nothing else is
+ * read. ERR_MODEL, or the system's codes. */
 int plan_model_read(const char *dir, struct whisper_config *ret, struct err *err);
 /* Fills m->placement from m->config and m->hash. name is borrowed. */
 void plan_model_ready(struct plan_model *m, const char *name);

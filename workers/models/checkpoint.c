@@ -206,6 +206,9 @@ static int take_tensors(struct checkpoint *c, const struct pickle_value *dict, s
 {
     int rc = 0;
 
+    if (dict->u.list.n / 2 > WEIGHT_INDEX_MAX_TENSORS)
+        return err_set(err, ERR_MODEL, "the checkpoint's dictionary has over %d entries",
+                       WEIGHT_INDEX_MAX_TENSORS);
     c->weight = calloc(dict->u.list.n / 2 + 1, sizeof(*c->weight));
     if (!c->weight)
         return err_set(err, ERR_NOMEM, "out of memory for the list of tensors");

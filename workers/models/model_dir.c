@@ -98,6 +98,35 @@ static bool has_config(const char *dir)
 /* A folder that is a model, or was meant to be one. */
 static bool is_model(const char *dir) { return has_config(dir) || weight_layout_is_openai(dir); }
 
+static bool is_checkpoint_file(const char *path)
+{
+    size_t n = strlen(path);
+    struct stat st;
+
+    return n > 3 && strcmp(path + n - 3, ".pt") == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Is something at `path` that was meant as a model, and is refused? why: the first such reason. */
+static void keep_reason(const char *path, struct err *why)
+{
+    struct weight_layout l = {0};
+    struct err err = {0};
+
+    if (why->code != 0)
+        return;
+    if (is_checkpoint_file(path)) {
+        err_set(why, ERR_MODEL,
+                "'%.200s' is a file, and a model is a folder: give it one of its own, with the "
+                "model's tokenizer.json, and name that",
+                path);
+        weight_layout_printable(why);
+        return;
+    }
+    if (weight_layout_find(path, &l, &err) == ERR_MODEL)
+        *why = err;
+    weight_layout_free(&l);
+}
+
 /* One path component that leads nowhere else. */
 static bool is_plain_name(const char *name, size_t len)
 {
@@ -160,8 +189,9 @@ static int absolute(const char *dir, char **ret, struct err *err)
     return 0;
 }
 
-/* Looks for name everywhere; found: its directory in out. tried: what was looked at, for people. */
-static bool look(const char *name, char out[PATH_MAX], struct buf *tried)
+/* Looks for name everywhere; found: its directory in out. tried: what was looked at, for people;
+ * why: what was there, but cannot be used. */
+static bool look(const char *name, char out[PATH_MAX], struct buf *tried, struct err *why)
 {
     const char *slash = strchr(name, '/');
     char hub[PATH_MAX], repo[PATH_MAX];
@@ -170,6 +200,7 @@ static bool look(const char *name, char out[PATH_MAX], struct buf *tried)
     if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && is_model(out))
         return true;
     buf_printf(tried, "%s", name);
+    keep_reason(name, why);
     if (name[0] == '/' || name[0] == '.')
         return false;
     if (is_plain_name(name, strlen(name))) {
@@ -178,6 +209,7 @@ static bool look(const char *name, char out[PATH_MAX], struct buf *tried)
             if (snprintf(out, PATH_MAX, "%s/%s", places.dir[i], name) < PATH_MAX && is_model(out))
                 return true;
             buf_printf(tried, ", %s", out);
+            keep_reason(out, why);
         }
         return false;
     }
@@ -195,13 +227,16 @@ static bool look(const char *name, char out[PATH_MAX], struct buf *tried)
 int model_dir_find(const char *name, char **ret, struct err *err)
 {
     struct buf tried = BUF_INIT;
+    struct err why = {0};
     char dir[PATH_MAX];
     int rc;
 
     if (!name[0])
         return err_set(err, ERR_MODEL, "no model was named; try --model " MODEL_DEFAULT);
-    if (look(name, dir, &tried))
+    if (look(name, dir, &tried, &why))
         rc = absolute(dir, ret, err);
+    else if (why.code != 0)
+        rc = err_set(err, ERR_MODEL, "%s", why.msg);
     else
         rc = err_set(err, ERR_MODEL,
                      "no model '%s': no config.json in %s; give a directory, or set "

@@ -170,11 +170,13 @@ static int read_member(const struct stored_zip *z, struct reader *r, struct stor
         rc = read_extra64(more, extra, &m->size, &packed, &local, err);
     if (rc != 0)
         return rc;
-    if (method != 0 || flags & 1 || packed != m->size)
+    if (method != 0 || flags & 1)
         return err_set(err, ERR_MODEL,
                        "the checkpoint's zip archive is %s: only archives as PyTorch writes them, "
                        "uncompressed, are read; load and save it again",
                        flags & 1 ? "encrypted" : "compressed");
+    if (packed != m->size)
+        return damaged(err);
     return find_data(z, local, m, err);
 }
 

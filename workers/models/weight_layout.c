@@ -203,7 +203,7 @@ static int slurp(const char *dir, const char *name, struct buf *out, struct err 
     char path[PATH_MAX];
     uint8_t *room;
     ssize_t n = 0;
-    int fd;
+    int fd, bad = 0;
 
     if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
         return err_set(err, ERR_MODEL, "the path of %s is too long", name);
@@ -213,7 +213,8 @@ static int slurp(const char *dir, const char *name, struct buf *out, struct err 
     out->max = WEIGHT_INDEX_MAX_BYTES + 65536u; /* one reading past the bound, to notice it */
     while ((room = buf_reserve(out, 65536)) != NULL) {
         n = read(fd, room, 65536);
-        if (n < 0 && errno == EINTR)
+        bad = errno;
+        if (n < 0 && bad == EINTR)
             continue;
         if (n <= 0 || out->len > WEIGHT_INDEX_MAX_BYTES)
             break;
@@ -221,7 +222,9 @@ static int slurp(const char *dir, const char *name, struct buf *out, struct err 
     }
     close(fd);
     if (n < 0)
-        return err_sys(err, errno, "%.300s", path);
+        return err_sys(err, bad, "%.300s", path);
+    if (!room && out->len <= WEIGHT_INDEX_MAX_BYTES)
+        return err_set(err, ERR_NOMEM, "out of memory for an index of weights");
     return 0;
 }
 
@@ -242,10 +245,12 @@ static int sharded(const char *dir, enum weight_format format, const char *index
             rc = err_set(err, ERR_MISSING,
                          "%.200s has no %.150s, which its %s names; fetch the model's files again",
                          dir, l.file[i], index);
-    if (rc != 0)
+    if (rc != 0) {
+        weight_layout_printable(err);
         weight_layout_free(&l);
-    else
+    } else {
         *ret = l;
+    }
     return rc;
 }
 
@@ -271,6 +276,8 @@ static int openai(const char *dir, struct weight_layout *ret, struct err *err)
                      "%.300s has no model.safetensors, pytorch_model.bin or .pt checkpoint; fetch "
                      "the model's files again",
                      dir);
+    if (rc != 0)
+        weight_layout_printable(err);
     for (int i = 0; i < n; i++)
         free(names[i]);
     free(names);

@@ -39,6 +39,8 @@ static void of_safetensor(const struct safetensor *t, struct weight *ret)
                            .rank = t->rank,
                            .count = t->count,
                            .data = t->data};
+    if (t->type == SAFETENSOR_OTHER && strcmp(t->type_name, "F64") == 0)
+        ret->type = WEIGHT_F64;
     memcpy(ret->dim, t->dim, sizeof(ret->dim));
     weight_set_contiguous(ret);
 }

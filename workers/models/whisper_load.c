@@ -381,7 +381,9 @@ int whisper_load(const char *dir, struct backend *be, enum precision precision,
         rc = weights_open(dir, &src.weights, err);
     if (rc != 0)
         return rc;
-    if (openai)
+    if (openai && !weights_openai(src.weights))
+        rc = err_set(err, ERR_MODEL, "its files changed while they were read: try again");
+    else if (openai)
         rc = whisper_openai_config(weights_openai(src.weights), &config, err);
     if (rc == 0)
         rc = whisper_new(&config, &src, be, precision, ret, err);

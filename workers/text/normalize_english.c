@@ -303,10 +303,10 @@ static void join_endings(struct codepoints *out, const struct codepoints *in)
     static const char *const endings[] = {"st", "nd", "rd", "th", "s"};
 
     for (size_t i = 0; i < in->len && !out->failed; i++) {
-        size_t end = past_blanks(in, i + 1);
+        size_t end = is_digit(in->at[i]) ? past_blanks(in, i + 1) : i + 1;
 
         codepoints_put(out, in->at[i]);
-        for (size_t k = 0; end > i + 1 && is_digit(in->at[i]) && k < 5; k++)
+        for (size_t k = 0; end > i + 1 && k < 5; k++)
             if (stands(in, end, endings[k]) && is_edge(in, end + strlen(endings[k]))) {
                 codepoints_put_ascii(out, endings[k]);
                 i = end + strlen(endings[k]) - 1;

@@ -334,11 +334,16 @@ static void scale_whole(struct numbers *n, unsigned zeros)
     buf_put(v, sum->data, sum->len);
 }
 
+/* Nobody says a longer one; "million million ..." would take the square of its length. */
+#define SCALED_MAX_DIGITS 128
+
 static void take_multiplier(struct numbers *n, struct meaning m)
 {
     size_t point;
 
-    if (n->state == TYPED) {
+    if (n->state != NONE && n->value.len > SCALED_MAX_DIGITS) {
+        finish(n, NULL);
+    } else if (n->state == TYPED) {
         struct word w = {(const char *)n->value.data, n->value.len};
 
         if (read_digits(w, true, &n->spare, &point) && scale(&n->spare, point, m.n)) {

@@ -13,6 +13,7 @@
 
 #define FIRST_BAND 32u
 #define FAR UINT32_MAX
+#define MOST_CELLS ((uint64_t)1 << 37) /* of one filling: some minutes */
 
 struct cell {
     uint32_t distance, substitutions, deletions;
@@ -163,6 +164,12 @@ static int find(struct band *b, struct cell *ret, struct err *err)
     if (row == NULL)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (b->width = apart + FIRST_BAND;; b->width *= 2) {
+        if ((uint64_t)(b->width < b->m ? b->width : b->m) * b->n > MOST_CELLS) {
+            free(row);
+            return err_set(err, ERR_LIMIT,
+                           "the texts are too long, and too different, to be compared: see that "
+                           "they belong together, or compare them in parts");
+        }
         *ret = fill(b, row);
         if (ret->distance <= b->width || b->width >= most)
             break;

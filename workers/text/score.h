@@ -25,7 +25,8 @@ uint64_t score_errors(const struct score *s);
 double score_rate(const struct score *s);
 void score_add(struct score *sum, const struct score *s);
 
-/* Any units, told apart by their numbers. ERR_NOMEM; ERR_LIMIT: more than 2^31 - 1 units. */
+/* Any units, told apart by their numbers. ERR_NOMEM; ERR_LIMIT: more than 2^31 - 1 units, or so
+ * many errors in texts so long that it would take longer than minutes. */
 int score_units(const uint32_t *reference, size_t n, const uint32_t *hypothesis, size_t m,
                 struct score *ret, struct err *err);
 /* Valid UTF-8, NUL-terminated; words are parted by blanks. As score_units. */

@@ -12,6 +12,9 @@ struct spelling {
     size_t len;
 };
 
+/* No word is longer; a longer replacement could make a text a thousand times as long. */
+#define WORD_MAX 64
+
 struct spellings {
     json_t *object;
     struct spelling *list;
@@ -49,6 +52,11 @@ static int fill(struct spellings *s, const char *path, struct err *err)
             return err_set(err, ERR_INPUT,
                            "'%s' is no table of spellings: '%.40s' is not given as a word", path,
                            from);
+        if (strlen(from) > WORD_MAX || json_string_length(to) > WORD_MAX)
+            return err_set(err, ERR_INPUT,
+                           "'%s' is no table of spellings: at '%.40s' is more than a word (over %d "
+                           "bytes)",
+                           path, from, WORD_MAX);
         s->list[s->n++] = (struct spelling){from, json_string_value(to), strlen(from)};
     }
     qsort(s->list, s->n, sizeof(*s->list), by_from);

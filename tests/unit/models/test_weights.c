@@ -288,6 +288,35 @@ static void twice_is_refused(void **state)
     open_fails(ERR_MODEL, "is both in");
 }
 
+static void float64_of_safetensors(void **state)
+{
+    static const char head[] = "{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]}}";
+    const double values[2] = {-1.5, 3e-4};
+    uint64_t n = strlen(head);
+    struct weights *w = NULL;
+    struct weight t;
+    float got[2];
+    struct err e;
+    FILE *f;
+
+    (void)state;
+    nftw("damaged", drop, 8, FTW_DEPTH | FTW_PHYS);
+    snprintf(work, sizeof(work), "damaged");
+    assert_int_equal(mkdir(work, 0755), 0);
+    f = fopen(in_work("model.safetensors"), "wb");
+    assert_non_null(f);
+    fwrite(&n, 8, 1, f);
+    fwrite(head, 1, n, f);
+    fwrite(values, sizeof(values), 1, f);
+    fclose(f);
+    assert_ok(weights_open(work, &w, &e), e);
+    assert_true(weights_find(w, "a", &t));
+    assert_int_equal(t.type, WEIGHT_F64);
+    assert_ok(weight_read(&t, got, &e), e);
+    assert_true(got[0] == -1.5f && got[1] == 3e-4f);
+    weights_close(w);
+}
+
 static void pt_folders(void **state)
 {
     struct vocabulary *v = NULL;
@@ -459,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_changed_shard_is_another_model),
         cmocka_unit_test(shards_are_checked),
         cmocka_unit_test(twice_is_refused),
+        cmocka_unit_test(float64_of_safetensors),
         cmocka_unit_test(pt_folders),
         cmocka_unit_test(cut_off_checkpoints),
         cmocka_unit_test(hostile_indexes),

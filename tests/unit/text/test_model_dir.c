@@ -117,6 +117,24 @@ static void test_models_directories(void **state)
     finds_not("../../etc", "no config.json");
 }
 
+/* What was meant as a model says itself why it is none. */
+static void test_refused(void **state)
+{
+    (void)state;
+    put("pt/tiny.pt", "");
+    finds_not(at("pt/tiny.pt"), "is a file, and a model is a folder");
+    put("own/two/tiny.pt", "");
+    put("own/two/base.pt", "");
+    finds_not(at("own/two"), "give each model a folder");
+    setenv("NIGHTSHIFT_MODELS", at("own"), 1);
+    finds_not("two", "2 checkpoints (base.pt, tiny.pt");
+    put("own/index/model.safetensors.index.json", "{");
+    finds_not("index", "is no valid JSON");
+    put("data/nightshift/models/two/config.json", "{}"); /* a whole one elsewhere is taken */
+    setenv("XDG_DATA_HOME", at("data"), 1);
+    finds("two", "data/nightshift/models/two");
+}
+
 /* PREFIX/bin/program -> PREFIX/share/nightshift/models. */
 static void test_installed(void **state)
 {
@@ -299,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_directory, setup),
         cmocka_unit_test_setup(test_models_directories, setup),
+        cmocka_unit_test_setup(test_refused, setup),
         cmocka_unit_test_setup(test_installed, setup),
         cmocka_unit_test_setup(test_default_model, setup),
         cmocka_unit_test_setup(test_hub, setup),

@@ -124,6 +124,53 @@ static void time_grows_with_the_length(void **state)
     free(text);
 }
 
+/* Blanks between two words: what looks behind them must not do so from each of them. */
+static void long_runs_of_blanks(void **state)
+{
+    size_t len = (size_t)1 << 19;
+    char *text = malloc(len), *s;
+    clock_t began = clock();
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, ' ', len);
+    memcpy(text, "1960", 4);
+    memcpy(text + len - 6, "s word", 6);
+    s = normalized(NORMALIZE_ENGLISH, text, len);
+    assert_string_equal(s, "1960s word");
+    free(s);
+    memcpy(text, "here", 4);
+    s = normalized(NORMALIZE_ENGLISH, text, len);
+    assert_string_equal(s, "here s word");
+    free(s);
+    assert_true((double)(clock() - began) / CLOCKS_PER_SEC < 20);
+    free(text);
+}
+
+/* 64 bytes and no more, on both sides. */
+static void words_of_spellings_are_short(void **state)
+{
+    char json[200], word[66];
+
+    (void)state;
+    memset(word, 'w', 64);
+    word[64] = 0;
+    snprintf(json, sizeof(json), "{\"%s\": \"%s\"}", word, word);
+    spellings_free(some_spellings(json));
+    for (int side = 0; side < 2; side++) {
+        struct spellings *s = NULL;
+        struct err err = {0};
+        FILE *f = fopen("long.json", "w");
+
+        assert_non_null(f);
+        fprintf(f, "{\"%s%s\": \"%s%s\"}", word, side ? "" : "w", word, side ? "w" : "");
+        fclose(f);
+        assert_int_equal(spellings_open("long.json", &s, &err), ERR_INPUT);
+        assert_non_null(strstr(err.msg, "more than a word"));
+        assert_null(s);
+    }
+}
+
 static void tables_of_spellings(void **state)
 {
     static const char *const bad[] = {"", "[]", "{\"a\": 1}", "{\"a\"", "\xFF"};
@@ -167,7 +214,9 @@ int main(void)
         cmocka_unit_test(agrees_with_whisper),
         cmocka_unit_test(bytes_that_are_no_text),
         cmocka_unit_test(time_grows_with_the_length),
+        cmocka_unit_test(long_runs_of_blanks),
         cmocka_unit_test(tables_of_spellings),
+        cmocka_unit_test(words_of_spellings_are_short),
         cmocka_unit_test(names),
     };
 

@@ -203,6 +203,28 @@ static void long_texts(void **state)
     free(b);
 }
 
+/* What would take hours is refused at once; what only looks so is not. */
+static void too_long_and_too_different(void **state)
+{
+    size_t n = (size_t)1 << 22;
+    uint32_t *a = malloc(n * sizeof(*a)), *b = calloc(n / 2, sizeof(*b));
+    struct score s = {0};
+    struct err err = {0};
+
+    (void)state;
+    assert_true(a != NULL && b != NULL);
+    for (size_t i = 0; i < n; i++)
+        a[i] = (uint32_t)i + 1;
+    assert_int_equal(score_units(a, n, b, n / 2, &s, &err), ERR_LIMIT);
+    assert_non_null(strstr(err.msg, "in parts"));
+    assert_ok(score_units(a, n, b, 0, &s, &err), err);
+    assert_int_equal(s.deletions, n);
+    assert_ok(score_units(a, n, a, n, &s, &err), err);
+    assert_int_equal(score_errors(&s), 0);
+    free(a);
+    free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +234,7 @@ int main(void)
         cmocka_unit_test(differences_in_order),
         cmocka_unit_test(differences_are_those_counted),
         cmocka_unit_test(long_texts),
+        cmocka_unit_test(too_long_and_too_different),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 PROGRAM = os.environ["NIGHTSHIFT"]
+SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
 
 
 def wav(seed, seconds):
@@ -71,6 +72,19 @@ class Plan(unittest.TestCase):
         self.assertIn("there is no catalog yet", out)
         self.assertIn("transcribe with whisper-nano", out)
         self.assertNotIn("Done", out)
+
+    def test_a_checkpoint_of_openai(self):
+        made = os.path.join(self.dir, "made")
+        subprocess.run(["python3", os.path.join(SOURCE, "tests/unit/models/make_checkpoints.py"),
+                        os.path.join(SOURCE, "workers/models/whisper-nano"), made],
+                       check=True, timeout=120, stdin=subprocess.DEVNULL)
+        folder = os.path.join(made, "openai")
+        self.assertFalse(os.path.exists(os.path.join(folder, "config.json")))
+        stage = self.plan("--model", folder, devices="cpu")["stages"][0]
+        same = self.plan(devices="cpu")["stages"][0]
+        self.assertEqual("", stage["error"])
+        for key in ("fits", "slots", "windows", "predicted_bytes"):
+            self.assertEqual(same["devices"][0][key], stage["devices"][0][key], key)
 
     def test_nothing_is_changed(self):
         self.enqueue(2)

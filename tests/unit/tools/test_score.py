@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.environ["NIGHTSHIFT"]
@@ -113,6 +114,14 @@ class Score(unittest.TestCase):
         done = self.score("--diff", self.put("r.txt", "the old cat sat"), self.put("h.txt", "the cat sits now"))
         self.assertRegex(done.out, r"\n  the \[-old-\] cat .*\[-sat-\] \{\+")
 
+    def test_a_line_of_open_tags_takes_a_moment(self):
+        cue = "1\n00:00:00,000 --> 00:00:01,000\n"
+        reference = self.put("r.txt", "one two")
+        self.assertEqual(0, self.rates(reference, self.put("h.srt", cue + "<i>one</i> two <c> <c.x>\n"))["words"]["errors"])
+        started = time.monotonic()
+        self.rates("-n", "basic", reference, self.put("h.srt", cue + "one two> " + "<a" * 3000000 + "\n"))
+        self.assertLess(time.monotonic() - started, 30)
+
     def test_against_the_catalog(self):
         sample = os.path.join(SOURCE, "tests/samples/01_en_short")
         os.makedirs(os.path.join(self.dir, "archive"))
@@ -143,12 +152,13 @@ class Score(unittest.TestCase):
             self.assertIn(says, done.err, name)
             self.assertEqual(1, done.err.count("\n"), done.err)
         huge = self.put("huge.txt", "")
-        os.truncate(huge, (256 << 20) + 1)
-        self.assertIn("256 MiB", self.score(good, huge, status=65).err)
+        os.truncate(huge, (16 << 20) + 1)
+        self.assertIn("16 MiB", self.score(good, huge, status=65).err)
         self.assertIn("no words", self.score(self.put("empty.txt", "(laughs)"), good, status=65).err)
         self.assertIsNone(self.rates("empty.txt", good, status=65)["words"]["rate"])
         for args, status in ((["nowhere.txt", good], 66), ([], 64), (["a", "b", "c"], 64), (["--normalizer", "x", good], 64),
-                             (["--json", "--diff", good, good], 64), ([good], 66)):
+                             (["--json", "--diff", good, good], 64), (["-l", b"\xff", good, good], 64),
+                             ([good], 66)):
             done = self.score(*args, status=status)
             self.assertTrue(done.err.startswith("nightshift: "), done.err)
         self.assertEqual(0.0, self.rates(good, good)["words"]["rate"])
