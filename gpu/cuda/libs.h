@@ -69,8 +69,8 @@
  * MIN_ALIGNMENT_A/B/C/D_BYTES. Types: A, B of R_32F, R_16F, R_16BF, R_8I, R_8F_E4M3; C = D of
  * R_32F, R_16F, R_16BF, and R_32I for R_8I; compute types 32F, 32F_FAST_TF32, 32I; scale types
  * R_32F, and R_32I for R_8I. Alpha is 1 but for e4m3, where it carries the weights' scale; beta is
- * 0, or 1 with C = D in place. The bias is of D's type; for e4m3 into R_32F there is
- * none, since cuBLASLt refuses that epilogue. */
+ * 0, or 1 with C = D in place. The bias is of D's type; for e4m3 into R_32F there is none,
+ * since cuBLASLt refuses that epilogue. */
 
 #if NIGHTSHIFT_CUDNN
 #define LIBS_CUDNN(X)                                                                      \
