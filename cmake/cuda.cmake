@@ -30,14 +30,16 @@ mark_as_advanced(CUBLASLT_INCLUDE_DIR CUDART_INCLUDE_DIR CUDNN_INCLUDE_DIR CUDAR
 
 if(CUBLASLT_INCLUDE_DIR AND CUDART_INCLUDE_DIR)
   set(ns_cudnn 0)
-  # The fused attention is one operation of cuDNN's graphs since 9.13.
+  # The fused attention is one operation of cuDNN's graphs since 9.13.1.
   if(CUDNN_INCLUDE_DIR)
     file(READ ${CUDNN_INCLUDE_DIR}/cudnn_version.h ns_cudnn_text)
     string(REGEX MATCH "define CUDNN_MAJOR ([0-9]+)" ns_found "${ns_cudnn_text}")
     set(ns_cudnn_version ${CMAKE_MATCH_1})
     string(REGEX MATCH "define CUDNN_MINOR ([0-9]+)" ns_found "${ns_cudnn_text}")
     string(APPEND ns_cudnn_version ".${CMAKE_MATCH_1}")
-    if(ns_cudnn_version VERSION_GREATER_EQUAL 9.13)
+    string(REGEX MATCH "define CUDNN_PATCHLEVEL ([0-9]+)" ns_found "${ns_cudnn_text}")
+    string(APPEND ns_cudnn_version ".${CMAKE_MATCH_1}")
+    if(ns_cudnn_version VERSION_GREATER_EQUAL 9.13.1)
       set(ns_cudnn 1)
     endif()
   endif()
@@ -92,7 +94,7 @@ list(APPEND NIGHTSHIFT_NVCC_TARGETS
 if(ns_cudnn)
   set(ns_cuda_why "cuDNN ${ns_cudnn_version}")
 else()
-  set(ns_cuda_why "without cuDNN 9.13: attention is not fused")
+  set(ns_cuda_why "without cuDNN 9.13.1: attention is not fused")
 endif()
 list(JOIN ns_cuda_capabilities " " ns_cuda_text)
 message(STATUS "CUDA module: CUDA ${ns_nvcc_version}, ${ns_cuda_why}, for ${ns_cuda_text}")

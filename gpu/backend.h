@@ -67,7 +67,7 @@ struct kv {
     void *data;         /* borrowed, device memory, zeroed before its first use */
 };
 
-struct audio { /* one window's, in host memory */
+struct audio {        /* one window's, in host memory */
     const float *pcm; /* [-1, 1] at 16 kHz */
     size_t n;         /* at most 480000; padded with zeros to that */
 };
@@ -88,8 +88,8 @@ enum { CHOOSE_TOKEN = 1, CHOOSE_START = 2 /* no-speech probability and language 
 
 /* What is asked of one row's logits. In device memory. */
 struct choice_ask {
-    int32_t count;     /* tokens produced so far, without the prompt */
-    int32_t last;      /* the last of them, and the one before; -1: none */
+    int32_t count; /* tokens produced so far, without the prompt */
+    int32_t last;  /* the last of them, and the one before; -1: none */
     int32_t before;
     int32_t last_time; /* the last timestamp among them; -1: none */
     uint32_t what;     /* CHOOSE_ bits */
@@ -144,12 +144,13 @@ struct backend_ops {
                       int64_t rows, int64_t out, int64_t in, const float *w, const float *bias,
                       struct linear **ret, struct err *err);
     void (*linear_free)(struct backend *be, struct linear *l);
-    /* x: [rows][in] of precision_type, y: [rows][out] float32 or of that type. */
+    /* x: [rows][in] of precision_type, y: [rows][out] float32 or of that type. ERR_MODEL when the
+     * device has no product of that shape and those types; it is not lost then. */
     int (*linear)(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                   struct tensor y, struct err *err);
 
     /* w: [out][in][3]. x: [windows * time][in], y: [windows * time / stride][out], both dense; each
-     * window is padded by itself. */
+     * window is padded by itself. ERR_MODEL as of linear. */
     int (*conv1d_new)(struct backend *be, enum precision precision, int64_t out, int64_t in,
                       int64_t stride, const float *w, const float *bias, struct conv1d **ret,
                       struct err *err);
@@ -166,7 +167,8 @@ struct backend_ops {
     int (*embed)(struct backend *be, struct tensor table, struct tensor positions,
                  const struct token_row *rows, struct tensor y, struct err *err);
 
-    size_t (*kv_bytes)(enum dtype type, uint32_t heads, uint32_t capacity); /* of a slot; % 64 = 0 */
+    size_t (*kv_bytes)(enum dtype type, uint32_t heads,
+                       uint32_t capacity); /* of a slot; % 64 = 0 */
     /* Rows of window i of k and v ([windows * n][heads * 64], the cache's type) become keys 0..n-1
      * of slot slots[i] (host memory). */
     int (*kv_fill)(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,

@@ -5,6 +5,7 @@
 
 #define GPU_SLOTS 96u /* where nothing was measured yet: the worker measures when it starts */
 #define GPU_WINDOWS 8u
+#define GPU_BYTES (UINT64_C(384) << 20) /* workspace, scratch of convolutions and attention */
 #define HOST_SLOTS 16u
 #define MAX_SLOTS 4096u
 
@@ -184,6 +185,16 @@ static void size_text(uint64_t bytes, char out[24])
         snprintf(out, 24, "%.0f MiB", (double)bytes / (1 << 20));
 }
 
+/* All that a worker takes of the device: on a GPU also the spare slot that recorded steps pad with,
+ * and what the backend allocates beside the model. */
+static uint64_t bytes_of(const struct device *d, const struct placement_model *m, enum precision p,
+                         uint32_t slots, uint32_t windows)
+{
+    if (d->kind != DEVICE_CUDA)
+        return m->bytes(m->arg, p, slots, windows);
+    return m->bytes(m->arg, p, slots + 1, windows) + GPU_BYTES;
+}
+
 static void too_large(const struct device *d, const struct placement_model *m,
                       struct placement *ret)
 {
@@ -197,7 +208,7 @@ static void too_large(const struct device *d, const struct placement_model *m,
     for (p = PRECISION_F32; p < PRECISION_COUNT; p++) {
         size_t n = strlen(ret->why);
 
-        if (!has(d, (enum precision)p) || m->bytes(m->arg, (enum precision)p, 1, 1) > ret->budget)
+        if (!has(d, (enum precision)p) || bytes_of(d, m, (enum precision)p, 1, 1) > ret->budget)
             continue;
         snprintf(ret->why + n, sizeof(ret->why) - n, "; it would fit with --precision %s",
                  precision_name((enum precision)p));
@@ -219,16 +230,16 @@ static const struct placement_tuning *remembered(const struct device *d,
 }
 
 /* Halves slots and windows, the larger of what they take first, until they fit the budget. */
-static void shrink(const struct placement_model *m, struct placement *ret)
+static void shrink(const struct device *d, const struct placement_model *m, struct placement *ret)
 {
     for (;;) {
         uint64_t fewer_slots, fewer_windows;
 
-        ret->bytes = m->bytes(m->arg, ret->precision, ret->slots, ret->windows);
+        ret->bytes = bytes_of(d, m, ret->precision, ret->slots, ret->windows);
         if (ret->bytes <= ret->budget || (ret->slots == 1 && ret->windows == 1))
             return;
-        fewer_slots = m->bytes(m->arg, ret->precision, (ret->slots + 1) / 2, ret->windows);
-        fewer_windows = m->bytes(m->arg, ret->precision, ret->slots, (ret->windows + 1) / 2);
+        fewer_slots = bytes_of(d, m, ret->precision, (ret->slots + 1) / 2, ret->windows);
+        fewer_windows = bytes_of(d, m, ret->precision, ret->slots, (ret->windows + 1) / 2);
         if (ret->windows > 1 && (fewer_windows <= fewer_slots || ret->slots == 1))
             ret->windows = (ret->windows + 1) / 2;
         else
@@ -255,7 +266,7 @@ static void choose_batch(const struct device *d, const struct placement_model *m
         ret->windows = 1;
     asked = ret->slots;
     ret->remembered = t && (!wish->slots || wish->slots == t->slots);
-    shrink(m, ret);
+    shrink(d, m, ret);
     if (ret->bytes <= ret->budget && ret->slots < asked && (wish->slots || t))
         snprintf(ret->note, sizeof(ret->note), "%u slots instead of %u%s, for want of memory",
                  ret->slots, asked, wish->slots ? "" : " as remembered");
@@ -278,7 +289,7 @@ void placement_decide(const struct device *d, const struct placement_model *m,
     if (!choose_precision(d, wish->precision, ret))
         return;
     ret->slots = ret->windows = 1;
-    ret->bytes = m->bytes(m->arg, ret->precision, 1, 1);
+    ret->bytes = bytes_of(d, m, ret->precision, 1, 1);
     if (d->memory_free == 0) {
         snprintf(ret->why, sizeof(ret->why), "none of its memory is free");
         return;
@@ -312,7 +323,7 @@ int placement_largest(const struct device *d, const struct placement_model *mode
         uint64_t bytes;
 
         placement_decide(d, &models[i], wish, NULL, 0, &p);
-        bytes = p.fits ? models[i].bytes(models[i].arg, p.precision, 1, 1) : 0;
+        bytes = p.fits ? bytes_of(d, &models[i], p.precision, 1, 1) : 0;
         if (p.fits && (best < 0 || bytes > most)) {
             most = bytes;
             best = (int)i;

@@ -23,7 +23,8 @@
 struct placement_model {
     const char *name; /* for sentences */
     const char *hash; /* what measurements are remembered by */
-    /* Bytes of device memory in all. */
+    /* Bytes of device memory for the model and its session; what a GPU takes beside them is added.
+     */
     uint64_t (*bytes)(const void *arg, enum precision p, uint32_t slots, uint32_t windows);
     const void *arg;
     double encoder_flop;    /* of a window */

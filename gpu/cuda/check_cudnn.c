@@ -283,8 +283,8 @@ static void say_library(struct check *c)
     const struct lib *lib = &c->libs.cudnn;
     char wanted[100], todo[500], text[32];
 
-    snprintf(wanted, sizeof(wanted), "cuDNN %d.%d or a later %d.x, built for CUDA %d", CUDNN_MAJOR,
-             CUDNN_MINOR, CUDNN_MAJOR, c->runtime / 1000);
+    snprintf(wanted, sizeof(wanted), "cuDNN " CUDNN_WANTED ", built for CUDA %d",
+             c->runtime / 1000);
     todo_install(c, todo, sizeof(todo));
     if (lib->handle) {
         version_text(lib->version, text, sizeof(text));
@@ -303,6 +303,25 @@ static void say_library(struct check *c)
     }
 }
 
+/* Not needed by all of cuDNN, and so never more than a warning. */
+static void check_nvrtc(struct check *c)
+{
+    const struct lib *lib = &c->libs.nvrtc;
+    int major = c->runtime / 1000, minor = c->runtime / 10 % 100;
+    char wanted[100], todo[500];
+
+    if (lib->handle) {
+        check_say(c, CHECK_WELL, "NVRTC", "", "", "it can be opened (%s)", lib->file);
+        return;
+    }
+    snprintf(wanted, sizeof(wanted), "libnvrtc.so.%d: cuDNN compiles kernels with it", major);
+    snprintf(todo, sizeof(todo),
+             "sudo apt install cuda-nvrtc-%d-%d (from NVIDIA's repository), or pip install "
+             "nvidia-cuda-nvrtc%s and add the directory that then holds it to %s",
+             major, minor, major < 13 ? "-cu12" : "", LIBS_DIRECTORY);
+    check_say(c, CHECK_WARNING, "NVRTC", wanted, todo, "%s", lib->reason);
+}
+
 void check_cudnn(struct check *c)
 {
     bool old; /* all of it is to be replaced: no need to name the parts */
@@ -310,10 +329,11 @@ void check_cudnn(struct check *c)
     say_library(c);
     if (!c->libs.cudnn.file[0])
         return;
-    old = c->libs.cudnn.version != 0 &&
-          c->libs.cudnn.version < CUDNN_MAJOR * 10000 + CUDNN_MINOR * 100;
+    old = c->libs.cudnn.version != 0 && c->libs.cudnn.version < CUDNN_LEAST;
     for (unsigned i = 0; !old && i < libs_cudnn_part_count && i < CHECK_PARTS; i++)
         c->part_fits[i] = part_fits(c, &libs_cudnn_parts[i]);
+    if (!old && (c->libs.nvrtc.handle || c->libs.nvrtc.reason[0]))
+        check_nvrtc(c);
     check_copies(c);
 }
 #else

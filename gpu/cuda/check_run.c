@@ -294,11 +294,12 @@ static int check_attention(struct check *c, struct cuda *device, const char *lab
         return lost;
     rc = attention(device, true, &fused, &err);
     if (rc == ERR_EMPTY) {
-        check_say(c, device->dnn ? CHECK_WELL : CHECK_WARNING, "attention",
-                  device->dnn ? "" : "cuDNN, for the fused attention",
-                  device->dnn ? "" : "what the lines about cuDNN say",
-                  "%s: not fused, which is slower: %s", label,
-                  device->dnn ? "cuDNN has none for this device" : device->dnn_reason);
+        check_say(c, CHECK_WARNING, "attention",
+                  device->dnn ? "a cuDNN that has the fused attention for this device"
+                              : "cuDNN, for the fused attention",
+                  device->dnn ? "install a newer cuDNN 9; or leave it: results are the same"
+                              : "what the lines about cuDNN say",
+                  "%s: not fused, which is slower: %s", label, device->dnn_reason);
         return 0;
     }
     /* Values and result have 11 bits; the weights within are rounded to them too. */

@@ -116,8 +116,8 @@ static int open_libraries(struct cuda *c, struct err *err)
         return rc;
     status = c->libs.lt.cublasLtCreate(&c->lt);
     if (status != CUBLAS_STATUS_SUCCESS)
-        return err_set(err, ERR_DEVICE, "%s does not start: %s", c->libs.cublaslt.file,
-                       libs_cublas_name(status));
+        return err_set(err, status == CUBLAS_STATUS_ALLOC_FAILED ? ERR_VRAM : ERR_DEVICE,
+                       "%s does not start: %s", c->libs.cublaslt.file, libs_cublas_name(status));
     return cuda_sdpa_open(c, err);
 }
 

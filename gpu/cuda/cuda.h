@@ -65,7 +65,7 @@ struct cuda {
     cudaStream_t work, copies;
     cublasLtHandle_t lt;
     void *dnn;            /* cudnnHandle_t; NULL: no fused attention */
-    char dnn_reason[128]; /* why not */
+    char dnn_reason[200]; /* why not, or why it refused a shape */
     void *workspace;      /* cuBLASLt's and cuDNN's, one operation at a time */
     size_t workspace_bytes;
     void *scratch; /* of one operation: quantised inputs, scores, padded rows */
@@ -219,7 +219,7 @@ int cuda_record_run(struct backend *be, struct recording *r, struct err *err);
 void cuda_record_free(struct backend *be, struct recording *r);
 
 /* The fused attention (sdpa.c): ERR_EMPTY when this device, or its cuDNN, has none for the shape,
- * and the caller takes the unfused one. */
+ * and the caller takes the unfused one; c->dnn_reason says why. */
 int cuda_sdpa_open(struct cuda *c, struct err *err);
 void cuda_sdpa_close(struct cuda *c);
 int cuda_sdpa(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k, struct tensor v,

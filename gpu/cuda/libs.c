@@ -1,4 +1,4 @@
-/* Finding and opening cuBLASLt and cuDNN. */
+/* Finding and opening cuBLASLt, cuDNN, and the compiler that cuDNN uses. */
 #include "gpu/cuda/libs.h"
 
 #include <dlfcn.h>
@@ -279,9 +279,9 @@ static void check_cudnn(struct cuda_libs *libs)
     int major = old ? lib->version / 1000 : lib->version / 10000;
     int minor = old ? lib->version / 100 % 10 : lib->version / 100 % 100;
 
-    if (major != CUDNN_MAJOR || minor < CUDNN_MINOR) {
-        SAY(lib, ERR_VERSION, "%s is cuDNN %d.%d, but %d.%d or a later %d.x is wanted", lib->file,
-            major, minor, CUDNN_MAJOR, CUDNN_MINOR, CUDNN_MAJOR);
+    if (major != CUDNN_MAJOR || lib->version < CUDNN_LEAST) {
+        SAY(lib, ERR_VERSION, "%s is cuDNN %d.%d.%d, but " CUDNN_WANTED " is wanted", lib->file,
+            major, minor, lib->version % 100);
         refuse(lib);
     }
 }
@@ -298,6 +298,25 @@ static void check_parts(struct cuda_libs *libs)
     }
 }
 
+/* cuDNN opens it by name when it compiles a kernel: what is in the process by then is found,
+ * wherever it lies. `libnvrtc.so` is a toolkit's link to it. */
+static void open_nvrtc(struct cuda_libs *libs)
+{
+    struct lib *lib = &libs->nvrtc;
+    char name[32];
+
+    snprintf(name, sizeof(name), "libnvrtc.so.%d", CUDART_VERSION / 1000);
+    open_named(lib, name, "libnvrtc.so.[0-9]*");
+    if (!lib->handle && !lib->file[0]) { /* a broken one is told, not passed over */
+        struct lib link = {.handle = NULL};
+
+        open_named(&link, "libnvrtc.so", "libnvrtc.so.[0-9]*");
+        if (link.handle)
+            *lib = link;
+    }
+    remember_file(lib, "nvrtcVersion");
+}
+
 static void open_cudnn(struct cuda_libs *libs)
 {
     struct lib *lib = &libs->cudnn;
@@ -308,6 +327,7 @@ static void open_cudnn(struct cuda_libs *libs)
     LIBS_CUDNN(LIBS_LOAD)
     if (!lib->handle)
         return;
+    open_nvrtc(libs);
     /* The version lies in a part: without it, asking ends the process. */
     open_parts(libs);
     if (!lib->handle)

@@ -11,6 +11,10 @@
  * here first, from its own directory, so that a second copy elsewhere on the path cannot be mixed
  * in, and so that a missing one is found at the start.
  *
+ * Some of cuDNN's kernels are compiled when they are needed, by NVRTC, which cuDNN opens by name.
+ * So that it is found where the others are, it is opened before cuDNN's parts, from the same
+ * places; nothing of it is called here, and without it cuDNN has the rest of its kernels.
+ *
  * Built without cuDNN's headers (NIGHTSHIFT_CUDNN 0), the module has no fused attention and needs
  * no cuDNN. */
 #ifndef NIGHTSHIFT_GPU_CUDA_LIBS_H
@@ -26,6 +30,8 @@
 
 #include "base/err.h"
 
+#define CUDNN_LEAST 91301 /* 9.13.1: the fused attention as one operation */
+#define CUDNN_WANTED "9.13.1 or a later 9.x"
 #define LIBS_DIRECTORY "NIGHTSHIFT_CUDA_LIBS" /* environment: where to look first */
 
 /* X(return type, name, arguments) */
@@ -63,7 +69,8 @@
  * MIN_ALIGNMENT_A/B/C/D_BYTES. Types: A, B of R_32F, R_16F, R_16BF, R_8I, R_8F_E4M3; C = D of
  * R_32F, R_16F, R_16BF, and R_32I for R_8I; compute types 32F, 32F_FAST_TF32, 32I; scale types
  * R_32F, and R_32I for R_8I. Alpha is 1 but for e4m3, where it carries the weights' scale; beta is
- * 0, or 1 with C = D in place. The bias is of D's type, but R_16BF for e4m3 into R_32F. */
+ * 0, or 1 with C = D in place. The bias is of D's type; for e4m3 into R_32F there is none,
+ * since cuBLASLt refuses that epilogue. */
 
 #if NIGHTSHIFT_CUDNN
 #define LIBS_CUDNN(X)                                                                      \
@@ -99,7 +106,7 @@ struct lib {
 };
 
 struct cuda_libs {
-    struct lib cublaslt, cudnn;
+    struct lib cublaslt, cudnn, nvrtc;
     struct {
         LIBS_CUBLASLT(LIBS_DECLARE)
     } lt;

@@ -202,9 +202,7 @@ void cuda_linear_free(struct backend *be, struct linear *l)
 /* The bias as the product into y wants it. */
 static const void *bias_for(const struct linear *l, enum dtype y_type)
 {
-    bool half = y_type != DTYPE_F32 || l->precision == PRECISION_FP8;
-
-    return half ? l->half_bias : l->bias;
+    return y_type != DTYPE_F32 ? l->half_bias : l->bias;
 }
 
 /* y = gelu(y + bias) in place: the one place where its exactness is decided. The bias comes here,
@@ -212,6 +210,12 @@ static const void *bias_for(const struct linear *l, enum dtype y_type)
 static int finish_gelu(struct cuda *c, const struct linear *l, struct tensor y, struct err *err)
 {
     return cuda_status(err, k_epilogue(c->work, y, l->bias, EPILOGUE_GELU, y), "GELU");
+}
+
+/* y += bias, y of float32. */
+static int add_bias(struct cuda *c, const struct linear *l, struct tensor y, struct err *err)
+{
+    return cuda_status(err, k_epilogue(c->work, y, l->bias, EPILOGUE_NONE, y), "adding the bias");
 }
 
 static bool fused_gelu(const struct cuda *c, const struct linear *l)
@@ -244,11 +248,18 @@ static int multiply(struct cuda *c, const struct linear *l, const void *x, int64
                     cudaDataType_t type, enum epilogue epilogue, struct tensor y, struct err *err)
 {
     struct product p = product_of(l, x, x_stride, type, y);
+    /* From e4m3 into float32, cuBLASLt has no epilogue with a bias. */
+    bool bare = type == CUDA_R_8F_E4M3 && y.type == DTYPE_F32;
     int rc;
 
-    if (epilogue == EPILOGUE_GELU && !fused_gelu(c, l)) {
+    if (epilogue == EPILOGUE_GELU && (bare || !fused_gelu(c, l))) {
         rc = cuda_product(c, &p, "multiplying matrices", err);
         return rc == 0 ? finish_gelu(c, l, y, err) : rc;
+    }
+    if (bare) {
+        p.epilogue = epilogue;
+        rc = cuda_product(c, &p, "multiplying matrices of 8 bits", err);
+        return rc == 0 && l->bias ? add_bias(c, l, y, err) : rc;
     }
     p.bias = bias_for(l, y.type);
     p.epilogue = epilogue;

@@ -121,17 +121,12 @@ static cublasLtEpilogue_t epilogue_of(const struct product *p)
     return p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-static cudaDataType_t bias_type(const struct product *p)
-{
-    return p->type == CUDA_R_8F_E4M3 && p->y_type == CUDA_R_32F ? CUDA_R_16BF : p->y_type;
-}
-
 static cublasStatus_t make_desc(struct cuda *c, const struct product *p, struct plan *plan)
 {
     cublasComputeType_t compute = p->type == CUDA_R_8I ? CUBLAS_COMPUTE_32I
                                   : p->tf32            ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                        : CUBLAS_COMPUTE_32F;
-    cudaDataType_t scale = p->type == CUDA_R_8I ? CUDA_R_32I : CUDA_R_32F, bias = bias_type(p);
+    cudaDataType_t scale = p->type == CUDA_R_8I ? CUDA_R_32I : CUDA_R_32F, bias = p->y_type;
     cublasOperation_t op = p->w_by_input ? CUBLAS_OP_N : CUBLAS_OP_T;
     cublasLtEpilogue_t epilogue = epilogue_of(p);
     cublasStatus_t status;
@@ -236,6 +231,15 @@ static cublasStatus_t choose_algorithm(struct cuda *c, struct plan *plan)
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
+/* What is refused before anything ran, the device cannot do; it is not lost. */
+static int refused(cublasStatus_t status, const char *doing, struct err *err)
+{
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
+        return failed(status, doing, err);
+    return err_set(err, ERR_MODEL, "cuBLASLt has no way of %s: %s", doing,
+                   libs_cublas_name(status));
+}
+
 /* NULL: err says why. */
 static struct plan *plan_new(struct cuda *c, const struct product *p, const struct plan_key *key,
                              const char *doing, struct err *err)
@@ -256,7 +260,7 @@ static struct plan *plan_new(struct cuda *c, const struct product *p, const stru
     if (status == CUBLAS_STATUS_SUCCESS)
         return plan;
     plan_free(c, plan);
-    (void)failed(status, doing, err);
+    (void)refused(status, doing, err);
     (void)err_prefix(err, "preparing a product of %lld x %lld by %lld x %lld", (long long)p->rows,
                      (long long)p->in, (long long)p->in, (long long)p->out);
     return NULL;

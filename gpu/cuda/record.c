@@ -7,6 +7,15 @@ struct recording {
     cudaGraphExec_t graph;
 };
 
+/* No step will be recorded: nothing of it may show in what runs next, nor keep memory. */
+static int give_up(struct cuda *c, int rc)
+{
+    (void)cudaGetLastError();
+    if (c->recordings == 0)
+        cuda_free_retired(c);
+    return rc;
+}
+
 /* Relaxed: libraries may load their kernels at first use, which the other modes forbid. One thread
  * works with this device, so that nothing foreign can get in between. */
 int cuda_record_begin(struct backend *be, struct err *err)
@@ -14,12 +23,14 @@ int cuda_record_begin(struct backend *be, struct err *err)
     struct cuda *c = cuda_enter(be);
     int rc = cuda_not_recording(c, "record_begin", err);
 
-    if (rc == 0)
-        rc = cuda_status(err, cudaStreamBeginCapture(c->work, cudaStreamCaptureModeRelaxed),
-                         "beginning a recording");
-    if (rc == 0)
-        c->recording = true;
-    return rc;
+    if (rc != 0)
+        return rc;
+    rc = cuda_status(err, cudaStreamBeginCapture(c->work, cudaStreamCaptureModeRelaxed),
+                     "beginning a recording");
+    if (rc != 0)
+        return give_up(c, rc);
+    c->recording = true;
+    return 0;
 }
 
 /* The recording is over, also when this fails. */
@@ -35,17 +46,17 @@ int cuda_record_end(struct backend *be, struct recording **ret, struct err *err)
     status = cudaStreamEndCapture(c->work, &graph);
     c->recording = false;
     if (status != cudaSuccess)
-        return cuda_status(err, status, "ending a recording");
+        return give_up(c, cuda_status(err, status, "ending a recording"));
     r = calloc(1, sizeof(*r));
     if (!r) {
         (void)cudaGraphDestroy(graph);
-        return err_set(err, ERR_NOMEM, "out of memory for a recording");
+        return give_up(c, err_set(err, ERR_NOMEM, "out of memory for a recording"));
     }
     status = cudaGraphInstantiate(&r->graph, graph, 0);
     (void)cudaGraphDestroy(graph);
     if (status != cudaSuccess) {
         free(r);
-        return cuda_status(err, status, "preparing a recording");
+        return give_up(c, cuda_status(err, status, "preparing a recording"));
     }
     c->recordings++;
     *ret = r;

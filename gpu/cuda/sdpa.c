@@ -37,12 +37,19 @@ struct making {
     int64_t engines;
 };
 
+/* The host's memory too: fewer windows at once want less of both. */
+static bool no_memory(cudnnStatus_t status)
+{
+    return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+           status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+}
+
 static int failed(struct cuda *c, cudnnStatus_t status, const char *doing, struct err *err)
 {
     char text[256] = "";
 
     c->libs.dnn.cudnnGetLastErrorString(text, sizeof(text));
-    return err_set(err, status == CUDNN_STATUS_ALLOC_FAILED ? ERR_VRAM : ERR_DEVICE,
+    return err_set(err, no_memory(status) ? ERR_VRAM : ERR_DEVICE,
                    "cuDNN failed while %s: status %d%s%.200s", doing, (int)status,
                    text[0] ? ": " : "", text);
 }
@@ -248,11 +255,27 @@ static void making_free(struct making *m)
     }
 }
 
-/* Anything that cuDNN refuses before it runs leaves p->plan NULL. */
-static void prepare(struct cuda *c, struct sdpa_plan *p)
+/* Keeps why cuDNN has no plan, for the doctor. */
+static void remember_refusal(struct cuda *c, cudnnStatus_t status)
+{
+    char text[160] = "";
+
+    if (status == CUDNN_STATUS_SUCCESS) {
+        snprintf(c->dnn_reason, sizeof(c->dnn_reason), "cuDNN proposes no kernel");
+        return;
+    }
+    c->libs.dnn.cudnnGetLastErrorString(text, sizeof(text));
+    snprintf(c->dnn_reason, sizeof(c->dnn_reason), "cuDNN refuses it: status %d%s%s", (int)status,
+             text[0] ? ": " : "", text);
+}
+
+/* Anything that cuDNN refuses before it runs leaves p->plan NULL. Want of memory is no refusal:
+ * ERR_VRAM. */
+static int prepare(struct cuda *c, struct sdpa_plan *p, struct err *err)
 {
     struct making m = {.c = c};
-    cudnnStatus_t s;
+    cudnnStatus_t s, tried = CUDNN_STATUS_SUCCESS;
+    int rc = 0;
 
     s = make_tensors(&m, &p->key);
     if (s == CUDNN_STATUS_SUCCESS)
@@ -262,7 +285,10 @@ static void prepare(struct cuda *c, struct sdpa_plan *p)
     for (int64_t i = 0; i < m.engines && s == CUDNN_STATUS_SUCCESS && !p->plan; i++) {
         int64_t bytes = 0, count = 0;
 
-        if (make_plan(c, m.engine[i], &p->plan) != CUDNN_STATUS_SUCCESS)
+        tried = make_plan(c, m.engine[i], &p->plan);
+        if (no_memory(tried))
+            s = tried;
+        if (tried != CUDNN_STATUS_SUCCESS)
             continue;
         s = c->libs.dnn.cudnnBackendGetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                                  CUDNN_TYPE_INT64, 1, &count, &bytes);
@@ -272,12 +298,17 @@ static void prepare(struct cuda *c, struct sdpa_plan *p)
         (void)c->libs.dnn.cudnnBackendDestroyDescriptor(p->plan);
         p->plan = NULL;
     }
+    if (no_memory(s))
+        rc = failed(c, s, "preparing attention", err);
+    else if (!p->plan)
+        remember_refusal(c, s != CUDNN_STATUS_SUCCESS ? s : tried);
     making_free(&m);
     (void)cudaGetLastError(); /* what was tried in vain may have left one */
+    return rc;
 }
 
-/* NULL: out of memory. */
-static struct sdpa_plan *find_plan(struct cuda *c, const struct sdpa_key *key)
+/* NULL: out of memory, and err says of which; nothing is remembered then. */
+static struct sdpa_plan *find_plan(struct cuda *c, const struct sdpa_key *key, struct err *err)
 {
     struct sdpa_plan *p;
 
@@ -288,12 +319,17 @@ static struct sdpa_plan *find_plan(struct cuda *c, const struct sdpa_key *key)
     if (!c->sdpa)
         c->sdpa = calloc(PLANS_MAX, sizeof(struct sdpa_plan *));
     p = c->sdpa ? calloc(1, sizeof(*p)) : NULL;
-    if (!p)
+    if (!p) {
+        (void)err_set(err, ERR_NOMEM, "out of memory for attention");
         return NULL;
+    }
     if (c->sdpa_count == PLANS_MAX)
         free_plans(c);
     p->key = *key;
-    prepare(c, p);
+    if (prepare(c, p, err) != 0) {
+        free(p);
+        return NULL;
+    }
     c->sdpa[c->sdpa_count++] = p;
     return p;
 }
@@ -346,9 +382,9 @@ int cuda_sdpa(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k
     if (!c->dnn || q.type == DTYPE_F32 || !aligned(q) || !aligned(k) || !aligned(v) ||
         !aligned(out))
         return ERR_EMPTY;
-    p = find_plan(c, &key);
+    p = find_plan(c, &key, err);
     if (!p)
-        return err_set(err, ERR_NOMEM, "out of memory for attention");
+        return err->code;
     if (!p->plan)
         return ERR_EMPTY;
     if (p->workspace_bytes > c->workspace_bytes)

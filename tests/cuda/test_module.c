@@ -4,6 +4,7 @@
 #include "tests/cuda/module.h"
 
 static struct emulated cuda;
+static int found_refusals;
 
 static void print_finding(void *arg, const struct cuda_finding *f)
 {
@@ -100,6 +101,40 @@ static void test_check(void **state)
     assert_int_equal(counts[1], 1);
     assert_true(counts[0] > quick[0]);
     assert_int_equal(emulated_held(&cuda), before);
+}
+
+static void find_refusal(void *arg, const struct cuda_finding *f)
+{
+    const char *const *words = arg;
+
+    if (strcmp(f->name, "attention") == 0 && strstr(f->found, words[0])) {
+        assert_int_equal(f->state, 1);
+        if (words[1])
+            assert_non_null(strstr(f->found, words[1]));
+        found_refusals++;
+    }
+}
+
+/* What cuDNN says when it refuses reaches the doctor, as a warning; want of memory is told as that.
+ */
+static void test_refused_attention(void **state)
+{
+    const char *all[] = {"not fused", NULL}, *told[] = {"told to refuse", "status 3000"},
+               *memory[] = {"no memory for it", NULL};
+
+    (void)state;
+    setenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES", "all", 1);
+    found_refusals = 0;
+    assert_int_equal(cuda.module->check(true, find_refusal, all), 1);
+    assert_int_equal(found_refusals, 3);
+    found_refusals = 0;
+    assert_int_equal(cuda.module->check(true, find_refusal, told), 1);
+    assert_int_equal(found_refusals, 2); /* the third is too old to ask */
+    setenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES", "memory", 1);
+    found_refusals = 0;
+    assert_int_equal(cuda.module->check(true, find_refusal, memory), 1);
+    assert_int_equal(found_refusals, 2);
+    unsetenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES");
 }
 
 static void test_no_devices(void **state)
@@ -241,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_open_without_memory),
         cmocka_unit_test(test_check),
+        cmocka_unit_test(test_refused_attention),
         cmocka_unit_test(test_no_devices),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_two),

@@ -222,6 +222,15 @@ int whisper_session_new(struct whisper *w, uint32_t slots, uint32_t windows,
     return 0;
 }
 
+static void free_recordings(struct whisper_session *s)
+{
+    for (int i = 0; i < WHISPER_BUCKETS; i++) {
+        if (s->bucket[i].recording)
+            s->w->be->ops->record_free(s->w->be, s->bucket[i].recording);
+        s->bucket[i].recording = NULL;
+    }
+}
+
 int whisper_session_rules(struct whisper_session *s, const struct rules_spec *spec, struct err *err)
 {
     struct backend *be = s->w->be;
@@ -234,6 +243,7 @@ int whisper_session_rules(struct whisper_session *s, const struct rules_spec *sp
     rc = be->ops->rules_new(be, spec, &r, err);
     if (rc != 0)
         return rc;
+    free_recordings(s); /* they have the old rules in them */
     be->ops->rules_free(be, s->rules);
     s->rules = r;
     return 0;
@@ -246,10 +256,7 @@ void whisper_session_free(struct whisper_session *s)
     if (!s)
         return;
     be = s->w->be;
-    for (int i = 0; i < WHISPER_BUCKETS; i++) {
-        if (s->bucket[i].recording)
-            be->ops->record_free(be, s->bucket[i].recording);
-    }
+    free_recordings(s);
     be->ops->rules_free(be, s->rules);
     be->ops->mel_free(be, s->mel);
     be->ops->release(be, s->cache);

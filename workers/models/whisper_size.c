@@ -41,7 +41,7 @@ static uint64_t weight_bytes(const struct whisper_config *c, enum precision p)
 
 static uint64_t keys_bytes(const struct whisper_config *c, uint64_t keys, uint64_t size)
 {
-    return 2 * (keys + KEYS_ROUND - 1) / KEYS_ROUND * KEYS_ROUND * c->d_model * size;
+    return 2 * ((keys + KEYS_ROUND - 1) / KEYS_ROUND * KEYS_ROUND) * c->d_model * size;
 }
 
 /* As whisper_session.h lists them. */

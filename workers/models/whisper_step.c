@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "workers/models/whisper_session.h"
 
 static int norm(struct whisper_session *s, struct tensor x, const struct norm *n, struct tensor y,
@@ -231,8 +232,9 @@ static int record(struct whisper_session *s, struct bucket *b, uint32_t width, s
     return rc;
 }
 
-/* The first step of a width prepares it, the second records it. Where there is no memory for
- * recordings, steps go on without. */
+/* The first step of a width prepares it, the second records it. Where a step cannot be recorded,
+ * for want of memory or because a library does what no recording can hold, steps go on without; a
+ * device that is lost says so again in the step itself. */
 static int run_choices(struct whisper_session *s, uint32_t width, uint32_t index, struct err *err)
 {
     struct bucket *b = &s->bucket[index];
@@ -240,10 +242,10 @@ static int run_choices(struct whisper_session *s, uint32_t width, uint32_t index
 
     if (b->prepared && !b->recording && s->records) {
         rc = record(s, b, width, err);
-        if (rc == ERR_VRAM)
+        if (rc != 0) {
             s->records = false;
-        else if (rc != 0)
-            return rc;
+            log_warn("steps are not recorded from now on, which is slower: %s", err->msg);
+        }
     }
     if (b->recording)
         return s->w->be->ops->record_run(s->w->be, b->recording, err);

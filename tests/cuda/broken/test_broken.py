@@ -22,7 +22,7 @@ EMULATED = "--emulated" in sys.argv
 WELL, WARNING, BROKEN = 0, 1, 2
 PARTS = {"graph": "part_graph", "ops": "part_ops", "cnn": "part_cnn", "adv": "part_adv",
          "heuristic": "part_other", "engines_precompiled": "part_other", "engines_runtime_compiled": "part_other"}
-WHOLE = {"libcublasLt.so.13": "cublaslt_13", "libcudnn.so.9": "cudnn",
+WHOLE = {"libcublasLt.so.13": "cublaslt_13", "libcudnn.so.9": "cudnn", "libnvrtc.so.13": "nvrtc",
          **{f"libcudnn_{part}.so.9": fake for part, fake in PARTS.items()}}
 
 
@@ -231,12 +231,33 @@ class Cudnn(Broken):
 
     def test_9_1(self):
         said = self.with_libs(libcudnn__so__9="cudnn_91")
-        self.says(said, "cuDNN", BROKEN, "is cuDNN 9.1, but 9.", "remove")
+        self.says(said, "cuDNN", BROKEN, "is cuDNN 9.1.0, but 9.13.1 or a later 9.x", "remove")
         self.opens_not(said, "cuDNN 9.1")
+
+    def test_the_oldest(self):
+        """Whatever the module was built with: 9.13.1 will do, 9.13.0 will not."""
+        said = self.with_libs(libcudnn__so__9="cudnn_before")
+        self.says(said, "cuDNN", BROKEN, "is cuDNN 9.13.0, but 9.13.1 or a later 9.x", "remove")
+        self.opens_not(said, "cuDNN 9.13.0")
+        if not EMULATED:  # the fake would be called
+            self.says(self.with_libs(libcudnn__so__9="cudnn_least"), "cuDNN", WELL, "9.13.1")
+
+    def test_compiler(self):
+        if EMULATED:
+            self.skipTest("the fakes would be called")
+        said = self.with_libs()
+        self.says(said, "NVRTC", WELL, os.path.join(self.place, "libnvrtc.so.13"))
+        folder = self.put({**WHOLE, "libnvrtc.so.13": None}, "without")
+        with open(os.path.join(folder, "libnvrtc.so.13"), "w") as f:
+            f.write("<html>404</html>\n")
+        said = self.ask(NIGHTSHIFT_CUDA_LIBS=folder)
+        self.says(said, "NVRTC", WARNING, "libnvrtc.so.13", "cuda-nvrtc-13-0")
+        self.assertIn("cuDNN compiles kernels with it", said.one("NVRTC")[2])
+        self.says(said, "cuDNN", WELL, "9.26.0")
 
     def test_8_9_under_a_new_name(self):
         said = self.with_libs(libcudnn__so__9="cudnn_89")
-        self.says(said, "cuDNN", BROKEN, "is cuDNN 8.9, but 9.", "remove")
+        self.says(said, "cuDNN", BROKEN, "is cuDNN 8.9.7, but 9.13.1 or a later 9.x", "remove")
         self.opens_not(said, "cuDNN 8.9")
 
     def test_each_part_missing(self):

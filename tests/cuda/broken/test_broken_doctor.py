@@ -29,7 +29,7 @@ class Doctor(unittest.TestCase):
         self.libs = os.path.join(self.dir, "libs")
         os.mkdir(self.libs)
         for name in os.listdir(DOUBLES):
-            if name.startswith(("libcublasLt", "libcudnn")):
+            if name.startswith(("libcublasLt", "libcudnn", "libnvrtc")):
                 shutil.copy(os.path.join(DOUBLES, name), self.libs)
         root = os.path.join(self.dir, "root")
         os.makedirs(f"{root}/proc/driver/nvidia/gpus/0")
@@ -76,7 +76,7 @@ class Doctor(unittest.TestCase):
 
     def test_old_cudnn(self):
         self.put("libcudnn.so.9", "cudnn_91")
-        self.broken("cuDNN", "is cuDNN 9.1, but 9.", "libcudnn9-cuda-")
+        self.broken("cuDNN", "is cuDNN 9.1.0, but 9.13.1", "libcudnn9-cuda-")
 
     def test_missing_part(self):
         os.remove(os.path.join(self.libs, "libcudnn_graph.so.9"))

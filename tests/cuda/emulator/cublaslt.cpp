@@ -145,6 +145,8 @@ cublasStatus_t check_fp8(const problem &p)
         return refuse("fp8 into this type");
     if (gelu(p.op))
         return refuse("fp8 with GELU");
+    if (biased(p.op) && p.d.type == CUDA_R_32F) /* as users have found */
+        return refuse("a bias with fp8 into float32");
     if (biased(p.op) && bias != (p.d.type == CUDA_R_16F ? CUDA_R_16F : CUDA_R_16BF))
         return refuse("a bias of this type with fp8");
     return CUBLAS_STATUS_SUCCESS;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -176,6 +177,12 @@ cudnnStatus_t finalize_heuristic(descriptor &d)
         return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a heuristic lacks its graph or its mode");
     const attention &a = *graph->op;
 
+    const char *refusal =
+        getenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES"); /* for tests: "memory", "all" */
+    if (refusal && strcmp(refusal, "memory") == 0)
+        return dnn_refuse(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory for it");
+    if (refusal && refusal[0])
+        return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "told to refuse");
     if (dev.major < 8)
         return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "attention wants compute capability 8.0");
     for (const tensor4 *t : {&a.q, &a.k, &a.v, &a.o})

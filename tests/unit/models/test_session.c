@@ -198,9 +198,58 @@ static void recorded_steps(void **state)
     assert_int_equal(counts.ended, 4);
     assert_int_equal(counts.freed, 4);
     assert_int_equal(counts.run, STEPS - 4); /* the first of each prepares */
-    recorder_fail(ERR_VRAM);                 /* no memory for recordings: the same, more slowly */
-    run_course(w, 1, &recorded);
-    assert_memory_equal(&plain, &recorded, sizeof(plain));
+    /* No memory for recordings, or none possible: the same, more slowly, and never tried again. */
+    for (int i = 0; i < 3; i++) {
+        struct recorder_counts before = counts;
+
+        recorder_fail((const int[]){ERR_VRAM, ERR_DEVICE, ERR_MODEL}[i]);
+        run_course(w, 1, &recorded);
+        assert_memory_equal(&plain, &recorded, sizeof(plain));
+        recorder_counts(&counts);
+        assert_int_equal(counts.begun, before.begun + 1);
+        assert_int_equal(counts.ended, before.ended + 1);
+        assert_int_equal(counts.run, before.run);
+        assert_int_equal(counts.freed, before.freed);
+    }
+    recorder_fail(0);
+    whisper_free(w);
+    backend_close(be);
+}
+
+/* What was recorded holds the rules that were in force: other rules, other recordings. */
+static void other_rules(void **state)
+{
+    const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
+    const struct whisper_window silence = {0, NULL, 0};
+    const struct whisper_row row = {0, 0, 1};
+    struct recorder_counts before, after;
+    struct rules_spec other = rules;
+    struct whisper_session *s;
+    struct choice first, second;
+    struct backend *be;
+    struct whisper *w;
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(0, &be, &e), e);
+    assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
+    recorder_install(be);
+    assert_ok(whisper_session_new(w, 2, 1, &s, &e), e);
+    assert_ok(whisper_encode(s, &silence, 1, &e), e);
+    assert_ok(whisper_session_rules(s, &rules, &e), e);
+    recorder_counts(&before);
+    assert_ok(whisper_choose(s, &row, &ask, 1, &first, &e), e);
+    assert_ok(whisper_choose(s, &row, &ask, 1, &first, &e), e);
+    recorder_counts(&after);
+    assert_int_equal(after.run, before.run + 1);
+    other.never_first = &first.token;
+    assert_ok(whisper_session_rules(s, &other, &e), e);
+    assert_ok(whisper_choose(s, &row, &ask, 1, &second, &e), e);
+    assert_int_not_equal(second.token, first.token);
+    recorder_counts(&after);
+    assert_int_equal(after.begun, before.begun + 2);
+    assert_int_equal(after.freed, before.freed + 1);
+    whisper_session_free(s);
     whisper_free(w);
     backend_close(be);
 }
@@ -275,8 +324,11 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_foretold), cmocka_unit_test(windows_together),
-        cmocka_unit_test(recorded_steps),     cmocka_unit_test(budgets),
+        cmocka_unit_test(sizes_are_foretold),
+        cmocka_unit_test(windows_together),
+        cmocka_unit_test(recorded_steps),
+        cmocka_unit_test(other_rules),
+        cmocka_unit_test(budgets),
         cmocka_unit_test(refusals),
     };
 
