@@ -40,13 +40,13 @@ struct trial {
 static int make_folder(struct trial *t, struct err *err)
 {
     const char *tmp = getenv("TMPDIR");
+    int why = 0;
     FILE *f;
 
     snprintf(t->folder, sizeof(t->folder), "%s/nightshift-doctor-XXXXXX",
              tmp != NULL && tmp[0] == '/' && strlen(tmp) < PATH_MAX / 4 ? tmp : "/tmp");
     if (mkdtemp(t->folder) == NULL) {
-        int why = errno;
-
+        why = errno;
         err_sys(err, why, "a folder for the trial, '%s'", t->folder);
         t->folder[0] = 0;
         return err->code;
@@ -55,8 +55,12 @@ static int make_folder(struct trial *t, struct err *err)
     f = fopen(t->recording, "wbe");
     if (f == NULL)
         return err_sys(err, errno, "writing '%s'", t->recording);
-    fwrite(trial_recording, 1, trial_recording_len, f);
-    return fclose(f) == 0 ? 0 : err_sys(err, errno, "writing '%s'", t->recording);
+    /* A full disk may show in the one call or in the other; a part of it would be called broken. */
+    if (fwrite(trial_recording, 1, trial_recording_len, f) != trial_recording_len)
+        why = errno ? errno : EIO;
+    if (fclose(f) != 0 && why == 0)
+        why = errno;
+    return why == 0 ? 0 : err_sys(err, why, "writing '%s'", t->recording);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
