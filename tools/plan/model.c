@@ -1,54 +1,8 @@
 /* What a Whisper model takes and does, from its dimensions alone. */
-#include <stdio.h>
-#include <string.h>
-
-#include <jansson.h>
-
 #include "tools/plan/plan.h"
 #include "workers/models/weight_layout.h"
 #include "workers/models/weights.h"
 #include "workers/models/whisper_net.h"
-
-static int read_config(const char *dir, struct whisper_config *c, struct err *err)
-{
-    const struct {
-        const char *key;
-        uint32_t max, *ret;
-    } fields[] = {
-        {"d_model", 16384, &c->d_model},
-        {"num_mel_bins", 256, &c->mel_bins},
-        {"vocab_size", 1u << 20, &c->vocab_size},
-        {"encoder_layers", 256, &c->encoder_layers},
-        {"encoder_attention_heads", 256, &c->encoder_heads},
-        {"encoder_ffn_dim", 65536, &c->encoder_ffn},
-        {"decoder_layers", 256, &c->decoder_layers},
-        {"decoder_attention_heads", 256, &c->decoder_heads},
-        {"decoder_ffn_dim", 65536, &c->decoder_ffn},
-        {"max_source_positions", 1u << 16, &c->max_source_positions},
-        {"max_target_positions", 1u << 16, &c->max_target_positions},
-    };
-    char path[4096];
-    json_error_t bad;
-    json_t *j;
-    int rc = 0;
-
-    if (snprintf(path, sizeof(path), "%s/config.json", dir) >= (int)sizeof(path))
-        return err_set(err, ERR_MODEL, "the model's path is too long");
-    j = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
-    if (!j)
-        return err_set(err, ERR_MODEL, "cannot read '%.200s': %.120s", path, bad.text);
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]) && rc == 0; i++) {
-        json_int_t v = json_integer_value(json_object_get(j, fields[i].key));
-
-        if (v < 1 || v > fields[i].max)
-            rc = err_set(err, ERR_MODEL, "'%.200s': %s is not from 1 to %u", path, fields[i].key,
-                         fields[i].max);
-        else
-            *fields[i].ret = (uint32_t)v;
-    }
-    json_decref(j);
-    return rc;
-}
 
 /* OpenAI's checkpoints say their dimensions themselves. */
 static int read_checkpoint(const char *dir, struct whisper_config *c, struct err *err)
@@ -67,7 +21,8 @@ static int read_checkpoint(const char *dir, struct whisper_config *c, struct err
 
 int plan_model_read(const char *dir, struct whisper_config *c, struct err *err)
 {
-    return weight_layout_is_openai(dir) ? read_checkpoint(dir, c, err) : read_config(dir, c, err);
+    return weight_layout_is_openai(dir) ? read_checkpoint(dir, c, err)
+                                        : whisper_read_config(dir, c, err);
 }
 
 static uint64_t bytes_of(const void *arg, enum precision p, uint32_t slots, uint32_t windows)
