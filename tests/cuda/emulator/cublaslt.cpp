@@ -33,7 +33,7 @@ struct matmul {
     cublasOperation_t transa, transb;
     cublasLtEpilogue_t epilogue;
     const void *bias;
-    cudaDataType_t bias_type; /* -1: as D */
+    int bias_type; /* a cudaDataType_t; -1, which is none of them: as D */
 };
 
 struct preference {
@@ -87,8 +87,8 @@ bool gelu(const matmul &op)
 
 cudaDataType_t bias_type(const problem &p)
 {
-    if ((int)p.op.bias_type != -1)
-        return p.op.bias_type;
+    if (p.op.bias_type != -1)
+        return (cudaDataType_t)p.op.bias_type;
     return p.a.type == CUDA_R_8F_E4M3 && p.d.type == CUDA_R_32F ? CUDA_R_16BF : p.d.type;
 }
 
@@ -316,7 +316,7 @@ EMULATED_API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret,
 {
     *ret = (cublasLtMatmulDesc_t) new matmul{
         compute,           scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr,
-        (cudaDataType_t)-1};
+        -1};
     return CUBLAS_STATUS_SUCCESS;
 }
 
