@@ -315,8 +315,7 @@ EMULATED_API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret,
                                                      cudaDataType_t scale)
 {
     *ret = (cublasLtMatmulDesc_t) new matmul{
-        compute,           scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr,
-        -1};
+        compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, -1};
     return CUBLAS_STATUS_SUCCESS;
 }
 
