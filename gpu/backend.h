@@ -13,8 +13,10 @@
  *
  * Words: a *window* is one sequence of a fixed length that fills the encoder; wide operations take
  * several windows as one matrix, one below the other. A *slot* is one sequence that the decoder
- * works on; a decoder step has one *row* for each slot that takes part. What describes rows lies in
- * device memory (struct token_row), so that a recorded step can be run again with other rows. */
+ * works on: of its own cache (one per hypothesis), or of the cross-attention's (one per window); a
+ * decoder step has one *row* for each token that is fed. Several rows of one step may be of one
+ * slot when their positions follow each other (a prompt). What describes rows lies in device memory
+ * (struct token_row), so that a recorded step can be run again with other rows. */
 #ifndef NIGHTSHIFT_GPU_BACKEND_H
 #define NIGHTSHIFT_GPU_BACKEND_H
 
@@ -35,11 +37,13 @@ struct conv1d;    /* packed weights of a convolution over time, kernel 3, paddin
 struct mel;       /* plan and scratch of a log-mel spectrogram */
 struct rules;     /* which token may follow: tables on the device */
 struct recording; /* a sequence of operations that can be run again */
+struct lstm;      /* packed weights of one layer of a long short-term memory, one direction */
 
 enum epilogue {
     EPILOGUE_NONE, /* y = r */
     EPILOGUE_GELU, /* y = gelu(r), the exact one (erf) */
     EPILOGUE_ADD,  /* y = y + r */
+    EPILOGUE_RELU, /* y = max(r, 0) */
 };
 
 enum linear_use {
@@ -50,10 +54,15 @@ enum linear_use {
 
 /* One row of a decoder step. In device memory; whoever writes it has checked it. */
 struct token_row {
-    int32_t slot;  /* of the key/value caches */
+    int32_t slot;  /* of the decoder's own key/value caches */
     int32_t pos;   /* 0-based position in the sequence */
     int32_t token; /* to be fed there */
-    int32_t unused;
+    int32_t cross; /* slot of the window's keys and values; hypotheses of a window share it */
+};
+
+/* Keys and values of slot `from` become those of slot `to`, too. */
+struct kv_move {
+    uint32_t from, to;
 };
 
 /* Keys and values of many slots and one layer, all heads, in the order in which the device's
@@ -84,7 +93,13 @@ struct rules_spec {
     uint32_t language_count;
 };
 
-enum { CHOOSE_TOKEN = 1, CHOOSE_START = 2 /* no-speech probability and language */ };
+enum {
+    CHOOSE_TOKEN = 1,
+    CHOOSE_START = 2,    /* no-speech probability and language */
+    CHOOSE_GIVEN = 4,    /* not with TOKEN: no rules; how likely is token `last` among the ids below
+                            eot? -> logprob (natural logarithm), token = last */
+    CHOOSE_NO_TIMES = 8, /* with TOKEN: timestamps are never produced, and none is asked for */
+};
 
 /* What is asked of one row's logits. In device memory. */
 struct choice_ask {
@@ -107,6 +122,15 @@ struct choice {
     double logprob; /* of the token under the masked logits, at temperature 1 */
     double language_prob, no_speech;
 };
+
+/* One of the likeliest tokens. In device memory. */
+struct candidate {
+    int32_t token; /* -1: fewer were allowed */
+    int32_t unused;
+    double logprob; /* natural logarithm, at temperature 1 */
+};
+
+#define BACKEND_MAX_TOP 33 /* candidates of a row */
 
 struct backend_info {
     char name[64];         /* "AMD EPYC 9654", "NVIDIA H200": for people */
@@ -176,15 +200,35 @@ struct backend_ops {
     /* Row i of k and v becomes key rows[i].pos of slot rows[i].slot. */
     int (*kv_append)(struct backend *be, struct kv kv, const struct token_row *rows,
                      struct tensor k, struct tensor v, struct err *err);
+    /* Keys 0..keys-1 of slots become those of others, in order; no slot is both a source and a
+     * destination, none twice a destination. moves: host memory, may be reused at once. Recorded
+     * sequences do not hold it. */
+    int (*kv_copy)(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
+                   uint32_t keys, struct err *err);
     /* out = softmax(q k^T / 8) v within each window and head, without a mask. All [windows * n]
      * [heads * 64] of one type, n <= BACKEND_MAX_KEYS; they may be columns of one tensor. */
     int (*attention)(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
                      struct tensor v, struct tensor out, struct err *err);
-    /* The same for single queries: row i of q looks at the first `keys` keys of slot rows[i].slot;
-     * keys 0: at rows[i].pos + 1 of them. A row's result does not depend on the others. */
+    /* The same for single queries: row i of q looks at the first `keys` keys of slot rows[i].cross;
+     * keys 0: at the first rows[i].pos + 1 of slot rows[i].slot. A row's result does not depend on
+     * the others. */
     int (*attention_rows)(struct backend *be, struct tensor q, struct kv kv,
                           const struct token_row *rows, uint32_t keys, struct tensor out,
                           struct err *err);
+
+    /* What one head of that attention looks at, before its softmax: out[i][j] = q_i . k_j / 8 of
+     * head `head`, keys j < keys of slot rows[i].cross. q: [n][heads * 64] as of attention_rows,
+     * out: [n][keys] float32. */
+    int (*attention_scores)(struct backend *be, struct tensor q, struct kv kv,
+                            const struct token_row *rows, uint32_t head, uint32_t keys,
+                            struct tensor out, struct err *err);
+    /* How tokens follow the audio, from the scores of `heads` heads one below the other
+     * ([heads * n][>= frames] float32, overwritten): softmax over the first `frames` columns, each
+     * column standardised over its head's n rows (mean 0, population deviation 1; 0 where they are
+     * all equal), a median of 7 over the frames (reflected at both ends; frames <= 3: left as they
+     * are), mean of the heads. out: [n][>= frames] float32. openai-whisper's timing.py. */
+    int (*align)(struct backend *be, struct tensor scores, uint32_t heads, uint32_t frames,
+                 struct tensor out, struct err *err);
 
     /* Whisper's log-mel spectrogram of 30 s windows at 16 kHz: bins 1 .. 256; at most `windows` at
      * once. */
@@ -203,6 +247,29 @@ struct backend_ops {
      * ret[i], both device memory. */
     int (*choose)(struct backend *be, const struct rules *r, struct tensor logits,
                   const struct choice_ask *ask, struct choice *ret, struct err *err);
+
+    /* After choose, from the logits as it left them: each row's k <= BACKEND_MAX_TOP likeliest
+     * tokens, likeliest first, of equals the lowest id first; ret: [n][k], device memory. */
+    int (*top)(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
+               struct err *err);
+
+    /* One layer, one direction, gates in the order input, forget, cell, output (as PyTorch's),
+     * float32. w_ih: [4 hidden][in], w_hh: [4 hidden][hidden], b_ih, b_hh: [4 hidden] or NULL; host
+     * memory, copied. hidden <= 512, a multiple of 8. */
+    int (*lstm_new)(struct backend *be, int64_t in, int64_t hidden, const float *w_ih,
+                    const float *w_hh, const float *b_ih, const float *b_hh, struct lstm **ret,
+                    struct err *err);
+    void (*lstm_free)(struct backend *be, struct lstm *l);
+    /* x: [sequences * steps][in] float32, each sequence's steps one below the other; y: [sequences
+     * * steps][hidden] (may be columns of a wider tensor); h, c: [sequences][hidden], the state
+     * before and after. lengths: host memory, steps of each sequence (y beyond them is 0), or NULL:
+     * all. reverse: from the last step to the first. A sequence's result does not depend on the
+     * others. */
+    int (*lstm)(struct backend *be, struct lstm *l, uint32_t sequences, struct tensor x,
+                const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
+                struct tensor y, struct err *err);
+    /* y[r][i] = |x[r][i] + i x[r][n + i]|, x: [rows][2n], y: [rows][n], float32. */
+    int (*magnitude)(struct backend *be, struct tensor x, struct tensor y, struct err *err);
 
     /* NULL where a device gains nothing by it (the host). Between begin and end operations are
      * recorded, not run; only those above that neither wait nor prepare may be called. run: as if

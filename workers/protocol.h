@@ -135,11 +135,23 @@ struct msg_media {
     char *title; /* from the tags; "" */
 };
 
+struct msg_word {
+    int64_t start_ms, end_ms; /* in the recording */
+    char *text;               /* valid UTF-8, with its leading blank */
+    float probability;
+};
+
 struct msg_segment {
     int64_t start_ms, end_ms; /* in the recording */
     char *text;               /* valid UTF-8, trimmed */
     char *language;           /* "en" */
     float avg_logprob, no_speech_prob, compression_ratio, temperature;
+    uint32_t attempts; /* 1 .. 16 */
+    float speech_prob; /* 0 .. 1, or -1: not measured */
+    bool dropped;      /* not believed: not part of the transcript */
+    char *reason;      /* why it was tried again, doubted or dropped; "" */
+    uint32_t word_count;
+    struct msg_word *words; /* NULL when there are none */
 };
 
 struct msg_shard_done {

@@ -26,6 +26,7 @@ struct backend; /* gpu/backend.h */
 struct rules_spec;
 struct choice_ask;
 struct choice;
+struct candidate;
 
 struct whisper_config {
     uint32_t d_model, mel_bins, vocab_size;
@@ -53,20 +54,32 @@ uint64_t whisper_slot_bytes(const struct whisper *w);
  * more than a quarter of the device's free memory holds. At least 1. */
 uint32_t whisper_default_slots(const struct whisper *w);
 
-/* Bytes of device memory that a session of so many slots and windows at once takes beside the
- * weights, to the byte what whisper_session_new allocates. */
-uint64_t whisper_session_bytes(const struct whisper *w, uint32_t slots, uint32_t windows);
+/* What a session is made for. All device memory that it will ever use is allocated at once. */
+struct whisper_shape {
+    uint32_t slots;    /* windows in flight; at least 1 */
+    uint32_t branches; /* hypotheses of a window, each with its own decoder cache: beams, or
+                          candidates of a sampling; 1 .. WHISPER_MAX_BRANCHES; 0 is taken as 1 */
+    uint32_t windows;  /* that the encoder takes at once (1 where the device gains nothing by more,
+                          and with `deterministic`); 0: chosen */
+    uint32_t align_heads; /* > 0: whisper_align is going to be called with at most so many heads */
+};
+
+#define WHISPER_MAX_BRANCHES 32
+#define WHISPER_MAX_ALIGN_HEADS 64
+
+/* Bytes of device memory that such a session takes beside the weights, to the byte what
+ * whisper_session_new allocates. */
+uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape);
 /* The same and the weights for a model that is not loaded: a prediction within a few percent, for
  * planning. Pure. */
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
-                               uint32_t slots, uint32_t windows);
+                               struct whisper_shape shape);
 
-/* windows: how many the encoder takes at once (1 where the device gains nothing by more, and with
- * `deterministic`); 0: chosen. All device memory that the session will ever use is allocated here.
- */
-int whisper_session_new(struct whisper *w, uint32_t slots, uint32_t windows,
-                        struct whisper_session **ret, struct err *err);
+int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
+                        struct err *err);
 uint32_t whisper_session_windows(const struct whisper_session *s);
+/* Rows that one step takes: at least slots * branches. */
+uint32_t whisper_session_rows(const struct whisper_session *s);
 /* The rules by which whisper_choose chooses; before its first call. */
 int whisper_session_rules(struct whisper_session *s, const struct rules_spec *spec,
                           struct err *err);
@@ -85,23 +98,54 @@ struct whisper_window {
 int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
                    struct err *err);
 
-/* One decoder position of one slot: `token` at position `pos` (0-based). pos must not be past the
- * number of tokens that this slot has seen since whisper_encode; a lower one overwrites from there
- * (that is how a window is decoded again at another temperature). */
+/* One decoder position of one hypothesis: `token` at position `pos` (0-based). pos must not be past
+ * the number of tokens that this branch has seen since whisper_encode; a lower one overwrites from
+ * there (that is how a window is decoded again at another temperature). */
 struct whisper_row {
-    uint32_t slot, pos;
+    uint32_t slot, branch, pos;
     int32_t token;
 };
 
-/* n rows of different slots; logits: n x vocab_size float32, row-major, written to host memory of
- * the caller. logits[i] NULL-able per call: pass NULL to only fill caches (prompts). */
+/* At most whisper_session_rows rows, of different branches, or of one branch at positions that
+ * follow each other in the order of the rows; logits: n x vocab_size float32, row-major, written to
+ * host memory of the caller. NULL: only fill caches (prompts). */
 int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                  float *logits, struct err *err);
 
 /* The same, but what comes back is a choice for each row, made on the device (gpu/backend.h:
- * choose); asks with what = 0 only fill caches. */
+ * choose); asks with what = 0 only fill caches. top: NULL, or, in a session of several branches,
+ * room for n x (branches + 1) candidates (gpu/backend.h: top) of the rows that asked for a token.
+ */
 int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
-                   const struct choice_ask *asks, uint32_t n, struct choice *ret, struct err *err);
+                   const struct choice_ask *asks, uint32_t n, struct choice *ret,
+                   struct candidate *top, struct err *err);
+
+/* Branch `to` of a slot goes on from where branch `from` is: its cache becomes a copy. */
+struct whisper_move {
+    uint32_t slot, from, to;
+};
+
+/* n moves, done as if one after the other; no branch is both a source and a destination, none twice
+ * a destination. */
+int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, uint32_t n,
+                   struct err *err);
+
+struct whisper_head {
+    uint32_t layer, head; /* of the decoder */
+};
+
+/* How the tokens of a decoded window follow its audio: feeds them once more (branch 0 of the slot;
+ * its cache is spoilt for further decoding from `prompt_len` on), and looks at what the given heads
+ * of the cross-attention attend to.
+ *   tokens[0..n): prompt (prompt_len tokens, up to and with <|notimestamps|>), text, <|endoftext|>;
+ *                 n <= max_target_positions
+ *   frames:       encoder positions of 20 ms that hold audio, 1 .. 1500
+ *   matrix:       [n][frames] float32, host memory of the caller: gpu/backend.h, align
+ *   logprob:      [n]: of tokens[i] after those before it, among the text tokens (below
+ *                 <|endoftext|>); 0 for i = 0 and for tokens that are no text */
+int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *tokens, uint32_t n,
+                  uint32_t frames, const struct whisper_head *heads, uint32_t head_count,
+                  float *matrix, double *logprob, struct err *err);
 
 /* Time spent since the session was made, per stage; what it was spent on. */
 struct whisper_times {

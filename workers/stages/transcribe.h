@@ -17,12 +17,19 @@
 
 #include "base/err.h"
 
+struct silero; /* workers/models/silero.h */
 struct whisper;
 struct vocabulary; /* workers/text/vocabulary.h: tokenizer and the special tokens' ids */
 
-/* All that the text depends on beside model and audio; stored as JSON in the catalog. */
+#define TRANSCRIBE_PROMPT_MAX 2048
+#define TRANSCRIBE_SUPPRESS_MAX 64
+
+/* All that the text depends on beside model and audio; stored as JSON in the catalog, where values
+ * that are the default's are left out (but for the first eight, which the first catalogs had
+ * whole), so that a new parameter does not make a new stage of an old one. The names are
+ * faster-whisper's. */
 struct transcribe_params {
-    char language[16]; /* "" = detect per shard, on its first window that holds speech */
+    char language[16]; /* "" = detect per shard, on its first speech */
     bool translate;
     float temperatures[8]; /* the fallback ladder, ascending */
     uint32_t temperature_count;
@@ -30,6 +37,42 @@ struct transcribe_params {
     float logprob_threshold;           /* -1.0: below, try the next temperature */
     float no_speech_threshold;         /* 0.6 */
     uint32_t max_tokens;               /* per window; 0: half of the decoder's positions */
+
+    /* Decoding */
+    uint32_t beam_size;      /* 1 (greedy) .. 16; at temperature 0 */
+    uint32_t best_of;        /* 1 .. 16: candidates at temperatures above 0; default 1 */
+    float patience;          /* 1.0: as many finished hypotheses as beams end the search */
+    float length_penalty;    /* < 0 (default): the average log probability ranks; else Google NMT's
+                                penalty ((5 + n) / 6)^length_penalty, as in openai-whisper */
+    bool without_timestamps; /* one segment a window */
+    float max_initial_timestamp;       /* seconds; < 0 (default): the model's own (mostly 1.0) */
+    bool condition_on_previous_text;   /* only without voice activity; default false */
+    float prompt_reset_on_temperature; /* 0.5: a text got above is no condition */
+    char initial_prompt[TRANSCRIBE_PROMPT_MAX]; /* UTF-8; of a recording's first window, or of every
+                                                   window where voice activity cuts them */
+    char hotwords[TRANSCRIBE_PROMPT_MAX]; /* UTF-8; before every window without another prompt */
+    int32_t suppress_tokens[TRANSCRIBE_SUPPRESS_MAX]; /* beside or instead of the model's */
+    uint32_t suppress_count;
+    bool suppress_model; /* true: the model's own list holds as well ("-1" in the list) */
+
+    /* Languages */
+    bool multilingual;                    /* each window's own language */
+    uint32_t language_detection_segments; /* 4: windows with speech that are asked, until one is */
+    float language_detection_threshold;   /*   0.5: that sure; else the most frequent one */
+
+    /* Word times */
+    bool word_timestamps;
+    float hallucination_silence_threshold; /* seconds; 0: off. With word_timestamps: words that look
+                                              invented next to silence of that length are dropped */
+
+    /* Voice activity; vad_model "" = off: Whisper's own windows follow each other */
+    char vad_model[512];     /* "silero-vad" (in the models directory) or an absolute path */
+    char vad_hash[33];       /* hex XXH3-128 of the file; the worker compares */
+    float vad_threshold;     /* 0.5 */
+    float vad_neg_threshold; /* < 0 (default): vad_threshold - 0.15, at least 0.01 */
+    uint32_t vad_min_speech_duration_ms;  /* 0 */
+    uint32_t vad_min_silence_duration_ms; /* 160 */
+    uint32_t vad_speech_pad_ms;           /* 400 */
 };
 
 void transcribe_params_default(struct transcribe_params *p);
@@ -40,10 +83,25 @@ int transcribe_params_to_json(const struct transcribe_params *p, char **ret, str
 /* Keys that are absent keep their defaults, unknown ones are refused: ERR_USAGE. */
 int transcribe_params_from_json(const char *json, struct transcribe_params *ret, struct err *err);
 
+struct transcribe_word {
+    int64_t start_ms, end_ms; /* in the recording; start <= end */
+    const char *text;         /* valid UTF-8, with its punctuation and its leading blank, as the
+                                 model wrote it: a segment's words joined are its text */
+    float probability;
+};
+
 struct transcribe_segment {
     int64_t start_ms, end_ms; /* in the recording */
     const char *text;         /* valid UTF-8, surrounding blanks removed, never empty */
+    const char *language;     /* of its window: "en"; "" unknown */
     float avg_logprob, no_speech_prob, compression_ratio, temperature;
+    uint32_t attempts;  /* temperatures tried, 1 .. */
+    float speech_prob;  /* mean voice activity over it, 0 .. 1; -1: not measured */
+    bool dropped;       /* not believed: kept apart from the transcript */
+    const char *reason; /* why it was tried again, doubted or dropped (stages/doubt.h); "" = good at
+                           once */
+    uint32_t word_count;
+    const struct transcribe_word *words; /* NULL unless word_timestamps */
 };
 
 /* The lane's audio. Positions are samples at 16 kHz in the recording. */
@@ -72,9 +130,10 @@ typedef void (*lane_done)(void *arg, const struct lane_result *result, const str
 struct transcriber;
 struct lane;
 
-/* Borrows model and vocabulary. slots: windows in work at once; windows: those that the encoder
- * takes at once (models/whisper.h); 0: chosen by the model's size and the device. */
-int transcriber_new(struct whisper *model, const struct vocabulary *vocab,
+/* Borrows model, voice activity (NULL exactly when the parameters have none) and vocabulary. slots:
+ * windows in work at once; windows: those that the encoder takes at once (models/whisper.h); 0:
+ * chosen by the model's size and the device. */
+int transcriber_new(struct whisper *model, struct silero *vad, const struct vocabulary *vocab,
                     const struct transcribe_params *params, uint32_t slots, uint32_t windows,
                     struct transcriber **ret, struct err *err);
 void transcriber_free(struct transcriber *t); /* drops lanes without calling them */

@@ -1,0 +1,48 @@
+/* workers/stages/doubt.h - whether a segment's text is to be believed, and why.
+ *
+ * Several weak signs are weighed; none but the certain ones (silence by both the model and the
+ * voice activity) drops a text alone. Pure. docs/transcription.md says the rules for users. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_DOUBT_H
+#define NIGHTSHIFT_WORKERS_STAGES_DOUBT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "workers/stages/transcribe.h"
+
+enum doubt {
+    DOUBT_NO_SPEECH = 1,  /* no-speech probability above the threshold */
+    DOUBT_UNLIKELY = 2,   /* average log probability below the threshold, at the last temperature */
+    DOUBT_REPETITIVE = 4, /* compression ratio above the threshold, at the last temperature */
+    DOUBT_LOOP = 8,       /* the same few words again and again */
+    DOUBT_NO_VOICE = 16,  /* voice activity hears nobody */
+    DOUBT_PHRASE = 32,    /* what models say to silence: "Thanks for watching!" and its kin */
+    DOUBT_PACE = 64,      /* more, or far fewer, words than anybody says in the time */
+    DOUBT_WORDS = 128,    /* words of improbable length or probability (word times only) */
+    DOUBT_TRIED_AGAIN = 256, /* an earlier temperature was refused; with: */
+    DOUBT_WAS_REPETITIVE = 512,
+    DOUBT_WAS_UNLIKELY = 1024,
+};
+
+struct doubt_facts {
+    const char *text;     /* the segment's; valid UTF-8 */
+    const char *language; /* "" unknown */
+    int64_t start_ms, end_ms;
+    float avg_logprob, no_speech_prob, compression_ratio;
+    uint32_t attempts;
+    bool was_repetitive, was_unlikely; /* an earlier attempt */
+    float speech_prob;                 /* -1: unknown */
+    const struct transcribe_word *words;
+    uint32_t word_count;
+};
+
+/* The signs, as bits. */
+uint32_t doubt_signs(const struct doubt_facts *f, const struct transcribe_params *p);
+/* Whether they are enough to drop the text. */
+bool doubt_drops(uint32_t signs);
+/* For people and queries: a list of fixed words ("tried again: repetitive; loop; silence phrase").
+ * "" for none. At most len - 1 bytes; 256 hold any. Returns ret. */
+const char *doubt_text(uint32_t signs, char *ret, size_t len);
+
+#endif
