@@ -414,7 +414,7 @@ static int load(struct engine *e, struct err *err)
     if (rc == 0)
         rc = worker_tune(e->w, e->backend, e->model, &e->tuning, err);
     if (rc == 0)
-        rc = transcriber_new(e->model, e->vocab, &params, e->tuning.slots, e->tuning.windows,
+        rc = transcriber_new(e->model, NULL, e->vocab, &params, e->tuning.slots, e->tuning.windows,
                              &e->transcriber, err);
     if (rc == 0)
         transcriber_on_beat(e->transcriber, on_beat, e->w);

@@ -79,7 +79,8 @@ static int open_session(struct tuner *t, uint32_t slots, uint32_t windows,
         .timestamp_end = vocab - 1,
         .max_initial = vocab - 1,
     };
-    int rc = whisper_session_new(t->model, slots, windows, ret, err);
+    int rc = whisper_session_new(
+        t->model, (struct whisper_shape){.slots = slots, .windows = windows}, ret, err);
 
     return rc != 0 ? rc : whisper_session_rules(*ret, &spec, err);
 }
@@ -109,8 +110,8 @@ static int encode(struct tuner *t, struct whisper_session *s, uint32_t n, struct
 {
     int rc = whisper_encode(s, t->windows, n, err);
 
-    t->rows[0] = (struct whisper_row){n - 1, 0, 0};
-    return rc != 0 ? rc : whisper_choose(s, t->rows, t->asks, 1, t->choices, err);
+    t->rows[0] = (struct whisper_row){n - 1, 0, 0, 0};
+    return rc != 0 ? rc : whisper_choose(s, t->rows, t->asks, 1, t->choices, NULL, err);
 }
 
 static int decode(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
@@ -119,8 +120,8 @@ static int decode(struct tuner *t, struct whisper_session *s, uint32_t n, struct
 
     for (uint32_t pos = 0; rc == 0 && pos < STEPS; pos++) {
         for (uint32_t i = 0; i < n; i++)
-            t->rows[i] = (struct whisper_row){i, pos, 0};
-        rc = whisper_choose(s, t->rows, t->asks, n, t->choices, err);
+            t->rows[i] = (struct whisper_row){i, 0, pos, 0};
+        rc = whisper_choose(s, t->rows, t->asks, n, t->choices, NULL, err);
     }
     return rc;
 }
@@ -254,7 +255,8 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         .slots = slots,
         .windows = windows,
         .predicted_bytes =
-            whisper_predict_bytes(whisper_config(model), whisper_precision(model), slots, windows),
+            whisper_predict_bytes(whisper_config(model), whisper_precision(model),
+                                  (struct whisper_shape){.slots = slots, .windows = windows}),
         .allocated_bytes = be->allocated,
         .rate = slots < t->slots ? t->rate * (float)slots / (float)t->slots : t->rate,
         .measured = t->measured,

@@ -85,7 +85,9 @@ static int open_session(struct transcriber *t, uint32_t slots, uint32_t windows,
 {
     int rc;
 
-    while ((rc = whisper_session_new(t->model, slots, windows, &t->session, err)) == ERR_VRAM &&
+    while ((rc = whisper_session_new(t->model,
+                                     (struct whisper_shape){.slots = slots, .windows = windows},
+                                     &t->session, err)) == ERR_VRAM &&
            slots > 1) {
         log_warn("no device memory for %u windows at once; trying %u", slots, slots / 2);
         slots /= 2;
@@ -132,13 +134,15 @@ static int make_slots(struct transcriber *t, struct err *err)
     return 0;
 }
 
-int transcriber_new(struct whisper *model, const struct vocabulary *vocab,
+int transcriber_new(struct whisper *model, struct silero *vad, const struct vocabulary *vocab,
                     const struct transcribe_params *params, uint32_t slots, uint32_t windows,
                     struct transcriber **ret, struct err *err)
 {
     struct transcriber *t;
     int rc;
 
+    if (!vad != !params->vad_model[0])
+        return err_set(err, ERR_USAGE, "voice activity and its parameters do not go together");
     if (slots > SLOTS_MAX)
         return err_set(err, ERR_USAGE, "%u windows at once are too many; the limit is %u", slots,
                        SLOTS_MAX);
@@ -352,7 +356,7 @@ static int encode(struct transcriber *t, const struct whisper_window *windows, u
 
 static int step_rows(struct transcriber *t, uint32_t n, struct err *err)
 {
-    int rc = whisper_choose(t->session, t->rows, t->asks, n, t->choices, err);
+    int rc = whisper_choose(t->session, t->rows, t->asks, n, t->choices, NULL, err);
 
     if (rc == 0)
         beat(t);

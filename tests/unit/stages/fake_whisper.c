@@ -47,9 +47,10 @@ const struct whisper_config *whisper_config(const struct whisper *w) { return &w
 uint64_t whisper_slot_bytes(const struct whisper *w) { return w->config.vocab_size * 1000ull; }
 uint32_t whisper_default_slots(const struct whisper *w) { return w->config.vocab_size ? 4 : 0; }
 
-int whisper_session_new(struct whisper *w, uint32_t slots, uint32_t windows,
-                        struct whisper_session **ret, struct err *err)
+int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
+                        struct err *err)
 {
+    uint32_t slots = shape.slots, windows = shape.windows;
     struct whisper_session *s;
     int rc;
 
@@ -164,8 +165,10 @@ static int play(struct fake_slot *slot, const struct whisper_row *row, float *lo
 }
 
 int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
-                   const struct choice_ask *asks, uint32_t n, struct choice *ret, struct err *err)
+                   const struct choice_ask *asks, uint32_t n, struct choice *ret,
+                   struct candidate *top, struct err *err)
 {
+    (void)top;
     fake.step_calls++;
     if (fake.device_fails_at >= 0 && fake.step_calls > (uint64_t)fake.device_fails_at)
         return err_set(err, ERR_DEVICE, "the device is lost");

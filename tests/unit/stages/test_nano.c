@@ -150,7 +150,7 @@ static void transcribe(const size_t *which, size_t n, uint32_t slots, struct tra
     struct err e;
 
     transcribe_params_default(&p);
-    assert_ok(transcriber_new(model, vocab, &p, slots, 0, &t, &e), e);
+    assert_ok(transcriber_new(model, NULL, vocab, &p, slots, 0, &t, &e), e);
     for (size_t i = 0; i < n; i++) {
         struct lane_source source = {read_audio, release_audio, &samples[which[i]]};
 
@@ -208,7 +208,7 @@ static void run_window(struct window *w, struct whisper_session *session, const 
     while (w->state != WINDOW_DONE) {
         window_row(w, &row.token, &row.pos);
         window_ask(w, &ask);
-        assert_ok(whisper_choose(session, &row, &ask, 1, &choice, &e), e);
+        assert_ok(whisper_choose(session, &row, &ask, 1, &choice, NULL, &e), e);
         assert_ok(window_feed(w, &choice, &e), e);
     }
 }
@@ -251,7 +251,7 @@ static void test_tokens(void **state)
     params.no_speech_threshold = 1;
     params.temperature_count = 1;
     assert_ok(token_rules_new(vocab, whisper_config(model)->vocab_size, &rules, &e), e);
-    assert_ok(whisper_session_new(model, 1, 0, &session, &e), e);
+    assert_ok(whisper_session_new(model, (struct whisper_shape){.slots = 1}, &session, &e), e);
     assert_ok(whisper_session_rules(session, token_rules_spec(rules), &e), e);
     policy = (struct window_policy){&params, vocab, 224};
     assert_ok(window_init(&w, &policy, &e), e);

@@ -135,7 +135,7 @@ static struct transcriber *make(uint32_t slots)
     struct err e;
 
     transcribe_params_default(&p);
-    assert_ok(transcriber_new(fake_whisper(), vocab, &p, slots, 0, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(), NULL, vocab, &p, slots, 0, &t, &e), e);
     return t;
 }
 
@@ -619,7 +619,7 @@ static void test_vram(void **state)
     transcriber_free(t);
     transcribe_params_default(&p);
     p.temperature_count = 0;
-    assert_int_equal(transcriber_new(fake_whisper(), vocab, &p, 1, 0, &t, &e), ERR_USAGE);
+    assert_int_equal(transcriber_new(fake_whisper(), NULL, vocab, &p, 1, 0, &t, &e), ERR_USAGE);
 }
 
 static void count_beat(void *arg) { ++*(uint32_t *)arg; }
