@@ -1,24 +1,113 @@
-/* The parameters of the transcribe stage: defaults, ranges, and their one way of being written, of
- * which the catalog keeps a hash. */
-#include <jansson.h>
-#include <math.h>
-#include <stdlib.h>
+/* The parameters of the transcribe stage: their table, defaults and ranges. How they are written is
+ * in params_json.c. */
+#include "workers/stages/params.h"
+
 #include <string.h>
 
-#include "base/buf.h"
-#include "workers/stages/transcribe.h"
+#include "base/utf8.h"
 
+#define AT(field) \
+    offsetof(struct transcribe_params, field), sizeof(((struct transcribe_params *)0)->field)
+#define FLAG(field)                                   \
+    {                                                 \
+        .name = #field, .kind = PARAM_BOOL, AT(field) \
+    }
+#define COUNT(field, min, max)                                                    \
+    {                                                                             \
+        .name = #field, .kind = PARAM_U32, AT(field), .low = (min), .high = (max) \
+    }
+#define NUMBER(field, min, max)                                                     \
+    {                                                                               \
+        .name = #field, .kind = PARAM_FLOAT, AT(field), .low = (min), .high = (max) \
+    }
+#define NUMBER_OR_UNSET(field, max)                                                  \
+    {                                                                                \
+        .name = #field, .kind = PARAM_FLOAT, AT(field), .high = (max), .unset = true \
+    }
+#define TEXT(field)                                   \
+    {                                                 \
+        .name = #field, .kind = PARAM_TEXT, AT(field) \
+    }
 #define TEMPERATURES_MAX (sizeof(((struct transcribe_params *)0)->temperatures) / sizeof(float))
+#define HOUR_MS 3600000
+
+const struct param_field param_fields[] = {
+    COUNT(beam_size, 1, 16),
+    COUNT(best_of, 1, 16),
+    {.name = "compression_ratio_threshold",
+     .kind = PARAM_FLOAT,
+     AT(compression_ratio_threshold),
+     .high = 1000,
+     .always = true},
+    FLAG(condition_on_previous_text),
+    NUMBER(hallucination_silence_threshold, 0, 3600),
+    TEXT(hotwords),
+    TEXT(initial_prompt),
+    {.name = "language", .kind = PARAM_TEXT, AT(language), .always = true},
+    COUNT(language_detection_segments, 1, 1000),
+    NUMBER(language_detection_threshold, 0, 1),
+    NUMBER_OR_UNSET(length_penalty, 10),
+    {.name = "logprob_threshold",
+     .kind = PARAM_FLOAT,
+     AT(logprob_threshold),
+     .low = -1000,
+     .always = true},
+    NUMBER_OR_UNSET(max_initial_timestamp, 30),
+    {.name = "max_tokens", .kind = PARAM_U32, AT(max_tokens), .high = 100000, .always = true},
+    FLAG(multilingual),
+    {.name = "no_speech_threshold",
+     .kind = PARAM_FLOAT,
+     AT(no_speech_threshold),
+     .high = 1,
+     .always = true},
+    NUMBER(patience, 0.1, 10),
+    NUMBER(prompt_reset_on_temperature, 0, 2),
+    {.name = "suppress_tokens", .kind = PARAM_TOKENS, AT(suppress_tokens)},
+    {.name = "temperatures", .kind = PARAM_TEMPERATURES, AT(temperatures), .always = true},
+    {.name = "translate", .kind = PARAM_BOOL, AT(translate), .always = true},
+    TEXT(vad_hash),
+    COUNT(vad_min_silence_duration_ms, 0, HOUR_MS),
+    COUNT(vad_min_speech_duration_ms, 0, HOUR_MS),
+    TEXT(vad_model),
+    NUMBER_OR_UNSET(vad_neg_threshold, 1),
+    COUNT(vad_speech_pad_ms, 0, HOUR_MS),
+    NUMBER(vad_threshold, 0, 1),
+    FLAG(without_timestamps),
+    FLAG(word_timestamps),
+};
+const size_t param_field_count = sizeof(param_fields) / sizeof(param_fields[0]);
+
+const struct param_field *param_field_find(const char *name)
+{
+    for (size_t i = 0; i < param_field_count; i++)
+        if (strcmp(param_fields[i].name, name) == 0)
+            return &param_fields[i];
+    return NULL;
+}
 
 void transcribe_params_default(struct transcribe_params *p)
 {
-    *p = (struct transcribe_params){
-        .temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f},
-        .temperature_count = 6,
-        .compression_ratio_threshold = 2.4f,
-        .logprob_threshold = -1.0f,
-        .no_speech_threshold = 0.6f,
-    };
+    static const float ladder[] = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f};
+
+    memset(p, 0, sizeof(*p)); /* the padding too: equal parameters are equal bytes */
+    memcpy(p->temperatures, ladder, sizeof(ladder));
+    p->temperature_count = 6;
+    p->compression_ratio_threshold = 2.4f;
+    p->logprob_threshold = -1.0f;
+    p->no_speech_threshold = 0.6f;
+    p->beam_size = 1;
+    p->best_of = 1;
+    p->patience = 1.0f;
+    p->length_penalty = -1.0f;
+    p->max_initial_timestamp = -1.0f;
+    p->prompt_reset_on_temperature = 0.5f;
+    p->suppress_model = true;
+    p->language_detection_segments = 4;
+    p->language_detection_threshold = 0.5f;
+    p->vad_threshold = 0.5f;
+    p->vad_neg_threshold = -1.0f;
+    p->vad_min_silence_duration_ms = 160;
+    p->vad_speech_pad_ms = 400;
 }
 
 static int check_range(const char *name, float value, float low, float high, struct err *err)
@@ -41,12 +130,10 @@ static int check_language(const char *code, struct err *err)
     return 0;
 }
 
-int transcribe_params_check(const struct transcribe_params *p, struct err *err)
+static int check_temperatures(const struct transcribe_params *p, struct err *err)
 {
     int rc;
 
-    if ((rc = check_language(p->language, err)))
-        return rc;
     if (p->temperature_count < 1 || p->temperature_count > TEMPERATURES_MAX)
         return err_set(err, ERR_USAGE, "there are %u temperatures; 1 to %zu are possible",
                        p->temperature_count, TEMPERATURES_MAX);
@@ -56,133 +143,102 @@ int transcribe_params_check(const struct transcribe_params *p, struct err *err)
         if (i && p->temperatures[i] <= p->temperatures[i - 1])
             return err_set(err, ERR_USAGE, "the temperatures must ascend");
     }
-    if ((rc = check_range("compression_ratio_threshold", p->compression_ratio_threshold, 0, 1000,
-                          err)) ||
-        (rc = check_range("logprob_threshold", p->logprob_threshold, -1000, 0, err)) ||
-        (rc = check_range("no_speech_threshold", p->no_speech_threshold, 0, 1, err)))
-        return rc;
-    if (p->max_tokens > 100000)
-        return err_set(err, ERR_USAGE, "max_tokens is %u, above 100000", p->max_tokens);
     return 0;
 }
 
-/* The shortest decimal that reads back as the same float. */
-static void put_float(struct buf *b, float value)
+static int check_tokens(const struct transcribe_params *p, struct err *err)
 {
-    char text[32];
-
-    for (int digits = 1; digits <= 9; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value)
-            break;
+    if (p->suppress_count > TRANSCRIBE_SUPPRESS_MAX)
+        return err_set(err, ERR_USAGE, "suppress_tokens has %u tokens, above %d", p->suppress_count,
+                       TRANSCRIBE_SUPPRESS_MAX);
+    for (uint32_t i = 0; i < p->suppress_count; i++) {
+        if (p->suppress_tokens[i] < 0 || p->suppress_tokens[i] > PARAM_TOKEN_MAX)
+            return err_set(err, ERR_USAGE, "suppress_tokens has %d, which is no token",
+                           p->suppress_tokens[i]);
+        if (i && p->suppress_tokens[i] <= p->suppress_tokens[i - 1])
+            return err_set(err, ERR_USAGE, "suppress_tokens must ascend");
     }
-    buf_printf(b, "%s", value == 0 ? "0" : text);
-}
-
-int transcribe_params_to_json(const struct transcribe_params *p, char **ret, struct err *err)
-{
-    struct buf b = BUF_INIT;
-    int rc = transcribe_params_check(p, err);
-
-    if (rc)
-        return rc;
-    buf_printf(&b, "{\"compression_ratio_threshold\":");
-    put_float(&b, p->compression_ratio_threshold);
-    buf_printf(&b, ",\"language\":\"%s\",\"logprob_threshold\":", p->language);
-    put_float(&b, p->logprob_threshold);
-    buf_printf(&b, ",\"max_tokens\":%u,\"no_speech_threshold\":", p->max_tokens);
-    put_float(&b, p->no_speech_threshold);
-    buf_printf(&b, ",\"temperatures\":[");
-    for (uint32_t i = 0; i < p->temperature_count; i++) {
-        buf_printf(&b, "%s", i ? "," : "");
-        put_float(&b, p->temperatures[i]);
-    }
-    buf_printf(&b, "],\"translate\":%s}", p->translate ? "true" : "false");
-    if (!buf_cstr(&b)) {
-        buf_free(&b);
-        return err_set(err, ERR_NOMEM, "no memory for the transcription's parameters");
-    }
-    *ret = (char *)b.data;
     return 0;
 }
 
-static int take_float(const json_t *value, const char *name, float *ret, struct err *err)
+static int check_text(const struct param_field *f, const char *text, struct err *err)
 {
-    double x = json_number_value(value);
+    size_t n = strnlen(text, f->size);
 
-    if (!json_is_number(value) || !(fabs(x) < 1e9))
-        return err_set(err, ERR_USAGE, "%s is not a number of use", name);
-    *ret = (float)x;
+    if (n == f->size)
+        return err_set(err, ERR_USAGE, "%s is longer than %zu bytes", f->name, f->size - 1);
+    if (!utf8_valid(text, n))
+        return err_set(err, ERR_USAGE, "%s is not valid UTF-8", f->name);
     return 0;
 }
 
-static int take_temperatures(const json_t *value, struct transcribe_params *p, struct err *err)
+static int check_field(const struct param_field *f, const struct transcribe_params *p,
+                       struct err *err)
 {
-    if (!json_is_array(value) || json_array_size(value) > TEMPERATURES_MAX)
-        return err_set(err, ERR_USAGE, "temperatures is not a list of up to %zu numbers",
-                       TEMPERATURES_MAX);
-    memset(p->temperatures, 0, sizeof(p->temperatures));
-    p->temperature_count = (uint32_t)json_array_size(value);
-    for (uint32_t i = 0; i < p->temperature_count; i++) {
-        int rc = take_float(json_array_get(value, i), "a temperature", &p->temperatures[i], err);
-        if (rc)
+    const void *at = (const char *)p + f->offset;
+    const float low = (float)f->low, high = (float)f->high;
+    uint32_t count;
+
+    switch (f->kind) {
+    case PARAM_BOOL:
+        return 0;
+    case PARAM_U32:
+        count = *(const uint32_t *)at;
+        if (count < (uint32_t)f->low || count > (uint32_t)f->high)
+            return err_set(err, ERR_USAGE, "%s is %u, outside %u..%u", f->name, count,
+                           (uint32_t)f->low, (uint32_t)f->high);
+        return 0;
+    case PARAM_FLOAT:
+        if (f->unset && *(const float *)at < 0)
+            return 0;
+        return check_range(f->name, *(const float *)at, low, high, err);
+    case PARAM_TEXT:
+        return check_text(f, at, err);
+    case PARAM_TEMPERATURES:
+        return check_temperatures(p, err);
+    case PARAM_TOKENS:
+        return check_tokens(p, err);
+    }
+    return err_set(err, ERR_USAGE, "%s is of no known kind", f->name);
+}
+
+/* Which model, and that it is the one that was meant: neither goes without the other. */
+static int check_vad(const struct transcribe_params *p, struct err *err)
+{
+    size_t n = strlen(p->vad_hash);
+
+    if (p->vad_model[0] == 0)
+        return n == 0 ? 0 : err_set(err, ERR_USAGE, "vad_hash is given without vad_model");
+    if (p->vad_model[0] != '/' && strchr(p->vad_model, '/'))
+        return err_set(err, ERR_USAGE, "vad_model is neither a name nor an absolute path");
+    if (n != 32 || strspn(p->vad_hash, "0123456789abcdef") != n)
+        return err_set(err, ERR_USAGE, "vad_hash is not 32 hexadecimal digits");
+    if (p->condition_on_previous_text)
+        return err_set(err, ERR_USAGE,
+                       "condition_on_previous_text works without voice activity alone: speech "
+                       "that it has cut is decoded in any order");
+    if (p->vad_neg_threshold >= 0 && p->vad_neg_threshold > p->vad_threshold)
+        return err_set(err, ERR_USAGE, "vad_neg_threshold is %g, above vad_threshold, %g",
+                       (double)p->vad_neg_threshold, (double)p->vad_threshold);
+    return 0;
+}
+
+int transcribe_params_check(const struct transcribe_params *p, struct err *err)
+{
+    int rc;
+
+    for (size_t i = 0; i < param_field_count; i++)
+        if ((rc = check_field(&param_fields[i], p, err)))
             return rc;
-    }
+    if ((rc = check_language(p->language, err)) || (rc = check_vad(p, err)))
+        return rc;
+    if (p->hallucination_silence_threshold > 0 && !p->word_timestamps)
+        return err_set(err, ERR_USAGE,
+                       "hallucination_silence_threshold goes by word times: word_timestamps must "
+                       "be on");
+    if (p->multilingual && p->language[0])
+        return err_set(err, ERR_USAGE,
+                       "multilingual asks each window for its language, and language says which "
+                       "it is: one of them must go");
     return 0;
-}
-
-static int take_value(const char *key, const json_t *value, struct transcribe_params *p,
-                      struct err *err)
-{
-    if (strcmp(key, "compression_ratio_threshold") == 0)
-        return take_float(value, key, &p->compression_ratio_threshold, err);
-    if (strcmp(key, "logprob_threshold") == 0)
-        return take_float(value, key, &p->logprob_threshold, err);
-    if (strcmp(key, "no_speech_threshold") == 0)
-        return take_float(value, key, &p->no_speech_threshold, err);
-    if (strcmp(key, "temperatures") == 0)
-        return take_temperatures(value, p, err);
-    if (strcmp(key, "translate") == 0 && json_is_boolean(value)) {
-        p->translate = json_is_true(value);
-        return 0;
-    }
-    if (strcmp(key, "max_tokens") == 0 && json_is_integer(value) &&
-        json_integer_value(value) >= 0 && json_integer_value(value) <= 100000) {
-        p->max_tokens = (uint32_t)json_integer_value(value);
-        return 0;
-    }
-    if (strcmp(key, "language") == 0 && json_is_string(value) &&
-        json_string_length(value) < sizeof(p->language)) {
-        memcpy(p->language, json_string_value(value), json_string_length(value) + 1);
-        return 0;
-    }
-    return err_set(err, ERR_USAGE, "the parameter '%.40s' is unknown or has an unusable value",
-                   key);
-}
-
-int transcribe_params_from_json(const char *json, struct transcribe_params *ret, struct err *err)
-{
-    struct transcribe_params p;
-    json_error_t why;
-    json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &why), *value;
-    const char *key;
-    int rc = 0;
-
-    transcribe_params_default(&p);
-    if (!root)
-        return err_set(err, ERR_USAGE, "the transcription's parameters are no JSON: %s", why.text);
-    if (!json_is_object(root))
-        rc = err_set(err, ERR_USAGE, "the transcription's parameters are no JSON object");
-    if (!rc)
-        json_object_foreach(root, key, value)
-        {
-            if ((rc = take_value(key, value, &p, err)))
-                break;
-        }
-    json_decref(root);
-    if (!rc)
-        rc = transcribe_params_check(&p, err);
-    if (!rc)
-        *ret = p;
-    return rc;
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/err.h"
-#include "workers/stages/transcribe.h"
+#include "workers/stages/params.h"
 
 #define DEFAULTS                                                                           \
     "{\"compression_ratio_threshold\":2.4,\"language\":\"\",\"logprob_threshold\":-1,"     \
@@ -41,6 +41,106 @@ static void test_round_trip(void **state)
     assert_int_equal(q.max_tokens, 77);
     assert_true(q.translate);
     assert_string_equal(q.language, "haw");
+    free(json);
+}
+
+/* What the catalogs of every version so far hold: a stage keeps its identity. */
+static void test_first_catalogs(void **state)
+{
+    static const char old[] =
+        "{\"compression_ratio_threshold\":2.5,\"language\":\"es\",\"logprob_threshold\":-0.7,"
+        "\"max_tokens\":12,\"no_speech_threshold\":0.5,\"temperatures\":[0,0.3],"
+        "\"translate\":true}";
+    struct transcribe_params p;
+    struct err e;
+    char *json;
+
+    (void)state;
+    assert_ok(transcribe_params_from_json(old, &p, &e), e);
+    assert_ok(transcribe_params_to_json(&p, &json, &e), e);
+    assert_string_equal(json, old);
+    free(json);
+}
+
+/* Every parameter with a value that is not its default, at its place among the sorted keys. */
+static void test_all(void **state)
+{
+    static const char all[] =
+        "{\"beam_size\":5,\"best_of\":4,\"compression_ratio_threshold\":2.4,"
+        "\"hallucination_silence_threshold\":2,\"hotwords\":\"Nightshift \u00e9t\u00e9\","
+        "\"initial_prompt\":\"a \\\"b\\\" \\\\ \\u000a/\",\"language\":\"\","
+        "\"language_detection_segments\":1,\"language_detection_threshold\":0.75,"
+        "\"length_penalty\":0,\"logprob_threshold\":-1,\"max_initial_timestamp\":0,"
+        "\"max_tokens\":0,\"multilingual\":true,\"no_speech_threshold\":0.6,\"patience\":1.5,"
+        "\"prompt_reset_on_temperature\":0.1,\"suppress_tokens\":[-1,7,50000],"
+        "\"temperatures\":[0,0.2,0.4,0.6,0.8,1],\"translate\":false,"
+        "\"vad_hash\":\"0123456789abcdef0123456789abcdef\",\"vad_min_silence_duration_ms\":2000,"
+        "\"vad_min_speech_duration_ms\":250,\"vad_model\":\"silero-vad\",\"vad_neg_threshold\":0.1,"
+        "\"vad_speech_pad_ms\":0,\"vad_threshold\":0.4,\"without_timestamps\":true,"
+        "\"word_timestamps\":true}";
+    struct transcribe_params p, q;
+    struct err e;
+    char *json;
+
+    (void)state;
+    assert_ok(transcribe_params_from_json(all, &p, &e), e);
+    assert_string_equal(p.initial_prompt, "a \"b\" \\ \n/");
+    assert_string_equal(p.hotwords, "Nightshift \u00e9t\u00e9");
+    assert_true(p.suppress_model && p.suppress_count == 2 && p.suppress_tokens[1] == 50000);
+    assert_true(p.length_penalty == 0 && p.max_initial_timestamp == 0);
+    assert_ok(transcribe_params_to_json(&p, &json, &e), e);
+    assert_string_equal(json, all);
+    assert_ok(transcribe_params_from_json(json, &q, &e), e);
+    assert_memory_equal(&p, &q, sizeof(p));
+    free(json);
+
+    /* vad_model and condition_on_previous_text exclude each other. */
+    transcribe_params_default(&p);
+    p.condition_on_previous_text = true;
+    assert_ok(transcribe_params_to_json(&p, &json, &e), e);
+    assert_non_null(strstr(json, "\"condition_on_previous_text\":true,\"language\""));
+    free(json);
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < param_field_count; i++) {
+        assert_ptr_equal(param_field_find(param_fields[i].name), &param_fields[i]);
+        if (i)
+            assert_true(strcmp(param_fields[i - 1].name, param_fields[i].name) < 0);
+    }
+    assert_null(param_field_find("beam"));
+}
+
+/* What says the same is written the same. */
+static void test_canonical(void **state)
+{
+    struct transcribe_params p;
+    struct err e;
+    char *json;
+
+    (void)state;
+    assert_ok(transcribe_params_from_json(
+                  "{\"length_penalty\":-7,\"vad_neg_threshold\":-0.5,\"suppress_tokens\":[-1],"
+                  "\"max_initial_timestamp\":-0.01,\"beam_size\":1,\"initial_prompt\":\"\","
+                  "\"patience\":1.0,\"word_timestamps\":false}",
+                  &p, &e),
+              e);
+    assert_ok(transcribe_params_to_json(&p, &json, &e), e);
+    assert_string_equal(json, DEFAULTS);
+    free(json);
+    p.length_penalty = -3;
+    assert_ok(transcribe_params_to_json(&p, &json, &e), e);
+    assert_string_equal(json, DEFAULTS);
+    free(json);
+
+    transcribe_params_default(&p);
+    p.suppress_model = false;
+    assert_ok(transcribe_params_to_json(&p, &json, &e), e);
+    assert_non_null(strstr(json, "\"suppress_tokens\":[],"));
+    assert_ok(transcribe_params_from_json(json, &p, &e), e);
+    assert_false(p.suppress_model);
     free(json);
 }
 
@@ -85,6 +185,75 @@ static void test_refused(void **state)
     refused("{\"max_tokens\":1.5}", "max_tokens");
 }
 
+#define HASH "\"vad_hash\":\"0123456789abcdef0123456789abcdef\""
+
+static void test_refused_whole(void **state)
+{
+    (void)state;
+    refused("{\"beam_size\":0}", "beam_size");
+    refused("{\"beam_size\":17}", "beam_size");
+    refused("{\"beam_size\":4294967297}", "beam_size");
+    refused("{\"beam_size\":\"5\"}", "beam_size");
+    refused("{\"best_of\":0}", "best_of");
+    refused("{\"patience\":0}", "patience");
+    refused("{\"patience\":11}", "patience");
+    refused("{\"length_penalty\":11}", "length_penalty");
+    refused("{\"max_initial_timestamp\":31}", "max_initial_timestamp");
+    refused("{\"without_timestamps\":0}", "without_timestamps");
+    refused("{\"prompt_reset_on_temperature\":-1}", "prompt_reset_on_temperature");
+    refused("{\"initial_prompt\":\"a\\u0000b\"}", "JSON");
+    refused("{\"initial_prompt\":\"\xff\"}", "JSON");
+    refused("{\"hotwords\":[]}", "hotwords");
+    refused("{\"suppress_tokens\":-1}", "suppress_tokens");
+    refused("{\"suppress_tokens\":[5,5]}", "ascend");
+    refused("{\"suppress_tokens\":[7,5]}", "ascend");
+    refused("{\"suppress_tokens\":[5,-1]}", "suppress_tokens");
+    refused("{\"suppress_tokens\":[-2]}", "suppress_tokens");
+    refused("{\"suppress_tokens\":[1000001]}", "suppress_tokens");
+    refused("{\"suppress_tokens\":[1.5]}", "suppress_tokens");
+    refused("{\"language_detection_segments\":0}", "language_detection_segments");
+    refused("{\"language_detection_threshold\":1.1}", "language_detection_threshold");
+    refused("{\"multilingual\":true,\"language\":\"en\"}", "multilingual");
+    refused("{\"hallucination_silence_threshold\":2}", "word_timestamps");
+    refused("{\"hallucination_silence_threshold\":-1}", "hallucination_silence_threshold");
+    refused("{" HASH "}", "vad_model");
+    refused("{\"vad_model\":\"silero-vad\"}", "vad_hash");
+    refused("{\"vad_model\":\"silero-vad\",\"vad_hash\":\"0123\"}", "vad_hash");
+    refused("{\"vad_model\":\"a/b\"," HASH "}", "vad_model");
+    refused("{\"vad_model\":\"/a\"," HASH ",\"vad_threshold\":1.5}", "vad_threshold");
+    refused("{\"vad_model\":\"/a\"," HASH ",\"vad_neg_threshold\":0.6}", "vad_neg_threshold");
+    refused("{\"vad_model\":\"/a\"," HASH ",\"condition_on_previous_text\":true}",
+            "condition_on_previous_text");
+    refused("{\"vad_speech_pad_ms\":3600001}", "vad_speech_pad_ms");
+    refused("{\"vad_min_speech_duration_ms\":-1}", "vad_min_speech_duration_ms");
+}
+
+/* A text and a list that are one too long, and as long as they may be. */
+static void test_bounds(void **state)
+{
+    struct transcribe_params p;
+    char text[TRANSCRIBE_PROMPT_MAX + 40];
+    char list[2048] = "{\"suppress_tokens\":[-1";
+    struct err e;
+
+    (void)state;
+    memset(text, 'a', sizeof(text));
+    memcpy(text, "{\"hotwords\":\"", 13);
+    memcpy(text + 13 + TRANSCRIBE_PROMPT_MAX - 1, "\"}", 3);
+    assert_ok(transcribe_params_from_json(text, &p, &e), e);
+    assert_int_equal(strlen(p.hotwords), TRANSCRIBE_PROMPT_MAX - 1);
+    memcpy(text + 13 + TRANSCRIBE_PROMPT_MAX - 1, "a\"}", 4);
+    refused(text, "hotwords");
+
+    for (int i = 0; i < TRANSCRIBE_SUPPRESS_MAX; i++)
+        sprintf(list + strlen(list), ",%d", i);
+    strcat(list, "]}");
+    assert_ok(transcribe_params_from_json(list, &p, &e), e);
+    assert_int_equal(p.suppress_count, TRANSCRIBE_SUPPRESS_MAX);
+    sprintf(strchr(list, ']'), ",%d]}", 99);
+    refused(list, "suppress_tokens");
+}
+
 static void test_check(void **state)
 {
     struct transcribe_params p;
@@ -102,13 +271,29 @@ static void test_check(void **state)
     transcribe_params_default(&p);
     p.temperature_count = 9;
     assert_int_equal(transcribe_params_check(&p, &e), ERR_USAGE);
+    transcribe_params_default(&p);
+    p.vad_neg_threshold = NAN;
+    assert_int_equal(transcribe_params_check(&p, &e), ERR_USAGE);
+    transcribe_params_default(&p);
+    strcpy(p.initial_prompt, "caf\xe9");
+    assert_int_equal(transcribe_params_to_json(&p, &json, &e), ERR_USAGE);
+    assert_non_null(strstr(e.msg, "UTF-8"));
+    transcribe_params_default(&p);
+    memset(p.hotwords, 'a', sizeof(p.hotwords));
+    assert_int_equal(transcribe_params_check(&p, &e), ERR_USAGE);
+    transcribe_params_default(&p);
+    p.suppress_count = TRANSCRIBE_SUPPRESS_MAX + 1;
+    assert_int_equal(transcribe_params_check(&p, &e), ERR_USAGE);
+    assert_null(json);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_first_catalogs),
+        cmocka_unit_test(test_all),           cmocka_unit_test(test_table),
+        cmocka_unit_test(test_canonical),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused_whole), cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_check),
     };
 
