@@ -49,7 +49,8 @@ static int start(struct bench *b, enum precision p, uint32_t slots, struct err *
     int rc = whisper_load(test_source_path("workers/models/whisper-nano"), b->be, p, &b->w, err);
 
     if (rc == 0)
-        rc = whisper_session_new(b->w, slots, 1, &b->s, err);
+        rc = whisper_session_new(b->w, (struct whisper_shape){.slots = slots, .windows = 1}, &b->s,
+                                 err);
     return rc == 0 ? whisper_encode(b->s, &window, 1, err) : rc;
 }
 

@@ -27,13 +27,14 @@ static void decode_alone(struct rig *r)
     struct whisper_session *s;
     struct err e;
 
-    assert_ok(whisper_session_new(r->w, 1, 1, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e),
+              e);
     for (uint32_t i = 0; i < SLOTS; i++) {
         struct whisper_window window = gpu_window(i, 0);
 
         assert_ok(whisper_encode(s, &window, 1, &e), e);
         for (uint32_t pos = 0; pos < STEPS; pos++) {
-            struct whisper_row row = {0, pos, token_of(r, i, pos)};
+            struct whisper_row row = {0, 0, pos, token_of(r, i, pos)};
 
             assert_ok(whisper_step(s, &row, 1, r->alone + (i * STEPS + pos) * r->vocab, &e), e);
         }
@@ -50,7 +51,7 @@ static void decode_together(struct rig *r, uint32_t turn, float *ret)
     struct err e;
 
     assert_non_null(logits);
-    assert_ok(whisper_session_new(r->w, SLOTS, 0, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = SLOTS}, &s, &e), e);
     for (uint32_t at = 0, n; at < SLOTS; at += n) {
         n = at + 2 + at % 2 <= SLOTS ? 2 + at % 2 : SLOTS - at;
         for (uint32_t i = 0; i < n; i++)
@@ -65,7 +66,7 @@ static void decode_together(struct rig *r, uint32_t turn, float *ret)
             uint32_t i = (k + turn * step) % SLOTS, pos = step - i / 2;
 
             if (step >= i / 2 && pos < STEPS)
-                rows[n++] = (struct whisper_row){i, pos, token_of(r, i, pos)};
+                rows[n++] = (struct whisper_row){i, 0, pos, token_of(r, i, pos)};
         }
         assert_ok(whisper_step(s, rows, n, logits, &e), e);
         for (uint32_t k = 0; k < n; k++)

@@ -10,7 +10,7 @@
 static void first_logits(struct whisper *w, struct whisper_session *s, float *ret)
 {
     struct whisper_window window = gpu_window(1, 0);
-    struct whisper_row row = {0, 0, gpu_prompt(w, 0)};
+    struct whisper_row row = {0, 0, 0, gpu_prompt(w, 0)};
     struct err e;
 
     assert_ok(whisper_encode(s, &window, 1, &e), e);
@@ -56,7 +56,7 @@ static void too_many_slots(void **state)
     bytes = sizeof(float) * whisper_config(w)->vocab_size;
     want = malloc(bytes);
     got = malloc(bytes);
-    assert_ok(whisper_session_new(w, 2, 1, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
     first_logits(w, s, want);
     options.budget = roomy->peak + 32 * MIB; /* room for this, and not for 512 slots */
     whisper_session_free(s);
@@ -65,10 +65,12 @@ static void too_many_slots(void **state)
 
     tight = gpu_open(&options);
     assert_ok(gpu_load("nano", tight, PRECISION_F32, &w, &e), e);
-    assert_ok(whisper_session_new(w, 2, 1, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
     loaded = tight->allocated;
     for (int again = 0; again < 3; again++) {
-        assert_int_equal(whisper_session_new(w, 512, 1, &more, &e), ERR_VRAM);
+        assert_int_equal(
+            whisper_session_new(w, (struct whisper_shape){.slots = 512, .windows = 1}, &more, &e),
+            ERR_VRAM);
         assert_int_equal(tight->allocated, loaded);
     }
     printf("  %s\n", e.msg);
@@ -76,7 +78,8 @@ static void too_many_slots(void **state)
     assert_memory_equal(got, want, bytes);
     assert_true(tight->peak <= options.budget);
     whisper_session_free(s);
-    assert_ok(whisper_session_new(w, 1, 1, &s, &e), e); /* half the slots, and on */
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e),
+              e); /* half the slots, and on */
     first_logits(w, s, got);
     assert_memory_equal(got, want, bytes);
     whisper_session_free(s);
@@ -97,14 +100,15 @@ static void told_and_taken(void **state)
 
     (void)state;
     assert_ok(gpu_load("nano", be, PRECISION_F16, &w, &e), e); /* what is made at first use, */
-    assert_ok(whisper_session_new(w, 6, 2, &s, &e), e);        /* and then kept */
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 6, .windows = 2}, &s, &e),
+              e); /* and then kept */
     whisper_session_free(s);
     whisper_free(w);
     empty = be->allocated;
     assert_ok(gpu_load("nano", be, PRECISION_F16, &w, &e), e);
     loaded = be->allocated;
-    told = whisper_session_bytes(w, 6, 2);
-    assert_ok(whisper_session_new(w, 6, 2, &s, &e), e);
+    told = whisper_session_bytes(w, (struct whisper_shape){.slots = 6, .windows = 2});
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 6, .windows = 2}, &s, &e), e);
     printf("  weights %.1f MiB, session %.1f MiB, told %.1f MiB\n", (double)(loaded - empty) / MIB,
            (double)(be->allocated - loaded) / MIB, (double)told / MIB);
     assert_true(be->allocated - loaded <= told);
@@ -130,7 +134,7 @@ static void full_device(void **state)
 
     (void)state;
     assert_ok(gpu_load("nano", be, PRECISION_F32, &w, &e), e);
-    assert_ok(whisper_session_new(w, 1, 1, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e), e);
     want = malloc(sizeof(float) * whisper_config(w)->vocab_size);
     got = malloc(sizeof(float) * whisper_config(w)->vocab_size);
     first_logits(w, s, want);

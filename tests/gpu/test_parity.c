@@ -4,8 +4,9 @@
  *
  * Bounds of the relative L2 error of the encoder's output, against the host in float32. Every
  * product's inputs are rounded to 2^-11 (tf32, fp16), 2^-8 (bf16), 1/254 of the largest (int8) or
- * 2^-4 (fp8), at random; layers add up as square roots. The nano model gives 3e-4 (tf32, fp16), 3e-3
- * (bf16) and 1e-2 (int8) in the emulator; the bounds leave some eight times that to deeper models. */
+ * 2^-4 (fp8), at random; layers add up as square roots. The nano model gives 3e-4 (tf32, fp16),
+ * 3e-3 (bf16) and 1e-2 (int8) in the emulator; the bounds leave some eight times that to deeper
+ * models. */
 #include "tests/common/test.h"
 
 #include "tests/gpu/device.h"
@@ -43,8 +44,9 @@ static void decode(struct whisper *w, struct whisper_session *s, const struct ou
         for (uint32_t i = 0; i < WINDOWS; i++) {
             const struct outcome *from = forced ? forced : o;
 
-            rows[i] = (struct whisper_row){
-                i, pos, pos < GPU_PROMPT ? gpu_prompt(w, pos) : from->tokens[i][pos - GPU_PROMPT]};
+            rows[i] = (struct whisper_row){i, 0, pos,
+                                           pos < GPU_PROMPT ? gpu_prompt(w, pos)
+                                                            : from->tokens[i][pos - GPU_PROMPT]};
         }
         assert_ok(whisper_step(s, rows, WINDOWS, logits, &e), e);
         for (uint32_t i = 0; pos + 1 >= GPU_PROMPT && i < WINDOWS; i++) {
@@ -65,7 +67,7 @@ static void run(const char *model, struct backend *be, enum precision precision,
     struct err e;
 
     assert_ok(gpu_load(model, be, precision, &w, &e), e);
-    assert_ok(whisper_session_new(w, WINDOWS, 0, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = WINDOWS}, &s, &e), e);
     *o = (struct outcome){.vocab = whisper_config(w)->vocab_size, .steps = steps};
     o->encoder_n = (size_t)WHISPER_POSITIONS * whisper_config(w)->d_model;
     o->encoder = malloc(sizeof(float) * o->encoder_n);

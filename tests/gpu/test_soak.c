@@ -80,7 +80,7 @@ static void one_round(struct soak *k, uint32_t round)
         for (uint32_t i = 0; i < k->slots; i++) {
             if (pos >= k->tokens * ((i + round) % 4 + 1) / 4)
                 continue;
-            rows[n] = (struct whisper_row){i, pos, next[i]};
+            rows[n] = (struct whisper_row){i, 0, pos, next[i]};
             asks[n++] = (struct choice_ask){.count = (int32_t)pos,
                                             .last = pos ? next[i] : -1,
                                             .before = -1,
@@ -89,7 +89,7 @@ static void one_round(struct soak *k, uint32_t round)
         }
         if (n == 0)
             break;
-        assert_ok(whisper_choose(k->s, rows, asks, n, choices, &e), e);
+        assert_ok(whisper_choose(k->s, rows, asks, n, choices, NULL, &e), e);
         for (uint32_t i = 0; i < n; i++) {
             assert_true(choices[i].usable && choices[i].token >= 0);
             next[rows[i].slot] = choices[i].token;
@@ -113,7 +113,7 @@ static void one_model(const char *model)
     k.slots = k.slots > SLOTS ? SLOTS : k.slots;
     while (k.slots > 1 && wanted / k.slots < 4) /* few windows: rounds all the same */
         k.slots /= 2;
-    assert_ok(whisper_session_new(k.w, k.slots, 0, &k.s, &e), e);
+    assert_ok(whisper_session_new(k.w, (struct whisper_shape){.slots = k.slots}, &k.s, &e), e);
     set_rules(&k);
     for (uint32_t i = 0; i < 8; i++) /* what is fed is made before it is looked for */
         gpu_window(i, 0);

@@ -27,7 +27,8 @@ int plan_model_read(const char *dir, struct whisper_config *c, struct err *err)
 
 static uint64_t bytes_of(const void *arg, enum precision p, uint32_t slots, uint32_t windows)
 {
-    return whisper_predict_bytes(arg, p, slots, windows);
+    return whisper_predict_bytes(arg, p,
+                                 (struct whisper_shape){.slots = slots, .windows = windows});
 }
 
 /* Products alone, as the encoder and the decoder's rows have them. */

@@ -331,7 +331,8 @@ static int open_session(struct run *r, uint32_t slots, uint32_t windows, struct 
     int rc;
 
     r->slots = slots;
-    rc = whisper_session_new(r->w, slots, windows, &r->s, err);
+    rc = whisper_session_new(r->w, (struct whisper_shape){.slots = slots, .windows = windows},
+                             &r->s, err);
     if (rc == 0)
         rc = set_rules(r, err);
     return rc != 0 ? rc : make_arrays(r, err);
@@ -371,7 +372,7 @@ static int run_round(struct run *r, double *seconds, struct err *err)
 
     rc = whisper_encode(r->s, r->windows, r->slots, err);
     for (uint32_t i = 0; i < r->slots; i++) {
-        r->rows[i] = (struct whisper_row){i, 0, 1};
+        r->rows[i] = (struct whisper_row){i, 0, 0, 1};
         r->asks[i] = (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
     }
     for (uint32_t pos = 0; rc == 0 && pos < PROMPT + r->tokens; pos++) {
@@ -379,7 +380,7 @@ static int run_round(struct run *r, double *seconds, struct err *err)
 
         for (uint32_t i = 0; i < r->slots; i++)
             r->asks[i].what = prompt ? 0 : CHOOSE_TOKEN;
-        rc = whisper_choose(r->s, r->rows, r->asks, r->slots, r->choices, err);
+        rc = whisper_choose(r->s, r->rows, r->asks, r->slots, r->choices, NULL, err);
         for (uint32_t i = 0; rc == 0 && i < r->slots; i++) {
             r->rows[i].pos = pos + 1;
             if (!prompt)

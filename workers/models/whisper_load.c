@@ -328,7 +328,7 @@ static int measure_mel(struct whisper *w, struct err *err)
 static int warm(struct whisper *w, struct err *err)
 {
     struct whisper_session *s;
-    int rc = whisper_session_new(w, 1, 1, &s, err);
+    int rc = whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, err);
 
     if (rc != 0)
         return rc;

@@ -126,12 +126,14 @@ static uint32_t choose_windows(const struct whisper *w, uint32_t slots, uint32_t
     return windows < slots ? windows : slots;
 }
 
-uint64_t whisper_session_bytes(const struct whisper *w, uint32_t slots, uint32_t windows)
+uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape)
 {
-    return bytes_of(w, slots, choose_windows(w, slots, windows));
+    return bytes_of(w, shape.slots, choose_windows(w, shape.slots, shape.windows));
 }
 
 uint32_t whisper_session_slots(const struct whisper_session *s) { return s->slots; }
+
+uint32_t whisper_session_rows(const struct whisper_session *s) { return s->slots; }
 
 uint32_t whisper_session_windows(const struct whisper_session *s) { return s->windows; }
 
@@ -191,9 +193,10 @@ static int make_memory(struct whisper_session *s, struct err *err)
     return 0;
 }
 
-int whisper_session_new(struct whisper *w, uint32_t slots, uint32_t windows,
-                        struct whisper_session **ret, struct err *err)
+int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
+                        struct err *err)
 {
+    uint32_t slots = shape.slots;
     struct whisper_session *s;
     int rc;
 
@@ -205,7 +208,7 @@ int whisper_session_new(struct whisper *w, uint32_t slots, uint32_t windows,
         return err_set(err, ERR_NOMEM, "out of memory for a session");
     s->w = w;
     s->slots = slots;
-    s->windows = choose_windows(w, slots, windows);
+    s->windows = choose_windows(w, slots, shape.windows);
     s->records = w->be->ops->record_begin != NULL;
     s->kv_slots = slots + s->records;
     s->peek = -1;

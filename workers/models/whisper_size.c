@@ -69,8 +69,9 @@ static uint64_t scratch_bytes(const struct whisper_config *c, uint64_t size)
 }
 
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
-                               uint32_t slots, uint32_t windows)
+                               struct whisper_shape shape)
 {
+    uint32_t slots = shape.slots, windows = shape.windows;
     uint64_t size = dtype_size(precision_type(precision));
     uint64_t slot = c->decoder_layers * (keys_bytes(c, WHISPER_POSITIONS, size) +
                                          keys_bytes(c, c->max_target_positions, size));

@@ -139,8 +139,8 @@ static int write_rows(struct whisper_session *s, const struct whisper_row *rows,
 {
     for (uint32_t i = 0; i < width; i++)
         s->to_rows[i] = i < n ? (struct token_row){(int32_t)rows[i].slot, (int32_t)rows[i].pos,
-                                                   rows[i].token, 0}
-                              : (struct token_row){(int32_t)s->slots, 0, 0, 0};
+                                                   rows[i].token, (int32_t)rows[i].slot}
+                              : (struct token_row){(int32_t)s->slots, 0, 0, (int32_t)s->slots};
     return s->w->be->ops->write(s->w->be, s->rows, s->to_rows, width * sizeof(*s->rows), err);
 }
 
@@ -298,13 +298,16 @@ static int step_asked(struct whisper_session *s, const struct whisper_row *rows,
 }
 
 int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
-                   const struct choice_ask *asks, uint32_t n, struct choice *ret, struct err *err)
+                   const struct choice_ask *asks, uint32_t n, struct choice *ret,
+                   struct candidate *top, struct err *err)
 {
     int64_t start = clock_mono_ns();
     int rc = check_rows(s, rows, n, err);
 
     if (rc != 0)
         return rc;
+    if (top)
+        return err_set(err, ERR_DEVICE, "a session of one branch has no candidates");
     if (!s->rules)
         return err_set(err, ERR_DEVICE, "a token is to be chosen before the rules are known");
     if (asked(asks, n) || s->records)

@@ -184,7 +184,7 @@ static void parity(void **state)
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_load(dir, be, PRECISION_F32, &w, &e), e);
     assert_int_equal(whisper_config(w)->vocab_size, fx->vocab);
-    assert_ok(whisper_session_new(w, 2, 0, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2}, &s, &e), e);
     pcm = read_wav(&win.n);
     win.pcm = pcm;
     assert_ok(whisper_encode(s, &win, 1, &e), e);

@@ -58,7 +58,7 @@ static void open_bench(struct bench *b, enum precision precision)
     assert_ok(
         whisper_load(test_source_path("workers/models/whisper-nano"), b->be, precision, &b->w, &e),
         e);
-    assert_ok(whisper_session_new(b->w, 2, 0, &b->s, &e), e);
+    assert_ok(whisper_session_new(b->w, (struct whisper_shape){.slots = 2}, &b->s, &e), e);
 }
 
 static void close_bench(struct bench *b)

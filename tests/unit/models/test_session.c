@@ -59,11 +59,17 @@ static void check_sizes(const char *model, enum precision precision)
 
         snprintf(what, sizeof(what), "%s %s, %u slots, %u windows", model,
                  precision_name(precision), slots, windows);
-        assert_ok(whisper_session_new(w, slots, windows, &s, &e), e);
+        assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = slots, .windows = windows},
+                                      &s, &e),
+                  e);
         assert_int_equal(whisper_session_windows(s), windows);
-        near(whisper_predict_bytes(&config, precision, slots, windows), be->allocated, what);
+        near(whisper_predict_bytes(&config, precision,
+                                   (struct whisper_shape){.slots = slots, .windows = windows}),
+             be->allocated, what);
         if (windows == 1) /* more of them may want more of the scratch memory, which stays */
-            assert_int_equal(be->allocated - before, whisper_session_bytes(w, slots, windows));
+            assert_int_equal(be->allocated - before,
+                             whisper_session_bytes(
+                                 w, (struct whisper_shape){.slots = slots, .windows = windows}));
         whisper_session_free(s);
         if (windows == 1)
             assert_int_equal(be->allocated, before);
@@ -103,7 +109,9 @@ static void run_course(struct whisper *w, uint32_t windows, struct course *ret)
     uint64_t held;
 
     *ret = (struct course){0};
-    assert_ok(whisper_session_new(w, SLOTS, windows, &s, &e), e);
+    assert_ok(
+        whisper_session_new(w, (struct whisper_shape){.slots = SLOTS, .windows = windows}, &s, &e),
+        e);
     assert_int_equal(whisper_session_windows(s), windows);
     assert_ok(whisper_session_rules(s, &rules, &e), e);
     held = recorder_backend(w)->allocated;
@@ -115,7 +123,7 @@ static void run_course(struct whisper *w, uint32_t windows, struct course *ret)
             pcm[i][k] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.3f;
         }
         window[i] = (struct whisper_window){(i * 3 + 1) % SLOTS, pcm[i], 40000 - i * 1000};
-        row[i] = (struct whisper_row){window[i].slot, 0, 641};
+        row[i] = (struct whisper_row){window[i].slot, 0, 0, 641};
     }
     assert_ok(whisper_encode(s, window, SLOTS, &e), e);
     for (uint32_t step = 0; step < STEPS; step++) {
@@ -129,7 +137,7 @@ static void run_course(struct whisper *w, uint32_t windows, struct course *ret)
             ask[i].temperature = i % 2 ? 0.5f : 0;
             ask[i].uniform = 0.1 * i + 0.01 * step;
         }
-        assert_ok(whisper_choose(s, row, ask, n, ret->choice[step], &e), e);
+        assert_ok(whisper_choose(s, row, ask, n, ret->choice[step], NULL, &e), e);
         for (uint32_t i = 0; i < n; i++) {
             row[i].pos++;
             assert_true(ret->choice[step][i].token >= 0);
@@ -221,7 +229,7 @@ static void other_rules(void **state)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
     const struct whisper_window silence = {0, NULL, 0};
-    const struct whisper_row row = {0, 0, 1};
+    const struct whisper_row row = {0, 0, 0, 1};
     struct recorder_counts before, after;
     struct rules_spec other = rules;
     struct whisper_session *s;
@@ -234,17 +242,17 @@ static void other_rules(void **state)
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
     recorder_install(be);
-    assert_ok(whisper_session_new(w, 2, 1, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
     assert_ok(whisper_encode(s, &silence, 1, &e), e);
     assert_ok(whisper_session_rules(s, &rules, &e), e);
     recorder_counts(&before);
-    assert_ok(whisper_choose(s, &row, &ask, 1, &first, &e), e);
-    assert_ok(whisper_choose(s, &row, &ask, 1, &first, &e), e);
+    assert_ok(whisper_choose(s, &row, &ask, 1, &first, NULL, &e), e);
+    assert_ok(whisper_choose(s, &row, &ask, 1, &first, NULL, &e), e);
     recorder_counts(&after);
     assert_int_equal(after.run, before.run + 1);
     other.never_first = &first.token;
     assert_ok(whisper_session_rules(s, &other, &e), e);
-    assert_ok(whisper_choose(s, &row, &ask, 1, &second, &e), e);
+    assert_ok(whisper_choose(s, &row, &ask, 1, &second, NULL, &e), e);
     assert_int_not_equal(second.token, first.token);
     recorder_counts(&after);
     assert_int_equal(after.begun, before.begun + 2);
@@ -268,14 +276,18 @@ static void budgets(void **state)
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
     run_course(w, 1, &before);
-    assert_ok(whisper_session_new(w, 2, 1, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
     held = be->allocated;
-    be->budget = held + whisper_session_bytes(w, 64, 1) - 1;
-    assert_int_equal(whisper_session_new(w, 64, 1, &more, &e), ERR_VRAM);
+    be->budget =
+        held + whisper_session_bytes(w, (struct whisper_shape){.slots = 64, .windows = 1}) - 1;
+    assert_int_equal(
+        whisper_session_new(w, (struct whisper_shape){.slots = 64, .windows = 1}, &more, &e),
+        ERR_VRAM);
     assert_null(more);
     assert_int_equal(be->allocated, held);
     be->budget++;
-    assert_ok(whisper_session_new(w, 64, 1, &more, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 64, .windows = 1}, &more, &e),
+              e);
     assert_int_equal(be->allocated, be->budget);
     whisper_session_free(more);
     whisper_session_free(s);
@@ -291,7 +303,7 @@ static void refusals(void **state)
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
     const struct choice_ask nothing = {.last = -1, .before = -1, .last_time = -1};
     const struct whisper_window twice[] = {{0, NULL, 0}, {0, NULL, 0}};
-    const struct whisper_row row = {0, 0, 1};
+    const struct whisper_row row = {0, 0, 0, 1};
     struct rules_spec other = rules;
     struct whisper_session *s;
     struct choice choice;
@@ -304,17 +316,18 @@ static void refusals(void **state)
     assert_int_equal(whisper_random(&small, 3, be, PRECISION_INT8, &w, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "fp32"));
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
-    assert_ok(whisper_session_new(w, 2, 0, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2}, &s, &e), e);
     assert_int_equal(whisper_session_windows(s), 1);
     assert_int_equal(whisper_encode(s, twice, 2, &e), ERR_DEVICE);
     assert_ok(whisper_encode(s, twice, 1, &e), e);
-    assert_int_equal(whisper_choose(s, &row, &ask, 1, &choice, &e), ERR_DEVICE); /* no rules */
+    assert_int_equal(whisper_choose(s, &row, &ask, 1, &choice, NULL, &e),
+                     ERR_DEVICE); /* no rules */
     other.vocab++;
     assert_int_equal(whisper_session_rules(s, &other, &e), ERR_MODEL);
     assert_ok(whisper_session_rules(s, &rules, &e), e);
-    assert_ok(whisper_choose(s, &row, &nothing, 1, &choice, &e), e);
+    assert_ok(whisper_choose(s, &row, &nothing, 1, &choice, NULL, &e), e);
     assert_int_equal(choice.token, -1);
-    assert_ok(whisper_choose(s, &row, &ask, 1, &choice, &e), e);
+    assert_ok(whisper_choose(s, &row, &ask, 1, &choice, NULL, &e), e);
     assert_true(choice.token >= 650 && choice.usable);
     whisper_session_free(s);
     whisper_free(w);

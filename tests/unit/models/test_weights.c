@@ -77,10 +77,10 @@ static void decode(const char *dir, struct backend *be, struct answer *ret)
     assert_ok(whisper_load(dir, be, PRECISION_F32, &w, &e), e);
     ret->config = *whisper_config(w);
     assert_true(ret->config.vocab_size <= 4096);
-    assert_ok(whisper_session_new(w, 1, 1, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e), e);
     assert_ok(whisper_encode(s, &window, 1, &e), e);
     for (uint32_t i = 0; i < 3 + STEPS; i++) {
-        struct whisper_row row = {0, i, i < 4 ? prompt[i] : ret->tokens[i - 4]};
+        struct whisper_row row = {0, 0, i, i < 4 ? prompt[i] : ret->tokens[i - 4]};
 
         assert_ok(whisper_step(s, &row, 1, ret->logits, &e), e);
         if (i >= 3)

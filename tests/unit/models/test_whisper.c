@@ -42,7 +42,7 @@ static void rig_open(struct rig *r, enum precision precision)
     assert_ok(whisper_random(&small, 5, r->be, precision, &r->w, &e), e);
     r->alone = malloc(sizeof(float) * SLOTS * STEPS * VOCAB);
     assert_non_null(r->alone);
-    assert_ok(whisper_session_new(r->w, 1, 0, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = 1}, &s, &e), e);
     for (uint32_t i = 0; i < SLOTS; i++) {
         struct whisper_window window = {.slot = 0};
         uint32_t seed = i + 1;
@@ -58,7 +58,7 @@ static void rig_open(struct rig *r, enum precision precision)
         window.n = r->len[i];
         assert_ok(whisper_encode(s, &window, 1, &e), e);
         for (uint32_t pos = 0; pos < STEPS; pos++) {
-            struct whisper_row row = {0, pos, token_of(i, pos)};
+            struct whisper_row row = {0, 0, pos, token_of(i, pos)};
 
             assert_ok(whisper_step(s, &row, 1, (float *)wanted(r, i, pos), &e), e);
         }
@@ -88,7 +88,7 @@ static void mixed(struct rig *r, uint32_t turn, uint32_t batch)
     struct err e;
 
     assert_non_null(logits);
-    assert_ok(whisper_session_new(r->w, SLOTS, 0, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = SLOTS}, &s, &e), e);
     for (uint32_t i = 0; i < SLOTS; i++)
         windows[i] = (struct whisper_window){(i * turn + 3) % SLOTS, r->pcm[i], r->len[i]};
     for (uint32_t i = 0; i < SLOTS; i += batch)
@@ -102,7 +102,7 @@ static void mixed(struct rig *r, uint32_t turn, uint32_t batch)
             if (step < i || step - i >= STEPS)
                 continue;
             window_of[n] = i;
-            rows[n++] = (struct whisper_row){windows[i].slot, step - i, token_of(i, step - i)};
+            rows[n++] = (struct whisper_row){windows[i].slot, 0, step - i, token_of(i, step - i)};
         }
         if (n == 0)
             continue;
@@ -155,7 +155,7 @@ static void decoding_again(void **state)
 
     (void)state;
     rig_open(&r, PRECISION_AUTO);
-    assert_ok(whisper_session_new(r.w, 2, 0, &s, &e), e);
+    assert_ok(whisper_session_new(r.w, (struct whisper_shape){.slots = 2}, &s, &e), e);
     for (uint32_t i = 4; i-- > 0;) {
         struct whisper_window window = {1, r.pcm[i], r.len[i]};
 
@@ -163,7 +163,7 @@ static void decoding_again(void **state)
         for (int round = 0; round < 3; round++) {
             for (uint32_t pos = round ? 2 : 0; pos < STEPS; pos++) {
                 int32_t token = token_of(i, pos) + (round == 1 && pos > 2);
-                struct whisper_row row = {1, pos, token % VOCAB};
+                struct whisper_row row = {1, 0, pos, token % VOCAB};
 
                 assert_ok(whisper_step(s, &row, 1, again, &e), e);
                 if (round != 1)
@@ -191,10 +191,11 @@ static void sessions_refuse(void **state)
     (void)state;
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_ok(whisper_random(&small, 1, be, PRECISION_F32, &w, &e), e);
-    assert_int_equal(whisper_session_new(w, 0, 0, &s, &e), ERR_USAGE);
-    assert_int_equal(whisper_session_new(w, UINT32_MAX, 0, &s, &e), ERR_USAGE);
-    assert_ok(whisper_session_new(w, 2, 0, &s, &e), e);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){0, 0, 1}, 1, out, &e), ERR_DEVICE);
+    assert_int_equal(whisper_session_new(w, (struct whisper_shape){.slots = 0}, &s, &e), ERR_USAGE);
+    assert_int_equal(whisper_session_new(w, (struct whisper_shape){.slots = UINT32_MAX}, &s, &e),
+                     ERR_USAGE);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2}, &s, &e), e);
+    assert_int_equal(whisper_step(s, &(struct whisper_row){0, 0, 0, 1}, 1, out, &e), ERR_DEVICE);
     window.pcm = quiet;
     window.n = WHISPER_WINDOW_SAMPLES + 1;
     assert_int_equal(whisper_encode(s, &window, 1, &e), ERR_DEVICE);
@@ -203,15 +204,15 @@ static void sessions_refuse(void **state)
     assert_int_equal(whisper_encode(s, &window, 1, &e), ERR_DEVICE);
     window.slot = 1;
     assert_ok(whisper_encode(s, &window, 1, &e), e);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 1, 1}, 1, out, &e), ERR_DEVICE);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, -1}, 1, out, &e), ERR_MODEL);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, VOCAB}, 1, out, &e), ERR_MODEL);
-    const struct whisper_row twice[] = {{1, 0, 1}, {1, 0, 1}};
+    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, 1, 1}, 1, out, &e), ERR_DEVICE);
+    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, 0, -1}, 1, out, &e), ERR_MODEL);
+    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, 0, VOCAB}, 1, out, &e), ERR_MODEL);
+    const struct whisper_row twice[] = {{1, 0, 0, 1}, {1, 0, 0, 1}};
     assert_int_equal(whisper_step(s, twice, 2, out, &e), ERR_DEVICE);
     assert_int_equal(whisper_peek_mel(s, 0, out, &e), ERR_EMPTY);
     for (uint32_t pos = 0; pos < 448; pos++)
-        assert_ok(whisper_step(s, &(struct whisper_row){1, pos, 1}, 1, NULL, &e), e);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 448, 1}, 1, out, &e), ERR_DEVICE);
+        assert_ok(whisper_step(s, &(struct whisper_row){1, 0, pos, 1}, 1, NULL, &e), e);
+    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, 448, 1}, 1, out, &e), ERR_DEVICE);
     whisper_session_free(s);
     whisper_free(w);
     backend_close(be);
