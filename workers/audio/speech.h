@@ -14,11 +14,12 @@
 #define SPEECH_STEP 512 /* samples at 16 kHz of one probability */
 
 struct speech_params {
-    float threshold;        /* speech begins at it */
-    float neg_threshold;    /* and ends below this */
-    uint32_t min_speech_ms; /* shorter stretches are left out */
-    uint32_t
-        max_speech_ms; /* longer ones are cut at their last silence of >= 98 ms, else at once */
+    float threshold;         /* speech begins at it */
+    float neg_threshold;     /* and ends below this, which is never above threshold; negative:
+                                threshold - 0.15, at least 0.01 */
+    uint32_t min_speech_ms;  /* stretches that are no longer than this are left out */
+    uint32_t max_speech_ms;  /* longer ones (with their padding) are cut at their last silence of
+                                over 98 ms, else at once; 0: never */
     uint32_t min_silence_ms; /* shorter silences do not end a stretch */
     uint32_t pad_ms;         /* on both sides; neighbours share the gap */
 };
@@ -30,19 +31,25 @@ struct speech_span {
 
 struct speech;
 
+/* Steps of a stream of so many samples: one more than are full, always, as the reference has it.
+ * The last is padded with zeros, or nothing else. */
+static inline int64_t speech_steps(int64_t samples) { return samples / SPEECH_STEP + 1; }
+
+/* ERR_USAGE when a threshold is not a probability. */
 int speech_new(const struct speech_params *p, struct speech **ret, struct err *err);
 void speech_free(struct speech *s); /* NULL is fine */
-/* The next n steps' probabilities. ERR_NOMEM. */
+/* The next n steps' probabilities; a NaN is silence. ERR_NOMEM: the stream is of no more use. */
 int speech_feed(struct speech *s, const float *prob, size_t n, struct err *err);
-/* The stream ends after so many samples (all of whose steps have been fed). */
+/* The stream ends after so many samples, in the newest of the steps or at either end of it (all of
+ * speech_steps() have been fed). Nothing may be fed any more. */
 int speech_end(struct speech *s, int64_t samples, struct err *err);
 /* The next finished stretch, in order: false when there is none yet (or no more). */
 bool speech_next(struct speech *s, struct speech_span *ret);
 /* No stretch that is still to come begins before this sample: audio before it may go. Never falls.
  */
 int64_t speech_horizon(const struct speech *s);
-/* Mean probability of the steps in [start, end), of what was fed in the last 60 s and later; -1
- * when nothing of it is known any more. */
+/* Mean probability of the steps that [start, end) touches, of those fed in the last eight minutes
+ * of audio; -1 when none of them is known (any more). */
 float speech_mean(const struct speech *s, int64_t start, int64_t end);
 
 #endif

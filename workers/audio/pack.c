@@ -1,0 +1,83 @@
+#include "workers/audio/pack.h"
+
+#include <stdlib.h>
+
+void pack_free(struct pack *p)
+{
+    free(p->spans);
+    *p = (struct pack){0};
+}
+
+static int64_t length(const struct speech_span *span) { return span->end - span->start; }
+
+bool pack_fits(const struct pack *p, const struct speech_span *span, int64_t max)
+{
+    return p->count == 0 || p->samples + length(span) <= max;
+}
+
+int pack_add(struct pack *p, const struct speech_span *span, struct err *err)
+{
+    if (p->count == p->cap) {
+        uint32_t cap = p->cap ? 2 * p->cap : 8;
+        struct speech_span *spans = realloc(p->spans, cap * sizeof(*spans));
+
+        if (!spans)
+            return err_set(err, ERR_NOMEM, "no memory for a window of %u stretches of speech", cap);
+        p->spans = spans;
+        p->cap = cap;
+    }
+    p->spans[p->count++] = *span;
+    p->samples += length(span);
+    return 0;
+}
+
+/* The stretch that sample `at` belongs to, the first or the last where it lies outside. begin: the
+ * sample of the window at which that stretch begins. NULL: an empty window. */
+static const struct speech_span *find(const struct pack *p, int64_t at, bool is_end, int64_t *begin)
+{
+    uint32_t i = 0;
+
+    *begin = 0;
+    if (p->count == 0)
+        return NULL;
+    for (; i + 1 < p->count; i++) {
+        int64_t end = *begin + length(&p->spans[i]);
+
+        if (at < end || (is_end && at == end))
+            break;
+        *begin = end;
+    }
+    return &p->spans[i];
+}
+
+/* Sample `at` of the window, taken to be in `span`, which begins at `begin` there. */
+static int64_t within(const struct speech_span *span, int64_t begin, int64_t at)
+{
+    if (at <= begin)
+        return span->start;
+    return at - begin < length(span) ? span->start + (at - begin) : span->end;
+}
+
+int64_t pack_time(const struct pack *p, int64_t at, bool is_end)
+{
+    int64_t begin;
+    const struct speech_span *span = find(p, at, is_end, &begin);
+
+    return span ? within(span, begin, at) : 0;
+}
+
+void pack_word(const struct pack *p, int64_t start, int64_t end, int64_t *from, int64_t *to)
+{
+    int64_t begin, unused;
+    const struct speech_span *span = find(p, start, false, &begin);
+
+    *from = *to = 0;
+    if (!span)
+        return;
+    if (end < start)
+        end = start;
+    if (end > start && find(p, end, true, &unused) != span)
+        span = find(p, start + (end - start) / 2, false, &begin);
+    *from = within(span, begin, start);
+    *to = within(span, begin, end);
+}

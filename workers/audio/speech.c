@@ -1,0 +1,310 @@
+/* How a stretch is found. One pass, one step at a time; all that is kept are marks:
+ *
+ *             prob >= threshold
+ *   silent ----------------------> speaking   start: here
+ *      ^                              |
+ *      |  quiet for min_silence:      |       quiet:  where the silence began that lasts still
+ *      |  start .. quiet              |       cut:    where the last silence over 98 ms began
+ *      |  longer than max_speech:     |       resume: where speech went on after `cut`
+ *      |  start .. cut, or .. here    |
+ *      +------------------------------+       (cut, and speech went on: speaking, from `resume`)
+ *
+ * A silence begins below neg_threshold and lasts until threshold is reached again. A stretch that
+ * was found is held back until it is known how far its end may be padded: until the next one is
+ * certain, or too far away to matter. */
+#include "workers/audio/speech.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PER_MS 16                 /* samples */
+#define CUT_SILENCE (98 * PER_MS) /* longer ones may be cut at */
+#define KEPT 16384                /* probabilities kept for speech_mean: 524 s */
+#define PUSHES 3                  /* stretches that one step may finish */
+
+/* A step's first sample, and what all the steps before it sum to. 0: not set (no mark but `start`
+ * can be there). */
+struct mark {
+    int64_t at;
+    double sum;
+};
+
+struct speech {
+    float threshold, neg_threshold;
+    int64_t min_speech, max_speech, min_silence, pad; /* samples */
+
+    int64_t steps; /* fed */
+    double sum;    /* of their probabilities */
+    bool speaking, ended;
+    struct mark start, quiet, cut, resume;
+    int64_t lead; /* samples of padding before `start`; -1: not known yet */
+
+    bool found_any, held;    /* held: `last` is not among the finished yet */
+    struct speech_span last; /* its end is not padded */
+
+    struct speech_span *done; /* [cap]; those from `head` on have not been fetched */
+    size_t head, count, cap;
+
+    float kept[KEPT]; /* step i at i % KEPT */
+};
+
+int speech_new(const struct speech_params *p, struct speech **ret, struct err *err)
+{
+    struct speech *s;
+    float neg = p->neg_threshold;
+
+    if (!(p->threshold >= 0.0f && p->threshold <= 1.0f) || !(neg <= 1.0f))
+        return err_set(err, ERR_USAGE, "the thresholds of voice activity are not probabilities");
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "no memory to look for speech");
+    s->threshold = p->threshold;
+    s->neg_threshold = neg < 0.0f ? (float)fmax((double)p->threshold - 0.15, 0.01) : neg;
+    s->neg_threshold = fminf(s->neg_threshold, s->threshold); /* or stretches could be empty */
+    s->min_speech = (int64_t)p->min_speech_ms * PER_MS;
+    s->min_silence = (int64_t)p->min_silence_ms * PER_MS;
+    s->pad = (int64_t)p->pad_ms * PER_MS;
+    s->max_speech = (int64_t)p->max_speech_ms * PER_MS - SPEECH_STEP - 2 * s->pad;
+    if (p->max_speech_ms == 0)
+        s->max_speech = INT64_MAX;
+    s->lead = -1;
+    *ret = s;
+    return 0;
+}
+
+void speech_free(struct speech *s)
+{
+    if (!s)
+        return;
+    free(s->done);
+    free(s);
+}
+
+/* ---- padding */
+
+static void finish_last(struct speech *s, int64_t end)
+{
+    s->last.end = end;
+    s->done[s->count++] = s->last;
+    s->held = false;
+}
+
+/* The next stretch will begin at `start`, before padding: shares the silence before it. */
+static void settle(struct speech *s, int64_t start)
+{
+    int64_t silence = start - s->last.end;
+
+    s->lead = s->pad;
+    if (!s->found_any) {
+        s->lead = start < s->pad ? start : s->pad;
+    } else if (s->held) {
+        if (silence < 2 * s->pad)
+            s->lead = silence / 2;
+        finish_last(s, s->last.end + s->lead);
+    }
+}
+
+/* A stretch was found that nothing takes away any more. */
+static void found(struct speech *s, struct mark end)
+{
+    int64_t steps = (end.at - s->start.at + SPEECH_STEP - 1) / SPEECH_STEP;
+
+    if (s->lead < 0)
+        settle(s, s->start.at);
+    s->last.start = s->start.at - s->lead;
+    s->last.end = end.at;
+    s->last.prob = (float)((end.sum - s->start.sum) / (double)steps);
+    s->found_any = s->held = true;
+}
+
+/* Finishes what is held as soon as what is to come cannot change it. at: of the newest step. The
+ * stream may end within that step, so it does not count as silence that has passed. */
+static void finish_early(struct speech *s, int64_t at)
+{
+    if (s->speaking && s->lead < 0 && !s->quiet.at && at - s->start.at > s->min_speech)
+        settle(s, s->start.at); /* wherever this one ends, it is long enough */
+    else if (s->held && (s->speaking ? s->start.at : at) - s->last.end >= 2 * s->pad)
+        finish_last(s, s->last.end + s->pad);
+}
+
+/* ---- finding */
+
+static void begin(struct speech *s, struct mark at)
+{
+    s->speaking = true;
+    s->start = at;
+    s->quiet = s->cut = s->resume = (struct mark){0};
+    s->lead = -1;
+}
+
+static void fall_silent(struct speech *s)
+{
+    s->speaking = false;
+    s->quiet = s->cut = s->resume = (struct mark){0};
+    s->lead = -1;
+}
+
+/* The stretch has become too long. False: what follows begins with the next step. */
+static bool cut_long(struct speech *s, struct mark here)
+{
+    struct mark resume = s->resume;
+    bool resumed = resume.at >= s->cut.at;
+
+    if (!s->cut.at) {
+        found(s, here);
+        fall_silent(s);
+        return false;
+    }
+    found(s, s->cut);
+    if (resumed)
+        begin(s, resume);
+    else
+        fall_silent(s);
+    return true;
+}
+
+static void hear_silence(struct speech *s, struct mark here)
+{
+    int64_t lasted;
+
+    if (!s->quiet.at)
+        s->quiet = here;
+    lasted = here.at - s->quiet.at;
+    if (lasted > CUT_SILENCE)
+        s->cut = s->quiet;
+    if (lasted < s->min_silence)
+        return;
+    if (s->quiet.at - s->start.at > s->min_speech)
+        found(s, s->quiet);
+    fall_silent(s);
+}
+
+static void step(struct speech *s, float prob, struct mark here)
+{
+    if (prob >= s->threshold) {
+        if (s->quiet.at && s->resume.at < s->cut.at)
+            s->resume = here;
+        s->quiet = (struct mark){0};
+        if (!s->speaking) {
+            begin(s, here);
+            return;
+        }
+    }
+    if (!s->speaking)
+        return;
+    if (here.at - s->start.at > s->max_speech && !cut_long(s, here))
+        return;
+    if (s->speaking && prob < s->neg_threshold)
+        hear_silence(s, here);
+}
+
+static int reserve(struct speech *s, struct err *err)
+{
+    struct speech_span *done;
+    size_t cap;
+
+    if (s->head == s->count)
+        s->head = s->count = 0;
+    if (s->cap - s->count >= PUSHES)
+        return 0;
+    if (s->head) {
+        memmove(s->done, s->done + s->head, (s->count - s->head) * sizeof(*s->done));
+        s->count -= s->head;
+        s->head = 0;
+    }
+    if (s->cap - s->count >= (s->cap + 1) / 2 && s->cap - s->count >= PUSHES)
+        return 0; /* or every few steps would move everything */
+    cap = s->cap ? 2 * s->cap : 16;
+    done = realloc(s->done, cap * sizeof(*done));
+    if (!done)
+        return err_set(err, ERR_NOMEM, "no memory for %zu stretches of speech", cap);
+    s->done = done;
+    s->cap = cap;
+    return 0;
+}
+
+int speech_feed(struct speech *s, const float *prob, size_t n, struct err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct mark here = {s->steps * SPEECH_STEP, s->sum};
+        float p = prob[i] >= 0.0f ? fminf(prob[i], 1.0f) : 0.0f; /* a NaN is silence */
+        int rc = reserve(s, err);
+
+        if (rc != 0)
+            return rc;
+        s->kept[s->steps % KEPT] = p;
+        s->steps++;
+        s->sum += (double)p;
+        step(s, p, here);
+        finish_early(s, here.at);
+    }
+    return 0;
+}
+
+int speech_end(struct speech *s, int64_t samples, struct err *err)
+{
+    struct mark end = {samples, s->sum};
+    int64_t newest = s->steps ? (s->steps - 1) * SPEECH_STEP : 0;
+    int rc;
+
+    if (s->ended)
+        return 0;
+    rc = reserve(s, err);
+    if (rc != 0)
+        return rc;
+    if (end.at > s->steps * SPEECH_STEP)
+        end.at = s->steps * SPEECH_STEP;
+    if (end.at <= newest) { /* nothing of the newest step was sound */
+        end.at = newest;
+        end.sum -= s->steps ? (double)s->kept[(s->steps - 1) % KEPT] : 0.0;
+    }
+    if (s->speaking && end.at - s->start.at > s->min_speech)
+        found(s, end);
+    if (s->held)
+        finish_last(s, s->last.end + s->pad < end.at ? s->last.end + s->pad : end.at);
+    fall_silent(s);
+    s->ended = true;
+    return 0;
+}
+
+bool speech_next(struct speech *s, struct speech_span *ret)
+{
+    if (s->head == s->count)
+        return false;
+    *ret = s->done[s->head++];
+    return true;
+}
+
+/* ---- asking */
+
+int64_t speech_horizon(const struct speech *s)
+{
+    int64_t lead = s->lead < 0 ? s->pad : s->lead, at;
+
+    if (s->head < s->count)
+        return s->done[s->head].start;
+    if (s->held)
+        return s->last.start;
+    if (s->ended)
+        return s->steps * SPEECH_STEP;
+    at = (s->speaking ? s->start.at : s->steps * SPEECH_STEP) - lead;
+    return at > 0 ? at : 0;
+}
+
+float speech_mean(const struct speech *s, int64_t start, int64_t end)
+{
+    int64_t first = start > 0 ? start / SPEECH_STEP : 0;
+    int64_t past = end > 0 ? (end - 1) / SPEECH_STEP + 1 : 0;
+    double sum = 0.0;
+
+    if (first < s->steps - KEPT)
+        first = s->steps - KEPT;
+    if (past > s->steps)
+        past = s->steps;
+    if (first >= past)
+        return -1.0f;
+    for (int64_t i = first; i < past; i++)
+        sum += (double)s->kept[i % KEPT];
+    return (float)(sum / (double)(past - first));
+}
