@@ -249,7 +249,8 @@ struct backend_ops {
                   const struct choice_ask *ask, struct choice *ret, struct err *err);
 
     /* After choose, from the logits as it left them: each row's k <= BACKEND_MAX_TOP likeliest
-     * tokens, likeliest first, of equals the lowest id first; ret: [n][k], device memory. */
+     * tokens, likeliest first, of equals the lowest id first, none from a row that is not usable;
+     * ret: [n][k], device memory. */
     int (*top)(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
                struct err *err);
 

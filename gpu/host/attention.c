@@ -108,6 +108,7 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
     return 0;
 }
 
+/* Of the decoder's own cache. */
 static bool rows_fit(const struct kv *kv, const struct token_row *rows, int64_t n)
 {
     for (int64_t r = 0; r < n; r++) {
@@ -116,6 +117,16 @@ static bool rows_fit(const struct kv *kv, const struct token_row *rows, int64_t 
             return false;
     }
     return true;
+}
+
+/* Of the windows' cache. */
+static bool cross_fits(const struct kv *kv, const struct token_row *rows, int64_t n, uint32_t keys)
+{
+    for (int64_t r = 0; r < n; r++) {
+        if (rows[r].cross < 0 || (uint32_t)rows[r].cross >= kv->slots)
+            return false;
+    }
+    return keys <= kv->capacity;
 }
 
 int host_kv_append(struct backend *be, struct kv kv, const struct token_row *rows, struct tensor k,
@@ -128,6 +139,55 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
     for (int64_t r = 0; r < k.rows; r++) {
         for (uint32_t head = 0; head < kv.heads; head++)
             store(&kv, (uint32_t)rows[r].slot, head, (uint32_t)rows[r].pos, k, v, r);
+    }
+    return 0;
+}
+
+static bool moves_fit(const struct kv *kv, const struct kv_move *moves, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (moves[i].from >= kv->slots || moves[i].to >= kv->slots)
+            return false;
+        for (uint32_t j = 0; j < n; j++) {
+            if (moves[i].to == moves[j].from || (i != j && moves[i].to == moves[j].to))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Whole blocks of keys and pairs of values, which is how they are read. */
+static void copy_head(const struct kv *kv, const struct kv_move *m, uint32_t head, uint32_t keys)
+{
+    size_t row = HEAD * dtype_size(kv->type);
+    char *values = head_values(kv, m->to, head);
+
+    memcpy(head_keys(kv, m->to, head), head_keys(kv, m->from, head),
+           kernel_head_bytes(kv->type, keys));
+    memcpy(values, head_values(kv, m->from, head), (keys + keys % 2) * row);
+    if (kv->type == DTYPE_BF16 && keys % 2 == 1) { /* as store_bf16 does */
+        uint16_t *pair = (uint16_t *)values + (size_t)(keys / 2) * 2 * HEAD;
+
+        for (int d = 0; d < HEAD; d++)
+            pair[d * 2 + 1] = 0;
+    }
+}
+
+int host_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
+                 uint32_t keys, struct err *err)
+{
+    struct host *h = host_of(be);
+
+    if (!computes(h, kv.type) || kv.capacity > BACKEND_MAX_KEYS || keys > kv.capacity ||
+        !moves_fit(&kv, moves, n))
+        return host_shape(err, "kv_copy");
+    if (keys == 0)
+        return 0;
+#pragma omp parallel for collapse(2) schedule(static) \
+    num_threads(host_threads(h, (size_t)n *host_kv_bytes(kv.type, kv.heads, keys)))
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t head = 0; head < kv.heads; head++)
+            copy_head(&kv, &moves[i], head, keys);
     }
     return 0;
 }
@@ -196,8 +256,8 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
     struct host *h = host_of(be);
     size_t bytes = 0;
 
-    if (!fits(h, &kv, q) || !fits(h, &kv, out) || q.rows != out.rows || keys > kv.capacity ||
-        !rows_fit(&kv, rows, q.rows))
+    if (!fits(h, &kv, q) || !fits(h, &kv, out) || q.rows != out.rows ||
+        !(keys ? cross_fits(&kv, rows, q.rows, keys) : rows_fit(&kv, rows, q.rows)))
         return host_shape(err, "attention_rows");
     for (int64_t r = 0; r < q.rows; r++)
         bytes += 2 * (size_t)(keys ? keys : (uint32_t)rows[r].pos + 1) * (size_t)q.cols *
@@ -205,7 +265,8 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
 #pragma omp parallel for schedule(dynamic) num_threads(host_threads(h, bytes))
     for (int64_t i = 0; i < q.rows * kv.heads; i++) {
         int64_t r = i / kv.heads;
-        uint32_t head = (uint32_t)(i % kv.heads), slot = (uint32_t)rows[r].slot;
+        uint32_t head = (uint32_t)(i % kv.heads);
+        uint32_t slot = (uint32_t)(keys ? rows[r].cross : rows[r].slot);
         size_t n = keys ? keys : (size_t)rows[r].pos + 1;
         size_t from = (size_t)(r * q.stride) + (size_t)head * HEAD;
         size_t to = (size_t)(r * out.stride) + (size_t)head * HEAD;

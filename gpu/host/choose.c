@@ -178,8 +178,8 @@ static int32_t draw(const float *logits, int32_t from, int32_t to, double max, d
 }
 
 /* Of masked logits. */
-static void choose_token(const struct rules_spec *s, const struct choice_ask *ask,
-                         const float *logits, struct choice *ret)
+static void choose_token(const struct rules_spec *s, const struct choice_ask *ask, float *logits,
+                         struct choice *ret)
 {
     int32_t begin = s->timestamp_begin, end = (int32_t)s->vocab, from = 0;
     int32_t text_id = -1, time_id = -1;
@@ -195,6 +195,7 @@ static void choose_token(const struct rules_spec *s, const struct choice_ask *as
     if (time_id >= 0 && time > number_exp((double)text_max - max)) {
         from = begin;
         text = 0;
+        forbid(logits, 0, begin); /* for top */
     }
     if (temperature > 0)
         ret->token = draw(logits, from, end, from == begin ? (double)time_max : max, temperature,

@@ -13,6 +13,8 @@ int host_attribute(enum epilogue epilogue, dnnl_primitive_attr_t *ret, struct er
         status = dnnl_post_ops_create(&ops);
     if (status == dnnl_success && epilogue == EPILOGUE_GELU)
         status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_gelu_erf, 0.0f, 0.0f);
+    if (status == dnnl_success && epilogue == EPILOGUE_RELU)
+        status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
     if (status == dnnl_success && epilogue == EPILOGUE_ADD)
         status = dnnl_post_ops_append_sum(ops, 1.0f);
     if (status == dnnl_success)

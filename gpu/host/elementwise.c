@@ -99,6 +99,25 @@ int host_add(struct backend *be, struct tensor y, struct tensor x, struct err *e
     return 0;
 }
 
+int host_magnitude(struct backend *be, struct tensor x, struct tensor y, struct err *err)
+{
+    struct host *h = host_of(be);
+
+    if (x.type != DTYPE_F32 || y.type != DTYPE_F32 || y.cols < 1 || x.cols != 2 * y.cols ||
+        x.rows != y.rows)
+        return host_shape(err, "magnitude");
+#pragma omp parallel for schedule(static) \
+    num_threads(h->threads) if (x.rows * x.cols > PARALLEL_FROM)
+    for (int64_t r = 0; r < x.rows; r++) {
+        const float *re = row_of(x, r), *im = re + y.cols;
+        float *out = row_of(y, r);
+
+        for (int64_t i = 0; i < y.cols; i++)
+            out[i] = __builtin_sqrtf(re[i] * re[i] + im[i] * im[i]);
+    }
+    return 0;
+}
+
 int host_embed(struct backend *be, struct tensor table, struct tensor positions,
                const struct token_row *rows, struct tensor y, struct err *err)
 {

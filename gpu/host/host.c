@@ -87,8 +87,8 @@ int host_dnn(struct err *err, dnnl_status_t status, const char *what)
     return err_set(err, ERR_DEVICE, "oneDNN failed while %s (status %d)", what, (int)status);
 }
 
-/* The most that this processor has; NIGHTSHIFT_CPU=avx512, avx2 or plain asks for less (tests, and a
- * way round a processor that promises what it cannot). */
+/* The most that this processor has; NIGHTSHIFT_CPU=avx512, avx2 or plain asks for less (tests, and
+ * a way round a processor that promises what it cannot). */
 static const struct kernels *pick_kernels(void)
 {
 #if defined(__x86_64__)
@@ -232,6 +232,7 @@ static const struct backend_ops host_ops = {
     .kv_bytes = host_kv_bytes,
     .kv_fill = host_kv_fill,
     .kv_append = host_kv_append,
+    .kv_copy = host_kv_copy,
     .attention = host_attention,
     .attention_rows = host_attention_rows,
     .mel_new = host_mel_new,
@@ -240,6 +241,8 @@ static const struct backend_ops host_ops = {
     .rules_new = host_rules_new,
     .rules_free = host_rules_free,
     .choose = host_choose,
+    .top = host_top,
+    .magnitude = host_magnitude,
 };
 
 int backend_open_host(uint32_t threads, struct backend **ret, struct err *err)

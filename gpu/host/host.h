@@ -75,6 +75,8 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
                  struct tensor k, struct tensor v, struct err *err);
 int host_kv_append(struct backend *be, struct kv kv, const struct token_row *rows, struct tensor k,
                    struct tensor v, struct err *err);
+int host_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
+                 uint32_t keys, struct err *err);
 int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
                    struct tensor v, struct tensor out, struct err *err);
 int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
@@ -89,6 +91,7 @@ int host_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, st
 int host_add(struct backend *be, struct tensor y, struct tensor x, struct err *err);
 int host_embed(struct backend *be, struct tensor table, struct tensor positions,
                const struct token_row *rows, struct tensor y, struct err *err);
+int host_magnitude(struct backend *be, struct tensor x, struct tensor y, struct err *err);
 
 int host_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
                  struct err *err);
@@ -101,5 +104,7 @@ int host_rules_new(struct backend *be, const struct rules_spec *spec, struct rul
 void host_rules_free(struct backend *be, struct rules *r);
 int host_choose(struct backend *be, const struct rules *r, struct tensor logits,
                 const struct choice_ask *ask, struct choice *ret, struct err *err);
+int host_top(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
+             struct err *err);
 
 #endif

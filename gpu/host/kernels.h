@@ -1,9 +1,9 @@
 /* gpu/host/kernels.h - the inner loops, once per instruction set.
  *
  * Every file of kernels/ is compiled for plain x86-64 (or whatever the target is), for AVX2, for
- * AVX-512 and for AVX-512 with bfloat16; KERNEL(name) gives each its own name, and host.c picks a table by what the
- * processor has. Kernels are single-threaded, allocate nothing and check nothing: their callers
- * divide the work and have checked the shapes.
+ * AVX-512 and for AVX-512 with bfloat16; KERNEL(name) gives each its own name, and host.c picks a
+ * table by what the processor has. Kernels are single-threaded, allocate nothing and check nothing:
+ * their callers divide the work and have checked the shapes.
  *
  * Layout of packed row weights: blocks of 32 outputs, within a block [in][32], for bf16
  * [in / 2][32][2]; missing outputs are zero. Layout of a head's keys: blocks of 16 keys, within a

@@ -323,7 +323,7 @@ static void one_attention(enum dtype type, uint32_t windows, size_t n, uint32_t 
         slots[i] = (i * 2 + 1) % (windows + 2);
     assert_ok(be->ops->kv_fill(be, kv, slots, windows, k, v, &e), e);
     for (size_t r = 0; r < total; r++)
-        rows[r] = (struct token_row){(int32_t)slots[r / n], 0, 0, 0};
+        rows[r] = (struct token_row){-1, -1, 0, (int32_t)slots[r / n]};
     on_device = rows_new(rows, total);
     assert_ok(be->ops->attention_rows(be, q, kv, on_device, (uint32_t)n, to, &e), e);
     compare("attention_rows", p, to, want, shape, seed);

@@ -17,6 +17,8 @@ INLINE void finish(const struct row_job *job, size_t row, size_t column, v16 r)
     r += v_load(job->bias + column);
     if (job->epilogue == EPILOGUE_GELU)
         r = v_gelu(r);
+    if (job->epilogue == EPILOGUE_RELU)
+        r = v_max(v_all(0.0f), r); /* a NaN stays one */
     if (left > 16)
         left = 16;
     v_store(t, r);
