@@ -16,9 +16,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define FRAME_VERSION 2
+#define FRAME_VERSION 3
 #define FRAME_HEADER 16
-#define FRAME_MAX (8u << 20)
+#define FRAME_MAX (32u << 20) /* a day of speech with a time for each word */
 
 /* Appends one frame to out; sets out->failed when len is over FRAME_MAX. */
 void frame_put(struct buf *out, uint8_t type, const void *payload, size_t len);

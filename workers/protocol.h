@@ -59,11 +59,10 @@ struct msg_hello {
 /* One stage with all that its results depend on. */
 struct msg_setup {
     char *model_dir;
-    char *model_hash; /* hex; the worker compares: ERR_MODEL when it differs */
-    char *precision;  /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
-    char *
-        params_json; /* the stage's parameters as stored in the catalog (workers/stages/params.h) */
-    uint32_t slots;  /* windows in flight; 0: the worker chooses */
+    char *model_hash;     /* hex; the worker compares: ERR_MODEL when it differs */
+    char *precision;      /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
+    char *params_json;    /* the stage's parameters as stored in the catalog (transcribe.h) */
+    uint32_t slots;       /* windows in flight; 0: the worker chooses */
     uint32_t decoders;    /* decoder processes at once; 0: the worker chooses */
     uint32_t threads;     /* compute threads; 0: all */
     uint64_t pcm_bytes;   /* bound on decoded audio held in memory; 0: the worker chooses */

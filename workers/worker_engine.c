@@ -76,6 +76,10 @@ static int make_message(const struct shard *s, const struct lane_result *r,
             .no_speech_prob = from->no_speech_prob,
             .compression_ratio = from->compression_ratio,
             .temperature = from->temperature,
+            .attempts = from->attempts ? from->attempts : 1,
+            .speech_prob = from->speech_prob,
+            .dropped = from->dropped,
+            .reason = (char *)from->reason,
         };
     }
     *ret = (struct msg_shard_done){

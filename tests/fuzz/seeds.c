@@ -59,8 +59,11 @@ static int seed_message(const char *dir, const char *name, uint8_t type, struct 
 static int seed_messages(const char *dir, struct buf *frames)
 {
     uint32_t skip[] = {3, 5};
-    struct msg_segment segments[] = {{0, 900, S("hello."), S("en"), -0.2f, 0.1f, 1.2f, 0},
-                                     {900, 2000, S("sí."), S("es"), -0.4f, 0.1f, 1.1f, 0.2f}};
+    struct msg_word words[] = {{900, 1400, S(" sí,"), 0.9f}, {1400, 2000, S(" no."), 0.5f}};
+    struct msg_segment segments[] = {
+        {0, 900, S("hello."), S("en"), -0.2f, 0.1f, 1.2f, 0, 1, -1, true, S("loop"), 0, NULL},
+        {900, 2000, S("sí, no."), S("es"), -0.4f, 0.1f, 1.1f, 0.2f, 2, 0.8f, false, S(""), 2,
+         words}};
 
     buf_put_u8(frames, 0);
     SEED(hello, MSG_HELLO, 7, S("cpu"), S("0.1.0"));

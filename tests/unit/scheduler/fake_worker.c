@@ -127,11 +127,18 @@ static void shard_done(const struct lease *l, uint64_t lease, uint32_t seq)
     int64_t at = (int64_t)seq * l->m.shard_ms;
     bool bad = strcmp(l->kind, "badtext") == 0;
     struct msg_segment seg[2] = {
-        {.start_ms = at, .end_ms = at + 1000, .text = text[0], .language = text_of("en")},
+        {.start_ms = at,
+         .end_ms = at + 1000,
+         .text = text[0],
+         .language = text_of("en"),
+         .attempts = 1,
+         .speech_prob = -1},
         {.start_ms = at + 1000,
          .end_ms = bad ? at : at + 2000,
          .text = text[1],
-         .language = text_of("en")},
+         .language = text_of("en"),
+         .attempts = 1,
+         .speech_prob = -1},
     };
     struct msg_shard_done m = {
         .lease_id = lease,

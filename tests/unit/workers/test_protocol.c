@@ -31,9 +31,35 @@ WRAP(log)
 WRAP(tuned)
 
 static uint32_t skips[] = {4, 7, 8};
+static struct msg_word words[] = {
+    {0, 400, (char *)" hello", 1.0f},
+    {400, 400, (char *)" there", 0.0f},
+};
 static struct msg_segment segments[] = {
-    {0, 1500, (char *)"hello there", (char *)"en", -0.3f, 0.01f, 1.1f, 0.0f},
-    {1500, 2500, (char *)"adiós", (char *)"es", -0.5f, 0.02f, 1.2f, 0.2f},
+    {.start_ms = 0,
+     .end_ms = 1500,
+     .text = (char *)"hello there",
+     .language = (char *)"en",
+     .avg_logprob = -0.3f,
+     .no_speech_prob = 0.01f,
+     .compression_ratio = 1.1f,
+     .attempts = 1,
+     .speech_prob = -1,
+     .reason = (char *)"",
+     .word_count = 2,
+     .words = words},
+    {.start_ms = 1500,
+     .end_ms = 2500,
+     .text = (char *)"adiós",
+     .language = (char *)"es",
+     .avg_logprob = -0.5f,
+     .no_speech_prob = 0.02f,
+     .compression_ratio = 1.2f,
+     .temperature = 0.2f,
+     .attempts = 16,
+     .speech_prob = 0.75f,
+     .dropped = true,
+     .reason = (char *)"no voice; silence phrase"},
 };
 
 static const struct msg_hello hello = {4711, (char *)"cpu", (char *)"0.1.0"};
@@ -233,7 +259,6 @@ static void bit_flips_are_survived(void **state)
 static void ranges_are_checked(void **state)
 {
     uint32_t unordered[] = {4, 4, 8}, below[] = {2, 4, 8};
-    struct msg_segment bad = segments[0];
 
     (void)state;
     REFUSED(hello, device, (char *)"cp\xffu");
@@ -274,13 +299,102 @@ static void ranges_are_checked(void **state)
     REFUSED(shard_done, start_ms, -1);
     REFUSED(shard_done, language_prob, NAN);
     REFUSED(shard_done, language_prob, 1.5f);
-    bad.avg_logprob = INFINITY;
-    REFUSED(shard_done, segments[0], bad);
-    segments[0].avg_logprob = -0.3f;
     REFUSED(shard_failed, code, 0);
     REFUSED(lease_end, code, 1);
     REFUSED(lease_end, shards, 0);
     REFUSED_OF(log, log_line, level, 9);
+}
+
+/* Reads a shard with this one segment. */
+static int get_one(struct msg_segment *s)
+{
+    struct msg_shard_done one = shard_done, back;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+    int rc;
+
+    one.segments = s;
+    one.segment_count = 1;
+    msg_shard_done_put(&b, &one);
+    rc = msg_shard_done_get(b.data, b.len, &back, &e);
+    if (rc == 0)
+        msg_shard_done_free(&back);
+    else
+        assert_int_equal(rc, ERR_PROTOCOL);
+    buf_free(&b);
+    return rc;
+}
+
+#define SEGMENT_REFUSED(field, value)                         \
+    do {                                                      \
+        struct msg_segment of_segment = segments[0];          \
+        assert_int_equal(get_one(&of_segment), 0);            \
+        of_segment.field = (value);                           \
+        assert_int_equal(get_one(&of_segment), ERR_PROTOCOL); \
+    } while (0)
+#define WORD_REFUSED(field, value)                         \
+    do {                                                   \
+        struct msg_word of_word = words[0];                \
+        struct msg_segment with_it = segments[0];          \
+        with_it.words = &of_word;                          \
+        with_it.word_count = 1;                            \
+        assert_int_equal(get_one(&with_it), 0);            \
+        of_word.field = (value);                           \
+        assert_int_equal(get_one(&with_it), ERR_PROTOCOL); \
+    } while (0)
+
+static void segments_are_checked(void **state)
+{
+    char long_reason[258];
+
+    (void)state;
+    memset(long_reason, 'r', sizeof(long_reason));
+    long_reason[257] = 0;
+    SEGMENT_REFUSED(avg_logprob, INFINITY);
+    SEGMENT_REFUSED(start_ms, -1);
+    SEGMENT_REFUSED(start_ms, 1501);
+    SEGMENT_REFUSED(text, (char *)"\xc3");
+    SEGMENT_REFUSED(attempts, 0);
+    SEGMENT_REFUSED(attempts, 17);
+    SEGMENT_REFUSED(speech_prob, -0.5f);
+    SEGMENT_REFUSED(speech_prob, 1.01f);
+    SEGMENT_REFUSED(speech_prob, NAN);
+    SEGMENT_REFUSED(reason, (char *)"\xff");
+    SEGMENT_REFUSED(reason, long_reason);
+    WORD_REFUSED(start_ms, -1);
+    WORD_REFUSED(start_ms, 401);
+    WORD_REFUSED(end_ms, 31501);
+    WORD_REFUSED(text, (char *)"\x80");
+    WORD_REFUSED(probability, -0.1f);
+    WORD_REFUSED(probability, 1.1f);
+    WORD_REFUSED(probability, NAN);
+}
+
+/* 4096 words are read, one more is not, and a count without its words is not believed. */
+static void words_are_bounded(void **state)
+{
+    struct msg_segment s = segments[0];
+    struct msg_shard_done one = shard_done;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    (void)state;
+    s.words = calloc(4097, sizeof(*s.words));
+    for (int i = 0; i < 4097; i++)
+        s.words[i] = words[0];
+    s.word_count = 4096;
+    assert_int_equal(get_one(&s), 0);
+    s.word_count = 4097;
+    assert_int_equal(get_one(&s), ERR_PROTOCOL);
+    free(s.words);
+
+    s = segments[1];
+    one.segments = &s;
+    one.segment_count = 1;
+    msg_shard_done_put(&b, &one);
+    b.data[b.len - 3] = 1; /* 256 words, of which none is there */
+    assert_int_equal(msg_shard_done_get(b.data, b.len, &one, &e), ERR_PROTOCOL);
+    buf_free(&b);
 }
 
 /* A count of four thousand million in a message of a few bytes must not be believed. */
@@ -338,6 +452,8 @@ int main(void)
         cmocka_unit_test(every_truncation_and_excess_is_refused),
         cmocka_unit_test(bit_flips_are_survived),
         cmocka_unit_test(ranges_are_checked),
+        cmocka_unit_test(segments_are_checked),
+        cmocka_unit_test(words_are_bounded),
         cmocka_unit_test(counts_are_held_against_the_bytes),
         cmocka_unit_test(random_bytes_are_survived),
     };
