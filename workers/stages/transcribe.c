@@ -154,7 +154,7 @@ int transcriber_new(struct whisper *model, struct silero *vad, const struct voca
     t->model = model;
     t->vocab = vocab;
     t->params = *params;
-    rc = token_rules_new(vocab, whisper_config(model)->vocab_size, &t->rules, err);
+    rc = token_rules_new(vocab, whisper_config(model)->vocab_size, &t->params, &t->rules, err);
     if (!rc)
         rc = set_policy(t, err);
     if (!rc)

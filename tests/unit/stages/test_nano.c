@@ -250,7 +250,7 @@ static void test_tokens(void **state)
     transcribe_params_default(&params);
     params.no_speech_threshold = 1;
     params.temperature_count = 1;
-    assert_ok(token_rules_new(vocab, whisper_config(model)->vocab_size, &rules, &e), e);
+    assert_ok(token_rules_new(vocab, whisper_config(model)->vocab_size, &params, &rules, &e), e);
     assert_ok(whisper_session_new(model, (struct whisper_shape){.slots = 1}, &session, &e), e);
     assert_ok(whisper_session_rules(session, token_rules_spec(rules), &e), e);
     policy = (struct window_policy){&params, vocab, 224};

@@ -3,9 +3,11 @@
 
 #include "gpu/backend.h"
 #include "workers/stages/token_rules.h"
+#include "workers/stages/transcribe.h"
 #include "workers/text/vocabulary.h"
 
 static struct vocabulary *vocab;
+static struct transcribe_params params; /* the defaults */
 
 static void test_spec(void **state)
 {
@@ -16,7 +18,7 @@ static void test_spec(void **state)
     struct err e;
 
     (void)state;
-    assert_ok(token_rules_new(vocab, 2200, &r, &e), e);
+    assert_ok(token_rules_new(vocab, 2200, &params, &r, &e), e);
     s = token_rules_spec(r);
     assert_int_equal(s->vocab, 2200);
     assert_int_equal(s->eot, 640);
@@ -42,17 +44,89 @@ static void test_model_of_another_size(void **state)
     struct err e;
 
     (void)state;
-    assert_int_equal(token_rules_new(vocab, 2150, &r, &e), ERR_MODEL);
+    assert_int_equal(token_rules_new(vocab, 2150, &params, &r, &e), ERR_MODEL);
     assert_null(r);
-    assert_ok(token_rules_new(vocab, 2151, &r, &e), e);
+    assert_ok(token_rules_new(vocab, 2151, &params, &r, &e), e);
     token_rules_free(r);
+}
+
+/* The last timestamp that may come first, given in seconds. */
+static void test_max_initial(void **state)
+{
+    static const struct {
+        float seconds;
+        int32_t index;
+    } cases[] = {{-1, 50}, {0, 0}, {0.5f, 25}, {1, 50}, {0.04f, 2}, {29.98f, 1499}, {30, 1500}};
+    struct transcribe_params p = params;
+    struct token_rules *r;
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        p.max_initial_timestamp = cases[i].seconds;
+        assert_ok(token_rules_new(vocab, 2200, &p, &r, &e), e);
+        assert_int_equal(token_rules_spec(r)->max_initial, 650 + cases[i].index);
+        token_rules_free(r);
+    }
+}
+
+/* The user's list beside the model's, instead of it, and none. */
+static void test_suppressed(void **state)
+{
+    struct transcribe_params p = params;
+    const struct rules_spec *s;
+    struct token_rules *r;
+    const int32_t *model;
+    struct err e;
+    size_t n;
+
+    (void)state;
+    model = vocabulary_suppress(vocab, &n);
+    p.suppress_tokens[0] = 7;
+    p.suppress_tokens[1] = 2199;
+    p.suppress_count = 2;
+    assert_ok(token_rules_new(vocab, 2200, &p, &r, &e), e);
+    s = token_rules_spec(r);
+    assert_int_equal(s->never_count, n + 2);
+    if (n)
+        assert_memory_equal(s->never, model, n * sizeof(*model));
+    assert_int_equal(s->never[n], 7);
+    assert_int_equal(s->never[n + 1], 2199);
+    token_rules_free(r);
+    p.suppress_model = false;
+    assert_ok(token_rules_new(vocab, 2200, &p, &r, &e), e);
+    assert_int_equal(token_rules_spec(r)->never_count, 2);
+    assert_int_equal(token_rules_spec(r)->never[0], 7);
+    token_rules_free(r);
+    p.suppress_count = 0;
+    assert_ok(token_rules_new(vocab, 2200, &p, &r, &e), e);
+    assert_int_equal(token_rules_spec(r)->never_count, 0);
+    token_rules_free(r);
+}
+
+static void test_unknown_token(void **state)
+{
+    static const int32_t ids[] = {-2, 2200, INT32_MAX};
+    struct transcribe_params p = params;
+    struct token_rules *r = NULL;
+    struct err e;
+
+    (void)state;
+    p.suppress_count = 1;
+    for (size_t i = 0; i < 3; i++) {
+        p.suppress_tokens[0] = ids[i];
+        assert_int_equal(token_rules_new(vocab, 2200, &p, &r, &e), ERR_USAGE);
+        assert_non_null(strstr(e.msg, "suppress_tokens"));
+        assert_null(r);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spec),
-        cmocka_unit_test(test_model_of_another_size),
+        cmocka_unit_test(test_spec),          cmocka_unit_test(test_model_of_another_size),
+        cmocka_unit_test(test_max_initial),   cmocka_unit_test(test_suppressed),
+        cmocka_unit_test(test_unknown_token),
     };
     struct err e;
     int rc;
@@ -61,6 +135,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
+    transcribe_params_default(&params);
     rc = cmocka_run_group_tests(tests, NULL, NULL);
     vocabulary_free(vocab);
     return rc;

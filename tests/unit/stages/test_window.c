@@ -39,10 +39,10 @@ static struct world *world(const char *generation, uint32_t max_tokens)
 
     memset(&x, 0, sizeof(x));
     assert_ok(vocabulary_parse(&s, &x.vocab, &e), e);
-    assert_ok(token_rules_new(x.vocab, VOCAB, &rules, &e), e);
+    transcribe_params_default(&x.params);
+    assert_ok(token_rules_new(x.vocab, VOCAB, &x.params, &rules, &e), e);
     assert_ok(be->ops->rules_new(be, token_rules_spec(rules), &x.rules, &e), e);
     token_rules_free(rules);
-    transcribe_params_default(&x.params);
     x.policy = (struct window_policy){&x.params, x.vocab, max_tokens};
     assert_ok(window_init(&x.w, &x.policy, &e), e);
     return &x;
