@@ -1,19 +1,27 @@
-/* Convolution over time, kernel 3, padding 1: oneDNN's, time by channel in and out, one window
+/* Convolution over time, kernel 3, padding 1, time by channel in and out: oneDNN's, one window
  * after the other. Weights are packed once, in the layout that oneDNN asks for at a window's own
- * length; other lengths are computed from the same. */
+ * length; other lengths are computed from the same.
+ *
+ * Thousands of windows of a few steps (voice activity) are one product of rows instead: a call of
+ * oneDNN costs more than such a window. Which way a window goes depends on its own shape alone, so
+ * its result does not depend on the others. */
 #include "gpu/host/host.h"
 
 #include <omp.h>
 #include <stdlib.h>
 
-#define WINDOW 3000 /* frames of a log-mel spectrogram */
+#define WINDOW 3000        /* frames of a log-mel spectrogram */
+#define SHORT 64           /* steps of a window that is computed as rows, */
+#define SMALL (128 * 1024) /* for so many weights at most, which are held twice */
+#define CHUNK 32           /* rows that a thread gathers at once */
 
 struct conv1d {
     enum dtype type;
     int64_t out, in, stride;
     const float *source; /* [out][in][3]; only during conv1d_new */
     float *bias;
-    void *w; /* packed */
+    struct row_weights rows; /* [out][3 in]; of SMALL ones */
+    void *w;                 /* packed */
     dnnl_memory_t w_memory, bias_memory, x, y, scratch;
     dnnl_primitive_t primitive; /* for the length and epilogue below */
     int64_t length;
@@ -42,6 +50,7 @@ void host_conv1d_free(struct backend *be, struct conv1d *c)
     unprepare(c);
     if (c->w_memory)
         dnnl_memory_destroy(c->w_memory);
+    host_rows_free(be, &c->rows);
     host_release(be, c->w);
     host_release(be, c->bias);
     free(c);
@@ -122,6 +131,25 @@ static int prepare(struct host *h, struct conv1d *c, int64_t length, enum epilog
     return rc;
 }
 
+/* As rows want them: [out][3][in]. */
+static int pack_short(struct backend *be, struct conv1d *c, struct err *err)
+{
+    float *w = malloc((size_t)(c->out * c->in * 3) * sizeof(*w));
+    int rc;
+
+    if (!w)
+        return err_set(err, ERR_NOMEM, "out of memory for weights");
+    for (int64_t o = 0; o < c->out; o++) {
+        for (int64_t i = 0; i < c->in; i++) {
+            for (int64_t k = 0; k < 3; k++)
+                w[(o * 3 + k) * c->in + i] = c->source[(o * c->in + i) * 3 + k];
+        }
+    }
+    rc = host_rows_new(be, c->type, c->out, 3 * c->in, w, c->bias, &c->rows, err);
+    free(w);
+    return rc;
+}
+
 int host_conv1d_new(struct backend *be, enum precision precision, int64_t out, int64_t in,
                     int64_t stride, const float *w, const float *bias, struct conv1d **ret,
                     struct err *err)
@@ -147,6 +175,8 @@ int host_conv1d_new(struct backend *be, enum precision precision, int64_t out, i
         c->source = w;
         omp_set_num_threads(h->threads);
         rc = prepare(h, c, WINDOW, EPILOGUE_GELU, err);
+        if (rc == 0 && out * in * 3 <= SMALL)
+            rc = pack_short(be, c, err);
         c->source = NULL;
     }
     if (rc != 0) {
@@ -175,6 +205,48 @@ static int run(struct host *h, struct conv1d *c, void *x, void *y, struct err *e
     return status == dnnl_success ? 0 : host_dnn(err, status, "convolving");
 }
 
+/* The steps that output row `row` sees, one after the other; zeros where there are none. */
+static void gather(const struct conv1d *c, struct tensor x, int64_t length, int64_t row, char *to)
+{
+    int64_t outputs = (length - 1) / c->stride + 1, first = row / outputs * length;
+    int64_t at = row % outputs * c->stride - 1;
+    size_t size = (size_t)c->in * dtype_size(c->type);
+
+    for (int64_t k = 0; k < 3; k++, at++, to += size) {
+        if (at >= 0 && at < length)
+            memcpy(to, (const char *)x.data + (size_t)(first + at) * size, size);
+        else
+            memset(to, 0, size);
+    }
+    memset(to, 0, (size_t)(c->rows.in - 3 * c->in) * dtype_size(c->type));
+}
+
+static int run_short(struct host *h, const struct conv1d *c, int64_t length, struct tensor x,
+                     enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    int64_t chunks = (y.rows + CHUNK - 1) / CHUNK, blocks = host_rows_blocks(&c->rows);
+    size_t row = (size_t)c->rows.in * dtype_size(c->type), part = (CHUNK * row + 63) / 64 * 64;
+    int threads = host_threads(h, (size_t)y.rows * row);
+    int rc = host_grow(h, &h->scratch, &h->scratch_bytes, (size_t)threads * part, err);
+
+    if (rc != 0)
+        return rc;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (int64_t i = 0; i < chunks; i++) {
+        int64_t first = i * CHUNK, n = y.rows - first < CHUNK ? y.rows - first : CHUNK;
+        char *steps = (char *)h->scratch + (size_t)omp_get_thread_num() * part;
+        struct tensor to = y;
+
+        for (int64_t r = 0; r < n; r++)
+            gather(c, x, length, first + r, steps + (size_t)r * row);
+        to.rows = n;
+        to.data = (char *)y.data + (size_t)(first * y.stride) * dtype_size(y.type);
+        for (int64_t b = 0; b < blocks; b++)
+            host_rows_block(h, &c->rows, b, tensor_of(c->type, steps, n, c->rows.in), epilogue, to);
+    }
+    return 0;
+}
+
 int host_conv1d(struct backend *be, struct conv1d *c, uint32_t windows, struct tensor x,
                 enum epilogue epilogue, struct tensor y, struct err *err)
 {
@@ -188,6 +260,8 @@ int host_conv1d(struct backend *be, struct conv1d *c, uint32_t windows, struct t
         y.rows != out * windows || x.stride != x.cols || y.stride != y.cols || x.type != c->type ||
         y.type != c->type)
         return host_shape(err, "conv1d");
+    if (length <= SHORT && c->rows.w)
+        return run_short(h, c, length, x, epilogue, y, err);
     omp_set_num_threads(h->threads);
     if (!c->primitive || c->length != length || c->epilogue != epilogue)
         rc = prepare(h, c, length, epilogue, err);

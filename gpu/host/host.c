@@ -242,6 +242,9 @@ static const struct backend_ops host_ops = {
     .rules_free = host_rules_free,
     .choose = host_choose,
     .top = host_top,
+    .lstm_new = host_lstm_new,
+    .lstm_free = host_lstm_free,
+    .lstm = host_lstm,
     .magnitude = host_magnitude,
 };
 

@@ -13,7 +13,7 @@ struct host {
     int threads;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    void *scratch; /* oneDNN's, for the hungriest primitive yet */
+    void *scratch; /* of one call: for the hungriest operation yet */
     size_t scratch_bytes;
     void *packed; /* keys and values of one window, in reading order, for attention */
     size_t packed_bytes;
@@ -55,6 +55,24 @@ int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t wha
 /* Packs host float32 weights laid out as `from` into new device memory laid out as pd's weights. */
 int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *from,
               const float *w, dnnl_memory_t *ret, void **data, struct err *err);
+
+/* Weights of products of few rows, each of which is one chain of multiply-adds over `in`: a row of
+ * y has the same bits whatever rows are computed with it. */
+struct row_weights {
+    enum dtype type;
+    int64_t out, in; /* bf16: in is rounded up to an even number, by a zero */
+    void *w;
+    float *bias; /* [out rounded up to KERNEL_COLUMNS], zeros when there is none */
+};
+
+/* w: [out][in], bias: [out] or NULL; copied. */
+int host_rows_new(struct backend *be, enum dtype type, int64_t out, int64_t in, const float *w,
+                  const float *bias, struct row_weights *ret, struct err *err);
+void host_rows_free(struct backend *be, struct row_weights *l); /* back to {0} */
+int64_t host_rows_blocks(const struct row_weights *l);
+/* Columns of one block of y, in this thread; x has l->in columns of l->type. */
+void host_rows_block(const struct host *h, const struct row_weights *l, int64_t block,
+                     struct tensor x, enum epilogue epilogue, struct tensor y);
 
 int host_linear_new(struct backend *be, enum precision precision, enum linear_use use, int64_t rows,
                     int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,
@@ -104,6 +122,14 @@ int host_rules_new(struct backend *be, const struct rules_spec *spec, struct rul
 void host_rules_free(struct backend *be, struct rules *r);
 int host_choose(struct backend *be, const struct rules *r, struct tensor logits,
                 const struct choice_ask *ask, struct choice *ret, struct err *err);
+int host_lstm_new(struct backend *be, int64_t in, int64_t hidden, const float *w_ih,
+                  const float *w_hh, const float *b_ih, const float *b_hh, struct lstm **ret,
+                  struct err *err);
+void host_lstm_free(struct backend *be, struct lstm *l);
+int host_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct tensor x,
+              const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
+              struct tensor y, struct err *err);
+
 int host_top(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
              struct err *err);
 

@@ -64,6 +64,10 @@ struct kernels {
     void (*query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v, size_t keys,
                        uint16_t *out);
 
+    /* One step of one sequence: in + rec are the gates ([4][hidden]: input, forget, cell, output)
+     * before their functions; c and h move on. */
+    void (*lstm_step)(const float *in, const float *rec, size_t hidden, float *c, float *h);
+
     void (*norm)(const float *x, const float *gamma, const float *beta, size_t n, void *y,
                  bool bf16);
     void (*to_bf16)(uint16_t *dst, const float *src, size_t n);

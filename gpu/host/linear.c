@@ -3,7 +3,7 @@
  * Wide ones (the encoder's) are oneDNN's inner product, prepared for one number of rows, weights in
  * the layout that it asks for. Those of few rows (a decoder step) are bound by reading the weights;
  * oneDNN picks other kernels, with other orders of summation, as the rows change, which would let a
- * window's text depend on its neighbours: so they are kernels of our own (kernels/rows.c). */
+ * window's text depend on its neighbours: so they are kernels of our own (rows.c). */
 #include "gpu/host/host.h"
 
 #include <omp.h>
@@ -24,8 +24,9 @@ struct linear {
     enum dtype type;
     enum linear_use use;
     int64_t out, in;
-    void *w;     /* packed */
-    float *bias; /* [out rounded up to KERNEL_COLUMNS], zeros when there is none */
+    struct row_weights rows; /* of LINEAR_ROWS; what follows is of the others */
+    void *w;                 /* packed */
+    float *bias;             /* [out], zeros when there is none */
     struct wide wide[WIDE_MAX];
     int wides;
     dnnl_memory_t w_memory, bias_memory;
@@ -35,26 +36,6 @@ struct linear {
 static dnnl_data_type_t dnn_type(enum dtype type)
 {
     return type == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
-}
-
-static void pack_rows(struct linear *l, const float *w)
-{
-    int64_t blocks = (l->out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS;
-
-#pragma omp parallel for schedule(static)
-    for (int64_t b = 0; b < blocks; b++) {
-        for (int64_t c = 0; c < KERNEL_COLUMNS && b * KERNEL_COLUMNS + c < l->out; c++) {
-            const float *row = w + (b * KERNEL_COLUMNS + c) * l->in;
-
-            for (int64_t i = 0; i < l->in; i++) {
-                if (l->type == DTYPE_BF16)
-                    ((uint16_t *)l->w)[b * KERNEL_COLUMNS * l->in + i / 2 * 64 + c * 2 + i % 2] =
-                        f32_to_bf16(row[i]);
-                else
-                    ((float *)l->w)[(b * l->in + i) * KERNEL_COLUMNS + c] = row[i];
-            }
-        }
-    }
 }
 
 /* The inner product for these rows. Weights: in the layout that the first one of this linear
@@ -139,15 +120,33 @@ static int wide_new(struct host *h, struct linear *l, struct wide *d, struct err
     return rc;
 }
 
+static int linear_new_wide(struct host *h, struct linear *l, int64_t rows, const float *w,
+                           const float *bias, struct err *err)
+{
+    void *p = NULL;
+    int rc = host_alloc(&h->base, (size_t)l->out * sizeof(float), &p, err);
+
+    if (rc != 0)
+        return rc;
+    l->bias = p;
+    if (bias)
+        memcpy(l->bias, bias, (size_t)l->out * sizeof(float));
+    omp_set_num_threads(h->threads);
+    l->source = w;
+    l->wide[0] = (struct wide){.epilogue = EPILOGUE_NONE, .y_type = l->type, .rows = rows};
+    rc = wide_new(h, l, &l->wide[0], err);
+    l->wides = rc == 0;
+    l->source = NULL;
+    return rc;
+}
+
 int host_linear_new(struct backend *be, enum precision precision, enum linear_use use, int64_t rows,
                     int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,
                     struct err *err)
 {
-    int64_t blocks = (out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS;
     struct host *h = host_of(be);
     enum dtype type = precision_type(precision);
     struct linear *l;
-    void *p = NULL;
     int rc = backend_precision(be, precision, &precision, err);
 
     if (rc != 0)
@@ -158,25 +157,10 @@ int host_linear_new(struct backend *be, enum precision precision, enum linear_us
     if (!l)
         return err_set(err, ERR_NOMEM, "out of memory for weights");
     *l = (struct linear){.type = type, .use = use, .out = out, .in = in};
-    rc = host_alloc(be, (size_t)blocks * KERNEL_COLUMNS * sizeof(float), &p, err);
-    if (rc != 0)
-        goto out;
-    l->bias = p;
-    if (bias)
-        memcpy(l->bias, bias, (size_t)out * sizeof(float));
-    omp_set_num_threads(h->threads);
-    if (use == LINEAR_ROWS) {
-        rc = host_alloc(be, (size_t)(blocks * KERNEL_COLUMNS * in) * dtype_size(type), &l->w, err);
-        if (rc == 0)
-            pack_rows(l, w);
-    } else {
-        l->source = w;
-        l->wide[0] = (struct wide){.epilogue = EPILOGUE_NONE, .y_type = type, .rows = rows};
-        rc = wide_new(h, l, &l->wide[0], err);
-        l->wides = rc == 0;
-        l->source = NULL;
-    }
-out:
+    if (use == LINEAR_ROWS)
+        rc = host_rows_new(be, type, out, in, w, bias, &l->rows, err);
+    else
+        rc = linear_new_wide(h, l, rows, w, bias, err);
     if (rc != 0) {
         host_linear_free(be, l);
         return rc;
@@ -195,6 +179,7 @@ void host_linear_free(struct backend *be, struct linear *l)
         dnnl_memory_destroy(l->w_memory);
     if (l->bias_memory)
         dnnl_memory_destroy(l->bias_memory);
+    host_rows_free(be, &l->rows);
     host_release(be, l->w);
     host_release(be, l->bias);
     free(l);
@@ -259,30 +244,12 @@ static int run_wide(struct host *h, struct linear *l, struct tensor x, enum epil
 static void run_rows(struct host *h, const struct linear *l, struct tensor x,
                      enum epilogue epilogue, struct tensor y)
 {
-    int64_t blocks = (l->out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS;
-    void (*kernel)(const struct row_job *) =
-        l->type == DTYPE_BF16 ? h->kernels->rows_bf16 : h->kernels->rows_f32;
+    int64_t blocks = host_rows_blocks(&l->rows);
 
 #pragma omp parallel for schedule(dynamic, 4) \
     num_threads(host_threads(h, (size_t)(l->out * l->in) * dtype_size(l->type)))
-    for (int64_t b = 0; b < blocks; b++) {
-        int64_t first = b * KERNEL_COLUMNS, left = l->out - first;
-        struct row_job job = {
-            .x = x.data,
-            .x_stride = (size_t)x.stride,
-            .rows = (size_t)x.rows,
-            .in = (size_t)l->in,
-            .w = (const char *)l->w + (size_t)(first * l->in) * dtype_size(l->type),
-            .bias = l->bias + first,
-            .epilogue = epilogue,
-            .y = (char *)y.data + (size_t)first * dtype_size(y.type),
-            .y_stride = (size_t)y.stride,
-            .columns = (size_t)(left < KERNEL_COLUMNS ? left : KERNEL_COLUMNS),
-            .y_bf16 = y.type == DTYPE_BF16,
-        };
-
-        kernel(&job);
-    }
+    for (int64_t b = 0; b < blocks; b++)
+        host_rows_block(h, &l->rows, b, x, epilogue, y);
 }
 
 int host_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,

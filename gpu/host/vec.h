@@ -96,6 +96,44 @@ INLINE vreg r_exp2(vreg x)
     return (vreg)((ireg)p & ~small);
 }
 
+/* e^x, relative error 2e-7: x = n ln 2 + f, f's series to its seventh power, 2^n by the exponent.
+ * Below -87 and above 88 as there; a NaN stays one. */
+INLINE vreg r_exp(vreg x)
+{
+    const vreg magic = r_all(0x1.8p23f); /* adding it rounds to an integer */
+    vreg rounded, n, f, p;
+
+    x = r_pick(x < r_all(-87.0f), r_all(-87.0f), x);
+    x = r_pick(x > r_all(88.0f), r_all(88.0f), x);
+    rounded = x * r_all(1.44269504f) + magic;
+    n = rounded - magic;
+    f = (x - n * r_all(0x1.62ep-1f)) - n * r_all(0x1.0bfbe8p-15f); /* ln 2, the first part exact */
+    p = r_all(1.0f / 5040.0f);
+    p = p * f + r_all(1.0f / 720.0f);
+    p = p * f + r_all(1.0f / 120.0f);
+    p = p * f + r_all(1.0f / 24.0f);
+    p = p * f + r_all(1.0f / 6.0f);
+    p = p * f + r_all(0.5f);
+    p = p * f + r_all(1.0f);
+    p = p * f + r_all(1.0f);
+    return p * (vreg)((((ireg)rounded) << 23) + ((ireg){0} + (127 << 23)));
+}
+
+INLINE vreg r_sigmoid(vreg x) { return r_all(1.0f) / (r_all(1.0f) + r_exp(-x)); }
+
+/* tanh(x), relative error 3e-7: its continued fraction for |x| < 1, where 1 - e^-2|x| would lose
+ * digits. */
+INLINE vreg r_tanh(vreg x)
+{
+    const ireg sign = (ireg){0} + (int32_t)0x80000000u;
+    vreg a = (vreg)((ireg)x & ~sign), e = r_exp(a * r_all(-2.0f)), z = x * x, near, far;
+
+    near = x * ((z + r_all(105.0f)) * z + r_all(945.0f)) /
+           ((z * r_all(15.0f) + r_all(420.0f)) * z + r_all(945.0f));
+    far = (r_all(1.0f) - e) / (r_all(1.0f) + e);
+    return r_pick(a < r_all(1.0f), near, (vreg)((ireg)far | ((ireg)x & sign)));
+}
+
 INLINE v16 v_exp2(v16 x)
 {
     vreg part[PARTS];

@@ -14,6 +14,7 @@ const struct kernels KERNEL(kernels) = {
     .attend_bf16 = KERNEL(attend_bf16),
     .query_bf16 = KERNEL(query_bf16),
 #endif
+    .lstm_step = KERNEL(lstm_step),
     .norm = KERNEL(norm),
     .to_bf16 = KERNEL(to_bf16),
     .mel = KERNEL(mel),

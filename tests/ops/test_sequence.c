@@ -1,0 +1,321 @@
+/* What voice activity and speakers need: LSTMs over many sequences, and magnitudes of spectra. */
+#include "tests/ops/check.h"
+#include "tests/ops/reference_lstm.h"
+
+struct one {
+    size_t in, hidden, sequences, steps;
+    bool reverse, ragged, bias;
+};
+
+struct run {
+    struct one o;
+    uint32_t seed;
+    float *x, *h, *c; /* as they were before */
+    uint32_t *lengths;
+    struct reference_lstm weights;
+    float *owned[4];
+    struct lstm *l;
+};
+
+static struct run run_new(struct one o, uint32_t seed)
+{
+    struct run r = {.o = o, .seed = seed};
+    struct err e;
+
+    r.x = values(o.sequences * o.steps * o.in, DTYPE_F32, 2.0f, seed);
+    r.h = values(o.sequences * o.hidden, DTYPE_F32, 1.0f, seed + 1);
+    r.c = values(o.sequences * o.hidden, DTYPE_F32, 2.0f, seed + 2);
+    r.owned[0] = values(4 * o.hidden * o.in, DTYPE_F32, 0.3f, seed + 3);
+    r.owned[1] = values(4 * o.hidden * o.hidden, DTYPE_F32, 0.2f, seed + 4);
+    r.owned[2] = o.bias ? values(4 * o.hidden, DTYPE_F32, 0.5f, seed + 5) : NULL;
+    r.owned[3] = o.bias ? values(4 * o.hidden, DTYPE_F32, 0.5f, seed + 6) : NULL;
+    r.weights =
+        (struct reference_lstm){o.in, o.hidden, r.owned[0], r.owned[1], r.owned[2], r.owned[3]};
+    r.lengths = calloc(o.sequences, sizeof(*r.lengths));
+    for (size_t i = 0; i < o.sequences; i++) /* none, all, and some between */
+        r.lengths[i] = (uint32_t)((i * 7) % (o.steps + 1));
+    assert_ok(be->ops->lstm_new(be, (int64_t)o.in, (int64_t)o.hidden, r.owned[0], r.owned[1],
+                                r.owned[2], r.owned[3], &r.l, &e),
+              e);
+    return r;
+}
+
+static void run_free(struct run *r)
+{
+    be->ops->lstm_free(be, r->l);
+    for (int i = 0; i < 4; i++)
+        free(r->owned[i]);
+    free(r->x);
+    free(r->h);
+    free(r->c);
+    free(r->lengths);
+}
+
+/* Sequences [from, from + n) in one call. ret: y, h and c. y is the middle of a wider tensor, which
+ * stays as it was beside it. */
+static void through(const struct run *r, size_t from, size_t n, struct tensor *ret)
+{
+    struct one o = r->o;
+    size_t rows = n * o.steps;
+    float *marks = values(rows * (o.hidden + 8), DTYPE_F32, 1.0f, 9), *back;
+    struct tensor wide = tensor_new(DTYPE_F32, rows, o.hidden + 8, marks);
+    struct tensor x = tensor_new(DTYPE_F32, rows, o.in, r->x + from * o.steps * o.in);
+    struct tensor y = tensor_columns(wide, 4, (int64_t)o.hidden);
+    struct err e;
+
+    ret[0] = tensor_new(DTYPE_F32, rows, o.hidden, NULL);
+    ret[1] = tensor_new(DTYPE_F32, n, o.hidden, r->h + from * o.hidden);
+    ret[2] = tensor_new(DTYPE_F32, n, o.hidden, r->c + from * o.hidden);
+    assert_ok(be->ops->lstm(be, r->l, (uint32_t)n, x, o.ragged ? r->lengths + from : NULL,
+                            o.reverse, ret[1], ret[2], y, &e),
+              e);
+    assert_ok(be->ops->copy(be, ret[0], y, &e), e);
+    back = malloc(rows * (o.hidden + 8) * sizeof(*back));
+    assert_ok(be->ops->get(be, back, wide, &e), e);
+    for (size_t i = 0; i < rows * (o.hidden + 8); i++) {
+        if (i % (o.hidden + 8) < 4 || i % (o.hidden + 8) >= o.hidden + 4)
+            assert_true(back[i] == marks[i]);
+    }
+    tensor_free(wide);
+    tensor_free(x);
+    free(marks);
+    free(back);
+}
+
+static void against_reference(struct one o)
+{
+    struct run r = run_new(o, (uint32_t)(o.in + o.hidden * 3 + o.sequences * 5 + o.steps * 11));
+    size_t n = o.sequences * o.hidden;
+    double *h = malloc(n * sizeof(*h)), *c = malloc(n * sizeof(*c));
+    double *y = malloc(n * o.steps * sizeof(*y));
+    struct tensor got[3];
+    char shape[128];
+
+    snprintf(shape, sizeof(shape), "%zu sequences of %zu, %zu -> %zu%s%s", o.sequences, o.steps,
+             o.in, o.hidden, o.reverse ? ", reverse" : "", o.ragged ? ", ragged" : "");
+    for (size_t i = 0; i < n; i++) {
+        h[i] = (double)r.h[i];
+        c[i] = (double)r.c[i];
+    }
+    for (size_t s = 0; s < o.sequences; s++)
+        reference_lstm(&r.weights, r.x + s * o.steps * o.in, o.steps,
+                       o.ragged ? r.lengths[s] : o.steps, o.reverse, h + s * o.hidden,
+                       c + s * o.hidden, y + s * o.steps * o.hidden);
+    through(&r, 0, o.sequences, got);
+    compare("lstm", PRECISION_F32, got[0], y, shape, r.seed);
+    compare("lstm h", PRECISION_F32, got[1], h, shape, r.seed);
+    compare("lstm c", PRECISION_F32, got[2], c, shape, r.seed);
+    for (int i = 0; i < 3; i++)
+        tensor_free(got[i]);
+    run_free(&r);
+    free(h);
+    free(c);
+    free(y);
+}
+
+static void lstms(void **state)
+{
+    static const struct one shapes[] = {
+        {1, 8, 1, 1, false, false, true},      {3, 8, 1, 1, true, false, false},
+        {128, 128, 1, 20, false, false, true}, {128, 128, 9, 11, false, true, true},
+        {60, 24, 17, 6, true, true, true},     {5, 40, 3, 30, true, false, false},
+        {129, 32, 8, 3, false, true, false},   {17, 512, 2, 4, true, true, true},
+        {7, 16, 40, 5, false, false, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        against_reference(shapes[i]);
+}
+
+/* Many sequences in one call, the same ones alone: equal bits on the host and with `deterministic`,
+ * else nearly so. So many that the host takes them in several parts. */
+static void grouping(void **state)
+{
+    const struct one o = {16, 512, 300, 12, true, true, true};
+    struct run r = run_new(o, 77);
+    struct tensor all[3], some[3];
+    size_t row = o.hidden, many = o.steps * row;
+    float *want = malloc(o.sequences * many * sizeof(*want)),
+          *got = malloc(3 * many * sizeof(*got));
+    struct err e;
+
+    (void)state;
+    through(&r, 0, o.sequences, all);
+    for (int part = 0; part < 3; part++) {
+        size_t each = part == 0 ? many : row;
+
+        assert_ok(be->ops->get(be, want, all[part], &e), e);
+        for (size_t s = 0; s < o.sequences; s += 37) {
+            size_t n = s % 2 ? 3 : 1;
+
+            through(&r, s, n, some);
+            assert_ok(be->ops->get(be, got, some[part], &e), e);
+            for (size_t i = 0; i < n * each; i++)
+                assert_true(fabsf(got[i] - want[s * each + i]) <=
+                            (be->info.deterministic ? 0.0f : 5e-6f));
+            for (int i = 0; i < 3; i++)
+                tensor_free(some[i]);
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        tensor_free(all[i]);
+    run_free(&r);
+    free(want);
+    free(got);
+}
+
+/* A sequence in two calls is the sequence in one: the state is all there is. */
+static void continuing(void **state)
+{
+    enum { IN = 16, HIDDEN = 128, STEPS = 50, SPLIT = 19 };
+    struct run r = run_new((struct one){IN, HIDDEN, 1, STEPS, false, false, true}, 5);
+    struct tensor whole[3], x = tensor_new(DTYPE_F32, STEPS, IN, r.x), head = x, tail = x;
+    struct tensor h = tensor_new(DTYPE_F32, 1, HIDDEN, r.h),
+                  c = tensor_new(DTYPE_F32, 1, HIDDEN, r.c);
+    struct tensor y = tensor_new(DTYPE_F32, STEPS, HIDDEN, NULL), yh = y, yt = y;
+    float want[STEPS * HIDDEN], got[STEPS * HIDDEN];
+    struct err e;
+
+    (void)state;
+    through(&r, 0, 1, whole);
+    head.rows = yh.rows = SPLIT;
+    tail.rows = yt.rows = STEPS - SPLIT;
+    tail.data = (float *)x.data + SPLIT * IN;
+    yt.data = (float *)y.data + SPLIT * HIDDEN;
+    assert_ok(be->ops->lstm(be, r.l, 1, head, NULL, false, h, c, yh, &e), e);
+    assert_ok(be->ops->lstm(be, r.l, 1, tail, NULL, false, h, c, yt, &e), e);
+    assert_ok(be->ops->get(be, want, whole[0], &e), e);
+    assert_ok(be->ops->get(be, got, y, &e), e);
+    for (size_t i = 0; i < STEPS * HIDDEN; i++)
+        assert_true(fabsf(got[i] - want[i]) <= (be->info.deterministic ? 0.0f : 5e-6f));
+    for (int i = 0; i < 3; i++)
+        tensor_free(whole[i]);
+    tensor_free(x);
+    tensor_free(h);
+    tensor_free(c);
+    tensor_free(y);
+    run_free(&r);
+}
+
+/* One unit whose gates are what x says, far out and near zero: each function by itself, relative to
+ * its own value; and a NaN that is not made a number of. */
+static void saturation(void **state)
+{
+    static const float sums[] = {0,    1e-6f, -1e-6f, 1e-3f, -0.3f,  0.9999f, 1.0001f, -1,
+                                 3.5f, -7,    12,     -15,   -25.5f, 60,      -60,     200};
+    enum { N = COUNT(sums), HIDDEN = 8 };
+    float w_ih[4 * HIDDEN * 4] = {0}, w_hh[4 * HIDDEN * HIDDEN] = {0}, x[N * N * 4], *h, *c;
+    struct lstm *l;
+    struct err e;
+
+    (void)state;
+    for (size_t u = 0; u < 4 * HIDDEN; u++)
+        w_ih[u * 4 + u / HIDDEN] = 1; /* gate g is x[g] */
+    for (size_t i = 0; i < N * N; i++) {
+        x[i * 4] = sums[i / N];
+        x[i * 4 + 1] = 0;
+        x[i * 4 + 2] = sums[i % N];
+        x[i * 4 + 3] = sums[(i + i / N) % N];
+    }
+    struct tensor tx = tensor_new(DTYPE_F32, N * N, 4, x);
+    struct tensor th = tensor_new(DTYPE_F32, N * N, HIDDEN, NULL), tc, ty;
+    tc = tensor_new(DTYPE_F32, N * N, HIDDEN, NULL);
+    ty = tensor_new(DTYPE_F32, N * N, HIDDEN, NULL);
+    assert_ok(be->ops->lstm_new(be, 4, HIDDEN, w_ih, w_hh, NULL, NULL, &l, &e), e);
+    assert_ok(be->ops->lstm(be, l, N * N, tx, NULL, false, th, tc, ty, &e), e);
+    h = malloc(N * N * HIDDEN * sizeof(*h));
+    c = malloc(N * N * HIDDEN * sizeof(*c));
+    assert_ok(be->ops->get(be, h, th, &e), e);
+    assert_ok(be->ops->get(be, c, tc, &e), e);
+    for (size_t i = 0; i < N * N; i++) {
+        double in = 1 / (1 + exp(-(double)x[i * 4])), out = 1 / (1 + exp(-(double)x[i * 4 + 3]));
+        double cell = in * tanh((double)x[i * 4 + 2]), hidden = out * tanh(cell);
+
+        for (size_t u = 0; u < HIDDEN; u++) { /* 3e-6: three functions and their products */
+            assert_true(fabs((double)c[i * HIDDEN + u] - cell) <= 3e-6 * fabs(cell) + 1e-36);
+            assert_true(fabs((double)h[i * HIDDEN + u] - hidden) <= 3e-6 * fabs(hidden) + 1e-36);
+        }
+    }
+    x[2] = NAN;
+    assert_ok(be->ops->put(be, tx, x, &e), e);
+    assert_ok(be->ops->lstm(be, l, N * N, tx, NULL, false, th, tc, ty, &e), e);
+    assert_ok(be->ops->get(be, h, ty, &e), e);
+    assert_true(isnan(h[0]) && isnan(h[HIDDEN - 1]) && isfinite(h[HIDDEN]));
+    be->ops->lstm_free(be, l);
+    tensor_free(tx);
+    tensor_free(th);
+    tensor_free(tc);
+    tensor_free(ty);
+    free(h);
+    free(c);
+}
+
+static void magnitudes(void **state)
+{
+    static const size_t shapes[][2] = {{1, 1}, {4, 129}, {700, 129}, {3, 200}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        size_t rows = shapes[i][0], n = shapes[i][1];
+        float *x = values(rows * 2 * n, DTYPE_F32, 3.0f, (uint32_t)n);
+        double *want = malloc(rows * n * sizeof(*want));
+        struct tensor tx, ty = tensor_new(DTYPE_F32, rows, n, NULL);
+        struct err e;
+
+        x[0] = x[n] = 0; /* no NaN from a root of nothing */
+        tx = tensor_new(DTYPE_F32, rows, 2 * n, x);
+        for (size_t k = 0; k < rows * n; k++)
+            want[k] = hypot((double)x[k / n * 2 * n + k % n], (double)x[k / n * 2 * n + n + k % n]);
+        assert_ok(be->ops->magnitude(be, tx, ty, &e), e);
+        compare("magnitude", PRECISION_F32, ty, want, "", (uint32_t)rows);
+        tensor_free(tx);
+        tensor_free(ty);
+        free(x);
+        free(want);
+    }
+}
+
+static void refusals(void **state)
+{
+    float *w = values(4 * 16 * 16, DTYPE_F32, 1.0f, 1);
+    struct tensor x = tensor_new(DTYPE_F32, 6, 16, NULL), y = tensor_new(DTYPE_F32, 6, 16, NULL);
+    struct tensor h = tensor_new(DTYPE_F32, 2, 16, NULL), c = tensor_new(DTYPE_F32, 2, 16, NULL);
+    struct tensor narrow = tensor_columns(y, 0, 8);
+    const uint32_t too_long[] = {3, 4};
+    struct lstm *l = NULL;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(be->ops->lstm_new(be, 16, 12, w, w, NULL, NULL, &l, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm_new(be, 16, 520, w, w, NULL, NULL, &l, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm_new(be, 0, 16, w, w, NULL, NULL, &l, &e), ERR_DEVICE);
+    assert_null(l);
+    assert_ok(be->ops->lstm_new(be, 16, 16, w, w, NULL, NULL, &l, &e), e);
+    assert_int_equal(be->ops->lstm(be, l, 0, x, NULL, false, h, c, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 4, x, NULL, false, h, c, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 3, x, NULL, false, h, c, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 2, x, too_long, false, h, c, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 2, x, NULL, false, h, c, narrow, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 2, narrow, NULL, false, h, c, y, &e), ERR_DEVICE);
+    assert_ok(be->ops->lstm(be, l, 2, x, NULL, false, h, c, y, &e), e);
+    assert_int_equal(be->ops->magnitude(be, x, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->magnitude(be, x, tensor_columns(h, 0, 8), &e), ERR_DEVICE);
+    be->ops->lstm_free(be, l);
+    be->ops->lstm_free(be, NULL);
+    tensor_free(x);
+    tensor_free(y);
+    tensor_free(h);
+    tensor_free(c);
+    free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lstms),      cmocka_unit_test(grouping),   cmocka_unit_test(continuing),
+        cmocka_unit_test(saturation), cmocka_unit_test(magnitudes), cmocka_unit_test(refusals),
+    };
+
+    return cmocka_run_group_tests(tests, open_backend, close_backend);
+}
