@@ -334,6 +334,17 @@ const int32_t (*vocabulary_alignment_heads(const struct vocabulary *v, size_t *n
 
 /* ---- text */
 
+const uint8_t *vocabulary_bytes(const struct vocabulary *v, int32_t id, size_t *len)
+{
+    const uint8_t *p;
+
+    *len = 0;
+    p = id < v->rules.ids.eot ? bpe_bytes(v->bpe, id, len) : NULL;
+    if (!p)
+        *len = 0;
+    return p;
+}
+
 int vocabulary_decode(const struct vocabulary *v, const int32_t *ids, size_t n, char **ret,
                       struct err *err)
 {
@@ -341,9 +352,9 @@ int vocabulary_decode(const struct vocabulary *v, const int32_t *ids, size_t n, 
     char *text = NULL;
 
     for (size_t i = 0; i < n; i++) {
-        size_t len = 0;
-        const uint8_t *p = ids[i] < v->rules.ids.eot ? bpe_bytes(v->bpe, ids[i], &len) : NULL;
-        if (p)
+        size_t len;
+        const uint8_t *p = vocabulary_bytes(v, ids[i], &len);
+        if (len)
             buf_put(&bytes, p, len);
     }
     /* A NUL would end the C string early: no text holds one, so it is ill-formed too. */

@@ -55,6 +55,9 @@ const int32_t (*vocabulary_alignment_heads(const struct vocabulary *v, size_t *n
  * allocated. */
 int vocabulary_decode(const struct vocabulary *v, const int32_t *ids, size_t n, char **ret,
                       struct err *err);
+/* The bytes of one text token, which may begin or end within a character. Borrowed from v; *len 0
+ * for specials, timestamps and ids that are none. */
+const uint8_t *vocabulary_bytes(const struct vocabulary *v, int32_t id, size_t *len);
 /* Byte-level BPE as the tokenizers library does it (no added specials are recognised in text).
  * Ill-formed UTF-8 is repaired first. *ret newly allocated; NULL with *n 0 for empty text. */
 int vocabulary_encode(const struct vocabulary *v, const char *text, int32_t **ret, size_t *n,
