@@ -133,8 +133,13 @@ int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_
         return undo(l, err);
     l->shards++;
     l->bytes += e->shard.segment_count * sizeof(*e->shard.segments);
-    for (uint32_t i = 0; i < e->shard.segment_count; i++)
-        l->bytes += strlen(e->shard.segments[i].text) + 16;
+    for (uint32_t i = 0; i < e->shard.segment_count; i++) {
+        const struct msg_segment *g = &e->shard.segments[i];
+
+        l->bytes += strlen(g->text) + strlen(g->reason) + 32;
+        for (uint32_t k = 0; k < g->word_count; k++)
+            l->bytes += sizeof(g->words[k]) + strlen(g->words[k].text) + 16;
+    }
     return 0;
 }
 
@@ -234,10 +239,61 @@ size_t ledger_pending(const struct ledger *l) { return l->count; }
 size_t ledger_shards(const struct ledger *l) { return l->shards; }
 uint64_t ledger_bytes(const struct ledger *l) { return l->bytes; }
 
+/* Of all segments together; NULL when there are none, or no memory. */
+static struct store_word *words_of(const struct msg_shard_done *m, bool *failed)
+{
+    struct store_word *all, *w;
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < m->segment_count; i++)
+        n += m->segments[i].word_count;
+    *failed = false;
+    if (n == 0)
+        return NULL;
+    all = w = calloc(n, sizeof(*all));
+    *failed = !all;
+    for (uint32_t i = 0; all && i < m->segment_count; i++)
+        for (uint32_t k = 0; k < m->segments[i].word_count; k++) {
+            const struct msg_word *from = &m->segments[i].words[k];
+
+            *w++ = (struct store_word){from->start_ms, from->end_ms, from->text, from->probability};
+        }
+    return all;
+}
+
+static void fill_segments(const struct msg_shard_done *m, const struct store_word *words,
+                          struct store_segment *ret)
+{
+    for (uint32_t i = 0; i < m->segment_count; i++) {
+        const struct msg_segment *from = &m->segments[i];
+
+        ret[i] = (struct store_segment){
+            .start_ms = from->start_ms,
+            .end_ms = from->end_ms,
+            .text = from->text,
+            .language = from->language,
+            .avg_logprob = from->avg_logprob,
+            .no_speech_prob = from->no_speech_prob,
+            .compression_ratio = from->compression_ratio,
+            .temperature = from->temperature,
+            .attempts = from->attempts,
+            .speech_prob = from->speech_prob,
+            .dropped = from->dropped,
+            .reason = from->reason,
+            .words = words,
+            .word_count = from->word_count,
+        };
+        if (words)
+            words += from->word_count;
+    }
+}
+
 static int write_shard(struct store *st, const struct entry *e, struct err *err)
 {
     const struct msg_shard_done *m = &e->shard;
     struct store_segment *segments = NULL;
+    struct store_word *words;
+    bool failed;
     struct store_shard_result r = {
         .task_id = e->task,
         .seq = m->seq,
@@ -250,28 +306,22 @@ static int write_shard(struct store *st, const struct entry *e, struct err *err)
         .device = e->device,
         .segment_count = m->segment_count,
     };
-    uint32_t i;
     int rc;
 
-    if (m->segment_count) {
+    words = words_of(m, &failed);
+    if (m->segment_count && !failed) {
         segments = calloc(m->segment_count, sizeof(*segments));
-        if (!segments)
-            return err_set(err, ERR_NOMEM, "no memory for %u segments", m->segment_count);
+        failed = !segments;
     }
-    for (i = 0; i < m->segment_count; i++)
-        segments[i] = (struct store_segment){
-            .start_ms = m->segments[i].start_ms,
-            .end_ms = m->segments[i].end_ms,
-            .text = m->segments[i].text,
-            .language = m->segments[i].language,
-            .avg_logprob = m->segments[i].avg_logprob,
-            .no_speech_prob = m->segments[i].no_speech_prob,
-            .compression_ratio = m->segments[i].compression_ratio,
-            .temperature = m->segments[i].temperature,
-        };
-    r.segments = segments;
-    rc = store_shard_done(st, &r, err);
+    if (failed) {
+        rc = err_set(err, ERR_NOMEM, "no memory for %u segments", m->segment_count);
+    } else {
+        fill_segments(m, words, segments);
+        r.segments = segments;
+        rc = store_shard_done(st, &r, err);
+    }
     free(segments);
+    free(words);
     return rc;
 }
 

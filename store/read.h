@@ -59,6 +59,10 @@ struct read_segment {
     const char *text;
     const char *language, *speaker;                                     /* "" unknown */
     double avg_logprob, no_speech_prob, compression_ratio, temperature; /* NAN unknown */
+    double speech_prob;                                                 /* NAN: not measured */
+    uint32_t attempts;                                                  /* 0 unknown */
+    const char *reason; /* why it was tried again, doubted or dropped; "" */
+    bool has_words;     /* read_words has some */
     const char *path, *member;
     const char *snippet; /* search: text with the marks around what matched; else NULL */
 };
@@ -68,6 +72,19 @@ typedef int (*read_segment_fn)(void *arg, const struct read_segment *row);
  */
 int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
                   void *arg, struct err *err);
+
+/* What was heard in it and not believed, in order; the same stage. segment_id is 0. */
+int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
+                 void *arg, struct err *err);
+
+struct read_word {
+    int64_t start_ms, end_ms;
+    const char *text;   /* with its leading blank */
+    double probability; /* NAN unknown */
+};
+typedef int (*read_word_fn)(void *arg, const struct read_word *row);
+/* The words of one segment in order. The callback reads nothing itself. */
+int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg, struct err *err);
 
 struct read_search {
     const char *text; /* words are AND-ed; "a phrase"; begin* ; nothing typed is a syntax error */

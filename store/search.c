@@ -1,12 +1,11 @@
 /* Full-text search: what people type, as an FTS5 expression that cannot be a syntax error. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "store/filter.h"
-#include "store/read.h"
+#include "store/transcript.h"
 
 #define BLANKS " \t\r\n\v\f"
 
@@ -84,72 +83,6 @@ int read_search_expression(const char *text, char **ret, struct err *err)
     return 0;
 }
 
-static const char sql_select[] =
-    "SELECT g.segment_id, t.media_id, g.start_ms, g.end_ms, g.text, g.language, "
-    "ifnull(ifnull(k.name, k.label), ''), g.avg_logprob, g.no_speech_prob, g.compression_ratio, "
-    "g.temperature, p.path, p.member, %s "
-    "%s "
-    "CROSS JOIN task t ON t.task_id = g.task_id "
-    "CROSS JOIN media m ON m.media_id = t.media_id "
-    "CROSS JOIN place p ON p.place_id = m.place_id "
-    "LEFT JOIN speaker k ON k.speaker_id = g.speaker_id "
-    "WHERE %s";
-
-static double number(sqlite3_stmt *stmt, int column)
-{
-    return sqlite3_column_type(stmt, column) == SQLITE_NULL ? NAN
-                                                            : sqlite3_column_double(stmt, column);
-}
-
-static int segment_rows(struct store *st, sqlite3_stmt *stmt, read_segment_fn fn, void *arg,
-                        struct err *err)
-{
-    int rc, stop = 0;
-
-    while (!stop && (rc = db_next(st, stmt, err)) != 0) {
-        if (rc < 0)
-            return rc;
-        struct read_segment row = {.segment_id = sqlite3_column_int64(stmt, 0),
-                                   .media_id = sqlite3_column_int64(stmt, 1),
-                                   .start_ms = sqlite3_column_int64(stmt, 2),
-                                   .end_ms = sqlite3_column_int64(stmt, 3),
-                                   .text = db_text(stmt, 4),
-                                   .language = db_text(stmt, 5),
-                                   .speaker = db_text(stmt, 6),
-                                   .avg_logprob = number(stmt, 7),
-                                   .no_speech_prob = number(stmt, 8),
-                                   .compression_ratio = number(stmt, 9),
-                                   .temperature = number(stmt, 10),
-                                   .path = db_text(stmt, 11),
-                                   .member = db_text(stmt, 12),
-                                   .snippet = (const char *)sqlite3_column_text(stmt, 13)};
-        stop = fn(arg, &row);
-    }
-    return stop;
-}
-
-int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
-                  void *arg, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
-    int rc;
-
-    /* The newest stage with results. */
-    buf_printf(&sql, sql_select, "NULL", "FROM segment g",
-               "g.task_id = (SELECT task_id FROM task WHERE media_id = ?1 "
-               "AND (stage_id = ?2 OR (?2 = 0 AND shards_done > 0)) "
-               "ORDER BY stage_id DESC LIMIT 1) ORDER BY g.seq, g.idx");
-    rc = filter_prepare(st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(stmt, "ii", media_id, stage_id), err);
-    if (rc == 0)
-        rc = segment_rows(st, stmt, fn, arg, err);
-    sqlite3_finalize(stmt);
-    buf_free(&sql);
-    return rc;
-}
-
 int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,
                 struct err *err)
 {
@@ -164,9 +97,9 @@ int read_search(struct store *st, const struct read_search *search, read_segment
         rc = filter_path_make(search->path, &path, err);
     if (rc < 0)
         goto out;
-    buf_printf(&sql, sql_select, "highlight(segment_fts, 0, ?2, ?3)",
-               "FROM segment_fts CROSS JOIN segment g ON g.segment_id = segment_fts.rowid",
-               "segment_fts MATCH ?1");
+    transcript_select(&sql, "highlight(segment_fts, 0, ?2, ?3)",
+                      "segment_fts CROSS JOIN segment g ON g.segment_id = segment_fts.rowid",
+                      "segment_fts MATCH ?1");
     if (search->path)
         buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&path, 6));
     buf_printf(&sql, " ORDER BY %s p.path, p.member, g.start_ms, g.segment_id LIMIT ?4 OFFSET ?5",
@@ -181,7 +114,7 @@ int read_search(struct store *st, const struct read_search *search, read_segment
     if (rc == 0 && search->path)
         rc = filter_bound(db_bind(stmt, "-----bbb", FILTER_PATH_VALUES(&path)), err);
     if (rc == 0)
-        rc = segment_rows(st, stmt, fn, arg, err);
+        rc = transcript_rows(st, stmt, fn, arg, err);
 out:
     sqlite3_finalize(stmt);
     filter_path_free(&path);

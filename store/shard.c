@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/db.h"
+#include "store/segments.h"
 
 /* All of a task's shards are there: it is done, also when somebody had given it up meanwhile. */
 static int settle(struct store *st, int64_t task_id, const char *now, struct err *err)
@@ -21,31 +21,7 @@ static int check(const struct store_shard_result *r, struct err *err)
 {
     if (r->start_ms < 0 || r->end_ms < r->start_ms || r->seq == UINT32_MAX)
         return err_set(err, ERR_INPUT, "shard %u: impossible bounds", r->seq);
-    for (size_t i = 0; i < r->segment_count; i++) {
-        const struct store_segment *s = &r->segments[i];
-
-        if (s->start_ms < 0 || s->end_ms < s->start_ms || !s->text)
-            return err_set(err, ERR_INPUT, "shard %u: segment %zu is impossible", r->seq, i);
-    }
-    return 0;
-}
-
-static int put_segments(struct store *st, const struct store_shard_result *r, struct err *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < r->segment_count && rc == 0; i++) {
-        const struct store_segment *s = &r->segments[i];
-
-        rc = db_run(st, err,
-                    "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
-                    "avg_logprob, no_speech_prob, compression_ratio, temperature) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    "iiiiittdddd", r->task_id, (int64_t)r->seq, (int64_t)i, s->start_ms, s->end_ms,
-                    s->text, s->language ? s->language : "", s->avg_logprob, s->no_speech_prob,
-                    s->compression_ratio, s->temperature);
-    }
-    return rc;
+    return segments_check(r, err);
 }
 
 static int shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
@@ -72,7 +48,7 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
                 r->language ? r->language : "", r->language_prob, (int64_t)r->windows,
                 (int64_t)r->wall_ms, r->device ? r->device : "", now);
     if (rc == 0)
-        rc = put_segments(st, r, err);
+        rc = segments_put(st, r, err);
     return rc < 0 ? rc : settle(st, r->task_id, now, err);
 }
 

@@ -104,10 +104,22 @@ int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct 
 int store_shard_length(struct store *st, uint32_t wanted_ms, uint32_t otherwise_ms, uint32_t *ret,
                        struct err *err);
 
+struct store_word {
+    int64_t start_ms, end_ms;
+    const char *text; /* with its leading blank: a segment's words joined are its text */
+    double probability;
+};
+
 struct store_segment {
     int64_t start_ms, end_ms;
     const char *text, *language;
     double avg_logprob, no_speech_prob, compression_ratio, temperature;
+    uint32_t attempts;  /* temperatures tried; 0: unknown */
+    double speech_prob; /* 0 .. 1; below 0: not measured */
+    bool dropped;       /* kept apart (table dropped), without its words */
+    const char *reason; /* why it was tried again, doubted or dropped; NULL or "": good at once */
+    const struct store_word *words;
+    size_t word_count;
 };
 
 struct store_shard_result {
@@ -131,8 +143,9 @@ int store_begin(struct store *st, struct err *err);
 int store_commit(struct store *st, struct err *err);
 void store_rollback(struct store *st);
 
-/* Segments and the 'done' mark together. A shard that is done already is left as it is (a worker
- * that was given up for dead may still deliver). ERR_INPUT: no such task, or impossible values. */
+/* Segments, their words, what was dropped, and the 'done' mark together. A shard that is done
+ * already is left as it is (a worker that was given up for dead may still deliver). ERR_INPUT: no
+ * such task, or impossible values. */
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err);
 
 struct store_media_info {

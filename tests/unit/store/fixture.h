@@ -101,6 +101,9 @@ static inline void catalog_audit(void)
     own_kept = true;
     assert_string_equal(text_of("PRAGMA integrity_check"), "ok");
     assert_int_equal(count_of("SELECT count(*) FROM pragma_foreign_key_check"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM word LEFT JOIN segment USING (segment_id) "
+                              "WHERE task_id IS NULL"),
+                     0);
     assert_int_equal(
         count_of("SELECT (recordings, places, vanished, damaged, shards_done, segments) = "
                  "(SELECT (SELECT count(*) FROM media), "
@@ -260,6 +263,8 @@ static inline void shard_put(struct store *st, int64_t task, uint32_t seq, const
     struct store_segment s[16];
     struct err e = {0};
     int64_t base = (int64_t)seq * 30000;
+    const struct store_word words[] = {{base, base + 700, " begin", 0.75},
+                                       {base + 700, base + 700, " end", 0.5}};
 
     assert_true(n <= 16);
     for (size_t i = 0; i < n; i++)
@@ -270,7 +275,11 @@ static inline void shard_put(struct store *st, int64_t task, uint32_t seq, const
                                       .avg_logprob = -0.25,
                                       .no_speech_prob = 0.01,
                                       .compression_ratio = 1.2,
-                                      .temperature = 0};
+                                      .temperature = 0,
+                                      .attempts = 1,
+                                      .speech_prob = 0.875,
+                                      .words = words,
+                                      .word_count = 2};
     assert_ok(store_shard_done(st,
                                &(struct store_shard_result){.task_id = task,
                                                             .seq = seq,

@@ -46,13 +46,20 @@ static void put(struct store *st, int64_t task, uint32_t seq, const char *langua
 /* An archive in which everything that the queries ask for has happened. */
 static void fill(void)
 {
+    static const struct store_word met[] = {
+        {2500, 2900, " We", 0.98},  {2900, 3400, " met", 0.9},     {3400, 4000, " at", 0.97},
+        {4000, 4200, " the", 0.99}, {4200, 4900, " market", 0.55}, {4900, 6000, " square.", 0.8}};
     static const struct store_segment interview[] = {
-        {0, 2500, "Good morning.", "en", -0.2, 0.01, 1.1, 0},
-        {2500, 6000, "We met at the market square.", "en", -0.3, 0.02, 1.2, 0},
-        {6000, 9000, "It was raining.", "en", -1.3, 0.1, 1.0, 0.4}};
+        {0, 2500, "Good morning.", "en", -0.2, 0.01, 1.1, 0, 1, 0.98, false, NULL, NULL, 0},
+        {2500, 6000, "We met at the market square.", "en", -0.3, 0.02, 1.2, 0, 1, 0.97,
+         .words = met, .word_count = 6},
+        {6000, 9000, "It was raining.", "en", -1.3, 0.1, 1.0, 0.4, 3, 0.8,
+         .reason = "tried again: unlikely; unlikely"},
+        {9000, 29000, "Thanks for watching!", "en", -0.9, 0.7, 0.8, 0, 1, 0.03, .dropped = true,
+         .reason = "no speech; no voice; silence phrase"}};
     static const struct store_segment spanish[] = {
-        {0, 4000, "El puerto estaba lleno.", "es", -0.4, 0.02, 1.2, 0},
-        {4000, 7000, "the harbour", "en", -0.5, 0.02, 1.2, 0}};
+        {0, 4000, "El puerto estaba lleno.", "es", -0.4, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0},
+        {4000, 7000, "the harbour", "en", -0.5, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0}};
     struct store *st = catalog_new();
     uint8_t hash[16] = {0xAB};
     struct err e = {0};
@@ -71,7 +78,7 @@ static void fill(void)
     job_end(st, job, "/archive");
     job = job_begin(st, &stage_nano);
     job_end(st, job, "/archive/1992/gone.wav");
-    put(st, 1, 0, "en", interview, 3);
+    put(st, 1, 0, "en", interview, 4);
     put(st, 2, 0, "es", spanish, 2);
     put(st, 3, 0, "", NULL, 0);
     for (int64_t id = 1; id <= 3; id++) {

@@ -93,8 +93,13 @@ static int step_same(struct world *w, struct err *e)
 
 static int put_shard(struct store *st, int64_t task, uint32_t seq, struct err *e)
 {
+    const struct store_word words[] = {{seq * 30000, seq * 30000 + 4, " al\xff", 0.5},
+                                       {seq * 30000 + 4, seq * 30000 + 9, "pha", 1}};
     struct store_segment s[] = {
-        {seq * 30000, seq * 30000 + 10, "alpha", "en", -0.5, 0.1, 1, 0},
+        {seq * 30000, seq * 30000 + 10, "alpha", "en", -0.5, 0.1, 1, 0, .words = words,
+         .word_count = 2},
+        {seq * 30000 + 10, seq * 30000 + 12, "you", "en", -1, 0, 1, 0, .dropped = true,
+         .reason = "no voice\xff"},
         {seq * 30000 + 10, seq * 30000 + 20, "beta\xff", "en", -1, 0, 1, 0}};
 
     return store_shard_done(st,
@@ -105,7 +110,7 @@ static int put_shard(struct store *st, int64_t task, uint32_t seq, struct err *e
                                                          .language = "en",
                                                          .device = "cpu",
                                                          .segments = s,
-                                                         .segment_count = 2},
+                                                         .segment_count = 3},
                             e);
 }
 
@@ -178,9 +183,11 @@ static void check_end(void)
     assert_int_equal(count_of("SELECT count(*) FROM media"), 3);
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 5);
     assert_int_equal(count_of("SELECT count(*) FROM segment"), 10);
+    assert_int_equal(count_of("SELECT count(*) FROM word"), 10);
+    assert_int_equal(count_of("SELECT count(*) FROM dropped"), 5);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
     assert_int_equal(count_of("SELECT attempts FROM task WHERE task_id = 3"), 1);
-    assert_int_equal(count_of("SELECT count(*) FROM results"), 10);
+    assert_int_equal(count_of("SELECT count(*) FROM results"), 15);
     own_close();
 }
 

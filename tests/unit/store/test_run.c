@@ -510,7 +510,8 @@ static void results_do_not_tell_the_order(void **state)
                  text_of("SELECT group_concat(path || member || stage || model_hash || params || "
                          "seq || shard_start_ms || shard_end_ms || shard_language || "
                          "language_prob || windows || ifnull(idx, '-') || ifnull(start_ms, '-') || "
-                         "ifnull(end_ms, '-') || ifnull(text, '-') || ifnull(avg_logprob, '-'), "
+                         "ifnull(end_ms, '-') || ifnull(text, '-') || ifnull(avg_logprob, '-') || "
+                         "ifnull(words, '-') || ifnull(speech_prob, '-'), "
                          "char(10)) FROM results"));
     }
     assert_int_equal(count_of("SELECT count(*) FROM results"), 6);
