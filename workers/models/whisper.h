@@ -47,12 +47,12 @@ int whisper_random(const struct whisper_config *config, uint64_t seed, struct ba
 void whisper_free(struct whisper *w);
 const struct whisper_config *whisper_config(const struct whisper *w);
 enum precision whisper_precision(const struct whisper *w); /* never AUTO */
-/* Bytes of device memory: the weights, and what one slot adds. */
+/* Bytes of device memory: the weights, and what one slot of so many branches adds. */
 uint64_t whisper_weight_bytes(const struct whisper *w);
-uint64_t whisper_slot_bytes(const struct whisper *w);
-/* A good number of slots: enough rows for one reading of the decoder's weights to be shared, no
- * more than a quarter of the device's free memory holds. At least 1. */
-uint32_t whisper_default_slots(const struct whisper *w);
+uint64_t whisper_slot_bytes(const struct whisper *w, uint32_t branches);
+/* A good number of slots of so many branches: enough rows for one reading of the decoder's weights
+ * to be shared, no more than a quarter of the device's free memory holds. At least 1. */
+uint32_t whisper_default_slots(const struct whisper *w, uint32_t branches);
 
 /* What a session is made for. All device memory that it will ever use is allocated at once. */
 struct whisper_shape {
@@ -107,8 +107,9 @@ struct whisper_row {
 };
 
 /* At most whisper_session_rows rows, of different branches, or of one branch at positions that
- * follow each other in the order of the rows; logits: n x vocab_size float32, row-major, written to
- * host memory of the caller. NULL: only fill caches (prompts). */
+ * follow each other in the order of the rows (others may stand between them); logits: n x
+ * vocab_size float32, row-major, written to host memory of the caller. NULL: only fill caches
+ * (prompts). */
 int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                  float *logits, struct err *err);
 
@@ -126,7 +127,7 @@ struct whisper_move {
 };
 
 /* n moves, done as if one after the other; no branch is both a source and a destination, none twice
- * a destination. */
+ * a destination. After an error the destinations are empty. */
 int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, uint32_t n,
                    struct err *err);
 
@@ -134,26 +135,34 @@ struct whisper_head {
     uint32_t layer, head; /* of the decoder */
 };
 
-/* How the tokens of a decoded window follow its audio: feeds them once more (branch 0 of the slot;
- * its cache is spoilt for further decoding from `prompt_len` on), and looks at what the given heads
- * of the cross-attention attend to.
- *   tokens[0..n): prompt (prompt_len tokens, up to and with <|notimestamps|>), text, <|endoftext|>;
- *                 n <= max_target_positions
+/* How the tokens of a decoded window follow its audio: feeds them once more (to branch 0 of the
+ * slot, whose cache holds just them afterwards, and nothing after an error), and looks at what the
+ * given heads of the cross-attention attend to. After whisper_session_rules, in a session that was
+ * made for so many heads.
+ *   tokens[0..n): prompt (up to and with <|notimestamps|>), text, <|endoftext|>; n from 1 to
+ *                 max_target_positions
  *   frames:       encoder positions of 20 ms that hold audio, 1 .. 1500
  *   matrix:       [n][frames] float32, host memory of the caller: gpu/backend.h, align
  *   logprob:      [n]: of tokens[i] after those before it, among the text tokens (below
- *                 <|endoftext|>); 0 for i = 0 and for tokens that are no text */
+ *                 <|endoftext|>); 0 for i = 0 and for tokens that are no text; -infinity where the
+ *                 logits are not usable (struct choice) */
 int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *tokens, uint32_t n,
                   uint32_t frames, const struct whisper_head *heads, uint32_t head_count,
                   float *matrix, double *logprob, struct err *err);
 
-/* Time spent since the session was made, per stage; what it was spent on. */
+/* Time spent since the session was made, from each call to the end of what it set going. */
 struct whisper_times {
-    int64_t mel_ns, encoder_ns, cross_ns; /* cross: the decoder's keys and values of a window */
-    int64_t step_ns;
+    int64_t encode_ns; /* in whisper_encode */
+    /* Its stages; cross: the decoder's keys and values of a window. Where operations go on after
+     * their calls (not the host's) only those of calls with whisper_session_stages on: else 0 is
+     * added, for to time them is to stop the device between them. */
+    int64_t mel_ns, encoder_ns, cross_ns;
+    int64_t step_ns; /* steps, choices and alignments; and branches that a step waited for */
     uint64_t windows, steps, tokens;
 };
 
+/* Whether whisper_encode times its stages from now on, which holds the device up. */
+void whisper_session_stages(struct whisper_session *s, bool timed);
 void whisper_session_times(const struct whisper_session *s, struct whisper_times *ret);
 
 /* For parity tests and tools: copies of a slot's log-mel [mel_bins][3000] and encoder output

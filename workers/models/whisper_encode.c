@@ -22,14 +22,8 @@ static struct tensor of(struct tensor t, uint32_t n, uint32_t rows)
 static int encode_mel(struct whisper_session *s, uint32_t n, struct err *err)
 {
     struct backend *be = s->w->be;
-    int64_t start = clock_mono_ns();
-    int rc;
 
-    rc = be->ops->mel(be, s->mel, s->audio, n, of(s->spectrogram, n, WHISPER_FRAMES), err);
-    if (rc == 0)
-        rc = be->ops->sync(be, err);
-    s->times.mel_ns += clock_mono_ns() - start;
-    return rc;
+    return be->ops->mel(be, s->mel, s->audio, n, of(s->spectrogram, n, WHISPER_FRAMES), err);
 }
 
 /* s->spectrogram to s->x, as it enters the first layer. */
@@ -121,40 +115,41 @@ static int encode_cross(struct whisper_session *s, uint32_t n, uint32_t layers, 
     return rc;
 }
 
-/* s->audio to s->window_slots. The waits between the stages are for the times: beside what a stage
- * takes they are nothing. */
-static int encode_some(struct whisper_session *s, uint32_t n, struct err *err)
+/* The end of a stage that began at *start. Where stages are not timed the device goes on without
+ * a pause: it computes while the next windows' audio is on its way. */
+static int lap(struct whisper_session *s, int64_t *stage, int64_t *start, struct err *err)
 {
-    struct backend *be = s->w->be;
-    int64_t start;
+    int64_t now;
     int rc;
 
-    s->peek = -1;
-    for (uint32_t i = 0; i < n; i++)
-        s->slot[s->window_slots[i]] = (struct slot){0};
-    rc = encode_mel(s, n, err);
-    start = clock_mono_ns();
+    if (!s->staged)
+        return 0;
+    rc = s->w->be->ops->sync(s->w->be, err);
+    now = clock_mono_ns();
+    *stage += now - *start;
+    *start = now;
+    return rc;
+}
+
+/* s->audio to s->window_slots; may still be under way when this returns. */
+static int encode_some(struct whisper_session *s, uint32_t n, struct err *err)
+{
+    int64_t start = clock_mono_ns();
+    int rc = encode_mel(s, n, err);
+
+    if (rc == 0)
+        rc = lap(s, &s->times.mel_ns, &start, err);
     if (rc == 0)
         rc = encode_front(s, n, err);
     if (rc == 0)
         rc = encode_layers(s, n, s->w->config.encoder_layers, err);
     if (rc == 0)
-        rc = be->ops->sync(be, err);
-    s->times.encoder_ns += clock_mono_ns() - start;
-    start = clock_mono_ns();
+        rc = lap(s, &s->times.encoder_ns, &start, err);
     if (rc == 0)
         rc = encode_cross(s, n, s->w->config.decoder_layers, err);
     if (rc == 0)
-        rc = be->ops->sync(be, err);
-    if (rc != 0)
-        return rc;
-    s->times.cross_ns += clock_mono_ns() - start;
-    s->times.windows += n;
-    for (uint32_t i = 0; i < n; i++)
-        s->slot[s->window_slots[i]].encoded = true;
-    s->peek = s->window_slots[n - 1];
-    s->peek_at = n - 1;
-    return 0;
+        rc = lap(s, &s->times.cross_ns, &start, err);
+    return rc;
 }
 
 /* The next batch out of n windows: whole ones, and what is left in powers of two, because devices
@@ -163,27 +158,43 @@ static uint32_t batch(const struct whisper_session *s, uint32_t n)
 {
     uint32_t size = 1;
 
-    if (n >= s->windows)
-        return s->windows;
+    if (n >= s->shape.windows)
+        return s->shape.windows;
     while (size * 2 <= n)
         size *= 2;
     return size;
 }
 
-int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
-                   struct err *err)
+/* Slots that are in the call have no window from then on, until it has succeeded. */
+static int check_windows(struct whisper_session *s, const struct whisper_window *windows,
+                         uint32_t n, struct err *err)
 {
-    int rc = 0;
-
     for (uint32_t i = 0; i < n; i++) {
-        if (windows[i].slot >= s->slots || windows[i].n > WHISPER_WINDOW_SAMPLES)
+        if (windows[i].slot >= s->shape.slots || windows[i].n > WHISPER_WINDOW_SAMPLES)
             return err_set(err, ERR_DEVICE, "window %u: slot %u of %u, %zu samples of %d", i,
-                           windows[i].slot, s->slots, windows[i].n, WHISPER_WINDOW_SAMPLES);
+                           windows[i].slot, s->shape.slots, windows[i].n, WHISPER_WINDOW_SAMPLES);
         for (uint32_t k = 0; k < i; k++) {
             if (windows[k].slot == windows[i].slot)
                 return err_set(err, ERR_DEVICE, "slot %u is twice in one call", windows[i].slot);
         }
     }
+    for (uint32_t i = 0; i < n; i++) {
+        s->encoded[windows[i].slot] = false;
+        for (uint32_t b = 0; b < s->shape.branches; b++)
+            s->branch[windows[i].slot * s->shape.branches + b].seen = 0;
+    }
+    return 0;
+}
+
+int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
+                   struct err *err)
+{
+    int64_t start = clock_mono_ns();
+    int rc = check_windows(s, windows, n, err);
+
+    if (rc != 0 || n == 0)
+        return rc;
+    s->peek = -1;
     for (uint32_t at = 0; rc == 0 && at < n;) {
         uint32_t k = batch(s, n - at);
 
@@ -192,9 +203,19 @@ int whisper_encode(struct whisper_session *s, const struct whisper_window *windo
             s->window_slots[i] = windows[at + i].slot;
         }
         rc = encode_some(s, k, err);
+        s->peek_at = k - 1;
         at += k;
     }
-    return rc;
+    if (rc == 0)
+        rc = s->w->be->ops->sync(s->w->be, err);
+    if (rc != 0)
+        return rc;
+    s->times.encode_ns += clock_mono_ns() - start;
+    s->times.windows += n;
+    for (uint32_t i = 0; i < n; i++)
+        s->encoded[windows[i].slot] = true;
+    s->peek = windows[n - 1].slot;
+    return 0;
 }
 
 int whisper_warm_encoder(struct whisper_session *s, struct err *err)
@@ -202,11 +223,11 @@ int whisper_warm_encoder(struct whisper_session *s, struct err *err)
     static const float silence[1];
     int rc = 0;
 
-    for (uint32_t i = 0; i < s->windows; i++) {
+    for (uint32_t i = 0; i < s->shape.windows; i++) {
         s->audio[i] = (struct audio){silence, 1};
         s->window_slots[i] = i;
     }
-    for (uint32_t n = s->windows; rc == 0 && n > 0; n = n > 1 ? batch(s, n - 1) : 0) {
+    for (uint32_t n = s->shape.windows; rc == 0 && n > 0; n = n > 1 ? batch(s, n - 1) : 0) {
         rc = encode_mel(s, n, err);
         if (rc == 0)
             rc = encode_front(s, n, err);

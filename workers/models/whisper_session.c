@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 
-#define HOST_SLOTS 16
-#define WIDE_SLOTS 128
+#define HOST_ROWS 16
+#define HOST_SLOTS 4 /* at least, however many branches each has */
+#define WIDE_ROWS 128
+#define WIDE_SLOTS 32
 
 /* ---- how much ---- */
 
@@ -18,9 +20,20 @@ size_t whisper_own_bytes(const struct whisper *w)
     return w->be->ops->kv_bytes(w->type, w->config.decoder_heads, w->config.max_target_positions);
 }
 
-uint64_t whisper_slot_bytes(const struct whisper *w)
+/* A window's keys and values over all layers, and a branch's. */
+static uint64_t cross_stride(const struct whisper *w)
 {
-    return (uint64_t)w->config.decoder_layers * (whisper_cross_bytes(w) + whisper_own_bytes(w));
+    return (uint64_t)w->config.decoder_layers * whisper_cross_bytes(w);
+}
+
+static uint64_t own_stride(const struct whisper *w)
+{
+    return (uint64_t)w->config.decoder_layers * whisper_own_bytes(w);
+}
+
+uint64_t whisper_slot_bytes(const struct whisper *w, uint32_t branches)
+{
+    return cross_stride(w) + (branches ? branches : 1) * own_stride(w);
 }
 
 /* What may still be allocated, as far as is known. */
@@ -33,12 +46,17 @@ static uint64_t room(const struct backend *be)
 
 /* On the host eight rows share a weight vector that was loaded; at sixteen the weights are a small
  * part of what a step reads, and the rest, each slot's own keys and values, is not shared by more.
- * A device with wide batches needs as many rows as it has memory for to be busy in a step. */
-uint32_t whisper_default_slots(const struct whisper *w)
+ * A device with wide batches needs as many rows as it has memory for to be busy in a step, and,
+ * with many branches, still enough slots for the encoder to have windows to take at once. */
+uint32_t whisper_default_slots(const struct whisper *w, uint32_t branches)
 {
-    uint64_t most = w->be->info.wide_batches ? WIDE_SLOTS : HOST_SLOTS;
-    uint64_t fit = room(w->be) / 4 / whisper_slot_bytes(w);
+    bool wide = w->be->info.wide_batches;
+    uint32_t most = (wide ? WIDE_ROWS : HOST_ROWS) / (branches ? branches : 1);
+    uint32_t least = wide ? WIDE_SLOTS : HOST_SLOTS;
+    uint64_t fit = room(w->be) / 4 / whisper_slot_bytes(w, branches);
 
+    if (most < least)
+        most = least;
     return fit < 1 ? 1 : (uint32_t)(fit < most ? fit : most);
 }
 
@@ -46,9 +64,10 @@ uint32_t whisper_default_slots(const struct whisper *w)
 static size_t place_tensors(struct whisper_session *s, char *base)
 {
     const struct whisper_config *c = &s->w->config;
-    int64_t d = c->d_model, n = s->slots;
-    int64_t frames = (int64_t)s->windows * WHISPER_FRAMES;
-    int64_t positions = (int64_t)s->windows * WHISPER_POSITIONS;
+    int64_t d = c->d_model, n = s->rows_max;
+    int64_t frames = (int64_t)s->shape.windows * WHISPER_FRAMES;
+    int64_t positions = (int64_t)s->shape.windows * WHISPER_POSITIONS;
+    int64_t aligned = s->shape.align_heads ? c->max_target_positions : 0; /* tokens */
     enum dtype t = s->w->type;
     const struct {
         struct tensor *tensor;
@@ -72,6 +91,8 @@ static size_t place_tensors(struct whisper_session *s, char *base)
         {&s->step_qkv, t, n, 3 * d},
         {&s->step_ffn, t, n, c->decoder_ffn},
         {&s->logits, DTYPE_F32, n, c->vocab_size},
+        {&s->scores, DTYPE_F32, s->shape.align_heads * aligned, WHISPER_POSITIONS},
+        {&s->aligned, DTYPE_F32, aligned, WHISPER_POSITIONS},
     };
     const struct {
         void **place;
@@ -80,6 +101,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
         {(void **)&s->rows, sizeof(*s->rows)},
         {(void **)&s->asks, sizeof(*s->asks)},
         {(void **)&s->choices, sizeof(*s->choices)},
+        {(void **)&s->candidates, sizeof(*s->candidates) * s->top},
     };
     size_t at = 0;
 
@@ -94,48 +116,61 @@ static size_t place_tensors(struct whisper_session *s, char *base)
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
         if (base)
             *arrays[i].place = base + at;
-        at += (arrays[i].size * s->slots + 255) / 256 * 256;
+        at += (arrays[i].size * s->rows_max + 255) / 256 * 256;
     }
     return at;
 }
 
-/* With so many windows, as they are given: at least one. */
-static uint64_t bytes_of(const struct whisper *w, uint32_t slots, uint32_t windows)
+/* The numbers that follow from a shape, whose windows are as they will be. */
+static void size_session(struct whisper_session *s, struct whisper_shape shape)
 {
-    /* The counting leaves the model alone. */
-    struct whisper_session s = {
-        .w = (struct whisper *)(uintptr_t)w, .slots = slots, .windows = windows};
-    uint64_t kv_slots = (uint64_t)slots + (w->be->ops->record_begin != NULL);
+    uint32_t branches = shape.slots * shape.branches;
 
-    return place_tensors(&s, NULL) + kv_slots * whisper_slot_bytes(w) + w->mel_bytes +
-           (uint64_t)windows * w->mel_window_bytes;
+    s->shape = shape;
+    s->rows_max = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
+    s->top = shape.branches > 1 ? shape.branches + 1 : 0;
+    s->own_slots = branches + (s->w->be->ops->record_begin != NULL);
 }
 
-/* Never more than slots; where grouping would change results, one. */
-static uint32_t choose_windows(const struct whisper *w, uint32_t slots, uint32_t windows)
+static uint64_t bytes_of(const struct whisper *w, struct whisper_shape shape)
+{
+    /* The counting leaves the model alone. */
+    struct whisper_session s = {.w = (struct whisper *)(uintptr_t)w};
+
+    size_session(&s, shape);
+    return place_tensors(&s, NULL) + shape.slots * cross_stride(w) + s.own_slots * own_stride(w) +
+           w->mel_bytes + (uint64_t)shape.windows * w->mel_window_bytes;
+}
+
+/* The shape with what was left open: never more windows than slots; where grouping would change
+ * results, one. */
+static struct whisper_shape settle_shape(const struct whisper *w, struct whisper_shape shape)
 {
     const struct backend *be = w->be;
+    bool chosen = shape.windows == 0;
 
+    shape.branches = shape.branches ? shape.branches : 1;
+    if (chosen)
+        shape.windows = whisper_wide_windows(be);
     if (be->info.deterministic)
-        return 1;
-    if (windows == 0) {
-        windows = whisper_wide_windows(be);
-        while (windows > 1 && bytes_of(w, slots, windows < slots ? windows : slots) > room(be))
-            windows /= 2;
-    }
-    return windows < slots ? windows : slots;
+        shape.windows = 1;
+    if (shape.windows > shape.slots)
+        shape.windows = shape.slots;
+    while (chosen && shape.windows > 1 && bytes_of(w, shape) > room(be))
+        shape.windows /= 2;
+    return shape;
 }
 
 uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape)
 {
-    return bytes_of(w, shape.slots, choose_windows(w, shape.slots, shape.windows));
+    return bytes_of(w, settle_shape(w, shape));
 }
 
-uint32_t whisper_session_slots(const struct whisper_session *s) { return s->slots; }
+uint32_t whisper_session_slots(const struct whisper_session *s) { return s->shape.slots; }
 
-uint32_t whisper_session_rows(const struct whisper_session *s) { return s->slots; }
+uint32_t whisper_session_rows(const struct whisper_session *s) { return s->rows_max; }
 
-uint32_t whisper_session_windows(const struct whisper_session *s) { return s->windows; }
+uint32_t whisper_session_windows(const struct whisper_session *s) { return s->shape.windows; }
 
 void whisper_session_times(const struct whisper_session *s, struct whisper_times *ret)
 {
@@ -148,29 +183,36 @@ struct kv whisper_cross_kv(const struct whisper_session *s, uint32_t layer)
 {
     const struct whisper *w = s->w;
 
-    return (struct kv){
-        w->type,     w->config.decoder_heads, WHISPER_POSITIONS,
-        s->kv_slots, whisper_slot_bytes(w),   s->cache + layer * whisper_cross_bytes(w)};
+    return (struct kv){w->type,           w->config.decoder_heads,
+                       WHISPER_POSITIONS, s->shape.slots,
+                       cross_stride(w),   s->cross + layer * whisper_cross_bytes(w)};
 }
 
 struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)
 {
     const struct whisper *w = s->w;
-    size_t cross = w->config.decoder_layers * whisper_cross_bytes(w);
 
     return (struct kv){
-        w->type,     w->config.decoder_heads, w->config.max_target_positions,
-        s->kv_slots, whisper_slot_bytes(w),   s->cache + cross + layer * whisper_own_bytes(w)};
+        w->type,      w->config.decoder_heads, w->config.max_target_positions,
+        s->own_slots, own_stride(w),           s->own + layer * whisper_own_bytes(w)};
 }
 
 static int make_arrays(struct whisper_session *s, struct err *err)
 {
-    s->slot = calloc(s->slots, sizeof(*s->slot));
-    s->audio = calloc(s->windows, sizeof(*s->audio));
-    s->window_slots = calloc(s->windows, sizeof(*s->window_slots));
-    s->to_rows = calloc(s->slots, sizeof(*s->to_rows));
-    s->to_asks = calloc(s->slots, sizeof(*s->to_asks));
-    if (s->slot && s->audio && s->window_slots && s->to_rows && s->to_asks)
+    size_t branches = (size_t)s->shape.slots * s->shape.branches, rows = s->rows_max;
+
+    s->encoded = calloc(s->shape.slots, sizeof(*s->encoded));
+    s->branch = calloc(branches, sizeof(*s->branch));
+    s->moves = calloc(branches, sizeof(*s->moves));
+    s->audio = calloc(s->shape.windows, sizeof(*s->audio));
+    s->window_slots = calloc(s->shape.windows, sizeof(*s->window_slots));
+    s->order = calloc(rows, sizeof(*s->order));
+    s->to_rows = calloc(rows, sizeof(*s->to_rows));
+    s->to_asks = calloc(rows, sizeof(*s->to_asks));
+    s->from_choices = calloc(rows, sizeof(*s->from_choices));
+    s->from_candidates = calloc(s->top ? rows : 1, (s->top ? s->top : 1) * sizeof(*s->candidates));
+    if (s->encoded && s->branch && s->moves && s->audio && s->window_slots && s->order &&
+        s->to_rows && s->to_asks && s->from_choices && s->from_candidates)
         return 0;
     return err_set(err, ERR_NOMEM, "out of memory for a session");
 }
@@ -178,44 +220,57 @@ static int make_arrays(struct whisper_session *s, struct err *err)
 static int make_memory(struct whisper_session *s, struct err *err)
 {
     struct backend *be = s->w->be;
-    void *p = NULL;
+    void *cross = NULL, *own = NULL;
     int rc;
 
-    rc = be->ops->mel_new(be, s->w->config.mel_bins, s->windows, &s->mel, err);
+    rc = be->ops->mel_new(be, s->w->config.mel_bins, s->shape.windows, &s->mel, err);
     if (rc == 0)
         rc = be->ops->alloc(be, place_tensors(s, NULL), &s->workspace, err);
     if (rc == 0)
-        rc = be->ops->alloc(be, s->kv_slots * (size_t)whisper_slot_bytes(s->w), &p, err);
-    if (rc != 0)
-        return rc;
-    s->cache = p;
-    place_tensors(s, s->workspace);
+        rc = be->ops->alloc(be, s->shape.slots * (size_t)cross_stride(s->w), &cross, err);
+    s->cross = cross;
+    if (rc == 0)
+        rc = be->ops->alloc(be, s->own_slots * (size_t)own_stride(s->w), &own, err);
+    s->own = own;
+    if (rc == 0)
+        place_tensors(s, s->workspace);
+    return rc;
+}
+
+static int check_shape(struct whisper_shape shape, struct err *err)
+{
+    if (shape.slots < 1 || shape.slots > WHISPER_MAX_SLOTS)
+        return err_set(err, ERR_USAGE, "a session has 1 to %d slots, not %u", WHISPER_MAX_SLOTS,
+                       shape.slots);
+    if (shape.branches > WHISPER_MAX_BRANCHES)
+        return err_set(err, ERR_USAGE, "a window has at most %d branches, not %u",
+                       WHISPER_MAX_BRANCHES, shape.branches);
+    if (shape.align_heads > WHISPER_MAX_ALIGN_HEADS)
+        return err_set(err, ERR_USAGE, "tokens are aligned by at most %d heads, not %u",
+                       WHISPER_MAX_ALIGN_HEADS, shape.align_heads);
     return 0;
 }
 
 int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
                         struct err *err)
 {
-    uint32_t slots = shape.slots;
     struct whisper_session *s;
-    int rc;
+    int rc = check_shape(shape, err);
 
-    if (slots < 1 || slots > WHISPER_MAX_SLOTS)
-        return err_set(err, ERR_USAGE, "a session has 1 to %d slots, not %u", WHISPER_MAX_SLOTS,
-                       slots);
+    if (rc != 0)
+        return rc;
     s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "out of memory for a session");
     s->w = w;
-    s->slots = slots;
-    s->windows = choose_windows(w, slots, shape.windows);
+    size_session(s, settle_shape(w, shape));
     s->records = w->be->ops->record_begin != NULL;
-    s->kv_slots = slots + s->records;
+    s->staged = w->be->info.threads != 0; /* the host's operations have run when they return */
     s->peek = -1;
     rc = make_arrays(s, err);
     if (rc == 0)
         rc = make_memory(s, err);
-    if (rc == 0 && s->windows > 1)
+    if (rc == 0 && s->shape.windows > 1)
         rc = whisper_warm_encoder(s, err);
     if (rc != 0) {
         whisper_session_free(s);
@@ -223,6 +278,11 @@ int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct wh
     }
     *ret = s;
     return 0;
+}
+
+void whisper_session_stages(struct whisper_session *s, bool timed)
+{
+    s->staged = timed || s->w->be->info.threads != 0;
 }
 
 static void free_recordings(struct whisper_session *s)
@@ -249,6 +309,7 @@ int whisper_session_rules(struct whisper_session *s, const struct rules_spec *sp
     free_recordings(s); /* they have the old rules in them */
     be->ops->rules_free(be, s->rules);
     s->rules = r;
+    s->eot = spec->eot;
     return 0;
 }
 
@@ -262,13 +323,19 @@ void whisper_session_free(struct whisper_session *s)
     free_recordings(s);
     be->ops->rules_free(be, s->rules);
     be->ops->mel_free(be, s->mel);
-    be->ops->release(be, s->cache);
+    be->ops->release(be, s->own);
+    be->ops->release(be, s->cross);
     be->ops->release(be, s->workspace);
-    free(s->slot);
+    free(s->encoded);
+    free(s->branch);
+    free(s->moves);
     free(s->audio);
     free(s->window_slots);
+    free(s->order);
     free(s->to_rows);
     free(s->to_asks);
+    free(s->from_choices);
+    free(s->from_candidates);
     free(s);
 }
 
@@ -284,7 +351,7 @@ static int peek(const struct whisper_session *s, uint32_t slot, struct err *err)
 /* The peeked window's share of a scratch tensor. */
 static struct tensor peek_rows(const struct whisper_session *s, struct tensor t)
 {
-    t.rows /= s->windows;
+    t.rows /= s->shape.windows;
     t.data = (char *)t.data + (size_t)(s->peek_at * t.rows * t.stride) * dtype_size(t.type);
     return t;
 }

@@ -68,14 +68,22 @@ static uint64_t scratch_bytes(const struct whisper_config *c, uint64_t size)
     return keys_bytes(c, WHISPER_POSITIONS, size) + WHISPER_WINDOW_SAMPLES * sizeof(float);
 }
 
+/* What whisper_align works on. */
+static uint64_t align_bytes(const struct whisper_config *c, uint64_t heads)
+{
+    return heads ? (heads + 1) * c->max_target_positions * WHISPER_POSITIONS * sizeof(float) : 0;
+}
+
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
                                struct whisper_shape shape)
 {
-    uint32_t slots = shape.slots, windows = shape.windows;
-    uint64_t size = dtype_size(precision_type(precision));
-    uint64_t slot = c->decoder_layers * (keys_bytes(c, WHISPER_POSITIONS, size) +
-                                         keys_bytes(c, c->max_target_positions, size));
+    uint64_t size = dtype_size(precision_type(precision)), layers = c->decoder_layers;
+    uint64_t branches = (uint64_t)shape.slots * (shape.branches ? shape.branches : 1);
+    uint64_t rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
 
     return weight_bytes(c, precision) + scratch_bytes(c, size) +
-           slots * (slot + row_bytes(c, size)) + (windows ? windows : 1) * window_bytes(c, size);
+           shape.slots * layers * keys_bytes(c, WHISPER_POSITIONS, size) +
+           branches * layers * keys_bytes(c, c->max_target_positions, size) +
+           rows * row_bytes(c, size) + align_bytes(c, shape.align_heads) +
+           (shape.windows ? shape.windows : 1) * window_bytes(c, size);
 }

@@ -1,9 +1,13 @@
-/* Tokens through the decoder, all slots at once: to logits, or to choices.
+/* Tokens through the decoder, all branches of all slots at once: to logits, or to choices.
  *
- * What a step works on (which slot, which position, which token, what is asked) lies in device
+ * What a step works on (which branch, which position, which token, what is asked) lies in device
  * memory, so that on a device that records operations a step is recorded once for each number of
  * rows and run again ever after. Row counts are rounded up for that: padding rows work on a spare
- * slot and are asked for nothing. Rows do not look at each other. */
+ * cache and are asked for nothing.
+ *
+ * A row looks at earlier ones of its branch through the cache alone, and each layer stores the keys
+ * of all rows before it looks at any: so rows may stand in any order, and those that are asked for
+ * something come first, where nothing is recorded: the others need no logits. */
 #include <math.h>
 
 #include "base/clock.h"
@@ -43,7 +47,7 @@ static int step_own_attention(struct whisper_session *s, uint32_t layer, uint32_
 }
 
 static int step_cross_attention(struct whisper_session *s, uint32_t layer, uint32_t n,
-                                struct err *err)
+                                const struct look *look, struct err *err)
 {
     const struct decoder_layer *l = &s->w->decoder[layer];
     struct backend *be = s->w->be;
@@ -54,6 +58,8 @@ static int step_cross_attention(struct whisper_session *s, uint32_t layer, uint3
     rc = norm(s, x, &l->cross_norm, h, err);
     if (rc == 0)
         rc = be->ops->linear(be, l->cross_q, h, EPILOGUE_NONE, q, err);
+    if (rc == 0 && look)
+        rc = whisper_look(s, layer, q, look, err);
     if (rc == 0)
         rc = be->ops->attention_rows(be, q, whisper_cross_kv(s, layer), s->rows, WHISPER_POSITIONS,
                                      attended, err);
@@ -78,8 +84,8 @@ static int step_ffn(struct whisper_session *s, uint32_t layer, uint32_t n, struc
     return rc;
 }
 
-/* The rows that lie in s->rows, to s->step_x. */
-static int step_layers(struct whisper_session *s, uint32_t n, struct err *err)
+int whisper_step_layers(struct whisper_session *s, uint32_t n, const struct look *look,
+                        struct err *err)
 {
     struct backend *be = s->w->be;
     int rc;
@@ -89,14 +95,14 @@ static int step_layers(struct whisper_session *s, uint32_t n, struct err *err)
     for (uint32_t i = 0; rc == 0 && i < s->w->config.decoder_layers; i++) {
         rc = step_own_attention(s, i, n, err);
         if (rc == 0)
-            rc = step_cross_attention(s, i, n, err);
+            rc = step_cross_attention(s, i, n, look, err);
         if (rc == 0)
             rc = step_ffn(s, i, n, err);
     }
     return rc;
 }
 
-static int step_logits(struct whisper_session *s, uint32_t n, struct err *err)
+int whisper_step_logits(struct whisper_session *s, uint32_t n, struct err *err)
 {
     struct backend *be = s->w->be;
     struct tensor h = head_rows(s->step_h, n);
@@ -109,57 +115,65 @@ static int step_logits(struct whisper_session *s, uint32_t n, struct err *err)
 
 /* ---- the rows of a call ---- */
 
-static int check_rows(const struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                      struct err *err)
+/* 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128 ... and at last the session's rows. */
+uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_t *index)
 {
-    if (n < 1 || n > s->slots)
-        return err_set(err, ERR_DEVICE, "a step of %u rows in a session of %u slots", n, s->slots);
-    for (uint32_t i = 0; i < n; i++) {
-        if (rows[i].slot >= s->slots || !s->slot[rows[i].slot].encoded ||
-            rows[i].pos > s->slot[rows[i].slot].seen ||
-            rows[i].pos >= s->w->config.max_target_positions)
-            return err_set(err, ERR_DEVICE, "row %u: slot %u has no position %u", i, rows[i].slot,
-                           rows[i].pos);
-        if (rows[i].token < 0 || (uint32_t)rows[i].token >= s->w->config.vocab_size)
-            return err_set(err, ERR_MODEL,
-                           "token %d is not in the model's vocabulary of %u: its tokenizer.json "
-                           "and its weights do not belong together",
-                           rows[i].token, s->w->config.vocab_size);
-        for (uint32_t k = 0; k < i; k++) {
-            if (rows[k].slot == rows[i].slot)
-                return err_set(err, ERR_DEVICE, "slot %u is twice in one step", rows[i].slot);
-        }
+    uint32_t width = 1;
+
+    *index = 0;
+    if (!s->w->be->ops->record_begin)
+        return n;
+    for (; width < n; ++*index) {
+        if (width < 16)
+            width *= 2;
+        else
+            width = (width & (width - 1)) == 0 ? width / 2 * 3 : width / 3 * 4;
     }
-    return 0;
+    return width < s->rows_max ? width : s->rows_max;
 }
 
-/* n rows to the device, padded to `width`. */
-static int write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                      uint32_t width, struct err *err)
+/* Puts the rows that are asked for something first (asks NULL: all are); how many they are. */
+static uint32_t order_rows(struct whisper_session *s, const struct choice_ask *asks, uint32_t n)
 {
-    for (uint32_t i = 0; i < width; i++)
-        s->to_rows[i] = i < n ? (struct token_row){(int32_t)rows[i].slot, (int32_t)rows[i].pos,
-                                                   rows[i].token, (int32_t)rows[i].slot}
-                              : (struct token_row){(int32_t)s->slots, 0, 0, (int32_t)s->slots};
-    return s->w->be->ops->write(s->w->be, s->rows, s->to_rows, width * sizeof(*s->rows), err);
+    uint32_t asked = 0, at;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!asks || asks[i].what != 0)
+            s->order[asked++] = i;
+    }
+    at = asked;
+    for (uint32_t i = 0; at < n; i++) {
+        if (asks[i].what == 0)
+            s->order[at++] = i;
+    }
+    return asked;
 }
 
 static int write_asks(struct whisper_session *s, const struct choice_ask *asks, uint32_t n,
                       uint32_t width, struct err *err)
 {
     for (uint32_t i = 0; i < width; i++)
-        s->to_asks[i] = i < n ? asks[i] : (struct choice_ask){.last = -1, .before = -1};
+        s->to_asks[i] = i < n ? asks[s->order[i]] : (struct choice_ask){.last = -1, .before = -1};
     return s->w->be->ops->write(s->w->be, s->asks, s->to_asks, width * sizeof(*s->asks), err);
 }
 
 static void settle(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                    int64_t start)
 {
-    for (uint32_t i = 0; i < n; i++)
-        s->slot[rows[i].slot].seen = rows[i].pos + 1;
+    whisper_settle_rows(s, rows, n);
     s->times.step_ns += clock_mono_ns() - start;
     s->times.steps++;
     s->times.tokens += n;
+}
+
+/* The rows' caches alone. */
+static int fill(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+                struct err *err)
+{
+    uint32_t index, width = whisper_step_width(s, n, &index);
+    int rc = whisper_write_rows(s, rows, n, width, err);
+
+    return rc != 0 ? rc : whisper_step_layers(s, width, NULL, err);
 }
 
 int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
@@ -169,13 +183,13 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
     int64_t start = clock_mono_ns();
     int rc;
 
-    rc = check_rows(s, rows, n, err);
-    if (rc == 0)
-        rc = write_rows(s, rows, n, n, err);
-    if (rc == 0)
-        rc = step_layers(s, n, err);
+    rc = whisper_check_rows(s, rows, n, err);
+    if (rc != 0)
+        return rc;
+    order_rows(s, NULL, n);
+    rc = fill(s, rows, n, err);
     if (rc == 0 && logits)
-        rc = step_logits(s, n, err);
+        rc = whisper_step_logits(s, n, err);
     if (rc == 0)
         rc = logits ? be->ops->get(be, logits, head_rows(s->logits, n), err)
                     : be->ops->sync(be, err);
@@ -186,30 +200,20 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
 
 /* ---- choices ---- */
 
-/* 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128 ... and at last the session's slots. */
-static uint32_t bucket_of(const struct whisper_session *s, uint32_t n, uint32_t *index)
-{
-    uint32_t width = 1;
-
-    for (*index = 0; width < n; ++*index) {
-        if (width < 16)
-            width *= 2;
-        else
-            width = (width & (width - 1)) == 0 ? width / 2 * 3 : width / 3 * 4;
-    }
-    return width < s->slots ? width : s->slots;
-}
-
-/* All that a recorded step consists of. */
-static int step_choices(struct whisper_session *s, uint32_t width, struct err *err)
+/* Choices of the first `asked` of `width` rows: all that a recorded step consists of. */
+static int step_choices(struct whisper_session *s, uint32_t width, uint32_t asked, bool top,
+                        struct err *err)
 {
     struct backend *be = s->w->be;
-    int rc = step_layers(s, width, err);
+    struct tensor logits = head_rows(s->logits, asked);
+    int rc = whisper_step_layers(s, width, NULL, err);
 
     if (rc == 0)
-        rc = step_logits(s, width, err);
+        rc = whisper_step_logits(s, asked, err);
     if (rc == 0)
-        rc = be->ops->choose(be, s->rules, head_rows(s->logits, width), s->asks, s->choices, err);
+        rc = be->ops->choose(be, s->rules, logits, s->asks, s->choices, err);
+    if (rc == 0 && top)
+        rc = be->ops->top(be, logits, s->top, s->candidates, err);
     return rc;
 }
 
@@ -222,7 +226,7 @@ static int record(struct whisper_session *s, struct bucket *b, uint32_t width, s
 
     if (rc != 0)
         return rc;
-    rc = step_choices(s, width, err);
+    rc = step_choices(s, width, width, s->top != 0, err);
     if (rc == 0)
         rc = be->ops->record_end(be, &made, err);
     else if (be->ops->record_end(be, &made, &ignored) == 0) /* what began must end */
@@ -249,52 +253,67 @@ static int run_choices(struct whisper_session *s, uint32_t width, uint32_t index
     }
     if (b->recording)
         return s->w->be->ops->record_run(s->w->be, b->recording, err);
-    rc = step_choices(s, width, err);
+    rc = step_choices(s, width, width, s->top != 0, err);
     b->prepared = rc == 0;
     return rc;
 }
 
-/* Whether anybody asks for anything, so that the logits are needed. */
-static bool asked(const struct choice_ask *asks, uint32_t n)
+/* A row's candidates, if it asked for a token. */
+static void put_candidates(const struct whisper_session *s, const struct choice_ask *ask,
+                           const struct candidate *from, struct candidate *ret)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (asks[i].what != 0)
-            return true;
-    }
-    return false;
+    for (uint32_t i = 0; i < s->top; i++)
+        ret[i] = ask->what & CHOOSE_TOKEN ? from[i]
+                                          : (struct candidate){.token = -1, .logprob = -INFINITY};
 }
 
-/* The rows' caches alone. */
-static int step_unasked(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                        struct choice *ret, struct err *err)
-{
-    int rc = write_rows(s, rows, n, n, err);
-
-    if (rc == 0)
-        rc = step_layers(s, n, err);
-    if (rc == 0)
-        rc = s->w->be->ops->sync(s->w->be, err);
-    for (uint32_t i = 0; rc == 0 && i < n; i++)
-        ret[i] = (struct choice){.token = -1, .language = -1, .logprob = -INFINITY};
-    return rc;
-}
-
-static int step_asked(struct whisper_session *s, const struct whisper_row *rows,
-                      const struct choice_ask *asks, uint32_t n, struct choice *ret,
-                      struct err *err)
+/* What the first `asked` rows got, to where the caller's rows are. */
+static int read_choices(struct whisper_session *s, const struct choice_ask *asks, uint32_t n,
+                        uint32_t asked, struct choice *ret, struct candidate *top, struct err *err)
 {
     struct backend *be = s->w->be;
-    uint32_t index = 0, width = be->ops->record_begin ? bucket_of(s, n, &index) : n;
-    int rc;
+    int rc = asked ? be->ops->read(be, s->from_choices, s->choices, asked * sizeof(*ret), err)
+                   : be->ops->sync(be, err);
 
-    rc = write_rows(s, rows, n, width, err);
+    if (rc == 0 && asked && top)
+        rc = be->ops->read(be, s->from_candidates, s->candidates,
+                           (size_t)asked * s->top * sizeof(*top), err);
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
+        uint32_t row = s->order[i];
+
+        ret[row] = i < asked ? s->from_choices[i]
+                             : (struct choice){.token = -1, .language = -1, .logprob = -INFINITY};
+        if (top)
+            put_candidates(s, &asks[row], s->from_candidates + (size_t)i * s->top,
+                           top + (size_t)row * s->top);
+    }
+    return rc;
+}
+
+/* Through a recorded step, whatever of it is asked for. */
+static int choose_recorded(struct whisper_session *s, const struct whisper_row *rows,
+                           const struct choice_ask *asks, uint32_t n, struct err *err)
+{
+    uint32_t index, width = whisper_step_width(s, n, &index);
+    int rc = whisper_write_rows(s, rows, n, width, err);
+
     if (rc == 0)
         rc = write_asks(s, asks, n, width, err);
+    return rc != 0 ? rc : run_choices(s, width, index, err);
+}
+
+static int choose_plain(struct whisper_session *s, const struct whisper_row *rows,
+                        const struct choice_ask *asks, uint32_t n, uint32_t asked, bool top,
+                        struct err *err)
+{
+    int rc;
+
+    if (asked == 0)
+        return fill(s, rows, n, err);
+    rc = whisper_write_rows(s, rows, n, n, err);
     if (rc == 0)
-        rc = run_choices(s, width, index, err);
-    if (rc == 0)
-        rc = be->ops->read(be, ret, s->choices, n * sizeof(*ret), err);
-    return rc;
+        rc = write_asks(s, asks, asked, asked, err);
+    return rc != 0 ? rc : step_choices(s, n, asked, top, err);
 }
 
 int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
@@ -302,18 +321,21 @@ int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
                    struct candidate *top, struct err *err)
 {
     int64_t start = clock_mono_ns();
-    int rc = check_rows(s, rows, n, err);
+    uint32_t asked;
+    int rc = whisper_check_rows(s, rows, n, err);
 
     if (rc != 0)
         return rc;
-    if (top)
+    if (top && s->top == 0)
         return err_set(err, ERR_DEVICE, "a session of one branch has no candidates");
     if (!s->rules)
         return err_set(err, ERR_DEVICE, "a token is to be chosen before the rules are known");
-    if (asked(asks, n) || s->records)
-        rc = step_asked(s, rows, asks, n, ret, err);
-    else
-        rc = step_unasked(s, rows, n, ret, err);
+    asked = order_rows(s, asks, n);
+    rc = s->w->be->ops->record_begin && (asked || s->records)
+             ? choose_recorded(s, rows, asks, n, err)
+             : choose_plain(s, rows, asks, n, asked, top != NULL, err);
+    if (rc == 0)
+        rc = read_choices(s, asks, n, asked, ret, top, err);
     if (rc == 0)
         settle(s, rows, n, start);
     return rc;
@@ -322,12 +344,12 @@ int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
 int whisper_warm_decoder(struct whisper_session *s, struct err *err)
 {
     const struct whisper_row row = {0};
-    int rc = write_rows(s, &row, 1, 1, err);
+    int rc = whisper_write_rows(s, &row, 1, 1, err);
 
     if (rc == 0)
-        rc = step_layers(s, 1, err);
+        rc = whisper_step_layers(s, 1, NULL, err);
     if (rc == 0)
-        rc = step_logits(s, 1, err);
+        rc = whisper_step_logits(s, 1, err);
     if (rc == 0)
         rc = s->w->be->ops->sync(s->w->be, err);
     return rc;

@@ -158,7 +158,7 @@ int transcriber_new(struct whisper *model, struct silero *vad, const struct voca
     if (!rc)
         rc = set_policy(t, err);
     if (!rc)
-        rc = open_session(t, slots ? slots : whisper_default_slots(model), windows, err);
+        rc = open_session(t, slots ? slots : whisper_default_slots(model, 1), windows, err);
     if (!rc)
         rc = make_slots(t, err);
     if (rc) {

@@ -6,7 +6,7 @@
 
 #define CALLS_MAX 256
 
-enum what { NORM, LINEAR, EMBED, APPEND, ROWS, CHOOSE };
+enum what { NORM, LINEAR, EMBED, APPEND, ROWS, CHOOSE, TOP };
 
 struct call {
     enum what what;
@@ -19,6 +19,7 @@ struct call {
     const struct rules *rules;
     const struct choice_ask *ask;
     struct choice *ret;
+    struct candidate *top;
 };
 
 struct recording {
@@ -93,6 +94,13 @@ static int choose(struct backend *be, const struct rules *r, struct tensor logit
                : real->choose(be, r, logits, ask, ret, err);
 }
 
+static int top(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
+               struct err *err)
+{
+    return now ? keep((struct call){.what = TOP, .a = logits, .keys = k, .top = ret}, err)
+               : real->top(be, logits, k, ret, err);
+}
+
 static int record_begin(struct backend *be, struct err *err)
 {
     (void)be;
@@ -130,6 +138,8 @@ static int again(struct backend *be, const struct call *c, struct err *err)
         return real->attention_rows(be, c->a, c->kv, c->rows, c->keys, c->b, err);
     case CHOOSE:
         return real->choose(be, c->rules, c->a, c->ask, c->ret, err);
+    case TOP:
+        return real->top(be, c->a, c->keys, c->top, err);
     }
     return 0;
 }
@@ -161,6 +171,7 @@ void recorder_install(struct backend *be)
     ops.kv_append = append;
     ops.attention_rows = attention;
     ops.choose = choose;
+    ops.top = top;
     ops.record_begin = record_begin;
     ops.record_end = record_end;
     ops.record_run = record_run;

@@ -44,8 +44,14 @@ struct whisper *fake_whisper(void)
 float fake_audio(uint32_t script) { return (float)(script + 1) / 1000.0f; }
 
 const struct whisper_config *whisper_config(const struct whisper *w) { return &w->config; }
-uint64_t whisper_slot_bytes(const struct whisper *w) { return w->config.vocab_size * 1000ull; }
-uint32_t whisper_default_slots(const struct whisper *w) { return w->config.vocab_size ? 4 : 0; }
+uint64_t whisper_slot_bytes(const struct whisper *w, uint32_t branches)
+{
+    return w->config.vocab_size * 1000ull * branches;
+}
+uint32_t whisper_default_slots(const struct whisper *w, uint32_t branches)
+{
+    return w->config.vocab_size && branches ? 4 : 0;
+}
 
 int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
                         struct err *err)

@@ -1,0 +1,562 @@
+/* Hypotheses of a window: each as if it were alone, a copy as if it had taken the way of the one
+ * that it was copied from, and prompts at once as token by token: bit for bit. */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "gpu/backend.h"
+#include "tests/unit/models/recorder.h"
+#include "workers/models/whisper.h"
+
+#define VOCAB 2151
+#define WINDOWS 3
+#define BRANCHES 4
+#define ROWS (WINDOWS * BRANCHES)
+#define STEPS 6
+#define SAMPLES 30000
+
+static const struct whisper_config small = {128, 80, VOCAB, 1, 2, 256, 2, 2, 256, 1500, 448};
+
+static const int32_t blank = 220;
+static const struct rules_spec rules = {
+    .vocab = VOCAB,
+    .eot = 640,
+    .no_speech = 648,
+    .timestamp_begin = 650,
+    .timestamp_end = 2150,
+    .max_initial = 700,
+    .never_first = &blank,
+    .never_first_count = 1,
+};
+
+static float pcm[WINDOWS][SAMPLES];
+
+struct rig {
+    struct backend *be;
+    struct whisper *w;
+    struct whisper_session *s;
+};
+
+static void open_session(struct rig *r, struct whisper_shape shape)
+{
+    struct err e;
+
+    whisper_session_free(r->s);
+    r->s = NULL;
+    assert_ok(whisper_session_new(r->w, shape, &r->s, &e), e);
+    assert_ok(whisper_session_rules(r->s, &rules, &e), e);
+}
+
+static void rig_open(struct rig *r, enum precision precision)
+{
+    struct err e;
+
+    *r = (struct rig){0};
+    for (uint32_t i = 0; i < WINDOWS; i++) {
+        uint32_t seed = i + 1;
+
+        for (size_t k = 0; k < SAMPLES; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            pcm[i][k] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.3f;
+        }
+    }
+    assert_ok(backend_open_host(0, &r->be, &e), e);
+    assert_ok(whisper_random(&small, 9, r->be, precision, &r->w, &e), e);
+}
+
+static void rig_close(struct rig *r)
+{
+    whisper_session_free(r->s);
+    whisper_free(r->w);
+    backend_close(r->be);
+}
+
+static void encode(struct rig *r, uint32_t slot, uint32_t window)
+{
+    const struct whisper_window w = {slot, pcm[window], SAMPLES - window * 1000};
+    struct err e;
+
+    assert_ok(whisper_encode(r->s, &w, 1, &e), e);
+}
+
+/* What branch b of window w is fed. */
+static int32_t token_of(uint32_t w, uint32_t b, uint32_t pos)
+{
+    return (int32_t)((w * 733 + b * 311 + pos * 97 + 5) % VOCAB);
+}
+
+static float *rows_new(uint32_t n)
+{
+    float *ret = malloc(sizeof(float) * VOCAB * n);
+
+    assert_non_null(ret);
+    return ret;
+}
+
+/* Logits of n tokens of a window, one at a time, in a session of its own. */
+static float *alone(struct rig *r, uint32_t window, const int32_t *tokens, uint32_t n)
+{
+    struct whisper_session *s, *kept = r->s;
+    float *ret = rows_new(n);
+    struct err e;
+
+    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = 1}, &s, &e), e);
+    r->s = s;
+    encode(r, 0, window);
+    for (uint32_t pos = 0; pos < n; pos++) {
+        const struct whisper_row row = {0, 0, pos, tokens[pos]};
+
+        assert_ok(whisper_step(s, &row, 1, ret + (size_t)pos * VOCAB, &e), e);
+    }
+    whisper_session_free(s);
+    r->s = kept;
+    return ret;
+}
+
+static void same_logits(const float *a, const float *b)
+{
+    assert_memory_equal(a, b, sizeof(float) * VOCAB);
+}
+
+/* ---- each as if alone ---- */
+
+/* Rows in an order that changes, of branches that start at different steps. */
+static void all_together(struct rig *r, float *want[ROWS])
+{
+    float *logits = rows_new(ROWS);
+    struct whisper_row rows[ROWS];
+    uint32_t which[ROWS];
+    struct err e;
+
+    for (uint32_t w = 0; w < WINDOWS; w++)
+        encode(r, WINDOWS - 1 - w, w);
+    for (uint32_t step = 0; step < STEPS + ROWS; step++) {
+        uint32_t n = 0;
+
+        for (uint32_t k = 0; k < ROWS; k++) {
+            uint32_t i = (k * 5 + step) % ROWS, w = i / BRANCHES, b = i % BRANCHES;
+
+            if (step < i || step - i >= STEPS)
+                continue;
+            which[n] = i;
+            rows[n++] =
+                (struct whisper_row){WINDOWS - 1 - w, b, step - i, token_of(w, b, step - i)};
+        }
+        if (n == 0)
+            continue;
+        assert_ok(whisper_step(r->s, rows, n, logits, &e), e);
+        for (uint32_t k = 0; k < n; k++)
+            same_logits(logits + (size_t)k * VOCAB, want[which[k]] + (size_t)rows[k].pos * VOCAB);
+    }
+    free(logits);
+}
+
+static void check_independence(enum precision precision, bool records)
+{
+    float *want[ROWS];
+    struct rig r;
+
+    rig_open(&r, precision);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        int32_t tokens[STEPS];
+
+        for (uint32_t pos = 0; pos < STEPS; pos++)
+            tokens[pos] = token_of(i / BRANCHES, i % BRANCHES, pos);
+        want[i] = alone(&r, i / BRANCHES, tokens, STEPS);
+    }
+    assert_true(memcmp(want[0], want[1], sizeof(float) * VOCAB) != 0); /* or nothing was compared */
+    if (records)
+        recorder_install(r.be);
+    open_session(&r, (struct whisper_shape){.slots = WINDOWS, .branches = BRANCHES});
+    all_together(&r, want);
+    for (uint32_t i = 0; i < ROWS; i++)
+        free(want[i]);
+    rig_close(&r);
+}
+
+static void branches_are_independent(void **state)
+{
+    struct backend_info info;
+
+    (void)state;
+    backend_host_info(&info);
+    check_independence(PRECISION_F32, false);
+    check_independence(PRECISION_F32, true);
+    if (info.have & 1u << PRECISION_BF16)
+        check_independence(PRECISION_BF16, false);
+}
+
+/* ---- prompts ---- */
+
+#define PROMPT 300
+
+/* All of a prompt in as few calls as there is room for, between rows of others. */
+static void prompts_at_once(void **state)
+{
+    const struct whisper_row other = {1, 0, 0, 77};
+    struct whisper_row rows[512];
+    int32_t tokens[PROMPT];
+    float *want, *have, *want_other;
+    struct rig r;
+    struct err e;
+
+    (void)state;
+    for (uint32_t i = 0; i < PROMPT; i++)
+        tokens[i] = token_of(0, 2, i);
+    for (int records = 0; records < 2; records++) {
+        rig_open(&r, PRECISION_F32);
+        want = alone(&r, 0, tokens, PROMPT);
+        want_other = alone(&r, 1, &other.token, 1);
+        if (records)
+            recorder_install(r.be);
+        open_session(&r, (struct whisper_shape){.slots = 2, .branches = 2});
+        assert_int_equal(whisper_session_rows(r.s), 64);
+        have = rows_new(64);
+        encode(&r, 0, 0);
+        encode(&r, 1, 1);
+        for (uint32_t at = 0; at < PROMPT;) {
+            uint32_t n = 0, k = PROMPT - at < 63 ? PROMPT - at : 63;
+
+            for (uint32_t i = 0; i < k; i++) {
+                if (i == k / 2)
+                    rows[n++] = other;
+                rows[n++] = (struct whisper_row){0, 1, at + i, tokens[at + i]};
+            }
+            assert_ok(whisper_step(r.s, rows, n, have, &e), e);
+            for (uint32_t i = 0; i < n; i++)
+                same_logits(have + (size_t)i * VOCAB,
+                            rows[i].slot ? want_other : want + (size_t)rows[i].pos * VOCAB);
+            at += k;
+        }
+        free(want);
+        free(want_other);
+        free(have);
+        rig_close(&r);
+    }
+}
+
+/* ---- copies ---- */
+
+static void copies_go_on(void **state)
+{
+    int32_t path[3][8] = {
+        {3, 14, 15, 92, 65, 35, 89, 79}, {3, 14, 15, 92, 1, 2, 3, 4}, {3, 14, 15, 92, 5, 6, 7, 8}};
+    /* 0 goes to 1 and 3; 2 stays as it is. In slot 0, while slot 1 does the same the other way. */
+    const struct whisper_move moves[] = {{0, 0, 1}, {1, 2, 0}, {0, 0, 3}};
+    const uint32_t branch[3] = {0, 1, 3};
+    float *want[3], *stays, have[2 * VOCAB];
+    const int32_t stay[2] = {640, 641};
+    struct rig r;
+    struct err e;
+
+    (void)state;
+    rig_open(&r, PRECISION_F32);
+    for (int i = 0; i < 3; i++)
+        want[i] = alone(&r, 1, path[i], 8);
+    stays = alone(&r, 1, stay, 2);
+    open_session(&r, (struct whisper_shape){.slots = 2, .branches = 4});
+    encode(&r, 0, 1);
+    encode(&r, 1, 1);
+    for (uint32_t pos = 0; pos < 4; pos++) {
+        const struct whisper_row rows[] = {{0, 0, pos, path[0][pos]}, {1, 2, pos, path[0][pos]}};
+
+        assert_ok(whisper_step(r.s, rows, 2, NULL, &e), e);
+    }
+    for (uint32_t pos = 0; pos < 7; pos++) { /* what was there is forgotten, however long */
+        const struct whisper_row rows[] = {{0, 1, pos, 9}, {0, 3, pos, 11}};
+
+        assert_ok(whisper_step(r.s, rows, 2, NULL, &e), e);
+    }
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 0, stay[0]}, 1, NULL, &e), e);
+    assert_ok(whisper_branch(r.s, moves, 3, &e), e);
+    /* As far as the source is, no further. */
+    assert_int_equal(whisper_step(r.s, &(struct whisper_row){0, 1, 5, 1}, 1, NULL, &e), ERR_DEVICE);
+    for (uint32_t pos = 4; pos < 8; pos++) {
+        for (int i = 0; i < 3; i++) {
+            const struct whisper_row rows[] = {{0, branch[i], pos, path[i][pos]},
+                                               {1, 0, pos, path[0][pos]}};
+
+            assert_ok(whisper_step(r.s, rows, i == 0 ? 2 : 1, have, &e), e);
+            same_logits(have, want[i] + (size_t)pos * VOCAB);
+            if (i == 0)
+                same_logits(have + VOCAB, want[0] + (size_t)pos * VOCAB);
+        }
+    }
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 1, stay[1]}, 1, have, &e), e);
+    same_logits(have, stays + VOCAB);
+    /* From a branch that has seen nothing. */
+    encode(&r, 1, 1);
+    assert_ok(whisper_branch(r.s, &(struct whisper_move){1, 3, 1}, 1, &e), e);
+    assert_int_equal(whisper_step(r.s, &(struct whisper_row){1, 1, 1, 1}, 1, NULL, &e), ERR_DEVICE);
+    assert_ok(whisper_branch(r.s, NULL, 0, &e), e);
+    for (int i = 0; i < 3; i++)
+        free(want[i]);
+    free(stays);
+    rig_close(&r);
+}
+
+/* ---- choices and candidates ---- */
+
+struct course {
+    struct choice choice[STEPS][ROWS];
+    struct candidate top[STEPS][ROWS][BRANCHES + 1];
+};
+
+/* Prompts of two tokens together with the first choice, then a choice each, some of them left out,
+ * so that widths vary; and a row that only fills its cache in every step. */
+static void run_course(struct rig *r, struct course *ret)
+{
+    struct whisper_row rows[2 * ROWS];
+    struct choice_ask asks[2 * ROWS];
+    struct choice choice[2 * ROWS];
+    struct candidate top[2 * ROWS][BRANCHES + 1];
+    int32_t last[ROWS];
+    struct err e;
+
+    *ret = (struct course){0};
+    open_session(r, (struct whisper_shape){.slots = WINDOWS, .branches = BRANCHES});
+    for (uint32_t w = 0; w < WINDOWS; w++)
+        encode(r, w, w);
+    for (uint32_t step = 0; step < STEPS; step++) {
+        uint32_t n = 0, of[2 * ROWS];
+
+        for (uint32_t i = 0; i < ROWS; i++) {
+            struct whisper_row row = {i / BRANCHES, i % BRANCHES, step, 641};
+
+            if (i % 3 == 2 && step % 2) /* fed what it chose only with its next choice */
+                continue;
+            if (i % 3 == 2 && step > 0) {
+                of[n] = ROWS;
+                asks[n] = (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
+                rows[n++] = (struct whisper_row){row.slot, row.branch, step - 1, last[i]};
+            }
+            row.token = step == 0 ? 641 : i % 3 == 2 ? 77 : last[i];
+            of[n] = i;
+            asks[n] = (struct choice_ask){
+                .count = (int32_t)step,
+                .last = step ? row.token : -1,
+                .before = -1,
+                .last_time = -1,
+                .what = step == 0 ? CHOOSE_START | CHOOSE_TOKEN
+                        : i == 1  ? CHOOSE_START
+                                  : CHOOSE_TOKEN,
+                .temperature = i % 2 ? 0.7f : 0,
+                .uniform = 0.1 * step + 0.01 * i,
+            };
+            rows[n++] = row;
+        }
+        assert_ok(whisper_choose(r->s, rows, asks, n, choice, &top[0][0], &e), e);
+        for (uint32_t k = 0; k < n; k++) {
+            if (of[k] == ROWS) {
+                assert_int_equal(choice[k].token, -1);
+                assert_int_equal(top[k][0].token, -1);
+                continue;
+            }
+            ret->choice[step][of[k]] = choice[k];
+            memcpy(ret->top[step][of[k]], top[k], sizeof(top[k]));
+            last[of[k]] = asks[k].what & CHOOSE_TOKEN ? choice[k].token : 642;
+        }
+    }
+}
+
+/* The best candidate is what is chosen at temperature 0; they get worse and differ. */
+static void check_candidates(const struct course *c)
+{
+    for (int step = 0; step < STEPS; step++) {
+        for (int i = 0; i < ROWS; i++) {
+            const struct candidate *top = c->top[step][i];
+
+            if (i % 3 == 2 && step % 2)
+                continue;
+            if (i == 1 && step > 0) { /* asked for no token */
+                assert_int_equal(top[0].token, -1);
+                assert_true(isinf(top[0].logprob));
+                continue;
+            }
+            assert_true(top[0].token >= 0);
+            if (i % 2 == 0) {
+                assert_int_equal(top[0].token, c->choice[step][i].token);
+                assert_true(fabs(top[0].logprob - c->choice[step][i].logprob) < 1e-12);
+            }
+            for (int k = 1; k <= BRANCHES; k++) {
+                assert_true(top[k].token >= 0 && top[k].token != top[k - 1].token);
+                assert_true(top[k].logprob <= top[k - 1].logprob && top[k].logprob < 0);
+            }
+        }
+    }
+}
+
+static void candidates(void **state)
+{
+    static struct course plain, recorded;
+    struct recorder_counts before, after;
+    struct rig r;
+
+    (void)state;
+    rig_open(&r, PRECISION_F32);
+    run_course(&r, &plain);
+    check_candidates(&plain);
+    recorder_install(r.be);
+    recorder_counts(&before);
+    run_course(&r, &recorded);
+    assert_memory_equal(&plain, &recorded, sizeof(plain));
+    recorder_counts(&after);
+    assert_int_equal(after.begun, before.begun + 2); /* 8 rows thrice, and 12 and 16 ones in 16 */
+    assert_int_equal(after.run, before.run + STEPS - 2);
+    rig_close(&r);
+}
+
+/* Choices without candidates are the same, of one branch and of many. */
+static void choices_alone(void **state)
+{
+    const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
+    struct choice one, many, with;
+    struct candidate top[BRANCHES + 1];
+    struct rig r;
+    struct err e;
+
+    (void)state;
+    rig_open(&r, PRECISION_F32);
+    open_session(&r, (struct whisper_shape){.slots = 1});
+    encode(&r, 0, 0);
+    assert_ok(whisper_choose(r.s, &(struct whisper_row){0, 0, 0, 641}, &ask, 1, &one, NULL, &e), e);
+    assert_int_equal(
+        whisper_choose(r.s, &(struct whisper_row){0, 0, 0, 641}, &ask, 1, &one, top, &e),
+        ERR_DEVICE); /* one branch has no candidates */
+    open_session(&r, (struct whisper_shape){.slots = 1, .branches = BRANCHES});
+    encode(&r, 0, 0);
+    assert_ok(whisper_choose(r.s, &(struct whisper_row){0, 3, 0, 641}, &ask, 1, &many, NULL, &e),
+              e);
+    assert_ok(whisper_choose(r.s, &(struct whisper_row){0, 2, 0, 641}, &ask, 1, &with, top, &e), e);
+    assert_memory_equal(&one, &many, sizeof(one));
+    assert_memory_equal(&one, &with, sizeof(one));
+    rig_close(&r);
+}
+
+/* ---- refusals ---- */
+
+static void refuse_rows(struct rig *r, const struct whisper_row *rows, uint32_t n)
+{
+    struct err e;
+
+    assert_int_equal(whisper_step(r->s, rows, n, NULL, &e), ERR_DEVICE);
+    assert_true(e.msg[0] != 0);
+}
+
+static void rows_are_checked(void **state)
+{
+    static struct whisper_row many[65];
+    struct rig r;
+    struct err e;
+
+    (void)state;
+    rig_open(&r, PRECISION_F32);
+    open_session(&r, (struct whisper_shape){.slots = 2, .branches = 3});
+    encode(&r, 0, 0);
+    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 1, 0, 1}, {0, 1, 1, 1}}, 2, NULL, &e),
+              e);
+    refuse_rows(&r, (struct whisper_row[]){{0, 3, 0, 1}}, 1);               /* no such branch */
+    refuse_rows(&r, (struct whisper_row[]){{1, 0, 0, 1}}, 1);               /* no window */
+    refuse_rows(&r, (struct whisper_row[]){{2, 0, 0, 1}}, 1);               /* no such slot */
+    refuse_rows(&r, (struct whisper_row[]){{0, 1, 3, 1}}, 1);               /* past what was seen */
+    refuse_rows(&r, (struct whisper_row[]){{0, 2, 1, 1}}, 1);               /* not another's */
+    refuse_rows(&r, (struct whisper_row[]){{0, 1, 2, 1}, {0, 1, 2, 1}}, 2); /* twice */
+    refuse_rows(&r, (struct whisper_row[]){{0, 1, 2, 1}, {0, 1, 4, 1}}, 2); /* a gap */
+    refuse_rows(&r, (struct whisper_row[]){{0, 1, 2, 1}, {0, 1, 1, 1}}, 2); /* backwards */
+    refuse_rows(&r, (struct whisper_row[]){{0, 1, 2, 1}, {0, 0, 0, 1}, {0, 1, 2, 1}}, 3);
+    refuse_rows(&r, (struct whisper_row[]){{UINT32_MAX, UINT32_MAX, UINT32_MAX, 1}}, 1);
+    refuse_rows(&r, many, 0);
+    for (uint32_t i = 0; i < 65; i++)
+        many[i] = (struct whisper_row){0, 0, i, 1};
+    refuse_rows(&r, many, 65);
+    assert_ok(whisper_step(r.s, many, 64, NULL, &e), e);
+    /* None of them changed what is there: branch 1 has seen two tokens still. */
+    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 1, 2, 1}}, 1, NULL, &e), e);
+    /* To the last position and not beyond. */
+    for (uint32_t at = 64; at < 448; at += 64) {
+        for (uint32_t i = 0; i < 64; i++)
+            many[i].pos = at + i;
+        assert_ok(whisper_step(r.s, many, 64, NULL, &e), e);
+    }
+    many[0].pos = 448;
+    refuse_rows(&r, many, 1);
+    rig_close(&r);
+}
+
+static void moves_are_checked(void **state)
+{
+    const struct whisper_move wrong[][2] = {
+        {{0, 0, 1}, {0, 1, 2}}, /* a destination as a source */
+        {{0, 0, 1}, {0, 2, 0}}, /* a source as a destination */
+        {{0, 0, 1}, {0, 2, 1}}, /* twice a destination */
+        {{0, 0, 0}, {0, 1, 2}}, /* to itself */
+        {{0, 0, 3}, {0, 1, 2}}, /* no such branch */
+        {{0, 1, 2}, {0, 3, 0}},
+        {{0, 1, 2}, {1, 0, 1}}, /* no window */
+        {{0, 1, 2}, {2, 0, 1}}, /* no such slot */
+        {{0, 1, 2}, {UINT32_MAX, UINT32_MAX, UINT32_MAX}},
+    };
+    struct rig r;
+    struct err e;
+
+    (void)state;
+    rig_open(&r, PRECISION_F32);
+    open_session(&r, (struct whisper_shape){.slots = 2, .branches = 3});
+    encode(&r, 0, 0);
+    for (uint32_t b = 0; b < 3; b++)
+        assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, b, 0, 1}}, 1, NULL, &e), e);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_int_equal(whisper_branch(r.s, wrong[i], 2, &e), ERR_DEVICE);
+    for (uint32_t b = 0; b < 3; b++) /* nothing was moved */
+        assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, b, 1, 1}}, 1, NULL, &e), e);
+    assert_ok(whisper_branch(r.s, (struct whisper_move[]){{0, 0, 1}, {0, 0, 2}}, 2, &e), e);
+    rig_close(&r);
+}
+
+static void shapes_are_checked(void **state)
+{
+    struct rig r;
+    struct err e;
+
+    (void)state;
+    rig_open(&r, PRECISION_F32);
+    assert_int_equal(whisper_session_new(
+                         r.w,
+                         (struct whisper_shape){.slots = 1, .branches = WHISPER_MAX_BRANCHES + 1},
+                         &r.s, &e),
+                     ERR_USAGE);
+    assert_int_equal(
+        whisper_session_new(
+            r.w, (struct whisper_shape){.slots = 1, .align_heads = WHISPER_MAX_ALIGN_HEADS + 1},
+            &r.s, &e),
+        ERR_USAGE);
+    assert_int_equal(whisper_default_slots(r.w, 1), 16);
+    assert_int_equal(whisper_default_slots(r.w, 4), 4);
+    assert_int_equal(whisper_default_slots(r.w, WHISPER_MAX_BRANCHES), 4);
+    r.be->info.wide_batches = true;
+    assert_int_equal(whisper_default_slots(r.w, 1), 128);
+    assert_int_equal(whisper_default_slots(r.w, 5), 32);
+    r.be->budget = r.be->allocated + 4 * 3 * whisper_slot_bytes(r.w, 5);
+    assert_int_equal(whisper_default_slots(r.w, 5), 3);
+    r.be->budget = 0;
+    open_session(&r, (struct whisper_shape){.slots = 3, .branches = WHISPER_MAX_BRANCHES});
+    assert_int_equal(whisper_session_rows(r.s), 3 * WHISPER_MAX_BRANCHES);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(branches_are_independent),
+        cmocka_unit_test(prompts_at_once),
+        cmocka_unit_test(copies_go_on),
+        cmocka_unit_test(candidates),
+        cmocka_unit_test(choices_alone),
+        cmocka_unit_test(rows_are_checked),
+        cmocka_unit_test(moves_are_checked),
+        cmocka_unit_test(shapes_are_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
