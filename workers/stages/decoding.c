@@ -7,17 +7,11 @@
 #include "base/number.h"
 #include "gpu/backend.h"
 #include "workers/stages/beam.h"
+#include "workers/stages/drafts.h"
 #include "workers/text/compression.h"
 #include "workers/text/text.h"
 
 #define PROMPT_MAX 5 /* previous, start, language, task, no timestamps */
-
-/* A candidate of a sampling, in the branch of its number. */
-struct draft {
-    uint32_t count;
-    double logprob;
-    bool ended;
-};
 
 struct decoding {
     const struct decoding_policy *policy;
@@ -25,6 +19,7 @@ struct decoding {
     uint64_t seed;
     int32_t language;
     float language_prob, no_speech_prob;
+    bool heard; /* no_speech_prob is of the start token where it stands in the prompt */
     bool silent, repetitive, unlikely;
 
     int32_t *prompt;       /* owned; room for half of the positions and PROMPT_MAX */
@@ -33,9 +28,8 @@ struct decoding {
     uint32_t limit; /* tokens after it */
 
     uint32_t attempt; /* index into the temperatures */
-    bool beams;       /* it is a beam search, else a sampling of `group` drafts (1 when greedy) */
-    uint32_t group;
-    struct draft drafts[WHISPER_MAX_BRANCHES];
+    bool beams;       /* it is a beam search, else one of drafts */
+    struct drafts drafts;
     struct beam beam;
     int32_t *tokens;                     /* owned: [branches][max_tokens] */
     int32_t *best;                       /* owned: [max_tokens], of the beam search */
@@ -118,7 +112,7 @@ void decoding_free(struct decoding *d)
     free(d);
 }
 
-static int32_t *draft_tokens(const struct decoding *d, uint32_t i)
+static int32_t *branch_tokens(const struct decoding *d, uint32_t i)
 {
     return d->tokens + (size_t)i * d->policy->max_tokens;
 }
@@ -134,20 +128,21 @@ static uint32_t enough_finished(const struct transcribe_params *p)
 static void begin_attempt(struct decoding *d, uint32_t attempt)
 {
     const struct transcribe_params *p = d->policy->params;
+    int32_t eot = vocabulary_ids(d->policy->vocab)->eot;
 
     d->attempt = attempt;
     d->state = DECODING_TEXT;
     d->beams = searches(d, attempt);
-    d->group = drafts_of(d, attempt);
     d->move_count = 0;
     if (d->beams) {
-        struct beam_rule rule = {p->beam_size, enough_finished(p), d->limit,
-                                 vocabulary_ids(d->policy->vocab)->eot, p->length_penalty};
+        struct beam_rule rule = {p->beam_size, enough_finished(p), d->limit, eot,
+                                 p->length_penalty};
         beam_begin(&d->beam, rule, d->tokens, d->best, d->policy->max_tokens);
         return;
     }
-    memset(d->drafts, 0, sizeof(d->drafts));
-    for (uint32_t i = 1; d->prompt_len > 1 && i < d->group; i++)
+    drafts_begin(&d->drafts, drafts_of(d, attempt), d->limit, eot, d->tokens,
+                 d->policy->max_tokens);
+    for (uint32_t i = 1; d->prompt_len > 1 && i < d->drafts.size; i++)
         if (!d->prompted[i]) {
             d->moves[d->move_count++] = (struct whisper_move){.from = 0, .to = i};
             d->prompted[i] = true;
@@ -211,7 +206,7 @@ void decoding_begin(struct decoding *d, uint64_t seed, const int32_t *previous, 
     d->language = -1;
     d->language_prob = 1;
     d->no_speech_prob = 0;
-    d->silent = d->repetitive = d->unlikely = false;
+    d->heard = d->silent = d->repetitive = d->unlikely = false;
     memset(d->prompted, 0, sizeof(d->prompted));
     d->prompted[0] = true;
     d->move_count = 0;
@@ -248,11 +243,11 @@ void decoding_go(struct decoding *d, int32_t language, float prob)
 
 /* ---- rows */
 
-/* Whether the prompt's start token at this position tells about silence: where a previous text
- * stands before it, START's row could not. */
+/* Whether the row at this position is the prompt's start token, and still to tell about silence:
+ * where a previous text stands before it, START's could not. */
 static bool hears_silence(const struct decoding *d, uint32_t pos)
 {
-    return d->previous_len > 0 && d->attempt == 0 && pos == d->previous_len;
+    return !d->heard && pos == d->previous_len;
 }
 
 static void ask_token(const struct decoding *d, uint32_t draft, const int32_t *tokens,
@@ -306,13 +301,13 @@ static uint32_t prompt_rows(const struct decoding *d, struct whisper_row *rows,
 static void text_row(const struct decoding *d, uint32_t branch, uint32_t count,
                      struct whisper_row *row, struct choice_ask *ask)
 {
-    const int32_t *tokens = draft_tokens(d, branch);
+    const int32_t *tokens = branch_tokens(d, branch);
     uint32_t pos = d->prompt_len + count - 1;
 
     *row = (struct whisper_row){.branch = branch, .pos = pos};
     row->token = count > 0 ? tokens[count - 1] : d->prompt[pos];
     *ask = nothing_asked;
-    if (branch == 0 && count == 0 && hears_silence(d, pos))
+    if (hears_silence(d, pos) && branch == 0)
         ask->what = CHOOSE_START;
     ask_token(d, branch, tokens, count, ask);
 }
@@ -331,9 +326,9 @@ uint32_t decoding_rows(const struct decoding *d, struct whisper_row *rows, struc
     case DECODING_TEXT:
         for (uint32_t i = 0; d->beams && i < d->beam.live_count; i++, n++)
             text_row(d, d->beam.live[i].branch, d->beam.count, &rows[n], &asks[n]);
-        for (uint32_t i = 0; !d->beams && i < d->group; i++)
-            if (!d->drafts[i].ended) {
-                text_row(d, i, d->drafts[i].count, &rows[n], &asks[n]);
+        for (uint32_t i = 0; !d->beams && i < d->drafts.size; i++)
+            if (!d->drafts.drafts[i].ended) {
+                text_row(d, i, d->drafts.drafts[i].count, &rows[n], &asks[n]);
                 n++;
             }
         return n;
@@ -354,21 +349,6 @@ uint32_t decoding_moves(struct decoding *d, struct whisper_move *ret)
 }
 
 /* ---- the end of an attempt */
-
-/* Of several drafts the first one with the best score. */
-static double take_draft(struct decoding *d)
-{
-    float penalty = d->policy->params->length_penalty;
-    uint32_t best = 0;
-
-    for (uint32_t i = 1; i < d->group; i++)
-        if (beam_score(d->drafts[i].logprob, d->drafts[i].count, penalty) >
-            beam_score(d->drafts[best].logprob, d->drafts[best].count, penalty))
-            best = i;
-    d->result = draft_tokens(d, best);
-    d->result_count = d->drafts[best].count;
-    return d->drafts[best].logprob;
-}
 
 /* The measures of what was got, whose log probabilities' sum is given, and whether they ask for
  * another attempt. */
@@ -414,16 +394,6 @@ static int finish_attempt(struct decoding *d, double logprob, struct err *err)
 
 /* ---- choices */
 
-static bool certainly_silent(struct decoding *d)
-{
-    if (d->no_speech_prob <= d->policy->params->no_speech_threshold ||
-        d->no_speech_prob <= (float)NO_SPEECH_CERTAIN)
-        return false;
-    d->silent = true;
-    d->state = DECODING_DONE;
-    return true;
-}
-
 static int check_usable(const struct choice *c, struct err *err)
 {
     if (!c->usable)
@@ -431,6 +401,18 @@ static int check_usable(const struct choice *c, struct err *err)
                        "the model's output is not a number; its weights are damaged, or the "
                        "precision is too low for it: try --precision fp32");
     return 0;
+}
+
+/* What the start token's row in the prompt says; DONE when it is sure that nobody speaks. */
+static void hear_silence(struct decoding *d, const struct choice *c)
+{
+    d->heard = true;
+    d->no_speech_prob = (float)c->no_speech;
+    if (d->no_speech_prob > d->policy->params->no_speech_threshold &&
+        d->no_speech_prob > (float)NO_SPEECH_CERTAIN) {
+        d->silent = true;
+        d->state = DECODING_DONE;
+    }
 }
 
 static int feed_beams(struct decoding *d, const struct candidate *top, struct err *err)
@@ -450,36 +432,18 @@ static int feed_beams(struct decoding *d, const struct candidate *top, struct er
     return finish_attempt(d, d->beam.best_logprob, err);
 }
 
-static int feed_draft(struct decoding *d, uint32_t i, const struct choice *c, struct err *err)
-{
-    struct draft *draft = &d->drafts[i];
-
-    if (c->token < 0)
-        return err_set(err, ERR_MODEL,
-                       "the rules leave no token to choose; the model's suppress_tokens are wrong");
-    draft->logprob += c->logprob;
-    if (c->token == vocabulary_ids(d->policy->vocab)->eot) {
-        draft->ended = true;
-        return 0;
-    }
-    draft_tokens(d, i)[draft->count++] = c->token;
-    draft->ended = draft->count >= d->limit;
-    return 0;
-}
-
 static int feed_drafts(struct decoding *d, const struct choice *c, struct err *err)
 {
-    bool ended = true;
-    uint32_t n = 0;
+    uint32_t best;
+    bool ended;
+    int rc = drafts_feed(&d->drafts, c, &ended, err);
 
-    for (uint32_t i = 0; i < d->group; i++) {
-        int rc = d->drafts[i].ended ? 0 : feed_draft(d, i, &c[n++], err);
-
-        if (rc)
-            return rc;
-        ended = ended && d->drafts[i].ended;
-    }
-    return ended ? finish_attempt(d, take_draft(d), err) : 0;
+    if (rc || !ended)
+        return rc;
+    best = drafts_best(&d->drafts, d->policy->params->length_penalty);
+    d->result = branch_tokens(d, best);
+    d->result_count = d->drafts.drafts[best].count;
+    return finish_attempt(d, d->drafts.drafts[best].logprob, err);
 }
 
 static int feed_text(struct decoding *d, const struct choice *c, const struct candidate *top,
@@ -489,6 +453,11 @@ static int feed_text(struct decoding *d, const struct choice *c, const struct ca
         int rc = check_usable(&c[i], err);
         if (rc)
             return rc;
+    }
+    if (!d->heard) { /* the prompt ends with its start token */
+        hear_silence(d, c);
+        if (d->state == DECODING_DONE)
+            return 0;
     }
     if (d->beams)
         return feed_beams(d, top, err);
@@ -502,12 +471,14 @@ static int feed_start(struct decoding *d, const struct choice *c, const struct c
 
     if (rc)
         return rc;
-    d->no_speech_prob = (float)c->no_speech;
+    d->no_speech_prob = (float)c->no_speech; /* for decoding_heard, also before a previous text */
+    if (d->previous_len == 0)
+        hear_silence(d, c);
     if (vocabulary_multilingual(d->policy->vocab)) {
         d->language = c->language;
         d->language_prob = (float)c->language_prob;
     }
-    if (d->previous_len == 0 && certainly_silent(d))
+    if (d->state == DECODING_DONE)
         return 0;
     d->next = DECODING_START;
     if (start_chooses(d)) {
@@ -521,24 +492,18 @@ static int feed_start(struct decoding *d, const struct choice *c, const struct c
     return 0;
 }
 
-/* A row of the real prompt's start token, where START's did not count. */
-static int hear_silence(struct decoding *d, const struct choice *c, struct err *err)
-{
-    int rc = check_usable(c, err);
-
-    if (rc == 0)
-        d->no_speech_prob = (float)c->no_speech;
-    return rc;
-}
-
 static int feed_prompt(struct decoding *d, const struct choice *c, uint32_t n, struct err *err)
 {
     for (uint32_t i = 0; i < n; i++, d->prompt_pos++) {
+        int rc;
+
         if (!hears_silence(d, d->prompt_pos))
             continue;
-        int rc = hear_silence(d, &c[i], err);
-        if (rc || certainly_silent(d))
+        if ((rc = check_usable(&c[i], err)))
             return rc;
+        hear_silence(d, &c[i]);
+        if (d->state == DECODING_DONE)
+            return 0;
     }
     if (d->prompt_pos + 1 >= d->prompt_len)
         begin_attempt(d, 0);
@@ -548,20 +513,12 @@ static int feed_prompt(struct decoding *d, const struct choice *c, uint32_t n, s
 int decoding_feed(struct decoding *d, const struct choice *c, const struct candidate *top,
                   uint32_t n, struct err *err)
 {
-    bool first;
-    int rc;
-
     switch (d->state) {
     case DECODING_START:
         return feed_start(d, c, top, err);
     case DECODING_PROMPT:
         return feed_prompt(d, c, n, err);
     case DECODING_TEXT:
-        first = d->beams ? d->beam.count == 0 : d->drafts[0].count == 0 && !d->drafts[0].ended;
-        if (first && hears_silence(d, d->prompt_len - 1)) {
-            if ((rc = hear_silence(d, c, err)) || certainly_silent(d))
-                return rc;
-        }
         return feed_text(d, c, top, n, err);
     case DECODING_LANGUAGE:
     case DECODING_DONE:
