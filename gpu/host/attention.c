@@ -280,3 +280,27 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
     }
     return 0;
 }
+
+int host_attention_scores(struct backend *be, struct tensor q, struct kv kv,
+                          const struct token_row *rows, uint32_t head, uint32_t keys,
+                          struct tensor out, struct err *err)
+{
+    struct host *h = host_of(be);
+    size_t bytes = (size_t)q.rows * keys * HEAD * dtype_size(q.type);
+
+    if (!fits(h, &kv, q) || head >= kv.heads || keys < 1 || out.type != DTYPE_F32 ||
+        out.rows != q.rows || out.cols != (int64_t)keys || !cross_fits(&kv, rows, q.rows, keys))
+        return host_shape(err, "attention_scores");
+#pragma omp parallel for schedule(dynamic, 4) num_threads(host_threads(h, bytes))
+    for (int64_t r = 0; r < q.rows; r++) {
+        size_t from = (size_t)(r * q.stride) + (size_t)head * HEAD;
+        const void *k = head_keys(&kv, (uint32_t)rows[r].cross, head);
+        float *to = (float *)out.data + r * out.stride;
+
+        if (q.type == DTYPE_F32)
+            h->kernels->scores_f32((const float *)q.data + from, k, keys, to);
+        else
+            h->kernels->scores_bf16((const uint16_t *)q.data + from, k, keys, to);
+    }
+    return 0;
+}

@@ -128,7 +128,10 @@ static void mask(const struct rules_spec *s, const struct choice_ask *ask, float
     /* The specials lie between the end and the timestamps. */
     forbid(logits, s->eot + 1, s->timestamp_begin);
     forbid(logits, s->timestamp_end + 1, (int32_t)s->vocab);
-    mask_timestamps(s, ask, logits);
+    if (ask->what & CHOOSE_NO_TIMES)
+        forbid(logits, s->timestamp_begin, s->timestamp_end + 1);
+    else
+        mask_timestamps(s, ask, logits);
 }
 
 /* ---- the choice ---- */
@@ -238,6 +241,20 @@ static void choose_start(const struct rules_spec *s, const float *logits, float 
                          mass(logits, 0, (int32_t)s->vocab, (double)max);
 }
 
+/* How likely a token of the text is among all of them. */
+static void choose_given(const struct rules_spec *s, const float *logits, int32_t given,
+                         struct choice *ret)
+{
+    int32_t id = -1;
+    float max = largest(logits, 0, s->eot, &id);
+
+    if (id < 0 || !isfinite(max) || given < 0 || given >= s->eot)
+        return;
+    ret->token = given;
+    ret->logprob =
+        (double)logit(logits, given) - (double)max - log(mass(logits, 0, s->eot, (double)max));
+}
+
 static void choose_row(const struct rules_spec *s, float *logits, const struct choice_ask *ask,
                        struct choice *ret)
 {
@@ -254,6 +271,8 @@ static void choose_row(const struct rules_spec *s, float *logits, const struct c
     if (ask->what & CHOOSE_TOKEN) {
         mask(s, ask, logits);
         choose_token(s, ask, logits, ret);
+    } else if (ask->what & CHOOSE_GIVEN) {
+        choose_given(s, logits, ask->last, ret);
     }
 }
 

@@ -100,6 +100,11 @@ int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct
 int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
                         const struct token_row *rows, uint32_t keys, struct tensor out,
                         struct err *err);
+int host_attention_scores(struct backend *be, struct tensor q, struct kv kv,
+                          const struct token_row *rows, uint32_t head, uint32_t keys,
+                          struct tensor out, struct err *err);
+int host_align(struct backend *be, struct tensor scores, uint32_t heads, uint32_t frames,
+               struct tensor out, struct err *err);
 
 int host_put(struct backend *be, struct tensor dst, const float *src, struct err *err);
 int host_get(struct backend *be, float *dst, struct tensor src, struct err *err);

@@ -63,6 +63,14 @@ struct kernels {
     void (*query_f32)(const float *q, const float *k, const float *v, size_t keys, float *out);
     void (*query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v, size_t keys,
                        uint16_t *out);
+    /* Its scores alone, q . k / 8. */
+    void (*scores_f32)(const float *q, const float *k, size_t keys, float *out);
+    void (*scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, float *out);
+
+    /* x[0 .. n) becomes its softmax; n <= BACKEND_MAX_KEYS. */
+    void (*softmax)(float *x, size_t n);
+    /* sum[i] += the median of x[i .. i + 7), i < n, n a multiple of 16. */
+    void (*add_median)(const float *x, size_t n, float *sum);
 
     /* One step of one sequence: in + rec are the gates ([4][hidden]: input, forget, cell, output)
      * before their functions; c and h move on. */

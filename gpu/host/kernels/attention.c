@@ -221,6 +221,25 @@ void KERNEL(query_f32)(const float *q, const float *k, const float *v, size_t ke
         query_gather_f32(scores, factor, v + c, keys, out + c);
 }
 
+/* One block of scores into out, which has room for n of them. */
+INLINE void store_scores(float *out, size_t n, const float *scores)
+{
+    float t[16];
+
+    v_store(t, v_load(scores) * v_all(0.125f));
+    memcpy(out, t, (n < 16 ? n : 16) * sizeof(float));
+}
+
+void KERNEL(scores_f32)(const float *q, const float *k, size_t keys, float *out)
+{
+    float scores[16];
+
+    for (size_t at = 0; at < keys; at += 16) {
+        query_scores_f32(q, k + at * HEAD, scores);
+        store_scores(out + at, keys - at, scores);
+    }
+}
+
 #if KERNEL_BF16
 INLINE __m512bh pair_all(const uint16_t *p)
 {
@@ -330,6 +349,30 @@ void KERNEL(attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uin
                     out_stride);
 }
 
+INLINE void query_scores_bf16(const uint16_t *q, const uint16_t *k, float *scores)
+{
+    __m512 a0 = _mm512_setzero_ps(), a1 = a0, a2 = a0, a3 = a0;
+
+#pragma GCC unroll 8
+    for (int d = 0; d < HEAD / 2; d += 4) {
+        a0 = _mm512_dpbf16_ps(a0, pairs_load(k + d * 32), pair_all(q + d * 2));
+        a1 = _mm512_dpbf16_ps(a1, pairs_load(k + d * 32 + 32), pair_all(q + d * 2 + 2));
+        a2 = _mm512_dpbf16_ps(a2, pairs_load(k + d * 32 + 64), pair_all(q + d * 2 + 4));
+        a3 = _mm512_dpbf16_ps(a3, pairs_load(k + d * 32 + 96), pair_all(q + d * 2 + 6));
+    }
+    _mm512_storeu_ps(scores, _mm512_add_ps(_mm512_add_ps(a0, a1), _mm512_add_ps(a2, a3)));
+}
+
+void KERNEL(scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, float *out)
+{
+    float scores[16];
+
+    for (size_t at = 0; at < keys; at += 16) {
+        query_scores_bf16(q, k + at * HEAD, scores);
+        store_scores(out + at, keys - at, scores);
+    }
+}
+
 void KERNEL(query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v, size_t keys,
                         uint16_t *out)
 {
@@ -338,19 +381,8 @@ void KERNEL(query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v,
     size_t blocks = (keys + 15) / 16;
     __m512 acc[2][4], f;
 
-    for (size_t b = 0; b < blocks; b++, k += 16 * HEAD) {
-        __m512 a0 = _mm512_setzero_ps(), a1 = a0, a2 = a0, a3 = a0;
-
-#pragma GCC unroll 8
-        for (int d = 0; d < HEAD / 2; d += 4) {
-            a0 = _mm512_dpbf16_ps(a0, pairs_load(k + d * 32), pair_all(q + d * 2));
-            a1 = _mm512_dpbf16_ps(a1, pairs_load(k + d * 32 + 32), pair_all(q + d * 2 + 2));
-            a2 = _mm512_dpbf16_ps(a2, pairs_load(k + d * 32 + 64), pair_all(q + d * 2 + 4));
-            a3 = _mm512_dpbf16_ps(a3, pairs_load(k + d * 32 + 96), pair_all(q + d * 2 + 6));
-        }
-        _mm512_storeu_ps(scores + b * 16,
-                         _mm512_add_ps(_mm512_add_ps(a0, a1), _mm512_add_ps(a2, a3)));
-    }
+    for (size_t b = 0; b < blocks; b++)
+        query_scores_bf16(q, k + b * 16 * HEAD, scores + b * 16);
     f = _mm512_set1_ps(soften(scores, keys, weights));
     for (int c = 0; c < 4; c++)
         acc[0][c] = acc[1][c] = _mm512_setzero_ps();

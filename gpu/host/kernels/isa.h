@@ -24,6 +24,10 @@ void KERNEL(attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uin
 void KERNEL(query_f32)(const float *q, const float *k, const float *v, size_t keys, float *out);
 void KERNEL(query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v, size_t keys,
                         uint16_t *out);
+void KERNEL(scores_f32)(const float *q, const float *k, size_t keys, float *out);
+void KERNEL(scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, float *out);
+void KERNEL(softmax)(float *x, size_t n);
+void KERNEL(add_median)(const float *x, size_t n, float *sum);
 void KERNEL(lstm_step)(const float *in, const float *rec, size_t hidden, float *c, float *h);
 void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t n, void *y,
                   bool bf16);

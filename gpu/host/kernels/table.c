@@ -9,11 +9,15 @@ const struct kernels KERNEL(kernels) = {
     .rows_f32 = KERNEL(rows_f32),
     .attend_f32 = KERNEL(attend_f32),
     .query_f32 = KERNEL(query_f32),
+    .scores_f32 = KERNEL(scores_f32),
 #if KERNEL_BF16
     .rows_bf16 = KERNEL(rows_bf16),
     .attend_bf16 = KERNEL(attend_bf16),
     .query_bf16 = KERNEL(query_bf16),
+    .scores_bf16 = KERNEL(scores_bf16),
 #endif
+    .softmax = KERNEL(softmax),
+    .add_median = KERNEL(add_median),
     .lstm_step = KERNEL(lstm_step),
     .norm = KERNEL(norm),
     .to_bf16 = KERNEL(to_bf16),
