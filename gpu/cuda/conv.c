@@ -1,11 +1,16 @@
 /* Convolution over time, kernel 3, padding 1, as one matrix product.
  *
- * x is time by channel. Between two rows of zeros, one window is [time + 2][in]; the inputs of
- * output t are its rows stride * t, stride * t + 1, stride * t + 2, which lie one after the other:
- * 3 in numbers, stride * in apart from those of output t + 1. Read so, a window's inputs are
- * [time / stride][3 in] with rows that overlap; cuBLASLt wants rows that do not, so they are copied
- * out, and the outputs of all windows are one product with the weights, repacked from [out][in][3]
- * to [out][3 in]. Bias and GELU are added by a kernel. */
+ * x is time by channel: output t of a window sees its rows stride * t - 1, stride * t and stride *
+ * t
+ * + 1, or zeros beyond its ends. They are copied out, 3 wide numbers for each output of all
+ * windows, and multiplied with the weights, repacked from [out][in][3] to [out][3 wide]. `wide` is
+ * `in` rounded up to 16 bytes (Silero's 129 channels to 132): rows that are not aligned so have
+ * only slow kernels. Bias and ReLU are the product's where all is float32, else a kernel's, as GELU
+ * always is.
+ *
+ * Deterministic: one shape for all. Windows with many outputs go one by one, others (Silero's have
+ * four and fewer, and there are thousands of them) in pieces that have FIXED_ROWS outputs when they
+ * are full; the last one is filled up with zeros. */
 #include "gpu/cuda/cuda.h"
 
 #include <stdlib.h>
@@ -13,22 +18,24 @@
 
 #include "gpu/cuda/kernels.h"
 
-#define PADDED_BYTES ((size_t)256 << 20) /* of padded and spread windows at once */
+#define SPREAD_BYTES ((size_t)256 << 20) /* of spread windows at once */
+#define FIXED_ROWS 1024
 
 struct conv1d {
     enum precision precision;
     enum dtype type;
     int64_t out, in, stride;
-    void *w;    /* [out][3][in] of the type */
-    void *bias; /* [out] float32; NULL: none */
+    int64_t wide; /* in, rounded up */
+    void *w;      /* [out][3][wide] of the type */
+    void *bias;   /* [out] float32; NULL: none */
 };
 
 /* Convolutions are a hundredth of an encoder: with 8-bit weights they stay in 16 bits. */
 static int put_weights(struct backend *be, struct conv1d *conv, const float *w, const float *bias,
                        struct err *err)
 {
-    size_t count = (size_t)(conv->out * conv->in) * 3;
-    float *packed = malloc(count * sizeof(float));
+    size_t count = (size_t)(conv->out * conv->wide) * 3;
+    float *packed = calloc(count, sizeof(float));
     int rc;
 
     if (!packed)
@@ -36,12 +43,12 @@ static int put_weights(struct backend *be, struct conv1d *conv, const float *w, 
     for (int64_t o = 0; o < conv->out; o++) {
         for (int64_t i = 0; i < conv->in; i++) {
             for (int64_t t = 0; t < 3; t++)
-                packed[(o * 3 + t) * conv->in + i] = w[(o * conv->in + i) * 3 + t];
+                packed[(o * 3 + t) * conv->wide + i] = w[(o * conv->in + i) * 3 + t];
         }
     }
     rc = cuda_alloc(be, count * dtype_size(conv->type), &conv->w, err);
     if (rc == 0)
-        rc = cuda_put(be, tensor_of(conv->type, conv->w, conv->out, 3 * conv->in), packed, err);
+        rc = cuda_put(be, tensor_of(conv->type, conv->w, conv->out, 3 * conv->wide), packed, err);
     free(packed);
     if (rc != 0 || !bias)
         return rc;
@@ -57,9 +64,10 @@ int cuda_conv1d_new(struct backend *be, enum precision precision, int64_t out, i
 {
     struct cuda *c = cuda_enter(be);
     struct conv1d *conv;
+    int64_t pack;
     int rc;
 
-    if (out < 1 || in < 1 || stride < 1 || out > INT32_MAX || in > INT32_MAX / 3)
+    if (out < 1 || in < 1 || stride < 1 || out > INT32_MAX || in > INT32_MAX / 4)
         return cuda_shape(err, "conv1d_new");
     if (precision <= PRECISION_AUTO || precision >= PRECISION_COUNT ||
         !(be->info.have & 1u << precision))
@@ -76,6 +84,8 @@ int cuda_conv1d_new(struct backend *be, enum precision precision, int64_t out, i
                             .out = out,
                             .in = in,
                             .stride = stride};
+    pack = (int64_t)(16 / dtype_size(conv->type));
+    conv->wide = (in + pack - 1) / pack * pack;
     rc = put_weights(be, conv, w, bias, err);
     if (rc != 0) {
         cuda_conv1d_free(be, conv);
@@ -101,31 +111,12 @@ static struct tensor some_rows(struct tensor t, int64_t from, int64_t rows)
     return t;
 }
 
-/* Rows of `spread`, [windows * rows][3 in], out of x: what each output sees. */
-static int spread_out(struct cuda *c, const struct conv1d *conv, uint32_t windows, struct tensor x,
-                      struct tensor padded, struct tensor spread, struct err *err)
+/* y = x W^T, x: spread inputs. */
+static struct product product_of(const struct conv1d *conv, struct tensor x, struct tensor y)
 {
-    int64_t rows = spread.rows / windows, time = padded.rows / windows;
-    int rc = cuda_status(err, k_pad_rows(c->work, padded, x, windows), "padding windows");
-
-    for (uint32_t w = 0; w < windows && rc == 0; w++) {
-        struct tensor seen = some_rows(padded, w * time, rows);
-
-        seen.cols = 3 * conv->in;
-        seen.stride = conv->stride * conv->in; /* less than cols: rows overlap */
-        rc = cuda_status(err, k_copy(c->work, some_rows(spread, w * rows, rows), seen),
-                         "spreading windows");
-    }
-    return rc;
-}
-
-/* y = x W^T of the spread inputs (or y += that), then bias and GELU. */
-static int multiply(struct cuda *c, const struct conv1d *conv, struct tensor x,
-                    enum epilogue epilogue, struct tensor y, struct err *err)
-{
-    const struct product p = {
+    return (struct product){
         .type = cuda_type(conv->type),
-        .y_type = cuda_type(conv->type),
+        .y_type = cuda_type(y.type),
         .tf32 = conv->precision == PRECISION_TF32,
         .rows = y.rows,
         .out = conv->out,
@@ -134,47 +125,81 @@ static int multiply(struct cuda *c, const struct conv1d *conv, struct tensor x,
         .w_stride = x.cols,
         .y_stride = y.stride,
         .batch = 1,
-        .epilogue = epilogue == EPILOGUE_ADD ? EPILOGUE_ADD : EPILOGUE_NONE,
+        .epilogue = EPILOGUE_NONE,
         .x = x.data,
         .w = conv->w,
         .y = y.data,
         .alpha = 1.0f,
     };
-    enum epilogue rest = epilogue == EPILOGUE_GELU ? EPILOGUE_GELU : EPILOGUE_NONE;
-    int rc = cuda_product(c, &p, "convolving", err);
+}
 
-    if (rc != 0 || (rest == EPILOGUE_NONE && !conv->bias))
+/* What the product can do of the epilogue, then the rest of it. */
+static int multiply(struct cuda *c, const struct conv1d *conv, struct tensor x,
+                    enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    struct product p = product_of(conv, x, y);
+    bool fused = y.type == DTYPE_F32 && epilogue != EPILOGUE_GELU;
+    enum epilogue rest = epilogue == EPILOGUE_ADD ? EPILOGUE_NONE : epilogue;
+    int rc;
+
+    if (fused) {
+        p.bias = conv->bias;
+        p.epilogue = epilogue;
+    } else if (epilogue == EPILOGUE_ADD) {
+        p.epilogue = EPILOGUE_ADD;
+    }
+    rc = cuda_product(c, &p, "convolving", err);
+    if (rc != 0 || fused || (rest == EPILOGUE_NONE && !conv->bias))
         return rc;
     return cuda_status(err, k_epilogue(c->work, y, conv->bias, rest, y), "adding the bias");
 }
 
-/* Some windows, whose copies fit the scratch memory. */
-static int run(struct cuda *c, const struct conv1d *conv, uint32_t windows, int64_t time,
-               struct tensor x, enum epilogue epilogue, struct tensor y, struct err *err)
+/* The product into scratch memory, whose shape and place are always the same, and from there to y,
+ * which has the first y.rows of its rows. */
+static int multiply_fixed(struct cuda *c, const struct conv1d *conv, struct tensor x,
+                          struct tensor sum, enum epilogue epilogue, struct tensor y,
+                          struct err *err)
 {
-    struct tensor spread = tensor_of(conv->type, NULL, y.rows, 3 * conv->in);
-    struct tensor padded = tensor_of(conv->type, NULL, (int64_t)windows * (time + 2), conv->in);
-    size_t size = dtype_size(conv->type);
-    size_t first = ((size_t)(spread.rows * spread.cols) * size + 255) / 256 * 256;
+    const struct product p = product_of(conv, x, sum);
+    int rc = cuda_product(c, &p, "convolving", err);
+
+    sum.rows = y.rows;
+    return rc == 0 ? cuda_status(err, k_epilogue(c->work, sum, conv->bias, epilogue, y),
+                                 "adding the bias")
+                   : rc;
+}
+
+/* A piece of some windows. rows: of the product; y.rows, or more of a fixed one. */
+static int run(struct cuda *c, const struct conv1d *conv, uint32_t windows, int64_t rows,
+               struct tensor x, enum epilogue epilogue, struct tensor y, bool fixed,
+               struct err *err)
+{
+    struct tensor spread = tensor_of(conv->type, NULL, rows, 3 * conv->wide);
+    struct tensor sum = tensor_of(DTYPE_F32, NULL, fixed ? rows : 0, conv->out);
+    size_t first = (size_t)(spread.rows * spread.cols) * dtype_size(conv->type);
     void *s;
     int rc;
 
-    rc = cuda_scratch(c, first + (size_t)(padded.rows * padded.cols) * size, &s, err);
+    first = (first + 255) / 256 * 256;
+    rc = cuda_scratch(c, first + (size_t)(sum.rows * sum.cols) * sizeof(float), &s, err);
     if (rc != 0)
         return rc;
     spread.data = s;
-    padded.data = (char *)s + first;
-    rc = spread_out(c, conv, windows, x, padded, spread, err);
-    return rc == 0 ? multiply(c, conv, spread, epilogue, y, err) : rc;
+    sum.data = (char *)s + first;
+    rc = cuda_status(err, k_spread_rows(c->work, spread, x, windows, conv->stride),
+                     "spreading windows");
+    if (rc != 0)
+        return rc;
+    return fixed ? multiply_fixed(c, conv, spread, sum, epilogue, y, err)
+                 : multiply(c, conv, spread, epilogue, y, err);
 }
 
 int cuda_conv1d(struct backend *be, struct conv1d *conv, uint32_t windows, struct tensor x,
                 enum epilogue epilogue, struct tensor y, struct err *err)
 {
     struct cuda *c = cuda_enter(be);
-    int64_t time, rows;
-    size_t bytes;
-    uint32_t step;
+    int64_t time, rows, step;
+    bool fixed;
     int rc = 0;
 
     if (windows < 1 || x.rows < 1 || x.rows % windows != 0 || y.rows % windows != 0 ||
@@ -185,15 +210,16 @@ int cuda_conv1d(struct backend *be, struct conv1d *conv, uint32_t windows, struc
     rows = y.rows / windows;
     if (rows != (time - 1) / conv->stride + 1)
         return cuda_shape(err, "conv1d");
-    bytes = (size_t)((time + 2 + 3 * rows) * conv->in) * dtype_size(conv->type);
-    step = bytes < PADDED_BYTES ? (uint32_t)(PADDED_BYTES / bytes) : 1;
-    if (c->deterministic)
+    fixed = c->deterministic && rows <= FIXED_ROWS / 2;
+    step = fixed ? FIXED_ROWS / rows
+                 : (int64_t)(SPREAD_BYTES / dtype_size(conv->type)) / (3 * rows * conv->wide);
+    if (step < 1 || (c->deterministic && !fixed))
         step = 1;
-    for (uint32_t w = 0; w < windows && rc == 0; w += step) {
-        uint32_t n = windows - w < step ? windows - w : step;
+    for (int64_t w = 0; w < windows && rc == 0; w += step) {
+        int64_t n = windows - w < step ? windows - w : step;
 
-        rc = run(c, conv, n, time, some_rows(x, w * time, n * time), epilogue,
-                 some_rows(y, w * rows, n * rows), err);
+        rc = run(c, conv, (uint32_t)n, (fixed ? step : n) * rows, some_rows(x, w * time, n * time),
+                 epilogue, some_rows(y, w * rows, n * rows), fixed, err);
     }
     return rc;
 }

@@ -15,7 +15,7 @@
  *   cudaStreamSynchronize cudaStreamWaitEvent cudaEventCreateWithFlags cudaEventRecord
  *   cudaEventSynchronize cudaEventDestroy cudaGetLastError cudaGetErrorName cudaGetErrorString
  *   cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate cudaGraphLaunch
- *   cudaGraphDestroy cudaGraphExecDestroy
+ *   cudaGraphDestroy cudaGraphExecDestroy cudaFuncSetAttribute
  * Of cuBLASLt and cuDNN: libs.h.
  *
  * Experiment: with NIGHTSHIFT_CUDA_GELU=tanh in the environment when the device is opened, 16-bit
@@ -152,7 +152,7 @@ struct product {
     int64_t rows, out, in;
     int64_t x_stride, w_stride, y_stride;
     int64_t batch, x_step, w_step, y_step;
-    enum epilogue epilogue; /* GELU: the tanh one, for c->tanh_gelu alone */
+    enum epilogue epilogue; /* GELU: the tanh one, for c->tanh_gelu alone; RELU: not of 8 bit */
     const void *x, *w, *bias;
     void *y;
     float alpha;
@@ -190,16 +190,25 @@ int cuda_add(struct backend *be, struct tensor y, struct tensor x, struct err *e
 int cuda_embed(struct backend *be, struct tensor table, struct tensor positions,
                const struct token_row *rows, struct tensor y, struct err *err);
 
+/* Whether a cache can be what it says. */
+bool cuda_is_cache(const struct kv *kv);
 size_t cuda_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity);
 int cuda_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
                  struct tensor k, struct tensor v, struct err *err);
 int cuda_kv_append(struct backend *be, struct kv kv, const struct token_row *rows, struct tensor k,
                    struct tensor v, struct err *err);
+int cuda_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
+                 uint32_t keys, struct err *err);
 int cuda_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
                    struct tensor v, struct tensor out, struct err *err);
 int cuda_attention_rows(struct backend *be, struct tensor q, struct kv kv,
                         const struct token_row *rows, uint32_t keys, struct tensor out,
                         struct err *err);
+int cuda_attention_scores(struct backend *be, struct tensor q, struct kv kv,
+                          const struct token_row *rows, uint32_t head, uint32_t keys,
+                          struct tensor out, struct err *err);
+int cuda_align(struct backend *be, struct tensor scores, uint32_t heads, uint32_t frames,
+               struct tensor out, struct err *err);
 
 int cuda_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
                  struct err *err);
@@ -212,6 +221,17 @@ int cuda_rules_new(struct backend *be, const struct rules_spec *spec, struct rul
 void cuda_rules_free(struct backend *be, struct rules *r);
 int cuda_choose(struct backend *be, const struct rules *r, struct tensor logits,
                 const struct choice_ask *ask, struct choice *ret, struct err *err);
+int cuda_top(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
+             struct err *err);
+
+int cuda_lstm_new(struct backend *be, int64_t in, int64_t hidden, const float *w_ih,
+                  const float *w_hh, const float *b_ih, const float *b_hh, struct lstm **ret,
+                  struct err *err);
+void cuda_lstm_free(struct backend *be, struct lstm *l);
+int cuda_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct tensor x,
+              const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
+              struct tensor y, struct err *err);
+int cuda_magnitude(struct backend *be, struct tensor x, struct tensor y, struct err *err);
 
 int cuda_record_begin(struct backend *be, struct err *err);
 int cuda_record_end(struct backend *be, struct recording **ret, struct err *err);

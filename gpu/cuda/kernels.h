@@ -31,17 +31,22 @@ int k_zero(cudaStream_t s, struct tensor x);
 int k_copy(cudaStream_t s, struct tensor dst, struct tensor src);
 /* Row r of y (float32) += row r % x.rows of x (any). */
 int k_add(cudaStream_t s, struct tensor y, struct tensor x);
-/* src: [windows * time][cols], any; dst: [windows * (time + 2)][cols], any: each window with one
- * row of zeros before and after it. A convolution with kernel 3 is then one product per window,
- * with K = 3 cols and rows that begin stride * cols apart (dst dense). */
-int k_pad_rows(cudaStream_t s, struct tensor dst, struct tensor src, uint32_t windows);
+/* What the outputs of a convolution with kernel 3 and padding 1 see, so that it becomes one product
+ * with K = 3 wide. src: [windows * time][cols]; dst: [>= windows * rows][3 wide], rows = (time - 1)
+ * / stride + 1, wide >= cols, dense, of the same type: dst[w rows + t][i wide + c] = row stride t +
+ * i
+ * - 1 of window w of src, 0 outside of the window, of its columns, and behind the last window. */
+int k_spread_rows(cudaStream_t s, struct tensor dst, struct tensor src, uint32_t windows,
+                  int64_t stride);
 /* Row i of y (float32) = table[rows[i].token] + positions[rows[i].pos], both any. */
 int k_embed(cudaStream_t s, struct tensor table, struct tensor positions,
             const struct token_row *rows, struct tensor y);
-/* y = x + bias, y = gelu(x + bias) (the exact one) or y = y + x + bias, by `epilogue`. x, y: any; y
- * may be x itself. bias: [cols] float32 or NULL. */
+/* y = x + bias, or gelu of that (the exact one), or max(that, 0) (NaN stays), or y = y + x + bias,
+ * by `epilogue`. x, y: any; y may be x itself. bias: [cols] float32 or NULL. */
 int k_epilogue(cudaStream_t s, struct tensor x, const float *bias, enum epilogue epilogue,
                struct tensor y);
+/* y[r][i] = sqrt(x[r][i]^2 + x[r][n + i]^2); x: [rows][2n], y: [rows][n], float32. */
+int k_magnitude(cudaStream_t s, struct tensor x, struct tensor y);
 
 /* --- norm.cu -------------------------------------------------------------------------------- */
 
@@ -85,6 +90,8 @@ int k_kv_fill(cudaStream_t s, struct kv kv, const uint32_t *slots, uint32_t wind
               struct tensor k, struct tensor v);
 int k_kv_append(cudaStream_t s, struct kv kv, const struct token_row *rows, struct tensor k,
                 struct tensor v);
+/* moves: host memory. */
+int k_kv_copy(cudaStream_t s, struct kv kv, const struct kv_move *moves, uint32_t n, uint32_t keys);
 
 #define K_ATTENTION_CHUNK                                                      \
     256 /* keys that one block reads: a constant, so that the order of a row's \
@@ -98,10 +105,20 @@ static inline size_t k_attention_partials(uint32_t rows, uint32_t heads, uint32_
     return chunks < 2 ? 0 : (size_t)rows * heads * chunks * (BACKEND_HEAD_SIZE + 2);
 }
 
-/* keys 0: rows[i].pos + 1. counters: [rows * heads] or more, zeroed before their first use; every
- * call leaves them zero, so calls of all shapes may share them, and the partials, on one stream. */
+/* keys 0: rows[i].pos + 1 of slot rows[i].slot, else of rows[i].cross. counters: [rows * heads] or
+ * more, zeroed before their first use; every call leaves them zero, so calls of all shapes may
+ * share them, and the partials, on one stream. */
 int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct token_row *rows,
                      uint32_t keys, struct tensor out, int32_t *counters, float *partials);
+
+/* --- align.cu ------------------------------------------------------------------------------- */
+
+/* See the operations of the same names. out: [rows][>= keys] float32. */
+int k_attention_scores(cudaStream_t s, struct tensor q, struct kv kv, const struct token_row *rows,
+                       uint32_t head, uint32_t keys, struct tensor out);
+/* frames: 1 .. BACKEND_MAX_KEYS. statistics: [heads * frames * 2] scratch. */
+int k_align(cudaStream_t s, struct tensor scores, uint32_t heads, uint32_t frames,
+            double *statistics, struct tensor out);
 
 /* --- mel.cu --------------------------------------------------------------------------------- */
 
@@ -141,9 +158,38 @@ struct rules_device {
     const uint32_t *never, *never_first;
 };
 
-/* One answer for each row of logits (float32, not changed). */
+/* One answer for each row of logits (float32). Of rows that ask for a token, what the rules forbid
+ * becomes minus infinity, all text where the timestamps' mass forbids it included; others stay. */
 int k_choose(cudaStream_t s, struct rules_device r, struct tensor logits,
              const struct choice_ask *ask, struct choice *ret);
+
+/* --- top.cu --------------------------------------------------------------------------------- */
+
+/* The k largest of each row of logits (float32), k <= BACKEND_MAX_TOP; ret: [rows][k]. Of equals
+ * the lowest id comes first; NaN and minus infinity are no candidates, and a row with +infinity has
+ * none at all. */
+int k_top(cudaStream_t s, struct tensor logits, uint32_t k, struct candidate *ret);
+
+/* --- lstm.cu -------------------------------------------------------------------------------- */
+
+#define K_LSTM_MOST 512    /* hidden values */
+#define K_LSTM_SEQUENCES 4 /* of a block, where there are many */
+
+/* The recurrent part of one layer, one direction. */
+struct lstm_device {
+    uint32_t hidden;     /* a multiple of 8, at most K_LSTM_MOST */
+    const float *w;      /* w_hh as [hidden / 4][4 hidden][4]: four columns of a row together */
+    const float *inputs; /* [sequences * steps][4 hidden]: x W_ih^T and both biases */
+    uint32_t sequences, steps;
+    const uint32_t *lengths; /* [sequences], at most steps; NULL: all of them are steps */
+    bool reverse;
+    struct tensor h, c; /* [sequences][hidden] float32: the state, before and after */
+    struct tensor y;    /* [sequences * steps][hidden] float32 */
+};
+
+/* together: sequences of a block, 1 or K_LSTM_SEQUENCES; it changes no result. shared_bytes: of
+ * shared memory that a block of this device may have (cudaDevAttrMaxSharedMemoryPerBlockOptin). */
+int k_lstm(cudaStream_t s, const struct lstm_device *l, uint32_t together, size_t shared_bytes);
 
 /* --- bandwidth.cu --------------------------------------------------------------------------- */
 

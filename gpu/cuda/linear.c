@@ -8,7 +8,9 @@
  * fp8:  x to e4m3 with the scale 1, saturating (layer norms keep it well within 448; a scale over
  *       the batch would make a window depend on its neighbours); W with one scale, which is alpha.
  *
- * GELU is a kernel of its own after the product, exact; cuBLASLt's is the tanh approximation.
+ * GELU is a kernel of its own after the product, exact; cuBLASLt's is the tanh approximation. ReLU
+ * is cuBLASLt's, but in 8 bit, where our kernels come after the product anyway, or its table of
+ * epilogues promises none.
  *
  * Deterministic: the number of rows must not show. Rows of a decoder step go in pieces of exactly
  * ROWS_FIXED, filled up with zeros, and wide ones in pieces of as many rows as the weights were
@@ -205,11 +207,13 @@ static const void *bias_for(const struct linear *l, enum dtype y_type)
     return y_type != DTYPE_F32 ? l->half_bias : l->bias;
 }
 
-/* y = gelu(y + bias) in place: the one place where its exactness is decided. The bias comes here,
- * in float32, so that y is rounded to 16 bits once before, not twice. */
-static int finish_gelu(struct cuda *c, const struct linear *l, struct tensor y, struct err *err)
+/* y = gelu(y + bias), or ReLU of it, in place: the one place where GELU's exactness is decided. The
+ * bias comes here, in float32, so that y is rounded to 16 bits once before, not twice. */
+static int activate(struct cuda *c, const struct linear *l, enum epilogue epilogue, struct tensor y,
+                    struct err *err)
 {
-    return cuda_status(err, k_epilogue(c->work, y, l->bias, EPILOGUE_GELU, y), "GELU");
+    return cuda_status(err, k_epilogue(c->work, y, l->bias, epilogue, y),
+                       epilogue == EPILOGUE_RELU ? "ReLU" : "GELU");
 }
 
 /* y += bias, y of float32. */
@@ -250,11 +254,12 @@ static int multiply(struct cuda *c, const struct linear *l, const void *x, int64
     struct product p = product_of(l, x, x_stride, type, y);
     /* From e4m3 into float32, cuBLASLt has no epilogue with a bias. */
     bool bare = type == CUDA_R_8F_E4M3 && y.type == DTYPE_F32;
+    bool relu = epilogue == EPILOGUE_RELU && type == CUDA_R_8F_E4M3;
     int rc;
 
-    if (epilogue == EPILOGUE_GELU && (bare || !fused_gelu(c, l))) {
+    if (relu || (epilogue == EPILOGUE_GELU && (bare || !fused_gelu(c, l)))) {
         rc = cuda_product(c, &p, "multiplying matrices", err);
-        return rc == 0 ? finish_gelu(c, l, y, err) : rc;
+        return rc == 0 ? activate(c, l, epilogue, y, err) : rc;
     }
     if (bare) {
         p.epilogue = epilogue;

@@ -118,6 +118,8 @@ static cublasLtEpilogue_t epilogue_of(const struct product *p)
 {
     if (p->epilogue == EPILOGUE_GELU)
         return p->bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    if (p->epilogue == EPILOGUE_RELU)
+        return p->bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
     return p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 

@@ -1,6 +1,8 @@
 /* Operations that are one kernel each: shapes checked, then launched. */
 #include "gpu/cuda/cuda.h"
 
+#include <string.h>
+
 #include "gpu/cuda/kernels.h"
 
 static bool fits(struct tensor t)
@@ -52,17 +54,32 @@ int cuda_embed(struct backend *be, struct tensor table, struct tensor positions,
 /* --- caches of keys and values -----------------------------------------------------------------
  */
 
+int cuda_magnitude(struct backend *be, struct tensor x, struct tensor y, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+
+    if (!fits(x) || !fits(y) || x.type != DTYPE_F32 || y.type != DTYPE_F32 || x.rows != y.rows ||
+        x.cols != 2 * y.cols)
+        return cuda_shape(err, "magnitude");
+    return cuda_status(err, k_magnitude(c->work, x, y), "magnitudes");
+}
+
 size_t cuda_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity)
 {
     return (k_kv_bytes(type, heads, capacity) + 63) / 64 * 64;
 }
 
+bool cuda_is_cache(const struct kv *kv)
+{
+    return kv->heads > 0 && kv->capacity > 0 && kv->capacity <= BACKEND_MAX_KEYS && kv->slots > 0 &&
+           kv->data && kv->slot_stride % 64 == 0 &&
+           kv->slot_stride >= k_kv_bytes(kv->type, kv->heads, kv->capacity);
+}
+
 static bool fits_cache(const struct kv *kv, struct tensor t)
 {
     return fits(t) && t.type == kv->type && t.cols == (int64_t)kv->heads * CUDA_HEAD &&
-           kv->capacity > 0 && kv->capacity <= BACKEND_MAX_KEYS && kv->slots > 0 && kv->data &&
-           kv->slot_stride % 64 == 0 &&
-           kv->slot_stride >= k_kv_bytes(kv->type, kv->heads, kv->capacity);
+           cuda_is_cache(kv);
 }
 
 int cuda_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
@@ -88,6 +105,48 @@ int cuda_kv_append(struct backend *be, struct kv kv, const struct token_row *row
     if (!fits_cache(&kv, k) || !fits_cache(&kv, v) || k.rows != v.rows)
         return cuda_shape(err, "kv_append");
     return cuda_status(err, k_kv_append(c->work, kv, rows, k, v), "storing keys");
+}
+
+#define MOST_SLOTS 65536 /* of a cache that is copied in: a mark for each lies on the stack */
+
+static bool mark(uint64_t *marks, uint32_t slot)
+{
+    uint64_t bit = 1ull << slot % 64, had = marks[slot / 64] & bit;
+
+    marks[slot / 64] |= bit;
+    return had == 0;
+}
+
+/* Whether no slot is both read and written, nor written twice. */
+static bool moves_fit(const struct kv *kv, const struct kv_move *moves, uint32_t n)
+{
+    uint64_t written[MOST_SLOTS / 64];
+
+    if (kv->slots > MOST_SLOTS)
+        return false;
+    memset(written, 0, (kv->slots + 63) / 64 * sizeof(written[0]));
+    for (uint32_t i = 0; i < n; i++) {
+        if (moves[i].to >= kv->slots || !mark(written, moves[i].to))
+            return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (moves[i].from >= kv->slots || written[moves[i].from / 64] >> moves[i].from % 64 & 1)
+            return false;
+    }
+    return true;
+}
+
+int cuda_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
+                 uint32_t keys, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+    int rc = cuda_not_recording(c, "kv_copy", err);
+
+    if (rc != 0)
+        return rc;
+    if (!cuda_is_cache(&kv) || keys > kv.capacity || !moves_fit(&kv, moves, n))
+        return cuda_shape(err, "kv_copy");
+    return cuda_status(err, k_kv_copy(c->work, kv, moves, n, keys), "copying keys");
 }
 
 int cuda_attention_rows(struct backend *be, struct tensor q, struct kv kv,

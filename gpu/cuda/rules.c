@@ -114,3 +114,14 @@ int cuda_choose(struct backend *be, const struct rules *r, struct tensor logits,
         return cuda_shape(err, "choose");
     return cuda_status(err, k_choose(c->work, r->device, logits, ask, ret), "choosing tokens");
 }
+
+int cuda_top(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
+             struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+
+    if (logits.type != DTYPE_F32 || logits.rows < 1 || logits.cols < 1 ||
+        logits.cols > INT32_MAX / 2 || logits.stride < logits.cols || k < 1 || k > BACKEND_MAX_TOP)
+        return cuda_shape(err, "top");
+    return cuda_status(err, k_top(c->work, logits, k, ret), "finding the likeliest tokens");
+}

@@ -155,8 +155,9 @@ __global__ __launch_bounds__(32 * WARPS, 6) void attend_rows(struct tensor q, st
 
     if (chunk >= chunks) /* the whole block */
         return;
+    const int slot = fixed ? rows[row].cross : rows[row].slot;
     const T *base = reinterpret_cast<const T *>(static_cast<const char *>(kv.data) +
-                                                (size_t)rows[row].slot * kv.slot_stride) +
+                                                (size_t)slot * kv.slot_stride) +
                     2 * (size_t)head * kv.capacity * HEAD + lane % LANES * DIMS;
     const size_t values_at = (size_t)kv.capacity * HEAD;
     float query[DIMS];

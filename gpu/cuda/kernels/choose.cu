@@ -1,37 +1,43 @@
 /* Which token comes next: Whisper's rules over rows of logits, as gpu/host/choose.c has them.
  *
- * A block of 32 warps for a row. A warp owns a contiguous part of the ids and goes through it 32 at
- * a time, so that what it finds is in the order of the ids; warps are merged in their order. The
- * row (207 KB with 51,866 ids) is read two or three times: the largest logits, the sums of
- * exponentials, and, when there is a temperature, the draw. The first comes from where the product
- * left it, the second-level cache, which a batch of rows fits; one block of a row needs some ten
- * microseconds for that, as do 132 of them at once on 132 multiprocessors.
+ * A block of 32 warps for a row (logits.h). The row (207 KB with 51,866 ids) is read two or three
+ * times: the largest logits, the sums of exponentials, and, when there is a temperature, the draw.
+ * The first comes from where the product left it, the second-level cache, which a batch of rows
+ * fits; one block of a row needs some ten microseconds for that, as do 132 of them at once on 132
+ * multiprocessors. What is forbidden is written last: a thousand or two of the ids in most rows.
  *
  * Exponentials are float32 (float64 ones would take a tenth of a step where float64 is slow), their
  * sums float64. Host and device so differ in the seventh digit of a probability; the likeliest
  * token is the same one. Nothing depends on other rows. Not yet run on a GPU. */
-#include "gpu/cuda/kernels/values.h"
+#include "gpu/cuda/kernels/logits.h"
 
 namespace
 {
 
-constexpr int WARPS = 32;
-constexpr int THREADS = 32 * WARPS;
-constexpr int DEEP = 4;                /* reads of a lane that are under way together */
+constexpr int WARPS = LOGITS_WARPS;
+constexpr int THREADS = LOGITS_THREADS;
+constexpr int DEEP = LOGITS_DEEP;
 constexpr int32_t NOBODY = 0x7fffffff; /* an id beyond all others */
 
 /* Ids that may follow, but for the bitmaps: [text, text_end) and [time, time_end). */
 struct allowed {
     int32_t text, text_end, time, time_end;
     bool first;
+    bool plain; /* no bitmaps either: all ids below eot */
 };
 
 __device__ inline allowed rules_allow(const struct rules_device &r, const struct choice_ask &ask)
 {
     const int32_t begin = r.timestamp_begin;
     const bool last = ask.last >= begin, before = ask.count < 2 || ask.before >= begin;
-    allowed a = {0, min(r.eot + 1, begin), begin, r.timestamp_end + 1, ask.count == 0};
+    allowed a = {0, min(r.eot + 1, begin), begin, r.timestamp_end + 1, ask.count == 0, false};
 
+    if (!(ask.what & CHOOSE_TOKEN)) /* CHOOSE_GIVEN, if any */
+        return {0, r.eot, begin, begin, false, true};
+    if (ask.what & CHOOSE_NO_TIMES) {
+        a.time_end = begin;
+        return a;
+    }
     if (a.first) { /* a timestamp, not too late */
         a.text = a.text_end;
         a.time_end = min(a.time_end, r.max_initial + 1);
@@ -56,27 +62,11 @@ __device__ inline bool rules_allow_id(const struct rules_device &r, const allowe
 {
     if (!((id >= a.text && id < a.text_end) || (id >= a.time && id < a.time_end)))
         return false;
+    if (a.plain)
+        return true;
     if (id != r.eot && in_bitmap(r.never, id)) /* without its end no window would ever end */
         return false;
     return !a.first || !in_bitmap(r.never_first, id);
-}
-
-/* NaN counts as minus infinity. */
-__device__ inline float logit(const float *row, int32_t id)
-{
-    const float v = row[id];
-
-    return v == v ? v : -INFINITY;
-}
-
-__device__ inline int32_t lane_id(void) { return (int32_t)threadIdx.x % 32; }
-
-/* Logits first, first + 32 ...: minus infinity from `to` on. */
-__device__ inline void load_logits(const float *row, int32_t first, int32_t to, float *v)
-{
-#pragma unroll
-    for (int i = 0; i < DEEP; i++)
-        v[i] = first + i * 32 < to ? logit(row, first + i * 32) : -INFINITY;
 }
 
 /* A largest logit and its id: the lowest of equals; NOBODY where all are minus infinity. */
@@ -101,26 +91,6 @@ __device__ inline best warp_best(best a)
     return a;
 }
 
-__device__ inline double warp_sum64(double v)
-{
-    for (int lanes = 16; lanes > 0; lanes /= 2)
-        v += __shfl_xor_sync(ALL_LANES, v, lanes);
-    return v;
-}
-
-/* The warp's part of the ids. */
-struct span {
-    int32_t from, to;
-};
-
-__device__ inline span warp_span(const struct rules_device &r)
-{
-    const int32_t vocab = (int32_t)r.vocab, each = (vocab + THREADS - 1) / THREADS * 32;
-    const int32_t from = min((int32_t)(threadIdx.x / 32) * each, vocab);
-
-    return {from, min(from + each, vocab)};
-}
-
 struct largest {
     best raw, text, time;
 };
@@ -131,7 +101,7 @@ __device__ inline largest find_largest(const struct rules_device &r, const allow
                                        const float *row)
 {
     __shared__ largest shared[WARPS];
-    const span ids = warp_span(r);
+    const span ids = warp_span((int32_t)r.vocab);
     largest l = {{-INFINITY, NOBODY}, {-INFINITY, NOBODY}, {-INFINITY, NOBODY}};
 
     for (int32_t first = ids.from + lane_id(); first < ids.to; first += 32 * DEEP) {
@@ -170,7 +140,7 @@ __device__ inline masses find_masses(const struct rules_device &r, const allowed
                                      const float *row, bool raw, float raw_high, float high)
 {
     __shared__ masses shared[WARPS];
-    const span ids = warp_span(r);
+    const span ids = warp_span((int32_t)r.vocab);
     masses m = {0.0, 0.0, 0.0};
 
     for (int32_t first = ids.from + lane_id(); first < ids.to; first += 32 * DEEP) {
@@ -238,7 +208,7 @@ __device__ inline double warp_scan(double v)
 __device__ inline double walk(const struct rules_device &r, const allowed &a, const lots &l,
                               double sum, double target, int32_t *drawn, int32_t *possible)
 {
-    const span ids = warp_span(r);
+    const span ids = warp_span((int32_t)r.vocab);
     const int lane = lane_id();
 
     *drawn = NOBODY;
@@ -311,17 +281,28 @@ __device__ inline void choose_language(const struct rules_device &r, const float
     ret->language_prob = sum > 0.0 ? 1.0 / sum : 0.0;
 }
 
+/* Whether all timestamps together are likelier than any text. */
+__device__ inline bool only_times(const largest &l, const masses &m)
+{
+    return l.time.id != NOBODY &&
+           m.time > (double)expf(l.text.value - fmaxf(l.text.value, l.time.value));
+}
+
+/* Whether something is allowed that may be chosen. */
+__device__ inline bool has_choice(const largest &l)
+{
+    const float high = fmaxf(l.text.value, l.time.value);
+
+    return (l.text.id != NOBODY || l.time.id != NOBODY) && high <= FLT_MAX;
+}
+
 __device__ inline void choose_token(const struct rules_device &r, const allowed &a,
                                     const float *row, const struct choice_ask &ask,
-                                    const largest &l, const masses &m, struct choice *ret)
+                                    const largest &l, const masses &m, bool time_only,
+                                    struct choice *ret)
 {
-    const bool has_text = l.text.id != NOBODY, has_time = l.time.id != NOBODY;
     const float high = fmaxf(l.text.value, l.time.value);
-    /* All timestamps together are likelier than any text. */
-    const bool time_only = has_time && m.time > (double)expf(l.text.value - high);
 
-    if ((!has_text && !has_time) || !(high <= FLT_MAX))
-        return;
     if (ask.temperature > 0.0f)
         ret->token = draw(r, a,
                           {row, time_only ? r.timestamp_begin : 0, time_only ? l.time.value : high,
@@ -336,28 +317,59 @@ __device__ inline void choose_token(const struct rules_device &r, const allowed 
                        log((time_only ? 0.0 : m.text) + m.time);
 }
 
+/* How likely the given token is among those below eot, which `l` and `m` are of. */
+__device__ inline void weigh_given(const struct rules_device &r, const float *row,
+                                   const struct choice_ask &ask, const largest &l, const masses &m,
+                                   struct choice *ret)
+{
+    ret->token = ask.last;
+    if (ask.last >= 0 && ask.last < r.eot && has_choice(l))
+        ret->logprob = (double)logit(row, ask.last) - (double)fmaxf(l.text.value, l.time.value) -
+                       log(m.text + m.time);
+}
+
+/* What is forbidden becomes minus infinity. Everybody has read the row. */
+__device__ inline void mask_row(const struct rules_device &r, const allowed &a, bool time_only,
+                                float *row)
+{
+    const span ids = warp_span((int32_t)r.vocab);
+
+    for (int32_t id = ids.from + lane_id(); id < ids.to; id += 32) {
+        if ((time_only && id < r.timestamp_begin) || !rules_allow_id(r, a, id))
+            row[id] = -INFINITY;
+    }
+}
+
 __global__ __launch_bounds__(THREADS) void choose_rows(struct rules_device r, struct tensor logits,
                                                        const struct choice_ask *asks,
                                                        struct choice *rets)
 {
-    const float *row = row_of<const float>(logits, blockIdx.x);
+    float *row = row_of<float>(logits, blockIdx.x);
     const struct choice_ask ask = asks[blockIdx.x];
     const bool start = ask.what & CHOOSE_START, token = ask.what & CHOOSE_TOKEN;
+    const bool given = !token && ask.what & CHOOSE_GIVEN;
     struct choice ret = {-1, -1, 0, 0, -INFINITY, 0.0, 0.0};
 
-    if (start || token) { /* the whole block */
+    if (start || token || given) { /* the whole block */
         const allowed a = rules_allow(r, ask);
         const largest l = find_largest(r, a, row);
         const masses m =
             find_masses(r, a, row, start, l.raw.value, fmaxf(l.text.value, l.time.value));
+        const bool some = has_choice(l), time_only = some && only_times(l, m);
 
         ret.usable = l.raw.id != NOBODY && l.raw.value <= FLT_MAX;
         if (start && threadIdx.x < 32)
             choose_language(r, row, &ret);
         if (start && r.no_speech >= 0 && ret.usable)
             ret.no_speech = (double)expf(logit(row, r.no_speech) - l.raw.value) / m.raw;
-        if (token)
-            choose_token(r, a, row, ask, l, m, &ret);
+        if (given)
+            weigh_given(r, row, ask, l, m, &ret);
+        if (token && some)
+            choose_token(r, a, row, ask, l, m, time_only, &ret);
+        if (token) {
+            __syncthreads();
+            mask_row(r, a, time_only, row);
+        }
     }
     if (threadIdx.x == 0)
         rets[blockIdx.x] = ret;

@@ -1,4 +1,5 @@
-/* Copies between types, padding, sums, embeddings, GELU: one pass over memory each.
+/* Copies between types, spreading for convolutions, sums, embeddings, GELU and ReLU, magnitudes:
+ * one pass over memory each.
  *
  * A warp for a row and 64 packs of it (values.h); both packs of a lane are read before either is
  * written, so x and y may be one matrix. What bounds them is memory: 16 bytes an access where the
@@ -8,24 +9,16 @@
 namespace
 {
 
-/* `time` above 0: dst has a row of zeros before and after every `time` rows of src. */
 template <class T, class U, int N>
-__global__ __launch_bounds__(256) void copy_rows(struct tensor dst, struct tensor src, int64_t time)
+__global__ __launch_bounds__(256) void copy_rows(struct tensor dst, struct tensor src)
 {
-    int64_t row = tile_row(), from = row, packs = dst.cols / N;
-    bool zero = false;
+    int64_t row = tile_row(), packs = dst.cols / N;
 
     if (row >= dst.rows)
         return;
-    if (time > 0) {
-        int64_t window = row / (time + 2), t = row % (time + 2) - 1;
-
-        zero = t < 0 || t >= time;
-        from = zero ? 0 : window * time + t;
-    }
-    const pack<T, N> *in = reinterpret_cast<const pack<T, N> *>(row_of<T>(src, from));
+    const pack<T, N> *in = reinterpret_cast<const pack<T, N> *>(row_of<T>(src, row));
     pack<U, N> *out = reinterpret_cast<pack<U, N> *>(row_of<U>(dst, row));
-    pack<T, N> x[TILE_DEPTH];
+    pack<T, N> x[TILE_DEPTH] = {};
 
 #pragma unroll
     for (int i = 0; i < TILE_DEPTH; i++) {
@@ -40,8 +33,42 @@ __global__ __launch_bounds__(256) void copy_rows(struct tensor dst, struct tenso
             break;
 #pragma unroll
         for (int j = 0; j < N; j++)
-            y.v[j] = number<U>::from(zero ? 0.0f : to_f32(x[i].v[j]));
+            y.v[j] = number<U>::from(to_f32(x[i].v[j]));
         out[tile_pack(i)] = y;
+    }
+}
+
+/* How outputs of a convolution lie over its windows. */
+struct spread {
+    int64_t windows, time, rows, stride, wide;
+};
+
+/* dst as [dst.rows * 3][wide], a row for each output and tap. */
+template <class T, int N>
+__global__ __launch_bounds__(256) void spread_rows(struct tensor dst, struct tensor src,
+                                                   struct spread s)
+{
+    const int64_t row = tile_row(), output = row / 3, packs = s.wide / N;
+    const int64_t window = output / s.rows, t = output % s.rows * s.stride + row % 3 - 1;
+    const bool there = window < s.windows && t >= 0 && t < s.time;
+
+    if (output >= dst.rows)
+        return;
+    const pack<T, N> *in =
+        reinterpret_cast<const pack<T, N> *>(row_of<T>(src, there ? window * s.time + t : 0));
+    pack<T, N> *out = reinterpret_cast<pack<T, N> *>(static_cast<T *>(dst.data) + row * s.wide);
+
+#pragma unroll
+    for (int i = 0; i < TILE_DEPTH; i++) {
+        pack<T, N> x;
+
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            x.v[j] = number<T>::from(0.0f);
+        if (there && tile_pack(i) < src.cols / N)
+            x = in[tile_pack(i)];
+        if (tile_pack(i) < packs)
+            out[tile_pack(i)] = x;
     }
 }
 
@@ -147,30 +174,40 @@ __global__ __launch_bounds__(256) void epilogue_rows(struct tensor x, const floa
     }
 }
 
+__global__ __launch_bounds__(256) void magnitude_rows(struct tensor x, struct tensor y)
+{
+    const int64_t row = tile_row();
+
+    if (row >= y.rows)
+        return;
+    const float *in = row_of<const float>(x, row);
+
+#pragma unroll
+    for (int i = 0; i < TILE_DEPTH; i++) {
+        const int64_t c = tile_pack(i);
+
+        if (c < y.cols)
+            row_of<float>(y, row)[c] = sqrtf(in[c] * in[c] + in[y.cols + c] * in[y.cols + c]);
+    }
+}
+
 template <class T, class U, int N>
-int copy_by(cudaStream_t s, const struct tensor &dst, const struct tensor &src, int64_t time)
+int copy_by(cudaStream_t s, const struct tensor &dst, const struct tensor &src)
 {
     auto kernel = copy_rows<T, U, N>;
 
-    LAUNCH(kernel, tile_grid(dst.rows, dst.cols / N), tile_block(), 0, s)(dst, src, time);
+    LAUNCH(kernel, tile_grid(dst.rows, dst.cols / N), tile_block(), 0, s)(dst, src);
     return launched();
 }
 
-int copy_any(cudaStream_t s, const struct tensor &dst, const struct tensor &src, int64_t time)
+template <class T, int N>
+int spread_by(cudaStream_t s, const struct tensor &dst, const struct tensor &src,
+              const struct spread &how)
 {
-    if (is_empty(dst))
-        return 0;
-    return by_type(src.type, [&](auto from) {
-        return by_type(dst.type, [&](auto to) {
-            using T = decltype(from);
-            using U = decltype(to);
-            constexpr int N = width<T, U>::wide;
+    auto kernel = spread_rows<T, N>;
 
-            if (in_packs(src, N) && in_packs(dst, N))
-                return copy_by<T, U, N>(s, dst, src, time);
-            return copy_by<T, U, 1>(s, dst, src, time);
-        });
-    });
+    LAUNCH(kernel, tile_grid(dst.rows * 3, how.wide / N), tile_block(), 0, s)(dst, src, how);
+    return launched();
 }
 
 template <class T, int N> int zero_by(cudaStream_t s, const struct tensor &x)
@@ -215,16 +252,49 @@ int k_zero(cudaStream_t s, struct tensor x)
 
 int k_copy(cudaStream_t s, struct tensor dst, struct tensor src)
 {
-    return copy_any(s, dst, src, 0);
+    if (is_empty(dst))
+        return 0;
+    return by_type(src.type, [&](auto from) {
+        return by_type(dst.type, [&](auto to) {
+            using T = decltype(from);
+            using U = decltype(to);
+            constexpr int N = width<T, U>::wide;
+
+            if (in_packs(src, N) && in_packs(dst, N))
+                return copy_by<T, U, N>(s, dst, src);
+            return copy_by<T, U, 1>(s, dst, src);
+        });
+    });
 }
 
-int k_pad_rows(cudaStream_t s, struct tensor dst, struct tensor src, uint32_t windows)
+int k_spread_rows(cudaStream_t s, struct tensor dst, struct tensor src, uint32_t windows,
+                  int64_t stride)
 {
-    if (windows == 0)
+    struct spread how = {(int64_t)windows, 0, 0, stride, dst.cols / 3};
+
+    if (is_empty(dst) || windows == 0)
         return 0;
-    if (src.rows < (int64_t)windows)
+    how.time = src.rows / (int64_t)windows;
+    if (how.time < 1 || stride < 1 || dst.stride != dst.cols || how.wide < src.cols ||
+        dst.type != src.type)
         return (int)cudaErrorInvalidValue;
-    return copy_any(s, dst, src, src.rows / windows);
+    how.rows = (how.time - 1) / stride + 1;
+    return by_type(src.type, [&](auto a) {
+        using T = decltype(a);
+        constexpr int N = width<T, T>::wide;
+
+        if (in_packs(src, N) && in_packs(dst, N) && how.wide % N == 0)
+            return spread_by<T, N>(s, dst, src, how);
+        return spread_by<T, 1>(s, dst, src, how);
+    });
+}
+
+int k_magnitude(cudaStream_t s, struct tensor x, struct tensor y)
+{
+    if (is_empty(y))
+        return 0;
+    LAUNCH(magnitude_rows, tile_grid(y.rows, y.cols), tile_block(), 0, s)(x, y);
+    return launched();
 }
 
 int k_add(cudaStream_t s, struct tensor y, struct tensor x)

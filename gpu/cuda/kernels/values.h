@@ -70,6 +70,8 @@ __device__ inline float gelu(float v) { return 0.5f * v * (1.0f + erff(v * 0.707
 /* r with its bias already added; old: what the result's place held (read by EPILOGUE_ADD alone). */
 __device__ inline float finish(float r, enum epilogue epilogue, float old)
 {
+    if (epilogue == EPILOGUE_RELU)
+        return r < 0.0f ? 0.0f : r; /* NaN stays */
     return epilogue == EPILOGUE_GELU ? gelu(r) : epilogue == EPILOGUE_ADD ? r + old : r;
 }
 

@@ -77,7 +77,13 @@ cublasStatus_t invalid(const char *why)
 
 bool biased(const matmul &op)
 {
-    return op.epilogue == CUBLASLT_EPILOGUE_BIAS || op.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
+    return op.epilogue == CUBLASLT_EPILOGUE_BIAS || op.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS ||
+           op.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+}
+
+bool relu(const matmul &op)
+{
+    return op.epilogue == CUBLASLT_EPILOGUE_RELU || op.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
 }
 
 bool gelu(const matmul &op)
@@ -143,8 +149,8 @@ cublasStatus_t check_fp8(const problem &p)
         return refuse("fp8 wants dimensions that are multiples of 16 bytes");
     if (p.d.type != CUDA_R_32F && p.d.type != CUDA_R_16F && p.d.type != CUDA_R_16BF)
         return refuse("fp8 into this type");
-    if (gelu(p.op))
-        return refuse("fp8 with GELU");
+    if (gelu(p.op) || relu(p.op))
+        return refuse("fp8 with GELU or ReLU");
     if (biased(p.op) && p.d.type == CUDA_R_32F) /* as users have found */
         return refuse("a bias with fp8 into float32");
     if (biased(p.op) && bias != (p.d.type == CUDA_R_16F ? CUDA_R_16F : CUDA_R_16BF))
@@ -242,7 +248,8 @@ void finish(const problem &p, const std::vector<float> &sums, float alpha, float
         for (int64_t i = 0; i < p.m; i++) {
             float r = row[(size_t)i] + bias[(size_t)i];
 
-            from_float(d, p.d.type, (size_t)(j * p.d.ld + i), gelu(p.op) ? gelu_tanh(r) : r);
+            r = gelu(p.op) ? gelu_tanh(r) : relu(p.op) && r < 0.0f ? 0.0f : r;
+            from_float(d, p.d.type, (size_t)(j * p.d.ld + i), r);
         }
     }
 }
@@ -341,7 +348,7 @@ EMULATED_API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t 
         break;
     case CUBLASLT_MATMUL_DESC_EPILOGUE:
         ok = take(&op.epilogue, value, bytes) &&
-             (op.epilogue == CUBLASLT_EPILOGUE_DEFAULT || biased(op) || gelu(op));
+             (op.epilogue == CUBLASLT_EPILOGUE_DEFAULT || biased(op) || gelu(op) || relu(op));
         break;
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
         ok = take(&op.bias, value, bytes);

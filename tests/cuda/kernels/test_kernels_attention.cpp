@@ -115,6 +115,31 @@ static void test_kv_append(void **)
         }
 }
 
+/* Slots from others, also more of them than one launch takes: the first keys, and nothing else. */
+static void test_kv_copy(void **)
+{
+    for (enum dtype type : ALL_TYPES)
+        for (uint32_t keys : {0u, 1u, 37u, 130u}) {
+            const uint32_t heads = 3, moves = keys == 1 ? 300 : 3;
+            caches c(type, heads, 130, 2 * moves);
+            std::vector<struct kv_move> list;
+
+            for (float &v : c.values)
+                v = rounded(type, normal());
+            matrix device = c.on_device();
+            for (uint32_t i = 0; i < moves; i++)
+                list.push_back({i % 2 ? 2 * i : 0, 2 * i + 1}); /* one source for many */
+            WELL(k_kv_copy(nullptr, c.kv(device), list.data(), moves, keys));
+            for (const struct kv_move &m : list)
+                for (uint32_t head = 0; head < heads; head++)
+                    for (bool value : {false, true})
+                        for (size_t i = 0; i < (size_t)keys * HEAD; i++)
+                            c.values[c.at(m.to, head, value, 0) + i] =
+                                c.values[c.at(m.from, head, value, 0) + i];
+            assert_true(same_numbers(device.get(), c.values));
+        }
+}
+
 /* A set of rows over random caches; what lies beyond a row's keys is NaN. */
 struct problem {
     caches c;
@@ -133,7 +158,10 @@ struct problem {
         for (size_t r = 0; r < counts.size(); r++) {
             uint32_t slot = (uint32_t)(counts.size() - r);
 
-            rows.push_back({(int32_t)slot, fixed ? -1 : counts[r] - 1, -1, -1});
+            if (fixed) /* nothing but `cross` may be looked at, and the other way round */
+                rows.push_back({-1, -1, -1, (int32_t)slot});
+            else
+                rows.push_back({(int32_t)slot, counts[r] - 1, -1, -1});
             for (int32_t i = 0; i < counts[fixed ? 0 : r]; i++) {
                 std::vector<float> k = normals(heads * HEAD), v = normals(heads * HEAD);
 
@@ -168,7 +196,8 @@ struct problem {
 
         for (size_t r = 0; r < rows.size(); r++)
             for (uint32_t h = 0; h < c.heads; h++) {
-                uint32_t n = keys ? keys : (uint32_t)rows[r].pos + 1, slot = (uint32_t)rows[r].slot;
+                uint32_t n = keys ? keys : (uint32_t)rows[r].pos + 1;
+                uint32_t slot = (uint32_t)(keys ? rows[r].cross : rows[r].slot);
                 std::vector<double> w(n), sum((size_t)HEAD);
                 double high = -INFINITY, total = 0;
 
@@ -250,6 +279,29 @@ static void test_attention_not_finite(void **)
         assert_int_equal(std::isnan(got[i]), i < (size_t)HEAD);
 }
 
+/* A prompt: rows of one slot at positions that follow each other, stored together; each looks at
+ * its own key and those before. Hypotheses of one window share its slot of the cross-attention. */
+static void test_attention_shares_slots(void **)
+{
+    for (enum dtype type : ALL_TYPES) {
+        problem p(type, 2, 300, {255, 9, 9, 9, 9, 9}, false, 1.0f);
+        problem cross(type, 2, 300, {300, 300, 300}, true, 1.0f);
+        const size_t width = 2 * (size_t)HEAD;
+        std::vector<float> k = normals(6 * width), v = normals(6 * width);
+
+        for (int32_t i = 0; i < 6; i++)
+            p.rows[(size_t)i] = {i < 5 ? 6 : 1, i < 5 ? 254 + i : 3, -1, -1};
+        matrix mk(type, 6, (int64_t)width, k), mv(type, 6, (int64_t)width, v);
+        matrix device = p.c.on_device();
+        array<struct token_row> where(p.rows);
+        WELL(k_kv_append(nullptr, p.c.kv(device), where.p, mk.tensor(), mv.tensor()));
+        p.c.values = device.get();
+        assert_near(p.run(6), p.expected(), precision_of(type), 2e-6, TYPE_NAMES[type]);
+        cross.rows[0].cross = cross.rows[2].cross;
+        assert_near(cross.run(3), cross.expected(), precision_of(type), 2e-6, TYPE_NAMES[type]);
+    }
+}
+
 static void test_too_many_rows(void **)
 {
     struct tensor q = {DTYPE_F32, 65536, HEAD, HEAD, nullptr};
@@ -260,6 +312,7 @@ static void test_too_many_rows(void **)
     WELL(k_attention_rows(nullptr, q, kv, nullptr, 1, q, nullptr, nullptr));
     WELL(k_kv_append(nullptr, kv, nullptr, q, q));
     WELL(k_kv_fill(nullptr, kv, nullptr, 0, q, q));
+    WELL(k_kv_copy(nullptr, kv, nullptr, 0, 4));
 }
 
 int main(void)
@@ -268,9 +321,11 @@ int main(void)
         cmocka_unit_test(test_kv_fill),
         cmocka_unit_test(test_kv_fill_many),
         cmocka_unit_test(test_kv_append),
+        cmocka_unit_test(test_kv_copy),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_attention_of_one_row),
         cmocka_unit_test(test_attention_shares_scratch),
+        cmocka_unit_test(test_attention_shares_slots),
         cmocka_unit_test(test_attention_not_finite),
         cmocka_unit_test(test_too_many_rows),
     };

@@ -38,8 +38,8 @@ class rules
     {
     }
     std::vector<struct choice> choose(const std::vector<float> &logits,
-                                      const std::vector<struct choice_ask> &asks,
-                                      int64_t gap = 0) const
+                                      const std::vector<struct choice_ask> &asks, int64_t gap = 0,
+                                      std::vector<float> *left = nullptr) const
     {
         struct choice nothing;
 
@@ -59,7 +59,9 @@ class rules
                                  never_first.p};
 
         WELL(k_choose(nullptr, r, m.tensor(), ask.p, ret.p));
-        m.get(); /* nothing written around the logits */
+        std::vector<float> masked = m.get(); /* nothing written around the logits */
+        if (left)
+            *left = masked;
         return ret.get();
     }
     const vocabulary v;
@@ -81,7 +83,8 @@ class rules
 
 typedef std::vector<int32_t> sequence;
 
-static std::vector<double> masked(const vocabulary &v, const sequence &seq, const float *logits)
+static std::vector<double> masked(const vocabulary &v, const sequence &seq, const float *logits,
+                                  bool times)
 {
     size_t n = seq.size();
     bool last = n >= 1 && seq[n - 1] >= v.begin, penultimate = n < 2 || seq[n - 2] >= v.begin;
@@ -97,6 +100,10 @@ static std::vector<double> masked(const vocabulary &v, const sequence &seq, cons
         bool time = i >= v.begin && i <= v.end, out = (i > v.eot && i < v.begin) || i > v.end;
 
         out = out || std::isnan(l[(size_t)i]);
+        if (!times) {
+            l[(size_t)i] = out || time ? -INFINITY : l[(size_t)i];
+            continue;
+        }
         out = out || (last && (penultimate ? time : i < v.eot));
         out =
             out || (time && previous >= 0 && i < (last && !penultimate ? previous : previous + 1));
@@ -215,10 +222,28 @@ static void check_start(const vocabulary &v, const float *row, const struct choi
     assert_true(fabs(got.no_speech - exp(l[(size_t)v.no_speech] - log_sum(l, 0, v.size))) < 1e-6);
 }
 
-static void check_row(const vocabulary &v, const float *row, const sequence &seq,
-                      const struct choice_ask &ask, const struct choice &got)
+static void check_given(const vocabulary &v, const float *row, const struct choice_ask &ask,
+                        const struct choice &got)
 {
-    std::vector<double> l = masked(v, seq, row);
+    std::vector<double> l(row, row + v.size);
+
+    if (!(ask.what & CHOOSE_GIVEN)) {
+        assert_int_equal(got.token, -1);
+        return;
+    }
+    for (double &x : l)
+        x = std::isnan(x) ? -INFINITY : x;
+    assert_int_equal(got.token, ask.last);
+    if (ask.last < 0 || ask.last >= v.eot || std::isinf(l[(size_t)ask.last]))
+        assert_true(got.logprob == -INFINITY);
+    else
+        assert_true(fabs(got.logprob - (l[(size_t)ask.last] - log_sum(l, 0, v.eot))) < 2e-6);
+}
+
+static void check_row(const vocabulary &v, const float *row, const sequence &seq,
+                      const struct choice_ask &ask, const struct choice &got, const float *left)
+{
+    std::vector<double> l = masked(v, seq, row, !(ask.what & CHOOSE_NO_TIMES));
 
     assert_int_equal(got.usable, 1);
     if (ask.what & CHOOSE_START)
@@ -226,10 +251,14 @@ static void check_row(const vocabulary &v, const float *row, const sequence &seq
     else
         assert_true(got.language == -1 && got.language_prob == 0 && got.no_speech == 0);
     if (!(ask.what & CHOOSE_TOKEN)) {
-        assert_int_equal(got.token, -1);
+        check_given(v, row, ask, got);
+        assert_memory_equal(left, row, (size_t)v.size * sizeof(float));
         return;
     }
     mask_by_mass(v, l);
+    for (size_t i = 0; i < l.size(); i++) /* what top is to see; a NaN may stay one */
+        assert_true(std::isinf(l[i]) ? std::isinf(left[i]) || std::isnan(left[i])
+                                     : (double)left[i] == l[i]);
     if (ask.temperature > 0)
         assert_true(drawn_rightly(l, got.token, (double)ask.temperature, ask.uniform));
     else
@@ -240,7 +269,17 @@ static void check_row(const vocabulary &v, const float *row, const sequence &seq
 static void check_batches(const vocabulary &v, int batches, int rows, int64_t gap)
 {
     const rules r(v);
-    int texts = 0, times = 0;
+    static const uint32_t ASKED[] = {1,
+                                     1,
+                                     1,
+                                     1,
+                                     CHOOSE_TOKEN | CHOOSE_NO_TIMES,
+                                     CHOOSE_TOKEN | CHOOSE_NO_TIMES | CHOOSE_START,
+                                     CHOOSE_TOKEN | CHOOSE_START,
+                                     CHOOSE_START,
+                                     CHOOSE_GIVEN,
+                                     CHOOSE_GIVEN | CHOOSE_START};
+    int texts = 0, times = 0, nothings = 0;
 
     for (int b = 0; b < batches; b++) {
         std::vector<float> logits;
@@ -254,20 +293,20 @@ static void check_batches(const vocabulary &v, int batches, int rows, int64_t ga
             row[(size_t)below(v.size)] = -INFINITY;
             logits.insert(logits.end(), row.begin(), row.end());
             seqs.push_back(random_sequence(v));
-            asks.push_back(ask_of(v, seqs.back(),
-                                  i % 5 == 4   ? 3
-                                  : i % 7 == 6 ? 2
-                                               : 1,
+            asks.push_back(ask_of(v, seqs.back(), ASKED[below(10)],
                                   i % 4 == 3 ? (float)(0.2 + uniform()) : 0.0f, uniform()));
         }
-        std::vector<struct choice> got = r.choose(logits, asks, gap);
+        std::vector<float> left;
+        std::vector<struct choice> got = r.choose(logits, asks, gap, &left);
         for (size_t i = 0; i < asks.size(); i++) {
-            check_row(v, &logits[i * (size_t)v.size], seqs[i], asks[i], got[i]);
+            check_row(v, &logits[i * (size_t)v.size], seqs[i], asks[i], got[i],
+                      &left[i * (size_t)v.size]);
+            nothings += got[i].token == -1;
             texts += got[i].token >= 0 && got[i].token < v.begin;
             times += got[i].token >= v.begin;
         }
     }
-    assert_true(texts > 0 && times > 0);
+    assert_true(texts > 0 && times > 0 && nothings < batches * rows / 2);
 }
 
 static void test_against_reading(void **) { check_batches(english(), 12, 21, 0); }
@@ -367,6 +406,51 @@ static void test_end_and_nothing(void **)
     assert_true(c.token == -1 && c.language == -1 && c.usable == 0);
 }
 
+/* A token outside of what is weighed, one that is no number, and logits that are not finite. */
+static void test_given(void **)
+{
+    const vocabulary v = english();
+    std::vector<float> l((size_t)v.size, -2.0f);
+    const auto ask = [&](int32_t last) {
+        struct choice_ask a = {2, last, 3, 650, CHOOSE_GIVEN, 0.0f, 0.0};
+
+        return rules(v).choose(l, {a})[0];
+    };
+
+    l[7] = 1.0f; /* never produced, but given */
+    l[(size_t)v.eot] = 50.0f;
+    assert_true(fabs(ask(7).logprob + log1p((v.eot - 1) * exp(-3.0))) < 2e-6);
+    assert_int_equal(ask(7).usable, 1);
+    for (int32_t out : {-1, v.eot, v.begin, v.size})
+        assert_true(ask(out).token == out && ask(out).logprob == -INFINITY);
+    l[8] = NAN;
+    assert_true(ask(8).logprob == -INFINITY && ask(8).usable == 1);
+    l[9] = INFINITY;
+    assert_true(ask(7).logprob == -INFINITY && ask(7).usable == 0);
+    l.assign(l.size(), NAN);
+    assert_true(ask(7).logprob == -INFINITY && ask(7).usable == 0);
+}
+
+/* Without timestamps: neither asked for at the begin, nor forced by their mass, nor in pairs. */
+static void test_no_times(void **)
+{
+    const vocabulary v = english();
+    const uint32_t what = CHOOSE_TOKEN | CHOOSE_NO_TIMES;
+    std::vector<float> l((size_t)v.size, 5.0f);
+
+    for (size_t i = 0; i < (size_t)v.begin; i++)
+        l[i] = -1.0f;
+    l[220] = 2.0f;
+    l[300] = 1.0f;
+    l[(size_t)v.eot] = 1.5f;
+    assert_int_equal(one(v, l, {}, 0.0f, 0.0, what).token, 300); /* neither 220 nor the end first */
+    assert_int_equal(one(v, l, {5}, 0.0f, 0.0, what).token, 220);
+    l[220] = -1.0f;
+    assert_int_equal(one(v, l, {5, 6}, 0.0f, 0.0, what).token, v.eot);
+    assert_int_equal(one(v, l, {650, 700}, 0.0f, 0.0, what).token, v.eot);
+    assert_true(one(v, l, {5, 6}, 0.5f, 0.999999, what).token <= v.eot);
+}
+
 /* Frequencies of drawn tokens against the softmax; a timestamp's share included. */
 static void test_draws(void **)
 {
@@ -419,6 +503,8 @@ int main(void)
         cmocka_unit_test(test_mass),
         cmocka_unit_test(test_unusable),
         cmocka_unit_test(test_end_and_nothing),
+        cmocka_unit_test(test_given),
+        cmocka_unit_test(test_no_times),
         cmocka_unit_test(test_draws),
     };
 

@@ -90,24 +90,56 @@ static void test_add(void **)
             }
 }
 
-static void test_pad_rows(void **)
+/* Silero's shapes and Whisper's: windows of 1 .. 7 rows, `wide` rounded up or not, and places
+ * behind the last window, which become zeros. */
+static void test_spread_rows(void **)
 {
-    each_pair([](enum dtype from, enum dtype to, const shape &s) {
-        const int64_t windows = 3, time = s.rows;
-        std::vector<float> x = normals((size_t)(windows * time * s.cols)), want;
-        matrix src(from, windows * time, s.cols, x, s.gap, s.shift);
-        matrix dst(to, windows * (time + 2), s.cols);
+    struct layout {
+        int64_t windows, time, cols, wide, stride, more, gap, shift;
+    };
+    static const layout LAYOUTS[] = {{5, 4, 129, 132, 1, 0, 0, 0}, {3, 4, 128, 128, 2, 5, 0, 0},
+                                     {7, 2, 64, 64, 2, 1, 0, 0},   {6, 1, 64, 64, 1, 0, 3, 1},
+                                     {2, 7, 80, 80, 2, 0, 0, 0},   {1, 30, 5, 8, 3, 2, 0, 0},
+                                     {1, 1, 1, 1, 1, 0, 0, 0}};
 
-        WELL(k_pad_rows(nullptr, dst.tensor(), src.tensor(), windows));
-        for (int64_t r = 0; r < windows * (time + 2); r++)
-            for (int64_t c = 0; c < s.cols; c++) {
-                int64_t t = r % (time + 2) - 1, at = (r / (time + 2) * time + t) * s.cols + c;
+    for (enum dtype type : ALL_TYPES)
+        for (const layout &l : LAYOUTS) {
+            const int64_t rows = (l.time - 1) / l.stride + 1, all = l.windows * rows + l.more;
+            std::vector<float> x = normals((size_t)(l.windows * l.time * l.cols)), want;
+            matrix src(type, l.windows * l.time, l.cols, x, l.gap, l.shift);
+            matrix dst(type, all, 3 * l.wide);
 
-                want.push_back(t < 0 || t == time ? 0.0f
-                                                  : rounded(to, rounded(from, x[(size_t)at])));
+            x = src.get();
+            WELL(k_spread_rows(nullptr, dst.tensor(), src.tensor(), (uint32_t)l.windows, l.stride));
+            for (int64_t r = 0; r < all; r++)
+                for (int64_t c = 0; c < 3 * l.wide; c++) {
+                    int64_t t = r % rows * l.stride + c / l.wide - 1, col = c % l.wide;
+                    int64_t row = r / rows * l.time + t;
+                    bool there = r / rows < l.windows && t >= 0 && t < l.time && col < l.cols;
+
+                    want.push_back(there ? x[(size_t)(row * l.cols + col)] : 0.0f);
+                }
+            assert_true(dst.get() == want);
+        }
+}
+
+static void test_magnitude(void **)
+{
+    for (int64_t n : {1, 64, 129})
+        for (int64_t rows : {1, 9}) {
+            std::vector<float> x = normals((size_t)(rows * 2 * n), 3.0f);
+            std::vector<double> want;
+
+            x[0] = x[(size_t)n] = 0.0f;
+            matrix mx(DTYPE_F32, rows, 2 * n, x, 3, 1), y(DTYPE_F32, rows, n, n % 2 ? 0 : 5);
+            WELL(k_magnitude(nullptr, mx.tensor(), y.tensor()));
+            for (int64_t i = 0; i < rows * n; i++) {
+                size_t at = (size_t)(i / n * 2 * n + i % n);
+
+                want.push_back(hypot((double)x[at], (double)x[at + (size_t)n]));
             }
-        assert_true(dst.get() == want);
-    });
+            assert_near(y.get(), want, 0x1p-22, 0.0, "magnitude");
+        }
 }
 
 static void test_embed(void **)
@@ -133,13 +165,15 @@ static void test_embed(void **)
 
 static double finished(double r, enum epilogue epilogue, double old)
 {
+    if (epilogue == EPILOGUE_RELU)
+        return r < 0 ? 0 : r;
     return epilogue == EPILOGUE_GELU ? exact_gelu(r) : epilogue == EPILOGUE_ADD ? r + old : r;
 }
 
 static void test_epilogue(void **)
 {
     each_pair([](enum dtype from, enum dtype to, const shape &s) {
-        for (enum epilogue e : {EPILOGUE_NONE, EPILOGUE_GELU, EPILOGUE_ADD}) {
+        for (enum epilogue e : {EPILOGUE_NONE, EPILOGUE_GELU, EPILOGUE_ADD, EPILOGUE_RELU}) {
             std::vector<float> x = rounded_all(from, normals((size_t)(s.rows * s.cols), 2.0f));
             std::vector<float> y = rounded_all(to, normals(x.size())), b = normals((size_t)s.cols);
             std::vector<double> want;
@@ -429,7 +463,8 @@ static void test_empty(void **)
     WELL(k_zero(nullptr, none));
     WELL(k_copy(nullptr, none, none));
     WELL(k_add(nullptr, none, none));
-    WELL(k_pad_rows(nullptr, none, none, 0));
+    WELL(k_spread_rows(nullptr, none, none, 0, 1));
+    WELL(k_magnitude(nullptr, none, none));
     WELL(k_embed(nullptr, none, none, nullptr, none));
     WELL(k_epilogue(nullptr, none, nullptr, EPILOGUE_NONE, none));
     WELL(k_layer_norm(nullptr, none, nullptr, nullptr, none));
@@ -441,25 +476,16 @@ static void test_empty(void **)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_copy_of_extremes),
-        cmocka_unit_test(test_zero),
-        cmocka_unit_test(test_add),
-        cmocka_unit_test(test_pad_rows),
-        cmocka_unit_test(test_embed),
-        cmocka_unit_test(test_epilogue),
-        cmocka_unit_test(test_gelu_in_place),
-        cmocka_unit_test(test_layer_norm),
-        cmocka_unit_test(test_add_layer_norm),
-        cmocka_unit_test(test_norm_of_one_row),
-        cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_softmax_of_nothing),
-        cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_quantize_corners),
-        cmocka_unit_test(test_dequantize),
-        cmocka_unit_test(test_fp8),
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_copy),           cmocka_unit_test(test_copy_of_extremes),
+        cmocka_unit_test(test_zero),           cmocka_unit_test(test_add),
+        cmocka_unit_test(test_spread_rows),    cmocka_unit_test(test_magnitude),
+        cmocka_unit_test(test_embed),          cmocka_unit_test(test_epilogue),
+        cmocka_unit_test(test_gelu_in_place),  cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_add_layer_norm), cmocka_unit_test(test_norm_of_one_row),
+        cmocka_unit_test(test_softmax),        cmocka_unit_test(test_softmax_of_nothing),
+        cmocka_unit_test(test_quantize),       cmocka_unit_test(test_quantize_corners),
+        cmocka_unit_test(test_dequantize),     cmocka_unit_test(test_fp8),
+        cmocka_unit_test(test_read),           cmocka_unit_test(test_empty),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
