@@ -246,6 +246,52 @@ int model_dir_find(const char *name, char **ret, struct err *err)
     return rc;
 }
 
+static bool is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* As look, for a model that is one file. */
+static bool look_file(const char *name, const char *file, char out[PATH_MAX], struct buf *tried)
+{
+    struct places places;
+
+    if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && is_file(out))
+        return true;
+    buf_printf(tried, "%s", name);
+    if (snprintf(out, PATH_MAX, "%s/%s", name, file) < PATH_MAX && is_file(out))
+        return true;
+    if (!is_plain_name(name, strlen(name)))
+        return false;
+    find_places(&places);
+    for (size_t i = 0; i < places.n; i++) {
+        if (snprintf(out, PATH_MAX, "%s/%s/%s", places.dir[i], name, file) < PATH_MAX &&
+            is_file(out))
+            return true;
+        buf_printf(tried, ", %s/%s", places.dir[i], name);
+    }
+    return false;
+}
+
+int model_dir_find_file(const char *name, const char *file, char **ret, struct err *err)
+{
+    struct buf tried = BUF_INIT;
+    char path[PATH_MAX];
+    int rc;
+
+    if (!name[0])
+        rc = err_set(err, ERR_MODEL, "no model was named");
+    else if (look_file(name, file, path, &tried))
+        rc = absolute(path, ret, err);
+    else
+        rc = err_set(err, ERR_MODEL, "no model '%s': no %s in %s", name, file,
+                     buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
+    buf_free(&tried);
+    return rc;
+}
+
 /* ---- listing */
 
 struct lister {

@@ -18,6 +18,10 @@
 /* The directory, newly allocated, absolute. ERR_MODEL naming every place that was looked in. */
 int model_dir_find(const char *name, char **ret, struct err *err);
 
+/* A model that is one file: `name` is that file, a directory that holds `file`, or such a
+ * directory's name in the models directories. *ret as of model_dir_find. */
+int model_dir_find_file(const char *name, const char *file, char **ret, struct err *err);
+
 /* XXH3-128 over names, sizes and bytes of the files that decide results (config.json,
  * generation_config.json, preprocessor_config.json, tokenizer.json, and the weights in whichever
  * layout they are: weight_layout.h), hex. Reads the whole weights: about a second per 3 GB. Also

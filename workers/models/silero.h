@@ -39,20 +39,24 @@ struct silero_block {
 };
 
 /* file: safetensors. ERR_MODEL with the tensor's name and what is wrong with it. be is borrowed.
- * blocks: how many a call takes at most; 0: chosen. */
+ * blocks: how many a call takes at most; 0: chosen. They share the device's work where it has
+ * wide_batches and is not deterministic, and are computed one after another elsewhere. */
 int silero_load(const char *file, struct backend *be, uint32_t blocks, struct silero **ret,
                 struct err *err);
 void silero_free(struct silero *s); /* NULL is fine */
 uint32_t silero_blocks(const struct silero *s);
-/* Bytes of device memory of the model and its scratch: a prediction for planning. */
+/* Bytes of device memory of the model and its scratch: a prediction for planning. blocks: 1 on a
+ * device that takes one at a time, which is one without wide_batches or with deterministic. */
 uint64_t silero_predict_bytes(uint32_t blocks);
-/* n <= silero_blocks blocks of different streams. */
+/* n <= silero_blocks blocks of different streams. On an error streams have moved on or not, each as
+ * a whole: none can go on. ERR_MODEL when something computed is no number. */
 int silero_run(struct silero *s, struct silero_block *blocks, uint32_t n, struct err *err);
 
-/* The file that `name` means: "silero-vad" in the models directories (model_dir.h), or a path. *ret
- * newly allocated, absolute. ERR_MODEL says where it was looked for and how to get it. */
+/* The file that `name` means: "silero-vad" in the models directories (model_dir.h), or a path, to
+ * the file or to its folder. *ret newly allocated, absolute. ERR_MODEL says where it was looked for
+ * and how to get it. */
 int silero_find(const char *name, char **ret, struct err *err);
-/* hex XXH3-128 of the file's bytes; ret: 33 bytes. */
+/* hex XXH3-128 of the file's bytes; ret: 33 bytes. ERR_MODEL when it is not there or no file. */
 int silero_hash(const char *file, char *ret, struct err *err);
 
 #endif
