@@ -60,8 +60,9 @@ int speech_new(const struct speech_params *p, struct speech **ret, struct err *e
     if (!s)
         return err_set(err, ERR_NOMEM, "no memory to look for speech");
     s->threshold = p->threshold;
-    s->neg_threshold = neg < 0.0f ? (float)fmax((double)p->threshold - 0.15, 0.01) : neg;
-    s->neg_threshold = fminf(s->neg_threshold, s->threshold); /* or stretches could be empty */
+    if (neg < 0.0f) /* from the decimal number that a person wrote, not the float nearest to it */
+        neg = (float)fmax(round((double)p->threshold * 1e6) / 1e6 - 0.15, 0.01);
+    s->neg_threshold = fminf(neg, s->threshold); /* or stretches could be empty */
     s->min_speech = (int64_t)p->min_speech_ms * PER_MS;
     s->min_silence = (int64_t)p->min_silence_ms * PER_MS;
     s->pad = (int64_t)p->pad_ms * PER_MS;

@@ -1,0 +1,137 @@
+/* Windows of speech, and the way back from their time to the recording's. */
+#include "tests/common/test.h"
+
+#include <stdbool.h>
+
+#include "tests/unit/audio/random.h"
+#include "workers/audio/pack.h"
+
+static void add(struct pack *p, int64_t start, int64_t end)
+{
+    struct speech_span span = {start, end, 0.5f};
+    struct err e;
+
+    assert_ok(pack_add(p, &span, &e), e);
+}
+
+static void fits(void **state)
+{
+    struct speech_span span = {1000, 1100, 0.5f}, huge = {0, 1000000, 0.5f};
+    struct pack p = {0};
+
+    (void)state;
+    assert_true(pack_fits(&p, &huge, 100)); /* or it would fit nowhere */
+    add(&p, 100, 200);
+    assert_true(pack_fits(&p, &span, 200));
+    assert_false(pack_fits(&p, &span, 199));
+    pack_free(&p);
+    assert_int_equal(p.count, 0);
+    assert_int_equal(p.samples, 0);
+}
+
+/* [100, 200) [300, 350) [1000, 1001) are samples 0 .. 100, 100 .. 150 and 150 .. 151. */
+static void seams(void **state)
+{
+    struct pack p = {0};
+
+    (void)state;
+    assert_int_equal(pack_time(&p, 5, false), 0); /* an empty window has no time */
+    add(&p, 100, 200);
+    add(&p, 300, 350);
+    add(&p, 1000, 1001);
+    assert_int_equal(p.samples, 151);
+    assert_int_equal(pack_time(&p, 0, false), 100);
+    assert_int_equal(pack_time(&p, 0, true), 100);
+    assert_int_equal(pack_time(&p, 99, false), 199);
+    assert_int_equal(pack_time(&p, 100, false), 300);
+    assert_int_equal(pack_time(&p, 100, true), 200);
+    assert_int_equal(pack_time(&p, 101, true), 301);
+    assert_int_equal(pack_time(&p, 150, false), 1000);
+    assert_int_equal(pack_time(&p, 150, true), 350);
+    assert_int_equal(pack_time(&p, 151, false), 1001);
+    assert_int_equal(pack_time(&p, 151, true), 1001);
+    assert_int_equal(pack_time(&p, 1000, true), 1001);
+    assert_int_equal(pack_time(&p, -5, false), 100);
+    pack_free(&p);
+}
+
+static void check_word(const struct pack *p, int64_t start, int64_t end, int64_t from, int64_t to)
+{
+    int64_t have_from, have_to;
+
+    pack_word(p, start, end, &have_from, &have_to);
+    assert_int_equal(have_from, from);
+    assert_int_equal(have_to, to);
+}
+
+static void words_stay_whole(void **state)
+{
+    struct pack p = {0};
+
+    (void)state;
+    check_word(&p, 3, 4, 0, 0);
+    add(&p, 100, 200);
+    add(&p, 300, 350);
+    add(&p, 1000, 1100);
+    check_word(&p, 10, 20, 110, 120);
+    check_word(&p, 10, 100, 110, 200);  /* up to the seam */
+    check_word(&p, 100, 150, 300, 350); /* from seam to seam */
+    check_word(&p, 80, 110, 180, 200);  /* middle before the seam */
+    check_word(&p, 90, 120, 300, 320);  /* and after it */
+    check_word(&p, 90, 160, 300, 350);  /* over a whole stretch: its middle's */
+    check_word(&p, 100, 100, 300, 300); /* without length: as a beginning */
+    check_word(&p, 120, 110, 320, 320); /* no length is negative */
+    check_word(&p, 240, 9999, 1090, 1100);
+    pack_free(&p);
+}
+
+/* Beginnings and ends rise with the window's time, and samples come back where they lay. */
+static void random_windows(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        uint64_t r = seed;
+        uint32_t count = 1 + random_below(&r, 40);
+        int64_t at = 0, begin = 0, last[2] = {0, 0};
+        struct pack p = {0};
+
+        for (uint32_t i = 0; i < count; i++) {
+            int64_t start = at + (random_below(&r, 4) ? random_below(&r, 100) : 0);
+
+            at = start + 1 + random_below(&r, 60);
+            add(&p, start, at);
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            for (int64_t k = p.spans[i].start; k < p.spans[i].end; k++) {
+                assert_int_equal(pack_time(&p, begin + k - p.spans[i].start, false), k);
+                assert_int_equal(pack_time(&p, begin + k - p.spans[i].start + 1, true), k + 1);
+            }
+            begin += p.spans[i].end - p.spans[i].start;
+        }
+        assert_int_equal(begin, p.samples);
+        for (int64_t k = -2; k < p.samples + 3; k++) {
+            int64_t from, to, length = random_below(&r, 50);
+
+            for (int is_end = 0; is_end < 2; is_end++) {
+                assert_true(pack_time(&p, k, is_end) >= last[is_end]);
+                last[is_end] = pack_time(&p, k, is_end);
+            }
+            assert_true(last[1] <= last[0]);
+            pack_word(&p, k, k + length, &from, &to);
+            assert_true(from <= to && to - from <= length);
+        }
+        pack_free(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fits),
+        cmocka_unit_test(seams),
+        cmocka_unit_test(words_stay_whole),
+        cmocka_unit_test(random_windows),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
