@@ -1,0 +1,329 @@
+/* Hypotheses that share a window, and what tokens look at: rows whose cross-attention is another
+ * slot's, prompts of several rows, copies of caches, scores of a head, and the alignment. */
+#include "tests/ops/check.h"
+#include "tests/ops/reference.h"
+#include "tests/ops/reference_align.h"
+
+static enum precision precision_of(enum dtype type)
+{
+    return type == DTYPE_F32 ? PRECISION_F32 : type == DTYPE_BF16 ? PRECISION_BF16 : PRECISION_F16;
+}
+
+/* Rows of one step: slots and positions are the decoder's, out of the windows' range; the windows'
+ * slots come twice, in no order. Attention and the scores of each head, which are its logarithm. */
+static void one_sharing(enum dtype type, uint32_t n, uint32_t heads)
+{
+    enum { WINDOWS = 3, ROWS = 7 };
+    static const int32_t cross[ROWS] = {2, 0, 2, 1, 1, 2, 0};
+    static const uint32_t slots[WINDOWS] = {0, 1, 2};
+    size_t d = (size_t)heads * HEAD;
+    float *k = values(WINDOWS * n * d, type, 1.0f, n), *v = values(WINDOWS * n * d, type, 1.0f, 2);
+    float *q = values(ROWS * d, type, 1.0f, 3);
+    double *want = malloc(ROWS * d * sizeof(*want)), *scores = malloc(ROWS * n * sizeof(*scores));
+    struct tensor tk = tensor_new(type, WINDOWS * n, d, k),
+                  tv = tensor_new(type, WINDOWS * n, d, v);
+    struct tensor tq = tensor_new(type, ROWS, d, q), to = tensor_new(type, ROWS, d, NULL);
+    struct tensor ts = tensor_new(DTYPE_F32, ROWS, n, NULL);
+    struct kv kv = kv_new(type, heads, n + 5, WINDOWS);
+    struct token_row rows[ROWS], *on_device;
+    char shape[64];
+    struct err e;
+
+    for (int32_t r = 0; r < ROWS; r++)
+        rows[r] = (struct token_row){.slot = 20 + r, .pos = 400 + r, .cross = cross[r]};
+    on_device = rows_new(rows, ROWS);
+    assert_ok(be->ops->kv_fill(be, kv, slots, WINDOWS, tk, tv, &e), e);
+    for (size_t i = 0; i < (size_t)ROWS * heads; i++) {
+        size_t r = i / heads, at = i % heads * HEAD, from = (size_t)cross[r] * n * d + at;
+
+        reference_attend(q + r * d + at, k + from, v + from, d, n, want + r * d + at);
+    }
+    snprintf(shape, sizeof(shape), "%u shared keys, %u heads", n, heads);
+    assert_ok(be->ops->attention_rows(be, tq, kv, on_device, n, to, &e), e);
+    compare("attention_rows", precision_of(type), to, want, shape, n);
+    for (uint32_t head = 0; head < heads; head++) {
+        for (size_t i = 0; i < ROWS * n; i++) {
+            const float *a = q + i / n * d + head * HEAD;
+            const float *b = k + ((size_t)cross[i / n] * n + i % n) * d + head * HEAD;
+
+            scores[i] = 0.0;
+            for (size_t c = 0; c < HEAD; c++)
+                scores[i] += (double)a[c] * (double)b[c] / 8.0;
+        }
+        assert_ok(be->ops->attention_scores(be, tq, kv, on_device, head, n, ts, &e), e);
+        compare("scores", precision_of(type), ts, scores, shape, head);
+    }
+    be->ops->release(be, on_device);
+    be->ops->release(be, kv.data);
+    tensor_free(tk);
+    tensor_free(tv);
+    tensor_free(tq);
+    tensor_free(to);
+    tensor_free(ts);
+    free(k);
+    free(v);
+    free(q);
+    free(want);
+    free(scores);
+}
+
+static void sharing(void **state)
+{
+    static const uint32_t keys[] = {1, 15, 16, 17, 50, 1500};
+
+    (void)state;
+    for (size_t t = 0; t < COUNT(types); t++) {
+        for (size_t i = 0; have(types[t]) && i < COUNT(keys); i++)
+            one_sharing(types[t], keys[i], 1 + (uint32_t)i % 3);
+    }
+}
+
+/* The scores' rows may be wider than the keys, and what lies beside them stays. */
+static void scores_beside(void **state)
+{
+    enum { KEYS = 21, WIDE = 30 };
+    const uint32_t slot = 0;
+    const struct token_row row = {0};
+    float *k = values(KEYS * HEAD, DTYPE_F32, 1.0f, 1), *q = values(HEAD, DTYPE_F32, 1.0f, 2);
+    float marks[WIDE], back[WIDE];
+    struct kv kv = kv_new(DTYPE_F32, 1, KEYS, 1);
+    struct token_row *on_device = rows_new(&row, 1);
+    struct err e;
+
+    (void)state;
+    for (int i = 0; i < WIDE; i++)
+        marks[i] = 1000.0f + (float)i;
+    struct tensor tk = tensor_new(DTYPE_F32, KEYS, HEAD, k), tq = tensor_new(DTYPE_F32, 1, HEAD, q);
+    struct tensor wide = tensor_new(DTYPE_F32, 1, WIDE, marks);
+    assert_ok(be->ops->kv_fill(be, kv, &slot, 1, tk, tk, &e), e);
+    assert_ok(be->ops->attention_scores(be, tq, kv, on_device, 0, KEYS,
+                                        tensor_columns(wide, 3, KEYS), &e),
+              e);
+    assert_ok(be->ops->get(be, back, wide, &e), e);
+    for (int i = 0; i < WIDE; i++)
+        assert_true((back[i] == marks[i]) == (i < 3 || i >= 3 + KEYS));
+    be->ops->release(be, on_device);
+    be->ops->release(be, kv.data);
+    tensor_free(tk);
+    tensor_free(tq);
+    tensor_free(wide);
+    free(k);
+    free(q);
+}
+
+/* A prompt: all rows of one step are of one slot, and each sees itself and those before it; the
+ * next step goes on. The slot held NaNs before. */
+static void prompts(void **state)
+{
+    enum { ROWS = 19, D = 2 * HEAD };
+    static const uint32_t both[] = {0, 1};
+
+    (void)state;
+    for (size_t t = 0; t < COUNT(types); t++) {
+        float *k, *v, *q, poison[2 * ROWS * D];
+        double want[ROWS * D];
+        struct token_row rows[ROWS], *on_device;
+        struct err e;
+
+        if (!have(types[t]))
+            continue;
+        k = values(ROWS * D, types[t], 1.0f, 4);
+        v = values(ROWS * D, types[t], 1.0f, 5);
+        q = values(ROWS * D, types[t], 1.0f, 6);
+        for (size_t i = 0; i < 2 * ROWS * D; i++)
+            poison[i] = NAN;
+        struct tensor bad = tensor_new(types[t], 2 * ROWS, D, poison);
+        struct tensor tk = tensor_new(types[t], ROWS, D, k), tv = tensor_new(types[t], ROWS, D, v);
+        struct tensor tq = tensor_new(types[t], ROWS, D, q);
+        struct tensor to = tensor_new(types[t], ROWS, D, NULL);
+        struct kv kv = kv_new(types[t], 2, ROWS, 2);
+
+        for (int32_t r = 0; r < ROWS; r++) {
+            rows[r] = (struct token_row){.slot = 1, .pos = r, .cross = 7};
+            for (int h = 0; h < 2; h++)
+                reference_attend(q + r * D + h * HEAD, k + h * HEAD, v + h * HEAD, D, (size_t)r + 1,
+                                 want + r * D + h * HEAD);
+        }
+        on_device = rows_new(rows, ROWS);
+        assert_ok(be->ops->kv_fill(be, kv, both, 2, bad, bad, &e), e);
+        for (int64_t from = 0, n = 12; from < ROWS; from += n, n = ROWS - from) {
+            struct tensor part[4] = {tk, tv, tq, to};
+
+            for (int i = 0; i < 4; i++) {
+                part[i].rows = n;
+                part[i].data = (char *)part[i].data + (size_t)(from * D) * dtype_size(types[t]);
+            }
+            assert_ok(be->ops->kv_append(be, kv, on_device + from, part[0], part[1], &e), e);
+            assert_ok(be->ops->attention_rows(be, part[2], kv, on_device + from, 0, part[3], &e),
+                      e);
+        }
+        compare("attention_rows", precision_of(types[t]), to, want, "a prompt", 0);
+        be->ops->release(be, on_device);
+        be->ops->release(be, kv.data);
+        tensor_free(bad);
+        tensor_free(tk);
+        tensor_free(tv);
+        tensor_free(tq);
+        tensor_free(to);
+        free(k);
+        free(v);
+        free(q);
+    }
+}
+
+/* Slots 1 and 4 become 3; 0 becomes 2: then each answers as its source does, for the keys that were
+ * copied; source and bystander are as they were. */
+static void one_copying(enum dtype type, uint32_t capacity, uint32_t keys)
+{
+    enum { SLOTS = 6, HEADS = 3, D = HEADS * HEAD };
+    static const struct kv_move moves[] = {{3, 1}, {3, 4}, {2, 0}};
+    static const uint32_t all[SLOTS] = {0, 1, 2, 3, 4, 5}, like[SLOTS] = {2, 3, 2, 3, 3, 5};
+    size_t n = (size_t)SLOTS * capacity * D;
+    float *k = values(n, type, 1.0f, keys), *v = values(n, type, 1.0f, 2);
+    float *q = values(D, type, 1.0f, 3), many[SLOTS * D],
+          *before = malloc(SLOTS * D * sizeof(float));
+    float got[SLOTS * D];
+    struct tensor tk = tensor_new(type, SLOTS * capacity, D, k);
+    struct tensor tv = tensor_new(type, SLOTS * capacity, D, v);
+    struct tensor to = tensor_new(type, SLOTS, D, NULL), tq;
+    struct kv kv = kv_new(type, HEADS, capacity, SLOTS);
+    struct token_row rows[SLOTS], *on_device;
+    struct err e;
+
+    for (int32_t i = 0; i < SLOTS; i++) {
+        rows[i] = (struct token_row){.slot = i, .pos = (int32_t)keys - 1};
+        memcpy(many + i * D, q, D * sizeof(*q));
+    }
+    tq = tensor_new(type, SLOTS, D, many);
+    on_device = rows_new(rows, SLOTS);
+    assert_ok(be->ops->kv_fill(be, kv, all, SLOTS, tk, tv, &e), e);
+    assert_ok(be->ops->attention_rows(be, tq, kv, on_device, 0, to, &e), e);
+    assert_ok(be->ops->get(be, before, to, &e), e);
+    assert_ok(be->ops->kv_copy(be, kv, moves, COUNT(moves), keys, &e), e);
+    assert_ok(be->ops->attention_rows(be, tq, kv, on_device, 0, to, &e), e);
+    assert_ok(be->ops->get(be, got, to, &e), e);
+    for (size_t i = 0; i < SLOTS; i++)
+        assert_memory_equal(got + i * D, before + like[i] * D, D * sizeof(float));
+    assert_memory_not_equal(before, before + 2 * D, D * sizeof(float)); /* else it proves nothing */
+    be->ops->release(be, on_device);
+    be->ops->release(be, kv.data);
+    tensor_free(tk);
+    tensor_free(tv);
+    tensor_free(tq);
+    tensor_free(to);
+    free(k);
+    free(v);
+    free(q);
+    free(before);
+}
+
+static void copying(void **state)
+{
+    static const uint32_t keys[] = {1, 2, 15, 16, 17, 33, 40};
+    struct kv kv = kv_new(DTYPE_F32, 1, 20, 4);
+    static const struct kv_move twice[] = {{0, 1}, {2, 1}}, chain[] = {{0, 1}, {1, 2}};
+    static const struct kv_move self = {1, 1}, outside = {0, 4};
+    struct err e;
+
+    (void)state;
+    for (size_t t = 0; t < COUNT(types); t++) {
+        for (size_t i = 0; have(types[t]) && i < COUNT(keys); i++)
+            one_copying(types[t], 40, keys[i]);
+    }
+    assert_ok(be->ops->kv_copy(be, kv, NULL, 0, 20, &e), e);
+    assert_ok(be->ops->kv_copy(be, kv, twice, 1, 0, &e), e);
+    assert_int_equal(be->ops->kv_copy(be, kv, twice, 1, 21, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->kv_copy(be, kv, twice, 2, 20, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->kv_copy(be, kv, chain, 2, 20, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->kv_copy(be, kv, &self, 1, 20, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->kv_copy(be, kv, &outside, 1, 20, &e), ERR_DEVICE);
+    be->ops->release(be, kv.data);
+}
+
+/* spread: of the scores; same: all rows of a head are equal; hidden: a column nobody looks at. */
+static void one_align(size_t heads, size_t n, size_t frames, float spread, bool same, bool hidden)
+{
+    size_t width = frames + 5;
+    float *x =
+        values(heads * n * frames, DTYPE_F32, spread, (uint32_t)(heads + n * 3 + frames * 7));
+    float *wide = values(heads * n * width, DTYPE_F32, 50.0f, 1);
+    double *want = malloc(n * frames * sizeof(*want));
+    struct tensor ts, to = tensor_new(DTYPE_F32, n, frames + 2, NULL);
+    struct tensor got = tensor_new(DTYPE_F32, n, frames, NULL);
+    char shape[96];
+    struct err e;
+
+    for (size_t i = 0; i < heads * n; i++) {
+        if (same)
+            memcpy(x + i * frames, x + i / n * n * frames, frames * sizeof(*x));
+        if (hidden)
+            x[i * frames + frames / 2] = -INFINITY;
+        memcpy(wide + i * width, x + i * frames, frames * sizeof(*x));
+    }
+    ts = tensor_new(DTYPE_F32, heads * n, width, wide);
+    reference_align(x, heads, n, frames, 1e-9, want);
+    assert_ok(be->ops->align(be, ts, (uint32_t)heads, (uint32_t)frames, to, &e), e);
+    assert_ok(be->ops->copy(be, got, tensor_columns(to, 0, (int64_t)frames), &e), e);
+    snprintf(shape, sizeof(shape), "%zu heads, %zu rows, %zu frames, spread %g", heads, n, frames,
+             (double)spread);
+    compare("align", PRECISION_F32, got, want, shape, 0);
+    tensor_free(ts);
+    tensor_free(to);
+    tensor_free(got);
+    free(x);
+    free(wide);
+    free(want);
+}
+
+static void aligning(void **state)
+{
+    static const size_t frames[] = {2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 100, 750};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(frames); i++) {
+        one_align(1 + i % 3, 2 + i, frames[i], 4.0f, false, false);
+        one_align(2, 5, frames[i], 9.0f, false, frames[i] > 3);
+    }
+    one_align(6, 60, 1500, 8.0f, false, false);
+    one_align(3, 1, 40, 4.0f, false, false); /* one row: every column is equal */
+    one_align(2, 6, 40, 4.0f, true, false);
+    one_align(2, 6, 3, 4.0f, true, false);
+    one_align(1, 4, 1, 4.0f, false, false); /* one frame: all weights are 1 */
+}
+
+static void refusals(void **state)
+{
+    struct tensor s = tensor_new(DTYPE_F32, 6, 20, NULL), out = tensor_new(DTYPE_F32, 3, 20, NULL);
+    struct tensor q = tensor_new(DTYPE_F32, 3, 2 * HEAD, NULL);
+    struct kv kv = kv_new(DTYPE_F32, 2, 20, 2);
+    const struct token_row row = {0};
+    struct token_row *rows = rows_new(&row, 1);
+    struct err e;
+
+    (void)state;
+    assert_int_equal(be->ops->align(be, s, 3, 20, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->align(be, s, 0, 20, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->align(be, s, 2, 0, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->align(be, s, 2, 21, out, &e), ERR_DEVICE);
+    assert_ok(be->ops->align(be, s, 2, 20, out, &e), e);
+    q.rows = out.rows = 1;
+    assert_int_equal(be->ops->attention_scores(be, q, kv, rows, 2, 20, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->attention_scores(be, q, kv, rows, 0, 21, out, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->attention_scores(be, q, kv, rows, 0, 0, out, &e), ERR_DEVICE);
+    assert_ok(be->ops->attention_scores(be, q, kv, rows, 1, 20, out, &e), e);
+    be->ops->release(be, rows);
+    be->ops->release(be, kv.data);
+    tensor_free(s);
+    tensor_free(out);
+    tensor_free(q);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sharing), cmocka_unit_test(scores_beside), cmocka_unit_test(prompts),
+        cmocka_unit_test(copying), cmocka_unit_test(aligning),      cmocka_unit_test(refusals),
+    };
+
+    return cmocka_run_group_tests(tests, open_backend, close_backend);
+}
