@@ -41,37 +41,36 @@ static void near(uint64_t have, uint64_t want, const char *what)
 /* One model, several sessions. */
 static void check_sizes(const char *model, enum precision precision)
 {
-    static const uint32_t shapes[][2] = {{1, 1}, {16, 1}, {5, 4}};
+    static const struct whisper_shape shapes[] = {
+        {1, 1, 1, 0}, {16, 0, 1, 0}, {5, 1, 4, 0}, {4, 5, 1, 0}, {3, 32, 1, 0}, {2, 2, 1, 6},
+    };
     struct whisper_config config;
     struct whisper_session *s;
     struct backend *be;
     struct whisper *w;
-    char what[64];
+    char what[96];
     struct err e;
 
     assert_ok(bench_preset(model, &config, &e), e);
     assert_ok(backend_open_host(0, &be, &e), e);
     be->info.deterministic = false; /* or there would be one window whatever is asked for */
     assert_ok(whisper_random(&config, 1, be, precision, &w, &e), e);
-    for (size_t i = 0; i < 3; i++) {
-        uint32_t slots = shapes[i][0], windows = shapes[i][1];
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const struct whisper_shape *shape = &shapes[i];
         uint64_t before = be->allocated;
 
-        snprintf(what, sizeof(what), "%s %s, %u slots, %u windows", model,
-                 precision_name(precision), slots, windows);
-        assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = slots, .windows = windows},
-                                      &s, &e),
-                  e);
-        assert_int_equal(whisper_session_windows(s), windows);
-        near(whisper_predict_bytes(&config, precision,
-                                   (struct whisper_shape){.slots = slots, .windows = windows}),
-             be->allocated, what);
-        if (windows == 1) /* more of them may want more of the scratch memory, which stays */
-            assert_int_equal(be->allocated - before,
-                             whisper_session_bytes(
-                                 w, (struct whisper_shape){.slots = slots, .windows = windows}));
+        snprintf(what, sizeof(what), "%s %s, %u slots of %u branches, %u windows, %u heads", model,
+                 precision_name(precision), shape->slots, shape->branches, shape->windows,
+                 shape->align_heads);
+        assert_ok(whisper_session_new(w, *shape, &s, &e), e);
+        assert_int_equal(whisper_session_windows(s), shape->windows);
+        assert_int_equal(whisper_session_slots(s), shape->slots);
+        assert_true(whisper_session_rows(s) >= shape->slots * shape->branches);
+        near(whisper_predict_bytes(&config, precision, *shape), be->allocated, what);
+        if (shape->windows == 1) /* more of them may want more of the scratch memory, which stays */
+            assert_int_equal(be->allocated - before, whisper_session_bytes(w, *shape));
         whisper_session_free(s);
-        if (windows == 1)
+        if (shape->windows == 1)
             assert_int_equal(be->allocated, before);
     }
     whisper_free(w);
@@ -298,6 +297,80 @@ static void budgets(void **state)
     backend_close(be);
 }
 
+/* ---- times ---- */
+
+static const struct backend_ops *host_ops;
+static int waits;
+
+static int counted_sync(struct backend *be, struct err *err)
+{
+    waits++;
+    return host_ops->sync(be, err);
+}
+
+/* Three windows in calls of two and one. */
+static struct whisper_times encode_three(struct whisper_session *s)
+{
+    static const struct whisper_window windows[] = {{2, NULL, 0}, {0, NULL, 0}, {1, NULL, 0}};
+    struct whisper_times a, b;
+    struct err e;
+
+    whisper_session_times(s, &a);
+    waits = 0;
+    assert_ok(whisper_encode(s, windows, 3, &e), e);
+    whisper_session_times(s, &b);
+    assert_int_equal(b.windows, a.windows + 3);
+    return (struct whisper_times){.encode_ns = b.encode_ns - a.encode_ns,
+                                  .mel_ns = b.mel_ns - a.mel_ns,
+                                  .encoder_ns = b.encoder_ns - a.encoder_ns,
+                                  .cross_ns = b.cross_ns - a.cross_ns};
+}
+
+static void all_stages(struct whisper_times t)
+{
+    assert_true(t.mel_ns > 0 && t.encoder_ns > 0 && t.cross_ns > 0);
+    assert_true(t.encode_ns >= t.mel_ns + t.encoder_ns + t.cross_ns);
+}
+
+/* A device whose operations go on after their calls is waited for once, unless stages are asked
+ * for. */
+static void stages_are_timed_on_demand(void **state)
+{
+    struct backend_ops counting;
+    struct whisper_session *s;
+    struct whisper_times t;
+    struct backend *be;
+    struct whisper *w;
+    struct err e;
+
+    (void)state;
+    assert_ok(backend_open_host(0, &be, &e), e);
+    be->info.deterministic = false;
+    host_ops = be->ops;
+    counting = *be->ops;
+    counting.sync = counted_sync;
+    be->ops = &counting;
+    assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 3, .windows = 2}, &s, &e), e);
+    all_stages(encode_three(s)); /* on the host they are known in any case */
+    whisper_session_free(s);
+    be->info.threads = 0; /* as elsewhere */
+    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 3, .windows = 2}, &s, &e), e);
+    t = encode_three(s);
+    assert_int_equal(waits, 1);
+    assert_true(t.encode_ns > 0);
+    assert_int_equal(t.mel_ns | t.encoder_ns | t.cross_ns, 0);
+    whisper_session_stages(s, true);
+    all_stages(encode_three(s));
+    assert_int_equal(waits, 2 * 3 + 1);
+    whisper_session_stages(s, false);
+    assert_int_equal(encode_three(s).encoder_ns, 0);
+    whisper_session_free(s);
+    whisper_free(w);
+    be->ops = host_ops;
+    backend_close(be);
+}
+
 static void refusals(void **state)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
@@ -342,6 +415,7 @@ int main(void)
         cmocka_unit_test(recorded_steps),
         cmocka_unit_test(other_rules),
         cmocka_unit_test(budgets),
+        cmocka_unit_test(stages_are_timed_on_demand),
         cmocka_unit_test(refusals),
     };
 

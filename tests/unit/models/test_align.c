@@ -1,0 +1,426 @@
+/* How tokens follow the audio, against the plain formula in double precision: from the queries and
+ * keys that pass by on their way to the attention, and from the logits of plain steps. */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "gpu/backend.h"
+#include "tests/unit/models/recorder.h"
+#include "workers/models/whisper.h"
+
+#define D 128
+#define LAYERS 3
+#define VOCAB 2151
+#define EOT 640
+#define TOKENS 448
+#define FRAMES WHISPER_POSITIONS
+
+static const struct whisper_config small = {D, 80, VOCAB, 1, 2, 256, LAYERS, 2, 256, 1500, TOKENS};
+static const struct rules_spec rules = {.vocab = VOCAB,
+                                        .eot = EOT,
+                                        .no_speech = -1,
+                                        .timestamp_begin = 650,
+                                        .timestamp_end = 2150,
+                                        .max_initial = 700};
+/* In no order, and not all. */
+static const struct whisper_head heads[] = {{2, 1}, {0, 0}, {2, 0}, {1, 1}};
+
+/* ---- what passes by ---- */
+
+static const struct backend_ops *real;
+static struct backend_ops ops;
+static float (*keys)[FRAMES][D];    /* [LAYERS]: of the window that was encoded last */
+static float (*queries)[TOKENS][D]; /* [LAYERS]: of the rows of own slot `watched` */
+static uint32_t filled, asked;      /* layers */
+static int32_t watched;
+static int fail_after; /* calls of attention_scores; -1: never */
+
+static int seen_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
+                     struct tensor k, struct tensor v, struct err *err)
+{
+    for (int64_t r = 0; r < FRAMES; r++)
+        memcpy(keys[filled % LAYERS][r], (float *)k.data + r * k.stride, sizeof(keys[0][0]));
+    filled++;
+    return real->kv_fill(be, kv, slots, windows, k, v, err);
+}
+
+static int seen_attention(struct backend *be, struct tensor q, struct kv kv,
+                          const struct token_row *rows, uint32_t n, struct tensor out,
+                          struct err *err)
+{
+    if (n == FRAMES) {
+        for (int64_t r = 0; r < q.rows; r++) {
+            if (rows[r].slot == watched)
+                memcpy(queries[asked % LAYERS][rows[r].pos], (float *)q.data + r * q.stride,
+                       sizeof(queries[0][0]));
+        }
+        asked++;
+    }
+    return real->attention_rows(be, q, kv, rows, n, out, err);
+}
+
+static int failing_scores(struct backend *be, struct tensor q, struct kv kv,
+                          const struct token_row *rows, uint32_t head, uint32_t n,
+                          struct tensor out, struct err *err)
+{
+    if (fail_after >= 0 && fail_after-- == 0)
+        return err_set(err, ERR_VRAM, "no memory for scores");
+    return real->attention_scores(be, q, kv, rows, head, n, out, err);
+}
+
+static void watch(struct backend *be)
+{
+    real = be->ops;
+    ops = *real;
+    ops.kv_fill = seen_fill;
+    ops.attention_rows = seen_attention;
+    ops.attention_scores = failing_scores;
+    be->ops = &ops;
+    filled = asked = 0;
+    watched = 0;
+    fail_after = -1;
+}
+
+/* ---- the formula ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* weights: [n][frames], of one head: softmax(q k^T / 8) in each row. */
+static void attend(const struct whisper_head *h, uint32_t n, uint32_t frames, double *weights)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double *w = weights + (size_t)i * frames, max = -INFINITY, sum = 0;
+
+        for (uint32_t j = 0; j < frames; j++) {
+            const float *q = queries[h->layer][i] + h->head * 64;
+            const float *k = keys[h->layer][j] + h->head * 64;
+
+            w[j] = 0;
+            for (int c = 0; c < 64; c++)
+                w[j] += (double)q[c] * (double)k[c] / 8.0;
+            max = w[j] > max ? w[j] : max;
+        }
+        for (uint32_t j = 0; j < frames; j++)
+            sum += w[j] = exp(w[j] - max);
+        for (uint32_t j = 0; j < frames; j++)
+            w[j] /= sum;
+    }
+}
+
+static void standardise(double *weights, uint32_t n, uint32_t frames)
+{
+    for (uint32_t j = 0; j < frames; j++) {
+        double mean = 0, variance = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+            mean += weights[(size_t)i * frames + j] / n;
+        for (uint32_t i = 0; i < n; i++) {
+            double *w = &weights[(size_t)i * frames + j];
+
+            *w -= mean;
+            variance += *w * *w / n;
+        }
+        for (uint32_t i = 0; i < n; i++)
+            weights[(size_t)i * frames + j] /= variance > 0 ? sqrt(variance) : 1;
+    }
+}
+
+/* Of seven frames, reflected at both ends without repeating them. */
+static double median(const double *x, int frames, int at)
+{
+    double seven[7];
+
+    if (frames <= 3)
+        return x[at];
+    for (int i = -3; i <= 3; i++) {
+        int j = abs(at + i);
+
+        seven[i + 3] = x[j < frames ? j : 2 * (frames - 1) - j];
+    }
+    qsort(seven, 7, sizeof(*seven), ascending);
+    return seven[3];
+}
+
+static void formula(uint32_t n, uint32_t frames, uint32_t head_count, double *matrix)
+{
+    double *weights = malloc(sizeof(double) * n * frames);
+
+    assert_non_null(weights);
+    memset(matrix, 0, sizeof(double) * n * frames);
+    for (uint32_t h = 0; h < head_count; h++) {
+        attend(&heads[h], n, frames, weights);
+        standardise(weights, n, frames);
+        for (uint32_t i = 0; i < n; i++) {
+            for (uint32_t j = 0; j < frames; j++)
+                matrix[(size_t)i * frames + j] +=
+                    median(weights + (size_t)i * frames, (int)frames, (int)j) / head_count;
+        }
+    }
+    free(weights);
+}
+
+/* ---- the rig ---- */
+
+struct rig {
+    struct backend *be;
+    struct whisper *w;
+    struct whisper_session *s;
+    int32_t tokens[TOKENS];
+    float *matrix;  /* [TOKENS][FRAMES] */
+    double *wanted; /* the same */
+    double logprob[TOKENS];
+};
+
+static void rig_open(struct rig *r)
+{
+    struct err e;
+
+    *r = (struct rig){0};
+    keys = malloc(LAYERS * sizeof(*keys));
+    queries = malloc(LAYERS * sizeof(*queries));
+    r->matrix = malloc(sizeof(*r->matrix) * TOKENS * FRAMES);
+    r->wanted = malloc(sizeof(*r->wanted) * TOKENS * FRAMES);
+    assert_true(keys && queries && r->matrix && r->wanted);
+    assert_ok(backend_open_host(0, &r->be, &e), e);
+    assert_ok(whisper_random(&small, 17, r->be, PRECISION_F32, &r->w, &e), e);
+    r->tokens[0] = 641;
+    r->tokens[1] = 645;
+    r->tokens[2] = 649;
+    for (uint32_t i = 3; i < TOKENS; i++)
+        r->tokens[i] = (int32_t)(i * 37 % EOT);
+    r->tokens[7] = 700; /* a timestamp among the text */
+}
+
+static void open_session(struct rig *r, struct whisper_shape shape)
+{
+    struct err e;
+
+    whisper_session_free(r->s);
+    r->s = NULL;
+    assert_ok(whisper_session_new(r->w, shape, &r->s, &e), e);
+    assert_ok(whisper_session_rules(r->s, &rules, &e), e);
+}
+
+static void rig_close(struct rig *r)
+{
+    whisper_session_free(r->s);
+    whisper_free(r->w);
+    backend_close(r->be);
+    free(r->matrix);
+    free(r->wanted);
+    free(keys);
+    free(queries);
+}
+
+static void encode(struct rig *r, uint32_t slot, uint32_t seed)
+{
+    static float pcm[100000];
+    const struct whisper_window w = {slot, pcm, 100000};
+    uint32_t x = seed;
+    struct err e;
+
+    for (size_t k = 0; k < 100000; k++) {
+        x = x * 1664525u + 1013904223u;
+        pcm[k] = ((float)(x >> 8) / 8388608.0f - 1.0f) * 0.4f;
+    }
+    filled = 0;
+    assert_ok(whisper_encode(r->s, &w, 1, &e), e);
+}
+
+/* The text's tokens end with the end of the text. */
+static void align(struct rig *r, uint32_t slot, uint32_t n, uint32_t frames, uint32_t head_count)
+{
+    int32_t tokens[TOKENS];
+    struct err e;
+
+    memcpy(tokens, r->tokens, sizeof(tokens));
+    tokens[n - 1] = EOT;
+    asked = 0;
+    assert_ok(
+        whisper_align(r->s, slot, tokens, n, frames, heads, head_count, r->matrix, r->logprob, &e),
+        e);
+}
+
+static void check_matrix(struct rig *r, uint32_t n, uint32_t frames, uint32_t head_count)
+{
+    double worst = 0, most = 0;
+
+    formula(n, frames, head_count, r->wanted);
+    for (size_t i = 0; i < (size_t)n * frames; i++) {
+        double off = fabs((double)r->matrix[i] - r->wanted[i]);
+
+        worst = off > worst || !(off >= 0) ? off : worst;
+        most = fabs(r->wanted[i]) > most ? fabs(r->wanted[i]) : most;
+    }
+    if (!(worst < 2e-4))
+        print_error("%u tokens, %u frames: off by %g of %g\n", n, frames, worst, most);
+    assert_true(worst < 2e-4);
+    assert_true(n == 1 || frames == 1 ? most == 0
+                                      : most > 0.05); /* standardised: something to be off from */
+}
+
+/* From plain steps of the same tokens. */
+static void check_logprobs(struct rig *r, uint32_t slot, uint32_t n)
+{
+    float logits[VOCAB];
+    struct err e;
+
+    assert_true(r->logprob[0] == 0 && r->logprob[n - 1] == 0);
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        const struct whisper_row row = {slot, 0, i, r->tokens[i]};
+        double max = -INFINITY, sum = 0;
+        int32_t next = i + 2 < n ? r->tokens[i + 1] : EOT;
+
+        assert_ok(whisper_step(r->s, &row, 1, logits, &e), e);
+        for (int k = 0; k < EOT; k++)
+            max = (double)logits[k] > max ? (double)logits[k] : max;
+        for (int k = 0; k < EOT; k++)
+            sum += exp((double)logits[k] - max);
+        if (next >= EOT)
+            assert_true(r->logprob[i + 1] == 0);
+        else
+            assert_true(fabs(r->logprob[i + 1] - ((double)logits[next] - max - log(sum))) < 1e-9);
+    }
+}
+
+/* ---- tests ---- */
+
+static void as_the_formula_says(void **state)
+{
+    static const struct {
+        uint32_t n, frames, heads;
+    } cases[] = {{12, 1500, 4}, {100, 333, 4}, {TOKENS, 1500, 2}, {65, 7, 3},
+                 {5, 1, 4},     {5, 2, 2},     {5, 3, 4},         {5, 4, 4},
+                 {5, 6, 1},     {1, 50, 4},    {2, 51, 4},        {64, 9, 1}};
+    struct rig r;
+
+    (void)state;
+    rig_open(&r);
+    watch(r.be);
+    open_session(&r, (struct whisper_shape){.slots = 2, .branches = 2, .align_heads = 4});
+    watched = 2; /* branch 0 of slot 1 */
+    encode(&r, 0, 5);
+    encode(&r, 1, 6);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        align(&r, 1, cases[i].n, cases[i].frames, cases[i].heads);
+        check_matrix(&r, cases[i].n, cases[i].frames, cases[i].heads);
+        check_logprobs(&r, 1, cases[i].n);
+    }
+    rig_close(&r);
+}
+
+/* The same bits whatever the other slots hold, however many rows a step has, recorded or not; and
+ * nothing is taken on the way. */
+static void nothing_else_shows(void **state)
+{
+    const size_t bytes = sizeof(float) * TOKENS * FRAMES;
+    float *first = malloc(bytes);
+    double logprob[TOKENS];
+    struct err e;
+    struct rig r;
+
+    (void)state;
+    assert_non_null(first);
+    rig_open(&r);
+    open_session(&r, (struct whisper_shape){.slots = 1, .align_heads = 4});
+    encode(&r, 0, 6);
+    align(&r, 0, TOKENS, FRAMES, 4);
+    memcpy(first, r.matrix, bytes);
+    memcpy(logprob, r.logprob, sizeof(logprob));
+    for (int records = 0; records < 2; records++) {
+        uint64_t held;
+
+        open_session(&r, (struct whisper_shape){.slots = 5, .branches = 20, .align_heads = 9});
+        assert_int_equal(whisper_session_rows(r.s), 100);
+        held = r.be->allocated;
+        for (uint32_t slot = 0; slot < 5; slot++)
+            encode(&r, slot, slot == 3 ? 6 : 50 + slot);
+        for (uint32_t slot = 0; slot < 5; slot++)
+            assert_ok(whisper_step(r.s, &(struct whisper_row){slot, 1, 0, 3}, 1, NULL, &e), e);
+        memset(r.matrix, 0xff, bytes);
+        align(&r, 3, TOKENS, FRAMES, 4);
+        assert_memory_equal(r.matrix, first, bytes);
+        assert_memory_equal(r.logprob, logprob, sizeof(logprob));
+        assert_int_equal(r.be->allocated, held);
+        /* The others go on where they were; branch 0 of the slot holds what was aligned. */
+        for (uint32_t slot = 0; slot < 5; slot++)
+            assert_ok(whisper_step(r.s, &(struct whisper_row){slot, 1, 1, 3}, 1, NULL, &e), e);
+        align(&r, 3, 9, 80, 1);
+        assert_ok(whisper_step(r.s, &(struct whisper_row){3, 0, 9, 3}, 1, NULL, &e), e);
+        if (!records)
+            recorder_install(r.be);
+    }
+    free(first);
+    rig_close(&r);
+}
+
+static void refused(struct rig *r, int code, uint32_t slot, uint32_t n, uint32_t frames,
+                    const struct whisper_head *h, uint32_t head_count)
+{
+    struct err e = {0};
+
+    assert_int_equal(
+        whisper_align(r->s, slot, r->tokens, n, frames, h, head_count, r->matrix, r->logprob, &e),
+        code);
+    assert_true(e.msg[0] != 0);
+}
+
+static void refusals(void **state)
+{
+    const struct whisper_head no_layer = {LAYERS, 0}, no_head = {0, 2};
+    struct rig r;
+    struct err e;
+
+    (void)state;
+    rig_open(&r);
+    watch(r.be);
+    assert_ok(
+        whisper_session_new(r.w, (struct whisper_shape){.slots = 2, .align_heads = 3}, &r.s, &e),
+        e);
+    encode(&r, 0, 1);
+    refused(&r, ERR_DEVICE, 0, 9, 80, heads, 1); /* no rules */
+    assert_ok(whisper_session_rules(r.s, &rules, &e), e);
+    refused(&r, ERR_DEVICE, 1, 9, 80, heads, 1); /* no window */
+    refused(&r, ERR_DEVICE, 2, 9, 80, heads, 1); /* no slot */
+    refused(&r, ERR_DEVICE, 0, 0, 80, heads, 1);
+    refused(&r, ERR_DEVICE, 0, TOKENS + 1, 80, heads, 1);
+    refused(&r, ERR_DEVICE, 0, 9, 0, heads, 1);
+    refused(&r, ERR_DEVICE, 0, 9, FRAMES + 1, heads, 1);
+    refused(&r, ERR_DEVICE, 0, 9, 80, heads, 0);
+    refused(&r, ERR_DEVICE, 0, 9, 80, heads, 4);
+    refused(&r, ERR_MODEL, 0, 9, 80, &no_layer, 1);
+    refused(&r, ERR_MODEL, 0, 9, 80, &no_head, 1);
+    r.tokens[5] = VOCAB;
+    refused(&r, ERR_MODEL, 0, 9, 80, heads, 1);
+    r.tokens[5] = -1;
+    refused(&r, ERR_MODEL, 0, 9, 80, heads, 1);
+    r.tokens[5] = 5;
+    align(&r, 0, 9, 80, 3);
+    /* One that fails half way leaves the branch empty, and can be asked for again. */
+    fail_after = 4;
+    refused(&r, ERR_VRAM, 0, 100, 80, heads, 3);
+    assert_int_equal(whisper_step(r.s, &(struct whisper_row){0, 0, 1, 1}, 1, NULL, &e), ERR_DEVICE);
+    align(&r, 0, 100, 80, 3);
+    check_matrix(&r, 100, 80, 3);
+    open_session(&r, (struct whisper_shape){.slots = 1});
+    encode(&r, 0, 1);
+    refused(&r, ERR_DEVICE, 0, 9, 80, heads, 1); /* not made for it */
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_the_formula_says),
+        cmocka_unit_test(nothing_else_shows),
+        cmocka_unit_test(refusals),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
