@@ -322,10 +322,11 @@ __device__ inline void weigh_given(const struct rules_device &r, const float *ro
                                    const struct choice_ask &ask, const largest &l, const masses &m,
                                    struct choice *ret)
 {
+    if (ask.last < 0 || ask.last >= r.eot || !has_choice(l))
+        return;
     ret->token = ask.last;
-    if (ask.last >= 0 && ask.last < r.eot && has_choice(l))
-        ret->logprob = (double)logit(row, ask.last) - (double)fmaxf(l.text.value, l.time.value) -
-                       log(m.text + m.time);
+    ret->logprob = (double)logit(row, ask.last) - (double)fmaxf(l.text.value, l.time.value) -
+                   log(m.text + m.time);
 }
 
 /* What is forbidden becomes minus infinity. Everybody has read the row. */

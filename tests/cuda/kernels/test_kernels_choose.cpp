@@ -233,8 +233,8 @@ static void check_given(const vocabulary &v, const float *row, const struct choi
     }
     for (double &x : l)
         x = std::isnan(x) ? -INFINITY : x;
-    assert_int_equal(got.token, ask.last);
-    if (ask.last < 0 || ask.last >= v.eot || std::isinf(l[(size_t)ask.last]))
+    assert_int_equal(got.token, ask.last < v.eot ? ask.last : -1);
+    if (got.token < 0 || std::isinf(l[(size_t)ask.last]))
         assert_true(got.logprob == -INFINITY);
     else
         assert_true(fabs(got.logprob - (l[(size_t)ask.last] - log_sum(l, 0, v.eot))) < 2e-6);
@@ -306,7 +306,7 @@ static void check_batches(const vocabulary &v, int batches, int rows, int64_t ga
             times += got[i].token >= v.begin;
         }
     }
-    assert_true(texts > 0 && times > 0 && nothings < batches * rows / 2);
+    assert_true(texts > 0 && times > 0 && nothings < batches * rows);
 }
 
 static void test_against_reading(void **) { check_batches(english(), 12, 21, 0); }
@@ -422,7 +422,7 @@ static void test_given(void **)
     assert_true(fabs(ask(7).logprob + log1p((v.eot - 1) * exp(-3.0))) < 2e-6);
     assert_int_equal(ask(7).usable, 1);
     for (int32_t out : {-1, v.eot, v.begin, v.size})
-        assert_true(ask(out).token == out && ask(out).logprob == -INFINITY);
+        assert_true(ask(out).token == -1 && ask(out).logprob == -INFINITY);
     l[8] = NAN;
     assert_true(ask(8).logprob == -INFINITY && ask(8).usable == 1);
     l[9] = INFINITY;
