@@ -255,7 +255,7 @@ static float probability(const struct silero *s, const float *hidden)
     float sum = s->out_bias;
 
     for (int i = 0; i < SILERO_HIDDEN; i++)
-        sum += s->out_w[i] * fmaxf(hidden[i], 0.0f);
+        sum += s->out_w[i] * (hidden[i] < 0.0f ? 0.0f : hidden[i]); /* a NaN stays one */
     return 1.0f / (1.0f + expf(-sum));
 }
 
