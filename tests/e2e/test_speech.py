@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""What is believed to have been said: voice activity, languages, times of words, and nothing where
+nobody speaks. Silero's weights stay outside the tree: what needs them is skipped without
+$NIGHTSHIFT_SHARED."""
+import csv
+import difflib
+import os
+import random
+import struct
+import unittest
+import wave
+
+import night
+from test_samples import errors, reference_errors, words
+
+SILERO = os.path.join(night.SHARED, "models/silero-vad/silero_vad_16k.safetensors")
+needs_silero = unittest.skipUnless(os.path.exists(SILERO), f"{SILERO} is not here")
+RATE = 16000
+
+
+def said(name):
+    with open(os.path.join(night.SAMPLES, os.path.splitext(name)[0] + ".txt"),
+              encoding="utf-8") as file:
+        return words(file.read())
+
+
+def sentences(name):
+    """(start, end, words) of every sentence of a sample, times in seconds."""
+    with open(os.path.join(night.SAMPLES, os.path.splitext(name)[0] + ".tsv"),
+              encoding="utf-8") as file:
+        return [(float(row["start"]), float(row["end"]), words(row["text"]))
+                for row in csv.DictReader(file, delimiter="\t")]
+
+
+def matches(reference, heard):
+    """Which word of `heard` each word of `reference` is; those that were misheard are left out."""
+    found = {}
+    for block in difflib.SequenceMatcher(None, reference, heard, autojunk=False).get_matching_blocks():
+        for k in range(block.size):
+            found[block.a + k] = block.b + k
+    return found
+
+
+def noise(seed):
+    """A recording in which nobody speaks: white, pink or brown noise, hum, clicks, or a mixture,
+    from barely audible to loud, of 1 to 40 s."""
+    rng = random.Random(seed)
+    kind = seed % 5
+    level = 10 ** rng.uniform(-3.3, -0.7)
+    n = int(rng.uniform(1, 40) * RATE)
+    low = rng.uniform(0.9, 0.999)
+    hum = [rng.choice((50, 60)) * k for k in range(1, 6)]
+    slow = 0.0
+    out = []
+    for i in range(n):
+        white = rng.uniform(-1, 1)
+        slow = low * slow + (1 - low) * white
+        if kind == 0:
+            value = white
+        elif kind == 1:
+            value = slow * 8
+        elif kind == 2:
+            value = (white + slow * 20) / 2
+        elif kind == 3:
+            t = i / RATE
+            value = sum(((t * f) % 1) * 2 - 1 for f in hum) / 5 + white / 50
+        else:
+            value = white if rng.random() < 0.0005 else white / 100
+        out.append(max(-32767, min(32767, int(value * level * 32767))))
+    return out
+
+
+class Speech(night.Night):
+    def write(self, name, samples):
+        path = os.path.join(self.archive, name)
+        with wave.open(path, "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(RATE)
+            file.writeframes(struct.pack(f"<{len(samples)}h", *samples))
+
+    def bring_samples(self):
+        names = sorted(n for n in os.listdir(night.SAMPLES) if n in reference_errors())
+        for name in names:
+            self.bring(os.path.join(night.SAMPLES, name))
+        return names
+
+    def all_errors(self, names):
+        return {name: errors(said(name), words(self.text_of("/" + name))) for name in names}
+
+    @needs_silero
+    def test_voice_activity_hears_no_less(self):
+        """The words with voice activity are no worse than those of windows one after the other, the
+        languages are right, and times lie in the recording."""
+        names = self.bring_samples()
+        self.enqueue("--vad=off", self.archive)
+        self.run_to_end()
+        sequential = self.all_errors(names)
+        self.catalog = os.path.join(self.dir, "packed.db")
+        self.enqueue("--vad", SILERO, self.archive)
+        self.run_to_end()
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
+        packed = self.all_errors(names)
+        for name in names:
+            print(f"    {name:28} {packed[name]:3} errors, one after the other "
+                  f"{sequential[name]:3}, in {len(said(name)):3} words")
+            spoken = reference_errors()[name]["language"]
+            heard = self.sql("SELECT DISTINCT language FROM transcript WHERE path LIKE ?",
+                             "%/" + name)
+            self.assertEqual([(spoken,)] if said(name) else [], heard, name)
+        self.assertLessEqual(sum(packed.values()), sum(sequential.values()))
+        self.assertEqual([], self.sql(
+            "SELECT path, start_ms, end_ms FROM transcript t JOIN media m USING (media_id) "
+            "WHERE start_ms < 0 OR end_ms > m.duration_ms + 1 OR start_ms >= end_ms"))
+        self.healthy()
+
+    def nobody_speaks(self, *options):
+        for seed in range(50):
+            self.write(f"noise-{seed:02}.wav", noise(seed))
+        self.write("silence.wav", [0] * 20 * RATE)
+        self.enqueue(*options, self.archive)
+        self.run_to_end()
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
+        self.assertEqual([(51,)], self.sql("SELECT count(*) FROM recordings WHERE state = 'done'"))
+        self.assertEqual([], self.sql("SELECT path, start, text FROM transcript"))
+
+    def test_nobody_speaks_in_noise(self):
+        self.nobody_speaks("--vad=off")
+
+    @needs_silero
+    def test_nobody_speaks_in_noise_with_voice_activity(self):
+        self.nobody_speaks("--vad", SILERO)
+
+    def word_times(self, *options):
+        """How many of the sentences' first words begin, and last words end, within 200 ms of where
+        they do, of those that were heard."""
+        names = self.bring_samples()
+        self.enqueue("--word-timestamps", *options, self.archive)
+        self.run_to_end()
+        near = total = 0
+        for name in names:
+            heard = [(words(text), start, end) for text, start, end in self.sql(
+                "SELECT text, start_ms / 1000.0, end_ms / 1000.0 FROM words WHERE path LIKE ? "
+                "ORDER BY start_ms", "%/" + name)]
+            heard = [(w[0], start, end) for w, start, end in heard if w]
+            match = matches([w for s in sentences(name) for w in s[2]], [w[0] for w in heard])
+            at = 0
+            for start, end, spoken in sentences(name):
+                first, last = match.get(at), match.get(at + len(spoken) - 1)
+                at += len(spoken)
+                if first is not None:
+                    near += abs(heard[first][1] - start) <= 0.2
+                    total += 1
+                if last is not None:
+                    near += abs(heard[last][2] - end) <= 0.2
+                    total += 1
+        self.assertGreater(total, 60)
+        print(f"    {near} of {total} begins and ends within 200 ms")
+        self.assertGreaterEqual(near, 0.9 * total)
+        # Each word lies in its segment, and after the one before.
+        self.assertEqual([], self.sql(
+            "SELECT w.text FROM word w JOIN segment g USING (segment_id) "
+            "WHERE w.start_ms < g.start_ms OR w.end_ms > g.end_ms OR w.end_ms < w.start_ms"))
+        self.assertEqual([], self.sql(
+            "SELECT b.text FROM word a JOIN word b ON b.segment_id = a.segment_id "
+            "AND b.idx = a.idx + 1 WHERE b.start_ms < a.end_ms"))
+
+    def test_words_are_where_they_were_said(self):
+        self.word_times("--vad=off")
+
+    @needs_silero
+    def test_words_are_where_they_were_said_with_voice_activity(self):
+        self.word_times("--vad", SILERO)
+
+
+if __name__ == "__main__":
+    night.main()
