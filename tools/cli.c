@@ -29,7 +29,7 @@ static const struct option common[] = {
     {"help", no_argument, NULL, 'h'},
 };
 #define COMMON_LEN (sizeof(common) / sizeof(common[0]))
-#define OPTIONS_MAX 48
+#define OPTIONS_MAX 64
 
 static void bad_option(const struct cli *cli, int found, char **argv)
 {

@@ -1,5 +1,4 @@
 /* nightshift enqueue: finds recordings and notes in the catalog what is to be done with them. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,14 +10,12 @@
 #include "base/utf8.h"
 #include "tools/cli.h"
 #include "tools/enqueue.h"
+#include "tools/enqueue_stage.h"
 #include "tools/text.h"
 #include "tools/writer.h"
 #include "workers/models/model_dir.h"
-#include "workers/models/weights.h"
-#include "workers/stages/transcribe.h"
-#include "workers/text/vocabulary.h"
 
-static const char help[] =
+static const char help_head[] =
     "Usage: nightshift enqueue [OPTION]... PATH...\n"
     "Find the recordings in files, folders and archives (zip, tar, 7z, iso ...), and\n"
     "note in the catalog that they are to be transcribed. Doing it again adds only\n"
@@ -35,16 +32,10 @@ static const char help[] =
     "                           inside archives recordings alone are taken\n"
     "What is done with it:\n"
     "  -m, --model=NAME         name, folder or Hugging Face id;\n"
-    "                           default: whisper-nano\n"
-    "  -l, --language=CODE      en, es ...; default: heard from the recording\n"
-    "      --translate          into English; the same as --task=translate\n"
-    "      --task=TASK          transcribe (default) or translate\n"
-    "      --temperature=T,...  tried in this order until a window looks right\n"
-    "                           (default: 0,0.2,0.4,0.6,0.8,1)\n"
-    "      --compression-ratio-threshold=X   above: too repetitive (default: 2.4)\n"
-    "      --logprob-threshold=X             below: too unsure (default: -1)\n"
-    "      --no-speech-threshold=X           above: silence (default: 0.6)\n"
-    "      --max-tokens=N       of one window of 30 s\n"
+    "                           default: whisper-nano\n";
+
+/* The options of enqueue_params.c come here. */
+static const char help_tail[] =
     "How:\n"
     "  -n, --dry-run            only say what would be found\n"
     "  -c, --catalog=FILE       the catalog\n"
@@ -64,39 +55,24 @@ struct wanted {
     size_t include_n, exclude_n;
     bool follow, one_file_system, all, dry_run;
     const char *model;
-    struct transcribe_params params;
+    struct enqueue_params params;
 };
 
 enum {
     OPT_FOLLOW = 256,
     OPT_ONE_FILE_SYSTEM,
-    OPT_TRANSLATE,
-    OPT_TASK,
-    OPT_TEMPERATURE,
-    OPT_RATIO,
-    OPT_LOGPROB,
-    OPT_NO_SPEECH,
-    OPT_MAX_TOKENS,
 };
 
-static const struct option longs[] = {
+static const struct option own[] = {
     {"include", required_argument, NULL, 'i'},
     {"exclude", required_argument, NULL, 'x'},
     {"follow", no_argument, NULL, OPT_FOLLOW},
     {"one-file-system", no_argument, NULL, OPT_ONE_FILE_SYSTEM},
     {"all", no_argument, NULL, 'a'},
     {"model", required_argument, NULL, 'm'},
-    {"language", required_argument, NULL, 'l'},
-    {"translate", no_argument, NULL, OPT_TRANSLATE},
-    {"task", required_argument, NULL, OPT_TASK},
-    {"temperature", required_argument, NULL, OPT_TEMPERATURE},
-    {"compression-ratio-threshold", required_argument, NULL, OPT_RATIO},
-    {"logprob-threshold", required_argument, NULL, OPT_LOGPROB},
-    {"no-speech-threshold", required_argument, NULL, OPT_NO_SPEECH},
-    {"max-tokens", required_argument, NULL, OPT_MAX_TOKENS},
     {"dry-run", no_argument, NULL, 'n'},
-    {0},
 };
+#define OWN (sizeof(own) / sizeof(own[0]))
 
 static int add_glob(const char ***list, size_t *n, const char *value, struct err *err)
 {
@@ -113,63 +89,9 @@ static int add_glob(const char ***list, size_t *n, const char *value, struct err
     return 0;
 }
 
-static int take_float(const char *option, const char *value, float min, float max, float *ret,
-                      struct err *err)
-{
-    char *end;
-    float v = strtof(value, &end);
-
-    if (end == value || *end != 0 || !(v >= min && v <= max))
-        return err_set(err, ERR_USAGE, "%s wants a number from %g to %g, not '%s'", option,
-                       (double)min, (double)max, value);
-    *ret = v;
-    return 0;
-}
-
-static int take_temperatures(const char *value, struct transcribe_params *p, struct err *err)
-{
-    const uint32_t max = sizeof(p->temperatures) / sizeof(p->temperatures[0]);
-    float last = -1;
-    uint32_t n = 0;
-
-    for (const char *s = value;; s++) {
-        char *end;
-        float v = strtof(s, &end);
-
-        if (end == s || (*end != ',' && *end != 0) || !(v >= 0 && v <= 2) || v <= last || n == max)
-            return err_set(err, ERR_USAGE,
-                           "--temperature wants up to %u rising numbers from 0 to 2, such as "
-                           "0,0.2,0.4, not '%s'",
-                           max, value);
-        p->temperatures[n++] = last = v;
-        s = end;
-        if (*s == 0)
-            break;
-    }
-    p->temperature_count = n;
-    return 0;
-}
-
-static int take_task(const char *value, bool *translate, struct err *err)
-{
-    *translate = strcmp(value, "translate") == 0;
-    if (!*translate && strcmp(value, "transcribe") != 0)
-        return err_set(err, ERR_USAGE, "--task is transcribe or translate, not '%s'", value);
-    return 0;
-}
-
-static int take_language(const char *value, struct transcribe_params *p, struct err *err)
-{
-    if (value[0] == 0 || strlen(value) >= sizeof(p->language))
-        return err_set(err, ERR_USAGE, "--language wants a code such as en or es, not '%s'", value);
-    utf8_copy(p->language, sizeof(p->language), strcmp(value, "auto") == 0 ? "" : value);
-    return 0;
-}
-
 static int take(void *arg, int option, const char *value, struct err *err)
 {
     struct wanted *w = arg;
-    struct transcribe_params *p = &w->params;
 
     switch (option) {
     case 'i':
@@ -185,109 +107,15 @@ static int take(void *arg, int option, const char *value, struct err *err)
     case 'm':
         w->model = value;
         return 0;
-    case 'l':
-        return take_language(value, p, err);
     case OPT_FOLLOW:
         w->follow = true;
         return 0;
     case OPT_ONE_FILE_SYSTEM:
         w->one_file_system = true;
         return 0;
-    case OPT_TRANSLATE:
-        p->translate = true;
-        return 0;
-    case OPT_TASK:
-        return take_task(value, &p->translate, err);
-    case OPT_TEMPERATURE:
-        return take_temperatures(value, p, err);
-    case OPT_RATIO:
-        return take_float("--compression-ratio-threshold", value, 1, 1000,
-                          &p->compression_ratio_threshold, err);
-    case OPT_LOGPROB:
-        return take_float("--logprob-threshold", value, -100, 0, &p->logprob_threshold, err);
-    case OPT_NO_SPEECH:
-        return take_float("--no-speech-threshold", value, 0, 1, &p->no_speech_threshold, err);
-    case OPT_MAX_TOKENS:
-        return cli_u32("--max-tokens", value, 1, 448, &p->max_tokens, err);
     default:
-        return err_set(err, ERR_USAGE, "an option that does not exist");
+        return enqueue_params_take(&w->params, option, value, err);
     }
-}
-
-/* ------------------------------------------------------------------------------- the stage */
-
-struct stage_text { /* what a store_stage points to */
-    char *dir, *params;
-    char hash[MODEL_HASH_LEN];
-};
-
-static int check_language(const char *dir, const struct transcribe_params *p, struct err *err)
-{
-    struct vocabulary *v = NULL;
-    struct buf list = BUF_INIT;
-    int rc = vocabulary_load(dir, &v, err);
-
-    if (rc != 0)
-        return rc;
-    if (p->translate && vocabulary_ids(v)->translate < 0)
-        rc = err_set(err, ERR_USAGE, "this model cannot translate. Try another --model");
-    if (rc == 0 && p->language[0] != 0 && vocabulary_language_id(v, p->language) < 0) {
-        for (uint32_t i = 0; i < vocabulary_language_count(v) && list.len < 300; i++)
-            buf_printf(&list, "%s%s", i ? " " : "",
-                       vocabulary_language_code(v, vocabulary_language_at(v, i)));
-        rc = err_set(err, ERR_USAGE, "it does not know the language '%s'. Try one of: %s",
-                     p->language, list.len ? buf_cstr(&list) : "(none: leave --language out)");
-    }
-    buf_free(&list);
-    vocabulary_free(v);
-    return rc;
-}
-
-/* What a worker would find out in the night: that the weights were not downloaded to their end, or
- * are of another model than the tokenizer. Only their header is read. */
-static int check_weights(const char *dir, struct err *err)
-{
-    struct weights *weights = NULL;
-    struct vocabulary *v = NULL;
-    struct weight t, conv;
-    int rc = weights_open(dir, &weights, err);
-
-    if (rc == 0)
-        rc = vocabulary_load(dir, &v, err);
-    if (rc == 0) {
-        if (!weights_find(weights, "model.decoder.embed_tokens.weight", &t) || t.rank != 2 ||
-            !weights_find(weights, "model.encoder.conv1.weight", &conv))
-            rc = err_set(err, ERR_MODEL, "the weights in %s are of no Whisper model", dir);
-        else if (vocabulary_size(v) > t.dim[0])
-            rc = err_set(err, ERR_MODEL,
-                         "tokenizer.json has %u tokens and the weights have %llu; both must be of "
-                         "one model",
-                         vocabulary_size(v), (unsigned long long)t.dim[0]);
-    }
-    vocabulary_free(v);
-    weights_close(weights);
-    return rc;
-}
-
-static int find_stage(const struct wanted *w, struct stage_text *text, struct store_stage *ret,
-                      struct err *err)
-{
-    int rc = model_dir_find(w->model, &text->dir, err);
-
-    if (rc == 0)
-        rc = check_language(text->dir, &w->params, err);
-    if (rc == 0)
-        rc = check_weights(text->dir, err);
-    if (rc == 0)
-        rc = model_dir_hash(text->dir, text->hash, err);
-    if (rc == 0)
-        rc = transcribe_params_to_json(&w->params, &text->params, err);
-    *ret = (struct store_stage){.name = "transcribe",
-                                .model = w->model,
-                                .model_dir = text->dir,
-                                .model_hash = text->hash,
-                                .params_json = text->params};
-    return rc;
 }
 
 /* ------------------------------------------------------------------------------- the summary */
@@ -358,7 +186,7 @@ static void print_wrapped(struct buf *b)
     buf_clear(b);
 }
 
-static void print_summary(const struct enqueue_result *r, const struct wanted *w)
+static void print_summary(const struct enqueue_result *r, const struct wanted *w, const char *note)
 {
     const struct store_enqueue_counts *c = &r->counts;
     struct buf b = BUF_INIT;
@@ -399,6 +227,10 @@ static void print_summary(const struct enqueue_result *r, const struct wanted *w
     print_wrapped(&b);
     if (r->vanish_skipped)
         puts("Too much was left out or unreadable to say which recordings have vanished.");
+    if (c->tasks > 0 && note[0] != 0) {
+        buf_printf(&b, "%s", note);
+        print_wrapped(&b);
+    }
     if (w->dry_run)
         puts("A dry run: nothing was noted in the catalog.");
     else if (c->tasks > 0)
@@ -451,7 +283,7 @@ static int open_catalog(struct cli *cli, const struct wanted *w, struct writer *
 }
 
 static int enqueue_all(struct cli *cli, const struct wanted *w, const struct store_stage *stage,
-                       char **roots, uint32_t root_count, const char *line)
+                       const char *note, char **roots, uint32_t root_count, const char *line)
 {
     struct enqueue_options o = {.catalog = cli->catalog,
                                 .include = w->include,
@@ -481,24 +313,61 @@ static int enqueue_all(struct cli *cli, const struct wanted *w, const struct sto
     if (cli->json)
         print_json(&r, w->dry_run);
     else if (!cli->quiet)
-        print_summary(&r, w);
+        print_summary(&r, w, note);
     return cli_flush(r.missing_roots > 0 ? EX_NOINPUT : EX_OK);
+}
+
+/* Voice activity first: whether the options agree depends on it. -1: go on. */
+static int settle_stage(struct cli *cli, struct wanted *w, char *note, size_t note_len,
+                        struct enqueue_stage *found, struct store_stage *stage)
+{
+    struct err err = {0};
+    char doing[200];
+
+    if (enqueue_stage_vad(&w->params, note, note_len, &err) != 0)
+        return cli_fail("use voice activity", &err, NULL);
+    if (enqueue_params_agree(&w->params, &err) != 0)
+        return cli_usage(cli, "%s", err.msg);
+    if (enqueue_stage_find(w->model, &w->params.params, found, stage, &err) == 0)
+        return -1;
+    snprintf(doing, sizeof(doing), "use the model '%s'", w->model);
+    return cli_fail(doing, &err, NULL);
+}
+
+/* --help and the options, of which ours are a part. */
+static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
+{
+    struct option longs[OWN + ENQUEUE_PARAMS_MAX + 1] = {0};
+    struct buf help = BUF_INIT;
+    struct cli_spec spec = {NULL, "i:x:am:l:n", longs, take, true};
+    int status;
+
+    memcpy(longs, own, sizeof(own));
+    enqueue_params_options(longs + OWN);
+    buf_printf(&help, "%s", help_head);
+    enqueue_params_help(&help);
+    buf_printf(&help, "%s", help_tail);
+    spec.help = buf_cstr(&help);
+    if (spec.help == NULL)
+        spec.help = help_head;
+    status = cli_parse(cli, &spec, w, argc, argv);
+    buf_free(&help);
+    return status;
 }
 
 int cmd_enqueue(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "i:x:am:l:n", longs, take, true};
     struct wanted w = {.model = MODEL_DEFAULT};
-    struct stage_text text = {0};
+    struct enqueue_stage found = {0};
     struct store_stage stage;
     struct err err = {0};
-    char **roots = NULL, *line = NULL;
+    char **roots = NULL, *line = NULL, note[300];
     uint32_t n = 0;
     int status;
 
-    transcribe_params_default(&w.params);
+    enqueue_params_init(&w.params);
     line = command_line(argc, argv); /* before getopt sorts it */
-    status = cli_parse(cli, &spec, &w, argc, argv);
+    status = parse(cli, &w, argc, argv);
     if (status >= 0)
         goto out;
     if (optind >= argc) {
@@ -516,22 +385,17 @@ int cmd_enqueue(struct cli *cli, int argc, char **argv)
             status = cli_fail("enqueue", &err, NULL);
             goto out;
         }
-    if (find_stage(&w, &text, &stage, &err) != 0) {
-        char doing[200];
-
-        snprintf(doing, sizeof(doing), "use the model '%s'", w.model);
-        status = cli_fail(doing, &err, NULL);
-    } else if (cli_catalog(cli, !w.dry_run, &err) != 0)
-        status = cli_fail("find the catalog", &err, NULL);
-    else
-        status = enqueue_all(cli, &w, &stage, roots, n, line);
+    status = settle_stage(cli, &w, note, sizeof(note), &found, &stage);
+    if (status < 0)
+        status = cli_catalog(cli, !w.dry_run, &err) != 0
+                     ? cli_fail("find the catalog", &err, NULL)
+                     : enqueue_all(cli, &w, &stage, note, roots, n, line);
 out:
     for (uint32_t i = 0; i < n; i++)
         free(roots[i]);
     free(roots);
     free(line);
-    free(text.dir);
-    free(text.params);
+    enqueue_stage_free(&found);
     free(w.include);
     free(w.exclude);
     return status;

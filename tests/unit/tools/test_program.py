@@ -291,6 +291,142 @@ class Requests(Program):
             return "flock(" not in file.read()
 
 
+DEFAULTS = ('{"compression_ratio_threshold":2.4,"language":"","logprob_threshold":-1,"max_tokens":0,'
+            '"no_speech_threshold":0.6,"temperatures":[0,0.2,0.4,0.6,0.8,1],"translate":false}')
+SILERO = os.path.join(os.environ.get("NIGHTSHIFT_SHARED", ""), "models/silero-vad")
+
+
+class Options(Program):
+    """How recordings are transcribed: what each option puts into the stage, and what it refuses."""
+
+    def params(self, *options, **env):
+        self.run_it("enqueue", *options, self.archive, status=0, **env)
+        return self.sql("SELECT params FROM stage ORDER BY stage_id DESC LIMIT 1")[0][0]
+
+    def refused(self, status, says, *options):
+        with self.subTest(options=options):
+            done = self.run_it("enqueue", *options, self.archive, status=status)
+            self.assertIn(says, " ".join(done.err.split()))
+            self.assertEqual("", done.out)
+            self.assertFalse(os.path.exists(self.catalog))
+
+    def test_the_stage_of_the_first_catalogs(self):
+        self.fill()
+        self.assertEqual(DEFAULTS, self.params())
+        for same in (["--vad=off"], ["--vad", "auto"], ["--beam-size=1", "--best-of=1"],
+                     ["--suppress-tokens=-1"], ["--initial-prompt="], ["--language=auto"],
+                     ["--no-speech-threshold=0.60"], ["--hallucination-silence-threshold=-0"]):
+            with self.subTest(options=same):
+                self.assertEqual(DEFAULTS, self.params(*same))
+        self.assertEqual([(1,)], self.sql("SELECT count(*) FROM stage"))
+
+    def test_off_is_said_once_and_only_unasked(self):
+        self.fill()
+        silent = self.run_it("enqueue", "--vad=off", "--dry-run", self.archive, status=0)
+        self.assertNotIn("voice activity", silent.out + silent.err)
+        said = self.run_it("enqueue", self.archive, status=0)
+        self.assertEqual(1, said.out.count("silero-vad"))
+        self.assertEqual("", said.err)
+        again = self.run_it("enqueue", self.archive, status=0)  # nothing new: nothing to say of it
+        self.assertNotIn("voice activity", again.out)
+        json.loads(self.run_it("enqueue", "--json", "--language=es", self.archive, status=0).out)
+        told = self.run_it("enqueue", "--condition-on-previous-text", self.archive, status=0)
+        self.assertIn("Voice activity is off", told.out)
+
+    def test_every_option(self):
+        self.fill()
+        self.assertEqual(
+            '{"beam_size":5,"best_of":3,"compression_ratio_threshold":2.5,'
+            '"condition_on_previous_text":true,"hallucination_silence_threshold":2,'
+            '"hotwords":"tape \\"a\\"","initial_prompt":"\u00e9t\u00e9","language":"",'
+            '"language_detection_segments":7,"language_detection_threshold":0.8,"length_penalty":0.5,'
+            '"logprob_threshold":-0.5,"max_initial_timestamp":2,"max_tokens":99,'
+            '"no_speech_threshold":0.5,"patience":1.5,"prompt_reset_on_temperature":0.2,'
+            '"suppress_tokens":[-1,3,7],"temperatures":[0,0.3],"translate":true,'
+            '"word_timestamps":true}',
+            self.params("--beam-size=5", "--best-of=3", "--compression-ratio-threshold=2.5",
+                        "--condition-on-previous-text", "--hallucination-silence-threshold=2",
+                        '--hotwords=tape "a"', "--initial-prompt=\u00e9t\u00e9",
+                        "--language-detection-segments=7", "--language-detection-threshold=0.8",
+                        "--length-penalty=0.5", "--logprob-threshold=-0.5",
+                        "--max-initial-timestamp=2", "--max-tokens=99", "--no-speech-threshold=0.5",
+                        "--patience=1.5", "--prompt-reset-on-temperature=0.2",
+                        "--suppress-tokens=7,-1,3,7", "--temperature=0,0.3", "--task=translate",
+                        "--word-timestamps"))
+        whole = json.loads(self.params("--multilingual", "--without-timestamps", "--suppress-tokens="))
+        self.assertEqual([True, True, []], [whole[k] for k in ("multilingual", "without_timestamps",
+                                                               "suppress_tokens")])
+
+    def test_values_out_of_range(self):
+        self.fill()
+        for option, says in (("--beam-size=0", "from 1 to 16"), ("--beam-size=17", "from 1 to 16"),
+                             ("--best-of=2.5", "whole number"), ("--patience=0", "from 0.1 to 10"),
+                             ("--patience=nan", "not 'nan'"), ("--length-penalty=-1", "from 0 to 10"),
+                             ("--max-initial-timestamp=31", "from 0 to 30"),
+                             ("--no-speech-threshold=1.01", "from 0 to 1"),
+                             ("--compression-ratio-threshold=0.5", "from 1 to 1000"),
+                             ("--max-tokens=449", "from 1 to 448"), ("--temperature=0.5,0.5", "rising"),
+                             ("--temperature=", "rising"), ("--task=sing", "transcribe or translate"),
+                             ("--suppress-tokens=1,,2", "numbers of tokens"),
+                             ("--suppress-tokens=-2", "numbers of tokens"),
+                             ("--suppress-tokens=1,", "numbers of tokens"),
+                             ("--suppress-tokens=" + ",".join(map(str, range(65))), "up to 64"),
+                             ("--hotwords=" + "x" * 2048, "2048 bytes; at most 2047"),
+                             ("--initial-prompt=\udcff", "not valid UTF-8"),
+                             ("--language-detection-segments=0", "from 1 to 1000"),
+                             ("--vad=", "Silero's model"), ("--vad-threshold=2", "from 0 to 1"),
+                             ("--vad-speech-pad-ms=-1", "whole number")):
+            self.refused(64, says, option)
+
+    def test_contradictions_are_said(self):
+        self.fill()
+        for options, says in (
+                (["--patience=2"], "--patience does nothing without --beam-size"),
+                (["--length-penalty=1"], "does nothing without --beam-size or --best-of"),
+                (["--best-of=5", "--temperature=0"], "no --temperature is above 0"),
+                (["--beam-size=5", "--temperature=0.2"], "--temperature has no 0"),
+                (["--prompt-reset-on-temperature=0.3"], "without --condition-on-previous-text"),
+                (["--max-initial-timestamp=1", "--without-timestamps"], "exclude each other"),
+                (["--hallucination-silence-threshold=2"], "without --word-timestamps"),
+                (["--multilingual", "--language=en"], "exclude each other"),
+                (["--language-detection-threshold=0.9", "-l", "en"], "do nothing with --language"),
+                (["--vad=off", "--vad-threshold=0.4"], "--vad-threshold does nothing without voice")):
+            self.refused(64, says, *options)
+
+    def test_what_this_model_cannot_do(self):
+        self.fill()
+        self.refused(64, "last token is", "--suppress-tokens=99999")
+        self.refused(64, "looks at 223", "--initial-prompt", "word " * 400)
+        self.refused(64, "does not know the language 'xx'", "--language=xx")
+        self.refused(78, "nightshift model pull silero-vad", "--vad=on")
+        self.refused(78, "nightshift model pull silero-vad", "--vad-threshold=0.4")
+        self.refused(78, "no silero_vad_16k.safetensors in /nix", "--vad=/nix")
+        own = os.path.join(self.dir, "bad.safetensors")
+        with open(own, "wb") as file:
+            file.write(b"\x02\0\0\0\0\0\0\0{}")
+        self.refused(78, "bad.safetensors", "--vad", own)
+
+    @unittest.skipUnless(os.path.isdir(SILERO), "no ../shared/models/silero-vad")
+    def test_voice_activity(self):
+        self.fill()
+        here = {"NIGHTSHIFT_MODELS": os.path.dirname(SILERO)}
+        whole = json.loads(self.params(**here))
+        self.assertEqual("silero-vad", whole["vad_model"])
+        self.assertRegex(whole["vad_hash"], "^[0-9a-f]{32}$")
+        self.assertEqual(self.params(**here), self.params("--vad=on", "--vad-threshold=0.5", **here))
+        by_path = json.loads(self.params("--vad", SILERO, "--vad-min-silence-duration-ms=2000"))
+        self.assertEqual((os.path.realpath(os.path.join(SILERO, "silero_vad_16k.safetensors")), 2000,
+                          whole["vad_hash"]),
+                         (by_path["vad_model"], by_path["vad_min_silence_duration_ms"], by_path["vad_hash"]))
+        self.assertEqual(DEFAULTS, self.params("--vad=off", **here))
+        done = self.run_it("enqueue", "--vad=on", "--condition-on-previous-text", self.archive, status=64,
+                           **here)
+        self.assertIn("without voice activity alone", done.err)
+        done = self.run_it("enqueue", "--vad-threshold=0.3", "--vad-neg-threshold=0.4", self.archive,
+                           status=64, **here)
+        self.assertIn("vad_neg_threshold is 0.4, above vad_threshold, 0.3", done.err)
+
+
 class Output(Program):
     def settle(self, *paths):
         """Marks recordings as transcribed, with no text in them."""
