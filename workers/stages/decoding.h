@@ -39,7 +39,7 @@ struct decoding_policy {
     const struct transcribe_params *params;
     const struct vocabulary *vocab;
     uint32_t positions;  /* of the decoder */
-    uint32_t max_tokens; /* at least 1, without the prompt; prompt and tokens fit the positions */
+    uint32_t max_tokens; /* at least 1, without the prompt; fewer where a long one leaves no room */
     uint32_t branches;   /* of the session: at least max(beam_size, best_of) */
 };
 
@@ -55,7 +55,7 @@ struct decoding;
 
 /* The result; valid in DONE until the next begin. */
 struct decoding_result {
-    bool silent; /* nobody speaks here */
+    bool silent; /* nobody speaks here; known at START: the language is the heard one */
     int32_t language;
     float language_prob; /* 1 when it was given */
     float no_speech_prob;
@@ -64,11 +64,13 @@ struct decoding_result {
     const int32_t *prompt; /* of this window, up to and with the last token before the text */
     uint32_t prompt_len;
     float avg_logprob, compression_ratio, temperature;
-    uint32_t attempts;         /* temperatures tried */
+    uint32_t attempts;         /* temperatures tried; 0: silence beyond doubt */
     bool repetitive, unlikely; /* some attempt was refused for its compression ratio / its average
                                   log probability (the result's own values tell about itself) */
 };
 
+/* ERR_USAGE: more beams or candidates than branches, or a model that has no <|notimestamps|> and is
+ * to do without; ERR_MODEL: a decoder of hardly any positions. */
 int decoding_new(const struct decoding_policy *policy, struct decoding **ret, struct err *err);
 void decoding_free(struct decoding *d); /* NULL is fine */
 
@@ -76,9 +78,11 @@ void decoding_free(struct decoding *d); /* NULL is fine */
  * go before the start as the condition, at most half of the positions - 1; n may be 0. */
 void decoding_begin(struct decoding *d, uint64_t seed, const int32_t *previous, uint32_t n);
 enum decoding_state decoding_state(const struct decoding *d);
-/* In LANGUAGE: what was heard (id, -1 in English-only models; its probability), and the silence. */
+/* In LANGUAGE: what was heard (id, -1 in English-only models; its probability), and the silence:
+ * without the previous text, with which the result's no_speech_prob is. */
 void decoding_heard(const struct decoding *d, int32_t *language, float *prob, float *no_speech);
-/* In LANGUAGE: go on with this one (ignored by English-only models; prob 1: it was given). */
+/* In LANGUAGE: go on with this one (ignored by English-only models; prob 1: it was given); -1: with
+ * what was heard. May go to DONE at once. */
 void decoding_go(struct decoding *d, int32_t language, float prob);
 
 /* The copies between branches that the next rows need, to be done before them; at most `branches`.
