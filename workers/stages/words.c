@@ -9,6 +9,9 @@
 #include "workers/text/codepoints.h"
 
 #define FRAMES_PER_SECOND 50.0f
+/* Seconds. Times are frames, so that half a second sharp is common: it must not hang on the last
+ * bit of a float what becomes of it. */
+#define FAR_OFF 0.501f
 #define SENTENCE_ENDS ".。!！?？"
 /* In the order of their codes: a token of several is punctuation only if they follow each other
  * here ("()" is, "?!" is part of the word before), a habit of openai-whisper's. */
@@ -385,7 +388,7 @@ static void cut_after_pause(struct word *words, uint32_t n, float median, double
     struct word *first = &words[0], *second = n > 1 ? &words[1] : NULL;
     float longest = 2.0f * median;
 
-    if ((double)first->end - last_speech <= 4.0 * (double)median ||
+    if ((double)first->end - last_speech <= 4.0 * (double)median + 0.001 ||
         (first->end - first->start <= longest &&
          !(second && second->end - first->start > 2.0f * longest)))
         return;
@@ -405,11 +408,11 @@ void words_fit(struct word *words, uint32_t n, float median, double last_speech,
     float from = *start, to = *end;
 
     cut_after_pause(words, n, median, last_speech, window);
-    if (from < first->end && from - 0.5f > first->start)
+    if (from < first->end && from - first->start > FAR_OFF)
         first->start = fmaxf((float)-window, fminf(first->end - median, from));
     else
         *start = first->start;
-    if (to > last->start && to + 0.5f < last->end)
+    if (to > last->start && last->end - to > FAR_OFF)
         last->end = fmaxf(last->start + median, to);
     else
         *end = last->end;
