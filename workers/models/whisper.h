@@ -127,7 +127,8 @@ struct whisper_move {
 };
 
 /* n moves, done as if one after the other; no branch is both a source and a destination, none twice
- * a destination. After an error the destinations are empty. */
+ * a destination. A call that these rules refuse (ERR_DEVICE) changes nothing; after another error
+ * the destinations are empty. */
 int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, uint32_t n,
                    struct err *err);
 

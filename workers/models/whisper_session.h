@@ -95,20 +95,19 @@ static inline struct tensor head_rows(struct tensor t, uint32_t n)
     return t;
 }
 
-/* The next `n` rows that a step of the caller's may have, checked against the rules of whisper.h's
- * whisper_step. */
+/* Whether these rows may be a step: whisper.h, whisper_step. Changes nothing that a later call
+ * would see. */
 int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                        struct err *err);
-/* Token of a row, in the vocabulary or ERR_MODEL. */
+/* ERR_MODEL: not in the vocabulary. */
 int whisper_check_token(const struct whisper_session *s, int32_t token, struct err *err);
-/* Those of the rows' branches that s->order puts in the first places of a step, to the device, and
- * padding up to `width`. */
+/* n rows to the device, in s->order, and padding up to `width`. */
 int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                        uint32_t width, struct err *err);
 /* Their caches hold them from now on. */
 void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n);
-/* How many rows a step of n has with its padding: devices that record steps prepare themselves for
- * each number. index: of its bucket. */
+/* How many rows a step of n has with its padding, because devices that record steps prepare
+ * themselves for each number; n itself elsewhere. index: its place among them. */
 uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_t *index);
 
 /* What whisper_align wants to know of a step on its way: scores of these heads, of the first `rows`

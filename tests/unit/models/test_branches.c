@@ -514,6 +514,43 @@ static void moves_are_checked(void **state)
     rig_close(&r);
 }
 
+static int copies_left;
+
+static int failing_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
+                        uint32_t keys, struct err *err)
+{
+    (void)be, (void)kv, (void)moves, (void)n, (void)keys;
+    return copies_left-- > 0 ? 0 : err_set(err, ERR_VRAM, "no memory to copy");
+}
+
+/* Half of the layers copied is not a cache. */
+static void failed_copies(void **state)
+{
+    const struct backend_ops *host;
+    struct backend_ops failing;
+    struct rig r;
+    struct err e;
+
+    (void)state;
+    rig_open(&r, PRECISION_F32);
+    open_session(&r, (struct whisper_shape){.slots = 1, .branches = 3});
+    encode(&r, 0, 0);
+    for (uint32_t b = 0; b < 3; b++)
+        assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, b, 0, 1}}, 1, NULL, &e), e);
+    host = r.be->ops;
+    failing = *host;
+    failing.kv_copy = failing_copy;
+    r.be->ops = &failing;
+    copies_left = 1; /* of two layers */
+    assert_int_equal(whisper_branch(r.s, (struct whisper_move[]){{0, 0, 1}}, 1, &e), ERR_VRAM);
+    r.be->ops = host;
+    refuse_rows(&r, (struct whisper_row[]){{0, 1, 1, 1}}, 1);
+    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 0, 1, 1}, {0, 2, 1, 1}}, 2, NULL, &e),
+              e);
+    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 1, 0, 1}}, 1, NULL, &e), e);
+    rig_close(&r);
+}
+
 static void shapes_are_checked(void **state)
 {
     struct rig r;
@@ -556,6 +593,7 @@ int main(void)
         cmocka_unit_test(rows_are_checked),
         cmocka_unit_test(moves_are_checked),
         cmocka_unit_test(shapes_are_checked),
+        cmocka_unit_test(failed_copies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
