@@ -12,6 +12,7 @@
 #include "tools/formats.h"
 #include "tools/names.h"
 #include "tools/outdir.h"
+#include "tools/segment_row.h"
 #include "tools/text.h"
 
 #define FORMATS 5
@@ -28,6 +29,8 @@ static const char help[] =
     "  -o, --output=DIR     where to (default: ./transcripts)\n"
     "  -b, --base=DIR       names begin below this folder, however the catalog grows\n"
     "  -f, --format=FORMAT  txt (default), srt, vtt, tsv, json; may be repeated\n"
+    "  -w, --words          vtt with a time for each word, where there are any (json\n"
+    "                       always has them)\n"
     "      --partial        also recordings that are not done to their end yet\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"
@@ -39,16 +42,14 @@ static const char help[] =
     "  nightshift export -f srt -f vtt -o subtitles /archive/films\n";
 
 struct wanted {
-    bool format[FORMATS], any_format, partial;
+    bool format[FORMATS], any_format, partial, words;
     const char *output, *base;
 };
 
 static const struct option longs[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"format", required_argument, NULL, 'f'},
-    {"base", required_argument, NULL, 'b'},
-    {"partial", no_argument, NULL, 256},
-    {0},
+    {"output", required_argument, NULL, 'o'}, {"format", required_argument, NULL, 'f'},
+    {"base", required_argument, NULL, 'b'},   {"words", no_argument, NULL, 'w'},
+    {"partial", no_argument, NULL, 256},      {0},
 };
 
 static int take(void *arg, int option, const char *value, struct err *err)
@@ -64,8 +65,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->base = value;
         return value[0] ? 0 : err_set(err, ERR_USAGE, "--base wants the name of a folder");
     }
-    if (option == 256) {
-        w->partial = true;
+    if (option == 256 || option == 'w') {
+        *(option == 'w' ? &w->words : &w->partial) = true;
         return 0;
     }
     format = format_from_name(value);
@@ -85,6 +86,7 @@ struct export_run {
     size_t only_n, only_room;
     bool vanished; /* those that are not there any more: they get their names last */
     struct buf text[FORMATS];
+    struct segment_row row;
     uint64_t index;
     uint64_t recordings, empty, failed;
     uint64_t unfinished, broken; /* recordings left out */
@@ -101,16 +103,13 @@ static int by_number(const void *a, const void *b)
 static int on_segment(void *arg, const struct read_segment *row)
 {
     struct export_run *x = arg;
-    const struct format_segment s = {.start_ms = row->start_ms,
-                                     .end_ms = row->end_ms,
-                                     .text = row->text,
-                                     .language = row->language,
-                                     .speaker = row->speaker,
-                                     .avg_logprob = row->avg_logprob,
-                                     .no_speech_prob = row->no_speech_prob,
-                                     .compression_ratio = row->compression_ratio,
-                                     .temperature = row->temperature};
+    bool words = x->w->format[FORMAT_JSON] || (x->w->words && x->w->format[FORMAT_VTT]);
+    struct format_segment s;
+    int rc = segment_row_format(&x->row, x->store, row, words, &s, &x->err);
 
+    if (rc != 0)
+        return rc;
+    s.time_words = x->w->words;
     for (int f = 0; f < FORMATS; f++)
         if (x->w->format[f])
             format_segment(&x->text[f], (enum format)f, x->index, &s);
@@ -372,7 +371,7 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
 
 int cmd_export(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "o:b:f:", longs, take, true};
+    const struct cli_spec spec = {help, "o:b:f:w", longs, take, true};
     struct wanted w = {.output = "transcripts"};
     struct export_run x = {.w = &w};
     struct err err = {0};
@@ -382,6 +381,8 @@ int cmd_export(struct cli *cli, int argc, char **argv)
 
     if (status >= 0)
         return status;
+    if (w.words && !w.format[FORMAT_VTT] && !w.format[FORMAT_JSON])
+        return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
     w.format[FORMAT_TXT] |= !w.any_format;
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
     if (paths == NULL) {
@@ -399,6 +400,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         status = export_all(cli, &x, paths, n);
     for (int f = 0; f < FORMATS; f++)
         buf_free(&x.text[f]);
+    segment_row_free(&x.row);
     names_used_free(x.used);
     outdir_close(x.out);
     store_close(x.store);

@@ -9,6 +9,7 @@
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/formats.h"
+#include "tools/segment_row.h"
 #include "tools/text.h"
 
 /* Marks of confidence: average log probability of a segment's tokens. */
@@ -21,6 +22,9 @@ static const char help[] =
     "path, its number (as in `nightshift search --json`), or ARCHIVE//MEMBER.\n"
     "\n"
     "  -f, --format=FORMAT  txt, srt, vtt, tsv or json, not the page for people\n"
+    "  -w, --words          vtt with a time for each word, where there are any (json\n"
+    "                       always has them)\n"
+    "  -d, --dropped        instead of the transcript: what was not believed\n"
     "      --json           the same as --format=json\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -h, --help           this text\n"
@@ -32,15 +36,22 @@ static const char help[] =
 
 struct wanted {
     int format; /* -1: for people */
+    bool words, dropped;
 };
 
-static const struct option longs[] = {{"format", required_argument, NULL, 'f'}, {0}};
+static const struct option longs[] = {{"format", required_argument, NULL, 'f'},
+                                      {"words", no_argument, NULL, 'w'},
+                                      {"dropped", no_argument, NULL, 'd'},
+                                      {0}};
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
     struct wanted *w = arg;
 
-    (void)option;
+    if (option != 'f') {
+        *(option == 'w' ? &w->words : &w->dropped) = true;
+        return 0;
+    }
     w->format = format_from_name(value);
     if (w->format < 0)
         return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv or json, not '%s'", value);
@@ -49,9 +60,10 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
 struct page {
     struct store *store;
-    int format;
+    struct wanted w;
+    struct segment_row row;
     struct buf out;
-    uint64_t segments;
+    uint64_t segments, dropped;
     int time_width;
     bool unsure; /* a mark was set */
     int status;
@@ -81,17 +93,14 @@ static void to_stdout(void *arg, const char *bytes, size_t n)
 static int format_row(void *arg, const struct read_segment *row)
 {
     struct page *p = arg;
-    struct format_segment s = {.start_ms = row->start_ms,
-                               .end_ms = row->end_ms,
-                               .text = row->text,
-                               .language = row->language,
-                               .speaker = row->speaker,
-                               .avg_logprob = row->avg_logprob,
-                               .no_speech_prob = row->no_speech_prob,
-                               .compression_ratio = row->compression_ratio,
-                               .temperature = row->temperature};
+    struct format_segment s;
+    int rc = segment_row_format(&p->row, p->store, row, p->w.words || p->w.format == FORMAT_JSON,
+                                &s, &p->err);
 
-    format_segment(&p->out, (enum format)p->format, p->segments++, &s);
+    if (rc != 0)
+        return rc;
+    s.time_words = p->w.words;
+    format_segment(&p->out, (enum format)p->w.format, p->segments++, &s);
     flush(p);
     return 0;
 }
@@ -100,7 +109,11 @@ static int print_row(void *arg, const struct read_segment *row)
 {
     struct page *p = arg;
     char at[CLOCK_HMS_LEN], *text = utf8_display(row->text, strlen(row->text));
-    const char *mark = row->avg_logprob < VERY_UNSURE ? "??" : row->avg_logprob < UNSURE ? "?" : "";
+    const bool doubted = row->avg_logprob < UNSURE || segment_row_doubted(row->reason);
+    const char *mark = p->w.dropped                     ? ""
+                       : row->avg_logprob < VERY_UNSURE ? "??"
+                       : doubted                        ? "?"
+                                                        : "";
     size_t indent = (size_t)p->time_width + 4, column = indent;
 
     clock_hms(row->start_ms, at);
@@ -117,8 +130,24 @@ static int print_row(void *arg, const struct read_segment *row)
     text_wrap(to_stdout, NULL, text != NULL ? text : "", column, indent, cli_columns(stdout));
     putchar('\n');
     free(text);
+    if (p->w.dropped && row->reason[0] != 0) {
+        char *reason = utf8_display(row->reason, strlen(row->reason));
+
+        printf("%*s", (int)indent, "");
+        text_wrap(to_stdout, NULL, reason != NULL ? reason : "", indent, indent,
+                  cli_columns(stdout));
+        putchar('\n');
+        free(reason);
+    }
     p->unsure |= mark[0] != 0;
     p->segments++;
+    return 0;
+}
+
+static int count_row(void *arg, const struct read_segment *row)
+{
+    (void)row;
+    ++*(uint64_t *)arg;
     return 0;
 }
 
@@ -162,6 +191,45 @@ static void print_head(const struct read_recording *r)
     puts("");
 }
 
+static int read_texts(struct page *p, const struct read_recording *r, read_segment_fn fn)
+{
+    return (p->w.dropped ? read_dropped : read_segments)(p->store, r->media_id, 0, fn, p, &p->err);
+}
+
+static void print_nothing(const struct page *p, const struct read_recording *r)
+{
+    if (p->w.dropped)
+        puts("Nothing was left out.");
+    else if (strcmp(r->state, "done") == 0)
+        puts(p->dropped > 0 ? "Nobody speaks in it, as far as was believed."
+                            : "Nobody speaks in it.");
+    else
+        puts(strcmp(r->state, "failed") == 0
+                 ? "There is no transcript. `nightshift retry` tries it again."
+                 : "Nothing of it is transcribed yet.");
+}
+
+static int page_for_people(struct page *p, const struct read_recording *r)
+{
+    char n[TEXT_LEN];
+
+    print_head(r);
+    if (read_texts(p, r, print_row) != 0 ||
+        read_dropped(p->store, r->media_id, 0, count_row, &p->dropped, &p->err) != 0)
+        return 1;
+    if (p->segments == 0)
+        print_nothing(p, r);
+    if (p->unsure || (p->dropped > 0 && !p->w.dropped))
+        putchar('\n');
+    if (p->unsure)
+        puts("? the model was unsure, or the text is in doubt; ?? very unsure");
+    if (p->dropped > 0 && !p->w.dropped)
+        printf("%s %s not believed and left out; --dropped shows %s.\n", text_count(p->dropped, n),
+               text_plural(p->dropped, "text was", "texts were"),
+               text_plural(p->dropped, "it", "them"));
+    return 0;
+}
+
 static int page_of(void *arg, const struct read_recording *r)
 {
     struct page *p = arg;
@@ -177,23 +245,12 @@ static int page_of(void *arg, const struct read_recording *r)
 
     clock_hms(r->duration_ms > 0 ? r->duration_ms : 3600000, longest);
     p->time_width = (int)strlen(longest);
-    if (p->format < 0) {
-        print_head(r);
-        if (read_segments(p->store, r->media_id, 0, print_row, p, &p->err) != 0)
-            return 1;
-        if (p->segments == 0)
-            puts(strcmp(r->state, "done") == 0 ? "Nobody speaks in it."
-                 : strcmp(r->state, "failed") == 0
-                     ? "There is no transcript. `nightshift retry` tries it again."
-                     : "Nothing of it is transcribed yet.");
-        if (p->unsure)
-            puts("\n? the model was unsure; ?? very unsure");
-        return 0;
-    }
-    format_begin(&p->out, (enum format)p->format, &fr);
-    if (read_segments(p->store, r->media_id, 0, format_row, p, &p->err) != 0)
+    if (p->w.format < 0)
+        return page_for_people(p, r);
+    format_begin(&p->out, (enum format)p->w.format, &fr);
+    if (read_texts(p, r, format_row) != 0)
         return 1;
-    format_end(&p->out, (enum format)p->format, p->segments);
+    format_end(&p->out, (enum format)p->w.format, p->segments);
     if (p->out.failed)
         return err_set(&p->err, ERR_NOMEM, "out of memory") != 0;
     flush(p);
@@ -223,7 +280,7 @@ static int find_recording(struct store *st, const char *what, int64_t *id, struc
 
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "f:", longs, take, true};
+    const struct cli_spec spec = {help, "f:wd", longs, take, true};
     struct wanted w = {.format = -1};
     struct page p = {0};
     struct err err = {0};
@@ -234,7 +291,10 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         return status;
     if (optind + 1 != argc)
         return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
-    p.format = cli->json ? FORMAT_JSON : w.format;
+    p.w = w;
+    p.w.format = cli->json ? FORMAT_JSON : w.format;
+    if (w.words && p.w.format != FORMAT_VTT && p.w.format != FORMAT_JSON)
+        return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     if (store_open(cli->catalog, STORE_READ, &p.store, &err) != 0)
@@ -251,6 +311,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         status = cli_fail("read the catalog", p.err.code != 0 ? &p.err : &err, NULL);
     else
         status = EX_OK;
+    segment_row_free(&p.row);
     buf_free(&p.out);
     store_close(p.store);
     return cli_flush(status);

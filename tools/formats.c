@@ -60,6 +60,49 @@ static void put_time(struct buf *out, int64_t ms, char point)
                (int)(ms / 1000 % 60), point, (int)(ms % 1000));
 }
 
+/* Somebody may have corrected the text since. */
+static bool words_are_text(const struct format_segment *s)
+{
+    const char *text = s->text;
+
+    for (size_t i = 0; i < s->word_count; i++) {
+        const char *word = s->words[i].text;
+
+        word += i == 0 ? strspn(word, " ") : 0;
+        if (strncmp(text, word, strlen(word)) != 0) {
+            size_t n = strlen(text);
+
+            /* The last word's trailing blanks are none of the text's. */
+            return i + 1 == s->word_count && strncmp(text, word, n) == 0 &&
+                   strspn(word + n, " ") == strlen(word + n);
+        }
+        text += strlen(word);
+    }
+    return s->word_count > 0 && *text == 0;
+}
+
+/* WebVTT's times inside a cue: each later than the one before, and inside the cue. */
+static void put_timed_words(struct buf *out, const struct format_segment *s, int64_t start)
+{
+    int64_t last = start;
+
+    for (size_t i = 0; i < s->word_count; i++) {
+        const struct format_word *w = &s->words[i];
+        const char *text = w->text + (i == 0 ? strspn(w->text, " ") : 0);
+        const bool timed = w->start_ms > last && w->start_ms < s->end_ms;
+
+        if (timed) {
+            put(out, "<");
+            put_time(out, w->start_ms, '.');
+            put(out, ">");
+            last = w->start_ms;
+        }
+        put(out, "<c>");
+        put_line(out, text, FORMAT_VTT);
+        put(out, "</c>");
+    }
+}
+
 static void put_cue(struct buf *out, enum format format, uint64_t index,
                     const struct format_segment *s)
 {
@@ -78,7 +121,10 @@ static void put_cue(struct buf *out, enum format format, uint64_t index,
         put_line(out, s->speaker, format);
         put(out, format == FORMAT_VTT ? ">" : "] ");
     }
-    put_line(out, s->text, format);
+    if (format == FORMAT_VTT && s->time_words && words_are_text(s))
+        put_timed_words(out, s, start);
+    else
+        put_line(out, s->text, format);
     put(out, "\n\n");
 }
 
@@ -136,6 +182,22 @@ static void json_begin(struct buf *out, const struct format_recording *r)
     put(out, "  \"segments\": [");
 }
 
+static void json_words(struct buf *out, const struct format_segment *s)
+{
+    put(out, ",\n     \"words\": [");
+    for (size_t i = 0; i < s->word_count; i++) {
+        const struct format_word *w = &s->words[i];
+
+        buf_printf(out,
+                   "%s\n      {\"start_ms\": %lld, \"end_ms\": %lld, \"word\": ", i > 0 ? "," : "",
+                   (long long)w->start_ms, (long long)w->end_ms);
+        format_json_string(out, w->text);
+        put_number(out, "probability", w->probability);
+        put(out, "}");
+    }
+    put(out, "]");
+}
+
 static void json_segment(struct buf *out, uint64_t index, const struct format_segment *s)
 {
     buf_printf(out, "%s\n    {\"start_ms\": %lld, \"end_ms\": %lld, \"text\": ", index ? "," : "",
@@ -149,6 +211,12 @@ static void json_segment(struct buf *out, uint64_t index, const struct format_se
     put_number(out, "no_speech_prob", s->no_speech_prob);
     put_number(out, "compression_ratio", s->compression_ratio);
     put_number(out, "temperature", s->temperature);
+    put_number(out, "attempts", s->attempts > 0 ? s->attempts : NAN);
+    put_number(out, "speech_prob", s->speech_prob);
+    put(out, ", \"reason\": ");
+    format_json_string(out, s->reason);
+    if (s->word_count > 0)
+        json_words(out, s);
     put(out, "}");
 }
 

@@ -1,11 +1,14 @@
 /* tools/formats.h - a transcript as the text of a file. Pure: into a buffer, piece by piece.
  *
  * txt: one line a segment. srt, vtt: cues. tsv: Whisper's own (start and end in milliseconds).
- * json: one object. Line breaks and control characters inside a segment become blanks; what would
- * end a cue or begin a tag is escaped as the format has it. Any thread. */
+ * json: one object, with the words that there are. Line breaks and control characters inside a
+ * segment become blanks; what would end a cue or begin a tag is escaped as the format has it. Any
+ * thread. */
 #ifndef NIGHTSHIFT_TOOLS_FORMATS_H
 #define NIGHTSHIFT_TOOLS_FORMATS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -20,10 +23,22 @@ struct format_recording { /* valid UTF-8; "" unknown */
     int64_t id, duration_ms;
     const char *path, *member, *state, *language, *title, *damage;
 };
+struct format_word {
+    int64_t start_ms, end_ms;
+    const char *text; /* with its leading blank */
+    double probability;
+    size_t at; /* of whoever fills it */
+};
 struct format_segment {
     int64_t start_ms, end_ms;
     const char *text, *language, *speaker;
     double avg_logprob, no_speech_prob, compression_ratio, temperature; /* NAN unknown */
+    double speech_prob;                                                 /* NAN: not measured */
+    uint32_t attempts;                                                  /* 0 unknown */
+    const char *reason; /* why it was tried again or doubted; "" */
+    const struct format_word *words;
+    size_t word_count;
+    bool time_words; /* vtt: a time inside the cue for each word, unless the text was corrected */
 };
 
 void format_begin(struct buf *out, enum format format, const struct format_recording *r);

@@ -54,7 +54,7 @@ static void fill(void)
         {2500, 6000, "We met at the market square.", "en", -0.3, 0.02, 1.2, 0, 1, 0.97,
          .words = met, .word_count = 6},
         {6000, 9000, "It was raining.", "en", -1.3, 0.1, 1.0, 0.4, 3, 0.8,
-         .reason = "tried again: unlikely; unlikely"},
+         .reason = "tried again: unlikely; too unlikely"},
         {9000, 29000, "Thanks for watching!", "en", -0.9, 0.7, 0.8, 0, 1, 0.03, .dropped = true,
          .reason = "no speech; no voice; silence phrase"}};
     static const struct store_segment spanish[] = {

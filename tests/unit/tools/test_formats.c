@@ -25,7 +25,10 @@ static const struct format_segment segments[] = {
      .avg_logprob = -0.25,
      .no_speech_prob = 0.5,
      .compression_ratio = 1.5,
-     .temperature = 0},
+     .temperature = 0,
+     .attempts = 2,
+     .speech_prob = 0.25,
+     .reason = "tried again: \"x\""},
     {.start_ms = 360000000,
      .end_ms = 360000000,
      .text = "two\r\nlines\tand\n\na gap\x7f\xc2\x9b",
@@ -34,7 +37,9 @@ static const struct format_segment segments[] = {
      .avg_logprob = NAN,
      .no_speech_prob = NAN,
      .compression_ratio = NAN,
-     .temperature = NAN},
+     .temperature = NAN,
+     .speech_prob = NAN,
+     .reason = ""},
 };
 
 static char *written(enum format format, size_t n)
@@ -118,6 +123,82 @@ static void json(void **state)
     json_decref(o);
 }
 
+static const struct format_word words[] = {
+    {1000, 1500, " Fish", 0.5, 0},   {1500, 1500, " &", 0.25, 0},  {1500, 1800, " chips", 1, 0},
+    {1800, 2600, "-to-go.", NAN, 0}, {2600, 2700, " Yes. ", 0, 0},
+};
+static const struct format_segment spoken = {.start_ms = 1000,
+                                             .end_ms = 2600,
+                                             .text = "Fish & chips-to-go. Yes.",
+                                             .language = "en",
+                                             .speaker = "",
+                                             .reason = "",
+                                             .words = words,
+                                             .word_count = 5,
+                                             .time_words = true};
+
+static const char *cue_of(const struct format_segment *s)
+{
+    static char out[1024];
+    struct buf b = BUF_INIT;
+
+    format_segment(&b, FORMAT_VTT, 0, s);
+    snprintf(out, sizeof(out), "%s", buf_cstr(&b));
+    buf_free(&b);
+    return strchr(out, '\n') + 1;
+}
+
+/* A time only where it is later than the last and before the cue's end; the text as it was. */
+static void vtt_with_times_of_words(void **state)
+{
+    struct format_segment s = spoken;
+
+    (void)state;
+    assert_string_equal(cue_of(&s), "<c>Fish</c><00:00:01.500><c> &amp;</c><c> chips</c>"
+                                    "<00:00:01.800><c>-to-go.</c><c> Yes. </c>\n\n");
+    s.time_words = false;
+    assert_string_equal(cue_of(&s), "Fish &amp; chips-to-go. Yes.\n\n");
+    /* A text that was corrected by hand, shortened, or made longer is not the words'. */
+    s.time_words = true;
+    s.text = "Fish & chips to go. Yes.";
+    assert_string_equal(cue_of(&s), "Fish &amp; chips to go. Yes.\n\n");
+    s.text = "Fish & chips-to-go.";
+    assert_string_equal(cue_of(&s), "Fish &amp; chips-to-go.\n\n");
+    s.text = "Fish & chips-to-go. Yes. No.";
+    assert_string_equal(cue_of(&s), "Fish &amp; chips-to-go. Yes. No.\n\n");
+    s.word_count = 0;
+    assert_string_equal(cue_of(&s), "Fish &amp; chips-to-go. Yes. No.\n\n");
+}
+
+static void json_with_words(void **state)
+{
+    struct buf b = BUF_INIT;
+    json_error_t e;
+    json_t *o, *list;
+
+    (void)state;
+    format_segment(&b, FORMAT_JSON, 0, &spoken);
+    o = json_loads(buf_cstr(&b), 0, &e);
+    assert_non_null(o);
+    list = json_object_get(o, "words");
+    assert_int_equal(json_array_size(list), 5);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "word")), " &");
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 2), "end_ms")), 1800);
+    assert_true(json_is_null(json_object_get(json_array_get(list, 3), "probability")));
+    assert_true(json_is_null(json_object_get(o, "attempts")));
+    json_decref(o);
+    buf_clear(&b);
+    format_segment(&b, FORMAT_JSON, 0, &segments[0]);
+    o = json_loads(buf_cstr(&b), 0, &e);
+    assert_non_null(o);
+    assert_null(json_object_get(o, "words"));
+    assert_int_equal(json_integer_value(json_object_get(o, "attempts")), 2);
+    assert_true(json_real_value(json_object_get(o, "speech_prob")) == 0.25);
+    assert_string_equal(json_string_value(json_object_get(o, "reason")), segments[0].reason);
+    json_decref(o);
+    buf_free(&b);
+}
+
 static void every_character_survives_json(void **state)
 {
     struct buf b = BUF_INIT;
@@ -154,6 +235,8 @@ int main(void)
         cmocka_unit_test(vtt),
         cmocka_unit_test(tsv),
         cmocka_unit_test(json),
+        cmocka_unit_test(vtt_with_times_of_words),
+        cmocka_unit_test(json_with_words),
         cmocka_unit_test(every_character_survives_json),
         cmocka_unit_test(names_round_trip),
     };

@@ -487,6 +487,80 @@ class Output(Program):
             with open(os.path.join(out, name), encoding="utf-8") as file:
                 json.load(file)
 
+    def talk(self):
+        """One recording with words, a doubt, a text that was tried again, and two that were dropped."""
+        self.put("a.wav", wav(1))
+        self.enqueue()
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("INSERT INTO shard VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026')")
+        connection.executemany(
+            "INSERT INTO segment (segment_id, task_id, seq, idx, start_ms, end_ms, text, language, "
+            "avg_logprob, attempts, speech_prob, reason) VALUES (?, 1, 0, ?, ?, ?, ?, 'en', ?, ?, ?, ?)",
+            [(1, 0, 0, 2000, "Good morning.", -0.2, 1, 0.97, ""),
+             (2, 1, 2000, 5000, "We met at the market.", -0.3, 2, 0.9, "tried again: repetitive"),
+             (3, 2, 5000, 7000, "The the the.", -0.4, 1, None, "loop; no voice"),
+             (4, 3, 7000, 9000, "Mumble.", -1.5, 1, None, "too unlikely")])
+        connection.executemany("INSERT INTO word VALUES (1, ?, ?, ?, ?, ?)",
+                               [(0, 0, 700, " Good", 0.9), (1, 700, 1500, " morning.", 0.5)])
+        connection.executemany(
+            "INSERT INTO dropped (task_id, seq, idx, start_ms, end_ms, text, language, reason) "
+            "VALUES (1, 0, ?, ?, ?, ?, 'en', ?)",
+            [(0, 9000, 20000, "Thanks for watching!", "no speech; no voice; silence phrase"),
+             (1, 20000, 30000, "you\x1b[2J", "no speech")])
+        connection.execute("UPDATE task SET state = 'done', shards_total = 1")
+        connection.commit()
+        connection.close()
+
+    def test_show_marks_doubts_and_says_what_was_dropped(self):
+        self.talk()
+        shown = self.run_it("show", "a.wav", status=0).out
+        self.assertEqual(["   0:00.000    Good morning.", "   0:02.000    We met at the market.",
+                          "   0:05.000 ?  The the the.", "   0:07.000 ?? Mumble.", "",
+                          "? the model was unsure, or the text is in doubt; ?? very unsure",
+                          "2 texts were not believed and left out; --dropped shows them."],
+                         shown.splitlines()[3:])
+        dropped = self.run_it("show", "--dropped", "a.wav", status=0).out
+        self.assertEqual(["   0:09.000    Thanks for watching!",
+                          "               no speech; no voice; silence phrase",
+                          "   0:20.000    you\\x1B[2J", "               no speech"], dropped.splitlines()[3:])
+        whole = json.loads(self.run_it("show", "--dropped", "--json", "a.wav", status=0).out)
+        self.assertEqual(["no speech; no voice; silence phrase", "no speech"],
+                         [s["reason"] for s in whole["segments"]])
+        self.put("b.wav", wav(2))
+        self.enqueue()
+        self.assertIn("Nothing was left out.", self.run_it("show", "b.wav", "-d", status=0).out)
+
+    def test_words_in_json_and_vtt(self):
+        self.talk()
+        first = json.loads(self.run_it("show", "a.wav", "--json", status=0).out)["segments"][0]
+        self.assertEqual([{"start_ms": 0, "end_ms": 700, "word": " Good", "probability": 0.9},
+                          {"start_ms": 700, "end_ms": 1500, "word": " morning.", "probability": 0.5}],
+                         first["words"])
+        self.assertEqual((1, 0.97, ""), tuple(first[k] for k in ("attempts", "speech_prob", "reason")))
+        plain = self.run_it("show", "a.wav", "-f", "vtt", status=0).out
+        self.assertIn("\nGood morning.\n", plain)
+        timed = self.run_it("show", "a.wav", "-f", "vtt", "--words", status=0).out
+        self.assertIn("\n<c>Good</c><00:00:00.700><c> morning.</c>\n", timed)
+        self.assertIn("\nMumble.\n", timed)
+        for command in (["show", "a.wav"], ["show", "a.wav", "-f", "srt"], ["export", "-f", "srt"]):
+            self.assertIn("--words is about --format=vtt", self.run_it(*command, "--words", status=64).err)
+
+    def test_what_was_dropped_is_in_no_file_count_or_search(self):
+        self.talk()
+        self.run_it("export", "-o", "out", "-f", "txt", "-f", "vtt", "-f", "json", "--words", status=0)
+        texts = {}
+        for ending in ("txt", "vtt", "json"):
+            with open(os.path.join(self.dir, "out", "a." + ending), encoding="utf-8") as file:
+                texts[ending] = file.read()
+            self.assertNotIn("watching", texts[ending])
+        self.assertIn("<00:00:00.700><c> morning.</c>", texts["vtt"])
+        self.assertEqual(["Good morning.", "We met at the market.", "The the the.", "Mumble."],
+                         texts["txt"].splitlines())
+        whole = json.loads(texts["json"])["segments"]
+        self.assertEqual([2, 0, 0, 0], [len(s.get("words", [])) for s in whole])
+        self.assertEqual(4, json.loads(self.run_it("status", "--json").out)["segments"])
+        self.assertEqual([], json.loads(self.run_it("search", "watching", "--json").out))
+
     def test_nobody_speaks_is_not_failed(self):
         self.fill()
         self.enqueue()
