@@ -8,10 +8,11 @@
 #include "gpu/backend.h"
 #include "workers/stages/beam.h"
 #include "workers/stages/drafts.h"
+#include "workers/stages/prompt.h"
 #include "workers/text/compression.h"
 #include "workers/text/text.h"
 
-#define PROMPT_MAX 5 /* previous, start, language, task, no timestamps */
+#define POSITIONS_MIN 10
 
 struct decoding {
     const struct decoding_policy *policy;
@@ -22,7 +23,7 @@ struct decoding {
     bool heard; /* no_speech_prob is of the start token where it stands in the prompt */
     bool silent, repetitive, unlikely;
 
-    int32_t *prompt;       /* owned; room for half of the positions and PROMPT_MAX */
+    int32_t *prompt;       /* owned; room for the longest */
     uint32_t previous_len; /* its text before the start, with <|startofprev|>; 0: none */
     uint32_t prompt_len, prompt_pos;
     uint32_t limit; /* tokens after it */
@@ -73,14 +74,14 @@ static bool start_chooses(const struct decoding *d)
 int decoding_new(const struct decoding_policy *policy, struct decoding **ret, struct err *err)
 {
     const struct transcribe_params *p = policy->params;
-    size_t prompt = policy->positions / 2 + PROMPT_MAX;
+    size_t prompt = prompt_previous_max(policy->positions) + PROMPT_START_MAX;
     struct decoding *d;
 
     if (policy->branches > WHISPER_MAX_BRANCHES || policy->branches < 1 ||
         policy->branches < p->beam_size || policy->branches < p->best_of)
         return err_set(err, ERR_USAGE, "%u beams or %u candidates do not fit %u branches",
                        p->beam_size, p->best_of, policy->branches);
-    if (policy->positions < 2 * PROMPT_MAX)
+    if (policy->positions < POSITIONS_MIN)
         return err_set(err, ERR_MODEL, "the model's decoder has %u positions only",
                        policy->positions);
     if (p->without_timestamps && vocabulary_ids(policy->vocab)->no_timestamps < 0)
@@ -151,37 +152,11 @@ static void begin_attempt(struct decoding *d, uint32_t attempt)
 
 /* ---- the prompt */
 
-/* The last of the previous tokens that leave room for at least as many tokens after them. */
-static void set_previous(struct decoding *d, const int32_t *previous, uint32_t n)
-{
-    int32_t sot_prev = vocabulary_ids(d->policy->vocab)->sot_prev;
-    uint32_t most = d->policy->positions / 2 - 1;
-
-    d->previous_len = 0;
-    if (n == 0 || sot_prev < 0)
-        return;
-    if (n > most) {
-        previous += n - most;
-        n = most;
-    }
-    d->prompt[0] = sot_prev;
-    memcpy(d->prompt + 1, previous, n * sizeof(*previous));
-    d->previous_len = n + 1;
-}
-
 static void make_prompt(struct decoding *d)
 {
-    const struct vocabulary_ids *ids = vocabulary_ids(d->policy->vocab);
-    const struct transcribe_params *p = d->policy->params;
     uint32_t n = d->previous_len;
 
-    d->prompt[n++] = ids->sot;
-    if (vocabulary_multilingual(d->policy->vocab)) {
-        d->prompt[n++] = d->language;
-        d->prompt[n++] = p->translate ? ids->translate : ids->transcribe;
-    }
-    if (p->without_timestamps)
-        d->prompt[n++] = ids->no_timestamps;
+    n += prompt_start(d->policy->vocab, d->policy->params, d->language, d->prompt + n);
     d->prompt_len = n;
     d->limit = d->policy->positions + 1 - n; /* the last token is not fed */
     if (d->limit > d->policy->max_tokens)
@@ -212,7 +187,8 @@ void decoding_begin(struct decoding *d, uint64_t seed, const int32_t *previous, 
     d->move_count = 0;
     d->attempt = d->attempts = 0;
     d->prompt_len = 0;
-    set_previous(d, previous, n);
+    d->previous_len =
+        prompt_previous(d->policy->vocab, d->policy->positions, previous, n, d->prompt);
     d->result = d->best;
     d->result_count = 0;
     d->avg_logprob = d->compression_ratio = d->temperature = 0;
@@ -484,7 +460,7 @@ static int feed_start(struct decoding *d, const struct choice *c, const struct c
     if (start_chooses(d)) {
         make_prompt(d);
         begin_attempt(d, 0);
-        if ((rc = feed_text(d, c, top, 1, err)))
+        if ((rc = feed_text(d, c, top, 1, err)) || d->state == DECODING_DONE)
             return rc;
         d->next = d->state;
     }

@@ -6,6 +6,9 @@
  *     ▼                                                                           └─────────┤ bad
  *   DONE ◄───────────────────────────── good, silent, or the last temperature ──────────────┘
  *
+ * With a previous text before the start token, silence is heard in PROMPT, not in START. English-only
+ * models have their first token chosen in START, too, and go from LANGUAGE to TEXT.
+ *
  * Greedy (beam_size 1, temperature 0), beam search (temperature 0), sampling of best_of candidates
  * (above 0), with openai-whisper's rules of ranking and fallback (decoding.py, transcribe.py).
  *
@@ -82,7 +85,7 @@ enum decoding_state decoding_state(const struct decoding *d);
  * without the previous text, with which the result's no_speech_prob is. */
 void decoding_heard(const struct decoding *d, int32_t *language, float *prob, float *no_speech);
 /* In LANGUAGE: go on with this one (ignored by English-only models; prob 1: it was given); -1: with
- * what was heard. May go to DONE at once. */
+ * what was heard. Never to DONE: only decoding_feed leads there. */
 void decoding_go(struct decoding *d, int32_t language, float prob);
 
 /* The copies between branches that the next rows need, to be done before them; at most `branches`.

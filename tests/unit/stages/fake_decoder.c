@@ -211,6 +211,7 @@ uint32_t fake_drive(const struct fake_model *m, struct decoding *d, uint32_t bra
         if (decoding_state(d) == DECODING_LANGUAGE) {
             assert_int_equal(decoding_rows(d, rows, asks, room), 0);
             decoding_go(d, language, 1);
+            assert_true(decoding_state(d) == DECODING_PROMPT || decoding_state(d) == DECODING_TEXT);
             continue;
         }
         move(c, d, branches);
