@@ -97,7 +97,8 @@ enum {
     CHOOSE_TOKEN = 1,
     CHOOSE_START = 2,    /* no-speech probability and language */
     CHOOSE_GIVEN = 4,    /* not with TOKEN: no rules; how likely is token `last` among the ids below
-                            eot? -> logprob (natural logarithm), token = last */
+                            eot? -> logprob (natural logarithm), token = last (-1: it is not one of
+                            them, or the row is not usable there) */
     CHOOSE_NO_TIMES = 8, /* with TOKEN: timestamps are never produced, and none is asked for */
 };
 
@@ -194,10 +195,11 @@ struct backend_ops {
     size_t (*kv_bytes)(enum dtype type, uint32_t heads,
                        uint32_t capacity); /* of a slot; % 64 = 0 */
     /* Rows of window i of k and v ([windows * n][heads * 64], the cache's type) become keys 0..n-1
-     * of slot slots[i] (host memory). */
+     * of slot slots[i] (host memory, may be reused at once). */
     int (*kv_fill)(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
                    struct tensor k, struct tensor v, struct err *err);
-    /* Row i of k and v becomes key rows[i].pos of slot rows[i].slot. */
+    /* Row i of k and v becomes key rows[i].pos of slot rows[i].slot; rows of one slot by rising
+     * position. */
     int (*kv_append)(struct backend *be, struct kv kv, const struct token_row *rows,
                      struct tensor k, struct tensor v, struct err *err);
     /* Keys 0..keys-1 of slots become those of others, in order; no slot is both a source and a

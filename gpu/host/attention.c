@@ -136,8 +136,11 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
 
     if (!fits(h, &kv, k) || !fits(h, &kv, v) || v.rows != k.rows || !rows_fit(&kv, rows, k.rows))
         return host_shape(err, "kv_append");
-    for (int64_t r = 0; r < k.rows; r++) {
-        for (uint32_t head = 0; head < kv.heads; head++)
+        /* A head's rows in their order: a pair's second key comes after its first (store_bf16). */
+#pragma omp parallel for schedule(static) \
+    num_threads(host_threads(h, 2 * (size_t)(k.rows * k.cols) * dtype_size(kv.type)))
+    for (uint32_t head = 0; head < kv.heads; head++) {
+        for (int64_t r = 0; r < k.rows; r++)
             store(&kv, (uint32_t)rows[r].slot, head, (uint32_t)rows[r].pos, k, v, r);
     }
     return 0;

@@ -10,10 +10,10 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#define WINDOW 3000        /* frames of a log-mel spectrogram */
-#define SHORT 64           /* steps of a window that is computed as rows, */
-#define SMALL (128 * 1024) /* for so many weights at most, which are held twice */
-#define CHUNK 32           /* rows that a thread gathers at once */
+#define WINDOW 3000       /* frames of a log-mel spectrogram */
+#define SHORT 64          /* steps of a window that is computed as rows, */
+#define SMALL (64 * 1024) /* for so many weights at most, which are held twice */
+#define CHUNK 32          /* rows that a thread gathers at once */
 
 struct conv1d {
     enum dtype type;

@@ -27,6 +27,10 @@ INLINE void finish(const struct row_job *job, size_t row, size_t column, v16 r)
 
         for (size_t i = 0; i < left; i++)
             y[i] = f32_to_bf16(job->epilogue == EPILOGUE_ADD ? bf16_to_f32(y[i]) + t[i] : t[i]);
+    } else if (left == 16) {
+        float *y = (float *)job->y + at;
+
+        v_store(y, job->epilogue == EPILOGUE_ADD ? v_load(y) + r : r);
     } else {
         float *y = (float *)job->y + at;
 
