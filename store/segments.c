@@ -31,7 +31,9 @@ int segments_check(const struct store_shard_result *r, struct err *err)
 /* As the column keeps it: NULL when it was not measured. */
 static double speech_prob(const struct store_segment *s)
 {
-    return s->speech_prob >= 0 ? fmin(s->speech_prob, 1) : NAN;
+    if (!(s->speech_prob >= 0))
+        return NAN;
+    return s->speech_prob > 1 ? 1 : s->speech_prob;
 }
 
 static int put_words(struct store *st, int64_t segment_id, const struct store_segment *s,
