@@ -6,8 +6,8 @@
  *     ▼                                                                           └─────────┤ bad
  *   DONE ◄───────────────────────────── good, silent, or the last temperature ──────────────┘
  *
- * With a previous text before the start token, silence is heard in PROMPT, not in START. English-only
- * models have their first token chosen in START, too, and go from LANGUAGE to TEXT.
+ * With a previous text before the start token, silence is heard in PROMPT, not in START. In
+ * English-only models START chooses the first token, too, and LANGUAGE goes on to TEXT.
  *
  * Greedy (beam_size 1, temperature 0), beam search (temperature 0), sampling of best_of candidates
  * (above 0), with openai-whisper's rules of ranking and fallback (decoding.py, transcribe.py).
