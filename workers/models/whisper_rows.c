@@ -57,7 +57,7 @@ int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows
                        uint32_t width, struct err *err)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const struct whisper_row *r = &rows[s->order[i]];
+        const struct whisper_row *r = &rows[i];
         uint32_t own = r->slot * s->shape.branches + r->branch;
 
         s->to_rows[i] =

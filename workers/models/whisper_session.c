@@ -206,12 +206,12 @@ static int make_arrays(struct whisper_session *s, struct err *err)
     s->moves = calloc(branches, sizeof(*s->moves));
     s->audio = calloc(s->shape.windows, sizeof(*s->audio));
     s->window_slots = calloc(s->shape.windows, sizeof(*s->window_slots));
-    s->order = calloc(rows, sizeof(*s->order));
+    s->answered = calloc(rows, sizeof(*s->answered));
     s->to_rows = calloc(rows, sizeof(*s->to_rows));
     s->to_asks = calloc(rows, sizeof(*s->to_asks));
     s->from_choices = calloc(rows, sizeof(*s->from_choices));
     s->from_candidates = calloc(s->top ? rows : 1, (s->top ? s->top : 1) * sizeof(*s->candidates));
-    if (s->encoded && s->branch && s->moves && s->audio && s->window_slots && s->order &&
+    if (s->encoded && s->branch && s->moves && s->audio && s->window_slots && s->answered &&
         s->to_rows && s->to_asks && s->from_choices && s->from_candidates)
         return 0;
     return err_set(err, ERR_NOMEM, "out of memory for a session");
@@ -331,7 +331,7 @@ void whisper_session_free(struct whisper_session *s)
     free(s->moves);
     free(s->audio);
     free(s->window_slots);
-    free(s->order);
+    free(s->answered);
     free(s->to_rows);
     free(s->to_asks);
     free(s->from_choices);

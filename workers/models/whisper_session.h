@@ -73,10 +73,10 @@ struct whisper_session {
     struct audio *audio;    /* [windows] */
     uint32_t *window_slots; /* [windows] */
     struct kv_move *moves;  /* [slots * branches] */
-    uint32_t *order;        /* [R]: the caller's row that is the device's i-th */
     struct token_row *to_rows;
     struct choice_ask *to_asks;
-    /* and what it gave. */
+    /* and what it gave, answer i to row answered[i]. */
+    uint32_t *answered; /* [R] */
     struct choice *from_choices;
     struct candidate *from_candidates;
 };
@@ -101,7 +101,7 @@ int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows
                        struct err *err);
 /* ERR_MODEL: not in the vocabulary. */
 int whisper_check_token(const struct whisper_session *s, int32_t token, struct err *err);
-/* n rows to the device, in s->order, and padding up to `width`. */
+/* n rows to the device, and padding up to `width`. */
 int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                        uint32_t width, struct err *err);
 /* Their caches hold them from now on. */

@@ -6,9 +6,10 @@
  * cache and are asked for nothing.
  *
  * A row looks at earlier ones of its branch through the cache alone, and each layer stores the keys
- * of all rows before it looks at any: so rows may stand in any order, and those that are asked for
- * something come first, where nothing is recorded: the others need no logits. */
+ * of all rows before it looks at any: so a prompt's rows may be in one step. Where nothing is
+ * recorded only rows that are asked for something have their logits computed. */
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -132,31 +133,6 @@ uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_
     return width < s->rows_max ? width : s->rows_max;
 }
 
-/* Puts the rows that are asked for something first (asks NULL: all are); how many they are. */
-static uint32_t order_rows(struct whisper_session *s, const struct choice_ask *asks, uint32_t n)
-{
-    uint32_t asked = 0, at;
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (!asks || asks[i].what != 0)
-            s->order[asked++] = i;
-    }
-    at = asked;
-    for (uint32_t i = 0; at < n; i++) {
-        if (asks[i].what == 0)
-            s->order[at++] = i;
-    }
-    return asked;
-}
-
-static int write_asks(struct whisper_session *s, const struct choice_ask *asks, uint32_t n,
-                      uint32_t width, struct err *err)
-{
-    for (uint32_t i = 0; i < width; i++)
-        s->to_asks[i] = i < n ? asks[s->order[i]] : (struct choice_ask){.last = -1, .before = -1};
-    return s->w->be->ops->write(s->w->be, s->asks, s->to_asks, width * sizeof(*s->asks), err);
-}
-
 static void settle(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                    int64_t start)
 {
@@ -186,7 +162,6 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
     rc = whisper_check_rows(s, rows, n, err);
     if (rc != 0)
         return rc;
-    order_rows(s, NULL, n);
     rc = fill(s, rows, n, err);
     if (rc == 0 && logits)
         rc = whisper_step_logits(s, n, err);
@@ -200,21 +175,26 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
 
 /* ---- choices ---- */
 
-/* Choices of the first `asked` of `width` rows: all that a recorded step consists of. */
-static int step_choices(struct whisper_session *s, uint32_t width, uint32_t asked, bool top,
-                        struct err *err)
+/* s->step_x to choices, of n rows. */
+static int choose_rows(struct whisper_session *s, uint32_t n, bool top, struct err *err)
 {
     struct backend *be = s->w->be;
-    struct tensor logits = head_rows(s->logits, asked);
-    int rc = whisper_step_layers(s, width, NULL, err);
+    struct tensor logits = head_rows(s->logits, n);
+    int rc = whisper_step_logits(s, n, err);
 
-    if (rc == 0)
-        rc = whisper_step_logits(s, asked, err);
     if (rc == 0)
         rc = be->ops->choose(be, s->rules, logits, s->asks, s->choices, err);
     if (rc == 0 && top)
         rc = be->ops->top(be, logits, s->top, s->candidates, err);
     return rc;
+}
+
+/* All that a recorded step consists of. */
+static int step_choices(struct whisper_session *s, uint32_t width, struct err *err)
+{
+    int rc = whisper_step_layers(s, width, NULL, err);
+
+    return rc != 0 ? rc : choose_rows(s, width, s->top != 0, err);
 }
 
 static int record(struct whisper_session *s, struct bucket *b, uint32_t width, struct err *err)
@@ -226,7 +206,7 @@ static int record(struct whisper_session *s, struct bucket *b, uint32_t width, s
 
     if (rc != 0)
         return rc;
-    rc = step_choices(s, width, width, s->top != 0, err);
+    rc = step_choices(s, width, err);
     if (rc == 0)
         rc = be->ops->record_end(be, &made, err);
     else if (be->ops->record_end(be, &made, &ignored) == 0) /* what began must end */
@@ -253,40 +233,82 @@ static int run_choices(struct whisper_session *s, uint32_t width, uint32_t index
     }
     if (b->recording)
         return s->w->be->ops->record_run(s->w->be, b->recording, err);
-    rc = step_choices(s, width, width, s->top != 0, err);
+    rc = step_choices(s, width, err);
     b->prepared = rc == 0;
     return rc;
 }
 
-/* A row's candidates, if it asked for a token. */
-static void put_candidates(const struct whisper_session *s, const struct choice_ask *ask,
-                           const struct candidate *from, struct candidate *ret)
+/* What the answered rows are asked for, and of padding up to `width` nothing, to the device. */
+static int write_asks(struct whisper_session *s, const struct choice_ask *asks, uint32_t answered,
+                      uint32_t width, struct err *err)
 {
-    for (uint32_t i = 0; i < s->top; i++)
-        ret[i] = ask->what & CHOOSE_TOKEN ? from[i]
-                                          : (struct candidate){.token = -1, .logprob = -INFINITY};
+    for (uint32_t i = 0; i < width; i++)
+        s->to_asks[i] =
+            i < answered ? asks[s->answered[i]] : (struct choice_ask){.last = -1, .before = -1};
+    return s->w->be->ops->write(s->w->be, s->asks, s->to_asks, width * sizeof(*s->asks), err);
 }
 
-/* What the first `asked` rows got, to where the caller's rows are. */
-static int read_choices(struct whisper_session *s, const struct choice_ask *asks, uint32_t n,
-                        uint32_t asked, struct choice *ret, struct candidate *top, struct err *err)
+/* Which rows are answered: those that are asked for something, or all; how many they are. */
+static uint32_t list_answered(struct whisper_session *s, const struct choice_ask *asks, uint32_t n,
+                              bool all)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (all || asks[i].what != 0)
+            s->answered[count++] = i;
+    }
+    return count;
+}
+
+/* The answered rows of s->step_x to its first ones. */
+static int gather(struct whisper_session *s, uint32_t answered, struct err *err)
 {
     struct backend *be = s->w->be;
-    int rc = asked ? be->ops->read(be, s->from_choices, s->choices, asked * sizeof(*ret), err)
-                   : be->ops->sync(be, err);
+    int rc = 0;
 
-    if (rc == 0 && asked && top)
-        rc = be->ops->read(be, s->from_candidates, s->candidates,
-                           (size_t)asked * s->top * sizeof(*top), err);
-    for (uint32_t i = 0; rc == 0 && i < n; i++) {
-        uint32_t row = s->order[i];
+    for (uint32_t i = 0; rc == 0 && i < answered; i++) {
+        struct tensor from = head_rows(s->step_x, 1), to = from;
 
-        ret[row] = i < asked ? s->from_choices[i]
-                             : (struct choice){.token = -1, .language = -1, .logprob = -INFINITY};
-        if (top)
-            put_candidates(s, &asks[row], s->from_candidates + (size_t)i * s->top,
-                           top + (size_t)row * s->top);
+        from.data = (float *)s->step_x.data + s->answered[i] * s->step_x.stride;
+        to.data = (float *)s->step_x.data + i * s->step_x.stride;
+        if (s->answered[i] != i)
+            rc = be->ops->copy(be, to, from, err);
     }
+    return rc;
+}
+
+/* Answers, as they came, to where the caller's rows are. */
+static void put_answers(const struct whisper_session *s, uint32_t n, uint32_t answered,
+                        struct choice *ret, struct candidate *top)
+{
+    const struct candidate none = {.token = -1, .logprob = -INFINITY};
+    size_t k = s->top;
+
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = (struct choice){.token = -1, .language = -1, .logprob = -INFINITY};
+    for (size_t i = 0; top && i < n * k; i++)
+        top[i] = none;
+    for (uint32_t i = 0; i < answered; i++) {
+        uint32_t row = s->answered[i];
+
+        ret[row] = s->from_choices[i];
+        if (top && s->to_asks[i].what & CHOOSE_TOKEN)
+            memcpy(top + row * k, s->from_candidates + i * k, k * sizeof(*top));
+    }
+}
+
+static int read_answers(struct whisper_session *s, uint32_t answered, bool top, struct err *err)
+{
+    struct backend *be = s->w->be;
+    int rc;
+
+    if (answered == 0)
+        return be->ops->sync(be, err);
+    rc = be->ops->read(be, s->from_choices, s->choices, answered * sizeof(*s->choices), err);
+    if (rc == 0 && top)
+        rc = be->ops->read(be, s->from_candidates, s->candidates,
+                           (size_t)answered * s->top * sizeof(*s->candidates), err);
     return rc;
 }
 
@@ -303,17 +325,17 @@ static int choose_recorded(struct whisper_session *s, const struct whisper_row *
 }
 
 static int choose_plain(struct whisper_session *s, const struct whisper_row *rows,
-                        const struct choice_ask *asks, uint32_t n, uint32_t asked, bool top,
+                        const struct choice_ask *asks, uint32_t n, uint32_t answered, bool top,
                         struct err *err)
 {
-    int rc;
+    int rc = fill(s, rows, n, err);
 
-    if (asked == 0)
-        return fill(s, rows, n, err);
-    rc = whisper_write_rows(s, rows, n, n, err);
+    if (rc != 0 || answered == 0)
+        return rc;
+    rc = gather(s, answered, err);
     if (rc == 0)
-        rc = write_asks(s, asks, asked, asked, err);
-    return rc != 0 ? rc : step_choices(s, n, asked, top, err);
+        rc = write_asks(s, asks, answered, answered, err);
+    return rc != 0 ? rc : choose_rows(s, answered, top, err);
 }
 
 int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
@@ -321,7 +343,8 @@ int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
                    struct candidate *top, struct err *err)
 {
     int64_t start = clock_mono_ns();
-    uint32_t asked;
+    uint32_t answered;
+    bool recorded;
     int rc = whisper_check_rows(s, rows, n, err);
 
     if (rc != 0)
@@ -330,15 +353,19 @@ int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
         return err_set(err, ERR_DEVICE, "a session of one branch has no candidates");
     if (!s->rules)
         return err_set(err, ERR_DEVICE, "a token is to be chosen before the rules are known");
-    asked = order_rows(s, asks, n);
-    rc = s->w->be->ops->record_begin && (asked || s->records)
-             ? choose_recorded(s, rows, asks, n, err)
-             : choose_plain(s, rows, asks, n, asked, top != NULL, err);
+    answered = list_answered(s, asks, n, false);
+    recorded = s->w->be->ops->record_begin && (answered || s->records);
+    if (recorded)
+        answered = list_answered(s, asks, n, true);
+    rc = recorded ? choose_recorded(s, rows, asks, n, err)
+                  : choose_plain(s, rows, asks, n, answered, top != NULL, err);
     if (rc == 0)
-        rc = read_choices(s, asks, n, asked, ret, top, err);
-    if (rc == 0)
-        settle(s, rows, n, start);
-    return rc;
+        rc = read_answers(s, answered, top != NULL, err);
+    if (rc != 0)
+        return rc;
+    put_answers(s, n, answered, ret, top);
+    settle(s, rows, n, start);
+    return 0;
 }
 
 int whisper_warm_decoder(struct whisper_session *s, struct err *err)

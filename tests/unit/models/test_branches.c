@@ -387,14 +387,13 @@ static void check_candidates(const struct course *c)
     }
 }
 
-static void candidates(void **state)
+static void check_course(enum precision precision)
 {
     static struct course plain, recorded;
     struct recorder_counts before, after;
     struct rig r;
 
-    (void)state;
-    rig_open(&r, PRECISION_F32);
+    rig_open(&r, precision);
     run_course(&r, &plain);
     check_candidates(&plain);
     recorder_install(r.be);
@@ -405,6 +404,55 @@ static void candidates(void **state)
     assert_int_equal(after.begun, before.begun + 2); /* 8 rows thrice, and 12 and 16 ones in 16 */
     assert_int_equal(after.run, before.run + STEPS - 2);
     rig_close(&r);
+}
+
+static void candidates(void **state)
+{
+    struct backend_info info;
+
+    (void)state;
+    backend_host_info(&info);
+    check_course(PRECISION_F32);
+    if (info.have & 1u << PRECISION_BF16)
+        check_course(PRECISION_BF16);
+}
+
+/* A prompt of which the last token alone is asked for, at once and token by token. */
+static void check_prompt_choice(enum precision precision)
+{
+    const uint32_t n = 14;
+    struct choice_ask asks[14];
+    struct whisper_row rows[14];
+    struct choice at_once[14], by_token[14];
+    struct rig r;
+    struct err e;
+
+    rig_open(&r, precision);
+    open_session(&r, (struct whisper_shape){.slots = 1, .branches = 2});
+    encode(&r, 0, 2);
+    for (uint32_t i = 0; i < n; i++) {
+        asks[i] = (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
+        asks[i].what = i % 5 == 3 ? CHOOSE_TOKEN : 0;
+        rows[i] = (struct whisper_row){0, 1, i, token_of(2, 1, i)};
+        assert_ok(whisper_choose(r.s, &rows[i], &asks[i], 1, &by_token[i], NULL, &e), e);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        rows[i].branch = 0;
+    assert_ok(whisper_choose(r.s, rows, asks, n, at_once, NULL, &e), e);
+    assert_true(at_once[n - 1].token >= 0 && at_once[n - 2].token == -1);
+    assert_memory_equal(at_once, by_token, sizeof(at_once));
+    rig_close(&r);
+}
+
+static void prompts_with_choices(void **state)
+{
+    struct backend_info info;
+
+    (void)state;
+    backend_host_info(&info);
+    check_prompt_choice(PRECISION_F32);
+    if (info.have & 1u << PRECISION_BF16)
+        check_prompt_choice(PRECISION_BF16);
 }
 
 /* Choices without candidates are the same, of one branch and of many. */
@@ -589,6 +637,7 @@ int main(void)
         cmocka_unit_test(prompts_at_once),
         cmocka_unit_test(copies_go_on),
         cmocka_unit_test(candidates),
+        cmocka_unit_test(prompts_with_choices),
         cmocka_unit_test(choices_alone),
         cmocka_unit_test(rows_are_checked),
         cmocka_unit_test(moves_are_checked),
