@@ -105,6 +105,8 @@ int silero_weights_read(const char *file, struct silero_weights **ret, struct er
         rc = err_set(err, ERR_NOMEM, "no memory for the voice activity model");
     if (rc == 0)
         rc = safetensors_open(file, &st, err);
+    if (rc == ERR_MISSING || rc == ERR_DENIED) /* of a model, that is no file to be skipped */
+        rc = err->code = ERR_MODEL;
     for (size_t i = 0; rc == 0 && i < PARTS; i++) {
         rc = read_part(st, &parts[i], w->values + at, err);
         if (rc != 0)

@@ -17,8 +17,8 @@ struct silero_weights {
     float *values;       /* all of the above */
 };
 
-/* ERR_MODEL when a tensor is missing, of another shape or type, or holds a value that is not
- * finite. */
+/* ERR_MODEL when the file cannot be read as safetensors, or a tensor is missing, of another shape
+ * or type, or holds a value that is not finite. */
 int silero_weights_read(const char *file, struct silero_weights **ret, struct err *err);
 void silero_weights_free(struct silero_weights *w); /* NULL is fine */
 

@@ -290,7 +290,7 @@ static void hostile_files(void **state)
     refused("", "bad.safetensors");
     assert_int_equal(truncate("bad.safetensors", 0), 0);
     refused("", "bad.safetensors");
-    assert_int_equal(silero_load("absent.safetensors", host, 1, &s, &e), ERR_MISSING);
+    assert_int_equal(silero_load("absent.safetensors", host, 1, &s, &e), ERR_MODEL);
     assert_true(silero_load(".", host, 1, &s, &e) < 0);
     assert_null(s);
     backend_close(host);
