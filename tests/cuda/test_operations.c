@@ -1,0 +1,395 @@
+/* What only the CUDA module's operations do: be recorded and run again on other data, refuse what
+ * may not be recorded, and work in fixed pieces. What they compute: tests/ops. */
+#include "tests/cuda/module.h"
+
+#include <math.h>
+
+static struct emulated cuda;
+
+static struct backend *open_device(bool deterministic)
+{
+    struct cuda_options o = {.deterministic = deterministic};
+    struct backend *be;
+    struct err e;
+
+    assert_ok(cuda.module->open("0", &o, &be, &e), e);
+    return be;
+}
+
+static uint32_t state = 1;
+
+static float next(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return (float)(state >> 8) / 8388608.0f - 1.0f;
+}
+
+static float *values(size_t n)
+{
+    float *x = malloc(n * sizeof(*x));
+
+    assert_non_null(x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = next();
+    return x;
+}
+
+static void *device_new(struct backend *be, size_t bytes, const void *from)
+{
+    struct err e;
+    void *p;
+
+    assert_ok(be->ops->alloc(be, bytes, &p, &e), e);
+    if (from)
+        assert_ok(be->ops->write(be, p, from, bytes, &e), e);
+    return p;
+}
+
+static struct tensor tensor_new(struct backend *be, size_t rows, size_t cols, const float *x)
+{
+    return tensor_of(DTYPE_F32, device_new(be, rows * cols * sizeof(float), x), (int64_t)rows,
+                     (int64_t)cols);
+}
+
+/* --- recordings ----------------------------------------------------------------------------- */
+
+enum { VOCAB = 300, ROWS = 3, TOP = 6, KEYS = 5, WIDTH = 64 };
+
+/* A step of a beam search: cross-attention, choice, candidates. */
+struct step {
+    struct backend *be;
+    struct rules *rules;
+    struct kv kv;
+    struct tensor q, out, logits;
+    struct token_row *rows;
+    struct choice_ask *asks;
+    struct choice *choices;
+    struct candidate *top;
+};
+
+static int run_step(struct step *s, struct err *err)
+{
+    const struct backend_ops *ops = s->be->ops;
+    int rc = ops->attention_rows(s->be, s->q, s->kv, s->rows, KEYS, s->out, err);
+
+    if (rc == 0)
+        rc = ops->choose(s->be, s->rules, s->logits, s->asks, s->choices, err);
+    return rc == 0 ? ops->top(s->be, s->logits, TOP, s->top, err) : rc;
+}
+
+static void open_step(struct step *s, bool deterministic)
+{
+    const struct rules_spec spec = {.vocab = VOCAB,
+                                    .eot = 200,
+                                    .no_speech = -1,
+                                    .timestamp_begin = 210,
+                                    .timestamp_end = 299,
+                                    .max_initial = 240};
+    float *k = values(2 * KEYS * WIDTH), *v = values(2 * KEYS * WIDTH);
+    const uint32_t slots[] = {0, 1};
+    struct err e;
+
+    s->be = open_device(deterministic);
+    assert_ok(s->be->ops->rules_new(s->be, &spec, &s->rules, &e), e);
+    s->kv = (struct kv){DTYPE_F32, 1, KEYS, 2, s->be->ops->kv_bytes(DTYPE_F32, 1, KEYS), NULL};
+    s->kv.data = device_new(s->be, 2 * s->kv.slot_stride, NULL);
+    struct tensor tk = tensor_new(s->be, 2 * KEYS, WIDTH, k),
+                  tv = tensor_new(s->be, 2 * KEYS, WIDTH, v);
+    assert_ok(s->be->ops->kv_fill(s->be, s->kv, slots, 2, tk, tv, &e), e);
+    s->q = tensor_new(s->be, ROWS, WIDTH, NULL);
+    s->out = tensor_new(s->be, ROWS, WIDTH, NULL);
+    s->logits = tensor_new(s->be, ROWS, VOCAB, NULL);
+    s->rows = device_new(s->be, ROWS * sizeof(*s->rows), NULL);
+    s->asks = device_new(s->be, ROWS * sizeof(*s->asks), NULL);
+    s->choices = device_new(s->be, ROWS * sizeof(*s->choices), NULL);
+    s->top = device_new(s->be, ROWS * TOP * sizeof(*s->top), NULL);
+    free(k);
+    free(v);
+}
+
+/* Other rows, queries and logits than before. */
+static void fill_step(struct step *s, int round)
+{
+    float *q = values(ROWS * WIDTH), *logits = values(ROWS * VOCAB);
+    struct token_row rows[ROWS];
+    struct choice_ask asks[ROWS];
+    struct err e;
+
+    for (int i = 0; i < ROWS; i++) {
+        rows[i] = (struct token_row){-1, -1, -1, (i + round) % 2};
+        asks[i] = (struct choice_ask){.count = 2,
+                                      .last = 5,
+                                      .before = 215,
+                                      .last_time = 215,
+                                      .what = (i + round) % 3 == 0 ? CHOOSE_TOKEN | CHOOSE_NO_TIMES
+                                                                   : CHOOSE_TOKEN};
+    }
+    assert_ok(s->be->ops->write(s->be, s->q.data, q, ROWS * WIDTH * sizeof(*q), &e), e);
+    assert_ok(s->be->ops->write(s->be, s->logits.data, logits, ROWS * VOCAB * sizeof(*logits), &e),
+              e);
+    assert_ok(s->be->ops->write(s->be, s->rows, rows, sizeof(rows), &e), e);
+    assert_ok(s->be->ops->write(s->be, s->asks, asks, sizeof(asks), &e), e);
+    free(q);
+    free(logits);
+}
+
+struct result {
+    float out[ROWS * WIDTH], logits[ROWS * VOCAB];
+    struct choice choices[ROWS];
+    struct candidate top[ROWS * TOP];
+};
+
+static void read_step(struct step *s, struct result *r)
+{
+    struct err e;
+
+    memset(r, 0, sizeof(*r));
+    assert_ok(s->be->ops->read(s->be, r->out, s->out.data, sizeof(r->out), &e), e);
+    assert_ok(s->be->ops->read(s->be, r->logits, s->logits.data, sizeof(r->logits), &e), e);
+    assert_ok(s->be->ops->read(s->be, r->choices, s->choices, sizeof(r->choices), &e), e);
+    assert_ok(s->be->ops->read(s->be, r->top, s->top, sizeof(r->top), &e), e);
+}
+
+/* Recorded once and run on other data, as if the calls were made again. */
+static void test_recording(void **unused)
+{
+    struct recording *recording;
+    struct result direct, again, first = {0};
+    struct step s = {0};
+    struct err e;
+
+    (void)unused;
+    open_step(&s, false);
+    fill_step(&s, 0);
+    assert_ok(run_step(&s, &e), e); /* scratch memory grows at first use */
+    assert_ok(s.be->ops->record_begin(s.be, &e), e);
+    assert_ok(run_step(&s, &e), e);
+    assert_ok(s.be->ops->record_end(s.be, &recording, &e), e);
+    for (int round = 1; round < 4; round++) {
+        const uint32_t before = state;
+
+        fill_step(&s, round);
+        assert_ok(run_step(&s, &e), e);
+        read_step(&s, &direct);
+        state = before;
+        fill_step(&s, round);
+        assert_ok(s.be->ops->record_run(s.be, recording, &e), e);
+        read_step(&s, &again);
+        assert_memory_equal(&direct, &again, sizeof(direct));
+        assert_memory_not_equal(&direct, &first, sizeof(direct));
+        for (int i = 0; i < ROWS; i++) /* the choice is the first candidate */
+            assert_int_equal(direct.top[i * TOP].token, direct.choices[i].token);
+        first = direct;
+    }
+    s.be->ops->record_free(s.be, recording);
+    s.be->ops->rules_free(s.be, s.rules);
+    backend_close(s.be);
+}
+
+/* What takes host memory along cannot be recorded, says so, and spoils nothing. */
+static void test_not_recorded(void **unused)
+{
+    const struct kv_move move = {0, 1};
+    struct recording *recording;
+    struct lstm *l, *other = NULL;
+    float *w = values(32 * 8);
+    struct step s = {0};
+    struct err e;
+
+    (void)unused;
+    open_step(&s, false);
+    fill_step(&s, 0);
+    assert_ok(s.be->ops->lstm_new(s.be, 8, 8, w, w, NULL, NULL, &l, &e), e);
+    struct tensor x = tensor_new(s.be, 2, 8, NULL), h = tensor_new(s.be, 1, 8, NULL);
+    assert_ok(s.be->ops->record_begin(s.be, &e), e);
+    assert_int_equal(s.be->ops->kv_copy(s.be, s.kv, &move, 1, KEYS, &e), ERR_DEVICE);
+    assert_non_null(strstr(e.msg, "recording"));
+    assert_int_equal(s.be->ops->lstm(s.be, l, 1, x, NULL, false, h, h, x, &e), ERR_DEVICE);
+    assert_int_equal(s.be->ops->lstm_new(s.be, 8, 8, w, w, NULL, NULL, &other, &e), ERR_DEVICE);
+    assert_null(other);
+    assert_ok(run_step(&s, &e), e);
+    assert_ok(s.be->ops->record_end(s.be, &recording, &e), e);
+    assert_ok(s.be->ops->record_run(s.be, recording, &e), e);
+    assert_ok(s.be->ops->kv_copy(s.be, s.kv, &move, 1, KEYS, &e), e);
+    s.be->ops->record_free(s.be, recording);
+    s.be->ops->lstm_free(s.be, l);
+    s.be->ops->rules_free(s.be, s.rules);
+    backend_close(s.be);
+    free(w);
+}
+
+/* A budget that ends in the midst of making a layer: what was there before stays, and all that was
+ * taken is given back. */
+static void test_lstm_without_memory(void **unused)
+{
+    struct backend *be = open_device(false);
+    uint64_t before = be->allocated;
+    float *w = values(32 * 16);
+    struct lstm *l = NULL;
+    struct err e;
+
+    (void)unused;
+    for (uint64_t more = 0; more < 4; more++) { /* 2048, 1024 and 128 bytes */
+        be->budget = before + (more == 0 ? 100 : more == 1 ? 2100 : more == 2 ? 3100 : 3200);
+        assert_int_equal(be->ops->lstm_new(be, 16, 8, w, w, NULL, NULL, &l, &e),
+                         more < 3 ? ERR_VRAM : 0);
+        if (more < 3)
+            assert_true(l == NULL && be->allocated == before);
+    }
+    be->ops->lstm_free(be, l);
+    assert_true(be->allocated == before);
+    backend_close(be);
+    free(w);
+}
+
+/* --- pieces --------------------------------------------------------------------------------- */
+
+enum { WINDOWS = 700, TIME = 4, IN = 9, OUT = 8 };
+
+static double conv_sum(const float *x, const float *w, const float *bias, int64_t row, int o)
+{
+    double sum = (double)bias[o];
+
+    for (int k = 0; k < 3; k++) {
+        int64_t t = row % TIME + k - 1;
+
+        for (int i = 0; t >= 0 && t < TIME && i < IN; i++)
+            sum += (double)x[(row - row % TIME + t) * IN + i] * (double)w[(o * IN + i) * 3 + k];
+    }
+    return sum;
+}
+
+static double finished(double r, enum epilogue epilogue, double old)
+{
+    return epilogue == EPILOGUE_RELU   ? fmax(r, 0)
+           : epilogue == EPILOGUE_ADD  ? r + old
+           : epilogue == EPILOGUE_GELU ? r * 0.5 * (1 + erf(r * sqrt(0.5)))
+                                       : r;
+}
+
+/* Convolutions of many short windows, in pieces of 256 where it is deterministic (the last one of
+ * 188): each window right, and with the same bits alone. */
+static void one_conv(struct backend *be, const float *x, const float *w, const float *bias,
+                     enum epilogue epilogue)
+{
+    float *old = values(WINDOWS * TIME * OUT), got[TIME * OUT];
+    float *y = malloc(WINDOWS * TIME * OUT * sizeof(*y));
+    struct tensor tx = tensor_new(be, WINDOWS * TIME, IN, x);
+    struct tensor ty = tensor_new(be, WINDOWS * TIME, OUT, old), sx = tx, sy = ty;
+    struct conv1d *conv;
+    struct err e;
+
+    assert_ok(be->ops->conv1d_new(be, PRECISION_F32, OUT, IN, 1, w, bias, &conv, &e), e);
+    assert_ok(be->ops->conv1d(be, conv, WINDOWS, tx, epilogue, ty, &e), e);
+    assert_ok(be->ops->get(be, y, ty, &e), e);
+    for (int64_t i = 0; i < WINDOWS * TIME * OUT; i++) {
+        double want = conv_sum(x, w, bias, i / OUT, (int)(i % OUT));
+
+        assert_true(fabs((double)y[i] - finished(want, epilogue, (double)old[i])) < 5e-6);
+    }
+    for (int64_t at = 0; at < WINDOWS && be->info.deterministic; at += 233) {
+        sx.rows = sy.rows = TIME;
+        sx.data = (float *)tx.data + at * TIME * IN;
+        sy.data = (float *)ty.data + at * TIME * OUT;
+        assert_ok(be->ops->put(be, sy, old + at * TIME * OUT, &e), e);
+        assert_ok(be->ops->conv1d(be, conv, 1, sx, epilogue, sy, &e), e);
+        assert_ok(be->ops->get(be, got, sy, &e), e);
+        assert_memory_equal(got, y + at * TIME * OUT, sizeof(got));
+    }
+    be->ops->conv1d_free(be, conv);
+    be->ops->release(be, tx.data);
+    be->ops->release(be, ty.data);
+    free(old);
+    free(y);
+}
+
+static void test_short_windows(void **unused)
+{
+    float *x = values(WINDOWS * TIME * IN), *w = values(OUT * IN * 3), *bias = values(OUT);
+
+    (void)unused;
+    for (int deterministic = 0; deterministic < 2; deterministic++) {
+        struct backend *be = open_device(deterministic != 0);
+
+        for (int ep = EPILOGUE_NONE; ep <= EPILOGUE_RELU; ep++)
+            one_conv(be, x, w, bias, (enum epilogue)ep);
+        backend_close(be);
+    }
+    free(x);
+    free(w);
+    free(bias);
+}
+
+static double sigmoid(double v) { return 1 / (1 + exp(-v)); }
+
+/* More steps than a piece of the inputs' product has rows (2048), with inputs whose rows are not
+ * aligned: one sequence after the other, in double. */
+static void test_long_sequences(void **unused)
+{
+    enum { SEQUENCES = 3, STEPS = 700, N = 8, WIDE = 3 };
+    struct backend *be = open_device(false);
+    float *x = values(SEQUENCES * STEPS * WIDE), *wi = values(4 * N * WIDE);
+    float *wh = values(4 * N * N), *b = values(4 * N), *zero = calloc(SEQUENCES * N, sizeof(*zero));
+    float *got = malloc(SEQUENCES * STEPS * N * sizeof(*got));
+    struct tensor tx = tensor_new(be, SEQUENCES * STEPS, WIDE, x);
+    struct tensor ty = tensor_new(be, SEQUENCES * STEPS, N, NULL);
+    struct tensor h = tensor_new(be, SEQUENCES, N, zero), c = tensor_new(be, SEQUENCES, N, zero);
+    struct lstm *l;
+    struct err e;
+
+    (void)unused;
+    assert_ok(be->ops->lstm_new(be, WIDE, N, wi, wh, NULL, b, &l, &e), e);
+    assert_ok(be->ops->lstm(be, l, SEQUENCES, tx, NULL, false, h, c, ty, &e), e);
+    assert_ok(be->ops->get(be, got, ty, &e), e);
+    for (int s = 0; s < SEQUENCES; s++) {
+        double hidden[N] = {0}, cell[N] = {0}, gates[4 * N];
+
+        for (int t = 0; t < STEPS; t++) {
+            for (int r = 0; r < 4 * N; r++) {
+                gates[r] = (double)b[r];
+                for (int i = 0; i < WIDE; i++)
+                    gates[r] += (double)wi[r * WIDE + i] * (double)x[(s * STEPS + t) * WIDE + i];
+                for (int i = 0; i < N; i++)
+                    gates[r] += (double)wh[r * N + i] * hidden[i];
+            }
+            for (int i = 0; i < N; i++) {
+                cell[i] =
+                    sigmoid(gates[N + i]) * cell[i] + sigmoid(gates[i]) * tanh(gates[2 * N + i]);
+                hidden[i] = sigmoid(gates[3 * N + i]) * tanh(cell[i]);
+                assert_true(fabs((double)got[(s * STEPS + t) * N + i] - hidden[i]) < 2e-5);
+            }
+        }
+    }
+    be->ops->lstm_free(be, l);
+    backend_close(be);
+    free(x);
+    free(wi);
+    free(wh);
+    free(b);
+    free(zero);
+    free(got);
+}
+
+static int open_module(void **unused)
+{
+    (void)unused;
+    cuda = emulated_open();
+    return 0;
+}
+
+static void test_nothing_held(void **unused)
+{
+    (void)unused;
+    assert_int_equal(emulated_held(&cuda), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recording),           cmocka_unit_test(test_not_recorded),
+        cmocka_unit_test(test_lstm_without_memory), cmocka_unit_test(test_short_windows),
+        cmocka_unit_test(test_long_sequences),      cmocka_unit_test(test_nothing_held),
+    };
+
+    return cmocka_run_group_tests_name("cuda operations", tests, open_module, NULL);
+}
