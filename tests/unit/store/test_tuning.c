@@ -2,6 +2,7 @@
  * refused; and that a catalog of schema 1 gets the table. */
 #include <math.h>
 
+#include "store/migrate.h"
 #include "store/tuning.h"
 #include "tests/unit/store/fixture.h"
 
@@ -147,18 +148,19 @@ static void a_batch_that_is_undone_leaves_nothing(void **state)
 
 static void a_catalog_of_schema_1_is_brought_up(void **state)
 {
-    struct store *st = catalog_new();
+    struct store *st;
     sqlite3 *db;
 
     (void)state;
-    store_close(st);
+    catalog_remove();
     assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db, "DROP TABLE tuning; PRAGMA user_version = 1", NULL, NULL, NULL),
-        SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, migrations[0].sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA application_id = 0x4E534854; PRAGMA user_version = 1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
     sqlite3_close(db);
     st = catalog_open(STORE_WRITE);
-    assert_int_equal(store_schema_version(st), 2);
+    assert_int_equal(store_schema_version(st), migrations_last);
     note(st, &key, (struct store_tuning){64, 16, 0, 0, 0, 0});
     assert_int_equal(get(st, &key).slots, 64);
     catalog_close(st);
