@@ -126,7 +126,10 @@ static void shard_done(const struct lease *l, uint64_t lease, uint32_t seq)
     char text[2][64];
     int64_t at = (int64_t)seq * l->m.shard_ms;
     bool bad = strcmp(l->kind, "badtext") == 0;
-    struct msg_segment seg[2] = {
+    struct msg_word heard[1] = {{at + 1000, at + 1000, text_of(" you"), 0.25f}};
+    struct msg_word words[2] = {{at + 1000, at + 1500, text_of(" the"), 0.5f},
+                                {at + 1500, at + 2000, text_of(" end"), 0.75f}};
+    struct msg_segment seg[3] = {
         {.start_ms = at,
          .end_ms = at + 1000,
          .text = text[0],
@@ -134,11 +137,24 @@ static void shard_done(const struct lease *l, uint64_t lease, uint32_t seq)
          .attempts = 1,
          .speech_prob = -1},
         {.start_ms = at + 1000,
+         .end_ms = at + 1000,
+         .text = text_of("you"),
+         .language = text_of("en"),
+         .attempts = 6,
+         .speech_prob = 0.125f,
+         .dropped = true,
+         .reason = text_of("no voice"),
+         .word_count = 1,
+         .words = heard},
+        {.start_ms = at + 1000,
          .end_ms = bad ? at : at + 2000,
          .text = text[1],
          .language = text_of("en"),
-         .attempts = 1,
-         .speech_prob = -1},
+         .attempts = 2,
+         .speech_prob = 0.875f,
+         .reason = text_of("tried again: repetitive"),
+         .word_count = 2,
+         .words = words},
     };
     struct msg_shard_done m = {
         .lease_id = lease,
@@ -150,7 +166,7 @@ static void shard_done(const struct lease *l, uint64_t lease, uint32_t seq)
         .language_prob = 1,
         .windows = 1,
         .wall_ms = 1,
-        .segment_count = 2,
+        .segment_count = 3,
         .segments = seg,
     };
     struct buf b = BUF_INIT;

@@ -14,6 +14,20 @@ static void results_are_whole(int64_t recordings, int64_t shards)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), recordings);
     assert_int_equal(count_of("SELECT count(*) FROM shard"), shards);
     assert_int_equal(count_of("SELECT count(*) FROM segment"), shards * 2);
+    /* Each word of what the worker said is with its segment, and what it dropped is apart. */
+    assert_int_equal(count_of("SELECT count(*) FROM word JOIN segment g USING (segment_id) "
+                              "WHERE g.idx = 1 AND g.attempts = 2 AND g.speech_prob = 0.875 "
+                              "AND g.reason = 'tried again: repetitive' AND (word.idx, word.text, "
+                              "word.start_ms - g.start_ms, probability) IN "
+                              "(VALUES (0, ' the', 0, 0.5), (1, ' end', 500, 0.75))"),
+                     shards * 2);
+    assert_int_equal(count_of("SELECT count(*) FROM word"), shards * 2);
+    assert_int_equal(count_of("SELECT count(*) FROM segment WHERE idx = 0 AND attempts = 1 "
+                              "AND speech_prob IS NULL AND reason = ''"),
+                     shards);
+    assert_int_equal(count_of("SELECT count(*) FROM dropped WHERE text = 'you' AND attempts = 6 "
+                              "AND speech_prob = 0.125 AND reason = 'no voice'"),
+                     shards);
 }
 
 static void all_recordings_are_done(void **state)
