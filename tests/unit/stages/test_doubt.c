@@ -226,6 +226,39 @@ static void test_scenes(void **state)
     assert_false(doubt_drops(signs_of(WITH(change.speech_prob = 0.02f))));
 }
 
+/* What is really said in the samples, at its times, carries no sign. */
+static void test_samples(void **state)
+{
+    static const char *const names[] = {"01_en_short",          "04_es_clean",
+                                        "08_two_voices_stereo", "09_long_silences",
+                                        "12_en_long_90s",       "13_es_long_45s"};
+    int lines = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        char rel[64], line[512], text[400];
+        double start, end;
+        FILE *f;
+
+        snprintf(rel, sizeof(rel), "tests/samples/%s.tsv", names[i]);
+        f = fopen(test_source_path(rel), "r");
+        assert_non_null(f);
+        while (fgets(line, sizeof(line), f)) {
+            if (sscanf(line, "%lf\t%lf\t%*[^\t]\t%399[^\n]", &start, &end, text) != 3)
+                continue; /* the heading */
+            change = good;
+            change.text = text;
+            change.start_ms = (int64_t)(start * 1000);
+            change.end_ms = (int64_t)(end * 1000);
+            if (doubt_signs(&change, &params))
+                fail_msg("%s: '%s': %u", names[i], text, doubt_signs(&change, &params));
+            lines++;
+        }
+        fclose(f);
+    }
+    assert_true(lines > 40);
+}
+
 static void names(uint32_t signs, const char *want)
 {
     char text[DOUBT_TEXT_MAX];
@@ -284,7 +317,7 @@ int main(void)
         cmocka_unit_test(test_pace),      cmocka_unit_test(test_words),
         cmocka_unit_test(test_drops),     cmocka_unit_test(test_drops_monotone),
         cmocka_unit_test(test_scenes),    cmocka_unit_test(test_text),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_samples),
     };
 
     transcribe_params_default(&params);
