@@ -14,6 +14,7 @@
 #include "gpu/devices.h"
 #include "workers/frame.h"
 #include "workers/models/model_dir.h"
+#include "workers/models/silero.h"
 #include "workers/models/whisper.h"
 #include "workers/stages/transcribe.h"
 #include "workers/text/vocabulary.h"
@@ -27,8 +28,12 @@
 struct engine {
     struct worker *w;
     struct backend *backend;
+    struct transcribe_params params;
     struct whisper *model;
+    struct silero *vad; /* NULL: no voice activity */
     struct vocabulary *vocab;
+    struct whisper_shape shape;
+    struct worker_load load;
     struct transcriber *transcriber;
     struct worker_tuning tuning;
     uint32_t slots, windows; /* as the scheduler was told */
@@ -55,32 +60,66 @@ static void post_failed(const struct shard *s, const struct err *why)
 
 static float between_0_and_1(float v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
 
-/* The transcriber's result as a message whose strings are borrowed; only the array is ours. */
+static void free_segments(struct msg_segment *segments, uint32_t n)
+{
+    for (uint32_t i = 0; segments && i < n; i++)
+        free(segments[i].words);
+    free(segments);
+}
+
+static int put_words(const struct transcribe_segment *from, struct msg_segment *to, struct err *err)
+{
+    if (!from->word_count)
+        return 0;
+    to->words = calloc(from->word_count, sizeof(*to->words));
+    if (!to->words)
+        return err_set(err, ERR_NOMEM, "no memory to report %u words", from->word_count);
+    to->word_count = from->word_count;
+    for (uint32_t i = 0; i < from->word_count; i++)
+        to->words[i] = (struct msg_word){
+            .start_ms = from->words[i].start_ms,
+            .end_ms = from->words[i].end_ms,
+            .text = (char *)from->words[i].text,
+            .probability = between_0_and_1(from->words[i].probability),
+        };
+    return 0;
+}
+
+static struct msg_segment put_segment(const struct transcribe_segment *from)
+{
+    return (struct msg_segment){
+        .start_ms = from->start_ms,
+        .end_ms = from->end_ms,
+        .text = (char *)from->text,
+        .language = (char *)from->language,
+        .avg_logprob = from->avg_logprob,
+        .no_speech_prob = from->no_speech_prob,
+        .compression_ratio = from->compression_ratio,
+        .temperature = from->temperature,
+        .attempts = from->attempts,
+        .speech_prob = from->speech_prob,
+        .dropped = from->dropped,
+        .reason = (char *)from->reason,
+    };
+}
+
+/* The transcriber's result as a message whose strings are borrowed; only the arrays are ours. */
 static int make_message(const struct shard *s, const struct lane_result *r,
                         struct msg_shard_done *ret, struct err *err)
 {
     struct msg_segment *segments =
         calloc(r->segment_count ? r->segment_count : 1, sizeof(*segments));
+    int rc = 0;
 
     if (!segments)
         return err_set(err, ERR_NOMEM, "no memory to report %u segments", r->segment_count);
-    for (uint32_t i = 0; i < r->segment_count; i++) {
-        const struct transcribe_segment *from = &r->segments[i];
-
-        segments[i] = (struct msg_segment){
-            .start_ms = from->start_ms,
-            .end_ms = from->end_ms,
-            .text = (char *)from->text,
-            .language = (char *)r->language,
-            .avg_logprob = from->avg_logprob,
-            .no_speech_prob = from->no_speech_prob,
-            .compression_ratio = from->compression_ratio,
-            .temperature = from->temperature,
-            .attempts = from->attempts ? from->attempts : 1,
-            .speech_prob = from->speech_prob,
-            .dropped = from->dropped,
-            .reason = (char *)from->reason,
-        };
+    for (uint32_t i = 0; rc == 0 && i < r->segment_count; i++) {
+        segments[i] = put_segment(&r->segments[i]);
+        rc = put_words(&r->segments[i], &segments[i], err);
+    }
+    if (rc != 0) {
+        free_segments(segments, r->segment_count);
+        return rc;
     }
     *ret = (struct msg_shard_done){
         .lease_id = s->lease->msg.lease_id,
@@ -109,7 +148,7 @@ static int encode_result(const struct shard *s, const struct lane_result *r, str
     if (rc != 0)
         return rc;
     msg_shard_done_put(out, &m);
-    free(m.segments);
+    free_segments(m.segments, m.segment_count);
     if (out->failed)
         return err_set(err, ERR_NOMEM, "no memory to report a shard");
     if (out->len > FRAME_MAX)
@@ -394,35 +433,89 @@ static int open_device(struct engine *e, struct err *err)
     return device_open(e->w->device, &o, &e->backend, err);
 }
 
+/* The voice activity's file, when the stage has one: found and compared before anything large is
+ * loaded. *ret NULL: it has none. */
+static int find_vad(const struct transcribe_params *p, char **ret, struct err *err)
+{
+    char hash[33];
+    char *file = NULL;
+    int rc;
+
+    *ret = NULL;
+    if (!p->vad_model[0])
+        return 0;
+    rc = silero_find(p->vad_model, &file, err);
+    if (rc == 0)
+        rc = silero_hash(file, hash, err);
+    if (rc == 0 && strcmp(hash, p->vad_hash) != 0)
+        rc = err_set(err, ERR_MODEL,
+                     "the voice activity's file '%s' is not the one that the job was set up with "
+                     "(now %s, then %s): restore it, or enqueue with this one",
+                     file, hash, p->vad_hash);
+    if (rc != 0)
+        free(file);
+    else
+        *ret = file;
+    return rc;
+}
+
+static int load_models(struct engine *e, const char *dir, const char *vad_file,
+                       enum precision precision, struct err *err)
+{
+    int rc = whisper_load(dir, e->backend, precision, &e->model, err);
+
+    if (rc == 0)
+        rc = vocabulary_load(dir, &e->vocab, err);
+    if (rc == 0 && vad_file)
+        rc = silero_load(vad_file, e->backend, 0, &e->vad, err);
+    if (rc != 0)
+        return rc;
+    transcribe_shape(&e->params, whisper_config(e->model), e->vocab, &e->shape);
+    e->load = (struct worker_load){
+        .model = e->model,
+        .shape = &e->shape,
+        .rows = e->params.beam_size > 1 ? e->params.beam_size : 1,
+        .vad_bytes = e->vad ? silero_predict_bytes(silero_blocks(e->vad)) : 0,
+    };
+    return 0;
+}
+
+static int make_transcriber(struct engine *e, struct err *err)
+{
+    int rc = worker_tune(e->w, e->backend, &e->load, &e->tuning, err);
+
+    if (rc == 0)
+        rc = transcriber_new(e->model, e->vad, e->vocab, &e->params, e->tuning.slots,
+                             e->tuning.windows, &e->transcriber, err);
+    if (rc == 0)
+        transcriber_on_beat(e->transcriber, on_beat, e->w);
+    return rc;
+}
+
 static int load(struct engine *e, struct err *err)
 {
     const struct msg_setup *setup = &e->w->setup;
-    struct transcribe_params params;
     enum precision precision = PRECISION_AUTO;
-    char *dir = NULL;
+    char *dir = NULL, *vad_file = NULL;
     int rc;
 
     rc = precision_parse(setup->precision, &precision, err);
     if (rc == 0)
-        rc = transcribe_params_from_json(setup->params_json, &params, err);
+        rc = transcribe_params_from_json(setup->params_json, &e->params, err);
     if (rc == 0)
         rc = model_dir_find(setup->model_dir, &dir, err);
     if (rc == 0)
         rc = check_model(dir, setup->model_hash, err);
     if (rc == 0)
+        rc = find_vad(&e->params, &vad_file, err);
+    if (rc == 0)
         rc = open_device(e, err);
     if (rc == 0)
-        rc = whisper_load(dir, e->backend, precision, &e->model, err);
+        rc = load_models(e, dir, vad_file, precision, err);
     if (rc == 0)
-        rc = vocabulary_load(dir, &e->vocab, err);
-    if (rc == 0)
-        rc = worker_tune(e->w, e->backend, e->model, &e->tuning, err);
-    if (rc == 0)
-        rc = transcriber_new(e->model, NULL, e->vocab, &params, e->tuning.slots, e->tuning.windows,
-                             &e->transcriber, err);
-    if (rc == 0)
-        transcriber_on_beat(e->transcriber, on_beat, e->w);
+        rc = make_transcriber(e, err);
     free(dir);
+    free(vad_file);
     return rc;
 }
 
@@ -430,6 +523,7 @@ static void unload(struct engine *e)
 {
     transcriber_free(e->transcriber);
     vocabulary_free(e->vocab);
+    silero_free(e->vad);
     whisper_free(e->model);
     backend_close(e->backend);
 }
@@ -440,7 +534,7 @@ static void post_ready(struct engine *e)
     e->windows = transcriber_windows(e->transcriber);
     e->capacity = 2 * e->slots;
     worker_note_memory(e->w, e->backend);
-    worker_post_ready(e->w, e->backend, e->model, e->capacity, e->slots, e->windows, &e->tuning);
+    worker_post_ready(e->w, e->backend, &e->load, e->capacity, e->slots, e->windows, &e->tuning);
     pthread_mutex_lock(&e->w->lock);
     e->w->ready = true;
     worker_changed(e->w);

@@ -19,12 +19,14 @@
 
 /* What is measured with: noise in every window, since the time does not depend on what is heard. */
 struct tuner {
-    struct whisper *model;
+    const struct worker_load *load;
     float *pcm;
-    struct whisper_window *windows; /* SLOTS_MOST each */
-    struct whisper_row *rows;
+    struct whisper_window *windows; /* SLOTS_MOST */
+    struct whisper_row *rows;       /* SLOTS_MOST windows' each */
     struct choice_ask *asks;
     struct choice *choices;
+    struct candidate *top;
+    struct whisper_move *moves; /* one for each window */
     int64_t deadline_ns;
 };
 
@@ -35,19 +37,24 @@ static void tuner_free(struct tuner *t)
     free(t->rows);
     free(t->asks);
     free(t->choices);
+    free(t->top);
+    free(t->moves);
 }
 
-static int tuner_init(struct tuner *t, struct whisper *model, struct err *err)
+static int tuner_init(struct tuner *t, const struct worker_load *load, struct err *err)
 {
+    size_t rows = (size_t)SLOTS_MOST * load->rows;
     uint32_t x = 1;
 
-    *t = (struct tuner){.model = model};
+    *t = (struct tuner){.load = load};
     t->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(*t->pcm));
     t->windows = calloc(SLOTS_MOST, sizeof(*t->windows));
-    t->rows = calloc(SLOTS_MOST, sizeof(*t->rows));
-    t->asks = calloc(SLOTS_MOST, sizeof(*t->asks));
-    t->choices = calloc(SLOTS_MOST, sizeof(*t->choices));
-    if (!t->pcm || !t->windows || !t->rows || !t->asks || !t->choices) {
+    t->rows = calloc(rows, sizeof(*t->rows));
+    t->asks = calloc(rows, sizeof(*t->asks));
+    t->choices = calloc(rows, sizeof(*t->choices));
+    t->top = calloc(rows * (load->shape->branches + 1), sizeof(*t->top));
+    t->moves = calloc(SLOTS_MOST, sizeof(*t->moves));
+    if (!t->pcm || !t->windows || !t->rows || !t->asks || !t->choices || !t->top || !t->moves) {
         tuner_free(t);
         return err_set(err, ERR_NOMEM, "no memory to measure the device");
     }
@@ -57,9 +64,11 @@ static int tuner_init(struct tuner *t, struct whisper *model, struct err *err)
     }
     for (uint32_t i = 0; i < SLOTS_MOST; i++) {
         t->windows[i] = (struct whisper_window){i, t->pcm, WHISPER_WINDOW_SAMPLES};
+        t->moves[i] = (struct whisper_move){.slot = i, .from = 0, .to = 1};
+    }
+    for (size_t i = 0; i < rows; i++)
         t->asks[i] =
             (struct choice_ask){.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
-    }
     return 0;
 }
 
@@ -69,7 +78,8 @@ static bool out_of_time(const struct tuner *t) { return clock_mono_ns() >= t->de
 static int open_session(struct tuner *t, uint32_t slots, uint32_t windows,
                         struct whisper_session **ret, struct err *err)
 {
-    int32_t vocab = (int32_t)whisper_config(t->model)->vocab_size;
+    struct whisper_shape shape = *t->load->shape;
+    int32_t vocab = (int32_t)whisper_config(t->load->model)->vocab_size;
     int32_t times = vocab > 2 * 1501 ? 1501 : vocab / 2;
     struct rules_spec spec = {
         .vocab = (uint32_t)vocab,
@@ -79,9 +89,11 @@ static int open_session(struct tuner *t, uint32_t slots, uint32_t windows,
         .timestamp_end = vocab - 1,
         .max_initial = vocab - 1,
     };
-    int rc = whisper_session_new(
-        t->model, (struct whisper_shape){.slots = slots, .windows = windows}, ret, err);
+    int rc;
 
+    shape.slots = slots;
+    shape.windows = windows;
+    rc = whisper_session_new(t->load->model, shape, ret, err);
     return rc != 0 ? rc : whisper_session_rules(*ret, &spec, err);
 }
 
@@ -105,23 +117,34 @@ static int calls_a_second(struct tuner *t, struct whisper_session *s, uint32_t n
     return rc;
 }
 
+static int choose(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
+{
+    return whisper_choose(s, t->rows, t->asks, n, t->choices,
+                          t->load->shape->branches > 1 ? t->top : NULL, err);
+}
+
 /* To the end of what it gave the device, so that time is time: the last choice waits for all. */
 static int encode(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
 {
     int rc = whisper_encode(s, t->windows, n, err);
 
-    t->rows[0] = (struct whisper_row){n - 1, 0, 0, 0};
-    return rc != 0 ? rc : whisper_choose(s, t->rows, t->asks, 1, t->choices, NULL, err);
+    t->rows[0] = (struct whisper_row){.slot = n - 1};
+    return rc != 0 ? rc : choose(t, s, 1, err);
 }
 
+/* In a beam search one hypothesis in a step is another's copy, about. */
 static int decode(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
 {
+    uint32_t beams = t->load->rows;
     int rc = 0;
 
     for (uint32_t pos = 0; rc == 0 && pos < STEPS; pos++) {
-        for (uint32_t i = 0; i < n; i++)
-            t->rows[i] = (struct whisper_row){i, 0, pos, 0};
-        rc = whisper_choose(s, t->rows, t->asks, n, t->choices, NULL, err);
+        for (uint32_t i = 0; i < n * beams; i++)
+            t->rows[i] = (struct whisper_row){.slot = i / beams, .branch = i % beams, .pos = pos};
+        if (beams > 1 && pos > 0)
+            rc = whisper_branch(s, t->moves, n, err);
+        if (rc == 0)
+            rc = choose(t, s, n * beams, err);
     }
     return rc;
 }
@@ -200,7 +223,7 @@ static bool measures(const char *device)
     return strcmp(device, "cpu") != 0;
 }
 
-int worker_tune(const struct worker *w, struct backend *be, struct whisper *model,
+int worker_tune(const struct worker *w, struct backend *be, const struct worker_load *load,
                 struct worker_tuning *ret, struct err *err)
 {
     const struct msg_setup *m = &w->setup;
@@ -216,7 +239,7 @@ int worker_tune(const struct worker *w, struct backend *be, struct whisper *mode
     }
     if (!measures(w->device))
         return 0;
-    rc = tuner_init(&t, model, err);
+    rc = tuner_init(&t, load, err);
     if (rc == 0) {
         rc = measure(&t, !be->info.deterministic, ret, err);
         tuner_free(&t);
@@ -240,7 +263,18 @@ static void describe(const struct msg_ready *m, const char *name, uint32_t threa
              m->precision, m->slots, m->slots == 1 ? "" : "s", m->windows, rate);
 }
 
-void worker_post_ready(struct worker *w, const struct backend *be, const struct whisper *model,
+static uint64_t predicted_bytes(const struct worker_load *load, uint32_t slots, uint32_t windows)
+{
+    struct whisper_shape shape = *load->shape;
+
+    shape.slots = slots;
+    shape.windows = windows;
+    return whisper_predict_bytes(whisper_config(load->model), whisper_precision(load->model),
+                                 shape) +
+           load->vad_bytes;
+}
+
+void worker_post_ready(struct worker *w, const struct backend *be, const struct worker_load *load,
                        uint32_t capacity, uint32_t slots, uint32_t windows,
                        const struct worker_tuning *t)
 {
@@ -251,12 +285,10 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         .device = (char *)be->info.name,
         .device_id = (char *)be->info.id,
         .driver = (char *)be->info.driver,
-        .precision = (char *)precision_name(whisper_precision(model)),
+        .precision = (char *)precision_name(whisper_precision(load->model)),
         .slots = slots,
         .windows = windows,
-        .predicted_bytes =
-            whisper_predict_bytes(whisper_config(model), whisper_precision(model),
-                                  (struct whisper_shape){.slots = slots, .windows = windows}),
+        .predicted_bytes = predicted_bytes(load, slots, windows),
         .allocated_bytes = be->allocated,
         .rate = slots < t->slots ? t->rate * (float)slots / (float)t->slots : t->rate,
         .measured = t->measured,

@@ -1,173 +1,181 @@
 #include "workers/stages/lane.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "workers/models/whisper.h"
-#include "workers/stages/segments.h"
-#include "workers/text/text.h"
 
-#define RATE WHISPER_RATE_HZ
-#define SHORTEST 1600           /* samples; nobody says anything in a tenth of a second */
-#define QUIET (1.5f / 32768.0f) /* 16-bit silence with one bit of dither */
-#define SHORT_MOVES_MAX 3
+int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, uint64_t seed,
+             struct lane_source source, struct lane **ret, struct err *err)
+{
+    struct lane *l = calloc(1, sizeof(*l));
+    int rc;
+
+    if (!l)
+        return err_set(err, ERR_NOMEM, "no memory for a lane");
+    l->policy = policy;
+    l->source = source;
+    l->seed = seed;
+    l->begin = l->end = l->counted = l->speech_end = begin;
+    l->language = language;
+    l->language_prob = 1;
+    rc = policy->packed ? packed_begin(l, err) : sequential_begin(l, err);
+    if (rc) {
+        lane_free(l);
+        return rc;
+    }
+    *ret = l;
+    return 0;
+}
 
 void lane_free(struct lane *l)
 {
     if (!l)
         return;
-    for (uint32_t i = 0; i < l->segment_count; i++)
-        free((char *)l->segments[i].text);
-    free(l->segments);
+    while (l->first_window) {
+        struct lane_window *next = l->first_window->next;
+        lane_window_free(l->first_window);
+        l->first_window = next;
+    }
+    packed_free(l->listening);
+    yield_free(&l->yield);
+    free(l->previous);
     free(l);
 }
 
-static void move_on(struct lane *l, int64_t samples)
+void lane_fail(struct lane *l, const struct err *why)
 {
-    l->seek += samples;
-    l->source.release(l->source.arg, l->seek);
+    if (l->state == LANE_ENDED)
+        return;
+    l->failed = why->code;
+    l->err = *why;
+    l->state = LANE_ENDED;
 }
 
-static bool is_quiet(const float *pcm, int64_t n)
+int64_t lane_count(struct lane *l)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (!(fabsf(pcm[i]) <= QUIET))
-            return false;
-    return true;
+    int64_t n = l->end - l->counted;
+
+    l->counted = l->end;
+    return n;
 }
 
-int lane_read(struct lane *l, float *pcm, int64_t *passed)
+void lane_move(struct lane *l, int64_t to)
 {
-    *passed = 0;
-    for (;;) {
-        int64_t n = l->source.read(l->source.arg, l->seek, WHISPER_WINDOW_SAMPLES, pcm);
-
-        if (n == -1)
-            return 0;
-        if (n < 0 || n > WHISPER_WINDOW_SAMPLES) {
-            l->failed = err_set(&l->err, ERR_IO, "the audio's source failed (%lld)", (long long)n);
-            l->state = LANE_ENDED;
-            return 0;
-        }
-        if (n < SHORTEST) {
-            *passed += n;
-            move_on(l, n);
-            l->state = LANE_ENDED;
-            return 0;
-        }
-        if (!is_quiet(pcm, n)) {
-            l->window = n;
-            return 1;
-        }
-        l->windows++;
-        *passed += n;
-        move_on(l, n);
-    }
+    l->end = to;
+    l->source.release(l->source.arg, to);
 }
 
-/* Down, as shards and durations are: only a recording's end lies between two milliseconds, and its
- * last segment must not end beyond it. */
-static int64_t to_ms(int64_t samples) { return samples / (RATE / 1000); }
+/* ---- windows */
 
-/* Takes over text. */
-static int add_segment(struct lane *l, const struct window *w, const struct span *s, char *text,
-                       struct err *err)
+int lane_window_new(struct lane *l, int64_t at, struct lane_window **ret, struct err *err)
 {
-    if (l->segment_count == l->segment_cap) {
-        uint32_t cap = l->segment_cap ? l->segment_cap * 2 : 32;
-        struct transcribe_segment *more = realloc(l->segments, cap * sizeof(*more));
-        if (!more) {
-            free(text);
-            return err_set(err, ERR_NOMEM, "no memory for a segment");
-        }
-        l->segments = more;
-        l->segment_cap = cap;
-    }
-    l->segments[l->segment_count++] = (struct transcribe_segment){
-        .start_ms = to_ms(l->seek + s->start),
-        .end_ms = to_ms(l->seek + s->end),
-        .text = text,
-        .avg_logprob = w->avg_logprob,
-        .no_speech_prob = w->no_speech_prob,
-        .compression_ratio = w->compression_ratio,
-        .temperature = w->temperature,
-    };
+    struct lane_window *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return err_set(err, ERR_NOMEM, "no memory for a window");
+    w->lane = l;
+    w->at = at;
+    *ret = w;
     return 0;
 }
 
-static int take_spans(struct lane *l, const struct window *w, const struct span *spans, size_t n,
-                      struct err *err)
+void lane_window_free(struct lane_window *w)
 {
-    for (size_t i = 0; i < n; i++) {
-        char *text;
-        int rc = vocabulary_decode(w->policy->vocab, w->tokens + spans[i].first, spans[i].count,
-                                   &text, err);
-        if (rc)
-            return rc;
-        if (!text_clean(text)) {
-            free(text);
-            continue;
-        }
-        if ((rc = add_segment(l, w, &spans[i], text, err)))
-            return rc;
-    }
-    return 0;
+    if (!w)
+        return;
+    yield_free(&w->yield);
+    pack_free(&w->pack);
+    free(w->pcm);
+    free(w->voice);
+    free(w);
 }
 
-/* The lane's language is that of its first window that holds speech for certain; until then
- * each window speaks its own, and the first that yields words is kept. */
-static void take_language(struct lane *l, const struct window *w, bool words)
+/* The window's place, not its number: a lane's windows do not depend on how it was cut into calls.
+ */
+uint64_t lane_window_seed(const struct lane_window *w)
 {
-    bool speech = !w->silent && w->no_speech_prob < w->policy->params->no_speech_threshold;
-
-    if (speech || words)
-        l->spoke = true;
-    if (l->language < 0 && (speech || words)) {
-        l->language = w->language;
-        l->language_prob = w->language_prob;
-    }
+    return number_seed(w->lane->seed, (uint64_t)(w->at - w->lane->begin));
 }
 
-int lane_take(struct lane *l, const struct window *w, struct err *err)
+int lane_next(struct lane *l, float *room, const float **pcm, struct lane_window **ret,
+              struct err *err)
 {
-    int64_t advance = l->window;
-    uint32_t before = l->segment_count;
-    struct span *spans;
-    size_t n;
     int rc = 0;
 
-    l->windows++;
-    l->state = LANE_WAITING;
-    if (!w->silent && w->count) {
-        spans = malloc(w->count * sizeof(*spans));
-        if (!spans)
-            return err_set(err, ERR_NOMEM, "no memory for a window's segments");
-        segments_split(w->tokens, w->count, vocabulary_ids(w->policy->vocab)->timestamp_begin,
-                       l->window, spans, &n, &advance);
-        rc = take_spans(l, w, spans, n, err);
-        free(spans);
-        if (rc)
-            return rc;
-    }
-    take_language(l, w, l->segment_count > before);
-    /* A model that ends every window after a word would need a hundred windows for half a minute.
-     */
-    l->short_moves = advance < RATE && advance < l->window ? l->short_moves + 1 : 0;
-    if (l->short_moves > SHORT_MOVES_MAX)
-        advance = l->window < RATE ? l->window : RATE;
-    move_on(l, advance);
-    return 0;
+    *ret = NULL;
+    if (l->state == LANE_ENDED)
+        return 0;
+    if (l->policy->packed)
+        *ret = packed_next(l);
+    else
+        rc = sequential_next(l, room, ret, err);
+    *pcm = *ret && (*ret)->pcm ? (*ret)->pcm : room;
+    return rc;
 }
 
-void lane_tell(struct lane *l, const struct vocabulary *v)
+const int32_t *lane_previous(const struct lane_window *w, uint32_t *n)
 {
+    const struct lane *l = w->lane;
+    const struct lane_policy *p = l->policy;
+
+    if (l->previous_count) {
+        *n = l->previous_count;
+        return l->previous;
+    }
+    if (p->packed && p->initial_count) {
+        *n = p->initial_count;
+        return p->initial;
+    }
+    *n = p->hotwords_count;
+    return p->hotwords;
+}
+
+bool lane_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
+                   float *prob)
+{
+    const struct lane *l = w->lane;
+
+    *language = heard;
+    *prob = heard_prob;
+    if (l->policy->params->multilingual || !vocabulary_multilingual(l->policy->vocab))
+        return true;
+    if (l->language >= 0) {
+        *language = l->language;
+        *prob = 1;
+        return true;
+    }
+    return !l->policy->packed || packed_language(w, heard, heard_prob, language, prob);
+}
+
+int lane_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
+              struct err *err)
+{
+    return w->lane->policy->packed ? packed_take(w, r, o, err) : sequential_take(w, r, o, err);
+}
+
+/* ---- the end */
+
+void lane_note_language(struct lane *l, int32_t language, float prob)
+{
+    if (l->policy->params->multilingual)
+        language_add(&l->spoken, language, prob);
+    else if (l->language < 0) {
+        l->language = language;
+        l->language_prob = prob;
+    }
+}
+
+void lane_tell(struct lane *l)
+{
+    const struct vocabulary *v = l->policy->vocab;
     const char *code = NULL;
     struct lane_result result = {
-        .end_sample = l->seek,
+        .end_sample = l->end,
         .windows = l->windows,
-        .segment_count = l->segment_count,
-        .segments = l->segments,
+        .segment_count = l->yield.count,
+        .segments = l->yield.segments,
         .language = "",
     };
 
@@ -175,6 +183,7 @@ void lane_tell(struct lane *l, const struct vocabulary *v)
         l->done(l->done_arg, NULL, &l->err);
         return;
     }
+    language_most(&l->spoken, &l->language, &l->language_prob);
     if (l->spoke) {
         code = vocabulary_multilingual(v) ? vocabulary_language_code(v, l->language) : "en";
         result.language = code ? code : "";

@@ -1,7 +1,5 @@
 #include "workers/stages/segments.h"
 
-#include <stdbool.h>
-
 struct splitter {
     const int32_t *tokens;
     int32_t begin; /* the first timestamp's id */
@@ -49,13 +47,13 @@ static void split_single(struct splitter *s, size_t n)
 }
 
 void segments_split(const int32_t *tokens, size_t n, int32_t timestamp_begin, int64_t window,
-                    struct span *out, size_t *count, int64_t *advance)
+                    bool whole, struct span *out, struct split *ret)
 {
     struct splitter s = {tokens, timestamp_begin, window, out, 0};
     bool closed = n >= 2 && is_time(&s, n - 1) && !is_time(&s, n - 2);
+    int64_t advance = window;
     size_t first = 0;
 
-    *advance = window;
     for (size_t i = 1; i <= n; i++) {
         bool pair = i < n && is_time(&s, i) && is_time(&s, i - 1);
         /* A single timestamp at the very end closes the last segment, and the window. */
@@ -66,9 +64,9 @@ void segments_split(const int32_t *tokens, size_t n, int32_t timestamp_begin, in
     }
     if (!first)
         split_single(&s, n);
+    else if (whole && first < n)
+        add(&s, first, n, time_at(&s, first), window);
     else if (!closed) /* an unfinished segment follows: it is heard again from the last end */
-        *advance = time_at(&s, first - 1);
-    if (*advance <= 0)
-        *advance = window;
-    *count = s.count;
+        advance = time_at(&s, first - 1);
+    *ret = (struct split){s.count, advance > 0 ? advance : window, closed};
 }

@@ -6,6 +6,7 @@
 #ifndef NIGHTSHIFT_WORKERS_STAGES_SEGMENTS_H
 #define NIGHTSHIFT_WORKERS_STAGES_SEGMENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,10 +17,18 @@ struct span {
     size_t first, count; /* its tokens, timestamps among them */
 };
 
+struct split {
+    size_t count;    /* spans */
+    int64_t advance; /* 1 .. window: where the next window begins */
+    bool closed;     /* the window's text ends with a single timestamp: nothing follows in it */
+};
+
 /* tokens[0..n) of a window that holds `window` > 0 samples of audio; ids from timestamp_begin on
- * are timestamps. Writes at most n spans (room for that many is the caller's), *count how many;
- * spans without length are left out. *advance: 1..window, where the next window begins. */
+ * are timestamps. Writes at most n spans (room for that many is the caller's); spans without length
+ * are left out. whole: no other window hears the end of this one again, so text behind the last
+ * finished segment is a segment up to the window's end; else it is left out, and *advance lies
+ * before it. */
 void segments_split(const int32_t *tokens, size_t n, int32_t timestamp_begin, int64_t window,
-                    struct span *out, size_t *count, int64_t *advance);
+                    bool whole, struct span *out, struct split *ret);
 
 #endif

@@ -129,6 +129,13 @@ typedef void (*lane_done)(void *arg, const struct lane_result *result, const str
 
 struct transcriber;
 struct lane;
+struct whisper_config; /* workers/models/whisper.h */
+struct whisper_shape;
+
+/* What a session for these parameters is made for: branches and alignment heads; slots and windows
+ * are left 0. Pure. */
+void transcribe_shape(const struct transcribe_params *p, const struct whisper_config *config,
+                      const struct vocabulary *vocab, struct whisper_shape *ret);
 
 /* Borrows model, voice activity (NULL exactly when the parameters have none) and vocabulary. slots:
  * windows in work at once; windows: those that the encoder takes at once (models/whisper.h); 0:

@@ -11,6 +11,7 @@
 #define VOCAB 2151
 #define SOT 641
 #define NO_SPEECH 648
+#define SOT_PREV 647
 #define PROMPT 3
 
 struct fake_state fake;
@@ -21,13 +22,14 @@ struct whisper {
 
 struct fake_slot {
     const struct fake_script *script;
-    uint32_t seen;    /* tokens since encode */
-    uint32_t attempt; /* which one is being played */
+    uint32_t seen[WHISPER_MAX_BRANCHES]; /* tokens since encode */
+    uint32_t start;                      /* position of the start token */
+    uint32_t attempt;                    /* which one is being played */
     bool begun;
 };
 
 struct whisper_session {
-    uint32_t slots, windows;
+    uint32_t slots, windows, branches;
     struct backend *be; /* for the rules alone */
     struct rules *rules;
     float *logits; /* [slots][VOCAB] */
@@ -36,7 +38,10 @@ struct whisper_session {
 
 struct whisper *fake_whisper(void)
 {
-    static struct whisper w = {{.vocab_size = VOCAB, .max_target_positions = 448}};
+    static struct whisper w = {{.vocab_size = VOCAB,
+                                .decoder_layers = 2,
+                                .decoder_heads = 2,
+                                .max_target_positions = 448}};
 
     return &w;
 }
@@ -70,7 +75,8 @@ int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct wh
     if (windows == 0)
         windows = fake.windows ? fake.windows : 1;
     s->windows = windows < slots ? windows : slots;
-    s->logits = malloc(slots * sizeof(float) * VOCAB);
+    s->branches = shape.branches ? shape.branches : 1;
+    s->logits = malloc(whisper_session_rows(s) * sizeof(float) * VOCAB);
     rc = s->logits ? backend_open_host(1, &s->be, err) : err_set(err, ERR_NOMEM, "no memory");
     if (rc != 0) {
         whisper_session_free(s);
@@ -86,6 +92,8 @@ int whisper_session_rules(struct whisper_session *s, const struct rules_spec *sp
 }
 
 uint32_t whisper_session_windows(const struct whisper_session *s) { return s->windows; }
+
+uint32_t whisper_session_rows(const struct whisper_session *s) { return s->slots * s->branches; }
 
 void whisper_session_free(struct whisper_session *s)
 {
@@ -145,25 +153,32 @@ static int play(struct fake_slot *slot, const struct whisper_row *row, float *lo
     const struct fake_attempt *a;
     uint32_t at;
 
-    if (!slot->script || row->pos > slot->seen)
-        return err_set(err, ERR_DEVICE, "position %u of %u", row->pos, slot->seen);
-    slot->seen = row->pos + 1;
-    if (row->pos == 0 && row->token != SOT)
+    if (!slot->script || row->pos > slot->seen[row->branch])
+        return err_set(err, ERR_DEVICE, "position %u of %u", row->pos, slot->seen[row->branch]);
+    slot->seen[row->branch] = row->pos + 1;
+    if (row->pos == 0 && row->token != SOT && row->token != SOT_PREV)
         return err_set(err, ERR_DEVICE, "the window does not begin with the start token");
-    if (row->pos == 0) {
+    if (row->token == SOT) {
+        slot->start = row->pos;
+        if (row->pos > 0)
+            fake.previous_count = row->pos - 1;
         start_logits(slot->script, logits);
         return 0;
     }
-    if (row->pos < PROMPT - 1)
+    if (row->pos == 0)
+        slot->start = UINT32_MAX / 2; /* a text before the start */
+    else if (row->pos < slot->start && row->pos <= FAKE_PREVIOUS)
+        fake.previous[row->pos - 1] = row->token;
+    if (row->pos < slot->start + PROMPT - 1)
         return 0;
-    if (row->pos == PROMPT - 1) {
+    if (row->pos == slot->start + PROMPT - 1 && row->branch == 0) {
         slot->attempt += slot->begun;
         slot->begun = true;
     }
     if (slot->attempt >= slot->script->attempts)
         slot->attempt = slot->script->attempts - 1;
     a = &slot->script->attempt[slot->attempt];
-    at = row->pos - (PROMPT - 1);
+    at = row->pos - slot->start - (PROMPT - 1);
     if (a->endless)
         at %= a->count;
     favour(logits, at < a->count ? a->tokens[at] : 640, a->unsure);
@@ -174,7 +189,8 @@ int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
                    const struct choice_ask *asks, uint32_t n, struct choice *ret,
                    struct candidate *top, struct err *err)
 {
-    (void)top;
+    int rc;
+
     fake.step_calls++;
     if (fake.device_fails_at >= 0 && fake.step_calls > (uint64_t)fake.device_fails_at)
         return err_set(err, ERR_DEVICE, "the device is lost");
@@ -182,10 +198,11 @@ int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
         return err_set(err, ERR_VRAM, "no room for %u rows", n);
     if (n > fake.largest_step)
         fake.largest_step = n;
+    if (n > whisper_session_rows(s) || (top && s->branches == 1))
+        return err_set(err, ERR_DEVICE, "%u rows that cannot be", n);
     for (uint32_t i = 0; i < n; i++) {
         float *row = s->logits + (size_t)i * VOCAB;
         struct fake_slot *slot = &s->slot[rows[i].slot];
-        int rc;
 
         for (int k = 0; k < VOCAB; k++)
             row[k] = 0;
@@ -194,6 +211,43 @@ int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
         for (int k = 0; slot->script->broken && k < VOCAB; k++)
             row[k] = NAN;
     }
-    return s->be->ops->choose(s->be, s->rules, tensor_of(DTYPE_F32, s->logits, n, VOCAB), asks, ret,
-                              err);
+    rc = s->be->ops->choose(s->be, s->rules, tensor_of(DTYPE_F32, s->logits, n, VOCAB), asks, ret,
+                            err);
+    if (!rc && top)
+        rc = s->be->ops->top(s->be, tensor_of(DTYPE_F32, s->logits, n, VOCAB), s->branches + 1, top,
+                             err);
+    return rc;
+}
+
+int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, uint32_t n,
+                   struct err *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (moves[i].slot >= s->slots || moves[i].from >= s->branches || moves[i].to >= s->branches)
+            return err_set(err, ERR_DEVICE, "a copy between branches that are not there");
+        s->slot[moves[i].slot].seen[moves[i].to] = s->slot[moves[i].slot].seen[moves[i].from];
+    }
+    return 0;
+}
+
+/* Each text token is heard 200 ms after the one before, and seldom sure. */
+int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *tokens, uint32_t n,
+                  uint32_t frames, const struct whisper_head *heads, uint32_t head_count,
+                  float *matrix, double *logprob, struct err *err)
+{
+    (void)heads;
+    fake.align_calls++;
+    if (slot >= s->slots || !s->slot[slot].script || n < PROMPT + 2 || !frames || !head_count ||
+        tokens[0] != SOT)
+        return err_set(err, ERR_DEVICE, "an alignment that cannot be");
+    if (fake.align_fails && fake.align_calls == fake.align_fails)
+        return err_set(err, ERR_VRAM, "no room to align");
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i > PROMPT ? 10 * (i - PROMPT) : 0;
+
+        for (uint32_t k = 0; k < frames; k++)
+            matrix[(size_t)i * frames + k] = k >= at && k < at + 10 ? 3.0f : -0.5f;
+        logprob[i] = i > PROMPT ? -0.25 : 0;
+    }
+    return 0;
 }

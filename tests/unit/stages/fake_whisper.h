@@ -11,6 +11,7 @@
 
 #define FAKE_ATTEMPTS 6
 #define FAKE_SCRIPTS 16
+#define FAKE_PREVIOUS 300
 
 struct fake_attempt {
     const int32_t *tokens; /* what the model wants to say; then the end, unless endless */
@@ -40,6 +41,9 @@ struct fake_state {
     uint32_t encode_calls, windows_encoded, step_calls;
     uint32_t largest_encode;
     uint32_t largest_step;
+    uint32_t align_calls, align_fails; /* ERR_VRAM from the align_fails-th one; 0: none */
+    int32_t previous[FAKE_PREVIOUS];   /* tokens before the start of the last window that had some */
+    uint32_t previous_count;           /* of them; fills in when the start comes */
 };
 extern struct fake_state fake;
 

@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "workers/models/whisper.h"
+#include "workers/stages/decoding.h"
 #include "workers/stages/token_rules.h"
 #include "workers/stages/transcribe.h"
-#include "workers/stages/window.h"
 #include "workers/text/vocabulary.h"
 #include "workers/text/normalize.h"
 #include "workers/text/score.h"
@@ -195,25 +195,32 @@ static void equals_golden(const struct sample *s, const struct transcript *t)
 }
 
 /* The window's course with one slot, without any lane. */
-static void run_window(struct window *w, struct whisper_session *session, const struct sample *s)
+static void run_window(struct decoding *d, struct whisper_session *session, const struct sample *s)
 {
     struct whisper_window window = {0, s->pcm, (size_t)s->n};
-    struct whisper_row row = {0};
-    struct choice_ask ask;
-    struct choice choice;
+    struct whisper_row rows[4];
+    struct choice_ask asks[4];
+    struct choice choices[4];
     struct err e;
 
     assert_ok(whisper_encode(session, &window, 1, &e), e);
-    window_begin(w, 0, -1);
-    while (w->state != WINDOW_DONE) {
-        window_row(w, &row.token, &row.pos);
-        window_ask(w, &ask);
-        assert_ok(whisper_choose(session, &row, &ask, 1, &choice, NULL, &e), e);
-        assert_ok(window_feed(w, &choice, &e), e);
+    decoding_begin(d, 0, NULL, 0);
+    while (decoding_state(d) != DECODING_DONE) {
+        uint32_t n = decoding_rows(
+            d, rows, asks, whisper_session_rows(session) < 4 ? whisper_session_rows(session) : 4);
+        int32_t language;
+        float prob, no_speech;
+
+        if (n > 0) {
+            assert_ok(whisper_choose(session, rows, asks, n, choices, NULL, &e), e);
+            assert_ok(decoding_feed(d, choices, NULL, n, &e), e);
+        }
+        decoding_heard(d, &language, &prob, &no_speech);
+        decoding_go(d, language, prob);
     }
 }
 
-static void equals_tokens(const struct window *w, const struct sample *s)
+static void equals_tokens(const struct decoding_result *w, const struct sample *s)
 {
     char rel[128];
     json_t *root, *tokens;
@@ -242,8 +249,13 @@ static void test_tokens(void **state)
     struct whisper_session *session;
     struct transcribe_params params;
     struct token_rules *rules;
-    struct window w;
-    struct window_policy policy;
+    struct decoding_policy policy = {.params = &params,
+                                     .vocab = vocab,
+                                     .positions = whisper_config(model)->max_target_positions,
+                                     .max_tokens = 224,
+                                     .branches = 1};
+    struct decoding_result r;
+    struct decoding *d;
     struct err e;
 
     (void)state;
@@ -253,14 +265,14 @@ static void test_tokens(void **state)
     assert_ok(token_rules_new(vocab, whisper_config(model)->vocab_size, &params, &rules, &e), e);
     assert_ok(whisper_session_new(model, (struct whisper_shape){.slots = 1}, &session, &e), e);
     assert_ok(whisper_session_rules(session, token_rules_spec(rules), &e), e);
-    policy = (struct window_policy){&params, vocab, 224};
-    assert_ok(window_init(&w, &policy, &e), e);
+    assert_ok(decoding_new(&policy, &d, &e), e);
     for (size_t i = 0; i < 4; i++)
         if (samples[golden[i]].pcm) {
-            run_window(&w, session, &samples[golden[i]]);
-            equals_tokens(&w, &samples[golden[i]]);
+            run_window(d, session, &samples[golden[i]]);
+            decoding_result(d, &r);
+            equals_tokens(&r, &samples[golden[i]]);
         }
-    window_free(&w);
+    decoding_free(d);
     whisper_session_free(session);
     token_rules_free(rules);
 }

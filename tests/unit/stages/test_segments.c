@@ -25,19 +25,21 @@ static const char *shown(const struct span *s, size_t n, const int32_t *tokens)
     return out;
 }
 
-static void splits(double window, const char *spans, double next, const int32_t *tokens, size_t n)
+static void splits(double window, bool whole, const char *spans, double next, const int32_t *tokens,
+                   size_t n)
 {
     struct span out[64];
-    size_t count = 99;
-    int64_t advance = -1;
+    struct split split = {99, -1, false};
 
-    segments_split(tokens, n, TS, (int64_t)(window * 16000), out, &count, &advance);
-    assert_string_equal(shown(out, count, tokens), spans);
-    assert_int_equal(advance, (int64_t)(next * 16000));
+    segments_split(tokens, n, TS, (int64_t)(window * 16000), whole, out, &split);
+    assert_string_equal(shown(out, split.count, tokens), spans);
+    assert_int_equal(split.advance, (int64_t)(next * 16000));
 }
 
 #define SPLITS(window, spans, next, ...) \
-    splits(window, spans, next, (const int32_t[]){__VA_ARGS__}, LEN(__VA_ARGS__))
+    splits(window, false, spans, next, (const int32_t[]){__VA_ARGS__}, LEN(__VA_ARGS__))
+#define SPLITS_WHOLE(window, spans, ...) \
+    splits(window, true, spans, window, (const int32_t[]){__VA_ARGS__}, LEN(__VA_ARGS__))
 
 static void test_table(void **state)
 {
@@ -76,7 +78,20 @@ static void test_no_standstill(void **state)
     (void)state;
     SPLITS(30, "", 30, T(0), T(0));
     SPLITS(30, "", 30, T(0), T(0), 1, 2);
-    splits(30, "", 30, NULL, 0);
+    splits(30, false, "", 30, NULL, 0);
+    splits(30, true, "", 30, NULL, 0);
+}
+
+/* No other window hears the end again. */
+static void test_whole(void **state)
+{
+    (void)state;
+    SPLITS_WHOLE(30, "[0-2: 1 2][2.5-4: 3]", T(0), 1, 2, T(2), T(2.5), 3, T(4));
+    SPLITS_WHOLE(30, "[0-2: 1][2-29: 2][29-30:]", T(0), 1, T(2), T(2), 2, T(29), T(29));
+    SPLITS_WHOLE(30, "[1-2: 1][2.5-30: 2 3]", T(1), 1, T(2), T(2.5), 2, 3);
+    SPLITS_WHOLE(30, "[5-30: 1]", T(5), T(5), 1);
+    SPLITS_WHOLE(3, "[0-3: 1 2]", T(0), 1, T(2), T(5), 2);
+    SPLITS_WHOLE(20, "[0.46-20: 1 2]", T(0.46), 1, 2);
 }
 
 /* Any tokens: spans within the window, in order of tokens, and a step forward. */
@@ -87,18 +102,21 @@ static void test_random(void **state)
     (void)state;
     for (int round = 0; round < 20000; round++) {
         int32_t tokens[40];
-        size_t n = (size_t)(number_uniform(5, at++) * 40), count, last = 0;
-        int64_t window = 1 + (int64_t)(number_uniform(5, at++) * 480000), advance;
+        size_t n = (size_t)(number_uniform(5, at++) * 40), last = 0;
+        int64_t window = 1 + (int64_t)(number_uniform(5, at++) * 480000);
+        bool whole = round % 2;
+        struct split split;
         struct span out[40];
 
         for (size_t i = 0; i < n; i++)
             tokens[i] = number_uniform(5, at++) < 0.5
                             ? (int32_t)(number_uniform(5, at++) * 100)
                             : TS + (int32_t)(number_uniform(5, at++) * 1501);
-        segments_split(tokens, n, TS, window, out, &count, &advance);
-        assert_true(count <= n);
-        assert_true(advance >= 1 && advance <= window);
-        for (size_t i = 0; i < count; i++) {
+        segments_split(tokens, n, TS, window, whole, out, &split);
+        assert_true(split.count <= n);
+        assert_true(split.advance >= 1 && split.advance <= window);
+        assert_true(!whole || split.advance == window);
+        for (size_t i = 0; i < split.count; i++) {
             assert_true(out[i].start >= 0 && out[i].start < out[i].end && out[i].end <= window);
             assert_true(out[i].count > 0 && out[i].first >= last);
             last = out[i].first + out[i].count;
@@ -110,9 +128,8 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_padding),
-        cmocka_unit_test(test_no_standstill),
+        cmocka_unit_test(test_table),  cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_whole),  cmocka_unit_test(test_no_standstill),
         cmocka_unit_test(test_random),
     };
 
