@@ -42,8 +42,8 @@ struct fake_state {
     uint32_t largest_encode;
     uint32_t largest_step;
     uint32_t align_calls, align_fails; /* ERR_VRAM from the align_fails-th one; 0: none */
-    int32_t previous[FAKE_PREVIOUS];   /* tokens before the start of the last window that had some */
-    uint32_t previous_count;           /* of them; fills in when the start comes */
+    int32_t previous[FAKE_PREVIOUS]; /* tokens before the start of the last window that had some */
+    uint32_t previous_count;         /* of them; fills in when the start comes */
 };
 extern struct fake_state fake;
 
