@@ -120,7 +120,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
 /* ------------------------------------------------------------------------------- the summary */
 
-static void print_json(const struct enqueue_result *r, bool dry_run)
+static void print_json(const struct enqueue_result *r, const struct wanted *w)
 {
     const struct store_enqueue_counts *c = &r->counts;
     const struct {
@@ -144,9 +144,10 @@ static void print_json(const struct enqueue_result *r, bool dry_run)
         {"unreadable_folders", r->unreadable_folders},
         {"missing", r->missing_roots},
     };
-    json_t *o = json_pack("{s:b, s:b, s:b, s:I}", "dry_run", (int)dry_run, "through_run",
-                          (int)r->through_run, "vanish_skipped", (int)r->vanish_skipped, "job",
-                          (json_int_t)r->job_id);
+    json_t *o =
+        json_pack("{s:b, s:b, s:b, s:b, s:I}", "dry_run", (int)w->dry_run, "through_run",
+                  (int)r->through_run, "vanish_skipped", (int)r->vanish_skipped, "voice_activity",
+                  w->params.params.vad_model[0] != 0, "job", (json_int_t)r->job_id);
 
     for (size_t i = 0; o != NULL && i < sizeof(numbers) / sizeof(numbers[0]); i++)
         json_object_set_new(o, numbers[i].name, json_integer((json_int_t)numbers[i].n));
@@ -311,7 +312,7 @@ static int enqueue_all(struct cli *cli, const struct wanted *w, const struct sto
     if (rc != 0)
         return cli_fail("enqueue (what was found so far is kept)", &err, NULL);
     if (cli->json)
-        print_json(&r, w->dry_run);
+        print_json(&r, w);
     else if (!cli->quiet)
         print_summary(&r, w, note);
     return cli_flush(r.missing_roots > 0 ? EX_NOINPUT : EX_OK);

@@ -101,7 +101,7 @@ static const struct param_field *field_of(const struct row *r)
 static const struct row *row_of(int option)
 {
     if (option == 'l')
-        return &rows[0];
+        return &rows[0]; /* language */
     return option >= ENQUEUE_PARAMS_FIRST && option < ENQUEUE_PARAMS_FIRST + (int)ROWS
                ? &rows[option - ENQUEUE_PARAMS_FIRST]
                : NULL;

@@ -329,7 +329,7 @@ class Options(Program):
         self.assertEqual("", said.err)
         again = self.run_it("enqueue", self.archive, status=0)  # nothing new: nothing to say of it
         self.assertNotIn("voice activity", again.out)
-        json.loads(self.run_it("enqueue", "--json", "--language=es", self.archive, status=0).out)
+        self.assertFalse(self.enqueue("--language=es", self.archive)["voice_activity"])
         told = self.run_it("enqueue", "--condition-on-previous-text", self.archive, status=0)
         self.assertIn("Voice activity is off", told.out)
 
@@ -356,6 +356,15 @@ class Options(Program):
         whole = json.loads(self.params("--multilingual", "--without-timestamps", "--suppress-tokens="))
         self.assertEqual([True, True, []], [whole[k] for k in ("multilingual", "without_timestamps",
                                                                "suppress_tokens")])
+
+    def test_the_longest_texts(self):
+        """Every character escaped: the longest parameters that there are still reach the catalog."""
+        self.fill()
+        text = "\x01" * 200
+        whole = json.loads(self.params("--initial-prompt", text, "--hotwords", text,
+                                       "--suppress-tokens=" + ",".join(map(str, range(64)))))
+        self.assertEqual((text, text, list(range(64))),
+                         tuple(whole[k] for k in ("initial_prompt", "hotwords", "suppress_tokens")))
 
     def test_values_out_of_range(self):
         self.fill()
@@ -419,6 +428,8 @@ class Options(Program):
                           whole["vad_hash"]),
                          (by_path["vad_model"], by_path["vad_min_silence_duration_ms"], by_path["vad_hash"]))
         self.assertEqual(DEFAULTS, self.params("--vad=off", **here))
+        said = self.run_it("enqueue", "--json", "--language=en", self.archive, status=0, **here)
+        self.assertTrue(json.loads(said.out)["voice_activity"])
         done = self.run_it("enqueue", "--vad=on", "--condition-on-previous-text", self.archive, status=64,
                            **here)
         self.assertIn("without voice activity alone", done.err)
