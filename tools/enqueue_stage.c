@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 #include "tools/cli.h"
@@ -183,8 +184,10 @@ int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, str
         rc = cli_absolute(p->vad_path, &path, err);
     if (rc == 0)
         rc = silero_find(path != NULL ? path : SILERO_NAME, &file, err);
+    /* A folder of that name right here is none that a run, started elsewhere, would find. */
     if (rc == 0)
-        rc = use_vad(path != NULL ? file : SILERO_NAME, file, &p->params, err);
+        rc = use_vad(path != NULL || access(SILERO_NAME, F_OK) == 0 ? file : SILERO_NAME, file,
+                     &p->params, err);
     else if (rc == ERR_MODEL && p->vad == VAD_AUTO && enqueue_params_vad_option(p) == NULL) {
         snprintf(note, note_len,
                  "Without voice activity, which keeps invented text out of silence: "

@@ -430,6 +430,8 @@ class Options(Program):
         self.assertEqual(DEFAULTS, self.params("--vad=off", **here))
         said = self.run_it("enqueue", "--json", "--language=en", self.archive, status=0, **here)
         self.assertTrue(json.loads(said.out)["voice_activity"])
+        os.symlink(SILERO, os.path.join(self.dir, "silero-vad"))  # found here, and not from elsewhere
+        self.assertEqual("/", json.loads(self.params("--vad=on"))["vad_model"][0])
         done = self.run_it("enqueue", "--vad=on", "--condition-on-previous-text", self.archive, status=64,
                            **here)
         self.assertIn("without voice activity alone", done.err)
