@@ -267,7 +267,7 @@ struct backend_ops {
      * * steps][hidden] (may be columns of a wider tensor); h, c: [sequences][hidden], the state
      * before and after. lengths: host memory, steps of each sequence (y beyond them is 0), or NULL:
      * all. reverse: from the last step to the first. A sequence's result does not depend on the
-     * others. */
+     * others. Recorded sequences do not hold it. */
     int (*lstm)(struct backend *be, struct lstm *l, uint32_t sequences, struct tensor x,
                 const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
                 struct tensor y, struct err *err);
