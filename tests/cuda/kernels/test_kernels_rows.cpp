@@ -90,7 +90,7 @@ static void test_add(void **)
             }
 }
 
-/* Silero's shapes and Whisper's: windows of 1 .. 7 rows, `wide` rounded up or not, and places
+/* Short windows and long ones: of 1 .. 7 rows, `wide` rounded up or not, and places
  * behind the last window, which become zeros. */
 static void test_spread_rows(void **)
 {
