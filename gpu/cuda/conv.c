@@ -1,16 +1,14 @@
 /* Convolution over time, kernel 3, padding 1, as one matrix product.
  *
- * x is time by channel: output t of a window sees its rows stride * t - 1, stride * t and stride *
- * t
- * + 1, or zeros beyond its ends. They are copied out, 3 wide numbers for each output of all
- * windows, and multiplied with the weights, repacked from [out][in][3] to [out][3 wide]. `wide` is
- * `in` rounded up to 16 bytes (Silero's 129 channels to 132): rows that are not aligned so have
- * only slow kernels. Bias and ReLU are the product's where all is float32, else a kernel's, as GELU
- * always is.
+ * x is time by channel: output t of a window sees three of its rows, from stride * t - 1 on, zeros
+ * beyond its ends. They are copied out, 3 wide numbers for each output of all windows, and
+ * multiplied with the weights, repacked from [out][in][3] to [out][3 wide]. `wide` is `in` rounded
+ * up to 16 bytes (129 channels of float32 to 132): rows that are not aligned so have only slow
+ * kernels. Bias and ReLU are the product's where all is float32, else a kernel's, as GELU always is.
  *
- * Deterministic: one shape for all. Windows with many outputs go one by one, others (Silero's have
- * four and fewer, and there are thousands of them) in pieces that have FIXED_ROWS outputs when they
- * are full; the last one is filled up with zeros. */
+ * Deterministic: one shape for all. Windows with many outputs go one by one; short ones, of which
+ * there may be thousands, in pieces that have FIXED_ROWS outputs when they are full, the last one
+ * filled up with zeros. */
 #include "gpu/cuda/cuda.h"
 
 #include <stdlib.h>
