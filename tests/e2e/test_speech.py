@@ -140,7 +140,7 @@ class Speech(night.Night):
         near = total = 0
         for name in names:
             heard = [(words(text), start, end) for text, start, end in self.sql(
-                "SELECT text, start_ms / 1000.0, end_ms / 1000.0 FROM words WHERE path LIKE ? "
+                "SELECT word, start_ms / 1000.0, end_ms / 1000.0 FROM words WHERE path LIKE ? "
                 "ORDER BY start_ms", "%/" + name)]
             heard = [(w[0], start, end) for w, start, end in heard if w]
             match = matches([w for s in sentences(name) for w in s[2]], [w[0] for w in heard])

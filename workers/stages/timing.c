@@ -6,6 +6,7 @@
 
 #include "workers/models/whisper.h"
 #include "workers/stages/hallucination.h"
+#include "workers/stages/loudness.h"
 #include "workers/stages/words.h"
 
 #define RATE WHISPER_RATE_HZ
@@ -20,6 +21,8 @@ struct timing {
     float *matrix;   /* [positions][1500] */
     double *logprob; /* [positions] */
     int32_t *tokens; /* [positions] */
+    float *pcm;      /* a window's audio, of lanes that do not hold it: [480000] */
+    struct loudness loudness;
 };
 
 int timing_new(const struct whisper_config *config, const struct vocabulary *vocab,
@@ -39,8 +42,9 @@ int timing_new(const struct whisper_config *config, const struct vocabulary *voc
         t->matrix = malloc((size_t)t->positions * WHISPER_POSITIONS * sizeof(*t->matrix));
         t->logprob = malloc(t->positions * sizeof(*t->logprob));
         t->tokens = malloc(t->positions * sizeof(*t->tokens));
+        t->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(*t->pcm));
     }
-    if (!t || !t->matrix || !t->logprob || !t->tokens) {
+    if (!t || !t->matrix || !t->logprob || !t->tokens || !t->pcm) {
         timing_free(t);
         return err_set(err, ERR_NOMEM, "no memory for the times of words");
     }
@@ -58,6 +62,7 @@ void timing_free(struct timing *t)
     free(t->matrix);
     free(t->logprob);
     free(t->tokens);
+    free(t->pcm);
     free(t);
 }
 
@@ -143,6 +148,33 @@ static void share_words(const struct timing *t, const struct decoding_result *r,
     }
 }
 
+/* Words go to where they are heard. The audio is still there: held by the window, or by the source
+ * until the window has ended. */
+static void place(struct timing *t, const struct lane_window *w, struct outcome *o)
+{
+    const struct lane *l = w->lane;
+    const float *pcm = w->pcm;
+    float before = 0, length = (float)w->samples / RATE;
+
+    if (!pcm) {
+        if (l->source.read(l->source.arg, w->at, (size_t)w->samples, t->pcm) != w->samples)
+            return;
+        pcm = t->pcm;
+    }
+    loudness_measure(pcm, (size_t)w->samples, &t->loudness);
+    for (uint32_t i = 0; i < o->count; i++) {
+        struct draft *d = &o->drafts[i];
+        struct word *words = o->words.words + d->first_word;
+        uint32_t next = d->first_word + d->words;
+
+        if (!d->words)
+            continue;
+        loudness_place(&t->loudness, words, d->words, d->start, d->end, before,
+                       next < o->words.count ? o->words.words[next].start : length);
+        before = words[d->words - 1].end;
+    }
+}
+
 /* last: end of the speech before, from the window's begin. */
 static void fit(struct outcome *o, double last, double window)
 {
@@ -222,6 +254,7 @@ int timing_words(struct timing *t, struct whisper_session *session, uint32_t slo
     if (rc)
         return rc;
     share_words(t, r, o);
+    place(t, w, o);
     fit(o, last, packed ? 0 : (double)(w->at - l->begin) / RATE);
     if (!packed)
         move_by_words(w, threshold, o);
