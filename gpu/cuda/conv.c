@@ -4,7 +4,8 @@
  * beyond its ends. They are copied out, 3 wide numbers for each output of all windows, and
  * multiplied with the weights, repacked from [out][in][3] to [out][3 wide]. `wide` is `in` rounded
  * up to 16 bytes (129 channels of float32 to 132): rows that are not aligned so have only slow
- * kernels. Bias and ReLU are the product's where all is float32, else a kernel's, as GELU always is.
+ * kernels. Bias and ReLU are the product's where all is float32, else a kernel's, as GELU always
+ * is.
  *
  * Deterministic: one shape for all. Windows with many outputs go one by one; short ones, of which
  * there may be thousands, in pieces that have FIXED_ROWS outputs when they are full, the last one

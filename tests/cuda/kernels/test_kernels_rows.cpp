@@ -90,8 +90,8 @@ static void test_add(void **)
             }
 }
 
-/* Windows of 1 .. 30 rows, `wide` rounded up or not, and places behind the last window, which become
- * zeros. */
+/* Windows of 1 .. 30 rows, `wide` rounded up or not, and places behind the last window, which
+ * become zeros. */
 static void test_spread_rows(void **)
 {
     struct layout {
