@@ -46,7 +46,7 @@ void loudness_measure(const float *pcm, size_t n, struct loudness *ret)
     }
     qsort(sorted, steps, sizeof(*sorted), ascending);
     quiet = sorted[steps / 10];
-    loud = sorted[(size_t)steps * 19 / 20];
+    loud = sorted[(size_t)steps * 99 / 100]; /* 0.3 s of speech in a window are enough */
     if (!(loud - quiet >= LEAST_DB))
         return;
     limit = quiet + fmaxf(MARGIN_DB, SHARE * (loud - quiet));
