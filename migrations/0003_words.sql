@@ -1,5 +1,5 @@
--- Schema 3: when each word was said, why a text was doubted, and what was heard and not believed.
--- docs/catalog.md says what every column means.
+-- Schema 3: when each word was said, why a text was doubted, what was heard and not believed, and
+-- what a device was measured with. docs/catalog.md says what every column means.
 
 ALTER TABLE segment ADD COLUMN attempts INTEGER CHECK (attempts > 0);
 ALTER TABLE segment ADD COLUMN speech_prob REAL CHECK (speech_prob BETWEEN 0 AND 1);
@@ -132,3 +132,26 @@ FROM (SELECT p.path, p.member, p.path_raw, p.member_raw, s.name AS stage, s.mode
       JOIN stage s ON s.stage_id = t.stage_id
       JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id)
 ORDER BY path_raw, member_raw, stage, model_hash, params, seq, dropped, idx;
+
+-- A batch belongs to a way of decoding as well: beams take more of a device than one hypothesis.
+CREATE TABLE new_tuning (
+    device_id       TEXT NOT NULL,
+    driver          TEXT NOT NULL,
+    model_hash      TEXT NOT NULL,
+    precision       TEXT NOT NULL,
+    decoding        TEXT NOT NULL,
+    slots           INTEGER NOT NULL CHECK (slots BETWEEN 1 AND 4096),
+    windows         INTEGER NOT NULL CHECK (windows BETWEEN 1 AND 4096),
+    rate            REAL NOT NULL DEFAULT 0 CHECK (rate >= 0),
+    predicted_bytes INTEGER NOT NULL DEFAULT 0 CHECK (predicted_bytes >= 0),
+    peak_bytes      INTEGER NOT NULL DEFAULT 0 CHECK (peak_bytes >= 0),
+    oom_count       INTEGER NOT NULL DEFAULT 0 CHECK (oom_count >= 0),
+    at              TEXT NOT NULL,
+    PRIMARY KEY (device_id, driver, model_hash, precision, decoding)
+) STRICT, WITHOUT ROWID;
+INSERT INTO new_tuning
+SELECT device_id, driver, model_hash, precision, '', slots, windows, rate, predicted_bytes,
+       peak_bytes, oom_count, at
+FROM tuning;
+DROP TABLE tuning;
+ALTER TABLE new_tuning RENAME TO tuning;

@@ -13,13 +13,13 @@ struct entry {
     int code;       /* FAILED */
     int64_t at_ms;  /* FAILED */
     uint32_t total; /* TOTAL */
-    char *text, *device, *label, *driver;
+    char *text, *device, *label, *driver, *decoding;
     bool refused; /* the catalog said no: settled as a failure of the task */
     struct err why;
     struct msg_shard_done shard;
     struct msg_media info;
     struct msg_lease_end end;
-    struct store_tuning tuning; /* of device, driver, model text, precision label */
+    struct store_tuning tuning; /* of device, driver, model text, precision label, decoding */
 };
 
 struct ledger {
@@ -57,6 +57,7 @@ static void entry_free(struct entry *e)
     free(e->device);
     free(e->label);
     free(e->driver);
+    free(e->decoding);
     free(e);
 }
 
@@ -230,7 +231,8 @@ int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
         return err->code;
     e->tuning = *t;
     if (!copy(&e->device, key->device_id) || !copy(&e->driver, key->driver) ||
-        !copy(&e->text, key->model_hash) || !copy(&e->label, key->precision))
+        !copy(&e->text, key->model_hash) || !copy(&e->label, key->precision) ||
+        !copy(&e->decoding, key->decoding))
         return undo(l, err);
     return 0;
 }
@@ -355,8 +357,8 @@ static int write_entry(struct store *st, const struct entry *e, struct err *err)
         return store_event(st, e->label, e->media, e->device, e->text, err);
     case TUNING:
         return store_tuning_note(
-            st, &(struct store_tuning_key){e->device, e->driver, e->text, e->label}, &e->tuning,
-            err);
+            st, &(struct store_tuning_key){e->device, e->driver, e->text, e->label, e->decoding},
+            &e->tuning, err);
     }
     return 0;
 }

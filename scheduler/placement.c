@@ -5,8 +5,10 @@
 
 #define GPU_SLOTS 96u /* where nothing was measured yet: the worker measures when it starts */
 #define GPU_WINDOWS 8u
-#define GPU_BYTES (UINT64_C(384) << 20) /* workspace, scratch of convolutions and attention */
 #define HOST_SLOTS 16u
+/* With many branches there are fewer slots, but not fewer than these. */
+#define GPU_SLOTS_LEAST 32u
+#define HOST_SLOTS_LEAST 4u
 #define MAX_SLOTS 4096u
 
 /* How much of the peaks a whole model reaches: between what engines publish and what ours aims at.
@@ -185,14 +187,10 @@ static void size_text(uint64_t bytes, char out[24])
         snprintf(out, 24, "%.0f MiB", (double)bytes / (1 << 20));
 }
 
-/* All that a worker takes of the device: on a GPU also the spare slot that recorded steps pad with,
- * and what the backend allocates beside the model. */
 static uint64_t bytes_of(const struct device *d, const struct placement_model *m, enum precision p,
                          uint32_t slots, uint32_t windows)
 {
-    if (d->kind != DEVICE_CUDA)
-        return m->bytes(m->arg, p, slots, windows);
-    return m->bytes(m->arg, p, slots + 1, windows) + GPU_BYTES;
+    return m->bytes(m->arg, d, p, slots, windows);
 }
 
 static void too_large(const struct device *d, const struct placement_model *m,
@@ -224,7 +222,8 @@ static const struct placement_tuning *remembered(const struct device *d,
 
     for (i = 0; i < n; i++)
         if (t[i].precision == p && t[i].slots && strcmp(t[i].device_id, d->id) == 0 &&
-            strcmp(t[i].driver, d->driver) == 0 && strcmp(t[i].model_hash, m->hash) == 0)
+            strcmp(t[i].driver, d->driver) == 0 && strcmp(t[i].model_hash, m->hash) == 0 &&
+            strcmp(t[i].decoding, m->decoding) == 0)
             return &t[i];
     return NULL;
 }
@@ -235,6 +234,8 @@ static void shrink(const struct device *d, const struct placement_model *m, stru
     for (;;) {
         uint64_t fewer_slots, fewer_windows;
 
+        if (ret->windows > ret->slots)
+            ret->windows = ret->slots;
         ret->bytes = bytes_of(d, m, ret->precision, ret->slots, ret->windows);
         if (ret->bytes <= ret->budget || (ret->slots == 1 && ret->windows == 1))
             return;
@@ -247,6 +248,15 @@ static void shrink(const struct device *d, const struct placement_model *m, stru
     }
 }
 
+/* Where nothing was measured, about what a worker takes without measuring. */
+static uint32_t usual_slots(const struct placement_model *m, bool gpu)
+{
+    uint32_t slots = (gpu ? GPU_SLOTS : HOST_SLOTS) / (m->branches ? m->branches : 1);
+    uint32_t least = gpu ? GPU_SLOTS_LEAST : HOST_SLOTS_LEAST;
+
+    return slots > least ? slots : least;
+}
+
 static void choose_batch(const struct device *d, const struct placement_model *m,
                          const struct placement_wish *wish, const struct placement_tuning *t,
                          struct placement *ret)
@@ -254,7 +264,7 @@ static void choose_batch(const struct device *d, const struct placement_model *m
     bool gpu = d->kind == DEVICE_CUDA;
     uint32_t asked;
 
-    ret->slots = gpu ? GPU_SLOTS : HOST_SLOTS;
+    ret->slots = usual_slots(m, gpu);
     ret->windows = gpu ? GPU_WINDOWS : 1;
     if (t) {
         ret->slots = t->slots;

@@ -21,21 +21,23 @@
 
 /* What a model takes and does. Borrowed. */
 struct placement_model {
-    const char *name; /* for sentences */
-    const char *hash; /* what measurements are remembered by */
-    /* Bytes of device memory for the model and its session; what a GPU takes beside them is added.
-     */
-    uint64_t (*bytes)(const void *arg, enum precision p, uint32_t slots, uint32_t windows);
+    const char *name;     /* for sentences */
+    const char *hash;     /* what measurements are remembered by, and: */
+    const char *decoding; /* as in store/tuning.h */
+    uint32_t branches;    /* hypotheses that a window may have at once; 0: 1 */
+    /* All that a worker takes of this device's memory. */
+    uint64_t (*bytes)(const void *arg, const struct device *d, enum precision p, uint32_t slots,
+                      uint32_t windows);
     const void *arg;
     double encoder_flop;    /* of a window */
-    double token_flop;      /* of a token */
+    double token_flop;      /* of a token of a window, in all of its hypotheses */
     double decoder_weights; /* read once for a step of all slots */
     double token_values;    /* keys and values read for a token */
 };
 
 /* What an earlier run has measured. Borrowed. */
 struct placement_tuning {
-    const char *device_id, *driver, *model_hash;
+    const char *device_id, *driver, *model_hash, *decoding;
     enum precision precision;
     uint32_t slots, windows;
     double rate; /* times real time; 0 unknown */

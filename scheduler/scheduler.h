@@ -27,6 +27,11 @@ struct scheduler_tuning {
     uint64_t kept_bytes;        /* 256 MiB: results in memory that cannot be written */
 };
 
+/* What a stage's parameters ask of a device beside greedy decoding, in a few words: what was
+ * measured with others holds for others only. "" when they ask for nothing. */
+#define SCHEDULER_DECODING_LEN 64
+typedef void (*scheduler_decoding_fn)(const char *params_json, char ret[SCHEDULER_DECODING_LEN]);
+
 struct scheduler_options {
     const char *catalog;
     const char *devices;      /* as devices_pick takes it: "auto", "cpu,cpu", "cuda:0,cuda:2" */
@@ -42,6 +47,7 @@ struct scheduler_options {
     bool watch;                 /* stay and wait for more to be enqueued */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
     bool json_events; /* progress as JSON lines on standard output */
+    scheduler_decoding_fn decoding;        /* NULL: all parameters ask for the same */
     const struct scheduler_tuning *tuning; /* NULL: the defaults */
 };
 

@@ -23,6 +23,7 @@ static struct store_tuning_key key_of(const struct run_worker *w)
         .driver = w->use.driver,
         .model_hash = w->use.model_hash,
         .precision = w->use.precision,
+        .decoding = w->use.decoding,
     };
 }
 
@@ -36,14 +37,16 @@ void tuning_recall(struct run_worker *w, struct msg_setup *m)
 
     memset(&w->use, 0, sizeof(w->use));
     utf8_copy(w->use.model_hash, sizeof(w->use.model_hash), m->model_hash);
+    if (w->run->o->decoding)
+        w->run->o->decoding(m->params_json, w->use.decoding);
     if (is_chosen(w->run) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
     if (precision == PRECISION_AUTO)
         precision = precision_auto(d->precisions);
-    rc = store_tuning_get(
-        w->run->st,
-        &(struct store_tuning_key){d->id, d->driver, m->model_hash, precision_name(precision)}, &t,
-        &err);
+    rc = store_tuning_get(w->run->st,
+                          &(struct store_tuning_key){d->id, d->driver, m->model_hash,
+                                                     precision_name(precision), w->use.decoding},
+                          &t, &err);
     if (rc == 0) {
         m->tuned_slots = t.slots;
         m->tuned_windows = t.windows;

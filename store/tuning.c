@@ -22,8 +22,9 @@ int store_tuning_get(struct store *st, const struct store_tuning_key *key, struc
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT " COLUMNS " FROM tuning WHERE device_id = ? AND driver = ? "
-                      "AND model_hash = ? AND precision = ?",
-                      "tttt", key->device_id, key->driver, key->model_hash, key->precision);
+                      "AND model_hash = ? AND precision = ? AND decoding = ?",
+                      "ttttt", key->device_id, key->driver, key->model_hash, key->precision,
+                      key->decoding);
 
     if (rc < 0)
         return rc;
@@ -47,9 +48,9 @@ int store_tuning_note(struct store *st, const struct store_tuning_key *key,
         return rc;
     db_now(now);
     rc = db_run(st, err,
-                "INSERT INTO tuning (device_id, driver, model_hash, precision, " COLUMNS ", at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (device_id, driver, model_hash, precision) DO UPDATE SET "
+                "INSERT INTO tuning (device_id, driver, model_hash, precision, decoding, " COLUMNS
+                ", at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (device_id, driver, model_hash, precision, decoding) DO UPDATE SET "
                 "peak_bytes = iif(slots = excluded.slots AND windows = excluded.windows, "
                 "                 max(peak_bytes, excluded.peak_bytes), excluded.peak_bytes), "
                 "slots = excluded.slots, windows = excluded.windows, "
@@ -57,27 +58,29 @@ int store_tuning_note(struct store *st, const struct store_tuning_key *key,
                 "predicted_bytes = iif(excluded.predicted_bytes > 0, excluded.predicted_bytes, "
                 "                      predicted_bytes), "
                 "oom_count = oom_count + excluded.oom_count, at = excluded.at",
-                "ttttiidiiit", key->device_id, key->driver, key->model_hash, key->precision,
-                (int64_t)t->slots, (int64_t)t->windows, t->rate, (int64_t)t->predicted_bytes,
-                (int64_t)t->peak_bytes, (int64_t)t->oom_count, now);
+                "tttttiidiiit", key->device_id, key->driver, key->model_hash, key->precision,
+                key->decoding, (int64_t)t->slots, (int64_t)t->windows, t->rate,
+                (int64_t)t->predicted_bytes, (int64_t)t->peak_bytes, (int64_t)t->oom_count, now);
     return db_leave(st, rc, err);
 }
 
 int store_tuning_each(struct store *st, store_tuning_fn fn, void *arg, struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(st,
-                                    "SELECT device_id, driver, model_hash, precision, " COLUMNS
-                                    ", at FROM tuning ORDER BY 1, 3, 4, 2",
-                                    err);
+    sqlite3_stmt *stmt =
+        db_prepare(st,
+                   "SELECT device_id, driver, model_hash, precision, decoding, " COLUMNS
+                   ", at FROM tuning ORDER BY 1, 3, 4, 5, 2",
+                   err);
     int rc = 1, stop = 0;
 
     if (!stmt)
         return err->code;
     while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
         struct store_tuning_row row = {
-            .key = {db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2), db_text(stmt, 3)},
-            .tuning = tuning_of(stmt, 4),
-            .at = db_text(stmt, 10),
+            .key = {db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2), db_text(stmt, 3),
+                    db_text(stmt, 4)},
+            .tuning = tuning_of(stmt, 5),
+            .at = db_text(stmt, 11),
         };
 
         stop = fn(arg, &row);

@@ -1,7 +1,7 @@
 /* store/tuning.h - table tuning: how much a device takes at once, as an earlier run measured it.
  *
- * A *tuning* belongs to one device with one driver, one model and one precision; any of them
- * changed, it is measured again. The store's thread only. */
+ * A *tuning* belongs to one device with one driver, one model and one precision and
+ * one way of decoding; any of them changed, it is measured again. The store's thread only. */
 #ifndef NIGHTSHIFT_STORE_TUNING_H
 #define NIGHTSHIFT_STORE_TUNING_H
 
@@ -16,6 +16,7 @@ struct store_tuning_key {   /* all borrowed, none NULL */
     const char *driver;     /* "" where there is none */
     const char *model_hash; /* hex */
     const char *precision;  /* never "auto" */
+    const char *decoding;   /* "beam_size=5 word_timestamps"; "": greedy, and nothing beside */
 };
 
 struct store_tuning {

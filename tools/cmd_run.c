@@ -9,6 +9,7 @@
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/text.h"
+#include "workers/stages/transcribe.h"
 
 static const char help[] =
     "Usage: nightshift run [OPTION]...\n"
@@ -212,10 +213,23 @@ static void print_result(const struct scheduler_result *r, uint64_t speechless)
         puts("What is left is paused, gone, or waits for a retry: nightshift status");
 }
 
+/* Of parameters that this version does not know: the worker says so. */
+static void decoding_of(const char *params_json, char ret[SCHEDULER_DECODING_LEN])
+{
+    struct transcribe_params p;
+    struct err err = {0};
+
+    _Static_assert(SCHEDULER_DECODING_LEN == TRANSCRIBE_DECODING_LEN, "one text");
+    ret[0] = 0;
+    if (transcribe_params_from_json(params_json, &p, &err) == 0)
+        transcribe_decoding(&p, ret);
+}
+
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
     const struct cli_spec spec = {help, "wd:", longs, take, true};
-    struct wanted w = {.o = {.devices = "auto", .precision = "auto"}, .progress = -1};
+    struct wanted w = {.o = {.devices = "auto", .precision = "auto", .decoding = decoding_of},
+                       .progress = -1};
     struct scheduler_result r = {0};
     struct err err = {0};
     int status = cli_parse(cli, &spec, &w, argc, argv);

@@ -315,8 +315,9 @@ static int print_device(void *arg, const struct store_tuning_row *row)
     struct report *r = arg;
     struct buf b = BUF_INIT;
 
-    buf_printf(&b, "%s, %s: %u slots, encoding %u at once", row->key.device_id, row->key.precision,
-               t->slots, t->windows);
+    buf_printf(&b, "%s, %s%s%s: %u slots, encoding %u at once", row->key.device_id,
+               row->key.precision, row->key.decoding[0] ? ", " : "", row->key.decoding, t->slots,
+               t->windows);
     if (t->rate > 0)
         buf_printf(&b, ", %.3g x real time", t->rate);
     if (t->peak_bytes > 0)
@@ -334,12 +335,13 @@ static int json_device(void *arg, const struct store_tuning_row *row)
 {
     const struct store_tuning *t = &row->tuning;
     struct report *r = arg;
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:I, s:I, s:i, s:s}", "device_id",
-                          row->key.device_id, "driver", row->key.driver, "model_hash",
-                          row->key.model_hash, "precision", row->key.precision, "slots",
-                          (int)t->slots, "windows", (int)t->windows, "times_real_time", t->rate,
-                          "predicted_bytes", (json_int_t)t->predicted_bytes, "peak_bytes",
-                          (json_int_t)t->peak_bytes, "oom_count", (int)t->oom_count, "at", row->at);
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:I, s:I, s:i, s:s}", "device_id",
+                  row->key.device_id, "driver", row->key.driver, "model_hash", row->key.model_hash,
+                  "precision", row->key.precision, "decoding", row->key.decoding, "slots",
+                  (int)t->slots, "windows", (int)t->windows, "times_real_time", t->rate,
+                  "predicted_bytes", (json_int_t)t->predicted_bytes, "peak_bytes",
+                  (json_int_t)t->peak_bytes, "oom_count", (int)t->oom_count, "at", row->at);
 
     if (o == NULL || json_array_append_new(r->rows, o) != 0)
         r->no_memory = true;

@@ -474,8 +474,8 @@ static int load_models(struct engine *e, const char *dir, const char *vad_file,
     e->load = (struct worker_load){
         .model = e->model,
         .shape = &e->shape,
-        .rows = e->params.beam_size > 1 ? e->params.beam_size : 1,
-        .vad_bytes = e->vad ? silero_predict_bytes(silero_blocks(e->vad)) : 0,
+        .rows = transcribe_rows(&e->params),
+        .voice = e->vad != NULL,
     };
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "workers/models/whisper.h"
+#include "workers/stages/footprint.h"
 #include "workers/tune.h"
 
 #define SLOTS_MOST 512u
@@ -263,15 +264,14 @@ static void describe(const struct msg_ready *m, const char *name, uint32_t threa
              m->precision, m->slots, m->slots == 1 ? "" : "s", m->windows, rate);
 }
 
-static uint64_t predicted_bytes(const struct worker_load *load, uint32_t slots, uint32_t windows)
+/* As the plan foretells it; only a GPU's backend records steps. */
+static uint64_t predicted_bytes(const struct backend *be, const struct worker_load *load,
+                                uint32_t slots, uint32_t windows)
 {
-    struct whisper_shape shape = *load->shape;
+    const struct footprint f = {whisper_config(load->model), *load->shape, load->voice};
+    const struct footprint_device d = {be->ops->record_begin != NULL, be->info.deterministic};
 
-    shape.slots = slots;
-    shape.windows = windows;
-    return whisper_predict_bytes(whisper_config(load->model), whisper_precision(load->model),
-                                 shape) +
-           load->vad_bytes;
+    return footprint_bytes(&f, &d, whisper_precision(load->model), slots, windows);
 }
 
 void worker_post_ready(struct worker *w, const struct backend *be, const struct worker_load *load,
@@ -288,7 +288,7 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         .precision = (char *)precision_name(whisper_precision(load->model)),
         .slots = slots,
         .windows = windows,
-        .predicted_bytes = predicted_bytes(load, slots, windows),
+        .predicted_bytes = predicted_bytes(be, load, slots, windows),
         .allocated_bytes = be->allocated,
         .rate = slots < t->slots ? t->rate * (float)slots / (float)t->slots : t->rate,
         .measured = t->measured,

@@ -17,7 +17,7 @@ struct worker_load {
     struct whisper *model;
     const struct whisper_shape *shape; /* branches and alignment heads */
     uint32_t rows;                     /* of a window in a step of the decoder; at most branches */
-    uint64_t vad_bytes;                /* of the voice activity's model, predicted; 0: none */
+    bool voice;                        /* a voice activity model beside it */
 };
 
 struct worker_tuning {

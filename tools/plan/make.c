@@ -29,6 +29,7 @@ static int add_stage(struct plan *p, const char *name, const char *model, struct
     memset(s, 0, sizeof(*s));
     s->name = strdup(name);
     s->model = strdup(model);
+    transcribe_params_default(&s->size.params);
     *ret = s;
     return s->name && s->model ? 0 : ERR_NOMEM;
 }
@@ -44,6 +45,7 @@ static int on_stage(void *arg, const struct read_progress *row)
 {
     struct reading *r = arg;
     struct plan_stage *s;
+    struct err err = {0};
     size_t i;
 
     if (row->pending == 0)
@@ -53,11 +55,16 @@ static int on_stage(void *arg, const struct read_progress *row)
         s = &r->p->stages[0];
     else if (add_stage(r->p, row->stage, r->o->model ? r->o->model : row->model, &s))
         return ERR_NOMEM;
-    for (i = 0; i < r->row_count && !r->o->model; i++)
-        if (r->rows[i].stage_id == row->stage_id) {
+    for (i = 0; i < r->row_count; i++) {
+        if (r->rows[i].stage_id != row->stage_id)
+            continue;
+        /* Those of a later version: the run says what it thinks of them. */
+        (void)transcribe_params_from_json(r->rows[i].params_json, &s->size.params, &err);
+        if (!r->o->model) {
             s->dir = strdup(r->rows[i].model_dir);
             snprintf(s->size.hash, sizeof(s->size.hash), "%s", r->rows[i].model_hash);
         }
+    }
     s->recordings += row->pending;
     s->unknown += row->unknown;
     s->bytes += row->bytes_pending;
@@ -89,12 +96,13 @@ static int on_tuning(void *arg, const struct store_tuning_row *row)
     *t = (struct placement_tuning){.device_id = strdup(row->key.device_id),
                                    .driver = strdup(row->key.driver),
                                    .model_hash = strdup(row->key.model_hash),
+                                   .decoding = strdup(row->key.decoding),
                                    .precision = precision,
                                    .slots = row->tuning.slots,
                                    .windows = row->tuning.windows,
                                    .rate = row->tuning.rate};
     p->tuning_count++;
-    return t->device_id && t->driver && t->model_hash ? 0 : ERR_NOMEM;
+    return t->device_id && t->driver && t->model_hash && t->decoding ? 0 : ERR_NOMEM;
 }
 
 static int read_catalog(const struct plan_options *o, struct plan *p, struct err *err)
@@ -173,7 +181,8 @@ static const char *would_fit(const struct device *d, const struct plan_stage *s,
         if (bench_preset(bench_preset_name(i), &known[n].config, &err) != 0)
             continue;
         known[n].hash[0] = 0;
-        plan_model_ready(&known[n], bench_preset_name(i));
+        known[n].params = s->size.params;
+        plan_model_ready(&known[n], bench_preset_name(i), NULL);
         list[n] = known[n].placement;
         n++;
     }
@@ -242,7 +251,7 @@ static int place_stage(struct plan *p, const struct plan_options *o, struct plan
     s->would_fit = calloc(p->picked->count, sizeof(*s->would_fit));
     if (!s->on || !s->would_fit)
         return err_set(err, ERR_NOMEM, "no memory for the plan");
-    plan_model_ready(&s->size, s->model);
+    plan_model_ready(&s->size, s->model, s->no_model.code ? NULL : s->dir);
     for (uint32_t i = 0; i < p->picked->count && s->size.config.d_model; i++) {
         place_on(p, o, s, i);
         any |= s->on[i].fits;
@@ -300,6 +309,7 @@ void plan_free(struct plan *p)
         free((char *)p->tunings[i].device_id);
         free((char *)p->tunings[i].driver);
         free((char *)p->tunings[i].model_hash);
+        free((char *)p->tunings[i].decoding);
     }
     free(p->stages);
     free(p->tunings);

@@ -11,6 +11,8 @@
 #include "gpu/devices.h"
 #include "scheduler/placement.h"
 #include "workers/models/whisper.h"
+#include "workers/stages/footprint.h"
+#include "workers/stages/transcribe.h"
 
 struct plan_options {
     const char *catalog; /* absolute; it may not exist */
@@ -24,13 +26,17 @@ struct plan_options {
 struct plan_model { /* what placement needs to know of a Whisper model */
     struct whisper_config config;
     char hash[64];
+    struct transcribe_params params;
+    char decoding[TRANSCRIBE_DECODING_LEN];
+    struct footprint footprint;
     struct placement_model placement; /* points into this: do not move it while it is used */
 };
 /* From config.json of a model's directory, or from the dims of OpenAI's checkpoint: nothing else is
  * read. ERR_MODEL, or the system's codes. */
 int plan_model_read(const char *dir, struct whisper_config *ret, struct err *err);
-/* Fills m->placement from m->config and m->hash. name is borrowed. */
-void plan_model_ready(struct plan_model *m, const char *name);
+/* Fills m->placement from m->config, m->hash and m->params. name is borrowed; dir: the model's,
+ * NULL where it is not here. */
+void plan_model_ready(struct plan_model *m, const char *name, const char *dir);
 
 struct plan_stage {
     char *name, *model, *dir; /* dir NULL: the model was not found */

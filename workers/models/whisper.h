@@ -71,9 +71,12 @@ struct whisper_shape {
  * whisper_session_new allocates. */
 uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape);
 /* The same and the weights for a model that is not loaded: a prediction within a few percent, for
- * planning. Pure. */
+ * planning. Pure. windows 0: 1. On a backend that records no steps. */
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
                                struct whisper_shape shape);
+
+/* Of one branch's decoder cache; backends that record steps keep one more. */
+uint64_t whisper_predict_branch_bytes(const struct whisper_config *c, enum precision precision);
 
 int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
                         struct err *err);

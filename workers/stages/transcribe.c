@@ -1,5 +1,6 @@
 #include "workers/stages/transcribe.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,25 @@ void transcribe_shape(const struct transcribe_params *p, const struct whisper_co
     if (p->word_timestamps)
         heads = words_heads(vocab, config->decoder_layers, config->decoder_heads, NULL, 0);
     ret->align_heads = heads < WHISPER_MAX_ALIGN_HEADS ? heads : WHISPER_MAX_ALIGN_HEADS;
+}
+
+uint32_t transcribe_rows(const struct transcribe_params *p)
+{
+    return p->beam_size > 1 ? p->beam_size : 1;
+}
+
+void transcribe_decoding(const struct transcribe_params *p, char ret[TRANSCRIBE_DECODING_LEN])
+{
+    char beams[24] = "", candidates[24] = "";
+
+    if (p->beam_size > 1)
+        snprintf(beams, sizeof(beams), " beam_size=%u", p->beam_size);
+    if (p->best_of > 1)
+        snprintf(candidates, sizeof(candidates), " best_of=%u", p->best_of);
+    snprintf(ret, TRANSCRIBE_DECODING_LEN, "%s%s%s", beams, candidates,
+             p->word_timestamps ? " word_timestamps" : "");
+    if (ret[0])
+        memmove(ret, ret + 1, strlen(ret));
 }
 
 static int set_decoding_policy(struct transcriber *t, struct err *err)

@@ -133,9 +133,16 @@ struct whisper_config; /* workers/models/whisper.h */
 struct whisper_shape;
 
 /* What a session for these parameters is made for: branches and alignment heads; slots and windows
- * are left 0. Pure. */
+ * are left 0. vocab NULL: the model is not here, and taken for one that names no heads. Pure. */
 void transcribe_shape(const struct transcribe_params *p, const struct whisper_config *config,
                       const struct vocabulary *vocab, struct whisper_shape *ret);
+
+/* Those parameters in words, by which what was measured is remembered: "beam_size=5
+ * word_timestamps"; "" for greedy decoding with nothing beside. Pure. */
+#define TRANSCRIBE_DECODING_LEN 64
+void transcribe_decoding(const struct transcribe_params *p, char ret[TRANSCRIBE_DECODING_LEN]);
+/* Hypotheses of a window in a step of the decoder; at most the branches. */
+uint32_t transcribe_rows(const struct transcribe_params *p);
 
 /* Borrows model, voice activity (NULL exactly when the parameters have none) and vocabulary. slots:
  * windows in work at once; windows: those that the encoder takes at once (models/whisper.h); 0:

@@ -430,8 +430,8 @@ static void upper_head(uint32_t layers, uint32_t heads, uint32_t i, uint32_t *re
 uint32_t words_heads(const struct vocabulary *v, uint32_t layers, uint32_t heads,
                      uint32_t (*ret)[2], uint32_t max)
 {
-    size_t named, found = 0;
-    const int32_t(*own)[2] = vocabulary_alignment_heads(v, &named);
+    size_t named = 0, found = 0;
+    const int32_t(*own)[2] = v ? vocabulary_alignment_heads(v, &named) : NULL;
     uint32_t n, put = 0, seen = 0;
 
     for (size_t i = 0; i < named; i++)

@@ -67,8 +67,8 @@ void words_fit(struct word *words, uint32_t n, float median, double last_speech,
                float *start, float *end);
 
 /* The decoder's heads to look at: the model's own that exist, or, where it names none, all heads of
- * the upper half of the layers. Returns how many there are. Writes at most max pairs (layer, head),
- * ascending as they are given; of more, so many evenly spread ones. */
+ * the upper half of the layers (v NULL: it names none). Returns how many there are. Writes at most
+ * max pairs (layer, head), ascending as they are given; of more, so many evenly spread ones. */
 uint32_t words_heads(const struct vocabulary *v, uint32_t layers, uint32_t heads,
                      uint32_t (*ret)[2], uint32_t max);
 

@@ -49,7 +49,7 @@ static inline struct store_stage fixture_stage(const char *model)
         .model = model,
         .model_dir = "/models/fake",
         .model_hash = model[0] == 'b' ? "bb" : "aa",
-        .params_json = "{}",
+        .params_json = strstr(model, "beams") ? "{\"beam_size\":5}" : "{}",
     };
 }
 

@@ -8,18 +8,14 @@
 #define SIXTEEN \
     (1u << PRECISION_F32 | 1u << PRECISION_TF32 | 1u << PRECISION_F16 | 1u << PRECISION_BF16)
 
-/* Weights in 16 bits at arg bytes, 10 MiB a slot, 40 MiB a window. */
-static uint64_t size(const void *arg, enum precision p, uint32_t slots, uint32_t windows)
+/* Weights in 16 bits at arg bytes, 10 MiB a slot, 40 MiB a window; and more on a GPU. */
+static uint64_t size(const void *arg, const struct device *d, enum precision p, uint32_t slots,
+                     uint32_t windows)
 {
     uint64_t weights = *(const uint64_t *)arg / 2 * precision_weight_bytes(p);
 
-    return weights + slots * (10 * MIB) + windows * (40 * MIB);
-}
-
-/* On a GPU: with the spare slot, and what the backend takes. */
-static uint64_t gpu_size(const void *arg, enum precision p, uint32_t slots, uint32_t windows)
-{
-    return size(arg, p, slots + 1, windows) + 384 * MIB;
+    return weights + slots * (10 * MIB) + windows * (40 * MIB) +
+           (d->kind == DEVICE_CUDA ? 394 * MIB : 0);
 }
 
 static const uint64_t large = 3 * GIB, small = 200 * MIB;
@@ -28,6 +24,7 @@ static struct placement_model model(const uint64_t *weights)
 {
     return (struct placement_model){.name = "m",
                                     .hash = "abc",
+                                    .decoding = "",
                                     .bytes = size,
                                     .arg = weights,
                                     .encoder_flop = 2.27e12,
@@ -73,7 +70,7 @@ static void a_large_card_takes_it_as_it_is(void **state)
     assert_int_equal(p.precision, PRECISION_BF16);
     assert_int_equal(p.slots, 96);
     assert_int_equal(p.windows, 8);
-    assert_int_equal(p.bytes, 3 * GIB + 97 * 10 * MIB + 8 * 40 * MIB + 384 * MIB);
+    assert_int_equal(p.bytes, 3 * GIB + 96 * 10 * MIB + 8 * 40 * MIB + 394 * MIB);
     assert_int_equal(p.budget, 90 * GIB);
     assert_int_equal(p.source, PLACEMENT_ESTIMATED);
     assert_in_range(p.speed, 500, 8000); /* large-v3's part of an H200; the record is 2040 */
@@ -87,13 +84,15 @@ static void the_batch_shrinks_to_what_is_free(void **state)
 
     (void)state;
     for (free_mib = 1; free_mib < 8000; free_mib += 13) {
-        struct placement p = place(gpu(free_mib * MIB), &large, PRECISION_AUTO, 0);
+        struct device d = gpu(free_mib * MIB);
+        struct placement p = place(d, &large, PRECISION_AUTO, 0);
 
         assert_int_equal(p.fits, 3 * GIB + 444 * MIB <= free_mib * MIB * 9 / 10);
         if (p.fits) {
             assert_true(p.bytes <= p.budget);
             assert_true(p.slots >= 1 && p.windows >= 1);
-            assert_int_equal(p.bytes, gpu_size(&large, p.precision, p.slots, p.windows));
+            assert_int_equal(p.bytes, size(&large, &d, p.precision, p.slots, p.windows));
+            assert_true(p.windows <= p.slots);
         } else {
             assert_non_null(strstr(p.why, "free"));
             assert_true(p.speed == 0 && p.source == PLACEMENT_UNKNOWN);
@@ -156,6 +155,7 @@ static void wished_slots_are_kept_where_they_fit(void **state)
 
     (void)state;
     assert_int_equal(p.slots, 7);
+    assert_int_equal(p.windows, 7); /* not more than there is to encode */
     p = place(gpu(4 * GIB), &large, PRECISION_AUTO, 400);
     assert_true(p.fits && p.slots < 400 && p.bytes <= p.budget);
     assert_non_null(strstr(p.note, "slots instead of 400, for want of memory"));
@@ -167,43 +167,74 @@ static void wished_slots_are_kept_where_they_fit(void **state)
 static void what_was_measured_is_remembered(void **state)
 {
     struct placement_tuning t[] = {
-        {"GPU-2", "580.95", "abc", PRECISION_BF16, 11, 2, 100},
-        {"GPU-1", "575.00", "abc", PRECISION_BF16, 12, 2, 200},
-        {"GPU-1", "580.95", "other", PRECISION_BF16, 13, 2, 300},
-        {"GPU-1", "580.95", "abc", PRECISION_F16, 14, 2, 400},
-        {"GPU-1", "580.95", "abc", PRECISION_BF16, 64, 4, 2000},
+        {"GPU-1", "580.95", "abc", "", PRECISION_BF16, 64, 4, 2000},
+        {"GPU-2", "580.95", "abc", "", PRECISION_BF16, 11, 2, 100},
+        {"GPU-1", "575.00", "abc", "", PRECISION_BF16, 12, 2, 200},
+        {"GPU-1", "580.95", "other", "", PRECISION_BF16, 13, 2, 300},
+        {"GPU-1", "580.95", "abc", "beam_size=5", PRECISION_BF16, 14, 2, 350},
+        {"GPU-1", "580.95", "abc", "", PRECISION_F16, 15, 2, 400},
     };
+    const size_t n = sizeof(t) / sizeof(t[0]);
     struct device d = gpu(100 * GIB);
     struct placement_model m = model(&large);
     struct placement_wish wish = {0};
     struct placement p;
 
     (void)state;
-    placement_decide(&d, &m, &wish, t, 5, &p);
+    placement_decide(&d, &m, &wish, t, n, &p);
     assert_true(p.remembered);
     assert_int_equal(p.slots, 64);
     assert_int_equal(p.windows, 4);
     assert_int_equal(p.source, PLACEMENT_MEASURED);
     assert_true(p.speed == 2000);
-    placement_decide(&d, &m, &wish, t, 4, &p); /* another card, driver, model, precision */
+    /* Another card, driver, model, way of decoding, precision. */
+    placement_decide(&d, &m, &wish, t + 1, n - 1, &p);
     assert_false(p.remembered);
     assert_int_equal(p.source, PLACEMENT_ESTIMATED);
     /* More is remembered than fits today. */
     d.memory_free = 4 * GIB;
-    placement_decide(&d, &m, &wish, t, 5, &p);
+    placement_decide(&d, &m, &wish, t, n, &p);
     assert_true(p.fits && p.bytes <= p.budget && p.slots < 64);
     assert_int_equal(p.source, PLACEMENT_ESTIMATED);
     assert_true(p.speed > 0 && p.speed < 2000);
     assert_non_null(strstr(p.note, "instead of 64 as remembered"));
     /* A measurement without a speed, and one without windows. */
-    t[4].rate = 0;
-    t[4].windows = 0;
+    t[0].rate = 0;
+    t[0].windows = 0;
     d.memory_free = 100 * GIB;
-    placement_decide(&d, &m, &wish, t, 5, &p);
+    placement_decide(&d, &m, &wish, t, n, &p);
     assert_true(p.remembered && p.windows == 1 && p.source == PLACEMENT_ESTIMATED);
-    t[4].slots = 0; /* makes no sense, so it is nothing */
-    placement_decide(&d, &m, &wish, t, 5, &p);
+    t[0].slots = 0; /* makes no sense, so it is nothing */
+    placement_decide(&d, &m, &wish, t, n, &p);
     assert_false(p.remembered);
+}
+
+/* Beams: other measurements, and fewer slots where there are none. */
+static void branches_take_the_place_of_slots(void **state)
+{
+    static const struct {
+        uint32_t branches, gpu, host;
+    } table[] = {{0, 96, 16}, {1, 96, 16}, {2, 48, 8}, {5, 32, 4}, {16, 32, 4}};
+    const struct placement_tuning t = {"GPU-1",        "580.95", "abc", "beam_size=5",
+                                       PRECISION_BF16, 14,       2,     350};
+    struct placement_model m = model(&large);
+    struct device on[2] = {gpu(100 * GIB), gpu(100 * GIB)};
+    struct placement_wish wish = {0};
+    struct placement p;
+
+    (void)state;
+    on[1].kind = DEVICE_CPU;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        m.branches = table[i].branches;
+        placement_decide(&on[0], &m, &wish, &t, 1, &p);
+        assert_false(p.remembered);
+        assert_int_equal(p.slots, table[i].gpu);
+        placement_decide(&on[1], &m, &wish, &t, 1, &p);
+        assert_int_equal(p.slots, table[i].host);
+    }
+    m.decoding = "beam_size=5";
+    placement_decide(&on[0], &m, &wish, &t, 1, &p);
+    assert_true(p.remembered && p.slots == 14);
 }
 
 static void workers_on_one_memory_share_it(void **state)
@@ -225,7 +256,7 @@ static void workers_on_one_memory_share_it(void **state)
     assert_false(two.fits);
     assert_int_equal(two.free, 3 * GIB);
     assert_int_equal(one.windows, 1);
-    assert_int_equal(one.bytes, size(&large, one.precision, one.slots, 1)); /* nothing beside */
+    assert_int_equal(one.bytes, size(&large, &d, one.precision, one.slots, 1));
     wish.threads = 0; /* nobody says how many it has */
     placement_decide(&d, &m, &(struct placement_wish){0}, NULL, 0, &one);
     assert_true(one.fits && one.speed == 0);
@@ -299,6 +330,7 @@ int main(void)
         cmocka_unit_test(the_precision_is_one_that_the_device_has),
         cmocka_unit_test(wished_slots_are_kept_where_they_fit),
         cmocka_unit_test(what_was_measured_is_remembered),
+        cmocka_unit_test(branches_take_the_place_of_slots),
         cmocka_unit_test(workers_on_one_memory_share_it),
         cmocka_unit_test(the_largest_that_fits_is_named),
         cmocka_unit_test(peaks_are_of_the_right_card),

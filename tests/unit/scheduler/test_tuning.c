@@ -82,6 +82,57 @@ static void what_was_measured_is_told_the_next_time(void **state)
     assert_false(was_told("told-32-4"));
 }
 
+static void rows_are(const char *want)
+{
+    char *rows = rows_of("SELECT model_hash, decoding, slots, oom_count FROM tuning ORDER BY 1, 2");
+
+    assert_string_equal(rows, want);
+    free(rows);
+}
+
+/* The end of a stage's worker is noted when the run's stage is the next one already. */
+static void each_stage_of_a_run_is_measured_by_itself(void **state)
+{
+    static const char *const first[] = {"/a/ok-3"}, *const second[] = {"/a/ok-4"};
+    struct scheduler_options o = options();
+
+    (void)state;
+    begin("sim:2GiB", "lower");
+    fixture_add(first, 1, "fake");
+    fixture_add(second, 1, "b-fake");
+    run_ok(&o);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
+    assert_false(was_told("told-16-2"));
+    rows_are("aa||16|1|\nbb||16|1|\n");
+}
+
+/* As tools/ has it, of stages that are told apart by less. */
+static void decoding_of(const char *params_json, char ret[SCHEDULER_DECODING_LEN])
+{
+    snprintf(ret, SCHEDULER_DECODING_LEN, "%s", strstr(params_json, "beam") ? "beams" : "");
+}
+
+/* The same model: with beams its windows are another burden. */
+static void a_batch_of_one_way_of_decoding_is_not_taken_for_another(void **state)
+{
+    static const char *const first[] = {"/a/ok-3"}, *const second[] = {"/a/ok-4"};
+    struct scheduler_options o = options();
+
+    (void)state;
+    o.decoding = decoding_of;
+    begin("sim:2GiB", "lower");
+    fixture_add(first, 1, "fake");
+    fixture_add(first, 1, "fake-beams");
+    run_ok(&o);
+    assert_false(was_told("told-16-2"));
+    rows_are("aa||16|1|\naa|beams|16|1|\n");
+    fixture_add(second, 1, "fake-beams");
+    setenv("FAKE_MODE", "measure", 1);
+    run_ok(&o);
+    assert_true(was_told("told-16-2"));
+    rows_are("aa||16|1|\naa|beams|16|1|\n");
+}
+
 static void what_the_user_chose_is_not_remembered(void **state)
 {
     struct scheduler_options o = options();
@@ -191,6 +242,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(what_was_measured_is_told_the_next_time, end),
+        cmocka_unit_test_teardown(each_stage_of_a_run_is_measured_by_itself, end),
+        cmocka_unit_test_teardown(a_batch_of_one_way_of_decoding_is_not_taken_for_another, end),
         cmocka_unit_test_teardown(what_the_user_chose_is_not_remembered, end),
         cmocka_unit_test_teardown(what_was_lowered_stays_so, end),
         cmocka_unit_test_teardown(tuned_at_the_wrong_time_is_a_broken_worker, end),

@@ -95,7 +95,8 @@ static void fill(void)
     assert_ok(store_event(st, "run-start", 0, "cpu", "one worker", &e), e);
     assert_ok(store_event(st, "quarantined", 4, NULL, "no audio in it", &e), e);
     assert_ok(store_tuning_note(
-                  st, &(struct store_tuning_key){"GPU-8f3c", "580.95 (CUDA 13.0)", "aa", "fp16"},
+                  st,
+                  &(struct store_tuning_key){"GPU-8f3c", "580.95 (CUDA 13.0)", "aa", "fp16", ""},
                   &(struct store_tuning){64, 16, 800, (uint64_t)9 << 30, (uint64_t)8 << 30, 0}, &e),
               e);
     catalog_close(st);

@@ -6,7 +6,7 @@
 #include "store/tuning.h"
 #include "tests/unit/store/fixture.h"
 
-static const struct store_tuning_key key = {"GPU-8f3c", "580.95 (CUDA 13.0)", "aa", "fp16"};
+static const struct store_tuning_key key = {"GPU-8f3c", "580.95 (CUDA 13.0)", "aa", "fp16", ""};
 
 static struct store_tuning get(struct store *st, const struct store_tuning_key *k)
 {
@@ -27,10 +27,11 @@ static void note(struct store *st, const struct store_tuning_key *k, struct stor
 static void every_part_of_the_key_counts(void **state)
 {
     const struct store_tuning_key others[] = {
-        {"GPU-0000", key.driver, key.model_hash, key.precision},
-        {key.device_id, "", key.model_hash, key.precision},
-        {key.device_id, key.driver, "bb", key.precision},
-        {key.device_id, key.driver, key.model_hash, "bf16"},
+        {"GPU-0000", key.driver, key.model_hash, key.precision, ""},
+        {key.device_id, "", key.model_hash, key.precision, ""},
+        {key.device_id, key.driver, "bb", key.precision, ""},
+        {key.device_id, key.driver, key.model_hash, "bf16", ""},
+        {key.device_id, key.driver, key.model_hash, key.precision, "beam_size=5"},
     };
     struct store *st = catalog_new();
     struct store_tuning t;
@@ -124,7 +125,7 @@ static void rows_can_be_read(void **state)
 
     (void)state;
     note(st, &key, (struct store_tuning){64, 16, 0, 0, 0, 0});
-    note(st, &(struct store_tuning_key){"cpu", "", "aa", "fp32"},
+    note(st, &(struct store_tuning_key){"cpu", "", "aa", "fp32", ""},
          (struct store_tuning){16, 1, 0, 0, 0, 0});
     assert_ok(store_tuning_each(st, list, text, &e), e);
     assert_string_equal(text, "GPU-8f3c/fp16/64 cpu/fp32/16 ");

@@ -51,13 +51,13 @@ class Plan(unittest.TestCase):
             self.assertEqual(line.rstrip(), line)
         return out
 
-    def enqueue(self, count, seconds=1):
+    def enqueue(self, count, seconds=1, *options):
         archive = os.path.join(self.dir, "archive")
-        os.mkdir(archive)
+        os.makedirs(archive, exist_ok=True)
         for i in range(count):
             with open(os.path.join(archive, f"{i}.wav"), "wb") as file:
                 file.write(wav(i, seconds))
-        self.run_it("enqueue", "--quiet", archive)
+        self.run_it("enqueue", "--quiet", *options, archive)
 
     def test_without_a_catalog(self):
         plan = self.plan(devices="cpu")
@@ -158,7 +158,7 @@ class Plan(unittest.TestCase):
             (model_hash,) = db.execute("SELECT model_hash FROM stage").fetchone()
             columns = [row[1] for row in db.execute("PRAGMA table_info(tuning)")]
             values = {"device_id": "cpu", "driver": "", "model_hash": model_hash,
-                      "precision": on["precision"], "slots": 5, "windows": 1, "rate": 123.5,
+                      "precision": on["precision"], "decoding": "", "slots": 5, "windows": 1, "rate": 123.5,
                       "predicted_bytes": 1, "peak_bytes": 1, "oom_count": 0,
                       "at": "2026-11-20T00:00:00.000Z"}
             self.assertEqual(set(), set(columns) - set(values))
@@ -169,6 +169,42 @@ class Plan(unittest.TestCase):
         self.assertEqual((5, "measured", 123.5, True),
                          (on["slots"], on["speed_is"], on["times_real_time"], on["remembered"]))
         self.assertIn("measured", self.text(devices="cpu"))
+
+    def test_beams_and_words_take_more_and_are_slower(self):
+        def of(*options):
+            if os.path.exists(self.catalog):
+                os.remove(self.catalog)
+            self.enqueue(1, 1, "--vad=off", *options)
+            return self.plan("--slots", "4", devices="cpu")["stages"][0]["devices"][0]
+
+        greedy, beams = of(), of("--beam-size=5")
+        words, both = of("--word-timestamps"), of("--beam-size=5", "--word-timestamps")
+        self.assertEqual([4] * 4, [on["slots"] for on in (greedy, beams, words, both)])
+        size = {name: on["predicted_bytes"] for name, on in
+                (("greedy", greedy), ("beams", beams), ("words", words), ("both", both))}
+        # 16 more decoder caches of nano, in 16 bits or 32.
+        with open(os.path.join(SOURCE, "workers/models/whisper-nano/config.json"),
+                  encoding="utf-8") as file:
+            config = json.load(file)
+        cache = 2 * config["decoder_layers"] * 448 * config["d_model"]
+        self.assertGreaterEqual(size["beams"] - size["greedy"], 16 * cache * 2)
+        self.assertGreater(size["words"], size["greedy"])
+        self.assertEqual(size["both"] - size["beams"], size["words"] - size["greedy"])
+        self.assertLess(beams["times_real_time"], greedy["times_real_time"])
+
+    def test_what_greedy_decoding_measured_is_not_for_beams(self):
+        self.enqueue(1, 1, "--vad=off", "--beam-size=5", "--best-of=3", "--word-timestamps")
+        on = self.plan(devices="cpu")["stages"][0]["devices"][0]
+        self.assertEqual(4, on["slots"])  # of five branches each
+        with sqlite3.connect(self.catalog) as db:
+            (model_hash,) = db.execute("SELECT model_hash FROM stage").fetchone()
+            for decoding, slots in (("", 5), ("beam_size=5 best_of=3 word_timestamps", 3)):
+                db.execute("INSERT INTO tuning VALUES ('cpu', '', ?, ?, ?, ?, 1, 50, 1, 1, 0, "
+                           "'2026-11-20T00:00:00.000Z')",
+                           (model_hash, on["precision"], decoding, slots))
+        db.close()
+        on = self.plan(devices="cpu")["stages"][0]["devices"][0]
+        self.assertEqual((3, True), (on["slots"], on["remembered"]))
 
     def test_a_paused_catalog_is_told(self):
         self.enqueue(1)

@@ -1,0 +1,132 @@
+/* What the plan foretells of memory, against what models and sessions take of the host's. */
+#include "tests/common/test.h"
+
+#include "gpu/backend.h"
+#include "workers/models/bench.h"
+#include "workers/models/silero.h"
+#include "workers/stages/footprint.h"
+#include "workers/stages/transcribe.h"
+#include "workers/stages/words.h"
+#include "workers/text/vocabulary.h"
+
+static const struct footprint_device host = {0};
+
+static void near(uint64_t have, uint64_t want, const char *what)
+{
+    double ratio = (double)have / (double)want;
+
+    if (!(ratio > 0.95 && ratio < 1.05))
+        fail_msg("%s: %llu bytes were foretold, %llu taken", what, (unsigned long long)have,
+                 (unsigned long long)want);
+}
+
+/* Parameters as a stage has them, of a model that is loaded as a worker loads it. */
+static void a_session_takes_what_was_foretold(void **state)
+{
+    static const char *const params[] = {
+        "{}",
+        "{\"beam_size\":5}",
+        "{\"best_of\":7}",
+        "{\"beam_size\":2,\"best_of\":5,\"word_timestamps\":true}",
+        "{\"word_timestamps\":true}",
+    };
+    uint64_t last = 0, bytes;
+    struct transcribe_params p;
+    struct vocabulary *vocab;
+    struct whisper_session *s;
+    struct backend *be;
+    struct whisper *w;
+    struct footprint f = {0};
+    struct err e = {0};
+    char *dir = strdup(test_source_path("workers/models/whisper-nano"));
+
+    (void)state;
+    assert_non_null(dir);
+    assert_ok(vocabulary_load(dir, &vocab, &e), e);
+    assert_ok(backend_open_host(0, &be, &e), e);
+    be->info.deterministic = false; /* or there would be one window whatever is asked for */
+    assert_ok(whisper_load(dir, be, PRECISION_F32, &w, &e), e);
+    f.config = whisper_config(w);
+    for (size_t i = 0; i < sizeof(params) / sizeof(params[0]); i++) {
+        for (uint32_t slots = 1; slots < 40; slots = 3 * slots + 2) {
+            struct whisper_shape shape;
+
+            assert_ok(transcribe_params_from_json(params[i], &p, &e), e);
+            transcribe_shape(&p, f.config, vocab, &f.shape);
+            shape = f.shape;
+            shape.slots = slots;
+            shape.windows = 1;
+            bytes = footprint_bytes(&f, &host, PRECISION_F32, slots, 1);
+            assert_ok(whisper_session_new(w, shape, &s, &e), e);
+            near(bytes, be->allocated, params[i]);
+            whisper_session_free(s);
+        }
+        if (i > 0)
+            assert_true(bytes != last);
+        last = bytes;
+    }
+    whisper_free(w);
+    backend_close(be);
+    vocabulary_free(vocab);
+    free(dir);
+}
+
+static uint64_t of(const char *json, const struct footprint_device *d, uint32_t slots,
+                   uint32_t windows)
+{
+    struct whisper_config config;
+    struct footprint f = {.config = &config};
+    struct transcribe_params p;
+    struct err e = {0};
+
+    assert_ok(bench_preset("large-v3", &config, &e), e);
+    assert_ok(transcribe_params_from_json(json, &p, &e), e);
+    transcribe_shape(&p, &config, NULL, &f.shape);
+    f.voice = p.vad_model[0] != 0;
+    return footprint_bytes(&f, d, PRECISION_F16, slots, windows);
+}
+
+/* Twenty million numbers for each hypothesis of a window of the largest model. */
+static void beams_words_and_voice_take_more(void **state)
+{
+    const uint64_t branch = UINT64_C(2) * 32 * 448 * 1280 * 2;
+    const char *voice = "{\"vad_hash\":\"00112233445566778899aabbccddeeff\","
+                        "\"vad_model\":\"silero-vad\"}";
+    uint64_t greedy = of("{}", &host, 8, 1), beams = of("{\"beam_size\":5}", &host, 8, 1);
+
+    (void)state;
+    assert_true(beams - greedy >= 32 * branch && beams - greedy < 34 * branch);
+    assert_int_equal(of("{\"best_of\":5}", &host, 8, 1), beams);
+    /* Nobody knows its heads: as many as a session takes. */
+    assert_int_equal(of("{\"word_timestamps\":true}", &host, 8, 1) - greedy,
+                     UINT64_C(65) * 448 * 1500 * 4);
+    assert_int_equal(of(voice, &host, 8, 1) - greedy, silero_predict_bytes(1));
+}
+
+static void a_gpu_takes_more(void **state)
+{
+    const struct footprint_device gpu = {.gpu = true}, alike = {true, true};
+    const char *voice = "{\"vad_hash\":\"00112233445566778899aabbccddeeff\","
+                        "\"vad_model\":\"silero-vad\"}";
+    const uint64_t branch = UINT64_C(2) * 32 * 448 * 1280 * 2;
+
+    (void)state;
+    assert_int_equal(of("{}", &gpu, 8, 4) - of("{}", &host, 8, 4), branch + FOOTPRINT_GPU_BYTES);
+    assert_int_equal(of(voice, &gpu, 8, 4) - of("{}", &gpu, 8, 4), silero_predict_bytes(0));
+    assert_int_equal(of(voice, &alike, 8, 4) - of("{}", &alike, 8, 4), silero_predict_bytes(1));
+    /* The encoder takes no more at once than there is, and one where grouping is not allowed. */
+    assert_int_equal(of("{}", &gpu, 2, 8), of("{}", &gpu, 2, 2));
+    assert_true(of("{}", &gpu, 8, 8) > of("{}", &gpu, 8, 2));
+    assert_int_equal(of("{}", &alike, 8, 8), of("{}", &gpu, 8, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_takes_what_was_foretold),
+        cmocka_unit_test(beams_words_and_voice_take_more),
+        cmocka_unit_test(a_gpu_takes_more),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
