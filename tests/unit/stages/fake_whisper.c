@@ -26,6 +26,7 @@ struct fake_slot {
     uint32_t start;                      /* position of the start token */
     uint32_t attempt;                    /* which one is being played */
     bool begun;
+    struct fake_prompt prompt;
 };
 
 struct whisper_session {
@@ -106,6 +107,15 @@ void whisper_session_free(struct whisper_session *s)
     free(s);
 }
 
+/* The first sound's; FAKE_SCRIPTS and more: none. */
+static uint32_t script_of(const struct whisper_window *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (w->pcm[i] != 0)
+            return (uint32_t)(lrintf(w->pcm[i] * 1000.0f) - 1);
+    return FAKE_SCRIPTS;
+}
+
 int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
                    struct err *err)
 {
@@ -117,12 +127,15 @@ int whisper_encode(struct whisper_session *s, const struct whisper_window *windo
         fake.largest_encode = n;
     usleep(n * fake.encode_ms * 1000);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t script = (uint32_t)(lrintf(windows[i].pcm[0] * 1000.0f) - 1);
+        uint32_t script = script_of(&windows[i]);
 
         if (windows[i].slot >= s->slots || !windows[i].n || windows[i].n > WHISPER_WINDOW_SAMPLES ||
             script >= FAKE_SCRIPTS)
             return err_set(err, ERR_DEVICE, "a window that cannot be");
-        s->slot[windows[i].slot] = (struct fake_slot){.script = &fake.scripts[script]};
+        s->slot[windows[i].slot] =
+            (struct fake_slot){.script = &fake.scripts[script], .prompt = {.script = script}};
+        if (fake.on_window)
+            fake.on_window(&windows[i]);
         fake.windows_encoded++;
     }
     return 0;
@@ -140,10 +153,14 @@ static void favour(float *logits, int32_t token, bool unsure)
 
 static void start_logits(const struct fake_script *script, float *logits)
 {
-    /* One language token and <|nospeech|> share all the probability. */
+    /* One or two language tokens and <|nospeech|> share all the probability. */
+    double rival = script->rival ? script->rival_prob : 0;
+
     for (int i = 0; i < VOCAB; i++)
         logits[i] = -50;
-    logits[script->language] = (float)log(1 - script->no_speech);
+    if (script->rival)
+        logits[script->rival] = (float)log((1 - script->no_speech) * rival);
+    logits[script->language] = (float)log((1 - script->no_speech) * (1 - rival));
     logits[NO_SPEECH] = (float)log(script->no_speech);
 }
 
@@ -160,18 +177,19 @@ static int play(struct fake_slot *slot, const struct whisper_row *row, float *lo
         return err_set(err, ERR_DEVICE, "the window does not begin with the start token");
     if (row->token == SOT) {
         slot->start = row->pos;
-        if (row->pos > 0)
-            fake.previous_count = row->pos - 1;
+        slot->prompt.count = row->pos > 0 ? row->pos - 1 : 0;
         start_logits(slot->script, logits);
         return 0;
     }
     if (row->pos == 0)
         slot->start = UINT32_MAX / 2; /* a text before the start */
     else if (row->pos < slot->start && row->pos <= FAKE_PREVIOUS)
-        fake.previous[row->pos - 1] = row->token;
+        slot->prompt.tokens[row->pos - 1] = row->token;
     if (row->pos < slot->start + PROMPT - 1)
         return 0;
     if (row->pos == slot->start + PROMPT - 1 && row->branch == 0) {
+        if (!slot->begun && fake.prompt_count < FAKE_PROMPTS)
+            fake.prompts[fake.prompt_count++] = slot->prompt;
         slot->attempt += slot->begun;
         slot->begun = true;
     }

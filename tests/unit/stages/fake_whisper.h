@@ -2,16 +2,19 @@
  * told to; tokens are chosen by the host backend's own rules. It is linked in place of the real
  * one, with the nano model's vocabulary.
  *
- * Audio chooses the script: the first sample of a window is (index + 1) / 1000. */
+ * Audio chooses the script: the first sample of a window that is not zero is about
+ * (index + 1) / 1000. */
 #ifndef NIGHTSHIFT_TESTS_FAKE_WHISPER_H
 #define NIGHTSHIFT_TESTS_FAKE_WHISPER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define FAKE_ATTEMPTS 6
 #define FAKE_SCRIPTS 16
 #define FAKE_PREVIOUS 300
+#define FAKE_PROMPTS 64
 
 struct fake_attempt {
     const int32_t *tokens; /* what the model wants to say; then the end, unless endless */
@@ -22,12 +25,21 @@ struct fake_attempt {
 
 struct fake_script {
     int32_t language;  /* id that is likeliest */
+    int32_t rival;     /* 0: no other language is likely; else this one has */
+    double rival_prob; /*   this much of the languages' probability, below one half */
     double no_speech;  /* probability */
     bool broken;       /* logits are no numbers */
     uint32_t attempts; /* a further attempt repeats the last */
     struct fake_attempt attempt[FAKE_ATTEMPTS];
 };
 
+/* The tokens before the start of a window's text; with count 0 there were none. */
+struct fake_prompt {
+    int32_t tokens[FAKE_PREVIOUS];
+    uint32_t count, script;
+};
+
+struct whisper_window;
 /* What the fake does and has done. One test at a time. */
 struct fake_state {
     struct fake_script scripts[FAKE_SCRIPTS];
@@ -41,9 +53,10 @@ struct fake_state {
     uint32_t encode_calls, windows_encoded, step_calls;
     uint32_t largest_encode;
     uint32_t largest_step;
-    uint32_t align_calls, align_fails; /* ERR_VRAM from the align_fails-th one; 0: none */
-    int32_t previous[FAKE_PREVIOUS]; /* tokens before the start of the last window that had some */
-    uint32_t previous_count;         /* of them; fills in when the start comes */
+    uint32_t align_calls, align_fails;        /* ERR_VRAM from the align_fails-th one; 0: none */
+    struct fake_prompt prompts[FAKE_PROMPTS]; /* the first ones, as their windows' text begins */
+    uint32_t prompt_count;
+    void (*on_window)(const struct whisper_window *w); /* told of all that is encoded */
 };
 extern struct fake_state fake;
 

@@ -1,0 +1,536 @@
+/* Lanes whose speech is packed into windows: the same whatever the slots, the order of arrival and
+ * the lack of memory, nothing lost and nothing twice, and little audio held. */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "tests/unit/stages/fake_silero.h"
+#include "tests/unit/stages/fake_whisper.h"
+#include "tests/unit/stages/recording.h"
+#include "workers/models/silero.h"
+#include "workers/models/whisper.h"
+#include "workers/text/vocabulary.h"
+
+#define LANES 10
+#define SCRIPTS 4
+#define BLOCK ((int64_t)SILERO_BLOCK * SILERO_STEP)
+#define PAD_MS 400
+
+static struct vocabulary *vocab;
+static struct transcribe_params params;
+
+static struct transcriber *make(uint32_t slots, uint32_t windows)
+{
+    struct transcriber *t = NULL;
+    struct err e;
+
+    assert_ok(
+        transcriber_new(fake_whisper(), fake_silero(), vocab, &params, slots, windows, &t, &e), e);
+    return t;
+}
+
+static void transcribe(struct recording *r)
+{
+    struct transcriber *t = make(1, 1);
+
+    recording_add(t, r, NULL);
+    recording_finish(t);
+    transcriber_free(t);
+    assert_int_equal(r->told, 1);
+    assert_int_equal(r->code, 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    recording_reset();
+    SAY(0, T(0.5), FARMER, T(1.8), T(2), TUESDAY, T(4.5), T(4.5), FARMER);
+    SAY(1, T(0), TUESDAY, T(20), T(21), FARMER, TUESDAY, T(29));
+    SAY(2, T(0), FARMER, TUESDAY, FARMER, T(4));
+    fake.scripts[2].attempt[0].unsure = true; /* drawn at every temperature */
+    SAY(3, T(0), TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY,
+        TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, T(4));
+    SAY_AT(3, 1, T(1), FARMER, T(8), T(9), TUESDAY, T(14));
+    fake.scripts[1].language = ES;
+    fake.scripts[2].rival = ES; /* not sure which */
+    fake.scripts[2].rival_prob = 0.49;
+    fake.scripts[2].no_speech = 0.3;
+    recording_packed(&params);
+    return 0;
+}
+
+/* ---- the same whatever happens around them */
+
+static struct recording alone[LANES], together[LANES];
+
+/* Each by itself, with one slot. */
+static void make_recordings(uint64_t seed)
+{
+    for (int i = 0; i < LANES; i++) {
+        recording_random(&alone[i], &seed, SCRIPTS);
+        together[i] = alone[i];
+        transcribe(&alone[i]);
+    }
+}
+
+/* A bit more of each is decoded, now and then. */
+static bool arrive(uint64_t *seed)
+{
+    bool more = false;
+
+    for (int i = 0; i < LANES; i++) {
+        struct recording *r = &together[i];
+        int64_t length = recording_length(r);
+
+        r->decoded += random_below(seed, 2) ? random_below(seed, 200000) : 0;
+        if (r->decoded > length)
+            r->decoded = length;
+        more = more || r->decoded < length;
+    }
+    return more;
+}
+
+static void run_together(struct transcriber *t, uint64_t seed)
+{
+    for (int i = 0; i < LANES; i++) {
+        together[i].decoded = 0;
+        recording_add(t, &together[i], NULL);
+    }
+    for (bool more = true; more;) {
+        bool progress;
+        struct err e;
+
+        more = arrive(&seed);
+        assert_ok(transcriber_step(t, &progress, &e), e);
+    }
+    recording_finish(t);
+}
+
+static void test_batching(void **state)
+{
+    uint32_t windows = 0;
+
+    (void)state;
+    print_message("seeds 1 to 24\n");
+    for (uint32_t seed = 1; seed <= 24; seed++) {
+        struct transcriber *t;
+
+        if (seed % 8 == 1) {
+            fake_ear.blocks = 1;
+            params.multilingual = seed == 9;
+            params.word_timestamps = seed == 17;
+            params.language_detection_segments = 1 + seed % 5;
+            make_recordings(seed);
+        }
+        fake_ear.blocks = seed % 4;
+        t = make(1 + seed % 8, 1 + seed % 3);
+        for (int i = 0; i < LANES; i++)
+            recording_rewind(&together[i]);
+        run_together(t, seed);
+        transcriber_free(t);
+        for (int i = 0; i < LANES; i++) {
+            recording_equal(&alone[i], &together[i]);
+            windows += alone[i].windows;
+        }
+    }
+    assert_true(windows > 24 * LANES);
+    assert_true(fake_ear.largest == 3);
+}
+
+/* Samples come one by one, in steps, in blocks, and nearly so. */
+static void test_pieces(void **state)
+{
+    static const int64_t pieces[] = {1,         511,   512,       513,      8191,
+                                     BLOCK - 1, BLOCK, BLOCK + 1, INT32_MAX};
+    static struct recording whole, r;
+
+    (void)state;
+    whole = (struct recording){
+        .parts = {{4321, 1}, {SECONDS(2.5), SILENCE}, {SECONDS(1), 0}, {12345, SILENCE}}};
+    recording_rewind(&whole);
+    r = whole;
+    transcribe(&whole);
+    assert_true(whole.segments > 0);
+    for (size_t i = 0; i < COUNT(pieces); i++) {
+        struct transcriber *t = make(2, 1);
+        int64_t length = recording_length(&r);
+        bool progress;
+        struct err e;
+
+        recording_rewind(&r);
+        recording_add(t, &r, NULL);
+        for (r.decoded = 0; r.decoded < length; r.decoded += pieces[i])
+            assert_ok(transcriber_step(t, &progress, &e), e);
+        assert_int_equal(r.told, 0);
+        r.decoded = length;
+        recording_finish(t);
+        transcriber_free(t);
+        recording_equal(&whole, &r);
+    }
+}
+
+/* Lanes go while their windows are in work, wait, or are listened to. */
+static void test_remove(void **state)
+{
+    (void)state;
+    make_recordings(77);
+    for (uint32_t round = 0; round < 12; round++) {
+        struct transcriber *t = make(1 + round % 5, 1);
+        struct lane *lane[LANES];
+        bool progress;
+        struct err e;
+
+        for (int i = 0; i < LANES; i++) {
+            recording_rewind(&together[i]);
+            lane[i] = recording_add(t, &together[i], NULL);
+        }
+        for (uint32_t i = 0; i <= 3 * round; i++)
+            assert_ok(transcriber_step(t, &progress, &e), e);
+        for (int i = (int)round % 2; i < LANES; i += 2)
+            if (!together[i].told) {
+                transcriber_remove(t, lane[i]);
+                together[i].told = -1;
+            }
+        recording_finish(t);
+        transcriber_free(t);
+        for (int i = 0; i < LANES; i++)
+            if (together[i].told >= 0)
+                recording_equal(&alone[i], &together[i]);
+    }
+}
+
+/* Memory runs out while windows are encoded, decoded, aligned and parked. */
+static void test_lack_of_memory(void **state)
+{
+    (void)state;
+    params.word_timestamps = true;
+    params.language_detection_threshold = 1;
+    make_recordings(5);
+    for (uint32_t round = 0; round < 16; round++) {
+        struct transcriber *t;
+        bool progress;
+        struct err e;
+
+        fake.windows_max = fake.step_max = fake.encode_max = fake.align_fails = 0;
+        t = make(8, 4);
+        for (int i = 0; i < LANES; i++) {
+            recording_rewind(&together[i]);
+            recording_add(t, &together[i], NULL);
+        }
+        for (uint32_t i = 0; i < 5 * round; i++)
+            assert_ok(transcriber_step(t, &progress, &e), e);
+        fake.windows_max = round % 4;
+        fake.step_max = round & 4 ? 2 : 0;
+        fake.encode_max = round & 8 ? 3 : 0;
+        fake.align_fails = fake.align_calls + 1 + round;
+        recording_finish(t);
+        assert_true(transcriber_lack(t)->code == ERR_VRAM || round % 4 == 0);
+        transcriber_free(t);
+        for (int i = 0; i < LANES; i++)
+            recording_equal(&alone[i], &together[i]);
+    }
+}
+
+/* ---- nothing lost, nothing twice */
+
+static int32_t balance[SCRIPTS][PLACES]; /* samples of a place: in the recording less in windows */
+
+static void count_sample(float v, int32_t by)
+{
+    int script = (int)lrintf(v * 1000.0f) - 1;
+    long place;
+
+    if (v == 0)
+        return;
+    assert_true(script >= 0 && script < SCRIPTS);
+    place = lrint(((double)v - (double)fake_audio((uint32_t)script)) / 4e-9);
+    assert_true(place >= 0 && place < PLACES);
+    balance[script][place] += by;
+}
+
+static void count_window(const struct whisper_window *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        count_sample(w->pcm[i], -1);
+}
+
+static void count_recording(const struct recording *r)
+{
+    struct lane_source source = recording_source((struct recording *)r);
+    static float pcm[SECONDS(1)];
+    int64_t n, at = r->from;
+
+    while ((n = source.read(source.arg, at, COUNT(pcm), pcm)) > 0) {
+        for (int64_t i = 0; i < n; i++)
+            count_sample(pcm[i], 1);
+        at += n;
+    }
+    assert_int_equal(n, 0);
+}
+
+static void all_balanced(void)
+{
+    for (size_t i = 0; i < SCRIPTS; i++)
+        for (size_t k = 0; k < PLACES; k++)
+            if (balance[i][k])
+                fail_msg("place %zu of script %zu: %d", k, i, balance[i][k]);
+}
+
+/* Milliseconds to the nearest voice. */
+static int64_t distance(const struct recording *r, int64_t ms)
+{
+    int64_t begin = r->from, least = INT64_MAX;
+
+    for (size_t i = 0; i < RECORDING_PARTS; begin += r->parts[i++].samples) {
+        int64_t from = begin / 16, to = (begin + r->parts[i].samples) / 16, off;
+
+        if (r->parts[i].script < 0 || !r->parts[i].samples)
+            continue;
+        off = ms < from ? from - ms : ms > to ? ms - to : 0;
+        least = off < least ? off : least;
+    }
+    return least;
+}
+
+static void test_once(void **state)
+{
+    (void)state;
+    strcpy(params.language, "en"); /* no window is encoded again */
+    for (uint64_t seed = 100; seed < 130; seed++) {
+        static struct recording r;
+        uint64_t at = seed;
+
+        recording_random(&r, &at, SCRIPTS);
+        if (recording_length(&r) < 1600)
+            continue;
+        fake.on_window = count_window;
+        count_recording(&r);
+        transcribe(&r);
+        all_balanced();
+        for (uint32_t i = 0; i < r.segments; i++) {
+            assert_true(distance(&r, r.segment[i].start_ms) <= PAD_MS + 33);
+            assert_true(distance(&r, r.segment[i].end_ms) <= PAD_MS + 33);
+        }
+    }
+}
+
+/* All speech, and silence but for the end. */
+static void test_lengths(void **state)
+{
+    static const int64_t lengths[] = {0,
+                                      1,
+                                      511,
+                                      512,
+                                      513,
+                                      1599,
+                                      1600,
+                                      2048,
+                                      BLOCK - 513,
+                                      BLOCK - 512,
+                                      BLOCK - 1,
+                                      BLOCK,
+                                      BLOCK + 1,
+                                      2 * BLOCK - 1,
+                                      2 * BLOCK,
+                                      479999,
+                                      480000,
+                                      480001,
+                                      SECONDS(95) + 1};
+
+    (void)state;
+    strcpy(params.language, "en");
+    fake.on_window = count_window;
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        struct recording r = {.parts = {{lengths[i], 1}}};
+
+        recording_rewind(&r);
+        if (lengths[i] >= 1600)
+            count_recording(&r);
+        transcribe(&r);
+        all_balanced();
+        assert_int_equal(r.windows > 0, lengths[i] >= 1600);
+        assert_true(r.windows <= lengths[i] / SECONDS(28) + 1);
+        r = (struct recording){.parts = {{lengths[i], SILENCE}, {100, 1}}};
+        recording_rewind(&r);
+        if (lengths[i] >= 1599)
+            count_recording(&r);
+        transcribe(&r);
+        all_balanced();
+        assert_int_equal(r.windows, lengths[i] >= 1599);
+    }
+}
+
+/* Three stretches in one window, told apart again. */
+static void test_places(void **state)
+{
+    struct recording r = {.from = SECONDS(100),
+                          .parts = {{SECONDS(10), SILENCE},
+                                    {SECONDS(2.048), 0},
+                                    {SECONDS(60), SILENCE},
+                                    {SECONDS(2.048), 1},
+                                    {SECONDS(60), SILENCE}}};
+
+    (void)state;
+    recording_rewind(&r);
+    /* 0.4 s, 2.1 s of speech, 0.4 s; and the same again. */
+    SAY(0, T(0.4), FARMER, T(2.4), T(3.2), TUESDAY, T(5.2), T(5.2));
+    transcribe(&r);
+    assert_int_equal(r.windows, 1);
+    assert_int_equal(r.segments, 2);
+    assert_true(llabs(r.segment[0].start_ms - 110000) <= 32);
+    assert_true(llabs(r.segment[0].end_ms - 112000) <= 32);
+    assert_true(llabs(r.segment[1].start_ms - 172048) <= 400);
+    assert_true(llabs(r.segment[1].end_ms - 174048) <= 400);
+    assert_true(r.segment[0].speech_prob > 0.8f);
+}
+
+/* ---- what is held */
+
+static void test_held(void **state)
+{
+    static const int64_t hours = 3 * 3600;
+    static struct recording r;
+
+    (void)state;
+    r = (struct recording){.parts = {{SECONDS(hours), SILENCE}, {SECONDS(2), 0}}};
+    recording_rewind(&r);
+    transcribe(&r);
+    assert_int_equal(r.windows, 1);
+    assert_true(r.segments > 0 && r.segment[0].start_ms >= hours * 1000 - 500);
+    assert_true(r.most_held <= 2 * BLOCK);
+    assert_int_equal(r.released, recording_length(&r));
+    /* Nothing but speech. */
+    r = (struct recording){.parts = {{SECONDS(600), 1}}};
+    recording_rewind(&r);
+    transcribe(&r);
+    assert_true(r.windows >= 20 && r.windows < 24);
+    assert_true(r.most_held <= SECONDS(30) + 2 * BLOCK);
+}
+
+/* Done with, as people are told: never more than was transcribed, in the end all. */
+static void test_progress(void **state)
+{
+    static struct recording r;
+    struct transcriber *t = make(2, 1);
+    uint32_t lanes, windows, most = 0;
+    int64_t samples = 0, before = 0;
+
+    (void)state;
+    r = (struct recording){.parts = {{SECONDS(120), 1}, {SECONDS(50), SILENCE}, {SECONDS(9), 0}}};
+    recording_rewind(&r);
+    recording_add(t, &r, NULL);
+    for (bool progress = true; progress; before = samples) {
+        struct err e;
+
+        assert_ok(transcriber_step(t, &progress, &e), e);
+        transcriber_stats(t, &lanes, &windows, &samples);
+        assert_true(samples >= before && samples <= recording_length(&r));
+        most = windows > most ? windows : most;
+    }
+    assert_int_equal(samples, recording_length(&r));
+    assert_int_equal(most, 2); /* windows of one lane in flight */
+    assert_int_equal(r.told, 1);
+    transcriber_free(t);
+}
+
+/* ---- failures */
+
+static void test_broken_source(void **state)
+{
+    static struct recording bad, good;
+    struct transcriber *t = make(3, 1);
+
+    (void)state;
+    good = (struct recording){.parts = {{SECONDS(70), 1}}};
+    bad = (struct recording){.parts = {{SECONDS(95), 1}}, .fails_at = SECONDS(80)};
+    recording_rewind(&good);
+    recording_rewind(&bad);
+    recording_add(t, &bad, NULL);
+    recording_add(t, &good, NULL);
+    recording_finish(t);
+    assert_int_equal(bad.told, 1);
+    assert_int_equal(bad.code, ERR_IO);
+    assert_int_equal(good.told, 1);
+    assert_int_equal(good.code, 0);
+    assert_true(good.segments > 2);
+    transcriber_free(t);
+}
+
+static void test_broken_model(void **state)
+{
+    static struct recording bad, good;
+    struct transcriber *t = make(3, 1);
+
+    (void)state;
+    fake.scripts[3].broken = true;
+    good = (struct recording){.parts = {{SECONDS(70), 1}}};
+    bad = (struct recording){.parts = {{SECONDS(65), 1}, {SECONDS(65), 3}}};
+    recording_rewind(&good);
+    recording_rewind(&bad);
+    recording_add(t, &bad, NULL);
+    recording_add(t, &good, NULL);
+    recording_finish(t);
+    assert_int_equal(bad.told, 1);
+    assert_int_equal(bad.code, ERR_MODEL);
+    assert_int_equal(good.code, 0);
+    assert_int_equal(good.told, 1);
+    transcriber_free(t);
+}
+
+static void test_lost_device(void **state)
+{
+    struct recording r = {.parts = {{SECONDS(70), 1}}};
+    struct transcriber *t = make(1, 1);
+    bool progress;
+    struct err e;
+    int rc;
+
+    (void)state;
+    recording_rewind(&r);
+    recording_add(t, &r, NULL);
+    fake_ear.fails_at = 9;
+    while (!(rc = transcriber_step(t, &progress, &e)))
+        assert_true(progress);
+    assert_int_equal(rc, ERR_DEVICE);
+    assert_int_equal(r.told, 0);
+    transcriber_free(t);
+}
+
+static void quiet(enum log_level level, const char *line, void *arg)
+{
+    (void)level;
+    (void)line;
+    (void)arg;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_batching, setup),
+        cmocka_unit_test_setup(test_pieces, setup),
+        cmocka_unit_test_setup(test_remove, setup),
+        cmocka_unit_test_setup(test_lack_of_memory, setup),
+        cmocka_unit_test_setup(test_once, setup),
+        cmocka_unit_test_setup(test_lengths, setup),
+        cmocka_unit_test_setup(test_places, setup),
+        cmocka_unit_test_setup(test_held, setup),
+        cmocka_unit_test_setup(test_progress, setup),
+        cmocka_unit_test_setup(test_broken_source, setup),
+        cmocka_unit_test_setup(test_broken_model, setup),
+        cmocka_unit_test_setup(test_lost_device, setup),
+    };
+    struct err e;
+    int rc;
+
+    log_set_sink(quiet, NULL);
+    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
+        print_error("%s\n", e.msg);
+        return 1;
+    }
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    vocabulary_free(vocab);
+    return rc;
+}
