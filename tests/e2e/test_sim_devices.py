@@ -5,6 +5,7 @@ also when they run out of memory, hang, die or go away while they work.
 The devices are commanded through files (gpu/sim.h), and nothing here goes by the clock: a device
 is let go until the catalog has a result of it, and held again.
 """
+import json
 import os
 import unittest
 import wave
@@ -214,6 +215,11 @@ class Tuning(Devices):
         cut(os.path.join(night.SAMPLES, "01_en_short.wav"),
             os.path.join(self.archive, "more.wav"), 1.5)
         self.enqueue()
+        # The plan and the worker foretell the same, and the plan knows what is remembered.
+        plan = self.nightshift("plan", "--json", status=0, env=env)
+        planned = json.loads(plan.out)["stages"][0]["devices"][0]
+        self.assertEqual((slots, True, predicted),
+                         (planned["slots"], planned["remembered"], planned["predicted_bytes"]))
         second = self.run_to_end("--verbose", env=env)
         self.assertRegex(self.ready(second)[0], r"x real time, as remembered")
         self.assertEqual([(slots, rate)], self.sql("SELECT slots, rate FROM tuning"))
@@ -224,6 +230,17 @@ class Tuning(Devices):
         told = self.json("status")["devices"]
         self.assertEqual([("sim:1GiB", slots)], [(d["device_id"], d["slots"]) for d in told])
         self.assertLess(abs(told[0]["peak_bytes"] / told[0]["predicted_bytes"] - 1), 0.1)
+        # Beams are another burden, and measured for themselves.
+        self.enqueue(self.archive, "--beam-size=5", "--word-timestamps")
+        third = self.run_to_end("--verbose", env=env)
+        self.assertRegex(self.ready(third)[0], r"x real time, measured")
+        told = {d["decoding"]: d for d in self.json("status")["devices"]}
+        self.assertEqual({"", "beam_size=5 word_timestamps"}, set(told))
+        self.assertEqual(rate, told[""]["times_real_time"])
+        for d in told.values():
+            self.assertLess(abs(d["peak_bytes"] / d["predicted_bytes"] - 1), 0.1, d)
+        self.assertIn("sim:1GiB, %s, beam_size=5 word_timestamps: " % d["precision"],
+                      " ".join(self.nightshift("status", status=0).out.split()))
 
 
 if __name__ == "__main__":

@@ -91,6 +91,34 @@ static void sizes_are_foretold(void **state)
     }
 }
 
+/* A backend that records steps keeps one decoder cache more, for the rows that pad them. */
+static void a_spare_cache_is_foretold(void **state)
+{
+    const struct whisper_shape shape = {.slots = 3, .branches = 2, .windows = 1};
+    struct whisper_config config;
+    struct whisper_session *s;
+    struct backend *be;
+    struct whisper *w;
+    uint64_t plain;
+    struct err e;
+
+    (void)state;
+    assert_ok(bench_preset("nano", &config, &e), e);
+    assert_ok(backend_open_host(0, &be, &e), e);
+    assert_ok(whisper_random(&config, 1, be, PRECISION_F32, &w, &e), e);
+    plain = whisper_session_bytes(w, shape);
+    recorder_install(be);
+    near(whisper_predict_branch_bytes(&config, PRECISION_F32),
+         whisper_session_bytes(w, shape) - plain, "the spare decoder cache");
+    assert_ok(whisper_session_new(w, shape, &s, &e), e);
+    near(whisper_predict_bytes(&config, PRECISION_F32, shape) +
+             whisper_predict_branch_bytes(&config, PRECISION_F32),
+         be->allocated, "all of it");
+    whisper_session_free(s);
+    whisper_free(w);
+    backend_close(be);
+}
+
 /* ---- a course of windows and choices ---- */
 
 struct course {
@@ -411,6 +439,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_foretold),
+        cmocka_unit_test(a_spare_cache_is_foretold),
         cmocka_unit_test(windows_together),
         cmocka_unit_test(recorded_steps),
         cmocka_unit_test(other_rules),

@@ -120,12 +120,38 @@ static void a_gpu_takes_more(void **state)
     assert_int_equal(of("{}", &alike, 8, 8), of("{}", &gpu, 8, 1));
 }
 
+static void a_way_of_decoding_has_a_name(void **state)
+{
+    static const struct {
+        const char *json, *want;
+    } table[] = {
+        {"{}", ""},
+        {"{\"beam_size\":5}", "beam_size=5"},
+        {"{\"best_of\":2}", "best_of=2"},
+        {"{\"word_timestamps\":true}", "word_timestamps"},
+        {"{\"language\":\"de\",\"patience\":2}", ""}, /* the device does the same with it */
+        {"{\"beam_size\":16,\"best_of\":16,\"word_timestamps\":true}",
+         "beam_size=16 best_of=16 word_timestamps"},
+    };
+    char name[TRANSCRIBE_DECODING_LEN];
+    struct transcribe_params p;
+    struct err e = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        assert_ok(transcribe_params_from_json(table[i].json, &p, &e), e);
+        transcribe_decoding(&p, name);
+        assert_string_equal(name, table[i].want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_takes_what_was_foretold),
         cmocka_unit_test(beams_words_and_voice_take_more),
         cmocka_unit_test(a_gpu_takes_more),
+        cmocka_unit_test(a_way_of_decoding_has_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
