@@ -15,6 +15,8 @@ if(NOT NIGHTSHIFT_ENGINE_ONLY)
   pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3>=3.40)
   pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv>=1.44)
   pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive>=3.6)
+  pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl>=7.85)
+  pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto>=3)
   pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
   pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET
     libavformat>=59 libavcodec>=59 libswresample>=4 libavutil>=57)

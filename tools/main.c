@@ -26,7 +26,7 @@ static const char help[] =
     "  pause, resume    begin nothing new; go on\n"
     "  plan             what a run would do here, and how long it would take\n"
     "  doctor           is this machine ready?\n"
-    "  model            the models that are here: list, path, check\n"
+    "  model            models: which are here (list), pull, check, path\n"
     "  bench            how fast is this machine?\n"
     "  version, help    `nightshift help COMMAND` is the same as `COMMAND --help`\n"
     "\n"

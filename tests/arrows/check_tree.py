@@ -36,6 +36,8 @@ TREES = ["base", "gpu", "workers", "store", "scheduler", "tools"]
 OWNERS = [
     (r"libav(format|codec|util|filter|device)/|libsw(resample|scale)/", "FFmpeg", "workers/media"),
     (r"archive(_entry)?\.h$", "libarchive", "workers/media"),
+    (r"curl/", "libcurl", "tools/hub"),
+    (r"openssl/", "OpenSSL", "tools/hub"),
     (r"seccomp\.h$|linux/(seccomp|landlock)\.h$", "the sandbox", "workers/media"),
     (r"uv\.h$|uv/", "libuv", "scheduler"),
     (r"sqlite3(ext)?\.h$", "SQLite", "store"),

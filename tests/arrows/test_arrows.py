@@ -83,6 +83,7 @@ class TheCheck(unittest.TestCase):
                 ("tools/main.c", "sqlite3.h"), ("scheduler/run.c", "sqlite3.h"),
                 ("gpu/backend.c", "oneapi/dnnl/dnnl.h"), ("gpu/host/matmul.c", "cuda_runtime.h"),
                 ("gpu/host/matmul.c", "cudnn.h"), ("tools/main.c", "seccomp.h"),
+                ("tools/cli.c", "curl/curl.h"), ("workers/models/weights.c", "openssl/evp.h"),
                 ("workers/models/whisper.c", "dnnl.h")]:
             with self.subTest(path=path, header=header):
                 self.broken(path, f"\n#include <{header}>\n", "belongs to", 2)

@@ -44,17 +44,22 @@ static void add_place(struct places *p, const char *base, const char *tail)
         p->n++;
 }
 
-static void find_places(struct places *p)
+static void find_user_places(struct places *p)
 {
-    char self[PATH_MAX];
-    ssize_t n;
-
     p->n = 0;
     add_place(p, env("NIGHTSHIFT_MODELS"), "");
     if (env("XDG_DATA_HOME"))
         add_place(p, env("XDG_DATA_HOME"), "/nightshift/models");
     else
         add_place(p, env("HOME"), "/.local/share/nightshift/models");
+}
+
+static void find_places(struct places *p)
+{
+    char self[PATH_MAX];
+    ssize_t n;
+
+    find_user_places(p);
     n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     for (int up = 0; n > 0 && up < 2; up++) { /* PREFIX/bin/nightshift -> PREFIX */
         char *slash;
@@ -82,6 +87,30 @@ static bool hub_place(char out[PATH_MAX])
         if (env(rules[i].name))
             return snprintf(out, PATH_MAX, "%s%s", env(rules[i].name), rules[i].tail) < PATH_MAX;
     return false;
+}
+
+int model_dir_cache(char **ret, struct err *err)
+{
+    char path[PATH_MAX];
+
+    if (!hub_place(path))
+        return err_set(err, ERR_USAGE,
+                       "neither HF_HOME nor HOME says where models go. Try HF_HOME=/a/folder");
+    *ret = strdup(path);
+    return *ret ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+int model_dir_own(char **ret, struct err *err)
+{
+    struct places places = {.n = 0};
+
+    find_user_places(&places);
+    if (!places.n)
+        return err_set(err, ERR_USAGE,
+                       "neither NIGHTSHIFT_MODELS nor HOME says where models go. Try "
+                       "NIGHTSHIFT_MODELS=/a/folder");
+    *ret = strdup(places.dir[0]);
+    return *ret ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
 /* ---- finding */
@@ -131,6 +160,15 @@ static void keep_reason(const char *path, struct err *why)
 static bool is_plain_name(const char *name, size_t len)
 {
     return len && len < NAME_MAX && name[0] != '.' && !memchr(name, '/', len);
+}
+
+/* ORG/NAME */
+static bool is_hub_id(const char *name)
+{
+    const char *slash = strchr(name, '/');
+
+    return slash && is_plain_name(name, (size_t)(slash - name)) &&
+           is_plain_name(slash + 1, strlen(slash + 1));
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -213,8 +251,7 @@ static bool look(const char *name, char out[PATH_MAX], struct buf *tried, struct
         }
         return false;
     }
-    if (slash && is_plain_name(name, (size_t)(slash - name)) &&
-        is_plain_name(slash + 1, strlen(slash + 1)) && hub_place(hub) &&
+    if (is_hub_id(name) && hub_place(hub) &&
         snprintf(repo, sizeof(repo), "%s/models--%.*s--%s", hub, (int)(slash - name), name,
                  slash + 1) < (int)sizeof(repo)) {
         if (hub_snapshot(repo, out))
@@ -237,6 +274,11 @@ int model_dir_find(const char *name, char **ret, struct err *err)
         rc = absolute(dir, ret, err);
     else if (why.code != 0)
         rc = err_set(err, ERR_MODEL, "%s", why.msg);
+    else if (is_hub_id(name))
+        rc = err_set(err, ERR_MODEL,
+                     "no model '%.150s' is here: `nightshift model pull %.150s` fetches it; no "
+                     "config.json in %s",
+                     name, name, buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
     else
         rc = err_set(err, ERR_MODEL,
                      "no model '%s': no config.json in %s; give a directory, or set "

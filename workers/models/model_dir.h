@@ -32,4 +32,9 @@ int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err);
 int model_dir_list(void (*fn)(void *arg, const char *name, const char *dir), void *arg,
                    struct err *err);
 
+/* Where a fetched model goes, whether the folder is there or not. *ret newly allocated.
+ * ERR_USAGE: the environment names no such place. */
+int model_dir_cache(char **ret, struct err *err); /* the Hugging Face cache */
+int model_dir_own(char **ret, struct err *err);   /* this user's models directory */
+
 #endif

@@ -1,0 +1,164 @@
+#include "tools/hub/hub_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "tools/text.h"
+
+static bool part_path(const struct hub_file *f, char out[PATH_MAX])
+{
+    return snprintf(out, PATH_MAX, "%s.incomplete", f->path) < PATH_MAX;
+}
+
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+uint64_t hub_file_missing(const struct hub_file *f)
+{
+    char part[PATH_MAX];
+    uint64_t have = 0;
+    struct stat st;
+
+    if (stat(f->path, &st) == 0)
+        return 0;
+    if (part_path(f, part))
+        have = size_of(part);
+    return have < f->size_bytes ? f->size_bytes - have : 0;
+}
+
+/* Whether the file is at its place, and whole. One that is not is taken away. */
+static int look(const struct hub_watch *watch, const struct hub_file *f, bool *here,
+                struct err *err)
+{
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), rc;
+
+    *here = false;
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_sys(err, errno, "%.200s", f->path);
+    rc = hub_hash_same(fd, &f->digest, watch->stop, here, err);
+    close(fd);
+    if (rc == 0 && !*here && unlink(f->path) != 0)
+        rc = err_sys(err, errno, "remove %.200s, which is damaged", f->path);
+    return rc;
+}
+
+static int open_part(const char *path, struct hub_part *p, struct err *err)
+{
+    struct stat st;
+
+    p->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
+    if (p->fd < 0 || fstat(p->fd, &st) != 0)
+        return err_sys(err, errno, "%.200s", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_DENIED, "%.200s is no file. Try again without it", path);
+    p->have_bytes = (uint64_t)st.st_size;
+    if (p->have_bytes > p->size_bytes) {
+        p->have_bytes = 0;
+        if (ftruncate(p->fd, 0) != 0)
+            return err_sys(err, errno, "%.200s", path);
+    }
+    return 0;
+}
+
+/* Downloads into the part and compares. What an earlier pull left may be what is wrong with it:
+ * then all of it is fetched, once. */
+static int fill(struct hub_http *h, const struct hub_watch *watch, const struct hub_file *f,
+                struct hub_part *p, struct err *err)
+{
+    bool resumed = p->have_bytes > 0, same = false;
+    int rc;
+
+    for (;;) {
+        watch->on_file(watch->arg, HUB_BEGIN, f->name, p->have_bytes, f->size_bytes);
+        rc = hub_http_download(h, f->url, p, err);
+        if (rc == 0)
+            rc = hub_hash_same(p->fd, &f->digest, watch->stop, &same, err);
+        if (rc != 0 || same)
+            return rc;
+        p->have_bytes = 0;
+        if (ftruncate(p->fd, 0) != 0)
+            return err_sys(err, errno, "write %s", f->name);
+        if (!resumed)
+            return err_set(err, ERR_PROTOCOL,
+                           "%s came with another hash than the server promised (%.12s...), and "
+                           "was removed. Try again later, or another HF_ENDPOINT",
+                           f->name, f->digest.hex);
+        resumed = false;
+    }
+}
+
+int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const struct hub_file *f,
+                   uint64_t *got_bytes, struct err *err)
+{
+    struct hub_part p = {.name = f->name, .fd = -1, .size_bytes = f->size_bytes};
+    char part[PATH_MAX];
+    bool here = false;
+    int rc = look(watch, f, &here, err);
+
+    if (rc == 0 && here) {
+        watch->on_file(watch->arg, HUB_HERE, f->name, f->size_bytes, f->size_bytes);
+        return 0;
+    }
+    if (rc == 0 && !part_path(f, part))
+        rc = err_set(err, ERR_USAGE, "the path of the cache is too long. Try another HF_HOME");
+    if (rc != 0)
+        return rc;
+    rc = open_part(part, &p, err);
+    if (rc == 0)
+        rc = fill(h, watch, f, &p, err);
+    *got_bytes += p.got_bytes;
+    if (rc == 0 && (fsync(p.fd) != 0 || rename(part, f->path) != 0))
+        rc = err_sys(err, errno, "write %.200s", f->path);
+    if (rc == 0)
+        watch->on_file(watch->arg, HUB_DONE, f->name, f->size_bytes, f->size_bytes);
+    else if (p.fd >= 0 && p.have_bytes == 0)
+        unlink(part); /* nothing worth going on from */
+    if (p.fd >= 0)
+        close(p.fd);
+    return rc;
+}
+
+int hub_lock(const char *path, int *ret, struct err *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666), rc = 0;
+
+    if (fd < 0)
+        return err_sys(err, errno, "%.200s", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        *ret = fd;
+        return 0;
+    }
+    if (errno == EWOULDBLOCK)
+        rc = err_set(err, ERR_LOCKED, "another program is fetching it now");
+    else
+        rc = err_sys(err, errno, "lock %.200s", path);
+    close(fd);
+    return rc;
+}
+
+int hub_room(const char *dir, uint64_t need_bytes, struct err *err)
+{
+    char need[TEXT_LEN], room[TEXT_LEN];
+    struct statvfs fs;
+
+    if (statvfs(dir, &fs) != 0)
+        return err_sys(err, errno, "%.200s", dir);
+    if (need_bytes / fs.f_frsize < fs.f_bavail)
+        return 0;
+    return err_set(err, ERR_FULL,
+                   "it takes %s more, and the disk of %.200s has %s free. Try again with more room "
+                   "there, or with HF_HOME on another disk",
+                   text_bytes(need_bytes, need), dir,
+                   text_bytes((uint64_t)fs.f_bavail * fs.f_frsize, room));
+}

@@ -1,0 +1,31 @@
+/* tools/hub/hub_file.h - one file from the network to its place on the disk, whole or not at all.
+ */
+#ifndef NIGHTSHIFT_TOOLS_HUB_HUB_FILE_H
+#define NIGHTSHIFT_TOOLS_HUB_HUB_FILE_H
+
+#include "tools/hub/hub_hash.h"
+#include "tools/hub/hub_http.h"
+
+struct hub_file {
+    const char *name; /* for people */
+    const char *url;
+    const char *path; /* where it goes; until it is whole, PATH.incomplete */
+    struct hub_digest digest;
+    uint64_t size_bytes;
+};
+/* Leaves a file alone that has the digest, and fetches it otherwise: on from what an earlier pull
+ * left (the name of a blob is its hash, so that what is there is of the same file; should it not
+ * be, it is fetched once more from its beginning). ERR_PROTOCOL when what the server sends has
+ * another digest: nothing of it stays. *got_bytes grows by what was fetched. */
+int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const struct hub_file *f,
+                   uint64_t *got_bytes, struct err *err);
+/* What would have to be fetched: by its size alone. */
+uint64_t hub_file_missing(const struct hub_file *f);
+
+/* One program at a time: flock on a file that is made for it and stays. *ret is to be closed.
+ * ERR_LOCKED. */
+int hub_lock(const char *path, int *ret, struct err *err);
+/* ERR_FULL when the disk of dir has less than need_bytes free. */
+int hub_room(const char *dir, uint64_t need_bytes, struct err *err);
+
+#endif

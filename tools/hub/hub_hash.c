@@ -1,0 +1,86 @@
+#include "tools/hub/hub_hash.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+
+#define CHUNK_BYTES (1u << 20)
+
+bool hub_digest_parse(const char *etag, struct hub_digest *ret)
+{
+    size_t n;
+
+    if (strncmp(etag, "W/", 2) == 0)
+        etag += 2;
+    n = strlen(etag);
+    if (n >= 2 && etag[0] == '"' && etag[n - 1] == '"') {
+        etag++;
+        n -= 2;
+    }
+    if ((n != 40 && n != 64) || strspn(etag, "0123456789abcdef") < n)
+        return false;
+    memcpy(ret->hex, etag, n);
+    ret->hex[n] = 0;
+    return true;
+}
+
+static int begin(EVP_MD_CTX *ctx, bool git, int fd, struct err *err)
+{
+    char head[40];
+    struct stat st;
+    int n;
+
+    if (fstat(fd, &st) != 0 || lseek(fd, 0, SEEK_SET) != 0)
+        return err_sys(err, errno, "read what was fetched");
+    n = snprintf(head, sizeof(head), "blob %lld", (long long)st.st_size);
+    if (EVP_DigestInit_ex(ctx, git ? EVP_sha1() : EVP_sha256(), NULL) != 1 ||
+        (git && EVP_DigestUpdate(ctx, head, (size_t)n + 1) != 1))
+        return err_set(err, ERR_NOMEM, "OpenSSL has no %s here", git ? "SHA-1" : "SHA-256");
+    return 0;
+}
+
+static int feed(EVP_MD_CTX *ctx, int fd, uint8_t *chunk, const volatile sig_atomic_t *stop,
+                struct err *err)
+{
+    ssize_t n;
+
+    do {
+        if (stop != NULL && *stop)
+            return err_set(err, ERR_CANCELLED, "interrupted");
+        n = read(fd, chunk, CHUNK_BYTES);
+        if (n > 0 && EVP_DigestUpdate(ctx, chunk, (size_t)n) != 1)
+            return err_set(err, ERR_NOMEM, "OpenSSL could not hash");
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    return n < 0 ? err_sys(err, errno, "read what was fetched") : 0;
+}
+
+int hub_hash_same(int fd, const struct hub_digest *digest, const volatile sig_atomic_t *stop,
+                  bool *ret, struct err *err)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    uint8_t *chunk = malloc(CHUNK_BYTES), sum[EVP_MAX_MD_SIZE];
+    char hex[2 * EVP_MAX_MD_SIZE + 1] = "";
+    unsigned len = 0;
+    int rc = 0;
+
+    if (ctx == NULL || chunk == NULL)
+        rc = err_set(err, ERR_NOMEM, "no memory to hash");
+    if (rc == 0)
+        rc = begin(ctx, strlen(digest->hex) == 40, fd, err);
+    if (rc == 0)
+        rc = feed(ctx, fd, chunk, stop, err);
+    if (rc == 0 && EVP_DigestFinal_ex(ctx, sum, &len) != 1)
+        rc = err_set(err, ERR_NOMEM, "OpenSSL could not hash");
+    for (unsigned i = 0; rc == 0 && i < len; i++)
+        snprintf(hex + (size_t)2 * i, 3, "%02x", sum[i]);
+    if (rc == 0)
+        *ret = strcmp(hex, digest->hex) == 0;
+    EVP_MD_CTX_free(ctx);
+    free(chunk);
+    return rc;
+}

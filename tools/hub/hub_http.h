@@ -1,0 +1,47 @@
+/* tools/hub/hub_http.h - requests to one server, and to where it redirects.
+ *
+ * Only https is spoken, unless the server's own address begins with http. The token goes to that
+ * address's scheme, host and port alone, never along a redirect to another. What may pass is tried
+ * again (no answer, a connection that breaks or stalls, 408, 429, 5xx), at most HUB_TRIES times in
+ * a row without progress, with a growing pause between. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_HUB_HUB_HTTP_H
+#define NIGHTSHIFT_TOOLS_HUB_HUB_HTTP_H
+
+#include "base/buf.h"
+#include "tools/hub/hub.h"
+
+#define HUB_TRIES 5
+#define HUB_FIELD_MAX 128
+
+struct hub_http;
+
+/* base: the server's address; token: NULL for none; page: where people read about the model, for
+ * messages. All are borrowed until hub_http_close. */
+int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch, const char *base,
+                  const char *token, const char *page, struct hub_http **ret, struct err *err);
+void hub_http_close(struct hub_http *h); /* NULL is fine */
+
+/* The body into ret, which has its bound in `max`. ERR_PROTOCOL when it is longer. */
+int hub_http_get(struct hub_http *h, const char *url, struct buf *ret, struct err *err);
+
+/* What the server says about a file, without the file. Redirects away from the server are not
+ * followed: it names the file's hash itself. */
+struct hub_head {
+    char etag[HUB_FIELD_MAX];   /* X-Linked-Etag, else ETag; "": none */
+    char commit[HUB_FIELD_MAX]; /* X-Repo-Commit; "": none */
+    int64_t size_bytes;         /* X-Linked-Size, else Content-Length; -1: not said */
+};
+int hub_http_head(struct hub_http *h, const char *url, struct hub_head *ret, struct err *err);
+
+/* Brings the file in fd to size_bytes: asks for what is missing from *have_bytes on, and for all of
+ * it when the server sends no parts. A server that sends more than size_bytes: ERR_PROTOCOL. name
+ * is what the watch is told. *have_bytes is kept up to date, also when it fails; *got_bytes grows
+ * by what came over the line. */
+struct hub_part {
+    const char *name;
+    int fd;
+    uint64_t size_bytes, have_bytes, got_bytes;
+};
+int hub_http_download(struct hub_http *h, const char *url, struct hub_part *part, struct err *err);
+
+#endif

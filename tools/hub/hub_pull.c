@@ -1,0 +1,295 @@
+/* One model: its list, its small files, then its weights, then the links that make it one. */
+#include "tools/hub/hub.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/hub/hub_cache.h"
+#include "tools/hub/hub_file.h"
+#include "tools/hub/hub_http.h"
+#include "tools/hub/hub_list.h"
+#include "workers/models/weight_layout.h"
+
+#define LIST_MAX_BYTES (8u << 20)
+#define SMALL_MAX_BYTES (64u << 20)
+#define WEIGHTS_MAX_BYTES ((uint64_t)1 << 40)
+#define URL_LEN 2048
+
+struct item {
+    char *name; /* owned */
+    struct hub_digest digest;
+    uint64_t size_bytes;
+};
+
+struct pull {
+    const struct hub_settings *settings;
+    const struct hub_watch *watch;
+    const char *id, *revision;
+    struct hub_http *http;
+    struct hub_cache cache;
+    struct hub_list list;
+    struct item *item;
+    uint32_t item_count;
+    uint64_t got_bytes;
+};
+
+/* ---- the list */
+
+/* A revision is one part of the path there, its '/' too. */
+static int get_list(struct pull *p, struct err *err)
+{
+    struct buf body = {.max = LIST_MAX_BYTES}, url = BUF_INIT;
+    int rc = 0;
+
+    buf_printf(&url, "%s/api/models/%s/revision/", p->settings->endpoint, p->id);
+    for (const char *at = p->revision; *at != 0; at++)
+        buf_printf(&url, *at == '/' ? "%%2F" : "%c", *at);
+    if (buf_cstr(&url) == NULL)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0)
+        rc = hub_http_get(p->http, buf_cstr(&url), &body, err);
+    if (rc == 0)
+        rc = hub_list_parse((const char *)body.data, body.len, &p->list, err);
+    buf_free(&body);
+    buf_free(&url);
+    return rc;
+}
+
+/* ---- one file */
+
+static int file_url(const struct pull *p, const char *name, char out[URL_LEN], struct err *err)
+{
+    if (snprintf(out, URL_LEN, "%s/%s/resolve/%s/%s", p->settings->endpoint, p->id, p->list.commit,
+                 name) >= URL_LEN)
+        return err_set(err, ERR_USAGE, "the address of %s is too long", name);
+    return 0;
+}
+
+/* Asks what a file is, and notes it as one to be fetched; the last of p->item. */
+static int add_file(struct pull *p, const char *name, uint64_t max_bytes, struct err *err)
+{
+    struct item *more = realloc(p->item, (p->item_count + 1) * sizeof(*more));
+    struct hub_head head;
+    char url[URL_LEN];
+    struct item *it;
+    int rc;
+
+    if (more == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    p->item = more;
+    it = &p->item[p->item_count];
+    rc = file_url(p, name, url, err);
+    if (rc == 0)
+        rc = hub_http_head(p->http, url, &head, err);
+    if (rc != 0)
+        return rc == ERR_CANCELLED ? rc : err_prefix(err, "%s", name);
+    if (!hub_digest_parse(head.etag, &it->digest))
+        return err_set(err, ERR_PROTOCOL,
+                       "the server names no hash of %s, by which it could be checked. Try another "
+                       "HF_ENDPOINT",
+                       name);
+    if (head.size_bytes < 0 || (uint64_t)head.size_bytes > max_bytes)
+        return err_set(err, ERR_PROTOCOL,
+                       "the server says that %s has %lld bytes, which cannot be. Try another "
+                       "HF_ENDPOINT",
+                       name, (long long)head.size_bytes);
+    if (head.commit[0] != 0 && strcmp(head.commit, p->list.commit) != 0)
+        return err_set(err, ERR_PROTOCOL,
+                       "the server has %s of another commit than was asked for. Try again later",
+                       name);
+    it->size_bytes = (uint64_t)head.size_bytes;
+    it->name = strdup(name);
+    if (it->name == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    p->item_count++;
+    return 0;
+}
+
+static int fetch(struct pull *p, const struct item *it, struct err *err)
+{
+    char url[URL_LEN], path[PATH_MAX];
+    struct hub_file f = {.name = it->name,
+                         .url = url,
+                         .path = path,
+                         .digest = it->digest,
+                         .size_bytes = it->size_bytes};
+    int lock = -1, rc = file_url(p, it->name, url, err);
+
+    hub_cache_blob(&p->cache, &it->digest, path);
+    if (rc == 0)
+        rc = hub_cache_lock_blob(&p->cache, &it->digest, &lock, err);
+    if (rc == 0)
+        rc = hub_file_fetch(p->http, p->watch, &f, &p->got_bytes, err);
+    if (lock >= 0)
+        close(lock);
+    return rc;
+}
+
+/* A small file that was fetched, in memory. */
+static int read_item(const struct pull *p, const struct item *it, struct buf *ret, struct err *err)
+{
+    char path[PATH_MAX];
+    uint8_t *room = buf_reserve(ret, (size_t)it->size_bytes + 1);
+    ssize_t n;
+    int fd;
+
+    if (room == NULL)
+        return err_set(err, ERR_NOMEM, "no memory to read %s", it->name);
+    hub_cache_blob(&p->cache, &it->digest, path);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return err_sys(err, errno, "%.200s", path);
+    while ((n = read(fd, room + ret->len, (size_t)it->size_bytes - ret->len)) > 0)
+        ret->len += (size_t)n;
+    close(fd);
+    return n < 0 ? err_sys(err, errno, "%.200s", path) : 0;
+}
+
+/* ---- the parts of a model */
+
+/* config.json first: whatever is no Whisper ends there. */
+static int get_small(struct pull *p, struct err *err)
+{
+    struct buf config = BUF_INIT;
+    int rc = 0;
+
+    for (const char *const *name = hub_small_files; rc == 0 && *name != NULL; name++) {
+        if (!hub_list_has(&p->list, *name))
+            continue;
+        rc = add_file(p, *name, SMALL_MAX_BYTES, err);
+        if (rc == 0)
+            rc = fetch(p, &p->item[p->item_count - 1], err);
+        if (rc == 0 && name == hub_small_files) {
+            rc = read_item(p, &p->item[0], &config, err);
+            if (rc == 0)
+                rc = hub_config_check((const char *)config.data, config.len, err);
+        }
+    }
+    buf_free(&config);
+    return rc;
+}
+
+static int add_shards(struct pull *p, const struct hub_weights *w, struct err *err)
+{
+    struct weight_layout l = {0};
+    struct buf json = BUF_INIT;
+    int rc = add_file(p, w->file, WEIGHT_INDEX_MAX_BYTES, err);
+
+    if (rc == 0)
+        rc = fetch(p, &p->item[p->item_count - 1], err);
+    if (rc == 0)
+        rc = read_item(p, &p->item[p->item_count - 1], &json, err);
+    if (rc == 0)
+        rc = weight_layout_parse((const char *)json.data, json.len,
+                                 w->torch ? WEIGHT_FORMAT_TORCH : WEIGHT_FORMAT_SAFETENSORS, &l,
+                                 err);
+    if (rc != 0 && rc != ERR_CANCELLED && json.len > 0)
+        err_prefix(err, "%s", w->file);
+    for (uint32_t i = 0; rc == 0 && i < l.file_count; i++)
+        rc = hub_list_has(&p->list, l.file[i])
+                 ? add_file(p, l.file[i], WEIGHTS_MAX_BYTES, err)
+                 : err_set(err, ERR_MODEL,
+                           "%s names %.100s, which the model does not have. Try another --revision",
+                           w->file, l.file[i]);
+    weight_layout_free(&l);
+    buf_free(&json);
+    return rc;
+}
+
+static int get_weights(struct pull *p, struct err *err)
+{
+    const uint32_t first = p->item_count;
+    struct hub_weights w;
+    uint64_t need = 0;
+    int rc = hub_list_choose(&p->list, &w, err);
+
+    if (rc == 0)
+        rc = w.index ? add_shards(p, &w, err) : add_file(p, w.file, WEIGHTS_MAX_BYTES, err);
+    for (uint32_t i = first; rc == 0 && i < p->item_count; i++) {
+        char path[PATH_MAX];
+
+        hub_cache_blob(&p->cache, &p->item[i].digest, path);
+        need +=
+            hub_file_missing(&(struct hub_file){.path = path, .size_bytes = p->item[i].size_bytes});
+    }
+    if (rc == 0)
+        rc = hub_room(p->cache.repo, need, err);
+    for (uint32_t i = first; rc == 0 && i < p->item_count; i++)
+        rc = fetch(p, &p->item[i], err);
+    return rc;
+}
+
+/* In the order that hub_cache.h promises; config.json is item 0. */
+static int publish(struct pull *p, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = p->item_count; rc == 0 && i-- > 0;)
+        rc = hub_cache_link(&p->cache, p->list.commit, p->item[i].name, &p->item[i].digest, err);
+    if (rc == 0 && !hub_is_commit(p->revision))
+        rc = hub_cache_ref(&p->cache, p->revision, p->list.commit, err);
+    return rc;
+}
+
+/* ---- all of it */
+
+static int pull(struct pull *p, struct hub_pulled *ret, struct err *err)
+{
+    struct hub_weights w;
+    char path[PATH_MAX];
+    int rc = get_list(p, err);
+
+    if (rc == 0)
+        rc = hub_list_choose(&p->list, &w, err); /* before the first file is fetched */
+    if (rc == 0)
+        rc = hub_cache_open(p->id, &p->cache, err);
+    if (rc == 0)
+        rc = get_small(p, err);
+    if (rc == 0)
+        rc = get_weights(p, err);
+    if (rc == 0)
+        rc = publish(p, err);
+    if (rc != 0)
+        return rc;
+    snprintf(path, sizeof(path), "%s/snapshots/%s", p->cache.repo, p->list.commit);
+    *ret = (struct hub_pulled){
+        .path = strdup(path), .files = p->item_count, .fetched_bytes = p->got_bytes};
+    memcpy(ret->commit, p->list.commit, sizeof(ret->commit));
+    return ret->path != NULL ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+int hub_pull(const struct hub_settings *s, const char *id, const char *revision,
+             const struct hub_watch *watch, struct hub_pulled *ret, struct err *err)
+{
+    struct pull p = {
+        .settings = s, .watch = watch, .id = id, .revision = revision, .cache = {.lock = -1}};
+    char page[URL_LEN];
+    int rc = hub_id_check(id, err);
+
+    if (rc == 0)
+        rc = hub_revision_check(revision, err);
+    if (rc == 0)
+        rc = hub_offline(s, err);
+    snprintf(page, sizeof(page), "%s/%s", s->endpoint, id);
+    if (rc == 0)
+        rc = hub_http_open(s, watch, s->endpoint, s->token, page, &p.http, err);
+    if (rc == 0)
+        rc = pull(&p, ret, err);
+    hub_cache_close(&p.cache);
+    hub_http_close(p.http);
+    hub_list_free(&p.list);
+    for (uint32_t i = 0; i < p.item_count; i++)
+        free(p.item[i].name);
+    free(p.item);
+    return rc;
+}
+
+void hub_pulled_free(struct hub_pulled *p)
+{
+    free(p->path);
+    *p = (struct hub_pulled){.path = NULL};
+}

@@ -1,0 +1,107 @@
+#include "tools/model_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "gpu/backend.h"
+#include "tools/text.h"
+#include "workers/models/silero.h"
+#include "workers/models/silero_weights.h"
+#include "workers/text/vocabulary.h"
+
+int model_where(const char *name, char **ret, struct err *err)
+{
+    return strcmp(name, SILERO_NAME) == 0 ? silero_find(name, ret, err)
+                                          : model_dir_find(name, ret, err);
+}
+
+static int check_silero(struct model_check *c, struct err *err)
+{
+    struct silero_weights *w = NULL;
+    int rc = silero_weights_read(c->path, &w, err);
+
+    silero_weights_free(w);
+    return rc != 0 ? rc : silero_hash(c->path, c->hash, err);
+}
+
+static int check_whisper(struct model_check *c, struct err *err)
+{
+    struct vocabulary *v = NULL;
+    struct backend *be = NULL;
+    struct whisper *w = NULL;
+    int rc = model_dir_hash(c->path, c->hash, err);
+
+    if (rc == 0)
+        rc = vocabulary_load(c->path, &v, err);
+    if (rc == 0)
+        rc = backend_open_host(0, &be, err);
+    if (rc == 0)
+        rc = whisper_load(c->path, be, PRECISION_AUTO, &w, err);
+    if (rc == 0) {
+        c->config = *whisper_config(w);
+        c->languages = vocabulary_language_count(v);
+        c->tokens = vocabulary_size(v);
+        if (c->tokens > c->config.vocab_size)
+            rc =
+                err_set(err, ERR_MODEL,
+                        "tokenizer.json has %u tokens and the weights have %u; both must be of one "
+                        "model",
+                        c->tokens, c->config.vocab_size);
+    }
+    whisper_free(w);
+    backend_close(be);
+    vocabulary_free(v);
+    return rc;
+}
+
+int model_check(const char *name, struct model_check *ret, struct err *err)
+{
+    int rc;
+
+    *ret = (struct model_check){.silero = strcmp(name, SILERO_NAME) == 0};
+    rc = model_where(name, &ret->path, err);
+    if (rc == 0)
+        rc = ret->silero ? check_silero(ret, err) : check_whisper(ret, err);
+    return rc;
+}
+
+void model_check_free(struct model_check *c)
+{
+    free(c->path);
+    c->path = NULL;
+}
+
+void model_check_print(const char *name, const struct model_check *c)
+{
+    char *where = utf8_display(c->path, strlen(c->path));
+
+    printf("%s is whole and can be used.\n", name);
+    printf("  %-10s  %s\n  hash        %s\n", c->silero ? "file" : "folder",
+           where != NULL ? where : "", c->hash);
+    if (!c->silero) {
+        printf("  encoder     %u layers of %u, %u mel bins\n", c->config.encoder_layers,
+               c->config.d_model, c->config.mel_bins);
+        printf("  decoder     %u layers, %u tokens, %u %s\n", c->config.decoder_layers,
+               c->config.vocab_size, c->languages,
+               text_plural(c->languages, "language", "languages"));
+    }
+    free(where);
+}
+
+json_t *model_check_json(const struct model_check *c, const struct err *err)
+{
+    char *where = c->path != NULL ? utf8_display(c->path, strlen(c->path)) : NULL;
+    json_t *o =
+        json_pack("{s:b, s:s?, s:s, s:s}", "ok", (int)(err->code == 0),
+                  c->silero ? "file" : "directory", where, "hash", c->hash, "error", err->msg);
+
+    if (o != NULL && !c->silero) {
+        json_object_set_new(o, "mel_bins", json_integer((json_int_t)c->config.mel_bins));
+        json_object_set_new(o, "vocabulary", json_integer((json_int_t)c->config.vocab_size));
+        json_object_set_new(o, "languages", json_integer((json_int_t)c->languages));
+    }
+    free(where);
+    return o;
+}

@@ -1,0 +1,33 @@
+/* tools/model_check.h - whether a model is whole and can be used: all of it is read. */
+#ifndef NIGHTSHIFT_TOOLS_MODEL_CHECK_H
+#define NIGHTSHIFT_TOOLS_MODEL_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/err.h"
+#include "workers/models/model_dir.h"
+#include "workers/models/whisper.h"
+
+struct model_check {
+    char *path; /* owned: its folder; of Silero's model its file; NULL when it was not found */
+    char hash[MODEL_HASH_LEN];
+    bool silero; /* the rest is of Whisper's */
+    struct whisper_config config;
+    uint32_t languages, tokens;
+};
+/* name: as of model_dir_find, or SILERO_NAME. Loads it as a worker would. *ret is to be freed after
+ * an error too: it says how far it came. */
+int model_check(const char *name, struct model_check *ret, struct err *err);
+void model_check_free(struct model_check *c);
+
+/* Where a model is: its folder, of Silero's model its file. Newly allocated. */
+int model_where(const char *name, char **ret, struct err *err);
+
+/* For people, on standard output; for programs. */
+void model_check_print(const char *name, const struct model_check *c);
+json_t *model_check_json(const struct model_check *c, const struct err *err);
+
+#endif

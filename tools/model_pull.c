@@ -1,0 +1,222 @@
+/* nightshift model pull: a pull (hub.h), seen by the one who waits for it. */
+#include "tools/model_pull.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "tools/hub/hub.h"
+#include "tools/model_check.h"
+#include "tools/text.h"
+#include "workers/models/silero.h"
+
+#define LINE_MS 200       /* the line on a terminal is drawn so often */
+#define LOG_LINE_MS 30000 /* and a line of its own is written so often where there is none */
+
+/* ---- interrupted */
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int signal) { stopped = signal; }
+
+static void catch_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction catch = {.sa_handler = on_signal};
+    struct sigaction now;
+
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaction(signals[i], &catch, NULL);
+}
+
+/* ---- progress, on standard error */
+
+struct show {
+    bool quiet, terminal;
+    bool line;            /* it stands on the terminal now */
+    int64_t begun_ms;     /* the file that is on its way */
+    uint64_t begun_bytes; /* what there was of it */
+    int64_t shown_ms;
+};
+
+static void clear_line(struct show *s)
+{
+    if (s->line)
+        fputs("\r\033[K", stderr);
+    s->line = false;
+}
+
+/* "12 MB of 151 MB, 8.1 MB/s, 17 s left" */
+static void how_far(const struct show *s, uint64_t have, uint64_t size, int64_t now, char *out,
+                    size_t len)
+{
+    char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN], d[TEXT_LEN];
+    const int64_t took_ms = now - s->begun_ms;
+    const uint64_t got = have > s->begun_bytes ? have - s->begun_bytes : 0;
+    double per_ms = took_ms > 0 ? (double)got / (double)took_ms : 0;
+
+    text_bytes(have, a);
+    text_bytes(size, b);
+    if (took_ms < 1000 || per_ms <= 0)
+        snprintf(out, len, "%s of %s", a, b);
+    else
+        snprintf(out, len, "%s of %s, %s/s, %s left", a, b,
+                 text_bytes((uint64_t)(per_ms * 1000), c),
+                 text_length((int64_t)((double)(size - have) / per_ms / 1000) * 1000, d));
+}
+
+static void step(struct show *s, const char *file, uint64_t have, uint64_t size)
+{
+    const int64_t now = clock_mono_ms();
+    char far[160], line[320], *fit;
+
+    if (now - s->shown_ms < (s->terminal ? LINE_MS : LOG_LINE_MS))
+        return;
+    s->shown_ms = now;
+    how_far(s, have, size, now, far, sizeof(far));
+    if (!s->terminal) {
+        fprintf(stderr, "  %s: %s\n", file, far);
+        return;
+    }
+    snprintf(line, sizeof(line), "  %.100s  %s", file, far);
+    fit = text_fit(line, cli_columns(stderr) - 1); /* a longer one could not be cleared */
+    fprintf(stderr, "\r\033[K%s", fit != NULL ? fit : "");
+    s->line = true;
+    free(fit);
+}
+
+static void on_file(void *arg, enum hub_event event, const char *file, uint64_t have, uint64_t size)
+{
+    struct show *s = arg;
+    char a[TEXT_LEN], b[TEXT_LEN];
+
+    if (s->quiet)
+        return;
+    switch (event) {
+    case HUB_HERE:
+        break;
+    case HUB_BEGIN:
+        s->begun_ms = clock_mono_ms();
+        s->begun_bytes = have;
+        s->shown_ms = s->terminal ? 0 : s->begun_ms;
+        if (have > 0)
+            fprintf(stderr, "  %s goes on at %s of %s.\n", file, text_bytes(have, a),
+                    text_bytes(size, b));
+        break;
+    case HUB_STEP:
+        step(s, file, have, size);
+        break;
+    case HUB_DONE:
+        clear_line(s);
+        fprintf(stderr, "  %s, %s\n", file, text_bytes(size, a));
+        break;
+    }
+    fflush(stderr);
+}
+
+static void on_note(void *arg, const char *sentence)
+{
+    struct show *s = arg;
+
+    clear_line(s);
+    if (!s->quiet)
+        cli_note("%s", sentence);
+}
+
+/* ---- the end of it */
+
+static void print_next(const char *name, const struct hub_pulled *p, bool silero, bool main)
+{
+    char bytes[TEXT_LEN];
+    char *path = utf8_display(p->path, strlen(p->path));
+
+    if (p->fetched_bytes > 0)
+        printf("Fetched: %s.\n", text_bytes(p->fetched_bytes, bytes));
+    else
+        puts("Nothing was fetched: all of it was here.");
+    if (silero)
+        puts("Next: nightshift enqueue /archive (voice activity is on by itself)");
+    else /* a name means the revision main, where that was fetched */
+        printf("Next: nightshift enqueue --model %s /archive\n",
+               main || path == NULL ? name : path);
+    free(path);
+}
+
+static int print_json(const struct hub_pulled *p, const struct model_check *c,
+                      const struct err *err)
+{
+    json_t *o = model_check_json(c, err);
+
+    if (o == NULL)
+        return EX_OSERR;
+    if (p->commit[0] != 0)
+        json_object_set_new(o, "commit", json_string(p->commit));
+    json_object_set_new(o, "fetched_bytes", json_integer((json_int_t)p->fetched_bytes));
+    json_dumpf(o, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(o);
+    return EX_OK;
+}
+
+/* As `model check` does, on the very folder that was fetched. */
+static int check(const struct cli *cli, const char *name, const struct hub_pulled *p, bool silero,
+                 bool main)
+{
+    struct model_check c;
+    struct err err = {0};
+    char doing[200];
+    int status = EX_OK;
+
+    snprintf(doing, sizeof(doing), "use '%.120s', though all of it was fetched", name);
+    if (model_check(silero ? SILERO_NAME : p->path, &c, &err) != 0)
+        status = cli_fail(doing, &err, NULL);
+    if (cli->json && print_json(p, &c, &err) != EX_OK)
+        status = EX_OSERR;
+    if (!cli->json && !cli->quiet && status == EX_OK) {
+        model_check_print(name, &c);
+        print_next(name, p, silero, main);
+    }
+    model_check_free(&c);
+    return cli_flush(status);
+}
+
+static int fail(const char *name, const struct err *err)
+{
+    char doing[200];
+
+    snprintf(doing, sizeof(doing), "pull '%.120s'", name);
+    return cli_fail(doing, err,
+                    err->code == ERR_CANCELLED
+                        ? "The same command goes on from here: what has come is kept."
+                        : NULL);
+}
+
+int model_pull(const struct cli *cli, const char *name, const char *revision)
+{
+    const bool silero = strcmp(name, SILERO_NAME) == 0;
+    const bool main = revision == NULL || strcmp(revision, "main") == 0;
+    struct show show = {.quiet = cli->quiet, .terminal = isatty(STDERR_FILENO)};
+    const struct hub_watch watch = {on_file, on_note, &show, &stopped};
+    struct hub_settings settings = {0};
+    struct hub_pulled pulled = {0};
+    struct err err = {0};
+    int rc, status;
+
+    if (silero && revision != NULL)
+        return cli_usage(cli, "there is one silero-vad; leave --revision out");
+    catch_signals();
+    rc = hub_settings_read(&settings, &err);
+    if (rc == 0)
+        rc = silero ? hub_pull_silero(&settings, &watch, &pulled, &err)
+                    : hub_pull(&settings, name, revision != NULL ? revision : "main", &watch,
+                               &pulled, &err);
+    clear_line(&show);
+    status = rc != 0 ? fail(name, &err) : check(cli, name, &pulled, silero, main);
+    hub_pulled_free(&pulled);
+    hub_settings_free(&settings);
+    return status;
+}
