@@ -22,15 +22,24 @@ static volatile sig_atomic_t stopped;
 
 static void on_signal(int signal) { stopped = signal; }
 
-static void catch_signals(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    const struct sigaction catch = {.sa_handler = on_signal};
-    struct sigaction now;
+/* SIGPIPE too: a server that hangs up is an error, not an end. */
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+#define CAUGHT (sizeof(caught) / sizeof(caught[0]))
 
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaction(signals[i], &catch, NULL);
+static void catch_signals(struct sigaction was[CAUGHT])
+{
+    const struct sigaction catch = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
+
+    for (size_t i = 0; i < CAUGHT; i++)
+        if (sigaction(caught[i], NULL, &was[i]) == 0 && was[i].sa_handler != SIG_IGN)
+            sigaction(caught[i], caught[i] == SIGPIPE ? &ignore : &catch, NULL);
+}
+
+/* Nothing need be tidied up any more: a check of a large model ends at once. */
+static void release_signals(const struct sigaction was[CAUGHT])
+{
+    for (size_t i = 0; i < CAUGHT; i++)
+        sigaction(caught[i], &was[i], NULL);
 }
 
 /* ---- progress, on standard error */
@@ -79,10 +88,10 @@ static void step(struct show *s, const char *file, uint64_t have, uint64_t size)
     s->shown_ms = now;
     how_far(s, have, size, now, far, sizeof(far));
     if (!s->terminal) {
-        fprintf(stderr, "  %s: %s\n", file, far);
+        fprintf(stderr, "  %-28s %s\n", file, far);
         return;
     }
-    snprintf(line, sizeof(line), "  %.100s  %s", file, far);
+    snprintf(line, sizeof(line), "  %-28.100s %s", file, far);
     fit = text_fit(line, cli_columns(stderr) - 1); /* a longer one could not be cleared */
     fprintf(stderr, "\r\033[K%s", fit != NULL ? fit : "");
     s->line = true;
@@ -104,7 +113,7 @@ static void on_file(void *arg, enum hub_event event, const char *file, uint64_t 
         s->begun_bytes = have;
         s->shown_ms = s->terminal ? 0 : s->begun_ms;
         if (have > 0)
-            fprintf(stderr, "  %s goes on at %s of %s.\n", file, text_bytes(have, a),
+            fprintf(stderr, "  %-28s goes on at %s of %s\n", file, text_bytes(have, a),
                     text_bytes(size, b));
         break;
     case HUB_STEP:
@@ -112,7 +121,7 @@ static void on_file(void *arg, enum hub_event event, const char *file, uint64_t 
         break;
     case HUB_DONE:
         clear_line(s);
-        fprintf(stderr, "  %s, %s\n", file, text_bytes(size, a));
+        fprintf(stderr, "  %-28s %s\n", file, text_bytes(size, a));
         break;
     }
     fflush(stderr);
@@ -202,19 +211,21 @@ int model_pull(const struct cli *cli, const char *name, const char *revision)
     struct show show = {.quiet = cli->quiet, .terminal = isatty(STDERR_FILENO)};
     const struct hub_watch watch = {on_file, on_note, &show, &stopped};
     struct hub_settings settings = {0};
+    struct sigaction was[CAUGHT] = {0};
     struct hub_pulled pulled = {0};
     struct err err = {0};
     int rc, status;
 
     if (silero && revision != NULL)
         return cli_usage(cli, "there is one silero-vad; leave --revision out");
-    catch_signals();
+    catch_signals(was);
     rc = hub_settings_read(&settings, &err);
     if (rc == 0)
         rc = silero ? hub_pull_silero(&settings, &watch, &pulled, &err)
                     : hub_pull(&settings, name, revision != NULL ? revision : "main", &watch,
                                &pulled, &err);
     clear_line(&show);
+    release_signals(was);
     status = rc != 0 ? fail(name, &err) : check(cli, name, &pulled, silero, main);
     hub_pulled_free(&pulled);
     hub_settings_free(&settings);

@@ -21,6 +21,7 @@ struct hub_settings {
     char *endpoint;      /* $HF_ENDPOINT; no '/' at its end */
     char *token;         /* $HF_TOKEN, or the file that Hugging Face's programs keep; NULL: none */
     char *silero;        /* $NIGHTSHIFT_SILERO_URL: the folder that holds SILERO_FILE */
+    char *authorities;   /* $SSL_CERT_FILE: who vouches for servers; NULL: the system's */
     bool offline;        /* $HF_HUB_OFFLINE */
     uint32_t patience_s; /* $HF_HUB_DOWNLOAD_TIMEOUT: so long a server may send (almost) nothing */
     uint32_t pause_ms;   /* $NIGHTSHIFT_HUB_PAUSE_MS: before the second try; doubles each time */

@@ -178,31 +178,36 @@ size_t hub_answer_body(char *data, size_t one, size_t n, void *arg)
 
 /* ---- refusals */
 
-static int not_allowed(const struct hub_answer *a, const char *page, bool with_token,
-                       struct err *err)
+static int not_allowed(const struct hub_answer *a, const struct hub_server *server, struct err *err)
 {
+    const bool with_token = server->token != NULL;
+
     if (strcasecmp(a->reason, "GatedRepo") == 0 || (a->status == 403 && with_token))
         return err_set(err, ERR_DENIED,
                        "its owners give it only to those who accept its licence (HTTP %ld). Try "
                        "this: accept it on %.200s, and set HF_TOKEN to %s",
-                       a->status, page,
+                       a->status, server->page,
                        with_token ? "a token that may read such models" : "a token of yours");
     if (with_token)
         return err_set(err, ERR_DENIED,
                        "the server does not accept the token, or there is no such model (HTTP "
                        "%ld). Try %.200s in a browser, and another HF_TOKEN",
-                       a->status, page);
+                       a->status, server->page);
     return err_set(err, ERR_DENIED,
                    "there is no such public model (HTTP %ld). Try %.200s in a browser for its "
                    "name; for a private one, or one with a licence to accept, set HF_TOKEN",
-                   a->status, page);
+                   a->status, server->page);
 }
 
-int hub_answer_refused(const struct hub_answer *a, const char *page, bool with_token,
-                       struct err *err)
+int hub_answer_refused(const struct hub_answer *a, const struct hub_server *server, struct err *err)
 {
+    if (!a->own)
+        return err_set(err, ERR_PROTOCOL,
+                       "the place that the server redirects to does not give it (HTTP %ld). Try "
+                       "again later, or another %s",
+                       a->status, server->variable);
     if (a->status == 401 || a->status == 403)
-        return not_allowed(a, page, with_token, err);
+        return not_allowed(a, server, err);
     if ((a->status == 404 || a->status == 410) && strcasecmp(a->reason, "RevisionNotFound") == 0)
         return err_set(err, ERR_MISSING,
                        "the server has the model, but no such revision (HTTP %ld). Try another "
@@ -212,8 +217,8 @@ int hub_answer_refused(const struct hub_answer *a, const char *page, bool with_t
         return err_set(err, ERR_MISSING,
                        "the server has no such model (HTTP %ld). Try %.200s in a browser for its "
                        "name",
-                       a->status, page);
+                       a->status, server->page);
     return err_set(err, ERR_PROTOCOL,
-                   "the server answers with HTTP %ld. Try again later, or another HF_ENDPOINT",
-                   a->status);
+                   "the server answers with HTTP %ld. Try again later, or another %s", a->status,
+                   server->variable);
 }

@@ -32,8 +32,8 @@ void hub_answer_begin(struct hub_answer *a, bool own);
 size_t hub_answer_header(char *line, size_t one, size_t n, void *arg);
 size_t hub_answer_body(char *data, size_t one, size_t n, void *arg);
 
-/* A status from 400 on that trying again does not mend. page: where people read about the model. */
-int hub_answer_refused(const struct hub_answer *a, const char *page, bool with_token,
+/* A status from 400 on that trying again does not mend. */
+int hub_answer_refused(const struct hub_answer *a, const struct hub_server *server,
                        struct err *err);
 
 #endif

@@ -92,8 +92,8 @@ static int fill(struct hub_http *h, const struct hub_watch *watch, const struct 
         if (!resumed)
             return err_set(err, ERR_PROTOCOL,
                            "%s came with another hash than the server promised (%.12s...), and "
-                           "was removed. Try again later, or another HF_ENDPOINT",
-                           f->name, f->digest.hex);
+                           "was removed. Try again later, or another %s",
+                           f->name, f->digest.hex, hub_http_server(h)->variable);
         resumed = false;
     }
 }

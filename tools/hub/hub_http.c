@@ -23,7 +23,7 @@
 struct hub_http {
     const struct hub_settings *settings;
     const struct hub_watch *watch;
-    const char *base, *token, *page;
+    struct hub_server server;
     CURL *curl;
     CURLU *origin;
     struct curl_slist *auth; /* NULL: no token */
@@ -33,35 +33,35 @@ struct hub_http {
 
 /* ---- opening */
 
-int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch, const char *base,
-                  const char *token, const char *page, struct hub_http **ret, struct err *err)
+int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch,
+                  const struct hub_server *server, struct hub_http **ret, struct err *err)
 {
     struct hub_http *h = calloc(1, sizeof(*h));
     struct buf line = BUF_INIT;
 
     if (h == NULL)
         return err_set(err, ERR_NOMEM, "out of memory");
-    *h = (struct hub_http){
-        .settings = s, .watch = watch, .base = base, .token = token, .page = page};
+    *h = (struct hub_http){.settings = s, .watch = watch, .server = *server};
     if (curl_global_init(CURL_GLOBAL_DEFAULT) == 0) {
         h->curl = curl_easy_init();
         h->origin = curl_url();
     }
-    if (token != NULL) {
-        buf_printf(&line, "Authorization: Bearer %s", token);
+    if (server->token != NULL) {
+        buf_printf(&line, "Authorization: Bearer %s", server->token);
         if (buf_cstr(&line) != NULL)
             h->auth = curl_slist_append(NULL, buf_cstr(&line));
         if (line.data != NULL)
             explicit_bzero(line.data, line.len);
         buf_free(&line);
     }
-    if (h->curl == NULL || h->origin == NULL || (token != NULL && h->auth == NULL)) {
+    if (h->curl == NULL || h->origin == NULL || (server->token != NULL && h->auth == NULL)) {
         hub_http_close(h);
         return err_set(err, ERR_NOMEM, "out of memory");
     }
-    if (curl_url_set(h->origin, CURLUPART_URL, base, 0) != CURLUE_OK) {
+    if (curl_url_set(h->origin, CURLUPART_URL, server->base, 0) != CURLUE_OK) {
         hub_http_close(h);
-        return err_set(err, ERR_USAGE, "'%.200s' is no address. Try another HF_ENDPOINT", base);
+        return err_set(err, ERR_USAGE, "'%.200s' is no address. Try another %s", server->base,
+                       server->variable);
     }
     *ret = h;
     return 0;
@@ -76,6 +76,8 @@ void hub_http_close(struct hub_http *h)
     curl_slist_free_all(h->auth);
     free(h);
 }
+
+const struct hub_server *hub_http_server(const struct hub_http *h) { return &h->server; }
 
 /* ---- one request */
 
@@ -137,7 +139,7 @@ static void set_limits(struct hub_http *h, bool whole_file)
     const long patience_s = (long)h->settings->patience_s;
 
     curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS_STR,
-                     strncmp(h->base, "http://", 7) == 0 ? "http,https" : "https");
+                     strncmp(h->server.base, "http://", 7) == 0 ? "http,https" : "https");
     curl_easy_setopt(h->curl, CURLOPT_FOLLOWLOCATION, 0L); /* exchange() does, with its own rules */
     curl_easy_setopt(h->curl, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(h->curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's */
@@ -146,6 +148,8 @@ static void set_limits(struct hub_http *h, bool whole_file)
                      patience_s < CONNECT_S ? patience_s : CONNECT_S);
     curl_easy_setopt(h->curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOWEST_BYTES_PER_S);
     curl_easy_setopt(h->curl, CURLOPT_LOW_SPEED_TIME, patience_s);
+    if (h->settings->authorities != NULL)
+        curl_easy_setopt(h->curl, CURLOPT_CAINFO, h->settings->authorities);
     if (!whole_file)
         curl_easy_setopt(h->curl, CURLOPT_TIMEOUT,
                          patience_s < SHORT_ANSWER_S ? 10 * patience_s : patience_s);
@@ -194,7 +198,8 @@ static enum outcome judge_trouble(const struct exchange *x, struct err *err)
         return FAILED;
     case HUB_TOO_LONG:
         err_set(err, ERR_PROTOCOL,
-                "the server sends more than it may. Try again later, or another HF_ENDPOINT");
+                "the server sends more than it may. Try again later, or another %s",
+                x->h->server.variable);
         return FAILED;
     case HUB_BAD_RANGE:
         x->answer.part->have_bytes = 0; /* as if it knew no parts */
@@ -222,7 +227,7 @@ static enum outcome judge_status(const struct exchange *x, struct err *err)
         err_set(err, ERR_PROTOCOL, "the server has no such part of the file (HTTP 416)");
         return ftruncate(a->part->fd, 0) == 0 ? AGAIN : FAILED;
     }
-    hub_answer_refused(a, x->h->page, x->h->token != NULL, err);
+    hub_answer_refused(a, &x->h->server, err);
     return FAILED;
 }
 
@@ -244,7 +249,8 @@ static enum outcome judge_connection(const struct exchange *x, CURLcode code, st
     case CURLE_URL_MALFORMAT:
     case CURLE_LOGIN_DENIED:
         err_set(err, ERR_PROTOCOL,
-                "the server redirects to what is no https address. Try another HF_ENDPOINT");
+                "the server redirects to what is no https address. Try another %s",
+                h->server.variable);
         return FAILED;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
@@ -291,8 +297,8 @@ static enum outcome judge(struct exchange *x, CURLcode code, struct err *err)
     if (a->status == 200 || (a->status == 206 && a->part != NULL))
         return DONE;
     err_set(err, ERR_PROTOCOL,
-            "the server gives an answer that fits no question (HTTP %ld). Try another HF_ENDPOINT",
-            a->status);
+            "the server gives an answer that fits no question (HTTP %ld). Try another %s",
+            a->status, x->h->server.variable);
     return FAILED;
 }
 
@@ -315,9 +321,8 @@ static enum outcome follow(struct exchange *x, const char *url, struct err *err)
             break;
         }
         if (next == NULL || hop >= HOPS_MAX) {
-            err_set(err, ERR_PROTOCOL,
-                    "the server redirects %s. Try again later, or another HF_ENDPOINT",
-                    next == NULL ? "to nowhere" : "in circles");
+            err_set(err, ERR_PROTOCOL, "the server redirects %s. Try again later, or another %s",
+                    next == NULL ? "to nowhere" : "in circles", x->h->server.variable);
             o = FAILED;
             break;
         }
@@ -393,8 +398,8 @@ static int exchange(struct exchange *x, const char *url, struct err *err)
             const size_t n = strlen(err->msg);
             snprintf(err->msg + n, sizeof(err->msg) - n,
                      ". Try the same command again later (it goes on where this one ended), or "
-                     "look at the network and HF_ENDPOINT (%.100s)",
-                     x->h->base);
+                     "look at the network and %s (%.100s)",
+                     x->h->server.variable, x->h->server.base);
         }
         return err->code;
     }

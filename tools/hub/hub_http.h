@@ -15,11 +15,17 @@
 
 struct hub_http;
 
-/* base: the server's address; token: NULL for none; page: where people read about the model, for
- * messages. All are borrowed until hub_http_close. */
-int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch, const char *base,
-                  const char *token, const char *page, struct hub_http **ret, struct err *err);
+struct hub_server {
+    const char *base;     /* its address */
+    const char *token;    /* NULL: none */
+    const char *variable; /* that names another server; and where people read about the model: */
+    const char *page;     /* both for messages */
+};
+/* All is borrowed until hub_http_close, the strings too. */
+int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch,
+                  const struct hub_server *server, struct hub_http **ret, struct err *err);
 void hub_http_close(struct hub_http *h); /* NULL is fine */
+const struct hub_server *hub_http_server(const struct hub_http *h);
 
 /* The body into ret, which has its bound in `max`. ERR_PROTOCOL when it is longer. */
 int hub_http_get(struct hub_http *h, const char *url, struct buf *ret, struct err *err);

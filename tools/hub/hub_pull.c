@@ -268,6 +268,8 @@ int hub_pull(const struct hub_settings *s, const char *id, const char *revision,
     struct pull p = {
         .settings = s, .watch = watch, .id = id, .revision = revision, .cache = {.lock = -1}};
     char page[URL_LEN];
+    const struct hub_server server = {
+        .base = s->endpoint, .token = s->token, .variable = "HF_ENDPOINT", .page = page};
     int rc = hub_id_check(id, err);
 
     if (rc == 0)
@@ -276,7 +278,7 @@ int hub_pull(const struct hub_settings *s, const char *id, const char *revision,
         rc = hub_offline(s, err);
     snprintf(page, sizeof(page), "%s/%s", s->endpoint, id);
     if (rc == 0)
-        rc = hub_http_open(s, watch, s->endpoint, s->token, page, &p.http, err);
+        rc = hub_http_open(s, watch, &server, &p.http, err);
     if (rc == 0)
         rc = pull(&p, ret, err);
     hub_cache_close(&p.cache);

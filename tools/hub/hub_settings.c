@@ -13,7 +13,7 @@
 #include "tools/hub/hub.h"
 
 #define ENDPOINT "https://huggingface.co"
-/* At a commit that is past: what is there cannot change, and its hash is known (hub_silero.c). */
+/* At a release: what is there stays as it is, and its hash is known (hub_silero.c). */
 #define SILERO_AT "https://raw.githubusercontent.com/snakers4/silero-vad/v6.2.1/src/silero_vad/data"
 #define TOKEN_MAX 1024
 #define PATIENCE_S 30
@@ -143,6 +143,10 @@ int hub_settings_read(struct hub_settings *ret, struct err *err)
         rc = take_number("HF_HUB_DOWNLOAD_TIMEOUT", 3600, PATIENCE_S, &s.patience_s, err);
     if (rc == 0)
         rc = take_number("NIGHTSHIFT_HUB_PAUSE_MS", 60000, PAUSE_MS, &s.pause_ms, err);
+    if (rc == 0 && env("SSL_CERT_FILE") != NULL) {
+        s.authorities = strdup(env("SSL_CERT_FILE"));
+        rc = s.authorities != NULL ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    }
     if (rc == 0)
         *ret = s;
     else
@@ -157,6 +161,7 @@ void hub_settings_free(struct hub_settings *s)
         explicit_bzero(s->token, strlen(s->token));
     free(s->token);
     free(s->silero);
+    free(s->authorities);
     *s = (struct hub_settings){0};
 }
 

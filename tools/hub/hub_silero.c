@@ -43,6 +43,8 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
                          .path = path,
                          .digest = {SILERO_SHA256},
                          .size_bytes = SILERO_BYTES};
+    const struct hub_server server = {
+        .base = s->silero, .variable = "NIGHTSHIFT_SILERO_URL", .page = SILERO_PAGE};
     struct hub_http *http = NULL;
     uint64_t got = 0;
     int rc;
@@ -51,7 +53,7 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
     snprintf(url, sizeof(url), "%s/" SILERO_FILE, s->silero);
     rc = hub_room(folder, hub_file_missing(&f), err);
     if (rc == 0)
-        rc = hub_http_open(s, watch, s->silero, NULL, SILERO_PAGE, &http, err);
+        rc = hub_http_open(s, watch, &server, &http, err);
     if (rc == 0)
         rc = hub_file_fetch(http, watch, &f, &got, err);
     hub_http_close(http);

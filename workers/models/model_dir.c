@@ -276,8 +276,8 @@ int model_dir_find(const char *name, char **ret, struct err *err)
         rc = err_set(err, ERR_MODEL, "%s", why.msg);
     else if (is_hub_id(name))
         rc = err_set(err, ERR_MODEL,
-                     "no model '%.150s' is here: `nightshift model pull %.150s` fetches it; no "
-                     "config.json in %s",
+                     "no model '%.100s' is here; `nightshift model pull %.100s` fetches it (no "
+                     "config.json in %s)",
                      name, name, buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
     else
         rc = err_set(err, ERR_MODEL,
