@@ -153,8 +153,10 @@ void loudness_place(const struct loudness *l, struct word *words, uint32_t n, fl
 {
     if (!l->steps || !n)
         return;
+    from = fmaxf(from, before);
+    to = fminf(to, after);
     if (misplaced(l, words, n, from, to))
-        spread(words, n, fmaxf(from, before), fminf(to, after));
+        spread(words, n, from, to);
     for (uint32_t i = 0; i < n; i++)
         place_start(l, &words[i],
                     i + 1 < n ? fmaxf(words[i + 1].end - SHORTEST_S, words[i].start) : after);
