@@ -24,8 +24,9 @@ static struct transcriber *make(uint32_t slots, uint32_t windows)
     struct transcriber *t = NULL;
     struct err e;
 
-    assert_ok(
-        transcriber_new(fake_whisper(), fake_silero(), vocab, &params, slots, windows, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, vocab,
+                              &params, slots, windows, &t, &e),
+              e);
     return t;
 }
 
@@ -135,6 +136,27 @@ static void test_batching(void **state)
     }
     assert_true(windows > 24 * LANES);
     assert_true(fake_ear.largest == 3);
+}
+
+/* The same of lanes whose windows follow each other, where words and silence move them. */
+static void test_sequential(void **state)
+{
+    (void)state;
+    params.vad_model[0] = params.vad_hash[0] = 0;
+    params.word_timestamps = true;
+    params.hallucination_silence_threshold = 1.5f;
+    params.condition_on_previous_text = true;
+    make_recordings(21);
+    for (uint32_t seed = 1; seed <= 3; seed++) {
+        struct transcriber *t = make(3 * seed - 1, seed);
+
+        for (int i = 0; i < LANES; i++)
+            recording_rewind(&together[i]);
+        run_together(t, seed);
+        transcriber_free(t);
+        for (int i = 0; i < LANES; i++)
+            recording_equal(&alone[i], &together[i]);
+    }
 }
 
 /* Samples come one by one, in steps, in blocks, and nearly so. */
@@ -305,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_batching, setup),
+        cmocka_unit_test_setup(test_sequential, setup),
         cmocka_unit_test_setup(test_pieces, setup),
         cmocka_unit_test_setup(test_remove, setup),
         cmocka_unit_test_setup(test_lack_of_memory, setup),
