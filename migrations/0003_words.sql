@@ -6,6 +6,9 @@ ALTER TABLE segment ADD COLUMN speech_prob REAL CHECK (speech_prob BETWEEN 0 AND
 ALTER TABLE segment ADD COLUMN reason TEXT NOT NULL DEFAULT '';
 CREATE INDEX segment_doubted ON segment (task_id) WHERE reason <> '';
 
+-- For people's searches of the views by path, which is otherwise found by its bytes alone.
+CREATE INDEX place_path ON place (path);
+
 CREATE TABLE word (
     segment_id  INTEGER NOT NULL REFERENCES segment,
     idx         INTEGER NOT NULL CHECK (idx >= 0),
@@ -39,6 +42,10 @@ CREATE TABLE dropped (
     FOREIGN KEY (task_id, seq) REFERENCES shard
 ) STRICT, WITHOUT ROWID;
 
+CREATE TRIGGER shard_dropped AFTER DELETE ON shard BEGIN
+    DELETE FROM dropped WHERE task_id = old.task_id AND seq = old.seq;
+END;
+
 CREATE VIEW words AS
 SELECT p.path, p.member,
        CASE WHEN w.start_ms >= 3600000
@@ -55,23 +62,33 @@ JOIN media m ON m.media_id = t.media_id
 JOIN stage s ON s.stage_id = t.stage_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
 
+-- Two complete joins, so that a search by path or recording reaches both.
 CREATE VIEW doubts AS
 SELECT p.path, p.member,
        CASE WHEN g.start_ms >= 3600000
             THEN printf('%d:%02d:%02d', g.start_ms / 3600000, g.start_ms / 60000 % 60,
                         g.start_ms / 1000 % 60)
             ELSE printf('%d:%02d', g.start_ms / 60000, g.start_ms / 1000 % 60) END AS start,
-       g.outcome, g.text, g.reason, g.language, g.start_ms, g.end_ms,
+       'kept' AS outcome, g.text, g.reason, g.language, g.start_ms, g.end_ms,
        g.avg_logprob, g.no_speech_prob, g.compression_ratio, g.temperature, g.attempts,
        g.speech_prob, s.name AS stage, s.model, t.media_id, g.task_id, g.segment_id
-FROM (SELECT 'kept' AS outcome, segment_id, task_id, start_ms, end_ms, text, language, reason,
-             avg_logprob, no_speech_prob, compression_ratio, temperature, attempts, speech_prob
-      FROM segment WHERE reason <> ''
-      UNION ALL
-      SELECT 'dropped', NULL, task_id, start_ms, end_ms, text, language, reason,
-             avg_logprob, no_speech_prob, compression_ratio, temperature, attempts, speech_prob
-      FROM dropped) g
+FROM segment g
 JOIN task t ON t.task_id = g.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+WHERE g.reason <> ''
+UNION ALL
+SELECT p.path, p.member,
+       CASE WHEN d.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', d.start_ms / 3600000, d.start_ms / 60000 % 60,
+                        d.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', d.start_ms / 60000, d.start_ms / 1000 % 60) END,
+       'dropped', d.text, d.reason, d.language, d.start_ms, d.end_ms,
+       d.avg_logprob, d.no_speech_prob, d.compression_ratio, d.temperature, d.attempts,
+       d.speech_prob, s.name, s.model, t.media_id, d.task_id, NULL
+FROM dropped d
+JOIN task t ON t.task_id = d.task_id
 JOIN media m ON m.media_id = t.media_id
 JOIN stage s ON s.stage_id = t.stage_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
