@@ -49,20 +49,25 @@ struct speech {
     float kept[KEPT]; /* step i at i % KEPT */
 };
 
+float speech_neg_threshold(float threshold, float neg_threshold)
+{
+    if (neg_threshold <
+        0.0f) /* from the decimal number that a person wrote, not the float nearest */
+        neg_threshold = (float)fmax(round((double)threshold * 1e6) / 1e6 - 0.15, 0.01);
+    return fminf(neg_threshold, threshold); /* or stretches could be empty */
+}
+
 int speech_new(const struct speech_params *p, struct speech **ret, struct err *err)
 {
     struct speech *s;
-    float neg = p->neg_threshold;
 
-    if (!(p->threshold >= 0.0f && p->threshold <= 1.0f) || !(neg <= 1.0f))
+    if (!(p->threshold >= 0.0f && p->threshold <= 1.0f) || !(p->neg_threshold <= 1.0f))
         return err_set(err, ERR_USAGE, "the thresholds of voice activity are not probabilities");
     s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "no memory to look for speech");
     s->threshold = p->threshold;
-    if (neg < 0.0f) /* from the decimal number that a person wrote, not the float nearest to it */
-        neg = (float)fmax(round((double)p->threshold * 1e6) / 1e6 - 0.15, 0.01);
-    s->neg_threshold = fminf(neg, s->threshold); /* or stretches could be empty */
+    s->neg_threshold = speech_neg_threshold(p->threshold, p->neg_threshold);
     s->min_speech = (int64_t)p->min_speech_ms * PER_MS;
     s->min_silence = (int64_t)p->min_silence_ms * PER_MS;
     s->pad = (int64_t)p->pad_ms * PER_MS;

@@ -35,6 +35,8 @@ struct speech;
  * The last is padded with zeros, or nothing else. */
 static inline int64_t speech_steps(int64_t samples) { return samples / SPEECH_STEP + 1; }
 
+/* What ends speech: as given, or what a negative one stands for; never above threshold. */
+float speech_neg_threshold(float threshold, float neg_threshold);
 /* ERR_USAGE when a threshold is not a probability. */
 int speech_new(const struct speech_params *p, struct speech **ret, struct err *err);
 void speech_free(struct speech *s); /* NULL is fine */

@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "workers/audio/speech.h"
 #include "workers/text/folded.h"
 #include "workers/text/repetition.h"
 #include "workers/text/silence_phrases.h"
 
 #define VOICE 0.5f             /* of the segment: somebody speaks */
-#define NO_VOICE 0.1f          /* of the segment */
+#define NO_VOICE 0.1f          /* of the segment, where nobody's threshold is lower */
 #define NO_VOICE_SECONDS 0.5f  /* a short word */
 #define WORD_UNLIKELY 0.15f    /* openai-whisper's bound */
 #define WORD_LONG_SECONDS 2.0f /* the same */
@@ -95,12 +96,19 @@ static bool odd_words(const struct doubt_facts *f)
 
 static uint32_t when(bool is, uint32_t sign) { return is ? sign : 0; }
 
-static uint32_t voice_signs(const struct doubt_facts *f)
+/* Who asks voice activity for the faintest voices must not lose them here for being faint. */
+static float no_voice_below(const struct transcribe_params *p)
+{
+    return fminf(NO_VOICE, speech_neg_threshold(p->vad_threshold, p->vad_neg_threshold));
+}
+
+static uint32_t voice_signs(const struct doubt_facts *f, const struct transcribe_params *p)
 {
     if (!(f->speech_prob >= 0.0f)) /* not measured, or no number */
         return 0;
     return when(f->speech_prob >= VOICE, DOUBT_VOICE) |
-           when(f->speech_prob < NO_VOICE && f->speech_prob * segment_seconds(f) < NO_VOICE_SECONDS,
+           when(f->speech_prob < no_voice_below(p) &&
+                    f->speech_prob * segment_seconds(f) < NO_VOICE_SECONDS,
                 DOUBT_NO_VOICE);
 }
 
@@ -112,16 +120,19 @@ static uint32_t attempt_signs(const struct doubt_facts *f)
            when(f->was_unlikely, DOUBT_WAS_UNLIKELY);
 }
 
-/* "Thank you." is said often, and invented often. */
+/* "Thank you." is said often, and invented often. The model's no-speech probability is its
+ * window's, and says little of a short thanks between long pauses: alone it is no witness against
+ * one. */
 static bool is_phrase(const struct folded *text, const struct doubt_facts *f, uint32_t signs)
 {
+    const uint32_t both = DOUBT_NO_SPEECH | DOUBT_UNLIKELY;
     bool measured = f->speech_prob >= 0.0f;
 
     switch (silence_phrase_find(text)) {
     case SILENCE_PHRASE_TYPICAL:
         return true;
     case SILENCE_PHRASE_COMMON:
-        return signs & DOUBT_NO_VOICE || (signs & DOUBT_NO_SPEECH && !measured);
+        return signs & DOUBT_NO_VOICE || (!measured && (signs & both) == both);
     default:
         return false;
     }
@@ -133,7 +144,7 @@ uint32_t doubt_signs(const struct doubt_facts *f, const struct transcribe_params
     uint32_t signs;
 
     folded_make(&text, f->text);
-    signs = voice_signs(f) | attempt_signs(f) |
+    signs = voice_signs(f, p) | attempt_signs(f) |
             when(f->no_speech_prob > p->no_speech_threshold, DOUBT_NO_SPEECH) |
             when(f->avg_logprob < p->logprob_threshold, DOUBT_UNLIKELY) |
             when(f->compression_ratio > p->compression_ratio_threshold, DOUBT_REPETITIVE) |

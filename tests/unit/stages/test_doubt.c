@@ -65,6 +65,22 @@ static void test_voice(void **state)
                      DOUBT_NO_VOICE);
 }
 
+/* Who lowers the threshold below which speech ends has fainter voices. */
+static void test_faint_voice(void **state)
+{
+    (void)state;
+    params.vad_neg_threshold = 0.03f;
+    assert_int_equal(signs_of(WITH(change.speech_prob = 0.05f)), 0);
+    assert_int_equal(signs_of(WITH(change.speech_prob = 0.02f)), DOUBT_NO_VOICE);
+    params.vad_neg_threshold = -1;
+    params.vad_threshold = 0.2f; /* ends below 0.05 */
+    assert_int_equal(signs_of(WITH(change.speech_prob = 0.06f)), 0);
+    assert_int_equal(signs_of(WITH(change.speech_prob = 0.04f)), DOUBT_NO_VOICE);
+    params.vad_threshold = 0.9f;
+    assert_int_equal(signs_of(WITH(change.speech_prob = 0.2f)), 0);
+    transcribe_params_default(&params);
+}
+
 /* "Thank you." alone is no sign; where nobody is heard, it is. */
 static void test_common_phrases(void **state)
 {
@@ -73,7 +89,13 @@ static void test_common_phrases(void **state)
     assert_int_equal(signs_of(WITH(change.text = "Thank you.", change.avg_logprob = -1.2f)),
                      DOUBT_UNLIKELY);
     assert_int_equal(signs_of(WITH(change.text = "Thank you.", change.no_speech_prob = 0.9f)),
-                     DOUBT_NO_SPEECH | DOUBT_PHRASE);
+                     DOUBT_NO_SPEECH);
+    assert_int_equal(signs_of(WITH(change.text = "Thank you.", change.no_speech_prob = 0.9f,
+                                   change.avg_logprob = -1.2f)),
+                     DOUBT_NO_SPEECH | DOUBT_UNLIKELY | DOUBT_PHRASE);
+    assert_int_equal(
+        signs_of(WITH(change.text = "Thanks for watching!", change.no_speech_prob = 0.9f)),
+        DOUBT_NO_SPEECH | DOUBT_PHRASE);
     assert_int_equal(signs_of(WITH(change.text = "Thank you.", change.speech_prob = 0.01f)),
                      DOUBT_NO_VOICE | DOUBT_PHRASE);
     /* Applause behind it makes the model unsure; a voice is a voice. */
@@ -214,8 +236,12 @@ static void test_scenes(void **state)
     /* Tape noise. */
     assert_true(doubt_drops(signs_of(
         WITH(change.text = "Thank you.", change.end_ms = 31000, change.speech_prob = 0.01f))));
-    assert_true(doubt_drops(
-        signs_of(WITH(change.text = "you", change.end_ms = 31000, change.no_speech_prob = 0.8f))));
+    assert_true(doubt_drops(signs_of(WITH(change.text = "you", change.end_ms = 31000,
+                                          change.no_speech_prob = 0.8f, change.avg_logprob = -2))));
+    /* Said between long pauses, without voice activity. */
+    assert_false(
+        doubt_drops(signs_of(WITH(change.text = "Thank you.", change.no_speech_prob = 0.8f))));
+    assert_false(doubt_drops(signs_of(WITH(change.text = "Bye.", change.no_speech_prob = 0.8f))));
     assert_true(doubt_drops(signs_of(
         WITH(change.text = "Subtitles by the Amara.org community", change.no_speech_prob = 0.7f))));
     /* A stadium. */
@@ -312,12 +338,13 @@ static void test_hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_sign), cmocka_unit_test(test_no_numbers),
-        cmocka_unit_test(test_voice),     cmocka_unit_test(test_common_phrases),
-        cmocka_unit_test(test_pace),      cmocka_unit_test(test_words),
-        cmocka_unit_test(test_drops),     cmocka_unit_test(test_drops_monotone),
-        cmocka_unit_test(test_scenes),    cmocka_unit_test(test_text),
-        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_each_sign),      cmocka_unit_test(test_no_numbers),
+        cmocka_unit_test(test_voice),          cmocka_unit_test(test_faint_voice),
+        cmocka_unit_test(test_common_phrases), cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_words),          cmocka_unit_test(test_drops),
+        cmocka_unit_test(test_drops_monotone), cmocka_unit_test(test_scenes),
+        cmocka_unit_test(test_text),           cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_samples),
     };
 
     transcribe_params_default(&params);

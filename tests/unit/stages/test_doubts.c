@@ -30,7 +30,7 @@ static const struct said {
     {" Thank you.", NULL, 0, 0.38, 0.01, false, true, 1, 0.02f, "no voice; silence phrase", true},
     {" Thank you.", NULL, 0.5, 2, 0.01, false, true, 1, 0.9f, "", false},
     {" Thank you.", NULL, 0.5, 2, 0.01, false, false, 1, -1, "", false},
-    {" Thank you.", NULL, 0.5, 2, 0.7, false, false, 1, -1, "no speech; silence phrase", true},
+    {" Thank you.", NULL, 0.5, 2, 0.7, false, false, 1, -1, "no speech", false},
     {" Thank you.", NULL, 0.5, 2, 0.7, false, true, 1, 0.9f, "no speech", false},
     {" Thanks for watching!", NULL, 0.5, 2, 0.01, false, true, 1, 0.9f, "silence phrase", false},
     {" Thanks for watching!", NULL, 0.5, 2, 0.7, false, true, 1, 0.9f, "no speech; silence phrase",
