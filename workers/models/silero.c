@@ -44,10 +44,11 @@ struct silero {
     struct lstm *lstm;
     float out_w[SILERO_HIDDEN], out_bias;
 
-    float *a, *b, *h, *c; /* device memory */
-    float *staged;        /* host: frames in, hidden states out */
-    float *state;         /* host: [2][group][hidden] */
-    uint32_t *lengths;    /* host: [group] */
+    float *a, *b, *h, *c;         /* device memory */
+    float *staged;                /* host: frames in, hidden states out */
+    float *state;                 /* host: [2][group][hidden] */
+    uint32_t *lengths;            /* host: [group] */
+    struct silero_stream *before; /* host: [blocks], the streams of a call as it began */
 };
 
 #define A_FLOATS ((size_t)FRAMES * FRAME)
@@ -130,9 +131,32 @@ static int take_memory(struct silero *s, struct err *err)
     s->staged = malloc(steps * A_FLOATS * sizeof(float));
     s->state = malloc(2 * hidden * sizeof(float));
     s->lengths = malloc(s->group * sizeof(*s->lengths));
-    if (!s->staged || !s->state || !s->lengths)
+    s->before = malloc(s->blocks * sizeof(*s->before));
+    if (!s->staged || !s->state || !s->lengths || !s->before)
         return err_set(err, ERR_NOMEM, "no memory for the voice activity model");
     return 0;
+}
+
+/* As many blocks as ever, of silence. */
+static int warm(struct silero *s, struct err *err)
+{
+    struct silero_block *blocks = calloc(s->blocks, sizeof(*blocks));
+    struct silero_stream *streams = calloc(s->blocks, sizeof(*streams));
+    float *pcm = calloc((size_t)SILERO_BLOCK * SILERO_STEP, sizeof(*pcm));
+    float *prob = calloc(SILERO_BLOCK, sizeof(*prob));
+    int rc;
+
+    for (uint32_t i = 0; blocks && streams && i < s->blocks; i++)
+        blocks[i] = (struct silero_block){&streams[i], pcm, SILERO_BLOCK, prob};
+    if (blocks && streams && pcm && prob)
+        rc = silero_run(s, blocks, s->blocks, err);
+    else
+        rc = err_set(err, ERR_NOMEM, "no memory for the voice activity model");
+    free(blocks);
+    free(streams);
+    free(pcm);
+    free(prob);
+    return rc;
 }
 
 int silero_load(const char *file, struct backend *be, uint32_t blocks, struct silero **ret,
@@ -154,6 +178,8 @@ int silero_load(const char *file, struct backend *be, uint32_t blocks, struct si
     if (rc == 0)
         rc = take_memory(s, err);
     silero_weights_free(w);
+    if (rc == 0)
+        rc = warm(s, err);
     if (rc != 0) {
         silero_free(s);
         return rc;
@@ -180,6 +206,7 @@ void silero_free(struct silero *s)
     free(s->staged);
     free(s->state);
     free(s->lengths);
+    free(s->before);
     free(s);
 }
 
@@ -326,7 +353,11 @@ int silero_run(struct silero *s, struct silero_block *blocks, uint32_t n, struct
         if (blocks[i].steps < 1 || blocks[i].steps > SILERO_BLOCK)
             return err_set(err, ERR_DEVICE, "voice activity of a block of %u steps",
                            blocks[i].steps);
+    for (uint32_t i = 0; i < n; i++)
+        s->before[i] = *blocks[i].stream;
     for (uint32_t at = 0; rc == 0 && at < n; at += s->group)
         rc = run_group(s, blocks + at, n - at < s->group ? n - at : s->group, err);
+    for (uint32_t i = 0; rc != 0 && i < n; i++)
+        *blocks[i].stream = s->before[i];
     return rc;
 }

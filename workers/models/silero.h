@@ -40,7 +40,8 @@ struct silero_block {
 
 /* file: safetensors. ERR_MODEL with the tensor's name and what is wrong with it. be is borrowed.
  * blocks: how many a call takes at most; 0: chosen. They share the device's work where it has
- * wide_batches and is not deterministic, and are computed one after another elsewhere. */
+ * wide_batches and is not deterministic, and are computed one after another elsewhere.
+ * It is run once on silence: what the device takes for that is taken now. */
 int silero_load(const char *file, struct backend *be, uint32_t blocks, struct silero **ret,
                 struct err *err);
 void silero_free(struct silero *s); /* NULL is fine */
@@ -48,8 +49,8 @@ uint32_t silero_blocks(const struct silero *s);
 /* Bytes of device memory of the model and its scratch: a prediction for planning. blocks: 1 on a
  * device that takes one at a time, which is one without wide_batches or with deterministic. */
 uint64_t silero_predict_bytes(uint32_t blocks);
-/* n <= silero_blocks blocks of different streams. On an error streams have moved on or not, each as
- * a whole: none can go on. ERR_MODEL when something computed is no number. */
+/* n <= silero_blocks blocks of different streams. On an error no stream has moved on, and after
+ * ERR_VRAM all can be heard again. ERR_MODEL when something computed is no number. */
 int silero_run(struct silero *s, struct silero_block *blocks, uint32_t n, struct err *err);
 
 /* The file that `name` means: "silero-vad" in the models directories (model_dir.h), or a path, to
