@@ -97,7 +97,7 @@ static struct msg_segment put_segment(const struct transcribe_segment *from)
         .compression_ratio = from->compression_ratio,
         .temperature = from->temperature,
         .attempts = from->attempts,
-        .speech_prob = from->speech_prob,
+        .speech_prob = from->speech_prob > 1 ? 1 : from->speech_prob, /* -1 stays */
         .dropped = from->dropped,
         .reason = (char *)from->reason,
     };
@@ -208,10 +208,12 @@ static int64_t lane_read(void *arg, int64_t at, size_t n, float *out)
 
     pthread_mutex_lock(&w->lock);
     if (!s->dropped) {
+        int64_t asked = s->pcm.asked;
+
         got = pcm_lane_read(&s->pcm, at, n, out);
         if (got >= 0)
             s->begun = true;
-        else
+        else if (s->pcm.asked > asked)
             pthread_cond_broadcast(&w->room); /* this lane may be fed beyond the budget now */
     }
     pthread_mutex_unlock(&w->lock);
