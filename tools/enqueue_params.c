@@ -46,11 +46,12 @@ static const struct row rows[] = {
      "speech that is shorter is none (0)"},
     {VOICE, "vad-min-silence-duration-ms", "N", NULL, BY_FIELD, 0, 0,
      "a shorter pause is none (160)"},
-    {VOICE, "vad-speech-pad-ms", "N", NULL, BY_FIELD, 0, 0, "kept before and after speech (400)"},
+    {VOICE, "vad-speech-pad-ms", "N", NULL, BY_FIELD, 0, 0,
+     "kept before and after speech (400; at most 10000)"},
 
     {LANGUAGES, "multilingual", NULL, NULL, BY_FIELD, 0, 0, "each window's language is heard anew"},
     {LANGUAGES, "language-detection-segments", "N", NULL, BY_FIELD, 0, 0,
-     "windows to ask, until one is sure (4)"},
+     "windows to ask, until one is sure (4; at most 16)"},
     {LANGUAGES, "language-detection-threshold", "P", NULL, BY_FIELD, 0, 0,
      "as sure as this will do (0.5)"},
 
@@ -69,7 +70,8 @@ static const struct row rows[] = {
      "go by what was said before; needs --vad=off"},
     {DECODING, "prompt-reset-on-temperature", "T", NULL, BY_FIELD, 0, 0,
      "but not by what was got above (0.5)"},
-    {DECODING, "initial-prompt", "TEXT", NULL, BY_FIELD, 0, 0, "as if this had been said before"},
+    {DECODING, "initial-prompt", "TEXT", NULL, BY_FIELD, 0, 0,
+     "as if this had been said before a shard (with voice activity: a window)"},
     {DECODING, "hotwords", "TEXT", NULL, BY_FIELD, 0, 0, "names and words to expect"},
     {DECODING, "suppress-tokens", "N,...", NULL, BY_FIELD, 0, 0,
      "never said; -1: the model's list (-1)"},
@@ -366,6 +368,10 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
              (q->language[0] || q->multilingual),
          "--language-detection-segments and -threshold do nothing with --language or "
          "--multilingual"},
+        {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
+             !q->vad_model[0],
+         "--language-detection-segments and -threshold do nothing without voice activity (--vad): "
+         "the first window with speech decides then"},
     };
 
     if (vad_option != NULL && !q->vad_model[0])

@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/utf8.h"
 #include "tools/cli.h"
 #include "workers/models/silero.h"
 #include "workers/models/silero_weights.h"
 #include "workers/models/weights.h"
+#include "workers/stages/prompt.h"
 #include "workers/text/vocabulary.h"
 
 void enqueue_stage_free(struct enqueue_stage *s)
@@ -66,31 +66,45 @@ static int check_tokens(const struct vocabulary *v, const struct transcribe_para
     return 0;
 }
 
+/* Whether it is the same, but for blanks around it. */
+static bool reads_as(const char *back, const char *text)
+{
+    const char *blanks = " \t\r\n";
+    size_t n;
+
+    back += strspn(back, blanks);
+    text += strspn(text, blanks);
+    n = strlen(back);
+    return strncmp(back, text, n) == 0 && text[n + strspn(text + n, blanks)] == 0;
+}
+
 /* A small vocabulary may lack bytes: what the model would be shown must read as what was typed. And
  * it looks at half of its positions before a text; what it cannot see is not left out in silence.
  */
 static int check_text(const struct vocabulary *v, const char *option, const char *text,
                       uint64_t positions, struct err *err)
 {
-    const size_t most = positions > 2 ? (size_t)positions / 2 - 1 : 0;
+    const uint32_t most = positions > 2 ? prompt_previous_max((uint32_t)positions) - 1 : 0;
     int32_t *ids = NULL;
     char *back = NULL;
-    size_t n = 0;
-    int rc;
+    uint32_t n = 0;
+    int rc = prompt_encode(v, text, &ids, &n, err);
 
-    if (text[0] == 0)
-        return 0;
-    rc = vocabulary_encode(v, text, &ids, &n, err);
+    if (rc == ERR_USAGE)
+        return err_set(err, ERR_USAGE,
+                       "this model takes no --%s: its vocabulary has no <|startofprev|>. Try it "
+                       "without, or another --model",
+                       option);
     if (rc == 0)
         rc = vocabulary_decode(v, ids, n, &back, err);
-    if (rc == 0 && strcmp(back, text) != 0)
+    if (rc == 0 && !reads_as(back, text))
         rc = err_set(err, ERR_USAGE,
                      "--%s has characters that this model's vocabulary cannot write. Try other "
                      "words, or another --model",
                      option);
     else if (rc == 0 && n > most)
         rc = err_set(err, ERR_USAGE,
-                     "--%s is %zu tokens long, and this model looks at %zu before a window. Try "
+                     "--%s is %u tokens long, and this model looks at %u before a window. Try "
                      "fewer words",
                      option, n, most);
     free(ids);
@@ -184,10 +198,8 @@ int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, str
         rc = cli_absolute(p->vad_path, &path, err);
     if (rc == 0)
         rc = silero_find(path != NULL ? path : SILERO_NAME, &file, err);
-    /* A folder of that name right here is none that a run, started elsewhere, would find. */
     if (rc == 0)
-        rc = use_vad(path != NULL || access(SILERO_NAME, F_OK) == 0 ? file : SILERO_NAME, file,
-                     &p->params, err);
+        rc = use_vad(path != NULL ? file : SILERO_NAME, file, &p->params, err);
     else if (rc == ERR_MODEL && p->vad == VAD_AUTO && enqueue_params_vad_option(p) == NULL) {
         snprintf(note, note_len,
                  "Without voice activity, which keeps invented text out of silence: "

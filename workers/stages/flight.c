@@ -157,6 +157,22 @@ uint32_t flight_busy(const struct flight *f)
     return n;
 }
 
+/* Windows whose language is known now go on. */
+static void tell_languages(struct flight *f)
+{
+    for (uint32_t i = 0; i < f->slot_count; i++) {
+        struct slot *s = &f->slots[i];
+        int32_t heard, language;
+        float heard_prob, no_speech, prob;
+
+        if (!waits(s))
+            continue;
+        decoding_heard(s->decoding, &heard, &heard_prob, &no_speech);
+        if (lane_language(s->window, heard, heard_prob, no_speech, &language, &prob))
+            decoding_go(s->decoding, language, prob);
+    }
+}
+
 /* A free one, or one whose window only waits for others to be heard: that one begins again later.
  * Otherwise the others might wait for its slot, and it for them. */
 static struct slot *free_slot(struct flight *f)
@@ -205,17 +221,15 @@ static void take_off(struct slot *slot, struct lane_window *w)
 /* At most encode_max windows. */
 static int gather(struct flight *f, struct lane *lanes, uint32_t *n, struct err *err)
 {
+    struct slot *slot = free_slot(f);
     struct lane *l = lanes;
 
-    while (l && *n < f->encode_max) {
+    while (l && slot && *n < f->encode_max) {
         float *room = f->pcm + (size_t)*n * WHISPER_WINDOW_SAMPLES;
-        struct slot *slot = free_slot(f);
         struct lane_window *w;
         const float *pcm;
         int rc;
 
-        if (!slot)
-            return 0;
         if ((rc = lane_next(l, room, &pcm, &w, err)))
             return rc;
         if (!w) {
@@ -225,6 +239,7 @@ static int gather(struct flight *f, struct lane *lanes, uint32_t *n, struct err 
         take_off(slot, w);
         f->windows[(*n)++] =
             (struct whisper_window){(uint32_t)(slot - f->slots), pcm, (size_t)w->samples};
+        slot = free_slot(f);
     }
     return 0;
 }
@@ -261,8 +276,10 @@ static int encode(struct flight *f, uint32_t n, struct err *err)
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err)
 {
     uint32_t n = 0;
-    int rc = worth_filling(f) ? gather(f, lanes, &n, err) : 0;
+    int rc;
 
+    tell_languages(f); /* or a window that could go on would give up its slot */
+    rc = worth_filling(f) ? gather(f, lanes, &n, err) : 0;
     if (rc || !n)
         return rc;
     *progress = true;
@@ -270,22 +287,6 @@ int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err
 }
 
 /* ---- decoding */
-
-/* Windows whose language is known now go on. */
-static void tell_languages(struct flight *f)
-{
-    for (uint32_t i = 0; i < f->slot_count; i++) {
-        struct slot *s = &f->slots[i];
-        int32_t heard, language;
-        float heard_prob, no_speech, prob;
-
-        if (!waits(s))
-            continue;
-        decoding_heard(s->decoding, &heard, &heard_prob, &no_speech);
-        if (lane_language(s->window, heard, heard_prob, &language, &prob))
-            decoding_go(s->decoding, language, prob);
-    }
-}
 
 static int move_branches(struct flight *f, struct err *err)
 {
@@ -337,6 +338,8 @@ static int feed(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struc
     rc = outcome_make(w, &r, f->timing, f->session, (uint32_t)(s - f->slots), &o, err);
     if (rc)
         return rc;
+    if (f->timing)
+        flight_beat(f);
     s->window = NULL;
     rc = lane_take(w, &r, &o, err);
     outcome_free(&o);

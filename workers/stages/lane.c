@@ -132,11 +132,19 @@ const int32_t *lane_previous(const struct lane_window *w, uint32_t *n)
     return p->hotwords;
 }
 
-bool lane_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
-                   float *prob)
+/* Without a text before it such a window is over by now (decoding.h). */
+static bool is_mute(const struct lane *l, float no_speech)
+{
+    return no_speech > (float)NO_SPEECH_CERTAIN &&
+           no_speech > l->policy->params->no_speech_threshold;
+}
+
+bool lane_language(struct lane_window *w, int32_t heard, float heard_prob, float no_speech,
+                   int32_t *language, float *prob)
 {
     const struct lane *l = w->lane;
 
+    w->mute = is_mute(l, no_speech);
     *language = heard;
     *prob = heard_prob;
     if (l->policy->params->multilingual || !vocabulary_multilingual(l->policy->vocab))
@@ -157,9 +165,9 @@ int lane_take(struct lane_window *w, const struct decoding_result *r, struct out
 
 /* ---- the end */
 
-void lane_note_language(struct lane *l, int32_t language, float prob)
+void lane_note_language(struct lane *l, const struct lane_window *w, int32_t language, float prob)
 {
-    if (l->policy->params->multilingual)
+    if (l->policy->params->multilingual || (l->language < 0 && w->mute))
         language_add(&l->spoken, language, prob);
     else if (l->language < 0) {
         l->language = language;
@@ -183,7 +191,8 @@ void lane_tell(struct lane *l)
         l->done(l->done_arg, NULL, &l->err);
         return;
     }
-    language_most(&l->spoken, &l->language, &l->language_prob);
+    if (l->policy->params->multilingual || l->language < 0)
+        language_most(&l->spoken, &l->language, &l->language_prob);
     if (l->spoke) {
         code = vocabulary_multilingual(v) ? vocabulary_language_code(v, l->language) : "en";
         result.language = code ? code : "";

@@ -53,6 +53,7 @@ struct lane_window {
     bool heard;       /* it was asked for its language: */
     int32_t language;
     float language_prob;
+    bool mute;  /* asked, and nobody speaks in it for all the model hears: it has no say in that */
     bool spoke; /* SETTLED */
     struct yield yield;
 };
@@ -76,7 +77,7 @@ struct lane {
     int32_t language; /* id, -1 unknown */
     float language_prob;
     bool spoke;                       /* some window held speech */
-    struct language_tally spoken;     /* multilingual: what its windows spoke */
+    struct language_tally spoken;     /* what windows spoke; multilingual: all, else mute ones */
     struct lane_window *first_window; /* owned, in order; a sequential lane has at most one */
     struct yield yield;
     uint32_t windows; /* that it has had */
@@ -110,9 +111,9 @@ const int32_t *lane_previous(const struct lane_window *w, uint32_t *n);
 /* Repeats a window's draws. */
 uint64_t lane_window_seed(const struct lane_window *w);
 /* The language that a window goes on with, which was just heard to speak `heard`: false when others
- * have to be asked first. */
-bool lane_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
-                   float *prob);
+ * have to be asked first. no_speech: as decoding_heard gives it. */
+bool lane_language(struct lane_window *w, int32_t heard, float heard_prob, float no_speech,
+                   int32_t *language, float *prob);
 /* What a flying window has yielded; it may be gone afterwards. */
 int lane_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
               struct err *err);
@@ -124,7 +125,8 @@ int lane_window_new(struct lane *l, int64_t at, struct lane_window **ret, struct
 void lane_window_free(struct lane_window *w); /* NULL is fine */
 /* Everything before the sample is done with, and the source may forget it. */
 void lane_move(struct lane *l, int64_t to);
-void lane_note_language(struct lane *l, int32_t language, float prob);
+/* A window that is speech spoke it. */
+void lane_note_language(struct lane *l, const struct lane_window *w, int32_t language, float prob);
 
 int sequential_begin(struct lane *l, struct err *err);
 int sequential_next(struct lane *l, float *room, struct lane_window **ret, struct err *err);
@@ -141,7 +143,8 @@ int packed_take(struct lane_window *w, const struct decoding_result *r, struct o
 
 /* ---- listening (packed lanes) */
 
-#define LANE_QUEUE 4 /* windows of a lane that wait for a slot */
+#define LANE_QUEUE \
+    4 /* windows of a lane that wait for a slot; more while it asks for its language */
 
 /* Windows that wait for a slot and could fly. */
 uint32_t lane_queued(const struct lane *l);

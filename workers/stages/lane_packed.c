@@ -86,7 +86,7 @@ static int settle(struct lane *l, struct err *err)
         l->windows++;
         l->spoke = l->spoke || w->spoke;
         if (w->spoke)
-            lane_note_language(l, w->language, w->language_prob);
+            lane_note_language(l, w, w->language, w->language_prob);
         l->first_window = w->next;
         lane_window_free(w);
     }
@@ -199,6 +199,17 @@ static bool is_asking(const struct lane *l)
 /* Waits for its lane's language, having told its own. */
 static bool is_parked(const struct lane_window *w) { return w->heard && is_asking(w->lane); }
 
+/* Whether the lane holds as many windows as it should. Those that wait for its language count: so
+ * many that they can decide on it have room. Mute ones cannot, and do not count. */
+static bool is_full(const struct lane *l)
+{
+    uint32_t ask = is_asking(l) ? l->policy->params->language_detection_segments : 0, n = 0;
+
+    for (const struct lane_window *w = l->first_window; w; w = w->next)
+        n += w->place == WINDOW_QUEUED && !(is_parked(w) && w->mute);
+    return n >= (ask > LANE_QUEUE ? ask : LANE_QUEUE);
+}
+
 uint32_t lane_queued(const struct lane *l)
 {
     uint32_t n = 0;
@@ -213,7 +224,7 @@ int lane_listen(struct lane *l, float *pcm, struct silero_block *block, struct e
     struct listening *h = l->listening;
     int64_t n;
 
-    if (l->state == LANE_ENDED || h->ended || lane_queued(l) >= LANE_QUEUE)
+    if (l->state == LANE_ENDED || h->ended || is_full(l))
         return 0;
     n = l->source.read(l->source.arg, l->begin + h->heard, (size_t)BLOCK, pcm);
     if (n == -1)
@@ -256,23 +267,27 @@ int lane_heard(struct lane *l, const struct silero_block *block, struct err *err
 
 /* ---- languages */
 
-/* The windows' words in order, as far as they are all known. */
+/* The windows' words in order, as far as they are all known. Mute ones have a word only where the
+ * lane ends and nobody else has one: they wait for it, too. */
 static bool decide(struct lane *l)
 {
     const struct transcribe_params *p = l->policy->params;
     struct language_rule rule = {p->language_detection_segments, p->language_detection_threshold};
-    struct language_tally tally = {0};
+    struct language_tally tally = {0}, mute = {0};
 
     for (const struct lane_window *w = l->first_window; w; w = w->next) {
         if (w->place == WINDOW_SETTLED)
             continue; /* silence: it was not asked */
         if (!w->heard)
             return false;
-        if (language_ask(&tally, &rule, w->language, w->language_prob, &l->language,
-                         &l->language_prob))
+        if (w->mute)
+            language_add(&mute, w->language, w->language_prob);
+        else if (language_ask(&tally, &rule, w->language, w->language_prob, &l->language,
+                              &l->language_prob))
             return true;
     }
-    return l->listening->ended && language_most(&tally, &l->language, &l->language_prob);
+    return l->listening->ended &&
+           language_most(tally.windows ? &tally : &mute, &l->language, &l->language_prob);
 }
 
 bool packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
@@ -309,8 +324,7 @@ int packed_take(struct lane_window *w, const struct decoding_result *r, struct o
     if (rc)
         return rc;
     w->place = WINDOW_SETTLED;
-    w->spoke = w->yield.count > 0 ||
-               (!r->silent && r->no_speech_prob < w->lane->policy->params->no_speech_threshold);
+    w->spoke = outcome_is_speech(o, w, r);
     w->language = r->language;
     w->language_prob = r->language_prob;
     free(w->pcm);

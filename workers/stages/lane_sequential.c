@@ -91,28 +91,30 @@ int sequential_next(struct lane *l, float *room, struct lane_window **ret, struc
 
 /* The lane's language is that of its first window that holds speech for certain; until then each
  * window speaks its own, and the first that yields words is kept. */
-static void take_language(struct lane *l, const struct decoding_result *r, bool words)
+static void take_language(struct lane *l, const struct lane_window *w,
+                          const struct decoding_result *r, const struct outcome *o)
 {
-    bool speech = !r->silent && r->no_speech_prob < l->policy->params->no_speech_threshold;
-
-    if (!speech && !words)
+    if (!outcome_is_speech(o, w, r))
         return;
     l->spoke = true;
-    lane_note_language(l, r->language, r->language_prob);
+    lane_note_language(l, w, r->language, r->language_prob);
 }
 
 /* The text is the next window's condition, unless it was got at a high temperature; a window
- * without text changes nothing. */
+ * without text changes nothing. A text that is not believed is none, but at a high temperature it
+ * tells that the condition does no good. */
 static void take_text(struct lane *l, const struct decoding_result *r, const struct outcome *o)
 {
     const struct transcribe_params *p = l->policy->params;
+    struct outcome_text n = outcome_text(o);
 
     if (!l->previous || r->silent)
         return;
     for (uint32_t i = 0; i < o->count && p->condition_on_previous_text; i++)
-        if (o->drafts[i].text)
+        if (o->drafts[i].text && !o->drafts[i].dropped)
             remember(l, r->tokens + o->drafts[i].span.first, o->drafts[i].span.count);
-    if (!p->condition_on_previous_text || r->temperature > p->prompt_reset_on_temperature)
+    if (p->condition_on_previous_text ? r->temperature > p->prompt_reset_on_temperature
+                                      : n.kept || !n.dropped)
         l->previous_count = 0;
 }
 
@@ -121,13 +123,12 @@ int sequential_take(struct lane_window *w, const struct decoding_result *r, stru
 {
     struct lane *l = w->lane;
     int64_t advance = o->advance;
-    uint32_t before = l->yield.count;
     int rc;
 
     l->windows++;
     if ((rc = outcome_yield(o, w, r, &l->yield, err)))
         return rc;
-    take_language(l, r, l->yield.count > before);
+    take_language(l, w, r, o);
     take_text(l, r, o);
     if (o->speech_end >= 0)
         l->speech_end = w->at + o->speech_end;

@@ -187,24 +187,31 @@ static const char *code_of(const struct vocabulary *v, int32_t language)
     return code ? code : "";
 }
 
+static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Without words a segment has its timestamps' time; with words theirs, but its own where words_fit
+ * found them too far off: then a word may stand out of it, by less than half of one. */
 static void place_draft(const struct outcome *o, const struct draft *d, const struct lane_window *w,
                         int64_t after_ms, struct transcribe_word *words,
                         struct transcribe_segment *s)
 {
-    s->start_ms = to_ms(place(w, d->span.start, false));
-    s->end_ms = to_ms(place(w, d->span.end, true));
-    s->word_count = d->words ? place_words(o, d, w, after_ms, words) : 0;
-    if (!s->word_count)
-        return;
-    s->words = words;
-    s->start_ms = words[0].start_ms;
-    for (uint32_t i = 0; i < s->word_count; i++)
-        if (i == 0 || words[i].end_ms > s->end_ms)
-            s->end_ms = words[i].end_ms;
+    const struct word *all = o->words.words + d->first_word;
+    uint32_t n = d->words ? place_words(o, d, w, after_ms, words) : 0;
+    bool own_start = !n || d->start != all[0].start,
+         own_end = !n || d->end != all[d->words - 1].end;
+
+    s->word_count = n;
+    s->words = n ? words : NULL;
+    s->start_ms = own_start ? to_ms(place(w, sample_of(w, d->start), false)) : words[0].start_ms;
+    s->start_ms = latest(s->start_ms, after_ms);
+    s->end_ms = own_end ? to_ms(place(w, sample_of(w, d->end), true)) : s->start_ms;
+    for (uint32_t i = 0; i < n && !(own_end && i == n - 1); i++)
+        s->end_ms = latest(s->end_ms, words[i].end_ms);
+    s->end_ms = latest(s->end_ms, s->start_ms);
 }
 
-int outcome_yield(const struct outcome *o, const struct lane_window *w,
-                  const struct decoding_result *r, struct yield *yield, struct err *err)
+int outcome_yield(struct outcome *o, const struct lane_window *w, const struct decoding_result *r,
+                  struct yield *yield, struct err *err)
 {
     const struct lane_policy *p = w->lane->policy;
     struct transcribe_word *words = calloc(o->words.count + 1, sizeof(*words));
@@ -214,8 +221,8 @@ int outcome_yield(const struct outcome *o, const struct lane_window *w,
     if (!words)
         return err_set(err, ERR_NOMEM, "no memory for a window's words");
     for (uint32_t i = 0; !rc && i < o->count; i++) {
-        const struct draft *d = &o->drafts[i];
-        char reason[256];
+        struct draft *d = &o->drafts[i];
+        char reason[DOUBT_TEXT_MAX];
         struct transcribe_segment s = {
             .text = d->text,
             .language = code_of(p->vocab, r->language),
@@ -230,11 +237,36 @@ int outcome_yield(const struct outcome *o, const struct lane_window *w,
         if (!d->text)
             continue;
         place_draft(o, d, w, after_ms, words, &s);
+        after_ms = s.start_ms;
         if (s.word_count)
-            after_ms = words[s.word_count - 1].start_ms;
+            after_ms = latest(after_ms, words[s.word_count - 1].start_ms);
         doubt(&s, r, p->params, reason, sizeof(reason));
+        d->dropped = s.dropped;
         rc = yield_add(yield, &s, err);
     }
     free(words);
     return rc;
+}
+
+/* ---- what it tells about the lane */
+
+struct outcome_text outcome_text(const struct outcome *o)
+{
+    struct outcome_text n = {0};
+
+    for (uint32_t i = 0; i < o->count; i++) {
+        n.kept += o->drafts[i].text && !o->drafts[i].dropped;
+        n.dropped += o->drafts[i].text && o->drafts[i].dropped;
+    }
+    return n;
+}
+
+bool outcome_is_speech(const struct outcome *o, const struct lane_window *w,
+                       const struct decoding_result *r)
+{
+    struct outcome_text n = outcome_text(o);
+
+    if (n.kept || n.dropped)
+        return n.kept > 0;
+    return !r->silent && r->no_speech_prob < w->lane->policy->params->no_speech_threshold;
 }

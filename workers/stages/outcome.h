@@ -22,6 +22,7 @@ struct draft {
     char *text;                 /* owned; NULL: there is nothing to read */
     uint32_t first_word, words; /* in the outcome's */
     float start, end;           /* seconds; with words: as they say */
+    bool dropped;               /* not believed; known once it was yielded */
 };
 
 struct outcome { /* all zero: empty */
@@ -39,8 +40,18 @@ int outcome_make(const struct lane_window *w, const struct decoding_result *r,
                  struct timing *timing, struct whisper_session *session, uint32_t slot,
                  struct outcome *ret, struct err *err);
 void outcome_free(struct outcome *o);
-/* Its segments, with what is to be thought of them, go to the end of `yield`. */
-int outcome_yield(const struct outcome *o, const struct lane_window *w,
-                  const struct decoding_result *r, struct yield *yield, struct err *err);
+/* Its segments, with what is to be thought of them, go to the end of `yield`; their drafts are
+ * marked. Times ascend, and lie in the window's piece of the recording. */
+int outcome_yield(struct outcome *o, const struct lane_window *w, const struct decoding_result *r,
+                  struct yield *yield, struct err *err);
+/* After outcome_yield: what of it tells that somebody spoke. */
+struct outcome_text {
+    uint32_t kept, dropped; /* drafts with a text */
+};
+struct outcome_text outcome_text(const struct outcome *o);
+/* Whether the window is to be taken for speech: for its text that was kept; else, unless all that
+ * was said was dropped, for its no-speech probability. */
+bool outcome_is_speech(const struct outcome *o, const struct lane_window *w,
+                       const struct decoding_result *r);
 
 #endif

@@ -9,6 +9,11 @@
 
 #define PROMPT_START_MAX 4 /* start, language, task, no timestamps */
 
+/* A prompt that a person wrote, as the tokens that stand for it where it was said before: trimmed,
+ * behind one blank. *ret newly allocated, NULL for nothing but blanks. ERR_USAGE when the model has
+ * no <|startofprev|> to put it behind; ERR_NOMEM. */
+int prompt_encode(const struct vocabulary *v, const char *text, int32_t **ret, uint32_t *count,
+                  struct err *err);
 /* The most that prompt_previous writes, for a decoder of so many positions (at least 10). */
 uint32_t prompt_previous_max(uint32_t positions);
 /* <|startofprev|> and the last ones of previous[0..n), at most half of the positions - 1, so that

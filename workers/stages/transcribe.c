@@ -4,17 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "workers/models/silero.h"
 #include "workers/models/whisper.h"
 #include "workers/stages/flight.h"
 #include "workers/stages/lane.h"
+#include "workers/stages/prompt.h"
 #include "workers/stages/timing.h"
 #include "workers/stages/token_rules.h"
 #include "workers/stages/words.h"
 
 #define SLOTS_MAX 4096
 #define SPECIALS 3       /* tokens of a prompt that are always there: start, language, task */
-#define LISTEN_ROUNDS 16 /* of the voice activity, while no window is ready; 4 s of each lane */
+#define ALIGN_SPECIALS 5 /* when words are timed, <|notimestamps|> and <|endoftext|> as well */
+/* What the voice activity may take between two steps of the decoder, to fill slots that are free.
+ */
+#define LISTEN_NS INT64_C(50000000)
 #define BLOCK ((size_t)SILERO_BLOCK * SILERO_STEP)
 
 struct transcriber {
@@ -69,27 +74,6 @@ static int check_params(const struct vocabulary *v, const struct transcribe_para
     return check_language(v, p->language, &id, err);
 }
 
-/* " a b" as tokens; nothing for blanks. */
-static int encode_prompt(const struct vocabulary *v, const char *text, int32_t **ret,
-                         uint32_t *count, struct err *err)
-{
-    char with_blank[TRANSCRIBE_PROMPT_MAX + 1];
-    size_t begin = strspn(text, " \t\r\n"), n = strlen(text), tokens = 0;
-    int rc;
-
-    *count = 0;
-    while (n > begin && strchr(" \t\r\n", text[n - 1]))
-        n--;
-    if (n == begin)
-        return 0;
-    with_blank[0] = ' ';
-    memcpy(with_blank + 1, text + begin, n - begin);
-    with_blank[n - begin + 1] = 0;
-    rc = vocabulary_encode(v, with_blank, ret, &tokens, err);
-    *count = (uint32_t)tokens;
-    return rc;
-}
-
 static int set_lane_policy(struct transcriber *t, struct err *err)
 {
     struct lane_policy *p = &t->policy;
@@ -99,9 +83,9 @@ static int set_lane_policy(struct transcriber *t, struct err *err)
     p->vocab = t->vocab;
     p->packed = t->vad != NULL;
     p->previous_max = whisper_config(t->model)->max_target_positions / 2;
-    rc = encode_prompt(t->vocab, t->params.initial_prompt, &t->initial, &p->initial_count, err);
+    rc = prompt_encode(t->vocab, t->params.initial_prompt, &t->initial, &p->initial_count, err);
     if (!rc)
-        rc = encode_prompt(t->vocab, t->params.hotwords, &t->hotwords, &p->hotwords_count, err);
+        rc = prompt_encode(t->vocab, t->params.hotwords, &t->hotwords, &p->hotwords_count, err);
     p->initial = t->initial;
     p->hotwords = t->hotwords;
     return rc;
@@ -145,12 +129,14 @@ static int set_decoding_policy(struct transcriber *t, struct err *err)
     uint32_t positions = whisper_config(t->model)->max_target_positions, max = t->params.max_tokens;
 
     transcribe_shape(&t->params, whisper_config(t->model), t->vocab, &t->flight.shape);
-    if (positions < SPECIALS + 2)
+    if (positions < ALIGN_SPECIALS + 2)
         return err_set(err, ERR_MODEL, "the model's decoder has %u positions only", positions);
     if (!max)
         max = positions / 2;
     if (max > positions - SPECIALS)
         max = positions - SPECIALS;
+    if (t->params.word_timestamps && max > positions - ALIGN_SPECIALS)
+        max = positions - ALIGN_SPECIALS; /* or the last ones' words could not be timed */
     t->flight.policy = (struct decoding_policy){
         .params = &t->params,
         .vocab = t->vocab,
@@ -356,21 +342,26 @@ static int listen_once(struct transcriber *t, uint32_t *heard, struct err *err)
     return rc;
 }
 
-/* Once for each step of the decoder, and more often while there is nothing to decode. More windows
- * than the slots hold are not waited with: each holds its audio. */
+/* Once for each step of the decoder, and again while free slots wait for windows: where speech is
+ * sparse, one needs many blocks. More windows than the slots hold are not waited with: each holds
+ * its audio. */
 static int listen(struct transcriber *t, bool *progress, struct err *err)
 {
-    uint32_t want = t->flight.slot_count, heard = 1;
-    int rounds = flight_busy(&t->flight) ? 1 : LISTEN_ROUNDS;
+    uint32_t slots = t->flight.slot_count, vacant = slots - flight_busy(&t->flight);
+    uint32_t ready = t->vad ? queued(t) : slots, heard = 1;
+    int64_t end = clock_mono_ns() + LISTEN_NS;
 
-    while (t->vad && rounds-- > 0 && heard && queued(t) < want) {
-        int rc = listen_once(t, &heard, err);
+    for (bool first = true; heard && ready < (first ? slots : vacant); first = false) {
+        int rc;
 
-        if (rc)
+        if (!first && clock_mono_ns() >= end)
+            break;
+        if ((rc = listen_once(t, &heard, err)))
             return rc;
         if (heard) {
             *progress = true;
             flight_beat(&t->flight);
+            ready = queued(t);
         }
     }
     return 0;
@@ -385,6 +376,7 @@ static int fly(struct transcriber *t, bool *progress, struct err *err)
     return rc ? rc : flight_step(&t->flight, progress, err);
 }
 
+/* The voice activity has moved nothing on either: it hears the same again. */
 static int shrink(struct transcriber *t, struct err *err)
 {
     struct err why = *err;
@@ -400,9 +392,9 @@ int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
     int rc;
 
     *progress = false;
-    if ((rc = listen(t, progress, err)))
-        return rc;
-    rc = fly(t, progress, err);
+    rc = listen(t, progress, err);
+    if (!rc)
+        rc = fly(t, progress, err);
     if (rc == ERR_VRAM) {
         *progress = true;
         rc = shrink(t, err);

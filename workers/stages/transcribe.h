@@ -1,10 +1,11 @@
 /* workers/stages/transcribe.h - turns the audio of many shards into segments, with one session.
  *
- * A *lane* is one shard: its audio from cut to cut, transcribed by Whisper's sliding window (each
- * window begins where the timestamps of the one before say). Lanes are independent; windows of
- * different lanes share the slots, and a finished window's slot is refilled at
- * once, or with others as a batch. What a lane
- * yields depends on its audio, the model and the parameters alone.
+ * A *lane* is one shard: its audio from cut to cut. Lanes are of two kinds (lane.h): without voice
+ * activity Whisper's window slides over the audio, and each begins where the timestamps of the one
+ * before say; with it, speech is found first and packed into windows that do not depend on each
+ * other. Lanes are independent; windows of different lanes share the slots, and a finished window's
+ * slot is refilled at once, or with others as a batch. What a lane yields depends on its audio, the
+ * model and the parameters alone.
  *
  * One thread (the engine thread) calls everything here. Audio comes from the caller through a
  * callback that never blocks. */
@@ -36,7 +37,8 @@ struct transcribe_params {
     float compression_ratio_threshold; /* 2.4: above, try the next temperature */
     float logprob_threshold;           /* -1.0: below, try the next temperature */
     float no_speech_threshold;         /* 0.6 */
-    uint32_t max_tokens;               /* per window; 0: half of the decoder's positions */
+    uint32_t max_tokens;               /* per window; 0: half of the decoder's positions; never more
+                                          than these less 3, or 5 with word_timestamps */
 
     /* Decoding */
     uint32_t beam_size;      /* 1 (greedy) .. 16; at temperature 0 */
@@ -48,15 +50,17 @@ struct transcribe_params {
     float max_initial_timestamp;       /* seconds; < 0 (default): the model's own (mostly 1.0) */
     bool condition_on_previous_text;   /* only without voice activity; default false */
     float prompt_reset_on_temperature; /* 0.5: a text got above is no condition */
-    char initial_prompt[TRANSCRIBE_PROMPT_MAX]; /* UTF-8; of a recording's first window, or of every
-                                                   window where voice activity cuts them */
-    char hotwords[TRANSCRIBE_PROMPT_MAX]; /* UTF-8; before every window without another prompt */
+    char initial_prompt[TRANSCRIBE_PROMPT_MAX]; /* UTF-8; before the first window of a shard, or
+                                                   before every one that voice activity cuts */
+    char hotwords[TRANSCRIBE_PROMPT_MAX];       /* UTF-8; before every window that has neither an
+                                                   initial prompt nor a text before it */
     int32_t suppress_tokens[TRANSCRIBE_SUPPRESS_MAX]; /* beside or instead of the model's */
     uint32_t suppress_count;
     bool suppress_model; /* true: the model's own list holds as well ("-1" in the list) */
 
     /* Languages */
-    bool multilingual;                    /* each window's own language */
+    bool multilingual; /* each window's own language */
+    /* Voice activity only: */
     uint32_t language_detection_segments; /* 4: windows with speech that are asked, until one is */
     float language_detection_threshold;   /*   0.5: that sure; else the most frequent one */
 

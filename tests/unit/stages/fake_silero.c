@@ -35,6 +35,10 @@ int silero_run(struct silero *s, struct silero_block *blocks, uint32_t n, struct
 {
     if (fake_ear.fails_at >= 0 && fake_ear.calls++ >= (uint64_t)fake_ear.fails_at)
         return err_set(err, ERR_DEVICE, "the device is lost");
+    if (fake_ear.lacks) {
+        fake_ear.lacks--;
+        return err_set(err, ERR_VRAM, "no room to hear %u blocks", n);
+    }
     if (n > silero_blocks(s))
         return err_set(err, ERR_DEVICE, "%u blocks are too many", n);
     if (n > fake_ear.largest)

@@ -12,6 +12,7 @@ struct fake_ear {
     uint32_t blocks;  /* that a call takes; 0: one */
     uint32_t calls;   /* so far */
     uint32_t largest; /* blocks of one call */
+    uint32_t lacks;   /* calls to come that return ERR_VRAM */
     int64_t fails_at; /* the call that returns ERR_DEVICE; -1: none */
     int64_t steps;    /* heard so far */
 };

@@ -212,6 +212,7 @@ static void test_refused_whole(void **state)
     refused("{\"suppress_tokens\":[1000001]}", "suppress_tokens");
     refused("{\"suppress_tokens\":[1.5]}", "suppress_tokens");
     refused("{\"language_detection_segments\":0}", "language_detection_segments");
+    refused("{\"language_detection_segments\":17}", "language_detection_segments");
     refused("{\"language_detection_threshold\":1.1}", "language_detection_threshold");
     refused("{\"multilingual\":true,\"language\":\"en\"}", "multilingual");
     refused("{\"hallucination_silence_threshold\":2}", "word_timestamps");
@@ -224,7 +225,7 @@ static void test_refused_whole(void **state)
     refused("{\"vad_model\":\"/a\"," HASH ",\"vad_neg_threshold\":0.6}", "vad_neg_threshold");
     refused("{\"vad_model\":\"/a\"," HASH ",\"condition_on_previous_text\":true}",
             "condition_on_previous_text");
-    refused("{\"vad_speech_pad_ms\":3600001}", "vad_speech_pad_ms");
+    refused("{\"vad_speech_pad_ms\":10001}", "vad_speech_pad_ms");
     refused("{\"vad_min_speech_duration_ms\":-1}", "vad_min_speech_duration_ms");
 }
 

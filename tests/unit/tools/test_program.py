@@ -339,7 +339,7 @@ class Options(Program):
             '{"beam_size":5,"best_of":3,"compression_ratio_threshold":2.5,'
             '"condition_on_previous_text":true,"hallucination_silence_threshold":2,'
             '"hotwords":"tape \\"a\\"","initial_prompt":"\u00e9t\u00e9","language":"",'
-            '"language_detection_segments":7,"language_detection_threshold":0.8,"length_penalty":0.5,'
+            '"length_penalty":0.5,'
             '"logprob_threshold":-0.5,"max_initial_timestamp":2,"max_tokens":99,'
             '"no_speech_threshold":0.5,"patience":1.5,"prompt_reset_on_temperature":0.2,'
             '"suppress_tokens":[-1,3,7],"temperatures":[0,0.3],"translate":true,'
@@ -347,7 +347,6 @@ class Options(Program):
             self.params("--beam-size=5", "--best-of=3", "--compression-ratio-threshold=2.5",
                         "--condition-on-previous-text", "--hallucination-silence-threshold=2",
                         '--hotwords=tape "a"', "--initial-prompt=\u00e9t\u00e9",
-                        "--language-detection-segments=7", "--language-detection-threshold=0.8",
                         "--length-penalty=0.5", "--logprob-threshold=-0.5",
                         "--max-initial-timestamp=2", "--max-tokens=99", "--no-speech-threshold=0.5",
                         "--patience=1.5", "--prompt-reset-on-temperature=0.2",
@@ -382,7 +381,8 @@ class Options(Program):
                              ("--suppress-tokens=" + ",".join(map(str, range(65))), "up to 64"),
                              ("--hotwords=" + "x" * 2048, "2048 bytes; at most 2047"),
                              ("--initial-prompt=\udcff", "not valid UTF-8"),
-                             ("--language-detection-segments=0", "from 1 to 1000"),
+                             ("--language-detection-segments=0", "from 1 to 16"),
+                             ("--vad-speech-pad-ms=10001", "from 0 to 10000"),
                              ("--vad=", "Silero's model"), ("--vad-threshold=2", "from 0 to 1"),
                              ("--vad-speech-pad-ms=-1", "whole number")):
             self.refused(64, says, option)
@@ -399,6 +399,7 @@ class Options(Program):
                 (["--hallucination-silence-threshold=2"], "without --word-timestamps"),
                 (["--multilingual", "--language=en"], "exclude each other"),
                 (["--language-detection-threshold=0.9", "-l", "en"], "do nothing with --language"),
+                (["--vad=off", "--language-detection-segments=2"], "do nothing without voice"),
                 (["--vad=off", "--vad-threshold=0.4"], "--vad-threshold does nothing without voice")):
             self.refused(64, says, *options)
 
@@ -430,8 +431,14 @@ class Options(Program):
         self.assertEqual(DEFAULTS, self.params("--vad=off", **here))
         said = self.run_it("enqueue", "--json", "--language=en", self.archive, status=0, **here)
         self.assertTrue(json.loads(said.out)["voice_activity"])
-        os.symlink(SILERO, os.path.join(self.dir, "silero-vad"))  # found here, and not from elsewhere
-        self.assertEqual("/", json.loads(self.params("--vad=on"))["vad_model"][0])
+        os.symlink(SILERO, os.path.join(self.dir, "silero-vad"))  # not found from elsewhere
+        done = self.run_it("enqueue", "--vad=on", self.archive, status=78)
+        self.assertIn("nightshift model pull silero-vad", done.err)
+        self.assertEqual(by_path["vad_model"], json.loads(self.params("--vad=silero-vad"))["vad_model"])
+        asked = json.loads(self.params("--vad=on", "--language-detection-segments=7",
+                                       "--language-detection-threshold=0.8", **here))
+        self.assertEqual((7, 0.8), (asked["language_detection_segments"],
+                                    asked["language_detection_threshold"]))
         done = self.run_it("enqueue", "--vad=on", "--condition-on-previous-text", self.archive, status=64,
                            **here)
         self.assertIn("without voice activity alone", done.err)

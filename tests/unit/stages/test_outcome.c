@@ -1,0 +1,154 @@
+/* A window's segments in the recording: their times ascend whatever the window's own say. */
+#include "tests/common/test.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "workers/stages/outcome.h"
+#include "workers/stages/yield.h"
+#include "workers/text/vocabulary.h"
+
+#define EN 642
+#define SECONDS(x) ((int64_t)((x)*16000))
+
+static struct vocabulary *vocab;
+static struct transcribe_params params;
+static struct draft drafts[4];
+static struct word words[8];
+
+static void draft(uint32_t i, double from, double to, uint32_t first, uint32_t n)
+{
+    static char texts[4][8] = {"one", "two", "three", "four"};
+
+    drafts[i] = (struct draft){.span = {SECONDS(from), SECONDS(to), 0, 0},
+                               .text = texts[i],
+                               .first_word = first,
+                               .words = n,
+                               .start = (float)from,
+                               .end = (float)to};
+    if (n) {
+        drafts[i].start = words[first].start;
+        drafts[i].end = words[first + n - 1].end;
+    }
+}
+
+static void word(uint32_t i, double from, double to)
+{
+    static char texts[8][8];
+
+    snprintf(texts[i], sizeof(texts[i]), " w%u", i);
+    words[i] = (struct word){
+        .text = texts[i], .start = (float)from, .end = (float)to, .probability = 0.9f};
+}
+
+static void yield(uint32_t n, uint32_t word_count, struct yield *ret)
+{
+    struct lane_policy policy = {.params = &params, .vocab = vocab};
+    struct lane lane = {.policy = &policy};
+    struct lane_window w = {.lane = &lane, .at = SECONDS(100), .samples = SECONDS(30)};
+    struct decoding_result r = {.language = EN, .attempts = 1, .avg_logprob = -0.1f};
+    struct outcome o = {
+        .drafts = drafts, .count = n, .words = {.words = words, .count = word_count}};
+    struct err e;
+    int64_t last = 100000;
+
+    *ret = (struct yield){0};
+    assert_ok(outcome_yield(&o, &w, &r, ret, &e), e);
+    assert_int_equal(ret->count, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct transcribe_segment *s = &ret->segments[i];
+
+        assert_true(s->start_ms >= last && s->end_ms >= s->start_ms && s->end_ms <= 130000);
+        last = s->start_ms;
+        for (uint32_t k = 0; k < s->word_count; k++) {
+            assert_true(s->words[k].end_ms >= s->words[k].start_ms);
+            assert_true(k == 0 || s->words[k].start_ms >= s->words[k - 1].start_ms);
+        }
+    }
+}
+
+static void test_plain(void **state)
+{
+    struct yield y;
+
+    (void)state;
+    draft(0, 0, 2.5, 0, 0);
+    draft(1, 2.5, 30, 0, 0);
+    yield(2, 0, &y);
+    assert_int_equal(y.segments[0].start_ms, 100000);
+    assert_int_equal(y.segments[0].end_ms, 102500);
+    assert_int_equal(y.segments[1].start_ms, 102500);
+    assert_int_equal(y.segments[1].end_ms, 130000);
+    yield_free(&y);
+}
+
+/* The words of the first one went on for longer than its timestamps; the next ones have none. */
+static void test_without_words(void **state)
+{
+    struct yield y;
+
+    (void)state;
+    word(0, 0.5, 1);
+    word(1, 6, 6.5);
+    word(2, 7, 7.5);
+    draft(0, 0, 2, 0, 2);
+    draft(1, 2, 4, 0, 0);
+    draft(2, 3, 5, 0, 0);
+    draft(3, 5, 8, 2, 1);
+    yield(4, 3, &y);
+    assert_int_equal(y.segments[0].start_ms, 100500);
+    assert_int_equal(y.segments[0].end_ms, 106500);
+    assert_int_equal(y.segments[1].start_ms, 106000);
+    assert_int_equal(y.segments[1].end_ms, 106000);
+    assert_int_equal(y.segments[2].start_ms, 106000);
+    assert_int_equal(y.segments[3].start_ms, 107000);
+    yield_free(&y);
+}
+
+/* words_fit has found the outer words too far off: the segment has its own time. */
+static void test_own_time(void **state)
+{
+    struct yield y;
+
+    (void)state;
+    word(0, 4.7, 5.2);
+    word(1, 6, 7.3);
+    draft(0, 5, 7, 0, 2);
+    drafts[0].start = 5;
+    drafts[0].end = 7;
+    yield(1, 2, &y);
+    assert_int_equal(y.segments[0].start_ms, 105000);
+    assert_int_equal(y.segments[0].end_ms, 107000);
+    assert_int_equal(y.segments[0].words[0].start_ms, 104700);
+    yield_free(&y);
+    drafts[0].start = words[0].start;
+    drafts[0].end = words[1].end;
+    yield(1, 2, &y);
+    assert_int_equal(y.segments[0].start_ms, 104700);
+    assert_int_equal(y.segments[0].end_ms, 107300);
+    yield_free(&y);
+    drafts[0].end = 40; /* nothing beyond the window */
+    yield(1, 2, &y);
+    assert_int_equal(y.segments[0].end_ms, 130000);
+    yield_free(&y);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_without_words),
+        cmocka_unit_test(test_own_time),
+    };
+    struct err e;
+    int rc;
+
+    transcribe_params_default(&params);
+    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
+        print_error("%s\n", e.msg);
+        return 1;
+    }
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    vocabulary_free(vocab);
+    return rc;
+}
