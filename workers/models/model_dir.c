@@ -295,16 +295,11 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* As look, for a model that is one file. */
+/* The models directories' own of this name. */
 static bool look_file(const char *name, const char *file, char out[PATH_MAX], struct buf *tried)
 {
     struct places places;
 
-    if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && is_file(out))
-        return true;
-    buf_printf(tried, "%s", name);
-    if (snprintf(out, PATH_MAX, "%s/%s", name, file) < PATH_MAX && is_file(out))
-        return true;
     if (!is_plain_name(name, strlen(name)))
         return false;
     find_places(&places);
@@ -312,12 +307,20 @@ static bool look_file(const char *name, const char *file, char out[PATH_MAX], st
         if (snprintf(out, PATH_MAX, "%s/%s/%s", places.dir[i], name, file) < PATH_MAX &&
             is_file(out))
             return true;
-        buf_printf(tried, ", %s/%s", places.dir[i], name);
+        buf_printf(tried, "%s%s/%s", tried->len ? ", " : "", places.dir[i], name);
     }
     return false;
 }
 
-int model_dir_find_file(const char *name, const char *file, char **ret, struct err *err)
+static bool look_path(const char *path, const char *file, char out[PATH_MAX], struct buf *tried)
+{
+    if (snprintf(out, PATH_MAX, "%s", path) < PATH_MAX && is_file(out))
+        return true;
+    buf_printf(tried, "%s", path);
+    return snprintf(out, PATH_MAX, "%s/%s", path, file) < PATH_MAX && is_file(out);
+}
+
+int model_dir_find_file(const char *name, const char *file, bool here, char **ret, struct err *err)
 {
     struct buf tried = BUF_INIT;
     char path[PATH_MAX];
@@ -325,7 +328,7 @@ int model_dir_find_file(const char *name, const char *file, char **ret, struct e
 
     if (!name[0])
         rc = err_set(err, ERR_MODEL, "no model was named");
-    else if (look_file(name, file, path, &tried))
+    else if ((here && look_path(name, file, path, &tried)) || look_file(name, file, path, &tried))
         rc = absolute(path, ret, err);
     else
         rc = err_set(err, ERR_MODEL, "no model '%s': no %s in %s", name, file,

@@ -8,6 +8,7 @@
 #ifndef NIGHTSHIFT_WORKERS_MODELS_MODEL_DIR_H
 #define NIGHTSHIFT_WORKERS_MODELS_MODEL_DIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -18,9 +19,10 @@
 /* The directory, newly allocated, absolute. ERR_MODEL naming every place that was looked in. */
 int model_dir_find(const char *name, char **ret, struct err *err);
 
-/* A model that is one file: `name` is that file, a directory that holds `file`, or such a
- * directory's name in the models directories. *ret as of model_dir_find. */
-int model_dir_find_file(const char *name, const char *file, char **ret, struct err *err);
+/* A model that is one file: `name` is the name of a directory with `file` in the models directories
+ * or, with `here`, first of all the path of that file or of such a directory, which is another one
+ * wherever a program is started. *ret as of model_dir_find. */
+int model_dir_find_file(const char *name, const char *file, bool here, char **ret, struct err *err);
 
 /* XXH3-128 over names, sizes and bytes of the files that decide results (config.json,
  * generation_config.json, preprocessor_config.json, tokenizer.json, and the weights in whichever

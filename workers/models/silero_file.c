@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -17,7 +18,9 @@
 int silero_find(const char *name, char **ret, struct err *err)
 {
     char msg[sizeof(err->msg)];
-    int rc = model_dir_find_file(name, SILERO_FILE, ret, err);
+    /* The plain name is what a catalog has: it means the same file wherever a run is started. */
+    bool here = strcmp(name, SILERO_NAME) != 0;
+    int rc = model_dir_find_file(name, SILERO_FILE, here, ret, err);
 
     if (rc != ERR_MODEL)
         return rc;

@@ -59,6 +59,13 @@ static void finding(void **state)
     found("./models/" SILERO_NAME, "models/" SILERO_NAME "/" SILERO_FILE);
     found("models/" SILERO_NAME "/" SILERO_FILE, "models/" SILERO_NAME "/" SILERO_FILE);
     found("mine.bin", "mine.bin");
+    mkdir(SILERO_NAME, 0755); /* right here: not what the plain name means */
+    put(SILERO_NAME "/" SILERO_FILE, "");
+    found(SILERO_NAME, "models/" SILERO_NAME "/" SILERO_FILE);
+    found("./" SILERO_NAME, SILERO_NAME "/" SILERO_FILE);
+    unlink("models/" SILERO_NAME "/" SILERO_FILE);
+    assert_int_equal(silero_find(SILERO_NAME, &have, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, models));
     assert_int_equal(silero_find("./empty", &have, &e), ERR_MODEL);
     assert_int_equal(silero_find("../models/" SILERO_NAME, &have, &e), ERR_MODEL);
     assert_int_equal(silero_find("", &have, &e), ERR_MODEL);
