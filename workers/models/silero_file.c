@@ -26,8 +26,8 @@ int silero_find(const char *name, char **ret, struct err *err)
         return rc;
     snprintf(msg, sizeof(msg), "%s", err->msg);
     return err_set(err, rc,
-                   "voice activity needs Silero's model; 'nightshift model pull " SILERO_NAME
-                   "' fetches it, --vad off does without: %s",
+                   "voice activity needs Silero's model; `nightshift model pull " SILERO_NAME
+                   "` fetches it, --vad off does without: %s",
                    msg);
 }
 
