@@ -148,8 +148,8 @@ struct whisper_head {
  *   frames:       encoder positions of 20 ms that hold audio, 1 .. 1500
  *   matrix:       [n][frames] float32, host memory of the caller: gpu/backend.h, align
  *   logprob:      [n]: of tokens[i] after those before it, among the text tokens (below
- *                 <|endoftext|>); 0 for i = 0 and for tokens that are no text; -infinity where the
- *                 logits are not usable (struct choice) */
+ *                 <|endoftext|>); 0 for i = 0 and for tokens that are no text
+ * ERR_MODEL where the logits of such a token are not usable (struct choice). */
 int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *tokens, uint32_t n,
                   uint32_t frames, const struct whisper_head *heads, uint32_t head_count,
                   float *matrix, double *logprob, struct err *err);

@@ -1,7 +1,5 @@
 /* How the tokens of a window follow its audio: the decoder once more over all of them, many rows at
  * a time, taking note of what some heads of its cross-attention look at. */
-#include <math.h>
-
 #include "base/clock.h"
 #include "workers/models/whisper_session.h"
 
@@ -76,6 +74,15 @@ static bool make_asks(struct whisper_session *s, const int32_t *tokens, const st
     return any;
 }
 
+static int check_usable(const struct choice *c, struct err *err)
+{
+    if (c->usable)
+        return 0;
+    return err_set(err, ERR_MODEL,
+                   "the model's output is not a number; its weights are damaged, or the precision "
+                   "is too low for it: try --precision fp32");
+}
+
 static int take_logprobs(struct whisper_session *s, const struct look *look, uint32_t width,
                          double *logprob, struct err *err)
 {
@@ -89,10 +96,10 @@ static int take_logprobs(struct whisper_session *s, const struct look *look, uin
     if (rc == 0)
         rc = be->ops->read(be, s->from_choices, s->choices, look->rows * sizeof(*s->choices), err);
     for (uint32_t i = 0; rc == 0 && i < look->rows; i++) {
-        const struct choice *c = &s->from_choices[i];
-
-        if (s->to_asks[i].what != 0)
-            logprob[look->at + i + 1] = c->usable ? c->logprob : -INFINITY;
+        if (s->to_asks[i].what == 0)
+            continue;
+        rc = check_usable(&s->from_choices[i], err);
+        logprob[look->at + i + 1] = s->from_choices[i].logprob;
     }
     return rc;
 }

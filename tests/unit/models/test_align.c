@@ -34,6 +34,7 @@ static float (*keys)[FRAMES][D];    /* [LAYERS]: of the window that was encoded 
 static float (*queries)[TOKENS][D]; /* [LAYERS]: of the rows of own slot `watched` */
 static uint32_t filled, asked;      /* layers */
 static int32_t watched;
+static bool poison;    /* a number of the fourth row's logits that is none */
 static int fail_after; /* calls of attention_scores; -1: never */
 
 static int seen_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
@@ -69,6 +70,14 @@ static int failing_scores(struct backend *be, struct tensor q, struct kv kv,
     return real->attention_scores(be, q, kv, rows, head, n, out, err);
 }
 
+static int poisoned_choose(struct backend *be, const struct rules *given, struct tensor logits,
+                           const struct choice_ask *asks, struct choice *choices, struct err *err)
+{
+    if (poison)
+        ((float *)logits.data)[logits.stride * 3 + 9] = INFINITY;
+    return real->choose(be, given, logits, asks, choices, err);
+}
+
 static void watch(struct backend *be)
 {
     real = be->ops;
@@ -76,6 +85,8 @@ static void watch(struct backend *be)
     ops.kv_fill = seen_fill;
     ops.attention_rows = seen_attention;
     ops.attention_scores = failing_scores;
+    ops.choose = poisoned_choose;
+    poison = false;
     be->ops = &ops;
     filled = asked = 0;
     watched = 0;
@@ -408,6 +419,10 @@ static void refusals(void **state)
     assert_int_equal(whisper_step(r.s, &(struct whisper_row){0, 0, 1, 1}, 1, NULL, &e), ERR_DEVICE);
     align(&r, 0, 100, 80, 3);
     check_matrix(&r, 100, 80, 3);
+    poison = true;
+    refused(&r, ERR_MODEL, 0, 9, 80, heads, 3);
+    poison = false;
+    align(&r, 0, 100, 80, 3);
     open_session(&r, (struct whisper_shape){.slots = 1});
     encode(&r, 0, 1);
     refused(&r, ERR_DEVICE, 0, 9, 80, heads, 1); /* not made for it */
