@@ -28,8 +28,9 @@
 #include "gpu/precision.h"
 #include "gpu/tensor.h"
 
-#define BACKEND_HEAD_SIZE 64  /* of every attention: all Whisper models have it */
-#define BACKEND_MAX_KEYS 1536 /* keys that an attention may see */
+#define BACKEND_HEAD_SIZE 64         /* of every attention: all Whisper models have it */
+#define BACKEND_MAX_KEYS 1536        /* keys that an attention may see */
+#define BACKEND_MAX_MOVED (1u << 18) /* slots of a cache that kv_copy copies in */
 
 struct backend;
 struct linear;    /* packed weights of y = x W^T + b */
@@ -203,8 +204,8 @@ struct backend_ops {
     int (*kv_append)(struct backend *be, struct kv kv, const struct token_row *rows,
                      struct tensor k, struct tensor v, struct err *err);
     /* Keys 0..keys-1 of slots become those of others, in order; no slot is both a source and a
-     * destination, none twice a destination. moves: host memory, may be reused at once. Recorded
-     * sequences do not hold it. */
+     * destination, none twice a destination; kv.slots <= BACKEND_MAX_MOVED. moves: host memory, may
+     * be reused at once. Recorded sequences do not hold it. */
     int (*kv_copy)(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
                    uint32_t keys, struct err *err);
     /* out = softmax(q k^T / 8) v within each window and head, without a mask. All [windows * n]
@@ -300,6 +301,8 @@ void backend_close(struct backend *be);
 /* AUTO becomes what suits the device; anything that it does not have is ERR_MODEL. */
 int backend_precision(const struct backend *be, enum precision wanted, enum precision *ret,
                       struct err *err);
+/* For backends: whether kv_copy may do these. */
+bool backend_moves_fit(const struct kv *kv, const struct kv_move *moves, uint32_t n);
 /* Lets compute threads of the host backend sleep while they wait, where they would spin. Called
  * first in a main() that computes, with its own argv: OpenMP reads its environment before main
  * does, so the program starts itself once more, in the same process. Returns when OMP_WAIT_POLICY

@@ -1,8 +1,6 @@
 /* Operations that are one kernel each: shapes checked, then launched. */
 #include "gpu/cuda/cuda.h"
 
-#include <string.h>
-
 #include "gpu/cuda/kernels.h"
 
 static bool fits(struct tensor t)
@@ -51,9 +49,6 @@ int cuda_embed(struct backend *be, struct tensor table, struct tensor positions,
     return cuda_status(err, k_embed(c->work, table, positions, rows, y), "embedding tokens");
 }
 
-/* --- caches of keys and values -----------------------------------------------------------------
- */
-
 int cuda_magnitude(struct backend *be, struct tensor x, struct tensor y, struct err *err)
 {
     struct cuda *c = cuda_enter(be);
@@ -63,6 +58,9 @@ int cuda_magnitude(struct backend *be, struct tensor x, struct tensor y, struct 
         return cuda_shape(err, "magnitude");
     return cuda_status(err, k_magnitude(c->work, x, y), "magnitudes");
 }
+
+/* --- caches of keys and values -----------------------------------------------------------------
+ */
 
 size_t cuda_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity)
 {
@@ -107,35 +105,6 @@ int cuda_kv_append(struct backend *be, struct kv kv, const struct token_row *row
     return cuda_status(err, k_kv_append(c->work, kv, rows, k, v), "storing keys");
 }
 
-#define MOST_SLOTS 65536 /* of a cache that is copied in: a mark for each lies on the stack */
-
-static bool mark(uint64_t *marks, uint32_t slot)
-{
-    uint64_t bit = 1ull << slot % 64, had = marks[slot / 64] & bit;
-
-    marks[slot / 64] |= bit;
-    return had == 0;
-}
-
-/* Whether no slot is both read and written, nor written twice. */
-static bool moves_fit(const struct kv *kv, const struct kv_move *moves, uint32_t n)
-{
-    uint64_t written[MOST_SLOTS / 64];
-
-    if (kv->slots > MOST_SLOTS)
-        return false;
-    memset(written, 0, (kv->slots + 63) / 64 * sizeof(written[0]));
-    for (uint32_t i = 0; i < n; i++) {
-        if (moves[i].to >= kv->slots || !mark(written, moves[i].to))
-            return false;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        if (moves[i].from >= kv->slots || written[moves[i].from / 64] >> moves[i].from % 64 & 1)
-            return false;
-    }
-    return true;
-}
-
 int cuda_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
                  uint32_t keys, struct err *err)
 {
@@ -144,7 +113,7 @@ int cuda_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, 
 
     if (rc != 0)
         return rc;
-    if (!cuda_is_cache(&kv) || keys > kv.capacity || !moves_fit(&kv, moves, n))
+    if (!cuda_is_cache(&kv) || keys > kv.capacity || !backend_moves_fit(&kv, moves, n))
         return cuda_shape(err, "kv_copy");
     return cuda_status(err, k_kv_copy(c->work, kv, moves, n, keys), "copying keys");
 }

@@ -146,19 +146,6 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
     return 0;
 }
 
-static bool moves_fit(const struct kv *kv, const struct kv_move *moves, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (moves[i].from >= kv->slots || moves[i].to >= kv->slots)
-            return false;
-        for (uint32_t j = 0; j < n; j++) {
-            if (moves[i].to == moves[j].from || (i != j && moves[i].to == moves[j].to))
-                return false;
-        }
-    }
-    return true;
-}
-
 /* Whole blocks of keys and pairs of values, which is how they are read. */
 static void copy_head(const struct kv *kv, const struct kv_move *m, uint32_t head, uint32_t keys)
 {
@@ -182,7 +169,7 @@ int host_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, 
     struct host *h = host_of(be);
 
     if (!computes(h, kv.type) || kv.capacity > BACKEND_MAX_KEYS || keys > kv.capacity ||
-        !moves_fit(&kv, moves, n))
+        !backend_moves_fit(&kv, moves, n))
         return host_shape(err, "kv_copy");
     if (keys == 0)
         return 0;

@@ -237,6 +237,8 @@ static void copying(void **state)
     assert_int_equal(be->ops->kv_copy(be, kv, chain, 2, 20, &e), ERR_DEVICE);
     assert_int_equal(be->ops->kv_copy(be, kv, &self, 1, 20, &e), ERR_DEVICE);
     assert_int_equal(be->ops->kv_copy(be, kv, &outside, 1, 20, &e), ERR_DEVICE);
+    kv.slots = BACKEND_MAX_MOVED + 1;
+    assert_int_equal(be->ops->kv_copy(be, kv, twice, 1, 20, &e), ERR_DEVICE);
     be->ops->release(be, kv.data);
 }
 

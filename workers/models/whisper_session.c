@@ -237,6 +237,9 @@ static int make_memory(struct whisper_session *s, struct err *err)
     return rc;
 }
 
+_Static_assert(WHISPER_MAX_SLOTS *WHISPER_MAX_BRANCHES < BACKEND_MAX_MOVED,
+               "branches are copied, and recordings have a slot of their own besides");
+
 static int check_shape(struct whisper_shape shape, struct err *err)
 {
     if (shape.slots < 1 || shape.slots > WHISPER_MAX_SLOTS)
