@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -254,6 +255,31 @@ static void test_sparse(void **state)
         assert_int_equal(r[i].told, 1);
 }
 
+/* The longest text that there is: each of its tokens has room beside what words are timed with. */
+static void test_longest_text_timed(void **state)
+{
+    static int32_t token[1];
+    static struct recording r;
+    int32_t *ids;
+    size_t n;
+    struct err e;
+
+    (void)state;
+    without_voice();
+    params.word_timestamps = true;
+    params.max_tokens = 448;
+    params.temperature_count = 1;
+    assert_ok(vocabulary_encode(vocab, "a", &ids, &n, &e), e);
+    assert_int_equal(n, 1);
+    token[0] = ids[0];
+    free(ids);
+    fake.scripts[0].attempt[0] = (struct fake_attempt){token, 1, false, true};
+    r = (struct recording){.parts = {{SECONDS(30), 0}}};
+    transcribe(&r, 1); /* its words joined are its text */
+    assert_int_equal(r.segments, 1);
+    assert_int_equal(r.segment[0].words, 1);
+}
+
 static void quiet(enum log_level level, const char *line, void *arg)
 {
     (void)level;
@@ -272,6 +298,7 @@ int main(void)
         cmocka_unit_test_setup(test_lack_while_listening, setup),
         cmocka_unit_test_setup(test_lack_for_good, setup),
         cmocka_unit_test_setup(test_sparse, setup),
+        cmocka_unit_test_setup(test_longest_text_timed, setup),
     };
     struct err e;
     int rc;
