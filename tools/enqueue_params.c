@@ -249,10 +249,11 @@ static int take_language(const char *value, struct transcribe_params *p, struct 
     return 0;
 }
 
-static int take_task(const char *value, bool *translate, struct err *err)
+static int take_task(const char *value, struct enqueue_params *p, struct err *err)
 {
-    *translate = strcmp(value, "translate") == 0;
-    if (!*translate && strcmp(value, "transcribe") != 0)
+    p->params.translate = strcmp(value, "translate") == 0;
+    p->transcribe = !p->params.translate;
+    if (p->transcribe && strcmp(value, "transcribe") != 0)
         return err_set(err, ERR_USAGE, "--task is transcribe or translate, not '%s'", value);
     return 0;
 }
@@ -312,7 +313,7 @@ int enqueue_params_take(struct enqueue_params *p, int option, const char *value,
         p->params.translate = true;
         return 0;
     case TASK:
-        return take_task(value, &p->params.translate, err);
+        return take_task(value, p, err);
     case VAD:
         return take_vad(value, p, err);
     }
@@ -345,6 +346,8 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
         bool wrong;
         const char *what;
     } rules[] = {
+        {given(p, "translate") && p->transcribe,
+         "--translate and --task=transcribe exclude each other"},
         {q->condition_on_previous_text && q->vad_model[0],
          "--condition-on-previous-text works without voice activity alone (--vad=off): speech that "
          "it has cut is decoded in any order"},

@@ -26,6 +26,7 @@ struct enqueue_params {
     struct transcribe_params params;
     enum vad_wish vad;
     const char *vad_path; /* VAD_PATH: the file as it was named */
+    bool transcribe;      /* asked for by name */
     bool given[ENQUEUE_PARAMS_MAX];
 };
 

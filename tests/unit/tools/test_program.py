@@ -398,6 +398,8 @@ class Options(Program):
                 (["--max-initial-timestamp=1", "--without-timestamps"], "exclude each other"),
                 (["--hallucination-silence-threshold=2"], "without --word-timestamps"),
                 (["--multilingual", "--language=en"], "exclude each other"),
+                (["--translate", "--task=transcribe"], "exclude each other"),
+                (["--task=transcribe", "--translate"], "exclude each other"),
                 (["--language-detection-threshold=0.9", "-l", "en"], "do nothing with --language"),
                 (["--vad=off", "--language-detection-segments=2"], "do nothing without voice"),
                 (["--vad=off", "--vad-threshold=0.4"], "--vad-threshold does nothing without voice")):
