@@ -10,8 +10,8 @@
  *      |  <------- SHARD_DONE/_FAILED -- |   any order, one per shard
  *      |  <------------- LEASE_END ----- |   nothing further will come for this lease
  *      |  <------------- HEARTBEAT ----- |   every second, from a thread that watches the others
- *      |  <------------- TUNED --------- |   the device's memory was too small: it takes less at
- * once |  -------- CANCEL/DRAIN/QUIT --> |
+ *      |  <------------- TUNED --------- |   the device's memory was too small: less at once
+ *      |  -------- CANCEL/DRAIN/QUIT --> |
  *
  * Every message is a struct with put/get; get checks all lengths and ranges, and leaves *ret zeroed
  * on failure (ERR_PROTOCOL, or ERR_NOMEM). Strings and arrays of a decoded message are owned by it:
