@@ -56,79 +56,128 @@ __device__ inline void move_on(const float *gates, int hidden, float *h, float *
     *h = __fmul_rn(out, tanhf(*c));
 }
 
+/* What the threads of a block share. lengths: of its sequences; -1: there is none. */
+struct shared_state {
+    float *h, *c, *gates;
+    quad *near; /* the first `kept` groups of four columns of W_hh */
+    const int *lengths;
+    int kept;
+};
+
+/* The step of its sequence that step `step` of the block is. */
+__device__ inline int64_t time_of(const struct lstm_device &l, int length, int step)
+{
+    return l.reverse ? length - 1 - step : step;
+}
+
+template <int S>
+__device__ inline void take_up(const struct lstm_device &l, const shared_state &b, int first)
+{
+    const int hidden = (int)l.hidden, threads = (int)blockDim.x;
+    const quad *w = reinterpret_cast<const quad *>(l.w);
+
+    for (int i = (int)threadIdx.x; i < b.kept * 4 * hidden; i += threads)
+        b.near[i] = w[i];
+    for (int i = (int)threadIdx.x; i < S * hidden; i += threads) {
+        const int sequence = min(first + i / hidden, (int)l.sequences - 1);
+
+        b.h[i] = row_of<const float>(l.h, sequence)[i % hidden];
+        b.c[i] = row_of<const float>(l.c, sequence)[i % hidden];
+    }
+}
+
+/* gates = inputs + W_hh h of a step. */
+template <int S>
+__device__ inline void sum_gates(const struct lstm_device &l, const shared_state &b, int first,
+                                 int step)
+{
+    const int hidden = (int)l.hidden, rows = 4 * hidden, steps = (int)l.steps;
+    const quad *w = reinterpret_cast<const quad *>(l.w);
+
+    for (int row = (int)threadIdx.x; row < rows; row += (int)blockDim.x) {
+        float in[S], sum[S] = {};
+
+#pragma unroll
+        for (int s = 0; s < S; s++) { /* on its way while the sums are made */
+            const int64_t t = time_of(l, b.lengths[s], step);
+
+            in[s] = step < b.lengths[s] ? l.inputs[((int64_t)(first + s) * steps + t) * rows + row]
+                                        : 0.0f;
+        }
+        for (int g = 0; g < b.kept; g++)
+            multiply<S>(sum, b.near[g * rows + row], b.h, hidden, g);
+#pragma unroll 4
+        for (int g = b.kept; g < hidden / 4; g++)
+            multiply<S>(sum, w[g * rows + row], b.h, hidden, g);
+#pragma unroll
+        for (int s = 0; s < S; s++)
+            b.gates[s * rows + row] = sum[s] + in[s];
+    }
+}
+
+template <int S>
+__device__ inline void move_all(const struct lstm_device &l, const shared_state &b, int first,
+                                int step)
+{
+    const int hidden = (int)l.hidden;
+
+    for (int i = (int)threadIdx.x; i < S * hidden; i += (int)blockDim.x) {
+        const int s = i / hidden, unit = i % hidden;
+        const int64_t t = time_of(l, b.lengths[s], step);
+
+        if (step < b.lengths[s]) {
+            move_on(b.gates + s * 4 * hidden + unit, hidden, &b.h[i], &b.c[i]);
+            row_of<float>(l.y, (int64_t)(first + s) * (int)l.steps + t)[unit] = b.h[i];
+        }
+    }
+}
+
+/* The state, and zeros behind the outputs of shorter sequences. */
+template <int S>
+__device__ inline void put_down(const struct lstm_device &l, const shared_state &b, int first)
+{
+    const int hidden = (int)l.hidden, steps = (int)l.steps;
+
+    for (int i = (int)threadIdx.x; i < S * hidden; i += (int)blockDim.x) {
+        const int s = i / hidden, unit = i % hidden;
+
+        if (b.lengths[s] < 0) /* no such sequence */
+            break;
+        row_of<float>(l.h, first + s)[unit] = b.h[i];
+        row_of<float>(l.c, first + s)[unit] = b.c[i];
+        for (int t = b.lengths[s]; t < steps; t++)
+            row_of<float>(l.y, (int64_t)(first + s) * steps + t)[unit] = 0.0f;
+    }
+}
+
 /* kept: groups of four columns of W_hh that lie in shared memory. */
 template <int S>
 __global__ __launch_bounds__(THREADS, 1) void lstm_steps(struct lstm_device l, int kept)
 {
     DYNAMIC_SHARED(float, shared);
     __shared__ int lengths[S];
-    const int hidden = (int)l.hidden, rows = 4 * hidden, steps = (int)l.steps;
-    const int threads = (int)blockDim.x, thread = (int)threadIdx.x, first = (int)blockIdx.x * S;
-    const quad *w = reinterpret_cast<const quad *>(l.w);
-    float *h = shared, *c = h + S * hidden, *gates = c + S * hidden;
-    quad *near = reinterpret_cast<quad *>(gates + S * rows);
+    const int hidden = (int)l.hidden, first = (int)blockIdx.x * S, thread = (int)threadIdx.x;
+    float *c = shared + S * hidden, *gates = c + S * hidden;
+    const shared_state b = {shared,  c,   gates, reinterpret_cast<quad *>(gates + S * 4 * hidden),
+                            lengths, kept};
     int most = 0;
 
     if (thread < S) {
         const bool there = first + thread < (int)l.sequences;
 
-        lengths[thread] = !there ? -1 : l.lengths ? (int)l.lengths[first + thread] : steps;
+        lengths[thread] = !there ? -1 : l.lengths ? (int)l.lengths[first + thread] : (int)l.steps;
     }
-    for (int i = thread; i < kept * rows; i += threads)
-        near[i] = w[i];
-    for (int i = thread; i < S * hidden; i += threads) {
-        const int sequence = min(first + i / hidden, (int)l.sequences - 1);
-
-        h[i] = row_of<const float>(l.h, sequence)[i % hidden];
-        c[i] = row_of<const float>(l.c, sequence)[i % hidden];
-    }
+    take_up<S>(l, b, first);
     __syncthreads();
     for (int s = 0; s < S; s++)
         most = max(most, lengths[s]);
-
     for (int step = 0; step < most; step++) {
-        for (int row = thread; row < rows; row += threads) {
-            float in[S], sum[S] = {};
-
-#pragma unroll
-            for (int s = 0; s < S; s++) { /* on its way while the sums are made */
-                const int64_t t = l.reverse ? lengths[s] - 1 - step : step;
-
-                in[s] = step < lengths[s]
-                            ? l.inputs[((int64_t)(first + s) * steps + t) * rows + row]
-                            : 0.0f;
-            }
-            for (int g = 0; g < kept; g++)
-                multiply<S>(sum, near[g * rows + row], h, hidden, g);
-#pragma unroll 4
-            for (int g = kept; g < hidden / 4; g++)
-                multiply<S>(sum, w[g * rows + row], h, hidden, g);
-#pragma unroll
-            for (int s = 0; s < S; s++)
-                gates[s * rows + row] = sum[s] + in[s];
-        }
+        sum_gates<S>(l, b, first, step);
         __syncthreads();
-        for (int i = thread; i < S * hidden; i += threads) {
-            const int s = i / hidden, unit = i % hidden;
-            const int64_t t = l.reverse ? lengths[s] - 1 - step : step;
-
-            if (step < lengths[s]) {
-                move_on(gates + s * rows + unit, hidden, &h[i], &c[i]);
-                row_of<float>(l.y, (int64_t)(first + s) * steps + t)[unit] = h[i];
-            }
-        }
+        move_all<S>(l, b, first, step);
         __syncthreads();
     }
-    for (int i = thread; i < S * hidden; i += threads) {
-        const int s = i / hidden, unit = i % hidden;
-
-        if (lengths[s] < 0) /* no such sequence */
-            break;
-        row_of<float>(l.h, first + s)[unit] = h[i];
-        row_of<float>(l.c, first + s)[unit] = c[i];
-        for (int t = lengths[s]; t < steps; t++)
-            row_of<float>(l.y, (int64_t)(first + s) * steps + t)[unit] = 0.0f;
-    }
+    put_down<S>(l, b, first);
 }
 
 template <int S> int run(cudaStream_t s, const struct lstm_device &l, size_t shared_bytes)
