@@ -2,6 +2,10 @@
 
 #include <stdio.h>
 
+#include "base/log.h"
+
+#define MANY_SEGMENTS 100000 /* a migration that reads them all is waited for */
+
 /* One integer of a PRAGMA or SELECT. Not cached: the schema is about to change. */
 static int number_of(struct store *st, const char *sql, int64_t *ret, struct err *err)
 {
@@ -52,11 +56,27 @@ int migrate_check(struct store *st, int *version, struct err *err)
     return 0;
 }
 
+/* Whoever waits is told what for. */
+static int announce(struct store *st, int version, struct err *err)
+{
+    int64_t segments = 0;
+    int rc = 0;
+
+    if (version > 0 && version < migrations_last)
+        rc = number_of(st, "SELECT segments FROM catalog_total", &segments, err);
+    if (rc == 0 && segments >= MANY_SEGMENTS)
+        log_info("bringing the catalog '%s' up to date (schema %d to %d), which takes a while",
+                 st->path, version, migrations_last);
+    return rc;
+}
+
 int migrate_apply(struct store *st, int version, struct err *err)
 {
     char mark[96];
-    int rc = 0;
+    int rc = announce(st, version, err);
 
+    if (rc < 0)
+        return rc;
     for (int k = version; k < migrations_last; k++) {
         const struct migration *m = &migrations[k];
 

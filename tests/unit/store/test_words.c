@@ -2,6 +2,7 @@
  * gone with their segment; and a catalog from before there were any. */
 #include <math.h>
 
+#include "base/log.h"
 #include "store/migrate.h"
 #include "store/read.h"
 #include "tests/unit/store/fixture.h"
@@ -293,6 +294,34 @@ static void make_schema_2(void)
             "avg_logprob, temperature) VALUES (1, 0, 0, 0, 900, 'from before', 'en', -0.25, 0);");
 }
 
+static void take_line(enum log_level level, const char *line, void *arg)
+{
+    (void)level;
+    snprintf(arg, 256, "%s", line);
+}
+
+static void a_long_migration_is_announced(void **state)
+{
+    char line[256] = "";
+    struct store *st;
+
+    (void)state;
+    log_set_sink(take_line, line);
+    make_schema_2();
+    catalog_close(catalog_open(STORE_WRITE));
+    assert_string_equal(line, "");
+    make_schema_2();
+    run_sql("UPDATE catalog_total SET segments = 100000");
+    st = catalog_open(STORE_WRITE);
+    run_sql("UPDATE catalog_total SET segments = 1");
+    catalog_close(st);
+    assert_non_null(strstr(line, "up to date (schema 2 to 3)"));
+    *line = 0;
+    catalog_close(catalog_open(STORE_WRITE));
+    assert_string_equal(line, "");
+    log_set_sink(NULL, NULL);
+}
+
 static void a_catalog_of_schema_2_migrates(void **state)
 {
     struct store *st = NULL;
@@ -328,6 +357,7 @@ int main(void)
         cmocka_unit_test(words_go_with_their_segment),
         cmocka_unit_test(a_path_is_quickly_found),
         cmocka_unit_test(impossible_words_are_refused),
+        cmocka_unit_test(a_long_migration_is_announced),
         cmocka_unit_test(a_catalog_of_schema_2_migrates),
     };
 
