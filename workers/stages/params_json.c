@@ -24,6 +24,9 @@ static void put_float(struct buf *b, float value)
         if (strtof(text, NULL) == value)
             break;
     }
+    /* %g writes an exponent where its digits do not reach the point: 10 would be 1e+01. */
+    if (fabsf(value) >= 1 && fabsf(value) < 1e6f && strchr(text, 'e') != NULL)
+        snprintf(text, sizeof(text), "%.0f", (double)value);
     buf_printf(b, "%s", value == 0 ? "0" : text);
 }
 

@@ -62,6 +62,30 @@ static void test_first_catalogs(void **state)
     free(json);
 }
 
+/* Tens and hundreds are written as people write them. */
+static void test_no_exponents(void **state)
+{
+    struct transcribe_params p;
+    struct err e;
+    char *json;
+
+    (void)state;
+    transcribe_params_default(&p);
+    p.patience = 10;
+    p.compression_ratio_threshold = 250;
+    p.logprob_threshold = -100;
+    p.max_initial_timestamp = 0.0001f;
+    p.word_timestamps = true;
+    p.hallucination_silence_threshold = 20.5f;
+    assert_ok(transcribe_params_to_json(&p, &json, &e), e);
+    assert_non_null(strstr(json, "\"patience\":10"));
+    assert_non_null(strstr(json, "\"compression_ratio_threshold\":250,"));
+    assert_non_null(strstr(json, "\"logprob_threshold\":-100,"));
+    assert_non_null(strstr(json, "\"max_initial_timestamp\":0.0001,"));
+    assert_non_null(strstr(json, "\"hallucination_silence_threshold\":20.5,"));
+    free(json);
+}
+
 /* Every parameter with a value that is not its default, at its place among the sorted keys. */
 static void test_all(void **state)
 {
@@ -291,11 +315,11 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_first_catalogs),
-        cmocka_unit_test(test_all),           cmocka_unit_test(test_table),
-        cmocka_unit_test(test_canonical),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_refused_whole), cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_first_catalogs),
+        cmocka_unit_test(test_all),        cmocka_unit_test(test_no_exponents),
+        cmocka_unit_test(test_table),      cmocka_unit_test(test_canonical),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_refused_whole),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_check),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
