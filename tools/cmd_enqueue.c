@@ -46,6 +46,8 @@ static const char help_tail[] =
     "Examples:\n"
     "  nightshift enqueue /archive/1990\n"
     "  nightshift enqueue --model openai/whisper-small --language es tapes.zip\n"
+    "  nightshift enqueue --word-timestamps interviews/\n"
+    "  nightshift enqueue --vad=on --beam-size=5 /archive/1990\n"
     "  nightshift enqueue -i '*.mp3' -i '*.wav' -x '.git/' -x 'tmp/*' .\n"
     "\n"
     "Exit status: 0; 66 when a PATH is not there; others as sysexits.h has them.\n";

@@ -24,7 +24,8 @@ static const char help[] =
     "  -f, --format=FORMAT  txt, srt, vtt, tsv or json, not the page for people\n"
     "  -w, --words          vtt with a time for each word, where there are any (json\n"
     "                       always has them)\n"
-    "  -d, --dropped        instead of the transcript: what was not believed\n"
+    "  -d, --dropped        instead of the transcript: what was not believed (for\n"
+    "                       people, vtt and json, which say so)\n"
     "      --json           the same as --format=json\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -h, --help           this text\n"
@@ -240,7 +241,8 @@ static int page_of(void *arg, const struct read_recording *r)
                                   .state = r->state,
                                   .language = r->language,
                                   .title = r->title,
-                                  .damage = r->damage};
+                                  .damage = r->damage,
+                                  .dropped = p->w.dropped};
     char longest[CLOCK_HMS_LEN];
 
     clock_hms(r->duration_ms > 0 ? r->duration_ms : 3600000, longest);
@@ -295,6 +297,11 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     p.w.format = cli->json ? FORMAT_JSON : w.format;
     if (w.words && p.w.format != FORMAT_VTT && p.w.format != FORMAT_JSON)
         return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
+    if (w.dropped && p.w.format >= 0 && p.w.format != FORMAT_VTT && p.w.format != FORMAT_JSON)
+        return cli_usage(cli,
+                         "--dropped is for people, vtt and json: a %s file could not say that "
+                         "this is no transcript",
+                         format_name((enum format)p.w.format));
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     if (store_open(cli->catalog, STORE_READ, &p.store, &err) != 0)

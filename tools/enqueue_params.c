@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 #include "tools/cli.h"
@@ -59,10 +60,11 @@ static const struct row rows[] = {
     {DECODING, "best-of", "N", NULL, BY_FIELD, 0, 0, "candidates at temperatures above 0 (1)"},
     {DECODING, "patience", "X", NULL, BY_FIELD, 0, 0, "above 1, beams search on for longer (1)"},
     {DECODING, "length-penalty", "X", NULL, BY_FIELD, 0, 10,
-     "Google's exponent (default: the mean log probability ranks)"},
+     "Google's exponent, up to 10 (default: the mean log probability ranks)"},
     {DECODING, "temperature", "T,...", "temperatures", BY_FIELD, 0, 0,
-     "in this order until a window looks right (0,0.2,0.4,0.6,0.8,1)"},
-    {DECODING, "max-tokens", "N", NULL, BY_FIELD, 1, 448, "of one window of 30 s"},
+     "until a window looks right; rising, up to 8, from 0 to 2 (0,0.2,0.4,0.6,0.8,1)"},
+    {DECODING, "max-tokens", "N", NULL, BY_FIELD, 1, 448,
+     "of one window of 30 s; up to 448 (half of the model's positions)"},
     {DECODING, "without-timestamps", NULL, NULL, BY_FIELD, 0, 0, "one segment a window"},
     {DECODING, "max-initial-timestamp", "S", NULL, BY_FIELD, 0, 30,
      "of a window's first text (the model's: 1)"},
@@ -71,8 +73,9 @@ static const struct row rows[] = {
     {DECODING, "prompt-reset-on-temperature", "T", NULL, BY_FIELD, 0, 0,
      "but not by what was got above (0.5)"},
     {DECODING, "initial-prompt", "TEXT", NULL, BY_FIELD, 0, 0,
-     "as if this had been said before a shard (with voice activity: a window)"},
-    {DECODING, "hotwords", "TEXT", NULL, BY_FIELD, 0, 0, "names and words to expect"},
+     "as if this had been said before a shard (with voice activity: a window); up to 223 tokens"},
+    {DECODING, "hotwords", "TEXT", NULL, BY_FIELD, 0, 0,
+     "names and words to expect; up to 223 tokens"},
     {DECODING, "suppress-tokens", "N,...", NULL, BY_FIELD, 0, 0,
      "never said; -1: the model's list (-1)"},
 
@@ -165,7 +168,8 @@ static int take_text(const struct row *r, const struct param_field *f, const cha
     if (!utf8_valid(value, n))
         return err_set(err, ERR_USAGE, "--%s is not valid UTF-8", r->name);
     memset(ret, 0, f->size);
-    memcpy(ret, value, n);
+    if (value[strspn(value, " \t\r\n")] != 0) /* blanks alone are no text */
+        memcpy(ret, value, n);
     return 0;
 }
 
@@ -267,6 +271,9 @@ static int take_vad(const char *value, struct enqueue_params *p, struct err *err
              : strcmp(value, "off") == 0 ? VAD_OFF
                                          : VAD_PATH;
     p->vad_path = p->vad == VAD_PATH ? value : NULL;
+    if (p->vad == VAD_PATH && strchr(value, '/') == NULL && access(value, F_OK) != 0)
+        return err_set(err, ERR_USAGE, "--vad is auto, on, off, or a file; there is none '%s' here",
+                       value);
     return 0;
 }
 
@@ -348,6 +355,9 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
     } rules[] = {
         {given(p, "translate") && p->transcribe,
          "--translate and --task=transcribe exclude each other"},
+        {q->initial_prompt[0] && q->hotwords[0] && q->vad_model[0],
+         "--hotwords does nothing beside --initial-prompt with voice activity, where the prompt "
+         "stands before every window; try one of them, or --vad=off"},
         {q->condition_on_previous_text && q->vad_model[0],
          "--condition-on-previous-text works without voice activity alone (--vad=off): speech that "
          "it has cut is decoded in any order"},

@@ -1,10 +1,13 @@
 #include "tools/enqueue_stage.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/utf8.h"
 #include "tools/cli.h"
+#include "workers/audio/speech.h"
 #include "workers/models/silero.h"
 #include "workers/models/silero_weights.h"
 #include "workers/models/weights.h"
@@ -177,7 +180,25 @@ static int use_vad(const char *name, const char *file, struct transcribe_params 
     memset(p->vad_model, 0, sizeof(p->vad_model));
     memcpy(p->vad_model, name, strlen(name));
     memcpy(p->vad_hash, hash, sizeof(hash));
+    /* Said or not, it is one stage. */
+    if (p->vad_neg_threshold == speech_neg_threshold(p->vad_threshold, -1))
+        p->vad_neg_threshold = -1;
     return 0;
+}
+
+/* Who names a file wants to hear of that file, not of the model that could be fetched. */
+static int no_vad_file(const char *path, struct err *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0 && errno != ENOENT && errno != ENOTDIR)
+        return err_sys(err, errno, "%.300s", path);
+    if (stat(path, &st) < 0)
+        return err_set(err, ERR_MODEL, "there is no file '%.300s'", path);
+    if (S_ISDIR(st.st_mode))
+        return err_set(err, ERR_MODEL,
+                       "'%.300s' is no ordinary file, but a folder without " SILERO_FILE, path);
+    return err_set(err, ERR_MODEL, "'%.300s' is no ordinary file", path);
 }
 
 int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, struct err *err)
@@ -200,6 +221,8 @@ int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, str
         rc = silero_find(path != NULL ? path : SILERO_NAME, &file, err);
     if (rc == 0)
         rc = use_vad(path != NULL ? file : SILERO_NAME, file, &p->params, err);
+    else if (rc == ERR_MODEL && path != NULL)
+        rc = no_vad_file(path, err);
     else if (rc == ERR_MODEL && p->vad == VAD_AUTO && enqueue_params_vad_option(p) == NULL) {
         snprintf(note, note_len,
                  "Without voice activity, which keeps invented text out of silence: "

@@ -179,7 +179,7 @@ static void json_begin(struct buf *out, const struct format_recording *r)
         buf_printf(out, "  \"duration_ms\": %lld,\n", (long long)r->duration_ms);
     else
         put(out, "  \"duration_ms\": null,\n");
-    put(out, "  \"segments\": [");
+    buf_printf(out, "  \"%s\": [", r->dropped ? "dropped" : "segments");
 }
 
 static void json_words(struct buf *out, const struct format_segment *s)
@@ -223,7 +223,8 @@ static void json_segment(struct buf *out, uint64_t index, const struct format_se
 void format_begin(struct buf *out, enum format format, const struct format_recording *r)
 {
     if (format == FORMAT_VTT)
-        put(out, "WEBVTT\n\n");
+        put(out,
+            r->dropped ? "WEBVTT\n\nNOTE What was not believed and left out.\n\n" : "WEBVTT\n\n");
     else if (format == FORMAT_TSV)
         put(out, "start\tend\ttext\n");
     else if (format == FORMAT_JSON)

@@ -22,6 +22,7 @@ const char *format_name(enum format format);
 struct format_recording { /* valid UTF-8; "" unknown */
     int64_t id, duration_ms;
     const char *path, *member, *state, *language, *title, *damage;
+    bool dropped; /* the segments are those that were not believed: vtt and json say so */
 };
 struct format_word {
     int64_t start_ms, end_ms;

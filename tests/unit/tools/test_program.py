@@ -315,6 +315,7 @@ class Options(Program):
         self.assertEqual(DEFAULTS, self.params())
         for same in (["--vad=off"], ["--vad", "auto"], ["--beam-size=1", "--best-of=1"],
                      ["--suppress-tokens=-1"], ["--initial-prompt="], ["--language=auto"],
+                     ["--initial-prompt= ", "--hotwords=\t "],
                      ["--no-speech-threshold=0.60"], ["--hallucination-silence-threshold=-0"]):
             with self.subTest(options=same):
                 self.assertEqual(DEFAULTS, self.params(*same))
@@ -412,7 +413,10 @@ class Options(Program):
         self.refused(64, "does not know the language 'xx'", "--language=xx")
         self.refused(78, "nightshift model pull silero-vad", "--vad=on")
         self.refused(78, "nightshift model pull silero-vad", "--vad-threshold=0.4")
-        self.refused(78, "no silero_vad_16k.safetensors in /nix", "--vad=/nix")
+        self.refused(78, "there is no file '/nix'", "--vad=/nix")
+        self.refused(78, "'/dev/null' is no ordinary file", "--vad=/dev/null")
+        self.refused(78, "is no ordinary file, but a folder", "--vad", self.dir)
+        self.refused(64, "--vad is auto, on, off, or a file", "--vad=maybe")
         own = os.path.join(self.dir, "bad.safetensors")
         with open(own, "wb") as file:
             file.write(b"\x02\0\0\0\0\0\0\0{}")
@@ -426,6 +430,11 @@ class Options(Program):
         self.assertEqual("silero-vad", whole["vad_model"])
         self.assertRegex(whole["vad_hash"], "^[0-9a-f]{32}$")
         self.assertEqual(self.params(**here), self.params("--vad=on", "--vad-threshold=0.5", **here))
+        self.assertEqual(self.params("--vad-threshold=0.6", **here),
+                         self.params("--vad-threshold=0.6", "--vad-neg-threshold=0.45", **here))
+        self.assertEqual(self.params(**here), self.params("--vad-neg-threshold=0.35", **here))
+        done = self.run_it("enqueue", "--hotwords=a", "--initial-prompt=b", self.archive, status=64, **here)
+        self.assertIn("--hotwords does nothing beside --initial-prompt", " ".join(done.err.split()))
         by_path = json.loads(self.params("--vad", SILERO, "--vad-min-silence-duration-ms=2000"))
         self.assertEqual((os.path.realpath(os.path.join(SILERO, "silero_vad_16k.safetensors")), 2000,
                           whole["vad_hash"]),
@@ -547,7 +556,12 @@ class Output(Program):
                           "   0:20.000    you\\x1B[2J", "               no speech"], dropped.splitlines()[3:])
         whole = json.loads(self.run_it("show", "--dropped", "--json", "a.wav", status=0).out)
         self.assertEqual(["no speech; no voice; silence phrase", "no speech"],
-                         [s["reason"] for s in whole["segments"]])
+                         [s["reason"] for s in whole["dropped"]])
+        self.assertNotIn("segments", whole)
+        self.assertIn("\nNOTE ", self.run_it("show", "-d", "-f", "vtt", "a.wav", status=0).out)
+        for format in ("txt", "srt", "tsv"):
+            self.assertIn("this is no transcript",
+                          " ".join(self.run_it("show", "-d", "-f", format, "a.wav", status=64).err.split()))
         self.put("b.wav", wav(2))
         self.enqueue()
         self.assertIn("Nothing was left out.", self.run_it("show", "b.wav", "-d", status=0).out)
