@@ -135,7 +135,17 @@ static int check_weights(const struct weights *weights, const char *dir, const s
     return 0;
 }
 
-static int check_model(const char *dir, const struct transcribe_params *p, struct err *err)
+/* The model's own bound, said or not, is one stage. */
+static void drop_own_bound(const struct vocabulary *v, struct transcribe_params *p)
+{
+    const int32_t own = vocabulary_max_initial_timestamp_index(v);
+
+    if (own >= 0 && p->max_initial_timestamp == (float)(own * 0.02)) /* steps of 20 ms */
+        p->max_initial_timestamp = -1;
+}
+
+/* p: also freed of what the model says itself. */
+static int check_model(const char *dir, struct transcribe_params *p, struct err *err)
 {
     struct vocabulary *v = NULL;
     struct weights *weights = NULL;
@@ -154,6 +164,8 @@ static int check_model(const char *dir, const struct transcribe_params *p, struc
         rc = check_text(v, "initial-prompt", p->initial_prompt, positions, err);
     if (rc == 0)
         rc = check_text(v, "hotwords", p->hotwords, positions, err);
+    if (rc == 0)
+        drop_own_bound(v, p);
     vocabulary_free(v);
     weights_close(weights);
     return rc;
@@ -239,14 +251,15 @@ int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, str
 int enqueue_stage_find(const char *model, const struct transcribe_params *p,
                        struct enqueue_stage *ret, struct store_stage *stage, struct err *err)
 {
+    struct transcribe_params own = *p;
     int rc = model_dir_find(model, &ret->dir, err);
 
     if (rc == 0)
-        rc = check_model(ret->dir, p, err);
+        rc = check_model(ret->dir, &own, err);
     if (rc == 0)
         rc = model_dir_hash(ret->dir, ret->hash, err);
     if (rc == 0)
-        rc = transcribe_params_to_json(p, &ret->params, err);
+        rc = transcribe_params_to_json(&own, &ret->params, err);
     *stage = (struct store_stage){.name = "transcribe",
                                   .model = model,
                                   .model_dir = ret->dir,

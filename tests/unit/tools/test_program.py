@@ -315,7 +315,7 @@ class Options(Program):
         self.assertEqual(DEFAULTS, self.params())
         for same in (["--vad=off"], ["--vad", "auto"], ["--beam-size=1", "--best-of=1"],
                      ["--suppress-tokens=-1"], ["--initial-prompt="], ["--language=auto"],
-                     ["--initial-prompt= ", "--hotwords=\t "],
+                     ["--initial-prompt= ", "--hotwords=\t "], ["--max-initial-timestamp=1.0"],
                      ["--no-speech-threshold=0.60"], ["--hallucination-silence-threshold=-0"]):
             with self.subTest(options=same):
                 self.assertEqual(DEFAULTS, self.params(*same))
