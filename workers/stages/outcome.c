@@ -207,7 +207,15 @@ static void place_draft(const struct outcome *o, const struct draft *d, const st
     s->end_ms = own_end ? to_ms(place(w, sample_of(w, d->end), true)) : s->start_ms;
     for (uint32_t i = 0; i < n && !(own_end && i == n - 1); i++)
         s->end_ms = latest(s->end_ms, words[i].end_ms);
-    s->end_ms = latest(s->end_ms, s->start_ms);
+    if (s->end_ms > s->start_ms)
+        return;
+    /* Words that attention put into one place tell no duration; the timestamps do. */
+    s->start_ms = latest(to_ms(place(w, d->span.start, false)), after_ms);
+    if (n && words[0].start_ms < s->start_ms)
+        s->start_ms = words[0].start_ms;
+    s->end_ms = latest(to_ms(place(w, d->span.end, true)), s->start_ms);
+    if (n)
+        s->end_ms = latest(s->end_ms, words[n - 1].end_ms);
 }
 
 int outcome_yield(struct outcome *o, const struct lane_window *w, const struct decoding_result *r,
