@@ -61,7 +61,7 @@ enum worker_state {
 /* How a device is used, as its worker says, and what of it is to be remembered. */
 struct run_memory {
     char device_id[64], driver[64], precision[16];
-    char model_hash[130]; /* what it was set up with: the run's stage may be another by now */
+    char model_hash[130];    /* what it was set up with: the run's stage may be another by now */
     uint32_t slots, windows; /* 0: not ready yet */
     uint64_t predicted, peak;
     float rate;
