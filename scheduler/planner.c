@@ -7,23 +7,36 @@
 /* A recording whose length nobody knows is taken for as long as others of its size, and before any
  * is known for one of 128 kbit/s. Only for load. */
 #define GUESS_BYTES_PER_SECOND 16000u
+#define SLAB 256 /* structs made at once */
 
 /* ---------------------------------------------------------------------------- bits and tables */
 
-static int bit_set(uint64_t **bits, uint32_t *words, uint32_t i)
+static int bit_set(struct bits *b, uint32_t i)
 {
-    if (i / 64 >= *words) {
-        uint32_t n = i / 64 + 1 + *words / 2;
-        uint64_t *p = realloc(*bits, n * sizeof(*p));
+    if (b->count == 0 && i < 64) {
+        b->words = &b->few;
+        b->count = 1;
+    }
+    if (i / 64 >= b->count) {
+        uint32_t n = i / 64 + 1 + b->count / 2;
+        uint64_t *p = realloc(b->words == &b->few ? NULL : b->words, n * sizeof(*p));
 
         if (!p)
             return ERR_NOMEM;
-        memset(p + *words, 0, (n - *words) * sizeof(*p));
-        *bits = p;
-        *words = n;
+        if (b->words == &b->few)
+            p[0] = b->few;
+        memset(p + b->count, 0, (n - b->count) * sizeof(*p));
+        b->words = p;
+        b->count = n;
     }
-    (*bits)[i / 64] |= UINT64_C(1) << (i % 64);
+    b->words[i / 64] |= UINT64_C(1) << (i % 64);
     return 0;
+}
+
+static void bits_free(struct bits *b)
+{
+    if (b->words != &b->few)
+        free(b->words);
 }
 
 int plan_room(void **list, size_t *cap, size_t want, size_t size)
@@ -43,20 +56,88 @@ int plan_room(void **list, size_t *cap, size_t want, size_t size)
     return 0;
 }
 
-static void heap_push(struct planner *p, int64_t id) /* there is room */
+/* ------------------------------------------------------------------------------ structs */
+
+/* n structs of `size` behind a slab's head; NULL when out of memory. */
+static char *slab_new(struct planner *p, size_t n, size_t size)
+{
+    struct slab *s = malloc(sizeof(*s) + n * size);
+
+    if (!s)
+        return NULL;
+    s->next = p->slabs;
+    p->slabs = s;
+    return (char *)(s + 1);
+}
+
+static struct task *task_new(struct planner *p)
+{
+    struct task *t = p->free_tasks;
+
+    if (!t) {
+        struct task *more = (struct task *)slab_new(p, SLAB, sizeof(*more));
+
+        for (size_t i = SLAB; more && i-- > 0;) {
+            more[i].next_free = t;
+            t = &more[i];
+        }
+    }
+    if (!t)
+        return NULL;
+    p->free_tasks = t->next_free;
+    memset(t, 0, sizeof(*t));
+    return t;
+}
+
+static void task_free(struct planner *p, struct task *t)
+{
+    bits_free(&t->done);
+    t->next_free = p->free_tasks;
+    p->free_tasks = t;
+}
+
+struct lease *plan_lease_new(struct planner *p)
+{
+    struct lease *l = p->free_leases;
+
+    if (!l) {
+        struct lease *more = (struct lease *)slab_new(p, SLAB, sizeof(*more));
+
+        for (size_t i = SLAB; more && i-- > 0;) {
+            more[i].sibling = l;
+            l = &more[i];
+        }
+    }
+    if (!l)
+        return NULL;
+    p->free_leases = l->sibling;
+    memset(l, 0, sizeof(*l));
+    return l;
+}
+
+void plan_lease_free(struct planner *p, struct lease *l)
+{
+    bits_free(&l->settled);
+    l->sibling = p->free_leases;
+    p->free_leases = l;
+}
+
+/* -------------------------------------------------------------------------------- the queue */
+
+static void heap_push(struct planner *p, struct due d) /* there is room */
 {
     size_t i = p->heap_len++;
 
-    while (i && p->heap[(i - 1) / 2] > id) {
+    while (i && p->heap[(i - 1) / 2].id > d.id) {
         p->heap[i] = p->heap[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    p->heap[i] = id;
+    p->heap[i] = d;
 }
 
-void plan_heap_pop(struct planner *p)
+static void heap_pop(struct planner *p)
 {
-    int64_t id = p->heap[--p->heap_len];
+    struct due d = p->heap[--p->heap_len];
     size_t i = 0;
 
     for (;;) {
@@ -64,14 +145,54 @@ void plan_heap_pop(struct planner *p)
 
         if (c >= p->heap_len)
             break;
-        if (c + 1 < p->heap_len && p->heap[c + 1] < p->heap[c])
+        if (c + 1 < p->heap_len && p->heap[c + 1].id < p->heap[c].id)
             c++;
-        if (p->heap[c] >= id)
+        if (p->heap[c].id >= d.id)
             break;
         p->heap[i] = p->heap[c];
         i = c;
     }
-    p->heap[i] = id;
+    p->heap[i] = d;
+}
+
+/* There is room in both. What comes before the last of the run goes to the heap. */
+static void due_push(struct planner *p, struct task *t)
+{
+    struct due d = {t->id, t};
+
+    t->entries++;
+    if (p->run_at == p->run_len)
+        p->run_at = p->run_len = 0;
+    if (p->run_len == 0 || p->run[p->run_len - 1].id <= t->id)
+        p->run[p->run_len++] = d;
+    else
+        heap_push(p, d);
+}
+
+static void due_pop(struct planner *p, bool of_run)
+{
+    struct task *t = of_run ? p->run[p->run_at].task : p->heap[0].task;
+
+    if (of_run)
+        p->run_at++;
+    else
+        heap_pop(p);
+    if (--t->entries == 0 && t->gone)
+        task_free(p, t);
+}
+
+struct task *plan_first_due(struct planner *p)
+{
+    while (p->run_at < p->run_len || p->heap_len) {
+        bool of_run =
+            p->run_at < p->run_len && (p->heap_len == 0 || p->run[p->run_at].id <= p->heap[0].id);
+        struct task *t = of_run ? p->run[p->run_at].task : p->heap[0].task;
+
+        if (!t->gone && t->queued && !t->suspect)
+            return t;
+        due_pop(p, of_run);
+    }
+    return NULL;
 }
 
 struct planner *planner_new(uint32_t shard_ms)
@@ -85,37 +206,37 @@ struct planner *planner_new(uint32_t shard_ms)
     return p;
 }
 
-static void task_free(struct task *t)
-{
-    if (t)
-        free(t->done);
-    free(t);
-}
-
-void plan_lease_free(struct lease *l)
-{
-    if (l)
-        free(l->settled);
-    free(l);
-}
-
 void planner_free(struct planner *p)
 {
     size_t at = 0;
-    void *v;
+    struct task *t;
+    struct lease *l;
     uint32_t i;
 
     if (!p)
         return;
-    while ((v = idmap_next(&p->tasks, &at)))
-        task_free(v);
+    while ((t = idmap_next(&p->tasks, &at)))
+        bits_free(&t->done);
     at = 0;
-    while ((v = idmap_next(&p->leases, &at)))
-        plan_lease_free(v);
+    while ((l = idmap_next(&p->leases, &at)))
+        bits_free(&l->settled);
+    for (at = p->run_at; at < p->run_len; at++) /* removed, but still with an entry */
+        if (p->run[at].task->gone && p->run[at].task->entries-- == 1)
+            bits_free(&p->run[at].task->done);
+    for (at = 0; at < p->heap_len; at++)
+        if (p->heap[at].task->gone && p->heap[at].task->entries-- == 1)
+            bits_free(&p->heap[at].task->done);
     for (i = 0; i < p->worker_end; i++)
         free(p->workers[i].leases);
+    while (p->slabs) {
+        struct slab *next = p->slabs->next;
+
+        free(p->slabs);
+        p->slabs = next;
+    }
     idmap_free(&p->tasks);
     idmap_free(&p->leases);
+    free(p->run);
     free(p->heap);
     free(p->suspects);
     free(p->skip);
@@ -226,15 +347,13 @@ void plan_lease_update(struct planner *p, struct lease *l)
     double work;
 
     while (l->lowest <= l->last && l->lowest < PLANNER_MAX_SHARDS &&
-           (bit_get(l->settled, l->settled_words, l->lowest - l->first) ||
-            bit_get(l->task->done, l->task->words, l->lowest)))
+           (bit_get(&l->settled, l->lowest - l->first) || bit_get(&l->task->done, l->lowest)))
         l->lowest++;
     /* Of a recording that claims years, a guess is enough. */
     if (reach >= l->lowest && reach - l->lowest > 4096)
         rest = reach - l->lowest;
     for (i = l->lowest; rest == 0 && i <= reach; i++)
-        left += !bit_get(l->settled, l->settled_words, i - l->first) &&
-                !bit_get(l->task->done, l->task->words, i);
+        left += !bit_get(&l->settled, i - l->first) && !bit_get(&l->task->done, i);
     rest = rest ? rest : left ? left : 1;
     w->load += rest - (uint64_t)l->rest;
     l->rest = rest;
@@ -268,7 +387,7 @@ static void queue_in(struct planner *p, struct task *t) /* there is room in both
     if (t->suspect)
         p->suspects[p->suspect_len++] = t->id;
     else
-        heap_push(p, t->id);
+        due_push(p, t);
     t->guess = plan_task_shards(p, t) - t->done_count;
     if (t->guess > PLANNER_MAX_SHARDS)
         t->guess = 1;
@@ -291,7 +410,8 @@ void plan_queue_out(struct planner *p, struct task *t)
 
 static int queue_room(struct planner *p, struct err *err)
 {
-    if (plan_room((void **)&p->heap, &p->heap_cap, p->heap_len + 1, sizeof(*p->heap)) ||
+    if (plan_room((void **)&p->run, &p->run_cap, p->run_len + 1, sizeof(*p->run)) ||
+        plan_room((void **)&p->heap, &p->heap_cap, p->heap_len + 1, sizeof(*p->heap)) ||
         plan_room((void **)&p->suspects, &p->suspect_cap, p->suspect_len + 1, sizeof(*p->suspects)))
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     return 0;
@@ -299,9 +419,9 @@ static int queue_room(struct planner *p, struct err *err)
 
 static int mark_done(struct task *t, uint32_t seq)
 {
-    if (bit_get(t->done, t->words, seq))
+    if (bit_get(&t->done, seq))
         return 0;
-    if (bit_set(&t->done, &t->words, seq))
+    if (bit_set(&t->done, seq))
         return ERR_NOMEM;
     t->done_count++;
     if (seq >= t->done_end)
@@ -325,7 +445,7 @@ int planner_task_add(struct planner *p, const struct planner_task *in, struct er
     rc = queue_room(p, err);
     if (rc)
         return rc;
-    t = calloc(1, sizeof(*t));
+    t = task_new(p);
     if (!t)
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     t->id = in->id;
@@ -357,7 +477,7 @@ int planner_task_add(struct planner *p, const struct planner_task *in, struct er
     queue_in(p, t);
     return 0;
 out:
-    task_free(t);
+    task_free(p, t);
     return rc;
 }
 
@@ -430,18 +550,17 @@ void planner_task_remove(struct planner *p, int64_t task)
         plan_suspect_drop(p, t->id);
     plan_queue_out(p, t);
     idmap_remove(&p->tasks, (uint64_t)task);
-    task_free(t);
+    t->gone = true;
+    if (t->entries == 0)
+        task_free(p, t);
 }
 
 void planner_forget_queued(struct planner *p)
 {
-    while (p->heap_len) {
-        struct task *t = plan_task_get(p, p->heap[0]);
+    struct task *due;
 
-        if (t && t->queued && !t->suspect)
-            planner_task_remove(p, t->id);
-        plan_heap_pop(p);
-    }
+    while ((due = plan_first_due(p)))
+        planner_task_remove(p, due->id);
     while (p->suspect_len) {
         struct task *t = plan_task_get(p, p->suspects[p->suspect_len - 1]);
 
@@ -477,7 +596,6 @@ void planner_worker_ready(struct planner *p, uint32_t worker, uint32_t capacity)
 void planner_worker_busy(struct planner *p, uint32_t worker, uint32_t shards)
 {
     struct worker *w;
-    size_t i;
 
     if (worker >= p->worker_end)
         return;
@@ -487,11 +605,38 @@ void planner_worker_busy(struct planner *p, uint32_t worker, uint32_t shards)
     if (shards == w->flying)
         return;
     w->flying = shards;
-    for (i = 0; i < w->lease_count; i++)
+    w->spare_stale = true;
+}
+
+void plan_worker_spare(struct planner *p, uint32_t worker)
+{
+    struct worker *w = &p->workers[worker];
+
+    w->spare_stale = false;
+    for (size_t i = 0; i < w->lease_count; i++)
         lease_update_spare(p, w->leases[i]);
 }
 
 void planner_more(struct planner *p, double shards) { p->more = shards > 0 ? shards : 0; }
+
+/* A single rate is a matter of this worker alone, when none is reckoned with the others' mean; all
+ * are summed up now and then for the roundings' sake. */
+static void take_rate(struct planner *p, uint32_t worker, double rate)
+{
+    struct worker *w = &p->workers[worker];
+    double before = w->pace;
+
+    if (!w->ready || w->rate <= 0 || rate <= 0 || p->unrated || p->paces_stale ||
+        ++p->touched > 100000) {
+        w->rate = rate;
+        p->paces_stale = true;
+        return;
+    }
+    w->rate = rate;
+    plan_worker_pace(p, worker, 0);
+    p->pace += w->pace - before;
+    p->level_pool = -1;
+}
 
 void planner_worker_rate(struct planner *p, uint32_t worker, double rate)
 {
@@ -499,8 +644,7 @@ void planner_worker_rate(struct planner *p, uint32_t worker, double rate)
         return;
     if (worker >= p->worker_end)
         p->worker_end = worker + 1;
-    p->workers[worker].rate = rate;
-    p->paces_stale = true;
+    take_rate(p, worker, rate);
 }
 
 void planner_worker_capacity(struct planner *p, uint32_t worker, uint32_t capacity)
@@ -543,11 +687,10 @@ int planner_shard(struct planner *p, uint64_t lease, uint32_t seq, bool done, st
     if (seq < l->first || seq > l->granted_last || seq >= PLANNER_MAX_SHARDS)
         return err_set(err, ERR_PROTOCOL, "shard %u is not one of lease %llu", seq,
                        (unsigned long long)lease);
-    if (bit_get(l->settled, l->settled_words, seq - l->first))
+    if (bit_get(&l->settled, seq - l->first))
         return 1;
-    old = bit_get(l->task->done, l->task->words, seq);
-    if (bit_set(&l->settled, &l->settled_words, seq - l->first) ||
-        (done && mark_done(l->task, seq)))
+    old = bit_get(&l->task->done, seq);
+    if (bit_set(&l->settled, seq - l->first) || (done && mark_done(l->task, seq)))
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     if (seq >= l->highest)
         l->highest = seq + 1;
@@ -585,7 +728,7 @@ static void lease_drop(struct planner *p, struct lease *l)
         p->follow = NULL;
     l->task->leases--;
     idmap_remove(&p->leases, l->id);
-    plan_lease_free(l);
+    plan_lease_free(p, l);
 }
 
 /* Did every shard that the lease still stood for get a word? */
@@ -602,7 +745,7 @@ static bool lease_reported(const struct lease *l)
         last = t->total - 1;
     }
     for (i = l->lowest; i <= last; i++)
-        if (!bit_get(l->settled, l->settled_words, i - l->first) && !bit_get(t->done, t->words, i))
+        if (!bit_get(&l->settled, i - l->first) && !bit_get(&t->done, i))
             return false;
     return true;
 }

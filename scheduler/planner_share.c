@@ -15,6 +15,18 @@ static uint32_t worker_wants(const struct worker *w, bool plenty)
     return w->rate > 0 && ahead < most - half ? half + (uint32_t)ahead : most;
 }
 
+void plan_worker_pace(struct planner *p, uint32_t worker, double mean)
+{
+    struct worker *w = &p->workers[worker];
+
+    w->pace = w->rate > 0 ? w->rate : mean;
+    if (!w->ready)
+        return;
+    w->wants[0] = worker_wants(w, false);
+    w->wants[1] = worker_wants(w, true);
+    plan_worker_room(p, worker);
+}
+
 /* What each worker is reckoned with. One whose rate nobody has seen is taken for an average one. */
 static void refresh_paces(struct planner *p)
 {
@@ -30,15 +42,14 @@ static void refresh_paces(struct planner *p)
         }
     p->pace = 0;
     p->capacity = 0;
+    p->unrated = p->touched = 0;
     for (i = 0; i < p->worker_end; i++) {
         struct worker *w = &p->workers[i];
 
-        w->pace = w->rate > 0 ? w->rate : n ? sum / n : 1;
+        plan_worker_pace(p, i, n ? sum / n : 1);
         if (!w->ready)
             continue;
-        w->wants[0] = worker_wants(w, false);
-        w->wants[1] = worker_wants(w, true);
-        plan_worker_room(p, i);
+        p->unrated += !(w->rate > 0);
         p->pace += w->pace;
         p->capacity += w->capacity;
     }
@@ -124,6 +135,13 @@ static double level(struct planner *p)
 /* When the worker would have done this beside what it holds. */
 static double done_at(const struct worker *w, double work) { return (w->work + work) / w->pace; }
 
+static void refresh_spare(struct planner *p)
+{
+    for (uint32_t i = 0; i < p->worker_end; i++)
+        if (p->workers[i].spare_stale)
+            plan_worker_spare(p, i);
+}
+
 /* May the worker take so much? Not when all could be over before it had done it: then it is left to
  * a faster one, even if that is busy now and this one idle. */
 static bool worth_it(struct planner *p, const struct worker *w, double work)
@@ -131,6 +149,9 @@ static bool worth_it(struct planner *p, const struct worker *w, double work)
     double at = done_at(w, work);
     uint32_t i;
 
+    if (at * p->pace <= p->backlog_work + p->more)
+        return true;
+    refresh_spare(p);
     if (at * p->pace <= pool_of(p) || at <= level(p) * 1.001)
         return true;
     for (i = 0; i < p->worker_end; i++) {
@@ -154,12 +175,12 @@ static int lease_add(struct planner *p, uint32_t worker, struct task *t, uint32_
     if (plan_room((void **)&w->leases, &w->lease_cap, w->lease_count + 1, sizeof(struct lease *)) ||
         plan_room((void **)&p->skip, &p->skip_cap, (size_t)t->done_end + 1, sizeof(*p->skip)))
         return err_set(err, ERR_NOMEM, "no memory for the plan");
-    l = calloc(1, sizeof(*l));
+    l = plan_lease_new(p);
     if (!l)
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     l->id = p->next_lease;
     if (idmap_put(&p->leases, l->id, l)) {
-        plan_lease_free(l);
+        plan_lease_free(p, l);
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     }
     p->next_lease++;
@@ -185,7 +206,7 @@ static void say_lease(struct planner *p, const struct lease *l, struct planner_s
     uint32_t i, n = 0;
 
     for (i = l->first; i < t->done_end && i <= l->last; i++)
-        if (bit_get(t->done, t->words, i))
+        if (bit_get(&t->done, i))
             p->skip[n++] = i;
     *ret = (struct planner_step){
         .kind = PLANNER_LEASE,
@@ -208,11 +229,11 @@ static int lease_whole(struct planner *p, uint32_t worker, struct task *t, struc
     struct lease *l = NULL;
     int rc;
 
-    while (bit_get(t->done, t->words, first))
+    while (bit_get(&t->done, first))
         first++;
     if (t->total) {
         last = t->total - 1;
-        while (last > first && bit_get(t->done, t->words, last))
+        while (last > first && bit_get(&t->done, last))
             last--;
         /* The one that has the last shard also confirms the end (and may hash the whole). */
         if (last == t->total - 1)
@@ -222,18 +243,6 @@ static int lease_whole(struct planner *p, uint32_t worker, struct task *t, struc
     if (l)
         say_lease(p, l, ret);
     return rc;
-}
-
-static struct task *first_queued(struct planner *p)
-{
-    while (p->heap_len) {
-        struct task *t = plan_task_get(p, p->heap[0]);
-
-        if (t && t->queued && !t->suspect)
-            return t;
-        plan_heap_pop(p);
-    }
-    return NULL;
 }
 
 static struct task *first_suspect(struct planner *p, uint32_t worker, bool even_again)
@@ -262,6 +271,7 @@ static struct lease *split_victim(struct planner *p, uint32_t thief, uint32_t *t
     uint32_t i;
     size_t k;
 
+    refresh_spare(p);
     if (p->spare == 0 || !worth_it(p, w, 1))
         return NULL;
     for (i = 0; i < p->worker_end; i++) {
@@ -313,7 +323,7 @@ static int feed(struct planner *p, uint32_t worker, struct planner_step *ret, st
     struct task *t = empty ? first_suspect(p, worker, false) : NULL;
 
     if (!t)
-        t = first_queued(p);
+        t = plan_first_due(p);
     if (!t && empty)
         t = first_suspect(p, worker, true);
     /* Of a long one the first shard counts: the rest can be given to others as soon as its length
@@ -368,7 +378,11 @@ int planner_next(struct planner *p, struct planner_step *ret, struct err *err)
     refresh_paces(p);
     refresh_plenty(p);
     *ret = (struct planner_step){.kind = PLANNER_NOTHING};
-    if (p->hungry == 0 || (p->queued == 0 && p->spare == 0))
+    if (p->hungry == 0)
+        return 0;
+    if (p->queued == 0)
+        refresh_spare(p);
+    if (p->queued == 0 && p->spare == 0)
         return 0;
     memset(tried, 0, p->worker_end);
     while ((worker = hungriest(p, tried)) != UINT32_MAX) {

@@ -8,14 +8,24 @@
 #include "scheduler/idmap.h"
 #include "scheduler/planner.h"
 
+/* Bits from 0 on; those that were never set are 0. Most recordings are of a few shards, whose bits
+ * need no memory of their own. Not to be moved. */
+struct bits {
+    uint64_t *words; /* &few, or owned; NULL: all 0 */
+    uint32_t count;  /* of words */
+    uint64_t few;
+};
+
 struct task {
     int64_t id;
+    struct task *next_free; /* in the planner's list of structs to be used again */
     int64_t duration_ms;
     uint64_t size_bytes;
-    uint32_t total;                /* shards; 0 unknown */
-    uint64_t *done;                /* bits; owned */
-    uint32_t words;                /* of done */
+    uint32_t total; /* shards; 0 unknown */
+    struct bits done;
     uint32_t done_count, done_end; /* done_end: highest done + 1 */
+    uint32_t entries;              /* of the queue that point here */
+    bool gone;                     /* removed: freed with its last entry */
     uint32_t leases;
     struct lease *first; /* of them */
     uint32_t guess;      /* shards that are thought to be left; what `backlog` counts it as */
@@ -27,17 +37,16 @@ struct task {
 struct lease {
     uint64_t id;
     struct task *task;
-    struct lease *sibling; /* the task's next */
+    struct lease *sibling; /* the task's next; in the list of structs to be used again, its next */
     uint32_t worker;
     uint32_t first, last;
     uint32_t granted_last; /* before caps: a worker past its cap may still report */
-    uint64_t *settled;     /* bits from `first`; owned */
-    uint32_t settled_words;
-    uint32_t lowest;  /* first shard that is neither settled nor done */
-    uint32_t highest; /* highest settled + 1; 0 none */
-    uint32_t rest;    /* shards that are thought to be left; at least 1 */
-    uint32_t spare;   /* of them, those at its end that may be given to another */
-    double work;      /* the rest in shards of full length */
+    struct bits settled;   /* from `first` */
+    uint32_t lowest;       /* first shard that is neither settled nor done */
+    uint32_t highest;      /* highest settled + 1; 0 none */
+    uint32_t rest;         /* shards that are thought to be left; at least 1 */
+    uint32_t spare;        /* of them, those at its end that may be given to another */
+    double work;           /* the rest in shards of full length */
     bool alone, progress;
 };
 
@@ -52,15 +61,30 @@ struct worker {
     double work;          /*   work */
     struct lease **leases;
     size_t lease_count, lease_cap;
+    bool spare_stale; /* its leases' spare is of an earlier `flying` */
+};
+
+/* A task in the queue, or one that was: those are dropped when they come up. */
+struct due {
+    int64_t id;
+    struct task *task;
+};
+
+/* Structs are made many at once, and used again. */
+struct slab {
+    struct slab *next;
 };
 
 struct planner {
     uint32_t shard_ms;
     struct idmap tasks, leases;
-    /* Ids in the order in which they are due: a binary heap. Entries of tasks that are no longer
-     * queued are dropped when they come up. */
-    int64_t *heap;
-    size_t heap_len, heap_cap;
+    struct slab *slabs; /* owned */
+    struct task *free_tasks;
+    struct lease *free_leases;
+    /* What is due, in the order of the ids: `run` ascends from run_at on, as the catalog gives
+     * tasks; what comes out of that order is in a binary heap. */
+    struct due *run, *heap;
+    size_t run_at, run_len, run_cap, heap_len, heap_cap;
     int64_t *suspects; /* ids, unordered; few */
     size_t suspect_len, suspect_cap;
     size_t queued;
@@ -74,6 +98,8 @@ struct planner {
     /* Of the workers that are ready (`paces_stale`: to be summed up again), */
     double pace;
     uint64_t capacity;
+    uint32_t unrated; /* whose rate nobody has seen */
+    uint32_t touched; /* changes of single rates since all were summed up */
     bool paces_stale;
     /*   and the level of planner_share.c, with what it was found for. */
     double level, level_pool, level_work;
@@ -90,14 +116,15 @@ struct planner {
     struct lease *follow; /* leased by a split whose CAP was the last step: said next */
 };
 
-static inline bool bit_get(const uint64_t *bits, uint32_t words, uint32_t i)
+static inline bool bit_get(const struct bits *b, uint32_t i)
 {
-    return i / 64 < words && (bits[i / 64] >> (i % 64) & 1);
+    return i / 64 < b->count && (b->words[i / 64] >> (i % 64) & 1);
 }
 
 /* Grows a list to hold `want` items. 0 or ERR_NOMEM. */
 int plan_room(void **list, size_t *cap, size_t want, size_t size);
-void plan_heap_pop(struct planner *p);
+/* The queued task that is due first; NULL: none. */
+struct task *plan_first_due(struct planner *p);
 struct task *plan_task_get(const struct planner *p, int64_t id); /* NULL: not known */
 /* How many shards the task has, as far as anybody can tell: at least one past those done. */
 uint32_t plan_task_shards(const struct planner *p, const struct task *t);
@@ -114,6 +141,12 @@ void plan_worker_room(struct planner *p, uint32_t worker);
 void plan_lease_update(struct planner *p, struct lease *l);
 /* The first shard that the owner cannot have begun. */
 uint32_t plan_lease_untouched(const struct planner *p, const struct lease *l);
-void plan_lease_free(struct lease *l);
+/* Zeroed, or NULL. */
+struct lease *plan_lease_new(struct planner *p);
+void plan_lease_free(struct planner *p, struct lease *l);
+/* What the worker's leases have to spare, by what it now works on. */
+void plan_worker_spare(struct planner *p, uint32_t worker);
+/* The worker's pace and what it is to hold, by its rate; `mean` stands for an unknown one. */
+void plan_worker_pace(struct planner *p, uint32_t worker, double mean);
 
 #endif

@@ -80,6 +80,7 @@ struct run_worker {
     int64_t due_ms;   /* WAITING: start; STARTING, SETTING_UP, LEAVING: patience ends (monotonic) */
     bool drained;     /* DRAIN was sent: it takes no more leases */
     bool condemned;   /* it is being killed */
+    bool broken;      /*   because it sent what cannot be: nothing more of it is believed */
     int64_t heard_ms; /* last frame */
     int64_t moved_ms; /* last sign that its work goes on */
     int64_t engine_ms; /* last sign that its engine does */

@@ -181,6 +181,7 @@ static void on_broken(void *arg, const struct err *err)
     struct run_worker *w = arg;
     char why[600];
 
+    w->broken = true;
     snprintf(why, sizeof(why), "it does not speak our protocol (%s)", err->msg);
     supervisor_condemn(w, ERR_PROTOCOL, why);
 }
@@ -438,6 +439,8 @@ static void on_frame(void *arg, const struct frame *f)
 
     if (w->run->mode == RUN_ENDING && w->run->failure.code)
         return;
+    if (w->broken) /* nothing is believed after a message that cannot be */
+        return;
     w->heard_ms = clock_mono_ms();
     run_touch(w->run);
     /* Said before it read that it is not wanted any more, or before it was condemned. */
@@ -491,7 +494,7 @@ static void start(struct run_worker *w)
 
     w->last = (struct err){0};
     w->death_code = 0;
-    w->drained = w->was_ready = w->condemned = false;
+    w->drained = w->was_ready = w->condemned = w->broken = false;
     w->engine_beat = w->audio_ms = w->decoded_ms = 0;
     w->rate = (struct rate){0};
     w->heard_ms = now;
