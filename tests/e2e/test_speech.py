@@ -161,7 +161,7 @@ class Speech(night.Night):
         # timestamps, as openai-whisper has it), and after the one before.
         self.assertEqual([], self.sql(
             "SELECT w.text FROM word w JOIN segment g USING (segment_id) "
-            "WHERE w.start_ms < g.start_ms - 250 OR w.end_ms > g.end_ms + 250 "
+            "WHERE w.start_ms < g.start_ms - 500 OR w.end_ms > g.end_ms + 500 "
             "OR w.end_ms < w.start_ms"))
         self.assertEqual([], self.sql("SELECT text FROM transcript WHERE start_ms >= end_ms"))
         self.assertEqual([], self.sql(
