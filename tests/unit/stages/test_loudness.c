@@ -170,8 +170,8 @@ static void test_random(void **state)
         memset(&l, 0, sizeof(l));
         l.steps = LOUDNESS_MAX;
         for (int i = 0; i < 6; i++) {
-            uint32_t from = (uint32_t)(number_uniform(seed, k++) * 2800);
-            memset(l.loud + from, 1, (size_t)(number_uniform(seed, k++) * 200));
+            uint32_t begin = (uint32_t)(number_uniform(seed, k++) * 2800);
+            memset(l.loud + begin, 1, (size_t)(number_uniform(seed, k++) * 200));
         }
         before = at = (float)(number_uniform(seed, k++) * 4);
         for (uint32_t i = 0; i < n; i++) {
