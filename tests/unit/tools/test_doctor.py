@@ -22,7 +22,7 @@ USAGE, UNAVAILABLE = 64, 69
 # What the module does: what the sentence must say.
 FAULTS = {
     "broken": "cuDNN ops: 9.1.0 (/opt/\\x1B[31mlibcudnn_ops.so.9)",
-    "abi": "is of another build (interface 2, this program has 1)",
+    "abi": "is of another build (interface ",
     "crash": "crashed (signal 6, Aborted) while the CUDA module was opened; last words: Invalid handle",
     "crash-devices": "crashed (signal 6, Aborted) while devices were asked for",
     "crash-check": "crashed (signal 6, Aborted) while libraries were looked at",
