@@ -3,6 +3,8 @@
 #include "tests/common/test.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/gpu/device.h"
 #include "tests/unit/models/silero_model.h"
@@ -15,12 +17,17 @@
 static float pcm[STREAMS][STEPS * SILERO_STEP];
 static double want[STREAMS][STEPS];
 
+/* A folder of its own: the same test may run twice at once, on other kernels. */
+static char folder[] = "voice-XXXXXX";
+
 static int setup(void **state)
 {
     struct silero_model *model = silero_model_new(3);
     uint64_t seed = 11;
 
     (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
     silero_model_write(model, FILE_NAME, 0);
     for (size_t i = 0; i < STREAMS; i++) {
         struct silero_model_stream s = {.context = {0}};
@@ -52,6 +59,13 @@ static void run(struct silero *s, size_t from, size_t past, float prob[STREAMS][
                                              (uint32_t)steps, prob[i] + done};
         assert_ok(silero_run(s, block + from, (uint32_t)(past - from), &e), e);
     }
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    unlink(FILE_NAME);
+    return chdir("..") != 0 || rmdir(folder) != 0;
 }
 
 static void one(bool deterministic)
@@ -98,5 +112,5 @@ int main(void)
                                        cmocka_unit_test(deterministic)};
 
     gpu_device();
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

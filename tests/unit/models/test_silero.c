@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "gpu/backend.h"
@@ -24,12 +25,17 @@ static float noise(uint64_t *state)
     return (float)(*state >> 40) * 0x1p-23f - 1.0f;
 }
 
+/* A folder of its own: the same test may run twice at once, on other kernels. */
+static char folder[] = "voice-XXXXXX";
+
 static int setup(void **state)
 {
     uint64_t seed = 7;
 
     (void)state;
     model = silero_model_new(3);
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
     silero_model_write(model, FILE_NAME, 0);
     for (size_t i = 0; i < STREAMS; i++) {
         struct silero_model_stream s = {0};
@@ -46,7 +52,9 @@ static int teardown(void **state)
 {
     (void)state;
     silero_model_free(model);
-    return 0;
+    unlink(FILE_NAME);
+    unlink("bad.safetensors");
+    return chdir("..") != 0 || rmdir(folder) != 0;
 }
 
 struct result {
