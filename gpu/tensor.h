@@ -34,6 +34,14 @@ static inline struct tensor tensor_columns(struct tensor t, int64_t from, int64_
     return t;
 }
 
+/* Rows [from, from + rows) of t. */
+static inline struct tensor tensor_rows(struct tensor t, int64_t from, int64_t rows)
+{
+    t.data = (char *)t.data + (size_t)(from * t.stride) * dtype_size(t.type);
+    t.rows = rows;
+    return t;
+}
+
 static inline float bf16_to_f32(uint16_t v)
 {
     uint32_t bits = (uint32_t)v << 16;

@@ -103,13 +103,6 @@ void cuda_conv1d_free(struct backend *be, struct conv1d *conv)
     free(conv);
 }
 
-static struct tensor some_rows(struct tensor t, int64_t from, int64_t rows)
-{
-    t.data = (char *)t.data + (size_t)(from * t.stride) * dtype_size(t.type);
-    t.rows = rows;
-    return t;
-}
-
 /* y = x W^T, x: spread inputs. */
 static struct product product_of(const struct conv1d *conv, struct tensor x, struct tensor y)
 {
@@ -217,8 +210,9 @@ int cuda_conv1d(struct backend *be, struct conv1d *conv, uint32_t windows, struc
     for (int64_t w = 0; w < windows && rc == 0; w += step) {
         int64_t n = windows - w < step ? windows - w : step;
 
-        rc = run(c, conv, (uint32_t)n, (fixed ? step : n) * rows, some_rows(x, w * time, n * time),
-                 epilogue, some_rows(y, w * rows, n * rows), fixed, err);
+        rc =
+            run(c, conv, (uint32_t)n, (fixed ? step : n) * rows, tensor_rows(x, w * time, n * time),
+                epilogue, tensor_rows(y, w * rows, n * rows), fixed, err);
     }
     return rc;
 }

@@ -49,13 +49,6 @@ static bool is_8bit(const struct linear *l)
     return l->precision == PRECISION_INT8 || l->precision == PRECISION_FP8;
 }
 
-static struct tensor some_rows(struct tensor t, int64_t from, int64_t rows)
-{
-    t.data = (char *)t.data + (size_t)(from * t.stride) * dtype_size(t.type);
-    t.rows = rows;
-    return t;
-}
-
 /* --- weights ------------------------------------------------------------------------------- */
 
 static float largest(const float *w, int64_t n)
@@ -371,7 +364,7 @@ static int run_fixed(struct cuda *c, const struct linear *l, struct tensor x,
         return rc;
     q = (char *)s + inputs;
     in = tensor_of(x.type, s, ROWS_FIXED, l->in);
-    in_rows = some_rows(in, 0, x.rows);
+    in_rows = tensor_rows(in, 0, x.rows);
     sum = tensor_of(DTYPE_F32, q + small, ROWS_FIXED, l->w_out);
     rc = cuda_status(err, k_zero(c->work, in), "clearing rows");
     if (rc == 0)
@@ -386,7 +379,7 @@ static int run_fixed(struct cuda *c, const struct linear *l, struct tensor x,
     rc = cuda_product(c, &p, "multiplying matrices", err);
     if (rc != 0)
         return rc;
-    sum = some_rows(sum, 0, x.rows);
+    sum = tensor_rows(sum, 0, x.rows);
     sum.cols = l->out;
     return cuda_status(err, k_epilogue(c->work, sum, l->bias, epilogue, y), "adding the bias");
 }
@@ -423,7 +416,7 @@ int cuda_linear(struct backend *be, struct linear *l, struct tensor x, enum epil
     step = piece_rows(c, l, x.rows);
     for (int64_t r = 0; r < x.rows && rc == 0; r += step) {
         int64_t n = least(step, x.rows - r);
-        struct tensor some_x = some_rows(x, r, n), some_y = some_rows(y, r, n);
+        struct tensor some_x = tensor_rows(x, r, n), some_y = tensor_rows(y, r, n);
 
         if (c->deterministic && l->use == LINEAR_ROWS && l->precision != PRECISION_INT8)
             rc = run_fixed(c, l, some_x, epilogue, some_y, err);

@@ -102,13 +102,6 @@ void cuda_lstm_free(struct backend *be, struct lstm *l)
     free(l);
 }
 
-static struct tensor some_rows(struct tensor t, int64_t from, int64_t rows)
-{
-    t.data = (float *)t.data + from * t.stride;
-    t.rows = rows;
-    return t;
-}
-
 /* gates: [x.rows, rounded up to PIECE][4 hidden] = x W_ih^T + bias. piece: [PIECE][wide]. */
 static int add_inputs(struct cuda *c, const struct lstm *l, struct tensor x, struct tensor piece,
                       struct tensor gates, struct err *err)
@@ -138,8 +131,8 @@ static int add_inputs(struct cuda *c, const struct lstm *l, struct tensor x, str
 
         to.rows = x.rows - r < PIECE ? x.rows - r : PIECE;
         to.cols = l->in;
-        rc = cuda_status(err, k_copy(c->work, to, some_rows(x, r, to.rows)), "copying rows");
-        p.y = some_rows(gates, r, PIECE).data;
+        rc = cuda_status(err, k_copy(c->work, to, tensor_rows(x, r, to.rows)), "copying rows");
+        p.y = tensor_rows(gates, r, PIECE).data;
         if (rc == 0)
             rc = cuda_product(c, &p, "multiplying matrices", err);
     }

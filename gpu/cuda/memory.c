@@ -218,13 +218,6 @@ static bool is_plain(struct tensor t)
     return t.type == DTYPE_F32 && (t.stride == t.cols || t.rows == 1);
 }
 
-static struct tensor some_rows(struct tensor t, int64_t from, int64_t rows)
-{
-    t.data = (char *)t.data + (size_t)(from * t.stride) * dtype_size(t.type);
-    t.rows = rows;
-    return t;
-}
-
 /* Rows of float32 that pass through the scratch memory at once. */
 static int64_t rows_at_once(struct tensor t)
 {
@@ -257,7 +250,7 @@ int cuda_put(struct backend *be, struct tensor dst, const float *src, struct err
                          err);
         if (rc == 0)
             rc = cuda_status(
-                err, k_copy(c->work, some_rows(dst, r, n), tensor_of(DTYPE_F32, p, n, dst.cols)),
+                err, k_copy(c->work, tensor_rows(dst, r, n), tensor_of(DTYPE_F32, p, n, dst.cols)),
                 "converting numbers");
     }
     return rc;
@@ -283,7 +276,7 @@ int cuda_get(struct backend *be, float *dst, struct tensor src, struct err *err)
         int64_t n = src.rows - r < step ? src.rows - r : step;
 
         rc = cuda_status(
-            err, k_copy(c->work, tensor_of(DTYPE_F32, p, n, src.cols), some_rows(src, r, n)),
+            err, k_copy(c->work, tensor_of(DTYPE_F32, p, n, src.cols), tensor_rows(src, r, n)),
             "converting numbers");
         if (rc == 0)
             rc = cuda_read(be, dst + r * src.cols, p, (size_t)(n * src.cols) * sizeof(float), err);
