@@ -39,6 +39,7 @@ struct mel;       /* plan and scratch of a log-mel spectrogram */
 struct rules;     /* which token may follow: tables on the device */
 struct recording; /* a sequence of operations that can be run again */
 struct lstm;      /* packed weights of one layer of a long short-term memory, one direction */
+struct conv2d;    /* packed weights of a convolution over two dimensions (or one: height 1) */
 
 enum epilogue {
     EPILOGUE_NONE, /* y = r */
@@ -134,6 +135,41 @@ struct candidate {
 
 #define BACKEND_MAX_TOP 33 /* candidates of a row */
 
+/* A convolution over images that lie row by row, channels last. */
+struct conv2d_spec {
+    int64_t in, out;
+    bool depthwise;                    /* out == in, and each channel sees itself alone */
+    uint32_t kernel_h, kernel_w;       /* 1 .. 255 */
+    uint32_t stride_h, stride_w;       /* 1 .. 255 */
+    uint32_t top, bottom, left, right; /* zeros around each image, less than the kernel's size */
+};
+
+enum activation {
+    ACTIVATION_RELU,
+    ACTIVATION_LEAKY_RELU, /* x < 0: x / 100 */
+    ACTIVATION_ABS,
+    ACTIVATION_GELU, /* the exact one (erf) */
+    ACTIVATION_TANH,
+    ACTIVATION_SIGMOID,
+};
+
+enum pool { POOL_MEAN, POOL_MAX, POOL_FIRST };
+
+/* Sequences of different lengths, one below the other: sequence i is rows at[i] .. at[i + 1] - 1 of
+ * a tensor whose rows are at[count]. Host memory, may be reused at once; at[0] = 0, ascending. */
+struct spans {
+    const uint32_t *at; /* [count + 1] */
+    uint32_t count;
+};
+
+/* What attention_spans adds to its scores before the softmax: table `set[i]` for sequence i, which
+ * is n long like all of them: [sets * heads * n][n] float32, head by head. */
+struct attention_bias {
+    struct tensor tables;
+    uint32_t sets;
+    const uint32_t *set; /* [spans.count], host memory, may be reused at once */
+};
+
 struct backend_info {
     char name[64];         /* "AMD EPYC 9654", "NVIDIA H200": for people */
     char id[64];           /* "cpu", a GPU's UUID: stable */
@@ -184,9 +220,9 @@ struct backend_ops {
     int (*conv1d)(struct backend *be, struct conv1d *c, uint32_t windows, struct tensor x,
                   enum epilogue epilogue, struct tensor y, struct err *err);
 
-    /* Over the columns, epsilon 1e-5; gamma, beta: [1][cols] float32; x float32, y any. */
+    /* Over the columns; gamma, beta: [1][cols] float32; x float32, y any; epsilon > 0. */
     int (*layer_norm)(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
-                      struct tensor y, struct err *err);
+                      float epsilon, struct tensor y, struct err *err);
     /* Row r of y += row r % x.rows of x, both float32. */
     int (*add)(struct backend *be, struct tensor y, struct tensor x, struct err *err);
     /* Row i of y = table[rows[i].token] + positions[rows[i].pos], y float32. */
@@ -274,6 +310,55 @@ struct backend_ops {
                 struct tensor y, struct err *err);
     /* y[r][i] = |x[r][i] + i x[r][n + i]|, x: [rows][2n], y: [rows][n], float32. */
     int (*magnitude)(struct backend *be, struct tensor x, struct tensor y, struct err *err);
+
+    /* w: [out][in][kernel_h][kernel_w], or [out][kernel_h][kernel_w] when depthwise (float32 then,
+     * whatever the precision); bias: [out] or NULL; host memory, copied. ERR_MODEL when the device
+     * cannot do it. */
+    int (*conv2d_new)(struct backend *be, enum precision precision, const struct conv2d_spec *spec,
+                      const float *w, const float *bias, struct conv2d **ret, struct err *err);
+    void (*conv2d_free)(struct backend *be, struct conv2d *c);
+    /* x: [images * height * width][in] of precision_type (float32 when depthwise); y: [images *
+     * out_height * out_width][out] float32 or of that type, where out_height = (top + height +
+     * bottom - kernel_h) / stride_h + 1; both dense. An image's result does not depend on the
+     * others where the device is deterministic. Recorded sequences do not hold it. */
+    int (*conv2d)(struct backend *be, struct conv2d *c, uint32_t images, uint32_t height,
+                  uint32_t width, struct tensor x, enum epilogue epilogue, struct tensor y,
+                  struct err *err);
+    /* y = f(x), element by element; x float32, y any; they may be one tensor. */
+    int (*activate)(struct backend *be, enum activation f, struct tensor x, struct tensor y,
+                    struct err *err);
+    /* Each column of each window over its x.rows / windows rows to mean 0 and population deviation
+     * 1 (epsilon > 0 within the root), then times gamma plus beta ([1][cols] float32). x, y
+     * float32; they may be one tensor. */
+    int (*instance_norm)(struct backend *be, uint32_t windows, struct tensor x, struct tensor gamma,
+                         struct tensor beta, float epsilon, struct tensor y, struct err *err);
+    /* The largest of `size` rows every `size` rows of each window; a rest is left out. x: [windows
+     * * n][cols], y: [windows * (n / size)][cols], float32. */
+    int (*max_pool)(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
+                    struct tensor y, struct err *err);
+    /* One row for each sequence: the mean or the largest of its rows (sums in ascending order), or
+     * its first one. No sequence is empty. x: [at[count]][cols], y: [count][cols], float32. */
+    int (*pool)(struct backend *be, enum pool kind, struct spans spans, struct tensor x,
+                struct tensor y, struct err *err);
+    /* Weighted mean and deviation over the rows of window of[i] (host memory, may be reused at
+     * once), for each of n = weights.rows sets of weights: with v1 = sum(w) + 1e-8, v2 = sum(w^2):
+     * mean = sum(w x) / v1; deviation = sqrt(sum(w (x - mean)^2) / (v1 - v2 / v1 + 1e-8)), as
+     * pyannote.audio's StatsPool. x: [windows * t][c], weights: [n][t] >= 0, y: [n][2c] (means,
+     * then deviations), float32. */
+    int (*weighted_stats)(struct backend *be, uint32_t windows, struct tensor x, const uint32_t *of,
+                          struct tensor weights, struct tensor y, struct err *err);
+    /* Row i of y = row rows[i] of x; -1: zeros. rows: device memory, each below x.rows (whoever
+     * writes it has checked it). One type; x and y do not overlap. */
+    int (*gather)(struct backend *be, struct tensor x, const int32_t *rows, struct tensor y,
+                  struct err *err);
+    /* out = softmax(scale q k^T + bias) v within each sequence and head. q, k, v, out: [at[count]]
+     * [heads * head_size] of one type, each possibly columns of a wider one; head_size a multiple
+     * of 8 up to 128; a sequence has at most BACKEND_MAX_KEYS rows. bias NULL: none. A sequence's
+     * result does not depend on the others. Recorded sequences do not hold it. */
+    int (*attention_spans)(struct backend *be, struct spans spans, uint32_t heads,
+                           uint32_t head_size, float scale, struct tensor q, struct tensor k,
+                           struct tensor v, const struct attention_bias *bias, struct tensor out,
+                           struct err *err);
 
     /* NULL where a device gains nothing by it (the host). Between begin and end operations are
      * recorded, not run; only those above that neither wait nor prepare may be called. run: as if

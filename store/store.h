@@ -56,6 +56,10 @@ struct store_stage {         /* what an enqueue wants done */
     const char *model_dir;   /* as it was resolved */
     const char *model_hash;  /* hex */
     const char *params_json; /* canonical */
+    /* Stages that work on another one's results (embed-text on a transcription): that one, whose
+     * name is NULL when there is none. It is made, too, if the catalog has it not; a task of this
+     * stage is runnable when that one's task of the same recording is done. */
+    const struct store_stage *source;
 };
 
 struct store_enqueue_counts {
@@ -122,6 +126,28 @@ struct store_segment {
     size_t word_count;
 };
 
+struct store_sound {
+    int64_t start_ms, end_ms;
+    uint32_t class_id;
+    const char *name;
+    double score;
+};
+
+struct store_vector {
+    int64_t start_ms, end_ms;
+    const char *text;    /* of a passage; NULL: of sound */
+    const float *values; /* [size], of length 1 */
+    uint32_t size;
+};
+
+/* What diarization heard in a shard's windows: kept until the recording is settled. */
+struct store_voices {
+    uint32_t first, windows, frames, speakers, size, vector_count;
+    const uint8_t *active; /* [windows][frames] */
+    const uint32_t *of;    /* [vector_count]: window * speakers + local speaker */
+    const float *vectors;  /* [vector_count][size] */
+};
+
 struct store_shard_result {
     int64_t task_id;
     uint32_t seq;
@@ -132,6 +158,11 @@ struct store_shard_result {
     const char *device;
     const struct store_segment *segments;
     size_t segment_count;
+    const struct store_sound *sounds;
+    size_t sound_count;
+    const struct store_vector *vectors;
+    size_t vector_count;
+    const struct store_voices *voices; /* NULL: no stage that hears voices */
 };
 
 /* Many shards' results may share one commit: begin, calls, commit (synchronous=FULL). Inside,
@@ -147,6 +178,50 @@ void store_rollback(struct store *st);
  * already is left as it is (a worker that was given up for dead may still deliver). ERR_INPUT: no
  * such task, or impossible values. */
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err);
+
+/* ---------------------------------------------------------------------------- settling
+ *
+ * A task of a stage that settles ("diarize") is not done with its last shard: it stays pending, is
+ * not runnable any more, and is done with store_settled. */
+
+/* Such tasks whose shards are all there, id > after, ascending, at most max. *n may be 0. The
+ * callers' ret[i].skip is empty. None while the catalog is paused or before their retry's time. */
+int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
+                    struct store_task *ret, size_t max, size_t *n, struct err *err);
+/* Calls fn for each shard's voices, by seq. fn returning other than 0 ends it with that. */
+typedef int (*store_voices_fn)(void *arg, const struct store_voices *v, struct err *err);
+int store_voices_read(struct store *st, int64_t task_id, store_voices_fn fn, void *arg,
+                      struct err *err);
+
+struct store_turn {
+    int64_t start_ms, end_ms;
+    uint32_t speaker; /* index into speakers */
+};
+struct store_speaker {
+    int64_t speech_ms;
+    const float *values; /* [size], of length 1, or NULL */
+    uint32_t size;
+};
+/* Speakers (labels SPEAKER_00 ...) and turns of a task; gives the recording's segments and words
+ * their speakers, drops the shards' voices, and the task is done: one commit. A task that is done
+ * already is left as it is. ERR_INPUT: no such task, or impossible values. Names that people gave
+ * to speakers of an earlier diarization of the recording stay with that one. */
+int store_settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
+                  size_t speaker_count, const struct store_turn *turns, size_t turn_count,
+                  struct err *err);
+
+/* ---------------------------------------------------------------------------- passages
+ *
+ * For stages that work on a transcription: neighbouring segments of the source stage's task joined
+ * to passages of about `chars` characters (never cut within a segment; a pause of more than 10 s or
+ * another speaker begins a new one). Owned: store_passages_free. */
+struct store_passage {
+    int64_t start_ms, end_ms;
+    char *text;
+};
+int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct store_passage **ret,
+                   size_t *n, struct err *err);
+void store_passages_free(struct store_passage *p, size_t n);
 
 struct store_media_info {
     int64_t media_id, duration_ms;

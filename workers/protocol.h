@@ -48,6 +48,11 @@ enum msg_type {
     MSG_HEARTBEAT,
     MSG_LOG,
     MSG_TUNED,
+    MSG_SETTLE,
+    MSG_VOICES,
+    MSG_SETTLE_GO, /* empty */
+    MSG_SETTLED,
+    MSG_SETTLE_FAILED,
 };
 
 struct msg_hello {
@@ -58,6 +63,7 @@ struct msg_hello {
 
 /* One stage with all that its results depend on. */
 struct msg_setup {
+    char *stage; /* "transcribe", "diarize", "sounds", "embed-text", "embed-audio": what is done */
     char *model_dir;
     char *model_hash;     /* hex; the worker compares: ERR_MODEL when it differs */
     char *precision;      /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
@@ -112,6 +118,16 @@ struct msg_lease {
     uint32_t last;           /* last shard; UINT32_MAX: to the recording's end */
     uint32_t skip_count;     /* shards inside the run that are done already */
     uint32_t *skip;          /* ascending */
+    /* Stages that work on a text (embed-text): nothing is decoded, the lease is its only shard, and
+     * LEASE_END says reached_end with `total_ms` as it is here. */
+    int64_t total_ms;
+    uint32_t passage_count;
+    struct msg_passage *passages; /* NULL when there are none */
+};
+
+struct msg_passage {
+    int64_t start_ms, end_ms;
+    char *text; /* valid UTF-8 */
 };
 
 struct msg_cap { /* lowers `last` of a lease; the worker ignores it when it is already past */
@@ -153,6 +169,32 @@ struct msg_segment {
     struct msg_word *words; /* NULL when there are none */
 };
 
+struct msg_sound {
+    int64_t start_ms, end_ms; /* in the recording */
+    uint32_t class_id;        /* of the model's own */
+    char *name;               /* valid UTF-8 */
+    float score;              /* 0 .. 1: the highest */
+};
+
+struct msg_vector {           /* of `vector_size` values, of length 1 */
+    int64_t start_ms, end_ms; /* what it is of; of a passage its own */
+    float *values;
+};
+
+/* What the two networks of diarization heard of the windows that begin in the shard. */
+struct msg_voices {
+    uint32_t first;        /* the first window: it begins at `first` seconds */
+    uint32_t windows;      /* 0: none, all else is 0 then */
+    uint32_t frames;       /* of a window */
+    uint32_t speakers;     /* that a window knows, at most 8 */
+    uint8_t *active;       /* [windows][frames], bit s: local speaker s speaks */
+    uint32_t size;         /* values of a vector */
+    uint32_t vector_count; /* at most windows * speakers */
+    uint32_t *of;          /* [vector_count]: window * speakers + local speaker, ascending */
+    float *vectors;        /* [vector_count][size], finite */
+};
+
+/* Which of the last parts is there depends on the stage; the others are empty. */
 struct msg_shard_done {
     uint64_t lease_id;
     int64_t media_id;
@@ -164,6 +206,11 @@ struct msg_shard_done {
     uint32_t wall_ms;
     uint32_t segment_count;
     struct msg_segment *segments;
+    uint32_t sound_count;
+    struct msg_sound *sounds;
+    uint32_t vector_count, vector_size;
+    struct msg_vector *vectors; /* their values are one block, owned by the first */
+    struct msg_voices voices;
 };
 
 struct msg_shard_failed {
@@ -212,6 +259,52 @@ struct msg_log {
     char *line;
 };
 
+/* ----------------------------------------------------------------------------------- settling
+ *
+ * What needs a recording as a whole is computed when all of its shards are done, on the processor,
+ * in a process of its own (`nightshift settle`, one recording at a time, on a socket pair):
+ *
+ *   scheduler                          settler
+ *      |  <------------- HELLO --------- |
+ *      |  -------------- SETTLE -------> |   which task, and its stage's parameters
+ *      |  -------------- VOICES -------> |   for each shard, ascending
+ *      |  -------------- SETTLE_GO ----> |   empty: that was all
+ *      |  <--- SETTLED/SETTLE_FAILED --- |
+ *      |  -------------- QUIT ---------> |   or the next SETTLE
+ *
+ * A settler that dies costs an attempt of its task. */
+struct msg_settle {
+    int64_t task_id;
+    char *model_dir; /* with the PLDA's transforms, where the clustering needs them */
+    char *model_hash;
+    char *params_json; /* diarize's */
+    int64_t total_ms;  /* of the recording */
+};
+
+struct msg_speaker {
+    int64_t speech_ms;
+    float *values; /* [size], of length 1; NULL when size is 0 */
+};
+
+struct msg_turn {
+    int64_t start_ms, end_ms;
+    uint32_t speaker; /* below speaker_count */
+};
+
+struct msg_settled {
+    int64_t task_id;
+    uint32_t size, speaker_count, turn_count;
+    struct msg_speaker *speakers; /* their values are one block, owned by the first */
+    struct msg_turn *turns;       /* ascending start */
+    uint32_t wall_ms;
+};
+
+struct msg_settle_failed {
+    int64_t task_id;
+    int32_t code;
+    char *message;
+};
+
 #define MSG_CODEC(name)                                                           \
     void msg_##name##_put(struct buf *out, const struct msg_##name *m);           \
     int msg_##name##_get(const uint8_t *data, size_t len, struct msg_##name *ret, \
@@ -231,6 +324,10 @@ MSG_CODEC(lease_end);
 MSG_CODEC(heartbeat);
 MSG_CODEC(log);
 MSG_CODEC(tuned);
+MSG_CODEC(voices);
+MSG_CODEC(settle);
+MSG_CODEC(settled);
+MSG_CODEC(settle_failed);
 #undef MSG_CODEC
 
 #endif

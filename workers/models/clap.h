@@ -1,0 +1,41 @@
+/* workers/models/clap.h - sounds and their descriptions as vectors of one space: CLAP
+ * (laion/clap-htsat-unfused and its like, Hugging Face's layout) on one device.
+ *
+ * Audio: 10 s, resampled from 16 to 48 kHz (so there is nothing above 8 kHz), shorter audio
+ * repeated as Hugging Face's "repeatpad" does; log-mel of 64 bins -> Swin transformer (HTSAT) ->
+ * projection. Text: RoBERTa -> projection. 512 values, L2-normalised. A result does not depend on
+ * what shared a call (bit for bit on the host). */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_CLAP_H
+#define NIGHTSHIFT_WORKERS_MODELS_CLAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "gpu/precision.h"
+
+#define CLAP_SAMPLES 160000 /* of a window at 16 kHz: 10 s */
+#define CLAP_MAX_SIZE 4096
+
+struct backend;
+struct clap;
+
+enum { CLAP_AUDIO = 1, CLAP_TEXT = 2 }; /* which towers are loaded */
+
+int clap_load(const char *dir, struct backend *be, enum precision precision, unsigned towers,
+              uint32_t windows, struct clap **ret, struct err *err);
+void clap_free(struct clap *c); /* NULL is fine */
+uint32_t clap_size(const struct clap *c);
+uint32_t clap_windows(const struct clap *c);
+uint64_t clap_predict_bytes(unsigned towers, uint32_t windows);
+/* One window: 1 .. CLAP_SAMPLES samples in [-1, 1]. */
+struct clap_audio {
+    const float *pcm;
+    size_t n;
+};
+int clap_run_audio(struct clap *c, const struct clap_audio *audio, uint32_t n, float *ret,
+                   struct err *err);
+int clap_run_text(struct clap *c, const char *const *texts, uint32_t n, float *ret,
+                  struct err *err);
+
+#endif

@@ -1,0 +1,112 @@
+/* workers/stages/stage.h - what a worker's engine does with shards, whatever is computed: one
+ * interface for all stages, so that leases, audio and reports know none of them.
+ *
+ * "transcribe" is stages/transcribe.h behind this interface. "diarize", "sounds" and "embed-audio"
+ * hear windows of a fixed length on a grid that begins with the recording (stages/windowed.h), so
+ * that what a window yields depends on neither shards nor batches. "embed-text" hears nothing: its
+ * lanes are passages of text.
+ *
+ * One thread (the engine thread) calls everything here. Audio comes from the caller through a
+ * callback that never blocks. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_H
+#define NIGHTSHIFT_WORKERS_STAGES_STAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "gpu/precision.h"
+#include "workers/stages/transcribe.h" /* lane_source, transcribe_segment */
+
+struct backend;
+
+/* A stage, as SETUP says it. Borrowed. */
+struct stage_setup {
+    const char *name;   /* "transcribe" ... */
+    const char *dir;    /* of the model; its hash has been compared */
+    const char *params; /* JSON; checked by stage_open */
+    enum precision precision;
+    uint32_t slots, windows; /* at once; 0: chosen */
+};
+
+struct stage_sound {
+    int64_t start_ms, end_ms;
+    uint32_t class_id;
+    const char *name;
+    float score;
+};
+
+struct stage_vector {
+    int64_t start_ms, end_ms;
+    const float *values; /* [size], of length 1 */
+};
+
+struct stage_voices { /* as msg_voices of workers/protocol.h */
+    uint32_t first, windows, frames, speakers, size, vector_count;
+    const uint8_t *active;
+    const uint32_t *of;
+    const float *vectors;
+};
+
+/* Of a lane. Borrowed during the call; what its stage does not make is 0. */
+struct stage_result {
+    const char *language;
+    float language_prob;
+    int64_t end_sample;
+    uint32_t windows;
+    uint32_t segment_count;
+    const struct transcribe_segment *segments;
+    uint32_t sound_count;
+    const struct stage_sound *sounds;
+    uint32_t vector_count, vector_size;
+    const struct stage_vector *vectors;
+    struct stage_voices voices;
+};
+
+typedef void (*stage_done)(void *arg, const struct stage_result *result, const struct err *err);
+
+/* What a lane is of. */
+struct stage_work {
+    int64_t start_sample; /* of the shard */
+    /* The shard's end, once it is known, else -1 (asked again and again): windows that begin before
+     * it are this lane's, and may hear up to stage_tail() samples after it. */
+    int64_t (*end)(void *arg);
+    struct lane_source source; /* reads on to the shard's end and stage_tail() beyond */
+    const char *language;      /* hint; "" none */
+    uint64_t seed;
+    const struct stage_passage { /* embed-text; borrowed until the lane ends */
+        int64_t start_ms, end_ms;
+        const char *text;
+    } * passages;
+    uint32_t passage_count;
+};
+
+struct stage;
+struct stage_lane;
+
+/* Loads the models and makes room. be is borrowed. ERR_USAGE: the parameters; ERR_MODEL. */
+int stage_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
+               struct err *err);
+void stage_close(struct stage *s); /* NULL is fine; drops lanes without calling them */
+bool stage_known(const char *name);
+/* Samples after a shard's end that its windows may hear. Pure, by name. */
+int64_t stage_tail(const char *name);
+bool stage_hears(const char *name);   /* false: works on passages, nothing is decoded */
+bool stage_settles(const char *name); /* its recordings are settled as a whole in the end */
+
+uint32_t stage_slots(const struct stage *s); /* as transcriber_slots; of others: windows */
+uint32_t stage_windows(const struct stage *s);
+const struct err *stage_lack(const struct stage *s);
+/* Prediction for planning, before anything is loaded: FOOTPRINT of weights and scratch. dir: the
+ * model's. */
+int stage_predict_bytes(const struct stage_setup *setup, bool gpu, uint64_t *ret, struct err *err);
+
+int stage_add(struct stage *s, const struct stage_work *work, stage_done done, void *done_arg,
+              struct stage_lane **ret, struct err *err);
+void stage_remove(struct stage *s, struct stage_lane *lane);
+int stage_step(struct stage *s, bool *progress, struct err *err); /* as transcriber_step */
+void stage_on_beat(struct stage *s, void (*beat)(void *arg), void *arg);
+void stage_stats(const struct stage *s, uint32_t *lanes, uint32_t *windows, int64_t *samples_done);
+
+#endif
