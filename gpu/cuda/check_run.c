@@ -178,7 +178,7 @@ static int norm(struct backend *be, double *share, struct err *err)
     if (rc == 0)
         rc = upload(be, DTYPE_F32, 1, IN, b, &tb, err);
     if (rc == 0)
-        rc = be->ops->layer_norm(be, tx, tg, tb, tx, err);
+        rc = be->ops->layer_norm(be, tx, tg, tb, 1e-5f, tx, err);
     if (rc == 0)
         rc = be->ops->get(be, y, tx, err);
     for (size_t r = 0; rc == 0 && r < 4; r++) {

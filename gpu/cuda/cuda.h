@@ -185,7 +185,7 @@ int cuda_conv1d(struct backend *be, struct conv1d *conv, uint32_t windows, struc
 
 int cuda_copy(struct backend *be, struct tensor dst, struct tensor src, struct err *err);
 int cuda_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
-                    struct tensor y, struct err *err);
+                    float epsilon, struct tensor y, struct err *err);
 int cuda_add(struct backend *be, struct tensor y, struct tensor x, struct err *err);
 int cuda_embed(struct backend *be, struct tensor table, struct tensor positions,
                const struct token_row *rows, struct tensor y, struct err *err);

@@ -52,13 +52,13 @@ int k_magnitude(cudaStream_t s, struct tensor x, struct tensor y);
 
 /* --- norm.cu -------------------------------------------------------------------------------- */
 
-/* y (any) = (x - mean) / sqrt(variance + 1e-5) * gamma + beta, for each row of x (float32); two
+/* y (any) = (x - mean) / sqrt(variance + epsilon) * gamma + beta, for each row of x (float32); two
  * passes over the row in float32. gamma, beta: [cols]. */
 int k_layer_norm(cudaStream_t s, struct tensor x, const float *gamma, const float *beta,
-                 struct tensor y);
+                 float epsilon, struct tensor y);
 /* The same after x += r (any), which is written back. */
 int k_add_layer_norm(cudaStream_t s, struct tensor x, struct tensor r, const float *gamma,
-                     const float *beta, struct tensor y);
+                     const float *beta, float epsilon, struct tensor y);
 /* out (any) = softmax(scale * x) over each row of x (float32), at most BACKEND_MAX_KEYS columns.
  * Row r of out may begin where row r of x does. A row that is all minus infinity becomes NaN. */
 int k_softmax(cudaStream_t s, struct tensor x, float scale, struct tensor out);

@@ -18,15 +18,16 @@ int cuda_copy(struct backend *be, struct tensor dst, struct tensor src, struct e
 }
 
 int cuda_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
-                    struct tensor y, struct err *err)
+                    float epsilon, struct tensor y, struct err *err)
 {
     struct cuda *c = cuda_enter(be);
 
     if (!fits(x) || !fits(y) || x.type != DTYPE_F32 || y.rows != x.rows || y.cols != x.cols ||
         gamma.type != DTYPE_F32 || beta.type != DTYPE_F32 || gamma.cols != x.cols ||
-        beta.cols != x.cols)
+        beta.cols != x.cols || !(epsilon > 0.0f))
         return cuda_shape(err, "layer_norm");
-    return cuda_status(err, k_layer_norm(c->work, x, gamma.data, beta.data, y), "layer norm");
+    return cuda_status(err, k_layer_norm(c->work, x, gamma.data, beta.data, epsilon, y),
+                       "layer norm");
 }
 
 int cuda_add(struct backend *be, struct tensor y, struct tensor x, struct err *err)

@@ -65,18 +65,18 @@ int host_get(struct backend *be, float *dst, struct tensor src, struct err *err)
 }
 
 int host_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
-                    struct tensor y, struct err *err)
+                    float epsilon, struct tensor y, struct err *err)
 {
     struct host *h = host_of(be);
 
     if (x.type != DTYPE_F32 || y.rows != x.rows || y.cols != x.cols || y.type == DTYPE_F16 ||
         gamma.type != DTYPE_F32 || beta.type != DTYPE_F32 || gamma.cols != x.cols ||
-        beta.cols != x.cols)
+        beta.cols != x.cols || !(epsilon > 0.0f))
         return host_shape(err, "layer_norm");
 #pragma omp parallel for schedule(static) \
     num_threads(h->threads) if (x.rows * x.cols > PARALLEL_FROM)
     for (int64_t r = 0; r < x.rows; r++)
-        h->kernels->norm(row_of(x, r), gamma.data, beta.data, (size_t)x.cols, row_of(y, r),
+        h->kernels->norm(row_of(x, r), gamma.data, beta.data, (size_t)x.cols, epsilon, row_of(y, r),
                          y.type == DTYPE_BF16);
     return 0;
 }

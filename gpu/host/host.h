@@ -110,7 +110,7 @@ int host_put(struct backend *be, struct tensor dst, const float *src, struct err
 int host_get(struct backend *be, float *dst, struct tensor src, struct err *err);
 int host_copy(struct backend *be, struct tensor dst, struct tensor src, struct err *err);
 int host_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
-                    struct tensor y, struct err *err);
+                    float epsilon, struct tensor y, struct err *err);
 int host_add(struct backend *be, struct tensor y, struct tensor x, struct err *err);
 int host_embed(struct backend *be, struct tensor table, struct tensor positions,
                const struct token_row *rows, struct tensor y, struct err *err);

@@ -76,8 +76,8 @@ struct kernels {
      * before their functions; c and h move on. */
     void (*lstm_step)(const float *in, const float *rec, size_t hidden, float *c, float *h);
 
-    void (*norm)(const float *x, const float *gamma, const float *beta, size_t n, void *y,
-                 bool bf16);
+    void (*norm)(const float *x, const float *gamma, const float *beta, size_t n, float epsilon,
+                 void *y, bool bf16);
     void (*to_bf16)(uint16_t *dst, const float *src, size_t n);
     /* log10 of the mel energies of 16 frames, audio[160 * i ..] being frame i: out[i][bins];
      * returns the highest. */

@@ -205,7 +205,7 @@ static void norms(void **state)
                 continue;
             struct tensor ty = tensor_new(types[t], rows, n, NULL);
 
-            assert_ok(be->ops->layer_norm(be, tx, tg, tb, ty, &e), e);
+            assert_ok(be->ops->layer_norm(be, tx, tg, tb, 1e-5f, ty, &e), e);
             compare("layer_norm", PRECISION_F32, ty, want, "", (uint32_t)n);
             tensor_free(ty);
         }

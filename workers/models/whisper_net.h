@@ -21,6 +21,7 @@ struct checkpoint; /* workers/models/checkpoint.h */
 #define WHISPER_WIDE_WINDOWS 16 /* at once, where that is faster: 24000 rows fill any device */
 
 #define WHISPER_PROMPT_ROWS 64 /* that a step has room for at least: a prompt in a few steps */
+#define WHISPER_NORM_EPSILON 1e-5f
 
 struct norm {
     struct tensor gamma, beta; /* [1][d] float32 */

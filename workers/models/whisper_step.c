@@ -18,7 +18,7 @@
 static int norm(struct whisper_session *s, struct tensor x, const struct norm *n, struct tensor y,
                 struct err *err)
 {
-    return s->w->be->ops->layer_norm(s->w->be, x, n->gamma, n->beta, y, err);
+    return s->w->be->ops->layer_norm(s->w->be, x, n->gamma, n->beta, WHISPER_NORM_EPSILON, y, err);
 }
 
 /* ---- the network ---- */

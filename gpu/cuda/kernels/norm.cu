@@ -54,7 +54,7 @@ __device__ inline pack<U, N> normed(const pack<float, N> &x, float mean, float s
 template <class R, class U, int HELD>
 __global__ __launch_bounds__(32 * WARPS) void norm_held(struct tensor x, struct tensor r,
                                                         const float *gamma, const float *beta,
-                                                        struct tensor y)
+                                                        float epsilon, struct tensor y)
 {
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.y;
     int packs = (int)(x.cols / 4);
@@ -93,7 +93,7 @@ __global__ __launch_bounds__(32 * WARPS) void norm_held(struct tensor x, struct 
                 spread += (v[i].v[j] - mean) * (v[i].v[j] - mean);
         }
     }
-    scale = 1.0f / sqrtf(warp_sum(spread) / (float)x.cols + 1e-5f);
+    scale = 1.0f / sqrtf(warp_sum(spread) / (float)x.cols + epsilon);
 #pragma unroll
     for (int i = 0; i < HELD; i++) {
         int at = i * 32 + (int)threadIdx.x;
@@ -112,7 +112,7 @@ __global__ __launch_bounds__(32 * WARPS) void norm_held(struct tensor x, struct 
 template <class R, class U>
 __global__ __launch_bounds__(32 * WARPS) void norm_long(struct tensor x, struct tensor r,
                                                         const float *gamma, const float *beta,
-                                                        struct tensor y)
+                                                        float epsilon, struct tensor y)
 {
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.y;
     float sum = 0.0f, spread = 0.0f, mean, scale;
@@ -132,7 +132,7 @@ __global__ __launch_bounds__(32 * WARPS) void norm_long(struct tensor x, struct 
     mean = warp_sum(sum) / (float)x.cols;
     for (int64_t c = threadIdx.x; c < x.cols; c += 32)
         spread += (in[c] - mean) * (in[c] - mean);
-    scale = 1.0f / sqrtf(warp_sum(spread) / (float)x.cols + 1e-5f);
+    scale = 1.0f / sqrtf(warp_sum(spread) / (float)x.cols + epsilon);
     for (int64_t c = threadIdx.x; c < x.cols; c += 32) {
         pack<float, 1> v = {{in[c]}};
 
@@ -193,7 +193,7 @@ __global__ __launch_bounds__(SOFTMAX_THREADS) void softmax_rows(struct tensor x,
 
 template <class R, class U>
 int norm_by(cudaStream_t s, const struct tensor &x, const struct tensor &r, const float *gamma,
-            const float *beta, const struct tensor &y)
+            const float *beta, float epsilon, const struct tensor &y)
 {
     bool packs = in_packs(x, 4) && in_packs(y, 4) && is_aligned(gamma) && is_aligned(beta) &&
                  (!residual<R, 4>::some || in_packs(r, 4));
@@ -204,29 +204,30 @@ int norm_by(cudaStream_t s, const struct tensor &x, const struct tensor &r, cons
     else if (packs && x.cols <= MOST * 128)
         kernel = norm_held<R, U, MOST>;
     LAUNCH(kernel, dim3((unsigned)((x.rows + WARPS - 1) / WARPS)), dim3(32, WARPS), 0, s)
-    (x, r, gamma, beta, y);
+    (x, r, gamma, beta, epsilon, y);
     return launched();
 }
 
 } // namespace
 
 int k_layer_norm(cudaStream_t s, struct tensor x, const float *gamma, const float *beta,
-                 struct tensor y)
+                 float epsilon, struct tensor y)
 {
     if (is_empty(x))
         return 0;
-    return by_type(
-        y.type, [&](auto to) { return norm_by<nothing, decltype(to)>(s, x, x, gamma, beta, y); });
+    return by_type(y.type, [&](auto to) {
+        return norm_by<nothing, decltype(to)>(s, x, x, gamma, beta, epsilon, y);
+    });
 }
 
 int k_add_layer_norm(cudaStream_t s, struct tensor x, struct tensor r, const float *gamma,
-                     const float *beta, struct tensor y)
+                     const float *beta, float epsilon, struct tensor y)
 {
     if (is_empty(x))
         return 0;
     return by_type(r.type, [&](auto sum) {
         return by_type(y.type, [&](auto to) {
-            return norm_by<decltype(sum), decltype(to)>(s, x, r, gamma, beta, y);
+            return norm_by<decltype(sum), decltype(to)>(s, x, r, gamma, beta, epsilon, y);
         });
     });
 }

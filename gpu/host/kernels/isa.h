@@ -29,8 +29,8 @@ void KERNEL(scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, floa
 void KERNEL(softmax)(float *x, size_t n);
 void KERNEL(add_median)(const float *x, size_t n, float *sum);
 void KERNEL(lstm_step)(const float *in, const float *rec, size_t hidden, float *c, float *h);
-void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t n, void *y,
-                  bool bf16);
+void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t n, float epsilon,
+                  void *y, bool bf16);
 void KERNEL(to_bf16)(uint16_t *dst, const float *src, size_t n);
 float KERNEL(mel)(const struct mel_tables *t, const float *audio, float *out);
 void KERNEL(mel_clamp)(float *x, size_t n, float floor);

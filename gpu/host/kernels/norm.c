@@ -26,11 +26,11 @@ INLINE float spread(const float *x, size_t n, float shift, bool square)
     return v_sum(acc) + tail;
 }
 
-void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t n, void *y,
-                  bool bf16)
+void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t n, float epsilon,
+                  void *y, bool bf16)
 {
     float mean = spread(x, n, 0.0f, false) / (float)n;
-    float scale = 1.0f / __builtin_sqrtf(spread(x, n, mean, true) / (float)n + 1e-5f);
+    float scale = 1.0f / __builtin_sqrtf(spread(x, n, mean, true) / (float)n + epsilon);
     size_t i = 0;
 
     for (; i + 16 <= n; i += 16) {

@@ -238,7 +238,7 @@ static void test_layer_norm(void **)
                 v += 30.0f; /* a mean that costs digits where the variance is taken in one pass */
             matrix mx(DTYPE_F32, s.rows, s.cols, x, s.gap, s.shift), my(to, s.rows, s.cols, s.gap);
             array<float> gamma(g), beta(b);
-            WELL(k_layer_norm(nullptr, mx.tensor(), gamma.p, beta.p, my.tensor()));
+            WELL(k_layer_norm(nullptr, mx.tensor(), gamma.p, beta.p, 1e-5f, my.tensor()));
             assert_near(my.get(), norm_of(x, s.cols, g, b), precision_of(to), 4e-5, "layer norm");
             assert_true(mx.get() == x);
         }
@@ -253,7 +253,8 @@ static void test_add_layer_norm(void **)
         matrix my(to, s.rows, s.cols, s.gap);
         array<float> gamma(g), beta(b);
 
-        WELL(k_add_layer_norm(nullptr, mx.tensor(), mr.tensor(), gamma.p, beta.p, my.tensor()));
+        WELL(k_add_layer_norm(nullptr, mx.tensor(), mr.tensor(), gamma.p, beta.p, 1e-5f,
+                              my.tensor()));
         for (size_t i = 0; i < x.size(); i++)
             x[i] += r[i];
         assert_true(mx.get() == x);
@@ -269,8 +270,8 @@ static void test_norm_of_one_row(void **)
     matrix y(DTYPE_F32, 9, 1280), z(DTYPE_F32, 1, 1280);
     array<float> gamma(g), beta(b);
 
-    WELL(k_layer_norm(nullptr, all.tensor(), gamma.p, beta.p, y.tensor()));
-    WELL(k_layer_norm(nullptr, one.tensor(), gamma.p, beta.p, z.tensor()));
+    WELL(k_layer_norm(nullptr, all.tensor(), gamma.p, beta.p, 1e-5f, y.tensor()));
+    WELL(k_layer_norm(nullptr, one.tensor(), gamma.p, beta.p, 1e-5f, z.tensor()));
     assert_memory_equal(y.get().data() + 5 * 1280, z.get().data(), 1280 * sizeof(float));
 }
 
@@ -467,7 +468,7 @@ static void test_empty(void **)
     WELL(k_magnitude(nullptr, none, none));
     WELL(k_embed(nullptr, none, none, nullptr, none));
     WELL(k_epilogue(nullptr, none, nullptr, EPILOGUE_NONE, none));
-    WELL(k_layer_norm(nullptr, none, nullptr, nullptr, none));
+    WELL(k_layer_norm(nullptr, none, nullptr, nullptr, 1e-5f, none));
     WELL(k_softmax(nullptr, none, 1.0f, none));
     WELL(k_quantize_rows(nullptr, none, nullptr, 8, nullptr));
     WELL(k_to_fp8(nullptr, none, nullptr, 8));

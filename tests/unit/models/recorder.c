@@ -20,6 +20,7 @@ struct call {
     const struct choice_ask *ask;
     struct choice *ret;
     struct candidate *top;
+    float epsilon;
 };
 
 struct recording {
@@ -42,10 +43,13 @@ static int keep(struct call c, struct err *err)
 }
 
 static int norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
-                struct tensor y, struct err *err)
+                float epsilon, struct tensor y, struct err *err)
 {
-    return now ? keep((struct call){.what = NORM, .a = x, .b = gamma, .c = beta, .d = y}, err)
-               : real->layer_norm(be, x, gamma, beta, y, err);
+    return now ? keep(
+                     (struct call){
+                         .what = NORM, .a = x, .b = gamma, .c = beta, .epsilon = epsilon, .d = y},
+                     err)
+               : real->layer_norm(be, x, gamma, beta, epsilon, y, err);
 }
 
 static int linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
@@ -127,7 +131,7 @@ static int again(struct backend *be, const struct call *c, struct err *err)
 {
     switch (c->what) {
     case NORM:
-        return real->layer_norm(be, c->a, c->b, c->c, c->d, err);
+        return real->layer_norm(be, c->a, c->b, c->c, c->epsilon, c->d, err);
     case LINEAR:
         return real->linear(be, c->linear, c->a, c->epilogue, c->b, err);
     case EMBED:
