@@ -1,6 +1,7 @@
 #include "workers/models/weights.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,4 +251,37 @@ bool weights_find(const struct weights *w, const char *name, struct weight *ret)
         return weights_openai_name(name, other, sizeof(other)) &&
                file_find(&w->file[0], other, ret);
     return file_find(&w->file[0], name, ret);
+}
+
+static void shape_text(char *out, size_t cap, uint32_t rank, const uint64_t *dim)
+{
+    size_t n = 0;
+
+    snprintf(out, cap, "a single value");
+    for (uint32_t i = 0; i < rank && n < cap; i++)
+        n += (size_t)snprintf(out + n, cap - n, "%s%llu", i ? " x " : "",
+                              (unsigned long long)dim[i]);
+}
+
+int weights_values(const struct weights *w, const char *name, uint32_t rank, const uint64_t *dim,
+                   float *out, struct err *err)
+{
+    char want[200], have[200];
+    struct weight t;
+    int rc;
+
+    shape_text(want, sizeof(want), rank, dim);
+    if (!weights_find(w, name, &t))
+        return err_set(err, ERR_MODEL, "tensor '%.150s' (%s) is missing from the weights", name,
+                       want);
+    shape_text(have, sizeof(have), t.rank, t.dim);
+    if (t.rank != rank || memcmp(t.dim, dim, rank * sizeof(*dim)) != 0)
+        return err_set(err, ERR_MODEL, "tensor '%.150s' is %s, but this model's is %s", name, have,
+                       want);
+    rc = weight_read(&t, out, err);
+    for (uint64_t i = 0; rc == 0 && i < t.count; i++)
+        if (!isfinite(out[i]))
+            return err_set(err, ERR_MODEL, "tensor '%.150s' holds a value that is no finite number",
+                           name);
+    return rc;
 }

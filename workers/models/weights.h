@@ -24,6 +24,11 @@ void weights_close(struct weights *w); /* accepts NULL */
 /* False when there is no such tensor. *ret points into w. */
 bool weights_find(const struct weights *w, const char *name, struct weight *ret);
 
+/* All values of a tensor that has exactly this shape and holds finite numbers alone, in order.
+ * ERR_MODEL names the tensor and what is wrong with it. out: [product of dim]. */
+int weights_values(const struct weights *w, const char *name, uint32_t rank, const uint64_t *dim,
+                   float *out, struct err *err);
+
 /* The checkpoint when it is one of OpenAI's, which also says the model's dimensions; else NULL. */
 const struct checkpoint *weights_openai(const struct weights *w);
 
