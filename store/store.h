@@ -179,6 +179,8 @@ void store_rollback(struct store *st);
  * such task, or impossible values. */
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err);
 
+struct store_stage_row;
+
 /* ---------------------------------------------------------------------------- settling
  *
  * A task of a stage that settles ("diarize") is not done with its last shard: it stays pending, is
@@ -188,6 +190,9 @@ int store_shard_done(struct store *st, const struct store_shard_result *r, struc
  * callers' ret[i].skip is empty. None while the catalog is paused or before their retry's time. */
 int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
                     struct store_task *ret, size_t max, size_t *n, struct err *err);
+/* The stages that have such tasks, ascending id. Free each, then the array. */
+int store_stages_unsettled(struct store *st, int64_t now_ms, struct store_stage_row **ret,
+                           size_t *n, struct err *err);
 /* Calls fn for each shard's voices, by seq. fn returning other than 0 ends it with that. */
 typedef int (*store_voices_fn)(void *arg, const struct store_voices *v, struct err *err);
 int store_voices_read(struct store *st, int64_t task_id, store_voices_fn fn, void *arg,
