@@ -1,6 +1,7 @@
 /* Bounds are generous for what the program sends and small for what a broken peer could make us
- * allocate: an array's count is held against the bytes that are really there. What a shard's end
- * carries is in protocol_shard.c. */
+ * allocate: an array's count is held against the bytes that are really there. What leases and
+ * shards carry, and what settling is about, has files of its own: protocol_lease.c, _shard.c,
+ * _voices.c, _settle.c. */
 #include "workers/protocol.h"
 
 #include <stdlib.h>
@@ -9,11 +10,7 @@
 #include "base/log.h"
 #include "workers/protocol_get.h"
 
-#define MAX_MESSAGE 8192u /* sentences for people */
-#define MAX_PARAMS (64u << 10)
-#define MAX_PATH (128u << 10) /* the kernel takes 4096; enqueue may have seen longer ones */
-#define MAX_MEMBER (1u << 20) /* pax headers know no bound */
-#define MAX_SLOTS 4096u       /* and windows that an encoder takes at once */
+#define MAX_SLOTS 4096u /* and windows that an encoder takes at once */
 
 void msg_hello_put(struct buf *out, const struct msg_hello *m)
 {
@@ -42,6 +39,7 @@ void msg_hello_free(struct msg_hello *m)
 
 void msg_setup_put(struct buf *out, const struct msg_setup *m)
 {
+    buf_put_str(out, m->stage);
     buf_put_str(out, m->model_dir);
     buf_put_str(out, m->model_hash);
     buf_put_str(out, m->precision);
@@ -63,6 +61,7 @@ int msg_setup_get(const uint8_t *data, size_t len, struct msg_setup *ret, struct
     struct reader r = reader_of(data, len);
     struct msg_setup m = {0};
 
+    m.stage = get_text(&r, MAX_NAME);
     m.model_dir = reader_str(&r, MAX_PATH);
     m.model_hash = get_text(&r, MAX_NAME);
     m.precision = get_text(&r, MAX_NAME);
@@ -82,6 +81,7 @@ int msg_setup_get(const uint8_t *data, size_t len, struct msg_setup *ret, struct
 
 void msg_setup_free(struct msg_setup *m)
 {
+    free(m->stage);
     free(m->model_dir);
     free(m->model_hash);
     free(m->precision);
@@ -154,75 +154,6 @@ int msg_fatal_get(const uint8_t *data, size_t len, struct msg_fatal *ret, struct
 void msg_fatal_free(struct msg_fatal *m)
 {
     free(m->message);
-    memset(m, 0, sizeof(*m));
-}
-
-void msg_lease_put(struct buf *out, const struct msg_lease *m)
-{
-    buf_put_u64(out, m->lease_id);
-    buf_put_i64(out, m->media_id);
-    buf_put_str(out, m->path);
-    buf_put_str(out, m->member);
-    buf_put_u64(out, m->size_bytes);
-    buf_put(out, m->fingerprint, 16);
-    buf_put_u8(out, m->want_hash);
-    buf_put_str(out, m->language);
-    buf_put_u32(out, m->shard_ms);
-    buf_put_u32(out, m->first);
-    buf_put_u32(out, m->last);
-    buf_put_u32(out, m->skip_count);
-    for (uint32_t i = 0; i < m->skip_count; i++)
-        buf_put_u32(out, m->skip[i]);
-}
-
-static void get_skip(struct reader *r, struct msg_lease *m)
-{
-    uint32_t n = reader_u32(r);
-
-    if (r->failed || n > (r->len - r->pos) / 4) {
-        r->failed = true;
-        return;
-    }
-    if (n == 0)
-        return;
-    m->skip = malloc(n * sizeof(*m->skip));
-    require_memory(r, m->skip);
-    for (uint32_t i = 0; i < n && !r->failed; i++) {
-        m->skip[i] = get_u32(r, i ? m->skip[i - 1] : m->first, m->last);
-        require(r, i == 0 || m->skip[i] != m->skip[i - 1]);
-    }
-    m->skip_count = r->failed ? 0 : n;
-}
-
-int msg_lease_get(const uint8_t *data, size_t len, struct msg_lease *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_lease m = {0};
-
-    m.lease_id = reader_u64(&r);
-    m.media_id = reader_i64(&r);
-    m.path = reader_str(&r, MAX_PATH);
-    require(&r, m.path && m.path[0] == '/');
-    m.member = reader_str(&r, MAX_MEMBER);
-    m.size_bytes = reader_u64(&r);
-    require(&r, m.size_bytes <= INT64_MAX);
-    get_16(&r, m.fingerprint);
-    m.want_hash = get_bool(&r);
-    m.language = get_text(&r, MAX_LANGUAGE);
-    m.shard_ms = get_u32(&r, LEASE_SHARD_MS_MIN, LEASE_SHARD_MS_MAX);
-    m.first = reader_u32(&r);
-    m.last = reader_u32(&r);
-    require(&r, m.first <= m.last && m.first < UINT32_MAX);
-    get_skip(&r, &m);
-    GET_END(lease, "LEASE");
-}
-
-void msg_lease_free(struct msg_lease *m)
-{
-    free(m->path);
-    free(m->member);
-    free(m->language);
-    free(m->skip);
     memset(m, 0, sizeof(*m));
 }
 

@@ -1,5 +1,5 @@
-/* workers/protocol_get.h - values of messages, read and held against their bounds: for protocol.c
- * and protocol_shard.c alone. */
+/* workers/protocol_get.h - values of messages, read and held against their bounds: for
+ * protocol*.c alone. */
 #ifndef NIGHTSHIFT_WORKERS_PROTOCOL_GET_H
 #define NIGHTSHIFT_WORKERS_PROTOCOL_GET_H
 
@@ -13,6 +13,12 @@
 
 #define MAX_NAME 256u /* devices, codecs, versions, hashes */
 #define MAX_LANGUAGE 15u
+#define MAX_MESSAGE 8192u /* sentences for people */
+#define MAX_PARAMS (64u << 10)
+#define MAX_PATH (128u << 10) /* the kernel takes 4096; enqueue may have seen longer ones */
+#define MAX_MEMBER (1u << 20) /* pax headers know no bound */
+#define MAX_TEXT (64u << 10)  /* of one segment or passage: a window has at most some 2 KiB */
+#define MAX_VECTOR 4096u      /* values */
 
 static inline int malformed(const struct reader *r, const char *name, struct err *err)
 {
@@ -82,6 +88,24 @@ static inline uint32_t get_u32(struct reader *r, uint32_t least, uint32_t most)
     require(r, v >= least && v <= most);
     return v;
 }
+
+/* Of an array whose elements take so many bytes at least: what cannot be there is not believed. */
+static inline uint32_t get_count(struct reader *r, size_t element_bytes)
+{
+    uint32_t n = reader_u32(r);
+
+    require(r, n <= (r->len - r->pos) / element_bytes);
+    return r->failed ? 0 : n;
+}
+
+/* A block of finite floats, newly allocated; NULL when there are none, or it failed. n: at most as
+ * many as the bytes were checked to hold. */
+float *get_floats(struct reader *r, size_t n);
+void put_floats(struct buf *out, const float *v, size_t n);
+/* Of the vectors that are promised to be of length 1. */
+void require_length_1(struct reader *r, const float *v, uint32_t size);
+/* The body of a VOICES message, which SHARD_DONE has too. */
+void get_voices(struct reader *r, struct msg_voices *m);
 
 /* Times real time: from 0, for unknown, up. */
 static inline float get_rate(struct reader *r)

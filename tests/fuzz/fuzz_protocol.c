@@ -41,6 +41,10 @@ static void one_message(uint8_t type, const uint8_t *data, size_t size)
         CASE(MSG_HEARTBEAT, heartbeat)
         CASE(MSG_LOG, log)
         CASE(MSG_TUNED, tuned)
+        CASE(MSG_SETTLE, settle)
+        CASE(MSG_VOICES, voices)
+        CASE(MSG_SETTLED, settled)
+        CASE(MSG_SETTLE_FAILED, settle_failed)
     default:
         break;
     }
@@ -82,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return 0;
-    if (data[0] == 0 || data[0] > MSG_TUNED) {
+    if (data[0] == 0 || data[0] > MSG_SETTLE_FAILED) {
         stream(data + 1, size - 1);
     } else {
         one_message(data[0], data + 1, size - 1);

@@ -64,25 +64,38 @@ static int seed_messages(const char *dir, struct buf *frames)
         {0, 900, S("hello."), S("en"), -0.2f, 0.1f, 1.2f, 0, 1, -1, true, S("loop"), 0, NULL},
         {900, 2000, S("sí, no."), S("es"), -0.4f, 0.1f, 1.1f, 0.2f, 2, 0.8f, false, S(""), 2,
          words}};
+    struct msg_passage passages[] = {{0, 900, S("hello.")}, {900, 2000, S("sí, no.")}};
+    struct msg_sound sounds[] = {{0, 960, 0, S("Speech"), 1}, {480, 2000, 62, S("Applause"), 0.5f}};
+    float values[] = {0.6f, -0.8f, 0, 1}, voice[] = {-3.5f, 2, 0, 1};
+    struct msg_vector vectors[] = {{0, 900, values}, {900, 2000, values + 2}};
+    struct msg_speaker speakers[] = {{1200, values}, {500, values + 2}};
+    struct msg_turn turns[] = {{0, 900, 1}, {100, 2000, 0}};
+    uint8_t active[] = {0, 3, 7, 4, 0, 1};
+    uint32_t of[] = {1, 5};
 
     buf_put_u8(frames, 0);
     SEED(hello, MSG_HELLO, 7, S("cpu"), S("0.1.0"));
-    SEED(setup, MSG_SETUP, S("/m"), S("00ff"), S("fp32"), S("{}"), 8, 2, 1, 1 << 20, 4, 1 << 30,
-         true, 16, 4, 120.5f);
+    SEED(setup, MSG_SETUP, S("diarize"), S("/m"), S("00ff"), S("fp32"), S("{}"), 8, 2, 1, 1 << 20,
+         4, 1 << 30, true, 16, 4, 120.5f);
     SEED(ready, MSG_READY, 16, S("cpu"), S("a processor"), S("cpu"), S(""), S("bf16"), 8, 2,
          1 << 20, 1 << 19, 12.5f, true);
     SEED(fatal, MSG_FATAL, ERR_MODEL, S("no model"));
     SEED(lease, MSG_LEASE, 1, 2, S("/a.zip"), S("b//c"), 99, {1, 2}, true, S("en"), 300000, 2, 9, 2,
-         skip);
+         skip, 60000, 2, passages);
     SEED(cap, MSG_CAP, 1, 4);
     SEED(cancel, MSG_CANCEL, 1);
     SEED(media, MSG_MEDIA, 1, 2, 60000, 44100, 2, S("mp3"), S("mp3"), S("title"));
-    SEED(shard_done, MSG_SHARD_DONE, 1, 2, 3, 0, 2000, S("en"), 0.9f, 1, 50, 2, segments);
+    SEED(shard_done, MSG_SHARD_DONE, 1, 2, 3, 0, 2000, S("en"), 0.9f, 1, 50, 2, segments, 2, sounds,
+         2, 2, vectors, {300, 2, 3, 3, active, 2, 2, of, voice});
     SEED(shard_failed, MSG_SHARD_FAILED, 1, 2, 3, ERR_INPUT, S("bad"));
     SEED(lease_end, MSG_LEASE_END, 1, 2, 0, S(""), true, 2000, 1, true, {1, 2}, S(""));
     SEED(heartbeat, MSG_HEARTBEAT, 1, 2, 3, 4, 5, 6, 7, 8);
     SEED(log, MSG_LOG, 1, S("a line"));
     SEED(tuned, MSG_TUNED, 8, 1, S("no memory"));
+    SEED(settle, MSG_SETTLE, 7, S("/m"), S("00ff"), S("{}"), 36000);
+    SEED(voices, MSG_VOICES, 300, 2, 3, 3, active, 2, 2, of, voice);
+    SEED(settled, MSG_SETTLED, 7, 2, 2, 2, speakers, turns, 15);
+    SEED(settle_failed, MSG_SETTLE_FAILED, 7, ERR_INPUT, S("bad"));
     return write_seed(dir, "protocol-stream", frames);
 }
 

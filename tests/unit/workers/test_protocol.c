@@ -29,6 +29,10 @@ WRAP(lease_end)
 WRAP(heartbeat)
 WRAP(log)
 WRAP(tuned)
+WRAP(voices)
+WRAP(settle)
+WRAP(settled)
+WRAP(settle_failed)
 
 static uint32_t skips[] = {4, 7, 8};
 static struct msg_word words[] = {
@@ -63,20 +67,21 @@ static struct msg_segment segments[] = {
 };
 
 static const struct msg_hello hello = {4711, (char *)"cpu", (char *)"0.1.0"};
-static const struct msg_setup setup = {(char *)"/m/\xff",
-                                       (char *)"00ff",
-                                       (char *)"bf16",
-                                       (char *)"{}",
-                                       8,
-                                       2,
-                                       1,
-                                       UINT64_MAX,
-                                       4,
-                                       UINT64_MAX,
-                                       true,
-                                       64,
-                                       16,
-                                       812.5f};
+static const struct msg_setup setup = {.stage = (char *)"transcribe",
+                                       .model_dir = (char *)"/m/\xff",
+                                       .model_hash = (char *)"00ff",
+                                       .precision = (char *)"bf16",
+                                       .params_json = (char *)"{}",
+                                       .slots = 8,
+                                       .decoders = 2,
+                                       .threads = 1,
+                                       .pcm_bytes = UINT64_MAX,
+                                       .windows = 4,
+                                       .vram_budget = UINT64_MAX,
+                                       .deterministic = true,
+                                       .tuned_slots = 64,
+                                       .tuned_windows = 16,
+                                       .tuned_rate = 812.5f};
 static const struct msg_ready ready = {16,
                                        (char *)"cpu, 2 threads",
                                        (char *)"NVIDIA H200",
@@ -90,31 +95,79 @@ static const struct msg_ready ready = {16,
                                        900.25f,
                                        true};
 static const struct msg_fatal fatal = {ERR_MODEL, (char *)"config.json is missing"};
-static const struct msg_lease lease = {1,
-                                       -2,
-                                       (char *)"/a\n\xfe",
-                                       (char *)"b//c",
-                                       INT64_MAX,
-                                       {1, 2},
-                                       true,
-                                       (char *)"en",
-                                       300000,
-                                       3,
-                                       UINT32_MAX,
-                                       3,
-                                       skips};
+static struct msg_passage passages[] = {
+    {0, 0, (char *)""},
+    {1000, 9000, (char *)"Was nicht im Text steht."},
+};
+static const struct msg_lease lease = {.lease_id = 1,
+                                       .media_id = -2,
+                                       .path = (char *)"/a\n\xfe",
+                                       .member = (char *)"b//c",
+                                       .size_bytes = INT64_MAX,
+                                       .fingerprint = {1, 2},
+                                       .want_hash = true,
+                                       .language = (char *)"en",
+                                       .shard_ms = 300000,
+                                       .first = 3,
+                                       .last = UINT32_MAX,
+                                       .skip_count = 3,
+                                       .skip = skips,
+                                       .total_ms = 9000,
+                                       .passage_count = 2,
+                                       .passages = passages};
 static const struct msg_cap cap = {5, 6};
 static const struct msg_cancel cancel = {UINT64_MAX};
 static const struct msg_media media = {
     1, 2, -1, 44100, 2, (char *)"mp3", (char *)"mp3float", (char *)"Título"};
-static const struct msg_shard_done shard_done = {1,    2, 3, 4, 5,       (char *)"en",
-                                                 0.5f, 6, 7, 2, segments};
+static struct msg_sound sounds[] = {
+    {0, 960, 0, (char *)"Speech", 1.0f},
+    {480, 2000, 62, (char *)"Applause", 0.25f},
+};
+static float values[] = {0.6f, -0.8f, 0, 1};
+static struct msg_vector vectors[] = {{0, 10000, values}, {10000, 10500, values + 2}};
+static uint8_t active[] = {0, 3, 7, 4, 0, 1};
+static uint32_t heard[] = {1, 5};
+static float voice_values[] = {-3.5f, 2, 0, 1e-20f};
+static const struct msg_voices voices = {.first = 300,
+                                         .windows = 2,
+                                         .frames = 3,
+                                         .speakers = 3,
+                                         .active = active,
+                                         .size = 2,
+                                         .vector_count = 2,
+                                         .of = heard,
+                                         .vectors = voice_values};
+static const struct msg_shard_done shard_done = {
+    .lease_id = 1,
+    .media_id = 2,
+    .seq = 3,
+    .start_ms = 4,
+    .end_ms = 5,
+    .language = (char *)"en",
+    .language_prob = 0.5f,
+    .windows = 6,
+    .wall_ms = 7,
+    .segment_count = 2,
+    .segments = segments,
+    .sound_count = 2,
+    .sounds = sounds,
+    .vector_count = 2,
+    .vector_size = 2,
+    .vectors = vectors,
+    .voices = {300, 2, 3, 3, active, 2, 2, heard, voice_values},
+};
 static const struct msg_shard_failed shard_failed = {1, 2, 3, ERR_INPUT, (char *)"bad"};
 static const struct msg_lease_end lease_end = {1,  2, 0,    (char *)"", true,
                                                99, 1, true, {9, 8, 7},  (char *)"cut short"};
 static const struct msg_heartbeat heartbeat = {1, 2, 3, 4, 5, 6, 7, INT64_MAX};
 static const struct msg_log log_line = {2, (char *)"a line"};
 static const struct msg_tuned tuned = {32, 8, (char *)"no memory for 64 slots"};
+
+static const struct msg_settle settle = {7, (char *)"/m/\xff", (char *)"00ff", (char *)"{}", 36000};
+static struct msg_speaker speakers[] = {{12000, values}, {500, values + 2}};
+static struct msg_turn turns[] = {{0, 9000, 1}, {0, 10, 0}, {4000, 4000, 0}};
+static const struct msg_settled settled = {7, 2, 2, 3, speakers, turns, 15};
+static const struct msg_settle_failed settle_failed = {7, ERR_INPUT, (char *)"no voices"};
 
 static const struct codec {
     const char *name;
@@ -135,6 +188,8 @@ static const struct codec {
     ROW(shard_done, shard_done), ROW(shard_failed, shard_failed),
     ROW(lease_end, lease_end),   ROW(heartbeat, heartbeat),
     ROW(log, log_line),          ROW(tuned, tuned),
+    ROW(voices, voices),         ROW(settle, settle),
+    ROW(settled, settled),       ROW(settle_failed, settle_failed),
 };
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
 
@@ -370,6 +425,14 @@ static void segments_are_checked(void **state)
     WORD_REFUSED(probability, NAN);
 }
 
+/* Leaves segments alone: what follows them is four counts of 0. */
+#define AFTER_SEGMENTS 16
+static void without_the_rest(struct msg_shard_done *m)
+{
+    m->sound_count = m->vector_count = m->vector_size = 0;
+    m->voices = (struct msg_voices){0};
+}
+
 /* 4096 words are read, one more is not, and a count without its words is not believed. */
 static void words_are_bounded(void **state)
 {
@@ -391,8 +454,9 @@ static void words_are_bounded(void **state)
     s = segments[1];
     one.segments = &s;
     one.segment_count = 1;
+    without_the_rest(&one);
     msg_shard_done_put(&b, &one);
-    b.data[b.len - 3] = 1; /* 256 words, of which none is there */
+    b.data[b.len - AFTER_SEGMENTS - 3] = 1; /* 256 words, of which none is there */
     assert_int_equal(msg_shard_done_get(b.data, b.len, &one, &e), ERR_PROTOCOL);
     buf_free(&b);
 }
@@ -400,21 +464,27 @@ static void words_are_bounded(void **state)
 /* A count of four thousand million in a message of a few bytes must not be believed. */
 static void counts_are_held_against_the_bytes(void **state)
 {
-    struct msg_shard_done none = shard_done;
-    struct msg_lease all = lease;
+    struct msg_shard_done none = shard_done, changed;
+    struct msg_lease all = lease, changed_lease;
     struct buf b = BUF_INIT;
     struct err e = {0};
 
     (void)state;
     none.segment_count = 0;
-    msg_shard_done_put(&b, &none);
-    memset(b.data + b.len - 4, 0xff, 4);
-    assert_int_equal(msg_shard_done_get(b.data, b.len, &none, &e), ERR_PROTOCOL);
-    buf_clear(&b);
-    all.skip_count = 0;
-    msg_lease_put(&b, &all);
-    memset(b.data + b.len - 4, 0xff, 4);
-    assert_int_equal(msg_lease_get(b.data, b.len, &all, &e), ERR_PROTOCOL);
+    without_the_rest(&none);
+    for (int back = 4; back <= 20; back += 4) { /* voices, vectors, their size, sounds, segments */
+        msg_shard_done_put(&b, &none);
+        memset(b.data + b.len - back, 0xff, 4);
+        assert_int_equal(msg_shard_done_get(b.data, b.len, &changed, &e), ERR_PROTOCOL);
+        buf_clear(&b);
+    }
+    all.skip_count = all.passage_count = 0;
+    for (int back = 4; back <= 16; back += 12) { /* passages; before the total, shards to skip */
+        msg_lease_put(&b, &all);
+        memset(b.data + b.len - back, 0xff, 4);
+        assert_int_equal(msg_lease_get(b.data, b.len, &changed_lease, &e), ERR_PROTOCOL);
+        buf_clear(&b);
+    }
     buf_free(&b);
 }
 

@@ -1,0 +1,195 @@
+/* What the messages of stages beside transcription refuse. That they come back as they were put,
+ * and survive cuts and flips, is in test_protocol.c. */
+#include "tests/common/test.h"
+
+#include <math.h>
+
+#include "base/buf.h"
+#include "workers/frame.h"
+#include "workers/protocol.h"
+
+static float units[] = {1, 0, 0, 0.6f, 0.8f, 0};
+
+/* Puts the message, reads it, frees what was read. */
+#define TAKE(name)                                       \
+    static int take_##name(const struct msg_##name *m)   \
+    {                                                    \
+        struct msg_##name back;                          \
+        struct buf b = BUF_INIT;                         \
+        struct err e = {0};                              \
+        int rc;                                          \
+        msg_##name##_put(&b, m);                         \
+        assert_false(b.failed);                          \
+        rc = msg_##name##_get(b.data, b.len, &back, &e); \
+        msg_##name##_free(&back);                        \
+        buf_free(&b);                                    \
+        return rc;                                       \
+    }
+TAKE(lease)
+TAKE(shard_done)
+TAKE(voices)
+TAKE(settle)
+TAKE(settled)
+
+/* `good` is taken, and with one field changed it is not. */
+#define REFUSED(name, good, field, value)                      \
+    do {                                                       \
+        struct msg_##name changed = good;                      \
+        assert_int_equal(take_##name(&changed), 0);            \
+        changed.field = (value);                               \
+        assert_int_equal(take_##name(&changed), ERR_PROTOCOL); \
+    } while (0)
+
+static void passages_are_checked(void **state)
+{
+    struct msg_passage p[] = {{0, 100, (char *)"one"}, {100, 200, (char *)"two"}};
+    struct msg_lease m = {.path = (char *)"/a",
+                          .shard_ms = 1000,
+                          .last = UINT32_MAX,
+                          .total_ms = 200,
+                          .passage_count = 2,
+                          .passages = p};
+
+    (void)state;
+    assert_int_equal(take_lease(&m), 0);
+    REFUSED(lease, m, total_ms, -1);
+    p[1].end_ms = 99;
+    assert_int_equal(take_lease(&m), ERR_PROTOCOL);
+    p[1].end_ms = 200;
+    p[0].start_ms = -1;
+    assert_int_equal(take_lease(&m), ERR_PROTOCOL);
+    p[0].start_ms = 0;
+    p[0].text = (char *)"\xff";
+    assert_int_equal(take_lease(&m), ERR_PROTOCOL);
+}
+
+static struct msg_sound sound;
+static struct msg_vector vector;
+
+static struct msg_shard_done done_with_both(void)
+{
+    sound = (struct msg_sound){0, 960, 3, (char *)"Music", 0.5f};
+    vector = (struct msg_vector){0, 960, units + 3};
+    return (struct msg_shard_done){.language = (char *)"",
+                                   .sound_count = 1,
+                                   .sounds = &sound,
+                                   .vector_count = 1,
+                                   .vector_size = 3,
+                                   .vectors = &vector};
+}
+
+/* As many values as no model has. */
+static struct msg_shard_done long_one(void)
+{
+    static float values[4097] = {1};
+    struct msg_shard_done m = done_with_both();
+
+    vector.values = values;
+    m.vector_size = 4097;
+    return m;
+}
+
+#define PART_REFUSED(field, value)                              \
+    do {                                                        \
+        struct msg_shard_done with = done_with_both();          \
+        assert_int_equal(take_shard_done(&with), 0);            \
+        field = (value);                                        \
+        assert_int_equal(take_shard_done(&with), ERR_PROTOCOL); \
+    } while (0)
+
+static void sounds_and_vectors_are_checked(void **state)
+{
+    float nan[] = {1, 0, NAN}, longer[] = {1, 0, 0.1f}, shorter[] = {0, 0, 0};
+
+    (void)state;
+    PART_REFUSED(sound.start_ms, -1);
+    PART_REFUSED(sound.end_ms, -1);
+    PART_REFUSED(sound.name, (char *)"\xc3");
+    PART_REFUSED(sound.score, 1.5f);
+    PART_REFUSED(sound.score, NAN);
+    PART_REFUSED(sound.class_id, UINT32_MAX);
+    PART_REFUSED(vector.end_ms, -1);
+    PART_REFUSED(vector.values, nan);
+    PART_REFUSED(vector.values, longer);
+    PART_REFUSED(vector.values, shorter);
+    PART_REFUSED(with.vector_count, 0); /* a size without vectors */
+    PART_REFUSED(with.vector_size, 0);
+    PART_REFUSED(with, long_one());
+}
+
+static void voices_are_checked(void **state)
+{
+    uint8_t active[] = {1, 2, 4, 7, 0, 0}, fourth[] = {1, 2, 8, 0, 0, 0};
+    uint32_t of[] = {0, 5}, twice[] = {5, 5}, outside[] = {0, 6};
+    float wrong[] = {1, 0, 0, 1, 0, INFINITY};
+    const struct msg_voices m = {7, 2, 3, 3, active, 3, 2, of, units};
+
+    (void)state;
+    REFUSED(voices, m, active, fourth);
+    REFUSED(voices, m, of, twice);
+    REFUSED(voices, m, of, outside);
+    REFUSED(voices, m, vectors, wrong);
+    REFUSED(voices, m, speakers, 0);
+    REFUSED(voices, m, speakers, 9);
+    REFUSED(voices, m, frames, 0);
+    REFUSED(voices, m, size, 0);
+    REFUSED(voices, m, first, UINT32_MAX);
+    REFUSED(voices, m, windows, 1); /* the bytes are for two */
+}
+
+/* Five minutes of three voices that speak all the time fit a frame thirty times; a day does not, so
+ * shards are not a day long where voices are listened to. */
+static void voices_of_a_shard_fit_a_frame(void **state)
+{
+    struct msg_voices m = {.windows = 300, .frames = 589, .speakers = 3, .size = 256};
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    m.vector_count = m.windows * m.speakers;
+    m.active = calloc((size_t)m.windows * m.frames, 1);
+    m.of = calloc(m.vector_count, sizeof(*m.of));
+    m.vectors = calloc((size_t)m.vector_count * m.size, sizeof(*m.vectors));
+    for (uint32_t i = 0; i < m.vector_count; i++)
+        m.of[i] = i;
+    msg_voices_put(&b, &m);
+    assert_true(b.len < FRAME_MAX / 28);
+    assert_int_equal(take_voices(&m), 0);
+    msg_voices_free(&m);
+    buf_free(&b);
+}
+
+static void settling_is_checked(void **state)
+{
+    const struct msg_settle s = {1, (char *)"/m", (char *)"aa", (char *)"{}", 1000};
+    struct msg_speaker speakers[] = {{500, units}, {600, units + 3}};
+    struct msg_speaker silent = {-1, units};
+    struct msg_turn turns[] = {{0, 500, 0}, {200, 900, 1}};
+    struct msg_turn back[] = {{200, 900, 1}, {0, 500, 0}}, third[] = {{0, 500, 0}, {200, 900, 2}},
+                    turned[] = {{0, 500, 0}, {200, 199, 1}};
+    const struct msg_settled m = {1, 3, 2, 2, speakers, turns, 5};
+    const struct msg_settled nobody = {.task_id = 1}, nameless = {1, 0, 2, 2, speakers, turns, 5};
+
+    (void)state;
+    REFUSED(settle, s, total_ms, -1);
+    REFUSED(settle, s, params_json, (char *)"\xff");
+    REFUSED(settled, m, turns, back);
+    REFUSED(settled, m, turns, third);
+    REFUSED(settled, m, turns, turned);
+    REFUSED(settled, m, speaker_count, 1);
+    REFUSED(settled, m, size, 1); /* then the values are not of length 1 */
+    assert_int_equal(take_settled(&nobody), 0);
+    assert_int_equal(take_settled(&nameless), 0); /* voices without vectors */
+    speakers[1] = silent;
+    assert_int_equal(take_settled(&m), ERR_PROTOCOL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passages_are_checked), cmocka_unit_test(sounds_and_vectors_are_checked),
+        cmocka_unit_test(voices_are_checked),   cmocka_unit_test(voices_of_a_shard_fit_a_frame),
+        cmocka_unit_test(settling_is_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
