@@ -22,7 +22,7 @@ ARROWS = {
     "workers": ["base", "gpu", "workers"],
     "workers/audio": ["base"],
     "workers/text": ["base"],
-    "workers/models": ["base", "gpu", "workers/text"],
+    "workers/models": ["base", "gpu", "workers/audio", "workers/text"],
     "workers/stages": ["base", "gpu", "workers/audio", "workers/text", "workers/models"],
     "workers/media": ["base", "workers/audio", "workers/frame.h"],
     "store": ["base"],

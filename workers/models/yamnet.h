@@ -15,6 +15,7 @@
 #define YAMNET_HOP 7680    /* from one patch to the next: 0.48 s */
 #define YAMNET_VECTOR 1024
 #define YAMNET_MAX_CLASSES 4096
+#define YAMNET_MAX_PATCHES 4096 /* of a call */
 
 struct backend;
 struct yamnet;
@@ -28,9 +29,10 @@ uint32_t yamnet_classes(const struct yamnet *y);
 const char *yamnet_class_name(const struct yamnet *y, uint32_t class_id); /* UTF-8, owned by y */
 uint64_t yamnet_predict_bytes(uint32_t patches);
 /* The patches of n samples: YAMNET_PATCH, and one more for each further YAMNET_HOP; a last one that
- * is not whole is padded with zeros (as the reference does); at least 1. */
+ * is not whole is padded with zeros, so that every sample is heard; at least 1. */
 uint32_t yamnet_count(size_t n);
-/* pcm: [-1, 1], n samples, at most yamnet_patches patches. scores: [patches][classes], 0 .. 1
+/* pcm: [-1, 1], n samples, at most yamnet_patches patches; a sample that is no number is silence.
+ * scores: [patches][classes], 0 .. 1
  * (each class by itself); vectors: [patches][YAMNET_VECTOR], or NULL. ERR_MODEL when something
  * computed is no number. */
 int yamnet_run(struct yamnet *y, const float *pcm, size_t n, float *scores, float *vectors,
