@@ -5,7 +5,7 @@
 
 #include "store/request.h"
 
-#define CODEC_VERSION 1
+#define CODEC_VERSION 2
 
 struct block {
     struct block *next;
@@ -63,6 +63,15 @@ static void put_strings(struct buf *out, const char *const *list, uint32_t count
         buf_put_str(out, list[i]);
 }
 
+static void put_stage(struct buf *out, const struct store_stage *s)
+{
+    buf_put_str(out, s->name);
+    buf_put_str(out, s->model);
+    buf_put_str(out, s->model_dir);
+    buf_put_str(out, s->model_hash);
+    buf_put_str(out, s->params_json);
+}
+
 void request_put(struct buf *out, const struct request *rq)
 {
     buf_put_u8(out, CODEC_VERSION);
@@ -70,11 +79,10 @@ void request_put(struct buf *out, const struct request *rq)
     switch (rq->type) {
     case REQUEST_ENQUEUE_BEGIN:
         buf_put_str(out, rq->command_line);
-        buf_put_str(out, rq->stage.name);
-        buf_put_str(out, rq->stage.model);
-        buf_put_str(out, rq->stage.model_dir);
-        buf_put_str(out, rq->stage.model_hash);
-        buf_put_str(out, rq->stage.params_json);
+        put_stage(out, &rq->stage);
+        buf_put_u8(out, store_stage_source(&rq->stage) != NULL);
+        if (store_stage_source(&rq->stage))
+            put_stage(out, rq->stage.source);
         buf_put_str(out, rq->language);
         return;
     case REQUEST_ENQUEUE_ADD:
@@ -213,6 +221,33 @@ static const char *const *get_strings(struct decoding *c, uint32_t *count)
     return list;
 }
 
+static void get_stage(struct decoding *c, struct store_stage *s)
+{
+    s->name = get_str(c);
+    s->model = get_str(c);
+    s->model_dir = get_str(c);
+    s->model_hash = get_str(c);
+    s->params_json = get_str(c);
+}
+
+/* At most one: a source has none itself. */
+static const struct store_stage *get_source(struct decoding *c)
+{
+    uint8_t has = reader_u8(&c->r);
+    struct store_stage *s;
+
+    if (has > 1)
+        c->r.failed = true;
+    if (c->r.failed || !has)
+        return NULL;
+    s = arena_alloc(c, sizeof(*s));
+    if (!s)
+        return NULL;
+    *s = (struct store_stage){0};
+    get_stage(c, s);
+    return s;
+}
+
 static void get_fields(struct decoding *c)
 {
     struct request *rq = &c->d.rq;
@@ -220,11 +255,8 @@ static void get_fields(struct decoding *c)
     switch (rq->type) {
     case REQUEST_ENQUEUE_BEGIN:
         rq->command_line = get_str(c);
-        rq->stage.name = get_str(c);
-        rq->stage.model = get_str(c);
-        rq->stage.model_dir = get_str(c);
-        rq->stage.model_hash = get_str(c);
-        rq->stage.params_json = get_str(c);
+        get_stage(c, &rq->stage);
+        rq->stage.source = get_source(c);
         rq->language = get_str(c);
         return;
     case REQUEST_ENQUEUE_ADD:

@@ -10,7 +10,11 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-#define DB_STATEMENTS 96
+#define DB_STATEMENTS 128
+
+/* Stages whose tasks are not done with their last shard (store.h, settling): a condition on a row
+ * of the table stage. */
+#define DB_SETTLES "name = 'diarize'"
 
 struct db_cached {
     const char *sql; /* the key is the pointer: each is a literal or a static array */

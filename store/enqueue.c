@@ -6,7 +6,7 @@
 
 /* The job that a batch belongs to, read once per request. */
 struct job {
-    int64_t job_id, stage_id;
+    int64_t job_id, stage_id, source_id; /* source_id 0: the stage works on recordings */
     char language[64];
     char now[CLOCK_ISO_LEN];
     bool troubles; /* are there any? spares a statement per recording */
@@ -27,26 +27,36 @@ int stage_find(struct store *st, const struct store_stage *stage, int64_t *ret, 
     return rc < 0 ? rc : 0;
 }
 
-/* The model's directory may have moved since: the newest one is kept. */
+/* The model's directory may have moved since: the newest one is kept. Which stage it works on is
+ * said by its parameters, and stays. */
 static const char sql_stage[] =
-    "INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) "
-    "VALUES (?, ?, ?, ?, ?, ?) "
+    "INSERT INTO stage (name, model, model_dir, model_hash, params, created_at, source_id) "
+    "VALUES (?, ?, ?, ?, ?, ?, nullif(?, 0)) "
     "ON CONFLICT (name, model_hash, params) "
     "DO UPDATE SET model = excluded.model, model_dir = excluded.model_dir";
+
+static int stage_make(struct store *st, const struct store_stage *s, int64_t source_id,
+                      const char *now, int64_t *ret, struct err *err)
+{
+    int rc = db_run(st, err, sql_stage, "tttttti", s->name, s->model, s->model_dir, s->model_hash,
+                    s->params_json, now, source_id);
+
+    return rc < 0 ? rc : stage_find(st, s, ret, err);
+}
 
 int enqueue_begin(struct store *st, const struct request *rq, struct request_reply *ret,
                   struct err *err)
 {
-    const struct store_stage *s = &rq->stage;
+    const struct store_stage *source = store_stage_source(&rq->stage);
     char now[CLOCK_ISO_LEN];
-    int64_t stage_id = 0;
-    int rc;
+    int64_t stage_id = 0, source_id = 0;
+    int rc = 0;
 
     db_now(now);
-    rc = db_run(st, err, sql_stage, "tttttt", s->name, s->model, s->model_dir, s->model_hash,
-                s->params_json, now);
+    if (source)
+        rc = stage_make(st, source, 0, now, &source_id, err);
     if (rc == 0)
-        rc = stage_find(st, s, &stage_id, err);
+        rc = stage_make(st, &rq->stage, source_id, now, &stage_id, err);
     if (rc == 0)
         rc = db_run(st, err,
                     "INSERT INTO job (stage_id, language, command, created_at) VALUES (?, ?, ?, ?)",
@@ -63,7 +73,8 @@ static int job_get(struct store *st, int64_t job_id, struct job *ret, struct err
     bool cancelled;
     int rc = db_first(st, &stmt, err,
                       "SELECT stage_id, language, cancelled_at IS NOT NULL, "
-                      "EXISTS (SELECT 1 FROM trouble) FROM job WHERE job_id = ?",
+                      "EXISTS (SELECT 1 FROM trouble), ifnull(source_id, 0) "
+                      "FROM job JOIN stage USING (stage_id) WHERE job_id = ?",
                       "i", job_id);
 
     if (rc < 0)
@@ -75,6 +86,7 @@ static int job_get(struct store *st, int64_t job_id, struct job *ret, struct err
     utf8_copy(ret->language, sizeof(ret->language), db_text(stmt, 1));
     cancelled = sqlite3_column_int(stmt, 2);
     ret->troubles = sqlite3_column_int(stmt, 3);
+    ret->source_id = sqlite3_column_int64(stmt, 4);
     sqlite3_reset(stmt);
     db_now(ret->now);
     return cancelled ? err_set(err, ERR_CANCELLED, "job %lld was cancelled", (long long)job_id) : 0;
@@ -177,14 +189,14 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
     return rc < 0 ? rc : place_insert(st, f, job, media_id, err);
 }
 
-/* The job's stage for a recording, unless it has it. *made says which. */
-static int task_make(struct store *st, const struct job *job, int64_t media_id,
+/* A stage for a recording, unless it has it. *made says which. */
+static int task_make(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
                      struct request_reply *ret, bool *made, struct err *err)
 {
     int rc = db_run(st, err,
                     "INSERT INTO task (media_id, stage_id, job_id, language) VALUES (?, ?, ?, ?) "
                     "ON CONFLICT (media_id, stage_id) DO NOTHING",
-                    "iiit", media_id, job->stage_id, job->job_id, job->language);
+                    "iiit", media_id, stage_id, job->job_id, job->language);
 
     *made = rc == 0 && sqlite3_changes64(st->db) > 0;
     ret->counts.tasks += *made;
@@ -199,9 +211,9 @@ static int task_revive(struct store *st, const struct job *job, int64_t media_id
     int rc = db_run(st, err,
                     "UPDATE task SET state = 'pending', attempts = 0, suspect = 0, "
                     "retry_at = NULL, error_code = NULL, error = NULL, settled_at = NULL "
-                    "WHERE media_id = ? AND stage_id = ? AND state = 'failed' "
+                    "WHERE media_id = ? AND stage_id IN (?, ?) AND state = 'failed' "
                     "AND error_code IN ('missing', 'changed', 'denied', 'io')",
-                    "ii", media_id, job->stage_id);
+                    "iii", media_id, job->stage_id, job->source_id);
 
     if (rc == 0)
         ret->affected += (uint64_t)sqlite3_changes64(st->db);
@@ -211,10 +223,16 @@ static int task_revive(struct store *st, const struct job *job, int64_t media_id
 static int task_of(struct store *st, const struct job *job, int64_t media_id,
                    struct request_reply *ret, struct err *err)
 {
-    bool made;
-    int rc = task_make(st, job, media_id, ret, &made, err);
+    bool made = false, source = false;
+    int rc = 0;
 
-    return rc < 0 || made ? rc : task_revive(st, job, media_id, ret, err);
+    if (job->source_id)
+        rc = task_make(st, job, job->source_id, media_id, ret, &source, err);
+    if (rc == 0)
+        rc = task_make(st, job, job->stage_id, media_id, ret, &made, err);
+    return rc < 0 || (made && (source || !job->source_id))
+               ? rc
+               : task_revive(st, job, media_id, ret, err);
 }
 
 int enqueue_add(struct store *st, const struct request *rq, struct request_reply *ret,

@@ -24,7 +24,8 @@ struct read_recording {
     uint32_t places; /* present ones; 0: vanished */
     uint64_t size_bytes;
     int64_t duration_ms; /* -1 unknown */
-    const char *state; /* "done", "failed", "cancelled", "paused", "absent", "started", "pending" */
+    /* "done", "failed", "cancelled", "paused", "absent", "waiting", "started", "pending" */
+    const char *state;
     const char *language;                         /* spoken most, "" unknown */
     const char *title, *container, *codec;        /* "" unknown */
     const char *damage;                           /* "" whole */
@@ -135,6 +136,7 @@ struct read_progress { /* one stage */
     int64_t stage_id;
     const char *stage, *model;
     uint64_t tasks, pending, done, failed, cancelled, paused, absent, unknown;
+    uint64_t waiting; /* for their source's tasks */
     int64_t audio_known_ms, audio_done_ms;
     int64_t audio_left_ms;  /* of the pending ones, as far as their durations are known */
     uint64_t bytes_pending; /* of the pending ones */

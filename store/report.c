@@ -112,7 +112,7 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
         st,
         "SELECT s.stage_id, s.name, s.model, n.tasks, n.pending, n.done, n.failed, n.cancelled, "
         "n.paused, n.absent, n.unknown, n.audio_known_ms, n.audio_done_ms, n.audio_left_ms, "
-        "n.bytes_pending "
+        "n.bytes_pending, n.waiting "
         "FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER BY s.stage_id",
         err);
     int rc = 1, stop = 0;
@@ -134,7 +134,8 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
                                     .audio_known_ms = sqlite3_column_int64(stmt, 11),
                                     .audio_done_ms = sqlite3_column_int64(stmt, 12),
                                     .audio_left_ms = sqlite3_column_int64(stmt, 13),
-                                    .bytes_pending = U64(stmt, 14)};
+                                    .bytes_pending = U64(stmt, 14),
+                                    .waiting = U64(stmt, 15)};
         stop = fn(arg, &row);
     }
     sqlite3_finalize(stmt);

@@ -22,13 +22,26 @@ static int check_name(const void *path, size_t path_len, const void *member, siz
     return 0;
 }
 
-static int check_begin(const struct request *rq, struct err *err)
+static int check_stage(const struct store_stage *s, struct err *err)
 {
-    const struct store_stage *s = &rq->stage;
-
     if (!s->name || !*s->name || !s->model || !s->model_dir || !s->model_hash || !s->params_json)
         return bad(err, "a job without a stage");
     return 0;
+}
+
+static int check_begin(const struct request *rq, struct err *err)
+{
+    const struct store_stage *s = &rq->stage, *source = store_stage_source(s);
+    int rc = check_stage(s, err);
+
+    if (rc < 0 || !source)
+        return rc;
+    if (store_stage_source(source))
+        return bad(err, "a stage that works on a stage that works on another");
+    rc = check_stage(source, err);
+    if (rc == 0 && strcmp(s->name, source->name) == 0)
+        rc = bad(err, "a stage that works on one of its own kind");
+    return rc;
 }
 
 static int check_add(const struct request *rq, struct err *err)

@@ -2,26 +2,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/found.h"
 #include "store/segments.h"
-
-/* All of a task's shards are there: it is done, also when somebody had given it up meanwhile. */
-static int settle(struct store *st, int64_t task_id, const char *now, struct err *err)
-{
-    return db_run(st, err,
-                  "UPDATE task SET state = 'done', settled_at = ?2, retry_at = NULL, "
-                  "error_code = NULL, error = NULL "
-                  "WHERE task_id = ?1 AND state <> 'done' AND shards_done >= shards_total "
-                  "AND (SELECT count(*) FROM shard WHERE task_id = ?1 "
-                  "     AND seq < (SELECT shards_total FROM task WHERE task_id = ?1)) "
-                  "    = shards_total",
-                  "it", task_id, now);
-}
+#include "store/settle.h"
+#include "store/speakers.h"
 
 static int check(const struct store_shard_result *r, struct err *err)
 {
+    int rc;
+
     if (r->start_ms < 0 || r->end_ms < r->start_ms || r->seq == UINT32_MAX)
         return err_set(err, ERR_INPUT, "shard %u: impossible bounds", r->seq);
-    return segments_check(r, err);
+    rc = segments_check(r, err);
+    return rc < 0 ? rc : found_check(r, err);
 }
 
 static int shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
@@ -29,10 +22,11 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
     char now[CLOCK_ISO_LEN];
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT EXISTS (SELECT 1 FROM shard WHERE task_id = ?1 AND seq = ?2) "
-                      "FROM task WHERE task_id = ?1",
+                      "SELECT EXISTS (SELECT 1 FROM shard WHERE task_id = ?1 AND seq = ?2), "
+                      "media_id FROM task WHERE task_id = ?1",
                       "ii", r->task_id, (int64_t)r->seq);
     bool known = rc == 1 && sqlite3_column_int(stmt, 0);
+    int64_t media_id = rc == 1 ? sqlite3_column_int64(stmt, 1) : 0;
 
     if (rc == 1)
         sqlite3_reset(stmt);
@@ -49,7 +43,11 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
                 (int64_t)r->wall_ms, r->device ? r->device : "", now);
     if (rc == 0)
         rc = segments_put(st, r, err);
-    return rc < 0 ? rc : settle(st, r->task_id, now, err);
+    if (rc == 0)
+        rc = found_put(st, r, err);
+    if (rc == 0 && r->segment_count)
+        rc = speakers_assign(st, media_id, r->task_id, r->seq, err);
+    return rc < 0 ? rc : settle_complete(st, r->task_id, now, err);
 }
 
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
@@ -76,14 +74,17 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
         return rc;
     db_now(now);
     /* A recording that turns out to have more than a decoding before found is not done any more. */
-    rc = db_run(st, err,
-                "UPDATE task SET shards_total = ?2, "
-                "state = iif(state = 'done' AND shards_done < ?2, 'pending', state), "
-                "settled_at = iif(state = 'done' AND shards_done < ?2, NULL, settled_at) "
-                "WHERE task_id = ?1",
-                "ii", task_id, (int64_t)shards);
+    rc = settle_forget(st, task_id, shards, err);
     if (rc == 0)
-        rc = settle(st, task_id, now, err);
+        rc = db_run(st, err,
+                    "UPDATE task SET shards_total = ?2, "
+                    "waits = iif(waits = 'settling' AND shards_done < ?2, NULL, waits), "
+                    "state = iif(state = 'done' AND shards_done < ?2, 'pending', state), "
+                    "settled_at = iif(state = 'done' AND shards_done < ?2, NULL, settled_at) "
+                    "WHERE task_id = ?1",
+                    "ii", task_id, (int64_t)shards);
+    if (rc == 0)
+        rc = settle_complete(st, task_id, now, err);
     return db_leave(st, rc, err);
 }
 

@@ -62,6 +62,12 @@ struct store_stage {         /* what an enqueue wants done */
     const struct store_stage *source;
 };
 
+/* NULL when it has none. */
+static inline const struct store_stage *store_stage_source(const struct store_stage *s)
+{
+    return s->source && s->source->name ? s->source : NULL;
+}
+
 struct store_enqueue_counts {
     uint64_t seen;    /* recordings found this time */
     uint64_t added;   /* new content: new recordings */
@@ -90,9 +96,9 @@ struct store_task {
 };
 void store_task_free(struct store_task *t);
 
-/* Runnable tasks of a stage (pending, not paused, with a present place, retry time passed) with
- * id > after in the order of task id; at most max; none while the whole catalog is paused. *n may
- * be 0. ret[0..n) are the caller's. */
+/* Runnable tasks of a stage (pending, not paused, with a present place, retry time passed, waiting
+ * neither for their source nor for being settled) with id > after in the order of task id; at most
+ * max; none while the whole catalog is paused. *n may be 0. ret[0..n) are the caller's. */
 int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
                    struct store_task *ret, size_t max, size_t *n, struct err *err);
 /* When the next task that waits for a retry becomes runnable: the earliest such time after now_ms
@@ -186,8 +192,9 @@ struct store_stage_row;
  * A task of a stage that settles ("diarize") is not done with its last shard: it stays pending, is
  * not runnable any more, and is done with store_settled. */
 
-/* Such tasks whose shards are all there, id > after, ascending, at most max. *n may be 0. The
- * callers' ret[i].skip is empty. None while the catalog is paused or before their retry's time. */
+/* Such tasks whose shards are all there, id > after, ascending, at most max; their files may be
+ * absent. *n may be 0. ret[i].skip is empty. None while the catalog is paused or before their
+ * retry's time. */
 int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
                     struct store_task *ret, size_t max, size_t *n, struct err *err);
 /* The stages that have such tasks, ascending id. Free each, then the array. */
@@ -209,8 +216,12 @@ struct store_speaker {
 };
 /* Speakers (labels SPEAKER_00 ...) and turns of a task; gives the recording's segments and words
  * their speakers, drops the shards' voices, and the task is done: one commit. A task that is done
- * already is left as it is. ERR_INPUT: no such task, or impossible values. Names that people gave
- * to speakers of an earlier diarization of the recording stay with that one. */
+ * already is left as it is. ERR_INPUT: no such task, one with shards left, or impossible values.
+ * Names that people gave to speakers of an earlier diarization of the recording stay with that one.
+ *
+ * A segment, and each word for itself, gets the speaker whose turns overlap it longest, else that
+ * of the nearest turn (store/assign.h). Of several diarizations of a recording the one of the
+ * newest stage counts. Shards of a transcription that come later get theirs as they come. */
 int store_settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
                   size_t speaker_count, const struct store_turn *turns, size_t turn_count,
                   struct err *err);
@@ -258,18 +269,22 @@ int store_event(struct store *st, const char *kind, int64_t media_id /* 0: none 
 struct store_stage_row { /* owned: store_stage_row_free */
     int64_t stage_id;
     char *name, *model, *model_dir, *model_hash, *params_json;
+    int64_t source_id; /* the stage on whose results it works; 0 none */
 };
-/* The stages that have runnable tasks, ascending id. Free each, then the array. */
+/* The stages that have runnable or unsettled tasks, ascending id: a run keeps a stage that settles
+ * until both store_runnable and store_unsettled are empty. Free each, then the array. */
 int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_row **ret, size_t *n,
                           struct err *err);
 void store_stage_row_free(struct store_stage_row *s);
 
 struct store_totals {
     uint64_t recordings, places, vanished;
-    /* Every task is in exactly one of these. pending: runnable, now or after a retry's wait;
-     * absent: pending, but no place of its recording is present; paused: pending and paused by
-     * itself. */
+    /* Every task is in exactly one of these. pending: runnable, now or after a retry's wait, or to
+     * be settled; absent: pending, but no place of its recording is present; paused: pending
+     * and paused by itself; waiting: pending, for its source's task of the same recording, which is
+     * not done (it may have failed). */
     uint64_t tasks_pending, tasks_done, tasks_failed, tasks_cancelled, tasks_paused, tasks_absent;
+    uint64_t tasks_waiting;
     uint64_t damaged;  /* recordings */
     uint64_t troubles; /* paths that the walker could not read (failures, kind unreadable) */
     uint64_t shards_done, segments;

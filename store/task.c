@@ -15,18 +15,21 @@ void store_task_free(struct store_task *t)
 
 /* By the partial index, which holds runnable tasks alone: the rowid would walk over all that are
  * done. */
-static const char sql_runnable[] =
-    "SELECT t.task_id, t.media_id, t.stage_id, t.job_id, t.language, ifnull(t.shards_total, 0), "
-    "t.suspect, t.shards_done, m.size_bytes, m.fingerprint, m.content_hash IS NOT NULL, "
-    "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw "
-    "FROM task t INDEXED BY task_runnable "
-    "CROSS JOIN media m ON m.media_id = t.media_id "
-    "CROSS JOIN place p ON p.place_id = m.place_id "
-    "WHERE t.state = 'pending' AND t.paused = 0 AND t.absent = 0 "
-    "AND t.stage_id = ?1 AND t.task_id > ?2 "
-    "AND (t.retry_at IS NULL OR t.retry_at <= ?3) "
-    "AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "
-    "ORDER BY t.task_id LIMIT ?4";
+#define RUNNABLE "t.state = 'pending' AND t.paused = 0 AND t.absent = 0 AND t.waits IS NULL "
+#define UNSETTLED "t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling' "
+#define DUE "(t.retry_at IS NULL OR t.retry_at <= "
+#define TASKS(done, index, condition)                                                             \
+    "SELECT t.task_id, t.media_id, t.stage_id, t.job_id, t.language, ifnull(t.shards_total, 0), " \
+    "t.suspect, " done ", m.size_bytes, m.fingerprint, m.content_hash IS NOT NULL, "              \
+    "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw "                                        \
+    "FROM task t INDEXED BY " index " CROSS JOIN media m ON m.media_id = t.media_id "             \
+    "CROSS JOIN place p ON p.place_id = m.place_id "                                              \
+    "WHERE " condition "AND t.stage_id = ?1 AND t.task_id > ?2 AND " DUE "?3) "                   \
+    "AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "                               \
+    "ORDER BY t.task_id LIMIT ?4"
+static const char sql_runnable[] = TASKS("t.shards_done", "task_runnable", RUNNABLE);
+/* Nobody is interested in which shards they have: all. */
+static const char sql_unsettled[] = TASKS("0", "task_unsettled", UNSETTLED);
 
 static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, struct err *err)
 {
@@ -68,8 +71,8 @@ static int task_skip(struct store *st, struct store_task *t, uint32_t done, stru
     return rc;
 }
 
-int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
-                   struct store_task *ret, size_t max, size_t *n, struct err *err)
+static int tasks_of(struct store *st, const char *sql, int64_t stage_id, int64_t after,
+                    int64_t now_ms, struct store_task *ret, size_t max, size_t *n, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
     sqlite3_stmt *stmt = NULL;
@@ -81,7 +84,7 @@ int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t no
     *n = 0;
     if (max == 0)
         return 0;
-    rc = db_first(st, &stmt, err, sql_runnable, "iiti", stage_id, after, now, (int64_t)max);
+    rc = db_first(st, &stmt, err, sql, "iiti", stage_id, after, now, (int64_t)max);
     while (rc == 1) {
         memset(&ret[count], 0, sizeof(ret[count]));
         rc = task_row(stmt, &ret[count], &done, err);
@@ -102,10 +105,23 @@ int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t no
     return 0;
 }
 
+int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
+                   struct store_task *ret, size_t max, size_t *n, struct err *err)
+{
+    return tasks_of(st, sql_runnable, stage_id, after, now_ms, ret, max, n, err);
+}
+
+int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
+                    struct store_task *ret, size_t max, size_t *n, struct err *err)
+{
+    return tasks_of(st, sql_unsettled, stage_id, after, now_ms, ret, max, n, err);
+}
+
 /* ISO-8601 UTC back to milliseconds; only what clock_iso8601 writes. */
 static const char sql_next_retry[] =
     "SELECT CAST(strftime('%s', retry_at) AS INTEGER) * 1000 + substr(retry_at, 21, 3) "
-    "FROM task WHERE state = 'pending' AND paused = 0 AND absent = 0 AND retry_at IS NOT NULL "
+    "FROM task WHERE state = 'pending' AND paused = 0 AND absent = 0 AND waits IS NOT 'source' "
+    "AND retry_at IS NOT NULL "
     "AND retry_at > ? ORDER BY retry_at LIMIT 1";
 
 int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err)
@@ -237,7 +253,8 @@ static int stage_row(sqlite3_stmt *stmt, struct store_stage_row *s, struct err *
                                   .model = db_dup(stmt, 2),
                                   .model_dir = db_dup(stmt, 3),
                                   .model_hash = db_dup(stmt, 4),
-                                  .params_json = db_dup(stmt, 5)};
+                                  .params_json = db_dup(stmt, 5),
+                                  .source_id = sqlite3_column_int64(stmt, 6)};
     if (!s->name || !s->model || !s->model_dir || !s->model_hash || !s->params_json) {
         store_stage_row_free(s);
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
@@ -245,13 +262,16 @@ static int stage_row(sqlite3_stmt *stmt, struct store_stage_row *s, struct err *
     return 0;
 }
 
+#define HAS(index, condition)                        \
+    "EXISTS (SELECT 1 FROM task t INDEXED BY " index \
+    " WHERE t.stage_id = s.stage_id AND " condition "AND " DUE "?1))"
 static const char sql_stages[] =
-    "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params "
-    "FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id "
-    "WHERE n.pending > 0 AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "
-    "AND EXISTS (SELECT 1 FROM task t INDEXED BY task_runnable WHERE t.stage_id = s.stage_id "
-    "AND t.state = 'pending' AND t.paused = 0 AND t.absent = 0 "
-    "AND (t.retry_at IS NULL OR t.retry_at <= ?1)) ORDER BY s.stage_id";
+    "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, "
+    "ifnull(s.source_id, 0) FROM stage s "
+    "WHERE NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "
+    "AND (" HAS("task_runnable", RUNNABLE) " OR " HAS("task_unsettled",
+                                                      UNSETTLED) ") "
+                                                                 "ORDER BY s.stage_id";
 
 int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_row **ret, size_t *n,
                           struct err *err)

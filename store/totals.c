@@ -7,6 +7,7 @@ static const char sql_totals[] =
     "ifnull(sum(s.cancelled), 0), ifnull(sum(s.paused), 0), ifnull(sum(s.absent), 0), "
     "ifnull(sum(s.audio_known_ms), 0), ifnull(sum(s.audio_done_ms), 0), "
     "ifnull(sum(s.audio_left_ms), 0), ifnull(sum(s.unknown), 0), ifnull(sum(s.bytes_pending), 0), "
+    "ifnull(sum(s.waiting), 0), "
     "EXISTS (SELECT 1 FROM setting WHERE name = 'paused'), (SELECT count(*) FROM trouble) "
     "FROM catalog_total c LEFT JOIN stage_total s ON true";
 
@@ -37,6 +38,7 @@ int store_totals(struct store *st, struct store_totals *ret, struct err *err)
     ret->audio_left_ms = NEXT;
     ret->tasks_unknown = (uint64_t)NEXT;
     ret->bytes_pending = (uint64_t)NEXT;
+    ret->tasks_waiting = (uint64_t)NEXT;
     ret->paused = NEXT != 0;
     ret->troubles = (uint64_t)NEXT;
 #undef NEXT

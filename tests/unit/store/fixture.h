@@ -174,10 +174,10 @@ static inline void catalog_close(struct store *st)
     fts_check();
 }
 
-static const struct store_stage stage_nano = {"transcribe", "nano", "/models/nano", "aa11",
-                                              "{\"beam\":1}"};
-static const struct store_stage stage_tiny = {"transcribe", "tiny", "/models/tiny", "bb22",
-                                              "{\"beam\":1}"};
+static const struct store_stage stage_nano = {"transcribe", "nano",         "/models/nano",
+                                              "aa11",       "{\"beam\":1}", NULL};
+static const struct store_stage stage_tiny = {"transcribe", "tiny",         "/models/tiny",
+                                              "bb22",       "{\"beam\":1}", NULL};
 
 /* content: any number; equal numbers are equal content. */
 static inline struct store_found found_at(const char *path, const char *member, uint64_t content)

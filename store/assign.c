@@ -1,0 +1,147 @@
+#include "store/assign.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Turns sorted by their begin. furthest[i] is the turn among 0 .. i that ends last (the first of
+ * equals), so ends of furthest never go back, and all turns before the first whose furthest reaches
+ * a moment are over by then. */
+struct assign {
+    size_t count;
+    struct assign_turn *turns; /* [count] */
+    size_t *furthest;          /* [count] */
+    /* Of one question: the speakers met, and how long each overlaps. */
+    size_t met;
+    struct overlap {
+        int64_t speaker, ms;
+    } * overlaps; /* [count] */
+};
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct assign_turn *x = a, *y = b;
+
+    if (x->start_ms != y->start_ms)
+        return x->start_ms < y->start_ms ? -1 : 1;
+    if (x->end_ms != y->end_ms)
+        return x->end_ms < y->end_ms ? -1 : 1;
+    return (x->speaker > y->speaker) - (x->speaker < y->speaker);
+}
+
+int assign_make(const struct assign_turn *turns, size_t n, struct assign **ret, struct err *err)
+{
+    struct assign *a = calloc(1, sizeof(*a));
+
+    if (a) {
+        a->turns = calloc(n + 1, sizeof(*a->turns));
+        a->furthest = calloc(n + 1, sizeof(*a->furthest));
+        a->overlaps = calloc(n + 1, sizeof(*a->overlaps));
+    }
+    if (!a || !a->turns || !a->furthest || !a->overlaps) {
+        assign_free(a);
+        return err_set(err, ERR_NOMEM, "speakers: out of memory");
+    }
+    a->count = n;
+    if (n)
+        memcpy(a->turns, turns, n * sizeof(*turns));
+    qsort(a->turns, n, sizeof(*a->turns), by_begin);
+    for (size_t i = 1; i < n; i++) {
+        size_t before = a->furthest[i - 1];
+
+        a->furthest[i] = a->turns[i].end_ms > a->turns[before].end_ms ? i : before;
+    }
+    *ret = a;
+    return 0;
+}
+
+void assign_free(struct assign *a)
+{
+    if (!a)
+        return;
+    free(a->turns);
+    free(a->furthest);
+    free(a->overlaps);
+    free(a);
+}
+
+/* The number of turns that begin before a moment. */
+static size_t begun(const struct assign *a, int64_t ms)
+{
+    size_t low = 0, high = a->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (a->turns[middle].start_ms < ms)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The first turn that may last beyond a moment; those before it are over. */
+static size_t lasting(const struct assign *a, size_t count, int64_t ms)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (a->turns[a->furthest[middle]].end_ms <= ms)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void add_overlap(struct assign *a, int64_t speaker, int64_t ms)
+{
+    size_t i = 0;
+
+    while (i < a->met && a->overlaps[i].speaker != speaker)
+        i++;
+    if (i == a->met)
+        a->overlaps[a->met++] = (struct overlap){speaker, 0};
+    a->overlaps[i].ms += ms;
+}
+
+static int64_t nearest(const struct assign *a, size_t after, int64_t start_ms, int64_t end_ms)
+{
+    const struct assign_turn *left, *right;
+
+    if (after == 0)
+        return a->turns[0].speaker;
+    left = &a->turns[a->furthest[after - 1]];
+    if (after == a->count)
+        return left->speaker;
+    right = &a->turns[after];
+    return right->start_ms - end_ms < start_ms - left->end_ms ? right->speaker : left->speaker;
+}
+
+int64_t assign_speaker(struct assign *a, int64_t start_ms, int64_t end_ms, int64_t none)
+{
+    size_t last, best = 0;
+
+    if (!a->count)
+        return none;
+    if (end_ms <= start_ms)
+        end_ms = start_ms + 1;
+    a->met = 0;
+    last = begun(a, end_ms);
+    for (size_t i = lasting(a, last, start_ms); i < last; i++) {
+        const struct assign_turn *t = &a->turns[i];
+        int64_t from = t->start_ms > start_ms ? t->start_ms : start_ms;
+        int64_t to = t->end_ms < end_ms ? t->end_ms : end_ms;
+
+        if (to > from)
+            add_overlap(a, t->speaker, to - from);
+    }
+    if (!a->met)
+        return nearest(a, last, start_ms, end_ms);
+    for (size_t i = 1; i < a->met; i++)
+        if (a->overlaps[i].ms > a->overlaps[best].ms)
+            best = i;
+    return a->overlaps[best].speaker;
+}

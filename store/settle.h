@@ -1,0 +1,14 @@
+/* store/settle.h - when a task is done. Internal to store/; within db_enter / db_leave. */
+#ifndef NIGHTSHIFT_STORE_SETTLE_H
+#define NIGHTSHIFT_STORE_SETTLE_H
+
+#include "store/db.h"
+
+/* When all of a task's shards are there: it is done, or, under a stage that settles, it waits for
+ * that; also when somebody had given it up meanwhile. Otherwise nothing. */
+int settle_complete(struct store *st, int64_t task_id, const char *now, struct err *err);
+/* Before a task's number of shards becomes `shards`: what was settled of fewer is forgotten, shards
+ * and all, since the voices of those are gone. */
+int settle_forget(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
+
+#endif
