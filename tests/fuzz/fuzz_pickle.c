@@ -56,7 +56,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             (void)checkpoint_dim(c, "n_mels", 256, &n, &err);
             checkpoint_close(c);
         }
-    } else if (pickle_parse(data, size, &p, &err) == 0) {
+        if (checkpoint_parse_training(data, size, &c, &err) == 0) {
+            read_tensors(c);
+            checkpoint_close(c);
+        }
+        return 0;
+    }
+    if (pickle_parse_skipping(data, size, &p, &err) == 0) {
+        look_at(p, pickle_root(p));
+        pickle_free(p);
+    }
+    if (pickle_parse(data, size, &p, &err) == 0) {
         look_at(p, pickle_root(p));
         if (pickle_get(p, pickle_root(p), "a"))
             look_at(p, pickle_get(p, pickle_root(p), "a"));

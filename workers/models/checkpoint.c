@@ -230,9 +230,40 @@ static int take_tensors(struct checkpoint *c, const struct pickle_value *dict, s
     return 0;
 }
 
-static int read_all(struct checkpoint *c, const void *data, size_t len, struct err *err)
+/* Where the tensors are in a training's checkpoint. */
+static const struct pickle_value *training_weights(const struct checkpoint *c,
+                                                   const struct pickle_value *root)
 {
-    const struct pickle_value *root, *weights;
+    static const char *const keys[] = {"state_dict", "model_state"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const struct pickle_value *v = pickle_get(c->pickle, root, keys[i]);
+
+        if (v && v->kind == PICKLE_DICT)
+            return v;
+    }
+    return root;
+}
+
+/* The dictionary of the tensors; NULL when it claims to be OpenAI's and is not. */
+static const struct pickle_value *find_weights(struct checkpoint *c, bool training)
+{
+    const struct pickle_value *root = pickle_root(c->pickle), *weights;
+
+    if (training)
+        return training_weights(c, root);
+    weights = pickle_get(c->pickle, root, "model_state_dict");
+    c->dims = pickle_get(c->pickle, root, "dims");
+    if (weights && c->dims)
+        return weights->kind == PICKLE_DICT && c->dims->kind == PICKLE_DICT ? weights : NULL;
+    c->dims = NULL;
+    return root;
+}
+
+static int read_all(struct checkpoint *c, const void *data, size_t len, bool training,
+                    struct err *err)
+{
+    const struct pickle_value *weights;
     const struct stored_member *list;
     int rc = check_start(data, len, err);
 
@@ -241,29 +272,27 @@ static int read_all(struct checkpoint *c, const void *data, size_t len, struct e
     if (rc == 0)
         rc = find_folder(c, &list, err);
     if (rc == 0)
-        rc = pickle_parse(list->data, (size_t)list->size, &c->pickle, err);
+        rc = (training ? pickle_parse_skipping : pickle_parse)(list->data, (size_t)list->size,
+                                                               &c->pickle, err);
     if (rc != 0)
         return rc;
-    root = pickle_root(c->pickle);
-    if (root->kind != PICKLE_DICT)
+    if (pickle_root(c->pickle)->kind != PICKLE_DICT)
         return err_set(err, ERR_MODEL, "the checkpoint is no dictionary of tensors by their names");
-    weights = pickle_get(c->pickle, root, "model_state_dict");
-    c->dims = pickle_get(c->pickle, root, "dims");
-    if (!weights || !c->dims)
-        c->dims = NULL;
-    else if (weights->kind != PICKLE_DICT || c->dims->kind != PICKLE_DICT)
+    weights = find_weights(c, training);
+    if (!weights)
         return err_set(err, ERR_MODEL, "the checkpoint is no Whisper model of OpenAI's");
-    return take_tensors(c, c->dims ? weights : root, err);
+    return take_tensors(c, weights, err);
 }
 
-int checkpoint_parse(const void *data, size_t len, struct checkpoint **ret, struct err *err)
+static int parse(const void *data, size_t len, bool training, struct checkpoint **ret,
+                 struct err *err)
 {
     struct checkpoint *c = calloc(1, sizeof(*c));
     int rc;
 
     if (!c)
         return err_set(err, ERR_NOMEM, "out of memory for a checkpoint");
-    rc = read_all(c, data, len, err);
+    rc = read_all(c, data, len, training, err);
     if (rc != 0) {
         weight_layout_printable(err);
         checkpoint_close(c);
@@ -273,7 +302,7 @@ int checkpoint_parse(const void *data, size_t len, struct checkpoint **ret, stru
     return 0;
 }
 
-int checkpoint_open(const char *path, struct checkpoint **ret, struct err *err)
+static int open_file(const char *path, bool training, struct checkpoint **ret, struct err *err)
 {
     struct stat info;
     void *map;
@@ -294,7 +323,7 @@ int checkpoint_open(const char *path, struct checkpoint **ret, struct err *err)
         rc = err_sys(err, errno, "cannot map the weights '%.300s'", path);
         goto out;
     }
-    rc = checkpoint_parse(map, (size_t)info.st_size, ret, err);
+    rc = parse(map, (size_t)info.st_size, training, ret, err);
     if (rc != 0) {
         munmap(map, (size_t)info.st_size);
         err_prefix(err, "'%.200s'", path);
@@ -305,6 +334,27 @@ int checkpoint_open(const char *path, struct checkpoint **ret, struct err *err)
 out:
     close(fd);
     return rc;
+}
+
+int checkpoint_parse(const void *data, size_t len, struct checkpoint **ret, struct err *err)
+{
+    return parse(data, len, false, ret, err);
+}
+
+int checkpoint_parse_training(const void *data, size_t len, struct checkpoint **ret,
+                              struct err *err)
+{
+    return parse(data, len, true, ret, err);
+}
+
+int checkpoint_open(const char *path, struct checkpoint **ret, struct err *err)
+{
+    return open_file(path, false, ret, err);
+}
+
+int checkpoint_open_training(const char *path, struct checkpoint **ret, struct err *err)
+{
+    return open_file(path, true, ret, err);
 }
 
 void checkpoint_close(struct checkpoint *c)

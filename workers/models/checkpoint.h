@@ -4,7 +4,9 @@
  * describes the tensors (see pickle.h; nothing of it is ever run) and data/KEY holds the bytes of
  * one storage, which several tensors may share. The file is mapped and nothing is copied. Two
  * layouts are known: a dictionary of tensors by name, as Hugging Face writes it, and OpenAI's
- * {"dims": {...}, "model_state_dict": {...}}.
+ * {"dims": {...}, "model_state_dict": {...}}. A training's checkpoint, which has the tensors under
+ * "state_dict" (Lightning) or "model_state" and holds other things beside them, is read when one is
+ * asked for: those other things may name classes, which are skipped and never made.
  *
  * Every tensor that is offered lies within its storage. Failures are ERR_MODEL with a printable
  * sentence (or ERR_MISSING, ERR_DENIED, ERR_IO from the system). Immutable after opening: any
@@ -24,6 +26,10 @@ struct checkpoint;
 int checkpoint_open(const char *path, struct checkpoint **ret, struct err *err);
 /* The same over memory of the caller, which must outlive *ret. */
 int checkpoint_parse(const void *data, size_t len, struct checkpoint **ret, struct err *err);
+/* The same for a training's checkpoint, or a plain dictionary of tensors. */
+int checkpoint_open_training(const char *path, struct checkpoint **ret, struct err *err);
+int checkpoint_parse_training(const void *data, size_t len, struct checkpoint **ret,
+                              struct err *err);
 void checkpoint_close(struct checkpoint *c); /* accepts NULL */
 
 /* Whether it is in OpenAI's layout, with OpenAI's names of tensors. */

@@ -51,6 +51,11 @@ int pickle_push(struct pickle *p, struct pickle_value v, struct err *err)
     return rc;
 }
 
+int pickle_push_opaque(struct pickle *p, struct err *err)
+{
+    return pickle_push(p, (struct pickle_value){.kind = PICKLE_OPAQUE}, err);
+}
+
 static uint32_t floor_of(const struct pickle *p)
 {
     return p->mark_count ? p->marks[p->mark_count - 1] : 0;
@@ -76,6 +81,11 @@ static int top_of_kind(struct pickle *p, enum pickle_kind kind, uint32_t *ret, s
         return damaged(err);
     *ret = p->stack[p->height - 1];
     return p->values[*ret].kind == kind ? 0 : damaged(err);
+}
+
+static bool opaque_on_top(const struct pickle *p)
+{
+    return p->height > floor_of(p) && p->values[p->stack[p->height - 1]].kind == PICKLE_OPAQUE;
 }
 
 /* ---- brackets, lists, tuples, dictionaries */
@@ -154,6 +164,8 @@ static int extend_of_mark(struct pickle *p, enum pickle_kind kind, struct err *e
     uint32_t from = 0, n = 0, list = 0;
     int rc = close_mark(p, &from, &n, err);
 
+    if (rc == 0 && opaque_on_top(p))
+        return 0;
     if (rc == 0)
         rc = top_of_kind(p, kind, &list, err);
     if (rc == 0 && kind == PICKLE_DICT && n % 2)
@@ -170,6 +182,8 @@ static int extend_by(struct pickle *p, enum pickle_kind kind, uint32_t n, struct
     if (p->height - floor_of(p) < n)
         return damaged(err);
     p->height -= n;
+    if (opaque_on_top(p))
+        return 0;
     rc = top_of_kind(p, kind, &list, err);
     return rc != 0 ? rc : extend(p, list, p->height, n, err);
 }
@@ -181,7 +195,20 @@ static int drop_attributes(struct pickle *p, struct err *err)
     uint32_t attributes, object;
     int rc = pickle_pop(p, &attributes, err);
 
+    if (rc == 0 && opaque_on_top(p))
+        return 0;
     return rc != 0 ? rc : top_of_kind(p, PICKLE_DICT, &object, err);
+}
+
+/* NEWOBJ: a class and what its object is made of; neither matters. */
+static int skip_object(struct pickle *p, struct err *err)
+{
+    uint32_t value;
+    int rc = pickle_pop(p, &value, err);
+
+    if (rc == 0)
+        rc = pickle_pop(p, &value, err);
+    return rc != 0 ? rc : pickle_push_opaque(p, err);
 }
 
 static int pop_mark(struct pickle *p, struct err *err)
@@ -446,6 +473,8 @@ static int step(struct pickle *p, uint8_t op, struct err *err)
         return pickle_reduce(p, err);
     case 'b': /* BUILD */
         return drop_attributes(p, err);
+    case 0x81: /* NEWOBJ */
+        return p->skips ? skip_object(p, err) : step_value(p, op, err);
     default:
         return step_value(p, op, err);
     }
@@ -467,7 +496,7 @@ static int run(struct pickle *p, struct err *err)
     }
 }
 
-int pickle_parse(const void *data, size_t len, struct pickle **ret, struct err *err)
+static int parse(const void *data, size_t len, bool skips, struct pickle **ret, struct err *err)
 {
     struct pickle *p;
     int rc;
@@ -479,6 +508,7 @@ int pickle_parse(const void *data, size_t len, struct pickle **ret, struct err *
     if (!p)
         return err_set(err, ERR_NOMEM, "out of memory for a checkpoint");
     p->in = reader_of(data, len);
+    p->skips = skips;
     rc = run(p, err);
     if (rc != 0) {
         pickle_free(p);
@@ -486,6 +516,16 @@ int pickle_parse(const void *data, size_t len, struct pickle **ret, struct err *
     }
     *ret = p;
     return 0;
+}
+
+int pickle_parse(const void *data, size_t len, struct pickle **ret, struct err *err)
+{
+    return parse(data, len, false, ret, err);
+}
+
+int pickle_parse_skipping(const void *data, size_t len, struct pickle **ret, struct err *err)
+{
+    return parse(data, len, true, ret, err);
 }
 
 void pickle_free(struct pickle *p)

@@ -5,6 +5,8 @@
  * (torch._utils._rebuild_tensor_v2 and _rebuild_parameter, torch's storage types and
  * collections.OrderedDict), builds plain values for them, and refuses every other name by that
  * name. It reads numbers, text, lists, tuples, dictionaries and tensors; no object, no class.
+ * pickle_parse_skipping leaves those out instead: what another name stands for, is called to make
+ * or is built into is a value of which nothing is known. Nothing is called there either.
  *
  * What a hostile file can cost is bounded: bytes, values, memo entries and nesting below, and each
  * byte of input makes at most one value. Values may contain themselves (through the memo), so a
@@ -39,6 +41,7 @@ enum pickle_kind {
     PICKLE_GLOBAL,
     PICKLE_STORAGE,
     PICKLE_TENSOR,
+    PICKLE_OPAQUE, /* of pickle_parse_skipping alone */
 };
 
 enum pickle_storage_type {
@@ -90,6 +93,9 @@ struct pickle;
 
 /* ERR_MODEL with a sentence. data is borrowed until pickle_free. */
 int pickle_parse(const void *data, size_t len, struct pickle **ret, struct err *err);
+/* For a training's checkpoints, which hold more than the tensors (settings, a specification): other
+ * names become PICKLE_OPAQUE values. */
+int pickle_parse_skipping(const void *data, size_t len, struct pickle **ret, struct err *err);
 void pickle_free(struct pickle *p); /* accepts NULL */
 
 const struct pickle_value *pickle_root(const struct pickle *p);

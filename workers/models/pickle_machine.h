@@ -16,6 +16,7 @@ struct pickle {
     uint32_t *memo; /* values; PICKLE_UNSET where nothing was kept */
     uint32_t memo_cap, memo_next;
     uint32_t root;
+    bool skips; /* names that it does not know */
 };
 
 #define PICKLE_UNSET UINT32_MAX
@@ -30,5 +31,6 @@ int pickle_global(struct pickle *p, const char *module, size_t module_len, const
                   size_t name_len, struct err *err);
 int pickle_persistent(struct pickle *p, struct err *err);
 int pickle_reduce(struct pickle *p, struct err *err);
+int pickle_push_opaque(struct pickle *p, struct err *err);
 
 #endif

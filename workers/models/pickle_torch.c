@@ -44,6 +44,8 @@ int pickle_global(struct pickle *p, const char *module, size_t module_len, const
             return pickle_push(p, v, err);
         }
     }
+    if (p->skips)
+        return pickle_push_opaque(p, err);
     m = utf8_display(module, module_len < 100 ? module_len : 100);
     n = utf8_display(name, name_len < 100 ? name_len : 100);
     err_set(err, ERR_MODEL,
@@ -171,6 +173,8 @@ int pickle_reduce(struct pickle *p, struct err *err)
         return rc;
     f = pickle_at(p, f_index);
     args = pickle_at(p, args_index);
+    if (f->kind == PICKLE_OPAQUE)
+        return pickle_push_opaque(p, err);
     if (f->kind != PICKLE_GLOBAL || args->kind != PICKLE_TUPLE)
         return err_set(err, ERR_MODEL, "the checkpoint calls something that is no function");
     switch (f->u.global) {

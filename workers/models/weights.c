@@ -1,10 +1,12 @@
 #include "workers/models/weights.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu/safetensors.h"
 #include "workers/models/checkpoint.h"
@@ -20,7 +22,8 @@ struct weight_file {
 
 struct weights {
     struct weight_layout layout;
-    struct weight_file *file; /* [layout.file_count] */
+    uint32_t files;
+    struct weight_file *file; /* [files]: the layout's, or the one that was opened by its path */
 };
 
 /* ---- one file */
@@ -143,7 +146,8 @@ int weights_open(const char *dir, struct weights **ret, struct err *err)
         return err_set(err, ERR_NOMEM, "out of memory for a model's weights");
     rc = weight_layout_find(dir, &w->layout, err);
     if (rc == 0) {
-        w->file = calloc(w->layout.file_count, sizeof(*w->file));
+        w->files = w->layout.file_count;
+        w->file = calloc(w->files, sizeof(*w->file));
         if (!w->file) {
             err_set(err, ERR_NOMEM, "out of memory for a model's weights");
             rc = ERR_NOMEM;
@@ -162,11 +166,53 @@ int weights_open(const char *dir, struct weights **ret, struct err *err)
     return rc;
 }
 
+/* By its name, or by its first bytes: a header's length, then the header. */
+static bool is_safetensors(const char *path)
+{
+    static const char suffix[] = ".safetensors";
+    size_t len = strlen(path), n = sizeof(suffix) - 1;
+    char begin = 0;
+    int fd;
+
+    if (len >= n && strcmp(path + len - n, suffix) == 0)
+        return true;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && pread(fd, &begin, 1, 8) != 1)
+        begin = 0;
+    if (fd >= 0)
+        close(fd);
+    return begin == '{';
+}
+
+int weights_open_file(const char *path, struct weights **ret, struct err *err)
+{
+    struct weights *w = calloc(1, sizeof(*w));
+    int rc = 0;
+
+    if (w) {
+        w->files = 1;
+        w->file = calloc(1, sizeof(*w->file));
+    }
+    if (!w || !w->file)
+        rc = err_set(err, ERR_NOMEM, "out of memory for a model's weights");
+    else if (is_safetensors(path))
+        rc = safetensors_open(path, &w->file[0].st, err);
+    else
+        rc = checkpoint_open_training(path, &w->file[0].ck, err);
+    if (rc == ERR_MISSING || rc == ERR_DENIED) /* of a model, that is no file to be skipped */
+        rc = err->code = ERR_MODEL;
+    if (rc != 0)
+        weights_close(w);
+    else
+        *ret = w;
+    return rc;
+}
+
 void weights_close(struct weights *w)
 {
     if (!w)
         return;
-    for (uint32_t i = 0; w->file && i < w->layout.file_count; i++) {
+    for (uint32_t i = 0; w->file && i < w->files; i++) {
         safetensors_close(w->file[i].st);
         checkpoint_close(w->file[i].ck);
     }

@@ -19,6 +19,9 @@ struct weights;
  * that the index names and in no other that it names. ERR_MODEL, or ERR_MISSING when there are no
  * weights (or the system's codes). */
 int weights_open(const char *dir, struct weights **ret, struct err *err);
+/* One file: safetensors, or a PyTorch checkpoint, a training's included. ERR_MODEL, also when it is
+ * not there. */
+int weights_open_file(const char *path, struct weights **ret, struct err *err);
 void weights_close(struct weights *w); /* accepts NULL */
 
 /* False when there is no such tensor. *ret points into w. */

@@ -500,6 +500,73 @@ static void not_archives(void **state)
     assert_int_equal(checkpoint_open("/dev/null", &c, &e), ERR_MODEL);
 }
 
+/* What Lightning's checkpoints hold beside the tensors: objects of classes, made, filled and called
+ * in every way that a pickle knows. */
+#define OTHERS                                                                     \
+    "X\1\0\0\0ccos\nsystem\nX\4\0\0\0true\x85R"                                    \
+    "X\1\0\0\0dcpyannote.audio.core.task\nSpecifications\n)\x81}X\1\0\0\0xK\1sb"   \
+    "X\1\0\0\0ecomegaconf\nListConfig\n)R(K\1K\2eK\3a"                             \
+    "X\1\0\0\0fccollections\ndefaultdict\nc__builtin__\nint\n\x85R(K\1K\2uK\1K\2s" \
+    "X\1\0\0\0gcone\nname\n)R)R"
+#define TRAINING(key)     \
+    "\x80\2}(" OTHERS key \
+    "}X\1\0\0\0a" TENSOR("FloatStorage", "\6", "\0", "K\2\x85", "K\1\x85") "su."
+
+static void skips_objects(void **state)
+{
+    static const char *const wrong[] = {"\x80\2\x81.",         "\x80\2ca\nb\n\x81.",
+                                        "\x80\2ca\nb\nK\1.R.", "\x80\2ca\nb\nR.",
+                                        "\x80\2ca\nb\n(K\1b.", "\x80\2ca\nb\n(K\1"};
+    static const char others[] = "\x80\2}(" OTHERS "u.";
+    struct pickle *p = NULL;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(pickle_parse(others, sizeof(others) - 1, &p, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "os.system"));
+    assert_ok(pickle_parse_skipping(others, sizeof(others) - 1, &p, &e), e);
+    for (const char *key = "cdefg"; *key; key++) {
+        const struct pickle_value *v = pickle_get(p, pickle_root(p), (char[]){*key, 0});
+
+        assert_non_null(v);
+        assert_int_equal(v->kind, PICKLE_OPAQUE);
+    }
+    pickle_free(p);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        p = NULL;
+        if (pickle_parse_skipping(wrong[i], strlen(wrong[i]), &p, &e) == 0)
+            assert_int_equal(pickle_root(p)->kind, PICKLE_INT); /* what stood before the end */
+        else
+            assert_non_null(strstr(e.msg, "damaged"));
+        pickle_free(p);
+    }
+}
+
+static void training_checkpoints(void **state)
+{
+    struct buf b = BUF_INIT;
+    struct checkpoint *c = NULL;
+    float out[2];
+    struct err e;
+
+    (void)state;
+    assert_int_equal(parse_list(L(TRAINING("X\xa\0\0\0state_dict")), &b, &c, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "os.system"));
+    assert_ok(checkpoint_parse_training(b.data, b.len, &c, &e), e);
+    assert_int_equal(checkpoint_count(c), 1);
+    assert_ok(weight_read(checkpoint_find(c, "a"), out, &e), e);
+    checkpoint_close(c);
+    buf_free(&b);
+    assert_int_equal(parse_list(L(TRAINING("X\xb\0\0\0model_state")), &b, &c, &e), ERR_MODEL);
+    assert_ok(checkpoint_parse_training(b.data, b.len, &c, &e), e);
+    checkpoint_close(c);
+    buf_free(&b);
+    assert_int_equal(parse_list(L(TRAINING("X\5\0\0\0model")), &b, &c, &e), ERR_MODEL);
+    assert_int_equal(checkpoint_parse_training(b.data, b.len, &c, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "no dictionary of tensors"));
+    buf_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +574,7 @@ int main(void)
         cmocka_unit_test(reads_values),     cmocka_unit_test(reads_views),
         cmocka_unit_test(bad_checkpoints),  cmocka_unit_test(hostile_archives),
         cmocka_unit_test(damaged_archives), cmocka_unit_test(not_archives),
+        cmocka_unit_test(skips_objects),    cmocka_unit_test(training_checkpoints),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
