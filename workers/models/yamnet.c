@@ -19,6 +19,7 @@
 #include "workers/models/weights.h"
 #include "workers/models/yamnet_dir.h"
 #include "workers/models/yamnet_mel.h"
+#include "workers/models/yamnet_net.h"
 
 #define FEW_PATCHES 16   /* of a call where more at once gain nothing */
 #define MANY_PATCHES 128 /* a minute */
@@ -290,18 +291,56 @@ struct shape {
     uint32_t height, width, channels;
 };
 
-/* One convolution from `from`, an image of shape *s, to `to`; *s becomes what lies there. */
-static int convolve(struct yamnet *y, struct conv2d *c, uint32_t patches, const float *from,
-                    float *to, uint32_t out, uint32_t stride, struct shape *s, struct err *err)
+/* Convolution i (layer 1's, then two for each layer) of images of shape *s; *s becomes what lies at
+ * `to` then. */
+static int convolve(struct yamnet *y, uint32_t i, uint32_t patches, const float *from, float *to,
+                    struct shape *s, struct err *err)
 {
-    struct shape next = {s->height / stride, s->width / stride, out};
+    const struct yamnet_layer *l = &yamnet_layers[(i + 1) / 2];
+    bool wide = i == 0 || i % 2;
+    uint32_t stride = wide ? l->stride : 1;
+    struct shape next = {s->height / stride, s->width / stride, i % 2 ? s->channels : l->out};
     int64_t rows = (int64_t)patches * s->height * s->width;
     int64_t out_rows = (int64_t)patches * next.height * next.width;
     struct tensor x = tensor_of(DTYPE_F32, (float *)from, rows, s->channels);
-    int rc = y->be->ops->conv2d(y->be, c, patches, s->height, s->width, x, EPILOGUE_RELU,
-                                tensor_of(DTYPE_F32, to, out_rows, out), err);
+    int rc = y->be->ops->conv2d(y->be, wide ? y->wide[(i + 1) / 2] : y->point[i / 2], patches,
+                                s->height, s->width, x, EPILOGUE_RELU,
+                                tensor_of(DTYPE_F32, to, out_rows, next.channels), err);
 
     *s = next;
+    return rc;
+}
+
+/* The first `convolutions` over the images in y->a; *ret, of shape *s, is y->a or y->b. */
+static int convolve_all(struct yamnet *y, uint32_t patches, uint32_t convolutions, struct shape *s,
+                        float **ret, struct err *err)
+{
+    float *from = y->a, *to = y->b, *next;
+    int rc = 0;
+
+    *s = (struct shape){YAMNET_FRAMES, YAMNET_BINS, 1};
+    for (uint32_t i = 0; rc == 0 && i < convolutions; i++) {
+        rc = convolve(y, i, patches, from, to, s, err);
+        next = from;
+        from = to;
+        to = next;
+    }
+    *ret = from;
+    return rc;
+}
+
+int yamnet_look(struct yamnet *y, const float *image, uint32_t convolutions, float *ret,
+                struct err *err)
+{
+    struct shape s;
+    float *at;
+    int rc = y->be->ops->write(y->be, y->a, image, IMAGE * sizeof(float), err);
+
+    if (rc == 0)
+        rc = convolve_all(y, 1, convolutions, &s, &at, err);
+    if (rc == 0)
+        rc = y->be->ops->read(y->be, ret, at,
+                              (size_t)s.height * s.width * s.channels * sizeof(float), err);
     return rc;
 }
 
@@ -310,23 +349,16 @@ static int compute(struct yamnet *y, uint32_t patches, struct err *err)
 {
     const struct backend_ops *ops = y->be->ops;
     struct spans spans = {y->spans, patches};
-    struct shape s = {YAMNET_FRAMES, YAMNET_BINS, 1};
     struct tensor vectors = tensor_of(DTYPE_F32, y->vectors, patches, YAMNET_VECTOR);
     struct tensor scores = tensor_of(DTYPE_F32, y->scores, patches, y->names.count);
-    int rc = convolve(y, y->wide[0], patches, y->a, y->b, yamnet_layers[0].out,
-                      yamnet_layers[0].stride, &s, err);
+    struct shape s;
+    float *at;
+    int rc = convolve_all(y, patches, YAMNET_CONVOLUTIONS, &s, &at, err);
 
-    for (int i = 1; rc == 0 && i < YAMNET_LAYERS; i++) {
-        const struct yamnet_layer *l = &yamnet_layers[i];
-
-        rc = convolve(y, y->wide[i], patches, y->b, y->a, s.channels, l->stride, &s, err);
-        if (rc == 0)
-            rc = convolve(y, y->point[i], patches, y->a, y->b, l->out, 1, &s, err);
-    }
     if (rc == 0)
         rc = ops->pool(y->be, POOL_MEAN, spans,
-                       tensor_of(DTYPE_F32, y->b, (int64_t)patches * PLACES, YAMNET_VECTOR),
-                       vectors, err);
+                       tensor_of(DTYPE_F32, at, (int64_t)patches * PLACES, YAMNET_VECTOR), vectors,
+                       err);
     if (rc == 0)
         rc = ops->linear(y->be, y->logits, vectors, EPILOGUE_NONE, scores, err);
     return rc == 0 ? ops->activate(y->be, ACTIVATION_SIGMOID, scores, scores, err) : rc;

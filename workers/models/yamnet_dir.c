@@ -14,6 +14,7 @@
 #include "workers/models/weight_layout.h"
 #include "workers/models/yamnet.h"
 #include "workers/models/yamnet_mel.h"
+#include "workers/models/yamnet_net.h"
 
 #define MAX_TEXT (1u << 20) /* bytes of classes.csv */
 
@@ -101,10 +102,10 @@ static int check_config(const json_t *config, struct err *err)
         return err_set(err, ERR_MODEL, "config.json: only format_version 1 is known");
     for (size_t i = 0; rc == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
         rc = check_number(config, &numbers[i], err);
-    if (rc == 0 && json_array_size(layers) != 2 * YAMNET_LAYERS - 1)
+    if (rc == 0 && json_array_size(layers) != YAMNET_CONVOLUTIONS)
         return err_set(err, ERR_MODEL, "config.json: network.layers has %zu entries, not %d",
-                       json_array_size(layers), 2 * YAMNET_LAYERS - 1);
-    for (uint32_t i = 0; rc == 0 && i < 2 * YAMNET_LAYERS - 1; i++)
+                       json_array_size(layers), YAMNET_CONVOLUTIONS);
+    for (uint32_t i = 0; rc == 0 && i < YAMNET_CONVOLUTIONS; i++)
         rc = check_layer(json_array_get(layers, i), i, err);
     return rc;
 }
