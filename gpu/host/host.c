@@ -248,6 +248,16 @@ static const struct backend_ops host_ops = {
     .lstm_free = host_lstm_free,
     .lstm = host_lstm,
     .magnitude = host_magnitude,
+    .conv2d_new = host_conv2d_new,
+    .conv2d_free = host_conv2d_free,
+    .conv2d = host_conv2d,
+    .activate = host_activate,
+    .instance_norm = host_instance_norm,
+    .max_pool = host_max_pool,
+    .pool = host_pool,
+    .weighted_stats = host_weighted_stats,
+    .gather = host_gather,
+    .attention_spans = host_attention_spans,
 };
 
 int backend_open_host(uint32_t threads, struct backend **ret, struct err *err)

@@ -135,6 +135,30 @@ int host_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct ten
               const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
               struct tensor y, struct err *err);
 
+int host_conv2d_new(struct backend *be, enum precision precision, const struct conv2d_spec *spec,
+                    const float *w, const float *bias, struct conv2d **ret, struct err *err);
+void host_conv2d_free(struct backend *be, struct conv2d *c);
+int host_conv2d(struct backend *be, struct conv2d *c, uint32_t images, uint32_t height,
+                uint32_t width, struct tensor x, enum epilogue epilogue, struct tensor y,
+                struct err *err);
+int host_activate(struct backend *be, enum activation f, struct tensor x, struct tensor y,
+                  struct err *err);
+int host_instance_norm(struct backend *be, uint32_t windows, struct tensor x, struct tensor gamma,
+                       struct tensor beta, float epsilon, struct tensor y, struct err *err);
+int host_max_pool(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
+                  struct tensor y, struct err *err);
+/* Whether they begin at 0, ascend, and end at `rows`. Some may be empty. */
+bool host_spans_fit(struct spans spans, int64_t rows);
+int host_pool(struct backend *be, enum pool kind, struct spans spans, struct tensor x,
+              struct tensor y, struct err *err);
+int host_weighted_stats(struct backend *be, uint32_t windows, struct tensor x, const uint32_t *of,
+                        struct tensor weights, struct tensor y, struct err *err);
+int host_gather(struct backend *be, struct tensor x, const int32_t *rows, struct tensor y,
+                struct err *err);
+int host_attention_spans(struct backend *be, struct spans spans, uint32_t heads, uint32_t head_size,
+                         float scale, struct tensor q, struct tensor k, struct tensor v,
+                         const struct attention_bias *bias, struct tensor out, struct err *err);
+
 int host_top(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
              struct err *err);
 

@@ -49,6 +49,32 @@ struct row_job {
     bool y_bf16;
 };
 
+/* One row of outputs of a depthwise convolution. */
+struct depthwise_job {
+    const float *x;        /* the image: [height][width][channels] */
+    const float *w, *bias; /* [kernel_h][kernel_w][channels], [channels] */
+    float *y;              /* [columns][channels] */
+    size_t channels;
+    int64_t height, width, columns;
+    int64_t from; /* first row of the image that is seen: may be outside of it, as columns may */
+    int64_t kernel_h, kernel_w, stride_w, left;
+    enum epilogue epilogue;
+};
+
+/* Queries [from, from + count) of one sequence and one head: softmax(scale q k^T + bias) v. */
+struct span_job {
+    const void *q, *k, *v; /* [n][head], float32 or bf16 */
+    void *out;
+    size_t q_stride, k_stride, v_stride, out_stride;
+    bool bf16;
+    size_t n, head; /* head % 8 = 0, at most 128 */
+    size_t from, count;
+    float scale;
+    const float *bias; /* [n][n], or NULL */
+    size_t bias_stride;
+    float *scratch; /* kernel_span_floats() */
+};
+
 struct kernels {
     const char *name;
     void (*rows_f32)(const struct row_job *job);
@@ -84,6 +110,23 @@ struct kernels {
     float (*mel)(const struct mel_tables *t, const float *audio, float *out);
     /* x = (max(x, floor) + 4) / 4 */
     void (*mel_clamp)(float *x, size_t n, float floor);
+
+    /* One row of outputs of a depthwise convolution. */
+    void (*depthwise)(const struct depthwise_job *job);
+    /* y may be x when it is not bf16. */
+    void (*activate)(enum activation f, const float *x, size_t n, void *y, bool bf16);
+    /* sum[c] = sum over rows of weight (x[r][c] - centre[c])^p; p is 1 and centre 0 for NULL, else
+     * 2; weights NULL: 1. Rows in ascending order; cols <= 16. */
+    void (*column_sums)(const float *x, size_t stride, size_t rows, size_t cols,
+                        const float *weights, const double *centre, double *sum);
+    /* y = (x - centre) scale + beta, cols <= 16; y may be x. */
+    void (*scale_columns)(const float *x, size_t x_stride, size_t rows, size_t cols,
+                          const float *centre, const float *scale, const float *beta, float *y,
+                          size_t y_stride);
+    /* y[c] = the largest of column c; NaN when one is. rows >= 1. */
+    void (*highest_rows)(const float *x, size_t stride, size_t rows, size_t cols, float *y);
+    /* Some queries of one head of one sequence. */
+    void (*attend_span)(const struct span_job *job);
 };
 
 extern const struct kernels kernels_plain, kernels_avx2, kernels_avx512, kernels_avx512bf16;
@@ -94,6 +137,14 @@ static inline size_t kernel_head_bytes(enum dtype type, uint32_t capacity)
     size_t blocks = ((size_t)capacity + KERNEL_KEYS - 1) / KERNEL_KEYS;
 
     return blocks * KERNEL_KEYS * BACKEND_HEAD_SIZE * dtype_size(type);
+}
+
+/* Floats that attend_span wants as scratch for a sequence of n. */
+static inline size_t kernel_span_floats(size_t n, size_t head)
+{
+    size_t keys = (n + KERNEL_KEYS - 1) / KERNEL_KEYS * KERNEL_KEYS, wide = (head + 15) / 16 * 16;
+
+    return keys * (head + wide) + KERNEL_QUERIES * (head + keys + wide);
 }
 
 #endif

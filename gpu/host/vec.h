@@ -12,6 +12,7 @@
 
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t i16 __attribute__((vector_size(64)));
+typedef float v8 __attribute__((vector_size(32)));
 typedef double d8 __attribute__((vector_size(64)));
 typedef float v16_loose __attribute__((vector_size(64), aligned(4), may_alias));
 

@@ -3,31 +3,13 @@
  * Scores of a group of queries against all keys fit the second-level cache (12 x 1500 floats), so
  * the soft maximum is taken in two plain passes; the rescaling of flash attention would buy
  * nothing here. Weights are 2^(c s - c max) with c = log2(e) / 8. */
+#include "gpu/host/kernels/attend.h"
 #include "gpu/host/kernels/isa.h"
 #include "gpu/host/vec.h"
 
 #define HEAD BACKEND_HEAD_SIZE
 #define Q KERNEL_QUERIES
 #define SCALE 0.18033688011112042f /* log2(e) / 8 */
-
-/* Sums that are kept in registers: 24 of AVX-512's 32, 12 of the others' 16. What a score or an
- * output is summed from, and in which order, does not depend on it. */
-#if LANES == 16
-#define SCORE_ROWS Q
-#define SCORE_BLOCKS 2
-#define GATHER_ROWS 6
-#define GATHER_PARTS 4
-#elif LANES == 8
-#define SCORE_ROWS 6
-#define SCORE_BLOCKS 1
-#define GATHER_ROWS 6
-#define GATHER_PARTS 2
-#else
-#define SCORE_ROWS 3
-#define SCORE_BLOCKS 1
-#define GATHER_ROWS 3
-#define GATHER_PARTS 4
-#endif
 
 /* scores[r][0 .. keys) become weights; keys past the end up to a whole block get 0. Returns the
  * reciprocal of their sum. pairs: where the weights go as bf16, or NULL to keep them here. */
@@ -68,78 +50,11 @@ INLINE float soften(float *scores, size_t keys, uint16_t *pairs)
     return 1.0f / v_sum(sums);
 }
 
-/* Scores of `rows` queries against `blocks` blocks of keys. */
-INLINE void score_f32(const float *q, size_t stride, const int rows, const float *k,
-                      const int blocks, float *scores, size_t width)
-{
-    vreg acc[SCORE_ROWS][SCORE_BLOCKS * PARTS], key[SCORE_BLOCKS * PARTS];
-    const int parts = blocks * PARTS;
-
-#pragma GCC unroll 12
-    for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 4
-        for (int p = 0; p < parts; p++)
-            acc[r][p] = r_all(0.0f);
-    }
-    for (int d = 0; d < HEAD; d++) {
-#pragma GCC unroll 4
-        for (int p = 0; p < parts; p++)
-            key[p] = r_load(k + p / PARTS * HEAD * 16 + d * 16 + p % PARTS * LANES);
-#pragma GCC unroll 12
-        for (int r = 0; r < rows; r++) {
-            vreg value = r_all(q[(size_t)r * stride + (size_t)d]);
-
-#pragma GCC unroll 4
-            for (int p = 0; p < parts; p++)
-                acc[r][p] += key[p] * value;
-        }
-    }
-#pragma GCC unroll 12
-    for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 4
-        for (int p = 0; p < parts; p++)
-            r_store(scores + (size_t)r * width + p * LANES, acc[r][p]);
-    }
-}
-
-/* out[r] = factor[r] * weights[r] v, for GATHER_PARTS registers of the head's 64 values. */
-INLINE void gather_f32(const float *weights, size_t width, const float *factor, const int rows,
-                       const float *v, size_t keys, float *out, size_t stride)
-{
-    vreg acc[GATHER_ROWS][GATHER_PARTS], value[GATHER_PARTS];
-
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 4
-        for (int p = 0; p < GATHER_PARTS; p++)
-            acc[r][p] = r_all(0.0f);
-    }
-    for (size_t t = 0; t < keys; t++) {
-#pragma GCC unroll 4
-        for (int p = 0; p < GATHER_PARTS; p++)
-            value[p] = r_load(v + t * HEAD + p * LANES);
-#pragma GCC unroll 6
-        for (int r = 0; r < rows; r++) {
-            vreg weight = r_all(weights[(size_t)r * width + t]);
-
-#pragma GCC unroll 4
-            for (int p = 0; p < GATHER_PARTS; p++)
-                acc[r][p] += value[p] * weight;
-        }
-    }
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 4
-        for (int p = 0; p < GATHER_PARTS; p++)
-            r_store(out + (size_t)r * stride + p * LANES, acc[r][p] * r_all(factor[r]));
-    }
-}
-
 INLINE void gather_rows_f32(const float *weights, size_t width, const float *factor, const int rows,
                             const float *v, size_t keys, float *out, size_t stride)
 {
     for (int c = 0; c < HEAD; c += GATHER_PARTS * LANES)
-        gather_f32(weights, width, factor, rows, v + c, keys, out + c, stride);
+        gather_f32(weights, width, factor, rows, v + c, HEAD, GATHER_PARTS, keys, out + c, stride);
 }
 
 void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
@@ -150,12 +65,12 @@ void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *
 
     for (; n == Q && b + SCORE_BLOCKS <= blocks; b += SCORE_BLOCKS) {
         for (r = 0; r < Q; r += SCORE_ROWS)
-            score_f32(q + r * q_stride, q_stride, SCORE_ROWS, k + b * 16 * HEAD, SCORE_BLOCKS,
+            score_f32(q + r * q_stride, q_stride, HEAD, SCORE_ROWS, k + b * 16 * HEAD, SCORE_BLOCKS,
                       scores + r * width + b * 16, width);
     }
     for (; b < blocks; b++) {
         for (r = 0; r < n; r++)
-            score_f32(q + r * q_stride, q_stride, 1, k + b * 16 * HEAD, 1,
+            score_f32(q + r * q_stride, q_stride, HEAD, 1, k + b * 16 * HEAD, 1,
                       scores + r * width + b * 16, width);
     }
     for (r = 0; r < n; r++)

@@ -33,6 +33,15 @@ void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t 
                   void *y, bool bf16);
 void KERNEL(to_bf16)(uint16_t *dst, const float *src, size_t n);
 float KERNEL(mel)(const struct mel_tables *t, const float *audio, float *out);
+void KERNEL(depthwise)(const struct depthwise_job *job);
+void KERNEL(activate)(enum activation f, const float *x, size_t n, void *y, bool bf16);
+void KERNEL(column_sums)(const float *x, size_t stride, size_t rows, size_t cols,
+                         const float *weights, const double *centre, double *sum);
+void KERNEL(scale_columns)(const float *x, size_t x_stride, size_t rows, size_t cols,
+                           const float *centre, const float *scale, const float *beta, float *y,
+                           size_t y_stride);
+void KERNEL(highest_rows)(const float *x, size_t stride, size_t rows, size_t cols, float *y);
+void KERNEL(attend_span)(const struct span_job *job);
 void KERNEL(mel_clamp)(float *x, size_t n, float floor);
 
 #endif

@@ -23,4 +23,10 @@ const struct kernels KERNEL(kernels) = {
     .to_bf16 = KERNEL(to_bf16),
     .mel = KERNEL(mel),
     .mel_clamp = KERNEL(mel_clamp),
+    .depthwise = KERNEL(depthwise),
+    .activate = KERNEL(activate),
+    .column_sums = KERNEL(column_sums),
+    .scale_columns = KERNEL(scale_columns),
+    .highest_rows = KERNEL(highest_rows),
+    .attend_span = KERNEL(attend_span),
 };

@@ -1,0 +1,433 @@
+/* Convolutions over images, activations, instance norm and pooling against double precision, on the
+ * host or the device that NIGHTSHIFT_TEST_DEVICE names. Inputs are rounded to the type first. */
+#include "tests/common/test.h"
+
+#include <math.h>
+
+#include "tests/ops/check.h"
+#include "tests/ops/reference_images.h"
+
+struct image_case {
+    struct conv2d_spec spec;
+    uint32_t images, height, width;
+    enum epilogue epilogue;
+    bool bias;
+};
+
+#define SAME3 .top = 1, .bottom = 1, .left = 1, .right = 1
+
+static const struct image_case cases[] = {
+    /* ResNet's first layer, its others, with a stride, and its short cuts */
+    {{.in = 1, .out = 32, .kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1, SAME3},
+     2,
+     8,
+     21,
+     EPILOGUE_RELU,
+     true},
+    {{.in = 32, .out = 32, .kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1, SAME3},
+     3,
+     10,
+     13,
+     EPILOGUE_ADD,
+     true},
+    {{.in = 32, .out = 64, .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, SAME3},
+     2,
+     10,
+     13,
+     EPILOGUE_RELU,
+     true},
+    {{.in = 32, .out = 64, .kernel_h = 1, .kernel_w = 1, .stride_h = 2, .stride_w = 2},
+     2,
+     10,
+     13,
+     EPILOGUE_NONE,
+     true},
+    /* SincNet: one dimension, long filters, without a bias */
+    {{.in = 1, .out = 80, .kernel_h = 1, .kernel_w = 251, .stride_h = 1, .stride_w = 10},
+     2,
+     1,
+     3001,
+     EPILOGUE_NONE,
+     false},
+    {{.in = 80, .out = 60, .kernel_h = 1, .kernel_w = 5, .stride_h = 1, .stride_w = 1},
+     3,
+     1,
+     40,
+     EPILOGUE_NONE,
+     true},
+    /* TensorFlow's "same" pads behind more than before; patches of a transformer */
+    {{.in = 1,
+      .out = 32,
+      .kernel_h = 3,
+      .kernel_w = 3,
+      .stride_h = 2,
+      .stride_w = 2,
+      .bottom = 1,
+      .right = 1},
+     3,
+     96,
+     64,
+     EPILOGUE_RELU,
+     true},
+    {{.in = 1, .out = 96, .kernel_h = 4, .kernel_w = 4, .stride_h = 4, .stride_w = 4},
+     1,
+     32,
+     24,
+     EPILOGUE_NONE,
+     true},
+    /* nothing even, padding on three sides, an image smaller than the kernel */
+    {{.in = 3,
+      .out = 7,
+      .kernel_h = 5,
+      .kernel_w = 2,
+      .stride_h = 3,
+      .stride_w = 1,
+      .top = 2,
+      .bottom = 4,
+      .left = 1},
+     4,
+     2,
+     5,
+     EPILOGUE_GELU,
+     true},
+};
+
+static const struct image_case depthwise[] = {
+    {{.in = 32,
+      .out = 32,
+      .depthwise = true,
+      .kernel_h = 3,
+      .kernel_w = 3,
+      .stride_h = 1,
+      .stride_w = 1,
+      SAME3},
+     3,
+     12,
+     8,
+     EPILOGUE_RELU,
+     true},
+    {{.in = 64,
+      .out = 64,
+      .depthwise = true,
+      .kernel_h = 3,
+      .kernel_w = 3,
+      .stride_h = 2,
+      .stride_w = 2,
+      .bottom = 1,
+      .right = 1},
+     2,
+     12,
+     8,
+     EPILOGUE_NONE,
+     false},
+    {{.in = 21,
+      .out = 21,
+      .depthwise = true,
+      .kernel_h = 2,
+      .kernel_w = 5,
+      .stride_h = 1,
+      .stride_w = 3,
+      .top = 1,
+      .left = 4,
+      .right = 2},
+     2,
+     7,
+     11,
+     EPILOGUE_ADD,
+     true},
+    {{.in = 1,
+      .out = 1,
+      .depthwise = true,
+      .kernel_h = 1,
+      .kernel_w = 7,
+      .stride_h = 1,
+      .stride_w = 1},
+     2,
+     1,
+     50,
+     EPILOGUE_GELU,
+     true},
+};
+
+static double with_epilogue(enum epilogue epilogue, double r, double before)
+{
+    return epilogue == EPILOGUE_GELU   ? reference_activation(ACTIVATION_GELU, r)
+           : epilogue == EPILOGUE_ADD  ? before + r
+           : epilogue == EPILOGUE_RELU ? fmax(r, 0.0)
+                                       : r;
+}
+
+/* Whether the device has no product of that shape: GPUs' 16-bit ones want even numbers. */
+static bool refused(int rc, const struct image_case *i)
+{
+    return rc == ERR_MODEL && be->info.processors > 0 && (i->spec.in % 8 || i->spec.out % 8);
+}
+
+static void one_image_case(enum precision p, enum dtype out_type, const struct image_case *i)
+{
+    const struct conv2d_spec *s = &i->spec;
+    enum dtype type = s->depthwise ? DTYPE_F32 : precision_type(p);
+    size_t pixels = (size_t)i->height * i->width, in = (size_t)s->in, out = (size_t)s->out;
+    size_t outputs = reference_outputs(i->height, s->top, s->bottom, s->kernel_h, s->stride_h) *
+                     reference_outputs(i->width, s->left, s->right, s->kernel_w, s->stride_w);
+    size_t weights = out * (s->depthwise ? 1 : in) * s->kernel_h * s->kernel_w;
+    size_t n = i->images * outputs * out;
+    uint32_t seed = (uint32_t)(pixels + in * 3 + out);
+    float *x = values(i->images * pixels * in, type, 1.0f, seed);
+    float *w = values(weights, type, 0.2f, seed + 1),
+          *bias = values(out, DTYPE_F32, 1.0f, seed + 2);
+    float *before = values(n, out_type, 1.0f, seed + 3);
+    double *want = malloc(n * sizeof(*want));
+    struct tensor tx = tensor_new(type, i->images * pixels, in, x);
+    struct tensor ty = tensor_new(out_type, i->images * outputs, out, before);
+    struct conv2d *c = NULL;
+    char shape[96];
+    struct err e;
+    int rc;
+
+    snprintf(shape, sizeof(shape), "%u of %ux%ux%zu -> %zu, kernel %ux%u, epilogue %d", i->images,
+             i->height, i->width, in, out, s->kernel_h, s->kernel_w, i->epilogue);
+    for (size_t k = 0; k < i->images; k++)
+        reference_conv2d(s, x + k * pixels * in, i->height, i->width, w, i->bias ? bias : NULL,
+                         want + k * outputs * out);
+    for (size_t k = 0; k < n; k++)
+        want[k] = with_epilogue(i->epilogue, want[k], (double)before[k]);
+    rc = be->ops->conv2d_new(be, p, s, w, i->bias ? bias : NULL, &c, &e);
+    if (rc == 0)
+        rc = be->ops->conv2d(be, c, i->images, i->height, i->width, tx, i->epilogue, ty, &e);
+    if (!refused(rc, i)) {
+        assert_ok(rc, e);
+        compare("conv2d", p, ty, want, shape, seed);
+    }
+    be->ops->conv2d_free(be, c);
+    tensor_free(tx);
+    tensor_free(ty);
+    free(x);
+    free(w);
+    free(bias);
+    free(before);
+    free(want);
+}
+
+static void convolutions(void **state)
+{
+    (void)state;
+    for (int p = PRECISION_F32; p <= PRECISION_BF16; p++) { /* 8 bits are not for these */
+        enum dtype type = precision_type((enum precision)p);
+
+        for (size_t i = 0; i < COUNT(cases) && computes((enum precision)p); i++) {
+            one_image_case((enum precision)p, type, &cases[i]);
+            if (type != DTYPE_F32)
+                one_image_case((enum precision)p, DTYPE_F32, &cases[i]);
+        }
+    }
+    for (size_t i = 0; i < COUNT(depthwise); i++)
+        one_image_case(PRECISION_F32, DTYPE_F32, &depthwise[i]);
+    if (computes(PRECISION_BF16)) /* float32 all the same */
+        one_image_case(PRECISION_BF16, DTYPE_F32, &depthwise[0]);
+}
+
+/* What an image yields does not depend on the others, and not on what was computed before. */
+static void images_alone(const struct conv2d_spec *s, uint32_t height, uint32_t width)
+{
+    enum { IMAGES = 5 };
+    size_t x_each = (size_t)height * width * (size_t)s->in, y_each;
+    size_t rows = reference_outputs(height, s->top, s->bottom, s->kernel_h, s->stride_h) *
+                  reference_outputs(width, s->left, s->right, s->kernel_w, s->stride_w);
+    float *x = values(IMAGES * x_each, DTYPE_F32, 1.0f, 3), *got, *alone;
+    float *w = values((size_t)(s->depthwise ? s->out : s->out * s->in) * s->kernel_h * s->kernel_w,
+                      DTYPE_F32, 0.1f, 4);
+    struct tensor tx = tensor_new(DTYPE_F32, IMAGES * x_each / (size_t)s->in, (size_t)s->in, x);
+    struct tensor ty = tensor_new(DTYPE_F32, IMAGES * rows, (size_t)s->out, NULL);
+    struct conv2d *c;
+    struct err e;
+
+    y_each = rows * (size_t)s->out;
+    got = malloc(IMAGES * y_each * sizeof(*got));
+    alone = malloc(y_each * sizeof(*alone));
+    assert_ok(be->ops->conv2d_new(be, PRECISION_F32, s, w, NULL, &c, &e), e);
+    assert_ok(be->ops->conv2d(be, c, IMAGES, height, width, tx, EPILOGUE_RELU, ty, &e), e);
+    assert_ok(be->ops->get(be, got, ty, &e), e);
+    for (int64_t i = IMAGES - 1; i >= 0; i -= 2) {
+        struct tensor part = tensor_rows(tx, i * (int64_t)height * width, (int64_t)height * width);
+        struct tensor to = tensor_rows(ty, 0, (int64_t)rows);
+
+        assert_ok(be->ops->conv2d(be, c, 1, height, width, part, EPILOGUE_RELU, to, &e), e);
+        assert_ok(be->ops->get(be, alone, to, &e), e);
+        for (size_t k = 0; k < y_each; k++)
+            assert_true(fabsf(alone[k] - got[(size_t)i * y_each + k]) <=
+                        (be->info.deterministic ? 0.0f : 2e-5f));
+    }
+    be->ops->conv2d_free(be, c);
+    tensor_free(tx);
+    tensor_free(ty);
+    free(x);
+    free(w);
+    free(got);
+    free(alone);
+}
+
+static void many_images(void **state)
+{
+    (void)state;
+    images_alone(&cases[1].spec, 11, 9);
+    images_alone(&cases[4].spec, 1, 1501);
+    images_alone(&depthwise[0].spec, 12, 8);
+}
+
+static void activations(void **state)
+{
+    enum { ROWS = 5, COLS = 37, WIDE = 40 };
+    float *x = values(ROWS * WIDE, DTYPE_F32, 6.0f, 8);
+    double *want = malloc(ROWS * COLS * sizeof(*want));
+
+    (void)state;
+    for (int f = ACTIVATION_RELU; f <= ACTIVATION_SIGMOID; f++) {
+        for (size_t t = 0; t < COUNT(types); t++) {
+            struct tensor tx = tensor_new(DTYPE_F32, ROWS, WIDE, x), ty, view;
+            struct err e;
+
+            view = tensor_columns(tx, 2, COLS);
+            for (size_t i = 0; i < (size_t)ROWS * COLS; i++)
+                want[i] = reference_activation((enum activation)f,
+                                               (double)x[i / COLS * WIDE + 2 + i % COLS]);
+            if (have(types[t])) {
+                ty = tensor_new(types[t], ROWS, COLS, NULL);
+                assert_ok(be->ops->activate(be, (enum activation)f, view, ty, &e), e);
+                compare("activate", PRECISION_F32, ty, want, "", (uint32_t)f);
+                tensor_free(ty);
+            }
+            if (types[t] == DTYPE_F32) { /* in place */
+                assert_ok(be->ops->activate(be, (enum activation)f, view, view, &e), e);
+                compare("activate", PRECISION_F32, view, want, "in place", (uint32_t)f);
+            }
+            tensor_free(tx);
+        }
+    }
+    free(x);
+    free(want);
+}
+
+static void one_instance_norm(uint32_t windows, size_t rows, size_t cols, float shift)
+{
+    size_t n = windows * rows * cols;
+    float *x = values(n, DTYPE_F32, 2.0f, 9), *g = values(cols, DTYPE_F32, 1.0f, 10);
+    float *b = values(cols, DTYPE_F32, 1.0f, 11);
+    double *want = malloc(n * sizeof(*want));
+    struct tensor tx, ty = tensor_new(DTYPE_F32, windows * rows, cols, NULL);
+    struct tensor tg = tensor_new(DTYPE_F32, 1, cols, g), tb = tensor_new(DTYPE_F32, 1, cols, b);
+    struct err e;
+
+    for (size_t i = 0; i < n; i++)
+        x[i] += shift * (float)(i / (rows * cols)); /* each window has a mean of its own */
+    tx = tensor_new(DTYPE_F32, windows * rows, cols, x);
+    for (size_t i = 0; i < windows; i++)
+        reference_instance_norm(x + i * rows * cols, rows, cols, g, b, 1e-5,
+                                want + i * rows * cols);
+    assert_ok(be->ops->instance_norm(be, windows, tx, tg, tb, 1e-5f, ty, &e), e);
+    compare("instance_norm", PRECISION_F32, ty, want, "", (uint32_t)cols);
+    assert_ok(be->ops->instance_norm(be, windows, tx, tg, tb, 1e-5f, tx, &e), e);
+    compare("instance_norm", PRECISION_F32, tx, want, "in place", (uint32_t)cols);
+    tensor_free(tx);
+    tensor_free(ty);
+    tensor_free(tg);
+    tensor_free(tb);
+    free(x);
+    free(g);
+    free(b);
+    free(want);
+}
+
+static void instance_norms(void **state)
+{
+    (void)state;
+    one_instance_norm(1, 1000, 1, 0.0f);
+    one_instance_norm(3, 331, 80, 3.0f);
+    one_instance_norm(2, 77, 61, 3.0f);
+    one_instance_norm(2, 5, 16, 1.0f);
+}
+
+static void max_pools(void **state)
+{
+    static const uint32_t shapes[][4] = {
+        {2, 31, 80, 3}, {3, 7, 61, 2}, {1, 5, 1, 5}, {2, 4, 33, 1}};
+
+    (void)state;
+    for (size_t s = 0; s < COUNT(shapes); s++) {
+        size_t windows = shapes[s][0], n = shapes[s][1], cols = shapes[s][2], size = shapes[s][3];
+        float *x = values(windows * n * cols, DTYPE_F32, 2.0f, (uint32_t)n);
+        double *want = malloc(windows * (n / size) * cols * sizeof(*want)), *to = want;
+        struct tensor tx = tensor_new(DTYPE_F32, windows * n, cols, x);
+        struct tensor ty = tensor_new(DTYPE_F32, windows * (n / size), cols, NULL);
+        struct err e;
+
+        for (size_t w = 0; w < windows; w++) {
+            for (size_t r = 0; r < n / size; r++, to += cols)
+                reference_pool(POOL_MAX, x + (w * n + r * size) * cols, size, cols, to);
+        }
+        assert_ok(be->ops->max_pool(be, (uint32_t)windows, (uint32_t)size, tx, ty, &e), e);
+        compare("max_pool", PRECISION_F32, ty, want, "", (uint32_t)n);
+        tensor_free(tx);
+        tensor_free(ty);
+        free(x);
+        free(want);
+    }
+}
+
+/* Wrong shapes are refused before anything is touched. */
+static void refusals(void **state)
+{
+    struct conv2d_spec good = cases[0].spec, bad;
+    float *w = values(32 * 9, DTYPE_F32, 1.0f, 1);
+    struct tensor x = tensor_new(DTYPE_F32, 20, 1, NULL), y = tensor_new(DTYPE_F32, 20, 32, NULL);
+    struct tensor g = tensor_new(DTYPE_F32, 1, 32, NULL);
+    struct conv2d *c;
+    struct err e;
+
+    (void)state;
+#define BAD(change) \
+    bad = good;     \
+    bad.change;     \
+    assert_int_equal(be->ops->conv2d_new(be, PRECISION_F32, &bad, w, NULL, &c, &e), ERR_DEVICE)
+    BAD(in = 0);
+    BAD(out = -1);
+    BAD(kernel_h = 0);
+    BAD(kernel_w = 256);
+    BAD(stride_h = 0);
+    BAD(stride_w = 256);
+    BAD(top = 3);
+    BAD(right = 3);
+    BAD(depthwise = true); /* 1 -> 32 */
+    assert_ok(be->ops->conv2d_new(be, PRECISION_F32, &good, w, NULL, &c, &e), e);
+    assert_ok(be->ops->conv2d(be, c, 1, 4, 5, x, EPILOGUE_NONE, y, &e), e);
+    assert_int_equal(be->ops->conv2d(be, c, 0, 4, 5, x, EPILOGUE_NONE, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->conv2d(be, c, 3, 4, 5, x, EPILOGUE_NONE, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->conv2d(be, c, 1, 4, 4, x, EPILOGUE_NONE, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->conv2d(be, c, 1, 4, 5, y, EPILOGUE_NONE, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->conv2d(be, c, 1, 4, 5, x, EPILOGUE_NONE, x, &e), ERR_DEVICE);
+    be->ops->conv2d_free(be, c);
+    be->ops->conv2d_free(be, NULL);
+    assert_int_equal(be->ops->activate(be, ACTIVATION_RELU, x, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->instance_norm(be, 3, y, g, g, 1e-5f, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->instance_norm(be, 0, y, g, g, 1e-5f, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->instance_norm(be, 2, y, g, x, 1e-5f, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->instance_norm(be, 2, y, g, g, 0.0f, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->max_pool(be, 1, 0, y, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->max_pool(be, 1, 2, y, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->max_pool(be, 1, 21, y, y, &e), ERR_DEVICE);
+    tensor_free(x);
+    tensor_free(y);
+    tensor_free(g);
+    free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions), cmocka_unit_test(many_images),
+        cmocka_unit_test(activations),  cmocka_unit_test(instance_norms),
+        cmocka_unit_test(max_pools),    cmocka_unit_test(refusals),
+    };
+
+    return cmocka_run_group_tests(tests, open_backend, close_backend);
+}
