@@ -30,6 +30,15 @@ int model_dir_find_file(const char *name, const char *file, bool here, char **re
  * checks that the files are there: ERR_MODEL. */
 int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err);
 
+/* The same of other files, in this order; with `weights` those of weight_layout.h after them. An
+ * optional one that is not there adds nothing. */
+struct model_file {
+    const char *name; /* in the folder; may lie in a folder of it */
+    bool optional;
+};
+int model_dir_hash_files(const char *dir, const struct model_file *files, size_t n, bool weights,
+                         char ret[MODEL_HASH_LEN], struct err *err);
+
 /* Calls fn for each model found in the models directories and the Hugging Face cache. */
 int model_dir_list(void (*fn)(void *arg, const char *name, const char *dir), void *arg,
                    struct err *err);

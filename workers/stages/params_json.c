@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "workers/stages/param_table.h"
 #include "workers/stages/params.h"
 
 #define TEMPERATURES_MAX (sizeof(((struct transcribe_params *)0)->temperatures) / sizeof(float))
@@ -15,7 +16,7 @@
 /* ---- to JSON */
 
 /* The shortest decimal that reads back as the same float. */
-static void put_float(struct buf *b, float value)
+void params_put_float(struct buf *b, float value)
 {
     char text[32];
 
@@ -30,7 +31,7 @@ static void put_float(struct buf *b, float value)
     buf_printf(b, "%s", value == 0 ? "0" : text);
 }
 
-static void put_text(struct buf *b, const char *text)
+void params_put_text(struct buf *b, const char *text)
 {
     buf_put_u8(b, '"');
     for (const char *s = text; *s; s++) {
@@ -57,7 +58,7 @@ static void put_temperatures(struct buf *b, const struct transcribe_params *p)
     buf_printf(b, "[");
     for (uint32_t i = 0; i < p->temperature_count; i++) {
         buf_printf(b, "%s", i ? "," : "");
-        put_float(b, p->temperatures[i]);
+        params_put_float(b, p->temperatures[i]);
     }
     buf_printf(b, "]");
 }
@@ -74,10 +75,10 @@ static void put_value(struct buf *b, const struct param_field *f, const struct t
         buf_printf(b, "%u", *(const uint32_t *)at);
         break;
     case PARAM_FLOAT:
-        put_float(b, f->unset && *(const float *)at < 0 ? -1.0f : *(const float *)at);
+        params_put_float(b, f->unset && *(const float *)at < 0 ? -1.0f : *(const float *)at);
         break;
     case PARAM_TEXT:
-        put_text(b, at);
+        params_put_text(b, at);
         break;
     case PARAM_TEMPERATURES:
         put_temperatures(b, p);

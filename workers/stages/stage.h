@@ -94,6 +94,9 @@ bool stage_known(const char *name);
 int64_t stage_tail(const char *name);
 bool stage_hears(const char *name);   /* false: works on passages, nothing is decoded */
 bool stage_settles(const char *name); /* its recordings are settled as a whole in the end */
+/* Which model a folder holds for the stage: XXH3-128 of the files that decide its results, hex
+ * (workers/models/model_dir.h). ERR_MODEL says what is missing; ERR_USAGE: no such stage. */
+int stage_model_hash(const char *name, const char *dir, char ret[33], struct err *err);
 
 uint32_t stage_slots(const struct stage *s); /* as transcriber_slots; of others: windows */
 uint32_t stage_windows(const struct stage *s);

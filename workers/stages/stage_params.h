@@ -30,7 +30,8 @@ struct embed_text_params {
 };
 
 struct embed_audio_params {
-    uint32_t hop_ms; /* 10000: from one window of 10 s to the next */
+    uint32_t
+        hop_ms; /* 10000: from one window of 10 s to the next; not more, or it would skip sound */
 };
 
 void diarize_stage_params_default(struct diarize_stage_params *p);
