@@ -271,8 +271,7 @@ struct store_stage_row { /* owned: store_stage_row_free */
     char *name, *model, *model_dir, *model_hash, *params_json;
     int64_t source_id; /* the stage on whose results it works; 0 none */
 };
-/* The stages that have runnable or unsettled tasks, ascending id: a run keeps a stage that settles
- * until both store_runnable and store_unsettled are empty. Free each, then the array. */
+/* The stages that have runnable tasks, ascending id. Free each, then the array. */
 int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_row **ret, size_t *n,
                           struct err *err);
 void store_stage_row_free(struct store_stage_row *s);

@@ -262,19 +262,18 @@ static int stage_row(sqlite3_stmt *stmt, struct store_stage_row *s, struct err *
     return 0;
 }
 
-#define HAS(index, condition)                        \
-    "EXISTS (SELECT 1 FROM task t INDEXED BY " index \
-    " WHERE t.stage_id = s.stage_id AND " condition "AND " DUE "?1))"
-static const char sql_stages[] =
-    "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, "
-    "ifnull(s.source_id, 0) FROM stage s "
-    "WHERE NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "
-    "AND (" HAS("task_runnable", RUNNABLE) " OR " HAS("task_unsettled",
-                                                      UNSETTLED) ") "
-                                                                 "ORDER BY s.stage_id";
+#define STAGES(index, condition)                                                \
+    "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, " \
+    "ifnull(s.source_id, 0) FROM stage s "                                      \
+    "WHERE NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "           \
+    "AND EXISTS (SELECT 1 FROM task t INDEXED BY " index                        \
+    " WHERE t.stage_id = s.stage_id AND " condition "AND " DUE "?1)) "          \
+    "ORDER BY s.stage_id"
+static const char sql_stages_runnable[] = STAGES("task_runnable", RUNNABLE);
+static const char sql_stages_unsettled[] = STAGES("task_unsettled", UNSETTLED);
 
-int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_row **ret, size_t *n,
-                          struct err *err)
+static int stages_of(struct store *st, const char *sql, int64_t now_ms,
+                     struct store_stage_row **ret, size_t *n, struct err *err)
 {
     struct store_stage_row *rows = NULL, *more;
     char now[CLOCK_ISO_LEN];
@@ -283,7 +282,7 @@ int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_r
     int rc;
 
     clock_iso8601(now_ms, now);
-    rc = db_first(st, &stmt, err, sql_stages, "t", now);
+    rc = db_first(st, &stmt, err, sql, "t", now);
     while (rc == 1) {
         more = calloc(count + 1, sizeof(*rows));
         if (more) {
@@ -311,4 +310,16 @@ int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_r
     *ret = rows;
     *n = count;
     return 0;
+}
+
+int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_row **ret, size_t *n,
+                          struct err *err)
+{
+    return stages_of(st, sql_stages_runnable, now_ms, ret, n, err);
+}
+
+int store_stages_unsettled(struct store *st, int64_t now_ms, struct store_stage_row **ret,
+                           size_t *n, struct err *err)
+{
+    return stages_of(st, sql_stages_unsettled, now_ms, ret, n, err);
 }
