@@ -45,7 +45,7 @@ static uint8_t *read_file(const char *path, size_t *len)
 
 int fixture_npy(const char *path, struct array *ret)
 {
-    size_t len = 0, header, a = 0, b = 0;
+    size_t len = 0, header, a = 0, b = 0, c = 0;
     uint8_t *raw = read_file(path, &len);
     char text[256] = "", *shape;
     int fields = 0, rc = -1;
@@ -57,8 +57,10 @@ int fixture_npy(const char *path, struct array *ret)
         memcpy(text, raw + 10, header < 255 ? header : 255);
         shape = strstr(text, "'shape': (");
         if (shape && strstr(text, "'<f4'"))
-            fields = sscanf(shape, "'shape': (%zu, %zu", &a, &b);
-        *ret = (struct array){fields == 2 ? a : 1, fields == 2 ? b : a, NULL};
+            fields = sscanf(shape, "'shape': (%zu, %zu, %zu", &a, &b, &c);
+        *ret = fields == 3   ? (struct array){a * b, c, NULL}
+               : fields == 2 ? (struct array){a, b, NULL}
+                             : (struct array){1, a, NULL};
         if (fields > 0 && len == 10 + header + ret->rows * ret->cols * 4) {
             ret->data = malloc(len);
             if (ret->data)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct array {
-    size_t rows, cols; /* rows 1 for a vector */
+    size_t rows, cols; /* rows 1 for a vector; of three dimensions the first two are the rows */
     float *data;       /* free it */
 };
 

@@ -34,7 +34,7 @@ static double furthest(const float *a, const float *b, size_t n)
     for (size_t i = 0; i < n; i++) {
         double d = fabs((double)a[i] - (double)b[i]);
 
-        worst = d <= worst ? worst : d; /* a NaN is kept */
+        worst = d <= worst ? worst : d; /* a NaN is kept, and fails */
     }
     return worst;
 }
@@ -47,12 +47,19 @@ static void logmel(void **state)
     assert_ok(yamnet_mel_new(&m, &e), e);
     for (const char **name = *state; *name; name++) {
         struct array wave = golden(*name, "waveform"), want = golden(*name, "logmel");
-        float *have = malloc(want.rows * want.cols * sizeof(*have));
-        double d;
+        size_t patches = want.rows / YAMNET_FRAMES, image = (size_t)YAMNET_FRAMES * YAMNET_BINS;
+        size_t frames = (patches - 1) * (YAMNET_HOP / YAMNET_FRAME_HOP) + YAMNET_FRAMES;
+        float *have = malloc(frames * YAMNET_BINS * sizeof(*have));
+        double d = 0.0;
 
         assert_int_equal(want.cols, YAMNET_BINS);
-        assert_ok(yamnet_mel(m, wave.data, wave.cols, (uint32_t)want.rows, have, &e), e);
-        d = furthest(have, want.data, want.rows * want.cols);
+        assert_ok(yamnet_mel(m, wave.data, wave.cols, (uint32_t)frames, have, &e), e);
+        for (size_t p = 0; p < patches; p++) {
+            double one = furthest(have + p * (YAMNET_HOP / YAMNET_FRAME_HOP) * YAMNET_BINS,
+                                  want.data + p * image, image);
+
+            d = one <= d ? d : one;
+        }
         print_message("%s: log-mel within %.1e\n", *name, d);
         assert_true(d < 1e-5);
         free(have);
