@@ -1,0 +1,28 @@
+/* workers/models/weights_take.h - a network's tensors as arrays, their sizes found in the file.
+ *
+ * For networks whose sizes are what their weights say. The arrays live until the pool is freed. */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_WEIGHTS_TAKE_H
+#define NIGHTSHIFT_WORKERS_MODELS_WEIGHTS_TAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct weights;
+struct weights_block;
+
+struct weights_pool { /* zeroed: empty */
+    struct weights_block *first;
+};
+
+bool weights_has(const struct weights *w, const char *name);
+/* All values of a tensor of `rank` dimensions as float32, finite ones alone. dim[i] > 0: it must be
+ * that; 0: found, set, and 1 .. most. ERR_MODEL names the tensor and what is wrong with it. */
+int weights_take(const struct weights *w, struct weights_pool *pool, const char *name,
+                 uint32_t rank, uint32_t *dim, uint32_t most, float **ret, struct err *err);
+/* An array of `count` values for something computed from them. NULL: no memory. */
+float *weights_pool_array(struct weights_pool *pool, uint64_t count);
+void weights_pool_free(struct weights_pool *pool);
+
+#endif
