@@ -1,29 +1,21 @@
 /* Convolutions over images (or over time: height 1), channels last.
  *
- * What an output sees is gathered into one row and multiplied as a row (rows.c): each output is one
- * chain of multiply-adds over the kernel's rows, columns and channels, whatever is computed with
- * it, so that an image's result depends on nothing but the image. A depthwise convolution has
- * nothing to multiply as a matrix; its kernel goes through an output row, channels abreast. */
-#include "gpu/host/host.h"
+ * Large images go by oneDNN (images_dnn.c). Of small ones a call of it costs more than the image:
+ * what their outputs see is gathered into rows, those of all images one below the other, and
+ * multiplied as such (rows.c). Which way an image goes depends on its own shape alone, and neither
+ * lets its result depend on the others. Weights are kept as they came, because only the first image
+ * tells for what they are to be packed.
+ *
+ * A depthwise convolution has nothing to multiply as a matrix: its kernel goes through a row of
+ * outputs, channels abreast. */
+#include "gpu/host/images.h"
 
 #include <omp.h>
 #include <stdlib.h>
 
-#define CHUNK 32 /* outputs that a thread gathers at once */
-
-struct conv2d {
-    struct conv2d_spec spec;
-    enum dtype type;
-    struct row_weights rows; /* [out][kernel_h][kernel_w][in]; not when depthwise */
-    float *depthwise, *bias; /* [kernel_h][kernel_w][in], [in]; only when depthwise */
-};
-
-/* One call's. */
-struct call {
-    const struct conv2d *c;
-    int64_t height, width, out_height, out_width; /* of an image */
-    struct tensor x, y;
-};
+#define CHUNK 32      /* outputs that a thread gathers at once */
+#define SHORT 64      /* outputs of an image that goes as rows, or */
+#define FEW (1 << 20) /* multiply-adds of one */
 
 static bool spec_fits(const struct conv2d_spec *s)
 {
@@ -39,9 +31,8 @@ static int64_t taps_of(const struct conv2d_spec *s)
     return (int64_t)s->kernel_h * (int64_t)s->kernel_w;
 }
 
-/* w: [out][in][taps] -> rows of [taps][in]. */
-static int pack_rows(struct backend *be, struct conv2d *c, const float *w, const float *bias,
-                     struct err *err)
+/* The source as rows of [taps][in], packed. */
+static int pack_rows(struct backend *be, struct conv2d *c, struct err *err)
 {
     int64_t taps = taps_of(&c->spec), in = c->spec.in;
     float *turned = malloc((size_t)(c->spec.out * in * taps) * sizeof(*turned));
@@ -52,33 +43,36 @@ static int pack_rows(struct backend *be, struct conv2d *c, const float *w, const
     for (int64_t o = 0; o < c->spec.out; o++) {
         for (int64_t i = 0; i < in; i++) {
             for (int64_t t = 0; t < taps; t++)
-                turned[(o * taps + t) * in + i] = w[(o * in + i) * taps + t];
+                turned[(o * taps + t) * in + i] = c->source[(o * in + i) * taps + t];
         }
     }
-    rc = host_rows_new(be, c->type, c->spec.out, taps * in, turned, bias, &c->rows, err);
+    rc = host_rows_new(be, c->type, c->spec.out, taps * in, turned, c->bias, &c->rows, err);
     free(turned);
     return rc;
 }
 
-/* w: [in][taps] -> [taps][in]. */
-static int pack_depthwise(struct backend *be, struct conv2d *c, const float *w, const float *bias,
-                          struct err *err)
+static int keep(struct backend *be, struct conv2d *c, const float *w, const float *bias,
+                struct err *err)
 {
     int64_t taps = taps_of(&c->spec), in = c->spec.in;
+    size_t n = (size_t)(c->spec.out * (c->spec.depthwise ? 1 : in) * taps);
     void *p = NULL;
-    int rc = host_alloc(be, (size_t)(taps * in) * sizeof(float), &p, err);
+    int rc = host_alloc(be, n * sizeof(float), &p, err);
 
     if (rc != 0)
         return rc;
-    c->depthwise = p;
-    rc = host_alloc(be, (size_t)in * sizeof(float), &p, err);
+    c->source = p;
+    rc = host_alloc(be, (size_t)c->spec.out * sizeof(float), &p, err);
     if (rc != 0)
         return rc;
     c->bias = p;
-    for (int64_t i = 0; i < in; i++) {
-        c->bias[i] = bias ? bias[i] : 0.0f;
+    if (bias)
+        memcpy(c->bias, bias, (size_t)c->spec.out * sizeof(float));
+    if (!c->spec.depthwise)
+        memcpy(c->source, w, n * sizeof(float));
+    for (int64_t i = 0; c->spec.depthwise && i < in; i++) {
         for (int64_t t = 0; t < taps; t++)
-            c->depthwise[t * in + i] = w[i * taps + t];
+            c->source[t * in + i] = w[i * taps + t];
     }
     return 0;
 }
@@ -98,7 +92,7 @@ int host_conv2d_new(struct backend *be, enum precision precision, const struct c
         return err_set(err, ERR_NOMEM, "out of memory for weights");
     *c = (struct conv2d){.spec = *spec};
     c->type = spec->depthwise ? DTYPE_F32 : precision_type(precision);
-    rc = spec->depthwise ? pack_depthwise(be, c, w, bias, err) : pack_rows(be, c, w, bias, err);
+    rc = keep(be, c, w, bias, err);
     if (rc != 0) {
         host_conv2d_free(be, c);
         return rc;
@@ -111,14 +105,15 @@ void host_conv2d_free(struct backend *be, struct conv2d *c)
 {
     if (!c)
         return;
+    images_forget(be, c);
     host_rows_free(be, &c->rows);
-    host_release(be, c->depthwise);
+    host_release(be, c->source);
     host_release(be, c->bias);
     free(c);
 }
 
 /* The part of the image that output `row` of y sees, zeros where there is none. */
-static void gather(const struct call *j, int64_t row, char *to)
+static void gather(const struct images *j, int64_t row, char *to)
 {
     const struct conv2d_spec *s = &j->c->spec;
     int64_t outputs = j->out_height * j->out_width, image = row / outputs;
@@ -141,7 +136,7 @@ static void gather(const struct call *j, int64_t row, char *to)
     }
 }
 
-static int run_rows(struct host *h, const struct call *j, enum epilogue epilogue, struct err *err)
+static int run_rows(struct host *h, const struct images *j, struct err *err)
 {
     const struct row_weights *w = &j->c->rows;
     int64_t chunks = (j->y.rows + CHUNK - 1) / CHUNK, blocks = host_rows_blocks(w);
@@ -163,13 +158,13 @@ static int run_rows(struct host *h, const struct call *j, enum epilogue epilogue
             memset(patches + (size_t)r * row + (size_t)seen * size, 0, row - (size_t)seen * size);
         }
         for (int64_t b = 0; b < blocks; b++)
-            host_rows_block(h, w, b, tensor_of(w->type, patches, n, w->in), epilogue,
+            host_rows_block(h, w, b, tensor_of(w->type, patches, n, w->in), j->epilogue,
                             tensor_rows(j->y, first, n));
     }
     return 0;
 }
 
-static void run_depthwise(struct host *h, const struct call *j, enum epilogue epilogue)
+static void run_depthwise(struct host *h, const struct images *j)
 {
     const struct conv2d_spec *s = &j->c->spec;
     int64_t rows = j->y.rows / j->out_width; /* of outputs, of all images */
@@ -180,7 +175,7 @@ static void run_depthwise(struct host *h, const struct call *j, enum epilogue ep
     for (int64_t r = 0; r < rows; r++) {
         struct depthwise_job job = {
             .x = (const float *)j->x.data + r / j->out_height * image,
-            .w = j->c->depthwise,
+            .w = j->c->source,
             .bias = j->c->bias,
             .y = (float *)j->y.data + r * j->out_width * s->in,
             .channels = (size_t)s->in,
@@ -192,11 +187,26 @@ static void run_depthwise(struct host *h, const struct call *j, enum epilogue ep
             .kernel_w = s->kernel_w,
             .stride_w = s->stride_w,
             .left = s->left,
-            .epilogue = epilogue,
+            .epilogue = j->epilogue,
         };
 
         h->kernels->depthwise(&job);
     }
+}
+
+static int run(struct host *h, const struct images *j, struct err *err)
+{
+    const struct conv2d_spec *s = &j->c->spec;
+    int64_t outputs = j->out_height * j->out_width;
+    bool done = false;
+    int rc = 0;
+
+    omp_set_num_threads(h->threads);
+    if (outputs > SHORT && outputs * s->out * s->in * taps_of(s) >= FEW)
+        rc = images_by_dnn(h, j, &done, err);
+    if (rc == 0 && !done && !j->c->rows.w)
+        rc = pack_rows(&h->base, j->c, err);
+    return rc != 0 || done ? rc : run_rows(h, j, err);
 }
 
 int host_conv2d(struct backend *be, struct conv2d *c, uint32_t images, uint32_t height,
@@ -207,7 +217,8 @@ int host_conv2d(struct backend *be, struct conv2d *c, uint32_t images, uint32_t 
     const struct conv2d_spec *s = &c->spec;
     int64_t tall = (int64_t)s->top + height + s->bottom - s->kernel_h;
     int64_t wide = (int64_t)s->left + width + s->right - s->kernel_w;
-    struct call j = {c, height, width, tall / s->stride_h + 1, wide / s->stride_w + 1, x, y};
+    struct images j = {c, images, height,  width, tall / s->stride_h + 1, wide / s->stride_w + 1,
+                       x, y,      epilogue};
 
     if (images < 1 || height < 1 || width < 1 || tall < 0 || wide < 0 || x.type != c->type ||
         x.cols != s->in || x.stride != x.cols || y.cols != s->out || y.stride != y.cols ||
@@ -215,8 +226,9 @@ int host_conv2d(struct backend *be, struct conv2d *c, uint32_t images, uint32_t 
         x.rows / images != (int64_t)height * width || y.rows % images != 0 ||
         y.rows / images != j.out_height * j.out_width)
         return host_shape(err, "conv2d");
-    if (!s->depthwise)
-        return run_rows(h, &j, epilogue, err);
-    run_depthwise(h, &j, epilogue);
-    return 0;
+    if (s->depthwise) {
+        run_depthwise(h, &j);
+        return 0;
+    }
+    return run(h, &j, err);
 }

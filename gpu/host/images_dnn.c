@@ -1,0 +1,198 @@
+/* Images by oneDNN's convolution, one after the other, so that an image's result does not depend on
+ * the others. Primitives are prepared at an image's own size and kept; so are the weights, packed
+ * in the layout that oneDNN asks for. */
+#include "gpu/host/images.h"
+
+static dnnl_data_type_t dnn_type(enum dtype type)
+{
+    return type == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static void drop(struct backend *be, const struct conv2d *c, struct prepared_image *p)
+{
+    dnnl_memory_t memories[] = {p->x, p->y, p->bias, p->scratch,
+                                p->w_memory == c->w_memory ? NULL : p->w_memory};
+
+    if (p->primitive)
+        dnnl_primitive_destroy(p->primitive);
+    for (size_t i = 0; i < sizeof(memories) / sizeof(memories[0]); i++) {
+        if (memories[i])
+            dnnl_memory_destroy(memories[i]);
+    }
+    host_release(be, p->w);
+    *p = (struct prepared_image){0};
+}
+
+void images_forget(struct backend *be, struct conv2d *c)
+{
+    while (c->count > 0)
+        drop(be, c, &c->prepared[--c->count]);
+    if (c->w_memory)
+        dnnl_memory_destroy(c->w_memory);
+    c->w_memory = NULL;
+    host_release(be, c->w);
+    c->w = NULL;
+}
+
+static int describe(struct host *h, const struct images *j, dnnl_primitive_desc_t *ret,
+                    struct err *err)
+{
+    const struct conv2d_spec *s = &j->c->spec;
+    dnnl_dims_t xd = {1, s->in, j->height, j->width};
+    dnnl_dims_t wd = {s->out, s->in, s->kernel_h, s->kernel_w}, bd = {s->out};
+    dnnl_dims_t yd = {1, s->out, j->out_height, j->out_width};
+    dnnl_dims_t stride = {s->stride_h, s->stride_w}, before = {s->top, s->left};
+    dnnl_dims_t after = {s->bottom, s->right};
+    dnnl_memory_desc_t x, w, b, y;
+    dnnl_convolution_desc_t desc;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_status_t status;
+    int rc;
+
+    dnnl_memory_desc_init_by_tag(&x, 4, xd, dnn_type(j->c->type), dnnl_nhwc);
+    dnnl_memory_desc_init_by_tag(&y, 4, yd, dnn_type(j->y.type), dnnl_nhwc);
+    dnnl_memory_desc_init_by_tag(&w, 4, wd, dnn_type(j->c->type), dnnl_format_tag_any);
+    dnnl_memory_desc_init_by_tag(&b, 1, bd, dnnl_f32, dnnl_a);
+    rc = host_attribute(j->epilogue, &attr, err);
+    if (rc != 0)
+        return rc;
+    status =
+        dnnl_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct,
+                                           &x, &w, &b, &y, stride, before, after);
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_create(ret, &desc, attr, h->engine, NULL);
+    dnnl_primitive_attr_destroy(attr);
+    return status == dnnl_success ? 0 : host_dnn(err, status, "preparing a convolution");
+}
+
+/* The weights in the layout of pd: those that are packed already, when they are the same. */
+static int pack(struct host *h, struct conv2d *c, const_dnnl_primitive_desc_t pd,
+                struct prepared_image *p, struct err *err)
+{
+    const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    const dnnl_memory_desc_t *packed = NULL;
+    dnnl_dims_t wd = {c->spec.out, c->spec.in, c->spec.kernel_h, c->spec.kernel_w};
+    dnnl_memory_desc_t plain;
+    int rc;
+
+    if (c->w_memory)
+        dnnl_memory_get_memory_desc(c->w_memory, &packed);
+    if (packed && dnnl_memory_desc_equal(packed, wanted)) {
+        p->w_memory = c->w_memory;
+        return 0;
+    }
+    dnnl_memory_desc_init_by_tag(&plain, 4, wd, dnnl_f32, dnnl_oihw);
+    rc = host_pack(h, pd, &plain, c->source, &p->w_memory, &p->w, err);
+    if (rc == 0 && !c->w_memory) {
+        c->w_memory = p->w_memory;
+        c->w = p->w;
+        p->w = NULL;
+    }
+    return rc;
+}
+
+static bool is_slow(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    return strncmp(name, "ref", 3) == 0;
+}
+
+static int prepare(struct host *h, const struct images *j, struct prepared_image *p,
+                   struct err *err)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
+    int rc = describe(h, j, &pd, err);
+
+    if (rc != 0)
+        return rc;
+    p->slow = is_slow(pd);
+    if (p->slow)
+        goto out;
+    rc = pack(h, j->c, pd, p, err);
+    if (rc == 0)
+        rc = host_memory(h, pd, dnnl_query_src_md, DNNL_MEMORY_NONE, &p->x, err);
+    if (rc == 0)
+        rc = host_memory(h, pd, dnnl_query_dst_md, DNNL_MEMORY_NONE, &p->y, err);
+    if (rc == 0)
+        rc = host_memory(h, pd, dnnl_query_scratchpad_md, DNNL_MEMORY_NONE, &p->scratch, err);
+    if (rc == 0)
+        rc = host_scratch(h, pd, err);
+    if (rc == 0) {
+        const dnnl_memory_desc_t *bias = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 1);
+
+        status = dnnl_memory_create(&p->bias, bias, h->engine, j->c->bias);
+        if (status == dnnl_success)
+            status = dnnl_primitive_create(&p->primitive, pd);
+        if (status != dnnl_success)
+            rc = host_dnn(err, status, "compiling a convolution");
+    }
+out:
+    dnnl_primitive_desc_destroy(pd);
+    if (rc != 0)
+        drop(&h->base, j->c, p);
+    return rc;
+}
+
+/* What is prepared for this call; the oldest gives way when there are too many. */
+static int find(struct host *h, const struct images *j, struct prepared_image **ret,
+                struct err *err)
+{
+    struct prepared_image p = {
+        .height = j->height, .width = j->width, .epilogue = j->epilogue, .y_type = j->y.type};
+    struct conv2d *c = j->c;
+    int rc;
+
+    for (int i = 0; i < c->count; i++) {
+        *ret = &c->prepared[i];
+        if ((*ret)->height == j->height && (*ret)->width == j->width &&
+            (*ret)->epilogue == j->epilogue && (*ret)->y_type == j->y.type)
+            return 0;
+    }
+    rc = prepare(h, j, &p, err);
+    if (rc != 0)
+        return rc;
+    if (c->count == IMAGES_PREPARED) {
+        drop(&h->base, c, &c->prepared[0]);
+        memmove(&c->prepared[0], &c->prepared[1], (IMAGES_PREPARED - 1) * sizeof(p));
+        c->count--;
+    }
+    c->prepared[c->count] = p;
+    *ret = &c->prepared[c->count++];
+    return 0;
+}
+
+static int run(struct host *h, const struct prepared_image *p, void *x, void *y, struct err *err)
+{
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->x},
+                              {DNNL_ARG_WEIGHTS, p->w_memory},
+                              {DNNL_ARG_BIAS, p->bias},
+                              {DNNL_ARG_DST, p->y},
+                              {DNNL_ARG_SCRATCHPAD, p->scratch}};
+    dnnl_status_t status;
+
+    dnnl_memory_set_data_handle(p->x, x);
+    dnnl_memory_set_data_handle(p->y, y);
+    dnnl_memory_set_data_handle(p->scratch, h->scratch);
+    status = dnnl_primitive_execute(p->primitive, h->stream, 5, args);
+    if (status == dnnl_success)
+        status = dnnl_stream_wait(h->stream);
+    return status == dnnl_success ? 0 : host_dnn(err, status, "convolving");
+}
+
+int images_by_dnn(struct host *h, const struct images *j, bool *done, struct err *err)
+{
+    int64_t pixels = j->height * j->width, outputs = j->out_height * j->out_width;
+    struct prepared_image *p;
+    int rc = find(h, j, &p, err);
+
+    if (rc != 0)
+        return rc;
+    *done = !p->slow;
+    for (int64_t i = 0; rc == 0 && *done && i < j->count; i++)
+        rc = run(h, p, tensor_rows(j->x, i * pixels, pixels).data,
+                 tensor_rows(j->y, i * outputs, outputs).data, err);
+    return rc;
+}
