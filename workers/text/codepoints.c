@@ -191,9 +191,9 @@ static void order_all(struct codepoints *t, size_t from)
     codepoints_free(&spare);
 }
 
-void codepoints_decompose(struct codepoints *out, const struct codepoints *in, bool composed)
+static void decompose(struct codepoints *out, const struct codepoints *in, utf8proc_option_t how,
+                      bool composed)
 {
-    const utf8proc_option_t how = UTF8PROC_STABLE | UTF8PROC_COMPAT;
     size_t from = out->len;
 
     out->failed |= in->failed;
@@ -216,4 +216,14 @@ void codepoints_decompose(struct codepoints *out, const struct codepoints *in, b
         out->failed |= n < 0;
         out->len = n < 0 ? from : from + (size_t)n;
     }
+}
+
+void codepoints_decompose(struct codepoints *out, const struct codepoints *in, bool composed)
+{
+    decompose(out, in, UTF8PROC_STABLE | UTF8PROC_COMPAT, composed);
+}
+
+void codepoints_canonical(struct codepoints *out, const struct codepoints *in, bool composed)
+{
+    decompose(out, in, UTF8PROC_STABLE, composed);
 }

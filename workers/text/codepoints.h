@@ -29,6 +29,8 @@ void codepoints_lower(struct codepoints *out, const struct codepoints *in);
 /* Behind `out`: the compatibility decomposition (NFKD) in canonical order, or, composed, NFKC.
  * Time grows with the length alone, however many marks are heaped on one letter. */
 void codepoints_decompose(struct codepoints *out, const struct codepoints *in, bool composed);
+/* The same with the canonical decomposition: NFD, or, composed, NFC. */
+void codepoints_canonical(struct codepoints *out, const struct codepoints *in, bool composed);
 
 bool codepoint_is_blank(int32_t c); /* Python's str.isspace */
 bool codepoint_is_word(int32_t c);  /* letters, numbers of any kind, '_' */

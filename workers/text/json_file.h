@@ -1,0 +1,28 @@
+/* workers/text/json_file.h - a model's small JSON files, bounded and checked. Any thread.
+ *
+ * Messages name the file; what they quote of it is made printable. */
+#ifndef NIGHTSHIFT_WORKERS_TEXT_JSON_FILE_H
+#define NIGHTSHIFT_WORKERS_TEXT_JSON_FILE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define JSON_FILE_MAX_BYTES (32u << 20) /* the largest tokenizer.json in use has 17 MB */
+
+/* The bytes of DIR/NAME, appended to ret. ERR_MISSING when it is not there. */
+int json_file_slurp(const char *dir, const char *name, struct buf *ret, struct err *err);
+/* What must be a JSON object, from bytes; `name` is for messages. The caller decrefs *ret. */
+int json_file_parse(const char *name, const char *text, size_t len, json_t **ret, struct err *err);
+/* Both: DIR/NAME. ERR_MISSING when it is not there, ERR_MODEL when it is not an object, or, of
+ * _list, not an array. */
+int json_file_read(const char *dir, const char *name, json_t **ret, struct err *err);
+int json_file_read_list(const char *dir, const char *name, json_t **ret, struct err *err);
+
+/* A message that quotes a file, which may hold anything, becomes text that can be printed. */
+void json_file_printable(struct err *err);
+
+#endif
