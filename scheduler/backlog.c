@@ -7,6 +7,7 @@
 #include "scheduler/run.h"
 
 #define PAGE 256u
+#define PASSAGES_MS 1000 /* of audio: about what the text of a recording takes as long as */
 #define QUEUE_LOW 512u   /* fewer queued: read on */
 #define QUEUE_HIGH 2048u /* so many queued: enough */
 
@@ -14,6 +15,7 @@ static void task_free(struct run_task *t)
 {
     if (!t)
         return;
+    passages_drop(t);
     store_task_free(&t->t);
     free(t->shown);
     free(t);
@@ -42,6 +44,7 @@ void backlog_free(struct run *run)
         task_free(t);
     idmap_free(&run->tasks);
     stage_clear(run);
+    free(run->aside);
 }
 
 void backlog_rescan(struct run *run)
@@ -85,7 +88,7 @@ static bool still_wanted(struct run *run, int64_t stage, int64_t id)
 
 /* ---------------------------------------------------------------------------------- reading */
 
-static char *shown_name(const struct store_task *t)
+char *backlog_shown(const struct store_task *t)
 {
     char *path = utf8_display(t->path, strlen(t->path)), *member, *both = NULL;
 
@@ -132,13 +135,18 @@ static void take(struct run *run, struct store_task *t)
     struct err err = {0};
     int rc;
 
+    if (run->kind.passage_chars) { /* one shard, and a short one, however long was spoken */
+        p.shards_total = 1;
+        p.duration_ms = PASSAGES_MS;
+        p.size_bytes = 0;
+    }
     if (!rt) {
         err_set(&err, ERR_NOMEM, "no memory for the backlog");
         goto fail;
     }
     rt->t = *t;
     memset(t, 0, sizeof(*t));
-    rt->shown = shown_name(&rt->t);
+    rt->shown = backlog_shown(&rt->t);
     if (!rt->shown || idmap_put(&run->tasks, (uint64_t)p.id, rt)) {
         err_set(&err, ERR_NOMEM, "no memory for the backlog");
         goto fail;
@@ -149,6 +157,7 @@ static void take(struct run *run, struct store_task *t)
     idmap_remove(&run->tasks, (uint64_t)p.id);
     if (rc == 1) {
         finish_odd(run, &rt->t);
+        settle_wake(run);
     } else if (rc == ERR_INPUT) {
         run_check(run, ledger_failed(run->ledger, p.id, ERR_INPUT, err.msg, -1, &err), &err);
         run_note_commit(run);
@@ -191,14 +200,31 @@ static bool read_page(struct run *run)
     return !run->exhausted && !run->failure.code;
 }
 
-/* Chooses the lowest stage with runnable tasks. Workers keep their model when it is the same one.
- */
+/* Takes over what *row owns. */
+static void begin_stage(struct run *run, struct store_stage_row *row)
+{
+    bool had = run->has_stage;
+
+    stage_clear(run);
+    run->stage = *row;
+    memset(row, 0, sizeof(*row));
+    run->has_stage = true;
+    memset(&run->kind, 0, sizeof(run->kind));
+    if (run->o->stage)
+        run->o->stage(run->stage.name, run->stage.params_json, &run->kind);
+    report_event(run, LOG_INFO, "stage %s with model %s", run->stage.name, run->stage.model);
+    if (had)
+        supervisor_leave(run);
+    supervisor_new_stage(run);
+}
+
+/* Chooses the lowest stage with runnable tasks that is not put aside. Workers keep their model when
+ * it is the same one. */
 static bool choose_stage(struct run *run)
 {
     struct store_stage_row *rows = NULL;
     struct err err = {0};
-    size_t n = 0, i;
-    bool same;
+    size_t n = 0, i, pick = 0;
 
     if (!run_flush(run))
         return false;
@@ -207,28 +233,74 @@ static bool choose_stage(struct run *run)
         run_fail(run, &err);
         return false;
     }
-    if (n == 0) {
-        free(rows);
-        return false;
-    }
-    same = run->has_stage && run->stage.stage_id == rows[0].stage_id;
-    if (same) {
-        store_stage_row_free(&rows[0]);
-    } else {
-        bool had = run->has_stage;
-
-        stage_clear(run);
-        run->stage = rows[0];
-        run->has_stage = true;
-        report_event(run, LOG_INFO, "stage %s with model %s", run->stage.name, run->stage.model);
-        if (had)
-            supervisor_leave(run);
-    }
-    for (i = 1; i < n; i++)
+    while (pick < n && backlog_is_aside(run, rows[pick].stage_id))
+        pick++;
+    if (pick < n && !(run->has_stage && run->stage.stage_id == rows[pick].stage_id))
+        begin_stage(run, &rows[pick]);
+    for (i = 0; i < n; i++)
         store_stage_row_free(&rows[i]);
     free(rows);
+    if (pick == n)
+        return false;
     backlog_rescan(run);
     return true;
+}
+
+/* -------------------------------------------------------------------------------- put aside */
+
+bool backlog_is_aside(const struct run *run, int64_t stage)
+{
+    for (size_t i = 0; i < run->aside_count; i++)
+        if (run->aside[i] == stage)
+            return true;
+    return false;
+}
+
+/* Workers leave, and what they held is forgotten when they have. */
+static void stop_stage(struct run *run)
+{
+    struct run_task *t;
+    size_t at = 0;
+
+    while ((t = idmap_next(&run->tasks, &at)))
+        t->stopping = true;
+    stage_clear(run);
+    backlog_forget_queued(run); /* else when the catalog can be written again */
+    supervisor_leave(run);
+}
+
+void backlog_put_aside(struct run *run, const struct store_stage_row *row, const struct err *why)
+{
+    int64_t *grown, stage = row->stage_id;
+    struct err err = {0};
+    char text[700];
+
+    if (backlog_is_aside(run, stage))
+        return;
+    grown = realloc(run->aside, (run->aside_count + 1) * sizeof(*grown));
+    if (!grown) {
+        run_fail(run, why);
+        return;
+    }
+    run->aside = grown;
+    run->aside[run->aside_count++] = stage;
+    if (!run->put_off.code)
+        run->put_off = *why;
+    snprintf(text, sizeof(text), "stage %.40s with model %.120s is put aside in this run: %s",
+             row->name, row->model, why->msg);
+    report_event(run, LOG_ERROR, "%s", text);
+    run_check(run, ledger_event(run->ledger, "stage-aside", 0, "", text, &err), &err);
+    run_note_commit(run);
+    if (run->has_stage && run->stage.stage_id == stage)
+        stop_stage(run);
+    run_touch(run);
+}
+
+void backlog_take_back(struct run *run)
+{
+    run->aside_count = 0;
+    run->put_off = (struct err){0};
+    settle_wake(run);
 }
 
 double backlog_unread(const struct run *run)
@@ -253,8 +325,11 @@ double backlog_unread(const struct run *run)
 
 bool backlog_refill(struct run *run)
 {
-    if (!run->has_stage && !choose_stage(run))
-        return false;
+    if (!run->has_stage) { /* what one that was put aside has left must be gone first */
+        if (planner_leased(run->planner) ||
+            (planner_queued(run->planner) && !backlog_forget_queued(run)) || !choose_stage(run))
+            return false;
+    }
     if (planner_queued(run->planner) < QUEUE_LOW)
         while (!run->exhausted && planner_queued(run->planner) < QUEUE_HIGH && read_page(run))
             ;

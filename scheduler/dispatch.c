@@ -14,9 +14,51 @@ static struct run_task *task_get(struct run *run, int64_t id)
 
 /* -------------------------------------------------------------------------------- to workers */
 
+static void note_failure(struct run_task *t, int code, const char *message);
+static void conclude(struct run *run, struct run_task *t, const struct planner_ended *e);
+
+/* Ends a lease that its worker was not told of. code 0: it is done, and had no passages. */
+static void end_unsent(struct run *run, struct run_task *t, uint64_t lease, int code,
+                       const char *message)
+{
+    struct msg_shard_done none = {.media_id = t->t.media_id,
+                                  .end_ms = t->t.duration_ms > 0 ? t->t.duration_ms : 0,
+                                  .language = strdup("")};
+    struct planner_ended e;
+    struct err err = {0};
+
+    if (code) {
+        msg_shard_done_free(&none);
+        note_failure(t, code, message);
+    } else {
+        run_check(run, planner_shard(run->planner, lease, 0, true, &err), &err);
+        run_check(run, ledger_shard(run->ledger, t->t.task_id, "", &none, &err), &err);
+        run_check(run, ledger_total(run->ledger, t->t.task_id, 1, &err), &err);
+        run_note_commit(run);
+    }
+    if (planner_lease_end(run->planner, lease, code == 0, code == 0, &e, &err) == 0 && e.idle)
+        conclude(run, t, &e);
+}
+
+/* The lease's passages. False: there is nothing to send, and the lease has ended. */
+static bool add_passages(struct run *run, struct run_task *t, uint64_t lease, struct msg_lease *m)
+{
+    struct err err = {0};
+    int rc = passages_read(run, t, &err);
+
+    if (rc == 0 && passages_fill(t, m))
+        return true;
+    if (rc == 0)
+        rc = err_set(&err, ERR_NOMEM, "no memory for a lease");
+    if (rc < 0 && retry_store(rc) == STORE_STOP)
+        run_fail(run, &err);
+    end_unsent(run, t, lease, rc < 0 ? rc : 0, err.msg);
+    return false;
+}
+
 static void send_lease(struct run *run, const struct planner_step *s)
 {
-    const struct run_task *t = task_get(run, s->task);
+    struct run_task *t = task_get(run, s->task);
     struct run_worker *w = &run->workers[s->worker];
     struct buf b = BUF_INIT;
     struct msg_lease m = {
@@ -26,7 +68,7 @@ static void send_lease(struct run *run, const struct planner_step *s)
         .member = t->t.member ? t->t.member : (char *)"",
         .size_bytes = t->t.size_bytes,
         /* Only who reads to the end can have read the whole. */
-        .want_hash = !t->t.has_hash && s->last == UINT32_MAX,
+        .want_hash = !t->t.has_hash && s->last == UINT32_MAX && !run->kind.passage_chars,
         .language = t->t.language ? t->t.language : (char *)"",
         .shard_ms = run->o->shard_ms,
         .first = s->first,
@@ -36,10 +78,16 @@ static void send_lease(struct run *run, const struct planner_step *s)
     };
 
     memcpy(m.fingerprint, t->t.fingerprint, sizeof(m.fingerprint));
+    if (run->kind.passage_chars && !add_passages(run, t, s->lease, &m))
+        return;
     log_debug("lease %" PRIu64 ": %s, shards %u to %u%s, to %s", s->lease, t->shown, s->first,
               s->last, s->alone ? ", alone" : "", w->label);
     msg_lease_put(&b, &m);
-    supervisor_send(w, MSG_LEASE, &b);
+    free(m.passages);
+    if (b.len > FRAME_MAX)
+        end_unsent(run, t, s->lease, ERR_LIMIT, "its text is more than can be sent to a worker");
+    else
+        supervisor_send(w, MSG_LEASE, &b);
     buf_free(&b);
 }
 
@@ -169,35 +217,58 @@ static void clear_failure(struct run_task *t)
     t->message[0] = 0;
 }
 
-static void record_failure(struct run *run, struct run_task *t, const struct retry_decision *d)
+void dispatch_record(struct run *run, const struct dispatch_failure *f,
+                     const struct retry_decision *d)
 {
     bool final = d->verdict == RETRY_FAIL;
     struct err err = {0};
-    int code = t->code ? t->code : ERR_CRASH;
+    int code = f->code ? f->code : ERR_CRASH;
 
-    run_check(
-        run,
-        ledger_failed(run->ledger, t->t.task_id, code, d->message, final ? -1 : d->at_ms, &err),
-        &err);
-    if (t->died)
-        run_check(run, ledger_suspect(run->ledger, t->t.task_id, &err), &err);
+    run_check(run,
+              ledger_failed(run->ledger, f->task, code, d->message, final ? -1 : d->at_ms, &err),
+              &err);
+    if (f->died)
+        run_check(run, ledger_suspect(run->ledger, f->task, &err), &err);
     if (d->quarantined)
-        run_check(run,
-                  ledger_event(run->ledger, "quarantined", t->t.media_id, "", d->message, &err),
+        run_check(run, ledger_event(run->ledger, "quarantined", f->media, "", d->message, &err),
                   &err);
     run_note_commit(run);
     if (final) {
         run->failed_pending++;
-        report_event(run, LOG_WARN, "%s: %s", t->shown, d->message);
+        report_event(run, LOG_WARN, "%s: %s", f->shown, d->message);
     } else {
         char wait[PROGRESS_SPAN];
 
         progress_span(d->at_ms - clock_wall_ms(), wait);
-        report_event(run, LOG_INFO, "%s: %s; again in %s", t->shown, d->message, wait);
+        report_event(run, LOG_INFO, "%s: %s; again in %s", f->shown, d->message, wait);
         if (d->at_ms < run->retry_due_ms)
             run->retry_due_ms = d->at_ms;
     }
+}
+
+static void record_failure(struct run *run, struct run_task *t, const struct retry_decision *d)
+{
+    const struct dispatch_failure f = {
+        .task = t->t.task_id,
+        .media = t->t.media_id,
+        .shown = t->shown,
+        .code = t->code,
+        .died = t->died,
+    };
+
+    dispatch_record(run, &f, d);
     backlog_drop(run, t->t.task_id);
+}
+
+/* The same for every recording of its stage: none of them is charged. */
+static void put_stage_aside(struct run *run, const struct run_task *t, const char *message)
+{
+    struct err err = {0};
+
+    err_set(&err, t->code, "%s", message);
+    backlog_drop(run, t->t.task_id);
+    if (run->has_stage) /* else it is aside already */
+        backlog_put_aside(run, &run->stage, &err);
 }
 
 static void requeue(struct run *run, struct run_task *t)
@@ -265,8 +336,7 @@ static void decide(struct run *run, struct run_task *t)
         record_failure(run, t, &d);
         break;
     case RETRY_STOP:
-        err_set(&err, f.code, "%s", d.message);
-        run_fail(run, &err);
+        put_stage_aside(run, t, d.message);
         break;
     }
 }
@@ -299,7 +369,7 @@ bool dispatch_media(struct run_worker *w, const struct msg_media *m, struct err 
 
     if (!lease_of(w, m->lease_id, m->media_id, &t, err))
         return false;
-    if (!t)
+    if (!t || run->kind.passage_chars)
         return true;
     run_check(run, ledger_media(run->ledger, m, err), err);
     run_note_commit(run);
@@ -317,6 +387,8 @@ bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct 
         return false;
     if (!t)
         return true;
+    if (t->passages && !passages_answered(t, m, err))
+        return false;
     rc = planner_shard(run->planner, m->lease_id, m->seq, true, err);
     if (rc == 1) {
         log_debug("%s: shard %u of %s came twice", w->label, m->seq, t->shown);
@@ -327,7 +399,10 @@ bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct 
     if (rc)
         return false;
     restart_result(&w->restart);
-    run_check(run, ledger_shard(run->ledger, t->t.task_id, w->device, m, err), err);
+    rc = ledger_passages(run->ledger, t->t.task_id, w->device, m, t->passages, err);
+    t->passages = NULL; /* they are the ledger's */
+    t->passage_count = 0;
+    run_check(run, rc, err);
     run_note_commit(run);
     return true;
 }
@@ -356,10 +431,15 @@ bool dispatch_shard_failed(struct run_worker *w, const struct msg_shard_failed *
     return true;
 }
 
-static void settle(struct run *run, struct run_task *t, const struct planner_ended *e)
+/* No lease of it is open any more. */
+static void conclude(struct run *run, struct run_task *t, const struct planner_ended *e)
 {
+    passages_drop(t);
     if (e->complete) {
-        run->done_pending++;
+        if (run->kind.settles)
+            settle_wake(run);
+        else
+            run->done_pending++;
         run_note_commit(run);
         backlog_drop(run, t->t.task_id);
     } else if (t->stopping) {
@@ -388,7 +468,8 @@ bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, str
     if (rc)
         return false;
     if (m->reached_end) {
-        run_check(run, ledger_media_end(run->ledger, m, err), err);
+        if (!run->kind.passage_chars) /* else nobody listened to it */
+            run_check(run, ledger_media_end(run->ledger, m, err), err);
         run_check(run, ledger_total(run->ledger, t->t.task_id, e.total, err), err);
         t->t.has_hash |= m->has_hash;
         run_note_commit(run);
@@ -404,7 +485,7 @@ bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, str
         !t->stopping)
         note_failure(t, ERR_PROTOCOL, "the worker dropped it without being asked");
     if (e.idle)
-        settle(run, t, &e);
+        conclude(run, t, &e);
     return true;
 }
 
@@ -474,7 +555,7 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
             planner_task_suspect(run->planner, e.task, w->index);
         }
         if (e.idle)
-            settle(run, t, &e);
+            conclude(run, t, &e);
     }
     free(ids);
 }

@@ -5,7 +5,7 @@
 
 #include "scheduler/retry.h"
 
-enum kind { SHARD, MEDIA, MEDIA_END, TOTAL, FAILED, SUSPECT, EVENT, TUNING };
+enum kind { SHARD, SETTLED, MEDIA, MEDIA_END, TOTAL, FAILED, SUSPECT, EVENT, TUNING };
 
 struct entry {
     enum kind kind;
@@ -17,6 +17,8 @@ struct entry {
     bool refused; /* the catalog said no: settled as a failure of the task */
     struct err why;
     struct msg_shard_done shard;
+    struct store_passage *passages; /* SHARD: of shard.vectors, one each; or NULL */
+    struct msg_settled settled;
     struct msg_media info;
     struct msg_lease_end end;
     struct store_tuning tuning; /* of device, driver, model text, precision label, decoding */
@@ -50,7 +52,9 @@ static void entry_free(struct entry *e)
 {
     if (!e)
         return;
+    store_passages_free(e->passages, e->shard.vector_count);
     msg_shard_done_free(&e->shard);
+    msg_settled_free(&e->settled);
     msg_media_free(&e->info);
     msg_lease_end_free(&e->end);
     free(e->text);
@@ -118,29 +122,78 @@ static bool copy(char **dst, const char *src)
     return *dst != NULL;
 }
 
-int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
-                 struct err *err)
+static uint64_t segments_bytes(const struct msg_shard_done *m)
+{
+    uint64_t n = m->segment_count * sizeof(*m->segments);
+
+    for (uint32_t i = 0; i < m->segment_count; i++) {
+        const struct msg_segment *g = &m->segments[i];
+
+        n += strlen(g->text) + strlen(g->reason) + 32;
+        for (uint32_t k = 0; k < g->word_count; k++)
+            n += sizeof(g->words[k]) + strlen(g->words[k].text) + 16;
+    }
+    return n;
+}
+
+/* Of memory, about. */
+static uint64_t shard_bytes(const struct entry *e)
+{
+    const struct msg_shard_done *m = &e->shard;
+    const struct msg_voices *v = &m->voices;
+    uint64_t n = segments_bytes(m);
+
+    for (uint32_t i = 0; i < m->sound_count; i++)
+        n += sizeof(m->sounds[i]) + strlen(m->sounds[i].name) + 16;
+    n += m->vector_count * (sizeof(*m->vectors) + m->vector_size * sizeof(float));
+    for (uint32_t i = 0; e->passages && i < m->vector_count; i++)
+        n += sizeof(e->passages[i]) + strlen(e->passages[i].text) + 16;
+    n += (uint64_t)v->windows * v->frames;
+    n += v->vector_count * (sizeof(*v->of) + (uint64_t)v->size * sizeof(float));
+    return n;
+}
+
+int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
+                    struct store_passage *passages, struct err *err)
 {
     struct entry *e = add(l, SHARD, err);
 
     if (!e) {
+        store_passages_free(passages, m->vector_count);
         msg_shard_done_free(m);
         return err->code;
     }
     e->task = task;
+    e->passages = passages;
     e->shard = *m;
     memset(m, 0, sizeof(*m));
     if (!copy(&e->device, device))
         return undo(l, err);
     l->shards++;
-    l->bytes += e->shard.segment_count * sizeof(*e->shard.segments);
-    for (uint32_t i = 0; i < e->shard.segment_count; i++) {
-        const struct msg_segment *g = &e->shard.segments[i];
+    l->bytes += shard_bytes(e);
+    return 0;
+}
 
-        l->bytes += strlen(g->text) + strlen(g->reason) + 32;
-        for (uint32_t k = 0; k < g->word_count; k++)
-            l->bytes += sizeof(g->words[k]) + strlen(g->words[k].text) + 16;
+int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
+                 struct err *err)
+{
+    return ledger_passages(l, task, device, m, NULL, err);
+}
+
+int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err)
+{
+    struct entry *e = add(l, SETTLED, err);
+
+    if (!e) {
+        msg_settled_free(m);
+        return err->code;
     }
+    e->task = task;
+    e->settled = *m;
+    memset(m, 0, sizeof(*m));
+    l->bytes +=
+        e->settled.speaker_count * (sizeof(*e->settled.speakers) + e->settled.size * sizeof(float));
+    l->bytes += e->settled.turn_count * sizeof(*e->settled.turns);
     return 0;
 }
 
@@ -290,12 +343,84 @@ static void fill_segments(const struct msg_shard_done *m, const struct store_wor
     }
 }
 
+static void fill_sounds(const struct msg_shard_done *m, struct store_sound *ret)
+{
+    for (uint32_t i = 0; i < m->sound_count; i++) {
+        const struct msg_sound *from = &m->sounds[i];
+
+        ret[i] = (struct store_sound){
+            .start_ms = from->start_ms,
+            .end_ms = from->end_ms,
+            .class_id = from->class_id,
+            .name = from->name,
+            .score = from->score,
+        };
+    }
+}
+
+static void fill_vectors(const struct entry *e, struct store_vector *ret)
+{
+    for (uint32_t i = 0; i < e->shard.vector_count; i++) {
+        const struct msg_vector *from = &e->shard.vectors[i];
+
+        ret[i] = (struct store_vector){
+            .start_ms = from->start_ms,
+            .end_ms = from->end_ms,
+            .text = e->passages ? e->passages[i].text : NULL,
+            .values = from->values,
+            .size = e->shard.vector_size,
+        };
+    }
+}
+
+static struct store_voices voices_of(const struct msg_voices *v)
+{
+    return (struct store_voices){
+        .first = v->first,
+        .windows = v->windows,
+        .frames = v->frames,
+        .speakers = v->speakers,
+        .size = v->size,
+        .vector_count = v->vector_count,
+        .active = v->active,
+        .of = v->of,
+        .vectors = v->vectors,
+    };
+}
+
+/* A shard's parts as the store has them; free each. False: no memory. */
+struct parts {
+    struct store_segment *segments;
+    struct store_word *words;
+    struct store_sound *sounds;
+    struct store_vector *vectors;
+    struct store_voices voices;
+};
+
+static bool parts_of(const struct entry *e, struct parts *ret)
+{
+    const struct msg_shard_done *m = &e->shard;
+    bool failed;
+
+    *ret = (struct parts){.voices = voices_of(&m->voices)};
+    ret->words = words_of(m, &failed);
+    if (failed)
+        return false;
+    ret->segments = calloc(m->segment_count + 1u, sizeof(*ret->segments));
+    ret->sounds = calloc(m->sound_count + 1u, sizeof(*ret->sounds));
+    ret->vectors = calloc(m->vector_count + 1u, sizeof(*ret->vectors));
+    if (!ret->segments || !ret->sounds || !ret->vectors)
+        return false;
+    fill_segments(m, ret->words, ret->segments);
+    fill_sounds(m, ret->sounds);
+    fill_vectors(e, ret->vectors);
+    return true;
+}
+
 static int write_shard(struct store *st, const struct entry *e, struct err *err)
 {
     const struct msg_shard_done *m = &e->shard;
-    struct store_segment *segments = NULL;
-    struct store_word *words;
-    bool failed;
+    struct parts parts;
     struct store_shard_result r = {
         .task_id = e->task,
         .seq = m->seq,
@@ -307,23 +432,52 @@ static int write_shard(struct store *st, const struct entry *e, struct err *err)
         .wall_ms = m->wall_ms,
         .device = e->device,
         .segment_count = m->segment_count,
+        .sound_count = m->sound_count,
+        .vector_count = m->vector_count,
     };
     int rc;
 
-    words = words_of(m, &failed);
-    if (m->segment_count && !failed) {
-        segments = calloc(m->segment_count, sizeof(*segments));
-        failed = !segments;
-    }
-    if (failed) {
-        rc = err_set(err, ERR_NOMEM, "no memory for %u segments", m->segment_count);
-    } else {
-        fill_segments(m, words, segments);
-        r.segments = segments;
+    if (parts_of(e, &parts)) {
+        r.segments = parts.segments;
+        r.sounds = parts.sounds;
+        r.vectors = parts.vectors;
+        r.voices = m->voices.windows ? &parts.voices : NULL;
         rc = store_shard_done(st, &r, err);
+    } else {
+        rc = err_set(err, ERR_NOMEM, "no memory for a shard's results");
     }
-    free(segments);
-    free(words);
+    free(parts.segments);
+    free(parts.words);
+    free(parts.sounds);
+    free(parts.vectors);
+    return rc;
+}
+
+static int write_settled(struct store *st, const struct entry *e, struct err *err)
+{
+    const struct msg_settled *m = &e->settled;
+    struct store_speaker *speakers = calloc(m->speaker_count + 1u, sizeof(*speakers));
+    struct store_turn *turns = calloc(m->turn_count + 1u, sizeof(*turns));
+    int rc;
+
+    for (uint32_t i = 0; speakers && i < m->speaker_count; i++)
+        speakers[i] = (struct store_speaker){
+            .speech_ms = m->speakers[i].speech_ms,
+            .values = m->speakers[i].values,
+            .size = m->speakers[i].values ? m->size : 0,
+        };
+    for (uint32_t i = 0; turns && i < m->turn_count; i++)
+        turns[i] = (struct store_turn){
+            .start_ms = m->turns[i].start_ms,
+            .end_ms = m->turns[i].end_ms,
+            .speaker = m->turns[i].speaker,
+        };
+    if (speakers && turns)
+        rc = store_settled(st, e->task, speakers, m->speaker_count, turns, m->turn_count, err);
+    else
+        rc = err_set(err, ERR_NOMEM, "no memory for a recording's speakers");
+    free(speakers);
+    free(turns);
     return rc;
 }
 
@@ -332,6 +486,8 @@ static int write_entry(struct store *st, const struct entry *e, struct err *err)
     switch (e->kind) {
     case SHARD:
         return write_shard(st, e, err);
+    case SETTLED:
+        return write_settled(st, e, err);
     case MEDIA: {
         struct store_media_info info = {
             .media_id = e->media,
@@ -383,7 +539,7 @@ static int write_all(struct ledger *l, struct err *err)
             return rc;
         }
         /* Without this the task would be computed again for ever. */
-        if (e->refused && e->kind == SHARD) {
+        if (e->refused && (e->kind == SHARD || e->kind == SETTLED)) {
             rc = store_task_failed(l->st, e->task, e->why.code, e->why.msg, -1, err);
             if (rc && retry_store(rc) != STORE_BAD)
                 return rc;

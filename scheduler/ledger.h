@@ -29,10 +29,15 @@ struct ledger *ledger_new(struct store *st, ledger_durable_fn durable, ledger_re
                           void *arg);
 void ledger_free(struct ledger *l); /* NULL is fine; what was not flushed is lost */
 
-/* Each returns 0 or ERR_NOMEM (nothing was added). Strings are copied; ledger_shard takes over what
- * *m owns and zeroes it, also on failure. */
+/* Each returns 0 or ERR_NOMEM (nothing was added). Strings are copied; ledger_shard and
+ * ledger_settled take over what *m owns and zero it, also on failure. */
 int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
                  struct err *err);
+/* As ledger_shard, of a stage that works on passages: their texts go with the vectors. Takes over
+ * `passages` too, m->vector_count of them; NULL when there are none. */
+int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
+                    struct store_passage *passages, struct err *err);
+int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err);
 int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err);
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err);
 int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *err);

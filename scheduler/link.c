@@ -53,7 +53,7 @@ static void reset_signals(void)
 /* Between fork and exec: only calls that are safe there. Every signal is blocked. */
 static void child(const char *program, const char *const argv[], int sock, pid_t parent)
 {
-    static const char failed[] = "nightshift: a worker could not be started\n";
+    static const char failed[] = "nightshift: a process of the run could not be started\n";
     int null;
 
     setpgid(0, 0);
@@ -77,15 +77,15 @@ static void child(const char *program, const char *const argv[], int sock, pid_t
     _exit(127);
 }
 
-static int spawn(const char *program, const char *device, int *sock, pid_t *pid, struct err *err)
+static int spawn(const char *program, const char *const argv[], int *sock, pid_t *pid,
+                 struct err *err)
 {
-    const char *const argv[] = {"nightshift", "worker", "--device", device, NULL};
     pid_t parent = getpid();
     sigset_t all, before;
     int fds[2], why;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
-        return err_sys(err, errno, "a socket for a worker");
+        return err_sys(err, errno, "a socket for a process of the run");
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     *pid = fork();
@@ -96,7 +96,7 @@ static int spawn(const char *program, const char *device, int *sock, pid_t *pid,
     close(fds[1]);
     if (*pid < 0) {
         close(fds[0]);
-        return err_sys(err, why, "starting a worker");
+        return err_sys(err, why, "starting a process of the run");
     }
     setpgid(*pid, *pid); /* as the child does: whoever is first */
     *sock = fds[0];
@@ -213,7 +213,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (n == 0)
         return;
     if (n == UV_ENOBUFS) {
-        err_set(&err, ERR_NOMEM, "no memory to read from a worker");
+        err_set(&err, ERR_NOMEM, "no memory to read from a process of the run");
         break_link(l, &err);
         return;
     }
@@ -227,15 +227,15 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 /* ------------------------------------------------------------------------------- interface */
 
-int link_start(uv_loop_t *loop, const char *program, const char *device,
+int link_start(uv_loop_t *loop, const char *program, const char *const argv[],
                const struct link_handler *h, struct link **ret, struct err *err)
 {
     struct link *l = calloc(1, sizeof(*l));
     int sock = -1, rc;
 
     if (!l)
-        return err_set(err, ERR_NOMEM, "no memory for a worker");
-    rc = spawn(program, device, &sock, &l->pid, err);
+        return err_set(err, ERR_NOMEM, "no memory for a process of the run");
+    rc = spawn(program, argv, &sock, &l->pid, err);
     if (rc) {
         free(l);
         return rc;
@@ -252,7 +252,7 @@ int link_start(uv_loop_t *loop, const char *program, const char *device,
         rc = uv_read_start((uv_stream_t *)&l->pipe, on_alloc, on_read);
     if (rc) {
         link_free(l);
-        return err_set(err, ERR_IO, "a worker's socket: %s", uv_strerror(rc));
+        return err_set(err, ERR_IO, "its socket: %s", uv_strerror(rc));
     }
     *ret = l;
     return 0;
@@ -267,7 +267,7 @@ static void on_written(uv_write_t *req, int status)
     /* A peer that has gone is learnt from reading, where its last words are. */
     if (status < 0 && status != UV_ECANCELED && status != UV_EPIPE && status != UV_ECONNRESET &&
         !l->freed) {
-        err_set(&err, ERR_IO, "writing to a worker: %s", uv_strerror(status));
+        err_set(&err, ERR_IO, "writing to it: %s", uv_strerror(status));
         break_link(l, &err);
     }
     buf_free(&s->data);
@@ -281,7 +281,7 @@ int link_send(struct link *l, uint8_t type, const struct buf *payload, struct er
     int rc;
 
     if (l->broken || l->ended || l->reaped)
-        return err_set(err, ERR_IO, "the worker has gone");
+        return err_set(err, ERR_IO, "it has gone");
     if (payload && payload->failed)
         return err_set(err, ERR_NOMEM, "no memory for a message");
     s = calloc(1, sizeof(*s));
@@ -291,7 +291,7 @@ int link_send(struct link *l, uint8_t type, const struct buf *payload, struct er
     if (s->data.failed) {
         buf_free(&s->data);
         free(s);
-        return err_set(err, ERR_NOMEM, "a message to a worker is too large");
+        return err_set(err, ERR_NOMEM, "a message is too large");
     }
     s->req.data = s;
     b = uv_buf_init((char *)s->data.data, (unsigned)s->data.len);
@@ -299,7 +299,7 @@ int link_send(struct link *l, uint8_t type, const struct buf *payload, struct er
     if (rc) {
         buf_free(&s->data);
         free(s);
-        return err_set(err, ERR_IO, "writing to a worker: %s", uv_strerror(rc));
+        return err_set(err, ERR_IO, "writing to it: %s", uv_strerror(rc));
     }
     return 0;
 }

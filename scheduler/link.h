@@ -1,6 +1,7 @@
-/* scheduler/link.h - one worker process: started, spoken with, killed, reaped. No policy.
+/* scheduler/link.h - one process of ours, a worker or a settler: started, spoken with, killed,
+ * reaped. No policy.
  *
- * The worker is this very program (or the one that a test names) with its socket as file
+ * It is this very program (or the one that a test names) with its socket as file
  * descriptor 3, in a process group of its own, so that Ctrl-C on the terminal reaches the run
  * alone, and so that killing it takes its decoders along. It dies with the run: PDEATHSIG, and the
  * socket's end. Loop thread only. */
@@ -28,8 +29,9 @@ struct link_handler { /* copied; called from the loop only, never from within a 
     void *arg;
 };
 
-/* program NULL: /proc/self/exe. The caller owns *ret. */
-int link_start(uv_loop_t *loop, const char *program, const char *device,
+/* program NULL: /proc/self/exe. argv: its arguments, argv[0] among them, ending with NULL; copied
+ * by being started. The caller owns *ret. */
+int link_start(uv_loop_t *loop, const char *program, const char *const argv[],
                const struct link_handler *h, struct link **ret, struct err *err);
 /* Queues one frame. payload may be NULL (empty). ERR_NOMEM; ERR_IO when it is broken or gone. */
 int link_send(struct link *l, uint8_t type, const struct buf *payload, struct err *err);

@@ -3,6 +3,8 @@
  *   scheduler.c    begins and ends it: lock, store, loop, signals
  *   backlog.c      tasks: read from the catalog, one stage at a time; checked after requests
  *   dispatch.c     leases: said to workers, what comes back, what a failure means
+ *   passages.c     leases of stages that work on a transcription
+ *   settle.c       recordings whose shards are all there, settled as a whole
  *   devices.c      on which devices it works
  *   supervisor.c   workers: started, watched, put aside
  *   tuning.c       what is remembered of the devices
@@ -73,8 +75,9 @@ struct run_memory {
 struct run_worker {
     struct run *run;
     uint32_t index;
-    char device[64]; /* as it is started with */
-    char label[80];  /* for people: "cpu", or "cpu #2" when there are several */
+    int64_t stage_id; /* that it was set up for */
+    char device[64];  /* as it is started with */
+    char label[80];   /* for people: "cpu", or "cpu #2" when there are several */
     enum worker_state state;
     struct link *link;
     int64_t due_ms;   /* WAITING: start; STARTING, SETTING_UP, LEAVING: patience ends (monotonic) */
@@ -104,8 +107,12 @@ struct run_task { /* known to the planner */
     bool failed, died, alone;
     int code;
     char message[320];
-    char *shown; /* its name for people; owned */
+    char *shown;                    /* its name for people; owned */
+    struct store_passage *passages; /* owned; while they are leased */
+    size_t passage_count;
 };
+
+struct settle;
 
 struct run {
     struct scheduler_options opt;      /* defaults filled in; its strings are the caller's */
@@ -123,7 +130,8 @@ struct run {
     struct ledger *ledger;
     struct control_server *control;
     struct planner *planner;
-    struct idmap tasks;      /* id -> struct run_task */
+    struct idmap tasks; /* id -> struct run_task */
+    struct settle *settle;
     struct devices *devices; /* list[i] is what workers[i] works on */
     struct run_worker *workers;
     uint32_t worker_count;
@@ -136,6 +144,10 @@ struct run {
     /* backlog */
     bool has_stage;
     struct store_stage_row stage;
+    struct scheduler_stage kind; /* of the stage, or of the last one while there is none */
+    int64_t *aside;              /* ids of stages that cannot be done in this run */
+    size_t aside_count;
+    struct err put_off;   /* why the first of them cannot; code 0: there is none */
     int64_t cursor;       /* tasks up to this id were looked at */
     bool exhausted;       /* nothing runnable is beyond the cursor */
     int64_t retry_due_ms; /* wall clock; INT64_MAX: no retry waits */
@@ -188,6 +200,12 @@ void backlog_drop(struct run *run, int64_t task); /* forgets a task without leas
 void backlog_free(struct run *run);
 /* Work that waits in the catalog and is not queued yet, in shards of full length: about. */
 double backlog_unread(const struct run *run);
+/* A stage that cannot be done here (its model is gone, or fits no device): its tasks stay pending,
+ * the run goes on with the others and ends with this error. Its leases are taken back. */
+void backlog_put_aside(struct run *run, const struct store_stage_row *stage, const struct err *why);
+bool backlog_is_aside(const struct run *run, int64_t stage);
+void backlog_take_back(struct run *run); /* somebody may have mended them: all are tried again */
+char *backlog_shown(const struct store_task *t); /* its name for people; owned; NULL: no memory */
 int backlog_paused(struct run *run, bool *ret, struct err *err);
 
 /* dispatch.c */
@@ -203,6 +221,42 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
 void dispatch_cap(struct run *run, const struct planner_step *step);
 void dispatch_cancel(struct run *run, int64_t task); /* CANCEL to every lease of it */
 void dispatch_cap_task(struct run *run, int64_t task);
+/* A failed attempt as retry_decide has judged it (AGAIN or FAIL): noted and told. */
+struct dispatch_failure {
+    int64_t task, media;
+    const char *shown;
+    int code; /* 0: ERR_CRASH */
+    bool died;
+};
+void dispatch_record(struct run *run, const struct dispatch_failure *f,
+                     const struct retry_decision *d);
+
+/* passages.c */
+/* Reads t->passages as they are now: 0; 1 when nobody spoke; or an error. */
+int passages_read(struct run *run, struct run_task *t, struct err *err);
+void passages_drop(struct run_task *t);
+/* The lease's part; free m->passages. False: no memory. */
+bool passages_fill(const struct run_task *t, struct msg_lease *m);
+/* Does the worker's answer fit them? False: *err says how not. */
+bool passages_answered(const struct run_task *t, const struct msg_shard_done *m, struct err *err);
+
+/* settle.c */
+int settle_open(struct run *run, struct err *err);
+/* There may be recordings to settle that were not seen yet. */
+void settle_wake(struct run *run);
+/* Gives out what is to be settled, and starts settlers for it. False: nothing is, and nothing is in
+ * hand. */
+bool settle_step(struct run *run);
+bool settle_in_hand(const struct run *run);
+void settle_recheck(struct run *run); /* after a request: some may not be wanted any more */
+void settle_leave(struct run *run);   /* QUIT to all */
+void settle_kill(struct run *run);
+void settle_tick(struct run *run, int64_t now_ms);
+void settle_forgive(struct run *run, int64_t lost_ms); /* nobody listened for so long */
+void settle_reap(struct run *run);
+bool settle_all_off(const struct run *run);
+void settle_close(struct run *run); /* before the loop ends */
+void settle_free(struct run *run);
 
 /* devices.c */
 /* Finds and picks the devices, and makes a worker for each. Starts nothing that stays. */
@@ -223,6 +277,10 @@ void supervisor_free(struct run *run);
 void supervisor_send(struct run_worker *w, uint8_t type, const struct buf *payload);
 /* It broke the protocol, or is silent: killed, and its recordings charged with `code`. */
 void supervisor_condemn(struct run_worker *w, int code, const char *why);
+/* Devices for which the last stage was too large may have room for another. */
+void supervisor_new_stage(struct run *run);
+/* Fills in *last, unless it says something already, by a process's exit status. */
+void supervisor_describe_death(int status, struct err *last);
 
 /* tuning.c */
 /* Fills in what is remembered of the worker's device; before SETUP. */

@@ -147,10 +147,13 @@ static void on_refused(void *arg, int64_t task, const struct err *err)
 static void end_run(struct run *run, bool at_once)
 {
     run->mode = RUN_ENDING;
-    if (at_once)
+    if (at_once) {
         supervisor_kill(run);
-    else
+        settle_kill(run);
+    } else {
         supervisor_leave(run);
+        settle_leave(run);
+    }
     run_touch(run);
 }
 
@@ -159,7 +162,11 @@ static void consider_end(struct run *run)
 {
     if (!run_flush(run) || run->failure.code)
         return;
-    if (control_server_busy(run->control)) {
+    if (settle_step(run)) {
+        run->note = "settling";
+    } else if (run->failure.code) {
+        return;
+    } else if (control_server_busy(run->control)) {
         run->note = "waiting for an enqueue";
     } else if (run->retry_due_ms != INT64_MAX) {
         run->note = "waiting to try again";
@@ -176,6 +183,7 @@ static void step_going(struct run *run)
 
     if (run->trouble_since_ms)
         return; /* results pile up in memory: take on nothing new */
+    settle_step(run);
     more = backlog_refill(run);
     if (run->failure.code || run->trouble_since_ms)
         return;
@@ -199,11 +207,12 @@ static void step(struct run *run)
     case RUN_PAUSED:
         break;
     case RUN_DRAINING:
-        if (planner_leased(run->planner) == 0 && !control_server_working(run->control))
+        if (planner_leased(run->planner) == 0 && !settle_in_hand(run) &&
+            !control_server_working(run->control))
             end_run(run, false);
         break;
     case RUN_ENDING:
-        if (supervisor_all_off(run))
+        if (supervisor_all_off(run) && settle_all_off(run))
             uv_stop(&run->loop);
         break;
     }
@@ -233,6 +242,7 @@ static void look_for_retries(struct run *run)
         return;
     }
     backlog_rescan(run);
+    settle_wake(run);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -241,7 +251,9 @@ static void on_tick(uv_timer_t *timer)
     int64_t now = clock_mono_ms();
 
     supervisor_reap(run); /* a SIGCHLD may have been somebody else's to take */
+    settle_reap(run);
     supervisor_tick(run, now);
+    settle_tick(run, now);
     if (run->trouble_since_ms && run->mode != RUN_ENDING)
         run_flush(run);
     if (run->mode == RUN_GOING)
@@ -263,7 +275,7 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
     case RUN_PAUSED:
         run->mode = RUN_DRAINING;
         report_event(run, LOG_INFO, "%s",
-                     planner_leased(run->planner)
+                     planner_leased(run->planner) || settle_in_hand(run)
                          ? "stopping at a checkpoint: what has begun is finished first (again to "
                            "stop at once)"
                          : "stopping");
@@ -277,6 +289,7 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
         break;
     case RUN_ENDING:
         supervisor_kill(run);
+        settle_kill(run);
         break;
     }
     run_touch(run);
@@ -286,6 +299,7 @@ static void on_child(uv_signal_t *handle, int signum)
 {
     (void)signum;
     supervisor_reap(handle->data);
+    settle_reap(handle->data);
 }
 
 /* ----------------------------------------------------------------------------------- control */
@@ -297,9 +311,12 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
     int rc;
 
     run->totals_at_ms = 0;
+    if (type == REQUEST_ENQUEUE_BEGIN || type == REQUEST_RETRY || type == REQUEST_RESUME)
+        backlog_take_back(run);
     if (type != REQUEST_CANCEL && type != REQUEST_RETRY && type != REQUEST_PAUSE &&
         type != REQUEST_RESUME) {
         backlog_rescan(run);
+        settle_wake(run);
         if (vanished) /* what is not there any more must not be tried, and fail */
             backlog_forget_queued(run);
         return 0;
@@ -319,8 +336,10 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
         run->mode = RUN_GOING;
         report_event(run, LOG_INFO, "resumed");
     }
-    if (!paused)
+    if (!paused) {
         backlog_recheck(run, type == REQUEST_CANCEL);
+        settle_recheck(run);
+    }
     return 0;
 }
 
@@ -474,7 +493,9 @@ static int open_run(struct run *run, struct err *err)
     run->ledger = ledger_new(run->st, on_durable, on_refused, run);
     if (!run->planner || !run->ledger)
         return err_set(err, ERR_NOMEM, "no memory for the run");
-    rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
+    rc = settle_open(run, err);
+    if (rc == 0)
+        rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
     if (rc)
         return rc;
     report_totals(run);
@@ -514,6 +535,8 @@ static void last_words(struct run *run)
     struct err err = {0};
     char text[1024], memory[768];
 
+    if (!run->failure.code) /* all else is done */
+        run->failure = run->put_off;
     tuning_summary(run, memory, sizeof(memory));
     snprintf(text, sizeof(text), "%llu done, %llu failed%s%s", (unsigned long long)done,
              (unsigned long long)failed,
@@ -545,6 +568,7 @@ static void close_loop(struct run *run)
     size_t i;
 
     supervisor_free(run);
+    settle_close(run);
     control_server_stop(run->control);
     if (run->loop_started)
         for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
@@ -591,6 +615,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
     close_loop(run);
 out:
     sigaction(SIGPIPE, &before, NULL);
+    settle_free(run);
     backlog_free(run);
     planner_free(run->planner);
     ledger_free(run->ledger);

@@ -16,7 +16,8 @@ struct scheduler_tuning {
     const char *worker_program; /* instead of /proc/self/exe */
     uint32_t hello_ms;          /* 30000: to say who it is */
     uint32_t ready_ms;          /* 1800000: to load the model */
-    uint32_t still_ms;          /* 600000: work in hand, and nothing of it moves */
+    uint32_t still_ms;          /* 600000: work in hand, and nothing of it moves; also the most that
+                                   a settler may take, and a twentieth of the recording beside */
     uint32_t retry_base_ms;     /* 5000: of a recording that failed */
     uint32_t restart_base_ms;   /* 1000: of a worker that died */
     uint32_t aside_ms;          /* 600000: until a device that was put aside is tried again */
@@ -27,10 +28,20 @@ struct scheduler_tuning {
     uint64_t kept_bytes;        /* 256 MiB: results in memory that cannot be written */
 };
 
-/* What a stage's parameters ask of a device beside greedy decoding, in a few words: what was
- * measured with others holds for others only. "" when they ask for nothing. */
+/* What a run must know of a stage beside its row, whose parameters are not its business. */
 #define SCHEDULER_DECODING_LEN 64
-typedef void (*scheduler_decoding_fn)(const char *params_json, char ret[SCHEDULER_DECODING_LEN]);
+struct scheduler_stage { /* all zero: it hears recordings, and its shards are all there is to it */
+    /* What it asks of a device beside the usual, in a few words: what was measured with others
+     * holds for others only. "" when it asks for nothing. */
+    char decoding[SCHEDULER_DECODING_LEN];
+    /* Over 0: nothing is decoded. It works on passages of a transcription of about so many
+     * characters (store_passages). */
+    uint32_t passage_chars;
+    bool settles; /* its recordings are settled as a whole in the end */
+};
+/* *ret is all zero before. */
+typedef void (*scheduler_stage_fn)(const char *name, const char *params_json,
+                                   struct scheduler_stage *ret);
 
 struct scheduler_options {
     const char *catalog;
@@ -47,7 +58,7 @@ struct scheduler_options {
     bool watch;                 /* stay and wait for more to be enqueued */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
     bool json_events; /* progress as JSON lines on standard output */
-    scheduler_decoding_fn decoding;        /* NULL: all parameters ask for the same */
+    scheduler_stage_fn stage;              /* NULL: nothing is to be known of any */
     const struct scheduler_tuning *tuning; /* NULL: the defaults */
 };
 

@@ -68,20 +68,47 @@ void supervisor_condemn(struct run_worker *w, int code, const char *why)
 
 /* ------------------------------------------------------------------------------------ deaths */
 
-static void describe_death(struct run_worker *w, int status)
+void supervisor_describe_death(int status, struct err *last)
 {
-    if (w->last.code)
+    if (last->code)
         return;
     if (WIFEXITED(status) && WEXITSTATUS(status) == WORKER_EXIT_DEVICE)
-        err_set(&w->last, ERR_DEVICE, "its device was lost");
+        err_set(last, ERR_DEVICE, "its device was lost");
     else if (WIFSIGNALED(status))
-        err_set(&w->last, ERR_CRASH, "it was ended by signal %d (%s)", WTERMSIG(status),
+        err_set(last, ERR_CRASH, "it was ended by signal %d (%s)", WTERMSIG(status),
                 strsignal(WTERMSIG(status)));
     else if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        err_set(&w->last, ERR_DEVICE, "it could not be started");
+        err_set(last, ERR_DEVICE, "it could not be started");
     else
-        err_set(&w->last, ERR_CRASH, "it left with status %d",
+        err_set(last, ERR_CRASH, "it left with status %d",
                 WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+/* The stage's model had no room there: another stage's may. */
+static bool too_small(const struct run_worker *w)
+{
+    return w->state == WORKER_ASIDE && w->last.code == ERR_VRAM && !w->was_ready;
+}
+
+static bool all_too_small(const struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++)
+        if (!too_small(&run->workers[i]))
+            return false;
+    return true;
+}
+
+void supervisor_new_stage(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++)
+        if (too_small(&run->workers[i])) {
+            run->workers[i].state = WORKER_OFF;
+            run->workers[i].on_trial = false;
+        }
 }
 
 static void put_aside(struct run_worker *w, const char *why)
@@ -102,7 +129,10 @@ static void put_aside(struct run_worker *w, const char *why)
         err_set(&err, w->last.code ? w->last.code : ERR_DEVICE,
                 "no worker is left: %s; see `nightshift %s`, then run again", why,
                 w->last.code == ERR_VRAM ? "plan" : "doctor");
-        run_fail(run, &err);
+        if (run->has_stage && all_too_small(run))
+            backlog_put_aside(run, &run->stage, &err);
+        else
+            run_fail(run, &err);
     }
 }
 
@@ -134,7 +164,7 @@ static void worker_died(struct run_worker *w, int status)
     struct err err = {0};
     char text[600];
 
-    describe_death(w, status);
+    supervisor_describe_death(status, &w->last);
     snprintf(text, sizeof(text), "%s died: %s", w->label, w->last.msg);
     report_event(run, LOG_WARN, "%s", text);
     dispatch_worker_lost(w, w->death_code ? w->death_code : w->last.code, w->last.msg, &cause,
@@ -195,6 +225,7 @@ static void send_setup(struct run_worker *w)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t threads = run->o->threads;
     struct msg_setup m = {
+        .stage = run->stage.name,
         .model_dir = run->stage.model_dir,
         .model_hash = run->stage.model_hash,
         .precision = (char *)(run->o->precision ? run->o->precision : "auto"),
@@ -210,6 +241,7 @@ static void send_setup(struct run_worker *w)
     if (threads == 0 && run->worker_count > 1 && cores > 0)
         threads = (uint32_t)cores > run->worker_count ? (uint32_t)cores / run->worker_count : 1;
     m.threads = threads;
+    w->stage_id = run->stage.stage_id;
     tuning_recall(w, &m);
     msg_setup_put(&b, &m);
     supervisor_send(w, MSG_SETUP, &b);
@@ -302,10 +334,8 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
     err_set(&w->last, m.code, "%s", shown ? shown : "");
     w->death_code = m.code;
     planner_worker_gone(w->run->planner, w->index);
-    if (m.code == ERR_MODEL) {
-        *err = w->last;
-        run_fail(w->run, err);
-    }
+    if (m.code == ERR_MODEL && w->run->has_stage && w->stage_id == w->run->stage.stage_id)
+        backlog_put_aside(w->run, &w->run->stage, &w->last);
     free(shown);
     msg_fatal_free(&m);
     return true;
@@ -488,6 +518,7 @@ static void start(struct run_worker *w)
 {
     const struct link_handler h = {
         .frame = on_frame, .broken = on_broken, .gone = on_gone, .arg = w};
+    const char *const argv[] = {"nightshift", "worker", "--device", w->device, NULL};
     struct run *run = w->run;
     int64_t now = clock_mono_ms();
     struct err err = {0};
@@ -498,7 +529,7 @@ static void start(struct run_worker *w)
     w->engine_beat = w->audio_ms = w->decoded_ms = 0;
     w->rate = (struct rate){0};
     w->heard_ms = now;
-    if (link_start(&run->loop, run->tune.worker_program, w->device, &h, &w->link, &err)) {
+    if (link_start(&run->loop, run->tune.worker_program, argv, &h, &w->link, &err)) {
         int64_t wait;
 
         w->link = NULL;
@@ -623,6 +654,7 @@ static void forgive(struct run *run, int64_t now)
         if (w->state != WORKER_WAITING)
             w->due_ms += lost;
     }
+    settle_forgive(run, lost);
 }
 
 /* A program of another build stays one; anything else may have passed: memory that others held, a

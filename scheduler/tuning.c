@@ -37,8 +37,7 @@ void tuning_recall(struct run_worker *w, struct msg_setup *m)
 
     memset(&w->use, 0, sizeof(w->use));
     utf8_copy(w->use.model_hash, sizeof(w->use.model_hash), m->model_hash);
-    if (w->run->o->decoding)
-        w->run->o->decoding(m->params_json, w->use.decoding);
+    utf8_copy(w->use.decoding, sizeof(w->use.decoding), w->run->kind.decoding);
     if (is_chosen(w->run) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
     if (precision == PRECISION_AUTO)

@@ -9,7 +9,8 @@
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/text.h"
-#include "workers/stages/transcribe.h"
+#include "workers/stages/stage.h"
+#include "workers/stages/stage_params.h"
 
 static const char help[] =
     "Usage: nightshift run [OPTION]...\n"
@@ -214,21 +215,27 @@ static void print_result(const struct scheduler_result *r, uint64_t speechless)
 }
 
 /* Of parameters that this version does not know: the worker says so. */
-static void decoding_of(const char *params_json, char ret[SCHEDULER_DECODING_LEN])
+static void know_stage(const char *name, const char *params_json, struct scheduler_stage *ret)
 {
+    struct embed_text_params text;
     struct transcribe_params p;
     struct err err = {0};
 
     _Static_assert(SCHEDULER_DECODING_LEN == TRANSCRIBE_DECODING_LEN, "one text");
-    ret[0] = 0;
-    if (transcribe_params_from_json(params_json, &p, &err) == 0)
-        transcribe_decoding(&p, ret);
+    ret->settles = stage_settles(name);
+    if (strcmp(name, "transcribe") == 0 && transcribe_params_from_json(params_json, &p, &err) == 0)
+        transcribe_decoding(&p, ret->decoding);
+    if (stage_known(name) && !stage_hears(name)) {
+        embed_text_params_default(&text);
+        (void)embed_text_params_from_json(params_json, &text, &err);
+        ret->passage_chars = text.chars;
+    }
 }
 
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
     const struct cli_spec spec = {help, "wd:", longs, take, true};
-    struct wanted w = {.o = {.devices = "auto", .precision = "auto", .decoding = decoding_of},
+    struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
                        .progress = -1};
     struct scheduler_result r = {0};
     struct err err = {0};
