@@ -427,9 +427,10 @@ FROM (SELECT p.path, p.member, p.path_raw, p.member_raw, s.name AS stage, s.mode
              h.language AS shard_language, h.language_prob, h.windows, 0 AS dropped, g.idx,
              g.start_ms, g.end_ms, g.text, g.language, g.avg_logprob, g.no_speech_prob,
              g.compression_ratio, g.temperature, g.attempts, g.speech_prob, g.reason,
-             (SELECT group_concat(json_array(w.start_ms, w.end_ms, w.text, w.probability, wk.label))
-              FROM (SELECT * FROM word WHERE segment_id = g.segment_id ORDER BY idx) w
-              LEFT JOIN speaker wk ON wk.speaker_id = w.speaker_id) AS words,
+             (SELECT group_concat(json_array(start_ms, end_ms, text, probability, label))
+              FROM (SELECT w.*, (SELECT label FROM speaker y WHERE y.speaker_id = w.speaker_id)
+                        AS label
+                    FROM word w WHERE w.segment_id = g.segment_id ORDER BY w.idx)) AS words,
              k.label AS speaker,
              iif(ifnull(g.idx, 0) = 0,
                  (SELECT group_concat(json_array(start_ms, end_ms, class_id, name, score))

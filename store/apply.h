@@ -35,6 +35,10 @@ int enqueue_trouble(struct store *st, const struct request *rq, struct err *err)
 int enqueue_end(struct request_work *w, struct err *err); /* store/vanish.c */
 int select_apply(struct request_work *w, struct err *err);
 
+/* "" takes the name away. ERR_INPUT: no such speaker. */
+int speakers_name(struct store *st, int64_t speaker_id, const char *name, struct request_reply *ret,
+                  struct err *err); /* store/speakers.c */
+
 /* The stage's id; 0 when there is none. */
 int stage_find(struct store *st, const struct store_stage *stage, int64_t *ret, struct err *err);
 

@@ -124,6 +124,10 @@ void request_put(struct buf *out, const struct request *rq)
         if (rq->select_path)
             buf_put_str(out, rq->select_path);
         return;
+    case REQUEST_NAME_SPEAKER:
+        buf_put_i64(out, rq->speaker_id);
+        buf_put_str(out, rq->speaker_name);
+        return;
     }
     out->failed = true;
 }
@@ -284,6 +288,10 @@ static void get_fields(struct decoding *c)
         rq->select_job = reader_i64(&c->r);
         if (reader_u8(&c->r))
             rq->select_path = get_str(c);
+        return;
+    case REQUEST_NAME_SPEAKER:
+        rq->speaker_id = reader_i64(&c->r);
+        rq->speaker_name = get_str(c);
         return;
     }
     c->r.failed = true;

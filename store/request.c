@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "store/apply.h"
+
+#define SPEAKER_NAME_MAX 1000
 
 static int bad(struct err *err, const char *what)
 {
@@ -86,6 +89,18 @@ static int check_paths(const char *const *list, uint32_t count, struct err *err)
     return 0;
 }
 
+static int check_speaker(const struct request *rq, struct err *err)
+{
+    size_t n = rq->speaker_name ? strlen(rq->speaker_name) : SIZE_MAX;
+
+    if (n > SPEAKER_NAME_MAX || !utf8_valid(rq->speaker_name, n))
+        return bad(err, "a speaker's name that is too long, or no UTF-8");
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)rq->speaker_name[i] < 0x20 || rq->speaker_name[i] == 0x7F)
+            return bad(err, "a speaker's name with control characters");
+    return 0;
+}
+
 static int check(const struct request *rq, struct err *err)
 {
     int rc;
@@ -112,6 +127,8 @@ static int check(const struct request *rq, struct err *err)
         if (rq->select_path && rq->select_path[0] != '/')
             return bad(err, "a path that is not absolute");
         return rq->select_job < 0 ? bad(err, "an impossible job") : 0;
+    case REQUEST_NAME_SPEAKER:
+        return check_speaker(rq, err);
     }
     return bad(err, "of a type that this version does not know");
 }
@@ -149,6 +166,8 @@ static int apply(struct request_work *w, struct err *err)
         return enqueue_trouble(st, rq, err);
     case REQUEST_ENQUEUE_END:
         return enqueue_end(w, err);
+    case REQUEST_NAME_SPEAKER:
+        return speakers_name(st, rq->speaker_id, rq->speaker_name, ret, err);
     default:
         return select_apply(w, err);
     }

@@ -26,6 +26,7 @@ enum request_type {
     /* As SAME (place_ids), and each gets the job's stage if it lacks it: another model for what is
      * unchanged, without reading it again. */
     REQUEST_ENQUEUE_KNOWN,
+    REQUEST_NAME_SPEAKER, /* a person's name for a speaker of one recording */
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
@@ -66,13 +67,17 @@ struct request {
     /* RETRY, CANCEL, PAUSE, RESUME: which tasks. All empty: every one. */
     int64_t select_job;      /* 0: any */
     const char *select_path; /* raw absolute path or path prefix (a directory); NULL: any */
+    /* NAME_SPEAKER */
+    int64_t speaker_id;
+    const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */
 };
 
 struct request_reply {
     int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t affected; /* RETRY, CANCEL, PAUSE, RESUME: tasks; ADD, SAME, KNOWN: tasks that had
-                          failed for want of the file, and are pending again */
+    uint64_t
+        affected; /* NAME_SPEAKER: speakers; RETRY, CANCEL, PAUSE, RESUME: tasks; ADD, SAME, KNOWN:
+                     tasks that had failed for want of the file, and are pending again */
 };
 
 /* An END, RETRY, CANCEL, PAUSE or RESUME of very many rows is committed in pieces, so that the log

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "store/apply.h"
 #include "store/assign.h"
 
 struct stretch {
@@ -157,5 +158,17 @@ int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_
         rc = assign_segments(st, a, &segments, err);
     free(segments.list);
     assign_free(a);
+    return rc;
+}
+
+int speakers_name(struct store *st, int64_t speaker_id, const char *name, struct request_reply *ret,
+                  struct err *err)
+{
+    int rc = db_run(st, err, "UPDATE speaker SET name = nullif(?2, '') WHERE speaker_id = ?1", "it",
+                    speaker_id, name);
+
+    if (rc == 0 && sqlite3_changes64(st->db) == 0)
+        rc = err_set(err, ERR_INPUT, "there is no speaker %lld any more", (long long)speaker_id);
+    ret->affected = rc == 0;
     return rc;
 }

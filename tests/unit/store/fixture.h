@@ -104,13 +104,29 @@ static inline void catalog_audit(void)
     assert_int_equal(count_of("SELECT count(*) FROM word LEFT JOIN segment USING (segment_id) "
                               "WHERE task_id IS NULL"),
                      0);
+    /* Speakers are of the same recording; what waits for its source has one that is not done. */
+    assert_int_equal(count_of("SELECT count(*) FROM segment g JOIN task t USING (task_id) "
+                              "LEFT JOIN word w USING (segment_id) "
+                              "LEFT JOIN speaker a ON a.speaker_id = g.speaker_id "
+                              "LEFT JOIN speaker b ON b.speaker_id = w.speaker_id "
+                              "WHERE (g.speaker_id IS NOT NULL AND a.media_id IS NOT t.media_id) "
+                              "OR (w.speaker_id IS NOT NULL AND b.media_id IS NOT t.media_id)"),
+                     0);
+    assert_int_equal(count_of("SELECT count(*) FROM task t JOIN stage s USING (stage_id) "
+                              "WHERE t.state = 'pending' AND (waits IS 'source') <> "
+                              "(s.source_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM task o "
+                              " WHERE o.media_id = t.media_id AND o.stage_id = s.source_id "
+                              " AND o.state = 'done'))"),
+                     0);
     assert_int_equal(
-        count_of("SELECT (recordings, places, vanished, damaged, shards_done, segments) = "
+        count_of("SELECT (recordings, places, vanished, damaged, shards_done, segments, "
+                 "embeddings) = "
                  "(SELECT (SELECT count(*) FROM media), "
                  " (SELECT count(*) FROM place WHERE state = 'present'), "
                  " (SELECT count(*) FROM place WHERE state = 'vanished'), "
                  " (SELECT count(*) FROM media WHERE damage IS NOT NULL), "
-                 " (SELECT count(*) FROM shard), (SELECT count(*) FROM segment)) "
+                 " (SELECT count(*) FROM shard), (SELECT count(*) FROM segment), "
+                 " (SELECT count(*) FROM embedding)) "
                  "FROM catalog_total"),
         1);
     assert_int_equal(
@@ -130,10 +146,12 @@ static inline void catalog_audit(void)
     assert_int_equal(
         count_of(
             "WITH c AS (SELECT t.*, m.size_bytes, m.duration_ms, "
-            "  t.state = 'pending' AND NOT absent AND NOT paused AS live "
+            "  t.state = 'pending' AND NOT absent AND NOT paused AND waits IS NOT 'source' AS live "
             "  FROM task t JOIN media m USING (media_id)), "
             "s AS (SELECT stage_id, count(*) AS tasks, sum(live) AS pending, "
             "  sum(state = 'pending' AND paused AND NOT absent) AS paused, "
+            "  sum(state = 'pending' AND NOT paused AND NOT absent AND waits IS 'source') "
+            "      AS waiting, "
             "  sum(state = 'pending' AND absent) AS absent, sum(state = 'done') AS done, "
             "  sum(state = 'failed') AS failed, sum(state = 'cancelled') AS cancelled, "
             "  sum(live AND duration_ms IS NULL) AS unknown, sum(live * size_bytes) AS bytes, "
@@ -141,10 +159,12 @@ static inline void catalog_audit(void)
             "  sum(live * max(ifnull(duration_ms, 0) - audio_done_ms, 0)) AS audio_left "
             "  FROM c GROUP BY stage_id) "
             "SELECT count(*) FROM stage_total n LEFT JOIN s USING (stage_id) "
-            "WHERE (n.tasks, n.pending, n.paused, n.absent, n.done, n.failed, n.cancelled, "
+            "WHERE (n.tasks, n.pending, n.waiting, n.paused, n.absent, n.done, n.failed, "
+            "n.cancelled, "
             "       n.unknown, n.bytes_pending, n.audio_known_ms, n.audio_done_ms, "
             "       n.audio_left_ms) IS NOT "
-            "(ifnull(s.tasks, 0), ifnull(s.pending, 0), ifnull(s.paused, 0), ifnull(s.absent, 0), "
+            "(ifnull(s.tasks, 0), ifnull(s.pending, 0), ifnull(s.waiting, 0), "
+            " ifnull(s.paused, 0), ifnull(s.absent, 0), "
             " ifnull(s.done, 0), ifnull(s.failed, 0), ifnull(s.cancelled, 0), "
             " ifnull(s.unknown, 0), ifnull(s.bytes, 0), ifnull(s.known, 0), "
             " ifnull(s.audio_done, 0), ifnull(s.audio_left, 0))"),

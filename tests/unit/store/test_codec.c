@@ -45,6 +45,12 @@ static void round_trips(void **state)
     (void)state;
     same_bytes_back(&(struct request){
         .type = REQUEST_ENQUEUE_BEGIN, .command_line = "c", .stage = stage_nano, .language = "es"});
+    same_bytes_back(&(struct request){.type = REQUEST_ENQUEUE_BEGIN,
+                                      .command_line = "c",
+                                      .stage = {"embed-text", "e5", "/e5", "cc", "{}", &stage_nano},
+                                      .language = ""});
+    same_bytes_back(&(struct request){
+        .type = REQUEST_NAME_SPEAKER, .speaker_id = 7, .speaker_name = "Ana Mar\u00eda"});
     same_bytes_back(
         &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 3, .found = f, .count = 2});
     same_bytes_back(&(struct request){
@@ -91,6 +97,43 @@ static void fields_survive(void **state)
     buf_free(&b);
 }
 
+/* Of stages, one may stand on another, and no further. */
+static void sources(void **state)
+{
+    const struct store_stage text = {"embed-text", "e5", "/e5", "cc", "{}", &stage_nano};
+    const struct store_stage none = {0};
+    const struct store_stage deep = {"more", "m", "/m", "dd", "{}", &text};
+    const struct store_stage twin = {"transcribe", "m", "/m", "dd", "{}", &stage_nano};
+    const struct store_stage bare = {"embed-text", "e5", "/e5", "cc", "{}", &none};
+    const struct store_stage *bad[] = {&deep, &twin};
+    struct store *st = catalog_new();
+    struct request rq = {.type = REQUEST_ENQUEUE_BEGIN, .stage = text};
+    struct request_decoded d;
+    struct request_reply reply;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    (void)state;
+    request_put(&b, &rq);
+    assert_ok(request_get(b.data, b.len, &d, &e), e);
+    assert_string_equal(d.rq.stage.source->params_json, stage_nano.params_json);
+    assert_null(d.rq.stage.source->source);
+    request_decoded_free(&d);
+    buf_clear(&b);
+    rq.stage = bare;
+    request_put(&b, &rq);
+    assert_ok(request_get(b.data, b.len, &d, &e), e);
+    assert_null(d.rq.stage.source);
+    request_decoded_free(&d);
+    buf_free(&b);
+    for (int i = 0; i < 2; i++) {
+        rq.stage = *bad[i];
+        assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
+    }
+    assert_int_equal(count_of("SELECT count(*) FROM stage"), 0);
+    catalog_close(st);
+}
+
 /* A count that the bytes cannot hold is refused before memory is taken for it. */
 static void lying_counts(void **state)
 {
@@ -103,7 +146,7 @@ static void lying_counts(void **state)
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct buf b = BUF_INIT;
 
-        buf_put_u8(&b, 1);
+        buf_put_u8(&b, 2); /* the version */
         buf_put_u8(&b, (uint8_t)types[i]);
         buf_put_i64(&b, 1);
         buf_put_u32(&b, UINT32_MAX);
@@ -131,7 +174,7 @@ static void replies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(round_trips),
-                                       cmocka_unit_test(fields_survive),
+                                       cmocka_unit_test(fields_survive), cmocka_unit_test(sources),
                                        cmocka_unit_test(lying_counts), cmocka_unit_test(replies)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

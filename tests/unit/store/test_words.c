@@ -170,8 +170,9 @@ static void results_tell_them_apart(void **state)
     (void)state;
     catalog_close(filled());
     snprintf(before, sizeof(before), "%s", text_of(RESULTS));
-    assert_string_equal(before, "0 0 Good morning. tried again: repetitive [100,400,\" Good\",0.5],"
-                                "[400,400,\" mor\xEF\xBF\xBD\",0.25],[400,900,\"ning.\",1.0]|"
+    assert_string_equal(before, "0 0 Good morning. tried again: repetitive [100,400,\" Good\",0.5,null],"
+                                "[400,400,\" mor\xEF\xBF\xBD\",0.25,null],"
+                                "[400,900,\"ning.\",1.0,null]|"
                                 "0 1 Yes.  -|1 0 you no speech; no voice -|1 1 Bye. loop -");
     assert_int_equal(count_of("SELECT count(*) FROM results"), 4);
     for (int change = 0; change < 3; change++) {
@@ -248,7 +249,11 @@ static void a_path_is_quickly_found(void **state)
     assert_int_equal(searches_by_path("SELECT * FROM words WHERE path = '/a'"), 1);
     assert_int_equal(searches_by_path("SELECT * FROM transcript WHERE path = '/a'"), 1);
     assert_int_equal(searches_by_path("SELECT * FROM doubts WHERE path = '/a'"), 2);
-    assert_int_equal(searches_by_path("SELECT * FROM results WHERE path = '/a'"), 2);
+    assert_int_equal(searches_by_path("SELECT * FROM results WHERE path = '/a'"), 3);
+    assert_int_equal(searches_by_path("SELECT * FROM speakers WHERE path = '/a'"), 1);
+    assert_int_equal(searches_by_path("SELECT * FROM turns WHERE path = '/a'"), 1);
+    assert_int_equal(searches_by_path("SELECT * FROM sounds WHERE path = '/a'"), 1);
+    assert_int_equal(searches_by_path("SELECT * FROM passages WHERE path = '/a'"), 1);
     assert_int_equal(searches_by_path("SELECT * FROM doubts WHERE media_id = 1"), 0);
 }
 
