@@ -1,0 +1,176 @@
+/* CLAP against transformers' ClapModel with the same weights by formula: log-mel, vectors of audio,
+ * vectors of text. Without arguments the small configuration and the published one. */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "gpu/backend.h"
+#include "tests/parity/clap/model.h"
+#include "workers/models/clap.h"
+#include "workers/models/clap_audio.h"
+#include "workers/models/clap_mel.h"
+#include "workers/models/weights.h"
+
+#define KEPT 13 /* of the frames, one of so many lies in the fixture */
+
+static struct backend *be;
+
+static const struct {
+    const char *name;
+    size_t n;
+} recordings[] = {{"long", 480000}, {"short", 200001}};
+
+/* make_fixtures.py's audio(). */
+static float *make_audio(uint32_t i)
+{
+    size_t n = recordings[i].n;
+    float *x = clap_noise(recordings[i].name, n, 0.02f);
+
+    for (size_t k = 0; k < n; k++) {
+        double t = (double)k / 48000.0;
+        double tone = 0.3 * sin(2.0 * 3.14159265358979323846 * (200.0 + 300.0 * t) * t) *
+                      (1.0 + 0.5 * sin(9.0 * t));
+
+        x[k] += (float)tone;
+    }
+    return x;
+}
+
+static float *fixture(const char *name, const char *what, size_t count)
+{
+    float *v = malloc(count * sizeof(*v) + 1);
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "tests/parity/clap/%s.%s.f32", name, what);
+    f = fopen(test_source_path(path), "rbe");
+    assert_non_null(f);
+    assert_non_null(v);
+    assert_int_equal(fread(v, sizeof(*v), count + 1, f), count);
+    fclose(f);
+    return v;
+}
+
+/* |a - b| / |b|; what is no number is far. */
+static double apart(const float *a, const float *b, size_t n)
+{
+    double d = 0.0, all = 0.0;
+
+    for (size_t i = 0; i < n; i++) {
+        d += pow((double)a[i] - (double)b[i], 2.0);
+        all += pow((double)b[i], 2.0);
+    }
+    d = sqrt(d / all);
+    return d >= 0.0 ? d : INFINITY;
+}
+
+static void normalise(float *v, size_t n)
+{
+    double sum = 0.0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (double)v[i] * (double)v[i];
+    for (size_t i = 0; i < n; i++)
+        v[i] = (float)((double)v[i] / sqrt(sum));
+}
+
+static const char *write_model(const struct clap_shape *s)
+{
+    struct formula *f = clap_model(s);
+
+    assert_int_equal(clap_model_write(s, f, s->name), 0);
+    formula_free(f);
+    return s->name;
+}
+
+static void logmel(void **state)
+{
+    const struct clap_shape *s = *state;
+    struct clap_config c;
+    struct clap_mel *m = NULL;
+    uint32_t frames, kept;
+    float *want, *have;
+    struct err e;
+
+    assert_ok(clap_config_read(write_model(s), &c, &e), e);
+    assert_ok(clap_mel_new(&c, &m, &e), e);
+    frames = clap_mel_frames(m);
+    kept = (frames + KEPT - 1) / KEPT;
+    want = fixture(s->name, "mel", (size_t)2 * kept * 64);
+    have = malloc((size_t)frames * 64 * sizeof(*have));
+    for (uint32_t i = 0; i < 2; i++) {
+        float *audio = make_audio(i);
+        double worst = 0.0;
+
+        assert_ok(clap_mel(m, audio, recordings[i].n, have, &e), e);
+        for (uint32_t t = 0; t < kept; t++) {
+            for (uint32_t b = 0; b < 64; b++) {
+                double d = fabs((double)have[(size_t)t * KEPT * 64 + b] -
+                                (double)want[((size_t)i * kept + t) * 64 + b]);
+
+                worst = d <= worst ? worst : d;
+            }
+        }
+        print_message("%s, %s: log-mel within %.1e dB\n", s->name, recordings[i].name, worst);
+        assert_true(worst < 1e-3);
+        free(audio);
+    }
+    clap_mel_free(m);
+    free(want);
+    free(have);
+}
+
+static void audio(void **state)
+{
+    const struct clap_shape *s = *state;
+    struct clap_audio_tower *t = NULL;
+    struct weights *w = NULL;
+    struct clap_config c;
+    float *want = fixture(s->name, "audio", (size_t)2 * s->size);
+    float *have = malloc((size_t)2 * s->size * sizeof(*have));
+    struct err e;
+
+    assert_ok(clap_config_read(s->name, &c, &e), e);
+    assert_ok(weights_open(s->name, &w, &e), e);
+    assert_ok(clap_audio_load(&c, w, be, PRECISION_F32, 2, &t, &e), e);
+    weights_close(w);
+    for (uint32_t i = 0; i < 2; i++) {
+        float *x = make_audio(i);
+
+        assert_ok(clap_audio_hear(t, i, x, recordings[i].n, &e), e);
+        free(x);
+    }
+    assert_ok(clap_audio_run(t, 2, have, &e), e);
+    for (uint32_t i = 0; i < 2; i++) {
+        double d;
+
+        normalise(have + i * s->size, s->size);
+        d = apart(have + i * s->size, want + i * s->size, s->size);
+        print_message("%s, %s: audio within %.1e\n", s->name, recordings[i].name, d);
+        assert_true(d < 1e-4);
+    }
+    clap_audio_free(t);
+    free(want);
+    free(have);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(logmel, (void *)&clap_small),
+        cmocka_unit_test_prestate(audio, (void *)&clap_small),
+        cmocka_unit_test_prestate(logmel, (void *)&clap_published),
+        cmocka_unit_test_prestate(audio, (void *)&clap_published),
+    };
+    struct err e = {0};
+    int rc;
+
+    if (backend_open_host(0, &be, &e) != 0) {
+        printf("%s\n", e.msg);
+        return 1;
+    }
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    backend_close(be);
+    return rc;
+}
