@@ -28,6 +28,10 @@ int embedder_load(const char *dir, struct backend *be, enum precision precision,
 void embedder_free(struct embedder *e);                 /* NULL is fine */
 uint32_t embedder_size(const struct embedder *e);       /* values of a vector */
 uint32_t embedder_max_tokens(const struct embedder *e); /* longer texts are cut there, [SEP] kept */
+/* What is put before a text; "" for most models. Borrowed. Where the files do not say whether a
+ * model is an E5 the folder's name decides, which no hash of files covers: whoever keeps vectors
+ * keeps this with them. */
+const char *embedder_prefix(const struct embedder *e, enum embed_as as);
 /* Device memory for batches of at most so many tokens in all: a prediction for planning. */
 uint64_t embedder_predict_bytes(const struct embedder *e, uint32_t tokens);
 /* Tokens of a text, special ones included, before it is cut; for whoever makes passages. */

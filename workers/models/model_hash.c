@@ -140,7 +140,12 @@ int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
     static const struct model_file files[] = {{"config.json", false},
                                               {"generation_config.json", true},
                                               {"preprocessor_config.json", true},
-                                              {"tokenizer.json", false}};
+                                              {"tokenizer.json", false},
+                                              /* Sentence encoders have these, too. */
+                                              {"modules.json", true},
+                                              {"1_Pooling/config.json", true},
+                                              {"sentence_bert_config.json", true},
+                                              {"config_sentence_transformers.json", true}};
 
     return model_dir_hash_files(dir, files, sizeof(files) / sizeof(files[0]), true, ret, err);
 }
