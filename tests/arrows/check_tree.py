@@ -22,7 +22,7 @@ ARROWS = {
     "workers": ["base", "gpu", "workers"],
     "workers/audio": ["base"],
     "workers/text": ["base"],
-    "workers/models": ["base", "gpu", "workers/audio", "workers/text"],
+    "workers/models": ["base", "gpu", "workers/audio", "workers/speakers", "workers/text"],
     "workers/speakers": ["base"],
     "workers/stages": ["base", "gpu", "workers/audio", "workers/text", "workers/models",
                        "workers/speakers"],

@@ -1,0 +1,81 @@
+#include "workers/speakers/diarize.h"
+
+#include <stdlib.h>
+
+#include "workers/speakers/pipeline.h"
+#include "workers/speakers/plda.h"
+
+void diarize_params_default(enum diarize_clustering c, struct diarize_params *ret)
+{
+    *ret = (struct diarize_params){.clustering = c, .fa = 0.07f, .fb = 0.8f};
+    if (c == DIARIZE_AHC) {
+        ret->threshold = 0.7045654963945799f;
+        ret->min_cluster_size = 12;
+    } else {
+        ret->threshold = 0.6f;
+        ret->constrained = true;
+    }
+}
+
+void diarize_free(struct diarize_result *r)
+{
+    free(r->turns);
+    free(r->vectors);
+    free(r->speech_s);
+    *r = (struct diarize_result){0};
+}
+
+static int find_clusters(const struct pipeline *pl, const struct plda *plda, struct clusters *ret,
+                         struct err *err)
+{
+    uint32_t n = pl->clean_count, size = pl->in->size;
+    double *features;
+    int rc;
+
+    if (pl->p->clustering == DIARIZE_AHC)
+        return cluster_ahc(pl->vectors, n, size, pl->p, ret, err);
+    if (plda == NULL || plda_size(plda) != size)
+        return err_set(err, ERR_MODEL, "the PLDA compares voices of %u values, these have %u",
+                       plda ? plda_size(plda) : 0, size);
+    features = malloc(((size_t)n * plda_dim(plda) + 1) * sizeof(*features));
+    if (features == NULL)
+        return err_set(err, ERR_NOMEM, "no memory for %u voices", n);
+    rc = plda_apply(plda, pl->vectors, n, features, err);
+    if (rc == 0)
+        rc = cluster_vbx(pl->vectors, n, size, features, plda_dim(plda), plda_phi(plda), pl->p, ret,
+                         err);
+    free(features);
+    return rc;
+}
+
+static int tell_speakers(const struct pipeline *pl, const struct plda *plda,
+                         struct diarize_result *ret, struct err *err)
+{
+    struct clusters clusters = {0};
+    int32_t *local = malloc((size_t)pl->in->windows * pl->in->speakers * sizeof(*local));
+    int rc = local ? find_clusters(pl, plda, &clusters, err)
+                   : err_set(err, ERR_NOMEM, "no memory for %u windows", pl->in->windows);
+
+    if (rc == 0)
+        rc = pipeline_assign(pl, &clusters, local, err);
+    if (rc == 0)
+        rc = pipeline_finish(pl, local, ret, err);
+    clusters_free(&clusters);
+    free(local);
+    return rc;
+}
+
+int diarize_recording(const struct diarize_input *in, const struct diarize_params *p,
+                      const struct plda *plda, struct diarize_result *ret, struct err *err)
+{
+    struct pipeline pl = {0};
+    struct diarize_result result = {0};
+    int rc = pipeline_prepare(in, p, &pl, err);
+
+    if (rc == 0 && pl.count_most > 0)
+        rc = tell_speakers(&pl, plda, &result, err);
+    pipeline_free(&pl);
+    if (rc == 0)
+        *ret = result;
+    return rc;
+}

@@ -1,0 +1,123 @@
+#include "workers/speakers/turns.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/speakers/frames.h"
+
+#define NEVER UINT32_MAX
+
+struct finding {
+    const struct diarize_input *in;
+    double min_off_s;
+    uint32_t *last;     /* [most]: the cluster's newest turn */
+    uint32_t *speaking; /* [most]: those of the frame before, `n` */
+    uint32_t n;
+    struct turns found;
+};
+
+void turns_free(struct turns *t)
+{
+    free(t->list);
+    *t = (struct turns){0};
+}
+
+static int add(struct turns *t, struct diarize_turn turn, struct err *err)
+{
+    if (t->count == t->cap) {
+        uint32_t cap = t->cap ? 2 * t->cap : 64;
+        struct diarize_turn *list = realloc(t->list, cap * sizeof(*list));
+
+        if (list == NULL)
+            return err_set(err, ERR_NOMEM, "no memory for %u turns", cap);
+        t->list = list;
+        t->cap = cap;
+    }
+    t->list[t->count++] = turn;
+    return 0;
+}
+
+static double middle(const struct finding *f, uint32_t frame)
+{
+    return (double)frame * f->in->frame_s + 0.5 * f->in->frame_length_s;
+}
+
+static int begin(struct finding *f, uint32_t k, uint32_t frame, struct err *err)
+{
+    double start = middle(f, frame);
+    int rc;
+
+    if (f->last[k] != NEVER && start - f->found.list[f->last[k]].end_s < f->min_off_s)
+        return 0; /* the same turn goes on */
+    rc = add(&f->found, (struct diarize_turn){start, start, k}, err);
+    if (rc == 0)
+        f->last[k] = f->found.count - 1;
+    return rc;
+}
+
+/* Both lists ascend: what is in one alone has begun or ended. */
+static int step(struct finding *f, uint32_t frame, const uint32_t *now, uint32_t n, struct err *err)
+{
+    uint32_t i = 0, k = 0;
+    int rc = 0;
+
+    while (rc == 0 && (i < f->n || k < n)) {
+        if (k == n || (i < f->n && f->speaking[i] < now[k])) {
+            f->found.list[f->last[f->speaking[i++]]].end_s = middle(f, frame);
+        } else if (i == f->n || now[k] < f->speaking[i]) {
+            rc = begin(f, now[k++], frame, err);
+        } else {
+            i++;
+            k++;
+        }
+    }
+    if (n > 0)
+        memcpy(f->speaking, now, n * sizeof(*now));
+    f->n = n;
+    return rc;
+}
+
+static void cut(struct turns *t, double duration_s)
+{
+    uint32_t to = 0;
+
+    for (uint32_t i = 0; i < t->count; i++) {
+        struct diarize_turn turn = t->list[i];
+
+        if (turn.end_s > duration_s)
+            turn.end_s = duration_s;
+        if (turn.end_s > turn.start_s)
+            t->list[to++] = turn;
+    }
+    t->count = to;
+}
+
+int turns_find(const struct diarize_input *in, const struct grid *g, const int32_t *clusters,
+               const uint8_t *count, uint32_t most, double min_off_s, struct turns *ret,
+               struct err *err)
+{
+    struct finding f = {.in = in, .min_off_s = min_off_s};
+    struct frames *frames = NULL;
+    int rc = frames_new(in, g, clusters, most, &frames, err);
+
+    f.last = malloc(2 * ((size_t)most + 1) * sizeof(*f.last));
+    if (rc == 0 && f.last == NULL)
+        rc = err_set(err, ERR_NOMEM, "no memory for %u speakers", most);
+    for (uint32_t k = 0; rc == 0 && k < most; k++)
+        f.last[k] = NEVER;
+    f.speaking = f.last != NULL ? f.last + most + 1 : NULL;
+    for (uint32_t t = 0; rc == 0 && t < g->total; t++)
+        rc = step(&f, t, frames_next(frames, count[t]), count[t], err);
+    if (rc == 0)
+        rc = step(&f, g->total - 1, NULL, 0, err); /* the last frame's middle ends what goes on */
+    if (rc == 0) {
+        cut(&f.found, in->duration_s);
+        *ret = f.found;
+    } else {
+        turns_free(&f.found);
+    }
+    frames_free(frames);
+    free(f.last);
+    return rc;
+}
