@@ -11,11 +11,15 @@
  *   dup, stray      every result twice; every result also for a lease that does not exist
  *   short           LEASE_END without error, and without results for the second half
  *   badtext         a segment that ends before it begins
- * $FAKE_MODE misbehaves as a whole: version, model, mute (no HELLO), exit, unready, nomem; novram
- * (the model does not fit); gone (no device, while $FAKE_STATE has a file of that name); measure
- * (says that it has measured 32 slots and 4 windows, unless it is told what is remembered, which it
- * writes as a file's name into $FAKE_STATE); lower (as measure, and halves both); early (as lower,
- * before it is ready). MODE@DEVICE: only on that device. */
+ *   mute            results without a segment
+ * What a shard yields depends on the stage, as SETUP names it: segments of a transcription, a
+ * sound, voices of two windows, a vector of each second or of each passage (where the recording's
+ * kind does not matter). `nightshift settle` is fake_settler.c's. $FAKE_MODE misbehaves as a whole:
+ * version, model, mute (no HELLO), exit, unready, nomem; novram (the model does not fit); gone (no
+ * device, while $FAKE_STATE has a file of that name); measure (says that it has measured 32 slots
+ * and 4 windows, unless it is told what is remembered, which it writes as a file's name into
+ * $FAKE_STATE); lower (as measure, and halves both); early (as lower, before it is ready).
+ * MODE@DEVICE: only on that device; MODE@STAGE: only for that stage. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tests/unit/scheduler/fake_settler.h"
 #include "workers/frame.h"
 #include "workers/protocol.h"
 #include "workers/worker.h"
@@ -45,6 +50,7 @@ static uint32_t lease_count;
 static uint64_t audio_ms, beat;
 static bool draining, still;
 static char *device;
+static char stage[32];
 
 /* The messages' strings are not const, for those who decode them; putting only reads. */
 static char *text_of(const char *s) { return (char *)s; }
@@ -64,7 +70,8 @@ static bool mode(const char *name)
 
     size_t n = strlen(name);
 
-    return m && strncmp(m, name, n) == 0 && (!m[n] || (m[n] == '@' && !strcmp(m + n + 1, device)));
+    return m && strncmp(m, name, n) == 0 &&
+           (!m[n] || (m[n] == '@' && (!strcmp(m + n + 1, device) || !strcmp(m + n + 1, stage))));
 }
 
 /* True the first time that it is asked with this name. */
@@ -107,7 +114,9 @@ static void end_lease(struct lease *l, int code, const char *message, bool reach
         .code = code,
         .message = (char *)message,
         .reached_end = reached,
-        .total_ms = reached ? (int64_t)l->shards * l->m.shard_ms : 0,
+        .total_ms = !reached             ? 0
+                    : l->m.passage_count ? l->m.total_ms
+                                         : (int64_t)l->shards * l->m.shard_ms,
         .shards = reached ? l->shards : 0,
         .has_hash = reached && l->m.want_hash,
         .damage = text_of(""),
@@ -119,6 +128,85 @@ static void end_lease(struct lease *l, int code, const char *message, bool reach
     msg_lease_free(&l->m);
     memmove(l, l + 1, (size_t)(leases + lease_count - l - 1) * sizeof(*l));
     lease_count--;
+}
+
+static bool is(const struct lease *l, const char *kind) { return strcmp(l->kind, kind) == 0; }
+
+/* What stages other than transcription make of a shard; the same of the same recording. */
+struct other {
+    struct msg_sound sound;
+    struct msg_vector *vectors;
+    float *values;
+    uint8_t active[2 * 3];
+    uint32_t of[4];
+    float heard[4 * 4];
+};
+
+static void hear(const struct lease *l, struct msg_shard_done *m, struct other *o)
+{
+    if (strcmp(stage, "sounds") == 0) {
+        o->sound = (struct msg_sound){m->start_ms, m->start_ms + 960, 7, text_of("Applause"), 0.5f};
+        m->sound_count = 1;
+        m->sounds = &o->sound;
+    } else if (strcmp(stage, "diarize") == 0) {
+        m->voices = (struct msg_voices){.first = m->seq * l->m.shard_ms / 1000,
+                                        .windows = 2,
+                                        .frames = 3,
+                                        .speakers = 2,
+                                        .active = o->active,
+                                        .size = 4,
+                                        .vector_count = 4,
+                                        .of = o->of,
+                                        .vectors = o->heard};
+        for (uint32_t i = 0; i < 4; i++) {
+            o->of[i] = i;
+            o->heard[i * 4 + i] = 1;
+        }
+        memset(o->active, 3, sizeof(o->active));
+    }
+}
+
+static void embed(const struct lease *l, struct msg_shard_done *m, struct other *o)
+{
+    uint32_t n = m->vector_count = l->m.passage_count ? l->m.passage_count : 2;
+
+    m->vector_size = 2;
+    m->vectors = o->vectors = calloc(n, sizeof(*o->vectors));
+    o->values = calloc(n, 2 * sizeof(float));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct msg_passage *p = l->m.passage_count ? &l->m.passages[i] : NULL;
+
+        o->values[2 * i] = 0.6f;
+        o->values[2 * i + 1] = 0.8f;
+        o->vectors[i] =
+            (struct msg_vector){p ? p->start_ms : m->start_ms + i * 1000,
+                                p ? p->end_ms : m->start_ms + i * 1000 + 1000, o->values + 2 * i};
+    }
+}
+
+static void other_done(const struct lease *l, uint64_t lease, uint32_t seq)
+{
+    struct other o = {0};
+    struct buf b = BUF_INIT;
+    struct msg_shard_done m = {
+        .lease_id = lease,
+        .media_id = l->m.media_id,
+        .seq = seq,
+        .start_ms = (int64_t)seq * l->m.shard_ms,
+        .end_ms = (int64_t)(seq + 1) * l->m.shard_ms,
+        .language = text_of(""),
+        .windows = 2,
+        .wall_ms = 1,
+    };
+
+    if (strncmp(stage, "embed", 5) == 0)
+        embed(l, &m, &o);
+    else
+        hear(l, &m, &o);
+    msg_shard_done_put(&b, &m);
+    say(MSG_SHARD_DONE, &b);
+    free(o.vectors);
+    free(o.values);
 }
 
 static void shard_done(const struct lease *l, uint64_t lease, uint32_t seq)
@@ -166,11 +254,15 @@ static void shard_done(const struct lease *l, uint64_t lease, uint32_t seq)
         .language_prob = 1,
         .windows = 1,
         .wall_ms = 1,
-        .segment_count = 3,
+        .segment_count = is(l, "mute") ? 0 : 3,
         .segments = seg,
     };
     struct buf b = BUF_INIT;
 
+    if (strcmp(stage, "transcribe") != 0) {
+        other_done(l, lease, seq);
+        return;
+    }
     snprintf(text[0], sizeof(text[0]), "begin %02x%02x %u", l->m.fingerprint[0],
              l->m.fingerprint[1], seq);
     snprintf(text[1], sizeof(text[1]), "end %02x%02x %u", l->m.fingerprint[0], l->m.fingerprint[1],
@@ -208,8 +300,6 @@ static void media(struct lease *l)
     say(MSG_MEDIA, &b);
     l->told = true;
 }
-
-static bool is(const struct lease *l, const char *kind) { return strcmp(l->kind, kind) == 0; }
 
 /* The misbehaviours of the middle shard. */
 static void act(const struct lease *l)
@@ -294,6 +384,30 @@ static void work(void)
     l->next++;
 }
 
+/* A file whose name is the text. */
+static void leave_word(const char *text)
+{
+    char path[600];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", getenv("FAKE_STATE"), text);
+    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* A file "STAGE:NAME", of a byte for each lease. */
+static void count_lease(const char *what, const char *name)
+{
+    char path[600];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s:%s", getenv("FAKE_STATE"), what, name);
+    fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
+    if (fd >= 0 && write(fd, "x", 1) == 1)
+        close(fd);
+}
+
 static void accept_lease(const struct frame *f)
 {
     struct lease *l = &leases[lease_count];
@@ -307,6 +421,14 @@ static void accept_lease(const struct frame *f)
     name = strrchr(l->m.path, '/') + 1;
     snprintf(l->kind, sizeof(l->kind), "%.*s", (int)strcspn(name, "-"), name);
     l->shards = (uint32_t)atoi(name + strcspn(name, "-") + 1);
+    count_lease(stage, name); /* who asks may count what was leased */
+    if (strcmp(stage, "embed-text") == 0) {
+        if (l->m.passage_count == 0 || l->m.first != 0)
+            _exit(3);
+        l->shards = 1;
+        l->told = true;
+        strcpy(l->kind, "ok");
+    }
     l->next = l->m.first;
     l->last = l->m.last;
     if (draining)
@@ -321,18 +443,6 @@ static struct lease *find(uint64_t id)
         if (leases[i].m.lease_id == id)
             return &leases[i];
     return NULL;
-}
-
-/* A file whose name is the text. */
-static void leave_word(const char *text)
-{
-    char path[600];
-    int fd;
-
-    snprintf(path, sizeof(path), "%s/%s", getenv("FAKE_STATE"), text);
-    fd = open(path, O_CREAT | O_WRONLY, 0600);
-    if (fd >= 0)
-        close(fd);
 }
 
 static bool has_word(const char *text)
@@ -401,6 +511,7 @@ static void setup(const struct frame *from)
 
     if (msg_setup_get(from->payload, from->len, &s, &err))
         _exit(3);
+    snprintf(stage, sizeof(stage), "%s", s.stage);
     if (mode("model"))
         fatal(ERR_MODEL, "tensor 'x' is missing");
     if (mode("nomem"))
@@ -472,6 +583,8 @@ int main(int argc, char **argv)
                               .program =
                                   text_of(mode("version") ? "0.0.1-other" : NIGHTSHIFT_VERSION)};
 
+    if (argc == 2 && strcmp(argv[1], "settle") == 0)
+        return fake_settler();
     /* nightshift worker --device NAME */
     if (argc != 4 || strcmp(argv[1], "worker") != 0 || strcmp(argv[2], "--device") != 0)
         return 2;

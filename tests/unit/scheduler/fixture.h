@@ -42,10 +42,19 @@ static inline void fixture_reset(void)
         log_set_sink(no_log, NULL);
 }
 
+/* "fake@sounds" is a stage "sounds"; without '@' it transcribes. Vectors of text are of "fake". */
 static inline struct store_stage fixture_stage(const char *model)
 {
+    static const struct store_stage source = {.name = "transcribe",
+                                              .model = "fake",
+                                              .model_dir = "/models/fake",
+                                              .model_hash = "aa",
+                                              .params_json = "{}"};
+    const char *name = strchr(model, '@') ? strchr(model, '@') + 1 : "transcribe";
+
     return (struct store_stage){
-        .name = "transcribe",
+        .name = name,
+        .source = strcmp(name, "embed-text") == 0 ? &source : NULL,
         .model = model,
         .model_dir = "/models/fake",
         .model_hash = model[0] == 'b' ? "bb" : "aa",

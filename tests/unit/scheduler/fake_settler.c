@@ -1,0 +1,183 @@
+/* A settler that computes nothing and misbehaves on command.
+ *
+ * Each window that it is told of becomes a turn of the speaker window % 2. $FAKE_SETTLE is one of
+ *   slow            200 ms for each recording
+ *   crash, hang     when it is to begin: abort; no answer
+ *   crashonce       the first time only (a file of that name in $FAKE_STATE remembers)
+ *   midway          crashes at the first VOICES
+ *   input, io, model  SETTLE_FAILED with that error
+ *   other           a result of another task
+ *   badturn         a turn that ends before it begins
+ *   version, mute   as the worker's
+ * $FAKE_STATE gets a file settled-TASK, of a byte for each answer. */
+#include "tests/unit/scheduler/fake_settler.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "workers/frame.h"
+#include "workers/protocol.h"
+#include "workers/worker.h"
+
+#define WINDOWS_MAX 4096u
+
+static struct msg_settle task;
+static uint32_t windows, first[WINDOWS_MAX];
+
+static bool mode(const char *name)
+{
+    const char *m = getenv("FAKE_SETTLE");
+
+    return m && strcmp(m, name) == 0;
+}
+
+static void say(uint8_t type, struct buf *b)
+{
+    struct err err;
+
+    if (frame_write_fd(WORKER_SOCKET_FD, type, b->data, b->len, &err))
+        _exit(0); /* the scheduler has gone */
+    buf_free(b);
+}
+
+static bool first_time(const char *name)
+{
+    char path[600];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", getenv("FAKE_STATE"), name);
+    fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void count_answer(void)
+{
+    char path[600];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/settled-%lld", getenv("FAKE_STATE"), (long long)task.task_id);
+    fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
+    if (fd >= 0 && write(fd, "x", 1) == 1)
+        close(fd);
+}
+
+static void hear(const struct frame *f)
+{
+    struct msg_voices m;
+    struct err err;
+
+    if (msg_voices_get(f->payload, f->len, &m, &err) || m.vector_count != 4 || m.size != 4)
+        _exit(3);
+    if (mode("midway"))
+        abort();
+    for (uint32_t i = 0; i < m.windows && windows < WINDOWS_MAX; i++)
+        first[windows++] = m.first + i;
+    msg_voices_free(&m);
+}
+
+static void fail(int code, const char *message)
+{
+    struct msg_settle_failed m = {
+        .task_id = task.task_id, .code = code, .message = (char *)message};
+    struct buf b = BUF_INIT;
+
+    msg_settle_failed_put(&b, &m);
+    say(MSG_SETTLE_FAILED, &b);
+}
+
+static void answer(void)
+{
+    static float values[2][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}};
+    struct msg_speaker speakers[2] = {{1000, values[0]}, {2000, values[1]}};
+    struct msg_turn *turns = calloc(windows + 1, sizeof(*turns));
+    struct msg_settled m = {.task_id = task.task_id + mode("other"),
+                            .size = 4,
+                            .speaker_count = 2,
+                            .turn_count = windows,
+                            .speakers = speakers,
+                            .turns = turns,
+                            .wall_ms = 1};
+    struct buf b = BUF_INIT;
+
+    for (uint32_t i = 0; i < windows; i++)
+        turns[i] = (struct msg_turn){first[i] * 1000, first[i] * 1000 + 1000, i % 2};
+    if (mode("badturn") && windows)
+        turns[0].end_ms = -1;
+    count_answer();
+    msg_settled_put(&b, &m);
+    say(MSG_SETTLED, &b);
+    free(turns);
+}
+
+static void go(void)
+{
+    if (mode("crash") || (mode("crashonce") && first_time("crashonce")))
+        abort();
+    while (mode("hang"))
+        pause();
+    if (mode("slow"))
+        usleep(200000);
+    if (mode("input"))
+        fail(ERR_INPUT, "its voices make no sense");
+    else if (mode("io"))
+        fail(ERR_IO, "reading failed");
+    else if (mode("model"))
+        fail(ERR_MODEL, "the model's transforms are gone");
+    else
+        answer();
+    msg_settle_free(&task);
+    memset(&task, 0, sizeof(task));
+    windows = 0;
+}
+
+static void obey(const struct frame *f)
+{
+    struct err err;
+
+    switch (f->type) {
+    case MSG_SETTLE:
+        if (task.task_id || msg_settle_get(f->payload, f->len, &task, &err))
+            _exit(3);
+        break;
+    case MSG_VOICES:
+        if (!task.task_id)
+            _exit(3);
+        hear(f);
+        break;
+    case MSG_SETTLE_GO:
+        if (!task.task_id)
+            _exit(3);
+        go();
+        break;
+    case MSG_QUIT:
+        _exit(0);
+    default:
+        _exit(3);
+    }
+}
+
+int fake_settler(void)
+{
+    struct frame_reader in = {0};
+    struct buf b = BUF_INIT;
+    struct msg_hello hello = {.pid = (uint32_t)getpid(),
+                              .device = (char *)"",
+                              .program =
+                                  (char *)(mode("version") ? "0.0.1-other" : NIGHTSHIFT_VERSION)};
+    struct frame f;
+    struct err err;
+
+    while (mode("mute"))
+        pause();
+    msg_hello_put(&b, &hello);
+    say(MSG_HELLO, &b);
+    while (frame_read_fd(WORKER_SOCKET_FD, &in, -1, &f, &err) == 0)
+        obey(&f);
+    return 0;
+}

@@ -1,0 +1,467 @@
+/* Runs of several stages: what each of them yields, what is settled when its shards are there, and
+ * what becomes of the others when one cannot be done. */
+#include "tests/unit/scheduler/fixture.h"
+
+static const char DONE[] = "SELECT count(*) FROM task WHERE state = 'done'";
+static const char UNSETTLED[] = "SELECT count(*) FROM task WHERE waits = 'settling'";
+
+static void know_stage(const char *name, const char *params_json, struct scheduler_stage *ret)
+{
+    (void)params_json;
+    ret->settles = strcmp(name, "diarize") == 0;
+    ret->passage_chars = strcmp(name, "embed-text") == 0 ? 12 : 0;
+}
+
+static void begin(void)
+{
+    fixture_reset();
+    unsetenv("FAKE_SETTLE");
+}
+
+static struct scheduler_options options(void)
+{
+    struct scheduler_options o = fixture_options("cpu");
+
+    o.stage = know_stage;
+    return o;
+}
+
+#define ENQUEUE(model, ...)                                                                  \
+    do {                                                                                     \
+        const char *enqueue_paths[] = {__VA_ARGS__};                                         \
+        fixture_add(enqueue_paths, sizeof(enqueue_paths) / sizeof(enqueue_paths[0]), model); \
+    } while (0)
+
+static void run_all(void)
+{
+    struct scheduler_options o = options();
+    struct scheduler_result r;
+    struct err e = {0};
+
+    assert_ok(scheduler_run(&o, &r, &e), e);
+}
+
+static int run_fails(char message[496])
+{
+    struct scheduler_options o = options();
+    struct scheduler_result r;
+    struct err e = {0};
+    int rc = scheduler_run(&o, &r, &e);
+
+    snprintf(message, 496, "%s", e.msg);
+    return rc;
+}
+
+static void rows_are(const char *sql, const char *want)
+{
+    char *rows = rows_of(sql);
+
+    assert_string_equal(rows, want);
+    free(rows);
+}
+
+/* Bytes of a file of $FAKE_STATE: leases of a recording in a stage, or answers of a settler. */
+static int counted(const char *name)
+{
+    char path[600];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "state/%s", name);
+    return stat(path, &st) == 0 ? (int)st.st_size : 0;
+}
+
+/* ----------------------------------------------------------------------------- what they yield */
+
+static void sounds_and_vectors_are_kept(void **state)
+{
+    (void)state;
+    begin();
+    ENQUEUE("fake@sounds", "/a/ok-2");
+    ENQUEUE("fake@embed-audio", "/a/ok-2");
+    run_all();
+    assert_int_equal(count_of(DONE), 2);
+    rows_are("SELECT seq, start_ms, end_ms, class_id, name, score FROM sound ORDER BY seq",
+             "0|0|960|7|Applause|0.5|\n1|10000|10960|7|Applause|0.5|\n");
+    rows_are("SELECT seq, idx, start_ms, length(vector), ifnull(text, '-') FROM embedding "
+             "ORDER BY seq, idx",
+             "0|0|0|8|-|\n0|1|1000|8|-|\n1|0|10000|8|-|\n1|1|11000|8|-|\n");
+    assert_int_equal(count_of("SELECT count(*) FROM segment"), 0);
+}
+
+/* Whichever was enqueued first: vectors of text wait for the text. */
+static void passages_are_made_of_the_transcription(void **state)
+{
+    (void)state;
+    begin();
+    ENQUEUE("fake@embed-text", "/a/ok-2");
+    ENQUEUE("fake", "/a/ok-2");
+    run_all();
+    assert_int_equal(count_of(DONE), 2);
+    assert_int_equal(counted("embed-text:ok-2"), 1);
+    /* Twelve characters: each of the fake's segments is a passage. */
+    assert_int_equal(count_of("SELECT count(*) FROM embedding"), 4);
+    assert_int_equal(count_of("SELECT count(*) FROM embedding e JOIN segment g ON "
+                              "g.start_ms = e.start_ms AND g.end_ms = e.end_ms AND "
+                              "g.text = e.text"),
+                     4);
+    /* Nobody listened to it for them: what listening told stays. */
+    rows_are("SELECT duration_ms, content_hash IS NOT NULL FROM media", "20000|1|\n");
+}
+
+static void text_of_nobody_asks_no_worker(void **state)
+{
+    (void)state;
+    begin();
+    ENQUEUE("fake", "/a/mute-2", "/a/ok-1");
+    ENQUEUE("fake@embed-text", "/a/mute-2", "/a/ok-1");
+    run_all();
+    assert_int_equal(count_of(DONE), 4);
+    assert_int_equal(counted("embed-text:mute-2"), 0);
+    assert_int_equal(counted("embed-text:ok-1"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM embedding"), 2);
+}
+
+static void what_waits_for_a_failure_stays_and_ends_no_run_late(void **state)
+{
+    (void)state;
+    begin();
+    ENQUEUE("fake", "/a/input-1", "/a/ok-1");
+    ENQUEUE("fake@embed-text", "/a/input-1", "/a/ok-1");
+    run_all();
+    assert_int_equal(count_of(DONE), 2);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE waits = 'source'"), 1);
+}
+
+/* ---------------------------------------------------------------------------------- settling */
+
+static const char TURNS[] = "SELECT m.place_id, k.label, u.start_ms, u.end_ms FROM turn u "
+                            "JOIN task t USING (task_id) JOIN media m USING (media_id) "
+                            "JOIN speaker k USING (speaker_id) ORDER BY 1, u.idx";
+
+static void a_recording_is_settled_when_its_shards_are_there(void **state)
+{
+    (void)state;
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-2");
+    run_all();
+    assert_int_equal(count_of(DONE), 1);
+    rows_are(TURNS, "1|SPEAKER_00|0|1000|\n1|SPEAKER_01|1000|2000|\n"
+                    "1|SPEAKER_00|10000|11000|\n1|SPEAKER_01|11000|12000|\n");
+    assert_int_equal(count_of("SELECT count(*) FROM voice"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'run-end' "
+                              "AND text = '1 done, 0 failed'"),
+                     1);
+    run_all(); /* nothing is left */
+    assert_int_equal(counted("settled-1"), 1);
+}
+
+#define COUNT 24 /* names that differ, by their zeros */
+
+static void many_are_settled_beside_the_work(void **state)
+{
+    char path[COUNT][32];
+    const char *paths[COUNT];
+    int i;
+
+    (void)state;
+    begin();
+    for (i = 0; i < COUNT; i++) {
+        snprintf(path[i], sizeof(path[i]), "/a/ok-%0*d", 1 + i / 3, 1 + i % 3);
+        paths[i] = path[i];
+    }
+    fixture_add(paths, COUNT, "fake@diarize");
+    fixture_add(paths, COUNT, "fake");
+    run_all();
+    assert_int_equal(count_of(DONE), 2 * COUNT);
+    assert_int_equal(count_of("SELECT count(*) FROM turn"),
+                     count_of("SELECT 2 * count(*) FROM shard h JOIN task t USING (task_id) "
+                              "JOIN stage s USING (stage_id) WHERE s.name = 'diarize'"));
+    assert_int_equal(count_of("SELECT count(*) FROM segment WHERE speaker_id IS NULL"), 0);
+}
+
+static void a_death_while_settling_costs_an_attempt(void **state)
+{
+    (void)state;
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-1");
+    setenv("FAKE_SETTLE", "crashonce", 1);
+    run_all();
+    rows_are("SELECT state, suspect FROM task", "done|1|\n");
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'settler-died'"), 1);
+}
+
+static void expect_set_aside(const char *how, const char *why)
+{
+    char *said;
+
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-1");
+    ENQUEUE("fake", "/a/ok-1", "/a/ok-2");
+    setenv("FAKE_SETTLE", how, 1);
+    run_all();
+    rows_are("SELECT s.name, t.state, t.attempts FROM task t JOIN stage s USING (stage_id) "
+             "ORDER BY 1, 2",
+             "diarize|failed|3|\ntranscribe|done|0|\ntranscribe|done|0|\n");
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'quarantined'"), 1);
+    said = rows_of("SELECT error FROM task WHERE state = 'failed'");
+    if (!strstr(said, why))
+        fail_msg("%s: %s", how, said);
+    free(said);
+}
+
+static void what_cannot_be_settled_is_set_aside(void **state)
+{
+    (void)state;
+    expect_set_aside("crash", "signal 6");
+    expect_set_aside("midway", "signal 6");
+    expect_set_aside("io", "reading failed");
+    expect_set_aside("other", "does not speak our protocol");
+    expect_set_aside("badturn", "does not speak our protocol");
+}
+
+static void one_that_gives_no_answer_is_killed(void **state)
+{
+    struct scheduler_tuning t = quick;
+    struct scheduler_options o = options();
+    struct scheduler_result r;
+    struct err e = {0};
+
+    (void)state;
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-1");
+    setenv("FAKE_SETTLE", "hang", 1);
+    t.still_ms = 200;
+    o.tuning = &t;
+    assert_ok(scheduler_run(&o, &r, &e), e);
+    rows_are("SELECT state, attempts FROM task", "failed|3|\n");
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE error LIKE '%no answer%'"), 1);
+}
+
+static void a_verdict_about_the_voices_is_final(void **state)
+{
+    (void)state;
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-1");
+    setenv("FAKE_SETTLE", "input", 1);
+    run_all();
+    rows_are("SELECT state, error_code, error FROM task",
+             "failed|input|its voices make no sense|\n");
+}
+
+/* No settler can be had: all else is done, and the run says it. */
+static void without_settlers_the_rest_is_done(void **state)
+{
+    char message[496];
+
+    (void)state;
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-1");
+    ENQUEUE("fake", "/a/ok-1");
+    setenv("FAKE_SETTLE", "version", 1);
+    assert_int_equal(run_fails(message), ERR_VERSION);
+    assert_non_null(strstr(message, "cannot be settled"));
+    assert_int_equal(count_of(DONE), 1);
+    assert_int_equal(count_of(UNSETTLED), 1);
+    unsetenv("FAKE_SETTLE");
+    run_all();
+    assert_int_equal(count_of(DONE), 2);
+}
+
+/* kill -9 of the run at any moment of settling: the next one settles what is left, and the rows are
+ * those of a run that was left in peace. */
+static void a_killed_run_settles_again(void **state)
+{
+    static const char *const paths[] = {"/a/ok-1", "/a/ok-2",   "/a/ok-01",
+                                        "/a/ok-3", "/a/ok-001", "/a/ok-02"};
+    struct scheduler_options o = options();
+    char *want, *got;
+    int i;
+
+    (void)state;
+    begin();
+    fixture_add(paths, 6, "fake@diarize");
+    run_all();
+    want = rows_of(TURNS);
+    begin();
+    fixture_add(paths, 6, "fake@diarize");
+    setenv("FAKE_SETTLE", "slow", 1);
+    for (i = 0; i < 4; i++) {
+        pid_t pid = run_child(&o);
+
+        if (i == 0)
+            wait_count(UNSETTLED, 1);
+        usleep((useconds_t)(60000 + 70000 * i));
+        kill(pid, SIGKILL);
+        wait_child(pid);
+    }
+    unsetenv("FAKE_SETTLE");
+    run_all();
+    got = rows_of(TURNS);
+    assert_string_equal(got, want);
+    assert_int_equal(count_of(DONE), 6);
+    free(want);
+    free(got);
+}
+
+static void wait_settling(void)
+{
+    wait_count(UNSETTLED, 1);
+    usleep(100000); /* of the 200 that it takes */
+}
+
+/* What is in hand is finished; the rest waits. */
+static void a_drained_run_settles_what_it_holds(void **state)
+{
+    struct scheduler_options o = options();
+    pid_t pid;
+    int64_t left;
+
+    (void)state;
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
+            "/a/ok-000001", "/a/ok-0000001", "/a/ok-00000001");
+    setenv("FAKE_SETTLE", "slow", 1);
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM task WHERE waits = 'settling'", 4);
+    usleep(100000);
+    kill(pid, SIGINT);
+    assert_int_equal(wait_child(pid), 99);
+    left = count_of("SELECT count(*) FROM task WHERE state = 'pending'");
+    assert_in_range(left, 1, 7);
+    assert_in_range(count_of(DONE), 1, 7);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts + suspect > 0"), 0);
+}
+
+static void ask(enum request_type type)
+{
+    struct request rq = {.type = type};
+    struct request_reply reply;
+    struct err e = {0};
+    struct control *c = reach_run();
+
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    control_close(c);
+}
+
+static void cancelled_ones_are_not_settled(void **state)
+{
+    struct scheduler_options o = options();
+    pid_t pid;
+
+    (void)state;
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001");
+    setenv("FAKE_SETTLE", "slow", 1);
+    pid = run_child(&o);
+    wait_settling();
+    ask(REQUEST_CANCEL);
+    assert_int_equal(wait_child(pid), 0);
+    assert_in_range(count_of("SELECT count(*) FROM task WHERE state = 'cancelled'"), 1, 4);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state NOT IN ('cancelled', 'done')"),
+                     0);
+    assert_int_equal(count_of("SELECT count(*) FROM turn u JOIN task t USING (task_id) "
+                              "WHERE t.state <> 'done'"),
+                     0);
+}
+
+static void a_paused_catalog_is_not_settled(void **state)
+{
+    struct scheduler_options o = options();
+    int64_t then;
+    pid_t pid;
+
+    (void)state;
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
+            "/a/ok-000001");
+    setenv("FAKE_SETTLE", "slow", 1);
+    pid = run_child(&o);
+    wait_settling();
+    ask(REQUEST_PAUSE);
+    usleep(500000); /* what was in hand is finished */
+    then = count_of(DONE);
+    assert_in_range(then, 1, 5);
+    usleep(500000);
+    assert_int_equal(count_of(DONE), then);
+    ask(REQUEST_RESUME);
+    assert_int_equal(wait_child(pid), 0);
+    assert_int_equal(count_of(DONE), 6);
+}
+
+/* ----------------------------------------------------------------------- stages that cannot be */
+
+static void expect_others_done(const char *mode_name, const char *env, int code, const char *why)
+{
+    char message[496];
+
+    begin();
+    ENQUEUE("fake", "/a/ok-3", "/a/ok-4");
+    ENQUEUE("fake@sounds", "/a/ok-3", "/a/ok-4");
+    ENQUEUE("fake@diarize", "/a/ok-3", "/a/ok-4");
+    setenv(env, mode_name, 1);
+    assert_int_equal(run_fails(message), code);
+    assert_non_null(strstr(message, why));
+    assert_int_equal(count_of(DONE), 4);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending' AND attempts = 0 "
+                              "AND suspect = 0"),
+                     2);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'stage-aside'"), 1);
+    unsetenv(env);
+    run_all();
+    assert_int_equal(count_of(DONE), 6);
+}
+
+static void a_stage_without_its_model_does_not_stop_the_others(void **state)
+{
+    (void)state;
+    setenv("NIGHTSHIFT_DEVICES", "cpu", 1);
+    expect_others_done("model@transcribe", "FAKE_MODE", ERR_MODEL, "tensor 'x' is missing");
+    expect_others_done("model@sounds", "FAKE_MODE", ERR_MODEL, "tensor 'x' is missing");
+    expect_others_done("novram@transcribe", "FAKE_MODE", ERR_VRAM, "8 GB are needed");
+    expect_others_done("model", "FAKE_SETTLE", ERR_MODEL, "transforms are gone");
+}
+
+/* Somebody has mended it: who retries, or enqueues again, has it tried again by the same run. */
+static void a_stage_put_aside_is_tried_again_when_asked(void **state)
+{
+    struct scheduler_options o = options();
+    pid_t pid;
+
+    (void)state;
+    begin();
+    o.watch = true;
+    ENQUEUE("fake@diarize", "/a/ok-2");
+    setenv("FAKE_SETTLE", "model", 1);
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM event WHERE kind = 'stage-aside'", 1);
+    ask(REQUEST_RETRY); /* it is as broken as before */
+    wait_count("SELECT count(*) FROM event WHERE kind = 'stage-aside'", 2);
+    kill(pid, SIGINT);
+    assert_int_equal(wait_child(pid), err_exit_status(ERR_MODEL));
+    assert_int_equal(count_of(UNSETTLED), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sounds_and_vectors_are_kept),
+        cmocka_unit_test(passages_are_made_of_the_transcription),
+        cmocka_unit_test(text_of_nobody_asks_no_worker),
+        cmocka_unit_test(what_waits_for_a_failure_stays_and_ends_no_run_late),
+        cmocka_unit_test(a_recording_is_settled_when_its_shards_are_there),
+        cmocka_unit_test(many_are_settled_beside_the_work),
+        cmocka_unit_test(a_death_while_settling_costs_an_attempt),
+        cmocka_unit_test(what_cannot_be_settled_is_set_aside),
+        cmocka_unit_test(one_that_gives_no_answer_is_killed),
+        cmocka_unit_test(a_verdict_about_the_voices_is_final),
+        cmocka_unit_test(without_settlers_the_rest_is_done),
+        cmocka_unit_test(a_killed_run_settles_again),
+        cmocka_unit_test(a_drained_run_settles_what_it_holds),
+        cmocka_unit_test(cancelled_ones_are_not_settled),
+        cmocka_unit_test(a_paused_catalog_is_not_settled),
+        cmocka_unit_test(a_stage_without_its_model_does_not_stop_the_others),
+        cmocka_unit_test(a_stage_put_aside_is_tried_again_when_asked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
