@@ -92,8 +92,6 @@ int cluster_ahc(const float *vectors, uint32_t n, uint32_t size, const struct di
     free(unit);
     if (rc == 0)
         rc = means(vectors, n, size, labels, count, ret, err);
-    if (rc == 0)
-        ret->constrained = p->constrained;
     free(labels);
     return rc;
 }
@@ -183,8 +181,6 @@ static int find_speakers(const float *vectors, const float *unit, uint32_t n, ui
     if (rc == 0)
         rc = centroids_of(v, vectors, n, size, features, dim, count, ret, err);
     vbx_free(v);
-    if (rc == 0)
-        ret->constrained = p->constrained;
     return rc;
 }
 

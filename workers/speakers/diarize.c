@@ -13,7 +13,6 @@ void diarize_params_default(enum diarize_clustering c, struct diarize_params *re
         ret->min_cluster_size = 12;
     } else {
         ret->threshold = 0.6f;
-        ret->constrained = true;
     }
 }
 

@@ -5,8 +5,8 @@
  *     -> how many speak in each frame (speakers/count.h)
  *     -> clusters of vectors: agglomerative, centroid linkage (speakers/ahc.h), or that and VBx
  * over PLDA features (speakers/plda.h, vbx.h)
- *     -> every local speaker gets the cluster of the nearest centroid, those of one window
- * different ones where that is wanted (speakers/assign.h)
+ *     -> every local speaker gets the cluster of the nearest centroid; with VBx those of one window
+ *        get different ones (speakers/assign.h)
  *     -> per cluster and frame how often it was heard; the `count` most heard of each frame speak
  *        (speakers/frames.h)
  *     -> turns (speakers/turns.h)
@@ -38,7 +38,6 @@ struct diarize_params {
     float threshold;           /* AHC: distance of unit vectors (Euclidean) where merging ends */
     uint32_t min_cluster_size; /* AHC: smaller ones join the nearest larger one; 3.1: 12 */
     float fa, fb;              /* VBx: 0.07, 0.8 */
-    bool constrained;          /* local speakers of a window are different ones (community-1) */
     float min_duration_off;    /* seconds: shorter gaps in a speaker's turns are closed */
     uint32_t num_speakers;     /* 0: found */
     uint32_t min_speakers, max_speakers; /* 0: no bound; min <= max */
