@@ -6,8 +6,10 @@
 
 #include "gpu/backend.h"
 #include "workers/audio/upsample.h"
+#include "workers/models/bert.h"
 #include "workers/models/clap_audio.h"
 #include "workers/models/clap_mel.h"
+#include "workers/models/clap_text.h"
 #include "workers/models/weights.h"
 
 #define FEW_WINDOWS 4   /* of a call where more at once gain nothing */
@@ -21,6 +23,7 @@ struct clap {
     struct upsampler *upsampler;
     struct clap_audio_tower *audio; /* NULL: not loaded */
     float *audio48;                 /* [CLAP_MEL_SAMPLES] */
+    struct clap_text_tower *text;   /* NULL: not loaded */
 };
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "no memory for CLAP"); }
@@ -51,6 +54,8 @@ static int load(struct clap *c, const char *dir, enum precision precision, unsig
         rc = err->code = ERR_MODEL;
     if (rc == 0 && towers & CLAP_AUDIO)
         rc = load_audio(c, w, precision, err);
+    if (rc == 0 && towers & CLAP_TEXT)
+        rc = clap_text_load(dir, c->config.size, w, c->be, precision, &c->text, err);
     weights_close(w);
     return rc;
 }
@@ -88,6 +93,7 @@ void clap_free(struct clap *c)
         return;
     upsampler_free(c->upsampler);
     clap_audio_free(c->audio);
+    clap_text_free(c->text);
     free(c->audio48);
     free(c);
 }
@@ -144,4 +150,52 @@ int clap_run_audio(struct clap *c, const struct clap_audio *audio, uint32_t n, f
         rc = run_group(c, audio + at, n - at < c->group ? n - at : c->group,
                        ret + (size_t)at * c->config.size, err);
     return rc;
+}
+
+int clap_run_text(struct clap *c, const char *const *texts, uint32_t n, float *ret, struct err *err)
+{
+    int rc;
+
+    if (!c->text)
+        return err_set(err, ERR_DEVICE, "CLAP was loaded without its text tower");
+    rc = clap_text_run(c->text, texts, n, ret, err);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        rc = normalise(ret + (size_t)i * c->config.size, c->config.size, err);
+    return rc;
+}
+
+/* ---- planning */
+
+#define PATCHES ((uint64_t)4096) /* of the first stage, 96 values each */
+#define VALUES (PATCHES * 96)
+#define AUDIO_WEIGHTS ((uint64_t)27400000) /* of matrices, mostly the last two stages' */
+#define AUDIO_TABLES ((uint64_t)1500000)   /* biases of attention, and maps */
+
+static uint64_t audio_bytes(enum precision precision, uint32_t windows)
+{
+    uint64_t size = dtype_size(precision_type(precision));
+    uint64_t each = 4 * ((uint64_t)256 * 256 + 2 * VALUES + 3 * PATCHES) + 9 * VALUES * size;
+
+    return AUDIO_WEIGHTS * precision_weight_bytes(precision) + 4 * AUDIO_TABLES + windows * each;
+}
+
+uint64_t clap_predict_bytes(unsigned towers, enum precision precision, uint32_t windows)
+{
+    const struct bert_config text = {.vocab = 50265,
+                                     .hidden = 768,
+                                     .layers = 12,
+                                     .heads = 12,
+                                     .ffn = 3072,
+                                     .positions = 514,
+                                     .types = 1};
+    uint64_t bytes = 0;
+
+    if (precision == PRECISION_AUTO) /* the larger of what it may become */
+        precision = PRECISION_F32;
+    if (towers & CLAP_AUDIO)
+        bytes += audio_bytes(precision, windows ? windows : MANY_WINDOWS);
+    if (towers & CLAP_TEXT)
+        bytes += bert_predict_bytes(&text, precision, CLAP_TEXT_TOKENS) +
+                 (uint64_t)4 * text.hidden * text.hidden;
+    return bytes;
 }
