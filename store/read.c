@@ -153,6 +153,18 @@ static const char sql_ending[] =
     "    AND substr(shown, -length(CAST(?1 AS TEXT)) - 1, 1) = '/') "
     "ORDER BY media_id LIMIT ?2";
 
+/* As sql_ending, of names without what follows their last dot. rtrim takes off all that is no dot.
+ */
+static const char sql_stem[] =
+    "WITH named (media_id, shown) AS (SELECT media_id, "
+    "path || iif(member = '', '', '//' || member) FROM place WHERE state <> 'replaced'), "
+    "stems (media_id, stem) AS (SELECT media_id, substr(shown, 1, "
+    "length(rtrim(shown, replace(shown, '.', ''))) - 1) FROM named) "
+    "SELECT DISTINCT media_id FROM stems WHERE stem = CAST(?1 AS TEXT) "
+    "OR (substr(stem, -length(CAST(?1 AS TEXT))) = CAST(?1 AS TEXT) "
+    "    AND substr(stem, -length(CAST(?1 AS TEXT)) - 1, 1) = '/') "
+    "ORDER BY media_id LIMIT ?2";
+
 static bool is_number(const char *s)
 {
     size_t n = strspn(s, "0123456789");
@@ -193,6 +205,8 @@ int read_find(struct store *st, const char *what, read_recording_fn candidate, v
         rc = find_ids(st, sql_exact, what, ids, CANDIDATES_MAX + 1, &n, err);
     if (rc == 0 && !n)
         rc = find_ids(st, sql_ending, what, ids, CANDIDATES_MAX + 1, &n, err);
+    if (rc == 0 && !n)
+        rc = find_ids(st, sql_stem, what, ids, CANDIDATES_MAX + 1, &n, err);
     if (rc < 0)
         return rc;
     if (n == 0)

@@ -47,7 +47,8 @@ int read_recordings(struct store *st, const struct read_filter *filter, read_rec
 
 /* One recording by what a user types: its number, a path (absolute), "path//member", or the end of
  * one
- * ("interview.mp3", "1990/tape 3.wav"). ERR_MISSING: none. ERR_USAGE: several; each (at most 20)
+ * ("interview.mp3", "1990/tape 3.wav"), also without its last extension ("1990/tape 3").
+ * ERR_MISSING: none. ERR_USAGE: several; each (at most 20)
  * was handed to `candidate` (may be NULL). */
 int read_find(struct store *st, const char *what, read_recording_fn candidate, void *arg,
               int64_t *ret, struct err *err);
@@ -80,8 +81,9 @@ int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segm
 
 struct read_word {
     int64_t start_ms, end_ms;
-    const char *text;   /* with its leading blank */
-    double probability; /* NAN unknown */
+    const char *text;    /* with its leading blank */
+    double probability;  /* NAN unknown */
+    const char *speaker; /* "" unknown */
 };
 typedef int (*read_word_fn)(void *arg, const struct read_word *row);
 /* The words of one segment in order. The callback reads nothing itself. */
@@ -134,9 +136,10 @@ int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err);
 
 struct read_progress { /* one stage */
     int64_t stage_id;
-    const char *stage, *model;
+    const char *stage, *model, *model_dir, *model_hash, *params_json;
     uint64_t tasks, pending, done, failed, cancelled, paused, absent, unknown;
-    uint64_t waiting; /* for their source's tasks */
+    uint64_t waiting;  /* for their source's tasks */
+    uint64_t settling; /* pending ones whose shards are all there */
     int64_t audio_known_ms, audio_done_ms;
     int64_t audio_left_ms;  /* of the pending ones, as far as their durations are known */
     uint64_t bytes_pending; /* of the pending ones */

@@ -101,14 +101,15 @@ int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg,
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT start_ms, end_ms, text, probability FROM word "
-                      "WHERE segment_id = ? ORDER BY idx",
+                      "SELECT w.start_ms, w.end_ms, w.text, w.probability, ifnull(k.name, k.label) "
+                      "FROM word w LEFT JOIN speaker k ON k.speaker_id = w.speaker_id "
+                      "WHERE w.segment_id = ? ORDER BY w.idx",
                       "i", segment_id);
     int stop = 0;
 
     while (rc == 1 && !stop) {
         const struct read_word row = {sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
-                                      db_text(stmt, 2), number(stmt, 3)};
+                                      db_text(stmt, 2), number(stmt, 3), db_text(stmt, 4)};
 
         stop = fn(arg, &row);
         if (stop)

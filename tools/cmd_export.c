@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "store/find.h"
 #include "store/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
@@ -15,7 +16,7 @@
 #include "tools/segment_row.h"
 #include "tools/text.h"
 
-#define FORMATS 5
+#define FORMATS 6
 #define TRANSCRIPT_MAX (1u << 30) /* bytes of one file; a year of talking has less */
 
 static const char help[] =
@@ -28,7 +29,8 @@ static const char help[] =
     "\n"
     "  -o, --output=DIR     where to (default: ./transcripts)\n"
     "  -b, --base=DIR       names begin below this folder, however the catalog grows\n"
-    "  -f, --format=FORMAT  txt (default), srt, vtt, tsv, json; may be repeated\n"
+    "  -f, --format=FORMAT  txt (default), srt, vtt, tsv, json, rttm (who speaks\n"
+    "                       when); may be repeated\n"
     "  -w, --words          vtt with a time for each word, where there are any (json\n"
     "                       always has them)\n"
     "      --partial        also recordings that are not done to their end yet\n"
@@ -71,7 +73,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
     }
     format = format_from_name(value);
     if (format < 0)
-        return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv or json, not '%s'", value);
+        return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv, json or rttm, not '%s'",
+                       value);
     w->format[format] = w->any_format = true;
     return 0;
 }
@@ -114,6 +117,20 @@ static int on_segment(void *arg, const struct read_segment *row)
         if (x->w->format[f])
             format_segment(&x->text[f], (enum format)f, x->index, &s);
     x->index++;
+    return 0;
+}
+
+struct turns {
+    struct export_run *x;
+    const struct format_recording *of;
+};
+
+static int on_turn(void *arg, const struct find_turn *row)
+{
+    struct turns *t = arg;
+
+    format_turn(&t->x->text[FORMAT_RTTM], FORMAT_RTTM, t->of, row->start_ms, row->end_ms,
+                row->speaker);
     return 0;
 }
 
@@ -202,6 +219,8 @@ static int write_all(struct export_run *x, const struct read_recording *r, char 
             format_begin(&x->text[f], (enum format)f, &fr);
     }
     rc = read_segments(x->store, r->media_id, 0, on_segment, x, &x->err);
+    if (rc == 0 && x->w->format[FORMAT_RTTM])
+        rc = find_turns(x->store, r->media_id, on_turn, &(struct turns){x, &fr}, &x->err);
     if (rc != 0)
         return rc;
     x->recordings++;

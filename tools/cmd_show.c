@@ -5,10 +5,12 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "store/find.h"
 #include "store/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/formats.h"
+#include "tools/recording.h"
 #include "tools/segment_row.h"
 #include "tools/text.h"
 
@@ -21,7 +23,8 @@ static const char help[] =
     "The transcript of one recording, with times. WHAT is its path, the end of its\n"
     "path, its number (as in `nightshift search --json`), or ARCHIVE//MEMBER.\n"
     "\n"
-    "  -f, --format=FORMAT  txt, srt, vtt, tsv or json, not the page for people\n"
+    "  -f, --format=FORMAT  txt, srt, vtt, tsv, json or rttm (who speaks when),\n"
+    "                       not the page for people\n"
     "  -w, --words          vtt with a time for each word, where there are any (json\n"
     "                       always has them)\n"
     "  -d, --dropped        instead of the transcript: what was not believed (for\n"
@@ -55,7 +58,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
     }
     w->format = format_from_name(value);
     if (w->format < 0)
-        return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv or json, not '%s'", value);
+        return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv, json or rttm, not '%s'",
+                       value);
     return 0;
 }
 
@@ -77,14 +81,6 @@ static void flush(struct page *p)
     buf_clear(&p->out);
 }
 
-static int candidate(void *arg, const struct read_recording *r)
-{
-    (void)arg;
-    fprintf(stderr, "  %lld  %s%s%s\n", (long long)r->media_id, r->path, r->member[0] ? "//" : "",
-            r->member);
-    return 0;
-}
-
 static void to_stdout(void *arg, const char *bytes, size_t n)
 {
     (void)arg;
@@ -103,6 +99,21 @@ static int format_row(void *arg, const struct read_segment *row)
     s.time_words = p->w.words;
     format_segment(&p->out, (enum format)p->w.format, p->segments++, &s);
     flush(p);
+    return 0;
+}
+
+struct turns {
+    struct page *p;
+    const struct format_recording *of;
+};
+
+static int turn_row(void *arg, const struct find_turn *row)
+{
+    struct turns *t = arg;
+
+    format_turn(&t->p->out, (enum format)t->p->w.format, t->of, row->start_ms, row->end_ms,
+                row->speaker);
+    flush(t->p);
     return 0;
 }
 
@@ -250,34 +261,15 @@ static int page_of(void *arg, const struct read_recording *r)
     if (p->w.format < 0)
         return page_for_people(p, r);
     format_begin(&p->out, (enum format)p->w.format, &fr);
-    if (read_texts(p, r, format_row) != 0)
+    if (p->w.format == FORMAT_RTTM
+            ? find_turns(p->store, r->media_id, turn_row, &(struct turns){p, &fr}, &p->err) != 0
+            : read_texts(p, r, format_row) != 0)
         return 1;
     format_end(&p->out, (enum format)p->w.format, p->segments);
     if (p->out.failed)
         return err_set(&p->err, ERR_NOMEM, "out of memory") != 0;
     flush(p);
     return 0;
-}
-
-/* As it was typed first; then as an absolute path, which a relative one may be. */
-static int find_recording(struct store *st, const char *what, int64_t *id, struct err *err)
-{
-    struct err other = {0};
-    char *absolute = NULL, *shown = NULL;
-    int rc = ERR_MISSING;
-
-    if (what[0] != '/' && cli_absolute(what, &absolute, &other) == 0 &&
-        (shown = utf8_display(absolute, strlen(absolute))) != NULL)
-        rc = read_find(st, shown, NULL, NULL, id, &other);
-    free(shown);
-    free(absolute);
-    if (rc == 0)
-        return 0;
-    shown = utf8_display(what, strlen(what));
-    rc = shown != NULL ? read_find(st, shown, candidate, NULL, id, err)
-                       : err_set(err, ERR_NOMEM, "out of memory");
-    free(shown);
-    return rc;
 }
 
 int cmd_show(struct cli *cli, int argc, char **argv)
@@ -306,7 +298,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         return cli_fail("find the catalog", &err, NULL);
     if (store_open(cli->catalog, STORE_READ, &p.store, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    if (find_recording(p.store, argv[optind], &id, &err) != 0) {
+    if (recording_find(p.store, argv[optind], &id, &err) != 0) {
         status =
             cli_fail("show it", &err,
                      err.code == ERR_USAGE

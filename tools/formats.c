@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char *const names[] = {"txt", "srt", "vtt", "tsv", "json"};
+static const char *const names[] = {"txt", "srt", "vtt", "tsv", "json", "rttm"};
 
 int format_from_name(const char *name)
 {
@@ -193,6 +193,10 @@ static void json_words(struct buf *out, const struct format_segment *s)
                    (long long)w->start_ms, (long long)w->end_ms);
         format_json_string(out, w->text);
         put_number(out, "probability", w->probability);
+        if (w->speaker != NULL && w->speaker[0] != 0) {
+            put(out, ", \"speaker\": ");
+            format_json_string(out, w->speaker);
+        }
         put(out, "}");
     }
     put(out, "]");
@@ -255,7 +259,46 @@ void format_segment(struct buf *out, enum format format, uint64_t index,
     case FORMAT_JSON:
         json_segment(out, index, s);
         break;
+    case FORMAT_RTTM:
+        break;
     }
+}
+
+/* A field of rttm: never empty, without blanks and control characters. */
+static void put_field(struct buf *out, const char *s, size_t n)
+{
+    if (n == 0)
+        put(out, "_");
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)s[i];
+
+        if (i + 1 < n && (is_c1(s + i) || (c == 0xC2 && (unsigned char)s[i + 1] == 0xA0))) {
+            put(out, "_"); /* two bytes: a control character, a blank that does not break */
+            i++;
+        } else if (c <= 0x20 || c == 0x7F)
+            put(out, "_");
+        else
+            buf_put(out, s + i, 1);
+    }
+}
+
+void format_turn(struct buf *out, enum format format, const struct format_recording *r,
+                 int64_t start_ms, int64_t end_ms, const char *speaker)
+{
+    const char *name = r->member[0] != 0 ? r->member : r->path, *slash = strrchr(name, '/'), *dot;
+
+    if (format != FORMAT_RTTM)
+        return;
+    if (slash != NULL)
+        name = slash + 1;
+    dot = strrchr(name, '.');
+    put(out, "SPEAKER ");
+    put_field(out, name, dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name));
+    buf_printf(out, " 1 %lld.%03d %lld.%03d <NA> <NA> ", (long long)(start_ms / 1000),
+               (int)(start_ms % 1000), (long long)((end_ms - start_ms) / 1000),
+               (int)((end_ms - start_ms) % 1000));
+    put_field(out, speaker, strlen(speaker));
+    put(out, " <NA> <NA>\n");
 }
 
 void format_end(struct buf *out, enum format format, uint64_t segments)

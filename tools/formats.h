@@ -1,9 +1,9 @@
 /* tools/formats.h - a transcript as the text of a file. Pure: into a buffer, piece by piece.
  *
  * txt: one line a segment. srt, vtt: cues. tsv: Whisper's own (start and end in milliseconds).
- * json: one object, with the words that there are. Line breaks and control characters inside a
- * segment become blanks; what would end a cue or begin a tag is escaped as the format has it. Any
- * thread. */
+ * json: one object, with the words that there are. rttm: speakers' turns, no text. Line breaks and
+ * control characters inside a segment become blanks; what would end a cue or begin a tag is escaped
+ * as the format has it. Any thread. */
 #ifndef NIGHTSHIFT_TOOLS_FORMATS_H
 #define NIGHTSHIFT_TOOLS_FORMATS_H
 
@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 
-enum format { FORMAT_TXT, FORMAT_SRT, FORMAT_VTT, FORMAT_TSV, FORMAT_JSON };
+enum format { FORMAT_TXT, FORMAT_SRT, FORMAT_VTT, FORMAT_TSV, FORMAT_JSON, FORMAT_RTTM };
 
 /* By name; -1: none. And back: also the suffix of its files. */
 int format_from_name(const char *name);
@@ -28,7 +28,8 @@ struct format_word {
     int64_t start_ms, end_ms;
     const char *text; /* with its leading blank */
     double probability;
-    size_t at; /* of whoever fills it */
+    const char *speaker;   /* "" unknown */
+    size_t at, speaker_at; /* of whoever fills it */
 };
 struct format_segment {
     int64_t start_ms, end_ms;
@@ -46,6 +47,12 @@ void format_begin(struct buf *out, enum format format, const struct format_recor
 /* index counts the segments of this transcript from 0. */
 void format_segment(struct buf *out, enum format format, uint64_t index,
                     const struct format_segment *s);
+/* A speaker's turn, which is a line of rttm and nothing in the other formats. Blanks in names
+ * become
+ * '_': fields are separated by them. The recording's name is that of its file or member, without
+ * its extension. */
+void format_turn(struct buf *out, enum format format, const struct format_recording *r,
+                 int64_t start_ms, int64_t end_ms, const char *speaker);
 void format_end(struct buf *out, enum format format, uint64_t segments);
 
 /* A JSON string with its quotes. */

@@ -19,7 +19,8 @@ static const char help[] =
     "  status           how far it is, and what went wrong\n"
     "  show WHAT        the transcript of one recording\n"
     "  search TEXT...   where something was said\n"
-    "  export           transcripts as files: txt, srt, vtt, tsv, json\n"
+    "  speakers         who speaks; the same voice elsewhere; names for voices\n"
+    "  export           transcripts as files: txt, srt, vtt, tsv, json, rttm\n"
     "  score            how many words are wrong, against references\n"
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
@@ -43,11 +44,12 @@ static const struct command {
     const char *name;
     int (*main)(struct cli *cli, int argc, char **argv);
 } commands[] = {
-    {"enqueue", cmd_enqueue}, {"run", cmd_run},       {"status", cmd_status},
-    {"show", cmd_show},       {"search", cmd_search}, {"export", cmd_export},
-    {"retry", cmd_retry},     {"cancel", cmd_cancel}, {"pause", cmd_pause},
-    {"resume", cmd_resume},   {"doctor", cmd_doctor}, {"model", cmd_model},
-    {"plan", cmd_plan},       {"bench", cmd_bench},   {"score", cmd_score},
+    {"enqueue", cmd_enqueue},   {"run", cmd_run},       {"status", cmd_status},
+    {"show", cmd_show},         {"search", cmd_search}, {"export", cmd_export},
+    {"retry", cmd_retry},       {"cancel", cmd_cancel}, {"pause", cmd_pause},
+    {"resume", cmd_resume},     {"doctor", cmd_doctor}, {"model", cmd_model},
+    {"plan", cmd_plan},         {"bench", cmd_bench},   {"score", cmd_score},
+    {"speakers", cmd_speakers},
 };
 
 static const struct command *find(const char *name)

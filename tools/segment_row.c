@@ -30,9 +30,13 @@ static int take_word(void *arg, const struct read_word *w)
         r->words = words;
         r->room = room;
     }
-    r->words[r->count++] =
-        (struct format_word){w->start_ms, w->end_ms, NULL, w->probability, r->texts.len};
+    r->words[r->count++] = (struct format_word){.start_ms = w->start_ms,
+                                                .end_ms = w->end_ms,
+                                                .probability = w->probability,
+                                                .at = r->texts.len,
+                                                .speaker_at = r->texts.len + strlen(w->text) + 1};
     buf_put(&r->texts, w->text, strlen(w->text) + 1);
+    buf_put(&r->texts, w->speaker, strlen(w->speaker) + 1);
     return r->texts.failed ? err_set(t->err, ERR_NOMEM, "out of memory") : 0;
 }
 
@@ -44,8 +48,10 @@ static int take_words(struct segment_row *r, struct store *st, int64_t segment_i
     r->count = 0;
     buf_clear(&r->texts);
     rc = read_words(st, segment_id, take_word, &t, err);
-    for (size_t i = 0; rc == 0 && i < r->count; i++)
+    for (size_t i = 0; rc == 0 && i < r->count; i++) {
         r->words[i].text = (const char *)r->texts.data + r->words[i].at;
+        r->words[i].speaker = (const char *)r->texts.data + r->words[i].speaker_at;
+    }
     return rc;
 }
 

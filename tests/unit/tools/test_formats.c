@@ -124,8 +124,9 @@ static void json(void **state)
 }
 
 static const struct format_word words[] = {
-    {1000, 1500, " Fish", 0.5, 0},   {1500, 1500, " &", 0.25, 0},  {1500, 1800, " chips", 1, 0},
-    {1800, 2600, "-to-go.", NAN, 0}, {2600, 2700, " Yes. ", 0, 0},
+    {1000, 1500, " Fish", 0.5, "", 0, 0}, {1500, 1500, " &", 0.25, "", 0, 0},
+    {1500, 1800, " chips", 1, "", 0, 0},  {1800, 2600, "-to-go.", NAN, "", 0, 0},
+    {2600, 2700, " Yes. ", 0, "", 0, 0},
 };
 static const struct format_segment spoken = {.start_ms = 1000,
                                              .end_ms = 2600,
@@ -218,10 +219,31 @@ static void every_character_survives_json(void **state)
     buf_free(&b);
 }
 
+static void rttm_of_turns(void **state)
+{
+    const struct format_recording odd = {.path = "/a/tape\t3\xc2\xa0x.b.wav", .member = ""};
+    const struct format_recording hidden = {.path = "/a/.wav", .member = ""};
+    struct buf b = BUF_INIT;
+
+    (void)state;
+    format_begin(&b, FORMAT_RTTM, &odd);
+    format_segment(&b, FORMAT_RTTM, 0, &segments[0]);
+    format_turn(&b, FORMAT_RTTM, &odd, 0, 1234, "Ana Ruiz\n\xc2\x9b");
+    format_turn(&b, FORMAT_RTTM, &recording, 3600000, 3600050, "");
+    format_turn(&b, FORMAT_RTTM, &hidden, 5, 5, "x");
+    format_turn(&b, FORMAT_SRT, &odd, 0, 1, "x");
+    format_end(&b, FORMAT_RTTM, 1);
+    assert_string_equal(buf_cstr(&b),
+                        "SPEAKER tape_3_x.b 1 0.000 1.234 <NA> <NA> Ana_Ruiz__ <NA> <NA>\n"
+                        "SPEAKER side 1 3600.000 0.050 <NA> <NA> _ <NA> <NA>\n"
+                        "SPEAKER .wav 1 0.005 0.000 <NA> <NA> x <NA> <NA>\n");
+    buf_free(&b);
+}
+
 static void names_round_trip(void **state)
 {
     (void)state;
-    for (int f = FORMAT_TXT; f <= FORMAT_JSON; f++)
+    for (int f = FORMAT_TXT; f <= FORMAT_RTTM; f++)
         assert_int_equal(format_from_name(format_name((enum format)f)), f);
     assert_int_equal(format_from_name("docx"), -1);
     assert_int_equal(format_from_name(""), -1);
@@ -238,6 +260,7 @@ int main(void)
         cmocka_unit_test(vtt_with_times_of_words),
         cmocka_unit_test(json_with_words),
         cmocka_unit_test(every_character_survives_json),
+        cmocka_unit_test(rttm_of_turns),
         cmocka_unit_test(names_round_trip),
     };
 

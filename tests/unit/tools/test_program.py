@@ -531,7 +531,8 @@ class Output(Program):
              (2, 1, 2000, 5000, "We met at the market.", -0.3, 2, 0.9, "tried again: repetitive"),
              (3, 2, 5000, 7000, "The the the.", -0.4, 1, None, "loop; no voice"),
              (4, 3, 7000, 9000, "Mumble.", -1.5, 1, None, "too unlikely")])
-        connection.executemany("INSERT INTO word VALUES (1, ?, ?, ?, ?, ?)",
+        connection.executemany("INSERT INTO word (segment_id, idx, start_ms, end_ms, text, probability) "
+                               "VALUES (1, ?, ?, ?, ?, ?)",
                                [(0, 0, 700, " Good", 0.9), (1, 700, 1500, " morning.", 0.5)])
         connection.executemany(
             "INSERT INTO dropped (task_id, seq, idx, start_ms, end_ms, text, language, reason) "

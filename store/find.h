@@ -1,0 +1,42 @@
+/* store/find.h - what `speakers` and `search` read from the catalog beside transcripts: speakers
+ * and their turns, sounds, passages and their vectors.
+ *
+ * As store/read.h: any store_mode, the store's thread; rows are borrowed during the callback, which
+ * ends the reading by returning other than 0. Of several diarizations of a recording the one that
+ * counts is read: the settled one of the newest stage. */
+#ifndef NIGHTSHIFT_STORE_FIND_H
+#define NIGHTSHIFT_STORE_FIND_H
+
+#include "store/read.h"
+
+struct find_speaker {
+    int64_t speaker_id, media_id, task_id;
+    const char *path, *member;
+    const char *label, *name; /* name "": none */
+    int64_t speech_ms;
+    uint64_t turns;
+    const char *model, *model_hash;
+    const void *vector; /* little-endian float32, perhaps not aligned; NULL: none */
+    size_t vector_bytes;
+};
+typedef int (*find_speaker_fn)(void *arg, const struct find_speaker *row);
+
+struct find_people {
+    const char *path;  /* as read_filter; NULL: all */
+    int64_t media_id;  /* 0: all */
+    const char *who;   /* label or name, exactly; NULL: all */
+    bool vectors_only; /* those that have one, in the order of speaker_id */
+};
+/* In the order of path, member and label. */
+int find_speakers(struct store *st, const struct find_people *people, find_speaker_fn fn, void *arg,
+                  struct err *err);
+
+struct find_turn {
+    int64_t start_ms, end_ms;
+    const char *speaker; /* name, or label */
+};
+typedef int (*find_turn_fn)(void *arg, const struct find_turn *row);
+/* Of one recording, in order. */
+int find_turns(struct store *st, int64_t media_id, find_turn_fn fn, void *arg, struct err *err);
+
+#endif

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Speakers on the command line: who speaks, the same voice elsewhere, names, RTTM, and speakers in the
+other formats. The catalog is written as a run would; nothing here listens."""
+import json
+import os
+import shutil
+import sqlite3
+import struct
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["NIGHTSHIFT"]
+
+
+def wav(seed, samples=400):
+    data = struct.pack("<h", seed) * samples
+    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
+            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
+            + b"data" + struct.pack("<I", len(data)) + data)
+
+
+class Speakers(unittest.TestCase):
+    def setUp(self):
+        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        self.archive = os.path.join(self.dir, "archive")
+        self.catalog = os.path.join(self.dir, "c.db")
+        os.makedirs(os.path.join(self.archive, "old"))
+        for i, name in enumerate(("interview 12.wav", "old/talk.wav", "old/alone.wav")):
+            with open(os.path.join(self.archive, name), "wb") as file:
+                file.write(wav(i))
+        self.run_it("enqueue", self.archive, status=0)
+        self.media = dict((os.path.basename(path), media) for path, media in
+                          self.sql("SELECT path, media_id FROM place"))
+        self.fill()
+
+    def run_it(self, *args, status=None):
+        whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
+        whole.update(HOME=self.dir, NIGHTSHIFT_CATALOG=self.catalog, NIGHTSHIFT_DEVICES="cpu")
+        done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
+                              stdin=subprocess.DEVNULL, timeout=120, check=False)
+        done.out, done.err = done.stdout.decode(), done.stderr.decode()
+        if status is not None:
+            self.assertEqual(status, done.returncode, done.out + done.err)
+        return done
+
+    def sql(self, query):
+        connection = sqlite3.connect(f"file:{self.catalog}?mode=ro", uri=True)
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()
+
+    def diarization(self, connection, stage, media, voices, turns):
+        """voices: a vector or None each; turns: (start, end, speaker). Returns speaker ids."""
+        task = connection.execute(
+            "INSERT INTO task (media_id, stage_id, job_id, language, state, shards_total) "
+            "VALUES (?, ?, 1, '', 'done', 1) RETURNING task_id", (media, stage)).fetchone()[0]
+        ids = []
+        for i, voice in enumerate(voices):
+            speech = sum(end - start for start, end, who in turns if who == i)
+            ids.append(connection.execute(
+                "INSERT INTO speaker (task_id, media_id, label, speech_ms, vector) "
+                "VALUES (?, ?, ?, ?, ?) RETURNING speaker_id",
+                (task, media, f"SPEAKER_{i:02}", speech,
+                 voice and struct.pack(f"<{len(voice)}f", *voice))).fetchone()[0])
+        connection.executemany("INSERT INTO turn VALUES (?, ?, ?, ?, ?)",
+                               [(task, i, start, end, ids[who]) for i, (start, end, who) in
+                                enumerate(turns)])
+        return ids
+
+    def fill(self):
+        connection = sqlite3.connect(self.catalog)
+        for name, params in (("diarize", "{}"), ("diarize", '{"num_speakers":2}')):
+            connection.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at)"
+                               " VALUES (?, 'voices', '/v', 'aa', ?, '2026')", (name, params))
+        first = self.media["interview 12.wav"]
+        ids = self.diarization(connection, 2, first, [[0.6, 0.8, 0], [0, 1, 0], None],
+                               [(0, 61500, 0), (61000, 70000, 1), (70000, 70250, 2)])
+        self.diarization(connection, 2, self.media["talk.wav"], [[0.0, 0.8, 0.6], [-1, 0, 0], [1, 2, 3, 4]],
+                         [(0, 1000, 0), (1000, 2000, 1), (2000, 9000, 2)])
+        # An older diarization of another stage, which does not count any more.
+        alone = self.media["alone.wav"]
+        self.diarization(connection, 2, alone, [[0, 1, 0]], [(0, 5, 0)])
+        self.diarization(connection, 3, alone, [[0, 0.98, 0.2]], [(0, 3000, 0)])
+        task, = connection.execute("SELECT task_id FROM task WHERE media_id = ? AND stage_id = 1",
+                                   (first,)).fetchone()
+        connection.execute("INSERT INTO shard VALUES (?, 0, 0, 90000, 'en', 0.9, 1, 12, 'cpu', '2026')", (task,))
+        connection.executemany(
+            "INSERT INTO segment (segment_id, task_id, seq, idx, start_ms, end_ms, text, language, "
+            "speaker_id) VALUES (?, ?, 0, ?, ?, ?, ?, 'en', ?)",
+            [(1, task, 0, 0, 2000, "Good morning.", ids[0]), (2, task, 1, 61000, 62000, "Hello.", ids[1])])
+        connection.executemany(
+            "INSERT INTO word (segment_id, idx, start_ms, end_ms, text, probability, speaker_id) "
+            "VALUES (1, ?, ?, ?, ?, ?, ?)",
+            [(0, 0, 700, " Good", 0.9, ids[0]), (1, 700, 1500, " morning.", 0.5, ids[1])])
+        connection.execute("UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = ?", (task,))
+        connection.commit()
+        connection.close()
+
+    def test_who_speaks(self):
+        rows = json.loads(self.run_it("speakers", "--json", status=0).out)
+        self.assertEqual([("interview 12.wav", "SPEAKER_00", 61500, 1), ("interview 12.wav", "SPEAKER_01", 9000, 1),
+                          ("interview 12.wav", "SPEAKER_02", 250, 1), ("alone.wav", "SPEAKER_00", 3000, 1),
+                          ("talk.wav", "SPEAKER_00", 1000, 1), ("talk.wav", "SPEAKER_01", 1000, 1),
+                          ("talk.wav", "SPEAKER_02", 7000, 1)],
+                         [(os.path.basename(r["path"]), r["label"], r["speech_ms"], r["turns"]) for r in rows])
+        page = self.run_it("speakers", os.path.join(self.archive, "interview 12.wav"), status=0).out
+        self.assertEqual([self.archive + "/interview 12.wav", "  SPEAKER_00      1 min 02 s, 1 turn",
+                          "  SPEAKER_01           9.0 s, 1 turn", "  SPEAKER_02           0.3 s, 1 turn"],
+                         page.splitlines())
+        below = json.loads(self.run_it("speakers", "--json", "archive/old", status=0).out)
+        self.assertEqual(4, len(below))
+        self.assertIn("No speakers", self.run_it("speakers", "/elsewhere", status=0).out)
+
+    def test_names(self):
+        told = self.run_it("speakers", "name", "interview 12/SPEAKER_01", "Ana Ruiz", status=0)
+        self.assertIn("has that name", told.out)
+        self.assertIn("Ana Ruiz", self.run_it("speakers", status=0).out)
+        self.assertEqual(["Ana Ruiz"], [r["name"] for r in json.loads(
+            self.run_it("speakers", "--json").out) if r["name"]])
+        self.assertIn("Ana Ruiz: Hello.", self.run_it("show", "interview 12", status=0).out)
+        # By its name, and by the recording's number.
+        number = str(self.media["interview 12.wav"])
+        self.run_it("speakers", "name", "-q", number + "/Ana Ruiz", "Ana", status=0)
+        self.assertEqual([("Ana",)], self.sql("SELECT name FROM speaker WHERE name IS NOT NULL"))
+        self.run_it("speakers", "name", number + "/SPEAKER_00", "Ana", status=0)
+        self.assertIn("give a label", self.run_it("speakers", "name", number + "/Ana", "x", status=64).err)
+        self.run_it("speakers", "name", number + "/SPEAKER_00", "", status=0)
+        self.assertEqual(1, len(self.sql("SELECT 1 FROM speaker WHERE name IS NOT NULL")))
+        for what, words in (("interview 12/SPEAKER_07", "SPEAKER_00, SPEAKER_01, SPEAKER_02"),
+                            ("nowhere/SPEAKER_00", "no recording"), ("SPEAKER_00", "RECORDING/SPEAKER")):
+            done = self.run_it("speakers", "name", what, "x")
+            self.assertNotEqual(0, done.returncode)
+            self.assertIn(words, " ".join(done.err.split()))
+        self.assertNotEqual(0, self.run_it("speakers", "name", number + "/SPEAKER_00", "a\nb").returncode)
+        self.run_it("speakers", "name", "x", status=64)
+
+    def test_the_same_voice_elsewhere(self):
+        alike = json.loads(self.run_it("speakers", "--like", "interview 12/SPEAKER_01", "--json", status=0).out)
+        self.assertEqual([("alone.wav", "SPEAKER_00"), ("interview 12.wav", "SPEAKER_00"),
+                          ("talk.wav", "SPEAKER_00"), ("talk.wav", "SPEAKER_01")],
+                         [(os.path.basename(r["path"]), r["label"]) for r in alike])
+        length = (0.98 ** 2 + 0.2 ** 2) ** 0.5
+        for row, cosine in zip(alike, (0.98 / length, 0.8, 0.8, 0)):
+            self.assertAlmostEqual(cosine, row["likeness"], 6)
+        first = self.run_it("speakers", "-n1", "--like", "interview 12/SPEAKER_01", status=0).out.splitlines()
+        self.assertEqual([f" 0.980  {self.archive}/old/alone.wav/SPEAKER_00, 3.0 s"], first)
+        below = json.loads(self.run_it("speakers", "--like", "interview 12/SPEAKER_01", "--json",
+                                       os.path.join(self.archive, "old/talk.wav"), status=0).out)
+        self.assertEqual(2, len(below))
+        self.assertIn("never heard alone",
+                      " ".join(self.run_it("speakers", "--like", "interview 12/SPEAKER_02").err.split()))
+
+    def test_rttm(self):
+        lines = ["SPEAKER interview_12 1 0.000 61.500 <NA> <NA> SPEAKER_00 <NA> <NA>",
+                 "SPEAKER interview_12 1 61.000 9.000 <NA> <NA> Ana_Ruiz <NA> <NA>",
+                 "SPEAKER interview_12 1 70.000 0.250 <NA> <NA> SPEAKER_02 <NA> <NA>"]
+        self.run_it("speakers", "name", "interview 12/SPEAKER_01", "Ana Ruiz", status=0)
+        self.assertEqual(lines, self.run_it("show", "-f", "rttm", "interview 12", status=0).out.splitlines())
+        self.run_it("export", "-o", "out", "-f", "rttm", "-f", "srt", "-f", "vtt", "-f", "json", "-f", "txt",
+                    status=0)
+        texts = {}
+        for ending in ("rttm", "srt", "vtt", "json", "txt"):
+            with open(os.path.join(self.dir, "out", "interview 12." + ending), encoding="utf-8") as file:
+                texts[ending] = file.read()
+        self.assertEqual(lines, texts["rttm"].splitlines())
+        self.assertIn("\n[Ana Ruiz] Hello.\n", texts["srt"])
+        self.assertIn("\n<v Ana Ruiz>Hello.\n", texts["vtt"])
+        self.assertIn("Ana Ruiz: Hello.\n", texts["txt"])
+        segments = json.loads(texts["json"])["segments"]
+        self.assertEqual(["SPEAKER_00", "Ana Ruiz"], [s["speaker"] for s in segments])
+        self.assertEqual(["SPEAKER_00", "Ana Ruiz"], [w["speaker"] for w in segments[0]["words"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
