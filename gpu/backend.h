@@ -337,14 +337,15 @@ struct backend_ops {
     int (*max_pool)(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
                     struct tensor y, struct err *err);
     /* One row for each sequence: the mean or the largest of its rows (sums in ascending order), or
-     * its first one. No sequence is empty. x: [at[count]][cols], y: [count][cols], float32. */
+     * its first one. No sequence is empty. x: [at[count]][cols], y: [count][cols], float32.
+     * Recorded sequences do not hold it. */
     int (*pool)(struct backend *be, enum pool kind, struct spans spans, struct tensor x,
                 struct tensor y, struct err *err);
     /* Weighted mean and deviation over the rows of window of[i] (host memory, may be reused at
      * once), for each of n = weights.rows sets of weights: with v1 = sum(w) + 1e-8, v2 = sum(w^2):
      * mean = sum(w x) / v1; deviation = sqrt(sum(w (x - mean)^2) / (v1 - v2 / v1 + 1e-8)), as
      * pyannote.audio's StatsPool. x: [windows * t][c], weights: [n][t] >= 0, y: [n][2c] (means,
-     * then deviations), float32. */
+     * then deviations), float32. Recorded sequences do not hold it. */
     int (*weighted_stats)(struct backend *be, uint32_t windows, struct tensor x, const uint32_t *of,
                           struct tensor weights, struct tensor y, struct err *err);
     /* Row i of y = row rows[i] of x; -1: zeros. rows: device memory, each below x.rows (whoever

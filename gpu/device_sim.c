@@ -286,6 +286,21 @@ static int sim_conv1d(struct backend *be, struct conv1d *c, uint32_t windows, st
     SLOWLY(conv1d(be, c, windows, x, epilogue, y, err));
 }
 
+static int sim_conv2d(struct backend *be, struct conv2d *c, uint32_t images, uint32_t height,
+                      uint32_t width, struct tensor x, enum epilogue epilogue, struct tensor y,
+                      struct err *err)
+{
+    SLOWLY(conv2d(be, c, images, height, width, x, epilogue, y, err));
+}
+
+static int sim_attention_spans(struct backend *be, struct spans spans, uint32_t heads,
+                               uint32_t head_size, float scale, struct tensor q, struct tensor k,
+                               struct tensor v, const struct attention_bias *bias,
+                               struct tensor out, struct err *err)
+{
+    SLOWLY(attention_spans(be, spans, heads, head_size, scale, q, k, v, bias, out, err));
+}
+
 static int sim_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
                          struct tensor v, struct tensor out, struct err *err)
 {
@@ -361,6 +376,8 @@ static void dress(struct backend *be, struct sim *s, const struct device *d,
     s->ops.sync = sim_sync;
     s->ops.linear = sim_linear;
     s->ops.conv1d = sim_conv1d;
+    s->ops.conv2d = sim_conv2d;
+    s->ops.attention_spans = sim_attention_spans;
     s->ops.attention = sim_attention;
     s->ops.attention_rows = sim_attention_rows;
     s->ops.mel = sim_mel;

@@ -125,25 +125,23 @@ static struct product product_of(const struct conv1d *conv, struct tensor x, str
     };
 }
 
-/* What the product can do of the epilogue, then the rest of it. */
-static int multiply(struct cuda *c, const struct conv1d *conv, struct tensor x,
-                    enum epilogue epilogue, struct tensor y, struct err *err)
+int cuda_convolve(struct cuda *c, struct product p, const void *bias, enum epilogue epilogue,
+                  struct tensor y, struct err *err)
 {
-    struct product p = product_of(conv, x, y);
     bool fused = y.type == DTYPE_F32 && epilogue != EPILOGUE_GELU;
     enum epilogue rest = epilogue == EPILOGUE_ADD ? EPILOGUE_NONE : epilogue;
     int rc;
 
     if (fused) {
-        p.bias = conv->bias;
+        p.bias = bias;
         p.epilogue = epilogue;
     } else if (epilogue == EPILOGUE_ADD) {
         p.epilogue = EPILOGUE_ADD;
     }
     rc = cuda_product(c, &p, "convolving", err);
-    if (rc != 0 || fused || (rest == EPILOGUE_NONE && !conv->bias))
+    if (rc != 0 || fused || (rest == EPILOGUE_NONE && !bias))
         return rc;
-    return cuda_status(err, k_epilogue(c->work, y, conv->bias, rest, y), "adding the bias");
+    return cuda_status(err, k_epilogue(c->work, y, bias, rest, y), "adding the bias");
 }
 
 /* The product into scratch memory, whose shape and place are always the same, and from there to y,
@@ -183,7 +181,7 @@ static int run(struct cuda *c, const struct conv1d *conv, uint32_t windows, int6
     if (rc != 0)
         return rc;
     return fixed ? multiply_fixed(c, conv, spread, sum, epilogue, y, err)
-                 : multiply(c, conv, spread, epilogue, y, err);
+                 : cuda_convolve(c, product_of(conv, spread, y), conv->bias, epilogue, y, err);
 }
 
 int cuda_conv1d(struct backend *be, struct conv1d *conv, uint32_t windows, struct tensor x,

@@ -160,6 +160,10 @@ struct product {
 
 /* Prepared at first use of its shape. */
 int cuda_product(struct cuda *c, const struct product *p, const char *doing, struct err *err);
+/* A convolution's: p is plain, y its result; bias: [y.cols] float32 or NULL. What the product can
+ * do of bias and epilogue it does, a kernel the rest. */
+int cuda_convolve(struct cuda *c, struct product p, const void *bias, enum epilogue epilogue,
+                  struct tensor y, struct err *err);
 void cuda_plans_free(struct cuda *c);
 cudaDataType_t cuda_type(enum dtype type);
 
@@ -232,6 +236,30 @@ int cuda_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct ten
               const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
               struct tensor y, struct err *err);
 int cuda_magnitude(struct backend *be, struct tensor x, struct tensor y, struct err *err);
+
+int cuda_conv2d_new(struct backend *be, enum precision precision, const struct conv2d_spec *spec,
+                    const float *w, const float *bias, struct conv2d **ret, struct err *err);
+void cuda_conv2d_free(struct backend *be, struct conv2d *conv);
+int cuda_conv2d(struct backend *be, struct conv2d *conv, uint32_t images, uint32_t height,
+                uint32_t width, struct tensor x, enum epilogue epilogue, struct tensor y,
+                struct err *err);
+int cuda_activate(struct backend *be, enum activation f, struct tensor x, struct tensor y,
+                  struct err *err);
+int cuda_instance_norm(struct backend *be, uint32_t windows, struct tensor x, struct tensor gamma,
+                       struct tensor beta, float epsilon, struct tensor y, struct err *err);
+int cuda_max_pool(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
+                  struct tensor y, struct err *err);
+/* Rows of the longest sequence; 0: they do not begin at 0, ascend, and end at `rows`. */
+uint32_t cuda_spans(struct spans spans, int64_t rows);
+int cuda_pool(struct backend *be, enum pool kind, struct spans spans, struct tensor x,
+              struct tensor y, struct err *err);
+int cuda_weighted_stats(struct backend *be, uint32_t windows, struct tensor x, const uint32_t *of,
+                        struct tensor weights, struct tensor y, struct err *err);
+int cuda_gather(struct backend *be, struct tensor x, const int32_t *rows, struct tensor y,
+                struct err *err);
+int cuda_attention_spans(struct backend *be, struct spans spans, uint32_t heads, uint32_t head_size,
+                         float scale, struct tensor q, struct tensor k, struct tensor v,
+                         const struct attention_bias *bias, struct tensor out, struct err *err);
 
 int cuda_record_begin(struct backend *be, struct err *err);
 int cuda_record_end(struct backend *be, struct recording **ret, struct err *err);

@@ -193,6 +193,57 @@ struct lstm_device {
  * shared memory that a block of this device may have (cudaDevAttrMaxSharedMemoryPerBlockOptin). */
 int k_lstm(cudaStream_t s, const struct lstm_device *l, uint32_t together, size_t shared_bytes);
 
+/* --- images.cu ------------------------------------------------------------------------------ */
+
+/* Images that lie row by row, channels last, and the outputs of a convolution over them. */
+struct image_device {
+    int64_t height, width, out_height, out_width;
+    int64_t in; /* channels */
+    int64_t kernel_h, kernel_w, stride_h, stride_w, top, left;
+};
+
+/* Row r of dst is what output first + r sees, counted over all images of x one after the other:
+ * [kernel_h][kernel_w][in], zeros outside of the image, in the columns behind, and for outputs
+ * behind the last image. x: [images * height * width][in], dense; dst of its type. */
+int k_unfold(cudaStream_t s, struct tensor dst, struct tensor x, const struct image_device *g,
+             int64_t first);
+/* Each channel by itself, then `epilogue`. x, y: dense, float32; w: [kernel_h][kernel_w][in];
+ * bias: [in] or NULL. */
+int k_depthwise(cudaStream_t s, struct tensor x, const float *w, const float *bias,
+                const struct image_device *g, enum epilogue epilogue, struct tensor y);
+/* See activate. x: float32, y: any; y may be x. */
+int k_activate(cudaStream_t s, enum activation f, struct tensor x, struct tensor y);
+
+/* --- pooling.cu ----------------------------------------------------------------------------- */
+
+/* See the operations of the same names; all float32. gamma, beta: [cols]. at: [y.rows + 1]; of:
+ * [weights.rows]. */
+int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const float *gamma,
+                    const float *beta, float epsilon, struct tensor y);
+int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, struct tensor x, struct tensor y);
+int k_pool(cudaStream_t s, enum pool kind, const uint32_t *at, struct tensor x, struct tensor y);
+int k_weighted_stats(cudaStream_t s, uint32_t windows, struct tensor x, const uint32_t *of,
+                     struct tensor weights, struct tensor y);
+
+/* --- spans.cu ------------------------------------------------------------------------------- */
+
+/* See gather. A number that is no row of x counts as -1. */
+int k_gather(cudaStream_t s, struct tensor x, const int32_t *rows, struct tensor y);
+
+/* See attention_spans. */
+struct spans_device {
+    const uint32_t *at;  /* [count + 1] */
+    const uint32_t *set; /* [count]; NULL: no bias */
+    uint32_t heads, head_size;
+    float scale;
+    struct tensor q, k, v, out; /* of one type */
+    struct tensor tables;
+};
+
+/* longest: rows of the longest sequence. Keys whose bias is minus infinity are not seen; a row that
+ * sees none becomes NaN. */
+int k_attend_spans(cudaStream_t s, const struct spans_device *d, uint32_t count, uint32_t longest);
+
 /* --- bandwidth.cu --------------------------------------------------------------------------- */
 
 #define K_READ_BLOCKS 2048

@@ -1,0 +1,268 @@
+/* Convolution over images, channels last, as matrix products.
+ *
+ * What each output sees is copied out into a row of kernel_h kernel_w in numbers, some outputs of
+ * all images at a time, and multiplied with the weights, repacked from [out][in][taps] to
+ * [out][taps][in]. Rows are rounded up to 16 bytes, and results to eight channels, by zeros: what
+ * is not aligned so has only slow kernels, or none. A kernel of 1 x 1 sees the image itself.
+ *
+ * Deterministic: one shape for all. Outputs of all images go in pieces of exactly FIXED_ROWS, the
+ * last one filled up with zeros, out of one place into one place, so that a row depends on itself
+ * alone.
+ *
+ * Depthwise ones are a kernel (kernels/images.cu): nothing to multiply as a matrix. */
+#include "gpu/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/cuda/kernels.h"
+
+#define UNFOLD_BYTES ((int64_t)64 << 20) /* of unfolded rows at once: they stay near the cache */
+#define FIXED_ROWS 2048
+
+struct conv2d {
+    struct conv2d_spec spec;
+    enum precision precision;
+    enum dtype type;
+    int64_t seen, wide; /* numbers that an output sees; rounded up */
+    int64_t w_out;      /* out, rounded up; not of depthwise ones */
+    void *w;            /* [w_out][wide] of the type; depthwise: [taps][in] float32 */
+    void *bias;         /* [out] float32; NULL: none */
+};
+
+/* One call's. */
+struct images {
+    const struct conv2d *conv;
+    struct image_device g;
+    struct tensor x, y;
+    enum epilogue epilogue;
+};
+
+static bool spec_fits(const struct conv2d_spec *s)
+{
+    return s->in > 0 && s->out > 0 && s->out <= INT32_MAX / 2 &&
+           (!s->depthwise || s->in == s->out) && s->kernel_h > 0 && s->kernel_h < 256 &&
+           s->kernel_w > 0 && s->kernel_w < 256 && s->in <= INT32_MAX / (256 * 256) &&
+           s->stride_h > 0 && s->stride_h < 256 && s->stride_w > 0 && s->stride_w < 256 &&
+           s->top < s->kernel_h && s->bottom < s->kernel_h && s->left < s->kernel_w &&
+           s->right < s->kernel_w;
+}
+
+static int64_t taps_of(const struct conv2d_spec *s)
+{
+    return (int64_t)s->kernel_h * (int64_t)s->kernel_w;
+}
+
+/* --- weights ------------------------------------------------------------------------------- */
+
+static int put_rows(struct backend *be, struct tensor t, const float *values, void **ret,
+                    struct err *err)
+{
+    int rc = cuda_alloc(be, (size_t)(t.rows * t.cols) * dtype_size(t.type), ret, err);
+
+    t.data = *ret;
+    return rc == 0 ? cuda_put(be, t, values, err) : rc;
+}
+
+static int put_weights(struct backend *be, struct conv2d *conv, const float *w, const float *bias,
+                       struct err *err)
+{
+    const struct conv2d_spec *s = &conv->spec;
+    int64_t taps = taps_of(s), rows = s->depthwise ? taps : conv->w_out;
+    int64_t cols = s->depthwise ? s->in : conv->wide, in = s->depthwise ? 1 : s->in;
+    float *packed = calloc((size_t)(rows * cols), sizeof(*packed));
+    int rc;
+
+    if (!packed)
+        return err_set(err, ERR_NOMEM, "out of memory for weights");
+    for (int64_t o = 0; o < s->out; o++) {
+        for (int64_t i = 0; i < in; i++) {
+            for (int64_t t = 0; t < taps; t++)
+                packed[s->depthwise ? t * cols + o : o * cols + t * in + i] =
+                    w[(o * in + i) * taps + t];
+        }
+    }
+    rc = put_rows(be, tensor_of(conv->type, NULL, rows, cols), packed, &conv->w, err);
+    free(packed);
+    if (rc != 0 || !bias)
+        return rc;
+    return put_rows(be, tensor_of(DTYPE_F32, NULL, 1, s->out), bias, &conv->bias, err);
+}
+
+int cuda_conv2d_new(struct backend *be, enum precision precision, const struct conv2d_spec *spec,
+                    const float *w, const float *bias, struct conv2d **ret, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+    struct conv2d *conv;
+    int64_t pack;
+    int rc;
+
+    if (!spec_fits(spec))
+        return cuda_shape(err, "conv2d_new");
+    if (precision <= PRECISION_AUTO || precision >= PRECISION_COUNT ||
+        !(be->info.have & 1u << precision))
+        return err_set(err, ERR_MODEL, "%s (%s) has no %s", be->info.name, be->info.features,
+                       precision_name(precision));
+    rc = cuda_not_recording(c, "conv2d_new", err);
+    if (rc != 0)
+        return rc;
+    conv = calloc(1, sizeof(*conv));
+    if (!conv)
+        return err_set(err, ERR_NOMEM, "out of memory for weights");
+    *conv = (struct conv2d){.spec = *spec, .precision = precision};
+    conv->type = spec->depthwise ? DTYPE_F32 : precision_type(precision);
+    conv->seen = taps_of(spec) * spec->in;
+    pack = (int64_t)(16 / dtype_size(conv->type));
+    conv->wide = (conv->seen + pack - 1) / pack * pack;
+    conv->w_out = (spec->out + 7) / 8 * 8;
+    rc = put_weights(be, conv, w, bias, err);
+    if (rc != 0) {
+        cuda_conv2d_free(be, conv);
+        return rc;
+    }
+    *ret = conv;
+    return 0;
+}
+
+void cuda_conv2d_free(struct backend *be, struct conv2d *conv)
+{
+    if (!conv)
+        return;
+    cuda_release(be, conv->w);
+    cuda_release(be, conv->bias);
+    free(conv);
+}
+
+/* --- products ------------------------------------------------------------------------------ */
+
+/* y = x W^T, x: unfolded rows, y: all w_out columns. */
+static struct product product_of(const struct conv2d *conv, struct tensor x, struct tensor y)
+{
+    return (struct product){
+        .type = cuda_type(conv->type),
+        .y_type = cuda_type(y.type),
+        .tf32 = conv->precision == PRECISION_TF32,
+        .rows = x.rows,
+        .out = conv->w_out,
+        .in = conv->wide,
+        .x_stride = x.stride,
+        .w_stride = conv->wide,
+        .y_stride = y.stride,
+        .batch = 1,
+        .epilogue = EPILOGUE_NONE,
+        .x = x.data,
+        .w = conv->w,
+        .y = y.data,
+        .alpha = 1.0f,
+    };
+}
+
+/* Whether an output sees one pixel, as it lies. */
+static bool sees_itself(const struct images *j)
+{
+    const struct conv2d *conv = j->conv;
+
+    return taps_of(&conv->spec) == 1 && conv->spec.stride_h == 1 && conv->spec.stride_w == 1 &&
+           conv->wide == conv->spec.in;
+}
+
+/* Outputs [first, first + n). rows: of the product; n, or more of a fixed one. */
+static int run(struct cuda *c, const struct images *j, int64_t first, int64_t n, int64_t rows,
+               struct err *err)
+{
+    const struct conv2d *conv = j->conv;
+    bool fixed = c->deterministic, plain = !fixed && sees_itself(j);
+    bool direct = !fixed && conv->w_out == conv->spec.out;
+    struct tensor seen = tensor_of(conv->type, NULL, plain ? 0 : rows, conv->wide);
+    struct tensor sum = tensor_of(DTYPE_F32, NULL, direct ? 0 : rows, conv->w_out);
+    struct tensor y = tensor_rows(j->y, first, n);
+    size_t bytes = (size_t)(seen.rows * seen.cols) * dtype_size(conv->type);
+    struct product p;
+    void *s;
+    int rc;
+
+    bytes = (bytes + 255) / 256 * 256;
+    rc = cuda_scratch(c, bytes + (size_t)(sum.rows * sum.cols) * sizeof(float), &s, err);
+    if (rc != 0)
+        return rc;
+    seen.data = s;
+    sum.data = (char *)s + bytes;
+    if (plain)
+        seen = tensor_rows(j->x, first, n);
+    else
+        rc = cuda_status(err, k_unfold(c->work, seen, j->x, &j->g, first), "unfolding images");
+    if (rc != 0)
+        return rc;
+    if (direct)
+        return cuda_convolve(c, product_of(conv, seen, y), conv->bias, j->epilogue, y, err);
+    p = product_of(conv, seen, sum);
+    rc = cuda_product(c, &p, "convolving", err);
+    if (rc != 0)
+        return rc;
+    sum.rows = n;
+    sum.cols = conv->spec.out;
+    return cuda_status(err, k_epilogue(c->work, sum, conv->bias, j->epilogue, y),
+                       "adding the bias");
+}
+
+static int run_all(struct cuda *c, const struct images *j, struct err *err)
+{
+    int64_t row = j->conv->wide * (int64_t)dtype_size(j->conv->type);
+    int64_t step = c->deterministic ? FIXED_ROWS : UNFOLD_BYTES / row;
+    int rc = 0;
+
+    step = step < 1 ? 1 : step;
+    for (int64_t first = 0; first < j->y.rows && rc == 0; first += step) {
+        int64_t n = j->y.rows - first < step ? j->y.rows - first : step;
+
+        rc = run(c, j, first, n, c->deterministic ? step : n, err);
+    }
+    return rc;
+}
+
+static struct image_device geometry(const struct conv2d_spec *s, int64_t height, int64_t width)
+{
+    int64_t tall = (int64_t)s->top + height + s->bottom - s->kernel_h;
+    int64_t wide = (int64_t)s->left + width + s->right - s->kernel_w;
+
+    return (struct image_device){
+        .height = height,
+        .width = width,
+        .out_height = tall < 0 ? 0 : tall / s->stride_h + 1,
+        .out_width = wide < 0 ? 0 : wide / s->stride_w + 1,
+        .in = s->in,
+        .kernel_h = s->kernel_h,
+        .kernel_w = s->kernel_w,
+        .stride_h = s->stride_h,
+        .stride_w = s->stride_w,
+        .top = s->top,
+        .left = s->left,
+    };
+}
+
+static bool fits(struct tensor t, uint32_t images, int64_t height, int64_t width, int64_t cols)
+{
+    return t.data && t.cols == cols && t.stride == cols && t.rows > 0 && t.rows % images == 0 &&
+           t.rows <= INT32_MAX && t.rows / images == height * width;
+}
+
+int cuda_conv2d(struct backend *be, struct conv2d *conv, uint32_t images, uint32_t height,
+                uint32_t width, struct tensor x, enum epilogue epilogue, struct tensor y,
+                struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+    struct images j = {conv, geometry(&conv->spec, height, width), x, y, epilogue};
+    int rc = cuda_not_recording(c, "conv2d", err);
+
+    if (rc != 0)
+        return rc;
+    if (images < 1 || height < 1 || width < 1 || x.type != conv->type ||
+        (y.type != DTYPE_F32 && y.type != conv->type) ||
+        !fits(x, images, height, width, conv->spec.in) ||
+        !fits(y, images, j.g.out_height, j.g.out_width, conv->spec.out))
+        return cuda_shape(err, "conv2d");
+    if (!conv->spec.depthwise)
+        return run_all(c, &j, err);
+    return cuda_status(err, k_depthwise(c->work, x, conv->w, conv->bias, &j.g, epilogue, y),
+                       "convolving channels");
+}

@@ -1,0 +1,178 @@
+/* What is taken over rows, column by column: norms, pools, statistics; float32, sums in double.
+ *
+ * Norms and statistics: a block for 32 columns of one window or set of weights, its warps each a
+ * share of the rows, which are read by 128 bytes; the shares are added in a fixed order. A window
+ * of thousands of rows is read three times, the last two out of the second-level cache. Pools: a
+ * thread for a column, row after row. Nothing depends on other windows. Not yet run on a GPU. */
+#include "gpu/cuda/kernels/values.h"
+
+namespace
+{
+
+constexpr int THREADS = 256;
+constexpr int WARPS = 32; /* of a block that sums columns: rows, rows + 32 ... each */
+
+typedef double shares[WARPS][32];
+
+/* The sum over the block's warps of a column's shares, the same in all of them. */
+__device__ inline double add_shares(double v, shares &all)
+{
+    double sum = 0.0;
+
+    all[threadIdx.y][threadIdx.x] = v;
+    __syncthreads();
+    for (int w = 0; w < WARPS; w++)
+        sum += all[w][threadIdx.x];
+    __syncthreads();
+    return sum;
+}
+
+/* x: all windows; each has n rows. Every thread writes only what it alone has read. */
+__global__ __launch_bounds__(32 * WARPS) void norm_columns(struct tensor x, int64_t n,
+                                                           const float *gamma, const float *beta,
+                                                           float epsilon, struct tensor y)
+{
+    __shared__ shares all;
+    const int64_t column = (int64_t)blockIdx.y * 32 + threadIdx.x, first = blockIdx.x * n;
+    const bool there = column < x.cols; /* the others wait at the barriers, too */
+    double sum = 0.0, spread = 0.0;
+
+#pragma unroll 4
+    for (int64_t r = threadIdx.y; there && r < n; r += WARPS)
+        sum += (double)row_of<const float>(x, first + r)[column];
+    const double mean = add_shares(sum, all) / (double)n;
+
+#pragma unroll 4
+    for (int64_t r = threadIdx.y; there && r < n; r += WARPS) {
+        const double d = (double)row_of<const float>(x, first + r)[column] - mean;
+
+        spread += d * d;
+    }
+    spread = add_shares(spread, all);
+    if (!there)
+        return;
+    const float centre = (float)mean, shift = beta[column];
+    const float scale = (float)((double)gamma[column] / sqrt(spread / (double)n + (double)epsilon));
+
+    for (int64_t r = threadIdx.y; r < n; r += WARPS)
+        row_of<float>(y, first + r)[column] =
+            fmaf(row_of<const float>(x, first + r)[column] - centre, scale, shift);
+}
+
+/* One set of weights for a block in x. t: rows of a window. */
+__global__ __launch_bounds__(32 * WARPS) void stats_columns(struct tensor x, int64_t t,
+                                                            const uint32_t *of,
+                                                            struct tensor weights, struct tensor y)
+{
+    __shared__ shares all;
+    const int64_t column = (int64_t)blockIdx.y * 32 + threadIdx.x, first = of[blockIdx.x] * t;
+    const float *w = row_of<const float>(weights, blockIdx.x);
+    const bool there = column < x.cols;
+    double v1 = 0.0, v2 = 0.0, sum = 0.0, spread = 0.0;
+
+    for (int64_t r = threadIdx.y; r < t; r += WARPS) {
+        const double weight = (double)w[r];
+
+        v1 += weight;
+        v2 += weight * weight;
+        if (there)
+            sum += weight * (double)row_of<const float>(x, first + r)[column];
+    }
+    v1 = add_shares(v1, all) + 1e-8;
+    v2 = add_shares(v2, all);
+    const double mean = add_shares(sum, all) / v1;
+
+    for (int64_t r = threadIdx.y; there && r < t; r += WARPS) {
+        const double d = (double)row_of<const float>(x, first + r)[column] - mean;
+
+        spread += (double)w[r] * d * d;
+    }
+    spread = add_shares(spread, all);
+    if (there && threadIdx.y == 0) {
+        row_of<float>(y, blockIdx.x)[column] = (float)mean;
+        row_of<float>(y, blockIdx.x)[x.cols + column] = (float)sqrt(spread / (v1 - v2 / v1 + 1e-8));
+    }
+}
+
+/* The larger; NaN when one is. */
+__device__ inline float higher(float a, float b) { return a > b || a != a ? a : b; }
+
+/* n: rows of a window of x; out: of y. */
+__global__ __launch_bounds__(THREADS) void highest_of_rows(struct tensor x, int64_t n, int64_t out,
+                                                           int64_t size, struct tensor y)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, row = at / y.cols;
+    const int64_t column = at % y.cols, first = row / out * n + row % out * size;
+
+    if (row >= y.rows)
+        return;
+    float high = row_of<const float>(x, first)[column];
+
+    for (int64_t r = 1; r < size; r++)
+        high = higher(high, row_of<const float>(x, first + r)[column]);
+    row_of<float>(y, row)[column] = high;
+}
+
+__global__ __launch_bounds__(THREADS) void pool_spans(enum pool kind, const uint32_t *at,
+                                                      struct tensor x, struct tensor y)
+{
+    const int64_t column = (int64_t)blockIdx.y * THREADS + threadIdx.x;
+    const int64_t first = at[blockIdx.x], end = at[blockIdx.x + 1];
+
+    if (column >= x.cols)
+        return;
+    float result = row_of<const float>(x, first)[column];
+    double sum = (double)result;
+
+    for (int64_t r = first + 1; r < end && kind != POOL_FIRST; r++) {
+        const float v = row_of<const float>(x, r)[column];
+
+        sum += (double)v;
+        result = higher(result, v);
+    }
+    row_of<float>(y, blockIdx.x)[column] =
+        kind == POOL_MEAN ? (float)(sum / (double)(end - first)) : result;
+}
+
+} // namespace
+
+int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const float *gamma,
+                    const float *beta, float epsilon, struct tensor y)
+{
+    if (is_empty(x) || windows == 0)
+        return 0;
+    LAUNCH(norm_columns, dim3(windows, (unsigned)((x.cols + 31) / 32)), dim3(32, WARPS), 0, s)
+    (x, x.rows / windows, gamma, beta, epsilon, y);
+    return launched();
+}
+
+int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, struct tensor x, struct tensor y)
+{
+    if (is_empty(y) || windows == 0)
+        return 0;
+    LAUNCH(highest_of_rows, dim3((unsigned)((y.rows * y.cols + THREADS - 1) / THREADS)),
+           dim3(THREADS), 0, s)
+    (x, x.rows / windows, y.rows / windows, (int64_t)size, y);
+    return launched();
+}
+
+int k_pool(cudaStream_t s, enum pool kind, const uint32_t *at, struct tensor x, struct tensor y)
+{
+    if (is_empty(y))
+        return 0;
+    LAUNCH(pool_spans, dim3((unsigned)y.rows, (unsigned)((y.cols + THREADS - 1) / THREADS)),
+           dim3(THREADS), 0, s)
+    (kind, at, x, y);
+    return launched();
+}
+
+int k_weighted_stats(cudaStream_t s, uint32_t windows, struct tensor x, const uint32_t *of,
+                     struct tensor weights, struct tensor y)
+{
+    if (is_empty(x) || is_empty(weights) || windows == 0)
+        return 0;
+    LAUNCH(stats_columns, dim3((unsigned)weights.rows, (unsigned)((x.cols + 31) / 32)),
+           dim3(32, WARPS), 0, s)
+    (x, x.rows / windows, of, weights, y);
+    return launched();
+}
