@@ -1,0 +1,414 @@
+/* CLAP with weights by formula: the orders of a Swin transformer against their definition, audio of
+ * every length, what shares a call; and folders that are not what they should be. (Its figures
+ * against transformers: tests/parity/clap.) */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "gpu/backend.h"
+#include "tests/parity/clap/model.h"
+#include "workers/models/clap.h"
+#include "workers/models/clap_config.h"
+#include "workers/models/clap_maps.h"
+#include "workers/models/clap_mel.h"
+
+#define SIZE 24
+#define WINDOWS 3
+
+static struct backend *be;
+static struct formula *formula;
+static float *pcm;
+static struct clap_shape shape; /* clap_small without its text tower */
+
+static int set_up(void **state)
+{
+    struct err e;
+
+    (void)state;
+    shape = clap_small;
+    shape.text = false;
+    formula = clap_model(&shape);
+    if (clap_model_write(&shape, formula, "good") != 0)
+        return -1;
+    pcm = clap_noise("unit", CLAP_SAMPLES, 0.2f);
+    return backend_open_host(2, &be, &e);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    backend_close(be);
+    formula_free(formula);
+    free(pcm);
+    return 0;
+}
+
+/* ---- orders */
+
+/* Which patch lies at a place of the windows of a grid that was rolled by `shift`. */
+static uint32_t rolled(struct clap_order o, uint32_t place)
+{
+    uint32_t at = 0;
+
+    for (uint32_t wy = 0; wy < o.grid; wy += o.window)
+        for (uint32_t wx = 0; wx < o.grid; wx += o.window)
+            for (uint32_t y = wy; y < wy + o.window; y++)
+                for (uint32_t x = wx; x < wx + o.window; x++)
+                    if (at++ == place)
+                        return (y + o.shift) % o.grid * o.grid + (x + o.shift) % o.grid;
+    return UINT32_MAX;
+}
+
+static void orders(void **state)
+{
+    const struct clap_order rows = {16, 16, 0}, plain = {16, 8, 0}, shifted = {16, 8, 4};
+    int32_t there[512], back[512];
+
+    (void)state;
+    clap_map_between(rows, shifted, 2, there);
+    for (uint32_t i = 0; i < 512; i++) /* from row by row: a patch's number is its place */
+        assert_int_equal(there[i], i / 256 * 256 + rolled(shifted, i % 256));
+    clap_map_between(plain, shifted, 2, there);
+    clap_map_between(shifted, plain, 2, back);
+    for (uint32_t i = 0; i < 512; i++) {
+        assert_int_equal(back[there[i]], i);
+        assert_int_equal(rolled(plain, (uint32_t)there[i] % 256), rolled(shifted, i % 256));
+    }
+}
+
+static void merging(void **state)
+{
+    const struct clap_order from = {16, 8, 0}, to = {8, 8, 0};
+    int32_t map[256];
+
+    (void)state;
+    clap_map_merge(from, to, 1, map);
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t y = i / 8 * 2, x = i % 8 * 2;
+        const uint32_t want[4] = {y * 16 + x, (y + 1) * 16 + x, y * 16 + x + 1,
+                                  (y + 1) * 16 + x + 1};
+
+        for (uint32_t k = 0; k < 4; k++)
+            assert_int_equal(rolled(from, (uint32_t)map[4 * i + k]), want[k]);
+    }
+}
+
+/* A patch sees another one of its window where both were neighbours before the shift. */
+static void biases(void **state)
+{
+    const struct clap_order o = {8, 4, 2};
+    uint32_t kinds[4];
+    float table[49 * 2], bias[4 * 2 * 16 * 16];
+
+    (void)state;
+    for (int i = 0; i < 98; i++)
+        table[i] = (float)i;
+    clap_map_kinds(o, 1, kinds);
+    clap_map_bias(4, 2, 2, table, bias);
+    for (uint32_t w = 0; w < 4; w++) {
+        for (uint32_t h = 0; h < 2; h++) {
+            for (uint32_t i = 0; i < 16; i++) {
+                for (uint32_t j = 0; j < 16; j++) {
+                    uint32_t p = rolled(o, w * 16 + i), q = rolled(o, w * 16 + j);
+                    int down = (int)(i / 4) - (int)(j / 4), aside = (int)(i % 4) - (int)(j % 4);
+                    bool near =
+                        (int)(p / 8) - (int)(q / 8) == down && (int)(p % 8) - (int)(q % 8) == aside;
+                    float want = table[((down + 3) * 7 + aside + 3) * 2 + (int)h];
+
+                    want = near ? want : want - 100.0f;
+                    assert_true(bias[((kinds[w] * 2 + h) * 16 + i) * 16 + j] == want);
+                }
+            }
+        }
+    }
+    clap_map_kinds((struct clap_order){8, 4, 0}, 1, kinds);
+    for (int w = 0; w < 4; w++)
+        assert_int_equal(kinds[w], 0);
+}
+
+/* ---- audio */
+
+static struct clap *open_good(void)
+{
+    struct clap *c = NULL;
+    struct err e;
+
+    assert_ok(clap_load("good", be, PRECISION_F32, CLAP_AUDIO, WINDOWS, &c, &e), e);
+    return c;
+}
+
+/* Any length; alone and among others bit for bit the same; length 1. */
+static void windows_alone(void **state)
+{
+    const struct clap_audio audio[WINDOWS] = {{pcm, CLAP_SAMPLES}, {pcm + 1000, 1}, {pcm, 70001}};
+    struct clap *c = open_good();
+    float all[WINDOWS][SIZE], one[SIZE];
+    struct err e;
+
+    (void)state;
+    assert_int_equal(clap_size(c), SIZE);
+    assert_int_equal(clap_windows(c), WINDOWS);
+    assert_ok(clap_run_audio(c, audio, WINDOWS, all[0], &e), e);
+    for (int i = 0; i < WINDOWS; i++) {
+        double sum = 0.0;
+
+        assert_ok(clap_run_audio(c, &audio[i], 1, one, &e), e);
+        assert_memory_equal(one, all[i], sizeof(one));
+        for (int k = 0; k < SIZE; k++)
+            sum += (double)one[k] * (double)one[k];
+        assert_true(fabs(sum - 1.0) < 1e-6);
+        assert_true(i == 0 || memcmp(all[i], all[i - 1], sizeof(one)) != 0);
+    }
+    clap_free(c);
+}
+
+static void what_is_no_audio(void **state)
+{
+    struct clap *c = open_good();
+    struct clap_audio audio[WINDOWS + 1] = {{pcm, 0}};
+    float ret[WINDOWS + 1][SIZE], quiet[SIZE], *wrong = malloc(1000 * sizeof(*wrong));
+    const char *text = "a dog";
+    struct err e;
+
+    (void)state;
+    assert_int_equal(clap_run_audio(c, audio, 1, ret[0], &e), ERR_DEVICE);
+    audio[0].n = CLAP_SAMPLES + 1;
+    assert_int_equal(clap_run_audio(c, audio, 1, ret[0], &e), ERR_DEVICE);
+    assert_int_equal(clap_run_audio(c, audio, WINDOWS + 1, ret[0], &e), ERR_DEVICE);
+    assert_int_equal(clap_run_text(c, &text, 1, ret[0], &e), ERR_DEVICE);
+    for (int i = 0; i < 1000; i++)
+        wrong[i] = NAN;
+    audio[0] = (struct clap_audio){wrong, 1000};
+    assert_ok(clap_run_audio(c, audio, 1, ret[0], &e), e);
+    memset(wrong, 0, 1000 * sizeof(*wrong));
+    assert_ok(clap_run_audio(c, audio, 1, quiet, &e), e);
+    assert_memory_equal(ret[0], quiet, sizeof(quiet));
+    free(wrong);
+    clap_free(c);
+}
+
+/* "repeatpad": as often as it fits whole, then silence. */
+static void repeated(void **state)
+{
+    static const size_t lengths[] = {1, 7, 200000, 240000, 240001, 479999};
+    float *audio = clap_noise("repeat", CLAP_MEL_SAMPLES, 0.2f);
+    float *whole = malloc(CLAP_MEL_SAMPLES * sizeof(*whole)), *a, *b;
+    struct clap_mel *m = NULL;
+    struct clap_config c;
+    size_t values;
+    struct err e;
+
+    (void)state;
+    assert_ok(clap_config_read("good", &c, &e), e);
+    assert_ok(clap_mel_new(&c, &m, &e), e);
+    values = (size_t)clap_mel_frames(m) * c.mel_bins;
+    a = malloc(values * sizeof(*a));
+    b = malloc(values * sizeof(*b));
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        size_t n = lengths[i], times = CLAP_MEL_SAMPLES / n;
+
+        memset(whole, 0, CLAP_MEL_SAMPLES * sizeof(*whole));
+        for (size_t k = 0; k < times * n; k++)
+            whole[k] = audio[k % n];
+        assert_ok(clap_mel(m, audio, n, a, &e), e);
+        assert_ok(clap_mel(m, whole, CLAP_MEL_SAMPLES, b, &e), e);
+        assert_memory_equal(a, b, values * sizeof(*a));
+    }
+    clap_mel_free(m);
+    free(audio);
+    free(whole);
+    free(a);
+    free(b);
+}
+
+static void memory(void **state)
+{
+    struct clap *c = open_good();
+    uint64_t took = be->allocated;
+    struct err e;
+
+    (void)state;
+    clap_free(c);
+    assert_true(be->allocated < took / 50);
+    be->budget = took / 2;
+    c = NULL;
+    assert_int_equal(clap_load("good", be, PRECISION_F32, CLAP_AUDIO, 1, &c, &e), ERR_VRAM);
+    assert_null(c);
+    be->budget = 0;
+    assert_int_equal(clap_load("good", be, PRECISION_F32, CLAP_AUDIO, CLAP_MAX_WINDOWS + 1, &c, &e),
+                     ERR_USAGE);
+}
+
+/* ---- hostile folders */
+
+static void refused(const char *says)
+{
+    struct clap *c = NULL;
+    struct err e;
+
+    assert_int_equal(clap_load("bad", be, PRECISION_F32, CLAP_AUDIO, 1, &c, &e), ERR_MODEL);
+    assert_null(c);
+    if (!strstr(e.msg, says))
+        fail_msg("'%s' does not say '%s'", e.msg, says);
+}
+
+static void put(const char *name, const char *format, const char *what)
+{
+    char path[100];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "bad/%s", name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "%s%s%s", format, what, format[0] ? "}}" : "");
+    assert_int_equal(fclose(f), 0);
+}
+
+static void bad_config(void **state)
+{
+    static const struct {
+        const char *audio, *says;
+    } bad[] = {
+        {"\"enable_fusion\":true", "enable_fusion"},
+        {"\"qkv_bias\":false", "qkv_bias"},
+        {"\"hidden_act\":\"relu\"", "hidden_act is 'relu'"},
+        {"\"spec_size\":-256", "spec_size is -256"},
+        {"\"spec_size\":1e300", "spec_size"},
+        {"\"spec_size\":250", "spec_size 250"},
+        {"\"spec_size\":64", "10 s are 1001 frames"},
+        {"\"spec_size\":\"x\"", "spec_size is no number"},
+        {"\"patch_size\":8", "patch_stride"},
+        {"\"patch_stride\":[4,2]", "patch_stride"},
+        {"\"window_size\":7", "windows of 7"},
+        {"\"window_size\":8.5", "no whole number"},
+        {"\"depths\":[2,2,6]", "num_attention_heads"},
+        {"\"depths\":[2,2,6,0]", "depths"},
+        {"\"depths\":[2,2,6,100000]", "depths"},
+        {"\"depths\":[]", "depths"},
+        {"\"depths\":7", "depths"},
+        {"\"num_attention_heads\":[4,8,16,33]", "stage 4 has 33 heads"},
+        {"\"num_attention_heads\":[1,1,1,1]", "stage 2 has 1 heads"},
+        {"\"hidden_size\":512", "hidden_size is 512"},
+        {"\"num_mel_bins\":80", "num_mel_bins"},
+        {"\"mlp_ratio\":1e9", "mlp_ratio"},
+        {"\"layer_norm_eps\":0", "layer_norm_eps"},
+        {"\"depths\":[2,2],\"num_attention_heads\":[4,8],\"hidden_size\":192",
+         "model's is 96 x 1 x 4 x 4"},
+    };
+    const char *head = "{\"model_type\":\"clap\",\"audio_config\":{";
+
+    (void)state;
+    assert_int_equal(clap_model_write(&clap_published, formula, "bad"), 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        put("config.json", head, bad[i].audio);
+        refused(bad[i].says);
+    }
+    put("config.json", "", "{\"model_type\":\"clip\"}");
+    refused("type 'clip'");
+    put("config.json", "", "{\"model_type\":\"clap\"}");
+    refused("no audio_config");
+    put("config.json", "",
+        "{\"model_type\":\"clap\",\"projection_dim\":99999,\"audio_config\":{}}");
+    refused("projection_dim");
+    put("config.json", "", "[1]");
+    refused("no JSON object");
+    put("config.json", "", "{\"model_type\":");
+    refused("config.json");
+}
+
+static void bad_features(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"{\"truncation\":\"fusion\"}", "truncation is 'fusion'"},
+        {"{}", "truncation is missing"},
+        {"{\"padding\":\"pad\",\"truncation\":\"rand_trunc\"}", "padding is 'pad'"},
+        {"{\"sampling_rate\":16000}", "sampling_rate"},
+        {"{\"fft_window_size\":1e9}", "fft_window_size"},
+        {"{\"fft_window_size\":1022,\"truncation\":\"rand_trunc\"}", "Fourier"},
+        {"{\"hop_length\":0}", "hop_length"},
+        {"{\"feature_size\":0}", "feature_size"},
+        {"{\"frequency_max\":40000}", "frequency_max"},
+        {"{\"frequency_min\":9000,\"frequency_max\":8000}", "frequency_max"},
+        {"", "preprocessor_config.json"},
+    };
+
+    (void)state;
+    assert_int_equal(clap_model_write(&clap_published, formula, "bad"), 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        put("preprocessor_config.json", "", bad[i].text);
+        refused(bad[i].says);
+    }
+    assert_int_equal(unlink("bad/preprocessor_config.json"), 0);
+    refused("preprocessor_config.json");
+}
+
+static void bad_weights(void **state)
+{
+    static const char *const names[] = {
+        "audio_model.audio_encoder.batch_norm.running_var",
+        "audio_model.audio_encoder.patch_embed.proj.bias",
+        "audio_model.audio_encoder.layers.1.blocks.1.attention.self.relative_position_bias_table",
+        "audio_model.audio_encoder.layers.1.downsample.reduction.weight",
+        "audio_model.audio_encoder.layers.2.blocks.0.attention.self.key.bias",
+        "audio_projection.linear2.weight"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct formula_tensor *t = formula_find(formula, names[i]), kept = *t;
+        char says[200];
+
+        t->name[0] = '\0';
+        assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+        snprintf(says, sizeof(says), "tensor '%s' (", names[i]);
+        refused(says);
+        *t = kept;
+        t->dim[0] += 8;
+        assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+        snprintf(says, sizeof(says), "tensor '%s' is", names[i]);
+        refused(says);
+        *t = kept;
+        t->plus = NAN;
+        assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+        refused("no finite number");
+        *t = kept;
+    }
+    assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+    assert_int_equal(truncate("bad/model.safetensors", 100000), 0);
+    refused("model.safetensors");
+    assert_int_equal(unlink("bad/model.safetensors"), 0);
+    refused("bad");
+}
+
+static void negative_variance(void **state)
+{
+    struct formula_tensor *t =
+        formula_find(formula, "audio_model.audio_encoder.batch_norm.running_var");
+
+    (void)state;
+    t->plus = -1.0f;
+    assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+    t->plus = 1.0f;
+    refused("negative variance");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(orders),
+        cmocka_unit_test(merging),
+        cmocka_unit_test(biases),
+        cmocka_unit_test(windows_alone),
+        cmocka_unit_test(repeated),
+        cmocka_unit_test(what_is_no_audio),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(bad_config),
+        cmocka_unit_test(bad_features),
+        cmocka_unit_test(bad_weights),
+        cmocka_unit_test(negative_variance),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
