@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "workers/frame.h"
+#include "workers/stages/stage.h"
 #include "workers/worker_engine.h"
 #include "workers/worker_lease.h"
 #include "workers/worker_state.h"
@@ -171,6 +172,8 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
     rc = msg_setup_get(f->payload, f->len, &w->setup, err);
     if (rc != 0)
         return rc;
+    w->stage = w->setup.stage[0] ? w->setup.stage : "transcribe";
+    w->tail = stage_tail(w->stage);
     w->pool.budget_bytes = w->setup.pcm_bytes ? w->setup.pcm_bytes : PCM_BYTES_DEFAULT;
     want = decoder_threads(&w->setup);
     c->decoders = calloc(want, sizeof(*c->decoders));

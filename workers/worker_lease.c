@@ -10,13 +10,9 @@
 
 #include "base/utf8.h"
 #include "workers/media/decoder.h"
+#include "workers/stages/stage.h"
+#include "workers/worker_feed.h"
 #include "workers/worker_split.h"
-
-/* What one decoding pass carries; lives on its decoder thread's stack. */
-struct pass {
-    struct worker *w;
-    struct lease *l;
-};
 
 static void unlink_lease(struct worker *w, struct lease *l)
 {
@@ -50,7 +46,7 @@ static void post_end(struct worker *w, const struct lease *l)
 
     if (l->reached_end) {
         m.total_ms = l->total_samples * 1000 / DECODER_RATE_HZ;
-        m.shards = shard_count(l->msg.shard_ms, l->total_samples);
+        m.shards = stage_hears(w->stage) ? shard_count(l->msg.shard_ms, l->total_samples) : 1;
     }
     memcpy(m.content_hash, l->content_hash, sizeof(m.content_hash));
     msg_lease_end_put(&b, &m);
@@ -72,7 +68,7 @@ static void lease_settle(struct worker *w, struct lease *l)
     lease_free(l);
 }
 
-static void shard_free(struct worker *w, struct shard *s)
+void shard_free(struct worker *w, struct shard *s)
 {
     struct shard **p = &w->shards;
 
@@ -80,6 +76,7 @@ static void shard_free(struct worker *w, struct shard *s)
         p = &(*p)->next;
     *p = s->next;
     pcm_lane_free(&s->pcm);
+    free(s->passages);
     free(s);
 }
 
@@ -94,20 +91,6 @@ void shard_settle(struct worker *w, struct shard *s)
         shard_free(w, s);
     worker_changed(w);
     lease_settle(w, l);
-}
-
-/* The decoder adds nothing more to its open shard. Lock held. */
-static void stop_feeding(struct worker *w, struct lease *l)
-{
-    struct shard *s = l->feeding;
-
-    if (!s)
-        return;
-    l->feeding = NULL;
-    s->fed = true;
-    if (s->settled)
-        shard_free(w, s);
-    worker_changed(w);
 }
 
 static void drop_shards(struct worker *w, struct lease *l, int64_t after, bool begun_too)
@@ -248,118 +231,6 @@ void lease_free_all(struct worker *w)
     }
 }
 
-static bool wanted(const struct lease *l, uint32_t seq)
-{
-    size_t low = 0, high = l->msg.skip_count;
-
-    if (seq < l->msg.first || seq > l->last)
-        return false;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (l->msg.skip[mid] == seq)
-            return false;
-        if (l->msg.skip[mid] < seq)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return true;
-}
-
-/* 0: go on; ERR_EMPTY: enough of this recording; ERR_CANCELLED. Lock held. */
-static int may_go_on(const struct pass *p, uint32_t seq, struct err *err)
-{
-    if (p->w->leaving || p->l->cancelled)
-        return err_set(err, ERR_CANCELLED, "cancelled");
-    if (seq > p->l->last)
-        return err_set(err, ERR_EMPTY, "the rest is not wanted");
-    /* What has begun is finished; nothing else is started. */
-    if (p->w->draining && (!p->l->feeding || p->l->feeding->dropped)) {
-        p->l->given_up = true;
-        return err_set(err, ERR_EMPTY, "the worker is stopping");
-    }
-    return 0;
-}
-
-static int add_shard(const struct pass *p, uint32_t seq, int64_t at, struct err *err)
-{
-    struct shard **tail = &p->w->shards;
-    struct shard *s = calloc(1, sizeof(*s));
-
-    if (!s)
-        return err_set(err, ERR_NOMEM, "no memory for a shard");
-    s->worker = p->w;
-    s->lease = p->l;
-    s->seq = seq;
-    pcm_lane_init(&s->pcm, &p->w->pool, at);
-    while (*tail)
-        tail = &(*tail)->next;
-    *tail = s;
-    p->l->feeding = s;
-    p->l->unsettled++;
-    worker_changed(p->w);
-    return 0;
-}
-
-static int on_open(void *arg, uint32_t seq, int64_t at, struct err *err)
-{
-    const struct pass *p = arg;
-    int rc;
-
-    pthread_mutex_lock(&p->w->lock);
-    p->l->feeding_seq = seq;
-    rc = may_go_on(p, seq, err);
-    while (rc == 0 && wanted(p->l, seq) && !pcm_pool_has_room(&p->w->pool)) {
-        pthread_cond_wait(&p->w->room, &p->w->lock);
-        rc = may_go_on(p, seq, err);
-    }
-    if (rc == 0 && wanted(p->l, seq))
-        rc = add_shard(p, seq, at, err);
-    pthread_mutex_unlock(&p->w->lock);
-    return rc;
-}
-
-static int on_audio(void *arg, const int16_t *pcm, size_t n, struct err *err)
-{
-    const struct pass *p = arg;
-    struct shard *s;
-    int rc;
-
-    pthread_mutex_lock(&p->w->lock);
-    s = p->l->feeding;
-    rc = may_go_on(p, p->l->feeding_seq, err);
-    while (rc == 0 && s && !s->dropped && !s->settled && !pcm_lane_may_append(&s->pcm)) {
-        pthread_cond_wait(&p->w->room, &p->w->lock);
-        rc = may_go_on(p, p->l->feeding_seq, err);
-    }
-    if (rc == 0 && s && !s->dropped && !s->settled) {
-        rc = pcm_lane_append(&s->pcm, pcm, n, err);
-        p->w->changes++;
-        pthread_cond_broadcast(&p->w->work);
-    }
-    pthread_mutex_unlock(&p->w->lock);
-    return rc;
-}
-
-static int on_close(void *arg, int64_t at, struct err *err)
-{
-    const struct pass *p = arg;
-    int rc = 0;
-
-    pthread_mutex_lock(&p->w->lock);
-    if (p->l->feeding) {
-        if (p->l->feeding->pcm.end != at && !p->l->feeding->dropped && !p->l->feeding->settled)
-            rc = err_set(err, ERR_INPUT, "a shard's audio does not end at its cut");
-        else
-            pcm_lane_close(&p->l->feeding->pcm);
-        if (rc == 0)
-            stop_feeding(p->w, p->l);
-    }
-    pthread_mutex_unlock(&p->w->lock);
-    return rc;
-}
-
 static int open_recording(const char *path, int *ret, uint64_t *bytes, struct err *err)
 {
     struct stat st;
@@ -390,7 +261,7 @@ static int publish(const struct pass *p, struct decoder *d, struct err *err)
     int rc;
 
     pthread_mutex_lock(&p->w->lock);
-    rc = may_go_on(p, p->l->msg.first, err);
+    rc = feed_may_go_on(p, p->l->msg.first, err);
     if (rc == 0)
         p->l->decoder = d;
     pthread_mutex_unlock(&p->w->lock);
@@ -467,6 +338,7 @@ static int on_end(const struct pass *p, struct splitter *split, const struct dec
         rc = 0;
     if (rc != 0)
         return rc;
+    feed_end(p);
     l->reached_end = true;
     l->total_samples = end->total_samples;
     l->has_hash = l->msg.want_hash && end->has_hash;
@@ -544,7 +416,7 @@ static void provoke(const struct pass *p)
 
 static int run_pass(const struct pass *p, struct err *err)
 {
-    struct split_sink sink = {on_open, on_audio, on_close, (void *)p};
+    struct split_sink sink = feed_sink(p);
     struct splitter *split = NULL;
     struct decoder *d = NULL;
     int rc;
@@ -565,6 +437,23 @@ static int run_pass(const struct pass *p, struct err *err)
     return rc;
 }
 
+/* A lease of passages: its only shard is there at once. */
+static int run_text(const struct pass *p, struct err *err)
+{
+    struct lease *l = p->l;
+    int rc;
+
+    provoke(p);
+    pthread_mutex_lock(&p->w->lock);
+    rc = feed_text(p, err);
+    if (rc == 0) {
+        l->reached_end = true;
+        l->total_samples = l->msg.total_ms * (DECODER_RATE_HZ / 1000);
+    }
+    pthread_mutex_unlock(&p->w->lock);
+    return rc;
+}
+
 /* Lock held on entry and exit. */
 static void run_lease(struct worker *w, struct lease *l)
 {
@@ -574,13 +463,11 @@ static void run_lease(struct worker *w, struct lease *l)
 
     l->running = true;
     pthread_mutex_unlock(&w->lock);
-    rc = run_pass(&p, &e);
+    rc = stage_hears(w->stage) ? run_pass(&p, &e) : run_text(&p, &e);
     pthread_mutex_lock(&w->lock);
     if (rc != 0 && rc != ERR_EMPTY)
         l->result = e;
-    if (l->feeding)
-        l->feeding->dropped = true; /* half a shard is no result */
-    stop_feeding(w, l);
+    feed_stop(&p);
     l->input_over = true;
     worker_changed(w);
     lease_settle(w, l);

@@ -20,5 +20,7 @@ void *lease_thread(void *arg);
 /* The engine has finished with a shard; frees it unless its decoder still feeds it, and ends the
  * lease when it was the last. Lock held. */
 void shard_settle(struct worker *w, struct shard *s);
+/* Unlinks and frees it. Lock held. */
+void shard_free(struct worker *w, struct shard *s);
 
 #endif

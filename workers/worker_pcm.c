@@ -16,7 +16,7 @@ struct pcm_chunk {
 void pcm_lane_init(struct pcm_lane *l, struct pcm_pool *pool, int64_t start)
 {
     *l = (struct pcm_lane){
-        .pool = pool, .start = start, .end = start, .asked = start + WINDOW_SAMPLES};
+        .pool = pool, .start = start, .cut = -1, .end = start, .asked = start + WINDOW_SAMPLES};
 }
 
 static void drop_first(struct pcm_lane *l)
@@ -72,6 +72,8 @@ int pcm_lane_append(struct pcm_lane *l, const int16_t *pcm, size_t n, struct err
     }
     return 0;
 }
+
+void pcm_lane_cut(struct pcm_lane *l) { l->cut = l->end; }
 
 void pcm_lane_close(struct pcm_lane *l) { l->closed = true; }
 

@@ -6,8 +6,10 @@
  * (at first: one window). So a lane whose decoder waits can be worked on, a closed lane holds all
  * that it ever will, and a lane for which the engine waits is always fed; whatever the budget, the
  * engine can go on, lanes end, and their audio is freed. A decoder also waits before it opens a
- * lane while the pool is over its budget; by the same reasoning that ends. The pool is exceeded by
- * at most a window and a decoder's message for each decoder thread.
+ * lane while the pool is over its budget; by the same reasoning that ends. A lane behind its cut
+ * that still hears what follows (its tail, at most a third of a window) is always fed, and while
+ * there is one its decoder waits for nothing: else the lane could not end. The pool is exceeded by
+ * at most a window, the tails of it and a decoder's message for each decoder thread.
  *
  * Not locked: the caller holds the worker's lock. */
 #ifndef NIGHTSHIFT_WORKERS_WORKER_PCM_H
@@ -30,9 +32,10 @@ struct pcm_lane {
     struct pcm_chunk *first; /* owned */
     struct pcm_chunk *last;
     int64_t start; /* of the shard */
-    int64_t end;   /* of what has come */
+    int64_t cut;   /* of the shard's end; -1: not known yet */
+    int64_t end;   /* of what has come: up to the cut, and what is heard of the next shard */
     int64_t asked; /* the furthest that was ever asked for */
-    bool closed;   /* end is the shard's end */
+    bool closed;   /* nothing more comes */
 };
 
 void pcm_lane_init(struct pcm_lane *l, struct pcm_pool *pool, int64_t start);
@@ -42,6 +45,8 @@ bool pcm_pool_has_room(const struct pcm_pool *p);
 bool pcm_lane_may_append(const struct pcm_lane *l);
 /* ERR_NOMEM: the lane holds what it held before, and perhaps some of pcm. */
 int pcm_lane_append(struct pcm_lane *l, const int16_t *pcm, size_t n, struct err *err);
+/* The shard ends where its audio ends now. */
+void pcm_lane_cut(struct pcm_lane *l);
 void pcm_lane_close(struct pcm_lane *l);
 
 /* As lane_source in workers/stages/transcribe.h: samples [at, at + n) as floats in [-1, 1). */

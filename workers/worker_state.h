@@ -1,7 +1,7 @@
 /* workers/worker_state.h - what the threads of a worker share. Internal to workers/worker*.c.
  *
  *   control thread        decoder threads             engine thread
- *   reads the socket,     each takes one lease,       owns model and transcriber,
+ *   reads the socket,     each takes one lease,       owns models and stage,
  *   accepts leases,       decodes it, deals audio     adds shards as lanes, steps,
  *   sends what is posted  out to shards               reports results
  *        |                      |                            |
@@ -9,7 +9,7 @@
  *
  * A lease lives from LEASE to LEASE_END. A shard lives from its first sample until both its decoder
  * (`fed`) and the engine (`settled`) have finished with it; then the second of the two frees it.
- * Nobody holds the lock while decoding, computing, or calling the transcriber, so its callbacks
+ * Nobody holds the lock while decoding, computing, or calling the stage, so its callbacks
  * may take it. Lock order: worker.lock, then outbox.lock. */
 #ifndef NIGHTSHIFT_WORKERS_WORKER_STATE_H
 #define NIGHTSHIFT_WORKERS_WORKER_STATE_H
@@ -25,7 +25,8 @@
 #include "workers/worker_pcm.h"
 
 struct decoder;
-struct lane;
+struct stage_lane;
+struct stage_passage;
 
 #define WORKER_MAX_LEASES 4096u
 
@@ -39,6 +40,7 @@ struct lease {
     bool input_over;         /* no further shard will come */
     struct decoder *decoder; /* while it may be cancelled */
     struct shard *feeding;   /* its open shard; NULL while that one is not wanted */
+    uint32_t trailing;       /* shards behind their cut that still hear what follows it */
     uint32_t feeding_seq;    /* the shard that audio goes to, wanted or not */
     uint32_t unsettled;      /* shards that the engine still has */
     struct err result;       /* code 0, or why shards that were not reported have no result */
@@ -53,19 +55,24 @@ struct shard {
     struct lease *lease;
     uint32_t seq;
     struct pcm_lane pcm;
-    bool begun;   /* its first window was handed to the engine */
-    bool dropped; /* nobody wants its result any more */
-    bool fed;     /* its decoder has finished with it */
-    bool settled; /* the engine has finished with it */
+    bool begun;    /* its first window was handed to the engine */
+    bool dropped;  /* nobody wants its result any more */
+    bool trailing; /* its cut is known, and it is fed the tail behind it */
+    bool fed;      /* its decoder has finished with it */
+    bool settled;  /* the engine has finished with it */
     struct worker *worker;
-    struct lane *lane; /* engine thread only */
-    int64_t begun_ms;  /* engine thread only */
+    bool text;                      /* of passages: nothing is decoded */
+    struct stage_lane *lane;        /* engine thread only, as what follows */
+    struct stage_passage *passages; /* owned */
+    int64_t begun_ms;
 };
 
 struct worker {
     struct outbox out;
     struct faults faults; /* read only */
     struct msg_setup setup;
+    const char *stage; /* setup's; "transcribe" where it says none */
+    int64_t tail;      /* samples that its windows hear beyond their shard */
     char device[64];
 
     pthread_mutex_t lock; /* all that follows */
@@ -85,7 +92,7 @@ struct worker {
     struct shard *shards;
     struct pcm_pool pool;
     int64_t decoded_samples, engine_samples;
-    uint64_t pulses; /* of decoders that have nothing to give yet */
+    uint64_t pulses;                /* of decoders that have nothing to give yet */
     uint64_t vram_bytes, vram_peak; /* of device memory, by the engine */
     uint32_t windows;
     bool stepping;          /* the engine is inside a step */

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "workers/models/whisper.h"
-#include "workers/stages/footprint.h"
+#include "workers/stages/stage.h"
 #include "workers/tune.h"
 
 #define SLOTS_MOST 512u
@@ -20,7 +20,7 @@
 
 /* What is measured with: noise in every window, since the time does not depend on what is heard. */
 struct tuner {
-    const struct worker_load *load;
+    const struct stage_load *load;
     float *pcm;
     struct whisper_window *windows; /* SLOTS_MOST */
     struct whisper_row *rows;       /* SLOTS_MOST windows' each */
@@ -42,7 +42,7 @@ static void tuner_free(struct tuner *t)
     free(t->moves);
 }
 
-static int tuner_init(struct tuner *t, const struct worker_load *load, struct err *err)
+static int tuner_init(struct tuner *t, const struct stage_load *load, struct err *err)
 {
     size_t rows = (size_t)SLOTS_MOST * load->rows;
     uint32_t x = 1;
@@ -224,7 +224,7 @@ static bool measures(const char *device)
     return strcmp(device, "cpu") != 0;
 }
 
-int worker_tune(const struct worker *w, struct backend *be, const struct worker_load *load,
+int worker_tune(const struct worker *w, struct backend *be, const struct stage_load *load,
                 struct worker_tuning *ret, struct err *err)
 {
     const struct msg_setup *m = &w->setup;
@@ -264,20 +264,10 @@ static void describe(const struct msg_ready *m, const char *name, uint32_t threa
              m->precision, m->slots, m->slots == 1 ? "" : "s", m->windows, rate);
 }
 
-/* As the plan foretells it; only a GPU's backend records steps. */
-static uint64_t predicted_bytes(const struct backend *be, const struct worker_load *load,
-                                uint32_t slots, uint32_t windows)
+void worker_post_ready(struct worker *w, const struct backend *be, const struct stage *stage,
+                       uint32_t capacity, const struct worker_tuning *t)
 {
-    const struct footprint f = {whisper_config(load->model), *load->shape, load->voice};
-    const struct footprint_device d = {be->ops->record_begin != NULL, be->info.deterministic};
-
-    return footprint_bytes(&f, &d, whisper_precision(load->model), slots, windows);
-}
-
-void worker_post_ready(struct worker *w, const struct backend *be, const struct worker_load *load,
-                       uint32_t capacity, uint32_t slots, uint32_t windows,
-                       const struct worker_tuning *t)
-{
+    uint32_t slots = stage_slots(stage);
     struct buf b = BUF_INIT;
     struct err text = {0};
     struct msg_ready m = {
@@ -285,10 +275,10 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         .device = (char *)be->info.name,
         .device_id = (char *)be->info.id,
         .driver = (char *)be->info.driver,
-        .precision = (char *)precision_name(whisper_precision(load->model)),
+        .precision = (char *)precision_name(stage_precision(stage)),
         .slots = slots,
-        .windows = windows,
-        .predicted_bytes = predicted_bytes(be, load, slots, windows),
+        .windows = stage_windows(stage),
+        .predicted_bytes = stage_footprint(stage, be),
         .allocated_bytes = be->allocated,
         .rate = slots < t->slots ? t->rate * (float)slots / (float)t->slots : t->rate,
         .measured = t->measured,

@@ -21,6 +21,14 @@
 
 struct backend;
 
+/* What a transcription asks of the device, for whoever measures it. Borrowed. */
+struct stage_load {
+    struct whisper *model;
+    const struct whisper_shape *shape; /* branches and alignment heads */
+    uint32_t rows;                     /* of a window in a step of the decoder; at most branches */
+    bool voice;                        /* a voice activity model beside it */
+};
+
 /* A stage, as SETUP says it. Borrowed. */
 struct stage_setup {
     const char *name;   /* "transcribe" ... */
@@ -28,6 +36,11 @@ struct stage_setup {
     const char *params; /* JSON; checked by stage_open */
     enum precision precision;
     uint32_t slots, windows; /* at once; 0: chosen */
+    /* Transcription: asked when the models are loaded, before room is made: slots and windows, to
+     * be chosen instead of those above. NULL: nobody measures. */
+    int (*tune)(void *arg, const struct stage_load *load, uint32_t *slots, uint32_t *windows,
+                struct err *err);
+    void *tune_arg;
 };
 
 struct stage_sound {
@@ -72,7 +85,9 @@ struct stage_work {
     /* The shard's end, once it is known, else -1 (asked again and again): windows that begin before
      * it are this lane's, and may hear up to stage_tail() samples after it. */
     int64_t (*end)(void *arg);
-    struct lane_source source; /* reads on to the shard's end and stage_tail() beyond */
+    void *end_arg;
+    struct lane_source source; /* reads on to the shard's end and stage_tail() beyond, but not
+                                  beyond the recording's end */
     const char *language;      /* hint; "" none */
     uint64_t seed;
     const struct stage_passage { /* embed-text; borrowed until the lane ends */
@@ -101,12 +116,16 @@ int stage_model_hash(const char *name, const char *dir, char ret[33], struct err
 uint32_t stage_slots(const struct stage *s); /* as transcriber_slots; of others: windows */
 uint32_t stage_windows(const struct stage *s);
 const struct err *stage_lack(const struct stage *s);
-/* Prediction for planning, before anything is loaded: FOOTPRINT of weights and scratch. dir: the
- * model's. */
+enum precision stage_precision(const struct stage *s); /* what AUTO became */
+/* Of device memory, as it is set up now, as it would have been foretold before loading. */
+uint64_t stage_footprint(const struct stage *s, const struct backend *be);
+/* Prediction for planning, before anything is loaded: weights and scratch, and on a GPU what its
+ * backend takes beside them. dir: the model's. ERR_MODEL. */
 int stage_predict_bytes(const struct stage_setup *setup, bool gpu, uint64_t *ret, struct err *err);
 
 int stage_add(struct stage *s, const struct stage_work *work, stage_done done, void *done_arg,
               struct stage_lane **ret, struct err *err);
+/* Removes a lane that has not ended; done is not called. */
 void stage_remove(struct stage *s, struct stage_lane *lane);
 int stage_step(struct stage *s, bool *progress, struct err *err); /* as transcriber_step */
 void stage_on_beat(struct stage *s, void (*beat)(void *arg), void *arg);

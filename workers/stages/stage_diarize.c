@@ -1,0 +1,341 @@
+/* Diarization behind stage.h: what the two networks hear of each window of 10 s, every second.
+ *
+ *   window -> sets of local speakers for each frame (models/pyannet.h)
+ *          -> for each local speaker that speaks, a mask of the frames where nobody else does; of
+ *             all its frames when those are too few
+ *          -> a vector of its voice (models/voiceprint.h), left out where the mask is too short
+ *
+ * Which local speaker of which window is who is found out for the recording as a whole, when it is
+ * settled (workers/settler.h). Overlapping speech is masked as Bredin does (pyannote.audio 2.1
+ * speaker diarization pipeline, Interspeech 2023). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+#include "workers/models/diarization_dir.h"
+#include "workers/models/pyannet.h"
+#include "workers/models/voiceprint.h"
+#include "workers/stages/footprint.h"
+#include "workers/stages/stage_kind.h"
+#include "workers/stages/stage_params.h"
+#include "workers/stages/windowed.h"
+
+/* Frames of clean speech that a vector is made of, or more: 1680 samples (two steps of the
+ * ResNet's last layer, the least that have a deviation) of a window's 160000, rounded up. */
+#define CLEAN_FRAMES 7
+
+/* A lane's own: as struct stage_voices. */
+struct heard {
+    int64_t first;
+    uint32_t windows, window_room;
+    uint8_t *active; /* [windows][PYANNET_FRAMES] */
+    uint32_t vector_count, vector_room;
+    uint32_t *of;
+    float *vectors;
+};
+
+struct diarization {
+    struct windowed *windowed; /* first: windowed.h */
+    struct pyannet *segmentation;
+    struct voiceprint *voices;
+    uint8_t *sets;            /* [batch][PYANNET_FRAMES] */
+    float *weights;           /* [batch][PYANNET_SPEAKERS][PYANNET_FRAMES] */
+    struct voice_mask *masks; /* [batch][PYANNET_SPEAKERS] */
+    uint32_t *of;             /* [batch][PYANNET_SPEAKERS]: item * PYANNET_SPEAKERS + speaker */
+    float *vectors;           /* [batch][PYANNET_SPEAKERS][size] */
+};
+
+/* ---- masks */
+
+/* Frames of local speaker s: in `ret` 1 where it counts. False: it is silent. */
+static bool mask_of(const uint8_t *sets, uint32_t s, float *ret)
+{
+    uint8_t bit = (uint8_t)(1u << s);
+    uint32_t all = 0, clean = 0;
+
+    for (uint32_t f = 0; f < PYANNET_FRAMES; f++) {
+        all += (sets[f] & bit) != 0;
+        clean += sets[f] == bit;
+    }
+    for (uint32_t f = 0; f < PYANNET_FRAMES; f++)
+        ret[f] = clean > CLEAN_FRAMES ? sets[f] == bit : (sets[f] & bit) != 0;
+    return all > 0;
+}
+
+/* Masks of windows [from, to), numbered within them; whose they are goes to `of`. */
+static uint32_t make_masks(struct diarization *d, uint32_t from, uint32_t to, uint32_t *of)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = from; i < to; i++)
+        for (uint32_t s = 0; s < PYANNET_SPEAKERS; s++) {
+            float *weights = d->weights + (size_t)n * PYANNET_FRAMES;
+
+            if (!mask_of(d->sets + (size_t)i * PYANNET_FRAMES, s, weights))
+                continue;
+            d->masks[n] = (struct voice_mask){i - from, weights};
+            of[n++] = i * PYANNET_SPEAKERS + s;
+        }
+    return n;
+}
+
+/* ---- what a lane has */
+
+static int room_for(struct heard *h, uint32_t vectors, uint32_t size, struct err *err)
+{
+    uint32_t windows = h->windows + 1, count = h->vector_count + vectors;
+
+    if (windows > h->window_room) {
+        uint32_t room = 2 * windows + 62;
+        uint8_t *active = realloc(h->active, (size_t)room * PYANNET_FRAMES);
+
+        if (!active)
+            return err_set(err, ERR_NOMEM, "no memory for %u windows of voices", windows);
+        h->active = active;
+        h->window_room = room;
+    }
+    if (count > h->vector_room) {
+        uint32_t room = 2 * count + 62;
+        uint32_t *of = realloc(h->of, room * sizeof(*of));
+        float *all;
+
+        if (of)
+            h->of = of;
+        all = of ? realloc(h->vectors, (size_t)room * size * sizeof(*all)) : NULL;
+        if (!all)
+            return err_set(err, ERR_NOMEM, "no memory for %u voices", count);
+        h->vectors = all;
+        h->vector_room = room;
+    }
+    return 0;
+}
+
+static bool is_finite(const float *v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!isfinite(v[i]))
+            return false;
+    return true;
+}
+
+/* Adds item i with its `n` vectors, which are those from `at` on; there is room. */
+static void keep(const struct diarization *d, const struct windowed_item *it, uint32_t i,
+                 uint32_t at, uint32_t n)
+{
+    uint32_t size = voiceprint_size(d->voices);
+    struct heard *h = it->state;
+
+    if (h->windows == 0)
+        h->first = it->first;
+    memcpy(h->active + (size_t)h->windows * PYANNET_FRAMES, d->sets + (size_t)i * PYANNET_FRAMES,
+           PYANNET_FRAMES);
+    for (uint32_t v = at; v < at + n; v++) {
+        const float *values = d->vectors + (size_t)v * size;
+
+        if (!is_finite(values, size))
+            continue;
+        h->of[h->vector_count] = h->windows * PYANNET_SPEAKERS + d->of[v] % PYANNET_SPEAKERS;
+        memcpy(h->vectors + (size_t)h->vector_count * size, values, size * sizeof(*values));
+        h->vector_count++;
+    }
+    h->windows++;
+}
+
+/* ---- running */
+
+/* Vectors of all masks, so many windows a call as the encoder takes. */
+static int hear_voices(struct diarization *d, const struct windowed_item *items, uint32_t n,
+                       uint32_t *count, struct err *err)
+{
+    uint32_t most = voiceprint_windows(d->voices), size = voiceprint_size(d->voices), done = 0;
+    uint32_t batch = windowed_batch(d->windowed);
+    int rc = 0;
+
+    if (most > batch)
+        most = batch; /* what was too much for the device once */
+    for (uint32_t from = 0; rc == 0 && from < n; from += most) {
+        uint32_t to = n - from < most ? n : from + most, masks;
+
+        masks = make_masks(d, from, to, d->of + done);
+        if (!masks)
+            continue;
+        rc = voiceprint_run(d->voices, items[from].pcm, PYANNET_SAMPLES, to - from, d->masks, masks,
+                            PYANNET_FRAMES, d->vectors + (size_t)done * size, err);
+        done += masks;
+    }
+    *count = done;
+    return rc;
+}
+
+/* An error is of the host's memory, and ends the worker: nothing is undone. */
+static int keep_all(struct diarization *d, const struct windowed_item *items, uint32_t n,
+                    uint32_t count, struct err *err)
+{
+    uint32_t at = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t own = 0;
+        int rc;
+
+        while (at + own < count && d->of[at + own] / PYANNET_SPEAKERS == i)
+            own++;
+        rc = room_for(items[i].state, own, voiceprint_size(d->voices), err);
+        if (rc != 0)
+            return rc;
+        keep(d, &items[i], i, at, own);
+        at += own;
+    }
+    return 0;
+}
+
+static int run(void *arg, const struct windowed_item *items, uint32_t n, struct err *err)
+{
+    struct diarization *d = arg;
+    uint32_t count = 0;
+    int rc = pyannet_run(d->segmentation, items[0].pcm, n, d->sets, err);
+
+    if (rc == 0)
+        rc = hear_voices(d, items, n, &count, err);
+    return rc != 0 ? rc : keep_all(d, items, n, count, err);
+}
+
+static int finish(void *arg, void *state, struct stage_result *ret, struct err *err)
+{
+    const struct diarization *d = arg;
+    const struct heard *h = state;
+
+    (void)err;
+    if (h->windows == 0)
+        return 0;
+    ret->voices = (struct stage_voices){
+        .first = (uint32_t)h->first,
+        .windows = h->windows,
+        .frames = PYANNET_FRAMES,
+        .speakers = PYANNET_SPEAKERS,
+        .size = voiceprint_size(d->voices),
+        .vector_count = h->vector_count,
+        .active = h->active,
+        .of = h->of,
+        .vectors = h->vectors,
+    };
+    return 0;
+}
+
+static void drop(void *arg, void *state)
+{
+    struct heard *h = state;
+
+    (void)arg;
+    free(h->active);
+    free(h->of);
+    free(h->vectors);
+}
+
+/* ---- opening */
+
+static void diarization_close(void *self)
+{
+    struct diarization *d = self;
+
+    windowed_free(d->windowed);
+    pyannet_free(d->segmentation);
+    voiceprint_free(d->voices);
+    free(d->sets);
+    free(d->weights);
+    free(d->masks);
+    free(d->of);
+    free(d->vectors);
+    free(d);
+}
+
+static int load(struct diarization *d, const struct stage_setup *setup, struct backend *be,
+                struct err *err)
+{
+    struct diarization_dir dir = {0};
+    int rc = diarization_dir_open(setup->dir, &dir, err);
+
+    if (rc == 0)
+        rc = pyannet_load(dir.segmentation, be, setup->windows, &d->segmentation, err);
+    if (rc == 0)
+        rc = voiceprint_load(dir.embedding, be, setup->windows, &d->voices, err);
+    diarization_dir_free(&dir);
+    return rc;
+}
+
+static int make_room(struct diarization *d, struct err *err)
+{
+    const struct windowed_plan plan = {
+        .what = "voices",
+        .window = PYANNET_SAMPLES,
+        .hop = PYANNET_STEP,
+        .state_bytes = sizeof(struct heard),
+        .run = run,
+        .finish = finish,
+        .drop = drop,
+        .arg = d,
+    };
+    uint32_t batch = pyannet_windows(d->segmentation);
+    size_t speakers = (size_t)batch * PYANNET_SPEAKERS;
+
+    d->sets = malloc((size_t)batch * PYANNET_FRAMES);
+    d->weights = malloc(speakers * PYANNET_FRAMES * sizeof(*d->weights));
+    d->masks = calloc(speakers, sizeof(*d->masks));
+    d->of = calloc(speakers, sizeof(*d->of));
+    d->vectors = malloc(speakers * voiceprint_size(d->voices) * sizeof(*d->vectors));
+    if (!d->sets || !d->weights || !d->masks || !d->of || !d->vectors)
+        return err_set(err, ERR_NOMEM, "no memory for %u windows of voices", batch);
+    return windowed_new(&plan, batch, &d->windowed, err);
+}
+
+/* The parameters are about settling; they are checked here all the same, so that a job that cannot
+ * be settled does not run a night. */
+static int diarization_open(const struct stage_setup *setup, struct backend *be, void **ret,
+                            struct err *err)
+{
+    struct diarization *d = calloc(1, sizeof(*d));
+    struct diarize_stage_params params;
+    int rc;
+
+    if (!d)
+        return err_set(err, ERR_NOMEM, "no memory for a diarization");
+    rc = diarize_stage_params_from_json(setup->params, &params, err);
+    if (rc == 0)
+        rc = load(d, setup, be, err);
+    if (rc == 0)
+        rc = make_room(d, err);
+    if (rc != 0)
+        diarization_close(d);
+    else
+        *ret = d;
+    return rc;
+}
+
+static uint64_t predict(uint32_t windows, bool gpu)
+{
+    return pyannet_predict_bytes(windows) + voiceprint_predict_bytes(windows) +
+           (gpu ? FOOTPRINT_GPU_BYTES : 0);
+}
+
+static uint64_t diarization_footprint(const void *self, const struct backend *be)
+{
+    return predict(windowed_stage_slots(self), be->ops->record_begin != NULL);
+}
+
+static int diarization_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
+                               struct err *err)
+{
+    (void)err;
+    *ret = predict(setup->windows ? setup->windows : 1, gpu);
+    return 0;
+}
+
+const struct stage_kind stage_diarize = {
+    WINDOWED_STAGE,
+    .name = "diarize",
+    .open = diarization_open,
+    .close = diarization_close,
+    .precision = windowed_stage_f32,
+    .footprint = diarization_footprint,
+    .predict = diarization_predict,
+};

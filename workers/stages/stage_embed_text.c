@@ -1,0 +1,328 @@
+/* Text embeddings behind stage.h: a vector for each passage of a recording's transcript. A lane is
+ * a recording's passages; calls are filled from many lanes, oldest first. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gpu/backend.h"
+#include "workers/models/embedder.h"
+#include "workers/models/weight_layout.h"
+#include "workers/stages/footprint.h"
+#include "workers/stages/stage_kind.h"
+#include "workers/stages/stage_params.h"
+
+#define BATCH_GPU 256 /* passages of a call: some 25,000 tokens */
+#define BATCH_HOST 16 /* a second or two with a small model: the engine shows that it lives */
+#define TOKENS 128    /* of a passage, about */
+
+struct passages {
+    struct passages *next; /* oldest first */
+    struct stage_work work;
+    stage_done done;
+    void *done_arg;
+    uint32_t embedded;            /* passages that have their vector */
+    float *values;                /* owned: [passage_count][size] */
+    struct stage_vector *vectors; /* owned: [passage_count] */
+};
+
+struct reading {
+    struct embed_text_params params;
+    enum precision precision;
+    struct embedder *model;
+    uint32_t batch;
+    const char **texts; /* [batch] */
+    float *values;      /* [batch][size] */
+    struct passages *lanes;
+    uint32_t lane_count, flying;
+    int64_t samples_done;
+    struct err lack;
+    void (*beat)(void *arg);
+    void *beat_arg;
+};
+
+/* ---- opening */
+
+static void passages_free(struct passages *p)
+{
+    free(p->values);
+    free(p->vectors);
+    free(p);
+}
+
+static void reading_close(void *self)
+{
+    struct reading *r = self;
+
+    while (r->lanes) {
+        struct passages *next = r->lanes->next;
+
+        passages_free(r->lanes);
+        r->lanes = next;
+    }
+    embedder_free(r->model);
+    free(r->texts);
+    free(r->values);
+    free(r);
+}
+
+static uint32_t batch_of(const struct stage_setup *setup, bool gpu)
+{
+    if (setup->windows)
+        return setup->windows;
+    return gpu ? BATCH_GPU : BATCH_HOST;
+}
+
+static int make_room(struct reading *r, struct err *err)
+{
+    r->texts = calloc(r->batch, sizeof(*r->texts));
+    r->values = malloc((size_t)r->batch * embedder_size(r->model) * sizeof(*r->values));
+    if (!r->texts || !r->values)
+        return err_set(err, ERR_NOMEM, "no memory for %u passages", r->batch);
+    return 0;
+}
+
+static int reading_open(const struct stage_setup *setup, struct backend *be, void **ret,
+                        struct err *err)
+{
+    struct reading *r = calloc(1, sizeof(*r));
+    int rc;
+
+    if (!r)
+        return err_set(err, ERR_NOMEM, "no memory for text embeddings");
+    r->batch = batch_of(setup, be->info.wide_batches);
+    rc = embed_text_params_from_json(setup->params, &r->params, err);
+    if (rc == 0)
+        rc = backend_precision(be, setup->precision, &r->precision, err);
+    if (rc == 0)
+        rc = embedder_load(setup->dir, be, setup->precision, &r->model, err);
+    if (rc == 0)
+        rc = make_room(r, err);
+    if (rc != 0)
+        reading_close(r);
+    else
+        *ret = r;
+    return rc;
+}
+
+/* ---- lanes */
+
+static int reading_add(void *self, const struct stage_work *work, stage_done done, void *done_arg,
+                       struct stage_lane **ret, struct err *err)
+{
+    struct reading *r = self;
+    struct passages **end = &r->lanes, *p = calloc(1, sizeof(*p));
+    size_t n = work->passage_count, size = embedder_size(r->model);
+
+    if (p) {
+        p->values = malloc((n ? n : 1) * size * sizeof(*p->values));
+        p->vectors = calloc(n ? n : 1, sizeof(*p->vectors));
+    }
+    if (!p || !p->values || !p->vectors) {
+        if (p)
+            passages_free(p);
+        return err_set(err, ERR_NOMEM, "no memory for %zu passages", n);
+    }
+    p->work = *work;
+    p->done = done;
+    p->done_arg = done_arg;
+    for (size_t i = 0; i < n; i++)
+        p->vectors[i] = (struct stage_vector){work->passages[i].start_ms, work->passages[i].end_ms,
+                                              p->values + i * size};
+    while (*end)
+        end = &(*end)->next;
+    *end = p;
+    r->lane_count++;
+    *ret = (struct stage_lane *)p;
+    return 0;
+}
+
+static void unlink_lane(struct reading *r, struct passages *p)
+{
+    struct passages **at = &r->lanes;
+
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    r->lane_count--;
+}
+
+static void reading_remove(void *self, struct stage_lane *lane)
+{
+    struct reading *r = self;
+    struct passages *p = (struct passages *)lane;
+
+    unlink_lane(r, p);
+    passages_free(p);
+}
+
+static void tell(struct reading *r, struct passages *p)
+{
+    struct stage_result result = {
+        .language = "",
+        .end_sample = p->work.end(p->work.end_arg),
+        .windows = p->work.passage_count,
+        .vector_count = p->work.passage_count,
+        .vector_size = p->work.passage_count ? embedder_size(r->model) : 0,
+        .vectors = p->vectors,
+    };
+
+    r->samples_done += result.end_sample;
+    p->done(p->done_arg, &result, NULL);
+}
+
+/* From the list's head again after each: done may add and remove lanes. */
+static bool tell_ended(struct reading *r)
+{
+    struct passages *p = r->lanes;
+    bool any = false;
+
+    while (p) {
+        if (p->embedded < p->work.passage_count) {
+            p = p->next;
+            continue;
+        }
+        any = true;
+        unlink_lane(r, p);
+        tell(r, p);
+        passages_free(p);
+        p = r->lanes;
+    }
+    return any;
+}
+
+/* ---- running */
+
+static uint32_t gather(struct reading *r)
+{
+    uint32_t n = 0;
+
+    for (struct passages *p = r->lanes; p; p = p->next)
+        for (uint32_t i = p->embedded; i < p->work.passage_count && n < r->batch; i++)
+            r->texts[n++] = p->work.passages[i].text;
+    return n;
+}
+
+/* The n vectors to the passages that gather took them from. */
+static void deal_out(struct reading *r, uint32_t n)
+{
+    size_t size = embedder_size(r->model);
+    uint32_t at = 0;
+
+    for (struct passages *p = r->lanes; p && at < n; p = p->next) {
+        uint32_t left = p->work.passage_count - p->embedded, take = left < n - at ? left : n - at;
+
+        memcpy(p->values + p->embedded * size, r->values + at * size,
+               take * size * sizeof(*r->values));
+        p->embedded += take;
+        at += take;
+    }
+}
+
+static int reading_step(void *self, bool *progress, struct err *err)
+{
+    struct reading *r = self;
+    uint32_t n = gather(r);
+    int rc = 0;
+
+    *progress = n > 0;
+    if (n) {
+        r->flying = n;
+        rc = embedder_run(r->model, r->texts, n, EMBED_PASSAGE, r->values, err);
+        r->flying = 0;
+        if (rc == 0)
+            deal_out(r, n);
+        if (rc == ERR_VRAM && r->batch > 1) {
+            r->lack = *err;
+            r->batch /= 2;
+            rc = 0;
+        }
+        if (r->beat)
+            r->beat(r->beat_arg);
+    }
+    if (rc == 0 && tell_ended(r))
+        *progress = true;
+    return rc;
+}
+
+/* ---- what is said of it */
+
+static uint32_t reading_slots(const void *self) { return ((const struct reading *)self)->batch; }
+
+static const struct err *reading_lack(const void *self)
+{
+    return &((const struct reading *)self)->lack;
+}
+
+static enum precision reading_precision(const void *self)
+{
+    return ((const struct reading *)self)->precision;
+}
+
+static uint64_t reading_footprint(const void *self, const struct backend *be)
+{
+    const struct reading *r = self;
+
+    return embedder_predict_bytes(r->model, r->batch * TOKENS) +
+           (be->ops->record_begin ? FOOTPRINT_GPU_BYTES : 0);
+}
+
+/* The weights as they lie in their files, which is what they take in float32, and half as much
+ * again for what is computed with them. */
+static int reading_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
+                           struct err *err)
+{
+    struct weight_layout l = {0};
+    uint64_t bytes = 0;
+    int rc = weight_layout_find(setup->dir, &l, err);
+
+    for (uint32_t i = 0; rc == 0 && i < l.file_count; i++) {
+        char path[4096];
+        struct stat st;
+
+        snprintf(path, sizeof(path), "%s/%s", setup->dir, l.file[i]);
+        if (stat(path, &st) == 0)
+            bytes += (uint64_t)st.st_size;
+    }
+    weight_layout_free(&l);
+    if (rc == 0)
+        *ret = bytes + bytes / 2 + (gpu ? FOOTPRINT_GPU_BYTES : 0);
+    else
+        rc = err->code = ERR_MODEL;
+    return rc;
+}
+
+static void reading_on_beat(void *self, void (*beat)(void *arg), void *arg)
+{
+    struct reading *r = self;
+
+    r->beat = beat;
+    r->beat_arg = arg;
+}
+
+static void reading_stats(const void *self, uint32_t *lanes, uint32_t *windows,
+                          int64_t *samples_done)
+{
+    const struct reading *r = self;
+
+    *lanes = r->lane_count;
+    *windows = r->flying;
+    *samples_done = r->samples_done;
+}
+
+const struct stage_kind stage_embed_text = {
+    .name = "embed-text",
+    .open = reading_open,
+    .close = reading_close,
+    .slots = reading_slots,
+    .windows = reading_slots,
+    .lack = reading_lack,
+    .precision = reading_precision,
+    .footprint = reading_footprint,
+    .predict = reading_predict,
+    .add = reading_add,
+    .remove = reading_remove,
+    .step = reading_step,
+    .on_beat = reading_on_beat,
+    .stats = reading_stats,
+};

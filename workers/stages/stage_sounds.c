@@ -1,0 +1,299 @@
+/* Sounds behind stage.h: YAMNet's scores of each patch of 0.96 s, every 0.48 s, as sounds.
+ *
+ * A class is heard in a patch where its score reaches the threshold, and while patches in which it
+ * is heard overlap or have at most `max_gap_ms` between them, that is one sound, whose score is the
+ * highest. One that goes on over a shard's end is two: each shard's is a result of its own. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+#include "workers/models/yamnet.h"
+#include "workers/stages/footprint.h"
+#include "workers/stages/stage_kind.h"
+#include "workers/stages/stage_params.h"
+#include "workers/stages/windowed.h"
+
+#define SAMPLES_PER_MS 16
+#define PATCH_MS 960
+#define HOP_MS (YAMNET_HOP / SAMPLES_PER_MS)
+
+/* A lane's own. */
+struct noted {
+    struct stage_sound *open; /* [classes]: the sound that may go on; name NULL: none */
+    struct stage_sound *sounds;
+    uint32_t count, room;
+    float *values; /* [vector_count][YAMNET_VECTOR], where they are kept */
+    struct stage_vector *vectors;
+    uint32_t vector_count, vector_room;
+};
+
+struct listening {
+    struct windowed *windowed; /* first: windowed.h */
+    struct sounds_params params;
+    struct yamnet *model;
+    float *scores;  /* [batch][classes] */
+    float *vectors; /* [batch][YAMNET_VECTOR]; NULL: not wanted */
+};
+
+/* ---- sounds */
+
+static int add_sound(struct noted *n, const struct stage_sound *s, struct err *err)
+{
+    if (n->count == n->room) {
+        uint32_t room = 2 * n->room + 64;
+        struct stage_sound *more = realloc(n->sounds, room * sizeof(*more));
+
+        if (!more)
+            return err_set(err, ERR_NOMEM, "no memory for %u sounds", room);
+        n->sounds = more;
+        n->room = room;
+    }
+    n->sounds[n->count++] = *s;
+    return 0;
+}
+
+static int close_sound(const struct listening *l, struct noted *n, uint32_t class_id,
+                       struct err *err)
+{
+    struct stage_sound s = n->open[class_id];
+
+    n->open[class_id].name = NULL;
+    if (!s.name || s.end_ms - s.start_ms < l->params.min_ms)
+        return 0;
+    return add_sound(n, &s, err);
+}
+
+/* The class is heard from start to end; earlier patches have been told. */
+static int hear(const struct listening *l, struct noted *n, uint32_t class_id, int64_t start,
+                int64_t end, float score, struct err *err)
+{
+    struct stage_sound *s = &n->open[class_id];
+    int rc;
+
+    if (s->name && start - s->end_ms <= l->params.max_gap_ms) {
+        s->end_ms = end;
+        s->score = fmaxf(s->score, score);
+        return 0;
+    }
+    rc = close_sound(l, n, class_id, err);
+    *s = (struct stage_sound){start, end, class_id, yamnet_class_name(l->model, class_id), score};
+    return rc;
+}
+
+/* The patch's own length, or to the recording's end. */
+static int64_t patch_end(const struct windowed_item *it, uint32_t patch)
+{
+    int64_t start = (it->first + patch) * HOP_MS;
+    int64_t heard = (it->samples - (int64_t)patch * YAMNET_HOP) / SAMPLES_PER_MS;
+
+    return start + (heard < PATCH_MS ? heard : PATCH_MS);
+}
+
+static int hear_patch(const struct listening *l, const struct windowed_item *it, uint32_t patch,
+                      struct err *err)
+{
+    uint32_t classes = yamnet_classes(l->model);
+    const float *scores = l->scores + (size_t)patch * classes;
+    int rc = 0;
+
+    for (uint32_t c = 0; rc == 0 && c < classes; c++)
+        if (scores[c] >= l->params.threshold)
+            rc = hear(l, it->state, c, (it->first + patch) * HOP_MS, patch_end(it, patch),
+                      scores[c], err);
+    return rc;
+}
+
+/* ---- vectors */
+
+static int room_for_vector(struct noted *n, struct err *err)
+{
+    uint32_t room = 2 * n->vector_room + 64;
+    float *values;
+    struct stage_vector *vectors;
+
+    if (n->vector_count < n->vector_room)
+        return 0;
+    values = realloc(n->values, (size_t)room * YAMNET_VECTOR * sizeof(*values));
+    if (values)
+        n->values = values;
+    vectors = realloc(n->vectors, room * sizeof(*vectors));
+    if (vectors)
+        n->vectors = vectors;
+    if (!values || !vectors)
+        return err_set(err, ERR_NOMEM, "no memory for %u vectors", room);
+    n->vector_room = room;
+    return 0;
+}
+
+/* Of length 1; a vector of nothing but zeros has no direction, and is left out. */
+static int keep_vector(const struct listening *l, const struct windowed_item *it, uint32_t patch,
+                       struct err *err)
+{
+    const float *from = l->vectors + (size_t)patch * YAMNET_VECTOR;
+    struct noted *n = it->state;
+    double sum = 0;
+    float *to;
+    int rc = room_for_vector(n, err);
+
+    if (rc != 0)
+        return rc;
+    for (uint32_t i = 0; i < YAMNET_VECTOR; i++)
+        sum += (double)from[i] * (double)from[i];
+    if (!(sum > 0))
+        return 0;
+    to = n->values + (size_t)n->vector_count * YAMNET_VECTOR;
+    for (uint32_t i = 0; i < YAMNET_VECTOR; i++)
+        to[i] = (float)((double)from[i] / sqrt(sum));
+    n->vectors[n->vector_count++] = (struct stage_vector){.start_ms = (it->first + patch) * HOP_MS,
+                                                          .end_ms = patch_end(it, patch)};
+    return 0;
+}
+
+/* ---- running */
+
+static int run(void *arg, const struct windowed_item *items, uint32_t n, struct err *err)
+{
+    struct listening *l = arg;
+    struct noted *noted = items[0].state;
+    int rc =
+        yamnet_run(l->model, items[0].pcm, (size_t)items[0].samples, l->scores, l->vectors, err);
+
+    (void)n; /* 1: a stretch */
+    if (rc == 0 && !noted->open)
+        noted->open = calloc(yamnet_classes(l->model), sizeof(*noted->open));
+    if (rc == 0 && !noted->open)
+        return err_set(err, ERR_NOMEM, "no memory for sounds");
+    for (uint32_t p = 0; rc == 0 && p < items[0].windows; p++) {
+        rc = hear_patch(l, &items[0], p, err);
+        if (rc == 0 && l->vectors)
+            rc = keep_vector(l, &items[0], p, err);
+    }
+    return rc;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct stage_sound *x = a, *y = b;
+
+    if (x->start_ms != y->start_ms)
+        return x->start_ms < y->start_ms ? -1 : 1;
+    return x->class_id < y->class_id ? -1 : x->class_id > y->class_id;
+}
+
+static int finish(void *arg, void *state, struct stage_result *ret, struct err *err)
+{
+    const struct listening *l = arg;
+    struct noted *n = state;
+    int rc = 0;
+
+    for (uint32_t c = 0; rc == 0 && n->open && c < yamnet_classes(l->model); c++)
+        rc = close_sound(l, n, c, err);
+    if (rc != 0)
+        return rc;
+    if (n->count)
+        qsort(n->sounds, n->count, sizeof(*n->sounds), by_start);
+    for (uint32_t i = 0; i < n->vector_count; i++)
+        n->vectors[i].values = n->values + (size_t)i * YAMNET_VECTOR;
+    ret->sound_count = n->count;
+    ret->sounds = n->sounds;
+    ret->vector_count = n->vector_count;
+    ret->vector_size = n->vector_count ? YAMNET_VECTOR : 0;
+    ret->vectors = n->vectors;
+    return 0;
+}
+
+static void drop(void *arg, void *state)
+{
+    struct noted *n = state;
+
+    (void)arg;
+    free(n->open);
+    free(n->sounds);
+    free(n->values);
+    free(n->vectors);
+}
+
+/* ---- opening */
+
+static void listening_close(void *self)
+{
+    struct listening *l = self;
+
+    windowed_free(l->windowed);
+    yamnet_free(l->model);
+    free(l->scores);
+    free(l->vectors);
+    free(l);
+}
+
+static int make_room(struct listening *l, struct err *err)
+{
+    const struct windowed_plan plan = {
+        .what = "sounds",
+        .window = YAMNET_PATCH,
+        .hop = YAMNET_HOP,
+        .joined = true,
+        .state_bytes = sizeof(struct noted),
+        .run = run,
+        .finish = finish,
+        .drop = drop,
+        .arg = l,
+    };
+    uint32_t batch = yamnet_patches(l->model);
+
+    l->scores = malloc((size_t)batch * yamnet_classes(l->model) * sizeof(*l->scores));
+    if (l->params.vectors)
+        l->vectors = malloc((size_t)batch * YAMNET_VECTOR * sizeof(*l->vectors));
+    if (!l->scores || (l->params.vectors && !l->vectors))
+        return err_set(err, ERR_NOMEM, "no memory for %u patches of sound", batch);
+    return windowed_new(&plan, batch, &l->windowed, err);
+}
+
+static int listening_open(const struct stage_setup *setup, struct backend *be, void **ret,
+                          struct err *err)
+{
+    struct listening *l = calloc(1, sizeof(*l));
+    int rc;
+
+    if (!l)
+        return err_set(err, ERR_NOMEM, "no memory for sounds");
+    rc = sounds_params_from_json(setup->params, &l->params, err);
+    if (rc == 0)
+        rc = yamnet_load(setup->dir, be, setup->windows, &l->model, err);
+    if (rc == 0)
+        rc = make_room(l, err);
+    if (rc != 0)
+        listening_close(l);
+    else
+        *ret = l;
+    return rc;
+}
+
+static uint64_t predict(uint32_t windows, bool gpu)
+{
+    return yamnet_predict_bytes(windows) + (gpu ? FOOTPRINT_GPU_BYTES : 0);
+}
+
+static uint64_t listening_footprint(const void *self, const struct backend *be)
+{
+    return predict(windowed_stage_slots(self), be->ops->record_begin != NULL);
+}
+
+static int listening_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
+                             struct err *err)
+{
+    (void)err;
+    *ret = predict(setup->windows ? setup->windows : 1, gpu);
+    return 0;
+}
+
+const struct stage_kind stage_sounds = {
+    WINDOWED_STAGE,
+    .name = "sounds",
+    .open = listening_open,
+    .close = listening_close,
+    .precision = windowed_stage_f32,
+    .footprint = listening_footprint,
+    .predict = listening_predict,
+};

@@ -1,0 +1,296 @@
+/* Transcription behind stage.h: its models, and lanes of transcribe.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+#include "workers/models/silero.h"
+#include "workers/models/weight_layout.h"
+#include "workers/models/weights.h"
+#include "workers/models/whisper.h"
+#include "workers/models/whisper_net.h"
+#include "workers/stages/footprint.h"
+#include "workers/stages/stage_kind.h"
+#include "workers/stages/transcribe.h"
+#include "workers/text/vocabulary.h"
+
+struct transcription {
+    struct transcribe_params params;
+    struct whisper *model;
+    struct silero *vad; /* NULL: no voice activity */
+    struct vocabulary *vocab;
+    struct whisper_shape shape;
+    struct transcriber *transcriber;
+    struct spoken *spoken; /* lanes; owned */
+};
+
+/* A lane, and what it is told by. */
+struct spoken {
+    struct spoken *next;
+    struct transcription *of;
+    struct lane *lane;
+    stage_done done;
+    void *done_arg;
+};
+
+/* The voice activity's file, when the stage has one: found and compared before anything large is
+ * loaded. *ret NULL: it has none. */
+static int find_vad(const struct transcribe_params *p, char **ret, struct err *err)
+{
+    char hash[33];
+    char *file = NULL;
+    int rc;
+
+    *ret = NULL;
+    if (!p->vad_model[0])
+        return 0;
+    rc = silero_find(p->vad_model, &file, err);
+    if (rc == 0)
+        rc = silero_hash(file, hash, err);
+    if (rc == 0 && strcmp(hash, p->vad_hash) != 0)
+        rc = err_set(err, ERR_MODEL,
+                     "the voice activity's file '%s' is not the one that the job was set up with "
+                     "(now %s, then %s): restore it, or enqueue with this one",
+                     file, hash, p->vad_hash);
+    if (rc != 0)
+        free(file);
+    else
+        *ret = file;
+    return rc;
+}
+
+static int load(struct transcription *t, const struct stage_setup *setup, struct backend *be,
+                const char *vad_file, struct err *err)
+{
+    int rc = whisper_load(setup->dir, be, setup->precision, &t->model, err);
+
+    if (rc == 0)
+        rc = vocabulary_load(setup->dir, &t->vocab, err);
+    if (rc == 0 && vad_file)
+        rc = silero_load(vad_file, be, 0, &t->vad, err);
+    if (rc == 0)
+        transcribe_shape(&t->params, whisper_config(t->model), t->vocab, &t->shape);
+    return rc;
+}
+
+static int make_room(struct transcription *t, const struct stage_setup *setup, struct err *err)
+{
+    const struct stage_load load = {
+        .model = t->model,
+        .shape = &t->shape,
+        .rows = transcribe_rows(&t->params),
+        .voice = t->vad != NULL,
+    };
+    uint32_t slots = setup->slots, windows = setup->windows;
+    int rc = 0;
+
+    if (setup->tune)
+        rc = setup->tune(setup->tune_arg, &load, &slots, &windows, err);
+    if (rc == 0)
+        rc = transcriber_new(t->model, t->vad, t->vocab, &t->params, slots, windows,
+                             &t->transcriber, err);
+    return rc;
+}
+
+static void transcription_close(void *self)
+{
+    struct transcription *t = self;
+
+    transcriber_free(t->transcriber);
+    vocabulary_free(t->vocab);
+    silero_free(t->vad);
+    whisper_free(t->model);
+    while (t->spoken) {
+        struct spoken *next = t->spoken->next;
+
+        free(t->spoken);
+        t->spoken = next;
+    }
+    free(t);
+}
+
+static int transcription_open(const struct stage_setup *setup, struct backend *be, void **ret,
+                              struct err *err)
+{
+    struct transcription *t = calloc(1, sizeof(*t));
+    char *vad_file = NULL;
+    int rc;
+
+    if (!t)
+        return err_set(err, ERR_NOMEM, "no memory for a transcription");
+    rc = transcribe_params_from_json(setup->params, &t->params, err);
+    if (rc == 0)
+        rc = find_vad(&t->params, &vad_file, err);
+    if (rc == 0)
+        rc = load(t, setup, be, vad_file, err);
+    if (rc == 0)
+        rc = make_room(t, setup, err);
+    free(vad_file);
+    if (rc != 0)
+        transcription_close(t);
+    else
+        *ret = t;
+    return rc;
+}
+
+static uint32_t transcription_slots(const void *self)
+{
+    return transcriber_slots(((const struct transcription *)self)->transcriber);
+}
+
+static uint32_t transcription_windows(const void *self)
+{
+    return transcriber_windows(((const struct transcription *)self)->transcriber);
+}
+
+static const struct err *transcription_lack(const void *self)
+{
+    return transcriber_lack(((const struct transcription *)self)->transcriber);
+}
+
+static enum precision transcription_precision(const void *self)
+{
+    return whisper_precision(((const struct transcription *)self)->model);
+}
+
+/* Only a GPU's backend records steps. */
+static uint64_t transcription_footprint(const void *self, const struct backend *be)
+{
+    const struct transcription *t = self;
+    const struct footprint f = {whisper_config(t->model), t->shape, t->vad != NULL};
+    const struct footprint_device d = {be->ops->record_begin != NULL, be->info.deterministic};
+
+    return footprint_bytes(&f, &d, whisper_precision(t->model), transcription_slots(t),
+                           transcription_windows(t));
+}
+
+/* OpenAI's checkpoints say their dimensions themselves. */
+static int read_config(const char *dir, struct whisper_config *ret, struct err *err)
+{
+    struct weights *w = NULL;
+    int rc;
+
+    if (!weight_layout_is_openai(dir))
+        return whisper_read_config(dir, ret, err);
+    rc = weights_open(dir, &w, err);
+    if (rc != 0)
+        return rc;
+    rc = weights_openai(w)
+             ? whisper_openai_config(weights_openai(w), ret, err)
+             : err_set(err, ERR_MODEL, "its files changed while they were read: try again");
+    weights_close(w);
+    return rc;
+}
+
+/* Without the vocabulary: of a model that names no heads for the words' times. */
+static int transcription_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
+                                 struct err *err)
+{
+    const struct footprint_device d = {gpu, false};
+    struct transcribe_params params;
+    struct whisper_config config;
+    struct footprint f = {.config = &config};
+    uint32_t slots = setup->slots ? setup->slots : 1;
+    int rc = transcribe_params_from_json(setup->params, &params, err);
+
+    if (rc == 0)
+        rc = read_config(setup->dir, &config, err);
+    if (rc != 0)
+        return rc;
+    transcribe_shape(&params, &config, NULL, &f.shape);
+    f.voice = params.vad_model[0] != 0;
+    *ret = footprint_bytes(&f, &d,
+                           setup->precision == PRECISION_AUTO ? PRECISION_F32 : setup->precision,
+                           slots, setup->windows ? setup->windows : slots);
+    return 0;
+}
+
+static void forget(struct spoken *s)
+{
+    struct spoken **at = &s->of->spoken;
+
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    free(s);
+}
+
+static void on_lane(void *arg, const struct lane_result *r, const struct err *err)
+{
+    struct spoken *s = arg;
+    struct stage_result result = {0};
+
+    if (r)
+        result = (struct stage_result){
+            .language = r->language,
+            .language_prob = r->language_prob,
+            .end_sample = r->end_sample,
+            .windows = r->windows,
+            .segment_count = r->segment_count,
+            .segments = r->segments,
+        };
+    s->done(s->done_arg, r ? &result : NULL, err);
+    forget(s);
+}
+
+static int transcription_add(void *self, const struct stage_work *work, stage_done done,
+                             void *done_arg, struct stage_lane **ret, struct err *err)
+{
+    struct transcription *t = self;
+    struct spoken *s = calloc(1, sizeof(*s));
+    int rc;
+
+    if (!s)
+        return err_set(err, ERR_NOMEM, "no memory for a shard");
+    *s = (struct spoken){.next = t->spoken, .of = t, .done = done, .done_arg = done_arg};
+    t->spoken = s;
+    rc = transcriber_add(t->transcriber, work->start_sample, work->language, work->seed,
+                         work->source, on_lane, s, &s->lane, err);
+    if (rc != 0)
+        forget(s);
+    else
+        *ret = (struct stage_lane *)s;
+    return rc;
+}
+
+static void transcription_remove(void *self, struct stage_lane *lane)
+{
+    struct transcription *t = self;
+    struct spoken *s = (struct spoken *)lane;
+
+    transcriber_remove(t->transcriber, s->lane);
+    forget(s);
+}
+
+static int transcription_step(void *self, bool *progress, struct err *err)
+{
+    return transcriber_step(((struct transcription *)self)->transcriber, progress, err);
+}
+
+static void transcription_on_beat(void *self, void (*beat)(void *arg), void *arg)
+{
+    transcriber_on_beat(((struct transcription *)self)->transcriber, beat, arg);
+}
+
+static void transcription_stats(const void *self, uint32_t *lanes, uint32_t *windows,
+                                int64_t *samples_done)
+{
+    transcriber_stats(((const struct transcription *)self)->transcriber, lanes, windows,
+                      samples_done);
+}
+
+const struct stage_kind stage_transcribe = {
+    .name = "transcribe",
+    .open = transcription_open,
+    .close = transcription_close,
+    .slots = transcription_slots,
+    .windows = transcription_windows,
+    .lack = transcription_lack,
+    .precision = transcription_precision,
+    .footprint = transcription_footprint,
+    .predict = transcription_predict,
+    .add = transcription_add,
+    .remove = transcription_remove,
+    .step = transcription_step,
+    .on_beat = transcription_on_beat,
+    .stats = transcription_stats,
+};
