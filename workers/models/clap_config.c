@@ -27,6 +27,7 @@ static int read_json(const char *dir, const char *name, json_t **ret, struct err
     if (json_is_object(*ret))
         return 0;
     json_decref(*ret);
+    *ret = NULL;
     return err_set(err, ERR_MODEL, "%s is no JSON object", name);
 }
 
