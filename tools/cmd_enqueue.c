@@ -10,10 +10,9 @@
 #include "base/utf8.h"
 #include "tools/cli.h"
 #include "tools/enqueue.h"
-#include "tools/enqueue_stage.h"
+#include "tools/enqueue_stages.h"
 #include "tools/text.h"
 #include "tools/writer.h"
-#include "workers/models/model_dir.h"
 
 static const char help_head[] =
     "Usage: nightshift enqueue [OPTION]... PATH...\n"
@@ -48,6 +47,7 @@ static const char help_tail[] =
     "  nightshift enqueue --model openai/whisper-small --language es tapes.zip\n"
     "  nightshift enqueue --word-timestamps interviews/\n"
     "  nightshift enqueue --vad=on --beam-size=5 /archive/1990\n"
+    "  nightshift enqueue --diarize --sounds --embed /archive/1990\n"
     "  nightshift enqueue -i '*.mp3' -i '*.wav' -x '.git/' -x 'tmp/*' .\n"
     "\n"
     "Exit status: 0; 66 when a PATH is not there; others as sysexits.h has them.\n";
@@ -56,8 +56,7 @@ struct wanted {
     const char **include, **exclude; /* NULL-terminated arrays of argv's strings */
     size_t include_n, exclude_n;
     bool follow, one_file_system, all, dry_run;
-    const char *model;
-    struct enqueue_params params;
+    struct enqueue_wish wish;
 };
 
 enum {
@@ -107,7 +106,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->dry_run = true;
         return 0;
     case 'm':
-        w->model = value;
+        w->wish.model = value;
         return 0;
     case OPT_FOLLOW:
         w->follow = true;
@@ -116,13 +115,28 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->one_file_system = true;
         return 0;
     default:
-        return enqueue_params_take(&w->params, option, value, err);
+        return enqueue_wish_knows(option)
+                   ? enqueue_wish_take(&w->wish, option, value, err)
+                   : enqueue_params_take(&w->wish.params, option, value, err);
     }
 }
 
 /* ------------------------------------------------------------------------------- the summary */
 
-static void print_json(const struct enqueue_result *r, const struct wanted *w)
+static json_t *json_jobs(const struct enqueue_result *r, const struct enqueue_stages *s)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; list != NULL && i < s->count; i++)
+        json_array_append_new(list, json_pack("{s:I, s:s, s:s, s:I}", "job",
+                                              (json_int_t)r->jobs[i].job_id, "stage",
+                                              s->stages[i].name, "model", s->stages[i].model,
+                                              "tasks", (json_int_t)r->jobs[i].tasks));
+    return list;
+}
+
+static void print_json(const struct enqueue_result *r, const struct wanted *w,
+                       const struct enqueue_stages *s)
 {
     const struct store_enqueue_counts *c = &r->counts;
     const struct {
@@ -146,14 +160,14 @@ static void print_json(const struct enqueue_result *r, const struct wanted *w)
         {"unreadable_folders", r->unreadable_folders},
         {"missing", r->missing_roots},
     };
-    json_t *o =
-        json_pack("{s:b, s:b, s:b, s:b, s:I}", "dry_run", (int)w->dry_run, "through_run",
-                  (int)r->through_run, "vanish_skipped", (int)r->vanish_skipped, "voice_activity",
-                  w->params.params.vad_model[0] != 0, "job", (json_int_t)r->job_id);
+    json_t *o = json_pack("{s:b, s:b, s:b, s:b, s:I}", "dry_run", (int)w->dry_run, "through_run",
+                          (int)r->through_run, "vanish_skipped", (int)r->vanish_skipped,
+                          "voice_activity", (int)s->voice, "job", (json_int_t)r->jobs[0].job_id);
 
     for (size_t i = 0; o != NULL && i < sizeof(numbers) / sizeof(numbers[0]); i++)
         json_object_set_new(o, numbers[i].name, json_integer((json_int_t)numbers[i].n));
     if (o != NULL) {
+        json_object_set_new(o, "jobs", json_jobs(r, s));
         json_dumpf(o, stdout, JSON_INDENT(2));
         putchar('\n');
     }
@@ -189,7 +203,31 @@ static void print_wrapped(struct buf *b)
     buf_clear(b);
 }
 
-static void print_summary(const struct enqueue_result *r, const struct wanted *w, const char *note)
+/* A line for each stage that has something new to do; what comes next is said on the last one. */
+static void print_jobs(const struct enqueue_result *r, const struct enqueue_stages *s)
+{
+    uint32_t last = 0;
+
+    for (uint32_t i = 0; i < s->count; i++)
+        last = r->jobs[i].tasks > 0 ? i : last;
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct buf b = BUF_INIT;
+        char n[TEXT_LEN];
+
+        if (r->jobs[i].tasks == 0)
+            continue;
+        enqueue_stage_words(&s->stages[i], &b);
+        printf("Job %lld: %s %s.%s\n", (long long)r->jobs[i].job_id,
+               text_count(r->jobs[i].tasks, n), b.failed ? "" : buf_cstr(&b),
+               i < last         ? ""
+               : r->through_run ? " The run that is on takes them up."
+                                : " Next: nightshift run");
+        buf_free(&b);
+    }
+}
+
+static void print_summary(const struct enqueue_result *r, const struct wanted *w,
+                          const struct enqueue_stages *s)
 {
     const struct store_enqueue_counts *c = &r->counts;
     struct buf b = BUF_INIT;
@@ -230,16 +268,14 @@ static void print_summary(const struct enqueue_result *r, const struct wanted *w
     print_wrapped(&b);
     if (r->vanish_skipped)
         puts("Too much was left out or unreadable to say which recordings have vanished.");
-    if (c->tasks > 0 && note[0] != 0) {
-        buf_printf(&b, "%s", note);
+    if (r->jobs[0].tasks > 0 && s->note[0] != 0) {
+        buf_printf(&b, "%s", s->note);
         print_wrapped(&b);
     }
     if (w->dry_run)
         puts("A dry run: nothing was noted in the catalog.");
     else if (c->tasks > 0)
-        printf("Job %lld: %s to transcribe with %s. %s\n", (long long)r->job_id,
-               text_count(c->tasks, n), w->model,
-               r->through_run ? "The run that is on takes them up." : "Next: nightshift run");
+        print_jobs(r, s);
     buf_free(&b);
 }
 
@@ -285,8 +321,8 @@ static int open_catalog(struct cli *cli, const struct wanted *w, struct writer *
     return rc;
 }
 
-static int enqueue_all(struct cli *cli, const struct wanted *w, const struct store_stage *stage,
-                       const char *note, char **roots, uint32_t root_count, const char *line)
+static int enqueue_all(struct cli *cli, const struct wanted *w, const struct enqueue_stages *s,
+                       char **roots, uint32_t root_count, const char *line)
 {
     struct enqueue_options o = {.catalog = cli->catalog,
                                 .include = w->include,
@@ -296,7 +332,8 @@ static int enqueue_all(struct cli *cli, const struct wanted *w, const struct sto
                                 .all = w->all,
                                 .quiet = cli->quiet,
                                 .progress = !cli->quiet && isatty(STDERR_FILENO),
-                                .stage = *stage,
+                                .stages = s->stages,
+                                .stage_count = s->count,
                                 .command_line = line};
     struct enqueue_result r;
     struct writer *writer = NULL;
@@ -314,41 +351,60 @@ static int enqueue_all(struct cli *cli, const struct wanted *w, const struct sto
     if (rc != 0)
         return cli_fail("enqueue (what was found so far is kept)", &err, NULL);
     if (cli->json)
-        print_json(&r, w);
+        print_json(&r, w, s);
     else if (!cli->quiet)
-        print_summary(&r, w, note);
+        print_summary(&r, w, s);
     return cli_flush(r.missing_roots > 0 ? EX_NOINPUT : EX_OK);
 }
 
-/* Voice activity first: whether the options agree depends on it. -1: go on. */
-static int settle_stage(struct cli *cli, struct wanted *w, char *note, size_t note_len,
-                        struct enqueue_stage *found, struct store_stage *stage)
+/* What the catalog has so far; NULL when there is none, or none that can be read: then who writes
+ * says why. One of an older version is brought up to date first. */
+static struct store *look_at_catalog(const struct cli *cli, const struct wanted *w)
 {
+    struct writer *writer = NULL;
+    struct store *st = NULL;
     struct err err = {0};
-    char doing[200];
 
-    if (enqueue_stage_vad(&w->params, note, note_len, &err) != 0)
-        return cli_fail("use voice activity", &err, NULL);
-    if (enqueue_params_agree(&w->params, &err) != 0)
-        return cli_usage(cli, "%s", err.msg);
-    if (enqueue_stage_find(w->model, &w->params.params, found, stage, &err) == 0)
+    if (store_open(cli->catalog, STORE_READ, &st, &err) == ERR_VERSION && !w->dry_run) {
+        if (writer_open(cli->catalog, "enqueue", 10000, cli->quiet, &writer, &err) == 0) {
+            writer_close(writer);
+            (void)store_open(cli->catalog, STORE_READ, &st, &err);
+        }
+    }
+    return st;
+}
+
+/* -1: go on. */
+static int settle_stages(struct cli *cli, struct wanted *w, struct enqueue_stages *found)
+{
+    struct store *known = look_at_catalog(cli, w);
+    struct err err = {0};
+    char doing[200] = "";
+    int rc = enqueue_wish_agree(&w->wish, &err);
+
+    if (rc == 0)
+        rc = enqueue_stages_find(&w->wish, known, found, doing, &err);
+    store_close(known);
+    if (rc == 0)
         return -1;
-    snprintf(doing, sizeof(doing), "use the model '%s'", w->model);
-    return cli_fail(doing, &err, NULL);
+    return doing[0] == 0 ? cli_usage(cli, "%s", err.msg) : cli_fail(doing, &err, NULL);
 }
 
 /* --help and the options, of which ours are a part. */
 static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
 {
-    struct option longs[OWN + ENQUEUE_PARAMS_MAX + 1] = {0};
+    struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + ENQUEUE_PARAMS_MAX + 1] = {0};
+    size_t n = OWN;
     struct buf help = BUF_INIT;
     struct cli_spec spec = {NULL, "i:x:am:l:n", longs, take, true};
     int status;
 
     memcpy(longs, own, sizeof(own));
-    enqueue_params_options(longs + OWN);
+    n += enqueue_wish_options(longs + n);
+    enqueue_params_options(longs + n);
     buf_printf(&help, "%s", help_head);
     enqueue_params_help(&help);
+    buf_printf(&help, "%s", enqueue_wish_help);
     buf_printf(&help, "%s", help_tail);
     spec.help = buf_cstr(&help);
     if (spec.help == NULL)
@@ -360,15 +416,14 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
 
 int cmd_enqueue(struct cli *cli, int argc, char **argv)
 {
-    struct wanted w = {.model = MODEL_DEFAULT};
-    struct enqueue_stage found = {0};
-    struct store_stage stage;
+    struct wanted w = {0};
+    struct enqueue_stages found = {0};
     struct err err = {0};
-    char **roots = NULL, *line = NULL, note[300];
+    char **roots = NULL, *line = NULL;
     uint32_t n = 0;
     int status;
 
-    enqueue_params_init(&w.params);
+    enqueue_wish_init(&w.wish);
     line = command_line(argc, argv); /* before getopt sorts it */
     status = parse(cli, &w, argc, argv);
     if (status >= 0)
@@ -388,17 +443,18 @@ int cmd_enqueue(struct cli *cli, int argc, char **argv)
             status = cli_fail("enqueue", &err, NULL);
             goto out;
         }
-    status = settle_stage(cli, &w, note, sizeof(note), &found, &stage);
+    status = cli_catalog(cli, false, &err) != 0 ? cli_fail("find the catalog", &err, NULL)
+                                                : settle_stages(cli, &w, &found);
     if (status < 0)
         status = cli_catalog(cli, !w.dry_run, &err) != 0
                      ? cli_fail("find the catalog", &err, NULL)
-                     : enqueue_all(cli, &w, &stage, note, roots, n, line);
+                     : enqueue_all(cli, &w, &found, roots, n, line);
 out:
     for (uint32_t i = 0; i < n; i++)
         free(roots[i]);
     free(roots);
     free(line);
-    enqueue_stage_free(&found);
+    enqueue_stages_free(&found);
     free(w.include);
     free(w.exclude);
     return status;

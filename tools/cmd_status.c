@@ -191,14 +191,55 @@ static void print_run(const struct report *r, struct buf *b)
     line("Run", b);
 }
 
+#define PARAMS_SHOWN 5
+
+/* The parameters that are not the default's, by which two stages of one model are told apart. Of
+ * files and of other stages, which are named by hashes, their names tell. */
+static void put_params(const char *params_json, struct buf *b)
+{
+    json_t *o = json_loads(params_json, 0, NULL), *v;
+    const char *key;
+    unsigned n = 0;
+
+    json_object_foreach(o, key, v)
+    {
+        char *value = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT), *fit = NULL;
+
+        if (strcmp(key, "vad_hash") == 0 || strcmp(key, "source") == 0 || json_is_false(v)) {
+            free(value);
+            continue;
+        }
+        if (value != NULL)
+            fit = text_fit(value, 24);
+        if (n < PARAMS_SHOWN && json_is_true(v))
+            buf_printf(b, "%s%s", n ? ", " : " (", key);
+        else if (n < PARAMS_SHOWN)
+            buf_printf(b, "%s%s %s", n ? ", " : " (", key, fit != NULL ? fit : "");
+        n++;
+        free(fit);
+        free(value);
+    }
+    if (n > PARAMS_SHOWN)
+        buf_printf(b, " and %u more", n - PARAMS_SHOWN);
+    if (n)
+        buf_printf(b, ")");
+    json_decref(o);
+}
+
 static int print_stage(void *arg, const struct read_progress *p)
 {
     struct report *r = arg;
     struct buf b = BUF_INIT;
     char n[TEXT_LEN], m[TEXT_LEN], *model = text_fit(p->model, 40);
 
-    buf_printf(&b, "%s with %s: %s of %s done", p->stage, model != NULL ? model : "",
-               text_count(p->done, n), text_count(p->tasks, m));
+    buf_printf(&b, "%s with %s", p->stage, model != NULL ? model : "");
+    put_params(p->params_json, &b);
+    buf_printf(&b, ": %s of %s done", text_count(p->done, n), text_count(p->tasks, m));
+    if (p->waiting > 0)
+        buf_printf(&b, ", %s %s for the transcription", text_count(p->waiting, n),
+                   text_plural(p->waiting, "waits", "wait"));
+    if (p->settling > 0)
+        buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
     line(r->shown++ == 0 ? "Stages" : "", &b);
     buf_free(&b);
     free(model);
@@ -403,14 +444,15 @@ static int append(struct report *r, json_t *o)
 
 static int json_stage(void *arg, const struct read_progress *p)
 {
-    return append(arg,
-                  json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage",
-                            (json_int_t)p->stage_id, "name", p->stage, "model", p->model, "tasks",
-                            (json_int_t)p->tasks, "done", (json_int_t)p->done, "pending",
-                            (json_int_t)p->pending, "failed", (json_int_t)p->failed, "cancelled",
-                            (json_int_t)p->cancelled, "paused", (json_int_t)p->paused,
-                            "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
-                            (json_int_t)p->audio_done_ms));
+    return append(
+        arg, json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage",
+                       (json_int_t)p->stage_id, "name", p->stage, "model", p->model, "params",
+                       p->params_json, "waiting_for_source", (json_int_t)p->waiting, "settling",
+                       (json_int_t)p->settling, "tasks", (json_int_t)p->tasks, "done",
+                       (json_int_t)p->done, "pending", (json_int_t)p->pending, "failed",
+                       (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
+                       (json_int_t)p->paused, "audio_known_ms", (json_int_t)p->audio_known_ms,
+                       "audio_done_ms", (json_int_t)p->audio_done_ms));
 }
 
 static int json_job(void *arg, const struct read_job *j)

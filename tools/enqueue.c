@@ -26,7 +26,8 @@
 struct enqueue {
     const struct enqueue_options *o;
     struct enqueue_result *r;
-    struct batch *batch;
+    struct batch *batches[ENQUEUE_STAGES_MAX]; /* one for each stage */
+    /* What is not about a stage goes with the first one. */
     struct writer *writer;
     struct store *known; /* in a dry run; borrowed; NULL: nothing is known */
     int64_t shown_ms;    /* when the progress line was drawn last */
@@ -105,8 +106,19 @@ static int trouble(struct enqueue *q, const struct walk_entry *e, const char *me
     int rc;
 
     say(q, e->path, e->path_len, member, why->msg);
-    rc = batch_trouble(q->batch, &t, err);
-    return rc != 0 ? rc : batch_unread(q->batch, e->path, err);
+    rc = batch_trouble(q->batches[0], &t, err);
+    return rc != 0 ? rc : batch_unread(q->batches[0], e->path, err);
+}
+
+/* Something new for every stage. */
+static int found(struct enqueue *q, const struct store_found *f, struct err *err)
+{
+    int rc = 0;
+
+    q->r->found++;
+    for (uint32_t i = 0; rc == 0 && i < q->o->stage_count; i++)
+        rc = batch_found(q->batches[i], f, err);
+    return rc;
 }
 
 /* ------------------------------------------------------------------------------- archives */
@@ -153,8 +165,7 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
         return trouble(q, e, m->member, &why, err);
     }
     memcpy(f.fingerprint, m->fingerprint, sizeof(f.fingerprint));
-    q->r->found++;
-    return batch_found(q->batch, &f, err);
+    return found(q, &f, err);
 }
 
 static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, const struct stat *st,
@@ -184,9 +195,9 @@ static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, co
     }
     /* Members that were left out are there all the same. */
     if (rc == 0 && left_out && same)
-        rc = batch_kept(q->batch, k->place_ids, k->count, err);
+        rc = batch_kept(q->batches[0], k->place_ids, k->count, err);
     else if (rc == 0 && left_out)
-        rc = batch_unread(q->batch, e->path, err);
+        rc = batch_unread(q->batches[0], e->path, err);
     return rc;
 }
 
@@ -226,12 +237,12 @@ static int add_recording(struct enqueue *q, const struct walk_entry *e, int fd,
                             .device = st->st_dev};
     struct err why = {0};
 
-    if (batch_job(q->batch) != 0 && fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) != 0) {
+    if (batch_job(q->batches[0]) != 0 &&
+        fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) != 0) {
         q->r->unreadable_files++;
         return trouble(q, e, "", &why, err);
     }
-    q->r->found++;
-    return batch_found(q->batch, &f, err);
+    return found(q, &f, err);
 }
 
 static int unreadable(struct enqueue *q, const struct walk_entry *e, int error, struct err *err)
@@ -291,7 +302,7 @@ static int left_alone(struct enqueue *q, const struct walk_entry *e, const struc
     q->r->left_alone++;
     if (e->dir < 0 && !q->o->quiet)
         say(q, e->path, e->path_len, "", "left alone: it is no recording (--all takes it anyway)");
-    return same ? batch_kept(q->batch, k->place_ids, k->count, err) : 0;
+    return same ? batch_kept(q->batches[0], k->place_ids, k->count, err) : 0;
 }
 
 /* A file whose name may be a recording's or an archive's, and that is not known to be unchanged. */
@@ -307,7 +318,7 @@ static int look_into(struct enqueue *q, const struct walk_entry *e, const struct
 
     if (!e->included && !(by_name && kind == MEDIA_ARCHIVE)) {
         q->r->excluded++;
-        return batch_kept(q->batch, k->place_ids, k->count, err);
+        return batch_kept(q->batches[0], k->place_ids, k->count, err);
     }
     if (by_name && kind == MEDIA_OTHER && !q->o->all)
         return is_compressed_recording(e) ? compressed(q, e, err) : left_alone(q, e, k, same, err);
@@ -334,34 +345,60 @@ static int look_into(struct enqueue *q, const struct walk_entry *e, const struct
     return rc;
 }
 
-/* Would look_into take it as one recording, by its name alone? */
+/* Would look_into take what the catalog knows of it, by its name alone? Of an archive's members the
+ * patterns may leave some out. */
 static bool is_plain(const struct enqueue *q, const struct walk_entry *e)
 {
     enum media_kind kind;
 
-    return sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) != 0 &&
-           (kind == MEDIA_RECORDING || (kind == MEDIA_OTHER && q->o->all));
+    if (sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) == 0)
+        return false;
+    if (kind == MEDIA_ARCHIVE)
+        return q->o->include == NULL && q->o->exclude == NULL;
+    return kind == MEDIA_RECORDING || q->o->all;
+}
+
+/* What the catalog knows of the path: *k for all stages but k->has_task_all, which is has[i] for
+ * each of them. ERR_EMPTY: nothing. */
+static int look_up(struct enqueue *q, const struct walk_entry *e, struct store_known *k, bool *has,
+                   struct err *err)
+{
+    int rc = ERR_EMPTY;
+
+    if (known_store(q) == NULL)
+        return rc;
+    for (uint32_t i = 0; i < q->o->stage_count; i++) {
+        store_known_free(k);
+        rc = store_known_path(known_store(q), e->path, e->path_len, &q->o->stages[i], k, err);
+        if (rc != 0)
+            return rc;
+        has[i] = k->has_task_all;
+    }
+    return rc;
 }
 
 static int on_file(struct enqueue *q, const struct walk_entry *e, struct err *err)
 {
     struct store_known k = {0};
-    bool same = false;
-    int rc = ERR_EMPTY;
+    bool same = false, has[ENQUEUE_STAGES_MAX] = {0}, has_all = true;
+    int rc;
 
     q->r->files++;
     if (is_own(q->o->catalog, e->path))
         return 0;
-    if (known_store(q) != NULL)
-        rc = store_known_path(known_store(q), e->path, e->path_len, &q->o->stage, &k, err);
+    rc = look_up(q, e, &k, has, err);
     if (rc == 0)
         same = is_same(&k, e->st);
     else if (rc != ERR_EMPTY)
         return rc;
-    if (same && e->included && (k.has_task_all || is_plain(q, e))) {
+    for (uint32_t i = 0; i < q->o->stage_count; i++)
+        has_all &= has[i];
+    if (same && e->included && (has_all || is_plain(q, e))) {
         q->r->found += k.count;
-        rc = k.has_task_all ? batch_same(q->batch, k.place_ids, k.count, err)
-                            : batch_known(q->batch, k.place_ids, k.count, err);
+        rc = 0;
+        for (uint32_t i = 0; rc == 0 && i < q->o->stage_count; i++)
+            rc = has[i] ? batch_same(q->batches[i], k.place_ids, k.count, err)
+                        : batch_known(q->batches[i], k.place_ids, k.count, err);
     } else
         rc = look_into(q, e, &k, same, err);
     store_known_free(&k);
@@ -375,13 +412,13 @@ static int on_left_out(struct enqueue *q, const struct walk_entry *e, struct err
     int rc;
 
     if (e->directory)
-        return batch_unread(q->batch, e->path, err);
+        return batch_unread(q->batches[0], e->path, err);
     if (known_store(q) == NULL)
         return 0;
-    rc = store_known_path(known_store(q), e->path, e->path_len, &q->o->stage, &k, err);
+    rc = store_known_path(known_store(q), e->path, e->path_len, &q->o->stages[0], &k, err);
     if (rc != 0)
         return rc == ERR_EMPTY ? 0 : rc;
-    rc = batch_kept(q->batch, k.place_ids, k.count, err);
+    rc = batch_kept(q->batches[0], k.place_ids, k.count, err);
     store_known_free(&k);
     return rc;
 }
@@ -438,6 +475,34 @@ static int walk_roots(struct enqueue *q, const char *const *roots, uint32_t root
     return rc;
 }
 
+/* What has vanished is said once, by the first job: it has been told of everything by then. */
+static int end_all(struct enqueue *q, const char *const *walked, uint32_t walked_count,
+                   struct err *err)
+{
+    int rc = batch_end(q->batches[0], walked, walked_count, &q->r->vanish_skipped, err);
+    bool ignored;
+
+    for (uint32_t i = 1; rc == 0 && i < q->o->stage_count; i++)
+        rc = batch_end(q->batches[i], NULL, 0, &ignored, err);
+    return rc;
+}
+
+static void sum_up(struct enqueue *q)
+{
+    struct enqueue_result *r = q->r;
+
+    for (uint32_t i = 0; i < q->o->stage_count && q->batches[i] != NULL; i++) {
+        const struct store_enqueue_counts *c = batch_counts(q->batches[i]);
+
+        r->jobs[i] = (struct enqueue_job){batch_job(q->batches[i]), c->tasks};
+        if (i == 0)
+            r->counts = *c;
+        else
+            r->counts.tasks += c->tasks;
+    }
+    r->through_run = q->writer != NULL && writer_through_run(q->writer);
+}
+
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
                   const char *const *roots, uint32_t root_count, struct enqueue_result *ret,
                   struct err *err)
@@ -445,23 +510,21 @@ int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct
     struct enqueue q = {.o = o, .r = ret, .writer = writer, .known = known};
     const char **walked = calloc(root_count + 1, sizeof(*walked));
     uint32_t walked_count = 0;
-    int rc;
+    int rc = 0;
 
     memset(ret, 0, sizeof(*ret));
     if (walked == NULL)
         return err_set(err, ERR_NOMEM, "out of memory");
-    rc = batch_begin(writer, &o->stage, o->command_line, &q.batch, err);
+    for (uint32_t i = 0; rc == 0 && i < o->stage_count; i++)
+        rc = batch_begin(writer, &o->stages[i], o->command_line, &q.batches[i], err);
     if (rc == 0)
         rc = walk_roots(&q, roots, root_count, walked, &walked_count, err);
     if (rc == 0)
-        rc = batch_end(q.batch, walked, walked_count, &ret->vanish_skipped, err);
+        rc = end_all(&q, walked, walked_count, err);
     clear_line(&q);
-    if (q.batch != NULL) {
-        ret->job_id = batch_job(q.batch);
-        ret->counts = *batch_counts(q.batch);
-        ret->through_run = writer != NULL && writer_through_run(writer);
-    }
-    batch_free(q.batch);
+    sum_up(&q);
+    for (uint32_t i = 0; i < o->stage_count; i++)
+        batch_free(q.batches[i]);
     free(walked);
     return rc;
 }

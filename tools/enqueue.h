@@ -12,22 +12,30 @@
 
 struct writer;
 
+#define ENQUEUE_STAGES_MAX 5
+
 struct enqueue_options {
     const char *catalog; /* absolute: it and the files beside it are never enqueued */
     const char *const *include, *const *exclude; /* NULL-terminated, or NULL */
     bool follow, one_file_system;
     bool all; /* also what does not look like a recording */
     bool quiet, progress;
-    struct store_stage stage;
+    const struct store_stage *stages; /* one job each */
+    uint32_t stage_count;             /* 1 .. ENQUEUE_STAGES_MAX */
     const char *command_line;
 };
 
 struct enqueue_result {
-    int64_t job_id;                     /* 0 in a dry run */
-    struct store_enqueue_counts counts; /* in a dry run only seen, added and unchanged */
-    uint64_t files;                     /* looked at */
-    uint64_t found;                     /* recordings, before the catalog has counted them */
-    uint64_t archives;                  /* looked into */
+    struct enqueue_job {
+        int64_t job_id;         /* 0 in a dry run */
+        uint64_t tasks;         /* new ones; 0 in a dry run */
+    } jobs[ENQUEUE_STAGES_MAX]; /* as the stages */
+    /* As the first job has counted, but the tasks of all; in a dry run only seen, added and
+     * unchanged. */
+    struct store_enqueue_counts counts;
+    uint64_t files;    /* looked at */
+    uint64_t found;    /* recordings, before the catalog has counted them */
+    uint64_t archives; /* looked into */
     uint64_t left_alone, excluded, links, specials;
     uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
     uint32_t missing_roots;

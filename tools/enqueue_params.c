@@ -345,6 +345,14 @@ const char *enqueue_params_vad_option(const struct enqueue_params *p)
     return NULL;
 }
 
+const char *enqueue_params_given(const struct enqueue_params *p)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (p->given[i])
+            return rows[i].name;
+    return NULL;
+}
+
 int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
 {
     const struct transcribe_params *q = &p->params;

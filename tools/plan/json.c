@@ -55,7 +55,7 @@ static json_t *placed(const struct plan *p, const struct plan_stage *s)
     static const char *const source[] = {"unknown", "estimate", "measured"};
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < p->picked->count && s->size.config.d_model; i++) {
+    for (uint32_t i = 0; i < p->picked->count && s->sized; i++) {
         const struct placement *on = &s->on[i];
         json_t *o = json_pack("{s:s, s:s, s:b, s:s, s:s}", "device", p->picked->list[i].label,
                               "name", p->picked->list[i].name, "fits", (int)on->fits, "why",
@@ -93,6 +93,8 @@ static json_t *stages(const struct plan *p)
             placed(p, s), "seconds", number_or_null(s->ms < 0 ? -1 : s->ms / 1000));
 
         json_object_set_new(o, "times_real_time", s->speed > 0 ? json_real(s->speed) : json_null());
+        json_object_set_new(o, "waiting_for_source", json_integer((json_int_t)s->sourceless));
+        json_object_set_new(o, "settling", json_integer((json_int_t)s->settling));
         json_array_append_new(list, o);
     }
     return list;

@@ -12,6 +12,7 @@
 #include "tools/plan/plan.h"
 #include "workers/models/bench.h"
 #include "workers/models/model_dir.h"
+#include "workers/stages/stage.h"
 
 /* Where no length at all is known: 128 kbit/s. */
 #define GUESS_BYTES_PER_SECOND 16000
@@ -29,6 +30,7 @@ static int add_stage(struct plan *p, const char *name, const char *model, struct
     memset(s, 0, sizeof(*s));
     s->name = strdup(name);
     s->model = strdup(model);
+    s->other = strcmp(name, "transcribe") != 0;
     transcribe_params_default(&s->size.params);
     *ret = s;
     return s->name && s->model ? 0 : ERR_NOMEM;
@@ -37,35 +39,48 @@ static int add_stage(struct plan *p, const char *name, const char *model, struct
 struct reading {
     struct plan *p;
     const struct plan_options *o;
-    const struct store_stage_row *rows;
-    size_t row_count;
 };
+
+/* With --model all that waits to be transcribed is planned with that one. */
+static int stage_of(struct reading *r, const struct read_progress *row, struct plan_stage **ret)
+{
+    const bool replaced = r->o->model && strcmp(row->stage, "transcribe") == 0;
+    struct plan_stage *s = NULL;
+    struct err err = {0};
+
+    for (uint32_t i = 0; replaced && i < r->p->stage_count; i++)
+        if (!r->p->stages[i].other)
+            s = &r->p->stages[i];
+    if (!s && add_stage(r->p, row->stage, replaced ? r->o->model : row->model, &s))
+        return ERR_NOMEM;
+    *ret = s;
+    if (s->other) {
+        s->params = strdup(row->params_json);
+        if (!s->params)
+            return ERR_NOMEM;
+    } else {
+        /* Those of a later version: the run says what it thinks of them. */
+        (void)transcribe_params_from_json(row->params_json, &s->size.params, &err);
+    }
+    if (replaced)
+        return 0;
+    s->dir = strdup(row->model_dir);
+    snprintf(s->size.hash, sizeof(s->size.hash), "%s", row->model_hash);
+    return s->dir ? 0 : ERR_NOMEM;
+}
 
 static int on_stage(void *arg, const struct read_progress *row)
 {
     struct reading *r = arg;
     struct plan_stage *s;
-    struct err err = {0};
-    size_t i;
 
-    if (row->pending == 0)
+    if (row->pending + row->waiting == 0)
         return 0;
-    /* With --model all that waits is planned with that one. */
-    if (r->o->model && r->p->stage_count)
-        s = &r->p->stages[0];
-    else if (add_stage(r->p, row->stage, r->o->model ? r->o->model : row->model, &s))
+    if (stage_of(r, row, &s))
         return ERR_NOMEM;
-    for (i = 0; i < r->row_count; i++) {
-        if (r->rows[i].stage_id != row->stage_id)
-            continue;
-        /* Those of a later version: the run says what it thinks of them. */
-        (void)transcribe_params_from_json(r->rows[i].params_json, &s->size.params, &err);
-        if (!r->o->model) {
-            s->dir = strdup(r->rows[i].model_dir);
-            snprintf(s->size.hash, sizeof(s->size.hash), "%s", r->rows[i].model_hash);
-        }
-    }
-    s->recordings += row->pending;
+    s->recordings += row->pending + row->waiting;
+    s->sourceless += row->waiting;
+    s->settling += row->settling;
     s->unknown += row->unknown;
     s->bytes += row->bytes_pending;
     s->known_left_ms += row->audio_left_ms;
@@ -108,10 +123,8 @@ static int on_tuning(void *arg, const struct store_tuning_row *row)
 static int read_catalog(const struct plan_options *o, struct plan *p, struct err *err)
 {
     struct reading r = {.p = p, .o = o};
-    struct store_stage_row *rows = NULL;
     struct store_totals totals;
     struct store *st = NULL;
-    size_t i;
     int rc = store_open(o->catalog, STORE_READ, &st, err);
 
     if (rc == ERR_MISSING) {
@@ -121,10 +134,6 @@ static int read_catalog(const struct plan_options *o, struct plan *p, struct err
     }
     if (rc == 0)
         rc = store_totals(st, &totals, err);
-    /* Also those that wait for another try. */
-    if (rc == 0)
-        rc = store_stages_runnable(st, INT64_MAX, &rows, &r.row_count, err);
-    r.rows = rows;
     if (rc == 0)
         rc = read_progress(st, on_stage, &r, err);
     if (rc == 0)
@@ -133,16 +142,13 @@ static int read_catalog(const struct plan_options *o, struct plan *p, struct err
         err_set(err, ERR_NOMEM, "no memory for the plan");
     if (rc == 0)
         p->paused = totals.paused;
-    for (i = 0; i < r.row_count; i++)
-        store_stage_row_free(&rows[i]);
-    free(rows);
     store_close(st);
     return rc;
 }
 
 /* ----------------------------------------------------------------------------- the models */
 
-static void find_model(const struct plan *p, struct plan_stage *s)
+static void find_whisper(const struct plan *p, struct plan_stage *s)
 {
     struct whisper_config *c = &s->size.config;
 
@@ -163,6 +169,19 @@ static void find_model(const struct plan *p, struct plan_stage *s)
         if (model_dir_hash(s->dir, hash, &s->no_model) == 0)
             snprintf(s->size.hash, sizeof(s->size.hash), "%s", hash);
     }
+}
+
+static void find_model(const struct plan *p, struct plan_stage *s)
+{
+    const struct stage_setup setup = {.name = s->name, .dir = s->dir, .params = s->params};
+    uint64_t bytes;
+
+    if (!s->other) {
+        find_whisper(p, s);
+        s->sized = s->size.config.d_model != 0;
+        return;
+    }
+    s->sized = stage_predict_bytes(&setup, false, &bytes, &s->no_model) == 0;
 }
 
 /* -------------------------------------------------------------------------------- placing */
@@ -202,6 +221,59 @@ static uint32_t threads_each(const struct plan *p, const struct plan_options *o)
     return p->picked->count < (uint32_t)cores ? (uint32_t)cores / p->picked->count : 1;
 }
 
+static uint32_t sharers_of(const struct plan *p, const struct device *d)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < p->picked->count; k++)
+        n += strcmp(p->picked->list[k].name, d->name) == 0;
+    return n ? n : 1;
+}
+
+/* What an earlier run measured there; else nobody knows how fast it will be. */
+static void remember(const struct plan *p, const struct device *d, const struct plan_stage *s,
+                     struct placement *on)
+{
+    for (uint32_t i = 0; i < p->tuning_count; i++) {
+        const struct placement_tuning *t = &p->tunings[i];
+
+        if (strcmp(t->device_id, d->id) != 0 || strcmp(t->driver, d->driver) != 0 ||
+            strcmp(t->model_hash, s->size.hash) != 0 || t->rate <= 0)
+            continue;
+        on->precision = t->precision;
+        on->slots = t->slots;
+        on->windows = t->windows;
+        on->remembered = true;
+        on->speed = t->rate;
+        on->source = PLACEMENT_MEASURED;
+    }
+}
+
+static void place_other(const struct plan *p, const struct plan_options *o, struct plan_stage *s,
+                        uint32_t i)
+{
+    const struct device *d = &p->picked->list[i];
+    struct placement *on = &s->on[i];
+    const struct stage_setup setup = {.name = s->name,
+                                      .dir = s->dir,
+                                      .params = s->params,
+                                      .precision = o->precision,
+                                      .slots = o->slots};
+    struct err err = {0};
+
+    on->free = d->memory_free / sharers_of(p, d);
+    on->budget = (uint64_t)(PLACEMENT_BUDGET * (double)on->free);
+    on->precision = o->precision != PRECISION_AUTO ? o->precision : precision_auto(d->precisions);
+    if (stage_predict_bytes(&setup, d->kind == DEVICE_CUDA, &on->bytes, &err) != 0)
+        snprintf(on->why, sizeof(on->why), "%.190s", err.msg);
+    else if (on->bytes > on->budget)
+        snprintf(on->why, sizeof(on->why), "it needs %.1f GiB, and %.1f may be taken",
+                 (double)on->bytes / (1 << 30), (double)on->budget / (1 << 30));
+    on->fits = on->why[0] == 0;
+    if (on->fits)
+        remember(p, d, s, on);
+}
+
 static void place_on(const struct plan *p, const struct plan_options *o, struct plan_stage *s,
                      uint32_t i)
 {
@@ -209,8 +281,11 @@ static void place_on(const struct plan *p, const struct plan_options *o, struct 
     struct placement_wish wish = {
         .precision = o->precision, .slots = o->slots, .threads = threads_each(p, o)};
 
-    for (uint32_t k = 0; k < p->picked->count; k++)
-        wish.sharers += strcmp(p->picked->list[k].name, d->name) == 0;
+    if (s->other) {
+        place_other(p, o, s, i);
+        return;
+    }
+    wish.sharers = sharers_of(p, d);
     placement_decide(d, &s->size.placement, &wish, p->tunings, p->tuning_count, &s->on[i]);
     if (!s->on[i].fits && !d->unusable)
         s->would_fit[i] = would_fit(d, s, &wish);
@@ -251,14 +326,17 @@ static int place_stage(struct plan *p, const struct plan_options *o, struct plan
     s->would_fit = calloc(p->picked->count, sizeof(*s->would_fit));
     if (!s->on || !s->would_fit)
         return err_set(err, ERR_NOMEM, "no memory for the plan");
-    plan_model_ready(&s->size, s->model, s->no_model.code ? NULL : s->dir);
-    for (uint32_t i = 0; i < p->picked->count && s->size.config.d_model; i++) {
+    if (!s->other)
+        plan_model_ready(&s->size, s->model, s->no_model.code ? NULL : s->dir);
+    for (uint32_t i = 0; i < p->picked->count && s->sized; i++) {
         place_on(p, o, s, i);
         any |= s->on[i].fits;
     }
     p->fits &= any;
     reckon(s, p);
-    if (s->ms < 0)
+    if (s->ms < 0 && s->other && any)
+        p->untold = true;
+    else if (s->ms < 0)
         p->ms = -1;
     else if (p->ms >= 0)
         p->ms += s->ms;
@@ -302,6 +380,7 @@ void plan_free(struct plan *p)
         free(s->name);
         free(s->model);
         free(s->dir);
+        free(s->params);
         free(s->on);
         free(s->would_fit);
     }

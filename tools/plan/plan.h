@@ -39,10 +39,15 @@ int plan_model_read(const char *dir, struct whisper_config *ret, struct err *err
 void plan_model_ready(struct plan_model *m, const char *name, const char *dir);
 
 struct plan_stage {
-    char *name, *model, *dir; /* dir NULL: the model was not found */
-    struct err no_model;      /* why; code 0 when it was */
-    struct plan_model size;
+    char *name, *model, *dir;     /* dir NULL: the model was not found */
+    struct err no_model;          /* why; code 0 when it was */
+    char *params;                 /* as the catalog has them */
+    bool other;                   /* no transcription: its memory is asked of the stage itself */
+    bool sized;                   /* what it takes of a device */
+    struct plan_model size;       /* of a transcription; of others the hash alone */
     uint64_t recordings, unknown; /* waiting; those of unknown length among them */
+    uint64_t sourceless;          /* of the recordings, those whose transcription is not done yet */
+    uint64_t settling;            /* and those that want no device any more */
     uint64_t bytes;               /* of the recordings waiting */
     int64_t known_left_ms, known_ms;
     uint64_t known;         /* recordings whose lengths add up to known_ms */
@@ -63,6 +68,7 @@ struct plan {
     bool missing; /* there is no catalog yet */
     bool fits;    /* each model on at least one device */
     int64_t ms;   /* of all stages, one after the other; -1: nobody knows */
+    bool untold;  /* there are stages of which nobody knows; ms is of the others */
     struct placement_tuning *tunings;
     uint32_t tuning_count, tuning_room;
 };

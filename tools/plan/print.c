@@ -112,7 +112,9 @@ static void print_fit(const struct device *d, const struct placement *p)
 {
     char batch[TEXT_LEN], need[TEXT_LEN], budget[TEXT_LEN], speed[TEXT_LEN], memory[2 * TEXT_LEN];
 
-    if (p->windows > 1)
+    if (p->slots == 0)
+        snprintf(batch, sizeof(batch), "-");
+    else if (p->windows > 1)
         snprintf(batch, sizeof(batch), "%u x %u", p->slots, p->windows);
     else
         snprintf(batch, sizeof(batch), "%u", p->slots);
@@ -128,6 +130,26 @@ static void print_fit(const struct device *d, const struct placement *p)
     }
 }
 
+static void print_waits(const struct plan_stage *s)
+{
+    char n[TEXT_LEN], text[200];
+
+    if (s->sourceless) {
+        snprintf(text, sizeof(text), "%s of %llu wait%s for the transcription.",
+                 text_count(s->sourceless, n), (unsigned long long)s->recordings,
+                 s->sourceless == 1 ? "s" : "");
+        printf("%*s", INDENT, "");
+        wrapped(text, INDENT, INDENT);
+    }
+    if (s->settling) {
+        snprintf(text, sizeof(text), "%s of %llu %s heard, and only to be settled.",
+                 text_count(s->settling, n), (unsigned long long)s->recordings,
+                 s->settling == 1 ? "is" : "are");
+        printf("%*s", INDENT, "");
+        wrapped(text, INDENT, INDENT);
+    }
+}
+
 static void print_stage(const struct plan *p, const struct plan_stage *s)
 {
     char text[600];
@@ -137,14 +159,14 @@ static void print_stage(const struct plan *p, const struct plan_stage *s)
     snprintf(text, sizeof(text), "%s with %s", s->name, s->model);
     cli_paint(stdout, "1", text);
     putchar('\n');
+    print_waits(s);
     if (s->no_model.code) {
         printf("%*s", INDENT, "");
-        wrapped(s->size.config.d_model
-                    ? "It is not here; this is for the published model of that name."
-                    : s->no_model.msg,
+        wrapped(s->sized ? "It is not here; this is for the published model of that name."
+                         : s->no_model.msg,
                 INDENT, INDENT);
     }
-    for (uint32_t i = 0; i < p->picked->count && s->size.config.d_model; i++) {
+    for (uint32_t i = 0; i < p->picked->count && s->sized; i++) {
         const struct device *d = &p->picked->list[i];
 
         if (s->on[i].fits) {
@@ -165,26 +187,30 @@ static void print_stage(const struct plan *p, const struct plan_stage *s)
 
 static void print_end(const struct plan *p)
 {
-    char text[200], n[TEXT_LEN], when[64];
-    bool measured = true;
+    char text[300], n[TEXT_LEN], when[64];
+    bool measured = true, told = false;
     time_t at = (time_t)((clock_wall_ms() + p->ms) / 1000);
     struct tm tm;
 
     if (!p->waiting)
         return;
     for (uint32_t i = 0; i < p->stage_count; i++)
-        measured &= p->stages[i].measured && p->stages[i].unknown == 0;
+        if (p->stages[i].ms >= 0) {
+            measured &= p->stages[i].measured && p->stages[i].unknown == 0;
+            told = true;
+        }
     putchar('\n');
-    if (p->ms < 0) {
+    if (p->ms < 0 || !told) {
         line("Done", p->fits ? "nobody can tell: no speed or no length is known"
                              : "never: a model fits no device");
         return;
     }
     localtime_r(&at, &tm);
     strftime(when, sizeof(when), "%a %d %b %Y, %H:%M", &tm);
-    snprintf(text, sizeof(text), "in %s%s, on %s%s", measured ? "" : "about ",
+    snprintf(text, sizeof(text), "in %s%s, on %s%s%s", measured ? "" : "about ",
              text_length(p->ms > 1000 ? p->ms : 1000, n), when,
-             measured ? "" : " (an estimate; the run itself tells better)");
+             measured ? "" : " (an estimate; the run itself tells better)",
+             p->untold ? "; without the stages whose speed is not known yet" : "");
     line("Done", text);
 }
 

@@ -1,0 +1,63 @@
+/* tools/enqueue_stages.h - all that one enqueue asks for: a transcription, and beside it who
+ * speaks, which sounds there are, and vectors to search by. One stage each, one job each.
+ *
+ * Main thread. Strings are borrowed from argv. */
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "tools/enqueue.h"
+#include "tools/enqueue_stage.h"
+
+#define ENQUEUE_STAGES_FIRST 2000 /* value of the first of these options for getopt */
+#define ENQUEUE_STAGES_OPTIONS 8
+
+enum enqueue_other { OTHER_DIARIZE, OTHER_SOUNDS, OTHER_TEXT, OTHER_AUDIO, OTHERS };
+
+struct enqueue_wish {
+    const char *model; /* of the transcription; NULL: not said */
+    bool no_transcribe;
+    const char *other[OTHERS]; /* their models; "": the usual one; NULL: not asked for */
+    uint32_t num_speakers, min_speakers, max_speakers; /* 0: not said */
+    struct enqueue_params params;                      /* of the transcription */
+};
+
+void enqueue_wish_init(struct enqueue_wish *w);
+/* As enqueue_params_options. */
+size_t enqueue_wish_options(struct option *ret);
+bool enqueue_wish_knows(int option);
+/* value NULL: an option whose value may be left out came without. ERR_USAGE with a sentence. */
+int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, struct err *err);
+/* Options that do nothing without another, or exclude each other: ERR_USAGE. */
+int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err);
+extern const char enqueue_wish_help[]; /* the part of --help */
+
+/* The stages, all owned: enqueue_stages_free. */
+struct enqueue_stages {
+    struct store_stage stages[ENQUEUE_STAGES_MAX];
+    uint32_t count;
+    char note[700];                /* for people: what they may not have expected; "" nothing */
+    bool voice;                    /* the transcription has voice activity */
+    struct store_stage transcribe; /* also when it is only the source of another */
+    struct enqueue_stage own[ENQUEUE_STAGES_MAX];
+    char *model; /* of a transcription that the catalog has */
+};
+
+/* Finds models and checks them as far as their headers say. known: the catalog, or NULL. Where no
+ * option says how to transcribe, and other stages are asked for, the transcription is the one that
+ * the catalog had last. *doing says in a few words what failed; ""
+ * when it is the options. What *ret holds is to be freed in
+ * any case. */
+int enqueue_stages_find(struct enqueue_wish *w, struct store *known, struct enqueue_stages *ret,
+                        char doing[200], struct err *err);
+void enqueue_stages_free(struct enqueue_stages *s);
+
+/* "to transcribe with whisper-nano" */
+void enqueue_stage_words(const struct store_stage *s, struct buf *out);
+
+#endif
