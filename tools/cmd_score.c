@@ -1,4 +1,5 @@
-/* nightshift score: word and character error rates of transcripts against references. */
+/* nightshift score: word and character error rates of transcripts against references, and with
+ * --der diarization error rates of turns against turns. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/pairs.h"
+#include "tools/score_der.h"
 #include "tools/text.h"
 #include "tools/transcript.h"
 #include "workers/models/model_dir.h"
@@ -19,6 +21,7 @@
 
 static const char help[] =
     "Usage: nightshift score [OPTION]... REFERENCE [HYPOTHESIS]\n"
+    "       nightshift score --der [OPTION]... REFERENCE.rttm HYPOTHESIS.rttm\n"
     "Which part of the words is wrong: HYPOTHESIS against REFERENCE, two files\n"
     "(txt, srt, vtt, tsv, json) or two folders with files of the same names. Without\n"
     "HYPOTHESIS the transcripts are the catalog's, of the recordings that are named\n"
@@ -35,6 +38,11 @@ static const char help[] =
     "                        chooses a table only, not whose results are scored\n"
     "      --cer             character error rates, too\n"
     "      --diff            show where they differ: [-reference-] {+transcript+}\n"
+    "      --der             who speaks when, instead: diarization error rates of two\n"
+    "                        RTTM files\n"
+    "      --collar=SECONDS  with --der: leave so much out around each boundary of the\n"
+    "                        reference, half on either side (default: 0)\n"
+    "      --skip-overlap    with --der: leave out what several of the reference share\n"
     "  -c, --catalog=FILE    the catalog\n"
     "  -q, --quiet           the total alone\n"
     "      --json            the result as JSON\n"
@@ -46,12 +54,15 @@ static const char help[] =
     "Examples:\n"
     "  nightshift score interview.reference.txt interview.srt --language en --diff\n"
     "  nightshift score references/ transcripts/ --cer\n"
-    "  nightshift score references/          # against the catalog\n";
+    "  nightshift score references/          # against the catalog\n"
+    "  nightshift score --der reference.rttm found.rttm --collar 0.25\n";
 
 struct wanted {
     int normalizer; /* -1: by language */
     const char *language, *spellings, *model;
     bool cer, diff;
+    bool rttm, collar_said; /* --der */
+    struct der_params der;
 };
 
 static const struct option longs[] = {
@@ -61,8 +72,22 @@ static const struct option longs[] = {
     {"spellings", required_argument, NULL, 256},
     {"cer", no_argument, NULL, 257},
     {"diff", no_argument, NULL, 258},
+    {"der", no_argument, NULL, 259},
+    {"collar", required_argument, NULL, 260},
+    {"skip-overlap", no_argument, NULL, 261},
     {0},
 };
+
+static int take_collar(struct wanted *w, const char *value, struct err *err)
+{
+    char *end;
+
+    w->collar_said = true;
+    w->der.collar_s = strtod(value, &end);
+    return end != value && *end == 0 && w->der.collar_s >= 0.0 && w->der.collar_s <= 3600.0
+               ? 0
+               : err_set(err, ERR_USAGE, "--collar wants seconds such as 0.25, not '%s'", value);
+}
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
@@ -90,6 +115,14 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case 257:
         w->cer = true;
+        return 0;
+    case 259:
+        w->rttm = true;
+        return 0;
+    case 260:
+        return take_collar(w, value, err);
+    case 261:
+        w->der.skip_overlap = true;
         return 0;
     default:
         w->diff = true;
@@ -477,6 +510,19 @@ static int score_and_print(const struct cli *cli, struct scoring *s)
     return cli_flush(s->missing > 0 ? EX_NOINPUT : EX_OK);
 }
 
+/* -1: go on; else the status to leave with. */
+static int check_der(const struct cli *cli, const struct wanted *w, int operands)
+{
+    if (!w->rttm && (w->collar_said || w->der.skip_overlap))
+        return cli_usage(cli, "--collar and --skip-overlap belong to --der");
+    if (!w->rttm)
+        return -1;
+    if (w->normalizer >= 0 || w->language || w->spellings || w->model || w->cer || w->diff)
+        return cli_usage(cli, "--der compares who speaks, not words; with --collar and "
+                              "--skip-overlap alone");
+    return operands == 2 ? -1 : cli_usage(cli, "--der wants two RTTM files");
+}
+
 int cmd_score(struct cli *cli, int argc, char **argv)
 {
     const struct cli_spec spec = {help, "n:l:m:", longs, take, true};
@@ -488,6 +534,11 @@ int cmd_score(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     operands = argc - optind;
+    status = check_der(cli, &w, operands);
+    if (status >= 0)
+        return status;
+    if (w.rttm)
+        return score_der(cli, argv[optind], argv[optind + 1], &w.der);
     if (operands < 1 || operands > 2)
         return cli_usage(cli, operands < 1 ? "which reference?"
                                            : "one reference and one transcript at a time");
