@@ -159,24 +159,32 @@ static int find_hidden(const struct source *s, struct err *err)
     return 0;
 }
 
+/* Layer i is there, or one behind it. */
+static bool has_lstm(const struct source *s, uint32_t i)
+{
+    static const char *const names[] = {
+        "lstm.weight_ih_l%u", "lstm.weight_hh_l%u",   "lstm.bias_ih_l%u",
+        "lstm.bias_hh_l%u",   "lstm.%u.weight_ih_l0", "lstm.%u.weight_hh_l0",
+        "lstm.%u.bias_ih_l0", "lstm.%u.bias_hh_l0",   "lstm.weight_ih_l%u_reverse"};
+
+    return weights_has_layer(s->file, names, sizeof(names) / sizeof(names[0]), i) ||
+           weights_has_layer(s->file, names, sizeof(names) / sizeof(names[0]), i + 1);
+}
+
 static int take_lstms(const struct source *s, struct err *err)
 {
     int rc = find_hidden(s, err);
     uint32_t i = 0;
-    char name[64];
 
-    for (lstm_name(s, "weight_ih", 0, 0, name); rc == 0 && weights_has(s->file, name);) {
+    for (; rc == 0 && has_lstm(s, i); i++) {
         if (i == PYANNET_MAX_LAYERS)
             return err_set(err, ERR_MODEL, "more than %d LSTM layers", PYANNET_MAX_LAYERS);
         s->w->lstm[i].in = i == 0 ? s->w->conv[PYANNET_CONVS - 1].out : 2 * s->w->hidden;
         rc = take_direction(s, i, 0, err);
         if (rc == 0)
             rc = take_direction(s, i, 1, err);
-        lstm_name(s, "weight_ih", ++i, 0, name);
     }
     s->w->lstms = i;
-    if (rc == 0 && i == 0)
-        return err_set(err, ERR_MODEL, "tensor '%s' is missing from the weights", name);
     return rc;
 }
 
@@ -202,18 +210,20 @@ static int take_linear(const struct source *s, const char *prefix, uint32_t in, 
 /* The classifier's size is not found but known: other sets of speakers are other models. */
 static int take_linears(const struct source *s, struct err *err)
 {
+    static const char *const names[] = {"linear.%u.weight", "linear.%u.bias"};
     uint32_t in = 2 * s->w->hidden;
-    char name[64] = "linear.0.weight", prefix[32];
+    char prefix[32];
     int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && weights_has(s->file, name); i++) {
+    for (uint32_t i = 0; rc == 0 && (weights_has_layer(s->file, names, 2, i) ||
+                                     weights_has_layer(s->file, names, 2, i + 1));
+         i++) {
         if (i == PYANNET_MAX_LAYERS)
             return err_set(err, ERR_MODEL, "more than %d linear layers", PYANNET_MAX_LAYERS);
         snprintf(prefix, sizeof(prefix), "linear.%u", i);
         rc = take_linear(s, prefix, in, 0, err);
         if (rc == 0)
             in = s->w->linear[i].out;
-        snprintf(name, sizeof(name), "linear.%u.weight", i + 1);
     }
     return rc != 0 ? rc : take_linear(s, "classifier", in, PYANNET_CLASSES, err);
 }

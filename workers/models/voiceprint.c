@@ -7,7 +7,7 @@
 #include "workers/models/weights.h"
 #include "workers/models/weights_take.h"
 
-#define WIDE_WINDOWS 16
+#define WIDE_WINDOWS 32 /* as many as the segmentation takes */
 
 struct voiceprint {
     struct backend *be; /* borrowed */

@@ -92,9 +92,10 @@ static int find_hidden(struct voice_ge2e *g, struct source *s, struct err *err)
 
 static int prepare(struct voice_ge2e *g, struct source *s, struct err *err)
 {
+    static const char *const names[] = {"lstm.weight_ih_l%u", "lstm.weight_hh_l%u",
+                                        "lstm.bias_ih_l%u", "lstm.bias_hh_l%u"};
     uint32_t dim[2];
     float *w, *bias;
-    char name[64] = "lstm.weight_ih_l0";
     int rc;
 
     if (weights_has(s->file, "lstm.weight_ih_l0_reverse"))
@@ -102,11 +103,11 @@ static int prepare(struct voice_ge2e *g, struct source *s, struct err *err)
                        "tensor 'lstm.weight_ih_l0_reverse': a speaker encoder's LSTM goes forward "
                        "alone");
     rc = find_hidden(g, s, err);
-    while (rc == 0 && weights_has(s->file, name)) {
+    while (rc == 0 && (weights_has_layer(s->file, names, 4, g->layers) ||
+                       weights_has_layer(s->file, names, 4, g->layers + 1))) {
         if (g->layers == MAX_LAYERS)
             return err_set(err, ERR_MODEL, "more than %d LSTM layers", MAX_LAYERS);
         rc = take_layer(g, s, g->layers++, err);
-        snprintf(name, sizeof(name), "lstm.weight_ih_l%u", g->layers);
     }
     dim[0] = 0;
     dim[1] = g->hidden;

@@ -139,15 +139,25 @@ static int take_block(const struct source *s, uint32_t layer, uint32_t index, ui
     return rc;
 }
 
+/* Block i is there, or one behind it. */
+static bool has_block(const struct source *s, uint32_t layer, uint32_t i)
+{
+    static const char *const parts[] = {"conv1.weight", "conv2.weight", "bn1.weight", "bn2.weight"};
+    char format[4][64];
+    const char *names[4];
+
+    for (int k = 0; k < 4; k++) {
+        snprintf(format[k], sizeof(format[k]), "resnet.layer%u.%%u.%s", layer, parts[k]);
+        names[k] = format[k];
+    }
+    return weights_has_layer(s->file, names, 4, i) || weights_has_layer(s->file, names, 4, i + 1);
+}
+
 static int take_layer(const struct source *s, uint32_t layer, uint32_t *channels, struct err *err)
 {
-    char name[64];
     int rc = 0;
 
-    for (uint32_t i = 0; rc == 0; i++) {
-        snprintf(name, sizeof(name), "resnet.layer%u.%u.conv1.weight", layer, i);
-        if (i > 0 && !weights_has(s->file, name))
-            break;
+    for (uint32_t i = 0; rc == 0 && (i == 0 || has_block(s, layer, i)); i++) {
         if (i == RESNET_MAX_BLOCKS)
             return err_set(err, ERR_MODEL, "layer %u has more than %d blocks", layer,
                            RESNET_MAX_BLOCKS);

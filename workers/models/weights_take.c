@@ -1,6 +1,8 @@
 #include "workers/models/weights_take.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "workers/models/weight_layout.h"
 #include "workers/models/weights.h"
@@ -17,6 +19,22 @@ bool weights_has(const struct weights *w, const char *name)
     struct weight t;
 
     return weights_find(w, name, &t);
+}
+
+bool weights_has_layer(const struct weights *w, const char *const *formats, size_t n,
+                       uint32_t layer)
+{
+    char name[100];
+
+    for (size_t i = 0; i < n; i++) {
+        const char *number = strstr(formats[i], "%u");
+
+        snprintf(name, sizeof(name), "%.*s%u%s", (int)(number - formats[i]), formats[i], layer,
+                 number + 2);
+        if (weights_has(w, name))
+            return true;
+    }
+    return false;
 }
 
 float *weights_pool_array(struct weights_pool *pool, uint64_t count)

@@ -5,6 +5,7 @@
 #define NIGHTSHIFT_WORKERS_MODELS_WEIGHTS_TAKE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -17,6 +18,10 @@ struct weights_pool { /* zeroed: empty */
 };
 
 bool weights_has(const struct weights *w, const char *name);
+/* Whether any of n tensors is there whose names are the formats, each with the number `layer` for
+ * its one %u: of a layer of which a part is missing, that part is to be missed. */
+bool weights_has_layer(const struct weights *w, const char *const *formats, size_t n,
+                       uint32_t layer);
 /* All values of a tensor of `rank` dimensions as float32, finite ones alone. dim[i] > 0: it must be
  * that; 0: found, set, and 1 .. most. ERR_MODEL names the tensor and what is wrong with it. */
 int weights_take(const struct weights *w, struct weights_pool *pool, const char *name,

@@ -1,0 +1,384 @@
+/* The networks of diarization when something is wrong: files that are no such networks, memory that
+ * does not suffice, calls that cannot be, values that are no numbers. */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpu/backend.h"
+#include "tests/parity/diarization/networks.h"
+#include "workers/models/pyannet.h"
+#include "workers/models/voiceprint.h"
+
+#define FILE_NAME "network.safetensors"
+
+static char folder[] = "voices-XXXXXX";
+static struct backend *be;
+static float pcm[2][NETWORK_SAMPLES];
+
+static int setup(void **state)
+{
+    struct err e;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    network_sound(0, pcm[0]);
+    network_sound(1, pcm[1]);
+    assert_ok(backend_open_host(0, &be, &e), e);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    backend_close(be);
+    unlink(FILE_NAME);
+    return chdir("..") != 0 || rmdir(folder) != 0;
+}
+
+/* One of the two kinds of networks, loaded. */
+struct loaded {
+    struct pyannet *p;
+    struct voiceprint *v;
+};
+
+static int load(bool segmentation, uint32_t windows, struct loaded *ret, struct err *e)
+{
+    *ret = (struct loaded){NULL, NULL};
+    return segmentation ? pyannet_load(FILE_NAME, be, windows, &ret->p, e)
+                        : voiceprint_load(FILE_NAME, be, windows, &ret->v, e);
+}
+
+static void unload(struct loaded *l)
+{
+    pyannet_free(l->p);
+    voiceprint_free(l->v);
+}
+
+/* ---- files */
+
+/* Refused, with a sentence that holds `word`, and nothing kept. */
+static void refused(bool segmentation, const char *word)
+{
+    uint64_t before = be->allocated;
+    struct loaded l;
+    struct err e = {0};
+    int rc = load(segmentation, 1, &l, &e);
+
+    if (rc != ERR_MODEL || !strstr(e.msg, word))
+        print_error("not '%s': %d, %s\n", word, rc, e.msg);
+    assert_int_equal(rc, ERR_MODEL);
+    assert_non_null(strstr(e.msg, word));
+    assert_true(!l.p && !l.v);
+    assert_int_equal(be->allocated, before);
+}
+
+static void write_refused(struct network *n, bool segmentation, const char *word)
+{
+    network_write(n, FILE_NAME, 0);
+    refused(segmentation, word);
+}
+
+/* What says by itself which network it is, or how large. */
+static bool decides(const char *name)
+{
+    return strcmp(name, "resnet.conv1.weight") == 0 || strcmp(name, "linear.weight") == 0 ||
+           strncmp(name, "lstm.weight_hh_l0", 17) == 0;
+}
+
+/* Every tensor once missing, of another rank, a value too long, and with a value that is none. */
+static void spoil(struct network *n, bool segmentation)
+{
+    for (size_t i = 0; i < n->n; i++) {
+        struct network_tensor *t = &n->tensor[i], whole = *t;
+
+        t->name[0] = 0;
+        write_refused(n, segmentation, decides(whole.name) ? "" : whole.name);
+        *t = whole;
+        t->rank = 1;
+        t->dim[0] = (uint32_t)t->count;
+        if (whole.rank > 1)
+            write_refused(n, segmentation, decides(whole.name) ? "" : whole.name);
+        *t = whole;
+        t->dim[t->rank - 1]--;
+        t->count = t->count / whole.dim[t->rank - 1] * t->dim[t->rank - 1];
+        if (t->count) /* of a size that is found others do not fit then */
+            write_refused(n, segmentation, "tensor '");
+        *t = whole;
+        t->value[t->count / 2] = i % 2 ? NAN : INFINITY;
+        write_refused(n, segmentation, whole.name);
+        t->value[t->count / 2] = 0.25f;
+    }
+}
+
+static void spoiled_tensors(void **state)
+{
+    struct network *n = network_segmentation("tiny");
+
+    (void)state;
+    spoil(n, true);
+    network_fold(n);
+    n->tensor[0].name[0] = 0;
+    write_refused(n, true, "wav_norm1d.weight");
+    network_free(n);
+    n = network_resnet("resnet");
+    spoil(n, false);
+    network_find(n, "resnet.layer1.0.bn2.running_var")->value[0] = -1.0f;
+    write_refused(n, false, "resnet.layer1.0.bn2.running_var");
+    network_free(n);
+    n = network_ge2e("little");
+    spoil(n, false);
+    network_free(n);
+}
+
+/* Networks that are something else. */
+static void other_networks(void **state)
+{
+    static const char *const refused_names[][2] = {
+        {"resnet.layer1.0.conv3.weight", "deeper ones"},
+        {"resnet.seg_2.weight", "two last layers"},
+    };
+    struct network *n = network_resnet("resnet");
+
+    (void)state;
+    write_refused(n, true, "sincnet");
+    for (size_t i = 0; i < 2; i++) {
+        struct network_tensor *t = &n->tensor[n->n++];
+
+        *t = (struct network_tensor){.rank = 1, .dim = {1}, .count = 1, .value = calloc(1, 4)};
+        snprintf(t->name, sizeof(t->name), "%s", refused_names[i][0]);
+        write_refused(n, false, refused_names[i][1]);
+        t->name[0] = 0;
+    }
+    network_free(n);
+    n = network_segmentation("tiny");
+    write_refused(n, false, "no speaker encoder");
+    snprintf(network_find(n, "linear.0.weight")->name, 80, "linear.weight");
+    write_refused(n, false, "goes forward alone");
+    network_free(n);
+}
+
+static void spoiled_files(void **state)
+{
+    struct network *n = network_segmentation("tiny");
+    static const size_t cuts[] = {1, 4, 4000, 10000};
+    FILE *f;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+        network_write(n, FILE_NAME, cuts[i]);
+        refused(true, "");
+        refused(false, "");
+    }
+    network_free(n);
+    f = fopen(FILE_NAME, "wb");
+    assert_non_null(f);
+    fclose(f);
+    refused(true, "");
+    unlink(FILE_NAME);
+    refused(true, FILE_NAME);
+    refused(false, FILE_NAME);
+    assert_int_equal(mkdir(FILE_NAME, 0700), 0);
+    refused(true, FILE_NAME);
+    assert_int_equal(rmdir(FILE_NAME), 0);
+}
+
+/* ---- values */
+
+/* Weights that are numbers, of which more than numbers comes. */
+static void overflows(void **state)
+{
+    struct network *n = network_segmentation("tiny");
+    struct network_tensor *t = network_find(n, "classifier.weight");
+
+    (void)state;
+    for (size_t i = 0; i < t->count; i++)
+        t->value[i] = 3e38f;
+    t = network_find(n, "linear.0.bias");
+    for (size_t i = 0; i < t->count; i++)
+        t->value[i] = 100.0f;
+    write_refused(n, true, "no number");
+    network_free(n);
+    n = network_resnet("resnet");
+    for (size_t i = 0; i < n->n; i++)
+        if (strstr(n->tensor[i].name, "bn2.weight") || strstr(n->tensor[i].name, "bn2.bias"))
+            for (size_t k = 0; k < n->tensor[i].count; k++)
+                n->tensor[i].value[k] = 1e15f;
+    write_refused(n, false, "no number");
+    network_free(n);
+    n = network_ge2e("little");
+    t = network_find(n, "linear.bias");
+    for (size_t i = 0; i < t->count; i++)
+        t->value[i] = 3e38f;
+    t = network_find(n, "linear.weight");
+    for (size_t i = 0; i < t->count; i++)
+        t->value[i] = i % 48 % 2 ? 3e38f : -3e38f;
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+}
+
+static void not_a_number(void **state)
+{
+    static uint8_t sets[2][PYANNET_FRAMES], again[PYANNET_FRAMES];
+    struct network *n = network_segmentation("tiny");
+    float kept = pcm[1][777];
+    struct loaded l;
+    struct err e;
+
+    (void)state;
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    assert_ok(load(true, 2, &l, &e), e);
+    assert_ok(pyannet_run(l.p, pcm[0], 1, again, &e), e);
+    pcm[1][777] = NAN;
+    assert_int_equal(pyannet_run(l.p, pcm[0], 2, sets[0], &e), ERR_MODEL);
+    pcm[1][777] = kept;
+    assert_ok(pyannet_run(l.p, pcm[0], 2, sets[0], &e), e); /* nothing of it is left */
+    assert_memory_equal(sets[0], again, sizeof(again));
+    assert_int_equal(pyannet_run(l.p, pcm[0], 3, sets[0], &e), ERR_DEVICE);
+    unload(&l);
+}
+
+/* ---- calls */
+
+static float vector[3][64];
+
+static void voices_of(struct network *n, bool needs_sound)
+{
+    static const float all[1] = {1.0f}, none[2] = {0.0f, 0.0f}, strange[2] = {NAN, -1.0f};
+    const struct voice_mask masks[] = {{0, all}, {1, all}, {1, none}};
+    const struct voice_mask odd[] = {{0, strange}, {0, none}};
+    struct loaded l;
+    struct err e;
+
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    assert_ok(load(false, 2, &l, &e), e);
+    assert_ok(voiceprint_run(l.v, pcm[0], 32000, 2, masks, 2, 1, vector[0], &e), e);
+    assert_true(isfinite(vector[0][0]));
+    assert_ok(voiceprint_run(l.v, pcm[0], NETWORK_SAMPLES, 1, odd, 2, 2, vector[0], &e), e);
+    assert_true(isnan(vector[0][0]) && isnan(vector[0][voiceprint_size(l.v)]));
+    assert_ok(voiceprint_run(l.v, pcm[0], 399, 1, masks, 1, 1, vector[0], &e), e);
+    assert_true(isnan(vector[0][0])); /* not one frame */
+    assert_ok(voiceprint_run(l.v, pcm[0], 0, 1, masks, 1, 1, vector[0], &e), e);
+    assert_true(isnan(vector[0][0]));
+    assert_ok(voiceprint_run(l.v, pcm[0], NETWORK_SAMPLES, 2, NULL, 0, 0, vector[0], &e), e);
+    memset(vector, 0, sizeof(vector));
+    assert_ok(voiceprint_run(l.v, pcm[1] + 150000, 10000, 1, masks, 1, 1, vector[0], &e), e);
+    assert_int_equal(isnan(vector[0][0]), needs_sound); /* digital silence */
+    assert_int_equal(voiceprint_run(l.v, pcm[0], 100, 1, masks, 2, 1, vector[0], &e), ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], 100, 3, masks, 1, 1, vector[0], &e), ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], 160001, 1, masks, 1, 1, vector[0], &e),
+                     ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], 1000, 1, masks, 1, 0, vector[0], &e), ERR_DEVICE);
+    unload(&l);
+}
+
+static void calls(void **state)
+{
+    (void)state;
+    voices_of(network_resnet("resnet"), false);
+    voices_of(network_ge2e("little"), true);
+}
+
+/* More masks of one window than share a call of the device. */
+static void many_masks(void **state)
+{
+    static float weights[40][10], have[40][48], want[40][48];
+    struct voice_mask masks[40];
+    struct network *n = network_resnet("resnet");
+    struct loaded l;
+    struct err e;
+
+    (void)state;
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    assert_ok(load(false, 2, &l, &e), e);
+    for (uint32_t m = 0; m < 40; m++) {
+        for (uint32_t i = 0; i < 10; i++)
+            weights[m][i] = (m + i) % 7 < 3 && m != 5 ? 1.0f : 0.0f;
+        masks[m] = (struct voice_mask){m % 2, weights[m]};
+    }
+    assert_ok(voiceprint_run(l.v, pcm[0], 48000, 2, masks, 40, 10, have[0], &e), e);
+    for (uint32_t m = 0; m < 40; m++)
+        assert_ok(voiceprint_run(l.v, pcm[0], 48000, 2, &masks[m], 1, 10, want[m], &e), e);
+    assert_true(isnan(have[5][0]) && isnan(want[5][0]));
+    memset(have[5], 0, sizeof(have[5]));
+    memset(want[5], 0, sizeof(want[5]));
+    assert_memory_equal(have, want, sizeof(have));
+    unload(&l);
+}
+
+/* ---- memory */
+
+/* What a load takes, and that it can fail at every allocation. */
+static uint64_t starve(bool segmentation, uint32_t windows, unsigned steps)
+{
+    uint64_t left = be->allocated, taken;
+    struct loaded l;
+    struct err e;
+
+    be->peak = left;
+    assert_ok(load(segmentation, windows, &l, &e), e);
+    taken = be->peak - left;
+    unload(&l);
+    left = be->allocated; /* with the scratch that stays the device's */
+    for (uint64_t budget = left + 1; steps && budget < left + taken / 2; budget += taken / steps) {
+        be->budget = budget;
+        assert_int_equal(load(segmentation, windows, &l, &e), ERR_VRAM);
+        assert_true(!l.p && !l.v);
+        assert_true(be->allocated <= left + taken / 4);
+    }
+    be->budget = 0;
+    assert_ok(load(segmentation, windows, &l, &e), e);
+    unload(&l);
+    return taken;
+}
+
+static void near(uint64_t foretold, uint64_t taken, const char *what)
+{
+    double ratio = (double)foretold / (double)taken;
+
+    print_message("%s: %.2f of the %llu MiB that were taken was foretold\n", what, ratio,
+                  (unsigned long long)(taken >> 20));
+    assert_true(ratio > 0.8 && ratio < 1.25);
+}
+
+static void memory(void **state)
+{
+    struct network *n = network_segmentation("small");
+
+    (void)state;
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    starve(true, 1, 30);
+    n = network_resnet("resnet");
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    starve(false, 1, 30);
+    n = network_segmentation("pyannet");
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    near(pyannet_predict_bytes(1), starve(true, 1, 0), "segmentation");
+    n = network_resnet("resnet34");
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    near(voiceprint_predict_bytes(1), starve(false, 1, 0), "voices");
+    pyannet_free(NULL);
+    voiceprint_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spoiled_tensors), cmocka_unit_test(other_networks),
+        cmocka_unit_test(spoiled_files),   cmocka_unit_test(overflows),
+        cmocka_unit_test(not_a_number),    cmocka_unit_test(calls),
+        cmocka_unit_test(many_masks),      cmocka_unit_test(memory),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
