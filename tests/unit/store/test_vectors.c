@@ -1,0 +1,385 @@
+/* Vectors most like one: the index against all of them one by one in double precision, and an index
+ * that lies. */
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "store/vector_file.h"
+#include "store/vector_scan.h"
+#include "store/vectors.h"
+#include "tests/unit/store/fixture.h"
+
+#define SIZE 48u
+#define ROWS 2500u /* two blocks and a half */
+#define NEAR 20u
+
+static const struct store_stage stage_text = {"embed-text", "e5",        "/models/e5",
+                                              "ee55",       "{\"a\":1}", &stage_nano};
+
+/* Speech makes clusters: a few directions, and something beside each. */
+static void vector_of(unsigned seed, float *ret, uint32_t size)
+{
+    unsigned far = seed % 7 + 100, near = seed + 1000;
+    double all = 0;
+
+    for (uint32_t i = 0; i < size; i++) {
+        ret[i] = (float)(rand_r(&far) % 2001 - 1000) + 0.4f * (float)(rand_r(&near) % 2001 - 1000);
+        all += (double)ret[i] * ret[i];
+    }
+    for (uint32_t i = 0; i < size; i++)
+        ret[i] = (float)(ret[i] / sqrt(all));
+}
+
+/* Adds rows seeded first .. first + n - 1 to a task, as one shard. */
+static void add_rows(struct store *st, int64_t task, uint32_t seq, unsigned first, uint32_t n)
+{
+    struct store_vector *v = calloc(n, sizeof(*v));
+    float *values = calloc((size_t)n * SIZE, sizeof(*values));
+    struct err e = {0};
+
+    assert_true(v && values);
+    for (uint32_t i = 0; i < n; i++) {
+        vector_of(first + i, values + (size_t)i * SIZE, SIZE);
+        v[i] =
+            (struct store_vector){i * 1000, i * 1000 + 900, "x", values + (size_t)i * SIZE, SIZE};
+    }
+    assert_ok(store_shard_done(
+                  st,
+                  &(struct store_shard_result){
+                      .task_id = task, .seq = seq, .end_ms = 1000, .vectors = v, .vector_count = n},
+                  &e),
+              e);
+    free(v);
+    free(values);
+}
+
+/* Recordings /a/1.wav (tasks 1 and 2) and /b/2.wav (3 and 4); 2 and 4 have vectors. */
+static struct store *filled(void)
+{
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_text);
+
+    unlink(CATALOG ".vectors-2");
+    rmdir(CATALOG ".vectors-2");
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job_add1(st, job, "/b/2.wav", "", 2);
+    add_rows(st, 2, 0, 0, ROWS - 100);
+    add_rows(st, 4, 0, ROWS - 100, 100);
+    return st;
+}
+
+static struct vectors_query query_of(const float *values)
+{
+    return (struct vectors_query){.stage_id = 2, .values = values, .size = SIZE, .limit = NEAR};
+}
+
+/* By the definition: all rows of the catalog, in double precision, sorted. */
+static void expect(const struct vectors_query *q, const char *where, struct vectors_hit *ret,
+                   size_t *n)
+{
+    sqlite3_stmt *stmt = NULL;
+    char sql[256];
+
+    *n = 0;
+    snprintf(sql, sizeof(sql),
+             "SELECT embedding_id, vector FROM embedding JOIN task t USING (task_id) WHERE %s",
+             where);
+    own_open();
+    assert_int_equal(sqlite3_prepare_v2(own_db, sql, -1, &stmt, NULL), SQLITE_OK);
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        struct vectors_hit hit = {sqlite3_column_int64(stmt, 0), 0};
+        double xx = 0, yy = 0;
+        float row[SIZE];
+        size_t at;
+
+        if (sqlite3_column_bytes(stmt, 1) != (int)sizeof(row))
+            continue;
+        memcpy(row, sqlite3_column_blob(stmt, 1), sizeof(row));
+        for (uint32_t i = 0; i < SIZE; i++) {
+            hit.cosine += (double)row[i] * q->values[i];
+            xx += (double)row[i] * row[i];
+            yy += (double)q->values[i] * q->values[i];
+        }
+        hit.cosine /= sqrt(xx * yy);
+        for (at = *n; at && ret[at - 1].cosine < hit.cosine; at--)
+            if (at < q->limit)
+                ret[at] = ret[at - 1];
+        if (at < q->limit)
+            ret[at] = hit;
+        *n += *n < q->limit;
+    }
+    sqlite3_finalize(stmt);
+    own_close();
+}
+
+/* As the definition has it; differences in the last digits of a float may swap neighbours. */
+static void check(struct store *st, const struct vectors_query *q, const char *where)
+{
+    struct vectors_hit want[NEAR], *got = NULL;
+    struct err e = {0};
+    size_t n = 0, m = 0;
+
+    expect(q, where, want, &n);
+    assert_ok(vectors_search(st, q, &got, &m, &e), e);
+    assert_int_equal(m, n);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(fabs(got[i].cosine - want[i].cosine) < 1e-6);
+        if ((i == 0 || want[i - 1].cosine - want[i].cosine > 1e-6) &&
+            (i + 1 == n || want[i].cosine - want[i + 1].cosine > 1e-6) && i + 1 < n)
+            assert_int_equal(got[i].embedding_id, want[i].embedding_id);
+    }
+    free(got);
+}
+
+static ino_t index_inode(void)
+{
+    struct stat info = {0};
+
+    return stat(CATALOG ".vectors-2", &info) == 0 ? info.st_ino : 0;
+}
+
+static void as_one_by_one(void **state)
+{
+    struct store *st = filled();
+    struct vectors_query q;
+    float values[SIZE];
+    ino_t first;
+
+    (void)state;
+    for (unsigned seed = 0; seed < 40; seed++) {
+        vector_of(seed * 61 + 5000, values, SIZE);
+        if (seed % 3 == 0) /* one that lies between the clusters, and is not of length 1 */
+            for (uint32_t i = 0; i < SIZE; i++)
+                values[i] = (float)((int)(seed * 31 + i * 17) % 101 - 50);
+        q = query_of(values);
+        check(st, &q, "t.stage_id = 2");
+        if (seed == 0)
+            first = index_inode();
+        q.no_file = true;
+        check(st, &q, "t.stage_id = 2");
+    }
+    assert_true(first != 0 && index_inode() == first); /* made once */
+    q.no_file = false;
+    q.path = "/b";
+    check(st, &q, "t.task_id = 4");
+    q.path = "/c";
+    check(st, &q, "0");
+    catalog_close(st);
+}
+
+static void it_follows_the_catalog(void **state)
+{
+    struct store *st = filled();
+    struct vectors_query q;
+    float values[SIZE];
+    ino_t first;
+    sqlite3 *db;
+
+    (void)state;
+    vector_of(77, values, SIZE);
+    q = query_of(values);
+    check(st, &q, "t.stage_id = 2");
+    first = index_inode();
+    add_rows(st, 4, 1, 70, 14); /* the query itself among them */
+    check(st, &q, "t.stage_id = 2");
+    assert_int_equal(index_inode(), first);
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "DELETE FROM embedding WHERE embedding_id % 3 = 0", NULL, NULL, NULL),
+        SQLITE_OK);
+    check(st, &q, "t.stage_id = 2");
+    assert_int_not_equal(index_inode(), first);
+    first = index_inode();
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE embedding SET vector = zeroblob(192) "
+                                  "WHERE embedding_id = 77 + 1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "UPDATE embedding SET vector = x'0000C07F' WHERE embedding_id = 100", NULL,
+                     NULL, NULL),
+        SQLITE_OK);
+    q.no_file = true;
+    struct vectors_hit *hits = NULL;
+    struct err e = {0};
+    size_t n = 0;
+    for (int i = 0; i < 2; i++) {
+        q.no_file = i == 0;
+        assert_ok(vectors_search(st, &q, &hits, &n, &e), e);
+        assert_int_equal(n, NEAR);
+        for (size_t k = 0; k < n; k++)
+            assert_true(hits[k].embedding_id != 78 && hits[k].embedding_id != 100);
+        free(hits);
+    }
+    assert_int_not_equal(index_inode(), first);
+    sqlite3_close(db);
+    catalog_close(st);
+}
+
+static void flip(long at, int from_end)
+{
+    FILE *f = fopen(CATALOG ".vectors-2", "r+");
+    int c;
+
+    assert_non_null(f);
+    fseek(f, at, from_end ? SEEK_END : SEEK_SET);
+    c = fgetc(f);
+    fseek(f, at, from_end ? SEEK_END : SEEK_SET);
+    fputc(c ^ 0x41, f);
+    fclose(f);
+}
+
+/* Whatever lies there in the index's place, the answer is the same, and the index is good after. */
+static void an_index_that_lies(void **state)
+{
+    struct store *st = filled();
+    struct vectors_query q;
+    float values[SIZE];
+    struct stat info;
+    ino_t before;
+
+    (void)state;
+    vector_of(77, values, SIZE);
+    q = query_of(values);
+    for (int how = 0; how < 11; how++) {
+        check(st, &q, "t.stage_id = 2");
+        before = index_inode();
+        assert_int_equal(stat(CATALOG ".vectors-2", &info), 0);
+        if (how < 5) /* head, its sum, blocks */
+            flip((long[]){3, 20, 4090, 5000, 200000}[how], 0);
+        else if (how == 5)
+            flip(-1, 1);
+        else if (how == 6)
+            assert_int_equal(truncate(CATALOG ".vectors-2", info.st_size - 1), 0);
+        else if (how == 7)
+            assert_int_equal(truncate(CATALOG ".vectors-2", 0), 0);
+        else if (how == 8)
+            assert_int_equal(truncate(CATALOG ".vectors-2", info.st_size + 4096), 0);
+        else if (how == 9)
+            assert_int_equal(truncate(CATALOG ".vectors-2", 100), 0);
+        else
+            unlink(CATALOG ".vectors-2");
+        check(st, &q, "t.stage_id = 2");
+        if (how != 10)
+            assert_int_not_equal(index_inode(), before);
+    }
+    /* What is in the way cannot be replaced: without an index, then. */
+    unlink(CATALOG ".vectors-2");
+    assert_int_equal(mkdir(CATALOG ".vectors-2", 0777), 0);
+    check(st, &q, "t.stage_id = 2");
+    rmdir(CATALOG ".vectors-2");
+    assert_int_equal(mkfifo(CATALOG ".vectors-2", 0666), 0);
+    check(st, &q, "t.stage_id = 2");
+    catalog_close(st);
+}
+
+/* The index of one catalog beside another one of its name, and of another stage. */
+static void another_catalogs_index(void **state)
+{
+    struct store *st = filled();
+    struct vectors_query q;
+    float values[SIZE];
+
+    (void)state;
+    vector_of(77, values, SIZE);
+    q = query_of(values);
+    check(st, &q, "t.stage_id = 2");
+    store_close(st);
+    assert_int_equal(rename(CATALOG ".vectors-2", "kept"), 0);
+    st = filled();
+    assert_int_equal(rename("kept", CATALOG ".vectors-2"), 0);
+    ino_t before = index_inode();
+    check(st, &q, "t.stage_id = 2");
+    assert_int_not_equal(index_inode(), before);
+    assert_int_equal(rename(CATALOG ".vectors-2", CATALOG ".vectors-1"), 0);
+    q.stage_id = 1;
+    check(st, &q, "t.stage_id = 1");
+    unlink(CATALOG ".vectors-1");
+    catalog_close(st);
+}
+
+static void odd_queries(void **state)
+{
+    struct store *st = filled();
+    float values[SIZE] = {0};
+    struct vectors_query q = query_of(values);
+    struct vectors_hit *hits = NULL;
+    struct err e = {0};
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(vectors_search(st, &q, &hits, &n, &e), ERR_INPUT);
+    values[3] = NAN;
+    assert_int_equal(vectors_search(st, &q, &hits, &n, &e), ERR_INPUT);
+    values[3] = 1;
+    q.limit = 0;
+    assert_int_equal(vectors_search(st, &q, &hits, &n, &e), ERR_INPUT);
+    q.limit = 100000; /* more than there are */
+    assert_ok(vectors_search(st, &q, &hits, &n, &e), e);
+    assert_int_equal(n, ROWS);
+    free(hits);
+    hits = NULL;
+    q.size = 4; /* of no vector there */
+    assert_ok(vectors_search(st, &q, &hits, &n, &e), e);
+    assert_int_equal(n, 0);
+    free(hits);
+    catalog_close(st);
+}
+
+/* The bounds hold for every row, and leave out most. */
+static void bounds_hold(void **state)
+{
+    const struct vector_state made = {.stage_id = 5, .size = 384, .identity = "x"};
+    struct vector_writer *w = NULL;
+    struct vector_file *f = NULL;
+    struct vector_near *near = NULL;
+    struct err e = {0};
+    float query[384], row[384];
+    size_t n = 0;
+
+    (void)state;
+    assert_ok(vector_writer_open("index", &made, &w, &e), e);
+    for (unsigned i = 0; i < 3000; i++) {
+        vector_of(i, row, 384);
+        assert_ok(vector_writer_add(w, i, row, &e), e);
+    }
+    assert_ok(vector_writer_finish(w, 2999, &e), e);
+    assert_ok(vector_file_open("index", &f, &e), e);
+    assert_int_equal(vector_file_state(f)->count, 3000);
+    for (int wide = 0; wide < 2; wide++) {
+        vector_of(123456, query, 384);
+        assert_ok(vector_scan(f, query, wide ? 3000 : 10, wide ? 1 : 3, &near, &n, &e), e);
+        if (wide)
+            assert_int_equal(n, 3000);
+        else
+            assert_true(n >= 10 && n < 1000);
+        for (size_t i = 0; i < n; i++) {
+            double dot = 0;
+
+            vector_of((unsigned)near[i].id, row, 384);
+            for (int k = 0; k < 384; k++)
+                dot += (double)row[k] * query[k];
+            assert_true(near[i].least <= dot && dot <= near[i].most);
+            assert_true(near[i].most - near[i].least < 0.06);
+        }
+        free(near);
+    }
+    vector_file_close(f);
+    /* A writer that is dropped leaves nothing. */
+    assert_ok(vector_writer_open("index2", &made, &w, &e), e);
+    vector_writer_drop(w);
+    assert_int_equal(system("ls index2* 2> /dev/null | grep -q ."), 256);
+    unlink("index");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_one_by_one),      cmocka_unit_test(it_follows_the_catalog),
+        cmocka_unit_test(an_index_that_lies), cmocka_unit_test(another_catalogs_index),
+        cmocka_unit_test(odd_queries),        cmocka_unit_test(bounds_hold),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
