@@ -168,7 +168,7 @@ int clap_run_text(struct clap *c, const char *const *texts, uint32_t n, float *r
 
 #define PATCHES ((uint64_t)4096) /* of the first stage, 96 values each */
 #define VALUES (PATCHES * 96)
-#define AUDIO_WEIGHTS ((uint64_t)27400000) /* of matrices, mostly the last two stages' */
+#define AUDIO_WEIGHTS ((uint64_t)29000000) /* of matrices, mostly the last two stages' */
 #define AUDIO_TABLES ((uint64_t)1500000)   /* biases of attention, and maps */
 
 static uint64_t audio_bytes(enum precision precision, uint32_t windows)

@@ -152,6 +152,9 @@ static void audio(void **state)
     assert_ok(weights_open(s->name, &w, &e), e);
     assert_ok(clap_audio_load(&c, w, be, PRECISION_F32, 2, &t, &e), e);
     weights_close(w);
+    if (s == &clap_published)
+        assert_in_range(clap_predict_bytes(CLAP_AUDIO, PRECISION_F32, 2), be->allocated,
+                        be->allocated / 4 * 5);
     for (uint32_t i = 0; i < 2; i++) {
         float *x = make_audio(i);
 
