@@ -209,7 +209,7 @@ static int compute(struct voice_ge2e *g, struct err *err)
                            false, h, c, matrix(to, steps, g->hidden), err);
     }
     if (rc == 0)
-        rc = ops->linear(g->be, g->last, h, EPILOGUE_RELU, vectors, err);
+        rc = ops->linear(g->be, g->last, h, EPILOGUE_NONE, vectors, err);
     return rc == 0 ? ops->get(g->be, g->staged, vectors, err) : rc;
 }
 
@@ -271,10 +271,12 @@ static int flush(struct voice_ge2e *g, float *ret, struct err *err)
     for (uint32_t i = 0; rc == 0 && i < g->queued; i++) {
         float *v = g->staged + (size_t)i * g->size, *sum = ret + (size_t)g->to[i] * g->size;
 
-        for (uint32_t k = 0; k < g->size; k++)
+        for (uint32_t k = 0; k < g->size; k++) {
             if (!isfinite(v[k]))
                 return err_set(err, ERR_MODEL,
                                "the speaker encoder computed something that is no number");
+            v[k] = v[k] > 0.0f ? v[k] : 0.0f;
+        }
         if (!normalise(v, g->size))
             continue;
         for (uint32_t k = 0; k < g->size; k++)
