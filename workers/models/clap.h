@@ -4,7 +4,7 @@
  * Audio: 10 s, resampled from 16 to 48 kHz (so there is nothing above 8 kHz), shorter audio
  * repeated as Hugging Face's "repeatpad" does; log-mel of 64 bins -> Swin transformer (HTSAT) ->
  * projection. Text: RoBERTa -> projection. 512 values, L2-normalised. A result does not depend on
- * what shared a call (bit for bit on the host). */
+ * what shared a call (bit for bit on the host). One thread at a time. Not yet run on a GPU. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_CLAP_H
 #define NIGHTSHIFT_WORKERS_MODELS_CLAP_H
 
@@ -33,7 +33,7 @@ void clap_free(struct clap *c); /* NULL is fine */
 uint32_t clap_size(const struct clap *c);
 uint32_t clap_windows(const struct clap *c);
 /* Bytes of device memory of the published model at the given precision: a prediction for planning.
- */
+ * windows: 1 on a device that takes one at a time. */
 uint64_t clap_predict_bytes(unsigned towers, enum precision precision, uint32_t windows);
 /* One window: 1 .. CLAP_SAMPLES samples in [-1, 1]; one that is no number is silence. */
 struct clap_audio {

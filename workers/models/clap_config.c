@@ -10,6 +10,7 @@
 
 #include "gpu/backend.h"
 #include "workers/models/clap.h"
+#include "workers/models/clap_maps.h"
 #include "workers/models/clap_mel.h"
 #include "workers/models/weight_layout.h"
 
@@ -151,6 +152,30 @@ static int read_stride(const json_t *j, uint32_t patch, struct err *err)
     return err_set(err, ERR_MODEL, "patch_stride is not patch_size (%u) in both directions", patch);
 }
 
+/* Bounds on what a few numbers can make a device hold: the published model's are 393,216 values in
+ * its first stage, and tables of 262,144. */
+#define MAX_VALUES ((uint64_t)1 << 23)
+#define MAX_TABLE ((uint64_t)1 << 22)
+#define MAX_LAYERS 64
+
+static int check_sizes(const struct clap_config *c, struct err *err)
+{
+    uint64_t grid = clap_grid(c, 0), window = c->window, layers = 0, heads = 0;
+
+    for (uint32_t s = 0; s < c->stages; s++) {
+        layers += c->depth[s];
+        heads = c->heads[s] > heads ? c->heads[s] : heads;
+    }
+    if (grid * grid * c->width > MAX_VALUES || layers > MAX_LAYERS ||
+        CLAP_MAP_KINDS * heads * window * window * window * window > MAX_TABLE)
+        return err_set(err, ERR_MODEL,
+                       "%llu layers over %llu x %llu patches of %u values, in windows of %u with "
+                       "up to %llu heads: more than is supported",
+                       (unsigned long long)layers, (unsigned long long)grid,
+                       (unsigned long long)grid, c->width, c->window, (unsigned long long)heads);
+    return 0;
+}
+
 /* What every stage must be for windows to fill its grid and heads its values. */
 static int check_stages(const struct clap_config *c, struct err *err)
 {
@@ -180,7 +205,7 @@ static int check_image(const struct clap_config *c, struct err *err)
     if (frames > c->image * ratio)
         return err_set(err, ERR_MODEL, "10 s are %u frames, and an image of %u holds %u", frames,
                        c->image, c->image * ratio);
-    return check_stages(c, err);
+    return check_sizes(c, err) == 0 ? check_stages(c, err) : err->code;
 }
 
 static int read_audio(const json_t *j, struct clap_config *c, struct err *err)
