@@ -186,6 +186,28 @@ static void test_recording(void **unused)
     backend_close(s.be);
 }
 
+/* Between record_begin and record_end. */
+static void images_not_recorded(struct backend *be, const float *w)
+{
+    const struct conv2d_spec spec = {
+        .in = 1, .out = 8, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1};
+    static const uint32_t at[] = {0, 1}, of[] = {0};
+    struct tensor x = tensor_of(DTYPE_F32, NULL, 1, 8);
+    const struct spans one = {at, 1};
+    struct conv2d *conv = NULL;
+    struct err e;
+
+    assert_int_equal(be->ops->conv2d_new(be, PRECISION_F32, &spec, w, NULL, &conv, &e), ERR_DEVICE);
+    assert_null(conv);
+    assert_int_equal(be->ops->pool(be, POOL_MEAN, one, x, x, &e), ERR_DEVICE);
+    assert_non_null(strstr(e.msg, "recording"));
+    assert_int_equal(be->ops->weighted_stats(be, 1, x, of, x, x, &e), ERR_DEVICE);
+    assert_non_null(strstr(e.msg, "recording"));
+    assert_int_equal(be->ops->attention_spans(be, one, 1, 8, 1.0f, x, x, x, NULL, x, &e),
+                     ERR_DEVICE);
+    assert_non_null(strstr(e.msg, "recording"));
+}
+
 /* What takes host memory along cannot be recorded, says so, and spoils nothing. */
 static void test_not_recorded(void **unused)
 {
@@ -207,6 +229,7 @@ static void test_not_recorded(void **unused)
     assert_int_equal(s.be->ops->lstm(s.be, l, 1, x, NULL, false, h, h, x, &e), ERR_DEVICE);
     assert_int_equal(s.be->ops->lstm_new(s.be, 8, 8, w, w, NULL, NULL, &other, &e), ERR_DEVICE);
     assert_null(other);
+    images_not_recorded(s.be, w);
     assert_ok(run_step(&s, &e), e);
     assert_ok(s.be->ops->record_end(s.be, &recording, &e), e);
     assert_ok(s.be->ops->record_run(s.be, recording, &e), e);
@@ -370,6 +393,96 @@ static void test_long_sequences(void **unused)
     free(got);
 }
 
+/* A kernel so large that its outputs go in several pieces, in images that lie across them. */
+enum { SIDE = 113, KERNEL = 64, OUTPUTS = (SIDE - KERNEL + 1) * (SIDE - KERNEL + 1), BANDS = 8 };
+
+static double image_sum(const float *x, const float *w, const float *bias, int output, int band)
+{
+    const float *image = x + output / OUTPUTS * SIDE * SIDE;
+    int row = output % OUTPUTS / (SIDE - KERNEL + 1), col = output % (SIDE - KERNEL + 1);
+    double sum = (double)bias[band];
+
+    for (int i = 0; i < KERNEL; i++) {
+        for (int j = 0; j < KERNEL; j++)
+            sum += (double)image[(row + i) * SIDE + col + j] *
+                   (double)w[(band * KERNEL + i) * KERNEL + j];
+    }
+    return sum;
+}
+
+static void one_image_conv(struct backend *be, const float *x, const float *w, const float *bias)
+{
+    const struct conv2d_spec spec = {.in = 1,
+                                     .out = BANDS,
+                                     .kernel_h = KERNEL,
+                                     .kernel_w = KERNEL,
+                                     .stride_h = 1,
+                                     .stride_w = 1};
+    struct tensor tx = tensor_new(be, 2 * SIDE * SIDE, 1, x);
+    struct tensor ty = tensor_new(be, 2 * OUTPUTS, BANDS, NULL), part = tensor_rows(ty, 0, OUTPUTS);
+    float *y = malloc(2 * OUTPUTS * BANDS * sizeof(*y)), *alone = malloc(OUTPUTS * BANDS * 4);
+    struct conv2d *conv;
+    struct err e;
+
+    assert_ok(be->ops->conv2d_new(be, PRECISION_F32, &spec, w, bias, &conv, &e), e);
+    assert_ok(be->ops->conv2d(be, conv, 2, SIDE, SIDE, tx, EPILOGUE_NONE, ty, &e), e);
+    assert_ok(be->ops->get(be, y, ty, &e), e);
+    for (int i = 0; i < 2 * OUTPUTS; i += 61)
+        assert_true(fabs((double)y[i * BANDS + i % BANDS] - image_sum(x, w, bias, i, i % BANDS)) <
+                    1e-3);
+    assert_ok(be->ops->conv2d(be, conv, 1, SIDE, SIDE, tensor_rows(tx, SIDE * SIDE, SIDE * SIDE),
+                              EPILOGUE_NONE, part, &e),
+              e);
+    assert_ok(be->ops->get(be, alone, part, &e), e);
+    if (be->info.deterministic)
+        assert_memory_equal(alone, y + OUTPUTS * BANDS, OUTPUTS * BANDS * sizeof(*alone));
+    be->ops->conv2d_free(be, conv);
+    be->ops->release(be, tx.data);
+    be->ops->release(be, ty.data);
+    free(y);
+    free(alone);
+}
+
+static void test_large_images(void **unused)
+{
+    float *x = values(2 * SIDE * SIDE), *w = values(BANDS * KERNEL * KERNEL), *b = values(BANDS);
+
+    (void)unused;
+    for (int deterministic = 0; deterministic < 2; deterministic++) {
+        struct backend *be = open_device(deterministic != 0);
+
+        one_image_conv(be, x, w, b);
+        backend_close(be);
+    }
+    free(x);
+    free(w);
+    free(b);
+}
+
+/* As of the recurrent layer. */
+static void test_images_without_memory(void **unused)
+{
+    const struct conv2d_spec spec = {
+        .in = 64, .out = 64, .kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1};
+    struct backend *be = open_device(false);
+    uint64_t before = be->allocated, bytes = 64 * 64 * 9 * sizeof(float);
+    float *w = values(64 * 64 * 9);
+    struct conv2d *conv = NULL;
+    struct err e;
+
+    (void)unused;
+    be->budget = before + bytes + 16; /* the bias has no room */
+    assert_int_equal(be->ops->conv2d_new(be, PRECISION_F32, &spec, w, w, &conv, &e), ERR_VRAM);
+    assert_null(conv);
+    assert_true(be->allocated == before);
+    be->budget = 0;
+    assert_ok(be->ops->conv2d_new(be, PRECISION_F32, &spec, w, w, &conv, &e), e);
+    be->ops->conv2d_free(be, conv);
+    assert_true(be->allocated == before);
+    backend_close(be);
+    free(w);
+}
+
 static int open_module(void **unused)
 {
     (void)unused;
@@ -386,9 +499,14 @@ static void test_nothing_held(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recording),           cmocka_unit_test(test_not_recorded),
-        cmocka_unit_test(test_lstm_without_memory), cmocka_unit_test(test_short_windows),
-        cmocka_unit_test(test_long_sequences),      cmocka_unit_test(test_nothing_held),
+        cmocka_unit_test(test_recording),
+        cmocka_unit_test(test_not_recorded),
+        cmocka_unit_test(test_lstm_without_memory),
+        cmocka_unit_test(test_short_windows),
+        cmocka_unit_test(test_long_sequences),
+        cmocka_unit_test(test_large_images),
+        cmocka_unit_test(test_images_without_memory),
+        cmocka_unit_test(test_nothing_held),
     };
 
     return cmocka_run_group_tests_name("cuda operations", tests, open_module, NULL);
