@@ -77,6 +77,8 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
                     enum precision precision, uint32_t group, struct clap_audio_tower **ret,
                     struct err *err);
 void clap_audio_free(struct clap_audio_tower *t); /* NULL is fine */
+/* For clap_audio_load.c: everything but the weights, config and mel being there. */
+int clap_audio_take_memory(struct clap_audio_tower *t, struct err *err);
 /* Audio at 48 kHz (clap_mel.h) becomes image i of the next call. */
 int clap_audio_hear(struct clap_audio_tower *t, uint32_t i, const float *audio, size_t n,
                     struct err *err);
