@@ -288,6 +288,41 @@ static void many_classes(void **state)
     free(text);
 }
 
+/* Whatever the bytes are: classes with printable names, or a sentence. */
+static void any_classes(void **state)
+{
+    static const char good[] =
+        HEAD "0,/m/a,Speech\r\n1,\"/m/b\",\"A \"\"dog\"\", far\"\n2,,Ni\xc3\xb1o";
+    static const char bytes[] = ",\"\r\n\x01x0\xff";
+    uint32_t parsed = 0, refused_ones = 0;
+    uint64_t random = 1;
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        struct yamnet_names names = {0};
+        size_t len = sizeof(good) - 1;
+        char *text = malloc(len + 1); /* exactly, so that a byte too far is seen */
+        struct err e;
+
+        memcpy(text, good, len + 1);
+        for (int k = 0; k <= round % 4; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            text[(random >> 33) % len] = bytes[(random >> 20) % (sizeof(bytes) - 1)];
+        }
+        if (yamnet_names_parse(text, len, &names, &e) == 0) {
+            parsed++;
+            for (uint32_t i = 0; i < names.count; i++)
+                assert_true(names.name[i][0] >= 0x20 || names.name[i][0] < 0);
+            yamnet_names_free(&names);
+        } else {
+            refused_ones++;
+            assert_int_equal(e.code, ERR_MODEL);
+        }
+        free(text);
+    }
+    assert_true(parsed > 1000 && refused_ones > 1000);
+}
+
 static void bad_config(void **state)
 {
     FILE *f;
@@ -349,6 +384,7 @@ int main(void)
         cmocka_unit_test(many_classes),
         cmocka_unit_test(bad_config),
         cmocka_unit_test(bad_weights),
+        cmocka_unit_test(any_classes),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
