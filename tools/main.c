@@ -8,6 +8,7 @@
 #include "gpu/backend.h"
 #include "tools/cli.h"
 #include "workers/media/decoder.h"
+#include "workers/settler.h"
 #include "workers/worker.h"
 
 static const char help[] =
@@ -121,6 +122,10 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "worker") == 0) {
         backend_host_sleep_when_idle(argv);
         return worker_main(argc - 1, argv + 1);
+    }
+    if (argc > 1 && strcmp(argv[1], "settle") == 0) {
+        backend_host_sleep_when_idle(argv);
+        return settler_main(argc - 1, argv + 1);
     }
     if (argc > 1 && strcmp(argv[1], "decoder") == 0)
         return decoder_main(argc - 1, argv + 1);

@@ -283,7 +283,7 @@ struct msg_settle {
 
 struct msg_speaker {
     int64_t speech_ms;
-    float *values; /* [size], of length 1; NULL when size is 0 */
+    float *values; /* [size], of length 1; NULL: the voice was never heard clearly enough */
 };
 
 struct msg_turn {
@@ -294,7 +294,7 @@ struct msg_turn {
 struct msg_settled {
     int64_t task_id;
     uint32_t size, speaker_count, turn_count;
-    struct msg_speaker *speakers; /* their values are one block, owned by the first */
+    struct msg_speaker *speakers; /* their values are one block, owned by the first that has one */
     struct msg_turn *turns;       /* ascending start */
     uint32_t wall_ms;
 };

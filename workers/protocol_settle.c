@@ -8,6 +8,7 @@
 #include "workers/protocol_get.h"
 
 #define MAX_SETTLED_SPEAKERS 1000u /* as DIARIZE_MAX_SPEAKERS */
+#define SPEAKER_BYTES 9u
 #define TURN_BYTES 20u
 
 void msg_settle_put(struct buf *out, const struct msg_settle *m)
@@ -46,10 +47,13 @@ void msg_settled_put(struct buf *out, const struct msg_settled *m)
     buf_put_u32(out, m->wall_ms);
     buf_put_u32(out, m->size);
     buf_put_u32(out, m->speaker_count);
-    for (uint32_t i = 0; i < m->speaker_count; i++)
+    for (uint32_t i = 0; i < m->speaker_count; i++) {
         buf_put_i64(out, m->speakers[i].speech_ms);
-    for (uint32_t i = 0; i < m->speaker_count; i++)
-        put_floats(out, m->speakers[i].values, m->size);
+        buf_put_u8(out, m->size && m->speakers[i].values);
+    }
+    for (uint32_t i = 0; m->size && i < m->speaker_count; i++)
+        if (m->speakers[i].values)
+            put_floats(out, m->speakers[i].values, m->size);
     buf_put_u32(out, m->turn_count);
     for (uint32_t i = 0; i < m->turn_count; i++) {
         buf_put_i64(out, m->turns[i].start_ms);
@@ -58,24 +62,42 @@ void msg_settled_put(struct buf *out, const struct msg_settled *m)
     }
 }
 
+/* One block, owned by the first speaker that has one. */
+static void get_vectors(struct reader *r, struct msg_settled *m, const bool *has, uint32_t n)
+{
+    size_t count = 0;
+    float *values;
+
+    for (uint32_t i = 0; i < n; i++)
+        count += has[i];
+    require(r, count == 0 || m->size > 0);
+    values = get_floats(r, count * m->size);
+    for (uint32_t i = 0; i < n && values; i++) {
+        if (!has[i])
+            continue;
+        m->speakers[i].values = values;
+        require_length_1(r, values, m->size);
+        values += m->size;
+    }
+}
+
 static void get_speakers(struct reader *r, struct msg_settled *m)
 {
-    uint32_t n = get_count(r, 8 + 4 * (size_t)m->size);
-    float *values;
+    bool has[MAX_SETTLED_SPEAKERS];
+    uint32_t n = get_count(r, SPEAKER_BYTES);
 
     require(r, n <= MAX_SETTLED_SPEAKERS);
     if (r->failed || n == 0)
         return;
     m->speakers = calloc(n, sizeof(*m->speakers));
     require_memory(r, m->speakers);
-    for (uint32_t i = 0; i < n && !r->failed; i++)
+    for (uint32_t i = 0; i < n && !r->failed; i++) {
         m->speakers[i].speech_ms = get_ms(r, 0);
-    values = get_floats(r, (size_t)n * m->size);
-    for (uint32_t i = 0; i < n && values; i++) {
-        m->speakers[i].values = values + (size_t)i * m->size;
-        require_length_1(r, m->speakers[i].values, m->size);
+        has[i] = get_bool(r);
     }
     m->speaker_count = n;
+    if (!r->failed)
+        get_vectors(r, m, has, n);
 }
 
 static void get_turn(struct reader *r, const struct msg_settled *m, int64_t least,
@@ -115,8 +137,11 @@ int msg_settled_get(const uint8_t *data, size_t len, struct msg_settled *ret, st
 
 void msg_settled_free(struct msg_settled *m)
 {
-    if (m->speakers)
-        free(m->speakers[0].values);
+    for (uint32_t i = 0; i < m->speaker_count; i++)
+        if (m->speakers[i].values) { /* the block's begin */
+            free(m->speakers[i].values);
+            break;
+        }
     free(m->speakers);
     free(m->turns);
     memset(m, 0, sizeof(*m));

@@ -179,6 +179,9 @@ static void settling_is_checked(void **state)
     REFUSED(settled, m, size, 1); /* then the values are not of length 1 */
     assert_int_equal(take_settled(&nobody), 0);
     assert_int_equal(take_settled(&nameless), 0); /* voices without vectors */
+    speakers[0].values = NULL;
+    assert_int_equal(take_settled(&m), 0);
+    speakers[0].values = units;
     speakers[1] = silent;
     assert_int_equal(take_settled(&m), ERR_PROTOCOL);
 }

@@ -1,0 +1,39 @@
+/* workers/settler.h - the settling process: `nightshift settle`, started by the scheduler with its
+ * socket as file descriptor 3, as workers are. It clusters the voices of one recording after
+ * another (workers/protocol.h has the order of the messages) and touches no device and no catalog.
+ * One thread, and those of OpenMP. Its memory is limited: what is wrong with one recording must not
+ * take the machine's. Exit statuses: 0 after QUIT or the scheduler's end; any other: it could not
+ * go on.
+ */
+#ifndef NIGHTSHIFT_WORKERS_SETTLER_H
+#define NIGHTSHIFT_WORKERS_SETTLER_H
+
+#include "base/err.h"
+#include "workers/protocol.h"
+
+/* main() of the hidden `nightshift settle` command. Returns the exit status. */
+int settler_main(int argc, char **argv);
+
+struct plda; /* workers/speakers/plda.h */
+
+/* A model's PLDA: a safetensors file with mean1, mean2, lda, mu, tr and psi, or a folder with
+ * pyannote's plda.npz (mu, tr, psi) and xvec_transform.npz (mean1, mean2, lda), of float32 or
+ * float64. ERR_MODEL says what is wrong with which. */
+int settler_plda_load(const char *path, struct plda **ret, struct err *err);
+
+/* A recording's voices, gathered from its shards. All zero at first. */
+struct settling {
+    uint32_t windows, room;
+    uint32_t frames, speakers, size; /* as the first message with windows has them; 0: none yet */
+    uint8_t *active;                 /* owned: [windows][frames] */
+    float *vectors;                  /* owned: [windows][speakers][size], NaN: none */
+};
+
+/* The next shard's. ERR_INPUT: it does not follow what is there, or is of another model. */
+int settling_add(struct settling *s, const struct msg_voices *v, struct err *err);
+/* What became of them, newly allocated (msg_settled_free). ERR_MODEL, ERR_USAGE, ERR_INPUT. */
+int settling_finish(const struct settling *s, const struct msg_settle *m, struct msg_settled *ret,
+                    struct err *err);
+void settling_free(struct settling *s); /* back to all zero */
+
+#endif
