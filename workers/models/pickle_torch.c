@@ -185,6 +185,8 @@ int pickle_reduce(struct pickle *p, struct err *err)
     case GLOBAL_DICT:
         if (args->u.list.n == 0)
             return pickle_push(p, (struct pickle_value){.kind = PICKLE_DICT}, err);
+        if (p->skips)
+            return pickle_push_opaque(p, err);
         return err_set(err, ERR_MODEL, "the checkpoint has a dictionary of another kind");
     default:
         return err_set(err, ERR_MODEL, "the checkpoint makes a storage out of nothing");

@@ -337,6 +337,31 @@ static void many_masks(void **state)
     unload(&l);
 }
 
+/* LSTM layers that are modules of their own have other names. */
+static void lstm_modules(void **state)
+{
+    static float scores[2][PYANNET_FRAMES * PYANNET_CLASSES];
+    struct network *n = network_segmentation("tiny");
+    struct loaded l;
+    struct err e;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        network_write(n, FILE_NAME, 0);
+        assert_ok(load(true, 1, &l, &e), e);
+        assert_ok(pyannet_scores(l.p, pcm[0], 1, scores[i], &e), e);
+        unload(&l);
+        for (size_t k = 0; k < n->n; k++) {
+            char part[40];
+
+            if (sscanf(n->tensor[k].name, "lstm.%39s", part) == 1)
+                snprintf(n->tensor[k].name, sizeof(n->tensor[k].name), "lstm.0.%s", part);
+        }
+    }
+    assert_memory_equal(scores[0], scores[1], sizeof(scores[0]));
+    network_free(n);
+}
+
 /* ---- memory */
 
 /* What a load takes, and that it can fail at every allocation. */
@@ -402,7 +427,8 @@ int main(void)
         cmocka_unit_test(spoiled_tensors), cmocka_unit_test(other_networks),
         cmocka_unit_test(spoiled_files),   cmocka_unit_test(overflows),
         cmocka_unit_test(not_a_number),    cmocka_unit_test(calls),
-        cmocka_unit_test(many_masks),      cmocka_unit_test(memory),
+        cmocka_unit_test(many_masks),      cmocka_unit_test(lstm_modules),
+        cmocka_unit_test(memory),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
