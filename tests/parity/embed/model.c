@@ -1,0 +1,138 @@
+#include "tests/parity/embed/model.h"
+
+#include "tests/common/test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/common/formula_weights.h"
+
+#define LAYERS 3
+#define FFN 96
+
+const struct encoder_shape encoder_bert = {"bert", "bert", "wordpiece", 900, 64, 2, 1e-12};
+const struct encoder_shape encoder_xlmr = {"xlmr", "xlm-roberta", "unigram", 702, 66, 1, 1e-5};
+
+static void add(struct formula *f, float mul, float plus, uint64_t rows, uint64_t cols,
+                const char *prefix, const char *name)
+{
+    const uint64_t dim[2] = {rows, cols};
+
+    formula_add(f, mul, plus, cols ? 2 : 1, dim, "%s%s", prefix, name);
+}
+
+static void add_linear(struct formula *f, const char *prefix, const char *name, uint64_t out,
+                       uint64_t in)
+{
+    char full[96];
+
+    snprintf(full, sizeof(full), "%s%s.", prefix, name);
+    add(f, 0.25f, 0.0f, out, in, full, "weight");
+    add(f, 0.125f, 0.0f, out, 0, full, "bias");
+}
+
+static void add_norm(struct formula *f, const char *prefix)
+{
+    add(f, 0.25f, 1.0f, ENCODER_HIDDEN, 0, prefix, "LayerNorm.weight");
+    add(f, 0.125f, 0.0f, ENCODER_HIDDEN, 0, prefix, "LayerNorm.bias");
+}
+
+static void add_all(struct formula *f, const struct encoder_shape *s)
+{
+    const uint64_t d = ENCODER_HIDDEN;
+
+    add(f, 0.5f, 0.0f, s->vocab, d, "embeddings.", "word_embeddings.weight");
+    add(f, 0.5f, 0.0f, s->positions, d, "embeddings.", "position_embeddings.weight");
+    add(f, 0.5f, 0.0f, s->types, d, "embeddings.", "token_type_embeddings.weight");
+    add_norm(f, "embeddings.");
+    for (int i = 0; i < LAYERS; i++) {
+        char p[64], part[96];
+
+        snprintf(p, sizeof(p), "encoder.layer.%d.", i);
+        add_linear(f, p, "attention.self.query", d, d);
+        add_linear(f, p, "attention.self.key", d, d);
+        add_linear(f, p, "attention.self.value", d, d);
+        add_linear(f, p, "attention.output.dense", d, d);
+        snprintf(part, sizeof(part), "%sattention.output.", p);
+        add_norm(f, part);
+        add_linear(f, p, "intermediate.dense", FFN, d);
+        add_linear(f, p, "output.dense", d, FFN);
+        snprintf(part, sizeof(part), "%soutput.", p);
+        add_norm(f, part);
+    }
+}
+
+static void copy_tokenizer(const struct encoder_shape *s, const char *dir)
+{
+    static char text[1 << 16];
+    char rel[160];
+    FILE *f;
+    size_t n;
+
+    snprintf(rel, sizeof(rel), "tests/unit/text/encoders/%s/tokenizer.json", s->tokenizer);
+    f = fopen(test_source_path(rel), "r");
+    assert_non_null(f);
+    n = fread(text, 1, sizeof(text) - 1, f);
+    assert_true(n < sizeof(text) - 1);
+    text[n] = 0;
+    fclose(f);
+    encoder_file(dir, "tokenizer.json", text);
+}
+
+void encoder_file(const char *dir, const char *name, const char *text)
+{
+    char path[512];
+    FILE *f;
+
+    if (strchr(name, '/')) {
+        snprintf(path, sizeof(path), "%s/%.*s", dir, (int)(strchr(name, '/') - name), name);
+        mkdir(path, 0777);
+    }
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    if (!text) {
+        assert_int_equal(unlink(path), 0);
+        return;
+    }
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+void encoder_folder(const struct encoder_shape *s, char *dir)
+{
+    struct formula *f = formula_new(s->name);
+    char path[512];
+
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path),
+             "{\"model_type\":\"%s\",\"hidden_act\":\"gelu\",\"vocab_size\":%u,\"hidden_size\":%d,"
+             "\"num_hidden_layers\":%d,\"num_attention_heads\":3,\"intermediate_size\":%d,"
+             "\"max_position_embeddings\":%u,\"type_vocab_size\":%u,\"layer_norm_eps\":%g}",
+             s->type, s->vocab, ENCODER_HIDDEN, LAYERS, FFN, s->positions, s->types, s->epsilon);
+    encoder_file(dir, "config.json", path);
+    copy_tokenizer(s, dir);
+    add_all(f, s);
+    snprintf(path, sizeof(path), "%s/model.safetensors", dir);
+    assert_int_equal(formula_write(f, path), 0);
+    formula_free(f);
+}
+
+void encoder_remove(const char *dir)
+{
+    static const char *const names[] = {"config.json",
+                                        "tokenizer.json",
+                                        "model.safetensors",
+                                        "modules.json",
+                                        "1_Pooling/config.json",
+                                        "sentence_bert_config.json",
+                                        "config_sentence_transformers.json",
+                                        "1_Pooling"};
+    char path[512];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        remove(path);
+    }
+    rmdir(dir);
+}
