@@ -11,19 +11,7 @@ struct stage {
 };
 
 static const struct stage_kind *const kinds[] = {
-    &stage_transcribe,
-#ifdef STAGE_DIARIZE
-    &stage_diarize,
-#endif
-#ifdef STAGE_SOUNDS
-    &stage_sounds,
-#endif
-#ifdef STAGE_EMBED_TEXT
-    &stage_embed_text,
-#endif
-#ifdef STAGE_EMBED_AUDIO
-    &stage_embed_audio,
-#endif
+    &stage_transcribe, &stage_diarize, &stage_sounds, &stage_embed_text, &stage_embed_audio,
 };
 
 static const struct stage_kind *find(const char *name, struct err *err)

@@ -1,0 +1,123 @@
+/* Parameters of the stages beside transcription: one way of writing them, no value out of range. */
+#include "tests/common/test.h"
+
+#include "workers/models/model_dir.h"
+#include "workers/stages/stage.h"
+#include "workers/stages/stage_params.h"
+
+/* Reads, writes, and expects `same`. */
+#define WRITTEN(stage, json, same)                                              \
+    do {                                                                        \
+        struct stage##_params of_params;                                        \
+        struct err of_err = {0};                                                \
+        char *text = NULL;                                                      \
+        assert_ok(stage##_params_from_json(json, &of_params, &of_err), of_err); \
+        assert_ok(stage##_params_to_json(&of_params, &text, &of_err), of_err);  \
+        assert_string_equal(text, same);                                        \
+        free(text);                                                             \
+    } while (0)
+#define REFUSED(stage, json)                                                              \
+    do {                                                                                  \
+        struct stage##_params of_params;                                                  \
+        struct err of_err = {0};                                                          \
+        assert_int_equal(stage##_params_from_json(json, &of_params, &of_err), ERR_USAGE); \
+        assert_true(of_err.msg[0] != 0);                                                  \
+    } while (0)
+
+static void defaults_are_left_out(void **state)
+{
+    (void)state;
+    WRITTEN(diarize_stage, "{}", "{}");
+    WRITTEN(sounds, "{}", "{}");
+    WRITTEN(sounds, "{\"max_gap_ms\":960,\"min_ms\":0,\"threshold\":0.3,\"vectors\":false}", "{}");
+    WRITTEN(embed_text, "{\"chars\":400,\"source\":\"\"}", "{}");
+    WRITTEN(embed_audio, "{\"hop_ms\":10000}", "{}");
+    WRITTEN(diarize_stage, "{\"min_duration_off\":0,\"num_speakers\":0}", "{}");
+}
+
+static void others_are_written_in_order(void **state)
+{
+    (void)state;
+    WRITTEN(diarize_stage,
+            "{\"threshold\":0.6,\"clustering\":\"vbx\",\"max_speakers\":4,\"fb\":0.8,\"fa\":0.07,"
+            "\"min_speakers\":2,\"min_cluster_size\":12,\"min_duration_off\":0.5}",
+            "{\"clustering\":\"vbx\",\"fa\":0.07,\"fb\":0.8,\"max_speakers\":4,"
+            "\"min_cluster_size\":12,\"min_duration_off\":0.5,\"min_speakers\":2,"
+            "\"threshold\":0.6}");
+    WRITTEN(sounds, "{\"vectors\":true,\"threshold\":0.25,\"min_ms\":500,\"max_gap_ms\":0}",
+            "{\"max_gap_ms\":0,\"min_ms\":500,\"threshold\":0.25,\"vectors\":true}");
+    WRITTEN(embed_text, "{\"source\":\"00ff/\\\"a\",\"chars\":1000}",
+            "{\"chars\":1000,\"source\":\"00ff/\\\"a\"}");
+    WRITTEN(embed_audio, "{\"hop_ms\":5000}", "{\"hop_ms\":5000}");
+}
+
+/* What was said stays said, though it is the published pipeline's value: the model may have
+ * another. */
+static void what_was_said_is_written(void **state)
+{
+    struct diarize_stage_params p;
+    struct err e = {0};
+
+    (void)state;
+    WRITTEN(diarize_stage, "{\"clustering\":\"ahc\"}", "{\"clustering\":\"ahc\"}");
+    assert_ok(diarize_stage_params_from_json("{\"min_cluster_size\":12}", &p, &e), e);
+    assert_true(p.min_cluster_size_said && !p.clustering_said && !p.threshold_said && !p.fa_said &&
+                !p.fb_said);
+    WRITTEN(diarize_stage, "{\"min_cluster_size\":12}", "{\"min_cluster_size\":12}");
+}
+
+static void impossible_values_are_refused(void **state)
+{
+    (void)state;
+    REFUSED(diarize_stage, "");
+    REFUSED(diarize_stage, "[]");
+    REFUSED(diarize_stage, "{\"speakers\":2}");
+    REFUSED(diarize_stage, "{\"num_speakers\":2,\"num_speakers\":3}");
+    REFUSED(diarize_stage, "{\"clustering\":\"kmeans\"}");
+    REFUSED(diarize_stage, "{\"clustering\":1}");
+    REFUSED(diarize_stage, "{\"threshold\":2.5}");
+    REFUSED(diarize_stage, "{\"threshold\":1e400}");
+    REFUSED(diarize_stage, "{\"threshold\":\"1\"}");
+    REFUSED(diarize_stage, "{\"num_speakers\":-1}");
+    REFUSED(diarize_stage, "{\"num_speakers\":1001}");
+    REFUSED(diarize_stage, "{\"num_speakers\":2,\"max_speakers\":3}");
+    REFUSED(diarize_stage, "{\"min_speakers\":4,\"max_speakers\":3}");
+    REFUSED(diarize_stage, "{\"min_cluster_size\":0}");
+    REFUSED(sounds, "{\"threshold\":0}");
+    REFUSED(sounds, "{\"threshold\":1.5}");
+    REFUSED(sounds, "{\"vectors\":1}");
+    REFUSED(sounds, "{\"max_gap_ms\":4294967296}");
+    REFUSED(embed_text, "{\"chars\":5}");
+    REFUSED(embed_text, "{\"source\":\"0123456789012345678901234567890123456789"
+                        "0123456789012345678901234567890123456789\"}");
+    REFUSED(embed_audio, "{\"hop_ms\":10001}"); /* sound between windows would not be heard */
+    REFUSED(embed_audio, "{\"hop_ms\":0}");
+}
+
+static void stages_are_known_by_name(void **state)
+{
+    char hash[MODEL_HASH_LEN];
+    struct err e = {0};
+
+    (void)state;
+    assert_true(stage_known("transcribe") && stage_known("diarize") && stage_known("embed-text"));
+    assert_false(stage_known("") || stage_known("translate"));
+    assert_true(stage_hears("sounds") && !stage_hears("embed-text"));
+    assert_true(stage_settles("diarize") && !stage_settles("transcribe"));
+    assert_int_equal(stage_tail("transcribe"), 0);
+    assert_int_equal(stage_tail("diarize"), 160000);
+    assert_int_equal(stage_tail("sounds"), 15600);
+    assert_int_equal(stage_model_hash("translate", "/", hash, &e), ERR_USAGE);
+    assert_int_equal(stage_model_hash("sounds", "/nonexistent", hash, &e), ERR_MODEL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_left_out),    cmocka_unit_test(others_are_written_in_order),
+        cmocka_unit_test(what_was_said_is_written), cmocka_unit_test(impossible_values_are_refused),
+        cmocka_unit_test(stages_are_known_by_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
