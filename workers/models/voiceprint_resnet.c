@@ -15,15 +15,19 @@
  * mask wants are not computed. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu/backend.h"
 #include "workers/audio/fbank.h"
+#include "workers/models/pyannet.h"
 #include "workers/models/voiceprint_net.h"
 #include "workers/models/voiceprint_weights.h"
 
 #define BINS FBANK_KALDI_BINS
 #define MAX_FRAMES 998    /* of 10 s */
 #define MASKS_OF_WINDOW 4 /* that share a call of the device */
+
+_Static_assert(PYANNET_STEP % FBANK_STEP == 0, "windows share whole frames");
 
 struct block {
     struct conv2d *first, *second, *shortcut; /* shortcut NULL: what came in */
@@ -45,7 +49,7 @@ struct voice_resnet {
     uint32_t many;
 
     struct fbank *fbank;
-    float *features;          /* host: [group][frames][BINS] */
+    float *raw, *features;    /* host: [group][frames][BINS], and with their means taken off */
     float *stretched;         /* host: [many][frames] */
     float *staged;            /* host: [many][size] */
     uint32_t *used, *of, *to; /* host: [group] windows; [many] places in it; [many] masks */
@@ -139,13 +143,14 @@ static int take_memory(struct voice_resnet *r, struct err *err)
         rc = fbank_new(FBANK_KALDI, &r->fbank, err);
     if (rc != 0)
         return rc;
+    r->raw = malloc((size_t)r->group * MAX_FRAMES * BINS * sizeof(float));
     r->features = malloc((size_t)r->group * MAX_FRAMES * BINS * sizeof(float));
     r->stretched = malloc(many * MAX_FRAMES * sizeof(float));
     r->staged = malloc(many * r->size * sizeof(float));
     r->used = malloc(r->group * sizeof(*r->used));
     r->of = malloc(many * sizeof(*r->of));
     r->to = malloc(many * sizeof(*r->to));
-    if (!r->features || !r->stretched || !r->staged || !r->used || !r->of || !r->to)
+    if (!r->raw || !r->features || !r->stretched || !r->staged || !r->used || !r->of || !r->to)
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     return 0;
 }
@@ -170,6 +175,7 @@ void voice_resnet_free(struct voice_resnet *r)
     ops->release(r->be, r->stats);
     ops->release(r->be, r->vectors);
     fbank_free(r->fbank);
+    free(r->raw);
     free(r->features);
     free(r->stretched);
     free(r->staged);
@@ -247,21 +253,46 @@ static int run_block(struct voice_resnet *r, const struct block *b, struct image
     return rc;
 }
 
-/* The features of a window, the mean of each bin taken off. */
-static void hear(struct voice_resnet *r, const float *pcm, size_t samples, float *ret)
+/* The frames that window `to` shares with window `from` of the call: in a recording they are a step
+ * apart each, so that nine tenths of what one hears the one before it has heard. */
+static size_t shared_frames(const struct voice_job *job, uint32_t from, uint32_t to)
 {
-    size_t frames = fbank_frames(FBANK_KALDI, samples);
+    size_t apart = (size_t)(to - from) * PYANNET_STEP;
+    const float *before = job->pcm + from * job->samples, *pcm = job->pcm + to * job->samples;
 
-    fbank_run(r->fbank, pcm, samples, ret);
-    for (size_t b = 0; b < BINS; b++) {
-        double mean = 0.0;
+    if (apart >= job->samples ||
+        memcmp(before + apart, pcm, (job->samples - apart) * sizeof(*pcm)) != 0)
+        return 0;
+    return fbank_frames(FBANK_KALDI, job->samples - apart);
+}
 
-        for (size_t i = 0; i < frames; i++)
-            mean += (double)ret[i * BINS + b];
-        mean /= (double)frames;
-        for (size_t i = 0; i < frames; i++)
-            ret[i * BINS + b] = (float)((double)ret[i * BINS + b] - mean);
-    }
+/* The filter bank of the i-th window of r->used, to r->raw. */
+static void hear(struct voice_resnet *r, const struct voice_job *job, uint32_t i)
+{
+    size_t frames = fbank_frames(FBANK_KALDI, job->samples);
+    float *raw = r->raw + i * frames * BINS;
+    const float *pcm = job->pcm + r->used[i] * job->samples;
+    size_t kept = i ? shared_frames(job, r->used[i - 1], r->used[i]) : 0;
+
+    if (kept)
+        memcpy(raw, raw - kept * BINS, kept * BINS * sizeof(*raw));
+    fbank_run(r->fbank, pcm + kept * FBANK_STEP, job->samples - kept * FBANK_STEP,
+              raw + kept * BINS);
+}
+
+/* The mean of each bin taken off. */
+static void centre(const float *raw, size_t frames, float *ret)
+{
+    double mean[BINS] = {0};
+
+    for (size_t i = 0; i < frames; i++)
+        for (size_t b = 0; b < BINS; b++)
+            mean[b] += (double)raw[i * BINS + b];
+    for (size_t b = 0; b < BINS; b++)
+        mean[b] /= (double)frames;
+    for (size_t i = 0; i < frames; i++)
+        for (size_t b = 0; b < BINS; b++)
+            ret[i * BINS + b] = (float)((double)raw[i * BINS + b] - mean[b]);
 }
 
 /* Of the n windows r->used: what the last block leaves. */
@@ -273,8 +304,10 @@ static int forward(struct voice_resnet *r, const struct voice_job *job, uint32_t
     size_t each = (size_t)frames * BINS;
     int rc;
 
-    for (uint32_t i = 0; i < n; i++)
-        hear(r, job->pcm + r->used[i] * job->samples, job->samples, r->features + i * each);
+    for (uint32_t i = 0; i < n; i++) {
+        hear(r, job, i);
+        centre(r->raw + i * each, frames, r->features + i * each);
+    }
     rc = r->be->ops->write(r->be, r->buffer[1], r->features, n * each * sizeof(float), err);
     if (rc == 0)
         rc = convolve(r, r->begin, &x, EPILOGUE_RELU, &y, err);

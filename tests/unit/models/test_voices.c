@@ -337,6 +337,46 @@ static void many_masks(void **state)
     unload(&l);
 }
 
+/* Windows of a recording share most of what they hear; a device that takes several at once gets the
+ * same of them as one that hears each from its begin. One of them is skipped, and one differs in
+ * a single sample of those that it would share. */
+static void overlapping_windows(void **state)
+{
+    static float all[5][NETWORK_SAMPLES], have[5][48], want[5][48];
+    static const float heard = 1.0f, unheard = 0.0f;
+    struct network *n = network_resnet("resnet");
+    struct voice_mask masks[5];
+    struct loaded l;
+    struct err e;
+
+    (void)state;
+    network_write(n, FILE_NAME, 0);
+    network_free(n);
+    for (uint32_t i = 0; i < 5; i++) {
+        size_t at = (size_t)i * PYANNET_STEP;
+
+        masks[i] = (struct voice_mask){i, i == 2 ? &unheard : &heard};
+        memcpy(all[i], pcm[0] + at, (NETWORK_SAMPLES - at) * sizeof(float));
+        memcpy(all[i] + NETWORK_SAMPLES - at, pcm[1], at * sizeof(float));
+    }
+    all[4][NETWORK_SAMPLES - PYANNET_STEP - 2] += 0.25f;
+    be->info.wide_batches = true;
+    be->info.deterministic = false;
+    assert_ok(load(false, 5, &l, &e), e);
+    be->info.wide_batches = false;
+    be->info.deterministic = true;
+    assert_ok(voiceprint_run(l.v, all[0], NETWORK_SAMPLES, 5, masks, 5, 1, have[0], &e), e);
+    assert_true(isnan(have[2][0]));
+    for (uint32_t i = 0; i < 5; i++) {
+        const struct voice_mask alone = {0, masks[i].weights};
+
+        assert_ok(voiceprint_run(l.v, all[i], NETWORK_SAMPLES, 1, &alone, 1, 1, want[i], &e), e);
+        if (i != 2)
+            assert_memory_equal(have[i], want[i], sizeof(have[i]));
+    }
+    unload(&l);
+}
+
 /* LSTM layers that are modules of their own have other names. */
 static void lstm_modules(void **state)
 {
@@ -424,11 +464,11 @@ static void memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spoiled_tensors), cmocka_unit_test(other_networks),
-        cmocka_unit_test(spoiled_files),   cmocka_unit_test(overflows),
-        cmocka_unit_test(not_a_number),    cmocka_unit_test(calls),
-        cmocka_unit_test(many_masks),      cmocka_unit_test(lstm_modules),
-        cmocka_unit_test(memory),
+        cmocka_unit_test(spoiled_tensors),     cmocka_unit_test(other_networks),
+        cmocka_unit_test(spoiled_files),       cmocka_unit_test(overflows),
+        cmocka_unit_test(not_a_number),        cmocka_unit_test(calls),
+        cmocka_unit_test(many_masks),          cmocka_unit_test(lstm_modules),
+        cmocka_unit_test(overlapping_windows), cmocka_unit_test(memory),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
