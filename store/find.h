@@ -39,4 +39,40 @@ typedef int (*find_turn_fn)(void *arg, const struct find_turn *row);
 /* Of one recording, in order. */
 int find_turns(struct store *st, int64_t media_id, find_turn_fn fn, void *arg, struct err *err);
 
+/* ------------------------------------------------------------------------------------ search */
+
+struct find_sound {
+    int64_t media_id, start_ms, end_ms;
+    const char *path, *member;
+    const char *name; /* of its class */
+    double score;
+};
+typedef int (*find_sound_fn)(void *arg, const struct find_sound *row);
+/* Sounds of classes whose name has the text in it, upper and lower case of ASCII alike; the surest
+ * first. path: as read_filter; limit 0: none. */
+int find_sounds(struct store *st, const char *name, const char *path, uint64_t limit,
+                find_sound_fn fn, void *arg, struct err *err);
+
+struct find_passage {
+    int64_t media_id, start_ms, end_ms;
+    const char *path, *member;
+    const char *text; /* "": the vector is of its sound */
+};
+typedef int (*find_passage_fn)(void *arg, const struct find_passage *row);
+/* One row of the table embedding; none when it is gone: fn is not called. */
+int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, void *arg,
+                 struct err *err);
+
+/* The newest stage of a name that has vectors: owned, store_stage_row_free. ERR_EMPTY: none. */
+int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err);
+
+/* Who says most of a stretch of the newest transcription, what and in which language; nothing is
+ * said there: fn is not called. */
+struct find_said {
+    const char *speaker, *language, *text; /* speaker: "" unknown; text: of its first segment */
+};
+typedef int (*find_said_fn)(void *arg, const struct find_said *row);
+int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_ms, find_said_fn fn,
+              void *arg, struct err *err);
+
 #endif

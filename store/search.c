@@ -102,6 +102,10 @@ int read_search(struct store *st, const struct read_search *search, read_segment
                       "segment_fts MATCH ?1");
     if (search->path)
         buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&path, 6));
+    if (search->speaker)
+        buf_printf(&sql, " AND (k.name = ?9 OR k.label = ?9)");
+    if (search->language)
+        buf_printf(&sql, " AND g.language = ?10");
     buf_printf(&sql, " ORDER BY %s p.path, p.member, g.start_ms, g.segment_id LIMIT ?4 OFFSET ?5",
                search->by_time ? "" : "segment_fts.rank,");
     rc = filter_prepare(st, &sql, &stmt, err);
@@ -113,6 +117,10 @@ int read_search(struct store *st, const struct read_search *search, read_segment
             err);
     if (rc == 0 && search->path)
         rc = filter_bound(db_bind(stmt, "-----bbb", FILTER_PATH_VALUES(&path)), err);
+    if (rc == 0 && search->speaker)
+        rc = filter_bound(db_bind(stmt, "--------t", search->speaker), err);
+    if (rc == 0 && search->language)
+        rc = filter_bound(db_bind(stmt, "---------t", search->language), err);
     if (rc == 0)
         rc = transcript_rows(st, stmt, fn, arg, err);
 out:

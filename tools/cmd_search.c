@@ -1,14 +1,16 @@
-/* nightshift search: where something was said. */
+/* nightshift search: where something was said, meant or heard. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "store/read.h"
+#include "store/find.h"
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/formats.h"
+#include "tools/search_find.h"
 #include "tools/text.h"
 
 /* Marks that cannot stand in a text: control characters, replaced when printed. */
@@ -17,32 +19,52 @@
 
 static const char help[] =
     "Usage: nightshift search [OPTION]... TEXT...\n"
-    "Where something was said: recording, time, and the words around it. Every word\n"
-    "must occur in a segment; \"a phrase\" must stand so; mark* finds market too.\n"
-    "Accents and case do not matter.\n"
+    "   or: nightshift search --sound SOUND [OPTION]... [TEXT]...\n"
+    "Where something was said: recording, time, who says it, and the words around it.\n"
+    "By words every one must occur in a segment; \"a phrase\" must stand so; mark* finds\n"
+    "market too; accents and case do not matter. Where the catalog has vectors of what\n"
+    "is said (nightshift enqueue --embed), also by meaning, in other words. Both, and\n"
+    "sounds, make one ranking: what is found by several ways comes first.\n"
     "\n"
+    "      --text             by words alone\n"
+    "  -s, --semantic         by meaning alone\n"
+    "      --sound=SOUND      where this is heard: a class of sound (applause, music ...),\n"
+    "                         or what a description sounds like, as the catalog has them\n"
+    "                         (nightshift enqueue --sounds, --embed-audio)\n"
+    "      --speaker=WHO      only what WHO says: a name, or a label\n"
+    "  -p, --in, --path=PATH  only in this file, or below this folder\n"
+    "  -l, --language=CODE    only what is said in this language\n"
     "  -n, --limit=N          hits to show (default: 20; 0: all)\n"
-    "  -p, --path=PATH        only in this file, or below this folder\n"
-    "  -t, --by-time          in the order of recordings and times, not best first\n"
+    "  -t, --by-time          by words alone, in the order of recordings and times\n"
     "      --json             as a JSON array\n"
     "  -c, --catalog=FILE     the catalog\n"
     "  -h, --help             this text\n"
     "\n"
     "Examples:\n"
     "  nightshift search market square\n"
-    "  nightshift search '\"market square\"' --path /archive/1990\n"
+    "  nightshift search '\"market square\"' --in /archive/1990\n"
+    "  nightshift search --semantic where did they grow up --speaker Ana\n"
+    "  nightshift search --sound applause\n"
     "  nightshift search 'mark*' --json | jq -r '.[].text'\n";
 
 struct wanted {
     uint32_t limit;
-    const char *path;
-    bool by_time;
+    const char *path, *speaker, *language, *sound;
+    bool by_time, words_only, meaning_only;
 };
+
+enum { OPT_TEXT = 256, OPT_SOUND, OPT_SPEAKER };
 
 static const struct option longs[] = {
     {"limit", required_argument, NULL, 'n'},
     {"path", required_argument, NULL, 'p'},
+    {"in", required_argument, NULL, 'p'},
     {"by-time", no_argument, NULL, 't'},
+    {"text", no_argument, NULL, OPT_TEXT},
+    {"semantic", no_argument, NULL, 's'},
+    {"language", required_argument, NULL, 'l'},
+    {"sound", required_argument, NULL, OPT_SOUND},
+    {"speaker", required_argument, NULL, OPT_SPEAKER},
     {0},
 };
 
@@ -50,13 +72,31 @@ static int take(void *arg, int option, const char *value, struct err *err)
 {
     struct wanted *w = arg;
 
-    if (option == 'n')
+    switch (option) {
+    case 'n':
         return cli_u32("--limit", value, 0, UINT32_MAX - 1, &w->limit, err);
-    if (option == 'p')
+    case 'p':
         w->path = value;
-    else
+        return 0;
+    case 'l':
+        w->language = value;
+        return 0;
+    case 's':
+        w->meaning_only = true;
+        return 0;
+    case OPT_TEXT:
+        w->words_only = true;
+        return 0;
+    case OPT_SPEAKER:
+        w->speaker = value;
+        return 0;
+    case OPT_SOUND:
+        w->sound = value;
+        return value[0] ? 0 : err_set(err, ERR_USAGE, "--sound wants the name of a sound");
+    default:
         w->by_time = true;
-    return 0;
+        return 0;
+    }
 }
 
 struct hits {
@@ -69,7 +109,7 @@ struct hits {
 static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
 
 /* The snippet, safe to print, with marks as the output has them: "[" and "]", or colour. */
-static void print_snippet(const char *snippet, size_t column, bool color)
+static void print_snippet(const char *snippet, size_t column, size_t indent, bool color)
 {
     struct buf line = BUF_INIT, out = BUF_INIT;
     const char *open = color ? "\033[1;33m" : "[", *close = color ? "\033[0m" : "]";
@@ -89,7 +129,7 @@ static void print_snippet(const char *snippet, size_t column, bool color)
         s += n + 1;
     }
     text = buf_cstr(&line);
-    text_wrap(to_buf, &out, text != NULL ? text : "", column, column, columns);
+    text_wrap(to_buf, &out, text != NULL ? text : "", column, indent, columns);
     for (size_t i = 0; i < out.len; i++)
         if (out.data[i] == MARK_BEGIN[0])
             fputs(open, stdout);
@@ -102,37 +142,99 @@ static void print_snippet(const char *snippet, size_t column, bool color)
     buf_free(&out);
 }
 
-static void print_json(const struct read_segment *row, bool first)
+static void put_ways(struct buf *b, const struct search_result *r)
+{
+    bool any = false;
+
+    buf_printf(b, ", \"by\": [");
+    for (int k = 0; k < SEARCH_WAYS; k++)
+        if (r->by[k]) {
+            buf_printf(b, "%s\"%s\"", any ? ", " : "", search_way_names[k]);
+            any = true;
+        }
+    buf_printf(b, "]");
+    if (isfinite(r->score))
+        buf_printf(b, ", \"score\": %.6g", r->score);
+    if (isfinite(r->likeness))
+        buf_printf(b, ", \"likeness\": %.6g", r->likeness);
+    if (r->sound[0] != 0) {
+        buf_printf(b, ", \"sound\": ");
+        format_json_string(b, r->sound);
+        buf_printf(b, ", \"sound_score\": %.6g", r->sound_score);
+    }
+}
+
+static void print_json(const struct search_result *r, bool first)
 {
     struct buf b = BUF_INIT;
-    char *marked = strdup(row->snippet != NULL ? row->snippet : "");
+    char *marked = strdup(r->snippet);
 
     for (char *s = marked; s != NULL && *s; s++)
         *s = *s == MARK_BEGIN[0] ? '[' : *s == MARK_END[0] ? ']' : *s;
     buf_printf(&b, "%s\n  {\"recording\": %lld, \"path\": ", first ? "[" : ",",
-               (long long)row->media_id);
-    format_json_string(&b, row->path);
+               (long long)r->media_id);
+    format_json_string(&b, r->path);
     buf_printf(&b, ", \"member\": ");
-    format_json_string(&b, row->member);
-    buf_printf(&b,
-               ", \"start_ms\": %lld, \"end_ms\": %lld, \"language\": ", (long long)row->start_ms,
-               (long long)row->end_ms);
-    format_json_string(&b, row->language);
+    format_json_string(&b, r->member);
+    buf_printf(&b, ", \"start_ms\": %lld, \"end_ms\": %lld, \"language\": ", (long long)r->start_ms,
+               (long long)r->end_ms);
+    format_json_string(&b, r->language);
+    buf_printf(&b, ", \"speaker\": ");
+    format_json_string(&b, r->speaker);
     buf_printf(&b, ", \"text\": ");
-    format_json_string(&b, row->text);
+    format_json_string(&b, r->text);
     buf_printf(&b, ", \"hit\": ");
     format_json_string(&b, marked != NULL ? marked : "");
+    put_ways(&b, r);
     buf_printf(&b, "}");
     fwrite(b.data, 1, b.len, stdout);
     buf_free(&b);
     free(marked);
 }
 
-static int on_hit(void *arg, const struct read_segment *row)
+/* The recording's name, unless it is the one that was printed last. */
+static void print_name(struct hits *h, const struct search_result *r)
 {
-    struct hits *h = arg;
     struct buf name = BUF_INIT;
+
+    buf_printf(&name, "%s%s%s", r->path, r->member[0] ? "//" : "", r->member);
+    if (name.len != h->last.len || memcmp(name.data, h->last.data, name.len) != 0) {
+        char *s = buf_cstr(&name);
+
+        cli_paint(stdout, "1", s != NULL ? s : r->path);
+        putchar('\n');
+        buf_clear(&h->last);
+        buf_put(&h->last, name.data, name.len);
+    }
+    buf_free(&name);
+}
+
+/* What stands before the text: the sound, and who says it. Returns its columns. */
+static size_t print_before(const struct search_result *r)
+{
+    struct buf b = BUF_INIT;
+    size_t columns = 0;
+    char *shown;
+
+    if (r->sound[0] != 0)
+        buf_printf(&b, "(%s, %.2f)%s", r->sound, r->sound_score,
+                   r->speaker[0] || r->snippet[0] ? " " : "");
+    if (r->speaker[0] != 0)
+        buf_printf(&b, "%s:", r->speaker);
+    shown = b.len > 0 ? utf8_display(b.data, b.len) : NULL;
+    if (shown != NULL) {
+        fputs(shown, stdout);
+        columns = text_width(shown);
+    }
+    free(shown);
+    buf_free(&b);
+    return columns;
+}
+
+static int print_hit(struct hits *h, const struct search_result *r)
+{
     char at[CLOCK_HMS_LEN];
+    size_t before;
 
     if (h->limit > 0 && h->shown == h->limit) {
         h->more = true;
@@ -140,23 +242,34 @@ static int on_hit(void *arg, const struct read_segment *row)
     }
     h->shown++;
     if (h->json) {
-        print_json(row, h->shown == 1);
+        print_json(r, h->shown == 1);
         return 0;
     }
-    buf_printf(&name, "%s%s%s", row->path, row->member[0] ? "//" : "", row->member);
-    if (name.len != h->last.len || memcmp(name.data, h->last.data, name.len) != 0) {
-        char *s = buf_cstr(&name);
-
-        cli_paint(stdout, "1", s != NULL ? s : row->path);
-        putchar('\n');
-        buf_clear(&h->last);
-        buf_put(&h->last, name.data, name.len);
-    }
-    buf_free(&name);
-    clock_hms(row->start_ms, at);
+    print_name(h, r);
+    clock_hms(r->start_ms, at);
     printf("%12s  ", at);
-    print_snippet(row->snippet != NULL ? row->snippet : row->text, 14, cli_color(stdout));
+    before = print_before(r);
+    print_snippet(r->snippet[0] ? r->snippet : r->text, 14 + before, 14, cli_color(stdout));
     return 0;
+}
+
+static int on_segment(void *arg, const struct read_segment *row)
+{
+    return print_hit(
+        arg, &(struct search_result){.media_id = row->media_id,
+                                     .start_ms = row->start_ms,
+                                     .end_ms = row->end_ms,
+                                     .score = NAN,
+                                     .by = {[SEARCH_WORDS] = true},
+                                     .likeness = NAN,
+                                     .sound_score = NAN,
+                                     .path = (char *)row->path,
+                                     .member = (char *)row->member,
+                                     .speaker = (char *)row->speaker,
+                                     .language = (char *)row->language,
+                                     .text = (char *)row->text,
+                                     .snippet = (char *)(row->snippet != NULL ? row->snippet : ""),
+                                     .sound = (char *)""});
 }
 
 static char *joined(int argc, char **argv, int from)
@@ -171,14 +284,64 @@ static char *joined(int argc, char **argv, int from)
     return ret;
 }
 
-static int search(struct cli *cli, const struct wanted *w, const char *text, const char *path)
+/* Words alone are handed on as they are found: there may be very many. */
+static int search_words(struct store *st, const struct wanted *w, const char *text,
+                        const char *path, struct hits *h, struct err *err)
 {
     const struct read_search s = {.text = text,
                                   .path = path,
+                                  .speaker = w->speaker,
+                                  .language = w->language,
                                   .mark_begin = MARK_BEGIN,
                                   .mark_end = MARK_END,
                                   .limit = w->limit > 0 ? (uint64_t)w->limit + 1 : 0,
                                   .by_time = w->by_time};
+
+    return read_search(st, &s, on_segment, h, err);
+}
+
+static int search_all(struct store *st, const struct wanted *w, const char *text, const char *path,
+                      struct hits *h, struct err *err)
+{
+    const struct search_wish wish = {.text = text,
+                                     .sound = w->sound,
+                                     .words = !w->meaning_only,
+                                     .meaning = !w->words_only,
+                                     .meaning_must = w->meaning_only,
+                                     .path = path,
+                                     .speaker = w->speaker,
+                                     .language = w->language,
+                                     .mark_begin = MARK_BEGIN,
+                                     .mark_end = MARK_END};
+    struct search_results found;
+    int rc = search_find(st, &wish, &found, err);
+
+    if (rc != 0)
+        return rc;
+    if (found.note[0] != 0)
+        cli_note("%s.", found.note);
+    for (size_t i = 0; i < found.count && rc == 0; i++)
+        rc = print_hit(h, &found.list[i]);
+    search_results_free(&found);
+    return rc;
+}
+
+/* Are words all that can be searched, or all that is wanted? */
+static bool only_words(struct store *st, const struct wanted *w)
+{
+    struct store_stage_row stage = {0};
+    struct err none = {0};
+
+    if (w->sound != NULL || w->meaning_only)
+        return false;
+    if (w->words_only || w->by_time || find_stage(st, "embed-text", &stage, &none) != 0)
+        return true;
+    store_stage_row_free(&stage);
+    return false;
+}
+
+static int search(struct cli *cli, const struct wanted *w, const char *text, const char *path)
+{
     struct hits h = {.json = cli->json, .limit = w->limit};
     struct store *st = NULL;
     struct err err = {0};
@@ -187,15 +350,20 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
 
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    rc = read_search(st, &s, on_hit, &h, &err);
+    rc = (only_words(st, w) ? search_words : search_all)(st, w, text, path, &h, &err);
     if (cli->json && rc >= 0)
         printf("%s%s]\n", h.shown == 0 ? "[" : "", h.shown > 0 ? "\n" : "");
     if (rc == ERR_USAGE)
         status = cli_usage(cli, "%s", err.msg + (strncmp(err.msg, "search: ", 8) == 0 ? 8 : 0));
     else if (rc < 0)
-        status = cli_fail("search", &err, NULL);
+        status = cli_fail("search", &err,
+                          rc == ERR_EMPTY ? "`nightshift enqueue --embed` makes them." : NULL);
     else if (!cli->json && h.shown == 0)
-        puts("Nobody said that. Fewer words, or the beginning of one as in 'mark*', find more.");
+        puts(text == NULL ? "Nothing sounds like that."
+             : w->meaning_only
+                 ? "Nothing that was said is there to be compared."
+                 : "Nobody said that. Fewer words, or the beginning of one as in 'mark*', find "
+                   "more.");
     else if (!cli->json && h.more)
         printf("... the first %s hits; --limit 0 shows all of them.\n", text_count(h.shown, n));
     buf_free(&h.last);
@@ -205,20 +373,27 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
 
 int cmd_search(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "n:p:t", longs, take, true};
+    const struct cli_spec spec = {help, "n:p:l:st", longs, take, true};
     struct wanted w = {.limit = 20};
     struct err err = {0};
     char *text = NULL, *path = NULL, *shown = NULL;
+    bool says;
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
     if (status >= 0)
         return status;
-    if (optind >= argc)
+    says = optind < argc;
+    if (!says && w.sound == NULL)
         return cli_usage(cli, "what should be searched for?");
-    text = joined(argc, argv, optind);
+    if (w.meaning_only && (w.words_only || w.by_time || !says))
+        return cli_usage(cli, says ? "--semantic does not go with --text and --by-time"
+                                   : "--semantic wants a TEXT");
+    if (w.by_time && w.sound != NULL)
+        return cli_usage(cli, "--by-time is about words alone: it does not go with --sound");
+    text = says ? joined(argc, argv, optind) : NULL;
     if (w.path != NULL && cli_absolute(w.path, &path, &err) == 0)
         shown = utf8_display(path, strlen(path));
-    if (text == NULL || (w.path != NULL && shown == NULL)) {
+    if ((says && text == NULL) || (w.path != NULL && shown == NULL)) {
         if (err.code == 0)
             err_set(&err, ERR_NOMEM, "out of memory");
         status = cli_fail("search", &err, NULL);

@@ -135,8 +135,8 @@ static int print_row(void *arg, const struct read_segment *row)
     if (row->speaker[0]) {
         char *speaker = utf8_display(row->speaker, strlen(row->speaker));
 
-        printf("%s: ", speaker != NULL ? speaker : "");
-        column += text_width(speaker != NULL ? speaker : "") + 2;
+        printf("%s:", speaker != NULL ? speaker : "");
+        column += text_width(speaker != NULL ? speaker : "") + 1;
         free(speaker);
     }
     text_wrap(to_stdout, NULL, text != NULL ? text : "", column, indent, cli_columns(stdout));

@@ -77,7 +77,7 @@ class Speakers(unittest.TestCase):
                                " VALUES (?, 'voices', '/v', 'aa', ?, '2026')", (name, params))
         first = self.media["interview 12.wav"]
         ids = self.diarization(connection, 2, first, [[0.6, 0.8, 0], [0, 1, 0], None],
-                               [(0, 61500, 0), (61000, 70000, 1), (70000, 70250, 2)])
+                               [(0, 61500, 0), (61000, 70000, 1), (70000, 70300, 2)])
         self.diarization(connection, 2, self.media["talk.wav"], [[0.0, 0.8, 0.6], [-1, 0, 0], [1, 2, 3, 4]],
                          [(0, 1000, 0), (1000, 2000, 1), (2000, 9000, 2)])
         # An older diarization of another stage, which does not count any more.
@@ -102,7 +102,7 @@ class Speakers(unittest.TestCase):
     def test_who_speaks(self):
         rows = json.loads(self.run_it("speakers", "--json", status=0).out)
         self.assertEqual([("interview 12.wav", "SPEAKER_00", 61500, 1), ("interview 12.wav", "SPEAKER_01", 9000, 1),
-                          ("interview 12.wav", "SPEAKER_02", 250, 1), ("alone.wav", "SPEAKER_00", 3000, 1),
+                          ("interview 12.wav", "SPEAKER_02", 300, 1), ("alone.wav", "SPEAKER_00", 3000, 1),
                           ("talk.wav", "SPEAKER_00", 1000, 1), ("talk.wav", "SPEAKER_01", 1000, 1),
                           ("talk.wav", "SPEAKER_02", 7000, 1)],
                          [(os.path.basename(r["path"]), r["label"], r["speech_ms"], r["turns"]) for r in rows])
@@ -156,7 +156,7 @@ class Speakers(unittest.TestCase):
     def test_rttm(self):
         lines = ["SPEAKER interview_12 1 0.000 61.500 <NA> <NA> SPEAKER_00 <NA> <NA>",
                  "SPEAKER interview_12 1 61.000 9.000 <NA> <NA> Ana_Ruiz <NA> <NA>",
-                 "SPEAKER interview_12 1 70.000 0.250 <NA> <NA> SPEAKER_02 <NA> <NA>"]
+                 "SPEAKER interview_12 1 70.000 0.300 <NA> <NA> SPEAKER_02 <NA> <NA>"]
         self.run_it("speakers", "name", "interview 12/SPEAKER_01", "Ana Ruiz", status=0)
         self.assertEqual(lines, self.run_it("show", "-f", "rttm", "interview 12", status=0).out.splitlines())
         self.run_it("export", "-o", "out", "-f", "rttm", "-f", "srt", "-f", "vtt", "-f", "json", "-f", "txt",

@@ -1,0 +1,131 @@
+/* Candidates of a search that are no full text (store/find.h). */
+#include "store/find.h"
+
+#include "store/filter.h"
+
+static const char sql_sounds[] =
+    "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
+    "FROM (SELECT DISTINCT name FROM sound WHERE instr(lower(name), lower(?1)) > 0) c "
+    "CROSS JOIN sound d ON d.name = c.name "
+    "JOIN task t ON t.task_id = d.task_id JOIN media m ON m.media_id = t.media_id "
+    "JOIN place p ON p.place_id = m.place_id ";
+
+int find_sounds(struct store *st, const char *name, const char *path, uint64_t limit,
+                find_sound_fn fn, void *arg, struct err *err)
+{
+    struct filter_path filter = {0};
+    struct buf sql = BUF_INIT;
+    sqlite3_stmt *stmt = NULL;
+    int rc = filter_path_make(path, &filter, err), stop = 0;
+
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "%s", sql_sounds);
+    if (path)
+        buf_printf(&sql, "WHERE t.media_id IN (%s) ", filter_path_sql(&filter, 3));
+    buf_printf(&sql, "ORDER BY d.score DESC, p.path, p.member, d.start_ms LIMIT ?2");
+    rc = filter_prepare(st, &sql, &stmt, err);
+    if (rc == 0)
+        rc = filter_bound(db_bind(stmt, "ti", name, limit ? (int64_t)limit : (int64_t)-1), err);
+    if (rc == 0 && path)
+        rc = filter_bound(db_bind(stmt, "--bbb", FILTER_PATH_VALUES(&filter)), err);
+    while (rc == 0 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        const struct find_sound row = {.media_id = sqlite3_column_int64(stmt, 0),
+                                       .start_ms = sqlite3_column_int64(stmt, 1),
+                                       .end_ms = sqlite3_column_int64(stmt, 2),
+                                       .path = db_text(stmt, 3),
+                                       .member = db_text(stmt, 4),
+                                       .name = db_text(stmt, 5),
+                                       .score = sqlite3_column_double(stmt, 6)};
+
+        stop = fn(arg, &row);
+        rc = 0;
+    }
+    sqlite3_finalize(stmt);
+    filter_path_free(&filter);
+    buf_free(&sql);
+    return rc < 0 ? rc : stop;
+}
+
+int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, void *arg,
+                 struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT t.media_id, e.start_ms, e.end_ms, p.path, p.member, e.text "
+                      "FROM embedding e JOIN task t ON t.task_id = e.task_id "
+                      "JOIN media m ON m.media_id = t.media_id "
+                      "JOIN place p ON p.place_id = m.place_id WHERE e.embedding_id = ?",
+                      "i", embedding_id);
+
+    if (rc == 1) {
+        const struct find_passage row = {.media_id = sqlite3_column_int64(stmt, 0),
+                                         .start_ms = sqlite3_column_int64(stmt, 1),
+                                         .end_ms = sqlite3_column_int64(stmt, 2),
+                                         .path = db_text(stmt, 3),
+                                         .member = db_text(stmt, 4),
+                                         .text = db_text(stmt, 5)};
+
+        rc = fn(arg, &row);
+        sqlite3_reset(stmt);
+    }
+    return rc;
+}
+
+int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    struct store_stage_row s;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, "
+                      "ifnull(s.source_id, 0) FROM stage s WHERE s.name = ? AND EXISTS "
+                      "(SELECT 1 FROM task t JOIN embedding e ON e.task_id = t.task_id "
+                      " WHERE t.stage_id = s.stage_id AND t.shards_done > 0) "
+                      "ORDER BY s.stage_id DESC LIMIT 1",
+                      "t", name);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set(err, ERR_EMPTY, "the catalog has no vectors of '%s'", name);
+    s = (struct store_stage_row){.stage_id = sqlite3_column_int64(stmt, 0),
+                                 .name = db_dup(stmt, 1),
+                                 .model = db_dup(stmt, 2),
+                                 .model_dir = db_dup(stmt, 3),
+                                 .model_hash = db_dup(stmt, 4),
+                                 .params_json = db_dup(stmt, 5),
+                                 .source_id = sqlite3_column_int64(stmt, 6)};
+    sqlite3_reset(stmt);
+    if (!s.name || !s.model || !s.model_dir || !s.model_hash || !s.params_json) {
+        store_stage_row_free(&s);
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    }
+    *ret = s;
+    return 0;
+}
+
+int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_ms, find_said_fn fn,
+              void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(
+        st, &stmt, err,
+        "WITH said AS (SELECT g.speaker_id, g.language, g.text, "
+        "min(g.end_ms, ?3) - max(g.start_ms, ?2) AS ms, g.start_ms FROM segment g "
+        "WHERE g.task_id = (SELECT o.task_id FROM task o JOIN stage s ON s.stage_id = o.stage_id "
+        "WHERE o.media_id = ?1 AND s.name = 'transcribe' AND o.shards_done > 0 "
+        "ORDER BY o.stage_id DESC LIMIT 1) AND g.start_ms < max(?3, ?2 + 1) AND g.end_ms > ?2) "
+        "SELECT ifnull(k.name, k.label), a.language, "
+        "(SELECT text FROM said ORDER BY start_ms LIMIT 1) "
+        "FROM said a LEFT JOIN speaker k ON k.speaker_id = a.speaker_id "
+        "GROUP BY a.speaker_id ORDER BY sum(a.ms) DESC, min(a.start_ms) LIMIT 1",
+        "iii", media_id, start_ms, end_ms);
+
+    if (rc == 1) {
+        const struct find_said row = {db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2)};
+
+        rc = fn(arg, &row);
+        sqlite3_reset(stmt);
+    }
+    return rc;
+}

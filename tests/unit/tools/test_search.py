@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Search on the command line: words, sounds and meaning as one ranking, and what may be asked of them.
+Transcripts are written as a run would write them. With an argument, the folder of a sentence encoder:
+its vectors are made by a run, and found by meaning."""
+import json
+import os
+import shutil
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.environ["NIGHTSHIFT"]
+ENCODER = sys.argv.pop(1) if len(sys.argv) > 1 and os.path.isabs(sys.argv[1]) else None
+
+SAID = {
+    "childhood.wav": [("en", "SPEAKER_00", "I was born in a small village by the sea, and my parents kept goats."),
+                      ("en", "SPEAKER_01", "How many brothers and sisters did you have?"),
+                      ("en", "SPEAKER_00", "The market was on Saturdays, and everybody went there.")],
+    "money.wav": [("en", "SPEAKER_00", "The central bank raised interest rates again this quarter."),
+                  ("en", "SPEAKER_00", "Inflation fell, and the stock market went up.")],
+    "deep/cocina.wav": [("es", "SPEAKER_00", "Primero se pela la cebolla y se corta en trozos pequenos."),
+                        ("es", "SPEAKER_00", "El mercado abre a las ocho.")],
+}
+
+
+def wav(seed, samples=400):
+    data = struct.pack("<h", seed) * samples
+    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
+            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
+            + b"data" + struct.pack("<I", len(data)) + data)
+
+
+class Searching(unittest.TestCase):
+    def setUp(self):
+        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        self.archive = os.path.join(self.dir, "archive")
+        self.catalog = os.path.join(self.dir, "c.db")
+        os.makedirs(os.path.join(self.archive, "deep"))
+        for i, name in enumerate(SAID):
+            with open(os.path.join(self.archive, name), "wb") as file:
+                file.write(wav(i))
+        self.run_it("enqueue", self.archive, status=0)
+        self.write(self.transcripts)
+
+    def run_it(self, *args, status=None):
+        whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
+        whole.update(HOME=self.dir, NIGHTSHIFT_CATALOG=self.catalog, NIGHTSHIFT_DEVICES="cpu")
+        done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
+                              stdin=subprocess.DEVNULL, timeout=240, check=False)
+        done.out, done.err = done.stdout.decode(), done.stderr.decode()
+        if status is not None:
+            self.assertEqual(status, done.returncode, done.out + done.err)
+        return done
+
+    def write(self, what):
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("PRAGMA foreign_keys = ON")
+        what(connection)
+        connection.commit()
+        connection.close()
+
+    def media(self, connection, name):
+        return connection.execute("SELECT media_id FROM place WHERE path = ?",
+                                  (os.path.join(self.archive, name),)).fetchone()[0]
+
+    def task(self, connection, stage, media):
+        return connection.execute("INSERT INTO task (media_id, stage_id, job_id, language, state, "
+                                  "shards_total) VALUES (?, ?, 1, '', 'done', 1) RETURNING task_id",
+                                  (media, stage)).fetchone()[0]
+
+    def shard(self, connection, task, language):
+        connection.execute("INSERT INTO shard VALUES (?, 0, 0, 300000, ?, 0.9, 1, 12, 'cpu', '2026')",
+                           (task, language))
+
+    def transcripts(self, connection):
+        """A segment every 20 s, of 5 s, so that each is a passage by itself."""
+        stage = connection.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) "
+                                   "VALUES ('diarize', 'voices', '/v', 'aa', '{}', '2026') "
+                                   "RETURNING stage_id").fetchone()[0]
+        for name, said in SAID.items():
+            media = self.media(connection, name)
+            connection.execute("UPDATE media SET duration_ms = 300000, decoded_at = '2026' "
+                               "WHERE media_id = ?", (media,))
+            task, = connection.execute("SELECT task_id FROM task WHERE media_id = ?", (media,)).fetchone()
+            self.shard(connection, task, said[0][0])
+            voices = self.task(connection, stage, media)
+            ids = {label: connection.execute(
+                "INSERT INTO speaker (task_id, media_id, label, speech_ms) VALUES (?, ?, ?, 1) "
+                "RETURNING speaker_id", (voices, media, label)).fetchone()[0]
+                for label in sorted({who for _, who, _ in said})}
+            for i, (language, who, text) in enumerate(said):
+                connection.execute("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
+                                   "speaker_id) VALUES (?, 0, ?, ?, ?, ?, ?, ?)",
+                                   (task, i, i * 20000, i * 20000 + 5000, text, language, ids[who]))
+            connection.execute("UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = ?", (task,))
+
+    def sounds(self, connection):
+        stage = connection.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) "
+                                   "VALUES ('sounds', 'yamnet', '/y', 'bb', '{}', '2026') "
+                                   "RETURNING stage_id").fetchone()[0]
+        for name, heard in (("childhood.wav", [(40000, 42000, "Goat", 0.5), (100000, 101000, "Applause", 0.6)]),
+                            ("money.wav", [(21000, 24000, "Applause", 0.9)])):
+            task = self.task(connection, stage, self.media(connection, name))
+            self.shard(connection, task, "")
+            for i, (start, end, sound, score) in enumerate(heard):
+                connection.execute("INSERT INTO sound VALUES (?, 0, ?, ?, ?, 1, ?, ?)",
+                                   (task, i, start, end, sound, score))
+
+    def found(self, *args):
+        return [(os.path.basename(h["path"]), h["start_ms"] // 20000, h)
+                for h in json.loads(self.run_it("search", "--json", *args, status=0).out)]
+
+    def places(self, *args):
+        return [hit[:2] for hit in self.found(*args)]
+
+
+class Words(Searching):
+    def test_who_says_it_and_where(self):
+        self.assertEqual({("childhood.wav", 2), ("money.wav", 1)}, set(self.places("market")))
+        self.assertEqual([("childhood.wav", 1)], self.places("how", "--speaker", "SPEAKER_01"))
+        self.assertEqual([], self.places("market", "--speaker", "SPEAKER_01"))
+        self.run_it("speakers", "name", "money/SPEAKER_00", "Bea", status=0)
+        self.assertEqual([("money.wav", 1)], self.places("market", "--speaker", "Bea"))
+        self.assertEqual([("cocina.wav", 1)], self.places("merc*", "--language", "es"))
+        self.assertEqual([], self.places("merc*", "-l", "en"))
+        self.assertEqual([("cocina.wav", 1)], self.places("mercado", "--in", "archive/deep"))
+        self.assertEqual([], self.places("market", "--in", "archive/deep"))
+        hit = self.found("--text", "stock market")[0][2]
+        self.assertEqual(("Bea", ["words"], "Inflation fell, and the [stock] [market] went up."),
+                         (hit["speaker"], hit["by"], hit["hit"]))
+        page = self.run_it("search", "stock", status=0).out.splitlines()
+        self.assertEqual([self.archive + "/money.wav",
+                          "    0:20.000  Bea: Inflation fell, and the [stock] market went up."], page)
+
+    def test_sounds(self):
+        self.assertEqual("Nothing sounds like that.\n", self.run_it("search", "--sound", "applause", status=0).out)
+        self.write(self.sounds)
+        self.assertEqual([("money.wav", 1), ("childhood.wav", 5)], self.places("--sound", "applause"))
+        first = self.found("--sound=APPLAUSE")[0][2]
+        self.assertEqual((["class"], "Applause", 0.9, "SPEAKER_00"),
+                         tuple(first[k] for k in ("by", "sound", "sound_score", "speaker")))
+        self.assertAlmostEqual(1 / 61, first["score"], 6)
+        self.assertEqual([("childhood.wav", 5)], self.places("--sound", "applause", "--in", "archive/childhood.wav"))
+        # Nobody speaks at the applause in childhood.wav.
+        self.assertEqual([("money.wav", 1)], self.places("--sound", "applause", "--speaker", "SPEAKER_00"))
+        page = self.run_it("search", "--sound", "goat", status=0).out.splitlines()
+        self.assertEqual([self.archive + "/childhood.wav",
+                          "    0:40.000  (Goat, 0.50) SPEAKER_00: The market was on Saturdays, and",
+                          "              everybody went there."], page)
+        self.assertEqual("Nothing sounds like that.\n", self.run_it("search", "--sound", "100%_", status=0).out)
+
+    def test_what_is_found_in_two_ways_comes_first(self):
+        self.write(self.sounds)
+        hits = self.found("--sound", "applause", "market")
+        self.assertEqual(("money.wav", 1), hits[0][:2])
+        self.assertEqual(["words", "class"], hits[0][2]["by"])
+        ranks = [h[:2] for h in self.found("market")].index(("money.wav", 1)) + 1
+        self.assertAlmostEqual(1 / 61 + 1 / (60 + ranks), hits[0][2]["score"], 6)
+        self.assertIn("[market]", hits[0][2]["hit"])
+        self.assertEqual({("money.wav", 1), ("childhood.wav", 2), ("childhood.wav", 5)}, {h[:2] for h in hits})
+        self.assertEqual(1, len(self.found("-n1", "--sound", "applause", "market")))
+
+    def test_mistakes_are_said(self):
+        for args, words in ((["--semantic", "--sound", "x"], "wants a TEXT"), (["--semantic", "--text", "x"], "does not go"),
+                            (["--sound", "x", "--by-time", "y"], "--by-time is about words"),
+                            (["--sound", ""], "wants the name"), ([], "what should be searched"),
+                            (["..."], "no word in it")):
+            self.assertIn(words, " ".join(self.run_it("search", *args, status=64).err.split()))
+        done = self.run_it("search", "--semantic", "anything")
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn("has no vectors", done.err)
+        self.assertIn("enqueue --embed", done.err)
+
+    def test_without_the_model_words_are_left(self):
+        def vectors(connection):
+            stage = connection.execute(
+                "INSERT INTO stage (name, model, model_dir, model_hash, params, created_at, source_id) "
+                "VALUES ('embed-text', 'gone', '/nowhere/gone', 'cc', '{}', '2026', 1) "
+                "RETURNING stage_id").fetchone()[0]
+            task = self.task(connection, stage, self.media(connection, "money.wav"))
+            self.shard(connection, task, "")
+            connection.execute("INSERT INTO embedding (task_id, seq, idx, start_ms, end_ms, text, vector) "
+                               "VALUES (?, 0, 0, 0, 5000, 'x', ?)", (task, struct.pack("<2f", 1, 0)))
+        self.write(vectors)
+        done = self.run_it("search", "--json", "market", status=0)
+        self.assertEqual(2, len(json.loads(done.out)))
+        self.assertIn("by words alone, since", done.err)
+        self.assertEqual("", self.run_it("search", "--text", "market", status=0).err)
+        self.assertNotEqual(0, self.run_it("search", "--semantic", "market").returncode)
+
+
+@unittest.skipIf(ENCODER is None, "no folder of a sentence encoder was given")
+class Meaning(Searching):
+    def test_other_words_for_it(self):
+        self.run_it("enqueue", "--embed=" + ENCODER, "--no-transcribe", self.archive, status=0)
+        self.run_it("run", "--quiet", status=0)
+        for query, where in (("growing up on the countryside", ("childhood.wav", 0)),
+                             ("monetary policy", ("money.wav", 0)),
+                             ("siblings", ("childhood.wav", 1)),
+                             ("cortar la cebolla", ("cocina.wav", 0))):
+            hits = self.found("--semantic", query)
+            self.assertEqual(where, hits[0][:2], query)
+            self.assertEqual(["meaning"], hits[0][2]["by"])
+            self.assertEqual(7, len(hits))
+            likeness = [h[2]["likeness"] for h in hits]
+            self.assertEqual(sorted(likeness, reverse=True), likeness)
+        self.assertTrue([n for n in os.listdir(self.dir) if n.startswith("c.db.vectors-")])
+        # Words and meaning together: the segment that has both comes first, marked.
+        both = self.found("market")
+        self.assertEqual({"words", "meaning"}, set(both[0][2]["by"]))
+        self.assertIn("[market]", both[0][2]["hit"])
+        self.assertEqual([("money.wav", 0), ("money.wav", 1)],
+                         self.places("--semantic", "monetary policy", "--in", "archive/money.wav"))
+        self.assertEqual([("childhood.wav", 1)],
+                         self.places("--semantic", "siblings", "--speaker", "SPEAKER_01"))
+        self.assertEqual({"cocina.wav"},
+                         {name for name, _ in self.places("--semantic", "siblings", "--language", "es")})
+
+
+if __name__ == "__main__":
+    unittest.main()

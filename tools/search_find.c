@@ -1,0 +1,360 @@
+#include "tools/search_find.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/find.h"
+#include "store/vectors.h"
+#include "tools/fuse.h"
+#include "tools/search_query.h"
+
+#define CANDIDATES 1000u /* of each way */
+
+const char *const search_way_names[SEARCH_WAYS] = {"words", "meaning", "class", "sound"};
+
+/* One way's candidates, best first. */
+struct list {
+    struct search_result *rows;
+    size_t count, room;
+};
+
+struct finding {
+    struct store *st;
+    const struct search_wish *wish;
+    struct list lists[SEARCH_WAYS];
+    struct err err; /* of a callback */
+};
+
+static void result_free(struct search_result *r)
+{
+    free(r->path);
+    free(r->member);
+    free(r->speaker);
+    free(r->language);
+    free(r->text);
+    free(r->snippet);
+    free(r->sound);
+    *r = (struct search_result){0};
+}
+
+void search_results_free(struct search_results *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        result_free(&r->list[i]);
+    free(r->list);
+    r->list = NULL;
+    r->count = 0;
+}
+
+static int no_memory(struct finding *f) { return err_set(&f->err, ERR_NOMEM, "out of memory"); }
+
+/* The strings of row are borrowed, NULL for "". */
+static int add(struct finding *f, enum search_way way, const struct search_result *row)
+{
+    struct list *l = &f->lists[way];
+    struct search_result new = *row;
+
+    if (l->count == l->room) {
+        size_t room = l->room * 2 + 64;
+        struct search_result *rows = realloc(l->rows, room * sizeof(*rows));
+
+        if (rows == NULL)
+            return no_memory(f);
+        l->rows = rows;
+        l->room = room;
+    }
+#define COPY(field) new.field = strdup(row->field != NULL ? row->field : "")
+    COPY(path);
+    COPY(member);
+    COPY(speaker);
+    COPY(language);
+    COPY(text);
+    COPY(snippet);
+    COPY(sound);
+#undef COPY
+    new.by[way] = true;
+    l->rows[l->count++] = new;
+    return new.path &&new.member &&new.speaker &&new.language &&new.text &&new.snippet &&new.sound
+               ? 0
+               : no_memory(f);
+}
+
+/* -------------------------------------------------------------------------------- by words */
+
+static int on_segment(void *arg, const struct read_segment *s)
+{
+    struct finding *f = arg;
+
+    return add(f, SEARCH_WORDS,
+               &(struct search_result){.media_id = s->media_id,
+                                       .start_ms = s->start_ms,
+                                       .end_ms = s->end_ms,
+                                       .likeness = NAN,
+                                       .sound_score = NAN,
+                                       .path = (char *)s->path,
+                                       .member = (char *)s->member,
+                                       .speaker = (char *)s->speaker,
+                                       .language = (char *)s->language,
+                                       .text = (char *)s->text,
+                                       .snippet = (char *)s->snippet});
+}
+
+static int find_words(struct finding *f, struct err *err)
+{
+    const struct read_search s = {.text = f->wish->text,
+                                  .path = f->wish->path,
+                                  .speaker = f->wish->speaker,
+                                  .language = f->wish->language,
+                                  .mark_begin = f->wish->mark_begin,
+                                  .mark_end = f->wish->mark_end,
+                                  .limit = CANDIDATES};
+
+    return read_search(f->st, &s, on_segment, f, err);
+}
+
+/* ------------------------------------------------------- who says what where something is heard */
+
+struct said {
+    struct finding *f;
+    enum search_way way;
+    struct search_result row; /* borrowed strings, and: */
+    bool found;
+};
+
+static bool is_wanted(const struct search_wish *w, const char *speaker, const char *language)
+{
+    return (w->speaker == NULL || strcmp(w->speaker, speaker) == 0) &&
+           (w->language == NULL || strcmp(w->language, language) == 0);
+}
+
+static int on_said(void *arg, const struct find_said *s)
+{
+    struct said *x = arg;
+
+    x->found = true;
+    if (!is_wanted(x->f->wish, s->speaker, s->language))
+        return 0;
+    x->row.speaker = (char *)s->speaker;
+    x->row.language = (char *)s->language;
+    if (x->row.text == NULL || x->row.text[0] == 0)
+        x->row.text = (char *)s->text;
+    x->row.snippet = x->row.text;
+    return add(x->f, x->way, &x->row);
+}
+
+/* Adds a row with who speaks there, when that is who is wanted. */
+static int add_with_said(struct finding *f, enum search_way way, const struct search_result *row)
+{
+    struct said x = {.f = f, .way = way, .row = *row};
+    int rc = find_said(f->st, row->media_id, row->start_ms, row->end_ms, on_said, &x, &f->err);
+
+    if (rc != 0 || x.found || !is_wanted(f->wish, "", ""))
+        return rc;
+    x.row.snippet = x.row.text;
+    return add(f, way, &x.row);
+}
+
+/* ------------------------------------------------------------------------------- by vectors */
+
+struct passage {
+    struct finding *f;
+    enum search_way way;
+    double likeness;
+};
+
+static int on_passage(void *arg, const struct find_passage *p)
+{
+    struct passage *x = arg;
+
+    return add_with_said(x->f, x->way,
+                         &(struct search_result){.media_id = p->media_id,
+                                                 .start_ms = p->start_ms,
+                                                 .end_ms = p->end_ms,
+                                                 .likeness = x->likeness,
+                                                 .sound_score = NAN,
+                                                 .path = (char *)p->path,
+                                                 .member = (char *)p->member,
+                                                 .text = (char *)p->text});
+}
+
+static int take_hits(struct finding *f, enum search_way way, const struct vectors_hit *hits,
+                     size_t n, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = find_passage(f->st, hits[i].embedding_id, on_passage,
+                          &(struct passage){f, way, hits[i].cosine}, err);
+    return rc;
+}
+
+static int find_vectors(struct finding *f, enum search_way way, const char *text, struct err *err)
+{
+    struct store_stage_row stage = {0};
+    struct search_vector v = {0};
+    struct vectors_hit *hits = NULL;
+    size_t n = 0;
+    int rc = find_stage(f->st, way == SEARCH_MEANING ? "embed-text" : "embed-audio", &stage, err);
+
+    if (rc != 0)
+        return rc;
+    rc = search_vector(&stage, text, &v, err);
+    if (rc == 0)
+        rc = vectors_search(f->st,
+                            &(struct vectors_query){.stage_id = stage.stage_id,
+                                                    .values = v.values,
+                                                    .size = v.size,
+                                                    .path = f->wish->path,
+                                                    .limit = CANDIDATES},
+                            &hits, &n, err);
+    if (rc == 0)
+        rc = take_hits(f, way, hits, n, err);
+    free(hits);
+    free(v.values);
+    store_stage_row_free(&stage);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------ by its class */
+
+static int on_sound(void *arg, const struct find_sound *s)
+{
+    return add_with_said(arg, SEARCH_CLASS,
+                         &(struct search_result){.media_id = s->media_id,
+                                                 .start_ms = s->start_ms,
+                                                 .end_ms = s->end_ms,
+                                                 .likeness = NAN,
+                                                 .sound_score = s->score,
+                                                 .path = (char *)s->path,
+                                                 .member = (char *)s->member,
+                                                 .sound = (char *)s->name});
+}
+
+/* --------------------------------------------------------------------------------- together */
+
+/* What was found of a moment by one way more. */
+static void adopt(struct search_result *r, enum search_way way, struct search_result *from)
+{
+    r->by[way] = true;
+    if (isnan(r->likeness))
+        r->likeness = from->likeness;
+    if (isnan(r->sound_score))
+        r->sound_score = from->sound_score;
+    if (r->sound[0] == 0) {
+        char *was = r->sound;
+
+        r->sound = from->sound;
+        from->sound = was;
+    }
+}
+
+static int join(struct finding *f, struct search_results *ret, struct err *err)
+{
+    const struct fuse_item *lists[SEARCH_WAYS];
+    struct fuse_item *items[SEARCH_WAYS] = {NULL};
+    size_t counts[SEARCH_WAYS], n = 0;
+    struct fuse_hit *hits = NULL;
+    int rc = 0;
+
+    for (int k = 0; k < SEARCH_WAYS && rc == 0; k++) {
+        const struct list *l = &f->lists[k];
+
+        counts[k] = l->count;
+        lists[k] = items[k] = calloc(l->count + 1, sizeof(*items[k]));
+        if (items[k] == NULL)
+            rc = err_set(err, ERR_NOMEM, "out of memory");
+        for (size_t i = 0; rc == 0 && i < l->count; i++)
+            items[k][i] =
+                (struct fuse_item){l->rows[i].media_id, l->rows[i].start_ms, l->rows[i].end_ms};
+    }
+    if (rc == 0)
+        rc = fuse(lists, counts, SEARCH_WAYS, &hits, &n, err);
+    if (rc == 0 && (ret->list = calloc(n + 1, sizeof(*ret->list))) == NULL)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct search_result *r = &ret->list[ret->count++];
+
+        for (int k = SEARCH_WAYS; k-- > 0;) { /* the first way's row is what is shown */
+            size_t at = hits[i].at[k];
+            struct search_result was = *r;
+
+            if (at == FUSE_NONE)
+                continue;
+            *r = f->lists[k].rows[at];
+            memset(&f->lists[k].rows[at], 0, sizeof(*r));
+            if (was.path != NULL) {
+                for (int j = k + 1; j < SEARCH_WAYS; j++)
+                    if (was.by[j])
+                        adopt(r, (enum search_way)j, &was);
+                result_free(&was);
+            }
+        }
+        r->score = hits[i].score;
+    }
+    for (int k = 0; k < SEARCH_WAYS; k++)
+        free(items[k]);
+    free(hits);
+    return rc;
+}
+
+/* A way that has nothing to search is left out, unless it must be there. */
+static int find_meaning(struct finding *f, struct search_results *ret, struct err *err)
+{
+    struct err why = {0};
+    int rc = find_vectors(f, SEARCH_MEANING, f->wish->text, &why);
+
+    if (rc == 0 || (!f->wish->meaning_must && rc == ERR_EMPTY))
+        return 0;
+    if (!f->wish->meaning_must && (rc == ERR_MODEL || rc == ERR_MISSING || rc == ERR_DENIED) &&
+        f->err.code == 0) {
+        snprintf(ret->note, sizeof(ret->note), "by words alone, since %.240s", why.msg);
+        return 0;
+    }
+    *err = why;
+    return rc;
+}
+
+static int find_sounding(struct finding *f, struct err *err)
+{
+    struct err why = {0};
+    int rc = find_sounds(f->st, f->wish->sound, f->wish->path, CANDIDATES, on_sound, f, err);
+
+    if (rc != 0)
+        return rc;
+    rc = find_vectors(f, SEARCH_SOUND, f->wish->sound, &why);
+    if (rc == 0 || rc == ERR_EMPTY)
+        return 0;
+    if (f->lists[SEARCH_CLASS].count > 0 && f->err.code == 0 && rc != ERR_NOMEM)
+        return 0;
+    *err = why;
+    return rc;
+}
+
+int search_find(struct store *st, const struct search_wish *wish, struct search_results *ret,
+                struct err *err)
+{
+    struct finding f = {.st = st, .wish = wish};
+    int rc = 0;
+
+    memset(ret, 0, sizeof(*ret));
+    if (wish->text != NULL && wish->words)
+        rc = find_words(&f, err);
+    if (rc == 0 && wish->text != NULL && wish->meaning)
+        rc = find_meaning(&f, ret, err);
+    if (rc == 0 && wish->sound != NULL)
+        rc = find_sounding(&f, err);
+    if (rc == 0)
+        rc = join(&f, ret, err);
+    if (rc != 0 && f.err.code != 0)
+        *err = f.err;
+    for (int k = 0; k < SEARCH_WAYS; k++) {
+        for (size_t i = 0; i < f.lists[k].count; i++)
+            result_free(&f.lists[k].rows[i]);
+        free(f.lists[k].rows);
+    }
+    if (rc != 0)
+        search_results_free(ret);
+    return rc;
+}
