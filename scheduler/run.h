@@ -4,7 +4,7 @@
  *   backlog.c      tasks: read from the catalog, one stage at a time; checked after requests
  *   dispatch.c     leases: said to workers, what comes back, what a failure means
  *   passages.c     leases of stages that work on a transcription
- *   settle.c       recordings whose shards are all there, settled as a whole
+ *   settle.c, settlers.c  recordings whose shards are all there, settled as a whole
  *   devices.c      on which devices it works
  *   supervisor.c   workers: started, watched, put aside
  *   tuning.c       what is remembered of the devices

@@ -1,60 +1,14 @@
 /* Recordings whose shards are all there, and that are settled as a whole: by settlers, processes of
- * their own without a device, one recording at a time. A settler that dies or hangs costs its
- * recording an attempt; what was settled goes into the ledger like every result.
- *
- *   OFF --work--> STARTING --HELLO--> IDLE <--SETTLED, SETTLE_FAILED-- BUSY
- *    ^               |                  `-----SETTLE, VOICES, GO--------^ |
- *    |<--- due -- WAITING <---------- back-off <------- death ------------'
- *    `-- gone -- LEAVING <-- not wanted any more;    ASIDE: it died too often */
+ * their own without a device, one recording at a time. What was settled goes into the ledger like
+ * every result. */
+#include "scheduler/settle.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/utf8.h"
-#include "scheduler/run.h"
 
-#define SETTLERS 2u /* a long recording does not hold up the short ones */
-#define PAGE 32u
-#define LOOK_MS 1000  /* between looks into the catalog, while there is other work */
-#define LEAVE_MS 5000 /* after QUIT, to leave by itself */
-
-enum settler_state {
-    SETTLER_OFF,
-    SETTLER_WAITING,
-    SETTLER_STARTING,
-    SETTLER_IDLE,
-    SETTLER_BUSY,
-    SETTLER_LEAVING,
-    SETTLER_ASIDE,
-};
-
-struct settler {
-    struct run *run;
-    enum settler_state state;
-    struct link *link;
-    int64_t due_ms; /* WAITING: start; STARTING, BUSY, LEAVING: patience ends (monotonic) */
-    bool condemned;
-    bool broken;   /* nothing more of it is believed */
-    bool unwanted; /* BUSY: what it finds is dropped */
-    struct restart restart;
-    struct err last;              /* why it died; code 0: nobody knows */
-    struct store_task t;          /* BUSY; owned */
-    struct store_stage_row stage; /* BUSY: of t; owned */
-};
-
-/* A look into the catalog goes over the stages, and over each one's recordings in pages. */
-struct settle {
-    struct settler of[SETTLERS];
-    bool wanted;                    /* another look, once this one is over */
-    int64_t looked_ms;              /* when the last one began */
-    struct store_stage_row *stages; /* of this look; NULL: none is on */
-    size_t stage_count, stage_at;
-    int64_t cursor;
-    struct store_task page[PAGE];
-    size_t page_len, page_at;
-};
+#define LOOK_MS 1000 /* between looks into the catalog, while there is other work */
 
 /* ------------------------------------------------------------------------------ the catalog */
 
@@ -129,8 +83,8 @@ static bool read_page(struct run *run)
 
         if (backlog_is_aside(run, stage))
             continue;
-        if (store_unsettled(run->st, stage, s->cursor, clock_wall_ms(), s->page, PAGE, &s->page_len,
-                            &err)) {
+        if (store_unsettled(run->st, stage, s->cursor, clock_wall_ms(), s->page, SETTLE_PAGE,
+                            &s->page_len, &err)) {
             s->page_len = 0;
             cannot_read(run, &err);
             break;
@@ -193,404 +147,6 @@ void settle_recheck(struct run *run)
     settle_wake(run);
 }
 
-/* --------------------------------------------------------------------------------- settlers */
-
-static void put_down(struct settler *w)
-{
-    store_task_free(&w->t);
-    store_stage_row_free(&w->stage);
-    memset(&w->stage, 0, sizeof(w->stage));
-    w->unwanted = false;
-}
-
-static void condemn(struct settler *w, int code, const char *why)
-{
-    if (!w->link || w->condemned)
-        return;
-    w->condemned = true;
-    if (!w->last.code)
-        err_set(&w->last, code, "%s", why);
-    link_kill(w->link);
-}
-
-/* A settler that has gone is learnt from `gone`; only memory is a fault of ours. */
-static int say(struct settler *w, uint8_t type, struct buf *b)
-{
-    struct err err = {0};
-    int rc = link_send(w->link, type, b, &err);
-
-    if (b)
-        buf_free(b);
-    if (rc == ERR_NOMEM)
-        run_fail(w->run, &err);
-    return rc;
-}
-
-/* A recording that cannot be settled (now): charged, by the rule that holds for all. */
-static void charge(struct settler *w, int code, const char *message, bool died)
-{
-    struct run *run = w->run;
-    struct retry_rule rule = {.limit = run->o->attempts, .base_ms = run->tune.retry_base_ms};
-    struct retry_failure f = {.code = code, .message = message, .died = died, .alone = true};
-    char *shown = backlog_shown(&w->t);
-    struct dispatch_failure failure = {.task = w->t.task_id,
-                                       .media = w->t.media_id,
-                                       .shown = shown ? shown : "a recording",
-                                       .code = code,
-                                       .died = died};
-    struct retry_decision d;
-    struct err err = {0};
-
-    if (store_task_attempts(run->st, w->t.task_id, &f.attempts, &f.deaths, &err))
-        run_fail(run, &err);
-    retry_decide(&rule, &f, clock_wall_ms(), (uint64_t)w->t.task_id, &d);
-    if (d.verdict == RETRY_STOP) {
-        err_set(&err, code, "%s", d.message);
-        backlog_put_aside(run, &w->stage, &err);
-    } else if (d.verdict == RETRY_AGAIN || d.verdict == RETRY_FAIL) {
-        dispatch_record(run, &failure, &d);
-    }
-    free(shown);
-}
-
-struct sending {
-    struct settler *w;
-    bool gone;
-};
-
-static int send_voices(void *arg, const struct store_voices *v, struct err *err)
-{
-    struct sending *s = arg;
-    struct buf b = BUF_INIT;
-    /* The message's arrays are not const, for those who decode it; putting only reads. */
-    const struct msg_voices m = {
-        .first = v->first,
-        .windows = v->windows,
-        .frames = v->frames,
-        .speakers = v->speakers,
-        .active = (uint8_t *)v->active,
-        .size = v->size,
-        .vector_count = v->vector_count,
-        .of = (uint32_t *)v->of,
-        .vectors = (float *)v->vectors,
-    };
-
-    (void)err;
-    msg_voices_put(&b, &m);
-    s->gone = say(s->w, MSG_VOICES, &b) != 0;
-    return s->gone ? ERR_CANCELLED : 0;
-}
-
-static void send_work(struct settler *w)
-{
-    const struct msg_settle m = {
-        .task_id = w->t.task_id,
-        .model_dir = w->stage.model_dir,
-        .model_hash = w->stage.model_hash,
-        .params_json = w->stage.params_json,
-        .total_ms = w->t.duration_ms > 0 ? w->t.duration_ms : 0,
-    };
-    struct sending s = {.w = w};
-    struct buf b = BUF_INIT;
-    struct err err = {0};
-    int rc;
-
-    msg_settle_put(&b, &m);
-    if (say(w, MSG_SETTLE, &b))
-        return; /* `gone` is on its way */
-    rc = store_voices_read(w->run->st, w->t.task_id, send_voices, &s, &err);
-    if (s.gone)
-        return;
-    if (rc == 0) {
-        say(w, MSG_SETTLE_GO, NULL);
-        return;
-    }
-    if (retry_store(rc) == STORE_STOP)
-        run_fail(w->run, &err);
-    else
-        charge(w, rc, err.msg, false);
-    put_down(w); /* and what it was told so far is forgotten with it */
-    w->state = SETTLER_LEAVING;
-    w->due_ms = clock_mono_ms();
-    link_kill(w->link);
-}
-
-static bool copy_stage(const struct store_stage_row *from, struct store_stage_row *ret)
-{
-    *ret = (struct store_stage_row){
-        .stage_id = from->stage_id,
-        .name = strdup(from->name),
-        .model = strdup(from->model),
-        .model_dir = strdup(from->model_dir),
-        .model_hash = strdup(from->model_hash),
-        .params_json = strdup(from->params_json),
-    };
-    return ret->name && ret->model && ret->model_dir && ret->model_hash && ret->params_json;
-}
-
-static void give(struct settler *w, struct store_task *t)
-{
-    struct run *run = w->run;
-    struct settle *s = run->settle;
-    struct err err = {0};
-
-    if (!copy_stage(&s->stages[s->stage_at], &w->stage)) {
-        store_stage_row_free(&w->stage);
-        memset(&w->stage, 0, sizeof(w->stage));
-        err_set(&err, ERR_NOMEM, "no memory to settle a recording");
-        run_fail(run, &err);
-        return;
-    }
-    w->t = *t;
-    memset(t, 0, sizeof(*t));
-    s->page_at++;
-    w->unwanted = false;
-    w->state = SETTLER_BUSY;
-    w->due_ms =
-        clock_mono_ms() + run->tune.still_ms + (w->t.duration_ms > 0 ? w->t.duration_ms / 20 : 0);
-    log_debug("settling task %lld", (long long)w->t.task_id);
-    send_work(w);
-}
-
-/* --------------------------------------------------------------------------------- messages */
-
-static bool take_hello(struct settler *w, const struct frame *f, struct err *err)
-{
-    struct msg_hello m;
-
-    if (w->state != SETTLER_STARTING) {
-        err_set(err, ERR_PROTOCOL, "HELLO at the wrong time");
-        return false;
-    }
-    if (msg_hello_get(f->payload, f->len, &m, err))
-        return false;
-    if (strcmp(m.program, NIGHTSHIFT_VERSION) != 0)
-        condemn(w, ERR_VERSION, "it is of another build; reinstall nightshift");
-    else
-        w->state = SETTLER_IDLE;
-    msg_hello_free(&m);
-    return true;
-}
-
-static bool is_of(const struct settler *w, int64_t task, struct err *err)
-{
-    if (w->state == SETTLER_BUSY && w->t.task_id == task)
-        return true;
-    err_set(err, ERR_PROTOCOL, "a result of task %lld, which it was not given", (long long)task);
-    return false;
-}
-
-static bool take_settled(struct settler *w, const struct frame *f, struct err *err)
-{
-    struct run *run = w->run;
-    struct msg_settled m;
-
-    if (msg_settled_get(f->payload, f->len, &m, err))
-        return false;
-    if (!is_of(w, m.task_id, err)) {
-        msg_settled_free(&m);
-        return false;
-    }
-    restart_result(&w->restart);
-    if (w->unwanted) {
-        msg_settled_free(&m);
-    } else {
-        run_check(run, ledger_settled(run->ledger, w->t.task_id, &m, err), err);
-        run->done_pending++;
-        run_note_commit(run);
-    }
-    put_down(w);
-    w->state = SETTLER_IDLE;
-    return true;
-}
-
-static bool take_failed(struct settler *w, const struct frame *f, struct err *err)
-{
-    struct msg_settle_failed m;
-    char *shown;
-
-    if (msg_settle_failed_get(f->payload, f->len, &m, err))
-        return false;
-    if (!is_of(w, m.task_id, err)) {
-        msg_settle_failed_free(&m);
-        return false;
-    }
-    restart_result(&w->restart);
-    shown = utf8_display(m.message, strlen(m.message));
-    if (!w->unwanted) /* nobody asked it to stop, so that would be its own fault */
-        charge(w, m.code == ERR_CANCELLED || m.code == 0 ? ERR_PROTOCOL : m.code,
-               shown && shown[0] ? shown : err_name(m.code), false);
-    free(shown);
-    put_down(w);
-    w->state = SETTLER_IDLE;
-    msg_settle_failed_free(&m);
-    return true;
-}
-
-static bool take_log(struct settler *w, const struct frame *f, struct err *err)
-{
-    struct msg_log m;
-    char *shown;
-
-    if (msg_log_get(f->payload, f->len, &m, err))
-        return false;
-    shown = utf8_display(m.line, strlen(m.line));
-    report_event(w->run, m.level <= LOG_DEBUG ? m.level : LOG_DEBUG, "settler: %.900s",
-                 shown ? shown : "");
-    free(shown);
-    msg_log_free(&m);
-    return true;
-}
-
-static void on_broken(void *arg, const struct err *err)
-{
-    struct settler *w = arg;
-    char why[600];
-
-    w->broken = true;
-    snprintf(why, sizeof(why), "it does not speak our protocol (%s)", err->msg);
-    condemn(w, ERR_PROTOCOL, why);
-}
-
-static void on_frame(void *arg, const struct frame *f)
-{
-    struct settler *w = arg;
-    struct err err = {0};
-    bool ok;
-
-    if (w->broken || w->condemned || w->state == SETTLER_LEAVING)
-        return;
-    run_touch(w->run);
-    switch (f->type) {
-    case MSG_HELLO:
-        ok = take_hello(w, f, &err);
-        break;
-    case MSG_SETTLED:
-        ok = take_settled(w, f, &err);
-        break;
-    case MSG_SETTLE_FAILED:
-        ok = take_failed(w, f, &err);
-        break;
-    case MSG_LOG:
-        ok = take_log(w, f, &err);
-        break;
-    default:
-        err_set(&err, ERR_PROTOCOL, "message %u", f->type);
-        ok = false;
-    }
-    if (!ok && err.code == ERR_NOMEM)
-        run_fail(w->run, &err);
-    else if (!ok)
-        on_broken(w, &err);
-}
-
-/* ----------------------------------------------------------------------------------- deaths */
-
-static bool all_aside(const struct settle *s)
-{
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (s->of[i].state != SETTLER_ASIDE)
-            return false;
-    return true;
-}
-
-static void put_aside(struct settler *w)
-{
-    struct run *run = w->run;
-    struct err err = {0};
-
-    w->state = SETTLER_ASIDE;
-    report_event(run, LOG_ERROR, "a settler is put aside: it died again and again: %s",
-                 w->last.msg);
-    if (!all_aside(run->settle))
-        return;
-    err_set(&err, w->last.code ? w->last.code : ERR_CRASH,
-            "recordings cannot be settled: %s; the next run tries it again", w->last.msg);
-    if (!run->put_off.code)
-        run->put_off = err;
-    run_check(run, ledger_event(run->ledger, "settler-aside", 0, "", err.msg, &err), &err);
-    run_note_commit(run);
-}
-
-/* A death with a recording in hand is charged to the recording. */
-static enum restart_cause blame(struct settler *w, int64_t *task)
-{
-    uint32_t attempts = 0, deaths = 0;
-    struct err err = {0};
-
-    *task = w->t.task_id;
-    if (store_task_attempts(w->run->st, *task, &attempts, &deaths, &err))
-        run_fail(w->run, &err);
-    if (!w->unwanted)
-        charge(w, w->last.code, w->last.msg, true);
-    return attempts ? RESTART_KNOWN : RESTART_ONE;
-}
-
-static void settler_died(struct settler *w, int status)
-{
-    struct run *run = w->run;
-    enum restart_cause cause = RESTART_OWN;
-    int64_t task = 0, wait;
-    struct err err = {0};
-    char text[600];
-
-    supervisor_describe_death(status, &w->last);
-    snprintf(text, sizeof(text), "a settler died: %s", w->last.msg);
-    report_event(run, LOG_WARN, "%s", text);
-    run_check(run, ledger_event(run->ledger, "settler-died", 0, "", text, &err), &err);
-    run_note_commit(run);
-    if (w->state == SETTLER_BUSY) {
-        cause = blame(w, &task);
-        put_down(w);
-    }
-    wait = w->last.code == ERR_VERSION
-               ? -1
-               : restart_death(&w->restart, cause, task, run->tune.restart_base_ms);
-    if (wait < 0) {
-        put_aside(w);
-        return;
-    }
-    w->state = SETTLER_WAITING;
-    w->due_ms = clock_mono_ms() + wait;
-}
-
-static void on_gone(void *arg, int status)
-{
-    struct settler *w = arg;
-
-    link_free(w->link);
-    w->link = NULL;
-    run_touch(w->run);
-    if (w->state == SETTLER_LEAVING)
-        w->state = SETTLER_OFF;
-    else
-        settler_died(w, status);
-    settle_wake(w->run);
-}
-
-static void start(struct settler *w)
-{
-    static const char *const argv[] = {"nightshift", "settle", NULL};
-    const struct link_handler h = {
-        .frame = on_frame, .broken = on_broken, .gone = on_gone, .arg = w};
-    struct run *run = w->run;
-    int64_t now = clock_mono_ms(), wait;
-
-    w->last = (struct err){0};
-    w->condemned = w->broken = false;
-    if (link_start(&run->loop, run->tune.worker_program, argv, &h, &w->link, &w->last) == 0) {
-        w->state = SETTLER_STARTING;
-        w->due_ms = now + run->tune.hello_ms;
-        return;
-    }
-    w->link = NULL;
-    wait = restart_death(&w->restart, RESTART_OWN, 0, run->tune.restart_base_ms);
-    w->state = SETTLER_WAITING;
-    w->due_ms = now + wait;
-    if (wait < 0)
-        put_aside(w);
-}
-
 /* ---------------------------------------------------------------------------------- the run */
 
 int settle_open(struct run *run, struct err *err)
@@ -612,22 +168,30 @@ static struct settler *one_in(struct settle *s, enum settler_state state)
     return NULL;
 }
 
+static void give_next(struct settler *w, struct store_task *t)
+{
+    struct settle *s = w->run->settle;
+
+    settler_give(w, &s->stages[s->stage_at], t);
+    s->page_at += t->task_id == 0; /* it was taken over */
+}
+
 bool settle_step(struct run *run)
 {
     struct settle *s = run->settle;
-    struct settler *w;
-    struct store_task *t = NULL;
+    struct settler *w = NULL;
+    struct store_task *t;
 
-    if (all_aside(s) || run->failure.code)
+    if (settlers_all_aside(s) || run->failure.code)
         return false;
-    while ((w = one_in(s, SETTLER_IDLE)) && (t = peek(run)))
-        give(w, t);
+    while (!run->failure.code && (w = one_in(s, SETTLER_IDLE)) && (t = peek(run)))
+        give_next(w, t);
     if (w) /* and nothing for it */
         return settle_in_hand(run) || s->wanted;
     /* One that is on its way takes the next one. */
     if (!one_in(s, SETTLER_STARTING) && !one_in(s, SETTLER_WAITING) &&
         (w = one_in(s, SETTLER_OFF)) && peek(run))
-        start(w);
+        settler_start(w);
     return settle_in_hand(run) || s->wanted || s->page_at < s->page_len;
 }
 
@@ -641,19 +205,8 @@ bool settle_in_hand(const struct run *run)
 
 void settle_leave(struct run *run)
 {
-    for (uint32_t i = 0; i < SETTLERS; i++) {
-        struct settler *w = &run->settle->of[i];
-
-        if (w->state == SETTLER_WAITING)
-            w->state = SETTLER_OFF;
-        if (!w->link || w->state == SETTLER_LEAVING)
-            continue;
-        if (w->state == SETTLER_BUSY)
-            put_down(w);
-        say(w, MSG_QUIT, NULL);
-        w->state = SETTLER_LEAVING;
-        w->due_ms = clock_mono_ms() + LEAVE_MS;
-    }
+    for (uint32_t i = 0; i < SETTLERS; i++)
+        settler_leave(&run->settle->of[i]);
 }
 
 void settle_kill(struct run *run)
@@ -666,32 +219,8 @@ void settle_kill(struct run *run)
 
 void settle_tick(struct run *run, int64_t now)
 {
-    char why[200];
-
-    for (uint32_t i = 0; i < SETTLERS; i++) {
-        struct settler *w = &run->settle->of[i];
-
-        if (w->state == SETTLER_OFF || w->state == SETTLER_IDLE || w->state == SETTLER_ASIDE ||
-            now < w->due_ms)
-            continue;
-        switch (w->state) {
-        case SETTLER_WAITING:
-            w->state = SETTLER_OFF;
-            run_touch(run);
-            break;
-        case SETTLER_STARTING:
-            condemn(w, ERR_TIMEOUT, "it did not say who it is in time");
-            break;
-        case SETTLER_BUSY:
-            snprintf(why, sizeof(why), "it gave no answer for %lld s",
-                     (long long)(run->tune.still_ms / 1000 +
-                                 (w->t.duration_ms > 0 ? w->t.duration_ms / 20000 : 0)));
-            condemn(w, ERR_TIMEOUT, why);
-            break;
-        default:
-            link_kill(w->link);
-        }
-    }
+    for (uint32_t i = 0; i < SETTLERS; i++)
+        settler_tick(&run->settle->of[i], now);
 }
 
 void settle_forgive(struct run *run, int64_t lost)
@@ -730,7 +259,7 @@ void settle_free(struct run *run)
         return;
     end_look(run->settle);
     for (uint32_t i = 0; i < SETTLERS; i++)
-        put_down(&run->settle->of[i]);
+        settler_put_down(&run->settle->of[i]);
     free(run->settle);
     run->settle = NULL;
 }
