@@ -1,0 +1,174 @@
+"""Several stages over one archive: who speaks and which sounds there are, beside the transcription.
+One walk for all, another enqueue for what is missing alone, and kill -9 at any moment."""
+import os
+import re
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+import night
+import tiny_models
+
+RECORDINGS = ["08_two_voices_stereo.wav", "13_es_long_45s.ogg", "04_es_clean.flac"]
+TURNS = """SELECT p.path, k.label, k.speech_ms, hex(k.vector), u.idx, u.start_ms, u.end_ms
+           FROM turn u JOIN speaker k USING (speaker_id) JOIN media m ON m.media_id = k.media_id
+           JOIN place p ON p.place_id = m.place_id ORDER BY 1, 5"""
+SOUNDS = """SELECT p.path, s.seq, s.idx, s.start_ms, s.end_ms, s.class_id, s.name, s.score
+            FROM sound s JOIN task t USING (task_id) JOIN media m USING (media_id)
+            JOIN place p ON p.place_id = m.place_id ORDER BY 1, 2, 3"""
+TASKS = """SELECT s.name, t.state, count(*) FROM task t JOIN stage s USING (stage_id)
+           GROUP BY 1, 2 ORDER BY 1, 2"""
+
+
+class Stages(night.Night):
+    """A small archive, and models that hear nothing, always the same."""
+
+    def setUp(self):
+        super().setUp()
+        self.models = os.path.join(self.dir, "models")
+        self.yamnet = tiny_models.yamnet(os.path.join(self.models, "yamnet"))
+        self.voices = tiny_models.diarization(os.path.join(self.models, "diarization"))
+        for name in RECORDINGS:
+            self.bring(name)
+
+    def env(self, **more):
+        return super().env(NIGHTSHIFT_MODELS=self.models, **more)
+
+    def rows(self):
+        """All results, with paths below the archive."""
+        def local(rows):
+            return [(os.path.basename(row[0]), *row[1:]) for row in rows]
+        return local(self.sql("SELECT * FROM results")), local(self.sql(TURNS)), local(self.sql(SOUNDS))
+
+    def leases(self, answer):
+        return len(re.findall(r"lease \d+: ", answer.err))
+
+    def run_all(self, *options, **kw):
+        return self.run_to_end("--threads=2", "--shard=30s", *options, **kw)
+
+
+class Together(Stages):
+    def test_one_walk_finds_for_all(self):
+        said = self.enqueue("--diarize", "--sounds", self.archive)
+        for words in ("to transcribe with whisper-nano", "to diarize with diarization",
+                      "to listen to for sounds with yamnet"):
+            self.assertIn("3 " + words, said.out)
+        self.assertEqual(1, said.out.count("Next: nightshift run"))
+        self.run_all()
+        self.assertEqual([("diarize", "done", 3), ("sounds", "done", 3), ("transcribe", "done", 3)],
+                         self.sql(TASKS))
+        _, turns, sounds = self.rows()
+        self.assertGreater(len({row[0] for row in turns}), 0, "nobody was heard")
+        self.assertGreater(len(sounds), 0)
+        self.assertLessEqual({row[6] for row in sounds}, set(tiny_models.CLASSES))
+        self.assertEqual([], self.sql("SELECT * FROM voice"))
+        # Whoever speaks has turns, and what is said a speaker wherever anybody was heard.
+        self.assertEqual([], self.sql("SELECT * FROM speaker WHERE speaker_id NOT IN "
+                                      "(SELECT speaker_id FROM turn)"))
+        self.assertEqual([], self.sql(
+            "SELECT g.segment_id FROM segment g JOIN task t USING (task_id) WHERE speaker_id IS NULL "
+            "AND media_id IN (SELECT media_id FROM speaker)"))
+        self.healthy()
+
+    def test_status_tells_stages_apart(self):
+        self.enqueue("--no-transcribe", "--diarize", "--num-speakers=2", self.archive)
+        self.enqueue("--no-transcribe", "--diarize", self.archive)
+        said = self.nightshift("status", status=0).out
+        self.assertIn("num_speakers 2", said)
+        self.assertEqual(2, said.count("diarize with diarization"))
+        plan = self.json("plan")
+        self.assertEqual([3, 3], [stage["recordings"] for stage in plan["stages"]])
+        self.assertTrue(all(stage["devices"][0]["predicted_bytes"] > 0 for stage in plan["stages"]))
+
+    def test_what_is_wrong_is_said_at_once(self):
+        for options, words in ((["--diarize=nobody"], ["--diarize", "nobody"]),
+                               (["--num-speakers=2"], ["--diarize"]),
+                               (["--diarize", "--min-speakers=3", "--max-speakers=2"], ["min-speakers"]),
+                               (["--diarize", "--min-speakers=3", "--num-speakers=2"], ["num-speakers"]),
+                               (["--no-transcribe"], ["nothing"]),
+                               (["--no-transcribe", "--sounds", "--beam-size=5"], ["beam-size"]),
+                               (["--embed"], ["--embed", "all-minilm-l6-v2"]),
+                               (["--sounds=" + self.voices], ["--sounds"]),
+                               (["--diarize=" + self.yamnet], ["--diarize"])):
+            self.one_sentence(self.nightshift("enqueue", *options, self.archive), *words)
+        self.assertFalse(os.path.exists(self.catalog))
+
+    def test_a_model_that_went_leaves_the_rest(self):
+        self.enqueue("--no-transcribe", "--diarize", "--sounds", self.archive)
+        weights = os.path.join(self.voices, "segmentation.safetensors")
+        os.rename(weights, weights + ".away")
+        self.one_sentence(self.run_all(status=night.CONFIG), "diarization", "restore")
+        self.assertEqual([("diarize", "pending", 3), ("sounds", "done", 3)], self.sql(TASKS))
+        self.assertEqual(1, len(self.sql("SELECT * FROM event WHERE kind = 'stage-aside'")))
+        os.rename(weights + ".away", weights)
+        self.run_all()
+        self.assertEqual([("diarize", "done", 3), ("sounds", "done", 3)], self.sql(TASKS))
+
+
+class Missing(Stages):
+    def test_another_enqueue_adds_what_is_missing_alone(self):
+        self.enqueue("--vad=off", "--beam-size=2", self.archive)
+        first = self.run_all("--verbose")
+        self.assertEqual(3, self.leases(first))
+        before = self.sql("SELECT task_id, seq, done_at FROM shard ORDER BY 1, 2")
+        # Other bytes under the same name, size, time and number: who opens them finds others.
+        kept = {}
+        for name in RECORDINGS:
+            path = os.path.join(self.archive, name)
+            with open(path, "rb") as file:
+                kept[path] = file.read(), os.stat(path)
+            self.rewrite(path, bytes(len(kept[path][0])), kept[path][1])
+        added = self.json("enqueue", "--diarize", self.archive)
+        self.assertEqual((3, 0, 0, 3), tuple(added[key] for key in
+                                             ("unchanged", "new", "changed", "tasks")))
+        self.assertEqual([("transcribe", 0), ("diarize", 3)],
+                         [(job["stage"], job["tasks"]) for job in added["jobs"]])
+        for path, (data, stat) in kept.items():
+            self.rewrite(path, data, stat)
+        # Each is decoded once more, for who speaks; nothing is transcribed again.
+        second = self.run_all("--verbose")
+        self.assertEqual(3, self.leases(second))
+        self.assertEqual([("diarize", "done", 3), ("transcribe", "done", 3)], self.sql(TASKS))
+        self.assertEqual(before, self.sql(
+            "SELECT h.task_id, h.seq, h.done_at FROM shard h JOIN task USING (task_id) "
+            "JOIN stage s USING (stage_id) WHERE s.name = 'transcribe' ORDER BY 1, 2"))
+        # A third time there is nothing at all.
+        self.assertEqual(0, self.json("enqueue", "--diarize", self.archive)["tasks"])
+        self.assertEqual(0, self.leases(self.run_all("--verbose")))
+
+    @staticmethod
+    def rewrite(path, data, stat):
+        with open(path, "r+b") as file:
+            file.write(data)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+class Killed(Stages):
+    def setUp(self):
+        super().setUp()
+        self.enqueue("--no-transcribe", "--diarize", "--sounds", self.archive)
+
+    def kill_when(self, query):
+        run = self.start_run("--threads=2", "--shard=30s")
+        self.wait_for(query, lambda: self.sql(query)[0][0], run)
+        run.signal(signal.SIGKILL)
+        run.wait()
+
+    def test_the_rows_are_those_of_a_quiet_night(self):
+        self.run_all()
+        want = self.rows()
+        self.assertTrue(want[1] and want[2])
+        os.remove(self.catalog)
+        self.enqueue("--no-transcribe", "--diarize", "--sounds", self.archive)
+        self.kill_when("SELECT count(*) FROM voice")
+        self.kill_when("SELECT count(*) FROM task WHERE waits = 'settling' OR state = 'done'")
+        self.kill_when("SELECT count(*) >= 2 FROM task WHERE state = 'done'")
+        self.kill_when("SELECT count(*) FROM sound")
+        self.run_all()
+        self.assertEqual(want, self.rows())
+        self.healthy()
+
+
+if __name__ == "__main__":
+    night.main()

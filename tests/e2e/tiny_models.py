@@ -1,0 +1,153 @@
+"""Models with weights made by a formula, in the layouts of docs/models.md: they hear nothing, but
+what they say of a recording is always the same. Python's standard library alone."""
+import array
+import json
+import os
+import random
+import struct
+
+
+def safetensors(path, tensors):
+    """tensors: name -> (shape, array of floats)."""
+    header, blocks, at = {}, [], 0
+    for name, (shape, values) in tensors.items():
+        data = values.tobytes()
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [at, at + len(data)]}
+        blocks.append(data)
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for data in blocks:
+            file.write(data)
+
+
+class Weights(dict):
+    """Tensors of noise with a spread that keeps what goes in about as large as what comes out."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.noise = random.Random(seed)
+
+    def values(self, count, scale, offset=0.0):
+        some = [offset + scale * self.noise.gauss(0, 1) for _ in range(min(count, 4099))]
+        return array.array("f", (some * (count // len(some) + 1))[:count])
+
+    def put(self, name, *shape, gain=1.0, offset=0.0):
+        count = 1
+        for n in shape:
+            count *= n
+        across = count // shape[0] if len(shape) > 1 else 1
+        self[name] = (shape, self.values(count, gain / across ** 0.5, offset))
+
+    def one(self, name, *shape):
+        count = 1
+        for n in shape:
+            count *= n
+        self[name] = (shape, array.array("f", [1.0] * count))
+
+    def zero(self, name, *shape):
+        self[name] = (shape, array.array("f", [0.0] * shape[0]))
+
+
+# ---- sounds: YAMNet's shape, with five classes
+
+CLASSES = ["Speech", "Music", "Applause", 'Bark, "woof"', "Silence"]
+LAYERS = [(32, 2), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1), (512, 1),
+          (512, 1), (512, 1), (512, 1), (1024, 2), (1024, 1)]
+
+
+def convolution(kind, kernel, stride):
+    before, after = int(kernel == 3 and stride == 1), int(kernel == 3)
+    return {"type": kind, "kernel": [kernel, kernel], "stride": [stride, stride],
+            "pad_top": before, "pad_left": before, "pad_bottom": after, "pad_right": after}
+
+
+def yamnet(directory):
+    weights, width = Weights(1), LAYERS[0][0]
+    layers = [convolution("conv", 3, 2)]
+    weights.put("layer1.conv.weight", width, 1, 3, 3, gain=1.4)
+    weights.put("layer1.conv.bias", width, gain=0.1)
+    for i, (out, stride) in enumerate(LAYERS[1:], start=2):
+        layers += [convolution("depthwise", 3, stride), convolution("pointwise", 1, 1)]
+        weights.put(f"layer{i}.depthwise.weight", width, 1, 3, 3, gain=1.4)
+        weights.put(f"layer{i}.depthwise.bias", width, gain=0.1)
+        weights.put(f"layer{i}.pointwise.weight", out, width, 1, 1, gain=1.4)
+        weights.put(f"layer{i}.pointwise.bias", out, gain=0.1)
+        width = out
+    weights.put("logits.weight", len(CLASSES), width, gain=0.2)
+    weights.put("logits.bias", len(CLASSES), gain=1.0)
+    safetensors(os.path.join(directory, "model.safetensors"), weights)
+    with open(os.path.join(directory, "classes.csv"), "w", encoding="utf-8") as file:
+        file.write("index,mid,display_name\n")
+        for i, name in enumerate(CLASSES):
+            quoted = '"' + name.replace('"', '""') + '"' if "," in name else name
+            file.write(f"{i},/m/{i},{quoted}\n")
+    config = {"model_type": "yamnet", "format_version": 1,
+              "audio": {"sample_rate": 16000},
+              "features": {"window_samples": 400, "hop_samples": 160, "fft_length": 512,
+                           "mel_bins": 64, "mel_min_hz": 125.0, "mel_max_hz": 7500.0,
+                           "log_offset": 0.001},
+              "patches": {"frames": 96, "hop_frames": 48, "samples_per_patch": 15600,
+                          "hop_samples": 7680},
+              "network": {"embedding_size": 1024, "num_classes": len(CLASSES), "layers": layers}}
+    with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    return directory
+
+
+# ---- diarization: PyanNet's and WeSpeaker's shapes, as narrow as they may be
+
+def segmentation(path, filters=6, hidden=8):
+    w = Weights(2)
+    w.one("sincnet.wav_norm1d.weight", 1)
+    w.zero("sincnet.wav_norm1d.bias", 1)
+    width = 1
+    for i, kernel in enumerate((251, 5, 5)):
+        w.put(f"sincnet.conv1d.{i}.weight", filters, width, kernel)
+        if i:
+            w.zero(f"sincnet.conv1d.{i}.bias", filters)
+        w.one(f"sincnet.norm1d.{i}.weight", filters)
+        w.zero(f"sincnet.norm1d.{i}.bias", filters)
+        width = filters
+    for layer in range(2):
+        for tail in ("", "_reverse"):
+            w.put(f"lstm.weight_ih_l{layer}{tail}", 4 * hidden, width, gain=2.0)
+            w.put(f"lstm.weight_hh_l{layer}{tail}", 4 * hidden, hidden)
+            w.zero(f"lstm.bias_ih_l{layer}{tail}", 4 * hidden)
+            w.zero(f"lstm.bias_hh_l{layer}{tail}", 4 * hidden)
+        width = 2 * hidden
+    w.put("linear.0.weight", 12, width, gain=2.0)
+    w.zero("linear.0.bias", 12)
+    w.put("classifier.weight", 7, 12, gain=6.0)
+    w.zero("classifier.bias", 7)
+    safetensors(path, w)
+
+
+def voiceprint(path, channels=4, size=16):
+    w = Weights(3)
+
+    def convolve(name, out, width, kernel):
+        w.put(f"resnet.{name}.weight", out, width, kernel, kernel, gain=1.4)
+        w.zero(f"resnet.{name}.bias", out)
+
+    convolve("conv1", channels, 1, 3)
+    for layer in range(1, 5):
+        convolve(f"layer{layer}.0.conv1", channels, channels, 3)
+        convolve(f"layer{layer}.0.conv2", channels, channels, 3)
+        if layer > 1:
+            convolve(f"layer{layer}.0.shortcut.0", channels, channels, 1)
+    w.put("resnet.seg_1.weight", size, 2 * 10 * channels)
+    w.zero("resnet.seg_1.bias", size)
+    safetensors(path, w)
+
+
+def diarization(directory):
+    segmentation(os.path.join(directory, "segmentation.safetensors"))
+    voiceprint(os.path.join(directory, "embedding.safetensors"))
+    with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as file:
+        json.dump({"model_type": "nightshift-diarization", "clustering": "ahc", "threshold": 0.7,
+                   "min_cluster_size": 2}, file)
+    return directory
