@@ -12,7 +12,8 @@
 #include "workers/media/decoder.h"
 #include "workers/media/fingerprint.h"
 #include "workers/models/model_dir.h"
-#include "workers/stages/transcribe.h"
+#include "workers/settler.h"
+#include "workers/stages/stage.h"
 #include "workers/worker.h"
 
 bool play_dispatch(int argc, char **argv, int *status)
@@ -20,7 +21,9 @@ bool play_dispatch(int argc, char **argv, int *status)
     if (argc > 1 && strcmp(argv[1], "worker") == 0) {
         backend_host_sleep_when_idle(argv); /* as the program's own main */
         *status = worker_main(argc - 1, argv + 1);
-    } else if (argc > 1 && strcmp(argv[1], "decoder") == 0)
+    } else if (argc > 1 && strcmp(argv[1], "settle") == 0)
+        *status = settler_main(argc - 1, argv + 1);
+    else if (argc > 1 && strcmp(argv[1], "decoder") == 0)
         *status = decoder_main(argc - 1, argv + 1);
     else
         return false;
@@ -29,8 +32,9 @@ bool play_dispatch(int argc, char **argv, int *status)
 
 static void child(int sock, const struct play_options *o)
 {
-    char *const argv[] = {(char *)"nightshift", (char *)"worker", (char *)"--device",
-                          (char *)(o->device ? o->device : "cpu"), NULL};
+    char *const worker[] = {(char *)"nightshift", (char *)"worker", (char *)"--device",
+                            (char *)(o->device ? o->device : "cpu"), NULL};
+    char *const settler[] = {(char *)"nightshift", (char *)"settle", NULL};
 
     if (o->fault)
         setenv("NIGHTSHIFT_FAULT", o->fault, 1);
@@ -40,7 +44,7 @@ static void child(int sock, const struct play_options *o)
         fcntl(sock, F_SETFD, 0);
     else
         dup2(sock, WORKER_SOCKET_FD);
-    execv("/proc/self/exe", argv);
+    execv("/proc/self/exe", o->settle ? settler : worker);
     _exit(127);
 }
 
@@ -72,9 +76,15 @@ static void put_setup(struct play *p, const struct play_options *o)
         .tuned_rate = o->tuned_rate,
     };
 
-    assert_ok(model_dir_hash(m.model_dir, hash, &e), e);
-    transcribe_params_default(&params);
-    assert_ok(transcribe_params_to_json(&params, &m.params_json, &e), e);
+    m.stage = (char *)(o->stage ? o->stage : "");
+    if (o->stage) {
+        assert_ok(stage_model_hash(o->stage, o->model_dir, hash, &e), e);
+        m.params_json = strdup(o->params);
+    } else {
+        assert_ok(model_dir_hash(m.model_dir, hash, &e), e);
+        transcribe_params_default(&params);
+        assert_ok(transcribe_params_to_json(&params, &m.params_json, &e), e);
+    }
     if (o->model_dir) {
         free(m.model_dir);
         m.model_dir = strdup(o->model_dir);
@@ -100,7 +110,7 @@ void play_start(struct play *p, const struct play_options *o)
         child(fds[1], o);
     close(fds[1]);
     p->fd = fds[0];
-    if (!o->no_setup) {
+    if (!o->no_setup && !o->settle) {
         put_setup(p, o);
         play_send(p);
     }
@@ -135,6 +145,8 @@ void play_forget(struct play *p)
         msg_lease_end_free(&p->ends[--p->end_count]);
     while (p->media_count)
         msg_media_free(&p->media[--p->media_count]);
+    while (p->settled_count)
+        msg_settled_free(&p->settled[--p->settled_count]);
 }
 
 void play_free(struct play *p)
@@ -213,6 +225,22 @@ void play_put_cancel(struct play *p, uint64_t lease)
     put(p, MSG_CANCEL, &b);
 }
 
+void play_put_settle(struct play *p, const struct msg_settle *m)
+{
+    struct buf b = BUF_INIT;
+
+    msg_settle_put(&b, m);
+    put(p, MSG_SETTLE, &b);
+}
+
+void play_put_voices(struct play *p, const struct msg_voices *m)
+{
+    struct buf b = BUF_INIT;
+
+    msg_voices_put(&b, m);
+    put(p, MSG_VOICES, &b);
+}
+
 void play_put_empty(struct play *p, uint8_t type) { frame_put(&p->out, type, NULL, 0); }
 
 void play_send(struct play *p)
@@ -269,6 +297,18 @@ static void check_hello(struct play *p, const struct frame *f)
     assert_int_equal(m.pid, p->pid);
     p->hello = true;
     msg_hello_free(&m);
+}
+
+static void keep_settle_failed(struct play *p, const struct frame *f)
+{
+    struct msg_settle_failed m;
+    struct err e = {0};
+
+    assert_ok(msg_settle_failed_get(f->payload, f->len, &m, &e), e);
+    p->settle_failed++;
+    p->settle_code = m.code;
+    snprintf(p->settle_message, sizeof(p->settle_message), "%s", m.message);
+    msg_settle_failed_free(&m);
 }
 
 static void print_log(const struct frame *f)
@@ -328,6 +368,12 @@ static void keep(struct play *p, const struct frame *f)
         p->windows = tuned.windows;
         p->tuned_count++;
         msg_tuned_free(&tuned);
+        break;
+    case MSG_SETTLED:
+        KEEP(settled, settled, settled_count);
+        break;
+    case MSG_SETTLE_FAILED:
+        keep_settle_failed(p, f);
         break;
     default:
         fail_msg("the worker sent a message of type %u", f->type);

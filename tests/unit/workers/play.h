@@ -40,6 +40,11 @@ struct play {
     uint32_t end_count;
     struct msg_media media[PLAY_MAX];
     uint32_t media_count;
+    struct msg_settled settled[PLAY_MAX];
+    uint32_t settled_count;
+    uint32_t settle_failed; /* messages; of the last one: */
+    int settle_code;
+    char settle_message[512];
     struct msg_heartbeat beat; /* the last one */
     uint32_t beats;
 };
@@ -57,6 +62,8 @@ struct play_options {
     uint64_t pcm_bytes, vram_budget;
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate;
+    const char *stage, *params; /* NULL: transcription's; else model_dir is its model's */
+    bool settle;                /* a settler instead of a worker */
     bool no_setup;
     /* A leak sanitizer starts a helper in a process that exits; when a decoder is killed while
      * it does so, the helper is an orphan that no test asked about. */
@@ -80,6 +87,8 @@ struct msg_lease play_lease_of(struct play *p, const char *path, uint32_t shard_
 void play_put_lease(struct play *p, const struct msg_lease *m);
 void play_put_cap(struct play *p, uint64_t lease, uint32_t last);
 void play_put_cancel(struct play *p, uint64_t lease);
+void play_put_settle(struct play *p, const struct msg_settle *m);
+void play_put_voices(struct play *p, const struct msg_voices *m);
 void play_put_empty(struct play *p, uint8_t type);
 void play_send(struct play *p);
 
