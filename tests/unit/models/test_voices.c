@@ -269,7 +269,7 @@ static void not_a_number(void **state)
 
 /* ---- calls */
 
-static float voices[3][64];
+static float voices[3 * 64]; /* at most as many values each */
 
 static void voices_of(struct network *n, bool needs_sound)
 {
@@ -282,23 +282,22 @@ static void voices_of(struct network *n, bool needs_sound)
     network_write(n, FILE_NAME, 0);
     network_free(n);
     assert_ok(load(false, 2, &l, &e), e);
-    assert_ok(voiceprint_run(l.v, pcm[0], 32000, 2, masks, 2, 1, voices[0], &e), e);
-    assert_true(isfinite(voices[0][0]));
-    assert_ok(voiceprint_run(l.v, pcm[0], NETWORK_SAMPLES, 1, odd, 2, 2, voices[0], &e), e);
-    assert_true(isnan(voices[0][0]) && isnan(voices[0][voiceprint_size(l.v)]));
-    assert_ok(voiceprint_run(l.v, pcm[0], 399, 1, masks, 1, 1, voices[0], &e), e);
-    assert_true(isnan(voices[0][0])); /* not one frame */
-    assert_ok(voiceprint_run(l.v, pcm[0], 0, 1, masks, 1, 1, voices[0], &e), e);
-    assert_true(isnan(voices[0][0]));
-    assert_ok(voiceprint_run(l.v, pcm[0], NETWORK_SAMPLES, 2, NULL, 0, 0, voices[0], &e), e);
+    assert_ok(voiceprint_run(l.v, pcm[0], 32000, 2, masks, 2, 1, voices, &e), e);
+    assert_true(isfinite(voices[0]));
+    assert_ok(voiceprint_run(l.v, pcm[0], NETWORK_SAMPLES, 1, odd, 2, 2, voices, &e), e);
+    assert_true(isnan(voices[0]) && isnan(voices[voiceprint_size(l.v)]));
+    assert_ok(voiceprint_run(l.v, pcm[0], 399, 1, masks, 1, 1, voices, &e), e);
+    assert_true(isnan(voices[0])); /* not one frame */
+    assert_ok(voiceprint_run(l.v, pcm[0], 0, 1, masks, 1, 1, voices, &e), e);
+    assert_true(isnan(voices[0]));
+    assert_ok(voiceprint_run(l.v, pcm[0], NETWORK_SAMPLES, 2, NULL, 0, 0, voices, &e), e);
     memset(voices, 0, sizeof(voices));
-    assert_ok(voiceprint_run(l.v, pcm[1] + 150000, 10000, 1, masks, 1, 1, voices[0], &e), e);
-    assert_int_equal(isnan(voices[0][0]), needs_sound); /* digital silence */
-    assert_int_equal(voiceprint_run(l.v, pcm[0], 100, 1, masks, 2, 1, voices[0], &e), ERR_DEVICE);
-    assert_int_equal(voiceprint_run(l.v, pcm[0], 100, 3, masks, 1, 1, voices[0], &e), ERR_DEVICE);
-    assert_int_equal(voiceprint_run(l.v, pcm[0], 160001, 1, masks, 1, 1, voices[0], &e),
-                     ERR_DEVICE);
-    assert_int_equal(voiceprint_run(l.v, pcm[0], 1000, 1, masks, 1, 0, voices[0], &e), ERR_DEVICE);
+    assert_ok(voiceprint_run(l.v, pcm[1] + 150000, 10000, 1, masks, 1, 1, voices, &e), e);
+    assert_int_equal(isnan(voices[0]), needs_sound); /* digital silence */
+    assert_int_equal(voiceprint_run(l.v, pcm[0], 100, 1, masks, 2, 1, voices, &e), ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], 100, 3, masks, 1, 1, voices, &e), ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], 160001, 1, masks, 1, 1, voices, &e), ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], 1000, 1, masks, 1, 0, voices, &e), ERR_DEVICE);
     unload(&l);
 }
 
