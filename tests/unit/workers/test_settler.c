@@ -1,0 +1,485 @@
+/* A real settling process: what it makes of voices, and what it refuses. */
+#include "tests/unit/workers/play.h"
+
+#include <math.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "workers/models/model_dir.h"
+#include "workers/models/pyannet.h"
+#include "workers/settler.h"
+#include "workers/speakers/plda.h"
+#include "workers/stages/stage.h"
+
+#define SIZE 8
+#define SECONDS 60
+#define WINDOWS 51 /* of a minute */
+
+/* ---- files */
+
+static void own_file(const char *dir, const char *name, const void *data, size_t len)
+{
+    char path[4200];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, len, f), len);
+    assert_int_equal(fclose(f), 0);
+}
+
+static char *own_dir(const char *name)
+{
+    char dir[2048], path[4096];
+
+    assert_non_null(getcwd(dir, sizeof(dir)));
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    mkdir(path, 0777);
+    return strdup(path);
+}
+
+/* The networks are not read for settling; they are hashed. */
+static char *own_model(char hash[MODEL_HASH_LEN])
+{
+    static const char config[] =
+        "{\"model_type\":\"nightshift-diarization\",\"min_cluster_size\":3}";
+    char *dir = own_dir("model");
+    struct err e = {0};
+
+    own_file(dir, "config.json", config, sizeof(config) - 1);
+    own_file(dir, "segmentation.safetensors", "s", 1);
+    own_file(dir, "embedding.safetensors", "e", 1);
+    assert_ok(stage_model_hash("diarize", dir, hash, &e), e);
+    return dir;
+}
+
+/* ---- voices */
+
+/* The first one speaks for 25 s, the second one from then on, and the first one again at the end,
+ * over it. */
+static unsigned who(double s)
+{
+    if (s < 25)
+        return 1;
+    return s < 50 ? 2 : 3;
+}
+
+static uint8_t active[WINDOWS][PYANNET_FRAMES];
+static uint32_t of[WINDOWS * 2];
+static float vectors[WINDOWS * 2][SIZE];
+
+/* Windows [from, to). A window's first local speaker is the one it hears first. */
+static struct msg_voices heard(uint32_t from, uint32_t to)
+{
+    uint32_t n = 0;
+
+    for (uint32_t w = from; w < to; w++) {
+        unsigned first = who(w) == 2 ? 2 : 1, all = 0;
+
+        for (int f = 0; f < PYANNET_FRAMES; f++) {
+            unsigned set = who(w + f * PYANNET_FRAME_S);
+
+            all |= set;
+            active[w][f] = (uint8_t)(first == 1 ? set : ((set & 1) << 1) | set >> 1);
+        }
+        for (unsigned local = 0; local < 2; local++) {
+            unsigned speaker = local == 0 ? first : 3 - first;
+
+            if (!(all & speaker))
+                continue;
+            of[n] = (w - from) * 3 + local;
+            for (int i = 0; i < SIZE; i++)
+                vectors[n][i] = i == (int)speaker ? 5.0f : 0.2f * sinf((float)(w * 7 + i));
+            n++;
+        }
+    }
+    return (struct msg_voices){.first = from,
+                               .windows = to - from,
+                               .frames = PYANNET_FRAMES,
+                               .speakers = 3,
+                               .active = active[from],
+                               .size = SIZE,
+                               .vector_count = n,
+                               .of = of,
+                               .vectors = vectors[0]};
+}
+
+static struct msg_settle work(int64_t task, const char *dir, const char *hash, const char *params)
+{
+    return (struct msg_settle){task, (char *)dir, (char *)hash, (char *)params, SECONDS * 1000};
+}
+
+static void begin(struct play *p)
+{
+    play_start(p, &(struct play_options){.settle = true});
+    while (!p->hello)
+        assert_true(play_step(p));
+}
+
+/* Both halves of the recording, then its end; waits for the answer. */
+static void settle(struct play *p, const struct msg_settle *m, uint32_t cut)
+{
+    uint32_t answers = p->settled_count + p->settle_failed;
+    struct msg_voices v;
+
+    play_put_settle(p, m);
+    v = heard(0, cut);
+    play_put_voices(p, &v);
+    v = heard(cut, WINDOWS);
+    play_put_voices(p, &v);
+    play_put_empty(p, MSG_SETTLE_GO);
+    play_send(p);
+    while (p->settled_count + p->settle_failed == answers)
+        assert_true(play_step(p));
+}
+
+static void expect_turn(const struct msg_turn *t, uint32_t speaker, int64_t start, int64_t end)
+{
+    assert_int_equal(t->speaker, speaker);
+    assert_true(llabs(t->start_ms - start) < 60 && llabs(t->end_ms - end) < 60);
+}
+
+static void two_voices_are_told_apart(void **state)
+{
+    char hash[MODEL_HASH_LEN], *dir = own_model(hash);
+    const struct msg_settled *s;
+    struct msg_settle m = work(77, dir, hash, "{}");
+    struct play p;
+
+    (void)state;
+    begin(&p);
+    settle(&p, &m, 20);
+    settle(&p, &m, 50); /* the same, cut elsewhere, by the same process */
+    assert_int_equal(p.settled_count, 2);
+    for (int i = 0; i < 2; i++) {
+        s = &p.settled[i];
+        assert_int_equal(s->task_id, 77);
+        assert_int_equal(s->speaker_count, 2);
+        assert_int_equal(s->turn_count, 3);
+        expect_turn(&s->turns[0], 0, 0, 25000);
+        expect_turn(&s->turns[1], 1, 25000, 60000);
+        expect_turn(&s->turns[2], 0, 50000, 60000);
+        assert_true(llabs(s->speakers[0].speech_ms - 35000) < 120);
+        assert_int_equal(s->size, SIZE);
+        assert_true(s->speakers[0].values[1] > 0.9f && s->speakers[1].values[2] > 0.9f);
+        assert_memory_equal(s->speakers[0].values, p.settled[0].speakers[0].values,
+                            SIZE * sizeof(float));
+    }
+    m.params_json = (char *)"{\"num_speakers\":1}";
+    settle(&p, &m, 1);
+    assert_int_equal(p.settled_count, 3);
+    assert_int_equal(p.settled[2].speaker_count, 1);
+    play_quit(&p);
+    free(dir);
+}
+
+static void a_silent_recording_has_nobody(void **state)
+{
+    char hash[MODEL_HASH_LEN], *dir = own_model(hash);
+    struct msg_settle m = work(1, dir, hash, "{}");
+    struct msg_voices none = {0};
+    struct play p;
+
+    (void)state;
+    begin(&p);
+    play_put_settle(&p, &m);
+    play_put_voices(&p, &none);
+    play_put_empty(&p, MSG_SETTLE_GO);
+    play_send(&p);
+    while (!p.settled_count)
+        assert_true(play_step(&p));
+    assert_int_equal(p.settled[0].speaker_count, 0);
+    assert_int_equal(p.settled[0].turn_count, 0);
+    play_quit(&p);
+    free(dir);
+}
+
+/* Each costs its own recording alone: the process goes on. */
+static void what_cannot_be_settled_is_said(void **state)
+{
+    char hash[MODEL_HASH_LEN], *dir = own_model(hash);
+    struct msg_settle m = work(1, dir, "00", "{}");
+    struct msg_voices v;
+    struct play p;
+
+    (void)state;
+    begin(&p);
+    settle(&p, &m, 20);
+    assert_int_equal(p.settle_code, ERR_MODEL);
+    m = work(2, "/nonexistent", hash, "{}");
+    settle(&p, &m, 20);
+    assert_int_equal(p.settle_code, ERR_MODEL);
+    m = work(3, dir, hash, "{\"speakers\":1}");
+    settle(&p, &m, 20);
+    assert_int_equal(p.settle_code, ERR_USAGE);
+    m = work(4, dir, hash, "{\"clustering\":\"vbx\"}"); /* its model has no PLDA */
+    settle(&p, &m, 20);
+    assert_int_equal(p.settle_code, ERR_USAGE);
+    assert_int_equal(p.settle_failed, 4);
+
+    m = work(5, dir, hash, "{}");
+    play_put_settle(&p, &m);
+    v = heard(0, 20);
+    play_put_voices(&p, &v);
+    v = heard(21, WINDOWS); /* a second is missing */
+    play_put_voices(&p, &v);
+    play_put_empty(&p, MSG_SETTLE_GO);
+    play_send(&p);
+    while (p.settle_failed < 5)
+        assert_true(play_step(&p));
+    assert_int_equal(p.settle_code, ERR_INPUT);
+    settle(&p, &m, 20);
+    assert_int_equal(p.settled_count, 1);
+    play_quit(&p);
+    free(dir);
+}
+
+static void messages_out_of_order_end_it(void **state)
+{
+    struct play p;
+    int status;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct msg_voices v = heard(0, 2);
+
+        begin(&p);
+        if (i == 0)
+            play_put_voices(&p, &v);
+        else
+            play_put_empty(&p, i == 1 ? MSG_SETTLE_GO : MSG_DRAIN);
+        play_send(&p);
+        play_until_gone(&p);
+        status = play_wait(&p);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+        assert_int_equal(p.settled_count + p.settle_failed, 0);
+        play_free(&p);
+    }
+    begin(&p); /* the scheduler's end is its own */
+    close(p.fd);
+    p.fd = -1;
+    status = play_wait(&p);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    play_free(&p);
+}
+
+/* ---- PLDA files */
+
+#define LDA 3
+
+struct numbers {
+    const char *name;
+    uint32_t rows, cols; /* rows 0: a vector */
+    float values[SIZE * LDA];
+};
+
+static struct numbers arrays[] = {{"mean1", 0, SIZE, {0}}, {"mean2", 0, LDA, {0}},
+                                  {"lda", SIZE, LDA, {0}}, {"mu", 0, LDA, {0}},
+                                  {"tr", LDA, LDA, {0}},   {"psi", 0, LDA, {0}}};
+
+static uint32_t count_of(const struct numbers *a) { return (a->rows ? a->rows : 1) * a->cols; }
+
+/* An invertible transform, and spreads above 0. */
+static void fill(void)
+{
+    for (int i = 0; i < 6; i++)
+        for (uint32_t k = 0; k < count_of(&arrays[i]); k++)
+            arrays[i].values[k] = 0.1f * sinf((float)(i * 31 + (int)k * 3));
+    for (int i = 0; i < LDA; i++) {
+        arrays[2].values[i * LDA + i] += 1;
+        arrays[4].values[i * LDA + i] += 1;
+        arrays[5].values[i] = 0.5f + (float)i;
+    }
+}
+
+static void put_npy(struct buf *b, const struct numbers *a, bool wide, bool by_columns)
+{
+    char shape[40], header[200];
+    uint32_t rows = a->rows ? a->rows : 1;
+
+    if (a->rows)
+        snprintf(shape, sizeof(shape), "(%u, %u)", a->rows, a->cols);
+    else
+        snprintf(shape, sizeof(shape), "(%u,)", a->cols);
+    snprintf(header, sizeof(header), "{'descr': '<f%d', 'fortran_order': %s, 'shape': %s, }\n",
+             wide ? 8 : 4, by_columns ? "True" : "False", shape);
+    buf_put(b, "\x93NUMPY\1\0", 8);
+    buf_put_u16(b, (uint16_t)strlen(header));
+    buf_put(b, header, strlen(header));
+    for (uint32_t i = 0; i < rows * a->cols; i++) {
+        float v = a->values[by_columns ? i % rows * a->cols + i / rows : i];
+        double d = (double)v;
+
+        buf_put(b, wide ? (void *)&d : (void *)&v, wide ? 8 : 4);
+    }
+}
+
+static void put_member(struct buf *b, bool central, const char *name, size_t len, uint32_t at)
+{
+    buf_put_u32(b, central ? 0x02014b50u : 0x04034b50u);
+    if (central)
+        buf_put_u16(b, 20);
+    for (int i = 0; i < 5; i++) /* version, flags, method, time, date */
+        buf_put_u16(b, 0);
+    buf_put_u32(b, 0); /* checksum */
+    buf_put_u32(b, (uint32_t)len);
+    buf_put_u32(b, (uint32_t)len);
+    buf_put_u16(b, (uint16_t)strlen(name));
+    buf_put_u16(b, 0);
+    for (int i = 0; central && i < 5; i++) /* comment, disk, attributes */
+        buf_put_u16(b, 0);
+    if (central)
+        buf_put_u32(b, at);
+    buf_put(b, name, strlen(name));
+}
+
+static void put_npz(const char *dir, const char *file, const struct numbers *a, bool wide,
+                    bool by_columns)
+{
+    struct buf b = BUF_INIT, npy[3] = {BUF_INIT, BUF_INIT, BUF_INIT};
+    uint32_t at[3], start, bytes;
+    char name[3][16];
+
+    for (int i = 0; i < 3; i++) {
+        snprintf(name[i], sizeof(name[i]), "%s.npy", a[i].name);
+        put_npy(&npy[i], &a[i], wide, by_columns);
+        at[i] = (uint32_t)b.len;
+        put_member(&b, false, name[i], npy[i].len, 0);
+        buf_put(&b, npy[i].data, npy[i].len);
+    }
+    start = (uint32_t)b.len;
+    for (int i = 0; i < 3; i++)
+        put_member(&b, true, name[i], npy[i].len, at[i]);
+    bytes = (uint32_t)b.len - start;
+    buf_put_u32(&b, 0x06054b50u);
+    buf_put_u32(&b, 0); /* disks */
+    buf_put_u16(&b, 3);
+    buf_put_u16(&b, 3);
+    buf_put_u32(&b, bytes);
+    buf_put_u32(&b, start);
+    buf_put_u16(&b, 0);
+    own_file(dir, file, b.data, b.len);
+    for (int i = 0; i < 3; i++)
+        buf_free(&npy[i]);
+    buf_free(&b);
+}
+
+static void put_safetensors(const char *dir, const char *file)
+{
+    struct buf b = BUF_INIT, header = BUF_INIT;
+    size_t at = 0;
+
+    for (int i = 0; i < 6; i++) {
+        const struct numbers *a = &arrays[i];
+        size_t end = at + 4 * (size_t)count_of(a);
+
+        buf_printf(&header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", i ? "," : "{", a->name);
+        if (a->rows)
+            buf_printf(&header, "%u,", a->rows);
+        buf_printf(&header, "%u],\"data_offsets\":[%zu,%zu]}", a->cols, at, end);
+        at = end;
+    }
+    buf_printf(&header, "}");
+    while (header.len % 8)
+        buf_put_u8(&header, ' ');
+    buf_put_u64(&b, header.len);
+    buf_put(&b, header.data, header.len);
+    for (int i = 0; i < 6; i++)
+        buf_put(&b, arrays[i].values, 4 * (size_t)count_of(&arrays[i]));
+    own_file(dir, file, b.data, b.len);
+    buf_free(&header);
+    buf_free(&b);
+}
+
+static void apply(const char *path, double ret[LDA])
+{
+    const float x[SIZE] = {1, 2, 3, 4, 5, 6, 7, 8};
+    struct plda *p = NULL;
+    struct err e = {0};
+
+    assert_ok(settler_plda_load(path, &p, &e), e);
+    assert_int_equal(plda_size(p), SIZE);
+    assert_int_equal(plda_dim(p), LDA);
+    assert_ok(plda_apply(p, x, 1, ret, &e), e);
+    plda_free(p);
+}
+
+/* However its arrays are written down. */
+static void a_plda_is_the_same_in_every_file(void **state)
+{
+    char *dir = own_dir("plda"), path[4200];
+    double first[LDA], again[LDA];
+
+    (void)state;
+    fill();
+    put_safetensors(dir, "plda.safetensors");
+    snprintf(path, sizeof(path), "%s/plda.safetensors", dir);
+    apply(path, first);
+    assert_true(first[0] != 0 && isfinite(first[0]));
+    for (int how = 0; how < 4; how++) {
+        put_npz(dir, "xvec_transform.npz", arrays, how & 1, how & 2);
+        put_npz(dir, "plda.npz", arrays + 3, how & 1, how & 2);
+        apply(dir, again);
+        for (int i = 0; i < LDA; i++)
+            assert_true(first[i] == again[i]);
+    }
+    free(dir);
+}
+
+/* Cut anywhere, or with a byte changed: an error or another PLDA, and no crash. */
+static void broken_pldas_are_refused(void **state)
+{
+    char *dir = own_dir("broken"), path[4200];
+    struct plda *p;
+    struct err e = {0};
+    uint8_t bytes[4096];
+    size_t len;
+    FILE *f;
+
+    (void)state;
+    fill();
+    put_npz(dir, "xvec_transform.npz", arrays, true, false);
+    put_npz(dir, "plda.npz", arrays + 3, true, false);
+    snprintf(path, sizeof(path), "%s/plda.npz", dir);
+    f = fopen(path, "rb");
+    assert_non_null(f);
+    len = fread(bytes, 1, sizeof(bytes), f);
+    fclose(f);
+    for (size_t n = 1; n < len; n += 7) {
+        own_file(dir, "plda.npz", bytes, n);
+        assert_int_equal(settler_plda_load(dir, &p, &e), ERR_MODEL);
+    }
+    for (size_t at = 0; at < len; at++) {
+        bytes[at] ^= 0x15;
+        own_file(dir, "plda.npz", bytes, len);
+        p = NULL;
+        if (settler_plda_load(dir, &p, &e) == 0)
+            plda_free(p);
+        else
+            assert_int_equal(e.code, ERR_MODEL);
+        bytes[at] ^= 0x15;
+    }
+    put_npz(dir, "plda.npz", arrays, true, false); /* another file's arrays */
+    assert_int_equal(settler_plda_load(dir, &p, &e), ERR_MODEL);
+    assert_int_equal(settler_plda_load("/nonexistent", &p, &e), ERR_MODEL);
+    free(dir);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_voices_are_told_apart),
+        cmocka_unit_test(a_silent_recording_has_nobody),
+        cmocka_unit_test(what_cannot_be_settled_is_said),
+        cmocka_unit_test(messages_out_of_order_end_it),
+        cmocka_unit_test(a_plda_is_the_same_in_every_file),
+        cmocka_unit_test(broken_pldas_are_refused),
+    };
+    int status;
+
+    if (play_dispatch(argc, argv, &status))
+        return status;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
