@@ -10,8 +10,10 @@
  * merge: what is made of two inherits the list of the larger, and by the triangle inequality every
  * distance is off by no more than the way from `ref` to its own place (`drift`). So a cluster of
  * thousands, which a merge hardly moves, is not compared with everything each time. What was made
- * after the list is compared when it is asked for. The lists are float32 and never say too much;
- * what merges is decided in float64. */
+ * after the list is compared when it is asked for. These searches are short and many, and one
+ * thread makes them: with several, more time goes into waiting for each other than is won as soon
+ * as the processor has other work. The lists are float32 and never say too much; what merges is
+ * decided in float64. */
 #include "workers/speakers/linkage.h"
 
 #include <math.h>
@@ -137,13 +139,13 @@ static const float *place_of(const struct linkage *l, uint32_t id)
 static int search_all(struct linkage *l, uint32_t id, struct err *err)
 {
     struct cluster *c = &l->clusters[id];
-    uint32_t cap = LIST_FIRST + c->size / 8, skip = id;
+    uint32_t cap = LIST_FIRST + c->size / 8;
     struct nearest *list = nearest_new(cap < LIST_MOST ? cap : LIST_MOST);
     const float *query = place_of(l, id);
 
     if (list == NULL)
         return err_set(err, ERR_NOMEM, "no memory for the neighbours of a cluster");
-    rows_search(l->rows, &query, &skip, 1, 0, c->slot, &list);
+    rows_search(l->rows, &query, &id, 1, 0, c->slot, &list);
     free(c->list);
     free(c->ref);
     c->list = list;

@@ -58,14 +58,16 @@ INLINE void bounds_body(const struct panel *p, const struct head *const head[], 
     memset(dot, 0, sizeof(dot));
     memcpy(&norm, p->norm, sizeof(norm));
     memcpy(&tail, p->tail, sizeof(tail));
-    for (uint32_t k = 0; k < HEAD; k++) {
+    for (uint32_t k = 0; k < HEAD; k++) { /* six sums side by side, of one query or of six */
         memcpy(&at, p->at[k], sizeof(at));
         if (n == 1)
-            dot[0] += head[0]->at[k] * at;
+            dot[k % ROWS_TOGETHER] += head[0]->at[k] * at;
         else
             for (uint32_t q = 0; q < ROWS_TOGETHER; q++)
                 dot[q] += head[q]->at[k] * at;
     }
+    for (uint32_t q = 1; n == 1 && q < ROWS_TOGETHER; q++)
+        dot[0] += dot[q];
     for (uint32_t q = 0; q < n; q++) {
         v16 apart = head[q]->tail - tail;
         v16 bound = norm - 2.0f * dot[q] + apart * apart + (head[q]->norm - slack2);
@@ -382,24 +384,26 @@ static void begin_query(const struct rows *r, const float *point, uint32_t skip,
 }
 
 /* Equally near ones in the order of their ids, so that the list does not depend on the search. */
-static void keep(struct query *q, float distance, uint32_t id)
+static bool comes_before(struct near a, struct near b)
 {
-    struct nearest *l = q->list;
+    return a.distance < b.distance || (a.distance == b.distance && a.id < b.id);
+}
+
+void nearest_add(struct nearest *l, struct near new)
+{
     uint32_t at = l->n;
 
-    if (l->n == l->cap) {
-        if (distance >= l->items[l->n - 1].distance)
-            return;
-        at--;
-    } else {
-        l->n++;
+    if (l->n == l->cap && !comes_before(new, l->items[--at])) {
+        l->rest = fminf(l->rest, new.distance);
+        return;
     }
-    for (; at > 0 && (l->items[at - 1].distance > distance ||
-                      (l->items[at - 1].distance == distance && l->items[at - 1].id > id));
-         at--)
+    if (l->n == l->cap)
+        l->rest = fminf(l->rest, l->items[at].distance);
+    else
+        l->n++;
+    for (; at > 0 && comes_before(new, l->items[at - 1]); at--)
         l->items[at] = l->items[at - 1];
-    l->items[at] = (struct near){distance, id};
-    set_worst(q);
+    l->items[at] = new;
 }
 
 static void look_at(const struct rows *r, struct query *q, uint32_t slot)
@@ -410,8 +414,10 @@ static void look_at(const struct rows *r, struct query *q, uint32_t slot)
         return;
     d2 =
         q->norm + r->norms[slot] - 2.0f * r->dot(q->point, rows_at(r, slot), r->stride) - r->slack2;
-    if (d2 < q->worst2)
-        keep(q, d2 > 0.0f ? sqrtf(d2) : 0.0f, r->ids[slot]);
+    if (d2 > q->worst2)
+        return;
+    nearest_add(q->list, (struct near){d2 > 0.0f ? sqrtf(d2) : 0.0f, r->ids[slot]});
+    set_worst(q);
 }
 
 static void search_panel(const struct rows *r, struct query *queries,
@@ -423,11 +429,11 @@ static void search_panel(const struct rows *r, struct query *queries,
 
     r->bounds(&r->panels[first / LANES], heads, n, r->slack2, bounds, least);
     for (uint32_t q = 0; q < n; q++) {
-        if (least[q] >= queries[q].worst2)
+        if (least[q] > queries[q].worst2)
             continue;
         found = 0;
         for (uint32_t i = 0; i < LANES; i++)
-            if (bounds[q][i] < queries[q].worst2 && first + i >= from && first + i < to) {
+            if (bounds[q][i] <= queries[q].worst2 && first + i >= from && first + i < to) {
                 __builtin_prefetch(rows_at(r, first + i));
                 __builtin_prefetch(rows_at(r, first + i) + LANES);
                 slots[found++] = first + i;

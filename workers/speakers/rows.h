@@ -32,6 +32,8 @@ struct nearest {
 };
 
 struct nearest *nearest_new(uint32_t cap); /* free(); NULL: no memory */
+/* Takes one in, or what it takes the place of out; whatever the order, the same are kept. */
+void nearest_add(struct nearest *l, struct near new);
 
 /* points: [n][size], finite, copied; their ids are 0 .. n-1. room: slots, at least n + 1. */
 int rows_new(const float *points, uint32_t n, uint32_t size, uint32_t room, struct rows **ret,
