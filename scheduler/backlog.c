@@ -136,7 +136,7 @@ static void take(struct run *run, struct store_task *t)
     int rc;
 
     if (run->kind.passage_chars) { /* one shard, and a short one, however long was spoken */
-        p.shards_total = 1;
+        p.shards_total = t->shards_total = 1;
         p.duration_ms = PASSAGES_MS;
         p.size_bytes = 0;
     }

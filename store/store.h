@@ -295,5 +295,7 @@ struct store_totals {
     bool paused;            /* the whole catalog */
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
+/* Recordings that are transcribed and have no text: nobody speaks in them. */
+int store_speechless(struct store *st, uint64_t *ret, struct err *err);
 
 #endif

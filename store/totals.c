@@ -45,3 +45,20 @@ int store_totals(struct store *st, struct store_totals *ret, struct err *err)
     sqlite3_reset(stmt);
     return 0;
 }
+
+static const char sql_speechless[] =
+    "SELECT count(*) FROM media m WHERE EXISTS (SELECT 1 FROM task t JOIN stage s USING (stage_id) "
+    "WHERE t.media_id = m.media_id AND t.state = 'done' AND s.name = 'transcribe') AND NOT EXISTS "
+    "(SELECT 1 FROM task t JOIN segment g USING (task_id) WHERE t.media_id = m.media_id)";
+
+int store_speechless(struct store *st, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, sql_speechless, "");
+
+    if (rc < 0)
+        return rc;
+    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
+}

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "gpu/precision.h"
 #include "scheduler/scheduler.h"
-#include "store/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/text.h"
@@ -14,7 +13,7 @@
 
 static const char help[] =
     "Usage: nightshift run [OPTION]...\n"
-    "Transcribe what was enqueued. Goes on where an earlier run ended, however that\n"
+    "Do what was enqueued. Goes on where an earlier run ended, however that\n"
     "was. Ctrl-C ends it at the next checkpoint, a second Ctrl-C at once; nothing is\n"
     "lost.\n"
     "\n"
@@ -166,24 +165,15 @@ static int take(void *arg, int option, const char *value, struct err *err)
     }
 }
 
-static int count_speechless(void *arg, const struct read_recording *row)
-{
-    uint64_t *n = arg;
-
-    *n += row->segments == 0;
-    return 0;
-}
-
 /* Recordings of the whole catalog that are done and have no text; 0 when that cannot be read. */
 static uint64_t count_all_speechless(const char *catalog)
 {
-    const struct read_filter done = {.state = "done"};
     struct store *st = NULL;
     struct err err = {0};
     uint64_t n = 0;
 
     if (store_open(catalog, STORE_READ, &st, &err) == 0)
-        (void)read_recordings(st, &done, count_speechless, &n, &err);
+        (void)store_speechless(st, &n, &err);
     store_close(st);
     return n;
 }
@@ -196,7 +186,8 @@ static void print_result(const struct scheduler_result *r, uint64_t speechless)
         puts("Nothing was waiting. Next: nightshift enqueue PATH");
         return;
     }
-    printf("%s %s transcribed, %s failed, %s left.\n", text_count(r->tasks_done, a),
+    /* A recording counts once for each stage. */
+    printf("%s %s done, %s failed, %s left.\n", text_count(r->tasks_done, a),
            text_plural(r->tasks_done, "recording", "recordings"), text_count(r->tasks_failed, b),
            text_count(r->tasks_left, c));
     printf("%s of audio in %s", text_length(r->audio_ms, a), text_length(r->wall_ms, b));

@@ -120,14 +120,6 @@ static void amount(struct buf *b, uint64_t n, const char *what)
         buf_printf(b, "%s%s %s", b->len > 0 ? ", " : "", text_count(n, count), what);
 }
 
-static int count_speechless(void *arg, const struct read_recording *row)
-{
-    uint64_t *n = arg;
-
-    *n += row->segments == 0;
-    return 0;
-}
-
 static void print_work(const struct report *r, struct buf *b)
 {
     const struct store_totals *t = &r->totals;
@@ -579,7 +571,6 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     const struct cli_spec spec = {help, "fje", longs, take, true};
     struct wanted w = {0};
     struct report r = {.wanted = &w};
-    const struct read_filter done = {.state = "done"};
     struct err err = {0};
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
@@ -594,7 +585,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
         return cli_fail("open the catalog", &err, NULL);
     look_at_run(&r, cli->catalog);
     if (store_totals(r.store, &r.totals, &err) != 0 ||
-        read_recordings(r.store, &done, count_speechless, &r.speechless, &err) != 0 ||
+        store_speechless(r.store, &r.speechless, &err) != 0 ||
         (cli->json ? print_json(&r, &err) : print_report(&r, &err)) != 0)
         status = cli_fail("read the catalog", &err, NULL);
     else

@@ -2,12 +2,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <xxhash.h>
 
 #include "base/utf8.h"
 #include "store/read.h"
 #include "tools/cli.h"
+#include "workers/models/diarization_dir.h"
 #include "workers/models/silero.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_params.h"
@@ -50,17 +52,17 @@ static const struct option longs[ENQUEUE_STAGES_OPTIONS] = {
 static const struct other {
     const char *option, *stage, *usual, *words, *get;
 } others[OTHERS] = {
-    [OTHER_DIARIZE] = {"--diarize", "diarize", "diarization", "to tell speakers apart in",
+    [OTHER_DIARIZE] = {"--diarize", "diarize", "diarization", "to diarize",
                        "put a folder 'diarization' into the models directory: docs/models.md says "
                        "what is in it"},
     [OTHER_SOUNDS] = {"--sounds", "sounds", "yamnet", "to listen to for sounds",
                       "put a folder 'yamnet' with config.json, classes.csv and model.safetensors "
                       "into the models directory: docs/models.md has more"},
-    [OTHER_TEXT] = {"--embed", "embed-text", "all-MiniLM-L6-v2", "to find by meaning",
+    [OTHER_TEXT] = {"--embed", "embed-text", "all-MiniLM-L6-v2", "to embed as text",
                     "put the files of huggingface.co/sentence-transformers/all-MiniLM-L6-v2 as a "
                     "folder 'all-MiniLM-L6-v2' into the models directory"},
     [OTHER_AUDIO] = {"--embed-audio", "embed-audio", "laion/clap-htsat-unfused",
-                     "to find by their sound",
+                     "to embed as sound",
                      "put the files of huggingface.co/laion/clap-htsat-unfused into a folder, and "
                      "name it: --embed-audio=FOLDER"},
 };
@@ -190,8 +192,25 @@ static int keep_last(void *arg, const struct read_progress *row)
     return h->failed;
 }
 
-/* The catalog's last one, as it is: its model is not looked into again. 1: it has none. */
-static int as_before(struct store *known, struct enqueue_stages *ret, struct err *err)
+/* Its folder may have moved since. */
+static int find_again(struct had *h, struct err *err)
+{
+    char *dir = NULL;
+    int rc;
+
+    if (access(h->dir, R_OK) == 0)
+        return 0;
+    rc = model_dir_find(h->model, &dir, err);
+    if (rc != 0)
+        return err_prefix(err, "the transcription that the catalog had last");
+    free(h->dir);
+    h->dir = dir;
+    return 0;
+}
+
+/* The catalog's last one, as it is: its model is not looked into again. 1: it has none. done: its
+ * results alone are wanted. */
+static int as_before(struct store *known, bool done, struct enqueue_stages *ret, struct err *err)
 {
     struct transcribe_params p;
     struct err ignored = {0};
@@ -200,6 +219,8 @@ static int as_before(struct store *known, struct enqueue_stages *ret, struct err
 
     if (h.failed)
         rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0 && h.model != NULL && !done)
+        rc = find_again(&h, err);
     if (rc != 0 || h.model == NULL) {
         had_free(&h);
         return rc != 0 ? rc : 1;
@@ -300,12 +321,13 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
 {
     int rc = 1;
 
-    snprintf(doing, 200, "use voice activity");
     if (any_other(w) && transcribe_option(w) == NULL) {
-        rc = as_before(known, ret, err);
+        snprintf(doing, 200, "go on with the transcription");
+        rc = as_before(known, w->no_transcribe, ret, err);
         if (rc <= 0)
             return rc;
     }
+    snprintf(doing, 200, "use voice activity");
     rc = enqueue_stage_vad(&w->params, ret->note, sizeof(ret->note), err);
     if (rc != 0)
         return rc;
@@ -370,6 +392,16 @@ static int params_of(enum enqueue_other which, const struct enqueue_wish *w,
     }
 }
 
+static int check_networks(const char *dir, struct err *err)
+{
+    struct diarization_dir d = {0};
+    int rc = diarization_dir_open(dir, &d, err);
+
+    if (rc == 0)
+        diarization_dir_free(&d);
+    return rc;
+}
+
 /* Its folder, and whether it is such a model as far as can be seen without reading its weights. */
 static int check_other(const struct other *o, const char *model, struct enqueue_stage *own,
                        struct err *err)
@@ -379,6 +411,8 @@ static int check_other(const struct other *o, const char *model, struct enqueue_
     if (rc == ERR_MODEL && strcmp(model, o->usual) == 0)
         return err_set(err, ERR_MODEL, "%s has no model here: there is no '%s'. To get it, %s",
                        o->option, o->usual, o->get);
+    if (rc == 0 && strcmp(o->stage, "diarize") == 0)
+        rc = check_networks(own->dir, err);
     if (rc == 0)
         rc = stage_model_hash(o->stage, own->dir, own->hash, err);
     if (rc == 0) {

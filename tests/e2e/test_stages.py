@@ -2,6 +2,7 @@
 One walk for all, another enqueue for what is missing alone, and kill -9 at any moment."""
 import os
 import re
+import shutil
 import signal
 import sys
 import unittest
@@ -10,6 +11,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import night
 import tiny_models
 
+SILERO = os.path.join(night.SHARED, "models/silero-vad")
 RECORDINGS = ["08_two_voices_stereo.wav", "13_es_long_45s.ogg", "04_es_clean.flac"]
 TURNS = """SELECT p.path, k.label, k.speech_ms, hex(k.vector), u.idx, u.start_ms, u.end_ms
            FROM turn u JOIN speaker k USING (speaker_id) JOIN media m ON m.media_id = k.media_id
@@ -136,6 +138,25 @@ class Missing(Stages):
         # A third time there is nothing at all.
         self.assertEqual(0, self.json("enqueue", "--diarize", self.archive)["tasks"])
         self.assertEqual(0, self.leases(self.run_all("--verbose")))
+
+    def test_what_was_said_before_is_not_asked_again(self):
+        """Without a word on how to transcribe, new files are done as the catalog had it last."""
+        self.enqueue("--vad=off", "--beam-size=3", self.archive)
+        self.bring("01_en_short.wav")
+        added = self.json("enqueue", "--sounds", self.archive)
+        self.assertEqual([("transcribe", 1), ("sounds", 4)],
+                         [(job["stage"], job["tasks"]) for job in added["jobs"]])
+        self.assertEqual(1, len(self.sql("SELECT * FROM stage WHERE name = 'transcribe'")))
+        # What is said makes another one, as ever.
+        self.assertEqual(4, self.json("enqueue", "--vad=off", self.archive)["tasks"])
+
+    @unittest.skipUnless(os.path.isdir(SILERO), f"there is no {SILERO}")
+    def test_voice_activity_that_came_makes_another_stage_and_says_so(self):
+        self.assertNotIn("another stage", self.enqueue(self.archive).out)
+        shutil.copytree(SILERO, os.path.join(self.models, "silero-vad"))
+        said = " ".join(self.enqueue(self.archive).out.split())
+        self.assertRegex(said, "all is transcribed again, as another stage. --vad=off goes on")
+        self.assertEqual(0, self.json("enqueue", "--vad=off", self.archive)["tasks"])
 
     @staticmethod
     def rewrite(path, data, stat):

@@ -121,6 +121,28 @@ static void text_of_nobody_asks_no_worker(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM embedding"), 2);
 }
 
+/* A run that was killed between a text's vectors and the word that they are all. */
+static void vectors_that_are_there_are_not_made_again(void **state)
+{
+    sqlite3 *db;
+
+    (void)state;
+    begin();
+    ENQUEUE("fake", "/a/ok-1");
+    ENQUEUE("fake@embed-text", "/a/ok-1");
+    run_all();
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE task SET state = 'pending', shards_total = NULL "
+                                  "WHERE stage_id = 2",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    run_all();
+    assert_int_equal(count_of(DONE), 2);
+    assert_int_equal(counted("embed-text:ok-1"), 1);
+}
+
 static void what_waits_for_a_failure_stays_and_ends_no_run_late(void **state)
 {
     (void)state;
@@ -447,6 +469,7 @@ int main(void)
         cmocka_unit_test(sounds_and_vectors_are_kept),
         cmocka_unit_test(passages_are_made_of_the_transcription),
         cmocka_unit_test(text_of_nobody_asks_no_worker),
+        cmocka_unit_test(vectors_that_are_there_are_not_made_again),
         cmocka_unit_test(what_waits_for_a_failure_stays_and_ends_no_run_late),
         cmocka_unit_test(a_recording_is_settled_when_its_shards_are_there),
         cmocka_unit_test(many_are_settled_beside_the_work),

@@ -221,7 +221,7 @@ class Run(Machine):
         self.enqueue(self.silence())
         done = self.run_it("run", "--allow-cpu", status=0, fake="crash")
         self.assertRegex(done.err, "warning: no GPU: the CUDA libraries crashed .*working on the processor")
-        self.assertIn("1 recording transcribed", done.out)
+        self.assertIn("1 recording done", done.out)
 
     def test_the_processor_by_name_looks_at_nothing(self):
         self.enqueue(self.silence())
