@@ -7,7 +7,7 @@
 #include "tests/unit/store/fixture.h"
 
 #define MAY_BE_EMPTY "<!-- may be empty -->"
-#define WITH_VEC "<!-- sqlite-vec -->" /* asked in test_vec.py */
+#define WITH_VEC "<!-- sqlite-vec -->" /* asked in tests/unit/tools/test_vec.py */
 
 static char *read_all(const char *path)
 {
