@@ -25,6 +25,8 @@
 
 #define LIST_FIRST 16u
 #define LIST_MOST 256u
+#define TILE_QUERIES 96u
+#define TILE_ROWS 768u /* of 1 KiB, where vectors have 256 values */
 
 struct cluster {
     double *mean;         /* owned; NULL: the vector itself */
@@ -314,33 +316,40 @@ static int join(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
 
 /* ---- the whole */
 
-/* Every vector's nearest others, both older and newer: half of them would do, but the lists are
- * handed on. */
-static int search_vectors(struct linkage *l, struct err *err)
+/* The nearest of slots [from, to) for vectors [first, last). */
+static void search_tile(struct linkage *l, uint32_t first, uint32_t last, uint32_t from,
+                        uint32_t to)
 {
-    bool failed = false;
-
-#pragma omp parallel for schedule(dynamic)
-    for (uint32_t first = 0; first < l->n; first += ROWS_TOGETHER) {
-        uint32_t n = l->n - first < ROWS_TOGETHER ? l->n - first : ROWS_TOGETHER;
+    for (; first < last; first += ROWS_TOGETHER) {
+        uint32_t n = last - first < ROWS_TOGETHER ? last - first : ROWS_TOGETHER;
         const float *query[ROWS_TOGETHER];
         struct nearest *list[ROWS_TOGETHER];
         uint32_t skip[ROWS_TOGETHER];
-        bool ready = true;
 
         for (uint32_t i = 0; i < n; i++) {
             skip[i] = first + i;
             query[i] = rows_at(l->rows, first + i);
-            list[i] = l->clusters[first + i].list = nearest_new(LIST_FIRST);
-            ready = ready && list[i] != NULL;
+            list[i] = l->clusters[first + i].list;
         }
-        if (ready)
-            rows_search(l->rows, query, skip, n, 0, l->n, list);
-        else
-#pragma omp atomic write
-            failed = true;
+        rows_search(l->rows, query, skip, n, from, to, list);
     }
-    return failed ? err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n) : 0;
+}
+
+/* Every vector's nearest others, both older and newer: half of them would do, but the lists are
+ * handed on. In tiles that stay in a core's cache. */
+static int search_vectors(struct linkage *l, struct err *err)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        if ((l->clusters[i].list = nearest_new(LIST_FIRST)) == NULL)
+            return err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n);
+#pragma omp parallel for schedule(dynamic)
+    for (uint32_t first = 0; first < l->n; first += TILE_QUERIES) {
+        uint32_t last = l->n - first < TILE_QUERIES ? l->n : first + TILE_QUERIES;
+
+        for (uint32_t from = 0; from < l->n; from += TILE_ROWS)
+            search_tile(l, first, last, from, l->n - from < TILE_ROWS ? l->n : from + TILE_ROWS);
+    }
+    return 0;
 }
 
 static int begin(struct linkage *l, struct err *err)

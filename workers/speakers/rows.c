@@ -367,20 +367,38 @@ static void set_worst(struct query *q)
     q->worst2 = worst * worst;
 }
 
+/* The head of a point that stands in a slot. */
+static void take_head(const struct rows *r, uint32_t slot, struct head *ret)
+{
+    const struct panel *p = &r->panels[slot / LANES];
+
+    for (uint32_t k = 0; k < HEAD; k++)
+        ret->at[k] = p->at[k][slot % LANES];
+    ret->norm = p->norm[slot % LANES];
+    ret->tail = p->tail[slot % LANES];
+}
+
 static void begin_query(const struct rows *r, const float *point, uint32_t skip,
                         struct nearest *list, struct query *q)
 {
+    size_t at = (uintptr_t)point - (uintptr_t)r->points, slot = at / (r->stride * sizeof(*point));
     double norm = 0.0;
 
     q->point = point;
     q->skip = skip;
     q->list = list;
+    set_worst(q);
+    if (slot < r->used && !isinf(r->norms[slot])) { /* known already */
+        q->norm = r->norms[slot];
+        if (r->axes != NULL)
+            take_head(r, (uint32_t)slot, &q->head);
+        return;
+    }
     for (uint32_t i = 0; i < r->size; i++)
         norm += (double)point[i] * (double)point[i];
     q->norm = (float)norm;
     if (r->axes != NULL)
         find_head(r, point, norm, &q->head);
-    set_worst(q);
 }
 
 /* Equally near ones in the order of their ids, so that the list does not depend on the search. */

@@ -73,7 +73,7 @@ static struct made record(uint32_t windows, uint32_t speakers, int flat)
     m.in = (struct diarize_input){windows,   FRAMES,        3,        10,   1,        0.016875,
                                   0.0619375, windows + 9.0, m.active, SIZE, m.vectors};
     for (uint32_t w = 0; w < windows; w++) {
-        uint32_t heard = made_noise(5, w) < -0.1 ? 1 : made_noise(5, w) < 0.45 ? 2 : 3;
+        uint32_t heard = made_noise(5, w) < 0.15 ? 1 : made_noise(5, w) < 0.45 ? 2 : 3;
 
         if (made_noise(4, w) > 0.3)
             now = (uint32_t)((made_noise(6, w) + 0.5) * speakers);
