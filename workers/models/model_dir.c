@@ -123,8 +123,22 @@ static bool has_config(const char *dir)
            stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* A diarization model of pyannote's says no config of ours (diarization_dir.h). */
+static bool has_networks(const char *dir)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return snprintf(path, sizeof(path), "%s/segmentation/pytorch_model.bin", dir) <
+               (int)sizeof(path) &&
+           stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* A folder that is a model, or was meant to be one. */
-static bool is_model(const char *dir) { return has_config(dir) || weight_layout_is_openai(dir); }
+static bool is_model(const char *dir)
+{
+    return has_config(dir) || has_networks(dir) || weight_layout_is_openai(dir);
+}
 
 static bool is_checkpoint_file(const char *path)
 {
@@ -203,14 +217,15 @@ static bool hub_snapshot(const char *repo, char out[PATH_MAX])
         close(fd);
     }
     if (is_plain_name(revision, strlen(revision)) &&
-        snprintf(out, PATH_MAX, "%s/snapshots/%s", repo, revision) < PATH_MAX && has_config(out))
+        snprintf(out, PATH_MAX, "%s/snapshots/%s", repo, revision) < PATH_MAX &&
+        (has_config(out) || has_networks(out)))
         return true;
     if (snprintf(path, sizeof(path), "%s/snapshots", repo) >= (int)sizeof(path))
         return false;
     count = scandir(path, &names, visible, by_name);
     for (int i = 0; i < count && !found; i++)
-        found =
-            snprintf(out, PATH_MAX, "%s/%s", path, names[i]->d_name) < PATH_MAX && has_config(out);
+        found = snprintf(out, PATH_MAX, "%s/%s", path, names[i]->d_name) < PATH_MAX &&
+                (has_config(out) || has_networks(out));
     if (count >= 0)
         free_names(names, count);
     return found;

@@ -95,6 +95,8 @@ static void test_directory(void **state)
     finds(at("somewhere/m"), "somewhere/m");
     finds("places/somewhere/m", "somewhere/m");
     finds("./places/somewhere/../somewhere/m", "somewhere/m");
+    put("somewhere/voices/segmentation/pytorch_model.bin", "x");
+    finds(at("somewhere/voices"), "somewhere/voices");
     finds_not(at("somewhere"), "no config.json");
     finds_not("", "no model");
 }
@@ -190,6 +192,9 @@ static void test_hub(void **state)
     finds("openai/whisper-tiny", HUB "/snapshots/abc");
     put(HUB "/refs/main", "gone");
     finds("openai/whisper-tiny", HUB "/snapshots/abc");
+    put("home/.cache/huggingface/hub/models--p--voices/snapshots/1/segmentation/pytorch_model.bin",
+        "x"); /* pyannote's diarization models have no config.json */
+    finds("p/voices", "home/.cache/huggingface/hub/models--p--voices/snapshots/1");
     finds_not("openai/../whisper-tiny", "no config.json");
     finds_not("openai/whisper-tiny/x", "no config.json");
 }
