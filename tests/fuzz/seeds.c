@@ -1,5 +1,6 @@
 /* Writes the seeds of the fuzz targets: one valid input of each kind, made by the program's own
- * writers, so that they never fall behind the formats. Usage: fuzz_seeds DIRECTORY MODEL. */
+ * writers, so that they never fall behind the formats. Usage: fuzz_seeds DIRECTORY MODEL ENCODERS.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,11 +148,16 @@ static int seed_requests(const char *dir)
         {"/archive/a.zip", 14, "b.mp3", 5, 100, 900, 17, 3, 4, {1, 2}},
         {"/archive/c.wav", 14, "", 0, 200, 200, 18, 5, 4, {3}}};
     static const struct request_trouble trouble = {"/archive/d", 10, "", 0, ERR_DENIED, "no"};
+    const struct store_stage transcribe = {"transcribe", "nano", "/m", "aa", "{}", NULL};
     const struct request all[] = {
         {.type = REQUEST_ENQUEUE_BEGIN,
          .command_line = "nightshift enqueue /archive",
-         .stage = {"transcribe", "nano", "/m", "aa", "{}"},
+         .stage = transcribe,
          .language = "en"},
+        {.type = REQUEST_ENQUEUE_BEGIN,
+         .command_line = "nightshift enqueue --embed /archive",
+         .stage = {"embed-text", "minilm", "/e", "bb", "{}", &transcribe},
+         .language = ""},
         {.type = REQUEST_ENQUEUE_ADD, .job_id = 1, .found = found, .count = 2},
         {.type = REQUEST_ENQUEUE_SAME, .job_id = 1, .place_ids = places, .count = 2},
         {.type = REQUEST_ENQUEUE_KNOWN, .job_id = 1, .place_ids = places, .count = 2},
@@ -166,6 +172,7 @@ static int seed_requests(const char *dir)
         {.type = REQUEST_CANCEL, .select_path = "/archive"},
         {.type = REQUEST_PAUSE},
         {.type = REQUEST_RESUME},
+        {.type = REQUEST_NAME_SPEAKER, .speaker_id = 3, .speaker_name = "Ana"},
     };
     struct buf frames = BUF_INIT, b = BUF_INIT;
     char name[16];
@@ -380,16 +387,62 @@ static int seed_tokenizer_model(const char *dir, const char *model)
     return rc;
 }
 
+/* One of each kind: text encoders' tokenizers, and a text. */
+static int seed_text_tokenizers(const char *dir, const char *encoders)
+{
+    static const char *const kinds[] = {"wordpiece", "unigram", "bpe"};
+    static const char text[] =
+        "Hello, w\xC3\xB6rld! <mask> [SEP] \xE6\x97\xA5\xE6\x9C\xAC e\xCC\x81";
+    int rc = 0;
+
+    for (int i = 0; i < 3 && rc == 0; i++) {
+        struct buf b = BUF_INIT;
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s/tokenizer.json", kinds[i]);
+        rc = append_file(&b, encoders, name);
+        buf_put_u8(&b, 0);
+        buf_put(&b, text, sizeof(text) - 1);
+        snprintf(name, sizeof(name), "text_tokenizer-%s", kinds[i]);
+        if (rc == 0)
+            rc = write_seed(dir, name, &b);
+        buf_free(&b);
+    }
+    return rc;
+}
+
+/* Small enough that a changed byte matters: options that the trained ones lack. */
+static int seed_text_tokenizer_small(const char *dir)
+{
+    static const char json[] =
+        "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},{\"type\":"
+        "\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\"_\"},{\"type\":\"Strip\"},"
+        "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAAAAP////8A\"}]},"
+        "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":"
+        "\"first\"},\"added_tokens\":[{\"id\":3,\"content\":\"X\",\"lstrip\":true,\"normalized\":"
+        "true,\"single_word\":true}],\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":"
+        "[\"s\",1],\"cls\":[\"c\",2]},\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":["
+        "[\"u\",0],[\"_\",-2],[\"a\",-2.5],[\"_a\",-1]]}}\0a  b X a";
+    struct buf b = BUF_INIT;
+    int rc;
+
+    buf_put(&b, json, sizeof(json) - 1);
+    rc = write_seed(dir, "text_tokenizer-small", &b);
+    buf_free(&b);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     struct buf frames = BUF_INIT;
 
-    if (argc != 3)
+    if (argc != 4)
         return 64;
     mkdir(argv[1], 0777);
     if (seed_messages(argv[1], &frames) != 0 || seed_requests(argv[1]) != 0 ||
         seed_probe(argv[1]) != 0 || seed_safetensors(argv[1]) != 0 || seed_pickles(argv[1]) != 0 ||
-        seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0) {
+        seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0 ||
+        seed_text_tokenizers(argv[1], argv[3]) != 0 || seed_text_tokenizer_small(argv[1]) != 0) {
         fprintf(stderr, "fuzz_seeds: the seeds cannot be written to %s\n", argv[1]);
         return 74;
     }
