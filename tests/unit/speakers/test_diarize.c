@@ -293,7 +293,7 @@ static void linkage_plainly(void **state)
 /* Many that are the same, so many that no list of neighbours holds them. */
 static void duplicates(void **state)
 {
-    enum { N = 1500, DIM = 80 };
+    enum { N = 720, DIM = 80 };
     float *x = calloc(N, DIM * sizeof(*x));
     struct merge *merges = malloc(N * sizeof(*merges));
     uint32_t *parent = malloc(2 * N * sizeof(*parent)), *labels = malloc(N * sizeof(*labels));

@@ -77,6 +77,45 @@ class Score(unittest.TestCase):
                 self.assertEqual(errors, found["words"]["errors"], args)
         self.assertIn("--language en", self.score(reference, self.put("h.txt", "x")).out)
 
+    def turns(self, name, *turns):
+        return self.put(name, "".join(f"SPEAKER {file} 1 {start} {length} <NA> <NA> {speaker} <NA> <NA>\n"
+                                      for file, start, length, speaker in turns))
+
+    def test_who_speaks_when(self):
+        reference = self.turns("r.rttm", ("a", 0, 10, "ann"), ("a", 10, 10, "bob"), ("b", 0, 4, "ann"))
+        hypothesis = self.turns("h.rttm", ("a", 0, 12, "1"), ("a", 12, 6, "0"), ("c", 0, 9, "1"))
+        found = self.score("--der", "--json", reference, hypothesis)
+        result = json.loads(found.out)
+        first, second = result["files"]
+        self.assertEqual({"name": "a", "heard": True, "total": 20.0, "correct": 16.0, "missed": 2.0,
+                          "false_alarm": 0.0, "confusion": 2.0, "rate": 0.2}, first)
+        self.assertEqual(("b", False, 4.0, 1.0), (second["name"], second["heard"], second["missed"], second["rate"]))
+        self.assertAlmostEqual(8 / 24, result["all"]["rate"])
+        self.assertIn("b: the hypothesis has nobody there", found.err)
+        self.assertIn("c: not in the reference", found.err)
+        shown = self.score("--der", reference, hypothesis).out
+        self.assertIn("33.33 %", shown)
+        result = json.loads(self.score("--der", "--json", "--collar=2", reference, hypothesis).out)
+        self.assertEqual((16.0, 1.0, 1.0), tuple(result["files"][0][k] for k in ("total", "missed", "confusion")))
+
+    def test_one_recording_under_two_names_and_overlaps(self):
+        reference = self.turns("r.rttm", ("a", 0, 10, "x"), ("a", 5, 10, "y"))
+        hypothesis = self.turns("h.rttm", ("b", 0, 15, "z"))
+        first = json.loads(self.score("--der", "--json", reference, hypothesis).out)["all"]
+        self.assertEqual((20.0, 5.0, 5.0), (first["total"], first["missed"], first["confusion"]))
+        alone = json.loads(self.score("--der", "--json", "--skip-overlap", reference, hypothesis).out)["all"]
+        self.assertEqual((10.0, 0.0, 5.0), (alone["total"], alone["missed"], alone["confusion"]))
+
+    def test_turns_that_cannot_be_scored(self):
+        good = self.turns("g.rttm", ("a", 0, 10, "x"))
+        bad = self.put("b.rttm", "SPEAKER a 1 0 ten <NA> <NA> x <NA> <NA>\n")
+        self.assertIn("line 1 has a time that is none", self.score("--der", good, bad, status=65).err)
+        self.score("--der", good, "nowhere.rttm", status=66)
+        self.assertIn("no speech", self.score("--der", self.put("e.rttm", ""), good, status=65).err)
+        for args in (["--der", good], ["--der", "--cer", good, good], ["--collar=1", good, good],
+                     ["--der", "--collar=nan", good, good], ["--der", "--collar=-1", good, good]):
+            self.score(*args, status=64)
+
     def test_characters_where_words_are_not_parted(self):
         found = self.rates("-l", "ja", self.put("r.txt", "今日は、いい天気"), self.put("h.txt", "今日はいい元気"))
         self.assertTrue(found["pairs"][0]["letters"])
