@@ -28,7 +28,7 @@ static const char help[] =
     "\n"
     "      --text             by words alone\n"
     "  -s, --semantic         by meaning alone\n"
-    "      --sound=SOUND      where this is heard: a class of sound (applause, music),\n"
+    "      --sound=SOUND      where this is heard: a class of sounds (applause),\n"
     "                         or what a description sounds like, as the catalog has\n"
     "                         them (nightshift enqueue --sounds, --embed-audio)\n"
     "      --speaker=WHO      only what WHO says: a name, or a label\n"
