@@ -132,7 +132,7 @@ PARAMS(sounds_params, sounds_table, check_sounds)
 /* ---- embed-text */
 
 static const struct table_field embed_text_fields[] = {
-    COUNT(embed_text_params, chars, "chars", 20, 100000),
+    COUNT(embed_text_params, chars, "chars", 20, 10000),
     {.name = "source", .kind = TABLE_TEXT, AT(embed_text_params, source), .said = TABLE_NEVER},
 };
 static const struct table embed_text_table = TABLE("text embedding", embed_text_fields);
