@@ -31,8 +31,8 @@ uint32_t tokenizer_specials(const struct tokenizer *t);
 
 /* Ids of a text with its special tokens, at most `max` of them: a longer text is cut at its end,
  * the special tokens stay (with a max below tokenizer_specials, only they are there). text: UTF-8;
- * what is none counts as U+FFFD. *ret newly allocated; NULL with *n 0 when there is none. ERR_NOMEM;
- * ERR_LIMIT when the text is longer than 2^27 bytes. */
+ * what is none counts as U+FFFD. *ret newly allocated; NULL with *n 0 when there is none.
+ * ERR_NOMEM; ERR_LIMIT when the text is longer than 2^27 bytes. */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len, uint32_t max,
                      int32_t **ret, size_t *n, struct err *err);
 
