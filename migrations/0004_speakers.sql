@@ -28,8 +28,8 @@ CREATE INDEX task_unsettled ON task (stage_id)
     WHERE state = 'pending' AND paused = 0 AND waits = 'settling';
 DROP INDEX task_retry;
 CREATE INDEX task_retry ON task (retry_at)
-    WHERE state = 'pending' AND paused = 0 AND absent = 0 AND waits IS NOT 'source'
-    AND retry_at IS NOT NULL;
+    WHERE state = 'pending' AND paused = 0 AND (absent = 0 OR waits = 'settling')
+    AND waits IS NOT 'source' AND retry_at IS NOT NULL;
 
 ALTER TABLE stage_total ADD COLUMN waiting INTEGER NOT NULL DEFAULT 0;
 

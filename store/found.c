@@ -167,7 +167,10 @@ static int heard_row(sqlite3_stmt *stmt, int64_t task_id, struct heard *h, struc
     v->of = h->of;
     v->vectors = h->vectors;
     if (!good || check_voices(v, 0, &scratch) < 0)
-        return err_set(err, ERR_CORRUPT, "task %lld, shard %lld: its voices are damaged",
+        /* Not ERR_CORRUPT: SQLite can read the file, and other recordings may be whole. */
+        return err_set(err, ERR_INPUT,
+                       "task %lld, shard %lld: the voices kept in the catalog are damaged; trying "
+                       "again reads the same, diarizing with other settings hears them anew",
                        (long long)task_id, (long long)sqlite3_column_int64(stmt, 0));
     return 0;
 }

@@ -17,11 +17,12 @@
 
 int settle_complete(struct store *st, int64_t task_id, const char *now, struct err *err)
 {
-    int rc = db_run(st, err,
-                    "UPDATE task SET state = 'done', settled_at = ?2, retry_at = NULL, "
-                    "error_code = NULL, error = NULL "
-                    "WHERE " ALL_THERE "AND state <> 'done' AND NOT " SETTLES,
-                    "it", task_id, now);
+    int rc =
+        db_run(st, err,
+               "UPDATE task SET state = 'done', settled_at = ?2, retry_at = NULL, "
+               "error_code = NULL, error = NULL "
+               "WHERE " ALL_THERE "AND state <> 'done' AND waits IS NOT 'source' AND NOT " SETTLES,
+               "it", task_id, now);
 
     if (rc < 0)
         return rc;
@@ -59,16 +60,15 @@ static int check(const struct store_speaker *speakers, size_t speaker_count,
 
 struct settling {
     int64_t task_id, media_id;
-    bool done;
+    bool wanted;
 };
 
-/* A task that is done, or only waits to be. */
+/* What was settled already, cancelled, or has shards to do again is not wanted any more. */
 static int settling_of(struct store *st, int64_t task_id, struct settling *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    bool waits;
     int rc = db_first(st, &stmt, err,
-                      "SELECT media_id, state = 'done', waits IS 'settling' FROM task "
+                      "SELECT media_id, state = 'pending' AND waits IS 'settling' FROM task "
                       "WHERE task_id = ?",
                       "i", task_id);
 
@@ -77,11 +77,7 @@ static int settling_of(struct store *st, int64_t task_id, struct settling *ret, 
     if (rc == 0)
         return err_set(err, ERR_INPUT, "there is no task %lld", (long long)task_id);
     *ret = (struct settling){task_id, sqlite3_column_int64(stmt, 0), sqlite3_column_int(stmt, 1)};
-    waits = sqlite3_column_int(stmt, 2);
     sqlite3_reset(stmt);
-    if (!ret->done && !waits)
-        return err_set(err, ERR_INPUT, "task %lld has shards left, or nothing to be settled",
-                       (long long)task_id);
     return 0;
 }
 
@@ -129,7 +125,7 @@ static int settled(struct store *st, int64_t task_id, const struct store_speaker
     struct settling of = {0};
     int rc = settling_of(st, task_id, &of, err);
 
-    if (rc < 0 || of.done)
+    if (rc < 0 || !of.wanted)
         return rc;
     db_now(now);
     rc = put_speakers(st, &of, speakers, speaker_count, ids, err);

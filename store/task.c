@@ -120,8 +120,9 @@ int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t n
 /* ISO-8601 UTC back to milliseconds; only what clock_iso8601 writes. */
 static const char sql_next_retry[] =
     "SELECT CAST(strftime('%s', retry_at) AS INTEGER) * 1000 + substr(retry_at, 21, 3) "
-    "FROM task WHERE state = 'pending' AND paused = 0 AND absent = 0 AND waits IS NOT 'source' "
-    "AND retry_at IS NOT NULL "
+    "FROM task INDEXED BY task_retry "
+    "WHERE state = 'pending' AND paused = 0 AND (absent = 0 OR waits = 'settling') "
+    "AND waits IS NOT 'source' AND retry_at IS NOT NULL "
     "AND retry_at > ? ORDER BY retry_at LIMIT 1";
 
 int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err)
