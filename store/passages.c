@@ -3,16 +3,25 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "store/db.h"
 
 #define PAUSE_MS 10000
+#define MAX_BYTES 60000           /* of a passage: a message to a worker takes 64 KiB of a text */
+#define MAX_MS ((int64_t)1 << 52) /* and times up to this */
 
 struct joining {
     uint32_t chars; /* of a passage, at most */
     struct store_passage *list;
     size_t count, cap;
-    struct buf text;                           /* of the passage that grows */
-    int64_t start_ms, end_ms, speaker, length; /* length: its characters */
+    struct buf text;                  /* of the passage that grows */
+    int64_t start_ms, end_ms, length; /* length: its characters */
+};
+
+struct part { /* a segment, or a piece of one that is too long */
+    int64_t start_ms, end_ms, length;
+    const char *text;
+    size_t len;
 };
 
 static int finish(struct joining *j, struct err *err)
@@ -20,6 +29,9 @@ static int finish(struct joining *j, struct err *err)
     struct store_passage *list = j->list;
     size_t cap = j->cap ? j->cap * 2 : 64;
 
+    /* First: what could not be put at all leaves a text that looks empty. */
+    if (j->text.failed)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
     if (!j->text.len)
         return 0;
     if (j->count == j->cap) {
@@ -36,34 +48,66 @@ static int finish(struct joining *j, struct err *err)
     return 0;
 }
 
-/* start_ms, end_ms, text (trimmed), its characters, speaker_id or 0. */
-static int take(struct joining *j, sqlite3_stmt *stmt, struct err *err)
+static int join(struct joining *j, const struct part *p, struct err *err)
 {
-    int64_t start = sqlite3_column_int64(stmt, 0), end = sqlite3_column_int64(stmt, 1);
-    int64_t length = sqlite3_column_int64(stmt, 3), speaker = sqlite3_column_int64(stmt, 4);
-    const char *text = db_text(stmt, 2);
     int rc = 0;
 
-    if (!*text)
-        return 0;
-    if (j->text.len && (start - j->end_ms > PAUSE_MS || speaker != j->speaker ||
-                        j->length + 1 + length > j->chars))
+    if (j->text.failed || (j->text.len && (p->start_ms - j->end_ms > PAUSE_MS ||
+                                           j->length + 1 + p->length > j->chars ||
+                                           j->text.len + 1 + p->len > MAX_BYTES)))
         rc = finish(j, err);
     if (rc < 0)
         return rc;
     if (!j->text.len) {
-        j->start_ms = start;
-        j->end_ms = end;
-        j->speaker = speaker;
-        j->length = length;
+        j->start_ms = p->start_ms;
+        j->end_ms = p->end_ms;
+        j->length = p->length;
     } else {
         buf_put(&j->text, " ", 1);
-        j->length += 1 + length;
+        j->length += 1 + p->length;
     }
-    buf_put(&j->text, text, strlen(text));
-    if (end > j->end_ms)
-        j->end_ms = end;
+    buf_put(&j->text, p->text, p->len);
+    if (p->end_ms > j->end_ms)
+        j->end_ms = p->end_ms;
     return 0;
+}
+
+/* A segment as long as no model writes one. Its pieces stay passages of their own: each counts as
+ * long as the whole. */
+static int join_pieces(struct joining *j, struct part p, size_t left, struct err *err)
+{
+    int rc = 0;
+
+    for (; left && rc == 0; p.text += p.len, left -= p.len) {
+        p.len = left;
+        if (left > MAX_BYTES)
+            for (p.len = MAX_BYTES; ((unsigned char)p.text[p.len] & 0xC0) == 0x80; p.len--)
+                ;
+        rc = join(j, &p, err);
+    }
+    return rc;
+}
+
+/* start_ms, end_ms, text (trimmed), its characters. A catalog may come from anybody, and a worker
+ * takes nothing but UTF-8 and possible times. */
+static int take(struct joining *j, sqlite3_stmt *stmt, struct err *err)
+{
+    struct part p = {.start_ms = sqlite3_column_int64(stmt, 0),
+                     .end_ms = sqlite3_column_int64(stmt, 1),
+                     .length = sqlite3_column_int64(stmt, 3)};
+    const char *text = db_text(stmt, 2);
+    char *good;
+    int rc;
+
+    if (p.start_ms < 0 || p.end_ms < p.start_ms || p.end_ms > MAX_MS)
+        return err_set(err, ERR_INPUT, "a segment of the transcription has impossible times");
+    good = utf8_repair(text, strlen(text));
+    if (!good)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    p.text = good;
+    rc = join_pieces(j, p, strlen(good), err);
+    free(good);
+    return rc;
 }
 
 static int source_of(struct store *st, int64_t task_id, int64_t *ret, struct err *err)
@@ -95,8 +139,8 @@ int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct sto
 
     if (rc == 0)
         rc = db_first(st, &stmt, err,
-                      "SELECT start_ms, end_ms, trim(text), length(trim(text)), "
-                      "ifnull(speaker_id, 0) FROM segment WHERE task_id = ? ORDER BY seq, idx",
+                      "SELECT start_ms, end_ms, trim(text), length(trim(text)) "
+                      "FROM segment WHERE task_id = ? ORDER BY seq, idx",
                       "i", source);
     while (rc == 1) {
         rc = take(&j, stmt, err);

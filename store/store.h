@@ -181,8 +181,8 @@ int store_commit(struct store *st, struct err *err);
 void store_rollback(struct store *st);
 
 /* Segments, their words, what was dropped, and the 'done' mark together. A shard that is done
- * already is left as it is (a worker that was given up for dead may still deliver). ERR_INPUT: no
- * such task, or impossible values. */
+ * already is left as it is (a worker that was given up for dead may still deliver), and so is a
+ * task that waits for its source. ERR_INPUT: no such task, or impossible values. */
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err);
 
 struct store_stage_row;
@@ -200,7 +200,8 @@ int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t n
 /* The stages that have such tasks, ascending id. Free each, then the array. */
 int store_stages_unsettled(struct store *st, int64_t now_ms, struct store_stage_row **ret,
                            size_t *n, struct err *err);
-/* Calls fn for each shard's voices, by seq. fn returning other than 0 ends it with that. */
+/* Calls fn for each shard's voices, by seq. fn returning other than 0 ends it with that. ERR_INPUT:
+ * a shard's are damaged. */
 typedef int (*store_voices_fn)(void *arg, const struct store_voices *v, struct err *err);
 int store_voices_read(struct store *st, int64_t task_id, store_voices_fn fn, void *arg,
                       struct err *err);
@@ -215,8 +216,8 @@ struct store_speaker {
     uint32_t size;
 };
 /* Speakers (labels SPEAKER_00 ...) and turns of a task; gives the recording's segments and words
- * their speakers, drops the shards' voices, and the task is done: one commit. A task that is done
- * already is left as it is. ERR_INPUT: no such task, one with shards left, or impossible values.
+ * their speakers, drops the shards' voices, and the task is done: one commit. A task that is not
+ * (any more) to be settled is left as it is. ERR_INPUT: no such task, or impossible values.
  * Names that people gave to speakers of an earlier diarization of the recording stay with that one.
  *
  * A segment, and each word for itself, gets the speaker whose turns overlap it longest, else that
@@ -229,8 +230,11 @@ int store_settled(struct store *st, int64_t task_id, const struct store_speaker 
 /* ---------------------------------------------------------------------------- passages
  *
  * For stages that work on a transcription: neighbouring segments of the source stage's task joined
- * to passages of about `chars` characters (never cut within a segment; a pause of more than 10 s or
- * another speaker begins a new one). Owned: store_passages_free. */
+ * to passages of about `chars` characters. A pause of more than 10 s begins a new one; a segment is
+ * cut only where a message to a worker could not hold it. They depend on the transcription alone,
+ * not on who was found to speak by then. Texts are UTF-8 (what is none is repaired), of at most
+ * 60000 bytes. ERR_INPUT: no such transcription that is done, or impossible times.
+ * Owned: store_passages_free. */
 struct store_passage {
     int64_t start_ms, end_ms;
     char *text;

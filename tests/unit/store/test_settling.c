@@ -2,6 +2,7 @@
  * vectors and passages; and what becomes of all that when a recording is done again. */
 #include <math.h>
 
+#include "base/utf8.h"
 #include "store/migrate.h"
 #include "store/read.h"
 #include "tests/unit/store/fixture.h"
@@ -169,7 +170,9 @@ static void all_shards_are_not_the_end(void **state)
     assert_ok(store_task_total(st, 3, 2, &e), e);
     assert_int_equal(unsettled(st, 2, NULL), 0);
     assert_int_equal(runnable_of(st, 2), 2);
-    assert_int_equal(store_settled(st, 3, NULL, 0, NULL, 0, &e), ERR_INPUT);
+    settle(st, 3); /* of a decoding that found fewer shards */
+    assert_int_equal(count_of("SELECT count(*) FROM turn"), 0);
+    assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 3"), "started");
     voices_put(st, 3, 0);
     assert_int_equal(unsettled(st, 2, &first), 1);
     assert_int_equal(first, 3);
@@ -222,7 +225,27 @@ static void a_failed_settling_is_tried_again(void **state)
     assert_int_equal(runnable_of(st, 2), 0);
     assert_int_equal(unsettled(st, 2, NULL), 1);
     assert_string_equal(stages(st), "|2 ");
+    assert_ok(store_task_failed(st, 3, ERR_CRASH, "the settler died", LATER + 5000, &e), e);
+    assert_ok(store_next_retry(st, 1, &due, &e), e);
+    assert_int_equal(due, LATER + 5000);
     settle(st, 3);
+    catalog_close(st);
+}
+
+static void what_comes_too_late_is_ignored(void **state)
+{
+    struct store *st = filled();
+
+    (void)state;
+    diarize(st, 3);
+    apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = "/a/1.wav"});
+    settle(st, 3);
+    assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 3"), "cancelled");
+    assert_int_equal(count_of("SELECT count(*) FROM turn"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM voice"), 2);
+    apply_ok(st, &(struct request){.type = REQUEST_RETRY});
+    settle(st, 3);
+    assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 3"), "done");
     catalog_close(st);
 }
 
@@ -271,13 +294,13 @@ static void voices_come_back(void **state)
     run_sql("PRAGMA ignore_check_constraints = ON; UPDATE voice SET frames = 1000 WHERE seq = 1");
     st = catalog_open(STORE_READ);
     *line = 0;
-    assert_int_equal(store_voices_read(st, 3, sum_voices, line, &e), ERR_CORRUPT);
+    assert_int_equal(store_voices_read(st, 3, sum_voices, line, &e), ERR_INPUT);
     assert_non_null(strstr(e.msg, "shard 1"));
     store_close(st);
     run_sql("PRAGMA ignore_check_constraints = ON; UPDATE voice SET frames = 2, "
             "heard = x'00000000ffffffff' WHERE seq = 1");
     st = catalog_open(STORE_READ);
-    assert_int_equal(store_voices_read(st, 3, sum_voices, line, &e), ERR_CORRUPT);
+    assert_int_equal(store_voices_read(st, 3, sum_voices, line, &e), ERR_INPUT);
     store_close(st);
 }
 
@@ -323,7 +346,8 @@ static void impossible_things_are_refused(void **state)
     s = (struct store_speaker){1, nan_, 2};
     assert_int_equal(store_settled(st, 3, &s, 1, NULL, 0, &e), ERR_INPUT);
     assert_int_equal(store_settled(st, 99, NULL, 0, NULL, 0, &e), ERR_INPUT);
-    assert_int_equal(store_settled(st, 1, NULL, 0, NULL, 0, &e), ERR_INPUT);
+    settle(st, 1); /* nothing that settles */
+    assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 1"), "pending");
     assert_int_equal(count_of("SELECT count(*) FROM speaker"), 0);
     settle(st, 3);
     catalog_close(st);
@@ -564,6 +588,8 @@ static void a_source_that_goes_on_takes_its_followers_back(void **state)
 {
     const float v[] = {0.6f, 0.8f};
     const struct store_vector x = {0, 3500, "one two", v, 2};
+    const struct store_shard_result r = {
+        .task_id = 2, .end_ms = 60000, .vectors = &x, .vector_count = 1};
     struct store *st = catalog_new();
     struct err e = {0};
     int64_t job = job_begin(st, &stage_text);
@@ -571,11 +597,7 @@ static void a_source_that_goes_on_takes_its_followers_back(void **state)
     (void)state;
     job_add1(st, job, "/a/1.wav", "", 1);
     transcribe(st, 1);
-    assert_ok(store_shard_done(st,
-                               &(struct store_shard_result){
-                                   .task_id = 2, .end_ms = 60000, .vectors = &x, .vector_count = 1},
-                               &e),
-              e);
+    assert_ok(store_shard_done(st, &r, &e), e);
     assert_ok(store_task_total(st, 2, 1, &e), e);
     assert_int_equal(totals(st).tasks_done, 2);
     assert_int_equal(count_of("SELECT embeddings FROM catalog_total"), 1);
@@ -585,6 +607,11 @@ static void a_source_that_goes_on_takes_its_followers_back(void **state)
     assert_int_equal(count_of("SELECT embedding_edits FROM catalog_total"), 1);
     assert_int_equal(totals(st).tasks_waiting, 1);
     assert_int_equal(totals(st).tasks_pending, 1);
+    /* Vectors of what the source was before, from a worker that was still at it. */
+    assert_ok(store_shard_done(st, &r, &e), e);
+    assert_ok(store_task_total(st, 2, 1, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM embedding"), 0);
+    assert_int_equal(totals(st).tasks_waiting, 1);
     shard_put(st, 1, 2, NULL, 0);
     assert_int_equal(runnable_of(st, 2), 1);
     catalog_close(st);
@@ -674,9 +701,42 @@ static void neighbours_make_passages(void **state)
     job_add1(st, job, "/a/1.wav", "", 1);
     diarize(st, 3);
     assert_ok(store_settled(st, 3, speakers, 2, all, 2, &e), e);
-    assert_string_equal(passages(st, 2, 100), "0-1500 \xC3\xBC"
-                                              "ber|4000-7500 zwei three|"
-                                              "30000-33500 after a pause end|");
+    /* Who speaks does not matter: it may be known, or not yet. */
+    assert_string_equal(passages(st, 2, 100), "0-7500 \xC3\xBC"
+                                              "ber zwei three|30000-33500 after a pause end|");
+    catalog_close(st);
+}
+
+/* What no worker would take, of a catalog that may come from anybody. */
+static void passages_can_be_sent(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_passage *p = NULL;
+    struct err e = {0};
+    size_t n = 0;
+    int64_t job = job_begin(st, &stage_text);
+
+    (void)state;
+    job_add1(st, job, "/a/1.wav", "", 1);
+    transcribe(st, 1);
+    run_sql("UPDATE segment SET text = CAST(x'61FF62' AS TEXT) WHERE segment_id = 1;"
+            "UPDATE segment SET text = 'x' || replace(hex(zeroblob(40000)), '00', '\xC3\xBC') "
+            "WHERE segment_id = 2");
+    assert_ok(store_passages(st, 2, UINT32_MAX, &p, &n, &e), e);
+    assert_int_equal(n, 4);
+    assert_string_equal(p[0].text, "a\xEF\xBF\xBD"
+                                   "b");
+    assert_int_equal(strlen(p[1].text), 59999); /* 60000 would end within a character */
+    assert_int_equal(strlen(p[2].text), 80001 - 59999);
+    assert_true(utf8_valid(p[1].text, 59999) && utf8_valid(p[2].text, 80001 - 59999));
+    assert_string_equal(p[3].text, "three");
+    store_passages_free(p, n);
+    run_sql("UPDATE segment SET end_ms = 4503599627370497 WHERE segment_id = 1");
+    assert_int_equal(store_passages(st, 2, 100, &p, &n, &e), ERR_INPUT);
+    assert_non_null(strstr(e.msg, "impossible times"));
+    run_sql("UPDATE segment SET end_ms = 4503599627370496 WHERE segment_id = 1");
+    assert_ok(store_passages(st, 2, 100, &p, &n, &e), e);
+    store_passages_free(p, n);
     catalog_close(st);
 }
 
@@ -759,6 +819,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_shards_are_not_the_end),
         cmocka_unit_test(a_failed_settling_is_tried_again),
+        cmocka_unit_test(what_comes_too_late_is_ignored),
         cmocka_unit_test(voices_come_back),
         cmocka_unit_test(impossible_things_are_refused),
         cmocka_unit_test(whichever_comes_last),
@@ -772,6 +833,7 @@ int main(void)
         cmocka_unit_test(a_source_that_goes_on_takes_its_followers_back),
         cmocka_unit_test(sounds_and_vectors),
         cmocka_unit_test(neighbours_make_passages),
+        cmocka_unit_test(passages_can_be_sent),
         cmocka_unit_test(old_catalogs_migrate),
     };
 
