@@ -271,9 +271,9 @@ static uint32_t gather(struct windowed *w)
     return n;
 }
 
-static void move_on(struct windowed *w, uint32_t n)
+static void move_on(struct windowed *w, uint32_t from, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = from; i < from + n; i++) {
         struct windowed_lane *l = w->of[i];
 
         l->k += w->items[i].windows;
@@ -283,21 +283,43 @@ static void move_on(struct windowed *w, uint32_t n)
     }
 }
 
-/* One window alone that cannot be computed for what it holds costs its shard; an error of the
- * device costs all. */
-static int settle_error(struct windowed *w, uint32_t n, struct err *err)
+static bool is_of_content(int code) { return code == ERR_INPUT || code == ERR_LIMIT; }
+
+/* Items from this one on cannot be computed. What an item alone holds costs its shard; where the
+ * device's memory lacks, less is tried; any other error costs all. */
+static int settle_error(struct windowed *w, uint32_t from, struct err *err)
 {
+    struct windowed_lane *l = w->of[from];
+
     if (err->code == ERR_VRAM && w->batch > 1) {
         w->lack = *err;
         w->batch /= 2;
         return 0;
     }
-    if (err->code != ERR_INPUT && err->code != ERR_LIMIT)
+    if (!is_of_content(err->code))
         return err->code;
+    l->failed = err->code;
+    l->err = *err;
+    l->over = true;
+    return 0;
+}
+
+/* One of these items cannot be computed for what it holds: each alone, so that the other lanes do
+ * not pay for it. What is left after a lack of memory is heard again. */
+static int run_each(struct windowed *w, uint32_t n, struct err *err)
+{
     for (uint32_t i = 0; i < n; i++) {
-        w->of[i]->failed = err->code;
-        w->of[i]->err = *err;
-        w->of[i]->over = true;
+        int rc;
+
+        if (w->of[i]->over) /* for a window before this one */
+            continue;
+        rc = w->plan.run(w->plan.arg, &w->items[i], 1, err);
+        if (rc == 0)
+            move_on(w, i, 1);
+        else if (!is_of_content(rc))
+            return settle_error(w, i, err);
+        else
+            settle_error(w, i, err);
     }
     return 0;
 }
@@ -311,11 +333,11 @@ int windowed_step(struct windowed *w, bool *progress, struct err *err)
     if (n) {
         w->flying = n;
         rc = w->plan.run(w->plan.arg, w->items, n, err);
-        w->flying = 0;
         if (rc == 0)
-            move_on(w, n);
+            move_on(w, 0, n);
         else
-            rc = settle_error(w, n, err);
+            rc = n > 1 && is_of_content(rc) ? run_each(w, n, err) : settle_error(w, 0, err);
+        w->flying = 0;
         if (w->beat)
             w->beat(w->beat_arg);
     }

@@ -42,8 +42,8 @@ struct windowed_plan {
     bool joined;
     size_t state_bytes; /* of a lane's own state, zeroed at first */
     /* Computes `n` items and adds what they yield to their states. ERR_VRAM: nothing was added, and
-     * it is called again with less. ERR_INPUT, ERR_LIMIT: the items' lanes are told so. Any other
-     * error ends the stage. */
+     * it is called again with less. ERR_INPUT, ERR_LIMIT: nothing was added; of several items each
+     * is tried alone, and the lane of one alone is told so. Any other error ends the stage. */
     int (*run)(void *arg, const struct windowed_item *items, uint32_t n, struct err *err);
     /* The lane's windows are all there: fills in what its stage makes (ret->windows and the end are
      * filled in already). `end`: of the last window's audio. */

@@ -32,6 +32,7 @@ struct notes {
 static struct fake {
     uint32_t calls, largest, lacks, dropped;
     int error; /* of the next call */
+    float bad; /* a window that begins with this sample cannot be computed; 0: none */
     struct note seen[512];
     uint32_t seen_count;
 } fake;
@@ -82,6 +83,9 @@ static int run(void *arg, const struct windowed_item *items, uint32_t n, struct 
         fake.lacks--;
         return err_set(err, ERR_VRAM, "no room for %u", n);
     }
+    for (uint32_t i = 0; i < n; i++)
+        if (fake.bad != 0 && items[i].pcm[0] == fake.bad)
+            return err_set(err, ERR_INPUT, "a bad window");
     for (uint32_t i = 0; i < n; i++) {
         struct notes *notes = items[i].state;
 
@@ -358,6 +362,35 @@ static void errors_go_where_they_belong(void **state)
     windowed_free(w);
 }
 
+/* A batch of three lanes, one of which has a window that cannot be computed. */
+static void a_bad_window_costs_its_own_lane_alone(void **state)
+{
+    struct shard shards[3];
+    struct windowed *w = make(9, false);
+    struct err e = {0};
+    bool progress = true;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        int64_t at = i * 900; /* shards of one recording, which begin on the grid */
+
+        shards[i] = (struct shard){.start = at, .cut = at + 90, .total = 4000, .fed = at + 300};
+        add(w, &shards[i]);
+    }
+    fake.bad = 900 + HOP + 1; /* the middle one's second */
+    while (progress)
+        assert_ok(windowed_step(w, &progress, &e), e);
+    assert_true(shards[0].done && shards[1].done && shards[2].done);
+    assert_int_equal(shards[0].err.code, 0);
+    assert_int_equal(shards[1].err.code, ERR_INPUT);
+    assert_int_equal(shards[2].err.code, 0);
+    assert_int_equal(fake.seen_count, 6); /* of the good ones, each once */
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(fake.seen[i].k, (i < 3 ? 0 : 60) + i % 3);
+    assert_int_equal(fake.calls, 1 + 3 + 2 + 3); /* not the one after the bad one */
+    windowed_free(w);
+}
+
 /* A shard in which no window begins yields none; one whose audio does not come is waited for. */
 static void some_shards_have_no_window(void **state)
 {
@@ -397,6 +430,7 @@ int main(void)
         cmocka_unit_test(batches_are_filled_from_many_lanes),
         cmocka_unit_test(it_takes_less_when_memory_lacks),
         cmocka_unit_test(errors_go_where_they_belong),
+        cmocka_unit_test(a_bad_window_costs_its_own_lane_alone),
         cmocka_unit_test(some_shards_have_no_window),
     };
 
