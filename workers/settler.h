@@ -31,7 +31,8 @@ struct settling {
 
 /* The next shard's. ERR_INPUT: it does not follow what is there, or is of another model. */
 int settling_add(struct settling *s, const struct msg_voices *v, struct err *err);
-/* What became of them, newly allocated (msg_settled_free). ERR_MODEL, ERR_USAGE, ERR_INPUT. */
+/* What became of them, newly allocated (msg_settled_free). ERR_INPUT: the recording's
+ * voices; ERR_MODEL: its model or its parameters, and so every recording of the stage. */
 int settling_finish(const struct settling *s, const struct msg_settle *m, struct msg_settled *ret,
                     struct err *err);
 void settling_free(struct settling *s); /* back to all zero */

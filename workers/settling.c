@@ -158,6 +158,9 @@ static int read_how(const struct msg_settle *m, struct diarize_params *params, s
         choose_params(&said, &model, params);
     if (rc == 0 && params->clustering == DIARIZE_VBX)
         rc = load_plda(&model, plda, err);
+    /* What is wrong with the stage would be wrong with each of its recordings. */
+    if (rc == ERR_USAGE || rc == ERR_MISSING || rc == ERR_DENIED)
+        rc = err->code = ERR_MODEL;
     diarization_dir_free(&model);
     free(dir);
     return rc;

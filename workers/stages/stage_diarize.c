@@ -249,12 +249,25 @@ static void diarization_close(void *self)
     free(d);
 }
 
-static int load(struct diarization *d, const struct stage_setup *setup, struct backend *be,
-                struct err *err)
+/* As the settler will want it. */
+static int check_plda(const struct diarize_stage_params *p, const struct diarization_dir *dir,
+                      struct err *err)
+{
+    bool vbx = p->clustering_said ? p->p.clustering == DIARIZE_VBX : dir->vbx;
+
+    if (vbx && !dir->plda)
+        return err_set(err, ERR_USAGE, "clustering by VBx needs a model that has a PLDA");
+    return 0;
+}
+
+static int load(struct diarization *d, const struct stage_setup *setup,
+                const struct diarize_stage_params *params, struct backend *be, struct err *err)
 {
     struct diarization_dir dir = {0};
     int rc = diarization_dir_open(setup->dir, &dir, err);
 
+    if (rc == 0)
+        rc = check_plda(params, &dir, err);
     if (rc == 0)
         rc = pyannet_load(dir.segmentation, be, setup->windows, &d->segmentation, err);
     if (rc == 0)
@@ -301,7 +314,7 @@ static int diarization_open(const struct stage_setup *setup, struct backend *be,
         return err_set(err, ERR_NOMEM, "no memory for a diarization");
     rc = diarize_stage_params_from_json(setup->params, &params, err);
     if (rc == 0)
-        rc = load(d, setup, be, err);
+        rc = load(d, setup, &params, be, err);
     if (rc == 0)
         rc = make_room(d, err);
     if (rc != 0)

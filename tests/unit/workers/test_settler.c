@@ -213,10 +213,10 @@ static void what_cannot_be_settled_is_said(void **state)
     assert_int_equal(p.settle_code, ERR_MODEL);
     m = work(3, dir, hash, "{\"speakers\":1}");
     settle(&p, &m, 20);
-    assert_int_equal(p.settle_code, ERR_USAGE);
+    assert_int_equal(p.settle_code, ERR_MODEL);
     m = work(4, dir, hash, "{\"clustering\":\"vbx\"}"); /* its model has no PLDA */
     settle(&p, &m, 20);
-    assert_int_equal(p.settle_code, ERR_USAGE);
+    assert_int_equal(p.settle_code, ERR_MODEL);
     assert_int_equal(p.settle_failed, 4);
 
     m = work(5, dir, hash, "{}");
