@@ -174,6 +174,7 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
         return rc;
     w->stage = w->setup.stage[0] ? w->setup.stage : "transcribe";
     w->tail = stage_tail(w->stage);
+    w->most_shard_ms = lease_most_shard_ms(w->stage, w->setup.params_json);
     w->pool.budget_bytes = w->setup.pcm_bytes ? w->setup.pcm_bytes : PCM_BYTES_DEFAULT;
     want = decoder_threads(&w->setup);
     c->decoders = calloc(want, sizeof(*c->decoders));

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/utf8.h"
+#include "workers/frame.h"
 #include "workers/media/decoder.h"
 #include "workers/stages/stage.h"
 #include "workers/worker_feed.h"
@@ -122,6 +124,27 @@ static void refuse(struct worker *w, struct msg_lease *msg, int code, const char
     msg_lease_free(msg);
 }
 
+/* A sixteenth of the message is left for what is not counted by the second, and for a shard that is
+ * cut later than its nominal end. */
+uint32_t lease_most_shard_ms(const char *stage, const char *params)
+{
+    uint64_t rate = stage_bytes_per_s(stage, params);
+    uint64_t most = rate ? (FRAME_MAX - FRAME_MAX / 16) * UINT64_C(1000) / rate : UINT32_MAX;
+
+    return most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+}
+
+static void refuse_long(struct worker *w, struct msg_lease *msg)
+{
+    char why[200];
+
+    snprintf(why, sizeof(why),
+             "a shard of %u minutes may give more than a message can hold: use a shorter one "
+             "(--shard=%um)",
+             msg->shard_ms / 60000, w->most_shard_ms / 60000);
+    refuse(w, msg, ERR_LIMIT, why);
+}
+
 void lease_accept(struct worker *w, struct msg_lease *msg)
 {
     struct lease **tail = &w->leases;
@@ -134,6 +157,8 @@ void lease_accept(struct worker *w, struct msg_lease *msg)
         refuse(w, msg, ERR_NOMEM, "the worker holds too many leases already");
     } else if (find_lease(w, msg->lease_id)) {
         refuse(w, msg, ERR_PROTOCOL, "a lease of this number is being worked on");
+    } else if (msg->shard_ms > w->most_shard_ms) {
+        refuse_long(w, msg);
     } else if (!(l = calloc(1, sizeof(*l)))) {
         refuse(w, msg, ERR_NOMEM, "no memory for a lease");
     } else {

@@ -6,6 +6,8 @@
 
 /* Control thread. Takes msg over (also when it is refused, which is answered by LEASE_END). */
 void lease_accept(struct worker *w, struct msg_lease *msg);
+/* Of a shard whose result fits into a message for certain; UINT32_MAX: any. */
+uint32_t lease_most_shard_ms(const char *stage, const char *params);
 void lease_cap(struct worker *w, const struct msg_cap *m);
 void lease_cancel(struct worker *w, const struct msg_cancel *m);
 void lease_drain(struct worker *w);

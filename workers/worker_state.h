@@ -71,8 +71,9 @@ struct worker {
     struct outbox out;
     struct faults faults; /* read only */
     struct msg_setup setup;
-    const char *stage; /* setup's; "transcribe" where it says none */
-    int64_t tail;      /* samples that its windows hear beyond their shard */
+    const char *stage;      /* setup's; "transcribe" where it says none */
+    int64_t tail;           /* samples that its windows hear beyond their shard */
+    uint32_t most_shard_ms; /* a longer one's result might be more than a message can hold */
     char device[64];
 
     pthread_mutex_t lock; /* all that follows */

@@ -107,6 +107,9 @@ void stage_close(struct stage *s); /* NULL is fine; drops lanes without calling 
 bool stage_known(const char *name);
 /* Samples after a shard's end that its windows may hear. Pure, by name. */
 int64_t stage_tail(const char *name);
+/* Bytes that a second of audio gives at most, as SHARD_DONE has them; 0: few enough for a day. Of
+ * networks as they are published. Pure; parameters that cannot be read give 0. */
+uint32_t stage_bytes_per_s(const char *name, const char *params);
 bool stage_hears(const char *name);   /* false: works on passages, nothing is decoded */
 bool stage_settles(const char *name); /* its recordings are settled as a whole in the end */
 /* Which model a folder holds for the stage: XXH3-128 of the files that decide its results, hex

@@ -7,6 +7,7 @@
 #include "workers/models/pyannet.h"
 #include "workers/models/yamnet.h"
 #include "workers/stages/stage.h"
+#include "workers/stages/stage_params.h"
 
 #define NEEDED(file) \
     {                \
@@ -16,6 +17,9 @@
     {                  \
         file, true     \
     }
+#define VOICE_VALUES 256 /* of a voice's vector: ResNet34 of WeSpeaker */
+#define CLAP_VALUES 512
+#define VECTOR_BYTES(values) (16u + 4u * (values)) /* with its times */
 #define FILES(list) list, sizeof(list) / sizeof((list)[0])
 
 /* Ours and pyannote's layout (models/diarization_dir.h): which of them it is, and whether anything
@@ -92,6 +96,22 @@ bool stage_settles(const char *name)
     const struct stage_traits *t = find(name);
 
     return t && t->settles;
+}
+
+uint32_t stage_bytes_per_s(const char *name, const char *params)
+{
+    struct sounds_params sounds;
+    struct embed_audio_params audio;
+    struct err e = {0};
+
+    if (strcmp(name, "diarize") ==
+        0) /* a window a second: its frames, and a vector of each voice */
+        return PYANNET_FRAMES + PYANNET_SPEAKERS * (4u + 4u * VOICE_VALUES);
+    if (strcmp(name, "sounds") == 0 && sounds_params_from_json(params, &sounds, &e) == 0)
+        return sounds.vectors ? VECTOR_BYTES(YAMNET_VECTOR) * 16000u / YAMNET_HOP + 1 : 0;
+    if (strcmp(name, "embed-audio") == 0 && embed_audio_params_from_json(params, &audio, &e) == 0)
+        return VECTOR_BYTES(CLAP_VALUES) * 1000u / audio.hop_ms + 1;
+    return 0;
 }
 
 int stage_model_hash(const char *name, const char *dir, char ret[MODEL_HASH_LEN], struct err *err)

@@ -107,6 +107,12 @@ static void stages_are_known_by_name(void **state)
     assert_int_equal(stage_tail("transcribe"), 0);
     assert_int_equal(stage_tail("diarize"), 160000);
     assert_int_equal(stage_tail("sounds"), 15600);
+    assert_int_equal(stage_bytes_per_s("transcribe", "{}"), 0);
+    assert_int_equal(stage_bytes_per_s("diarize", "{}"), 589 + 3 * 1028);
+    assert_int_equal(stage_bytes_per_s("sounds", "{}"), 0);
+    assert_int_equal(stage_bytes_per_s("sounds", "{\"vectors\":true}"), 4112 * 100 / 48 + 1);
+    assert_int_equal(stage_bytes_per_s("embed-audio", "{\"hop_ms\":100}"), 20641);
+    assert_int_equal(stage_bytes_per_s("embed-audio", "no JSON"), 0);
     assert_int_equal(stage_model_hash("translate", "/", hash, &e), ERR_USAGE);
     assert_int_equal(stage_model_hash("sounds", "/nonexistent", hash, &e), ERR_MODEL);
 }

@@ -332,6 +332,29 @@ static void unknown_parameters_are_refused(void **state)
     free(model);
 }
 
+/* 8.5 kB a second: a day of them is more than a message holds, and that is said before the work. */
+static void shards_that_give_too_much_are_refused(void **state)
+{
+    char *model = own_model(), *path = own_recording();
+    struct play_options o = sounds(model);
+    const struct msg_lease_end *end;
+    struct msg_lease m;
+    struct play p;
+
+    (void)state;
+    play_ready(&p, &o);
+    m = play_lease_of(&p, path, LEASE_SHARD_MS_MAX);
+    play_put_lease(&p, &m);
+    play_send(&p);
+    end = play_until_end(&p, m.lease_id);
+    assert_int_equal(end->code, ERR_LIMIT);
+    assert_non_null(strstr(end->message, "--shard=61m"));
+    assert_int_equal(p.done_count, 0);
+    play_quit(&p);
+    free(model);
+    free(path);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +362,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(it_can_be_stopped_in_a_tail),
         cmocka_unit_test(passages_are_embedded_without_decoding),
         cmocka_unit_test(unknown_parameters_are_refused),
+        cmocka_unit_test(shards_that_give_too_much_are_refused),
     };
     int status;
 
