@@ -58,12 +58,17 @@ static void add_rows(struct store *st, int64_t task, uint32_t seq, unsigned firs
 static struct store *filled(void)
 {
     struct store *st = catalog_new();
+    struct err e = {0};
     int64_t job = job_begin(st, &stage_text);
 
     unlink(CATALOG ".vectors-2");
     rmdir(CATALOG ".vectors-2");
     job_add1(st, job, "/a/1.wav", "", 1);
     job_add1(st, job, "/b/2.wav", "", 2);
+    for (int64_t source = 1; source <= 3; source += 2) {
+        shard_put(st, source, 0, NULL, 0);
+        assert_ok(store_task_total(st, source, 1, &e), e);
+    }
     add_rows(st, 2, 0, 0, ROWS - 100);
     add_rows(st, 4, 0, ROWS - 100, 100);
     return st;
