@@ -9,6 +9,7 @@
 #include "tools/text.h"
 #include "workers/models/silero.h"
 #include "workers/models/silero_weights.h"
+#include "workers/stages/stage.h"
 #include "workers/text/vocabulary.h"
 
 int model_where(const char *name, char **ret, struct err *err)
@@ -24,6 +25,28 @@ static int check_silero(struct model_check *c, struct err *err)
 
     silero_weights_free(w);
     return rc != 0 ? rc : silero_hash(c->path, c->hash, err);
+}
+
+static int check_other(struct model_check *c, struct err *err)
+{
+    const struct stage_setup setup = {
+        .name = c->stage, .dir = c->path, .params = "{}", .slots = 1, .windows = 1};
+    struct backend *be = NULL;
+    struct stage *s = NULL;
+    int rc = stage_model_hash(c->stage, c->path, c->hash, err);
+
+    if (rc == 0)
+        rc = backend_open_host(0, &be, err);
+    if (rc == 0)
+        rc = stage_open(&setup, be, &s, err);
+    stage_close(s);
+    backend_close(be);
+    return rc;
+}
+
+static bool is_whisper(const struct model_check *c)
+{
+    return !c->silero && strcmp(c->stage, "transcribe") == 0;
 }
 
 static int check_whisper(struct model_check *c, struct err *err)
@@ -60,11 +83,14 @@ int model_check(const char *name, struct model_check *ret, struct err *err)
 {
     int rc;
 
-    *ret = (struct model_check){.silero = strcmp(name, SILERO_NAME) == 0};
+    *ret = (struct model_check){.silero = strcmp(name, SILERO_NAME) == 0, .stage = "transcribe"};
     rc = model_where(name, &ret->path, err);
-    if (rc == 0)
-        rc = ret->silero ? check_silero(ret, err) : check_whisper(ret, err);
-    return rc;
+    if (rc != 0)
+        return rc;
+    if (ret->silero)
+        return check_silero(ret, err);
+    ret->stage = stage_of_model(ret->path);
+    return is_whisper(ret) ? check_whisper(ret, err) : check_other(ret, err);
 }
 
 void model_check_free(struct model_check *c)
@@ -80,7 +106,9 @@ void model_check_print(const char *name, const struct model_check *c)
     printf("%s is whole and can be used.\n", name);
     printf("  %-10s  %s\n  hash        %s\n", c->silero ? "file" : "folder",
            where != NULL ? where : "", c->hash);
-    if (!c->silero) {
+    if (!c->silero)
+        printf("  stage       %s\n", c->stage);
+    if (is_whisper(c)) {
         printf("  encoder     %u layers of %u, %u mel bins\n", c->config.encoder_layers,
                c->config.d_model, c->config.mel_bins);
         printf("  decoder     %u layers, %u tokens, %u %s\n", c->config.decoder_layers,
@@ -97,7 +125,9 @@ json_t *model_check_json(const struct model_check *c, const struct err *err)
         json_pack("{s:b, s:s?, s:s, s:s}", "ok", (int)(err->code == 0),
                   c->silero ? "file" : "directory", where, "hash", c->hash, "error", err->msg);
 
-    if (o != NULL && !c->silero) {
+    if (o != NULL && !c->silero)
+        json_object_set_new(o, "stage", json_string(c->stage));
+    if (o != NULL && is_whisper(c)) {
         json_object_set_new(o, "mel_bins", json_integer((json_int_t)c->config.mel_bins));
         json_object_set_new(o, "vocabulary", json_integer((json_int_t)c->config.vocab_size));
         json_object_set_new(o, "languages", json_integer((json_int_t)c->languages));

@@ -14,7 +14,8 @@
 struct model_check {
     char *path; /* owned: its folder; of Silero's model its file; NULL when it was not found */
     char hash[MODEL_HASH_LEN];
-    bool silero; /* the rest is of Whisper's */
+    bool silero;
+    const char *stage; /* that it is for; the rest is of Whisper's, "transcribe" */
     struct whisper_config config;
     uint32_t languages, tokens;
 };

@@ -10,6 +10,7 @@
 #include "tools/doctor/doctor.h"
 #include "tools/text.h"
 #include "workers/models/model_dir.h"
+#include "workers/stages/stage.h"
 
 /* The first folder on the way up that exists. */
 static char *existing_folder(const char *path)
@@ -107,9 +108,9 @@ static void check_model(void *arg, const char *name, const char *dir)
     struct err err = {0};
     char hash[MODEL_HASH_LEN];
 
-    if (model_dir_hash(dir, hash, &err) != 0)
+    if (stage_model_hash(stage_of_model(dir), dir, hash, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model",
-                       "config.json, tokenizer.json, and weights such as model.safetensors",
+                       "the files of a model of its kind (docs/models.md)",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);
     else
         doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s (%s)", name, dir);

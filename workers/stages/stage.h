@@ -112,6 +112,9 @@ int64_t stage_tail(const char *name);
 uint32_t stage_bytes_per_s(const char *name, const char *params);
 bool stage_hears(const char *name);   /* false: works on passages, nothing is decoded */
 bool stage_settles(const char *name); /* its recordings are settled as a whole in the end */
+/* For which stage a folder's model is, by its config.json or pyannote's layout; "transcribe" where
+ * they say no other. */
+const char *stage_of_model(const char *dir);
 /* Which model a folder holds for the stage: XXH3-128 of the files that decide its results, hex
  * (workers/models/model_dir.h). ERR_MODEL says what is missing; ERR_USAGE: no such stage. */
 int stage_model_hash(const char *name, const char *dir, char ret[33], struct err *err);

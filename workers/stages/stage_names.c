@@ -1,6 +1,11 @@
 /* What can be said of a stage by its name alone, for whoever loads no model: the command line, the
  * scheduler's helpers, the settler. */
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
 
 #include "workers/models/clap.h"
 #include "workers/models/model_dir.h"
@@ -8,6 +13,7 @@
 #include "workers/models/yamnet.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_params.h"
+#include "workers/text/json_file.h"
 
 #define NEEDED(file) \
     {                \
@@ -112,6 +118,46 @@ uint32_t stage_bytes_per_s(const char *name, const char *params)
     if (strcmp(name, "embed-audio") == 0 && embed_audio_params_from_json(params, &audio, &e) == 0)
         return VECTOR_BYTES(CLAP_VALUES) * 1000u / audio.hop_ms + 1;
     return 0;
+}
+
+/* As diarization_dir_open knows it: no config of ours. */
+static bool is_pyannote(const char *dir)
+{
+    char config[PATH_MAX], network[PATH_MAX];
+
+    return snprintf(config, sizeof(config), "%s/config.json", dir) < (int)sizeof(config) &&
+           snprintf(network, sizeof(network), "%s/segmentation/pytorch_model.bin", dir) <
+               (int)sizeof(network) &&
+           access(config, F_OK) != 0 && access(network, F_OK) == 0;
+}
+
+const char *stage_of_model(const char *dir)
+{
+    static const struct {
+        const char *type, *stage;
+    } types[] = {
+        {"nightshift-diarization", "diarize"},
+        {"yamnet", "sounds"},
+        {"clap", "embed-audio"},
+        {"bert", "embed-text"},
+        {"roberta", "embed-text"},
+        {"xlm-roberta", "embed-text"},
+        {"camembert", "embed-text"},
+    };
+    const char *stage = "transcribe", *type;
+    json_t *config = NULL;
+    struct err e = {0};
+
+    if (is_pyannote(dir))
+        return "diarize";
+    if (json_file_read(dir, "config.json", &config, &e) != 0)
+        return stage;
+    type = json_string_value(json_object_get(config, "model_type"));
+    for (size_t i = 0; type && i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(type, types[i].type) == 0)
+            stage = types[i].stage;
+    json_decref(config);
+    return stage;
 }
 
 int stage_model_hash(const char *name, const char *dir, char ret[MODEL_HASH_LEN], struct err *err)

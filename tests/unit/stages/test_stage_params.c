@@ -1,6 +1,9 @@
 /* Parameters of the stages beside transcription: one way of writing them, no value out of range. */
 #include "tests/common/test.h"
 
+#include <stdio.h>
+#include <sys/stat.h>
+
 #include "workers/models/model_dir.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_params.h"
@@ -117,12 +120,43 @@ static void stages_are_known_by_name(void **state)
     assert_int_equal(stage_model_hash("sounds", "/nonexistent", hash, &e), ERR_MODEL);
 }
 
+static void write_config(const char *text)
+{
+    FILE *f = fopen("of-model/config.json", "w");
+
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void models_are_known_by_their_folder(void **state)
+{
+    (void)state;
+    mkdir("of-model", 0777);
+    write_config("{\"model_type\":\"yamnet\"}");
+    assert_string_equal(stage_of_model("of-model"), "sounds");
+    write_config("{\"model_type\":\"bert\"}");
+    assert_string_equal(stage_of_model("of-model"), "embed-text");
+    write_config("{\"model_type\":\"nightshift-diarization\"}");
+    assert_string_equal(stage_of_model("of-model"), "diarize");
+    write_config("{\"model_type\":\"whisper\"}");
+    assert_string_equal(stage_of_model("of-model"), "transcribe");
+    write_config("{\"model_type\":1}");
+    assert_string_equal(stage_of_model("of-model"), "transcribe");
+    write_config("[");
+    assert_string_equal(stage_of_model("of-model"), "transcribe");
+    assert_string_equal(stage_of_model("/nonexistent"), "transcribe");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_left_out),    cmocka_unit_test(others_are_written_in_order),
-        cmocka_unit_test(what_was_said_is_written), cmocka_unit_test(impossible_values_are_refused),
+        cmocka_unit_test(defaults_are_left_out),
+        cmocka_unit_test(others_are_written_in_order),
+        cmocka_unit_test(what_was_said_is_written),
+        cmocka_unit_test(impossible_values_are_refused),
         cmocka_unit_test(stages_are_known_by_name),
+        cmocka_unit_test(models_are_known_by_their_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
