@@ -87,10 +87,15 @@ int model_check(const char *name, struct model_check *ret, struct err *err)
     rc = model_where(name, &ret->path, err);
     if (rc != 0)
         return rc;
+    if (!ret->silero)
+        ret->stage = stage_of_model(ret->path);
     if (ret->silero)
-        return check_silero(ret, err);
-    ret->stage = stage_of_model(ret->path);
-    return is_whisper(ret) ? check_whisper(ret, err) : check_other(ret, err);
+        rc = check_silero(ret, err);
+    else
+        rc = is_whisper(ret) ? check_whisper(ret, err) : check_other(ret, err);
+    if (rc == 0)
+        *err = (struct err){0}; /* an optional file that is not there leaves its word */
+    return rc;
 }
 
 void model_check_free(struct model_check *c)
