@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Several stages over one archive: who speaks and which sounds there are, beside the transcription.
 One walk for all, another enqueue for what is missing alone, and kill -9 at any moment."""
 import os
