@@ -300,7 +300,7 @@ void backlog_take_back(struct run *run)
 {
     run->aside_count = 0;
     run->put_off = (struct err){0};
-    settle_wake(run);
+    settle_take_back(run);
 }
 
 double backlog_unread(const struct run *run)

@@ -247,6 +247,7 @@ void settle_wake(struct run *run);
 /* Gives out what is to be settled, and starts settlers for it. False: nothing is, and nothing is in
  * hand. */
 bool settle_step(struct run *run);
+void settle_take_back(struct run *run); /* settlers that are aside are tried again */
 bool settle_in_hand(const struct run *run);
 void settle_recheck(struct run *run); /* after a request: some may not be wanted any more */
 void settle_leave(struct run *run);   /* QUIT to all */

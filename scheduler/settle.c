@@ -140,8 +140,8 @@ void settle_recheck(struct run *run)
     for (uint32_t i = 0; i < SETTLERS; i++) {
         struct settler *w = &run->settle->of[i];
 
-        if (w->state == SETTLER_BUSY && !still_wanted(run, w))
-            w->unwanted = true;
+        if (w->state == SETTLER_BUSY)
+            w->unwanted = !still_wanted(run, w); /* it may be wanted again */
     }
     end_look(run->settle);
     settle_wake(run);
@@ -163,7 +163,7 @@ int settle_open(struct run *run, struct err *err)
 static struct settler *one_in(struct settle *s, enum settler_state state)
 {
     for (uint32_t i = 0; i < SETTLERS; i++)
-        if (s->of[i].state == state)
+        if (s->of[i].state == state && (!s->of[i].link || !s->of[i].condemned))
             return &s->of[i];
     return NULL;
 }
@@ -193,6 +193,16 @@ bool settle_step(struct run *run)
         (w = one_in(s, SETTLER_OFF)) && peek(run))
         settler_start(w);
     return settle_in_hand(run) || s->wanted || s->page_at < s->page_len;
+}
+
+void settle_take_back(struct run *run)
+{
+    for (uint32_t i = 0; i < SETTLERS; i++)
+        if (run->settle->of[i].state == SETTLER_ASIDE) {
+            run->settle->of[i].state = SETTLER_OFF;
+            restart_result(&run->settle->of[i].restart);
+        }
+    settle_wake(run);
 }
 
 bool settle_in_hand(const struct run *run)

@@ -7,7 +7,8 @@
 #include "base/utf8.h"
 #include "scheduler/settle.h"
 
-#define LEAVE_MS 5000 /* after QUIT, to leave by itself */
+#define LEAVE_MS 5000                /* after QUIT, to leave by itself */
+#define VOICES_MAX ((size_t)2 << 30) /* bytes of one recording's: they are all queued at once */
 
 void settler_put_down(struct settler *w)
 {
@@ -69,6 +70,7 @@ static void charge(struct settler *w, int code, const char *message, bool died)
 
 struct sending {
     struct settler *w;
+    size_t bytes;
     bool gone;
 };
 
@@ -89,8 +91,12 @@ static int send_voices(void *arg, const struct store_voices *v, struct err *err)
         .vectors = (float *)v->vectors,
     };
 
-    (void)err;
     msg_voices_put(&b, &m);
+    s->bytes += b.len;
+    if (b.len > FRAME_MAX || s->bytes > VOICES_MAX) {
+        buf_free(&b);
+        return err_set(err, ERR_LIMIT, "its voices are more than can be sent to a settler");
+    }
     s->gone = say(s->w, MSG_VOICES, &b) != 0;
     return s->gone ? ERR_CANCELLED : 0;
 }
@@ -110,8 +116,13 @@ static void send_work(struct settler *w)
     int rc;
 
     msg_settle_put(&b, &m);
-    if (say(w, MSG_SETTLE, &b))
-        return; /* `gone` is on its way */
+    if (say(w, MSG_SETTLE, &b)) { /* `gone` is on its way, and not the recording's doing */
+        settler_put_down(w);
+        w->state = SETTLER_IDLE;
+        w->condemned = true;
+        link_kill(w->link);
+        return;
+    }
     rc = store_voices_read(w->run->st, w->t.task_id, send_voices, &s, &err);
     if (s.gone)
         return;
@@ -205,6 +216,7 @@ static bool take_settled(struct settler *w, const struct frame *f, struct err *e
     }
     restart_result(&w->restart);
     if (w->unwanted) {
+        settle_wake(run); /* it may be wanted again by now */
         msg_settled_free(&m);
     } else {
         run_check(run, ledger_settled(run->ledger, w->t.task_id, &m, err), err);
@@ -229,7 +241,9 @@ static bool take_failed(struct settler *w, const struct frame *f, struct err *er
     }
     restart_result(&w->restart);
     shown = utf8_display(m.message, strlen(m.message));
-    if (!w->unwanted) /* nobody asked it to stop, so that would be its own fault */
+    if (w->unwanted)
+        settle_wake(w->run);
+    else /* nobody asked it to stop, so that would be its own fault */
         charge(w, m.code == ERR_CANCELLED || m.code == 0 ? ERR_PROTOCOL : m.code,
                shown && shown[0] ? shown : err_name(m.code), false);
     free(shown);
