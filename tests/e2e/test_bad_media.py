@@ -12,7 +12,7 @@ import night
 GOOD = "farmer from the south"
 
 
-class BadMedia(night.Night):
+class BesideAGoodOne(night.Night):
     def setUp(self):
         super().setUp()
         self.bring("01_en_short.wav", "good.wav")
@@ -41,6 +41,10 @@ class BadMedia(night.Night):
 
     def path(self, name):
         return os.path.join(self.archive, name)
+
+
+class BadMedia(BesideAGoodOne):
+    """Of every kind."""
 
     def test_empty_file(self):
         open(self.path("empty.wav"), "w", encoding="utf-8").close()
@@ -97,15 +101,6 @@ class BadMedia(night.Night):
         self.failure("sparse.wav", r"no (recording|audio|sound|media)|not a (recording|media)|"
                                    r"not .*(recognised|known)|zero")
 
-    def test_sparse_wav_of_4_gib_is_silence(self):
-        """A wav header before 37 hours of nothing: a crashed recorder leaves such files."""
-        head = media_kit.riff_head((4 << 30) - 100)
-        with open(self.path("crashed.wav"), "wb") as file:
-            file.write(head)
-            file.truncate(4 << 30)
-        self.settle()
-        self.assertEqual("", self.text_of("/crashed.wav"))
-
     @night.needs("ffmpeg")
     def test_video_without_sound(self):
         media_kit.ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x64:rate=5:duration=2", "-an",
@@ -131,17 +126,6 @@ class BadMedia(night.Night):
         self.assertEqual([(8, 96000)], self.sql("SELECT channels, sample_rate_hz FROM media WHERE"
                                                 " place_id IN (SELECT place_id FROM place WHERE"
                                                 " path LIKE '%studio.wav')"))
-
-    @night.needs("ffmpeg")
-    def test_ten_hours_of_silence(self):
-        media_kit.ffmpeg("-f", "lavfi", "-i", "anullsrc=r=8000:cl=mono", "-t", "36000",
-                         "-c:a", "flac", self.path("silence.flac"))
-        self.assertEqual([], self.settle())
-        self.assertEqual("", self.text_of("/silence.flac"))
-        done, total, until = self.sql(
-            "SELECT count(*), max(t.shards_total), max(end_ms) FROM shard JOIN task t USING (task_id)"
-            " JOIN media m USING (media_id) WHERE m.duration_ms > 1000000")[0]
-        self.assertEqual((done, 36000000), (total, until))
 
     def test_name_with_a_newline(self):
         self.bring("04_es_clean.flac", "two\nlines.flac")
@@ -228,6 +212,30 @@ class BadMedia(night.Night):
         os.mkfifo(self.path("pipe.wav"))
         self.settle()
         self.assertEqual(1, self.sql("SELECT count(*) FROM media")[0][0])
+
+
+class LongSilence(BesideAGoodOne):
+    """Hours of nothing."""
+
+    def test_sparse_wav_of_4_gib_is_silence(self):
+        """A wav header before 37 hours of nothing: a crashed recorder leaves such files."""
+        head = media_kit.riff_head((4 << 30) - 100)
+        with open(self.path("crashed.wav"), "wb") as file:
+            file.write(head)
+            file.truncate(4 << 30)
+        self.settle()
+        self.assertEqual("", self.text_of("/crashed.wav"))
+
+    @night.needs("ffmpeg")
+    def test_ten_hours_of_silence(self):
+        media_kit.ffmpeg("-f", "lavfi", "-i", "anullsrc=r=8000:cl=mono", "-t", "36000",
+                         "-c:a", "flac", self.path("silence.flac"))
+        self.assertEqual([], self.settle())
+        self.assertEqual("", self.text_of("/silence.flac"))
+        done, total, until = self.sql(
+            "SELECT count(*), max(t.shards_total), max(end_ms) FROM shard JOIN task t USING (task_id)"
+            " JOIN media m USING (media_id) WHERE m.duration_ms > 1000000")[0]
+        self.assertEqual((done, 36000000), (total, until))
 
 
 class Archives(night.Night):

@@ -15,9 +15,11 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SPARSE 2
 #define STORMS 3
+#define EVENING 15
 #else
 #define SPARSE 3
 #define STORMS 5
+#define EVENING 60
 #endif
 
 /* ---- allocations that fail: those of our own code, by the linker's --wrap */
@@ -332,13 +334,12 @@ static void a_long_evening_leaves_nothing_behind(void **state)
         assert_true(play_step(&p));
     files = open_files(p.pid);
     rss = p.beat.rss_bytes;
-    evening(&p, good, bad, 60);
+    evening(&p, good, bad, EVENING);
     for (beats = p.beats; p.beats < beats + 2;)
         assert_true(play_step(&p));
     assert_int_equal(p.beat.leases, 0);
     assert_int_equal(open_files(p.pid), files);
-    /* 240 leases; a sanitizer keeps what was freed for a while, so only the plain build can tell.
-     */
+    /* A sanitizer keeps what was freed for a while, so only the plain build can tell. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     if (p.beat.rss_bytes > rss + (4u << 20))
         fail_msg("%llu KiB before, %llu KiB after", (unsigned long long)rss >> 10,
