@@ -17,7 +17,15 @@ static const char sql_recordings[] =
     "r.segments, "
     "(SELECT ifnull(sum(t.shards_done), 0) FROM task t WHERE t.media_id = m.media_id), "
     "(SELECT iif(count(*) = count(t.shards_total), ifnull(sum(t.shards_total), 0), 0) "
-    " FROM task t WHERE t.media_id = m.media_id) "
+    " FROM task t WHERE t.media_id = m.media_id), "
+    "ifnull((SELECT iif(t.state <> 'done' AND t.shards_done > 0, 'started', t.state) "
+    " FROM task t JOIN stage s ON s.stage_id = t.stage_id WHERE t.media_id = m.media_id "
+    " AND s.name = 'transcribe' ORDER BY t.shards_done > 0 DESC, t.stage_id DESC LIMIT 1), ''), "
+    "(SELECT group_concat(name, ', ') FROM (SELECT s.name FROM task t "
+    " JOIN stage s ON s.stage_id = t.stage_id WHERE t.media_id = m.media_id AND t.state = 'done' "
+    " GROUP BY s.name ORDER BY min(s.stage_id))), "
+    "EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
+    " WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_SETTLES ") "
     "FROM media m JOIN recordings r ON r.media_id = m.media_id "
     "JOIN place p ON p.place_id = m.place_id WHERE ";
 
@@ -43,7 +51,10 @@ static struct read_recording recording_row(sqlite3_stmt *stmt)
                                .error = db_text(stmt, 15),
                                .segments = (uint64_t)sqlite3_column_int64(stmt, 16),
                                .shards_done = (uint64_t)sqlite3_column_int64(stmt, 17),
-                               .shards_total = (uint64_t)sqlite3_column_int64(stmt, 18)};
+                               .shards_total = (uint64_t)sqlite3_column_int64(stmt, 18),
+                               .transcript = db_text(stmt, 19),
+                               .stages = db_text(stmt, 20),
+                               .diarized = sqlite3_column_int(stmt, 21) != 0};
 
     if (!r.path_raw)
         r.path_raw = "";

@@ -31,6 +31,11 @@ struct read_recording {
     const char *damage;                           /* "" whole */
     const char *error_code, *error;               /* of a failed task, or of the last attempt; "" */
     uint64_t segments, shards_done, shards_total; /* total 0: unknown */
+    /* Of the transcription that read_segments hands out: "done", "started" (a part is there),
+     * "pending", "failed", "cancelled"; "": none was asked for. */
+    const char *transcript;
+    const char *stages; /* the names of those that are done, "diarize, sounds"; "" none */
+    bool diarized;      /* a diarization of it is done */
 };
 typedef int (*read_recording_fn)(void *arg, const struct read_recording *row);
 

@@ -92,7 +92,8 @@ struct export_run {
     struct segment_row row;
     uint64_t index;
     uint64_t recordings, empty, failed;
-    uint64_t unfinished, broken; /* recordings left out */
+    uint64_t unfinished, broken, untranscribed; /* recordings left out */
+    uint64_t undiarized;                        /* recordings without a file of turns */
     struct err err;
 };
 
@@ -183,23 +184,57 @@ static int write_one(struct export_run *x, const struct read_recording *r, enum 
     return 0;
 }
 
-/* Is it to be written? Counts those that are not done. */
-static bool is_wanted(struct export_run *x, const struct read_recording *r)
+static bool is_asked_for(const struct export_run *x, const struct read_recording *r)
 {
-    if (x->only != NULL &&
-        bsearch(&r->media_id, x->only, x->only_n, sizeof(*x->only), by_number) == NULL)
-        return false;
-    if (strcmp(r->state, "done") == 0 || (x->w->partial && r->shards_done > 0))
-        return true;
-    if (strcmp(r->state, "failed") == 0)
-        x->broken++;
-    else
-        x->unfinished++;
-    return false;
+    return x->only == NULL ||
+           bsearch(&r->media_id, x->only, x->only_n, sizeof(*x->only), by_number) != NULL;
 }
 
-/* names: one for each format, taken over. */
-static int write_all(struct export_run *x, const struct read_recording *r, char *names[FORMATS])
+/* Is a stage of it still to be done? Then what it adds to the files (speakers) may be missing. */
+static bool is_unfinished(const struct read_recording *r)
+{
+    return strcmp(r->state, "done") != 0 && strcmp(r->state, "failed") != 0 &&
+           strcmp(r->state, "cancelled") != 0;
+}
+
+static bool has_text(const struct export_run *x, const struct read_recording *r)
+{
+    return strcmp(r->transcript, "done") == 0 ||
+           (x->w->partial && strcmp(r->transcript, "started") == 0);
+}
+
+/* Which files are to be written: none of what nobody made, which an empty one would hide. Counts
+ * what is left out; returns whether there is any. */
+static bool choose_formats(struct export_run *x, const struct read_recording *r, bool ret[FORMATS])
+{
+    bool any = false, text = false, turns = x->w->format[FORMAT_RTTM];
+
+    memset(ret, 0, FORMATS * sizeof(*ret));
+    if (is_unfinished(r) && !x->w->partial) {
+        x->unfinished++;
+        return false;
+    }
+    for (int f = 0; f < FORMATS; f++) {
+        ret[f] = x->w->format[f] && (f == FORMAT_RTTM ? r->diarized : has_text(x, r));
+        any |= ret[f];
+        text |= x->w->format[f] && f != FORMAT_RTTM;
+    }
+    if (text && !has_text(x, r)) {
+        if (r->transcript[0] == 0)
+            x->untranscribed++;
+        else if (strcmp(r->state, "failed") == 0)
+            x->broken++;
+        else
+            x->unfinished++;
+    }
+    if (turns && !r->diarized)
+        x->undiarized++;
+    return any;
+}
+
+/* names: one for each format, taken over when it is wanted. */
+static int write_all(struct export_run *x, const struct read_recording *r,
+                     const bool wanted[FORMATS], char *names[FORMATS])
 {
     const struct format_recording fr = {.id = r->media_id,
                                         .duration_ms = r->duration_ms,
@@ -224,9 +259,9 @@ static int write_all(struct export_run *x, const struct read_recording *r, char 
     if (rc != 0)
         return rc;
     x->recordings++;
-    x->empty += x->index == 0 && strcmp(r->state, "done") == 0;
+    x->empty += x->index == 0 && strcmp(r->transcript, "done") == 0;
     for (int f = 0; rc == 0 && f < FORMATS; f++)
-        if (names[f] != NULL) {
+        if (wanted[f]) {
             char *name = names[f];
 
             names[f] = NULL;
@@ -242,6 +277,7 @@ static int on_recording(void *arg, const struct read_recording *r)
 {
     struct export_run *x = arg;
     char *names[FORMATS] = {NULL};
+    bool wanted[FORMATS];
     int rc = 0;
 
     if ((r->places == 0) != x->vanished)
@@ -249,8 +285,8 @@ static int on_recording(void *arg, const struct read_recording *r)
     for (int f = 0; rc == 0 && f < FORMATS; f++)
         if (x->w->format[f])
             rc = give_name(x, r, (enum format)f, &names[f], &x->err);
-    if (rc == 0 && is_wanted(x, r))
-        rc = write_all(x, r, names);
+    if (rc == 0 && is_asked_for(x, r) && choose_formats(x, r, wanted))
+        rc = write_all(x, r, wanted, names);
     for (int f = 0; f < FORMATS; f++)
         free(names[f]);
     return rc;
@@ -329,6 +365,28 @@ static int write_files(struct export_run *x, struct err *err)
     return rc;
 }
 
+static void print_left_out(const struct export_run *x)
+{
+    char a[TEXT_LEN];
+
+    if (x->unfinished > 0)
+        printf("%s %s not done yet and left out (--partial takes what there is).\n",
+               text_count(x->unfinished, a),
+               text_plural(x->unfinished, "recording is", "recordings are"));
+    if (x->broken > 0)
+        printf("%s failed and %s no transcript (nightshift status --failures).\n",
+               text_count(x->broken, a), text_plural(x->broken, "has", "have"));
+    if (x->untranscribed > 0)
+        printf("%s %s not transcribed and %s no text (nightshift enqueue).\n",
+               text_count(x->untranscribed, a),
+               text_plural(x->untranscribed, "recording is", "recordings are"),
+               text_plural(x->untranscribed, "has", "have"));
+    if (x->undiarized > 0)
+        printf("%s %s no speakers told apart, and no rttm (nightshift enqueue --diarize).\n",
+               text_count(x->undiarized, a),
+               text_plural(x->undiarized, "recording has", "recordings have"));
+}
+
 static void print_summary(const struct cli *cli, const struct export_run *x)
 {
     char a[TEXT_LEN], b[TEXT_LEN];
@@ -336,10 +394,11 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
     json_t *o;
 
     if (cli->json) {
-        o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "recordings", (json_int_t)x->recordings,
-                      "files", (json_int_t)files, "without_speech", (json_int_t)x->empty, "failed",
-                      (json_int_t)x->failed, "not_done", (json_int_t)x->unfinished,
-                      "without_transcript", (json_int_t)x->broken);
+        o = json_pack(
+            "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "recordings", (json_int_t)x->recordings, "files",
+            (json_int_t)files, "without_speech", (json_int_t)x->empty, "failed",
+            (json_int_t)x->failed, "not_done", (json_int_t)x->unfinished, "without_transcript",
+            (json_int_t)(x->broken + x->untranscribed), "not_diarized", (json_int_t)x->undiarized);
         if (o != NULL) /* nothing is set when the folder's name is no UTF-8 */
             json_object_set_new(o, "output", json_string(x->w->output));
         json_dumpf(o, stdout, JSON_INDENT(2));
@@ -355,13 +414,7 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
     if (x->empty > 0)
         printf("%s of them %s no text: nobody speaks there.\n", text_count(x->empty, a),
                text_plural(x->empty, "has", "have"));
-    if (x->unfinished > 0)
-        printf("%s %s not done yet and left out (--partial takes what there is).\n",
-               text_count(x->unfinished, a),
-               text_plural(x->unfinished, "recording is", "recordings are"));
-    if (x->broken > 0)
-        printf("%s failed and %s no transcript (nightshift status --failures).\n",
-               text_count(x->broken, a), text_plural(x->broken, "has", "have"));
+    print_left_out(x);
 }
 
 static int export_all(struct cli *cli, struct export_run *x, char **paths, uint32_t n)

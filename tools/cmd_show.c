@@ -208,15 +208,25 @@ static int read_texts(struct page *p, const struct read_recording *r, read_segme
     return (p->w.dropped ? read_dropped : read_segments)(p->store, r->media_id, 0, fn, p, &p->err);
 }
 
+static void print_untranscribed(const struct read_recording *r)
+{
+    if (r->stages[0] != 0)
+        printf("It is not transcribed (done: %s).\n", r->stages);
+    else
+        puts("It is not transcribed.");
+}
+
 static void print_nothing(const struct page *p, const struct read_recording *r)
 {
-    if (p->w.dropped)
+    if (r->transcript[0] == 0)
+        print_untranscribed(r);
+    else if (p->w.dropped)
         puts("Nothing was left out.");
-    else if (strcmp(r->state, "done") == 0)
+    else if (strcmp(r->transcript, "done") == 0)
         puts(p->dropped > 0 ? "Nobody speaks in it, as far as was believed."
                             : "Nobody speaks in it.");
     else
-        puts(strcmp(r->state, "failed") == 0
+        puts(strcmp(r->transcript, "failed") == 0
                  ? "There is no transcript. `nightshift retry` tries it again."
                  : "Nothing of it is transcribed yet.");
 }
@@ -242,6 +252,15 @@ static int page_for_people(struct page *p, const struct read_recording *r)
     return 0;
 }
 
+/* A file without a line does not say why. */
+static void note_absence(const struct page *p, const struct read_recording *r)
+{
+    if (p->w.format == FORMAT_RTTM && !r->diarized)
+        cli_note("nobody is told apart in it: `nightshift enqueue --diarize` asks for it.");
+    else if (p->w.format != FORMAT_RTTM && r->transcript[0] == 0)
+        cli_note("it is not transcribed: `nightshift enqueue` asks for it.");
+}
+
 static int page_of(void *arg, const struct read_recording *r)
 {
     struct page *p = arg;
@@ -260,6 +279,7 @@ static int page_of(void *arg, const struct read_recording *r)
     p->time_width = (int)strlen(longest);
     if (p->w.format < 0)
         return page_for_people(p, r);
+    note_absence(p, r);
     format_begin(&p->out, (enum format)p->w.format, &fr);
     if (p->w.format == FORMAT_RTTM
             ? find_turns(p->store, r->media_id, turn_row, &(struct turns){p, &fr}, &p->err) != 0

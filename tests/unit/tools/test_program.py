@@ -606,6 +606,29 @@ class Output(Program):
         self.assertIn("nobody speaks in 2 of them", " ".join(self.run_it("status").out.split()))
         self.assertIn("2 of them have no text", self.run_it("export", "-o", "out").out)
 
+    def test_what_is_not_transcribed_is_not_silent(self):
+        """As `enqueue --no-transcribe --sounds` leaves a catalog."""
+        self.fill()
+        self.enqueue()
+        self.settle("a.wav", "b.mp3")
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE stage SET name = 'sounds'")
+        connection.commit()
+        connection.close()
+        for options in ([], ["--dropped"]):
+            self.assertIn("\nIt is not transcribed (done: sounds).\n",
+                          self.run_it("show", "a.wav", *options, status=0).out)
+        self.assertIn("not transcribed", self.run_it("show", "a.wav", "-f", "srt", status=0).err)
+        self.assertIn("nobody is told apart", self.run_it("show", "a.wav", "-f", "rttm", status=0).err)
+        done = self.run_it("export", "-o", "out", "-f", "txt", "-f", "rttm", status=0)
+        self.assertIn("0 files of 0 recordings", done.out)
+        self.assertNotIn("nobody speaks", done.out)
+        self.assertIn("2 recordings are not transcribed and have no text", done.out)
+        self.assertIn("2 recordings have no speakers told apart", done.out)
+        self.assertEqual([], [name for _, _, names in os.walk(os.path.join(self.dir, "out")) for name in names])
+        told = json.loads(self.run_it("export", "-o", "out", "--json", status=0).out)
+        self.assertEqual((0, 2, 0), (told["files"], told["without_transcript"], told["not_diarized"]))
+
     def test_no_control_character_from_names(self):
         bad = "x\x1b[31m\u009b31m\a.wav"
         self.put(bad, wav(7))
