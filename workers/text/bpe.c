@@ -6,6 +6,8 @@
 #include <utf8proc.h>
 #include <xxhash.h>
 
+#include "workers/text/hash_seed.h"
+
 struct token {
     char *spelling; /* owned, as in the file; NULL: no such id */
     uint8_t *bytes; /* owned; what it stands for */
@@ -19,6 +21,7 @@ struct rule {
 };
 
 struct bpe {
+    uint64_t seed;
     struct token *tokens;
     int32_t size, cap;
     int32_t *names; /* open addressing over spellings: id, or -1 */
@@ -51,6 +54,7 @@ int bpe_new(struct bpe **ret, struct err *err)
 
     if (!b)
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
+    b->seed = hash_seed();
     for (int i = 0; i < 256; i++)
         b->byte_ids[i] = -1;
     *ret = b;
@@ -73,7 +77,7 @@ void bpe_free(struct bpe *b)
 
 static uint32_t name_slot(const struct bpe *b, const char *spelling, size_t len)
 {
-    uint32_t i = (uint32_t)XXH3_64bits(spelling, len) & (b->names_cap - 1);
+    uint32_t i = (uint32_t)XXH3_64bits_withSeed(spelling, len, b->seed) & (b->names_cap - 1);
 
     while (b->names[i] >= 0) {
         const struct token *t = &b->tokens[b->names[i]];
@@ -212,9 +216,9 @@ static uint64_t rule_key(int32_t left, int32_t right)
     return (uint64_t)(uint32_t)(left + 1) << 32 | (uint32_t)(right + 1);
 }
 
-static struct rule *rule_slot(struct rule *rules, uint32_t cap, uint64_t key)
+static struct rule *rule_slot(uint64_t seed, struct rule *rules, uint32_t cap, uint64_t key)
 {
-    uint32_t i = (uint32_t)XXH3_64bits(&key, sizeof(key)) & (cap - 1);
+    uint32_t i = (uint32_t)XXH3_64bits_withSeed(&key, sizeof(key), seed) & (cap - 1);
 
     while (rules[i].key && rules[i].key != key)
         i = (i + 1) & (cap - 1);
@@ -233,7 +237,7 @@ static int grow_rules(struct bpe *b, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary's merges");
     for (uint32_t i = 0; i < b->rules_cap; i++)
         if (b->rules[i].key)
-            *rule_slot(rules, cap, b->rules[i].key) = b->rules[i];
+            *rule_slot(b->seed, rules, cap, b->rules[i].key) = b->rules[i];
     free(b->rules);
     b->rules = rules;
     b->rules_cap = cap;
@@ -265,7 +269,7 @@ int bpe_merge(struct bpe *b, const char *left, size_t left_len, const char *righ
                        b->rules_used);
     if ((rc = grow_rules(b, err)))
         return rc;
-    rule = rule_slot(b->rules, b->rules_cap, rule_key(l, r));
+    rule = rule_slot(b->seed, b->rules, b->rules_cap, rule_key(l, r));
     if (rule->key)
         return err_set(err, ERR_MODEL, "merge %u is there twice", b->rules_used);
     *rule = (struct rule){rule_key(l, r), (int32_t)b->rules_used++, joined};
@@ -410,7 +414,7 @@ static void consider(struct merger *m, int32_t at)
 
     if (at < 0 || p->next < 0 || !m->b->rules_cap)
         return;
-    r = rule_slot(m->b->rules, m->b->rules_cap, rule_key(p->id, m->pieces[p->next].id));
+    r = rule_slot(m->b->seed, m->b->rules, m->b->rules_cap, rule_key(p->id, m->pieces[p->next].id));
     if (r->key)
         heap_push(m, (struct candidate){r->rank, at, r->joined});
 }
@@ -423,7 +427,7 @@ static bool is_current(const struct merger *m, const struct candidate *c)
 
     if (p->id < 0 || p->next < 0)
         return false;
-    r = rule_slot(m->b->rules, m->b->rules_cap, rule_key(p->id, m->pieces[p->next].id));
+    r = rule_slot(m->b->seed, m->b->rules, m->b->rules_cap, rule_key(p->id, m->pieces[p->next].id));
     return r->key && r->rank == c->rank;
 }
 

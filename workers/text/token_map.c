@@ -4,6 +4,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "workers/text/hash_seed.h"
+
 #define MAX_BYTES (1u << 30)
 
 struct token_entry {
@@ -22,7 +24,7 @@ void token_map_free(struct token_map *m)
 /* The slot of a token, or the free one where it belongs. */
 static uint32_t slot_of(const struct token_map *m, const char *token, size_t len)
 {
-    uint32_t i = (uint32_t)XXH3_64bits(token, len) & (m->slot_count - 1);
+    uint32_t i = (uint32_t)XXH3_64bits_withSeed(token, len, m->seed) & (m->slot_count - 1);
 
     for (; m->slots[i]; i = (i + 1) & (m->slot_count - 1)) {
         const struct token_entry *e = &m->entries[m->slots[i] - 1];
@@ -58,6 +60,8 @@ static int grow(struct token_map *m, struct err *err)
         free(slots);
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
     }
+    if (!m->slots)
+        m->seed = hash_seed();
     free(m->slots);
     m->entries = entries;
     m->slots = slots;

@@ -5,11 +5,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "workers/text/bpe.h"
+#include "workers/text/hash_seed.h"
 
 #define UNKNOWN_PENALTY 10.0
 #define MAX_NODES (1u << 24) /* an edge's key holds 24 bits of its node */
+#define MAX_TOKEN_BYTES 1024
 #define ROOT 0u
 
 struct edge {
@@ -18,6 +21,7 @@ struct edge {
 };
 
 struct unigram {
+    uint64_t seed;
     struct edge *edges;
     int32_t *token_of; /* [nodes]: the token that ends there; -1: none */
     uint32_t nodes, room, slots;
@@ -26,19 +30,19 @@ struct unigram {
     double unknown_score;
 };
 
-/* The multiplier is 2^32 over the golden ratio (Knuth's multiplicative hashing). */
-static uint32_t edge_slot(const struct edge *edges, uint32_t slots, uint32_t key)
+/* Nodes are numbered as the file's tokens come, so its author knows every key. */
+static uint32_t edge_slot(uint64_t seed, const struct edge *edges, uint32_t slots, uint32_t key)
 {
-    uint32_t i = key * 2654435769u;
+    uint32_t i = (uint32_t)XXH3_64bits_withSeed(&key, sizeof(key), seed) & (slots - 1);
 
-    for (i = (i ^ i >> 15) & (slots - 1); edges[i].to && edges[i].key != key;)
+    while (edges[i].to && edges[i].key != key)
         i = (i + 1) & (slots - 1);
     return i;
 }
 
 static uint32_t step(const struct unigram *u, uint32_t node, uint8_t byte)
 {
-    return u->edges[edge_slot(u->edges, u->slots, node << 8 | byte)].to;
+    return u->edges[edge_slot(u->seed, u->edges, u->slots, node << 8 | byte)].to;
 }
 
 /* Room for one more node; at most half of the slots are in use. */
@@ -60,7 +64,7 @@ static int grow(struct unigram *u, struct err *err)
     }
     for (uint32_t i = 0; i < u->slots; i++)
         if (u->edges[i].to)
-            edges[edge_slot(edges, room * 2, u->edges[i].key)] = u->edges[i];
+            edges[edge_slot(u->seed, edges, room * 2, u->edges[i].key)] = u->edges[i];
     free(u->edges);
     u->edges = edges;
     u->token_of = token_of;
@@ -79,7 +83,7 @@ static int add(struct unigram *u, const char *token, int32_t id, struct err *err
 
         if (rc != 0)
             return rc;
-        slot = edge_slot(u->edges, u->slots, key);
+        slot = edge_slot(u->seed, u->edges, u->slots, key);
         if (!u->edges[slot].to) {
             u->token_of[u->nodes] = -1;
             u->edges[slot] = (struct edge){key, u->nodes++};
@@ -105,6 +109,8 @@ static int read_vocab(struct unigram *u, const json_t *vocab, struct err *err)
 
         if (json_array_size(entry) != 2 || !token || !json_is_number(score))
             return err_set(err, ERR_MODEL, "model.vocab[%d] is not a token and its score", i);
+        if (strlen(token) > MAX_TOKEN_BYTES)
+            return err_set(err, ERR_MODEL, "token %d is %zu bytes long", i, strlen(token));
         u->score[i] = json_number_value(score);
         if (!isfinite(u->score[i]))
             return err_set(err, ERR_MODEL, "the score of token %d is no number", i);
@@ -146,6 +152,7 @@ int unigram_read(const json_t *model, struct unigram **ret, struct err *err)
 
     if (!u)
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
+    u->seed = hash_seed();
     rc = read_model(u, model, err);
     if (rc != 0)
         unigram_free(u);

@@ -2,8 +2,11 @@
  * the format that the trained fixtures do not have. */
 #include "tests/common/test.h"
 
+#include <time.h>
+
 #include "base/buf.h"
 #include "base/err.h"
+#include "workers/text/hash_seed.h"
 #include "workers/text/tokenizer.h"
 
 #define WORDS "{\"[UNK]\":0,\"a\":1,\"##b\":2,\"b\":3,\"!\":4}"
@@ -153,6 +156,84 @@ static void test_growth(void **state)
     buf_free(&json);
 }
 
+/* Of the bytes that may stand in a string of JSON as they are, the one whose edge comes first in a
+ * table hashed by 2^32 over the golden ratio and nothing secret. */
+static char crowding_byte(uint32_t node)
+{
+    uint32_t lowest = UINT32_MAX;
+    char best = 0;
+
+    for (char c = 33; c < 127; c++) {
+        uint32_t i = (node << 8 | (uint8_t)c) * 2654435769u;
+
+        i = (i ^ i >> 15) & 0x3FFFF;
+        if (c == '"' || c == '\\' || i > lowest)
+            continue;
+        lowest = i;
+        best = c;
+    }
+    return best;
+}
+
+/* A vocabulary whose author knew the numbers of the trie's nodes and chose each byte so that all
+ * edges begin at one place. With a hash that can be foretold it costs 10^10 steps, some ten
+ * seconds; without, 10^5. */
+static void test_crowded_trie(void **state)
+{
+    struct buf json = BUF_INIT;
+    struct tokenizer *t = NULL;
+    struct err e = {0};
+    uint32_t nodes = 6; /* of the root and "<unk>" */
+    clock_t start;
+
+    (void)state;
+    assert_true(hash_seed() != hash_seed());
+    buf_printf(&json, "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0]");
+    for (int k = 0; k < 128; k++) {
+        buf_printf(&json, ",[\"%c%c", 'A' + k / 16, 'A' + k % 16);
+        nodes += k % 16 ? 1 : 2;
+        for (int i = 0; i < 1020; i++, nodes++)
+            buf_put_u8(&json, (uint8_t)crowding_byte(nodes - 1));
+        buf_printf(&json, "\",-1]");
+    }
+    buf_printf(&json, "]}}");
+    start = clock();
+    assert_ok(tokenizer_parse((char *)json.data, json.len, &t, &e), e);
+    assert_true(clock() - start < 2 * CLOCKS_PER_SEC);
+    tokenizer_free(t);
+    buf_free(&json);
+}
+
+/* A file with a string of n 'y's in its middle. */
+static char *around(const char *before, size_t n, const char *after)
+{
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "%s", before);
+    for (size_t i = 0; i < n; i++)
+        buf_put_u8(&b, 'y');
+    buf_printf(&b, "%s", after);
+    buf_put_u8(&b, 0);
+    assert_false(b.failed);
+    return (char *)b.data;
+}
+
+/* What a text is compared with at each of its characters is not long. */
+static void test_long_tokens(void **state)
+{
+    static const char unigram[] = "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":"
+                                  "[[\"<unk>\",0],[\"";
+    char *json = around(unigram, 1024, "\",-1]]}}"), *text = around("", 1024, "");
+
+    (void)state;
+    gives(json, text, "1");
+    free(json);
+    json = around(unigram, 1025, "\",-1]]}}");
+    refused(json, "token 1 is 1025 bytes long");
+    free(json);
+    free(text);
+}
+
 /* A trie whose units lead anywhere: looked up, never followed out of its bounds. */
 static void test_charsmap(void **state)
 {
@@ -257,9 +338,10 @@ static void test_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models),  cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_growth),  cmocka_unit_test(test_charsmap),
-        cmocka_unit_test(test_options), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_models),       cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_crowded_trie), cmocka_unit_test(test_long_tokens),
+        cmocka_unit_test(test_growth),       cmocka_unit_test(test_charsmap),
+        cmocka_unit_test(test_options),      cmocka_unit_test(test_damage),
         cmocka_unit_test(test_missing),
     };
 
