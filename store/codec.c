@@ -5,7 +5,7 @@
 
 #include "store/request.h"
 
-#define CODEC_VERSION 2
+#define CODEC_VERSION 3
 
 struct block {
     struct block *next;
@@ -87,6 +87,7 @@ void request_put(struct buf *out, const struct request *rq)
         return;
     case REQUEST_ENQUEUE_ADD:
         buf_put_i64(out, rq->job_id);
+        buf_put_u8(out, rq->keep_source);
         buf_put_u32(out, rq->count);
         for (uint32_t i = 0; i < rq->count; i++)
             put_found(out, &rq->found[i]);
@@ -94,6 +95,7 @@ void request_put(struct buf *out, const struct request *rq)
     case REQUEST_ENQUEUE_SAME:
     case REQUEST_ENQUEUE_KNOWN:
         buf_put_i64(out, rq->job_id);
+        buf_put_u8(out, rq->keep_source);
         buf_put_u32(out, rq->count);
         for (uint32_t i = 0; i < rq->count; i++)
             buf_put_i64(out, rq->place_ids[i]);
@@ -234,14 +236,21 @@ static void get_stage(struct decoding *c, struct store_stage *s)
     s->params_json = get_str(c);
 }
 
+static bool get_bool(struct decoding *c)
+{
+    uint8_t value = reader_u8(&c->r);
+
+    if (value > 1)
+        c->r.failed = true;
+    return value == 1;
+}
+
 /* At most one: a source has none itself. */
 static const struct store_stage *get_source(struct decoding *c)
 {
-    uint8_t has = reader_u8(&c->r);
+    bool has = get_bool(c);
     struct store_stage *s;
 
-    if (has > 1)
-        c->r.failed = true;
     if (c->r.failed || !has)
         return NULL;
     s = arena_alloc(c, sizeof(*s));
@@ -265,11 +274,13 @@ static void get_fields(struct decoding *c)
         return;
     case REQUEST_ENQUEUE_ADD:
         rq->job_id = reader_i64(&c->r);
+        rq->keep_source = get_bool(c);
         get_found(c);
         return;
     case REQUEST_ENQUEUE_SAME:
     case REQUEST_ENQUEUE_KNOWN:
         rq->job_id = reader_i64(&c->r);
+        rq->keep_source = get_bool(c);
         get_places(c);
         return;
     case REQUEST_ENQUEUE_TROUBLE:
@@ -337,6 +348,7 @@ void request_reply_put(struct buf *out, const struct request_reply *r)
     buf_put_u64(out, r->counts.unchanged);
     buf_put_u64(out, r->counts.vanished);
     buf_put_u64(out, r->counts.tasks);
+    buf_put_u64(out, r->counts.lacking);
     buf_put_u64(out, r->affected);
 }
 
@@ -354,6 +366,7 @@ int request_reply_get(const uint8_t *data, size_t len, struct request_reply *ret
     reply.counts.unchanged = reader_u64(&r);
     reply.counts.vanished = reader_u64(&r);
     reply.counts.tasks = reader_u64(&r);
+    reply.counts.lacking = reader_u64(&r);
     reply.affected = reader_u64(&r);
     if (!reader_done(&r) || version != CODEC_VERSION)
         return err_set(err, ERR_PROTOCOL, "reply: malformed (%zu bytes)", len);

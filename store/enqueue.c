@@ -220,13 +220,34 @@ static int task_revive(struct store *st, const struct job *job, int64_t media_id
     return rc;
 }
 
-static int task_of(struct store *st, const struct job *job, int64_t media_id,
-                   struct request_reply *ret, struct err *err)
+/* 1: the stage's source has been done for the recording, or will be; 0: not. */
+static int source_there(struct store *st, const struct job *job, int64_t media_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM task WHERE media_id = ? AND stage_id = ? "
+                      "AND state IN ('done', 'pending')",
+                      "ii", media_id, job->source_id);
+
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc;
+}
+
+static int task_of(struct store *st, const struct request *rq, const struct job *job,
+                   int64_t media_id, struct request_reply *ret, struct err *err)
 {
     bool made = false, source = false;
     int rc = 0;
 
-    if (job->source_id)
+    if (job->source_id && rq->keep_source) {
+        rc = source_there(st, job, media_id, err);
+        if (rc == 0)
+            ret->counts.lacking++;
+        if (rc <= 0)
+            return rc;
+        rc = 0;
+    } else if (job->source_id)
         rc = task_make(st, job, job->source_id, media_id, ret, &source, err);
     if (rc == 0)
         rc = task_make(st, job, job->stage_id, media_id, ret, &made, err);
@@ -253,7 +274,7 @@ int enqueue_add(struct store *st, const struct request *rq, struct request_reply
         ret->counts.added += added;
         rc = place_of(st, f, &job, media_id, added, &ret->counts, err);
         if (rc == 0)
-            rc = task_of(st, &job, media_id, ret, err);
+            rc = task_of(st, rq, &job, media_id, ret, err);
         if (rc == 0 && job.troubles)
             rc = db_run(st, err, "DELETE FROM trouble WHERE path_raw = ? AND member_raw = ?", "bb",
                         f->path, f->path_len, f->member, f->member_len);
@@ -302,7 +323,7 @@ int enqueue_same(struct store *st, const struct request *rq, struct request_repl
         ret->counts.seen++;
         ret->counts.unchanged++;
         if (rc == 0)
-            rc = rq->type == REQUEST_ENQUEUE_KNOWN ? task_of(st, &job, media_id, ret, err)
+            rc = rq->type == REQUEST_ENQUEUE_KNOWN ? task_of(st, rq, &job, media_id, ret, err)
                                                    : task_revive(st, &job, media_id, ret, err);
         if (rc == 0 && job.troubles)
             rc = same_troubles(st, &job, rq->place_ids[i], err);

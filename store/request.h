@@ -54,6 +54,9 @@ struct request {
     int64_t job_id;
     const struct store_found *found; /* ADD */
     const int64_t *place_ids;        /* SAME, KNOWN */
+    /* ADD, KNOWN: no task of the stage's source is made: a recording gets one of the stage itself
+     * only where the source's is done, or waits to be done. */
+    bool keep_source;
     const struct request_trouble *troubles;
     uint32_t count;
     /* END: roots that were walked whole (raw absolute paths); a root that could not be read is not

@@ -76,6 +76,7 @@ struct store_enqueue_counts {
     uint64_t unchanged;
     uint64_t vanished; /* places under the roots that are not there any more */
     uint64_t tasks;    /* new tasks, also of old recordings (another stage or model) */
+    uint64_t lacking;  /* got no task, for want of their source's (request.h: keep_source) */
 };
 
 /* ------------------------------------------------------------------------- running */

@@ -17,6 +17,7 @@ struct ids {
 struct batch {
     struct writer *writer;
     int64_t job_id;
+    bool keep_source;
     struct store_enqueue_counts counts;
 
     struct store_found found[REQUEST_MAX_FOUND];
@@ -43,6 +44,7 @@ static void add_counts(struct store_enqueue_counts *sum, const struct store_enqu
     sum->unchanged += c->unchanged;
     sum->vanished += c->vanished;
     sum->tasks += c->tasks;
+    sum->lacking += c->lacking;
 }
 
 static int send(struct batch *b, struct request *rq, bool counted, struct err *err)
@@ -53,14 +55,15 @@ static int send(struct batch *b, struct request *rq, bool counted, struct err *e
     if (b->writer == NULL)
         return 0;
     rq->job_id = b->job_id;
+    rq->keep_source = b->keep_source;
     rc = writer_request(b->writer, rq, &reply, err);
     if (rc == 0 && counted)
         add_counts(&b->counts, &reply.counts);
     return rc;
 }
 
-int batch_begin(struct writer *writer, const struct store_stage *stage, const char *command_line,
-                struct batch **ret, struct err *err)
+int batch_begin(struct writer *writer, const struct store_stage *stage, bool keep_source,
+                const char *command_line, struct batch **ret, struct err *err)
 {
     struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
                          .command_line = command_line,
@@ -73,6 +76,7 @@ int batch_begin(struct writer *writer, const struct store_stage *stage, const ch
     if (b == NULL)
         return err_set(err, ERR_NOMEM, "out of memory");
     b->writer = writer;
+    b->keep_source = keep_source;
     rc = writer != NULL ? writer_request(writer, &rq, &reply, err) : 0;
     if (rc != 0) {
         batch_free(b);

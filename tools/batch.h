@@ -10,9 +10,9 @@
 struct writer;
 struct batch;
 
-/* writer NULL: a dry run that only counts. */
-int batch_begin(struct writer *writer, const struct store_stage *stage, const char *command_line,
-                struct batch **ret, struct err *err);
+/* writer NULL: a dry run that only counts. keep_source: as of struct request. */
+int batch_begin(struct writer *writer, const struct store_stage *stage, bool keep_source,
+                const char *command_line, struct batch **ret, struct err *err);
 void batch_free(struct batch *b); /* NULL is fine; what was not sent is dropped */
 
 int batch_found(struct batch *b, const struct store_found *f, struct err *err);

@@ -128,10 +128,11 @@ static json_t *json_jobs(const struct enqueue_result *r, const struct enqueue_st
     json_t *list = json_array();
 
     for (uint32_t i = 0; list != NULL && i < s->count; i++)
-        json_array_append_new(list, json_pack("{s:I, s:s, s:s, s:I}", "job",
+        json_array_append_new(list, json_pack("{s:I, s:s, s:s, s:I, s:I}", "job",
                                               (json_int_t)r->jobs[i].job_id, "stage",
                                               s->stages[i].name, "model", s->stages[i].model,
-                                              "tasks", (json_int_t)r->jobs[i].tasks));
+                                              "tasks", (json_int_t)r->jobs[i].tasks,
+                                              "not_transcribed", (json_int_t)r->jobs[i].lacking));
     return list;
 }
 
@@ -216,14 +217,35 @@ static void print_jobs(const struct enqueue_result *r, const struct enqueue_stag
 
         if (r->jobs[i].tasks == 0)
             continue;
+        buf_printf(&b, "Job %lld: %s ", (long long)r->jobs[i].job_id,
+                   text_count(r->jobs[i].tasks, n));
         enqueue_stage_words(&s->stages[i], &b);
-        printf("Job %lld: %s %s.%s\n", (long long)r->jobs[i].job_id,
-               text_count(r->jobs[i].tasks, n), b.failed ? "" : buf_cstr(&b),
-               i < last         ? ""
-               : r->through_run ? " The run that is on takes them up."
-                                : " Next: nightshift run");
+        buf_printf(&b, ".%s",
+                   i < last         ? ""
+                   : r->through_run ? " The run that is on takes them up."
+                                    : " Next: nightshift run");
+        print_wrapped(&b);
         buf_free(&b);
     }
+}
+
+/* Recordings that a stage which works on the text cannot take. */
+static void print_lacking(const struct enqueue_result *r, const struct enqueue_stages *s)
+{
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN];
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (r->jobs[i].lacking == 0)
+            continue;
+        buf_printf(&b,
+                   "%s of them %s not transcribed, and left out of --embed: without "
+                   "--no-transcribe, %s transcribed with %s first.",
+                   text_count(r->jobs[i].lacking, n), text_plural(r->jobs[i].lacking, "is", "are"),
+                   text_plural(r->jobs[i].lacking, "it is", "they are"), s->transcribe.model);
+        print_wrapped(&b);
+    }
+    buf_free(&b);
 }
 
 static void print_summary(const struct enqueue_result *r, const struct wanted *w,
@@ -276,6 +298,7 @@ static void print_summary(const struct enqueue_result *r, const struct wanted *w
         puts("A dry run: nothing was noted in the catalog.");
     else if (c->tasks > 0)
         print_jobs(r, s);
+    print_lacking(r, s);
     buf_free(&b);
 }
 
@@ -334,6 +357,7 @@ static int enqueue_all(struct cli *cli, const struct wanted *w, const struct enq
                                 .progress = !cli->quiet && isatty(STDERR_FILENO),
                                 .stages = s->stages,
                                 .stage_count = s->count,
+                                .keep_source = w->wish.no_transcribe,
                                 .command_line = line};
     struct enqueue_result r;
     struct writer *writer = NULL;

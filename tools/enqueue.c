@@ -494,7 +494,7 @@ static void sum_up(struct enqueue *q)
     for (uint32_t i = 0; i < q->o->stage_count && q->batches[i] != NULL; i++) {
         const struct store_enqueue_counts *c = batch_counts(q->batches[i]);
 
-        r->jobs[i] = (struct enqueue_job){batch_job(q->batches[i]), c->tasks};
+        r->jobs[i] = (struct enqueue_job){batch_job(q->batches[i]), c->tasks, c->lacking};
         if (i == 0)
             r->counts = *c;
         else
@@ -516,7 +516,8 @@ int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct
     if (walked == NULL)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (uint32_t i = 0; rc == 0 && i < o->stage_count; i++)
-        rc = batch_begin(writer, &o->stages[i], o->command_line, &q.batches[i], err);
+        rc =
+            batch_begin(writer, &o->stages[i], o->keep_source, o->command_line, &q.batches[i], err);
     if (rc == 0)
         rc = walk_roots(&q, roots, root_count, walked, &walked_count, err);
     if (rc == 0)

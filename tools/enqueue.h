@@ -22,6 +22,7 @@ struct enqueue_options {
     bool quiet, progress;
     const struct store_stage *stages; /* one job each */
     uint32_t stage_count;             /* 1 .. ENQUEUE_STAGES_MAX */
+    bool keep_source;                 /* as of struct request */
     const char *command_line;
 };
 
@@ -29,6 +30,7 @@ struct enqueue_result {
     struct enqueue_job {
         int64_t job_id;         /* 0 in a dry run */
         uint64_t tasks;         /* new ones; 0 in a dry run */
+        uint64_t lacking;       /* recordings without the transcription that it works on */
     } jobs[ENQUEUE_STAGES_MAX]; /* as the stages */
     /* As the first job has counted, but the tasks of all; in a dry run only seen, added and
      * unchanged. */

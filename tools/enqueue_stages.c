@@ -35,7 +35,8 @@ const char enqueue_wish_help[] =
     "                           (all-MiniLM-L6-v2)\n"
     "      --embed-audio[=MODEL]   vectors of what it sounds like\n"
     "                           (laion/clap-htsat-unfused)\n"
-    "      --no-transcribe      these alone. Without it, and without a word on how to\n"
+    "      --no-transcribe      these alone; --embed then takes what is transcribed\n"
+    "                           already. Without it, and without a word on how to\n"
     "                           transcribe, it is done as the catalog had it last\n";
 
 static const struct option longs[ENQUEUE_STAGES_OPTIONS] = {
@@ -192,6 +193,35 @@ static int keep_last(void *arg, const struct read_progress *row)
     return h->failed;
 }
 
+struct looking {
+    const struct store_stage *wanted;
+    bool found;
+};
+
+static int look(void *arg, const struct read_progress *row)
+{
+    struct looking *l = arg;
+
+    l->found |= strcmp(row->stage, l->wanted->name) == 0 &&
+                strcmp(row->model_hash, l->wanted->model_hash) == 0 &&
+                strcmp(row->params_json, l->wanted->params_json) == 0;
+    return l->found;
+}
+
+/* What --no-transcribe leaves out must be there for --embed. */
+static int must_be_there(struct store *known, const struct enqueue_stages *all, struct err *err)
+{
+    struct looking l = {.wanted = &all->transcribe};
+    int rc = known != NULL && l.wanted->name != NULL ? read_progress(known, look, &l, err) : 0;
+
+    if (rc < 0 || l.found)
+        return rc < 0 ? rc : 0;
+    return err_set(err, ERR_USAGE,
+                   "--embed works on a transcription, and the catalog has none%s: leave "
+                   "--no-transcribe out, and it is made first",
+                   known != NULL && l.wanted->name != NULL ? " like that" : "");
+}
+
 /* Its folder may have moved since. */
 static int find_again(struct had *h, struct err *err)
 {
@@ -326,6 +356,10 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
         rc = as_before(known, w->no_transcribe, ret, err);
         if (rc <= 0)
             return rc;
+        if (w->no_transcribe) {
+            doing[0] = 0;
+            return must_be_there(known, ret, err);
+        }
     }
     snprintf(doing, 200, "use voice activity");
     rc = enqueue_stage_vad(&w->params, ret->note, sizeof(ret->note), err);
@@ -339,6 +373,10 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     ret->voice = w->params.params.vad_model[0] != 0;
     rc = enqueue_stage_find(w->model != NULL ? w->model : MODEL_DEFAULT, &w->params.params,
                             &ret->own[0], &ret->transcribe, err);
+    if (rc == 0 && w->no_transcribe) {
+        doing[0] = 0;
+        return must_be_there(known, ret, err);
+    }
     return rc != 0 ? rc : note_new_stage(w, known, ret, err);
 }
 

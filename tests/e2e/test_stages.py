@@ -166,6 +166,43 @@ class Missing(Stages):
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
+class Text(Stages):
+    """Vectors of the text stand on the transcription."""
+
+    def setUp(self):
+        super().setUp()
+        self.encoder = "--embed=" + tiny_models.encoder(os.path.join(self.models, "encoder"))
+
+    def test_what_is_not_transcribed_is_left_out(self):
+        refused = self.nightshift("enqueue", "--no-transcribe", self.encoder, self.archive, status=64)
+        self.one_sentence(refused, "the catalog has none", "leave --no-transcribe out")
+        self.assertFalse(os.path.exists(self.catalog))
+        self.enqueue("--no-transcribe", "--sounds", self.archive)
+        refused = self.nightshift("enqueue", "--no-transcribe", self.encoder, self.archive, status=64)
+        self.one_sentence(refused, "the catalog has none")
+        self.enqueue("--vad=off", os.path.join(self.archive, RECORDINGS[0]))
+        said = self.enqueue("--no-transcribe", self.encoder, self.archive)
+        self.assertRegex(said.out, r"Job \d+: 1 to embed as text with")
+        self.assertIn("2 of them are not transcribed", said.out)
+        self.assertEqual([("embed-text", "pending", 1), ("sounds", "pending", 3),
+                          ("transcribe", "pending", 1)], self.sql(TASKS))
+        # Another transcription than the one that is there is not made, either.
+        refused = self.nightshift("enqueue", "--no-transcribe", self.encoder, "--vad=off", "--beam-size=2",
+                                  self.archive, status=64)
+        self.one_sentence(refused, "none like that")
+        self.run_all()
+        self.assertEqual([("embed-text", "done", 1), ("sounds", "done", 3),
+                          ("transcribe", "done", 1)], self.sql(TASKS))
+        self.assertGreater(self.sql("SELECT count(*) FROM embedding")[0][0], 0)
+        again = self.json("enqueue", "--no-transcribe", self.encoder, self.archive)
+        self.assertEqual([("embed-text", 0, 2)], [(job["stage"], job["tasks"], job["not_transcribed"])
+                                                  for job in again["jobs"]])
+        # With the transcription each job has its own.
+        both = self.json("enqueue", self.encoder, self.archive)
+        self.assertEqual([("transcribe", 2), ("embed-text", 2)],
+                         [(job["stage"], job["tasks"]) for job in both["jobs"]])
+
+
 class Killed(Stages):
     def setUp(self):
         super().setUp()

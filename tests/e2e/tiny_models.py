@@ -151,3 +151,69 @@ def diarization(directory):
         json.dump({"model_type": "nightshift-diarization", "clustering": "ahc", "threshold": 0.7,
                    "min_cluster_size": 2}, file)
     return directory
+
+
+# ---- vectors of text: BERT's shape, with a vocabulary of the alphabet
+
+def encoder(directory, size=16, layers=1, positions=64):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    pieces += [mark + chr(c) for mark in ("", "##") for c in range(ord("a"), ord("z") + 1)]
+    w = Weights(11)
+    w.put("embeddings.word_embeddings.weight", len(pieces), size, gain=3)
+    w.put("embeddings.position_embeddings.weight", positions, size)
+    w.put("embeddings.token_type_embeddings.weight", 2, size)
+
+    def norm(name):
+        w.one(name + ".weight", size)
+        w.zero(name + ".bias", size)
+
+    def dense(name, out, width):
+        w.put(name + ".weight", out, width)
+        w.zero(name + ".bias", out)
+
+    norm("embeddings.LayerNorm")
+    for i in range(layers):
+        layer = f"encoder.layer.{i}."
+        for part in ("query", "key", "value"):
+            dense(layer + "attention.self." + part, size, size)
+        dense(layer + "attention.output.dense", size, size)
+        norm(layer + "attention.output.LayerNorm")
+        dense(layer + "intermediate.dense", 2 * size, size)
+        dense(layer + "output.dense", size, 2 * size)
+        norm(layer + "output.LayerNorm")
+    safetensors(os.path.join(directory, "model.safetensors"), w)
+
+    def special(name):
+        return {"SpecialToken": {"id": name, "type_id": 0}}
+
+    def sequence(name):
+        return {"Sequence": {"id": name, "type_id": 0}}
+
+    files = {
+        "config.json": {"model_type": "bert", "hidden_act": "gelu", "vocab_size": len(pieces),
+                        "hidden_size": size, "num_hidden_layers": layers, "num_attention_heads": 2,
+                        "intermediate_size": 2 * size, "max_position_embeddings": positions,
+                        "type_vocab_size": 2, "layer_norm_eps": 1e-12},
+        "tokenizer.json": {
+            "version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": i, "content": pieces[i], "special": True, "single_word": False,
+                              "lstrip": False, "rstrip": False, "normalized": False}
+                             for i in range(4)],
+            "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
+                           "strip_accents": None, "lowercase": True},
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "post_processor": {
+                "type": "TemplateProcessing",
+                "single": [special("[CLS]"), sequence("A"), special("[SEP]")],
+                "pair": [special("[CLS]"), sequence("A"), special("[SEP]"), sequence("B"),
+                         special("[SEP]")],
+                "special_tokens": {name: {"id": name, "ids": [pieces.index(name)], "tokens": [name]}
+                                   for name in ("[CLS]", "[SEP]")}},
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+            "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                      "max_input_chars_per_word": 100,
+                      "vocab": {piece: i for i, piece in enumerate(pieces)}}}}
+    for name, content in files.items():
+        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+            json.dump(content, file)
+    return directory

@@ -146,7 +146,7 @@ static void lying_counts(void **state)
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct buf b = BUF_INIT;
 
-        buf_put_u8(&b, 2); /* the version */
+        buf_put_u8(&b, 3); /* the version */
         buf_put_u8(&b, (uint8_t)types[i]);
         buf_put_i64(&b, 1);
         buf_put_u32(&b, UINT32_MAX);
@@ -158,7 +158,7 @@ static void lying_counts(void **state)
 
 static void replies(void **state)
 {
-    struct request_reply r = {.job_id = 5, .counts = {1, 2, 3, 4, 5, 6, 7}, .affected = 8}, back;
+    struct request_reply r = {.job_id = 5, .counts = {1, 2, 3, 4, 5, 6, 7, 8}, .affected = 9}, back;
     struct buf b = BUF_INIT;
     struct err e = {0};
 

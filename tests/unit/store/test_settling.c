@@ -584,6 +584,40 @@ static void text_waits_for_its_transcription(void **state)
     catalog_close(st);
 }
 
+/* Whoever wants vectors alone gets them of what is transcribed, or will be. */
+static void a_source_that_is_to_be_kept(void **state)
+{
+    const struct store_found f[] = {found_at("/a/1.wav", "", 1), found_at("/a/2.wav", "", 2),
+                                    found_at("/a/3.wav", "", 3)};
+    struct store *st = catalog_new();
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano);
+    struct request rq = {.type = REQUEST_ENQUEUE_ADD, .found = f, .count = 3, .keep_source = true};
+    struct request_reply r;
+
+    (void)state;
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job_add1(st, job, "/a/2.wav", "", 2);
+    assert_ok(store_task_failed(st, 2, ERR_INPUT, "no audio", -1, &e), e);
+    rq.job_id = job_begin(st, &stage_text);
+    r = apply_ok(st, &rq);
+    assert_int_equal(r.counts.seen, 3);
+    assert_int_equal(r.counts.added, 1); /* known from now on, and nothing is to be done */
+    assert_int_equal(r.counts.tasks, 1);
+    assert_int_equal(r.counts.lacking, 2);
+    rq = (struct request){.type = REQUEST_ENQUEUE_KNOWN,
+                          .job_id = rq.job_id,
+                          .place_ids = (const int64_t[]){1, 2, 3},
+                          .count = 3,
+                          .keep_source = true};
+    r = apply_ok(st, &rq);
+    assert_int_equal(r.counts.tasks, 0);
+    assert_int_equal(r.counts.lacking, 2);
+    rq.keep_source = false;
+    assert_int_equal(apply_ok(st, &rq).counts.tasks, 3); /* the third one's, and two of the text */
+    catalog_close(st);
+}
+
 static void a_source_that_goes_on_takes_its_followers_back(void **state)
 {
     const float v[] = {0.6f, 0.8f};
@@ -830,6 +864,7 @@ int main(void)
         cmocka_unit_test(a_longer_recording_is_settled_again),
         cmocka_unit_test(what_is_deleted_leaves_nothing_behind),
         cmocka_unit_test(text_waits_for_its_transcription),
+        cmocka_unit_test(a_source_that_is_to_be_kept),
         cmocka_unit_test(a_source_that_goes_on_takes_its_followers_back),
         cmocka_unit_test(sounds_and_vectors),
         cmocka_unit_test(neighbours_make_passages),
