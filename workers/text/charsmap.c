@@ -194,7 +194,7 @@ void charsmap_apply(const struct charsmap *c, struct codepoints *out, const stru
                 break;
         if (bytes_of(in, i, end) < CLUSTER_BYTES && replace(c, out, in, i, end))
             continue;
-        for (size_t k = i; k < end; k++)
+        for (size_t k = i; k < end && !out->failed; k++)
             if (!replace(c, out, in, k, k + 1))
                 codepoints_put(out, in->at[k]);
     }

@@ -15,13 +15,15 @@ static bool grow(struct codepoints *t, size_t more)
     size_t room = t->room;
     int32_t *at;
 
-    if (t->failed || more > SIZE_MAX / 16 - t->len) {
+    if (t->failed || more > SIZE_MAX / 16 - t->len || (t->max && t->len + more > t->max)) {
         t->failed = true;
         return false;
     }
     if (t->len + more <= room)
         return true;
     room = room + room / 2 + more + 64;
+    if (t->max && room > t->max)
+        room = t->max;
     at = realloc(t->at, room * sizeof(*at));
     if (at == NULL) {
         t->failed = true;

@@ -1,7 +1,7 @@
 /* workers/text/codepoints.h - text as an array of code points, for rules that look at characters.
  *
- * One owner, one thread. A writer that runs out of memory sets `failed` and ignores what follows,
- * so that a chain of rules may run to its end and test `failed` once. The classes of characters are
+ * One owner, one thread. A writer that runs out of memory or past `max` sets `failed` and ignores
+ * what follows, so that a chain of rules may run to its end and test `failed` once. The classes of characters are
  * those of Python's str and re, which Whisper's own normalisers are defined by. */
 #ifndef NIGHTSHIFT_WORKERS_TEXT_CODEPOINTS_H
 #define NIGHTSHIFT_WORKERS_TEXT_CODEPOINTS_H
@@ -13,6 +13,7 @@
 struct codepoints {
     int32_t *at; /* owned; NULL while empty */
     size_t len, room;
+    size_t max; /* bound on len; 0: none */
     bool failed;
 };
 

@@ -5,6 +5,9 @@
 
 #include "workers/text/bpe.h"
 
+/* Each is compared with the text at each of its characters. */
+#define MAX_CONTENT_BYTES 256
+
 struct added_token {
     int32_t id;
     bool normalized, single_word, left, right; /* left, right: takes the blanks there, too */
@@ -40,6 +43,9 @@ static int read_one(const json_t *j, const struct tokenizer_normalizer *normaliz
     if (!json_is_string(content) || !json_string_length(content) || !json_is_integer(id) ||
         json_integer_value(id) < 0 || json_integer_value(id) >= BPE_MAX_ID)
         return err_set(err, ERR_MODEL, "added token %u lacks its id or its content", a->n);
+    if (json_string_length(content) > MAX_CONTENT_BYTES)
+        return err_set(err, ERR_MODEL, "added token %u is %zu bytes long", a->n,
+                       json_string_length(content));
     a->n++; /* from here on it is freed */
     t->id = (int32_t)json_integer_value(id);
     t->normalized = json_is_true(json_object_get(j, "normalized"));

@@ -227,17 +227,21 @@ int tokenizer_normalize(const struct tokenizer_normalizer *n, struct codepoints 
                         struct codepoints *spare, struct err *err)
 {
     size_t bound = text->len * MAX_GROWTH + MAX_REPLACEMENT;
+    bool too_long = false;
 
     for (uint32_t i = 0; i < n->n && !text->failed; i++) {
         struct codepoints swap = *text;
 
         spare->len = 0;
+        spare->max = bound; /* while the step runs: one alone may make 255 of each */
         apply(&n->parts[i], spare, text);
         *text = *spare;
         *spare = swap;
-        if (text->len > bound)
-            return err_set(err, ERR_MODEL, "the tokenizer's normalizer makes text far too long");
+        too_long = text->failed && text->len == bound;
     }
+    text->max = spare->max = 0;
+    if (too_long)
+        return err_set(err, ERR_MODEL, "the tokenizer's normalizer makes text far too long");
     return text->failed ? err_set(err, ERR_NOMEM, "no memory to encode text") : 0;
 }
 

@@ -2,6 +2,7 @@
  * the format that the trained fixtures do not have. */
 #include "tests/common/test.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/buf.h"
@@ -156,6 +157,47 @@ static void test_growth(void **state)
     buf_free(&json);
 }
 
+static long most_memory_kb(void)
+{
+    struct rusage used;
+
+    assert_int_equal(getrusage(RUSAGE_SELF, &used), 0);
+    return used.ru_maxrss;
+}
+
+/* The bound is kept within a step, too: the second one here would make 60,000 characters 250
+ * million, which are a gigabyte. */
+static void test_growth_within_a_step(void **state)
+{
+    const size_t len = 60000;
+    struct buf json = BUF_INIT;
+    char *text = malloc(len), many[65] = "";
+    struct tokenizer *t = NULL;
+    struct err e = {0};
+    int32_t *ids;
+    size_t n;
+    long before;
+
+    (void)state;
+    memset(text, 'a', len);
+    memset(many, 'a', 64);
+    buf_printf(&json, "{\"model\":{\"vocab\":" WORDS "},\"normalizer\":{\"type\":\"Sequence\","
+                      "\"normalizers\":[");
+    for (int i = 0; i < 2; i++)
+        buf_printf(&json,
+                   "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"%s\"}",
+                   i ? "," : "", many);
+    buf_printf(&json, "]}}");
+    assert_ok(tokenizer_parse((char *)json.data, json.len, &t, &e), e);
+    before = most_memory_kb();
+    assert_int_equal(tokenizer_encode(t, text, len, TOKENIZER_NO_BOUND, &ids, &n, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "far too long"));
+    assert_true(most_memory_kb() - before < 200 << 10);
+    tokenizer_free(t);
+    buf_free(&json);
+    free(text);
+}
+
 /* Of the bytes that may stand in a string of JSON as they are, the one whose edge comes first in a
  * table hashed by 2^32 over the golden ratio and nothing secret. */
 static char crowding_byte(uint32_t node)
@@ -221,6 +263,8 @@ static char *around(const char *before, size_t n, const char *after)
 /* What a text is compared with at each of its characters is not long. */
 static void test_long_tokens(void **state)
 {
+    static const char added[] = "{\"model\":{\"vocab\":" WORDS "},\"added_tokens\":"
+                                "[{\"id\":7,\"content\":\"";
     static const char unigram[] = "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":"
                                   "[[\"<unk>\",0],[\"";
     char *json = around(unigram, 1024, "\",-1]]}}"), *text = around("", 1024, "");
@@ -230,6 +274,14 @@ static void test_long_tokens(void **state)
     free(json);
     json = around(unigram, 1025, "\",-1]]}}");
     refused(json, "token 1 is 1025 bytes long");
+    free(json);
+    free(text);
+    json = around(added, 256, "\"}]}");
+    text = around("", 256, "");
+    gives(json, text, "7");
+    free(json);
+    json = around(added, 257, "\"}]}");
+    refused(json, "added token 0 is 257 bytes long");
     free(json);
     free(text);
 }
@@ -340,9 +392,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models),       cmocka_unit_test(test_parts),
         cmocka_unit_test(test_crowded_trie), cmocka_unit_test(test_long_tokens),
-        cmocka_unit_test(test_growth),       cmocka_unit_test(test_charsmap),
-        cmocka_unit_test(test_options),      cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_growth),       cmocka_unit_test(test_growth_within_a_step),
+        cmocka_unit_test(test_charsmap),     cmocka_unit_test(test_options),
+        cmocka_unit_test(test_damage),       cmocka_unit_test(test_missing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
