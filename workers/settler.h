@@ -14,13 +14,6 @@
 /* main() of the hidden `nightshift settle` command. Returns the exit status. */
 int settler_main(int argc, char **argv);
 
-struct plda; /* workers/speakers/plda.h */
-
-/* A model's PLDA: a safetensors file with mean1, mean2, lda, mu, tr and psi, or a folder with
- * pyannote's plda.npz (mu, tr, psi) and xvec_transform.npz (mean1, mean2, lda), of float32 or
- * float64. ERR_MODEL says what is wrong with which. */
-int settler_plda_load(const char *path, struct plda **ret, struct err *err);
-
 /* A recording's voices, gathered from its shards. All zero at first. */
 struct settling {
     uint32_t windows, room;

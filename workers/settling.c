@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "workers/models/diarization_dir.h"
 #include "workers/models/model_dir.h"
+#include "workers/models/plda_file.h"
 #include "workers/models/pyannet.h"
 #include "workers/settler.h"
 #include "workers/speakers/diarize.h"
@@ -137,7 +138,7 @@ static int load_plda(const struct diarization_dir *dir, struct plda **ret, struc
 {
     if (!dir->plda)
         return err_set(err, ERR_USAGE, "clustering by VBx needs a model that has a PLDA");
-    return settler_plda_load(dir->plda, ret, err);
+    return plda_open(dir->plda, ret, err);
 }
 
 static int read_how(const struct msg_settle *m, struct diarize_params *params, struct plda **plda,

@@ -108,7 +108,7 @@ static int load_tensors(const char *path, struct loaded *l, struct err *err)
 
 static int read_whole(const char *path, uint8_t **ret, size_t *len, struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
     struct stat st;
     uint8_t *data = NULL;
 
@@ -122,10 +122,12 @@ static int read_whole(const char *path, uint8_t **ret, size_t *len, struct err *
     while (rc == 0 && *len < (size_t)st.st_size) {
         ssize_t got = read(fd, data + *len, (size_t)st.st_size - *len);
 
+        if (got < 0 && errno == EINTR)
+            continue;
         if (got < 0)
             rc = err_sys(err, errno, "%s", path);
         else if (got == 0)
-            break;
+            rc = err_set(err, ERR_MODEL, "%s ended while it was read", path);
         else
             *len += (size_t)got;
     }

@@ -7,7 +7,9 @@
 #include "base/err.h"
 #include "workers/speakers/plda.h"
 
-#define PLDA_DIM 128u /* of the transformed values so many are kept, as pyannote does */
+/* Of the transformed values so many are kept, those with the largest phi: the lda_dimension of
+ * pyannote's pipeline. */
+#define PLDA_DIM 128u
 
 /* path: the file, or the folder. ERR_MODEL says what is wrong with which array; ERR_MISSING and
  * what else the system says of files. *ret: plda_free. */

@@ -14,6 +14,7 @@
 
 #include "gpu/backend.h"
 #include "workers/models/diarization_dir.h"
+#include "workers/models/plda_file.h"
 #include "workers/models/pyannet.h"
 #include "workers/models/voiceprint.h"
 #include "workers/stages/footprint.h"
@@ -249,15 +250,24 @@ static void diarization_close(void *self)
     free(d);
 }
 
-/* As the settler will want it. */
+/* As the settler will want it. size: of a voice's vector. */
 static int check_plda(const struct diarize_stage_params *p, const struct diarization_dir *dir,
-                      struct err *err)
+                      uint32_t size, struct err *err)
 {
     bool vbx = p->clustering_said ? p->p.clustering == DIARIZE_VBX : dir->vbx;
+    struct plda *plda = NULL;
+    int rc;
 
-    if (vbx && !dir->plda)
+    if (!vbx)
+        return 0;
+    if (!dir->plda)
         return err_set(err, ERR_USAGE, "clustering by VBx needs a model that has a PLDA");
-    return 0;
+    rc = plda_open(dir->plda, &plda, err);
+    if (rc == 0 && plda_size(plda) != size)
+        rc = err_set(err, ERR_MODEL, "%s is of voices of %u values, the model's have %u", dir->plda,
+                     plda_size(plda), size);
+    plda_free(plda);
+    return rc == ERR_MISSING || rc == ERR_DENIED ? (err->code = ERR_MODEL) : rc;
 }
 
 static int load(struct diarization *d, const struct stage_setup *setup,
@@ -267,11 +277,11 @@ static int load(struct diarization *d, const struct stage_setup *setup,
     int rc = diarization_dir_open(setup->dir, &dir, err);
 
     if (rc == 0)
-        rc = check_plda(params, &dir, err);
-    if (rc == 0)
         rc = pyannet_load(dir.segmentation, be, setup->windows, &d->segmentation, err);
     if (rc == 0)
         rc = voiceprint_load(dir.embedding, be, setup->windows, &d->voices, err);
+    if (rc == 0)
+        rc = check_plda(params, &dir, voiceprint_size(d->voices), err);
     diarization_dir_free(&dir);
     return rc;
 }

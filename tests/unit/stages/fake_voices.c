@@ -27,6 +27,8 @@ int diarization_dir_open(const char *dir, struct diarization_dir *ret, struct er
 {
     (void)err;
     *ret = (struct diarization_dir){.segmentation = strdup(dir), .embedding = strdup(dir)};
+    ret->vbx = fake_models.plda != NULL;
+    ret->plda = ret->vbx ? strdup(fake_models.plda) : NULL;
     return 0;
 }
 
@@ -34,6 +36,7 @@ void diarization_dir_free(struct diarization_dir *d)
 {
     free(d->segmentation);
     free(d->embedding);
+    free(d->plda);
     memset(d, 0, sizeof(*d));
 }
 
@@ -101,7 +104,7 @@ uint32_t voiceprint_windows(const struct voiceprint *v)
 uint32_t voiceprint_size(const struct voiceprint *v)
 {
     (void)v;
-    return FAKE_VOICE_SIZE;
+    return fake_models.size ? fake_models.size : FAKE_VOICE_SIZE;
 }
 
 uint64_t voiceprint_predict_bytes(uint32_t windows) { return windows * UINT64_C(100); }

@@ -302,6 +302,39 @@ static void impossible_parameters_do_not_open(void **state)
     backend_close(be);
 }
 
+static void opens(const char *plda, uint32_t size, int want, const char *says)
+{
+    const struct stage_setup setup = {.name = "diarize", .dir = "/m", .params = "{}"};
+    struct stage *stage = NULL;
+    struct backend *be;
+    struct err e = {0};
+
+    fake_models = (struct fake_models){.plda = plda, .size = size};
+    assert_ok(backend_open_host(1, &be, &e), e);
+    assert_int_equal(stage_open(&setup, be, &stage, &e), want);
+    if (!strstr(e.msg, says))
+        fail_msg("'%s' does not say '%s'", e.msg, says);
+    if (want == 0)
+        stage_close(stage);
+    backend_close(be);
+}
+
+/* Nothing of it is needed before the recording is settled, which is after the night. */
+static void a_plda_is_opened_before_the_work(void **state)
+{
+    static const char pointer[] = "version https://git-lfs.github.com/spec/v1\nsize 133852\n";
+    FILE *f = fopen("pointer.npz", "we");
+
+    (void)state;
+    assert_non_null(f);
+    assert_true(fputs(pointer, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+    opens(test_source_path("tests/unit/models/plda"), 12, 0, "");
+    opens(test_source_path("tests/unit/models/plda"), 16, ERR_MODEL, "12 values");
+    opens("pointer.npz", 12, ERR_MODEL, "pointer.npz");
+    opens("nowhere", 12, ERR_MODEL, "nowhere");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +344,7 @@ int main(void)
         cmocka_unit_test(sounds_are_merged_over_time),
         cmocka_unit_test(sounds_end_with_the_recording),
         cmocka_unit_test(impossible_parameters_do_not_open),
+        cmocka_unit_test(a_plda_is_opened_before_the_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
