@@ -535,8 +535,10 @@ static void last_words(struct run *run)
     struct err err = {0};
     char text[1024], memory[768];
 
-    if (!run->failure.code) /* all else is done */
+    if (!run->failure.code) { /* all else is done */
         run->failure = run->put_off;
+        run->result->put_aside = run->put_off.code != 0;
+    }
     tuning_summary(run, memory, sizeof(memory));
     snprintf(text, sizeof(text), "%llu done, %llu failed%s%s", (unsigned long long)done,
              (unsigned long long)failed,

@@ -67,6 +67,7 @@ struct scheduler_result {
     int64_t audio_ms; /* transcribed in this run */
     int64_t wall_ms;
     bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */
+    bool put_aside;   /* the error is a stage's that was put aside: all the others are done */
 };
 
 /* Returns 0 when the run ended in order (also when recordings failed, or it was drained). */

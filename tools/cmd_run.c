@@ -1,4 +1,5 @@
 /* nightshift run: works until nothing is left. The work itself is scheduler/'s. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -6,6 +7,7 @@
 #include "gpu/precision.h"
 #include "scheduler/scheduler.h"
 #include "store/store.h"
+#include "tools/aside.h"
 #include "tools/cli.h"
 #include "tools/text.h"
 #include "workers/stages/stage.h"
@@ -202,7 +204,46 @@ static void print_result(const struct scheduler_result *r, uint64_t speechless)
     if (r->interrupted)
         puts("Interrupted; `nightshift run` goes on from here.");
     else if (r->tasks_left > 0)
-        puts("What is left is paused, gone, or waits for a retry: nightshift status");
+        puts(r->put_aside
+                 ? "What is left is of a stage that was put aside: nightshift status"
+                 : "What is left is paused, gone, or waits for a retry: nightshift status");
+}
+
+/* What can be done about the stages that were put aside; "" when that cannot be read. *ret is to be
+ * freed. */
+static char *ways_out(const char *catalog)
+{
+    struct aside *a = NULL;
+    struct store *st = NULL;
+    struct buf b = BUF_INIT;
+    struct err err = {0};
+    char *ret;
+
+    if (store_open(catalog, STORE_READ, &st, &err) == 0 && aside_read(st, &a, &err) == 0)
+        (void)aside_ways_out(st, a, &b, &err);
+    aside_free(a);
+    store_close(st);
+    if (b.len > 0)
+        buf_printf(&b, ".");
+    ret = strdup(b.len > 0 && buf_cstr(&b) != NULL ? buf_cstr(&b) : "");
+    buf_free(&b);
+    return ret;
+}
+
+/* A run that could not do all: all that it did is said, too. */
+static int end_badly(const struct cli *cli, const struct scheduler_result *r, const struct err *err)
+{
+    char *hint;
+    int status;
+
+    if (!r->put_aside)
+        return cli_fail("run", err, err->code == ERR_USAGE ? "Try `nightshift run --help`." : NULL);
+    if (!cli->quiet && !cli->json)
+        print_result(r, count_all_speechless(cli->catalog));
+    hint = ways_out(cli->catalog);
+    status = cli_fail("do every stage", err, hint != NULL && hint[0] != 0 ? hint : NULL);
+    free(hint);
+    return status;
 }
 
 /* Of parameters that this version does not know: the worker says so. */
@@ -248,7 +289,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     w.o.progress =
         w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
     if (scheduler_run(&w.o, &r, &err) != 0)
-        return cli_fail("run", &err, err.code == ERR_USAGE ? "Try `nightshift run --help`." : NULL);
+        return end_badly(cli, &r, &err);
     if (!cli->quiet && !cli->json)
         print_result(&r, count_all_speechless(cli->catalog));
     if (r.interrupted && r.tasks_left > 0)

@@ -11,6 +11,7 @@
 #include "store/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
+#include "tools/aside.h"
 #include "tools/cli.h"
 #include "tools/text.h"
 
@@ -62,6 +63,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
 struct report {
     struct store *store;
+    struct aside *aside;
     struct store_totals totals;
     uint64_t speechless; /* recordings that are done and have no text */
     bool running;        /* live is good */
@@ -232,6 +234,8 @@ static int print_stage(void *arg, const struct read_progress *p)
                    text_plural(p->waiting, "waits", "wait"));
     if (p->settling > 0)
         buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
+    if (aside_why(r->aside, p) != NULL)
+        buf_printf(&b, "; put aside by the last run: %s", aside_why(r->aside, p));
     line(r->shown++ == 0 ? "Stages" : "", &b);
     buf_free(&b);
     free(model);
@@ -391,6 +395,19 @@ static int print_jobs(struct report *r, struct err *err)
     return rc != 0 ? rc : read_jobs(r->store, print_job, r, err);
 }
 
+static int print_ways_out(struct report *r, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = aside_ways_out(r->store, r->aside, &b, err);
+
+    if (rc == 0 && b.len > 0) {
+        buf_printf(&b, "; else the next run tries again");
+        line("", &b);
+    }
+    buf_free(&b);
+    return rc;
+}
+
 static int print_report(struct report *r, struct err *err)
 {
     struct buf b = BUF_INIT;
@@ -407,6 +424,8 @@ static int print_report(struct report *r, struct err *err)
     free(shown);
     r->shown = 0;
     rc = read_progress(r->store, print_stage, r, err);
+    if (rc == 0)
+        rc = print_ways_out(r, err);
     r->shown = 0;
     if (rc == 0)
         rc = store_tuning_each(r->store, print_device, r, err);
@@ -436,15 +455,19 @@ static int append(struct report *r, json_t *o)
 
 static int json_stage(void *arg, const struct read_progress *p)
 {
+    const struct report *r = arg;
+
     return append(
-        arg, json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage",
-                       (json_int_t)p->stage_id, "name", p->stage, "model", p->model, "params",
-                       p->params_json, "waiting_for_source", (json_int_t)p->waiting, "settling",
-                       (json_int_t)p->settling, "tasks", (json_int_t)p->tasks, "done",
-                       (json_int_t)p->done, "pending", (json_int_t)p->pending, "failed",
-                       (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
-                       (json_int_t)p->paused, "audio_known_ms", (json_int_t)p->audio_known_ms,
-                       "audio_done_ms", (json_int_t)p->audio_done_ms));
+        arg,
+        json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s?}",
+                  "stage", (json_int_t)p->stage_id, "name", p->stage, "model", p->model, "params",
+                  p->params_json, "waiting_for_source", (json_int_t)p->waiting, "settling",
+                  (json_int_t)p->settling, "tasks", (json_int_t)p->tasks, "done",
+                  (json_int_t)p->done, "pending", (json_int_t)p->pending, "failed",
+                  (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
+                  (json_int_t)p->paused, "audio_known_ms", (json_int_t)p->audio_known_ms,
+                  "audio_done_ms", (json_int_t)p->audio_done_ms, "put_aside",
+                  aside_why(r->aside, p)));
 }
 
 static int json_job(void *arg, const struct read_job *j)
@@ -584,12 +607,13 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     if (store_open(cli->catalog, STORE_READ, &r.store, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
     look_at_run(&r, cli->catalog);
-    if (store_totals(r.store, &r.totals, &err) != 0 ||
+    if (store_totals(r.store, &r.totals, &err) != 0 || aside_read(r.store, &r.aside, &err) != 0 ||
         store_speechless(r.store, &r.speechless, &err) != 0 ||
         (cli->json ? print_json(&r, &err) : print_report(&r, &err)) != 0)
         status = cli_fail("read the catalog", &err, NULL);
     else
         status = EX_OK;
+    aside_free(r.aside);
     store_close(r.store);
     return cli_flush(status);
 }

@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "store/read.h"
 #include "tools/cli.h"
-#include "workers/models/diarization_dir.h"
+#include "tools/model_check.h"
 #include "workers/models/silero.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_params.h"
@@ -430,17 +430,20 @@ static int params_of(enum enqueue_other which, const struct enqueue_wish *w,
     }
 }
 
-static int check_networks(const char *dir, struct err *err)
+/* A folder whose config.json says that it is for another of these options. */
+static int check_kind(const struct other *o, const char *model, const char *dir, struct err *err)
 {
-    struct diarization_dir d = {0};
-    int rc = diarization_dir_open(dir, &d, err);
+    const char *stage = stage_of_model(dir);
 
-    if (rc == 0)
-        diarization_dir_free(&d);
-    return rc;
+    for (size_t i = 0; i < OTHERS; i++)
+        if (strcmp(stage, others[i].stage) == 0 && strcmp(stage, o->stage) != 0)
+            return err_set(err, ERR_MODEL, "%.300s is a model for %s, not for %s", model,
+                           others[i].option, o->option);
+    return 0;
 }
 
-/* Its folder, and whether it is such a model as far as can be seen without reading its weights. */
+/* Its folder, and whether a worker can open it: what would put the stage aside in the night is said
+ * now. */
 static int check_other(const struct other *o, const char *model, struct enqueue_stage *own,
                        struct err *err)
 {
@@ -449,18 +452,11 @@ static int check_other(const struct other *o, const char *model, struct enqueue_
     if (rc == ERR_MODEL && strcmp(model, o->usual) == 0)
         return err_set(err, ERR_MODEL, "%s has no model here: there is no '%s'. To get it, %s",
                        o->option, o->usual, o->get);
-    if (rc == 0 && strcmp(o->stage, "diarize") == 0)
-        rc = check_networks(own->dir, err);
+    if (rc == 0)
+        rc = check_kind(o, model, own->dir, err);
     if (rc == 0)
         rc = stage_model_hash(o->stage, own->dir, own->hash, err);
-    if (rc == 0) {
-        const struct stage_setup setup = {
-            .name = o->stage, .dir = own->dir, .params = own->params, .precision = PRECISION_F32};
-        uint64_t bytes;
-
-        rc = stage_predict_bytes(&setup, false, &bytes, err);
-    }
-    return rc;
+    return rc == 0 ? model_opens(o->stage, own->dir, own->params, err) : rc;
 }
 
 static int add_other(enum enqueue_other which, const struct enqueue_wish *w,

@@ -7,8 +7,10 @@
 #include "base/utf8.h"
 #include "gpu/backend.h"
 #include "tools/text.h"
+#include "workers/models/diarization_dir.h"
 #include "workers/models/silero.h"
 #include "workers/models/silero_weights.h"
+#include "workers/models/weights.h"
 #include "workers/stages/stage.h"
 #include "workers/text/vocabulary.h"
 
@@ -27,21 +29,55 @@ static int check_silero(struct model_check *c, struct err *err)
     return rc != 0 ? rc : silero_hash(c->path, c->hash, err);
 }
 
-static int check_other(struct model_check *c, struct err *err)
+int model_opens(const char *stage, const char *dir, const char *params, struct err *err)
 {
     const struct stage_setup setup = {
-        .name = c->stage, .dir = c->path, .params = "{}", .slots = 1, .windows = 1};
+        .name = stage, .dir = dir, .params = params, .slots = 1, .windows = 1};
     struct backend *be = NULL;
     struct stage *s = NULL;
-    int rc = stage_model_hash(c->stage, c->path, c->hash, err);
+    int rc = backend_open_host(0, &be, err);
 
-    if (rc == 0)
-        rc = backend_open_host(0, &be, err);
     if (rc == 0)
         rc = stage_open(&setup, be, &s, err);
     stage_close(s);
     backend_close(be);
     return rc;
+}
+
+static int whole_file(const char *path, struct err *err)
+{
+    struct weights *w = NULL;
+    int rc = weights_open_file(path, &w, err);
+
+    weights_close(w);
+    return rc;
+}
+
+int model_whole(const char *stage, const char *dir, struct err *err)
+{
+    struct diarization_dir d = {0};
+    struct weights *w = NULL;
+    int rc;
+
+    if (strcmp(stage, "diarize") != 0) {
+        rc = weights_open(dir, &w, err);
+        weights_close(w);
+        return rc;
+    }
+    rc = diarization_dir_open(dir, &d, err);
+    if (rc == 0)
+        rc = whole_file(d.segmentation, err);
+    if (rc == 0)
+        rc = whole_file(d.embedding, err);
+    diarization_dir_free(&d);
+    return rc;
+}
+
+static int check_other(struct model_check *c, struct err *err)
+{
+    int rc = stage_model_hash(c->stage, c->path, c->hash, err);
+
+    return rc == 0 ? model_opens(c->stage, c->path, "{}", err) : rc;
 }
 
 static bool is_whisper(const struct model_check *c)

@@ -24,6 +24,13 @@ struct model_check {
 int model_check(const char *name, struct model_check *ret, struct err *err);
 void model_check_free(struct model_check *c);
 
+/* Opens a stage's model as a worker would, on the processor. params: of the stage; "{}" for the
+ * usual ones. ERR_MODEL says why a night with it would do nothing. */
+int model_opens(const char *stage, const char *dir, const char *params, struct err *err);
+/* Whether its files are there and as long as they claim to be: headers alone are read, so it takes
+ * no time, and does not see all that model_opens sees. ERR_MODEL. */
+int model_whole(const char *stage, const char *dir, struct err *err);
+
 /* Where a model is: its folder, of Silero's model its file. Newly allocated. */
 int model_where(const char *name, char **ret, struct err *err);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Several stages over one archive: who speaks and which sounds there are, beside the transcription.
 One walk for all, another enqueue for what is missing alone, and kill -9 at any moment."""
+import json
 import os
 import re
 import shutil
@@ -101,12 +102,49 @@ class Together(Stages):
         self.enqueue("--no-transcribe", "--diarize", "--sounds", self.archive)
         weights = os.path.join(self.voices, "segmentation.safetensors")
         os.rename(weights, weights + ".away")
-        self.one_sentence(self.run_all(status=night.CONFIG), "diarization", "restore")
+        stages = self.json("status")["stages"]
+        self.assertEqual([(None, 0)] * 2, [(stage["put_aside"], stage["audio_done_ms"]) for stage in stages])
+        ended = self.run_all(status=night.CONFIG)
+        self.one_sentence(ended, "diarization", "restore", "`nightshift cancel --job 1` leaves diarize out")
+        self.assertIn("3 left", ended.out)
+        self.assertIn("put aside", ended.out)
+        status = " ".join(self.nightshift("status", status=0).out.split())
+        self.assertRegex(status, "diarize with diarization.*: 0 of 3 done; put aside by the last run: .*restore")
+        self.assertIn("`nightshift cancel --job 1` leaves diarize out", status)
+        self.assertEqual([True, False], ["restore" in (stage["put_aside"] or "")
+                                         for stage in self.json("status")["stages"]])
         self.assertEqual([("diarize", "pending", 3), ("sounds", "done", 3)], self.sql(TASKS))
         self.assertEqual(1, len(self.sql("SELECT * FROM event WHERE kind = 'stage-aside'")))
         os.rename(weights + ".away", weights)
         self.run_all()
         self.assertEqual([("diarize", "done", 3), ("sounds", "done", 3)], self.sql(TASKS))
+        self.assertNotIn("put aside", self.nightshift("status", status=0).out)
+
+    def test_a_model_that_cannot_work_is_refused(self):
+        """All that would put the stage aside in the night."""
+        encoder = tiny_models.encoder(os.path.join(self.models, "encoder"))
+        for option, model, weights in (("--sounds", self.yamnet, "model.safetensors"),
+                                       ("--diarize", self.voices, "segmentation.safetensors"),
+                                       ("--embed", encoder, "model.safetensors")):
+            whole = os.path.join(model, weights)
+            with open(whole, "rb") as file:
+                data = file.read()
+            os.truncate(whole, len(data) // 2)
+            with self.subTest(cut=option):
+                self.one_sentence(self.enqueue(option + "=" + model, self.archive, status=None), option, weights)
+                doctor = json.loads(self.nightshift("doctor", "--quick", "--json").out)
+                found = [check for check in doctor["checks"] if check["name"] == "model"
+                         and os.path.basename(model) in check["found"]]
+                self.assertEqual([("warning", True)], [(check["state"], weights in check["found"])
+                                                       for check in found])
+            with open(whole, "wb") as file:
+                file.write(data)
+        for option, model, words in (("--embed", night.MODEL, "whisper"),
+                                     ("--embed-audio", encoder, "is a model for --embed, not for --embed-audio"),
+                                     ("--sounds", self.voices, "is a model for --diarize, not for --sounds")):
+            with self.subTest(option=option, model=model):
+                self.one_sentence(self.enqueue(option + "=" + model, self.archive, status=None), option, words)
+        self.assertFalse(os.path.exists(self.catalog))
 
 
 class Missing(Stages):

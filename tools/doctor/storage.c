@@ -8,6 +8,7 @@
 
 #include "store/store.h"
 #include "tools/doctor/doctor.h"
+#include "tools/model_check.h"
 #include "tools/text.h"
 #include "workers/models/model_dir.h"
 #include "workers/stages/stage.h"
@@ -105,15 +106,16 @@ static void check_catalog(struct doctor *d)
 static void check_model(void *arg, const char *name, const char *dir)
 {
     struct doctor *d = arg;
+    const char *stage = stage_of_model(dir);
     struct err err = {0};
     char hash[MODEL_HASH_LEN];
 
-    if (stage_model_hash(stage_of_model(dir), dir, hash, &err) != 0)
+    if (stage_model_hash(stage, dir, hash, &err) != 0 || model_whole(stage, dir, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model",
                        "the files of a model of its kind (docs/models.md)",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);
     else
-        doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s (%s)", name, dir);
+        doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s, to %s (%s)", name, stage, dir);
 }
 
 void doctor_models(struct doctor *d)

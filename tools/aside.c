@@ -1,0 +1,105 @@
+#include "tools/aside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct aside {
+    char **text; /* of the events of the last run */
+    size_t n;
+    bool no_memory;
+};
+
+static void forget(struct aside *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        free(a->text[i]);
+    a->n = 0;
+}
+
+static int keep(void *arg, const struct read_event *e)
+{
+    struct aside *a = arg;
+    char **grown;
+
+    if (strcmp(e->kind, "run-start") == 0)
+        forget(a);
+    if (strcmp(e->kind, "stage-aside") != 0)
+        return 0;
+    grown = realloc(a->text, (a->n + 1) * sizeof(*grown));
+    if (grown != NULL) {
+        a->text = grown;
+        a->text[a->n] = strdup(e->text);
+    }
+    if (grown == NULL || a->text[a->n] == NULL)
+        return a->no_memory = true;
+    a->n++;
+    return 0;
+}
+
+int aside_read(struct store *st, struct aside **ret, struct err *err)
+{
+    struct aside *a = calloc(1, sizeof(*a));
+    int rc;
+
+    if (a == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    rc = read_events(st, 0, 0, keep, a, err);
+    if (a->no_memory)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0)
+        *ret = a;
+    else
+        aside_free(a);
+    return rc;
+}
+
+void aside_free(struct aside *a)
+{
+    if (a == NULL)
+        return;
+    forget(a);
+    free(a->text);
+    free(a);
+}
+
+/* The reason in an event about this stage, as scheduler/backlog.c writes it. */
+static const char *find(const struct aside *a, const char *stage, const char *model)
+{
+    char begins[256];
+    size_t len =
+        (size_t)snprintf(begins, sizeof(begins),
+                         "stage %.40s with model %.120s is put aside in this run: ", stage, model);
+
+    for (size_t i = 0; i < a->n; i++)
+        if (strncmp(a->text[i], begins, len) == 0)
+            return a->text[i] + len;
+    return NULL;
+}
+
+const char *aside_why(const struct aside *a, const struct read_progress *p)
+{
+    return p->pending + p->waiting > 0 ? find(a, p->stage, p->model) : NULL;
+}
+
+struct writing {
+    const struct aside *a;
+    struct buf *out;
+};
+
+static int way_out(void *arg, const struct read_job *j)
+{
+    struct writing *w = arg;
+
+    if (j->tasks_pending > 0 && find(w->a, j->stage, j->model) != NULL)
+        buf_printf(w->out, "%s`nightshift cancel --job %lld` leaves %s out",
+                   w->out->len > 0 ? ", " : "", (long long)j->job_id, j->stage);
+    return 0;
+}
+
+int aside_ways_out(struct store *st, const struct aside *a, struct buf *out, struct err *err)
+{
+    struct writing w = {a, out};
+
+    return a->n > 0 ? read_jobs(st, way_out, &w, err) : 0;
+}
