@@ -368,7 +368,7 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
         t->stage[i].grid = clap_grid(c, i);
         t->stage[i].width = clap_width(c, i);
         t->stage[i].heads = c->heads[i];
-        t->stage[i].ffn = (uint32_t)(c->mlp_ratio * clap_width(c, i));
+        t->stage[i].ffn = clap_ffn(c, i);
     }
     rc = clap_mel_new(c, &t->mel, err);
     if (rc == 0)

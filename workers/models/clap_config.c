@@ -191,6 +191,10 @@ static int check_stages(const struct clap_config *c, struct err *err)
                            "stage %u has %u heads for %u values: a head must have a multiple of "
                            "8, at most 128",
                            s + 1, c->heads[s], width);
+        if (clap_ffn(c, s) % 2)
+            return err_set(err, ERR_MODEL,
+                           "mlp_ratio %g makes %u of stage %u's %u values, an odd number",
+                           c->mlp_ratio, clap_ffn(c, s), s + 1, width);
     }
     return 0;
 }
@@ -265,6 +269,8 @@ static int read_config(const json_t *j, struct clap_config *c, struct err *err)
     if (!json_is_object(audio))
         return err_set(err, ERR_MODEL, "there is no audio_config");
     rc = whole(j, "projection_dim", 512, 1, CLAP_MAX_SIZE, &c->size, err);
+    if (rc == 0 && c->size % 2)
+        return err_set(err, ERR_MODEL, "projection_dim is %u, an odd number", c->size);
     if (rc == 0)
         rc = must_be(j, "projection_hidden_act", "relu", err);
     if (rc == 0 && (rc = read_audio(audio, c, err)) != 0)

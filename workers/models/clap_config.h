@@ -37,4 +37,10 @@ static inline uint32_t clap_grid(const struct clap_config *c, uint32_t s)
 
 static inline uint32_t clap_width(const struct clap_config *c, uint32_t s) { return c->width << s; }
 
+/* Values between the two linear layers behind the attention, rounded down as transformers does. */
+static inline uint32_t clap_ffn(const struct clap_config *c, uint32_t s)
+{
+    return (uint32_t)(c->mlp_ratio * clap_width(c, s));
+}
+
 #endif

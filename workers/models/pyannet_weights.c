@@ -207,6 +207,21 @@ static int take_linear(const struct source *s, const char *prefix, uint32_t in, 
     return rc;
 }
 
+/* Of two values at a time: whoever reads this layer's multiplies pairs. */
+static int take_even_linear(const struct source *s, const char *prefix, uint32_t in, uint32_t *out,
+                            struct err *err)
+{
+    int rc = take_linear(s, prefix, in, 0, err);
+
+    if (rc != 0)
+        return rc;
+    *out = s->w->linear[s->w->linears - 1].out;
+    if (*out % 2 != 0)
+        return err_set(err, ERR_MODEL, "tensor '%s.weight' makes %u values, an odd number", prefix,
+                       *out);
+    return 0;
+}
+
 /* The classifier's size is not found but known: other sets of speakers are other models. */
 static int take_linears(const struct source *s, struct err *err)
 {
@@ -221,9 +236,7 @@ static int take_linears(const struct source *s, struct err *err)
         if (i == PYANNET_MAX_LAYERS)
             return err_set(err, ERR_MODEL, "more than %d linear layers", PYANNET_MAX_LAYERS);
         snprintf(prefix, sizeof(prefix), "linear.%u", i);
-        rc = take_linear(s, prefix, in, 0, err);
-        if (rc == 0)
-            in = s->w->linear[i].out;
+        rc = take_even_linear(s, prefix, in, &in, err);
     }
     return rc != 0 ? rc : take_linear(s, "classifier", in, PYANNET_CLASSES, err);
 }

@@ -298,6 +298,7 @@ static void bad_config(void **state)
         {"\"window_size\":32", "windows of 32"},
         {"\"depths\":[64,2,6,2]", "74 layers"},
         {"\"mlp_ratio\":1e9", "mlp_ratio"},
+        {"\"mlp_ratio\":0.52", "mlp_ratio 0.52 makes 49 of stage 1's 96 values"},
         {"\"layer_norm_eps\":0", "layer_norm_eps"},
         {"\"depths\":[2,2],\"num_attention_heads\":[4,8],\"hidden_size\":192",
          "model's is 96 x 1 x 4 x 4"},
@@ -317,6 +318,8 @@ static void bad_config(void **state)
     put("config.json", "",
         "{\"model_type\":\"clap\",\"projection_dim\":99999,\"audio_config\":{}}");
     refused("projection_dim");
+    put("config.json", "", "{\"model_type\":\"clap\",\"projection_dim\":511,\"audio_config\":{}}");
+    refused("projection_dim is 511, an odd number");
     put("config.json", "", "[1]");
     refused("no JSON object");
     put("config.json", "", "{\"model_type\":");

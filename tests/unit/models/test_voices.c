@@ -177,6 +177,30 @@ static void other_networks(void **state)
     network_free(n);
 }
 
+/* One row less, and one column less of whoever reads it: all tensors fit together. */
+static void an_odd_layer(void **state)
+{
+    struct network *n = network_segmentation("tiny");
+    struct network_tensor *w = network_find(n, "linear.0.weight");
+    struct network_tensor *bias = network_find(n, "linear.0.bias");
+    struct network_tensor *next = network_find(n, "linear.1.weight");
+
+    (void)state;
+    assert_non_null(w);
+    if (!next)
+        next = network_find(n, "classifier.weight");
+    assert_int_equal(w->dim[0] % 2, 0);
+    assert_int_equal(next->dim[1], w->dim[0]);
+    w->dim[0]--;
+    w->count -= w->dim[1];
+    bias->dim[0]--;
+    bias->count--;
+    next->dim[1]--;
+    next->count -= next->dim[0];
+    write_refused(n, true, "tensor 'linear.0.weight' makes");
+    network_free(n);
+}
+
 static void spoiled_files(void **state)
 {
     struct network *n = network_segmentation("tiny");
@@ -463,11 +487,12 @@ static void memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spoiled_tensors),     cmocka_unit_test(other_networks),
-        cmocka_unit_test(spoiled_files),       cmocka_unit_test(overflows),
-        cmocka_unit_test(not_a_number),        cmocka_unit_test(calls),
-        cmocka_unit_test(many_masks),          cmocka_unit_test(lstm_modules),
-        cmocka_unit_test(overlapping_windows), cmocka_unit_test(memory),
+        cmocka_unit_test(spoiled_tensors), cmocka_unit_test(other_networks),
+        cmocka_unit_test(an_odd_layer),    cmocka_unit_test(spoiled_files),
+        cmocka_unit_test(overflows),       cmocka_unit_test(not_a_number),
+        cmocka_unit_test(calls),           cmocka_unit_test(many_masks),
+        cmocka_unit_test(lstm_modules),    cmocka_unit_test(overlapping_windows),
+        cmocka_unit_test(memory),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
