@@ -59,7 +59,8 @@ void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS
     char part[96], a[PROGRESS_SPAN], b[PROGRESS_SPAN];
 
     ret[0] = 0;
-    snprintf(part, sizeof(part), "%" PRIu64 "/%" PRIu64 " files", p->tasks_done, p->tasks_all);
+    snprintf(part, sizeof(part), "%" PRIu64 "/%" PRIu64 " %s", p->tasks_done, p->tasks_all,
+             p->several ? "tasks" : "files");
     add(ret, columns, part);
     if (p->tasks_failed) {
         snprintf(part, sizeof(part), "%" PRIu64 " failed", p->tasks_failed);

@@ -507,6 +507,7 @@ static void say_first(struct run *run)
 {
     const struct store_totals *t = &run->totals;
     char audio[PROGRESS_SPAN];
+    const char *what;
 
     report_start(run);
     run_devices_say(run);
@@ -518,14 +519,16 @@ static void say_first(struct run *run)
         return;
     }
     progress_hours(t->audio_left_ms, audio);
+    what = report_several(t) ? "task" : "recording";
     if (t->tasks_pending == 0)
         report_event(run, LOG_INFO, "nothing is left to do");
     else if (t->tasks_unknown)
-        report_event(run, LOG_INFO, "%llu recording%s to do", (unsigned long long)t->tasks_pending,
+        report_event(run, LOG_INFO, "%llu %s%s to do", (unsigned long long)t->tasks_pending, what,
                      t->tasks_pending == 1 ? "" : "s");
     else
-        report_event(run, LOG_INFO, "%llu recording%s to do, %s of audio left",
-                     (unsigned long long)t->tasks_pending, t->tasks_pending == 1 ? "" : "s", audio);
+        report_event(run, LOG_INFO, "%llu %s%s to do, %s of audio left",
+                     (unsigned long long)t->tasks_pending, what, t->tasks_pending == 1 ? "" : "s",
+                     audio);
 }
 
 static void last_words(struct run *run)

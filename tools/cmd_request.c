@@ -150,8 +150,8 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
     static const struct kind kind = {
         .type = REQUEST_RETRY,
         .purpose = "retry",
-        .one = "transcription will be tried again.",
-        .many = "transcriptions will be tried again.",
+        .one = "task will be tried again.",
+        .many = "tasks will be tried again.",
         .none = "Nothing there has failed or was cancelled.",
         .help = "Usage: nightshift retry [OPTION]... [PATH]...\n"
                 "Try failed and cancelled recordings again: all, or those at or below PATH.\n"
@@ -170,8 +170,8 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
     static const struct kind kind = {
         .type = REQUEST_CANCEL,
         .purpose = "cancel",
-        .one = "transcription cancelled; `nightshift retry` takes it up again.",
-        .many = "transcriptions cancelled; `nightshift retry` takes them up again.",
+        .one = "task cancelled; `nightshift retry` takes it up again.",
+        .many = "tasks cancelled; `nightshift retry` takes them up again.",
         .none = "Nothing there is waiting.",
         .help = "Usage: nightshift cancel [OPTION]... [PATH]...\n"
                 "Do not transcribe what is waiting: all of it, or what lies at or below PATH.\n"
@@ -190,8 +190,8 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
     static const struct kind kind = {
         .type = REQUEST_PAUSE,
         .purpose = "pause",
-        .one = "transcription paused. Next: nightshift resume",
-        .many = "transcriptions paused. Next: nightshift resume",
+        .one = "task paused. Next: nightshift resume",
+        .many = "tasks paused. Next: nightshift resume",
         .none = "Nothing there is waiting.",
         .whole = true,
         .help = "Usage: nightshift pause [OPTION]... [PATH]...\n"
@@ -211,8 +211,8 @@ int cmd_resume(struct cli *cli, int argc, char **argv)
     static const struct kind kind = {
         .type = REQUEST_RESUME,
         .purpose = "resume",
-        .one = "transcription goes on.",
-        .many = "transcriptions go on.",
+        .one = "task goes on.",
+        .many = "tasks go on.",
         .none = "Nothing there is paused.",
         .whole = true,
         .help = "Usage: nightshift resume [OPTION]... [PATH]...\n"

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "gpu/precision.h"
 #include "scheduler/scheduler.h"
+#include "store/read.h"
 #include "store/store.h"
 #include "tools/aside.h"
 #include "tools/cli.h"
@@ -167,38 +168,69 @@ static int take(void *arg, int option, const char *value, struct err *err)
     }
 }
 
-/* Recordings of the whole catalog that are done and have no text; 0 when that cannot be read. */
-static uint64_t count_all_speechless(const char *catalog)
+/* Of the whole catalog, after a run. */
+struct after {
+    uint64_t speechless; /* recordings that are done and have no text */
+    uint64_t stages;     /* that have tasks */
+    uint64_t waiting;    /* tasks, for the transcription that they work on */
+};
+
+static int add_stage(void *arg, const struct read_progress *p)
+{
+    struct after *a = arg;
+
+    a->stages += p->tasks > 0;
+    a->waiting += p->waiting;
+    return 0;
+}
+
+/* All 0 when that cannot be read. */
+static struct after look_after(const char *catalog)
 {
     struct store *st = NULL;
     struct err err = {0};
-    uint64_t n = 0;
+    struct after a = {0};
 
-    if (store_open(catalog, STORE_READ, &st, &err) == 0)
-        (void)store_speechless(st, &n, &err);
+    if (store_open(catalog, STORE_READ, &st, &err) == 0 &&
+        store_speechless(st, &a.speechless, &err) == 0)
+        (void)read_progress(st, add_stage, &a, &err);
     store_close(st);
-    return n;
+    return a;
 }
 
-static void print_result(const struct scheduler_result *r, uint64_t speechless)
+static void print_waiting(uint64_t waiting)
 {
+    char n[TEXT_LEN];
+
+    printf("%s %s for a transcription that is not done: nightshift status\n",
+           text_count(waiting, n), text_plural(waiting, "waits", "wait"));
+}
+
+static void print_result(const struct scheduler_result *r, const struct after *all)
+{
+    const bool several = all->stages > 1; /* a recording has a task in each */
     char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
 
     if (r->tasks_done + r->tasks_failed + r->tasks_left == 0 && r->audio_ms == 0) {
-        puts("Nothing was waiting. Next: nightshift enqueue PATH");
+        puts(all->waiting > 0 ? "Nothing can be done now."
+                              : "Nothing was waiting. Next: nightshift enqueue PATH");
+        if (all->waiting > 0)
+            print_waiting(all->waiting);
         return;
     }
-    /* A recording counts once for each stage. */
     printf("%s %s done, %s failed, %s left.\n", text_count(r->tasks_done, a),
-           text_plural(r->tasks_done, "recording", "recordings"), text_count(r->tasks_failed, b),
-           text_count(r->tasks_left, c));
+           several ? text_plural(r->tasks_done, "task", "tasks")
+                   : text_plural(r->tasks_done, "recording", "recordings"),
+           text_count(r->tasks_failed, b), text_count(r->tasks_left, c));
+    if (all->waiting > 0)
+        print_waiting(all->waiting);
     printf("%s of audio in %s", text_length(r->audio_ms, a), text_length(r->wall_ms, b));
     if (r->wall_ms > 0 && r->audio_ms > 0)
         printf(": %.1f x real time", (double)r->audio_ms / (double)r->wall_ms);
     puts(".");
-    if (speechless > 0)
+    if (all->speechless > 0)
         printf("Nobody speaks in %s of the recordings done so far: %s no text.\n",
-               text_count(speechless, a), speechless == 1 ? "it has" : "they have");
+               text_count(all->speechless, a), all->speechless == 1 ? "it has" : "they have");
     if (r->tasks_failed > 0)
         puts("Why they failed: nightshift status --failures");
     if (r->interrupted)
@@ -233,13 +265,14 @@ static char *ways_out(const char *catalog)
 /* A run that could not do all: all that it did is said, too. */
 static int end_badly(const struct cli *cli, const struct scheduler_result *r, const struct err *err)
 {
+    const struct after after = look_after(cli->catalog);
     char *hint;
     int status;
 
     if (!r->put_aside)
         return cli_fail("run", err, err->code == ERR_USAGE ? "Try `nightshift run --help`." : NULL);
     if (!cli->quiet && !cli->json)
-        print_result(r, count_all_speechless(cli->catalog));
+        print_result(r, &after);
     hint = ways_out(cli->catalog);
     status = cli_fail("do every stage", err, hint != NULL && hint[0] != 0 ? hint : NULL);
     free(hint);
@@ -270,6 +303,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
                        .progress = -1};
     struct scheduler_result r = {0};
+    struct after after;
     struct err err = {0};
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
@@ -290,8 +324,9 @@ int cmd_run(struct cli *cli, int argc, char **argv)
         w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
     if (scheduler_run(&w.o, &r, &err) != 0)
         return end_badly(cli, &r, &err);
+    after = look_after(cli->catalog);
     if (!cli->quiet && !cli->json)
-        print_result(&r, count_all_speechless(cli->catalog));
+        print_result(&r, &after);
     if (r.interrupted && r.tasks_left > 0)
         return cli_flush(EX_TEMPFAIL);
     return cli_flush(w.strict && r.tasks_failed > 0 ? EX_DATAERR : EX_OK);

@@ -139,6 +139,7 @@ static void print_work(const struct report *r, struct buf *b)
     if (r->speechless > 0)
         buf_printf(b, " (nobody speaks in %s of them)", text_count(r->speechless, n));
     amount(b, t->tasks_pending, "waiting");
+    amount(b, t->tasks_waiting, "waiting for a transcription");
     amount(b, t->tasks_failed, "failed");
     amount(b, t->tasks_paused, "paused");
     amount(b, t->tasks_cancelled, "cancelled");
@@ -230,8 +231,11 @@ static int print_stage(void *arg, const struct read_progress *p)
     put_params(p->params_json, &b);
     buf_printf(&b, ": %s of %s done", text_count(p->done, n), text_count(p->tasks, m));
     if (p->waiting > 0)
-        buf_printf(&b, ", %s %s for the transcription", text_count(p->waiting, n),
-                   text_plural(p->waiting, "waits", "wait"));
+        buf_printf(&b, ", %s %s for the transcription%s", text_count(p->waiting, n),
+                   text_plural(p->waiting, "waits", "wait"),
+                   r->totals.tasks_pending > 0 || r->running
+                       ? ""
+                       : ", which failed, was cancelled, or is paused");
     if (p->settling > 0)
         buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
     if (aside_why(r->aside, p) != NULL)

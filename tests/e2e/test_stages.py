@@ -241,6 +241,32 @@ class Text(Stages):
                          [(job["stage"], job["tasks"]) for job in both["jobs"]])
 
 
+    def test_a_transcription_that_failed_is_waited_for(self):
+        """run, status and plan say the same of it."""
+        for name in RECORDINGS[1:]:
+            os.remove(os.path.join(self.archive, name))
+        with open(os.path.join(self.archive, "broken.wav"), "wb") as file:
+            file.write(b"RIFF\x24\0\0\0WAVEfmt " + bytes(400))
+        self.enqueue("--vad=off", self.encoder, self.archive)
+        plan = self.nightshift("plan", status=0).out
+        self.assertIn("4 tasks in 2 stages", plan)
+        ended = self.run_all()
+        self.assertIn("2 tasks done, 1 failed, 0 left.\n1 waits for a transcription that is not done", ended.out)
+        self.assertEqual([("embed-text", "done", 1), ("embed-text", "pending", 1), ("transcribe", "done", 1),
+                          ("transcribe", "failed", 1)], self.sql(TASKS))
+        again = self.run_all()
+        self.assertIn("Nothing can be done now.\n1 waits for a transcription", again.out)
+        status = " ".join(self.nightshift("status", status=0).out.split())
+        self.assertIn("2 done, 1 waiting for a transcription, 1 failed", status.replace(" (nobody speaks in 1 of them)", ""))
+        self.assertIn("1 of 2 done, 1 waits for the transcription, which failed", status)
+        plan = " ".join(self.nightshift("plan", status=0).out.split())
+        self.assertIn("1 recording, and nothing that can be done now", plan)
+        self.assertNotIn("Done", plan)
+        self.assertEqual([(1,)], self.sql("SELECT waiting FROM progress WHERE stage = 'embed-text'"))
+        self.assertIn("1 task will be tried again", self.nightshift("retry", status=0).out)
+        self.assertNotIn("nothing that can be done", self.nightshift("plan", status=0).out)
+
+
 class Killed(Stages):
     def setUp(self):
         super().setUp()

@@ -48,6 +48,15 @@ static char *times(double speed, char out[TEXT_LEN])
     return out;
 }
 
+/* All that waits, waits for a transcription that is not going to be done. */
+static bool is_stuck(const struct plan *p)
+{
+    for (uint32_t i = 0; i < p->stage_count; i++)
+        if (p->stages[i].recordings > p->stages[i].sourceless)
+            return false;
+    return p->waiting;
+}
+
 static void print_waiting(const struct plan *p)
 {
     char n[TEXT_LEN], m[TEXT_LEN], text[400];
@@ -67,8 +76,19 @@ static void print_waiting(const struct plan *p)
                             : "nothing. Next: nightshift enqueue PATH");
         return;
     }
-    snprintf(text, sizeof(text), "%s %s", text_count(recordings, n),
-             text_plural(recordings, "recording", "recordings"));
+    if (p->stage_count > 1)
+        snprintf(text, sizeof(text), "%s tasks in %u stages", text_count(recordings, n),
+                 p->stage_count);
+    else
+        snprintf(text, sizeof(text), "%s %s", text_count(recordings, n),
+                 text_plural(recordings, "recording", "recordings"));
+    if (is_stuck(p)) {
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 ", and nothing that can be done now: the transcription that they work on failed, "
+                 "was cancelled, or is paused. Next: nightshift status --failures");
+        line("Waiting", text);
+        return;
+    }
     if (left >= 0)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), ", %s%s of audio",
                  unknown ? "about " : "", text_length(left, m));
@@ -192,7 +212,7 @@ static void print_end(const struct plan *p)
     time_t at = (time_t)((clock_wall_ms() + p->ms) / 1000);
     struct tm tm;
 
-    if (!p->waiting)
+    if (!p->waiting || is_stuck(p))
         return;
     for (uint32_t i = 0; i < p->stage_count; i++)
         if (p->stages[i].ms >= 0) {

@@ -533,6 +533,9 @@ static void the_line_fits(void **state)
         assert_true(width(line) <= c);
     }
     p.note = "stopping at a checkpoint";
+    p.several = true;
+    progress_line(&p, 60, line);
+    assert_non_null(strstr(line, "1234/40000 tasks"));
     p.tasks_all = p.tasks_done = p.tasks_failed = UINT64_MAX;
     p.audio_all_ms = p.audio_done_ms = p.eta_ms = INT64_MAX;
     p.speed = 1e300;

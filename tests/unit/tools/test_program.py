@@ -697,7 +697,7 @@ class Output(Program):
         self.run_it("cancel")
         self.assertIn("Next: nightshift run", self.run_it("retry", status=0).out)
         self.enqueue("--language", "es", self.archive)  # eight, of four recordings
-        self.assertIn("8 transcriptions cancelled", self.run_it("cancel", status=0).out)
+        self.assertIn("8 tasks cancelled", self.run_it("cancel", status=0).out)
 
     def test_json_parses_everywhere(self):
         self.fill()
