@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
 #include "workers/models/whisper.h"
 
@@ -112,8 +113,7 @@ static double difference(const float *a, const float *b, size_t n)
         double d = fabs((double)a[i] - (double)b[i]);
 
         high = fmax(high, fabs((double)b[i]));
-        if (!(d <= worst))
-            worst = d;
+        worst = distance_larger(worst, d);
     }
     return worst / high;
 }

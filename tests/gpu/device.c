@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "tests/common/test.h"
+#include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
 #include "workers/models/bench.h"
 
@@ -196,8 +197,7 @@ double gpu_worst(const float *a, const float *b, size_t n)
     for (size_t i = 0; i < n; i++) {
         double d = fabs((double)a[i] - (double)b[i]);
 
-        if (!(d <= worst))
-            worst = d;
+        worst = distance_larger(worst, d);
         high = fmax(high, fabs((double)b[i]));
     }
     return worst / fmax(high, 1e-300);

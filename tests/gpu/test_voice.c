@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/common/distance.h"
 #include "tests/gpu/device.h"
 #include "tests/unit/models/silero_model.h"
 #include "workers/models/silero.h"
@@ -84,8 +85,8 @@ static void one(bool deterministic)
         if (deterministic)
             assert_memory_equal(alone[i], together[i], sizeof(alone[i]));
         for (size_t k = 0; k < STEPS; k++) {
-            worst = fmax(worst, fabs((double)together[i][k] - want[i][k]));
-            worst = fmax(worst, fabs((double)alone[i][k] - want[i][k]));
+            worst = distance_larger(worst, fabs((double)together[i][k] - want[i][k]));
+            worst = distance_larger(worst, fabs((double)alone[i][k] - want[i][k]));
         }
     }
     print_message("%-13s at most %.1e off\n", deterministic ? "deterministic" : "free", worst);

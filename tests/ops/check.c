@@ -1,5 +1,7 @@
 #include "tests/ops/check.h"
 
+#include "tests/common/distance.h"
+
 struct backend *be;
 const enum dtype types[3] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
 
@@ -90,8 +92,7 @@ void compare(const char *what, enum precision p, struct tensor have_t, const dou
     for (size_t i = 0; i < n; i++) {
         double d = fabs((double)got[i] - want[i]) / high;
 
-        if (!(d <= worst))
-            worst = d;
+        worst = distance_larger(worst, d);
     }
     if (!(worst <= bound))
         print_error("%s %s -> %s %s seed %u: %.2e, allowed %.2e\n", what, precision_name(p),

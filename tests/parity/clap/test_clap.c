@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "gpu/backend.h"
+#include "tests/common/distance.h"
 #include "tests/parity/clap/model.h"
 #include "workers/models/clap.h"
 #include "workers/models/clap_audio.h"
@@ -126,7 +127,7 @@ static void logmel(void **state)
                 double d = fabs((double)have[(size_t)t * KEPT * 64 + b] -
                                 (double)want[((size_t)i * kept + t) * 64 + b]);
 
-                worst = d <= worst ? worst : d;
+                worst = distance_larger(worst, d);
             }
         }
         print_message("%s, %s: log-mel within %.1e dB\n", s->name, recordings[i].name, worst);

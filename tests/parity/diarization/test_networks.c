@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "tests/common/distance.h"
 #include "tests/parity/diarization/networks.h"
 #include "workers/audio/fbank.h"
 #include "workers/models/pyannet.h"
@@ -81,7 +82,7 @@ static void compare_scores(const char *config)
     for (size_t w = 0; w < WINDOWS; w++) {
         for (size_t f = 0; f < PYANNET_FRAMES; f += EVERY) {
             for (size_t c = 0; c < PYANNET_CLASSES; c++, at++) {
-                worst = fmax(worst, fabs((double)scores[0][w][f][c] - (double)*at));
+                worst = distance_larger(worst, fabs((double)scores[0][w][f][c] - (double)*at));
                 largest = fmax(largest, fabs((double)*at));
             }
         }
@@ -191,7 +192,7 @@ static void compare_features(enum fbank_kind kind, const char *name, size_t fram
         for (size_t b = 0; b < bins; b++) {
             double v = (double)want[i * bins + b];
 
-            worst = fmax(worst, fabs((double)have[i * FRAMES_APART * bins + b] - v));
+            worst = distance_larger(worst, fabs((double)have[i * FRAMES_APART * bins + b] - v));
             largest = fmax(largest, fabs(v));
         }
     }
@@ -242,12 +243,13 @@ static void compare_vectors(const char *config, const float *have, uint32_t size
             largest = fmax(largest, fabs((double)want[k]));
         for (size_t k = m * size; k < (m + 1) * (size_t)size; k++) {
             assert_int_equal(isnan(have[k]), largest == 0.0);
-            off = largest == 0.0 ? 0.0 : fmax(off, fabs((double)have[k] - (double)want[k]));
+            off = largest == 0.0 ? 0.0
+                                 : distance_larger(off, fabs((double)have[k] - (double)want[k]));
         }
         none += largest == 0.0;
         off = largest == 0.0 ? 0.0 : off / largest;
         assert_true(off < bound_of(m));
-        worst[m % 5 >= 3] = fmax(worst[m % 5 >= 3], off);
+        worst[m % 5 >= 3] = distance_larger(worst[m % 5 >= 3], off);
     }
     print_message("%s: %.1e, of few frames %.1e, no vector of %u masks\n", config, worst[0],
                   worst[1], none);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "gpu/backend.h"
+#include "tests/common/distance.h"
 #include "tests/parity/embed/model.h"
 #include "workers/models/bert.h"
 #include "workers/models/embedder.h"
@@ -57,10 +58,8 @@ static double relative(const float *got, const float *want, size_t n)
     double worst = 0, square = 0;
 
     for (size_t i = 0; i < n; i++) {
-        double d = fabs((double)got[i] - (double)want[i]);
-
         assert_true(isfinite(got[i]));
-        worst = d <= worst ? worst : d; /* a NaN is kept, and fails */
+        worst = distance_larger(worst, fabs((double)got[i] - (double)want[i]));
         square += (double)want[i] * (double)want[i];
     }
     return worst / sqrt(square / (double)n);

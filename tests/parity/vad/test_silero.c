@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
 #include "workers/models/silero.h"
 
@@ -105,7 +106,7 @@ static void compare(const struct voice *v, const char *name)
     assert_non_null(f);
     for (size_t i = 0; i < v->steps; i++) {
         assert_non_null(fgets(line, sizeof(line), f));
-        worst = fmax(worst, fabs(strtod(line, NULL) - (double)v->prob[i]));
+        worst = distance_larger(worst, fabs(strtod(line, NULL) - (double)v->prob[i]));
     }
     assert_null(fgets(line, sizeof(line), f));
     fclose(f);

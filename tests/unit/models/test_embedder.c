@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "tests/common/distance.h"
 #include "tests/parity/embed/model.h"
 #include "workers/models/embedder.h"
 #include "workers/models/model_dir.h"
@@ -80,7 +81,7 @@ static double distance(const float *a, const float *b)
     double worst = 0;
 
     for (int i = 0; i < ENCODER_HIDDEN; i++)
-        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+        worst = distance_larger(worst, fabs((double)a[i] - (double)b[i]));
     return worst;
 }
 

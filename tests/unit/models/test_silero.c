@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "tests/common/distance.h"
 #include "tests/unit/models/silero_model.h"
 #include "workers/models/silero.h"
 
@@ -97,7 +98,7 @@ static double worst(const struct result *r, size_t from, size_t past)
 
     for (size_t i = from; i < past; i++)
         for (size_t k = 0; k < STEPS; k++)
-            most = fmax(most, fabs((double)r->prob[i][k] - want[i][k]));
+            most = distance_larger(most, fabs((double)r->prob[i][k] - want[i][k]));
     return most;
 }
 
