@@ -10,6 +10,17 @@ static const char sql_sounds[] =
     "JOIN task t ON t.task_id = d.task_id JOIN media m ON m.media_id = t.media_id "
     "JOIN place p ON p.place_id = m.place_id ";
 
+static struct find_sound sound_row(sqlite3_stmt *stmt)
+{
+    return (struct find_sound){.media_id = sqlite3_column_int64(stmt, 0),
+                               .start_ms = sqlite3_column_int64(stmt, 1),
+                               .end_ms = sqlite3_column_int64(stmt, 2),
+                               .path = db_text(stmt, 3),
+                               .member = db_text(stmt, 4),
+                               .name = db_text(stmt, 5),
+                               .score = sqlite3_column_double(stmt, 6)};
+}
+
 int find_sounds(struct store *st, const char *name, const char *path, uint64_t limit,
                 find_sound_fn fn, void *arg, struct err *err)
 {
@@ -30,13 +41,7 @@ int find_sounds(struct store *st, const char *name, const char *path, uint64_t l
     if (rc == 0 && path)
         rc = filter_bound(db_bind(stmt, "--bbb", FILTER_PATH_VALUES(&filter)), err);
     while (rc == 0 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        const struct find_sound row = {.media_id = sqlite3_column_int64(stmt, 0),
-                                       .start_ms = sqlite3_column_int64(stmt, 1),
-                                       .end_ms = sqlite3_column_int64(stmt, 2),
-                                       .path = db_text(stmt, 3),
-                                       .member = db_text(stmt, 4),
-                                       .name = db_text(stmt, 5),
-                                       .score = sqlite3_column_double(stmt, 6)};
+        const struct find_sound row = sound_row(stmt);
 
         stop = fn(arg, &row);
         rc = 0;
@@ -45,6 +50,29 @@ int find_sounds(struct store *st, const char *name, const char *path, uint64_t l
     filter_path_free(&filter);
     buf_free(&sql);
     return rc < 0 ? rc : stop;
+}
+
+int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_t start_ms,
+                    int64_t end_ms, find_sound_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
+                      "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id "
+                      "JOIN media m ON m.media_id = t.media_id "
+                      "JOIN place p ON p.place_id = m.place_id "
+                      "WHERE t.media_id = ?1 AND d.start_ms <= ?4 AND d.end_ms >= ?3 "
+                      "AND instr(lower(d.name), lower(?2)) > 0 "
+                      "ORDER BY d.score DESC, d.start_ms LIMIT 1",
+                      "itii", media_id, name, start_ms, end_ms);
+
+    if (rc == 1) {
+        const struct find_sound row = sound_row(stmt);
+
+        rc = fn(arg, &row);
+        sqlite3_reset(stmt);
+    }
+    return rc;
 }
 
 int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, void *arg,

@@ -24,7 +24,7 @@ typedef int (*find_speaker_fn)(void *arg, const struct find_speaker *row);
 struct find_people {
     const char *path;  /* as read_filter; NULL: all */
     int64_t media_id;  /* 0: all */
-    const char *who;   /* label or name, exactly; NULL: all */
+    const char *who;   /* label or name, upper and lower case of ASCII alike; NULL: all */
     bool vectors_only; /* those that have one, in the order of speaker_id */
 };
 /* In the order of path, member and label. */
@@ -52,6 +52,11 @@ typedef int (*find_sound_fn)(void *arg, const struct find_sound *row);
  * first. path: as read_filter; limit 0: none. */
 int find_sounds(struct store *st, const char *name, const char *path, uint64_t limit,
                 find_sound_fn fn, void *arg, struct err *err);
+
+/* The surest of them in one recording that reaches into [start_ms, end_ms]; none: fn is not called.
+ */
+int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_t start_ms,
+                    int64_t end_ms, find_sound_fn fn, void *arg, struct err *err);
 
 struct find_passage {
     int64_t media_id, start_ms, end_ms;

@@ -44,7 +44,7 @@ int find_speakers(struct store *st, const struct find_people *people, find_speak
         return rc;
     buf_printf(&sql, "%s", sql_speakers);
     buf_printf(&sql, people->media_id ? " AND k.media_id = ?1" : " AND ?1 = 0");
-    buf_printf(&sql, people->who ? " AND (k.label = ?2 OR k.name = ?2)" : " AND ?2 IS NULL");
+    buf_printf(&sql, people->who ? " AND (k.label = ?2 COLLATE NOCASE OR k.name = ?2 COLLATE NOCASE)" : " AND ?2 IS NULL");
     if (people->path)
         buf_printf(&sql, " AND k.media_id IN (%s)", filter_path_sql(&path, 3));
     buf_printf(&sql, people->vectors_only ? " AND k.vector IS NOT NULL ORDER BY k.speaker_id"

@@ -97,8 +97,10 @@ int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg,
 struct read_search {
     const char *text; /* words are AND-ed; "a phrase"; begin* ; nothing typed is a syntax error */
     const char *path; /* as read_filter */
-    const char *speaker;               /* whose name or label it is; NULL: anybody */
+    const char *speaker;               /* name or label, as find_people.who; NULL: anybody */
     const char *language;              /* of the segment; NULL: any */
+    const char *sound;                 /* a class with this in its name is heard ... */
+    int64_t sound_ms;                  /* ... at most so far from it; sound NULL: not asked */
     const char *mark_begin, *mark_end; /* "[" and "]" when NULL */
     uint64_t limit, offset;            /* limit 0: none */
     bool by_time;                      /* by recording and position, instead of best first */

@@ -83,6 +83,18 @@ int read_search_expression(const char *text, char **ret, struct err *err)
     return 0;
 }
 
+/* First the recordings that have such a sound at all: of a rare one they are few. */
+static void put_sound(struct buf *sql)
+{
+    buf_printf(sql,
+               " AND t.media_id IN (SELECT ht.media_id FROM "
+               "(SELECT DISTINCT name FROM sound WHERE instr(lower(name), lower(?11)) > 0) c "
+               "CROSS JOIN sound h ON h.name = c.name JOIN task ht ON ht.task_id = h.task_id) "
+               "AND EXISTS (SELECT 1 FROM task dt CROSS JOIN sound d ON d.task_id = dt.task_id "
+               "WHERE dt.media_id = t.media_id AND d.start_ms <= g.end_ms + ?12 "
+               "AND d.end_ms >= g.start_ms - ?12 AND instr(lower(d.name), lower(?11)) > 0)");
+}
+
 int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,
                 struct err *err)
 {
@@ -103,9 +115,11 @@ int read_search(struct store *st, const struct read_search *search, read_segment
     if (search->path)
         buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&path, 6));
     if (search->speaker)
-        buf_printf(&sql, " AND (k.name = ?9 OR k.label = ?9)");
+        buf_printf(&sql, " AND (k.name = ?9 COLLATE NOCASE OR k.label = ?9 COLLATE NOCASE)");
     if (search->language)
         buf_printf(&sql, " AND g.language = ?10");
+    if (search->sound)
+        put_sound(&sql);
     buf_printf(&sql, " ORDER BY %s p.path, p.member, g.start_ms, g.segment_id LIMIT ?4 OFFSET ?5",
                search->by_time ? "" : "segment_fts.rank,");
     rc = filter_prepare(st, &sql, &stmt, err);
@@ -121,6 +135,8 @@ int read_search(struct store *st, const struct read_search *search, read_segment
         rc = filter_bound(db_bind(stmt, "--------t", search->speaker), err);
     if (rc == 0 && search->language)
         rc = filter_bound(db_bind(stmt, "---------t", search->language), err);
+    if (rc == 0 && search->sound)
+        rc = filter_bound(db_bind(stmt, "----------ti", search->sound, search->sound_ms), err);
     if (rc == 0)
         rc = transcript_rows(st, stmt, fn, arg, err);
 out:

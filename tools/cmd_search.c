@@ -10,6 +10,7 @@
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/formats.h"
+#include "tools/search_absence.h"
 #include "tools/search_find.h"
 #include "tools/text.h"
 
@@ -21,16 +22,18 @@ static const char help[] =
     "Usage: nightshift search [OPTION]... TEXT...\n"
     "   or: nightshift search --sound SOUND [OPTION]... [TEXT]...\n"
     "Where something was said: recording, time, who says it, and the words around it.\n"
-    "By words every one must occur in a segment; \"a phrase\" must stand so; mark*\n"
-    "finds market too; accents and case do not matter. Where the catalog has vectors\n"
-    "of what is said (nightshift enqueue --embed), also by meaning, in other words.\n"
-    "Both, and sounds, make one ranking: what is found in several ways comes first.\n"
+    "Every word must occur in a segment; \"a phrase\" must stand so; mark* finds market\n"
+    "too; accents and case do not matter. Where the catalog has vectors of what is\n"
+    "said (nightshift enqueue --embed), what has the same meaning in other words\n"
+    "comes below that, behind a line that says so; not with quotes or a star.\n"
     "\n"
     "      --text             by words alone\n"
-    "  -s, --semantic         by meaning alone\n"
+    "  -s, --semantic         by meaning alone, however unlike\n"
     "      --sound=SOUND      where this is heard: a class of sounds (applause),\n"
     "                         or what a description sounds like, as the catalog has\n"
-    "                         them (nightshift enqueue --sounds, --embed-audio)\n"
+    "                         them (nightshift enqueue --sounds, --embed-audio); the\n"
+    "                         figure, 0 to 1, is how sure the model was. With TEXT:\n"
+    "                         where both are, at most 10 s apart\n"
     "      --speaker=WHO      only what WHO says: a name, or a label\n"
     "  -p, --in, --path=PATH  only in this file, or below this folder\n"
     "  -l, --language=CODE    only what is said in this language\n"
@@ -45,6 +48,7 @@ static const char help[] =
     "  nightshift search '\"market square\"' --in /archive/1990\n"
     "  nightshift search --semantic where did they grow up --speaker Ana\n"
     "  nightshift search --sound applause\n"
+    "  nightshift search --sound applause strike\n"
     "  nightshift search 'mark*' --json | jq -r '.[].text'\n";
 
 struct wanted {
@@ -74,7 +78,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
     switch (option) {
     case 'n':
-        return cli_u32("--limit", value, 0, UINT32_MAX - 1, &w->limit, err);
+        return cli_u32("--limit", value, 0, 1000000, &w->limit, err);
     case 'p':
         w->path = value;
         return 0;
@@ -102,9 +106,15 @@ static int take(void *arg, int option, const char *value, struct err *err)
 struct hits {
     bool json;
     uint64_t shown, limit;
-    bool more;
-    struct buf last; /* the recording whose name was printed last */
+    bool more, heard; /* heard: something like the sound, which a text is to be near */
+    struct buf last;  /* the recording whose name was printed last */
 };
+
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
 
 static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
 
@@ -162,6 +172,9 @@ static void put_ways(struct buf *b, const struct search_result *r)
         format_json_string(b, r->sound);
         buf_printf(b, ", \"sound_score\": %.6g", r->sound_score);
     }
+    if (r->sound_end_ms > 0)
+        buf_printf(b, ", \"sound_start_ms\": %lld, \"sound_end_ms\": %lld",
+                   (long long)r->sound_start_ms, (long long)r->sound_end_ms);
 }
 
 static void print_json(const struct search_result *r, bool first)
@@ -209,6 +222,19 @@ static void print_name(struct hits *h, const struct search_result *r)
     buf_free(&name);
 }
 
+/* "(Applause 0:21.000-0:24.000, 0.90) " */
+static void put_sound(struct buf *b, const struct search_result *r)
+{
+    char from[CLOCK_HMS_LEN], to[CLOCK_HMS_LEN];
+
+    clock_hms(r->sound_start_ms, from);
+    clock_hms(r->sound_end_ms, to);
+    buf_printf(b, "(%s%s%s-%s", r->sound, r->sound[0] ? " " : "", from, to);
+    if (isfinite(r->sound_score))
+        buf_printf(b, ", %.2f", r->sound_score);
+    buf_printf(b, ")%s", r->speaker[0] || r->snippet[0] ? " " : "");
+}
+
 /* What stands before the text: the sound, and who says it. Returns its columns. */
 static size_t print_before(const struct search_result *r)
 {
@@ -216,9 +242,8 @@ static size_t print_before(const struct search_result *r)
     size_t columns = 0;
     char *shown;
 
-    if (r->sound[0] != 0)
-        buf_printf(&b, "(%s, %.2f)%s", r->sound, r->sound_score,
-                   r->speaker[0] || r->snippet[0] ? " " : "");
+    if (r->sound_end_ms > 0)
+        put_sound(&b, r);
     if (r->speaker[0] != 0)
         buf_printf(&b, "%s:", r->speaker);
     shown = b.len > 0 ? utf8_display(b.data, b.len) : NULL;
@@ -300,28 +325,51 @@ static int search_words(struct store *st, const struct wanted *w, const char *te
     return read_search(st, &s, on_segment, h, err);
 }
 
+static struct search_wish wish_of(const struct wanted *w, const char *text, const char *path)
+{
+    return (struct search_wish){.text = text,
+                                .sound = w->sound,
+                                .words = !w->meaning_only,
+                                .meaning = !w->words_only,
+                                .meaning_must = w->meaning_only,
+                                .path = path,
+                                .speaker = w->speaker,
+                                .language = w->language,
+                                .mark_begin = MARK_BEGIN,
+                                .mark_end = MARK_END};
+}
+
+/* The line above what is like it only. */
+static void print_parting(struct hits *h, const struct search_wish *wish, bool any_named)
+{
+    if (h->json || wish->meaning_must || (h->limit > 0 && h->shown == h->limit))
+        return;
+    if (wish->text != NULL)
+        puts(any_named ? "By meaning, not in these words:"
+                       : "Nobody said that in these words. By meaning:");
+    else
+        puts(any_named ? "By its likeness, not by the class of sound:"
+                       : "No such class of sounds was heard. By its likeness:");
+    buf_clear(&h->last);
+}
+
 static int search_all(struct store *st, const struct wanted *w, const char *text, const char *path,
                       struct hits *h, struct err *err)
 {
-    const struct search_wish wish = {.text = text,
-                                     .sound = w->sound,
-                                     .words = !w->meaning_only,
-                                     .meaning = !w->words_only,
-                                     .meaning_must = w->meaning_only,
-                                     .path = path,
-                                     .speaker = w->speaker,
-                                     .language = w->language,
-                                     .mark_begin = MARK_BEGIN,
-                                     .mark_end = MARK_END};
+    const struct search_wish wish = wish_of(w, text, path);
     struct search_results found;
     int rc = search_find(st, &wish, &found, err);
 
     if (rc != 0)
         return rc;
+    h->heard = found.heard;
     if (found.note[0] != 0)
         cli_note("%s.", found.note);
-    for (size_t i = 0; i < found.count && rc == 0; i++)
+    for (size_t i = 0; i < found.count && rc == 0; i++) {
+        if (i == found.named)
+            print_parting(h, &wish, found.named > 0);
         rc = print_hit(h, &found.list[i]);
+    }
     search_results_free(&found);
     return rc;
 }
@@ -340,8 +388,31 @@ static bool only_words(struct store *st, const struct wanted *w)
     return false;
 }
 
+static void print_nothing(struct store *st, const struct hits *h, const struct search_wish *wish)
+{
+    struct buf said = BUF_INIT;
+    struct err none = {0};
+    const char *line;
+
+    if (wish->text != NULL && wish->sound != NULL && !h->heard)
+        buf_printf(&said, "Nothing sounds like '%s', so nobody speaks near it.", wish->sound);
+    else
+        buf_printf(&said, "%s",
+                   wish->text == NULL    ? "Nothing sounds like that."
+                   : wish->sound != NULL ? "Nobody said that near such a sound."
+                   : wish->meaning_must  ? "Nothing that was said is there to be compared."
+                                         : "Nobody said that. Fewer words, or the beginning of "
+                                           "one as in 'mark*', find more.");
+    line = search_waiting(st, wish, &said, &none) == 0 ? buf_cstr(&said) : NULL;
+    text_wrap(to_stdout, NULL, line != NULL ? line : "Nothing was found.", 0, 0,
+              cli_columns(stdout));
+    putchar('\n');
+    buf_free(&said);
+}
+
 static int search(struct cli *cli, const struct wanted *w, const char *text, const char *path)
 {
+    const struct search_wish wish = wish_of(w, text, path);
     struct hits h = {.json = cli->json, .limit = w->limit};
     struct store *st = NULL;
     struct err err = {0};
@@ -350,6 +421,11 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
 
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
+    rc = search_check(st, &wish, &err);
+    if (rc != 0) {
+        store_close(st);
+        return cli_fail("search", &err, rc == ERR_MISSING || rc == ERR_EMPTY ? "" : NULL);
+    }
     rc = (only_words(st, w) ? search_words : search_all)(st, w, text, path, &h, &err);
     if (cli->json && rc >= 0)
         printf("%s%s]\n", h.shown == 0 ? "[" : "", h.shown > 0 ? "\n" : "");
@@ -359,13 +435,10 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
         status = cli_fail("search", &err,
                           rc == ERR_EMPTY ? "`nightshift enqueue --embed` makes them." : NULL);
     else if (!cli->json && h.shown == 0)
-        puts(text == NULL ? "Nothing sounds like that."
-             : w->meaning_only
-                 ? "Nothing that was said is there to be compared."
-                 : "Nobody said that. Fewer words, or the beginning of one as in 'mark*', find "
-                   "more.");
+        print_nothing(st, &h, &wish);
     else if (!cli->json && h.more)
-        printf("... the first %s hits; --limit 0 shows all of them.\n", text_count(h.shown, n));
+        printf("... the first %s %s; --limit 0 shows all of them.\n", text_count(h.shown, n),
+               text_plural(h.shown, "hit", "hits"));
     buf_free(&h.last);
     store_close(st);
     return cli_flush(status);
@@ -376,7 +449,7 @@ int cmd_search(struct cli *cli, int argc, char **argv)
     const struct cli_spec spec = {help, "n:p:l:st", longs, take, true};
     struct wanted w = {.limit = 20};
     struct err err = {0};
-    char *text = NULL, *path = NULL, *shown = NULL;
+    char *text = NULL, *path = NULL, *shown = NULL, *expression = NULL;
     bool says;
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
@@ -391,6 +464,12 @@ int cmd_search(struct cli *cli, int argc, char **argv)
     if (w.by_time && w.sound != NULL)
         return cli_usage(cli, "--by-time is about words alone: it does not go with --sound");
     text = says ? joined(argc, argv, optind) : NULL;
+    if (text != NULL && read_search_expression(text, &expression, &err) == ERR_USAGE) {
+        free(text);
+        return cli_usage(cli, "%s", err.msg + (strncmp(err.msg, "search: ", 8) == 0 ? 8 : 0));
+    }
+    free(expression);
+    w.words_only |= text != NULL && !w.meaning_only && strpbrk(text, "\"*") != NULL;
     if (w.path != NULL && cli_absolute(w.path, &path, &err) == 0)
         shown = utf8_display(path, strlen(path));
     if ((says && text == NULL) || (w.path != NULL && shown == NULL)) {

@@ -4,13 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "store/find.h"
 #include "store/vectors.h"
 #include "tools/fuse.h"
 #include "tools/search_query.h"
 
-#define CANDIDATES 1000u /* of each way */
+#define CANDIDATES 1000u     /* of each way */
+#define NEAR_CANDIDATES 100u /* stretches that sound like it, for a text to be near one */
 
 const char *const search_way_names[SEARCH_WAYS] = {"words", "meaning", "class", "sound"};
 
@@ -24,6 +26,7 @@ struct finding {
     struct store *st;
     const struct search_wish *wish;
     struct list lists[SEARCH_WAYS];
+    bool has_class; /* such a sound was heard somewhere; only with a text */
     struct err err; /* of a callback */
 };
 
@@ -109,6 +112,8 @@ static int find_words(struct finding *f, struct err *err)
                                   .language = f->wish->language,
                                   .mark_begin = f->wish->mark_begin,
                                   .mark_end = f->wish->mark_end,
+                                  .sound = f->has_class ? f->wish->sound : NULL,
+                                  .sound_ms = SEARCH_NEAR_MS,
                                   .limit = CANDIDATES};
 
     return read_search(f->st, &s, on_segment, f, err);
@@ -125,7 +130,7 @@ struct said {
 
 static bool is_wanted(const struct search_wish *w, const char *speaker, const char *language)
 {
-    return (w->speaker == NULL || strcmp(w->speaker, speaker) == 0) &&
+    return (w->speaker == NULL || strcasecmp(w->speaker, speaker) == 0) &&
            (w->language == NULL || strcmp(w->language, language) == 0);
 }
 
@@ -167,6 +172,7 @@ struct passage {
 static int on_passage(void *arg, const struct find_passage *p)
 {
     struct passage *x = arg;
+    bool heard = x->way == SEARCH_SOUND;
 
     return add_with_said(x->f, x->way,
                          &(struct search_result){.media_id = p->media_id,
@@ -174,17 +180,19 @@ static int on_passage(void *arg, const struct find_passage *p)
                                                  .end_ms = p->end_ms,
                                                  .likeness = x->likeness,
                                                  .sound_score = NAN,
+                                                 .sound_start_ms = heard ? p->start_ms : 0,
+                                                 .sound_end_ms = heard ? p->end_ms : 0,
                                                  .path = (char *)p->path,
                                                  .member = (char *)p->member,
                                                  .text = (char *)p->text});
 }
 
 static int take_hits(struct finding *f, enum search_way way, const struct vectors_hit *hits,
-                     size_t n, struct err *err)
+                     size_t n, double least, struct err *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < n && rc == 0; i++)
+    for (size_t i = 0; i < n && rc == 0 && hits[i].cosine >= least; i++)
         rc = find_passage(f->st, hits[i].embedding_id, on_passage,
                           &(struct passage){f, way, hits[i].cosine}, err);
     return rc;
@@ -207,10 +215,12 @@ static int find_vectors(struct finding *f, enum search_way way, const char *text
                                                     .values = v.values,
                                                     .size = v.size,
                                                     .path = f->wish->path,
-                                                    .limit = CANDIDATES},
+                                                    .limit = way == SEARCH_SOUND && f->wish->text
+                                                                 ? NEAR_CANDIDATES
+                                                                 : CANDIDATES},
                             &hits, &n, err);
     if (rc == 0)
-        rc = take_hits(f, way, hits, n, err);
+        rc = take_hits(f, way, hits, n, f->wish->meaning_must ? -1 : v.least, err);
     free(hits);
     free(v.values);
     store_stage_row_free(&stage);
@@ -227,9 +237,125 @@ static int on_sound(void *arg, const struct find_sound *s)
                                                  .end_ms = s->end_ms,
                                                  .likeness = NAN,
                                                  .sound_score = s->score,
+                                                 .sound_start_ms = s->start_ms,
+                                                 .sound_end_ms = s->end_ms,
                                                  .path = (char *)s->path,
                                                  .member = (char *)s->member,
                                                  .sound = (char *)s->name});
+}
+
+/* --------------------------------------------------------------------- a text near a sound */
+
+static int on_first(void *arg, const struct find_sound *s)
+{
+    (void)s;
+    *(bool *)arg = true;
+    return 1;
+}
+
+static int look_for_class(struct finding *f, struct err *err)
+{
+    int rc = find_sounds(f->st, f->wish->sound, f->wish->path, 1, on_first, &f->has_class, err);
+
+    return rc < 0 ? rc : 0;
+}
+
+struct nearby {
+    struct search_result *row;
+    bool found, no_memory;
+};
+
+static int on_near(void *arg, const struct find_sound *s)
+{
+    struct nearby *x = arg;
+    char *name = strdup(s->name);
+
+    if (name == NULL) {
+        x->no_memory = true;
+        return 1;
+    }
+    x->found = true;
+    free(x->row->sound);
+    x->row->sound = name;
+    x->row->sound_score = s->score;
+    x->row->sound_start_ms = s->start_ms;
+    x->row->sound_end_ms = s->end_ms;
+    x->row->by[SEARCH_CLASS] = true;
+    return 0;
+}
+
+/* The stretch that sounds most like it, of those near the row. */
+static bool near_by_vector(const struct list *heard, struct search_result *row)
+{
+    for (size_t i = 0; i < heard->count; i++) {
+        const struct search_result *h = &heard->rows[i];
+
+        if (h->media_id != row->media_id || h->start_ms > row->end_ms + SEARCH_NEAR_MS ||
+            h->end_ms < row->start_ms - SEARCH_NEAR_MS)
+            continue;
+        row->by[SEARCH_SOUND] = true;
+        row->sound_start_ms = h->start_ms;
+        row->sound_end_ms = h->end_ms;
+        if (isnan(row->likeness))
+            row->likeness = h->likeness;
+        return true;
+    }
+    return false;
+}
+
+/* Keeps of a list what is near such a sound, in its order. */
+static int keep_near(struct finding *f, struct list *l, struct err *err)
+{
+    size_t kept = 0, n = l->count;
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct search_result *row = &l->rows[i];
+        struct nearby x = {.row = row};
+
+        if (rc == 0 && f->has_class)
+            rc = find_sound_near(f->st, row->media_id, f->wish->sound,
+                                 row->start_ms - SEARCH_NEAR_MS, row->end_ms + SEARCH_NEAR_MS,
+                                 on_near, &x, err);
+        if (x.no_memory)
+            rc = err_set(err, ERR_NOMEM, "out of memory");
+        if (rc == 0 && (x.found || near_by_vector(&f->lists[SEARCH_SOUND], row))) {
+            struct search_result keep = *row;
+
+            *row = (struct search_result){0};
+            l->rows[kept++] = keep;
+        } else {
+            result_free(row);
+        }
+    }
+    l->count = kept;
+    return rc;
+}
+
+static void list_free(struct list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        result_free(&l->rows[i]);
+    free(l->rows);
+    *l = (struct list){0};
+}
+
+static int find_sounding(struct finding *f, struct err *err);
+
+/* The texts are there; what sounds like it alone is not asked for. */
+static int only_near(struct finding *f, struct search_results *ret, struct err *err)
+{
+    int rc = find_sounding(f, err);
+
+    ret->heard = f->has_class || f->lists[SEARCH_SOUND].count > 0;
+
+    if (rc == 0)
+        rc = keep_near(f, &f->lists[SEARCH_WORDS], err);
+    if (rc == 0)
+        rc = keep_near(f, &f->lists[SEARCH_MEANING], err);
+    list_free(&f->lists[SEARCH_CLASS]);
+    list_free(&f->lists[SEARCH_SOUND]);
+    return rc;
 }
 
 /* --------------------------------------------------------------------------------- together */
@@ -242,6 +368,10 @@ static void adopt(struct search_result *r, enum search_way way, struct search_re
         r->likeness = from->likeness;
     if (isnan(r->sound_score))
         r->sound_score = from->sound_score;
+    if (r->sound_end_ms == 0) {
+        r->sound_start_ms = from->sound_start_ms;
+        r->sound_end_ms = from->sound_end_ms;
+    }
     if (r->sound[0] == 0) {
         char *was = r->sound;
 
@@ -299,6 +429,27 @@ static int join(struct finding *f, struct search_results *ret, struct err *err)
     return rc;
 }
 
+/* What has the words, or the class, before what is like it; each in its order. */
+static int part(const struct search_wish *wish, struct search_results *r, struct err *err)
+{
+    enum search_way way = wish->text != NULL ? SEARCH_WORDS : SEARCH_CLASS;
+    struct search_result *list = calloc(r->count + 1, sizeof(*list));
+    size_t n = 0;
+
+    if (list == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    for (int named = 1; named >= 0; named--) {
+        for (size_t i = 0; i < r->count; i++)
+            if (r->list[i].by[way] == (named == 1))
+                list[n++] = r->list[i];
+        if (named)
+            r->named = n;
+    }
+    free(r->list);
+    r->list = list;
+    return 0;
+}
+
 /* A way that has nothing to search is left out, unless it must be there. */
 static int find_meaning(struct finding *f, struct search_results *ret, struct err *err)
 {
@@ -319,14 +470,17 @@ static int find_meaning(struct finding *f, struct search_results *ret, struct er
 static int find_sounding(struct finding *f, struct err *err)
 {
     struct err why = {0};
-    int rc = find_sounds(f->st, f->wish->sound, f->wish->path, CANDIDATES, on_sound, f, err);
+    bool class_too = f->wish->text == NULL; /* else each text looks for its own */
+    int rc = class_too
+                 ? find_sounds(f->st, f->wish->sound, f->wish->path, CANDIDATES, on_sound, f, err)
+                 : 0;
 
     if (rc != 0)
         return rc;
     rc = find_vectors(f, SEARCH_SOUND, f->wish->sound, &why);
     if (rc == 0 || rc == ERR_EMPTY)
         return 0;
-    if (f->lists[SEARCH_CLASS].count > 0 && f->err.code == 0 && rc != ERR_NOMEM)
+    if ((f->has_class || f->lists[SEARCH_CLASS].count > 0) && f->err.code == 0 && rc != ERR_NOMEM)
         return 0;
     *err = why;
     return rc;
@@ -339,21 +493,22 @@ int search_find(struct store *st, const struct search_wish *wish, struct search_
     int rc = 0;
 
     memset(ret, 0, sizeof(*ret));
-    if (wish->text != NULL && wish->words)
+    if (wish->text != NULL && wish->sound != NULL)
+        rc = look_for_class(&f, err);
+    if (rc == 0 && wish->text != NULL && wish->words)
         rc = find_words(&f, err);
     if (rc == 0 && wish->text != NULL && wish->meaning)
         rc = find_meaning(&f, ret, err);
     if (rc == 0 && wish->sound != NULL)
-        rc = find_sounding(&f, err);
+        rc = wish->text != NULL ? only_near(&f, ret, err) : find_sounding(&f, err);
     if (rc == 0)
         rc = join(&f, ret, err);
+    if (rc == 0)
+        rc = part(wish, ret, err);
     if (rc != 0 && f.err.code != 0)
         *err = f.err;
-    for (int k = 0; k < SEARCH_WAYS; k++) {
-        for (size_t i = 0; i < f.lists[k].count; i++)
-            result_free(&f.lists[k].rows[i]);
-        free(f.lists[k].rows);
-    }
+    for (int k = 0; k < SEARCH_WAYS; k++)
+        list_free(&f.lists[k]);
     if (rc != 0)
         search_results_free(ret);
     return rc;

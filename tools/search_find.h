@@ -12,11 +12,15 @@
 enum search_way { SEARCH_WORDS, SEARCH_MEANING, SEARCH_CLASS, SEARCH_SOUND, SEARCH_WAYS };
 extern const char *const search_way_names[SEARCH_WAYS]; /* "words", ... */
 
-struct search_wish {   /* borrowed */
-    const char *text;  /* what was said; NULL: not asked */
-    const char *sound; /* what is heard; NULL: not asked */
+#define SEARCH_NEAR_MS 10000 /* applause comes when the sentence is over */
+
+struct search_wish {  /* borrowed */
+    const char *text; /* what was said; NULL: not asked */
+    const char
+        *sound; /* what is heard, with a text: at most SEARCH_NEAR_MS from it; NULL: not asked */
     bool words, meaning;
-    bool meaning_must; /* it is an error when meaning cannot be searched */
+    bool meaning_must; /* it is an error when meaning cannot be searched, and the least alike is
+                        * found too; else what does not stand out is left out */
     const char *path, *speaker, *language;
     const char *mark_begin, *mark_end;
 };
@@ -27,6 +31,7 @@ struct search_result { /* a row; strings owned by the list */
     bool by[SEARCH_WAYS];
     double likeness;    /* cosine of the meaning, else of the sound; NAN: neither */
     double sound_score; /* of the class; NAN: none */
+    int64_t sound_start_ms, sound_end_ms; /* of what is heard; both 0: none */
     char *path, *member, *speaker, *language;
     char *text;    /* the passage; "" when nobody says anything there */
     char *snippet; /* the same with the marks around the words that were found */
@@ -35,6 +40,9 @@ struct search_result { /* a row; strings owned by the list */
 struct search_results { /* owned: search_results_free */
     struct search_result *list;
     size_t count;
+    size_t named; /* so many first ones have the words, or the class of sound, that were asked for;
+                   * the others are like it */
+    bool heard;   /* something sounds like what was asked for */
     char note[300]; /* why meaning was not searched although it could have been; "" */
 };
 

@@ -9,6 +9,7 @@
 struct search_vector { /* owned: values */
     float *values;
     uint32_t size;
+    double least; /* likeness that a text has at least that speaks of it; -1: not known */
 };
 /* stage: "embed-text" (a sentence encoder's vector of a question) or "embed-audio" (CLAP's of a
  * description). ERR_MODEL, ERR_MISSING: the model is not where it was, or is another one now. */

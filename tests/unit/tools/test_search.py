@@ -124,7 +124,8 @@ class Words(Searching):
         self.assertEqual([("childhood.wav", 1)], self.places("how", "--speaker", "SPEAKER_01"))
         self.assertEqual([], self.places("market", "--speaker", "SPEAKER_01"))
         self.run_it("speakers", "name", "money/SPEAKER_00", "Bea", status=0)
-        self.assertEqual([("money.wav", 1)], self.places("market", "--speaker", "Bea"))
+        for name in ("Bea", "bea", "BEA"):
+            self.assertEqual([("money.wav", 1)], self.places("market", "--speaker", name))
         self.assertEqual([("cocina.wav", 1)], self.places("merc*", "--language", "es"))
         self.assertEqual([], self.places("merc*", "-l", "en"))
         self.assertEqual([("cocina.wav", 1)], self.places("mercado", "--in", "archive/deep"))
@@ -137,7 +138,8 @@ class Words(Searching):
                           "    0:20.000  Bea: Inflation fell, and the [stock] market went up."], page)
 
     def test_sounds(self):
-        self.assertEqual("Nothing sounds like that.\n", self.run_it("search", "--sound", "applause", status=0).out)
+        self.assertIn("no sounds were listened for. `nightshift enqueue --sounds`",
+                      self.run_it("search", "--sound", "applause", status=66).err)
         self.write(self.sounds)
         self.assertEqual([("money.wav", 1), ("childhood.wav", 5)], self.places("--sound", "applause"))
         first = self.found("--sound=APPLAUSE")[0][2]
@@ -149,26 +151,59 @@ class Words(Searching):
         self.assertEqual([("money.wav", 1)], self.places("--sound", "applause", "--speaker", "SPEAKER_00"))
         page = self.run_it("search", "--sound", "goat", status=0).out.splitlines()
         self.assertEqual([self.archive + "/childhood.wav",
-                          "    0:40.000  (Goat, 0.50) SPEAKER_00: The market was on Saturdays, and",
-                          "              everybody went there."], page)
+                          "    0:40.000  (Goat 0:40.000-0:42.000, 0.50) SPEAKER_00: The market was on",
+                          "              Saturdays, and everybody went there."], page)
         self.assertEqual("Nothing sounds like that.\n", self.run_it("search", "--sound", "100%_", status=0).out)
 
-    def test_what_is_found_in_two_ways_comes_first(self):
+    def test_a_sound_and_words_are_both_there(self):
         self.write(self.sounds)
-        hits = self.found("--sound", "applause", "market")
-        self.assertEqual(("money.wav", 1), hits[0][:2])
-        self.assertEqual(["words", "class"], hits[0][2]["by"])
-        ranks = [h[:2] for h in self.found("market")].index(("money.wav", 1)) + 1
-        self.assertAlmostEqual(1 / 61 + 1 / (60 + ranks), hits[0][2]["score"], 6)
-        self.assertIn("[market]", hits[0][2]["hit"])
-        self.assertEqual({("money.wav", 1), ("childhood.wav", 2), ("childhood.wav", 5)}, {h[:2] for h in hits})
-        self.assertEqual(1, len(self.found("-n1", "--sound", "applause", "market")))
+        hit, = self.found("--sound", "applause", "market")
+        self.assertEqual(("money.wav", 1), hit[:2])
+        self.assertEqual(["words", "class"], hit[2]["by"])
+        self.assertEqual(("Applause", 0.9, 21000, 24000),
+                         tuple(hit[2][k] for k in ("sound", "sound_score", "sound_start_ms", "sound_end_ms")))
+        self.assertIn("[market]", hit[2]["hit"])
+        # 0:05 to 0:21 is too far; 0:25 to 0:21-0:24 is near.
+        self.assertEqual([], self.places("--sound", "applause", "interest"))
+        self.assertEqual([("childhood.wav", 2)], self.places("--sound", "goat", "everybody"))
+        self.write(lambda connection: connection.execute("UPDATE sound SET start_ms = 15000 WHERE start_ms = 21000"))
+        self.assertEqual([("money.wav", 0)], self.places("--sound", "applause", "interest"))
+        self.assertEqual([("money.wav", 0)], self.places("--sound", "applause", "interest", "--in", "archive/money.wav"))
+        self.assertEqual([], self.places("--sound", "applause", "interest", "--speaker", "SPEAKER_01"))
+        page = self.run_it("search", "--sound", "goat", "interest", status=0).out
+        self.assertEqual("Nobody said that near such a sound.\n", page)
+        page = self.run_it("search", "--sound", "siren", "interest", status=0).out
+        self.assertEqual("Nothing sounds like 'siren', so nobody speaks near it.\n", page)
+
+    def test_what_was_not_looked_for_is_no_result(self):
+        self.write(self.sounds)
+        for args, words in ((["--in", "/nowhere", "market"], "knows no recording at or below '/nowhere'"),
+                            (["--in", "money.wav", "market"], "knows no recording"),
+                            (["--speaker", "Nobody", "market"], "no speaker is called 'Nobody'")):
+            done = self.run_it("search", *args, status=66)
+            self.assertIn(words, done.err)
+            self.assertEqual("", done.out)
+        # Which classes there are is in the model's folder.
+        model = os.path.join(self.dir, "yamnet")
+        os.mkdir(model)
+        with open(os.path.join(model, "classes.csv"), "w", encoding="ascii") as file:
+            file.write("index,mid,display_name\n0,/m/a,Speech\n1,/m/b,Music\n2,/m/c,Applause\n")
+        self.write(lambda connection: connection.execute("UPDATE stage SET model_dir = ? WHERE name = 'sounds'", (model,)))
+        done = self.run_it("search", "--sound", "musik", status=66)
+        self.assertIn("no class of sounds is called 'musik'; near: Music. `nightshift enqueue --embed-audio`", done.err)
+        self.assertEqual("Nothing sounds like that.\n", self.run_it("search", "--sound", "speech", status=0).out)
+        self.write(lambda connection: connection.execute("UPDATE task SET state = 'pending', shards_total = NULL"))
+        for args in (["--sound", "speech"], ["zeppelin"]):
+            self.assertIn("(nightshift run).", " ".join(self.run_it("search", *args, status=0).out.split()))
+        self.write(lambda connection: connection.execute("UPDATE stage SET name = 'sounds'"))
+        self.assertIn("nothing is transcribed", self.run_it("search", "market", status=66).err)
 
     def test_mistakes_are_said(self):
         for args, words in ((["--semantic", "--sound", "x"], "wants a TEXT"), (["--semantic", "--text", "x"], "does not go"),
                             (["--sound", "x", "--by-time", "y"], "--by-time is about words"),
                             (["--sound", ""], "wants the name"), ([], "what should be searched"),
-                            (["..."], "no word in it")):
+                            (["..."], "no word in it"), (["--semantic", ""], "no word in it"),
+                            (["--sound", "x", "-"], "no word in it")):
             self.assertIn(words, " ".join(self.run_it("search", *args, status=64).err.split()))
         done = self.run_it("search", "--semantic", "anything")
         self.assertNotEqual(0, done.returncode)
@@ -213,6 +248,20 @@ class Meaning(Searching):
         both = self.found("market")
         self.assertEqual({"words", "meaning"}, set(both[0][2]["by"]))
         self.assertIn("[market]", both[0][2]["hit"])
+        # What has the words comes first, and what has nothing to do with it does not come.
+        self.assertEqual([True] * 2 + [False] * (len(both) - 2), ["words" in h[2]["by"] for h in both])
+        for literal in ('"stock market"', "stock*"):
+            self.assertEqual([("money.wav", 1)], self.places(literal))
+        self.assertIn("Nobody said that. Fewer", self.run_it("search", '"market stock"', status=0).out)
+        self.assertEqual([], self.places("quantum chromodynamics"))
+        self.assertIn("Nobody said that. Fewer",
+                      self.run_it("search", "quantum chromodynamics", status=0).out)
+        self.assertEqual([("childhood.wav", 1)], self.places("siblings"))
+        self.assertEqual("Nobody said that in these words. By meaning:",
+                         self.run_it("search", "siblings", status=0).out.splitlines()[0])
+        lines = self.run_it("search", "brothers", status=0).out.splitlines()
+        self.assertIn("[brothers]", lines[1])
+        self.assertEqual([], [line for line in lines[:2] if line.startswith("By meaning")])
         self.assertEqual([("money.wav", 0), ("money.wav", 1)],
                          self.places("--semantic", "monetary policy", "--in", "archive/money.wav"))
         self.assertEqual([("childhood.wav", 1)],
