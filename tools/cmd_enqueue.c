@@ -57,6 +57,8 @@ struct wanted {
     size_t include_n, exclude_n;
     bool follow, one_file_system, all, dry_run;
     struct enqueue_wish wish;
+    int argc; /* as getopt walks through it: */
+    char **argv;
 };
 
 enum {
@@ -116,7 +118,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     default:
         return enqueue_wish_knows(option)
-                   ? enqueue_wish_take(&w->wish, option, value, err)
+                   ? enqueue_wish_take(&w->wish, option, value,
+                                       optind < w->argc ? w->argv[optind] : NULL, err)
                    : enqueue_params_take(&w->wish.params, option, value, err);
     }
 }
@@ -449,6 +452,8 @@ int cmd_enqueue(struct cli *cli, int argc, char **argv)
 
     enqueue_wish_init(&w.wish);
     line = command_line(argc, argv); /* before getopt sorts it */
+    w.argc = argc;
+    w.argv = argv;
     status = parse(cli, &w, argc, argv);
     if (status >= 0)
         goto out;

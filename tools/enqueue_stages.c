@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "store/read.h"
 #include "tools/cli.h"
+#include "tools/enqueue_model.h"
 #include "tools/model_check.h"
 #include "workers/models/silero.h"
 #include "workers/stages/stage.h"
@@ -26,7 +27,8 @@ enum {
 };
 
 const char enqueue_wish_help[] =
-    "Beside the transcription (each has a model of its own, found by name or folder):\n"
+    "Beside the transcription (each has a model of its own, found by name or folder,\n"
+    "which stands behind a '='):\n"
     "      --diarize[=MODEL]    who speaks when (diarization)\n"
     "      --num-speakers=N     so many speak; or, where that is not known:\n"
     "      --min-speakers=N, --max-speakers=N\n"
@@ -53,19 +55,18 @@ static const struct option longs[ENQUEUE_STAGES_OPTIONS] = {
 static const struct other {
     const char *option, *stage, *usual, *words, *get;
 } others[OTHERS] = {
-    [OTHER_DIARIZE] = {"--diarize", "diarize", "diarization", "to diarize",
-                       "put a folder 'diarization' into the models directory: docs/models.md says "
-                       "what is in it"},
+    [OTHER_DIARIZE] =
+        {"--diarize", "diarize", "diarization", "to diarize",
+         "put a folder 'diarization', as docs/models.md has it, into the models directory"},
     [OTHER_SOUNDS] = {"--sounds", "sounds", "yamnet", "to listen to for sounds",
-                      "put a folder 'yamnet' with config.json, classes.csv and model.safetensors "
-                      "into the models directory: docs/models.md has more"},
+                      "put a folder 'yamnet', as docs/models.md has it, into the models directory"},
     [OTHER_TEXT] = {"--embed", "embed-text", "all-MiniLM-L6-v2", "to embed as text",
                     "put the files of huggingface.co/sentence-transformers/all-MiniLM-L6-v2 as a "
                     "folder 'all-MiniLM-L6-v2' into the models directory"},
-    [OTHER_AUDIO] = {"--embed-audio", "embed-audio", "laion/clap-htsat-unfused",
-                     "to embed as sound",
-                     "put the files of huggingface.co/laion/clap-htsat-unfused into a folder, and "
-                     "name it: --embed-audio=FOLDER"},
+    [OTHER_AUDIO] =
+        {"--embed-audio", "embed-audio", "laion/clap-htsat-unfused", "to embed as sound",
+         "put the files of huggingface.co/laion/clap-htsat-unfused into a folder of the "
+         "Hugging Face cache, or of the models directory"},
 };
 
 /* --------------------------------------------------------------------------------- options */
@@ -87,27 +88,29 @@ bool enqueue_wish_knows(int option)
     return option >= ENQUEUE_STAGES_FIRST && option < ENQUEUE_STAGES_FIRST + ENQUEUE_STAGES_OPTIONS;
 }
 
-static int take_model(enum enqueue_other which, const char *value, struct enqueue_wish *w,
-                      struct err *err)
+static int take_model(enum enqueue_other which, const char *value, const char *next,
+                      struct enqueue_wish *w, struct err *err)
 {
     if (value != NULL && (value[0] == 0 || !utf8_valid(value, strlen(value))))
         return err_set(err, ERR_USAGE, "%s= wants the name or folder of a model, in UTF-8",
                        others[which].option);
     w->other[which] = value != NULL ? value : "";
+    w->behind[which] = value != NULL ? NULL : next;
     return 0;
 }
 
-int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, struct err *err)
+int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, const char *next,
+                      struct err *err)
 {
     switch (option) {
     case OPT_DIARIZE:
-        return take_model(OTHER_DIARIZE, value, w, err);
+        return take_model(OTHER_DIARIZE, value, next, w, err);
     case OPT_SOUNDS:
-        return take_model(OTHER_SOUNDS, value, w, err);
+        return take_model(OTHER_SOUNDS, value, next, w, err);
     case OPT_EMBED:
-        return take_model(OTHER_TEXT, value, w, err);
+        return take_model(OTHER_TEXT, value, next, w, err);
     case OPT_EMBED_AUDIO:
-        return take_model(OTHER_AUDIO, value, w, err);
+        return take_model(OTHER_AUDIO, value, next, w, err);
     case OPT_NUM:
         return cli_u32("--num-speakers", value, 1, DIARIZE_MAX_SPEAKERS, &w->num_speakers, err);
     case OPT_MIN:
@@ -140,6 +143,12 @@ int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err)
 {
     const bool bound = w->num_speakers || w->min_speakers || w->max_speakers;
 
+    for (size_t i = 0; i < OTHERS; i++)
+        if (w->behind[i] != NULL && enqueue_model_meant(others[i].option, w->behind[i]))
+            return err_set(err, ERR_USAGE,
+                           "%s has its model behind a '=', and '%.200s' would be enqueued. Perhaps "
+                           "%s=%.200s was meant",
+                           others[i].option, w->behind[i], others[i].option, w->behind[i]);
     if (bound && w->other[OTHER_DIARIZE] == NULL)
         return err_set(err, ERR_USAGE, "--%s-speakers does nothing without --diarize",
                        w->num_speakers   ? "num"
@@ -430,16 +439,21 @@ static int params_of(enum enqueue_other which, const struct enqueue_wish *w,
     }
 }
 
-/* A folder whose config.json says that it is for another of these options. */
-static int check_kind(const struct other *o, const char *model, const char *dir, struct err *err)
+/* The model that is used when none is named. */
+static int no_usual(const struct other *o, struct err *err)
 {
-    const char *stage = stage_of_model(dir);
+    struct err ignored = {0};
+    char *own = NULL;
+    int rc;
 
-    for (size_t i = 0; i < OTHERS; i++)
-        if (strcmp(stage, others[i].stage) == 0 && strcmp(stage, o->stage) != 0)
-            return err_set(err, ERR_MODEL, "%.300s is a model for %s, not for %s", model,
-                           others[i].option, o->option);
-    return 0;
+    if (model_dir_own(&own, &ignored) != 0)
+        own = NULL;
+    rc = err_set(err, ERR_MODEL,
+                 "%s has no model here: there is no '%s'. To get it, %s (%.300s), or try "
+                 "%s=FOLDER",
+                 o->option, o->usual, o->get, own != NULL ? own : "NIGHTSHIFT_MODELS", o->option);
+    free(own);
+    return rc;
 }
 
 /* Its folder, and whether a worker can open it: what would put the stage aside in the night is said
@@ -447,13 +461,10 @@ static int check_kind(const struct other *o, const char *model, const char *dir,
 static int check_other(const struct other *o, const char *model, struct enqueue_stage *own,
                        struct err *err)
 {
-    int rc = model_dir_find(model, &own->dir, err);
+    int rc = enqueue_model_find(o->option, model, &own->dir, err);
 
-    if (rc == ERR_MODEL && strcmp(model, o->usual) == 0)
-        return err_set(err, ERR_MODEL, "%s has no model here: there is no '%s'. To get it, %s",
-                       o->option, o->usual, o->get);
-    if (rc == 0)
-        rc = check_kind(o, model, own->dir, err);
+    if (own->dir == NULL && rc == ERR_MODEL && strcmp(model, o->usual) == 0)
+        return no_usual(o, err);
     if (rc == 0)
         rc = stage_model_hash(o->stage, own->dir, own->hash, err);
     return rc == 0 ? model_opens(o->stage, own->dir, own->params, err) : rc;

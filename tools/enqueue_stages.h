@@ -22,7 +22,8 @@ enum enqueue_other { OTHER_DIARIZE, OTHER_SOUNDS, OTHER_TEXT, OTHER_AUDIO, OTHER
 struct enqueue_wish {
     const char *model; /* of the transcription; NULL: not said */
     bool no_transcribe;
-    const char *other[OTHERS]; /* their models; "": the usual one; NULL: not asked for */
+    const char *other[OTHERS];  /* their models; "": the usual one; NULL: not asked for */
+    const char *behind[OTHERS]; /* the argument behind one without a model; NULL: none */
     uint32_t num_speakers, min_speakers, max_speakers; /* 0: not said */
     struct enqueue_params params;                      /* of the transcription */
 };
@@ -31,8 +32,10 @@ void enqueue_wish_init(struct enqueue_wish *w);
 /* As enqueue_params_options. */
 size_t enqueue_wish_options(struct option *ret);
 bool enqueue_wish_knows(int option);
-/* value NULL: an option whose value may be left out came without. ERR_USAGE with a sentence. */
-int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, struct err *err);
+/* value NULL: an option whose value may be left out came without. next: the argument behind it, or
+ * NULL. ERR_USAGE with a sentence. */
+int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, const char *next,
+                      struct err *err);
 /* Options that do nothing without another, or exclude each other: ERR_USAGE. */
 int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err);
 extern const char enqueue_wish_help[]; /* the part of --help */

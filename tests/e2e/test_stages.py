@@ -120,6 +120,26 @@ class Together(Stages):
         self.assertEqual([("diarize", "done", 3), ("sounds", "done", 3)], self.sql(TASKS))
         self.assertNotIn("put aside", self.nightshift("status", status=0).out)
 
+    def test_a_folder_behind_a_blank_is_asked_about(self):
+        self.one_sentence(self.enqueue("--sounds", self.yamnet, self.archive, status=64), "--sounds=" + self.yamnet)
+        self.one_sentence(self.enqueue("--diarize", "diarization", self.archive, status=64), "--diarize=diarization")
+        # A folder that is no such model is what it seems to be: a place with recordings.
+        self.enqueue("--no-transcribe", "--sounds", self.archive)
+        self.enqueue("--no-transcribe", "--sounds", self.voices, status=0)
+
+    def test_folders_without_a_model(self):
+        empty = os.path.join(self.dir, "empty")
+        os.mkdir(empty)
+        for model, words in ((empty, "has no config.json"), ("/nope", "there is no folder '/nope'"),
+                             ("some/name", "neither a folder 'some/name' nor such a model in"),
+                             (night.MODEL, "is a model for --model, not for --embed")):
+            with self.subTest(model=model):
+                answer = self.enqueue("--embed=" + model, self.archive, status=night.CONFIG)
+                self.one_sentence(answer, words)
+                self.assertNotIn("model pull", answer.err)
+        self.one_sentence(self.enqueue("--embed", self.archive, status=night.CONFIG),
+                          re.escape(self.models.lower()), "--embed=folder")
+
     def test_a_model_that_cannot_work_is_refused(self):
         """All that would put the stage aside in the night."""
         encoder = tiny_models.encoder(os.path.join(self.models, "encoder"))
