@@ -7,8 +7,9 @@
 #include "workers/models/embedder.h"
 #include "workers/text/json_file.h"
 
-#define POOLING_DIR "1_Pooling" /* as sentence-transformers writes it, and as the hash covers it \
-                                 */
+#define POOLING_DIR                                                              \
+    "1_Pooling" /* as sentence-transformers writes it, and as the hash covers it \
+                 */
 #define MAX_PREFIX_BYTES 4096
 
 /* A file that may be missing: *ret is NULL then. */
@@ -165,12 +166,14 @@ static bool names_e5(const char *name)
     return false;
 }
 
+static bool names_instruct(const char *name) { return strstr(name, "instruct") != NULL; }
+
 /* Where the files do not say it, the folder's name may: its own, or that of the repository in the
  * Hugging Face cache (models--intfloat--multilingual-e5-small/snapshots/...). */
-static bool folder_names_e5(const char *dir)
+static bool folder_says(const char *dir, bool (*says)(const char *name))
 {
     char *path = realpath(dir, NULL), *slash = path ? strrchr(path, '/') : NULL;
-    bool found = slash && names_e5(slash + 1);
+    bool found = slash && says(slash + 1);
 
     if (slash && !found) {
         *slash = 0;
@@ -178,11 +181,20 @@ static bool folder_names_e5(const char *dir)
         if (slash && strcmp(slash, "/snapshots") == 0) {
             *slash = 0;
             slash = strrchr(path, '/');
-            found = slash && names_e5(slash + 1);
+            found = slash && says(slash + 1);
         }
     }
     free(path);
     return found;
+}
+
+/* The instruct models among them were trained with an instruction before a query, which only its
+ * user knows, and nothing before a passage. */
+static bool is_e5(const char *dir, const char *name)
+{
+    if (names_instruct(name) || folder_says(dir, names_instruct))
+        return false;
+    return names_e5(name) || folder_says(dir, names_e5);
 }
 
 static int set_prefix(struct embedder_dir *d, enum embed_as as, const char *prefix, struct err *err)
@@ -213,7 +225,7 @@ static int read_prefixes(const char *dir, const json_t *config, struct embedder_
     query = prompt(prompts, "query");
     passage = prompt(prompts, "passage");
     passage = passage ? passage : prompt(prompts, "document");
-    if (!query && !passage && !other && ((name && names_e5(name)) || folder_names_e5(dir))) {
+    if (!query && !passage && !other && is_e5(dir, name ? name : "")) {
         query = "query: ";
         passage = "passage: ";
     }

@@ -128,13 +128,13 @@ static void check_prefix(const char *text, enum embed_as as, const char *prefix)
     assert_memory_equal(with, written, sizeof(with));
 }
 
+#define NAMED(name)                                                                           \
+    "{\"model_type\":\"bert\",\"vocab_size\":900,\"hidden_size\":48,\"num_hidden_layers\":3," \
+    "\"num_attention_heads\":3,\"intermediate_size\":96,\"max_position_embeddings\":64,"      \
+    "\"_name_or_path\":\"" name "\"}"
+
 static void test_prefixes(void **state)
 {
-    static const char e5[] = "{\"model_type\":\"bert\",\"vocab_size\":900,\"hidden_size\":48,"
-                             "\"num_hidden_layers\":3,\"num_attention_heads\":3,"
-                             "\"intermediate_size\":96,\"max_position_embeddings\":64,"
-                             "\"_name_or_path\":\"intfloat/multilingual-e5-small\"}";
-
     (void)state;
     check_prefix("the bridge", EMBED_QUERY, "");
     encoder_file(dir, PROMPTS, "{\"prompts\":{\"query\":\"find: \",\"document\":\"text: \"}}");
@@ -143,7 +143,10 @@ static void test_prefixes(void **state)
     check_prefix("the bridge", EMBED_PASSAGE, "text: ");
     encoder_file(dir, PROMPTS, "{\"prompts\":{\"x\":\"all: \"},\"default_prompt_name\":\"x\"}");
     check_prefix("the bridge", EMBED_PASSAGE, "all: ");
-    encoder_file(dir, "config.json", e5);
+    encoder_file(dir, "config.json", NAMED("intfloat/multilingual-e5-large-instruct"));
+    check_prefix("the bridge", EMBED_QUERY, "");
+    check_prefix("the bridge", EMBED_PASSAGE, "");
+    encoder_file(dir, "config.json", NAMED("intfloat/multilingual-e5-small"));
     check_prefix("the bridge", EMBED_QUERY, "query: ");
     check_prefix("the bridge", EMBED_PASSAGE, "passage: ");
 }
