@@ -11,6 +11,7 @@
 #include "tools/cli.h"
 #include "tools/formats.h"
 #include "tools/recording.h"
+#include "tools/search_absence.h"
 #include "tools/text.h"
 #include "tools/writer.h"
 
@@ -39,6 +40,8 @@ struct wanted {
     const char *like;
     uint32_t limit;
 };
+
+#define TURNS_COLUMNS 11 /* "1,234 turns": names stand below each other */
 
 static const struct option longs[] = {
     {"like", required_argument, NULL, 'l'}, {"limit", required_argument, NULL, 'n'}, {0}};
@@ -266,10 +269,32 @@ static json_t *voice_json(const struct voice *v)
     return o;
 }
 
+/* On one line, or, where that is too long, the speaker on a second one. */
+static void print_voice(const struct voice *v)
+{
+    struct buf place = BUF_INIT, who = BUF_INIT;
+    char length[TEXT_LEN];
+    const char *name, *rest;
+    bool fits;
+
+    buf_printf(&place, "%s%s%s", v->path, v->member[0] ? "//" : "", v->member);
+    buf_printf(&who, "%s%s%s, %s", v->label, v->name[0] ? " " : "", v->name,
+               text_length(v->speech_ms, length));
+    name = buf_cstr(&place);
+    rest = buf_cstr(&who);
+    if (name != NULL && rest != NULL) {
+        fits = 8 + text_width(name) + 1 + text_width(rest) <= cli_columns(stdout);
+        printf("%6.3f  ", v->likeness);
+        cli_paint(stdout, "1", name);
+        printf("%s%s\n", fits ? "/" : "\n        ", rest);
+    }
+    buf_free(&place);
+    buf_free(&who);
+}
+
 static void print_voices(const struct cli *cli, const struct voices *v)
 {
     json_t *all = json_array();
-    char length[TEXT_LEN];
 
     for (size_t i = 0; i < v->count; i++) {
         const struct voice *x = &v->list[i];
@@ -278,10 +303,7 @@ static void print_voices(const struct cli *cli, const struct voices *v)
             json_array_append_new(all, voice_json(x));
             continue;
         }
-        printf("%6.3f  ", x->likeness);
-        cli_paint(stdout, "1", x->path);
-        printf("%s%s/%s%s%s, %s\n", x->member[0] ? "//" : "", x->member, x->label,
-               x->name[0] ? " " : "", x->name, text_length(x->speech_ms, length));
+        print_voice(x);
     }
     if (cli->json) {
         json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -308,6 +330,8 @@ static int for_each(struct store *st, bool vectors_only, int argc, char **argv, 
         if (rc == 0 && (shown = utf8_display(path, strlen(path))) == NULL)
             rc = err_set(err, ERR_NOMEM, "out of memory");
         people.path = shown;
+        if (rc == 0)
+            rc = search_check(st, &(struct search_wish){.path = shown}, err);
         if (rc == 0)
             rc = find_speakers(st, &people, fn, arg, err);
         free(shown);
@@ -357,7 +381,7 @@ struct listing {
 static int list_row(void *arg, const struct find_speaker *row)
 {
     struct listing *l = arg;
-    char length[TEXT_LEN], turns[TEXT_LEN];
+    char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8];
 
     l->count++;
     if (l->json != NULL) {
@@ -377,10 +401,25 @@ static int list_row(void *arg, const struct find_speaker *row)
         printf("%s%s\n", row->member[0] ? "//" : "", row->member);
         l->media_id = row->media_id;
     }
-    printf("  %-11s %14s, %s %s%s%s\n", row->label, text_length(row->speech_ms, length),
-           text_count(row->turns, turns), text_plural(row->turns, "turn", "turns"),
-           row->name[0] ? "  " : "", row->name);
+    snprintf(counted, sizeof(counted), "%s %s", text_count(row->turns, turns),
+             text_plural(row->turns, "turn", "turns"));
+    printf("  %-11s %14s, %*s%s%s\n", row->label, text_length(row->speech_ms, length),
+           row->name[0] ? -TURNS_COLUMNS : 0, counted, row->name[0] ? "  " : "", row->name);
     return 0;
+}
+
+/* Nobody was asked to, or it is still to be done. */
+static int print_nobody(struct store *st, struct err *err)
+{
+    struct buf said = BUF_INIT;
+    int rc = search_left(st, "diarize", "diarized", &said, err);
+    const char *left = rc == 0 ? buf_cstr(&said) : NULL;
+
+    if (rc == 0)
+        printf("No speakers are told apart there.%s\n",
+               left != NULL && left[0] ? left : " `nightshift enqueue --diarize` asks for it.");
+    buf_free(&said);
+    return rc;
 }
 
 static int list(struct cli *cli, struct store *st, int argc, char **argv)
@@ -393,7 +432,7 @@ static int list(struct cli *cli, struct store *st, int argc, char **argv)
         json_dumpf(l.json, stdout, JSON_INDENT(2));
         putchar('\n');
     } else if (rc == 0 && l.count == 0) {
-        puts("No speakers are told apart there. `nightshift enqueue --diarize` asks for it.");
+        rc = print_nobody(st, &err);
     }
     json_decref(l.json);
     return rc != 0 ? cli_fail("read the catalog", &err, NULL) : EX_OK;

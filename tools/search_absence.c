@@ -164,8 +164,8 @@ int search_check(struct store *st, const struct search_wish *wish, struct err *e
 
 /* ------------------------------------------------------------------------------------- waiting */
 
-static int put_left(struct store *st, const char *stage, const char *what, struct buf *ret,
-                    struct err *err)
+int search_left(struct store *st, const char *stage, const char *what, struct buf *ret,
+                struct err *err)
 {
     struct stages s;
     char n[TEXT_LEN];
@@ -181,9 +181,9 @@ static int put_left(struct store *st, const char *stage, const char *what, struc
 int search_waiting(struct store *st, const struct search_wish *wish, struct buf *ret,
                    struct err *err)
 {
-    int rc = wish->text != NULL ? put_left(st, "transcribe", "transcribed", ret, err) : 0;
+    int rc = wish->text != NULL ? search_left(st, "transcribe", "transcribed", ret, err) : 0;
 
     if (rc == 0 && wish->sound != NULL)
-        rc = put_left(st, "sounds", "listened to for sounds", ret, err);
+        rc = search_left(st, "sounds", "listened to for sounds", ret, err);
     return rc;
 }

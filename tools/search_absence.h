@@ -13,5 +13,8 @@ int search_check(struct store *st, const struct search_wish *wish, struct err *e
  * sentence behind a blank; nothing when none does. */
 int search_waiting(struct store *st, const struct search_wish *wish, struct buf *ret,
                    struct err *err);
+/* The same of one stage: "... still to be WHAT". */
+int search_left(struct store *st, const char *stage, const char *what, struct buf *ret,
+                struct err *err);
 
 #endif
