@@ -13,6 +13,7 @@
 #include "store/tuning.h"
 #include "tools/aside.h"
 #include "tools/cli.h"
+#include "tools/stage_params_words.h"
 #include "tools/text.h"
 
 #define FAILURES_SHOWN 10
@@ -24,7 +25,7 @@ static const char help[] =
     "How far the work is, what went wrong, and what a run is doing now.\n"
     "\n"
     "  -f, --failures       list every failure with its reason, not just ten\n"
-    "  -j, --jobs           list every job, not just the last five\n"
+    "  -j, --jobs           list every job, not just the last five with tasks\n"
     "  -e, --events         also what happened in the last runs\n"
     "      --json           all of it as one JSON object\n"
     "  -c, --catalog=FILE   the catalog\n"
@@ -74,6 +75,7 @@ struct report {
     uint64_t shown, skipped;
     json_t *rows;
     bool no_memory;
+    char *said; /* the failure before, as is_said has it */
 };
 
 static void look_at_run(struct report *r, const char *catalog)
@@ -186,41 +188,6 @@ static void print_run(const struct report *r, struct buf *b)
     line("Run", b);
 }
 
-#define PARAMS_SHOWN 5
-
-/* The parameters that are not the default's, by which two stages of one model are told apart. Of
- * files and of other stages, which are named by hashes, their names tell. */
-static void put_params(const char *params_json, struct buf *b)
-{
-    json_t *o = json_loads(params_json, 0, NULL), *v;
-    const char *key;
-    unsigned n = 0;
-
-    json_object_foreach(o, key, v)
-    {
-        char *value = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT), *fit = NULL;
-
-        if (strcmp(key, "vad_hash") == 0 || strcmp(key, "source") == 0 || json_is_false(v)) {
-            free(value);
-            continue;
-        }
-        if (value != NULL)
-            fit = text_fit(value, 24);
-        if (n < PARAMS_SHOWN && json_is_true(v))
-            buf_printf(b, "%s%s", n ? ", " : " (", key);
-        else if (n < PARAMS_SHOWN)
-            buf_printf(b, "%s%s %s", n ? ", " : " (", key, fit != NULL ? fit : "");
-        n++;
-        free(fit);
-        free(value);
-    }
-    if (n > PARAMS_SHOWN)
-        buf_printf(b, " and %u more", n - PARAMS_SHOWN);
-    if (n)
-        buf_printf(b, ")");
-    json_decref(o);
-}
-
 static int print_stage(void *arg, const struct read_progress *p)
 {
     struct report *r = arg;
@@ -228,7 +195,7 @@ static int print_stage(void *arg, const struct read_progress *p)
     char n[TEXT_LEN], m[TEXT_LEN], *model = text_fit(p->model, 40);
 
     buf_printf(&b, "%s with %s", p->stage, model != NULL ? model : "");
-    put_params(p->params_json, &b);
+    stage_params_words(p->stage, p->params_json, &b);
     buf_printf(&b, ": %s of %s done", text_count(p->done, n), text_count(p->tasks, m));
     if (p->waiting > 0)
         buf_printf(&b, ", %s %s for the transcription%s", text_count(p->waiting, n),
@@ -246,12 +213,22 @@ static int print_stage(void *arg, const struct read_progress *p)
     return 0;
 }
 
+static uint64_t tasks_of(const struct read_job *j)
+{
+    return j->tasks_pending + j->tasks_done + j->tasks_failed + j->tasks_cancelled;
+}
+
+/* One that added nothing is listed only where all of them are asked for. */
+static bool is_shown(const struct report *r, const struct read_job *j)
+{
+    return r->wanted->jobs || tasks_of(j) > 0 || j->ended_at[0] == 0;
+}
+
 static int count_job(void *arg, const struct read_job *j)
 {
     struct report *r = arg;
 
-    (void)j;
-    r->skipped++;
+    r->skipped += is_shown(r, j);
     return 0;
 }
 
@@ -264,15 +241,17 @@ static int print_job(void *arg, const struct read_job *j)
     char head[160], *command;
     unsigned columns = cli_columns(stdout);
     char done[TEXT_LEN], all[TEXT_LEN];
-    uint64_t tasks = j->tasks_pending + j->tasks_done + j->tasks_failed + j->tasks_cancelled;
 
+    if (!is_shown(r, j))
+        return 0;
     if (r->skipped > 0) {
         r->skipped--;
         return 0;
     }
-    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %s of %s done%s  ", (long long)j->job_id,
-             j->created_at, strlen(j->created_at) > 11 ? j->created_at + 11 : "",
-             text_count(j->tasks_done, done), text_count(tasks, all),
+    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done%s  ",
+             (long long)j->job_id, j->created_at,
+             strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
+             text_count(j->tasks_done, done), text_count(tasks_of(j), all),
              j->ended_at[0] ? "" : " (walk not ended)");
     label(r->shown++ == 0 ? "Jobs" : "");
     fputs(head, stdout);
@@ -299,12 +278,30 @@ static void print_name(const char *path, const char *member, size_t width)
     buf_free(&b);
 }
 
+/* The same of the same file, from another stage: it is one file's trouble. */
+static bool is_said(struct report *r, const struct read_failure *f)
+{
+    struct buf b = BUF_INIT;
+    char *key;
+    bool ret;
+
+    buf_printf(&b, "%s\n%s\n%s\n%s", f->path, f->member, f->kind, f->reason);
+    key = buf_cstr(&b) != NULL ? strdup(buf_cstr(&b)) : NULL;
+    buf_free(&b);
+    ret = key != NULL && r->said != NULL && strcmp(key, r->said) == 0;
+    free(r->said);
+    r->said = key;
+    return ret;
+}
+
 static int print_failure(void *arg, const struct read_failure *f)
 {
     struct report *r = arg;
     char *reason;
     unsigned columns = cli_columns(stdout);
 
+    if (is_said(r, f))
+        return 0;
     if (!r->wanted->failures && r->shown == FAILURES_SHOWN) {
         r->skipped++;
         return 0;
@@ -617,6 +614,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
         status = cli_fail("read the catalog", &err, NULL);
     else
         status = EX_OK;
+    free(r.said);
     aside_free(r.aside);
     store_close(r.store);
     return cli_flush(status);

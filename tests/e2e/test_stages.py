@@ -81,8 +81,17 @@ class Together(Stages):
         said = self.nightshift("status", status=0).out
         self.assertIn("num_speakers 2", said)
         self.assertEqual(2, said.count("diarize with diarization"))
+        self.enqueue("--vad=off", "--no-speech-threshold=0.55", self.archive)
+        self.enqueue("--no-transcribe", "--diarize", self.archive)  # adds nothing
+        said = self.nightshift("status", status=0).out
+        self.assertIn("transcribe with whisper-nano (no_speech_threshold 0.55): 0 of 3 done", said)
+        self.assertIn("            diarize with diarization: 0 of 3 done\n", said)
+        self.assertRegex(said, r"#2  \S+ \S+  diarize: 0 of 3 done")
+        self.assertRegex(said, r"#3  \S+ \S+  transcribe: 0 of 3 done")
+        self.assertNotIn("#4", said)
+        self.assertIn("#4", self.nightshift("status", "--jobs", status=0).out)
         plan = self.json("plan")
-        self.assertEqual([3, 3], [stage["recordings"] for stage in plan["stages"]])
+        self.assertEqual([3, 3, 3], [stage["recordings"] for stage in plan["stages"]])
         self.assertTrue(all(stage["devices"][0]["predicted_bytes"] > 0 for stage in plan["stages"]))
 
     def test_what_is_wrong_is_said_at_once(self):
@@ -283,7 +292,12 @@ class Text(Stages):
         self.assertIn("1 recording, and nothing that can be done now", plan)
         self.assertNotIn("Done", plan)
         self.assertEqual([(1,)], self.sql("SELECT waiting FROM progress WHERE stage = 'embed-text'"))
-        self.assertIn("1 task will be tried again", self.nightshift("retry", status=0).out)
+        # What another stage says of the same file is the same trouble.
+        self.enqueue("--no-transcribe", "--sounds", self.archive)
+        self.run_all()
+        self.assertEqual(2, len(self.json("status")["failures"]))
+        self.assertEqual(1, self.nightshift("status", status=0).out.count("broken.wav"))
+        self.assertIn("2 tasks will be tried again", self.nightshift("retry", status=0).out)
         self.assertNotIn("nothing that can be done", self.nightshift("plan", status=0).out)
 
 
