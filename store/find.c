@@ -100,6 +100,34 @@ int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, voi
     return rc;
 }
 
+int find_place(struct store *st, int64_t media_id, const char *path, find_place_fn fn, void *arg,
+               struct err *err)
+{
+    struct filter_path filter = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = filter_path_make(path, &filter, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_first(
+        st, &stmt, err,
+        "SELECT path, member FROM place WHERE media_id = ?1 AND state <> 'replaced' "
+        "AND ((" DB_BELOW(
+            "path_raw", "?2", "?3",
+            "?4") ") "
+                  "OR path = CAST(?2 AS TEXT) OR (path >= CAST(?3 AS TEXT) "
+                  "AND path < CAST(?4 AS TEXT))) "
+                  "ORDER BY place_id = (SELECT place_id FROM media WHERE media_id = ?1) DESC, "
+                  "state <> 'present', place_id LIMIT 1",
+        "ibbb", media_id, FILTER_PATH_VALUES(&filter));
+    if (rc == 1) {
+        rc = fn(arg, db_text(stmt, 0), db_text(stmt, 1));
+        sqlite3_reset(stmt);
+    }
+    filter_path_free(&filter);
+    return rc;
+}
+
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;

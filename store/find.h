@@ -68,6 +68,12 @@ typedef int (*find_passage_fn)(void *arg, const struct find_passage *row);
 int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, void *arg,
                  struct err *err);
 
+/* Where a recording lies at or below a path (as read_filter): its main place, when that is one,
+ * else the oldest that is present; none: fn is not called. */
+typedef int (*find_place_fn)(void *arg, const char *path, const char *member);
+int find_place(struct store *st, int64_t media_id, const char *path, find_place_fn fn, void *arg,
+               struct err *err);
+
 /* The newest stage of a name that has vectors: owned, store_stage_row_free. ERR_EMPTY: none. */
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err);
 

@@ -104,10 +104,13 @@ static int take(void *arg, int option, const char *value, struct err *err)
 }
 
 struct hits {
+    struct store *store;
+    const char *path; /* only there; NULL: everywhere */
     bool json;
     uint64_t shown, limit;
     bool more, heard; /* heard: something like the sound, which a text is to be near */
-    struct buf last;  /* the recording whose name was printed last */
+    struct err err;
+    struct buf last; /* the recording whose name was printed last */
 };
 
 static void to_stdout(void *arg, const char *bytes, size_t n)
@@ -256,25 +259,54 @@ static size_t print_before(const struct search_result *r)
     return columns;
 }
 
-static int print_hit(struct hits *h, const struct search_result *r)
+static void print_one(struct hits *h, const struct search_result *r)
 {
     char at[CLOCK_HMS_LEN];
     size_t before;
 
-    if (h->limit > 0 && h->shown == h->limit) {
-        h->more = true;
-        return 1;
-    }
-    h->shown++;
     if (h->json) {
         print_json(r, h->shown == 1);
-        return 0;
+        return;
     }
     print_name(h, r);
     clock_hms(r->start_ms, at);
     printf("%12s  ", at);
     before = print_before(r);
     print_snippet(r->snippet[0] ? r->snippet : r->text, 14 + before, 14, cli_color(stdout));
+}
+
+struct placing {
+    struct hits *hits;
+    struct search_result row; /* borrowed */
+    bool printed;
+};
+
+static int on_place(void *arg, const char *path, const char *member)
+{
+    struct placing *x = arg;
+
+    x->row.path = (char *)path;
+    x->row.member = (char *)member;
+    x->printed = true;
+    print_one(x->hits, &x->row);
+    return 0;
+}
+
+/* With the place that was asked about, of a recording that lies in several. */
+static int print_hit(struct hits *h, const struct search_result *r)
+{
+    struct placing x = {.hits = h, .row = *r};
+    struct err err = {0};
+
+    if (h->limit > 0 && h->shown == h->limit) {
+        h->more = true;
+        return 1;
+    }
+    h->shown++;
+    if (h->path != NULL && find_place(h->store, r->media_id, h->path, on_place, &x, &err) != 0)
+        return err_set(&h->err, err.code, "%s", err.msg);
+    if (!x.printed)
+        print_one(h, r);
     return 0;
 }
 
@@ -413,7 +445,7 @@ static void print_nothing(struct store *st, const struct hits *h, const struct s
 static int search(struct cli *cli, const struct wanted *w, const char *text, const char *path)
 {
     const struct search_wish wish = wish_of(w, text, path);
-    struct hits h = {.json = cli->json, .limit = w->limit};
+    struct hits h = {.json = cli->json, .limit = w->limit, .path = path};
     struct store *st = NULL;
     struct err err = {0};
     int status = EX_OK, rc;
@@ -421,12 +453,15 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
 
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
+    h.store = st;
     rc = search_check(st, &wish, &err);
     if (rc != 0) {
         store_close(st);
         return cli_fail("search", &err, rc == ERR_MISSING || rc == ERR_EMPTY ? "" : NULL);
     }
     rc = (only_words(st, w) ? search_words : search_all)(st, w, text, path, &h, &err);
+    if (h.err.code != 0)
+        err = h.err;
     if (cli->json && rc >= 0)
         printf("%s%s]\n", h.shown == 0 ? "[" : "", h.shown > 0 ? "\n" : "");
     if (rc == ERR_USAGE)

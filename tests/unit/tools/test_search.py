@@ -130,6 +130,15 @@ class Words(Searching):
         self.assertEqual([], self.places("merc*", "-l", "en"))
         self.assertEqual([("cocina.wav", 1)], self.places("mercado", "--in", "archive/deep"))
         self.assertEqual([], self.places("market", "--in", "archive/deep"))
+        # A recording that lies in two places is shown in the one that was asked about.
+        for name in ("aaa.wav", "deep/copy.wav"):
+            shutil.copy(os.path.join(self.archive, "money.wav"), os.path.join(self.archive, name))
+        self.run_it("enqueue", self.archive, status=0)
+        self.assertEqual([("copy.wav", 1)], self.places("stock", "--in", "archive/deep"))
+        self.assertEqual([("aaa.wav", 1)], self.places("stock", "--in", "archive/aaa.wav"))
+        self.assertEqual([("money.wav", 1)], self.places("stock", "--in", "archive"))
+        page = self.run_it("search", "stock", "--in", "archive/deep", status=0).out
+        self.assertEqual(self.archive + "/deep/copy.wav", page.splitlines()[0])
         hit = self.found("--text", "stock market")[0][2]
         self.assertEqual(("Bea", ["words"], "Inflation fell, and the [stock] [market] went up."),
                          (hit["speaker"], hit["by"], hit["hit"]))
