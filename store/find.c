@@ -160,6 +160,10 @@ int find_stage(struct store *st, const char *name, struct store_stage_row *ret, 
     return 0;
 }
 
+/* A segment may lie so far outside of its shard: Whisper's windows are 30 s. Narrowing by shard
+ * uses segment's index, which has no times. */
+#define SHARD_SLACK_MS "30000"
+
 int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_ms, find_said_fn fn,
               void *arg, struct err *err)
 {
@@ -167,18 +171,22 @@ int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_
     int rc = db_first(
         st, &stmt, err,
         "WITH said AS (SELECT g.speaker_id, g.language, g.text, "
-        "min(g.end_ms, ?3) - max(g.start_ms, ?2) AS ms, g.start_ms FROM segment g "
-        "WHERE g.task_id = (SELECT o.task_id FROM task o JOIN stage s ON s.stage_id = o.stage_id "
+        "min(g.end_ms, ?3) - max(g.start_ms, ?2) AS ms, g.start_ms FROM shard h "
+        "CROSS JOIN segment g ON g.task_id = h.task_id AND g.seq = h.seq "
+        "WHERE h.task_id = (SELECT o.task_id FROM task o JOIN stage s ON s.stage_id = o.stage_id "
         "WHERE o.media_id = ?1 AND s.name = 'transcribe' AND o.shards_done > 0 "
-        "ORDER BY o.stage_id DESC LIMIT 1) AND g.start_ms < max(?3, ?2 + 1) AND g.end_ms > ?2) "
-        "SELECT ifnull(k.name, k.label), a.language, "
+        "ORDER BY o.stage_id DESC LIMIT 1) "
+        "AND h.start_ms < ?3 + " SHARD_SLACK_MS " AND h.end_ms > ?2 - " SHARD_SLACK_MS " "
+        "AND g.start_ms < max(?3, ?2 + 1) AND g.end_ms > ?2) "
+        "SELECT ifnull(k.name, k.label), k.label, a.language, "
         "(SELECT text FROM said ORDER BY start_ms LIMIT 1) "
         "FROM said a LEFT JOIN speaker k ON k.speaker_id = a.speaker_id "
         "GROUP BY a.speaker_id ORDER BY sum(a.ms) DESC, min(a.start_ms) LIMIT 1",
         "iii", media_id, start_ms, end_ms);
 
     if (rc == 1) {
-        const struct find_said row = {db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2)};
+        const struct find_said row = {db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2),
+                                      db_text(stmt, 3)};
 
         rc = fn(arg, &row);
         sqlite3_reset(stmt);

@@ -80,7 +80,9 @@ int find_stage(struct store *st, const char *name, struct store_stage_row *ret, 
 /* Who says most of a stretch of the newest transcription, what and in which language; nothing is
  * said there: fn is not called. */
 struct find_said {
-    const char *speaker, *language, *text; /* speaker: "" unknown; text: of its first segment */
+    const char *speaker;         /* the name, else the label; "": unknown */
+    const char *label;           /* "": unknown */
+    const char *language, *text; /* text: of the first segment */
 };
 typedef int (*find_said_fn)(void *arg, const struct find_said *row);
 int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_ms, find_said_fn fn,

@@ -368,7 +368,8 @@ static struct search_wish wish_of(const struct wanted *w, const char *text, cons
                                 .speaker = w->speaker,
                                 .language = w->language,
                                 .mark_begin = MARK_BEGIN,
-                                .mark_end = MARK_END};
+                                .mark_end = MARK_END,
+                                .limit = w->limit};
 }
 
 /* The line above what is like it only. */

@@ -12,12 +12,51 @@ static bool overlap(const struct fuse_hit *h, const struct fuse_item *i)
     return h->media_id == i->media_id && h->start_ms < i_end && i->start_ms < h_end;
 }
 
-static struct fuse_hit *same_moment(struct fuse_hit *hits, size_t n, const struct fuse_item *item,
-                                    size_t list)
+/* Hits by recording, so that an item is compared with those of its own alone. */
+struct by_media {
+    int64_t media_id;
+    size_t hit;
+};
+
+static int by_media_order(const void *a, const void *b)
+{
+    const struct by_media *x = a, *y = b;
+
+    if (x->media_id != y->media_id)
+        return x->media_id < y->media_id ? -1 : 1;
+    return (x->hit > y->hit) - (x->hit < y->hit);
+}
+
+static void sort_by_media(const struct fuse_hit *hits, size_t n, struct by_media *ret)
 {
     for (size_t i = 0; i < n; i++)
-        if (hits[i].at[list] == FUSE_NONE && overlap(&hits[i], item))
-            return &hits[i];
+        ret[i] = (struct by_media){hits[i].media_id, i};
+    if (n > 0)
+        qsort(ret, n, sizeof(*ret), by_media_order);
+}
+
+static size_t first_of(const struct by_media *list, size_t n, int64_t media_id)
+{
+    size_t low = 0;
+
+    while (low < n) {
+        size_t mid = low + (n - low) / 2;
+
+        if (list[mid].media_id < media_id)
+            low = mid + 1;
+        else
+            n = mid;
+    }
+    return low;
+}
+
+static struct fuse_hit *same_moment(struct fuse_hit *hits, const struct by_media *known, size_t n,
+                                    const struct fuse_item *item, size_t list)
+{
+    for (size_t i = first_of(known, n, item->media_id);
+         i < n && known[i].media_id == item->media_id; i++)
+        if (hits[known[i].hit].at[list] == FUSE_NONE && overlap(&hits[known[i].hit], item))
+            return &hits[known[i].hit];
     return NULL;
 }
 
@@ -36,18 +75,24 @@ int fuse(const struct fuse_item *const *lists, const size_t *counts, size_t n,
          struct fuse_hit **ret, size_t *ret_count, struct err *err)
 {
     struct fuse_hit *hits;
+    struct by_media *known;
     size_t all = 0, made = 0, before;
 
     for (size_t k = 0; k < n; k++)
         all += counts[k];
     hits = calloc(all + 1, sizeof(*hits));
-    if (hits == NULL)
+    known = calloc(all + 1, sizeof(*known));
+    if (hits == NULL || known == NULL) {
+        free(hits);
+        free(known);
         return err_set(err, ERR_NOMEM, "out of memory");
+    }
     for (size_t k = 0; k < n; k++) {
         before = made; /* items of one list are moments of their own */
+        sort_by_media(hits, before, known);
         for (size_t i = 0; i < counts[k]; i++) {
             const struct fuse_item *item = &lists[k][i];
-            struct fuse_hit *hit = same_moment(hits, before, item, k);
+            struct fuse_hit *hit = same_moment(hits, known, before, item, k);
 
             if (hit == NULL) {
                 hit = &hits[made++];
@@ -59,6 +104,7 @@ int fuse(const struct fuse_item *const *lists, const size_t *counts, size_t n,
             hit->score += 1.0 / (FUSE_K + 1 + (double)i);
         }
     }
+    free(known);
     if (made > 0)
         qsort(hits, made, sizeof(*hits), best_first);
     *ret = hits;

@@ -11,7 +11,8 @@
 #include "tools/fuse.h"
 #include "tools/search_query.h"
 
-#define CANDIDATES 1000u     /* of each way */
+#define CANDIDATES 1000u     /* of each way, at least */
+#define FEW_WANTED 100u      /* of one speaker or language: of fewer, more are looked for */
 #define NEAR_CANDIDATES 100u /* stretches that sound like it, for a text to be near one */
 
 const char *const search_way_names[SEARCH_WAYS] = {"words", "meaning", "class", "sound"};
@@ -49,6 +50,21 @@ void search_results_free(struct search_results *r)
     free(r->list);
     r->list = NULL;
     r->count = 0;
+}
+
+static void list_free(struct list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        result_free(&l->rows[i]);
+    free(l->rows);
+    *l = (struct list){0};
+}
+
+/* So many of each way, unless all are asked for: one more than is shown tells that there are more.
+ */
+static size_t candidates(const struct search_wish *w)
+{
+    return w->limit < CANDIDATES ? CANDIDATES : (size_t)w->limit + 1;
 }
 
 static int no_memory(struct finding *f) { return err_set(&f->err, ERR_NOMEM, "out of memory"); }
@@ -106,6 +122,8 @@ static int on_segment(void *arg, const struct read_segment *s)
 
 static int find_words(struct finding *f, struct err *err)
 {
+    /* Which of them are near a sound that is no class is seen later. */
+    bool all = f->wish->limit == 0 || (f->wish->sound != NULL && !f->has_class);
     const struct read_search s = {.text = f->wish->text,
                                   .path = f->wish->path,
                                   .speaker = f->wish->speaker,
@@ -114,7 +132,7 @@ static int find_words(struct finding *f, struct err *err)
                                   .mark_end = f->wish->mark_end,
                                   .sound = f->has_class ? f->wish->sound : NULL,
                                   .sound_ms = SEARCH_NEAR_MS,
-                                  .limit = CANDIDATES};
+                                  .limit = all ? 0 : candidates(f->wish)};
 
     return read_search(f->st, &s, on_segment, f, err);
 }
@@ -128,10 +146,11 @@ struct said {
     bool found;
 };
 
-static bool is_wanted(const struct search_wish *w, const char *speaker, const char *language)
+static bool is_wanted(const struct search_wish *w, const struct find_said *s)
 {
-    return (w->speaker == NULL || strcasecmp(w->speaker, speaker) == 0) &&
-           (w->language == NULL || strcmp(w->language, language) == 0);
+    return (w->speaker == NULL || strcasecmp(w->speaker, s->speaker) == 0 ||
+            strcasecmp(w->speaker, s->label) == 0) &&
+           (w->language == NULL || strcmp(w->language, s->language) == 0);
 }
 
 static int on_said(void *arg, const struct find_said *s)
@@ -139,7 +158,7 @@ static int on_said(void *arg, const struct find_said *s)
     struct said *x = arg;
 
     x->found = true;
-    if (!is_wanted(x->f->wish, s->speaker, s->language))
+    if (!is_wanted(x->f->wish, s))
         return 0;
     x->row.speaker = (char *)s->speaker;
     x->row.language = (char *)s->language;
@@ -155,13 +174,19 @@ static int add_with_said(struct finding *f, enum search_way way, const struct se
     struct said x = {.f = f, .way = way, .row = *row};
     int rc = find_said(f->st, row->media_id, row->start_ms, row->end_ms, on_said, &x, &f->err);
 
-    if (rc != 0 || x.found || !is_wanted(f->wish, "", ""))
+    if (rc != 0 || x.found || !is_wanted(f->wish, &(struct find_said){"", "", "", ""}))
         return rc;
     x.row.snippet = x.row.text;
     return add(f, way, &x.row);
 }
 
 /* ------------------------------------------------------------------------------- by vectors */
+
+/* What a text is to be near: whoever speaks there. */
+static bool is_near_text(const struct search_wish *w, enum search_way way)
+{
+    return way == SEARCH_SOUND && w->text != NULL;
+}
 
 struct passage {
     struct finding *f;
@@ -173,18 +198,19 @@ static int on_passage(void *arg, const struct find_passage *p)
 {
     struct passage *x = arg;
     bool heard = x->way == SEARCH_SOUND;
+    const struct search_result row = {.media_id = p->media_id,
+                                      .start_ms = p->start_ms,
+                                      .end_ms = p->end_ms,
+                                      .likeness = x->likeness,
+                                      .sound_score = NAN,
+                                      .sound_start_ms = heard ? p->start_ms : 0,
+                                      .sound_end_ms = heard ? p->end_ms : 0,
+                                      .path = (char *)p->path,
+                                      .member = (char *)p->member,
+                                      .text = (char *)p->text};
 
-    return add_with_said(x->f, x->way,
-                         &(struct search_result){.media_id = p->media_id,
-                                                 .start_ms = p->start_ms,
-                                                 .end_ms = p->end_ms,
-                                                 .likeness = x->likeness,
-                                                 .sound_score = NAN,
-                                                 .sound_start_ms = heard ? p->start_ms : 0,
-                                                 .sound_end_ms = heard ? p->end_ms : 0,
-                                                 .path = (char *)p->path,
-                                                 .member = (char *)p->member,
-                                                 .text = (char *)p->text});
+    return is_near_text(x->f->wish, x->way) ? add(x->f, x->way, &row)
+                                            : add_with_said(x->f, x->way, &row);
 }
 
 static int take_hits(struct finding *f, enum search_way way, const struct vectors_hit *hits,
@@ -198,30 +224,52 @@ static int take_hits(struct finding *f, enum search_way way, const struct vector
     return rc;
 }
 
+/* Who speaks there, and in which language, is known only of what was found: while too few of these
+ * are wanted, or all that there are, more are asked for. */
+static int take_nearest(struct finding *f, enum search_way way, struct vectors_query *q,
+                        double least, struct err *err)
+{
+    const struct search_wish *w = f->wish;
+    bool near_text = is_near_text(w, way), all = w->limit == 0 && !near_text, more = true;
+    size_t enough = all                                                 ? SIZE_MAX
+                    : near_text || (w->speaker == NULL && !w->language) ? 0
+                    : w->limit < FEW_WANTED                             ? FEW_WANTED
+                                                                        : (size_t)w->limit + 1;
+    int rc = 0;
+
+    for (q->limit = near_text ? NEAR_CANDIDATES
+                    : all     ? CANDIDATES
+                              : candidates(w);
+         rc == 0 && more; q->limit *= 4) {
+        struct vectors_hit *hits = NULL;
+        size_t n = 0;
+
+        list_free(&f->lists[way]);
+        rc = vectors_search(f->st, q, &hits, &n, err);
+        if (rc == 0)
+            rc = take_hits(f, way, hits, n, least, err);
+        more = n == q->limit && hits[n - 1].cosine >= least && f->lists[way].count < enough;
+        free(hits);
+    }
+    return rc;
+}
+
 static int find_vectors(struct finding *f, enum search_way way, const char *text, struct err *err)
 {
     struct store_stage_row stage = {0};
     struct search_vector v = {0};
-    struct vectors_hit *hits = NULL;
-    size_t n = 0;
     int rc = find_stage(f->st, way == SEARCH_MEANING ? "embed-text" : "embed-audio", &stage, err);
 
     if (rc != 0)
         return rc;
     rc = search_vector(&stage, text, &v, err);
     if (rc == 0)
-        rc = vectors_search(f->st,
-                            &(struct vectors_query){.stage_id = stage.stage_id,
-                                                    .values = v.values,
-                                                    .size = v.size,
-                                                    .path = f->wish->path,
-                                                    .limit = way == SEARCH_SOUND && f->wish->text
-                                                                 ? NEAR_CANDIDATES
-                                                                 : CANDIDATES},
-                            &hits, &n, err);
-    if (rc == 0)
-        rc = take_hits(f, way, hits, n, f->wish->meaning_must ? -1 : v.least, err);
-    free(hits);
+        rc = take_nearest(f, way,
+                          &(struct vectors_query){.stage_id = stage.stage_id,
+                                                  .values = v.values,
+                                                  .size = v.size,
+                                                  .path = f->wish->path},
+                          f->wish->meaning_must ? -1 : v.least, err);
     free(v.values);
     store_stage_row_free(&stage);
     return rc;
@@ -231,17 +279,29 @@ static int find_vectors(struct finding *f, enum search_way way, const char *text
 
 static int on_sound(void *arg, const struct find_sound *s)
 {
-    return add_with_said(arg, SEARCH_CLASS,
-                         &(struct search_result){.media_id = s->media_id,
-                                                 .start_ms = s->start_ms,
-                                                 .end_ms = s->end_ms,
-                                                 .likeness = NAN,
-                                                 .sound_score = s->score,
-                                                 .sound_start_ms = s->start_ms,
-                                                 .sound_end_ms = s->end_ms,
-                                                 .path = (char *)s->path,
-                                                 .member = (char *)s->member,
-                                                 .sound = (char *)s->name});
+    struct finding *f = arg;
+    int rc = add_with_said(f, SEARCH_CLASS,
+                           &(struct search_result){.media_id = s->media_id,
+                                                   .start_ms = s->start_ms,
+                                                   .end_ms = s->end_ms,
+                                                   .likeness = NAN,
+                                                   .sound_score = s->score,
+                                                   .sound_start_ms = s->start_ms,
+                                                   .sound_end_ms = s->end_ms,
+                                                   .path = (char *)s->path,
+                                                   .member = (char *)s->member,
+                                                   .sound = (char *)s->name});
+
+    return rc != 0 ? rc : f->wish->limit > 0 && f->lists[SEARCH_CLASS].count >= candidates(f->wish);
+}
+
+static int find_class(struct finding *f, struct err *err)
+{
+    const struct search_wish *w = f->wish;
+    bool some = w->limit > 0 && w->speaker == NULL && w->language == NULL;
+    int rc = find_sounds(f->st, w->sound, w->path, some ? candidates(w) : 0, on_sound, f, err);
+
+    return rc < 0 ? rc : 0;
 }
 
 /* --------------------------------------------------------------------- a text near a sound */
@@ -330,14 +390,6 @@ static int keep_near(struct finding *f, struct list *l, struct err *err)
     }
     l->count = kept;
     return rc;
-}
-
-static void list_free(struct list *l)
-{
-    for (size_t i = 0; i < l->count; i++)
-        result_free(&l->rows[i]);
-    free(l->rows);
-    *l = (struct list){0};
 }
 
 static int find_sounding(struct finding *f, struct err *err);
@@ -470,10 +522,7 @@ static int find_meaning(struct finding *f, struct search_results *ret, struct er
 static int find_sounding(struct finding *f, struct err *err)
 {
     struct err why = {0};
-    bool class_too = f->wish->text == NULL; /* else each text looks for its own */
-    int rc = class_too
-                 ? find_sounds(f->st, f->wish->sound, f->wish->path, CANDIDATES, on_sound, f, err)
-                 : 0;
+    int rc = f->wish->text == NULL ? find_class(f, err) : 0; /* else each text looks for its own */
 
     if (rc != 0)
         return rc;

@@ -16,13 +16,14 @@ extern const char *const search_way_names[SEARCH_WAYS]; /* "words", ... */
 
 struct search_wish {  /* borrowed */
     const char *text; /* what was said; NULL: not asked */
-    const char
-        *sound; /* what is heard, with a text: at most SEARCH_NEAR_MS from it; NULL: not asked */
+    /* What is heard, with a text: at most SEARCH_NEAR_MS from it; NULL: not asked. */
+    const char *sound;
     bool words, meaning;
     bool meaning_must; /* it is an error when meaning cannot be searched, and the least alike is
                         * found too; else what does not stand out is left out */
     const char *path, *speaker, *language;
     const char *mark_begin, *mark_end;
+    uint32_t limit; /* so many of the ranking are shown; 0: all */
 };
 
 struct search_result { /* a row; strings owned by the list */

@@ -277,6 +277,32 @@ class Meaning(Searching):
                          self.places("--semantic", "siblings", "--speaker", "SPEAKER_01"))
         self.assertEqual({"cocina.wav"},
                          {name for name, _ in self.places("--semantic", "siblings", "--language", "es")})
+        self.run_it("speakers", "name", "childhood/SPEAKER_01", "Ana", status=0)
+        for name in ("Ana", "ana", "SPEAKER_01"):
+            self.assertEqual([("childhood.wav", 1)], self.places("--semantic", "siblings", "--speaker", name))
+
+    def test_whom_thousands_are_nearer_than(self):
+        """Who speaks, and how many are shown, is no matter of who is among the best thousand."""
+        self.run_it("enqueue", "--embed=" + ENCODER, "--no-transcribe", self.archive, status=0)
+        self.run_it("run", "--quiet", status=0)
+
+        def crowd(connection):
+            connection.execute("INSERT INTO embedding (task_id, seq, idx, start_ms, end_ms, text, vector) "
+                               "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 1599) "
+                               "SELECT task_id, seq, i, start_ms, end_ms, text, vector "
+                               "FROM (SELECT * FROM embedding WHERE text LIKE '%interest rates%'), n")
+            connection.execute("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
+                               "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 1599) "
+                               "SELECT task_id, seq, i, 30000 + i, 30000 + i, 'zeppelin', language "
+                               "FROM (SELECT * FROM segment WHERE text LIKE '%interest rates%'), n")
+        self.write(crowd)
+        query = "the central bank raised interest rates"
+        self.assertEqual([("childhood.wav", 1)], self.places("--semantic", query, "--speaker", "SPEAKER_01"))
+        self.assertEqual({"cocina.wav"}, {name for name, _ in self.places("--semantic", query, "-l", "es")})
+        self.assertEqual(7 + 1500, len(self.places("--semantic", query, "--limit", "0")))
+        self.assertEqual(1200, len(self.places("--semantic", query, "--limit", "1200")))
+        for limit, hits in ((0, 1500), (1200, 1200), (20, 20)):
+            self.assertEqual(hits, len(self.places("zeppelin", "--limit", str(limit))))
 
 
 if __name__ == "__main__":
