@@ -4,12 +4,14 @@
 #include <string.h>
 
 /* Turns sorted by their begin. furthest[i] is the turn among 0 .. i that ends last (the first of
- * equals), so ends of furthest never go back, and all turns before the first whose furthest reaches
- * a moment are over by then. */
+ * equals). The array is a balanced tree, too (the middle of a range above those of its halves), in
+ * which end_below[i] is the last end of what is at and below i: a branch that is over by a moment
+ * is passed by, so a turn that spans the recording does not make every question read all of it. */
 struct assign {
     size_t count;
     struct assign_turn *turns; /* [count] */
     size_t *furthest;          /* [count] */
+    int64_t *end_below;        /* [count] */
     /* Of one question: the speakers met, and how long each overlaps. */
     size_t met;
     struct overlap {
@@ -28,6 +30,19 @@ static int by_begin(const void *a, const void *b)
     return (x->speaker > y->speaker) - (x->speaker < y->speaker);
 }
 
+/* Of [low, high), which is not empty. */
+static int64_t put_ends(struct assign *a, size_t low, size_t high)
+{
+    size_t middle = low + (high - low) / 2;
+    int64_t end = a->turns[middle].end_ms, other;
+
+    if (low < middle && (other = put_ends(a, low, middle)) > end)
+        end = other;
+    if (middle + 1 < high && (other = put_ends(a, middle + 1, high)) > end)
+        end = other;
+    return a->end_below[middle] = end;
+}
+
 int assign_make(const struct assign_turn *turns, size_t n, struct assign **ret, struct err *err)
 {
     struct assign *a = calloc(1, sizeof(*a));
@@ -35,9 +50,10 @@ int assign_make(const struct assign_turn *turns, size_t n, struct assign **ret, 
     if (a) {
         a->turns = calloc(n + 1, sizeof(*a->turns));
         a->furthest = calloc(n + 1, sizeof(*a->furthest));
+        a->end_below = calloc(n + 1, sizeof(*a->end_below));
         a->overlaps = calloc(n + 1, sizeof(*a->overlaps));
     }
-    if (!a || !a->turns || !a->furthest || !a->overlaps) {
+    if (!a || !a->turns || !a->furthest || !a->end_below || !a->overlaps) {
         assign_free(a);
         return err_set(err, ERR_NOMEM, "speakers: out of memory");
     }
@@ -50,6 +66,8 @@ int assign_make(const struct assign_turn *turns, size_t n, struct assign **ret, 
 
         a->furthest[i] = a->turns[i].end_ms > a->turns[before].end_ms ? i : before;
     }
+    if (n)
+        put_ends(a, 0, n);
     *ret = a;
     return 0;
 }
@@ -60,6 +78,7 @@ void assign_free(struct assign *a)
         return;
     free(a->turns);
     free(a->furthest);
+    free(a->end_below);
     free(a->overlaps);
     free(a);
 }
@@ -80,22 +99,6 @@ static size_t begun(const struct assign *a, int64_t ms)
     return low;
 }
 
-/* The first turn that may last beyond a moment; those before it are over. */
-static size_t lasting(const struct assign *a, size_t count, int64_t ms)
-{
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (a->turns[a->furthest[middle]].end_ms <= ms)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static void add_overlap(struct assign *a, int64_t speaker, int64_t ms)
 {
     size_t i = 0;
@@ -105,6 +108,26 @@ static void add_overlap(struct assign *a, int64_t speaker, int64_t ms)
     if (i == a->met)
         a->overlaps[a->met++] = (struct overlap){speaker, 0};
     a->overlaps[i].ms += ms;
+}
+
+/* Meets the turns of [low, high) that overlap [start_ms, end_ms), in their order. */
+static void meet(struct assign *a, size_t low, size_t high, int64_t start_ms, int64_t end_ms)
+{
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct assign_turn *t = &a->turns[middle];
+        int64_t from = t->start_ms > start_ms ? t->start_ms : start_ms;
+        int64_t to = t->end_ms < end_ms ? t->end_ms : end_ms;
+
+        if (a->end_below[middle] <= start_ms)
+            return;
+        meet(a, low, middle, start_ms, end_ms);
+        if (to > from)
+            add_overlap(a, t->speaker, to - from);
+        if (t->start_ms >= end_ms)
+            return;
+        low = middle + 1;
+    }
 }
 
 static int64_t nearest(const struct assign *a, size_t after, int64_t start_ms, int64_t end_ms)
@@ -130,14 +153,7 @@ int64_t assign_speaker(struct assign *a, int64_t start_ms, int64_t end_ms, int64
         end_ms = start_ms + 1;
     a->met = 0;
     last = begun(a, end_ms);
-    for (size_t i = lasting(a, last, start_ms); i < last; i++) {
-        const struct assign_turn *t = &a->turns[i];
-        int64_t from = t->start_ms > start_ms ? t->start_ms : start_ms;
-        int64_t to = t->end_ms < end_ms ? t->end_ms : end_ms;
-
-        if (to > from)
-            add_overlap(a, t->speaker, to - from);
-    }
+    meet(a, 0, a->count, start_ms, end_ms);
     if (!a->met)
         return nearest(a, last, start_ms, end_ms);
     for (size_t i = 1; i < a->met; i++)

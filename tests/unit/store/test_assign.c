@@ -1,6 +1,7 @@
 /* Who says a stretch: chosen cases, and random ones against the definition itself. */
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "store/assign.h"
 #include "tests/common/test.h"
@@ -134,10 +135,37 @@ static void random_ones(void **state)
     assert_true(overlapped > 1000 && apart > 1000);
 }
 
+/* One turn over all of it, and many short ones: a question reads what overlaps it, not what was
+ * before. Reading all of them for each would be 2 * 10^10 steps. */
+static void one_that_spans_it_all(void **state)
+{
+    enum { TURNS = 200000 };
+    struct assign_turn *t = calloc(TURNS + 1, sizeof(*t));
+    struct timespec begin, end;
+    struct assign *a;
+
+    (void)state;
+    assert_non_null(t);
+    t[0] = (struct assign_turn){0, TURNS * 1000, 0};
+    for (int i = 0; i < TURNS; i++)
+        t[i + 1] = (struct assign_turn){i * 1000 + 1, i * 1000 + 900, 1 + i % 5};
+    a = made(t, TURNS + 1);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    for (int i = 0; i < TURNS; i++) {
+        assert_int_equal(assign_speaker(a, i * 1000 + 100, i * 1000 + 300, -1), 0);
+        assert_int_equal(assign_speaker(a, i * 1000 + 950, i * 1000 + 990, -1), 0);
+    }
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    assert_true(end.tv_sec - begin.tv_sec < 5);
+    assign_free(a);
+    free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chosen), cmocka_unit_test(nearest),
-                                       cmocka_unit_test(random_ones)};
+                                       cmocka_unit_test(random_ones),
+                                       cmocka_unit_test(one_that_spans_it_all)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
