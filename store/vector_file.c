@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +15,7 @@
 
 #define HEADER_BYTES 4096u
 #define MAGIC "NSVECTOR"
-#define FORMAT 1u
+#define FORMAT 2u
 #define BLOCK_HEAD 16u
 
 static size_t block_bytes(uint32_t size)
@@ -87,6 +89,7 @@ static void header_put(const struct vector_state *s, uint8_t out[HEADER_BYTES])
     buf_put_i64(&b, s->stage_id);
     buf_put_u64(&b, s->edits);
     buf_put_i64(&b, s->max_id);
+    buf_put_u64(&b, s->last);
     buf_put_u64(&b, s->count);
     if (!b.failed)
         memcpy(out, b.data, b.len);
@@ -108,6 +111,7 @@ static int header_get(const uint8_t data[HEADER_BYTES], struct vector_state *ret
     ret->stage_id = reader_i64(&r);
     ret->edits = reader_u64(&r);
     ret->max_id = reader_i64(&r);
+    ret->last = reader_u64(&r);
     ret->count = reader_u64(&r);
     if (r.failed || memcmp(magic, MAGIC, 8) != 0 || format != FORMAT ||
         sum != sum_of(data, HEADER_BYTES - 8) || ret->size == 0 || ret->size > VECTOR_MAX_SIZE ||
@@ -162,7 +166,42 @@ void vector_writer_drop(struct vector_writer *w)
     free(w);
 }
 
-int vector_writer_open(const char *path, const struct vector_state *state,
+/* Is fd still what has the name? Whoever held the lock may have given it another. */
+static bool has_name(int fd, const char *name)
+{
+    struct stat mine, there;
+
+    return fstat(fd, &mine) == 0 && lstat(name, &there) == 0 && mine.st_ino == there.st_ino &&
+           mine.st_dev == there.st_dev;
+}
+
+/* The file that is being made, empty, and ours alone while it is open. Where a file system has no
+ * locks, two at once spoil it, and its sums tell. */
+static int take_name(struct vector_writer *w, const char *like, struct err *err)
+{
+    struct stat info;
+
+    do {
+        if (w->fd >= 0)
+            close(w->fd);
+        w->fd = open(w->made, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        if (w->fd < 0)
+            return err_sys(err, errno, "'%s'", w->made);
+        if (flock(w->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            close(w->fd); /* not to be unlinked: it is another's */
+            w->fd = -1;
+            return err_set(err, ERR_LOCKED, "'%s' is being made", w->made);
+        }
+    } while (!has_name(w->fd, w->made));
+    if (ftruncate(w->fd, 0) != 0)
+        return err_sys(err, errno, "'%s'", w->made);
+    /* Who may read the catalog may read its vectors; where that cannot be set, only we. */
+    if (like && stat(like, &info) == 0 && fchmod(w->fd, info.st_mode & 0666) != 0)
+        return err_sys(err, errno, "'%s'", w->made);
+    return 0;
+}
+
+int vector_writer_open(const char *path, const char *like, const struct vector_state *state,
                        struct vector_writer **ret, struct err *err)
 {
     struct vector_writer *w = calloc(1, sizeof(*w));
@@ -175,7 +214,7 @@ int vector_writer_open(const char *path, const struct vector_state *state,
     w->state.count = 0;
     w->at = HEADER_BYTES;
     w->path = strdup(path);
-    if (asprintf(&w->made, "%s.XXXXXX", path) < 0)
+    if (asprintf(&w->made, "%s.new", path) < 0)
         w->made = NULL;
     if (state->size == 0 || state->size > VECTOR_MAX_SIZE)
         rc = err_set(err, ERR_INPUT, "vectors of %u values cannot be indexed", state->size);
@@ -183,8 +222,8 @@ int vector_writer_open(const char *path, const struct vector_state *state,
         rc = err_set(err, ERR_NOMEM, "vectors: out of memory");
     if (rc == 0)
         rc = block_make(&w->block, state->size, err);
-    if (rc == 0 && (w->fd = mkostemp(w->made, O_CLOEXEC)) < 0)
-        rc = err_sys(err, errno, "'%s'", w->made);
+    if (rc == 0)
+        rc = take_name(w, like, err);
     if (rc < 0) {
         vector_writer_drop(w);
         return rc;

@@ -16,9 +16,9 @@
  * deleted.
  *
  * Nothing in it is trusted: sizes are compared with the file's, header and blocks with their sums.
- * A file is written under another name and renamed, so that who reads an older one is not
- * disturbed. It is read, not mapped: that a file shrinks or a disk fails is then an error and no
- * signal. */
+ * A file is written under another name (FILE.vectors-<stage>.new, locked; what a killed process
+ * left there is overwritten) and renamed, so that who reads an older one is not disturbed. It is
+ * read, not mapped: that a file shrinks or a disk fails is then an error and no signal. */
 #ifndef NIGHTSHIFT_STORE_VECTOR_FILE_H
 #define NIGHTSHIFT_STORE_VECTOR_FILE_H
 
@@ -35,14 +35,16 @@ struct vector_state {
     int64_t stage_id;
     uint64_t edits;
     int64_t max_id; /* rows with a higher id came later */
+    uint64_t last;  /* sum of the row max_id: a catalog that was put back gives its id again */
     uint64_t count;
     uint32_t size; /* values of a vector */
 };
 
 /* ---- writing */
 struct vector_writer;
-/* Writes path's file anew, from nothing. state: identity, stage_id, edits, size. */
-int vector_writer_open(const char *path, const struct vector_state *state,
+/* Writes path's file anew, from nothing, with the permissions of `like` (NULL: one's own).
+ * state: identity, stage_id, edits, size, last. ERR_LOCKED: another process is at it. */
+int vector_writer_open(const char *path, const char *like, const struct vector_state *state,
                        struct vector_writer **ret, struct err *err);
 /* values: [size], finite. */
 int vector_writer_add(struct vector_writer *w, int64_t id, const float *values, struct err *err);

@@ -152,6 +152,30 @@ static int each_row(struct search *s, int64_t after, struct vector_writer *w, st
 
 /* ------------------------------------------------------------------------------- with the index */
 
+/* Of a row, by FNV-1a (Fowler, Noll, Vo); 0: there is none. */
+static int row_sum(struct search *s, int64_t id, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    int rc = db_first(s->st, &stmt, err,
+                      "SELECT task_id || ' ' || seq || ' ' || idx, vector FROM embedding "
+                      "WHERE embedding_id = ?",
+                      "i", id);
+
+    *ret = 0;
+    if (rc != 1)
+        return rc;
+    for (int column = 0; column < 2; column++) {
+        const unsigned char *bytes = sqlite3_column_blob(stmt, column);
+
+        for (int i = 0, n = sqlite3_column_bytes(stmt, column); i < n; i++)
+            sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
+    }
+    sqlite3_reset(stmt);
+    *ret = sum;
+    return 0;
+}
+
 /* What an index of this catalog and stage, made now, would say. */
 static int state_now(struct search *s, struct vector_state *ret, struct err *err)
 {
@@ -171,7 +195,7 @@ static int state_now(struct search *s, struct vector_state *ret, struct err *err
     ret->edits = (uint64_t)sqlite3_column_int64(stmt, 1);
     ret->max_id = sqlite3_column_int64(stmt, 2);
     sqlite3_reset(stmt);
-    return 0;
+    return row_sum(s, ret->max_id, &ret->last, err);
 }
 
 /* Does it fit, so that only what came later is missing, and is that little? */
@@ -180,11 +204,13 @@ static bool fits(struct search *s, const struct vector_state *file, const struct
     struct err err = {0};
     sqlite3_stmt *stmt = NULL;
     int64_t later, most = (int64_t)(file->count / TAIL_PART);
+    uint64_t last;
     int rc;
 
     if (memcmp(file->identity, now->identity, VECTOR_IDENTITY) != 0 ||
         file->stage_id != now->stage_id || file->size != now->size || file->edits != now->edits ||
-        file->max_id > now->max_id)
+        file->max_id > now->max_id || row_sum(s, file->max_id, &last, &err) < 0 ||
+        last != file->last)
         return false;
     most = most > TAIL_ROWS ? most : TAIL_ROWS;
     rc = db_first(s->st, &stmt, &err,
@@ -208,7 +234,7 @@ static int index_make(struct search *s, const char *path, struct err *err)
         return rc;
     rc = state_now(s, &now, err);
     if (rc == 0)
-        rc = vector_writer_open(path, &now, &w, err);
+        rc = vector_writer_open(path, store_path(s->st), &now, &w, err);
     if (rc == 0)
         rc = each_row(s, 0, w, err);
     if (rc == 0)

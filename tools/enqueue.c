@@ -203,7 +203,8 @@ static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, co
 
 /* ------------------------------------------------------------------------------- files */
 
-/* The catalog's own files, whose content changes while it is written. */
+/* The catalog's own files, whose content changes while it is written, and the indexes of its
+ * vectors. */
 static bool is_own(const char *catalog, const char *path)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", ".lock", ".sock"};
@@ -211,6 +212,8 @@ static bool is_own(const char *catalog, const char *path)
 
     if (strncmp(path, catalog, len) != 0)
         return false;
+    if (strncmp(path + len, ".vectors-", 9) == 0)
+        return true;
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
         if (strcmp(path + len, suffixes[i]) == 0)
             return true;

@@ -60,7 +60,7 @@ static int make(const char *path, uint64_t rows, uint32_t size, float *row, stru
 {
     const struct vector_state state = {.size = size, .identity = "benchmark"};
     struct vector_writer *w = NULL;
-    int rc = vector_writer_open(path, &state, &w, err);
+    int rc = vector_writer_open(path, NULL, &state, &w, err);
 
     for (uint64_t i = 0; i < rows && rc == 0; i++) {
         row_of(i, row, size);

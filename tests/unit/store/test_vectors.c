@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "store/vector_file.h"
 #include "store/vector_scan.h"
@@ -304,6 +306,78 @@ static void another_catalogs_index(void **state)
     catalog_close(st);
 }
 
+static void copy(const char *from, const char *to)
+{
+    char bytes[65536];
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+    size_t n;
+
+    assert_true(in && out);
+    while ((n = fread(bytes, 1, sizeof(bytes), in)) > 0)
+        assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* A catalog that was put back to what it was, and went on, gives numbers to other vectors. */
+static void a_catalog_that_was_put_back(void **state)
+{
+    struct store *st = filled();
+    struct vectors_query q;
+    float values[SIZE];
+    ino_t before;
+
+    (void)state;
+    store_close(st);
+    copy(CATALOG, "kept");
+    st = catalog_open(STORE_WRITE);
+    add_rows(st, 4, 1, 9000, 14);
+    vector_of(5003, values, SIZE);
+    q = query_of(values);
+    check(st, &q, "t.stage_id = 2");
+    before = index_inode();
+    store_close(st);
+    copy("kept", CATALOG);
+    st = catalog_open(STORE_WRITE);
+    add_rows(st, 4, 1, 5000, 14);
+    check(st, &q, "t.stage_id = 2");
+    assert_int_not_equal(index_inode(), before);
+    catalog_close(st);
+}
+
+/* Who may read the catalog may read the index; what a killed process left is used up. */
+static void who_makes_it(void **state)
+{
+    struct store *st = filled();
+    struct vectors_query q;
+    float values[SIZE];
+    struct stat info;
+    int fd;
+
+    (void)state;
+    vector_of(77, values, SIZE);
+    q = query_of(values);
+    assert_int_equal(chmod(CATALOG, 0664), 0);
+    copy(CATALOG, CATALOG ".vectors-2.new");
+    check(st, &q, "t.stage_id = 2");
+    assert_int_equal(stat(CATALOG ".vectors-2", &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0664);
+    assert_int_equal(access(CATALOG ".vectors-2.new", F_OK), -1);
+    /* Somebody else is at it: without an index, then, and theirs is left alone. */
+    unlink(CATALOG ".vectors-2");
+    fd = open(CATALOG ".vectors-2.new", O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    check(st, &q, "t.stage_id = 2");
+    assert_int_equal(index_inode(), 0);
+    assert_int_equal(access(CATALOG ".vectors-2.new", F_OK), 0);
+    close(fd);
+    check(st, &q, "t.stage_id = 2");
+    assert_int_not_equal(index_inode(), 0);
+    assert_int_equal(access(CATALOG ".vectors-2.new", F_OK), -1);
+    catalog_close(st);
+}
+
 static void odd_queries(void **state)
 {
     struct store *st = filled();
@@ -344,7 +418,7 @@ static void bounds_hold(void **state)
     size_t n = 0;
 
     (void)state;
-    assert_ok(vector_writer_open("index", &made, &w, &e), e);
+    assert_ok(vector_writer_open("index", NULL, &made, &w, &e), e);
     for (unsigned i = 0; i < 3000; i++) {
         vector_of(i, row, 384);
         assert_ok(vector_writer_add(w, i, row, &e), e);
@@ -372,7 +446,7 @@ static void bounds_hold(void **state)
     }
     vector_file_close(f);
     /* A writer that is dropped leaves nothing. */
-    assert_ok(vector_writer_open("index2", &made, &w, &e), e);
+    assert_ok(vector_writer_open("index2", NULL, &made, &w, &e), e);
     vector_writer_drop(w);
     assert_int_equal(system("ls index2* 2> /dev/null | grep -q ."), 256);
     unlink("index");
@@ -381,9 +455,14 @@ static void bounds_hold(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_one_by_one),      cmocka_unit_test(it_follows_the_catalog),
-        cmocka_unit_test(an_index_that_lies), cmocka_unit_test(another_catalogs_index),
-        cmocka_unit_test(odd_queries),        cmocka_unit_test(bounds_hold),
+        cmocka_unit_test(as_one_by_one),
+        cmocka_unit_test(it_follows_the_catalog),
+        cmocka_unit_test(an_index_that_lies),
+        cmocka_unit_test(another_catalogs_index),
+        cmocka_unit_test(a_catalog_that_was_put_back),
+        cmocka_unit_test(who_makes_it),
+        cmocka_unit_test(odd_queries),
+        cmocka_unit_test(bounds_hold),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,6 +207,14 @@ class Words(Searching):
         self.write(lambda connection: connection.execute("UPDATE stage SET name = 'sounds'"))
         self.assertIn("nothing is transcribed", self.run_it("search", "market", status=66).err)
 
+    def test_an_index_of_vectors_is_no_recording(self):
+        for name in ("c.db.vectors-4", "c.db.vectors-4.new"):
+            with open(os.path.join(self.dir, name), "wb") as file:
+                file.write(wav(9))
+        self.run_it("enqueue", "--all", self.dir, status=0)
+        self.write(lambda connection: self.assertEqual(
+            [], connection.execute("SELECT path FROM place WHERE path LIKE '%vectors%'").fetchall()))
+
     def test_mistakes_are_said(self):
         for args, words in ((["--semantic", "--sound", "x"], "wants a TEXT"), (["--semantic", "--text", "x"], "does not go"),
                             (["--sound", "x", "--by-time", "y"], "--by-time is about words"),
