@@ -264,21 +264,38 @@ void format_segment(struct buf *out, enum format format, uint64_t index,
     }
 }
 
+/* Bytes of the blank or control character that s begins with; 0: none. Unicode's White_Space, by
+ * which programs that read rttm part the fields, has U+00A0, U+1680, U+2000 to U+200A, U+2028,
+ * U+2029, U+202F, U+205F and U+3000 beyond ASCII and C1. */
+static size_t blank(const char *s, size_t n)
+{
+    const unsigned char *c = (const unsigned char *)s;
+
+    if (c[0] <= 0x20 || c[0] == 0x7F)
+        return 1;
+    if (n >= 2 && (is_c1(s) || (c[0] == 0xC2 && c[1] == 0xA0)))
+        return 2;
+    if (n < 3)
+        return 0;
+    if (c[0] == 0xE2 && c[1] == 0x80)
+        return c[2] <= 0x8A || c[2] == 0xA8 || c[2] == 0xA9 || c[2] == 0xAF ? 3 : 0;
+    return (c[0] == 0xE2 && c[1] == 0x81 && c[2] == 0x9F) ||
+                   (c[0] == 0xE1 && c[1] == 0x9A && c[2] == 0x80) ||
+                   (c[0] == 0xE3 && c[1] == 0x80 && c[2] == 0x80)
+               ? 3
+               : 0;
+}
+
 /* A field of rttm: never empty, without blanks and control characters. */
 static void put_field(struct buf *out, const char *s, size_t n)
 {
     if (n == 0)
         put(out, "_");
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)s[i];
+    for (size_t i = 0; i < n;) {
+        size_t skip = blank(s + i, n - i);
 
-        if (i + 1 < n && (is_c1(s + i) || (c == 0xC2 && (unsigned char)s[i + 1] == 0xA0))) {
-            put(out, "_"); /* two bytes: a control character, a blank that does not break */
-            i++;
-        } else if (c <= 0x20 || c == 0x7F)
-            put(out, "_");
-        else
-            buf_put(out, s + i, 1);
+        buf_put(out, skip > 0 ? "_" : s + i, 1);
+        i += skip > 0 ? skip : 1;
     }
 }
 

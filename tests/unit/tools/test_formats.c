@@ -222,6 +222,9 @@ static void every_character_survives_json(void **state)
 static void rttm_of_turns(void **state)
 {
     const struct format_recording odd = {.path = "/a/tape\t3\xc2\xa0x.b.wav", .member = ""};
+    const struct format_recording wide = {.path = "/a/\xe4\xbc\x9a\xe8\xad\xb0\xe3\x80\x80"
+                                                  "2020.wav",
+                                          .member = ""};
     const struct format_recording hidden = {.path = "/a/.wav", .member = ""};
     struct buf b = BUF_INIT;
 
@@ -232,11 +235,16 @@ static void rttm_of_turns(void **state)
     format_turn(&b, FORMAT_RTTM, &recording, 3600000, 3600050, "");
     format_turn(&b, FORMAT_RTTM, &hidden, 5, 5, "x");
     format_turn(&b, FORMAT_SRT, &odd, 0, 1, "x");
+    format_turn(&b, FORMAT_RTTM, &wide, 0, 1000,
+                "\xe1\x9a\x80\xe2\x80\x80\xe2\x80\x8a\xe2\x80\x8b\xe2\x80\xa8\xe2\x80\xa9\xe2\x80"
+                "\xaf\xe2\x81\x9f\xe3\x80\x80\xe3\x80");
     format_end(&b, FORMAT_RTTM, 1);
     assert_string_equal(buf_cstr(&b),
                         "SPEAKER tape_3_x.b 1 0.000 1.234 <NA> <NA> Ana_Ruiz__ <NA> <NA>\n"
                         "SPEAKER side 1 3600.000 0.050 <NA> <NA> _ <NA> <NA>\n"
-                        "SPEAKER .wav 1 0.005 0.000 <NA> <NA> x <NA> <NA>\n");
+                        "SPEAKER .wav 1 0.005 0.000 <NA> <NA> x <NA> <NA>\n"
+                        "SPEAKER \xe4\xbc\x9a\xe8\xad\xb0_2020 1 0.000 1.000 <NA> <NA> "
+                        "___\xe2\x80\x8b_____\xe3\x80 <NA> <NA>\n");
     buf_free(&b);
 }
 
