@@ -1,8 +1,10 @@
 #include "tools/score_der.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -25,30 +27,51 @@ struct job {
     struct der all;
 };
 
+static size_t first_turn(const struct rttm *r, uint64_t file)
+{
+    size_t low = 0, high = r->turn_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (r->turns[middle].file < file)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The turns of one file: they stand one behind the other. */
 static const struct rttm_turn *turns_of(const struct rttm *r, uint32_t file, size_t *count)
 {
-    size_t from = 0, to;
+    size_t from = first_turn(r, file);
 
-    while (from < r->turn_count && r->turns[from].file < file)
-        from++;
-    for (to = from; to < r->turn_count && r->turns[to].file == file;)
-        to++;
-    *count = to - from;
+    *count = first_turn(r, (uint64_t)file + 1) - from;
     return r->turns + from;
 }
 
-/* The hypothesis' file of this name; its file_count: none. */
+static int by_name(const void *name, const void *entry)
+{
+    return strcmp(name, *(char *const *)entry);
+}
+
+/* The file of this name; file_count: none. */
+static uint32_t file_of(const struct rttm *r, const char *name)
+{
+    char *const *found = r->file_count > 0
+                             ? bsearch(name, r->files, r->file_count, sizeof(*r->files), by_name)
+                             : NULL;
+
+    return found != NULL ? (uint32_t)(found - r->files) : r->file_count;
+}
+
+/* The hypothesis' file that is the reference's; its file_count: none. */
 static uint32_t partner(const struct job *j, uint32_t file)
 {
-    uint32_t i = 0;
-
     if (j->reference.file_count == 1 && j->hypothesis.file_count == 1)
         return 0;
-    while (i < j->hypothesis.file_count &&
-           strcmp(j->hypothesis.files[i], j->reference.files[file]) != 0)
-        i++;
-    return i;
+    return file_of(&j->hypothesis, j->reference.files[file]);
 }
 
 static int score_files(struct job *j, const struct der_params *p, struct err *err)
@@ -83,12 +106,7 @@ static void say_left_out(const struct job *j)
     if (j->reference.file_count == 1 && j->hypothesis.file_count == 1)
         return;
     for (uint32_t i = 0; i < j->hypothesis.file_count; i++) {
-        uint32_t k = 0;
-
-        while (k < j->reference.file_count &&
-               strcmp(j->hypothesis.files[i], j->reference.files[k]) != 0)
-            k++;
-        if (k == j->reference.file_count) {
+        if (file_of(&j->reference, j->hypothesis.files[i]) == j->reference.file_count) {
             left++;
             last = i;
         }
@@ -205,15 +223,49 @@ static int score_and_print(struct job *j, const struct der_params *p)
     return cli_flush(EX_DATAERR);
 }
 
+/* Does the text begin with a line of RTTM, of whichever type, or a comment? */
+static bool begins_as_rttm(const char *text)
+{
+    static const char *const types[] = {
+        "SEGMENT",    "NOSCORE", "NO_RT_METADATA", "LEXEME",   "NON-LEX",
+        "NON-SPEECH", "FILLER",  "EDIT",           "IP",       "SU",
+        "CB",         "A/P",     "SPEAKER",        "SPKR-INFO"};
+    size_t n;
+
+    text += strspn(text, " \t\r\n");
+    n = strcspn(text, " \t\r\n");
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (strlen(types[i]) == n && memcmp(text, types[i], n) == 0)
+            return true;
+    return n == 0 || strncmp(text, ";;", 2) == 0;
+}
+
+/* A transcript in the place of a hypothesis would be one that has nobody: all missed. */
+static int read_turns(const char *path, struct rttm *ret, struct err *err)
+{
+    struct stat info;
+    int rc;
+
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return err_set(err, ERR_INPUT,
+                       "'%s' is a folder: --der compares two files. Put its files one behind the "
+                       "other (cat)",
+                       path);
+    rc = rttm_read(path, ret, err);
+    if (rc == 0 && ret->turn_count == 0 && ret->text != NULL && !begins_as_rttm(ret->text))
+        return err_set(err, ERR_INPUT, "'%s' is no RTTM", path);
+    return rc;
+}
+
 int score_der(const struct cli *cli, const char *reference, const char *hypothesis,
               const struct der_params *p)
 {
     struct job j = {.cli = cli};
     struct err err = {0};
-    int rc = rttm_read(reference, &j.reference, &err), status;
+    int rc = read_turns(reference, &j.reference, &err), status;
 
     if (rc == 0)
-        rc = rttm_read(hypothesis, &j.hypothesis, &err);
+        rc = read_turns(hypothesis, &j.hypothesis, &err);
     status = rc != 0 ? cli_fail("score", &err, NULL) : score_and_print(&j, p);
     rttm_free(&j.reference);
     rttm_free(&j.hypothesis);

@@ -112,6 +112,18 @@ class Score(unittest.TestCase):
         self.assertIn("line 1 has a time that is none", self.score("--der", good, bad, status=65).err)
         self.score("--der", good, "nowhere.rttm", status=66)
         self.assertIn("no speech", self.score("--der", self.put("e.rttm", ""), good, status=65).err)
+        text = self.put("t.txt", "Good morning.\n")
+        self.assertIn("is no RTTM", self.score("--der", good, text, status=65).err)
+        self.assertIn("is no RTTM", self.score("--der", text, good, status=65).err)
+        os.mkdir(os.path.join(self.dir, "turns"))
+        self.assertIn("is a folder", self.score("--der", "turns", "turns", status=65).err)
+        for silent in (";; nobody\n", "SPKR-INFO a 1 <NA> <NA> <NA> unknown x <NA>\n", "\n"):
+            self.assertIn("100.00 %", self.score("--der", good, self.put("s.rttm", silent)).out)
+        # Of many, in whatever order.
+        names = [f"f{i * 7919 % 1000:03}" for i in range(1000)]
+        many = self.turns("m.rttm", *[(name, 0, 1 + i % 3, "x") for i, name in enumerate(names)])
+        other = self.turns("o.rttm", *[(name, 0, 1 + i % 3, "y") for i, name in reversed(list(enumerate(names)))])
+        self.assertEqual(0.0, json.loads(self.score("--der", "--json", many, other).out)["all"]["rate"])
         for args in (["--der", good], ["--der", "--cer", good, good], ["--collar=1", good, good],
                      ["--der", "--collar=nan", good, good], ["--der", "--collar=-1", good, good]):
             self.score(*args, status=64)
