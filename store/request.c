@@ -89,15 +89,21 @@ static int check_paths(const char *const *list, uint32_t count, struct err *err)
     return 0;
 }
 
+/* Names are printed, and stand behind a slash where a speaker is asked for. */
 static int check_speaker(const struct request *rq, struct err *err)
 {
-    size_t n = rq->speaker_name ? strlen(rq->speaker_name) : SIZE_MAX;
+    const unsigned char *name = (const unsigned char *)rq->speaker_name;
+    size_t n = name ? strlen(rq->speaker_name) : SIZE_MAX;
 
     if (n > SPEAKER_NAME_MAX || !utf8_valid(rq->speaker_name, n))
         return bad(err, "a speaker's name that is too long, or no UTF-8");
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)rq->speaker_name[i] < 0x20 || rq->speaker_name[i] == 0x7F)
+    for (size_t i = 0; i < n; i++) {
+        if (name[i] < 0x20 || name[i] == 0x7F ||
+            (name[i] == 0xC2 && name[i + 1] >= 0x80 && name[i + 1] < 0xA0))
             return bad(err, "a speaker's name with control characters");
+        if (name[i] == '/')
+            return bad(err, "a speaker's name with a slash, which parts it from its recording's");
+    }
     return 0;
 }
 

@@ -275,19 +275,21 @@ static void print_voice(const struct voice *v)
     struct buf place = BUF_INIT, who = BUF_INIT;
     char length[TEXT_LEN];
     const char *name, *rest;
+    char *shown;
     bool fits;
 
     buf_printf(&place, "%s%s%s", v->path, v->member[0] ? "//" : "", v->member);
     buf_printf(&who, "%s%s%s, %s", v->label, v->name[0] ? " " : "", v->name,
                text_length(v->speech_ms, length));
     name = buf_cstr(&place);
-    rest = buf_cstr(&who);
+    rest = shown = who.len > 0 ? utf8_display(who.data, who.len) : NULL;
     if (name != NULL && rest != NULL) {
         fits = 8 + text_width(name) + 1 + text_width(rest) <= cli_columns(stdout);
         printf("%6.3f  ", v->likeness);
         cli_paint(stdout, "1", name);
         printf("%s%s\n", fits ? "/" : "\n        ", rest);
     }
+    free(shown);
     buf_free(&place);
     buf_free(&who);
 }
@@ -314,29 +316,80 @@ static void print_voices(const struct cli *cli, const struct voices *v)
     json_decref(all);
 }
 
+/* A recording may lie below several of the paths: each speaker once. */
+struct once {
+    find_speaker_fn fn;
+    void *arg;
+    int64_t *ids; /* [room]; the first `known`, of paths before, are sorted */
+    size_t known, count, room;
+    bool no_memory;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static int take_once(void *arg, const struct find_speaker *row)
+{
+    struct once *o = arg;
+
+    if (o->known > 0 && bsearch(&row->speaker_id, o->ids, o->known, sizeof(*o->ids), by_id) != NULL)
+        return 0;
+    if (o->count == o->room) {
+        size_t room = o->room * 2 + 64;
+        int64_t *ids = realloc(o->ids, room * sizeof(*ids));
+
+        o->no_memory = ids == NULL;
+        if (ids == NULL)
+            return 1;
+        o->ids = ids;
+        o->room = room;
+    }
+    o->ids[o->count++] = row->speaker_id;
+    return o->fn(o->arg, row);
+}
+
+static int at_path(struct store *st, struct find_people *people, const char *arg, struct once *once,
+                   struct err *err)
+{
+    char *path = NULL, *shown = NULL;
+    int rc = cli_absolute(arg, &path, err);
+
+    if (rc == 0 && (shown = utf8_display(path, strlen(path))) == NULL)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    people->path = shown;
+    if (rc == 0)
+        rc = search_check(st, &(struct search_wish){.path = shown}, err);
+    if (rc == 0)
+        rc = find_speakers(st, people, take_once, once, err);
+    if (once->no_memory)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    people->path = NULL;
+    free(shown);
+    free(path);
+    return rc;
+}
+
 /* Calls fn for the speakers at or below each path, or all. */
 static int for_each(struct store *st, bool vectors_only, int argc, char **argv, find_speaker_fn fn,
                     void *arg, struct err *err)
 {
     struct find_people people = {.vectors_only = vectors_only};
+    struct once once = {.fn = fn, .arg = arg};
     int rc = 0;
 
     if (optind >= argc)
         return find_speakers(st, &people, fn, arg, err);
     for (int i = optind; rc == 0 && i < argc; i++) {
-        char *path = NULL, *shown = NULL;
-
-        rc = cli_absolute(argv[i], &path, err);
-        if (rc == 0 && (shown = utf8_display(path, strlen(path))) == NULL)
-            rc = err_set(err, ERR_NOMEM, "out of memory");
-        people.path = shown;
-        if (rc == 0)
-            rc = search_check(st, &(struct search_wish){.path = shown}, err);
-        if (rc == 0)
-            rc = find_speakers(st, &people, fn, arg, err);
-        free(shown);
-        free(path);
+        rc = at_path(st, &people, argv[i], &once, err);
+        once.known = once.count;
+        if (once.count > 0)
+            qsort(once.ids, once.count, sizeof(*once.ids), by_id);
     }
+    free(once.ids);
     return rc;
 }
 
@@ -381,7 +434,7 @@ struct listing {
 static int list_row(void *arg, const struct find_speaker *row)
 {
     struct listing *l = arg;
-    char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8];
+    char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8], *name;
 
     l->count++;
     if (l->json != NULL) {
@@ -403,8 +456,11 @@ static int list_row(void *arg, const struct find_speaker *row)
     }
     snprintf(counted, sizeof(counted), "%s %s", text_count(row->turns, turns),
              text_plural(row->turns, "turn", "turns"));
+    name = utf8_display(row->name, strlen(row->name));
     printf("  %-11s %14s, %*s%s%s\n", row->label, text_length(row->speech_ms, length),
-           row->name[0] ? -TURNS_COLUMNS : 0, counted, row->name[0] ? "  " : "", row->name);
+           row->name[0] ? -TURNS_COLUMNS : 0, counted, row->name[0] ? "  " : "",
+           name != NULL ? name : "");
+    free(name);
     return 0;
 }
 

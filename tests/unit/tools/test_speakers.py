@@ -118,6 +118,9 @@ class Speakers(unittest.TestCase):
                          page.splitlines())
         below = json.loads(self.run_it("speakers", "--json", "archive/old", status=0).out)
         self.assertEqual(4, len(below))
+        whole = self.run_it("speakers", status=0).out
+        self.assertEqual(sorted(whole.splitlines()), sorted(self.run_it(
+            "speakers", "archive/old", "archive", "archive/old/talk.wav", status=0).out.splitlines()))
         self.assertIn("knows no recording at or below '/elsewhere'", self.run_it("speakers", "/elsewhere", status=66).err)
 
     def test_nobody_is_told_apart(self):
@@ -150,7 +153,15 @@ class Speakers(unittest.TestCase):
             done = self.run_it("speakers", "name", what, "x")
             self.assertNotEqual(0, done.returncode)
             self.assertIn(words, " ".join(done.err.split()))
-        self.assertNotEqual(0, self.run_it("speakers", "name", number + "/SPEAKER_00", "a\nb").returncode)
+        for name in ("a\nb", "a\u009bb", "Ana/Bea"):
+            self.assertNotEqual(0, self.run_it("speakers", "name", number + "/SPEAKER_00", name).returncode, name)
+        self.run_it("speakers", "name", number + "/SPEAKER_00", "\u00c2\u00bfQui\u00e9n?", status=0)
+        # One that was written by another program.
+        self.write("UPDATE speaker SET name = 'a' || char(155) || 'b'")
+        for args in ([], ["--like", "interview 12/SPEAKER_01"]):
+            out = self.run_it("speakers", *args, status=0).out
+            self.assertIn("a\\x", out)
+            self.assertNotIn("\u009b", out)
         self.run_it("speakers", "name", "x", status=64)
 
     def test_the_same_voice_elsewhere(self):
@@ -172,6 +183,8 @@ class Speakers(unittest.TestCase):
         below = json.loads(self.run_it("speakers", "--like", "interview 12/SPEAKER_01", "--json",
                                        os.path.join(self.archive, "old/talk.wav"), status=0).out)
         self.assertEqual(2, len(below))
+        nested = self.run_it("speakers", "--like", "interview 12/SPEAKER_01", "--json", "archive/old", "archive/old/talk.wav")
+        self.assertEqual(3, len(json.loads(nested.out)))
         self.assertIn("never heard alone",
                       " ".join(self.run_it("speakers", "--like", "interview 12/SPEAKER_02").err.split()))
 
