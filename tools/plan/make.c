@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "scheduler/rate.h"
+#include "store/pace.h"
 #include "store/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
@@ -39,6 +40,8 @@ static int add_stage(struct plan *p, const char *name, const char *model, struct
 struct reading {
     struct plan *p;
     const struct plan_options *o;
+    struct store *st;
+    struct err err;
 };
 
 /* With --model all that waits to be transcribed is planned with that one. */
@@ -64,9 +67,41 @@ static int stage_of(struct reading *r, const struct read_progress *row, struct p
     }
     if (replaced)
         return 0;
+    s->stage_id = row->stage_id;
     s->dir = strdup(row->model_dir);
     snprintf(s->size.hash, sizeof(s->size.hash), "%s", row->model_hash);
     return s->dir ? 0 : ERR_NOMEM;
+}
+
+/* What waits for its transcription is done in the same night; the stage's sums leave it out. */
+static int add_waiting(struct reading *r, int64_t stage_id, struct plan_stage *s)
+{
+    struct store_waiting w;
+    int rc = store_waiting(r->st, stage_id, &w, &r->err);
+
+    if (rc < 0)
+        return rc;
+    s->unknown += w.unknown;
+    s->bytes += w.bytes;
+    s->known_left_ms += w.audio_ms;
+    s->known += w.known;
+    return 0;
+}
+
+/* What an earlier run was like on each device, of its shards. */
+static int read_paces(struct reading *r, struct plan_stage *s)
+{
+    const struct devices *on = r->p->picked;
+    int rc = 0;
+
+    if (!s->stage_id || s->pace)
+        return 0;
+    s->pace = calloc(on->count, sizeof(*s->pace));
+    if (!s->pace)
+        return ERR_NOMEM;
+    for (uint32_t i = 0; i < on->count && rc == 0; i++)
+        rc = store_pace(r->st, s->stage_id, on->list[i].name, &s->pace[i], &r->err);
+    return rc;
 }
 
 static int on_stage(void *arg, const struct read_progress *row)
@@ -86,7 +121,9 @@ static int on_stage(void *arg, const struct read_progress *row)
     s->known_left_ms += row->audio_left_ms;
     s->known_ms += row->audio_known_ms;
     s->known += row->pending - row->unknown + row->done;
-    return 0;
+    if (row->waiting && add_waiting(r, row->stage_id, s) < 0)
+        return ERR_IO;
+    return read_paces(r, s);
 }
 
 static int on_tuning(void *arg, const struct store_tuning_row *row)
@@ -134,8 +171,11 @@ static int read_catalog(const struct plan_options *o, struct plan *p, struct err
     }
     if (rc == 0)
         rc = store_totals(st, &totals, err);
+    r.st = st;
     if (rc == 0)
         rc = read_progress(st, on_stage, &r, err);
+    if (r.err.code)
+        *err = r.err;
     if (rc == 0)
         rc = store_tuning_each(st, on_tuning, p, err);
     if (rc == ERR_NOMEM && err->code == 0)
@@ -249,6 +289,17 @@ static void remember(const struct plan *p, const struct device *d, const struct 
     }
 }
 
+/* How fast an earlier run was there, as far as its settings are today's. */
+static void recall(const struct plan *p, const struct plan_options *o, const struct plan_stage *s,
+                   uint32_t i, struct placement *on)
+{
+    if (!s->pace || s->pace[i] <= 0 || !on->fits || on->source == PLACEMENT_MEASURED ||
+        o->precision != PRECISION_AUTO || o->slots || o->threads)
+        return;
+    on->speed = s->pace[i] / sharers_of(p, &p->picked->list[i]);
+    on->source = PLACEMENT_MEASURED;
+}
+
 static void place_other(const struct plan *p, const struct plan_options *o, struct plan_stage *s,
                         uint32_t i)
 {
@@ -272,6 +323,7 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
     on->fits = on->why[0] == 0;
     if (on->fits)
         remember(p, d, s, on);
+    recall(p, o, s, i, on);
 }
 
 static void place_on(const struct plan *p, const struct plan_options *o, struct plan_stage *s,
@@ -287,6 +339,7 @@ static void place_on(const struct plan *p, const struct plan_options *o, struct 
     }
     wish.sharers = sharers_of(p, d);
     placement_decide(d, &s->size.placement, &wish, p->tunings, p->tuning_count, &s->on[i]);
+    recall(p, o, s, i, &s->on[i]);
     if (!s->on[i].fits && !d->unusable)
         s->would_fit[i] = would_fit(d, s, &wish);
 }
@@ -383,6 +436,7 @@ void plan_free(struct plan *p)
         free(s->params);
         free(s->on);
         free(s->would_fit);
+        free(s->pace);
     }
     for (uint32_t i = 0; i < p->tuning_count; i++) {
         free((char *)p->tunings[i].device_id);

@@ -45,6 +45,7 @@ struct plan_stage {
     bool other;                   /* no transcription: its memory is asked of the stage itself */
     bool sized;                   /* what it takes of a device */
     struct plan_model size;       /* of a transcription; of others the hash alone */
+    int64_t stage_id;             /* 0: not that of the catalog */
     uint64_t recordings, unknown; /* waiting; those of unknown length among them */
     uint64_t sourceless;          /* of the recordings, those whose transcription is not done yet */
     uint64_t settling;            /* and those that want no device any more */
@@ -53,6 +54,7 @@ struct plan_stage {
     uint64_t known;         /* recordings whose lengths add up to known_ms */
     int64_t left_ms;        /* audio waiting; guessed where lengths are unknown */
     struct placement *on;   /* for each device of `picked` */
+    double *pace;           /*   times real time of earlier runs there; 0, or NULL: unknown */
     const char **would_fit; /*   and where it does not fit, a model that would; NULL: none */
     double speed;           /* of all devices on which it fits, times real time; 0: nobody knows */
     bool measured;          /* all of that */

@@ -227,7 +227,10 @@ static void print_end(const struct plan *p)
     }
     localtime_r(&at, &tm);
     strftime(when, sizeof(when), "%a %d %b %Y, %H:%M", &tm);
-    snprintf(text, sizeof(text), "in %s%s, on %s%s%s", measured ? "" : "about ",
+    snprintf(text, sizeof(text), "in %s%s, on %s%s%s",
+             p->untold  ? "at least "
+             : measured ? ""
+                        : "about ",
              text_length(p->ms > 1000 ? p->ms : 1000, n), when,
              measured ? "" : " (an estimate; the run itself tells better)",
              p->untold ? "; without the stages whose speed is not known yet" : "");

@@ -206,6 +206,41 @@ class Plan(unittest.TestCase):
         on = self.plan(devices="cpu")["stages"][0]["devices"][0]
         self.assertEqual((3, True), (on["slots"], on["remembered"]))
 
+    def test_what_an_earlier_run_was_like(self):
+        self.enqueue(5)
+        with sqlite3.connect(self.catalog) as db:
+            db.execute("UPDATE media SET duration_ms = 60000")
+            tasks = [task for task, in db.execute("SELECT task_id FROM task ORDER BY task_id")]
+            # 10 s with two at once, an hour later 5 s; another device's are not counted.
+            for task, device, wall, at in ((tasks[0], "cpu", 10000, "01:00:10.000"), (tasks[1], "cpu", 4000, "01:00:09.000"),
+                                           (tasks[2], "cpu", 5000, "02:00:00.000"), (tasks[3], "sim:0", 10, "02:00:00.000")):
+                db.execute("INSERT INTO shard VALUES (?, 0, 0, 60000, 'en', 0.9, 1, ?, ?, ?)",
+                           (task, wall, device, f"2026-11-20T{at}Z"))
+            db.execute("UPDATE task SET shards_total = 1, shards_done = 1, state = 'done' WHERE task_id < ?", (tasks[4],))
+        db.close()
+        plan = self.plan(devices="cpu")
+        on = plan["stages"][0]["devices"][0]
+        self.assertEqual("measured", on["speed_is"])
+        self.assertAlmostEqual(180 / 15, on["times_real_time"], 2)
+        self.assertEqual(5, plan["seconds"])
+        for wish in (["--slots", "3"], ["--threads", "1"], ["--model", "tiny"]):
+            self.assertEqual("estimate", self.plan(*wish, devices="cpu")["stages"][0]["devices"][0]["speed_is"])
+
+    def test_what_waits_for_its_transcription_has_a_length(self):
+        self.enqueue(4)
+        with sqlite3.connect(self.catalog) as db:
+            db.execute("UPDATE media SET duration_ms = 60000 WHERE media_id < 4")
+            db.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at, source_id) "
+                       "VALUES ('embed-text', 'gone', '/nowhere', 'cc', '{}', '2026', 1)")
+            db.execute("INSERT INTO task (media_id, stage_id, job_id, language, waits) "
+                       "SELECT media_id, 2, 1, '', 'source' FROM media")
+            # What failed is not transcribed, so that there will be nothing to embed.
+            db.execute("UPDATE task SET state = 'failed' WHERE stage_id = 1 AND media_id = 1")
+        db.close()
+        stage, = [s for s in self.plan(devices="cpu", status=69)["stages"] if s["stage"] == "embed-text"]
+        self.assertEqual((4, 4, 1, 180000),
+                         tuple(stage[k] for k in ("recordings", "waiting_for_source", "unknown_lengths", "audio_ms")))
+
     def test_a_paused_catalog_is_told(self):
         self.enqueue(1)
         self.run_it("pause", "--all")
