@@ -254,9 +254,10 @@ static int print_job(void *arg, const struct read_job *j)
              text_count(j->tasks_done, done), text_count(tasks_of(j), all),
              j->ended_at[0] ? "" : " (walk not ended)");
     label(r->shown++ == 0 ? "Jobs" : "");
-    fputs(head, stdout);
     if (LABEL + strlen(head) + 20 > columns)
-        printf("\n%*s", LABEL + 4, "");
+        printf("%.*s\n%*s", (int)strlen(head) - 2, head, LABEL + 4, "");
+    else
+        fputs(head, stdout);
     command = text_fit(said, LABEL + strlen(head) + 20 > columns ? columns - LABEL - 4
                                                                  : columns - LABEL - strlen(head));
     puts(command != NULL ? command : "");

@@ -89,6 +89,7 @@ class Together(Stages):
         self.assertRegex(said, r"#2  \S+ \S+  diarize: 0 of 3 done")
         self.assertRegex(said, r"#3  \S+ \S+  transcribe: 0 of 3 done")
         self.assertNotIn("#4", said)
+        self.assertEqual([], [line for line in said.splitlines() if line != line.rstrip()])
         self.assertIn("#4", self.nightshift("status", "--jobs", status=0).out)
         plan = self.json("plan")
         self.assertEqual([3, 3, 3], [stage["recordings"] for stage in plan["stages"]])
@@ -122,6 +123,9 @@ class Together(Stages):
         self.assertIn("`nightshift cancel --job 1` leaves diarize out", status)
         self.assertEqual([True, False], ["restore" in (stage["put_aside"] or "")
                                          for stage in self.json("status")["stages"]])
+        self.assertIn("put aside by the last run: ", self.nightshift("plan").out)
+        self.assertEqual(["diarize"], [stage["stage"] for stage in json.loads(self.nightshift("plan", "--json").out)["stages"]
+                                       if "restore" in stage["put_aside"]])
         self.assertEqual([("diarize", "pending", 3), ("sounds", "done", 3)], self.sql(TASKS))
         self.assertEqual(1, len(self.sql("SELECT * FROM event WHERE kind = 'stage-aside'")))
         os.rename(weights + ".away", weights)

@@ -10,6 +10,7 @@
 #include "store/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
+#include "tools/aside.h"
 #include "tools/plan/plan.h"
 #include "workers/models/bench.h"
 #include "workers/models/model_dir.h"
@@ -41,6 +42,7 @@ struct reading {
     struct plan *p;
     const struct plan_options *o;
     struct store *st;
+    struct aside *aside;
     struct err err;
 };
 
@@ -121,6 +123,8 @@ static int on_stage(void *arg, const struct read_progress *row)
     s->known_left_ms += row->audio_left_ms;
     s->known_ms += row->audio_known_ms;
     s->known += row->pending - row->unknown + row->done;
+    if (!s->aside && aside_why(r->aside, row) && !(s->aside = strdup(aside_why(r->aside, row))))
+        return ERR_NOMEM;
     if (row->waiting && add_waiting(r, row->stage_id, s) < 0)
         return ERR_IO;
     return read_paces(r, s);
@@ -173,7 +177,10 @@ static int read_catalog(const struct plan_options *o, struct plan *p, struct err
         rc = store_totals(st, &totals, err);
     r.st = st;
     if (rc == 0)
+        rc = aside_read(st, &r.aside, err);
+    if (rc == 0)
         rc = read_progress(st, on_stage, &r, err);
+    aside_free(r.aside);
     if (r.err.code)
         *err = r.err;
     if (rc == 0)
@@ -437,6 +444,7 @@ void plan_free(struct plan *p)
         free(s->on);
         free(s->would_fit);
         free(s->pace);
+        free(s->aside);
     }
     for (uint32_t i = 0; i < p->tuning_count; i++) {
         free((char *)p->tunings[i].device_id);

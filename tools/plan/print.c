@@ -180,6 +180,11 @@ static void print_stage(const struct plan *p, const struct plan_stage *s)
     cli_paint(stdout, "1", text);
     putchar('\n');
     print_waits(s);
+    if (s->aside) {
+        snprintf(text, sizeof(text), "put aside by the last run: %s", s->aside);
+        printf("%*s", INDENT, "");
+        wrapped(text, INDENT, INDENT);
+    }
     if (s->no_model.code) {
         printf("%*s", INDENT, "");
         wrapped(s->sized ? "It is not here; this is for the published model of that name."
