@@ -201,9 +201,10 @@ static void on_gone(void *arg, int status)
     if (leaving) {
         dispatch_worker_lost(w, ERR_CANCELLED, "the worker left", NULL, NULL);
         w->state = WORKER_OFF;
-        return;
+    } else {
+        worker_died(w, status);
     }
-    worker_died(w, status);
+    run_flush(run); /* who sees that it has gone may look for what it did */
 }
 
 static void on_broken(void *arg, const struct err *err)
@@ -564,6 +565,8 @@ static void leave(struct run_worker *w)
         w->state = WORKER_OFF;
     if (!has_process(w) || w->state == WORKER_LEAVING)
         return;
+    if (w->state == WORKER_READY)
+        run_flush(w->run); /* it is not counted as ready any more: see control.h */
     planner_worker_gone(w->run->planner, w->index);
     supervisor_send(w, MSG_QUIT, NULL);
     w->state = WORKER_LEAVING;

@@ -2,6 +2,8 @@
  *
  * Each window that it is told of becomes a turn of the speaker window % 2. $FAKE_SETTLE is one of
  *   slow            200 ms for each recording
+ *   held            waits with each until $FAKE_STATE has a file "go-on", and says before that it
+ *                   has it in hand, by a file in-hand-TASK
  *   crash, hang     when it is to begin: abort; no answer
  *   crashonce       the first time only (a file of that name in $FAKE_STATE remembers)
  *   midway          crashes at the first VOICES
@@ -54,6 +56,18 @@ static bool first_time(const char *name)
     if (fd >= 0)
         close(fd);
     return fd >= 0;
+}
+
+/* Who runs us takes us along when it goes: this waits without an end of its own. */
+static void be_held(void)
+{
+    char path[600];
+
+    snprintf(path, sizeof(path), "in-hand-%lld", (long long)task.task_id);
+    first_time(path);
+    snprintf(path, sizeof(path), "%s/go-on", getenv("FAKE_STATE"));
+    while (access(path, F_OK) != 0)
+        usleep(1000);
 }
 
 static void count_answer(void)
@@ -123,6 +137,8 @@ static void go(void)
         pause();
     if (mode("slow"))
         usleep(200000);
+    if (mode("held"))
+        be_held();
     if (mode("input"))
         fail(ERR_INPUT, "its voices make no sense");
     else if (mode("io"))

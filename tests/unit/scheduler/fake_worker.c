@@ -14,11 +14,12 @@
  *   mute            results without a segment
  * What a shard yields depends on the stage, as SETUP names it: segments of a transcription, a
  * sound, voices of two windows, a vector of each second or of each passage (where the recording's
- * kind does not matter). `nightshift settle` is fake_settler.c's. $FAKE_MODE misbehaves as a whole:
- * version, model, mute (no HELLO), exit, unready, nomem; novram (the model does not fit); gone (no
- * device, while $FAKE_STATE has a file of that name); measure (says that it has measured 32 slots
- * and 4 windows, unless it is told what is remembered, which it writes as a file's name into
- * $FAKE_STATE); lower (as measure, and halves both); early (as lower, before it is ready).
+ * kind does not matter). While $FAKE_STATE has a file "hold", no shard is begun, although the
+ * engine is said to beat. `nightshift settle` is fake_settler.c's. $FAKE_MODE misbehaves as a
+ * whole: version, model, mute (no HELLO), exit, unready, nomem; novram (the model does not fit);
+ * gone (no device, while $FAKE_STATE has a file of that name); measure (says that it has measured
+ * 32 slots and 4 windows, unless it is told what is remembered, which it writes as a file's name
+ * into $FAKE_STATE); lower (as measure, and halves both); early (as lower, before it is ready).
  * MODE@DEVICE: only on that device; MODE@STAGE: only for that stage. */
 #include <errno.h>
 #include <fcntl.h>
@@ -344,12 +345,25 @@ static bool refuse(struct lease *l)
     return true;
 }
 
+static bool has_word(const char *text)
+{
+    char path[600];
+
+    snprintf(path, sizeof(path), "%s/%s", getenv("FAKE_STATE"), text);
+    return access(path, F_OK) == 0;
+}
+
 /* One shard of the first lease. */
 static void work(void)
 {
     struct lease *l = &leases[0];
     const char *ms = getenv("FAKE_SHARD_US");
 
+    if (has_word("hold")) {
+        beat++;
+        usleep(1000);
+        return;
+    }
     if (refuse(l))
         return;
     if (!l->told)
@@ -443,14 +457,6 @@ static struct lease *find(uint64_t id)
         if (leases[i].m.lease_id == id)
             return &leases[i];
     return NULL;
-}
-
-static bool has_word(const char *text)
-{
-    char path[600];
-
-    snprintf(path, sizeof(path), "%s/%s", getenv("FAKE_STATE"), text);
-    return access(path, F_OK) == 0;
 }
 
 static void fatal(int code, const char *message)

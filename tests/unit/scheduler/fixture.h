@@ -3,6 +3,8 @@
 #ifndef NIGHTSHIFT_TESTS_UNIT_SCHEDULER_FIXTURE_H
 #define NIGHTSHIFT_TESTS_UNIT_SCHEDULER_FIXTURE_H
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -155,12 +157,19 @@ static inline void fixture_add(const char *const *paths, size_t n, const char *m
         fixture_add(add_paths, sizeof(add_paths) / sizeof(add_paths[0]), "fake"); \
     } while (0)
 
+/* Under a sanitizer everything takes longer, and most of all the start of a process. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PATIENCE 4
+#else
+#define PATIENCE 1
+#endif
+
 /* Quick patience: what takes minutes in life takes tenths of a second here. */
 static const struct scheduler_tuning quick = {
     .worker_program = FAKE_WORKER,
-    .hello_ms = 2000,
-    .ready_ms = 2000,
-    .still_ms = 1500,
+    .hello_ms = 5000 * PATIENCE,
+    .ready_ms = 5000 * PATIENCE,
+    .still_ms = 1500 * PATIENCE,
     .retry_base_ms = 20,
     .restart_base_ms = 10,
     .commit_ms = 20,
@@ -174,7 +183,7 @@ static inline struct scheduler_options fixture_options(const char *devices)
         .catalog = CATALOG,
         .devices = devices,
         .shard_ms = SHARD_MS,
-        .worker_silence_ms = 1500,
+        .worker_silence_ms = 1500 * PATIENCE,
         .tuning = &quick,
     };
 }
@@ -278,7 +287,7 @@ static inline char *rows_of(const char *sql)
 /* Waits (30 s at most) until a query counts at least n. */
 static inline void wait_count(const char *sql, int64_t n)
 {
-    int64_t end = clock_mono_ms() + 30000;
+    int64_t end = clock_mono_ms() + 30000 * PATIENCE;
 
     while (count_of(sql) < n) {
         if (clock_mono_ms() > end)
@@ -287,9 +296,70 @@ static inline void wait_count(const char *sql, int64_t n)
     }
 }
 
+/* -------------------------------------------------------------------------- what fakes wait for */
+
+/* While the word "hold" stands in $FAKE_STATE the fake worker begins no shard, and is alive. */
+static inline void leave_word(const char *word)
+{
+    char path[128];
+    int fd;
+
+    snprintf(path, sizeof(path), "state/%s", word);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static inline void take_word_back(const char *word)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "state/%s", word);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Waits until a fake has left n words that begin so. */
+static inline void wait_words(const char *begin, int n)
+{
+    int64_t end = clock_mono_ms() + 30000 * PATIENCE;
+
+    for (;;) {
+        DIR *dir = opendir("state");
+        const struct dirent *d;
+        int found = 0;
+
+        assert_non_null(dir);
+        while ((d = readdir(dir)))
+            found += strncmp(d->d_name, begin, strlen(begin)) == 0;
+        closedir(dir);
+        if (found >= n)
+            return;
+        if (clock_mono_ms() > end)
+            fail_msg("'%s' was left by %d of %d", begin, found, n);
+        usleep(5000);
+    }
+}
+
+/* Processes of a run: its workers and settlers. */
+static inline size_t children_of(pid_t parent, pid_t *ret, size_t max)
+{
+    char name[64];
+    size_t n = 0;
+    FILE *f;
+    int pid;
+
+    snprintf(name, sizeof(name), "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    f = fopen(name, "r");
+    while (f && n < max && fscanf(f, "%d", &pid) == 1)
+        ret[n++] = pid;
+    if (f)
+        fclose(f);
+    return n;
+}
+
 static inline struct control *reach_run(void)
 {
-    int64_t end = clock_mono_ms() + 30000;
+    int64_t end = clock_mono_ms() + 30000 * PATIENCE;
     struct control *c;
     struct err e = {0};
 
@@ -299,6 +369,21 @@ static inline struct control *reach_run(void)
         usleep(5000);
     }
     return c;
+}
+
+/* Waits until a run that was told to stop, and cannot yet, has heard it. */
+static inline void wait_draining(void)
+{
+    int64_t end = clock_mono_ms() + 30000 * PATIENCE;
+    struct control *c = reach_run();
+    struct control_live live = {0};
+    struct err e = {0};
+
+    do {
+        assert_true(clock_mono_ms() < end);
+        assert_ok(control_status(c, &live, &e), e);
+    } while (!live.draining);
+    control_close(c);
 }
 
 #endif

@@ -1,7 +1,5 @@
 /* Devices that are remembered, that do not fit, that go and come back: with fake workers on
  * simulated devices. */
-#include <fcntl.h>
-
 #include "tests/unit/scheduler/fixture.h"
 
 static struct scheduler_tuning patient;
@@ -187,12 +185,16 @@ static void tuned_at_the_wrong_time_is_a_broken_worker(void **state)
 static void a_device_that_is_too_small_leaves_the_work_to_others(void **state)
 {
     struct scheduler_options o = options();
+    pid_t run;
 
     (void)state;
     begin("sim:2GiB,sim:2GiB", "novram@sim:1");
-    setenv("FAKE_SHARD_US", "20000", 1);
+    leave_word("hold");
     ADD("/a/ok-30", "/a/ok-20");
-    run_ok(&o);
+    run = run_child(&o);
+    wait_count(EVENTS("worker-aside", "sim:1"), 1);
+    take_word_back("hold");
+    assert_int_equal(wait_child(run), 0);
     assert_int_equal(count_of("SELECT count(*) FROM shard WHERE device = 'sim:0'"), 50);
     /* Said once, at the first try, and not after five. */
     assert_true(
@@ -226,13 +228,16 @@ static void a_device_that_is_aside_comes_back(void **state)
 
     (void)state;
     begin("sim:2GiB,sim:2GiB", "gone@sim:1");
-    close(open("state/gone", O_CREAT | O_WRONLY, 0600));
+    leave_word("gone");
+    leave_word(
+        "hold"); /* the other device does not end the run before this one has gone and come */
     setenv("FAKE_SHARD_US", "20000", 1);
     ADD("/a/ok-300", "/a/ok-299");
     run = run_child(&o);
     wait_count(EVENTS("worker-aside", "sim:1"), 2); /* it was tried once more, in vain */
     assert_int_equal(count_of(EVENTS("worker-back", "sim:1")), 0);
-    unlink("state/gone");
+    take_word_back("gone");
+    take_word_back("hold");
     wait_count(EVENTS("worker-back", "sim:1"), 1);
     wait_count("SELECT count(*) FROM shard WHERE device = 'sim:1'", 1);
     assert_int_equal(wait_child(run), 0);
