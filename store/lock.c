@@ -3,17 +3,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/utf8.h"
 
 #define SYMLINKS_MAX 40
+#define HEIR_MS 3000 /* how long a child of a holder that was killed is waited for, */
+#define HEIR_STEP_MS 10
 
 struct catalog_lock {
     int fd;
@@ -190,6 +194,40 @@ static void describe(int fd, char *ret, size_t cap)
     free(shown);
 }
 
+/* Who wrote the lock file's lines is no more; on this machine, that is. */
+static bool holder_is_gone(int fd)
+{
+    char text[256], pid[24];
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    long id;
+
+    text[n > 0 ? n : 0] = 0;
+    if (!field(text, "pid ", pid, sizeof(pid)))
+        return false;
+    id = strtol(pid, NULL, 10);
+    return id > 0 && id <= INT_MAX && kill((pid_t)id, 0) != 0 && errno == ESRCH;
+}
+
+/* 0 or an errno. Of the open file, not of the process: closing some other descriptor of it frees
+ * nothing. So a child of a run that was killed has the lock, too, until it becomes a worker or dies
+ * with the run: some moments, which are waited for. */
+static int take_whole(int fd)
+{
+    const struct timespec step = {.tv_nsec = HEIR_STEP_MS * 1000000L};
+
+    for (int waited_ms = 0;; waited_ms += HEIR_STEP_MS) {
+        struct flock whole = whole_file();
+        int why;
+
+        if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
+            return 0;
+        why = errno;
+        if ((why != EAGAIN && why != EACCES) || waited_ms >= HEIR_MS || !holder_is_gone(fd))
+            return why;
+        nanosleep(&step, NULL);
+    }
+}
+
 static void write_holder(int fd, const char *purpose)
 {
     char text[256], now[CLOCK_ISO_LEN];
@@ -206,10 +244,9 @@ static void write_holder(int fd, const char *purpose)
 int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
                       struct err *err)
 {
-    struct flock whole = whole_file();
     struct catalog_lock *lock = NULL;
     char *path, holder[160];
-    int rc, fd = -1;
+    int rc, fd = -1, why;
 
     rc = catalog_make_directory(catalog, err);
     if (rc < 0)
@@ -223,15 +260,15 @@ int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_l
                      catalog, path);
         goto out;
     }
-    /* Of the open file, not of the process: closing some other descriptor of it frees nothing. */
-    if (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
-        if (errno == EAGAIN || errno == EACCES) {
+    why = take_whole(fd);
+    if (why != 0) {
+        if (why == EAGAIN || why == EACCES) {
             describe(fd, holder, sizeof(holder));
             rc = err_set(err, ERR_LOCKED,
                          "another %s holds this catalog: wait for it, stop it, or use another one",
                          strncmp(holder, "another ", 8) == 0 ? holder + 8 : holder);
         } else {
-            rc = err_sys(err, errno, "catalog '%s': locking '%s'", catalog, path);
+            rc = err_sys(err, why, "catalog '%s': locking '%s'", catalog, path);
         }
         goto out;
     }

@@ -254,6 +254,40 @@ static void lock_between_processes(void **state)
     }
 }
 
+/* kill -9 of a run between the fork of a worker and its exec: the child has the lock for a while.
+ */
+static void a_child_of_who_was_killed_is_waited_for(void **state)
+{
+    struct catalog_lock *lock = NULL;
+    struct err e = {0};
+    int ready[2], status;
+    pid_t holder;
+    char byte = 0;
+
+    (void)state;
+    catalog_remove();
+    assert_int_equal(pipe(ready), 0);
+    holder = fork();
+    if (holder == 0) {
+        if (catalog_lock_take(CATALOG, "run", &lock, &e) != 0)
+            _exit(1);
+        if (fork() == 0) {
+            usleep(300000);
+            _exit(0);
+        }
+        if (write(ready[1], &byte, 1) != 1)
+            _exit(2);
+        pause();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    kill(holder, SIGKILL);
+    assert_int_equal(waitpid(holder, &status, 0), holder);
+    assert_ok(catalog_lock_take(CATALOG, "run", &lock, &e), e);
+    catalog_lock_release(lock);
+}
+
 /* Readers see what is committed, write nothing, and leave the log to the writer. */
 static void readers_beside_a_writer(void **state)
 {
@@ -334,6 +368,7 @@ int main(void)
         cmocka_unit_test(damaged),
         cmocka_unit_test(read_only_place),
         cmocka_unit_test(lock_between_processes),
+        cmocka_unit_test(a_child_of_who_was_killed_is_waited_for),
         cmocka_unit_test(readers_beside_a_writer),
         cmocka_unit_test(after_a_kill),
     };
