@@ -74,6 +74,16 @@ typedef int (*find_place_fn)(void *arg, const char *path, const char *member);
 int find_place(struct store *st, int64_t media_id, const char *path, find_place_fn fn, void *arg,
                struct err *err);
 
+/* The classes of sound of a recording, by the newest stage that was done with it, those heard
+ * longest first; limit 0: all. */
+struct find_heard {
+    const char *name;
+    int64_t heard_ms, first_ms; /* in sum; where it begins first */
+};
+typedef int (*find_heard_fn)(void *arg, const struct find_heard *row);
+int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn fn, void *arg,
+               struct err *err);
+
 /* The newest stage of a name that has vectors: owned, store_stage_row_free. ERR_EMPTY: none. */
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err);
 

@@ -238,6 +238,15 @@ static void put_sound(struct buf *b, const struct search_result *r)
     buf_printf(b, ")%s", r->speaker[0] || r->snippet[0] ? " " : "");
 }
 
+/* "(to 0:45.000) ": a passage is longer than a segment, and what was meant may stand at its end. */
+static void put_end(struct buf *b, const struct search_result *r)
+{
+    char to[CLOCK_HMS_LEN];
+
+    clock_hms(r->end_ms, to);
+    buf_printf(b, "(to %s)%s", to, r->speaker[0] || r->snippet[0] ? " " : "");
+}
+
 /* What stands before the text: the sound, and who says it. Returns its columns. */
 static size_t print_before(const struct search_result *r)
 {
@@ -247,6 +256,8 @@ static size_t print_before(const struct search_result *r)
 
     if (r->sound_end_ms > 0)
         put_sound(&b, r);
+    else if (r->by[SEARCH_MEANING] && !r->by[SEARCH_WORDS])
+        put_end(&b, r);
     if (r->speaker[0] != 0)
         buf_printf(&b, "%s:", r->speaker);
     shown = b.len > 0 ? utf8_display(b.data, b.len) : NULL;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "store/find.h"
@@ -17,11 +18,13 @@
 /* Marks of confidence: average log probability of a segment's tokens. */
 #define UNSURE -0.7
 #define VERY_UNSURE -1.0
+#define SOUNDS_SHOWN 8u
 
 static const char help[] =
     "Usage: nightshift show [OPTION]... WHAT\n"
-    "The transcript of one recording, with times. WHAT is its path, the end of its\n"
-    "path, its number (as in `nightshift search --json`), or ARCHIVE//MEMBER.\n"
+    "The transcript of one recording, with times, and which sounds are in it, where\n"
+    "they were listened for. WHAT is its path, the end of its path, its number (as in\n"
+    "`nightshift search --json`), or ARCHIVE//MEMBER.\n"
     "\n"
     "  -f, --format=FORMAT  txt, srt, vtt, tsv, json or rttm (who speaks when),\n"
     "                       not the page for people\n"
@@ -231,6 +234,41 @@ static void print_nothing(const struct page *p, const struct read_recording *r)
                  : "Nothing of it is transcribed yet.");
 }
 
+struct heard {
+    struct buf said;
+    unsigned count;
+};
+
+static int on_heard(void *arg, const struct find_heard *row)
+{
+    struct heard *h = arg;
+    char length[TEXT_LEN];
+
+    if (h->count++ == SOUNDS_SHOWN)
+        buf_printf(&h->said, ", ...");
+    else
+        buf_printf(&h->said, "%s%s %s", h->said.len > 0 ? ", " : "", row->name,
+                   text_length(row->heard_ms, length));
+    return 0;
+}
+
+/* Which sounds there are, and how long: what was listened for is not in the transcript. */
+static int print_sounds(struct page *p, const struct read_recording *r)
+{
+    struct heard h = {0};
+    const char *said;
+
+    if (find_heard(p->store, r->media_id, SOUNDS_SHOWN + 1, on_heard, &h, &p->err) != 0)
+        return 1;
+    said = h.said.len > 0 ? buf_cstr(&h.said) : NULL;
+    if (said != NULL) {
+        putchar('\n');
+        print_remark("Sounds: ", said);
+    }
+    buf_free(&h.said);
+    return 0;
+}
+
 static int page_for_people(struct page *p, const struct read_recording *r)
 {
     char n[TEXT_LEN];
@@ -249,7 +287,7 @@ static int page_for_people(struct page *p, const struct read_recording *r)
         printf("%s %s not believed and left out; --dropped shows %s.\n", text_count(p->dropped, n),
                text_plural(p->dropped, "text was", "texts were"),
                text_plural(p->dropped, "it", "them"));
-    return 0;
+    return p->w.dropped ? 0 : print_sounds(p, r);
 }
 
 /* A file without a line does not say why. */

@@ -163,6 +163,18 @@ class Words(Searching):
                           "    0:40.000  (Goat 0:40.000-0:42.000, 0.50) SPEAKER_00: The market was on",
                           "              Saturdays, and everybody went there."], page)
         self.assertEqual("Nothing sounds like that.\n", self.run_it("search", "--sound", "100%_", status=0).out)
+        page = self.run_it("show", "childhood", status=0).out
+        self.assertTrue(page.endswith("\n\nSounds: Goat 2.0 s, Applause 1.0 s\n"), page)
+        self.assertNotIn("Sounds", self.run_it("show", "cocina", status=0).out)
+
+        def many(connection):
+            task, = connection.execute("SELECT task_id FROM sound WHERE name = 'Goat'").fetchone()
+            connection.executemany("INSERT INTO sound VALUES (?, 0, ?, 0, ?, 1, ?, 1)",
+                                   [(task, 10 + i, 3000 + i * 1000, f"Bird {i}") for i in range(9)])
+        self.write(many)
+        page = self.run_it("show", "childhood", status=0).out
+        self.assertIn("Sounds: Bird 8 11 s, Bird 7 10 s, Bird 6 9.0 s,", page)
+        self.assertIn("Bird 1 4.0 s, ...", " ".join(page.split()))
 
     def test_a_sound_and_words_are_both_there(self):
         self.write(self.sounds)
@@ -276,6 +288,8 @@ class Meaning(Searching):
         self.assertEqual([("childhood.wav", 1)], self.places("siblings"))
         self.assertEqual("Nobody said that in these words. By meaning:",
                          self.run_it("search", "siblings", status=0).out.splitlines()[0])
+        self.assertIn("    0:20.000  (to 0:25.000) SPEAKER_01: How many brothers",
+                      self.run_it("search", "siblings", status=0).out)
         lines = self.run_it("search", "brothers", status=0).out.splitlines()
         self.assertIn("[brothers]", lines[1])
         self.assertEqual([], [line for line in lines[:2] if line.startswith("By meaning")])
