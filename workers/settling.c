@@ -70,6 +70,8 @@ int settling_add(struct settling *s, const struct msg_voices *v, struct err *err
 
     if (v->windows == 0)
         return 0;
+    if (v->speakers == 0 || v->size == 0)
+        return err_set(err, ERR_INPUT, "its windows are of nobody");
     rc = check_next(s, v, err);
     if (rc != 0)
         return rc;

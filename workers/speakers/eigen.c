@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define SWEEPS 60
+#define NOTHING 1e-28 /* of the squares' sum: what is off the diagonal is rounding */
 
 static double off_diagonal(const double *a, uint32_t n)
 {
@@ -78,7 +79,7 @@ static void sort(double *values, double *vectors, uint32_t n)
 
 int eigen_symmetric(double *a, uint32_t n, double *values, double *vectors, struct err *err)
 {
-    double size = 0.0;
+    double size = 0.0, off, before = INFINITY;
 
     for (size_t i = 0; i < (size_t)n * n; i++)
         size += a[i] * a[i];
@@ -87,10 +88,17 @@ int eigen_symmetric(double *a, uint32_t n, double *values, double *vectors, stru
     memset(vectors, 0, (size_t)n * n * sizeof(*vectors));
     for (uint32_t i = 0; i < n; i++)
         vectors[(size_t)i * n + i] = 1.0;
-    for (int sweep = 0; sweep < SWEEPS && off_diagonal(a, n) > 1e-28 * size; sweep++)
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        off = off_diagonal(a, n);
+        /* Each sweep has less to do, and far less at the end, until rounding is all: of a large
+         * matrix that is more than NOTHING. */
+        if (off <= NOTHING * size || !(off < before))
+            break;
+        before = off;
         for (uint32_t p = 0; p + 1 < n; p++)
             for (uint32_t q = p + 1; q < n; q++)
                 rotate(a, vectors, n, p, q);
+    }
     for (uint32_t i = 0; i < n; i++)
         values[i] = a[(size_t)i * n + i];
     sort(values, vectors, n);

@@ -8,6 +8,8 @@
 
 #include "workers/speakers/eigen.h"
 
+#define PARTS 32u /* of the vectors, side by side */
+
 struct plda {
     uint32_t size, lda, dim;
     double *mean1, *mean2, *mu;
@@ -180,12 +182,11 @@ static void map(const double *matrix, const double *x, const double *shift, uint
     }
 }
 
-static bool apply_one(const struct plda *p, const float *vector, double *ret)
+/* work: [size + lda]. */
+static void apply_one(const struct plda *p, const float *vector, double *work, double *ret)
 {
-    double *x = malloc((p->size + (size_t)p->lda) * sizeof(*x)), *y = x + p->size;
+    double *x = work, *y = work + p->size;
 
-    if (x == NULL)
-        return false;
     for (uint32_t i = 0; i < p->size; i++)
         x[i] = (double)vector[i] - p->mean1[i];
     stretch(x, p->size);
@@ -194,18 +195,21 @@ static bool apply_one(const struct plda *p, const float *vector, double *ret)
     for (uint32_t i = 0; i < p->lda; i++)
         y[i] -= p->mu[i];
     map(p->second, y, NULL, p->dim, p->lda, ret);
-    free(x);
-    return true;
 }
 
+/* Nothing is allocated by the threads: each would get an arena of its own from the C library. */
 int plda_apply(const struct plda *p, const float *vectors, uint32_t n, double *ret, struct err *err)
 {
-    bool failed = false;
+    size_t each = (size_t)p->size + p->lda;
+    double *work = malloc(PARTS * each * sizeof(*work));
 
-#pragma omp parallel for schedule(static)
-    for (uint32_t i = 0; i < n; i++)
-        if (!apply_one(p, vectors + (size_t)i * p->size, ret + (size_t)i * p->dim))
-#pragma omp atomic write
-            failed = true;
-    return failed ? err_set(err, ERR_NOMEM, "no memory for the PLDA of %u vectors", n) : 0;
+    if (work == NULL)
+        return err_set(err, ERR_NOMEM, "no memory for the PLDA of %u vectors", n);
+#pragma omp parallel for schedule(static, 1)
+    for (uint32_t part = 0; part < PARTS; part++)
+        for (uint32_t i = part; i < n; i += PARTS)
+            apply_one(p, vectors + (size_t)i * p->size, work + part * each,
+                      ret + (size_t)i * p->dim);
+    free(work);
+    return 0;
 }

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 
-#define PLDA_MAX 4096u /* values of a vector */
+#define PLDA_MAX 512u /* values of a vector: VOICEPRINT_MAX_SIZE; time grows with its cube */
 
 struct plda; /* owned: plda_free; read by any number of threads */
 

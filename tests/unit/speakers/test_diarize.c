@@ -457,6 +457,10 @@ static void voices_that_are_none(void **state)
     vbx_free(v);
     assert_int_equal(plda_new(&none, 0, &plda, &e), ERR_MODEL);
     assert_null(plda);
+    /* Told by its size alone: larger ones would be solved for hours. */
+    assert_int_equal(plda_new(&(struct plda_arrays){.size = 513, .lda = 513}, 0, &plda, &e),
+                     ERR_MODEL);
+    assert_null(plda);
 }
 
 int main(void)

@@ -174,6 +174,27 @@ static void two_voices_are_told_apart(void **state)
     free(dir);
 }
 
+/* Of a machine with very many processors: their threads' stacks alone are more address space than
+ * a settler has. */
+static void many_processors_are_not_too_many(void **state)
+{
+    char hash[MODEL_HASH_LEN], *dir = own_model(hash);
+    struct msg_settle m = work(1, dir, hash, "{}");
+    struct play p;
+
+    (void)state;
+    setenv("OMP_NUM_THREADS", "600", 1);
+    setenv("OMP_STACKSIZE", "64M", 1);
+    begin(&p);
+    unsetenv("OMP_NUM_THREADS");
+    unsetenv("OMP_STACKSIZE");
+    settle(&p, &m, 20);
+    assert_int_equal(p.settled_count, 1);
+    assert_int_equal(p.settled[0].speaker_count, 2);
+    play_quit(&p);
+    free(dir);
+}
+
 static void a_silent_recording_has_nobody(void **state)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
@@ -268,6 +289,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_voices_are_told_apart),
+        cmocka_unit_test(many_processors_are_not_too_many),
         cmocka_unit_test(a_silent_recording_has_nobody),
         cmocka_unit_test(what_cannot_be_settled_is_said),
         cmocka_unit_test(messages_out_of_order_end_it),
