@@ -200,7 +200,7 @@ int safetensors_open(const char *path, struct safetensors **ret, struct err *err
     void *map;
     int fd, rc;
 
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is told below */
     if (fd < 0)
         return err_sys(err, errno, "cannot open the weights '%.300s'", path);
     if (fstat(fd, &info) != 0) {

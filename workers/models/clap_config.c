@@ -1,9 +1,7 @@
 #include "workers/models/clap_config.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -13,24 +11,7 @@
 #include "workers/models/clap_maps.h"
 #include "workers/models/clap_mel.h"
 #include "workers/models/weight_layout.h"
-
-/* DIR/name, an object. */
-static int read_json(const char *dir, const char *name, json_t **ret, struct err *err)
-{
-    char path[PATH_MAX];
-    json_error_t bad;
-
-    if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
-        return err_set(err, ERR_MODEL, "the model's path is too long");
-    *ret = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
-    if (!*ret)
-        return err_set(err, ERR_MODEL, "cannot read '%.200s/%s': %.120s", dir, name, bad.text);
-    if (json_is_object(*ret))
-        return 0;
-    json_decref(*ret);
-    *ret = NULL;
-    return err_set(err, ERR_MODEL, "%s is no JSON object", name);
-}
+#include "workers/text/json_file.h"
 
 /* A number within [low, high]; where the file says nothing, what transformers then takes. */
 static int number(const json_t *j, const char *key, double usual, double low, double high,
@@ -282,14 +263,14 @@ int clap_config_read(const char *dir, struct clap_config *ret, struct err *err)
 {
     struct clap_config c = {0};
     json_t *j = NULL;
-    int rc = read_json(dir, "preprocessor_config.json", &j, err);
+    int rc = json_file_need(dir, "preprocessor_config.json", &j, err);
 
     if (rc == 0 && (rc = read_features(j, &c, err)) != 0)
         err_prefix(err, "preprocessor_config.json");
     json_decref(j);
     j = NULL;
     if (rc == 0)
-        rc = read_json(dir, "config.json", &j, err);
+        rc = json_file_need(dir, "config.json", &j, err);
     if (j && (rc = read_config(j, &c, err)) != 0)
         err_prefix(err, "config.json");
     json_decref(j);

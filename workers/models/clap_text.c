@@ -1,6 +1,5 @@
 #include "workers/models/clap_text.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "workers/models/bert.h"
 #include "workers/models/weight_layout.h"
 #include "workers/models/weights.h"
+#include "workers/text/json_file.h"
 #include "workers/text/tokenizer.h"
 
 #define MOST_TEXTS 64 /* of one call of the encoder */
@@ -54,16 +54,11 @@ static int with_defaults(json_t *text, struct bert_config *ret, struct err *err)
 
 static int read_config(const char *dir, struct bert_config *ret, struct err *err)
 {
-    char path[PATH_MAX];
-    json_error_t bad;
     json_t *config, *text;
-    int rc;
+    int rc = json_file_need(dir, "config.json", &config, err);
 
-    if (snprintf(path, sizeof(path), "%s/config.json", dir) >= (int)sizeof(path))
-        return err_set(err, ERR_MODEL, "the model's path is too long");
-    config = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
-    if (!config)
-        return err_set(err, ERR_MODEL, "cannot read '%.200s/config.json': %.120s", dir, bad.text);
+    if (rc != 0)
+        return rc;
     text = json_object_get(config, "text_config");
     if (json_is_object(text))
         rc = with_defaults(text, ret, err);
@@ -144,6 +139,9 @@ static int load(struct clap_text_tower *t, const char *dir, const struct weights
     if (rc == 0 && tokenizer_size(t->tokenizer) > c.vocab)
         rc = err_set(err, ERR_MODEL, "tokenizer.json has %u tokens, and the model %u",
                      tokenizer_size(t->tokenizer), c.vocab);
+    if (rc == 0 && tokenizer_specials(t->tokenizer) >= t->max_tokens)
+        rc =
+            err_set(err, ERR_MODEL, "the model reads %u tokens, too few for a text", t->max_tokens);
     if (rc == 0)
         rc = bert_load(w, "text_model.", &c, t->be, precision, tokens, &t->bert, err);
     if (rc == 0)

@@ -134,6 +134,8 @@ const char *embedder_prefix(const struct embedder *e, enum embed_as as)
 
 uint64_t embedder_predict_bytes(const struct embedder *e, uint32_t tokens)
 {
+    if (tokens < bert_tokens(e->bert)) /* it was taken at loading, and stays */
+        tokens = bert_tokens(e->bert);
     return bert_predict_bytes(&e->dir.bert, e->precision, tokens) +
            (uint64_t)BATCH_TEXTS * e->dir.bert.hidden * sizeof(float);
 }
@@ -207,7 +209,8 @@ static int by_length(const void *a, const void *b)
     return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->text > y->text) - (x->text < y->text);
 }
 
-/* What is no number is told apart before anything is divided. */
+/* What is no number is told apart before anything is divided; and what is nothing at all, which
+ * would be as near to any text as to any other. */
 static int normalise(const float *v, uint32_t n, float *out, struct err *err)
 {
     double sum = 0.0, scale;
@@ -216,6 +219,8 @@ static int normalise(const float *v, uint32_t n, float *out, struct err *err)
         sum += (double)v[i] * (double)v[i];
     if (!isfinite(sum))
         return err_set(err, ERR_MODEL, "a text's vector is no number: are the weights damaged?");
+    if (!(sum > 0.0))
+        return err_set(err, ERR_MODEL, "a text's vector is zero: are the weights damaged?");
     scale = 1.0 / fmax(sqrt(sum), 1e-12); /* as PyTorch's normalize */
     for (uint32_t i = 0; i < n; i++)
         out[i] = (float)((double)v[i] * scale);

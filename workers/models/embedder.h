@@ -32,12 +32,14 @@ uint32_t embedder_max_tokens(const struct embedder *e); /* longer texts are cut 
  * model is an E5 the folder's name decides, which no hash of files covers: whoever keeps vectors
  * keeps this with them. */
 const char *embedder_prefix(const struct embedder *e, enum embed_as as);
-/* Device memory for batches of at most so many tokens in all: a prediction for planning. */
+/* Device memory for batches of at most so many tokens in all, or as many as it takes at once
+ * anyway: a prediction for planning. */
 uint64_t embedder_predict_bytes(const struct embedder *e, uint32_t tokens);
 /* Tokens of a text, special ones included, before it is cut; for whoever makes passages. */
 int embedder_count(const struct embedder *e, const char *text, uint32_t *ret, struct err *err);
 /* texts: valid UTF-8. ret: [n][size], in the order of the texts. A text without a word gives the
- * vector of its special tokens. ERR_MODEL when something computed is no number. */
+ * vector of its special tokens. ERR_MODEL when something computed is no number, or
+ * a vector is zero. */
 int embedder_run(struct embedder *e, const char *const *texts, uint32_t n, enum embed_as as,
                  float *ret, struct err *err);
 

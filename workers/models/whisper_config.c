@@ -1,5 +1,4 @@
 /* A Whisper model's dimensions, from config.json or from OpenAI's checkpoint. */
-#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -7,6 +6,7 @@
 #include "gpu/backend.h"
 #include "workers/models/checkpoint.h"
 #include "workers/models/whisper_net.h"
+#include "workers/text/json_file.h"
 
 static int read_u32(const json_t *config, const char *key, uint32_t max, uint32_t *ret,
                     struct err *err)
@@ -81,16 +81,11 @@ static int parse_config(const json_t *j, struct whisper_config *c, struct err *e
 
 int whisper_read_config(const char *dir, struct whisper_config *c, struct err *err)
 {
-    char path[4096];
-    json_error_t bad;
     json_t *j;
-    int rc;
+    int rc = json_file_need(dir, "config.json", &j, err);
 
-    if (snprintf(path, sizeof(path), "%s/config.json", dir) >= (int)sizeof(path))
-        return err_set(err, ERR_MODEL, "the model's path is too long");
-    j = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
-    if (!j)
-        return err_set(err, ERR_MODEL, "cannot read '%.200s/config.json': %.120s", dir, bad.text);
+    if (rc != 0)
+        return rc;
     rc = parse_config(j, c, err);
     json_decref(j);
     return rc;

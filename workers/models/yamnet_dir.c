@@ -15,6 +15,7 @@
 #include "workers/models/yamnet.h"
 #include "workers/models/yamnet_mel.h"
 #include "workers/models/yamnet_net.h"
+#include "workers/text/json_file.h"
 
 #define MAX_TEXT (1u << 20) /* bytes of classes.csv */
 
@@ -112,16 +113,11 @@ static int check_config(const json_t *config, struct err *err)
 
 int yamnet_check_config(const char *dir, struct err *err)
 {
-    char path[PATH_MAX];
-    json_error_t bad;
     json_t *config;
-    int rc;
+    int rc = json_file_need(dir, "config.json", &config, err);
 
-    if (snprintf(path, sizeof(path), "%s/config.json", dir) >= (int)sizeof(path))
-        return err_set(err, ERR_MODEL, "the model's path is too long");
-    config = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
-    if (!config)
-        return err_set(err, ERR_MODEL, "cannot read '%.200s/config.json': %.120s", dir, bad.text);
+    if (rc != 0)
+        return rc;
     rc = check_config(config, err);
     json_decref(config);
     if (rc != 0)

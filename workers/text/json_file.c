@@ -99,6 +99,13 @@ int json_file_read_list(const char *dir, const char *name, json_t **ret, struct 
     return read_as(dir, name, true, ret, err);
 }
 
+int json_file_need(const char *dir, const char *name, json_t **ret, struct err *err)
+{
+    int rc = json_file_read(dir, name, ret, err);
+
+    return rc == ERR_MISSING || rc == ERR_DENIED ? (err->code = ERR_MODEL) : rc;
+}
+
 void json_file_printable(struct err *err)
 {
     /* A quotation may also be cut within a character. */

@@ -21,6 +21,9 @@ int json_file_parse(const char *name, const char *text, size_t len, json_t **ret
  * _list, not an array. */
 int json_file_read(const char *dir, const char *name, json_t **ret, struct err *err);
 int json_file_read_list(const char *dir, const char *name, json_t **ret, struct err *err);
+/* As json_file_read, of a file without which a model is none: ERR_MODEL when it is not there, or
+ * must not be read. */
+int json_file_need(const char *dir, const char *name, json_t **ret, struct err *err);
 
 /* A message that quotes a file, which may hold anything, becomes text that can be printed. */
 void json_file_printable(struct err *err);

@@ -1,6 +1,7 @@
 /* Weight files, whole and hostile. */
 #include "tests/common/test.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gpu/safetensors.h"
@@ -162,6 +163,9 @@ static void files(void **state)
     assert_int_equal(ftruncate(fd, 4096), 0);
     assert_int_equal(safetensors_open(path, &st, &e), ERR_MODEL);
     close(fd);
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(safetensors_open(path, &st, &e), ERR_MODEL); /* nobody writes to it */
     unlink(path);
     safetensors_close(NULL);
 }

@@ -321,9 +321,11 @@ static void bad_config(void **state)
     put("config.json", "", "{\"model_type\":\"clap\",\"projection_dim\":511,\"audio_config\":{}}");
     refused("projection_dim is 511, an odd number");
     put("config.json", "", "[1]");
-    refused("no JSON object");
+    refused("not a JSON object");
     put("config.json", "", "{\"model_type\":");
     refused("config.json");
+    assert_int_equal(truncate("bad/config.json", (32 << 20) + 1), 0);
+    refused("over 32 MiB");
 }
 
 static void bad_features(void **state)

@@ -2,7 +2,9 @@
  * are held against transformers in tests/parity/embed. */
 #include "tests/common/test.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -202,6 +204,7 @@ static void test_texts(void **state)
     assert_memory_equal(v[0], v[1], sizeof(v[0]));
     assert_ok(embedder_run(m, texts, 0, EMBED_PASSAGE, &v[0][0], &e), e);
     assert_true(embedder_predict_bytes(m, 1000) > embedder_predict_bytes(m, 10));
+    assert_int_equal(embedder_predict_bytes(m, 10), embedder_predict_bytes(m, 1));
     embedder_free(m);
     embedder_free(NULL);
 }
@@ -222,6 +225,75 @@ static void test_bytes(void **state)
     assert_true(took >= predicted && took <= predicted * 5 / 4);
     embedder_free(m);
     assert_int_equal(be->allocated, before);
+}
+
+/* A device that gains by many tokens at once has room for them from the beginning, however few are
+ * wanted. */
+static void test_bytes_of_wide_batches(void **state)
+{
+    const bool wide = be->info.wide_batches;
+    uint64_t before = be->allocated, took, predicted;
+    struct embedder *m;
+
+    (void)state;
+    be->info.wide_batches = true;
+    m = load();
+    be->info.wide_batches = wide;
+    took = be->allocated - before;
+    predicted = embedder_predict_bytes(m, 64);
+    assert_true(predicted > 16384 * ENCODER_HIDDEN * sizeof(float));
+    assert_true(took >= predicted && took <= predicted * 5 / 4);
+    embedder_free(m);
+}
+
+/* Makes nothing of a tensor's values. */
+static void clear_tensor(const char *name)
+{
+    char path[64], quoted[160];
+    const char *at, *offsets;
+    uint64_t header, from, end;
+    struct stat st;
+    char *file, *text;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/model.safetensors", dir);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    file = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(file, MAP_FAILED);
+    memcpy(&header, file, 8);
+    text = strndup(file + 8, header);
+    snprintf(quoted, sizeof(quoted), "\"%s\"", name);
+    at = strstr(text, quoted);
+    assert_non_null(at);
+    offsets = strstr(at, "data_offsets");
+    assert_non_null(offsets);
+    offsets += strcspn(offsets, "0123456789");
+    from = strtoull(offsets, NULL, 10);
+    end = strtoull(strchr(offsets, ',') + 1, NULL, 10);
+    assert_true(from < end && 8 + header + end <= (uint64_t)st.st_size);
+    memset(file + 8 + header + from, 0, end - from);
+    free(text);
+    munmap(file, (size_t)st.st_size);
+    close(fd);
+}
+
+/* It would be as near to any text as to any other, and nobody would know why. */
+static void test_zero_vector(void **state)
+{
+    const char *text = "the archive";
+    float v[ENCODER_HIDDEN];
+    struct embedder *m;
+    struct err e = {0};
+
+    (void)state;
+    clear_tensor("encoder.layer.2.output.LayerNorm.weight");
+    clear_tensor("encoder.layer.2.output.LayerNorm.bias");
+    m = load();
+    assert_int_equal(embedder_run(m, &text, 1, EMBED_PASSAGE, v, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "vector is zero"));
+    embedder_free(m);
 }
 
 static void test_refused(void **state)
@@ -301,8 +373,10 @@ static void test_hash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        EACH(test_pooling), EACH(test_prefixes), EACH(test_folder_name), EACH(test_texts),
-        EACH(test_bytes),   EACH(test_refused),  EACH(test_config),      EACH(test_hash),
+        EACH(test_pooling),     EACH(test_prefixes), EACH(test_folder_name),
+        EACH(test_texts),       EACH(test_bytes),    EACH(test_bytes_of_wide_batches),
+        EACH(test_zero_vector), EACH(test_refused),  EACH(test_config),
+        EACH(test_hash),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

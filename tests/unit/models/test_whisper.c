@@ -297,6 +297,9 @@ static void loader_refuses(void **state)
         assert_int_equal(rc, ERR_MODEL);
         assert_non_null(strstr(e.msg, b->sentence));
     }
+    assert_int_equal(truncate(config, (32 << 20) + 1), 0);
+    assert_int_equal(whisper_load(dir, be, PRECISION_F32, &w, &e), ERR_MODEL);
+    assert_non_null(strstr(e.msg, "over 32 MiB"));
     assert_true(be->allocated < 1u << 20); /* oneDNN's scratch memory alone */
     copy_file(test_source_path("workers/models/whisper-nano/config.json"), config, 0, NULL, NULL);
     unlink(weights);

@@ -341,6 +341,8 @@ static void bad_config(void **state)
     fputs("{\"model_type\":", f);
     fclose(f);
     refused("config.json");
+    assert_int_equal(truncate("bad/config.json", (32 << 20) + 1), 0);
+    refused("over 32 MiB");
     assert_int_equal(unlink("bad/config.json"), 0);
     refused("config.json");
 }
