@@ -232,6 +232,23 @@ static void print_jobs(const struct enqueue_result *r, const struct enqueue_stag
     }
 }
 
+/* That a model was taken which nobody named, and which does less than people may expect. */
+static void print_model_note(const struct enqueue_result *r, const struct enqueue_stages *s,
+                             bool dry_run)
+{
+    struct buf b = BUF_INIT;
+    uint64_t tasks = dry_run;
+
+    for (uint32_t i = 0; i < s->count; i++)
+        if (strcmp(s->stages[i].name, "diarize") == 0)
+            tasks += r->jobs[i].tasks;
+    if (tasks > 0 && s->model_note[0] != 0) {
+        buf_printf(&b, "%s", s->model_note);
+        print_wrapped(&b);
+    }
+    buf_free(&b);
+}
+
 /* Recordings that a stage which works on the text cannot take. */
 static void print_lacking(const struct enqueue_result *r, const struct enqueue_stages *s)
 {
@@ -297,6 +314,7 @@ static void print_summary(const struct enqueue_result *r, const struct wanted *w
         buf_printf(&b, "%s", s->note);
         print_wrapped(&b);
     }
+    print_model_note(r, s, w->dry_run);
     if (w->dry_run)
         puts("A dry run: nothing was noted in the catalog.");
     else if (c->tasks > 0)

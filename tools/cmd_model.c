@@ -57,9 +57,17 @@ static int take(void *arg, int option, const char *value, struct err *err)
 }
 
 struct list {
-    json_t *rows; /* with --json */
+    json_t *rows;         /* with --json */
+    const char *speakers; /* what --diarize takes when none is named */
     uint64_t n;
 };
+
+static const char *why_taken(const struct list *l, const char *name)
+{
+    return strcmp(name, MODEL_DEFAULT) == 0 ? "  (used when none is named)"
+           : strcmp(name, l->speakers) == 0 ? "  (used by --diarize when none is named)"
+                                            : "";
+}
 
 static void on_model(void *arg, const char *name, const char *dir)
 {
@@ -73,7 +81,7 @@ static void on_model(void *arg, const char *name, const char *dir)
                                                  where, "default", (int)is_default));
     else if (shown != NULL && where != NULL) {
         cli_paint(stdout, "1", shown);
-        printf("%s\n    %s\n", is_default ? "  (used when none is named)" : "", where);
+        printf("%s\n    %s\n", why_taken(l, name), where);
     }
     free(shown);
     free(where);
@@ -81,10 +89,14 @@ static void on_model(void *arg, const char *name, const char *dir)
 
 static int list(const struct cli *cli)
 {
-    struct list l = {.rows = cli->json ? json_array() : NULL};
+    struct list l = {.rows = cli->json ? json_array() : NULL, .speakers = MODEL_DIARIZATION};
     struct err err = {0};
-    char *silero = NULL;
+    char *silero = NULL, *speakers = NULL;
 
+    if (model_dir_find(MODEL_DIARIZATION, &speakers, &err) != 0)
+        l.speakers = MODEL_DIARIZATION_NANO;
+    free(speakers);
+    err.code = 0;
     if (model_dir_list(on_model, &l, &err) != 0) {
         json_decref(l.rows);
         return cli_fail("list the models", &err, NULL);

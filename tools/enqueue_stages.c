@@ -10,7 +10,9 @@
 #include "store/read.h"
 #include "tools/cli.h"
 #include "tools/enqueue_model.h"
+#include "tools/enqueue_usual.h"
 #include "tools/model_check.h"
+#include "workers/models/model_dir.h"
 #include "workers/models/silero.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_params.h"
@@ -29,7 +31,8 @@ enum {
 const char enqueue_wish_help[] =
     "Beside the transcription (each has a model of its own, found by name or folder,\n"
     "which stands behind a '='):\n"
-    "      --diarize[=MODEL]    who speaks when (diarization)\n"
+    "      --diarize[=MODEL]    who speaks when (diarization; where none is here,\n"
+    "                           diarization-nano, which is small and for the demo)\n"
     "      --num-speakers=N     so many speak; or, where that is not known:\n"
     "      --min-speakers=N, --max-speakers=N\n"
     "      --sounds[=MODEL]     speech, music, applause, laughter ... (yamnet)\n"
@@ -53,20 +56,25 @@ static const struct option longs[ENQUEUE_STAGES_OPTIONS] = {
 };
 
 static const struct other {
-    const char *option, *stage, *usual, *words, *get;
+    struct enqueue_usual usual;
+    const char *words;
 } others[OTHERS] = {
-    [OTHER_DIARIZE] =
-        {"--diarize", "diarize", "diarization", "to diarize",
-         "put a folder 'diarization', as docs/models.md has it, into the models directory"},
-    [OTHER_SOUNDS] = {"--sounds", "sounds", "yamnet", "to listen to for sounds",
-                      "put a folder 'yamnet', as docs/models.md has it, into the models directory"},
-    [OTHER_TEXT] = {"--embed", "embed-text", "all-MiniLM-L6-v2", "to embed as text",
-                    "put the files of huggingface.co/sentence-transformers/all-MiniLM-L6-v2 as a "
-                    "folder 'all-MiniLM-L6-v2' into the models directory"},
-    [OTHER_AUDIO] =
-        {"--embed-audio", "embed-audio", "laion/clap-htsat-unfused", "to embed as sound",
-         "put the files of huggingface.co/laion/clap-htsat-unfused into a folder of the "
-         "Hugging Face cache, or of the models directory"},
+    [OTHER_DIARIZE] = {{"--diarize", "diarize", MODEL_DIARIZATION, MODEL_DIARIZATION_NANO,
+                        "put a folder 'diarization', as docs/models.md has it, into the models "
+                        "directory"},
+                       "to diarize"},
+    [OTHER_SOUNDS] = {{"--sounds", "sounds", "yamnet", NULL,
+                       "put a folder 'yamnet', as docs/models.md has it, into the models "
+                       "directory"},
+                      "to listen to for sounds"},
+    [OTHER_TEXT] = {{"--embed", "embed-text", "all-MiniLM-L6-v2", NULL,
+                     "put the files of huggingface.co/sentence-transformers/all-MiniLM-L6-v2 as "
+                     "a folder 'all-MiniLM-L6-v2' into the models directory"},
+                    "to embed as text"},
+    [OTHER_AUDIO] = {{"--embed-audio", "embed-audio", "laion/clap-htsat-unfused", NULL,
+                      "put the files of huggingface.co/laion/clap-htsat-unfused into a folder of "
+                      "the Hugging Face cache, or of the models directory"},
+                     "to embed as sound"},
 };
 
 /* --------------------------------------------------------------------------------- options */
@@ -93,7 +101,7 @@ static int take_model(enum enqueue_other which, const char *value, const char *n
 {
     if (value != NULL && (value[0] == 0 || !utf8_valid(value, strlen(value))))
         return err_set(err, ERR_USAGE, "%s= wants the name or folder of a model, in UTF-8",
-                       others[which].option);
+                       others[which].usual.option);
     w->other[which] = value != NULL ? value : "";
     w->behind[which] = value != NULL ? NULL : next;
     return 0;
@@ -144,11 +152,12 @@ int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err)
     const bool bound = w->num_speakers || w->min_speakers || w->max_speakers;
 
     for (size_t i = 0; i < OTHERS; i++)
-        if (w->behind[i] != NULL && enqueue_model_meant(others[i].option, w->behind[i]))
+        if (w->behind[i] != NULL && enqueue_model_meant(others[i].usual.option, w->behind[i]))
             return err_set(err, ERR_USAGE,
                            "%s has its model behind a '=', and '%.200s' would be enqueued. Perhaps "
                            "%s=%.200s was meant",
-                           others[i].option, w->behind[i], others[i].option, w->behind[i]);
+                           others[i].usual.option, w->behind[i], others[i].usual.option,
+                           w->behind[i]);
     if (bound && w->other[OTHER_DIARIZE] == NULL)
         return err_set(err, ERR_USAGE, "--%s-speakers does nothing without --diarize",
                        w->num_speakers   ? "num"
@@ -439,51 +448,41 @@ static int params_of(enum enqueue_other which, const struct enqueue_wish *w,
     }
 }
 
-/* The model that is used when none is named. */
-static int no_usual(const struct other *o, struct err *err)
-{
-    struct err ignored = {0};
-    char *own = NULL;
-    int rc;
-
-    if (model_dir_own(&own, &ignored) != 0)
-        own = NULL;
-    rc = err_set(err, ERR_MODEL,
-                 "%s has no model here: there is no '%s'. To get it, %s (%.300s), or try "
-                 "%s=FOLDER",
-                 o->option, o->usual, o->get, own != NULL ? own : "NIGHTSHIFT_MODELS", o->option);
-    free(own);
-    return rc;
-}
-
 /* Its folder, and whether a worker can open it: what would put the stage aside in the night is said
  * now. */
-static int check_other(const struct other *o, const char *model, struct enqueue_stage *own,
+static int check_other(const struct enqueue_usual *u, const char *given, struct store *known,
+                       struct enqueue_stages *all, struct enqueue_stage *own, const char **model,
                        struct err *err)
 {
-    int rc = enqueue_model_find(o->option, model, &own->dir, err);
+    char note[sizeof(all->model_note)] = "";
+    int rc;
 
-    if (own->dir == NULL && rc == ERR_MODEL && strcmp(model, o->usual) == 0)
-        return no_usual(o, err);
+    *model = given;
+    if (given[0] != 0)
+        rc = enqueue_model_find(u->option, given, &own->dir, err);
+    else
+        rc = enqueue_usual_find(u, known, &own->dir, model, note, sizeof(note), err);
+    if (rc == 0 && note[0] != 0)
+        memcpy(all->model_note, note, sizeof(note));
     if (rc == 0)
-        rc = stage_model_hash(o->stage, own->dir, own->hash, err);
-    return rc == 0 ? model_opens(o->stage, own->dir, own->params, err) : rc;
+        rc = stage_model_hash(u->stage, own->dir, own->hash, err);
+    return rc == 0 ? model_opens(u->stage, own->dir, own->params, err) : rc;
 }
 
-static int add_other(enum enqueue_other which, const struct enqueue_wish *w,
+static int add_other(enum enqueue_other which, const struct enqueue_wish *w, struct store *known,
                      struct enqueue_stages *ret, struct err *err)
 {
-    const struct other *o = &others[which];
-    const char *model = w->other[which][0] != 0 ? w->other[which] : o->usual;
+    const struct enqueue_usual *u = &others[which].usual;
     struct enqueue_stage *own = &ret->own[1 + which];
+    const char *model = NULL;
     int rc = params_of(which, w, ret, &own->params, err);
 
     if (rc == 0)
-        rc = check_other(o, model, own, err);
+        rc = check_other(u, w->other[which], known, ret, own, &model, err);
     if (rc != 0)
         return rc;
     ret->stages[ret->count++] =
-        (struct store_stage){.name = o->stage,
+        (struct store_stage){.name = u->stage,
                              .model = model,
                              .model_dir = own->dir,
                              .model_hash = own->hash,
@@ -506,9 +505,12 @@ int enqueue_stages_find(struct enqueue_wish *w, struct store *known, struct enqu
     for (enum enqueue_other i = 0; rc == 0 && i < OTHERS; i++) {
         if (w->other[i] == NULL)
             continue;
-        snprintf(doing, 200, "use the model '%.120s' for %s",
-                 w->other[i][0] != 0 ? w->other[i] : others[i].usual, others[i].option);
-        rc = add_other(i, w, ret, err);
+        if (w->other[i][0] != 0)
+            snprintf(doing, 200, "use the model '%.120s' for %s", w->other[i],
+                     others[i].usual.option);
+        else
+            snprintf(doing, 200, "take the usual model for %s", others[i].usual.option);
+        rc = add_other(i, w, known, ret, err);
     }
     return rc;
 }
@@ -526,7 +528,7 @@ void enqueue_stage_words(const struct store_stage *s, struct buf *out)
     const char *words = "to transcribe";
 
     for (size_t i = 0; i < OTHERS; i++)
-        if (strcmp(s->name, others[i].stage) == 0)
+        if (strcmp(s->name, others[i].usual.stage) == 0)
             words = others[i].words;
     buf_printf(out, "%s with %s", words, s->model);
 }

@@ -45,6 +45,7 @@ struct enqueue_stages {
     struct store_stage stages[ENQUEUE_STAGES_MAX];
     uint32_t count;
     char note[700];                /* for people: what they may not have expected; "" nothing */
+    char model_note[700];          /* that a model which comes with the program was taken; "" no */
     bool voice;                    /* the transcription has voice activity */
     struct store_stage transcribe; /* also when it is only the source of another */
     struct enqueue_stage own[ENQUEUE_STAGES_MAX];

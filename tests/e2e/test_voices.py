@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""--diarize without a name: the user's own model, else the one that comes with the program, from the
+build tree and from where it was installed. The latter tells three voices apart."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+from unittest import mock
+
+sys.path.insert(0, os.path.dirname(__file__))
+import night
+import tiny_models
+
+NANO = os.path.join(night.SOURCE, "workers/models/diarization-nano")
+TALK = os.path.join(night.DEMO, "english/three-voices.opus")
+TRUTH = os.path.join(night.DEMO, "english/three-voices.rttm")
+BUILD = os.environ.get("NIGHTSHIFT_BUILD_DIR", os.path.join(night.SOURCE, "build/release"))
+
+
+def flat(text):
+    """Without the ends of lines, which depend on how long paths are."""
+    return " ".join(text.split())
+
+
+class Usual(night.Night):
+    """Which model is taken. They are tiny ones, and nothing is run."""
+
+    def setUp(self):
+        super().setUp()
+        self.models = os.path.join(self.dir, "models")
+        tiny_models.diarization(os.path.join(self.models, "diarization-nano"))
+        self.bring("01_en_short.wav")
+
+    def env(self, **more):
+        return super().env(NIGHTSHIFT_MODELS=self.models, **more)
+
+    def own_model(self):
+        folder = tiny_models.diarization(os.path.join(self.models, "diarization"))
+        with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+            json.dump({"model_type": "nightshift-diarization", "threshold": 0.6}, file)
+        return folder
+
+    def models_of_voices(self):
+        return [row[0] for row in self.sql("SELECT model FROM stage WHERE name = 'diarize' ORDER BY stage_id")]
+
+    def test_what_is_taken_is_said(self):
+        dry = flat(self.enqueue("--dry-run", "--diarize", self.archive).out)
+        self.assertIn("--diarize takes diarization-nano", dry)
+        said = self.enqueue("--diarize", self.archive).out
+        self.assertIn("1 to diarize with diarization-nano", said)
+        self.assertIn("trained on synthetic voices", flat(said))
+        self.assertIn("no general diarizer", flat(said))
+        self.assertIn(f"a folder 'diarization' in {self.models} one is taken", flat(said))
+        # Once, and not to whoever named it.
+        self.assertNotIn("synthetic", self.enqueue("--diarize", self.archive).out)
+        named = self.enqueue("--diarize=diarization-nano", "--num-speakers=2", self.archive).out
+        self.assertIn("1 to diarize with diarization-nano", named)
+        self.assertNotIn("synthetic", named)
+
+    def test_the_users_own_comes_first(self):
+        self.own_model()
+        said = self.enqueue("--diarize", self.archive).out
+        self.assertIn("1 to diarize with diarization.", said)
+        self.assertNotIn("synthetic", said)
+        self.assertEqual(["diarization"], self.models_of_voices())
+
+    def test_a_better_one_is_not_replaced_unasked(self):
+        folder = self.own_model()
+        self.enqueue("--diarize", self.archive)
+        os.rename(folder, folder + ".away")
+        self.bring("13_es_long_45s.ogg")
+        self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG), "there is no 'diarization'",
+                          "--diarize=diarization-nano")
+        self.assertEqual(["diarization"], self.models_of_voices())
+        self.assertEqual([(1,)], self.sql("SELECT count(*) FROM media"))
+        self.enqueue("--diarize=diarization-nano", self.archive)
+        self.assertEqual(["diarization", "diarization-nano"], self.models_of_voices())
+        self.enqueue("--diarize", self.archive)
+
+    def test_a_folder_that_is_not_whole_is_no_reason_to_take_another(self):
+        os.mkdir(os.path.join(self.models, "diarization"))
+        self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG),
+                          "neither config.json nor segmentation/pytorch_model.bin", "docs/models.md")
+        os.remove(os.path.join(self.own_model(), "embedding.safetensors"))
+        self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG), "embedding.safetensors is missing")
+        self.assertFalse(os.path.exists(self.catalog))
+
+    def test_the_list_says_which_is_taken(self):
+        def marked():
+            return re.findall(r"(\S+)  \(used by --diarize when none is named\)",
+                              self.nightshift("model", "list", status=0).out)
+        self.assertEqual(["diarization-nano"], marked())
+        self.own_model()
+        self.assertEqual(["diarization"], marked())
+
+
+class Embedded(night.Night):
+    """The model that comes with the program, on the demo's recording of three voices."""
+
+    def heard(self):
+        """The speakers' turns as RTTM, after a night."""
+        self.bring(TALK)
+        said = self.enqueue("--diarize", self.archive).out
+        self.assertIn("--diarize takes diarization-nano", flat(said))
+        self.run_to_end()
+        return self.nightshift("show", "three-voices.opus", "--format=rttm", status=0).out
+
+    def error_rate(self, rttm):
+        path = os.path.join(self.dir, "heard.rttm")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(rttm.replace("three-voices.opus", "three-voices"))
+        return self.json("score", "--der", TRUTH, path)
+
+    def test_from_the_build_tree(self):
+        self.assertEqual(os.path.realpath(NANO), self.nightshift("model", "path", "diarization-nano", status=0).out.strip())
+        self.nightshift("model", "check", "diarization-nano", status=0)
+        rttm = self.heard()
+        print(self.error_rate(rttm))
+        self.assertEqual([(3,)], self.sql("SELECT count(*) FROM speaker"))
+
+    def test_from_where_it_was_installed(self):
+        prefix = os.path.join(self.dir, "prefix")
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, capture_output=True,
+                       timeout=night.PATIENCE_S)
+        with mock.patch.object(night, "PROGRAM", os.path.join(prefix, "bin/nightshift")):
+            for name in ("diarization-nano", "whisper-nano"):
+                self.assertEqual(os.path.join(prefix, "share/nightshift/models", name),
+                                 self.nightshift("model", "path", name, status=0).out.strip())
+            rttm = self.heard()
+        self.assertEqual(3, len({line.split()[7] for line in rttm.splitlines()}))
+        stages = dict(self.sql("SELECT model, model_dir FROM stage"))
+        self.assertTrue(all(folder.startswith(prefix) for folder in stages.values()), stages)
+
+
+if __name__ == "__main__":
+    night.main()

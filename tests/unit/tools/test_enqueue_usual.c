@@ -1,0 +1,102 @@
+/* Which model is taken where none is named, and what is said when there is none. */
+#include "tests/common/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/enqueue_usual.h"
+
+static char models[300]; /* the only models directory of this user */
+
+static int set_up(void **state)
+{
+    char dir[] = "usual-XXXXXX", *at;
+
+    (void)state;
+    if (mkdtemp(dir) == NULL)
+        return -1;
+    at = realpath(dir, NULL);
+    if (at == NULL)
+        return -1;
+    snprintf(models, sizeof(models), "%s", at);
+    free(at);
+    setenv("NIGHTSHIFT_MODELS", models, 1);
+    setenv("HF_HUB_CACHE", models, 1);
+    return 0;
+}
+
+static void put(const char *name)
+{
+    char path[400];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", models, name);
+    assert_int_equal(mkdir(path, 0755), 0);
+    snprintf(path, sizeof(path), "%s/%s/config.json", models, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("{\"model_type\": \"nightshift-diarization\"}", f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Names that no models directory of the build has. */
+static const struct enqueue_usual wanted = {"--diarize", "diarize", "own-voices", "embedded-voices",
+                                            "put it there"};
+
+static void find(const char *name, const char *says)
+{
+    char note[700], want[400], *dir = NULL;
+    const char *found = NULL;
+    struct err e = {0};
+
+    assert_ok(enqueue_usual_find(&wanted, NULL, &dir, &found, note, sizeof(note), &e), e);
+    assert_string_equal(found, name);
+    snprintf(want, sizeof(want), "%s/%s", models, name);
+    assert_string_equal(dir, want);
+    if (says == NULL)
+        assert_string_equal(note, "");
+    else
+        assert_non_null(strstr(note, says));
+    free(dir);
+}
+
+static void find_nothing(const struct enqueue_usual *u, const char *says)
+{
+    char note[700], *dir = NULL;
+    const char *found = NULL;
+    struct err e = {0};
+
+    assert_int_equal(enqueue_usual_find(u, NULL, &dir, &found, note, sizeof(note), &e), ERR_MODEL);
+    assert_null(dir);
+    assert_string_equal(note, "");
+    if (strstr(e.msg, says) == NULL)
+        fail_msg("'%s' does not say '%s'", e.msg, says);
+}
+
+static void one_after_the_other(void **state)
+{
+    struct enqueue_usual alone = wanted;
+
+    (void)state;
+    find_nothing(&wanted, "there is no 'own-voices', and 'embedded-voices', which comes with "
+                          "Nightshift, is not where it was installed. To get one, put it there");
+    find_nothing(&wanted, models);
+    put("embedded-voices");
+    find("embedded-voices", "--diarize takes embedded-voices");
+    find("embedded-voices", models);
+    alone.embedded = NULL;
+    find_nothing(&alone, "there is no 'own-voices'. To get one, put it there");
+    put("own-voices");
+    find("own-voices", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_after_the_other),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
