@@ -40,12 +40,11 @@ struct images {
 
 static bool spec_fits(const struct conv2d_spec *s)
 {
-    return s->in > 0 && s->out > 0 && s->out <= INT32_MAX / 2 &&
-           (!s->depthwise || s->in == s->out) && s->kernel_h > 0 && s->kernel_h < 256 &&
-           s->kernel_w > 0 && s->kernel_w < 256 && s->in <= INT32_MAX / (256 * 256) &&
-           s->stride_h > 0 && s->stride_h < 256 && s->stride_w > 0 && s->stride_w < 256 &&
-           s->top < s->kernel_h && s->bottom < s->kernel_h && s->left < s->kernel_w &&
-           s->right < s->kernel_w;
+    return s->in > 0 && s->out > 0 && s->out <= 1 << 20 && (!s->depthwise || s->in == s->out) &&
+           s->kernel_h > 0 && s->kernel_h < 256 && s->kernel_w > 0 && s->kernel_w < 256 &&
+           s->in <= INT32_MAX / (256 * 256) && s->stride_h > 0 && s->stride_h < 256 &&
+           s->stride_w > 0 && s->stride_w < 256 && s->top < s->kernel_h &&
+           s->bottom < s->kernel_h && s->left < s->kernel_w && s->right < s->kernel_w;
 }
 
 static int64_t taps_of(const struct conv2d_spec *s)

@@ -4,6 +4,8 @@
 
 #include "gpu/cuda/kernels.h"
 
+#define MOST_COLUMNS (65535 * 64) /* of rows that are gathered: a grid's y, in tiles */
+
 uint32_t cuda_spans(struct spans spans, int64_t rows)
 {
     uint32_t longest = 0;
@@ -27,7 +29,8 @@ int cuda_gather(struct backend *be, struct tensor x, const int32_t *rows, struct
     struct cuda *c = cuda_enter(be);
 
     if (!x.data || !y.data || x.type != y.type || x.cols != y.cols || x.rows < 1 || y.rows < 1 ||
-        y.rows > INT32_MAX || y.cols < 1 || x.stride < x.cols || y.stride < y.cols)
+        y.rows > INT32_MAX || y.cols < 1 || y.cols > MOST_COLUMNS || x.stride < x.cols ||
+        y.stride < y.cols)
         return cuda_shape(err, "gather");
     return cuda_status(err, k_gather(c->work, x, rows, y), "gathering rows");
 }

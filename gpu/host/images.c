@@ -16,10 +16,11 @@
 #define CHUNK 32      /* outputs that a thread gathers at once */
 #define SHORT 64      /* outputs of an image that goes as rows, or */
 #define FEW (1 << 20) /* multiply-adds of one */
+#define MOST_CHANNELS (1 << 20)
 
 static bool spec_fits(const struct conv2d_spec *s)
 {
-    return s->in > 0 && s->out > 0 && s->in <= INT32_MAX && s->out <= INT32_MAX &&
+    return s->in > 0 && s->out > 0 && s->in <= MOST_CHANNELS && s->out <= MOST_CHANNELS &&
            (!s->depthwise || s->in == s->out) && s->kernel_h > 0 && s->kernel_h < 256 &&
            s->kernel_w > 0 && s->kernel_w < 256 && s->stride_h > 0 && s->stride_h < 256 &&
            s->stride_w > 0 && s->stride_w < 256 && s->top < s->kernel_h &&

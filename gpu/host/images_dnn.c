@@ -34,6 +34,7 @@ void images_forget(struct backend *be, struct conv2d *c)
     c->w = NULL;
 }
 
+/* *ret NULL: oneDNN has nothing for it. */
 static int describe(struct host *h, const struct images *j, dnnl_primitive_desc_t *ret,
                     struct err *err)
 {
@@ -62,6 +63,10 @@ static int describe(struct host *h, const struct images *j, dnnl_primitive_desc_
     if (status == dnnl_success)
         status = dnnl_primitive_desc_create(ret, &desc, attr, h->engine, NULL);
     dnnl_primitive_attr_destroy(attr);
+    if (status == dnnl_unimplemented) {
+        *ret = NULL;
+        return 0;
+    }
     return status == dnnl_success ? 0 : host_dnn(err, status, "preparing a convolution");
 }
 
@@ -108,7 +113,7 @@ static int prepare(struct host *h, const struct images *j, struct prepared_image
 
     if (rc != 0)
         return rc;
-    p->slow = is_slow(pd);
+    p->slow = !pd || is_slow(pd);
     if (p->slow)
         goto out;
     rc = pack(h, j->c, pd, p, err);
@@ -130,7 +135,8 @@ static int prepare(struct host *h, const struct images *j, struct prepared_image
             rc = host_dnn(err, status, "compiling a convolution");
     }
 out:
-    dnnl_primitive_desc_destroy(pd);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
     if (rc != 0)
         drop(&h->base, j->c, p);
     return rc;

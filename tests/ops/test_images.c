@@ -402,6 +402,8 @@ static void refusals(void **state)
     assert_int_equal(be->ops->conv2d_new(be, PRECISION_F32, &bad, w, NULL, &c, &e), ERR_DEVICE)
     BAD(in = 0);
     BAD(out = -1);
+    BAD(in = (1 << 20) + 1);
+    BAD(out = (1 << 20) + 1);
     BAD(kernel_h = 0);
     BAD(kernel_w = 256);
     BAD(stride_h = 0);

@@ -6,6 +6,9 @@
 
 #define STARTS 3
 #define ROUNDS 300
+#define ROUNDS_LEAST 10
+#define DIFFERENCES_MOST \
+    3e11                /* of values, of a start: fewer rounds for a day of a thousand people */
 #define GAIN_LEAST 1e-7 /* of the sum of squares */
 
 struct means {
@@ -129,9 +132,10 @@ static void move_centers(struct means *m)
 
 static double settle(struct means *m)
 {
-    double before = INFINITY, sum = label_all(m);
+    double each = (double)m->n * m->clusters * m->size, before = INFINITY, sum = label_all(m);
+    int most = (int)fmax(ROUNDS_LEAST, fmin(ROUNDS, DIFFERENCES_MOST / each));
 
-    for (int round = 0; round < ROUNDS && before - sum > GAIN_LEAST * sum; round++) {
+    for (int round = 0; round < most && before - sum > GAIN_LEAST * sum; round++) {
         before = sum;
         move_centers(m);
         sum = label_all(m);

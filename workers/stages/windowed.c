@@ -144,8 +144,13 @@ void windowed_remove(struct windowed *w, struct stage_lane *lane)
     lane_free(w, l);
 }
 
+/* What is behind the shard's end is the next one's to count. */
 static void count(struct windowed *w, struct windowed_lane *l, int64_t to)
 {
+    int64_t end = l->work.end(l->work.end_arg);
+
+    if (end >= 0 && to > end)
+        to = end;
     if (to > l->from) {
         w->samples_done += to - l->from;
         l->from = to;
