@@ -145,6 +145,7 @@ int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err);
 
 struct read_progress { /* one stage */
     int64_t stage_id;
+    int64_t source_id; /* the stage whose results it works on; 0: none */
     const char *stage, *model, *model_dir, *model_hash, *params_json;
     uint64_t tasks, pending, done, failed, cancelled, paused, absent, unknown;
     uint64_t waiting;  /* for their source's tasks */

@@ -114,8 +114,9 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
         "n.paused, n.absent, n.unknown, n.audio_known_ms, n.audio_done_ms, n.audio_left_ms, "
         "n.bytes_pending, n.waiting, s.model_dir, s.model_hash, s.params, "
         "(SELECT count(*) FROM task t INDEXED BY task_unsettled WHERE t.stage_id = s.stage_id "
-        " AND t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling') "
-        "FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER BY s.stage_id",
+        " AND t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling'), "
+        "ifnull(s.source_id, 0) FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER "
+        "BY s.stage_id",
         err);
     int rc = 1, stop = 0;
 
@@ -141,7 +142,8 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
                                     .model_dir = db_text(stmt, 16),
                                     .model_hash = db_text(stmt, 17),
                                     .params_json = db_text(stmt, 18),
-                                    .settling = U64(stmt, 19)};
+                                    .settling = U64(stmt, 19),
+                                    .source_id = sqlite3_column_int64(stmt, 20)};
         stop = fn(arg, &row);
     }
     sqlite3_finalize(stmt);

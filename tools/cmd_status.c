@@ -66,8 +66,9 @@ struct report {
     struct store *store;
     struct aside *aside;
     struct store_totals totals;
-    uint64_t speechless; /* recordings that are done and have no text */
-    bool running;        /* live is good */
+    uint32_t transcriptions; /* stages that are */
+    uint64_t speechless;     /* recordings that are done and have no text */
+    bool running;            /* live is good */
     struct control_live live;
     char holder[200]; /* who holds the catalog when it is no run; "" nobody */
     const struct wanted *wanted;
@@ -137,9 +138,13 @@ static void print_work(const struct report *r, struct buf *b)
     if (b->len == 0)
         buf_printf(b, "none. Next: nightshift enqueue PATH");
     line("Found", b);
-    amount(b, t->tasks_done, "done");
+    /* With several stages there are several tasks a recording. */
+    amount(b, t->tasks_done, t->tasks_done <= t->recordings ? "done" : "tasks done");
     if (r->speechless > 0)
-        buf_printf(b, " (nobody speaks in %s of them)", text_count(r->speechless, n));
+        buf_printf(b, " (nobody speaks in %s %s)", text_count(r->speechless, n),
+                   t->tasks_done <= t->recordings ? "of them"
+                   : r->speechless == 1           ? "recording"
+                                                  : "recordings");
     amount(b, t->tasks_pending, "waiting");
     amount(b, t->tasks_waiting, "waiting for a transcription");
     amount(b, t->tasks_failed, "failed");
@@ -188,14 +193,42 @@ static void print_run(const struct report *r, struct buf *b)
     line("Run", b);
 }
 
+struct source {
+    int64_t stage_id;
+    struct buf *out;
+};
+
+static int put_source(void *arg, const struct read_progress *p)
+{
+    struct source *x = arg;
+    char *model;
+
+    if (p->stage_id != x->stage_id)
+        return 0;
+    model = text_fit(p->model, 40);
+    buf_printf(x->out, " of the text of %s", model != NULL ? model : "");
+    stage_params_words(p->stage, p->params_json, x->out);
+    free(model);
+    return 1;
+}
+
+static int count_transcriptions(void *arg, const struct read_progress *p)
+{
+    ((struct report *)arg)->transcriptions += strcmp(p->stage, "transcribe") == 0;
+    return 0;
+}
+
 static int print_stage(void *arg, const struct read_progress *p)
 {
     struct report *r = arg;
     struct buf b = BUF_INIT;
     char n[TEXT_LEN], m[TEXT_LEN], *model = text_fit(p->model, 40);
+    struct err none = {0};
 
     buf_printf(&b, "%s with %s", p->stage, model != NULL ? model : "");
     stage_params_words(p->stage, p->params_json, &b);
+    if (p->source_id != 0 && r->transcriptions > 1)
+        (void)read_progress(r->store, put_source, &(struct source){p->source_id, &b}, &none);
     buf_printf(&b, ": %s of %s done", text_count(p->done, n), text_count(p->tasks, m));
     if (p->waiting > 0)
         buf_printf(&b, ", %s %s for the transcription%s", text_count(p->waiting, n),
@@ -425,7 +458,9 @@ static int print_report(struct report *r, struct err *err)
     free(path);
     free(shown);
     r->shown = 0;
-    rc = read_progress(r->store, print_stage, r, err);
+    rc = read_progress(r->store, count_transcriptions, r, err);
+    if (rc == 0)
+        rc = read_progress(r->store, print_stage, r, err);
     if (rc == 0)
         rc = print_ways_out(r, err);
     r->shown = 0;
@@ -461,15 +496,15 @@ static int json_stage(void *arg, const struct read_progress *p)
 
     return append(
         arg,
-        json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s?}",
-                  "stage", (json_int_t)p->stage_id, "name", p->stage, "model", p->model, "params",
-                  p->params_json, "waiting_for_source", (json_int_t)p->waiting, "settling",
-                  (json_int_t)p->settling, "tasks", (json_int_t)p->tasks, "done",
-                  (json_int_t)p->done, "pending", (json_int_t)p->pending, "failed",
-                  (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
-                  (json_int_t)p->paused, "audio_known_ms", (json_int_t)p->audio_known_ms,
-                  "audio_done_ms", (json_int_t)p->audio_done_ms, "put_aside",
-                  aside_why(r->aside, p)));
+        json_pack(
+            "{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s?}",
+            "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id, "name", p->stage,
+            "model", p->model, "params", p->params_json, "waiting_for_source",
+            (json_int_t)p->waiting, "settling", (json_int_t)p->settling, "tasks",
+            (json_int_t)p->tasks, "done", (json_int_t)p->done, "pending", (json_int_t)p->pending,
+            "failed", (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
+            (json_int_t)p->paused, "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
+            (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
 }
 
 static int json_job(void *arg, const struct read_job *j)

@@ -167,7 +167,7 @@ class Together(Stages):
                 self.one_sentence(self.enqueue(option + "=" + model, self.archive, status=None), option, weights)
                 doctor = json.loads(self.nightshift("doctor", "--quick", "--json").out)
                 found = [check for check in doctor["checks"] if check["name"] == "model"
-                         and os.path.basename(model) in check["found"]]
+                         and check["found"].startswith(os.path.basename(model) + ":")]
                 self.assertEqual([("warning", True)], [(check["state"], weights in check["found"])
                                                        for check in found])
             with open(whole, "wb") as file:
@@ -272,6 +272,15 @@ class Text(Stages):
         both = self.json("enqueue", self.encoder, self.archive)
         self.assertEqual([("transcribe", 2), ("embed-text", 2)],
                          [(job["stage"], job["tasks"]) for job in both["jobs"]])
+        # Of two transcriptions, status says whose text it is.
+        self.assertNotIn("of the text of", self.nightshift("status", status=0).out)
+        self.enqueue(self.encoder, "--vad=off", "--beam-size=2", self.archive)
+        said = " ".join(self.nightshift("status", status=0).out.split())
+        self.assertIn("with " + os.path.join(self.models, "encoder") + " of the text of whisper-nano (beam_size 2): 0 of 3",
+                      said.replace("...", ""))
+        stages = {stage["stage"]: stage for stage in self.json("status")["stages"]}
+        self.assertEqual({0} | {number for number, stage in stages.items() if stage["name"] == "transcribe"},
+                         {stage["source"] for stage in stages.values()})
 
 
     def test_a_transcription_that_failed_is_waited_for(self):

@@ -103,6 +103,21 @@ static void check_catalog(struct doctor *d)
     store_close(st);
 }
 
+/* The option of enqueue that takes a model of this stage. */
+static const char *option_of(const char *stage)
+{
+    static const char *const names[][2] = {{"transcribe", "--model"},
+                                           {"diarize", "--diarize"},
+                                           {"sounds", "--sounds"},
+                                           {"embed-text", "--embed"},
+                                           {"embed-audio", "--embed-audio"}};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(stage, names[i][0]) == 0)
+            return names[i][1];
+    return stage;
+}
+
 static void check_model(void *arg, const char *name, const char *dir)
 {
     struct doctor *d = arg;
@@ -115,7 +130,8 @@ static void check_model(void *arg, const char *name, const char *dir)
                        "the files of a model of its kind (docs/models.md)",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);
     else
-        doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s, to %s (%s)", name, stage, dir);
+        doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s, for %s (%s)", name,
+                       option_of(stage), dir);
 }
 
 void doctor_models(struct doctor *d)
