@@ -35,7 +35,8 @@ struct settler {
     struct frame_reader in;
     struct msg_settle work; /* model_dir NULL: none */
     struct settling voices;
-    struct err failed; /* a message of this work that cannot be used: told at its end */
+    struct settling_model model; /* of the last work that was done */
+    struct err failed;           /* a message of this work that cannot be used: told at its end */
 };
 
 /* ---- what is said */
@@ -148,7 +149,7 @@ static int on_go(struct settler *s, struct err *err)
     if (!s->work.model_dir)
         return err_set(err, ERR_PROTOCOL, "SETTLE_GO came without SETTLE");
     if (rc == 0)
-        rc = settling_finish(&s->voices, &s->work, &m, &s->failed);
+        rc = settling_finish(&s->voices, &s->work, &s->model, &m, &s->failed);
     if (rc == 0)
         rc = encode(&m, &b, &s->failed);
     msg_settled_free(&m);
@@ -246,6 +247,7 @@ int settler_main(int argc, char **argv)
     if (rc != ERR_EMPTY && rc != ERR_IO)
         log_warn("%s", err.msg);
     forget(&s);
+    settling_model_free(&s.model);
     frame_reader_free(&s.in);
     log_set_sink(NULL, NULL);
     return rc == ERR_EMPTY || rc == ERR_IO ? EX_OK : err_exit_status(rc);

@@ -9,6 +9,7 @@
 #define NIGHTSHIFT_WORKERS_SETTLER_H
 
 #include "base/err.h"
+#include "workers/models/diarization_dir.h"
 #include "workers/protocol.h"
 
 /* main() of the hidden `nightshift settle` command. Returns the exit status. */
@@ -24,10 +25,20 @@ struct settling {
 
 /* The next shard's. ERR_INPUT: it does not follow what is there, or is of another model. */
 int settling_add(struct settling *s, const struct msg_voices *v, struct err *err);
+/* The model of the last recording, which mostly is the next one's: its files are hashed and its
+ * PLDA is solved once, as a worker looks at them once when it loads them. All zero at first. */
+struct settling_model {
+    char *name, *hash; /* owned; as the messages have them. NULL: none */
+    struct diarization_dir dir;
+    struct plda *plda; /* owned; NULL until one is wanted */
+};
+
+void settling_model_free(struct settling_model *k); /* back to all zero */
+
 /* What became of them, newly allocated (msg_settled_free). ERR_INPUT: the recording's
  * voices; ERR_MODEL: its model or its parameters, and so every recording of the stage. */
-int settling_finish(const struct settling *s, const struct msg_settle *m, struct msg_settled *ret,
-                    struct err *err);
+int settling_finish(const struct settling *s, const struct msg_settle *m, struct settling_model *k,
+                    struct msg_settled *ret, struct err *err);
 void settling_free(struct settling *s); /* back to all zero */
 
 #endif

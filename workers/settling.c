@@ -136,36 +136,69 @@ static int check_model(const struct msg_settle *m, const char *dir, struct err *
     return rc;
 }
 
-static int load_plda(const struct diarization_dir *dir, struct plda **ret, struct err *err)
+void settling_model_free(struct settling_model *k)
 {
-    if (!dir->plda)
-        return err_set(err, ERR_USAGE, "clustering by VBx needs a model that has a PLDA");
-    return plda_open(dir->plda, ret, err);
+    plda_free(k->plda);
+    diarization_dir_free(&k->dir);
+    free(k->name);
+    free(k->hash);
+    memset(k, 0, sizeof(*k));
 }
 
-static int read_how(const struct msg_settle *m, struct diarize_params *params, struct plda **plda,
-                    struct err *err)
+static int open_model(struct settling_model *k, const struct msg_settle *m, struct err *err)
 {
-    struct diarize_stage_params said;
-    struct diarization_dir model = {0};
     char *dir = NULL;
-    int rc = diarize_stage_params_from_json(m->params_json, &said, err);
+    int rc = model_dir_find(m->model_dir, &dir, err);
 
-    if (rc == 0)
-        rc = model_dir_find(m->model_dir, &dir, err);
     if (rc == 0)
         rc = check_model(m, dir, err);
     if (rc == 0)
-        rc = diarization_dir_open(dir, &model, err);
+        rc = diarization_dir_open(dir, &k->dir, err);
+    free(dir);
+    if (rc != 0)
+        return rc;
+    k->name = strdup(m->model_dir);
+    k->hash = strdup(m->model_hash);
+    return k->name && k->hash ? 0 : err_set(err, ERR_NOMEM, "no memory for a model's name");
+}
+
+static int know_model(struct settling_model *k, const struct msg_settle *m, struct err *err)
+{
+    int rc;
+
+    if (k->name && strcmp(k->name, m->model_dir) == 0 && strcmp(k->hash, m->model_hash) == 0)
+        return 0;
+    settling_model_free(k);
+    rc = open_model(k, m, err);
+    if (rc != 0)
+        settling_model_free(k);
+    return rc;
+}
+
+static int need_plda(struct settling_model *k, struct err *err)
+{
+    if (k->plda)
+        return 0;
+    if (!k->dir.plda)
+        return err_set(err, ERR_USAGE, "clustering by VBx needs a model that has a PLDA");
+    return plda_open(k->dir.plda, &k->plda, err);
+}
+
+static int read_how(const struct msg_settle *m, struct settling_model *k,
+                    struct diarize_params *params, struct err *err)
+{
+    struct diarize_stage_params said;
+    int rc = diarize_stage_params_from_json(m->params_json, &said, err);
+
     if (rc == 0)
-        choose_params(&said, &model, params);
+        rc = know_model(k, m, err);
+    if (rc == 0)
+        choose_params(&said, &k->dir, params);
     if (rc == 0 && params->clustering == DIARIZE_VBX)
-        rc = load_plda(&model, plda, err);
+        rc = need_plda(k, err);
     /* What is wrong with the stage would be wrong with each of its recordings. */
     if (rc == ERR_USAGE || rc == ERR_MISSING || rc == ERR_DENIED)
         rc = err->code = ERR_MODEL;
-    diarization_dir_free(&model);
-    free(dir);
     return rc;
 }
 
@@ -218,8 +251,8 @@ static int say(struct diarize_result *r, uint32_t size, int64_t total_ms, struct
     return 0;
 }
 
-static int cluster(const struct settling *s, const struct msg_settle *m, struct msg_settled *ret,
-                   struct err *err)
+static int cluster(const struct settling *s, const struct msg_settle *m, struct settling_model *k,
+                   struct msg_settled *ret, struct err *err)
 {
     struct diarize_input in = {
         .windows = s->windows,
@@ -236,24 +269,23 @@ static int cluster(const struct settling *s, const struct msg_settle *m, struct 
     };
     struct diarize_params params;
     struct diarize_result result = {0};
-    struct plda *plda = NULL;
-    int rc = read_how(m, &params, &plda, err);
+    int rc = read_how(m, k, &params, err);
 
     if (rc == 0)
-        rc = diarize_recording(&in, &params, plda, &result, err);
+        rc = diarize_recording(&in, &params, params.clustering == DIARIZE_VBX ? k->plda : NULL,
+                               &result, err);
     if (rc == 0)
         rc = say(&result, s->size, m->total_ms, ret, err);
     diarize_free(&result);
-    plda_free(plda);
     return rc;
 }
 
-int settling_finish(const struct settling *s, const struct msg_settle *m, struct msg_settled *ret,
-                    struct err *err)
+int settling_finish(const struct settling *s, const struct msg_settle *m, struct settling_model *k,
+                    struct msg_settled *ret, struct err *err)
 {
     struct msg_settled settled = {.task_id = m->task_id};
     int64_t begun = clock_mono_ms();
-    int rc = s->windows ? cluster(s, m, &settled, err) : 0;
+    int rc = s->windows ? cluster(s, m, k, &settled, err) : 0;
 
     if (rc != 0) {
         msg_settled_free(&settled);

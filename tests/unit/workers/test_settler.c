@@ -216,6 +216,31 @@ static void a_silent_recording_has_nobody(void **state)
     free(dir);
 }
 
+/* Its files need not be read for each of very many short recordings. */
+static void the_model_is_looked_at_once(void **state)
+{
+    char hash[MODEL_HASH_LEN], *dir = own_model(hash);
+    struct msg_settle m = work(1, dir, hash, "{}"), other = work(2, dir, "00", "{}");
+    struct play p;
+
+    (void)state;
+    begin(&p);
+    settle(&p, &m, 20);
+    assert_int_equal(p.settled_count, 1);
+    own_file(dir, "embedding.safetensors", "x", 1);
+    settle(&p, &m, 20);
+    assert_int_equal(p.settled_count, 2);
+    settle(&p, &other, 20); /* of another one nothing is known */
+    assert_int_equal(p.settle_code, ERR_MODEL);
+    settle(&p, &m, 20); /* and the first one was forgotten for it */
+    assert_int_equal(p.settle_failed, 2);
+    own_file(dir, "embedding.safetensors", "e", 1);
+    settle(&p, &m, 20);
+    assert_int_equal(p.settled_count, 3);
+    play_quit(&p);
+    free(dir);
+}
+
 /* Each costs its own recording alone: the process goes on. */
 static void what_cannot_be_settled_is_said(void **state)
 {
@@ -291,6 +316,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(two_voices_are_told_apart),
         cmocka_unit_test(many_processors_are_not_too_many),
         cmocka_unit_test(a_silent_recording_has_nobody),
+        cmocka_unit_test(the_model_is_looked_at_once),
         cmocka_unit_test(what_cannot_be_settled_is_said),
         cmocka_unit_test(messages_out_of_order_end_it),
     };
