@@ -249,6 +249,21 @@ static void print_model_note(const struct enqueue_result *r, const struct enqueu
     buf_free(&b);
 }
 
+/* How many would be new to which stage is known when they are noted. */
+static void print_dry(const struct enqueue_stages *s)
+{
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "A dry run: nothing was noted in the catalog. What is new would be there ");
+    for (uint32_t i = 0; i < s->count; i++) {
+        buf_printf(&b, "%s", i == 0 ? "" : i + 1 < s->count ? ", " : " and ");
+        enqueue_stage_words(&s->stages[i], &b);
+    }
+    buf_printf(&b, ".");
+    print_wrapped(&b);
+    buf_free(&b);
+}
+
 /* Recordings that a stage which works on the text cannot take. */
 static void print_lacking(const struct enqueue_result *r, const struct enqueue_stages *s)
 {
@@ -316,7 +331,7 @@ static void print_summary(const struct enqueue_result *r, const struct wanted *w
     }
     print_model_note(r, s, w->dry_run);
     if (w->dry_run)
-        puts("A dry run: nothing was noted in the catalog.");
+        print_dry(s);
     else if (c->tasks > 0)
         print_jobs(r, s);
     print_lacking(r, s);

@@ -240,10 +240,10 @@ static int must_be_there(struct store *known, const struct enqueue_stages *all, 
                    known != NULL && l.wanted->name != NULL ? " like that" : "");
 }
 
-/* Its folder may have moved since. */
+/* Its folder may have moved since; what has its name now need not be it. */
 static int find_again(struct had *h, struct err *err)
 {
-    char *dir = NULL;
+    char *dir = NULL, hash[MODEL_HASH_LEN];
     int rc;
 
     if (access(h->dir, R_OK) == 0)
@@ -251,6 +251,16 @@ static int find_again(struct had *h, struct err *err)
     rc = model_dir_find(h->model, &dir, err);
     if (rc != 0)
         return err_prefix(err, "the transcription that the catalog had last");
+    rc = stage_model_hash("transcribe", dir, hash, err);
+    if (rc == 0 && strcmp(hash, h->hash) != 0)
+        rc = err_set(err, ERR_MODEL,
+                     "the catalog's last transcription was made with another model '%s' than %s: "
+                     "say which one is wanted (--model)",
+                     h->model, dir);
+    if (rc != 0) {
+        free(dir);
+        return rc;
+    }
     free(h->dir);
     h->dir = dir;
     return 0;

@@ -222,6 +222,30 @@ class Missing(Stages):
         # What is said makes another one, as ever.
         self.assertEqual(4, self.json("enqueue", "--vad=off", self.archive)["tasks"])
 
+    def test_another_model_in_the_place_of_the_last_one(self):
+        mine = os.path.join(self.models, "mine")
+        shutil.copytree(night.MODEL, mine)
+        self.enqueue("--vad=off", "--model=mine", self.archive)
+        moved, other = self.models + "-moved", self.models + "-other"
+        os.rename(self.models, moved)
+        shutil.copytree(moved, other)
+        weights = os.path.join(other, "mine", "model.safetensors")
+        with open(weights, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)[0]
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last ^ 1]))
+        self.bring("01_en_short.wav")
+        self.models = other
+        self.one_sentence(self.enqueue("--sounds", self.archive, status=None), "another model 'mine'", "--model")
+        self.models = moved
+        self.assertEqual([("transcribe", 1), ("sounds", 4)],
+                         [(job["stage"], job["tasks"]) for job in self.json("enqueue", "--sounds", self.archive)["jobs"]])
+        # What a dry run would ask for.
+        dry = self.enqueue("--sounds", "--diarize", "--dry-run", self.archive)
+        self.assertRegex(" ".join(dry.out.split()), "there to transcribe with mine, to diarize with .* and to listen to for "
+                                                    "sounds with .*yamnet[.]$")
+
     @unittest.skipUnless(os.path.isdir(SILERO), f"there is no {SILERO}")
     def test_voice_activity_that_came_makes_another_stage_and_says_so(self):
         self.assertNotIn("another stage", self.enqueue(self.archive).out)
