@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""train_segmentation.py CACHE MINUTES [CHECKPOINT]: the segmentation network, on windows of 10 s in which none to
+three speak.
+
+A window's sinc filters are computed once (they stay as they are at the beginning: bands of equal
+width in mel) and kept; while it trains, old windows are replaced by new ones. Beside the powerset a
+second output, thrown away at the end, clusters a window's frames by speaker: what tells voices apart
+is learned sooner that way. With a CHECKPOINT it goes on from there. Writes CACHE/segmentation.pt every
+two minutes and at the end; the learning rate follows the clock."""
+import math
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import features
+import mixture
+import networks
+
+BATCH, RATE, SEED, KEPT, NEW = 24, 3e-3, 11, 1600, 3
+SPEAKERS, SHARES = (0, 1, 2, 3), (0.03, 0.12, 0.5, 0.35)
+EVERY = 4  # frames, of which one is clustered
+
+
+class Windows:
+    """What is kept of the windows: what the filters hear, and who speaks."""
+
+    def __init__(self, bank):
+        self.mixer = mixture.Mixer(bank, SEED)
+        self.filters = features.sinc_filters(networks.BANDS)
+        self.centres = features.frame_centres()
+        self.heard, self.active = [], []
+
+    def make(self):
+        rng = self.mixer.rng
+        count = rng.choice(SPEAKERS, p=SHARES)
+        voices = self.mixer.pick(max(count, 1))
+        pcm, spoken = self.mixer.window(voices, 10.0, 0.3)
+        if count == 0:
+            quiet = np.zeros((1, len(pcm)), np.float32)
+            quiet += 1e-2 * self.mixer.noises[rng.integers(4)][:len(pcm)]
+            pcm, spoken = self.mixer.place(quiet), []
+        active = np.zeros((3, features.FRAMES), bool)
+        active[:len(voices)] = mixture.activity(spoken, len(voices), self.centres)
+        with torch.no_grad():
+            heard = features.sinc_heard(torch.from_numpy(pcm)[None], self.filters)[0].half().numpy()
+        return heard, active
+
+    def add(self, at=None):
+        for kept, new in zip((self.heard, self.active), self.make()):
+            if at is None:
+                kept.append(new)
+            else:
+                kept[at] = new
+
+    def batch(self):
+        chosen = self.mixer.rng.choice(len(self.heard), min(BATCH, len(self.heard)), replace=False)
+        heard = torch.from_numpy(np.stack([self.heard[i] for i in chosen])).float()
+        return heard, np.stack([self.active[i] for i in chosen])
+
+
+def apart(states, active):
+    """Frames of one speaker together, those of a window's others apart: deep clustering (Hershey et al.,
+    2016) over what the LSTMs leave of the frames in which exactly one speaks."""
+    states, active = states[:, ::EVERY], torch.from_numpy(active[:, :, ::EVERY].astype(np.float32))
+    only = (active.sum(1) == 1).float()
+    v = F.normalize(states, dim=2) * only[:, :, None]
+    y = active.transpose(1, 2) * only[:, :, None]
+    pairs = only.sum(1).clamp(min=1) ** 2
+    wrong = sum(sign * (a.transpose(1, 2) @ b).square().sum((1, 2))
+                for sign, a, b in ((1, v, v), (-2, v, y), (1, y, y)))
+    return (wrong / pairs).mean()
+
+
+def wrong_share(scores, targets, which):
+    best = targets[torch.arange(len(targets)), which]
+    return float((scores.argmax(2) != best).float().mean())
+
+
+def save(path, network, done):
+    torch.save({"network": network.state_dict(), "done": done}, path + ".part")
+    os.replace(path + ".part", path)
+
+
+def main():
+    cache, minutes = sys.argv[1], float(sys.argv[2])
+    torch.set_num_threads(1)
+    torch.manual_seed(SEED)
+    bank = mixture.Bank(cache, "train")
+    windows = Windows(bank)
+    network = networks.PyanNet().train()
+    if len(sys.argv) > 3:
+        network.load_state_dict(torch.load(sys.argv[3])["network"])
+    tell = nn.Linear(2 * networks.HIDDEN, 20)
+    optimizer = torch.optim.AdamW([*network.parameters(), *tell.parameters()], RATE, weight_decay=0.01)
+    begin = saved = time.time()
+    step, shown = 0, np.zeros(3)
+    for _ in range(4 * BATCH):
+        windows.add()
+    while (done := (time.time() - begin) / 60 / minutes) < 1:
+        for i in range(NEW if step > 100 else 3 * NEW):
+            full = len(windows.heard) >= KEPT
+            windows.add((step * NEW + i) % KEPT if full else None)
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * min(1, (step + 1) / 40) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
+        heard, active = windows.batch()
+        targets = networks.powerset_targets(active)
+        scores, states = network(heard)
+        loss, which = networks.powerset_loss(scores, targets)
+        clusters = apart(tell(states), active)
+        optimizer.zero_grad()
+        (loss + 2 * (1 - done) * clusters).backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        step += 1
+        shown += (float(loss), float(clusters), wrong_share(scores, targets, which))
+        if step % 25 == 0:
+            print(f"{100 * done:.1f} % step {step} loss {shown[0] / 25:.3f} clusters {shown[1] / 25:.3f} "
+                  f"frames wrong {4 * shown[2]:.1f} % of {len(windows.heard)} windows", flush=True)
+            shown[:] = 0
+        if time.time() - saved > 120:
+            save(f"{cache}/segmentation.pt", network, done)
+            saved = time.time()
+    save(f"{cache}/segmentation.pt", network, done)
+
+
+if __name__ == "__main__":
+    main()
