@@ -508,6 +508,8 @@ int cmd_speakers(struct cli *cli, int argc, char **argv)
     if (naming && (argc - optind != 3 || w.like != NULL))
         return cli_usage(cli, "name wants RECORDING/SPEAKER and the name (a folder called name is "
                               "./name)");
+    if (naming && strchr(argv[optind + 2], '/') != NULL)
+        return cli_usage(cli, "a name has no slash: one parts a speaker from the recording");
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     if (naming)

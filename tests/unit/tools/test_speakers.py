@@ -155,6 +155,7 @@ class Speakers(unittest.TestCase):
             self.assertIn(words, " ".join(done.err.split()))
         for name in ("a\nb", "a\u009bb", "Ana/Bea"):
             self.assertNotEqual(0, self.run_it("speakers", "name", number + "/SPEAKER_00", name).returncode, name)
+        self.assertIn("a name has no slash", self.run_it("speakers", "name", number + "/SPEAKER_00", "Ana/Bea", status=64).err)
         self.run_it("speakers", "name", number + "/SPEAKER_00", "\u00c2\u00bfQui\u00e9n?", status=0)
         # One that was written by another program.
         self.write("UPDATE speaker SET name = 'a' || char(155) || 'b'")
