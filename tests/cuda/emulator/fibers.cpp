@@ -378,19 +378,6 @@ void finish_collective(thread *w, unsigned mask)
     }
 }
 
-/* NaN in every type that kernels keep in shared memory. Not memset: the sanitizer would object. */
-#if defined(__clang__)
-__attribute__((no_sanitize("address")))
-#else
-__attribute__((no_sanitize_address, optimize("no-tree-loop-distribute-patterns")))
-#endif
-void poison(char *begin, char *end)
-{
-    for (; begin + 8 <= end; begin += 8)
-        *(volatile uint64_t *)begin = ~(uint64_t)0;
-    for (; begin < end; begin++)
-        *(volatile char *)begin = (char)0xff;
-}
 } // namespace
 
 void fail(const char *format, ...)
@@ -506,6 +493,7 @@ void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, char *shar
     b.dynamic = (char *)(((uintptr_t)dynamic.data() + 1023) & ~(uintptr_t)1023);
     grid_dim = grid;
     block_dim = block;
+    shared_open(shared_begin, shared_end);
     for (uint64_t n = 0; n < (uint64_t)grid.x * grid.y * grid.z; n++) {
         block_idx.x = (unsigned)(n % grid.x);
         block_idx.y = (unsigned)(n / grid.x % grid.y);
@@ -518,13 +506,14 @@ void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, char *shar
             b.warps[i] = {b.total - i * 32 < 32 ? ~0u << (b.total - i * 32) : 0u, 0};
         b.started = b.exited = b.at_barrier = 0;
         b.ready_head = b.ready_count = 0;
-        poison(shared_begin, shared_end);
-        poison(b.dynamic, b.dynamic + shared + RED / 2);
+        shared_fresh();
+        poison_memory(b.dynamic, b.dynamic + shared + RED / 2);
         switch_to(fiber_new(), false);
         for (char *p = b.dynamic + shared; p < b.dynamic + shared + RED / 2; p++)
             if (*p != (char)0xff)
                 fail("the block writes behind its %zu bytes of dynamic shared memory", shared);
     }
+    shared_close();
     b.name = nullptr;
 }
 } // namespace emulated

@@ -101,6 +101,14 @@ bool capturing(cudaStream_t stream);
 /* Runs a grid now. */
 void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, char *shared_begin,
               char *shared_end, bool backwards, const std::function<void()> &thread);
+
+/* Static shared memory of a grid, which is NaN when it begins, and again after shared_fresh(): for
+ * the next block. */
+void shared_open(char *begin, char *end);
+void shared_fresh(void);
+void shared_close(void);
+/* To NaN in every type that kernels keep in shared memory. */
+void poison_memory(char *begin, char *end);
 } // namespace emulated
 
 struct CUstream_st {
