@@ -1,5 +1,7 @@
 #include "tests/parity/clap/model.h"
 
+#include "tests/common/test.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -205,6 +207,26 @@ int clap_model_write(const struct clap_shape *s, const struct formula *f, const 
     mkdir(dir, 0777);
     snprintf(path, sizeof(path), "%s/model.safetensors", dir);
     return write_configs(s, dir) == 0 ? formula_write(f, path) : -1;
+}
+
+int clap_model_tokenizer(const char *dir)
+{
+    FILE *from = fopen(test_source_path("tests/parity/clap/tokenizer.json"), "rbe"), *to;
+    char path[4096], bytes[8192];
+    size_t n;
+
+    if (!from)
+        return -1;
+    n = fread(bytes, 1, sizeof(bytes), from);
+    fclose(from);
+    if (n < 1 || n == sizeof(bytes))
+        return -1;
+    snprintf(path, sizeof(path), "%s/tokenizer.json", dir);
+    to = fopen(path, "wbe");
+    if (!to)
+        return -1;
+    n -= fwrite(bytes, 1, n, to);
+    return fclose(to) == 0 && n == 0 ? 0 : -1;
 }
 
 float *clap_noise(const char *name, uint64_t count, float mul)

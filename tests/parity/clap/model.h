@@ -20,6 +20,8 @@ extern const struct clap_shape clap_small, clap_published;
 struct formula *clap_model(const struct clap_shape *s);
 /* config.json, preprocessor_config.json and model.safetensors into dir, which is made. 0, or -1. */
 int clap_model_write(const struct clap_shape *s, const struct formula *f, const char *dir);
+/* tokenizer.json of the small text tower into dir, from the source tree. 0, or -1. */
+int clap_model_tokenizer(const char *dir);
 /* Values [-1, 1) * mul of the generator under this name; free them. */
 float *clap_noise(const char *name, uint64_t count, float mul);
 

@@ -21,7 +21,9 @@ static const struct {
 static const struct {
     const char *config;
     uint32_t first, blocks[4], size;
-} resnets[] = {{"resnet34", 32, {3, 4, 6, 3}, 256}, {"resnet", 8, {1, 2, 1, 1}, 48}};
+} resnets[] = {{"resnet34", 32, {3, 4, 6, 3}, 256},
+               {"resnet", 8, {1, 2, 1, 1}, 48},
+               {"speck", 4, {1, 1, 1, 1}, 16}};
 
 static const struct {
     const char *config;

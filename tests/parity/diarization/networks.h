@@ -26,7 +26,7 @@ struct network {
 };
 
 struct network *network_segmentation(const char *config); /* "pyannet", "small", "tiny" */
-struct network *network_resnet(const char *config);       /* "resnet34", "resnet" */
+struct network *network_resnet(const char *config);       /* "resnet34", "resnet", "speck" */
 struct network *network_ge2e(const char *config);         /* "ge2e", "little" */
 void network_free(struct network *n);
 /* NULL: there is none. */

@@ -2,16 +2,21 @@
 
 #include "tests/common/test.h"
 
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/common/formula_weights.h"
 
-#define LAYERS 3
-#define FFN 96
+#define SMALL ENCODER_HIDDEN, 3, 3, 96
 
-const struct encoder_shape encoder_bert = {"bert", "bert", "wordpiece", 900, 64, 2, 1e-12};
-const struct encoder_shape encoder_xlmr = {"xlmr", "xlm-roberta", "unigram", 702, 66, 1, 1e-5};
+const struct encoder_shape encoder_bert = {"bert", "bert", "wordpiece", 900, 64, 2, 1e-12, SMALL};
+const struct encoder_shape encoder_xlmr = {"xlmr", "xlm-roberta", "unigram", 702, 66,
+                                           1,      1e-5,          SMALL};
+const struct encoder_shape encoder_minilm = {"minilm", "bert", "wordpiece", 30522, 512, 2,
+                                             1e-12,    384,    6,           12,    1536};
+const struct encoder_shape encoder_bge = {"bge", "bert", "wordpiece", 30522, 512, 2,
+                                          1e-12, 768,    12,          12,    3072};
 
 static void add(struct formula *f, float mul, float plus, uint64_t rows, uint64_t cols,
                 const char *prefix, const char *name)
@@ -21,44 +26,46 @@ static void add(struct formula *f, float mul, float plus, uint64_t rows, uint64_
     formula_add(f, mul, plus, cols ? 2 : 1, dim, "%s%s", prefix, name);
 }
 
+/* The fixtures' scale where they end; wider sums are kept as large as the small ones'. */
 static void add_linear(struct formula *f, const char *prefix, const char *name, uint64_t out,
                        uint64_t in)
 {
+    float scale = in <= 96 ? 0.25f : 0.25f * (float)sqrt(48.0 / (double)in);
     char full[96];
 
     snprintf(full, sizeof(full), "%s%s.", prefix, name);
-    add(f, 0.25f, 0.0f, out, in, full, "weight");
+    add(f, scale, 0.0f, out, in, full, "weight");
     add(f, 0.125f, 0.0f, out, 0, full, "bias");
 }
 
-static void add_norm(struct formula *f, const char *prefix)
+static void add_norm(struct formula *f, const char *prefix, uint64_t d)
 {
-    add(f, 0.25f, 1.0f, ENCODER_HIDDEN, 0, prefix, "LayerNorm.weight");
-    add(f, 0.125f, 0.0f, ENCODER_HIDDEN, 0, prefix, "LayerNorm.bias");
+    add(f, 0.25f, 1.0f, d, 0, prefix, "LayerNorm.weight");
+    add(f, 0.125f, 0.0f, d, 0, prefix, "LayerNorm.bias");
 }
 
 static void add_all(struct formula *f, const struct encoder_shape *s)
 {
-    const uint64_t d = ENCODER_HIDDEN;
+    const uint64_t d = s->hidden;
 
     add(f, 0.5f, 0.0f, s->vocab, d, "embeddings.", "word_embeddings.weight");
     add(f, 0.5f, 0.0f, s->positions, d, "embeddings.", "position_embeddings.weight");
     add(f, 0.5f, 0.0f, s->types, d, "embeddings.", "token_type_embeddings.weight");
-    add_norm(f, "embeddings.");
-    for (int i = 0; i < LAYERS; i++) {
+    add_norm(f, "embeddings.", d);
+    for (uint32_t i = 0; i < s->layers; i++) {
         char p[64], part[96];
 
-        snprintf(p, sizeof(p), "encoder.layer.%d.", i);
+        snprintf(p, sizeof(p), "encoder.layer.%u.", i);
         add_linear(f, p, "attention.self.query", d, d);
         add_linear(f, p, "attention.self.key", d, d);
         add_linear(f, p, "attention.self.value", d, d);
         add_linear(f, p, "attention.output.dense", d, d);
         snprintf(part, sizeof(part), "%sattention.output.", p);
-        add_norm(f, part);
-        add_linear(f, p, "intermediate.dense", FFN, d);
-        add_linear(f, p, "output.dense", d, FFN);
+        add_norm(f, part, d);
+        add_linear(f, p, "intermediate.dense", s->ffn, d);
+        add_linear(f, p, "output.dense", d, s->ffn);
         snprintf(part, sizeof(part), "%soutput.", p);
-        add_norm(f, part);
+        add_norm(f, part, d);
     }
 }
 
@@ -106,10 +113,11 @@ void encoder_folder(const struct encoder_shape *s, char *dir)
 
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof(path),
-             "{\"model_type\":\"%s\",\"hidden_act\":\"gelu\",\"vocab_size\":%u,\"hidden_size\":%d,"
-             "\"num_hidden_layers\":%d,\"num_attention_heads\":3,\"intermediate_size\":%d,"
+             "{\"model_type\":\"%s\",\"hidden_act\":\"gelu\",\"vocab_size\":%u,\"hidden_size\":%u,"
+             "\"num_hidden_layers\":%u,\"num_attention_heads\":%u,\"intermediate_size\":%u,"
              "\"max_position_embeddings\":%u,\"type_vocab_size\":%u,\"layer_norm_eps\":%g}",
-             s->type, s->vocab, ENCODER_HIDDEN, LAYERS, FFN, s->positions, s->types, s->epsilon);
+             s->type, s->vocab, s->hidden, s->layers, s->heads, s->ffn, s->positions, s->types,
+             s->epsilon);
     encoder_file(dir, "config.json", path);
     copy_tokenizer(s, dir);
     add_all(f, s);

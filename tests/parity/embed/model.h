@@ -11,11 +11,14 @@ struct encoder_shape {
     const char *tokenizer; /* folder in tests/unit/text/encoders */
     uint32_t vocab, positions, types;
     double epsilon;
+    uint32_t hidden, layers, heads, ffn;
 };
 
-#define ENCODER_HIDDEN 48
+#define ENCODER_HIDDEN 48 /* of the small ones */
 
-extern const struct encoder_shape encoder_bert, encoder_xlmr;
+/* Small ones; and ones of the sizes of all-MiniLM-L6-v2 and bge-base-en, with the same tokenizer.
+ */
+extern const struct encoder_shape encoder_bert, encoder_xlmr, encoder_minilm, encoder_bge;
 
 /* A new folder in dir ("....XXXXXX", becomes its name) with config.json, model.safetensors and
  * tokenizer.json. Ends the test when it cannot be made. */

@@ -1,0 +1,45 @@
+#include "tests/gpu/nets.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct net *const nets[NETS] = {&net_pyannet,   &net_resnet,     &net_ge2e,
+                                      &net_yamnet,    &net_clap_audio, &net_bert,
+                                      &net_bert_base, &net_xlmr,       &net_clap_text};
+
+const char *net_name(const struct net *n, bool published)
+{
+    return published ? n->published : n->small;
+}
+
+void net_clean(void)
+{
+    DIR *dir = opendir(NET_FOLDER);
+    struct dirent *entry;
+    char path[512];
+
+    unlink(NET_FILE);
+    while (dir && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", NET_FOLDER, entry->d_name);
+        unlink(path);
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(NET_FOLDER);
+}
+
+void *net_memory(size_t count, size_t each)
+{
+    void *p = calloc(count ? count : 1, each);
+
+    if (!p) {
+        fprintf(stderr, "out of memory for a network's input\n");
+        exit(70);
+    }
+    return p;
+}

@@ -1,0 +1,183 @@
+/* Who speaks: PyanNet; and whose voice it is: ResNet34, GE2E. An item is a window of ten seconds;
+ * in a recording there is one each second. */
+#include "tests/gpu/nets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/parity/diarization/networks.h"
+#include "workers/models/pyannet.h"
+#include "workers/models/voiceprint.h"
+
+#define SHORT_SAMPLES 32000 /* of a small speaker encoder's windows: an emulator's time */
+#define MASKS 3             /* of a window */
+#define SOUND_BYTES (NETWORK_SAMPLES * sizeof(float))
+
+/* ---- what they hear */
+
+/* A second apart, so that each has nine tenths of the one before it. */
+static void cut_recording(float *pcm, uint32_t items)
+{
+    size_t pieces = (items + 9) / 10 + 1;
+    float *recording = net_memory(pieces, SOUND_BYTES);
+
+    for (uint32_t i = 0; i < pieces; i++)
+        network_sound(i, recording + (size_t)i * NETWORK_SAMPLES);
+    for (size_t i = 0; i < items; i++)
+        memcpy(pcm + i * NETWORK_SAMPLES, recording + i * PYANNET_STEP, SOUND_BYTES);
+    free(recording);
+}
+
+static float *make_sounds(const struct net_setup *s)
+{
+    float *pcm = net_memory(s->items, SOUND_BYTES);
+
+    if (s->measured)
+        cut_recording(pcm, s->items);
+    for (uint32_t i = 0; i < s->items && !s->measured; i++)
+        network_sound(i, pcm + (size_t)i * NETWORK_SAMPLES);
+    return pcm;
+}
+
+static void write_network(struct network *n)
+{
+    network_write(n, NET_FILE, 0);
+    network_free(n);
+}
+
+/* ---- segmentation */
+
+struct segmentation {
+    struct net_model model;
+    struct pyannet *net;
+    float *pcm; /* [items][NETWORK_SAMPLES] */
+};
+
+static void pyannet_make(const struct net_setup *s)
+{
+    write_network(network_segmentation(s->published ? "pyannet" : "tiny"));
+}
+
+static void pyannet_close(struct net_model *m)
+{
+    struct segmentation *p = (struct segmentation *)m;
+
+    pyannet_free(p->net);
+    free(p->pcm);
+    free(p);
+}
+
+static int pyannet_open(const struct net_setup *s, struct backend *be, struct net_model **ret,
+                        struct err *err)
+{
+    struct segmentation *p = net_memory(1, sizeof(*p));
+    int rc = pyannet_load(NET_FILE, be, s->at_once, &p->net, err);
+
+    p->model.values = (size_t)PYANNET_FRAMES * PYANNET_CLASSES;
+    p->pcm = make_sounds(s);
+    *ret = &p->model;
+    if (rc != 0)
+        pyannet_close(&p->model);
+    return rc;
+}
+
+static int run_segmentation(struct net_model *m, uint32_t first, uint32_t n, float *ret,
+                            struct err *err)
+{
+    struct segmentation *p = (struct segmentation *)m;
+
+    return pyannet_scores(p->net, p->pcm + (size_t)first * NETWORK_SAMPLES, n, ret, err);
+}
+
+const struct net net_pyannet = {
+    .small = "PyanNet, 8 filters",
+    .published = "PyanNet (segmentation 3.1)",
+    .seconds = 1.0,
+    .make = pyannet_make,
+    .open = pyannet_open,
+    .run = run_segmentation,
+    .close = pyannet_close,
+};
+
+/* ---- voices */
+
+struct voices {
+    struct net_model model;
+    struct voiceprint *net;
+    size_t samples; /* of a window */
+    float *pcm;     /* [items][samples] */
+    float weights[MASKS][NETWORK_MASK_FRAMES];
+    struct voice_mask *masks; /* [at_once * MASKS]: of a call */
+};
+
+static void resnet_make(const struct net_setup *s)
+{
+    write_network(network_resnet(s->published ? "resnet34" : "speck"));
+}
+
+static void ge2e_make(const struct net_setup *s)
+{
+    write_network(network_ge2e(s->published ? "ge2e" : "little"));
+}
+
+static void voices_close(struct net_model *m)
+{
+    struct voices *v = (struct voices *)m;
+
+    voiceprint_free(v->net);
+    free(v->pcm);
+    free(v->masks);
+    free(v);
+}
+
+static int voices_open(const struct net_setup *s, struct backend *be, struct net_model **ret,
+                       struct err *err)
+{
+    struct voices *v = net_memory(1, sizeof(*v));
+    float *pcm = make_sounds(s);
+    int rc = voiceprint_load(NET_FILE, be, s->at_once, &v->net, err);
+
+    v->samples = s->published ? NETWORK_SAMPLES : SHORT_SAMPLES;
+    v->pcm = pcm;
+    for (size_t i = 0; i < s->items; i++)
+        memmove(pcm + i * v->samples, pcm + i * NETWORK_SAMPLES, v->samples * sizeof(*pcm));
+    for (uint32_t i = 0; i < MASKS; i++)
+        network_mask(i, v->weights[i]); /* all, a part of it, and all by fractions */
+    v->masks = net_memory((size_t)s->at_once * MASKS, sizeof(*v->masks));
+    for (uint32_t i = 0; i < s->at_once * MASKS; i++)
+        v->masks[i] = (struct voice_mask){i / MASKS, v->weights[i % MASKS]};
+    *ret = &v->model;
+    if (rc == 0)
+        v->model.values = (size_t)MASKS * voiceprint_size(v->net);
+    else
+        voices_close(&v->model);
+    return rc;
+}
+
+static int voices_run(struct net_model *m, uint32_t first, uint32_t n, float *ret, struct err *err)
+{
+    struct voices *v = (struct voices *)m;
+
+    return voiceprint_run(v->net, v->pcm + first * v->samples, v->samples, n, v->masks, n * MASKS,
+                          NETWORK_MASK_FRAMES, ret, err);
+}
+
+const struct net net_resnet = {
+    .small = "ResNet, 4 channels",
+    .published = "ResNet34, 3 voices a window",
+    .seconds = 1.0,
+    .make = resnet_make,
+    .open = voices_open,
+    .run = voices_run,
+    .close = voices_close,
+};
+
+const struct net net_ge2e = {
+    .small = "GE2E, 2 layers of 48",
+    .published = "GE2E, 3 voices a window",
+    .seconds = 1.0,
+    .make = ge2e_make,
+    .open = voices_open,
+    .run = voices_run,
+    .close = voices_close,
+};
