@@ -272,6 +272,8 @@ static void on_written(uv_write_t *req, int status)
     }
     buf_free(&s->data);
     free(s);
+    if (status == 0 && !l->freed && l->h.written)
+        l->h.written(l->h.arg);
 }
 
 int link_send(struct link *l, uint8_t type, const struct buf *payload, struct err *err)
@@ -302,6 +304,11 @@ int link_send(struct link *l, uint8_t type, const struct buf *payload, struct er
         return err_set(err, ERR_IO, "writing to it: %s", uv_strerror(rc));
     }
     return 0;
+}
+
+size_t link_queued(const struct link *l)
+{
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&l->pipe);
 }
 
 void link_kill(struct link *l)

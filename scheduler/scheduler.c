@@ -423,6 +423,7 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
     t->busy_ms = or_else(t->busy_ms, 1000);
     t->kept_bytes = t->kept_bytes ? t->kept_bytes : 256u << 20;
+    t->queued_bytes = t->queued_bytes ? t->queued_bytes : 8u << 20;
 }
 
 static void start_loop(struct run *run)

@@ -26,6 +26,7 @@ struct scheduler_tuning {
     uint32_t full_give_up_ms;   /* 60000 */
     uint32_t busy_ms;           /* 1000: the loop is held so long by somebody else's transaction */
     uint64_t kept_bytes;        /* 256 MiB: results in memory that cannot be written */
+    uint64_t queued_bytes;      /* 8 MiB: a recording's voices on their way to its settler */
 };
 
 /* What a run must know of a stage beside its row, whose parameters are not its business. */

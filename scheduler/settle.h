@@ -38,6 +38,9 @@ struct settler {
     struct err last;              /* why it died; code 0: nobody knows */
     struct store_task t;          /* BUSY; owned */
     struct store_stage_row stage; /* BUSY: of t; owned */
+    bool sending; /* BUSY: it has not been told all: shards behind `told` are left */
+    int64_t told;
+    uint64_t sent_bytes;
 };
 
 /* A look into the catalog goes over the stages, and over each one's recordings in pages. */

@@ -7,15 +7,16 @@
 #include "base/utf8.h"
 #include "scheduler/settle.h"
 
-#define LEAVE_MS 5000                /* after QUIT, to leave by itself */
-#define VOICES_MAX ((size_t)2 << 30) /* bytes of one recording's: they are all queued at once */
+#define LEAVE_MS 5000                  /* after QUIT, to leave by itself */
+#define VOICES_MAX (UINT64_C(2) << 30) /* bytes of one recording's: the settler has them all */
+#define ENOUGH 1                       /* for now: what is queued is to be taken first */
 
 void settler_put_down(struct settler *w)
 {
     store_task_free(&w->t);
     store_stage_row_free(&w->stage);
     memset(&w->stage, 0, sizeof(w->stage));
-    w->unwanted = false;
+    w->unwanted = w->sending = false;
 }
 
 static void condemn(struct settler *w, int code, const char *why)
@@ -68,15 +69,9 @@ static void charge(struct settler *w, int code, const char *message, bool died)
     free(shown);
 }
 
-struct sending {
-    struct settler *w;
-    size_t bytes;
-    bool gone;
-};
-
-static int send_voices(void *arg, const struct store_voices *v, struct err *err)
+static int send_voices(void *arg, int64_t seq, const struct store_voices *v, struct err *err)
 {
-    struct sending *s = arg;
+    struct settler *w = arg;
     struct buf b = BUF_INIT;
     /* The message's arrays are not const, for those who decode it; putting only reads. */
     const struct msg_voices m = {
@@ -92,41 +87,30 @@ static int send_voices(void *arg, const struct store_voices *v, struct err *err)
     };
 
     msg_voices_put(&b, &m);
-    s->bytes += b.len;
-    if (b.len > FRAME_MAX || s->bytes > VOICES_MAX) {
+    w->sent_bytes += b.len;
+    if (b.len > FRAME_MAX || w->sent_bytes > VOICES_MAX) {
         buf_free(&b);
         return err_set(err, ERR_LIMIT, "its voices are more than can be sent to a settler");
     }
-    s->gone = say(s->w, MSG_VOICES, &b) != 0;
-    return s->gone ? ERR_CANCELLED : 0;
+    w->told = seq;
+    if (say(w, MSG_VOICES, &b)) {
+        w->sending = false; /* `gone` is on its way */
+        return ENOUGH;
+    }
+    return link_queued(w->link) < w->run->tune.queued_bytes ? 0 : ENOUGH;
 }
 
-static void send_work(struct settler *w)
+/* Its voices are read from the catalog as it takes them: a long recording's are hundreds of
+ * megabytes. */
+static void send_more(struct settler *w)
 {
-    const struct msg_settle m = {
-        .task_id = w->t.task_id,
-        .model_dir = w->stage.model_dir,
-        .model_hash = w->stage.model_hash,
-        .params_json = w->stage.params_json,
-        .total_ms = w->t.duration_ms > 0 ? w->t.duration_ms : 0,
-    };
-    struct sending s = {.w = w};
-    struct buf b = BUF_INIT;
     struct err err = {0};
-    int rc;
+    int rc = store_voices_read(w->run->st, w->t.task_id, w->told, send_voices, w, &err);
 
-    msg_settle_put(&b, &m);
-    if (say(w, MSG_SETTLE, &b)) { /* `gone` is on its way, and not the recording's doing */
-        settler_put_down(w);
-        w->state = SETTLER_IDLE;
-        w->condemned = true;
-        link_kill(w->link);
-        return;
-    }
-    rc = store_voices_read(w->run->st, w->t.task_id, send_voices, &s, &err);
-    if (s.gone)
+    if (rc == ENOUGH)
         return;
     if (rc == 0) {
+        w->sending = false;
         say(w, MSG_SETTLE_GO, NULL);
         return;
     }
@@ -138,6 +122,40 @@ static void send_work(struct settler *w)
     w->state = SETTLER_LEAVING;
     w->due_ms = clock_mono_ms();
     link_kill(w->link);
+}
+
+static void on_written(void *arg)
+{
+    struct settler *w = arg;
+
+    if (w->state == SETTLER_BUSY && w->sending && !w->condemned &&
+        link_queued(w->link) < w->run->tune.queued_bytes)
+        send_more(w);
+}
+
+static void send_work(struct settler *w)
+{
+    const struct msg_settle m = {
+        .task_id = w->t.task_id,
+        .model_dir = w->stage.model_dir,
+        .model_hash = w->stage.model_hash,
+        .params_json = w->stage.params_json,
+        .total_ms = w->t.duration_ms > 0 ? w->t.duration_ms : 0,
+    };
+    struct buf b = BUF_INIT;
+
+    msg_settle_put(&b, &m);
+    if (say(w, MSG_SETTLE, &b)) { /* `gone` is on its way, and not the recording's doing */
+        settler_put_down(w);
+        w->state = SETTLER_IDLE;
+        w->condemned = true;
+        link_kill(w->link);
+        return;
+    }
+    w->sending = true;
+    w->told = -1;
+    w->sent_bytes = 0;
+    send_more(w);
 }
 
 static bool copy_stage(const struct store_stage_row *from, struct store_stage_row *ret)
@@ -398,7 +416,7 @@ void settler_start(struct settler *w)
 {
     static const char *const argv[] = {"nightshift", "settle", NULL};
     const struct link_handler h = {
-        .frame = on_frame, .broken = on_broken, .gone = on_gone, .arg = w};
+        .frame = on_frame, .broken = on_broken, .written = on_written, .gone = on_gone, .arg = w};
     struct run *run = w->run;
     int64_t now = clock_mono_ms(), wait;
 

@@ -175,24 +175,25 @@ static int heard_row(sqlite3_stmt *stmt, int64_t task_id, struct heard *h, struc
     return 0;
 }
 
-int store_voices_read(struct store *st, int64_t task_id, store_voices_fn fn, void *arg,
-                      struct err *err)
+int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_voices_fn fn,
+                      void *arg, struct err *err)
 {
     struct heard h = {0};
     sqlite3_stmt *stmt = db_prepare(st,
                                     "SELECT seq, first, windows, frames, speakers, size, active, "
-                                    "heard, vectors FROM voice WHERE task_id = ? ORDER BY seq",
+                                    "heard, vectors FROM voice WHERE task_id = ? AND seq > ? "
+                                    "ORDER BY seq",
                                     err);
     int rc = 1, stop = 0;
 
     if (!stmt)
         return err->code;
-    if (db_bind(stmt, "i", task_id) != SQLITE_OK)
+    if (db_bind(stmt, "ii", task_id, after) != SQLITE_OK)
         rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
     while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
         rc = heard_row(stmt, task_id, &h, err);
         if (rc == 0) {
-            stop = fn(arg, &h.v, err);
+            stop = fn(arg, sqlite3_column_int64(stmt, 0), &h.v, err);
             rc = 1;
         }
         heard_free(&h);

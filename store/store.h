@@ -201,11 +201,12 @@ int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t n
 /* The stages that have such tasks, ascending id. Free each, then the array. */
 int store_stages_unsettled(struct store *st, int64_t now_ms, struct store_stage_row **ret,
                            size_t *n, struct err *err);
-/* Calls fn for each shard's voices, by seq. fn returning other than 0 ends it with that. ERR_INPUT:
- * a shard's are damaged. */
-typedef int (*store_voices_fn)(void *arg, const struct store_voices *v, struct err *err);
-int store_voices_read(struct store *st, int64_t task_id, store_voices_fn fn, void *arg,
-                      struct err *err);
+/* Calls fn for each shard's voices, seq > after (-1: all), ascending. fn returning other than 0
+ * ends it with that. ERR_INPUT: a shard's are damaged. */
+typedef int (*store_voices_fn)(void *arg, int64_t seq, const struct store_voices *v,
+                               struct err *err);
+int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_voices_fn fn,
+                      void *arg, struct err *err);
 
 struct store_turn {
     int64_t start_ms, end_ms;

@@ -4,6 +4,7 @@
  *   slow            200 ms for each recording
  *   held            waits with each until $FAKE_STATE has a file "go-on", and says before that it
  *                   has it in hand, by a file in-hand-TASK
+ *   late            reads on 300 ms after it was told of a recording
  *   crash, hang     when it is to begin: abort; no answer
  *   crashonce       the first time only (a file of that name in $FAKE_STATE remembers)
  *   midway          crashes at the first VOICES
@@ -160,6 +161,8 @@ static void obey(const struct frame *f)
     case MSG_SETTLE:
         if (task.task_id || msg_settle_get(f->payload, f->len, &task, &err))
             _exit(3);
+        if (mode("late"))
+            usleep(300000);
         break;
     case MSG_VOICES:
         if (!task.task_id)

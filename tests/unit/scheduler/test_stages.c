@@ -179,6 +179,34 @@ static void a_recording_is_settled_when_its_shards_are_there(void **state)
     assert_int_equal(counted("settled-1"), 1);
 }
 
+/* Long recordings: the settler takes what is queued before more is read. */
+static void voices_go_to_a_settler_as_it_takes_them(void **state)
+{
+    struct scheduler_options o = options();
+    struct scheduler_tuning t = quick;
+    struct scheduler_result r;
+    struct err e = {0};
+    char *all, *paced;
+
+    (void)state;
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-600", "/a/ok-3");
+    run_all();
+    all = rows_of(TURNS);
+    begin();
+    ENQUEUE("fake@diarize", "/a/ok-600", "/a/ok-3");
+    setenv("FAKE_SETTLE", "late", 1); /* the socket takes some hundreds of messages */
+    t.queued_bytes = 1;
+    o.tuning = &t;
+    assert_ok(scheduler_run(&o, &r, &e), e);
+    paced = rows_of(TURNS);
+    assert_string_equal(paced, all);
+    assert_int_equal(count_of("SELECT count(*) FROM turn"), 2 * (600 + 3));
+    assert_int_equal(counted("settled-1") + counted("settled-2"), 2);
+    free(all);
+    free(paced);
+}
+
 #define COUNT 24 /* names that differ, by their zeros */
 
 static void many_are_settled_beside_the_work(void **state)
@@ -475,6 +503,7 @@ int main(void)
         cmocka_unit_test(vectors_that_are_there_are_not_made_again),
         cmocka_unit_test(what_waits_for_a_failure_stays_and_ends_no_run_late),
         cmocka_unit_test(a_recording_is_settled_when_its_shards_are_there),
+        cmocka_unit_test(voices_go_to_a_settler_as_it_takes_them),
         cmocka_unit_test(many_are_settled_beside_the_work),
         cmocka_unit_test(a_death_while_settling_costs_an_attempt),
         cmocka_unit_test(what_cannot_be_settled_is_set_aside),
