@@ -210,14 +210,14 @@ static void spoiled_files(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
         network_write(n, FILE_NAME, cuts[i]);
-        refused(true, "");
-        refused(false, "");
+        refused(true, FILE_NAME);
+        refused(false, FILE_NAME);
     }
     network_free(n);
     f = fopen(FILE_NAME, "wb");
     assert_non_null(f);
     fclose(f);
-    refused(true, "");
+    refused(true, FILE_NAME);
     unlink(FILE_NAME);
     refused(true, FILE_NAME);
     refused(false, FILE_NAME);
@@ -427,28 +427,37 @@ static void lstm_modules(void **state)
 
 /* ---- memory */
 
-/* What a load takes, and that it can fail at every allocation. */
-static uint64_t starve(bool segmentation, uint32_t windows, unsigned steps)
+static uint64_t taken_by(bool segmentation, uint32_t windows)
 {
-    uint64_t left = be->allocated, taken;
+    uint64_t left = be->allocated;
     struct loaded l;
     struct err e;
 
     be->peak = left;
     assert_ok(load(segmentation, windows, &l, &e), e);
-    taken = be->peak - left;
     unload(&l);
-    left = be->allocated; /* with the scratch that stays the device's */
-    for (uint64_t budget = left + 1; steps && budget < left + taken / 2; budget += taken / steps) {
-        be->budget = budget;
+    return be->peak - left;
+}
+
+/* What a load takes, and that it can fail at every allocation, the last one as well. */
+static uint64_t starve(bool segmentation, uint32_t windows, unsigned steps)
+{
+    uint64_t first = taken_by(segmentation, windows);
+    uint64_t taken = taken_by(segmentation, windows); /* the device's own scratch has stayed */
+    uint64_t left = be->allocated;
+    struct loaded l;
+    struct err e;
+
+    for (unsigned i = 0; steps && i <= steps; i++) {
+        be->budget = left + (i == 0 ? 1 : taken * i / steps - 1);
         assert_int_equal(load(segmentation, windows, &l, &e), ERR_VRAM);
         assert_true(!l.p && !l.v);
-        assert_true(be->allocated <= left + taken / 4);
+        assert_true(be->allocated == left);
     }
     be->budget = 0;
     assert_ok(load(segmentation, windows, &l, &e), e);
     unload(&l);
-    return taken;
+    return first;
 }
 
 static void near(uint64_t foretold, uint64_t taken, const char *what)

@@ -147,6 +147,10 @@ static void test_long(void **state)
             assert_ok(tokenizer_encode(t, text, len, 256, &ids, &n, &e), e);
             assert_true(n >= 2 && n <= 256);
             free(ids);
+            /* And all of it, not what lies before the 256th token. */
+            assert_ok(tokenizer_encode(t, text, len, TOKENIZER_NO_BOUND, &ids, &n, &e), e);
+            assert_true(n >= 2 && n <= len + 2);
+            free(ids);
             tokenizer_free(t);
         }
     }
