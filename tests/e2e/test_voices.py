@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """--diarize without a name: the user's own model, else the one that comes with the program, from the
-build tree and from where it was installed. The latter tells three voices apart."""
+build tree and from where it was installed."""
 import json
 import os
 import re
@@ -17,6 +17,7 @@ import tiny_models
 NANO = os.path.join(night.SOURCE, "workers/models/diarization-nano")
 TALK = os.path.join(night.DEMO, "english/three-voices.opus")
 TRUTH = os.path.join(night.DEMO, "english/three-voices.rttm")
+MOST_WRONG = 0.5  # of the time in which somebody speaks
 BUILD = os.environ.get("NIGHTSHIFT_BUILD_DIR", os.path.join(night.SOURCE, "build/release"))
 
 
@@ -101,9 +102,9 @@ class Embedded(night.Night):
     """The model that comes with the program, on the demo's recording of three voices."""
 
     def heard(self):
-        """The speakers' turns as RTTM, after a night."""
-        self.bring(TALK)
-        said = self.enqueue("--diarize", self.archive).out
+        """Who speaks when, as RTTM, by whatever model --diarize takes."""
+        self.catalog = os.path.join(self.dir, "another.db" if os.path.exists(self.catalog) else "catalog.db")
+        said = self.enqueue("--no-transcribe", "--diarize", self.archive).out
         self.assertIn("--diarize takes diarization-nano", flat(said))
         self.run_to_end()
         return self.nightshift("show", "three-voices.opus", "--format=rttm", status=0).out
@@ -111,17 +112,16 @@ class Embedded(night.Night):
     def error_rate(self, rttm):
         path = os.path.join(self.dir, "heard.rttm")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(rttm.replace("three-voices.opus", "three-voices"))
-        return self.json("score", "--der", TRUTH, path)
+            file.write(rttm.replace(" three-voices.opus ", " three-voices "))
+        return self.json("score", "--der", TRUTH, path)["all"]["rate"]
 
-    def test_from_the_build_tree(self):
-        self.assertEqual(os.path.realpath(NANO), self.nightshift("model", "path", "diarization-nano", status=0).out.strip())
-        self.nightshift("model", "check", "diarization-nano", status=0)
-        rttm = self.heard()
-        print(self.error_rate(rttm))
-        self.assertEqual([(3,)], self.sql("SELECT count(*) FROM speaker"))
+    def test_from_the_build_tree_and_from_where_it_was_installed(self):
+        self.bring(TALK)
+        self.assertEqual(os.path.realpath(NANO),
+                         self.nightshift("model", "path", "diarization-nano", status=0).out.strip())
+        built = self.heard()
+        self.assertLess(self.error_rate(built), MOST_WRONG, built)
 
-    def test_from_where_it_was_installed(self):
         prefix = os.path.join(self.dir, "prefix")
         subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, capture_output=True,
                        timeout=night.PATIENCE_S)
@@ -129,10 +129,11 @@ class Embedded(night.Night):
             for name in ("diarization-nano", "whisper-nano"):
                 self.assertEqual(os.path.join(prefix, "share/nightshift/models", name),
                                  self.nightshift("model", "path", name, status=0).out.strip())
-            rttm = self.heard()
-        self.assertEqual(3, len({line.split()[7] for line in rttm.splitlines()}))
-        stages = dict(self.sql("SELECT model, model_dir FROM stage"))
-        self.assertTrue(all(folder.startswith(prefix) for folder in stages.values()), stages)
+                self.nightshift("model", "check", name, status=0)
+            installed = self.heard()
+        self.assertEqual(built, installed)
+        self.assertEqual([(os.path.join(prefix, "share/nightshift/models/diarization-nano"),)],
+                         self.sql("SELECT model_dir FROM stage"))
 
 
 if __name__ == "__main__":
