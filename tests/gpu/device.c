@@ -101,6 +101,13 @@ struct backend *gpu_open_host(void)
     return be;
 }
 
+bool gpu_wants(const struct backend *be, enum precision p)
+{
+    const char *only = getenv("NIGHTSHIFT_GPU_PRECISION");
+
+    return (be->info.have & 1u << p) && (!only || strcmp(only, precision_name(p)) == 0);
+}
+
 void gpu_each_model(const char *otherwise, void (*fn)(const char *name))
 {
     const char *list = getenv("NIGHTSHIFT_GPU_MODELS");

@@ -22,6 +22,9 @@ uint64_t gpu_free_memory(void);
 struct backend *gpu_open(const struct cuda_options *options);
 struct backend *gpu_open_host(void);
 
+/* Whether be has this precision, and $NIGHTSHIFT_GPU_PRECISION, where it is set, names it. */
+bool gpu_wants(const struct backend *be, enum precision p);
+
 /* Models to be tested: $NIGHTSHIFT_GPU_MODELS, or `otherwise`: names separated by commas. Calls fn
  * for each. */
 void gpu_each_model(const char *otherwise, void (*fn)(const char *name));

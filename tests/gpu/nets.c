@@ -12,7 +12,10 @@ const struct net *const nets[NETS] = {&net_pyannet,   &net_resnet,     &net_ge2e
 
 const char *net_name(const struct net *n, bool published)
 {
-    return published ? n->published : n->small;
+    const char *name = published ? n->published : n->small,
+               *part = getenv("NIGHTSHIFT_GPU_NETWORK");
+
+    return name && (!part || strstr(name, part)) ? name : NULL;
 }
 
 void net_clean(void)

@@ -28,6 +28,7 @@ struct net_model; /* one network, loaded */
 
 struct net {
     const char *small, *published; /* names; NULL: not in that size */
+    const char *items;             /* what they are: "windows" */
     double seconds;                /* of a recording for each item; 0: a text */
     bool choice;                   /* of precisions; without one it is float32 */
     /* Writes the weights; once for any number of models. */
@@ -52,7 +53,8 @@ extern const struct net net_bert, net_bert_base, net_xlmr, net_clap_text; /* net
 #define NETS 9
 extern const struct net *const nets[NETS];
 
-const char *net_name(const struct net *n, bool published); /* NULL: not in that size */
+/* NULL: not in that size, or not asked for, with part of a name in $NIGHTSHIFT_GPU_NETWORK. */
+const char *net_name(const struct net *n, bool published);
 /* Where make() writes, in the current folder: a file, or a folder. */
 #define NET_FILE "net.safetensors"
 #define NET_FOLDER "net"

@@ -105,6 +105,7 @@ static int sounds_run(struct net_model *m, uint32_t first, uint32_t n, float *re
 const struct net net_yamnet = {
     .small = "YAMNet",
     .published = "YAMNet",
+    .items = "patches",
     .seconds = (double)YAMNET_HOP / RATE_HZ,
     .make = yamnet_make,
     .open = sounds_open,
@@ -181,6 +182,7 @@ static int tower_run(struct net_model *m, uint32_t first, uint32_t n, float *ret
 const struct net net_clap_audio = {
     .small = "CLAP audio, 2 stages",
     .published = "CLAP audio (htsat-unfused)",
+    .items = "windows",
     .seconds = 10.0,
     .choice = true,
     .make = clap_make,

@@ -13,7 +13,7 @@
 
 #define WORDS_MAX 420
 #define WORD_BYTES 12
-#define PASSAGE_WORDS 40 /* of a text that is measured: some hundred tokens, as a passage has */
+#define PASSAGE_WORDS 34 /* of a text that is measured: about 128 tokens, as a passage has */
 
 struct texts {
     struct net_model model;
@@ -138,6 +138,7 @@ static int encoder_run(struct net_model *m, uint32_t first, uint32_t n, float *r
 const struct net net_bert = {
     .small = "BERT, 3 layers of 48",
     .published = "MiniLM-L6",
+    .items = "texts",
     .choice = true,
     .make = bert_make,
     .open = encoder_open,
@@ -147,6 +148,7 @@ const struct net net_bert = {
 
 const struct net net_bert_base = {
     .published = "BERT base (bge-base)",
+    .items = "texts",
     .choice = true,
     .make = bert_base_make,
     .open = encoder_open,
@@ -156,6 +158,7 @@ const struct net net_bert_base = {
 
 const struct net net_xlmr = {
     .small = "XLM-R, 3 layers of 48",
+    .items = "texts",
     .choice = true,
     .make = xlmr_make,
     .open = encoder_open,
@@ -199,6 +202,7 @@ static int run_clap_texts(struct net_model *m, uint32_t first, uint32_t n, float
 
 const struct net net_clap_text = {
     .small = "CLAP text, 2 layers of 48",
+    .items = "texts",
     .choice = true,
     .make = clap_text_make,
     .open = clap_text_open,

@@ -92,6 +92,7 @@ static int run_segmentation(struct net_model *m, uint32_t first, uint32_t n, flo
 const struct net net_pyannet = {
     .small = "PyanNet, 8 filters",
     .published = "PyanNet (segmentation 3.1)",
+    .items = "windows",
     .seconds = 1.0,
     .make = pyannet_make,
     .open = pyannet_open,
@@ -165,6 +166,7 @@ static int voices_run(struct net_model *m, uint32_t first, uint32_t n, float *re
 const struct net net_resnet = {
     .small = "ResNet, 4 channels",
     .published = "ResNet34, 3 voices a window",
+    .items = "windows",
     .seconds = 1.0,
     .make = resnet_make,
     .open = voices_open,
@@ -175,6 +177,7 @@ const struct net net_resnet = {
 const struct net net_ge2e = {
     .small = "GE2E, 2 layers of 48",
     .published = "GE2E, 3 voices a window",
+    .items = "windows",
     .seconds = 1.0,
     .make = ge2e_make,
     .open = voices_open,

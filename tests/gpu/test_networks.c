@@ -151,13 +151,6 @@ static double bound(enum precision p)
     }
 }
 
-static bool to_be_run(const struct backend *be, enum precision p)
-{
-    const char *only = getenv("NIGHTSHIFT_GPU_PRECISION");
-
-    return (be->info.have & 1u << p) && (!only || strcmp(only, precision_name(p)) == 0);
-}
-
 static void in_precision(struct bed *b, struct backend *be, enum precision p, const float *want)
 {
     struct errors e;
@@ -232,10 +225,10 @@ static void one(const struct net *net, bool published)
     get_up(&b);
     watch_remove(be);
     for (int p = PRECISION_TF32; p < (net->choice ? PRECISION_COUNT : PRECISION_TF32 + 1); p++)
-        if (to_be_run(be, (enum precision)p))
+        if (gpu_wants(be, (enum precision)p))
             in_precision(&b, be, (enum precision)p, want);
     without_company(&b, PRECISION_F32);
-    if (net->choice && to_be_run(be, precision_auto(be->info.have)))
+    if (net->choice && gpu_wants(be, precision_auto(be->info.have)))
         without_company(&b, precision_auto(be->info.have));
     backend_close(be);
     free(want);

@@ -154,7 +154,7 @@ static void one_model(const char *model)
     assert_memory_equal(got.tokens, want.tokens, sizeof(got.tokens));
     outcome_free(&got);
     for (int p = PRECISION_TF32; p < PRECISION_COUNT; p++) {
-        if (be->info.have & 1u << p)
+        if (gpu_wants(be, (enum precision)p))
             one_precision(model, be, (enum precision)p, &want);
     }
     outcome_free(&want);
