@@ -80,7 +80,8 @@ struct page {
 
 static void flush(struct page *p)
 {
-    fwrite(p->out.data, 1, p->out.len, stdout);
+    if (p->out.len > 0)
+        fwrite(p->out.data, 1, p->out.len, stdout);
     buf_clear(&p->out);
 }
 
