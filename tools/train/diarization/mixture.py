@@ -120,9 +120,11 @@ class Mixer:
         mixed = mixed * (10 ** (rng.uniform(-32, -14) / 20) / level)
         return np.clip(mixed, -1, 1).astype(np.float32)
 
-    def window(self, voices, seconds, overlap=0.25):
+    def window(self, voices, seconds, overlap=0.25, silent=0.0):
+        """(pcm, spoken). silent: the share of what they say that they do not."""
         samples = int(seconds * RATE)
-        tracks, spoken = self.tracks(self.turns(voices, samples, overlap), len(voices), samples)
+        found = [turn for turn in self.turns(voices, samples, overlap) if self.rng.random() >= silent]
+        tracks, spoken = self.tracks(found, len(voices), samples)
         return self.place(tracks), spoken
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""train_segmentation.py CACHE MINUTES [CHECKPOINT]: the segmentation network, on windows of 10 s in which none to
-three speak.
+"""train_segmentation.py CACHE MINUTES [CHECKPOINT]: the segmentation network, on windows of 10 s in which
+none to three speak.
 
 A window's sinc filters are computed once (they stay as they are at the beginning: bands of equal
 width in mel) and kept; while it trains, old windows are replaced by new ones. Beside the powerset a
@@ -21,8 +21,8 @@ import features
 import mixture
 import networks
 
-BATCH, RATE, SEED, KEPT, NEW = 24, 3e-3, 11, 1600, 3
-SPEAKERS, SHARES = (0, 1, 2, 3), (0.03, 0.12, 0.5, 0.35)
+BATCH, RATE, SEED, KEPT, NEW = 24, 2e-3, 11, 1200, 3
+SPEAKERS, SHARES = (0, 1, 2, 3), (0.06, 0.12, 0.48, 0.34)
 EVERY = 4  # frames, of which one is clustered
 
 
@@ -39,7 +39,7 @@ class Windows:
         rng = self.mixer.rng
         count = rng.choice(SPEAKERS, p=SHARES)
         voices = self.mixer.pick(max(count, 1))
-        pcm, spoken = self.mixer.window(voices, 10.0, 0.3)
+        pcm, spoken = self.mixer.window(voices, 10.0, 0.3, 0.7 if rng.random() < 0.2 else 0.0)
         if count == 0:
             quiet = np.zeros((1, len(pcm)), np.float32)
             quiet += 1e-2 * self.mixer.noises[rng.integers(4)][:len(pcm)]
@@ -90,23 +90,23 @@ def main():
     cache, minutes = sys.argv[1], float(sys.argv[2])
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
-    bank = mixture.Bank(cache, "train")
-    windows = Windows(bank)
+    windows = Windows(mixture.Bank(cache, "train"))
     network = networks.PyanNet().train()
     if len(sys.argv) > 3:
         network.load_state_dict(torch.load(sys.argv[3])["network"])
     tell = nn.Linear(2 * networks.HIDDEN, 20)
-    optimizer = torch.optim.AdamW([*network.parameters(), *tell.parameters()], RATE, weight_decay=0.01)
+    trained = [*network.parameters(), *tell.parameters()]
+    optimizer = torch.optim.AdamW(trained, RATE, weight_decay=0.01)
     begin = saved = time.time()
     step, shown = 0, np.zeros(3)
     for _ in range(4 * BATCH):
         windows.add()
     while (done := (time.time() - begin) / 60 / minutes) < 1:
-        for i in range(NEW if step > 100 else 3 * NEW):
+        for i in range(NEW if step > 60 else 2 * NEW):
             full = len(windows.heard) >= KEPT
             windows.add((step * NEW + i) % KEPT if full else None)
         for group in optimizer.param_groups:
-            group["lr"] = RATE * min(1, (step + 1) / 40) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
+            group["lr"] = RATE * min(1, (step + 1) / 25) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
         heard, active = windows.batch()
         targets = networks.powerset_targets(active)
         scores, states = network(heard)
