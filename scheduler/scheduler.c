@@ -474,7 +474,7 @@ static int open_catalog(struct run *run, struct err *err)
     if (access(path, F_OK) != 0 && errno == ENOENT)
         return err_set(err, ERR_MISSING,
                        "there is no catalog '%.300s'; `nightshift enqueue` makes one", path);
-    rc = catalog_lock_take(path, "run", &run->lock, err);
+    rc = catalog_lock_inherit(path, "run", &run->lock, err);
     if (rc == 0)
         rc = store_open(path, STORE_WRITE, &run->st, err);
     if (rc == 0)

@@ -209,9 +209,8 @@ static bool holder_is_gone(int fd)
 }
 
 /* 0 or an errno. Of the open file, not of the process: closing some other descriptor of it frees
- * nothing. So a child of a run that was killed has the lock, too, until it becomes a worker or dies
- * with the run: some moments, which are waited for. */
-static int take_whole(int fd)
+ * nothing. */
+static int take_whole(int fd, int most_ms)
 {
     const struct timespec step = {.tv_nsec = HEIR_STEP_MS * 1000000L};
 
@@ -222,7 +221,7 @@ static int take_whole(int fd)
         if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
             return 0;
         why = errno;
-        if ((why != EAGAIN && why != EACCES) || waited_ms >= HEIR_MS || !holder_is_gone(fd))
+        if ((why != EAGAIN && why != EACCES) || waited_ms >= most_ms || !holder_is_gone(fd))
             return why;
         nanosleep(&step, NULL);
     }
@@ -241,8 +240,8 @@ static void write_holder(int fd, const char *purpose)
         return;
 }
 
-int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
-                      struct err *err)
+static int take(const char *catalog, const char *purpose, int most_ms, struct catalog_lock **ret,
+                struct err *err)
 {
     struct catalog_lock *lock = NULL;
     char *path, holder[160];
@@ -260,7 +259,7 @@ int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_l
                      catalog, path);
         goto out;
     }
-    why = take_whole(fd);
+    why = take_whole(fd, most_ms);
     if (why != 0) {
         if (why == EAGAIN || why == EACCES) {
             describe(fd, holder, sizeof(holder));
@@ -286,6 +285,18 @@ out:
         close(fd);
     free(path);
     return rc;
+}
+
+int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
+                      struct err *err)
+{
+    return take(catalog, purpose, 0, ret, err);
+}
+
+int catalog_lock_inherit(const char *catalog, const char *purpose, struct catalog_lock **ret,
+                         struct err *err)
+{
+    return take(catalog, purpose, HEIR_MS, ret, err);
 }
 
 void catalog_lock_release(struct catalog_lock *lock)

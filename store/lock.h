@@ -15,6 +15,10 @@ struct catalog_lock;
  * Close-on-exec. */
 int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
                       struct err *err);
+/* The same, but waits some seconds where the holder is dead: a child of a run that was killed has
+ * the lock, too, until it becomes a worker or dies with the run. */
+int catalog_lock_inherit(const char *catalog, const char *purpose, struct catalog_lock **ret,
+                         struct err *err);
 void catalog_lock_release(struct catalog_lock *lock); /* NULL is fine */
 
 /* The catalog's path with symbolic links resolved and `suffix` appended (".lock", ".sock", ""), so

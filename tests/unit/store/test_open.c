@@ -284,7 +284,8 @@ static void a_child_of_who_was_killed_is_waited_for(void **state)
     close(ready[1]);
     kill(holder, SIGKILL);
     assert_int_equal(waitpid(holder, &status, 0), holder);
-    assert_ok(catalog_lock_take(CATALOG, "run", &lock, &e), e);
+    assert_int_equal(catalog_lock_take(CATALOG, "enqueue", &lock, &e), ERR_LOCKED); /* at once */
+    assert_ok(catalog_lock_inherit(CATALOG, "run", &lock, &e), e);
     catalog_lock_release(lock);
 }
 
