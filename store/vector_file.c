@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 
 #define HEADER_BYTES 4096u
 #define MAGIC "NSVECTOR"
@@ -157,8 +158,8 @@ void vector_writer_drop(struct vector_writer *w)
     if (!w)
         return;
     if (w->fd >= 0) {
+        unlink(w->made); /* while it is ours: closed, the name may be another's already */
         close(w->fd);
-        unlink(w->made);
     }
     vector_block_free(&w->block);
     free(w->path);
@@ -197,7 +198,7 @@ static int take_name(struct vector_writer *w, const char *like, struct err *err)
         return err_sys(err, errno, "'%s'", w->made);
     /* Who may read the catalog may read its vectors; where that cannot be set, only we. */
     if (like && stat(like, &info) == 0 && fchmod(w->fd, info.st_mode & 0666) != 0)
-        return err_sys(err, errno, "'%s'", w->made);
+        log_debug("'%s': its permissions stay as they are: %s", w->made, strerror(errno));
     return 0;
 }
 
