@@ -4,6 +4,9 @@
 
 #define LAST_TASKS "1000"
 #define LEAST_MS 100 /* in less, what the clock and a start add is most of it */
+/* Shards are written in groups, each with the time of the writing: where they are short, the others
+ * of its group hide behind one, and what lies between two groups was work. */
+#define GROUP_MS 200
 
 /* Intervals by their end, latest first, as one time: that in which there is at least one. */
 struct together {
@@ -13,7 +16,7 @@ struct together {
 
 static void add(struct together *t, double from, double to)
 {
-    if (to < t->from) {
+    if (to < t->from - GROUP_MS) {
         t->all += t->to - t->from;
         t->to = to;
         t->from = from;

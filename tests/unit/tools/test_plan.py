@@ -226,6 +226,22 @@ class Plan(unittest.TestCase):
         for wish in (["--slots", "3"], ["--threads", "1"], ["--model", "tiny"]):
             self.assertEqual("estimate", self.plan(*wish, devices="cpu")["stages"][0]["devices"][0]["speed_is"])
 
+    def test_short_shards_are_written_in_groups(self):
+        self.enqueue(2)
+        with sqlite3.connect(self.catalog) as db:
+            db.execute("UPDATE media SET duration_ms = 200000")
+            (task,) = db.execute("SELECT min(task_id) FROM task").fetchone()
+            # Ten at a time are written, each 100 ms: 200 s of audio in 1.91 s.
+            for seq in range(200):
+                db.execute("INSERT INTO shard VALUES (?, ?, ?, ?, 'en', 0.9, 1, 10, 'cpu', ?)",
+                           (task, seq, 1000 * seq, 1000 * seq + 1000,
+                            f"2026-11-20T01:00:{seq // 100:02}.{seq // 10 % 10}00Z"))
+            db.execute("UPDATE task SET shards_total = 200, shards_done = 200, state = 'done' WHERE task_id = ?", (task,))
+        db.close()
+        on = self.plan(devices="cpu")["stages"][0]["devices"][0]
+        self.assertEqual("measured", on["speed_is"])
+        self.assertAlmostEqual(200 / 1.91, on["times_real_time"], 1)
+
     def test_what_waits_for_its_transcription_has_a_length(self):
         self.enqueue(4)
         with sqlite3.connect(self.catalog) as db:
