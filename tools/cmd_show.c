@@ -259,8 +259,10 @@ static int print_sounds(struct page *p, const struct read_recording *r)
     struct heard h = {0};
     const char *said;
 
-    if (find_heard(p->store, r->media_id, SOUNDS_SHOWN + 1, on_heard, &h, &p->err) != 0)
+    if (find_heard(p->store, r->media_id, SOUNDS_SHOWN + 1, on_heard, &h, &p->err) != 0) {
+        buf_free(&h.said);
         return 1;
+    }
     said = h.said.len > 0 ? buf_cstr(&h.said) : NULL;
     if (said != NULL) {
         putchar('\n');

@@ -128,6 +128,9 @@ static void amount(struct buf *b, uint64_t n, const char *what)
 static void print_work(const struct report *r, struct buf *b)
 {
     const struct store_totals *t = &r->totals;
+    /* Several stages: several tasks of a recording, which are not counted as recordings. */
+    bool several =
+        t->tasks_done + t->tasks_pending + t->tasks_waiting + t->tasks_failed > t->recordings;
     char n[TEXT_LEN], m[TEXT_LEN];
 
     amount(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));
@@ -138,13 +141,12 @@ static void print_work(const struct report *r, struct buf *b)
     if (b->len == 0)
         buf_printf(b, "none. Next: nightshift enqueue PATH");
     line("Found", b);
-    /* With several stages there are several tasks a recording. */
-    amount(b, t->tasks_done, t->tasks_done <= t->recordings ? "done" : "tasks done");
+    amount(b, t->tasks_done, several ? "tasks done" : "done");
     if (r->speechless > 0)
         buf_printf(b, " (nobody speaks in %s %s)", text_count(r->speechless, n),
-                   t->tasks_done <= t->recordings ? "of them"
-                   : r->speechless == 1           ? "recording"
-                                                  : "recordings");
+                   !several             ? "of them"
+                   : r->speechless == 1 ? "recording"
+                                        : "recordings");
     amount(b, t->tasks_pending, "waiting");
     amount(b, t->tasks_waiting, "waiting for a transcription");
     amount(b, t->tasks_failed, "failed");

@@ -224,7 +224,7 @@ static int score_and_print(struct job *j, const struct der_params *p)
 }
 
 /* Does the text begin with a line of RTTM, of whichever type, or a comment? */
-static bool begins_as_rttm(const char *text)
+static bool begins_as_rttm(const char *text, size_t len)
 {
     static const char *const types[] = {
         "SEGMENT",    "NOSCORE", "NO_RT_METADATA", "LEXEME",   "NON-LEX",
@@ -232,7 +232,8 @@ static bool begins_as_rttm(const char *text)
         "CB",         "A/P",     "SPEAKER",        "SPKR-INFO"};
     size_t n;
 
-    text += strspn(text, " \t\r\n");
+    for (; len > 0 && (*text == 0 || strchr(" \t\r\n", *text)); len--)
+        text++; /* lines without a word */
     n = strcspn(text, " \t\r\n");
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         if (strlen(types[i]) == n && memcmp(text, types[i], n) == 0)
@@ -252,7 +253,8 @@ static int read_turns(const char *path, struct rttm *ret, struct err *err)
                        "other (cat)",
                        path);
     rc = rttm_read(path, ret, err);
-    if (rc == 0 && ret->turn_count == 0 && ret->text != NULL && !begins_as_rttm(ret->text))
+    if (rc == 0 && ret->turn_count == 0 && ret->text != NULL &&
+        !begins_as_rttm(ret->text, ret->text_len))
         return err_set(err, ERR_INPUT, "'%s' is no RTTM", path);
     return rc;
 }

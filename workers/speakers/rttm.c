@@ -189,6 +189,7 @@ int rttm_parse(const char *text, size_t len, struct rttm *ret, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for %zu bytes of text", len);
     memcpy(r.text, text, len);
     r.text[len] = 0;
+    r.text_len = len;
     rc = take_lines(&p, r.text, len, err);
     if (rc == 0)
         rc = collect(&p, false, &r.files, &r.file_count, err);

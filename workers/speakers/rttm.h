@@ -29,7 +29,8 @@ struct rttm {                /* owned: rttm_free. Any thread may read. */
     uint32_t file_count;
     char **speakers; /* the same, over all files */
     uint32_t speaker_count;
-    char *text; /* what the names point into */
+    char *text;      /* what the names point into: lines, the ends of which are NULs */
+    size_t text_len; /* bytes */
 };
 
 /* Lines of other types and empty ones are passed over. ERR_INPUT with the line's number; ERR_LIMIT;

@@ -115,6 +115,8 @@ class Score(unittest.TestCase):
         text = self.put("t.txt", "Good morning.\n")
         self.assertIn("is no RTTM", self.score("--der", good, text, status=65).err)
         self.assertIn("is no RTTM", self.score("--der", text, good, status=65).err)
+        text = self.put("t.txt", "\n \nGood morning.\n")
+        self.assertIn("is no RTTM", self.score("--der", good, text, status=65).err)
         os.mkdir(os.path.join(self.dir, "turns"))
         self.assertIn("is a folder", self.score("--der", "turns", "turns", status=65).err)
         for silent in (";; nobody\n", "SPKR-INFO a 1 <NA> <NA> <NA> unknown x <NA>\n", "\n"):
