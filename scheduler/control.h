@@ -24,8 +24,8 @@ enum control_type {
 struct control_live { /* what only the run knows */
     uint32_t pid, workers;
     /* That take work. What a worker did is in the catalog before it is not counted any more (unless
-     * the catalog cannot be written); its process, and with it the device's memory, is gone some
-     * moments later. */
+     * the catalog cannot be written, or the run is told to stop at once); its process, and with it
+     * the device's memory, is gone some moments later. */
     uint32_t workers_ready;
     int64_t started_ms;     /* wall clock */
     uint64_t audio_done_ms; /* in this run, by the heartbeats */
