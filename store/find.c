@@ -155,6 +155,21 @@ int find_place(struct store *st, int64_t media_id, const char *path, find_place_
     return rc;
 }
 
+int find_is_given_name(struct store *st, const char *speaker, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT EXISTS (SELECT 1 FROM speaker WHERE name = ?1 COLLATE NOCASE) "
+                      "AND NOT EXISTS (SELECT 1 FROM speaker WHERE label = ?1 COLLATE NOCASE)",
+                      "t", speaker);
+
+    if (rc == 1) {
+        rc = sqlite3_column_int(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc;
+}
+
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;

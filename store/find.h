@@ -84,6 +84,10 @@ typedef int (*find_heard_fn)(void *arg, const struct find_heard *row);
 int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn fn, void *arg,
                struct err *err);
 
+/* 1: it is a name that was given to somebody, and nobody's label ("SPEAKER_00"), whatever the case;
+ * else 0. */
+int find_is_given_name(struct store *st, const char *speaker, struct err *err);
+
 /* The newest stage of a name that has vectors: owned, store_stage_row_free. ERR_EMPTY: none. */
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err);
 

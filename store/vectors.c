@@ -122,21 +122,28 @@ static int each_row(struct search *s, int64_t after, struct vector_writer *w, st
     struct filter_path path = {0};
     struct buf sql = BUF_INIT;
     sqlite3_stmt *stmt = NULL;
+    bool named = !w && s->q->named;
     int rc = filter_path_make(w ? NULL : s->q->path, &path, err);
 
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT e.embedding_id, e.vector FROM embedding e "
-                     "CROSS JOIN task t ON t.task_id = e.task_id "
-                     "WHERE e.embedding_id > ?1 AND t.stage_id = ?2");
+    buf_printf(&sql,
+               "SELECT e.embedding_id, e.vector FROM %s ON t.task_id = e.task_id "
+               "WHERE e.embedding_id > ?1 AND t.stage_id = ?2",
+               named ? "task t CROSS JOIN embedding e" : "embedding e CROSS JOIN task t");
     if (!w && s->q->path)
         buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&path, 3));
+    if (named)
+        buf_printf(&sql, " AND t.media_id IN (SELECT media_id FROM speaker "
+                         "WHERE name = ?6 COLLATE NOCASE)");
     buf_printf(&sql, " ORDER BY e.embedding_id");
     rc = filter_prepare(s->st, &sql, &stmt, err);
     if (rc == 0)
         rc = filter_bound(db_bind(stmt, "ii", after, s->q->stage_id), err);
     if (rc == 0 && !w && s->q->path)
         rc = filter_bound(db_bind(stmt, "--bbb", FILTER_PATH_VALUES(&path)), err);
+    if (rc == 0 && named)
+        rc = filter_bound(db_bind(stmt, "-----t", s->q->named), err);
     while (rc == 0 && (rc = db_next(s->st, stmt, err)) == 1) {
         int64_t id = sqlite3_column_int64(stmt, 0);
 
@@ -312,7 +319,8 @@ static int search_index(struct search *s, const char *path, struct err *err)
 /* With the index, or, when that cannot be, without. */
 static int search_any(struct search *s, struct err *err)
 {
-    char *path = s->q->path || s->q->no_file ? NULL : vectors_path(s->st, s->q->stage_id);
+    char *path =
+        s->q->path || s->q->named || s->q->no_file ? NULL : vectors_path(s->st, s->q->stage_id);
     struct err why = {0};
     int rc = path ? search_index(s, path, &why) : ERR_MISSING;
 

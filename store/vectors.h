@@ -18,9 +18,11 @@ struct vectors_query {
     int64_t stage_id;
     const float *values; /* [size], any length but 0 */
     uint32_t size;
-    const char *path; /* as read_filter; NULL: everything */
-    size_t limit;     /* at least 1 */
-    bool no_file;     /* neither read nor write an index */
+    const char *path;  /* as read_filter; NULL: everything */
+    const char *named; /* only recordings in which somebody was given this name, in whichever case;
+                        * NULL: all. As path, it is for few: each is looked at, without an index */
+    size_t limit;      /* at least 1 */
+    bool no_file;      /* neither read nor write an index */
 };
 struct vectors_hit {
     int64_t embedding_id;

@@ -254,21 +254,36 @@ static int take_nearest(struct finding *f, enum search_way way, struct vectors_q
     return rc;
 }
 
+/* Somebody with a name is heard in few recordings, of which all can be looked at; a label is one of
+ * nearly every recording. */
+static int find_named(struct finding *f, enum search_way way, const char **ret, struct err *err)
+{
+    const char *speaker = is_near_text(f->wish, way) ? NULL : f->wish->speaker;
+    int rc = speaker != NULL ? find_is_given_name(f->st, speaker, err) : 0;
+
+    *ret = rc == 1 ? speaker : NULL;
+    return rc < 0 ? rc : 0;
+}
+
 static int find_vectors(struct finding *f, enum search_way way, const char *text, struct err *err)
 {
     struct store_stage_row stage = {0};
     struct search_vector v = {0};
+    const char *named = NULL;
     int rc = find_stage(f->st, way == SEARCH_MEANING ? "embed-text" : "embed-audio", &stage, err);
 
     if (rc != 0)
         return rc;
     rc = search_vector(&stage, text, &v, err);
     if (rc == 0)
+        rc = find_named(f, way, &named, err);
+    if (rc == 0)
         rc = take_nearest(f, way,
                           &(struct vectors_query){.stage_id = stage.stage_id,
                                                   .values = v.values,
                                                   .size = v.size,
-                                                  .path = f->wish->path},
+                                                  .path = f->wish->path,
+                                                  .named = named},
                           f->wish->meaning_must ? -1 : v.least, err);
     free(v.values);
     store_stage_row_free(&stage);

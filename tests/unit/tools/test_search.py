@@ -320,6 +320,9 @@ class Meaning(Searching):
         self.write(crowd)
         query = "the central bank raised interest rates"
         self.assertEqual([("childhood.wav", 1)], self.places("--semantic", query, "--speaker", "SPEAKER_01"))
+        self.run_it("speakers", "name", "childhood/SPEAKER_01", "Ana", status=0)
+        self.assertEqual([("childhood.wav", 1)], self.places("--semantic", query, "--speaker", "ANA"))
+        self.assertEqual([], self.places("--semantic", query, "--speaker", "ana", "-l", "es"))
         self.assertEqual({"cocina.wav"}, {name for name, _ in self.places("--semantic", query, "-l", "es")})
         self.assertEqual(7 + 1500, len(self.places("--semantic", query, "--limit", "0")))
         self.assertEqual(1200, len(self.places("--semantic", query, "--limit", "1200")))
