@@ -37,6 +37,35 @@ void msg_hello_free(struct msg_hello *m)
     memset(m, 0, sizeof(*m));
 }
 
+#define COMPANION_BYTES 16u /* of the smallest encoded one */
+
+static void put_companion(struct buf *out, const struct msg_companion *c)
+{
+    buf_put_str(out, c->stage);
+    buf_put_str(out, c->model_dir);
+    buf_put_str(out, c->model_hash);
+    buf_put_str(out, c->params_json);
+}
+
+static void get_companions(struct reader *r, struct msg_setup *m)
+{
+    uint32_t n = get_count(r, COMPANION_BYTES);
+
+    require(r, n <= SETUP_MAX_COMPANIONS);
+    if (n == 0 || r->failed)
+        return;
+    m->companions = calloc(n, sizeof(*m->companions));
+    require_memory(r, m->companions);
+    while (m->companion_count < n && !r->failed) {
+        struct msg_companion *c = &m->companions[m->companion_count++];
+
+        c->stage = get_text(r, MAX_NAME);
+        c->model_dir = reader_str(r, MAX_PATH);
+        c->model_hash = get_text(r, MAX_NAME);
+        c->params_json = get_text(r, MAX_PARAMS);
+    }
+}
+
 void msg_setup_put(struct buf *out, const struct msg_setup *m)
 {
     buf_put_str(out, m->stage);
@@ -54,6 +83,9 @@ void msg_setup_put(struct buf *out, const struct msg_setup *m)
     buf_put_u32(out, m->tuned_slots);
     buf_put_u32(out, m->tuned_windows);
     buf_put_f32(out, m->tuned_rate);
+    buf_put_u32(out, m->companion_count);
+    for (uint32_t i = 0; i < m->companion_count; i++)
+        put_companion(out, &m->companions[i]);
 }
 
 int msg_setup_get(const uint8_t *data, size_t len, struct msg_setup *ret, struct err *err)
@@ -76,6 +108,7 @@ int msg_setup_get(const uint8_t *data, size_t len, struct msg_setup *ret, struct
     m.tuned_slots = get_u32(&r, 0, MAX_SLOTS);
     m.tuned_windows = get_u32(&r, 0, MAX_SLOTS);
     m.tuned_rate = get_rate(&r);
+    get_companions(&r, &m);
     GET_END(setup, "SETUP");
 }
 
@@ -86,7 +119,27 @@ void msg_setup_free(struct msg_setup *m)
     free(m->model_hash);
     free(m->precision);
     free(m->params_json);
+    for (uint32_t i = 0; i < m->companion_count; i++) {
+        free(m->companions[i].stage);
+        free(m->companions[i].model_dir);
+        free(m->companions[i].model_hash);
+        free(m->companions[i].params_json);
+    }
+    free(m->companions);
     memset(m, 0, sizeof(*m));
+}
+
+static void get_refusals(struct reader *r, struct msg_ready *m)
+{
+    uint32_t n = get_count(r, 4);
+
+    require(r, n <= SETUP_MAX_COMPANIONS);
+    if (n == 0 || r->failed)
+        return;
+    m->companions = calloc(n, sizeof(*m->companions));
+    require_memory(r, m->companions);
+    while (m->companion_count < n && !r->failed)
+        m->companions[m->companion_count++] = get_text(r, MAX_MESSAGE);
 }
 
 void msg_ready_put(struct buf *out, const struct msg_ready *m)
@@ -103,6 +156,9 @@ void msg_ready_put(struct buf *out, const struct msg_ready *m)
     buf_put_u64(out, m->allocated_bytes);
     buf_put_f32(out, m->rate);
     buf_put_u8(out, m->measured);
+    buf_put_u32(out, m->companion_count);
+    for (uint32_t i = 0; i < m->companion_count; i++)
+        buf_put_str(out, m->companions[i]);
 }
 
 int msg_ready_get(const uint8_t *data, size_t len, struct msg_ready *ret, struct err *err)
@@ -122,6 +178,7 @@ int msg_ready_get(const uint8_t *data, size_t len, struct msg_ready *ret, struct
     m.allocated_bytes = get_bytes(&r);
     m.rate = get_rate(&r);
     m.measured = get_bool(&r);
+    get_refusals(&r, &m);
     GET_END(ready, "READY");
 }
 
@@ -132,6 +189,9 @@ void msg_ready_free(struct msg_ready *m)
     free(m->device_id);
     free(m->driver);
     free(m->precision);
+    for (uint32_t i = 0; i < m->companion_count; i++)
+        free(m->companions[i]);
+    free(m->companions);
     memset(m, 0, sizeof(*m));
 }
 

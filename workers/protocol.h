@@ -61,6 +61,16 @@ struct msg_hello {
     char *program; /* version of the program, to refuse a worker of another build */
 };
 
+/* A stage that listens to the same decoding passes beside the one that SETUP is about. */
+struct msg_companion {
+    char *stage; /* as below; one that hears */
+    char *model_dir;
+    char *model_hash;
+    char *params_json;
+};
+
+#define SETUP_MAX_COMPANIONS 7u
+
 /* One stage with all that its results depend on. */
 struct msg_setup {
     char *stage; /* "transcribe", "diarize", "sounds", "embed-text", "embed-audio": what is done */
@@ -79,6 +89,9 @@ struct msg_setup {
      * worker would choose, instead of measuring again. 0: nothing is remembered. */
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate; /* times real time; 0: unknown */
+    /* Stages to be loaded beside it where there is room: see LEASE. */
+    uint32_t companion_count;
+    struct msg_companion *companions; /* NULL when there are none */
 };
 
 struct msg_ready {
@@ -93,6 +106,10 @@ struct msg_ready {
     uint64_t allocated_bytes; /* now */
     float rate;               /* times real time, as measured or remembered; 0: neither */
     bool measured;            /* by this worker, just now: worth remembering */
+    /* For each companion of SETUP, in its order: "" when it is loaded, else why it is not. It costs
+     * nothing but another decoding pass in another run of its own. */
+    uint32_t companion_count;
+    char **companions; /* owned, with its strings; NULL when there are none */
 };
 
 struct msg_fatal { /* the worker leaves after it */
@@ -106,6 +123,13 @@ struct msg_fatal { /* the worker leaves after it */
 struct msg_lease {
     uint64_t lease_id;
     int64_t media_id;
+    /* 0: SETUP's stage. k: its companions[k - 1], which takes part in the decoding pass of the
+     * lease `with`: of the same recording, with the same shard_ms, first and last, sent after it.
+     * Nothing is decoded for a companion's lease alone: a CAP of the other caps it too, and what
+     * ends the other's pass ends it (LEASE_END with ERR_CANCELLED for shards that it had no audio
+     * for). */
+    uint32_t companion;
+    uint64_t with;
     char *path;   /* raw bytes, absolute */
     char *member; /* raw bytes inside the archive, "" for a plain file; "a.zip\0"-less nesting is
                      written "inner.zip//name" */

@@ -20,6 +20,8 @@ void msg_lease_put(struct buf *out, const struct msg_lease *m)
 {
     buf_put_u64(out, m->lease_id);
     buf_put_i64(out, m->media_id);
+    buf_put_u32(out, m->companion);
+    buf_put_u64(out, m->with);
     buf_put_str(out, m->path);
     buf_put_str(out, m->member);
     buf_put_u64(out, m->size_bytes);
@@ -79,6 +81,9 @@ int msg_lease_get(const uint8_t *data, size_t len, struct msg_lease *ret, struct
 
     m.lease_id = reader_u64(&r);
     m.media_id = reader_i64(&r);
+    m.companion = get_u32(&r, 0, SETUP_MAX_COMPANIONS);
+    m.with = reader_u64(&r);
+    require(&r, m.companion == 0 || m.with != m.lease_id);
     m.path = reader_str(&r, MAX_PATH);
     require(&r, m.path && m.path[0] == '/');
     m.member = reader_str(&r, MAX_MEMBER);

@@ -83,12 +83,12 @@ static void rubbish_is_refused_at_its_first_byte(void **state)
     assert_int_equal(frame_take((const uint8_t *)"NSF2", 4, &f, &used, &e), ERR_PROTOCOL);
     assert_int_equal(frame_take((const uint8_t *)"NSF1\x03", 5, &f, &used, &e), ERR_PROTOCOL);
     assert_int_equal(frame_take((const uint8_t *)"NSF1\x05", 5, &f, &used, &e), ERR_PROTOCOL);
-    assert_int_equal(frame_take((const uint8_t *)"NSF1\x04", 5, &f, &used, &e), ERR_EMPTY);
+    assert_int_equal(frame_take((const uint8_t *)"NSF1\x05", 5, &f, &used, &e), ERR_EMPTY);
 }
 
 static void oversize_is_refused(void **state)
 {
-    static uint8_t header[FRAME_HEADER] = "NSF1\x04\x01\0\0\x01\0\0\x02";
+    static uint8_t header[FRAME_HEADER] = "NSF1\x05\x01\0\0\x01\0\0\x02";
     struct buf b = BUF_INIT;
     struct err e = {0};
     struct frame f;

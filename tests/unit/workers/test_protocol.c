@@ -67,6 +67,11 @@ static struct msg_segment segments[] = {
 };
 
 static const struct msg_hello hello = {4711, (char *)"cpu", (char *)"0.1.0"};
+static struct msg_companion companions[] = {
+    {(char *)"diarize", (char *)"/m/\xfe", (char *)"11", (char *)"{\"num_speakers\": 2}"},
+    {(char *)"sounds", (char *)"", (char *)"", (char *)""},
+};
+static char *refusals[] = {(char *)"", (char *)"there is no room for it"};
 static const struct msg_setup setup = {.stage = (char *)"transcribe",
                                        .model_dir = (char *)"/m/\xff",
                                        .model_hash = (char *)"00ff",
@@ -81,7 +86,9 @@ static const struct msg_setup setup = {.stage = (char *)"transcribe",
                                        .deterministic = true,
                                        .tuned_slots = 64,
                                        .tuned_windows = 16,
-                                       .tuned_rate = 812.5f};
+                                       .tuned_rate = 812.5f,
+                                       .companion_count = 2,
+                                       .companions = companions};
 static const struct msg_ready ready = {16,
                                        (char *)"cpu, 2 threads",
                                        (char *)"NVIDIA H200",
@@ -93,7 +100,9 @@ static const struct msg_ready ready = {16,
                                        (uint64_t)10 << 30,
                                        (uint64_t)9 << 30,
                                        900.25f,
-                                       true};
+                                       true,
+                                       2,
+                                       refusals};
 static const struct msg_fatal fatal = {ERR_MODEL, (char *)"config.json is missing"};
 static struct msg_passage passages[] = {
     {0, 0, (char *)""},
@@ -101,6 +110,8 @@ static struct msg_passage passages[] = {
 };
 static const struct msg_lease lease = {.lease_id = 1,
                                        .media_id = -2,
+                                       .companion = 2,
+                                       .with = UINT64_MAX,
                                        .path = (char *)"/a\n\xfe",
                                        .member = (char *)"b//c",
                                        .size_bytes = INT64_MAX,

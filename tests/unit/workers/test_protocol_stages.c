@@ -26,6 +26,8 @@ static float units[] = {1, 0, 0, 0.6f, 0.8f, 0};
         return rc;                                       \
     }
 TAKE(lease)
+TAKE(setup)
+TAKE(ready)
 TAKE(shard_done)
 TAKE(voices)
 TAKE(settle)
@@ -39,6 +41,34 @@ TAKE(settled)
         changed.field = (value);                               \
         assert_int_equal(take_##name(&changed), ERR_PROTOCOL); \
     } while (0)
+
+static void companions_are_checked(void **state)
+{
+    struct msg_companion c[SETUP_MAX_COMPANIONS + 1];
+    struct msg_setup setup = {.companion_count = SETUP_MAX_COMPANIONS, .companions = c};
+    char *why[SETUP_MAX_COMPANIONS + 1];
+    struct msg_ready ready = {.capacity = 1,
+                              .slots = 1,
+                              .windows = 1,
+                              .companion_count = SETUP_MAX_COMPANIONS,
+                              .companions = why};
+    struct msg_lease lease = {
+        .lease_id = 2, .companion = 1, .with = 1, .path = (char *)"/a", .shard_ms = 1000};
+
+    (void)state;
+    for (uint32_t i = 0; i <= SETUP_MAX_COMPANIONS; i++) {
+        c[i] = (struct msg_companion){(char *)"sounds", (char *)"/m", (char *)"1", (char *)"{}"};
+        why[i] = (char *)"";
+    }
+    REFUSED(setup, setup, companion_count, SETUP_MAX_COMPANIONS + 1);
+    REFUSED(ready, ready, companion_count, SETUP_MAX_COMPANIONS + 1);
+    c[0].stage = (char *)"\xff";
+    assert_int_equal(take_setup(&setup), ERR_PROTOCOL);
+    why[1] = (char *)"\xff";
+    assert_int_equal(take_ready(&ready), ERR_PROTOCOL);
+    REFUSED(lease, lease, companion, SETUP_MAX_COMPANIONS + 1);
+    REFUSED(lease, lease, with, 2); /* itself */
+}
 
 static void passages_are_checked(void **state)
 {
@@ -189,9 +219,9 @@ static void settling_is_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passages_are_checked), cmocka_unit_test(sounds_and_vectors_are_checked),
-        cmocka_unit_test(voices_are_checked),   cmocka_unit_test(voices_of_a_shard_fit_a_frame),
-        cmocka_unit_test(settling_is_checked),
+        cmocka_unit_test(companions_are_checked),         cmocka_unit_test(passages_are_checked),
+        cmocka_unit_test(sounds_and_vectors_are_checked), cmocka_unit_test(voices_are_checked),
+        cmocka_unit_test(voices_of_a_shard_fit_a_frame),  cmocka_unit_test(settling_is_checked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
