@@ -81,8 +81,8 @@ static void rubbish_is_refused_at_its_first_byte(void **state)
     (void)state;
     assert_int_equal(frame_take((const uint8_t *)"G", 1, &f, &used, &e), ERR_PROTOCOL);
     assert_int_equal(frame_take((const uint8_t *)"NSF2", 4, &f, &used, &e), ERR_PROTOCOL);
-    assert_int_equal(frame_take((const uint8_t *)"NSF1\x03", 5, &f, &used, &e), ERR_PROTOCOL);
-    assert_int_equal(frame_take((const uint8_t *)"NSF1\x05", 5, &f, &used, &e), ERR_PROTOCOL);
+    assert_int_equal(frame_take((const uint8_t *)"NSF1\x04", 5, &f, &used, &e), ERR_PROTOCOL);
+    assert_int_equal(frame_take((const uint8_t *)"NSF1\x06", 5, &f, &used, &e), ERR_PROTOCOL);
     assert_int_equal(frame_take((const uint8_t *)"NSF1\x05", 5, &f, &used, &e), ERR_EMPTY);
 }
 
