@@ -118,14 +118,33 @@ static const char *option_of(const char *stage)
     return stage;
 }
 
+static bool is_for_speakers(const char *name)
+{
+    return strcmp(name, MODEL_DIARIZATION) == 0 || strcmp(name, MODEL_DIARIZATION_NANO) == 0;
+}
+
+/* Those that --diarize takes by itself are small enough to be read as a worker would; of others,
+ * which may have gigabytes, and where it is to be quick, what the files claim must do. */
+static int usable(const struct doctor *d, const char *name, const char *stage, const char *dir,
+                  struct err *err)
+{
+    char hash[MODEL_HASH_LEN];
+    int rc = stage_model_hash(stage, dir, hash, err);
+
+    if (rc != 0)
+        return rc;
+    return is_for_speakers(name) && !d->quick ? model_opens(stage, dir, "{}", err)
+                                              : model_whole(stage, dir, err);
+}
+
 static void check_model(void *arg, const char *name, const char *dir)
 {
     struct doctor *d = arg;
-    const char *stage = stage_of_model(dir);
+    /* A damaged one may not say any more what it is. */
+    const char *stage = is_for_speakers(name) ? "diarize" : stage_of_model(dir);
     struct err err = {0};
-    char hash[MODEL_HASH_LEN];
 
-    if (stage_model_hash(stage, dir, hash, &err) != 0 || model_whole(stage, dir, &err) != 0)
+    if (usable(d, name, stage, dir, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model",
                        "the files of a model of its kind (docs/models.md)",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);
@@ -134,17 +153,29 @@ static void check_model(void *arg, const char *name, const char *dir)
                        option_of(stage), dir);
 }
 
+static bool is_there(const char *name, struct err *err)
+{
+    char *dir = NULL;
+    bool found = model_dir_find(name, &dir, err) == 0;
+
+    free(dir);
+    return found;
+}
+
 void doctor_models(struct doctor *d)
 {
     struct err err = {0};
-    char *dir = NULL;
 
-    if (model_dir_find(MODEL_DEFAULT, &dir, &err) != 0)
+    if (!is_there(MODEL_DEFAULT, &err))
         doctor_finding(d, FINDING_WARNING, "model", "the model that is used when none is named",
                        "name one with `nightshift enqueue --model`, or set NIGHTSHIFT_MODELS", "%s",
                        err.msg);
-    free(dir);
-    err.code = 0;
+    if (!is_there(MODEL_DIARIZATION, &err) && !is_there(MODEL_DIARIZATION_NANO, &err))
+        doctor_finding(
+            d, FINDING_WARNING, "model", "the model that --diarize uses when none is named",
+            "name one with `nightshift enqueue --diarize=MODEL`, put one into the models "
+            "directory (docs/models.md), or set NIGHTSHIFT_MODELS",
+            "%s", err.msg);
     if (model_dir_list(check_model, d, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model", "readable model folders",
                        "look at their permissions", "%s", err.msg);

@@ -197,9 +197,68 @@ class Doctor(Machine):
         checks = {c["name"]: c for c in json.loads(done.out)["checks"]}
         self.assertIn("did not answer within 1 s", checks["trial sim:0"]["found"])
 
-    def test_a_model_that_is_not_there(self):
-        done = self.run_it("doctor", "--quick", "--json", NIGHTSHIFT_MODELS="/nowhere")
-        json.loads(done.out)
+    def program_alone(self):
+        """The program as on a machine without the source tree it was built from: its path is one that is nowhere."""
+        models = os.path.join(SOURCE, "workers", "models").encode()
+        with open(PROGRAM, "rb") as file:
+            program = file.read()
+        self.assertIn(models + b"\0", program)
+        os.mkdir(os.path.join(self.dir, "bin"))
+        self.program = os.path.join(self.dir, "bin", "nightshift")
+        with open(self.program, "wb") as file:
+            file.write(program.replace(models + b"\0", b"/nowhere".ljust(len(models), b"x") + b"\0"))
+        os.chmod(self.program, 0o755)
+
+    def models(self, *args, **more):
+        return [c for c in self.checks(*args, status=0, **more)["checks"] if c["name"] == "model"]
+
+    def test_models_that_are_not_there(self):
+        self.program_alone()
+        models = self.models()
+        self.assertEqual(["warning"] * 2, [c["state"] for c in models], models)
+        for check, name, option in zip(models, ("whisper-nano", "diarization-nano"), ("--model", "--diarize=MODEL")):
+            self.assertIn(f"'{name}'", check["found"])
+            self.assertTrue(check["wanted"])
+            self.assertIn(option, check["do"])
+        # One of either name is enough for --diarize, and of whisper-nano's name for the rest.
+        for name in ("diarization", "diarization-nano"):
+            with self.subTest(name=name):
+                shutil.copytree(os.path.join(SOURCE, "workers", "models", "diarization-nano"),
+                                os.path.join(self.dir, "models", name))
+                models = self.models(NIGHTSHIFT_MODELS=os.path.join(self.dir, "models"))
+                self.assertEqual(["warning", "ok"], [c["state"] for c in models], models)
+                self.assertIn("whisper-nano", models[0]["found"])
+                shutil.rmtree(os.path.join(self.dir, "models"))
+
+    def test_a_model_of_voices_that_is_damaged(self):
+        folder = os.path.join(self.dir, "models", "diarization-nano")
+        source = os.path.join(SOURCE, "workers", "models", "diarization-nano")
+
+        def find(part, quick):
+            done = self.run_it("doctor", "--json", *["--quick"] * quick, status=0, NIGHTSHIFT_DEVICES="cpu",
+                               NIGHTSHIFT_MODELS=os.path.dirname(folder))
+            found = [c for c in json.loads(done.out)["checks"] if c["name"] == "model"
+                     and c["found"].startswith("diarization-nano")]
+            self.assertEqual(["warning"], [c["state"] for c in found], found)
+            self.assertIn(part, found[0]["found"])
+            self.assertTrue(found[0]["wanted"] and found[0]["do"])
+
+        for file, data, part, quick in (("config.json", b"{", "config.json", True),
+                                        ("config.json", b'{"model_type": "bert"}', "config.json", True),
+                                        ("embedding.safetensors", None, "embedding.safetensors is missing", True),
+                                        ("embedding.safetensors", b"\x08" + bytes(7), "embedding.safetensors", True),
+                                        ("segmentation.safetensors", "embedding.safetensors", "", False)):
+            with self.subTest(file=file, data=data):
+                shutil.rmtree(folder, True)
+                shutil.copytree(source, folder)
+                if data is None:
+                    os.remove(os.path.join(folder, file))
+                elif isinstance(data, str):
+                    shutil.copy(os.path.join(folder, data), os.path.join(folder, file))
+                else:
+                    with open(os.path.join(folder, file), "wb") as out:
+                        out.write(data)
+                find(part, quick)
 
 
 class Run(Machine):
