@@ -76,7 +76,9 @@ struct report {
     uint64_t shown, skipped;
     json_t *rows;
     bool no_memory;
-    char *said; /* the failure before, as is_said has it */
+    char *said;    /* the failure before, as is_said has it */
+    char *command; /* of the job command_of, and of those since */
+    int64_t command_of;
 };
 
 static void look_at_run(struct report *r, const char *catalog)
@@ -267,15 +269,49 @@ static int count_job(void *arg, const struct read_job *j)
     return 0;
 }
 
+static const char *behind(const char *s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return strncmp(s, prefix, n) == 0 ? s + n : s;
+}
+
+/* An enqueue for several stages makes as many jobs. */
+static bool is_command_of_before(struct report *r, const struct read_job *j)
+{
+    if (r->command != NULL && strcmp(r->command, j->command) == 0)
+        return true;
+    free(r->command);
+    r->command = strdup(j->command);
+    r->command_of = j->job_id;
+    return false;
+}
+
+/* Under the job that it was, or behind it where there is room. */
+static void print_command(const struct read_job *j, size_t column)
+{
+    const char *said = behind(behind(j->command, "nightshift "), "enqueue ");
+    unsigned columns = cli_columns(stdout);
+    char *lines, *second;
+
+    if (column + 2 + text_width(said) <= columns) {
+        printf("  %s\n", said);
+        return;
+    }
+    lines = text_fit_lines(said, columns - LABEL - 4);
+    second = lines != NULL ? strchr(lines, '\n') : NULL;
+    if (second != NULL)
+        *second++ = 0;
+    printf("\n%*s%s\n", LABEL + 4, "", lines != NULL ? lines : said);
+    if (second != NULL)
+        printf("%*s%s\n", LABEL + 4, "", second);
+    free(lines);
+}
+
 static int print_job(void *arg, const struct read_job *j)
 {
     struct report *r = arg;
-    static const char program[] = "nightshift ";
-    bool named = strncmp(j->command, program, sizeof(program) - 1) == 0;
-    const char *said = j->command + (named ? sizeof(program) - 1 : 0);
-    char head[160], *command;
-    unsigned columns = cli_columns(stdout);
-    char done[TEXT_LEN], all[TEXT_LEN];
+    char head[160], done[TEXT_LEN], all[TEXT_LEN];
 
     if (!is_shown(r, j))
         return 0;
@@ -283,20 +319,16 @@ static int print_job(void *arg, const struct read_job *j)
         r->skipped--;
         return 0;
     }
-    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done%s  ",
-             (long long)j->job_id, j->created_at,
-             strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
+    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done%s", (long long)j->job_id,
+             j->created_at, strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
              text_count(j->tasks_done, done), text_count(tasks_of(j), all),
              j->ended_at[0] ? "" : " (walk not ended)");
     label(r->shown++ == 0 ? "Jobs" : "");
-    if (LABEL + strlen(head) + 20 > columns)
-        printf("%.*s\n%*s", (int)strlen(head) - 2, head, LABEL + 4, "");
+    fputs(head, stdout);
+    if (is_command_of_before(r, j))
+        printf("  (command of #%lld)\n", (long long)r->command_of);
     else
-        fputs(head, stdout);
-    command = text_fit(said, LABEL + strlen(head) + 20 > columns ? columns - LABEL - 4
-                                                                 : columns - LABEL - strlen(head));
-    puts(command != NULL ? command : "");
-    free(command);
+        print_command(j, LABEL + strlen(head));
     return 0;
 }
 
@@ -653,6 +685,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     else
         status = EX_OK;
     free(r.said);
+    free(r.command);
     aside_free(r.aside);
     store_close(r.store);
     return cli_flush(status);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+
 char *text_count(uint64_t n, char out[TEXT_LEN])
 {
     char digits[24];
@@ -134,6 +136,80 @@ char *text_fit(const char *s, size_t width)
     for (at = total; at > tail; from += n)
         at -= char_width(next_char(from, &n));
     return asprintf(&out, "%.*s...%s", (int)(end - s), s, from) < 0 ? NULL : out;
+}
+
+/* Puts what begins at s and ends at `end`, without its middle where it is too wide. */
+static void put_fit(struct buf *b, const char *s, const char *end, size_t width)
+{
+    char *word = strndup(s, (size_t)(end - s)), *fit = word != NULL ? text_fit(word, width) : NULL;
+
+    if (fit != NULL)
+        buf_printf(b, "%s", fit);
+    else
+        b->failed = true;
+    free(word);
+    free(fit);
+}
+
+static size_t width_between(const char *s, const char *end)
+{
+    size_t width = 0, n;
+
+    for (; s < end; s += n)
+        width += char_width(next_char(s, &n));
+    return width;
+}
+
+/* Where the first line of s ends: behind a word. */
+static const char *first_line_end(const char *s, size_t width)
+{
+    const char *end = s + strcspn(s, " "), *next;
+
+    for (; *end; end = next) {
+        next = end + 1 + strcspn(end + 1, " ");
+        if (width_between(s, next) > width)
+            break;
+    }
+    return end;
+}
+
+/* Where the last line of s begins: at a word, the last one at least. */
+static const char *last_line_begin(const char *s, size_t width)
+{
+    const char *begin = NULL, *word = s + strlen(s);
+
+    while (word > s) {
+        for (word--; word > s && word[-1] != ' '; word--)
+            ;
+        if (begin != NULL && text_width(word) > width)
+            break;
+        begin = word;
+    }
+    return begin != NULL ? begin : s;
+}
+
+char *text_fit_lines(const char *s, size_t width)
+{
+    static const char gap[] = "... ";
+    const char *end, *last;
+    struct buf b = BUF_INIT;
+
+    if (width < TEXT_FIT_MIN + sizeof(gap))
+        width = TEXT_FIT_MIN + sizeof(gap);
+    end = first_line_end(s, width);
+    put_fit(&b, s, end, width);
+    if (*end) {
+        last = last_line_begin(end + 1, width);
+        if (last > end + 1) { /* words between are left out, and saying so takes room */
+            width -= strlen(gap);
+            last = last_line_begin(end + 1, width);
+        }
+        buf_printf(&b, "\n%s", last > end + 1 ? gap : "");
+        put_fit(&b, last, last + strlen(last), width);
+    }
+    if (buf_cstr(&b) == NULL)
+        buf_free(&b);
+    return (char *)b.data;
 }
 
 void text_wrap(text_sink sink, void *arg, const char *s, size_t column, size_t indent, size_t width)

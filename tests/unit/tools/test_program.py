@@ -679,6 +679,26 @@ class Output(Program):
             if " " in line.strip():  # a single long word may stand out
                 self.assertLessEqual(len(line), 80, repr(line))
 
+    def test_the_command_of_a_job(self):
+        self.fill()
+        folders = [os.path.join(self.archive, f"a folder of recordings of the year {year}") for year in (1998, 1999)]
+        for folder in folders:
+            os.mkdir(folder)
+            shutil.copy(os.path.join(self.archive, "a.wav"), folder)
+        self.enqueue("--diarize", "--include=*.wav", *folders)
+        self.enqueue(self.archive)
+        lines = self.run_it("status", status=0).out.splitlines()
+        at = next(i for i, line in enumerate(lines) if line.startswith("Jobs        #1 "))
+        self.assertRegex(lines[at], r" \d+ of \d+ done$")
+        self.assertRegex(lines[at + 1], r"^ {16}--json --diarize --include=\*\.wav( |$)")
+        self.assertRegex(lines[at + 2], r"^ {16}\.\.\. .*recordings of the year 1999$")
+        self.assertRegex(lines[at + 3], r"^ {12}#2 .* done  \(command of #1\)$")
+        self.assertRegex(lines[at + 4], r"^ {12}#3 .* done(  |$)")
+        self.assertEqual([], [line for line in lines if len(line) > 80])
+        jobs = json.loads(self.run_it("status", "--json", status=0).out)["jobs"]
+        for job in jobs[:2]:
+            self.assertIn(" ".join(["--diarize", "--include=*.wav", *folders]), job["command"])
+
     def test_events_are_sentences(self):
         self.fill()
         self.enqueue()

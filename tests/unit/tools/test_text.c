@@ -101,6 +101,60 @@ static void long_names_lose_their_middle(void **state)
     free(fit);
 }
 
+static void lines_are(const char *s, size_t width, const char *want)
+{
+    char *lines = text_fit_lines(s, width);
+
+    assert_non_null(lines);
+    assert_string_equal(lines, want);
+    free(lines);
+}
+
+static void words_take_two_lines_at_most(void **state)
+{
+    (void)state;
+    lines_are("", 20, "");
+    lines_are("/night", 20, "/night");
+    lines_are("--diarize -- /a /b", 18, "--diarize -- /a /b");
+    lines_are("--diarize -- /a /b", 17, "--diarize -- /a\n/b");
+    lines_are("--diarize /recordings/1999 /b", 20, "--diarize\n/recordings/1999 /b");
+    lines_are("--diarize /recordings/1999 /recordings/2000 /b", 20,
+              "--diarize\n... /b"); /* the last ones, whole */
+    lines_are("--diarize /a /recordings/1999 /recordings/2000", 20,
+              "--diarize /a\n... /recordings/2000");
+    lines_are("-q /recordings/a-very-long-folder/indeed/1999", 20, "-q\n/reco.../indeed/1999");
+    lines_are("/recordings/a-very-long-folder/indeed/1999 -q", 20, "/reco.../indeed/1999\n-q");
+    lines_are("-q /a /recordings/a-very-long-folder/indeed/1999", 20,
+              "-q /a\n/reco.../indeed/1999");
+    lines_are("-q /a /recordings/a-very-long-folder/indeed /recordings/a-very-long-folder", 20,
+              "-q /a\n... /rec...ng-folder");
+    lines_are("a  b", 20, "a  b");
+}
+
+static void two_lines_are_never_wider(void **state)
+{
+    static const char command[] = "--include *.\xE6\x97\xA5\xE6\x9C\xAC -- /archive/1990 "
+                                  "/archive/mi\xC3\xA9rcoles-y-jueves-por-la-noche /a /b /c";
+
+    (void)state;
+    for (size_t width = 0; width < 90; width++) {
+        char *lines = text_fit_lines(command, width), *second;
+
+        assert_non_null(lines);
+        second = strchr(lines, '\n');
+        if (second != NULL)
+            *second++ = 0;
+        assert_true(text_width(lines) <= (width < 13 ? 13 : width));
+        assert_true(second == NULL || text_width(second) <= (width < 13 ? 13 : width));
+        assert_true(second == NULL || strchr(second, '\n') == NULL);
+        assert_int_equal(
+            strcmp((second != NULL ? second : lines) + strlen(second != NULL ? second : lines) - 2,
+                   "/c"),
+            0);
+        free(lines);
+    }
+}
+
 static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
 
 static void wrapping_breaks_at_blanks(void **state)
@@ -128,6 +182,8 @@ int main(void)
         cmocka_unit_test(typed_lengths),
         cmocka_unit_test(widths_are_columns),
         cmocka_unit_test(long_names_lose_their_middle),
+        cmocka_unit_test(words_take_two_lines_at_most),
+        cmocka_unit_test(two_lines_are_never_wider),
         cmocka_unit_test(wrapping_breaks_at_blanks),
     };
 
