@@ -36,9 +36,15 @@ static void defuse(char *line)
     }
 }
 
+const char *log_level_label(enum log_level level)
+{
+    static const char *const labels[] = {"error: ", "warning: ", "", "debug: "};
+
+    return labels[level];
+}
+
 void log_at(enum log_level level, const char *fmt, ...)
 {
-    static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
     char line[1200];
     va_list ap;
     size_t n;
@@ -46,7 +52,7 @@ void log_at(enum log_level level, const char *fmt, ...)
     if (level > state.level)
         return;
     n = (size_t)snprintf(line, sizeof(line), "%s%s%s", state.name, state.name[0] ? ": " : "",
-                         state.sink ? "" : names[level]);
+                         state.sink ? "" : log_level_label(level));
     va_start(ap, fmt);
     vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
     va_end(ap);

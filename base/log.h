@@ -13,6 +13,8 @@ typedef void (*log_sink)(enum log_level level, const char *line, void *arg);
 void log_set_level(enum log_level level);    /* LOG_INFO at first */
 void log_set_name(const char *name);         /* put before each line, e.g. "worker 0"; copied */
 void log_set_sink(log_sink sink, void *arg); /* NULL: standard error */
+/* "error: ", "warning: ", "" or "debug: ": standard error's lines have it, a sink's do not. */
+const char *log_level_label(enum log_level level);
 
 void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define log_error(...) log_at(LOG_ERROR, __VA_ARGS__)

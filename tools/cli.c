@@ -243,6 +243,32 @@ void cli_note(const char *fmt, ...)
     put_line(msg);
 }
 
+static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
+
+static void log_to_terminal(enum log_level level, const char *line, void *arg)
+{
+    struct buf whole = BUF_INIT, b = BUF_INIT;
+    ssize_t n = 0;
+
+    (void)arg;
+    buf_printf(&whole, "%s%s", log_level_label(level), line);
+    if (buf_cstr(&whole) != NULL)
+        text_wrap(to_buf, &b, buf_cstr(&whole), 0, 4, cli_columns(stderr));
+    buf_put_u8(&b, '\n');
+    /* One write, so that lines of several processes on one terminal do not mix. */
+    if (!b.failed)
+        n = write(STDERR_FILENO, b.data, b.len);
+    (void)n; /* nobody is there who could be told */
+    buf_free(&whole);
+    buf_free(&b);
+}
+
+void cli_log_for_people(void)
+{
+    if (isatty(STDERR_FILENO))
+        log_set_sink(log_to_terminal, NULL);
+}
+
 bool cli_color(FILE *f)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");

@@ -44,6 +44,9 @@ int cli_fail(const char *doing, const struct err *err, const char *hint);
 int cli_usage(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* One line on standard error behind "nightshift: ". */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* From here on the log's lines (base/log.h) fit a terminal, broken at blanks, where standard error
+ * is one; a file gets them whole, one line for each, as before. Before threads start. */
+void cli_log_for_people(void);
 
 /* Value of an option: a whole number in [min, max]. ERR_USAGE naming the option. */
 int cli_u32(const char *option, const char *value, uint32_t min, uint32_t max, uint32_t *ret,

@@ -133,6 +133,7 @@ int main(int argc, char **argv)
         return probe_main(argc - 1, argv + 1);
     signal(SIGPIPE,
            SIG_IGN); /* a reader that goes away is an error of writing, told by cli_flush */
+    cli_log_for_people();
     opterr = 0;
     while ((found = getopt_long(argc, argv, "+:c:hV", longs, NULL)) != -1) {
         if (found == 'c') {

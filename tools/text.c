@@ -1,6 +1,7 @@
 #include "tools/text.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,6 +215,8 @@ char *text_fit_lines(const char *s, size_t width)
 
 void text_wrap(text_sink sink, void *arg, const char *s, size_t column, size_t indent, size_t width)
 {
+    bool behind = column > indent; /* a word of this line */
+
     while (*s) {
         const char *word, *end;
         size_t bytes, cols, n;
@@ -226,16 +229,17 @@ void text_wrap(text_sink sink, void *arg, const char *s, size_t column, size_t i
         bytes = (size_t)(end - word);
         if (bytes == 0)
             break;
-        if (column > indent && column + 1 + cols > width) {
+        if (behind && column + 1 + cols > width) {
             sink(arg, "\n", 1);
             for (column = 0; column < indent; column++)
                 sink(arg, " ", 1);
-        } else if (column > indent) {
+        } else if (behind) {
             sink(arg, " ", 1);
             column++;
         }
         sink(arg, word, bytes);
         column += cols;
+        behind = true;
         s = end;
     }
 }

@@ -19,12 +19,13 @@ size_t text_width(const char *s);
  * TEXT_FIT_MIN is taken for that. NULL when out of memory. */
 #define TEXT_FIT_MIN 8
 char *text_fit(const char *s, size_t width);
-/* Newly allocated: s in one line of at most `width` columns, or in two of them with '\n' between. Of
- * more words than these hold the first and the last ones stay, with "..." between them; one that is
- * too long for a line loses its middle. `width` as of text_fit. NULL when out of memory. */
+/* Newly allocated: s in one line of at most `width` columns, or in two of them with '\n' between.
+ * Of more words than these hold the first and the last ones stay, with "..." between them; one that
+ * is too long for a line loses its middle. `width` as of text_fit. NULL when out of memory. */
 char *text_fit_lines(const char *s, size_t width);
 /* Writes s to f in lines of at most `width` columns broken at blanks; lines after the first begin
- * with `indent` blanks, which count. The caller has written `column` columns of the first line. */
+ * with `indent` blanks, which count. The caller has written `column` columns of the first line:
+ * over `indent`, a word, behind which a blank belongs. */
 typedef void (*text_sink)(void *arg, const char *bytes, size_t n);
 void text_wrap(text_sink sink, void *arg, const char *s, size_t column, size_t indent,
                size_t width);

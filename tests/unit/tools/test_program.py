@@ -653,13 +653,13 @@ class Output(Program):
             self.assertIn("\\xFF\\x1B" if not arguments else "\\\\xFF\\\\x1B", done.out)
             self.assertNotIn("\x1b", done.out)
 
-    def test_lines_for_people_fit_a_terminal(self):
-        self.put("a long name of a file " * 8 + "that is no archive.zip", b"PK\3\4" + b"\xff" * 90)
+    def on_terminal(self, *args):
+        """What a command leaves on a terminal of 80 columns."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         whole = dict(os.environ, HOME=self.dir, TERM="xterm", NO_COLOR="1")
-        child = subprocess.Popen([PROGRAM, "-c", self.catalog, "enqueue", self.archive, self.dir + "/nope"],
-                                 stdin=slave, stdout=slave, stderr=slave, env=whole)
+        child = subprocess.Popen([PROGRAM, "-c", self.catalog, *args], stdin=slave, stdout=slave, stderr=slave,
+                                 env=whole)
         os.close(slave)
         said = b""
         while True:
@@ -672,12 +672,32 @@ class Output(Program):
             said += part
         child.wait()
         os.close(master)
-        text = re.sub(r"\r?[^\n]*\r\x1b\[K", "", said.decode().replace("\r\n", "\n"))
-        self.assertIn("encrypted: unpack it with its password", " ".join(text.split()))
-        self.assertNotIn("nightshift:  ", text)
+        return re.sub(r"\r?[^\n]*\r\x1b\[K", "", said.decode().replace("\r\n", "\n"))
+
+    def assert_fits(self, text):
         for line in text.splitlines():
             if " " in line.strip():  # a single long word may stand out
                 self.assertLessEqual(len(line), 80, repr(line))
+
+    def test_lines_for_people_fit_a_terminal(self):
+        self.put("a long name of a file " * 8 + "that is no archive.zip", b"PK\3\4" + b"\xff" * 90)
+        text = self.on_terminal("enqueue", self.archive, self.dir + "/nope")
+        self.assertIn("encrypted: unpack it with its password", " ".join(text.split()))
+        self.assertNotIn("nightshift:  ", text)
+        self.assert_fits(text)
+
+    def test_lines_of_a_run_fit_a_terminal(self):
+        path = self.put("a long name of a folder " * 4 + "/a long name of a file " * 4 + "that is none.mp3",
+                        b"\1" * 90)
+        self.enqueue()
+        text = self.on_terminal("run", "--devices", "cpu", "--attempts", "1")
+        sentence = f"warning: {path}: not a recording: no known format"
+        self.assertIn(" ".join(sentence.split()), " ".join(text.split()))
+        self.assert_fits(text)
+        self.assertNotIn(sentence, text)
+        self.run_it("retry", status=0)  # a file gets it whole
+        lines = self.run_it("run", "--devices", "cpu", "--attempts", "1").err.splitlines()
+        self.assertIn(sentence, lines)
 
     def test_the_command_of_a_job(self):
         self.fill()

@@ -168,6 +168,9 @@ static void wrapping_breaks_at_blanks(void **state)
     text_wrap(to_buf, &out, "unbreakable-and-far-too-long", 0, 0, 10);
     assert_string_equal(buf_cstr(&out), "unbreakable-and-far-too-long");
     buf_clear(&out);
+    text_wrap(to_buf, &out, "a b cde fgh", 0, 4, 8); /* words shorter than the indent */
+    assert_string_equal(buf_cstr(&out), "a b cde\n    fgh");
+    buf_clear(&out);
     text_wrap(to_buf, &out, "  a   b  ", 0, 0, 10);
     assert_string_equal(buf_cstr(&out), "a b");
     buf_free(&out);
