@@ -21,6 +21,7 @@
 #include "workers/stages/stage.h"
 #include "workers/worker_engine.h"
 #include "workers/worker_lease.h"
+#include "workers/worker_pass.h"
 #include "workers/worker_state.h"
 
 #define HEARTBEAT_MS 1000
@@ -161,6 +162,26 @@ static int start_thread(struct control *c, pthread_t *t, void *(*run)(void *), s
     return rc == 0 ? 0 : err_set(err, ERR_NOMEM, "a thread cannot be started: %s", strerror(rc));
 }
 
+static struct worker_stage describe_stage(const char *name, const char *params)
+{
+    return (struct worker_stage){
+        .name = name,
+        .tail = stage_tail(name),
+        .most_shard_ms = lease_most_shard_ms(name, params),
+    };
+}
+
+static void describe_stages(struct worker *w)
+{
+    const struct msg_setup *m = &w->setup;
+
+    w->stages[0] = describe_stage(m->stage[0] ? m->stage : "transcribe", m->params_json);
+    w->stage_count = 1;
+    for (uint32_t i = 0; i < m->companion_count; i++)
+        w->stages[w->stage_count++] =
+            describe_stage(m->companions[i].stage, m->companions[i].params_json);
+}
+
 static int on_setup(struct control *c, const struct frame *f, struct err *err)
 {
     struct worker *w = &c->w;
@@ -172,9 +193,7 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
     rc = msg_setup_get(f->payload, f->len, &w->setup, err);
     if (rc != 0)
         return rc;
-    w->stage = w->setup.stage[0] ? w->setup.stage : "transcribe";
-    w->tail = stage_tail(w->stage);
-    w->most_shard_ms = lease_most_shard_ms(w->stage, w->setup.params_json);
+    describe_stages(w);
     w->pool.budget_bytes = w->setup.pcm_bytes ? w->setup.pcm_bytes : PCM_BYTES_DEFAULT;
     want = decoder_threads(&w->setup);
     c->decoders = calloc(want, sizeof(*c->decoders));
@@ -185,7 +204,7 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
         return rc;
     c->set_up = true;
     while (rc == 0 && c->decoder_count < want) {
-        rc = start_thread(c, &c->decoders[c->decoder_count], lease_thread, err);
+        rc = start_thread(c, &c->decoders[c->decoder_count], pass_thread, err);
         c->decoder_count += rc == 0;
     }
     return rc;

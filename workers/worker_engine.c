@@ -7,28 +7,11 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
-#include "gpu/backend.h"
-#include "gpu/devices.h"
-#include "workers/models/model_dir.h"
 #include "workers/stages/stage.h"
 #include "workers/worker.h"
 #include "workers/worker_lease.h"
 #include "workers/worker_report.h"
-#include "workers/worker_tune.h"
-
-/* Lanes at once of stages of windows: several recordings are decoded at a time. */
-#define LANES_LEAST 4u
-
-/* What the engine thread owns. */
-struct engine {
-    struct worker *w;
-    struct backend *backend;
-    struct stage *stage;
-    struct worker_tuning tuning;
-    uint32_t slots, windows; /* as the scheduler was told */
-    uint32_t capacity; /* lanes at once: twice the slots, so that a finished one has a successor */
-    uint32_t lanes;
-};
+#include "workers/worker_stages.h"
 
 static void settle(struct shard *s)
 {
@@ -124,11 +107,17 @@ static bool is_empty(const struct shard *s)
     return s->pcm.closed && s->pcm.cut == s->pcm.start;
 }
 
+/* What computes a shard. */
+static struct engine_stage *stage_of(struct engine_stages *e, const struct shard *s)
+{
+    return &e->of[s->lease->msg.companion];
+}
+
 enum task { TASK_NONE, TASK_REMOVE, TASK_EMPTY, TASK_ADD };
 
 /* The next thing to do with a shard. Lock held; the shard stays ours, since only this thread
  * settles shards. */
-static enum task next_task(const struct engine *e, struct shard **ret)
+static enum task next_task(struct engine_stages *e, struct shard **ret)
 {
     for (struct shard *s = e->w->shards; s; s = s->next) {
         if (s->settled)
@@ -140,7 +129,7 @@ static enum task next_task(const struct engine *e, struct shard **ret)
             continue;
         if (is_empty(s))
             return TASK_EMPTY;
-        if (e->lanes < e->capacity)
+        if (stage_of(e, s)->lanes < stage_of(e, s)->capacity)
             return TASK_ADD;
     }
     return TASK_NONE;
@@ -160,7 +149,7 @@ static int borrow_passages(struct shard *s, struct err *err)
     return 0;
 }
 
-static void add_lane(struct engine *e, struct shard *s)
+static void add_lane(struct engine_stages *e, struct shard *s)
 {
     struct stage_work work = {
         .start_sample = s->pcm.start,
@@ -181,12 +170,12 @@ static void add_lane(struct engine *e, struct shard *s)
         work.passage_count = s->lease->msg.passage_count;
     }
     if (rc == 0)
-        rc = stage_add(e->stage, &work, on_lane_done, s, &s->lane, &err);
+        rc = stage_add(stage_of(e, s)->stage, &work, on_lane_done, s, &s->lane, &err);
     if (rc != 0)
         report(s, NULL, &err);
 }
 
-static void do_tasks(struct engine *e)
+static void do_tasks(struct engine_stages *e)
 {
     static const struct stage_result nothing = {.language = ""};
     struct worker *w = e->w;
@@ -194,7 +183,7 @@ static void do_tasks(struct engine *e)
     enum task task;
 
     for (;;) {
-        stage_stats(e->stage, &e->lanes, &(uint32_t){0}, &(int64_t){0});
+        stages_count(e);
         pthread_mutex_lock(&w->lock);
         task = next_task(e, &s);
         if (task == TASK_EMPTY || (task == TASK_ADD && s->text))
@@ -209,7 +198,7 @@ static void do_tasks(struct engine *e)
             report(s, &nothing, NULL);
         } else {
             if (s->lane)
-                stage_remove(e->stage, s->lane);
+                stage_remove(stage_of(e, s)->stage, s->lane);
             settle(s);
         }
     }
@@ -237,65 +226,32 @@ static bool pause_for_faults(struct worker *w)
     return stay;
 }
 
-static void on_beat(void *arg)
-{
-    struct worker *w = arg;
-
-    pthread_mutex_lock(&w->lock);
-    w->beat++;
-    pthread_mutex_unlock(&w->lock);
-}
-
-/* A transcription's slot is a window; where a window is one of hundreds in a shard, a few lanes
- * fill every call. */
-static uint32_t capacity_of(const struct engine *e, uint32_t slots)
-{
-    if (strcmp(e->w->stage, "transcribe") == 0 || slots > LANES_LEAST / 2)
-        return 2 * slots;
-    return LANES_LEAST;
-}
-
-/* The device's memory did not suffice, and the stage takes less at once now. */
-static void note_lack(struct engine *e)
-{
-    uint32_t slots = stage_slots(e->stage), windows = stage_windows(e->stage);
-
-    if (slots == e->slots && windows == e->windows)
-        return;
-    e->slots = slots;
-    e->windows = windows;
-    e->capacity = capacity_of(e, slots);
-    worker_post_tuned(e->w, slots, windows, stage_lack(e->stage)->msg);
-}
-
-static int step(struct engine *e, bool *progress, struct err *err)
+/* A round: a step of each stage that has work. */
+static int step(struct engine_stages *e, bool *progress, struct err *err)
 {
     struct worker *w = e->w;
-    uint32_t windows;
-    int64_t samples;
+    uint32_t windows = 0;
     int rc;
 
     if (!pause_for_faults(w))
         return 0;
-    rc = stage_step(e->stage, progress, err);
-    stage_stats(e->stage, &e->lanes, &windows, &samples);
-    worker_note_memory(w, e->backend);
-    if (rc == 0)
-        note_lack(e);
+    rc = stages_step(e, progress, err);
+    for (uint32_t k = 0; k < w->stage_count; k++)
+        windows += e->of[k].flying;
     pthread_mutex_lock(&w->lock);
     w->stepping = false;
     w->windows = windows;
-    w->engine_samples = samples;
-    w->beat++;
+    w->engine_samples = e->of[0].samples;
     if (rc == 0 && faults_device_now(&w->faults, w->results))
         rc = err_set(err, ERR_DEVICE, "the device was lost (asked for by NIGHTSHIFT_FAULT)");
     pthread_mutex_unlock(&w->lock);
     return rc;
 }
 
-static int run(struct engine *e, struct err *err)
+static int run(struct engine_stages *e, struct err *err)
 {
     struct worker *w = e->w;
+    uint32_t lanes;
     bool progress;
     uint64_t seen;
     int rc;
@@ -305,12 +261,13 @@ static int run(struct engine *e, struct err *err)
         seen = w->changes;
         pthread_mutex_unlock(&w->lock);
         do_tasks(e);
+        lanes = stages_count(e);
         pthread_mutex_lock(&w->lock);
         if (w->leaving) {
             pthread_mutex_unlock(&w->lock);
             return 0;
         }
-        if (e->lanes == 0) {
+        if (lanes == 0) {
             w->windows = 0; /* those of a cancelled lane are in nobody's count any more */
             await_change(w, seen);
             pthread_mutex_unlock(&w->lock);
@@ -328,102 +285,6 @@ static int run(struct engine *e, struct err *err)
             pthread_mutex_unlock(&w->lock);
         }
     }
-}
-
-static int check_model(const char *stage, const char *dir, const char *expected, struct err *err)
-{
-    char hash[MODEL_HASH_LEN];
-    int rc = stage_model_hash(stage, dir, hash, err);
-
-    if (rc == 0 && strcmp(hash, expected) != 0)
-        rc = err_set(err, ERR_MODEL,
-                     "the model's files in '%s' are not those that the job was set up with "
-                     "(now %s, then %s): restore them, or enqueue with this model",
-                     dir, hash, expected);
-    return rc;
-}
-
-static int open_device(struct engine *e, struct err *err)
-{
-    const struct msg_setup *m = &e->w->setup;
-    const struct device_options o = {
-        .threads = m->threads,
-        .budget = m->vram_budget,
-        .deterministic = m->deterministic,
-    };
-
-    return device_open(e->w->device, &o, &e->backend, err);
-}
-
-/* Between the models and the room for work: stage_setup.tune. */
-static int tune(void *arg, const struct stage_load *load, uint32_t *slots, uint32_t *windows,
-                struct err *err)
-{
-    struct engine *e = arg;
-    int rc = worker_tune(e->w, e->backend, load, &e->tuning, err);
-
-    *slots = e->tuning.slots;
-    *windows = e->tuning.windows;
-    return rc;
-}
-
-static int open_stage(struct engine *e, const char *dir, enum precision precision, struct err *err)
-{
-    const struct msg_setup *m = &e->w->setup;
-    const struct stage_setup setup = {
-        .name = e->w->stage,
-        .dir = dir,
-        .params = m->params_json,
-        .precision = precision,
-        .slots = m->slots,
-        .windows = m->windows,
-        .tune = tune,
-        .tune_arg = e,
-    };
-    int rc = stage_open(&setup, e->backend, &e->stage, err);
-
-    if (rc == 0)
-        stage_on_beat(e->stage, on_beat, e->w);
-    return rc;
-}
-
-static int load(struct engine *e, struct err *err)
-{
-    const struct msg_setup *setup = &e->w->setup;
-    enum precision precision = PRECISION_AUTO;
-    char *dir = NULL;
-    int rc;
-
-    rc = precision_parse(setup->precision, &precision, err);
-    if (rc == 0)
-        rc = model_dir_find(setup->model_dir, &dir, err);
-    if (rc == 0)
-        rc = check_model(e->w->stage, dir, setup->model_hash, err);
-    if (rc == 0)
-        rc = open_device(e, err);
-    if (rc == 0)
-        rc = open_stage(e, dir, precision, err);
-    free(dir);
-    return rc;
-}
-
-static void unload(struct engine *e)
-{
-    stage_close(e->stage);
-    backend_close(e->backend);
-}
-
-static void post_ready(struct engine *e)
-{
-    e->slots = stage_slots(e->stage);
-    e->windows = stage_windows(e->stage);
-    e->capacity = capacity_of(e, e->slots);
-    worker_note_memory(e->w, e->backend);
-    worker_post_ready(e->w, e->backend, e->stage, e->capacity, &e->tuning);
-    pthread_mutex_lock(&e->w->lock);
-    e->w->ready = true;
-    worker_changed(e->w);
-    pthread_mutex_unlock(&e->w->lock);
 }
 
 /* After an error of the device or of memory a fresh process is the cure; a model that cannot be
@@ -459,17 +320,17 @@ static void give_up(struct worker *w, const struct err *why)
 void *engine_thread(void *arg)
 {
     struct worker *w = arg;
-    struct engine e = {.w = w};
+    struct engine_stages e;
     struct err err = {0};
-    int rc = load(&e, &err);
+    int rc = stages_load(w, &e, &err);
 
     if (rc == 0) {
-        post_ready(&e);
+        stages_post_ready(&e);
         rc = run(&e, &err);
     }
     if (rc != 0)
         give_up(w, &err);
-    unload(&e);
+    stages_unload(&e);
     pthread_mutex_lock(&w->lock);
     w->threads--;
     pthread_cond_broadcast(&w->over);

@@ -1,19 +1,13 @@
 #include "workers/worker_lease.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/utf8.h"
 #include "workers/frame.h"
 #include "workers/media/decoder.h"
 #include "workers/stages/stage.h"
-#include "workers/worker_feed.h"
+#include "workers/worker_companions.h"
 #include "workers/worker_split.h"
 
 static void unlink_lease(struct worker *w, struct lease *l)
@@ -48,7 +42,9 @@ static void post_end(struct worker *w, const struct lease *l)
 
     if (l->reached_end) {
         m.total_ms = l->total_samples * 1000 / DECODER_RATE_HZ;
-        m.shards = stage_hears(w->stage) ? shard_count(l->msg.shard_ms, l->total_samples) : 1;
+        m.shards = stage_hears(w->stages[l->msg.companion].name)
+                       ? shard_count(l->msg.shard_ms, l->total_samples)
+                       : 1;
     }
     memcpy(m.content_hash, l->content_hash, sizeof(m.content_hash));
     msg_lease_end_put(&b, &m);
@@ -56,8 +52,7 @@ static void post_end(struct worker *w, const struct lease *l)
     free(sentence);
 }
 
-/* Ends the lease when nothing of it is left to do. Lock held; l may be gone afterwards. */
-static void lease_settle(struct worker *w, struct lease *l)
+void lease_settle(struct worker *w, struct lease *l)
 {
     if (!l->input_over || l->unsettled)
         return;
@@ -95,7 +90,7 @@ void shard_settle(struct worker *w, struct shard *s)
     lease_settle(w, l);
 }
 
-static void drop_shards(struct worker *w, struct lease *l, int64_t after, bool begun_too)
+void lease_drop_shards(struct worker *w, const struct lease *l, int64_t after, bool begun_too)
 {
     for (struct shard *s = w->shards; s; s = s->next) {
         if (s->lease != l || (int64_t)s->seq <= after || (s->begun && !begun_too) || s->settled)
@@ -105,7 +100,7 @@ static void drop_shards(struct worker *w, struct lease *l, int64_t after, bool b
     worker_changed(w);
 }
 
-static struct lease *find_lease(struct worker *w, uint64_t id)
+struct lease *lease_find(const struct worker *w, uint64_t id)
 {
     struct lease *l = w->leases;
 
@@ -115,11 +110,10 @@ static struct lease *find_lease(struct worker *w, uint64_t id)
 }
 
 /* Answers a lease that is not taken. Frees msg's content. */
-static void refuse(struct worker *w, struct msg_lease *msg, int code, const char *why)
+static void refuse(struct worker *w, struct msg_lease *msg, const struct err *why)
 {
-    struct lease l = {.msg = *msg};
+    struct lease l = {.msg = *msg, .result = *why};
 
-    err_set(&l.result, code, "%s", why);
     post_end(w, &l);
     msg_lease_free(msg);
 }
@@ -134,37 +128,54 @@ uint32_t lease_most_shard_ms(const char *stage, const char *params)
     return most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
 }
 
-static void refuse_long(struct worker *w, struct msg_lease *msg)
+static int refuse_long(const struct worker *w, const struct msg_lease *msg, struct err *err)
 {
-    char why[200];
+    return err_set(err, ERR_LIMIT,
+                   "a shard of %u minutes may give more than a message can hold: use a shorter one "
+                   "(--shard=%um)",
+                   msg->shard_ms / 60000, w->stages[msg->companion].most_shard_ms / 60000);
+}
 
-    snprintf(why, sizeof(why),
-             "a shard of %u minutes may give more than a message can hold: use a shorter one "
-             "(--shard=%um)",
-             msg->shard_ms / 60000, w->most_shard_ms / 60000);
-    refuse(w, msg, ERR_LIMIT, why);
+/* 0: the lease can be taken; a companion's into the pass of *host. */
+static int may_accept(const struct worker *w, const struct msg_lease *msg, struct lease **host,
+                      struct err *err)
+{
+    int rc = 0;
+
+    if (w->draining || w->leaving)
+        return err_set(err, ERR_CANCELLED, "the worker is stopping");
+    if (w->lease_count >= WORKER_MAX_LEASES)
+        return err_set(err, ERR_NOMEM, "the worker holds too many leases already");
+    if (lease_find(w, msg->lease_id))
+        return err_set(err, ERR_PROTOCOL, "a lease of this number is being worked on");
+    if (msg->companion)
+        rc = companion_host(w, msg, host, err);
+    if (rc == 0 && msg->shard_ms > w->stages[msg->companion].most_shard_ms)
+        rc = refuse_long(w, msg, err);
+    return rc;
 }
 
 void lease_accept(struct worker *w, struct msg_lease *msg)
 {
-    struct lease **tail = &w->leases;
-    struct lease *l = NULL;
+    struct lease **tail = &w->leases, *host = NULL, *l = calloc(1, sizeof(*l));
+    struct err why = {0};
+    int rc;
 
     pthread_mutex_lock(&w->lock);
-    if (w->draining || w->leaving) {
-        refuse(w, msg, ERR_CANCELLED, "the worker is stopping");
-    } else if (w->lease_count >= WORKER_MAX_LEASES) {
-        refuse(w, msg, ERR_NOMEM, "the worker holds too many leases already");
-    } else if (find_lease(w, msg->lease_id)) {
-        refuse(w, msg, ERR_PROTOCOL, "a lease of this number is being worked on");
-    } else if (msg->shard_ms > w->most_shard_ms) {
-        refuse_long(w, msg);
-    } else if (!(l = calloc(1, sizeof(*l)))) {
-        refuse(w, msg, ERR_NOMEM, "no memory for a lease");
+    rc = may_accept(w, msg, &host, &why);
+    if (rc == 0 && !l)
+        rc = err_set(&why, ERR_NOMEM, "no memory for a lease");
+    if (rc != 0) {
+        refuse(w, msg, &why);
+        free(l);
     } else {
         l->msg = *msg;
         l->last = msg->last;
         memset(msg, 0, sizeof(*msg));
+        if (host)
+            companion_join(host, l);
+        else
+            l->parts[0] = l;
         while (*tail)
             tail = &(*tail)->next;
         *tail = l;
@@ -174,25 +185,45 @@ void lease_accept(struct worker *w, struct msg_lease *msg)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Ends a lease that no decoder thread has taken yet. Lock held. */
-static void end_waiting(struct worker *w, struct lease *l)
+struct lease *lease_waiting(const struct worker *w)
 {
+    struct lease *l = w->leases;
+
+    while (l && (l->msg.companion || l->running || l->input_over))
+        l = l->next;
+    return l;
+}
+
+/* Ends a lease whose pass no decoder thread has begun, with its companions; and a companion's,
+ * wherever its pass is. Lock held; l may be gone afterwards. */
+static void end_early(struct worker *w, struct lease *l)
+{
+    if (l->msg.companion) {
+        companion_leave(w, l, NULL);
+        return;
+    }
     if (l->running)
         return;
+    companions_end(w, l);
     l->input_over = true;
     lease_settle(w, l);
 }
 
+/* What is said of a lease is said of its companions too, also of those that have left its pass with
+ * shards in hand: others may take what is said to be not wanted here. */
+static bool is_meant(const struct lease *l, uint64_t id)
+{
+    return l->msg.lease_id == id || (l->msg.companion && l->msg.with == id);
+}
+
 void lease_cap(struct worker *w, const struct msg_cap *m)
 {
-    struct lease *l;
-
     pthread_mutex_lock(&w->lock);
-    l = find_lease(w, m->lease_id);
-    if (l && m->last < l->last) {
-        l->last = m->last;
-        drop_shards(w, l, m->last, true);
-    }
+    for (struct lease *l = w->leases; l; l = l->next)
+        if (is_meant(l, m->lease_id) && m->last < l->last) {
+            l->last = m->last;
+            lease_drop_shards(w, l, m->last, true);
+        }
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -201,33 +232,34 @@ void lease_cancel(struct worker *w, const struct msg_cancel *m)
     struct lease *l;
 
     pthread_mutex_lock(&w->lock);
-    l = find_lease(w, m->lease_id);
-    if (l && !l->cancelled) {
-        l->cancelled = true;
-        if (l->decoder)
-            decoder_cancel(l->decoder);
-        drop_shards(w, l, -1, true);
-        end_waiting(w, l);
-    }
+    for (l = w->leases; l; l = l->next)
+        if (is_meant(l, m->lease_id) && !l->cancelled) {
+            l->cancelled = true;
+            if (l->decoder)
+                decoder_cancel(l->decoder);
+            lease_drop_shards(w, l, -1, true);
+        }
+    l = lease_find(w, m->lease_id);
+    if (l)
+        end_early(w, l);
     pthread_mutex_unlock(&w->lock);
 }
 
 void lease_drain(struct worker *w)
 {
-    struct lease *next;
+    struct lease *l;
 
     pthread_mutex_lock(&w->lock);
     w->draining = true;
-    for (struct lease *l = w->leases; l; l = next) {
-        next = l->next;
+    for (l = w->leases; l; l = l->next) {
         for (struct shard *s = w->shards; s; s = s->next)
             if (s->lease == l && !s->begun && !s->settled)
                 l->given_up = true;
-        drop_shards(w, l, -1, false);
-        if (!l->running) {
-            l->given_up = true;
-            end_waiting(w, l);
-        }
+        lease_drop_shards(w, l, -1, false);
+    }
+    while ((l = lease_waiting(w))) {
+        l->given_up = true;
+        end_early(w, l);
     }
     worker_changed(w);
     pthread_mutex_unlock(&w->lock);
@@ -254,274 +286,4 @@ void lease_free_all(struct worker *w)
         unlink_lease(w, l);
         lease_free(l);
     }
-}
-
-static int open_recording(const char *path, int *ret, uint64_t *bytes, struct err *err)
-{
-    struct stat st;
-    /* Without O_NONBLOCK a FIFO would be waited for. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-
-    if (fd < 0 && (errno == ENXIO || errno == ENODEV))
-        return err_set(err, ERR_INPUT, "it is not a regular file");
-    if (fd < 0)
-        return err_sys(err, errno, "it cannot be opened");
-    if (fstat(fd, &st) != 0) {
-        err_sys(err, errno, "it cannot be looked at");
-        close(fd);
-        return err->code;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        close(fd);
-        return err_set(err, ERR_INPUT, "it is not a regular file");
-    }
-    *ret = fd;
-    *bytes = (uint64_t)st.st_size;
-    return 0;
-}
-
-/* Makes the decoder known to those who may cancel it, or closes it when they already have. */
-static int publish(const struct pass *p, struct decoder *d, struct err *err)
-{
-    int rc;
-
-    pthread_mutex_lock(&p->w->lock);
-    rc = feed_may_go_on(p, p->l->msg.first, err);
-    if (rc == 0)
-        p->l->decoder = d;
-    pthread_mutex_unlock(&p->w->lock);
-    if (rc != 0)
-        decoder_close(d);
-    return rc;
-}
-
-/* Processor time that no honest recording needs: two hours, and a second for each MiB of the file
- * that it lies in. So a thousand hours are decoded to the end, and a member at the end of a
- * terabyte is reached. */
-static uint64_t decoder_seconds(uint64_t file_bytes) { return 7200 + (file_bytes >> 20); }
-
-static int start_decoder(const struct pass *p, struct decoder **ret, struct err *err)
-{
-    const struct msg_lease *m = &p->l->msg;
-    struct decoder_limits limits = {0};
-    struct decoder *d = NULL;
-    uint64_t bytes = 0;
-    int fd = -1, rc;
-
-    rc = open_recording(m->path, &fd, &bytes, err);
-    if (rc != 0)
-        return rc;
-    limits.cpu_seconds = decoder_seconds(bytes);
-    rc = decoder_start(fd, m->member, shard_first_sample(m->shard_ms, m->first), m->want_hash,
-                       m->fingerprint, &limits, &d, err);
-    close(fd);
-    if (rc == 0)
-        rc = publish(p, d, err);
-    if (rc == 0)
-        *ret = d;
-    return rc;
-}
-
-static char *clean(const char *s)
-{
-    struct err e = {0};
-
-    utf8_copy(e.msg, sizeof(e.msg), s);
-    return worker_sentence(&e);
-}
-
-/* The numbers are the file's word. What the protocol would refuse is told as unknown: the scheduler
- * must not close a worker for what stands in a recording. */
-static void post_media(const struct pass *p, const struct decoder_info *i)
-{
-    struct buf b = BUF_INIT;
-    struct msg_media m = {
-        .lease_id = p->l->msg.lease_id,
-        .media_id = p->l->msg.media_id,
-        .duration_ms =
-            i->duration_ms < -1 || i->duration_ms > PROTOCOL_MAX_MS ? -1 : i->duration_ms,
-        .sample_rate_hz = i->sample_rate_hz > INT32_MAX ? 0 : i->sample_rate_hz,
-        .channels = i->channels > UINT16_MAX ? 0 : i->channels,
-        .container = clean(i->container),
-        .codec = clean(i->codec),
-        .title = clean(i->title),
-    };
-
-    msg_media_put(&b, &m);
-    outbox_post(&p->w->out, MSG_MEDIA, &b);
-    msg_media_free(&m);
-}
-
-static int on_end(const struct pass *p, struct splitter *split, const struct decoder_end *end,
-                  struct err *err)
-{
-    struct lease *l = p->l;
-    int rc = splitter_end(split, end->total_samples, err);
-
-    /* Enough for this lease, but the recording's end is known all the same. */
-    if (rc == ERR_EMPTY)
-        rc = 0;
-    if (rc != 0)
-        return rc;
-    feed_end(p);
-    l->reached_end = true;
-    l->total_samples = end->total_samples;
-    l->has_hash = l->msg.want_hash && end->has_hash;
-    if (l->has_hash)
-        memcpy(l->content_hash, end->content_hash, sizeof(l->content_hash));
-    utf8_copy(l->damage, sizeof(l->damage), end->damage ? end->damage : "");
-    return 0;
-}
-
-static int on_pcm(const struct pass *p, struct splitter *split, const struct decoder_event *ev,
-                  struct err *err)
-{
-    pthread_mutex_lock(&p->w->lock);
-    p->w->decoded_samples += (int64_t)ev->samples;
-    pthread_mutex_unlock(&p->w->lock);
-    return splitter_feed(split, ev->pcm, ev->samples, ev->at_sample, err);
-}
-
-/* A decoder that skips to its first shard, for hours perhaps, is at work. */
-static void on_pulse(void *arg)
-{
-    const struct pass *p = arg;
-
-    pthread_mutex_lock(&p->w->lock);
-    p->w->pulses++;
-    pthread_mutex_unlock(&p->w->lock);
-}
-
-/* Until the recording ends, or nobody wants the rest (both 0), or an error. */
-static int read_events(const struct pass *p, struct decoder *d, struct splitter *split,
-                       struct err *err)
-{
-    struct decoder_event ev;
-    bool told = false;
-    int rc;
-
-    for (;;) {
-        rc = decoder_next(d, &ev, err);
-        if (rc != 0)
-            return rc;
-        switch (ev.type) {
-        case DECODER_INFO:
-            if (!told)
-                post_media(p, &ev.info);
-            told = true;
-            break;
-        case DECODER_PCM:
-            rc = on_pcm(p, split, &ev, err);
-            if (rc != 0)
-                return rc == ERR_EMPTY ? 0 : rc;
-            break;
-        case DECODER_END:
-            return on_end(p, split, &ev.end, err);
-        case DECODER_ENTRY:
-            return err_set(err, ERR_PROTOCOL, "the decoder listed an archive without being asked");
-        }
-    }
-}
-
-static void provoke(const struct pass *p)
-{
-    enum fault_kind kind = faults_on_recording(&p->w->faults, p->l->msg.path, p->l->msg.member);
-
-    if (kind == FAULT_NONE)
-        return;
-    if (kind == FAULT_CRASH)
-        kill(getpid(), SIGKILL);
-    pthread_mutex_lock(&p->w->lock);
-    p->w->hung |= kind == FAULT_HANG;
-    p->w->stalled |= kind == FAULT_STALL;
-    worker_changed(p->w);
-    pthread_mutex_unlock(&p->w->lock);
-    outbox_wake(&p->w->out);
-}
-
-static int run_pass(const struct pass *p, struct err *err)
-{
-    struct split_sink sink = feed_sink(p);
-    struct splitter *split = NULL;
-    struct decoder *d = NULL;
-    int rc;
-
-    provoke(p);
-    rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
-    if (rc == 0)
-        rc = start_decoder(p, &d, err);
-    if (rc == 0) {
-        decoder_on_pulse(d, on_pulse, (void *)p);
-        rc = read_events(p, d, split, err);
-    }
-    pthread_mutex_lock(&p->w->lock);
-    p->l->decoder = NULL;
-    pthread_mutex_unlock(&p->w->lock);
-    decoder_close(d);
-    splitter_free(split);
-    return rc;
-}
-
-/* A lease of passages: its only shard is there at once. */
-static int run_text(const struct pass *p, struct err *err)
-{
-    struct lease *l = p->l;
-    int rc;
-
-    provoke(p);
-    pthread_mutex_lock(&p->w->lock);
-    rc = feed_text(p, err);
-    if (rc == 0) {
-        l->reached_end = true;
-        l->total_samples = l->msg.total_ms * (DECODER_RATE_HZ / 1000);
-    }
-    pthread_mutex_unlock(&p->w->lock);
-    return rc;
-}
-
-/* Lock held on entry and exit. */
-static void run_lease(struct worker *w, struct lease *l)
-{
-    struct pass p = {w, l};
-    struct err e = {0};
-    int rc;
-
-    l->running = true;
-    pthread_mutex_unlock(&w->lock);
-    rc = stage_hears(w->stage) ? run_pass(&p, &e) : run_text(&p, &e);
-    pthread_mutex_lock(&w->lock);
-    if (rc != 0 && rc != ERR_EMPTY)
-        l->result = e;
-    feed_stop(&p);
-    l->input_over = true;
-    worker_changed(w);
-    lease_settle(w, l);
-}
-
-static struct lease *next_lease(const struct worker *w)
-{
-    struct lease *l = w->leases;
-
-    while (l && (l->running || l->input_over))
-        l = l->next;
-    return l;
-}
-
-void *lease_thread(void *arg)
-{
-    struct worker *w = arg;
-    struct lease *l;
-
-    pthread_mutex_lock(&w->lock);
-    while (!w->leaving) {
-        l = w->ready ? next_lease(w) : NULL;
-        if (l)
-            run_lease(w, l);
-        else
-            pthread_cond_wait(&w->room, &w->lock);
-    }
-    w->threads--;
-    pthread_cond_broadcast(&w->over);
-    pthread_mutex_unlock(&w->lock);
-    return NULL;
 }

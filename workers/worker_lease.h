@@ -1,13 +1,17 @@
-/* workers/worker_lease.h - leases: one decoding pass each, by a decoder thread. */
+/* workers/worker_lease.h - leases from LEASE to LEASE_END, and the end of their shards. */
 #ifndef NIGHTSHIFT_WORKERS_WORKER_LEASE_H
 #define NIGHTSHIFT_WORKERS_WORKER_LEASE_H
 
 #include "workers/worker_state.h"
 
-/* Control thread. Takes msg over (also when it is refused, which is answered by LEASE_END). */
-void lease_accept(struct worker *w, struct msg_lease *msg);
 /* Of a shard whose result fits into a message for certain; UINT32_MAX: any. */
 uint32_t lease_most_shard_ms(const char *stage, const char *params);
+
+/* ---- control thread, and who may give up; these take the lock */
+
+/* Takes msg over (also when it is refused, which is answered by LEASE_END). */
+void lease_accept(struct worker *w, struct msg_lease *msg);
+/* Of a lease and its companions, or of a companion's lease alone. */
 void lease_cap(struct worker *w, const struct msg_cap *m);
 void lease_cancel(struct worker *w, const struct msg_cancel *m);
 void lease_drain(struct worker *w);
@@ -16,13 +20,20 @@ void lease_leave(struct worker *w);
 /* Frees all that is left; no other thread runs any more. */
 void lease_free_all(struct worker *w);
 
-/* Main function of a decoder thread; arg is the worker. */
-void *lease_thread(void *arg);
+/* ---- lock held */
 
+/* The first whose pass no decoder thread has begun; NULL: none. */
+struct lease *lease_waiting(const struct worker *w);
+struct lease *lease_find(const struct worker *w, uint64_t id); /* NULL: none is held */
+/* Nobody wants the results of its shards behind `after`; begun_too: also of those that the engine
+ * works on. Frees nothing. */
+void lease_drop_shards(struct worker *w, const struct lease *l, int64_t after, bool begun_too);
+/* Posts LEASE_END and frees the lease when nothing of it is left to do. */
+void lease_settle(struct worker *w, struct lease *l);
 /* The engine has finished with a shard; frees it unless its decoder still feeds it, and ends the
- * lease when it was the last. Lock held. */
+ * lease when it was the last. */
 void shard_settle(struct worker *w, struct shard *s);
-/* Unlinks and frees it. Lock held. */
+/* Unlinks and frees it. */
 void shard_free(struct worker *w, struct shard *s);
 
 #endif

@@ -27,6 +27,7 @@ static void drop_first(struct pcm_lane *l)
     if (!l->first)
         l->last = NULL;
     l->pool->used_bytes -= sizeof(*c);
+    l->held_bytes -= sizeof(*c);
     free(c);
 }
 
@@ -38,10 +39,7 @@ void pcm_lane_free(struct pcm_lane *l)
 
 bool pcm_pool_has_room(const struct pcm_pool *p) { return p->used_bytes < p->budget_bytes; }
 
-bool pcm_lane_may_append(const struct pcm_lane *l)
-{
-    return pcm_pool_has_room(l->pool) || l->end < l->asked;
-}
+bool pcm_lane_starves(const struct pcm_lane *l) { return l->end < l->asked; }
 
 int pcm_lane_append(struct pcm_lane *l, const int16_t *pcm, size_t n, struct err *err)
 {
@@ -62,6 +60,7 @@ int pcm_lane_append(struct pcm_lane *l, const int16_t *pcm, size_t n, struct err
                 l->first = c;
             l->last = c;
             l->pool->used_bytes += sizeof(*c);
+            l->held_bytes += sizeof(*c);
         }
         m = n < CHUNK_SAMPLES - c->n ? n : CHUNK_SAMPLES - c->n;
         memcpy(c->data + c->n, pcm, m * sizeof(*pcm));

@@ -9,6 +9,12 @@
  *
  * A lease lives from LEASE to LEASE_END. A shard lives from its first sample until both its decoder
  * (`fed`) and the engine (`settled`) have finished with it; then the second of the two frees it.
+ *
+ * Each lease is of one stage. One of SETUP's stage is decoded by a thread (its *pass*); one of a
+ * companion joins such a pass before it opens its first shard, has shards and audio of its own, and
+ * leaves when the pass ends, or before: at any moment, by any thread that holds the lock. Whoever
+ * feeds looks at worker.lock's truth again after each wait.
+ *
  * Nobody holds the lock while decoding, computing, or calling the stage, so its callbacks
  * may take it. Lock order: worker.lock, then outbox.lock. */
 #ifndef NIGHTSHIFT_WORKERS_WORKER_STATE_H
@@ -29,12 +35,25 @@ struct stage_lane;
 struct stage_passage;
 
 #define WORKER_MAX_LEASES 4096u
+#define WORKER_STAGES (1 + SETUP_MAX_COMPANIONS)
+
+/* A stage of SETUP, as leases and their audio need to know it. Read only, but for `loaded`. */
+struct worker_stage {
+    const char *name;       /* "transcribe" where SETUP says none */
+    int64_t tail;           /* samples that its windows hear beyond their shard */
+    uint32_t most_shard_ms; /* a longer one's result might be more than a message can hold */
+    bool loaded;            /* under the lock; a companion may be given up later */
+};
 
 struct lease {
     struct lease *next;
-    struct msg_lease msg;
-    uint32_t last; /* msg.last, lowered by CAP */
-    bool running;  /* a decoder thread has it */
+    struct msg_lease msg; /* msg.companion: its stage, in worker.stages */
+    uint32_t last;        /* msg.last, lowered by CAP */
+    bool running;         /* a decoder thread has it */
+    bool opened;          /* its pass has come to its first shard: nobody joins it any more */
+    /* Whom its pass feeds, by stage: [0] itself, then companions, each until it leaves. */
+    struct lease *parts[WORKER_STAGES];
+    struct lease *host; /* of a companion: whose pass it is part of; NULL when it has left */
     bool cancelled;
     bool given_up;           /* DRAIN left some of its shards undone */
     bool input_over;         /* no further shard will come */
@@ -71,9 +90,8 @@ struct worker {
     struct outbox out;
     struct faults faults; /* read only */
     struct msg_setup setup;
-    const char *stage;      /* setup's; "transcribe" where it says none */
-    int64_t tail;           /* samples that its windows hear beyond their shard */
-    uint32_t most_shard_ms; /* a longer one's result might be more than a message can hold */
+    struct worker_stage stages[WORKER_STAGES]; /* [0] is the run's own, then its companions */
+    uint32_t stage_count;
     char device[64];
 
     pthread_mutex_t lock; /* all that follows */
@@ -92,13 +110,14 @@ struct worker {
     uint32_t lease_count;
     struct shard *shards;
     struct pcm_pool pool;
-    int64_t decoded_samples, engine_samples;
+    int64_t decoded_samples;
+    int64_t engine_samples;         /* of stages[0] */
     uint64_t pulses;                /* of decoders that have nothing to give yet */
     uint64_t vram_bytes, vram_peak; /* of device memory, by the engine */
-    uint32_t windows;
-    bool stepping;          /* the engine is inside a step */
-    uint64_t beat, results; /* pieces of steps done, shards reported */
-    uint32_t threads;       /* alive, beside the control thread */
+    uint32_t windows;               /* in flight, of all stages */
+    bool stepping;                  /* the engine is inside a step */
+    uint64_t beat, results;         /* pieces of steps done, shards reported */
+    uint32_t threads;               /* alive, beside the control thread */
 };
 
 /* Wakes everybody who waits; lock held. */

@@ -265,30 +265,37 @@ static void describe(const struct msg_ready *m, const char *name, uint32_t threa
 }
 
 void worker_post_ready(struct worker *w, const struct backend *be, const struct stage *stage,
-                       uint32_t capacity, const struct worker_tuning *t)
+                       const struct worker_room *room, const struct worker_tuning *t)
 {
+    char *companions[SETUP_MAX_COMPANIONS];
     uint32_t slots = stage_slots(stage);
     struct buf b = BUF_INIT;
     struct err text = {0};
     struct msg_ready m = {
-        .capacity = capacity,
+        .capacity = room->capacity,
         .device = (char *)be->info.name,
         .device_id = (char *)be->info.id,
         .driver = (char *)be->info.driver,
         .precision = (char *)precision_name(stage_precision(stage)),
         .slots = slots,
         .windows = stage_windows(stage),
-        .predicted_bytes = stage_footprint(stage, be),
+        .predicted_bytes = room->predicted_bytes,
         .allocated_bytes = be->allocated,
         .rate = slots < t->slots ? t->rate * (float)slots / (float)t->slots : t->rate,
         .measured = t->measured,
+        .companion_count = room->companion_count,
+        .companions = companions,
     };
 
+    for (uint32_t i = 0; i < room->companion_count; i++)
+        companions[i] = worker_sentence(room->companions[i]);
     describe(&m, w->device, be->info.threads, text.msg, sizeof(text.msg));
     m.description = worker_sentence(&text);
     msg_ready_put(&b, &m);
     outbox_post(&w->out, MSG_READY, &b);
     free(m.description);
+    for (uint32_t i = 0; i < room->companion_count; i++)
+        free(companions[i]);
 }
 
 void worker_post_tuned(struct worker *w, uint32_t slots, uint32_t windows, const char *reason)

@@ -26,9 +26,16 @@ struct worker_tuning {
 int worker_tune(const struct worker *w, struct backend *be, const struct stage_load *load,
                 struct worker_tuning *ret, struct err *err);
 
-/* READY; slots and windows as the stage has them now. */
+struct worker_room {
+    uint32_t capacity;
+    uint64_t predicted_bytes;            /* of all that is loaded */
+    const struct err *const *companions; /* why they are not loaded; code 0: they are */
+    uint32_t companion_count;
+};
+
+/* READY; slots and windows as the run's own stage has them now. */
 void worker_post_ready(struct worker *w, const struct backend *be, const struct stage *stage,
-                       uint32_t capacity, const struct worker_tuning *t);
+                       const struct worker_room *room, const struct worker_tuning *t);
 void worker_post_tuned(struct worker *w, uint32_t slots, uint32_t windows, const char *reason);
 
 /* For the heartbeats. Takes the worker's lock. */

@@ -190,10 +190,14 @@ uint32_t yamnet_count(size_t n)
 int yamnet_run(struct yamnet *y, const float *pcm, size_t n, float *scores, float *vectors,
                struct err *err)
 {
+    static uint32_t heard;
     uint32_t patches = yamnet_count(n);
 
     if (patches > yamnet_patches(y))
         return err_set(err, ERR_DEVICE, "%u patches are too many", patches);
+    heard += patches;
+    if (fake_models.fails_after && heard > fake_models.fails_after)
+        return err_set(err, fake_models.fails_with, "the patches of sounds are used up");
     fake_models.calls++;
     if (patches > fake_models.largest)
         fake_models.largest = patches;

@@ -11,11 +11,13 @@
 
 /* One test at a time. */
 struct fake_models {
-    uint32_t windows; /* that a call takes; 0: 4 */
-    uint32_t voices;  /* windows that a call of the speaker encoder takes; 0: 2 */
-    uint32_t size;    /* of a voice, where none is computed; 0: FAKE_VOICE_SIZE */
-    const char *plda; /* of the folder; NULL: none, and no VBx */
-    uint32_t lacks;   /* calls of the speaker encoder that get ERR_VRAM */
+    uint32_t windows;     /* that a call takes; 0: 4 */
+    uint32_t voices;      /* windows that a call of the speaker encoder takes; 0: 2 */
+    uint32_t size;        /* of a voice, where none is computed; 0: FAKE_VOICE_SIZE */
+    const char *plda;     /* of the folder; NULL: none, and no VBx */
+    uint32_t lacks;       /* calls of the speaker encoder that get ERR_VRAM */
+    uint32_t fails_after; /* patches of sounds; 0: never, else with this code: */
+    int fails_with;
     uint32_t calls, largest, voice_calls, largest_voices;
     /* NULL: silence. sets: [589], of a window whose first sample is `first`. */
     void (*sets)(float first, uint8_t *sets);

@@ -55,8 +55,25 @@ static void put(struct play *p, uint8_t type, struct buf *payload)
     buf_free(payload);
 }
 
+/* As asked for, with the hash of what is there. Each owns its hash alone. */
+static void fill_companions(const struct play_options *o, struct msg_companion *to)
+{
+    for (uint32_t i = 0; i < o->companion_count; i++) {
+        struct err e = {0};
+
+        to[i] = o->companions[i];
+        if (to[i].model_hash) {
+            to[i].model_hash = strdup(to[i].model_hash);
+            continue;
+        }
+        to[i].model_hash = calloc(1, MODEL_HASH_LEN);
+        assert_ok(stage_model_hash(to[i].stage, to[i].model_dir, to[i].model_hash, &e), e);
+    }
+}
+
 static void put_setup(struct play *p, const struct play_options *o)
 {
+    struct msg_companion companions[SETUP_MAX_COMPANIONS];
     struct transcribe_params params;
     struct buf b = BUF_INIT;
     char hash[MODEL_HASH_LEN];
@@ -74,8 +91,11 @@ static void put_setup(struct play *p, const struct play_options *o)
         .tuned_slots = o->tuned_slots,
         .tuned_windows = o->tuned_windows,
         .tuned_rate = o->tuned_rate,
+        .companion_count = o->companion_count,
+        .companions = companions,
     };
 
+    fill_companions(o, companions);
     m.stage = (char *)(o->stage ? o->stage : "");
     if (o->stage) {
         assert_ok(stage_model_hash(o->stage, o->model_dir, hash, &e), e);
@@ -93,6 +113,8 @@ static void put_setup(struct play *p, const struct play_options *o)
         snprintf(hash, sizeof(hash), "%s", o->model_hash);
     msg_setup_put(&b, &m);
     put(p, MSG_SETUP, &b);
+    for (uint32_t i = 0; i < o->companion_count; i++)
+        free(companions[i].model_hash);
     free(m.model_dir);
     free(m.params_json);
 }
@@ -199,6 +221,19 @@ struct msg_lease play_lease_of(struct play *p, const char *path, uint32_t shard_
     return m;
 }
 
+struct msg_lease play_companion_of(struct play *p, const struct msg_lease *with, uint32_t companion)
+{
+    struct msg_lease m = *with;
+
+    m.lease_id = UINT64_C(1) << 63 | p->next_lease++; /* as the scheduler numbers them */
+    m.companion = companion;
+    m.with = with->lease_id;
+    m.want_hash = false;
+    m.skip_count = 0;
+    m.skip = NULL;
+    return m;
+}
+
 void play_put_lease(struct play *p, const struct msg_lease *m)
 {
     struct buf b = BUF_INIT;
@@ -285,6 +320,9 @@ static void keep_ready(struct play *p, const struct frame *f)
     p->allocated_bytes = m.allocated_bytes;
     snprintf(p->device_id, sizeof(p->device_id), "%s", m.device_id);
     snprintf(p->precision, sizeof(p->precision), "%s", m.precision);
+    p->companion_count = m.companion_count;
+    for (uint32_t i = 0; i < m.companion_count; i++)
+        snprintf(p->companions[i], sizeof(p->companions[i]), "%s", m.companions[i]);
     msg_ready_free(&m);
 }
 

@@ -30,6 +30,8 @@ struct play {
     bool measured;
     uint64_t predicted_bytes, allocated_bytes;
     char device_id[64], precision[16];
+    uint32_t companion_count; /* by READY: */
+    char companions[SETUP_MAX_COMPANIONS][512];
     int fatal; /* code; 0: none */
     char fatal_message[512];
     struct msg_shard_done done[PLAY_MAX];
@@ -63,7 +65,9 @@ struct play_options {
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate;
     const char *stage, *params; /* NULL: transcription's; else model_dir is its model's */
-    bool settle;                /* a settler instead of a worker */
+    struct msg_companion companions[SETUP_MAX_COMPANIONS]; /* model_hash NULL: the right one */
+    uint32_t companion_count;
+    bool settle; /* a settler instead of a worker */
     bool no_setup;
     /* A leak sanitizer starts a helper in a process that exits; when a decoder is killed while
      * it does so, the helper is an orphan that no test asked about. */
@@ -83,6 +87,10 @@ int play_wait(struct play *p);
 /* A lease of the whole recording with its true fingerprint and size; change it, then give it. The
  * strings of path are borrowed. */
 struct msg_lease play_lease_of(struct play *p, const char *path, uint32_t shard_ms);
+/* What the companion of this number has to do in the pass of that lease; change it, then give it.
+ */
+struct msg_lease play_companion_of(struct play *p, const struct msg_lease *with,
+                                   uint32_t companion);
 /* Puts messages behind each other; play_send lets them go in one write. */
 void play_put_lease(struct play *p, const struct msg_lease *m);
 void play_put_cap(struct play *p, uint64_t lease, uint32_t last);

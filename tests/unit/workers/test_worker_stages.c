@@ -2,12 +2,10 @@
  * real decoders. The models are rules: a sound's vector is its patch's first and last sample. */
 #include "tests/unit/workers/play.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/unit/stages/fake_voices.h"
+#include "tests/unit/workers/files.h"
 #include "workers/models/embedder.h"
 #include "workers/models/yamnet.h"
 
@@ -66,67 +64,16 @@ int embedder_run(struct embedder *e, const char *const *texts, uint32_t n, enum 
 
 /* ---- files */
 
-static char *own(const char *name)
-{
-    char dir[2048], path[4096];
-
-    assert_non_null(getcwd(dir, sizeof(dir)));
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    return strdup(path);
-}
-
-static void write_all(const char *path, const void *data, size_t len)
-{
-    FILE *f = fopen(path, "wb");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, len, f), len);
-    assert_int_equal(fclose(f), 0);
-}
-
-/* Files that are hashed, and read by nobody. */
-static char *own_model(void)
-{
-    static const char *const files[] = {"config.json", "classes.csv", "tokenizer.json",
-                                        "model.safetensors"};
-    char *dir = own("model"), path[4200];
-
-    mkdir(dir, 0777);
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
-        write_all(path, "{}", 2);
-    }
-    return dir;
-}
-
 /* Noise that is never silent, so that every patch has a vector. */
 static char *own_recording(void)
 {
-    char *path = own("noise.wav");
-    uint32_t x = 1, bytes = SAMPLES * 2;
-    struct buf b = BUF_INIT;
+    uint32_t x = 1;
 
     for (int i = 0; i < SAMPLES; i++) {
         x = x * 1664525u + 1013904223u;
         audio[i] = (int16_t)(1 + (x >> 18));
     }
-    buf_put(&b, "RIFF", 4);
-    buf_put_u32(&b, 36 + bytes);
-    buf_put(&b, "WAVEfmt ", 8);
-    buf_put_u32(&b, 16);
-    buf_put_u16(&b, 1);
-    buf_put_u16(&b, 1);
-    buf_put_u32(&b, 16000);
-    buf_put_u32(&b, 32000);
-    buf_put_u16(&b, 2);
-    buf_put_u16(&b, 16);
-    buf_put(&b, "data", 4);
-    buf_put_u32(&b, bytes);
-    for (int i = 0; i < SAMPLES; i++)
-        buf_put_u16(&b, (uint16_t)audio[i]);
-    write_all(path, b.data, b.len);
-    buf_free(&b);
-    return path;
+    return files_wav("noise.wav", audio, SAMPLES);
 }
 
 static struct play_options sounds(const char *model)
@@ -174,7 +121,7 @@ static void check_all(const struct play *p, uint64_t lease, uint32_t shards)
 static void it_does_not_matter_how_it_is_leased(void **state)
 {
     static const uint32_t lengths[] = {30000, 1000, 7000};
-    char *model = own_model(), *path = own_recording();
+    char *model = files_model(), *path = own_recording();
 
     (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
@@ -224,7 +171,7 @@ static void it_does_not_matter_how_it_is_leased(void **state)
 /* Whatever it stops in the middle of, it stops; what it reports is whole. */
 static void it_can_be_stopped_in_a_tail(void **state)
 {
-    char *model = own_model(), *path = own_recording();
+    char *model = files_model(), *path = own_recording();
 
     (void)state;
     for (int how = 0; how < 3; how++)
@@ -267,7 +214,7 @@ static void it_can_be_stopped_in_a_tail(void **state)
 
 static void passages_are_embedded_without_decoding(void **state)
 {
-    char *model = own_model(), *path = own_recording();
+    char *model = files_model(), *path = own_recording();
     struct msg_passage passages[200];
     char text[200][16];
     const struct play_options o = {.stage = "embed-text", .model_dir = model, .params = "{}"};
@@ -318,7 +265,7 @@ static void passages_are_embedded_without_decoding(void **state)
 
 static void unknown_parameters_are_refused(void **state)
 {
-    char *model = own_model();
+    char *model = files_model();
     struct play_options o = sounds(model);
     struct play p;
 
@@ -335,7 +282,7 @@ static void unknown_parameters_are_refused(void **state)
 /* 8.5 kB a second: a day of them is more than a message holds, and that is said before the work. */
 static void shards_that_give_too_much_are_refused(void **state)
 {
-    char *model = own_model(), *path = own_recording();
+    char *model = files_model(), *path = own_recording();
     struct play_options o = sounds(model);
     const struct msg_lease_end *end;
     struct msg_lease m;

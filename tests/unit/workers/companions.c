@@ -1,0 +1,132 @@
+#include "tests/unit/workers/companions.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "tests/unit/stages/fake_voices.h"
+#include "tests/unit/workers/files.h"
+#include "workers/models/pyannet.h"
+#include "workers/stages/transcribe.h"
+
+static const char *const names[] = {"transcribe", "sounds", "diarize"};
+
+/* ---- rules in place of models */
+
+static uint32_t slow_ms;
+
+static void sets(float first, uint8_t *ret)
+{
+    uint32_t bits = (uint32_t)(int32_t)(first * 32768.0f);
+
+    if (slow_ms)
+        usleep(slow_ms * 1000);
+    for (uint32_t i = 0; i < PYANNET_FRAMES; i++)
+        ret[i] = (uint8_t)(bits >> i / 100 & 3);
+}
+
+static void scores(float first, float *ret)
+{
+    ret[0] = fabsf(first);
+    ret[1] = first > 0 ? 0.5f : 0.0f;
+    ret[2] = 0;
+}
+
+static uint32_t number(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text ? (uint32_t)strtol(text, NULL, 10) : 0;
+}
+
+bool companions_dispatch(int argc, char **argv, int *status)
+{
+    const char *code = getenv("COMPANIONS_FAIL_CODE");
+
+    fake_models.sets = sets;
+    fake_models.scores = scores;
+    slow_ms = number("COMPANIONS_SLOW");
+    fake_models.fails_after = number("COMPANIONS_FAIL");
+    fake_models.fails_with = code ? (int)strtol(code, NULL, 10) : 0;
+    return play_dispatch(argc, argv, status);
+}
+
+/* ---- workers */
+
+/* Made once, and kept for the whole program. */
+static const struct msg_companion *stages(void)
+{
+    static struct msg_companion all[STAGES];
+    struct transcribe_params params;
+    struct err e = {0};
+
+    if (all[0].stage)
+        return all;
+    transcribe_params_default(&params);
+    assert_ok(transcribe_params_to_json(&params, &all[TRANSCRIBE].params_json, &e), e);
+    all[TRANSCRIBE].model_dir = strdup(test_source_path("workers/models/whisper-nano"));
+    all[SOUNDS].params_json = strdup("{\"vectors\":true}");
+    all[SOUNDS].model_dir = files_model();
+    all[DIARIZE].params_json = strdup("{}");
+    all[DIARIZE].model_dir = files_model();
+    for (int i = 0; i < STAGES; i++)
+        all[i].stage = (char *)names[i];
+    return all;
+}
+
+struct play_options companions_of(int stage, const int *beside)
+{
+    const struct msg_companion *all = stages();
+    struct play_options o = {.stage = all[stage].stage,
+                             .model_dir = all[stage].model_dir,
+                             .params = all[stage].params_json,
+                             .decoders = 2};
+
+    while (beside[o.companion_count] >= 0) {
+        o.companions[o.companion_count] = all[beside[o.companion_count]];
+        o.companion_count++;
+    }
+    return o;
+}
+
+void companions_lease(struct play *p, const char *path, uint32_t shard_ms, struct msg_lease *m)
+{
+    m[0] = play_lease_of(p, path, shard_ms);
+    play_put_lease(p, &m[0]);
+    for (uint32_t k = 1; k <= p->companion_count; k++) {
+        m[k] = play_companion_of(p, &m[0], k);
+        play_put_lease(p, &m[k]);
+    }
+    play_send(p);
+}
+
+void companions_alone(const char *path, uint32_t shard_ms, struct play alone[STAGES])
+{
+    for (int i = 0; i < STAGES; i++) {
+        struct play_options o = companions_of(i, (const int[]){-1});
+        struct msg_lease m;
+
+        play_ready(&alone[i], &o);
+        companions_lease(&alone[i], path, shard_ms, &m);
+        assert_int_equal(play_until_end(&alone[i], m.lease_id)->code, 0);
+        assert_int_equal(alone[i].failed_count, 0);
+    }
+}
+
+void companions_alone_free(struct play alone[STAGES])
+{
+    for (int i = 0; i < STAGES; i++)
+        play_quit(&alone[i]);
+}
+
+uint32_t companions_same(const struct play *alone, const struct play *p, uint64_t lease)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->done_count; i++) {
+        if (p->done[i].lease_id != lease)
+            continue;
+        play_same(play_shard(alone, 1, p->done[i].seq), &p->done[i]);
+        n++;
+    }
+    return n;
+}

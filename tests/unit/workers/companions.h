@@ -1,0 +1,25 @@
+/* tests/unit/workers/companions.h - a worker that listens with several stages, for its tests:
+ * whisper-nano, and rules in place of the models of sounds and voices (fake_voices.h). */
+#ifndef NIGHTSHIFT_TESTS_UNIT_WORKERS_COMPANIONS_H
+#define NIGHTSHIFT_TESTS_UNIT_WORKERS_COMPANIONS_H
+
+#include "tests/unit/workers/play.h"
+
+enum { TRANSCRIBE, SOUNDS, DIARIZE, STAGES };
+
+/* True when this process is a worker or a decoder, as play_dispatch. $COMPANIONS_SLOW: milliseconds
+ * that diarization takes for a window; $COMPANIONS_FAIL: after so many patches sounds fail, with
+ * the code $COMPANIONS_FAIL_CODE. */
+bool companions_dispatch(int argc, char **argv, int *status);
+
+/* A worker for a stage, beside it those of the list up to -1. */
+struct play_options companions_of(int stage, const int *beside);
+/* Gives a whole recording to the worker: m[0] is its own lease, m[k] that of its companion k. */
+void companions_lease(struct play *p, const char *path, uint32_t shard_ms, struct msg_lease *m);
+/* What each stage makes of a recording alone: lease 1 of alone[stage]. Still running. */
+void companions_alone(const char *path, uint32_t shard_ms, struct play alone[STAGES]);
+void companions_alone_free(struct play alone[STAGES]);
+/* Bit for bit: the shards of a lease that are there, and how many. */
+uint32_t companions_same(const struct play *alone, const struct play *p, uint64_t lease);
+
+#endif
