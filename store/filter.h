@@ -1,9 +1,11 @@
-/* store/filter.h - the path conditions that the reading functions share. Internal to store/. */
+/* store/filter.h - the conditions on recordings that the reading functions share. Internal to
+ * store/. */
 #ifndef NIGHTSHIFT_STORE_FILTER_H
 #define NIGHTSHIFT_STORE_FILTER_H
 
 #include "base/buf.h"
 #include "store/db.h"
+#include "store/scope.h"
 
 /* A file or a directory. Exact bytes through the index on places; a name that holds a backslash may
  * be the display form of odd bytes, and is compared with that form too, which reads all places. */
@@ -21,6 +23,19 @@ const char *filter_path_sql(struct filter_path *f, int first);
 #define FILTER_PATH_VALUES(f)                                                       \
     (const void *)(f)->below.low, (f)->below.len - 1, (const void *)(f)->below.low, \
         (f)->below.len, (const void *)(f)->below.high, (f)->below.len
+
+/* A scope as conditions on the recording of a row. */
+struct scope_filter {
+    const struct scope *scope; /* borrowed */
+    struct filter_path path;
+};
+bool scope_is_all(const struct scope *scope);
+int scope_filter_make(const struct scope *scope, struct scope_filter *ret, struct err *err);
+void scope_filter_free(struct scope_filter *f);
+/* Appends " AND media IN (...)" for each; media is the SQL of a media_id. The parameters have the
+ * numbers first ... first + 4, first at most 12. */
+void scope_filter_put(struct scope_filter *f, struct buf *sql, const char *media, int first);
+int scope_filter_bind(const struct scope_filter *f, sqlite3_stmt *stmt, int first, struct err *err);
 
 /* Prepares the text of sql; ERR_NOMEM when the buffer had failed. */
 int filter_prepare(struct store *st, struct buf *sql, sqlite3_stmt **ret, struct err *err);

@@ -3,12 +3,19 @@
 
 #include "store/filter.h"
 
-static const char sql_sounds[] =
-    "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
-    "FROM (SELECT DISTINCT name FROM sound WHERE instr(lower(name), lower(?1)) > 0) c "
-    "CROSS JOIN sound d ON d.name = c.name "
-    "JOIN task t ON t.task_id = d.task_id JOIN media m ON m.media_id = t.media_id "
-    "JOIN place p ON p.place_id = m.place_id ";
+#define SOUND_COLUMNS "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
+#define SOUND_PLACE \
+    "JOIN media m ON m.media_id = t.media_id JOIN place p ON p.place_id = m.place_id "
+#define SOUND_CLASSES "(SELECT DISTINCT name FROM sound WHERE instr(lower(name), lower(?1)) > 0)"
+
+/* From the classes; or, where few recordings are asked about, from all that is heard in these. */
+static const char sql_of_classes[] =
+    SOUND_COLUMNS "FROM " SOUND_CLASSES " c CROSS JOIN sound d ON d.name = c.name "
+                  "JOIN task t ON t.task_id = d.task_id " SOUND_PLACE "WHERE 1";
+static const char sql_of_few[] =
+    SOUND_COLUMNS "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id " SOUND_PLACE
+                  "WHERE d.name IN " SOUND_CLASSES;
+#define FEW_PART (1.0 / 16) /* of all recordings */
 
 static struct find_sound sound_row(sqlite3_stmt *stmt)
 {
@@ -21,25 +28,38 @@ static struct find_sound sound_row(sqlite3_stmt *stmt)
                                .score = sqlite3_column_double(stmt, 6)};
 }
 
-int find_sounds(struct store *st, const char *name, const char *path, uint64_t limit,
-                find_sound_fn fn, void *arg, struct err *err)
+static int sounds_prepare(struct store *st, struct scope_filter *f, sqlite3_stmt **ret,
+                          struct err *err)
 {
-    struct filter_path filter = {0};
     struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
-    int rc = filter_path_make(path, &filter, err), stop = 0;
+    double part = 1;
+    int rc = scope_is_all(f->scope) ? 0 : scope_part(st, f->scope, &part, err);
 
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "%s", sql_sounds);
-    if (path)
-        buf_printf(&sql, "WHERE t.media_id IN (%s) ", filter_path_sql(&filter, 3));
-    buf_printf(&sql, "ORDER BY d.score DESC, p.path, p.member, d.start_ms LIMIT ?2");
-    rc = filter_prepare(st, &sql, &stmt, err);
+    buf_printf(&sql, "%s", part < FEW_PART ? sql_of_few : sql_of_classes);
+    scope_filter_put(f, &sql, "t.media_id", 3);
+    buf_printf(&sql, " ORDER BY d.score DESC, p.path, p.member, d.start_ms, d.task_id, d.seq, "
+                     "d.idx LIMIT ?2");
+    rc = filter_prepare(st, &sql, ret, err);
+    buf_free(&sql);
+    return rc;
+}
+
+int find_sounds(struct store *st, const char *name, const struct scope *scope, uint64_t limit,
+                find_sound_fn fn, void *arg, struct err *err)
+{
+    struct scope_filter filter = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = scope_filter_make(scope, &filter, err), stop = 0;
+
+    if (rc < 0)
+        return rc;
+    rc = sounds_prepare(st, &filter, &stmt, err);
     if (rc == 0)
         rc = filter_bound(db_bind(stmt, "ti", name, limit ? (int64_t)limit : (int64_t)-1), err);
-    if (rc == 0 && path)
-        rc = filter_bound(db_bind(stmt, "--bbb", FILTER_PATH_VALUES(&filter)), err);
+    if (rc == 0)
+        rc = scope_filter_bind(&filter, stmt, 3, err);
     while (rc == 0 && !stop && (rc = db_next(st, stmt, err)) == 1) {
         const struct find_sound row = sound_row(stmt);
 
@@ -47,8 +67,7 @@ int find_sounds(struct store *st, const char *name, const char *path, uint64_t l
         rc = 0;
     }
     sqlite3_finalize(stmt);
-    filter_path_free(&filter);
-    buf_free(&sql);
+    scope_filter_free(&filter);
     return rc < 0 ? rc : stop;
 }
 
@@ -155,21 +174,6 @@ int find_place(struct store *st, int64_t media_id, const char *path, find_place_
     return rc;
 }
 
-int find_is_given_name(struct store *st, const char *speaker, struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err,
-                      "SELECT EXISTS (SELECT 1 FROM speaker WHERE name = ?1 COLLATE NOCASE) "
-                      "AND NOT EXISTS (SELECT 1 FROM speaker WHERE label = ?1 COLLATE NOCASE)",
-                      "t", speaker);
-
-    if (rc == 1) {
-        rc = sqlite3_column_int(stmt, 0);
-        sqlite3_reset(stmt);
-    }
-    return rc;
-}
-
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -200,38 +204,4 @@ int find_stage(struct store *st, const char *name, struct store_stage_row *ret, 
     }
     *ret = s;
     return 0;
-}
-
-/* A segment may lie so far outside of its shard: Whisper's windows are 30 s. Narrowing by shard
- * uses segment's index, which has no times. */
-#define SHARD_SLACK_MS "30000"
-
-int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_ms, find_said_fn fn,
-              void *arg, struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(
-        st, &stmt, err,
-        "WITH said AS (SELECT g.speaker_id, g.language, g.text, "
-        "min(g.end_ms, ?3) - max(g.start_ms, ?2) AS ms, g.start_ms FROM shard h "
-        "CROSS JOIN segment g ON g.task_id = h.task_id AND g.seq = h.seq "
-        "WHERE h.task_id = (SELECT o.task_id FROM task o JOIN stage s ON s.stage_id = o.stage_id "
-        "WHERE o.media_id = ?1 AND s.name = 'transcribe' AND o.shards_done > 0 "
-        "ORDER BY o.stage_id DESC LIMIT 1) "
-        "AND h.start_ms < ?3 + " SHARD_SLACK_MS " AND h.end_ms > ?2 - " SHARD_SLACK_MS " "
-        "AND g.start_ms < max(?3, ?2 + 1) AND g.end_ms > ?2) "
-        "SELECT ifnull(k.name, k.label), k.label, a.language, "
-        "(SELECT text FROM said ORDER BY start_ms LIMIT 1) "
-        "FROM said a LEFT JOIN speaker k ON k.speaker_id = a.speaker_id "
-        "GROUP BY a.speaker_id ORDER BY sum(a.ms) DESC, min(a.start_ms) LIMIT 1",
-        "iii", media_id, start_ms, end_ms);
-
-    if (rc == 1) {
-        const struct find_said row = {db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2),
-                                      db_text(stmt, 3)};
-
-        rc = fn(arg, &row);
-        sqlite3_reset(stmt);
-    }
-    return rc;
 }

@@ -8,6 +8,7 @@
 #define NIGHTSHIFT_STORE_FIND_H
 
 #include "store/read.h"
+#include "store/scope.h"
 
 struct find_speaker {
     int64_t speaker_id, media_id, task_id;
@@ -49,8 +50,8 @@ struct find_sound {
 };
 typedef int (*find_sound_fn)(void *arg, const struct find_sound *row);
 /* Sounds of classes whose name has the text in it, upper and lower case of ASCII alike; the surest
- * first. path: as read_filter; limit 0: none. */
-int find_sounds(struct store *st, const char *name, const char *path, uint64_t limit,
+ * first. limit 0: none. */
+int find_sounds(struct store *st, const char *name, const struct scope *scope, uint64_t limit,
                 find_sound_fn fn, void *arg, struct err *err);
 
 /* The surest of them in one recording that reaches into [start_ms, end_ms]; none: fn is not called.
@@ -84,19 +85,18 @@ typedef int (*find_heard_fn)(void *arg, const struct find_heard *row);
 int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn fn, void *arg,
                struct err *err);
 
-/* 1: it is a name that was given to somebody, and nobody's label ("SPEAKER_00"), whatever the case;
- * else 0. */
-int find_is_given_name(struct store *st, const char *speaker, struct err *err);
-
 /* The newest stage of a name that has vectors: owned, store_stage_row_free. ERR_EMPTY: none. */
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err);
 
-/* Who says most of a stretch of the newest transcription, what and in which language; nothing is
- * said there: fn is not called. */
+/* Who says most of a stretch of the newest transcription, who else speaks in it, what and in which
+ * language; nothing is said there: fn is not called. */
+#define FIND_SPEAKERS_MOST 16 /* of a stretch; who comes later is counted only */
 struct find_said {
     const char *speaker;         /* the name, else the label; "": unknown */
     const char *label;           /* "": unknown */
-    const char *language, *text; /* text: of the first segment */
+    const char *language, *text; /* of that speaker's first segment; of the first segment of all */
+    const char *const *speakers; /* all who are known, each once, in the order of appearance */
+    size_t speaker_count, more;
 };
 typedef int (*find_said_fn)(void *arg, const struct find_said *row);
 int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_ms, find_said_fn fn,

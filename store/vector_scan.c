@@ -151,6 +151,7 @@ struct query {
 struct scan {
     const struct vector_file *f;
     const struct query *q;
+    const struct vector_rows *rows; /* NULL: all */
     dot_fn dot;
     atomic_uint_fast64_t *next;
 };
@@ -163,16 +164,33 @@ struct worker {
     struct err err;
 };
 
+/* Numbers rise from row to row, so *at, the range where the last one was looked for, is near. */
+static bool is_row_of(const struct vector_rows *rows, int64_t id, size_t *at)
+{
+    if (*at < rows->count && rows->list[*at].last < id)
+        ++*at;
+    if ((*at < rows->count && rows->list[*at].last < id) ||
+        (*at > 0 && rows->list[*at - 1].last >= id))
+        *at = vector_rows_at(rows, id);
+    return *at < rows->count && rows->list[*at].first <= id;
+}
+
 static int take_block(struct worker *w, const struct vector_block *b)
 {
     const struct query *q = w->s->q;
+    const struct vector_rows *rows = w->s->rows;
     uint32_t size = vector_file_state(w->s->f)->size;
+    size_t at = rows && b->count ? vector_rows_at(rows, b->ids[0]) : 0;
     int rc = 0;
 
     for (uint32_t i = 0; i < b->count && rc == 0; i++) {
-        float about = b->scales[i] * q->scale *
-                      (float)w->s->dot(b->values + (size_t)i * size, q->values, size);
-        float bound = q->length * b->errors[i] + q->part * (1 + b->errors[i]) + SLACK;
+        float about, bound;
+
+        if (rows && !is_row_of(rows, b->ids[i], &at))
+            continue;
+        about = b->scales[i] * q->scale *
+                (float)w->s->dot(b->values + (size_t)i * size, q->values, size);
+        bound = q->length * b->errors[i] + q->part * (1 + b->errors[i]) + SLACK;
 
         rc = near_add(&w->near, (struct vector_near){b->ids[i], about - bound, about + bound},
                       &w->err);
@@ -281,11 +299,12 @@ static int scan_with(const struct scan *s, struct worker *workers, uint32_t thre
 }
 
 int vector_scan(const struct vector_file *f, const float *query, size_t limit, uint32_t threads,
-                struct vector_near **ret, size_t *n, struct err *err)
+                const struct vector_rows *rows, struct vector_near **ret, size_t *n,
+                struct err *err)
 {
     atomic_uint_fast64_t next = 0;
     struct query q = {0};
-    struct scan s = {.f = f, .q = &q, .dot = dot_choose(), .next = &next};
+    struct scan s = {.f = f, .q = &q, .rows = rows, .dot = dot_choose(), .next = &next};
     struct near all = {.limit = limit};
     struct worker *workers;
     int rc;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "store/vector_file.h"
+#include "store/vector_rows.h"
 
 struct vector_near {
     int64_t id;
@@ -19,8 +20,10 @@ struct vector_near {
 };
 
 /* query: [size], of length 1; rows are taken to be of length 1, too. threads: 0: as many as there
- * are processors. *ret: newly allocated, in no order. ERR_CORRUPT: make the file anew. */
+ * are processors. rows: only these; NULL: all. *ret: newly allocated, in no order. ERR_CORRUPT:
+ * make the file anew. */
 int vector_scan(const struct vector_file *f, const float *query, size_t limit, uint32_t threads,
-                struct vector_near **ret, size_t *n, struct err *err);
+                const struct vector_rows *rows, struct vector_near **ret, size_t *n,
+                struct err *err);
 
 #endif

@@ -8,10 +8,12 @@
 #include "base/log.h"
 #include "store/filter.h"
 #include "store/vector_file.h"
+#include "store/vector_rows.h"
 #include "store/vector_scan.h"
 
 #define TAIL_ROWS 20000 /* new rows that are compared one by one without a thought ... */
 #define TAIL_PART 8     /* ... or this part of what is in the index */
+#define FEW_ROWS 20000  /* of a scope: compared one by one sooner than an index is read */
 
 /* The best so far: a heap whose root is the worst of them. */
 struct best {
@@ -25,6 +27,8 @@ struct search {
     float *query; /* [size], of length 1 */
     float *row;   /* [size] */
     struct best best;
+    bool scoped;
+    struct vector_rows rows; /* scoped: those that compete */
 };
 
 static bool worse(const struct vectors_hit *a, const struct vectors_hit *b)
@@ -115,46 +119,58 @@ static int row_rank(struct search *s, int64_t id, struct err *err)
 /* -------------------------------------------------------------------- one by one, from the catalog
  */
 
-/* Vectors of the stage with id > after, in the order of ids; only where w is NULL do they compete,
- * else they go into a file. */
+/* Vectors of the stage with id > after, in the order of ids; where w is NULL they compete, else
+ * they go into a file. */
 static int each_row(struct search *s, int64_t after, struct vector_writer *w, struct err *err)
 {
-    struct filter_path path = {0};
-    struct buf sql = BUF_INIT;
     sqlite3_stmt *stmt = NULL;
-    bool named = !w && s->q->named;
-    int rc = filter_path_make(w ? NULL : s->q->path, &path, err);
+    int rc = db_first(s->st, &stmt, err,
+                      "SELECT e.embedding_id, e.vector FROM embedding e CROSS JOIN task t "
+                      "ON t.task_id = e.task_id WHERE e.embedding_id > ?1 AND t.stage_id = ?2 "
+                      "ORDER BY e.embedding_id",
+                      "ii", after, s->q->stage_id);
 
-    if (rc < 0)
-        return rc;
-    buf_printf(&sql,
-               "SELECT e.embedding_id, e.vector FROM %s ON t.task_id = e.task_id "
-               "WHERE e.embedding_id > ?1 AND t.stage_id = ?2",
-               named ? "task t CROSS JOIN embedding e" : "embedding e CROSS JOIN task t");
-    if (!w && s->q->path)
-        buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&path, 3));
-    if (named)
-        buf_printf(&sql, " AND t.media_id IN (SELECT media_id FROM speaker "
-                         "WHERE name = ?6 COLLATE NOCASE)");
-    buf_printf(&sql, " ORDER BY e.embedding_id");
-    rc = filter_prepare(s->st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(stmt, "ii", after, s->q->stage_id), err);
-    if (rc == 0 && !w && s->q->path)
-        rc = filter_bound(db_bind(stmt, "--bbb", FILTER_PATH_VALUES(&path)), err);
-    if (rc == 0 && named)
-        rc = filter_bound(db_bind(stmt, "-----t", s->q->named), err);
-    while (rc == 0 && (rc = db_next(s->st, stmt, err)) == 1) {
+    while (rc == 1) {
         int64_t id = sqlite3_column_int64(stmt, 0);
 
         rc = !row_take(s, stmt, 1) ? 0
              : w                   ? vector_writer_add(w, id, s->row, err)
                                    : row_rank(s, id, err);
+        if (rc < 0)
+            sqlite3_reset(stmt);
+        else
+            rc = db_next(s->st, stmt, err);
     }
-    sqlite3_finalize(stmt);
-    filter_path_free(&path);
-    buf_free(&sql);
     return rc;
+}
+
+/* Those of the scope with id > after compete. */
+static int each_in_scope(struct search *s, int64_t after, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = 0;
+
+    for (size_t i = vector_rows_at(&s->rows, after + 1); i < s->rows.count && rc == 0; i++) {
+        const struct vector_range *r = &s->rows.list[i];
+
+        rc = db_first(s->st, &stmt, err,
+                      "SELECT embedding_id, vector FROM embedding "
+                      "WHERE embedding_id BETWEEN ? AND ?",
+                      "ii", r->first > after ? r->first : after + 1, r->last);
+        while (rc == 1) {
+            rc = row_take(s, stmt, 1) ? row_rank(s, sqlite3_column_int64(stmt, 0), err) : 0;
+            if (rc < 0)
+                sqlite3_reset(stmt);
+            else
+                rc = db_next(s->st, stmt, err);
+        }
+    }
+    return rc;
+}
+
+static int each_after(struct search *s, int64_t after, struct err *err)
+{
+    return s->scoped ? each_in_scope(s, after, err) : each_row(s, after, NULL, err);
 }
 
 /* ------------------------------------------------------------------------------- with the index */
@@ -306,11 +322,11 @@ static int search_index(struct search *s, const char *path, struct err *err)
     int rc = index_open(s, path, &f, err);
 
     if (rc == 0)
-        rc = vector_scan(f, s->query, s->q->limit, 0, &near, &n, err);
+        rc = vector_scan(f, s->query, s->q->limit, 0, s->scoped ? &s->rows : NULL, &near, &n, err);
     if (rc == 0)
         rc = rank_near(s, near, n, err);
     if (rc == 0)
-        rc = each_row(s, vector_file_state(f)->max_id, NULL, err);
+        rc = each_after(s, vector_file_state(f)->max_id, err);
     vector_file_close(f);
     free(near);
     return rc;
@@ -319,8 +335,8 @@ static int search_index(struct search *s, const char *path, struct err *err)
 /* With the index, or, when that cannot be, without. */
 static int search_any(struct search *s, struct err *err)
 {
-    char *path =
-        s->q->path || s->q->named || s->q->no_file ? NULL : vectors_path(s->st, s->q->stage_id);
+    bool few = s->q->no_file || (s->scoped && s->rows.rows <= FEW_ROWS);
+    char *path = few ? NULL : vectors_path(s->st, s->q->stage_id);
     struct err why = {0};
     int rc = path ? search_index(s, path, &why) : ERR_MISSING;
 
@@ -334,11 +350,27 @@ static int search_any(struct search *s, struct err *err)
         if (path)
             log_debug("searching without an index: %s", why.msg);
         s->best.count = 0;
-        rc = each_row(s, 0, NULL, err);
+        rc = each_after(s, 0, err);
     } else if (rc < 0) {
         *err = why;
     }
     free(path);
+    return rc;
+}
+
+/* In one transaction of reading, so that a row has the number that it was found by. */
+static int search_scope(struct search *s, struct err *err)
+{
+    int rc = db_exec(s->st, "SAVEPOINT scope", err);
+
+    if (rc < 0)
+        return rc;
+    s->scoped = true;
+    rc = vector_rows_find(s->st, s->q->stage_id, &s->q->scope, &s->rows, err);
+    if (rc == 0)
+        rc = search_any(s, err);
+    vector_rows_free(&s->rows);
+    db_exec(s->st, "RELEASE scope", &(struct err){0});
     return rc;
 }
 
@@ -368,7 +400,7 @@ int vectors_search(struct store *st, const struct vectors_query *q, struct vecto
             rc = err_set(err, ERR_INPUT, "vectors: the query is no vector");
     }
     if (rc == 0)
-        rc = search_any(&s, err);
+        rc = scope_is_all(&q->scope) ? search_any(&s, err) : search_scope(&s, err);
     free(s.query);
     free(s.row);
     if (rc < 0) {

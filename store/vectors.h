@@ -3,8 +3,11 @@
  * Over everything it goes through an index in a file beside the catalog (store/vector_file.h), made
  * when there is none and made anew when it does not fit the catalog: another catalog's, of another
  * stage, older than a deletion, cut short, damaged. What came after it was made is compared one by
- * one, until that is more than a part of it. Where no file can be written, and below a path, all
- * vectors are compared one by one. Whichever way, the ranking is that of the catalog's own vectors.
+ * one, until that is more than a part of it. Where no file can be written all vectors are compared
+ * one by one. Of a scope it is first found which rows are in it: few of them are compared one by
+ * one, and of many the index is read, but for the others' rows. Whichever way, the ranking is that
+ * of the catalog's own vectors.
+ *
  * Any store_mode, the store's thread; the reading uses threads of its own while it lasts. */
 #ifndef NIGHTSHIFT_STORE_VECTORS_H
 #define NIGHTSHIFT_STORE_VECTORS_H
@@ -12,17 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/store.h"
+#include "store/scope.h"
 
 struct vectors_query {
     int64_t stage_id;
     const float *values; /* [size], any length but 0 */
     uint32_t size;
-    const char *path;  /* as read_filter; NULL: everything */
-    const char *named; /* only recordings in which somebody was given this name, in whichever case;
-                        * NULL: all. As path, it is for few: each is looked at, without an index */
-    size_t limit;      /* at least 1 */
-    bool no_file;      /* neither read nor write an index */
+    struct scope scope; /* only recordings in it */
+    size_t limit;       /* at least 1 */
+    bool no_file;       /* neither read nor write an index */
 };
 struct vectors_hit {
     int64_t embedding_id;

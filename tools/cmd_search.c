@@ -18,6 +18,8 @@
 #define MARK_BEGIN "\001"
 #define MARK_END "\002"
 
+#define SPEAKERS_COLUMNS 40 /* of the names before a hit */
+
 static const char help[] =
     "Usage: nightshift search [OPTION]... TEXT...\n"
     "   or: nightshift search --sound SOUND [OPTION]... [TEXT]...\n"
@@ -180,6 +182,21 @@ static void put_ways(struct buf *b, const struct search_result *r)
                    (long long)r->sound_start_ms, (long long)r->sound_end_ms);
 }
 
+/* Who says most of it, and all who speak in it. */
+static void put_who(struct buf *b, const struct search_result *r)
+{
+    buf_printf(b, ", \"speaker\": ");
+    format_json_string(b, r->speaker);
+    buf_printf(b, ", \"speakers\": [");
+    for (size_t i = 0; i < r->speaker_count; i++) {
+        buf_printf(b, "%s", i > 0 ? ", " : "");
+        format_json_string(b, r->speakers[i]);
+    }
+    if (r->speaker_count == 0 && r->speaker[0] != 0)
+        format_json_string(b, r->speaker);
+    buf_printf(b, "]");
+}
+
 static void print_json(const struct search_result *r, bool first)
 {
     struct buf b = BUF_INIT;
@@ -195,8 +212,7 @@ static void print_json(const struct search_result *r, bool first)
     buf_printf(&b, ", \"start_ms\": %lld, \"end_ms\": %lld, \"language\": ", (long long)r->start_ms,
                (long long)r->end_ms);
     format_json_string(&b, r->language);
-    buf_printf(&b, ", \"speaker\": ");
-    format_json_string(&b, r->speaker);
+    put_who(&b, r);
     buf_printf(&b, ", \"text\": ");
     format_json_string(&b, r->text);
     buf_printf(&b, ", \"hit\": ");
@@ -235,7 +251,7 @@ static void put_sound(struct buf *b, const struct search_result *r)
     buf_printf(b, "(%s%s%s-%s", r->sound, r->sound[0] ? " " : "", from, to);
     if (isfinite(r->sound_score))
         buf_printf(b, ", %.2f", r->sound_score);
-    buf_printf(b, ")%s", r->speaker[0] || r->snippet[0] ? " " : "");
+    buf_printf(b, ")%s", r->speaker[0] || r->speaker_count > 0 || r->snippet[0] ? " " : "");
 }
 
 /* "(to 0:45.000) ": a passage is longer than a segment, and what was meant may stand at its end. */
@@ -244,7 +260,31 @@ static void put_end(struct buf *b, const struct search_result *r)
     char to[CLOCK_HMS_LEN];
 
     clock_hms(r->end_ms, to);
-    buf_printf(b, "(to %s)%s", to, r->speaker[0] || r->snippet[0] ? " " : "");
+    buf_printf(b, "(to %s)%s", to,
+               r->speaker[0] || r->speaker_count > 0 || r->snippet[0] ? " " : "");
+}
+
+/* "Ana, SPEAKER_01 and 2 more:" */
+static void put_speakers(struct buf *b, const struct search_result *r)
+{
+    size_t named = 0, columns = 0, left;
+
+    for (; named < r->speaker_count; named++) {
+        char *shown = utf8_display(r->speakers[named], strlen(r->speakers[named]));
+
+        columns += 2 + (shown != NULL ? text_width(shown) : 0);
+        free(shown);
+        if (named > 0 && columns > SPEAKERS_COLUMNS)
+            break;
+        buf_printf(b, "%s%s", named > 0 ? ", " : "", r->speakers[named]);
+    }
+    left = r->speaker_count - named + r->speakers_more;
+    if (left > 0)
+        buf_printf(b, " and %zu more", left);
+    if (named == 0)
+        buf_printf(b, "%s", r->speaker);
+    if (named > 0 || r->speaker[0] != 0)
+        buf_printf(b, ":");
 }
 
 /* What stands before the text: the sound, and who says it. Returns its columns. */
@@ -258,8 +298,7 @@ static size_t print_before(const struct search_result *r)
         put_sound(&b, r);
     else if (r->by[SEARCH_MEANING] && !r->by[SEARCH_WORDS])
         put_end(&b, r);
-    if (r->speaker[0] != 0)
-        buf_printf(&b, "%s:", r->speaker);
+    put_speakers(&b, r);
     shown = b.len > 0 ? utf8_display(b.data, b.len) : NULL;
     if (shown != NULL) {
         fputs(shown, stdout);

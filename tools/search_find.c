@@ -14,6 +14,8 @@
 #define CANDIDATES 1000u     /* of each way, at least */
 #define FEW_WANTED 100u      /* of one speaker or language: of fewer, more are looked for */
 #define NEAR_CANDIDATES 100u /* stretches that sound like it, for a text to be near one */
+#define FEW_PART 0.25        /* of the recordings have this speaker: only these are looked at */
+#define MANY_SEEN 16000u     /* and too few are in this language: it is worth to read segments */
 
 const char *const search_way_names[SEARCH_WAYS] = {"words", "meaning", "class", "sound"};
 
@@ -40,6 +42,9 @@ static void result_free(struct search_result *r)
     free(r->text);
     free(r->snippet);
     free(r->sound);
+    for (size_t i = 0; i < r->speaker_count; i++)
+        free(r->speakers[i]);
+    free(r->speakers);
     *r = (struct search_result){0};
 }
 
@@ -69,11 +74,25 @@ static size_t candidates(const struct search_wish *w)
 
 static int no_memory(struct finding *f) { return err_set(&f->err, ERR_NOMEM, "out of memory"); }
 
+static bool copy_speakers(struct search_result *to, const struct search_result *from)
+{
+    to->speaker_count = 0;
+    to->speakers = calloc(from->speaker_count + 1, sizeof(*to->speakers));
+    for (size_t i = 0; to->speakers != NULL && i < from->speaker_count; i++) {
+        to->speakers[i] = strdup(from->speakers[i]);
+        if (to->speakers[i] == NULL)
+            return false;
+        to->speaker_count++;
+    }
+    return to->speakers != NULL;
+}
+
 /* The strings of row are borrowed, NULL for "". */
 static int add(struct finding *f, enum search_way way, const struct search_result *row)
 {
     struct list *l = &f->lists[way];
     struct search_result new = *row;
+    bool named;
 
     if (l->count == l->room) {
         size_t room = l->room * 2 + 64;
@@ -93,11 +112,11 @@ static int add(struct finding *f, enum search_way way, const struct search_resul
     COPY(snippet);
     COPY(sound);
 #undef COPY
+    named = copy_speakers(&new, row);
     new.by[way] = true;
     l->rows[l->count++] = new;
-    return new.path &&new.member &&new.speaker &&new.language &&new.text &&new.snippet &&new.sound
-               ? 0
-               : no_memory(f);
+    named = named && new.path &&new.member &&new.speaker &&new.language;
+    return named && new.text &&new.snippet &&new.sound ? 0 : no_memory(f);
 }
 
 /* -------------------------------------------------------------------------------- by words */
@@ -161,6 +180,9 @@ static int on_said(void *arg, const struct find_said *s)
     if (!is_wanted(x->f->wish, s))
         return 0;
     x->row.speaker = (char *)s->speaker;
+    x->row.speakers = (char **)s->speakers;
+    x->row.speaker_count = s->speaker_count;
+    x->row.speakers_more = s->more;
     x->row.language = (char *)s->language;
     if (x->row.text == NULL || x->row.text[0] == 0)
         x->row.text = (char *)s->text;
@@ -174,7 +196,7 @@ static int add_with_said(struct finding *f, enum search_way way, const struct se
     struct said x = {.f = f, .way = way, .row = *row};
     int rc = find_said(f->st, row->media_id, row->start_ms, row->end_ms, on_said, &x, &f->err);
 
-    if (rc != 0 || x.found || !is_wanted(f->wish, &(struct find_said){"", "", "", ""}))
+    if (rc != 0 || x.found || !is_wanted(f->wish, &(struct find_said){"", "", "", "", NULL, 0, 0}))
         return rc;
     x.row.snippet = x.row.text;
     return add(f, way, &x.row);
@@ -224,67 +246,113 @@ static int take_hits(struct finding *f, enum search_way way, const struct vector
     return rc;
 }
 
-/* Who speaks there, and in which language, is known only of what was found: while too few of these
- * are wanted, or all that there are, more are asked for. */
-static int take_nearest(struct finding *f, enum search_way way, struct vectors_query *q,
-                        double least, struct err *err)
+/* The recordings that are looked at. Nearly each has its SPEAKER_00, so that leaving out the others
+ * would save nothing; somebody with a name, or the sixth speaker of a panel, is heard in few. */
+static int find_scope(struct finding *f, struct scope *ret, struct err *err)
 {
-    const struct search_wish *w = f->wish;
-    bool near_text = is_near_text(w, way), all = w->limit == 0 && !near_text, more = true;
-    size_t enough = all                                                 ? SIZE_MAX
-                    : near_text || (w->speaker == NULL && !w->language) ? 0
-                    : w->limit < FEW_WANTED                             ? FEW_WANTED
-                                                                        : (size_t)w->limit + 1;
-    int rc = 0;
+    struct scope scope = {.speaker = f->wish->speaker};
+    double part = 1;
+    int rc = scope.speaker != NULL ? scope_part(f->st, &scope, &part, err) : 0;
 
-    for (q->limit = near_text ? NEAR_CANDIDATES
-                    : all     ? CANDIDATES
-                              : candidates(w);
-         rc == 0 && more; q->limit *= 4) {
-        struct vectors_hit *hits = NULL;
-        size_t n = 0;
-
-        list_free(&f->lists[way]);
-        rc = vectors_search(f->st, q, &hits, &n, err);
-        if (rc == 0)
-            rc = take_hits(f, way, hits, n, least, err);
-        more = n == q->limit && hits[n - 1].cosine >= least && f->lists[way].count < enough;
-        free(hits);
-    }
+    if (part >= FEW_PART)
+        scope.speaker = NULL;
+    scope.path = f->wish->path;
+    if (rc == 0)
+        *ret = scope;
     return rc;
 }
 
-/* Somebody with a name is heard in few recordings, of which all can be looked at; a label is one of
- * nearly every recording. */
-static int find_named(struct finding *f, enum search_way way, const char **ret, struct err *err)
+/* Of so many that were seen too few are wanted: recordings in another language need not be seen.
+ * Where few are looked at anyway, that costs more than it saves. */
+static void narrow(const struct finding *f, struct scope *scope, size_t seen)
 {
-    const char *speaker = is_near_text(f->wish, way) ? NULL : f->wish->speaker;
-    int rc = speaker != NULL ? find_is_given_name(f->st, speaker, err) : 0;
+    const char *language = f->wish->language;
 
-    *ret = rc == 1 ? speaker : NULL;
-    return rc < 0 ? rc : 0;
+    if (seen >= MANY_SEEN && scope->speaker == NULL && language != NULL && language[0] != 0)
+        scope->language = language;
+}
+
+/* The nearest ones of one limit; taken: those that were looked at with a lower one. */
+struct nearest {
+    struct vectors_hit *hits;
+    size_t n;
+};
+
+static bool goes_on(const struct nearest *was, const struct nearest *now)
+{
+    bool same = was->n <= now->n;
+
+    for (size_t i = 0; same && i < was->n; i++)
+        same = was->hits[i].embedding_id == now->hits[i].embedding_id;
+    return same;
+}
+
+static int take_limit(struct finding *f, enum search_way way, const struct vectors_query *q,
+                      double least, struct nearest *was, struct err *err)
+{
+    struct nearest now = {0};
+    int rc = vectors_search(f->st, q, &now.hits, &now.n, err);
+
+    if (rc != 0)
+        return rc;
+    if (!goes_on(was, &now)) { /* a run has found more, or others are looked at */
+        list_free(&f->lists[way]);
+        was->n = 0;
+    }
+    rc = take_hits(f, way, now.hits + was->n, now.n - was->n, least, err);
+    free(was->hits);
+    *was = now;
+    return rc;
+}
+
+static size_t enough_of(const struct search_wish *w, bool near_text)
+{
+    if (near_text || (w->limit > 0 && w->speaker == NULL && w->language == NULL))
+        return 0;
+    if (w->limit == 0)
+        return SIZE_MAX;
+    return w->limit < FEW_WANTED ? FEW_WANTED : (size_t)w->limit + 1;
+}
+
+/* Who says most of a passage, and in which language, is known only of what was found: while too few
+ * of these are wanted, or all that there are, more are asked for. */
+static int take_nearest(struct finding *f, enum search_way way, struct vectors_query *q,
+                        double least, struct err *err)
+{
+    bool near_text = is_near_text(f->wish, way), more = true;
+    size_t enough = enough_of(f->wish, near_text);
+    struct nearest found = {0};
+    int rc = 0;
+
+    if (near_text)
+        q->scope = (struct scope){.path = f->wish->path};
+    else
+        rc = find_scope(f, &q->scope, err);
+    for (q->limit = near_text ? NEAR_CANDIDATES : candidates(f->wish); rc == 0 && more;
+         q->limit *= 4) {
+        rc = take_limit(f, way, q, least, &found, err);
+        more = rc == 0 && found.n == q->limit && found.hits[found.n - 1].cosine >= least &&
+               f->lists[way].count < enough;
+        narrow(f, &q->scope, found.n);
+    }
+    free(found.hits);
+    return rc;
 }
 
 static int find_vectors(struct finding *f, enum search_way way, const char *text, struct err *err)
 {
     struct store_stage_row stage = {0};
     struct search_vector v = {0};
-    const char *named = NULL;
     int rc = find_stage(f->st, way == SEARCH_MEANING ? "embed-text" : "embed-audio", &stage, err);
 
     if (rc != 0)
         return rc;
     rc = search_vector(&stage, text, &v, err);
     if (rc == 0)
-        rc = find_named(f, way, &named, err);
-    if (rc == 0)
-        rc = take_nearest(f, way,
-                          &(struct vectors_query){.stage_id = stage.stage_id,
-                                                  .values = v.values,
-                                                  .size = v.size,
-                                                  .path = f->wish->path,
-                                                  .named = named},
-                          f->wish->meaning_must ? -1 : v.least, err);
+        rc = take_nearest(
+            f, way,
+            &(struct vectors_query){.stage_id = stage.stage_id, .values = v.values, .size = v.size},
+            f->wish->meaning_must ? -1 : v.least, err);
     free(v.values);
     store_stage_row_free(&stage);
     return rc;
@@ -292,9 +360,15 @@ static int find_vectors(struct finding *f, enum search_way way, const char *text
 
 /* ------------------------------------------------------------------------------ by its class */
 
+struct hearing {
+    struct finding *f;
+    size_t seen;
+};
+
 static int on_sound(void *arg, const struct find_sound *s)
 {
-    struct finding *f = arg;
+    struct hearing *x = arg;
+    struct finding *f = x->f;
     int rc = add_with_said(f, SEARCH_CLASS,
                            &(struct search_result){.media_id = s->media_id,
                                                    .start_ms = s->start_ms,
@@ -307,15 +381,28 @@ static int on_sound(void *arg, const struct find_sound *s)
                                                    .member = (char *)s->member,
                                                    .sound = (char *)s->name});
 
+    x->seen++;
     return rc != 0 ? rc : f->wish->limit > 0 && f->lists[SEARCH_CLASS].count >= candidates(f->wish);
 }
 
+/* As many as are wanted; of a speaker or a language first many, and if these were not enough, all.
+ */
 static int find_class(struct finding *f, struct err *err)
 {
     const struct search_wish *w = f->wish;
-    bool some = w->limit > 0 && w->speaker == NULL && w->language == NULL;
-    int rc = find_sounds(f->st, w->sound, w->path, some ? candidates(w) : 0, on_sound, f, err);
+    bool chosen = w->speaker != NULL || w->language != NULL;
+    struct scope scope;
+    int rc = find_scope(f, &scope, err);
 
+    for (size_t limit = chosen ? MANY_SEEN : w->limit > 0 ? candidates(w) : 0; rc == 0; limit = 0) {
+        struct hearing x = {.f = f};
+
+        list_free(&f->lists[SEARCH_CLASS]);
+        rc = find_sounds(f->st, w->sound, &scope, limit, on_sound, &x, err);
+        if (!chosen || limit == 0 || x.seen < limit)
+            break;
+        narrow(f, &scope, x.seen);
+    }
     return rc < 0 ? rc : 0;
 }
 
@@ -330,7 +417,8 @@ static int on_first(void *arg, const struct find_sound *s)
 
 static int look_for_class(struct finding *f, struct err *err)
 {
-    int rc = find_sounds(f->st, f->wish->sound, f->wish->path, 1, on_first, &f->has_class, err);
+    const struct scope scope = {.path = f->wish->path};
+    int rc = find_sounds(f->st, f->wish->sound, &scope, 1, on_first, &f->has_class, err);
 
     return rc < 0 ? rc : 0;
 }

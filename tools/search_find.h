@@ -33,8 +33,12 @@ struct search_result { /* a row; strings owned by the list */
     double likeness;    /* cosine of the meaning, else of the sound; NAN: neither */
     double sound_score; /* of the class; NAN: none */
     int64_t sound_start_ms, sound_end_ms; /* of what is heard; both 0: none */
-    char *path, *member, *speaker, *language;
-    char *text;    /* the passage; "" when nobody says anything there */
+    char *path, *member, *language;
+    char *speaker;   /* who says most of it; "" unknown */
+    char **speakers; /* all who speak in it, in the order of appearance; none where it is one
+                      * segment, which is said by `speaker` */
+    size_t speaker_count, speakers_more; /* more: who are not named here */
+    char *text;                          /* the passage; "" when nobody says anything there */
     char *snippet; /* the same with the marks around the words that were found */
     char *sound;   /* name of the class, "" none */
 };

@@ -102,7 +102,7 @@ static int search(struct vector_file *f, uint32_t size, uint32_t threads, uint64
     row_of(UINT64_MAX / 2 + k, query, size);
     begin = clock_mono_ms();
     cpu_begin = clock();
-    rc = vector_scan(f, query, LIMIT, threads, &near, &n, err);
+    rc = vector_scan(f, query, LIMIT, threads, NULL, &near, &n, err);
     took = (double)(clock_mono_ms() - begin) / 1000;
     cpu = (double)(clock() - cpu_begin) / CLOCKS_PER_SEC;
     exact = calloc(n + 1, sizeof(*exact));

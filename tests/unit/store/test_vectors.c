@@ -86,7 +86,7 @@ static void expect(const struct vectors_query *q, const char *where, struct vect
                    size_t *n)
 {
     sqlite3_stmt *stmt = NULL;
-    char sql[256];
+    char sql[1400];
 
     *n = 0;
     snprintf(sql, sizeof(sql),
@@ -168,9 +168,9 @@ static void as_one_by_one(void **state)
     }
     assert_true(first != 0 && index_inode() == first); /* made once */
     q.no_file = false;
-    q.path = "/b";
+    q.scope.path = "/b";
     check(st, &q, "t.task_id = 4");
-    q.path = "/c";
+    q.scope.path = "/c";
     check(st, &q, "0");
     catalog_close(st);
 }
@@ -378,6 +378,146 @@ static void who_makes_it(void **state)
     catalog_close(st);
 }
 
+/* ------------------------------------------------------------------------------------ scopes */
+
+#define MANY \
+    36u /* recordings; the last three are long, and together more than is read one by one */
+#define LONG_ROWS 3600u
+
+/* Recording k of MANY has the tasks 2 k - 1 (its text) and 2 k (its vectors). */
+static void add_recording(struct store *st, int64_t job, unsigned k)
+{
+    static const char *const texts[] = {"one", "two", "three"};
+    struct err e = {0};
+    char path[32];
+
+    snprintf(path, sizeof(path),
+             k > MANY - 3 ? "/long/%u.wav"
+             : k % 4      ? "/a/%u.wav"
+                          : "/a-b/%u.wav",
+             k);
+    job_add1(st, job, path, "", k);
+    shard_put(st, 2 * k - 1, 0, texts, 3);
+    assert_ok(store_task_total(st, 2 * k - 1, 1, &e), e);
+}
+
+/* Everybody has a SPEAKER_00, some more voices and names; some say something in another language.
+ */
+static void who_says_what(void)
+{
+    sqlite3 *db;
+    char *why = NULL;
+
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    sqlite3_exec(
+        db,
+        "BEGIN;"
+        "INSERT INTO speaker (task_id, media_id, label, speech_ms) "
+        "SELECT task_id, media_id, 'SPEAKER_00', 1 FROM task WHERE stage_id = 1;"
+        "INSERT INTO speaker (task_id, media_id, label, speech_ms) "
+        "SELECT task_id, media_id, 'SPEAKER_01', 1 FROM task WHERE stage_id = 1 "
+        "AND media_id % 3 = 0;"
+        "INSERT INTO speaker (task_id, media_id, label, speech_ms) "
+        "SELECT task_id, media_id, 'SPEAKER_02', 1 FROM task WHERE stage_id = 1 "
+        "AND (media_id % 2 = 0 OR media_id > 33);"
+        "UPDATE speaker SET name = 'Ana' WHERE media_id IN (4, 9) AND label = 'SPEAKER_00';"
+        "UPDATE speaker SET name = 'ANA' WHERE media_id = 35;"
+        "UPDATE speaker SET name = 'Speaker_01' WHERE media_id = 5;"
+        "UPDATE segment SET language = 'es' WHERE task_id % 14 = 1 AND idx = 2;"
+        "UPDATE segment SET language = 'de' WHERE task_id IN (7, 69) AND idx = 1;"
+        "COMMIT",
+        NULL, NULL, &why);
+    assert_null(why);
+    sqlite3_close(db);
+}
+
+/* Shards of all recordings are committed in turn, so that their numbers lie between each other. */
+static struct store *peopled(void)
+{
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_text);
+    unsigned seed = 0;
+
+    unlink(CATALOG ".vectors-2");
+    for (unsigned k = 1; k <= MANY; k++)
+        add_recording(st, job, k);
+    for (uint32_t seq = 0; seq < 2; seq++)
+        for (unsigned k = 1; k <= MANY; k++) {
+            uint32_t n = k > MANY - 3 ? LONG_ROWS : k % 5 == 0 ? 0 : 1 + k % 9;
+
+            add_rows(st, 2 * k, seq, seed, n);
+            seed += n;
+        }
+    who_says_what();
+    return st;
+}
+
+static size_t put_where(char *to, size_t room, const struct scope *s)
+{
+    const char *path = s->path && strcmp(s->path, "/") == 0 ? "" : s->path;
+    size_t n = (size_t)snprintf(to, room, "t.stage_id = 2");
+
+    if (s->path)
+        n += (size_t)snprintf(to + n, room - n,
+                              " AND t.media_id IN (SELECT media_id FROM place WHERE path = '%s' "
+                              "OR substr(path, 1, length('%s') + 1) = '%s/')",
+                              path, path, path);
+    if (s->speaker)
+        n += (size_t)snprintf(to + n, room - n,
+                              " AND EXISTS (SELECT 1 FROM speaker k WHERE k.media_id = t.media_id "
+                              "AND (lower(label) = lower('%s') OR lower(name) = lower('%s')))",
+                              s->speaker, s->speaker);
+    if (s->language)
+        n += (size_t)snprintf(to + n, room - n,
+                              " AND EXISTS (SELECT 1 FROM segment g JOIN task o USING (task_id) "
+                              "WHERE o.media_id = t.media_id AND g.language = '%s')",
+                              s->language);
+    return n;
+}
+
+/* Whatever is asked for, the answer is that of all rows one by one, and the part is what is
+ * counted. */
+static void as_one_by_one_in_a_scope(void **state)
+{
+    static const char *const paths[] = {NULL, NULL, "/a", "/a/7.wav", "/long", "/long/35.wav", "/"};
+    static const char *const speakers[] = {NULL,         NULL,  "SPEAKER_00", "SPEAKER_02",
+                                           "speaker_01", "ana", "nobody"};
+    static const char *const languages[] = {NULL, NULL, NULL, "en", "es", "de", "xx"};
+    struct store *st = peopled();
+    unsigned dice = 20261122, indexed = 0;
+    char where[1024], sql[1200];
+    float values[SIZE];
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        struct vectors_query q = query_of(values);
+        struct err e = {0};
+        double part = -1;
+
+        /* Every other time a row itself, of a short recording: outside of most scopes. */
+        vector_of((unsigned)rand_r(&dice) % (i % 2 ? 100 : 1000000), values, SIZE);
+        q.scope.path = paths[(unsigned)rand_r(&dice) % 7];
+        q.scope.speaker = speakers[(unsigned)rand_r(&dice) % 7];
+        q.scope.language = languages[(unsigned)rand_r(&dice) % 7];
+        if (i % 4 == 0) /* more than is read one by one */
+            q.scope = (struct scope){.speaker = "SPEAKER_02"};
+        q.limit = 1 + (unsigned)rand_r(&dice) % NEAR;
+        q.no_file = rand_r(&dice) % 4 == 0;
+        if (i % 25 == 24) /* behind the index's end */
+            add_rows(st, i % 50 == 24 ? 70 : 14, 2 + i, 50000 + i * 100, 30);
+        put_where(where, sizeof(where), &q.scope);
+        check(st, &q, where);
+        snprintf(sql, sizeof(sql), "SELECT count(*) FROM task t WHERE %s", where);
+        assert_ok(scope_part(st, &q.scope, &part, &e), e);
+        assert_true(fabs(part * MANY - (double)count_of(sql)) < 1e-9);
+        snprintf(sql, sizeof(sql),
+                 "SELECT count(*) FROM embedding e JOIN task t USING (task_id) WHERE %s", where);
+        indexed += !q.no_file && count_of(sql) > 20000 && strlen(where) > 20;
+    }
+    assert_true(indexed > 20 && index_inode() != 0);
+    catalog_close(st);
+}
+
 static void odd_queries(void **state)
 {
     struct store *st = filled();
@@ -428,7 +568,7 @@ static void bounds_hold(void **state)
     assert_int_equal(vector_file_state(f)->count, 3000);
     for (int wide = 0; wide < 2; wide++) {
         vector_of(123456, query, 384);
-        assert_ok(vector_scan(f, query, wide ? 3000 : 10, wide ? 1 : 3, &near, &n, &e), e);
+        assert_ok(vector_scan(f, query, wide ? 3000 : 10, wide ? 1 : 3, NULL, &near, &n, &e), e);
         if (wide)
             assert_int_equal(n, 3000);
         else
@@ -461,6 +601,7 @@ int main(void)
         cmocka_unit_test(another_catalogs_index),
         cmocka_unit_test(a_catalog_that_was_put_back),
         cmocka_unit_test(who_makes_it),
+        cmocka_unit_test(as_one_by_one_in_a_scope),
         cmocka_unit_test(odd_queries),
         cmocka_unit_test(bounds_hold),
     };

@@ -2,8 +2,10 @@
 """Search on the command line: words, sounds and meaning as one ranking, and what may be asked of them.
 Transcripts are written as a run would write them. With an argument, the folder of a sentence encoder:
 its vectors are made by a run, and found by meaning."""
+import array
 import json
 import os
+import random
 import shutil
 import sqlite3
 import struct
@@ -116,6 +118,123 @@ class Searching(unittest.TestCase):
 
     def places(self, *args):
         return [hit[:2] for hit in self.found(*args)]
+
+
+class Crowd(Searching):
+    """Thousands of passages, of which a search for somebody finds few: what is found is held against all
+    that there is, filtered here."""
+    RECORDINGS = 24
+    PASSAGES = 750  # of a recording: together more than are looked at before recordings are left out
+
+    def setUp(self):
+        super().setUp()
+        self.dice = random.Random(5)
+        for i in range(self.RECORDINGS):
+            with open(os.path.join(self.archive, "deep", f"r{i:02}.wav"), "wb") as file:
+                file.write(wav(100 + i))
+        self.run_it("enqueue", self.archive, status=0)
+        self.who = {}  # recording, passage: its speakers, in the order of appearance
+        self.write(self.crowd)
+
+    def voices(self, i):
+        """Labels and names of a recording's speakers."""
+        return ([("SPEAKER_00", None), ("SPEAKER_01", "Ana" if i in (3, 4) else "Sam" if i % 2 else None)]
+                + [("SPEAKER_02", "Ana" if i == 4 else None), ("SPEAKER_03", None)] * (i in (4, 9)))
+
+    def crowd(self, connection):
+        stage, = connection.execute("SELECT stage_id FROM stage WHERE name = 'diarize'").fetchone()
+        for i in range(self.RECORDINGS):
+            name = f"r{i:02}.wav"
+            media = self.media(connection, "deep/" + name)
+            task, = connection.execute("SELECT task_id FROM task WHERE media_id = ?", (media,)).fetchone()
+            self.shards(connection, task)
+            voices = self.task(connection, stage, media)
+            ids = [(connection.execute("INSERT INTO speaker (task_id, media_id, label, name, speech_ms) VALUES "
+                                       "(?, ?, ?, ?, 1) RETURNING speaker_id",
+                                       (voices, media, label, given)).fetchone()[0], given or label)
+                   for label, given in self.voices(i)]
+            rows = []
+            for k in range(self.PASSAGES):
+                # The later ones speak seldom, and nobody else speaks German.
+                of = [self.dice.choice(ids[:2] if self.dice.random() < 0.98 else ids) for _ in range(self.dice.randrange(4))]
+                at = k * 20000
+                for n, (number, _) in enumerate(of):
+                    length = self.dice.randrange(100, 5000)
+                    language = "de" if i == 7 and k % 300 == 5 else "es" if k % 9 == 0 else "en"
+                    rows.append((task, k // 15, len(rows), at + n * 5000, at + n * 5000 + length, f"said {k} {n}", language, number))
+                self.who[name, k] = list(dict.fromkeys(shown for _, shown in of))
+            connection.executemany("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
+                                   "speaker_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.execute("UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = ?", (task,))
+
+    def shards(self, connection, task):
+        """Of five minutes, in which fifteen passages begin."""
+        connection.executemany("INSERT INTO shard VALUES (?, ?, ?, ?, 'en', 0.9, 1, 12, 'cpu', '2026')",
+                               [(task, k // 15, k * 20000, (k + 15) * 20000) for k in range(0, self.PASSAGES, 15)])
+
+    def stage_of(self, connection, name, model, source=None):
+        return connection.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at, "
+                                  "source_id) VALUES (?, ?, '/', 'ff', '{}', '2026', ?) RETURNING stage_id",
+                                  (name, model, source)).fetchone()[0]
+
+    def each(self, connection, stage):
+        for i in range(self.RECORDINGS):
+            task = self.task(connection, stage, self.media(connection, f"deep/r{i:02}.wav"))
+            self.shards(connection, task)
+            yield task
+
+    def is_wanted(self, hit, speaker, language):
+        voices = self.voices(int(hit[0][1:3])) if hit[0][0] == "r" else []
+        labels = [label for label, given in voices if hit[2]["speaker"] in (given, label)]
+        return ((speaker is None or speaker.lower() in [hit[2]["speaker"].lower()] + [label.lower() for label in labels])
+                and (language is None or hit[2]["language"] == language))
+
+    def as_all_filtered(self, *what):
+        everything = self.found(*what, "--limit", "0")
+        self.assertGreater(len(everything), 16000)
+        for name, k, hit in everything[:3000]:
+            if name[0] == "r":
+                self.assertEqual(self.who[name, k], hit["speakers"])
+                self.assertEqual(hit["speaker"] != "", hit["speaker"] in hit["speakers"])
+        few = set()
+        for speaker, language in ((None, "de"), (None, "es"), ("ana", None), ("SPEAKER_03", None), ("sam", None),
+                                  ("Ana", "es"), ("SPEAKER_00", None), ("SPEAKER_00", "de"), ("SPEAKER_03", "de")):
+            want = [hit[:2] + (hit[2]["speaker"],) for hit in everything if self.is_wanted(hit, speaker, language)]
+            limit = self.dice.choice((1, 20, 150))
+            wish = (["--speaker", speaker] if speaker else []) + (["-l", language] if language else [])
+            got = self.found(*what, *wish, "--limit", str(limit))
+            self.assertEqual(want[:limit], [hit[:2] + (hit[2]["speaker"],) for hit in got], wish)
+            few.add(len(want))
+        self.assertTrue(any(0 < n < 100 for n in few) and any(n > 1000 for n in few), few)
+
+
+class CrowdSounds(Crowd):
+    def test_a_class_that_all_have(self):
+        def sounds(connection):
+            for task in self.each(connection, self.stage_of(connection, "sounds", "yamnet")):
+                connection.executemany("INSERT INTO sound VALUES (?, ?, ?, ?, ?, 0, 'Speech', ?)",
+                                       [(task, k // 15, k, k * 20000, k * 20000 + 15000, self.dice.random())
+                                        for k in range(self.PASSAGES)])
+        self.write(sounds)
+        self.as_all_filtered("--sound", "speech")
+
+
+@unittest.skipIf(ENCODER is None, "no folder of a sentence encoder was given")
+class CrowdMeaning(Crowd):
+    def test_passages_that_all_have(self):
+        self.run_it("enqueue", "--embed=" + ENCODER, "--no-transcribe", os.path.join(self.archive, "money.wav"), status=0)
+        self.run_it("run", "--quiet", status=0)
+
+        def passages(connection):
+            stage, = connection.execute("SELECT stage_id FROM stage WHERE name = 'embed-text'").fetchone()
+            for task in self.each(connection, stage):
+                connection.executemany(
+                    "INSERT INTO embedding (task_id, seq, idx, start_ms, end_ms, text, vector) "
+                    "VALUES (?, ?, ?, ?, ?, 'x', ?)",
+                    [(task, k // 15, k, k * 20000, k * 20000 + 15000, array.array("f", array.array("b", self.dice.randbytes(384))).tobytes())
+                     for k in range(self.PASSAGES)])
+        self.write(passages)
+        self.as_all_filtered("--semantic", "monetary policy")
 
 
 class Words(Searching):
