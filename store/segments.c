@@ -50,17 +50,18 @@ static int put_words(struct store *st, int64_t segment_id, const struct store_se
     return rc;
 }
 
-static int put_kept(struct store *st, const struct store_shard_result *r,
-                    const struct store_segment *s, int64_t idx, struct err *err)
+#define PUT_INTO(table, returning)                                                         \
+    "INSERT INTO " table " (task_id, seq, idx, start_ms, end_ms, text, language, reason, " \
+    "avg_logprob, no_speech_prob, compression_ratio, temperature, attempts, speech_prob) " \
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?) RETURNING " returning
+
+static int put_segment(struct store *st, const struct store_shard_result *r,
+                       const struct store_segment *s, int64_t idx, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int64_t id;
     int rc = db_first(st, &stmt, err,
-                      "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
-                      "reason, avg_logprob, no_speech_prob, compression_ratio, temperature, "
-                      "attempts, speech_prob) "
-                      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?) "
-                      "RETURNING segment_id",
+                      s->dropped ? PUT_INTO("dropped", "0") : PUT_INTO("segment", "segment_id"),
                       "iiiiitttddddid", r->task_id, (int64_t)r->seq, idx, s->start_ms, s->end_ms,
                       s->text, s->language ? s->language : "", s->reason ? s->reason : "",
                       s->avg_logprob, s->no_speech_prob, s->compression_ratio, s->temperature,
@@ -70,20 +71,7 @@ static int put_kept(struct store *st, const struct store_shard_result *r,
         return rc;
     id = sqlite3_column_int64(stmt, 0);
     rc = db_next(st, stmt, err); /* to its end, where its foreign keys are looked at */
-    return rc < 0 ? rc : put_words(st, id, s, err);
-}
-
-static int put_dropped(struct store *st, const struct store_shard_result *r,
-                       const struct store_segment *s, int64_t idx, struct err *err)
-{
-    return db_run(st, err,
-                  "INSERT INTO dropped (task_id, seq, idx, start_ms, end_ms, text, language, "
-                  "reason, avg_logprob, no_speech_prob, compression_ratio, temperature, attempts, "
-                  "speech_prob) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?)",
-                  "iiiiitttddddid", r->task_id, (int64_t)r->seq, idx, s->start_ms, s->end_ms,
-                  s->text, s->language ? s->language : "", s->reason ? s->reason : "",
-                  s->avg_logprob, s->no_speech_prob, s->compression_ratio, s->temperature,
-                  (int64_t)s->attempts, speech_prob(s));
+    return rc < 0 || s->dropped ? rc : put_words(st, id, s, err);
 }
 
 int segments_put(struct store *st, const struct store_shard_result *r, struct err *err)
@@ -94,7 +82,7 @@ int segments_put(struct store *st, const struct store_shard_result *r, struct er
     for (size_t i = 0; i < r->segment_count && rc == 0; i++) {
         const struct store_segment *s = &r->segments[i];
 
-        rc = s->dropped ? put_dropped(st, r, s, dropped++, err) : put_kept(st, r, s, kept++, err);
+        rc = put_segment(st, r, s, s->dropped ? dropped++ : kept++, err);
     }
     return rc;
 }
