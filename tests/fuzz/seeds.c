@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "scheduler/control_path.h"
 #include "store/request.h"
+#include "tests/common/zip_writer.h"
 #include "workers/frame.h"
 #include "workers/protocol.h"
 
@@ -245,53 +246,15 @@ static const char pickle4_seed[] =
     "\x80\4\x95\20\0\0\0\0\0\0\0}\x94\x8c\1a\x94\x8c\13collections\x94\x8c\13OrderedDict\x94"
     "\x93\x94)R\x94s.";
 
-static void put_zip_header(struct buf *b, bool central, const char *name, size_t len, uint32_t at)
-{
-    buf_put_u32(b, central ? 0x02014b50u : 0x04034b50u);
-    if (central)
-        buf_put_u16(b, 20);
-    for (int i = 0; i < 5; i++) /* version, flags, method, time, date */
-        buf_put_u16(b, 0);
-    buf_put_u32(b, 0); /* checksum */
-    buf_put_u32(b, (uint32_t)len);
-    buf_put_u32(b, (uint32_t)len);
-    buf_put_u16(b, (uint16_t)strlen(name));
-    buf_put_u16(b, 0);
-    for (int i = 0; central && i < 5; i++) /* comment, disk, attributes */
-        buf_put_u16(b, 0);
-    if (central)
-        buf_put_u32(b, at);
-    buf_put(b, name, strlen(name));
-}
-
 /* The checkpoint of such a pickle and the bytes that it describes. */
 static int seed_checkpoint(const char *dir)
 {
-    const struct {
-        const char *name, *data;
-        size_t len;
-    } members[] = {{"x/data.pkl", pickle_seed, sizeof(pickle_seed) - 1},
-                   {"x/data/0", "abcdabcdabcdabcdabcdabcd", 24}};
-    uint32_t at[2], start, bytes;
+    const struct zip_member members[] = {{"x/data.pkl", pickle_seed, sizeof(pickle_seed) - 1},
+                                         {"x/data/0", "abcdabcdabcdabcdabcdabcd", 24}};
     struct buf b = BUF_INIT;
     int rc;
 
-    for (int i = 0; i < 2; i++) {
-        at[i] = (uint32_t)b.len;
-        put_zip_header(&b, false, members[i].name, members[i].len, 0);
-        buf_put(&b, members[i].data, members[i].len);
-    }
-    start = (uint32_t)b.len;
-    for (int i = 0; i < 2; i++)
-        put_zip_header(&b, true, members[i].name, members[i].len, at[i]);
-    bytes = (uint32_t)b.len - start;
-    buf_put_u32(&b, 0x06054b50u);
-    buf_put_u32(&b, 0); /* disks */
-    buf_put_u16(&b, 2);
-    buf_put_u16(&b, 2);
-    buf_put_u32(&b, bytes);
-    buf_put_u32(&b, start);
-    buf_put_u16(&b, 0);
+    zip_write(&b, members, 2);
     rc = write_seed(dir, "pickle-checkpoint", &b);
     buf_free(&b);
     return rc;

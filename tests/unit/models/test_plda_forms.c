@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "tests/common/zip_writer.h"
 #include "workers/models/plda_file.h"
 
 #define MAX_SIZE 140
@@ -73,50 +74,19 @@ static void put_npy(struct buf *b, const struct numbers *a, bool wide, bool by_c
     }
 }
 
-static void put_member(struct buf *b, bool central, const char *name, size_t len, uint32_t at)
-{
-    buf_put_u32(b, central ? 0x02014b50u : 0x04034b50u);
-    if (central)
-        buf_put_u16(b, 20);
-    for (int i = 0; i < 5; i++) /* version, flags, method, time, date */
-        buf_put_u16(b, 0);
-    buf_put_u32(b, 0); /* checksum */
-    buf_put_u32(b, (uint32_t)len);
-    buf_put_u32(b, (uint32_t)len);
-    buf_put_u16(b, (uint16_t)strlen(name));
-    buf_put_u16(b, 0);
-    for (int i = 0; central && i < 5; i++) /* comment, disk, attributes */
-        buf_put_u16(b, 0);
-    if (central)
-        buf_put_u32(b, at);
-    buf_put(b, name, strlen(name));
-}
-
 static void put_npz(const char *dir, const char *file, const struct numbers *a, bool wide,
                     bool by_columns)
 {
     struct buf b = BUF_INIT, npy[3] = {BUF_INIT, BUF_INIT, BUF_INIT};
-    uint32_t at[3], start, bytes;
+    struct zip_member members[3];
     char name[3][16];
 
     for (int i = 0; i < 3; i++) {
         snprintf(name[i], sizeof(name[i]), "%s.npy", a[i].name);
         put_npy(&npy[i], &a[i], wide, by_columns);
-        at[i] = (uint32_t)b.len;
-        put_member(&b, false, name[i], npy[i].len, 0);
-        buf_put(&b, npy[i].data, npy[i].len);
+        members[i] = (struct zip_member){name[i], npy[i].data, npy[i].len};
     }
-    start = (uint32_t)b.len;
-    for (int i = 0; i < 3; i++)
-        put_member(&b, true, name[i], npy[i].len, at[i]);
-    bytes = (uint32_t)b.len - start;
-    buf_put_u32(&b, 0x06054b50u);
-    buf_put_u32(&b, 0); /* disks */
-    buf_put_u16(&b, 3);
-    buf_put_u16(&b, 3);
-    buf_put_u32(&b, bytes);
-    buf_put_u32(&b, start);
-    buf_put_u16(&b, 0);
+    zip_write(&b, members, 3);
     put_file(dir, file, &b);
     for (int i = 0; i < 3; i++)
         buf_free(&npy[i]);
