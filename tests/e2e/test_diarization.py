@@ -4,8 +4,12 @@
 import glob
 import json
 import os
+import sys
 
 import night
+
+sys.path.insert(0, os.path.join(night.SOURCE, "tools/train/diarization"))
+import rttm  # noqa: E402
 
 VOICES = os.path.join(night.SAMPLES, "voices")
 MODEL = os.path.join(night.SOURCE, "workers/models/diarization-nano")
@@ -13,25 +17,6 @@ MODEL = os.path.join(night.SOURCE, "workers/models/diarization-nano")
 # (docs/benchmarks.md). These are its ceilings.
 MOST_WRONG, MOST_WRONG_OF_ONE = 0.33, 0.60
 COUNTS_RIGHT = 3  # of six, or more
-
-
-def speakers(path):
-    """{recording: its speakers} of an RTTM."""
-    found = {}
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            words = line.split()
-            found.setdefault(words[1], set()).add(words[7])
-    return found
-
-
-def join(paths, to):
-    """Several recordings' turns in one file, as the scorer takes them."""
-    with open(to, "w", encoding="utf-8") as file:
-        for path in sorted(paths):
-            with open(path, encoding="utf-8") as part:
-                file.write(part.read())
-    return to
 
 
 class Diarization(night.Night):
@@ -44,13 +29,13 @@ class Diarization(night.Night):
         self.assertEqual([], self.sql("SELECT * FROM failures"))
         out = os.path.join(self.dir, "out")
         self.nightshift("export", "--format=rttm", "--output=" + out, status=0)
-        return (join(glob.glob(os.path.join(VOICES, names + ".rttm")), os.path.join(self.dir, "reference.rttm")),
-                join(glob.glob(os.path.join(out, "*.rttm")), os.path.join(self.dir, "found.rttm")))
+        return (rttm.join(glob.glob(os.path.join(VOICES, names + ".rttm")), os.path.join(self.dir, "reference.rttm")),
+                rttm.join(glob.glob(os.path.join(out, "*.rttm")), os.path.join(self.dir, "found.rttm")))
 
     def test_speakers_are_told_apart(self):
         reference, found = self.diarize("*")
         scores = json.loads(self.nightshift("score", "--der", "--json", reference, found, status=0).out)
-        expected, heard = speakers(reference), speakers(found)
+        expected, heard = rttm.speakers(reference), rttm.speakers(found)
         self.assertEqual(6, len(expected))
         self.assertEqual(sorted(expected), sorted(row["name"] for row in scores["files"]))
         for row in scores["files"]:
@@ -65,7 +50,7 @@ class Diarization(night.Night):
 
     def test_a_known_number_of_speakers_is_kept(self):
         _, found = self.diarize("*-4-voices", "--num-speakers=2")
-        self.assertEqual([2], [len(who) for who in speakers(found).values()])
+        self.assertEqual([2], [len(who) for who in rttm.speakers(found).values()])
 
 
 if __name__ == "__main__":

@@ -8,23 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-
-def speakers(path):
-    """{recording: its speakers}"""
-    found = {}
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            words = line.split()
-            if words and words[0] == "SPEAKER":
-                found.setdefault(words[1], set()).add(words[7])
-    return found
-
-
-def join(paths, to):
-    with open(to, "w", encoding="utf-8") as file:
-        for path in sorted(paths):
-            with open(path, encoding="utf-8") as part:
-                file.write(part.read())
+import rttm
 
 
 def main():
@@ -36,10 +20,10 @@ def main():
                       ["run", "--devices=cpu"], ["export", "--format=rttm", f"--output={work}/found"]):
             subprocess.run([program, words[0], catalog, *words[1:]], check=True,
                            stdout=subprocess.DEVNULL if words[0] == "export" else None)
-        join(glob.glob(f"{folder}/*.rttm"), reference)
-        join(glob.glob(f"{work}/found/**/*.rttm", recursive=True), found)
+        rttm.join(glob.glob(f"{folder}/*.rttm"), reference)
+        rttm.join(glob.glob(f"{work}/found/**/*.rttm", recursive=True), found)
         subprocess.run([program, "score", "--der", reference, found], check=True)
-        expected, heard = speakers(reference), speakers(found)
+        expected, heard = rttm.speakers(reference), rttm.speakers(found)
     for name, who in expected.items():
         print(f"{name}: {len(who)} speak, {len(heard.get(name, ()))} found")
     right = sum(len(who) == len(heard.get(name, ())) for name, who in expected.items())
