@@ -74,16 +74,26 @@ static int seed_messages(const char *dir, struct buf *frames)
     struct msg_turn turns[] = {{0, 900, 1}, {100, 2000, 0}};
     uint8_t active[] = {0, 3, 7, 4, 0, 1};
     uint32_t of[] = {1, 5};
+    struct msg_companion companions[] = {{S("sounds"), S("/s"), S("11ee"), S("{}")}};
+    char *reasons[] = {S("no room")};
 
     buf_put_u8(frames, 0);
     SEED(hello, MSG_HELLO, 7, S("cpu"), S("0.1.0"));
-    SEED(setup, MSG_SETUP, S("diarize"), S("/m"), S("00ff"), S("fp32"), S("{}"), 8, 2, 1, 1 << 20,
-         4, 1 << 30, true, 16, 4, 120.5f);
-    SEED(ready, MSG_READY, 16, S("cpu"), S("a processor"), S("cpu"), S(""), S("bf16"), 8, 2,
-         1 << 20, 1 << 19, 12.5f, true);
+    SEED(setup, MSG_SETUP, .stage = S("diarize"), .model_dir = S("/m"), .model_hash = S("00ff"),
+         .precision = S("fp32"), .params_json = S("{}"), .slots = 8, .decoders = 2, .threads = 1,
+         .pcm_bytes = 1 << 20, .windows = 4, .vram_budget = 1 << 30, .deterministic = true,
+         .tuned_slots = 16, .tuned_windows = 4, .tuned_rate = 120.5f, .companion_count = 1,
+         .companions = companions);
+    SEED(ready, MSG_READY, .capacity = 16, .description = S("cpu"), .device = S("a processor"),
+         .device_id = S("cpu"), .driver = S(""), .precision = S("bf16"), .slots = 8, .windows = 2,
+         .predicted_bytes = 1 << 20, .allocated_bytes = 1 << 19, .rate = 12.5f, .measured = true,
+         .companion_count = 1, .companions = reasons);
     SEED(fatal, MSG_FATAL, ERR_MODEL, S("no model"));
-    SEED(lease, MSG_LEASE, 1, 2, S("/a.zip"), S("b//c"), 99, {1, 2}, true, S("en"), 300000, 2, 9, 2,
-         skip, 60000, 2, passages);
+    SEED(lease, MSG_LEASE, .lease_id = 1, .media_id = 2, .companion = 1, .with = 7,
+         .path = S("/a.zip"), .member = S("b//c"), .size_bytes = 99, .fingerprint = {1, 2},
+         .want_hash = true, .language = S("en"), .shard_ms = 300000, .first = 2, .last = 9,
+         .skip_count = 2, .skip = skip, .total_ms = 60000, .passage_count = 2,
+         .passages = passages);
     SEED(cap, MSG_CAP, 1, 4);
     SEED(cancel, MSG_CANCEL, 1);
     SEED(media, MSG_MEDIA, 1, 2, 60000, 44100, 2, S("mp3"), S("mp3"), S("title"));
