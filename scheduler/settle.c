@@ -42,15 +42,20 @@ static void cannot_read(struct run *run, struct err *err)
     run_fail(run, err);
 }
 
+static bool look_due(const struct run *run)
+{
+    const struct settle *s = run->settle;
+
+    return s->wanted &&
+           (!planner_leased(run->planner) || clock_mono_ms() - s->looked_ms >= LOOK_MS);
+}
+
 static bool begin_look(struct run *run)
 {
     struct settle *s = run->settle;
-    int64_t now = clock_mono_ms();
     struct err err = {0};
 
-    if (!s->wanted || (planner_leased(run->planner) && now - s->looked_ms < LOOK_MS))
-        return false;
-    s->looked_ms = now;
+    s->looked_ms = clock_mono_ms();
     s->wanted = false;
     if (store_stages_unsettled(run->st, clock_wall_ms(), &s->stages, &s->stage_count, &err)) {
         s->stages = NULL;
@@ -75,6 +80,9 @@ static bool read_page(struct run *run)
     struct settle *s = run->settle;
     struct err err = {0};
 
+    /* Before the flush: this is asked at every message, and results are to be written together. */
+    if (!s->stages && !look_due(run))
+        return false;
     /* What is not written yet would be read as still to do. */
     if (!run_flush(run) || (!s->stages && !begin_look(run)))
         return false;

@@ -2,6 +2,7 @@
  * what becomes of the others when one cannot be done. */
 #include <sys/socket.h>
 
+#include "scheduler/ledger.h"
 #include "scheduler/link.h"
 #include "tests/unit/scheduler/fixture.h"
 #include "workers/protocol.h"
@@ -158,6 +159,40 @@ static void what_waits_for_a_failure_stays_and_ends_no_run_late(void **state)
     run_all();
     assert_int_equal(count_of(DONE), 2);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE waits = 'source'"), 1);
+}
+
+/* Looking for what is to be settled, at every message, must not write what waits for others. */
+int __real_ledger_flush(struct ledger *l, struct err *err);
+int __wrap_ledger_flush(struct ledger *l, struct err *err);
+static unsigned commits; /* with results */
+
+int __wrap_ledger_flush(struct ledger *l, struct err *err)
+{
+    commits += ledger_shards(l) > 0;
+    return __real_ledger_flush(l, err);
+}
+
+static void results_are_written_together(void **state)
+{
+    static const char *const models[] = {"fake", "fake@diarize"};
+    struct scheduler_options o = options();
+    struct scheduler_tuning t = quick;
+    struct scheduler_result r;
+    struct err e = {0};
+
+    (void)state;
+    t.commit_ms = 600000;
+    o.tuning = &t;
+    for (int i = 0; i < 2; i++) {
+        begin();
+        ENQUEUE(models[i], "/a/ok-100");
+        setenv("FAKE_SHARD_US", "2000", 1); /* a message each */
+        commits = 0;
+        assert_ok(scheduler_run(&o, &r, &e), e);
+        assert_int_equal(count_of("SELECT count(*) FROM shard"), 100);
+        print_message("%u commits\n", commits);
+        assert_in_range(commits, 1, 15);
+    }
 }
 
 /* ---------------------------------------------------------------------------------- settling */
@@ -546,6 +581,7 @@ int main(void)
         cmocka_unit_test(text_of_nobody_asks_no_worker),
         cmocka_unit_test(vectors_that_are_there_are_not_made_again),
         cmocka_unit_test(what_waits_for_a_failure_stays_and_ends_no_run_late),
+        cmocka_unit_test(results_are_written_together),
         cmocka_unit_test(a_recording_is_settled_when_its_shards_are_there),
         cmocka_unit_test(voices_go_to_a_settler_as_it_takes_them),
         cmocka_unit_test(many_are_settled_beside_the_work),
