@@ -496,6 +496,8 @@ static int open_run(struct run *run, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for the run");
     rc = settle_open(run, err);
     if (rc == 0)
+        rc = store_drop_cancelled(run->st, err);
+    if (rc == 0)
         rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
     if (rc)
         return rc;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "store/apply.h"
+#include "store/settle.h"
 
 /* What a request looks for, and what it does to each task found. The tasks are found once, then
  * changed in pieces; what became of one meanwhile is asked again. */
@@ -137,6 +138,17 @@ static int find(struct request_work *w, const struct rule *rule, struct err *err
     return rc;
 }
 
+static int change(struct request_work *w, const struct rule *rule, int64_t task_id, struct err *err)
+{
+    int rc = db_run(w->st, err, rule->change, "it", task_id, w->now);
+
+    if (rc < 0)
+        return rc;
+    w->reply.affected += (uint64_t)sqlite3_changes64(w->st->db);
+    /* Its last shard may have come after it was given up. */
+    return rule == &rule_retry ? settle_complete(w->st, task_id, w->now, err) : 0;
+}
+
 int select_apply(struct request_work *w, struct err *err)
 {
     const struct request *rq = w->rq;
@@ -155,10 +167,7 @@ int select_apply(struct request_work *w, struct err *err)
         if (rc == 0)
             rc = find(w, rule, err);
     }
-    for (size_t left = APPLY_PIECE; w->rows.next < w->rows.count && left && rc == 0; left--) {
-        rc = db_run(w->st, err, rule->change, "it", w->rows.list[w->rows.next++], w->now);
-        if (rc == 0)
-            w->reply.affected += (uint64_t)sqlite3_changes64(w->st->db);
-    }
+    for (size_t left = APPLY_PIECE; w->rows.next < w->rows.count && left && rc == 0; left--)
+        rc = change(w, rule, w->rows.list[w->rows.next++], err);
     return rc < 0 ? rc : w->rows.next < w->rows.count;
 }

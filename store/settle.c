@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "store/found.h"
+#include "store/naming.h"
 #include "store/speakers.h"
 
 #define ALL_THERE                                                        \
@@ -29,16 +30,55 @@ int settle_complete(struct store *st, int64_t task_id, const char *now, struct e
     return db_run(st, err,
                   "UPDATE task SET state = 'pending', waits = 'settling', settled_at = NULL, "
                   "retry_at = NULL, error_code = NULL, error = NULL "
-                  "WHERE " ALL_THERE "AND state <> 'done' AND waits IS NULL AND " SETTLES,
+                  "WHERE " ALL_THERE
+                  "AND state IN ('pending', 'failed') AND waits IS NULL AND " SETTLES,
                   "i", task_id);
 }
 
 int settle_forget(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
 {
-    return db_run(st, err,
-                  "DELETE FROM shard WHERE task_id = ?1 AND EXISTS (SELECT 1 FROM task "
-                  "WHERE task_id = ?1 AND state = 'done' AND shards_done < ?2 AND " SETTLES ")",
-                  "ii", task_id, (int64_t)shards);
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM task WHERE task_id = ?1 AND state = 'done' "
+                      "AND shards_done < ?2 AND " SETTLES,
+                      "ii", task_id, (int64_t)shards);
+
+    if (rc != 1)
+        return rc;
+    sqlite3_reset(stmt);
+    return naming_drop_shards(st, task_id, err);
+}
+
+static int drop_cancelled(struct store *st, int64_t *task_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT t.task_id FROM (SELECT DISTINCT task_id FROM voice "
+                      "WHERE task_id > ?) v CROSS JOIN task t ON t.task_id = v.task_id "
+                      "WHERE t.state = 'cancelled' ORDER BY 1 LIMIT 1",
+                      "i", *task_id);
+
+    if (rc != 1)
+        return rc;
+    *task_id = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    rc = naming_drop_shards(st, *task_id, err);
+    if (rc == 0)
+        rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", *task_id);
+    return rc < 0 ? rc : 1;
+}
+
+int store_drop_cancelled(struct store *st, struct err *err)
+{
+    int64_t task_id = 0;
+    int rc;
+
+    do { /* one at a time: a long recording's voices are hundreds of megabytes */
+        rc = db_enter(st, err);
+        if (rc == 0)
+            rc = db_leave(st, drop_cancelled(st, &task_id, err), err);
+    } while (rc == 1);
+    return rc;
 }
 
 static int check(const struct store_speaker *speakers, size_t speaker_count,
@@ -117,6 +157,26 @@ static int put_turns(struct store *st, int64_t task_id, const struct store_turn 
     return rc;
 }
 
+/* In place of speakers whose names were kept for these. */
+static int put_all(struct store *st, const struct settling *of,
+                   const struct store_speaker *speakers, size_t speaker_count,
+                   const struct store_turn *turns, size_t turn_count, int64_t *ids, struct err *err)
+{
+    struct naming *names = NULL;
+    int rc = naming_read(st, of->media_id, &names, err);
+
+    if (rc == 0)
+        rc = db_run(st, err, "DELETE FROM speaker WHERE task_id = ?", "i", of->task_id);
+    if (rc == 0)
+        rc = put_speakers(st, of, speakers, speaker_count, ids, err);
+    if (rc == 0)
+        rc = put_turns(st, of->task_id, turns, turn_count, ids, err);
+    if (rc == 0 && names)
+        rc = naming_give(st, names, ids, speaker_count, turns, turn_count, err);
+    naming_free(names);
+    return rc;
+}
+
 static int settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
                    size_t speaker_count, const struct store_turn *turns, size_t turn_count,
                    int64_t *ids, struct err *err)
@@ -128,9 +188,7 @@ static int settled(struct store *st, int64_t task_id, const struct store_speaker
     if (rc < 0 || !of.wanted)
         return rc;
     db_now(now);
-    rc = put_speakers(st, &of, speakers, speaker_count, ids, err);
-    if (rc == 0)
-        rc = put_turns(st, task_id, turns, turn_count, ids, err);
+    rc = put_all(st, &of, speakers, speaker_count, turns, turn_count, ids, err);
     if (rc == 0)
         rc = db_run(st, err, "DELETE FROM voice WHERE task_id = ?", "i", task_id);
     if (rc == 0)

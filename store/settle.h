@@ -5,10 +5,11 @@
 #include "store/db.h"
 
 /* When all of a task's shards are there: it is done, or, under a stage that settles, it waits for
- * that; also when somebody had given it up meanwhile. Otherwise nothing. */
+ * that; also when it had failed meanwhile. One that was cancelled is done when nothing is left to
+ * do, and not settled. Otherwise nothing. */
 int settle_complete(struct store *st, int64_t task_id, const char *now, struct err *err);
 /* Before a task's number of shards becomes `shards`: what was settled of fewer is forgotten, shards
- * and all, since the voices of those are gone. */
+ * and all, since the voices of those are gone; but not names that people gave. */
 int settle_forget(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
 
 #endif

@@ -220,7 +220,8 @@ struct store_speaker {
 /* Speakers (labels SPEAKER_00 ...) and turns of a task; gives the recording's segments and words
  * their speakers, drops the shards' voices, and the task is done: one commit. A task that is not
  * (any more) to be settled is left as it is. ERR_INPUT: no such task, or impossible values.
- * Names that people gave to speakers of an earlier diarization of the recording stay with that one.
+ * Names that people gave to speakers of the recording's former diarization are carried over by the
+ * time that turns share (store/naming.h).
  *
  * A segment, and each word for itself, gets the speaker whose turns overlap it longest, else that
  * of the nearest turn (store/assign.h). Of several diarizations of a recording the one of the
@@ -228,6 +229,9 @@ struct store_speaker {
 int store_settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
                   size_t speaker_count, const struct store_turn *turns, size_t turn_count,
                   struct err *err);
+/* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
+ * that who retries them has them heard again: one commit each. No run may have them in hand. */
+int store_drop_cancelled(struct store *st, struct err *err);
 
 /* ---------------------------------------------------------------------------- passages
  *

@@ -249,6 +249,74 @@ static void what_comes_too_late_is_ignored(void **state)
     catalog_close(st);
 }
 
+static void state_is(int64_t task, const char *state)
+{
+    char sql[128];
+
+    snprintf(sql, sizeof(sql), "SELECT state FROM tasks WHERE task_id = %d", (int)task);
+    assert_string_equal(text_of(sql), state);
+}
+
+/* The last shard of what somebody gave up meanwhile. */
+static void cancelled_ones_stay_so_and_failed_ones_go_on(void **state)
+{
+    struct store *st = filled();
+    struct err e = {0};
+
+    (void)state;
+    voices_put(st, 3, 0);
+    assert_ok(store_task_total(st, 3, 2, &e), e);
+    apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = "/a/1.wav"});
+    voices_put(st, 3, 1);
+    state_is(3, "cancelled");
+    assert_ok(store_task_total(st, 3, 2, &e), e);
+    state_is(3, "cancelled");
+    assert_int_equal(unsettled(st, 2, NULL), 0);
+    apply_ok(st, &(struct request){.type = REQUEST_RETRY});
+    state_is(3, "settling"); /* nothing is left to be heard */
+    settle(st, 3);
+    state_is(3, "done");
+    voices_put(st, 4, 0);
+    assert_ok(store_task_total(st, 4, 2, &e), e);
+    assert_ok(store_task_failed(st, 4, ERR_IO, "cannot be read", -1, &e), e);
+    voices_put(st, 4, 1);
+    state_is(4, "settling");
+    assert_int_equal(count_of("SELECT error IS NULL FROM task WHERE task_id = 4"), 1);
+    /* A transcription of which nothing is left to do is done. */
+    apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = "/a/1.wav"});
+    state_is(1, "cancelled");
+    transcribe(st, 1);
+    state_is(1, "done");
+    catalog_close(st);
+}
+
+static void what_was_heard_for_cancelled_ones_goes(void **state)
+{
+    struct store *st = filled();
+    struct err e = {0};
+
+    (void)state;
+    diarize(st, 3);
+    voices_put(st, 4, 0);
+    transcribe(st, 1);
+    shard_put(st, 2, 0, (const char *[]){"one"}, 1);
+    assert_ok(store_drop_cancelled(st, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM voice"), 3);
+    apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = "/a"});
+    assert_int_equal(count_of("SELECT count(*) FROM voice"), 3);
+    assert_ok(store_drop_cancelled(st, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM voice"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id > 2"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM segment"), 4); /* of the transcriptions */
+    apply_ok(st, &(struct request){.type = REQUEST_RETRY});
+    assert_int_equal(unsettled(st, 2, NULL), 0);
+    assert_int_equal(runnable_of(st, 2), 2); /* heard again from the beginning */
+    diarize(st, 3);
+    settle(st, 3);
+    state_is(3, "done");
+    catalog_close(st);
+}
+
 static int sum_voices(void *arg, int64_t seq, const struct store_voices *v, struct err *err)
 {
     char *line = arg;
@@ -485,6 +553,119 @@ static void names_are_given_and_taken(void **state)
              text_of("SELECT group_concat(start || ' ' || speaker) "
                      "FROM (SELECT * FROM turns ORDER BY idx)"));
     assert_string_equal(line, "0:00 SPEAKER_00,0:00 SPEAKER_02,0:00 SPEAKER_01,0:30 SPEAKER_00");
+    catalog_close(st);
+}
+
+static void name(struct store *st, int64_t speaker_id, const char *is)
+{
+    apply_ok(st, &(struct request){
+                     .type = REQUEST_NAME_SPEAKER, .speaker_id = speaker_id, .speaker_name = is});
+}
+
+/* "Ana,-,Bea": the names of a diarization's speakers. */
+static const char *names_of(int64_t task)
+{
+    char sql[160];
+
+    snprintf(sql, sizeof(sql),
+             "SELECT ifnull(group_concat(ifnull(name, '-')), '') FROM (SELECT name FROM speaker "
+             "WHERE task_id = %d ORDER BY label)",
+             (int)task);
+    return text_of(sql);
+}
+
+/* Recording 1, diarized by task 3 with three names, and about to be by task 5. */
+static struct store *named(void)
+{
+    struct store *st = filled();
+
+    transcribe(st, 1);
+    job_add1(st, job_begin(st, &stage_voices2), "/a/1.wav", "", 1);
+    diarize(st, 3);
+    settle(st, 3);
+    name(st, 1, "Bea");
+    name(st, 2, "Ana");
+    name(st, 3, "Cid");
+    return st;
+}
+
+static void expect_names(const struct store_turn *is, size_t count, const char *want)
+{
+    struct store *st = named();
+    struct err e = {0};
+
+    diarize(st, 5);
+    assert_ok(store_settled(st, 5, speakers, 3, is, count, &e), e);
+    assert_string_equal(names_of(5), want);
+    assert_string_equal(names_of(3), "Bea,Ana,Cid");
+    catalog_close(st);
+}
+
+static void names_go_to_the_next_diarization(void **state)
+{
+    /* Bea speaks 9900 ms, Ana 1910, Cid 100. */
+    static const struct store_turn split[] = {
+        {650, 2600, 0}, {0, 650, 1}, {30000, 35000, 1}, {35000, 39000, 2}};
+    static const struct store_turn together[] = {{0, 60000, 2}, {61000, 62000, 0}};
+    /* Cid speaks only while Bea does. */
+    static const struct store_turn same[] = {
+        {30000, 39000, 0}, {0, 900, 0}, {600, 700, 2}, {690, 2600, 1}};
+    /* Said thrice is no more than once: she shares 910 ms with the first, 1000 with the second. */
+    static const struct store_turn again[] = {
+        {690, 1600, 0}, {690, 1600, 0}, {700, 1500, 0}, {1600, 2600, 1}};
+    static const struct store_turn elsewhere[] = {{40000, 50000, 0}, {900, 600000, 1}};
+    struct store *st = named();
+    struct err e = {0};
+
+    (void)state;
+    catalog_close(st);
+    expect_names(split, 4, "Ana,Bea,-");
+    expect_names(together, 2, "-,-,Bea");
+    expect_names(same, 4, "Bea,Ana,Cid");
+    expect_names(again, 4, "-,Ana,-");
+    expect_names(elsewhere, 2, "-,Bea,-");
+    expect_names(NULL, 0, "-,-,-");
+    /* What counts now is what the names are taken from, and a name may be taken away. */
+    st = named();
+    diarize(st, 5);
+    assert_ok(store_settled(st, 5, speakers, 3, same, 4, &e), e);
+    assert_string_equal(text_of(WHO), "Bea,Ana,Bea");
+    name(st, 5, "");
+    assert_string_equal(text_of(WHO), "Bea,SPEAKER_01,Bea");
+    job_add1(st, job_begin(st, &(struct store_stage){"diarize", "p", "/m", "ff", "{}", NULL}),
+             "/a/1.wav", "", 1);
+    diarize(st, 6);
+    settle(st, 6);
+    assert_string_equal(names_of(6), "Bea,-,Cid");
+    catalog_close(st);
+}
+
+static void names_outlive_a_longer_recording(void **state)
+{
+    struct store *st = named();
+    struct err e = {0};
+
+    (void)state;
+    name(st, 1, "");
+    name(st, 3, "");
+    assert_ok(store_task_total(st, 3, 3, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id = 3"), 0);
+    assert_string_equal(names_of(3), "-,Ana,-"); /* all of them, to tell who is who */
+    assert_string_equal(text_of(WHO), "SPEAKER_00,Ana,SPEAKER_00");
+    assert_int_equal(count_of("SELECT count(*) FROM turn WHERE task_id = 3"), 4);
+    voices_put(st, 3, 0);
+    apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = "/a"});
+    assert_ok(store_drop_cancelled(st, &e), e);
+    assert_string_equal(names_of(3), "-,Ana,-");
+    catalog_audit();
+    apply_ok(st, &(struct request){.type = REQUEST_RETRY});
+    for (uint32_t seq = 0; seq < 3; seq++)
+        voices_put(st, 3, seq);
+    settle(st, 3);
+    assert_string_equal(names_of(3), "-,Ana,-");
+    assert_int_equal(count_of("SELECT count(*) FROM turn WHERE task_id = 3"), 4);
+    assert_int_equal(count_of("SELECT count(*) FROM speaker"), 3);
+    assert_string_equal(text_of(WHO), "SPEAKER_00,Ana,SPEAKER_00");
     catalog_close(st);
 }
 
@@ -858,6 +1039,8 @@ int main(void)
         cmocka_unit_test(all_shards_are_not_the_end),
         cmocka_unit_test(a_failed_settling_is_tried_again),
         cmocka_unit_test(what_comes_too_late_is_ignored),
+        cmocka_unit_test(cancelled_ones_stay_so_and_failed_ones_go_on),
+        cmocka_unit_test(what_was_heard_for_cancelled_ones_goes),
         cmocka_unit_test(voices_come_back),
         cmocka_unit_test(impossible_things_are_refused),
         cmocka_unit_test(whichever_comes_last),
@@ -865,6 +1048,8 @@ int main(void)
         cmocka_unit_test(the_newest_diarization_counts),
         cmocka_unit_test(nobody_speaks),
         cmocka_unit_test(names_are_given_and_taken),
+        cmocka_unit_test(names_go_to_the_next_diarization),
+        cmocka_unit_test(names_outlive_a_longer_recording),
         cmocka_unit_test(a_longer_recording_is_settled_again),
         cmocka_unit_test(what_is_deleted_leaves_nothing_behind),
         cmocka_unit_test(text_waits_for_its_transcription),
