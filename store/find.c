@@ -180,10 +180,10 @@ int find_stage(struct store *st, const char *name, struct store_stage_row *ret, 
     struct store_stage_row s;
     int rc = db_first(st, &stmt, err,
                       "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, "
-                      "ifnull(s.source_id, 0) FROM stage s WHERE s.name = ? AND EXISTS "
-                      "(SELECT 1 FROM task t JOIN embedding e ON e.task_id = t.task_id "
-                      " WHERE t.stage_id = s.stage_id AND t.shards_done > 0) "
-                      "ORDER BY s.stage_id DESC LIMIT 1",
+                      "ifnull(s.source_id, 0) FROM stage s JOIN stage_total n USING (stage_id) "
+                      "WHERE s.name = ?1 AND n.audio_done_ms > 0 AND n.audio_done_ms >= 0.9 * "
+                      "(SELECT max(n.audio_done_ms) FROM stage s JOIN stage_total n "
+                      " USING (stage_id) WHERE s.name = ?1) ORDER BY s.stage_id DESC LIMIT 1",
                       "t", name);
 
     if (rc < 0)

@@ -17,7 +17,7 @@ struct find_speaker {
     int64_t speech_ms;
     uint64_t turns;
     const char *model, *model_hash;
-    const void *vector; /* little-endian float32, perhaps not aligned; NULL: none */
+    const void *vector; /* little-endian float32, perhaps not aligned; NULL: none, or not wanted */
     size_t vector_bytes;
 };
 typedef int (*find_speaker_fn)(void *arg, const struct find_speaker *row);
@@ -26,9 +26,11 @@ struct find_people {
     const char *path;  /* as read_filter; NULL: all */
     int64_t media_id;  /* 0: all */
     const char *who;   /* label or name, upper and lower case of ASCII alike; NULL: all */
-    bool vectors_only; /* those that have one, in the order of speaker_id */
+    bool vectors;      /* rows have theirs; then all rows are held in memory with them */
+    bool vectors_only; /* those that have one, with it, in any order: none is held */
 };
-/* In the order of path, member and label. */
+/* In the order of path, member and label (by its length, then its bytes: SPEAKER_11 is before
+ * SPEAKER_100). */
 int find_speakers(struct store *st, const struct find_people *people, find_speaker_fn fn, void *arg,
                   struct err *err);
 
@@ -85,7 +87,9 @@ typedef int (*find_heard_fn)(void *arg, const struct find_heard *row);
 int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn fn, void *arg,
                struct err *err);
 
-/* The newest stage of a name that has vectors: owned, store_stage_row_free. ERR_EMPTY: none. */
+/* The newest stage of a name that knows nine tenths of the audio which the one that knows most
+ * does: so one that has only begun, or is of one folder, does not hide an archive. Owned,
+ * store_stage_row_free. ERR_EMPTY: none has any vectors. */
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err);
 
 /* Who says most of a stretch of the newest transcription, who else speaks in it, what and in which

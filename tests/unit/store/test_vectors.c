@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/find.h"
 #include "store/vector_file.h"
 #include "store/vector_scan.h"
 #include "store/vectors.h"
@@ -56,21 +57,28 @@ static void add_rows(struct store *st, int64_t task, uint32_t seq, unsigned firs
     free(values);
 }
 
-/* Recordings /a/1.wav (tasks 1 and 2) and /b/2.wav (3 and 4); 2 and 4 have vectors. */
-static struct store *filled(void)
+/* Recordings /a/1.wav (tasks 1 and 2) and /b/2.wav (3 and 4); filled: 2 and 4 have vectors. */
+static struct store *transcribed(void)
 {
     struct store *st = catalog_new();
     struct err e = {0};
     int64_t job = job_begin(st, &stage_text);
 
-    unlink(CATALOG ".vectors-2");
-    rmdir(CATALOG ".vectors-2");
     job_add1(st, job, "/a/1.wav", "", 1);
     job_add1(st, job, "/b/2.wav", "", 2);
     for (int64_t source = 1; source <= 3; source += 2) {
         shard_put(st, source, 0, NULL, 0);
         assert_ok(store_task_total(st, source, 1, &e), e);
     }
+    return st;
+}
+
+static struct store *filled(void)
+{
+    struct store *st = transcribed();
+
+    unlink(CATALOG ".vectors-2");
+    rmdir(CATALOG ".vectors-2");
     add_rows(st, 2, 0, 0, ROWS - 100);
     add_rows(st, 4, 0, ROWS - 100, 100);
     return st;
@@ -518,6 +526,43 @@ static void as_one_by_one_in_a_scope(void **state)
     catalog_close(st);
 }
 
+static int64_t stage_found(struct store *st)
+{
+    struct store_stage_row row;
+    struct err e = {0};
+    int64_t id = find_stage(st, "embed-text", &row, &e);
+
+    if (id != 0)
+        return id;
+    id = row.stage_id;
+    store_stage_row_free(&row);
+    return id;
+}
+
+/* Stage 3 is a newer model's: tasks 5 and 6 of the recordings of 2 and 4. */
+static void a_new_stage_does_not_hide_the_archive(void **state)
+{
+    static const struct store_stage newer = {"embed-text", "bge",       "/models/bge",
+                                             "bbbb",       "{\"a\":1}", &stage_nano};
+    struct store *st = transcribed();
+    int64_t job;
+
+    (void)state;
+    assert_int_equal(stage_found(st), ERR_EMPTY);
+    add_rows(st, 2, 0, 0, 10);
+    assert_int_equal(stage_found(st), 2);
+    add_rows(st, 4, 0, 10, 10);
+    job = job_begin(st, &newer);
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job_add1(st, job, "/b/2.wav", "", 2);
+    add_rows(st, 5, 0, 20, 10);
+    assert_int_equal(stage_found(st), 2);
+    add_rows(st, 6, 0, 30, 10);
+    assert_int_equal(stage_found(st), 3);
+    assert_int_equal(count_of("SELECT count(*) FROM embedding"), 40);
+    catalog_close(st);
+}
+
 static void odd_queries(void **state)
 {
     struct store *st = filled();
@@ -602,6 +647,7 @@ int main(void)
         cmocka_unit_test(a_catalog_that_was_put_back),
         cmocka_unit_test(who_makes_it),
         cmocka_unit_test(as_one_by_one_in_a_scope),
+        cmocka_unit_test(a_new_stage_does_not_hide_the_archive),
         cmocka_unit_test(odd_queries),
         cmocka_unit_test(bounds_hold),
     };
