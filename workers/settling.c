@@ -274,6 +274,8 @@ static int cluster(const struct settling *s, const struct msg_settle *m, struct 
     if (rc == 0)
         rc = diarize_recording(&in, &params, params.clustering == DIARIZE_VBX ? k->plda : NULL,
                                &result, err);
+    if (rc == ERR_USAGE) /* as in read_how: of the stage, and not of this recording */
+        rc = err->code = ERR_MODEL;
     if (rc == 0)
         rc = say(&result, s->size, m->total_ms, ret, err);
     diarize_free(&result);

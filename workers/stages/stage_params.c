@@ -97,6 +97,8 @@ static int check_speakers(const struct diarize_stage_params *p, struct err *err)
     if (p->p.max_speakers && p->p.min_speakers > p->p.max_speakers)
         return err_set(err, ERR_USAGE, "min_speakers is %u, above max_speakers, %u",
                        p->p.min_speakers, p->p.max_speakers);
+    if (!(p->p.fa > 0) || !(p->p.fb > 0))
+        return err_set(err, ERR_USAGE, "fa and fb must be above 0");
     return 0;
 }
 

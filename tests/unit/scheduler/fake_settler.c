@@ -11,6 +11,7 @@
  *   input, io, model  SETTLE_FAILED with that error
  *   other           a result of another task
  *   badturn         a turn that ends before it begins
+ *   longturn, longspeech  one that ends after the recording, who speaks longer than that
  *   version, mute   as the worker's
  * $FAKE_STATE gets a file settled-TASK, of a byte for each answer. */
 #include "tests/unit/scheduler/fake_settler.h"
@@ -124,6 +125,10 @@ static void answer(void)
         turns[i] = (struct msg_turn){first[i] * 1000, first[i] * 1000 + 1000, i % 2};
     if (mode("badturn") && windows)
         turns[0].end_ms = -1;
+    if (mode("longturn") && windows)
+        turns[0].end_ms = task.total_ms + 1;
+    if (mode("longspeech"))
+        speakers[1].speech_ms = task.total_ms + 1;
     count_answer();
     msg_settled_put(&b, &m);
     say(MSG_SETTLED, &b);

@@ -86,6 +86,9 @@ static void impossible_values_are_refused(void **state)
     REFUSED(diarize_stage, "{\"num_speakers\":2,\"max_speakers\":3}");
     REFUSED(diarize_stage, "{\"min_speakers\":4,\"max_speakers\":3}");
     REFUSED(diarize_stage, "{\"min_cluster_size\":0}");
+    REFUSED(diarize_stage, "{\"fa\":0}");
+    REFUSED(diarize_stage, "{\"fb\":0,\"clustering\":\"vbx\"}");
+    REFUSED(diarize_stage, "{\"fa\":1e-60}"); /* 0 as a float */
     REFUSED(sounds, "{\"threshold\":0}");
     REFUSED(sounds, "{\"threshold\":1.5}");
     REFUSED(sounds, "{\"vectors\":1}");
