@@ -7,10 +7,12 @@
     "(SELECT o.task_id FROM task o JOIN stage os ON os.stage_id = o.stage_id WHERE o.media_id " \
     "= " media " AND o.state = 'done' AND os." DB_SETTLES " ORDER BY o.stage_id DESC LIMIT 1)"
 
+#define SPEAKER_COLUMNS                                                                           \
+    "SELECT k.speaker_id, k.media_id, k.task_id, p.path, p.member, k.label, ifnull(k.name, ''), " \
+    "k.speech_ms, (SELECT count(*) FROM turn u WHERE u.speaker_id = k.speaker_id), s.model, "     \
+    "s.model_hash, "
 static const char sql_speakers[] =
-    "SELECT k.speaker_id, k.media_id, k.task_id, p.path, p.member, k.label, ifnull(k.name, ''), "
-    "k.speech_ms, (SELECT count(*) FROM turn u WHERE u.speaker_id = k.speaker_id), s.model, "
-    "s.model_hash, k.vector FROM speaker k "
+    " FROM speaker k "
     "JOIN task t ON t.task_id = k.task_id JOIN stage s ON s.stage_id = t.stage_id "
     "JOIN media m ON m.media_id = k.media_id JOIN place p ON p.place_id = m.place_id "
     "WHERE k.task_id = " COUNTS("k.media_id");
@@ -42,13 +44,18 @@ int find_speakers(struct store *st, const struct find_people *people, find_speak
 
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "%s", sql_speakers);
+    /* What is sorted lies in memory, and a vector is as long as hundreds of names. */
+    buf_printf(&sql, SPEAKER_COLUMNS "%s%s",
+               people->vectors || people->vectors_only ? "k.vector" : "NULL", sql_speakers);
     buf_printf(&sql, people->media_id ? " AND k.media_id = ?1" : " AND ?1 = 0");
-    buf_printf(&sql, people->who ? " AND (k.label = ?2 COLLATE NOCASE OR k.name = ?2 COLLATE NOCASE)" : " AND ?2 IS NULL");
+    buf_printf(&sql, people->who
+                         ? " AND (k.label = ?2 COLLATE NOCASE OR k.name = ?2 COLLATE NOCASE)"
+                         : " AND ?2 IS NULL");
     if (people->path)
         buf_printf(&sql, " AND k.media_id IN (%s)", filter_path_sql(&path, 3));
-    buf_printf(&sql, people->vectors_only ? " AND k.vector IS NOT NULL ORDER BY k.speaker_id"
-                                          : " ORDER BY p.path, p.member, k.media_id, k.label");
+    buf_printf(&sql, people->vectors_only ? " AND k.vector IS NOT NULL"
+                                          : " ORDER BY p.path, p.member, k.media_id, "
+                                            "length(k.label), k.label");
     rc = filter_prepare(st, &sql, &stmt, err);
     if (rc == 0)
         rc = filter_bound(db_bind(stmt, "it", people->media_id, people->who), err);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/utf8.h"
 #include "store/apply.h"
@@ -89,6 +90,16 @@ static int check_paths(const char *const *list, uint32_t count, struct err *err)
     return 0;
 }
 
+/* "SPEAKER_07", in any case: the machine's own names. */
+static bool is_label(const char *name)
+{
+    static const char begin[] = "SPEAKER_";
+    size_t n = sizeof(begin) - 1;
+
+    return strncasecmp(name, begin, n) == 0 && name[n] &&
+           strspn(name + n, "0123456789") == strlen(name + n);
+}
+
 /* Names are printed, and stand behind a slash where a speaker is asked for. */
 static int check_speaker(const struct request *rq, struct err *err)
 {
@@ -104,6 +115,8 @@ static int check_speaker(const struct request *rq, struct err *err)
         if (name[i] == '/')
             return bad(err, "a speaker's name with a slash, which parts it from its recording's");
     }
+    if (is_label(rq->speaker_name))
+        return bad(err, "a name that is a label: it would be taken for another speaker's");
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <jansson.h>
 
@@ -59,8 +60,10 @@ static int take(void *arg, int option, const char *value, struct err *err)
 /* ------------------------------------------------------------------------------- one of them */
 
 struct one { /* owned: vector */
+    const char *who;
     int64_t speaker_id;
-    uint64_t found;
+    int as;           /* label as it is, label, name: 2, 1, 0 */
+    uint64_t found;   /* of which there are so many */
     char labels[256]; /* of those that are there, for who asks for another */
     char model_hash[160];
     float *vector;
@@ -68,12 +71,20 @@ struct one { /* owned: vector */
     struct err err;
 };
 
+/* A label is one speaker's, whatever somebody named another one. */
 static int take_one(void *arg, const struct find_speaker *row)
 {
     struct one *o = arg;
+    int as = strcmp(row->label, o->who) == 0 ? 2 : strcasecmp(row->label, o->who) == 0;
 
-    if (o->found++)
+    if (o->found > 0 && as <= o->as) {
+        o->found += as == o->as;
         return 0;
+    }
+    o->found = 1;
+    o->as = as;
+    free(o->vector);
+    o->vector = NULL;
     o->speaker_id = row->speaker_id;
     utf8_copy(o->model_hash, sizeof(o->model_hash), row->model_hash);
     o->size = row->vector_bytes / sizeof(float);
@@ -109,11 +120,13 @@ static int find_one(struct store *st, const char *what, struct one *o, struct er
     rc = recording != NULL ? recording_find(st, recording, &people.media_id, err)
                            : err_set(err, ERR_NOMEM, "out of memory");
     free(recording);
-    people.who = slash + 1;
+    people.who = o->who = slash + 1;
+    people.vectors = true;
     if (rc == 0)
         rc = find_speakers(st, &people, take_one, o, err);
     if (rc == 0 && o->found == 0) {
         people.who = NULL;
+        people.vectors = false;
         rc = find_speakers(st, &people, take_label, o, err);
         if (rc == 0)
             rc = err_set(err, ERR_MISSING,
@@ -434,7 +447,7 @@ struct listing {
 static int list_row(void *arg, const struct find_speaker *row)
 {
     struct listing *l = arg;
-    char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8], *name;
+    char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8], *name, *label;
 
     l->count++;
     if (l->json != NULL) {
@@ -457,10 +470,12 @@ static int list_row(void *arg, const struct find_speaker *row)
     snprintf(counted, sizeof(counted), "%s %s", text_count(row->turns, turns),
              text_plural(row->turns, "turn", "turns"));
     name = utf8_display(row->name, strlen(row->name));
-    printf("  %-11s %14s, %*s%s%s\n", row->label, text_length(row->speech_ms, length),
-           row->name[0] ? -TURNS_COLUMNS : 0, counted, row->name[0] ? "  " : "",
-           name != NULL ? name : "");
+    label = utf8_display(row->label, strlen(row->label));
+    printf("  %-11s %14s, %*s%s%s\n", label != NULL ? label : "",
+           text_length(row->speech_ms, length), row->name[0] ? -TURNS_COLUMNS : 0, counted,
+           row->name[0] ? "  " : "", name != NULL ? name : "");
     free(name);
+    free(label);
     return 0;
 }
 

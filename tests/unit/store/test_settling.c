@@ -543,10 +543,20 @@ static void names_are_given_and_taken(void **state)
     rq.speaker_name = "";
     assert_int_equal(apply_ok(st, &rq).affected, 1);
     assert_string_equal(text_of(WHO), "SPEAKER_00,SPEAKER_01,SPEAKER_00");
-    for (int i = 0; i < 3; i++) {
-        rq.speaker_name = i == 0 ? "a\nb" : i == 1 ? "\xff" : NULL;
+    for (int i = 0; i < 5; i++) {
+        static const char *const bad[] = {"a\nb", "\xff", NULL, "SPEAKER_01", "Speaker_7"};
+
+        rq.speaker_name = bad[i];
         assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
     }
+    for (int i = 0; i < 3; i++) {
+        static const char *const good[] = {"SPEAKER_", "SPEAKER_1a", "The SPEAKER_01"};
+
+        rq.speaker_name = good[i];
+        assert_int_equal(apply_ok(st, &rq).affected, 1);
+    }
+    rq.speaker_name = "";
+    apply_ok(st, &rq);
     rq = (struct request){.type = REQUEST_NAME_SPEAKER, .speaker_id = 9, .speaker_name = "Ana"};
     assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
     snprintf(line, sizeof(line), "%s",

@@ -148,6 +148,16 @@ class Speakers(unittest.TestCase):
         self.assertIn("give a label", self.run_it("speakers", "name", number + "/Ana", "x", status=64).err)
         self.run_it("speakers", "name", number + "/SPEAKER_00", "", status=0)
         self.assertEqual(1, len(self.sql("SELECT 1 FROM speaker WHERE name IS NOT NULL")))
+        # A label is a label, whatever another one was named by hand.
+        self.write("UPDATE speaker SET name = 'Speaker_00' WHERE label = 'SPEAKER_01' AND media_id = " + number)
+        self.run_it("speakers", "name", number + "/SPEAKER_00", "Bea", status=0)
+        self.run_it("speakers", "name", number + "/speaker_01", "Ana", status=0)
+        self.assertEqual([("SPEAKER_00", "Bea"), ("SPEAKER_01", "Ana")], self.sql(
+            "SELECT label, name FROM speaker WHERE name IS NOT NULL ORDER BY 1"))
+        self.run_it("speakers", "name", number + "/SPEAKER_00", "", status=0)
+        told = self.run_it("speakers", "name", number + "/Ana", "SPEAKER_02")
+        self.assertNotEqual(0, told.returncode)
+        self.assertIn("a name that is a label", " ".join(told.err.split()))
         for what, words in (("interview 12/SPEAKER_07", "SPEAKER_00, SPEAKER_01, SPEAKER_02"),
                             ("nowhere/SPEAKER_00", "no recording"), ("SPEAKER_00", "RECORDING/SPEAKER")):
             done = self.run_it("speakers", "name", what, "x")
@@ -158,10 +168,11 @@ class Speakers(unittest.TestCase):
         self.assertIn("a name has no slash", self.run_it("speakers", "name", number + "/SPEAKER_00", "Ana/Bea", status=64).err)
         self.run_it("speakers", "name", number + "/SPEAKER_00", "\u00c2\u00bfQui\u00e9n?", status=0)
         # One that was written by another program.
-        self.write("UPDATE speaker SET name = 'a' || char(155) || 'b'")
-        for args in ([], ["--like", "interview 12/SPEAKER_01"]):
+        self.write("UPDATE speaker SET name = 'a' || char(155) || 'b', label = label || char(155)")
+        for args in ([], ["--like", "interview 12/SPEAKER_01\u009b"]):
             out = self.run_it("speakers", *args, status=0).out
             self.assertIn("a\\x", out)
+            self.assertIn("SPEAKER_00\\x", out)
             self.assertNotIn("\u009b", out)
         self.run_it("speakers", "name", "x", status=64)
 
