@@ -49,7 +49,8 @@ int settle_forget(struct store *st, int64_t task_id, uint32_t shards, struct err
     return naming_drop_shards(st, task_id, err);
 }
 
-static int drop_cancelled(struct store *st, int64_t *task_id, struct err *err)
+/* *task_id: the next one behind it. 0: none. */
+static int next_cancelled(struct store *st, int64_t *task_id, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
@@ -62,10 +63,16 @@ static int drop_cancelled(struct store *st, int64_t *task_id, struct err *err)
         return rc;
     *task_id = sqlite3_column_int64(stmt, 0);
     sqlite3_reset(stmt);
-    rc = naming_drop_shards(st, *task_id, err);
+    return 1;
+}
+
+static int drop_heard(struct store *st, int64_t task_id, struct err *err)
+{
+    int rc = naming_drop_shards(st, task_id, err);
+
     if (rc == 0)
-        rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", *task_id);
-    return rc < 0 ? rc : 1;
+        rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", task_id);
+    return rc;
 }
 
 int store_drop_cancelled(struct store *st, struct err *err)
@@ -73,11 +80,15 @@ int store_drop_cancelled(struct store *st, struct err *err)
     int64_t task_id = 0;
     int rc;
 
-    do { /* one at a time: a long recording's voices are hundreds of megabytes */
+    /* One at a time: a long recording's voices are hundreds of megabytes. Nothing is written, and
+     * nobody waited for, when there is none. */
+    while ((rc = next_cancelled(st, &task_id, err)) == 1) {
         rc = db_enter(st, err);
         if (rc == 0)
-            rc = db_leave(st, drop_cancelled(st, &task_id, err), err);
-    } while (rc == 1);
+            rc = db_leave(st, drop_heard(st, task_id, err), err);
+        if (rc < 0)
+            return rc;
+    }
     return rc;
 }
 
