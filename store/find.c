@@ -94,16 +94,41 @@ int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_
     return rc;
 }
 
+/* The task that listened to recording ?1 last. */
+#define LISTENED                                                             \
+    "(SELECT t.task_id FROM task t JOIN stage s ON s.stage_id = t.stage_id " \
+    "WHERE t.media_id = ?1 AND s.name = 'sounds' AND t.state = 'done' "      \
+    "ORDER BY t.stage_id DESC LIMIT 1)"
+
+int find_sounds_of(struct store *st, int64_t media_id, find_sound_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt =
+        db_prepare(st,
+                   "SELECT ?1, start_ms, end_ms, '', '', name, score FROM sound "
+                   "WHERE task_id = " LISTENED " ORDER BY start_ms, end_ms, name, seq, idx",
+                   err);
+    int rc = 1, stop = 0;
+
+    if (!stmt)
+        return err->code;
+    if (db_bind(stmt, "i", media_id) != SQLITE_OK)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        const struct find_sound row = sound_row(stmt);
+
+        stop = fn(arg, &row);
+    }
+    sqlite3_finalize(stmt);
+    return rc < 0 ? rc : stop;
+}
+
 int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn fn, void *arg,
                struct err *err)
 {
     sqlite3_stmt *stmt =
         db_prepare(st,
                    "SELECT name, sum(end_ms - start_ms), min(start_ms) FROM sound "
-                   "WHERE task_id = (SELECT t.task_id FROM task t JOIN stage s "
-                   "ON s.stage_id = t.stage_id WHERE t.media_id = ?1 AND s.name = 'sounds' "
-                   "AND t.state = 'done' ORDER BY t.stage_id DESC LIMIT 1) "
-                   "GROUP BY name ORDER BY 2 DESC, 3, 1 LIMIT ?2",
+                   "WHERE task_id = " LISTENED " GROUP BY name ORDER BY 2 DESC, 3, 1 LIMIT ?2",
                    err);
     int rc = 1, stop = 0;
 

@@ -98,6 +98,8 @@ class Searching(unittest.TestCase):
                 connection.execute("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
                                    "speaker_id) VALUES (?, 0, ?, ?, ?, ?, ?, ?)",
                                    (task, i, i * 20000, i * 20000 + 5000, text, language, ids[who]))
+                connection.execute("INSERT INTO turn VALUES (?, ?, ?, ?, ?)",
+                                   (voices, i, i * 20000, i * 20000 + 4000, ids[who]))
             connection.execute("UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = ?", (task,))
 
     def sounds(self, connection):
@@ -285,6 +287,26 @@ class Words(Searching):
         page = self.run_it("show", "childhood", status=0).out
         self.assertTrue(page.endswith("\n\nSounds: Goat 2.0 s, Applause 1.0 s\n"), page)
         self.assertNotIn("Sounds", self.run_it("show", "cocina", status=0).out)
+
+        # What is written for programs has every sound and every turn; what nobody listened for is empty.
+        self.run_it("speakers", "name", "childhood/SPEAKER_01", "Ana", status=0)
+        self.run_it("export", "--quiet", "-f", "json", "-f", "rttm", "-o", "out", status=0)
+        for name, speakers, sounds in (
+                ("childhood", [("SPEAKER_00", "SPEAKER_00"), ("Ana", "SPEAKER_01"), ("SPEAKER_00", "SPEAKER_00")],
+                 [(40000, 42000, "Goat", 0.5), (100000, 101000, "Applause", 0.6)]),
+                ("deep/cocina", [("SPEAKER_00", "SPEAKER_00")] * 2, [])):
+            shown = self.run_it("show", "--json", name, status=0).out
+            with open(os.path.join(self.dir, "out", name + ".json"), encoding="utf-8") as file:
+                self.assertEqual(shown, file.read())
+            page = json.loads(shown)
+            self.assertEqual(len(speakers), len(page["segments"]))
+            self.assertEqual([(i * 20000, i * 20000 + 4000, *who) for i, who in enumerate(speakers)],
+                             [(t["start_ms"], t["end_ms"], t["speaker"], t["label"]) for t in page["turns"]])
+            self.assertEqual(sounds, [(x["start_ms"], x["end_ms"], x["sound"], x["score"]) for x in page["sounds"]])
+            with open(os.path.join(self.dir, "out", name + ".rttm"), encoding="utf-8") as file:
+                self.assertEqual(len(speakers), len(file.read().splitlines()))
+        page = json.loads(self.run_it("show", "--json", "--dropped", "childhood", status=0).out)
+        self.assertEqual(([], False, False), (page["dropped"], "turns" in page, "sounds" in page))
 
         def many(connection):
             task, = connection.execute("SELECT task_id FROM sound WHERE name = 'Goat'").fetchone()
