@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "scheduler/run.h"
+#include "scheduler/shard_limit.h"
 
 #define SHARD_MS 300000u
 #define SILENCE_MS 30000u
@@ -480,6 +481,8 @@ static int open_catalog(struct run *run, struct err *err)
     if (rc == 0)
         store_patience(run->st, run->tune.busy_ms);
     if (rc == 0)
+        rc = shard_limit_asked(run, err);
+    if (rc == 0)
         rc = store_shard_length(run->st, run->o->shard_ms, SHARD_MS, &run->opt.shard_ms, err);
     return rc;
 }
@@ -609,6 +612,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         start_loop(run);
         start_control(run);
         say_first(run);
+        shard_limit_put_aside(run);
         run_note_commit(run); /* that it has started must not wait for its first result */
         run_touch(run);
         uv_run(&run->loop, UV_RUN_DEFAULT);

@@ -38,7 +38,8 @@ struct scheduler_stage { /* all zero: it hears recordings, and its shards are al
     /* Over 0: nothing is decoded. It works on passages of a transcription of about so many
      * characters (store_passages). */
     uint32_t passage_chars;
-    bool settles; /* its recordings are settled as a whole in the end */
+    bool settles;           /* its recordings are settled as a whole in the end */
+    uint32_t most_shard_ms; /* of a shard whose result fits into a message; 0: any does */
 };
 /* *ret is all zero before. */
 typedef void (*scheduler_stage_fn)(const char *name, const char *params_json,

@@ -719,6 +719,16 @@ class Output(Program):
         for job in jobs[:2]:
             self.assertIn(" ".join(["--diarize", "--include=*.wav", *folders]), job["command"])
 
+    def test_shards_that_are_too_long_for_a_stage(self):
+        self.fill()
+        self.enqueue("--no-transcribe", "--diarize", self.archive)
+        done = self.run_it("run", "--devices=cpu", "--shard=3h", status=64)
+        self.assertIn("too long for the stage diarize", done.err)
+        longest = re.search(r"--shard=(\d+)m or less", done.err)
+        self.assertIsNotNone(longest, done.err)
+        self.run_it("cancel", status=0)  # nothing is computed: its length alone is asked about
+        self.run_it("run", "--devices=cpu", "--shard=" + longest[1] + "m", status=0)
+
     def test_events_are_sentences(self):
         self.fill()
         self.enqueue()
