@@ -298,8 +298,6 @@ void report_start(struct run *run);
 void report_tick(struct run *run, int64_t now_ms);
 void report_end(struct run *run);
 void report_totals(struct run *run); /* read again */
-/* Does a recording have more than one task? */
-bool report_several(const struct store_totals *t);
 void report_view(struct run *run, struct progress *ret);
 /* A log line that does not tear the progress line. */
 void report_event(struct run *run, int level, const char *fmt, ...)

@@ -523,7 +523,7 @@ static void say_first(struct run *run)
         return;
     }
     progress_hours(t->audio_left_ms, audio);
-    what = report_several(t) ? "task" : "recording";
+    what = store_totals_several(t) ? "task" : "recording";
     if (t->tasks_pending == 0)
         report_event(run, LOG_INFO, "nothing is left to do");
     else if (t->tasks_unknown)

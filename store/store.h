@@ -301,6 +301,8 @@ struct store_totals {
     bool paused;            /* the whole catalog */
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
+/* Does some recording have more than one task, so that tasks are not counted as recordings? Pure. */
+bool store_totals_several(const struct store_totals *t);
 /* Recordings that are transcribed and have no text: nobody speaks in them. */
 int store_speechless(struct store *st, uint64_t *ret, struct err *err);
 
