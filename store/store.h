@@ -102,6 +102,9 @@ void store_task_free(struct store_task *t);
  * max; none while the whole catalog is paused. *n may be 0. ret[0..n) are the caller's. */
 int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
                    struct store_task *ret, size_t max, size_t *n, struct err *err);
+/* The task of one recording under a stage, if it is runnable now as above; else *found is false. */
+int store_runnable_of(struct store *st, int64_t stage_id, int64_t media_id, int64_t now_ms,
+                      struct store_task *ret, bool *found, struct err *err);
 /* When the next task that waits for a retry becomes runnable: the earliest such time after now_ms
  * (what is due already is runnable, or leased); INT64_MAX when none waits. */
 int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err);
@@ -180,6 +183,8 @@ struct store_shard_result {
 int store_begin(struct store *st, struct err *err);
 int store_commit(struct store *st, struct err *err);
 void store_rollback(struct store *st);
+/* How many tasks became done through this connection since it was opened: committed ones. */
+uint64_t store_completed(const struct store *st);
 
 /* Segments, their words, what was dropped, and the 'done' mark together. A shard that is done
  * already is left as it is (a worker that was given up for dead may still deliver), and so is a
