@@ -123,14 +123,16 @@ static void to_stdout(void *arg, const char *bytes, size_t n)
 
 static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
 
-/* The snippet, safe to print, with marks as the output has them: "[" and "]", or colour. */
-static void print_snippet(const char *snippet, size_t column, size_t indent, bool color)
+/* `before` and the snippet, safe to print, with marks as the output has them: "[" and "]", or
+ * colour. The caller has written `indent` columns. */
+static void print_snippet(const char *before, const char *snippet, size_t indent, bool color)
 {
     struct buf line = BUF_INIT, out = BUF_INIT;
     const char *open = color ? "\033[1;33m" : "[", *close = color ? "\033[0m" : "]";
     unsigned columns = cli_columns(stdout);
     char *text;
 
+    buf_printf(&line, "%s ", before);
     for (const char *s = snippet;;) {
         size_t n = strcspn(s, MARK_BEGIN MARK_END);
         char *safe = utf8_display(s, n);
@@ -144,7 +146,7 @@ static void print_snippet(const char *snippet, size_t column, size_t indent, boo
         s += n + 1;
     }
     text = buf_cstr(&line);
-    text_wrap(to_buf, &out, text != NULL ? text : "", column, indent, columns);
+    text_wrap(to_buf, &out, text != NULL ? text : "", indent, indent, columns);
     for (size_t i = 0; i < out.len; i++)
         if (out.data[i] == MARK_BEGIN[0])
             fputs(open, stdout);
@@ -251,7 +253,7 @@ static void put_sound(struct buf *b, const struct search_result *r)
     buf_printf(b, "(%s%s%s-%s", r->sound, r->sound[0] ? " " : "", from, to);
     if (isfinite(r->sound_score))
         buf_printf(b, ", %.2f", r->sound_score);
-    buf_printf(b, ")%s", r->speaker[0] || r->speaker_count > 0 || r->snippet[0] ? " " : "");
+    buf_printf(b, ") ");
 }
 
 /* "(to 0:45.000) ": a passage is longer than a segment, and what was meant may stand at its end. */
@@ -260,8 +262,7 @@ static void put_end(struct buf *b, const struct search_result *r)
     char to[CLOCK_HMS_LEN];
 
     clock_hms(r->end_ms, to);
-    buf_printf(b, "(to %s)%s", to,
-               r->speaker[0] || r->speaker_count > 0 || r->snippet[0] ? " " : "");
+    buf_printf(b, "(to %s) ", to);
 }
 
 /* "Ana, SPEAKER_01 and 2 more:" */
@@ -287,11 +288,10 @@ static void put_speakers(struct buf *b, const struct search_result *r)
         buf_printf(b, ":");
 }
 
-/* What stands before the text: the sound, and who says it. Returns its columns. */
-static size_t print_before(const struct search_result *r)
+/* What stands before the text: the sound, and who says it. Newly allocated, safe to print. */
+static char *before_of(const struct search_result *r)
 {
     struct buf b = BUF_INIT;
-    size_t columns = 0;
     char *shown;
 
     if (r->sound_end_ms > 0)
@@ -299,20 +299,14 @@ static size_t print_before(const struct search_result *r)
     else if (r->by[SEARCH_MEANING] && !r->by[SEARCH_WORDS])
         put_end(&b, r);
     put_speakers(&b, r);
-    shown = b.len > 0 ? utf8_display(b.data, b.len) : NULL;
-    if (shown != NULL) {
-        fputs(shown, stdout);
-        columns = text_width(shown);
-    }
-    free(shown);
+    shown = utf8_display(b.len > 0 ? (const char *)b.data : "", b.len);
     buf_free(&b);
-    return columns;
+    return shown;
 }
 
 static void print_one(struct hits *h, const struct search_result *r)
 {
-    char at[CLOCK_HMS_LEN];
-    size_t before;
+    char at[CLOCK_HMS_LEN], *before;
 
     if (h->json) {
         print_json(r, h->shown == 1);
@@ -321,8 +315,10 @@ static void print_one(struct hits *h, const struct search_result *r)
     print_name(h, r);
     clock_hms(r->start_ms, at);
     printf("%12s  ", at);
-    before = print_before(r);
-    print_snippet(r->snippet[0] ? r->snippet : r->text, 14 + before, 14, cli_color(stdout));
+    before = before_of(r);
+    print_snippet(before != NULL ? before : "", r->snippet[0] ? r->snippet : r->text, 14,
+                  cli_color(stdout));
+    free(before);
 }
 
 struct placing {

@@ -317,6 +317,38 @@ class Words(Searching):
         self.assertIn("Sounds: Bird 8 11 s, Bird 7 10 s, Bird 6 9.0 s,", page)
         self.assertIn("Bird 1 4.0 s, ...", " ".join(page.split()))
 
+    def test_all_who_speak_are_named(self):
+        self.write(self.sounds)
+
+        def meeting(connection):
+            connection.execute("UPDATE sound SET start_ms = 0, end_ms = 45000 WHERE name = 'Goat'")
+            connection.execute("UPDATE speaker SET name = 'Ana Ruiz' WHERE label = 'SPEAKER_01'")
+            media = self.media(connection, "money.wav")
+            task, seq = connection.execute("SELECT task_id, seq FROM segment WHERE text LIKE 'Inflation%'").fetchone()
+            voices, = connection.execute("SELECT task_id FROM speaker WHERE media_id = ?", (media,)).fetchone()
+            for i in range(2, 20):
+                who, = connection.execute("INSERT INTO speaker (task_id, media_id, label, speech_ms) VALUES (?, ?, ?, 1) "
+                                          "RETURNING speaker_id", (voices, media, f"SPEAKER_{i:02}")).fetchone()
+                connection.execute("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, speaker_id) "
+                                   "VALUES (?, ?, ?, ?, ?, 'hear, hear', 'en', ?)",
+                                   (task, seq, 20 + i, 23900 - i, 23901 - i, who))
+        self.write(meeting)
+        self.assertEqual(("SPEAKER_00", ["SPEAKER_00", "Ana Ruiz"]),
+                         tuple(self.found("--sound", "goat")[0][2][k] for k in ("speaker", "speakers")))
+        self.assertIn("    0:00.000  (Goat 0:00.000-0:45.000, 0.50) SPEAKER_00, Ana Ruiz: I was",
+                      self.run_it("search", "--sound", "goat", status=0).out)
+        # Of a crowd the first ones; the line is not longer for it.
+        hit = self.found("--sound", "applause")[0][2]
+        self.assertEqual(["SPEAKER_00"] + [f"SPEAKER_{i:02}" for i in range(19, 4, -1)], hit["speakers"])
+        self.assertEqual("SPEAKER_00", hit["speaker"])
+        page = self.run_it("search", "--sound", "applause", status=0).out.splitlines()
+        self.assertIn("0.90) SPEAKER_00, SPEAKER_19, SPEAKER_18 and 16 more: Inflation", " ".join(" ".join(page).split()))
+        self.assertEqual([], [line for line in page if line[0] == " " and len(line) > 80])
+        # A segment is one person's.
+        self.assertEqual([["SPEAKER_00"], ["SPEAKER_00"]], [hit[2]["speakers"] for hit in self.found("market")])
+        self.write(lambda connection: connection.execute("UPDATE segment SET speaker_id = NULL"))
+        self.assertEqual([[], []], [hit[2]["speakers"] for hit in self.found("market")])
+
     def test_a_sound_and_words_are_both_there(self):
         self.write(self.sounds)
         hit, = self.found("--sound", "applause", "market")
