@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/run.h"
+#include "scheduler/companions.h"
 
 #define LINE_MS 500    /* the redrawn line */
 #define PLAIN_MS 30000 /* the log line */
@@ -22,7 +22,7 @@ uint64_t run_audio_seen(const struct run *run)
 
     for (i = 0; i < run->worker_count; i++)
         ms += run->workers[i].audio_ms;
-    return ms;
+    return ms + companions_heard_ms(run);
 }
 
 void report_totals(struct run *run)

@@ -57,6 +57,7 @@ struct scheduler_options {
     uint32_t shard_ms;  /* nominal; 0: the catalog's, at first 300000 */
     uint32_t attempts;  /* of one task before it is set aside; 0: 3 */
     uint32_t worker_silence_ms; /* 0: 30000 */
+    bool stage_by_stage;        /* no stage listens to what is decoded for another */
     bool watch;                 /* stay and wait for more to be enqueued */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
     bool json_events; /* progress as JSON lines on standard output */

@@ -48,7 +48,7 @@ static bool begin_look(struct run *run)
     int64_t now = clock_mono_ms();
     struct err err = {0};
 
-    if (!s->wanted || (planner_leased(run->planner) && now - s->looked_ms < LOOK_MS))
+    if (!s->wanted || (run_leased(run) && now - s->looked_ms < LOOK_MS))
         return false;
     s->looked_ms = now;
     s->wanted = false;

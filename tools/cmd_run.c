@@ -29,6 +29,8 @@ static const char help[] =
     "      --no-allow-cpu     never go on without a GPU\n"
     "      --precision=P      auto (default), fp32, tf32, fp16, bf16, int8 or fp8,\n"
     "                         where the device has it\n"
+    "      --stage-by-stage   decode the archive again for each stage; default: stages\n"
+    "                         that fit into memory together listen to one decoding\n"
     "      --slots=N          windows of 30 s in work at once, for each device;\n"
     "                         default: measured once, and remembered\n"
     "      --windows=N        so many at once in the encoder; default: likewise\n"
@@ -68,6 +70,7 @@ enum {
     OPT_PRECISION = 256,
     OPT_ALLOW_CPU,
     OPT_NO_ALLOW_CPU,
+    OPT_STAGE_BY_STAGE,
     OPT_SLOTS,
     OPT_WINDOWS,
     OPT_DETERMINISTIC,
@@ -87,6 +90,7 @@ static const struct option longs[] = {
     {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
     {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
     {"precision", required_argument, NULL, OPT_PRECISION},
+    {"stage-by-stage", no_argument, NULL, OPT_STAGE_BY_STAGE},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"windows", required_argument, NULL, OPT_WINDOWS},
     {"deterministic", no_argument, NULL, OPT_DETERMINISTIC},
@@ -140,6 +144,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case OPT_PRECISION:
         return take_precision(value, &o->precision, err);
+    case OPT_STAGE_BY_STAGE:
+        o->stage_by_stage = true;
+        return 0;
     case OPT_SLOTS:
         return cli_u32("--slots", value, 1, 4096, &o->slots, err);
     case OPT_WINDOWS:
