@@ -504,6 +504,8 @@ bool companions_lease_end(struct run_worker *w, const struct msg_lease_end *m, s
         return false;
     }
     if (m->reached_end) {
+        /* The other lease may say it later, and settling needs it. */
+        run_check(run, ledger_media_length(run->ledger, l->media, m->total_ms, err), err);
         run_check(run,
                   ledger_total(run->ledger, l->task, m->shards > l->end ? m->shards : l->end, err),
                   err);

@@ -256,8 +256,8 @@ struct store_media_info {
     const char *container, *codec, *title;
 };
 int store_media_info(struct store *st, const struct store_media_info *info, struct err *err);
-/* The recording was decoded to its end. content_hash NULL when not computed; damage "" when whole.
- */
+/* The recording was decoded to its end. content_hash NULL when not computed; damage "" when whole,
+ * NULL when somebody else says it. */
 int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,
                     const uint8_t *content_hash, const char *damage, struct err *err);
 /* The task's number of shards is known; it becomes 'done' when so many are done. */
@@ -306,7 +306,7 @@ struct store_totals {
     bool paused;            /* the whole catalog */
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
-/* Does some recording have more than one task, so that tasks are not counted as recordings? Pure. */
+/* Does some recording have several tasks, so that they are not counted as recordings? Pure. */
 bool store_totals_several(const struct store_totals *t);
 /* Recordings that are transcribed and have no text: nobody speaks in them. */
 int store_speechless(struct store *st, uint64_t *ret, struct err *err);

@@ -488,7 +488,12 @@ static void media_and_hashes(void **state)
     assert_int_equal(totals.audio_left_ms, 60000);
     assert_int_equal(totals.tasks_unknown, 2);
     shard_put(st, 1, 0, NULL, 0);
+    assert_ok(store_media_end(st, 1, 59000, NULL, "cut off", &e), e);
+    assert_ok(store_media_end(st, 1, 57000, NULL, NULL, &e), e); /* of its damage nothing is said */
+    assert_string_equal(text_of("SELECT duration_ms || damage FROM media WHERE media_id = 1"),
+                        "57000cut off");
     assert_ok(store_media_end(st, 1, 58000, a, "", &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM media WHERE damage IS NOT NULL"), 0);
     /* The truth is not replaced by the container's word. */
     assert_ok(
         store_media_info(st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", "T"}, &e),
