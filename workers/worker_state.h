@@ -53,6 +53,7 @@ struct lease {
     bool opened;          /* its pass has come to its first shard: nobody joins it any more */
     /* Whom its pass feeds, by stage: [0] itself, then companions, each until it leaves. */
     struct lease *parts[WORKER_STAGES];
+    uint32_t awaited;   /* leases of companions that are still to come: the pass waits for them */
     struct lease *host; /* of a companion: whose pass it is part of; NULL when it has left */
     bool cancelled;
     bool given_up;           /* DRAIN left some of its shards undone */

@@ -91,6 +91,7 @@ struct play_options companions_of(int stage, const int *beside)
 void companions_lease(struct play *p, const char *path, uint32_t shard_ms, struct msg_lease *m)
 {
     m[0] = play_lease_of(p, path, shard_ms);
+    m[0].companions = p->companion_count;
     play_put_lease(p, &m[0]);
     for (uint32_t k = 1; k <= p->companion_count; k++) {
         m[k] = play_companion_of(p, &m[0], k);
@@ -99,23 +100,15 @@ void companions_lease(struct play *p, const char *path, uint32_t shard_ms, struc
     play_send(p);
 }
 
-void companions_alone(const char *path, uint32_t shard_ms, struct play alone[STAGES])
+void companions_alone(int stage, const char *path, uint32_t shard_ms, struct play *ret)
 {
-    for (int i = 0; i < STAGES; i++) {
-        struct play_options o = companions_of(i, (const int[]){-1});
-        struct msg_lease m;
+    struct play_options o = companions_of(stage, (const int[]){-1});
+    struct msg_lease m;
 
-        play_ready(&alone[i], &o);
-        companions_lease(&alone[i], path, shard_ms, &m);
-        assert_int_equal(play_until_end(&alone[i], m.lease_id)->code, 0);
-        assert_int_equal(alone[i].failed_count, 0);
-    }
-}
-
-void companions_alone_free(struct play alone[STAGES])
-{
-    for (int i = 0; i < STAGES; i++)
-        play_quit(&alone[i]);
+    play_ready(ret, &o);
+    companions_lease(ret, path, shard_ms, &m);
+    assert_int_equal(play_until_end(ret, m.lease_id)->code, 0);
+    assert_int_equal(ret->failed_count, 0);
 }
 
 uint32_t companions_same(const struct play *alone, const struct play *p, uint64_t lease)

@@ -16,9 +16,8 @@ bool companions_dispatch(int argc, char **argv, int *status);
 struct play_options companions_of(int stage, const int *beside);
 /* Gives a whole recording to the worker: m[0] is its own lease, m[k] that of its companion k. */
 void companions_lease(struct play *p, const char *path, uint32_t shard_ms, struct msg_lease *m);
-/* What each stage makes of a recording alone: lease 1 of alone[stage]. Still running. */
-void companions_alone(const char *path, uint32_t shard_ms, struct play alone[STAGES]);
-void companions_alone_free(struct play alone[STAGES]);
+/* What a stage makes of a recording alone, as lease 1. The worker runs on: play_quit. */
+void companions_alone(int stage, const char *path, uint32_t shard_ms, struct play *ret);
 /* Bit for bit: the shards of a lease that are there, and how many. */
 uint32_t companions_same(const struct play *alone, const struct play *p, uint64_t lease);
 
