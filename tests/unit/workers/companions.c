@@ -12,20 +12,22 @@ static const char *const names[] = {"transcribe", "sounds", "diarize"};
 
 /* ---- rules in place of models */
 
-static uint32_t slow_ms;
+static uint32_t voices_ms, sounds_ms;
 
 static void sets(float first, uint8_t *ret)
 {
     uint32_t bits = (uint32_t)(int32_t)(first * 32768.0f);
 
-    if (slow_ms)
-        usleep(slow_ms * 1000);
+    if (voices_ms)
+        usleep(voices_ms * 1000);
     for (uint32_t i = 0; i < PYANNET_FRAMES; i++)
         ret[i] = (uint8_t)(bits >> i / 100 & 3);
 }
 
 static void scores(float first, float *ret)
 {
+    if (sounds_ms)
+        usleep(sounds_ms * 1000);
     ret[0] = fabsf(first);
     ret[1] = first > 0 ? 0.5f : 0.0f;
     ret[2] = 0;
@@ -44,7 +46,10 @@ bool companions_dispatch(int argc, char **argv, int *status)
 
     fake_models.sets = sets;
     fake_models.scores = scores;
-    slow_ms = number("COMPANIONS_SLOW");
+    voices_ms = number("COMPANIONS_VOICES_MS");
+    sounds_ms = number("COMPANIONS_SOUNDS_MS");
+    fake_models.windows = number("COMPANIONS_WINDOWS");
+    fake_models.patches = number("COMPANIONS_PATCHES");
     fake_models.fails_after = number("COMPANIONS_FAIL");
     fake_models.fails_with = code ? (int)strtol(code, NULL, 10) : 0;
     return play_dispatch(argc, argv, status);

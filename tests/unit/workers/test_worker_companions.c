@@ -8,6 +8,7 @@
 static const int both[] = {SOUNDS, DIARIZE, -1};
 static const int voices[] = {DIARIZE, -1};
 
+static const int noises[] = {SOUNDS, -1};
 
 static const char *speech(void) /* 90 s: five shards */
 {
@@ -164,7 +165,7 @@ static struct play slow_worker(int stage, const int *beside)
 
     o.decoders = 1;
     o.pcm_bytes = 1;
-    o.fault = "slow-step:20";
+    o.fault = "slow-step:5";
     play_ready(&p, &o);
     return p;
 }
@@ -301,9 +302,9 @@ static void a_companion_at_work_is_work(void **state)
     struct play p;
 
     (void)state;
-    setenv("COMPANIONS_SLOW", "30", 1);
+    setenv("COMPANIONS_VOICES_MS", "30", 1);
     play_ready(&p, &o);
-    unsetenv("COMPANIONS_SLOW");
+    unsetenv("COMPANIONS_VOICES_MS");
     m = play_lease_of(&p, speech(), SHARD_MS);
     m.companions = 1;
     m.skip = all;
@@ -319,6 +320,41 @@ static void a_companion_at_work_is_work(void **state)
     play_quit(&p);
 }
 
+/* Half an hour, of which a step of voices hears sixteen seconds and one of sounds half a second,
+ * and hardly any room. What the companion was given it does. */
+static void who_falls_behind_is_left_behind(void **state)
+{
+    struct play_options o = companions_of(DIARIZE, noises);
+    const struct msg_lease_end *end;
+    struct msg_lease m[2];
+    char *path = noise(1800);
+    struct play alone, p;
+    uint32_t n;
+
+    (void)state;
+    companions_alone(SOUNDS, path, 60000, &alone);
+    o.pcm_bytes = 1;
+    setenv("COMPANIONS_SOUNDS_MS", "2", 1);
+    setenv("COMPANIONS_WINDOWS", "16", 1);
+    setenv("COMPANIONS_PATCHES", "1", 1);
+    play_ready(&p, &o);
+    unsetenv("COMPANIONS_SOUNDS_MS");
+    unsetenv("COMPANIONS_WINDOWS");
+    unsetenv("COMPANIONS_PATCHES");
+    companions_lease(&p, path, 60000, m);
+    ended(&p, m[0].lease_id, 0);
+    assert_int_equal(play_shards(&p, m[0].lease_id), 30);
+    end = ended(&p, m[1].lease_id, ERR_CANCELLED);
+    assert_non_null(strstr(end->message, "behind"));
+    assert_true(end->reached_end);
+    n = companions_same(&alone, &p, m[1].lease_id);
+    assert_true(n >= 10 && n < 30);
+    assert_int_equal(p.failed_count, 0);
+    play_quit(&p);
+    play_quit(&alone);
+    free(path);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +366,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_drained_worker_finishes_what_it_began),
         cmocka_unit_test(a_pass_waits_for_its_companions),
         cmocka_unit_test(a_companion_at_work_is_work),
+        cmocka_unit_test(who_falls_behind_is_left_behind),
     };
     int status;
 
