@@ -6,15 +6,14 @@
 #define SOUND_COLUMNS "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
 #define SOUND_PLACE \
     "JOIN media m ON m.media_id = t.media_id JOIN place p ON p.place_id = m.place_id "
-#define SOUND_CLASSES "(SELECT DISTINCT name FROM sound WHERE instr(lower(name), lower(?1)) > 0)"
 
 /* From the classes; or, where few recordings are asked about, from all that is heard in these. */
-static const char sql_of_classes[] =
-    SOUND_COLUMNS "FROM " SOUND_CLASSES " c CROSS JOIN sound d ON d.name = c.name "
-                  "JOIN task t ON t.task_id = d.task_id " SOUND_PLACE "WHERE 1";
+static const char sql_of_classes[] = SOUND_COLUMNS
+    "FROM (" FILTER_CLASSES("?1") ") c CROSS JOIN sound d ON d.name = c.name "
+                                  "JOIN task t ON t.task_id = d.task_id " SOUND_PLACE "WHERE 1";
 static const char sql_of_few[] =
     SOUND_COLUMNS "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id " SOUND_PLACE
-                  "WHERE d.name IN " SOUND_CLASSES;
+                  "WHERE instr(lower(d.name), lower(?1)) > 0";
 #define FEW_PART (1.0 / 16) /* of all recordings */
 
 static struct find_sound sound_row(sqlite3_stmt *stmt)

@@ -337,12 +337,14 @@ class Words(Searching):
                          tuple(self.found("--sound", "goat")[0][2][k] for k in ("speaker", "speakers")))
         self.assertIn("    0:00.000  (Goat 0:00.000-0:45.000, 0.50) SPEAKER_00, Ana Ruiz: I was",
                       self.run_it("search", "--sound", "goat", status=0).out)
+        self.assertEqual("Nothing sounds like that while that speaker says something.\n",
+                         self.run_it("search", "--sound", "goat", "--speaker", "SPEAKER_19", status=0).out)
         # Of a crowd the first ones; the line is not longer for it.
         hit = self.found("--sound", "applause")[0][2]
         self.assertEqual(["SPEAKER_00"] + [f"SPEAKER_{i:02}" for i in range(19, 4, -1)], hit["speakers"])
         self.assertEqual("SPEAKER_00", hit["speaker"])
         page = self.run_it("search", "--sound", "applause", status=0).out.splitlines()
-        self.assertIn("0.90) SPEAKER_00, SPEAKER_19, SPEAKER_18 and 16 more: Inflation", " ".join(" ".join(page).split()))
+        self.assertIn("0.90) SPEAKER_00, SPEAKER_19, SPEAKER_18 and 16 more: Inflation fell, and the stock market went up. ...", " ".join(" ".join(page).split()))
         self.assertEqual([], [line for line in page if line[0] == " " and len(line) > 80])
         # A segment is one person's.
         self.assertEqual([["SPEAKER_00"], ["SPEAKER_00"]], [hit[2]["speakers"] for hit in self.found("market")])
