@@ -318,6 +318,7 @@ void companions_lease(struct run_worker *w, struct msg_lease *with, bool alone)
         else
             buf_free(&theirs[n]);
     }
+    with->companions = n; /* the pass waits for them */
     msg_lease_put(&b, with);
     supervisor_send(w, MSG_LEASE, &b);
     buf_free(&b);
@@ -406,6 +407,15 @@ uint32_t companions_lost(struct run_worker *w)
     }
     w->loaded = 0;
     return n;
+}
+
+void companions_leave_out(struct run_worker *w)
+{
+    if (w->named == 0)
+        return;
+    w->solo = true;
+    report_event(w->run, LOG_INFO, "%s goes on with %s alone: what listened has its own turn",
+                 w->label, w->run->stage.name ? w->run->stage.name : "one stage");
 }
 
 /* ------------------------------------------------------------------------------------ results */

@@ -27,6 +27,9 @@ void companions_recheck(struct run *run);
 /* The worker has gone: its leases are forgotten. Returns how many they were. */
 uint32_t companions_lost(struct run_worker *w);
 
+/* It died, maybe by their doing: until the next stage begins it is started without them. */
+void companions_leave_out(struct run_worker *w);
+
 bool companions_own(uint64_t lease); /* is it one of theirs, and not the planner's? */
 /* As dispatch_shard_done and so on, of such a lease. */
 bool companions_shard_done(struct run_worker *w, struct msg_shard_done *m, struct err *err);

@@ -334,8 +334,6 @@ static void decide(struct run *run, struct run_task *t)
         break;
     case RETRY_AGAIN:
     case RETRY_FAIL:
-        if (t->died && t->doubted) /* it kills without companions, too: they are innocent */
-            run->workers[t->doubted - 1].solo = false;
         record_failure(run, t, &d);
         break;
     case RETRY_STOP:
@@ -545,7 +543,8 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
     /* Companions may have killed it. With none of them at work it was the recording. */
     alone = held_alone(w, ids, n, &only) && companions == 0;
     if (cause) {
-        w->solo |= w->named && (companions || n == 0);
+        if (companions || n == 0)
+            companions_leave_out(w);
         *cause = n + companions == 0 ? RESTART_OWN : alone ? RESTART_ONE : RESTART_MANY;
         *task = only;
         if (alone && was_charged(run, only))
@@ -560,7 +559,6 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
         t = task_get(run, e.task);
         if (code != ERR_CANCELLED) {
             t->died = true;
-            t->doubted = companions ? w->index + 1 : t->doubted;
             /* A first death after results may be anybody's; once leased alone, it is its own. */
             t->alone = alone && (e.alone || !e.progress);
             t->code = code;

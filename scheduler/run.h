@@ -110,8 +110,6 @@ struct run_task { /* known to the planner */
     uint32_t place; /* the t.path is its place-th place */
     bool stopping;  /* cancelled or paused: forgotten when its leases have ended */
     bool failed, died, alone;
-    /* 1 + the worker that died holding it while companions worked there, too; 0: none did. */
-    uint32_t doubted;
     int code;
     char message[320];
     char *shown;                    /* its name for people; owned */

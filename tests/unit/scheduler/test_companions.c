@@ -333,20 +333,34 @@ static void what_comes_twice_counts_once(void **state)
     assert_int_equal(deaths(), 0);
 }
 
-/* A recording that kills workers is found out, and its companions are not held guilty for ever. */
+/* A recording that kills workers is found out, though at first it may have been its companions. */
 static void a_guilty_recording_is_charged_all_the_same(void **state)
 {
-    static const char *const paths[] = {"/a/crash-2", "/a/ok-3", "/a/ok-5"};
+    enum { N = 10 };
+    static char path[N][32] = {"/a/crash-2"};
+    const char *paths[N];
+    char last[64];
 
     (void)state;
     begin();
-    fixture_add(paths, 3, "fake");
-    fixture_add(paths, 3, "fake@sounds");
+    for (int i = 0; i < N; i++) {
+        if (i)
+            snprintf(path[i], sizeof(path[i]), "/a/ok-%0*d", i, 2);
+        paths[i] = path[i];
+    }
+    fixture_add(paths, N, "fake");
+    fixture_add(paths, N, "fake@sounds");
     run_all("cpu");
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'failed' AND attempts = 3"),
                      2);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done' AND attempts = 0"),
-                     4);
+                     2 * N - 2);
+    /* In each stage once for nothing, as it held others or had given results; alone after that. */
+    assert_int_equal(deaths(), 2 * (1 + 3));
+    assert_int_equal(leased("+sounds:crash-2"), 1);
+    snprintf(last, sizeof(last), "+sounds:%s", path[N - 1] + 3);
+    assert_int_equal(leased(last), 0);
+    assert_int_equal(leased(last + 1), 1);
 }
 
 /* Nothing of a stage is done beside another while workers have died on it. */
