@@ -3,7 +3,9 @@
 #include "tests/unit/workers/companions.h"
 
 #include <sys/wait.h>
+#include <sysexits.h>
 
+#include "tests/unit/workers/allocations.h"
 #include "tests/unit/workers/files.h"
 #include "workers/worker.h"
 
@@ -11,8 +13,10 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STORMS 4
+#define SPARSE 2 /* every allocation up to this number, then as many in each power of e */
 #else
 #define STORMS 8
+#define SPARSE 4
 #endif
 
 static const int both[] = {DIARIZE, TRANSCRIBE, -1};
@@ -265,6 +269,55 @@ static void a_bad_recording_is_the_first_stage_s_affair(void **state)
     free(path);
 }
 
+/* ---- without memory */
+
+/* One worker whose nth allocation fails; false when it had fewer. */
+static bool with_failing_allocation(long n)
+{
+    struct play_options o = companions_of(SOUNDS, voices);
+    struct msg_lease m[2];
+    struct play p;
+    char text[32];
+    bool clean;
+    int status;
+
+    snprintf(text, sizeof(text), "%ld", n);
+    setenv("COMPANIONS_FAIL_ALLOCATION", text, 1);
+    play_start(&p, &o);
+    unsetenv("COMPANIONS_FAIL_ALLOCATION");
+    while (!p.ready && play_step(&p))
+        ;
+    companions_lease(&p, speech(), SHARD_MS, m); /* one that has left does not hear it */
+    while (p.end_count < 2 && play_step(&p))
+        ;
+    play_put_empty(&p, MSG_QUIT);
+    play_send(&p);
+    play_until_gone(&p);
+    status = play_wait(&p);
+    if (!WIFEXITED(status) ||
+        (!p.fatal && WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != EX_OSERR &&
+         WEXITSTATUS(status) != WORKER_EXIT_DEVICE))
+        fail_msg("allocation %ld: wait status %#x after '%s'", n, status, p.fatal_message);
+    clean = companions_same(alone_of(SOUNDS), &p, m[0].lease_id) == 5 && p.companion_count &&
+            companions_same(alone_of(DIARIZE), &p, m[1].lease_id) == 5;
+    for (uint32_t i = 0; i < p.failed_count; i++)
+        assert_int_equal(p.failed[i].code, ERR_NOMEM);
+    play_free(&p);
+    return !clean || p.fatal;
+}
+
+/* What is said is right, and the worker comes to an end. */
+static void without_memory_nothing_wrong_is_said(void **state)
+{
+    uint32_t faults = 0;
+
+    (void)state;
+    for (long n = 1; n < 4000; n += 1 + n / SPARSE)
+        faults += with_failing_allocation(n);
+    print_message("%u of the workers had too little memory\n", faults);
+    assert_true(faults > 5);
+}
+
 /* ---- anything at any moment */
 
 #define LEASES 6
@@ -369,10 +422,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_companion_that_fails_is_given_up),
         cmocka_unit_test(a_lost_device_is_everybody_s_end),
         cmocka_unit_test(a_bad_recording_is_the_first_stage_s_affair),
+        cmocka_unit_test(without_memory_nothing_wrong_is_said),
         cmocka_unit_test(whatever_is_said_leases_end_and_results_are_right),
     };
+    const char *fail = getenv("COMPANIONS_FAIL_ALLOCATION");
     int status;
 
+    if (argc > 1 && strcmp(argv[1], "worker") == 0 && fail)
+        allocations_fail(strtol(fail, NULL, 10));
     if (companions_dispatch(argc, argv, &status))
         return status;
     return cmocka_run_group_tests(tests, NULL, NULL);
