@@ -8,8 +8,9 @@
 enum { TRANSCRIBE, SOUNDS, DIARIZE, STAGES };
 
 /* True when this process is a worker or a decoder, as play_dispatch. From the environment:
- * COMPANIONS_VOICES_MS, _SOUNDS_MS: that a window, or a patch, takes; _WINDOWS, _PATCHES: that a
- * step takes at most; _FAIL: after so many patches sounds fail, with the code _FAIL_CODE. */
+ * COMPANIONS_VOICES_MS: that a window takes; _LAG: until so many windows of voices are heard,
+ * sounds are slower than they; _WINDOWS, _PATCHES: that a step takes at most; _FAIL: after so many
+ * patches sounds fail, with the code _FAIL_CODE. */
 bool companions_dispatch(int argc, char **argv, int *status);
 
 /* A worker for a stage, beside it those of the list up to -1. */

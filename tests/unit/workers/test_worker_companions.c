@@ -334,11 +334,11 @@ static void who_falls_behind_is_left_behind(void **state)
     (void)state;
     companions_alone(SOUNDS, path, 60000, &alone);
     o.pcm_bytes = 1;
-    setenv("COMPANIONS_SOUNDS_MS", "2", 1);
+    setenv("COMPANIONS_LAG", "1700", 1);
     setenv("COMPANIONS_WINDOWS", "16", 1);
     setenv("COMPANIONS_PATCHES", "1", 1);
     play_ready(&p, &o);
-    unsetenv("COMPANIONS_SOUNDS_MS");
+    unsetenv("COMPANIONS_LAG");
     unsetenv("COMPANIONS_WINDOWS");
     unsetenv("COMPANIONS_PATCHES");
     companions_lease(&p, path, 60000, m);
