@@ -15,7 +15,7 @@ if(NIGHTSHIFT_WERROR)
 endif()
 if(NIGHTSHIFT_SANITIZE)
   target_compile_options(ns_flags INTERFACE
-    -fsanitize=${NIGHTSHIFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g)
+    -fsanitize=${NIGHTSHIFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   target_link_options(ns_flags INTERFACE -fsanitize=${NIGHTSHIFT_SANITIZE})
 endif()
 if(NIGHTSHIFT_FUZZ)

@@ -1,18 +1,14 @@
 #include "gpu/safetensors.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
 #include "gpu/tensor.h"
+#include "gpu/weights_map.h"
 
 struct entry {
     struct safetensor t;
@@ -20,9 +16,8 @@ struct entry {
 };
 
 struct safetensors {
-    void *map; /* NULL when the memory is the caller's */
-    size_t map_len;
-    json_t *header; /* owns the names */
+    struct weights_map map; /* none when the memory is the caller's */
+    json_t *header;         /* owns the names */
     struct entry *entries;
     size_t count;
 };
@@ -196,37 +191,19 @@ int safetensors_parse(const void *data, size_t len, struct safetensors **ret, st
 
 int safetensors_open(const char *path, struct safetensors **ret, struct err *err)
 {
-    struct stat info;
-    void *map;
-    int fd, rc;
+    struct weights_map map = {0};
+    int rc = weights_map_open(path, 8, "safetensors file", &map, err);
 
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is told below */
-    if (fd < 0)
-        return err_sys(err, errno, "cannot open the weights '%.300s'", path);
-    if (fstat(fd, &info) != 0) {
-        rc = err_sys(err, errno, "cannot read the weights '%.300s'", path);
-        goto out;
-    }
-    if (!S_ISREG(info.st_mode) || info.st_size < 8) {
-        rc = err_set(err, ERR_MODEL, "'%.300s' is no safetensors file: fetch it again", path);
-        goto out;
-    }
-    map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) {
-        rc = err_sys(err, errno, "cannot map the weights '%.300s'", path);
-        goto out;
-    }
-    rc = safetensors_parse(map, (size_t)info.st_size, ret, err);
+    if (rc != 0)
+        return rc;
+    rc = safetensors_parse(map.data, map.len, ret, err);
     if (rc != 0) {
-        munmap(map, (size_t)info.st_size);
+        weights_map_close(&map);
         err_prefix(err, "'%.200s'", path);
-        goto out;
+        return rc;
     }
     (*ret)->map = map;
-    (*ret)->map_len = (size_t)info.st_size;
-out:
-    close(fd);
-    return rc;
+    return 0;
 }
 
 void safetensors_close(struct safetensors *st)
@@ -235,8 +212,7 @@ void safetensors_close(struct safetensors *st)
         return;
     json_decref(st->header);
     free(st->entries);
-    if (st->map)
-        munmap(st->map, st->map_len);
+    weights_map_close(&st->map);
     free(st);
 }
 

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/run.h"
+#include "scheduler/companions.h"
 
 #define PAGE 256u
 #define PASSAGES_MS 1000 /* of audio: about what the text of a recording takes as long as */
@@ -200,8 +200,9 @@ static bool read_page(struct run *run)
     return !run->exhausted && !run->failure.code;
 }
 
-/* Takes over what *row owns. */
-static void begin_stage(struct run *run, struct store_stage_row *row)
+/* Takes over what *row owns, and what companions are made of. */
+static void begin_stage(struct run *run, struct store_stage_row *row, struct store_stage_row *rows,
+                        size_t n)
 {
     bool had = run->has_stage;
 
@@ -213,6 +214,7 @@ static void begin_stage(struct run *run, struct store_stage_row *row)
     if (run->o->stage)
         run->o->stage(run->stage.name, run->stage.params_json, &run->kind);
     report_event(run, LOG_INFO, "stage %s with model %s", run->stage.name, run->stage.model);
+    companions_choose(run, rows, n);
     if (had)
         supervisor_leave(run);
     supervisor_new_stage(run);
@@ -236,7 +238,7 @@ static bool choose_stage(struct run *run)
     while (pick < n && backlog_is_aside(run, rows[pick].stage_id))
         pick++;
     if (pick < n && !(run->has_stage && run->stage.stage_id == rows[pick].stage_id))
-        begin_stage(run, &rows[pick]);
+        begin_stage(run, &rows[pick], rows, n);
     for (i = 0; i < n; i++)
         store_stage_row_free(&rows[i]);
     free(rows);
@@ -291,6 +293,7 @@ void backlog_put_aside(struct run *run, const struct store_stage_row *row, const
     report_event(run, LOG_ERROR, "%s", text);
     run_check(run, ledger_event(run->ledger, "stage-aside", 0, "", text, &err), &err);
     run_note_commit(run);
+    companions_stop_stage(run, stage);
     if (run->has_stage && run->stage.stage_id == stage)
         stop_stage(run);
     run_touch(run);
@@ -326,14 +329,14 @@ double backlog_unread(const struct run *run)
 bool backlog_refill(struct run *run)
 {
     if (!run->has_stage) { /* what one that was put aside has left must be gone first */
-        if (planner_leased(run->planner) ||
-            (planner_queued(run->planner) && !backlog_forget_queued(run)) || !choose_stage(run))
+        if (run_leased(run) || (planner_queued(run->planner) && !backlog_forget_queued(run)) ||
+            !choose_stage(run))
             return false;
     }
     if (planner_queued(run->planner) < QUEUE_LOW)
         while (!run->exhausted && planner_queued(run->planner) < QUEUE_HIGH && read_page(run))
             ;
-    if (planner_queued(run->planner) || planner_leased(run->planner) || run->failure.code)
+    if (planner_queued(run->planner) || run_leased(run) || run->failure.code)
         return planner_queued(run->planner) > 0;
     /* The stage is through, for now: another one, or the same with what has become due. */
     if (!run->exhausted || !choose_stage(run))
@@ -390,4 +393,5 @@ void backlog_recheck(struct run *run, bool cancel)
         else
             dispatch_cap_task(run, t->t.task_id);
     }
+    companions_recheck(run);
 }

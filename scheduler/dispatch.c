@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/run.h"
+#include "scheduler/companions.h"
 
 static struct run_task *task_get(struct run *run, int64_t id)
 {
@@ -83,11 +83,11 @@ static void send_lease(struct run *run, const struct planner_step *s)
     log_debug("lease %" PRIu64 ": %s, shards %u to %u%s, to %s", s->lease, t->shown, s->first,
               s->last, s->alone ? ", alone" : "", w->label);
     msg_lease_put(&b, &m);
-    free(m.passages);
     if (b.len > FRAME_MAX)
         end_unsent(run, t, s->lease, ERR_LIMIT, "its text is more than can be sent to a worker");
     else
-        supervisor_send(w, MSG_LEASE, &b);
+        companions_lease(w, &m, s->alone);
+    free(m.passages);
     buf_free(&b);
 }
 
@@ -100,6 +100,7 @@ void dispatch_cap(struct run *run, const struct planner_step *s)
     msg_cap_put(&b, &m);
     supervisor_send(&run->workers[s->worker], MSG_CAP, &b);
     buf_free(&b);
+    companions_cap(run, s->lease, s->last);
 }
 
 void dispatch_all(struct run *run)
@@ -383,6 +384,8 @@ bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct 
     struct run_task *t;
     int rc;
 
+    if (companions_own(m->lease_id))
+        return companions_shard_done(w, m, err);
     if (!lease_of(w, m->lease_id, m->media_id, &t, err))
         return false;
     if (!t)
@@ -412,6 +415,8 @@ bool dispatch_shard_failed(struct run_worker *w, const struct msg_shard_failed *
     struct run_task *t;
     int rc;
 
+    if (companions_own(m->lease_id))
+        return companions_shard_failed(w, m, err);
     if (!lease_of(w, m->lease_id, m->media_id, &t, err))
         return false;
     if (!t)
@@ -425,7 +430,8 @@ bool dispatch_shard_failed(struct run_worker *w, const struct msg_shard_failed *
         note_failure(t, m->code, m->message);
     /* A lost device is charged like a death, which it is about to be. */
     if (m->code == ERR_DEVICE)
-        t->alone = planner_worker_leases(w->run->planner, w->index, NULL, 0) == 1;
+        t->alone = planner_worker_leases(w->run->planner, w->index, NULL, 0) == 1 &&
+                   w->companion_leases == 0;
     else
         restart_result(&w->restart);
     return true;
@@ -438,8 +444,6 @@ static void conclude(struct run *run, struct run_task *t, const struct planner_e
     if (e->complete) {
         if (run->kind.settles)
             settle_wake(run);
-        else
-            run->done_pending++;
         run_note_commit(run);
         backlog_drop(run, t->t.task_id);
     } else if (t->stopping) {
@@ -460,6 +464,8 @@ bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, str
     struct run_task *t;
     int rc;
 
+    if (companions_own(m->lease_id))
+        return companions_lease_end(w, m, err);
     if (!lease_of(w, m->lease_id, m->media_id, &t, err))
         return false;
     if (!t)
@@ -475,7 +481,8 @@ bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, str
         run_note_commit(run);
     }
     if (m->code == ERR_DEVICE)
-        t->alone = planner_worker_leases(run->planner, w->index, NULL, 0) == 0;
+        t->alone =
+            planner_worker_leases(run->planner, w->index, NULL, 0) == 0 && w->companion_leases == 0;
     if (e.unreported && m->code)
         note_failure(t, m->code, m->message);
     else if (e.unreported && !w->drained && w->state == WORKER_READY && !t->stopping)
@@ -522,6 +529,7 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
     struct run *run = w->run;
     size_t n = planner_worker_leases(run->planner, w->index, NULL, 0), i;
     uint64_t *ids = calloc(n + 1, sizeof(*ids));
+    uint32_t companions = companions_lost(w);
     struct err err = {0};
     int64_t only = 0;
     bool alone;
@@ -532,9 +540,12 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
         return;
     }
     planner_worker_leases(run->planner, w->index, ids, n);
-    alone = held_alone(w, ids, n, &only);
+    /* Companions may have killed it. With none of them at work it was the recording. */
+    alone = held_alone(w, ids, n, &only) && companions == 0;
     if (cause) {
-        *cause = n == 0 ? RESTART_OWN : alone ? RESTART_ONE : RESTART_MANY;
+        if (companions || n == 0)
+            companions_leave_out(w);
+        *cause = n + companions == 0 ? RESTART_OWN : alone ? RESTART_ONE : RESTART_MANY;
         *task = only;
         if (alone && was_charged(run, only))
             *cause = RESTART_KNOWN;

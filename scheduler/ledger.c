@@ -210,6 +210,17 @@ int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err
     return 0;
 }
 
+int ledger_media_length(struct ledger *l, int64_t media, int64_t total_ms, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_MEDIA_END, err);
+
+    if (!e)
+        return err->code;
+    e->media = media;
+    e->end.total_ms = total_ms;
+    return 0;
+}
+
 int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *err)
 {
     struct ledger_entry *e = add(l, LEDGER_TOTAL, err);

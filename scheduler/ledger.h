@@ -40,6 +40,8 @@ int ledger_passages(struct ledger *l, int64_t task, const char *device, struct m
 int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err);
 int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err);
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err);
+/* Its true length alone: the rest of its end is told by another lease. */
+int ledger_media_length(struct ledger *l, int64_t media, int64_t total_ms, struct err *err);
 int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *err);
 /* retry_at_ms: as store_task_failed. */
 int ledger_failed(struct ledger *l, int64_t task, int code, const char *message,

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/run.h"
+#include "scheduler/companions.h"
 
 #define LINE_MS 500    /* the redrawn line */
 #define PLAIN_MS 30000 /* the log line */
@@ -22,7 +22,7 @@ uint64_t run_audio_seen(const struct run *run)
 
     for (i = 0; i < run->worker_count; i++)
         ms += run->workers[i].audio_ms;
-    return ms;
+    return ms + companions_heard_ms(run);
 }
 
 void report_totals(struct run *run)
@@ -52,11 +52,6 @@ static void refresh(struct run *run, int64_t now)
         report_totals(run);
 }
 
-bool report_several(const struct store_totals *t)
-{
-    return t->tasks_pending + t->tasks_waiting + t->tasks_done + t->tasks_failed > t->recordings;
-}
-
 void report_view(struct run *run, struct progress *p)
 {
     const struct store_totals *t = &run->totals;
@@ -74,7 +69,7 @@ void report_view(struct run *run, struct progress *p)
     *p = (struct progress){
         .tasks_done = t->tasks_done + (run->tasks_done - run->totals_done),
         .tasks_all = t->tasks_pending + t->tasks_waiting + t->tasks_done + t->tasks_failed,
-        .several = report_several(t),
+        .several = store_totals_several(t),
         .tasks_failed = t->tasks_failed + (run->tasks_failed - run->totals_failed),
         .audio_done_ms = t->audio_done_ms + saved,
         .audio_all_ms = -1,

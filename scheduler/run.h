@@ -3,6 +3,7 @@
  *   scheduler.c    begins and ends it: lock, store, loop, signals
  *   backlog.c      tasks: read from the catalog, one stage at a time; checked after requests
  *   dispatch.c     leases: said to workers, what comes back, what a failure means
+ *   companions.c   leases of other stages that listen to the same decoding passes
  *   passages.c     leases of stages that work on a transcription
  *   settle.c, settlers.c  recordings whose shards are all there, settled as a whole
  *   devices.c      on which devices it works
@@ -96,6 +97,10 @@ struct run_worker {
     int death_code;  /* what its recordings are charged with: 0 by its exit status */
     bool was_ready;  /* this process was */
     bool on_trial;   /* it was aside before, and has not been ready since */
+    /* Companions: so many stages were named in its SETUP, of which these are loaded (bit i). */
+    uint32_t named, loaded;
+    uint32_t companion_leases; /* open ones */
+    bool solo;                 /* it died with them, and has none until the next stage */
     struct run_memory use;
     uint64_t peak_bytes, predicted_bytes; /* of device memory, in the whole run */
 };
@@ -113,6 +118,7 @@ struct run_task { /* known to the planner */
 };
 
 struct settle;
+struct companions;
 
 struct run {
     struct scheduler_options opt;      /* defaults filled in; its strings are the caller's */
@@ -132,6 +138,7 @@ struct run {
     struct planner *planner;
     struct idmap tasks; /* id -> struct run_task */
     struct settle *settle;
+    struct companions *companions;
     struct devices *devices; /* list[i] is what workers[i] works on */
     struct run_worker *workers;
     uint32_t worker_count;
@@ -162,7 +169,7 @@ struct run {
     /* figures */
     int64_t started_wall_ms, started_ms;
     uint64_t shards_done, tasks_done, tasks_failed; /* durable */
-    uint64_t done_pending, failed_pending;          /* when the ledger is written */
+    uint64_t failed_pending;                        /* when the ledger is written */
     int64_t audio_saved_ms;                         /* durable, in this run */
     uint64_t audio_seen_ms; /* by the heartbeats of workers that have gone; see run_audio_seen */
     struct rate rate;
@@ -181,7 +188,8 @@ void run_touch(struct run *run); /* there is something to do: run_step will be c
 void run_fail(struct run *run, const struct err *err);
 /* Writes what the ledger holds. False: it could not, and the run is in trouble or has failed. */
 bool run_flush(struct run *run);
-void run_note_commit(struct run *run); /* the ledger has something: commit soon */
+bool run_leased(const struct run *run); /* does any worker hold anything? */
+void run_note_commit(struct run *run);  /* the ledger has something: commit soon */
 /* For ledger calls, whose only error is ERR_NOMEM: fails the run. */
 void run_check(struct run *run, int rc, const struct err *err);
 
@@ -298,8 +306,6 @@ void report_start(struct run *run);
 void report_tick(struct run *run, int64_t now_ms);
 void report_end(struct run *run);
 void report_totals(struct run *run); /* read again */
-/* Does a recording have more than one task? */
-bool report_several(const struct store_totals *t);
 void report_view(struct run *run, struct progress *ret);
 /* A log line that does not tear the progress line. */
 void report_event(struct run *run, int level, const char *fmt, ...)

@@ -8,7 +8,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/run.h"
+#include "scheduler/companions.h"
+#include "scheduler/shard_limit.h"
 
 #define SHARD_MS 300000u
 #define SILENCE_MS 30000u
@@ -30,6 +31,11 @@ void run_check(struct run *run, int rc, const struct err *err)
 {
     if (rc)
         run_fail(run, err);
+}
+
+bool run_leased(const struct run *run)
+{
+    return planner_leased(run->planner) > 0 || companions_leased(run) > 0;
 }
 
 static void on_commit(uv_timer_t *timer)
@@ -99,6 +105,7 @@ static void trouble(struct run *run, struct err *err)
 
 bool run_flush(struct run *run)
 {
+    uint64_t completed = store_completed(run->st);
     struct err err = {0};
     int rc;
 
@@ -108,9 +115,11 @@ bool run_flush(struct run *run)
         return false;
     rc = ledger_flush(run->ledger, &err);
     if (rc == 0) {
-        run->tasks_done += run->done_pending;
+        /* The catalog alone knows: the last shard of a task may be anybody's. */
+        run->tasks_done += store_completed(run->st) - completed;
         run->tasks_failed += run->failed_pending;
-        run->done_pending = run->failed_pending = 0;
+        run->failed_pending = 0;
+        companions_written(run);
         if (run->trouble_since_ms)
             report_event(run, LOG_INFO, "the catalog can be written again; going on");
         run->trouble_since_ms = 0;
@@ -187,7 +196,7 @@ static void step_going(struct run *run)
     more = backlog_refill(run);
     if (run->failure.code || run->trouble_since_ms)
         return;
-    if (more || planner_leased(run->planner)) {
+    if (more || run_leased(run)) {
         run->note = NULL;
         supervisor_want(run);
         dispatch_all(run);
@@ -207,8 +216,7 @@ static void step(struct run *run)
     case RUN_PAUSED:
         break;
     case RUN_DRAINING:
-        if (planner_leased(run->planner) == 0 && !settle_in_hand(run) &&
-            !control_server_working(run->control))
+        if (!run_leased(run) && !settle_in_hand(run) && !control_server_working(run->control))
             end_run(run, false);
         break;
     case RUN_ENDING:
@@ -275,7 +283,7 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
     case RUN_PAUSED:
         run->mode = RUN_DRAINING;
         report_event(run, LOG_INFO, "%s",
-                     planner_leased(run->planner) || settle_in_hand(run)
+                     run_leased(run) || settle_in_hand(run)
                          ? "stopping at a checkpoint: what has begun is finished first (again to "
                            "stop at once)"
                          : "stopping");
@@ -480,6 +488,8 @@ static int open_catalog(struct run *run, struct err *err)
     if (rc == 0)
         store_patience(run->st, run->tune.busy_ms);
     if (rc == 0)
+        rc = shard_limit_asked(run, err);
+    if (rc == 0)
         rc = store_shard_length(run->st, run->o->shard_ms, SHARD_MS, &run->opt.shard_ms, err);
     return rc;
 }
@@ -509,6 +519,8 @@ static int open_run(struct run *run, struct err *err)
     if (rc == 0)
         rc = drop_cancelled(run, err);
     if (rc == 0)
+        rc = companions_open(run, err);
+    if (rc == 0)
         rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
     if (rc)
         return rc;
@@ -533,7 +545,7 @@ static void say_first(struct run *run)
         return;
     }
     progress_hours(t->audio_left_ms, audio);
-    what = report_several(t) ? "task" : "recording";
+    what = store_totals_several(t) ? "task" : "recording";
     if (t->tasks_pending == 0)
         report_event(run, LOG_INFO, "nothing is left to do");
     else if (t->tasks_unknown)
@@ -547,24 +559,24 @@ static void say_first(struct run *run)
 
 static void last_words(struct run *run)
 {
-    uint64_t done = run->tasks_done + run->done_pending;
-    uint64_t failed = run->tasks_failed + run->failed_pending;
     struct err err = {0};
     char text[1024], memory[768];
 
+    run->trouble_next_ms = 0; /* the last chance of what waits */
+    run_flush(run);
     if (!run->failure.code) { /* all else is done */
         run->failure = run->put_off;
         run->result->put_aside = run->put_off.code != 0;
     }
     tuning_summary(run, memory, sizeof(memory));
-    snprintf(text, sizeof(text), "%llu done, %llu failed%s%s", (unsigned long long)done,
-             (unsigned long long)failed,
+    snprintf(text, sizeof(text), "%llu done, %llu failed%s%s", (unsigned long long)run->tasks_done,
+             (unsigned long long)(run->tasks_failed + run->failed_pending),
              run->failure.code  ? ", stopped by a failure"
              : run->interrupted ? ", interrupted"
                                 : "",
              memory);
     ledger_event(run->ledger, "run-end", 0, "", text, &err);
-    run->trouble_next_ms = 0; /* the last chance of what waits */
+    run->trouble_next_ms = 0;
     run_flush(run);
     report_totals(run);
     report_end(run);
@@ -622,6 +634,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         start_loop(run);
         start_control(run);
         say_first(run);
+        shard_limit_put_aside(run);
         run_note_commit(run); /* that it has started must not wait for its first result */
         run_touch(run);
         uv_run(&run->loop, UV_RUN_DEFAULT);
@@ -635,6 +648,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
 out:
     sigaction(SIGPIPE, &before, NULL);
     settle_free(run);
+    companions_free(run);
     backlog_free(run);
     planner_free(run->planner);
     ledger_free(run->ledger);

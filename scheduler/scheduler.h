@@ -38,7 +38,8 @@ struct scheduler_stage { /* all zero: it hears recordings, and its shards are al
     /* Over 0: nothing is decoded. It works on passages of a transcription of about so many
      * characters (store_passages). */
     uint32_t passage_chars;
-    bool settles; /* its recordings are settled as a whole in the end */
+    bool settles;           /* its recordings are settled as a whole in the end */
+    uint32_t most_shard_ms; /* of a shard whose result fits into a message; 0: any does */
 };
 /* *ret is all zero before. */
 typedef void (*scheduler_stage_fn)(const char *name, const char *params_json,
@@ -56,6 +57,7 @@ struct scheduler_options {
     uint32_t shard_ms;  /* nominal; 0: the catalog's, at first 300000 */
     uint32_t attempts;  /* of one task before it is set aside; 0: 3 */
     uint32_t worker_silence_ms; /* 0: 30000 */
+    bool stage_by_stage;        /* no stage listens to what is decoded for another */
     bool watch;                 /* stay and wait for more to be enqueued */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
     bool json_events; /* progress as JSON lines on standard output */

@@ -253,7 +253,6 @@ static bool take_settled(struct settler *w, const struct frame *f, struct err *e
         msg_settled_free(&m);
     } else {
         run_check(run, ledger_settled(run->ledger, w->t.task_id, &m, err), err);
-        run->done_pending++;
         run_note_commit(run);
     }
     settler_put_down(w);

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/run.h"
+#include "scheduler/companions.h"
 #include "workers/worker.h"
 
 #define JUDGED_MS 30000
@@ -104,11 +104,13 @@ void supervisor_new_stage(struct run *run)
 {
     uint32_t i;
 
-    for (i = 0; i < run->worker_count; i++)
+    for (i = 0; i < run->worker_count; i++) {
+        run->workers[i].solo = false;
         if (too_small(&run->workers[i])) {
             run->workers[i].state = WORKER_OFF;
             run->workers[i].on_trial = false;
         }
+    }
 }
 
 static void put_aside(struct run_worker *w, const char *why)
@@ -225,6 +227,7 @@ static void send_setup(struct run_worker *w)
     struct buf b = BUF_INIT;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t threads = run->o->threads;
+    struct msg_companion companions[SETUP_MAX_COMPANIONS];
     struct msg_setup m = {
         .stage = run->stage.name,
         .model_dir = run->stage.model_dir,
@@ -244,6 +247,7 @@ static void send_setup(struct run_worker *w)
     m.threads = threads;
     w->stage_id = run->stage.stage_id;
     tuning_recall(w, &m);
+    companions_setup(w, &m, companions);
     msg_setup_put(&b, &m);
     supervisor_send(w, MSG_SETUP, &b);
     buf_free(&b);
@@ -303,6 +307,7 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
 {
     struct msg_ready m;
     char *shown;
+    bool ok;
 
     if (w->state != WORKER_SETTING_UP) {
         err_set(err, ERR_PROTOCOL, "READY at the wrong time");
@@ -320,8 +325,9 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
     shown = utf8_display(m.description, strlen(m.description));
     report_event(w->run, LOG_INFO, "%s is ready: %.300s", w->label, shown ? shown : "");
     free(shown);
+    ok = companions_ready(w, &m, err);
     msg_ready_free(&m);
-    return true;
+    return ok;
 }
 
 static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *err)
@@ -616,10 +622,15 @@ void supervisor_kill(struct run *run)
     }
 }
 
+static bool holds_leases(const struct run_worker *w)
+{
+    return planner_worker_leases(w->run->planner, w->index, NULL, 0) > 0 || w->companion_leases > 0;
+}
+
 static void watch(struct run_worker *w, int64_t now)
 {
     const struct scheduler_tuning *t = &w->run->tune;
-    bool busy = planner_worker_leases(w->run->planner, w->index, NULL, 0) > 0;
+    bool busy = holds_leases(w);
     char why[200];
 
     if (now - w->heard_ms > w->run->o->worker_silence_ms) {
@@ -697,7 +708,7 @@ void supervisor_tick(struct run *run, int64_t now)
                 supervisor_condemn(w, ERR_TIMEOUT, "it did not load the model in time");
             break;
         case WORKER_READY:
-            if (w->drained && planner_worker_leases(run->planner, i, NULL, 0) == 0)
+            if (w->drained && !holds_leases(w))
                 leave(w); /* it takes no more; who wants it again starts it again */
             else
                 watch(w, now);

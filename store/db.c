@@ -270,11 +270,21 @@ int db_enter(struct store *st, struct err *err)
     if (st->inside)
         return err_set(err, ERR_USAGE, "catalog: a change within a change");
     rc = db_run(st, err, st->batch ? "SAVEPOINT change" : "BEGIN IMMEDIATE", "");
-    if (rc < 0)
+    if (rc < 0) {
         notice_loss(st, err);
-    else
+    } else {
         st->inside = true;
+        st->completing_before = st->completing;
+    }
     return rc;
+}
+
+/* The transaction is over. */
+static void count_completed(struct store *st, bool committed)
+{
+    if (committed)
+        st->completed += st->completing;
+    st->completing = 0;
 }
 
 static void undo(struct store *st)
@@ -299,10 +309,14 @@ int db_leave(struct store *st, int rc, struct err *err)
     reset_all(st);
     if (rc >= 0) {
         done = db_run(st, err, st->batch ? "RELEASE change" : "COMMIT", "");
-        if (done == 0)
+        if (done == 0) {
+            if (!st->batch)
+                count_completed(st, true);
             return rc;
+        }
         rc = done;
     }
+    st->completing = st->completing_before;
     undo(st);
     notice_loss(st, err);
     return rc;
@@ -338,6 +352,7 @@ int store_commit(struct store *st, struct err *err)
     }
     if (rc < 0)
         store_rollback(st);
+    count_completed(st, rc >= 0);
     st->batch = false;
     st->lost.code = 0;
     return rc;
@@ -350,9 +365,12 @@ void store_rollback(struct store *st)
     reset_all(st);
     if (!sqlite3_get_autocommit(st->db))
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
+    count_completed(st, false);
     st->batch = false;
     st->lost.code = 0;
 }
+
+uint64_t store_completed(const struct store *st) { return st->completed; }
 
 void db_now(char out[CLOCK_ISO_LEN]) { clock_iso8601(clock_wall_ms(), out); }
 

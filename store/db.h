@@ -30,6 +30,9 @@ struct store {
     bool batch;      /* between store_begin and store_commit */
     bool inside;     /* between db_enter and db_leave */
     struct err lost; /* code != 0: SQLite rolled the batch back by itself, and why */
+    /* Tasks that became done: committed; of the transaction that is open; of it when db_enter was
+     * called. */
+    uint64_t completed, completing, completing_before;
 };
 
 /* Sets err from the connection's last error; `what` says what was being done. */

@@ -37,6 +37,14 @@ void scope_filter_free(struct scope_filter *f);
 void scope_filter_put(struct scope_filter *f, struct buf *sql, const char *media, int first);
 int scope_filter_bind(const struct scope_filter *f, sqlite3_stmt *stmt, int first, struct err *err);
 
+/* A SELECT of the classes of sound whose name has the text of the parameter in it ("?1"). From one
+ * name to the next by the index: there are some hundred, and perhaps millions of rows. */
+#define FILTER_CLASSES(param)                                                  \
+    "WITH RECURSIVE class(name) AS (SELECT min(name) FROM sound UNION ALL "    \
+    "SELECT (SELECT min(name) FROM sound WHERE name > class.name) FROM class " \
+    "WHERE class.name IS NOT NULL) "                                           \
+    "SELECT name FROM class WHERE name IS NOT NULL AND instr(lower(name), lower(" param ")) > 0"
+
 /* Prepares the text of sql; ERR_NOMEM when the buffer had failed. */
 int filter_prepare(struct store *st, struct buf *sql, sqlite3_stmt **ret, struct err *err);
 /* An SQLite code of db_bind as ours. */

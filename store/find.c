@@ -6,15 +6,14 @@
 #define SOUND_COLUMNS "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
 #define SOUND_PLACE \
     "JOIN media m ON m.media_id = t.media_id JOIN place p ON p.place_id = m.place_id "
-#define SOUND_CLASSES "(SELECT DISTINCT name FROM sound WHERE instr(lower(name), lower(?1)) > 0)"
 
 /* From the classes; or, where few recordings are asked about, from all that is heard in these. */
-static const char sql_of_classes[] =
-    SOUND_COLUMNS "FROM " SOUND_CLASSES " c CROSS JOIN sound d ON d.name = c.name "
-                  "JOIN task t ON t.task_id = d.task_id " SOUND_PLACE "WHERE 1";
+static const char sql_of_classes[] = SOUND_COLUMNS
+    "FROM (" FILTER_CLASSES("?1") ") c CROSS JOIN sound d ON d.name = c.name "
+                                  "JOIN task t ON t.task_id = d.task_id " SOUND_PLACE "WHERE 1";
 static const char sql_of_few[] =
     SOUND_COLUMNS "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id " SOUND_PLACE
-                  "WHERE d.name IN " SOUND_CLASSES;
+                  "WHERE instr(lower(d.name), lower(?1)) > 0";
 #define FEW_PART (1.0 / 16) /* of all recordings */
 
 static struct find_sound sound_row(sqlite3_stmt *stmt)
@@ -94,16 +93,41 @@ int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_
     return rc;
 }
 
+/* The task that listened to recording ?1 last. */
+#define LISTENED                                                             \
+    "(SELECT t.task_id FROM task t JOIN stage s ON s.stage_id = t.stage_id " \
+    "WHERE t.media_id = ?1 AND s.name = 'sounds' AND t.state = 'done' "      \
+    "ORDER BY t.stage_id DESC LIMIT 1)"
+
+int find_sounds_of(struct store *st, int64_t media_id, find_sound_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt =
+        db_prepare(st,
+                   "SELECT ?1, start_ms, end_ms, '', '', name, score FROM sound "
+                   "WHERE task_id = " LISTENED " ORDER BY start_ms, end_ms, name, seq, idx",
+                   err);
+    int rc = 1, stop = 0;
+
+    if (!stmt)
+        return err->code;
+    if (db_bind(stmt, "i", media_id) != SQLITE_OK)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        const struct find_sound row = sound_row(stmt);
+
+        stop = fn(arg, &row);
+    }
+    sqlite3_finalize(stmt);
+    return rc < 0 ? rc : stop;
+}
+
 int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn fn, void *arg,
                struct err *err)
 {
     sqlite3_stmt *stmt =
         db_prepare(st,
                    "SELECT name, sum(end_ms - start_ms), min(start_ms) FROM sound "
-                   "WHERE task_id = (SELECT t.task_id FROM task t JOIN stage s "
-                   "ON s.stage_id = t.stage_id WHERE t.media_id = ?1 AND s.name = 'sounds' "
-                   "AND t.state = 'done' ORDER BY t.stage_id DESC LIMIT 1) "
-                   "GROUP BY name ORDER BY 2 DESC, 3, 1 LIMIT ?2",
+                   "WHERE task_id = " LISTENED " GROUP BY name ORDER BY 2 DESC, 3, 1 LIMIT ?2",
                    err);
     int rc = 1, stop = 0;
 

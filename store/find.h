@@ -37,6 +37,7 @@ int find_speakers(struct store *st, const struct find_people *people, find_speak
 struct find_turn {
     int64_t start_ms, end_ms;
     const char *speaker; /* name, or label */
+    const char *label;
 };
 typedef int (*find_turn_fn)(void *arg, const struct find_turn *row);
 /* Of one recording, in order. */
@@ -70,6 +71,11 @@ typedef int (*find_passage_fn)(void *arg, const struct find_passage *row);
 /* One row of the table embedding; none when it is gone: fn is not called. */
 int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, void *arg,
                  struct err *err);
+
+/* The sounds of a recording, by the newest stage that was done with it, in the order of their
+ * beginnings; path and member are "". */
+int find_sounds_of(struct store *st, int64_t media_id, find_sound_fn fn, void *arg,
+                   struct err *err);
 
 /* Where a recording lies at or below a path (as read_filter): its main place, when that is one,
  * else the oldest that is present; none: fn is not called. */

@@ -76,7 +76,8 @@ int find_speakers(struct store *st, const struct find_people *people, find_speak
 int find_turns(struct store *st, int64_t media_id, find_turn_fn fn, void *arg, struct err *err)
 {
     sqlite3_stmt *stmt = db_prepare(st,
-                                    "SELECT u.start_ms, u.end_ms, ifnull(k.name, k.label) "
+                                    "SELECT u.start_ms, u.end_ms, ifnull(k.name, k.label), "
+                                    "k.label "
                                     "FROM turn u JOIN speaker k ON k.speaker_id = u.speaker_id "
                                     "WHERE u.task_id = " COUNTS("?1") " ORDER BY u.idx",
                                     err);
@@ -88,7 +89,7 @@ int find_turns(struct store *st, int64_t media_id, find_turn_fn fn, void *arg, s
         rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
     while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
         const struct find_turn row = {sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
-                                      db_text(stmt, 2)};
+                                      db_text(stmt, 2), db_text(stmt, 3)};
 
         stop = fn(arg, &row);
     }

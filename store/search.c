@@ -86,13 +86,14 @@ int read_search_expression(const char *text, char **ret, struct err *err)
 /* First the recordings that have such a sound at all: of a rare one they are few. */
 static void put_sound(struct buf *sql)
 {
-    buf_printf(sql,
-               " AND t.media_id IN (SELECT ht.media_id FROM "
-               "(SELECT DISTINCT name FROM sound WHERE instr(lower(name), lower(?11)) > 0) c "
-               "CROSS JOIN sound h ON h.name = c.name JOIN task ht ON ht.task_id = h.task_id) "
-               "AND EXISTS (SELECT 1 FROM task dt CROSS JOIN sound d ON d.task_id = dt.task_id "
-               "WHERE dt.media_id = t.media_id AND d.start_ms <= g.end_ms + ?12 "
-               "AND d.end_ms >= g.start_ms - ?12 AND instr(lower(d.name), lower(?11)) > 0)");
+    buf_printf(
+        sql,
+        " AND t.media_id IN (SELECT ht.media_id FROM (" FILTER_CLASSES(
+            "?11") ") c "
+                   "CROSS JOIN sound h ON h.name = c.name JOIN task ht ON ht.task_id = h.task_id) "
+                   "AND EXISTS (SELECT 1 FROM task dt CROSS JOIN sound d ON d.task_id = dt.task_id "
+                   "WHERE dt.media_id = t.media_id AND d.start_ms <= g.end_ms + ?12 "
+                   "AND d.end_ms >= g.start_ms - ?12 AND instr(lower(d.name), lower(?11)) > 0)");
 }
 
 int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,

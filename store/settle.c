@@ -27,6 +27,7 @@ int settle_complete(struct store *st, int64_t task_id, const char *now, struct e
 
     if (rc < 0)
         return rc;
+    st->completing += (uint64_t)sqlite3_changes(st->db);
     return db_run(st, err,
                   "UPDATE task SET state = 'pending', waits = 'settling', settled_at = NULL, "
                   "retry_at = NULL, error_code = NULL, error = NULL "
@@ -207,6 +208,8 @@ static int settled(struct store *st, int64_t task_id, const struct store_speaker
                     "UPDATE task SET state = 'done', waits = NULL, settled_at = ?2, "
                     "retry_at = NULL, error_code = NULL, error = NULL WHERE task_id = ?1",
                     "it", task_id, now);
+    if (rc == 0)
+        st->completing += (uint64_t)sqlite3_changes(st->db);
     return rc < 0 ? rc : speakers_assign(st, of.media_id, 0, 0, err);
 }
 

@@ -169,9 +169,10 @@ int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,
         rc = compare_hash(st, media_id, content_hash, err);
     if (rc == 0)
         rc = db_run(st, err,
-                    "UPDATE media SET duration_ms = ?2, damage = ?3, decoded_at = ?4, "
-                    "content_hash = ifnull(content_hash, ?5) WHERE media_id = ?1",
-                    content_hash ? "iittb" : "iittn", media_id, total_ms,
-                    damage && *damage ? damage : NULL, now, content_hash, (size_t)16);
+                    "UPDATE media SET duration_ms = ?2, damage = iif(?3, ?4, damage), "
+                    "decoded_at = ?5, content_hash = ifnull(content_hash, ?6) WHERE media_id = ?1",
+                    content_hash ? "iiittb" : "iiittn", media_id, total_ms,
+                    (int64_t)(damage != NULL), damage && *damage ? damage : NULL, now, content_hash,
+                    (size_t)16);
     return db_leave(st, rc, err);
 }

@@ -102,6 +102,9 @@ void store_task_free(struct store_task *t);
  * max; none while the whole catalog is paused. *n may be 0. ret[0..n) are the caller's. */
 int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
                    struct store_task *ret, size_t max, size_t *n, struct err *err);
+/* The task of one recording under a stage, if it is runnable now as above; else *found is false. */
+int store_runnable_of(struct store *st, int64_t stage_id, int64_t media_id, int64_t now_ms,
+                      struct store_task *ret, bool *found, struct err *err);
 /* When the next task that waits for a retry becomes runnable: the earliest such time after now_ms
  * (what is due already is runnable, or leased); INT64_MAX when none waits. */
 int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err);
@@ -180,6 +183,8 @@ struct store_shard_result {
 int store_begin(struct store *st, struct err *err);
 int store_commit(struct store *st, struct err *err);
 void store_rollback(struct store *st);
+/* How many tasks became done through this connection since it was opened: committed ones. */
+uint64_t store_completed(const struct store *st);
 
 /* Segments, their words, what was dropped, and the 'done' mark together. A shard that is done
  * already is left as it is (a worker that was given up for dead may still deliver), and so is a
@@ -255,8 +260,8 @@ struct store_media_info {
     const char *container, *codec, *title;
 };
 int store_media_info(struct store *st, const struct store_media_info *info, struct err *err);
-/* The recording was decoded to its end. content_hash NULL when not computed; damage "" when whole.
- */
+/* The recording was decoded to its end. content_hash NULL when not computed; damage "" when whole,
+ * NULL when somebody else says it. */
 int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,
                     const uint8_t *content_hash, const char *damage, struct err *err);
 /* The task's number of shards is known; it becomes 'done' when so many are done. */
@@ -305,6 +310,8 @@ struct store_totals {
     bool paused;            /* the whole catalog */
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
+/* Does some recording have several tasks, so that they are not counted as recordings? Pure. */
+bool store_totals_several(const struct store_totals *t);
 /* Recordings that are transcribed and have no text: nobody speaks in them. */
 int store_speechless(struct store *st, uint64_t *ret, struct err *err);
 

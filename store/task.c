@@ -18,18 +18,25 @@ void store_task_free(struct store_task *t)
 #define RUNNABLE "t.state = 'pending' AND t.paused = 0 AND t.absent = 0 AND t.waits IS NULL "
 #define UNSETTLED "t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling' "
 #define DUE "(t.retry_at IS NULL OR t.retry_at <= "
-#define TASKS(done, index, condition)                                                             \
+#define FIELDS(done)                                                                              \
     "SELECT t.task_id, t.media_id, t.stage_id, t.job_id, t.language, ifnull(t.shards_total, 0), " \
     "t.suspect, " done ", m.size_bytes, m.fingerprint, m.content_hash IS NOT NULL, "              \
-    "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw "                                        \
-    "FROM task t INDEXED BY " index " CROSS JOIN media m ON m.media_id = t.media_id "             \
-    "CROSS JOIN place p ON p.place_id = m.place_id "                                              \
-    "WHERE " condition "AND t.stage_id = ?1 AND t.task_id > ?2 AND " DUE "?3) "                   \
-    "AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "                               \
-    "ORDER BY t.task_id LIMIT ?4"
+    "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw FROM task t "
+#define PLACES                                       \
+    "CROSS JOIN media m ON m.media_id = t.media_id " \
+    "CROSS JOIN place p ON p.place_id = m.place_id "
+#define NOT_PAUSED "AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "
+#define TASKS(done, index, condition)                                                           \
+    FIELDS(done)                                                                                \
+    "INDEXED BY " index " " PLACES "WHERE " condition "AND t.stage_id = ?1 AND t.task_id > ?2 " \
+    "AND " DUE "?3) " NOT_PAUSED "ORDER BY t.task_id LIMIT ?4"
 static const char sql_runnable[] = TASKS("t.shards_done", "task_runnable", RUNNABLE);
 /* Nobody is interested in which shards they have: all. */
 static const char sql_unsettled[] = TASKS("0", "task_unsettled", UNSETTLED);
+
+/* By the index of recording and stage. */
+static const char sql_runnable_of[] = FIELDS("t.shards_done") PLACES
+    "WHERE " RUNNABLE "AND t.stage_id = ?1 AND t.media_id = ?2 AND " DUE "?3) " NOT_PAUSED;
 
 static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, struct err *err)
 {
@@ -109,6 +116,30 @@ int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t no
                    struct store_task *ret, size_t max, size_t *n, struct err *err)
 {
     return tasks_of(st, sql_runnable, stage_id, after, now_ms, ret, max, n, err);
+}
+
+int store_runnable_of(struct store *st, int64_t stage_id, int64_t media_id, int64_t now_ms,
+                      struct store_task *ret, bool *found, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    sqlite3_stmt *stmt = NULL;
+    uint32_t done = 0;
+    int rc;
+
+    clock_iso8601(now_ms, now);
+    *found = false;
+    memset(ret, 0, sizeof(*ret));
+    rc = db_first(st, &stmt, err, sql_runnable_of, "iit", stage_id, media_id, now);
+    if (rc <= 0)
+        return rc;
+    rc = task_row(stmt, ret, &done, err);
+    sqlite3_reset(stmt);
+    if (rc == 0 && done)
+        rc = task_skip(st, ret, done, err);
+    if (rc < 0)
+        store_task_free(ret);
+    *found = rc == 0;
+    return rc;
 }
 
 int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,

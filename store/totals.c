@@ -46,6 +46,11 @@ int store_totals(struct store *st, struct store_totals *ret, struct err *err)
     return 0;
 }
 
+bool store_totals_several(const struct store_totals *t)
+{
+    return t->tasks_pending + t->tasks_waiting + t->tasks_done + t->tasks_failed > t->recordings;
+}
+
 static const char sql_speechless[] =
     "SELECT count(*) FROM media m WHERE EXISTS (SELECT 1 FROM task t JOIN stage s USING (stage_id) "
     "WHERE t.media_id = m.media_id AND t.state = 'done' AND s.name = 'transcribe') AND NOT EXISTS "

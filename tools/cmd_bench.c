@@ -5,6 +5,8 @@
 #include <jansson.h>
 
 #include "gpu/backend.h"
+#include "gpu/devices.h"
+#include "tools/bench_stages.h"
 #include "tools/cli.h"
 #include "tools/text.h"
 #include "workers/models/bench.h"
@@ -16,15 +18,24 @@ static const char help[] =
     "How fast this machine transcribes: windows of 30 s a second, as a multiple of\n"
     "real time, the time of each stage, and the encoder's share of the machine's own\n"
     "matrix product, measured at the same moments. Random weights are as fast as\n"
-    "real ones. Without a model: nano, tiny and base.\n"
+    "real ones. Without a model: nano, tiny and base. And how fast it does what is\n"
+    "beside a transcription, with models that are here.\n"
     "\n"
     "  -m, --model=NAME     nano, tiny, base, small, medium, large-v3,\n"
     "                       large-v3-turbo, or a folder; may be repeated\n"
+    "      --diarize[=MODEL], --sounds[=MODEL], --embed[=MODEL],\n"
+    "      --embed-audio[=MODEL]\n"
+    "                       these instead (with --model: too), as a worker does them;\n"
+    "                       models as for `nightshift enqueue`\n"
+    "  -d, --devices=LIST   each of them, as for `nightshift run` (default: auto:\n"
+    "                       every GPU, else the processor); not yet run on a GPU\n"
+    "      --allow-cpu      take the processor where no GPU of those here can be used\n"
     "      --precision=P    auto (default), fp32, tf32, fp16, bf16, int8, fp8:\n"
-    "                       what the device computes in\n"
+    "                       what the device computes in, where a stage has a choice\n"
     "      --threads=N      threads that compute (default: all)\n"
     "      --slots=N        windows in work at once (default: as a run chooses)\n"
-    "      --windows=N      windows that the encoder takes at once (default: same)\n"
+    "      --windows=N      windows (with --embed: passages) that a network takes at\n"
+    "                       once (default: as a run chooses)\n"
     "      --tokens=N       tokens of a window (default: 100)\n"
     "      --rounds=N       measured so often, the median counts (default: 5)\n"
     "      --json           as JSON\n"
@@ -32,15 +43,28 @@ static const char help[] =
     "\n"
     "Examples:\n"
     "  nightshift bench\n"
-    "  nightshift bench --model large-v3-turbo --rounds 3\n";
+    "  nightshift bench --model large-v3-turbo --rounds 3\n"
+    "  nightshift bench --devices cpu --diarize --sounds=FOLDER\n";
 
 struct wanted {
     const char *models[MODELS_MAX];
     uint32_t model_count, threads;
+    const char *devices;
+    enum allow_cpu allow_cpu;
     struct bench_params params;
+    struct bench_stages stages;
 };
 
-enum { OPT_PRECISION = 256, OPT_THREADS, OPT_SLOTS, OPT_WINDOWS, OPT_TOKENS, OPT_ROUNDS };
+enum {
+    OPT_PRECISION = 256,
+    OPT_THREADS,
+    OPT_SLOTS,
+    OPT_WINDOWS,
+    OPT_TOKENS,
+    OPT_ROUNDS,
+    OPT_ALLOW_CPU,
+    OPT_OTHER /* and on, by enum enqueue_other */
+};
 
 static const struct option longs[] = {
     {"model", required_argument, NULL, 'm'},
@@ -50,6 +74,12 @@ static const struct option longs[] = {
     {"windows", required_argument, NULL, OPT_WINDOWS},
     {"tokens", required_argument, NULL, OPT_TOKENS},
     {"rounds", required_argument, NULL, OPT_ROUNDS},
+    {"devices", required_argument, NULL, 'd'},
+    {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
+    {"diarize", optional_argument, NULL, OPT_OTHER + OTHER_DIARIZE},
+    {"sounds", optional_argument, NULL, OPT_OTHER + OTHER_SOUNDS},
+    {"embed", optional_argument, NULL, OPT_OTHER + OTHER_TEXT},
+    {"embed-audio", optional_argument, NULL, OPT_OTHER + OTHER_AUDIO},
     {0},
 };
 
@@ -62,6 +92,20 @@ static int take(void *arg, int option, const char *value, struct err *err)
         if (w->model_count == MODELS_MAX)
             return err_set(err, ERR_USAGE, "at most %d models at a time", MODELS_MAX);
         w->models[w->model_count++] = value;
+        return 0;
+    case 'd':
+        w->devices = value;
+        return 0;
+    case OPT_ALLOW_CPU:
+        w->allow_cpu = ALLOW_CPU_ALWAYS;
+        return 0;
+    case OPT_OTHER + OTHER_DIARIZE:
+    case OPT_OTHER + OTHER_SOUNDS:
+    case OPT_OTHER + OTHER_TEXT:
+    case OPT_OTHER + OTHER_AUDIO:
+        if (value != NULL && value[0] == 0)
+            return err_set(err, ERR_USAGE, "the name or folder of a model is missing behind a '='");
+        w->stages.model[option - OPT_OTHER] = value != NULL ? value : "";
         return 0;
     case OPT_PRECISION:
         return precision_parse(value, &w->params.precision, err);
@@ -94,81 +138,172 @@ static void print_row(const char *model, const struct bench_result *r)
     free(name);
 }
 
-static json_t *json_row(const char *model, const struct bench_result *r)
+static json_t *json_row(const char *model, const char *device, const struct bench_result *r)
 {
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-                     "s:f, s:f, s:f, "
-                     "s:f, s:f}",
-                     "model", model, "precision", precision_name(r->precision), "slots",
-                     (int)r->slots, "windows", (int)r->windows, "tokens", (int)r->tokens, "rounds",
-                     (int)r->rounds, "weight_bytes", (json_int_t)r->weight_bytes, "slot_bytes",
-                     (json_int_t)r->slot_bytes, "load_s", r->load_s, "mel_ms", r->mel_ms,
-                     "encoder_ms", r->encoder_ms, "cross_ms", r->cross_ms, "step_ms", r->step_ms,
-                     "step_gbytes_s", r->step_gbytes_s, "encoder_gflop", r->encoder_gflop,
-                     "encoder_gflops_s", r->encoder_gflops_s, "peak_gflops_s", r->peak_gflops_s,
-                     "encoder_share", r->encoder_share, "windows_per_second", r->windows_per_second,
-                     "times_real_time", r->times_real_time);
+    return json_pack(
+        "{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+        "s:f, s:f, s:f, "
+        "s:f, s:f}",
+        "model", model, "device", device, "precision", precision_name(r->precision), "slots",
+        (int)r->slots, "windows", (int)r->windows, "tokens", (int)r->tokens, "rounds",
+        (int)r->rounds, "weight_bytes", (json_int_t)r->weight_bytes, "slot_bytes",
+        (json_int_t)r->slot_bytes, "load_s", r->load_s, "mel_ms", r->mel_ms, "encoder_ms",
+        r->encoder_ms, "cross_ms", r->cross_ms, "step_ms", r->step_ms, "step_gbytes_s",
+        r->step_gbytes_s, "encoder_gflop", r->encoder_gflop, "encoder_gflops_s",
+        r->encoder_gflops_s, "peak_gflops_s", r->peak_gflops_s, "encoder_share", r->encoder_share,
+        "windows_per_second", r->windows_per_second, "times_real_time", r->times_real_time);
 }
 
-static int bench_all(const struct cli *cli, struct wanted *w, struct backend *be, struct err *err)
+/* ---- running */
+
+static void print_head(void)
 {
-    json_t *rows = json_array(), *o;
+    printf("\n%-20s %9s %7s %8s %8s %7s %7s %7s\n", "", "windows", "x real", "log-mel", "encoder",
+           "cross", "step", "encoder");
+    printf("%-15s %-4s %9s %7s %8s %8s %7s %7s %7s\n", "model", "type", "a second", "time", "ms",
+           "ms", "ms", "ms", "of peak");
+}
+
+static int bench_models(struct wanted *w, const char *device, struct backend *be, bool people,
+                        json_t *rows, struct err *err)
+{
     int rc = 0;
 
-    if (rows == NULL)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    if (!cli->json) {
-        printf("%s, %u threads (%s)\n\n", be->info.name, be->info.threads, be->info.features);
-        printf("%-20s %9s %7s %8s %8s %7s %7s %7s\n", "", "windows", "x real", "log-mel", "encoder",
-               "cross", "step", "encoder");
-        printf("%-15s %-4s %9s %7s %8s %8s %7s %7s %7s\n", "model", "type", "a second", "time",
-               "ms", "ms", "ms", "ms", "of peak");
-    }
+    if (people && w->model_count > 0)
+        print_head();
     for (uint32_t i = 0; rc == 0 && i < w->model_count; i++) {
         struct bench_result r;
 
         w->params.model = w->models[i];
         rc = bench_run(be, &w->params, &r, err);
-        if (rc == 0 && cli->json)
-            json_array_append_new(rows, json_row(w->models[i], &r));
-        else if (rc == 0)
+        if (rc == 0 && people)
             print_row(w->models[i], &r);
+        if (rc == 0 && json_array_append_new(rows, json_row(w->models[i], device, &r)) != 0)
+            rc = err_set(err, ERR_NOMEM, "out of memory");
         fflush(stdout);
     }
-    if (rc == 0 && cli->json) {
-        o = json_pack("{s:s, s:i, s:s, s:O}", "processor", be->info.name, "threads",
-                      (int)be->info.threads, "features", be->info.features, "models", rows);
-        json_dumpf(o, stdout, JSON_INDENT(2));
-        putchar('\n');
-        json_decref(o);
-    } else if (rc == 0)
+    if (rc == 0 && people && w->model_count > 0)
         puts("\nms: of a window, and of a decoder step of all slots. The peak is a product of\n"
              "2048 x 2048 x 2048 in the same precision, measured in turn with the model.");
-    json_decref(rows);
+    return rc;
+}
+
+/* As JSON has it: the tables' rows of all devices together, each with its device's name; what is
+ * said of the device itself is of the first one. */
+struct report {
+    bool people;
+    json_t *whole, *models, *stages; /* the latter two are the first one's, borrowed */
+};
+
+static int report_begin(struct report *r, bool people, struct err *err)
+{
+    *r = (struct report){people, json_object(), json_array(), json_array()};
+    if (r->whole == NULL || json_object_set_new(r->whole, "models", r->models) != 0 ||
+        json_object_set_new(r->whole, "stages", r->stages) != 0)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    return 0;
+}
+
+static void report_device(struct report *r, const struct device *d, const struct backend *be)
+{
+    json_t *o = json_pack("{s:s, s:i, s:s}", "processor", be->info.name, "threads",
+                          (int)be->info.threads, "features", be->info.features);
+
+    json_object_update_missing(r->whole, o);
+    json_decref(o);
+    if (!r->people)
+        return;
+    printf("%s: %s", d->label, be->info.name);
+    if (be->info.threads)
+        printf(", %u thread%s", be->info.threads, be->info.threads == 1 ? "" : "s");
+    printf(" (%s)\n", be->info.features);
+}
+
+static int bench_device(struct wanted *w, const struct device *d, struct report *r, struct err *err)
+{
+    const struct device_options o = {.threads = w->threads};
+    struct backend *be = NULL;
+    int rc = device_open(d->name, &o, &be, err);
+
+    if (rc == 0) {
+        report_device(r, d, be);
+        rc = bench_models(w, d->label, be, r->people, r->models, err);
+    }
+    if (rc == 0)
+        rc = bench_stages_run(&w->stages, d->label, be, r->people, r->stages, err);
+    backend_close(be);
+    return rc;
+}
+
+static int find_devices(const struct wanted *w, struct devices *ret, struct err *err)
+{
+    struct devices *all = malloc(sizeof(*all));
+    int rc = 0;
+
+    if (all == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    if (devices_list_wants_gpus(w->devices))
+        rc = devices_find(NULL, all, err);
+    else
+        devices_processor(all);
+    if (rc == 0)
+        rc = devices_pick(all, w->devices, w->allow_cpu, ret, err);
+    free(all);
+    return rc;
+}
+
+static int bench_all(const struct cli *cli, struct wanted *w, struct err *err)
+{
+    struct devices *devices = malloc(sizeof(*devices));
+    struct report r;
+    int rc = report_begin(&r, !cli->json, err);
+
+    if (rc == 0 && devices == NULL)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0)
+        rc = find_devices(w, devices, err);
+    for (uint32_t i = 0; rc == 0 && i < devices->count; i++) {
+        if (r.people && i > 0)
+            putchar('\n');
+        rc = bench_device(w, &devices->list[i], &r, err);
+        if (rc != 0 && devices->count > 1)
+            err_prefix(err, "%s", devices->list[i].label);
+    }
+    if (rc == 0 && !r.people) {
+        json_dumpf(r.whole, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(r.whole);
+    free(devices);
     return rc;
 }
 
 int cmd_bench(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "m:", longs, take, true};
+    const struct cli_spec spec = {help, "m:d:", longs, take, true};
     struct wanted w = {0};
-    struct backend *be = NULL;
     struct err err = {0};
+    char doing[200] = "";
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
     if (status >= 0)
         return status;
     if (optind < argc)
-        return cli_usage(cli, "it takes no '%s'; name a model with --model", argv[optind]);
-    if (w.model_count == 0) {
+        return cli_usage(cli, "it takes no '%s'; name a model with --model, or behind a '='",
+                         argv[optind]);
+    if (w.model_count == 0 && !bench_stages_any(&w.stages)) {
         w.models[w.model_count++] = "nano";
         w.models[w.model_count++] = "tiny";
         w.models[w.model_count++] = "base";
     }
-    if (backend_open_host(w.threads, &be, &err) != 0 || bench_all(cli, &w, be, &err) != 0)
+    w.stages.precision = w.params.precision;
+    w.stages.windows = w.params.windows;
+    w.stages.rounds = w.params.rounds;
+    status = EX_OK;
+    if (bench_stages_find(&w.stages, cli->quiet || cli->json, doing, &err) != 0)
+        status = cli_fail(doing, &err, NULL);
+    else if (bench_all(cli, &w, &err) != 0)
         status = cli_fail("measure", &err, NULL);
-    else
-        status = EX_OK;
-    backend_close(be);
+    bench_stages_free(&w.stages);
     return cli_flush(status);
 }

@@ -6,10 +6,10 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "store/find.h"
 #include "store/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
+#include "tools/format_finish.h"
 #include "tools/formats.h"
 #include "tools/names.h"
 #include "tools/outdir.h"
@@ -118,20 +118,6 @@ static int on_segment(void *arg, const struct read_segment *row)
         if (x->w->format[f])
             format_segment(&x->text[f], (enum format)f, x->index, &s);
     x->index++;
-    return 0;
-}
-
-struct turns {
-    struct export_run *x;
-    const struct format_recording *of;
-};
-
-static int on_turn(void *arg, const struct find_turn *row)
-{
-    struct turns *t = arg;
-
-    format_turn(&t->x->text[FORMAT_RTTM], FORMAT_RTTM, t->of, row->start_ms, row->end_ms,
-                row->speaker);
     return 0;
 }
 
@@ -254,8 +240,9 @@ static int write_all(struct export_run *x, const struct read_recording *r,
             format_begin(&x->text[f], (enum format)f, &fr);
     }
     rc = read_segments(x->store, r->media_id, 0, on_segment, x, &x->err);
-    if (rc == 0 && x->w->format[FORMAT_RTTM])
-        rc = find_turns(x->store, r->media_id, on_turn, &(struct turns){x, &fr}, &x->err);
+    for (int f = 0; rc == 0 && f < FORMATS; f++)
+        if (wanted[f])
+            rc = format_finish(x->store, (enum format)f, &fr, x->index, &x->text[f], &x->err);
     if (rc != 0)
         return rc;
     x->recordings++;
@@ -265,7 +252,6 @@ static int write_all(struct export_run *x, const struct read_recording *r,
             char *name = names[f];
 
             names[f] = NULL;
-            format_end(&x->text[f], (enum format)f, x->index);
             rc = write_one(x, r, (enum format)f, name);
         }
     return rc;

@@ -13,6 +13,7 @@
 #include "tools/text.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_params.h"
+#include "workers/worker_lease.h"
 
 static const char help[] =
     "Usage: nightshift run [OPTION]...\n"
@@ -28,6 +29,8 @@ static const char help[] =
     "      --no-allow-cpu     never go on without a GPU\n"
     "      --precision=P      auto (default), fp32, tf32, fp16, bf16, int8 or fp8,\n"
     "                         where the device has it\n"
+    "      --stage-by-stage   decode the archive again for each stage; default: those\n"
+    "                         that fit into memory together hear it at once\n"
     "      --slots=N          windows of 30 s in work at once, for each device;\n"
     "                         default: measured once, and remembered\n"
     "      --windows=N        so many at once in the encoder; default: likewise\n"
@@ -67,6 +70,7 @@ enum {
     OPT_PRECISION = 256,
     OPT_ALLOW_CPU,
     OPT_NO_ALLOW_CPU,
+    OPT_STAGE_BY_STAGE,
     OPT_SLOTS,
     OPT_WINDOWS,
     OPT_DETERMINISTIC,
@@ -86,6 +90,7 @@ static const struct option longs[] = {
     {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
     {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
     {"precision", required_argument, NULL, OPT_PRECISION},
+    {"stage-by-stage", no_argument, NULL, OPT_STAGE_BY_STAGE},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"windows", required_argument, NULL, OPT_WINDOWS},
     {"deterministic", no_argument, NULL, OPT_DETERMINISTIC},
@@ -139,6 +144,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case OPT_PRECISION:
         return take_precision(value, &o->precision, err);
+    case OPT_STAGE_BY_STAGE:
+        o->stage_by_stage = true;
+        return 0;
     case OPT_SLOTS:
         return cli_u32("--slots", value, 1, 4096, &o->slots, err);
     case OPT_WINDOWS:
@@ -288,6 +296,7 @@ static void know_stage(const char *name, const char *params_json, struct schedul
 
     _Static_assert(SCHEDULER_DECODING_LEN == TRANSCRIBE_DECODING_LEN, "one text");
     ret->settles = stage_settles(name);
+    ret->most_shard_ms = lease_most_shard_ms(name, params_json);
     if (strcmp(name, "transcribe") == 0 && transcribe_params_from_json(params_json, &p, &err) == 0)
         transcribe_decoding(&p, ret->decoding);
     if (stage_known(name) && !stage_hears(name)) {

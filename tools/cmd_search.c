@@ -4,21 +4,14 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/utf8.h"
 #include "store/find.h"
 #include "store/store.h"
 #include "tools/cli.h"
-#include "tools/formats.h"
 #include "tools/search_absence.h"
 #include "tools/search_find.h"
+#include "tools/search_print.h"
 #include "tools/text.h"
-
-/* Marks that cannot stand in a text: control characters, replaced when printed. */
-#define MARK_BEGIN "\001"
-#define MARK_END "\002"
-
-#define SPEAKERS_COLUMNS 40 /* of the names before a hit */
 
 static const char help[] =
     "Usage: nightshift search [OPTION]... TEXT...\n"
@@ -105,264 +98,15 @@ static int take(void *arg, int option, const char *value, struct err *err)
     }
 }
 
-struct hits {
-    struct store *store;
-    const char *path; /* only there; NULL: everywhere */
-    bool json;
-    uint64_t shown, limit;
-    bool more, heard; /* heard: something like the sound, which a text is to be near */
-    struct err err;
-    struct buf last; /* the recording whose name was printed last */
-};
-
 static void to_stdout(void *arg, const char *bytes, size_t n)
 {
     (void)arg;
     fwrite(bytes, 1, n, stdout);
 }
 
-static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
-
-/* The snippet, safe to print, with marks as the output has them: "[" and "]", or colour. */
-static void print_snippet(const char *snippet, size_t column, size_t indent, bool color)
-{
-    struct buf line = BUF_INIT, out = BUF_INIT;
-    const char *open = color ? "\033[1;33m" : "[", *close = color ? "\033[0m" : "]";
-    unsigned columns = cli_columns(stdout);
-    char *text;
-
-    for (const char *s = snippet;;) {
-        size_t n = strcspn(s, MARK_BEGIN MARK_END);
-        char *safe = utf8_display(s, n);
-
-        if (safe != NULL)
-            buf_put(&line, safe, strlen(safe));
-        free(safe);
-        if (s[n] == 0)
-            break;
-        buf_put(&line, s + n, 1);
-        s += n + 1;
-    }
-    text = buf_cstr(&line);
-    text_wrap(to_buf, &out, text != NULL ? text : "", column, indent, columns);
-    for (size_t i = 0; i < out.len; i++)
-        if (out.data[i] == MARK_BEGIN[0])
-            fputs(open, stdout);
-        else if (out.data[i] == MARK_END[0])
-            fputs(close, stdout);
-        else
-            putchar(out.data[i]);
-    putchar('\n');
-    buf_free(&line);
-    buf_free(&out);
-}
-
-static void put_ways(struct buf *b, const struct search_result *r)
-{
-    bool any = false;
-
-    buf_printf(b, ", \"by\": [");
-    for (int k = 0; k < SEARCH_WAYS; k++)
-        if (r->by[k]) {
-            buf_printf(b, "%s\"%s\"", any ? ", " : "", search_way_names[k]);
-            any = true;
-        }
-    buf_printf(b, "]");
-    if (isfinite(r->score))
-        buf_printf(b, ", \"score\": %.6g", r->score);
-    if (isfinite(r->likeness))
-        buf_printf(b, ", \"likeness\": %.6g", r->likeness);
-    if (r->sound[0] != 0) {
-        buf_printf(b, ", \"sound\": ");
-        format_json_string(b, r->sound);
-        buf_printf(b, ", \"sound_score\": %.6g", r->sound_score);
-    }
-    if (r->sound_end_ms > 0)
-        buf_printf(b, ", \"sound_start_ms\": %lld, \"sound_end_ms\": %lld",
-                   (long long)r->sound_start_ms, (long long)r->sound_end_ms);
-}
-
-/* Who says most of it, and all who speak in it. */
-static void put_who(struct buf *b, const struct search_result *r)
-{
-    buf_printf(b, ", \"speaker\": ");
-    format_json_string(b, r->speaker);
-    buf_printf(b, ", \"speakers\": [");
-    for (size_t i = 0; i < r->speaker_count; i++) {
-        buf_printf(b, "%s", i > 0 ? ", " : "");
-        format_json_string(b, r->speakers[i]);
-    }
-    if (r->speaker_count == 0 && r->speaker[0] != 0)
-        format_json_string(b, r->speaker);
-    buf_printf(b, "]");
-}
-
-static void print_json(const struct search_result *r, bool first)
-{
-    struct buf b = BUF_INIT;
-    char *marked = strdup(r->snippet);
-
-    for (char *s = marked; s != NULL && *s; s++)
-        *s = *s == MARK_BEGIN[0] ? '[' : *s == MARK_END[0] ? ']' : *s;
-    buf_printf(&b, "%s\n  {\"recording\": %lld, \"path\": ", first ? "[" : ",",
-               (long long)r->media_id);
-    format_json_string(&b, r->path);
-    buf_printf(&b, ", \"member\": ");
-    format_json_string(&b, r->member);
-    buf_printf(&b, ", \"start_ms\": %lld, \"end_ms\": %lld, \"language\": ", (long long)r->start_ms,
-               (long long)r->end_ms);
-    format_json_string(&b, r->language);
-    put_who(&b, r);
-    buf_printf(&b, ", \"text\": ");
-    format_json_string(&b, r->text);
-    buf_printf(&b, ", \"hit\": ");
-    format_json_string(&b, marked != NULL ? marked : "");
-    put_ways(&b, r);
-    buf_printf(&b, "}");
-    fwrite(b.data, 1, b.len, stdout);
-    buf_free(&b);
-    free(marked);
-}
-
-/* The recording's name, unless it is the one that was printed last. */
-static void print_name(struct hits *h, const struct search_result *r)
-{
-    struct buf name = BUF_INIT;
-
-    buf_printf(&name, "%s%s%s", r->path, r->member[0] ? "//" : "", r->member);
-    if (name.len != h->last.len || memcmp(name.data, h->last.data, name.len) != 0) {
-        char *s = buf_cstr(&name);
-
-        cli_paint(stdout, "1", s != NULL ? s : r->path);
-        putchar('\n');
-        buf_clear(&h->last);
-        buf_put(&h->last, name.data, name.len);
-    }
-    buf_free(&name);
-}
-
-/* "(Applause 0:21.000-0:24.000, 0.90) " */
-static void put_sound(struct buf *b, const struct search_result *r)
-{
-    char from[CLOCK_HMS_LEN], to[CLOCK_HMS_LEN];
-
-    clock_hms(r->sound_start_ms, from);
-    clock_hms(r->sound_end_ms, to);
-    buf_printf(b, "(%s%s%s-%s", r->sound, r->sound[0] ? " " : "", from, to);
-    if (isfinite(r->sound_score))
-        buf_printf(b, ", %.2f", r->sound_score);
-    buf_printf(b, ")%s", r->speaker[0] || r->speaker_count > 0 || r->snippet[0] ? " " : "");
-}
-
-/* "(to 0:45.000) ": a passage is longer than a segment, and what was meant may stand at its end. */
-static void put_end(struct buf *b, const struct search_result *r)
-{
-    char to[CLOCK_HMS_LEN];
-
-    clock_hms(r->end_ms, to);
-    buf_printf(b, "(to %s)%s", to,
-               r->speaker[0] || r->speaker_count > 0 || r->snippet[0] ? " " : "");
-}
-
-/* "Ana, SPEAKER_01 and 2 more:" */
-static void put_speakers(struct buf *b, const struct search_result *r)
-{
-    size_t named = 0, columns = 0, left;
-
-    for (; named < r->speaker_count; named++) {
-        char *shown = utf8_display(r->speakers[named], strlen(r->speakers[named]));
-
-        columns += 2 + (shown != NULL ? text_width(shown) : 0);
-        free(shown);
-        if (named > 0 && columns > SPEAKERS_COLUMNS)
-            break;
-        buf_printf(b, "%s%s", named > 0 ? ", " : "", r->speakers[named]);
-    }
-    left = r->speaker_count - named + r->speakers_more;
-    if (left > 0)
-        buf_printf(b, " and %zu more", left);
-    if (named == 0)
-        buf_printf(b, "%s", r->speaker);
-    if (named > 0 || r->speaker[0] != 0)
-        buf_printf(b, ":");
-}
-
-/* What stands before the text: the sound, and who says it. Returns its columns. */
-static size_t print_before(const struct search_result *r)
-{
-    struct buf b = BUF_INIT;
-    size_t columns = 0;
-    char *shown;
-
-    if (r->sound_end_ms > 0)
-        put_sound(&b, r);
-    else if (r->by[SEARCH_MEANING] && !r->by[SEARCH_WORDS])
-        put_end(&b, r);
-    put_speakers(&b, r);
-    shown = b.len > 0 ? utf8_display(b.data, b.len) : NULL;
-    if (shown != NULL) {
-        fputs(shown, stdout);
-        columns = text_width(shown);
-    }
-    free(shown);
-    buf_free(&b);
-    return columns;
-}
-
-static void print_one(struct hits *h, const struct search_result *r)
-{
-    char at[CLOCK_HMS_LEN];
-    size_t before;
-
-    if (h->json) {
-        print_json(r, h->shown == 1);
-        return;
-    }
-    print_name(h, r);
-    clock_hms(r->start_ms, at);
-    printf("%12s  ", at);
-    before = print_before(r);
-    print_snippet(r->snippet[0] ? r->snippet : r->text, 14 + before, 14, cli_color(stdout));
-}
-
-struct placing {
-    struct hits *hits;
-    struct search_result row; /* borrowed */
-    bool printed;
-};
-
-static int on_place(void *arg, const char *path, const char *member)
-{
-    struct placing *x = arg;
-
-    x->row.path = (char *)path;
-    x->row.member = (char *)member;
-    x->printed = true;
-    print_one(x->hits, &x->row);
-    return 0;
-}
-
-/* With the place that was asked about, of a recording that lies in several. */
-static int print_hit(struct hits *h, const struct search_result *r)
-{
-    struct placing x = {.hits = h, .row = *r};
-    struct err err = {0};
-
-    if (h->limit > 0 && h->shown == h->limit) {
-        h->more = true;
-        return 1;
-    }
-    h->shown++;
-    if (h->path != NULL && find_place(h->store, r->media_id, h->path, on_place, &x, &err) != 0)
-        return err_set(&h->err, err.code, "%s", err.msg);
-    if (!x.printed)
-        print_one(h, r);
-    return 0;
-}
-
 static int on_segment(void *arg, const struct read_segment *row)
 {
-    return print_hit(
+    return search_print(
         arg, &(struct search_result){.media_id = row->media_id,
                                      .start_ms = row->start_ms,
                                      .end_ms = row->end_ms,
@@ -393,14 +137,14 @@ static char *joined(int argc, char **argv, int from)
 
 /* Words alone are handed on as they are found: there may be very many. */
 static int search_words(struct store *st, const struct wanted *w, const char *text,
-                        const char *path, struct hits *h, struct err *err)
+                        const char *path, struct search_page *h, struct err *err)
 {
     const struct read_search s = {.text = text,
                                   .path = path,
                                   .speaker = w->speaker,
                                   .language = w->language,
-                                  .mark_begin = MARK_BEGIN,
-                                  .mark_end = MARK_END,
+                                  .mark_begin = SEARCH_MARK_BEGIN,
+                                  .mark_end = SEARCH_MARK_END,
                                   .limit = w->limit > 0 ? (uint64_t)w->limit + 1 : 0,
                                   .by_time = w->by_time};
 
@@ -417,13 +161,13 @@ static struct search_wish wish_of(const struct wanted *w, const char *text, cons
                                 .path = path,
                                 .speaker = w->speaker,
                                 .language = w->language,
-                                .mark_begin = MARK_BEGIN,
-                                .mark_end = MARK_END,
+                                .mark_begin = SEARCH_MARK_BEGIN,
+                                .mark_end = SEARCH_MARK_END,
                                 .limit = w->limit};
 }
 
 /* The line above what is like it only. */
-static void print_parting(struct hits *h, const struct search_wish *wish, bool any_named)
+static void print_parting(struct search_page *h, const struct search_wish *wish, bool any_named)
 {
     if (h->json || wish->meaning_must || (h->limit > 0 && h->shown == h->limit))
         return;
@@ -437,7 +181,7 @@ static void print_parting(struct hits *h, const struct search_wish *wish, bool a
 }
 
 static int search_all(struct store *st, const struct wanted *w, const char *text, const char *path,
-                      struct hits *h, struct err *err)
+                      struct search_page *h, struct err *err)
 {
     const struct search_wish wish = wish_of(w, text, path);
     struct search_results found;
@@ -451,7 +195,7 @@ static int search_all(struct store *st, const struct wanted *w, const char *text
     for (size_t i = 0; i < found.count && rc == 0; i++) {
         if (i == found.named)
             print_parting(h, &wish, found.named > 0);
-        rc = print_hit(h, &found.list[i]);
+        rc = search_print(h, &found.list[i]);
     }
     search_results_free(&found);
     return rc;
@@ -471,7 +215,20 @@ static bool only_words(struct store *st, const struct wanted *w)
     return false;
 }
 
-static void print_nothing(struct store *st, const struct hits *h, const struct search_wish *wish)
+static const char *nothing_of(const struct search_wish *wish)
+{
+    if (wish->text == NULL)
+        return wish->speaker != NULL ? "Nothing sounds like that while that speaker says something."
+                                     : "Nothing sounds like that.";
+    if (wish->sound != NULL)
+        return "Nobody said that near such a sound.";
+    if (wish->meaning_must)
+        return "Nothing that was said is there to be compared.";
+    return "Nobody said that. Fewer words, or the beginning of one as in 'mark*', find more.";
+}
+
+static void print_nothing(struct store *st, const struct search_page *h,
+                          const struct search_wish *wish)
 {
     struct buf said = BUF_INIT;
     struct err none = {0};
@@ -480,12 +237,7 @@ static void print_nothing(struct store *st, const struct hits *h, const struct s
     if (wish->text != NULL && wish->sound != NULL && !h->heard)
         buf_printf(&said, "Nothing sounds like '%s', so nobody speaks near it.", wish->sound);
     else
-        buf_printf(&said, "%s",
-                   wish->text == NULL    ? "Nothing sounds like that."
-                   : wish->sound != NULL ? "Nobody said that near such a sound."
-                   : wish->meaning_must  ? "Nothing that was said is there to be compared."
-                                         : "Nobody said that. Fewer words, or the beginning of "
-                                           "one as in 'mark*', find more.");
+        buf_printf(&said, "%s", nothing_of(wish));
     line = search_waiting(st, wish, &said, &none) == 0 ? buf_cstr(&said) : NULL;
     text_wrap(to_stdout, NULL, line != NULL ? line : "Nothing was found.", 0, 0,
               cli_columns(stdout));
@@ -496,7 +248,7 @@ static void print_nothing(struct store *st, const struct hits *h, const struct s
 static int search(struct cli *cli, const struct wanted *w, const char *text, const char *path)
 {
     const struct search_wish wish = wish_of(w, text, path);
-    struct hits h = {.json = cli->json, .limit = w->limit, .path = path};
+    struct search_page h = {.json = cli->json, .limit = w->limit, .path = path};
     struct store *st = NULL;
     struct err err = {0};
     int status = EX_OK, rc;
@@ -523,8 +275,8 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
     else if (!cli->json && h.shown == 0)
         print_nothing(st, &h, &wish);
     else if (!cli->json && h.more)
-        printf("... the first %s %s; --limit 0 shows all of them.\n", text_count(h.shown, n),
-               text_plural(h.shown, "hit", "hits"));
+        printf("... the first %s%s; --limit 0 shows all of them.\n",
+               h.shown == 1 ? "" : text_count(h.shown, n), h.shown == 1 ? "hit" : " hits");
     buf_free(&h.last);
     store_close(st);
     return cli_flush(status);

@@ -10,6 +10,7 @@
 #include "store/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
+#include "tools/format_finish.h"
 #include "tools/formats.h"
 #include "tools/recording.h"
 #include "tools/segment_row.h"
@@ -32,7 +33,8 @@ static const char help[] =
     "                       always has them)\n"
     "  -d, --dropped        instead of the transcript: what was not believed (for\n"
     "                       people, vtt and json, which say so)\n"
-    "      --json           the same as --format=json\n"
+    "      --json           the same as --format=json: also who speaks when, and the\n"
+    "                       sounds\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -h, --help           this text\n"
     "\n"
@@ -103,21 +105,6 @@ static int format_row(void *arg, const struct read_segment *row)
     s.time_words = p->w.words;
     format_segment(&p->out, (enum format)p->w.format, p->segments++, &s);
     flush(p);
-    return 0;
-}
-
-struct turns {
-    struct page *p;
-    const struct format_recording *of;
-};
-
-static int turn_row(void *arg, const struct find_turn *row)
-{
-    struct turns *t = arg;
-
-    format_turn(&t->p->out, (enum format)t->p->w.format, t->of, row->start_ms, row->end_ms,
-                row->speaker);
-    flush(t->p);
     return 0;
 }
 
@@ -322,11 +309,9 @@ static int page_of(void *arg, const struct read_recording *r)
         return page_for_people(p, r);
     note_absence(p, r);
     format_begin(&p->out, (enum format)p->w.format, &fr);
-    if (p->w.format == FORMAT_RTTM
-            ? find_turns(p->store, r->media_id, turn_row, &(struct turns){p, &fr}, &p->err) != 0
-            : read_texts(p, r, format_row) != 0)
+    if ((p->w.format != FORMAT_RTTM && read_texts(p, r, format_row) != 0) ||
+        format_finish(p->store, (enum format)p->w.format, &fr, p->segments, &p->out, &p->err) != 0)
         return 1;
-    format_end(&p->out, (enum format)p->w.format, p->segments);
     if (p->out.failed)
         return err_set(&p->err, ERR_NOMEM, "out of memory") != 0;
     flush(p);

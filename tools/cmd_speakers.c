@@ -329,13 +329,15 @@ static void print_voices(const struct cli *cli, const struct voices *v)
     json_decref(all);
 }
 
-/* A recording may lie below several of the paths: each speaker once. */
+/* A recording may lie below several of the paths: each speaker once, with the place there. */
 struct once {
     find_speaker_fn fn;
     void *arg;
-    int64_t *ids; /* [room]; the first `known`, of paths before, are sorted */
+    struct store *store;
+    const char *path; /* the one that is asked about */
+    int64_t *ids;     /* [room]; the first `known`, of paths before, are sorted */
     size_t known, count, room;
-    bool no_memory;
+    struct err err;
 };
 
 static int by_id(const void *a, const void *b)
@@ -345,9 +347,28 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+struct placed {
+    struct once *once;
+    struct find_speaker row;
+    bool taken;
+    int rc;
+};
+
+static int take_placed(void *arg, const char *path, const char *member)
+{
+    struct placed *p = arg;
+
+    p->row.path = path;
+    p->row.member = member;
+    p->taken = true;
+    p->rc = p->once->fn(p->once->arg, &p->row);
+    return 0;
+}
+
 static int take_once(void *arg, const struct find_speaker *row)
 {
     struct once *o = arg;
+    struct placed p = {.once = o, .row = *row};
 
     if (o->known > 0 && bsearch(&row->speaker_id, o->ids, o->known, sizeof(*o->ids), by_id) != NULL)
         return 0;
@@ -355,14 +376,15 @@ static int take_once(void *arg, const struct find_speaker *row)
         size_t room = o->room * 2 + 64;
         int64_t *ids = realloc(o->ids, room * sizeof(*ids));
 
-        o->no_memory = ids == NULL;
         if (ids == NULL)
-            return 1;
+            return err_set(&o->err, ERR_NOMEM, "out of memory");
         o->ids = ids;
         o->room = room;
     }
     o->ids[o->count++] = row->speaker_id;
-    return o->fn(o->arg, row);
+    if (find_place(o->store, row->media_id, o->path, take_placed, &p, &o->err) != 0)
+        return o->err.code;
+    return p.taken ? p.rc : o->fn(o->arg, row);
 }
 
 static int at_path(struct store *st, struct find_people *people, const char *arg, struct once *once,
@@ -373,13 +395,13 @@ static int at_path(struct store *st, struct find_people *people, const char *arg
 
     if (rc == 0 && (shown = utf8_display(path, strlen(path))) == NULL)
         rc = err_set(err, ERR_NOMEM, "out of memory");
-    people->path = shown;
+    people->path = once->path = shown;
     if (rc == 0)
         rc = search_check(st, &(struct search_wish){.path = shown}, err);
     if (rc == 0)
         rc = find_speakers(st, people, take_once, once, err);
-    if (once->no_memory)
-        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (once->err.code != 0)
+        *err = once->err;
     people->path = NULL;
     free(shown);
     free(path);
@@ -391,7 +413,7 @@ static int for_each(struct store *st, bool vectors_only, int argc, char **argv, 
                     void *arg, struct err *err)
 {
     struct find_people people = {.vectors_only = vectors_only};
-    struct once once = {.fn = fn, .arg = arg};
+    struct once once = {.fn = fn, .arg = arg, .store = st};
     int rc = 0;
 
     if (optind >= argc)

@@ -130,9 +130,7 @@ static void amount(struct buf *b, uint64_t n, const char *what)
 static void print_work(const struct report *r, struct buf *b)
 {
     const struct store_totals *t = &r->totals;
-    /* Several stages: several tasks of a recording, which are not counted as recordings. */
-    bool several =
-        t->tasks_done + t->tasks_pending + t->tasks_waiting + t->tasks_failed > t->recordings;
+    bool several = store_totals_several(t);
     char n[TEXT_LEN], m[TEXT_LEN];
 
     amount(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));

@@ -480,13 +480,17 @@ static int check_other(const struct enqueue_usual *u, const char *given, struct 
 }
 
 static int add_other(enum enqueue_other which, const struct enqueue_wish *w, struct store *known,
-                     struct enqueue_stages *ret, struct err *err)
+                     struct enqueue_stages *ret, char doing[200], struct err *err)
 {
     const struct enqueue_usual *u = &others[which].usual;
     struct enqueue_stage *own = &ret->own[1 + which];
     const char *model = NULL;
     int rc = params_of(which, w, ret, &own->params, err);
 
+    if (w->other[which][0] != 0)
+        snprintf(doing, 200, "use the model '%.120s' for %s", w->other[which], u->option);
+    else
+        snprintf(doing, 200, "take the usual model for %s", u->option);
     if (rc == 0)
         rc = check_other(u, w->other[which], known, ret, own, &model, err);
     if (rc != 0)
@@ -512,17 +516,21 @@ int enqueue_stages_find(struct enqueue_wish *w, struct store *known, struct enqu
         rc = find_transcription(w, known, ret, doing, err);
     if (rc == 0 && !w->no_transcribe)
         ret->stages[ret->count++] = ret->transcribe;
-    for (enum enqueue_other i = 0; rc == 0 && i < OTHERS; i++) {
-        if (w->other[i] == NULL)
-            continue;
-        if (w->other[i][0] != 0)
-            snprintf(doing, 200, "use the model '%.120s' for %s", w->other[i],
-                     others[i].usual.option);
-        else
-            snprintf(doing, 200, "take the usual model for %s", others[i].usual.option);
-        rc = add_other(i, w, known, ret, err);
-    }
+    for (enum enqueue_other i = 0; rc == 0 && i < OTHERS; i++)
+        if (w->other[i] != NULL)
+            rc = add_other(i, w, known, ret, doing, err);
     return rc;
+}
+
+int enqueue_stages_one(enum enqueue_other which, const char *model, struct enqueue_stages *ret,
+                       char doing[200], struct err *err)
+{
+    struct enqueue_wish w = {.no_transcribe = true};
+
+    memset(ret, 0, sizeof(*ret));
+    ret->transcribe = (struct store_stage){.model_hash = "", .params_json = ""};
+    w.other[which] = model;
+    return add_other(which, &w, NULL, ret, doing, err);
 }
 
 void enqueue_stages_free(struct enqueue_stages *s)

@@ -59,6 +59,10 @@ struct enqueue_stages {
  * any case. */
 int enqueue_stages_find(struct enqueue_wish *w, struct store *known, struct enqueue_stages *ret,
                         char doing[200], struct err *err);
+/* One stage alone, without a catalog, for whoever measures it: ret->stages[0]. model: its name or
+ * folder; "": the usual one. As above. */
+int enqueue_stages_one(enum enqueue_other which, const char *model, struct enqueue_stages *ret,
+                       char doing[200], struct err *err);
 void enqueue_stages_free(struct enqueue_stages *s);
 
 /* "to transcribe with whisper-nano" */

@@ -299,27 +299,63 @@ static void put_field(struct buf *out, const char *s, size_t n)
     }
 }
 
-void format_turn(struct buf *out, enum format format, const struct format_recording *r,
-                 int64_t start_ms, int64_t end_ms, const char *speaker)
+static void rttm_turn(struct buf *out, const struct format_recording *r,
+                      const struct format_turn *t)
 {
     const char *name = r->member[0] != 0 ? r->member : r->path, *slash = strrchr(name, '/'), *dot;
 
-    if (format != FORMAT_RTTM)
-        return;
     if (slash != NULL)
         name = slash + 1;
     dot = strrchr(name, '.');
     put(out, "SPEAKER ");
     put_field(out, name, dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name));
-    buf_printf(out, " 1 %lld.%03d %lld.%03d <NA> <NA> ", (long long)(start_ms / 1000),
-               (int)(start_ms % 1000), (long long)((end_ms - start_ms) / 1000),
-               (int)((end_ms - start_ms) % 1000));
-    put_field(out, speaker, strlen(speaker));
+    buf_printf(out, " 1 %lld.%03d %lld.%03d <NA> <NA> ", (long long)(t->start_ms / 1000),
+               (int)(t->start_ms % 1000), (long long)((t->end_ms - t->start_ms) / 1000),
+               (int)((t->end_ms - t->start_ms) % 1000));
+    put_field(out, t->speaker, strlen(t->speaker));
     put(out, " <NA> <NA>\n");
 }
 
-void format_end(struct buf *out, enum format format, uint64_t segments)
+static void json_span(struct buf *out, uint64_t index, int64_t start_ms, int64_t end_ms)
+{
+    buf_printf(out, "%s\n    {\"start_ms\": %lld, \"end_ms\": %lld", index ? "," : "",
+               (long long)start_ms, (long long)end_ms);
+}
+
+void format_turn(struct buf *out, enum format format, const struct format_recording *r,
+                 uint64_t index, const struct format_turn *t)
+{
+    if (format == FORMAT_RTTM)
+        rttm_turn(out, r, t);
+    if (format != FORMAT_JSON)
+        return;
+    json_span(out, index, t->start_ms, t->end_ms);
+    put(out, ", \"speaker\": ");
+    format_json_string(out, t->speaker);
+    put(out, ", \"label\": ");
+    format_json_string(out, t->label);
+    put(out, "}");
+}
+
+void format_sound(struct buf *out, enum format format, uint64_t index, const struct format_sound *s)
+{
+    if (format != FORMAT_JSON)
+        return;
+    json_span(out, index, s->start_ms, s->end_ms);
+    put(out, ", \"sound\": ");
+    format_json_string(out, s->name);
+    put_number(out, "score", s->score);
+    put(out, "}");
+}
+
+void format_list(struct buf *out, enum format format, const char *name, uint64_t n)
 {
     if (format == FORMAT_JSON)
-        put(out, segments > 0 ? "\n  ]\n}\n" : "]\n}\n");
+        buf_printf(out, "%s],\n  \"%s\": [", n > 0 ? "\n  " : "", name);
+}
+
+void format_end(struct buf *out, enum format format, uint64_t n)
+{
+    if (format == FORMAT_JSON)
+        put(out, n > 0 ? "\n  ]\n}\n" : "]\n}\n");
 }

@@ -1,7 +1,8 @@
 /* tools/formats.h - a transcript as the text of a file. Pure: into a buffer, piece by piece.
  *
  * txt: one line a segment. srt, vtt: cues. tsv: Whisper's own (start and end in milliseconds).
- * json: one object, with the words that there are. rttm: speakers' turns, no text. Line breaks and
+ * json: one object, with the words that there are, and lists of turns and sounds. rttm: speakers'
+ * turns, no text. Line breaks and
  * control characters inside a segment become blanks; what would end a cue or begin a tag is escaped
  * as the format has it. Any thread. */
 #ifndef NIGHTSHIFT_TOOLS_FORMATS_H
@@ -47,13 +48,30 @@ void format_begin(struct buf *out, enum format format, const struct format_recor
 /* index counts the segments of this transcript from 0. */
 void format_segment(struct buf *out, enum format format, uint64_t index,
                     const struct format_segment *s);
-/* A speaker's turn, which is a line of rttm and nothing in the other formats. Blanks in names
- * become
- * '_': fields are separated by them. The recording's name is that of its file or member, without
- * its extension. */
+/* json: ends the list before this one, which had n entries, and begins another; nothing in the
+ * other formats. The first list is begun already: the segments. */
+void format_list(struct buf *out, enum format format, const char *name, uint64_t n);
+
+struct format_turn {
+    int64_t start_ms, end_ms;
+    const char *speaker, *label; /* speaker: the name, else the label */
+};
+/* A speaker's turn: a line of rttm, an entry of json's list, and nothing in the other formats.
+ * index counts from 0. Blanks in rttm's names become '_': fields are separated by them. The
+ * recording's name is that of its file or member, without its extension. */
 void format_turn(struct buf *out, enum format format, const struct format_recording *r,
-                 int64_t start_ms, int64_t end_ms, const char *speaker);
-void format_end(struct buf *out, enum format format, uint64_t segments);
+                 uint64_t index, const struct format_turn *t);
+
+struct format_sound {
+    int64_t start_ms, end_ms;
+    const char *name; /* of the class */
+    double score;
+};
+/* An entry of json's list, and nothing in the other formats. */
+void format_sound(struct buf *out, enum format format, uint64_t index,
+                  const struct format_sound *s);
+/* n: entries of the last list. */
+void format_end(struct buf *out, enum format format, uint64_t n);
 
 /* A JSON string with its quotes. */
 void format_json_string(struct buf *out, const char *s);

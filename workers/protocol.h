@@ -125,12 +125,14 @@ struct msg_lease {
     int64_t media_id;
     /* 0: SETUP's stage. k: its companions[k - 1], which takes part in the decoding pass of the
      * lease `with`: of the same recording, with the same shard_ms, first and last, sent after it.
-     * Nothing is decoded for a companion's lease alone: a CAP of the other caps it too, and what
-     * ends the other's pass ends it (LEASE_END with ERR_CANCELLED for shards that it had no audio
-     * for). */
+     * That one says in `companions` how many will come, whatever becomes of them: its pass begins
+     * when they have, and cannot be missed. Nothing is decoded for a companion's lease alone: a CAP
+     * of the other caps it too, and what ends the other's pass ends it (LEASE_END with
+     * ERR_CANCELLED for shards that it had no audio for). */
     uint32_t companion;
     uint64_t with;
-    char *path;   /* raw bytes, absolute */
+    uint32_t companions; /* 0 where companion is not 0 */
+    char *path;          /* raw bytes, absolute */
     char *member; /* raw bytes inside the archive, "" for a plain file; "a.zip\0"-less nesting is
                      written "inner.zip//name" */
     uint64_t size_bytes;     /* of the recording itself, as enqueued */

@@ -22,6 +22,7 @@ void msg_lease_put(struct buf *out, const struct msg_lease *m)
     buf_put_i64(out, m->media_id);
     buf_put_u32(out, m->companion);
     buf_put_u64(out, m->with);
+    buf_put_u32(out, m->companions);
     buf_put_str(out, m->path);
     buf_put_str(out, m->member);
     buf_put_u64(out, m->size_bytes);
@@ -84,6 +85,7 @@ int msg_lease_get(const uint8_t *data, size_t len, struct msg_lease *ret, struct
     m.companion = get_u32(&r, 0, SETUP_MAX_COMPANIONS);
     m.with = reader_u64(&r);
     require(&r, m.companion == 0 || m.with != m.lease_id);
+    m.companions = get_u32(&r, 0, m.companion ? 0 : SETUP_MAX_COMPANIONS);
     m.path = reader_str(&r, MAX_PATH);
     require(&r, m.path && m.path[0] == '/');
     m.member = reader_str(&r, MAX_MEMBER);

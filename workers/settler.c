@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <omp.h>
 #include <stdbool.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,9 +19,7 @@
 
 /* Of address space: a day's recording takes some 2 GiB. */
 #define MEMORY_BYTES (UINT64_C(16) << 30)
-/* More gain little, and workers want the processor, too. Each takes address space: 8 MiB for its
- * stack, and 64 MiB for an arena if it allocates; hundreds would take all of it. */
-#define MOST_THREADS 16
+/* Of the C library, one of which takes 64 MiB of address space. */
 #define MOST_ARENAS 4
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -208,12 +205,9 @@ static void limit_memory(void)
 {
     struct rlimit r;
 
-    if (omp_get_max_threads() > MOST_THREADS)
-        omp_set_num_threads(MOST_THREADS);
 #ifdef M_ARENA_MAX
     mallopt(M_ARENA_MAX, MOST_ARENAS);
 #endif
-
     if (SANITIZED || getrlimit(RLIMIT_AS, &r) != 0)
         return;
     if (r.rlim_cur > MEMORY_BYTES)

@@ -13,6 +13,14 @@ static bool same_recording(const struct msg_lease *a, const struct msg_lease *b)
            memcmp(a->fingerprint, b->fingerprint, sizeof(a->fingerprint)) == 0;
 }
 
+void companion_arrived(struct worker *w, const struct msg_lease *msg)
+{
+    struct lease *l = lease_find(w, msg->with);
+
+    if (l && l->awaited && --l->awaited == 0)
+        worker_changed(w);
+}
+
 /* A lease that has ended, or decodes already, is no fault of the scheduler's: it could not know. */
 int companion_host(const struct worker *w, const struct msg_lease *msg, struct lease **ret,
                    struct err *err)

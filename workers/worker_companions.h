@@ -13,6 +13,8 @@
 
 #include "workers/worker_state.h"
 
+/* One of those that a pass waits for has come, whatever becomes of it. */
+void companion_arrived(struct worker *w, const struct msg_lease *msg);
 /* In whose pass a companion's lease may take part. ERR_CANCELLED: not any more, or its stage is not
  * loaded; ERR_PROTOCOL: what no scheduler says. */
 int companion_host(const struct worker *w, const struct msg_lease *msg, struct lease **ret,

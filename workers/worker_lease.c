@@ -162,6 +162,8 @@ void lease_accept(struct worker *w, struct msg_lease *msg)
     int rc;
 
     pthread_mutex_lock(&w->lock);
+    if (msg->companion)
+        companion_arrived(w, msg);
     rc = may_accept(w, msg, &host, &why);
     if (rc == 0 && !l)
         rc = err_set(&why, ERR_NOMEM, "no memory for a lease");
@@ -176,6 +178,7 @@ void lease_accept(struct worker *w, struct msg_lease *msg)
             companion_join(host, l);
         else
             l->parts[0] = l;
+        l->awaited = l->msg.companions;
         while (*tail)
             tail = &(*tail)->next;
         *tail = l;
@@ -185,13 +188,9 @@ void lease_accept(struct worker *w, struct msg_lease *msg)
     pthread_mutex_unlock(&w->lock);
 }
 
-struct lease *lease_waiting(const struct worker *w)
+bool lease_is_waiting(const struct lease *l)
 {
-    struct lease *l = w->leases;
-
-    while (l && (l->msg.companion || l->running || l->input_over))
-        l = l->next;
-    return l;
+    return !l->msg.companion && !l->running && !l->input_over;
 }
 
 /* Ends a lease whose pass no decoder thread has begun, with its companions; and a companion's,
@@ -245,6 +244,16 @@ void lease_cancel(struct worker *w, const struct msg_cancel *m)
     pthread_mutex_unlock(&w->lock);
 }
 
+static struct lease *first_waiting(const struct worker *w)
+{
+    struct lease *l = w->leases;
+
+    while (l && !lease_is_waiting(l))
+        l = l->next;
+    return l;
+}
+
+/* From the list's head again after each that ends: its companions end with it. */
 void lease_drain(struct worker *w)
 {
     struct lease *l;
@@ -252,15 +261,14 @@ void lease_drain(struct worker *w)
     pthread_mutex_lock(&w->lock);
     w->draining = true;
     for (l = w->leases; l; l = l->next) {
+        l->given_up |= lease_is_waiting(l);
         for (struct shard *s = w->shards; s; s = s->next)
             if (s->lease == l && !s->begun && !s->settled)
                 l->given_up = true;
         lease_drop_shards(w, l, -1, false);
     }
-    while ((l = lease_waiting(w))) {
-        l->given_up = true;
+    while ((l = first_waiting(w)))
         end_early(w, l);
-    }
     worker_changed(w);
     pthread_mutex_unlock(&w->lock);
 }

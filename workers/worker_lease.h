@@ -22,8 +22,8 @@ void lease_free_all(struct worker *w);
 
 /* ---- lock held */
 
-/* The first whose pass no decoder thread has begun; NULL: none. */
-struct lease *lease_waiting(const struct worker *w);
+/* No decoder thread has begun its pass. False of companions: they have none. */
+bool lease_is_waiting(const struct lease *l);
 struct lease *lease_find(const struct worker *w, uint64_t id); /* NULL: none is held */
 /* Nobody wants the results of its shards behind `after`; begun_too: also of those that the engine
  * works on. Frees nothing. */

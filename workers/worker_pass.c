@@ -259,6 +259,15 @@ static void run_lease(struct worker *w, struct lease *l)
     lease_settle(w, l);
 }
 
+static struct lease *next_lease(const struct worker *w)
+{
+    struct lease *l = w->ready ? w->leases : NULL;
+
+    while (l && (!lease_is_waiting(l) || l->awaited))
+        l = l->next;
+    return l;
+}
+
 void *pass_thread(void *arg)
 {
     struct worker *w = arg;
@@ -266,7 +275,7 @@ void *pass_thread(void *arg)
 
     pthread_mutex_lock(&w->lock);
     while (!w->leaving) {
-        l = w->ready ? lease_waiting(w) : NULL;
+        l = next_lease(w);
         if (l)
             run_lease(w, l);
         else

@@ -218,10 +218,12 @@ void stages_post_ready(struct engine_stages *e)
         room.companion_count++;
     }
     worker_note_memory(w, e->backend);
-    worker_post_ready(w, e->backend, e->of[0].stage, &room, &e->tuning);
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&w->lock); /* before READY: the answer may be a companion's lease */
     for (uint32_t k = 0; k < w->stage_count; k++)
         w->stages[k].loaded = e->of[k].stage != NULL;
+    pthread_mutex_unlock(&w->lock);
+    worker_post_ready(w, e->backend, e->of[0].stage, &room, &e->tuning);
+    pthread_mutex_lock(&w->lock);
     w->ready = true;
     worker_changed(w);
     pthread_mutex_unlock(&w->lock);

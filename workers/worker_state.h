@@ -1,7 +1,7 @@
 /* workers/worker_state.h - what the threads of a worker share. Internal to workers/worker*.c.
  *
  *   control thread        decoder threads             engine thread
- *   reads the socket,     each takes one lease,       owns models and stage,
+ *   reads the socket,     each takes one lease,       owns models and stages,
  *   accepts leases,       decodes it, deals audio     adds shards as lanes, steps,
  *   sends what is posted  out to shards               reports results
  *        |                      |                            |
@@ -12,8 +12,8 @@
  *
  * Each lease is of one stage. One of SETUP's stage is decoded by a thread (its *pass*); one of a
  * companion joins such a pass before it opens its first shard, has shards and audio of its own, and
- * leaves when the pass ends, or before: at any moment, by any thread that holds the lock. Whoever
- * feeds looks at worker.lock's truth again after each wait.
+ * leaves when the pass ends, or before: at any moment, by any thread that holds the lock. So a
+ * decoder thread that has waited for the lock looks again who is still there.
  *
  * Nobody holds the lock while decoding, computing, or calling the stage, so its callbacks
  * may take it. Lock order: worker.lock, then outbox.lock. */
@@ -53,6 +53,7 @@ struct lease {
     bool opened;          /* its pass has come to its first shard: nobody joins it any more */
     /* Whom its pass feeds, by stage: [0] itself, then companions, each until it leaves. */
     struct lease *parts[WORKER_STAGES];
+    uint32_t awaited;   /* leases of companions that are still to come: the pass waits for them */
     struct lease *host; /* of a companion: whose pass it is part of; NULL when it has left */
     bool cancelled;
     bool given_up;           /* DRAIN left some of its shards undone */

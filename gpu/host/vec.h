@@ -9,6 +9,13 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
+/* What a kernel does after its inner loop: with sanitizers a function, whose many inlined copies
+ * would take minutes to compile. */
+#ifdef NIGHTSHIFT_INLINE_LESS
+#define INLINE_AFTER static __attribute__((noinline))
+#else
+#define INLINE_AFTER INLINE
+#endif
 
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t i16 __attribute__((vector_size(64)));

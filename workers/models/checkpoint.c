@@ -1,15 +1,11 @@
 #include "workers/models/checkpoint.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/utf8.h"
+#include "gpu/weights_map.h"
 #include "workers/models/pickle.h"
 #include "workers/models/stored_zip.h"
 #include "workers/models/weight_layout.h"
@@ -17,8 +13,7 @@
 #define NAME_MAX_BYTES 400
 
 struct checkpoint {
-    void *map; /* NULL when the memory is the caller's */
-    size_t map_len;
+    struct weights_map map; /* none when the memory is the caller's */
     struct stored_zip *zip;
     struct pickle *pickle;
     const struct pickle_value *dims; /* OpenAI's; NULL in other checkpoints */
@@ -304,36 +299,19 @@ static int parse(const void *data, size_t len, bool training, struct checkpoint 
 
 static int open_file(const char *path, bool training, struct checkpoint **ret, struct err *err)
 {
-    struct stat info;
-    void *map;
-    int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct weights_map map = {0};
+    int rc = weights_map_open(path, 4, "PyTorch checkpoint", &map, err);
 
-    if (fd < 0)
-        return err_sys(err, errno, "cannot open the weights '%.300s'", path);
-    if (fstat(fd, &info) != 0) {
-        rc = err_sys(err, errno, "cannot read the weights '%.300s'", path);
-        goto out;
-    }
-    if (!S_ISREG(info.st_mode) || info.st_size < 4) {
-        rc = err_set(err, ERR_MODEL, "'%.300s' is no PyTorch checkpoint: fetch it again", path);
-        goto out;
-    }
-    map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) {
-        rc = err_sys(err, errno, "cannot map the weights '%.300s'", path);
-        goto out;
-    }
-    rc = parse(map, (size_t)info.st_size, training, ret, err);
+    if (rc != 0)
+        return rc;
+    rc = parse(map.data, map.len, training, ret, err);
     if (rc != 0) {
-        munmap(map, (size_t)info.st_size);
+        weights_map_close(&map);
         err_prefix(err, "'%.200s'", path);
-        goto out;
+        return rc;
     }
     (*ret)->map = map;
-    (*ret)->map_len = (size_t)info.st_size;
-out:
-    close(fd);
-    return rc;
+    return 0;
 }
 
 int checkpoint_parse(const void *data, size_t len, struct checkpoint **ret, struct err *err)
@@ -366,8 +344,7 @@ void checkpoint_close(struct checkpoint *c)
     free(c->weight);
     pickle_free(c->pickle);
     stored_zip_free(c->zip);
-    if (c->map)
-        munmap(c->map, c->map_len);
+    weights_map_close(&c->map);
     free(c);
 }
 

@@ -143,7 +143,7 @@ static int take_memory(struct voice_ge2e *g, struct err *err)
             *want[i].ret = p;
     }
     if (rc == 0)
-        rc = fbank_new(FBANK_POWER, &g->fbank, err);
+        rc = fbank_new(FBANK_POWER, g->be->info.threads, &g->fbank, err);
     if (rc != 0)
         return rc;
     g->voice = malloc((VOICE_MAX_SAMPLES + PIECE_SAMPLES) * sizeof(float));

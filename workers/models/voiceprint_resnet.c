@@ -50,6 +50,8 @@ struct voice_resnet {
 
     struct fbank *fbank;
     float *raw, *features;    /* host: [group][frames][BINS], and with their means taken off */
+    const float **rows;       /* [group]: where a window's frames begin in raw */
+    struct fbank_piece *news; /* [group]: what no window before it has heard */
     float *stretched;         /* host: [many][frames] */
     float *staged;            /* host: [many][size] */
     uint32_t *used, *of, *to; /* host: [group] windows; [many] places in it; [many] masks */
@@ -140,17 +142,20 @@ static int take_memory(struct voice_resnet *r, struct err *err)
             *want[i].ret = p;
     }
     if (rc == 0)
-        rc = fbank_new(FBANK_KALDI, &r->fbank, err);
+        rc = fbank_new(FBANK_KALDI, r->be->info.threads, &r->fbank, err);
     if (rc != 0)
         return rc;
     r->raw = malloc((size_t)r->group * MAX_FRAMES * BINS * sizeof(float));
     r->features = malloc((size_t)r->group * MAX_FRAMES * BINS * sizeof(float));
     r->stretched = malloc(many * MAX_FRAMES * sizeof(float));
     r->staged = malloc(many * r->size * sizeof(float));
+    r->rows = calloc(r->group, sizeof(*r->rows));
+    r->news = calloc(r->group, sizeof(*r->news));
     r->used = malloc(r->group * sizeof(*r->used));
     r->of = malloc(many * sizeof(*r->of));
     r->to = malloc(many * sizeof(*r->to));
-    if (!r->raw || !r->features || !r->stretched || !r->staged || !r->used || !r->of || !r->to)
+    if (!r->raw || !r->features || !r->stretched || !r->staged || !r->rows || !r->news ||
+        !r->used || !r->of || !r->to)
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     return 0;
 }
@@ -179,6 +184,8 @@ void voice_resnet_free(struct voice_resnet *r)
     free(r->features);
     free(r->stretched);
     free(r->staged);
+    free(r->rows);
+    free(r->news);
     free(r->used);
     free(r->of);
     free(r->to);
@@ -266,33 +273,23 @@ static size_t shared_frames(const struct voice_job *job, uint32_t from, uint32_t
     return fbank_frames(FBANK_KALDI, job->samples - apart);
 }
 
-/* The filter bank of the i-th window of r->used, to r->raw. */
-static void hear(struct voice_resnet *r, const struct voice_job *job, uint32_t i)
+/* The filter bank of the n windows of r->used, to r->features. Windows of one recording lie in
+ * r->raw as one stretch of frames, each of which is computed once. */
+static void hear(struct voice_resnet *r, const struct voice_job *job, uint32_t n)
 {
-    size_t frames = fbank_frames(FBANK_KALDI, job->samples);
-    float *raw = r->raw + i * frames * BINS;
-    const float *pcm = job->pcm + r->used[i] * job->samples;
-    size_t kept = i ? shared_frames(job, r->used[i - 1], r->used[i]) : 0;
+    size_t frames = fbank_frames(FBANK_KALDI, job->samples), end = 0;
 
-    if (kept)
-        memcpy(raw, raw - kept * BINS, kept * BINS * sizeof(*raw));
-    fbank_run(r->fbank, pcm + kept * FBANK_STEP, job->samples - kept * FBANK_STEP,
-              raw + kept * BINS);
-}
+    for (uint32_t i = 0; i < n; i++) {
+        const float *pcm = job->pcm + r->used[i] * job->samples;
+        size_t kept = i ? shared_frames(job, r->used[i - 1], r->used[i]) : 0;
 
-/* The mean of each bin taken off. */
-static void centre(const float *raw, size_t frames, float *ret)
-{
-    double mean[BINS] = {0};
-
-    for (size_t i = 0; i < frames; i++)
-        for (size_t b = 0; b < BINS; b++)
-            mean[b] += (double)raw[i * BINS + b];
-    for (size_t b = 0; b < BINS; b++)
-        mean[b] /= (double)frames;
-    for (size_t i = 0; i < frames; i++)
-        for (size_t b = 0; b < BINS; b++)
-            ret[i * BINS + b] = (float)((double)raw[i * BINS + b] - mean[b]);
+        r->rows[i] = r->raw + (end - kept) * BINS;
+        r->news[i] = (struct fbank_piece){pcm + kept * FBANK_STEP, job->samples - kept * FBANK_STEP,
+                                          r->raw + end * BINS};
+        end += frames - kept;
+    }
+    fbank_run_all(r->fbank, r->news, n);
+    fbank_centre_all(r->fbank, r->rows, n, frames, r->features);
 }
 
 /* Of the n windows r->used: what the last block leaves. */
@@ -304,10 +301,7 @@ static int forward(struct voice_resnet *r, const struct voice_job *job, uint32_t
     size_t each = (size_t)frames * BINS;
     int rc;
 
-    for (uint32_t i = 0; i < n; i++) {
-        hear(r, job, i);
-        centre(r->raw + i * each, frames, r->features + i * each);
-    }
+    hear(r, job, n);
     rc = r->be->ops->write(r->be, r->buffer[1], r->features, n * each * sizeof(float), err);
     if (rc == 0)
         rc = convolve(r, r->begin, &x, EPILOGUE_RELU, &y, err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "workers/speakers/linkage.h"
+#include "workers/speakers/threads.h"
 
 struct tree {
     struct merge *merges; /* [n - 1] */
@@ -32,16 +33,17 @@ static void tree_free(struct tree *t)
     free(t->parent);
 }
 
-static int grow(const float *unit, uint32_t n, uint32_t size, double stop, struct tree *ret,
-                struct err *err)
+static int grow(const float *unit, uint32_t n, uint32_t size, double stop, uint32_t threads,
+                struct tree *ret, struct err *err)
 {
     struct tree t = {.n = n};
     int rc;
 
     t.merges = malloc((size_t)n * sizeof(*t.merges));
     t.parent = malloc(2 * (size_t)n * sizeof(*t.parent));
-    rc = t.merges && t.parent ? linkage_centroid(unit, n, size, stop, t.merges, &t.count, err)
-                              : err_set(err, ERR_NOMEM, "no memory to cluster %u vectors", n);
+    rc = t.merges && t.parent
+             ? linkage_centroid(unit, n, size, stop, threads, t.merges, &t.count, err)
+             : err_set(err, ERR_NOMEM, "no memory to cluster %u vectors", n);
     if (rc != 0)
         tree_free(&t);
     else
@@ -49,11 +51,11 @@ static int grow(const float *unit, uint32_t n, uint32_t size, double stop, struc
     return rc;
 }
 
-int ahc_cut(const float *unit, uint32_t n, uint32_t size, double threshold, uint32_t *labels,
-            uint32_t *clusters, struct err *err)
+int ahc_cut(const float *unit, uint32_t n, uint32_t size, double threshold, uint32_t threads,
+            uint32_t *labels, uint32_t *clusters, struct err *err)
 {
     struct tree t;
-    int rc = grow(unit, n, size, threshold, &t, err);
+    int rc = grow(unit, n, size, threshold, threads, &t, err);
 
     if (rc != 0)
         return rc;
@@ -161,7 +163,7 @@ static int choose_cut(const float *unit, uint32_t size, const struct ahc_params 
 
         free(large);
         large = NULL;
-        rc = grow(unit, t->n, size, INFINITY, &whole, err);
+        rc = grow(unit, t->n, size, INFINITY, p->threads, &whole, err);
         if (rc == 0) {
             tree_free(t);
             *t = whole;
@@ -212,25 +214,28 @@ static int sum_up(const float *unit, uint32_t n, uint32_t size, const uint32_t *
     return 0;
 }
 
-/* into[k]: the large cluster that cluster k goes to. */
-static void find_large(const struct sums *s, uint32_t clusters, uint32_t size, uint32_t min_size,
-                       uint32_t *into)
+struct joining {
+    struct sums s;
+    uint32_t clusters, size, min_size;
+    uint32_t *into; /* [clusters]: the large cluster that each goes to */
+};
+
+static void find_large(void *arg, uint32_t k)
 {
-#pragma omp parallel for schedule(dynamic, 16)
-    for (uint32_t k = 0; k < clusters; k++) {
-        double best = -INFINITY;
+    const struct joining *j = arg;
+    const struct sums *s = &j->s;
+    double best = -INFINITY;
 
-        into[k] = k;
-        for (uint32_t other = 0; s->counts[k] < min_size && other < clusters; other++) {
-            double like;
+    j->into[k] = k;
+    for (uint32_t other = 0; s->counts[k] < j->min_size && other < j->clusters; other++) {
+        double like;
 
-            if (s->counts[other] < min_size)
-                continue;
-            like = likeness(s->of + (size_t)k * size, s->of + (size_t)other * size, size);
-            if (like > best) {
-                best = like;
-                into[k] = other;
-            }
+        if (s->counts[other] < j->min_size)
+            continue;
+        like = likeness(s->of + (size_t)k * j->size, s->of + (size_t)other * j->size, j->size);
+        if (like > best) {
+            best = like;
+            j->into[k] = other;
         }
     }
 }
@@ -252,20 +257,21 @@ static uint32_t renumber(uint32_t *labels, uint32_t n, const uint32_t *into, uin
 }
 
 static int join_small(const float *unit, uint32_t n, uint32_t size, uint32_t min_size,
-                      uint32_t *labels, uint32_t *clusters, struct err *err)
+                      uint32_t threads, uint32_t *labels, uint32_t *clusters, struct err *err)
 {
-    uint32_t *into = malloc(2 * (size_t)*clusters * sizeof(*into));
-    struct sums s = {0};
-    int rc = into ? sum_up(unit, n, size, labels, *clusters, &s, err)
-                  : err_set(err, ERR_NOMEM, "no memory for %u clusters", *clusters);
+    struct joining j = {.clusters = *clusters, .size = size, .min_size = min_size};
+    int rc;
 
+    j.into = malloc(2 * (size_t)*clusters * sizeof(*j.into));
+    rc = j.into ? sum_up(unit, n, size, labels, *clusters, &j.s, err)
+                : err_set(err, ERR_NOMEM, "no memory for %u clusters", *clusters);
     if (rc == 0) {
-        find_large(&s, *clusters, size, min_size, into);
-        *clusters = renumber(labels, n, into, *clusters, into + *clusters);
+        threads_run(threads, *clusters, find_large, &j);
+        *clusters = renumber(labels, n, j.into, *clusters, j.into + *clusters);
     }
-    free(s.of);
-    free(s.counts);
-    free(into);
+    free(j.s.of);
+    free(j.s.counts);
+    free(j.into);
     return rc;
 }
 
@@ -278,7 +284,7 @@ int ahc_cluster(const float *unit, uint32_t n, uint32_t size, const struct ahc_p
 
     if (p->min_size < min_size)
         min_size = p->min_size > 0 ? p->min_size : 1;
-    rc = grow(unit, n, size, p->threshold, &t, err);
+    rc = grow(unit, n, size, p->threshold, p->threads, &t, err);
     if (rc != 0)
         return rc;
     rc = choose_cut(unit, size, p, min_size, &t, &made, &large, err);
@@ -292,5 +298,5 @@ int ahc_cluster(const float *unit, uint32_t n, uint32_t size, const struct ahc_p
         *clusters = 1;
         return 0;
     }
-    return join_small(unit, n, size, min_size, labels, clusters, err);
+    return join_small(unit, n, size, min_size, p->threads, labels, clusters, err);
 }

@@ -13,6 +13,7 @@ struct ahc_params {
     double threshold;
     uint32_t min_size; /* never more than a tenth of the vectors, rounded, and never 0 */
     uint32_t min_clusters, max_clusters; /* 1 <= min <= max <= n */
+    uint32_t threads;                    /* their number changes nothing */
 };
 
 /* Unit vectors; one of length 0 stays. */
@@ -23,7 +24,7 @@ int ahc_cluster(const float *unit, uint32_t n, uint32_t size, const struct ahc_p
                 uint32_t *labels, uint32_t *clusters, struct err *err);
 
 /* The linkage alone, cut at a distance: what VBx begins with. */
-int ahc_cut(const float *unit, uint32_t n, uint32_t size, double threshold, uint32_t *labels,
-            uint32_t *clusters, struct err *err);
+int ahc_cut(const float *unit, uint32_t n, uint32_t size, double threshold, uint32_t threads,
+            uint32_t *labels, uint32_t *clusters, struct err *err);
 
 #endif

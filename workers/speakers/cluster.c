@@ -5,6 +5,7 @@
 
 #include "workers/speakers/ahc.h"
 #include "workers/speakers/kmeans.h"
+#include "workers/speakers/threads.h"
 #include "workers/speakers/vbx.h"
 
 #define SMOOTHING 7.0
@@ -19,6 +20,11 @@ void clusters_free(struct clusters *c)
 static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high)
 {
     return value < low ? low : value > high ? high : value;
+}
+
+static uint32_t threads_of(const struct diarize_params *p)
+{
+    return p->threads ? p->threads : threads_available();
 }
 
 static void bounds_of(const struct diarize_params *p, uint32_t n, uint32_t *low, uint32_t *high)
@@ -77,7 +83,9 @@ static float *unit_copy(const float *vectors, uint32_t n, uint32_t size)
 int cluster_ahc(const float *vectors, uint32_t n, uint32_t size, const struct diarize_params *p,
                 struct clusters *ret, struct err *err)
 {
-    struct ahc_params ahc = {.threshold = (double)p->threshold, .min_size = p->min_cluster_size};
+    struct ahc_params ahc = {.threshold = (double)p->threshold,
+                             .min_size = p->min_cluster_size,
+                             .threads = threads_of(p)};
     uint32_t *labels, count;
     float *unit;
     int rc;
@@ -168,11 +176,14 @@ static int find_speakers(const float *vectors, const float *unit, uint32_t n, ui
                          const struct diarize_params *p, uint32_t *labels, struct clusters *ret,
                          struct err *err)
 {
-    const struct vbx_params vp = {
-        .fa = (double)p->fa, .fb = (double)p->fb, .smoothing = SMOOTHING, .max_rounds = MAX_ROUNDS};
+    const struct vbx_params vp = {.fa = (double)p->fa,
+                                  .fb = (double)p->fb,
+                                  .smoothing = SMOOTHING,
+                                  .max_rounds = MAX_ROUNDS,
+                                  .threads = threads_of(p)};
     struct vbx *v = NULL;
     uint32_t count;
-    int rc = ahc_cut(unit, n, size, (double)p->threshold, labels, &count, err);
+    int rc = ahc_cut(unit, n, size, (double)p->threshold, threads_of(p), labels, &count, err);
 
     if (rc == 0)
         rc = keep_largest(labels, n, &count, err);
@@ -204,7 +215,7 @@ int cluster_vbx(const float *vectors, uint32_t n, uint32_t size, const double *f
     wanted = clamp(found.count, low, high);
     if (rc == 0 && wanted != found.count) {
         clusters_free(&found);
-        rc = kmeans(unit, n, size, wanted, labels, err);
+        rc = kmeans(unit, n, size, wanted, threads_of(p), labels, err);
         if (rc == 0)
             rc = means(vectors, n, size, labels, wanted, &found, err);
     }

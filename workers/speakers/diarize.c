@@ -4,6 +4,7 @@
 
 #include "workers/speakers/pipeline.h"
 #include "workers/speakers/plda.h"
+#include "workers/speakers/threads.h"
 
 void diarize_params_default(enum diarize_clustering c, struct diarize_params *ret)
 {
@@ -39,7 +40,8 @@ static int find_clusters(const struct pipeline *pl, const struct plda *plda, str
     features = malloc(((size_t)n * plda_dim(plda) + 1) * sizeof(*features));
     if (features == NULL)
         return err_set(err, ERR_NOMEM, "no memory for %u voices", n);
-    rc = plda_apply(plda, pl->vectors, n, features, err);
+    rc = plda_apply(plda, pl->vectors, n, pl->p->threads ? pl->p->threads : threads_available(),
+                    features, err);
     if (rc == 0)
         rc = cluster_vbx(pl->vectors, n, size, features, plda_dim(plda), plda_phi(plda), pl->p, ret,
                          err);

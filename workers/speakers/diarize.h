@@ -41,6 +41,7 @@ struct diarize_params {
     float min_duration_off;    /* seconds: shorter gaps in a speaker's turns are closed */
     uint32_t num_speakers;     /* 0: found */
     uint32_t min_speakers, max_speakers; /* 0: no bound; min <= max */
+    uint32_t threads;                    /* 0: threads_available; changes nothing but time */
 };
 
 /* What the networks heard. Borrowed. */

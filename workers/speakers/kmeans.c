@@ -4,20 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workers/speakers/threads.h"
+
 #define STARTS 3
 #define ROUNDS 300
 #define ROUNDS_LEAST 10
 #define DIFFERENCES_MOST \
     3e11                /* of values, of a start: fewer rounds for a day of a thousand people */
+#define PART 1024u      /* vectors that a thread takes at once */
 #define GAIN_LEAST 1e-7 /* of the sum of squares */
 
 struct means {
     const float *vectors;
-    uint32_t n, size, clusters;
+    uint32_t n, size, clusters, threads;
     double *centers;   /* [clusters][size] */
     double *distances; /* [n]: squared, to the nearest */
     uint32_t *counts;  /* [clusters] */
     uint32_t *labels;  /* [n] */
+    uint32_t newest;   /* of the centers, in start */
 };
 
 static double draw(uint64_t *state)
@@ -60,26 +64,40 @@ static uint32_t draw_far(const struct means *m, uint64_t *state)
     return 0;
 }
 
+static uint32_t parts_of(const struct means *m) { return (m->n + PART - 1) / PART; }
+
+static uint32_t end_of(const struct means *m, uint32_t part)
+{
+    return m->n - part * PART < PART ? m->n : (part + 1) * PART;
+}
+
+/* The newest center's distances. */
+static void approach(void *arg, uint32_t part)
+{
+    struct means *m = arg;
+
+    for (uint32_t i = part * PART; i < end_of(m, part); i++)
+        m->distances[i] = fmin(m->distances[i], apart(m, i, m->newest));
+}
+
 static void start(struct means *m, uint64_t *state)
 {
     set_center(m, 0, (uint32_t)(draw(state) * m->n));
     for (uint32_t i = 0; i < m->n; i++)
         m->distances[i] = INFINITY;
     for (uint32_t k = 1; k <= m->clusters; k++) {
-#pragma omp parallel for schedule(static)
-        for (uint32_t i = 0; i < m->n; i++)
-            m->distances[i] = fmin(m->distances[i], apart(m, i, k - 1));
+        m->newest = k - 1;
+        threads_run(m->threads, parts_of(m), approach, m);
         if (k < m->clusters)
             set_center(m, k, draw_far(m, state));
     }
 }
 
-static double label_all(struct means *m)
+static void label(void *arg, uint32_t part)
 {
-    double sum = 0.0;
+    struct means *m = arg;
 
-#pragma omp parallel for schedule(static)
-    for (uint32_t i = 0; i < m->n; i++) {
+    for (uint32_t i = part * PART; i < end_of(m, part); i++) {
         m->distances[i] = INFINITY;
         for (uint32_t k = 0; k < m->clusters; k++) {
             double d = apart(m, i, k);
@@ -90,6 +108,13 @@ static double label_all(struct means *m)
             }
         }
     }
+}
+
+static double label_all(struct means *m)
+{
+    double sum = 0.0;
+
+    threads_run(m->threads, parts_of(m), label, m);
     for (uint32_t i = 0; i < m->n; i++)
         sum += m->distances[i];
     return sum;
@@ -144,10 +169,11 @@ static double settle(struct means *m)
     return sum;
 }
 
-int kmeans(const float *vectors, uint32_t n, uint32_t size, uint32_t clusters, uint32_t *labels,
-           struct err *err)
+int kmeans(const float *vectors, uint32_t n, uint32_t size, uint32_t clusters, uint32_t threads,
+           uint32_t *labels, struct err *err)
 {
-    struct means m = {.vectors = vectors, .n = n, .size = size, .clusters = clusters};
+    struct means m = {
+        .vectors = vectors, .n = n, .size = size, .clusters = clusters, .threads = threads};
     uint64_t state = 42;
     double best = INFINITY;
 

@@ -8,8 +8,9 @@
 
 #include "base/err.h"
 
-/* vectors: [n][size]; 1 <= clusters <= n. labels: [n]; every cluster has one at least. */
-int kmeans(const float *vectors, uint32_t n, uint32_t size, uint32_t clusters, uint32_t *labels,
-           struct err *err);
+/* vectors: [n][size]; 1 <= clusters <= n. labels: [n]; every cluster has one at least. threads:
+ * their number changes nothing. */
+int kmeans(const float *vectors, uint32_t n, uint32_t size, uint32_t clusters, uint32_t threads,
+           uint32_t *labels, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* Every pair of clusters is somebody's: the one that was made later answers for it. Each cluster
- * has a key, never more than the distance of its nearest pair, and the least key is looked at
- * first:
+/* Every pair of clusters is somebody's: the one that was made later answers for it, and of two
+ * vectors both. Each cluster has a key, never more than the distance of its nearest pair, and the
+ * least key is looked at first:
  *
  *     key is exact, and the other one is still there  -> these two merge
  *     otherwise                                       -> its key is raised (refine)
@@ -25,8 +25,10 @@
 
 #define LIST_FIRST 16u
 #define LIST_MOST 256u
-#define TILE_QUERIES 96u
-#define TILE_ROWS 768u /* of 1 KiB, where vectors have 256 values */
+/* What is farther than where merging stops is not listed. A little more is, or all lists would be
+ * made anew near the end, for their drifts. */
+#define RADIUS 1.05
+#define PACK 4u /* dead rows are closed up when there is one for so many that are alive */
 
 struct cluster {
     double *mean;         /* owned; NULL: the vector itself */
@@ -34,17 +36,19 @@ struct cluster {
     struct nearest *list; /* owned; NULL once it is part of another */
     double key, drift;
     uint32_t size, slot, heap_at;
-    uint32_t upto;    /* the list answers for ids below this, and below its own */
+    uint32_t upto;    /* the list answers for ids below this */
     uint32_t partner; /* with `exact`: the nearest */
     bool exact;
 };
 
 struct linkage {
-    const float *vectors;     /* borrowed */
-    uint32_t n, size, made;   /* made: ids given */
+    const float *vectors;   /* borrowed */
+    uint32_t n, size, made; /* made: ids given */
+    uint32_t threads;
     struct cluster *clusters; /* [2n - 1] */
     uint32_t *heap, alive;
     struct rows *rows;
+    float radius; /* what is farther is not listed */
     double *here; /* [size]: the mean that distances are taken from */
 };
 
@@ -142,18 +146,20 @@ static int search_all(struct linkage *l, uint32_t id, struct err *err)
 {
     struct cluster *c = &l->clusters[id];
     uint32_t cap = LIST_FIRST + c->size / 8;
-    struct nearest *list = nearest_new(cap < LIST_MOST ? cap : LIST_MOST);
+    struct nearest *list = nearest_new(cap < LIST_MOST ? cap : LIST_MOST, l->radius);
     const float *query = place_of(l, id);
+    bool first = id < l->n;
+    uint32_t upto = first ? rows_slot_from(l->rows, l->n) : c->slot;
 
     if (list == NULL)
         return err_set(err, ERR_NOMEM, "no memory for the neighbours of a cluster");
-    rows_search(l->rows, &query, &id, 1, 0, c->slot, &list);
+    rows_search(l->rows, query, id, 0, upto, list);
     free(c->list);
     free(c->ref);
     c->list = list;
     c->ref = NULL;
     c->drift = 0.0;
-    c->upto = id;
+    c->upto = first ? l->n : id;
     return 0;
 }
 
@@ -175,7 +181,7 @@ static void search_new(struct linkage *l, uint32_t id)
 
     if (c->upto < id) {
         forget_dead(l, c->list);
-        rows_search(l->rows, &query, &id, 1, rows_slot_from(l->rows, c->upto), c->slot, &c->list);
+        rows_search(l->rows, query, id, rows_slot_from(l->rows, c->upto), c->slot, c->list);
         c->upto = id;
     }
 }
@@ -303,7 +309,8 @@ static int join(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
         return err->code;
     bury(l, a);
     bury(l, b);
-    if (rows_used(l->rows) == rows_room(l->rows))
+    if (rows_used(l->rows) == rows_room(l->rows) ||
+        rows_used(l->rows) - l->alive > l->alive / PACK + 64)
         pack(l);
     c->slot = rows_add(l->rows, l->made, c->mean);
     c->drift = way(l, rows_at(l->rows, c->slot), c->ref);
@@ -316,40 +323,24 @@ static int join(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
 
 /* ---- the whole */
 
-/* The nearest of slots [from, to) for vectors [first, last). */
-static void search_tile(struct linkage *l, uint32_t first, uint32_t last, uint32_t from,
-                        uint32_t to)
-{
-    for (; first < last; first += ROWS_TOGETHER) {
-        uint32_t n = last - first < ROWS_TOGETHER ? last - first : ROWS_TOGETHER;
-        const float *query[ROWS_TOGETHER];
-        struct nearest *list[ROWS_TOGETHER];
-        uint32_t skip[ROWS_TOGETHER];
-
-        for (uint32_t i = 0; i < n; i++) {
-            skip[i] = first + i;
-            query[i] = rows_at(l->rows, first + i);
-            list[i] = l->clusters[first + i].list;
-        }
-        rows_search(l->rows, query, skip, n, from, to, list);
-    }
-}
-
 /* Every vector's nearest others, both older and newer: half of them would do, but the lists are
- * handed on. In tiles that stay in a core's cache. */
+ * handed on. */
 static int search_vectors(struct linkage *l, struct err *err)
 {
-    for (uint32_t i = 0; i < l->n; i++)
-        if ((l->clusters[i].list = nearest_new(LIST_FIRST)) == NULL)
-            return err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n);
-#pragma omp parallel for schedule(dynamic)
-    for (uint32_t first = 0; first < l->n; first += TILE_QUERIES) {
-        uint32_t last = l->n - first < TILE_QUERIES ? l->n : first + TILE_QUERIES;
+    struct nearest **list = malloc(l->n * sizeof(struct nearest *));
+    int rc = 0;
 
-        for (uint32_t from = 0; from < l->n; from += TILE_ROWS)
-            search_tile(l, first, last, from, l->n - from < TILE_ROWS ? l->n : from + TILE_ROWS);
+    if (list == NULL)
+        return err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n);
+    for (uint32_t i = 0; i < l->n && rc == 0; i++) {
+        list[i] = l->clusters[i].list = nearest_new(LIST_FIRST, l->radius);
+        if (list[i] == NULL)
+            rc = err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n);
     }
-    return 0;
+    if (rc == 0)
+        rc = rows_search_all(l->rows, l->threads, list, err);
+    free(list);
+    return rc;
 }
 
 static int begin(struct linkage *l, struct err *err)
@@ -368,7 +359,7 @@ static int begin(struct linkage *l, struct err *err)
     l->made = l->alive = l->n;
     for (uint32_t i = 0; i < l->n; i++) {
         l->clusters[i].size = 1;
-        l->clusters[i].slot = i;
+        l->clusters[rows_id(l->rows, i)].slot = i;
         l->clusters[i].upto = l->n;
         place(l, i, i);
     }
@@ -418,10 +409,10 @@ static void end(struct linkage *l)
     free(l->here);
 }
 
-int linkage_centroid(const float *vectors, uint32_t n, uint32_t size, double stop,
+int linkage_centroid(const float *vectors, uint32_t n, uint32_t size, double stop, uint32_t threads,
                      struct merge *ret, uint32_t *count, struct err *err)
 {
-    struct linkage l = {.vectors = vectors, .n = n, .size = size};
+    struct linkage l = {.vectors = vectors, .n = n, .size = size, .threads = threads};
     uint32_t made = 0;
     int rc;
 
@@ -430,6 +421,7 @@ int linkage_centroid(const float *vectors, uint32_t n, uint32_t size, double sto
     for (size_t i = 0; i < (size_t)n * size; i++)
         if (!isfinite(vectors[i]) || fabsf(vectors[i]) > 1e15f)
             return err_set(err, ERR_INPUT, "vector %zu has a value that is no number", i / size);
+    l.radius = nextafterf((float)(stop * RADIUS), INFINITY);
     rc = begin(&l, err);
     if (rc == 0)
         rc = run(&l, stop, ret, &made, err);

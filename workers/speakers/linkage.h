@@ -6,6 +6,10 @@
  * either was, so distances may fall from one merge to the next (an inversion); algorithms that
  * follow chains of nearest neighbours are not exact here.
  *
+ * Of equally distant pairs the one comes first whose answering cluster has the lowest id, and then
+ * whose other one has: of two vectors the lower answers, else what was made later. Where more are
+ * equally near to one cluster than float32 can tell apart (some sixteen), any of these may.
+ *
  * Cutting where distances exceed a threshold (scipy's fcluster(criterion="distance"), which takes a
  * merge only when none below it was farther) is the same as to stop at the first pair that is
  * farther: every later merge that is nearer stands on one that is not. */
@@ -26,9 +30,10 @@ struct merge {
 };
 
 /* vectors: [n][size], finite. Merges until the nearest two are farther apart than `stop` (INFINITY:
- * until one is left). ret: [n-1]; *count: how many merges there were. OpenMP's threads.
+ * until one is left). ret: [n-1]; *count: how many merges there were. threads: their number changes
+ * nothing.
  * ERR_INPUT, ERR_NOMEM. */
-int linkage_centroid(const float *vectors, uint32_t n, uint32_t size, double stop,
+int linkage_centroid(const float *vectors, uint32_t n, uint32_t size, double stop, uint32_t threads,
                      struct merge *ret, uint32_t *count, struct err *err);
 
 /* The clusters after the first `count` merges: labels[n] = 0, 1, ... by their first vector.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "workers/speakers/eigen.h"
+#include "workers/speakers/threads.h"
 
 #define PARTS 32u /* of the vectors, side by side */
 
@@ -197,19 +198,32 @@ static void apply_one(const struct plda *p, const float *vector, double *work, d
     map(p->second, y, NULL, p->dim, p->lda, ret);
 }
 
-/* Nothing is allocated by the threads: each would get an arena of its own from the C library. */
-int plda_apply(const struct plda *p, const float *vectors, uint32_t n, double *ret, struct err *err)
+struct applying {
+    const struct plda *p;
+    const float *vectors;
+    uint32_t n;
+    double *work; /* [PARTS][size + lda] */
+    double *ret;
+};
+
+static void apply_part(void *arg, uint32_t part)
+{
+    const struct applying *a = arg;
+    double *work = a->work + (size_t)part * (a->p->size + a->p->lda);
+
+    for (uint32_t i = part; i < a->n; i += PARTS)
+        apply_one(a->p, a->vectors + (size_t)i * a->p->size, work, a->ret + (size_t)i * a->p->dim);
+}
+
+int plda_apply(const struct plda *p, const float *vectors, uint32_t n, uint32_t threads,
+               double *ret, struct err *err)
 {
     size_t each = (size_t)p->size + p->lda;
-    double *work = malloc(PARTS * each * sizeof(*work));
+    struct applying a = {p, vectors, n, malloc(PARTS * each * sizeof(double)), ret};
 
-    if (work == NULL)
+    if (a.work == NULL)
         return err_set(err, ERR_NOMEM, "no memory for the PLDA of %u vectors", n);
-#pragma omp parallel for schedule(static, 1)
-    for (uint32_t part = 0; part < PARTS; part++)
-        for (uint32_t i = part; i < n; i += PARTS)
-            apply_one(p, vectors + (size_t)i * p->size, work + part * each,
-                      ret + (size_t)i * p->dim);
-    free(work);
+    threads_run(threads, PARTS, apply_part, &a);
+    free(a.work);
     return 0;
 }

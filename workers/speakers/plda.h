@@ -37,8 +37,8 @@ void plda_free(struct plda *p); /* NULL is fine */
 uint32_t plda_size(const struct plda *p);
 uint32_t plda_dim(const struct plda *p);
 const double *plda_phi(const struct plda *p); /* [plda_dim], descending */
-/* vectors: [n][plda_size]. ret: [n][plda_dim]. */
-int plda_apply(const struct plda *p, const float *vectors, uint32_t n, double *ret,
-               struct err *err);
+/* vectors: [n][plda_size]. ret: [n][plda_dim]. threads: their number changes nothing. */
+int plda_apply(const struct plda *p, const float *vectors, uint32_t n, uint32_t threads,
+               double *ret, struct err *err);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workers/speakers/threads.h"
+
 #define GAIN_LEAST 1e-4
 #define PARTS 16u     /* of the vectors, summed one by one: the same for any number of threads */
 #define NOTHING 1e-25 /* a responsibility that adds nothing to a sum */
@@ -153,27 +155,40 @@ static void begin(const struct vbx *v, const double *features, uint32_t n, const
     }
 }
 
-static void respond_all(const struct vbx *v, const double *features, uint32_t n,
+struct round {
+    const struct vbx *v;
+    const double *features;
+    uint32_t n;
+    struct part *parts;
+};
+
+static void respond_part(void *arg, uint32_t number)
+{
+    const struct round *r = arg;
+    const struct vbx *v = r->v;
+    struct part *p = &r->parts[number];
+    uint32_t from = (uint32_t)((uint64_t)r->n * number / PARTS);
+    uint32_t to = (uint32_t)((uint64_t)r->n * (number + 1) / PARTS);
+
+    clear(v, p);
+    for (uint32_t k = from; k < to; k++) {
+        const double *x = r->features + (size_t)k * v->dim;
+        double square = 0.0;
+
+        for (uint32_t d = 0; d < v->dim; d++)
+            square += x[d] * x[d];
+        p->likelihood += respond(v, x, p->row) -
+                         0.5 * v->fa * (square + v->dim * 1.8378770664093453 /* ln 2pi */);
+        add_row(v, p, x);
+    }
+}
+
+static void respond_all(const struct vbx *v, const double *features, uint32_t n, uint32_t threads,
                         struct part parts[PARTS])
 {
-#pragma omp parallel for schedule(static, 1)
-    for (uint32_t i = 0; i < PARTS; i++) {
-        uint32_t from = (uint32_t)((uint64_t)n * i / PARTS);
-        uint32_t to = (uint32_t)((uint64_t)n * (i + 1) / PARTS);
+    struct round r = {v, features, n, parts};
 
-        clear(v, &parts[i]);
-        for (uint32_t k = from; k < to; k++) {
-            const double *x = features + (size_t)k * v->dim;
-            double square = 0.0;
-
-            for (uint32_t d = 0; d < v->dim; d++)
-                square += x[d] * x[d];
-            parts[i].likelihood +=
-                respond(v, x, parts[i].row) -
-                0.5 * v->fa * (square + v->dim * 1.8378770664093453 /* ln 2pi */);
-            add_row(v, &parts[i], x);
-        }
-    }
+    threads_run(threads, PARTS, respond_part, &r);
     join(v, parts);
 }
 
@@ -226,7 +241,7 @@ static int run(struct vbx *v, const double *features, uint32_t n, const uint32_t
     for (uint32_t round = 0; rc == 0 && round < p->max_rounds; round++) {
         double bound = estimate(v, &parts[0]);
 
-        respond_all(v, features, n, parts);
+        respond_all(v, features, n, p->threads, parts);
         bound += parts[0].likelihood;
         set_shares(v, &parts[0]);
         if (!isfinite(bound))

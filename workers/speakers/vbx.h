@@ -21,11 +21,11 @@ struct vbx_params {
     double fa, fb;       /* 0.07, 0.8 */
     double smoothing;    /* 7: weight e^7 of the label it begins with against 1 of each other */
     uint32_t max_rounds; /* 20; it ends when a round gains less than 1e-4 */
+    uint32_t threads;    /* their number changes nothing */
 };
 
 /* features: [n][dim], of plda_apply; phi: [dim]. labels: [n], below `speakers`, or
- * VBX_UNLABELLED: begins as everybody's. ERR_INPUT: sizes, or numbers that are none. OpenMP's
- * threads; their number changes nothing. */
+ * VBX_UNLABELLED: begins as everybody's. ERR_INPUT: sizes, or numbers that are none. */
 int vbx_run(const double *features, uint32_t n, uint32_t dim, const double *phi,
             const uint32_t *labels, uint32_t speakers, const struct vbx_params *p, struct vbx **ret,
             struct err *err);

@@ -6,7 +6,7 @@
 #include "gpu/host/kernels/isa.h"
 #include "gpu/host/vec.h"
 
-INLINE void finish(const struct row_job *job, size_t row, size_t column, v16 r)
+INLINE_AFTER void finish(const struct row_job *job, size_t row, size_t column, v16 r)
 {
     size_t left = column < job->columns ? job->columns - column : 0;
     size_t at = row * job->y_stride + column;

@@ -185,7 +185,7 @@ static void compare_features(enum fbank_kind kind, const char *name, size_t fram
 
     assert_non_null(have);
     assert_int_equal(fbank_frames(kind, NETWORK_SAMPLES), frames);
-    assert_ok(fbank_new(kind, &f, &e), e);
+    assert_ok(fbank_new(kind, 0, &f, &e), e);
     fbank_run(f, pcm[0], NETWORK_SAMPLES, have);
     fbank_free(f);
     for (size_t i = 0; i < kept; i++) {

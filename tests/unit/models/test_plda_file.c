@@ -57,7 +57,7 @@ static void as_numpy_says(const struct plda *p, double tolerance)
     assert_int_equal(plda_dim(p), LDA);
     for (int i = 0; i < SIZE; i++)
         vector[i] = (float)x[i];
-    assert_ok(plda_apply(p, vector, 1, ours, &e), e);
+    assert_ok(plda_apply(p, vector, 1, 1, ours, &e), e);
     for (int i = 0; i < LDA; i++) {
         assert_true(fabs(plda_phi(p)[i] - phi[i]) < tolerance);
         assert_true(fabs(fabs(ours[i]) - fabs(z[i])) < tolerance); /* axes have no sign */

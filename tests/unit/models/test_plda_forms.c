@@ -132,7 +132,7 @@ static uint32_t apply(const char *path, uint32_t size, double ret[MAX_LDA])
         x[i] = 1 + (float)i;
     assert_ok(plda_open(path, &p, &e), e);
     assert_int_equal(plda_size(p), size);
-    assert_ok(plda_apply(p, x, 1, ret, &e), e);
+    assert_ok(plda_apply(p, x, 1, 1, ret, &e), e);
     dim = plda_dim(p);
     plda_free(p);
     return dim;
@@ -188,7 +188,7 @@ static void apply_whole(uint32_t size, uint32_t lda, double ret[MAX_LDA], double
         assert_ok(plda_new(&a, 0, &p, &e), e);
     }
     assert_int_equal(plda_dim(p), lda);
-    assert_ok(plda_apply(p, x, 1, ret, &e), e);
+    assert_ok(plda_apply(p, x, 1, 1, ret, &e), e);
     memcpy(phi, plda_phi(p), lda * sizeof(*phi));
     plda_free(p);
     for (int i = 0; i < 6; i++)

@@ -15,7 +15,8 @@
  * What a shard yields depends on the stage, as SETUP names it: segments of a transcription, a
  * sound, voices of two windows, a vector of each second or of each passage (where the recording's
  * kind does not matter). While $FAKE_STATE has a file "hold", no shard is begun, although the
- * engine is said to beat. `nightshift settle` is fake_settler.c's. $FAKE_MODE misbehaves as a
+ * engine is said to beat. `nightshift settle` is fake_settler.c's, and companions, which it loads
+ * if it is asked to, are fake_companions.c's. $FAKE_MODE misbehaves as a
  * whole: version, model, mute (no HELLO), exit, unready, nomem; novram (the model does not fit);
  * gone (no device, while $FAKE_STATE has a file of that name); measure (says that it has measured
  * 32 slots and 4 windows, unless it is told what is remembered, which it writes as a file's name
@@ -32,31 +33,19 @@
 
 #include "base/clock.h"
 #include "tests/unit/scheduler/fake_settler.h"
-#include "workers/frame.h"
-#include "workers/protocol.h"
+#include "tests/unit/scheduler/fake_worker.h"
 #include "workers/worker.h"
 
-#define MAX_LEASES 4096
 #define CAPACITY 4
 
-struct lease {
-    struct msg_lease m;
-    uint32_t next, last, shards;
-    char kind[32];
-    bool told;
-};
-
-static struct lease leases[MAX_LEASES];
+static struct fake_lease leases[FAKE_MAX_LEASES];
 static uint32_t lease_count;
 static uint64_t audio_ms, beat;
 static bool draining, still;
 static char *device;
-static char stage[32];
+static char stage[FAKE_STAGE_LEN];
 
-/* The messages' strings are not const, for those who decode them; putting only reads. */
-static char *text_of(const char *s) { return (char *)s; }
-
-static void say(uint8_t type, struct buf *b)
+void fake_say(uint8_t type, struct buf *b)
 {
     struct err err;
 
@@ -65,15 +54,16 @@ static void say(uint8_t type, struct buf *b)
     buf_free(b);
 }
 
-static bool mode(const char *name)
+bool fake_mode(const char *name, const char *of)
 {
     const char *m = getenv("FAKE_MODE");
-
     size_t n = strlen(name);
 
     return m && strncmp(m, name, n) == 0 &&
-           (!m[n] || (m[n] == '@' && (!strcmp(m + n + 1, device) || !strcmp(m + n + 1, stage))));
+           (!m[n] || (m[n] == '@' && (!strcmp(m + n + 1, device) || !strcmp(m + n + 1, of))));
 }
+
+static bool mode(const char *name) { return fake_mode(name, stage); }
 
 /* True the first time that it is asked with this name. */
 static bool first_time(const char *path)
@@ -95,232 +85,84 @@ static void heartbeat(void)
     struct msg_heartbeat m = {
         .audio_ms = audio_ms,
         .decoded_ms = audio_ms,
-        .leases = lease_count,
-        .windows = lease_count ? 1 : 0,
+        .leases = lease_count + fake_companions_held(),
+        .windows = lease_count + fake_companions_held() ? 1 : 0,
         .engine_beat = beat,
         .vram_bytes = 6000000000,
         .vram_peak = 7000000000,
     };
 
     msg_heartbeat_put(&b, &m);
-    say(MSG_HEARTBEAT, &b);
+    fake_say(MSG_HEARTBEAT, &b);
 }
 
-static void end_lease(struct lease *l, int code, const char *message, bool reached)
+void fake_lease_end(struct fake_lease *l, int code, const char *message, bool reached)
 {
     struct buf b = BUF_INIT;
     struct msg_lease_end m = {
         .lease_id = l->m.lease_id,
         .media_id = l->m.media_id,
         .code = code,
-        .message = (char *)message,
+        .message = fake_text(message),
         .reached_end = reached,
         .total_ms = !reached             ? 0
                     : l->m.passage_count ? l->m.total_ms
                                          : (int64_t)l->shards * l->m.shard_ms,
         .shards = reached ? l->shards : 0,
         .has_hash = reached && l->m.want_hash,
-        .damage = text_of(""),
+        .damage = fake_text(""),
     };
 
     memcpy(m.content_hash, l->m.fingerprint, 16);
     msg_lease_end_put(&b, &m);
-    say(MSG_LEASE_END, &b);
+    fake_say(MSG_LEASE_END, &b);
     msg_lease_free(&l->m);
+}
+
+static void end_lease(struct fake_lease *l, int code, const char *message, bool reached)
+{
+    fake_companions_over(l->m.lease_id, l->next, code, reached);
+    fake_lease_end(l, code, message, reached);
     memmove(l, l + 1, (size_t)(leases + lease_count - l - 1) * sizeof(*l));
     lease_count--;
 }
 
-static bool is(const struct lease *l, const char *kind) { return strcmp(l->kind, kind) == 0; }
-
-/* What stages other than transcription make of a shard; the same of the same recording. */
-struct other {
-    struct msg_sound sound;
-    struct msg_vector *vectors;
-    float *values;
-    uint8_t active[2 * 3];
-    uint32_t of[4];
-    float heard[4 * 4];
-};
-
-static void hear(const struct lease *l, struct msg_shard_done *m, struct other *o)
-{
-    if (strcmp(stage, "sounds") == 0) {
-        o->sound = (struct msg_sound){m->start_ms, m->start_ms + 960, 7, text_of("Applause"), 0.5f};
-        m->sound_count = 1;
-        m->sounds = &o->sound;
-    } else if (strcmp(stage, "diarize") == 0) {
-        m->voices = (struct msg_voices){.first = m->seq * l->m.shard_ms / 1000,
-                                        .windows = 2,
-                                        .frames = 3,
-                                        .speakers = 2,
-                                        .active = o->active,
-                                        .size = 4,
-                                        .vector_count = 4,
-                                        .of = o->of,
-                                        .vectors = o->heard};
-        for (uint32_t i = 0; i < 4; i++) {
-            o->of[i] = i;
-            o->heard[i * 4 + i] = 1;
-        }
-        memset(o->active, 3, sizeof(o->active));
-    }
-}
-
-static void embed(const struct lease *l, struct msg_shard_done *m, struct other *o)
-{
-    uint32_t n = m->vector_count = l->m.passage_count ? l->m.passage_count : 2;
-
-    m->vector_size = 2;
-    m->vectors = o->vectors = calloc(n, sizeof(*o->vectors));
-    o->values = calloc(n, 2 * sizeof(float));
-    for (uint32_t i = 0; i < n; i++) {
-        const struct msg_passage *p = l->m.passage_count ? &l->m.passages[i] : NULL;
-
-        o->values[2 * i] = 0.6f;
-        o->values[2 * i + 1] = 0.8f;
-        o->vectors[i] =
-            (struct msg_vector){p ? p->start_ms : m->start_ms + i * 1000,
-                                p ? p->end_ms : m->start_ms + i * 1000 + 1000, o->values + 2 * i};
-    }
-}
-
-static void other_done(const struct lease *l, uint64_t lease, uint32_t seq)
-{
-    struct other o = {0};
-    struct buf b = BUF_INIT;
-    struct msg_shard_done m = {
-        .lease_id = lease,
-        .media_id = l->m.media_id,
-        .seq = seq,
-        .start_ms = (int64_t)seq * l->m.shard_ms,
-        .end_ms = (int64_t)(seq + 1) * l->m.shard_ms,
-        .language = text_of(""),
-        .windows = 2,
-        .wall_ms = 1,
-    };
-
-    if (strncmp(stage, "embed", 5) == 0)
-        embed(l, &m, &o);
-    else
-        hear(l, &m, &o);
-    msg_shard_done_put(&b, &m);
-    say(MSG_SHARD_DONE, &b);
-    free(o.vectors);
-    free(o.values);
-}
-
-static void shard_done(const struct lease *l, uint64_t lease, uint32_t seq)
-{
-    char text[2][64];
-    int64_t at = (int64_t)seq * l->m.shard_ms;
-    bool bad = strcmp(l->kind, "badtext") == 0;
-    struct msg_word heard[1] = {{at + 1000, at + 1000, text_of(" you"), 0.25f}};
-    struct msg_word words[2] = {{at + 1000, at + 1500, text_of(" the"), 0.5f},
-                                {at + 1500, at + 2000, text_of(" end"), 0.75f}};
-    struct msg_segment seg[3] = {
-        {.start_ms = at,
-         .end_ms = at + 1000,
-         .text = text[0],
-         .language = text_of("en"),
-         .attempts = 1,
-         .speech_prob = -1},
-        {.start_ms = at + 1000,
-         .end_ms = at + 1000,
-         .text = text_of("you"),
-         .language = text_of("en"),
-         .attempts = 6,
-         .speech_prob = 0.125f,
-         .dropped = true,
-         .reason = text_of("no voice"),
-         .word_count = 1,
-         .words = heard},
-        {.start_ms = at + 1000,
-         .end_ms = bad ? at : at + 2000,
-         .text = text[1],
-         .language = text_of("en"),
-         .attempts = 2,
-         .speech_prob = 0.875f,
-         .reason = text_of("tried again: repetitive"),
-         .word_count = 2,
-         .words = words},
-    };
-    struct msg_shard_done m = {
-        .lease_id = lease,
-        .media_id = l->m.media_id,
-        .seq = seq,
-        .start_ms = at,
-        .end_ms = at + l->m.shard_ms,
-        .language = text_of("en"),
-        .language_prob = 1,
-        .windows = 1,
-        .wall_ms = 1,
-        .segment_count = is(l, "mute") ? 0 : 3,
-        .segments = seg,
-    };
-    struct buf b = BUF_INIT;
-
-    if (strcmp(stage, "transcribe") != 0) {
-        other_done(l, lease, seq);
-        return;
-    }
-    snprintf(text[0], sizeof(text[0]), "begin %02x%02x %u", l->m.fingerprint[0],
-             l->m.fingerprint[1], seq);
-    snprintf(text[1], sizeof(text[1]), "end %02x%02x %u", l->m.fingerprint[0], l->m.fingerprint[1],
-             seq);
-    msg_shard_done_put(&b, &m);
-    say(MSG_SHARD_DONE, &b);
-}
-
-static void shard_failed(const struct lease *l, uint32_t seq)
-{
-    struct msg_shard_failed m = {.lease_id = l->m.lease_id,
-                                 .media_id = l->m.media_id,
-                                 .seq = seq,
-                                 .code = ERR_INPUT,
-                                 .message = text_of("the sound stops making sense")};
-    struct buf b = BUF_INIT;
-
-    msg_shard_failed_put(&b, &m);
-    say(MSG_SHARD_FAILED, &b);
-}
-
-static void media(struct lease *l)
+static void media(struct fake_lease *l)
 {
     struct msg_media m = {.lease_id = l->m.lease_id,
                           .media_id = l->m.media_id,
                           .duration_ms = (int64_t)l->shards * l->m.shard_ms,
                           .sample_rate_hz = 16000,
                           .channels = 1,
-                          .container = text_of("fake"),
-                          .codec = text_of("fake"),
-                          .title = text_of("")};
+                          .container = fake_text("fake"),
+                          .codec = fake_text("fake"),
+                          .title = fake_text("")};
     struct buf b = BUF_INIT;
 
     msg_media_put(&b, &m);
-    say(MSG_MEDIA, &b);
+    fake_say(MSG_MEDIA, &b);
     l->told = true;
 }
 
 /* The misbehaviours of the middle shard. */
-static void act(const struct lease *l)
+static void act(const struct fake_lease *l)
 {
-    if (is(l, "crash") || (is(l, "crashonce") && first_time(l->m.path)))
+    if (fake_is(l, "crash") || (fake_is(l, "crashonce") && first_time(l->m.path)))
         abort();
-    if (is(l, "hang"))
+    if (fake_is(l, "hang"))
         for (;;)
             pause();
-    if (is(l, "still"))
+    if (fake_is(l, "still"))
         still = true;
-    if (is(l, "device"))
+    if (fake_is(l, "device"))
         _exit(WORKER_EXIT_DEVICE);
-    if (is(l, "garbage") && write(WORKER_SOCKET_FD, "this is not a frame at all", 26) < 0)
+    if (fake_is(l, "garbage") && write(WORKER_SOCKET_FD, "this is not a frame at all", 26) < 0)
         _exit(1);
-    if (is(l, "outside")) /* of any lease: one past a cap may have been granted before it */
-        shard_done(l, l->m.lease_id, UINT32_MAX - 1);
+    if (fake_is(l, "outside")) /* of any lease: one past a cap may have been granted before it */
+        fake_shard_done(l, l->m.lease_id, UINT32_MAX - 1);
 }
 
-static bool skipped(const struct lease *l, uint32_t seq)
+bool fake_skipped(const struct fake_lease *l, uint32_t seq)
 {
     uint32_t i;
 
@@ -330,22 +172,22 @@ static bool skipped(const struct lease *l, uint32_t seq)
     return false;
 }
 
-static bool refuse(struct lease *l)
+static bool refuse(struct fake_lease *l)
 {
-    if (is(l, "input"))
+    if (fake_is(l, "input"))
         end_lease(l, ERR_INPUT, "no audio track", false);
-    else if (is(l, "io") || (is(l, "ioonce") && first_time(l->m.path)))
+    else if (fake_is(l, "io") || (fake_is(l, "ioonce") && first_time(l->m.path)))
         end_lease(l, ERR_IO, "reading failed", false);
-    else if (is(l, "missing") && strstr(l->m.path, "/gone/"))
+    else if (fake_is(l, "missing") && strstr(l->m.path, "/gone/"))
         end_lease(l, ERR_MISSING, "it is not there any more", false);
-    else if (is(l, "denied"))
+    else if (fake_is(l, "denied"))
         end_lease(l, ERR_DENIED, "no permission to read it", false);
     else
         return false;
     return true;
 }
 
-static bool has_word(const char *text)
+bool fake_has_word(const char *text)
 {
     char path[600];
 
@@ -356,10 +198,10 @@ static bool has_word(const char *text)
 /* One shard of the first lease. */
 static void work(void)
 {
-    struct lease *l = &leases[0];
+    struct fake_lease *l = &leases[0];
     const char *ms = getenv("FAKE_SHARD_US");
 
-    if (has_word("hold")) {
+    if (fake_has_word("hold")) {
         beat++;
         usleep(1000);
         return;
@@ -368,34 +210,35 @@ static void work(void)
         return;
     if (!l->told)
         media(l);
-    while (l->next < l->shards && l->next <= l->last && skipped(l, l->next))
+    while (l->next < l->shards && l->next <= l->last && fake_skipped(l, l->next))
         l->next++;
     if (l->next >= l->shards || l->next > l->last) {
         end_lease(l, 0, "", l->next >= l->shards);
         return;
     }
     if (l->next == l->shards / 2) {
-        if (is(l, "short")) {
+        if (fake_is(l, "short")) {
             end_lease(l, 0, "", false);
             return;
         }
         act(l);
         if (still)
             return;
-        if (is(l, "shardfail")) {
-            shard_failed(l, l->next++);
+        if (fake_is(l, "shardfail")) {
+            fake_shard_failed(l, l->next++);
             return;
         }
     }
-    usleep(is(l, "slow") ? 40000 : ms ? (useconds_t)atoi(ms) : 300);
+    usleep(fake_is(l, "slow") ? 40000 : ms ? (useconds_t)atoi(ms) : 300);
     audio_ms += l->m.shard_ms;
     beat++;
-    if (is(l, "stray"))
-        shard_done(l, l->m.lease_id + 1000000, l->next);
-    shard_done(l, l->m.lease_id, l->next);
-    if (is(l, "dup"))
-        shard_done(l, l->m.lease_id, l->next);
+    if (fake_is(l, "stray"))
+        fake_shard_done(l, l->m.lease_id + 1000000, l->next);
+    fake_shard_done(l, l->m.lease_id, l->next);
+    if (fake_is(l, "dup"))
+        fake_shard_done(l, l->m.lease_id, l->next);
     l->next++;
+    fake_companions_heard(l->m.lease_id, l->next);
 }
 
 /* A file whose name is the text. */
@@ -422,20 +265,38 @@ static void count_lease(const char *what, const char *name)
         close(fd);
 }
 
-static void accept_lease(const struct frame *f)
+void fake_lease_begin(struct fake_lease *l, struct msg_lease *m, const char *of, const char *what)
 {
-    struct lease *l = &leases[lease_count];
     const char *name;
-    struct err err;
 
     memset(l, 0, sizeof(*l));
-    if (lease_count == MAX_LEASES || msg_lease_get(f->payload, f->len, &l->m, &err))
-        _exit(3);
-    lease_count++;
+    l->m = *m;
+    memset(m, 0, sizeof(*m));
     name = strrchr(l->m.path, '/') + 1;
     snprintf(l->kind, sizeof(l->kind), "%.*s", (int)strcspn(name, "-"), name);
+    snprintf(l->stage, sizeof(l->stage), "%s", of);
     l->shards = (uint32_t)atoi(name + strcspn(name, "-") + 1);
-    count_lease(stage, name); /* who asks may count what was leased */
+    l->next = l->m.first;
+    l->last = l->m.last;
+    count_lease(what, name); /* who asks may count what was leased */
+}
+
+static void accept_lease(const struct frame *f)
+{
+    struct fake_lease *l = &leases[lease_count];
+    struct msg_lease m;
+    struct err err;
+
+    if (lease_count == FAKE_MAX_LEASES || msg_lease_get(f->payload, f->len, &m, &err))
+        _exit(3);
+    if (m.companion) {
+        fake_companions_add(&m);
+        if (draining)
+            fake_companions_drain();
+        return;
+    }
+    lease_count++;
+    fake_lease_begin(l, &m, stage, stage);
     if (strcmp(stage, "embed-text") == 0) {
         if (l->m.passage_count == 0 || l->m.first != 0)
             _exit(3);
@@ -443,13 +304,11 @@ static void accept_lease(const struct frame *f)
         l->told = true;
         strcpy(l->kind, "ok");
     }
-    l->next = l->m.first;
-    l->last = l->m.last;
     if (draining)
         end_lease(l, ERR_CANCELLED, "draining", false);
 }
 
-static struct lease *find(uint64_t id)
+static struct fake_lease *find(uint64_t id)
 {
     uint32_t i;
 
@@ -461,21 +320,21 @@ static struct lease *find(uint64_t id)
 
 static void fatal(int code, const char *message)
 {
-    struct msg_fatal m = {.code = code, .message = text_of(message)};
+    struct msg_fatal m = {.code = code, .message = fake_text(message)};
     struct buf b = BUF_INIT;
 
     msg_fatal_put(&b, &m);
-    say(MSG_FATAL, &b);
+    fake_say(MSG_FATAL, &b);
     _exit(1);
 }
 
 static void lower(void)
 {
-    struct msg_tuned m = {.slots = 16, .windows = 2, .reason = text_of("no room for 32 windows")};
+    struct msg_tuned m = {.slots = 16, .windows = 2, .reason = fake_text("no room for 32 windows")};
     struct buf b = BUF_INIT;
 
     msg_tuned_put(&b, &m);
-    say(MSG_TUNED, &b);
+    fake_say(MSG_TUNED, &b);
 }
 
 /* What it takes at once: measured, or as it is told. */
@@ -507,10 +366,10 @@ static void setup(const struct frame *from)
     struct msg_ready r = {
         .capacity = CAPACITY,
         .description = device,
-        .device = text_of("a fake"),
-        .device_id = text_of("sim:2GiB"), /* as NIGHTSHIFT_DEVICES of the tests has it */
-        .driver = text_of(""),
-        .precision = text_of("fp32"),
+        .device = fake_text("a fake"),
+        .device_id = fake_text("sim:2GiB"), /* as NIGHTSHIFT_DEVICES of the tests has it */
+        .driver = fake_text(""),
+        .precision = fake_text("fp32"),
         .slots = 8,
         .windows = 2,
     };
@@ -524,7 +383,7 @@ static void setup(const struct frame *from)
         fatal(ERR_NOMEM, "the model does not fit");
     if (mode("novram"))
         fatal(ERR_VRAM, "8 GB are needed, 2 are free");
-    if (mode("gone") && has_word("gone"))
+    if (mode("gone") && fake_has_word("gone"))
         fatal(ERR_DEVICE, "the device is not there any more");
     if (mode("unready"))
         return;
@@ -532,8 +391,9 @@ static void setup(const struct frame *from)
         tune(&s, &r);
     if (mode("early"))
         lower();
+    fake_companions_setup(&s, &r);
     msg_ready_put(&b, &r);
-    say(MSG_READY, &b);
+    fake_say(MSG_READY, &b);
     if (mode("lower"))
         lower();
     msg_setup_free(&s);
@@ -543,7 +403,7 @@ static void obey(const struct frame *f)
 {
     struct msg_cancel cancel;
     struct msg_cap cap;
-    struct lease *l;
+    struct fake_lease *l;
     struct err err;
 
     switch (f->type) {
@@ -559,11 +419,12 @@ static void obey(const struct frame *f)
         l = find(cap.lease_id);
         if (l && cap.last < l->last)
             l->last = cap.last;
+        fake_companions_cap(cap.lease_id, cap.last);
         break;
     case MSG_CANCEL:
         if (msg_cancel_get(f->payload, f->len, &cancel, &err))
             _exit(3);
-        l = find(cancel.lease_id);
+        l = fake_companions_cancel(cancel.lease_id) ? NULL : find(cancel.lease_id);
         if (l)
             end_lease(l, ERR_CANCELLED, "cancelled", false);
         break;
@@ -571,6 +432,7 @@ static void obey(const struct frame *f)
         draining = true;
         while (lease_count)
             end_lease(&leases[0], ERR_CANCELLED, "draining", false);
+        fake_companions_drain();
         break;
     case MSG_QUIT:
         _exit(0);
@@ -587,7 +449,7 @@ int main(int argc, char **argv)
     struct msg_hello hello = {.pid = (uint32_t)getpid(),
                               .device = NULL,
                               .program =
-                                  text_of(mode("version") ? "0.0.1-other" : NIGHTSHIFT_VERSION)};
+                                  fake_text(mode("version") ? "0.0.1-other" : NIGHTSHIFT_VERSION)};
 
     if (argc == 2 && strcmp(argv[1], "settle") == 0)
         return fake_settler();
@@ -600,7 +462,7 @@ int main(int argc, char **argv)
     while (mode("mute"))
         pause();
     msg_hello_put(&b, &hello);
-    say(MSG_HELLO, &b);
+    fake_say(MSG_HELLO, &b);
     for (;;) {
         bool busy = lease_count && !still;
         struct frame f;
@@ -613,6 +475,9 @@ int main(int argc, char **argv)
             return 0;
         else if (lease_count && !still)
             work();
+        fake_companions_work();
+        if (fake_companions_held() && !still)
+            beat++;
         if (clock_mono_ms() >= beat_at) {
             heartbeat();
             beat_at = clock_mono_ms() + 50;

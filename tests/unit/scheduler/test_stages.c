@@ -10,11 +10,14 @@
 static const char DONE[] = "SELECT count(*) FROM task WHERE state = 'done'";
 static const char UNSETTLED[] = "SELECT count(*) FROM task WHERE waits = 'settling'";
 
+static uint32_t most_shard_ms; /* of sounds; 0: any */
+
 static void know_stage(const char *name, const char *params_json, struct scheduler_stage *ret)
 {
     (void)params_json;
     ret->settles = strcmp(name, "diarize") == 0;
     ret->passage_chars = strcmp(name, "embed-text") == 0 ? 12 : 0;
+    ret->most_shard_ms = strcmp(name, "sounds") == 0 ? most_shard_ms : 0;
 }
 
 #define HELD 2 /* settlers of a run */
@@ -23,6 +26,7 @@ static void begin(void)
 {
     fixture_reset();
     unsetenv("FAKE_SETTLE");
+    most_shard_ms = 0;
 }
 
 static struct scheduler_options options(void)
@@ -603,6 +607,54 @@ static void a_stage_put_aside_is_tried_again_when_asked(void **state)
     assert_int_equal(count_of(UNSETTLED), 1);
 }
 
+/* ---------------------------------------------------------------------------- length of shards */
+
+static const char LENGTH_KEPT[] = "SELECT count(*) FROM setting WHERE name = 'shard_ms'";
+
+static void a_length_that_a_stage_cannot_have_is_refused(void **state)
+{
+    char message[496];
+
+    (void)state;
+    begin();
+    ENQUEUE("fake", "/a/ok-1");
+    ENQUEUE("fake@sounds", "/a/ok-1");
+    most_shard_ms = SHARD_MS - 1;
+    assert_int_equal(run_fails(message), ERR_USAGE);
+    if (!strstr(message, "stage sounds") || !strstr(message, "use --shard=9s or less"))
+        fail_msg("%s", message);
+    assert_int_equal(count_of(DONE), 0); /* of no stage: it is the run that was meant otherwise, */
+    assert_int_equal(count_of(LENGTH_KEPT), 0); /* and the next one may be meant so */
+    most_shard_ms = SHARD_MS;
+    run_all();
+    assert_int_equal(count_of(DONE), 2);
+    most_shard_ms = 1; /* nothing waits for it */
+    run_all();
+}
+
+static void a_stage_that_cannot_have_the_catalogs_length_is_put_aside(void **state)
+{
+    struct scheduler_options o = options();
+    struct scheduler_result r;
+    struct err e = {0};
+
+    (void)state;
+    begin();
+    ENQUEUE("fake", "/a/ok-1");
+    run_all();
+    ENQUEUE("fake@sounds", "/a/ok-1");
+    ENQUEUE("fake", "/a/ok-2");
+    most_shard_ms = SHARD_MS - 1;
+    o.shard_ms = 0; /* what the results that are there have */
+    assert_int_equal(scheduler_run(&o, &r, &e), ERR_LIMIT);
+    assert_true(r.put_aside);
+    rows_are("SELECT s.name, t.state FROM task t JOIN stage s USING (stage_id) ORDER BY 1, 2",
+             "sounds|pending|\ntranscribe|done|\ntranscribe|done|\n");
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'stage-aside' AND text LIKE "
+                              "'%too long for the stage sounds%--shard=9s%'"),
+                     1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -626,6 +678,8 @@ int main(void)
         cmocka_unit_test(a_paused_catalog_is_not_settled),
         cmocka_unit_test(a_stage_without_its_model_does_not_stop_the_others),
         cmocka_unit_test(a_stage_put_aside_is_tried_again_when_asked),
+        cmocka_unit_test(a_length_that_a_stage_cannot_have_is_refused),
+        cmocka_unit_test(a_stage_that_cannot_have_the_catalogs_length_is_put_aside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,6 +120,7 @@ static void a_batch_of_one_way_of_decoding_is_not_taken_for_another(void **state
 
     (void)state;
     o.stage = know_stage;
+    o.stage_by_stage = true; /* what listens to another is not measured */
     begin("sim:2GiB", "lower");
     fixture_add(first, 1, "fake");
     fixture_add(first, 1, "fake-beams");

@@ -279,7 +279,7 @@ static void linkage_plainly(void **state)
         for (uint32_t i = 0; i < n; i++)
             made_voice(i % (1 + seed % 4), size, 0.2 + 0.2 * seed, seed, i, x + (size_t)i * size);
         link_plainly(x, n, size, want);
-        assert_ok(linkage_centroid(x, n, size, INFINITY, merges, &count, &e), e);
+        assert_ok(linkage_centroid(x, n, size, INFINITY, 2, merges, &count, &e), e);
         assert_int_equal(count, n - 1);
         assert_int_equal(merges[n - 2].size, n);
         for (uint32_t i = 0; i < count; i++)
@@ -303,23 +303,23 @@ static void duplicates(void **state)
     (void)state;
     for (uint32_t i = 0; i < N; i++)
         x[i * DIM + i % 3] = 1;
-    assert_ok(linkage_centroid(x, N, DIM, 0.5, merges, &count, &e), e);
+    assert_ok(linkage_centroid(x, N, DIM, 0.5, 2, merges, &count, &e), e);
     assert_int_equal(count, N - 3);
     for (uint32_t i = 0; i < count; i++)
         assert_true(merges[i].distance < 1e-12);
     assert_int_equal(linkage_labels(merges, count, N, parent, labels), 3);
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(labels[i], i % 3);
-    assert_ok(linkage_centroid(x, N, DIM, INFINITY, merges, &count, &e), e);
+    assert_ok(linkage_centroid(x, N, DIM, INFINITY, 2, merges, &count, &e), e);
     assert_int_equal(count, N - 1);
     assert_true(fabs(merges[N - 3].distance - sqrt(2)) < 1e-9);
     memset(x, 0, N * DIM * sizeof(*x)); /* all in one place */
-    assert_ok(linkage_centroid(x, N, DIM, 0, merges, &count, &e), e);
+    assert_ok(linkage_centroid(x, N, DIM, 0, 2, merges, &count, &e), e);
     assert_int_equal(count, N - 1);
     x[77] = NAN;
-    assert_int_equal(linkage_centroid(x, N, DIM, 0, merges, &count, &e), ERR_INPUT);
-    assert_int_equal(linkage_centroid(x, 0, DIM, 0, merges, &count, &e), ERR_INPUT);
-    assert_int_equal(linkage_centroid(x, N, 0, 0, merges, &count, &e), ERR_INPUT);
+    assert_int_equal(linkage_centroid(x, N, DIM, 0, 2, merges, &count, &e), ERR_INPUT);
+    assert_int_equal(linkage_centroid(x, 0, DIM, 0, 2, merges, &count, &e), ERR_INPUT);
+    assert_int_equal(linkage_centroid(x, N, 0, 0, 2, merges, &count, &e), ERR_INPUT);
     free(x);
     free(merges);
     free(parent);
@@ -415,12 +415,12 @@ static void means_that_are_wanted(void **state)
     (void)state;
     for (uint32_t i = 0; i < N; i++)
         made_voice(i % 3, DIM, 0.05, 5, i, x + i * DIM);
-    assert_ok(kmeans(x, N, DIM, 3, labels, &e), e);
+    assert_ok(kmeans(x, N, DIM, 3, 2, labels, &e), e);
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(labels[i], labels[i % 3]);
     assert_true(labels[0] != labels[1] && labels[1] != labels[2] && labels[0] != labels[2]);
     memset(x, 0, sizeof(x)); /* all the same, and yet as many as are wanted */
-    assert_ok(kmeans(x, N, DIM, 7, labels, &e), e);
+    assert_ok(kmeans(x, N, DIM, 7, 2, labels, &e), e);
     for (uint32_t k = 0; k < 7; k++) {
         uint32_t n = 0;
 
@@ -428,13 +428,13 @@ static void means_that_are_wanted(void **state)
             n += labels[i] == k;
         assert_true(n > 0);
     }
-    assert_int_equal(kmeans(x, N, DIM, N + 1, labels, &e), ERR_INPUT);
-    assert_int_equal(kmeans(x, N, DIM, 0, labels, &e), ERR_INPUT);
+    assert_int_equal(kmeans(x, N, DIM, N + 1, 2, labels, &e), ERR_INPUT);
+    assert_int_equal(kmeans(x, N, DIM, 0, 2, labels, &e), ERR_INPUT);
 }
 
 static void voices_that_are_none(void **state)
 {
-    const struct vbx_params p = {0.07, 0.8, 7, 20};
+    const struct vbx_params p = {0.07, 0.8, 7, 20, 2};
     double features[6] = {1, 2, 3, 4, 5, NAN}, phi[2] = {2, 1}, mean[4] = {0}, zero[16] = {0};
     double psi[4] = {1, 1, 1, 1};
     const struct plda_arrays none = {4, 4, mean, mean, zero, mean, zero, psi};

@@ -164,7 +164,7 @@ static void clean_vectors_and_linkage(void **state)
     for (size_t i = 0; i < 27; i++)
         assert_int_equal(pl.clean[i], (uint32_t)(window.data[i] * 3 + local.data[i]));
     ahc_normalize(pl.vectors, 27, SIZE);
-    assert_ok(ahc_cut(pl.vectors, 27, SIZE, 0.6, labels, &clusters, &e), e);
+    assert_ok(ahc_cut(pl.vectors, 27, SIZE, 0.6, 2, labels, &clusters, &e), e);
     assert_int_equal(clusters, 2);
     same_partition(labels, ahc.data, 27);
     pipeline_free(&pl);
@@ -179,7 +179,8 @@ static void responsibilities(void **state)
     struct npy fea = load("pipeline_plda_features.npy"), phi = load("pipeline_plda_phi.npy");
     struct npy ahc = load("pipeline_ahc_clusters.npy"), gamma = load("pipeline_vbx_gamma.npy");
     struct npy pi = load("pipeline_vbx_pi.npy");
-    const struct vbx_params p = {.fa = 0.07, .fb = 0.8, .smoothing = 7.0, .max_rounds = 20};
+    const struct vbx_params p = {
+        .fa = 0.07, .fb = 0.8, .smoothing = 7.0, .max_rounds = 20, .threads = 2};
     uint32_t *labels = numbers(&ahc);
     double ours[27 * 2];
     struct vbx *v = NULL;

@@ -47,7 +47,7 @@ static void same_cut(const char *at, const float *x, uint32_t n, uint32_t size)
     double threshold = strtod(at, &end);
     struct err e = {0};
 
-    assert_ok(linkage_centroid(x, n, size, threshold, merges, &count, &e), e);
+    assert_ok(linkage_centroid(x, n, size, threshold, 2, merges, &count, &e), e);
     linkage_labels(merges, count, n, parent, labels);
     for (uint32_t i = 0; i < n; i++)
         assert_int_equal(labels[i], strtoul(end, &end, 10));
@@ -75,7 +75,7 @@ static void linkage_as_scipy(void **state)
             for (uint32_t i = 0; i < n; i++)
                 made_voice(i % speakers, size, spread, seed, i, x + (size_t)i * size);
         } else if (line[0] == 'd') {
-            assert_ok(linkage_centroid(x, n, size, INFINITY, merges, &count, &e), e);
+            assert_ok(linkage_centroid(x, n, size, INFINITY, 2, merges, &count, &e), e);
             assert_int_equal(count, n - 1);
             same_distances(line + 2, merges, count);
             cases++;
@@ -126,7 +126,7 @@ static void find_clusters(const struct pipeline *pl, struct clusters *ret)
         struct plda *plda = plda_of(pl->in->size, 10);
         double *features = malloc(pl->clean_count * 10 * sizeof(*features));
 
-        assert_ok(plda_apply(plda, pl->vectors, pl->clean_count, features, &e), e);
+        assert_ok(plda_apply(plda, pl->vectors, pl->clean_count, 2, features, &e), e);
         assert_ok(cluster_vbx(pl->vectors, pl->clean_count, pl->in->size, features, 10,
                               plda_phi(plda), pl->p, ret, &e),
                   e);

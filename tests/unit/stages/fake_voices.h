@@ -12,6 +12,7 @@
 /* One test at a time. */
 struct fake_models {
     uint32_t windows;     /* that a call takes; 0: 4 */
+    uint32_t patches;     /* that a call of sounds takes; 0: as many */
     uint32_t voices;      /* windows that a call of the speaker encoder takes; 0: 2 */
     uint32_t size;        /* of a voice, where none is computed; 0: FAKE_VOICE_SIZE */
     const char *plda;     /* of the folder; NULL: none, and no VBx */

@@ -55,6 +55,89 @@ static void tasks_in_order(void **state)
     catalog_close(st);
 }
 
+static bool is_runnable(struct store *st, int64_t stage, int64_t media, int64_t now)
+{
+    struct store_task t;
+    struct err e = {0};
+    bool found;
+
+    assert_ok(store_runnable_of(st, stage, media, now, &t, &found, &e), e);
+    if (found) {
+        assert_int_equal(t.media_id, media);
+        assert_int_equal(t.stage_id, stage);
+        store_task_free(&t);
+    }
+    return found;
+}
+
+/* The task of one recording, under the same conditions as all. */
+static void a_recordings_own_task(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_task t;
+    struct request_reply reply;
+    struct err e = {0};
+    bool found;
+
+    (void)state;
+    fill(st);
+    shard_put(st, 2, 4, NULL, 0);
+    shard_put(st, 2, 1, NULL, 0);
+    assert_ok(store_runnable_of(st, 1, 2, 0, &t, &found, &e), e);
+    assert_true(found);
+    assert_int_equal(t.task_id, 2);
+    assert_string_equal(t.path, "/a/2.wav");
+    assert_int_equal(t.skip_count, 2);
+    assert_int_equal(t.skip[0], 1);
+    assert_int_equal(t.skip[1], 4);
+    store_task_free(&t);
+    assert_false(is_runnable(st, 2, 2, 0));
+    assert_false(is_runnable(st, 1, 99, 0));
+    assert_true(is_runnable(st, 1, 1, 0));
+    assert_ok(store_task_failed(st, 1, ERR_IO, "wait", 50, &e), e);
+    assert_false(is_runnable(st, 1, 1, 49));
+    assert_true(is_runnable(st, 1, 1, 50));
+    shard_put(st, 3, 0, NULL, 0);
+    assert_ok(store_task_total(st, 3, 1, &e), e);
+    assert_false(is_runnable(st, 1, 3, 0)); /* done */
+    assert_ok(request_apply(st, &(struct request){.type = REQUEST_PAUSE}, &reply, &e), e);
+    assert_false(is_runnable(st, 1, 2, 0));
+    catalog_close(st);
+}
+
+/* Those of a transaction that is undone, or of a change that is refused, are none. */
+static void completed_tasks_are_counted(void **state)
+{
+    struct store *st = catalog_new();
+    struct err e = {0};
+
+    (void)state;
+    fill(st);
+    assert_int_equal(store_completed(st), 0);
+    shard_put(st, 1, 0, NULL, 0);
+    assert_int_equal(store_completed(st), 0);
+    assert_ok(store_task_total(st, 1, 1, &e), e);
+    assert_int_equal(store_completed(st), 1);
+    assert_ok(store_task_total(st, 1, 1, &e), e);
+    shard_put(st, 1, 0, NULL, 0);
+    assert_int_equal(store_completed(st), 1);
+    assert_ok(store_begin(st, &e), e);
+    assert_ok(store_task_total(st, 2, 1, &e), e);
+    shard_put(st, 2, 0, NULL, 0);
+    assert_int_equal(store_completed(st), 1);
+    store_rollback(st);
+    assert_int_equal(store_completed(st), 1);
+    assert_ok(store_begin(st, &e), e);
+    assert_ok(store_task_total(st, 2, 1, &e), e);
+    shard_put(st, 2, 0, NULL, 0);
+    assert_ok(store_task_total(st, 3, 1, &e), e);
+    shard_put(st, 3, 0, NULL, 0);
+    assert_int_equal(store_task_total(st, 3, 0, &e), ERR_INPUT);
+    assert_ok(store_commit(st, &e), e);
+    assert_int_equal(store_completed(st), 3);
+    catalog_close(st);
+}
+
 static int count_steps(void *arg)
 {
     ++*(int64_t *)arg;
@@ -95,6 +178,8 @@ static void a_stage_is_read_alone(void **state)
     while (n)
         store_stage_row_free(&rows[--n]);
     free(rows);
+    assert_true(is_runnable(st, 1, 1999, 0)); /* by its recording */
+    assert_false(is_runnable(st, 2, 1999, 0));
     assert_true(steps < 100);
     sqlite3_progress_handler(st->db, 0, NULL, NULL);
     catalog_close(st);
@@ -403,7 +488,12 @@ static void media_and_hashes(void **state)
     assert_int_equal(totals.audio_left_ms, 60000);
     assert_int_equal(totals.tasks_unknown, 2);
     shard_put(st, 1, 0, NULL, 0);
+    assert_ok(store_media_end(st, 1, 59000, NULL, "cut off", &e), e);
+    assert_ok(store_media_end(st, 1, 57000, NULL, NULL, &e), e); /* of its damage nothing is said */
+    assert_string_equal(text_of("SELECT duration_ms || damage FROM media WHERE media_id = 1"),
+                        "57000cut off");
     assert_ok(store_media_end(st, 1, 58000, a, "", &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM media WHERE damage IS NOT NULL"), 0);
     /* The truth is not replaced by the container's word. */
     assert_ok(
         store_media_info(st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", "T"}, &e),
@@ -522,6 +612,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_in_order),
+        cmocka_unit_test(a_recordings_own_task),
+        cmocka_unit_test(completed_tasks_are_counted),
         cmocka_unit_test(a_stage_is_read_alone),
         cmocka_unit_test(large_requests_go_in_pieces),
         cmocka_unit_test(a_longer_total_opens_a_task_again),

@@ -231,14 +231,21 @@ static void rttm_of_turns(void **state)
     (void)state;
     format_begin(&b, FORMAT_RTTM, &odd);
     format_segment(&b, FORMAT_RTTM, 0, &segments[0]);
-    format_turn(&b, FORMAT_RTTM, &odd, 0, 1234, "Ana Ruiz\n\xc2\x9b");
-    format_turn(&b, FORMAT_RTTM, &recording, 3600000, 3600050, "");
-    format_turn(&b, FORMAT_RTTM, &hidden, 5, 5, "x");
-    format_turn(&b, FORMAT_SRT, &odd, 0, 1, "x");
-    format_turn(&b, FORMAT_RTTM, &wide, 0, 1000,
-                "\xe1\x9a\x80\xe2\x80\x80\xe2\x80\x8a\xe2\x80\x8b\xe2\x80\xa8\xe2\x80\xa9\xe2\x80"
-                "\xaf\xe2\x81\x9f\xe3\x80\x80\xe3\x80");
-    format_end(&b, FORMAT_RTTM, 1);
+    format_turn(&b, FORMAT_RTTM, &odd, 0,
+                &(struct format_turn){0, 1234, "Ana Ruiz\n\xc2\x9b", "A"});
+    format_turn(&b, FORMAT_RTTM, &recording, 1, &(struct format_turn){3600000, 3600050, "", "A"});
+    format_turn(&b, FORMAT_RTTM, &hidden, 2, &(struct format_turn){5, 5, "x", "A"});
+    format_turn(&b, FORMAT_SRT, &odd, 3, &(struct format_turn){0, 1, "x", "A"});
+    format_list(&b, FORMAT_RTTM, "sounds", 4);
+    format_sound(&b, FORMAT_RTTM, 0, &(struct format_sound){0, 1, "x", 1});
+    format_turn(
+        &b, FORMAT_RTTM, &wide, 4,
+        &(struct format_turn){
+            0, 1000,
+            "\xe1\x9a\x80\xe2\x80\x80\xe2\x80\x8a\xe2\x80\x8b\xe2\x80\xa8\xe2\x80\xa9\xe2\x80"
+            "\xaf\xe2\x81\x9f\xe3\x80\x80\xe3\x80",
+            "A"});
+    format_end(&b, FORMAT_RTTM, 5);
     assert_string_equal(buf_cstr(&b),
                         "SPEAKER tape_3_x.b 1 0.000 1.234 <NA> <NA> Ana_Ruiz__ <NA> <NA>\n"
                         "SPEAKER side 1 3600.000 0.050 <NA> <NA> _ <NA> <NA>\n"
@@ -246,6 +253,44 @@ static void rttm_of_turns(void **state)
                         "SPEAKER \xe4\xbc\x9a\xe8\xad\xb0_2020 1 0.000 1.000 <NA> <NA> "
                         "___\xe2\x80\x8b_____\xe3\x80 <NA> <NA>\n");
     buf_free(&b);
+}
+
+/* Behind the segments, however many there are of each. */
+static void json_of_turns_and_sounds(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 27; n++) {
+        const unsigned counts[] = {n % 3, n / 3 % 3, n / 9};
+        static const char *const lists[] = {"segments", "turns", "sounds"};
+        struct buf b = BUF_INIT;
+        json_error_t e;
+        json_t *o;
+
+        format_begin(&b, FORMAT_JSON, &recording);
+        for (unsigned i = 0; i < counts[0]; i++)
+            format_segment(&b, FORMAT_JSON, i, &segments[i]);
+        format_list(&b, FORMAT_JSON, "turns", counts[0]);
+        for (unsigned i = 0; i < counts[1]; i++)
+            format_turn(&b, FORMAT_JSON, &recording, i,
+                        &(struct format_turn){i, 1000 + i, "\"Ana\"", "SPEAKER_01"});
+        format_list(&b, FORMAT_JSON, "sounds", counts[1]);
+        for (unsigned i = 0; i < counts[2]; i++)
+            format_sound(&b, FORMAT_JSON, i, &(struct format_sound){i, 2000 + i, "Bell\n", 0.25});
+        format_end(&b, FORMAT_JSON, counts[2]);
+        o = json_loads(buf_cstr(&b), JSON_REJECT_DUPLICATES, &e);
+        assert_non_null(o);
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(json_array_size(json_object_get(o, lists[k])), counts[k]);
+        json_decref(o);
+        if (n == 13)
+            assert_non_null(strstr(
+                buf_cstr(&b),
+                "}\n  ],\n  \"turns\": [\n    {\"start_ms\": 0, \"end_ms\": 1000, \"speaker\": "
+                "\"\\\"Ana\\\"\", \"label\": \"SPEAKER_01\"}\n  ],\n  \"sounds\": [\n    "
+                "{\"start_ms\": 0, "
+                "\"end_ms\": 2000, \"sound\": \"Bell\\n\", \"score\": 0.25}\n  ]\n}\n"));
+        buf_free(&b);
+    }
 }
 
 static void names_round_trip(void **state)
@@ -269,6 +314,7 @@ int main(void)
         cmocka_unit_test(json_with_words),
         cmocka_unit_test(every_character_survives_json),
         cmocka_unit_test(rttm_of_turns),
+        cmocka_unit_test(json_of_turns_and_sounds),
         cmocka_unit_test(names_round_trip),
     };
 

@@ -40,9 +40,9 @@ class Program(unittest.TestCase):
 
     def run_it(self, *args, status=None, **env):
         whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
-        whole.update(HOME=self.dir, NIGHTSHIFT_CATALOG=self.catalog, NIGHTSHIFT_DEVICES="cpu", **env)
+        whole.update({"HOME": self.dir, "NIGHTSHIFT_CATALOG": self.catalog, "NIGHTSHIFT_DEVICES": "cpu", **env})
         done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
-                              stdin=subprocess.DEVNULL, timeout=120, check=False)
+                              stdin=subprocess.DEVNULL, timeout=240, check=False)
         done.out, done.err = done.stdout.decode(), done.stderr.decode()
         if status is not None:
             self.assertEqual(status, done.returncode, done.out + done.err)
@@ -718,6 +718,16 @@ class Output(Program):
         jobs = json.loads(self.run_it("status", "--json", status=0).out)["jobs"]
         for job in jobs[:2]:
             self.assertIn(" ".join(["--diarize", "--include=*.wav", *folders]), job["command"])
+
+    def test_shards_that_are_too_long_for_a_stage(self):
+        self.fill()
+        self.enqueue("--no-transcribe", "--diarize", self.archive)
+        done = self.run_it("run", "--devices=cpu", "--shard=3h", status=64)
+        self.assertIn("too long for the stage diarize", done.err)
+        longest = re.search(r"--shard=(\d+)m or less", done.err)
+        self.assertIsNotNone(longest, done.err)
+        self.run_it("cancel", status=0)  # nothing is computed: its length alone is asked about
+        self.run_it("run", "--devices=cpu", "--shard=" + longest[1] + "m", status=0)
 
     def test_events_are_sentences(self):
         self.fill()

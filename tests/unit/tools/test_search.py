@@ -98,6 +98,8 @@ class Searching(unittest.TestCase):
                 connection.execute("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
                                    "speaker_id) VALUES (?, 0, ?, ?, ?, ?, ?, ?)",
                                    (task, i, i * 20000, i * 20000 + 5000, text, language, ids[who]))
+                connection.execute("INSERT INTO turn VALUES (?, ?, ?, ?, ?)",
+                                   (voices, i, i * 20000, i * 20000 + 4000, ids[who]))
             connection.execute("UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = ?", (task,))
 
     def sounds(self, connection):
@@ -286,6 +288,26 @@ class Words(Searching):
         self.assertTrue(page.endswith("\n\nSounds: Goat 2.0 s, Applause 1.0 s\n"), page)
         self.assertNotIn("Sounds", self.run_it("show", "cocina", status=0).out)
 
+        # What is written for programs has every sound and every turn; what nobody listened for is empty.
+        self.run_it("speakers", "name", "childhood/SPEAKER_01", "Ana", status=0)
+        self.run_it("export", "--quiet", "-f", "json", "-f", "rttm", "-o", "out", status=0)
+        for name, speakers, sounds in (
+                ("childhood", [("SPEAKER_00", "SPEAKER_00"), ("Ana", "SPEAKER_01"), ("SPEAKER_00", "SPEAKER_00")],
+                 [(40000, 42000, "Goat", 0.5), (100000, 101000, "Applause", 0.6)]),
+                ("deep/cocina", [("SPEAKER_00", "SPEAKER_00")] * 2, [])):
+            shown = self.run_it("show", "--json", name, status=0).out
+            with open(os.path.join(self.dir, "out", name + ".json"), encoding="utf-8") as file:
+                self.assertEqual(shown, file.read())
+            page = json.loads(shown)
+            self.assertEqual(len(speakers), len(page["segments"]))
+            self.assertEqual([(i * 20000, i * 20000 + 4000, *who) for i, who in enumerate(speakers)],
+                             [(t["start_ms"], t["end_ms"], t["speaker"], t["label"]) for t in page["turns"]])
+            self.assertEqual(sounds, [(x["start_ms"], x["end_ms"], x["sound"], x["score"]) for x in page["sounds"]])
+            with open(os.path.join(self.dir, "out", name + ".rttm"), encoding="utf-8") as file:
+                self.assertEqual(len(speakers), len(file.read().splitlines()))
+        page = json.loads(self.run_it("show", "--json", "--dropped", "childhood", status=0).out)
+        self.assertEqual(([], False, False), (page["dropped"], "turns" in page, "sounds" in page))
+
         def many(connection):
             task, = connection.execute("SELECT task_id FROM sound WHERE name = 'Goat'").fetchone()
             connection.executemany("INSERT INTO sound VALUES (?, 0, ?, 0, ?, 1, ?, 1)",
@@ -294,6 +316,40 @@ class Words(Searching):
         page = self.run_it("show", "childhood", status=0).out
         self.assertIn("Sounds: Bird 8 11 s, Bird 7 10 s, Bird 6 9.0 s,", page)
         self.assertIn("Bird 1 4.0 s, ...", " ".join(page.split()))
+
+    def test_all_who_speak_are_named(self):
+        self.write(self.sounds)
+
+        def meeting(connection):
+            connection.execute("UPDATE sound SET start_ms = 0, end_ms = 45000 WHERE name = 'Goat'")
+            connection.execute("UPDATE speaker SET name = 'Ana Ruiz' WHERE label = 'SPEAKER_01'")
+            media = self.media(connection, "money.wav")
+            task, seq = connection.execute("SELECT task_id, seq FROM segment WHERE text LIKE 'Inflation%'").fetchone()
+            voices, = connection.execute("SELECT task_id FROM speaker WHERE media_id = ?", (media,)).fetchone()
+            for i in range(2, 20):
+                who, = connection.execute("INSERT INTO speaker (task_id, media_id, label, speech_ms) VALUES (?, ?, ?, 1) "
+                                          "RETURNING speaker_id", (voices, media, f"SPEAKER_{i:02}")).fetchone()
+                connection.execute("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, speaker_id) "
+                                   "VALUES (?, ?, ?, ?, ?, 'hear, hear', 'en', ?)",
+                                   (task, seq, 20 + i, 23900 - i, 23901 - i, who))
+        self.write(meeting)
+        self.assertEqual(("SPEAKER_00", ["SPEAKER_00", "Ana Ruiz"]),
+                         tuple(self.found("--sound", "goat")[0][2][k] for k in ("speaker", "speakers")))
+        self.assertIn("    0:00.000  (Goat 0:00.000-0:45.000, 0.50) SPEAKER_00, Ana Ruiz: I was",
+                      self.run_it("search", "--sound", "goat", status=0).out)
+        self.assertEqual("Nothing sounds like that while that speaker says something.\n",
+                         self.run_it("search", "--sound", "goat", "--speaker", "SPEAKER_19", status=0).out)
+        # Of a crowd the first ones; the line is not longer for it.
+        hit = self.found("--sound", "applause")[0][2]
+        self.assertEqual(["SPEAKER_00"] + [f"SPEAKER_{i:02}" for i in range(19, 4, -1)], hit["speakers"])
+        self.assertEqual("SPEAKER_00", hit["speaker"])
+        page = self.run_it("search", "--sound", "applause", status=0).out.splitlines()
+        self.assertIn("0.90) SPEAKER_00, SPEAKER_19, SPEAKER_18 and 16 more: Inflation fell, and the stock market went up. ...", " ".join(" ".join(page).split()))
+        self.assertEqual([], [line for line in page if line[0] == " " and len(line) > 80])
+        # A segment is one person's.
+        self.assertEqual([["SPEAKER_00"], ["SPEAKER_00"]], [hit[2]["speakers"] for hit in self.found("market")])
+        self.write(lambda connection: connection.execute("UPDATE segment SET speaker_id = NULL"))
+        self.assertEqual([[], []], [hit[2]["speakers"] for hit in self.found("market")])
 
     def test_a_sound_and_words_are_both_there(self):
         self.write(self.sounds)

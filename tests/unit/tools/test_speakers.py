@@ -123,6 +123,17 @@ class Speakers(unittest.TestCase):
             "speakers", "archive/old", "archive", "archive/old/talk.wav", status=0).out.splitlines()))
         self.assertIn("knows no recording at or below '/elsewhere'", self.run_it("speakers", "/elsewhere", status=66).err)
 
+    def test_a_copy_is_shown_where_it_was_asked_about(self):
+        os.mkdir(os.path.join(self.archive, "new"))
+        shutil.copy(os.path.join(self.archive, "old", "talk.wav"), os.path.join(self.archive, "new", "copy.wav"))
+        self.run_it("enqueue", self.archive, status=0)
+        for path, name in (("archive/new", "new/copy.wav"), ("archive/old", "old/talk.wav"), ("archive", "old/talk.wav")):
+            page = json.loads(self.run_it("speakers", "--json", path, status=0).out)
+            self.assertEqual({os.path.join(self.archive, name)},
+                             {row["path"] for row in page if row["recording"] == self.media["talk.wav"]}, path)
+        self.assertEqual(os.path.join(self.archive, "new/copy.wav"),
+                         self.run_it("speakers", "archive/new", status=0).out.splitlines()[0])
+
     def test_nobody_is_told_apart(self):
         self.write("DELETE FROM speaker")
         self.assertEqual("No speakers are told apart there. `nightshift enqueue --diarize` asks for it.\n",

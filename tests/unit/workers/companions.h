@@ -7,18 +7,18 @@
 
 enum { TRANSCRIBE, SOUNDS, DIARIZE, STAGES };
 
-/* True when this process is a worker or a decoder, as play_dispatch. $COMPANIONS_SLOW: milliseconds
- * that diarization takes for a window; $COMPANIONS_FAIL: after so many patches sounds fail, with
- * the code $COMPANIONS_FAIL_CODE. */
+/* True when this process is a worker or a decoder, as play_dispatch. From the environment:
+ * COMPANIONS_VOICES_MS: that a window takes; _LAG: until so many windows of voices are heard,
+ * sounds are slower than they; _WINDOWS, _PATCHES: that a step takes at most; _FAIL: after so many
+ * patches sounds fail, with the code _FAIL_CODE. */
 bool companions_dispatch(int argc, char **argv, int *status);
 
 /* A worker for a stage, beside it those of the list up to -1. */
 struct play_options companions_of(int stage, const int *beside);
 /* Gives a whole recording to the worker: m[0] is its own lease, m[k] that of its companion k. */
 void companions_lease(struct play *p, const char *path, uint32_t shard_ms, struct msg_lease *m);
-/* What each stage makes of a recording alone: lease 1 of alone[stage]. Still running. */
-void companions_alone(const char *path, uint32_t shard_ms, struct play alone[STAGES]);
-void companions_alone_free(struct play alone[STAGES]);
+/* What a stage makes of a recording alone, as lease 1. The worker runs on: play_quit. */
+void companions_alone(int stage, const char *path, uint32_t shard_ms, struct play *ret);
 /* Bit for bit: the shards of a lease that are there, and how many. */
 uint32_t companions_same(const struct play *alone, const struct play *p, uint64_t lease);
 

@@ -228,6 +228,7 @@ struct msg_lease play_companion_of(struct play *p, const struct msg_lease *with,
     m.lease_id = UINT64_C(1) << 63 | p->next_lease++; /* as the scheduler numbers them */
     m.companion = companion;
     m.with = with->lease_id;
+    m.companions = 0;
     m.want_hash = false;
     m.skip_count = 0;
     m.skip = NULL;

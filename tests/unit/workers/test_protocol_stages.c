@@ -68,6 +68,24 @@ static void companions_are_checked(void **state)
     assert_int_equal(take_ready(&ready), ERR_PROTOCOL);
     REFUSED(lease, lease, companion, SETUP_MAX_COMPANIONS + 1);
     REFUSED(lease, lease, with, 2); /* itself */
+    REFUSED(lease, lease, companions, 1);
+    lease.companion = 0;
+    lease.companions = SETUP_MAX_COMPANIONS;
+    REFUSED(lease, lease, companions, SETUP_MAX_COMPANIONS + 1);
+}
+
+static void a_lease_says_how_many_companions_follow(void **state)
+{
+    struct msg_lease m = {.path = (char *)"/a", .shard_ms = 1000, .companions = 3}, got;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    (void)state;
+    msg_lease_put(&b, &m);
+    assert_ok(msg_lease_get(b.data, b.len, &got, &e), e);
+    assert_int_equal(got.companions, 3);
+    msg_lease_free(&got);
+    buf_free(&b);
 }
 
 static void passages_are_checked(void **state)
@@ -219,9 +237,13 @@ static void settling_is_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(companions_are_checked),         cmocka_unit_test(passages_are_checked),
-        cmocka_unit_test(sounds_and_vectors_are_checked), cmocka_unit_test(voices_are_checked),
-        cmocka_unit_test(voices_of_a_shard_fit_a_frame),  cmocka_unit_test(settling_is_checked),
+        cmocka_unit_test(companions_are_checked),
+        cmocka_unit_test(a_lease_says_how_many_companions_follow),
+        cmocka_unit_test(passages_are_checked),
+        cmocka_unit_test(sounds_and_vectors_are_checked),
+        cmocka_unit_test(voices_are_checked),
+        cmocka_unit_test(voices_of_a_shard_fit_a_frame),
+        cmocka_unit_test(settling_is_checked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

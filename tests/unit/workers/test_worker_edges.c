@@ -3,11 +3,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "tests/unit/workers/allocations.h"
 #include "workers/media/wire.h"
 #include "workers/worker.h"
 
@@ -21,30 +21,6 @@
 #define STORMS 5
 #define EVENING 60
 #endif
-
-/* ---- allocations that fail: those of our own code, by the linker's --wrap */
-
-static atomic_long allocations_left = -1; /* the one that finds 1 fails; -1: none */
-
-static bool fails(void)
-{
-    long left = atomic_load(&allocations_left);
-
-    while (left > 0 && !atomic_compare_exchange_weak(&allocations_left, &left, left - 1))
-        ;
-    return left == 1;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n) { return fails() ? NULL : __real_malloc(n); }
-void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
-void *__wrap_realloc(void *p, size_t n) { return fails() ? NULL : __real_realloc(p, n); }
 
 /* ---- a decoder that says what no decoder says */
 
@@ -89,7 +65,7 @@ static bool dispatch(int argc, char **argv, int *status)
         return true;
     }
     if (argc > 1 && strcmp(argv[1], "worker") == 0 && fail)
-        atomic_store(&allocations_left, strtol(fail, NULL, 10));
+        allocations_fail(strtol(fail, NULL, 10));
     return play_dispatch(argc, argv, status);
 }
 

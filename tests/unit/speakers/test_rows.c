@@ -1,0 +1,249 @@
+/* Searches among points against every pair's distance; the order that points are put in; threads.
+ */
+#include "tests/common/test.h"
+
+#include <math.h>
+#include <pthread.h>
+
+#include "tests/unit/speakers/made.h"
+#include "workers/speakers/order.h"
+#include "workers/speakers/rows.h"
+#include "workers/speakers/threads.h"
+
+static double apart(const float *x, uint32_t size, uint32_t a, uint32_t b)
+{
+    double sum = 0;
+
+    for (uint32_t k = 0; k < size; k++) {
+        double d = (double)x[(size_t)a * size + k] - (double)x[(size_t)b * size + k];
+
+        sum += d * d;
+    }
+    return sqrt(sum);
+}
+
+/* Distances are lowered, by little; nobody who is not listed is nearer than `rest`. */
+static void is_right(const struct nearest *l, const float *x, uint32_t n, uint32_t size,
+                     uint32_t of, float radius, double slack)
+{
+    uint8_t *listed = calloc(n, 1);
+    uint32_t within = 0;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        double d = apart(x, size, of, l->items[i].id);
+
+        assert_true(l->items[i].id != of && !listed[l->items[i].id]);
+        assert_true((double)l->items[i].distance <= d && (double)l->items[i].distance >= d - slack);
+        assert_true(i == 0 || l->items[i].distance >= l->items[i - 1].distance);
+        listed[l->items[i].id] = 1;
+    }
+    assert_true(l->rest <= radius);
+    for (uint32_t i = 0; i < n; i++) {
+        double d = apart(x, size, of, i);
+
+        within += i != of && d < (double)radius;
+        assert_true(i == of || listed[i] || d >= (double)l->rest);
+    }
+    assert_true(l->n == l->cap || l->n >= within);
+    free(listed);
+}
+
+static struct nearest **lists_of(uint32_t n, uint32_t cap, float radius)
+{
+    struct nearest **ret = malloc(n * sizeof(struct nearest *));
+
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = nearest_new(cap, radius);
+    return ret;
+}
+
+static void lists_free(struct nearest **lists, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        free(lists[i]);
+    free(lists);
+}
+
+static void search_all(const struct rows *r, const float *x, uint32_t n, uint32_t size,
+                       float radius)
+{
+    struct nearest **one = lists_of(n, 9, radius), **some = lists_of(n, 9, radius);
+    struct err e = {0};
+
+    assert_ok(rows_search_all(r, 1, one, &e), e);
+    assert_ok(rows_search_all(r, 4, some, &e), e);
+    for (uint32_t i = 0; i < n; i++) {
+        is_right(one[i], x, n, size, i, radius, 2e-3);
+        assert_int_equal(one[i]->n, some[i]->n);
+        assert_true(one[i]->rest == some[i]->rest);
+        assert_memory_equal(one[i]->items, some[i]->items, one[i]->n * sizeof(struct near));
+    }
+    lists_free(one, n);
+    lists_free(some, n);
+}
+
+static void search_each(const struct rows *r, const float *x, uint32_t n, uint32_t size,
+                        float radius)
+{
+    for (uint32_t slot = 0; slot < n; slot += 13) {
+        struct nearest *l = nearest_new(9, radius);
+
+        rows_search(r, rows_at(r, slot), rows_id(r, slot), 0, n, l);
+        is_right(l, x, n, size, rows_id(r, slot), radius, 2e-3);
+        free(l);
+    }
+}
+
+/* Groups, some of them of one point that is there often. */
+static float *points(uint32_t n, uint32_t size)
+{
+    float *x = malloc((size_t)n * size * sizeof(*x));
+
+    for (uint32_t i = 0; i < n; i++)
+        made_voice(i % 9, size, i % 9 == 4 ? 0 : 0.1 * (i % 9), 3, i, x + (size_t)i * size);
+    return x;
+}
+
+static void nearest_are_found(void **state)
+{
+    static const char *const sets[] = {"avx512", "avx2", "plain"};
+    static const uint32_t shapes[][2] = {{40, 3}, {513, 64}, {900, 70}};
+
+    (void)state;
+    for (uint32_t i = 0; i < 9; i++) {
+        uint32_t n = shapes[i / 3][0], size = shapes[i / 3][1];
+        float *x = points(n, size);
+        struct rows *r = NULL;
+        struct err e = {0};
+
+        setenv("NIGHTSHIFT_CPU", sets[i % 3], 1);
+        assert_ok(rows_new(x, n, size, n + 1, &r, &e), e);
+        assert_int_equal(rows_used(r), n);
+        search_all(r, x, n, size, INFINITY);
+        search_all(r, x, n, size, 0.9f);
+        search_each(r, x, n, size, INFINITY);
+        search_each(r, x, n, size, 0.9f);
+        rows_free(r);
+        free(x);
+    }
+    unsetenv("NIGHTSHIFT_CPU");
+}
+
+/* What is dropped is not found; what is added is, by its id, also after the gaps are closed. */
+static void rows_change(void **state)
+{
+    enum { N = 600, SIZE = 64 };
+    float *x = points(N, SIZE);
+    double new[SIZE];
+    struct rows *r = NULL;
+    struct nearest *l;
+    struct err e = {0};
+    uint32_t slot;
+
+    (void)state;
+    assert_ok(rows_new(x, N, SIZE, N + 40, &r, &e), e);
+    for (uint32_t i = 0; i < 20; i++) {
+        for (uint32_t k = 0; k < SIZE; k++)
+            new[k] = (double)x[k] + i;
+        slot = rows_add(r, N + 2 * i, new);
+        assert_int_equal(rows_id(r, slot), N + 2 * i);
+    }
+    for (uint32_t i = 0; i < N; i += 2)
+        rows_drop(r, i);
+    for (uint32_t packed = 0; packed < 2; packed++) {
+        slot = rows_slot_from(r, N + 11);
+        assert_int_equal(rows_id(r, slot), N + 12);
+        l = nearest_new(2, INFINITY);
+        rows_search(r, rows_at(r, slot), N + 12, rows_slot_from(r, N), rows_used(r), l);
+        assert_int_equal(l->n, 2);
+        assert_int_equal(l->items[0].id + l->items[1].id, 2 * (N + 12));
+        free(l);
+        l = nearest_new(2 * N, INFINITY);
+        rows_search(r, rows_at(r, slot), ROWS_NONE, 0, rows_used(r), l);
+        assert_int_equal(l->n, N / 2 + 20);
+        free(l);
+        rows_pack(r);
+        assert_int_equal(rows_used(r), N / 2 + 20);
+    }
+    rows_free(r);
+    free(x);
+}
+
+static void order_of(const float *x, uint32_t n, uint32_t dims, uint32_t *order)
+{
+    uint8_t *seen = calloc(n, 1);
+
+    order_near(x, n, dims, dims, 16, order);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_true(order[i] < n && !seen[order[i]]);
+        seen[order[i]] = 1;
+    }
+    free(seen);
+}
+
+/* All are there once; neighbours in the order are nearer than others; equal ones do no harm. */
+static void near_ones_stand_together(void **state)
+{
+    enum { N = 1000, DIMS = 5 };
+    float *x = malloc(N * DIMS * sizeof(*x));
+    uint32_t order[N];
+    double beside = 0, any = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < N; i++)
+        made_voice(i % 20, DIMS, 0.05, 8, i, x + (size_t)i * DIMS);
+    order_of(x, N, DIMS, order);
+    for (uint32_t i = 1; i < N; i++) {
+        beside += apart(x, DIMS, order[i], order[i - 1]);
+        any += apart(x, DIMS, i, i - 1);
+    }
+    assert_true(beside < any / 4);
+    for (uint32_t n = 0; n < 70; n++)
+        order_of(x, n, DIMS, order);
+    memset(x, 0, N * DIMS * sizeof(*x));
+    order_of(x, N, DIMS, order);
+    free(x);
+}
+
+struct counts {
+    uint32_t of[300];
+};
+
+static void count(void *arg, uint32_t part) { ((struct counts *)arg)->of[part]++; }
+
+static void every_part_once(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 0; threads < 40; threads++)
+        for (uint32_t parts = 0; parts <= 300; parts += 75) {
+            struct counts c = {{0}};
+
+            threads_run(threads, parts, count, &c);
+            for (uint32_t i = 0; i < 300; i++)
+                assert_int_equal(c.of[i], i < parts);
+        }
+}
+
+static void threads_as_said(void **state)
+{
+    (void)state;
+    setenv("OMP_NUM_THREADS", "3", 1);
+    assert_int_equal(threads_available(), 3);
+    setenv("OMP_NUM_THREADS", "600", 1);
+    assert_int_equal(threads_available(), THREADS_MOST);
+    setenv("OMP_NUM_THREADS", "none", 1);
+    assert_true(threads_available() >= 1 && threads_available() <= THREADS_MOST);
+    unsetenv("OMP_NUM_THREADS");
+    assert_true(threads_available() >= 1 && threads_available() <= THREADS_MOST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nearest_are_found),        cmocka_unit_test(rows_change),
+        cmocka_unit_test(near_ones_stand_together), cmocka_unit_test(every_part_once),
+        cmocka_unit_test(threads_as_said),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

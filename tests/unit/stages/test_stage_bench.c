@@ -1,0 +1,107 @@
+/* What is measured of a stage: as much sound as is said, each window once. The models are fakes,
+ * so that the times are of nothing, but the counts are a real stage's. */
+#include "tests/common/test.h"
+
+#include <math.h>
+
+#include "gpu/backend.h"
+#include "tests/unit/stages/fake_voices.h"
+#include "workers/audio/babble.h"
+#include "workers/stages/stage_bench.h"
+
+static int bench(const char *name, uint32_t rounds, struct stage_bench_result *ret, struct err *err)
+{
+    const struct stage_setup setup = {.name = name, .dir = "/model", .params = "{}"};
+    struct backend *be = NULL;
+    struct err e = {0};
+    int rc;
+
+    assert_ok(backend_open_host(1, &be, &e), e);
+    rc = stage_bench_run(be, &setup, rounds, ret, err);
+    backend_close(be);
+    return rc;
+}
+
+/* Somebody in each window. */
+static void one_speaks(float first, uint8_t *sets)
+{
+    (void)first;
+    memset(sets, 1, 589);
+}
+
+/* A window a second, and a voice in each. */
+static void test_voices(void **state)
+{
+    struct stage_bench_result r = {0};
+    struct err e = {0};
+
+    (void)state;
+    fake_models = (struct fake_models){.sets = one_speaks};
+    assert_ok(bench("diarize", 2, &r, &e), e);
+    assert_int_equal(r.rounds, 2);
+    assert_int_equal(r.at_once, 4);
+    assert_true(r.seconds >= 20 && fmod(r.seconds, 20) < 1e-9);
+    assert_true(r.times_real_time > 0 && r.times_real_time_cpu > 0);
+    assert_true(fabs(r.items_per_second / r.times_real_time - 1) < 1e-9);
+    assert_true(fabs(r.vectors_per_item - 1) < 1e-9);
+}
+
+/* A window each 0.48 s: as many as begin within the shards. */
+static void test_sounds(void **state)
+{
+    struct stage_bench_result r = {0};
+    struct err e = {0};
+
+    (void)state;
+    fake_models = (struct fake_models){0};
+    assert_ok(bench("sounds", 1, &r, &e), e);
+    assert_true(fabs(r.items_per_second / r.times_real_time * 0.48 - 1) < 0.01);
+    assert_true(r.vectors_per_item < 1e-9);
+}
+
+/* What a lane ends with is what the measurement ends with. */
+static void test_errors(void **state)
+{
+    struct stage_bench_result r = {.rounds = 77};
+    struct err e = {0};
+
+    (void)state;
+    fake_models = (struct fake_models){.fails_after = 3, .fails_with = ERR_INPUT};
+    assert_int_equal(bench("sounds", 1, &r, &e), ERR_INPUT);
+    assert_int_equal(bench("transcribe", 1, &r, &e), ERR_USAGE);
+    assert_int_equal(bench("dance", 1, &r, &e), ERR_USAGE);
+    assert_int_equal(r.rounds, 77);
+    fake_models = (struct fake_models){0};
+}
+
+/* Within its bounds, loud where somebody talks and nearly silent between turns, the same ever. */
+static void test_babble(void **state)
+{
+    static float a[6 * 16000], b[6 * 16000];
+    double speech = 0, pause = 0;
+
+    (void)state;
+    babble_fill(a, sizeof(a) / sizeof(a[0]));
+    babble_fill(b, sizeof(b) / sizeof(b[0]));
+    assert_memory_equal(a, b, sizeof(a));
+    for (size_t i = 0; i < sizeof(a) / sizeof(a[0]); i++)
+        assert_true(fabsf(a[i]) <= 1.0f);
+    for (size_t i = 0; i < 16000 / 5; i++) {
+        speech += (double)a[16000 + i] * (double)a[16000 + i];
+        pause += (double)a[39000 + i] * (double)a[39000 + i]; /* 2.44 to 2.64 s of 2.7 */
+    }
+    assert_true(sqrt(speech / 3200) > 0.02 && sqrt(speech / 3200) < 0.3);
+    assert_true(sqrt(pause / 3200) < 0.001);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_voices),
+        cmocka_unit_test(test_sounds),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_babble),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

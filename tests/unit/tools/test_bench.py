@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""`nightshift bench` on stages beside transcription: that it measures them, on each device; how fast
+they are is no test's to say. Usage: test_bench.py (with NIGHTSHIFT in the environment)."""
+import json
+import unittest
+
+from test_program import Program
+
+
+class Bench(Program):
+    def test_stages_on_each_device(self):
+        done = self.run_it("bench", "--devices=sim:0,sim:1", "--diarize=diarization-nano", "--rounds=1", "--json",
+                           status=0, NIGHTSHIFT_DEVICES="sim:4GiB,sim:6GiB")
+        result = json.loads(done.out)
+        self.assertEqual([], result["models"])
+        rows = result["stages"]
+        self.assertEqual([("diarize", "diarization-nano", f"sim:{i}", "fp32") for i in (0, 1)],
+                         [tuple(row[k] for k in ("stage", "model", "device", "precision")) for row in rows])
+        for row in rows:
+            self.assertGreater(row["times_real_time"], 0)
+            self.assertAlmostEqual(1, row["items_per_second"] / row["times_real_time"], 6)
+            self.assertGreaterEqual(row["vectors_per_item"], 1)  # what it measures with is heard as voices
+        done = self.run_it("bench", "--devices=cpu", "--diarize", "--rounds=1", status=0)
+        self.assertRegex(done.out, r"(?m)^diarize +diarization-nano +fp32 +[\d.]+ +[\d.]+ +[\d.]+ +\d+ +[\d.]+$")
+        self.assertEqual([], [line for line in done.out.splitlines() if len(line) > 80])
+        self.assertIn("the small model that comes with Nightshift", " ".join(done.err.split()))
+
+    def test_refusals(self):
+        for status, says, options in (
+                (78, "cannot take the usual model for --sounds", ["--sounds"]),
+                (78, "cannot use the model '/nowhere' for --embed", ["--embed=/nowhere"]),
+                (64, "behind a '='", ["--sounds="]),
+                (64, "it takes no '/somewhere'", ["--sounds", "/somewhere"]),
+                (64, "sim:7", ["--devices=sim:7", "--diarize"])):
+            with self.subTest(options=options):
+                done = self.run_it("bench", *options)
+                self.assertIn(says, " ".join(done.err.split()))
+                self.assertEqual(status, done.returncode, done.err)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
