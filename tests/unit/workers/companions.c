@@ -21,7 +21,7 @@ static void let_voices_go_ahead(void)
     double sounds_s = patches_heard++ * 0.48, voices_s = windows_heard;
 
     if (windows_heard < lag_windows && sounds_s > 10 + voices_s / 5)
-        usleep(100000);
+        usleep(50000);
 }
 
 static void sets(float first, uint8_t *ret)

@@ -327,14 +327,14 @@ static void who_falls_behind_is_left_behind(void **state)
     struct play_options o = companions_of(DIARIZE, noises);
     const struct msg_lease_end *end;
     struct msg_lease m[2];
-    char *path = noise(1800);
+    char *path = noise(900);
     struct play alone, p;
     uint32_t n;
 
     (void)state;
     companions_alone(SOUNDS, path, 60000, &alone);
     o.pcm_bytes = 1;
-    setenv("COMPANIONS_LAG", "1700", 1);
+    setenv("COMPANIONS_LAG", "880", 1);
     setenv("COMPANIONS_WINDOWS", "16", 1);
     setenv("COMPANIONS_PATCHES", "1", 1);
     play_ready(&p, &o);
@@ -343,12 +343,12 @@ static void who_falls_behind_is_left_behind(void **state)
     unsetenv("COMPANIONS_PATCHES");
     companions_lease(&p, path, 60000, m);
     ended(&p, m[0].lease_id, 0);
-    assert_int_equal(play_shards(&p, m[0].lease_id), 30);
+    assert_int_equal(play_shards(&p, m[0].lease_id), 15);
     end = ended(&p, m[1].lease_id, ERR_CANCELLED);
     assert_non_null(strstr(end->message, "behind"));
     assert_true(end->reached_end);
     n = companions_same(&alone, &p, m[1].lease_id);
-    assert_true(n >= 10 && n < 30);
+    assert_true(n >= 9 && n < 15);
     assert_int_equal(p.failed_count, 0);
     play_quit(&p);
     play_quit(&alone);
