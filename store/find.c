@@ -8,12 +8,13 @@
     "JOIN media m ON m.media_id = t.media_id JOIN place p ON p.place_id = m.place_id "
 
 /* From the classes; or, where few recordings are asked about, from all that is heard in these. */
-static const char sql_of_classes[] = SOUND_COLUMNS
-    "FROM (" FILTER_CLASSES("?1") ") c CROSS JOIN sound d ON d.name = c.name "
-                                  "JOIN task t ON t.task_id = d.task_id " SOUND_PLACE "WHERE 1";
+static const char sql_of_classes[] =
+    SOUND_COLUMNS "FROM (" FILTER_CLASSES("?1") ") c CROSS JOIN sound d ON d.name = c.name "
+                                                "JOIN task t ON t.task_id = d.task_id " SOUND_PLACE
+                                                "WHERE " FILTER_LATEST_SOUNDS("t");
 static const char sql_of_few[] =
     SOUND_COLUMNS "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id " SOUND_PLACE
-                  "WHERE instr(lower(d.name), lower(?1)) > 0";
+                  "WHERE instr(lower(d.name), lower(?1)) > 0 AND " FILTER_LATEST_SOUNDS("t");
 #define FEW_PART (1.0 / 16) /* of all recordings */
 
 static struct find_sound sound_row(sqlite3_stmt *stmt)
@@ -80,8 +81,8 @@ int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_
                       "JOIN media m ON m.media_id = t.media_id "
                       "JOIN place p ON p.place_id = m.place_id "
                       "WHERE t.media_id = ?1 AND d.start_ms <= ?4 AND d.end_ms >= ?3 "
-                      "AND instr(lower(d.name), lower(?2)) > 0 "
-                      "ORDER BY d.score DESC, d.start_ms LIMIT 1",
+                      "AND instr(lower(d.name), lower(?2)) > 0 AND " FILTER_LATEST_SOUNDS(
+                          "t") " ORDER BY d.score DESC, d.start_ms LIMIT 1",
                       "itii", media_id, name, start_ms, end_ms);
 
     if (rc == 1) {

@@ -563,6 +563,66 @@ static void a_new_stage_does_not_hide_the_archive(void **state)
     catalog_close(st);
 }
 
+static int count_sound(void *arg, const struct find_sound *row)
+{
+    char **said = arg;
+    char *was = *said;
+
+    assert_true(asprintf(said, "%s%s %d %.1f|", was, row->path, (int)row->start_ms, row->score) >
+                0);
+    free(was);
+    return 0;
+}
+
+static const char *sounds_found(struct store *st, bool few)
+{
+    static const struct scope everywhere, below = {.path = "/a"};
+    static char *said;
+    struct err e = {0};
+
+    free(said);
+    said = strdup("");
+    assert_ok(find_sounds(st, "clap", few ? &below : &everywhere, 0, count_sound, &said, &e), e);
+    return said;
+}
+
+static void hear(struct store *st, int64_t task, double score)
+{
+    const struct store_sound heard[] = {{1000, 4000, 67, "Clapping", score}};
+    const struct store_shard_result r = {
+        .task_id = task, .end_ms = 60000, .sounds = heard, .sound_count = 1};
+    struct err e = {0};
+
+    assert_ok(store_shard_done(st, &r, &e), e);
+}
+
+/* Stages 1 and 2 listen to the same recordings, the second one to /b/2.wav later. */
+static void sounds_of_replaced_stages_are_not_found_twice(void **state)
+{
+    static const struct store_stage first = {"sounds", "yamnet", "/models/y", "aa", "{}", NULL};
+    static const struct store_stage second = {"sounds", "yamnet", "/models/z", "bb", "{}", NULL};
+    struct store *st = catalog_new();
+    struct err e = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int64_t job = job_begin(st, i ? &second : &first);
+
+        job_add1(st, job, "/a/1.wav", "", 1);
+        job_add1(st, job, "/b/2.wav", "", 2);
+    }
+    for (int64_t task = 1; task <= 3; task++) {
+        hear(st, task, 0.1 * (double)task);
+        assert_ok(store_task_total(st, task, 1, &e), e);
+    }
+    assert_string_equal(sounds_found(st, false), "/a/1.wav 1000 0.3|/b/2.wav 1000 0.2|");
+    assert_string_equal(sounds_found(st, true), "/a/1.wav 1000 0.3|");
+    hear(st, 4, 0.4);
+    assert_ok(store_task_total(st, 4, 1, &e), e);
+    assert_string_equal(sounds_found(st, false), "/b/2.wav 1000 0.4|/a/1.wav 1000 0.3|");
+    catalog_close(st);
+}
+
 static void odd_queries(void **state)
 {
     struct store *st = filled();
@@ -648,6 +708,7 @@ int main(void)
         cmocka_unit_test(who_makes_it),
         cmocka_unit_test(as_one_by_one_in_a_scope),
         cmocka_unit_test(a_new_stage_does_not_hide_the_archive),
+        cmocka_unit_test(sounds_of_replaced_stages_are_not_found_twice),
         cmocka_unit_test(odd_queries),
         cmocka_unit_test(bounds_hold),
     };
