@@ -1,5 +1,7 @@
 /* Text embeddings behind stage.h: a vector for each passage of a recording's transcript. A lane is
- * a recording's passages; calls are filled from many lanes, oldest first. */
+ * a recording's passages; calls are filled from many lanes, oldest first. A passage of which the
+ * model could not read the end is embedded in pieces, and has the mean of their vectors. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +11,11 @@
 #include "workers/models/embedder.h"
 #include "workers/models/weight_layout.h"
 #include "workers/stages/footprint.h"
+#include "workers/stages/pieces.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"
 
-#define BATCH_GPU 256 /* passages of a call: some 25,000 tokens */
+#define BATCH_GPU 256 /* pieces of a call: some 25,000 tokens */
 #define BATCH_HOST 16 /* a second or two with a small model: the engine shows that it lives */
 #define TOKENS 128    /* of a passage, about */
 
@@ -21,7 +24,8 @@ struct passages {
     struct stage_work work;
     stage_done done;
     void *done_arg;
-    uint32_t embedded;            /* passages that have their vector */
+    struct pieces pieces;         /* owned */
+    uint32_t embedded;            /* pieces that have been read */
     float *values;                /* owned: [passage_count][size] */
     struct stage_vector *vectors; /* owned: [passage_count] */
 };
@@ -45,6 +49,7 @@ struct reading {
 
 static void passages_free(struct passages *p)
 {
+    pieces_free(&p->pieces);
     free(p->values);
     free(p->vectors);
     free(p);
@@ -107,28 +112,42 @@ static int reading_open(const struct stage_setup *setup, struct backend *be, voi
 
 /* ---- lanes */
 
+static int fill_lane(const struct reading *r, const struct stage_work *work, struct passages *p,
+                     struct err *err)
+{
+    uint32_t n = work->passage_count;
+    size_t size = embedder_size(r->model);
+    int rc = 0;
+
+    p->values = malloc((n ? n : 1) * size * sizeof(*p->values));
+    p->vectors = calloc(n ? n : 1, sizeof(*p->vectors));
+    if (!p->values || !p->vectors)
+        return err_set(err, ERR_NOMEM, "no memory for %u passages", n);
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        p->vectors[i] = (struct stage_vector){work->passages[i].start_ms, work->passages[i].end_ms,
+                                              p->values + i * size};
+        rc = pieces_add(&p->pieces, r->model, work->passages[i].text, i, err);
+    }
+    return rc;
+}
+
 static int reading_add(void *self, const struct stage_work *work, stage_done done, void *done_arg,
                        struct stage_lane **ret, struct err *err)
 {
     struct reading *r = self;
     struct passages **end = &r->lanes, *p = calloc(1, sizeof(*p));
-    size_t n = work->passage_count, size = embedder_size(r->model);
+    int rc;
 
-    if (p) {
-        p->values = malloc((n ? n : 1) * size * sizeof(*p->values));
-        p->vectors = calloc(n ? n : 1, sizeof(*p->vectors));
-    }
-    if (!p || !p->values || !p->vectors) {
-        if (p)
-            passages_free(p);
-        return err_set(err, ERR_NOMEM, "no memory for %zu passages", n);
+    if (!p)
+        return err_set(err, ERR_NOMEM, "no memory for a recording's passages");
+    rc = fill_lane(r, work, p, err);
+    if (rc != 0) {
+        passages_free(p);
+        return rc;
     }
     p->work = *work;
     p->done = done;
     p->done_arg = done_arg;
-    for (size_t i = 0; i < n; i++)
-        p->vectors[i] = (struct stage_vector){work->passages[i].start_ms, work->passages[i].end_ms,
-                                              p->values + i * size};
     while (*end)
         end = &(*end)->next;
     *end = p;
@@ -178,7 +197,7 @@ static bool tell_ended(struct reading *r)
     bool any = false;
 
     while (p) {
-        if (p->embedded < p->work.passage_count) {
+        if (p->embedded < p->pieces.n) {
             p = p->next;
             continue;
         }
@@ -198,9 +217,34 @@ static uint32_t gather(struct reading *r)
     uint32_t n = 0;
 
     for (struct passages *p = r->lanes; p; p = p->next)
-        for (uint32_t i = p->embedded; i < p->work.passage_count && n < r->batch; i++)
-            r->texts[n++] = p->work.passages[i].text;
+        for (uint32_t i = p->embedded; i < p->pieces.n && n < r->batch; i++)
+            r->texts[n++] = p->pieces.text[i];
     return n;
+}
+
+static void to_length_1(float *v, size_t n)
+{
+    double all = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all += (double)v[i] * v[i];
+    for (size_t i = 0; i < n && all > 0; i++)
+        v[i] = (float)(v[i] / sqrt(all));
+}
+
+/* The vector of the lane's next piece. Of a passage in one piece it is the passage's, as it is. */
+static void take_piece(struct passages *p, const float *v, size_t size)
+{
+    const uint32_t *of = p->pieces.of, i = p->embedded++;
+    float *to = p->values + of[i] * size;
+    bool first = i == 0 || of[i - 1] != of[i], last = i + 1 == p->pieces.n || of[i + 1] != of[i];
+
+    if (first)
+        memcpy(to, v, size * sizeof(*to));
+    for (size_t k = 0; !first && k < size; k++)
+        to[k] += v[k];
+    if (last && !first)
+        to_length_1(to, size);
 }
 
 /* The n vectors to the passages that gather took them from. */
@@ -209,14 +253,9 @@ static void deal_out(struct reading *r, uint32_t n)
     size_t size = embedder_size(r->model);
     uint32_t at = 0;
 
-    for (struct passages *p = r->lanes; p && at < n; p = p->next) {
-        uint32_t left = p->work.passage_count - p->embedded, take = left < n - at ? left : n - at;
-
-        memcpy(p->values + p->embedded * size, r->values + at * size,
-               take * size * sizeof(*r->values));
-        p->embedded += take;
-        at += take;
-    }
+    for (struct passages *p = r->lanes; p; p = p->next)
+        for (; p->embedded < p->pieces.n && at < n; at++)
+            take_piece(p, r->values + at * size, size);
 }
 
 static int reading_step(void *self, bool *progress, struct err *err)

@@ -1,0 +1,26 @@
+/* workers/stages/pieces.h - passages in pieces that an encoder reads whole. What is beyond its most
+ * tokens is not read at all: of a passage in a script that its tokenizer takes letter by letter the
+ * end could not be found. Pure, but for the tokenizer. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_PIECES_H
+#define NIGHTSHIFT_WORKERS_STAGES_PIECES_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct embedder;
+
+struct pieces {
+    char **text;  /* owned: [n] */
+    uint32_t *of; /* owned: [n], ascending: whose piece it is */
+    uint32_t n, room;
+};
+
+/* Adds passage `of` (valid UTF-8, behind those added before): itself where the model reads all of
+ * it, else halves of it, cut at a blank near the middle where there is one, until it does.
+ * ERR_NOMEM: free what there is. */
+int pieces_add(struct pieces *p, const struct embedder *m, const char *text, uint32_t of,
+               struct err *err);
+void pieces_free(struct pieces *p);
+
+#endif
