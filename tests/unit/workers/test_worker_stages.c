@@ -46,6 +46,27 @@ uint64_t embedder_predict_bytes(const struct embedder *e, uint32_t tokens)
     return tokens;
 }
 
+const char *embedder_prefix(const struct embedder *e, enum embed_as as)
+{
+    (void)e;
+    (void)as;
+    return "";
+}
+
+uint32_t embedder_max_tokens(const struct embedder *e)
+{
+    (void)e;
+    return UINT32_MAX;
+}
+
+int embedder_count(const struct embedder *e, const char *text, uint32_t *ret, struct err *err)
+{
+    (void)e;
+    (void)err;
+    *ret = (uint32_t)strlen(text);
+    return 0;
+}
+
 int embedder_run(struct embedder *e, const char *const *texts, uint32_t n, enum embed_as as,
                  float *ret, struct err *err)
 {
