@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 
 #define IDS (UINT64_C(1) << 63) /* the planner's ids are below */
+#define WORKER_MOST 1024u       /* leases: far from what a worker holds, the others' included */
 
 struct companion_stage {
     struct store_stage_row row;
@@ -311,6 +312,7 @@ void companions_lease(struct run_worker *w, struct msg_lease *with, bool alone)
     struct buf theirs[SETUP_MAX_COMPANIONS], b = BUF_INIT;
     uint32_t n = 0;
 
+    alone = alone || w->companion_leases >= WORKER_MOST;
     for (uint32_t i = 0; i < w->named && !alone && !w->run->failure.code; i++) {
         theirs[n] = BUF_INIT;
         if (lease_of_stage(w, i, with, &theirs[n]))
@@ -332,6 +334,8 @@ void companions_lease(struct run_worker *w, struct msg_lease *with, bool alone)
 
 static void drop(struct run *run, struct lease *l)
 {
+    if (l->settles)
+        settle_wake(run);
     run->workers[l->worker].companion_leases--;
     idmap_remove(&run->companions->leases, l->id);
     lease_free(l);
@@ -524,8 +528,6 @@ bool companions_lease_end(struct run_worker *w, const struct msg_lease_end *m, s
         log_debug("%s: a companion's lease of task %" PRId64 " ended early (%s)", w->label, l->task,
                   err_name(m->code));
     }
-    if (l->settles)
-        settle_wake(run);
     drop(run, l);
     return true;
 }
