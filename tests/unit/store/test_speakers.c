@@ -1,0 +1,324 @@
+/* Turns and speakers: whose the words are, who counts, the names that people give, and what becomes
+ * of all that when a recording is done again. */
+#include "tests/unit/store/stages.h"
+
+static void whichever_comes_last(void **state)
+{
+    char who[128], says[128];
+
+    (void)state;
+    for (int order = 0; order < 3; order++) {
+        struct store *st = filled();
+
+        if (order == 0) {
+            transcribe(st, 1);
+            diarize(st, 3);
+            settle(st, 3);
+        } else if (order == 1) {
+            diarize(st, 3);
+            settle(st, 3);
+            transcribe(st, 1);
+        } else {
+            shard_put(st, 1, 0, (const char *[]){"one", "two"}, 2);
+            diarize(st, 3);
+            settle(st, 3);
+            transcribe(st, 1);
+        }
+        snprintf(who, sizeof(who), "%s", text_of(WHO));
+        snprintf(says, sizeof(says), "%s", text_of(WHO_SAYS));
+        assert_string_equal(who, "SPEAKER_00,SPEAKER_01,SPEAKER_00");
+        assert_string_equal(says, "SPEAKER_00,SPEAKER_00,SPEAKER_00,SPEAKER_00,SPEAKER_00,"
+                                  "SPEAKER_00");
+        assert_int_equal(count_of("SELECT count(*) FROM segment WHERE task_id = 2 "
+                                  "AND speaker_id IS NOT NULL"),
+                         0);
+        catalog_close(st);
+    }
+}
+
+/* The word at 700 is of no length: SPEAKER_00 and _01 both speak in that millisecond. */
+static void words_have_speakers_of_their_own(void **state)
+{
+    static const struct store_turn other[] = {{0, 650, 0}, {650, 9000, 1}};
+    struct store *st = filled();
+    struct err e = {0};
+
+    (void)state;
+    transcribe(st, 1);
+    diarize(st, 3);
+    assert_ok(store_settled(st, 3, speakers, 2, other, 2, &e), e);
+    assert_string_equal(text_of(WHO), "SPEAKER_01,SPEAKER_01,SPEAKER_01");
+    assert_string_equal(text_of(WHO_SAYS), "SPEAKER_00,SPEAKER_01,SPEAKER_00,SPEAKER_01,"
+                                           "SPEAKER_01,SPEAKER_01");
+    catalog_close(st);
+}
+
+/* The newest stage's diarization counts, whichever is settled last; none that is not settled. */
+static void the_newest_diarization_counts(void **state)
+{
+    static const struct store_turn all[] = {{0, 60000, 0}};
+    struct err e = {0};
+
+    (void)state;
+    for (int order = 0; order < 2; order++) {
+        struct store *st = filled();
+        int64_t job = job_begin(st, &stage_voices2);
+
+        job_add1(st, job, "/a/1.wav", "", 1); /* task 5 */
+        transcribe(st, 1);
+        diarize(st, 3);
+        diarize(st, 5);
+        if (order == 0)
+            settle(st, 3);
+        assert_string_equal(text_of(WHO), order ? "-,-,-" : "SPEAKER_00,SPEAKER_01,SPEAKER_00");
+        assert_ok(store_settled(st, 5, speakers, 1, all, 1, &e), e);
+        if (order == 1)
+            settle(st, 3);
+        assert_string_equal(text_of(WHO), "SPEAKER_00,SPEAKER_00,SPEAKER_00");
+        assert_int_equal(count_of("SELECT count(DISTINCT t.task_id) FROM transcript t "
+                                  "JOIN speaker k USING (speaker_id) WHERE k.task_id = 5"),
+                         1);
+        assert_string_equal(text_of("SELECT group_concat(turns) FROM speakers WHERE task_id = 3"),
+                            "2,1,1");
+        catalog_close(st);
+    }
+}
+
+static void nobody_speaks(void **state)
+{
+    struct store *st = filled();
+    struct err e = {0};
+
+    (void)state;
+    transcribe(st, 1);
+    diarize(st, 3);
+    assert_ok(store_settled(st, 3, NULL, 0, NULL, 0, &e), e);
+    assert_string_equal(text_of(WHO), "-,-,-");
+    catalog_close(st);
+}
+
+static void names_are_given_and_taken(void **state)
+{
+    struct store *st = filled();
+    struct request rq = {.type = REQUEST_NAME_SPEAKER, .speaker_id = 2, .speaker_name = "Ana"};
+    struct request_reply reply = {0};
+    struct err e = {0};
+    char line[64] = "";
+
+    (void)state;
+    transcribe(st, 1);
+    diarize(st, 3);
+    settle(st, 3);
+    assert_int_equal(apply_ok(st, &rq).affected, 1);
+    assert_string_equal(text_of(WHO), "SPEAKER_00,Ana,SPEAKER_00");
+    assert_string_equal(
+        text_of("SELECT name || label || speaker || minutes || speech FROM speakers "
+                "WHERE name IS NOT NULL"),
+        "AnaSPEAKER_01Ana0.10:05");
+    rq.speaker_name = "";
+    assert_int_equal(apply_ok(st, &rq).affected, 1);
+    assert_string_equal(text_of(WHO), "SPEAKER_00,SPEAKER_01,SPEAKER_00");
+    for (int i = 0; i < 5; i++) {
+        static const char *const bad[] = {"a\nb", "\xff", NULL, "SPEAKER_01", "Speaker_7"};
+
+        rq.speaker_name = bad[i];
+        assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
+    }
+    for (int i = 0; i < 3; i++) {
+        static const char *const good[] = {"SPEAKER_", "SPEAKER_1a", "The SPEAKER_01"};
+
+        rq.speaker_name = good[i];
+        assert_int_equal(apply_ok(st, &rq).affected, 1);
+    }
+    rq.speaker_name = "";
+    apply_ok(st, &rq);
+    rq = (struct request){.type = REQUEST_NAME_SPEAKER, .speaker_id = 9, .speaker_name = "Ana"};
+    assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
+    snprintf(line, sizeof(line), "%s",
+             text_of("SELECT group_concat(start || ' ' || speaker) "
+                     "FROM (SELECT * FROM turns ORDER BY idx)"));
+    assert_string_equal(line, "0:00 SPEAKER_00,0:00 SPEAKER_02,0:00 SPEAKER_01,0:30 SPEAKER_00");
+    catalog_close(st);
+}
+
+static void name(struct store *st, int64_t speaker_id, const char *is)
+{
+    apply_ok(st, &(struct request){
+                     .type = REQUEST_NAME_SPEAKER, .speaker_id = speaker_id, .speaker_name = is});
+}
+
+/* "Ana,-,Bea": the names of a diarization's speakers. */
+static const char *names_of(int64_t task)
+{
+    char sql[160];
+
+    snprintf(sql, sizeof(sql),
+             "SELECT ifnull(group_concat(ifnull(name, '-')), '') FROM (SELECT name FROM speaker "
+             "WHERE task_id = %d ORDER BY label)",
+             (int)task);
+    return text_of(sql);
+}
+
+/* Recording 1, diarized by task 3 with three names, and about to be by task 5. */
+static struct store *named(void)
+{
+    struct store *st = filled();
+
+    transcribe(st, 1);
+    job_add1(st, job_begin(st, &stage_voices2), "/a/1.wav", "", 1);
+    diarize(st, 3);
+    settle(st, 3);
+    name(st, 1, "Bea");
+    name(st, 2, "Ana");
+    name(st, 3, "Cid");
+    return st;
+}
+
+static void expect_names(const struct store_turn *is, size_t count, const char *want)
+{
+    struct store *st = named();
+    struct err e = {0};
+
+    diarize(st, 5);
+    assert_ok(store_settled(st, 5, speakers, 3, is, count, &e), e);
+    assert_string_equal(names_of(5), want);
+    assert_string_equal(names_of(3), "Bea,Ana,Cid");
+    catalog_close(st);
+}
+
+static void names_go_to_the_next_diarization(void **state)
+{
+    /* Bea speaks 9900 ms, Ana 1910, Cid 100. */
+    static const struct store_turn split[] = {
+        {650, 2600, 0}, {0, 650, 1}, {30000, 35000, 1}, {35000, 39000, 2}};
+    static const struct store_turn together[] = {{0, 60000, 2}, {61000, 62000, 0}};
+    /* Cid speaks only while Bea does. */
+    static const struct store_turn same[] = {
+        {30000, 39000, 0}, {0, 900, 0}, {600, 700, 2}, {690, 2600, 1}};
+    /* Said thrice is no more than once: she shares 910 ms with the first, 1000 with the second. */
+    static const struct store_turn again[] = {
+        {690, 1600, 0}, {690, 1600, 0}, {700, 1500, 0}, {1600, 2600, 1}};
+    static const struct store_turn elsewhere[] = {{40000, 50000, 0}, {900, 600000, 1}};
+    struct store *st = named();
+    struct err e = {0};
+
+    (void)state;
+    catalog_close(st);
+    expect_names(split, 4, "Ana,Bea,-");
+    expect_names(together, 2, "-,-,Bea");
+    expect_names(same, 4, "Bea,Ana,Cid");
+    expect_names(again, 4, "-,Ana,-");
+    expect_names(elsewhere, 2, "-,Bea,-");
+    expect_names(NULL, 0, "-,-,-");
+    /* What counts now is what the names are taken from, and a name may be taken away. */
+    st = named();
+    diarize(st, 5);
+    assert_ok(store_settled(st, 5, speakers, 3, same, 4, &e), e);
+    assert_string_equal(text_of(WHO), "Bea,Ana,Bea");
+    name(st, 5, "");
+    assert_string_equal(text_of(WHO), "Bea,SPEAKER_01,Bea");
+    job_add1(st, job_begin(st, &(struct store_stage){"diarize", "p", "/m", "ff", "{}", NULL}),
+             "/a/1.wav", "", 1);
+    diarize(st, 6);
+    settle(st, 6);
+    assert_string_equal(names_of(6), "Bea,-,Cid");
+    catalog_close(st);
+}
+
+static void names_outlive_a_longer_recording(void **state)
+{
+    struct store *st = named();
+    struct err e = {0};
+
+    (void)state;
+    name(st, 1, "");
+    name(st, 3, "");
+    assert_ok(store_task_total(st, 3, 3, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id = 3"), 0);
+    assert_string_equal(names_of(3), "-,Ana,-"); /* all of them, to tell who is who */
+    assert_string_equal(text_of(WHO), "SPEAKER_00,Ana,SPEAKER_00");
+    assert_int_equal(count_of("SELECT count(*) FROM turn WHERE task_id = 3"), 4);
+    voices_put(st, 3, 0);
+    apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = "/a"});
+    assert_ok(store_drop_cancelled(st, &e), e);
+    assert_string_equal(names_of(3), "-,Ana,-");
+    catalog_audit();
+    apply_ok(st, &(struct request){.type = REQUEST_RETRY});
+    for (uint32_t seq = 0; seq < 3; seq++)
+        voices_put(st, 3, seq);
+    settle(st, 3);
+    assert_string_equal(names_of(3), "-,Ana,-");
+    assert_int_equal(count_of("SELECT count(*) FROM turn WHERE task_id = 3"), 4);
+    assert_int_equal(count_of("SELECT count(*) FROM speaker"), 3);
+    assert_string_equal(text_of(WHO), "SPEAKER_00,Ana,SPEAKER_00");
+    catalog_close(st);
+}
+
+/* A recording that is longer than was thought is diarized again as a whole. */
+static void a_longer_recording_is_settled_again(void **state)
+{
+    struct store *st = filled();
+    struct err e = {0};
+
+    (void)state;
+    transcribe(st, 1);
+    diarize(st, 3);
+    settle(st, 3);
+    assert_ok(store_task_total(st, 3, 2, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM speaker"), 3);
+    assert_ok(store_task_total(st, 3, 3, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM speaker"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM turn"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id = 3"), 0);
+    assert_string_equal(text_of(WHO), "-,-,-");
+    assert_string_equal(text_of(WHO_SAYS), "-,-,-,-,-,-");
+    assert_int_equal(runnable_of(st, 2), 2);
+    for (uint32_t seq = 0; seq < 3; seq++)
+        voices_put(st, 3, seq);
+    assert_int_equal(unsettled(st, 2, NULL), 1);
+    /* Still longer, before it was settled: the voices are kept. */
+    assert_ok(store_task_total(st, 3, 4, &e), e);
+    assert_int_equal(unsettled(st, 2, NULL), 0);
+    voices_put(st, 3, 3);
+    assert_int_equal(count_of("SELECT count(*) FROM voice"), 4);
+    settle(st, 3);
+    assert_string_equal(text_of(WHO), "SPEAKER_00,SPEAKER_01,SPEAKER_00");
+    catalog_close(st);
+}
+
+static void what_is_deleted_leaves_nothing_behind(void **state)
+{
+    struct store *st = filled();
+
+    (void)state;
+    transcribe(st, 1);
+    diarize(st, 3);
+    settle(st, 3);
+    voices_put(st, 4, 0);
+    catalog_close(st);
+    run_sql("PRAGMA foreign_keys = ON; DELETE FROM speaker WHERE label = 'SPEAKER_01'");
+    assert_string_equal(text_of(WHO), "SPEAKER_00,-,SPEAKER_00");
+    assert_int_equal(count_of("SELECT count(*) FROM turn"), 3);
+    run_sql("PRAGMA foreign_keys = ON; DELETE FROM shard WHERE task_id > 2");
+    assert_int_equal(count_of("SELECT count(*) FROM speaker"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM voice"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM word WHERE speaker_id IS NOT NULL"), 0);
+    catalog_close(catalog_open(STORE_WRITE));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whichever_comes_last),
+        cmocka_unit_test(words_have_speakers_of_their_own),
+        cmocka_unit_test(the_newest_diarization_counts),
+        cmocka_unit_test(nobody_speaks),
+        cmocka_unit_test(names_are_given_and_taken),
+        cmocka_unit_test(names_go_to_the_next_diarization),
+        cmocka_unit_test(names_outlive_a_longer_recording),
+        cmocka_unit_test(a_longer_recording_is_settled_again),
+        cmocka_unit_test(what_is_deleted_leaves_nothing_behind),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
