@@ -76,10 +76,8 @@ int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
-                      "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id "
-                      "JOIN media m ON m.media_id = t.media_id "
-                      "JOIN place p ON p.place_id = m.place_id "
+                      SOUND_COLUMNS
+                      "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id " SOUND_PLACE
                       "WHERE t.media_id = ?1 AND d.start_ms <= ?4 AND d.end_ms >= ?3 "
                       "AND instr(lower(d.name), lower(?2)) > 0 AND " FILTER_LATEST_SOUNDS(
                           "t") " ORDER BY d.score DESC, d.start_ms LIMIT 1",
