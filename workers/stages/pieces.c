@@ -28,16 +28,17 @@ static size_t middle(const char *s, size_t n)
     return at < n ? at : 0;
 }
 
-/* Tokens that a piece may have: what is put before it takes some of the model's. */
-static int limit_of(const struct embedder *m, uint32_t *ret, struct err *err)
+/* Tokens that a piece may have: what is put before it takes some of the model's, and of a prefix
+ * that takes more than half of them the text's end is left away, as the model does. */
+static int find_limit(struct pieces *p, const struct embedder *m, struct err *err)
 {
-    uint32_t prefix = 0, none = 0;
+    uint32_t prefix = 0, none = 0, most = embedder_max_tokens(m);
     int rc = embedder_count(m, embedder_prefix(m, EMBED_PASSAGE), &prefix, err);
 
     if (rc == 0)
         rc = embedder_count(m, "", &none, err);
     if (rc == 0)
-        *ret = embedder_max_tokens(m) - (prefix - none);
+        p->limit = prefix - none > most / 2 ? most - most / 2 : most - (prefix - none);
     return rc;
 }
 
@@ -65,8 +66,8 @@ static int put(struct pieces *p, char *text, uint32_t of, struct err *err)
 }
 
 /* Each call halves n, so that it is not deep. */
-static int add_part(struct pieces *p, const struct embedder *m, uint32_t limit, const char *s,
-                    size_t n, uint32_t of, struct err *err)
+static int add_part(struct pieces *p, const struct embedder *m, const char *s, size_t n,
+                    uint32_t of, struct err *err)
 {
     char *text = strndup(s, n);
     uint32_t tokens = 0;
@@ -76,23 +77,22 @@ static int add_part(struct pieces *p, const struct embedder *m, uint32_t limit, 
     if (!text)
         return err_set(err, ERR_NOMEM, "no memory for a passage");
     rc = embedder_count(m, text, &tokens, err);
-    if (rc == 0 && tokens > limit)
+    if (rc == 0 && tokens > p->limit)
         cut = middle(s, n);
     if (rc == 0 && cut == 0)
         return put(p, text, of, err);
     free(text);
     if (rc == 0)
-        rc = add_part(p, m, limit, s, cut, of, err);
-    return rc != 0 ? rc : add_part(p, m, limit, s + cut, n - cut, of, err);
+        rc = add_part(p, m, s, cut, of, err);
+    return rc != 0 ? rc : add_part(p, m, s + cut, n - cut, of, err);
 }
 
 int pieces_add(struct pieces *p, const struct embedder *m, const char *text, uint32_t of,
                struct err *err)
 {
-    uint32_t limit = 0;
-    int rc = limit_of(m, &limit, err);
+    int rc = p->limit ? 0 : find_limit(p, m, err);
 
-    return rc != 0 ? rc : add_part(p, m, limit, text, strlen(text), of, err);
+    return rc != 0 ? rc : add_part(p, m, text, strlen(text), of, err);
 }
 
 void pieces_free(struct pieces *p)

@@ -14,6 +14,7 @@ struct pieces {
     char **text;  /* owned: [n] */
     uint32_t *of; /* owned: [n], ascending: whose piece it is */
     uint32_t n, room;
+    uint32_t limit; /* tokens of a piece; 0: not asked for yet */
 };
 
 /* Adds passage `of` (valid UTF-8, behind those added before): itself where the model reads all of

@@ -144,6 +144,37 @@ static void a_passage_is_cut_where_it_must_be(void **state)
     embedder_free(m);
 }
 
+/* Pieces of LONG with something before each. */
+static uint32_t pieces_with(const char *prompts)
+{
+    struct pieces p = {0};
+    struct err e = {0};
+    struct embedder *m;
+    uint32_t n;
+
+    encoder_file(dir, "config_sentence_transformers.json", prompts);
+    m = load();
+    assert_ok(pieces_add(&p, m, LONG "here", 0, &e), e);
+    n = p.n;
+    pieces_free(&p);
+    embedder_free(m);
+    encoder_file(dir, "config_sentence_transformers.json", NULL);
+    return n;
+}
+
+static void a_prefix_takes_its_place(void **state)
+{
+    uint32_t none = pieces_with("{\"prompts\":{\"query\":\"\",\"passage\":\"\"}}");
+    uint32_t some = pieces_with("{\"prompts\":{\"query\":\"\",\"passage\":\"the the the the \"}}");
+    uint32_t all =
+        pieces_with("{\"prompts\":{\"query\":\"\",\"passage\":\"the the the the the the the "
+                    "the the the the the the the the the the \"}}");
+
+    (void)state;
+    assert_true(some > none);
+    assert_true(all >= some && all <= 16); /* not letter by letter */
+}
+
 static void a_long_passage_is_read_to_its_end(void **state)
 {
     static const char *const texts[] = {SHORT, LONG "here", LONG "late", LETTERS "\u6e2f",
@@ -169,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_passage_is_cut_where_it_must_be),
+        cmocka_unit_test(a_prefix_takes_its_place),
         cmocka_unit_test(a_long_passage_is_read_to_its_end),
     };
 
