@@ -307,9 +307,9 @@ static bool lease_of_stage(struct run_worker *w, uint32_t i, const struct msg_le
     return given;
 }
 
-void companions_lease(struct run_worker *w, struct msg_lease *with, bool alone)
+void companions_lease(struct run_worker *w, struct msg_lease *with, struct buf *encoded, bool alone)
 {
-    struct buf theirs[SETUP_MAX_COMPANIONS], b = BUF_INIT;
+    struct buf theirs[SETUP_MAX_COMPANIONS];
     uint32_t n = 0;
 
     alone = alone || w->companion_leases >= WORKER_MOST;
@@ -320,10 +320,12 @@ void companions_lease(struct run_worker *w, struct msg_lease *with, bool alone)
         else
             buf_free(&theirs[n]);
     }
-    with->companions = n; /* the pass waits for them */
-    msg_lease_put(&b, with);
-    supervisor_send(w, MSG_LEASE, &b);
-    buf_free(&b);
+    if (n) { /* the pass waits for them */
+        with->companions = n;
+        buf_clear(encoded);
+        msg_lease_put(encoded, with);
+    }
+    supervisor_send(w, MSG_LEASE, encoded);
     for (uint32_t i = 0; i < n; i++) {
         supervisor_send(w, MSG_LEASE, &theirs[i]);
         buf_free(&theirs[i]);

@@ -17,8 +17,10 @@ void companions_setup(struct run_worker *w, struct msg_setup *m,
 /* Which of them the worker has loaded. False: it broke the protocol. */
 bool companions_ready(struct run_worker *w, const struct msg_ready *m, struct err *err);
 
-/* Sends a worker a lease, and theirs after it; alone: none of theirs. Sets with->companions. */
-void companions_lease(struct run_worker *w, struct msg_lease *with, bool alone);
+/* Sends a worker a lease, which is encoded already, and theirs after it; alone: none of theirs.
+ * Where it has any, with->companions is set, and it is encoded anew. */
+void companions_lease(struct run_worker *w, struct msg_lease *with, struct buf *encoded,
+                      bool alone);
 /* It ends earlier now, and theirs with it (the worker knows). */
 void companions_cap(struct run *run, uint64_t with, uint32_t last);
 /* CANCEL to all of a stage; after a request: to those whose task is not wanted any more. */

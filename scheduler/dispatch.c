@@ -86,7 +86,7 @@ static void send_lease(struct run *run, const struct planner_step *s)
     if (b.len > FRAME_MAX)
         end_unsent(run, t, s->lease, ERR_LIMIT, "its text is more than can be sent to a worker");
     else
-        companions_lease(w, &m, s->alone);
+        companions_lease(w, &m, &b, s->alone);
     free(m.passages);
     buf_free(&b);
 }

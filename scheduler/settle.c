@@ -46,8 +46,7 @@ static bool look_due(const struct run *run)
 {
     const struct settle *s = run->settle;
 
-    return s->wanted &&
-           (!run_leased(run) || clock_mono_ms() - s->looked_ms >= LOOK_MS);
+    return s->wanted && (!run_leased(run) || clock_mono_ms() - s->looked_ms >= LOOK_MS);
 }
 
 static bool begin_look(struct run *run)
