@@ -559,7 +559,7 @@ int sandbox_demand(bool unsandboxed, char warning[SANDBOX_WORDS], struct err *er
     struct sandbox_report r = {0};
 
     if (sandbox_check(&r, err) != 0) {
-        return err_prefix(err, "trying one of them");
+        return err_prefix(err, "trying the decoders' sandbox");
     }
     return sandbox_judge(&r, unsandboxed, warning, err);
 }

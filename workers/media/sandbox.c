@@ -448,9 +448,9 @@ int sandbox_judge(const struct sandbox_report *r, bool unsandboxed, char warning
 {
     if (r->landlock_abi == 0 && !r->seccomp && !unsandboxed) {
         return err_set(err, ERR_DENIED,
-                       "there is neither Landlock (%s) nor seccomp (%s) to hold them, and a "
-                       "recording made to do harm could do whatever you may; "
-                       "--allow-unsandboxed takes that risk",
+                       "neither Landlock (%s) nor seccomp (%s) would hold the decoders, and a "
+                       "recording made to do harm could do whatever you may; --allow-unsandboxed "
+                       "takes that risk, `nightshift doctor` says more",
                        r->no_landlock, r->no_seccomp);
     }
     warning[0] = '\0';

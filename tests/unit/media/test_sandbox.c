@@ -206,44 +206,29 @@ struct bench { /* what attempts point to */
     char *no_args[1];
 };
 
-static const char ours[] = "ours", new_path[] = "new";
+static const char ours[] = "ours";
 
 static long value_of(long arg, struct bench *b)
 {
-    switch (arg) {
-    case SELF:
-        return getpid();
-    case BYSTANDER:
-        return b->bystander;
-    case BYSTANDER_PTR:
-        return (long)&b->bystander;
-    case PIDFD:
-        return b->pidfd;
-    case ZEROS:
-        return (long)b->zeros;
-    case PAGE:
-        return (long)b->page;
-    case MESSAGE:
-        return (long)&b->message;
-    case NOW:
-        return (long)&b->now;
-    case OWNER:
-        return (long)&b->owner;
-    case PATH_PASSWD:
-        return (long)"/etc/passwd";
-    case PATH_ROOT:
-        return (long)"/";
-    case PATH_TRUE:
-        return (long)"/bin/true";
-    case PATH_OURS:
-        return (long)ours;
-    case PATH_NEW:
-        return (long)new_path;
-    case NO_ARGS:
-        return (long)b->no_args;
-    default:
-        return arg;
-    }
+    const long values[] = {
+        [SELF - SELF] = getpid(),
+        [BYSTANDER - SELF] = b->bystander,
+        [PIDFD - SELF] = b->pidfd,
+        [ZEROS - SELF] = (long)b->zeros,
+        [PAGE - SELF] = (long)b->page,
+        [MESSAGE - SELF] = (long)&b->message,
+        [NOW - SELF] = (long)&b->now,
+        [PATH_PASSWD - SELF] = (long)"/etc/passwd",
+        [PATH_ROOT - SELF] = (long)"/",
+        [PATH_TRUE - SELF] = (long)"/bin/true",
+        [PATH_OURS - SELF] = (long)ours,
+        [PATH_NEW - SELF] = (long)"new",
+        [NO_ARGS - SELF] = (long)b->no_args,
+        [OWNER - SELF] = (long)&b->owner,
+        [BYSTANDER_PTR - SELF] = (long)&b->bystander,
+    };
+
+    return arg >= SELF && arg <= BYSTANDER_PTR ? values[arg - SELF] : arg;
 }
 
 /* A call that starts a process returns twice: the other one must not go on here. */
