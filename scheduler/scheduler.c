@@ -505,6 +505,11 @@ static int drop_cancelled(struct run *run, struct err *err)
     return 0;
 }
 
+static bool is_unguarded(const struct run *run)
+{
+    return run->o->unguarded && run->o->unguarded[0];
+}
+
 static int open_run(struct run *run, struct err *err)
 {
     int rc;
@@ -525,7 +530,10 @@ static int open_run(struct run *run, struct err *err)
     if (rc)
         return rc;
     report_totals(run);
-    return ledger_event(run->ledger, "run-start", 0, "", "", err);
+    rc = ledger_event(run->ledger, "run-start", 0, "", "", err);
+    if (rc == 0 && is_unguarded(run))
+        rc = ledger_event(run->ledger, "sandbox", 0, "", run->o->unguarded, err);
+    return rc;
 }
 
 /* A paused catalog: say so and end, unless the run was told to stay. */
@@ -537,6 +545,8 @@ static void say_first(struct run *run)
 
     report_start(run);
     run_devices_say(run);
+    if (is_unguarded(run))
+        report_event(run, LOG_WARN, "%s", run->o->unguarded);
     if (t->paused) {
         report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` lets it go on");
         run->mode = RUN_PAUSED;

@@ -59,6 +59,8 @@ struct scheduler_options {
     uint32_t worker_silence_ms; /* 0: 30000 */
     bool stage_by_stage;        /* no stage listens to what is decoded for another */
     bool watch;                 /* stay and wait for more to be enqueued */
+    const char *unguarded; /* what the decoders' sandbox lacks here: said, and kept as an event,
+                              when the run begins; NULL or "": nothing */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
     bool json_events; /* progress as JSON lines on standard output */
     scheduler_stage_fn stage;              /* NULL: nothing is to be known of any */

@@ -36,6 +36,8 @@ static const char help_head[] =
 /* The options of enqueue_params.c come here. */
 static const char help_tail[] =
     "How:\n"
+    "      --allow-unsandboxed  read archives also where neither Landlock nor seccomp\n"
+    "                           would hold the decoders\n"
     "  -n, --dry-run            only say what would be found\n"
     "  -c, --catalog=FILE       the catalog\n"
     "  -q, --quiet              say only what went wrong\n"
@@ -55,14 +57,15 @@ static const char help_tail[] =
 struct wanted {
     const char **include, **exclude; /* NULL-terminated arrays of argv's strings */
     size_t include_n, exclude_n;
-    bool follow, one_file_system, all, dry_run;
+    bool follow, one_file_system, all, dry_run, unsandboxed;
     struct enqueue_wish wish;
     int argc; /* as getopt walks through it: */
     char **argv;
 };
 
 enum {
-    OPT_FOLLOW = 256,
+    OPT_ALLOW_UNSANDBOXED = 256,
+    OPT_FOLLOW,
     OPT_ONE_FILE_SYSTEM,
 };
 
@@ -72,6 +75,7 @@ static const struct option own[] = {
     {"follow", no_argument, NULL, OPT_FOLLOW},
     {"one-file-system", no_argument, NULL, OPT_ONE_FILE_SYSTEM},
     {"all", no_argument, NULL, 'a'},
+    {"allow-unsandboxed", no_argument, NULL, OPT_ALLOW_UNSANDBOXED},
     {"model", required_argument, NULL, 'm'},
     {"dry-run", no_argument, NULL, 'n'},
 };
@@ -109,6 +113,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case 'm':
         w->wish.model = value;
+        return 0;
+    case OPT_ALLOW_UNSANDBOXED:
+        w->unsandboxed = true;
         return 0;
     case OPT_FOLLOW:
         w->follow = true;
@@ -389,6 +396,7 @@ static int enqueue_all(struct cli *cli, const struct wanted *w, const struct enq
                                 .follow = w->follow,
                                 .one_file_system = w->one_file_system,
                                 .all = w->all,
+                                .unsandboxed = w->unsandboxed,
                                 .quiet = cli->quiet,
                                 .progress = !cli->quiet && isatty(STDERR_FILENO),
                                 .stages = s->stages,

@@ -11,6 +11,7 @@
 #include "tools/aside.h"
 #include "tools/cli.h"
 #include "tools/text.h"
+#include "workers/media/sandbox.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_params.h"
 #include "workers/worker_lease.h"
@@ -29,6 +30,8 @@ static const char help[] =
     "      --no-allow-cpu     never go on without a GPU\n"
     "      --precision=P      auto (default), fp32, tf32, fp16, bf16, int8 or fp8,\n"
     "                         where the device has it\n"
+    "      --allow-unsandboxed   decode also where neither Landlock nor seccomp would\n"
+    "                         hold the decoders\n"
     "      --stage-by-stage   decode the archive again for each stage; default: those\n"
     "                         that fit into memory together hear it at once\n"
     "      --slots=N          windows of 30 s in work at once, for each device;\n"
@@ -62,12 +65,13 @@ static const char help[] =
 
 struct wanted {
     struct scheduler_options o;
-    bool strict;
+    bool strict, unsandboxed;
     int progress; /* -1: as the terminal has it */
 };
 
 enum {
     OPT_PRECISION = 256,
+    OPT_ALLOW_UNSANDBOXED,
     OPT_ALLOW_CPU,
     OPT_NO_ALLOW_CPU,
     OPT_STAGE_BY_STAGE,
@@ -89,6 +93,7 @@ static const struct option longs[] = {
     {"devices", required_argument, NULL, 'd'},
     {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
     {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
+    {"allow-unsandboxed", no_argument, NULL, OPT_ALLOW_UNSANDBOXED},
     {"precision", required_argument, NULL, OPT_PRECISION},
     {"stage-by-stage", no_argument, NULL, OPT_STAGE_BY_STAGE},
     {"slots", required_argument, NULL, OPT_SLOTS},
@@ -141,6 +146,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case OPT_NO_ALLOW_CPU:
         o->allow_cpu = ALLOW_CPU_NEVER;
+        return 0;
+    case OPT_ALLOW_UNSANDBOXED:
+        w->unsandboxed = true;
         return 0;
     case OPT_PRECISION:
         return take_precision(value, &o->precision, err);
@@ -313,6 +321,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
                        .progress = -1};
     struct scheduler_result r = {0};
+    char unguarded[SANDBOX_WORDS];
     struct after after;
     struct err err = {0};
     int status = cli_parse(cli, &spec, &w, argc, argv);
@@ -328,6 +337,9 @@ int cmd_run(struct cli *cli, int argc, char **argv)
         err_set(&err, ERR_MISSING, "there is no catalog '%s'", cli->catalog);
         return cli_fail("run", &err, "Try `nightshift enqueue PATH` first.");
     }
+    if (sandbox_demand(w.unsandboxed, unguarded, &err) != 0)
+        return cli_fail("run", &err, NULL);
+    w.o.unguarded = unguarded;
     w.o.catalog = cli->catalog;
     w.o.json_events = cli->json;
     w.o.progress =

@@ -17,6 +17,7 @@
 #include "tools/writer.h"
 #include "workers/media/decoder.h"
 #include "workers/media/fingerprint.h"
+#include "workers/media/sandbox.h"
 #include "workers/media/sniff.h"
 
 #define SNIFF_BYTES 262 /* as far as the mark of a tar */
@@ -33,6 +34,7 @@ struct enqueue {
     int64_t shown_ms;    /* when the progress line was drawn last */
     bool line;           /* it stands on the terminal now */
     uint32_t lines;
+    bool sandbox_tried;
 };
 
 /* The writer's store is asked for anew each time: it changes when a run ends meanwhile. */
@@ -168,6 +170,23 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
     return found(q, &f, err);
 }
 
+/* Before the first decoder. */
+static int demand_sandbox(struct enqueue *q, struct err *err)
+{
+    char unguarded[SANDBOX_WORDS];
+
+    if (q->sandbox_tried)
+        return 0;
+    if (sandbox_demand(q->o->unsandboxed, unguarded, err) != 0)
+        return err->code;
+    q->sandbox_tried = true;
+    if (unguarded[0] != 0) {
+        clear_line(q);
+        cli_note("%s", unguarded);
+    }
+    return 0;
+}
+
 static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, const struct stat *st,
                        const struct store_known *k, bool same, struct err *err)
 {
@@ -177,8 +196,10 @@ static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, co
     struct decoder *d = NULL;
     struct err why = {0};
     bool left_out = false; /* members, by a pattern */
-    int rc = 0, bad;
+    int rc = demand_sandbox(q, err), bad;
 
+    if (rc != 0)
+        return rc;
     q->r->archives++;
     bad = decoder_start_list(fd, &limits, &d, &why);
     while (rc == 0 && bad == 0) {

@@ -18,7 +18,8 @@ struct enqueue_options {
     const char *catalog; /* absolute: it and the files beside it are never enqueued */
     const char *const *include, *const *exclude; /* NULL-terminated, or NULL */
     bool follow, one_file_system;
-    bool all; /* also what does not look like a recording */
+    bool all;         /* also what does not look like a recording */
+    bool unsandboxed; /* archives are read also where nothing would hold the decoders */
     bool quiet, progress;
     const struct store_stage *stages; /* one job each */
     uint32_t stage_count;             /* 1 .. ENQUEUE_STAGES_MAX */

@@ -74,21 +74,25 @@ static void check_memory(struct doctor *d)
 static void check_sandbox(struct doctor *d)
 {
     static const char wanted[] = "decoders that can open no file, no socket and start no program";
+    char words[SANDBOX_WORDS], lacking[SANDBOX_WORDS];
     struct sandbox_report r = {0};
     struct err err = {0};
+    enum finding_state state = FINDING_WELL;
 
     if (sandbox_check(&r, &err) != 0) {
         doctor_finding(d, FINDING_BROKEN, "sandbox", wanted,
                        "look at `dmesg`; is /proc mounted, fork allowed?", "%s", err.msg);
         return;
     }
+    if (sandbox_judge(&r, false, lacking, &err) != 0)
+        state = FINDING_BROKEN;
+    else if (lacking[0] != 0 || !r.files_refused || !r.network_refused || !r.processes_refused)
+        state = FINDING_WARNING;
+    sandbox_words(&r, words);
     doctor_finding(
-        d,
-        r.files_refused && r.network_refused && r.processes_refused ? FINDING_WELL
-                                                                    : FINDING_WARNING,
-        "sandbox", wanted,
+        d, state, "sandbox", wanted,
         "use a kernel with Landlock (5.13 or later) and seccomp; in a container, allow them", "%s",
-        r.text);
+        words);
 }
 
 void doctor_machine(struct doctor *d, const struct device *cpu)

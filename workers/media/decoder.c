@@ -553,3 +553,13 @@ int sandbox_check(struct sandbox_report *ret, struct err *err)
     decoder_close(d);
     return rc;
 }
+
+int sandbox_demand(bool unsandboxed, char warning[SANDBOX_WORDS], struct err *err)
+{
+    struct sandbox_report r = {0};
+
+    if (sandbox_check(&r, err) != 0) {
+        return err_prefix(err, "trying the decoders' sandbox");
+    }
+    return sandbox_judge(&r, unsandboxed, warning, err);
+}

@@ -309,8 +309,12 @@ int decoder_main(int argc, char **argv)
     }
     rc = look_at_file(&s, &err);
     if (rc == 0) {
-        rc = sandbox_enter(s.request.parent_pid, s.request.limits.memory_bytes,
-                           s.request.limits.cpu_seconds, &report, &err);
+        rc = sandbox_enter(&(struct sandbox_wish){.parent_pid = s.request.parent_pid,
+                                                  .socket = SOCKET_FD,
+                                                  .memory_bytes = s.request.limits.memory_bytes,
+                                                  .cpu_seconds = s.request.limits.cpu_seconds,
+                                                  .landlock_most = UINT32_MAX},
+                           &report, &err);
     }
     if (rc == 0) {
         rc = run(&s, &report, &err);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,8 +17,6 @@
 #include <unistd.h>
 
 #include <seccomp.h>
-
-#include "base/utf8.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -125,185 +124,194 @@ static struct landlock_attr landlock_all(long abi, size_t *size)
     return a;
 }
 
-/* The version in force, or 0 and why not. */
-static uint32_t enter_landlock(char *why, size_t cap)
+/* 0 and the version in force, or an errno. */
+static int enter_landlock(uint32_t most, uint32_t *ret)
 {
-    long abi = syscall(LANDLOCK_CREATE, NULL, (size_t)0, LANDLOCK_VERSION);
+    long abi = most == 0 ? -1 : syscall(LANDLOCK_CREATE, NULL, (size_t)0, LANDLOCK_VERSION);
     struct landlock_attr attr;
     size_t size;
-    long fd, rc;
+    int error = 0;
+    long fd;
 
     if (abi < 1) {
-        snprintf(why, cap, "%s",
-                 errno == EOPNOTSUPP ? "switched off in this kernel" : "not in this kernel");
-        return 0;
+        return most == 0 || errno == 0 ? ENOSYS : errno;
     }
+    abi = abi < most ? abi : most;
     attr = landlock_all(abi, &size);
     fd = syscall(LANDLOCK_CREATE, &attr, size, 0);
-    rc = fd < 0 ? -1 : syscall(LANDLOCK_RESTRICT, fd, 0);
-    if (rc != 0) {
-        snprintf(why, cap, "refused by this system (error %d)", errno);
+    if (fd < 0 || syscall(LANDLOCK_RESTRICT, fd, 0) != 0) {
+        error = errno;
     }
     if (fd >= 0) {
         close((int)fd);
     }
-    return rc == 0 ? (uint32_t)abi : 0;
+    if (error == 0) {
+        *ret = (uint32_t)abi;
+    }
+    return error;
 }
 
 /* --- seccomp --- */
 
-/* What decoding a file that is open already needs. Reading and writing, memory, time, an end. */
-static const char *const allowed_calls[] = {
-    "read",
-    "readv",
-    "pread64",
-    "preadv",
-    "write",
-    "writev",
-    "sendmsg",
-    "sendto",
-    "recvmsg",
-    "recvfrom",
-    "poll",
-    "ppoll",
-    "lseek",
-    "_llseek",
-    "fstat",
-    "fstat64",
-    "fcntl",
-    "close",
-    "brk",
-    "munmap",
-    "mremap",
-    "madvise",
-    "futex",
-    "futex_time64",
-    "clock_gettime",
-    "clock_gettime64",
-    "clock_getres",
-    "clock_nanosleep",
-    "nanosleep",
-    "gettimeofday",
-    "time",
-    "getrandom",
-    "getpid",
-    "getppid",
-    "gettid",
-    "sched_yield",
-    "sched_getaffinity",
-    "getrusage",
-    "times",
-    "getrlimit",
-    "rt_sigreturn",
-    "sigreturn",
-    "rt_sigaction",
-    "rt_sigprocmask",
-    "sigaltstack",
-    "restart_syscall",
-    "exit",
-    "exit_group",
-    "tgkill",
-    "set_robust_list",
-    "membarrier",
-    "rseq",
-    "shutdown",
+/* A system call, and what its arguments must be beside. */
+struct call {
+    const char *name;
+    unsigned count;
+    struct scmp_arg_cmp args[2];
+};
+
+/* clang-format off */
+#define IS(arg, value) {(arg), SCMP_CMP_EQ, (value), 0}
+#define WITHOUT(arg, bits) {(arg), SCMP_CMP_MASKED_EQ, (bits), 0}
+/* clang-format on */
+
+/* In the place of values that are known later. */
+#define OWN_PID UINT64_MAX
+#define OWN_SOCKET (UINT64_MAX - 1)
+
+/* What decoding a file that is open already needs: reading it where one says, frames to the parent,
+ * words to standard error, memory, time, an end. What takes a descriptor finds 0 to 4 alone. fcntl,
+ * ioctl and prctl are not among them: F_SETOWN and its like send signals to any process. */
+static const struct call allowed_calls[] = {
+    {.name = "pread64"},
+    {.name = "sendmsg", .count = 1, .args = {IS(0, OWN_SOCKET)}},
+    {.name = "write"},
+    {.name = "writev"},
+    {.name = "poll"},
+    {.name = "ppoll"},
+    {.name = "fstat"},
+    {.name = "fstat64"},
+    {.name = "close"},
+    /* Memory may be mapped, but nothing written may be run. */
+    {.name = "mmap", .count = 1, .args = {WITHOUT(2, PROT_EXEC)}},
+    {.name = "mmap2", .count = 1, .args = {WITHOUT(2, PROT_EXEC)}},
+    {.name = "mprotect", .count = 1, .args = {WITHOUT(2, PROT_EXEC)}},
+    {.name = "brk"},
+    {.name = "munmap"},
+    {.name = "mremap"},
+    {.name = "madvise"},
+    {.name = "futex"},
+    {.name = "futex_time64"},
+    {.name = "clock_gettime"},
+    {.name = "clock_gettime64"},
+    {.name = "clock_getres"},
+    {.name = "clock_nanosleep"},
+    {.name = "nanosleep"},
+    {.name = "restart_syscall"},
+    {.name = "gettimeofday"},
+    {.name = "time"},
+    {.name = "getrandom"},
+    {.name = "sched_yield"},
+    {.name = "sched_getaffinity", .count = 1, .args = {IS(0, 0)}},
+    /* abort() */
+    {.name = "getpid"},
+    {.name = "gettid"},
+    {.name = "rt_sigaction"},
+    {.name = "rt_sigprocmask"},
+    {.name = "rt_sigreturn"},
+    {.name = "tgkill", .count = 1, .args = {IS(0, OWN_PID)}},
+    {.name = "exit"},
+    {.name = "exit_group"},
 };
 
 /* Under a sanitizer, whose runtime calls what it likes: what must never be allowed. */
-static const char *const refused_calls[] = {
-    "socket",
-    "socketpair",
-    "connect",
-    "bind",
-    "listen",
-    "accept",
-    "accept4",
-    "execve",
-    "execveat",
-    "fork",
-    "vfork",
-    "mount",
-    "umount2",
-    "chroot",
-    "unlink",
-    "unlinkat",
-    "rename",
-    "renameat",
-    "renameat2",
-    "link",
-    "linkat",
-    "symlink",
-    "mkdir",
-    "mkdirat",
-    "chmod",
-    "fchmodat",
-    "chown",
-    "fchownat",
-    "truncate",
-    "kill",
-    "setuid",
-    "bpf",
-    "perf_event_open",
-    "keyctl",
-    "add_key",
-    "io_uring_setup",
-    "userfaultfd",
-    "init_module",
-    "finit_module",
-    "kexec_load",
-    "reboot",
-    "process_vm_readv",
-    "process_vm_writev",
+static const struct call refused_calls[] = {
+    {.name = "socket"},
+    {.name = "socketpair"},
+    {.name = "connect"},
+    {.name = "bind"},
+    {.name = "listen"},
+    {.name = "accept"},
+    {.name = "accept4"},
+    {.name = "execve"},
+    {.name = "execveat"},
+    {.name = "fork"},
+    {.name = "vfork"},
+    {.name = "mount"},
+    {.name = "umount2"},
+    {.name = "chroot"},
+    {.name = "unlink"},
+    {.name = "unlinkat"},
+    {.name = "rename"},
+    {.name = "renameat"},
+    {.name = "renameat2"},
+    {.name = "link"},
+    {.name = "linkat"},
+    {.name = "symlink"},
+    {.name = "mkdir"},
+    {.name = "mkdirat"},
+    {.name = "chmod"},
+    {.name = "fchmodat"},
+    {.name = "chown"},
+    {.name = "fchownat"},
+    {.name = "truncate"},
+    {.name = "kill"},
+    {.name = "tkill"},
+    {.name = "rt_sigqueueinfo"},
+    {.name = "rt_tgsigqueueinfo"},
+    {.name = "pidfd_open"},
+    {.name = "pidfd_send_signal"},
+    {.name = "setuid"},
+    {.name = "bpf"},
+    {.name = "perf_event_open"},
+    {.name = "keyctl"},
+    {.name = "add_key"},
+    {.name = "io_uring_setup"},
+    {.name = "userfaultfd"},
+    {.name = "init_module"},
+    {.name = "finit_module"},
+    {.name = "kexec_load"},
+    {.name = "reboot"},
+    {.name = "process_vm_readv"},
+    {.name = "process_vm_writev"},
+    {.name = "tgkill", .count = 1, .args = {{0, SCMP_CMP_NE, OWN_PID, 0}}},
+    /* Signals by way of a descriptor. */
+    {.name = "fcntl", .count = 1, .args = {IS(1, F_SETOWN)}},
+    {.name = "fcntl", .count = 1, .args = {IS(1, F_SETOWN_EX)}},
+    {.name = "fcntl", .count = 1, .args = {IS(1, F_SETSIG)}},
+    /* LeakSanitizer's clone shares memory; one that does not is a fork. */
+    {.name = "clone", .count = 1, .args = {WITHOUT(0, CLONE_VM)}},
 };
 
-static int add_call(scmp_filter_ctx ctx, uint32_t action, const char *name)
+static int add_call(scmp_filter_ctx ctx, uint32_t action, const struct call *call, int socket)
 {
-    int nr = seccomp_syscall_resolve_name(name);
-    int rc = nr == __NR_SCMP_ERROR ? 0 : seccomp_rule_add(ctx, action, nr, 0);
+    struct scmp_arg_cmp args[2];
+    int nr = seccomp_syscall_resolve_name(call->name);
+    int rc;
 
+    memcpy(args, call->args, sizeof(args));
+    for (unsigned i = 0; i < call->count; i++) {
+        if (args[i].datum_a == OWN_PID) {
+            args[i].datum_a = (uint64_t)getpid();
+        } else if (args[i].datum_a == OWN_SOCKET) {
+            args[i].datum_a = (uint64_t)socket;
+        }
+    }
+    rc = nr == __NR_SCMP_ERROR ? 0 : seccomp_rule_add_array(ctx, action, nr, call->count, args);
     /* A call that this architecture lacks needs no rule; an action equal to the default neither. */
     return rc == -EDOM || rc == -EACCES ? 0 : rc;
 }
 
-/* Memory may be mapped, but nothing written may be run. */
-static int add_memory(scmp_filter_ctx ctx)
+static int fill_filter(scmp_filter_ctx ctx, int socket)
 {
-    int rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-                              SCMP_A2(SCMP_CMP_MASKED_EQ, 4 /* PROT_EXEC */, 0));
-
-    if (rc == 0) {
-        rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-                              SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
-    }
-    return rc;
-}
-
-static int fill_filter(scmp_filter_ctx ctx)
-{
-    const char *const *calls = SANITIZED ? refused_calls : allowed_calls;
+    const struct call *calls = SANITIZED ? refused_calls : allowed_calls;
     size_t count = SANITIZED ? sizeof(refused_calls) / sizeof(refused_calls[0])
                              : sizeof(allowed_calls) / sizeof(allowed_calls[0]);
     uint32_t action = SANITIZED ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW;
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < count; i++) {
-        rc = add_call(ctx, action, calls[i]);
+        rc = add_call(ctx, action, &calls[i], socket);
     }
-    if (rc == 0 && !SANITIZED) {
-        rc = add_memory(ctx);
-    }
-    /* LeakSanitizer's clone shares memory; one that does not is a fork. clone3 hides its flags. */
-    if (rc == 0 && SANITIZED) {
-        rc = seccomp_rule_add(ctx, action, SCMP_SYS(clone), 1,
-                              SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_VM, 0));
-    }
+    /* Its flags cannot be seen: the C library then takes clone. */
     if (rc == 0 && SANITIZED) {
         rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     }
     return rc;
 }
 
-static bool enter_seccomp(char *why, size_t cap)
+/* 0 or an errno. */
+static int enter_seccomp(int socket)
 {
     scmp_filter_ctx ctx = seccomp_init(SANITIZED ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM));
     int rc = ctx ? 0 : -ENOMEM;
@@ -311,16 +319,14 @@ static bool enter_seccomp(char *why, size_t cap)
     if (rc == 0) {
         /* Threads that a library may have started at load are locked in too. */
         seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
-        rc = fill_filter(ctx);
+        seccomp_attr_set(ctx, SCMP_FLTATR_API_SYSRAWRC, 1); /* the kernel's own error */
+        rc = fill_filter(ctx, socket);
     }
     if (rc == 0) {
         rc = seccomp_load(ctx);
     }
-    if (rc != 0) {
-        snprintf(why, cap, "refused by this system (error %d)", -rc);
-    }
     seccomp_release(ctx);
-    return rc == 0;
+    return -rc;
 }
 
 /* --- all of it --- */
@@ -333,48 +339,45 @@ static void drop_capabilities(void)
     (void)syscall(SYS_capset, &header, none); /* only root has any, and may be left with some */
 }
 
-static void describe(struct sandbox_report *r, const char *no_landlock, const char *no_seccomp)
+static void why_not(int error, char *why, size_t cap)
 {
-    char memory[64] = "no memory limit (sanitizer build)";
-    char landlock[96], seccomp[96];
-
-    if (r->memory_bytes > 0) {
-        snprintf(memory, sizeof(memory), "%llu MiB of memory",
-                 (unsigned long long)(r->memory_bytes >> 20));
+    if (error == ENOSYS || error == EINVAL) {
+        snprintf(why, cap, "not in this kernel");
+    } else if (error == EOPNOTSUPP) {
+        snprintf(why, cap, "switched off in this kernel");
+    } else {
+        snprintf(why, cap, "refused by this system, error %d", error);
     }
-    snprintf(landlock, sizeof(landlock), r->landlock_abi ? "Landlock %u" : "no Landlock",
-             r->landlock_abi);
-    snprintf(seccomp, sizeof(seccomp), "%s",
-             !r->seccomp  ? "no seccomp"
-             : r->relaxed ? "seccomp (relaxed: sanitizer build)"
-                          : "seccomp");
-    snprintf(r->text, sizeof(r->text), "%s, %llu s of processor time, %s%s%s%s, %s%s%s%s", memory,
-             (unsigned long long)r->cpu_seconds, landlock, r->landlock_abi ? "" : " (",
-             r->landlock_abi ? "" : no_landlock, r->landlock_abi ? "" : ")", seccomp,
-             r->seccomp ? "" : " (", r->seccomp ? "" : no_seccomp, r->seccomp ? "" : ")");
 }
 
-int sandbox_enter(uint32_t parent_pid, uint64_t memory_bytes, uint64_t cpu_seconds,
-                  struct sandbox_report *ret, struct err *err)
+int sandbox_enter(const struct sandbox_wish *wish, struct sandbox_report *ret, struct err *err)
 {
     struct sandbox_report r = {.relaxed = SANITIZED != 0};
-    char no_landlock[64] = "", no_seccomp[64] = "";
-    int rc;
+    int rc, no_landlock, no_seccomp;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if ((uint32_t)getppid() != parent_pid) {
+    if ((uint32_t)getppid() != wish->parent_pid) {
         return err_set(err, ERR_IO, "the process that started the decoder is gone");
     }
     prctl(PR_SET_DUMPABLE, 0);
     r.no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    r.landlock_abi = enter_landlock(no_landlock, sizeof(no_landlock));
+    no_landlock = enter_landlock(wish->landlock_most, &r.landlock_abi);
     drop_capabilities();
-    rc = set_limits(memory_bytes, cpu_seconds, &r, err);
+    rc = set_limits(wish->memory_bytes, wish->cpu_seconds, &r, err);
     if (rc != 0) {
         return rc;
     }
-    r.seccomp = enter_seccomp(no_seccomp, sizeof(no_seccomp));
-    describe(&r, no_landlock, no_seccomp);
+    no_seccomp = enter_seccomp(wish->socket);
+    if (no_landlock == ENOMEM || no_seccomp == ENOMEM) {
+        return err_set(err, ERR_NOMEM, "out of memory"); /* it is there, and must hold */
+    }
+    r.seccomp = no_seccomp == 0;
+    if (no_landlock != 0) {
+        why_not(no_landlock, r.no_landlock, sizeof(r.no_landlock));
+    }
+    if (no_seccomp != 0) {
+        why_not(no_seccomp, r.no_seccomp, sizeof(r.no_seccomp));
+    }
     *ret = r;
     return 0;
 }
@@ -392,24 +395,79 @@ static bool refused_process(void)
     return pid < 0;
 }
 
+/* A descriptor that should not have been had. */
+static bool was_refused(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd < 0;
+}
+
 void sandbox_try(struct sandbox_report *report)
 {
     char name[] = "true";
     char *const argv[] = {name, NULL};
-    int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
-    int folder = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int net = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int local = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    report->files_refused = file < 0 && folder < 0;
-    report->network_refused = net < 0 && local < 0;
+    close(STDIN_FILENO); /* else the limit on open files would answer for all */
+    report->files_refused = was_refused(open("/etc/passwd", O_RDONLY | O_CLOEXEC)) &&
+                            was_refused(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    report->network_refused = was_refused(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) &&
+                              was_refused(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     /* If this worked the process would be another, and no report would come: as good an answer. */
     report->processes_refused = refused_process() && execv("/bin/true", argv) != 0;
-    for (int i = 0; i < 4; i++) {
-        int fd = i == 0 ? file : i == 1 ? folder : i == 2 ? net : local;
+}
 
-        if (fd >= 0) {
-            close(fd);
-        }
+/* --- what is made of it --- */
+
+void sandbox_words(const struct sandbox_report *r, char ret[SANDBOX_WORDS])
+{
+    char memory[64] = "no memory limit (sanitizer build)", landlock[96], seccomp[96];
+
+    if (r->memory_bytes > 0) {
+        snprintf(memory, sizeof(memory), "%llu MiB of memory",
+                 (unsigned long long)(r->memory_bytes >> 20));
     }
+    if (r->landlock_abi > 0) {
+        snprintf(landlock, sizeof(landlock), "Landlock %u", r->landlock_abi);
+    } else {
+        snprintf(landlock, sizeof(landlock), "no Landlock (%s)", r->no_landlock);
+    }
+    if (r->seccomp) {
+        snprintf(seccomp, sizeof(seccomp), "seccomp%s",
+                 r->relaxed ? " (relaxed: sanitizer build)" : "");
+    } else {
+        snprintf(seccomp, sizeof(seccomp), "no seccomp (%s)", r->no_seccomp);
+    }
+    snprintf(ret, SANDBOX_WORDS, "%s, %llu s of processor time, %s, %s", memory,
+             (unsigned long long)r->cpu_seconds, landlock, seccomp);
+}
+
+int sandbox_judge(const struct sandbox_report *r, bool unsandboxed, char warning[SANDBOX_WORDS],
+                  struct err *err)
+{
+    if (r->landlock_abi == 0 && !r->seccomp && !unsandboxed) {
+        return err_set(err, ERR_DENIED,
+                       "neither Landlock (%s) nor seccomp (%s) would hold the decoders, and a "
+                       "recording made to do harm could do whatever you may; --allow-unsandboxed "
+                       "takes that risk, `nightshift doctor` says more",
+                       r->no_landlock, r->no_seccomp);
+    }
+    warning[0] = '\0';
+    if (r->landlock_abi == 0 && !r->seccomp) {
+        snprintf(warning, SANDBOX_WORDS,
+                 "decoders run without Landlock (%s) and without seccomp (%s): a recording made to "
+                 "do harm could do whatever you may",
+                 r->no_landlock, r->no_seccomp);
+    } else if (r->landlock_abi == 0) {
+        snprintf(warning, SANDBOX_WORDS,
+                 "decoders run without Landlock (%s): seccomp alone holds them", r->no_landlock);
+    } else if (!r->seccomp) {
+        snprintf(warning, SANDBOX_WORDS,
+                 "decoders run without seccomp (%s): Landlock keeps them from files, but not from "
+                 "%s",
+                 r->no_seccomp,
+                 r->landlock_abi >= 6 ? "every socket" : "sockets and your other processes");
+    }
+    return 0;
 }

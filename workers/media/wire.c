@@ -244,7 +244,8 @@ void wire_put_sandbox(struct buf *out, const struct sandbox_report *m)
     buf_put_u8(out, m->files_refused);
     buf_put_u8(out, m->network_refused);
     buf_put_u8(out, m->processes_refused);
-    buf_put_str(out, m->text);
+    buf_put_str(out, m->no_landlock);
+    buf_put_str(out, m->no_seccomp);
 }
 
 int wire_get_sandbox(const uint8_t *data, size_t len, struct sandbox_report *ret, struct err *err)
@@ -261,7 +262,8 @@ int wire_get_sandbox(const uint8_t *data, size_t len, struct sandbox_report *ret
     m.files_refused = reader_u8(&r) != 0;
     m.network_refused = reader_u8(&r) != 0;
     m.processes_refused = reader_u8(&r) != 0;
-    if (!get_text(&r, m.text, sizeof(m.text)) || !reader_done(&r)) {
+    if (!get_text(&r, m.no_landlock, sizeof(m.no_landlock)) ||
+        !get_text(&r, m.no_seccomp, sizeof(m.no_seccomp)) || !reader_done(&r)) {
         return malformed("sandbox", err);
     }
     *ret = m;

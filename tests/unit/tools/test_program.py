@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The program's own commands: JSON that parses, one sentence for each mistake, walks that keep what
 they leave out, requests with and without a second writer. Nothing here transcribes."""
+import ctypes
 import fcntl
 import io
 import json
 import os
+import platform
 import pty
 import re
 import shutil
@@ -21,6 +23,7 @@ import zipfile
 
 PROGRAM = os.environ["NIGHTSHIFT"]
 SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
+NOPERM = 77
 
 
 def wav(seed, samples=400):
@@ -28,6 +31,36 @@ def wav(seed, samples=400):
     return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
             + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
             + b"data" + struct.pack("<I", len(data)) + data)
+
+
+def kernel_without(landlock=False, seccomp=False):
+    """For preexec_fn: from here on the kernel answers as one that lacks these. A filter of seccomp's
+    own; the calls are those of linux/filter.h."""
+    numbers = {"x86_64": (317, 157), "aarch64": (277, 167)}.get(platform.machine())
+    if numbers is None:
+        raise unittest.SkipTest("skipped: the numbers of this machine's system calls are not known here")
+    load, equal, give = 0x20, 0x15, 0x06  # BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_RET|K
+    allow, error = 0x7FFF0000, 0x00050000
+    code = [(load, 0, 0, 0)]  # the call's number
+    if landlock:
+        code += [(equal, 0, 1, 444), (give, 0, 0, error | 38)]  # ENOSYS
+    if seccomp:
+        code += [(equal, 0, 1, numbers[0]), (give, 0, 0, error | 38),
+                 (equal, 0, 3, numbers[1]), (load, 0, 0, 16),  # prctl, its first argument
+                 (equal, 0, 1, 22), (give, 0, 0, error | 22)]  # PR_SET_SECCOMP: EINVAL
+    code.append((give, 0, 0, allow))
+    raw = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *c) for c in code))
+
+    class Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+    program = Program(len(code), ctypes.addressof(raw))
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter(raw=raw):  # what the filter points to lives as long as this
+        if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, ctypes.byref(program), 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "no filter can be set")
+    return enter
 
 
 class Program(unittest.TestCase):
@@ -38,11 +71,11 @@ class Program(unittest.TestCase):
         os.mkdir(self.archive)
         self.catalog = os.path.join(self.dir, "c.db")
 
-    def run_it(self, *args, status=None, **env):
+    def run_it(self, *args, status=None, preexec=None, **env):
         whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
         whole.update({"HOME": self.dir, "NIGHTSHIFT_CATALOG": self.catalog, "NIGHTSHIFT_DEVICES": "cpu", **env})
         done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
-                              stdin=subprocess.DEVNULL, timeout=240, check=False)
+                              stdin=subprocess.DEVNULL, timeout=240, check=False, preexec_fn=preexec)
         done.out, done.err = done.stdout.decode(), done.stderr.decode()
         if status is not None:
             self.assertEqual(status, done.returncode, done.out + done.err)
@@ -73,6 +106,85 @@ class Program(unittest.TestCase):
         for i, name in enumerate(("a.wav", "b.mp3", "deep/er/c.wav", "tmp/d.wav")):
             self.put(name, wav(i))
         self.put("notes.txt", b"just words\n")
+
+
+class Sandbox(Program):
+    """On kernels that lack a layer of the decoders' sandbox, or both."""
+
+    def setUp(self):
+        super().setUp()
+        with zipfile.ZipFile(os.path.join(self.archive, "z.zip"), "w") as z:
+            z.writestr("inside.wav", wav(1))
+        if ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) < 1:
+            self.skipTest("skipped: no Landlock in this kernel")
+        with open("/proc/self/status", encoding="ascii") as file:
+            if "Seccomp:" not in file.read():
+                self.skipTest("skipped: no seccomp in this kernel")
+
+    def check(self, preexec=None):
+        said = json.loads(self.run_it("doctor", "--quick", "--json", preexec=preexec).out)
+        return next(c for c in said["checks"] if c["name"] == "sandbox")
+
+    def events(self):
+        return [row[0] for row in self.sql("SELECT text FROM event WHERE kind = 'sandbox' ORDER BY event_id")]
+
+    def nothing_waits(self):
+        self.enqueue()
+        self.run_it("cancel", "--all", status=0)
+
+    def words(self, done):
+        return " ".join(done.err.split())
+
+    def test_all_layers(self):
+        self.nothing_waits()
+        done = self.run_it("run", "--no-progress", status=0)
+        self.assertNotIn("decoders", done.err)
+        self.assertEqual([], self.events())
+        self.assertEqual("ok", self.check()["state"])
+
+    def test_one_layer(self):
+        self.nothing_waits()
+        os.utime(os.path.join(self.archive, "z.zip"))  # it is looked into again
+        expected = []
+        for lacking, words in (("landlock", "decoders run without Landlock (not in this kernel): seccomp alone"),
+                               ("seccomp", "decoders run without seccomp (not in this kernel): Landlock keeps")):
+            kernel = kernel_without(**{lacking: True})
+            done = self.run_it("run", "--no-progress", status=0, preexec=kernel)
+            self.assertIn(words, self.words(done))
+            expected.append(words)  # at each start
+            self.assertEqual(expected, [text[:len(e)] for text, e in zip(self.events(), expected)])
+            self.assertEqual(len(expected), len(self.events()))
+        self.assertEqual("warning", self.check(preexec=kernel)["state"])
+        done = self.run_it("enqueue", self.archive, status=0, preexec=kernel)
+        self.assertIn("nightshift: " + words, self.words(done))
+
+    def test_no_layer(self):
+        kernel = kernel_without(landlock=True, seccomp=True)
+        refusal = (": neither Landlock (not in this kernel) nor seccomp (not in this kernel) would hold the decoders, "
+                   "and a recording made to do harm could do whatever you may; --allow-unsandboxed takes that risk, "
+                   "`nightshift doctor` says more.")
+        done = self.run_it("enqueue", self.archive, status=NOPERM, preexec=kernel)
+        self.assertEqual("nightshift: cannot enqueue (what was found so far is kept)" + refusal, self.words(done))
+        self.assertEqual([(0,)], self.sql("SELECT count(*) FROM place"))
+        plain = os.path.join(self.dir, "plain.wav")  # no decoder looks at it yet
+        with open(plain, "wb") as file:
+            file.write(wav(2))
+        done = self.run_it("enqueue", plain, status=0, preexec=kernel)
+        self.assertEqual("", done.err)
+        done = self.run_it("enqueue", "--allow-unsandboxed", "--json", self.archive, status=0, preexec=kernel)
+        self.assertEqual(1, json.loads(done.out)["recordings"])
+        warning = "decoders run without Landlock (not in this kernel) and without seccomp"
+        self.assertIn(warning, self.words(done))
+        done = self.run_it("run", "--no-progress", status=NOPERM, preexec=kernel)
+        self.assertEqual("nightshift: cannot run" + refusal, self.words(done))
+        self.assertEqual([(0,)], self.sql("SELECT count(*) FROM event"))
+        self.run_it("cancel", "--all", status=0)
+        done = self.run_it("run", "--no-progress", "--allow-unsandboxed", status=0, preexec=kernel)
+        self.assertIn(warning, self.words(done))
+        self.assertEqual([warning], [text[:len(warning)] for text in self.events()])
+        found = self.check(preexec=kernel)
+        self.assertEqual("broken", found["state"])
+        self.assertIn("no Landlock (not in this kernel), no seccomp (not in this kernel)", found["found"])
 
 
 class Enqueue(Program):
