@@ -698,6 +698,9 @@ class Output(Program):
         self.run_it("retry", status=0)  # a file gets it whole
         lines = self.run_it("run", "--devices", "cpu", "--attempts", "1").err.splitlines()
         self.assertIn(sentence, lines)
+        # What a long silence is about is said before it.
+        self.assertIn("stage transcribe: loading the model whisper-nano", lines)
+        self.assertLess(lines.index(f"beginning with {path}"), lines.index(sentence))
 
     def test_the_command_of_a_job(self):
         self.fill()
