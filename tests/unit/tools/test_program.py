@@ -458,6 +458,25 @@ class Options(Program):
         self.assertIn("vad_neg_threshold is 0.4, above vad_threshold, 0.3", done.err)
 
 
+class Installed(unittest.TestCase):
+    def test_without_the_cuda_module_the_rest_is_installed(self):
+        """As after tools/demo, which builds the program alone."""
+        script = os.path.join(os.environ["NIGHTSHIFT_BUILD_DIR"], "gpu/cuda/cmake_install.cmake")
+        with open(script, encoding="utf-8") as file:
+            text = file.read()
+        if "nightshift-cuda.so" not in text:
+            self.skipTest("this build has no CUDA module")
+        prefix = tempfile.mkdtemp(dir=".")
+        self.addCleanup(shutil.rmtree, prefix, True)
+        other = os.path.join(prefix, "install.cmake")
+        with open(other, "w", encoding="utf-8") as file:
+            file.write(text.replace("lib/nightshift-cuda.so", "lib/not-built.so"))
+        done = subprocess.run(["cmake", f"-DCMAKE_INSTALL_PREFIX={os.path.abspath(prefix)}", "-P", other],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("Without the CUDA module", done.stdout)
+
+
 class Output(Program):
     def settle(self, *paths):
         """Marks recordings as transcribed, with no text in them."""
