@@ -123,6 +123,19 @@ class Enqueue(Program):
         self.assertIn("gone: there is no such file", done.err)
         self.assertIn("4 recordings found", done.out)
 
+    def test_where_no_path_is_there_nothing_is_begun(self):
+        gone = [os.path.join(self.dir, name) for name in ("gone", "gone too")]
+        for options in ([], ["--json"], ["--dry-run"]):
+            done = self.run_it("enqueue", *options, *gone, status=66)
+            self.assertEqual("", done.out)
+            self.assertEqual([f"nightshift: cannot enqueue: '{path}': there is no such file or folder. "
+                              "Look at its name (ls)." for path in gone], done.err.splitlines())
+            self.assertFalse(os.path.exists(self.catalog))
+        self.fill()
+        self.enqueue()
+        self.run_it("enqueue", "--language=es", gone[0], status=66)
+        self.assertEqual([(1, 1)], self.sql("SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM stage)"))
+
     def test_bad_archive_does_not_stop_the_rest(self):
         self.fill()
         self.put("broken.zip", b"PK\3\4" + os.urandom(200))
@@ -265,6 +278,21 @@ class Requests(Program):
         self.run_it("resume", status=0)
         self.assertFalse(json.loads(self.run_it("status", "--json").out)["paused"])
         self.run_it("retry", "--all", deep, status=64)
+
+    def test_what_is_unknown_is_said(self):
+        self.fill()
+        self.enqueue()
+        deep, gone = os.path.join(self.archive, "deep"), os.path.join(self.archive, "dep")
+        for command in ("cancel", "retry", "pause", "resume"):
+            with self.subTest(command=command):
+                done = self.run_it(command, gone, status=66)
+                self.assertIn(f"cannot {command}: the catalog has no recording at or below '{gone}'.", done.err)
+                self.assertEqual("", done.out)
+                done = self.run_it(command, "--job", "9", status=65)
+                self.assertIn("there is no job 9", done.err)
+        done = self.run_it("cancel", gone, deep, status=66)  # what there is, is done
+        self.assertIn("1 task cancelled", done.out)
+        self.assertEqual(0, self.affected("cancel", deep))
 
     def test_nothing_is_made_where_no_catalog_is(self):
         for command in (["retry"], ["cancel"], ["pause"], ["status"], ["show", "x"], ["search", "x"],
@@ -456,6 +484,34 @@ class Options(Program):
         done = self.run_it("enqueue", "--vad-threshold=0.3", "--vad-neg-threshold=0.4", self.archive,
                            status=64, **here)
         self.assertIn("vad_neg_threshold is 0.4, above vad_threshold, 0.3", done.err)
+
+
+class Words(Program):
+    def said(self, *args):
+        return " ".join(self.run_it(*args, status=64).err.split())
+
+    def test_a_slip_is_told_from_an_option_cut_short(self):
+        for args, says in ((["enqueue", "--dairize", "."], "there is no option '--dairize'. Perhaps '--diarize' was"),
+                           (["enqueue", "--beamsize=3", "."], "Perhaps '--beam-size' was meant. Try"),
+                           (["status", "--josn"], "Perhaps '--json' was meant. Try"),
+                           (["--catlog", "x", "status"], "Perhaps '--catalog' was meant. Try"),
+                           (["enqueue", "--no", "."], "'--no' is short for several: --no-transcribe, "
+                                                      "--no-speech-threshold. Try"),
+                           (["statsu"], "there is no command 'statsu'. Perhaps 'status' was meant. Try"),
+                           (["enq", "."], "Perhaps 'enqueue' was meant"),
+                           (["help", "serach"], "Perhaps 'search' was meant")):
+            with self.subTest(args=args):
+                self.assertIn(says, self.said(*args))
+        for args in (["enqueue", "--" + "x" * 3000], ["status", "--zebra"], ["zebra"], ["re"], ["x" * 300]):
+            with self.subTest(args=args):
+                said = self.said(*args)
+                self.assertIn("there is no ", said)
+                self.assertNotIn("Perhaps", said)
+
+    def test_the_version_as_json(self):
+        version = self.run_it("version", status=0).out.split()[1]
+        self.assertEqual({"version": version}, json.loads(self.run_it("version", "--json", status=0).out))
+        self.assertIn("'x'", self.said("version", "x"))
 
 
 class Installed(unittest.TestCase):
@@ -786,7 +842,7 @@ class Output(Program):
         with open(os.path.join(SOURCE, "docs/nightshift.1"), encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
         for command in ("enqueue run status show search export retry cancel pause resume plan doctor "
-                        "model bench score speakers").split():
+                        "model bench score speakers version").split():
             with self.subTest(command=command):
                 text = self.run_it(command, "--help", status=0).out
                 self.assertTrue(text.startswith("Usage: nightshift " + command))
