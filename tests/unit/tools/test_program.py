@@ -533,6 +533,50 @@ class Installed(unittest.TestCase):
         self.assertIn("Without the CUDA module", done.stdout)
 
 
+class Names(Program):
+    """Which recording is meant by what is typed."""
+
+    def show(self, what, status=0):
+        done = self.run_it("show", what, status=status)
+        return done.out.splitlines()[0] if status == 0 else done.err
+
+    def test_any_part_that_no_other_has(self):
+        decomposed = "nin\u0303o.FLAC"
+        for i, name in enumerate(("tapes/tape 1.wav", "tapes/tape 2.wav", "talks/" + decomposed,
+                                  "talks/1999.wav", "\u00c9t\u00e9 (1).mp3", "odd\udcff.wav")):
+            self.put(name, wav(i))
+        with zipfile.ZipFile(os.path.join(self.archive, "box.zip"), "w") as z:
+            z.writestr("side-a.mp3", wav(20))
+            z.writestr("side-b.mp3", wav(21))
+        self.enqueue()
+        for what, name in (("tape 1.wav", "tapes/tape 1.wav"), ("tape 1", "tapes/tape 1.wav"),
+                           ("pe 2", "tapes/tape 2.wav"), ("APES/tape 2", "tapes/tape 2.wav"),
+                           ("archive/tapes/tape 1", "tapes/tape 1.wav"),
+                           ("ni\u00f1o.flac", "talks/" + decomposed), ("nin\u0303o", "talks/" + decomposed),
+                           ("I\u00d1", "talks/" + decomposed), ("\u00e9t\u00e9", "\u00c9t\u00e9 (1).mp3"),
+                           ("E\u0301te\u0301 (1).mp3", "\u00c9t\u00e9 (1).mp3"), ("1999", "talks/1999.wav"),
+                           ("odd\udcff.wav", "odd\\xFF.wav"), ("odd\\xFF", "odd\\xFF.wav"),
+                           ("side-b", "box.zip//side-b.mp3"), ("box.zip//side-a.mp3", "box.zip//side-a.mp3"),
+                           ("%", None), ("999", None), ("99", None), ("nothing", None)):
+            with self.subTest(what=what):
+                if name is None:
+                    self.assertIn("has no recording", self.show(what, status=66))
+                else:
+                    self.assertEqual(os.path.join(self.archive, name), self.show(what))
+        for what, names in (("tape", ["tapes/tape 1.wav", "tapes/tape 2.wav"]),
+                            ("talks", ["talks/" + decomposed, "talks/1999.wav"]),
+                            ("box.zip", ["box.zip//side-a.mp3", "box.zip//side-b.mp3"])):
+            with self.subTest(what=what):
+                said = self.show(what, status=64)
+                self.assertEqual(len(names), len(re.findall(r"(?m)^  \d+  /", said)), said)
+                for name in names:
+                    self.assertRegex(said, rf"(?m)^  \d+  {re.escape(os.path.join(self.archive, name))}$")
+        link = os.path.join(self.dir, "link")
+        os.symlink(self.archive, link)
+        self.assertEqual(os.path.join(self.archive, "tapes/tape 1.wav"),
+                         self.show(os.path.join(link, "tapes/tape 1.wav")))
+
+
 class Output(Program):
     def settle(self, *paths):
         """Marks recordings as transcribed, with no text in them."""
