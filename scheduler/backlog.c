@@ -213,7 +213,8 @@ static void begin_stage(struct run *run, struct store_stage_row *row, struct sto
     memset(&run->kind, 0, sizeof(run->kind));
     if (run->o->stage)
         run->o->stage(run->stage.name, run->stage.params_json, &run->kind);
-    report_event(run, LOG_INFO, "stage %s with model %s", run->stage.name, run->stage.model);
+    report_event(run, LOG_INFO, "stage %s: loading the model %s", run->stage.name,
+                 run->stage.model);
     companions_choose(run, rows, n);
     if (had)
         supervisor_leave(run);

@@ -56,6 +56,14 @@ static bool add_passages(struct run *run, struct run_task *t, uint64_t lease, st
     return false;
 }
 
+/* A large one may keep the run silent for long: which it is, is said before. */
+static void say_first(struct run *run, const struct run_task *t)
+{
+    if (!run->named)
+        report_event(run, LOG_INFO, "beginning with %s", t->shown);
+    run->named = true;
+}
+
 static void send_lease(struct run *run, const struct planner_step *s)
 {
     struct run_task *t = task_get(run, s->task);
@@ -85,8 +93,10 @@ static void send_lease(struct run *run, const struct planner_step *s)
     msg_lease_put(&b, &m);
     if (b.len > FRAME_MAX)
         end_unsent(run, t, s->lease, ERR_LIMIT, "its text is more than can be sent to a worker");
-    else
+    else {
+        say_first(run, t);
         companions_lease(w, &m, &b, s->alone);
+    }
     free(m.passages);
     buf_free(&b);
 }

@@ -20,13 +20,13 @@ void progress_span(int64_t ms, char ret[PROGRESS_SPAN])
         snprintf(ret, PROGRESS_SPAN, "%" PRId64 " s", s);
 }
 
-void progress_hours(int64_t ms, char ret[PROGRESS_SPAN])
+void progress_hours(int64_t ms, int64_t whole_ms, char ret[PROGRESS_SPAN])
 {
     double h = (double)ms / 3600000.0;
 
     if (ms < 0)
         snprintf(ret, PROGRESS_SPAN, "?");
-    else if (h < 0.1)
+    else if (whole_ms < 2 * 3600000)
         snprintf(ret, PROGRESS_SPAN, "%.1f min", h * 60);
     else
         snprintf(ret, PROGRESS_SPAN, h < 100 ? "%.1f h" : "%.0f h", h);
@@ -56,6 +56,7 @@ static bool add(char *line, unsigned columns, const char *part)
 
 void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS_LINE])
 {
+    const int64_t whole_ms = p->audio_all_ms >= 0 ? p->audio_all_ms : p->audio_done_ms;
     char part[96], a[PROGRESS_SPAN], b[PROGRESS_SPAN];
 
     ret[0] = 0;
@@ -68,8 +69,8 @@ void progress_line(const struct progress *p, unsigned columns, char ret[PROGRESS
     }
     if (p->note && p->note[0])
         add(ret, columns, p->note);
-    progress_hours(p->audio_done_ms, a);
-    progress_hours(p->audio_all_ms, b);
+    progress_hours(p->audio_done_ms, whole_ms, a);
+    progress_hours(p->audio_all_ms, whole_ms, b);
     if (p->audio_all_ms >= 0)
         snprintf(part, sizeof(part), "%s of %s", a, b);
     else

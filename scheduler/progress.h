@@ -8,12 +8,12 @@
 
 struct progress {
     uint64_t tasks_done, tasks_all, tasks_failed;
-    bool several; /* stages: a file has more than one task */
+    bool several;                        /* stages: a file has more than one task */
     int64_t audio_done_ms, audio_all_ms; /* all: -1 unknown */
     double speed;                        /* times real time; 0 unknown */
     int64_t eta_ms;                      /* -1 unknown */
     uint32_t workers, workers_ready;
-    const char *note; /* "draining", "paused", "loading the model" ...; "" none */
+    const char *note; /* "paused", "loading the model" ...; "" none; nothing to escape in JSON */
 };
 
 /* One line of at most `columns` columns without a newline; ASCII but for the multiplication sign.
@@ -28,7 +28,8 @@ void progress_json(const struct progress *p, const char *event, char ret[PROGRES
 /* "2 h 05 min", "4 min 10 s", "12 s"; "?" when negative. */
 #define PROGRESS_SPAN 32
 void progress_span(int64_t ms, char ret[PROGRESS_SPAN]);
-/* Hours of audio: "1.2 h", "312 h"; under six minutes in minutes: "3.1 min". */
-void progress_hours(int64_t ms, char ret[PROGRESS_SPAN]);
+/* Hours of audio in the unit of `whole_ms`, so that a part and its whole read alike: "1.2 h", "312
+ * h"; of a whole under two hours "3.1 min". */
+void progress_hours(int64_t ms, int64_t whole_ms, char ret[PROGRESS_SPAN]);
 
 #endif

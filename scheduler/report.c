@@ -202,7 +202,7 @@ void report_end(struct run *run)
     run->tty = false;
     if (run->o->json_events)
         show_json(run, "run-end");
-    progress_hours(run->audio_saved_ms, audio);
+    progress_hours(run->audio_saved_ms, run->audio_saved_ms, audio);
     progress_span(wall_ms, wall);
     log_debug("%s: %llu recording%s done, %llu failed, %s of audio in %s (%.1f\xC3\x97 real time)",
               run->failure.code  ? "stopped"

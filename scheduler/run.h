@@ -179,6 +179,7 @@ struct run {
     int64_t totals_saved_ms;             /* audio_saved_ms then */
     int64_t report_due_ms, json_due_ms;
     bool line_shown, tty, color;
+    bool named; /* the first recording that went to a worker was said */
     const char *note;
 };
 

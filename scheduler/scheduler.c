@@ -554,7 +554,7 @@ static void say_first(struct run *run)
             end_run(run, false);
         return;
     }
-    progress_hours(t->audio_left_ms, audio);
+    progress_hours(t->audio_left_ms, t->audio_left_ms, audio);
     what = store_totals_several(t) ? "task" : "recording";
     if (t->tasks_pending == 0)
         report_event(run, LOG_INFO, "nothing is left to do");

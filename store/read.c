@@ -148,33 +148,40 @@ static int find_ids(struct store *st, const char *sql, const char *what, int64_t
     return rc;
 }
 
-/* A file by its exact bytes, with all members of an archive; then "archive//member"; then the end
- * of either, from a slash on, as bytes or as they are shown. */
+/* A file by its exact bytes, with all members of an archive. */
 static const char sql_exact[] =
     "SELECT DISTINCT media_id FROM place "
     "WHERE path_raw = ?1 AND state <> 'replaced' ORDER BY media_id LIMIT ?2";
-static const char sql_ending[] =
-    "WITH named (media_id, raw, shown) AS (SELECT media_id, "
-    "CAST(path_raw || iif(member = '', x'', x'2f2f' || member_raw) AS BLOB), "
-    "path || iif(member = '', '', '//' || member) FROM place WHERE state <> 'replaced') "
-    "SELECT DISTINCT media_id FROM named "
-    "WHERE raw = ?1 OR shown = CAST(?1 AS TEXT) "
-    "OR (substr(raw, -length(?1)) = ?1 AND substr(raw, -length(?1) - 1, 1) = x'2f') "
-    "OR (substr(shown, -length(CAST(?1 AS TEXT))) = CAST(?1 AS TEXT) "
-    "    AND substr(shown, -length(CAST(?1 AS TEXT)) - 1, 1) = '/') "
-    "ORDER BY media_id LIMIT ?2";
+static const char sql_names[] = "SELECT media_id, path || iif(member = '', '', '//' || member) "
+                                "FROM place WHERE state <> 'replaced' ORDER BY media_id";
 
-/* As sql_ending, of names without what follows their last dot. rtrim takes off all that is no dot.
- */
-static const char sql_stem[] =
-    "WITH named (media_id, shown) AS (SELECT media_id, "
-    "path || iif(member = '', '', '//' || member) FROM place WHERE state <> 'replaced'), "
-    "stems (media_id, stem) AS (SELECT media_id, substr(shown, 1, "
-    "length(rtrim(shown, replace(shown, '.', ''))) - 1) FROM named) "
-    "SELECT DISTINCT media_id FROM stems WHERE stem = CAST(?1 AS TEXT) "
-    "OR (substr(stem, -length(CAST(?1 AS TEXT))) = CAST(?1 AS TEXT) "
-    "    AND substr(stem, -length(CAST(?1 AS TEXT)) - 1, 1) = '/') "
-    "ORDER BY media_id LIMIT ?2";
+/* The ids whose names fit best, as find_ids. */
+static int find_fitting(struct store *st, read_fit_fn fit, void *arg, int64_t *ids, size_t max,
+                        size_t *n, struct err *err)
+{
+    sqlite3_stmt *stmt = db_prepare(st, sql_names, err);
+    int best = 0, rc = 1;
+
+    if (!stmt)
+        return err->code;
+    *n = 0;
+    while (rc == 1 && (rc = db_next(st, stmt, err)) == 1) {
+        const int64_t id = sqlite3_column_int64(stmt, 0);
+        const int rank = fit(arg, db_text(stmt, 1));
+
+        if (rank < 0)
+            rc = err_set(err, rank, "looking for a recording: %s", err_name(rank));
+        if (rank <= 0 || (best && rank > best))
+            continue;
+        if (!best || rank < best)
+            *n = 0;
+        best = rank;
+        if (*n < max && (*n == 0 || ids[*n - 1] != id)) /* each has its places one by one */
+            ids[(*n)++] = id;
+    }
+    sqlite3_finalize(stmt);
+    return rc;
+}
 
 static bool is_number(const char *s)
 {
@@ -197,8 +204,8 @@ static int ambiguous(struct store *st, const char *what, const int64_t *ids, siz
                    what, n > CANDIDATES_MAX ? "more than " : "", n > CANDIDATES_MAX ? n - 1 : n);
 }
 
-int read_find(struct store *st, const char *what, read_recording_fn candidate, void *arg,
-              int64_t *ret, struct err *err)
+int read_find(struct store *st, const char *what, read_fit_fn fit, void *fit_arg,
+              read_recording_fn candidate, void *arg, int64_t *ret, struct err *err)
 {
     int64_t ids[CANDIDATES_MAX + 1];
     size_t n = 0;
@@ -215,9 +222,7 @@ int read_find(struct store *st, const char *what, read_recording_fn candidate, v
     if (rc == 0 && !n && *what == '/')
         rc = find_ids(st, sql_exact, what, ids, CANDIDATES_MAX + 1, &n, err);
     if (rc == 0 && !n)
-        rc = find_ids(st, sql_ending, what, ids, CANDIDATES_MAX + 1, &n, err);
-    if (rc == 0 && !n)
-        rc = find_ids(st, sql_stem, what, ids, CANDIDATES_MAX + 1, &n, err);
+        rc = find_fitting(st, fit, fit_arg, ids, CANDIDATES_MAX + 1, &n, err);
     if (rc < 0)
         return rc;
     if (n == 0)

@@ -50,13 +50,14 @@ struct read_filter {
 int read_recordings(struct store *st, const struct read_filter *filter, read_recording_fn fn,
                     void *arg, struct err *err);
 
-/* One recording by what a user types: its number, a path (absolute), "path//member", or the end of
- * one
- * ("interview.mp3", "1990/tape 3.wav"), also without its last extension ("1990/tape 3").
- * ERR_MISSING: none. ERR_USAGE: several; each (at most 20)
- * was handed to `candidate` (may be NULL). */
-int read_find(struct store *st, const char *what, read_recording_fn candidate, void *arg,
-              int64_t *ret, struct err *err);
+/* How well a name ("path", "path//member") fits what is looked for: 1 best, larger ones less, 0 not
+ * at all; or an error code. */
+typedef int (*read_fit_fn)(void *arg, const char *name);
+/* One recording by what a user types: its number, its absolute path, else the one whose name fits
+ * best. ERR_MISSING: none. ERR_USAGE: several do; each (at most 20) was handed to `candidate` (may
+ * be NULL). */
+int read_find(struct store *st, const char *what, read_fit_fn fit, void *fit_arg,
+              read_recording_fn candidate, void *arg, int64_t *ret, struct err *err);
 int read_recording_by_id(struct store *st, int64_t media_id, read_recording_fn fn, void *arg,
                          struct err *err); /* ERR_MISSING */
 

@@ -67,7 +67,8 @@ struct request {
     uint32_t root_count;
     const char *const *unread;
     uint32_t unread_count;
-    /* RETRY, CANCEL, PAUSE, RESUME: which tasks. All empty: every one. */
+    /* RETRY, CANCEL, PAUSE, RESUME: which tasks. All empty: every one. ERR_MISSING: the catalog
+     * knows nothing at or below the path; ERR_INPUT: it has no such job. */
     int64_t select_job;      /* 0: any */
     const char *select_path; /* raw absolute path or path prefix (a directory); NULL: any */
     /* NAME_SPEAKER */

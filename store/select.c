@@ -92,24 +92,49 @@ static int resume_all(struct store *st, struct request_reply *ret, struct err *e
     return rc;
 }
 
+/* A slip in a name or a number would else look like there being nothing to do. */
+static int must_be_known(struct store *st, const struct request *rq, struct err *err)
+{
+    struct db_prefix below = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = 1;
+
+    if (rq->select_job) {
+        rc = db_first(st, &stmt, err, "SELECT 1 FROM job WHERE job_id = ?1", "i", rq->select_job);
+        if (rc == 0)
+            rc = err_set(err, ERR_INPUT, "there is no job %lld", (long long)rq->select_job);
+    }
+    if (rc == 1 && rq->select_path) {
+        sqlite3_reset(stmt);
+        rc = db_prefix(rq->select_path, strlen(rq->select_path), &below, err);
+        if (rc == 0)
+            rc = db_first(st, &stmt, err,
+                          "SELECT 1 FROM place WHERE state <> 'replaced' AND " DB_BELOW(
+                              "path_raw", "?1", "?2", "?3") " LIMIT 1",
+                          "bbb", below.low, below.len - 1, below.low, below.len, below.high,
+                          below.len);
+        if (rc == 0)
+            rc = err_set(err, ERR_MISSING, "the catalog has no recording at or below '%.200s'",
+                         rq->select_path);
+        db_prefix_free(&below);
+    }
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
 /* A walk that goes on adds nothing more to a job that was cancelled as a whole. */
 static int mark_job(struct store *st, const struct request *rq, const char *now, struct err *err)
 {
-    int rc;
-
     if (!rq->select_job)
         return 0;
     if (rq->type == REQUEST_CANCEL && !rq->select_path)
-        rc = db_run(st, err, "UPDATE job SET cancelled_at = ?2 WHERE job_id = ?1", "it",
-                    rq->select_job, now);
-    else if (rq->type == REQUEST_RETRY)
-        rc = db_run(st, err, "UPDATE job SET cancelled_at = NULL WHERE job_id = ?1", "i",
-                    rq->select_job);
-    else
-        return 0;
-    if (rc == 0 && sqlite3_changes64(st->db) == 0)
-        rc = err_set(err, ERR_INPUT, "there is no job %lld", (long long)rq->select_job);
-    return rc;
+        return db_run(st, err, "UPDATE job SET cancelled_at = ?2 WHERE job_id = ?1", "it",
+                      rq->select_job, now);
+    if (rq->type == REQUEST_RETRY)
+        return db_run(st, err, "UPDATE job SET cancelled_at = NULL WHERE job_id = ?1", "i",
+                      rq->select_job);
+    return 0;
 }
 
 static int find(struct request_work *w, const struct rule *rule, struct err *err)
@@ -158,6 +183,9 @@ int select_apply(struct request_work *w, struct err *err)
 
     if (!w->begun) {
         db_now(w->now);
+        rc = must_be_known(w->st, rq, err);
+        if (rc < 0)
+            return rc;
         if (all && rq->type == REQUEST_PAUSE)
             return pause_all(w->st, &w->reply, err);
         if (all && rq->type == REQUEST_RESUME)

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "tools/nearest.h"
 #include "tools/text.h"
 
 void cli_free(struct cli *cli)
@@ -31,9 +32,36 @@ static const struct option common[] = {
 #define COMMON_LEN (sizeof(common) / sizeof(common[0]))
 #define OPTIONS_MAX 64
 
-static void bad_option(const struct cli *cli, int found, char **argv)
+char *cli_no_long_option(const char *word, const struct option *longs, char out[CLI_OPTION_LEN])
+{
+    const char *names[OPTIONS_MAX], *typed = word + strspn(word, "-");
+    const size_t len = strcspn(typed, "=");
+    char plain[200], sentence[NEAREST_LEN];
+    size_t n = 0, fit = 0, used;
+
+    snprintf(plain, sizeof(plain), "%.*s", (int)(len < sizeof(plain) ? len : sizeof(plain) - 1),
+             typed);
+    for (; longs->name != NULL && n < OPTIONS_MAX; longs++) {
+        names[n++] = longs->name;
+        fit += strncmp(longs->name, plain, strlen(plain)) == 0;
+    }
+    if (fit < 2 || len == 0) {
+        snprintf(out, CLI_OPTION_LEN, "%s",
+                 nearest_sentence("option", "--", plain, names, n, sentence));
+        return out;
+    }
+    used = (size_t)snprintf(out, CLI_OPTION_LEN, "'--%s' is short for several:", plain);
+    for (size_t i = 0; i < n && used < CLI_OPTION_LEN; i++)
+        if (strncmp(names[i], plain, strlen(plain)) == 0)
+            used += (size_t)snprintf(out + used, CLI_OPTION_LEN - used, "%s --%s",
+                                     out[used - 1] == ':' ? "" : ",", names[i]);
+    return out;
+}
+
+static void bad_option(const struct cli *cli, const struct option *known, int found, char **argv)
 {
     const char *word = argv[optind - 1];
+    char sentence[CLI_OPTION_LEN];
 
     if (found == ':')
         cli_usage(cli, "option '%s' wants a value", word);
@@ -42,7 +70,7 @@ static void bad_option(const struct cli *cli, int found, char **argv)
     else if (optopt != 0)
         cli_usage(cli, "option '%s' takes no value", word);
     else
-        cli_usage(cli, "there is no option '%s', or it is short for more than one", word);
+        cli_usage(cli, "%s", cli_no_long_option(word, known, sentence));
 }
 
 /* 1 when it was a common option, 0 when not, -1 when the value is no good. */
@@ -89,7 +117,7 @@ int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc,
         int common_one;
 
         if (found == '?' || found == ':') {
-            bad_option(cli, found, argv);
+            bad_option(cli, longs, found, argv);
             return EX_USAGE;
         }
         if (found == 'h') {

@@ -33,6 +33,11 @@ struct cli_spec {
 /* -1: go on, operands are argv[optind] on; else the exit status to leave with. */
 int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc, char **argv);
 
+/* What is wrong with `word`, which getopt_long did not know: none of the options is it (and which
+ * one is near), or several begin with it. Without a full stop. */
+#define CLI_OPTION_LEN 500
+char *cli_no_long_option(const char *word, const struct option *longs, char out[CLI_OPTION_LEN]);
+
 /* Settles cli->catalog: --catalog, else $NIGHTSHIFT_CATALOG, else nightshift.db in
  * $XDG_DATA_HOME/nightshift (made when `create`). */
 int cli_catalog(struct cli *cli, bool create, struct err *err);

@@ -1,7 +1,9 @@
 /* nightshift enqueue: finds recordings and notes in the catalog what is to be done with them. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -482,6 +484,23 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
     return status;
 }
 
+/* Where none of them is there, no catalog is made and no job begun: each is said. One that cannot
+ * be looked at is there as far as anybody knows. */
+static bool any_there(char **roots, uint32_t n)
+{
+    struct err err = {0};
+    struct stat st;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (stat(roots[i], &st) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ELOOP))
+            return true;
+    for (uint32_t i = 0; i < n; i++) {
+        err_set(&err, ERR_MISSING, "'%s': there is no such file or folder", roots[i]);
+        cli_fail("enqueue", &err, "Look at its name (ls).");
+    }
+    return false;
+}
+
 int cmd_enqueue(struct cli *cli, int argc, char **argv)
 {
     struct wanted w = {0};
@@ -513,6 +532,10 @@ int cmd_enqueue(struct cli *cli, int argc, char **argv)
             status = cli_fail("enqueue", &err, NULL);
             goto out;
         }
+    if (!any_there(roots, n)) {
+        status = EX_NOINPUT;
+        goto out;
+    }
     status = cli_catalog(cli, false, &err) != 0 ? cli_fail("find the catalog", &err, NULL)
                                                 : settle_stages(cli, &w, &found);
     if (status < 0)

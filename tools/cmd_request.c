@@ -75,6 +75,7 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
     struct store *there = NULL;
     struct err err = {0};
     uint64_t affected = 0;
+    uint32_t unknown = 0;
     bool through_run;
     int rc;
 
@@ -92,7 +93,13 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         rq.select_path = paths[i];
         rc = writer_request(writer, &rq, &reply, &err);
-        affected += reply.affected;
+        if (rc == ERR_MISSING) { /* as enqueue: said, and the others are done */
+            cli_fail(k->purpose, &err, "Look at its name, or at those of `nightshift status`.");
+            err = (struct err){0};
+            rc = 0;
+            unknown++;
+        } else if (rc == 0)
+            affected += reply.affected;
     }
     through_run = writer_through_run(writer);
     writer_close(writer);
@@ -100,8 +107,9 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
         return cli_fail("change the catalog", &err,
                         rc == ERR_INPUT && w->job != 0 ? "`nightshift status --jobs` lists them."
                                                        : NULL);
-    print_result(cli, k, k->whole && n == 0 && w->job == 0, through_run, affected);
-    return cli_flush(EX_OK);
+    if (n == 0 || unknown < n)
+        print_result(cli, k, k->whole && n == 0 && w->job == 0, through_run, affected);
+    return cli_flush(unknown > 0 ? EX_NOINPUT : EX_OK);
 }
 
 static int command(struct cli *cli, const struct kind *k, int argc, char **argv)

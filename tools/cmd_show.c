@@ -24,8 +24,8 @@
 static const char help[] =
     "Usage: nightshift show [OPTION]... WHAT\n"
     "The transcript of one recording, with times, and which sounds are in it, where\n"
-    "they were listened for. WHAT is its path, the end of its path, its number (as in\n"
-    "`nightshift search --json`), or ARCHIVE//MEMBER.\n"
+    "they were listened for. WHAT is its path, any part of that which no other has,\n"
+    "its number (as in `nightshift search --json`), or ARCHIVE//MEMBER.\n"
     "\n"
     "  -f, --format=FORMAT  txt, srt, vtt, tsv, json or rttm (who speaks when),\n"
     "                       not the page for people\n"

@@ -53,7 +53,9 @@ static bool is_folder(const char *path, bool *there)
     return *there && S_ISDIR(st.st_mode);
 }
 
-/* What model_dir_find says is about Whisper's models, which can be fetched. */
+/* Models for --sounds and --diarize are on no hub, whatever model_dir_find says of fetching. */
+static bool is_on_hubs(const char *option) { return strncmp(option, "--embed", 7) == 0; }
+
 static int not_found(const char *option, const char *model, struct err *err)
 {
     bool there, folder = is_folder(model, &there);
@@ -70,6 +72,8 @@ static int not_found(const char *option, const char *model, struct err *err)
         return err->code;
     if (model[0] == '/' || model[0] == '.')
         return err_set(err, ERR_MODEL, "there is no folder '%.300s'", model);
+    if (is_on_hubs(option) && strstr(err->msg, "`nightshift model pull ") != NULL)
+        return err->code;
     if (model_dir_own(&own, &ignored) != 0)
         own = NULL;
     rc = err_set(err, ERR_MODEL,

@@ -59,21 +59,19 @@ static const struct other {
     struct enqueue_usual usual;
     const char *words;
 } others[OTHERS] = {
-    [OTHER_DIARIZE] = {{"--diarize", "diarize", MODEL_DIARIZATION, MODEL_DIARIZATION_NANO,
+    [OTHER_DIARIZE] = {{"--diarize", "diarize", MODEL_DIARIZATION, MODEL_DIARIZATION_NANO, NULL,
                         "put a folder 'diarization', as docs/models.md has it, into the models "
                         "directory"},
                        "to diarize"},
-    [OTHER_SOUNDS] = {{"--sounds", "sounds", "yamnet", NULL,
+    [OTHER_SOUNDS] = {{"--sounds", "sounds", "yamnet", NULL, NULL,
                        "put a folder 'yamnet', as docs/models.md has it, into the models "
                        "directory"},
                       "to listen to for sounds"},
     [OTHER_TEXT] = {{"--embed", "embed-text", "all-MiniLM-L6-v2", NULL,
-                     "put the files of huggingface.co/sentence-transformers/all-MiniLM-L6-v2 as "
-                     "a folder 'all-MiniLM-L6-v2' into the models directory"},
+                     "sentence-transformers/all-MiniLM-L6-v2", NULL},
                     "to embed as text"},
     [OTHER_AUDIO] = {{"--embed-audio", "embed-audio", "laion/clap-htsat-unfused", NULL,
-                      "put the files of huggingface.co/laion/clap-htsat-unfused into a folder of "
-                      "the Hugging Face cache, or of the models directory"},
+                      "laion/clap-htsat-unfused", NULL},
                      "to embed as sound"},
 };
 

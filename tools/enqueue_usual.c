@@ -28,6 +28,11 @@ static int nothing_here(const struct enqueue_usual *u, const char *own, struct e
         snprintf(also, sizeof(also),
                  ", and '%s', which comes with Nightshift, is not where it was installed",
                  u->embedded);
+    if (u->hub != NULL)
+        return err_set(err, ERR_MODEL,
+                       "there is no '%s' here: `nightshift model pull %s` fetches it; or try "
+                       "%s=FOLDER",
+                       u->name, u->hub, u->option);
     return err_set(err, ERR_MODEL,
                    "there is no '%s'%s. To get one, %s (%.300s), or try "
                    "%s=FOLDER",
@@ -116,6 +121,10 @@ int enqueue_usual_find(const struct enqueue_usual *u, struct store *known, char 
 
     note[0] = 0;
     *ret_name = u->name;
+    if (rc == ERR_MODEL && *ret_dir == NULL && u->hub != NULL && strcmp(u->hub, u->name) != 0) {
+        *ret_name = u->hub;
+        rc = enqueue_model_find(u->option, u->hub, ret_dir, &first);
+    }
     if (rc != ERR_MODEL || *ret_dir != NULL) {
         if (rc != 0)
             *err = first;

@@ -12,7 +12,8 @@ struct enqueue_usual {
     const char *option, *stage; /* "--diarize", "diarize" */
     const char *name;           /* the user's own: a name in a models directory, or a Hub id */
     const char *embedded;       /* what comes with the program and is taken else; NULL: nothing */
-    const char *get;            /* how to come by one, as a command: "put a folder ..." */
+    const char *hub; /* its Hub id, under which `model pull` brings it; NULL: not there */
+    const char *get; /* else how to come by one, as a command: "put a folder ..." */
 };
 
 /* Its folder, newly allocated, and its name, borrowed from u. Where it is the one that comes with

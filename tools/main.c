@@ -7,6 +7,7 @@
 
 #include "gpu/backend.h"
 #include "tools/cli.h"
+#include "tools/nearest.h"
 #include "workers/media/decoder.h"
 #include "workers/settler.h"
 #include "workers/worker.h"
@@ -41,16 +42,39 @@ static const char help[] =
     "  nightshift search '\"market square\"'\n"
     "  nightshift export --format srt --output subtitles\n";
 
+static int cmd_version(struct cli *cli, int argc, char **argv)
+{
+    static const struct option none[] = {{0}};
+    const struct cli_spec spec = {"Usage: nightshift version [OPTION]...\n"
+                                  "Which version this is, as `nightshift --version`.\n"
+                                  "\n"
+                                  "      --json           as JSON\n"
+                                  "  -h, --help           this text\n"
+                                  "\n"
+                                  "Examples:\n"
+                                  "  nightshift version --json\n",
+                                  "", none, NULL, true};
+    int status = cli_parse(cli, &spec, NULL, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (optind < argc)
+        return cli_usage(cli, "it takes no '%s'", argv[optind]);
+    puts(cli->json ? "{\"version\": \"" NIGHTSHIFT_VERSION "\"}"
+                   : "nightshift " NIGHTSHIFT_VERSION);
+    return cli_flush(EX_OK);
+}
+
 static const struct command {
     const char *name;
     int (*main)(struct cli *cli, int argc, char **argv);
 } commands[] = {
-    {"enqueue", cmd_enqueue},   {"run", cmd_run},       {"status", cmd_status},
-    {"show", cmd_show},         {"search", cmd_search}, {"export", cmd_export},
-    {"retry", cmd_retry},       {"cancel", cmd_cancel}, {"pause", cmd_pause},
-    {"resume", cmd_resume},     {"doctor", cmd_doctor}, {"model", cmd_model},
-    {"plan", cmd_plan},         {"bench", cmd_bench},   {"score", cmd_score},
-    {"speakers", cmd_speakers},
+    {"enqueue", cmd_enqueue},   {"run", cmd_run},         {"status", cmd_status},
+    {"show", cmd_show},         {"search", cmd_search},   {"export", cmd_export},
+    {"retry", cmd_retry},       {"cancel", cmd_cancel},   {"pause", cmd_pause},
+    {"resume", cmd_resume},     {"doctor", cmd_doctor},   {"model", cmd_model},
+    {"plan", cmd_plan},         {"bench", cmd_bench},     {"score", cmd_score},
+    {"speakers", cmd_speakers}, {"version", cmd_version},
 };
 
 static const struct command *find(const char *name)
@@ -63,7 +87,28 @@ static const struct command *find(const char *name)
 
 static int unknown(const char *name)
 {
-    cli_note("there is no command '%s'. Try `nightshift --help`.", name);
+    const char *names[sizeof(commands) / sizeof(commands[0])];
+    const size_t n = sizeof(commands) / sizeof(commands[0]);
+    char sentence[NEAREST_LEN];
+
+    for (size_t i = 0; i < n; i++)
+        names[i] = commands[i].name;
+    cli_note("%s. Try `nightshift --help`.",
+             nearest_sentence("command", "", name, names, n, sentence));
+    return EX_USAGE;
+}
+
+/* In front of the command. */
+static int unknown_option(int found, const char *word, const struct option *longs)
+{
+    char sentence[CLI_OPTION_LEN];
+
+    if (found == ':')
+        cli_note("option '%s' wants a value. Try `nightshift --help`.", word);
+    else if (strncmp(word, "--", 2) == 0)
+        cli_note("%s. Try `nightshift --help`.", cli_no_long_option(word, longs, sentence));
+    else
+        cli_note("there is no option '%s' here. Try `nightshift --help`.", word);
     return EX_USAGE;
 }
 
@@ -86,10 +131,6 @@ static int run_command(struct cli *cli, int argc, char **argv)
     }
     if (strcmp(argv[0], "help") == 0) {
         fputs(help, stdout);
-        return cli_flush(EX_OK);
-    }
-    if (strcmp(argv[0], "version") == 0) {
-        puts("nightshift " NIGHTSHIFT_VERSION);
         return cli_flush(EX_OK);
     }
     return unknown(argv[0]);
@@ -142,11 +183,9 @@ int main(int argc, char **argv)
             continue;
         }
         if (found == '?' || found == ':') {
-            cli_note(found == '?' ? "there is no option '%s' here. Try `nightshift --help`."
-                                  : "option '%s' wants a value. Try `nightshift --help`.",
-                     argv[optind - 1]);
+            status = unknown_option(found, argv[optind - 1], longs);
             cli_free(&cli);
-            return EX_USAGE;
+            return status;
         }
         fputs(found == 'V' ? "nightshift " NIGHTSHIFT_VERSION "\n" : help, stdout);
         cli_free(&cli);

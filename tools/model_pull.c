@@ -138,8 +138,12 @@ static void on_note(void *arg, const char *sentence)
 
 /* ---- the end of it */
 
-static void print_next(const char *name, const struct hub_pulled *p, bool silero, bool main)
+static void print_next(const char *name, const struct hub_pulled *p, const char *stage, bool silero,
+                       bool main)
 {
+    const char *option = strcmp(stage, "embed-text") == 0    ? "--embed="
+                         : strcmp(stage, "embed-audio") == 0 ? "--embed-audio="
+                                                             : "--model ";
     char bytes[TEXT_LEN];
     char *path = utf8_display(p->path, strlen(p->path));
 
@@ -150,7 +154,7 @@ static void print_next(const char *name, const struct hub_pulled *p, bool silero
     if (silero)
         puts("Next: nightshift enqueue /archive (voice activity is on by itself)");
     else /* a name means the revision main, where that was fetched */
-        printf("Next: nightshift enqueue --model %s /archive\n",
+        printf("Next: nightshift enqueue %s%s /archive\n", option,
                main || path == NULL ? name : path);
     free(path);
 }
@@ -187,7 +191,7 @@ static int check(const struct cli *cli, const char *name, const struct hub_pulle
         status = EX_OSERR;
     if (!cli->json && !cli->quiet && status == EX_OK) {
         model_check_print(name, &c);
-        print_next(name, p, silero, main);
+        print_next(name, p, c.stage, silero, main);
     }
     model_check_free(&c);
     return cli_flush(status);

@@ -4,8 +4,10 @@
 
 #include "store/read.h"
 
-/* As read_find, and a relative path as well. ERR_USAGE: several, which were listed on standard
- * error. */
+/* By its number, its path (a relative one, too), the end of that ("1990/tape 3.wav"), also without
+ * the extension, or else any part of it that no other has; upper and lower case and the composed
+ * and decomposed forms of letters are alike where nothing fits as it was typed. ERR_MISSING: none.
+ * ERR_USAGE: several, which were listed on standard error. */
 int recording_find(struct store *st, const char *what, int64_t *ret, struct err *err);
 
 #endif

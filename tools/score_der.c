@@ -248,10 +248,7 @@ static int read_turns(const char *path, struct rttm *ret, struct err *err)
     int rc;
 
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return err_set(err, ERR_INPUT,
-                       "'%s' is a folder: --der compares two files. Put its files one behind the "
-                       "other (cat)",
-                       path);
+        return err_set(err, ERR_INPUT, "'%s' is a folder, and --der compares two files", path);
     rc = rttm_read(path, ret, err);
     if (rc == 0 && ret->turn_count == 0 && ret->text != NULL &&
         !begins_as_rttm(ret->text, ret->text_len))
@@ -268,7 +265,14 @@ int score_der(const struct cli *cli, const char *reference, const char *hypothes
 
     if (rc == 0)
         rc = read_turns(hypothesis, &j.hypothesis, &err);
-    status = rc != 0 ? cli_fail("score", &err, NULL) : score_and_print(&j, p);
+    if (rc == 0)
+        status = score_and_print(&j, p);
+    else
+        status = cli_fail("score", &err,
+                          err.code == ERR_INPUT     ? "Try two RTTM files; those of a folder, one "
+                                                      "behind the other (cat *.rttm), are one."
+                          : err.code == ERR_MISSING ? "Look at its name (ls -l)."
+                                                    : NULL);
     rttm_free(&j.reference);
     rttm_free(&j.hypothesis);
     free(j.files);

@@ -85,7 +85,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         hub = self.hub
-        match = re.fullmatch(rf"/(?:cdn|[^/]+/[^/]+/resolve/{hub.commit})/([^/]+)", self.path)
+        match = re.fullmatch(rf"/(?:cdn|[^/]+/[^/]+/resolve/{hub.commit})/(.+)", self.path)
         name = match.group(1) if match else None
         with hub.lock:
             hub.requests.append((self.command, self.path, dict(self.headers.items()),
@@ -93,7 +93,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if hub.fail and hub.fail(self, name) is not None:
             return
         if name is None:
-            if re.fullmatch(rf"/api/models/{ID}/revision/[^/]+", self.path):
+            if re.fullmatch(rf"/api/models/{hub.id}/revision/[^/]+", self.path):
                 return self.answer(200, hub.list(), [("Content-Type", "application/json")])
             return self.answer(404, b"{}", [("X-Error-Code", "RepoNotFound")])
         if name not in hub.files:
@@ -128,6 +128,7 @@ class Server(http.server.ThreadingHTTPServer):
 class Hub:
     def __init__(self, files):
         self.files = dict(files)
+        self.id = ID
         self.etags = {}          # file: what is said in place of its hash
         self.more_names = []     # in the list, and nowhere else
         self.commit = COMMIT
@@ -154,7 +155,7 @@ class Hub:
             server.server_close()
 
     def list(self):
-        return json.dumps({"id": ID, "sha": self.commit, "siblings": [
+        return json.dumps({"id": self.id, "sha": self.commit, "siblings": [
             {"rfilename": name} for name in [*self.files, *self.more_names]]}).encode()
 
     def forget(self):

@@ -16,6 +16,7 @@ import unittest
 
 import hub_server
 import night
+import tiny_models
 from hub_server import COMMIT, ID
 
 SILERO = os.path.join(night.SHARED, "models/silero-vad/silero_vad_16k.safetensors")
@@ -195,6 +196,35 @@ class Whole(Pull):
     def test_enqueue_names_the_way_out(self):
         said = self.enqueue("--model", ID, self.archive, status=78)
         self.one_sentence(said, f"`nightshift model pull {ID}`")
+
+    def test_a_sentence_encoder(self):
+        """With what says how its vectors are pooled, which lies in a folder of its own."""
+        self.hub.id = "sentence-transformers/all-MiniLM-L6-v2"
+        folder = tiny_models.encoder(os.path.join(self.dir, "encoder"))
+        modules = [{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
+                   {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]
+        pooling = {"word_embedding_dimension": 16, "pooling_mode_cls_token": True}
+        self.hub.files = {"modules.json": json.dumps(modules).encode(),
+                          "1_Pooling/config.json": json.dumps(pooling).encode(),
+                          "onnx/model.onnx": b"never asked for"}
+        for name in ("config.json", "tokenizer.json", WEIGHTS):
+            with open(os.path.join(folder, name), "rb") as file:
+                self.hub.files[name] = file.read()
+        said = self.enqueue("--embed", self.archive, status=78)
+        self.one_sentence(said, f"`nightshift model pull {self.hub.id}`")
+        said = self.enqueue("--embed=org/other", self.archive, status=78)
+        self.one_sentence(said, "`nightshift model pull org/other`")
+        answer = self.pull(self.hub.id)
+        self.assertIn(f"Next: nightshift enqueue --embed={self.hub.id} /archive", answer.out)
+        self.assertIn("stage       embed-text", answer.out)
+        self.assertEqual([], self.hub.asked("onnx/model.onnx", "HEAD"))
+        snapshot = os.path.join(self.cache, "models--sentence-transformers--all-MiniLM-L6-v2/snapshots", COMMIT)
+        self.assertTrue(os.path.islink(os.path.join(snapshot, "1_Pooling/config.json")))
+        with open(os.path.join(snapshot, "1_Pooling/config.json"), encoding="utf-8") as file:
+            self.assertEqual(pooling, json.load(file))
+        self.enqueue("--embed", self.archive)
+        self.assertEqual([(self.hub.id,)], self.sql("SELECT model FROM stage WHERE name = 'embed-text'"))
+        self.assertIn("Nothing was fetched", self.pull(self.hub.id).out)
 
     def test_silero_needs_its_own_file(self):
         folder = os.path.join(self.dir, "home/.local/share/nightshift/models/silero-vad")
@@ -621,8 +651,8 @@ class Hostile(Pull):
     def test_what_is_no_model_for_us(self):
         config = self.hub.files["config.json"]
         for name, data, words in (
-                ("config.json", b'{"model_type": "llama"}', ["no whisper model", "llama"]),
-                ("config.json", b'{"model_type": "\\u001b[31m"}', ["no whisper model"]),
+                ("config.json", b'{"model_type": "llama"}', ["neither whisper nor", "llama"]),
+                ("config.json", b'{"model_type": "\\u001b[31m"}', ["neither whisper nor"]),
                 ("config.json", b"<html>", ["no json"]),
                 ("config.json", None, ["has no config.json"]),
                 ("tokenizer.json", None, ["has no tokenizer.json"]),

@@ -143,15 +143,21 @@ class Together(Stages):
     def test_folders_without_a_model(self):
         empty = os.path.join(self.dir, "empty")
         os.mkdir(empty)
-        for model, words in ((empty, "has no config.json"), ("/nope", "there is no folder '/nope'"),
-                             ("some/name", "neither a folder 'some/name' nor such a model in"),
-                             (night.MODEL, "is a model for --model, not for --embed")):
+        for option, model, words in (("--embed", empty, "has no config.json"),
+                                     ("--embed", "/nope", "there is no folder '/nope'"),
+                                     ("--sounds", "some/name", "neither a folder 'some/name' nor such a model in"),
+                                     ("--embed", night.MODEL, "is a model for --model, not for --embed")):
             with self.subTest(model=model):
-                answer = self.enqueue("--embed=" + model, self.archive, status=night.CONFIG)
+                answer = self.enqueue(f"{option}={model}", self.archive, status=night.CONFIG)
                 self.one_sentence(answer, words)
                 self.assertNotIn("model pull", answer.err)
-        self.one_sentence(self.enqueue("--embed", self.archive, status=night.CONFIG),
-                          re.escape(self.models.lower()), "--embed=folder")
+        # Of these there are some on a hub.
+        self.one_sentence(self.enqueue("--embed=some/name", self.archive, status=night.CONFIG),
+                          "`nightshift model pull some/name`")
+        for option, name in (("--embed", "sentence-transformers/all-minilm-l6-v2"),
+                             ("--embed-audio", "laion/clap-htsat-unfused")):
+            self.one_sentence(self.enqueue(option, self.archive, status=night.CONFIG),
+                              f"`nightshift model pull {name}`", option + "=folder")
 
     def test_a_model_that_cannot_work_is_refused(self):
         """All that would put the stage aside in the night."""

@@ -69,6 +69,7 @@ class WhileARunIsOn(night.Night):
         run = self.begin("--watch")
         answer = self.nightshift("cancel", os.path.join(self.archive, "tape-4.wav"), status=0)
         print("    " + (answer.out + answer.err).strip())
+        self.one_sentence(self.nightshift("cancel", "/nope", status=66), "no recording at or below '/nope'")
         self.nightshift("resume", status=0)
         self.wait_for("the others are done", lambda: self.done() == self.COUNT - 1, run)
         states = dict(self.sql("SELECT state, count(*) FROM task GROUP BY 1"))

@@ -133,6 +133,7 @@ class Embedded(night.Night):
                                  self.nightshift("model", "path", name, status=0).out.strip())
                 self.nightshift("model", "check", name, status=0)
             installed = self.heard()
+        self.assertTrue(os.path.exists(os.path.join(prefix, "share/man/man1/nightshift.1")))
         self.assertEqual(built, installed)
         self.assertEqual([(os.path.join(prefix, "share/nightshift/models/diarization-nano"),)],
                          self.sql("SELECT model_dir FROM stage"))

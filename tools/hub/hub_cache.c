@@ -76,16 +76,18 @@ int hub_cache_lock_blob(const struct hub_cache *c, const struct hub_digest *dige
 int hub_cache_link(const struct hub_cache *c, const char *commit, const char *file,
                    const struct hub_digest *digest, struct err *err)
 {
-    char dir[64], path[PATH_MAX], fresh[PATH_MAX + 8], target[96];
+    char dir[160], path[PATH_MAX], fresh[PATH_MAX + 8], target[96];
+    const char *slash = strrchr(file, '/');
     int rc;
 
-    snprintf(dir, sizeof(dir), "snapshots/%.40s", commit);
+    snprintf(dir, sizeof(dir), "snapshots/%.40s/%.*s", commit, slash ? (int)(slash - file) : 0,
+             file);
     rc = make(c->repo, dir, err);
     if (rc != 0)
         return rc;
-    snprintf(path, sizeof(path), "%s/%s/%s", c->repo, dir, file);
+    snprintf(path, sizeof(path), "%s/snapshots/%.40s/%s", c->repo, commit, file);
     snprintf(fresh, sizeof(fresh), "%s.new", path);
-    snprintf(target, sizeof(target), "../../blobs/%s", digest->hex);
+    snprintf(target, sizeof(target), "%s../../blobs/%s", slash ? "../" : "", digest->hex);
     unlink(fresh); /* of a pull that was killed; the lock is ours */
     if (symlink(target, fresh) != 0 || rename(fresh, path) != 0)
         return err_sys(err, errno, "make the link %.200s", path);

@@ -5,6 +5,8 @@
 
 #include <jansson.h>
 
+#include "workers/stages/stage.h"
+
 #define FILES_MAX 10000
 #define NAME_MAX_BYTES 96
 #define HEX "0123456789abcdef"
@@ -21,6 +23,10 @@ const char *const hub_small_files[] = {"config.json",
                                        "normalizer.json",
                                        "vocab.json",
                                        "merges.txt",
+                                       "modules.json",
+                                       "1_Pooling/config.json",
+                                       "sentence_bert_config.json",
+                                       "config_sentence_transformers.json",
                                        NULL};
 
 /* ---- names */
@@ -28,6 +34,15 @@ const char *const hub_small_files[] = {"config.json",
 static bool is_plain(const char *s, size_t n)
 {
     return n > 0 && n <= NAME_MAX_BYTES && s[0] != '.' && s[0] != '-' && strspn(s, PLAIN) >= n;
+}
+
+/* Of names with a slash those alone that are known beforehand. */
+static bool is_asked_for(const char *name)
+{
+    for (size_t i = 0; hub_small_files[i] != NULL; i++)
+        if (strcmp(name, hub_small_files[i]) == 0)
+            return true;
+    return is_plain(name, strlen(name));
 }
 
 int hub_id_check(const char *id, struct err *err)
@@ -86,7 +101,7 @@ static int take_files(json_t *siblings, struct hub_list *ret, struct err *err)
         const char *name =
             json_string_value(json_object_get(json_array_get(siblings, i), "rfilename"));
 
-        if (name == NULL || !is_plain(name, strlen(name)))
+        if (name == NULL || !is_asked_for(name))
             continue;
         ret->file[ret->file_count] = strdup(name);
         if (ret->file[ret->file_count++] == NULL)
@@ -172,11 +187,12 @@ int hub_config_check(const char *json, size_t len, struct err *err)
 
     if (!json_is_object(root))
         rc = err_set(err, ERR_MODEL, "its config.json is no JSON. Try another model or --revision");
-    else if (type == NULL || strcmp(type, "whisper") != 0)
-        rc = err_set(err, ERR_MODEL,
-                     "it is no Whisper model: its config.json says '%.60s'. Try one such as "
-                     "openai/whisper-small",
-                     type != NULL ? type : "");
+    else if (type == NULL || stage_of_type(type) == NULL)
+        rc = err_set(
+            err, ERR_MODEL,
+            "its config.json says '%.60s', and it is neither Whisper nor a sentence encoder "
+            "of BERT's kind nor CLAP. Try one such as openai/whisper-small",
+            type != NULL ? type : "");
     json_decref(root);
     return rc;
 }

@@ -18,8 +18,8 @@ bool hub_is_commit(const char *s);
 
 struct hub_list {
     char commit[HUB_COMMIT_LEN];
-    char *
-        *file; /* those with a plain name, in the model's own folder; no other is ever asked for */
+    char **file; /* those with a plain name, in the model's own folder, and of hub_small_files those
+                  * that lie below it; no other is ever asked for */
     uint32_t file_count;
 };
 /* The answer of /api/models/ID/revision/REVISION. ERR_PROTOCOL. */
@@ -40,7 +40,8 @@ struct hub_weights {
 };
 /* ERR_MODEL: there are none that we read, or a needed small file is not there. */
 int hub_list_choose(const struct hub_list *l, struct hub_weights *ret, struct err *err);
-/* Whether config.json is of a Whisper model, before gigabytes of another are fetched. ERR_MODEL. */
+/* Whether config.json is of a model that some stage takes, before gigabytes of another are fetched.
+ * ERR_MODEL. */
 int hub_config_check(const char *json, size_t len, struct err *err);
 
 #endif

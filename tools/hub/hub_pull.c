@@ -151,7 +151,7 @@ static int read_item(const struct pull *p, const struct item *it, struct buf *re
 
 /* ---- the parts of a model */
 
-/* config.json first: whatever is no Whisper ends there. */
+/* config.json first: whatever no stage takes ends there. */
 static int get_small(struct pull *p, struct err *err)
 {
     struct buf config = BUF_INIT;

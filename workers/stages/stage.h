@@ -115,6 +115,8 @@ bool stage_settles(const char *name); /* its recordings are settled as a whole i
 /* For which stage a folder's model is, by its config.json or pyannote's layout; "transcribe" where
  * they say no other. */
 const char *stage_of_model(const char *dir);
+/* For which stage models of such a `model_type` are; NULL: for none. */
+const char *stage_of_type(const char *model_type);
 /* Which model a folder holds for the stage: XXH3-128 of the files that decide its results, hex
  * (workers/models/model_dir.h). ERR_MODEL says what is missing; ERR_USAGE: no such stage. */
 int stage_model_hash(const char *name, const char *dir, char ret[33], struct err *err);

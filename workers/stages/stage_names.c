@@ -131,33 +131,37 @@ static bool is_pyannote(const char *dir)
            access(config, F_OK) != 0 && access(network, F_OK) == 0;
 }
 
-const char *stage_of_model(const char *dir)
+const char *stage_of_type(const char *model_type)
 {
     static const struct {
         const char *type, *stage;
     } types[] = {
-        {"nightshift-diarization", "diarize"},
-        {"yamnet", "sounds"},
-        {"clap", "embed-audio"},
-        {"bert", "embed-text"},
-        {"roberta", "embed-text"},
-        {"xlm-roberta", "embed-text"},
-        {"camembert", "embed-text"},
+        {"whisper", "transcribe"},     {"nightshift-diarization", "diarize"},
+        {"yamnet", "sounds"},          {"clap", "embed-audio"},
+        {"bert", "embed-text"},        {"roberta", "embed-text"},
+        {"xlm-roberta", "embed-text"}, {"camembert", "embed-text"},
     };
-    const char *stage = "transcribe", *type;
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(model_type, types[i].type) == 0)
+            return types[i].stage;
+    return NULL;
+}
+
+const char *stage_of_model(const char *dir)
+{
+    const char *stage = NULL, *type;
     json_t *config = NULL;
     struct err e = {0};
 
     if (is_pyannote(dir))
         return "diarize";
     if (json_file_read(dir, "config.json", &config, &e) != 0)
-        return stage;
+        return "transcribe";
     type = json_string_value(json_object_get(config, "model_type"));
-    for (size_t i = 0; type && i < sizeof(types) / sizeof(types[0]); i++)
-        if (strcmp(type, types[i].type) == 0)
-            stage = types[i].stage;
+    stage = type ? stage_of_type(type) : NULL;
     json_decref(config);
-    return stage;
+    return stage ? stage : "transcribe";
 }
 
 int stage_model_hash(const char *name, const char *dir, char ret[MODEL_HASH_LEN], struct err *err)

@@ -117,7 +117,7 @@ static void cancel_stops_what_is_running(void **state)
 /* Nobody writes here but who must: a request, that what waits be in the catalog before it. */
 static int64_t shards_now(struct control *c)
 {
-    ask(c, REQUEST_PAUSE, "/nowhere");
+    ask(c, REQUEST_RESUME, "/");
     return count_of("SELECT count(*) FROM shard");
 }
 
@@ -305,7 +305,7 @@ static void a_run_that_was_held_blames_no_worker(void **state)
     c = reach_run();
     wait_count("SELECT count(*) FROM task WHERE state = 'done'", 1);
     holder = hold_catalog(5);
-    assert_int_equal(ask(c, REQUEST_PAUSE, "/nowhere").affected, 0);
+    assert_int_equal(ask(c, REQUEST_RESUME, "/").affected, 0);
     assert_int_equal(wait_child(holder), 0);
     fixture_enqueue(ask_run, c, &more, 1, "fake");
     wait_count("SELECT count(*) FROM task WHERE state = 'done'", 2);
@@ -331,7 +331,7 @@ static void a_locked_catalog_is_waited_for(void **state)
     c = reach_run();
     wait_count("SELECT count(*) FROM shard", 1);
     holder = hold_catalog(3);
-    assert_int_equal(ask(c, REQUEST_PAUSE, "/nowhere").affected, 0); /* waits, too */
+    assert_int_equal(ask(c, REQUEST_RESUME, "/").affected, 0); /* waits, too */
     control_close(c);
     assert_int_equal(wait_child(holder), 0);
     assert_int_equal(wait_child(pid), 0);

@@ -532,6 +532,17 @@ static void the_line_fits(void **state)
         progress_line(&p, c, line);
         assert_true(width(line) <= c);
     }
+    /* A part is told in the unit of the whole. */
+    p.audio_done_ms = 162000;
+    p.audio_all_ms = 48 * 60000;
+    progress_line(&p, 80, line);
+    assert_non_null(strstr(line, ", 2.7 min of 48.0 min, "));
+    p.audio_all_ms = 5 * 3600000;
+    progress_line(&p, 80, line);
+    assert_non_null(strstr(line, ", 0.0 h of 5.0 h, "));
+    p.audio_all_ms = -1;
+    progress_line(&p, 80, line);
+    assert_non_null(strstr(line, ", 2.7 min, "));
     p.note = "stopping at a checkpoint";
     p.several = true;
     progress_line(&p, 60, line);

@@ -269,6 +269,13 @@ static void our_memory(void **state)
     all_rounds(FAULT_OUR_MALLOC, false, 0);
 }
 
+static int ends_so(void *arg, const char *name)
+{
+    const size_t n = strlen(name), len = strlen(arg);
+
+    return n >= len && strcmp(name + n - len, arg) == 0;
+}
+
 static int count_segment(void *arg, const struct read_segment *g)
 {
     (void)g;
@@ -292,6 +299,7 @@ static int read_everything(struct store **kept, struct err *e)
     struct store_task t[4];
     struct store_known k = {0};
     struct store *st = *kept;
+    char name[] = "2\\xFF.wav";
     int seen = 0, rc = 0;
     int64_t id;
     size_t n = 0;
@@ -314,7 +322,7 @@ static int read_everything(struct store **kept, struct err *e)
         store_stage_row_free(&rows[i]);
     free(rows);
     if (rc == 0)
-        rc = read_find(st, "2\xff.wav", count_recording, &seen, &id, e);
+        rc = read_find(st, name, ends_so, name, count_recording, &seen, &id, e);
     if (rc == 0)
         rc = read_recordings(st, &(struct read_filter){.path = "/a"}, count_recording, &seen, e);
     if (rc == 0)

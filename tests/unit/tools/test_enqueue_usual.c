@@ -42,8 +42,8 @@ static void put(const char *name)
 }
 
 /* Names that no models directory of the build has. */
-static const struct enqueue_usual wanted = {"--diarize", "diarize", "own-voices", "embedded-voices",
-                                            "put it there"};
+static const struct enqueue_usual wanted = {"--diarize",       "diarize", "own-voices",
+                                            "embedded-voices", NULL,      "put it there"};
 
 static void find(const char *name, const char *says)
 {
@@ -88,6 +88,9 @@ static void one_after_the_other(void **state)
     find("embedded-voices", models);
     alone.embedded = NULL;
     find_nothing(&alone, "there is no 'own-voices'. To get one, put it there");
+    alone.hub = "org/own-voices";
+    find_nothing(&alone, "there is no 'own-voices' here: `nightshift model pull org/own-voices` "
+                         "fetches it; or try --diarize=FOLDER");
     put("own-voices");
     find("own-voices", NULL);
 }

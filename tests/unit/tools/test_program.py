@@ -235,6 +235,19 @@ class Enqueue(Program):
         self.assertIn("gone: there is no such file", done.err)
         self.assertIn("4 recordings found", done.out)
 
+    def test_where_no_path_is_there_nothing_is_begun(self):
+        gone = [os.path.join(self.dir, name) for name in ("gone", "gone too")]
+        for options in ([], ["--json"], ["--dry-run"]):
+            done = self.run_it("enqueue", *options, *gone, status=66)
+            self.assertEqual("", done.out)
+            self.assertEqual([f"nightshift: cannot enqueue: '{path}': there is no such file or folder. "
+                              "Look at its name (ls)." for path in gone], done.err.splitlines())
+            self.assertFalse(os.path.exists(self.catalog))
+        self.fill()
+        self.enqueue()
+        self.run_it("enqueue", "--language=es", gone[0], status=66)
+        self.assertEqual([(1, 1)], self.sql("SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM stage)"))
+
     def test_bad_archive_does_not_stop_the_rest(self):
         self.fill()
         self.put("broken.zip", b"PK\3\4" + os.urandom(200))
@@ -377,6 +390,21 @@ class Requests(Program):
         self.run_it("resume", status=0)
         self.assertFalse(json.loads(self.run_it("status", "--json").out)["paused"])
         self.run_it("retry", "--all", deep, status=64)
+
+    def test_what_is_unknown_is_said(self):
+        self.fill()
+        self.enqueue()
+        deep, gone = os.path.join(self.archive, "deep"), os.path.join(self.archive, "dep")
+        for command in ("cancel", "retry", "pause", "resume"):
+            with self.subTest(command=command):
+                done = self.run_it(command, gone, status=66)
+                self.assertIn(f"cannot {command}: the catalog has no recording at or below '{gone}'.", done.err)
+                self.assertEqual("", done.out)
+                done = self.run_it(command, "--job", "9", status=65)
+                self.assertIn("there is no job 9", done.err)
+        done = self.run_it("cancel", gone, deep, status=66)  # what there is, is done
+        self.assertIn("1 task cancelled", done.out)
+        self.assertEqual(0, self.affected("cancel", deep))
 
     def test_nothing_is_made_where_no_catalog_is(self):
         for command in (["retry"], ["cancel"], ["pause"], ["status"], ["show", "x"], ["search", "x"],
@@ -568,6 +596,97 @@ class Options(Program):
         done = self.run_it("enqueue", "--vad-threshold=0.3", "--vad-neg-threshold=0.4", self.archive,
                            status=64, **here)
         self.assertIn("vad_neg_threshold is 0.4, above vad_threshold, 0.3", done.err)
+
+
+class Words(Program):
+    def said(self, *args):
+        return " ".join(self.run_it(*args, status=64).err.split())
+
+    def test_a_slip_is_told_from_an_option_cut_short(self):
+        for args, says in ((["enqueue", "--dairize", "."], "there is no option '--dairize'. Perhaps '--diarize' was"),
+                           (["enqueue", "--beamsize=3", "."], "Perhaps '--beam-size' was meant. Try"),
+                           (["status", "--josn"], "Perhaps '--json' was meant. Try"),
+                           (["--catlog", "x", "status"], "Perhaps '--catalog' was meant. Try"),
+                           (["enqueue", "--no", "."], "'--no' is short for several: --no-transcribe, "
+                                                      "--no-speech-threshold. Try"),
+                           (["statsu"], "there is no command 'statsu'. Perhaps 'status' was meant. Try"),
+                           (["enq", "."], "Perhaps 'enqueue' was meant"),
+                           (["help", "serach"], "Perhaps 'search' was meant")):
+            with self.subTest(args=args):
+                self.assertIn(says, self.said(*args))
+        for args in (["enqueue", "--" + "x" * 3000], ["status", "--zebra"], ["zebra"], ["re"], ["x" * 300]):
+            with self.subTest(args=args):
+                said = self.said(*args)
+                self.assertIn("there is no ", said)
+                self.assertNotIn("Perhaps", said)
+
+    def test_the_version_as_json(self):
+        version = self.run_it("version", status=0).out.split()[1]
+        self.assertEqual({"version": version}, json.loads(self.run_it("version", "--json", status=0).out))
+        self.assertIn("'x'", self.said("version", "x"))
+
+
+class Installed(unittest.TestCase):
+    def test_without_the_cuda_module_the_rest_is_installed(self):
+        """As after tools/demo, which builds the program alone."""
+        script = os.path.join(os.environ["NIGHTSHIFT_BUILD_DIR"], "gpu/cuda/cmake_install.cmake")
+        with open(script, encoding="utf-8") as file:
+            text = file.read()
+        if "nightshift-cuda.so" not in text:
+            self.skipTest("this build has no CUDA module")
+        prefix = tempfile.mkdtemp(dir=".")
+        self.addCleanup(shutil.rmtree, prefix, True)
+        other = os.path.join(prefix, "install.cmake")
+        with open(other, "w", encoding="utf-8") as file:
+            file.write(text.replace("lib/nightshift-cuda.so", "lib/not-built.so"))
+        done = subprocess.run(["cmake", f"-DCMAKE_INSTALL_PREFIX={os.path.abspath(prefix)}", "-P", other],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("Without the CUDA module", done.stdout)
+
+
+class Names(Program):
+    """Which recording is meant by what is typed."""
+
+    def show(self, what, status=0):
+        done = self.run_it("show", what, status=status)
+        return done.out.splitlines()[0] if status == 0 else done.err
+
+    def test_any_part_that_no_other_has(self):
+        decomposed = "nin\u0303o.FLAC"
+        for i, name in enumerate(("tapes/tape 1.wav", "tapes/tape 2.wav", "talks/" + decomposed,
+                                  "talks/1999.wav", "\u00c9t\u00e9 (1).mp3", "odd\udcff.wav")):
+            self.put(name, wav(i))
+        with zipfile.ZipFile(os.path.join(self.archive, "box.zip"), "w") as z:
+            z.writestr("side-a.mp3", wav(20))
+            z.writestr("side-b.mp3", wav(21))
+        self.enqueue()
+        for what, name in (("tape 1.wav", "tapes/tape 1.wav"), ("tape 1", "tapes/tape 1.wav"),
+                           ("pe 2", "tapes/tape 2.wav"), ("APES/tape 2", "tapes/tape 2.wav"),
+                           ("archive/tapes/tape 1", "tapes/tape 1.wav"),
+                           ("ni\u00f1o.flac", "talks/" + decomposed), ("nin\u0303o", "talks/" + decomposed),
+                           ("I\u00d1", "talks/" + decomposed), ("\u00e9t\u00e9", "\u00c9t\u00e9 (1).mp3"),
+                           ("E\u0301te\u0301 (1).mp3", "\u00c9t\u00e9 (1).mp3"), ("1999", "talks/1999.wav"),
+                           ("odd\udcff.wav", "odd\\xFF.wav"), ("odd\\xFF", "odd\\xFF.wav"),
+                           ("side-b", "box.zip//side-b.mp3"), ("box.zip//side-a.mp3", "box.zip//side-a.mp3"),
+                           ("%", None), ("999", None), ("99", None), ("nothing", None)):
+            with self.subTest(what=what):
+                if name is None:
+                    self.assertIn("has no recording", self.show(what, status=66))
+                else:
+                    self.assertEqual(os.path.join(self.archive, name), self.show(what))
+        for what, names in (("tape", ["tapes/tape 1.wav", "tapes/tape 2.wav"]),
+                            ("talks", ["talks/" + decomposed, "talks/1999.wav"]),
+                            ("box.zip", ["box.zip//side-a.mp3", "box.zip//side-b.mp3"])):
+            with self.subTest(what=what):
+                said = self.show(what, status=64)
+                self.assertEqual(len(names), len(re.findall(r"(?m)^  \d+  /", said)), said)
+                for name in names:
+                    self.assertRegex(said, rf"(?m)^  \d+  {re.escape(os.path.join(self.archive, name))}$")
+        link = os.path.join(self.dir, "link")
+        os.symlink(self.archive, link)
+        self.assertEqual(os.path.join(self.archive, "tapes/tape 1.wav"),
+                         self.show(os.path.join(link, "tapes/tape 1.wav")))
 
 
 class Output(Program):
@@ -810,6 +929,9 @@ class Output(Program):
         self.run_it("retry", status=0)  # a file gets it whole
         lines = self.run_it("run", "--devices", "cpu", "--attempts", "1").err.splitlines()
         self.assertIn(sentence, lines)
+        # What a long silence is about is said before it.
+        self.assertIn("stage transcribe: loading the model whisper-nano", lines)
+        self.assertLess(lines.index(f"beginning with {path}"), lines.index(sentence))
 
     def test_the_command_of_a_job(self):
         self.fill()
@@ -876,7 +998,7 @@ class Output(Program):
         with open(os.path.join(SOURCE, "docs/nightshift.1"), encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
         for command in ("enqueue run status show search export retry cancel pause resume plan doctor "
-                        "model bench score speakers").split():
+                        "model bench score speakers version").split():
             with self.subTest(command=command):
                 text = self.run_it(command, "--help", status=0).out
                 self.assertTrue(text.startswith("Usage: nightshift " + command))

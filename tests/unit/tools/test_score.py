@@ -110,7 +110,6 @@ class Score(unittest.TestCase):
         good = self.turns("g.rttm", ("a", 0, 10, "x"))
         bad = self.put("b.rttm", "SPEAKER a 1 0 ten <NA> <NA> x <NA> <NA>\n")
         self.assertIn("line 1 has a time that is none", self.score("--der", good, bad, status=65).err)
-        self.score("--der", good, "nowhere.rttm", status=66)
         self.assertIn("no speech", self.score("--der", self.put("e.rttm", ""), good, status=65).err)
         text = self.put("t.txt", "Good morning.\n")
         self.assertIn("is no RTTM", self.score("--der", good, text, status=65).err)
@@ -118,7 +117,13 @@ class Score(unittest.TestCase):
         text = self.put("t.txt", "\n \nGood morning.\n")
         self.assertIn("is no RTTM", self.score("--der", good, text, status=65).err)
         os.mkdir(os.path.join(self.dir, "turns"))
-        self.assertIn("is a folder", self.score("--der", "turns", "turns", status=65).err)
+        said = self.score("--der", "turns", "turns", status=65).err
+        self.assertIn("is a folder, and --der compares two files. Try two RTTM files; those of a folder, one "
+                      "behind the other (cat *.rttm), are one.", said)
+        for said in (said, self.score("--der", good, "nowhere.rttm", status=66).err,
+                     self.score("--der", good, text, status=65).err):
+            self.assertNotIn("catalog", said)
+            self.assertNotIn("enqueue", said)
         for silent in (";; nobody\n", "SPKR-INFO a 1 <NA> <NA> <NA> unknown x <NA>\n", "\n"):
             self.assertIn("100.00 %", self.score("--der", good, self.put("s.rttm", silent)).out)
         # Of many, in whatever order.
