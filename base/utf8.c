@@ -1,6 +1,6 @@
 #include "base/utf8.h"
 
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +107,18 @@ char *utf8_display(const void *data, size_t len)
     }
     *q = 0;
     return out;
+}
+
+char *utf8_display_nth(const void *data, size_t len, uint32_t nth)
+{
+    char *name = utf8_display(data, len), *ret = NULL;
+
+    if (!name || nth == 0)
+        return name;
+    if (asprintf(&ret, "%s (%llu)", name, (unsigned long long)nth + 1) < 0)
+        ret = NULL;
+    free(name);
+    return ret;
 }
 
 void utf8_copy(char *dst, size_t cap, const char *s)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Well-formed UTF-8 (no surrogates, no overlong forms, nothing past U+10FFFF)? */
 bool utf8_valid(const void *data, size_t len);
@@ -13,6 +14,10 @@ bool utf8_valid(const void *data, size_t len);
  * backslashes too, so the form is for people; raw bytes are kept beside it where identity matters.
  * NULL when out of memory. */
 char *utf8_display(const void *data, size_t len);
+
+/* As utf8_display, for the nth (0 ...) of several things of one name: with " (2)" behind the name
+ * of the second, " (3)" behind that of the third. */
+char *utf8_display_nth(const void *data, size_t len, uint32_t nth);
 
 /* Copies at most cap-1 bytes of s, never cutting a character; always terminates. */
 void utf8_copy(char *dst, size_t cap, const char *s);

@@ -94,7 +94,7 @@ char *backlog_shown(const struct store_task *t)
 
     if (!path || !t->member || !t->member[0])
         return path;
-    member = utf8_display(t->member, strlen(t->member));
+    member = utf8_display_nth(t->member, strlen(t->member), t->nth);
     if (member && asprintf(&both, "%s//%s", path, member) < 0)
         both = NULL;
     free(path);

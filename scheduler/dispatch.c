@@ -74,6 +74,7 @@ static void send_lease(struct run *run, const struct planner_step *s)
         .media_id = t->t.media_id,
         .path = t->t.path,
         .member = t->t.member ? t->t.member : (char *)"",
+        .nth = t->t.nth,
         .size_bytes = t->t.size_bytes,
         /* Only who reads to the end can have read the whole. */
         .want_hash = !t->t.has_hash && s->last == UINT32_MAX && !run->kind.passage_chars,

@@ -5,7 +5,7 @@
 
 #include "store/request.h"
 
-#define CODEC_VERSION 3
+#define CODEC_VERSION 4
 
 struct block {
     struct block *next;
@@ -48,6 +48,7 @@ static void put_found(struct buf *out, const struct store_found *f)
 {
     buf_put_bytes(out, f->path, f->path_len);
     buf_put_bytes(out, f->member, f->member_len);
+    buf_put_u32(out, f->nth);
     buf_put_u64(out, f->size_bytes);
     buf_put_u64(out, f->file_size_bytes);
     buf_put_i64(out, f->mtime_ns);
@@ -108,6 +109,7 @@ void request_put(struct buf *out, const struct request *rq)
 
             buf_put_bytes(out, t->path, t->path_len);
             buf_put_bytes(out, t->member, t->member_len);
+            buf_put_u32(out, t->nth);
             buf_put_u32(out, (uint32_t)t->code);
             buf_put_str(out, t->message);
         }
@@ -173,7 +175,7 @@ static void *get_array(struct decoding *c, size_t least, size_t size, uint32_t m
 
 static void get_found(struct decoding *c)
 {
-    struct store_found *list = get_array(c, 64, sizeof(*list), REQUEST_MAX_FOUND, &c->d.rq.count);
+    struct store_found *list = get_array(c, 68, sizeof(*list), REQUEST_MAX_FOUND, &c->d.rq.count);
     const uint8_t *fingerprint;
 
     for (uint32_t i = 0; list && i < c->d.rq.count && !c->r.failed; i++) {
@@ -181,6 +183,7 @@ static void get_found(struct decoding *c)
 
         f->path = reader_bytes(&c->r, REQUEST_MAX_PATH, &f->path_len);
         f->member = reader_bytes(&c->r, REQUEST_MAX_PATH, &f->member_len);
+        f->nth = reader_u32(&c->r);
         f->size_bytes = reader_u64(&c->r);
         f->file_size_bytes = reader_u64(&c->r);
         f->mtime_ns = reader_i64(&c->r);
@@ -205,13 +208,14 @@ static void get_places(struct decoding *c)
 static void get_troubles(struct decoding *c)
 {
     struct request_trouble *list =
-        get_array(c, 16, sizeof(*list), REQUEST_MAX_FOUND, &c->d.rq.count);
+        get_array(c, 20, sizeof(*list), REQUEST_MAX_FOUND, &c->d.rq.count);
 
     for (uint32_t i = 0; list && i < c->d.rq.count && !c->r.failed; i++) {
         struct request_trouble *t = &list[i];
 
         t->path = reader_bytes(&c->r, REQUEST_MAX_PATH, &t->path_len);
         t->member = reader_bytes(&c->r, REQUEST_MAX_PATH, &t->member_len);
+        t->nth = reader_u32(&c->r);
         t->code = (int)(int32_t)reader_u32(&c->r);
         t->message = get_str(c);
     }

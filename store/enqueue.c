@@ -130,19 +130,19 @@ static int place_insert(struct store *st, const struct store_found *f, const str
                         int64_t media_id, struct err *err)
 {
     char *path = utf8_display(f->path, f->path_len);
-    char *member = f->member_len ? utf8_display(f->member, f->member_len) : NULL;
+    char *member = f->member_len ? utf8_display_nth(f->member, f->member_len, f->nth) : NULL;
     int rc;
 
     if (!path || (f->member_len && !member))
         rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
     else
         rc = db_run(st, err,
-                    "INSERT INTO place (media_id, path, path_raw, member, member_raw, "
+                    "INSERT INTO place (media_id, path, path_raw, member, member_raw, nth, "
                     "file_size_bytes, mtime_ns, inode, device, state, job_id, seen_job) "
-                    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'present', ?10, ?10)",
-                    "itbtbiiiii", media_id, path, f->path, f->path_len, member ? member : "",
-                    f->member, f->member_len, (int64_t)f->file_size_bytes, f->mtime_ns,
-                    (int64_t)f->inode, (int64_t)f->device, job->job_id);
+                    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'present', ?11, ?11)",
+                    "itbtbiiiiii", media_id, path, f->path, f->path_len, member ? member : "",
+                    f->member, f->member_len, (int64_t)f->nth, (int64_t)f->file_size_bytes,
+                    f->mtime_ns, (int64_t)f->inode, (int64_t)f->device, job->job_id);
     free(path);
     free(member);
     return rc;
@@ -167,8 +167,8 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
     int64_t place_id, old_media;
     int rc = db_first(st, &stmt, err,
                       "SELECT place_id, media_id FROM place "
-                      "WHERE path_raw = ? AND member_raw = ? AND state <> 'replaced'",
-                      "bb", f->path, f->path_len, f->member, f->member_len);
+                      "WHERE path_raw = ? AND member_raw = ? AND nth = ? AND state <> 'replaced'",
+                      "bbi", f->path, f->path_len, f->member, f->member_len, (int64_t)f->nth);
 
     if (rc < 0)
         return rc;
@@ -276,8 +276,9 @@ int enqueue_add(struct store *st, const struct request *rq, struct request_reply
         if (rc == 0)
             rc = task_of(st, rq, &job, media_id, ret, err);
         if (rc == 0 && job.troubles)
-            rc = db_run(st, err, "DELETE FROM trouble WHERE path_raw = ? AND member_raw = ?", "bb",
-                        f->path, f->path_len, f->member, f->member_len);
+            rc = db_run(st, err,
+                        "DELETE FROM trouble WHERE path_raw = ? AND member_raw = ? AND nth = ?",
+                        "bbi", f->path, f->path_len, f->member, f->member_len, (int64_t)f->nth);
     }
     return rc < 0 ? rc : job_count(st, rq->job_id, &ret->counts, err);
 }
@@ -294,8 +295,8 @@ static int same_troubles(struct store *st, const struct job *job, int64_t place_
     if (rc < 0)
         return rc;
     return db_run(st, err,
-                  "DELETE FROM trouble WHERE (path_raw, member_raw) = "
-                  "(SELECT path_raw, member_raw FROM place WHERE place_id = ?1)",
+                  "DELETE FROM trouble WHERE (path_raw, member_raw, nth) = "
+                  "(SELECT path_raw, member_raw, nth FROM place WHERE place_id = ?1)",
                   "i", place_id);
 }
 
@@ -335,20 +336,20 @@ static int trouble_put(struct store *st, const struct request_trouble *t, const 
                        struct err *err)
 {
     char *path = utf8_display(t->path, t->path_len);
-    char *member = utf8_display(t->member_len ? t->member : "", t->member_len);
+    char *member = utf8_display_nth(t->member_len ? t->member : "", t->member_len, t->nth);
     int rc;
 
     if (!path || !member)
         rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
     else
         rc = db_run(st, err,
-                    "INSERT INTO trouble (path, path_raw, member, member_raw, error_code, error, "
-                    "job_id, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
-                    "ON CONFLICT (path_raw, member_raw) DO UPDATE SET "
+                    "INSERT INTO trouble (path, path_raw, member, member_raw, nth, error_code, "
+                    "error, job_id, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                    "ON CONFLICT (path_raw, member_raw, nth) DO UPDATE SET "
                     "error_code = excluded.error_code, error = excluded.error, "
                     "job_id = excluded.job_id, at = excluded.at",
-                    "tbtbttit", path, t->path, t->path_len, member, t->member, t->member_len,
-                    err_name(t->code), t->message, job->job_id, job->now);
+                    "tbtbittit", path, t->path, t->path_len, member, t->member, t->member_len,
+                    (int64_t)t->nth, err_name(t->code), t->message, job->job_id, job->now);
     free(path);
     free(member);
     return rc;

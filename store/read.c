@@ -7,8 +7,11 @@
 
 #define CANDIDATES_MAX 20
 
+/* A place's member as bytes, and as its column `member` shows it: base/utf8.h, utf8_display_nth. */
+#define MEMBER_BYTES "CAST(member_raw || iif(nth, printf(' (%d)', nth + 1), '') AS BLOB)"
+
 static const char sql_recordings[] =
-    "SELECT m.media_id, p.path, p.member, p.path_raw, p.member_raw, m.places, m.size_bytes, "
+    "SELECT m.media_id, p.path, p.member, p.path_raw, " MEMBER_BYTES ", m.places, m.size_bytes, "
     "ifnull(m.duration_ms, -1), r.state, r.language, m.title, m.container, m.codec, m.damage, "
     "(SELECT t.error_code FROM task t WHERE t.media_id = m.media_id AND t.error_code IS NOT NULL "
     " ORDER BY t.state <> 'failed', t.task_id LIMIT 1), "

@@ -19,7 +19,7 @@ struct read_recording {
     int64_t media_id;
     const char *path,
         *member; /* of its main place: the oldest one that is present, else the last that was */
-    const void *path_raw, *member_raw;
+    const void *path_raw, *member_raw; /* the second of a name with " (2)", as in `member` */
     size_t path_raw_len, member_raw_len;
     uint32_t places; /* present ones; 0: vanished */
     uint64_t size_bytes;

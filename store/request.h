@@ -40,7 +40,8 @@ struct request_trouble { /* forgotten when the same path is found again, or not 
     size_t path_len;
     const void *member; /* raw bytes; empty: the file or directory itself */
     size_t member_len;
-    int code; /* ERR_... */
+    uint32_t nth; /* which of the members of that name, 0 ... */
+    int code;     /* ERR_... */
     const char *message;
 };
 

@@ -42,6 +42,7 @@ struct store_found {
     size_t path_len;
     const void *member; /* raw bytes; empty for a plain file */
     size_t member_len;
+    uint32_t nth;        /* which of the members of that name, 0 ... */
     uint64_t size_bytes; /* of the recording */
     /* Of the file on disk, so of the archive for a member: */
     uint64_t file_size_bytes;
@@ -85,6 +86,7 @@ struct store_enqueue_counts {
 struct store_task {
     int64_t task_id, media_id, stage_id, job_id;
     char *path, *member; /* of a place that was present at the last enqueue; raw bytes */
+    uint32_t nth;        /* which of the members of that name, 0 ... */
     char *language;      /* hint of its enqueue; "" = by the stage's parameters */
     uint64_t size_bytes;
     uint8_t fingerprint[16];
@@ -109,7 +111,7 @@ int store_runnable_of(struct store *st, int64_t stage_id, int64_t media_id, int6
  * (what is due already is runnable, or leased); INT64_MAX when none waits. */
 int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err);
 /* Other places of the same recording, for when the first cannot be opened: the k-th present place,
- * 0-based. ERR_EMPTY when there is none. Frees and replaces t->path and t->member. */
+ * 0-based. ERR_EMPTY when there is none. Frees and replaces t->path and t->member; sets t->nth. */
 int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct err *err);
 
 /* The nominal length of a shard, on which results depend: the catalog keeps that of its first run.

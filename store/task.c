@@ -21,7 +21,7 @@ void store_task_free(struct store_task *t)
 #define FIELDS(done)                                                                              \
     "SELECT t.task_id, t.media_id, t.stage_id, t.job_id, t.language, ifnull(t.shards_total, 0), " \
     "t.suspect, " done ", m.size_bytes, m.fingerprint, m.content_hash IS NOT NULL, "              \
-    "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw FROM task t "
+    "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw, p.nth FROM task t "
 #define PLACES                                       \
     "CROSS JOIN media m ON m.media_id = t.media_id " \
     "CROSS JOIN place p ON p.place_id = m.place_id "
@@ -58,6 +58,7 @@ static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, st
     t->duration_ms = sqlite3_column_int64(stmt, 11);
     t->path = db_dup(stmt, 12);
     t->member = db_dup(stmt, 13);
+    t->nth = (uint32_t)sqlite3_column_int64(stmt, 14);
     if (!t->language || !t->path || !t->member)
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
     return 0;
@@ -177,9 +178,10 @@ int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err 
 int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct err *err)
 {
     char *path, *member;
+    uint32_t nth;
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT path_raw, member_raw FROM place WHERE media_id = ? "
+                      "SELECT path_raw, member_raw, nth FROM place WHERE media_id = ? "
                       "AND state = 'present' ORDER BY place_id LIMIT 1 OFFSET ?",
                       "ii", t->media_id, (int64_t)k);
 
@@ -189,6 +191,7 @@ int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct 
         return rc;
     path = db_dup(stmt, 0);
     member = db_dup(stmt, 1);
+    nth = (uint32_t)sqlite3_column_int64(stmt, 2);
     sqlite3_reset(stmt);
     if (!path || !member) {
         free(path);
@@ -199,6 +202,7 @@ int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct 
     free(t->member);
     t->path = path;
     t->member = member;
+    t->nth = nth;
     return 0;
 }
 

@@ -220,6 +220,7 @@ int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *
     slot->code = t->code;
     slot->path_len = t->path_len;
     slot->member_len = t->member_len;
+    slot->nth = t->nth;
     slot->path = keep(b->trouble_bytes, &b->trouble_used, t->path, t->path_len);
     slot->member = keep(b->trouble_bytes, &b->trouble_used, t->member, t->member_len);
     slot->message = keep(b->trouble_bytes, &b->trouble_used, t->message, len);

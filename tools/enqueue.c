@@ -76,7 +76,7 @@ static void progress(struct enqueue *q, const char *path, size_t len)
 
 /* One line about a path on standard error. */
 static void say(struct enqueue *q, const char *path, size_t path_len, const char *member,
-                const char *what)
+                uint32_t nth, const char *what)
 {
     char *shown, *inner;
 
@@ -88,7 +88,7 @@ static void say(struct enqueue *q, const char *path, size_t path_len, const char
         return;
     }
     shown = utf8_display(path, path_len);
-    inner = utf8_display(member, strlen(member));
+    inner = utf8_display_nth(member, strlen(member), nth);
     if (shown != NULL && inner != NULL)
         cli_note("%s%s%s: %s", shown, member[0] ? "//" : "", inner, what);
     free(shown);
@@ -96,18 +96,19 @@ static void say(struct enqueue *q, const char *path, size_t path_len, const char
 }
 
 /* Says it, and leaves it in the catalog; nothing at or below the path is called vanished. */
-static int trouble(struct enqueue *q, const struct walk_entry *e, const char *member,
+static int trouble(struct enqueue *q, const struct walk_entry *e, const char *member, uint32_t nth,
                    const struct err *why, struct err *err)
 {
     struct request_trouble t = {.path = e->path,
                                 .path_len = e->path_len,
                                 .member = member,
                                 .member_len = strlen(member),
+                                .nth = nth,
                                 .code = why->code,
                                 .message = why->msg};
     int rc;
 
-    say(q, e->path, e->path_len, member, why->msg);
+    say(q, e->path, e->path_len, member, nth, why->msg);
     rc = batch_trouble(q->batches[0], &t, err);
     return rc != 0 ? rc : batch_unread(q->batches[0], e->path, err);
 }
@@ -143,6 +144,7 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
                             .path_len = e->path_len,
                             .member = m->member,
                             .member_len = strlen(m->member),
+                            .nth = m->nth,
                             .size_bytes = m->size_bytes,
                             .file_size_bytes = (uint64_t)st->st_size,
                             .mtime_ns = st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
@@ -164,7 +166,7 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
 
         err_set(&why, m->code, "%s", m->message != NULL ? m->message : err_name(m->code));
         q->r->bad_members++;
-        return trouble(q, e, m->member, &why, err);
+        return trouble(q, e, m->member, m->nth, &why, err);
     }
     memcpy(f.fingerprint, m->fingerprint, sizeof(f.fingerprint));
     return found(q, &f, err);
@@ -212,7 +214,7 @@ static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, co
     decoder_close(d);
     if (rc == 0 && bad != 0) {
         q->r->bad_archives++;
-        return trouble(q, e, "", &why, err);
+        return trouble(q, e, "", 0, &why, err);
     }
     /* Members that were left out are there all the same. */
     if (rc == 0 && left_out && same)
@@ -264,7 +266,7 @@ static int add_recording(struct enqueue *q, const struct walk_entry *e, int fd,
     if (batch_job(q->batches[0]) != 0 &&
         fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) != 0) {
         q->r->unreadable_files++;
-        return trouble(q, e, "", &why, err);
+        return trouble(q, e, "", 0, &why, err);
     }
     return found(q, &f, err);
 }
@@ -278,7 +280,7 @@ static int unreadable(struct enqueue *q, const struct walk_entry *e, int error, 
         q->r->unreadable_folders++;
     else
         q->r->unreadable_files++;
-    return trouble(q, e, "", &why, err);
+    return trouble(q, e, "", 0, &why, err);
 }
 
 static int open_entry(const struct enqueue *q, const struct walk_entry *e)
@@ -317,7 +319,7 @@ static int compressed(struct enqueue *q, const struct walk_entry *e, struct err 
     err_set(&why, ERR_INPUT,
             "compressed by itself: unpack it (gunzip, unxz ...) and enqueue what comes out");
     q->r->unreadable_files++;
-    return trouble(q, e, "", &why, err);
+    return trouble(q, e, "", 0, &why, err);
 }
 
 static int left_alone(struct enqueue *q, const struct walk_entry *e, const struct store_known *k,
@@ -325,7 +327,8 @@ static int left_alone(struct enqueue *q, const struct walk_entry *e, const struc
 {
     q->r->left_alone++;
     if (e->dir < 0 && !q->o->quiet)
-        say(q, e->path, e->path_len, "", "left alone: it is no recording (--all takes it anyway)");
+        say(q, e->path, e->path_len, "", 0,
+            "left alone: it is no recording (--all takes it anyway)");
     return same ? batch_kept(q->batches[0], k->place_ids, k->count, err) : 0;
 }
 
@@ -460,7 +463,7 @@ static int on_entry(void *arg, const struct walk_entry *e, struct err *err)
     case WALK_SPECIAL:
         q->r->specials++;
         if (e->dir < 0 && !q->o->quiet)
-            say(q, e->path, e->path_len, "", "left alone: it is a pipe, socket or device");
+            say(q, e->path, e->path_len, "", 0, "left alone: it is a pipe, socket or device");
         return 0;
     case WALK_LINK:
         q->r->links++;
@@ -490,7 +493,7 @@ static int walk_roots(struct enqueue *q, const char *const *roots, uint32_t root
         if (rc == 0)
             walked[(*walked_count)++] = roots[i];
         else if (rc == ERR_MISSING && err->code == ERR_MISSING) {
-            say(q, roots[i], strlen(roots[i]), "", "there is no such file or folder");
+            say(q, roots[i], strlen(roots[i]), "", 0, "there is no such file or folder");
             q->r->missing_roots++;
             rc = 0;
         }

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tools/names.h"
+
 static const char *const names[] = {"txt", "srt", "vtt", "tsv", "json", "rttm"};
 
 int format_from_name(const char *name)
@@ -302,13 +304,12 @@ static void put_field(struct buf *out, const char *s, size_t n)
 static void rttm_turn(struct buf *out, const struct format_recording *r,
                       const struct format_turn *t)
 {
-    const char *name = r->member[0] != 0 ? r->member : r->path, *slash = strrchr(name, '/'), *dot;
+    const char *name = r->member[0] != 0 ? r->member : r->path, *slash = strrchr(name, '/');
 
     if (slash != NULL)
         name = slash + 1;
-    dot = strrchr(name, '.');
     put(out, "SPEAKER ");
-    put_field(out, name, dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name));
+    put_field(out, name, names_stem(name));
     buf_printf(out, " 1 %lld.%03d %lld.%03d <NA> <NA> ", (long long)(t->start_ms / 1000),
                (int)(t->start_ms % 1000), (long long)((t->end_ms - t->start_ms) / 1000),
                (int)((t->end_ms - t->start_ms) % 1000));

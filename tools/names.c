@@ -130,6 +130,15 @@ static void put_path(struct buf *out, const unsigned char *p, size_t len)
     }
 }
 
+size_t names_stem(const char *name)
+{
+    const char *slash = strrchr(name, '/'), *last = slash != NULL ? slash + 1 : name;
+    const char *dot = strrchr(last, '.');
+
+    return dot != NULL && dot > last && strchr(dot, ' ') == NULL ? (size_t)(dot - name)
+                                                                 : strlen(name);
+}
+
 int names_common(char **base, const void *path, size_t len, struct err *err)
 {
     const char *p = path;
@@ -162,7 +171,6 @@ int names_give(struct names_used *u, const char *base, const void *path, size_t 
     const unsigned char *p = path;
     size_t skip = strlen(base), stem;
     struct buf whole = BUF_INIT, name = BUF_INIT;
-    const char *last, *dot;
     int rc = 0;
 
     if (skip > path_len || memcmp(base, path, skip) != 0 ||
@@ -174,10 +182,7 @@ int names_give(struct names_used *u, const char *base, const void *path, size_t 
         rc = err_set(err, ERR_NOMEM, "out of memory");
         goto out;
     }
-    last = strrchr(buf_cstr(&whole), '/');
-    last = last != NULL ? last + 1 : buf_cstr(&whole);
-    dot = strrchr(last, '.');
-    stem = dot != NULL && dot > last ? (size_t)(dot - (const char *)whole.data) : whole.len;
+    stem = names_stem(buf_cstr(&whole));
     for (int attempt = 0; rc == 0; attempt++) {
         buf_clear(&name);
         buf_put(&name, whole.data, attempt == 0 ? stem : whole.len);

@@ -12,6 +12,10 @@
 
 #include "base/err.h"
 
+/* Bytes of a name or path without its ending: what follows the last dot of its last component, if
+ * that has no blank. So the second "tape.wav" of an archive, "tape.wav (2)", is no "tape" too. */
+size_t names_stem(const char *name);
+
 /* Shortens base (an absolute folder, "" at first) to what it has in common with the folder of
  * path. *base is newly allocated each time it changes. */
 int names_common(char **base, const void *path, size_t len, struct err *err);

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "store/read.h"
 #include "tools/cli.h"
+#include "tools/names.h"
 #include "tools/transcript.h"
 #include "tools/walk.h"
 
@@ -28,19 +29,10 @@ void pairs_free(struct pairs *p)
     *p = (struct pairs){0};
 }
 
-/* Bytes of a name without its ending. */
-static size_t stem_length(const char *name)
-{
-    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-    const char *dot = strrchr(last, '.');
-
-    return dot != NULL && dot > last ? (size_t)(dot - name) : strlen(name);
-}
-
 /* 0 is the most preferred; -1: holds no transcript. */
 static int rank_of(const char *name)
 {
-    const char *ending = name + stem_length(name);
+    const char *ending = name + names_stem(name);
 
     for (int i = 0; ending[0] == '.' && transcript_endings[i] != NULL; i++)
         if (strcasecmp(ending + 1, transcript_endings[i]) == 0)
@@ -63,7 +55,7 @@ static int add(struct pairs *p, const char *reference, const char *below, struct
     }
     one = &p->list[p->n++];
     *one = (struct pair){.reference = strdup(reference)};
-    one->name = utf8_display(below, stem_length(below));
+    one->name = utf8_display(below, names_stem(below));
     return one->reference && one->name ? 0 : no_memory(err);
 }
 
@@ -153,7 +145,7 @@ static int say_missing(struct pair *one, const char *format, const char *what, s
 /* The reference's path below its folder, without the ending, is looked for below the other. */
 static int find_file(struct pair *one, const char *below, const char *folder, struct err *err)
 {
-    size_t stem = stem_length(below);
+    size_t stem = names_stem(below);
 
     for (int i = 0; transcript_endings[i] != NULL; i++) {
         char *path = NULL;
@@ -229,7 +221,7 @@ static int on_recording(void *arg, const struct read_recording *r)
     if (asprintf(&one->path, "%s%s%s", r->path, r->member[0] ? "/" : "", r->member) < 0)
         return no_memory(&k->err);
     k->n++;
-    one->path[stem_length(one->path)] = 0;
+    one->path[names_stem(one->path)] = 0;
     slash = strrchr(one->path, '/');
     one->name = slash ? slash + 1 : one->path;
     utf8_copy(one->language, sizeof(one->language), r->language);

@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define FRAME_VERSION 5
+#define FRAME_VERSION 6
 #define FRAME_HEADER 16
 #define FRAME_MAX (32u << 20) /* a day of speech with a time for each word */
 

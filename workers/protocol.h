@@ -135,6 +135,7 @@ struct msg_lease {
     char *path;          /* raw bytes, absolute */
     char *member; /* raw bytes inside the archive, "" for a plain file; "a.zip\0"-less nesting is
                      written "inner.zip//name" */
+    uint32_t nth; /* which of the members of that name, 0 ... */
     uint64_t size_bytes;     /* of the recording itself, as enqueued */
     uint8_t fingerprint[16]; /* the worker compares before decoding: ERR_CHANGED */
     bool want_hash;          /* send content_hash in LEASE_END if the whole was read */

@@ -25,6 +25,7 @@ void msg_lease_put(struct buf *out, const struct msg_lease *m)
     buf_put_u32(out, m->companions);
     buf_put_str(out, m->path);
     buf_put_str(out, m->member);
+    buf_put_u32(out, m->nth);
     buf_put_u64(out, m->size_bytes);
     buf_put(out, m->fingerprint, 16);
     buf_put_u8(out, m->want_hash);
@@ -89,6 +90,7 @@ int msg_lease_get(const uint8_t *data, size_t len, struct msg_lease *ret, struct
     m.path = reader_str(&r, MAX_PATH);
     require(&r, m.path && m.path[0] == '/');
     m.member = reader_str(&r, MAX_MEMBER);
+    m.nth = reader_u32(&r);
     m.size_bytes = reader_u64(&r);
     require(&r, m.size_bytes <= INT64_MAX);
     get_16(&r, m.fingerprint);

@@ -8,7 +8,7 @@
 static bool same_recording(const struct msg_lease *a, const struct msg_lease *b)
 {
     return a->media_id == b->media_id && strcmp(a->path, b->path) == 0 &&
-           strcmp(a->member, b->member) == 0 && a->shard_ms == b->shard_ms &&
+           strcmp(a->member, b->member) == 0 && a->nth == b->nth && a->shard_ms == b->shard_ms &&
            a->first == b->first && a->last == b->last &&
            memcmp(a->fingerprint, b->fingerprint, sizeof(a->fingerprint)) == 0;
 }

@@ -72,8 +72,8 @@ static int start_decoder(const struct pass *p, struct decoder **ret, struct err 
     if (rc != 0)
         return rc;
     limits.cpu_seconds = decoder_seconds(bytes);
-    rc = decoder_start(fd, m->member, shard_first_sample(m->shard_ms, m->first), m->want_hash,
-                       m->fingerprint, &limits, &d, err);
+    rc = decoder_start(fd, m->member, m->nth, shard_first_sample(m->shard_ms, m->first),
+                       m->want_hash, m->fingerprint, &limits, &d, err);
     close(fd);
     if (rc == 0)
         rc = publish(p, d, err);

@@ -4,6 +4,7 @@ import os
 import shutil
 import struct
 import subprocess
+import warnings
 import zipfile
 
 import media_kit
@@ -288,6 +289,51 @@ class Archives(night.Night):
         self.assertEqual([], self.settle())
         self.assertIn("farmer from the south",
                       self.heard()["outer.zip//inner.tar//reel/copy-of-farmer.wav"])
+
+    @night.needs("tar")
+    def test_members_of_one_name(self):
+        """`tar -r` adds a second take.wav; a zip may hold as many of one name as it likes."""
+        for source in (self.good, self.other):
+            shutil.copy(source, os.path.join(self.dir, "take.wav"))
+            subprocess.run(["tar", "-rf", os.path.join(self.archive, "a.tar"), "-C", self.dir,
+                            "take.wav"], check=True)
+        frames = media_kit.wav_frames(self.good)
+        with zipfile.ZipFile(os.path.join(self.archive, "b.zip"), "w") as archive:
+            for seconds in (1, 2, 3):
+                path = os.path.join(self.dir, "part.wav")
+                media_kit.wav(path, frames[:seconds * 32000])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that there is one of this name
+                    archive.write(path, "in/same.wav")
+        self.assertEqual([], self.settle())
+        heard = self.heard()
+        self.assertIn(GOOD, heard["a.tar//take.wav"])
+        self.assertIn("tres mil cero", heard["a.tar//take.wav (2)"])
+        self.assertEqual([("take.wav", "done"), ("take.wav (2)", "done"), ("in/same.wav", "done"),
+                          ("in/same.wav (2)", "done"), ("in/same.wav (3)", "done")],
+                         self.sql("SELECT member, state FROM recordings ORDER BY path, duration_ms"
+                                  " * iif(path LIKE '%.zip', 1, 0), member"))
+        # Again: nothing is new, also when the archive is read anew.
+        for touched in (False, True):
+            if touched:
+                os.utime(os.path.join(self.archive, "a.tar"), (1, 1))
+            again = self.json("enqueue", self.archive)
+            self.assertEqual((5, 0, 0, 0, 0), tuple(again[key] for key in (
+                "unchanged", "new", "changed", "vanished", "tasks")))
+        # Each has a file of its own, and is found by its name.
+        out = os.path.join(self.dir, "out")
+        self.nightshift("export", "--output", out, status=0)
+        self.assertEqual({"a.tar/take.txt", "a.tar/take.wav (2).txt", "b.zip/in/same.txt",
+                          "b.zip/in/same.wav (2).txt", "b.zip/in/same.wav (3).txt"},
+                         {os.path.relpath(os.path.join(where, name), out)
+                          for where, _, names in os.walk(out) for name in names})
+        with open(os.path.join(out, "a.tar", "take.wav (2).txt"), encoding="utf-8") as file:
+            self.assertIn("tres mil cero", file.read())
+        for name, words in (("take.wav", GOOD), ("take.wav (2)", "tres mil cero")):
+            shown = self.nightshift("show", f"{self.archive}/a.tar//{name}", status=0).out
+            self.assertIn(words, shown)
+            self.assertIn(f"a.tar//{name}\n", shown)
+        self.assertIn("a.tar//take.wav (2)", self.nightshift("search", "tres mil", status=0).out)
 
     def test_a_recording_inside_and_outside_is_one(self):
         shutil.copy(os.path.join(night.DEMO, "reel.tar"), self.archive)

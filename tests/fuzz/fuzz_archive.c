@@ -96,10 +96,6 @@ static void find_again(struct input *in, const struct kept *k)
             return;
         }
         if (member_open(s, k->member, nth, &limits, &s, &err) != 0) {
-            /* Of inner archives of one name only the first is searched. */
-            if (strstr(k->member, "//")) {
-                return;
-            }
             abort(); /* listed, so it is found; the right one comes before the last of that name */
         }
         found = is_entry(s, k);

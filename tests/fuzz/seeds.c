@@ -90,10 +90,10 @@ static int seed_messages(const char *dir, struct buf *frames)
          .companion_count = 1, .companions = reasons);
     SEED(fatal, MSG_FATAL, ERR_MODEL, S("no model"));
     SEED(lease, MSG_LEASE, .lease_id = 1, .media_id = 2, .companion = 1, .with = 7,
-         .path = S("/a.zip"), .member = S("b//c"), .size_bytes = 99, .fingerprint = {1, 2},
-         .want_hash = true, .language = S("en"), .shard_ms = 300000, .first = 2, .last = 9,
-         .skip_count = 2, .skip = skip, .total_ms = 60000, .passage_count = 2,
-         .passages = passages);
+         .path = S("/a.zip"), .member = S("b//c"), .nth = 1, .size_bytes = 99,
+         .fingerprint = {1, 2}, .want_hash = true, .language = S("en"), .shard_ms = 300000,
+         .first = 2, .last = 9, .skip_count = 2, .skip = skip, .total_ms = 60000,
+         .passage_count = 2, .passages = passages);
     SEED(cap, MSG_CAP, 1, 4);
     SEED(cancel, MSG_CANCEL, 1);
     SEED(media, MSG_MEDIA, 1, 2, 60000, 44100, 2, S("mp3"), S("mp3"), S("title"));
@@ -156,9 +156,9 @@ static int seed_requests(const char *dir)
     static const char *const roots[] = {"/archive", "/b"}, *const unread[] = {"/archive/c.zip"};
     static const int64_t places[] = {4, 5};
     static const struct store_found found[] = {
-        {"/archive/a.zip", 14, "b.mp3", 5, 100, 900, 17, 3, 4, {1, 2}},
-        {"/archive/c.wav", 14, "", 0, 200, 200, 18, 5, 4, {3}}};
-    static const struct request_trouble trouble = {"/archive/d", 10, "", 0, ERR_DENIED, "no"};
+        {"/archive/a.zip", 14, "b.mp3", 5, 1, 100, 900, 17, 3, 4, {1, 2}},
+        {"/archive/c.wav", 14, "", 0, 0, 200, 200, 18, 5, 4, {3}}};
+    static const struct request_trouble trouble = {"/archive/d", 10, "", 0, 0, ERR_DENIED, "no"};
     const struct store_stage transcribe = {"transcribe", "nano", "/m", "aa", "{}", NULL};
     const struct request all[] = {
         {.type = REQUEST_ENQUEUE_BEGIN,

@@ -224,13 +224,14 @@ static int start(int file, struct wire_request *request, const struct decoder_li
     return 0;
 }
 
-int decoder_start(int file, const char *member, int64_t skip_samples, bool want_hash,
+int decoder_start(int file, const char *member, uint32_t nth, int64_t skip_samples, bool want_hash,
                   const uint8_t *expect_fingerprint, const struct decoder_limits *limits,
                   struct decoder **ret, struct err *err)
 {
     struct wire_request request = {
         .task = WIRE_TASK_DECODE,
         .member = member ? member : "",
+        .nth = nth,
         .skip_samples = skip_samples > 0 ? skip_samples : 0,
         .want_hash = want_hash,
         .has_fingerprint = expect_fingerprint != NULL,

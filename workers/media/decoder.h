@@ -43,6 +43,7 @@ struct decoder_info {
 
 struct decoder_entry {
     const char *member; /* raw bytes, NUL-terminated; "inner.zip//name" when nested */
+    uint32_t nth;       /* how many of that name were met before it */
     uint64_t size_bytes;
     int64_t mtime_ms;        /* -1 unknown */
     uint8_t fingerprint[16]; /* as workers/media/fingerprint.h */
@@ -71,9 +72,11 @@ struct decoder_event {
 };
 
 /* Starts a decoder on file (borrowed, may be closed after the call; read with pread only, so that
- * its offset is nobody's). member "" decodes the file itself. Samples before skip_samples are
- * decoded but not sent. expect_fingerprint NULL: not compared; else ERR_CHANGED on mismatch. */
-int decoder_start(int file, const char *member, int64_t skip_samples, bool want_hash,
+ * its offset is nobody's). member "" decodes the file itself; nth (0 ...) says which of the members
+ * of that name. Samples before skip_samples are decoded but not sent. expect_fingerprint NULL: not
+ * compared; else, when the nth has another one, the first of that name that has it is decoded:
+ * ERR_CHANGED when there is none. */
+int decoder_start(int file, const char *member, uint32_t nth, int64_t skip_samples, bool want_hash,
                   const uint8_t *expect_fingerprint, const struct decoder_limits *limits,
                   struct decoder **ret, struct err *err);
 

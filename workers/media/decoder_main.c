@@ -144,18 +144,31 @@ static int fingerprint_of(struct session *s, struct stream *in, uint8_t ret[16],
                                 : fingerprint_fd(FILE_FD, (uint64_t)in->size, ret, err);
 }
 
-/* An archive may hold several members of one name: the fingerprint says which one is meant, so one
- * that cannot be read only counts when no other fits. */
+/* The order in which members of one name are looked at: the one that was asked for, then the others
+ * from the first on. */
+static unsigned candidate(unsigned wanted, unsigned tried)
+{
+    return tried == 0 ? wanted : tried <= wanted ? tried - 1 : tried;
+}
+
+/* An archive may hold several members of one name, and others than when it was enqueued: the
+ * fingerprint has the last word on which one is meant, so one that cannot be read only counts when
+ * no other fits. */
 static int open_expected(struct session *s, struct stream **ret, struct err *err)
 {
+    const unsigned wanted = s->request.member[0] ? s->request.nth : 0;
     uint8_t fingerprint[16];
     struct err unreadable = {0};
 
-    for (unsigned nth = 0;; nth++) {
+    for (unsigned tried = 0;; tried++) {
+        unsigned nth = candidate(wanted, tried);
         struct stream *in;
         int rc = open_input(s, nth, &in, err);
 
-        if (rc == ERR_MISSING && nth > 0) {
+        if (rc == ERR_MISSING && tried == 0 && nth > 0 && s->request.has_fingerprint) {
+            continue;
+        }
+        if (rc == ERR_MISSING && tried > 0 && nth > 0) {
             break;
         }
         if (rc != 0) {

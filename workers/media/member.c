@@ -22,8 +22,9 @@ struct member_stream {
     uint64_t index;
     uint64_t max_bytes;
     unsigned restarts;
-    int64_t pos; /* of the reader */
-    int64_t end; /* unpacked in this pass; the ring holds the ring_bytes before it */
+    bool keeps_under; /* closing it leaves `under` open */
+    int64_t pos;      /* of the reader */
+    int64_t end;      /* unpacked in this pass; the ring holds the ring_bytes before it */
     int64_t ring_bytes;
     struct err refused; /* it can be found, but never be read: encrypted */
     struct err tail;    /* what reading past the last byte gave: a wrong checksum, say */
@@ -161,7 +162,9 @@ static void member_close(struct stream *s)
     struct member_stream *m = (struct member_stream *)s;
 
     archive_source_close(m->src);
-    stream_close(m->under);
+    if (!m->keeps_under) {
+        stream_close(m->under);
+    }
     free(m->ring);
     free(m);
 }
@@ -224,39 +227,91 @@ static const char *behind_entry(const char *name, const char *entry)
                : NULL;
 }
 
-/* A member's own name may hold "//", so no place of the name is its separator for sure: the
- * archive's entries decide. Of several inner archives of one name the first is searched. */
-static int open_named(struct stream *under, const char *name, unsigned nth, bool may_nest,
-                      const struct unpack_limits *limits, struct stream **ret, struct err *err)
+/* The next entry from the number `from` on that is the *nth of this name (*rest is then NULL), or,
+ * where it may, an archive that may hold it as *rest. *nth counts down what was passed. A member's
+ * own name may hold "//", so no place of the name is its separator for sure: the entries decide. */
+static int find_named(struct stream *under, uint64_t from, const char *name, unsigned *nth,
+                      bool may_nest, uint64_t max_bytes, struct archive_source **ret,
+                      struct archive_item *item, const char **rest, struct err *err)
 {
     struct archive_source *src;
-    struct archive_item item;
-    struct stream *inner = NULL;
-    const char *rest = NULL;
-    int rc = archive_source_open(under, limits->max_bytes, &src, err);
+    int rc = archive_source_open(under, max_bytes, &src, err);
 
-    while (rc == 0) {
-        rc = archive_source_next(src, &item, err);
-        if (rc != 0) {
-            archive_source_close(src);
-        } else if (item.is_file && strcmp(item.name, name) == 0 && nth-- == 0) {
-            return make_stream(under, src, &item, limits, ret, err);
-        } else if (item.is_file && may_nest && (rest = behind_entry(name, item.name))) {
+    if (rc != 0) {
+        return rc;
+    }
+    while ((rc = archive_source_next(src, item, err)) == 0) {
+        bool is_it = item->index >= from && item->is_file && strcmp(item->name, name) == 0;
+
+        *rest = NULL;
+        if (is_it && (*nth)-- == 0) {
+            break;
+        }
+        if (!is_it && item->index >= from && item->is_file && may_nest &&
+            (*rest = behind_entry(name, item->name))) {
             break;
         }
     }
     if (rc != 0) {
-        stream_close(under);
+        archive_source_close(src);
         return rc == ERR_EMPTY
                    ? err_set(err, ERR_MISSING, "the archive has no such member (any more)")
                    : rc;
     }
-    rc = make_stream(under, src, &item, limits, &inner, err);
-    return rc != 0 || !inner ? rc : open_named(inner, rest, nth, false, limits, ret, err);
+    *ret = src;
+    return 0;
+}
+
+/* Several inner archives may be of one name: all of them are searched, in the order of a listing,
+ * which goes on behind a damaged one, too. */
+static int open_named(struct stream *under, const char *name, unsigned *nth, bool may_nest,
+                      const struct unpack_limits *limits, struct stream **ret, struct err *err)
+{
+    struct err damaged = {0};
+    uint64_t from = 0;
+
+    for (;;) {
+        struct archive_source *src = NULL;
+        struct archive_item item;
+        struct stream *inner = NULL;
+        const char *rest = NULL;
+        int rc = find_named(under, from, name, nth, may_nest, limits->max_bytes, &src, &item, &rest,
+                            err);
+
+        if (rc != 0) {
+            stream_close(under);
+            if (rc == ERR_MISSING && damaged.code != 0) {
+                *err = damaged;
+                rc = damaged.code;
+            }
+            return rc;
+        }
+        from = item.index + 1;
+        rc = make_stream(under, src, &item, limits, &inner, err);
+        if (rc != 0) {
+            return rc;
+        }
+        if (!rest) {
+            *ret = inner;
+            return 0;
+        }
+        ((struct member_stream *)inner)->keeps_under = true;
+        rc = open_named(inner, rest, nth, false, limits, ret, err);
+        if (rc == 0) {
+            ((struct member_stream *)inner)->keeps_under = false;
+            return 0;
+        }
+        if (rc == ERR_INPUT) {
+            damaged = damaged.code != 0 ? damaged : *err;
+        } else if (rc != ERR_MISSING) {
+            stream_close(under);
+            return rc;
+        }
+    }
 }
 
 int member_open(struct stream *under, const char *name, unsigned nth,
                 const struct unpack_limits *limits, struct stream **ret, struct err *err)
 {
-    return open_named(under, name, nth, true, limits, ret, err);
+    return open_named(under, name, &nth, true, limits, ret, err);
 }

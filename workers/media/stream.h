@@ -71,9 +71,9 @@ struct unpack_limits {
 uint64_t unpack_default_bytes(uint64_t packed_bytes);
 
 /* The nth (0 ...) entry of the archive in `under` that is called `name`, where "inner.zip//name"
- * looks into an archive of the archive. Takes `under` over, in success and in failure alike.
- * ERR_MISSING: there is none. ERR_INPUT: the archive could not be searched; a member that is found
- * but encrypted or damaged fails when it is read. */
+ * looks into the archives of that name inside, counting on from one to the next. Takes `under`
+ * over, in success and in failure alike. ERR_MISSING: there is none. ERR_INPUT: the archive could
+ * not be searched; a member that is found but encrypted or damaged fails when it is read. */
 int member_open(struct stream *under, const char *name, unsigned nth,
                 const struct unpack_limits *limits, struct stream **ret, struct err *err);
 

@@ -1,9 +1,12 @@
 #include "workers/media/walk.h"
 
+#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <xxhash.h>
 
 #include "base/buf.h"
 #include "workers/media/archive.h"
@@ -21,6 +24,13 @@ struct walk {
     const struct walk_task *task;
     uint64_t entries, unpacked;
     uint8_t *chunk; /* CHUNK_BYTES */
+    void *met;      /* a tree of struct met */
+};
+
+/* How often a name was met. Names are long where somebody wants memory to run out: their hashes. */
+struct met {
+    XXH128_hash_t name;
+    uint32_t times;
 };
 
 /* One archive that is being read. */
@@ -28,7 +38,10 @@ struct level {
     struct walk *walk;
     const char *prefix; /* name of the archive inside the outer one; NULL: the outer one */
     struct archive_source *src;
-    uint8_t head[HEAD_BYTES]; /* of the current entry */
+    /* Of the current entry: */
+    struct buf name; /* in full, with the archive's inside */
+    uint32_t nth;    /* of that name */
+    uint8_t head[HEAD_BYTES];
     size_t head_len;
 };
 
@@ -37,30 +50,51 @@ static int walk_level(struct walk *w, struct stream *s, const char *prefix, stru
 /* These end the listing; all others are the entry's own. */
 static bool is_final(int code) { return code == ERR_LIMIT || code == ERR_IO || code == ERR_NOMEM; }
 
-/* Reports `entry` under its full name, with `why` (code 0: nothing wrong). */
-static int report(struct level *l, const char *name, struct decoder_entry *entry,
-                  const struct err *why, struct err *err)
+static int compare_met(const void *a, const void *b) { return XXH128_cmp(a, b); }
+
+/* Makes out the current entry's full name, and how many of that name came before it. */
+static int take_name(struct level *l, const char *name, struct err *err)
 {
-    struct buf full = BUF_INIT;
+    struct met *new = malloc(sizeof(*new)), **slot = NULL;
+
+    buf_clear(&l->name);
+    if (l->prefix) {
+        buf_printf(&l->name, "%s//", l->prefix);
+    }
+    buf_put(&l->name, name, strlen(name));
+    if (new &&buf_cstr(&l->name)) {
+        *new = (struct met){.name = XXH3_128bits(l->name.data, l->name.len)};
+        slot = tsearch(new, &l->walk->met, compare_met);
+    }
+    if (!slot || *slot != new) {
+        free(new);
+    }
+    if (!slot) {
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    l->nth = (*slot)->times++;
+    return 0;
+}
+
+/* Reports `entry`, the current one, with `why` (code 0: nothing wrong). */
+static int report(struct level *l, struct decoder_entry *entry, const struct err *why,
+                  struct err *err)
+{
     struct err too_long;
     int rc;
 
-    if (l->prefix) {
-        buf_printf(&full, "%s//", l->prefix);
-    }
-    buf_put(&full, name, strlen(name));
-    if (full.len >= WIRE_MEMBER_MAX) {
-        full.len = 255;
+    if (l->name.len >= WIRE_MEMBER_MAX) {
+        l->name.len = 255;
         err_set(&too_long, ERR_INPUT, "its name is longer than %u bytes", WIRE_MEMBER_MAX);
         why = &too_long;
     }
-    entry->member = buf_cstr(&full);
+    entry->member = buf_cstr(&l->name);
+    entry->nth = l->nth;
     entry->code = why ? why->code : 0;
     entry->message = why ? why->msg : "";
     rc = entry->member ? l->walk->task->entry(l->walk->task->arg, entry, err)
                        : err_set(err, ERR_NOMEM, "out of memory");
     entry->member = entry->message = NULL; /* valid during the call only */
-    buf_free(&full);
     return rc;
 }
 
@@ -127,7 +161,7 @@ static int walk_recording(struct level *l, const struct archive_item *item, stru
     }
     entry.head_len = l->head_len < sizeof(entry.head) ? l->head_len : sizeof(entry.head);
     memcpy(entry.head, l->head, entry.head_len);
-    return report(l, item->name, &entry, rc != 0 ? &why : NULL, err);
+    return report(l, &entry, rc != 0 ? &why : NULL, err);
 }
 
 /* The archive inside as a stream: from memory when it is small (*data is then to be freed behind
@@ -198,7 +232,7 @@ static int walk_inner(struct level *l, const struct archive_item *item, bool by_
             goto out;
         }
     }
-    rc = rc != 0 && by_name ? report(l, prefix, &entry, &why, err) : 0;
+    rc = rc != 0 && by_name ? report(l, &entry, &why, err) : 0;
 out:
     stream_close(inner);
     free(data);
@@ -225,6 +259,9 @@ static int walk_item(struct level *l, const struct archive_item *item, struct er
         }
         kind = rc == 0 ? sniff_bytes(l->head, l->head_len) : MEDIA_OTHER;
     }
+    if (kind != MEDIA_OTHER && take_name(l, item->name, err) != 0) {
+        return err->code;
+    }
     switch (kind) {
     case MEDIA_RECORDING:
         return walk_recording(l, item, err);
@@ -239,7 +276,7 @@ static int walk_item(struct level *l, const struct archive_item *item, struct er
 /* s is borrowed. */
 static int walk_level(struct walk *w, struct stream *s, const char *prefix, struct err *err)
 {
-    struct level l = {.walk = w, .prefix = prefix};
+    struct level l = {.walk = w, .prefix = prefix, .name = BUF_INIT};
     struct archive_item item;
     int rc = archive_source_open(s, w->task->max_bytes - w->unpacked, &l.src, err);
 
@@ -259,6 +296,7 @@ static int walk_level(struct walk *w, struct stream *s, const char *prefix, stru
         w->unpacked += archive_source_unpacked(l.src);
         archive_source_close(l.src);
     }
+    buf_free(&l.name);
     if (w->unpacked > w->task->max_bytes) {
         w->unpacked = w->task->max_bytes;
     }
@@ -275,6 +313,7 @@ int walk_archive(const struct walk_task *task, struct err *err)
         rc = walk_level(&w, s, NULL, err);
     }
     stream_close(s);
+    tdestroy(w.met, free);
     free(w.chunk);
     return rc;
 }

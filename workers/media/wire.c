@@ -17,6 +17,7 @@ void wire_put_request(struct buf *out, const struct wire_request *m)
     buf_put_u8(out, m->task);
     buf_put_u32(out, m->parent_pid);
     buf_put_str(out, m->member);
+    buf_put_u32(out, m->nth);
     buf_put_i64(out, m->skip_samples);
     buf_put_u8(out, m->want_hash);
     buf_put_u8(out, m->has_fingerprint);
@@ -47,6 +48,7 @@ int wire_get_request(const uint8_t *data, size_t len, struct wire_request *ret, 
     m.task = reader_u8(&r);
     m.parent_pid = reader_u32(&r);
     name = reader_str(&r, WIRE_MEMBER_MAX);
+    m.nth = reader_u32(&r);
     m.skip_samples = reader_i64(&r);
     m.want_hash = reader_u8(&r) != 0;
     m.has_fingerprint = reader_u8(&r) != 0;
@@ -136,6 +138,7 @@ int wire_get_pcm(const uint8_t *data, size_t len, int16_t *pcm, size_t *n, int64
 void wire_put_entry(struct buf *out, const struct decoder_entry *m)
 {
     buf_put_str(out, m->member);
+    buf_put_u32(out, m->nth);
     buf_put_u64(out, m->size_bytes);
     buf_put_i64(out, m->mtime_ms);
     buf_put(out, m->fingerprint, sizeof(m->fingerprint));
@@ -152,6 +155,7 @@ int wire_get_entry(const uint8_t *data, size_t len, struct decoder_entry *ret, c
     const uint8_t *head;
     char *name = reader_str(&r, WIRE_MEMBER_MAX), *text;
 
+    m.nth = reader_u32(&r);
     m.size_bytes = reader_u64(&r);
     m.mtime_ms = reader_i64(&r);
     get_raw(&r, m.fingerprint, sizeof(m.fingerprint));

@@ -42,6 +42,7 @@ struct wire_request {
     uint8_t task; /* enum wire_task */
     uint32_t parent_pid;
     const char *member; /* borrowed */
+    uint32_t nth;       /* which of that name is looked at first */
     int64_t skip_samples;
     bool want_hash, has_fingerprint;
     uint8_t fingerprint[16];

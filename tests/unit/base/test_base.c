@@ -124,6 +124,12 @@ static void utf8_forms(void **state)
                      11);
     assert_string_equal(s, "x\\xE2\\x80\\xAE3pm.exe");
     free(s);
+    s = utf8_display_nth("a\xE9.mp3", 6, 0);
+    assert_string_equal(s, "a\\xE9.mp3");
+    free(s);
+    s = utf8_display_nth("a\xE9.mp3", 6, UINT32_MAX);
+    assert_string_equal(s, "a\\xE9.mp3 (4294967296)");
+    free(s);
     s = utf8_repair("a\xE2\x82z\xFF", 5);
     assert_string_equal(s, "a\xEF\xBF\xBDz\xEF\xBF\xBD");
     free(s);

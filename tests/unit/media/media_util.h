@@ -48,6 +48,7 @@ struct outcome {
 
 struct ask {
     const char *member;
+    uint32_t nth;
     int64_t skip_samples;
     bool want_hash;
     const uint8_t *fingerprint;

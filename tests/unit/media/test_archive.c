@@ -90,7 +90,9 @@ static void listed_names_decode(const char *archive, size_t want)
     assert_int_equal(o.rc, 0);
     assert_int_equal(o.entry_count, want);
     for (size_t i = 0; i < want; i++) {
-        struct ask ask = {.member = o.entries[i].member, .fingerprint = o.entries[i].fingerprint};
+        struct ask ask = {.member = o.entries[i].member,
+                          .nth = o.entries[i].nth,
+                          .fingerprint = o.entries[i].fingerprint};
         struct outcome d = decode_path(archive, &ask);
 
         if (d.rc != 0) {
@@ -192,16 +194,113 @@ static void names_with_separators(void **state)
     listed_names_decode("sep.tar", 1);
 }
 
-/* A member that was put into a tar twice: each version is found by its fingerprint. */
+/* The nth member of that name is a tone of so many samples, with or without being told apart by its
+ * fingerprint. */
+static void nth_is(const char *archive, const char *member, uint32_t nth, size_t samples)
+{
+    struct outcome o = list_path(archive, NULL), d;
+    struct ask ask = {.member = member, .nth = nth};
+    size_t found = 0;
+
+    for (size_t i = 0; i < o.entry_count; i++) {
+        if (strcmp(o.entries[i].member, member) == 0 && o.entries[i].nth == nth) {
+            assert_int_equal(o.entries[i].size_bytes, 44 + samples); /* half the rate, two bytes */
+            found++;
+        }
+    }
+    assert_int_equal(found, 1);
+    outcome_free(&o);
+    d = decode_path(archive, &ask);
+    if (d.rc != 0) {
+        print_error("%s, %u of %s: %s\n", member, nth, archive, d.err.msg);
+    }
+    assert_int_equal(d.rc, 0);
+    assert_in_range(d.samples, samples - 100, samples + 100);
+    outcome_free(&d);
+}
+
+/* A member that was put into a tar several times: each is found by its number, and, should the
+ * archive have changed since, by its fingerprint. */
 static void same_name_twice(void **state)
 {
+    static const char *const seconds[] = {"0.5", "0.7", "0.9"};
+    struct outcome o, d;
+
     (void)state;
     need_tools("tar");
-    write_tone("twice.wav", 8000, 0.5);
-    sh("rm -f twice.tar; tar cf twice.tar twice.wav");
-    write_tone("twice.wav", 8000, 0.7);
-    sh("tar rf twice.tar twice.wav");
-    listed_names_decode("twice.tar", 2);
+    sh("rm -f twice.tar");
+    for (int i = 0; i < 3; i++) {
+        write_tone("twice.wav", 8000, strtod(seconds[i], NULL));
+        sh("tar rf twice.tar twice.wav");
+    }
+    listed_names_decode("twice.tar", 3);
+    nth_is("twice.tar", "twice.wav", 0, 8000);
+    nth_is("twice.tar", "twice.wav", 1, 11200);
+    nth_is("twice.tar", "twice.wav", 2, 14400);
+    o = list_path("twice.tar", NULL);
+    for (uint32_t nth = 0; nth < 6; nth++) {
+        const struct ask moved = {
+            .member = "twice.wav", .nth = nth, .fingerprint = o.entries[1].fingerprint};
+
+        d = decode_path("twice.tar", &moved);
+        assert_int_equal(d.rc, 0);
+        assert_in_range(d.samples, 11100, 11300);
+        outcome_free(&d);
+    }
+    for (uint32_t nth = 2; nth < 5; nth++) {
+        uint8_t other[16] = {1};
+        const struct ask gone = {.member = "twice.wav", .nth = nth, .fingerprint = other};
+
+        d = decode_path("twice.tar", &gone);
+        assert_sentence(&d, ERR_CHANGED, "changed since it was enqueued");
+        outcome_free(&d);
+    }
+    d = decode_path("twice.tar", &(struct ask){.member = "twice.wav", .nth = 3});
+    assert_sentence(&d, ERR_MISSING, "no such member");
+    outcome_free(&d);
+    d = decode_path(
+        "twice.tar",
+        &(struct ask){.member = "once.wav", .nth = 2, .fingerprint = o.entries[1].fingerprint});
+    assert_sentence(&d, ERR_MISSING, "no such member");
+    outcome_free(&d);
+    outcome_free(&o);
+}
+
+/* Inner archives of one name, one of them cut off: members are counted through all of them. */
+static void same_name_in_inner_archives(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("tar gzip");
+    sh("rm -rf reels && mkdir -p reels/1 reels/2 reels/3 && rm -f reels.tar reels.tgz");
+    write_tone("reels/x.wav", 8000, 0.5);
+    sh("tar czf reels/1/reel.tgz -C reels x.wav");
+    write_tone("reels/x.wav", 8000, 0.7);
+    write_tone("reels/y.wav", 8000, 60);
+    sh("tar czf reels/whole.tgz -C reels x.wav y.wav && "
+       "head -c $(($(stat -c %%s reels/whole.tgz) - 99)) reels/whole.tgz >reels/2/reel.tgz");
+    write_tone("reels/x.wav", 8000, 0.9);
+    sh("tar cf reels/x.tar -C reels x.wav && "
+       "tar rf reels/x.tar -C reels x.wav && gzip -c reels/x.tar >reels/3/reel.tgz && "
+       "for i in 1 2 3; do tar rf reels.tar -C reels/$i reel.tgz; done && gzip -c reels.tar "
+       ">reels.tgz");
+    for (int i = 0; i < 2; i++) {
+        static const char *const archives[] = {"reels.tar", "reels.tgz"};
+
+        nth_is(archives[i], "reel.tgz//x.wav", 0, 8000);
+        nth_is(archives[i], "reel.tgz//x.wav", 1, 11200);
+        nth_is(archives[i], "reel.tgz//x.wav", 2, 14400);
+        nth_is(archives[i], "reel.tgz//x.wav", 3, 14400);
+        o = list_path(archives[i], NULL);
+        assert_int_equal(o.rc, 0);
+        assert_int_equal(entry_of(&o, "reel.tgz")->code, ERR_INPUT);
+        assert_int_equal(entry_of(&o, "reel.tgz")->nth, 1); /* the second */
+        outcome_free(&o);
+        o = decode_path(archives[i], &(struct ask){.member = "reel.tgz//x.wav", .nth = 4});
+        assert_sentence(&o, ERR_INPUT, "damaged or cut short");
+        outcome_free(&o);
+    }
 }
 
 static void changed_or_missing_members(void **state)
@@ -374,6 +473,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(archives_in_archives),
     cmocka_unit_test(names_with_separators),
     cmocka_unit_test(same_name_twice),
+    cmocka_unit_test(same_name_in_inner_archives),
     cmocka_unit_test(changed_or_missing_members),
     cmocka_unit_test(encrypted),
     cmocka_unit_test(damaged),

@@ -185,7 +185,7 @@ static void cancelled_from_another_thread(void **state)
         int rc;
 
         assert_int_equal(setenv("MEDIA_DOUBLE", ways[i], 1), 0);
-        assert_ok(decoder_start(file, "", 0, false, NULL, NULL, &d, &err), err);
+        assert_ok(decoder_start(file, "", 0, 0, false, NULL, NULL, &d, &err), err);
         assert_int_equal(pthread_create(&thread, NULL, cancel_soon, d), 0);
         do {
             rc = decoder_next(d, &ev, &err);
@@ -207,7 +207,7 @@ static void closed_half_way(void **state)
 
     (void)state;
     assert_int_equal(setenv("MEDIA_DOUBLE", "endless", 1), 0);
-    assert_ok(decoder_start(file, "", 0, false, NULL, NULL, &d, &err), err);
+    assert_ok(decoder_start(file, "", 0, 0, false, NULL, NULL, &d, &err), err);
     assert_ok(decoder_next(d, &ev, &err), err);
     assert_ok(decoder_next(d, &ev, &err), err);
     decoder_close(d);
@@ -225,11 +225,11 @@ static void no_such_program(void **state)
 
     (void)state;
     decoder_set_program("/nowhere/at/all");
-    rc = decoder_start(file, "", 0, false, NULL, NULL, &d, &err);
+    rc = decoder_start(file, "", 0, 0, false, NULL, NULL, &d, &err);
     assert_true(rc < 0);
     assert_non_null(strstr(err.msg, "start a decoder"));
     assert_int_equal(open_fds(), before);
-    assert_int_equal(decoder_start(-1, "", 0, false, NULL, NULL, &d, &err) < 0, 1);
+    assert_int_equal(decoder_start(-1, "", 0, 0, false, NULL, NULL, &d, &err) < 0, 1);
     close(file);
 }
 

@@ -10,6 +10,7 @@ static struct wire_request a_request(void)
     struct wire_request m = {.task = WIRE_TASK_DECODE,
                              .parent_pid = 4711,
                              .member = "inner.zip//\xff\n.mp3",
+                             .nth = UINT32_MAX,
                              .skip_samples = 123456789012,
                              .want_hash = true,
                              .has_fingerprint = true,
@@ -30,6 +31,7 @@ static void requests_come_back(void **state)
     assert_false(b.failed);
     assert_ok(wire_get_request(b.data, b.len, &got, &member, &err), err);
     assert_string_equal(got.member, m.member);
+    assert_int_equal(got.nth, UINT32_MAX);
     assert_int_equal(got.skip_samples, m.skip_samples);
     assert_true(got.want_hash && got.has_fingerprint);
     assert_memory_equal(got.fingerprint, m.fingerprint, 16);
@@ -99,6 +101,7 @@ static void pcm_is_bounded(void **state)
 static void entries_and_ends_come_back(void **state)
 {
     struct decoder_entry e = {.member = "a\xff//b\n",
+                              .nth = 7,
                               .size_bytes = 1u << 31,
                               .mtime_ms = -1,
                               .head = "RIFF",
@@ -117,6 +120,7 @@ static void entries_and_ends_come_back(void **state)
     }
     assert_ok(wire_get_entry(b.data, b.len, &e, &one, &two, &err), err);
     assert_string_equal(e.member, "a\xff//b\n");
+    assert_int_equal(e.nth, 7);
     assert_string_equal(e.message, "why");
     assert_int_equal(e.code, ERR_INPUT);
     free(one);

@@ -7,6 +7,7 @@
  *                   still; bytes that are no frame; a shard that is not leased; exits with 83
  *   crashonce, ioonce  the first time only (a file of that name in $FAKE_STATE remembers)
  *   input, io, missing, denied  LEASE_END with that error at once; missing only under /gone/
+ *   second          missing, unless it is the second member of its name
  *   shardfail       SHARD_FAILED for shard N/2, the others are fine
  *   dup, stray      every result twice; every result also for a lease that does not exist
  *   short           LEASE_END without error, and without results for the second half
@@ -178,7 +179,8 @@ static bool refuse(struct fake_lease *l)
         end_lease(l, ERR_INPUT, "no audio track", false);
     else if (fake_is(l, "io") || (fake_is(l, "ioonce") && first_time(l->m.path)))
         end_lease(l, ERR_IO, "reading failed", false);
-    else if (fake_is(l, "missing") && strstr(l->m.path, "/gone/"))
+    else if ((fake_is(l, "missing") && strstr(l->m.path, "/gone/")) ||
+             (fake_is(l, "second") && l->m.nth != 1))
         end_lease(l, ERR_MISSING, "it is not there any more", false);
     else if (fake_is(l, "denied"))
         end_lease(l, ERR_DENIED, "no permission to read it", false);

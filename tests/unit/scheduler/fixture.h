@@ -70,6 +70,7 @@ static inline struct store_found fixture_found(const char *path, uint8_t id)
         .path = path,
         .path_len = strlen(path),
         .member = "",
+        .nth = strstr(path, "/second-") != NULL,
         .size_bytes = 1000,
         .file_size_bytes = 1000,
         .inode = id,

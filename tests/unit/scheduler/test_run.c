@@ -91,6 +91,15 @@ static void another_place_is_tried(void **state)
     results_are_whole(1, 4);
 }
 
+static void which_of_a_name_is_said(void **state)
+{
+    (void)state;
+    fixture_reset();
+    ADD("/a/second-3");
+    RUN("cpu");
+    results_are_whole(1, 3);
+}
+
 static void deaths_cost_only_the_guilty(void **state)
 {
     struct scheduler_result r;
@@ -494,6 +503,7 @@ int main(void)
         cmocka_unit_test(all_recordings_are_done),
         cmocka_unit_test(bad_recordings_fail_and_the_rest_goes_on),
         cmocka_unit_test(another_place_is_tried),
+        cmocka_unit_test(which_of_a_name_is_said),
         cmocka_unit_test(deaths_cost_only_the_guilty),
         cmocka_unit_test(what_hangs_is_killed),
         cmocka_unit_test(doubled_and_stray_results_change_nothing),

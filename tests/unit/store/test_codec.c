@@ -38,7 +38,7 @@ static void same_bytes_back(const struct request *rq)
 static void round_trips(void **state)
 {
     struct store_found f[] = {found_at("/a/x\xff\n", "", 1), found_at("/a.zip", "in//b", 2)};
-    struct request_trouble t[] = {{"/t", 2, "m", 1, ERR_DENIED, "no"}};
+    struct request_trouble t[] = {{"/t", 2, "m", 1, 4, ERR_DENIED, "no"}};
     const char *roots[] = {"/a", "/b"}, *unread[] = {"/a/c"};
     int64_t places[] = {1, -5, INT64_MAX};
 
@@ -74,6 +74,7 @@ static void round_trips(void **state)
 static void fields_survive(void **state)
 {
     struct store_found f = found_at("/a/x\xff", "mem", 77);
+    struct request_trouble t = {"/t", 2, "m", 1, 4, ERR_DENIED, "no"};
     struct request_decoded d;
     struct buf b = BUF_INIT;
     struct err e = {0};
@@ -81,6 +82,7 @@ static void fields_survive(void **state)
     (void)state;
     f.inode = UINT64_MAX;
     f.mtime_ns = -3;
+    f.nth = UINT32_MAX;
     request_put(
         &b, &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 9, .found = &f, .count = 1});
     assert_ok(request_get(b.data, b.len, &d, &e), e);
@@ -89,10 +91,17 @@ static void fields_survive(void **state)
     assert_int_equal(d.rq.found[0].path_len, 5);
     assert_memory_equal(d.rq.found[0].path, "/a/x\xff", 5);
     assert_memory_equal(d.rq.found[0].member, "mem", 3);
+    assert_int_equal(d.rq.found[0].nth, UINT32_MAX);
     assert_int_equal(d.rq.found[0].size_bytes, 1077);
     assert_true(d.rq.found[0].inode == UINT64_MAX);
     assert_int_equal(d.rq.found[0].mtime_ns, -3);
     assert_memory_equal(d.rq.found[0].fingerprint, f.fingerprint, 16);
+    request_decoded_free(&d);
+    buf_clear(&b);
+    request_put(&b, &(struct request){.type = REQUEST_ENQUEUE_TROUBLE, .troubles = &t, .count = 1});
+    assert_ok(request_get(b.data, b.len, &d, &e), e);
+    assert_int_equal(d.rq.troubles[0].nth, 4);
+    assert_int_equal(d.rq.troubles[0].code, ERR_DENIED);
     request_decoded_free(&d);
     buf_free(&b);
 }

@@ -110,7 +110,7 @@ static void fill(void)
     uint8_t hash[16] = {0xAB};
     struct err e = {0};
     int64_t job = job_begin(st, &stage_nano);
-    struct request_trouble t = {"/archive/x.7z", 13, "", 0, ERR_INPUT, "not an archive"};
+    struct request_trouble t = {"/archive/x.7z", 13, "", 0, 0, ERR_INPUT, "not an archive"};
 
     job_add1(st, job, "/archive/1990/interview.wav", "", 1);
     job_add1(st, job, "/archive/1990/copy.wav", "", 1);

@@ -225,9 +225,9 @@ static void odd_names(void **state)
 static void troubles(void **state)
 {
     struct store *st = catalog_new();
-    struct request_trouble t[] = {{"/a/x.zip", 8, "", 0, ERR_INPUT, "not a zip"},
-                                  {"/a/y.zip", 8, "m", 1, ERR_INPUT, "encrypted"},
-                                  {"/a/dir", 6, "", 0, ERR_DENIED, "permission denied"}};
+    struct request_trouble t[] = {{"/a/x.zip", 8, "", 0, 0, ERR_INPUT, "not a zip"},
+                                  {"/a/y.zip", 8, "m", 1, 0, ERR_INPUT, "encrypted"},
+                                  {"/a/dir", 6, "", 0, 0, ERR_DENIED, "permission denied"}};
     struct store_totals totals;
     struct err e = {0};
     int64_t job = job_begin(st, &stage_nano), id = 1;
@@ -364,6 +364,92 @@ static void bad_requests(void **state)
     catalog_close(st);
 }
 
+/* take.wav of an archive, nth of that name. */
+static struct store_found take(uint32_t nth, uint64_t content)
+{
+    struct store_found f = found_at("/a/t.tar", "take.wav", content);
+
+    f.nth = nth;
+    f.file_size_bytes = 5000;
+    f.mtime_ns = 1700000000000000000;
+    f.inode = 12;
+    return f;
+}
+
+static void members_of_one_name(void **state)
+{
+    struct store *st = catalog_new();
+    struct store_found f[] = {take(0, 1), take(1, 2), take(2, 1), take(3, 3)};
+    struct store_task t[4];
+    struct store_known k;
+    struct request_reply r;
+    struct err e = {0};
+    size_t n;
+    int64_t job = job_begin(st, &stage_nano);
+
+    (void)state;
+    r = job_add(st, job, f, 4);
+    assert_int_equal(r.counts.added, 3);
+    assert_int_equal(r.counts.places, 1);
+    assert_int_equal(r.counts.changed, 0);
+    assert_int_equal(r.counts.tasks, 3);
+    job_end(st, job, "/a");
+    assert_ok(store_runnable(st, 1, 0, 0, t, 4, &n, &e), e);
+    assert_int_equal(n, 3);
+    for (uint32_t i = 0; i < n; i++) {
+        static const uint32_t nth[] = {0, 1, 3};
+
+        assert_string_equal(t[i].member, "take.wav");
+        assert_int_equal(t[i].nth, nth[i]);
+    }
+    assert_ok(store_task_place(st, &t[0], 1, &e), e);
+    assert_int_equal(t[0].nth, 2);
+    for (size_t i = 0; i < n; i++)
+        store_task_free(&t[i]);
+    assert_string_equal(text_of("SELECT group_concat(member, ', ') FROM tasks"),
+                        "take.wav, take.wav (2), take.wav (4)");
+    /* Again: nothing new, and the archive is known as it is. */
+    job = job_begin(st, &stage_nano);
+    r = job_add(st, job, f, 4);
+    assert_int_equal(r.counts.unchanged, 4);
+    assert_int_equal(r.counts.tasks, 0);
+    assert_int_equal(job_end(st, job, "/a").counts.vanished, 0);
+    assert_ok(store_known_path(st, "/a/t.tar", 8, &stage_nano, &k, &e), e);
+    assert_int_equal(k.count, 4);
+    assert_true(k.has_task_all);
+    store_known_free(&k);
+    /* Only the first two are left, in the other order: nothing is new, nothing of them is gone. */
+    job = job_begin(st, &stage_nano);
+    r = job_add(st, job, (struct store_found[]){take(0, 2), take(1, 1)}, 2);
+    assert_int_equal(r.counts.changed, 2);
+    assert_int_equal(r.counts.tasks, 0);
+    assert_int_equal(job_end(st, job, "/a").counts.vanished, 2);
+    assert_int_equal(count_of("SELECT count(*) FROM tasks WHERE state = 'absent'"), 1);
+    assert_int_equal(runnable(st, NULL), 2);
+    catalog_close(st);
+}
+
+/* What is wrong with one of them is not forgotten for another's sake. */
+static void troubles_of_one_name(void **state)
+{
+    struct store *st = catalog_new();
+    struct request_trouble t[] = {{"/a/t.tar", 8, "take.wav", 8, 0, ERR_INPUT, "encrypted"},
+                                  {"/a/t.tar", 8, "take.wav", 8, 2, ERR_INPUT, "damaged"}};
+    const struct store_found second = take(1, 2), third = take(2, 3);
+    int64_t job = job_begin(st, &stage_nano);
+
+    (void)state;
+    apply_ok(st, &(struct request){
+                     .type = REQUEST_ENQUEUE_TROUBLE, .job_id = job, .troubles = t, .count = 2});
+    job_add(st, job, &second, 1);
+    assert_string_equal(text_of("SELECT group_concat(member, ', ') FROM failures"),
+                        "take.wav, take.wav (3)");
+    job_add(st, job, &third, 1);
+    assert_string_equal(text_of("SELECT group_concat(member, ', ') FROM failures"), "take.wav");
+    job_end(st, job, "/a");
+    catalog_close(st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +461,8 @@ int main(void)
         cmocka_unit_test(archives_and_known),
         cmocka_unit_test(odd_names),
         cmocka_unit_test(troubles),
+        cmocka_unit_test(members_of_one_name),
+        cmocka_unit_test(troubles_of_one_name),
         cmocka_unit_test(selections),
         cmocka_unit_test(failed_for_the_place_comes_back),
         cmocka_unit_test(bad_requests),

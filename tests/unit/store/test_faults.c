@@ -59,7 +59,7 @@ static int step_add(struct world *w, struct err *e)
 
 static int step_trouble(struct world *w, struct err *e)
 {
-    struct request_trouble t = {"/a/x", 4, "", 0, ERR_DENIED, "no"};
+    struct request_trouble t = {"/a/x", 4, "", 0, 0, ERR_DENIED, "no"};
 
     return request_apply(
         w->st,

@@ -25,6 +25,16 @@ static int on_recording(void *arg, const struct read_recording *r)
     return stop(s);
 }
 
+static int on_bytes(void *arg, const struct read_recording *r)
+{
+    struct seen *s = arg;
+
+    assert_true(s->n < 64);
+    snprintf(s->text[s->n++], sizeof(s->text[0]), "%.*s", (int)r->member_raw_len,
+             (const char *)r->member_raw);
+    return 0;
+}
+
 static int on_segment(void *arg, const struct read_segment *g)
 {
     struct seen *s = arg;
@@ -156,6 +166,37 @@ static void finding_one(void **state)
         assert_int_equal(id, table[i].id);
         assert_int_equal(s.n, table[i].candidates);
     }
+    catalog_close(st);
+}
+
+/* The name of several members is the first one's; the others say which they are. */
+static void finding_one_of_a_name(void **state)
+{
+    static const struct {
+        const char *what;
+        int64_t id;
+    } table[] = {
+        {"/a/t.tar//take\xff.wav", 1},     {"take\xff.wav", 1},     {"take\\xFF.wav", 1},
+        {"/a/t.tar//take\xff.wav (2)", 2}, {"take\xff.wav (2)", 2}, {"t.tar//take\\xFF.wav (2)", 2},
+    };
+    struct store *st = catalog_new();
+    struct store_found f[] = {found_at("/a/t.tar", "take\xff.wav", 1),
+                              found_at("/a/t.tar", "take\xff.wav", 2)};
+    struct seen s = {0};
+    struct err e = {0};
+    int64_t id;
+
+    (void)state;
+    f[1].nth = 1;
+    job_add(st, job_begin(st, &stage_nano), f, 2);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        print_message("%s\n", table[i].what);
+        assert_ok(read_find(st, table[i].what, on_recording, &s, &id, &e), e);
+        assert_int_equal(id, table[i].id);
+    }
+    assert_ok(read_recordings(st, &(struct read_filter){0}, on_bytes, &s, &e), e);
+    assert_string_equal(s.text[0], "take\xff.wav");
+    assert_string_equal(s.text[1], "take\xff.wav (2)");
     catalog_close(st);
 }
 
@@ -408,9 +449,13 @@ static void lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recordings),   cmocka_unit_test(finding_one),
-        cmocka_unit_test(transcripts),  cmocka_unit_test(search_words),
-        cmocka_unit_test(search_pages), cmocka_unit_test(search_survives_anything),
+        cmocka_unit_test(recordings),
+        cmocka_unit_test(finding_one),
+        cmocka_unit_test(finding_one_of_a_name),
+        cmocka_unit_test(transcripts),
+        cmocka_unit_test(search_words),
+        cmocka_unit_test(search_pages),
+        cmocka_unit_test(search_survives_anything),
         cmocka_unit_test(lists),
     };
 

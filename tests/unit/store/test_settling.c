@@ -266,27 +266,29 @@ static void make_schema(int version)
         run_sql(migrations[i].sql);
     snprintf(mark, sizeof(mark), "PRAGMA user_version = %d", version);
     run_sql(mark);
-    run_sql(
-        "PRAGMA journal_mode = WAL; PRAGMA application_id = 0x4E534854;"
-        "INSERT INTO stage VALUES (1, 'transcribe', 'nano', '/m', 'aa11', '{\"beam\":1}', '2026');"
-        "INSERT INTO job (job_id, stage_id, language, command, created_at) "
-        "VALUES (1, 1, '', 'nightshift enqueue /a', '2026');"
-        "INSERT INTO media (media_id, size_bytes, fingerprint, created_at, duration_ms) "
-        "VALUES (1, 9, zeroblob(16), '2026', 60000), (2, 8, zeroblob(16), '2026', NULL);"
-        "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, "
-        "mtime_ns, inode, device, state, job_id, seen_job) "
-        "VALUES (1, '/a/old.wav', CAST('/a/old.wav' AS BLOB), '', x'', 9, 1, 1, 1, 'present', "
-        "1, 1), (2, '/a/new.wav', CAST('/a/new.wav' AS BLOB), '', x'', 8, 1, 2, 1, 'present', "
-        "1, 1);"
-        "INSERT INTO task (task_id, media_id, stage_id, job_id, language, retry_at) "
-        "VALUES (1, 1, 1, 1, '', '2026-01-01T00:00:00.000Z'), (2, 2, 1, 1, '', NULL);"
-        "INSERT INTO shard VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026');"
-        "INSERT INTO speaker (speaker_id, media_id, label) VALUES (1, 1, 'somebody');"
-        "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, speaker_id) "
-        "VALUES (1, 0, 0, 0, 900, 'from before', 'en', 1);");
+    run_sql("PRAGMA journal_mode = WAL; PRAGMA application_id = 0x4E534854;"
+            "INSERT INTO stage (stage_id, name, model, model_dir, model_hash, params, created_at) "
+            "VALUES (1, 'transcribe', 'nano', '/m', 'aa11', '{\"beam\":1}', '2026');"
+            "INSERT INTO job (job_id, stage_id, language, command, created_at) "
+            "VALUES (1, 1, '', 'nightshift enqueue /a', '2026');"
+            "INSERT INTO media (media_id, size_bytes, fingerprint, created_at, duration_ms) "
+            "VALUES (1, 9, zeroblob(16), '2026', 60000), (2, 8, zeroblob(16), '2026', NULL);"
+            "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, "
+            "mtime_ns, inode, device, state, job_id, seen_job) "
+            "VALUES (1, '/a/old.wav', CAST('/a/old.wav' AS BLOB), '', x'', 9, 1, 1, 1, 'present', "
+            "1, 1), (2, '/a/new.wav', CAST('/a/new.wav' AS BLOB), '', x'', 8, 1, 2, 1, 'present', "
+            "1, 1);"
+            "INSERT INTO task (task_id, media_id, stage_id, job_id, language, retry_at) "
+            "VALUES (1, 1, 1, 1, '', '2026-01-01T00:00:00.000Z'), (2, 2, 1, 1, '', NULL);"
+            "INSERT INTO shard VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026');"
+            "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
+            "VALUES (1, 0, 0, 0, 900, 'from before', 'en');");
+    if (version <= 3)
+        run_sql("INSERT INTO speaker (speaker_id, media_id, label) VALUES (1, 1, 'somebody');"
+                "UPDATE segment SET speaker_id = 1");
     if (version >= 3)
-        run_sql("INSERT INTO word VALUES (1, 0, 0, 500, ' from', 0.5), (1, 1, 500, 900, ' before', "
-                "0.5)");
+        run_sql("INSERT INTO word (segment_id, idx, start_ms, end_ms, text, probability) "
+                "VALUES (1, 0, 0, 500, ' from', 0.5), (1, 1, 500, 900, ' before', 0.5)");
 }
 
 static int found_one(void *arg, const struct read_segment *row)
@@ -303,7 +305,7 @@ static void old_catalogs_migrate(void **state)
     struct err e = {0};
 
     (void)state;
-    for (int version = 1; version <= 3; version++) {
+    for (int version = 1; version <= 4; version++) {
         struct store *st;
         int found = 0;
         int64_t job;
@@ -328,6 +330,43 @@ static void old_catalogs_migrate(void **state)
     }
 }
 
+/* Where only the last of several members of one name was kept, the archive is read anew; every
+ * other place is known as before, and so is what was wrong. */
+static void what_older_schemas_replaced_is_found(void **state)
+{
+    static const char place[] =
+        "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, "
+        "mtime_ns, inode, device, state, job_id, seen_job) VALUES "
+        "(1, '/a/t.tar', x'2f612f742e746172', 'x', x'78', 90, 7, 3, 1, 'replaced', 1, 1), "
+        "(2, '/a/t.tar', x'2f612f742e746172', 'x', x'78', 90, 7, 3, 1, 'present', 1, 1), "
+        "(2, '/a/u.tar', x'2f612f752e746172', 'x', x'78', 80, 7, 3, 1, 'replaced', 1, 1), "
+        "(1, '/a/u.tar', x'2f612f752e746172', 'x', x'78', 90, 7, 3, 1, 'present', 1, 1);"
+        "INSERT INTO trouble (path, path_raw, member, member_raw, error_code, error, job_id, at) "
+        "VALUES ('/a/u.tar', x'2f612f752e746172', 'y', x'79', 'input', 'encrypted', 1, '2026');";
+    struct store_known k;
+    struct err e = {0};
+    struct store *st;
+    int64_t job;
+
+    (void)state;
+    make_schema(4);
+    run_sql(place);
+    run_sql("UPDATE job SET ended_at = '2026'");
+    st = catalog_open(STORE_WRITE);
+    assert_ok(store_known_path(st, "/a/t.tar", 8, &stage_nano, &k, &e), e);
+    assert_int_equal(k.mtime_ns, -1);
+    store_known_free(&k);
+    assert_ok(store_known_path(st, "/a/u.tar", 8, &stage_nano, &k, &e), e);
+    assert_int_equal(k.mtime_ns, 7);
+    store_known_free(&k);
+    assert_int_equal(count_of("SELECT count(*) FROM place WHERE nth <> 0"), 0);
+    assert_string_equal(text_of("SELECT reason FROM failures WHERE kind = 'unreadable'"),
+                        "encrypted");
+    job = job_begin(st, &stage_nano);
+    assert_int_equal(job_add1(st, job, "/a/new.wav", "", 77).counts.changed, 1);
+    catalog_close(st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +378,7 @@ int main(void)
         cmocka_unit_test(voices_come_back),
         cmocka_unit_test(impossible_things_are_refused),
         cmocka_unit_test(old_catalogs_migrate),
+        cmocka_unit_test(what_older_schemas_replaced_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

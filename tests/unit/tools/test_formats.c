@@ -225,12 +225,14 @@ static void rttm_of_turns(void **state)
     const struct format_recording wide = {.path = "/a/\xe4\xbc\x9a\xe8\xad\xb0\xe3\x80\x80"
                                                   "2020.wav",
                                           .member = ""};
+    const struct format_recording second = {.path = "/a/t.tar", .member = "in/take.wav (2)"};
     const struct format_recording hidden = {.path = "/a/.wav", .member = ""};
     struct buf b = BUF_INIT;
 
     (void)state;
     format_begin(&b, FORMAT_RTTM, &odd);
     format_segment(&b, FORMAT_RTTM, 0, &segments[0]);
+    format_turn(&b, FORMAT_RTTM, &second, 0, &(struct format_turn){0, 1, "x", "A"});
     format_turn(&b, FORMAT_RTTM, &odd, 0,
                 &(struct format_turn){0, 1234, "Ana Ruiz\n\xc2\x9b", "A"});
     format_turn(&b, FORMAT_RTTM, &recording, 1, &(struct format_turn){3600000, 3600050, "", "A"});
@@ -247,6 +249,7 @@ static void rttm_of_turns(void **state)
             "A"});
     format_end(&b, FORMAT_RTTM, 5);
     assert_string_equal(buf_cstr(&b),
+                        "SPEAKER take.wav_(2) 1 0.000 0.001 <NA> <NA> x <NA> <NA>\n"
                         "SPEAKER tape_3_x.b 1 0.000 1.234 <NA> <NA> Ana_Ruiz__ <NA> <NA>\n"
                         "SPEAKER side 1 3600.000 0.050 <NA> <NA> _ <NA> <NA>\n"
                         "SPEAKER .wav 1 0.005 0.000 <NA> <NA> x <NA> <NA>\n"

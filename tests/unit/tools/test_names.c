@@ -59,6 +59,23 @@ static void collisions_get_longer_names(void **state)
     names_used_free(u);
 }
 
+/* What follows the last dot is an ending, unless a blank is in it. */
+static void endings(void **state)
+{
+    struct names_used *u = NULL;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(names_stem("/a.b/tape.wav"), 9);
+    assert_int_equal(names_stem("/a.b/tape"), 9);
+    assert_int_equal(names_stem("/a.b/.wav"), 9);
+    assert_int_equal(names_stem("/a.b/tape.wav (2)"), 17);
+    assert_ok(names_used_new(&u, &err), err);
+    assert_string_equal(give(u, "/a", "/a/t.tar", "take.wav (2)", 2), "t.tar/take.wav (2).txt");
+    assert_string_equal(give(u, "/a", "/a/t.tar", "take.wav", 1), "t.tar/take.txt");
+    names_used_free(u);
+}
+
 static void many_names_stay_different(void **state)
 {
     struct names_used *u = NULL;
@@ -291,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_are_kept),
         cmocka_unit_test(collisions_get_longer_names),
+        cmocka_unit_test(endings),
         cmocka_unit_test(many_names_stay_different),
         cmocka_unit_test(nothing_leads_out),
         cmocka_unit_test(long_components_are_cut_between_characters),

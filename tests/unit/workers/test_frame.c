@@ -81,9 +81,9 @@ static void rubbish_is_refused_at_its_first_byte(void **state)
     (void)state;
     assert_int_equal(frame_take((const uint8_t *)"G", 1, &f, &used, &e), ERR_PROTOCOL);
     assert_int_equal(frame_take((const uint8_t *)"NSF2", 4, &f, &used, &e), ERR_PROTOCOL);
-    assert_int_equal(frame_take((const uint8_t *)"NSF1\x04", 5, &f, &used, &e), ERR_PROTOCOL);
-    assert_int_equal(frame_take((const uint8_t *)"NSF1\x06", 5, &f, &used, &e), ERR_PROTOCOL);
-    assert_int_equal(frame_take((const uint8_t *)"NSF1\x05", 5, &f, &used, &e), ERR_EMPTY);
+    assert_int_equal(frame_take((const uint8_t *)"NSF1\x05", 5, &f, &used, &e), ERR_PROTOCOL);
+    assert_int_equal(frame_take((const uint8_t *)"NSF1\x07", 5, &f, &used, &e), ERR_PROTOCOL);
+    assert_int_equal(frame_take((const uint8_t *)"NSF1\x06", 5, &f, &used, &e), ERR_EMPTY);
 }
 
 static void oversize_is_refused(void **state)
