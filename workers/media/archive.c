@@ -21,6 +21,7 @@ struct archive_source {
     const void *block; /* libarchive's, what is left of it: */
     size_t block_len;
     int64_t block_at, at; /* where it lies in the entry; what has been handed out */
+    bool is_sparse;       /* the entry has holes by its archive's word */
     struct err err; /* what the stream or a bound said; code 0: libarchive's own words count */
     char fallback[32];
     uint8_t buf[READ_BYTES];
@@ -285,10 +286,12 @@ int archive_source_next(struct archive_source *src, struct archive_item *ret, st
     src->next_index++;
     src->block_len = 0;
     src->block_at = src->at = 0;
+    src->is_sparse = archive_entry_sparse_count(e) > 0;
     return 0;
 }
 
-/* The next block of the entry into `block`. 1: there is one; 0: the end. */
+/* The next block of the entry into `block`, an empty one behind a last hole. 1: there is one; 0:
+ * the end. */
 static int next_block(struct archive_source *src, struct err *err)
 {
     la_int64_t offset = 0;
@@ -299,7 +302,10 @@ static int next_block(struct archive_source *src, struct err *err)
     } while (rc == ARCHIVE_RETRY);
     if (rc == ARCHIVE_EOF) {
         src->block_len = 0;
-        return 0;
+        /* Where a sparse member ends: further than its last block when a hole follows that. Any
+         * other member that ends early is cut short. */
+        src->block_at = src->is_sparse && offset > src->at ? offset : src->at;
+        return src->block_at > src->at;
     }
     if (rc < ARCHIVE_OK) {
         src->block_len = 0;
