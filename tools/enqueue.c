@@ -19,8 +19,7 @@
 #include "workers/media/fingerprint.h"
 #include "workers/media/sniff.h"
 
-#define SNIFF_BYTES 262 /* as far as the mark of a tar */
-#define LINES_MAX 200   /* of troubles said on standard error; all of them are in the catalog */
+#define LINES_MAX 200 /* of troubles said on standard error; all of them are in the catalog */
 #define PROGRESS_MS 200
 
 struct enqueue {
@@ -314,7 +313,7 @@ static int look_into(struct enqueue *q, const struct walk_entry *e, const struct
 {
     enum media_kind kind = MEDIA_OTHER;
     bool by_name = sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) != 0;
-    char head[SNIFF_BYTES];
+    char head[SNIFF_HEAD_BYTES];
     struct stat st;
     ssize_t n;
     int fd, rc = 0;

@@ -132,14 +132,15 @@ static la_int64_t on_skip(struct archive *a, void *arg, la_int64_t request)
 static int enable_all(struct archive *a)
 {
     static int (*const enable[])(struct archive *) = {
-        archive_read_support_filter_gzip,     archive_read_support_filter_bzip2,
-        archive_read_support_filter_xz,       archive_read_support_filter_lzma,
-        archive_read_support_filter_zstd,     archive_read_support_filter_lz4,
-        archive_read_support_filter_compress, archive_read_support_format_tar,
-        archive_read_support_format_7zip,     archive_read_support_format_rar,
-        archive_read_support_format_rar5,     archive_read_support_format_cab,
-        archive_read_support_format_lha,      archive_read_support_format_cpio,
-        archive_read_support_format_iso9660,  archive_read_support_format_zip,
+        archive_read_support_filter_gzip, archive_read_support_filter_bzip2,
+        archive_read_support_filter_xz,   archive_read_support_filter_lzma,
+        archive_read_support_filter_lzip, archive_read_support_filter_zstd,
+        archive_read_support_filter_lz4,  archive_read_support_filter_compress,
+        archive_read_support_format_tar,  archive_read_support_format_7zip,
+        archive_read_support_format_rar,  archive_read_support_format_rar5,
+        archive_read_support_format_cab,  archive_read_support_format_lha,
+        archive_read_support_format_cpio, archive_read_support_format_iso9660,
+        archive_read_support_format_zip,
     };
 
     for (size_t i = 0; i < sizeof(enable) / sizeof(enable[0]); i++) {

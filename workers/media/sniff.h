@@ -12,7 +12,11 @@ enum media_kind {
 
 /* By the name alone; 1 when it decides (*ret set), 0 when the first bytes must. */
 int sniff_name(const char *name, enum media_kind *ret);
-/* By the first bytes (64 are enough, 262 see a tar). */
+/* As many first bytes as are worth reading: 262 see a tar, these see two frames of any bare stream.
+ */
+#define SNIFF_HEAD_BYTES 4096u
+
+/* By the first bytes. */
 enum media_kind sniff_bytes(const void *head, size_t len);
 
 #endif

@@ -11,7 +11,6 @@
 #include "workers/media/sniff.h"
 #include "workers/media/wire.h"
 
-#define HEAD_BYTES 512u
 #define CHUNK_BYTES (256u << 10)
 /* An archive inside is unpacked into memory up to this size; a larger one is read through a stream
  * of its own, which unpacks the outer one again. */
@@ -28,7 +27,7 @@ struct level {
     struct walk *walk;
     const char *prefix; /* name of the archive inside the outer one; NULL: the outer one */
     struct archive_source *src;
-    uint8_t head[HEAD_BYTES]; /* of the current entry */
+    uint8_t head[SNIFF_HEAD_BYTES]; /* of the current entry */
     size_t head_len;
 };
 
@@ -67,9 +66,9 @@ static int report(struct level *l, const char *name, struct decoder_entry *entry
 /* The entry's first bytes, once. */
 static int read_head(struct level *l, struct err *err)
 {
-    while (l->head_len < HEAD_BYTES) {
+    while (l->head_len < SNIFF_HEAD_BYTES) {
         int64_t got =
-            archive_source_read(l->src, l->head + l->head_len, HEAD_BYTES - l->head_len, err);
+            archive_source_read(l->src, l->head + l->head_len, SNIFF_HEAD_BYTES - l->head_len, err);
 
         if (got < 0) {
             return (int)got;
@@ -145,7 +144,7 @@ static int open_inner(struct level *l, const struct archive_item *item, uint8_t 
         rc = w->task->open(w->task->arg, &outer, err);
         return rc != 0 ? rc : member_open_index(outer, item->index, &limits, ret, err);
     }
-    *data = malloc((size_t)item->size + HEAD_BYTES);
+    *data = malloc((size_t)item->size + SNIFF_HEAD_BYTES);
     if (!*data) {
         return err_set(err, ERR_NOMEM, "out of memory");
     }

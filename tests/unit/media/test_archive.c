@@ -40,6 +40,14 @@ static void every_kind_is_listed(void **state)
         {"7z", "k.7z", "7z a -bso0 k.7z a.wav b.wav sub note.txt unknown"},
         {"genisoimage", "k.iso",
          "genisoimage -quiet -R -graft-points -o k.iso a.wav b.wav sub=sub note.txt"},
+        /* Lzip, whose stream is LZMA's between a head and a tail of its own. */
+        {"python3 tar", "k.tar.lz",
+         "tar cf k.tar a.wav b.wav sub note.txt unknown && python3 -c 'import lzma, struct, zlib; "
+         "d = open(\"k.tar\", \"rb\").read(); "
+         "z = b\"LZIP\\1\\x17\" + lzma.compress(d, lzma.FORMAT_RAW, filters=[{"
+         "\"id\": lzma.FILTER_LZMA1, \"dict_size\": 1 << 23}]); "
+         "z += struct.pack(\"<IQQ\", zlib.crc32(d), len(d), len(z) + 20); "
+         "open(\"k.tar.lz\", \"wb\").write(z)'"},
         {"cpio", "k.cpio", "find a.wav b.wav sub note.txt | cpio -o -H newc >k.cpio"},
     };
     uint8_t whole[16], blocks[16];
