@@ -23,7 +23,7 @@ static const char *const archive_names[] = {
     "7z",  "cab", "cpio", "iso", "lha", "lzh", "rar",  "tar", "taz",
     "tb2", "tbz", "tbz2", "tgz", "tlz", "txz", "tzst", "zip", "zipx",
 };
-/* Behind ".tar" these make an archive; alone they hold one file, of which nothing is known. */
+/* Behind ".tar" these make an archive, behind a recording's name they hold that one. */
 static const char *const filter_names[] = {"bz2", "gz", "lz", "lz4", "lzma", "xz", "z", "zst"};
 /* What lies beside recordings in real archives; their first bytes need not be read. ".ts" may be a
  * program's text, but the recording is what an archive of media holds. ".ps" is not here:
@@ -50,10 +50,66 @@ static bool is_one_of(const char *ext, const char *const *names, size_t count)
 }
 #define IS_ONE_OF(ext, names) is_one_of(ext, names, sizeof(names) / sizeof(names[0]))
 
-/* Does base end in ".tar" before the dot at `dot`? */
-static bool has_tar_before(const char *base, const char *dot)
+/* What the name is by its last dot alone: 1, or 0 when that says nothing. */
+static int kind_of_ext(const char *ext, enum media_kind *ret)
 {
-    return dot - base > 4 && strncasecmp(dot - 4, ".tar", 4) == 0;
+    if (IS_ONE_OF(ext, recording_names)) {
+        *ret = MEDIA_RECORDING;
+    } else if (IS_ONE_OF(ext, archive_names)) {
+        *ret = MEDIA_ARCHIVE;
+    } else if (IS_ONE_OF(ext, filter_names) || IS_ONE_OF(ext, other_names)) {
+        *ret = MEDIA_OTHER;
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+/* What stands between the dot before `dot` and it, "" when nothing does. */
+static void ext_before(const char *base, const char *dot, char ret[8])
+{
+    const char *at = dot;
+
+    ret[0] = '\0';
+    while (at > base && at[-1] != '.' && dot - at < 7) {
+        at--;
+    }
+    if (at - base > 1 && at[-1] == '.') {
+        memcpy(ret, at, (size_t)(dot - at));
+        ret[dot - at] = '\0';
+    }
+}
+
+/* "01", "001", "0001", and what split(1) gives: "aa", "ab" ... */
+static bool is_count(const char *ext)
+{
+    size_t len = strlen(ext);
+
+    return (len == 2 && ext[0] == 'a' && ext[1] >= 'a' && ext[1] <= 'z') ||
+           (len >= 2 && len <= 4 && strspn(ext, "0123456789") == len);
+}
+
+bool sniff_is_part(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    const char *base = slash ? slash + 1 : name;
+    const char *dot = strrchr(base, '.');
+    enum media_kind kind;
+    char before[8];
+
+    if (!dot || dot == base) {
+        return false;
+    }
+    ext_before(base, dot, before);
+    if (strcasecmp(dot, ".rar") == 0) {
+        return strncasecmp(before, "part", 4) == 0 && before[4] != '\0' &&
+               strspn(before + 4, "0123456789") == strlen(before + 4);
+    }
+    if (is_count(dot + 1)) { /* filters too: "a.tar.gz.aa" */
+        return (kind_of_ext(before, &kind) == 1 && kind == MEDIA_ARCHIVE) ||
+               IS_ONE_OF(before, filter_names);
+    }
+    return strlen(dot) == 4 && strchr("zZrR", dot[1]) && strspn(dot + 2, "0123456789") == 2;
 }
 
 int sniff_name(const char *name, enum media_kind *ret)
@@ -61,6 +117,8 @@ int sniff_name(const char *name, enum media_kind *ret)
     const char *slash = strrchr(name, '/');
     const char *base = slash ? slash + 1 : name;
     const char *dot = strrchr(base, '.');
+    enum media_kind inside;
+    char before[8];
 
     /* "._x.mp3" is what a Mac leaves beside x.mp3 on foreign disks and in archives: its icon. */
     if (base[0] == '.' && base[1] == '_') {
@@ -70,16 +128,20 @@ int sniff_name(const char *name, enum media_kind *ret)
     if (!dot || dot == base || dot[1] == '\0') {
         return 0;
     }
-    if (IS_ONE_OF(dot + 1, recording_names)) {
-        *ret = MEDIA_RECORDING;
-    } else if (IS_ONE_OF(dot + 1, archive_names)) {
+    if (sniff_is_part(name)) {
         *ret = MEDIA_ARCHIVE;
-    } else if (IS_ONE_OF(dot + 1, filter_names)) {
-        *ret = has_tar_before(base, dot) ? MEDIA_ARCHIVE : MEDIA_OTHER;
-    } else if (IS_ONE_OF(dot + 1, other_names)) {
-        *ret = MEDIA_OTHER;
-    } else {
+        return 1;
+    }
+    if (kind_of_ext(dot + 1, ret) == 0) {
         return 0;
+    }
+    /* "x.tar.gz" and "x.wav.gz" are worth a look; of "x.gz" nothing is known. */
+    if (IS_ONE_OF(dot + 1, filter_names)) {
+        ext_before(base, dot, before);
+        if (strcasecmp(before, "tar") == 0 ||
+            (kind_of_ext(before, &inside) == 1 && inside == MEDIA_RECORDING)) {
+            *ret = MEDIA_ARCHIVE;
+        }
     }
     return 1;
 }

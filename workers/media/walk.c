@@ -173,6 +173,7 @@ static int walk_inner(struct level *l, const struct archive_item *item, bool by_
     struct stream *inner = NULL;
     uint8_t *data = NULL;
     char *prefix = strdup(item->name);
+    const uint64_t before = l->walk->entries;
     struct err why = {0};
     int rc = 0;
 
@@ -191,6 +192,9 @@ static int walk_inner(struct level *l, const struct archive_item *item, bool by_
         }
         if (rc == 0) {
             rc = walk_level(l->walk, inner, prefix, &why);
+        }
+        if (sniff_is_part(prefix) && (rc == ERR_INPUT || (rc == 0 && l->walk->entries == before))) {
+            rc = archive_refuse_part(&why);
         }
         if (is_final(rc)) {
             *err = why;
@@ -251,7 +255,8 @@ static int walk_level(struct walk *w, struct stream *s, const char *prefix, stru
             rc = err_set(err, ERR_LIMIT, "the archive has more than %llu entries",
                          (unsigned long long)w->task->max_entries);
         } else if (item.is_file) {
-            rc = walk_item(&l, &item, err);
+            rc = archive_source_measure(l.src, &item, err);
+            rc = rc == 0 ? walk_item(&l, &item, err) : rc;
         }
     }
     if (l.src) {

@@ -18,8 +18,9 @@ static void names_decide(void **state)
     static const char *const archives[] = {"a.zip",    "a.tar",    "a.TAR.GZ", "a.tgz", "a.tar.zst",
                                            "a.7z",     "a.iso",    "a.cpio",   "a.rar", "a.tar.bz2",
                                            "a.tar.xz", "a.tar.lz", "a.tlz"};
-    static const char *const others[] = {"a.txt", "a.jpg",   "a.srt",       "a.m3u8", "log.gz",
-                                         "a.pdf", "._a.mp3", "dir/._a.wav", "wav.txt"};
+    static const char *const others[] = {"a.txt",   "a.jpg",    "a.srt",   "a.m3u8",
+                                         "log.gz",  "a.pdf",    "._a.mp3", "dir/._a.wav",
+                                         "wav.txt", "a.txt.gz", "a.gz",    "wav.gz"};
     static const char *const silent[] = {"a",       "",    ".wav",       "a.",  "a.unheard",
                                          "a.wav/b", "mp3", "2024.11.20", "a.ps"};
 
@@ -101,6 +102,31 @@ static void bytes_decide(void **state)
     memcpy(tar + 257, "ustar", 5);
     assert_int_equal(sniff_bytes(tar, sizeof(tar)), MEDIA_ARCHIVE);
     assert_int_equal(sniff_bytes(tar, 64), MEDIA_OTHER);
+}
+
+static void parts_of_archives(void **state)
+{
+    static const char *const parts[] = {"a.zip.001",   "x/a.7z.02",    "a.z01",
+                                        "a.part1.rar", "a.PART03.RAR", "a.r00",
+                                        "a.tgz.aa",    "a.tar.gz.003", "b.iso.0001"};
+    static const char *const none[] = {
+        "a.zip", "a.rar",     "part1.rar",  "a.part.rar",  "a.mp3.001",
+        "a.001", "zip.001",   "2024.11.20", "a.zip.00001", "a.zip.xx",
+        "a.z1",  "a.zip/001", "",           ".001",        "a.partx1.rar"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (!sniff_is_part(parts[i])) {
+            print_error("not taken for a part: %s\n", parts[i]);
+        }
+        assert_true(sniff_is_part(parts[i]));
+    }
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        if (sniff_is_part(none[i])) {
+            print_error("taken for a part: %s\n", none[i]);
+        }
+        assert_false(sniff_is_part(none[i]));
+    }
 }
 
 /* Recordings whose name says nothing, or the name of something else. */
@@ -192,11 +218,9 @@ static void any_length_is_safe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_decide),
-        cmocka_unit_test(bytes_decide),
-        cmocka_unit_test(recordings_without_a_name),
-        cmocka_unit_test(texts_are_none),
-        cmocka_unit_test(any_length_is_safe),
+        cmocka_unit_test(names_decide),      cmocka_unit_test(bytes_decide),
+        cmocka_unit_test(parts_of_archives), cmocka_unit_test(recordings_without_a_name),
+        cmocka_unit_test(texts_are_none),    cmocka_unit_test(any_length_is_safe),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
