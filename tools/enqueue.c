@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,13 +14,13 @@
 #include "tools/text.h"
 #include "tools/walk.h"
 #include "tools/writer.h"
+#include "workers/media/archive.h"
 #include "workers/media/decoder.h"
 #include "workers/media/fingerprint.h"
 #include "workers/media/sandbox.h"
 #include "workers/media/sniff.h"
 
-#define SNIFF_BYTES 262 /* as far as the mark of a tar */
-#define LINES_MAX 200   /* of troubles said on standard error; all of them are in the catalog */
+#define LINES_MAX 200 /* of troubles said on standard error; all of them are in the catalog */
 #define PROGRESS_MS 200
 
 struct enqueue {
@@ -199,6 +198,7 @@ static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, co
     struct err why = {0};
     bool left_out = false; /* members, by a pattern */
     int rc = demand_sandbox(q, err), bad;
+    bool empty = true;
 
     if (rc != 0)
         return rc;
@@ -206,12 +206,16 @@ static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, co
     bad = decoder_start_list(fd, &limits, &d, &why);
     while (rc == 0 && bad == 0) {
         bad = decoder_next(d, &ev, &why);
-        if (bad == 0 && ev.type == DECODER_ENTRY)
+        if (bad == 0 && ev.type == DECODER_ENTRY) {
+            empty = false;
             rc = add_member(q, e, st, by_name, &ev.entry, &left_out, err);
-        else if (bad == 0 && ev.type == DECODER_END)
+        } else if (bad == 0 && ev.type == DECODER_END)
             break;
     }
     decoder_close(d);
+    /* A later part may end as an archive does, and hold nothing that could be read. */
+    if (sniff_is_part(e->path) && (bad == ERR_INPUT || (bad == 0 && empty)))
+        bad = archive_refuse_part(&why);
     if (rc == 0 && bad != 0) {
         q->r->bad_archives++;
         return trouble(q, e, "", 0, &why, err);
@@ -293,35 +297,6 @@ static int open_entry(const struct enqueue *q, const struct walk_entry *e)
     return openat(e->dir, e->name, q->o->follow ? flags : flags | O_NOFOLLOW);
 }
 
-/* "talk.wav.gz": not an archive, and yet a recording that an archivist would miss. */
-static bool is_compressed_recording(const struct walk_entry *e)
-{
-    static const char *const filters[] = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".lzma", ".z"};
-    const char *last = strrchr(e->path, '/'), *dot = strrchr(e->path, '.');
-    enum media_kind kind;
-    bool compressed = false, ret;
-    char *stem;
-
-    for (size_t i = 0; dot != NULL && i < sizeof(filters) / sizeof(filters[0]); i++)
-        compressed |= strcasecmp(dot, filters[i]) == 0;
-    if (!compressed || last == NULL || dot < last)
-        return false;
-    stem = strndup(last + 1, (size_t)(dot - last) - 1);
-    ret = stem != NULL && sniff_name(stem, &kind) != 0 && kind == MEDIA_RECORDING;
-    free(stem);
-    return ret;
-}
-
-static int compressed(struct enqueue *q, const struct walk_entry *e, struct err *err)
-{
-    struct err why = {0};
-
-    err_set(&why, ERR_INPUT,
-            "compressed by itself: unpack it (gunzip, unxz ...) and enqueue what comes out");
-    q->r->unreadable_files++;
-    return trouble(q, e, "", 0, &why, err);
-}
-
 static int left_alone(struct enqueue *q, const struct walk_entry *e, const struct store_known *k,
                       bool same, struct err *err)
 {
@@ -338,7 +313,7 @@ static int look_into(struct enqueue *q, const struct walk_entry *e, const struct
 {
     enum media_kind kind = MEDIA_OTHER;
     bool by_name = sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) != 0;
-    char head[SNIFF_BYTES];
+    char head[SNIFF_HEAD_BYTES];
     struct stat st;
     ssize_t n;
     int fd, rc = 0;
@@ -348,7 +323,7 @@ static int look_into(struct enqueue *q, const struct walk_entry *e, const struct
         return batch_kept(q->batches[0], k->place_ids, k->count, err);
     }
     if (by_name && kind == MEDIA_OTHER && !q->o->all)
-        return is_compressed_recording(e) ? compressed(q, e, err) : left_alone(q, e, k, same, err);
+        return left_alone(q, e, k, same, err);
     fd = open_entry(q, e);
     if (fd < 0)
         return errno == ENOENT ? 0 : unreadable(q, e, errno, err);

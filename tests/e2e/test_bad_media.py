@@ -7,6 +7,7 @@ import subprocess
 import warnings
 import zipfile
 
+import media_corpus
 import media_kit
 import night
 
@@ -373,6 +374,57 @@ class Archives(night.Night):
         self.assertEqual(1, len(rows), rows)
         print(f"    fake.zip: {rows[0][4]}")
         self.assertIn(GOOD, self.text_of("/good.wav"))
+
+
+class Corpus(night.Night):
+    """What other programs leave: read where it can be, and else told what it is."""
+
+    READ = ["film.ps", "frames", "without-a-name", "wide.wav", "roll.tar.lz//roll.wav",
+            "roll.tlz//roll.wav", "sparse-gnu.tar//crashed.wav", "sparse-pax.tar//crashed.wav",
+            "single.wav.gz//data", "single.wav.bz2//data", "single.wav.xz//data"]
+    PART = r"^a part of a split archive: join the parts"
+    REASONS = {
+        "disks.z01": PART, "disks.z02": PART, "disks.zip": PART, "volumes.7z.001": PART,
+        "volumes.7z.002": PART, "volumes.zip.001": PART, "volumes.zip.002": PART,
+        "set.part1.rar//tape.wav": PART, "old.rar//tape.wav": PART,
+        # Part of the member is in the part.
+        "disks.z01//long.wav": r"cut short", "volumes.zip.001//long.wav": r"cut short",
+        "explorer.zip//explorer.wav": r"^packed in a way that is not supported .*: unpack it",
+        "cenc.m4a": r"^encrypted \(DRM\)", "shop.m4p": r"^encrypted \(DRM\)",
+        "licensed.wma": r"^encrypted \(DRM\)",
+        "codec.mov": r"^no decoder for its audio \(codec Qzzx\)",
+        "codec.wav": r"^no decoder for its audio \(codec 0x1234\)",
+        "codec.mka": r"^no decoder for its audio \(codec unknown\)",
+        "by-url.mov": r"lies in another file", "by-alias.mov": r"lies in another file",
+    }
+    # FFmpeg 6 decodes these, FFmpeg 5 does not.
+    PERHAPS = {"studio.flac": r"^FLAC of 32 bits, which this FFmpeg cannot decode"}
+    LEFT_ALONE = ["essay", "letter.ps", "notes.txt.gz"]
+
+    @night.needs("ffmpeg", "7z", "zip", "tar")
+    def test_each(self):
+        media_corpus.make(self.archive)
+        self.enqueue()
+        self.run_to_end()
+        self.healthy()
+
+        def name(path, member):
+            below = os.path.relpath(path, self.archive)
+            return below + ("//" + member if member else "")
+        failures = {name(path, member): reason for path, member, reason in self.sql(
+            "SELECT path, member, reason FROM failures") if "twice." not in path}
+        for file, pattern in {**self.REASONS, **self.PERHAPS}.items():
+            if file in failures or file in self.REASONS:
+                self.assertRegex(failures.get(file, "nothing"), pattern, file)
+        self.assertEqual(set(), set(failures) - set(self.REASONS) - set(self.PERHAPS))
+        lengths = {name(path, member): ms for path, member, ms in self.sql(
+            "SELECT path, member, duration_ms FROM place JOIN media USING (media_id)")}
+        for file in self.READ:
+            self.assertGreater(lengths.get(file) or 0, 6000, file)
+        for file in self.LEFT_ALONE:
+            self.assertNotIn(file, lengths)
+        for file in ("sparse-gnu.tar", "single.wav.gz", "roll.tlz", "wide.wav", "film.ps"):
+            self.assertIn("farmer", self.text_of("/" + file), file)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ struct decode {
     AVFrame *frame;
     bool described, probation;
     int64_t packets, bad, frames;    /* of the track */
+    int64_t encrypted;               /* of the bad packets */
     int64_t packet_bytes, first_pos; /* of packets; where the first one lies */
     int64_t samples;                 /* resampled so far, held ones too */
     int16_t held[WIRE_PCM_SAMPLES];  /* the last of them, not handed on yet */
@@ -187,7 +188,12 @@ static int run(struct decode *d, struct err *err)
             if (d->task->pulse.fn) {
                 d->task->pulse.fn(d->task->pulse.arg);
             }
-            rc = decode_packet(d, d->packet, err);
+            if (av_packet_get_side_data(d->packet, AV_PKT_DATA_ENCRYPTION_INFO, NULL)) {
+                d->encrypted++;
+                d->bad++;
+            } else {
+                rc = decode_packet(d, d->packet, err);
+            }
         }
         av_packet_unref(d->packet);
         if (rc == 0 && d->probation && d->packets >= PROBATION_PACKETS) {
@@ -232,8 +238,18 @@ static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err
         av_strerror(d->read_error, text, sizeof(text));
         why = text;
     }
+    if (d->samples == 0 && d->encrypted > 0) {
+        return media_refuse_encrypted(err);
+    }
+    if (d->samples == 0 && media_undecodable(m)[0]) {
+        return err_set(err, ERR_INPUT, "%s", media_undecodable(m));
+    }
     /* Containers round, and encoders pad: a shortfall counts from half a second and 1 %. */
-    if (stated - got > 0.5 + stated / 100) {
+    if (d->encrypted > 0) {
+        snprintf(what, sizeof(what), "%lld of %lld packets are encrypted (DRM)",
+                 (long long)d->encrypted, (long long)d->packets);
+        why = "";
+    } else if (stated - got > 0.5 + stated / 100) {
         snprintf(what, sizeof(what), "decoded %.1f s of %.1f s: the file is cut short or damaged",
                  got, stated);
     } else if (m->in_err.code != 0 || d->read_error != 0) {

@@ -170,15 +170,16 @@ static void member_close(struct stream *s)
 }
 
 /* Takes over `under` and `src`, which stands at the beginning of `item`. */
-static int make_stream(struct stream *under, struct archive_source *src,
-                       const struct archive_item *item, const struct unpack_limits *limits,
-                       struct stream **ret, struct err *err)
+static int make_stream(struct stream *under, struct archive_source *src, struct archive_item *item,
+                       const struct unpack_limits *limits, struct stream **ret, struct err *err)
 {
     struct member_stream *m = NULL;
+    int rc = archive_source_measure(src, item, err);
     int64_t ring = item->size >= 0 && item->size < RING_BYTES ? item->size + 1 : RING_BYTES;
-    int rc = 0;
 
-    if (!item->is_file) {
+    if (rc != 0) {
+        m = NULL;
+    } else if (!item->is_file) {
         rc = err_set(err, ERR_INPUT, "the archive's member is no file");
     } else if (!(m = calloc(1, sizeof(*m))) || !(m->ring = malloc((size_t)ring))) {
         rc = err_set(err, ERR_NOMEM, "out of memory");

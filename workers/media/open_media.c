@@ -1,5 +1,6 @@
 #include "workers/media/open_media.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,29 @@ static struct media *media_of(void *context)
     return NULL;
 }
 
+/* FFmpeg reads a mov's references to other files and passes them over, the one kind without a sound
+ * to come and the other with this file's bytes in its place; only its log tells. A reference to the
+ * file itself is 12 bytes long. The track is the one that is being read. */
+__attribute__((format(printf, 2, 0))) static void note_external(struct media *m, const char *format,
+                                                                va_list args)
+{
+    char line[80];
+    unsigned type, size = UINT_MAX;
+
+    if (!m || !m->fmt || m->fmt->nb_streams < 1 || m->fmt->nb_streams > 64) {
+        return;
+    }
+    if (strncmp(format, "Unknown dref type", 17) == 0) {
+        vsnprintf(line, sizeof(line), format, args);
+        if (sscanf(line, "Unknown dref type 0x%x size %u", &type, &size) != 2) {
+            return;
+        }
+    }
+    if (size > 12) {
+        m->external |= UINT64_C(1) << (m->fmt->nb_streams - 1);
+    }
+}
+
 __attribute__((format(printf, 3, 0))) static void on_log(void *context, int level,
                                                          const char *format, va_list args)
 {
@@ -62,6 +86,10 @@ __attribute__((format(printf, 3, 0))) static void on_log(void *context, int leve
     char *shown;
     size_t len;
 
+    if (level > AV_LOG_ERROR && (strncmp(format, "Unknown dref type", 17) == 0 ||
+                                 strstr(format, "opening external track"))) {
+        note_external(media_of(context), format, args);
+    }
     if (!m) {
         return;
     }
@@ -256,21 +284,77 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
     return 0;
 }
 
+int media_refuse_encrypted(struct err *err)
+{
+    return err_set(err, ERR_INPUT, "encrypted (DRM): enqueue a copy that is not protected");
+}
+
+/* A track that is encrypted as a whole; one that may begin in the clear shows by its packets. */
+static bool is_encrypted(const AVFormatContext *fmt, const AVStream *track)
+{
+    const uint32_t tag = track->codecpar->codec_tag;
+
+    return tag == MKTAG('d', 'r', 'm', 's') || tag == MKTAG('a', 'a', 'v', 'd') || /* Audible */
+           av_dict_get(track->metadata, "enc_key_id", NULL, 0) ||                  /* Matroska */
+           av_dict_get(fmt->metadata, "ASF_Protection_Type", NULL, 0) ||
+           av_dict_get(fmt->metadata, "encryption", NULL, 0); /* ASF's other way */
+}
+
+/* There is an audio track, and it was not chosen. */
+static int refuse_track(const AVStream *track, struct err *err)
+{
+    const AVCodecParameters *p = track->codecpar;
+    const uint32_t tag = p->codec_tag;
+    char kind[40] = "unknown";
+
+    if (avcodec_find_decoder(p->codec_id)) {
+        return err_set(err, ERR_INPUT,
+                       "its audio track (%s) says neither rate nor channels: the file is cut short "
+                       "or damaged",
+                       avcodec_get_name(p->codec_id));
+    }
+    if (p->codec_id != AV_CODEC_ID_NONE) {
+        snprintf(kind, sizeof(kind), "%s", avcodec_get_name(p->codec_id));
+    } else if (tag > 0xffff) {
+        char *shown = utf8_display(av_fourcc2str(tag), strlen(av_fourcc2str(tag)));
+
+        utf8_copy(kind, sizeof(kind), shown ? shown : "");
+        free(shown);
+    } else if (tag != 0) {
+        snprintf(kind, sizeof(kind), "0x%04x", (unsigned)tag);
+    }
+    return err_set(err, ERR_INPUT,
+                   "no decoder for its audio (codec %s): convert it with a program that plays it",
+                   kind);
+}
+
 static int choose_track(struct media *m, struct err *err)
 {
     const AVCodec *codec = NULL;
-    int index;
+    int index, audio;
     int av = avformat_find_stream_info(m->fmt, NULL);
 
     if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT)) {
         return failed(m, av, "not a readable recording", err);
     }
-    index = av_find_best_stream(m->fmt, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
-    if (index == AVERROR_DECODER_NOT_FOUND) {
-        return err_set(err, ERR_INPUT, "no decoder for its audio track");
+    index = audio = av_find_best_stream(m->fmt, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
+    for (unsigned i = 0; audio < 0 && i < m->fmt->nb_streams; i++) {
+        if (m->fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO) {
+            audio = (int)i;
+        }
+    }
+    if (audio < 0) {
+        return err_set(err, ERR_INPUT, "no audio track");
+    }
+    if (is_encrypted(m->fmt, m->fmt->streams[audio])) {
+        return media_refuse_encrypted(err);
+    }
+    if (audio < 64 && (m->external >> audio & 1) != 0) {
+        return err_set(err, ERR_INPUT,
+                       "its sound lies in another file, to which it refers: enqueue that one");
     }
     if (index < 0) {
-        return err_set(err, ERR_INPUT, "no audio track");
+        return refuse_track(m->fmt->streams[audio], err);
     }
     for (unsigned i = 0; i < m->fmt->nb_streams; i++) {
         m->fmt->streams[i]->discard = (int)i == index ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
@@ -325,6 +409,18 @@ void media_close(struct media *m)
         av_freep(&m->io->buffer);
         avio_context_free(&m->io);
     }
+}
+
+const char *media_undecodable(const struct media *m)
+{
+    const AVCodecParameters *p = m->track->codecpar;
+
+    /* Bits a sample, less one, are the five at bit 100 of the STREAMINFO. */
+    if (p->codec_id == AV_CODEC_ID_FLAC && p->extradata_size >= 14 &&
+        ((p->extradata[12] & 1) << 4 | p->extradata[13] >> 4) == 31) {
+        return "FLAC of 32 bits, which this FFmpeg cannot decode: convert it to 24 bits";
+    }
+    return "";
 }
 
 void media_progress(struct media *m) { m->unproductive_bytes = 0; }

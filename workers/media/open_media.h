@@ -25,6 +25,7 @@ struct media {
     double promised_bytes; /* by a RIFF or FORM header, 0: by none */
     uint64_t unproductive_bytes; /* read since media_progress */
     struct err in_err;           /* what the stream said; code 0: nothing */
+    uint64_t external;           /* bit i: track i of a mov has its sound in another file */
     char note[160];              /* FFmpeg's last complaint, printable; "" none */
 };
 
@@ -32,6 +33,12 @@ struct media {
  * reason, and what the stream gives. */
 int media_open(struct media *m, struct stream *in, struct err *err);
 void media_close(struct media *m);
+
+/* What is said of a recording that DRM keeps from everybody but a player. */
+int media_refuse_encrypted(struct err *err);
+
+/* Why nothing comes of a track that should be decoded, where its kind says it; "" where not. */
+const char *media_undecodable(const struct media *m);
 
 /* A packet came: the scan for it is over. */
 void media_progress(struct media *m);

@@ -8,7 +8,7 @@
 
 #define MIN_RATE_HZ 1000
 #define MAX_RATE_HZ 6144000 /* DSD counts its bits as samples */
-#define MAX_CHANNELS 63
+#define MAX_CHANNELS 63     /* libswresample's masks end there; more are averaged here */
 
 static bool same_shape(const struct resampler *r, const AVFrame *f)
 {
@@ -39,20 +39,26 @@ static int start(struct resampler *r, const AVFrame *f, struct err *err)
     AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO, in = {0};
     double matrix[MAX_CHANNELS];
     bool average;
+    enum AVSampleFormat format = (enum AVSampleFormat)f->format;
     int n = f->ch_layout.nb_channels;
     int rc;
 
     if (f->sample_rate < MIN_RATE_HZ || f->sample_rate > MAX_RATE_HZ) {
         return err_set(err, ERR_INPUT, "a sample rate of %d Hz is not audio", f->sample_rate);
     }
-    if (n < 1 || n > MAX_CHANNELS) {
-        return err_set(err, ERR_INPUT, "%d channels are more than can be mixed (%d)", n,
-                       MAX_CHANNELS);
+    if (n < 1) {
+        return err_set(err, ERR_INPUT, "%d channels are none", n);
     }
-    rc = choose_layout(f, &in, &average);
+    if (n > MAX_CHANNELS) {
+        average = false;
+        format = AV_SAMPLE_FMT_FLT;
+        rc = av_channel_layout_copy(&in, &mono);
+    } else {
+        rc = choose_layout(f, &in, &average);
+    }
     if (rc >= 0) {
-        rc = swr_alloc_set_opts2(&r->swr, &mono, AV_SAMPLE_FMT_S16, DECODER_RATE_HZ, &in,
-                                 (enum AVSampleFormat)f->format, f->sample_rate, 0, NULL);
+        rc = swr_alloc_set_opts2(&r->swr, &mono, AV_SAMPLE_FMT_S16, DECODER_RATE_HZ, &in, format,
+                                 f->sample_rate, 0, NULL);
     }
     if (rc >= 0 && average) {
         for (int i = 0; i < n; i++) {
@@ -126,6 +132,53 @@ int resampler_flush(struct resampler *r, resampler_sink sink, void *arg, struct 
     return rc;
 }
 
+static double sample_of(enum AVSampleFormat packed, const uint8_t *at)
+{
+    switch (packed) {
+    case AV_SAMPLE_FMT_U8:
+        return (*at - 128) / 128.0;
+    case AV_SAMPLE_FMT_S16:
+        return *(const int16_t *)(const void *)at / 32768.0;
+    case AV_SAMPLE_FMT_S32:
+        return *(const int32_t *)(const void *)at / 2147483648.0;
+    case AV_SAMPLE_FMT_S64:
+        return (double)*(const int64_t *)(const void *)at / 9223372036854775808.0;
+    case AV_SAMPLE_FMT_FLT:
+        return *(const float *)(const void *)at;
+    case AV_SAMPLE_FMT_DBL:
+        return *(const double *)(const void *)at;
+    default:
+        return 0;
+    }
+}
+
+/* The plain average of more channels than libswresample takes; *ret is r's. */
+static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t **ret,
+                            struct err *err)
+{
+    const enum AVSampleFormat packed = av_get_packed_sample_fmt((enum AVSampleFormat)f->format);
+    const bool planar = av_sample_fmt_is_planar((enum AVSampleFormat)f->format) != 0;
+    const size_t bytes = (size_t)av_get_bytes_per_sample(packed);
+    const size_t n = (size_t)f->ch_layout.nb_channels;
+
+    av_freep(&r->mono);
+    r->mono = av_malloc_array((size_t)f->nb_samples, sizeof(*r->mono));
+    if (!r->mono) {
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < (size_t)f->nb_samples; i++) {
+        double sum = 0;
+
+        for (size_t c = 0; c < n; c++) {
+            sum += sample_of(packed, planar ? f->extended_data[c] + i * bytes
+                                            : f->extended_data[0] + (i * n + c) * bytes);
+        }
+        r->mono[i] = (float)(sum / (double)n);
+    }
+    *ret = (const uint8_t *)r->mono;
+    return 0;
+}
+
 int resampler_feed(struct resampler *r, const AVFrame *frame, resampler_sink sink, void *arg,
                    struct err *err)
 {
@@ -137,6 +190,12 @@ int resampler_feed(struct resampler *r, const AVFrame *frame, resampler_sink sin
             rc = start(r, frame, err);
         }
     }
+    if (rc == 0 && frame->ch_layout.nb_channels > MAX_CHANNELS) {
+        const uint8_t *mono = NULL;
+
+        rc = average_channels(r, frame, &mono, err);
+        return rc != 0 ? rc : convert(r, &mono, frame->nb_samples, sink, arg, err);
+    }
     return rc != 0 ? rc
                    : convert(r, (const uint8_t **)frame->extended_data, frame->nb_samples, sink,
                              arg, err);
@@ -147,5 +206,6 @@ void resampler_free(struct resampler *r)
     swr_free(&r->swr);
     av_channel_layout_uninit(&r->layout);
     av_freep(&r->out);
+    av_freep(&r->mono);
     r->out_cap = 0;
 }

@@ -19,6 +19,7 @@ struct resampler {
     AVChannelLayout layout;
     int16_t *out; /* owned */
     int out_cap;  /* samples */
+    float *mono;  /* owned; of a frame whose channels were averaged here */
 };
 
 /* The samples are valid until the next call. */

@@ -14,7 +14,6 @@
 #include "workers/media/sniff.h"
 #include "workers/media/wire.h"
 
-#define HEAD_BYTES 512u
 #define CHUNK_BYTES (256u << 10)
 /* An archive inside is unpacked into memory up to this size; a larger one is read through a stream
  * of its own, which unpacks the outer one again. */
@@ -41,7 +40,7 @@ struct level {
     /* Of the current entry: */
     struct buf name; /* in full, with the archive's inside */
     uint32_t nth;    /* of that name */
-    uint8_t head[HEAD_BYTES];
+    uint8_t head[SNIFF_HEAD_BYTES];
     size_t head_len;
 };
 
@@ -101,9 +100,9 @@ static int report(struct level *l, struct decoder_entry *entry, const struct err
 /* The entry's first bytes, once. */
 static int read_head(struct level *l, struct err *err)
 {
-    while (l->head_len < HEAD_BYTES) {
+    while (l->head_len < SNIFF_HEAD_BYTES) {
         int64_t got =
-            archive_source_read(l->src, l->head + l->head_len, HEAD_BYTES - l->head_len, err);
+            archive_source_read(l->src, l->head + l->head_len, SNIFF_HEAD_BYTES - l->head_len, err);
 
         if (got < 0) {
             return (int)got;
@@ -179,7 +178,7 @@ static int open_inner(struct level *l, const struct archive_item *item, uint8_t 
         rc = w->task->open(w->task->arg, &outer, err);
         return rc != 0 ? rc : member_open_index(outer, item->index, &limits, ret, err);
     }
-    *data = malloc((size_t)item->size + HEAD_BYTES);
+    *data = malloc((size_t)item->size + SNIFF_HEAD_BYTES);
     if (!*data) {
         return err_set(err, ERR_NOMEM, "out of memory");
     }
@@ -208,6 +207,7 @@ static int walk_inner(struct level *l, const struct archive_item *item, bool by_
     struct stream *inner = NULL;
     uint8_t *data = NULL;
     char *prefix = strdup(item->name);
+    const uint64_t before = l->walk->entries;
     struct err why = {0};
     int rc = 0;
 
@@ -226,6 +226,9 @@ static int walk_inner(struct level *l, const struct archive_item *item, bool by_
         }
         if (rc == 0) {
             rc = walk_level(l->walk, inner, prefix, &why);
+        }
+        if (sniff_is_part(prefix) && (rc == ERR_INPUT || (rc == 0 && l->walk->entries == before))) {
+            rc = archive_refuse_part(&why);
         }
         if (is_final(rc)) {
             *err = why;
@@ -289,7 +292,8 @@ static int walk_level(struct walk *w, struct stream *s, const char *prefix, stru
             rc = err_set(err, ERR_LIMIT, "the archive has more than %llu entries",
                          (unsigned long long)w->task->max_entries);
         } else if (item.is_file) {
-            rc = walk_item(&l, &item, err);
+            rc = archive_source_measure(l.src, &item, err);
+            rc = rc == 0 ? walk_item(&l, &item, err) : rc;
         }
     }
     if (l.src) {

@@ -40,6 +40,14 @@ static void every_kind_is_listed(void **state)
         {"7z", "k.7z", "7z a -bso0 k.7z a.wav b.wav sub note.txt unknown"},
         {"genisoimage", "k.iso",
          "genisoimage -quiet -R -graft-points -o k.iso a.wav b.wav sub=sub note.txt"},
+        /* Lzip, whose stream is LZMA's between a head and a tail of its own. */
+        {"python3 tar", "k.tar.lz",
+         "tar cf k.tar a.wav b.wav sub note.txt unknown && python3 -c 'import lzma, struct, zlib; "
+         "d = open(\"k.tar\", \"rb\").read(); "
+         "z = b\"LZIP\\1\\x17\" + lzma.compress(d, lzma.FORMAT_RAW, filters=[{"
+         "\"id\": lzma.FILTER_LZMA1, \"dict_size\": 1 << 23}]); "
+         "z += struct.pack(\"<IQQ\", zlib.crc32(d), len(d), len(z) + 20); "
+         "open(\"k.tar.lz\", \"wb\").write(z)'"},
         {"cpio", "k.cpio", "find a.wav b.wav sub note.txt | cpio -o -H newc >k.cpio"},
     };
     uint8_t whole[16], blocks[16];
@@ -432,6 +440,171 @@ static void not_archives(void **state)
     outcome_free(&o);
 }
 
+/* Compressed by itself: the one recording in it is called "data", alone and inside an archive. */
+static void compressed_recordings(void **state)
+{
+    static const char *const files[] = {"b.wav.gz", "b.wav.bz2", "b.wav.xz", "b.wav.zst",
+                                        "outer.zip"};
+    uint8_t whole[16];
+    struct outcome o;
+
+    (void)state;
+    need_tools("gzip bzip2 xz zip");
+    make_inputs();
+    fingerprint_of("b.wav", whole);
+    sh("rm -f b.wav.*; gzip -k b.wav && bzip2 -k b.wav && xz -k b.wav && gzip -c note.txt >note.gz "
+       "&& (zstd -q b.wav || gzip -c b.wav >b.wav.zst) && rm -f outer.zip && "
+       "zip -q0 outer.zip b.wav.bz2");
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct ask ask = {.want_hash = true, .fingerprint = whole};
+        struct outcome d;
+
+        o = list_path(files[i], NULL);
+        if (o.rc != 0) {
+            print_error("%s: %s\n", files[i], o.err.msg);
+        }
+        assert_int_equal(o.rc, 0);
+        assert_int_equal(o.entry_count, 1);
+        assert_string_equal(o.entries[0].member, i == 4 ? "b.wav.bz2//data" : "data");
+        assert_int_equal(o.entries[0].code, 0);
+        assert_int_equal(o.entries[0].size_bytes, 44 + 2 * 6 * 44100);
+        assert_memory_equal(o.entries[0].fingerprint, whole, 16);
+        ask.member = o.entries[0].member;
+        d = decode_path(files[i], &ask);
+        assert_int_equal(d.rc, 0);
+        assert_int_equal(d.samples, 6 * DECODER_RATE_HZ);
+        assert_string_equal(d.damage, "");
+        outcome_free(&d);
+        outcome_free(&o);
+    }
+    o = list_path("note.gz", NULL);
+    assert_sentence(&o, ERR_INPUT, "not an archive of a known kind");
+    outcome_free(&o);
+    sh("head -c $(($(stat -c %%s b.wav.gz) / 2)) b.wav.gz >cut.wav.gz");
+    o = list_path("cut.wav.gz", NULL);
+    assert_sentence(&o, ERR_INPUT, "damaged or cut short");
+    assert_int_equal(o.entry_count, 0);
+    outcome_free(&o);
+    {
+        const struct decoder_limits tight = {.max_unpacked_bytes = 100000};
+
+        o = list_path("b.wav.xz", &tight);
+        assert_sentence(&o, ERR_LIMIT, "unpacks to more than");
+        outcome_free(&o);
+    }
+}
+
+static void packed_otherwise(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("7z");
+    make_inputs();
+    sh("rm -f d64.zip; 7z a -bso0 -bsp0 -tzip -mm=Deflate64 d64.zip b.wav");
+    o = list_path("d64.zip", NULL);
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.entry_count, 1);
+    assert_int_equal(o.entries[0].code, ERR_INPUT);
+    assert_non_null(strstr(o.entries[0].message, "not supported"));
+    assert_null(strstr(o.entries[0].message, "damaged"));
+    outcome_free(&o);
+}
+
+/* By what their bytes say; enqueue and the walk know the others by their names. */
+static void parts(void **state)
+{
+    static const uint8_t rar[] = {'R',  'a', 'r',  '!',  0x1a, 7, 0,    0x52, 0x1a,
+                                  0x73, 1,   0,    13,   0,    0, 0,    0,    0,
+                                  0,    0,   0x99, 0x99, 0x74, 2, 0x80, 40,   0};
+    struct outcome o;
+    FILE *f = fopen("old.rar", "wb");
+
+    (void)state;
+    assert_int_equal(fwrite(rar, 1, sizeof(rar), f), sizeof(rar));
+    assert_int_equal(fclose(f), 0);
+    o = list_path("old.rar", NULL);
+    assert_sentence(&o, ERR_INPUT, "a part of a split archive");
+    outcome_free(&o);
+    need_tools("zip 7z");
+    write_tone("b.wav", 44100, 6);
+    write_tone("a.wav", 16000, 2);
+    sh("rm -f z.z* s.7z.*; zip -q -0 -s 100k z.zip b.wav a.wav && "
+       "7z a -bso0 -bsp0 -mx0 -v200k s.7z b.wav a.wav && rm -f holder.zip && "
+       "zip -q -0 holder.zip s.7z.001 s.7z.003 z.z02 a.wav");
+    o = list_path("z.zip", NULL);
+    assert_sentence(&o, ERR_INPUT, "a part of a split archive");
+    outcome_free(&o);
+    o = list_path("holder.zip", NULL);
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.entry_count, 4);
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"s.7z.001", "s.7z.003", "z.z02"};
+
+        assert_non_null(strstr(entry_of(&o, names[i])->message, "a part of a split archive"));
+    }
+    assert_int_equal(entry_of(&o, "a.wav")->code, 0);
+    outcome_free(&o);
+}
+
+/* A recorder that crashed leaves the room it had reserved: the recording ends in a hole, which
+ * every dialect of tar writes in its own way. */
+static void sparse_tails(void **state)
+{
+    static const char *const dialects[] = {"--format=gnu", "--format=pax --sparse-version=0.0",
+                                           "--format=pax --sparse-version=0.1",
+                                           "--format=pax --sparse-version=1.0"};
+    static const char *const names[] = {"tail.wav", "holes.wav", "nothing.wav", "full.wav"};
+    uint8_t whole[16];
+
+    (void)state;
+    need_tools("tar");
+    write_tone("full.wav", 16000, 10);
+    sh("rm -f tail.wav holes.wav nothing.wav; cp full.wav tail.wav && truncate -s 20M tail.wav && "
+       "truncate -s 8M holes.wav && dd if=full.wav of=holes.wav bs=65536 count=1 conv=notrunc && "
+       "dd if=full.wav of=holes.wav bs=65536 count=1 seek=40 conv=notrunc && "
+       "truncate -s 3M nothing.wav");
+    for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
+        struct ask ask = {.member = "tail.wav"};
+        struct outcome o;
+
+        sh("tar %s -Scf s.tar tail.wav holes.wav nothing.wav full.wav && "
+           "test $(stat -c %%s s.tar) -lt 2000000",
+           dialects[i]);
+        o = list_path("s.tar", NULL);
+        assert_int_equal(o.rc, 0);
+        assert_int_equal(o.entry_count, 4);
+        for (int k = 0; k < 4; k++) {
+            const struct decoder_entry *e = entry_of(&o, names[k]);
+
+            fingerprint_of(names[k], whole);
+            if (e->code != 0) {
+                print_error("%s %s: %s\n", dialects[i], names[k], e->message);
+            }
+            assert_int_equal(e->code, 0);
+            assert_memory_equal(e->fingerprint, whole, 16);
+        }
+        ask.fingerprint = entry_of(&o, "tail.wav")->fingerprint;
+        {
+            struct outcome d = decode_path("s.tar", &ask);
+
+            assert_int_equal(d.rc, 0);
+            assert_true(d.samples >= 160000);
+            assert_string_equal(d.damage, "");
+            outcome_free(&d);
+        }
+        outcome_free(&o);
+    }
+    /* A hole is unpacked like anything else, and bounded like it. */
+    {
+        const struct decoder_limits tight = {.max_unpacked_bytes = 10 << 20};
+        struct outcome o = list_path("s.tar", &tight);
+
+        assert_sentence(&o, ERR_LIMIT, "unpacks to more than 10 MiB");
+        outcome_free(&o);
+    }
+}
+
 /* 200 MiB of zeros in 200 KiB, called a recording. */
 static void bombs(void **state)
 {
@@ -478,6 +651,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(encrypted),
     cmocka_unit_test(damaged),
     cmocka_unit_test(not_archives),
+    cmocka_unit_test(compressed_recordings),
+    cmocka_unit_test(packed_otherwise),
+    cmocka_unit_test(parts),
+    cmocka_unit_test(sparse_tails),
     cmocka_unit_test(bombs),
 };
 

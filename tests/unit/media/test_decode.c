@@ -192,6 +192,70 @@ static void shape_may_change(void **state)
     outcome_free(&o);
 }
 
+/* A WAV of 80 channels of 16 bits or of floats: `loud` of them say the tone of tone.wav. */
+static void write_wide(const char *path, bool floats, int loud)
+{
+    enum { WIDE = 80 };
+    size_t len;
+    uint8_t *mono = slurp("tone.wav", &len);
+    const int16_t *tone = (const int16_t *)(const void *)(mono + 44);
+    const uint32_t n = (uint32_t)(len - 44) / 2, bytes = floats ? 4 : 2;
+    const uint32_t head[] = {36 + n * WIDE * bytes,
+                             16,
+                             (floats ? 3u : 1u) | WIDE << 16,
+                             16000,
+                             16000 * WIDE * bytes,
+                             WIDE * bytes | bytes * 8 << 16,
+                             n * WIDE * bytes};
+    FILE *f = fopen(path, "wb");
+
+    fwrite("RIFF", 1, 4, f);
+    fwrite(&head[0], 4, 1, f);
+    fwrite("WAVEfmt ", 1, 8, f);
+    fwrite(&head[1], 4, 5, f);
+    fwrite("data", 1, 4, f);
+    fwrite(&head[6], 4, 1, f);
+    for (uint32_t i = 0; i < n; i++) {
+        for (int c = 0; c < WIDE; c++) {
+            const int16_t x = c < loud ? tone[i] : 0;
+            const float y = x / 32768.0f;
+
+            fwrite(floats ? (const void *)&y : (const void *)&x, bytes, 1, f);
+        }
+    }
+    assert_int_equal(fclose(f), 0);
+    free(mono);
+}
+
+/* More channels than libswresample has masks for are averaged. */
+static void very_many_channels(void **state)
+{
+    struct outcome tone;
+
+    (void)state;
+    write_tone("tone.wav", 16000, 0.5);
+    tone = decode_path("tone.wav", NULL);
+    assert_int_equal(tone.rc, 0);
+    for (int i = 0; i < 4; i++) {
+        const int loud = i < 2 ? 80 : 20;
+        struct outcome o;
+
+        write_wide("wide.wav", i % 2 != 0, loud);
+        o = decode_path("wide.wav", NULL);
+        if (o.rc != 0) {
+            print_error("%s\n", o.err.msg);
+        }
+        assert_int_equal(o.rc, 0);
+        assert_int_equal(o.info.channels, 80);
+        assert_int_equal(o.samples, tone.samples);
+        for (size_t k = 0; k < o.samples; k++) {
+            assert_in_range(o.pcm[k] - tone.pcm[k] * loud / 80 + 1, 0, 2);
+        }
+        outcome_free(&o);
+    }
+    outcome_free(&tone);
+}
+
 static void skipping_keeps_positions(void **state)
 {
     static const int64_t skips[] = {0, 1, 15999, 16000, 16001, 40000, 79999, 80000, 90000};
@@ -322,6 +386,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(formats_equal_the_tool),
     cmocka_unit_test(what_is_in_the_file_is_told),
     cmocka_unit_test(shape_may_change),
+    cmocka_unit_test(very_many_channels),
     cmocka_unit_test(skipping_keeps_positions),
     cmocka_unit_test(fingerprints_are_compared_first),
     cmocka_unit_test(members_equal_files),
