@@ -586,6 +586,25 @@ static void a_stale_socket_is_replaced(void **state)
     wait_child(pid);
 }
 
+static void what_is_no_socket_is_left_alone(void **state)
+{
+    struct control_path path;
+    struct err e = {0};
+    FILE *f;
+
+    (void)state;
+    fixture_reset();
+    f = fopen(CATALOG ".sock", "w");
+    assert_non_null(f);
+    fclose(f);
+    assert_ok(control_path_open(CATALOG, &path, &e), e);
+    assert_true(control_path_listen(&path, &e) < 0);
+    assert_non_null(strstr(e.msg, CATALOG ".sock"));
+    control_path_unlink(&path);
+    assert_int_equal(access(CATALOG ".sock", F_OK), 0);
+    control_path_close(&path);
+}
+
 /* Paths far longer than a socket's address. */
 static void long_paths_have_sockets_too(void **state)
 {
@@ -640,6 +659,7 @@ int main(void)
         cmocka_unit_test(peers_are_counted),
         cmocka_unit_test(a_peer_that_does_not_listen),
         cmocka_unit_test(a_stale_socket_is_replaced),
+        cmocka_unit_test(what_is_no_socket_is_left_alone),
         cmocka_unit_test(long_paths_have_sockets_too),
     };
 

@@ -254,6 +254,62 @@ static void lock_between_processes(void **state)
     }
 }
 
+static char *read_file(const char *name, char *ret, size_t cap)
+{
+    FILE *f = fopen(name, "r");
+
+    assert_non_null(f);
+    ret[fread(ret, 1, cap - 1, f)] = 0;
+    fclose(f);
+    return ret;
+}
+
+static void expect_no_lock(const char *word)
+{
+    struct catalog_lock *lock = NULL;
+    struct err e = {0};
+
+    assert_int_equal(catalog_lock_take(CATALOG, "run", &lock, &e), ERR_INPUT);
+    assert_non_null(strstr(e.msg, word));
+    assert_non_null(strstr(e.msg, CATALOG ".lock"));
+}
+
+/* What lies in the lock's place and is none is left as it is, whatever it is. */
+static void a_foreign_lock_file_is_not_touched(void **state)
+{
+    static const char text[] = "a letter, and the only copy of it";
+    struct catalog_lock *lock = NULL;
+    struct err e = {0};
+    char now[300];
+
+    (void)state;
+    catalog_remove();
+    write_file("letter", text);
+    assert_int_equal(symlink("letter", CATALOG ".lock"), 0);
+    expect_no_lock("no plain file");
+    assert_string_equal(read_file("letter", now, sizeof(now)), text);
+    unlink(CATALOG ".lock");
+    assert_int_equal(link("letter", CATALOG ".lock"), 0);
+    expect_no_lock("somebody's");
+    assert_string_equal(read_file("letter", now, sizeof(now)), text);
+    unlink(CATALOG ".lock");
+    unlink("letter");
+    assert_int_equal(symlink("made", CATALOG ".lock"), 0);
+    expect_no_lock("no plain file");
+    assert_int_equal(access("made", F_OK), -1);
+    unlink(CATALOG ".lock");
+    assert_int_equal(mkfifo(CATALOG ".lock", 0600), 0);
+    expect_no_lock("no plain file");
+    assert_int_equal(catalog_lock_holder(CATALOG, now, sizeof(now), &e), ERR_INPUT);
+    unlink(CATALOG ".lock");
+    /* Half a holder's lines are ours: it died, or its disk was full. */
+    write_file(CATALOG ".lock", "pi");
+    assert_ok(catalog_lock_take(CATALOG, "run", &lock, &e), e);
+    assert_ptr_equal(strstr(read_file(CATALOG ".lock", now, sizeof(now)), "pid "), now);
+    catalog_lock_release(lock);
+    assert_string_equal(read_file(CATALOG ".lock", now, sizeof(now)), "");
+}
+
 /* kill -9 of a run between the fork of a worker and its exec: the child has the lock for a while.
  */
 static void a_child_of_who_was_killed_is_waited_for(void **state)
@@ -369,6 +425,7 @@ int main(void)
         cmocka_unit_test(damaged),
         cmocka_unit_test(read_only_place),
         cmocka_unit_test(lock_between_processes),
+        cmocka_unit_test(a_foreign_lock_file_is_not_touched),
         cmocka_unit_test(a_child_of_who_was_killed_is_waited_for),
         cmocka_unit_test(readers_beside_a_writer),
         cmocka_unit_test(after_a_kill),
