@@ -466,7 +466,10 @@ static void start_loop(struct run *run)
 
 static void start_control(struct run *run)
 {
-    const struct control_handler h = {.request = on_request, .status = on_status, .arg = run};
+    const struct control_handler h = {.request = on_request,
+                                      .status = on_status,
+                                      .arg = run,
+                                      .patience_ms = run->tune.request_ms};
     struct err err = {0};
 
     /* Some file systems have no sockets; the run is worth more than its remote control. */

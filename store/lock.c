@@ -175,8 +175,8 @@ static int open_lock(const char *catalog, const char *path, int flags, struct er
     if (fd >= 0)
         close(fd);
     return err_set(err, ERR_INPUT,
-                   "catalog '%s': '%s' is no plain file, and so not its lock: move it away, or use "
-                   "another catalog",
+                   "catalog '%s': '%s' is no plain file, and so not its lock: move it away, or try "
+                   "another --catalog",
                    catalog, path);
 }
 
@@ -307,8 +307,8 @@ static int take(const char *catalog, const char *purpose, int most_ms, struct ca
     if (!is_ours(fd)) {
         rc =
             err_set(err, ERR_INPUT,
-                    "catalog '%s': '%s' is somebody's file, and not its lock: move it away, or use "
-                    "another catalog",
+                    "catalog '%s': '%s' is somebody's file, and not its lock: move it away, or try "
+                    "another --catalog",
                     catalog, path);
         goto out;
     }
