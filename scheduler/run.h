@@ -165,6 +165,7 @@ struct run {
     int trouble_code;
     int64_t locked_since_ms; /* a request waits for somebody else's transaction; 0: none */
     bool commit_armed;
+    struct err astray; /* the catalog is not at its path any more, and how; code 0: it is */
 
     /* figures */
     int64_t started_wall_ms, started_ms;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "scheduler/companions.h"
 #include "scheduler/shard_limit.h"
+#include "store/rescue.h"
 
 #define SHARD_MS 300000u
 #define SILENCE_MS 30000u
@@ -253,11 +254,21 @@ static void look_for_retries(struct run *run)
     settle_wake(run);
 }
 
+/* What is committed from here on would be gone with the last who has the file open. */
+static void look_for_catalog(struct run *run)
+{
+    if (run->astray.code || store_in_place(run->st, &run->astray) == 0)
+        return;
+    report_event(run, LOG_ERROR, "%s; stopping", run->astray.msg);
+    run_fail(run, &run->astray);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct run *run = timer->data;
     int64_t now = clock_mono_ms();
 
+    look_for_catalog(run);
     supervisor_reap(run); /* a SIGCHLD may have been somebody else's to take */
     settle_reap(run);
     supervisor_tick(run, now);
@@ -560,6 +571,26 @@ static void say_first(struct run *run)
                      audio);
 }
 
+/* All that the open file holds goes to another one, and the run ends with that: whatever else went
+ * wrong, this is what somebody must know. */
+static void rescue(struct run *run)
+{
+    struct err err = {0};
+    char *path = NULL;
+
+    if (store_rescue(run->st, &path, &err) == 0)
+        err_set(
+            &run->failure, run->astray.code,
+            "%s; all that was in it, and what this run did, is now in '%s' beside it: move that "
+            "to its place and try again",
+            run->astray.msg, strrchr(path, '/') + 1);
+    else
+        err_set(&run->failure, run->astray.code,
+                "%s, and what this run did could not be saved beside it: %s", run->astray.msg,
+                err.msg);
+    free(path);
+}
+
 static void last_words(struct run *run)
 {
     struct err err = {0};
@@ -581,6 +612,9 @@ static void last_words(struct run *run)
     ledger_event(run->ledger, "run-end", 0, "", text, &err);
     run->trouble_next_ms = 0;
     run_flush(run);
+    look_for_catalog(run);
+    if (run->astray.code)
+        rescue(run);
     report_totals(run);
     report_end(run);
     run->result->tasks_done = run->tasks_done;

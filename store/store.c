@@ -81,7 +81,10 @@ static int open_writer(struct store *st, struct err *err)
                        "catalog '%s': its file system cannot hold a write-ahead log (a network "
                        "share?): put the catalog on a local disk",
                        st->path);
-    return migrate_apply(st, version, err);
+    rc = migrate_apply(st, version, err);
+    if (rc == 0)
+        db_note_files(st);
+    return rc;
 }
 
 /* file:<path>?immutable=1, every odd byte escaped. */

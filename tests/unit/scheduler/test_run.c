@@ -1,4 +1,5 @@
 /* The run with a worker that misbehaves on command, on a real catalog. */
+#include <glob.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -488,6 +489,69 @@ static void a_disk_that_is_emptied_lets_the_run_go_on(void **state)
     results_are_whole(3, 903);
 }
 
+static void lose_all(void) { assert_int_equal(system("rm " CATALOG " " CATALOG "-*"), 0); }
+
+/* As who brings a backup back. */
+static void put_another(void)
+{
+    assert_int_equal(system("echo another file > other && mv other " CATALOG), 0);
+}
+
+static void lose_log(void) { assert_int_equal(unlink(CATALOG "-wal"), 0); }
+
+static void lose_and_see(void (*lose)(void), int code)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    char line[32] = "", cmd[256];
+    FILE *f = NULL;
+    glob_t found;
+    pid_t pid;
+
+    fixture_reset();
+    ADD("/a/slow-300", "/a/ok-2");
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM shard", 2);
+    lose();
+    assert_int_equal(wait_child(pid), err_exit_status(code));
+    if (lose == put_another) {
+        f = fopen(CATALOG, "r");
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof(line), f));
+        fclose(f);
+        assert_string_equal(line, "another file\n");
+        assert_int_equal(access(CATALOG "-wal", F_OK), -1); /* would be taken for its own */
+    }
+    assert_int_equal(glob(CATALOG ".rescued-*", 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    snprintf(cmd, sizeof(cmd), "rm -f " CATALOG " " CATALOG "-wal && mv %s " CATALOG,
+             found.gl_pathv[0]);
+    globfree(&found);
+    assert_int_equal(system(cmd), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM pragma_integrity_check "
+                              "WHERE integrity_check = 'ok'"),
+                     1);
+    assert_true(count_of("SELECT count(*) FROM shard") >= 2);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'run-end'"), 1);
+}
+
+static void a_deleted_catalog_is_rescued(void **state)
+{
+    (void)state;
+    lose_and_see(lose_all, ERR_MISSING);
+}
+
+static void a_replaced_catalog_is_rescued(void **state)
+{
+    (void)state;
+    lose_and_see(put_another, ERR_CHANGED);
+}
+
+static void a_catalog_without_its_log_is_rescued(void **state)
+{
+    (void)state;
+    lose_and_see(lose_log, ERR_CHANGED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +577,9 @@ int main(void)
         cmocka_unit_test(results_in_memory_are_bounded),
         cmocka_unit_test(impossible_results_are_refused),
         cmocka_unit_test(a_disk_that_is_emptied_lets_the_run_go_on),
+        cmocka_unit_test(a_deleted_catalog_is_rescued),
+        cmocka_unit_test(a_replaced_catalog_is_rescued),
+        cmocka_unit_test(a_catalog_without_its_log_is_rescued),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
