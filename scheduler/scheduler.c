@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "scheduler/companions.h"
 #include "scheduler/shard_limit.h"
+#include "store/log_file.h"
 #include "store/rescue.h"
 
 #define SHARD_MS 300000u
@@ -198,7 +199,9 @@ static void step_going(struct run *run)
     if (run->failure.code || run->trouble_since_ms)
         return;
     if (more || run_leased(run)) {
-        run->note = NULL;
+        run->note = run->room.waiting ? "waiting for room on the disk" : NULL;
+        if (run->room.waiting)
+            return;
         supervisor_want(run);
         dispatch_all(run);
     } else if (run->exhausted || !run->has_stage) {
@@ -263,12 +266,66 @@ static void look_for_catalog(struct run *run)
     run_fail(run, &run->astray);
 }
 
+static void tell_of_log(struct run *run, bool waiting, uint64_t log_bytes, uint64_t free_bytes)
+{
+    unsigned long long log_mb = log_bytes / 1000000, free_mb = free_bytes / 1000000;
+    struct err err = {0};
+    char who[160], text[480];
+
+    store_log_readers(run->st, who, sizeof(who));
+    if (waiting)
+        snprintf(text, sizeof(text),
+                 "%llu MB are left on the catalog's disk, and its log of %llu MB cannot be emptied "
+                 "while %s reads it: nothing new is begun until that ends, or there is room",
+                 free_mb, log_mb, who);
+    else
+        snprintf(text, sizeof(text),
+                 "the catalog's log has grown to %llu MB, and grows on while %s reads in one "
+                 "transaction: close it",
+                 log_mb, who);
+    report_event(run, LOG_WARN, "%s", text);
+    run_check(run, ledger_event(run->ledger, "log-held", 0, "", text, &err), &err);
+    run_note_commit(run);
+}
+
+/* A reader that was forgotten keeps the catalog's log from being emptied. */
+static void look_at_log(struct run *run, int64_t now)
+{
+    const struct room_limits limits = {run->tune.log_bytes, run->tune.free_bytes};
+    uint64_t log_bytes, free_bytes;
+    struct err err = {0};
+
+    if (now < run->room_due_ms || run->mode == RUN_ENDING)
+        return;
+    run->room_due_ms = now + run->tune.room_ms;
+    log_bytes = store_log_bytes(run->st);
+    /* That it could not be emptied its length tells, and what else is wrong the next commit. */
+    if (log_bytes > limits.log_bytes && store_log_empty(run->st, &err) == 0)
+        log_bytes = 0;
+    if (store_log_room(run->st, &free_bytes, &err))
+        return;
+    switch (room_look(&run->room, &limits, log_bytes, free_bytes)) {
+    case ROOM_HELD:
+        tell_of_log(run, false, log_bytes, free_bytes);
+        break;
+    case ROOM_SHORT:
+        tell_of_log(run, true, log_bytes, free_bytes);
+        break;
+    case ROOM_AGAIN:
+        report_event(run, LOG_INFO, "there is room on the catalog's disk again; going on");
+        break;
+    case ROOM_NOTHING:
+        break;
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct run *run = timer->data;
     int64_t now = clock_mono_ms();
 
     look_for_catalog(run);
+    look_at_log(run, now);
     supervisor_reap(run); /* a SIGCHLD may have been somebody else's to take */
     settle_reap(run);
     supervisor_tick(run, now);
@@ -441,6 +498,9 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->full_retry_ms = or_else(t->full_retry_ms, 3000);
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
     t->busy_ms = or_else(t->busy_ms, 1000);
+    t->room_ms = or_else(t->room_ms, 5000);
+    t->log_bytes = t->log_bytes ? t->log_bytes : STORE_LOG_KEPT;
+    t->free_bytes = t->free_bytes ? t->free_bytes : 256u << 20;
     t->kept_bytes = t->kept_bytes ? t->kept_bytes : 256u << 20;
     t->queued_bytes = t->queued_bytes ? t->queued_bytes : 8u << 20;
 }

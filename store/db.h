@@ -26,6 +26,7 @@ struct store {
     sqlite3 *db;
     char *path;
     enum store_mode mode;
+    int patience_ms;
     struct stat file, log; /* of a writer: what is open (rescue.h); st_ino 0: unknown */
     struct db_cached cached[DB_STATEMENTS];
     size_t cached_count;

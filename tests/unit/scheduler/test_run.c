@@ -489,6 +489,45 @@ static void a_disk_that_is_emptied_lets_the_run_go_on(void **state)
     results_are_whole(3, 903);
 }
 
+/* Somebody's shell in a transaction, and little room: the run says whose, begins nothing new, and
+ * goes on when the shell has ended. */
+static void a_forgotten_reader_is_waited_for(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_tuning t = quick;
+    char held[256];
+    sqlite3 *db;
+    int64_t before;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/slow-20", "/a/slow-21", "/a/slow-22", "/a/slow-23", "/a/slow-24", "/a/slow-25");
+    t.room_ms = 20;
+    t.log_bytes = 4096;
+    t.free_bytes = INT64_MAX;
+    o.tuning = &t;
+    pid = run_child(&o); /* before SQLite is used: its locks are not those of a child */
+    db = reader_open();
+    assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM task", NULL, NULL, NULL), 0);
+    snprintf(held, sizeof(held),
+             "SELECT count(*) FROM event WHERE kind = 'log-held' AND text LIKE "
+             "'%%while test_scheduler_ (pid %ld) reads it%%'",
+             (long)getpid());
+    wait_count(held, 1);
+    /* What is leased is finished; and then nothing moves any more. */
+    do {
+        before = count_of("SELECT count(*) FROM shard");
+        usleep(500000 * PATIENCE);
+    } while (count_of("SELECT count(*) FROM shard") != before);
+    assert_true(before < 20 + 21 + 22 + 23 + 24 + 25);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+    assert_int_equal(sqlite3_close(db), 0);
+    assert_int_equal(wait_child(pid), 0);
+    results_are_whole(6, 20 + 21 + 22 + 23 + 24 + 25);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'log-held'"), 1);
+}
+
 static void lose_all(void) { assert_int_equal(system("rm " CATALOG " " CATALOG "-*"), 0); }
 
 /* As who brings a backup back. */
@@ -577,6 +616,7 @@ int main(void)
         cmocka_unit_test(results_in_memory_are_bounded),
         cmocka_unit_test(impossible_results_are_refused),
         cmocka_unit_test(a_disk_that_is_emptied_lets_the_run_go_on),
+        cmocka_unit_test(a_forgotten_reader_is_waited_for),
         cmocka_unit_test(a_deleted_catalog_is_rescued),
         cmocka_unit_test(a_replaced_catalog_is_rescued),
         cmocka_unit_test(a_catalog_without_its_log_is_rescued),

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "store/lock.h"
+#include "store/log_file.h"
 #include "tests/unit/store/fixture.h"
 
 static void write_file(const char *name, const char *text)
@@ -383,6 +384,60 @@ static void readers_beside_a_writer(void **state)
     assert_int_equal(stat(CATALOG "-wal", &after), -1);
 }
 
+/* A reader that stays in its transaction keeps the log from being emptied, and is named. */
+static void a_reader_holds_the_log(void **state)
+{
+    struct store *st = catalog_new();
+    int ready[2], go[2], status;
+    uint64_t before, room;
+    char name[64], who[160], byte = 0;
+    struct err e = {0};
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    job_begin(st, &stage_nano);
+    assert_true(store_log_bytes(st) > 0);
+    assert_ok(store_log_empty(st, &e), e);
+    assert_int_equal(store_log_bytes(st), 0);
+    store_log_readers(st, who, sizeof(who));
+    assert_string_equal(who, "another program");
+    pid = fork();
+    if (pid == 0) {
+        sqlite3 *db;
+
+        if (sqlite3_open(CATALOG, &db) != SQLITE_OK ||
+            sqlite3_exec(db, "BEGIN; SELECT count(*) FROM job", NULL, NULL, NULL) != SQLITE_OK ||
+            write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+            _exit(1);
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    job_begin(st, &stage_nano);
+    before = store_log_bytes(st);
+    assert_true(before > 0);
+    assert_int_equal(store_log_empty(st, &e), ERR_LOCKED);
+    job_begin(st, &stage_nano);
+    assert_true(store_log_bytes(st) > before);
+    snprintf(name, sizeof(name), "test_store_open (pid %ld)", (long)pid);
+    store_log_readers(st, who, sizeof(who));
+    assert_string_equal(who, name);
+    assert_ok(store_log_room(st, &room, &e), e);
+    assert_true(room > 0);
+    assert_int_equal(write(go[1], &byte, 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    e = (struct err){0};
+    assert_ok(store_log_empty(st, &e), e);
+    assert_int_equal(store_log_bytes(st), 0);
+    catalog_close(st);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(go[i]);
+    }
+}
+
 /* A writer that was killed leaves a log and no index that can be trusted. */
 static void after_a_kill(void **state)
 {
@@ -428,6 +483,7 @@ int main(void)
         cmocka_unit_test(a_foreign_lock_file_is_not_touched),
         cmocka_unit_test(a_child_of_who_was_killed_is_waited_for),
         cmocka_unit_test(readers_beside_a_writer),
+        cmocka_unit_test(a_reader_holds_the_log),
         cmocka_unit_test(after_a_kill),
     };
 
