@@ -12,19 +12,6 @@
 
 #define NAMES_MAX 100 /* of one second */
 
-void db_note_files(struct store *st)
-{
-    char *log = NULL;
-
-    if (stat(st->path, &st->file) != 0)
-        st->file.st_ino = 0;
-    if (asprintf(&log, "%s-wal", st->path) < 0)
-        log = NULL;
-    if (!log || stat(log, &st->log) != 0)
-        st->log.st_ino = 0;
-    free(log);
-}
-
 /* 0, or as store_in_place. */
 static int named(const struct stat *open, const char *path)
 {
@@ -43,16 +30,16 @@ int store_in_place(const struct store *st, struct err *err)
     int rc = named(&st->file, st->path);
 
     if (rc == ERR_MISSING)
-        return err_set(err, rc, "the catalog '%s' was deleted or moved while it was written",
+        return err_set(err, rc, "the catalog '%s' was deleted or moved while it was in use",
                        st->path);
     if (rc)
-        return err_set(err, rc, "another file took the catalog's place while it was written: '%s'",
+        return err_set(err, rc, "another file took the catalog's place while it was in use: '%s'",
                        st->path);
     if (asprintf(&log, "%s-wal", st->path) < 0)
         return 0;
     if (named(&st->log, log))
         rc = err_set(err, ERR_CHANGED,
-                     "the catalog's log '%s' was deleted or replaced while it was written", log);
+                     "the catalog's log '%s' was deleted or replaced while it was in use", log);
     free(log);
     return rc;
 }

@@ -7,6 +7,7 @@
 
 #include "store/lock.h"
 #include "store/log_file.h"
+#include "store/rescue.h"
 #include "tests/unit/store/fixture.h"
 
 static void write_file(const char *name, const char *text)
@@ -384,6 +385,35 @@ static void readers_beside_a_writer(void **state)
     assert_int_equal(stat(CATALOG "-wal", &after), -1);
 }
 
+/* With its directory, too; and where nothing can be written any more, that is said. */
+static void a_catalog_that_is_gone_is_copied(void **state)
+{
+    struct store *st = NULL, *copy = NULL;
+    struct store_totals totals;
+    struct err e = {0};
+    char *path = NULL;
+
+    (void)state;
+    assert_ok(store_open("gone/" CATALOG, STORE_WRITE, &st, &e), e);
+    job_add1(st, job_begin(st, &stage_nano), "/a/1.wav", "", 1);
+    assert_ok(store_in_place(st, &e), e);
+    assert_int_equal(system("rm -r gone"), 0);
+    assert_int_equal(store_in_place(st, &e), ERR_MISSING);
+    assert_ok(store_rescue(st, &path, &e), e);
+    assert_ok(store_open(path, STORE_READ, &copy, &e), e);
+    assert_ok(store_totals(copy, &totals, &e), e);
+    assert_int_equal(totals.recordings, 1);
+    store_close(copy);
+    free(path);
+    path = NULL;
+    assert_int_equal(system("rm -r gone && touch gone"), 0);
+    assert_int_equal(store_in_place(st, &e), ERR_MISSING);
+    assert_true(store_rescue(st, &path, &e) < 0);
+    assert_null(path);
+    store_close(st);
+    unlink("gone");
+}
+
 /* A reader that stays in its transaction keeps the log from being emptied, and is named. */
 static void a_reader_holds_the_log(void **state)
 {
@@ -483,6 +513,7 @@ int main(void)
         cmocka_unit_test(a_foreign_lock_file_is_not_touched),
         cmocka_unit_test(a_child_of_who_was_killed_is_waited_for),
         cmocka_unit_test(readers_beside_a_writer),
+        cmocka_unit_test(a_catalog_that_is_gone_is_copied),
         cmocka_unit_test(a_reader_holds_the_log),
         cmocka_unit_test(after_a_kill),
     };
