@@ -502,14 +502,18 @@ static void a_forgotten_reader_is_waited_for(void **state)
 
     (void)state;
     fixture_reset();
-    ADD("/a/slow-20", "/a/slow-21", "/a/slow-22", "/a/slow-23", "/a/slow-24", "/a/slow-25");
+    leave_word("hold");
+    ADD("/a/slow-6", "/a/slow-7", "/a/slow-8", "/a/slow-9", "/a/slow-10", "/a/slow-11",
+        "/a/slow-12");
     t.room_ms = 20;
     t.log_bytes = 4096;
     t.free_bytes = INT64_MAX;
     o.tuning = &t;
     pid = run_child(&o); /* before SQLite is used: its locks are not those of a child */
+    control_close(reach_run());
     db = reader_open();
     assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM task", NULL, NULL, NULL), 0);
+    take_word_back("hold");
     snprintf(held, sizeof(held),
              "SELECT count(*) FROM event WHERE kind = 'log-held' AND text LIKE "
              "'%%while test_scheduler_ (pid %ld) reads it%%'",
@@ -520,11 +524,11 @@ static void a_forgotten_reader_is_waited_for(void **state)
         before = count_of("SELECT count(*) FROM shard");
         usleep(500000 * PATIENCE);
     } while (count_of("SELECT count(*) FROM shard") != before);
-    assert_true(before < 20 + 21 + 22 + 23 + 24 + 25);
+    assert_true(before < 6 + 7 + 8 + 9 + 10 + 11 + 12);
     assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
     assert_int_equal(sqlite3_close(db), 0);
     assert_int_equal(wait_child(pid), 0);
-    results_are_whole(6, 20 + 21 + 22 + 23 + 24 + 25);
+    results_are_whole(7, 6 + 7 + 8 + 9 + 10 + 11 + 12);
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'log-held'"), 1);
 }
 
