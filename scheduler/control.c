@@ -71,10 +71,11 @@ static int ask(struct control *c, uint8_t type, struct buf *payload, uint8_t wan
     else
         rc = frame_write_fd(c->fd, type, payload->data, payload->len, err);
     buf_free(payload);
-    if (rc == 0)
-        rc = frame_read_fd(c->fd, &c->in, timeout_ms, ret, err);
-    if (rc == ERR_EMPTY)
-        return err_set(err, ERR_IO, "the run ended before it answered; try again");
+    /* A run that does not listen to this connection any more has said why. */
+    if (rc == 0 || rc == ERR_IO)
+        rc = frame_read_fd(c->fd, &c->in, rc ? 0 : timeout_ms, ret, err);
+    if (rc == ERR_EMPTY || rc == ERR_IO)
+        return err_set(err, ERR_TIMEOUT, "the run ended before it answered; try again");
     if (rc)
         return err_prefix(err, "asking the run");
     if (ret->type == CONTROL_ERROR)

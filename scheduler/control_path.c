@@ -59,23 +59,42 @@ void control_path_close(struct control_path *p)
     p->dir = -1;
 }
 
+/* Only a socket: anything else of this name is somebody's. 0 or an errno. */
+static int remove_socket(const struct control_path *p)
+{
+    struct stat info;
+
+    if (fstatat(p->dir, p->name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : errno;
+    if (!S_ISSOCK(info.st_mode))
+        return EEXIST;
+    return unlinkat(p->dir, p->name, 0) == 0 || errno == ENOENT ? 0 : errno;
+}
+
 int control_path_listen(const struct control_path *p, struct err *err)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), why;
 
     if (fd < 0)
         return err_sys(err, errno, "the run's socket");
     /* Before bind: the file then comes into being with this mode, whatever the umask. */
-    if (fchmod(fd, 0600) != 0 || (unlinkat(p->dir, p->name, 0) != 0 && errno != ENOENT) ||
-        bind(fd, (const struct sockaddr *)&p->addr, sizeof(p->addr)) != 0 || listen(fd, 16) != 0) {
-        err_sys(err, errno, "the run's socket '%s'", p->name);
+    why = fchmod(fd, 0600) == 0 ? remove_socket(p) : errno;
+    if (why == 0 &&
+        (bind(fd, (const struct sockaddr *)&p->addr, sizeof(p->addr)) != 0 || listen(fd, 16) != 0))
+        why = errno;
+    if (why) {
+        if (why == EEXIST)
+            err_set(err, ERR_INPUT, "'%s' lies where the run's socket belongs: move it away",
+                    p->name);
+        else
+            err_sys(err, why, "the run's socket '%s'", p->name);
         close(fd);
         return err->code;
     }
     return fd;
 }
 
-void control_path_unlink(const struct control_path *p) { unlinkat(p->dir, p->name, 0); }
+void control_path_unlink(const struct control_path *p) { remove_socket(p); }
 
 int control_peer_check(int fd, struct err *err)
 {

@@ -27,8 +27,8 @@ int control_path_open(const char *catalog, struct control_path *ret, struct err 
 void control_path_close(struct control_path *p);
 
 /* Binds and listens with mode 0600, replacing a stale socket: the caller holds the catalog's lock,
- * so that whoever left it is dead. Returns the descriptor (non-blocking, close-on-exec) or an
- * error. */
+ * so that whoever left it is dead. What is no socket stays, and is an error. Returns the descriptor
+ * (non-blocking, close-on-exec) or an error. */
 int control_path_listen(const struct control_path *p, struct err *err);
 void control_path_unlink(const struct control_path *p);
 

@@ -18,6 +18,7 @@ struct client {
     struct request_decoded rq; /* while it is worked on */
     struct request_work *work;
     int open_handles;
+    uint64_t since_ms; /* of the loop: it came, or had its last answer */
     bool working, answering, closing, enqueuing, leave; /* leave: close after this answer */
 };
 
@@ -27,7 +28,6 @@ struct control_server {
     struct control_path path;
     struct control_handler h;
     struct client *clients;
-    unsigned count;
     bool stopping, listener_closed;
 };
 
@@ -51,7 +51,6 @@ static void on_client_closed(uv_handle_t *handle)
             *p = c->next;
             break;
         }
-    s->count--;
     buf_free(&c->in);
     buf_free(&c->out);
     free(c);
@@ -77,6 +76,20 @@ static void on_slow(uv_timer_t *timer)
     client_close(timer->data);
 }
 
+static void say_and_leave(struct client *c, const struct err *err);
+
+/* It has told nobody what it wants for too long: a command that hangs, or no command at all. Ours
+ * come again when they have something to ask. */
+static void on_silent(uv_timer_t *timer)
+{
+    struct client *c = timer->data;
+    struct err err = {0};
+
+    err_set(&err, ERR_TIMEOUT, "the run waited %u s for a request and closed the connection",
+            c->server->h.patience_ms / 1000);
+    say_and_leave(c, &err);
+}
+
 static void on_alloc(uv_handle_t *handle, size_t want, uv_buf_t *buf)
 {
     struct client *c = handle->data;
@@ -88,6 +101,15 @@ static void on_alloc(uv_handle_t *handle, size_t want, uv_buf_t *buf)
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 static void client_serve(struct client *c);
+
+/* Begins to wait for its next request, or goes on to. Between the parts of an enqueue a walk
+ * through a slow archive may take any time; a part that has begun may not. */
+static void expect(struct client *c)
+{
+    if (!c->working && !c->answering && !c->closing && (!c->enqueuing || c->in.len) &&
+        !uv_is_active((uv_handle_t *)&c->timer))
+        uv_timer_start(&c->timer, on_silent, c->server->h.patience_ms, 0);
+}
 
 static void on_answered(uv_write_t *req, int status)
 {
@@ -106,7 +128,9 @@ static void on_answered(uv_write_t *req, int status)
         client_close(c);
         return;
     }
+    c->since_ms = uv_now(c->server->loop);
     client_serve(c); /* what it had sent already */
+    expect(c);
 }
 
 static void answer(struct client *c, uint8_t type, const struct buf *payload)
@@ -126,7 +150,7 @@ static void answer(struct client *c, uint8_t type, const struct buf *payload)
     c->req.data = c;
     c->answering = true;
     uv_read_stop((uv_stream_t *)&c->pipe);
-    uv_timer_start(&c->timer, on_slow, CONTROL_TAKE_MS, 0);
+    uv_timer_start(&c->timer, on_slow, c->server->h.patience_ms, 0);
     if (uv_write(&c->req, (uv_stream_t *)&c->pipe, &b, 1, on_answered) != 0) {
         c->answering = false;
         client_close(c);
@@ -140,6 +164,12 @@ static void answer_error(struct client *c, const struct err *err)
     control_error_put(&b, err);
     answer(c, CONTROL_ERROR, &b);
     buf_free(&b);
+}
+
+static void say_and_leave(struct client *c, const struct err *err)
+{
+    c->leave = true;
+    answer_error(c, err);
 }
 
 static void on_go_on(uv_timer_t *timer);
@@ -181,8 +211,7 @@ static void serve_request(struct client *c, const struct frame *f)
     struct err err = {0};
 
     if (request_get(f->payload, f->len, &c->rq, &err)) {
-        c->leave = true;
-        answer_error(c, &err);
+        say_and_leave(c, &err);
         return;
     }
     work(c);
@@ -220,8 +249,7 @@ static void client_serve(struct client *c)
         if (rc == 0)
             err_set(&err, ERR_PROTOCOL, "the run does not know message %u", f.type);
         used = c->in.len;
-        c->leave = true;
-        answer_error(c, &err);
+        say_and_leave(c, &err);
     }
     buf_consume(&c->in, used);
 }
@@ -239,6 +267,31 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
     c->in.len += (size_t)n;
     client_serve(c);
+    expect(c);
+}
+
+/* Room for a newcomer: who has been idle longest goes. False: all are at work. */
+static bool make_room(struct control_server *s, const struct client *newcomer)
+{
+    struct client *c, *idlest = NULL;
+    struct err err = {0};
+    unsigned staying = 0;
+
+    for (c = s->clients; c; c = c->next) {
+        if (c == newcomer || c->closing || c->leave)
+            continue;
+        staying++;
+        if (!c->working && !c->answering && !c->enqueuing &&
+            (!idlest || c->since_ms <= idlest->since_ms)) /* the list begins with the newest */
+            idlest = c;
+    }
+    if (staying < CONTROL_CLIENTS_MAX)
+        return true;
+    if (!idlest)
+        return false;
+    err_set(&err, ERR_TIMEOUT, "the run closed this idle connection: others needed the room");
+    say_and_leave(idlest, &err);
+    return true;
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -258,28 +311,25 @@ static void on_connection(uv_stream_t *listener, int status)
     uv_pipe_init(s->loop, &c->pipe, 0);
     uv_timer_init(s->loop, &c->timer);
     c->pipe.data = c->timer.data = c;
+    c->since_ms = uv_now(s->loop);
     c->next = s->clients;
     s->clients = c;
-    s->count++;
     if (uv_accept(listener, (uv_stream_t *)&c->pipe) != 0 ||
         uv_fileno((uv_handle_t *)&c->pipe, &fd) != 0) {
         client_close(c);
         return;
     }
-    if (control_peer_check(fd, &err) != 0) {
-        c->leave = true;
-        answer_error(c, &err);
-        return;
-    }
-    if (s->count > CONTROL_CLIENTS_MAX) {
-        err_set(&err, ERR_LIMIT, "%u commands are at the run's socket already; try again",
+    if (control_peer_check(fd, &err) == 0 && !make_room(s, c))
+        err_set(&err, ERR_LOCKED,
+                "busy: %u commands are at work on this run's socket; try again when one has ended",
                 CONTROL_CLIENTS_MAX);
-        c->leave = true;
-        answer_error(c, &err);
+    if (err.code) {
+        say_and_leave(c, &err);
         return;
     }
     if (uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read) != 0)
         client_close(c);
+    expect(c);
 }
 
 int control_server_start(uv_loop_t *loop, const char *catalog, const struct control_handler *h,
@@ -301,6 +351,8 @@ int control_server_start(uv_loop_t *loop, const char *catalog, const struct cont
     }
     s->loop = loop;
     s->h = *h;
+    if (s->h.patience_ms == 0)
+        s->h.patience_ms = CONTROL_PATIENCE_MS;
     uv_pipe_init(loop, &s->listener, 0);
     s->listener.data = s;
     rc = uv_pipe_open(&s->listener, fd);

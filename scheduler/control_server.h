@@ -1,8 +1,9 @@
 /* scheduler/control_server.h - the run's side of the local socket.
  *
  * Bounded: so many clients, one frame in memory for each, one question at a time (nothing further
- * is read while an answer waits to be taken), and who does not take its answer is closed. Loop
- * thread only. */
+ * is read while an answer waits to be taken). Who does not take its answer, or has no whole request
+ * ready in time, is closed; when there are too many, the one that has been idle longest. A client
+ * that is in an enqueue may be silent between two requests, and stays. Loop thread only. */
 #ifndef NIGHTSHIFT_SCHEDULER_CONTROL_SERVER_H
 #define NIGHTSHIFT_SCHEDULER_CONTROL_SERVER_H
 
@@ -12,8 +13,8 @@
 #include "scheduler/control.h"
 
 #define CONTROL_CLIENTS_MAX 32u
-#define CONTROL_TAKE_MS 20000 /* to take an answer */
-#define CONTROL_AGAIN_MS 50   /* until what could not be done now is tried again */
+#define CONTROL_PATIENCE_MS 20000
+#define CONTROL_AGAIN_MS 50 /* until what could not be done now is tried again */
 
 struct control_server;
 
@@ -25,6 +26,7 @@ struct control_handler { /* copied */
                    struct request_reply *ret, struct err *err);
     void (*status)(void *arg, struct control_live *ret);
     void *arg;
+    uint32_t patience_ms; /* for a whole request to come, or an answer to be taken; 0: the above */
 };
 
 /* The caller holds the catalog's lock and keeps the loop. */

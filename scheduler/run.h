@@ -36,6 +36,7 @@
 #include "scheduler/rate.h"
 #include "scheduler/restart.h"
 #include "scheduler/retry.h"
+#include "scheduler/room.h"
 #include "scheduler/scheduler.h"
 #include "store/lock.h"
 #include "store/store.h"
@@ -165,6 +166,9 @@ struct run {
     int trouble_code;
     int64_t locked_since_ms; /* a request waits for somebody else's transaction; 0: none */
     bool commit_armed;
+    struct room room;    /* its log, and what is left for it on the disk */
+    int64_t room_due_ms; /* the next look */
+    struct err astray;   /* the catalog is not at its path any more, and how; code 0: it is */
 
     /* figures */
     int64_t started_wall_ms, started_ms;

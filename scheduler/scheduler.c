@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "scheduler/companions.h"
 #include "scheduler/shard_limit.h"
+#include "store/log_file.h"
+#include "store/rescue.h"
 
 #define SHARD_MS 300000u
 #define SILENCE_MS 30000u
@@ -197,7 +199,9 @@ static void step_going(struct run *run)
     if (run->failure.code || run->trouble_since_ms)
         return;
     if (more || run_leased(run)) {
-        run->note = NULL;
+        run->note = run->room.waiting ? "waiting for room on the disk" : NULL;
+        if (run->room.waiting)
+            return;
         supervisor_want(run);
         dispatch_all(run);
     } else if (run->exhausted || !run->has_stage) {
@@ -253,11 +257,75 @@ static void look_for_retries(struct run *run)
     settle_wake(run);
 }
 
+/* What is committed from here on would be gone with the last who has the file open. */
+static void look_for_catalog(struct run *run)
+{
+    if (run->astray.code || store_in_place(run->st, &run->astray) == 0)
+        return;
+    report_event(run, LOG_ERROR, "%s; stopping", run->astray.msg);
+    run_fail(run, &run->astray);
+}
+
+static void tell_of_log(struct run *run, bool waiting, uint64_t log_bytes, uint64_t free_bytes)
+{
+    unsigned long long log_mb = log_bytes / 1000000, free_mb = free_bytes / 1000000;
+    struct err err = {0};
+    char who[160], text[480];
+
+    store_log_readers(run->st, who, sizeof(who));
+    if (waiting)
+        snprintf(text, sizeof(text),
+                 "%llu MB are left on the catalog's disk, and its log of %llu MB cannot be emptied "
+                 "while %s reads it: nothing new is begun until that ends, or there is room",
+                 free_mb, log_mb, who);
+    else
+        snprintf(text, sizeof(text),
+                 "the catalog's log has grown to %llu MB, and grows on while %s reads in one "
+                 "transaction: close it",
+                 log_mb, who);
+    report_event(run, LOG_WARN, "%s", text);
+    run_check(run, ledger_event(run->ledger, "log-held", 0, "", text, &err), &err);
+    run_note_commit(run);
+}
+
+/* A reader that was forgotten keeps the catalog's log from being emptied. */
+static void look_at_log(struct run *run, int64_t now)
+{
+    const struct room_limits limits = {run->tune.log_bytes, run->tune.free_bytes};
+    uint64_t log_bytes, free_bytes;
+    struct err err = {0};
+
+    if (now < run->room_due_ms || run->mode == RUN_ENDING)
+        return;
+    run->room_due_ms = now + run->tune.room_ms;
+    log_bytes = store_log_bytes(run->st);
+    /* That it could not be emptied its length tells, and what else is wrong the next commit. */
+    if (log_bytes > limits.log_bytes && store_log_empty(run->st, &err) == 0)
+        log_bytes = 0;
+    if (store_log_room(run->st, &free_bytes, &err))
+        return;
+    switch (room_look(&run->room, &limits, log_bytes, free_bytes)) {
+    case ROOM_HELD:
+        tell_of_log(run, false, log_bytes, free_bytes);
+        break;
+    case ROOM_SHORT:
+        tell_of_log(run, true, log_bytes, free_bytes);
+        break;
+    case ROOM_AGAIN:
+        report_event(run, LOG_INFO, "there is room on the catalog's disk again; going on");
+        break;
+    case ROOM_NOTHING:
+        break;
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct run *run = timer->data;
     int64_t now = clock_mono_ms();
 
+    look_for_catalog(run);
+    look_at_log(run, now);
     supervisor_reap(run); /* a SIGCHLD may have been somebody else's to take */
     settle_reap(run);
     supervisor_tick(run, now);
@@ -430,6 +498,9 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->full_retry_ms = or_else(t->full_retry_ms, 3000);
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
     t->busy_ms = or_else(t->busy_ms, 1000);
+    t->room_ms = or_else(t->room_ms, 5000);
+    t->log_bytes = t->log_bytes ? t->log_bytes : STORE_LOG_KEPT;
+    t->free_bytes = t->free_bytes ? t->free_bytes : 256u << 20;
     t->kept_bytes = t->kept_bytes ? t->kept_bytes : 256u << 20;
     t->queued_bytes = t->queued_bytes ? t->queued_bytes : 8u << 20;
 }
@@ -466,7 +537,10 @@ static void start_loop(struct run *run)
 
 static void start_control(struct run *run)
 {
-    const struct control_handler h = {.request = on_request, .status = on_status, .arg = run};
+    const struct control_handler h = {.request = on_request,
+                                      .status = on_status,
+                                      .arg = run,
+                                      .patience_ms = run->tune.request_ms};
     struct err err = {0};
 
     /* Some file systems have no sockets; the run is worth more than its remote control. */
@@ -567,6 +641,26 @@ static void say_first(struct run *run)
                      audio);
 }
 
+/* All that the open file holds goes to another one, and the run ends with that: whatever else went
+ * wrong, this is what somebody must know. */
+static void rescue(struct run *run)
+{
+    struct err err = {0};
+    char *path = NULL;
+
+    if (store_rescue(run->st, &path, &err) == 0)
+        err_set(
+            &run->failure, run->astray.code,
+            "%s; all that was in it, and what this run did, is now in '%s' beside it: move that "
+            "to its place and try again",
+            run->astray.msg, strrchr(path, '/') + 1);
+    else
+        err_set(&run->failure, run->astray.code,
+                "%s, and what this run did could not be saved beside it: %s", run->astray.msg,
+                err.msg);
+    free(path);
+}
+
 static void last_words(struct run *run)
 {
     struct err err = {0};
@@ -588,6 +682,9 @@ static void last_words(struct run *run)
     ledger_event(run->ledger, "run-end", 0, "", text, &err);
     run->trouble_next_ms = 0;
     run_flush(run);
+    look_for_catalog(run);
+    if (run->astray.code)
+        rescue(run);
     report_totals(run);
     report_end(run);
     run->result->tasks_done = run->tasks_done;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,19 @@ static int code_of(int rc, int system_errno)
     default:
         return ERR_IO;
     }
+}
+
+void db_note_files(struct store *st)
+{
+    char *log = NULL;
+
+    if (stat(st->path, &st->file) != 0)
+        st->file.st_ino = 0;
+    if (asprintf(&log, "%s-wal", st->path) < 0)
+        log = NULL;
+    if (!log || stat(log, &st->log) != 0)
+        st->log.st_ino = 0;
+    free(log);
 }
 
 int db_error_of(int rc, int system_errno, const char *text, const char *what, struct err *err)

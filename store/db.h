@@ -6,6 +6,7 @@
 
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "store/store.h"
@@ -25,6 +26,8 @@ struct store {
     sqlite3 *db;
     char *path;
     enum store_mode mode;
+    int patience_ms;
+    struct stat file, log; /* of a writer: what is open (rescue.h); st_ino 0: unknown */
     struct db_cached cached[DB_STATEMENTS];
     size_t cached_count;
     bool batch;      /* between store_begin and store_commit */
@@ -34,6 +37,9 @@ struct store {
      * called. */
     uint64_t completed, completing, completing_before;
 };
+
+/* Notes which files are open, for store/rescue.h. Right after they were opened. */
+void db_note_files(struct store *st);
 
 /* Sets err from the connection's last error; `what` says what was being done. */
 int db_error(struct store *st, struct err *err, const char *what);

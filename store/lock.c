@@ -18,6 +18,7 @@
 #define SYMLINKS_MAX 40
 #define HEIR_MS 3000 /* how long a child of a holder that was killed is waited for, */
 #define HEIR_STEP_MS 10
+#define HOLDER_MAX 256 /* bytes of a lock file's text */
 
 struct catalog_lock {
     int fd;
@@ -158,6 +159,39 @@ static struct flock whole_file(void)
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
 }
 
+/* Never through a symbolic link, and without waiting for whoever opens a pipe's other end. Returns
+ * the descriptor or an error; *err has one for ENOENT, too. */
+static int open_lock(const char *catalog, const char *path, int flags, struct err *err)
+{
+    int fd = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0666);
+    int why = errno;
+    struct stat info;
+
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
+        return fd;
+    if (fd < 0 && why != ELOOP && why != EISDIR && why != ENXIO)
+        return err_sys(err, why, "catalog '%s': cannot be written here: its lock file '%s'",
+                       catalog, path);
+    if (fd >= 0)
+        close(fd);
+    return err_set(err, ERR_INPUT,
+                   "catalog '%s': '%s' is no plain file, and so not its lock: move it away, or try "
+                   "another --catalog",
+                   catalog, path);
+}
+
+/* Is what the file holds a holder's lines, or their beginning, or nothing? A power cut may leave
+ * zeros of them. */
+static bool is_ours(int fd)
+{
+    static const char zeros[HOLDER_MAX], begin[] = "pid ";
+    char text[HOLDER_MAX];
+    ssize_t n = pread(fd, text, sizeof(text), 0);
+
+    return n >= 0 && (size_t)n < sizeof(text) &&
+           (memcmp(text, begin, n < 4 ? (size_t)n : 4) == 0 || memcmp(text, zeros, (size_t)n) == 0);
+}
+
 /* What stands behind `key` at the beginning of a line, copied up to the line's end. */
 static bool field(const char *text, const char *key, char *ret, size_t cap)
 {
@@ -178,7 +212,7 @@ static bool field(const char *text, const char *key, char *ret, size_t cap)
 /* "`nightshift run` (pid 123, since ...)" from the lock file's lines. */
 static void describe(int fd, char *ret, size_t cap)
 {
-    char text[256], pid[24], purpose[64], since[32], safe[300], *shown;
+    char text[HOLDER_MAX], pid[24], purpose[64], since[32], safe[300], *shown;
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
     text[n > 0 ? n : 0] = 0;
@@ -197,7 +231,7 @@ static void describe(int fd, char *ret, size_t cap)
 /* Who wrote the lock file's lines is no more; on this machine, that is. */
 static bool holder_is_gone(int fd)
 {
-    char text[256], pid[24];
+    char text[HOLDER_MAX], pid[24];
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
     long id;
 
@@ -229,7 +263,7 @@ static int take_whole(int fd, int most_ms)
 
 static void write_holder(int fd, const char *purpose)
 {
-    char text[256], now[CLOCK_ISO_LEN];
+    char text[HOLDER_MAX], now[CLOCK_ISO_LEN];
     int n;
 
     clock_iso8601(clock_wall_ms(), now);
@@ -253,10 +287,9 @@ static int take(const char *catalog, const char *purpose, int most_ms, struct ca
     path = sibling(catalog, ".lock", err);
     if (!path)
         return err->code;
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    fd = open_lock(catalog, path, O_RDWR | O_CREAT, err);
     if (fd < 0) {
-        rc = err_sys(err, errno, "catalog '%s': cannot be written here: its lock file '%s'",
-                     catalog, path);
+        rc = fd;
         goto out;
     }
     why = take_whole(fd, most_ms);
@@ -269,6 +302,14 @@ static int take(const char *catalog, const char *purpose, int most_ms, struct ca
         } else {
             rc = err_sys(err, why, "catalog '%s': locking '%s'", catalog, path);
         }
+        goto out;
+    }
+    if (!is_ours(fd)) {
+        rc =
+            err_set(err, ERR_INPUT,
+                    "catalog '%s': '%s' is somebody's file, and not its lock: move it away, or try "
+                    "another --catalog",
+                    catalog, path);
         goto out;
     }
     lock = malloc(sizeof(*lock));
@@ -318,10 +359,11 @@ int catalog_lock_holder(const char *catalog, char *ret, size_t cap, struct err *
 
     if (!path)
         return err->code;
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    fd = open_lock(catalog, path, O_RDONLY, err);
     if (fd < 0) {
-        rc = errno == ENOENT ? err_set(err, ERR_EMPTY, "nobody holds the catalog '%s'", catalog)
-                             : err_sys(err, errno, "catalog '%s': reading '%s'", catalog, path);
+        rc = fd;
+        if (access(path, F_OK) != 0 && errno == ENOENT)
+            rc = err_set(err, ERR_EMPTY, "nobody holds the catalog '%s'", catalog);
         goto out;
     }
     if (fcntl(fd, F_OFD_GETLK, &whole) != 0)

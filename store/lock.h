@@ -1,7 +1,8 @@
 /* store/lock.h - who may write the catalog: the holder of an exclusive lock on FILE.lock.
  *
  * The kernel drops the lock with its holder, however it dies; the file's text (pid, purpose, time)
- * is for the sentence that others print. */
+ * is for the sentence that others print. It is written by the holder alone, and only where the file
+ * was empty or a holder's before: what somebody else has put in its place is left as it is. */
 #ifndef NIGHTSHIFT_STORE_LOCK_H
 #define NIGHTSHIFT_STORE_LOCK_H
 
@@ -11,8 +12,8 @@
 
 struct catalog_lock;
 /* purpose: "run", "enqueue" ... ERR_LOCKED: "another `nightshift run` (pid 123, since ...) holds
- * this catalog". ERR_DENIED when the directory is read-only. Missing directories are created.
- * Close-on-exec. */
+ * this catalog". ERR_DENIED when the directory is read-only; ERR_INPUT: FILE.lock is a symbolic
+ * link, no file, or somebody's. Missing directories are created. Close-on-exec. */
 int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
                       struct err *err);
 /* The same, but waits some seconds where the holder is dead: a child of a run that was killed has

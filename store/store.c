@@ -20,7 +20,7 @@ static const char writer_pragmas[] = "PRAGMA synchronous = FULL;"
                                      "PRAGMA foreign_keys = ON;"
                                      "PRAGMA cache_size = -65536;"
                                      "PRAGMA wal_autocheckpoint = 4000;"
-                                     "PRAGMA journal_size_limit = 67108864;"
+                                     "PRAGMA journal_size_limit = 67108864;" /* STORE_LOG_KEPT */
                                      "PRAGMA temp_store = MEMORY;"
                                      "PRAGMA mmap_size = 0";
 static const char reader_pragmas[] = "PRAGMA query_only = ON;"
@@ -41,7 +41,7 @@ static int connect_to(struct store *st, const char *name, int flags, struct err 
             err_set(err, ERR_NOMEM, "opening it: out of memory");
         return err_prefix(err, "catalog '%s'", st->path);
     }
-    sqlite3_busy_timeout(st->db, BUSY_TIMEOUT_MS);
+    store_patience(st, BUSY_TIMEOUT_MS);
     /* A catalog may come from someone else: nothing in its schema may reach out of SQLite. A writer
      * has to trust it a little more: to SQLite before 3.41 FTS5 in a trigger is unsafe. */
     sqlite3_db_config(st->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, st->mode == STORE_WRITE, (int *)NULL);
@@ -81,7 +81,10 @@ static int open_writer(struct store *st, struct err *err)
                        "catalog '%s': its file system cannot hold a write-ahead log (a network "
                        "share?): put the catalog on a local disk",
                        st->path);
-    return migrate_apply(st, version, err);
+    rc = migrate_apply(st, version, err);
+    if (rc == 0)
+        db_note_files(st);
+    return rc;
 }
 
 /* file:<path>?immutable=1, every odd byte escaped. */
@@ -229,7 +232,8 @@ void store_close(struct store *st)
 
 void store_patience(struct store *st, uint32_t ms)
 {
-    sqlite3_busy_timeout(st->db, ms < INT32_MAX ? (int)ms : INT32_MAX);
+    st->patience_ms = ms < INT32_MAX ? (int)ms : INT32_MAX;
+    sqlite3_busy_timeout(st->db, st->patience_ms);
 }
 
 const char *store_path(const struct store *st) { return st->path; }

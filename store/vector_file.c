@@ -176,6 +176,15 @@ static bool has_name(int fd, const char *name)
            mine.st_dev == there.st_dev;
 }
 
+/* What holds something, or has another name beside, is never written to. */
+static bool is_fresh(int fd)
+{
+    struct stat info;
+
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0 &&
+           info.st_nlink == 1;
+}
+
 /* The file that is being made, empty, and ours alone while it is open. Where a file system has no
  * locks, two at once spoil it, and its sums tell. */
 static int take_name(struct vector_writer *w, const char *like, struct err *err)
@@ -193,9 +202,12 @@ static int take_name(struct vector_writer *w, const char *like, struct err *err)
             w->fd = -1;
             return err_set(err, ERR_LOCKED, "'%s' is being made", w->made);
         }
-    } while (!has_name(w->fd, w->made));
-    if (ftruncate(w->fd, 0) != 0)
-        return err_sys(err, errno, "'%s'", w->made);
+    } while (!has_name(w->fd, w->made) || (!is_fresh(w->fd) && unlink(w->made) == 0));
+    if (!is_fresh(w->fd)) {
+        close(w->fd);
+        w->fd = -1;
+        return err_set(err, ERR_DENIED, "'%s' cannot be replaced", w->made);
+    }
     /* Who may read the catalog may read its vectors; where that cannot be set, only we. */
     if (like && stat(like, &info) == 0 && fchmod(w->fd, info.st_mode & 0666) != 0)
         log_debug("'%s': its permissions stay as they are: %s", w->made, strerror(errno));

@@ -428,21 +428,14 @@ static int raw_connect(void)
     return fd;
 }
 
-/* Peers that have just closed may still be counted for a moment: a refusal is asked again. */
 static void still_answers(void)
 {
-    int64_t end = clock_mono_ms() + 30000 * PATIENCE;
+    struct control *c = reach_run();
     struct control_live live;
     struct err e = {0};
-    int rc;
 
-    do {
-        struct control *c = reach_run();
-
-        rc = control_status(c, &live, &e);
-        control_close(c);
-    } while (rc == ERR_LIMIT && clock_mono_ms() < end);
-    assert_ok(rc, e);
+    assert_ok(control_status(c, &live, &e), e);
+    control_close(c);
 }
 
 static void hostile_peers_are_closed(void **state)
@@ -497,32 +490,116 @@ static void hostile_peers_are_closed(void **state)
     assert_int_equal(access(CATALOG ".sock", F_OK), -1);
 }
 
-static void peers_are_counted(void **state)
+/* Who is connected and asks nothing is in nobody's way, and hears it when it asks too late. */
+static void idle_peers_make_room(void **state)
 {
     enum { MANY = 40 };
-    struct control *c[MANY] = {0};
-    int i, refused = 0;
+    struct control_live live;
+    struct control *first;
+    struct err e = {0};
+    int i, fd[MANY];
     pid_t pid;
 
     (void)state;
     fixture_reset();
     ADD("/a/ok-1");
     pid = start_watch("cpu");
-    still_answers();
-    for (i = 0; i < MANY; i++) {
-        struct control_live live;
-        struct err e = {0};
-        int rc;
-
-        assert_ok(control_connect(CATALOG, &c[i], &e), e);
-        rc = control_status(c[i], &live, &e);
-        assert_true(rc == 0 || rc == ERR_LIMIT || rc == ERR_IO);
-        refused += rc != 0;
-    }
-    assert_in_range(refused, MANY - 32, MANY - 30);
+    first = reach_run();
+    assert_ok(control_status(first, &live, &e), e);
     for (i = 0; i < MANY; i++)
-        control_close(c[i]);
+        fd[i] = raw_connect();
     still_answers();
+    assert_int_equal(control_status(first, &live, &e), ERR_TIMEOUT);
+    assert_non_null(strstr(e.msg, "idle"));
+    control_close(first);
+    for (i = 0; i < MANY; i++)
+        close(fd[i]);
+    stop(pid);
+}
+
+/* Enqueues that have begun are not idle: whoever comes then is told to wait. */
+static void a_run_that_is_busy_says_so(void **state)
+{
+    enum { MANY = 32 };
+    struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
+                         .command_line = "test",
+                         .stage = fixture_stage("fake"),
+                         .language = ""};
+    struct control *c[MANY], *one_more;
+    struct request_reply reply;
+    struct control_live live;
+    struct err e = {0};
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-1");
+    pid = start_watch("cpu");
+    for (int i = 0; i < MANY; i++) {
+        c[i] = reach_run();
+        assert_ok(control_request(c[i], &rq, &reply, &e), e);
+    }
+    one_more = reach_run();
+    assert_int_equal(control_status(one_more, &live, &e), ERR_LOCKED);
+    assert_ptr_equal(strstr(e.msg, "busy: 32 commands"), e.msg);
+    control_close(one_more);
+    for (int i = 0; i < MANY; i++) {
+        rq = (struct request){.type = REQUEST_ENQUEUE_END, .job_id = i + 2};
+        assert_ok(control_request(c[i], &rq, &reply, &e), e);
+        control_close(c[i]);
+    }
+    stop(pid);
+}
+
+/* Nothing, or half a request: each is told, and closed, in its time. An enqueue is left to its
+ * walk, but not to half a request. */
+static void silent_peers_are_closed(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_tuning t = quick;
+    struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
+                         .command_line = "test",
+                         .stage = fixture_stage("fake"),
+                         .language = ""};
+    struct request_reply reply;
+    struct control *enqueue;
+    struct err e = {0};
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/ok-1");
+    t.request_ms = 300;
+    o.tuning = &t;
+    o.watch = true;
+    pid = run_child(&o);
+    enqueue = reach_run();
+    assert_ok(control_request(enqueue, &rq, &reply, &e), e);
+    for (int sent = 0; sent < 3; sent++) {
+        struct frame_reader in = {0};
+        struct frame f;
+        char byte;
+        int fd = raw_connect();
+
+        if (sent == 1)
+            assert_int_equal(send(fd, "NSF1", 4, MSG_NOSIGNAL), 4);
+        if (sent == 2) { /* an answered one is idle again */
+            assert_ok(frame_write_fd(fd, CONTROL_STATUS, NULL, 0, &e), e);
+            assert_ok(frame_read_fd(fd, &in, 30000 * PATIENCE, &f, &e), e);
+            assert_int_equal(f.type, CONTROL_LIVE);
+        }
+        assert_ok(frame_read_fd(fd, &in, 30000 * PATIENCE, &f, &e), e);
+        assert_int_equal(f.type, CONTROL_ERROR);
+        assert_int_equal(control_error_get(f.payload, f.len, &e), ERR_TIMEOUT);
+        /* With what was not read before it, it is reset. */
+        assert_true(read(fd, &byte, 1) <= 0);
+        frame_reader_free(&in);
+        close(fd);
+    }
+    rq = (struct request){.type = REQUEST_ENQUEUE_END, .job_id = reply.job_id};
+    e = (struct err){0};
+    assert_ok(control_request(enqueue, &rq, &reply, &e), e);
+    control_close(enqueue);
     stop(pid);
 }
 
@@ -586,6 +663,25 @@ static void a_stale_socket_is_replaced(void **state)
     wait_child(pid);
 }
 
+static void what_is_no_socket_is_left_alone(void **state)
+{
+    struct control_path path;
+    struct err e = {0};
+    FILE *f;
+
+    (void)state;
+    fixture_reset();
+    f = fopen(CATALOG ".sock", "w");
+    assert_non_null(f);
+    fclose(f);
+    assert_ok(control_path_open(CATALOG, &path, &e), e);
+    assert_true(control_path_listen(&path, &e) < 0);
+    assert_non_null(strstr(e.msg, CATALOG ".sock"));
+    control_path_unlink(&path);
+    assert_int_equal(access(CATALOG ".sock", F_OK), 0);
+    control_path_close(&path);
+}
+
 /* Paths far longer than a socket's address. */
 static void long_paths_have_sockets_too(void **state)
 {
@@ -637,9 +733,12 @@ int main(void)
         cmocka_unit_test(what_vanished_is_not_tried),
         cmocka_unit_test(a_status_makes_sense_or_is_refused),
         cmocka_unit_test(hostile_peers_are_closed),
-        cmocka_unit_test(peers_are_counted),
+        cmocka_unit_test(idle_peers_make_room),
+        cmocka_unit_test(a_run_that_is_busy_says_so),
+        cmocka_unit_test(silent_peers_are_closed),
         cmocka_unit_test(a_peer_that_does_not_listen),
         cmocka_unit_test(a_stale_socket_is_replaced),
+        cmocka_unit_test(what_is_no_socket_is_left_alone),
         cmocka_unit_test(long_paths_have_sockets_too),
     };
 

@@ -8,6 +8,7 @@
 #include "scheduler/rate.h"
 #include "scheduler/restart.h"
 #include "scheduler/retry.h"
+#include "scheduler/room.h"
 
 #define SHARD_MS 1000
 
@@ -556,6 +557,49 @@ static void the_line_fits(void **state)
     assert_int_equal(json[strlen(json) - 1], '}');
 }
 
+static void a_log_that_is_held_is_told_once(void **state)
+{
+    const struct room_limits l = {.log_bytes = 100, .free_bytes = 50};
+    struct room r = {0};
+
+    (void)state;
+    assert_int_equal(room_look(&r, &l, 100, 0), ROOM_NOTHING); /* no longer than it may be */
+    assert_int_equal(room_look(&r, &l, 100, 0), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 101, 1000), ROOM_NOTHING); /* somebody passing */
+    assert_int_equal(room_look(&r, &l, 0, 1000), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 101, 1000), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 102, 1000), ROOM_HELD);
+    assert_int_equal(room_look(&r, &l, 9999, 50), ROOM_NOTHING);
+    assert_false(r.waiting);
+    assert_int_equal(room_look(&r, &l, 0, 1000), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 200, 1000), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 200, 1000), ROOM_HELD); /* another one */
+}
+
+static void a_run_waits_before_the_disk_is_full(void **state)
+{
+    const struct room_limits l = {.log_bytes = 100, .free_bytes = 50};
+    struct room r = {0};
+
+    (void)state;
+    /* A disk that is short for another reason is not this one's business. */
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(room_look(&r, &l, 10, 0), ROOM_NOTHING);
+    assert_false(r.waiting);
+    assert_int_equal(room_look(&r, &l, 200, 49), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 200, 49), ROOM_SHORT);
+    assert_true(r.waiting);
+    assert_int_equal(room_look(&r, &l, 200, 99), ROOM_NOTHING); /* not for a hair's breadth */
+    assert_true(r.waiting);
+    assert_int_equal(room_look(&r, &l, 200, 100), ROOM_AGAIN);
+    assert_false(r.waiting);
+    assert_int_equal(room_look(&r, &l, 300, 100), ROOM_NOTHING); /* told already */
+    assert_int_equal(room_look(&r, &l, 300, 10), ROOM_SHORT);
+    assert_int_equal(room_look(&r, &l, 0, 10), ROOM_AGAIN); /* the reader has ended */
+    assert_false(r.waiting);
+    assert_int_equal(room_look(&r, &l, 0, 10), ROOM_NOTHING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -576,6 +620,8 @@ int main(void)
         cmocka_unit_test(workers_are_put_aside_when_they_are_to_blame),
         cmocka_unit_test(speed_is_of_the_last_minutes),
         cmocka_unit_test(what_is_left_is_estimated),
+        cmocka_unit_test(a_log_that_is_held_is_told_once),
+        cmocka_unit_test(a_run_waits_before_the_disk_is_full),
         cmocka_unit_test(the_line_fits),
     };
 

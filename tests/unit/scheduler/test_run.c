@@ -1,4 +1,5 @@
 /* The run with a worker that misbehaves on command, on a real catalog. */
+#include <glob.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -497,6 +498,112 @@ static void a_disk_that_is_emptied_lets_the_run_go_on(void **state)
     results_are_whole(3, 903);
 }
 
+/* Somebody's shell in a transaction, and little room: the run says whose, begins nothing new, and
+ * goes on when the shell has ended. */
+static void a_forgotten_reader_is_waited_for(void **state)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_tuning t = quick;
+    char held[256];
+    sqlite3 *db;
+    int64_t before;
+    pid_t pid;
+
+    (void)state;
+    fixture_reset();
+    leave_word("hold");
+    ADD("/a/slow-6", "/a/slow-7", "/a/slow-8", "/a/slow-9", "/a/slow-10", "/a/slow-11",
+        "/a/slow-12");
+    t.room_ms = 20;
+    t.log_bytes = 4096;
+    t.free_bytes = INT64_MAX;
+    o.tuning = &t;
+    pid = run_child(&o); /* before SQLite is used: its locks are not those of a child */
+    control_close(reach_run());
+    db = reader_open();
+    assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM task", NULL, NULL, NULL), 0);
+    take_word_back("hold");
+    snprintf(held, sizeof(held),
+             "SELECT count(*) FROM event WHERE kind = 'log-held' AND text LIKE "
+             "'%%while test_scheduler_ (pid %ld) reads it%%'",
+             (long)getpid());
+    wait_count(held, 1);
+    /* What is leased is finished; and then nothing moves any more. */
+    do {
+        before = count_of("SELECT count(*) FROM shard");
+        usleep(500000 * PATIENCE);
+    } while (count_of("SELECT count(*) FROM shard") != before);
+    assert_true(before < 6 + 7 + 8 + 9 + 10 + 11 + 12);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+    assert_int_equal(sqlite3_close(db), 0);
+    assert_int_equal(wait_child(pid), 0);
+    results_are_whole(7, 6 + 7 + 8 + 9 + 10 + 11 + 12);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'log-held'"), 1);
+}
+
+static void lose_all(void) { assert_int_equal(system("rm " CATALOG " " CATALOG "-*"), 0); }
+
+/* As who brings a backup back. */
+static void put_another(void)
+{
+    assert_int_equal(system("echo another file > other && mv other " CATALOG), 0);
+}
+
+static void lose_log(void) { assert_int_equal(unlink(CATALOG "-wal"), 0); }
+
+static void lose_and_see(void (*lose)(void), int code)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    char line[32] = "", cmd[256];
+    FILE *f = NULL;
+    glob_t found;
+    pid_t pid;
+
+    fixture_reset();
+    ADD("/a/slow-300", "/a/ok-2");
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM shard", 2);
+    lose();
+    assert_int_equal(wait_child(pid), err_exit_status(code));
+    if (lose == put_another) {
+        f = fopen(CATALOG, "r");
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof(line), f));
+        fclose(f);
+        assert_string_equal(line, "another file\n");
+        assert_int_equal(access(CATALOG "-wal", F_OK), -1); /* would be taken for its own */
+    }
+    assert_int_equal(glob(CATALOG ".rescued-*", 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    snprintf(cmd, sizeof(cmd), "rm -f " CATALOG " " CATALOG "-wal && mv %s " CATALOG,
+             found.gl_pathv[0]);
+    globfree(&found);
+    assert_int_equal(system(cmd), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM pragma_integrity_check "
+                              "WHERE integrity_check = 'ok'"),
+                     1);
+    assert_true(count_of("SELECT count(*) FROM shard") >= 2);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'run-end'"), 1);
+}
+
+static void a_deleted_catalog_is_rescued(void **state)
+{
+    (void)state;
+    lose_and_see(lose_all, ERR_MISSING);
+}
+
+static void a_replaced_catalog_is_rescued(void **state)
+{
+    (void)state;
+    lose_and_see(put_another, ERR_CHANGED);
+}
+
+static void a_catalog_without_its_log_is_rescued(void **state)
+{
+    (void)state;
+    lose_and_see(lose_log, ERR_CHANGED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -523,6 +630,10 @@ int main(void)
         cmocka_unit_test(results_in_memory_are_bounded),
         cmocka_unit_test(impossible_results_are_refused),
         cmocka_unit_test(a_disk_that_is_emptied_lets_the_run_go_on),
+        cmocka_unit_test(a_forgotten_reader_is_waited_for),
+        cmocka_unit_test(a_deleted_catalog_is_rescued),
+        cmocka_unit_test(a_replaced_catalog_is_rescued),
+        cmocka_unit_test(a_catalog_without_its_log_is_rescued),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

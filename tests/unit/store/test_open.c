@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 
 #include "store/lock.h"
+#include "store/log_file.h"
+#include "store/rescue.h"
 #include "tests/unit/store/fixture.h"
 
 static void write_file(const char *name, const char *text)
@@ -254,6 +256,62 @@ static void lock_between_processes(void **state)
     }
 }
 
+static char *read_file(const char *name, char *ret, size_t cap)
+{
+    FILE *f = fopen(name, "r");
+
+    assert_non_null(f);
+    ret[fread(ret, 1, cap - 1, f)] = 0;
+    fclose(f);
+    return ret;
+}
+
+static void expect_no_lock(const char *word)
+{
+    struct catalog_lock *lock = NULL;
+    struct err e = {0};
+
+    assert_int_equal(catalog_lock_take(CATALOG, "run", &lock, &e), ERR_INPUT);
+    assert_non_null(strstr(e.msg, word));
+    assert_non_null(strstr(e.msg, CATALOG ".lock"));
+}
+
+/* What lies in the lock's place and is none is left as it is, whatever it is. */
+static void a_foreign_lock_file_is_not_touched(void **state)
+{
+    static const char text[] = "a letter, and the only copy of it";
+    struct catalog_lock *lock = NULL;
+    struct err e = {0};
+    char now[300];
+
+    (void)state;
+    catalog_remove();
+    write_file("letter", text);
+    assert_int_equal(symlink("letter", CATALOG ".lock"), 0);
+    expect_no_lock("no plain file");
+    assert_string_equal(read_file("letter", now, sizeof(now)), text);
+    unlink(CATALOG ".lock");
+    assert_int_equal(link("letter", CATALOG ".lock"), 0);
+    expect_no_lock("somebody's");
+    assert_string_equal(read_file("letter", now, sizeof(now)), text);
+    unlink(CATALOG ".lock");
+    unlink("letter");
+    assert_int_equal(symlink("made", CATALOG ".lock"), 0);
+    expect_no_lock("no plain file");
+    assert_int_equal(access("made", F_OK), -1);
+    unlink(CATALOG ".lock");
+    assert_int_equal(mkfifo(CATALOG ".lock", 0600), 0);
+    expect_no_lock("no plain file");
+    assert_int_equal(catalog_lock_holder(CATALOG, now, sizeof(now), &e), ERR_INPUT);
+    unlink(CATALOG ".lock");
+    /* Half a holder's lines are ours: it died, or its disk was full. */
+    write_file(CATALOG ".lock", "pi");
+    assert_ok(catalog_lock_take(CATALOG, "run", &lock, &e), e);
+    assert_ptr_equal(strstr(read_file(CATALOG ".lock", now, sizeof(now)), "pid "), now);
+    catalog_lock_release(lock);
+    assert_string_equal(read_file(CATALOG ".lock", now, sizeof(now)), "");
+}
+
 /* kill -9 of a run between the fork of a worker and its exec: the child has the lock for a while.
  */
 static void a_child_of_who_was_killed_is_waited_for(void **state)
@@ -327,6 +385,89 @@ static void readers_beside_a_writer(void **state)
     assert_int_equal(stat(CATALOG "-wal", &after), -1);
 }
 
+/* With its directory, too; and where nothing can be written any more, that is said. */
+static void a_catalog_that_is_gone_is_copied(void **state)
+{
+    struct store *st = NULL, *copy = NULL;
+    struct store_totals totals;
+    struct err e = {0};
+    char *path = NULL;
+
+    (void)state;
+    assert_ok(store_open("gone/" CATALOG, STORE_WRITE, &st, &e), e);
+    job_add1(st, job_begin(st, &stage_nano), "/a/1.wav", "", 1);
+    assert_ok(store_in_place(st, &e), e);
+    assert_int_equal(system("rm -r gone"), 0);
+    assert_int_equal(store_in_place(st, &e), ERR_MISSING);
+    assert_ok(store_rescue(st, &path, &e), e);
+    assert_ok(store_open(path, STORE_READ, &copy, &e), e);
+    assert_ok(store_totals(copy, &totals, &e), e);
+    assert_int_equal(totals.recordings, 1);
+    store_close(copy);
+    free(path);
+    path = NULL;
+    assert_int_equal(system("rm -r gone && touch gone"), 0);
+    assert_int_equal(store_in_place(st, &e), ERR_MISSING);
+    assert_true(store_rescue(st, &path, &e) < 0);
+    assert_null(path);
+    store_close(st);
+    unlink("gone");
+}
+
+/* A reader that stays in its transaction keeps the log from being emptied, and is named. */
+static void a_reader_holds_the_log(void **state)
+{
+    struct store *st = catalog_new();
+    int ready[2], go[2], status;
+    uint64_t before, room;
+    char name[64], who[160], byte = 0;
+    struct err e = {0};
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    job_begin(st, &stage_nano);
+    assert_true(store_log_bytes(st) > 0);
+    assert_ok(store_log_empty(st, &e), e);
+    assert_int_equal(store_log_bytes(st), 0);
+    store_log_readers(st, who, sizeof(who));
+    assert_string_equal(who, "another program");
+    pid = fork();
+    if (pid == 0) {
+        sqlite3 *db;
+
+        if (sqlite3_open(CATALOG, &db) != SQLITE_OK ||
+            sqlite3_exec(db, "BEGIN; SELECT count(*) FROM job", NULL, NULL, NULL) != SQLITE_OK ||
+            write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+            _exit(1);
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    job_begin(st, &stage_nano);
+    before = store_log_bytes(st);
+    assert_true(before > 0);
+    assert_int_equal(store_log_empty(st, &e), ERR_LOCKED);
+    job_begin(st, &stage_nano);
+    assert_true(store_log_bytes(st) > before);
+    snprintf(name, sizeof(name), "test_store_open (pid %ld)", (long)pid);
+    store_log_readers(st, who, sizeof(who));
+    assert_string_equal(who, name);
+    assert_ok(store_log_room(st, &room, &e), e);
+    assert_true(room > 0);
+    assert_int_equal(write(go[1], &byte, 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    e = (struct err){0};
+    assert_ok(store_log_empty(st, &e), e);
+    assert_int_equal(store_log_bytes(st), 0);
+    catalog_close(st);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(go[i]);
+    }
+}
+
 /* A writer that was killed leaves a log and no index that can be trusted. */
 static void after_a_kill(void **state)
 {
@@ -369,8 +510,11 @@ int main(void)
         cmocka_unit_test(damaged),
         cmocka_unit_test(read_only_place),
         cmocka_unit_test(lock_between_processes),
+        cmocka_unit_test(a_foreign_lock_file_is_not_touched),
         cmocka_unit_test(a_child_of_who_was_killed_is_waited_for),
         cmocka_unit_test(readers_beside_a_writer),
+        cmocka_unit_test(a_catalog_that_is_gone_is_copied),
+        cmocka_unit_test(a_reader_holds_the_log),
         cmocka_unit_test(after_a_kill),
     };
 

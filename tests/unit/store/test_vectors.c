@@ -366,8 +366,13 @@ static void who_makes_it(void **state)
     vector_of(77, values, SIZE);
     q = query_of(values);
     assert_int_equal(chmod(CATALOG, 0664), 0);
-    copy(CATALOG, CATALOG ".vectors-2.new");
+    copy(CATALOG, "other");
+    assert_int_equal(link("other", CATALOG ".vectors-2.new"),
+                     0); /* what has it, too, is not ours */
     check(st, &q, "t.stage_id = 2");
+    assert_int_equal(stat("other", &info), 0);
+    assert_int_equal(info.st_nlink, 1);
+    unlink("other");
     assert_int_equal(stat(CATALOG ".vectors-2", &info), 0);
     assert_int_equal(info.st_mode & 0777, 0664);
     assert_int_equal(access(CATALOG ".vectors-2.new", F_OK), -1);

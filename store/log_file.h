@@ -1,0 +1,21 @@
+/* store/log_file.h - SQLite's write-ahead log beside the catalog (FILE-wal): how long it is, how to
+ * empty it, and who keeps that from happening. Of a writing store; its thread. */
+#ifndef NIGHTSHIFT_STORE_LOG_FILE_H
+#define NIGHTSHIFT_STORE_LOG_FILE_H
+
+#include "store/store.h"
+
+#define STORE_LOG_KEPT 67108864u /* bytes: one that nobody holds is cut to this by itself */
+
+/* Bytes on the disk; 0 when there is none. */
+uint64_t store_log_bytes(const struct store *st);
+/* Puts it into the catalog and empties it, as far as that goes without waiting for anybody. Not
+ * between store_begin and store_commit. ERR_LOCKED: somebody reads (or writes). */
+int store_log_empty(struct store *st, struct err *err);
+/* Free bytes of the file system that it is on. */
+int store_log_room(const struct store *st, uint64_t *ret, struct err *err);
+/* Who is in a transaction on the catalog, as far as the kernel tells, for people: "sqlite3 (pid
+ * 123)", "sqlite3 (pid 123) and others", or "another program". Cut to cap bytes. */
+void store_log_readers(const struct store *st, char *ret, size_t cap);
+
+#endif
