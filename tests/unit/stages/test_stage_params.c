@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include <xxhash.h>
+
 #include "workers/models/model_dir.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_params.h"
@@ -100,6 +102,76 @@ static void impossible_values_are_refused(void **state)
     REFUSED(embed_audio, "{\"hop_ms\":0}");
 }
 
+/* Of any stage: read and written again. NULL: refused. */
+#define AGAIN(stage, json)                                              \
+    do {                                                                \
+        struct stage##_params of_params;                                \
+        if (stage##_params_from_json(json, &of_params, &e) == 0)        \
+            assert_ok(stage##_params_to_json(&of_params, &ret, &e), e); \
+    } while (0)
+static char *again(const char *stage, const char *json)
+{
+    struct err e = {0};
+    char *ret = NULL;
+
+    if (strcmp(stage, "transcribe") == 0)
+        AGAIN(transcribe, json);
+    else if (strcmp(stage, "diarize") == 0)
+        AGAIN(diarize_stage, json);
+    else if (strcmp(stage, "sounds") == 0)
+        AGAIN(sounds, json);
+    else if (strcmp(stage, "embed-text") == 0)
+        AGAIN(embed_text, json);
+    else if (strcmp(stage, "embed-audio") == 0)
+        AGAIN(embed_audio, json);
+    else
+        fail_msg("there is no stage '%s'", stage);
+    if (ret == NULL)
+        assert_int_equal(e.code, ERR_USAGE);
+    return ret;
+}
+
+static void hash_of(const char *json, char ret[33])
+{
+    XXH128_canonical_t hash;
+
+    XXH128_canonicalFromHash(&hash, XXH3_128bits(json, strlen(json)));
+    for (size_t i = 0; i < sizeof(hash.digest); i++)
+        sprintf(ret + 2 * i, "%02x", hash.digest[i]);
+}
+
+/* A catalog knows a stage by its parameters as they were written once, and a text embedding its
+ * source by their hash: a line that changes is a stage that all catalogs would compute anew. Lines
+ * are added, never changed. Of each: the stage, what is read, the hash of what is written, and that
+ * itself, "=" where it is what was read; of what is refused "-" and "refused". */
+static void catalogs_keep_their_stages(void **state)
+{
+    FILE *f = fopen(test_source_path("tests/unit/stages/stage_identities.tsv"), "r");
+    char line[8192], hash[33];
+    uint32_t lines = 0;
+
+    (void)state;
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f) != NULL) {
+        char *rest = line, *stage = strsep(&rest, "\t"), *json = strsep(&rest, "\t"),
+             *wanted = strsep(&rest, "\t"), *same = strsep(&rest, "\n"), *got;
+
+        assert_non_null(same);
+        lines++;
+        got = again(stage, json);
+        if (got == NULL && strcmp(same, "refused") != 0)
+            fail_msg("line %u is refused: %s", lines, json);
+        if (got == NULL)
+            continue;
+        hash_of(got, hash);
+        if (strcmp(got, strcmp(same, "=") == 0 ? json : same) != 0 || strcmp(hash, wanted) != 0)
+            fail_msg("line %u: %s becomes %s (%s)", lines, json, got, hash);
+        free(got);
+    }
+    fclose(f);
+    assert_true(lines > 1000);
+}
+
 static void stages_are_known_by_name(void **state)
 {
     char hash[MODEL_HASH_LEN];
@@ -158,6 +230,7 @@ int main(void)
         cmocka_unit_test(others_are_written_in_order),
         cmocka_unit_test(what_was_said_is_written),
         cmocka_unit_test(impossible_values_are_refused),
+        cmocka_unit_test(catalogs_keep_their_stages),
         cmocka_unit_test(stages_are_known_by_name),
         cmocka_unit_test(models_are_known_by_their_folder),
     };
