@@ -461,9 +461,9 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
 
     memcpy(longs, own, sizeof(own));
     n += enqueue_wish_options(longs + n);
-    enqueue_params_options(longs + n);
+    enqueue_params_options(&w->wish.params, longs + n);
     buf_printf(&help, "%s", help_head);
-    enqueue_params_help(&help);
+    enqueue_params_help(&w->wish.params, &help);
     buf_printf(&help, "%s", enqueue_wish_help);
     buf_printf(&help, "%s", help_tail);
     spec.help = buf_cstr(&help);
