@@ -13,7 +13,7 @@
 
 bool bench_stages_any(const struct bench_stages *s)
 {
-    for (size_t i = 0; i < OTHERS; i++)
+    for (size_t i = 0; i < STAGE_COUNT; i++)
         if (s->model[i] != NULL)
             return true;
     return false;
@@ -21,7 +21,7 @@ bool bench_stages_any(const struct bench_stages *s)
 
 int bench_stages_find(struct bench_stages *s, bool quiet, char doing[200], struct err *err)
 {
-    for (enum enqueue_other i = 0; i < OTHERS; i++) {
+    for (size_t i = 0; i < STAGE_COUNT; i++) {
         int rc =
             s->model[i] != NULL ? enqueue_stages_one(i, s->model[i], &s->found[i], doing, err) : 0;
 
@@ -35,7 +35,7 @@ int bench_stages_find(struct bench_stages *s, bool quiet, char doing[200], struc
 
 void bench_stages_free(struct bench_stages *s)
 {
-    for (size_t i = 0; i < OTHERS; i++)
+    for (size_t i = 0; i < STAGE_COUNT; i++)
         enqueue_stages_free(&s->found[i]);
 }
 
@@ -64,7 +64,7 @@ static void print_row(const struct store_stage *stage, const struct stage_bench_
     printf("%-12s %-22s %-4s %8.1f %9.2f %8.1f %4u", stage->name, name != NULL ? name : "",
            precision_name(r->precision), r->times_real_time, r->times_real_time_cpu,
            r->items_per_second, r->at_once);
-    if (strcmp(stage->name, "diarize") == 0)
+    if (stage_settles(stage->name)) /* by the voices */
         printf(" %6.2f", r->vectors_per_item);
     putchar('\n');
     fflush(stdout);
@@ -105,7 +105,7 @@ int bench_stages_run(const struct bench_stages *s, const char *device, struct ba
 
     if (people && bench_stages_any(s))
         print_head();
-    for (size_t i = 0; rc == 0 && i < OTHERS; i++) {
+    for (size_t i = 0; rc == 0 && i < STAGE_COUNT; i++) {
         const struct store_stage *stage = &s->found[i].stages[0];
         struct stage_bench_result r;
 

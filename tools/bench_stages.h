@@ -15,10 +15,10 @@
 struct backend;
 
 struct bench_stages {
-    const char *model[OTHERS]; /* as of struct enqueue_wish.other; borrowed */
+    const char *model[STAGE_COUNT]; /* as of struct enqueue_wish.other; borrowed */
     enum precision precision;
     uint32_t windows, rounds; /* 0: as a run would choose; 5 */
-    struct enqueue_stages found[OTHERS];
+    struct enqueue_stages found[STAGE_COUNT];
 };
 
 bool bench_stages_any(const struct bench_stages *s);

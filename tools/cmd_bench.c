@@ -63,10 +63,10 @@ enum {
     OPT_TOKENS,
     OPT_ROUNDS,
     OPT_ALLOW_CPU,
-    OPT_OTHER /* and on, by enum enqueue_other */
+    OPT_OTHER /* and on, as stage_kinds */
 };
 
-static const struct option longs[] = {
+static const struct option own[] = {
     {"model", required_argument, NULL, 'm'},
     {"precision", required_argument, NULL, OPT_PRECISION},
     {"threads", required_argument, NULL, OPT_THREADS},
@@ -76,17 +76,19 @@ static const struct option longs[] = {
     {"rounds", required_argument, NULL, OPT_ROUNDS},
     {"devices", required_argument, NULL, 'd'},
     {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
-    {"diarize", optional_argument, NULL, OPT_OTHER + OTHER_DIARIZE},
-    {"sounds", optional_argument, NULL, OPT_OTHER + OTHER_SOUNDS},
-    {"embed", optional_argument, NULL, OPT_OTHER + OTHER_TEXT},
-    {"embed-audio", optional_argument, NULL, OPT_OTHER + OTHER_AUDIO},
-    {0},
 };
+#define OWN (sizeof(own) / sizeof(own[0]))
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
     struct wanted *w = arg;
 
+    if (option >= OPT_OTHER) {
+        if (value != NULL && value[0] == 0)
+            return err_set(err, ERR_USAGE, "the name or folder of a model is missing behind a '='");
+        w->stages.model[option - OPT_OTHER] = value != NULL ? value : "";
+        return 0;
+    }
     switch (option) {
     case 'm':
         if (w->model_count == MODELS_MAX)
@@ -98,14 +100,6 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case OPT_ALLOW_CPU:
         w->allow_cpu = ALLOW_CPU_ALWAYS;
-        return 0;
-    case OPT_OTHER + OTHER_DIARIZE:
-    case OPT_OTHER + OTHER_SOUNDS:
-    case OPT_OTHER + OTHER_TEXT:
-    case OPT_OTHER + OTHER_AUDIO:
-        if (value != NULL && value[0] == 0)
-            return err_set(err, ERR_USAGE, "the name or folder of a model is missing behind a '='");
-        w->stages.model[option - OPT_OTHER] = value != NULL ? value : "";
         return 0;
     case OPT_PRECISION:
         return precision_parse(value, &w->params.precision, err);
@@ -278,13 +272,29 @@ static int bench_all(const struct cli *cli, struct wanted *w, struct err *err)
     return rc;
 }
 
+/* Stages that are asked for by an option of theirs are measured by it, too. */
+static void make_options(struct option ret[OWN + STAGE_COUNT + 1])
+{
+    size_t n = OWN;
+
+    memcpy(ret, own, sizeof(own));
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        if (stage_kinds[i]->help != NULL)
+            ret[n++] = (struct option){stage_kinds[i]->option, optional_argument, NULL,
+                                       OPT_OTHER + (int)i};
+}
+
 int cmd_bench(struct cli *cli, int argc, char **argv)
 {
+    struct option longs[OWN + STAGE_COUNT + 1] = {0};
     const struct cli_spec spec = {help, "m:d:", longs, take, true};
     struct wanted w = {0};
     struct err err = {0};
     char doing[200] = "";
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status;
+
+    make_options(longs);
+    status = cli_parse(cli, &spec, &w, argc, argv);
 
     if (status >= 0)
         return status;

@@ -248,9 +248,12 @@ static void print_model_note(const struct enqueue_result *r, const struct enqueu
     struct buf b = BUF_INIT;
     uint64_t tasks = dry_run;
 
-    for (uint32_t i = 0; i < s->count; i++)
-        if (strcmp(s->stages[i].name, "diarize") == 0)
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct stage_kind *kind = stage_kind_find(s->stages[i].name);
+
+        if (kind != NULL && kind->embedded != NULL)
             tasks += r->jobs[i].tasks;
+    }
     if (tasks > 0 && s->model_note[0] != 0) {
         buf_printf(&b, "%s", s->model_note);
         print_wrapped(&b);
@@ -463,18 +466,18 @@ static int settle_stages(struct cli *cli, struct wanted *w, struct enqueue_stage
 /* --help and the options, of which ours are a part. */
 static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
 {
-    struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + ENQUEUE_PARAMS_MAX + 1] = {0};
+    struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX + 1] = {0};
     size_t n = OWN;
     struct buf help = BUF_INIT;
     struct cli_spec spec = {NULL, "i:x:am:l:n", longs, take, true};
     int status;
 
     memcpy(longs, own, sizeof(own));
-    n += enqueue_wish_options(longs + n);
-    enqueue_params_options(longs + n);
+    n += enqueue_wish_options(&w->wish, longs + n);
+    enqueue_params_options(&w->wish.params, longs + n);
     buf_printf(&help, "%s", help_head);
-    enqueue_params_help(&help);
-    buf_printf(&help, "%s", enqueue_wish_help);
+    enqueue_params_help(&w->wish.params, &help);
+    enqueue_wish_help(&w->wish, &help);
     buf_printf(&help, "%s", help_tail);
     spec.help = buf_cstr(&help);
     if (spec.help == NULL)

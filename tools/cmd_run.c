@@ -13,6 +13,7 @@
 #include "tools/text.h"
 #include "workers/media/sandbox.h"
 #include "workers/stages/stage.h"
+#include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"
 #include "workers/worker_lease.h"
 
@@ -306,11 +307,12 @@ static void know_stage(const char *name, const char *params_json, struct schedul
     _Static_assert(SCHEDULER_DECODING_LEN == TRANSCRIBE_DECODING_LEN, "one text");
     ret->settles = stage_settles(name);
     ret->most_shard_ms = lease_most_shard_ms(name, params_json);
-    if (strcmp(name, "transcribe") == 0 && transcribe_params_from_json(params_json, &p, &err) == 0)
+    if (strcmp(name, stage_transcribe.name) == 0 &&
+        transcribe_params_from_json(params_json, &p, &err) == 0)
         transcribe_decoding(&p, ret->decoding);
     if (stage_known(name) && !stage_hears(name)) {
-        embed_text_params_default(&text);
-        (void)embed_text_params_from_json(params_json, &text, &err);
+        param_table_default(stage_embed_text.params, &text);
+        (void)param_table_from_json(stage_embed_text.params, params_json, &text, &err);
         ret->passage_chars = text.chars;
     }
 }

@@ -12,6 +12,7 @@
 #include "tools/search_find.h"
 #include "tools/search_print.h"
 #include "tools/text.h"
+#include "workers/stages/stage_kind.h"
 
 static const char help[] =
     "Usage: nightshift search [OPTION]... TEXT...\n"
@@ -209,7 +210,7 @@ static bool only_words(struct store *st, const struct wanted *w)
 
     if (w->sound != NULL || w->meaning_only)
         return false;
-    if (w->words_only || w->by_time || find_stage(st, "embed-text", &stage, &none) != 0)
+    if (w->words_only || w->by_time || find_stage(st, stage_embed_text.name, &stage, &none) != 0)
         return true;
     store_stage_row_free(&stage);
     return false;

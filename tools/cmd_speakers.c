@@ -15,6 +15,7 @@
 #include "tools/search_absence.h"
 #include "tools/text.h"
 #include "tools/writer.h"
+#include "workers/stages/stage_kind.h"
 
 static const char help[] =
     "Usage: nightshift speakers [OPTION]... [PATH]...\n"
@@ -505,7 +506,7 @@ static int list_row(void *arg, const struct find_speaker *row)
 static int print_nobody(struct store *st, struct err *err)
 {
     struct buf said = BUF_INIT;
-    int rc = search_left(st, "diarize", "diarized", &said, err);
+    int rc = search_left(st, stage_diarize.name, "diarized", &said, err);
     const char *left = rc == 0 ? buf_cstr(&said) : NULL;
 
     if (rc == 0)

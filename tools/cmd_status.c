@@ -15,6 +15,7 @@
 #include "tools/cli.h"
 #include "tools/stage_params_words.h"
 #include "tools/text.h"
+#include "workers/stages/stage_kind.h"
 
 #define FAILURES_SHOWN 10
 #define JOBS_SHOWN 5
@@ -216,7 +217,7 @@ static int put_source(void *arg, const struct read_progress *p)
 
 static int count_transcriptions(void *arg, const struct read_progress *p)
 {
-    ((struct report *)arg)->transcriptions += strcmp(p->stage, "transcribe") == 0;
+    ((struct report *)arg)->transcriptions += strcmp(p->stage, stage_transcribe.name) == 0;
     return 0;
 }
 

@@ -9,10 +9,11 @@
 #include <stdint.h>
 
 #include "store/request.h"
+#include "workers/stages/stage_kind.h"
 
 struct writer;
 
-#define ENQUEUE_STAGES_MAX 5
+#define ENQUEUE_STAGES_MAX STAGE_COUNT
 
 struct enqueue_options {
     const char *catalog; /* absolute: it and the files beside it are never enqueued */

@@ -13,6 +13,7 @@
 #include "workers/models/weights.h"
 #include "workers/stages/prompt.h"
 #include "workers/text/vocabulary.h"
+#include "workers/stages/stage_kind.h"
 
 void enqueue_stage_free(struct enqueue_stage *s)
 {
@@ -260,7 +261,7 @@ int enqueue_stage_find(const char *model, const struct transcribe_params *p,
         rc = model_dir_hash(ret->dir, ret->hash, err);
     if (rc == 0)
         rc = transcribe_params_to_json(&own, &ret->params, err);
-    *stage = (struct store_stage){.name = "transcribe",
+    *stage = (struct store_stage){.name = stage_transcribe.name,
                                   .model = model,
                                   .model_dir = ret->dir,
                                   .model_hash = ret->hash,

@@ -14,126 +14,123 @@
 #include "tools/model_check.h"
 #include "workers/models/model_dir.h"
 #include "workers/models/silero.h"
-#include "workers/stages/stage.h"
-#include "workers/stages/stage_params.h"
+#include "workers/stages/stage_kind.h"
 
-enum {
-    OPT_DIARIZE = ENQUEUE_STAGES_FIRST,
-    OPT_NUM,
-    OPT_MIN,
-    OPT_MAX,
-    OPT_SOUNDS,
-    OPT_EMBED,
-    OPT_EMBED_AUDIO,
-    OPT_NO_TRANSCRIBE
-};
-
-const char enqueue_wish_help[] =
-    "Beside the transcription (each has a model of its own, found by name or folder,\n"
-    "which stands behind a '='):\n"
-    "      --diarize[=MODEL]    who speaks when (diarization; where none is here,\n"
-    "                           diarization-nano, which is small and for the demo)\n"
-    "      --num-speakers=N     so many speak; or, where that is not known:\n"
-    "      --min-speakers=N, --max-speakers=N\n"
-    "      --sounds[=MODEL]     speech, music, applause, laughter ... (yamnet)\n"
-    "      --embed[=MODEL]      vectors of what is said, for search by meaning\n"
-    "                           (all-MiniLM-L6-v2)\n"
-    "      --embed-audio[=MODEL]   vectors of what it sounds like\n"
-    "                           (laion/clap-htsat-unfused)\n"
-    "      --no-transcribe      these alone; --embed then takes what is transcribed\n"
-    "                           already. Without it, and without a word on how to\n"
-    "                           transcribe, it is done as the catalog had it last\n";
-
-static const struct option longs[ENQUEUE_STAGES_OPTIONS] = {
-    {"diarize", optional_argument, NULL, OPT_DIARIZE},
-    {"num-speakers", required_argument, NULL, OPT_NUM},
-    {"min-speakers", required_argument, NULL, OPT_MIN},
-    {"max-speakers", required_argument, NULL, OPT_MAX},
-    {"sounds", optional_argument, NULL, OPT_SOUNDS},
-    {"embed", optional_argument, NULL, OPT_EMBED},
-    {"embed-audio", optional_argument, NULL, OPT_EMBED_AUDIO},
-    {"no-transcribe", no_argument, NULL, OPT_NO_TRANSCRIBE},
-};
-
-static const struct other {
-    struct enqueue_usual usual;
-    const char *words;
-} others[OTHERS] = {
-    [OTHER_DIARIZE] = {{"--diarize", "diarize", MODEL_DIARIZATION, MODEL_DIARIZATION_NANO, NULL,
-                        "put a folder 'diarization', as docs/models.md has it, into the models "
-                        "directory"},
-                       "to diarize"},
-    [OTHER_SOUNDS] = {{"--sounds", "sounds", "yamnet", NULL, NULL,
-                       "put a folder 'yamnet', as docs/models.md has it, into the models "
-                       "directory"},
-                      "to listen to for sounds"},
-    [OTHER_TEXT] = {{"--embed", "embed-text", "all-MiniLM-L6-v2", NULL,
-                     "sentence-transformers/all-MiniLM-L6-v2", NULL},
-                    "to embed as text"},
-    [OTHER_AUDIO] = {{"--embed-audio", "embed-audio", "laion/clap-htsat-unfused", NULL,
-                      "laion/clap-htsat-unfused", NULL},
-                     "to embed as sound"},
-};
+#define HELP_COLUMN 27
 
 /* --------------------------------------------------------------------------------- options */
+
+static void add_row(struct enqueue_wish *w, size_t stage, const struct param_field *f)
+{
+    struct enqueue_wish_option *o = &w->options[w->count];
+
+    if (w->count == ENQUEUE_STAGES_OPTIONS)
+        return;
+    *o = (struct enqueue_wish_option){.stage = stage, .field = f};
+    if (f != NULL)
+        param_option_name(f, o->name);
+    else
+        snprintf(o->name, sizeof(o->name), "%s", stage_kinds[stage]->option);
+    w->count++;
+}
 
 void enqueue_wish_init(struct enqueue_wish *w)
 {
     memset(w, 0, sizeof(*w));
     enqueue_params_init(&w->params);
+    for (size_t i = 0; i < STAGE_COUNT; i++) {
+        const struct param_table *t = stage_kinds[i]->params;
+
+        if (stage_kinds[i]->help == NULL)
+            continue;
+        add_row(w, i, NULL);
+        for (const struct param_field *f = t->fields; f < t->fields + t->count; f++)
+            if (f->help != NULL)
+                add_row(w, i, f);
+    }
 }
 
-size_t enqueue_wish_options(struct option *ret)
+static int has_arg(const struct enqueue_wish_option *o)
 {
-    memcpy(ret, longs, sizeof(longs));
-    return ENQUEUE_STAGES_OPTIONS;
+    return o->field == NULL          ? optional_argument
+           : o->field->value != NULL ? required_argument
+                                     : no_argument;
+}
+
+size_t enqueue_wish_options(const struct enqueue_wish *w, struct option *ret)
+{
+    for (size_t i = 0; i < w->count; i++)
+        ret[i] = (struct option){w->options[i].name, has_arg(&w->options[i]), NULL,
+                                 ENQUEUE_STAGES_FIRST + (int)i};
+    ret[w->count] = (struct option){"no-transcribe", no_argument, NULL, ENQUEUE_NO_TRANSCRIBE};
+    return w->count + 1;
 }
 
 bool enqueue_wish_knows(int option)
 {
-    return option >= ENQUEUE_STAGES_FIRST && option < ENQUEUE_STAGES_FIRST + ENQUEUE_STAGES_OPTIONS;
+    return option >= ENQUEUE_NO_TRANSCRIBE &&
+           option < ENQUEUE_STAGES_FIRST + ENQUEUE_STAGES_OPTIONS;
 }
 
-static int take_model(enum enqueue_other which, const char *value, const char *next,
-                      struct enqueue_wish *w, struct err *err)
+/* The parameters of a stage as the options say them. *ret newly allocated. */
+static int make_params(const struct enqueue_wish *w, size_t stage, void **ret, struct err *err)
+{
+    const struct param_table *t = stage_kinds[stage]->params;
+    void *params = malloc(t->size);
+    int rc = 0;
+
+    if (params == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    param_table_default(t, params);
+    for (size_t i = 0; rc == 0 && i < w->count; i++) {
+        const struct enqueue_wish_option *o = &w->options[i];
+
+        if (o->stage == stage && o->field != NULL && o->given)
+            rc = param_option_take(o->field, o->value, params, err);
+    }
+    if (rc != 0)
+        free(params);
+    else
+        *ret = params;
+    return rc;
+}
+
+static int take_model(size_t stage, const char *value, const char *next, struct enqueue_wish *w,
+                      struct err *err)
 {
     if (value != NULL && (value[0] == 0 || !utf8_valid(value, strlen(value))))
-        return err_set(err, ERR_USAGE, "%s= wants the name or folder of a model, in UTF-8",
-                       others[which].usual.option);
-    w->other[which] = value != NULL ? value : "";
-    w->behind[which] = value != NULL ? NULL : next;
+        return err_set(err, ERR_USAGE, "--%s= wants the name or folder of a model, in UTF-8",
+                       stage_kinds[stage]->option);
+    w->other[stage] = value != NULL ? value : "";
+    w->behind[stage] = value != NULL ? NULL : next;
     return 0;
 }
 
 int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, const char *next,
                       struct err *err)
 {
-    switch (option) {
-    case OPT_DIARIZE:
-        return take_model(OTHER_DIARIZE, value, next, w, err);
-    case OPT_SOUNDS:
-        return take_model(OTHER_SOUNDS, value, next, w, err);
-    case OPT_EMBED:
-        return take_model(OTHER_TEXT, value, next, w, err);
-    case OPT_EMBED_AUDIO:
-        return take_model(OTHER_AUDIO, value, next, w, err);
-    case OPT_NUM:
-        return cli_u32("--num-speakers", value, 1, DIARIZE_MAX_SPEAKERS, &w->num_speakers, err);
-    case OPT_MIN:
-        return cli_u32("--min-speakers", value, 1, DIARIZE_MAX_SPEAKERS, &w->min_speakers, err);
-    case OPT_MAX:
-        return cli_u32("--max-speakers", value, 1, DIARIZE_MAX_SPEAKERS, &w->max_speakers, err);
-    case OPT_NO_TRANSCRIBE:
+    const size_t i = (size_t)(option - ENQUEUE_STAGES_FIRST);
+    void *params = NULL;
+    int rc;
+
+    if (option == ENQUEUE_NO_TRANSCRIBE) {
         w->no_transcribe = true;
         return 0;
-    default:
-        return err_set(err, ERR_USAGE, "an option that does not exist");
     }
+    if (i >= w->count)
+        return err_set(err, ERR_USAGE, "an option that does not exist");
+    if (w->options[i].field == NULL)
+        return take_model(w->options[i].stage, value, next, w, err);
+    w->options[i].given = true;
+    w->options[i].value = value;
+    rc = make_params(w, w->options[i].stage, &params, err);
+    free(params);
+    return rc;
 }
 
 static bool any_other(const struct enqueue_wish *w)
 {
-    for (size_t i = 0; i < OTHERS; i++)
+    for (size_t i = 0; i < STAGE_COUNT; i++)
         if (w->other[i] != NULL)
             return true;
     return false;
@@ -145,33 +142,52 @@ static const char *transcribe_option(const struct enqueue_wish *w)
     return w->model != NULL ? "model" : enqueue_params_given(&w->params);
 }
 
+/* What a stage's options must agree on, and that it is asked for. */
+static int options_agree(const struct enqueue_wish *w, size_t stage, struct err *err)
+{
+    void *params = NULL;
+    int rc;
+
+    for (size_t i = 0; i < w->count; i++)
+        if (w->options[i].stage == stage && w->options[i].given && w->other[stage] == NULL)
+            return err_set(err, ERR_USAGE, "--%s does nothing without --%s", w->options[i].name,
+                           stage_kinds[stage]->option);
+    rc = make_params(w, stage, &params, err);
+    if (rc == 0)
+        rc = param_table_check(stage_kinds[stage]->params, params, err);
+    free(params);
+    return rc;
+}
+
+/* --embed, and whatever else works on a transcription. */
+static bool wants_source(const struct enqueue_wish *w)
+{
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        if (w->other[i] != NULL && !stage_kinds[i]->hears)
+            return true;
+    return false;
+}
+
 int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err)
 {
-    const bool bound = w->num_speakers || w->min_speakers || w->max_speakers;
-
-    for (size_t i = 0; i < OTHERS; i++)
-        if (w->behind[i] != NULL && enqueue_model_meant(others[i].usual.option, w->behind[i]))
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        if (w->behind[i] != NULL && enqueue_model_meant(stage_kinds[i], w->behind[i]))
             return err_set(err, ERR_USAGE,
-                           "%s has its model behind a '=', and '%.200s' would be enqueued. Perhaps "
-                           "%s=%.200s was meant",
-                           others[i].usual.option, w->behind[i], others[i].usual.option,
+                           "--%s has its model behind a '=', and '%.200s' would be enqueued. "
+                           "Perhaps --%s=%.200s was meant",
+                           stage_kinds[i]->option, w->behind[i], stage_kinds[i]->option,
                            w->behind[i]);
-    if (bound && w->other[OTHER_DIARIZE] == NULL)
-        return err_set(err, ERR_USAGE, "--%s-speakers does nothing without --diarize",
-                       w->num_speakers   ? "num"
-                       : w->min_speakers ? "min"
-                                         : "max");
-    if (w->num_speakers && (w->min_speakers || w->max_speakers))
-        return err_set(err, ERR_USAGE,
-                       "--num-speakers says how many, and excludes --min-speakers and "
-                       "--max-speakers");
-    if (w->max_speakers && w->min_speakers > w->max_speakers)
-        return err_set(err, ERR_USAGE, "--min-speakers is above --max-speakers");
+    for (size_t i = 0; i < STAGE_COUNT; i++) {
+        int rc = options_agree(w, i, err);
+
+        if (rc != 0)
+            return rc;
+    }
     if (w->no_transcribe && !any_other(w))
         return err_set(err, ERR_USAGE,
                        "--no-transcribe leaves nothing to do; try it with --diarize, --sounds, "
                        "--embed or --embed-audio");
-    if (w->no_transcribe && w->other[OTHER_TEXT] == NULL && transcribe_option(w) != NULL)
+    if (w->no_transcribe && !wants_source(w) && transcribe_option(w) != NULL)
         return err_set(err, ERR_USAGE, "--%s does nothing with --no-transcribe",
                        transcribe_option(w));
     return 0;
@@ -198,7 +214,7 @@ static int keep_last(void *arg, const struct read_progress *row)
 {
     struct had *h = arg;
 
-    if (strcmp(row->stage, "transcribe") != 0)
+    if (strcmp(row->stage, stage_transcribe.name) != 0)
         return 0;
     had_free(h);
     h->model = strdup(row->model);
@@ -249,7 +265,7 @@ static int find_again(struct had *h, struct err *err)
     rc = model_dir_find(h->model, &dir, err);
     if (rc != 0)
         return err_prefix(err, "the transcription that the catalog had last");
-    rc = stage_model_hash("transcribe", dir, hash, err);
+    rc = stage_model_hash(stage_transcribe.name, dir, hash, err);
     if (rc == 0 && strcmp(hash, h->hash) != 0)
         rc = err_set(err, ERR_MODEL,
                      "the catalog's last transcription was made with another model '%s' than %s: "
@@ -288,7 +304,7 @@ static int as_before(struct store *known, bool done, struct enqueue_stages *ret,
     free(h.hash);
     ret->voice =
         transcribe_params_from_json(ret->own[0].params, &p, &ignored) == 0 && p.vad_model[0] != 0;
-    ret->transcribe = (struct store_stage){.name = "transcribe",
+    ret->transcribe = (struct store_stage){.name = stage_transcribe.name,
                                            .model = ret->model,
                                            .model_dir = ret->own[0].dir,
                                            .model_hash = ret->own[0].hash,
@@ -335,7 +351,7 @@ static int compare(void *arg, const struct read_progress *row)
     struct err ignored = {0};
     char *plain;
 
-    if (strcmp(row->stage, "transcribe") != 0 ||
+    if (strcmp(row->stage, stage_transcribe.name) != 0 ||
         strcmp(row->model_hash, c->wanted->model_hash) != 0)
         return 0;
     c->same |= strcmp(row->params_json, c->wanted->params_json) == 0;
@@ -408,57 +424,38 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
 
 /* ---------------------------------------------------------------------------------- others */
 
-static int diarize_json(const struct enqueue_wish *w, char **ret, struct err *err)
+/* The source is part of what the vectors depend on: as the parameter of that name. */
+static void put_source(const struct store_stage *source, const struct param_field *f, void *params)
 {
-    struct diarize_stage_params p;
-    int rc;
-
-    diarize_stage_params_default(&p);
-    p.p.num_speakers = w->num_speakers;
-    p.p.min_speakers = w->min_speakers;
-    p.p.max_speakers = w->max_speakers;
-    rc = diarize_stage_params_check(&p, err);
-    return rc != 0 ? rc : diarize_stage_params_to_json(&p, ret, err);
-}
-
-/* The source is part of what the vectors depend on. */
-static int embed_json(const struct store_stage *source, char **ret, struct err *err)
-{
-    struct embed_text_params p;
     XXH128_canonical_t hash;
+    char *at = (char *)params + f->offset;
     size_t n;
 
-    embed_text_params_default(&p);
     XXH128_canonicalFromHash(&hash, XXH3_128bits(source->params_json, strlen(source->params_json)));
-    n = (size_t)snprintf(p.source, sizeof(p.source), "%s/", source->model_hash);
-    for (size_t i = 0; i < sizeof(hash.digest) && n + 2 < sizeof(p.source); i++)
-        n += (size_t)snprintf(p.source + n, sizeof(p.source) - n, "%02x", hash.digest[i]);
-    return embed_text_params_to_json(&p, ret, err);
+    n = (size_t)snprintf(at, f->size, "%s/", source->model_hash);
+    for (size_t i = 0; i < sizeof(hash.digest) && n + 2 < f->size; i++)
+        n += (size_t)snprintf(at + n, f->size - n, "%02x", hash.digest[i]);
 }
 
-static int params_of(enum enqueue_other which, const struct enqueue_wish *w,
-                     const struct enqueue_stages *all, char **ret, struct err *err)
+static int params_of(size_t which, const struct enqueue_wish *w, const struct enqueue_stages *all,
+                     char **ret, struct err *err)
 {
-    struct sounds_params sounds;
-    struct embed_audio_params audio;
+    const struct param_table *t = stage_kinds[which]->params;
+    const struct param_field *source = param_table_find(t, "source");
+    void *params = NULL;
+    int rc = make_params(w, which, &params, err);
 
-    switch (which) {
-    case OTHER_DIARIZE:
-        return diarize_json(w, ret, err);
-    case OTHER_SOUNDS:
-        sounds_params_default(&sounds);
-        return sounds_params_to_json(&sounds, ret, err);
-    case OTHER_TEXT:
-        return embed_json(&all->transcribe, ret, err);
-    default:
-        embed_audio_params_default(&audio);
-        return embed_audio_params_to_json(&audio, ret, err);
-    }
+    if (rc == 0 && source != NULL)
+        put_source(&all->transcribe, source, params);
+    if (rc == 0)
+        rc = param_table_to_json(t, params, ret, err);
+    free(params);
+    return rc;
 }
 
 /* Its folder, and whether a worker can open it: what would put the stage aside in the night is said
  * now. */
-static int check_other(const struct enqueue_usual *u, const char *given, struct store *known,
+static int check_other(const struct stage_kind *k, const char *given, struct store *known,
                        struct enqueue_stages *all, struct enqueue_stage *own, const char **model,
                        struct err *err)
 {
@@ -467,39 +464,38 @@ static int check_other(const struct enqueue_usual *u, const char *given, struct 
 
     *model = given;
     if (given[0] != 0)
-        rc = enqueue_model_find(u->option, given, &own->dir, err);
+        rc = enqueue_model_find(k, given, &own->dir, err);
     else
-        rc = enqueue_usual_find(u, known, &own->dir, model, note, sizeof(note), err);
+        rc = enqueue_usual_find(k, known, &own->dir, model, note, sizeof(note), err);
     if (rc == 0 && note[0] != 0)
         memcpy(all->model_note, note, sizeof(note));
     if (rc == 0)
-        rc = stage_model_hash(u->stage, own->dir, own->hash, err);
-    return rc == 0 ? model_opens(u->stage, own->dir, own->params, err) : rc;
+        rc = stage_model_hash(k->name, own->dir, own->hash, err);
+    return rc == 0 ? model_opens(k->name, own->dir, own->params, err) : rc;
 }
 
-static int add_other(enum enqueue_other which, const struct enqueue_wish *w, struct store *known,
+static int add_other(size_t which, const struct enqueue_wish *w, struct store *known,
                      struct enqueue_stages *ret, char doing[200], struct err *err)
 {
-    const struct enqueue_usual *u = &others[which].usual;
-    struct enqueue_stage *own = &ret->own[1 + which];
+    const struct stage_kind *k = stage_kinds[which];
+    struct enqueue_stage *own = &ret->own[which];
     const char *model = NULL;
     int rc = params_of(which, w, ret, &own->params, err);
 
     if (w->other[which][0] != 0)
-        snprintf(doing, 200, "use the model '%.120s' for %s", w->other[which], u->option);
+        snprintf(doing, 200, "use the model '%.120s' for --%s", w->other[which], k->option);
     else
-        snprintf(doing, 200, "take the usual model for %s", u->option);
+        snprintf(doing, 200, "take the usual model for --%s", k->option);
     if (rc == 0)
-        rc = check_other(u, w->other[which], known, ret, own, &model, err);
+        rc = check_other(k, w->other[which], known, ret, own, &model, err);
     if (rc != 0)
         return rc;
-    ret->stages[ret->count++] =
-        (struct store_stage){.name = u->stage,
-                             .model = model,
-                             .model_dir = own->dir,
-                             .model_hash = own->hash,
-                             .params_json = own->params,
-                             .source = which == OTHER_TEXT ? &ret->transcribe : NULL};
+    ret->stages[ret->count++] = (struct store_stage){.name = k->name,
+                                                     .model = model,
+                                                     .model_dir = own->dir,
+                                                     .model_hash = own->hash,
+                                                     .params_json = own->params,
+                                                     .source = k->hears ? NULL : &ret->transcribe};
     return 0;
 }
 
@@ -508,20 +504,19 @@ int enqueue_stages_find(struct enqueue_wish *w, struct store *known, struct enqu
 {
     int rc = 0;
 
-    _Static_assert(1 + OTHERS <= ENQUEUE_STAGES_MAX, "room for all stages");
     memset(ret, 0, sizeof(*ret));
-    if (!w->no_transcribe || w->other[OTHER_TEXT] != NULL)
+    if (!w->no_transcribe || wants_source(w))
         rc = find_transcription(w, known, ret, doing, err);
     if (rc == 0 && !w->no_transcribe)
         ret->stages[ret->count++] = ret->transcribe;
-    for (enum enqueue_other i = 0; rc == 0 && i < OTHERS; i++)
+    for (size_t i = 0; rc == 0 && i < STAGE_COUNT; i++)
         if (w->other[i] != NULL)
             rc = add_other(i, w, known, ret, doing, err);
     return rc;
 }
 
-int enqueue_stages_one(enum enqueue_other which, const char *model, struct enqueue_stages *ret,
-                       char doing[200], struct err *err)
+int enqueue_stages_one(size_t which, const char *model, struct enqueue_stages *ret, char doing[200],
+                       struct err *err)
 {
     struct enqueue_wish w = {.no_transcribe = true};
 
@@ -533,7 +528,7 @@ int enqueue_stages_one(enum enqueue_other which, const char *model, struct enque
 
 void enqueue_stages_free(struct enqueue_stages *s)
 {
-    for (size_t i = 0; i < ENQUEUE_STAGES_MAX; i++)
+    for (size_t i = 0; i < STAGE_COUNT; i++)
         enqueue_stage_free(&s->own[i]);
     free(s->model);
     memset(s, 0, sizeof(*s));
@@ -541,10 +536,49 @@ void enqueue_stages_free(struct enqueue_stages *s)
 
 void enqueue_stage_words(const struct store_stage *s, struct buf *out)
 {
-    const char *words = "to transcribe";
+    const struct stage_kind *kind = stage_kind_find(s->name);
 
-    for (size_t i = 0; i < OTHERS; i++)
-        if (strcmp(s->name, others[i].usual.stage) == 0)
-            words = others[i].words;
-    buf_printf(out, "%s with %s", words, s->model);
+    buf_printf(out, "%s with %s", kind != NULL ? kind->doing : s->name, s->model);
+}
+
+/* ------------------------------------------------------------------------------- --help */
+
+static bool is_bare(const struct enqueue_wish *w, size_t i)
+{
+    return i < w->count && w->options[i].field != NULL && w->options[i].field->help[0] == 0;
+}
+
+/* Options of which nothing is said stand beside each other. */
+static void help_row(const struct enqueue_wish *w, size_t i, struct buf *out)
+{
+    const struct enqueue_wish_option *o = &w->options[i];
+    char name[2 * PARAM_OPTION_LEN];
+    size_t n;
+
+    if (o->field != NULL)
+        n = (size_t)param_option_spell(o->field, name, sizeof(name));
+    else
+        n = (size_t)snprintf(name, sizeof(name), "--%s[=MODEL]", o->name);
+    if (is_bare(w, i)) {
+        buf_printf(out, "%s%s%s", i > 0 && is_bare(w, i - 1) ? ", " : "      ", name,
+                   is_bare(w, i + 1) ? "" : "\n");
+        return;
+    }
+    n = n + 2 < HELP_COLUMN - 6 ? HELP_COLUMN - 6 : n + 2;
+    buf_printf(out, "      %-*s", (int)n, name);
+    param_option_help(o->field != NULL ? o->field->help : stage_kinds[o->stage]->help, 6 + n,
+                      HELP_COLUMN, out);
+}
+
+void enqueue_wish_help(const struct enqueue_wish *w, struct buf *out)
+{
+    buf_printf(out,
+               "Beside the transcription (each has a model of its own, found by name or folder,\n"
+               "which stands behind a '='):\n");
+    for (size_t i = 0; i < w->count; i++)
+        help_row(w, i, out);
+    buf_printf(out,
+               "      --no-transcribe      these alone; --embed then takes what is transcribed\n"
+               "                           already. Without it, and without a word on how to\n"
+               "                           transcribe, it is done as the catalog had it last\n");
 }

@@ -13,24 +13,35 @@
 #include "base/buf.h"
 #include "tools/enqueue.h"
 #include "tools/enqueue_stage.h"
+#include "workers/stages/stage_kind.h"
 
-#define ENQUEUE_STAGES_FIRST 2000 /* value of the first of these options for getopt */
-#define ENQUEUE_STAGES_OPTIONS 8
+/* Values of these options for getopt. */
+#define ENQUEUE_NO_TRANSCRIBE 1999
+#define ENQUEUE_STAGES_FIRST 2000
+#define ENQUEUE_STAGES_OPTIONS 64
 
-enum enqueue_other { OTHER_DIARIZE, OTHER_SOUNDS, OTHER_TEXT, OTHER_AUDIO, OTHERS };
+struct enqueue_wish_option {
+    size_t stage;                    /* in stage_kinds */
+    const struct param_field *field; /* NULL: the option that asks for the stage */
+    char name[PARAM_OPTION_LEN];
+    bool given; /* of a field, */
+    const char *value;
+};
 
 struct enqueue_wish {
     const char *model; /* of the transcription; NULL: not said */
     bool no_transcribe;
-    const char *other[OTHERS];  /* their models; "": the usual one; NULL: not asked for */
-    const char *behind[OTHERS]; /* the argument behind one without a model; NULL: none */
-    uint32_t num_speakers, min_speakers, max_speakers; /* 0: not said */
-    struct enqueue_params params;                      /* of the transcription */
+    /* Of the others, as stage_kinds: */
+    const char *other[STAGE_COUNT];  /* their models; "": the usual one; NULL: not asked for */
+    const char *behind[STAGE_COUNT]; /* the argument behind one without a model; NULL: none */
+    struct enqueue_wish_option options[ENQUEUE_STAGES_OPTIONS];
+    size_t count;
+    struct enqueue_params params; /* of the transcription */
 };
 
 void enqueue_wish_init(struct enqueue_wish *w);
-/* As enqueue_params_options. */
-size_t enqueue_wish_options(struct option *ret);
+/* As enqueue_params_options; one more than ENQUEUE_STAGES_OPTIONS at most. */
+size_t enqueue_wish_options(const struct enqueue_wish *w, struct option *ret);
 bool enqueue_wish_knows(int option);
 /* value NULL: an option whose value may be left out came without. next: the argument behind it, or
  * NULL. ERR_USAGE with a sentence. */
@@ -38,17 +49,18 @@ int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, con
                       struct err *err);
 /* Options that do nothing without another, or exclude each other: ERR_USAGE. */
 int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err);
-extern const char enqueue_wish_help[]; /* the part of --help */
+/* The part of --help, at most 80 columns wide. */
+void enqueue_wish_help(const struct enqueue_wish *w, struct buf *out);
 
 /* The stages, all owned: enqueue_stages_free. */
 struct enqueue_stages {
-    struct store_stage stages[ENQUEUE_STAGES_MAX];
+    struct store_stage stages[STAGE_COUNT];
     uint32_t count;
     char note[700];                /* for people: what they may not have expected; "" nothing */
     char model_note[700];          /* that a model which comes with the program was taken; "" no */
     bool voice;                    /* the transcription has voice activity */
     struct store_stage transcribe; /* also when it is only the source of another */
-    struct enqueue_stage own[ENQUEUE_STAGES_MAX];
+    struct enqueue_stage own[STAGE_COUNT];
     char *model; /* of a transcription that the catalog has */
 };
 
@@ -59,10 +71,10 @@ struct enqueue_stages {
  * any case. */
 int enqueue_stages_find(struct enqueue_wish *w, struct store *known, struct enqueue_stages *ret,
                         char doing[200], struct err *err);
-/* One stage alone, without a catalog, for whoever measures it: ret->stages[0]. model: its name or
- * folder; "": the usual one. As above. */
-int enqueue_stages_one(enum enqueue_other which, const char *model, struct enqueue_stages *ret,
-                       char doing[200], struct err *err);
+/* One stage of stage_kinds alone, without a catalog, for whoever measures it: ret->stages[0].
+ * model: its name or folder; "": the usual one. As above. */
+int enqueue_stages_one(size_t which, const char *model, struct enqueue_stages *ret, char doing[200],
+                       struct err *err);
 void enqueue_stages_free(struct enqueue_stages *s);
 
 /* "to transcribe with whisper-nano" */

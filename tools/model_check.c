@@ -11,7 +11,7 @@
 #include "workers/models/silero.h"
 #include "workers/models/silero_weights.h"
 #include "workers/models/weights.h"
-#include "workers/stages/stage.h"
+#include "workers/stages/stage_kind.h"
 #include "workers/text/vocabulary.h"
 
 int model_where(const char *name, char **ret, struct err *err)
@@ -59,7 +59,7 @@ int model_whole(const char *stage, const char *dir, struct err *err)
     struct weights *w = NULL;
     int rc;
 
-    if (strcmp(stage, "diarize") != 0) {
+    if (strcmp(stage, stage_diarize.name) != 0) {
         rc = weights_open(dir, &w, err);
         weights_close(w);
         return rc;
@@ -82,7 +82,7 @@ static int check_other(struct model_check *c, struct err *err)
 
 static bool is_whisper(const struct model_check *c)
 {
-    return !c->silero && strcmp(c->stage, "transcribe") == 0;
+    return !c->silero && strcmp(c->stage, stage_transcribe.name) == 0;
 }
 
 static int check_whisper(struct model_check *c, struct err *err)
@@ -119,7 +119,8 @@ int model_check(const char *name, struct model_check *ret, struct err *err)
 {
     int rc;
 
-    *ret = (struct model_check){.silero = strcmp(name, SILERO_NAME) == 0, .stage = "transcribe"};
+    *ret = (struct model_check){.silero = strcmp(name, SILERO_NAME) == 0,
+                                .stage = stage_transcribe.name};
     rc = model_where(name, &ret->path, err);
     if (rc != 0)
         return rc;

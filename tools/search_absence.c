@@ -6,6 +6,7 @@
 #include "store/find.h"
 #include "tools/text.h"
 #include "workers/models/yamnet_dir.h"
+#include "workers/stages/stage_kind.h"
 
 #define NEAR_NAMES 5   /* classes to propose */
 #define NEAR_LETTERS 3 /* that begin like what was typed */
@@ -79,7 +80,7 @@ static int check_speaker(struct store *st, const char *who, struct err *err)
 static int check_text(struct store *st, struct err *err)
 {
     struct stages s;
-    int rc = look(st, "transcribe", &s, err);
+    int rc = look(st, stage_transcribe.name, &s, err);
 
     free(s.model_dir);
     if (rc == 0 && s.tasks == 0)
@@ -135,10 +136,10 @@ static int check_class(const struct stages *sounds, const char *sound, struct er
 static int check_sound(struct store *st, const char *sound, struct err *err)
 {
     struct stages sounds, vectors = {0};
-    int rc = look(st, "sounds", &sounds, err);
+    int rc = look(st, stage_sounds.name, &sounds, err);
 
     if (rc == 0)
-        rc = look(st, "embed-audio", &vectors, err);
+        rc = look(st, stage_embed_audio.name, &vectors, err);
     if (rc == 0 && sounds.tasks == 0 && vectors.tasks == 0)
         rc = err_set(err, ERR_EMPTY,
                      "no sounds were listened for. `nightshift enqueue --sounds` asks for it");
@@ -181,9 +182,10 @@ int search_left(struct store *st, const char *stage, const char *what, struct bu
 int search_waiting(struct store *st, const struct search_wish *wish, struct buf *ret,
                    struct err *err)
 {
-    int rc = wish->text != NULL ? search_left(st, "transcribe", "transcribed", ret, err) : 0;
+    int rc =
+        wish->text != NULL ? search_left(st, stage_transcribe.name, "transcribed", ret, err) : 0;
 
     if (rc == 0 && wish->sound != NULL)
-        rc = search_left(st, "sounds", "listened to for sounds", ret, err);
+        rc = search_left(st, stage_sounds.name, "listened to for sounds", ret, err);
     return rc;
 }

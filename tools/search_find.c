@@ -10,6 +10,7 @@
 #include "store/vectors.h"
 #include "tools/fuse.h"
 #include "tools/search_query.h"
+#include "workers/stages/stage_kind.h"
 
 #define CANDIDATES 1000u     /* of each way, at least */
 #define FEW_WANTED 100u      /* of one speaker or language: of fewer, more are looked for */
@@ -343,7 +344,8 @@ static int find_vectors(struct finding *f, enum search_way way, const char *text
 {
     struct store_stage_row stage = {0};
     struct search_vector v = {0};
-    int rc = find_stage(f->st, way == SEARCH_MEANING ? "embed-text" : "embed-audio", &stage, err);
+    int rc = find_stage(
+        f->st, way == SEARCH_MEANING ? stage_embed_text.name : stage_embed_audio.name, &stage, err);
 
     if (rc != 0)
         return rc;

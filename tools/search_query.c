@@ -6,7 +6,7 @@
 #include "gpu/backend.h"
 #include "workers/models/clap.h"
 #include "workers/models/embedder.h"
-#include "workers/stages/stage.h"
+#include "workers/stages/stage_kind.h"
 
 static int make_room(uint32_t size, struct search_vector *ret, struct err *err)
 {
@@ -107,8 +107,8 @@ int search_vector(const struct store_stage_row *stage, const char *text, struct 
     if (rc == 0)
         rc = backend_open_host(0, &be, err);
     if (rc == 0)
-        rc = (strcmp(stage->name, "embed-text") == 0 ? by_meaning : by_sound)(stage->model_dir, be,
-                                                                              text, &v, err);
+        rc = (strcmp(stage->name, stage_embed_text.name) == 0 ? by_meaning : by_sound)(
+            stage->model_dir, be, text, &v, err);
     backend_close(be);
     if (rc != 0) {
         free(v.values);

@@ -6,55 +6,21 @@
 #include <jansson.h>
 
 #include "tools/text.h"
-#include "workers/stages/stage_params.h"
-#include "workers/stages/transcribe.h"
+#include "workers/stages/stage_kind.h"
 
 #define SHOWN 5
 #define VALUE_COLUMNS 24
 
-static int default_json(const char *stage, char **ret, struct err *err)
-{
-    if (strcmp(stage, "transcribe") == 0) {
-        struct transcribe_params p;
-
-        transcribe_params_default(&p);
-        return transcribe_params_to_json(&p, ret, err);
-    }
-    if (strcmp(stage, "diarize") == 0) {
-        struct diarize_stage_params p;
-
-        diarize_stage_params_default(&p);
-        return diarize_stage_params_to_json(&p, ret, err);
-    }
-    if (strcmp(stage, "sounds") == 0) {
-        struct sounds_params p;
-
-        sounds_params_default(&p);
-        return sounds_params_to_json(&p, ret, err);
-    }
-    if (strcmp(stage, "embed-audio") == 0) {
-        struct embed_audio_params p;
-
-        embed_audio_params_default(&p);
-        return embed_audio_params_to_json(&p, ret, err);
-    }
-    if (strcmp(stage, "embed-text") == 0) {
-        struct embed_text_params p;
-
-        embed_text_params_default(&p);
-        return embed_text_params_to_json(&p, ret, err);
-    }
-    return err_set(err, ERR_INPUT, "a stage of a later version");
-}
-
 /* What a parameter has that says nothing; NULL: a stage of a later version. */
 static json_t *defaults_of(const char *stage)
 {
+    const struct stage_kind *kind = stage_kind_find(stage);
     struct err ignored = {0};
     char *text = NULL;
     json_t *ret;
 
-    if (default_json(stage, &text, &ignored) != 0)
+    if (kind == NULL ||
+        param_table_to_json(kind->params, kind->params->defaults, &text, &ignored) != 0)
         return NULL;
     ret = json_loads(text, 0, NULL);
     free(text);

@@ -13,6 +13,7 @@
 #include "workers/speakers/diarize.h"
 #include "workers/speakers/plda.h"
 #include "workers/stages/stage.h"
+#include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"
 
 #define FRAME_LENGTH_S 0.0619375 /* that a frame hears: 991 samples */
@@ -126,7 +127,7 @@ static void choose_params(const struct diarize_stage_params *said,
 static int check_model(const struct msg_settle *m, const char *dir, struct err *err)
 {
     char hash[MODEL_HASH_LEN];
-    int rc = stage_model_hash("diarize", dir, hash, err);
+    int rc = stage_model_hash(stage_diarize.name, dir, hash, err);
 
     if (rc == 0 && strcmp(hash, m->model_hash) != 0)
         rc = err_set(err, ERR_MODEL,
@@ -188,7 +189,7 @@ static int read_how(const struct msg_settle *m, struct settling_model *k,
                     struct diarize_params *params, struct err *err)
 {
     struct diarize_stage_params said;
-    int rc = diarize_stage_params_from_json(m->params_json, &said, err);
+    int rc = param_table_from_json(stage_diarize.params, m->params_json, &said, err);
 
     if (rc == 0)
         rc = know_model(k, m, err);

@@ -11,7 +11,7 @@
 #include "tools/model_check.h"
 #include "tools/text.h"
 #include "workers/models/model_dir.h"
-#include "workers/stages/stage.h"
+#include "workers/stages/stage_kind.h"
 
 /* The first folder on the way up that exists. */
 static char *existing_folder(const char *path)
@@ -103,21 +103,6 @@ static void check_catalog(struct doctor *d)
     store_close(st);
 }
 
-/* The option of enqueue that takes a model of this stage. */
-static const char *option_of(const char *stage)
-{
-    static const char *const names[][2] = {{"transcribe", "--model"},
-                                           {"diarize", "--diarize"},
-                                           {"sounds", "--sounds"},
-                                           {"embed-text", "--embed"},
-                                           {"embed-audio", "--embed-audio"}};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(stage, names[i][0]) == 0)
-            return names[i][1];
-    return stage;
-}
-
 static bool is_for_speakers(const char *name)
 {
     return strcmp(name, MODEL_DIARIZATION) == 0 || strcmp(name, MODEL_DIARIZATION_NANO) == 0;
@@ -141,7 +126,7 @@ static void check_model(void *arg, const char *name, const char *dir)
 {
     struct doctor *d = arg;
     /* A damaged one may not say any more what it is. */
-    const char *stage = is_for_speakers(name) ? "diarize" : stage_of_model(dir);
+    const char *stage = is_for_speakers(name) ? stage_diarize.name : stage_of_model(dir);
     struct err err = {0};
 
     if (usable(d, name, stage, dir, &err) != 0)
@@ -149,8 +134,8 @@ static void check_model(void *arg, const char *name, const char *dir)
                        "the files of a model of its kind (docs/models.md)",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);
     else
-        doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s, for %s (%s)", name,
-                       option_of(stage), dir);
+        doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s, for --%s (%s)", name,
+                       stage_kind_find(stage)->option, dir);
 }
 
 static bool is_there(const char *name, struct err *err)

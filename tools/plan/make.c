@@ -14,7 +14,7 @@
 #include "tools/plan/plan.h"
 #include "workers/models/bench.h"
 #include "workers/models/model_dir.h"
-#include "workers/stages/stage.h"
+#include "workers/stages/stage_kind.h"
 
 /* Where no length at all is known: 128 kbit/s. */
 #define GUESS_BYTES_PER_SECOND 16000
@@ -32,7 +32,7 @@ static int add_stage(struct plan *p, const char *name, const char *model, struct
     memset(s, 0, sizeof(*s));
     s->name = strdup(name);
     s->model = strdup(model);
-    s->other = strcmp(name, "transcribe") != 0;
+    s->other = strcmp(name, stage_transcribe.name) != 0;
     transcribe_params_default(&s->size.params);
     *ret = s;
     return s->name && s->model ? 0 : ERR_NOMEM;
@@ -49,7 +49,7 @@ struct reading {
 /* With --model all that waits to be transcribed is planned with that one. */
 static int stage_of(struct reading *r, const struct read_progress *row, struct plan_stage **ret)
 {
-    const bool replaced = r->o->model && strcmp(row->stage, "transcribe") == 0;
+    const bool replaced = r->o->model && strcmp(row->stage, stage_transcribe.name) == 0;
     struct plan_stage *s = NULL;
     struct err err = {0};
 
@@ -423,7 +423,7 @@ int plan_make(const struct plan_options *o, struct plan *p, struct err *err)
     if (rc != 0)
         return rc;
     p->waiting = p->stage_count > 0;
-    if (!p->waiting && add_stage(p, "transcribe", o->model ? o->model : MODEL_DEFAULT, &s))
+    if (!p->waiting && add_stage(p, stage_transcribe.name, o->model ? o->model : MODEL_DEFAULT, &s))
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     for (uint32_t i = 0; i < p->stage_count && rc == 0; i++) {
         find_model(p, &p->stages[i]);

@@ -8,13 +8,12 @@
 
 void diarize_params_default(enum diarize_clustering c, struct diarize_params *ret)
 {
-    *ret = (struct diarize_params){.clustering = c, .fa = 0.07f, .fb = 0.8f};
-    if (c == DIARIZE_AHC) {
-        ret->threshold = 0.7045654963945799f;
-        ret->min_cluster_size = 12;
-    } else {
-        ret->threshold = 0.6f;
-    }
+    static const struct diarize_params published[] = {
+        [DIARIZE_AHC] = DIARIZE_AHC_PARAMS,
+        [DIARIZE_VBX] = DIARIZE_VBX_PARAMS,
+    };
+
+    *ret = published[c];
 }
 
 void diarize_free(struct diarize_result *r)

@@ -72,7 +72,16 @@ struct diarize_result { /* owned: diarize_free */
     double *speech_s; /* [speakers] */
 };
 
-/* pyannote/speaker-diarization-3.1's (AHC, 0.7045654963945799, 12), or community-1's (VBx, 0.6). */
+/* pyannote/speaker-diarization-3.1's (AHC), or community-1's (VBx). */
+#define DIARIZE_AHC_PARAMS                                                                    \
+    {                                                                                         \
+        .clustering = DIARIZE_AHC, .fa = 0.07f, .fb = 0.8f, .threshold = 0.7045654963945799f, \
+        .min_cluster_size = 12                                                                \
+    }
+#define DIARIZE_VBX_PARAMS                                                    \
+    {                                                                         \
+        .clustering = DIARIZE_VBX, .fa = 0.07f, .fb = 0.8f, .threshold = 0.6f \
+    }
 void diarize_params_default(enum diarize_clustering c, struct diarize_params *ret);
 /* plda: with VBX only. ERR_INPUT: impossible input (sizes, no finite vector where one is said to
  * be); ERR_USAGE: impossible parameters; ERR_MODEL: a plda for vectors of another size; ERR_NOMEM.

@@ -1,55 +1,84 @@
-/* workers/stages/param_table.h - parameters as a table of fields, read and written as JSON: for
- * stage_params.c. Canonical as transcribe's are (params_json.c): sorted keys, no blanks, each
- * number as its shortest decimal, and no key whose value is the default's. Pure; any thread. */
+/* workers/stages/param_table.h - the parameters of a stage as a table of fields of its structure:
+ * their names, kinds, ranges and defaults, for whoever reads or writes them by name (the catalog's
+ * JSON, the command line).
+ *
+ * The catalog keeps them as JSON, and equal parameters are one stage: so they are written in one
+ * way alone, with sorted keys, no blanks, each number as its shortest decimal, and no key whose
+ * value is the default's, so that a parameter which did not exist yet does not change what was
+ * written before it did. Pure; any thread. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_PARAM_TABLE_H
 #define NIGHTSHIFT_WORKERS_STAGES_PARAM_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
-struct buf;
-
-enum table_kind {
-    TABLE_BOOL,
-    TABLE_U32,
-    TABLE_FLOAT,
-    TABLE_TEXT,   /* char[size], valid UTF-8 */
-    TABLE_CHOICE, /* an enum, one of `choices` by its number */
+enum param_kind {
+    PARAM_BOOL,
+    PARAM_U32,
+    PARAM_FLOAT,
+    PARAM_TEXT,   /* char[size], valid UTF-8 */
+    PARAM_CHOICE, /* an enum, one of `choices` by its number */
+    PARAM_FLOATS, /* float[], ascending, one at least; `count` has how many */
+    PARAM_TOKENS, /* int32_t[], ascending; `count` as above, and where `flag` is true the model's
+                     own list as well (written as -1) */
 };
 
-#define TABLE_NEVER SIZE_MAX
+#define PARAM_TOKEN_MAX 1000000 /* above the ids of every vocabulary */
 
-struct table_field {
-    const char *name;
-    enum table_kind kind;
-    size_t offset, size;
-    double low, high;           /* of TABLE_U32 and TABLE_FLOAT */
-    const char *const *choices; /* NULL-terminated */
-    size_t said; /* offset of a bool: written when it is true, whatever the value; TABLE_NEVER:
-                    there is none */
+struct param_field {
+    const char *name; /* in the JSON, and with '-' as an option */
+    enum param_kind kind;
+    size_t offset, size;        /* in the structure */
+    size_t count;               /* of PARAM_FLOATS and PARAM_TOKENS: offset of a uint32_t */
+    size_t flag;                /* offset of a bool: of PARAM_TOKENS, and where `said` */
+    double low, high;           /* of PARAM_U32, PARAM_FLOAT and PARAM_FLOATS (as floats) */
+    const char *const *choices; /* of PARAM_CHOICE; NULL-terminated */
+    bool unset;                 /* PARAM_FLOAT: values below 0 mean "not given"; kept as -1 */
+    bool always;                /* written even when it is the default's */
+    bool said; /* written exactly when `flag` is true, whatever the value: where it was not said,
+                  something else than the default holds */
+
+    /* As an option of the command line; help NULL: it is none. */
+    const char *help;
+    const char *option;             /* NULL: the name with '-' */
+    const char *value;              /* as --help calls it; NULL: the option takes none */
+    const char *title;              /* of the group of options that begins with this one */
+    double option_low, option_high; /* narrower than low and high; both 0: as these */
 };
 
-struct table {
-    const char *what;                 /* "diarization": for people */
-    const struct table_field *fields; /* ascending by name */
+struct param_table {
+    const char *what;                 /* "transcription": for people */
+    const struct param_field *fields; /* in the order in which people read them */
     size_t count;
+    size_t size;          /* of the structure */
+    const void *defaults; /* such a structure */
+    /* What fields must agree on; called with every value in its range. NULL: nothing. */
+    int (*check)(const void *params, struct err *err);
 };
 
-/* ERR_USAGE naming the first value that is out of its range. */
-int table_check(const struct table *t, const void *params, struct err *err);
-/* defaults: as params. *ret newly allocated. ERR_USAGE as above; ERR_NOMEM. */
-int table_to_json(const struct table *t, const void *params, const void *defaults, char **ret,
-                  struct err *err);
-/* params hold the defaults, and are half read after an error. ERR_USAGE: no JSON, unknown keys,
- * values of another kind or out of range. */
-int table_from_json(const struct table *t, const char *json, void *params, struct err *err);
+/* Of a field: its offset and size. */
+#define PARAM_AT(type, field) \
+    .offset = offsetof(struct type, field), .size = sizeof(((struct type *)0)->field)
+/* The last members of a table. */
+#define PARAM_TABLE(type, of, usual)                                                    \
+    .fields = (of), .count = sizeof(of) / sizeof((of)[0]), .size = sizeof(struct type), \
+    .defaults = (usual)
 
-/* The shortest decimal that reads back as the same float, without an exponent where people write
- * none. (params_json.c) */
-void params_put_float(struct buf *b, float value);
-/* As a JSON string. (params_json.c) */
-void params_put_text(struct buf *b, const char *text);
+/* NULL when there is no such one. */
+const struct param_field *param_table_find(const struct param_table *t, const char *name);
+/* The padding too: equal parameters are equal bytes. */
+void param_table_default(const struct param_table *t, void *ret);
+/* ERR_USAGE naming the first value that is out of its range. */
+int param_table_check(const struct param_table *t, const void *params, struct err *err);
+/* *ret newly allocated. ERR_USAGE as above; ERR_NOMEM. */
+int param_table_to_json(const struct param_table *t, const void *params, char **ret,
+                        struct err *err);
+/* Keys that are absent keep their defaults. ret is untouched after an error. ERR_USAGE: no JSON,
+ * unknown keys, values of another kind or out of range; ERR_NOMEM. */
+int param_table_from_json(const struct param_table *t, const char *json, void *ret,
+                          struct err *err);
 
 #endif

@@ -3,25 +3,124 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "workers/stages/stage_kind.h"
+#include "workers/text/json_file.h"
 
 struct stage {
     const struct stage_kind *kind;
     void *self; /* the kind's own */
 };
 
-static const struct stage_kind *const kinds[] = {
-    &stage_transcribe, &stage_diarize, &stage_sounds, &stage_embed_text, &stage_embed_audio,
-};
+#define STAGE_ADDRESS(of) &stage_##of,
+const struct stage_kind *const stage_kinds[STAGE_COUNT] = {STAGE_KINDS(STAGE_ADDRESS)};
+
+/* ---- by name */
+
+const struct stage_kind *stage_kind_find(const char *name)
+{
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        if (strcmp(stage_kinds[i]->name, name) == 0)
+            return stage_kinds[i];
+    return NULL;
+}
 
 static const struct stage_kind *find(const char *name, struct err *err)
 {
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strcmp(kinds[i]->name, name) == 0)
-            return kinds[i];
-    err_set(err, ERR_USAGE, "there is no stage '%.40s'", name);
+    const struct stage_kind *kind = stage_kind_find(name);
+
+    if (!kind)
+        err_set(err, ERR_USAGE, "there is no stage '%.40s'", name);
+    return kind;
+}
+
+bool stage_known(const char *name) { return stage_kind_find(name) != NULL; }
+
+int64_t stage_tail(const char *name)
+{
+    const struct stage_kind *kind = stage_kind_find(name);
+
+    return kind ? kind->tail : 0;
+}
+
+bool stage_hears(const char *name)
+{
+    const struct stage_kind *kind = stage_kind_find(name);
+
+    return kind && kind->hears;
+}
+
+bool stage_settles(const char *name)
+{
+    const struct stage_kind *kind = stage_kind_find(name);
+
+    return kind && kind->settles;
+}
+
+uint32_t stage_bytes_per_s(const char *name, const char *params)
+{
+    const struct stage_kind *kind = stage_kind_find(name);
+
+    return kind && kind->bytes_per_s ? kind->bytes_per_s(params) : 0;
+}
+
+/* ---- by model */
+
+static const struct stage_kind *kind_of_type(const char *type)
+{
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        for (const char *const *t = stage_kinds[i]->model_types; *t; t++)
+            if (strcmp(type, *t) == 0)
+                return stage_kinds[i];
     return NULL;
 }
+
+const struct stage_kind *stage_kind_of_model(const char *dir)
+{
+    const struct stage_kind *ret = NULL;
+    const char *type;
+    json_t *config = NULL;
+    struct err ignored = {0};
+
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        if (stage_kinds[i]->is_model && stage_kinds[i]->is_model(dir))
+            return stage_kinds[i];
+    if (json_file_read(dir, "config.json", &config, &ignored) != 0)
+        return NULL;
+    type = json_string_value(json_object_get(config, "model_type"));
+    if (type)
+        ret = kind_of_type(type);
+    json_decref(config);
+    return ret;
+}
+
+const char *stage_of_type(const char *model_type)
+{
+    const struct stage_kind *kind = kind_of_type(model_type);
+
+    return kind ? kind->name : NULL;
+}
+
+const char *stage_of_model(const char *dir)
+{
+    const struct stage_kind *kind = stage_kind_of_model(dir);
+
+    return kind ? kind->name : stage_kinds[0]->name;
+}
+
+int stage_model_hash(const char *name, const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
+{
+    const struct stage_kind *kind = find(name, err);
+
+    if (!kind)
+        return err->code;
+    if (!kind->files)
+        return model_dir_hash(dir, ret, err);
+    return model_dir_hash_files(dir, kind->files, kind->file_count, kind->weights, ret, err);
+}
+
+/* ---- with a model */
 
 int stage_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
                struct err *err)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "gpu/backend.h"
 #include "workers/audio/babble.h"
+#include "workers/stages/stage_kind.h"
 
 #define RATE 16000
 #define LANES 2
@@ -236,7 +237,7 @@ int stage_bench_run(struct backend *be, const struct stage_setup *setup, uint32_
     int64_t start = clock_mono_ns();
     int rc = 0;
 
-    if (strcmp(setup->name, "transcribe") == 0)
+    if (strcmp(setup->name, stage_transcribe.name) == 0)
         return err_set(err, ERR_USAGE, "a transcription is measured in another way");
     rc = stage_open(setup, be, &b.stage, err);
     r.load_s = (double)(clock_mono_ns() - start) / 1e9;

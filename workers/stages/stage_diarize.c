@@ -8,9 +8,12 @@
  * Which local speaker of which window is who is found out for the recording as a whole, when it is
  * settled (workers/settler.h). Overlapping speech is masked as Bredin does (pyannote.audio 2.1
  * speaker diarization pipeline, Interspeech 2023). */
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu/backend.h"
 #include "workers/models/diarization_dir.h"
@@ -25,6 +28,7 @@
 /* Frames of clean speech that a vector is made of, or more: 1680 samples (two steps of the
  * ResNet's last layer, the least that have a deviation) of a window's 160000, rounded up. */
 #define CLEAN_FRAMES 7
+#define VOICE_VALUES 256 /* of a voice's vector: ResNet34 of WeSpeaker */
 
 /* A lane's own: as struct stage_voices. */
 struct heard {
@@ -322,7 +326,7 @@ static int diarization_open(const struct stage_setup *setup, struct backend *be,
 
     if (!d)
         return err_set(err, ERR_NOMEM, "no memory for a diarization");
-    rc = diarize_stage_params_from_json(setup->params, &params, err);
+    rc = param_table_from_json(stage_diarize.params, setup->params, &params, err);
     if (rc == 0)
         rc = load(d, setup, &params, be, err);
     if (rc == 0)
@@ -353,9 +357,103 @@ static int diarization_predict(const struct stage_setup *setup, bool gpu, uint64
     return 0;
 }
 
+/* ---- parameters and models */
+
+#define FIELD(key, of) .name = #key, .kind = PARAM_##of, PARAM_AT(diarize_stage_params, p.key)
+#define SAID(key, of) \
+    FIELD(key, of), .said = true, .flag = offsetof(struct diarize_stage_params, key##_said)
+
+static const char *const clusterings[] = {"ahc", "vbx", NULL};
+
+static const struct param_field fields[] = {
+    {FIELD(num_speakers, U32), .high = DIARIZE_MAX_SPEAKERS, .option_low = 1,
+     .option_high = DIARIZE_MAX_SPEAKERS, .value = "N",
+     .help = "so many speak; or, where that is not known:"},
+    {FIELD(min_speakers, U32), .high = DIARIZE_MAX_SPEAKERS, .option_low = 1,
+     .option_high = DIARIZE_MAX_SPEAKERS, .value = "N", .help = ""},
+    {FIELD(max_speakers, U32), .high = DIARIZE_MAX_SPEAKERS, .option_low = 1,
+     .option_high = DIARIZE_MAX_SPEAKERS, .value = "N", .help = ""},
+    {SAID(clustering, CHOICE), .choices = clusterings},
+    {SAID(threshold, FLOAT), .high = 2},
+    {SAID(min_cluster_size, U32), .low = 1, .high = 1000000},
+    {SAID(fa, FLOAT), .high = 1000},
+    {SAID(fb, FLOAT), .high = 1000},
+    {FIELD(min_duration_off, FLOAT), .high = 3600},
+};
+
+/* Values that nobody said are those of the published pipeline (3.1's) until the model's own are
+ * known. */
+static const struct diarize_stage_params usual = {.p = DIARIZE_AHC_PARAMS};
+
+static int check_speakers(const void *params, struct err *err)
+{
+    const struct diarize_params *p = &((const struct diarize_stage_params *)params)->p;
+
+    if (p->num_speakers && (p->min_speakers || p->max_speakers))
+        return err_set(err, ERR_USAGE,
+                       "--num-speakers says how many, and excludes --min-speakers and "
+                       "--max-speakers");
+    if (p->max_speakers && p->min_speakers > p->max_speakers)
+        return err_set(err, ERR_USAGE, "--min-speakers is above --max-speakers");
+    if (!(p->fa > 0) || !(p->fb > 0))
+        return err_set(err, ERR_USAGE, "fa and fb must be above 0");
+    return 0;
+}
+
+static const struct param_table table = {.what = "diarization",
+                                         PARAM_TABLE(diarize_stage_params, fields, &usual),
+                                         .check = check_speakers};
+
+/* Ours and pyannote's layout (models/diarization_dir.h): which of them it is, and whether anything
+ * is missing, is seen when it is opened. */
+static const struct model_file files[] = {
+    {"config.json", true},
+    {"segmentation.safetensors", true},
+    {"embedding.safetensors", true},
+    {"plda.safetensors", true},
+    {"segmentation/pytorch_model.bin", true},
+    {"embedding/pytorch_model.bin", true},
+    {"plda/plda.npz", true},
+    {"plda/xvec_transform.npz", true},
+};
+static const char *const model_types[] = {"nightshift-diarization", NULL};
+
+/* As diarization_dir_open knows it: no config of ours. */
+static bool is_pyannote(const char *dir)
+{
+    char config[PATH_MAX], network[PATH_MAX];
+
+    return snprintf(config, sizeof(config), "%s/config.json", dir) < (int)sizeof(config) &&
+           snprintf(network, sizeof(network), "%s/segmentation/pytorch_model.bin", dir) <
+               (int)sizeof(network) &&
+           access(config, F_OK) != 0 && access(network, F_OK) == 0;
+}
+
+/* A window a second: its frames, and a vector of each voice. */
+static uint32_t diarization_bytes_per_s(const char *params)
+{
+    (void)params;
+    return PYANNET_FRAMES + PYANNET_SPEAKERS * (4u + 4u * VOICE_VALUES);
+}
+
 const struct stage_kind stage_diarize = {
     WINDOWED_STAGE,
     .name = "diarize",
+    .params = &table,
+    .hears = true,
+    .settles = true,
+    .tail = PYANNET_SAMPLES,
+    .bytes_per_s = diarization_bytes_per_s,
+    .model_types = model_types,
+    .is_model = is_pyannote,
+    STAGE_FILES(files),
+    .option = "diarize",
+    .help = "who speaks when (diarization; where none is here, diarization-nano, which is small "
+            "and for the demo)",
+    .doing = "to diarize",
+    .model = MODEL_DIARIZATION,
+    .embedded = MODEL_DIARIZATION_NANO,
+    .get = "put a folder 'diarization', as docs/models.md has it, into the models directory",
     .open = diarization_open,
     .close = diarization_close,
     .precision = windowed_stage_f32,

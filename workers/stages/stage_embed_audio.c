@@ -6,16 +6,21 @@
 #include "workers/models/clap.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
-#include "workers/stages/stage_params.h"
 #include "workers/stages/windowed.h"
 
 #define SAMPLES_PER_MS 16
+#define CLAP_VALUES 512 /* of a vector, as it is published */
 
 /* A lane's own. */
 struct embedded {
     float *values; /* [count][size] */
     struct stage_vector *vectors;
     uint32_t count, room;
+};
+
+struct embed_audio_params {
+    /* 10000: from one window of 10 s to the next; not more, or it would skip sound */
+    uint32_t hop_ms;
 };
 
 struct embedding {
@@ -143,7 +148,7 @@ static int embedding_open(const struct stage_setup *setup, struct backend *be, v
 
     if (!m)
         return err_set(err, ERR_NOMEM, "no memory for sound embeddings");
-    rc = embed_audio_params_from_json(setup->params, &m->params, err);
+    rc = param_table_from_json(stage_embed_audio.params, setup->params, &m->params, err);
     if (rc == 0)
         rc = backend_precision(be, setup->precision, &m->precision, err);
     if (rc == 0)
@@ -184,9 +189,53 @@ static int embedding_predict(const struct stage_setup *setup, bool gpu, uint64_t
     return 0;
 }
 
+/* ---- parameters and models */
+
+static const struct param_field fields[] = {
+    {.name = "hop_ms",
+     .kind = PARAM_U32,
+     PARAM_AT(embed_audio_params, hop_ms),
+     .low = 100,
+     .high = 10000},
+};
+
+static const struct embed_audio_params usual = {.hop_ms = 10000};
+
+static const struct param_table table = {.what = "sound embedding",
+                                         PARAM_TABLE(embed_audio_params, fields, &usual)};
+
+static const struct model_file files[] = {
+    {"config.json", false},
+    {"preprocessor_config.json", true},
+    {"tokenizer.json", true},
+};
+static const char *const model_types[] = {"clap", NULL};
+
+static uint32_t embedding_bytes_per_s(const char *params)
+{
+    struct embed_audio_params p;
+    struct err ignored = {0};
+
+    if (param_table_from_json(&table, params, &p, &ignored) != 0)
+        return 0;
+    return STAGE_VECTOR_BYTES(CLAP_VALUES) * 1000u / p.hop_ms + 1;
+}
+
 const struct stage_kind stage_embed_audio = {
     WINDOWED_STAGE,
     .name = "embed-audio",
+    .params = &table,
+    .hears = true,
+    .tail = CLAP_SAMPLES,
+    .bytes_per_s = embedding_bytes_per_s,
+    .model_types = model_types,
+    STAGE_FILES(files),
+    .weights = true,
+    .option = "embed-audio",
+    .help = "vectors of what it sounds like (laion/clap-htsat-unfused)",
+    .doing = "to embed as sound",
+    .model = "laion/clap-htsat-unfused",
+    .hub = "laion/clap-htsat-unfused",
     .open = embedding_open,
     .close = embedding_close,
     .precision = embedding_precision,

@@ -96,7 +96,7 @@ static int reading_open(const struct stage_setup *setup, struct backend *be, voi
     if (!r)
         return err_set(err, ERR_NOMEM, "no memory for text embeddings");
     r->batch = batch_of(setup, be->info.wide_batches);
-    rc = embed_text_params_from_json(setup->params, &r->params, err);
+    rc = param_table_from_json(stage_embed_text.params, setup->params, &r->params, err);
     if (rc == 0)
         rc = backend_precision(be, setup->precision, &r->precision, err);
     if (rc == 0)
@@ -349,8 +349,41 @@ static void reading_stats(const void *self, uint32_t *lanes, uint32_t *windows,
     *samples_done = r->samples_done;
 }
 
+/* ---- parameters and models */
+
+#define FIELD(key, of) .name = #key, .kind = PARAM_##of, PARAM_AT(embed_text_params, key)
+
+static const struct param_field fields[] = {
+    {FIELD(chars, U32), .low = 20, .high = 10000},
+    {FIELD(source, TEXT)},
+};
+
+static const struct embed_text_params usual = {.chars = 400};
+
+static const struct param_table table = {.what = "text embedding",
+                                         PARAM_TABLE(embed_text_params, fields, &usual)};
+
+static const struct model_file files[] = {
+    {"config.json", false},
+    {"tokenizer.json", false},
+    {"modules.json", true},
+    {"1_Pooling/config.json", true},
+    {"sentence_bert_config.json", true},
+    {"config_sentence_transformers.json", true},
+};
+static const char *const model_types[] = {"bert", "roberta", "xlm-roberta", "camembert", NULL};
+
 const struct stage_kind stage_embed_text = {
     .name = "embed-text",
+    .params = &table,
+    .model_types = model_types,
+    STAGE_FILES(files),
+    .weights = true,
+    .option = "embed",
+    .help = "vectors of what is said, for search by meaning (all-MiniLM-L6-v2)",
+    .doing = "to embed as text",
+    .model = "all-MiniLM-L6-v2",
+    .hub = "sentence-transformers/all-MiniLM-L6-v2",
     .open = reading_open,
     .close = reading_close,
     .slots = reading_slots,

@@ -1,13 +1,44 @@
-/* workers/stages/stage_kind.h - one stage behind stage.h: its functions, and the table's entries.
- * Internal to stage.c and stage_*.c. */
+/* workers/stages/stage_kind.h - what a stage is, in one descriptor: what is known of it without a
+ * model, for the command line, the scheduler's helpers and the settler; how people ask for it; and
+ * its functions behind stage.h. A stage is its stage_*.c and its row in STAGE_KINDS. Constant; any
+ * thread. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_KIND_H
 #define NIGHTSHIFT_WORKERS_STAGES_STAGE_KIND_H
 
+#include "workers/models/model_dir.h"
+#include "workers/stages/param_table.h"
 #include "workers/stages/stage.h"
 
-/* Each takes what its `open` has made; the meaning is that of stage.h's function of the name. */
+/* All stages; the first is the one of a model that names no other. */
+#define STAGE_KINDS(row) row(transcribe) row(diarize) row(sounds) row(embed_text) row(embed_audio)
+
 struct stage_kind {
     const char *name;
+    const struct param_table *params;
+    bool hears;   /* false: works on the passages of a transcription, which its parameter "source"
+                     names; nothing is decoded */
+    bool settles; /* its recordings are settled as a whole in the end */
+    int64_t tail; /* samples after a shard's end that its windows may hear */
+    uint32_t (*bytes_per_s)(const char *params); /* as stage_bytes_per_s; NULL: 0 */
+
+    /* Its models. */
+    const char *const *model_types;    /* in their config.json; NULL-terminated */
+    bool (*is_model)(const char *dir); /* a folder that says it otherwise; NULL: there are none */
+    const struct model_file *files;    /* NULL: model_dir_hash's */
+    size_t file_count;
+    bool weights; /* beside the files those of weight_layout.h */
+
+    /* As people ask for it. */
+    const char *option;   /* "diarize": --diarize[=MODEL] */
+    const char *help;     /* of that option; NULL: it is done unless it is left out */
+    const char *doing;    /* "to diarize" */
+    const char *model;    /* the user's own where none is named: a name, or a Hub id */
+    const char *embedded; /* what comes with the program and is taken else; NULL: nothing */
+    const char *hub;      /* the Hub id under which `model pull` brings that one; NULL: not there */
+    const char *get;      /* else how to come by one, as a command: "put a folder ..." */
+
+    /* Each takes what its `open` has made; the meaning is that of stage.h's function of the name.
+     */
     int (*open)(const struct stage_setup *setup, struct backend *be, void **ret, struct err *err);
     void (*close)(void *self);
     uint32_t (*slots)(const void *self);
@@ -24,7 +55,20 @@ struct stage_kind {
     void (*stats)(const void *self, uint32_t *lanes, uint32_t *windows, int64_t *samples_done);
 };
 
-extern const struct stage_kind stage_transcribe, stage_diarize, stage_sounds, stage_embed_audio,
-    stage_embed_text;
+#define STAGE_FILES(list) .files = (list), .file_count = sizeof(list) / sizeof((list)[0])
+#define STAGE_VECTOR_BYTES(values) (16u + 4u * (values)) /* with its times */
+
+#define STAGE_DECLARE(of) extern const struct stage_kind stage_##of;
+STAGE_KINDS(STAGE_DECLARE)
+#undef STAGE_DECLARE
+#define STAGE_ONE(of) +1
+enum { STAGE_COUNT = 0 STAGE_KINDS(STAGE_ONE) };
+#undef STAGE_ONE
+
+extern const struct stage_kind *const stage_kinds[STAGE_COUNT];
+/* NULL: there is no such stage. */
+const struct stage_kind *stage_kind_find(const char *name);
+/* Whose model a folder holds, by its config.json or its files; NULL: they do not say. */
+const struct stage_kind *stage_kind_of_model(const char *dir);
 
 #endif

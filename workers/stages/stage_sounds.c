@@ -11,7 +11,6 @@
 #include "workers/models/yamnet.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
-#include "workers/stages/stage_params.h"
 #include "workers/stages/windowed.h"
 
 #define SAMPLES_PER_MS 16
@@ -26,6 +25,13 @@ struct noted {
     float *values; /* [vector_count][YAMNET_VECTOR], where they are kept */
     struct stage_vector *vectors;
     uint32_t vector_count, vector_room;
+};
+
+struct sounds_params {
+    float threshold;     /* 0.3: a class is heard where its score reaches it */
+    uint32_t max_gap_ms; /* 960: shorter gaps of one class are closed */
+    uint32_t min_ms;     /* 0: shorter sounds are left out */
+    bool vectors;        /* false: keep YAMNet's own vectors, one for each 0.48 s, too */
 };
 
 struct listening {
@@ -258,7 +264,7 @@ static int listening_open(const struct stage_setup *setup, struct backend *be, v
 
     if (!l)
         return err_set(err, ERR_NOMEM, "no memory for sounds");
-    rc = sounds_params_from_json(setup->params, &l->params, err);
+    rc = param_table_from_json(stage_sounds.params, setup->params, &l->params, err);
     if (rc == 0)
         rc = yamnet_load(setup->dir, be, setup->windows, &l->model, err);
     if (rc == 0)
@@ -288,9 +294,59 @@ static int listening_predict(const struct stage_setup *setup, bool gpu, uint64_t
     return 0;
 }
 
+/* ---- parameters and models */
+
+#define FIELD(key, of) .name = #key, .kind = PARAM_##of, PARAM_AT(sounds_params, key)
+#define HOUR_MS 3600000
+
+static const struct param_field fields[] = {
+    {FIELD(threshold, FLOAT), .high = 1},
+    {FIELD(max_gap_ms, U32), .high = HOUR_MS},
+    {FIELD(min_ms, U32), .high = HOUR_MS},
+    {FIELD(vectors, BOOL)},
+};
+
+static const struct sounds_params usual = {.threshold = 0.3f, .max_gap_ms = 960};
+
+static int check_sounds(const void *params, struct err *err)
+{
+    /* At 0 every class of every patch would be a sound. */
+    if (((const struct sounds_params *)params)->threshold <= 0)
+        return err_set(err, ERR_USAGE, "threshold is 0: every class would be heard everywhere");
+    return 0;
+}
+
+static const struct param_table table = {
+    .what = "sounds", PARAM_TABLE(sounds_params, fields, &usual), .check = check_sounds};
+
+static const struct model_file files[] = {{"config.json", false}, {"classes.csv", false}};
+static const char *const model_types[] = {"yamnet", NULL};
+
+static uint32_t listening_bytes_per_s(const char *params)
+{
+    struct sounds_params p;
+    struct err ignored = {0};
+
+    if (param_table_from_json(&table, params, &p, &ignored) != 0 || !p.vectors)
+        return 0;
+    return STAGE_VECTOR_BYTES(YAMNET_VECTOR) * 16000u / YAMNET_HOP + 1;
+}
+
 const struct stage_kind stage_sounds = {
     WINDOWED_STAGE,
     .name = "sounds",
+    .params = &table,
+    .hears = true,
+    .tail = YAMNET_PATCH,
+    .bytes_per_s = listening_bytes_per_s,
+    .model_types = model_types,
+    STAGE_FILES(files),
+    .weights = true,
+    .option = "sounds",
+    .help = "speech, music, applause, laughter ... (yamnet)",
+    .doing = "to listen to for sounds",
+    .model = "yamnet",
+    .get = "put a folder 'yamnet', as docs/models.md has it, into the models directory",
     .open = listening_open,
     .close = listening_close,
     .precision = windowed_stage_f32,

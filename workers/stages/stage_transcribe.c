@@ -278,8 +278,17 @@ static void transcription_stats(const void *self, uint32_t *lanes, uint32_t *win
                       samples_done);
 }
 
+static const char *const model_types[] = {"whisper", NULL};
+
 const struct stage_kind stage_transcribe = {
     .name = "transcribe",
+    .params = &transcribe_table,
+    .hears = true,
+    .model_types = model_types,
+    .weights = true,
+    .option = "model",
+    .doing = "to transcribe",
+    .model = MODEL_DEFAULT,
     .open = transcription_open,
     .close = transcription_close,
     .slots = transcription_slots,

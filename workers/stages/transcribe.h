@@ -18,7 +18,8 @@
 
 #include "base/err.h"
 
-struct silero; /* workers/models/silero.h */
+struct param_table; /* workers/stages/param_table.h */
+struct silero;      /* workers/models/silero.h */
 struct whisper;
 struct vocabulary; /* workers/text/vocabulary.h: tokenizer and the special tokens' ids */
 
@@ -79,6 +80,7 @@ struct transcribe_params {
     uint32_t vad_speech_pad_ms;           /* 400 */
 };
 
+extern const struct param_table transcribe_table; /* of these (transcribe_params.c) */
 void transcribe_params_default(struct transcribe_params *p);
 /* ERR_USAGE naming the first value that is out of its range. */
 int transcribe_params_check(const struct transcribe_params *p, struct err *err);

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/err.h"
-#include "workers/stages/params.h"
+#include "workers/stages/transcribe.h"
 
 #define DEFAULTS                                                                           \
     "{\"compression_ratio_threshold\":2.4,\"language\":\"\",\"logprob_threshold\":-1,"     \
@@ -124,17 +124,6 @@ static void test_all(void **state)
     assert_ok(transcribe_params_to_json(&p, &json, &e), e);
     assert_non_null(strstr(json, "\"condition_on_previous_text\":true,\"language\""));
     free(json);
-}
-
-static void test_table(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < param_field_count; i++) {
-        assert_ptr_equal(param_field_find(param_fields[i].name), &param_fields[i]);
-        if (i)
-            assert_true(strcmp(param_fields[i - 1].name, param_fields[i].name) < 0);
-    }
-    assert_null(param_field_find("beam"));
 }
 
 /* What says the same is written the same. */
@@ -315,11 +304,11 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_first_catalogs),
-        cmocka_unit_test(test_all),        cmocka_unit_test(test_no_exponents),
-        cmocka_unit_test(test_table),      cmocka_unit_test(test_canonical),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_refused_whole),
-        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_check),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_first_catalogs),
+        cmocka_unit_test(test_all),           cmocka_unit_test(test_no_exponents),
+        cmocka_unit_test(test_canonical),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused_whole), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_check),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,57 +1,73 @@
-/* Parameters of the stages beside transcription: one way of writing them, no value out of range. */
+/* Parameters of all stages: one way of writing them, no value out of range; what is known of a
+ * stage by its name. */
 #include "tests/common/test.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include <xxhash.h>
+
 #include "workers/models/model_dir.h"
-#include "workers/stages/stage.h"
+#include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"
 
-/* Reads, writes, and expects `same`. */
-#define WRITTEN(stage, json, same)                                              \
-    do {                                                                        \
-        struct stage##_params of_params;                                        \
-        struct err of_err = {0};                                                \
-        char *text = NULL;                                                      \
-        assert_ok(stage##_params_from_json(json, &of_params, &of_err), of_err); \
-        assert_ok(stage##_params_to_json(&of_params, &text, &of_err), of_err);  \
-        assert_string_equal(text, same);                                        \
-        free(text);                                                             \
-    } while (0)
-#define REFUSED(stage, json)                                                              \
-    do {                                                                                  \
-        struct stage##_params of_params;                                                  \
-        struct err of_err = {0};                                                          \
-        assert_int_equal(stage##_params_from_json(json, &of_params, &of_err), ERR_USAGE); \
-        assert_true(of_err.msg[0] != 0);                                                  \
-    } while (0)
+/* Of any stage: read and written again. NULL: refused. */
+static char *again(const char *stage, const char *json)
+{
+    const struct stage_kind *kind = stage_kind_find(stage);
+    struct err e = {0};
+    char *ret = NULL;
+    void *params;
+
+    assert_non_null(kind);
+    params = malloc(kind->params->size);
+    assert_non_null(params);
+    if (param_table_from_json(kind->params, json, params, &e) == 0)
+        assert_ok(param_table_to_json(kind->params, params, &ret, &e), e);
+    else
+        assert_int_equal(e.code, ERR_USAGE);
+    assert_true(ret != NULL || e.msg[0] != 0);
+    free(params);
+    return ret;
+}
+
+static void written(const char *stage, const char *json, const char *same)
+{
+    char *text = again(stage, json);
+
+    assert_non_null(text);
+    assert_string_equal(text, same);
+    free(text);
+}
+
+static void refused(const char *stage, const char *json) { assert_null(again(stage, json)); }
 
 static void defaults_are_left_out(void **state)
 {
     (void)state;
-    WRITTEN(diarize_stage, "{}", "{}");
-    WRITTEN(sounds, "{}", "{}");
-    WRITTEN(sounds, "{\"max_gap_ms\":960,\"min_ms\":0,\"threshold\":0.3,\"vectors\":false}", "{}");
-    WRITTEN(embed_text, "{\"chars\":400,\"source\":\"\"}", "{}");
-    WRITTEN(embed_audio, "{\"hop_ms\":10000}", "{}");
-    WRITTEN(diarize_stage, "{\"min_duration_off\":0,\"num_speakers\":0}", "{}");
+    written("diarize", "{}", "{}");
+    written("sounds", "{}", "{}");
+    written("sounds", "{\"max_gap_ms\":960,\"min_ms\":0,\"threshold\":0.3,\"vectors\":false}",
+            "{}");
+    written("embed-text", "{\"chars\":400,\"source\":\"\"}", "{}");
+    written("embed-audio", "{\"hop_ms\":10000}", "{}");
+    written("diarize", "{\"min_duration_off\":0,\"num_speakers\":0}", "{}");
 }
 
 static void others_are_written_in_order(void **state)
 {
     (void)state;
-    WRITTEN(diarize_stage,
+    written("diarize",
             "{\"threshold\":0.6,\"clustering\":\"vbx\",\"max_speakers\":4,\"fb\":0.8,\"fa\":0.07,"
             "\"min_speakers\":2,\"min_cluster_size\":12,\"min_duration_off\":0.5}",
             "{\"clustering\":\"vbx\",\"fa\":0.07,\"fb\":0.8,\"max_speakers\":4,"
             "\"min_cluster_size\":12,\"min_duration_off\":0.5,\"min_speakers\":2,"
             "\"threshold\":0.6}");
-    WRITTEN(sounds, "{\"vectors\":true,\"threshold\":0.25,\"min_ms\":500,\"max_gap_ms\":0}",
+    written("sounds", "{\"vectors\":true,\"threshold\":0.25,\"min_ms\":500,\"max_gap_ms\":0}",
             "{\"max_gap_ms\":0,\"min_ms\":500,\"threshold\":0.25,\"vectors\":true}");
-    WRITTEN(embed_text, "{\"source\":\"00ff/\\\"a\",\"chars\":1000}",
+    written("embed-text", "{\"source\":\"00ff/\\\"a\",\"chars\":1000}",
             "{\"chars\":1000,\"source\":\"00ff/\\\"a\"}");
-    WRITTEN(embed_audio, "{\"hop_ms\":5000}", "{\"hop_ms\":5000}");
+    written("embed-audio", "{\"hop_ms\":5000}", "{\"hop_ms\":5000}");
 }
 
 /* What was said stays said, though it is the published pipeline's value: the model may have
@@ -62,42 +78,83 @@ static void what_was_said_is_written(void **state)
     struct err e = {0};
 
     (void)state;
-    WRITTEN(diarize_stage, "{\"clustering\":\"ahc\"}", "{\"clustering\":\"ahc\"}");
-    assert_ok(diarize_stage_params_from_json("{\"min_cluster_size\":12}", &p, &e), e);
+    written("diarize", "{\"clustering\":\"ahc\"}", "{\"clustering\":\"ahc\"}");
+    assert_ok(param_table_from_json(stage_diarize.params, "{\"min_cluster_size\":12}", &p, &e), e);
     assert_true(p.min_cluster_size_said && !p.clustering_said && !p.threshold_said && !p.fa_said &&
                 !p.fb_said);
-    WRITTEN(diarize_stage, "{\"min_cluster_size\":12}", "{\"min_cluster_size\":12}");
+    written("diarize", "{\"min_cluster_size\":12}", "{\"min_cluster_size\":12}");
 }
 
 static void impossible_values_are_refused(void **state)
 {
     (void)state;
-    REFUSED(diarize_stage, "");
-    REFUSED(diarize_stage, "[]");
-    REFUSED(diarize_stage, "{\"speakers\":2}");
-    REFUSED(diarize_stage, "{\"num_speakers\":2,\"num_speakers\":3}");
-    REFUSED(diarize_stage, "{\"clustering\":\"kmeans\"}");
-    REFUSED(diarize_stage, "{\"clustering\":1}");
-    REFUSED(diarize_stage, "{\"threshold\":2.5}");
-    REFUSED(diarize_stage, "{\"threshold\":1e400}");
-    REFUSED(diarize_stage, "{\"threshold\":\"1\"}");
-    REFUSED(diarize_stage, "{\"num_speakers\":-1}");
-    REFUSED(diarize_stage, "{\"num_speakers\":1001}");
-    REFUSED(diarize_stage, "{\"num_speakers\":2,\"max_speakers\":3}");
-    REFUSED(diarize_stage, "{\"min_speakers\":4,\"max_speakers\":3}");
-    REFUSED(diarize_stage, "{\"min_cluster_size\":0}");
-    REFUSED(diarize_stage, "{\"fa\":0}");
-    REFUSED(diarize_stage, "{\"fb\":0,\"clustering\":\"vbx\"}");
-    REFUSED(diarize_stage, "{\"fa\":1e-60}"); /* 0 as a float */
-    REFUSED(sounds, "{\"threshold\":0}");
-    REFUSED(sounds, "{\"threshold\":1.5}");
-    REFUSED(sounds, "{\"vectors\":1}");
-    REFUSED(sounds, "{\"max_gap_ms\":4294967296}");
-    REFUSED(embed_text, "{\"chars\":5}");
-    REFUSED(embed_text, "{\"source\":\"0123456789012345678901234567890123456789"
-                        "0123456789012345678901234567890123456789\"}");
-    REFUSED(embed_audio, "{\"hop_ms\":10001}"); /* sound between windows would not be heard */
-    REFUSED(embed_audio, "{\"hop_ms\":0}");
+    refused("diarize", "");
+    refused("diarize", "[]");
+    refused("diarize", "{\"speakers\":2}");
+    refused("diarize", "{\"num_speakers\":2,\"num_speakers\":3}");
+    refused("diarize", "{\"clustering\":\"kmeans\"}");
+    refused("diarize", "{\"clustering\":1}");
+    refused("diarize", "{\"threshold\":2.5}");
+    refused("diarize", "{\"threshold\":1e400}");
+    refused("diarize", "{\"threshold\":\"1\"}");
+    refused("diarize", "{\"num_speakers\":-1}");
+    refused("diarize", "{\"num_speakers\":1001}");
+    refused("diarize", "{\"num_speakers\":2,\"max_speakers\":3}");
+    refused("diarize", "{\"min_speakers\":4,\"max_speakers\":3}");
+    refused("diarize", "{\"min_cluster_size\":0}");
+    refused("diarize", "{\"fa\":0}");
+    refused("diarize", "{\"fb\":0,\"clustering\":\"vbx\"}");
+    refused("diarize", "{\"fa\":1e-60}"); /* 0 as a float */
+    refused("sounds", "{\"threshold\":0}");
+    refused("sounds", "{\"threshold\":1.5}");
+    refused("sounds", "{\"vectors\":1}");
+    refused("sounds", "{\"max_gap_ms\":4294967296}");
+    refused("embed-text", "{\"chars\":5}");
+    refused("embed-text", "{\"source\":\"0123456789012345678901234567890123456789"
+                          "0123456789012345678901234567890123456789\"}");
+    refused("embed-audio", "{\"hop_ms\":10001}"); /* sound between windows would not be heard */
+    refused("embed-audio", "{\"hop_ms\":0}");
+}
+
+static void hash_of(const char *json, char ret[33])
+{
+    XXH128_canonical_t hash;
+
+    XXH128_canonicalFromHash(&hash, XXH3_128bits(json, strlen(json)));
+    for (size_t i = 0; i < sizeof(hash.digest); i++)
+        sprintf(ret + 2 * i, "%02x", hash.digest[i]);
+}
+
+/* A catalog knows a stage by its parameters as they were written once, and a text embedding its
+ * source by their hash: a line that changes is a stage that all catalogs would compute anew. Lines
+ * are added, never changed. Of each: the stage, what is read, the hash of what is written, and that
+ * itself, "=" where it is what was read; of what is refused "-" and "refused". */
+static void catalogs_keep_their_stages(void **state)
+{
+    FILE *f = fopen(test_source_path("tests/unit/stages/stage_identities.tsv"), "r");
+    char line[8192], hash[33];
+    uint32_t lines = 0;
+
+    (void)state;
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f) != NULL) {
+        char *rest = line, *stage = strsep(&rest, "\t"), *json = strsep(&rest, "\t"),
+             *wanted = strsep(&rest, "\t"), *same = strsep(&rest, "\n"), *got;
+
+        assert_non_null(same);
+        lines++;
+        got = again(stage, json);
+        if (got == NULL && strcmp(same, "refused") != 0)
+            fail_msg("line %u is refused: %s", lines, json);
+        if (got == NULL)
+            continue;
+        hash_of(got, hash);
+        if (strcmp(got, strcmp(same, "=") == 0 ? json : same) != 0 || strcmp(hash, wanted) != 0)
+            fail_msg("line %u: %s becomes %s (%s)", lines, json, got, hash);
+        free(got);
+    }
+    fclose(f);
+    assert_true(lines > 1000);
 }
 
 static void stages_are_known_by_name(void **state)
@@ -121,6 +178,29 @@ static void stages_are_known_by_name(void **state)
     assert_int_equal(stage_bytes_per_s("embed-audio", "no JSON"), 0);
     assert_int_equal(stage_model_hash("translate", "/", hash, &e), ERR_USAGE);
     assert_int_equal(stage_model_hash("sounds", "/nonexistent", hash, &e), ERR_MODEL);
+}
+
+/* What a row of the table owes those who go through it. */
+static void descriptors_are_whole(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    for (size_t i = 0; i < STAGE_COUNT; i++) {
+        const struct stage_kind *k = stage_kinds[i];
+
+        assert_ptr_equal(stage_kind_find(k->name), k);
+        assert_true(k->option && k->doing && k->model && k->model_types && k->open);
+        assert_true(!k->help || k->get || k->hub);
+        assert_ok(param_table_check(k->params, k->params->defaults, &e), e);
+        assert_true(k->hears == !param_table_find(k->params, "source"));
+        for (size_t j = 0; j < k->params->count; j++) /* none twice */
+            assert_ptr_equal(param_table_find(k->params, k->params->fields[j].name),
+                             &k->params->fields[j]);
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(k->option, stage_kinds[j]->option);
+    }
+    assert_null(stage_kind_find("translate"));
 }
 
 static void write_config(const char *text)
@@ -158,7 +238,9 @@ int main(void)
         cmocka_unit_test(others_are_written_in_order),
         cmocka_unit_test(what_was_said_is_written),
         cmocka_unit_test(impossible_values_are_refused),
+        cmocka_unit_test(catalogs_keep_their_stages),
         cmocka_unit_test(stages_are_known_by_name),
+        cmocka_unit_test(descriptors_are_whole),
         cmocka_unit_test(models_are_known_by_their_folder),
     };
 

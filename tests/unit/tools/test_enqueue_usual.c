@@ -42,8 +42,11 @@ static void put(const char *name)
 }
 
 /* Names that no models directory of the build has. */
-static const struct enqueue_usual wanted = {"--diarize",       "diarize", "own-voices",
-                                            "embedded-voices", NULL,      "put it there"};
+static const struct stage_kind wanted = {.option = "diarize",
+                                         .name = "diarize",
+                                         .model = "own-voices",
+                                         .embedded = "embedded-voices",
+                                         .get = "put it there"};
 
 static void find(const char *name, const char *says)
 {
@@ -62,13 +65,13 @@ static void find(const char *name, const char *says)
     free(dir);
 }
 
-static void find_nothing(const struct enqueue_usual *u, const char *says)
+static void find_nothing(const struct stage_kind *k, const char *says)
 {
     char note[700], *dir = NULL;
     const char *found = NULL;
     struct err e = {0};
 
-    assert_int_equal(enqueue_usual_find(u, NULL, &dir, &found, note, sizeof(note), &e), ERR_MODEL);
+    assert_int_equal(enqueue_usual_find(k, NULL, &dir, &found, note, sizeof(note), &e), ERR_MODEL);
     assert_null(dir);
     assert_string_equal(note, "");
     if (strstr(e.msg, says) == NULL)
@@ -77,7 +80,7 @@ static void find_nothing(const struct enqueue_usual *u, const char *says)
 
 static void one_after_the_other(void **state)
 {
-    struct enqueue_usual alone = wanted;
+    struct stage_kind alone = wanted;
 
     (void)state;
     find_nothing(&wanted, "there is no 'own-voices', and 'embedded-voices', which comes with "

@@ -283,13 +283,13 @@ class Enqueue(Program):
         self.assertEqual(2, self.enqueue("-i", "*.wav", self.archive, "--language", "en")["unreadable_files"])
         self.assertEqual(1, self.enqueue("-x", "cut.zip", self.archive, "--language", "es")["unreadable_files"])
 
-    def test_a_recording_compressed_by_itself_is_said(self):
+    def test_what_is_compressed_and_damaged_is_said(self):
         for name in ("talk.wav.gz", "song.MP3.XZ", "words.txt.gz", "talk.wav.md5", "data.gz"):
             self.put(name, b"\x1f\x8b\x08" + bytes(40))
         found = self.enqueue()
         self.assertEqual((2, 3), (found["unreadable_files"], found["left_alone"]), found)
         done = self.run_it("enqueue", self.archive)
-        self.assertIn("talk.wav.gz: compressed", done.err)
+        self.assertIn("talk.wav.gz: the archive is damaged or cut short", done.err)
         self.assertIn("No recordings found.", done.out)
 
     def test_members_known_by_later_bytes(self):
