@@ -389,7 +389,7 @@ class Corpus(night.Night):
         "set.part1.rar//tape.wav": PART, "old.rar//tape.wav": PART,
         # Part of the member is in the part.
         "disks.z01//long.wav": r"cut short", "volumes.zip.001//long.wav": r"cut short",
-        "explorer.zip//explorer.wav": r"^packed in a way that is not supported .*: unpack it",
+        "explorer.zip//explorer.wav": r"^packed by a method that is not supported .*: unpack it",
         "cenc.m4a": r"^encrypted \(DRM\)", "shop.m4p": r"^encrypted \(DRM\)",
         "licensed.wma": r"^encrypted \(DRM\)",
         "codec.mov": r"^no decoder for its audio \(codec Qzzx\)",

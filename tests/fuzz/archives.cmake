@@ -6,3 +6,6 @@ foreach(format zip 7zip gnutar pax)
 endforeach()
 execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf ${OUT}/archive-nested ${OUT}/archive-zip
   WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)
+# A recording without an archive around it.
+file(ARCHIVE_CREATE OUTPUT ${OUT}/archive-alone FORMAT raw COMPRESSION GZip
+  PATHS ../samples/voices/01-3-voices.opus)

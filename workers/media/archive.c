@@ -15,6 +15,7 @@
 
 struct archive_source {
     struct archive *a;
+    bool opened;      /* a knows its format: asked for encryption before, it crashes */
     struct stream *s; /* borrowed */
     int64_t pos;      /* of s */
     uint64_t max_bytes, unpacked;
@@ -225,7 +226,7 @@ static int libarchive_err(struct archive_source *src, struct err *err)
     if (archive_errno(src->a) == ENOMEM) {
         return err_set(err, ERR_LIMIT, "reading the archive needs more memory than is allowed");
     }
-    if (archive_read_has_encrypted_entries(src->a) == 1) {
+    if (src->opened && archive_read_has_encrypted_entries(src->a) == 1) {
         return archive_refuse_encrypted(err);
     }
     if (is_part(src)) {
@@ -235,8 +236,8 @@ static int libarchive_err(struct archive_source *src, struct err *err)
     /* "Unsupported ZIP compression method (9: deflation-64-bit)" and its like, of every format. */
     if (shown && (strstr(shown, "nsupported") || strstr(shown, "not supported"))) {
         err_set(err, ERR_INPUT,
-                "packed in a way that is not supported (%.200s): unpack it with the program that "
-                "made it, or 7z, and enqueue what comes out",
+                "packed by a method that is not supported (%.200s): unpack it (7z ...) and enqueue "
+                "what comes out",
                 shown);
     } else {
         err_set(err, ERR_INPUT, "the archive is damaged or cut short%s%.200s%s",
@@ -260,6 +261,7 @@ static int begin(struct archive_source *src, struct err *err)
     if (rc != 0) {
         return rc;
     }
+    src->opened = false;
     src->pos = 0;
     src->unpacked = 0;
     src->next_index = 0;
@@ -275,6 +277,7 @@ static int begin(struct archive_source *src, struct err *err)
     if (archive_read_open1(src->a) != ARCHIVE_OK) {
         return libarchive_err(src, err); /* a filter's first bytes, and no more of it */
     }
+    src->opened = true;
     return 0;
 }
 
@@ -449,6 +452,9 @@ int archive_source_measure(struct archive_source *src, struct archive_item *item
     rc = got < 0 ? (int)got : begin(src, err);
     if (rc == 0) {
         rc = archive_source_next(src, item, err);
+    }
+    if (rc == 0 && !item->is_alone) {
+        rc = err_set(err, ERR_CHANGED, "the file changed while it was read");
     }
     item->size = size;
     return rc;
