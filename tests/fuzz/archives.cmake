@@ -6,3 +6,9 @@ foreach(format zip 7zip gnutar pax)
 endforeach()
 execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf ${OUT}/archive-nested ${OUT}/archive-zip
   WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)
+# Recordings of one name, also in archives of one name.
+file(WRITE ${OUT}/take.wav "by its name a recording")
+execute_process(COMMAND ${CMAKE_COMMAND} -E tar cf reel.tar take.wav take.wav
+  WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf archive-twice reel.tar reel.tar take.wav
+  WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)
