@@ -9,3 +9,9 @@ execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf ${OUT}/archive-nested ${OUT}
 # A recording without an archive around it.
 file(ARCHIVE_CREATE OUTPUT ${OUT}/archive-alone FORMAT raw COMPRESSION GZip
   PATHS ../samples/voices/01-3-voices.opus)
+# Recordings of one name, also in archives of one name.
+file(WRITE ${OUT}/take.wav "by its name a recording")
+execute_process(COMMAND ${CMAKE_COMMAND} -E tar cf reel.tar take.wav take.wav
+  WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf archive-twice reel.tar reel.tar take.wav
+  WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)
