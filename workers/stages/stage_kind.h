@@ -34,7 +34,7 @@ struct stage_kind {
     const char *doing;    /* "to diarize" */
     const char *model;    /* the user's own where none is named: a name, or a Hub id */
     const char *embedded; /* what comes with the program and is taken else; NULL: nothing */
-    const char *get;      /* how to come by one, as a command: "put a folder ..."; NULL with help */
+    const char *get;      /* how to come by one, as a command: "put a folder ..." */
 
     /* Each takes what its `open` has made; the meaning is that of stage.h's function of the name.
      */
