@@ -8,7 +8,7 @@
 
 struct progress {
     uint64_t tasks_done, tasks_all, tasks_failed;
-    bool several; /* stages: a file has more than one task */
+    bool several;                        /* stages: a file has more than one task */
     int64_t audio_done_ms, audio_all_ms; /* all: -1 unknown */
     double speed;                        /* times real time; 0 unknown */
     int64_t eta_ms;                      /* -1 unknown */
