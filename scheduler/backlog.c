@@ -43,6 +43,7 @@ void backlog_free(struct run *run)
     while ((t = idmap_next(&run->tasks, &at)))
         task_free(t);
     idmap_free(&run->tasks);
+    idmap_free(&run->deaths);
     stage_clear(run);
     free(run->aside);
 }
@@ -129,7 +130,7 @@ static void take(struct run *run, struct store_task *t)
         .shards_total = t->shards_total,
         .done = t->skip,
         .done_count = t->skip_count,
-        .suspect = t->suspect > 0,
+        .suspect = t->suspect,
     };
     struct run_task *rt = calloc(1, sizeof(*rt));
     struct err err = {0};
@@ -327,6 +328,12 @@ double backlog_unread(const struct run *run)
            (left > 0 ? (double)left / (double)t->tasks_pending / run->o->shard_ms : 1);
 }
 
+/* Suspects wait for all the others, also for those that are still to be read. */
+static size_t due(const struct run *run)
+{
+    return planner_queued(run->planner) - planner_suspects(run->planner);
+}
+
 bool backlog_refill(struct run *run)
 {
     if (!run->has_stage) { /* what one that was put aside has left must be gone first */
@@ -334,15 +341,15 @@ bool backlog_refill(struct run *run)
             !choose_stage(run))
             return false;
     }
-    if (planner_queued(run->planner) < QUEUE_LOW)
-        while (!run->exhausted && planner_queued(run->planner) < QUEUE_HIGH && read_page(run))
+    if (due(run) < QUEUE_LOW)
+        while (!run->exhausted && due(run) < QUEUE_HIGH && read_page(run))
             ;
     if (planner_queued(run->planner) || run_leased(run) || run->failure.code)
         return planner_queued(run->planner) > 0;
     /* The stage is through, for now: another one, or the same with what has become due. */
     if (!run->exhausted || !choose_stage(run))
         return false;
-    while (!run->exhausted && planner_queued(run->planner) < QUEUE_HIGH && read_page(run))
+    while (!run->exhausted && due(run) < QUEUE_HIGH && read_page(run))
         ;
     return planner_queued(run->planner) > 0;
 }

@@ -224,9 +224,43 @@ static void note_failure(struct run_task *t, int code, const char *message)
 
 static void clear_failure(struct run_task *t)
 {
-    t->failed = t->died = t->alone = false;
+    t->failed = t->died = false;
     t->code = 0;
     t->message[0] = 0;
+}
+
+bool dispatch_history(struct run *run, int64_t task, struct retry_failure *ret)
+{
+    uintptr_t own = (uintptr_t)idmap_get(&run->deaths, (uint64_t)task);
+    struct err err = {0};
+
+    ret->deaths_alone = own ? (uint32_t)own - 1 : 0;
+    ret->acquitted = run->acquitted;
+    if (store_task_attempts(run->st, task, &ret->attempts, &ret->deaths, &err) == 0)
+        return true;
+    run_fail(run, &err);
+    return false;
+}
+
+void dispatch_done(struct run *run, int64_t task)
+{
+    run->acquitted += idmap_remove(&run->deaths, (uint64_t)task) != NULL;
+}
+
+static void note_death(struct run *run, int64_t task, const struct retry_decision *d)
+{
+    bool suspect = d->verdict == RETRY_SUSPECT;
+    struct err err = {0};
+
+    run_check(run, ledger_suspect(run->ledger, task, d->deaths, suspect ? d->at_ms : 0, &err),
+              &err);
+    if (!suspect) {
+        idmap_remove(&run->deaths, (uint64_t)task);
+    } else if (d->own &&
+               idmap_put(&run->deaths, (uint64_t)task, (void *)(uintptr_t)(1 + d->deaths_alone))) {
+        err_set(&err, ERR_NOMEM, "no memory for a failure");
+        run_fail(run, &err);
+    }
 }
 
 void dispatch_record(struct run *run, const struct dispatch_failure *f,
@@ -236,11 +270,12 @@ void dispatch_record(struct run *run, const struct dispatch_failure *f,
     struct err err = {0};
     int code = f->code ? f->code : ERR_CRASH;
 
-    run_check(run,
-              ledger_failed(run->ledger, f->task, code, d->message, final ? -1 : d->at_ms, &err),
-              &err);
-    if (f->died)
-        run_check(run, ledger_suspect(run->ledger, f->task, &err), &err);
+    if (d->verdict != RETRY_SUSPECT)
+        run_check(
+            run, ledger_failed(run->ledger, f->task, code, d->message, final ? -1 : d->at_ms, &err),
+            &err);
+    if (d->deaths)
+        note_death(run, f->task, d);
     if (d->quarantined)
         run_check(run, ledger_event(run->ledger, "quarantined", f->media, "", d->message, &err),
                   &err);
@@ -248,6 +283,10 @@ void dispatch_record(struct run *run, const struct dispatch_failure *f,
     if (final) {
         run->failed_pending++;
         report_event(run, LOG_WARN, "%s: %s", f->shown, d->message);
+    } else if (d->at_ms == 0) {
+        /* A worker's death has been told once for all that it held. */
+        report_event(run, f->died ? LOG_DEBUG : LOG_INFO,
+                     "%s: %s; again, alone, when nothing else waits", f->shown, d->message);
     } else {
         char wait[PROGRESS_SPAN];
 
@@ -269,7 +308,6 @@ static void record_failure(struct run *run, struct run_task *t, const struct ret
     };
 
     dispatch_record(run, &f, d);
-    backlog_drop(run, t->t.task_id);
 }
 
 /* The same for every recording of its stage: none of them is charged. */
@@ -308,24 +346,21 @@ static bool next_place(struct run *run, struct run_task *t)
     return true;
 }
 
-static void decide(struct run *run, struct run_task *t)
+static void decide(struct run *run, struct run_task *t, const struct planner_ended *e)
 {
     struct retry_rule rule = {.limit = run->o->attempts, .base_ms = run->tune.retry_base_ms};
     struct retry_failure f = {
         .code = t->code,
         .message = t->message,
         .died = t->died,
-        .alone = t->alone,
+        .alone = e->alone,
+        .progress = e->progress,
         .other_place = true,
     };
     struct retry_decision d;
-    struct err err = {0};
 
-    if (retry_counts(f.code, f.died) &&
-        store_task_attempts(run->st, t->t.task_id, &f.attempts, &f.deaths, &err)) {
-        run_fail(run, &err);
+    if (retry_counts(f.code, f.died) && !dispatch_history(run, t->t.task_id, &f))
         return;
-    }
     retry_decide(&rule, &f, clock_wall_ms(), (uint64_t)t->t.task_id, &d);
     if (d.verdict == RETRY_PLACE && !next_place(run, t)) {
         if (run->failure.code)
@@ -339,13 +374,18 @@ static void decide(struct run *run, struct run_task *t)
         requeue(run, t);
         break;
     case RETRY_SUSPECT:
-        run_check(run, ledger_suspect(run->ledger, t->t.task_id, &err), &err);
-        run_note_commit(run);
+        record_failure(run, t, &d);
+        if (d.at_ms) {
+            backlog_drop(run, t->t.task_id);
+            break;
+        }
+        planner_task_suspect(run->planner, t->t.task_id, e->worker);
         requeue(run, t);
         break;
     case RETRY_AGAIN:
     case RETRY_FAIL:
         record_failure(run, t, &d);
+        backlog_drop(run, t->t.task_id);
         break;
     case RETRY_STOP:
         put_stage_aside(run, t, d.message);
@@ -439,11 +479,7 @@ bool dispatch_shard_failed(struct run_worker *w, const struct msg_shard_failed *
         return false;
     if (rc == 0)
         note_failure(t, m->code, m->message);
-    /* A lost device is charged like a death, which it is about to be. */
-    if (m->code == ERR_DEVICE)
-        t->alone = planner_worker_leases(w->run->planner, w->index, NULL, 0) == 1 &&
-                   w->companion_leases == 0;
-    else
+    if (m->code != ERR_DEVICE) /* which is about to be a death */
         restart_result(&w->restart);
     return true;
 }
@@ -456,12 +492,13 @@ static void conclude(struct run *run, struct run_task *t, const struct planner_e
         if (run->kind.settles)
             settle_wake(run);
         run_note_commit(run);
+        dispatch_done(run, t->t.task_id);
         backlog_drop(run, t->t.task_id);
     } else if (t->stopping) {
         backlog_drop(run, t->t.task_id);
         backlog_rescan(run); /* it may have been wanted again meanwhile */
     } else if (t->failed || t->died) {
-        decide(run, t);
+        decide(run, t, e);
     } else {
         requeue(run, t);
     }
@@ -491,9 +528,6 @@ bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, str
         t->t.has_hash |= m->has_hash;
         run_note_commit(run);
     }
-    if (m->code == ERR_DEVICE)
-        t->alone =
-            planner_worker_leases(run->planner, w->index, NULL, 0) == 0 && w->companion_leases == 0;
     if (e.unreported && m->code)
         note_failure(t, m->code, m->message);
     else if (e.unreported && !w->drained && w->state == WORKER_READY && !t->stopping)
@@ -524,14 +558,12 @@ static bool held_alone(const struct run_worker *w, const uint64_t *ids, size_t n
     return n > 0;
 }
 
-static bool was_charged(struct run *run, int64_t task)
+/* Did it fail, or die alone, before? A single death may have been of others in the same worker. */
+static bool is_known(struct run *run, int64_t task)
 {
-    uint32_t attempts = 0, suspect;
-    struct err err = {0};
+    struct retry_failure f = {0};
 
-    if (store_task_attempts(run->st, task, &attempts, &suspect, &err))
-        run_fail(run, &err);
-    return attempts > 0;
+    return dispatch_history(run, task, &f) && (f.attempts || f.deaths_alone || f.deaths > 1);
 }
 
 void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
@@ -558,7 +590,7 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
             companions_leave_out(w);
         *cause = n + companions == 0 ? RESTART_OWN : alone ? RESTART_ONE : RESTART_MANY;
         *task = only;
-        if (alone && was_charged(run, only))
+        if (alone && is_known(run, only))
             *cause = RESTART_KNOWN;
     }
     for (i = 0; i < n; i++) {
@@ -570,8 +602,6 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
         t = task_get(run, e.task);
         if (code != ERR_CANCELLED) {
             t->died = true;
-            /* A first death after results may be anybody's; once leased alone, it is its own. */
-            t->alone = alone && (e.alone || !e.progress);
             t->code = code;
             utf8_copy(t->message, sizeof(t->message), message);
             planner_task_suspect(run->planner, e.task, w->index);

@@ -245,13 +245,16 @@ int ledger_failed(struct ledger *l, int64_t task, int code, const char *message,
     return copy(&e->text, message) ? 0 : undo(l, err);
 }
 
-int ledger_suspect(struct ledger *l, int64_t task, struct err *err)
+int ledger_suspect(struct ledger *l, int64_t task, uint32_t deaths, int64_t retry_at_ms,
+                   struct err *err)
 {
     struct ledger_entry *e = add(l, LEDGER_SUSPECT, err);
 
     if (!e)
         return err->code;
     e->task = task;
+    e->total = deaths;
+    e->at_ms = retry_at_ms;
     return 0;
 }
 

@@ -46,7 +46,9 @@ int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *er
 /* retry_at_ms: as store_task_failed. */
 int ledger_failed(struct ledger *l, int64_t task, int code, const char *message,
                   int64_t retry_at_ms, struct err *err);
-int ledger_suspect(struct ledger *l, int64_t task, struct err *err);
+/* As store_task_suspect. */
+int ledger_suspect(struct ledger *l, int64_t task, uint32_t deaths, int64_t retry_at_ms,
+                   struct err *err);
 int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *device,
                  const char *text, struct err *err);
 int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,

@@ -26,8 +26,8 @@ struct ledger_entry {
     enum ledger_kind kind;
     int64_t task, media;
     int code;       /* FAILED */
-    int64_t at_ms;  /* FAILED */
-    uint32_t total; /* TOTAL */
+    int64_t at_ms;  /* FAILED, SUSPECT */
+    uint32_t total; /* TOTAL; SUSPECT: deaths */
     char *text, *device, *label, *driver, *decoding;
     bool refused; /* the catalog said no: settled as a failure of the task */
     struct err why;

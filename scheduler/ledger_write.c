@@ -217,7 +217,7 @@ int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct er
     case LEDGER_FAILED:
         return store_task_failed(st, e->task, e->code, e->text, e->at_ms, err);
     case LEDGER_SUSPECT:
-        return store_task_suspect(st, e->task, err);
+        return store_task_suspect(st, e->task, e->total, e->at_ms, err);
     case LEDGER_EVENT:
         return store_event(st, e->label, e->media, e->device, e->text, err);
     case LEDGER_TUNING:

@@ -504,7 +504,8 @@ void planner_task_suspect(struct planner *p, int64_t task, uint32_t worker)
 
     if (!t)
         return;
-    t->suspect = true;
+    if (t->suspect == 0)
+        t->suspect = 1;
     t->died_once = true;
     t->died_on = worker;
     task_update_leases(p, t); /* nothing of its other parts may be given away any more */
@@ -572,6 +573,7 @@ void planner_forget_queued(struct planner *p)
 }
 
 size_t planner_queued(const struct planner *p) { return p->queued; }
+size_t planner_suspects(const struct planner *p) { return p->suspect_len; }
 size_t planner_leased(const struct planner *p) { return p->leases.count; }
 
 /* -------------------------------------------------------------------------------- workers */

@@ -15,10 +15,10 @@
  *      while there is plenty of work, so that a finished slot never waits for an answer). Half of
  *      the capacity is taken to be in work at once; of a worker whose rate is known no more than it
  *      does in half a minute waits beside that, for what waits there no other can do.
- *   3. A suspect (a worker died holding it) goes to a worker that holds nothing else, which gets
- *      nothing else until the suspect has ended. Suspects go first, so that a worker that has just
- *      been started again settles who was guilty; but not to the worker that they killed while it
- *      could do something else.
+ *   3. A suspect (a worker or decoder died over it) goes to a worker that holds nothing else, which
+ *      gets nothing else until the suspect has ended. Suspects go last, when nothing else is
+ * queued, so that what they may do again costs nobody anything; those with the fewest deaths first,
+ * as most are innocent, and rather to another worker than the one that they died on.
  *   4. A worker is given only what it will have done before all could be over without it: near the
  *      end a slow one is left idle rather than everybody kept waiting for it, and work waits for a
  *      fast one that is still busy. "All could be over" is the level: all work that nobody has
@@ -48,7 +48,7 @@ struct planner_task { /* as the catalog knows it; borrowed */
     uint32_t shards_total; /* 0 unknown */
     const uint32_t *done;  /* ascending */
     uint32_t done_count;
-    bool suspect;
+    uint32_t suspect; /* deaths over it; 0: it is none */
 };
 
 /* NULL when out of memory. shard_ms: the nominal length of a shard, over 0. */
@@ -61,7 +61,7 @@ int planner_task_add(struct planner *p, const struct planner_task *t, struct err
 bool planner_task_known(const struct planner *p, int64_t task);
 /* The container has told its duration. */
 void planner_task_duration(struct planner *p, int64_t task, int64_t duration_ms);
-/* A worker died holding it: from now on it runs alone. Say it before the task is queued again. */
+/* A process died over it: from now on it runs alone. Say it before the task is queued again. */
 void planner_task_suspect(struct planner *p, int64_t task, uint32_t worker);
 bool planner_task_is_suspect(const struct planner *p, int64_t task);
 /* IDLE -> QUEUED. */
@@ -73,8 +73,9 @@ void planner_forget_queued(struct planner *p);
 /* The caller has so much more to do than is queued here (as well as it knows), in shards of full
  * length: how near the end is. 0 at first. */
 void planner_more(struct planner *p, double shards);
-size_t planner_queued(const struct planner *p); /* tasks, suspects among them */
-size_t planner_leased(const struct planner *p); /* leases */
+size_t planner_queued(const struct planner *p);   /* tasks, suspects among them */
+size_t planner_suspects(const struct planner *p); /* those among them */
+size_t planner_leased(const struct planner *p);   /* leases */
 
 /* capacity: shards that keep it busy, twice those that it works on at once; at least 1; more than
  * PLANNER_MAX_CAPACITY count as that. */

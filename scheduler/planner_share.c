@@ -245,7 +245,19 @@ static int lease_whole(struct planner *p, uint32_t worker, struct task *t, struc
     return rc;
 }
 
-static struct task *first_suspect(struct planner *p, uint32_t worker, bool even_again)
+/* Is `a` to be tried before `b` there? */
+static bool suspect_sooner(const struct task *a, const struct task *b, uint32_t worker)
+{
+    bool again = a->died_once && a->died_on == worker;
+
+    if (again != (b->died_once && b->died_on == worker))
+        return !again;
+    if (a->suspect != b->suspect)
+        return a->suspect < b->suspect;
+    return a->id < b->id;
+}
+
+static struct task *first_suspect(struct planner *p, uint32_t worker)
 {
     struct task *best = NULL;
     size_t i;
@@ -253,8 +265,7 @@ static struct task *first_suspect(struct planner *p, uint32_t worker, bool even_
     for (i = 0; i < p->suspect_len; i++) {
         struct task *t = plan_task_get(p, p->suspects[i]);
 
-        if (t && t->queued && (even_again || !t->died_once || t->died_on != worker) &&
-            (!best || t->id < best->id))
+        if (t && t->queued && (!best || suspect_sooner(t, best, worker)))
             best = t;
     }
     return best;
@@ -319,13 +330,10 @@ static int split(struct planner *p, uint32_t thief, struct planner_step *ret, st
 
 static int feed(struct planner *p, uint32_t worker, struct planner_step *ret, struct err *err)
 {
-    bool empty = p->workers[worker].lease_count == 0;
-    struct task *t = empty ? first_suspect(p, worker, false) : NULL;
+    struct task *t = plan_first_due(p);
 
-    if (!t)
-        t = plan_first_due(p);
-    if (!t && empty)
-        t = first_suspect(p, worker, true);
+    if (!t && p->workers[worker].lease_count == 0)
+        t = first_suspect(p, worker);
     /* Of a long one the first shard counts: the rest can be given to others as soon as its length
      * is known, which most containers tell when they are opened. */
     if (t && !t->suspect && !worth_it(p, &p->workers[worker], t->work > 1 ? 1 : t->work)) {

@@ -30,7 +30,8 @@ struct task {
     struct lease *first; /* of them */
     uint32_t guess;      /* shards that are thought to be left; what `backlog` counts it as */
     double work;         /* the same in shards of full length; what `backlog_work` counts it as */
-    bool queued, suspect, died_once;
+    bool queued, died_once;
+    uint32_t suspect; /* deaths over it */
     uint32_t died_on;
 };
 
@@ -85,7 +86,7 @@ struct planner {
      * tasks; what comes out of that order is in a binary heap. */
     struct due *run, *heap;
     size_t run_at, run_len, run_cap, heap_len, heap_cap;
-    int64_t *suspects; /* ids, unordered; few */
+    int64_t *suspects; /* ids of those that are queued, unordered; few */
     size_t suspect_len, suspect_cap;
     size_t queued;
     uint64_t backlog; /* shards thought to be in queued tasks */

@@ -53,9 +53,9 @@ static const char *way_out(int code)
 }
 
 /* base * 4^attempts, capped, plus up to a quarter. */
-static int64_t wait_ms(uint32_t base, uint32_t attempts, uint64_t spread)
+static int64_t wait_ms(const struct retry_rule *rule, uint32_t attempts, uint64_t spread)
 {
-    int64_t ms = base;
+    int64_t ms = rule->base_ms ? rule->base_ms : RETRY_BASE_MS;
 
     while (attempts-- && ms < RETRY_CAP_MS)
         ms *= 4;
@@ -68,27 +68,45 @@ static void charge(const struct retry_rule *rule, const struct retry_failure *f,
                    uint64_t spread, struct retry_decision *ret)
 {
     uint32_t limit = rule->limit ? rule->limit : RETRY_ATTEMPTS;
-    char why[300];
 
-    if (f->died && f->deaths)
-        snprintf(why, sizeof(why), "the worker died on it %u times: %.240s", f->deaths + 1,
-                 f->message);
-    else if (f->died)
-        snprintf(why, sizeof(why), "the worker died on it: %.240s", f->message);
-    else
-        utf8_copy(why, sizeof(why), f->message);
     if (f->attempts + 1 < limit) {
         ret->verdict = RETRY_AGAIN;
-        ret->at_ms =
-            now_ms + wait_ms(rule->base_ms ? rule->base_ms : RETRY_BASE_MS, f->attempts, spread);
-        utf8_copy(ret->message, sizeof(ret->message), why);
+        ret->at_ms = now_ms + wait_ms(rule, f->attempts, spread);
+        utf8_copy(ret->message, sizeof(ret->message), f->message);
         return;
     }
     ret->verdict = RETRY_FAIL;
     ret->quarantined = true;
     snprintf(ret->message, sizeof(ret->message),
-             "set aside after %u attempt%s: %s; `nightshift retry` it when the cause is gone",
-             f->attempts + 1, f->attempts ? "s" : "", why);
+             "set aside after %u attempt%s: %.300s; `nightshift retry` it when the cause is gone",
+             f->attempts + 1, f->attempts ? "s" : "", f->message);
+}
+
+/* A lease that gave results before it died is no evidence: what was done by then is done, and if
+ * the recording is guilty its next lease dies without any. */
+static void judge_death(const struct retry_rule *rule, const struct retry_failure *f,
+                        int64_t now_ms, uint64_t spread, struct retry_decision *ret)
+{
+    char why[300];
+
+    snprintf(why, sizeof(why), "%s%.240s", f->died ? "the worker died on it: " : "", f->message);
+    ret->own = f->alone || !f->died;
+    ret->deaths = (f->progress ? 0 : f->deaths) + 1;
+    ret->deaths_alone = f->alone && !f->progress ? f->deaths_alone + 1 : 0;
+    ret->quarantined = f->alone && (ret->deaths >= RETRY_DEATHS ||
+                                    ret->deaths_alone >= RETRY_DEATHS_ALONE + f->acquitted);
+    if (ret->quarantined) {
+        snprintf(ret->message, sizeof(ret->message),
+                 "set aside after %u deaths in a row, %u of them alone in this run: %s; "
+                 "`nightshift retry` it when the cause is gone",
+                 ret->deaths, ret->deaths_alone, why);
+        return;
+    }
+    ret->verdict = RETRY_SUSPECT;
+    /* What killed it from outside, a shortage of memory say, may be over soon. */
+    if (f->alone)
+        ret->at_ms = now_ms + wait_ms(rule, f->deaths_alone > 0, spread);
+    utf8_copy(ret->message, sizeof(ret->message), why);
 }
 
 void retry_decide(const struct retry_rule *rule, const struct retry_failure *f, int64_t now_ms,
@@ -115,11 +133,7 @@ void retry_decide(const struct retry_rule *rule, const struct retry_failure *f, 
         snprintf(ret->message, sizeof(ret->message), "%s%s", why, way_out(f->code));
         break;
     case KIND_WORKER:
-        if (!f->alone) {
-            ret->verdict = RETRY_SUSPECT;
-            break;
-        }
-        charge(rule, f, now_ms, spread, ret);
+        judge_death(rule, f, now_ms, spread, ret);
         break;
     case KIND_AGAIN:
         charge(rule, f, now_ms, spread, ret);

@@ -5,8 +5,14 @@
  *   missing, changed, denied                 PLACE while it has other places, then FAIL
  *   io, timeout, nomem, vram, full, ...      AGAIN after a while, up to the limit, then FAIL:
  *                                            "set aside after 3 attempts: ..."
- *   device, a worker that died               SUSPECT: innocent until it has happened to the
- *                                            recording alone; then as AGAIN
+ *   device, crash, a worker that died        SUSPECT: counts against nobody, as anybody may have
+ *                                            killed it. The recording is done alone when nothing
+ *                                            else waits. FAIL when it has died alone twice in a
+ *                                            row in one run, both times without a result. Once
+ *                                            more for each recording that such deaths befell and
+ *                                            that was done after all: somebody kills at random.
+ *                                            In the end with its eighth death in a row, over all
+ *                                            runs, as each may end before the second one
  *   cancelled                                BACK: it was us
  *   model                                    STOP: every other recording would fail alike */
 #ifndef NIGHTSHIFT_SCHEDULER_RETRY_H
@@ -17,12 +23,14 @@
 #include <stdint.h>
 
 #define RETRY_ATTEMPTS 3u
+#define RETRY_DEATHS_ALONE 2u /* in one run */
+#define RETRY_DEATHS 8u       /* in all */
 #define RETRY_BASE_MS 5000u
 #define RETRY_CAP_MS 900000
 
 enum retry_verdict {
     RETRY_BACK,    /* queue it again, nothing is charged */
-    RETRY_SUSPECT, /* queue it again, alone */
+    RETRY_SUSPECT, /* queue it again, alone; not before at_ms */
     RETRY_AGAIN,   /* charge an attempt; not before at_ms */
     RETRY_PLACE,   /* queue it again with another of its places */
     RETRY_FAIL,    /* failed; `message` says why and what to do */
@@ -33,10 +41,14 @@ struct retry_failure {
     int code;
     const char *message; /* what happened, one sentence without a way out */
     bool died;           /* the worker died, of `message`; code is then of no meaning */
-    uint32_t deaths;     /* died: how often before this one */
-    bool alone;          /* the worker held nothing else */
+    bool alone;          /* as a suspect: with nothing else at work there */
+    bool progress;       /* it had given a result before, in the same lease */
     bool other_place;    /* it has places that were not tried yet */
-    uint32_t attempts;   /* charged before this one */
+    /* Before this one: */
+    uint32_t attempts;     /* charged */
+    uint32_t deaths;       /* over it, in a row without a result: the catalog's count */
+    uint32_t deaths_alone; /* of them, alone and in this run */
+    uint32_t acquitted;    /* recordings that were done in this run though they `own` a death */
 };
 
 struct retry_rule {
@@ -46,12 +58,15 @@ struct retry_rule {
 
 struct retry_decision {
     enum retry_verdict verdict;
-    int64_t at_ms;     /* AGAIN */
-    bool quarantined;  /* FAIL because the limit was reached */
-    char message[400]; /* AGAIN, FAIL: for the catalog */
+    int64_t at_ms;    /* AGAIN, SUSPECT; 0: at once */
+    bool quarantined; /* FAIL because the limit was reached */
+    uint32_t deaths;  /* with this one; 0: it is none */
+    uint32_t deaths_alone;
+    bool own;          /* of its decoder, or alone: nobody else's */
+    char message[400]; /* SUSPECT, AGAIN, FAIL: for people */
 };
 
-/* Does the verdict need `attempts`? (They cost a query.) */
+/* Does the verdict need what was before? (That costs a query.) */
 bool retry_counts(int code, bool died);
 /* spread: any number that differs from task to task, so that tasks which failed together do not all
  * come back at once. */

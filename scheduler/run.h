@@ -110,7 +110,7 @@ struct run_task { /* known to the planner */
     struct store_task t;
     uint32_t place; /* the t.path is its place-th place */
     bool stopping;  /* cancelled or paused: forgotten when its leases have ended */
-    bool failed, died, alone;
+    bool failed, died;
     int code;
     char message[320];
     char *shown;                    /* its name for people; owned */
@@ -138,6 +138,10 @@ struct run {
     struct control_server *control;
     struct planner *planner;
     struct idmap tasks; /* id -> struct run_task */
+    /* Tasks that own a death in this run (retry.h): id -> 1 + deaths_alone, as a pointer. Apart
+     * from `tasks`, which forget those that wait. */
+    struct idmap deaths;
+    uint32_t acquitted; /* of them, those that were done */
     struct settle *settle;
     struct companions *companions;
     struct devices *devices; /* list[i] is what workers[i] works on */
@@ -234,7 +238,10 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
 void dispatch_cap(struct run *run, const struct planner_step *step);
 void dispatch_cancel(struct run *run, int64_t task); /* CANCEL to every lease of it */
 void dispatch_cap_task(struct run *run, int64_t task);
-/* A failed attempt as retry_decide has judged it (AGAIN or FAIL): noted and told. */
+/* What is known of a task's failures before this one. False: the run has failed. */
+bool dispatch_history(struct run *run, int64_t task, struct retry_failure *ret);
+void dispatch_done(struct run *run, int64_t task); /* it is done after all */
+/* A failure as retry_decide has judged it (SUSPECT, AGAIN or FAIL): noted and told. */
 struct dispatch_failure {
     int64_t task, media;
     const char *shown;

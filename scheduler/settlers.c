@@ -57,13 +57,12 @@ static void charge(struct settler *w, int code, const char *message, bool died)
     struct retry_decision d;
     struct err err = {0};
 
-    if (store_task_attempts(run->st, w->t.task_id, &f.attempts, &f.deaths, &err))
-        run_fail(run, &err);
+    dispatch_history(run, w->t.task_id, &f);
     retry_decide(&rule, &f, clock_wall_ms(), (uint64_t)w->t.task_id, &d);
     if (d.verdict == RETRY_STOP) {
         err_set(&err, code, "%s", d.message);
         backlog_put_aside(run, &w->stage, &err);
-    } else if (d.verdict == RETRY_AGAIN || d.verdict == RETRY_FAIL) {
+    } else if (d.verdict == RETRY_SUSPECT || d.verdict == RETRY_AGAIN || d.verdict == RETRY_FAIL) {
         dispatch_record(run, &failure, &d);
     }
     free(shown);
@@ -253,6 +252,7 @@ static bool take_settled(struct settler *w, const struct frame *f, struct err *e
         msg_settled_free(&m);
     } else {
         run_check(run, ledger_settled(run->ledger, w->t.task_id, &m, err), err);
+        dispatch_done(run, w->t.task_id);
         run_note_commit(run);
     }
     settler_put_down(w);
@@ -370,18 +370,16 @@ static void put_aside(struct settler *w)
     run_note_commit(run);
 }
 
-/* A death with a recording in hand is charged to the recording. */
+/* It holds one recording, alone. */
 static enum restart_cause blame(struct settler *w, int64_t *task)
 {
-    uint32_t attempts = 0, deaths = 0;
-    struct err err = {0};
+    struct retry_failure f = {0};
 
     *task = w->t.task_id;
-    if (store_task_attempts(w->run->st, *task, &attempts, &deaths, &err))
-        run_fail(w->run, &err);
+    dispatch_history(w->run, *task, &f);
     if (!w->unwanted)
         charge(w, w->last.code, w->last.msg, true);
-    return attempts ? RESTART_KNOWN : RESTART_ONE;
+    return f.attempts || f.deaths_alone ? RESTART_KNOWN : RESTART_ONE;
 }
 
 static void settler_died(struct settler *w, int status)

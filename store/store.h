@@ -95,7 +95,7 @@ struct store_task {
     uint32_t shards_total; /* 0: not known yet */
     uint32_t skip_count;   /* shards that are done, ascending */
     uint32_t *skip;
-    uint32_t suspect; /* times that a worker died holding it */
+    uint32_t suspect; /* deaths over it in a row, without a result in between */
 };
 void store_task_free(struct store_task *t);
 
@@ -275,8 +275,10 @@ int store_task_failed(struct store *st, int64_t task_id, int code, const char *m
                       int64_t retry_at_ms, struct err *err);
 int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, uint32_t *suspect,
                         struct err *err);
-/* A worker died holding it: suspect + 1. */
-int store_task_suspect(struct store *st, int64_t task_id, struct err *err);
+/* A process died over it, for the `deaths`th time in a row. While it is pending it is not runnable
+ * before retry_at_ms; 0: as it was. */
+int store_task_suspect(struct store *st, int64_t task_id, uint32_t deaths, int64_t retry_at_ms,
+                       struct err *err);
 
 /* Journal for people: table event. kind: "run-start", "run-end", "worker-died", "quarantined" ...
  */

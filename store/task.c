@@ -246,13 +246,20 @@ int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, u
     return 0;
 }
 
-int store_task_suspect(struct store *st, int64_t task_id, struct err *err)
+int store_task_suspect(struct store *st, int64_t task_id, uint32_t deaths, int64_t retry_at_ms,
+                       struct err *err)
 {
+    char retry_at[CLOCK_ISO_LEN];
     int rc = db_enter(st, err);
 
     if (rc < 0)
         return rc;
-    rc = db_run(st, err, "UPDATE task SET suspect = suspect + 1 WHERE task_id = ?", "i", task_id);
+    clock_iso8601(retry_at_ms, retry_at);
+    rc = db_run(st, err,
+                "UPDATE task SET suspect = ?2, "
+                "retry_at = CASE state WHEN 'pending' THEN coalesce(?3, retry_at) "
+                "ELSE retry_at END WHERE task_id = ?1",
+                "iit", task_id, (int64_t)deaths, retry_at_ms ? retry_at : NULL);
     return db_leave(st, rc, err);
 }
 

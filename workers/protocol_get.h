@@ -69,7 +69,7 @@ static inline int32_t get_code(struct reader *r, bool may_be_ok)
 {
     int32_t v = (int32_t)reader_u32(r);
 
-    require(r, v >= ERR_USAGE && v <= (may_be_ok ? 0 : -1));
+    require(r, v >= ERR_CRASH && v <= (may_be_ok ? 0 : -1));
     return v;
 }
 

@@ -1,4 +1,5 @@
-/* The planner with simulated workers in virtual time: unequal speeds, deaths, poison recordings.
+/* The planner with simulated workers in virtual time: unequal speeds, deaths, poison recordings,
+ * decoders that somebody kills.
  * What the run does with the policies (scheduler/dispatch.c, supervisor.c) is done here in short.
  */
 #include "tests/common/test.h"
@@ -33,8 +34,11 @@ struct sim_task {
     bool poison;  /* whoever begins its shard `at` dies */
     bool hangs;   /*   or hangs, which takes a minute to be seen */
     uint32_t at;
-    uint8_t *done; /* how often each shard was accepted */
-    uint32_t charged, suspected;
+    uint8_t *done;                 /* how often each shard was accepted */
+    uint32_t deaths, deaths_alone; /* as in struct retry_failure */
+    uint32_t died_alone;           /* all told, without a result */
+    bool own;                      /* one of them was */
+    double ended_at;
     int64_t wait_until; /* -1: in the planner */
     bool complete, failed;
 };
@@ -52,13 +56,15 @@ struct sim_worker {
     uint32_t capacity;
     bool up, aside;
     double event_at; /* what happens next: a shard done, a start, a death */
-    enum { EV_NONE, EV_START, EV_SHARD, EV_DEATH } event;
+    enum { EV_NONE, EV_START, EV_SHARD, EV_KILL, EV_DEATH } event;
     struct sim_lease held[MAX_HELD];
     uint32_t held_count;
     uint32_t current; /* index in held */
     struct restart restart;
     double mtbf; /* of its own deaths; 0: never */
     double dies_at;
+    double decoder_mtbf; /* of the decoder that it reads from */
+    double killed_at;
 };
 
 struct sim {
@@ -69,7 +75,8 @@ struct sim {
     uint32_t worker_count;
     double now;
     struct rng rng;
-    uint64_t accepted, deaths, leases, caps;
+    uint64_t accepted, deaths, kills, leases, caps;
+    uint32_t acquitted;
     uint32_t next_waiting; /* how many tasks wait for a retry */
 };
 
@@ -82,30 +89,43 @@ static void drop(struct sim_worker *w, uint32_t i)
     w->held_count--;
 }
 
-static void decide(struct sim *s, int64_t id, bool died, bool alone)
+static void decide(struct sim *s, const struct planner_ended *e, bool died)
 {
+    int64_t id = e->task;
     struct sim_task *t = &s->tasks[id];
     struct retry_rule rule = {.limit = 3, .base_ms = 5000};
-    struct retry_failure f = {.message = "x", .died = died, .alone = alone, .attempts = t->charged};
+    struct retry_failure f = {
+        .code = ERR_CRASH,
+        .message = "x",
+        .died = died,
+        .alone = e->alone,
+        .progress = e->progress,
+        .deaths = t->deaths,
+        .deaths_alone = t->deaths_alone,
+        .acquitted = s->acquitted,
+    };
     struct retry_decision d;
     struct err err;
 
     retry_decide(&rule, &f, (int64_t)(s->now * 1000), (uint64_t)id, &d);
+    t->deaths = d.deaths;
+    t->deaths_alone = d.deaths_alone;
+    t->own |= d.own;
+    t->died_alone += e->alone && !e->progress;
     switch (d.verdict) {
     case RETRY_SUSPECT:
-        t->suspected++;
-        assert_int_equal(planner_task_requeue(s->p, id, &err), 0);
-        break;
-    case RETRY_AGAIN:
-        t->charged++;
-        t->suspected++;
+        if (d.at_ms == 0) {
+            planner_task_suspect(s->p, id, e->worker);
+            assert_int_equal(planner_task_requeue(s->p, id, &err), 0);
+            break;
+        }
         t->wait_until = d.at_ms;
         s->next_waiting++;
         planner_task_remove(s->p, id);
         break;
     case RETRY_FAIL:
-        t->charged++;
         t->failed = true;
+        t->ended_at = s->now;
         s->open--;
         planner_task_remove(s->p, id);
         break;
@@ -122,6 +142,8 @@ static void settle(struct sim *s, const struct planner_ended *e)
         return;
     if (e->complete) {
         s->tasks[e->task].complete = true;
+        s->acquitted += s->tasks[e->task].own;
+        s->tasks[e->task].ended_at = s->now;
         s->open--;
         planner_task_remove(s->p, e->task);
     } else {
@@ -145,11 +167,16 @@ static void add_task(struct sim *s, int64_t id)
         .size_bytes = (uint64_t)t->shards * 4000000,
         .done = done,
         .done_count = n,
-        .suspect = t->suspected > 0,
+        .suspect = t->deaths,
     };
     t->wait_until = -1;
     assert_int_equal(planner_task_add(s->p, &in, &err), 0);
     free(done);
+}
+
+static double after(struct sim *s, double mean_s)
+{
+    return mean_s > 0 ? s->now + mean_s * (0.5 + (double)below(&s->rng, 1000) / 1000) : 0;
 }
 
 /* What the worker does next with what it holds. */
@@ -157,7 +184,7 @@ static void work(struct sim *s, uint32_t index)
 {
     struct sim_worker *w = &s->workers[index];
 
-    if (!w->up || w->event == EV_SHARD || w->event == EV_DEATH)
+    if (!w->up || w->event == EV_SHARD || w->event == EV_KILL || w->event == EV_DEATH)
         return;
     while (w->held_count) {
         struct sim_lease *l = &w->held[0];
@@ -180,12 +207,20 @@ static void work(struct sim *s, uint32_t index)
             continue;
         }
         w->current = 0;
+        if (w->dies_at < s->now) /* while it had nothing to do: that hit nobody */
+            w->dies_at = after(s, w->mtbf);
+        if (w->killed_at < s->now)
+            w->killed_at = after(s, w->decoder_mtbf);
         if (t->poison && l->next == t->at) {
             w->event = EV_DEATH;
             w->event_at = s->now + (t->hangs ? 60 : 0.1);
         } else {
             w->event = EV_SHARD;
             w->event_at = s->now + 1 / w->speed;
+        }
+        if (w->killed_at > 0 && w->killed_at < w->event_at) {
+            w->event = EV_KILL;
+            w->event_at = w->killed_at > s->now ? w->killed_at : s->now;
         }
         if (w->dies_at > 0 && w->dies_at < w->event_at) {
             w->event = EV_DEATH;
@@ -202,7 +237,8 @@ static void start_worker(struct sim *s, uint32_t i)
 
     w->up = true;
     w->event = EV_NONE;
-    w->dies_at = w->mtbf > 0 ? s->now + w->mtbf * (0.5 + (double)below(&s->rng, 1000) / 1000) : 0;
+    w->dies_at = after(s, w->mtbf);
+    w->killed_at = after(s, w->decoder_mtbf);
     planner_worker_ready(s->p, i, w->capacity);
     planner_worker_rate(s->p, i, w->speed);
 }
@@ -220,10 +256,10 @@ static void die(struct sim *s, uint32_t i)
     for (k = 1; k < w->held_count; k++)
         alone &= w->held[k].task == w->held[0].task;
     wait = restart_death(&w->restart,
-                         n == 0                                  ? RESTART_OWN
-                         : !alone                                ? RESTART_MANY
-                         : s->tasks[w->held[0].task].charged > 0 ? RESTART_KNOWN
-                                                                 : RESTART_ONE,
+                         n == 0                                 ? RESTART_OWN
+                         : !alone                               ? RESTART_MANY
+                         : s->tasks[w->held[0].task].deaths > 1 ? RESTART_KNOWN
+                                                                : RESTART_ONE,
                          n ? w->held[0].task : 0, 1000);
     planner_worker_gone(s->p, i);
     for (k = 0; k < n; k++) {
@@ -233,7 +269,7 @@ static void die(struct sim *s, uint32_t i)
         assert_int_equal(planner_lease_end(s->p, ids[k], false, 0, &e, &err), 0);
         planner_task_suspect(s->p, e.task, i);
         if (e.idle)
-            decide(s, e.task, true, alone && (e.alone || !e.progress));
+            decide(s, &e, true);
     }
     while (w->held_count)
         drop(w, 0);
@@ -245,6 +281,22 @@ static void die(struct sim *s, uint32_t i)
         w->event = EV_START;
         w->event_at = s->now + (double)wait / 1000 + 1;
     }
+}
+
+/* Somebody kills the decoder that it reads from: the recording ends early, the rest goes on. */
+static void kill_decoder(struct sim *s, uint32_t i)
+{
+    struct sim_worker *w = &s->workers[i];
+    struct planner_ended e;
+    struct err err;
+
+    s->kills++;
+    w->event = EV_NONE;
+    w->killed_at = after(s, w->decoder_mtbf);
+    assert_int_equal(planner_lease_end(s->p, w->held[w->current].id, false, 0, &e, &err), 0);
+    drop(w, w->current);
+    if (e.idle)
+        decide(s, &e, false);
 }
 
 static void shard_done(struct sim *s, uint32_t i)
@@ -291,7 +343,7 @@ static void dispatch(struct sim *s)
         if (step.alone)
             assert_int_equal(w->held_count, 0);
         for (i = 0; i < w->held_count; i++)
-            assert_false(s->tasks[w->held[i].task].suspected && w->held[i].task != step.task &&
+            assert_false(s->tasks[w->held[i].task].deaths && w->held[i].task != step.task &&
                          planner_task_is_suspect(s->p, w->held[i].task));
         w->held[w->held_count++] = (struct sim_lease){
             .id = step.lease,
@@ -378,6 +430,9 @@ static double simulate(struct sim *s)
             break;
         case EV_SHARD:
             shard_done(s, best);
+            break;
+        case EV_KILL:
+            kill_decoder(s, best);
             break;
         case EV_DEATH:
             die(s, best);
@@ -536,9 +591,9 @@ static void poison_is_isolated(void **state)
             failed += t->failed;
             if (t->poison) {
                 assert_true(t->failed);
-                assert_int_equal(t->charged, 3);
-            } else if (t->failed || t->charged) {
-                fail_msg("seed %d: innocent %u was charged %u times", (int)seed, i, t->charged);
+                assert_int_equal(t->died_alone, 2);
+            } else if (t->failed || t->died_alone) {
+                fail_msg("seed %d: innocent %u died alone %u times", (int)seed, i, t->died_alone);
             }
         }
         assert_int_equal(failed, poison);
@@ -546,6 +601,51 @@ static void poison_is_isolated(void **state)
             assert_false(s.workers[i].aside);
         sim_free(&s);
     }
+}
+
+/* Workers and decoders that somebody kills all night long, and some recordings that do kill theirs:
+ * they alone are set aside, after all that nobody suspects is done. */
+static void kills_from_outside_count_against_nobody(void **state)
+{
+    uint64_t kills = 0, deaths = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        double suspected_from = 1e18, others_until = 0;
+        struct sim s;
+
+        sim_init(&s, seed, 240, 1 + below(&(struct rng){seed * 5}, 6));
+        for (uint32_t i = 0; i < s.task_count; i++) {
+            s.tasks[i].shards = below(&s.rng, 3) ? 1 + below(&s.rng, 5) : 1 + below(&s.rng, 200);
+            s.tasks[i].poison = i % 80 == 40;
+            s.tasks[i].at = below(&s.rng, s.tasks[i].shards);
+        }
+        for (uint32_t i = 0; i < s.worker_count; i++) {
+            s.workers[i].mtbf = 60 + below(&s.rng, 400);
+            s.workers[i].decoder_mtbf = 30 + below(&s.rng, 200);
+        }
+        simulate(&s);
+        check_all_done(&s);
+        for (uint32_t i = 0; i < s.task_count; i++) {
+            const struct sim_task *t = &s.tasks[i];
+
+            if (t->failed != t->poison)
+                fail_msg("seed %d: task %u, %s, died alone %u times", (int)seed, i,
+                         t->poison ? "poison" : "innocent", t->died_alone);
+            if (t->poison && t->ended_at < suspected_from)
+                suspected_from = t->ended_at;
+            if (!t->deaths && t->ended_at > others_until)
+                others_until = t->ended_at;
+        }
+        if (s.worker_count == 1)
+            assert_true(suspected_from > others_until);
+        kills += s.kills;
+        deaths += s.deaths;
+        sim_free(&s);
+    }
+    print_message("%llu decoders and %llu workers killed\n", (unsigned long long)kills,
+                  (unsigned long long)deaths);
+    assert_true(kills > 40 * 30 && deaths > 40 * 10);
 }
 
 static void workers_that_die_lose_nothing(void **state)
@@ -607,6 +707,7 @@ int main(void)
         cmocka_unit_test(one_long_recording_is_shared),
         cmocka_unit_test(unequal_workers_end_together),
         cmocka_unit_test(poison_is_isolated),
+        cmocka_unit_test(kills_from_outside_count_against_nobody),
         cmocka_unit_test(workers_that_die_lose_nothing),
         cmocka_unit_test(a_worker_that_always_dies_is_put_aside),
         cmocka_unit_test(a_million_recordings),

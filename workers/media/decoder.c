@@ -327,7 +327,7 @@ static int explain_death(struct decoder *d, struct err *err)
         }
         /* Nothing in a file sends these: somebody did, or the system was out of memory. */
         if (sig == SIGKILL || sig == SIGTERM || sig == SIGINT || sig == SIGHUP) {
-            return err_set(err, ERR_TIMEOUT,
+            return err_set(err, ERR_CRASH,
                            "the decoder was killed from outside (signal %d), perhaps for lack of "
                            "memory",
                            sig);

@@ -90,7 +90,8 @@ void decoder_on_pulse(struct decoder *d, void (*fn)(void *arg), void *arg);
 
 /* The next event. Errors: ERR_INPUT (bad media, with the reason), ERR_LIMIT, ERR_CHANGED,
  * ERR_TIMEOUT, ERR_CANCELLED, ERR_NOMEM, ERR_IO; a decoder that crashed is ERR_INPUT ("the decoder
- * crashed on it (signal 11)"). After an error or DECODER_END only close it. */
+ * crashed on it (signal 11)"), one that somebody killed ERR_CRASH. After an error or DECODER_END
+ * only close it. */
 int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err);
 
 void decoder_cancel(struct decoder *d);

@@ -67,8 +67,8 @@ static void crashes(void **state)
 static void killed_from_outside(void **state)
 {
     (void)state;
-    expect("signal 9", ERR_TIMEOUT, "killed from outside (signal 9)");
-    expect("signal 15", ERR_TIMEOUT, "killed from outside (signal 15)");
+    expect("signal 9", ERR_CRASH, "killed from outside (signal 9)");
+    expect("signal 15", ERR_CRASH, "killed from outside (signal 15)");
 }
 
 static void lies(void **state)

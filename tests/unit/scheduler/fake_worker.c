@@ -5,7 +5,9 @@
  *   crash, hang, still, garbage, outside, device
  *                   does that before shard N/2: abort; neither works nor beats; beats but stands
  *                   still; bytes that are no frame; a shard that is not leased; exits with 83
- *   crashonce, ioonce  the first time only (a file of that name in $FAKE_STATE remembers)
+ *   killed          there LEASE_END, as when somebody kills the decoder
+ *   crashonce, ioonce, killedonce
+ *                   the first time only (a file of that name in $FAKE_STATE remembers)
  *   input, io, missing, denied  LEASE_END with that error at once; missing only under /gone/
  *   second          missing, unless it is the second member of its name
  *   shardfail       SHARD_FAILED for shard N/2, the others are fine
@@ -221,6 +223,10 @@ static void work(void)
     if (l->next == l->shards / 2) {
         if (fake_is(l, "short")) {
             end_lease(l, 0, "", false);
+            return;
+        }
+        if (fake_is(l, "killed") || (fake_is(l, "killedonce") && first_time(l->m.path))) {
+            end_lease(l, ERR_CRASH, "the decoder was killed from outside (signal 9)", false);
             return;
         }
         act(l);

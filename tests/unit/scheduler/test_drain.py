@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A real worker within one long recording is asked to stop: its finished shards stay, the next run
-does the rest, and the rows are those of a run that nobody disturbed."""
+does the rest, though its decoder is killed, and the rows are those of a run that nobody disturbed.
+"""
 import os
 import signal
 import sys
@@ -36,6 +37,18 @@ class Drain(night.Night):
         self.assertEqual(night.TEMPFAIL, run.wait(), run.said())
         self.assertFalse(run.descendants(), "a worker was left behind")
 
+    def kill_a_decoder(self):
+        run = self.start_run(*self.OPTIONS)
+        pids = self.wait_for("a decoder", lambda: run.descendants("worker") and
+                             run.descendants("decoder"), run)
+        os.kill(pids[0], signal.SIGKILL)
+        self.assertEqual(0, run.wait(), run.said())
+        # Not the recording's fault, and not the worker's, who says so.
+        self.assertEqual([("done", 0, 1)],
+                         self.sql("SELECT state, attempts, suspect FROM task"), run.said())
+        self.assertEqual([(0,)],
+                         self.sql("SELECT count(*) FROM event WHERE kind = 'worker-died'"))
+
     def test_the_rest_is_done_by_the_next_run(self):
         self.enqueue()
         kept = set()
@@ -48,7 +61,7 @@ class Drain(night.Night):
         self.assertEqual([("pending", 0, 0)],
                          self.sql("SELECT state, attempts, suspect FROM task"))
         self.assertLess(len(kept), 30)
-        self.run_to_end(*self.OPTIONS)
+        self.kill_a_decoder()
         self.assertLess(kept, self.shards())
         interrupted = self.results()
         self.assertEqual(30, self.sql("SELECT count(*) FROM shard")[0][0])

@@ -61,7 +61,7 @@ static struct planner *plan_of(uint32_t workers, uint32_t capacity)
     return p;
 }
 
-static void add(struct planner *p, int64_t id, int64_t shards, bool suspect)
+static void add(struct planner *p, int64_t id, int64_t shards, uint32_t suspect)
 {
     struct planner_task t = {
         .id = id, .duration_ms = shards < 0 ? -1 : shards * SHARD_MS, .suspect = suspect};
@@ -256,44 +256,65 @@ static void a_slow_worker_does_not_hold_the_last(void **state)
     planner_free(p);
 }
 
+static void finish(struct planner *p, uint64_t lease, uint32_t shards)
+{
+    struct planner_ended e;
+    struct err err = {0};
+
+    for (uint32_t i = 0; i < shards; i++)
+        assert_int_equal(planner_shard(p, lease, i, true, &err), 0);
+    assert_int_equal(planner_lease_end(p, lease, true, shards, &e, &err), 0);
+    planner_task_remove(p, e.task);
+}
+
 static void suspects_are_alone(void **state)
 {
     struct planner *p = plan_of(2, 8);
+    struct planner_step s, t, of[4];
     struct planner_ended e;
-    struct planner_step s, t;
     struct err err = {0};
-    int64_t i;
 
     (void)state;
-    add(p, 9, 400, true);
-    for (i = 1; i <= 4; i++)
-        add(p, i, 1, false);
-    s = step(p); /* a suspect first, to a worker with empty hands */
-    assert_int_equal(s.task, 9);
-    assert_true(s.alone);
-    for (i = 1; i <= 4; i++) {
-        t = step(p);
-        assert_int_equal(t.task, i);
-        assert_int_equal(t.worker, 1 - s.worker);
+    add(p, 1, 400, 2);
+    add(p, 2, 400, 1);
+    assert_int_equal(planner_suspects(p), 2);
+    for (int i = 0; i < 4; i++)
+        add(p, 10 + i, 1, 0);
+    for (int i = 0; i < 4; i++) {
+        of[i] = step(p);
+        assert_int_equal(of[i].task, 10 + i);
+        assert_false(of[i].alone);
+        assert_int_equal(of[i].worker, of[0].worker == (uint32_t)i % 2 ? 0 : 1);
     }
-    nothing(p); /* and it is not split for the hungry one */
-    /* It kills that worker: not given to it again while it has something else to do. */
+    nothing(p); /* not while anything else is in their hands */
+    finish(p, of[0].lease, 1);
+    nothing(p);
+    finish(p, of[2].lease, 1);
+    s = step(p); /* the one with fewer deaths first */
+    assert_int_equal(s.task, 2);
+    assert_int_equal(s.worker, of[0].worker);
+    assert_true(s.alone);
+    assert_int_equal(planner_suspects(p), 1);
+    add(p, 20, 1, 0);
+    t = step(p); /* nothing else beside it */
+    assert_int_equal(t.task, 20);
+    assert_int_equal(t.worker, of[1].worker);
+    /* It kills that worker: another one is to try it, before what is worse. */
     planner_worker_gone(p, s.worker);
     assert_int_equal(planner_lease_end(p, s.lease, false, 0, &e, &err), 0);
     assert_true(e.idle && e.alone && e.unreported && !e.progress);
-    planner_task_suspect(p, 9, s.worker);
-    assert_int_equal(planner_task_requeue(p, 9, &err), 0);
-    add(p, 20, 1, false);
-    planner_worker_ready(p, s.worker, 1);
-    t = step(p);
-    assert_int_equal(t.task, 20);
-    assert_int_equal(t.worker, s.worker);
+    planner_task_suspect(p, 2, s.worker);
+    assert_int_equal(planner_task_requeue(p, 2, &err), 0);
     nothing(p);
-    assert_int_equal(planner_shard(p, t.lease, 0, true, &err), 0);
-    assert_int_equal(planner_lease_end(p, t.lease, true, 1, &e, &err), 0);
-    t = step(p); /* nothing else: then even so */
-    assert_int_equal(t.task, 9);
-    assert_int_equal(t.worker, s.worker);
+    finish(p, of[1].lease, 1);
+    finish(p, of[3].lease, 1);
+    finish(p, t.lease, 1);
+    planner_worker_ready(p, s.worker, 8);
+    t = step(p);
+    assert_int_equal(t.task, t.worker == s.worker ? 1 : 2);
+    t = step(p);
+    assert_int_equal(t.task, t.worker == s.worker ? 1 : 2);
+    nothing(p); /* and neither is split */
     planner_free(p);
 }
 
@@ -339,22 +360,66 @@ static struct retry_decision verdict(int code, bool died, bool alone, bool place
     return d;
 }
 
-static void a_crash_is_told_as_one(void **state)
+/* The n-th death over a recording in a row: of its worker, or of its decoder alone. */
+static struct retry_decision death(bool died, bool alone, bool progress, uint32_t before,
+                                   uint32_t before_alone, uint32_t acquitted)
 {
-    struct retry_rule rule = {0};
-    struct retry_failure f = {
-        .code = ERR_DEVICE, .message = "it was ended by signal 11", .died = true, .alone = true};
+    struct retry_rule rule = {.limit = 1}; /* which is of attempts */
+    struct retry_failure f = {.code = ERR_CRASH,
+                              .message = "signal 9",
+                              .died = died,
+                              .alone = alone,
+                              .progress = progress,
+                              .attempts = 5,
+                              .deaths = before,
+                              .deaths_alone = before_alone,
+                              .acquitted = acquitted};
+    struct retry_decision d;
+
+    retry_decide(&rule, &f, 1000000, 7, &d);
+    return d;
+}
+
+static void a_death_counts_when_it_was_alone(void **state)
+{
     struct retry_decision d;
 
     (void)state;
-    retry_decide(&rule, &f, 0, 3, &d);
-    assert_string_equal(d.message, "the worker died on it: it was ended by signal 11");
-    f.attempts = 2;
-    f.deaths = 3;
-    retry_decide(&rule, &f, 0, 3, &d);
-    assert_string_equal(d.message, "set aside after 3 attempts: the worker died on it 4 times: it "
-                                   "was ended by signal 11; `nightshift retry` it when the cause "
-                                   "is gone");
+    /* With others, or reading with others at work: at once again, but alone. */
+    d = death(true, false, false, 6, 0, 0);
+    assert_int_equal(d.verdict, RETRY_SUSPECT);
+    assert_true(d.at_ms == 0 && d.deaths == 7 && d.deaths_alone == 0 && !d.own);
+    d = death(false, false, true, 6, 0, 0);
+    assert_int_equal(d.verdict, RETRY_SUSPECT);
+    assert_true(d.at_ms == 0 && d.deaths == 1 && d.deaths_alone == 0 && d.own);
+    /* Alone: twice, by either. */
+    for (int died = 0; died < 2; died++) {
+        d = death(died, true, false, 1, 0, 0);
+        assert_int_equal(d.verdict, RETRY_SUSPECT);
+        assert_true(d.deaths == 2 && d.deaths_alone == 1 && d.own && !d.quarantined);
+        assert_in_range(d.at_ms - 1000000, 5000, 6250);
+        d = death(died, true, false, 2, 1, 0);
+        assert_int_equal(d.verdict, RETRY_FAIL);
+        assert_true(d.quarantined && d.deaths == 3);
+        assert_string_equal(d.message,
+                            died ? "set aside after 3 deaths in a row, 2 of them alone in this "
+                                   "run: the worker died on it: signal 9; `nightshift retry` it "
+                                   "when the cause is gone"
+                                 : "set aside after 3 deaths in a row, 2 of them alone in this "
+                                   "run: signal 9; `nightshift retry` it when the cause is gone");
+    }
+    /* A result in between, and it begins anew. */
+    d = death(true, true, true, 7, 1, 0);
+    assert_int_equal(d.verdict, RETRY_SUSPECT);
+    assert_true(d.deaths == 1 && d.deaths_alone == 0 && d.own);
+    /* Deaths befell others that were innocent. */
+    d = death(true, true, false, 3, 2, 2);
+    assert_int_equal(d.verdict, RETRY_SUSPECT);
+    assert_in_range(d.at_ms - 1000000, 20000, 25000);
+    assert_int_equal(death(true, true, false, 4, 3, 2).verdict, RETRY_FAIL);
+    /* However many, and in however many runs: no killer goes on for ever. */
+    assert_int_equal(death(true, true, false, RETRY_DEATHS - 2, 0, 100).verdict, RETRY_SUSPECT);
+    assert_int_equal(death(true, true, false, RETRY_DEATHS - 1, 0, 100).verdict, RETRY_FAIL);
 }
 
 static void a_wild_capacity_is_bounded(void **state)
@@ -398,7 +463,9 @@ static void each_failure_has_its_verdict(void **state)
     assert_int_equal(verdict(ERR_MODEL, false, true, false, 0).verdict, RETRY_STOP);
     assert_int_equal(verdict(ERR_DEVICE, false, false, false, 9).verdict, RETRY_SUSPECT);
     assert_int_equal(verdict(0, true, false, false, 9).verdict, RETRY_SUSPECT);
-    assert_int_equal(verdict(0, true, true, false, 0).verdict, RETRY_AGAIN);
+    assert_int_equal(verdict(ERR_CRASH, false, false, false, 9).verdict, RETRY_SUSPECT);
+    assert_int_equal(verdict(0, true, true, false, 0).verdict, RETRY_SUSPECT);
+    assert_true(retry_counts(ERR_CRASH, false) && retry_counts(ERR_CANCELLED, true));
     for (i = 0; i < sizeof(again) / sizeof(again[0]); i++) {
         d = verdict(again[i], false, true, true, 0);
         later = verdict(again[i], false, true, true, 1);
@@ -610,7 +677,7 @@ int main(void)
         cmocka_unit_test(the_last_long_recording_is_split),
         cmocka_unit_test(what_has_no_length_is_not_split),
         cmocka_unit_test(a_wild_capacity_is_bounded),
-        cmocka_unit_test(a_crash_is_told_as_one),
+        cmocka_unit_test(a_death_counts_when_it_was_alone),
         cmocka_unit_test(what_is_not_begun_is_shared),
         cmocka_unit_test(a_slow_worker_does_not_hold_the_last),
         cmocka_unit_test(suspects_are_alone),

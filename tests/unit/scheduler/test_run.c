@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include "scheduler/retry.h"
 #include "tests/unit/scheduler/fixture.h"
 
 #define STATE_OF(name)                                                                             \
@@ -28,6 +29,18 @@ static void results_are_whole(int64_t recordings, int64_t shards)
     assert_int_equal(count_of("SELECT count(*) FROM dropped WHERE text = 'you' AND attempts = 6 "
                               "AND speech_prob = 0.125 AND reason = 'no voice'"),
                      shards);
+}
+
+/* So many deaths in earlier runs. */
+static void suspect_all(uint32_t deaths)
+{
+    char sql[80];
+    sqlite3 *db;
+
+    snprintf(sql, sizeof(sql), "UPDATE task SET suspect = %u", deaths);
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 static void all_recordings_are_done(void **state)
@@ -113,16 +126,73 @@ static void deaths_cost_only_the_guilty(void **state)
     assert_ok(run_once("cpu,cpu", &r, &e), e);
     assert_int_equal(r.tasks_failed, 4);
     assert_int_equal(r.tasks_done, 6);
-    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done' AND attempts > 1"),
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done' AND attempts > 0"),
                      0);
-    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'failed' AND attempts = 3"),
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'failed' AND attempts = 1"),
                      4);
-    assert_int_equal(count_of(STATE_OF("crash-4") "'failed' AND error LIKE 'set aside after 3 "
-                                                  "attempts: the worker died on it _ times: it was "
-                                                  "ended by signal 6%retry%'"),
-                     1);
+    assert_int_equal(
+        count_of(STATE_OF("crash-4") "'failed' AND error LIKE 'set aside after _ deaths "
+                                     "in a row, _ of them alone in this run: the worker "
+                                     "died on it: it was ended by signal 6%retry%'"),
+        1);
     assert_int_equal(count_of(STATE_OF("garbage-1") "'failed' AND error_code = 'protocol'"), 1);
-    assert_true(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'") >= 12);
+    assert_true(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'") >= 9);
+}
+
+/* Somebody kills decoders. */
+static void a_kill_counts_against_nobody(void **state)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    (void)state;
+    fixture_reset();
+    ADD("/a/killedonce-1", "/a/killed-1", "/a/killedonce-4", "/a/killed-6", "/a/ok-1", "/a/ok-2",
+        "/a/ok-3");
+    assert_ok(run_once("cpu", &r, &e), e);
+    assert_int_equal(r.tasks_done, 5);
+    assert_int_equal(r.tasks_failed, 2);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done' AND attempts > 0"),
+                     0);
+    assert_int_equal(count_of(STATE_OF("killed-_") "'failed' AND attempts = 1 AND error_code = "
+                                                   "'crash' AND error LIKE 'set aside after % "
+                                                   "alone in this run: the decoder was killed from "
+                                                   "outside (signal 9); %retry%'"),
+                     2);
+    assert_int_equal(count_of(STATE_OF("killed-6") "'failed' AND shards_done = 3"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 0);
+    /* At the end of the night: when all that nobody suspects is done. */
+    assert_int_equal(count_of("SELECT count(*) FROM task a JOIN task b ON a.suspect AND NOT "
+                              "b.suspect AND a.settled_at < b.settled_at"),
+                     0);
+}
+
+static void kills_of_other_runs(const char *path, uint32_t deaths)
+{
+    const char *paths[] = {path};
+
+    fixture_reset();
+    fixture_add(paths, 1, "fake");
+    suspect_all(deaths);
+    RUN("cpu");
+}
+
+/* One alone in each of some runs is still nothing; but no killer goes on so for ever. */
+static void kills_of_several_runs(void **state)
+{
+    (void)state;
+    kills_of_other_runs("/a/killedonce-1", RETRY_DEATHS - 2);
+    results_are_whole(1, 1);
+    kills_of_other_runs("/a/crashonce-1", RETRY_DEATHS - 2);
+    results_are_whole(1, 1);
+    kills_of_other_runs("/a/crashonce-1", RETRY_DEATHS - 1);
+    assert_int_equal(
+        count_of("SELECT count(*) FROM task WHERE state = 'failed' AND suspect = 8 "
+                 "AND error LIKE 'set aside after 8 deaths in a row, 1 of them alone%'"),
+        1);
+    /* What gave a result before it died begins anew. */
+    kills_of_other_runs("/a/crashonce-9", RETRY_DEATHS - 1);
+    results_are_whole(1, 9);
 }
 
 static void what_hangs_is_killed(void **state)
@@ -132,13 +202,13 @@ static void what_hangs_is_killed(void **state)
 
     (void)state;
     fixture_reset();
-    ADD("/a/ok-3", "/a/still-4", "/a/hang-1", "/a/ok-2");
+    ADD("/a/ok-3", "/a/still-1", "/a/hang-1", "/a/ok-2");
     struct scheduler_options o = fixture_options("cpu,cpu");
-    o.attempts = 1;
+    suspect_all(RETRY_DEATHS - 1);         /* one more is enough */
     o.worker_silence_ms = 1000 * PATIENCE; /* less than what is called standing still */
     assert_ok(scheduler_run(&o, &r, &e), e);
     assert_int_equal(r.tasks_done, 2);
-    assert_int_equal(count_of(STATE_OF("still-4") "'failed' AND error_code = 'timeout' AND error "
+    assert_int_equal(count_of(STATE_OF("still-1") "'failed' AND error_code = 'timeout' AND error "
                                                   "LIKE '%its work stood still%'"),
                      1);
     assert_int_equal(count_of(STATE_OF("hang-1") "'failed' AND error_code = 'timeout' AND error "
@@ -612,6 +682,8 @@ int main(void)
         cmocka_unit_test(another_place_is_tried),
         cmocka_unit_test(which_of_a_name_is_said),
         cmocka_unit_test(deaths_cost_only_the_guilty),
+        cmocka_unit_test(a_kill_counts_against_nobody),
+        cmocka_unit_test(kills_of_several_runs),
         cmocka_unit_test(what_hangs_is_killed),
         cmocka_unit_test(doubled_and_stray_results_change_nothing),
         cmocka_unit_test(results_do_not_depend_on_workers),

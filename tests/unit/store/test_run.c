@@ -438,7 +438,7 @@ static void failures_and_retries(void **state)
     assert_int_equal(n, 3);
     while (n)
         store_task_free(&t[--n]);
-    assert_ok(store_task_suspect(st, 1, &e), e);
+    assert_ok(store_task_suspect(st, 1, 1, 0, &e), e);
     assert_ok(store_task_failed(st, 1, ERR_INPUT, "no audio in it", -1, &e), e);
     assert_ok(store_task_attempts(st, 1, &attempts, &suspect, &e), e);
     assert_int_equal(attempts, 2);

@@ -168,7 +168,7 @@ static const struct msg_shard_done shard_done = {
     .vectors = vectors,
     .voices = {300, 2, 3, 3, active, 2, 2, heard, voice_values},
 };
-static const struct msg_shard_failed shard_failed = {1, 2, 3, ERR_INPUT, (char *)"bad"};
+static const struct msg_shard_failed shard_failed = {1, 2, 3, ERR_CRASH, (char *)"bad"};
 static const struct msg_lease_end lease_end = {1,  2, 0,    (char *)"", true,
                                                99, 1, true, {9, 8, 7},  (char *)"cut short"};
 static const struct msg_heartbeat heartbeat = {1, 2, 3, 4, 5, 6, 7, INT64_MAX};
@@ -367,6 +367,7 @@ static void ranges_are_checked(void **state)
     REFUSED(shard_done, language_prob, NAN);
     REFUSED(shard_done, language_prob, 1.5f);
     REFUSED(shard_failed, code, 0);
+    REFUSED(shard_failed, code, ERR_CRASH - 1);
     REFUSED(lease_end, code, 1);
     REFUSED(lease_end, shards, 0);
     REFUSED_OF(log, log_line, level, 9);
