@@ -68,14 +68,11 @@ static uint32_t *count_at(const struct param_field *f, void *params)
     return (uint32_t *)((char *)params + f->count);
 }
 
-/* Of a list's array: both kinds have elements of four bytes. */
-static uint32_t room_of(const struct param_field *f) { return (uint32_t)(f->size / 4); }
-
 static int take_floats(const struct param_field *f, const char *name, const char *value,
                        void *params, struct err *err)
 {
     float *values = (float *)((char *)params + f->offset);
-    const uint32_t max = room_of(f);
+    const uint32_t max = param_field_room(f);
     uint32_t n = 0;
 
     memset(values, 0, f->size);
@@ -134,7 +131,7 @@ static int take_tokens(const struct param_field *f, const char *name, const char
         if (!bad && v == -1)
             *own = true;
         else if (!bad)
-            bad = !add_token(tokens, count, room_of(f), (int32_t)v);
+            bad = !add_token(tokens, count, param_field_room(f), (int32_t)v);
         s = end;
         if (*s == 0)
             break;
@@ -143,7 +140,7 @@ static int take_tokens(const struct param_field *f, const char *name, const char
         return err_set(err, ERR_USAGE,
                        "--%s wants up to %u numbers of tokens, with -1 for the model's own list, "
                        "such as -1,50 (nothing: none at all), not '%.80s'",
-                       name, room_of(f), value);
+                       name, param_field_room(f), value);
     return 0;
 }
 

@@ -23,9 +23,6 @@ static uint32_t count_of(const struct param_field *f, const void *params)
     return *(const uint32_t *)((const char *)params + f->count);
 }
 
-/* Of a list's array: both kinds have elements of four bytes. */
-static uint32_t room_of(const struct param_field *f) { return (uint32_t)(f->size / 4); }
-
 const struct param_field *param_table_find(const struct param_table *t, const char *name)
 {
     for (size_t i = 0; i < t->count; i++)
@@ -83,9 +80,9 @@ static int check_floats(const struct param_field *f, const void *params, struct 
     uint32_t n = count_of(f, params);
     int rc = 0;
 
-    if (n < 1 || n > room_of(f))
+    if (n < 1 || n > param_field_room(f))
         return err_set(err, ERR_USAGE, "%s has %u numbers; 1 to %u are possible", f->name, n,
-                       room_of(f));
+                       param_field_room(f));
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         rc = check_float(f, values[i], err);
         if (rc == 0 && i > 0 && values[i] <= values[i - 1])
@@ -99,8 +96,9 @@ static int check_tokens(const struct param_field *f, const void *params, struct 
     const int32_t *tokens = at_of(f, params);
     uint32_t n = count_of(f, params);
 
-    if (n > room_of(f))
-        return err_set(err, ERR_USAGE, "%s has %u tokens, above %u", f->name, n, room_of(f));
+    if (n > param_field_room(f))
+        return err_set(err, ERR_USAGE, "%s has %u tokens, above %u", f->name, n,
+                       param_field_room(f));
     for (uint32_t i = 0; i < n; i++) {
         if (tokens[i] < 0 || tokens[i] > PARAM_TOKEN_MAX)
             return err_set(err, ERR_USAGE, "%s has %d, which is no token", f->name, tokens[i]);
@@ -326,8 +324,9 @@ static int take_floats(const struct param_field *f, const json_t *value, void *p
     size_t n = json_array_size(value);
     int rc = 0;
 
-    if (!json_is_array(value) || n > room_of(f))
-        return err_set(err, ERR_USAGE, "%s is not a list of up to %u numbers", f->name, room_of(f));
+    if (!json_is_array(value) || n > param_field_room(f))
+        return err_set(err, ERR_USAGE, "%s is not a list of up to %u numbers", f->name,
+                       param_field_room(f));
     memset(values, 0, f->size);
     *(uint32_t *)((char *)params + f->count) = (uint32_t)n;
     for (size_t i = 0; rc == 0 && i < n; i++)
@@ -343,8 +342,9 @@ static int take_tokens(const struct param_field *f, const json_t *value, void *p
     bool own = json_integer_value(json_array_get(value, 0)) == -1;
     size_t n = json_array_size(value) - own;
 
-    if (!json_is_array(value) || n > room_of(f))
-        return err_set(err, ERR_USAGE, "%s is not a list of up to %u tokens", f->name, room_of(f));
+    if (!json_is_array(value) || n > param_field_room(f))
+        return err_set(err, ERR_USAGE, "%s is not a list of up to %u tokens", f->name,
+                       param_field_room(f));
     memset(tokens, 0, f->size);
     *(bool *)((char *)params + f->flag) = own;
     *(uint32_t *)((char *)params + f->count) = (uint32_t)n;

@@ -67,6 +67,12 @@ struct param_table {
     .fields = (of), .count = sizeof(of) / sizeof((of)[0]), .size = sizeof(struct type), \
     .defaults = (usual)
 
+/* Of a list's array: both kinds have elements of four bytes. */
+static inline uint32_t param_field_room(const struct param_field *f)
+{
+    return (uint32_t)(f->size / 4);
+}
+
 /* NULL when there is no such one. */
 const struct param_field *param_table_find(const struct param_table *t, const char *name);
 /* The padding too: equal parameters are equal bytes. */
