@@ -3,7 +3,8 @@
  * A death with nothing in hand (before it was ready, or idle) is the worker's own. A death with
  * work in hand may be a recording's doing, and bad recordings in a row must not cost the device:
  * there the different recordings that it was the first to die on alone are counted, since its last
- * result. A recording that was charged before says nothing about this worker. */
+ * result. A recording that was failed or died alone before says nothing about
+ * this worker. */
 #ifndef NIGHTSHIFT_SCHEDULER_RESTART_H
 #define NIGHTSHIFT_SCHEDULER_RESTART_H
 
@@ -26,7 +27,7 @@ enum restart_cause {
     RESTART_OWN,   /* it held nothing */
     RESTART_MANY,  /* it held several recordings */
     RESTART_ONE,   /* it held one, `task`, */
-    RESTART_KNOWN, /* or one that was charged with a failure before */
+    RESTART_KNOWN, /* or one that failed or died alone before */
 };
 
 /* How long to wait before it is started again (base_ms 0: RESTART_BASE_MS); -1: put it aside. */

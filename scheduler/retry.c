@@ -68,18 +68,20 @@ static void charge(const struct retry_rule *rule, const struct retry_failure *f,
                    uint64_t spread, struct retry_decision *ret)
 {
     uint32_t limit = rule->limit ? rule->limit : RETRY_ATTEMPTS;
+    char why[300];
 
+    utf8_copy(why, sizeof(why), f->message);
     if (f->attempts + 1 < limit) {
         ret->verdict = RETRY_AGAIN;
         ret->at_ms = now_ms + wait_ms(rule, f->attempts, spread);
-        utf8_copy(ret->message, sizeof(ret->message), f->message);
+        utf8_copy(ret->message, sizeof(ret->message), why);
         return;
     }
     ret->verdict = RETRY_FAIL;
     ret->quarantined = true;
     snprintf(ret->message, sizeof(ret->message),
-             "set aside after %u attempt%s: %.300s; `nightshift retry` it when the cause is gone",
-             f->attempts + 1, f->attempts ? "s" : "", f->message);
+             "set aside after %u attempt%s: %s; `nightshift retry` it when the cause is gone",
+             f->attempts + 1, f->attempts ? "s" : "", why);
 }
 
 /* A lease that gave results before it died is no evidence: what was done by then is done, and if
@@ -87,10 +89,11 @@ static void charge(const struct retry_rule *rule, const struct retry_failure *f,
 static void judge_death(const struct retry_rule *rule, const struct retry_failure *f,
                         int64_t now_ms, uint64_t spread, struct retry_decision *ret)
 {
-    char why[300];
+    char said[240], why[270];
 
-    snprintf(why, sizeof(why), "%s%.240s", f->died ? "the worker died on it: " : "", f->message);
-    ret->own = f->alone || !f->died;
+    utf8_copy(said, sizeof(said), f->message);
+    snprintf(why, sizeof(why), "%s%s", f->died ? "the worker died on it: " : "", said);
+    ret->own = f->alone || (!f->died && f->code == ERR_CRASH);
     ret->deaths = (f->progress ? 0 : f->deaths) + 1;
     ret->deaths_alone = f->alone && !f->progress ? f->deaths_alone + 1 : 0;
     ret->quarantined = f->alone && (ret->deaths >= RETRY_DEATHS ||

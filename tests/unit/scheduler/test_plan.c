@@ -385,13 +385,15 @@ static void a_death_counts_when_it_was_alone(void **state)
     struct retry_decision d;
 
     (void)state;
-    /* With others, or reading with others at work: at once again, but alone. */
+    /* With others at work: at once again, but alone. Its decoder's was nobody else's, yet may have
+     * been the others' doing. */
     d = death(true, false, false, 6, 0, 0);
     assert_int_equal(d.verdict, RETRY_SUSPECT);
     assert_true(d.at_ms == 0 && d.deaths == 7 && d.deaths_alone == 0 && !d.own);
     d = death(false, false, true, 6, 0, 0);
     assert_int_equal(d.verdict, RETRY_SUSPECT);
     assert_true(d.at_ms == 0 && d.deaths == 1 && d.deaths_alone == 0 && d.own);
+    assert_false(verdict(ERR_DEVICE, false, false, false, 0).own); /* lost for all of them */
     /* Alone: twice, by either. */
     for (int died = 0; died < 2; died++) {
         d = death(died, true, false, 1, 0, 0);
