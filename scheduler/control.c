@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "scheduler/control_path.h"
-#include "workers/frame.h"
+#include "workers/wire/frame.h"
 
 /* The run answers between commits; a commit may wait for a full disk for a minute, and a request of
  * some million rows takes minutes. A run that has died is learnt at once. */

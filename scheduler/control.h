@@ -1,8 +1,9 @@
 /* scheduler/control.h - the local socket of a run, seen from another command.
  *
  * The run listens on FILE.sock beside the catalog (mode 0600; the peer's uid is checked). One frame
- * asks, one frame answers (workers/frame.h): CONTROL_REQUEST carries a store request, answered by
- * CONTROL_REPLY or CONTROL_ERROR; CONTROL_STATUS is answered by CONTROL_LIVE. Blocking; for tools.
+ * asks, one frame answers (workers/wire/frame.h): CONTROL_REQUEST carries a store request, answered
+ * by CONTROL_REPLY or CONTROL_ERROR; CONTROL_STATUS is answered by CONTROL_LIVE. Blocking; for
+ * tools.
  */
 #ifndef NIGHTSHIFT_SCHEDULER_CONTROL_H
 #define NIGHTSHIFT_SCHEDULER_CONTROL_H

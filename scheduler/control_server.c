@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "scheduler/control_path.h"
-#include "workers/frame.h"
+#include "workers/wire/frame.h"
 
 struct client {
     uv_pipe_t pipe;

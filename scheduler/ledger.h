@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "store/store.h"
 #include "store/tuning.h"
-#include "workers/protocol.h"
+#include "workers/wire/protocol.h"
 
 struct ledger;
 

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "store/store.h"
 #include "store/tuning.h"
-#include "workers/protocol.h"
+#include "workers/wire/protocol.h"
 
 enum ledger_kind {
     LEDGER_SHARD,

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "workers/worker.h"
+#include "workers/process/worker.h"
 
 #define EOF_GRACE_MS 3000  /* from the socket's end to SIGKILL */
 #define READ_GRACE_MS 1000 /* from the process's end to giving up on the socket's */

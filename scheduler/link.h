@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "workers/frame.h"
+#include "workers/wire/frame.h"
 
 struct link;
 

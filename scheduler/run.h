@@ -40,7 +40,7 @@
 #include "scheduler/scheduler.h"
 #include "store/lock.h"
 #include "store/store.h"
-#include "workers/protocol.h"
+#include "workers/wire/protocol.h"
 
 #define RUN_TICK_MS 100
 

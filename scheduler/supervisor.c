@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "scheduler/companions.h"
-#include "workers/worker.h"
+#include "workers/process/worker.h"
 
 #define JUDGED_MS 30000
 #define LEAVE_MS 5000 /* after QUIT, to leave by itself */

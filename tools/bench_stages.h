@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "gpu/precision.h"
-#include "tools/enqueue_stages.h"
+#include "tools/enqueue/enqueue_stages.h"
 
 struct backend;
 

@@ -9,8 +9,8 @@
 #include "tools/cli.h"
 #include "tools/nearest.h"
 #include "workers/media/decoder.h"
-#include "workers/settler.h"
-#include "workers/worker.h"
+#include "workers/process/settler.h"
+#include "workers/process/worker.h"
 
 static const char help[] =
     "Usage: nightshift COMMAND [OPTION]... [ARGUMENT]...\n"

@@ -7,12 +7,12 @@
 #include "base/utf8.h"
 #include "gpu/backend.h"
 #include "tools/text.h"
-#include "workers/models/diarization_dir.h"
-#include "workers/models/silero.h"
-#include "workers/models/silero_weights.h"
-#include "workers/models/weights.h"
+#include "workers/models/pyannote/diarization_dir.h"
+#include "workers/models/silero/silero.h"
+#include "workers/models/silero/silero_weights.h"
+#include "workers/models/files/weights.h"
 #include "workers/stages/stage_kind.h"
-#include "workers/text/vocabulary.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 int model_where(const char *name, char **ret, struct err *err)
 {

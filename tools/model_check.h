@@ -8,8 +8,8 @@
 #include <jansson.h>
 
 #include "base/err.h"
-#include "workers/models/model_dir.h"
-#include "workers/models/whisper.h"
+#include "workers/models/files/model_dir.h"
+#include "workers/models/whisper/whisper.h"
 
 struct model_check {
     char *path; /* owned: its folder; of Silero's model its file; NULL when it was not found */

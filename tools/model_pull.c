@@ -11,7 +11,7 @@
 #include "tools/hub/hub.h"
 #include "tools/model_check.h"
 #include "tools/text.h"
-#include "workers/models/silero.h"
+#include "workers/models/silero/silero.h"
 
 #define LINE_MS 200       /* the line on a terminal is drawn so often */
 #define LOG_LINE_MS 30000 /* and a line of its own is written so often where there is none */

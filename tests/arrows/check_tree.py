@@ -26,10 +26,10 @@ ARROWS = {
     "workers/speakers": ["base"],
     "workers/stages": ["base", "gpu", "workers/audio", "workers/text", "workers/models",
                        "workers/speakers"],
-    "workers/media": ["base", "workers/audio", "workers/frame.h"],
+    "workers/media": ["base", "workers/audio", "workers/wire/frame.h"],
     "store": ["base"],
-    "scheduler": ["base", "store", "gpu/*.h", "workers/frame.h", "workers/protocol.h",
-                  "workers/worker.h"],
+    "scheduler": ["base", "store", "gpu/*.h", "workers/wire/frame.h", "workers/wire/protocol.h",
+                  "workers/process/worker.h"],
     "tools": ["base", "gpu", "workers", "store", "scheduler"],
 }
 TREES = ["base", "gpu", "workers", "store", "scheduler", "tools"]

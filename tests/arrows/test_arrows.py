@@ -17,8 +17,8 @@ ROOT = os.environ.get("NIGHTSHIFT_SOURCE_DIR", os.path.dirname(os.path.dirname(H
 
 # What is there to be included in every fixture.
 COMMON = ["base/err.h", "gpu/backend.h", "gpu/host/matmul.h", "gpu/cuda/matmul.h",
-          "workers/frame.h", "workers/protocol.h", "workers/worker_engine.h",
-          "workers/text/vocabulary.h", "workers/models/whisper.h", "workers/stages/transcribe.h",
+          "workers/wire/frame.h", "workers/wire/protocol.h", "workers/process/worker_engine.h",
+          "workers/text/tokenizer/vocabulary.h", "workers/models/whisper/whisper.h", "workers/stages/transcribe/transcribe.h",
           "workers/media/decoder.h", "store/store.h", "scheduler/planner.h", "tools/cli.h"]
 
 
@@ -57,14 +57,14 @@ class TheCheck(unittest.TestCase):
     def test_arrows_that_point_up(self):
         for path, include in [
                 ("base/err.c", "gpu/backend.h"), ("base/err.c", "store/store.h"),
-                ("gpu/budget.c", "workers/frame.h"), ("gpu/host/matmul.c", "gpu/cuda/matmul.h"),
+                ("gpu/budget.c", "workers/wire/frame.h"), ("gpu/host/matmul.c", "gpu/cuda/matmul.h"),
                 ("gpu/cuda/matmul.cu", "gpu/host/matmul.h"),
-                ("workers/worker.c", "store/store.h"), ("workers/worker.c", "scheduler/planner.h"),
-                ("workers/media/decoder.c", "workers/models/whisper.h"),
-                ("workers/models/whisper.c", "workers/stages/transcribe.h"),
-                ("workers/stages/transcribe.c", "workers/media/decoder.h"),
-                ("store/store.c", "workers/protocol.h"), ("store/store.c", "scheduler/planner.h"),
-                ("scheduler/run.c", "workers/worker_engine.h"),
+                ("workers/process/worker.c", "store/store.h"), ("workers/process/worker.c", "scheduler/planner.h"),
+                ("workers/media/decoder.c", "workers/models/whisper/whisper.h"),
+                ("workers/models/whisper/whisper.c", "workers/stages/transcribe/transcribe.h"),
+                ("workers/stages/transcribe/transcribe.c", "workers/media/decoder.h"),
+                ("store/store.c", "workers/wire/protocol.h"), ("store/store.c", "scheduler/planner.h"),
+                ("scheduler/run.c", "workers/process/worker_engine.h"),
                 ("scheduler/run.c", "gpu/host/matmul.h"), ("scheduler/run.c", "tools/cli.h")]:
             with self.subTest(path=path, include=include):
                 self.broken(path, f'#include "base/err.h"\n#include "{include}"\n',
@@ -78,13 +78,13 @@ class TheCheck(unittest.TestCase):
 
     def test_libraries_outside_their_folder(self):
         for path, header in [
-                ("workers/worker.c", "libavformat/avformat.h"), ("tools/main.c", "archive.h"),
-                ("workers/worker.c", "archive_entry.h"), ("workers/worker.c", "uv.h"),
+                ("workers/process/worker.c", "libavformat/avformat.h"), ("tools/main.c", "archive.h"),
+                ("workers/process/worker.c", "archive_entry.h"), ("workers/process/worker.c", "uv.h"),
                 ("tools/main.c", "sqlite3.h"), ("scheduler/run.c", "sqlite3.h"),
                 ("gpu/backend.c", "oneapi/dnnl/dnnl.h"), ("gpu/host/matmul.c", "cuda_runtime.h"),
                 ("gpu/host/matmul.c", "cudnn.h"), ("tools/main.c", "seccomp.h"),
-                ("tools/cli.c", "curl/curl.h"), ("workers/models/weights.c", "openssl/evp.h"),
-                ("workers/models/whisper.c", "dnnl.h")]:
+                ("tools/cli.c", "curl/curl.h"), ("workers/models/files/weights.c", "openssl/evp.h"),
+                ("workers/models/whisper/whisper.c", "dnnl.h")]:
             with self.subTest(path=path, header=header):
                 self.broken(path, f"\n#include <{header}>\n", "belongs to", 2)
 
@@ -99,7 +99,7 @@ class TheCheck(unittest.TestCase):
 
     def test_what_is_allowed_stays_allowed(self):
         self.assertEqual([], check({
-            "scheduler/run.c": '#include <uv.h>\n#include "workers/protocol.h"\n'
+            "scheduler/run.c": '#include <uv.h>\n#include "workers/wire/protocol.h"\n'
                                '#include "gpu/backend.h"\n#include "store/store.h"\n',
             "workers/media/decode.c": "#include <libavformat/avformat.h>\n#include <archive.h>\n",
             "gpu/host/matmul.c": '#include <oneapi/dnnl/dnnl.h>\n#include "gpu/backend.h"\n',

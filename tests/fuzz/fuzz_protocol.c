@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/frame.h"
-#include "workers/protocol.h"
+#include "workers/wire/frame.h"
+#include "workers/wire/protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 
 #include "scheduler/control_path.h"
 #include "store/request.h"
-#include "workers/frame.h"
+#include "workers/wire/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "workers/text/tokenizer.h"
+#include "workers/text/tokenizer/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "workers/text/vocabulary.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "workers/models/weight_layout.h"
+#include "workers/models/files/weight_layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

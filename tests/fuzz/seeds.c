@@ -11,8 +11,8 @@
 #include "scheduler/control_path.h"
 #include "store/request.h"
 #include "tests/common/zip_writer.h"
-#include "workers/frame.h"
-#include "workers/protocol.h"
+#include "workers/wire/frame.h"
+#include "workers/wire/protocol.h"
 
 static int write_seed(const char *dir, const char *name, const struct buf *b)
 {

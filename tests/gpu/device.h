@@ -10,7 +10,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/cuda_module.h"
-#include "workers/models/whisper.h"
+#include "workers/models/whisper/whisper.h"
 
 /* Finds module and device, once; exits with TEST_SKIPPED when there is none. */
 const struct cuda_device *gpu_device(void);

@@ -11,8 +11,8 @@
 #include "tests/common/test.h"
 #include "tests/parity/clap/model.h"
 #include "tests/unit/models/yamnet_model.h"
-#include "workers/models/clap.h"
-#include "workers/models/yamnet.h"
+#include "workers/models/clap/clap.h"
+#include "workers/models/yamnet/yamnet.h"
 
 #define RATE_HZ 16000.0
 

@@ -8,8 +8,8 @@
 #include "tests/common/test.h"
 #include "tests/parity/clap/model.h"
 #include "tests/parity/embed/model.h"
-#include "workers/models/clap.h"
-#include "workers/models/embedder.h"
+#include "workers/models/clap/clap.h"
+#include "workers/models/bert/embedder.h"
 
 #define WORDS_MAX 420
 #define WORD_BYTES 12

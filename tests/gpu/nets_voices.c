@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "tests/parity/diarization/networks.h"
-#include "workers/models/pyannet.h"
-#include "workers/models/voiceprint.h"
+#include "workers/models/pyannote/pyannet.h"
+#include "workers/models/pyannote/voiceprint.h"
 
 #define SHORT_SAMPLES 32000 /* of a small speaker encoder's windows: an emulator's time */
 #define MASKS 3             /* of a window */

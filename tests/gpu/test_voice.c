@@ -9,7 +9,7 @@
 #include "tests/common/distance.h"
 #include "tests/gpu/device.h"
 #include "tests/unit/models/silero_model.h"
-#include "workers/models/silero.h"
+#include "workers/models/silero/silero.h"
 
 #define STREAMS 3
 #define STEPS 140 /* more than a block */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes tests/unit/text/normalize.tsv: texts and what Whisper's own normalisers make of them.
+"""Makes tests/unit/score/normalize.tsv: texts and what Whisper's own normalisers make of them.
 
-    tests/parity/make_normalizer_fixtures.py > tests/unit/text/normalize.tsv
+    tests/parity/make_normalizer_fixtures.py > tests/unit/score/normalize.tsv
 
 The reference is PyPI's whisper-normalizer, which holds openai-whisper's normalisers without its
 model code; it is installed into a temporary folder, with the two packages that it needs and none

@@ -10,7 +10,7 @@
 #include "tools/doctor/doctor.h"
 #include "tools/model_check.h"
 #include "tools/text.h"
-#include "workers/models/model_dir.h"
+#include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
 
 /* The first folder on the way up that exists. */

@@ -18,7 +18,7 @@
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/trial.h"
 #include "tools/doctor/words.h"
-#include "workers/models/model_dir.h"
+#include "workers/models/files/model_dir.h"
 
 #define OUTPUT_MAX (1u << 16)
 

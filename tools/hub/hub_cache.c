@@ -9,7 +9,7 @@
 
 #include "tools/cli.h"
 #include "tools/hub/hub_file.h"
-#include "workers/models/model_dir.h"
+#include "workers/models/files/model_dir.h"
 
 static int make(const char *dir, const char *below, struct err *err)
 {

@@ -12,7 +12,7 @@
 #include "tools/hub/hub_file.h"
 #include "tools/hub/hub_http.h"
 #include "tools/hub/hub_list.h"
-#include "workers/models/weight_layout.h"
+#include "workers/models/files/weight_layout.h"
 
 #define LIST_MAX_BYTES (8u << 20)
 #define SMALL_MAX_BYTES (64u << 20)

@@ -10,8 +10,8 @@
 #include "tools/hub/hub.h"
 #include "tools/hub/hub_file.h"
 #include "tools/hub/hub_http.h"
-#include "workers/models/model_dir.h"
-#include "workers/models/silero.h"
+#include "workers/models/files/model_dir.h"
+#include "workers/models/silero/silero.h"
 
 #define SILERO_PAGE "https://github.com/snakers4/silero-vad"
 #define SILERO_BYTES 1239748

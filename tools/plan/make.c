@@ -13,7 +13,7 @@
 #include "tools/aside.h"
 #include "tools/plan/plan.h"
 #include "workers/models/bench.h"
-#include "workers/models/model_dir.h"
+#include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
 
 /* Where no length at all is known: 128 kbit/s. */

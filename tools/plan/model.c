@@ -1,9 +1,9 @@
 /* What a Whisper model takes and does, from its dimensions alone. */
 #include "tools/plan/plan.h"
-#include "workers/models/weight_layout.h"
-#include "workers/models/weights.h"
-#include "workers/models/whisper_net.h"
-#include "workers/text/vocabulary.h"
+#include "workers/models/files/weight_layout.h"
+#include "workers/models/files/weights.h"
+#include "workers/models/whisper/whisper_net.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 /* OpenAI's checkpoints say their dimensions themselves. */
 static int read_checkpoint(const char *dir, struct whisper_config *c, struct err *err)

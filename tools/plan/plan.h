@@ -10,9 +10,9 @@
 #include "base/err.h"
 #include "gpu/devices.h"
 #include "scheduler/placement.h"
-#include "workers/models/whisper.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/stages/footprint.h"
-#include "workers/stages/transcribe.h"
+#include "workers/stages/transcribe/transcribe.h"
 
 struct plan_options {
     const char *catalog; /* absolute; it may not exist */

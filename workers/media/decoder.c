@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "workers/frame.h"
+#include "workers/wire/frame.h"
 #include "workers/media/sandbox.h"
 #include "workers/media/wire.h"
 

@@ -3,7 +3,7 @@
  * Untrusted bytes are parsed only there: `nightshift decoder` is this very program, started with a
  * socket and one read-only file descriptor, then locked in (rlimits always; seccomp and Landlock
  * where the kernel has them). It decodes one recording to 16 kHz mono signed 16-bit PCM, or lists
- * one archive, and says everything as frames (workers/frame.h).
+ * one archive, and says everything as frames (workers/wire/frame.h).
  *
  * Blocking; one thread per struct decoder. decoder_cancel alone may be called from another thread
  * and makes a blocked decoder_next return ERR_CANCELLED. */

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "workers/frame.h"
+#include "workers/wire/frame.h"
 #include "workers/media/decode.h"
 #include "workers/media/fingerprint.h"
 #include "workers/media/sandbox.h"

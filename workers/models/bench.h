@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/models/whisper.h"
+#include "workers/models/whisper/whisper.h"
 
 struct backend;
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "workers/speakers/pipeline.h"
-#include "workers/speakers/plda.h"
-#include "workers/speakers/threads.h"
+#include "workers/speakers/cluster/plda.h"
+#include "workers/speakers/cluster/threads.h"
 
 void diarize_params_default(enum diarize_clustering c, struct diarize_params *ret)
 {

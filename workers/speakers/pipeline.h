@@ -3,7 +3,7 @@
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_PIPELINE_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_PIPELINE_H
 
-#include "workers/speakers/cluster.h"
+#include "workers/speakers/cluster/cluster.h"
 #include "workers/speakers/diarize.h"
 #include "workers/speakers/grid.h"
 

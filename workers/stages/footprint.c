@@ -1,6 +1,6 @@
 #include "workers/stages/footprint.h"
 
-#include "workers/models/silero.h"
+#include "workers/models/silero/silero.h"
 
 uint64_t footprint_bytes(const struct footprint *f, const struct footprint_device *d,
                          enum precision precision, uint32_t slots, uint32_t windows)

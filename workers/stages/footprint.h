@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "gpu/precision.h"
-#include "workers/models/whisper.h"
+#include "workers/models/whisper/whisper.h"
 
 /* What a GPU's backend allocates beside models and sessions: the workspace of its libraries, and
  * scratch of convolutions and attention. */

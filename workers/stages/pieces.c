@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/models/embedder.h"
+#include "workers/models/bert/embedder.h"
 
 static bool within_letter(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
 

@@ -17,7 +17,7 @@
 
 #include "base/err.h"
 #include "gpu/precision.h"
-#include "workers/stages/transcribe.h" /* lane_source, transcribe_segment */
+#include "workers/stages/transcribe/transcribe.h" /* lane_source, transcribe_segment */
 
 struct backend;
 
@@ -55,7 +55,7 @@ struct stage_vector {
     const float *values; /* [size], of length 1 */
 };
 
-struct stage_voices { /* as msg_voices of workers/protocol.h */
+struct stage_voices { /* as msg_voices of workers/wire/protocol.h */
     uint32_t first, windows, frames, speakers, size, vector_count;
     const uint8_t *active;
     const uint32_t *of;
@@ -118,7 +118,7 @@ const char *stage_of_model(const char *dir);
 /* For which stage models of such a `model_type` are; NULL: for none. */
 const char *stage_of_type(const char *model_type);
 /* Which model a folder holds for the stage: XXH3-128 of the files that decide its results, hex
- * (workers/models/model_dir.h). ERR_MODEL says what is missing; ERR_USAGE: no such stage. */
+ * (workers/models/files/model_dir.h). ERR_MODEL says what is missing; ERR_USAGE: no such stage. */
 int stage_model_hash(const char *name, const char *dir, char ret[33], struct err *err);
 
 uint32_t stage_slots(const struct stage *s); /* as transcriber_slots; of others: windows */

@@ -6,8 +6,8 @@
  *          -> a vector of its voice (models/voiceprint.h), left out where the mask is too short
  *
  * Which local speaker of which window is who is found out for the recording as a whole, when it is
- * settled (workers/settler.h). Overlapping speech is masked as Bredin does (pyannote.audio 2.1
- * speaker diarization pipeline, Interspeech 2023). */
+ * settled (workers/process/settler.h). Overlapping speech is masked as Bredin does
+ * (pyannote.audio 2.1 speaker diarization pipeline, Interspeech 2023). */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
-#include "workers/models/diarization_dir.h"
-#include "workers/models/plda_file.h"
-#include "workers/models/pyannet.h"
-#include "workers/models/voiceprint.h"
+#include "workers/models/pyannote/diarization_dir.h"
+#include "workers/models/pyannote/plda_file.h"
+#include "workers/models/pyannote/pyannet.h"
+#include "workers/models/pyannote/voiceprint.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "gpu/backend.h"
-#include "workers/models/clap.h"
+#include "workers/models/clap/clap.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/windowed.h"

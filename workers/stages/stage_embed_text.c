@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "gpu/backend.h"
-#include "workers/models/embedder.h"
-#include "workers/models/weight_layout.h"
+#include "workers/models/bert/embedder.h"
+#include "workers/models/files/weight_layout.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/pieces.h"
 #include "workers/stages/stage_kind.h"

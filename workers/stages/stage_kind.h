@@ -5,7 +5,7 @@
 #ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_KIND_H
 #define NIGHTSHIFT_WORKERS_STAGES_STAGE_KIND_H
 
-#include "workers/models/model_dir.h"
+#include "workers/models/files/model_dir.h"
 #include "workers/stages/param_table.h"
 #include "workers/stages/stage.h"
 

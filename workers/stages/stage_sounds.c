@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gpu/backend.h"
-#include "workers/models/yamnet.h"
+#include "workers/models/yamnet/yamnet.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/windowed.h"

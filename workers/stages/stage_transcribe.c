@@ -3,15 +3,15 @@
 #include <string.h>
 
 #include "gpu/backend.h"
-#include "workers/models/silero.h"
-#include "workers/models/weight_layout.h"
-#include "workers/models/weights.h"
-#include "workers/models/whisper.h"
-#include "workers/models/whisper_net.h"
+#include "workers/models/silero/silero.h"
+#include "workers/models/files/weight_layout.h"
+#include "workers/models/files/weights.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/models/whisper/whisper_net.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
-#include "workers/stages/transcribe.h"
-#include "workers/text/vocabulary.h"
+#include "workers/stages/transcribe/transcribe.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 struct transcription {
     struct transcribe_params params;

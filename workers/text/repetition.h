@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "workers/text/folded.h"
+#include "workers/text/tokenizer/folded.h"
 
 /* Does the text go in a circle? Whole words or phrases: three times when they are nearly all of the
  * text, five times when they are half of it, eight times anywhere. Within words and in scripts

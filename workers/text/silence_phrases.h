@@ -6,7 +6,7 @@
 #ifndef NIGHTSHIFT_WORKERS_TEXT_SILENCE_PHRASES_H
 #define NIGHTSHIFT_WORKERS_TEXT_SILENCE_PHRASES_H
 
-#include "workers/text/folded.h"
+#include "workers/text/tokenizer/folded.h"
 
 enum silence_phrase {
     SILENCE_PHRASE_NONE,

@@ -8,10 +8,10 @@
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
 #include "tests/parity/clap/model.h"
-#include "workers/models/clap.h"
-#include "workers/models/clap_audio.h"
-#include "workers/models/clap_mel.h"
-#include "workers/models/weights.h"
+#include "workers/models/clap/clap.h"
+#include "workers/models/clap/clap_audio.h"
+#include "workers/models/clap/clap_mel.h"
+#include "workers/models/files/weights.h"
 
 #define KEPT 13 /* of the frames, one of so many lies in the fixture */
 

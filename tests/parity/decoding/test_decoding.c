@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "gpu/backend.h"
-#include "workers/stages/decoding.h"
-#include "workers/stages/token_rules.h"
+#include "workers/stages/transcribe/decoding.h"
+#include "workers/stages/transcribe/token_rules.h"
 
 #define EOT 50257
 #define SOT 50258

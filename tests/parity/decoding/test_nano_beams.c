@@ -8,8 +8,8 @@
 
 #include "gpu/backend.h"
 #include "tests/parity/nano/fixture.h"
-#include "workers/stages/decoding.h"
-#include "workers/stages/token_rules.h"
+#include "workers/stages/transcribe/decoding.h"
+#include "workers/stages/transcribe/token_rules.h"
 
 #define ROWS 16
 

@@ -10,8 +10,8 @@
 #include "tests/common/distance.h"
 #include "tests/parity/diarization/networks.h"
 #include "workers/audio/fbank.h"
-#include "workers/models/pyannet.h"
-#include "workers/models/voiceprint.h"
+#include "workers/models/pyannote/pyannet.h"
+#include "workers/models/pyannote/voiceprint.h"
 
 #define WINDOWS 3
 #define EVERY 4         /* frames of a fixture's scores */

@@ -7,11 +7,11 @@
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
 #include "tests/parity/embed/model.h"
-#include "workers/models/bert.h"
-#include "workers/models/embedder.h"
-#include "workers/models/weights.h"
+#include "workers/models/bert/bert.h"
+#include "workers/models/bert/embedder.h"
+#include "workers/models/files/weights.h"
 #include "workers/text/json_file.h"
-#include "workers/text/tokenizer.h"
+#include "workers/text/tokenizer/tokenizer.h"
 
 #define TEXTS 27
 #define STEP 3 /* of the lines of sentences.txt */

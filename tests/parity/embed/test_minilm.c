@@ -12,7 +12,7 @@
 
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
-#include "workers/models/embedder.h"
+#include "workers/models/bert/embedder.h"
 
 #define SENTENCES 80
 #define TEXTS 200

@@ -7,7 +7,7 @@
 
 #include "gpu/backend.h"
 #include "tests/parity/hf/random_weights.h"
-#include "workers/models/whisper.h"
+#include "workers/models/whisper/whisper.h"
 
 #define PROMPT_LEN 4
 #define GREEDY 24

@@ -10,7 +10,7 @@
 
 #include "gpu/backend.h"
 #include "tests/parity/nano/fixture.h"
-#include "workers/models/whisper.h"
+#include "workers/models/whisper/whisper.h"
 
 #define EOT 640
 #define NO_TIMESTAMPS 649

@@ -12,7 +12,7 @@
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
-#include "workers/models/silero.h"
+#include "workers/models/silero/silero.h"
 
 #define TOLERANCE 1e-4
 

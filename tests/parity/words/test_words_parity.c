@@ -10,10 +10,10 @@
 #include "base/number.h"
 #include "gpu/backend.h"
 #include "tests/parity/nano/fixture.h"
-#include "workers/models/whisper.h"
-#include "workers/stages/token_rules.h"
-#include "workers/stages/transcribe.h"
-#include "workers/stages/words.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/token_rules.h"
+#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/words.h"
 
 #define FRAME_SECONDS 0.02f
 #define LINE_MAX_BYTES (1 << 16)

@@ -10,8 +10,8 @@
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
-#include "workers/models/yamnet_mel.h"
-#include "workers/models/yamnet_net.h"
+#include "workers/models/yamnet/yamnet_mel.h"
+#include "workers/models/yamnet/yamnet_net.h"
 
 #define MAX_PATCHES 8
 

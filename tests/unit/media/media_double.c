@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "workers/frame.h"
+#include "workers/wire/frame.h"
 #include "workers/media/wire.h"
 
 static void say(enum wire_type type, struct buf *b)

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "workers/models/whisper_net.h"
+#include "workers/models/whisper/whisper_net.h"
 
 #define CALLS_MAX 256
 

@@ -7,7 +7,7 @@
 
 #include "gpu/backend.h"
 #include "tests/unit/models/recorder.h"
-#include "workers/models/whisper.h"
+#include "workers/models/whisper/whisper.h"
 
 #define D 128
 #define LAYERS 3

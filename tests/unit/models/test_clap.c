@@ -8,10 +8,10 @@
 
 #include "gpu/backend.h"
 #include "tests/parity/clap/model.h"
-#include "workers/models/clap.h"
-#include "workers/models/clap_config.h"
-#include "workers/models/clap_maps.h"
-#include "workers/models/clap_mel.h"
+#include "workers/models/clap/clap.h"
+#include "workers/models/clap/clap_config.h"
+#include "workers/models/clap/clap_maps.h"
+#include "workers/models/clap/clap_mel.h"
 
 #define SIZE 24
 #define WINDOWS 3

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "workers/models/diarization_dir.h"
+#include "workers/models/pyannote/diarization_dir.h"
 
 #define DIR "model"
 

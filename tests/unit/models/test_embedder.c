@@ -11,8 +11,8 @@
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
 #include "tests/parity/embed/model.h"
-#include "workers/models/embedder.h"
-#include "workers/models/model_dir.h"
+#include "workers/models/bert/embedder.h"
+#include "workers/models/files/model_dir.h"
 
 #define MODULES "modules.json"
 #define POOLING "1_Pooling/config.json"

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "workers/models/npy.h"
-#include "workers/models/plda_file.h"
+#include "workers/models/files/npy.h"
+#include "workers/models/pyannote/plda_file.h"
 
 #define SIZE 12
 #define LDA 5

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "tests/common/zip_writer.h"
-#include "workers/models/plda_file.h"
+#include "workers/models/pyannote/plda_file.h"
 
 #define MAX_SIZE 140
 #define MAX_LDA 132

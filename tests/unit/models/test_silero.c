@@ -10,7 +10,7 @@
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
 #include "tests/unit/models/silero_model.h"
-#include "workers/models/silero.h"
+#include "workers/models/silero/silero.h"
 
 #define STEPS 300
 #define STREAMS 5

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "workers/models/silero.h"
+#include "workers/models/silero/silero.h"
 
 static char root[PATH_MAX - 256];
 

@@ -9,8 +9,8 @@
 
 #include "gpu/backend.h"
 #include "tests/parity/diarization/networks.h"
-#include "workers/models/pyannet.h"
-#include "workers/models/voiceprint.h"
+#include "workers/models/pyannote/pyannet.h"
+#include "workers/models/pyannote/voiceprint.h"
 
 #define FILE_NAME "network.safetensors"
 

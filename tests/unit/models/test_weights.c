@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
-#include "workers/models/model_dir.h"
-#include "workers/models/weight_layout.h"
-#include "workers/models/weights.h"
-#include "workers/models/whisper.h"
-#include "workers/text/vocabulary.h"
+#include "workers/models/files/model_dir.h"
+#include "workers/models/files/weight_layout.h"
+#include "workers/models/files/weights.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define STEPS 24
 #define MADE "checkpoints"

@@ -7,7 +7,7 @@
 
 #include "gpu/backend.h"
 #include "workers/models/bench.h"
-#include "workers/models/whisper.h"
+#include "workers/models/whisper/whisper.h"
 
 #define SLOTS 11
 #define STEPS 9

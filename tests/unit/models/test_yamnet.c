@@ -7,9 +7,9 @@
 
 #include "gpu/backend.h"
 #include "tests/unit/models/yamnet_model.h"
-#include "workers/models/yamnet_dir.h"
-#include "workers/models/yamnet_mel.h"
-#include "workers/models/yamnet_net.h"
+#include "workers/models/yamnet/yamnet_dir.h"
+#include "workers/models/yamnet/yamnet_mel.h"
+#include "workers/models/yamnet/yamnet_net.h"
 
 #define CLASSES YAMNET_MODEL_CLASSES
 #define PATCHES 4

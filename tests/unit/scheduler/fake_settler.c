@@ -23,9 +23,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "workers/frame.h"
-#include "workers/protocol.h"
-#include "workers/worker.h"
+#include "workers/wire/frame.h"
+#include "workers/wire/protocol.h"
+#include "workers/process/worker.h"
 
 #define WINDOWS_MAX 4096u
 

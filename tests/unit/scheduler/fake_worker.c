@@ -37,7 +37,7 @@
 #include "base/clock.h"
 #include "tests/unit/scheduler/fake_settler.h"
 #include "tests/unit/scheduler/fake_worker.h"
-#include "workers/worker.h"
+#include "workers/process/worker.h"
 
 #define CAPACITY 4
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "workers/frame.h"
-#include "workers/protocol.h"
+#include "workers/wire/frame.h"
+#include "workers/wire/protocol.h"
 
 #define FAKE_STAGE_LEN 32
 #define FAKE_MAX_LEASES 4096

@@ -4,7 +4,7 @@
 
 #include "scheduler/control_path.h"
 #include "tests/unit/scheduler/fixture.h"
-#include "workers/frame.h"
+#include "workers/wire/frame.h"
 
 static struct request_reply ask(struct control *c, enum request_type type, const char *path)
 {

@@ -5,7 +5,7 @@
 #include "scheduler/ledger.h"
 #include "scheduler/link.h"
 #include "tests/unit/scheduler/fixture.h"
-#include "workers/protocol.h"
+#include "workers/wire/protocol.h"
 
 static const char DONE[] = "SELECT count(*) FROM task WHERE state = 'done'";
 static const char UNSETTLED[] = "SELECT count(*) FROM task WHERE waits = 'settling'";

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "tests/unit/speakers/npy.h"
-#include "workers/speakers/ahc.h"
+#include "workers/speakers/cluster/ahc.h"
 #include "workers/speakers/frames.h"
 #include "workers/speakers/pipeline.h"
 #include "workers/speakers/powerset.h"
-#include "workers/speakers/vbx.h"
+#include "workers/speakers/cluster/vbx.h"
 
 #define FRAME_S 0.016875
 #define SIZE 256u

@@ -6,9 +6,9 @@
 
 #include "tests/unit/speakers/made.h"
 #include "workers/speakers/assign.h"
-#include "workers/speakers/linkage.h"
+#include "workers/speakers/cluster/linkage.h"
 #include "workers/speakers/pipeline.h"
-#include "workers/speakers/plda.h"
+#include "workers/speakers/cluster/plda.h"
 
 #define LINE 65536
 

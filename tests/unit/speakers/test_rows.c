@@ -6,9 +6,9 @@
 #include <pthread.h>
 
 #include "tests/unit/speakers/made.h"
-#include "workers/speakers/order.h"
-#include "workers/speakers/rows.h"
-#include "workers/speakers/threads.h"
+#include "workers/speakers/cluster/order.h"
+#include "workers/speakers/cluster/rows.h"
+#include "workers/speakers/cluster/threads.h"
 
 static double apart(const float *x, uint32_t size, uint32_t a, uint32_t b)
 {

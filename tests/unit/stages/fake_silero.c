@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#include "workers/models/silero.h"
+#include "workers/models/silero/silero.h"
 
 struct silero {
     int unused;

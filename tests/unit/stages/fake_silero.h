@@ -1,5 +1,5 @@
-/* A stand-in for workers/models/silero.h that hears a voice wherever a sample is not zero. It is
- * linked in place of the real one, and fails when told to. */
+/* A stand-in for workers/models/silero/silero.h that hears a voice wherever a sample is not zero.
+ * It is linked in place of the real one, and fails when told to. */
 #ifndef NIGHTSHIFT_TESTS_FAKE_SILERO_H
 #define NIGHTSHIFT_TESTS_FAKE_SILERO_H
 

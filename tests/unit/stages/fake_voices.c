@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/models/diarization_dir.h"
-#include "workers/models/pyannet.h"
-#include "workers/models/voiceprint.h"
-#include "workers/models/yamnet.h"
+#include "workers/models/pyannote/diarization_dir.h"
+#include "workers/models/pyannote/pyannet.h"
+#include "workers/models/pyannote/voiceprint.h"
+#include "workers/models/yamnet/yamnet.h"
 
 struct fake_models fake_models;
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
-#include "workers/models/whisper.h"
+#include "workers/models/whisper/whisper.h"
 
 #define VOCAB 2151
 #define SOT 641

@@ -1,6 +1,6 @@
-/* A stand-in for workers/models/whisper.h that plays scripts instead of computing, and fails when
- * told to; tokens are chosen by the host backend's own rules. It is linked in place of the real
- * one, with the nano model's vocabulary.
+/* A stand-in for workers/models/whisper/whisper.h that plays scripts instead of computing, and
+ * fails when told to; tokens are chosen by the host backend's own rules. It is linked in place of
+ * the real one, with the nano model's vocabulary.
  *
  * Audio chooses the script: the first sample of a window that is not zero is about
  * (index + 1) / 1000. */

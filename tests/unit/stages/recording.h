@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "workers/stages/transcribe.h"
+#include "workers/stages/transcribe/transcribe.h"
 
 #define EN 642
 #define ES 643

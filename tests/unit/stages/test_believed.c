@@ -11,7 +11,7 @@
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
-#include "workers/text/vocabulary.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 static struct vocabulary *vocab;
 static struct transcribe_params params;

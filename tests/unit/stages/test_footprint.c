@@ -3,11 +3,11 @@
 
 #include "gpu/backend.h"
 #include "workers/models/bench.h"
-#include "workers/models/silero.h"
+#include "workers/models/silero/silero.h"
 #include "workers/stages/footprint.h"
-#include "workers/stages/transcribe.h"
-#include "workers/stages/words.h"
-#include "workers/text/vocabulary.h"
+#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/words.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 static const struct footprint_device host = {0};
 

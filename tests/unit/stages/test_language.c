@@ -10,8 +10,8 @@
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
-#include "workers/stages/language.h"
-#include "workers/text/vocabulary.h"
+#include "workers/stages/transcribe/language.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 static struct vocabulary *vocab;
 static struct transcribe_params params;

@@ -12,13 +12,13 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "gpu/backend.h"
-#include "workers/models/whisper.h"
-#include "workers/stages/decoding.h"
-#include "workers/stages/token_rules.h"
-#include "workers/stages/transcribe.h"
-#include "workers/text/vocabulary.h"
-#include "workers/text/normalize.h"
-#include "workers/text/score.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/decoding.h"
+#include "workers/stages/transcribe/token_rules.h"
+#include "workers/stages/transcribe/transcribe.h"
+#include "workers/text/tokenizer/vocabulary.h"
+#include "tools/score/normalize.h"
+#include "tools/score/score.h"
 
 #define WORDS_MAX_PERCENT \
     26.41 /* the model's README: 126 of 496 words with the reference, plus 1 */

@@ -9,10 +9,10 @@
 #include "base/err.h"
 #include "gpu/backend.h"
 #include "tests/unit/models/silero_model.h"
-#include "workers/models/silero.h"
-#include "workers/models/whisper.h"
-#include "workers/stages/transcribe.h"
-#include "workers/text/vocabulary.h"
+#include "workers/models/silero/silero.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/transcribe.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ROOM (16000 * 120)

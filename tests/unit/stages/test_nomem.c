@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 #include "tests/unit/stages/fake_whisper.h"
-#include "workers/stages/transcribe.h"
-#include "workers/text/vocabulary.h"
+#include "workers/stages/transcribe/transcribe.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);

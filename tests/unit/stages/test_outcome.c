@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "workers/stages/outcome.h"
-#include "workers/stages/yield.h"
-#include "workers/text/vocabulary.h"
+#include "workers/stages/transcribe/outcome.h"
+#include "workers/stages/transcribe/yield.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define EN 642
 #define SECONDS(x) ((int64_t)((x)*16000))

@@ -9,8 +9,8 @@
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
-#include "workers/models/silero.h"
-#include "workers/text/vocabulary.h"
+#include "workers/models/silero/silero.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define LANES 10
 #define SCRIPTS 4

@@ -9,9 +9,9 @@
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
-#include "workers/models/silero.h"
-#include "workers/models/whisper.h"
-#include "workers/text/vocabulary.h"
+#include "workers/models/silero/silero.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define SCRIPTS 4
 #define BLOCK ((int64_t)SILERO_BLOCK * SILERO_STEP)

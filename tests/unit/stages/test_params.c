@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/err.h"
-#include "workers/stages/transcribe.h"
+#include "workers/stages/transcribe/transcribe.h"
 
 #define DEFAULTS                                                                           \
     "{\"compression_ratio_threshold\":2.4,\"language\":\"\",\"logprob_threshold\":-1,"     \

@@ -1,7 +1,7 @@
 /* From tokens to segments and the next window's begin. */
 #include "tests/common/test.h"
 
-#include "workers/stages/segments.h"
+#include "workers/stages/transcribe/segments.h"
 #include "base/number.h"
 
 #define TS 1000

@@ -5,7 +5,7 @@
 
 #include "gpu/backend.h"
 #include "tests/parity/embed/model.h"
-#include "workers/models/embedder.h"
+#include "workers/models/bert/embedder.h"
 #include "workers/stages/pieces.h"
 #include "workers/stages/stage.h"
 

@@ -7,7 +7,7 @@
 
 #include <xxhash.h>
 
-#include "workers/models/model_dir.h"
+#include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"
 

@@ -5,8 +5,8 @@
 
 #include "gpu/backend.h"
 #include "tests/unit/stages/fake_voices.h"
-#include "workers/models/pyannet.h"
-#include "workers/models/yamnet.h"
+#include "workers/models/pyannote/pyannet.h"
+#include "workers/models/yamnet/yamnet.h"
 #include "workers/stages/stage.h"
 
 /* A recording whose sample i is (i / unit + 1) / 1000: which window it is can be heard. */

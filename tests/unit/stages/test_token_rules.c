@@ -2,9 +2,9 @@
 #include "tests/common/test.h"
 
 #include "gpu/backend.h"
-#include "workers/stages/token_rules.h"
-#include "workers/stages/transcribe.h"
-#include "workers/text/vocabulary.h"
+#include "workers/stages/transcribe/token_rules.h"
+#include "workers/stages/transcribe/transcribe.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 static struct vocabulary *vocab;
 static struct transcribe_params params; /* the defaults */

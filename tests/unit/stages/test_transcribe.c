@@ -8,9 +8,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "tests/unit/stages/fake_whisper.h"
-#include "workers/models/whisper.h"
-#include "workers/stages/transcribe.h"
-#include "workers/text/vocabulary.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/transcribe.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define EN 642
 #define ES 643

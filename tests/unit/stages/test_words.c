@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/number.h"
-#include "workers/stages/words.h"
+#include "workers/stages/transcribe/words.h"
 
 #define HALF -0.6931471805599453 /* ln 1/2 */
 

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "store/find.h"
-#include "store/vectors.h"
+#include "store/vectors/vectors.h"
 
 #define CATALOG "bench-scope.db"
 #define SIZE 384u

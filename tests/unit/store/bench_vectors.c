@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "store/vector_file.h"
-#include "store/vector_scan.h"
+#include "store/vectors/vector_file.h"
+#include "store/vectors/vector_scan.h"
 
 #define LIMIT 100u
 

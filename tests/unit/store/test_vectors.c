@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "store/find.h"
-#include "store/vector_file.h"
-#include "store/vector_scan.h"
-#include "store/vectors.h"
+#include "store/vectors/vector_file.h"
+#include "store/vectors/vector_scan.h"
+#include "store/vectors/vectors.h"
 #include "tests/unit/store/fixture.h"
 
 #define SIZE 48u

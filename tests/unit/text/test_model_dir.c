@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "workers/models/model_dir.h"
+#include "workers/models/files/model_dir.h"
 
 static char root[PATH_MAX - 512]; /* <working directory>/places */
 

@@ -3,7 +3,7 @@
 #include "tests/common/test.h"
 
 #include "base/err.h"
-#include "workers/text/tokenizer.h"
+#include "workers/text/tokenizer/tokenizer.h"
 
 #define KINDS 3
 #define LINE_BYTES (1 << 16)

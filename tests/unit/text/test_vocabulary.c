@@ -3,8 +3,8 @@
 #include "tests/common/test.h"
 
 #include "base/err.h"
-#include "workers/text/bpe.h"
-#include "workers/text/vocabulary.h"
+#include "workers/text/tokenizer/bpe.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 static struct vocabulary *nano;
 

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "workers/text/vocabulary.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define SPECIALS                                                                                 \
     "{\"id\":2,\"content\":\"<|endoftext|>\"},{\"id\":3,\"content\":\"<|startoftranscript|>\"}," \

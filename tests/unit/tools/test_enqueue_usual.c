@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/enqueue_usual.h"
+#include "tools/enqueue/enqueue_usual.h"
 
 static char models[300]; /* the only models directory of this user */
 

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "tools/formats.h"
+#include "tools/export/formats.h"
 
 static const struct format_recording recording = {.id = 7,
                                                   .duration_ms = 5000,

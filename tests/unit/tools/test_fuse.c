@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/common/test.h"
-#include "tools/fuse.h"
+#include "tools/search/fuse.h"
 
 static struct fuse_hit *fused(const struct fuse_item *const *lists, const size_t *counts, size_t n,
                               size_t *count)

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/names.h"
-#include "tools/outdir.h"
+#include "tools/export/names.h"
+#include "tools/export/outdir.h"
 
 static char *give(struct names_used *u, const char *base, const char *path, const char *member,
                   int64_t id)

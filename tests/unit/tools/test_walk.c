@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "tools/walk.h"
+#include "tools/enqueue/walk.h"
 
 struct place {
     char *root; /* absolute */

@@ -5,8 +5,8 @@
 
 #include "tests/unit/stages/fake_voices.h"
 #include "tests/unit/workers/files.h"
-#include "workers/models/pyannet.h"
-#include "workers/stages/transcribe.h"
+#include "workers/models/pyannote/pyannet.h"
+#include "workers/stages/transcribe/transcribe.h"
 
 static const char *const names[] = {"transcribe", "sounds", "diarize"};
 

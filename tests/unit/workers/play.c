@@ -11,10 +11,10 @@
 #include "gpu/backend.h"
 #include "workers/media/decoder.h"
 #include "workers/media/fingerprint.h"
-#include "workers/models/model_dir.h"
-#include "workers/settler.h"
+#include "workers/models/files/model_dir.h"
+#include "workers/process/settler.h"
 #include "workers/stages/stage.h"
-#include "workers/worker.h"
+#include "workers/process/worker.h"
 
 bool play_dispatch(int argc, char **argv, int *status)
 {

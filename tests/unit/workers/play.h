@@ -9,8 +9,8 @@
 
 #include <sys/types.h>
 
-#include "workers/frame.h"
-#include "workers/protocol.h"
+#include "workers/wire/frame.h"
+#include "workers/wire/protocol.h"
 
 #define PLAY_MAX 128
 #define PLAY_SILENCE_MS 120000 /* longer without any message: the test fails */

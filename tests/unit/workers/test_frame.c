@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "workers/frame.h"
+#include "workers/wire/frame.h"
 
 static void round_trip(void **state)
 {

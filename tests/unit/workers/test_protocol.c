@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/buf.h"
-#include "workers/protocol.h"
+#include "workers/wire/protocol.h"
 
 /* Every message as one table of void-pointer functions, so that each check runs over all of them.
  */

@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "base/buf.h"
-#include "workers/frame.h"
-#include "workers/protocol.h"
+#include "workers/wire/frame.h"
+#include "workers/wire/protocol.h"
 
 static float units[] = {1, 0, 0, 0.6f, 0.8f, 0};
 

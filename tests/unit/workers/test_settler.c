@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "workers/models/model_dir.h"
-#include "workers/models/pyannet.h"
-#include "workers/settler.h"
+#include "workers/models/files/model_dir.h"
+#include "workers/models/pyannote/pyannet.h"
+#include "workers/process/settler.h"
 #include "workers/stages/stage.h"
 
 #define SIZE 8

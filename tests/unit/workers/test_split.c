@@ -4,9 +4,9 @@
 #include <limits.h>
 
 #include "workers/audio/cut.h"
-#include "workers/worker_faults.h"
-#include "workers/worker_pcm.h"
-#include "workers/worker_split.h"
+#include "workers/process/worker_faults.h"
+#include "workers/process/worker_pcm.h"
+#include "workers/process/worker_split.h"
 
 #define RATE 16000
 #define SHARDS_MAX 64

@@ -7,7 +7,7 @@
 
 #include "tests/unit/workers/allocations.h"
 #include "tests/unit/workers/files.h"
-#include "workers/worker.h"
+#include "workers/process/worker.h"
 
 #define SHARD_MS 20000
 

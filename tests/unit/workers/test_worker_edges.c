@@ -9,7 +9,7 @@
 
 #include "tests/unit/workers/allocations.h"
 #include "workers/media/wire.h"
-#include "workers/worker.h"
+#include "workers/process/worker.h"
 
 /* Every allocation up to this number, then as many in each power of e. Sanitizers are slow. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

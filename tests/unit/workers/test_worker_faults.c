@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "workers/worker.h"
+#include "workers/process/worker.h"
 
 static char *sample(const char *name)
 {

@@ -6,8 +6,8 @@
 
 #include "tests/unit/stages/fake_voices.h"
 #include "tests/unit/workers/files.h"
-#include "workers/models/embedder.h"
-#include "workers/models/yamnet.h"
+#include "workers/models/bert/embedder.h"
+#include "workers/models/yamnet/yamnet.h"
 
 #define SAMPLES 1003217 /* 62.7 s; the last patch is not whole */
 

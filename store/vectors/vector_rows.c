@@ -1,0 +1,103 @@
+#include "store/vectors/vector_rows.h"
+
+#include <stdlib.h>
+
+#include "store/filter.h"
+
+void vector_rows_free(struct vector_rows *r)
+{
+    free(r->list);
+    *r = (struct vector_rows){0};
+}
+
+static int put(struct vector_rows *r, size_t *room, int64_t id, struct err *err)
+{
+    struct vector_range *list;
+
+    r->rows++;
+    if (r->count && r->list[r->count - 1].last == id - 1) {
+        r->list[r->count - 1].last = id;
+        return 0;
+    }
+    if (r->count == *room) {
+        list = realloc(r->list, (*room * 2 + 64) * sizeof(*list));
+        if (!list)
+            return err_set(err, ERR_NOMEM, "vectors: out of memory");
+        r->list = list;
+        *room = *room * 2 + 64;
+    }
+    r->list[r->count++] = (struct vector_range){id, id};
+    return 0;
+}
+
+static int rising(const void *a, const void *b)
+{
+    int64_t x = ((const struct vector_range *)a)->first;
+    int64_t y = ((const struct vector_range *)b)->first;
+
+    return (x > y) - (x < y);
+}
+
+/* In order, and those that touch joined: shards of several recordings are committed in turn. */
+static void tidy(struct vector_rows *r)
+{
+    size_t kept = 0;
+
+    if (r->count)
+        qsort(r->list, r->count, sizeof(*r->list), rising);
+    for (size_t i = 0; i < r->count; i++)
+        if (kept && r->list[kept - 1].last == r->list[i].first - 1)
+            r->list[kept - 1].last = r->list[i].last;
+        else
+            r->list[kept++] = r->list[i];
+    r->count = kept;
+}
+
+int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *scope,
+                     struct vector_rows *ret, struct err *err)
+{
+    struct scope_filter f = {0};
+    struct vector_rows r = {0};
+    struct buf sql = BUF_INIT;
+    sqlite3_stmt *stmt = NULL;
+    size_t room = 0;
+    int rc = scope_filter_make(scope, &f, err);
+
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "SELECT e.embedding_id FROM task t CROSS JOIN embedding e "
+                     "ON e.task_id = t.task_id WHERE t.stage_id = ?1 AND e.embedding_id > 0");
+    scope_filter_put(&f, &sql, "t.media_id", 2);
+    rc = filter_prepare(st, &sql, &stmt, err);
+    if (rc == 0)
+        rc = filter_bound(db_bind(stmt, "i", stage_id), err);
+    if (rc == 0)
+        rc = scope_filter_bind(&f, stmt, 2, err);
+    while (rc == 0 && (rc = db_next(st, stmt, err)) == 1)
+        rc = put(&r, &room, sqlite3_column_int64(stmt, 0), err);
+    sqlite3_finalize(stmt);
+    scope_filter_free(&f);
+    buf_free(&sql);
+    if (rc < 0) {
+        vector_rows_free(&r);
+        return rc;
+    }
+    tidy(&r);
+    *ret = r;
+    return 0;
+}
+
+size_t vector_rows_at(const struct vector_rows *r, int64_t id)
+{
+    size_t low = 0, high = r->count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (r->list[mid].last < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}

@@ -1,0 +1,39 @@
+/* store/vectors/vectors.h - the vectors of a stage most like one: exact search by cosine.
+ *
+ * Over everything it goes through an index in a file beside the catalog
+ * (store/vectors/vector_file.h), made when there is none and made anew when it does not fit the
+ * catalog: another catalog's, of another stage, older than a deletion, cut short, damaged. What
+ * came after it was made is compared one by one, until that is more than a part of it. Where no
+ * file can be written all vectors are compared one by one. Of a scope it is first found which rows
+ * are in it: few of them are compared one by one, and of many the index is read, but for the
+ * others' rows. Whichever way, the ranking is that of the catalog's own vectors.
+ *
+ * Any store_mode, the store's thread; the reading uses threads of its own while it lasts. */
+#ifndef NIGHTSHIFT_STORE_VECTORS_VECTORS_H
+#define NIGHTSHIFT_STORE_VECTORS_VECTORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/scope.h"
+
+struct vectors_query {
+    int64_t stage_id;
+    const float *values; /* [size], any length but 0 */
+    uint32_t size;
+    struct scope scope; /* only recordings in it */
+    size_t limit;       /* at least 1 */
+    bool no_file;       /* neither read nor write an index */
+};
+struct vectors_hit {
+    int64_t embedding_id;
+    double cosine;
+};
+/* *ret: newly allocated, best first; of equals the lower id. Vectors of another size, or that are
+ * no numbers, are left out. ERR_INPUT: the query is no vector. */
+int vectors_search(struct store *st, const struct vectors_query *q, struct vectors_hit **ret,
+                   size_t *n, struct err *err);
+/* Where the index of a stage lies: newly allocated; NULL when out of memory. */
+char *vectors_path(const struct store *st, int64_t stage_id);
+
+#endif

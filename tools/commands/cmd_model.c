@@ -1,0 +1,172 @@
+/* nightshift model: which models are here, where, whether they are whole; and more of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/utf8.h"
+#include "tools/cli.h"
+#include "tools/model_check.h"
+#include "tools/model_pull.h"
+#include "workers/models/files/model_dir.h"
+#include "workers/models/silero/silero.h"
+
+static const char help[] =
+    "Usage: nightshift model list [--json]\n"
+    "       nightshift model pull NAME [--revision=REVISION] [--json]\n"
+    "       nightshift model check NAME [--json]\n"
+    "       nightshift model path NAME\n"
+    "Which models are here (list), to get one (pull), whether one is whole and can be\n"
+    "used (check: reads all of it), and in which folder it is (path). NAME is a name\n"
+    "from the list, a folder, or a Hugging Face id; for pull it is such an id, or\n"
+    "silero-vad, the model of voice activity. Only pull uses the network.\n"
+    "\n"
+    "      --revision=REVISION  a branch, tag or commit; default: main\n"
+    "      --json               as JSON\n"
+    "  -q, --quiet              no progress\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "Models lie in $NIGHTSHIFT_MODELS, $XDG_DATA_HOME/nightshift/models, the folder\n"
+    "that nightshift was installed with, and the Hugging Face cache ($HF_HOME), where\n"
+    "pull puts them and other programs find them. A model is a folder with\n"
+    "config.json, tokenizer.json and its weights (safetensors or pytorch_model.bin,\n"
+    "in one file or in shards), or with OpenAI's .pt and tokenizer.json\n"
+    "(docs/models.md).\n"
+    "\n"
+    "A pull that was interrupted goes on where it ended when it is started again.\n"
+    "Each file is checked by its hash. HF_TOKEN: for models with a licence to accept;\n"
+    "HF_ENDPOINT: another server; HF_HUB_OFFLINE=1: never ask one.\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift model pull openai/whisper-small\n"
+    "  nightshift model pull silero-vad\n"
+    "  nightshift model check openai/whisper-small\n";
+
+enum { OPT_REVISION = 256 };
+
+static const struct option longs[] = {{"revision", required_argument, NULL, OPT_REVISION}, {0}};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    const char **revision = arg;
+
+    if (option != OPT_REVISION)
+        return err_set(err, ERR_USAGE, "an option that does not exist");
+    *revision = value;
+    return 0;
+}
+
+struct list {
+    json_t *rows;         /* with --json */
+    const char *speakers; /* what --diarize takes when none is named */
+    uint64_t n;
+};
+
+static const char *why_taken(const struct list *l, const char *name)
+{
+    return strcmp(name, MODEL_DEFAULT) == 0 ? "  (used when none is named)"
+           : strcmp(name, l->speakers) == 0 ? "  (used by --diarize when none is named)"
+                                            : "";
+}
+
+static void on_model(void *arg, const char *name, const char *dir)
+{
+    struct list *l = arg;
+    bool is_default = strcmp(name, MODEL_DEFAULT) == 0;
+    char *shown = utf8_display(name, strlen(name)), *where = utf8_display(dir, strlen(dir));
+
+    l->n++;
+    if (shown != NULL && where != NULL && l->rows != NULL)
+        json_array_append_new(l->rows, json_pack("{s:s, s:s, s:b}", "name", shown, "directory",
+                                                 where, "default", (int)is_default));
+    else if (shown != NULL && where != NULL) {
+        cli_paint(stdout, "1", shown);
+        printf("%s\n    %s\n", why_taken(l, name), where);
+    }
+    free(shown);
+    free(where);
+}
+
+static int list(const struct cli *cli)
+{
+    struct list l = {.rows = cli->json ? json_array() : NULL, .speakers = MODEL_DIARIZATION};
+    struct err err = {0};
+    char *silero = NULL, *speakers = NULL;
+
+    if (model_dir_find(MODEL_DIARIZATION, &speakers, &err) != 0)
+        l.speakers = MODEL_DIARIZATION_NANO;
+    free(speakers);
+    err.code = 0;
+    if (model_dir_list(on_model, &l, &err) != 0) {
+        json_decref(l.rows);
+        return cli_fail("list the models", &err, NULL);
+    }
+    if (silero_find(SILERO_NAME, &silero, &err) == 0)
+        on_model(&l, SILERO_NAME, silero);
+    free(silero);
+    if (l.rows != NULL) {
+        json_dumpf(l.rows, stdout, JSON_INDENT(2));
+        putchar('\n');
+        json_decref(l.rows);
+    } else if (l.n == 0)
+        puts("No model is here. Try `nightshift model pull openai/whisper-small`.");
+    return cli_flush(EX_OK);
+}
+
+static int path(const char *name)
+{
+    struct err err = {0};
+    char *dir = NULL;
+
+    if (model_where(name, &dir, &err) != 0)
+        return cli_fail("find the model", &err, NULL);
+    puts(dir);
+    free(dir);
+    return cli_flush(EX_OK);
+}
+
+static int check(const struct cli *cli, const char *name)
+{
+    struct model_check c;
+    struct err err = {0};
+    char doing[160];
+    json_t *o;
+    int status = EX_OK;
+
+    snprintf(doing, sizeof(doing), "use the model '%s'", name);
+    if (model_check(name, &c, &err) != 0)
+        status = cli_fail(doing, &err, NULL);
+    if (cli->json) {
+        o = model_check_json(&c, &err);
+        json_dumpf(o, stdout, JSON_INDENT(2));
+        putchar('\n');
+        json_decref(o);
+    } else if (status == EX_OK)
+        model_check_print(name, &c);
+    model_check_free(&c);
+    return cli_flush(status);
+}
+
+int cmd_model(struct cli *cli, int argc, char **argv)
+{
+    const char *revision = NULL, *what;
+    const struct cli_spec spec = {help, "", longs, take, true};
+    int status = cli_parse(cli, &spec, &revision, argc, argv);
+    bool pulls;
+
+    if (status >= 0)
+        return status;
+    what = optind < argc ? argv[optind] : "list";
+    pulls = strcmp(what, "pull") == 0;
+    if (revision != NULL && !pulls)
+        return cli_usage(cli, "--revision belongs to pull");
+    if (strcmp(what, "list") == 0 && argc - optind <= 1)
+        return list(cli);
+    if (argc - optind == 2 && strcmp(what, "path") == 0)
+        return path(argv[optind + 1]);
+    if (argc - optind == 2 && strcmp(what, "check") == 0)
+        return check(cli, argv[optind + 1]);
+    if (argc - optind == 2 && pulls)
+        return model_pull(cli, argv[optind + 1], revision);
+    return cli_usage(cli, "it is list, pull NAME, check NAME or path NAME");
+}

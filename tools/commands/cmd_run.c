@@ -1,0 +1,357 @@
+/* nightshift run: works until nothing is left. The work itself is scheduler/'s. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "gpu/precision.h"
+#include "scheduler/scheduler.h"
+#include "store/read.h"
+#include "store/store.h"
+#include "tools/aside.h"
+#include "tools/cli.h"
+#include "tools/text.h"
+#include "workers/media/sandbox.h"
+#include "workers/stages/stage.h"
+#include "workers/stages/stage_kind.h"
+#include "workers/stages/stage_params.h"
+#include "workers/process/worker_lease.h"
+
+static const char help[] =
+    "Usage: nightshift run [OPTION]...\n"
+    "Do what was enqueued. Goes on where an earlier run ended, however that\n"
+    "was. Ctrl-C ends it at the next checkpoint, a second Ctrl-C at once; nothing is\n"
+    "lost.\n"
+    "\n"
+    "  -w, --watch            stay, and wait for more to be enqueued\n"
+    "  -d, --devices=LIST     auto (default: every GPU, else the processor), or names\n"
+    "                         with commas: cuda:0, cuda:GPU-<uuid>, cpu, cpu,cpu\n"
+    "      --allow-cpu        go on with the processor when GPUs are here, but none\n"
+    "                         of them can be used; default: only where there are none\n"
+    "      --no-allow-cpu     never go on without a GPU\n"
+    "      --precision=P      auto (default), fp32, tf32, fp16, bf16, int8 or fp8,\n"
+    "                         where the device has it\n"
+    "      --allow-unsandboxed   decode also where neither Landlock nor seccomp would\n"
+    "                         hold the decoders\n"
+    "      --stage-by-stage   decode the archive again for each stage; default: those\n"
+    "                         that fit into memory together hear it at once\n"
+    "      --slots=N          windows of 30 s in work at once, for each device;\n"
+    "                         default: measured once, and remembered\n"
+    "      --windows=N        so many at once in the encoder; default: likewise\n"
+    "      --deterministic    equal results, however windows share a batch: slower on\n"
+    "                         GPUs\n"
+    "      --decoders=N       files decoded at once, for each device\n"
+    "      --threads=N        threads that compute, for each device\n"
+    "      --shard=LENGTH     a checkpoint about every so often (default: 5m)\n"
+    "      --attempts=N       tries before a recording is set aside (default: 3)\n"
+    "      --worker-silence=LENGTH   restart a worker silent so long (default: 30s)\n"
+    "      --strict           exit status 65 when a recording failed\n"
+    "      --progress, --no-progress   a redrawn line; default: on a terminal\n"
+    "      --json             what happens, as one JSON object a line\n"
+    "  -c, --catalog=FILE     the catalog\n"
+    "  -q, --quiet            say only what went wrong\n"
+    "  -v, --verbose          say more\n"
+    "  -h, --help             this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift run\n"
+    "  nightshift run --devices cuda:0,cuda:2\n"
+    "  nightshift run --watch --threads 2 2>> nightshift.log\n"
+    "\n"
+    "The CUDA backend is not yet run on a GPU.\n"
+    "\n"
+    "Exit status: 0 when it ended in order, also when recordings failed (see\n"
+    "--strict); 69 when no device can be used; 75 when it was interrupted with work\n"
+    "left; others as sysexits.h.\n";
+
+struct wanted {
+    struct scheduler_options o;
+    bool strict, unsandboxed;
+    int progress; /* -1: as the terminal has it */
+};
+
+enum {
+    OPT_PRECISION = 256,
+    OPT_ALLOW_UNSANDBOXED,
+    OPT_ALLOW_CPU,
+    OPT_NO_ALLOW_CPU,
+    OPT_STAGE_BY_STAGE,
+    OPT_SLOTS,
+    OPT_WINDOWS,
+    OPT_DETERMINISTIC,
+    OPT_DECODERS,
+    OPT_THREADS,
+    OPT_SHARD,
+    OPT_ATTEMPTS,
+    OPT_SILENCE,
+    OPT_STRICT,
+    OPT_PROGRESS,
+    OPT_NO_PROGRESS,
+};
+
+static const struct option longs[] = {
+    {"watch", no_argument, NULL, 'w'},
+    {"devices", required_argument, NULL, 'd'},
+    {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
+    {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
+    {"allow-unsandboxed", no_argument, NULL, OPT_ALLOW_UNSANDBOXED},
+    {"precision", required_argument, NULL, OPT_PRECISION},
+    {"stage-by-stage", no_argument, NULL, OPT_STAGE_BY_STAGE},
+    {"slots", required_argument, NULL, OPT_SLOTS},
+    {"windows", required_argument, NULL, OPT_WINDOWS},
+    {"deterministic", no_argument, NULL, OPT_DETERMINISTIC},
+    {"decoders", required_argument, NULL, OPT_DECODERS},
+    {"threads", required_argument, NULL, OPT_THREADS},
+    {"shard", required_argument, NULL, OPT_SHARD},
+    {"attempts", required_argument, NULL, OPT_ATTEMPTS},
+    {"worker-silence", required_argument, NULL, OPT_SILENCE},
+    {"strict", no_argument, NULL, OPT_STRICT},
+    {"progress", no_argument, NULL, OPT_PROGRESS},
+    {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+    {0},
+};
+
+static int take_length(const char *option, const char *value, int64_t min_ms, int64_t max_ms,
+                       uint32_t *ret, struct err *err)
+{
+    int64_t ms;
+    int rc = cli_length(option, value, min_ms, max_ms, &ms, err);
+
+    if (rc == 0)
+        *ret = (uint32_t)ms;
+    return rc;
+}
+
+static int take_precision(const char *value, const char **ret, struct err *err)
+{
+    enum precision precision;
+
+    *ret = value;
+    return precision_parse(value, &precision, err) == 0 ? 0 : err_prefix(err, "--precision");
+}
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+    struct scheduler_options *o = &w->o;
+
+    switch (option) {
+    case 'w':
+        o->watch = true;
+        return 0;
+    case 'd':
+        o->devices = value;
+        return 0;
+    case OPT_ALLOW_CPU:
+        o->allow_cpu = ALLOW_CPU_ALWAYS;
+        return 0;
+    case OPT_NO_ALLOW_CPU:
+        o->allow_cpu = ALLOW_CPU_NEVER;
+        return 0;
+    case OPT_ALLOW_UNSANDBOXED:
+        w->unsandboxed = true;
+        return 0;
+    case OPT_PRECISION:
+        return take_precision(value, &o->precision, err);
+    case OPT_STAGE_BY_STAGE:
+        o->stage_by_stage = true;
+        return 0;
+    case OPT_SLOTS:
+        return cli_u32("--slots", value, 1, 4096, &o->slots, err);
+    case OPT_WINDOWS:
+        return cli_u32("--windows", value, 1, 4096, &o->windows, err);
+    case OPT_DETERMINISTIC:
+        o->deterministic = true;
+        return 0;
+    case OPT_DECODERS:
+        return cli_u32("--decoders", value, 1, 256, &o->decoders, err);
+    case OPT_THREADS:
+        return cli_u32("--threads", value, 1, 1024, &o->threads, err);
+    case OPT_SHARD:
+        /* Kept by the catalog: every stage must be able to work with it later (shard_limit.h). */
+        return take_length("--shard", value, 30000, 7200000, &o->shard_ms, err);
+    case OPT_ATTEMPTS:
+        return cli_u32("--attempts", value, 1, 100, &o->attempts, err);
+    case OPT_SILENCE:
+        return take_length("--worker-silence", value, 1000, 86400000, &o->worker_silence_ms, err);
+    case OPT_STRICT:
+        w->strict = true;
+        return 0;
+    case OPT_PROGRESS:
+    case OPT_NO_PROGRESS:
+        w->progress = option == OPT_PROGRESS;
+        return 0;
+    default:
+        return err_set(err, ERR_USAGE, "an option that does not exist");
+    }
+}
+
+/* Of the whole catalog, after a run. */
+struct after {
+    uint64_t speechless; /* recordings that are done and have no text */
+    uint64_t stages;     /* that have tasks */
+    uint64_t waiting;    /* tasks, for the transcription that they work on */
+};
+
+static int add_stage(void *arg, const struct read_progress *p)
+{
+    struct after *a = arg;
+
+    a->stages += p->tasks > 0;
+    a->waiting += p->waiting;
+    return 0;
+}
+
+/* All 0 when that cannot be read. */
+static struct after look_after(const char *catalog)
+{
+    struct store *st = NULL;
+    struct err err = {0};
+    struct after a = {0};
+
+    if (store_open(catalog, STORE_READ, &st, &err) == 0 &&
+        store_speechless(st, &a.speechless, &err) == 0)
+        (void)read_progress(st, add_stage, &a, &err);
+    store_close(st);
+    return a;
+}
+
+static void print_waiting(uint64_t waiting)
+{
+    char n[TEXT_LEN];
+
+    printf("%s %s for a transcription that is not done: nightshift status\n",
+           text_count(waiting, n), text_plural(waiting, "waits", "wait"));
+}
+
+static void print_result(const struct scheduler_result *r, const struct after *all)
+{
+    const bool several = all->stages > 1; /* a recording has a task in each */
+    char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
+
+    if (r->tasks_done + r->tasks_failed + r->tasks_left == 0 && r->audio_ms == 0) {
+        puts(all->waiting > 0 ? "Nothing can be done now."
+                              : "Nothing was waiting. Next: nightshift enqueue PATH");
+        if (all->waiting > 0)
+            print_waiting(all->waiting);
+        return;
+    }
+    printf("%s %s done, %s failed, %s left.\n", text_count(r->tasks_done, a),
+           several ? text_plural(r->tasks_done, "task", "tasks")
+                   : text_plural(r->tasks_done, "recording", "recordings"),
+           text_count(r->tasks_failed, b), text_count(r->tasks_left, c));
+    if (all->waiting > 0)
+        print_waiting(all->waiting);
+    printf("%s of audio in %s", text_length(r->audio_ms, a), text_length(r->wall_ms, b));
+    if (r->wall_ms > 0 && r->audio_ms > 0)
+        printf(": %.1f x real time", (double)r->audio_ms / (double)r->wall_ms);
+    puts(".");
+    if (all->speechless > 0)
+        printf("Nobody speaks in %s of the recordings done so far: %s no text.\n",
+               text_count(all->speechless, a), all->speechless == 1 ? "it has" : "they have");
+    if (r->tasks_failed > 0)
+        puts("Why they failed: nightshift status --failures");
+    if (r->interrupted)
+        puts("Interrupted; `nightshift run` goes on from here.");
+    else if (r->tasks_left > 0)
+        puts(r->put_aside
+                 ? "What is left is of a stage that was put aside: nightshift status"
+                 : "What is left is paused, gone, or waits for a retry: nightshift status");
+}
+
+/* What can be done about the stages that were put aside; "" when that cannot be read. *ret is to be
+ * freed. */
+static char *ways_out(const char *catalog)
+{
+    struct aside *a = NULL;
+    struct store *st = NULL;
+    struct buf b = BUF_INIT;
+    struct err err = {0};
+    char *ret;
+
+    if (store_open(catalog, STORE_READ, &st, &err) == 0 && aside_read(st, &a, &err) == 0)
+        (void)aside_ways_out(st, a, &b, &err);
+    aside_free(a);
+    store_close(st);
+    if (b.len > 0)
+        buf_printf(&b, ".");
+    ret = strdup(b.len > 0 && buf_cstr(&b) != NULL ? buf_cstr(&b) : "");
+    buf_free(&b);
+    return ret;
+}
+
+/* A run that could not do all: all that it did is said, too. */
+static int end_badly(const struct cli *cli, const struct scheduler_result *r, const struct err *err)
+{
+    const struct after after = look_after(cli->catalog);
+    char *hint;
+    int status;
+
+    if (!r->put_aside)
+        return cli_fail("run", err, err->code == ERR_USAGE ? "Try `nightshift run --help`." : NULL);
+    if (!cli->quiet && !cli->json)
+        print_result(r, &after);
+    hint = ways_out(cli->catalog);
+    status = cli_fail("do every stage", err, hint != NULL && hint[0] != 0 ? hint : NULL);
+    free(hint);
+    return status;
+}
+
+/* Of parameters that this version does not know: the worker says so. */
+static void know_stage(const char *name, const char *params_json, struct scheduler_stage *ret)
+{
+    struct embed_text_params text;
+    struct transcribe_params p;
+    struct err err = {0};
+
+    _Static_assert(SCHEDULER_DECODING_LEN == TRANSCRIBE_DECODING_LEN, "one text");
+    ret->settles = stage_settles(name);
+    ret->most_shard_ms = lease_most_shard_ms(name, params_json);
+    if (strcmp(name, stage_transcribe.name) == 0 &&
+        transcribe_params_from_json(params_json, &p, &err) == 0)
+        transcribe_decoding(&p, ret->decoding);
+    if (stage_known(name) && !stage_hears(name)) {
+        param_table_default(stage_embed_text.params, &text);
+        (void)param_table_from_json(stage_embed_text.params, params_json, &text, &err);
+        ret->passage_chars = text.chars;
+    }
+}
+
+int cmd_run(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "wd:", longs, take, true};
+    struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
+                       .progress = -1};
+    struct scheduler_result r = {0};
+    char unguarded[SANDBOX_WORDS];
+    struct after after;
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (optind < argc)
+        return cli_usage(cli, "it takes no PATH. `nightshift enqueue %s` comes first",
+                         argv[optind]);
+    if (cli_catalog(cli, w.o.watch, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (!w.o.watch && access(cli->catalog, F_OK) != 0) {
+        err_set(&err, ERR_MISSING, "there is no catalog '%s'", cli->catalog);
+        return cli_fail("run", &err, "Try `nightshift enqueue PATH` first.");
+    }
+    if (sandbox_demand(w.unsandboxed, unguarded, &err) != 0)
+        return cli_fail("run", &err, NULL);
+    w.o.unguarded = unguarded;
+    w.o.catalog = cli->catalog;
+    w.o.json_events = cli->json;
+    w.o.progress =
+        w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
+    if (scheduler_run(&w.o, &r, &err) != 0)
+        return end_badly(cli, &r, &err);
+    after = look_after(cli->catalog);
+    if (!cli->quiet && !cli->json)
+        print_result(&r, &after);
+    if (r.interrupted && r.tasks_left > 0)
+        return cli_flush(EX_TEMPFAIL);
+    return cli_flush(w.strict && r.tasks_failed > 0 ? EX_DATAERR : EX_OK);
+}

@@ -1,0 +1,363 @@
+/* nightshift show: the transcript of one recording. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "store/find.h"
+#include "store/read.h"
+#include "store/store.h"
+#include "tools/cli.h"
+#include "tools/export/format_finish.h"
+#include "tools/export/formats.h"
+#include "tools/recording.h"
+#include "tools/export/segment_row.h"
+#include "tools/text.h"
+
+/* Marks of confidence: average log probability of a segment's tokens. */
+#define UNSURE -0.7
+#define VERY_UNSURE -1.0
+#define SOUNDS_SHOWN 8u
+
+static const char help[] =
+    "Usage: nightshift show [OPTION]... WHAT\n"
+    "The transcript of one recording, with times, and which sounds are in it, where\n"
+    "they were listened for. WHAT is its path, any part of that which no other has,\n"
+    "its number (as in `nightshift search --json`), or ARCHIVE//MEMBER.\n"
+    "\n"
+    "  -f, --format=FORMAT  txt, srt, vtt, tsv, json or rttm (who speaks when),\n"
+    "                       not the page for people\n"
+    "  -w, --words          vtt with a time for each word, where there are any (json\n"
+    "                       always has them)\n"
+    "  -d, --dropped        instead of the transcript: what was not believed (for\n"
+    "                       people, vtt and json, which say so)\n"
+    "      --json           the same as --format=json: also who speaks when, and the\n"
+    "                       sounds\n"
+    "  -c, --catalog=FILE   the catalog\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift show /archive/1990/tape-3.wav\n"
+    "  nightshift show tape-3.wav\n"
+    "  nightshift show box.zip//side-a.mp3 --format srt > side-a.srt\n";
+
+struct wanted {
+    int format; /* -1: for people */
+    bool words, dropped;
+};
+
+static const struct option longs[] = {{"format", required_argument, NULL, 'f'},
+                                      {"words", no_argument, NULL, 'w'},
+                                      {"dropped", no_argument, NULL, 'd'},
+                                      {0}};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    if (option != 'f') {
+        *(option == 'w' ? &w->words : &w->dropped) = true;
+        return 0;
+    }
+    w->format = format_from_name(value);
+    if (w->format < 0)
+        return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv, json or rttm, not '%s'",
+                       value);
+    return 0;
+}
+
+struct page {
+    struct store *store;
+    struct wanted w;
+    struct segment_row row;
+    struct buf out;
+    uint64_t segments, dropped;
+    int time_width;
+    bool unsure; /* a mark was set */
+    int status;
+    struct err err;
+};
+
+static void flush(struct page *p)
+{
+    if (p->out.len > 0)
+        fwrite(p->out.data, 1, p->out.len, stdout);
+    buf_clear(&p->out);
+}
+
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
+
+static int format_row(void *arg, const struct read_segment *row)
+{
+    struct page *p = arg;
+    struct format_segment s;
+    int rc = segment_row_format(&p->row, p->store, row, p->w.words || p->w.format == FORMAT_JSON,
+                                &s, &p->err);
+
+    if (rc != 0)
+        return rc;
+    s.time_words = p->w.words;
+    format_segment(&p->out, (enum format)p->w.format, p->segments++, &s);
+    flush(p);
+    return 0;
+}
+
+static int print_row(void *arg, const struct read_segment *row)
+{
+    struct page *p = arg;
+    char at[CLOCK_HMS_LEN], *text = utf8_display(row->text, strlen(row->text));
+    const bool doubted = row->avg_logprob < UNSURE || segment_row_doubted(row->reason);
+    const char *mark = p->w.dropped                     ? ""
+                       : row->avg_logprob < VERY_UNSURE ? "??"
+                       : doubted                        ? "?"
+                                                        : "";
+    size_t indent = (size_t)p->time_width + 4, column = indent;
+
+    clock_hms(row->start_ms, at);
+    printf("%*s ", p->time_width, at);
+    cli_paint(stdout, "33", mark);
+    printf("%*s", 3 - (int)strlen(mark), "");
+    if (row->speaker[0]) {
+        char *speaker = utf8_display(row->speaker, strlen(row->speaker));
+
+        printf("%s:", speaker != NULL ? speaker : "");
+        column += text_width(speaker != NULL ? speaker : "") + 1;
+        free(speaker);
+    }
+    text_wrap(to_stdout, NULL, text != NULL ? text : "", column, indent, cli_columns(stdout));
+    putchar('\n');
+    free(text);
+    if (p->w.dropped && row->reason[0] != 0) {
+        char *reason = utf8_display(row->reason, strlen(row->reason));
+
+        printf("%*s", (int)indent, "");
+        text_wrap(to_stdout, NULL, reason != NULL ? reason : "", indent, indent,
+                  cli_columns(stdout));
+        putchar('\n');
+        free(reason);
+    }
+    p->unsure |= mark[0] != 0;
+    p->segments++;
+    return 0;
+}
+
+static int count_row(void *arg, const struct read_segment *row)
+{
+    (void)row;
+    ++*(uint64_t *)arg;
+    return 0;
+}
+
+/* "LABEL: WHAT", wrapped; nothing when WHAT is empty. */
+static void print_remark(const char *label, const char *what)
+{
+    char *shown = utf8_display(what, strlen(what));
+
+    if (what[0] != 0 && shown != NULL) {
+        fputs(label, stdout);
+        text_wrap(to_stdout, NULL, shown, strlen(label), strlen(label), cli_columns(stdout));
+        putchar('\n');
+    }
+    free(shown);
+}
+
+static void print_head(const struct read_recording *r)
+{
+    char length[TEXT_LEN], *title = utf8_display(r->title, strlen(r->title));
+
+    cli_paint(stdout, "1", r->path);
+    printf("%s%s\n", r->member[0] ? "//" : "", r->member);
+    if (title != NULL && title[0])
+        printf("%s\n", title);
+    free(title);
+    printf("Recording %lld: %s", (long long)r->media_id,
+           r->duration_ms >= 0 ? text_length(r->duration_ms, length) : "length unknown");
+    if (r->language[0])
+        printf(", %s", r->language);
+    if (r->codec[0])
+        printf(", %s in %s", r->codec, r->container);
+    printf(", %s", r->state);
+    if (strcmp(r->state, "done") != 0 && r->shards_total > 0)
+        printf(" (%llu of %llu parts)", (unsigned long long)r->shards_done,
+               (unsigned long long)r->shards_total);
+    puts("");
+    if (r->places == 0)
+        puts("It is not where it was any more.");
+    print_remark("Damaged: ", r->damage);
+    print_remark(strcmp(r->state, "failed") == 0 ? "Failed: " : "Last attempt: ", r->error);
+    puts("");
+}
+
+static int read_texts(struct page *p, const struct read_recording *r, read_segment_fn fn)
+{
+    return (p->w.dropped ? read_dropped : read_segments)(p->store, r->media_id, 0, fn, p, &p->err);
+}
+
+static void print_untranscribed(const struct read_recording *r)
+{
+    if (r->stages[0] != 0)
+        printf("It is not transcribed (done: %s).\n", r->stages);
+    else
+        puts("It is not transcribed.");
+}
+
+static void print_nothing(const struct page *p, const struct read_recording *r)
+{
+    if (r->transcript[0] == 0)
+        print_untranscribed(r);
+    else if (p->w.dropped)
+        puts("Nothing was left out.");
+    else if (strcmp(r->transcript, "done") == 0)
+        puts(p->dropped > 0 ? "Nobody speaks in it, as far as was believed."
+                            : "Nobody speaks in it.");
+    else
+        puts(strcmp(r->transcript, "failed") == 0
+                 ? "There is no transcript. `nightshift retry` tries it again."
+                 : "Nothing of it is transcribed yet.");
+}
+
+struct heard {
+    struct buf said;
+    unsigned count;
+};
+
+static int on_heard(void *arg, const struct find_heard *row)
+{
+    struct heard *h = arg;
+    char length[TEXT_LEN];
+
+    if (h->count++ == SOUNDS_SHOWN)
+        buf_printf(&h->said, ", ...");
+    else
+        buf_printf(&h->said, "%s%s %s", h->said.len > 0 ? ", " : "", row->name,
+                   text_length(row->heard_ms, length));
+    return 0;
+}
+
+/* Which sounds there are, and how long: what was listened for is not in the transcript. */
+static int print_sounds(struct page *p, const struct read_recording *r)
+{
+    struct heard h = {0};
+    const char *said;
+
+    if (find_heard(p->store, r->media_id, SOUNDS_SHOWN + 1, on_heard, &h, &p->err) != 0) {
+        buf_free(&h.said);
+        return 1;
+    }
+    said = h.said.len > 0 ? buf_cstr(&h.said) : NULL;
+    if (said != NULL) {
+        putchar('\n');
+        print_remark("Sounds: ", said);
+    }
+    buf_free(&h.said);
+    return 0;
+}
+
+static int page_for_people(struct page *p, const struct read_recording *r)
+{
+    char n[TEXT_LEN];
+
+    print_head(r);
+    if (read_texts(p, r, print_row) != 0 ||
+        read_dropped(p->store, r->media_id, 0, count_row, &p->dropped, &p->err) != 0)
+        return 1;
+    if (p->segments == 0)
+        print_nothing(p, r);
+    if (p->unsure || (p->dropped > 0 && !p->w.dropped))
+        putchar('\n');
+    if (p->unsure)
+        puts("? the model was unsure, or the text is in doubt; ?? very unsure");
+    if (p->dropped > 0 && !p->w.dropped)
+        printf("%s %s not believed and left out; --dropped shows %s.\n", text_count(p->dropped, n),
+               text_plural(p->dropped, "text was", "texts were"),
+               text_plural(p->dropped, "it", "them"));
+    return p->w.dropped ? 0 : print_sounds(p, r);
+}
+
+/* A file without a line does not say why. */
+static void note_absence(const struct page *p, const struct read_recording *r)
+{
+    if (p->w.format == FORMAT_RTTM && !r->diarized)
+        cli_note("nobody is told apart in it: `nightshift enqueue --diarize` asks for it.");
+    else if (p->w.format != FORMAT_RTTM && r->transcript[0] == 0)
+        cli_note("it is not transcribed: `nightshift enqueue` asks for it.");
+}
+
+static int page_of(void *arg, const struct read_recording *r)
+{
+    struct page *p = arg;
+    struct format_recording fr = {.id = r->media_id,
+                                  .duration_ms = r->duration_ms,
+                                  .path = r->path,
+                                  .member = r->member,
+                                  .state = r->state,
+                                  .language = r->language,
+                                  .title = r->title,
+                                  .damage = r->damage,
+                                  .dropped = p->w.dropped};
+    char longest[CLOCK_HMS_LEN];
+
+    clock_hms(r->duration_ms > 0 ? r->duration_ms : 3600000, longest);
+    p->time_width = (int)strlen(longest);
+    if (p->w.format < 0)
+        return page_for_people(p, r);
+    note_absence(p, r);
+    format_begin(&p->out, (enum format)p->w.format, &fr);
+    if ((p->w.format != FORMAT_RTTM && read_texts(p, r, format_row) != 0) ||
+        format_finish(p->store, (enum format)p->w.format, &fr, p->segments, &p->out, &p->err) != 0)
+        return 1;
+    if (p->out.failed)
+        return err_set(&p->err, ERR_NOMEM, "out of memory") != 0;
+    flush(p);
+    return 0;
+}
+
+int cmd_show(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "f:wd", longs, take, true};
+    struct wanted w = {.format = -1};
+    struct page p = {0};
+    struct err err = {0};
+    int64_t id = 0;
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (optind + 1 != argc)
+        return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
+    p.w = w;
+    p.w.format = cli->json ? FORMAT_JSON : w.format;
+    if (w.words && p.w.format != FORMAT_VTT && p.w.format != FORMAT_JSON)
+        return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
+    if (w.dropped && p.w.format >= 0 && p.w.format != FORMAT_VTT && p.w.format != FORMAT_JSON)
+        return cli_usage(cli,
+                         "--dropped is for people, vtt and json: a %s file could not say that "
+                         "this is no transcript",
+                         format_name((enum format)p.w.format));
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (store_open(cli->catalog, STORE_READ, &p.store, &err) != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    if (recording_find(p.store, argv[optind], &id, &err) != 0) {
+        status =
+            cli_fail("show it", &err,
+                     err.code == ERR_USAGE
+                         ? "Try its number, or more of its path."
+                         : "Try another part of its path, or `nightshift search` for its words.");
+        if (err.code == ERR_MISSING)
+            status = EX_NOINPUT;
+    } else if (read_recording_by_id(p.store, id, page_of, &p, &err) != 0)
+        status = cli_fail("read the catalog", p.err.code != 0 ? &p.err : &err, NULL);
+    else
+        status = EX_OK;
+    segment_row_free(&p.row);
+    buf_free(&p.out);
+    store_close(p.store);
+    return cli_flush(status);
+}

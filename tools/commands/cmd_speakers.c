@@ -1,0 +1,560 @@
+/* nightshift speakers: who speaks, whose voice is heard elsewhere, and names for them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "store/find.h"
+#include "tools/cli.h"
+#include "tools/export/formats.h"
+#include "tools/recording.h"
+#include "tools/search/search_absence.h"
+#include "tools/text.h"
+#include "tools/writer.h"
+#include "workers/stages/stage_kind.h"
+
+static const char help[] =
+    "Usage: nightshift speakers [OPTION]... [PATH]...\n"
+    "   or: nightshift speakers --like RECORDING/SPEAKER [OPTION]... [PATH]...\n"
+    "   or: nightshift speakers name RECORDING/SPEAKER NAME\n"
+    "Who speaks in the recordings (at or below PATH), and how long, where speakers\n"
+    "were told apart (nightshift enqueue --diarize). With --like: whose voice is most\n"
+    "like that one's, over the whole catalog (1 is the same voice). With name: gives\n"
+    "a speaker of one recording a name, also while a run is on; '' takes it away.\n"
+    "\n"
+    "  -l, --like=R/SPEAKER   R as `nightshift show` takes it; SPEAKER: label or name\n"
+    "  -n, --limit=N          with --like, voices to show (default: 20; 0: all)\n"
+    "      --json             as a JSON array\n"
+    "  -c, --catalog=FILE     the catalog\n"
+    "  -q, --quiet            with name, say only what went wrong\n"
+    "  -h, --help             this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift speakers /archive/1990\n"
+    "  nightshift speakers --like \"interview 12/SPEAKER_01\"\n"
+    "  nightshift speakers name \"interview 12/SPEAKER_01\" \"Ana Ruiz\"\n";
+
+struct wanted {
+    const char *like;
+    uint32_t limit;
+};
+
+#define TURNS_COLUMNS 11 /* "1,234 turns": names stand below each other */
+
+static const struct option longs[] = {
+    {"like", required_argument, NULL, 'l'}, {"limit", required_argument, NULL, 'n'}, {0}};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    if (option == 'n')
+        return cli_u32("--limit", value, 0, INT32_MAX, &w->limit, err);
+    w->like = value;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- one of them */
+
+struct one { /* owned: vector */
+    const char *who;
+    int64_t speaker_id;
+    int as;           /* label as it is, label, name: 2, 1, 0 */
+    uint64_t found;   /* of which there are so many */
+    char labels[256]; /* of those that are there, for who asks for another */
+    char model_hash[160];
+    float *vector;
+    size_t size;
+    struct err err;
+};
+
+/* A label is one speaker's, whatever somebody named another one. */
+static int take_one(void *arg, const struct find_speaker *row)
+{
+    struct one *o = arg;
+    int as = strcmp(row->label, o->who) == 0 ? 2 : strcasecmp(row->label, o->who) == 0;
+
+    if (o->found > 0 && as <= o->as) {
+        o->found += as == o->as;
+        return 0;
+    }
+    o->found = 1;
+    o->as = as;
+    free(o->vector);
+    o->vector = NULL;
+    o->speaker_id = row->speaker_id;
+    utf8_copy(o->model_hash, sizeof(o->model_hash), row->model_hash);
+    o->size = row->vector_bytes / sizeof(float);
+    if (o->size == 0)
+        return 0;
+    o->vector = malloc(o->size * sizeof(float));
+    if (o->vector == NULL)
+        return err_set(&o->err, ERR_NOMEM, "out of memory");
+    memcpy(o->vector, row->vector, o->size * sizeof(float));
+    return 0;
+}
+
+static int take_label(void *arg, const struct find_speaker *row)
+{
+    struct one *o = arg;
+    size_t n = strlen(o->labels);
+
+    snprintf(o->labels + n, sizeof(o->labels) - n, "%s%s", n > 0 ? ", " : "", row->label);
+    return 0;
+}
+
+/* "RECORDING/SPEAKER": the last slash parts them. */
+static int find_one(struct store *st, const char *what, struct one *o, struct err *err)
+{
+    const char *slash = strrchr(what, '/');
+    struct find_people people = {0};
+    char *recording;
+    int rc;
+
+    if (slash == NULL || slash == what || slash[1] == 0)
+        return err_set(err, ERR_USAGE, "'%.200s' is not RECORDING/SPEAKER", what);
+    recording = strndup(what, (size_t)(slash - what));
+    rc = recording != NULL ? recording_find(st, recording, &people.media_id, err)
+                           : err_set(err, ERR_NOMEM, "out of memory");
+    free(recording);
+    people.who = o->who = slash + 1;
+    people.vectors = true;
+    if (rc == 0)
+        rc = find_speakers(st, &people, take_one, o, err);
+    if (rc == 0 && o->found == 0) {
+        people.who = NULL;
+        people.vectors = false;
+        rc = find_speakers(st, &people, take_label, o, err);
+        if (rc == 0)
+            rc = err_set(err, ERR_MISSING,
+                         o->labels[0] ? "'%.200s' is none of its speakers (%s)"
+                                      : "'%.200s' is none of its speakers: it has none (see "
+                                        "`nightshift enqueue --diarize`)%s",
+                         slash + 1, o->labels);
+    } else if (rc == 0 && o->found > 1) {
+        rc = err_set(err, ERR_USAGE, "'%.200s' is the name of %llu of its speakers: give a label",
+                     slash + 1, (unsigned long long)o->found);
+    }
+    if (o->err.code != 0)
+        *err = o->err;
+    return rc;
+}
+
+static int give_name(struct cli *cli, const char *what, const char *name)
+{
+    struct request rq = {.type = REQUEST_NAME_SPEAKER, .speaker_name = name};
+    struct request_reply reply = {0};
+    struct writer *writer = NULL;
+    struct store *st = NULL;
+    struct one o = {0};
+    struct err err = {0};
+    int rc;
+
+    if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    rc = find_one(st, what, &o, &err);
+    store_close(st);
+    free(o.vector);
+    rq.speaker_id = o.speaker_id;
+    if (rc == 0)
+        rc = writer_open(cli->catalog, "speakers", 10000, cli->quiet, &writer, &err);
+    if (rc == 0)
+        rc = writer_request(writer, &rq, &reply, &err);
+    writer_close(writer);
+    if (rc != 0)
+        return cli_fail("name the speaker", &err, "`nightshift speakers` lists them.");
+    if (cli->json)
+        printf("{\"affected\": %llu}\n", (unsigned long long)reply.affected);
+    else if (!cli->quiet)
+        puts(name[0] ? "The speaker has that name now, in this recording."
+                     : "The speaker has no name any more.");
+    return cli_flush(EX_OK);
+}
+
+/* ------------------------------------------------------------------------------------ voices */
+
+struct voice { /* owned strings */
+    double likeness;
+    int64_t speaker_id, media_id, speech_ms;
+    char *path, *member, *label, *name;
+};
+
+struct voices {
+    const struct one *of;
+    size_t limit; /* 0: none */
+    struct voice *list;
+    size_t count, room;
+    struct err err;
+};
+
+static void voice_free(struct voice *v)
+{
+    free(v->path);
+    free(v->member);
+    free(v->label);
+    free(v->name);
+}
+
+static int by_likeness(const void *a, const void *b)
+{
+    const struct voice *x = a, *y = b;
+
+    if (x->likeness != y->likeness)
+        return x->likeness > y->likeness ? -1 : 1;
+    return (x->speaker_id > y->speaker_id) - (x->speaker_id < y->speaker_id);
+}
+
+/* NAN when they cannot be compared. */
+static double likeness(const struct one *o, const struct find_speaker *row)
+{
+    double dot = 0, xx = 0, yy = 0;
+
+    if (row->vector_bytes != o->size * sizeof(float) || strcmp(row->model_hash, o->model_hash) != 0)
+        return NAN;
+    for (size_t i = 0; i < o->size; i++) {
+        float y;
+
+        memcpy(&y, (const char *)row->vector + i * sizeof(y), sizeof(y));
+        dot += (double)o->vector[i] * y;
+        xx += (double)o->vector[i] * o->vector[i];
+        yy += (double)y * y;
+    }
+    return dot / sqrt(xx * yy);
+}
+
+/* Keeps the best: with a limit there is never room for more than some more than that. */
+static int voice_room(struct voices *v)
+{
+    size_t room = v->room ? v->room * 2 : 64;
+    struct voice *list;
+
+    if (v->count < v->room)
+        return 0;
+    if (v->limit > 0 && v->count >= v->limit * 2) {
+        qsort(v->list, v->count, sizeof(*v->list), by_likeness);
+        while (v->count > v->limit)
+            voice_free(&v->list[--v->count]);
+        return 0;
+    }
+    list = realloc(v->list, room * sizeof(*list));
+    if (list == NULL)
+        return err_set(&v->err, ERR_NOMEM, "out of memory");
+    v->list = list;
+    v->room = room;
+    return 0;
+}
+
+static int take_voice(void *arg, const struct find_speaker *row)
+{
+    struct voices *v = arg;
+    struct voice new = {.speaker_id = row->speaker_id,
+                        .media_id = row->media_id,
+                        .speech_ms = row->speech_ms,
+                        .likeness = likeness(v->of, row)};
+
+    if (row->speaker_id == v->of->speaker_id || !isfinite(new.likeness))
+        return 0;
+    if (voice_room(v) != 0)
+        return 1;
+    new.path = strdup(row->path);
+    new.member = strdup(row->member);
+    new.label = strdup(row->label);
+    new.name = strdup(row->name);
+    v->list[v->count++] = new;
+    if (new.path == NULL || new.member == NULL || new.label == NULL || new.name == NULL)
+        return err_set(&v->err, ERR_NOMEM, "out of memory");
+    return 0;
+}
+
+static json_t *voice_json(const struct voice *v)
+{
+    json_t *o = json_pack("{s:I, s:s, s:s, s:s, s:I, s:I}", "recording", (json_int_t)v->media_id,
+                          "path", v->path, "member", v->member, "label", v->label, "speech_ms",
+                          (json_int_t)v->speech_ms, "speaker_id", (json_int_t)v->speaker_id);
+
+    if (o != NULL) {
+        json_object_set_new(o, "name", v->name[0] ? json_string(v->name) : json_null());
+        json_object_set_new(o, "likeness", json_real(v->likeness));
+    }
+    return o;
+}
+
+/* On one line, or, where that is too long, the speaker on a second one. */
+static void print_voice(const struct voice *v)
+{
+    struct buf place = BUF_INIT, who = BUF_INIT;
+    char length[TEXT_LEN];
+    const char *name, *rest;
+    char *shown;
+    bool fits;
+
+    buf_printf(&place, "%s%s%s", v->path, v->member[0] ? "//" : "", v->member);
+    buf_printf(&who, "%s%s%s, %s", v->label, v->name[0] ? " " : "", v->name,
+               text_length(v->speech_ms, length));
+    name = buf_cstr(&place);
+    rest = shown = who.len > 0 ? utf8_display(who.data, who.len) : NULL;
+    if (name != NULL && rest != NULL) {
+        fits = 8 + text_width(name) + 1 + text_width(rest) <= cli_columns(stdout);
+        printf("%6.3f  ", v->likeness);
+        cli_paint(stdout, "1", name);
+        printf("%s%s\n", fits ? "/" : "\n        ", rest);
+    }
+    free(shown);
+    buf_free(&place);
+    buf_free(&who);
+}
+
+static void print_voices(const struct cli *cli, const struct voices *v)
+{
+    json_t *all = json_array();
+
+    for (size_t i = 0; i < v->count; i++) {
+        const struct voice *x = &v->list[i];
+
+        if (cli->json) {
+            json_array_append_new(all, voice_json(x));
+            continue;
+        }
+        print_voice(x);
+    }
+    if (cli->json) {
+        json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+        putchar('\n');
+    } else if (v->count == 0) {
+        puts("There is no other voice to compare it with.");
+    }
+    json_decref(all);
+}
+
+/* A recording may lie below several of the paths: each speaker once, with the place there. */
+struct once {
+    find_speaker_fn fn;
+    void *arg;
+    struct store *store;
+    const char *path; /* the one that is asked about */
+    int64_t *ids;     /* [room]; the first `known`, of paths before, are sorted */
+    size_t known, count, room;
+    struct err err;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+struct placed {
+    struct once *once;
+    struct find_speaker row;
+    bool taken;
+    int rc;
+};
+
+static int take_placed(void *arg, const char *path, const char *member)
+{
+    struct placed *p = arg;
+
+    p->row.path = path;
+    p->row.member = member;
+    p->taken = true;
+    p->rc = p->once->fn(p->once->arg, &p->row);
+    return 0;
+}
+
+static int take_once(void *arg, const struct find_speaker *row)
+{
+    struct once *o = arg;
+    struct placed p = {.once = o, .row = *row};
+
+    if (o->known > 0 && bsearch(&row->speaker_id, o->ids, o->known, sizeof(*o->ids), by_id) != NULL)
+        return 0;
+    if (o->count == o->room) {
+        size_t room = o->room * 2 + 64;
+        int64_t *ids = realloc(o->ids, room * sizeof(*ids));
+
+        if (ids == NULL)
+            return err_set(&o->err, ERR_NOMEM, "out of memory");
+        o->ids = ids;
+        o->room = room;
+    }
+    o->ids[o->count++] = row->speaker_id;
+    if (find_place(o->store, row->media_id, o->path, take_placed, &p, &o->err) != 0)
+        return o->err.code;
+    return p.taken ? p.rc : o->fn(o->arg, row);
+}
+
+static int at_path(struct store *st, struct find_people *people, const char *arg, struct once *once,
+                   struct err *err)
+{
+    char *path = NULL, *shown = NULL;
+    int rc = cli_absolute(arg, &path, err);
+
+    if (rc == 0 && (shown = utf8_display(path, strlen(path))) == NULL)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    people->path = once->path = shown;
+    if (rc == 0)
+        rc = search_check(st, &(struct search_wish){.path = shown}, err);
+    if (rc == 0)
+        rc = find_speakers(st, people, take_once, once, err);
+    if (once->err.code != 0)
+        *err = once->err;
+    people->path = NULL;
+    free(shown);
+    free(path);
+    return rc;
+}
+
+/* Calls fn for the speakers at or below each path, or all. */
+static int for_each(struct store *st, bool vectors_only, int argc, char **argv, find_speaker_fn fn,
+                    void *arg, struct err *err)
+{
+    struct find_people people = {.vectors_only = vectors_only};
+    struct once once = {.fn = fn, .arg = arg, .store = st};
+    int rc = 0;
+
+    if (optind >= argc)
+        return find_speakers(st, &people, fn, arg, err);
+    for (int i = optind; rc == 0 && i < argc; i++) {
+        rc = at_path(st, &people, argv[i], &once, err);
+        once.known = once.count;
+        if (once.count > 0)
+            qsort(once.ids, once.count, sizeof(*once.ids), by_id);
+    }
+    free(once.ids);
+    return rc;
+}
+
+static int alike(struct cli *cli, const struct wanted *w, struct store *st, int argc, char **argv)
+{
+    struct one o = {0};
+    struct voices v = {.of = &o, .limit = w->limit};
+    struct err err = {0};
+    int status = EX_OK, rc = find_one(st, w->like, &o, &err);
+
+    if (rc == 0 && o.size == 0)
+        rc = err_set(&err, ERR_INPUT,
+                     "that speaker is never heard alone long enough for a vector of the voice. Try "
+                     "another of theirs");
+    if (rc == 0)
+        rc = for_each(st, true, argc, argv, take_voice, &v, &err);
+    if (rc != 0)
+        status = cli_fail("compare voices", v.err.code != 0 ? &v.err : &err,
+                          "`nightshift speakers` lists them.");
+    if (rc == 0) {
+        if (v.count > 0)
+            qsort(v.list, v.count, sizeof(*v.list), by_likeness);
+        while (v.limit > 0 && v.count > v.limit)
+            voice_free(&v.list[--v.count]);
+        print_voices(cli, &v);
+    }
+    while (v.count > 0)
+        voice_free(&v.list[--v.count]);
+    free(v.list);
+    free(o.vector);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------- listing */
+
+struct listing {
+    json_t *json; /* NULL: for people */
+    int64_t media_id;
+    uint64_t count;
+};
+
+static int list_row(void *arg, const struct find_speaker *row)
+{
+    struct listing *l = arg;
+    char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8], *name, *label;
+
+    l->count++;
+    if (l->json != NULL) {
+        json_t *o = json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:s, s:I}", "recording",
+                              (json_int_t)row->media_id, "path", row->path, "member", row->member,
+                              "label", row->label, "speech_ms", (json_int_t)row->speech_ms, "turns",
+                              (json_int_t)row->turns, "model", row->model, "speaker_id",
+                              (json_int_t)row->speaker_id);
+
+        if (o != NULL)
+            json_object_set_new(o, "name", row->name[0] ? json_string(row->name) : json_null());
+        json_array_append_new(l->json, o);
+        return 0;
+    }
+    if (row->media_id != l->media_id) {
+        cli_paint(stdout, "1", row->path);
+        printf("%s%s\n", row->member[0] ? "//" : "", row->member);
+        l->media_id = row->media_id;
+    }
+    snprintf(counted, sizeof(counted), "%s %s", text_count(row->turns, turns),
+             text_plural(row->turns, "turn", "turns"));
+    name = utf8_display(row->name, strlen(row->name));
+    label = utf8_display(row->label, strlen(row->label));
+    printf("  %-11s %14s, %*s%s%s\n", label != NULL ? label : "",
+           text_length(row->speech_ms, length), row->name[0] ? -TURNS_COLUMNS : 0, counted,
+           row->name[0] ? "  " : "", name != NULL ? name : "");
+    free(name);
+    free(label);
+    return 0;
+}
+
+/* Nobody was asked to, or it is still to be done. */
+static int print_nobody(struct store *st, struct err *err)
+{
+    struct buf said = BUF_INIT;
+    int rc = search_left(st, stage_diarize.name, "diarized", &said, err);
+    const char *left = rc == 0 ? buf_cstr(&said) : NULL;
+
+    if (rc == 0)
+        printf("No speakers are told apart there.%s\n",
+               left != NULL && left[0] ? left : " `nightshift enqueue --diarize` asks for it.");
+    buf_free(&said);
+    return rc;
+}
+
+static int list(struct cli *cli, struct store *st, int argc, char **argv)
+{
+    struct listing l = {.json = cli->json ? json_array() : NULL};
+    struct err err = {0};
+    int rc = for_each(st, false, argc, argv, list_row, &l, &err);
+
+    if (rc == 0 && l.json != NULL) {
+        json_dumpf(l.json, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else if (rc == 0 && l.count == 0) {
+        rc = print_nobody(st, &err);
+    }
+    json_decref(l.json);
+    return rc != 0 ? cli_fail("read the catalog", &err, NULL) : EX_OK;
+}
+
+int cmd_speakers(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "l:n:", longs, take, true};
+    struct wanted w = {.limit = 20};
+    struct store *st = NULL;
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+    bool naming = status < 0 && optind < argc && strcmp(argv[optind], "name") == 0;
+
+    if (status >= 0)
+        return status;
+    if (naming && (argc - optind != 3 || w.like != NULL))
+        return cli_usage(cli, "name wants RECORDING/SPEAKER and the name (a folder called name is "
+                              "./name)");
+    if (naming && strchr(argv[optind + 2], '/') != NULL)
+        return cli_usage(cli, "a name has no slash: one parts a speaker from the recording");
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (naming)
+        return give_name(cli, argv[optind + 1], argv[optind + 2]);
+    if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    status = w.like != NULL ? alike(cli, &w, st, argc, argv) : list(cli, st, argc, argv);
+    store_close(st);
+    return cli_flush(status);
+}

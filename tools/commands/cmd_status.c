@@ -1,0 +1,691 @@
+/* nightshift status: how far the work is, what went wrong, and what a run is doing now. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "scheduler/control.h"
+#include "store/lock.h"
+#include "store/read.h"
+#include "store/store.h"
+#include "store/tuning.h"
+#include "tools/aside.h"
+#include "tools/cli.h"
+#include "tools/enqueue/stage_params_words.h"
+#include "tools/text.h"
+#include "workers/stages/stage_kind.h"
+
+#define FAILURES_SHOWN 10
+#define JOBS_SHOWN 5
+#define LABEL 12 /* columns of the labels on the left */
+
+static const char help[] =
+    "Usage: nightshift status [OPTION]...\n"
+    "How far the work is, what went wrong, and what a run is doing now.\n"
+    "\n"
+    "  -f, --failures       list every failure with its reason, not just ten\n"
+    "  -j, --jobs           list every job, not just the last five with tasks\n"
+    "  -e, --events         also what happened in the last runs\n"
+    "      --json           all of it as one JSON object\n"
+    "  -c, --catalog=FILE   the catalog\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift status\n"
+    "  nightshift status --failures\n"
+    "  nightshift status --json | jq .tasks.failed\n";
+
+struct wanted {
+    bool failures, jobs, events;
+};
+
+static const struct option longs[] = {
+    {"failures", no_argument, NULL, 'f'},
+    {"jobs", no_argument, NULL, 'j'},
+    {"events", no_argument, NULL, 'e'},
+    {0},
+};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    (void)value;
+    (void)err;
+    if (option == 'f')
+        w->failures = true;
+    else if (option == 'j')
+        w->jobs = true;
+    else
+        w->events = true;
+    return 0;
+}
+
+struct report {
+    struct store *store;
+    struct aside *aside;
+    struct store_totals totals;
+    uint32_t transcriptions; /* stages that are */
+    uint64_t speechless;     /* recordings that are done and have no text */
+    bool running;            /* live is good */
+    struct control_live live;
+    char holder[200]; /* who holds the catalog when it is no run; "" nobody */
+    const struct wanted *wanted;
+    /* While rows are read: */
+    uint64_t shown, skipped;
+    json_t *rows;
+    bool no_memory;
+    char *said;    /* the failure before, as is_said has it */
+    char *command; /* of the job command_of, and of those since */
+    int64_t command_of;
+};
+
+static void look_at_run(struct report *r, const char *catalog)
+{
+    struct control *c = NULL;
+    struct err err = {0};
+
+    if (control_connect(catalog, &c, &err) == 0) {
+        r->running = control_status(c, &r->live, &err) == 0;
+        control_close(c);
+    }
+    err.code = 0;
+    if (!r->running && catalog_lock_holder(catalog, r->holder, sizeof(r->holder), &err) != 0)
+        r->holder[0] = 0;
+}
+
+/* ------------------------------------------------------------------------------- for people */
+
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
+
+static void label(const char *name)
+{
+    cli_paint(stdout, "1", name);
+    printf("%*s", LABEL - (int)strlen(name), "");
+}
+
+static void line(const char *name, struct buf *value)
+{
+    char *s = buf_cstr(value);
+
+    label(name);
+    text_wrap(to_stdout, NULL, s != NULL ? s : "", LABEL, LABEL, cli_columns(stdout));
+    putchar('\n');
+    buf_clear(value);
+}
+
+static void amount(struct buf *b, uint64_t n, const char *what)
+{
+    char count[TEXT_LEN];
+
+    if (n > 0)
+        buf_printf(b, "%s%s %s", b->len > 0 ? ", " : "", text_count(n, count), what);
+}
+
+static void print_work(const struct report *r, struct buf *b)
+{
+    const struct store_totals *t = &r->totals;
+    bool several = store_totals_several(t);
+    char n[TEXT_LEN], m[TEXT_LEN];
+
+    amount(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));
+    amount(b, t->places, text_plural(t->places, "place", "places"));
+    amount(b, t->vanished, "vanished");
+    amount(b, t->damaged, "damaged");
+    amount(b, t->troubles, text_plural(t->troubles, "path unreadable", "paths unreadable"));
+    if (b->len == 0)
+        buf_printf(b, "none. Next: nightshift enqueue PATH");
+    line("Found", b);
+    amount(b, t->tasks_done, several ? "tasks done" : "done");
+    if (r->speechless > 0)
+        buf_printf(b, " (nobody speaks in %s %s)", text_count(r->speechless, n),
+                   !several             ? "of them"
+                   : r->speechless == 1 ? "recording"
+                                        : "recordings");
+    amount(b, t->tasks_pending, "waiting");
+    amount(b, t->tasks_waiting, "waiting for a transcription");
+    amount(b, t->tasks_failed, "failed");
+    amount(b, t->tasks_paused, "paused");
+    amount(b, t->tasks_cancelled, "cancelled");
+    amount(b, t->tasks_absent, "gone from the disk");
+    if (b->len == 0)
+        buf_printf(b, "nothing to do");
+    line("Work", b);
+    buf_printf(b, "%s done", text_length(t->audio_done_ms, n));
+    if (t->audio_left_ms > 0)
+        buf_printf(b, ", %s left", text_length(t->audio_left_ms, m));
+    if (t->tasks_unknown > 0)
+        buf_printf(b, ", %s of unknown length (%s) waiting", text_count(t->tasks_unknown, n),
+                   text_bytes(t->bytes_pending, m));
+    line("Audio", b);
+    buf_printf(b, "%s %s in %s %s", text_count(t->segments, n),
+               text_plural(t->segments, "segment", "segments"), text_count(t->shards_done, m),
+               text_plural(t->shards_done, "checkpoint", "checkpoints"));
+    line("Results", b);
+}
+
+static void print_run(const struct report *r, struct buf *b)
+{
+    const struct control_live *l = &r->live;
+    char a[TEXT_LEN], c[TEXT_LEN];
+
+    if (r->running) {
+        buf_printf(b, "%s, for %s (pid %u), %u of %u workers ready",
+                   l->draining ? "ending at the next checkpoint" : "on",
+                   text_length(clock_wall_ms() - l->started_ms, a), l->pid, l->workers_ready,
+                   l->workers);
+        if (l->speed > 0)
+            buf_printf(b, "; %s of audio at %.1f x real time",
+                       text_length((int64_t)l->audio_done_ms, c), l->speed);
+        if (l->eta_ms >= 0)
+            buf_printf(b, "; about %s left", text_length(l->eta_ms, a));
+    } else if (r->holder[0] != 0)
+        buf_printf(b, "none; the catalog is held by %s", r->holder);
+    else
+        buf_printf(b, "none%s",
+                   r->totals.tasks_pending > 0 && !r->totals.paused ? " is on. Next: nightshift run"
+                                                                    : " is on");
+    if (r->totals.paused)
+        buf_printf(b, "; the catalog is paused. Next: nightshift resume");
+    line("Run", b);
+}
+
+struct source {
+    int64_t stage_id;
+    struct buf *out;
+};
+
+static int put_source(void *arg, const struct read_progress *p)
+{
+    struct source *x = arg;
+    char *model;
+
+    if (p->stage_id != x->stage_id)
+        return 0;
+    model = text_fit(p->model, 40);
+    buf_printf(x->out, " of the text of %s", model != NULL ? model : "");
+    stage_params_words(p->stage, p->params_json, x->out);
+    free(model);
+    return 1;
+}
+
+static int count_transcriptions(void *arg, const struct read_progress *p)
+{
+    ((struct report *)arg)->transcriptions += strcmp(p->stage, stage_transcribe.name) == 0;
+    return 0;
+}
+
+static int print_stage(void *arg, const struct read_progress *p)
+{
+    struct report *r = arg;
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN], m[TEXT_LEN], *model = text_fit(p->model, 40);
+    struct err none = {0};
+
+    buf_printf(&b, "%s with %s", p->stage, model != NULL ? model : "");
+    stage_params_words(p->stage, p->params_json, &b);
+    if (p->source_id != 0 && r->transcriptions > 1)
+        (void)read_progress(r->store, put_source, &(struct source){p->source_id, &b}, &none);
+    buf_printf(&b, ": %s of %s done", text_count(p->done, n), text_count(p->tasks, m));
+    if (p->waiting > 0)
+        buf_printf(&b, ", %s %s for the transcription%s", text_count(p->waiting, n),
+                   text_plural(p->waiting, "waits", "wait"),
+                   r->totals.tasks_pending > 0 || r->running
+                       ? ""
+                       : ", which failed, was cancelled, or is paused");
+    if (p->settling > 0)
+        buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
+    if (aside_why(r->aside, p) != NULL)
+        buf_printf(&b, "; put aside by the last run: %s", aside_why(r->aside, p));
+    line(r->shown++ == 0 ? "Stages" : "", &b);
+    buf_free(&b);
+    free(model);
+    return 0;
+}
+
+static uint64_t tasks_of(const struct read_job *j)
+{
+    return j->tasks_pending + j->tasks_done + j->tasks_failed + j->tasks_cancelled;
+}
+
+/* One that added nothing is listed only where all of them are asked for. */
+static bool is_shown(const struct report *r, const struct read_job *j)
+{
+    return r->wanted->jobs || tasks_of(j) > 0 || j->ended_at[0] == 0;
+}
+
+static int count_job(void *arg, const struct read_job *j)
+{
+    struct report *r = arg;
+
+    r->skipped += is_shown(r, j);
+    return 0;
+}
+
+static const char *behind(const char *s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return strncmp(s, prefix, n) == 0 ? s + n : s;
+}
+
+/* An enqueue for several stages makes as many jobs. */
+static bool is_command_of_before(struct report *r, const struct read_job *j)
+{
+    if (r->command != NULL && strcmp(r->command, j->command) == 0)
+        return true;
+    free(r->command);
+    r->command = strdup(j->command);
+    r->command_of = j->job_id;
+    return false;
+}
+
+/* Under the job that it was, or behind it where there is room. */
+static void print_command(const struct read_job *j, size_t column)
+{
+    const char *said = behind(behind(j->command, "nightshift "), "enqueue ");
+    unsigned columns = cli_columns(stdout);
+    char *lines, *second;
+
+    if (column + 2 + text_width(said) <= columns) {
+        printf("  %s\n", said);
+        return;
+    }
+    lines = text_fit_lines(said, columns - LABEL - 4);
+    second = lines != NULL ? strchr(lines, '\n') : NULL;
+    if (second != NULL)
+        *second++ = 0;
+    printf("\n%*s%s\n", LABEL + 4, "", lines != NULL ? lines : said);
+    if (second != NULL)
+        printf("%*s%s\n", LABEL + 4, "", second);
+    free(lines);
+}
+
+static int print_job(void *arg, const struct read_job *j)
+{
+    struct report *r = arg;
+    char head[160], done[TEXT_LEN], all[TEXT_LEN];
+
+    if (!is_shown(r, j))
+        return 0;
+    if (r->skipped > 0) {
+        r->skipped--;
+        return 0;
+    }
+    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done%s", (long long)j->job_id,
+             j->created_at, strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
+             text_count(j->tasks_done, done), text_count(tasks_of(j), all),
+             j->ended_at[0] ? "" : " (walk not ended)");
+    label(r->shown++ == 0 ? "Jobs" : "");
+    fputs(head, stdout);
+    if (is_command_of_before(r, j))
+        printf("  (command of #%lld)\n", (long long)r->command_of);
+    else
+        print_command(j, LABEL + strlen(head));
+    return 0;
+}
+
+static void print_name(const char *path, const char *member, size_t width)
+{
+    struct buf b = BUF_INIT;
+    char *whole, *fit = NULL;
+
+    buf_printf(&b, "%s%s%s", path, member[0] ? "//" : "", member);
+    whole = buf_cstr(&b);
+    if (whole != NULL)
+        fit = text_fit(whole, width);
+    puts(fit != NULL ? fit : path);
+    free(fit);
+    buf_free(&b);
+}
+
+/* The same of the same file, from another stage: it is one file's trouble. */
+static bool is_said(struct report *r, const struct read_failure *f)
+{
+    struct buf b = BUF_INIT;
+    char *key;
+    bool ret;
+
+    buf_printf(&b, "%s\n%s\n%s\n%s", f->path, f->member, f->kind, f->reason);
+    key = buf_cstr(&b) != NULL ? strdup(buf_cstr(&b)) : NULL;
+    buf_free(&b);
+    ret = key != NULL && r->said != NULL && strcmp(key, r->said) == 0;
+    free(r->said);
+    r->said = key;
+    return ret;
+}
+
+static int print_failure(void *arg, const struct read_failure *f)
+{
+    struct report *r = arg;
+    char *reason;
+    unsigned columns = cli_columns(stdout);
+
+    if (is_said(r, f))
+        return 0;
+    if (!r->wanted->failures && r->shown == FAILURES_SHOWN) {
+        r->skipped++;
+        return 0;
+    }
+    if (r->shown++ == 0) {
+        putchar('\n');
+        cli_paint(stdout, "1", "Failures");
+        putchar('\n');
+    }
+    cli_paint(stdout, "31", f->kind);
+    printf("%*s", LABEL - (int)strlen(f->kind), "");
+    print_name(f->path, f->member, columns - LABEL);
+    printf("%*s", LABEL, "");
+    reason = utf8_display(f->reason, strlen(f->reason));
+    text_wrap(to_stdout, NULL, reason != NULL ? reason : "", LABEL, LABEL, columns);
+    putchar('\n');
+    free(reason);
+    return 0;
+}
+
+static int print_event(void *arg, const struct read_event *e)
+{
+    struct report *r = arg;
+    struct buf b = BUF_INIT;
+    char *s;
+
+    if (r->shown++ == 0) {
+        putchar('\n');
+        cli_paint(stdout, "1", "Events");
+        putchar('\n');
+    }
+    buf_printf(&b, "%.19sZ %s%s%s%s%s", e->at, e->kind, e->device[0] ? " " : "", e->device,
+               e->text[0] ? ": " : "", e->text);
+    if (e->path[0])
+        buf_printf(&b, " (%s)", e->path);
+    s = utf8_display(b.data, b.len);
+    text_wrap(to_stdout, NULL, s != NULL ? s : "", 0, 2, cli_columns(stdout));
+    putchar('\n');
+    free(s);
+    buf_free(&b);
+    return 0;
+}
+
+/* How full a device gets, against what was foretold. */
+static int print_device(void *arg, const struct store_tuning_row *row)
+{
+    const struct store_tuning *t = &row->tuning;
+    char peak[TEXT_LEN], predicted[TEXT_LEN];
+    struct report *r = arg;
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "%s, %s%s%s: %u slots, encoding %u at once", row->key.device_id,
+               row->key.precision, row->key.decoding[0] ? ", " : "", row->key.decoding, t->slots,
+               t->windows);
+    if (t->rate > 0)
+        buf_printf(&b, ", %.3g x real time", t->rate);
+    if (t->peak_bytes > 0)
+        buf_printf(&b, "; memory %s", text_bytes(t->peak_bytes, peak));
+    if (t->peak_bytes > 0 && t->predicted_bytes > 0)
+        buf_printf(&b, " of %s predicted", text_bytes(t->predicted_bytes, predicted));
+    if (t->oom_count > 0)
+        buf_printf(&b, "; lowered %u times for lack of memory", t->oom_count);
+    line(r->shown++ == 0 ? "Devices" : "", &b);
+    buf_free(&b);
+    return 0;
+}
+
+static int json_device(void *arg, const struct store_tuning_row *row)
+{
+    const struct store_tuning *t = &row->tuning;
+    struct report *r = arg;
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:I, s:I, s:i, s:s}", "device_id",
+                  row->key.device_id, "driver", row->key.driver, "model_hash", row->key.model_hash,
+                  "precision", row->key.precision, "decoding", row->key.decoding, "slots",
+                  (int)t->slots, "windows", (int)t->windows, "times_real_time", t->rate,
+                  "predicted_bytes", (json_int_t)t->predicted_bytes, "peak_bytes",
+                  (json_int_t)t->peak_bytes, "oom_count", (int)t->oom_count, "at", row->at);
+
+    if (o == NULL || json_array_append_new(r->rows, o) != 0)
+        r->no_memory = true;
+    return r->no_memory;
+}
+
+static int print_jobs(struct report *r, struct err *err)
+{
+    int rc;
+
+    r->skipped = r->shown = 0;
+    rc = read_jobs(r->store, count_job, r, err);
+    r->skipped = !r->wanted->jobs && r->skipped > JOBS_SHOWN ? r->skipped - JOBS_SHOWN : 0;
+    return rc != 0 ? rc : read_jobs(r->store, print_job, r, err);
+}
+
+static int print_ways_out(struct report *r, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = aside_ways_out(r->store, r->aside, &b, err);
+
+    if (rc == 0 && b.len > 0) {
+        buf_printf(&b, "; else the next run tries again");
+        line("", &b);
+    }
+    buf_free(&b);
+    return rc;
+}
+
+static int print_report(struct report *r, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    char *shown = utf8_display(store_path(r->store), strlen(store_path(r->store)));
+    char *path = shown != NULL ? text_fit(shown, cli_columns(stdout) - LABEL) : NULL, n[TEXT_LEN];
+    int rc;
+
+    label("Catalog");
+    puts(path != NULL ? path : "");
+    print_work(r, &b);
+    print_run(r, &b);
+    buf_free(&b);
+    free(path);
+    free(shown);
+    r->shown = 0;
+    rc = read_progress(r->store, count_transcriptions, r, err);
+    if (rc == 0)
+        rc = read_progress(r->store, print_stage, r, err);
+    if (rc == 0)
+        rc = print_ways_out(r, err);
+    r->shown = 0;
+    if (rc == 0)
+        rc = store_tuning_each(r->store, print_device, r, err);
+    if (rc == 0)
+        rc = print_jobs(r, err);
+    r->shown = r->skipped = 0;
+    if (rc == 0)
+        rc = read_failures(r->store, NULL, 0, print_failure, r, err);
+    if (r->skipped > 0)
+        printf("... and %s more: nightshift status --failures\n", text_count(r->skipped, n));
+    r->shown = 0;
+    if (rc == 0 && r->wanted->events)
+        rc = read_events(r->store, 0, 40, print_event, r, err);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- for programs */
+
+static int append(struct report *r, json_t *o)
+{
+    if (o == NULL || json_array_append_new(r->rows, o) != 0) {
+        r->no_memory = true;
+        return 1;
+    }
+    return 0;
+}
+
+static int json_stage(void *arg, const struct read_progress *p)
+{
+    const struct report *r = arg;
+
+    return append(
+        arg,
+        json_pack(
+            "{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s?}",
+            "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id, "name", p->stage,
+            "model", p->model, "params", p->params_json, "waiting_for_source",
+            (json_int_t)p->waiting, "settling", (json_int_t)p->settling, "tasks",
+            (json_int_t)p->tasks, "done", (json_int_t)p->done, "pending", (json_int_t)p->pending,
+            "failed", (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
+            (json_int_t)p->paused, "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
+            (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
+}
+
+static int json_job(void *arg, const struct read_job *j)
+{
+    return append(
+        arg, json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+                       "job", (json_int_t)j->job_id, "created_at", j->created_at, "ended_at",
+                       j->ended_at, "command", j->command, "stage", j->stage, "model", j->model,
+                       "recordings", (json_int_t)j->counts.seen, "new", (json_int_t)j->counts.added,
+                       "changed", (json_int_t)j->counts.changed, "vanished",
+                       (json_int_t)j->counts.vanished, "pending", (json_int_t)j->tasks_pending,
+                       "done", (json_int_t)j->tasks_done, "failed", (json_int_t)j->tasks_failed,
+                       "cancelled", (json_int_t)j->tasks_cancelled));
+}
+
+static int json_failure(void *arg, const struct read_failure *f)
+{
+    return append(arg, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:i}", "kind", f->kind,
+                                 "path", f->path, "member", f->member, "code", f->code, "reason",
+                                 f->reason, "stage", f->stage, "at", f->at, "recording",
+                                 (json_int_t)f->media_id, "attempts", (int)f->attempts));
+}
+
+static int json_event(void *arg, const struct read_event *e)
+{
+    return append(arg,
+                  json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I}", "event", (json_int_t)e->event_id,
+                            "at", e->at, "kind", e->kind, "device", e->device, "text", e->text,
+                            "path", e->path, "recording", (json_int_t)e->media_id));
+}
+
+static json_t *json_run(const struct report *r)
+{
+    const struct control_live *l = &r->live;
+    char at[CLOCK_ISO_LEN];
+
+    if (!r->running)
+        return json_null();
+    clock_iso8601(l->started_ms, at);
+    return json_pack("{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:b}", "pid", (json_int_t)l->pid,
+                     "started_at", at, "workers", (int)l->workers, "workers_ready",
+                     (int)l->workers_ready, "audio_done_ms", (json_int_t)l->audio_done_ms, "speed",
+                     l->speed, "eta_ms", l->eta_ms >= 0 ? json_integer(l->eta_ms) : json_null(),
+                     "draining", (int)l->draining);
+}
+
+static json_t *json_totals(const struct store_totals *t)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, "
+        "s:I, s:I}, s:b}",
+        "recordings", (json_int_t)t->recordings, "places", (json_int_t)t->places, "vanished",
+        (json_int_t)t->vanished, "damaged", (json_int_t)t->damaged, "unreadable",
+        (json_int_t)t->troubles, "segments", (json_int_t)t->segments, "checkpoints",
+        (json_int_t)t->shards_done, "tasks", "pending", (json_int_t)t->tasks_pending, "done",
+        (json_int_t)t->tasks_done, "failed", (json_int_t)t->tasks_failed, "cancelled",
+        (json_int_t)t->tasks_cancelled, "paused", (json_int_t)t->tasks_paused, "absent",
+        (json_int_t)t->tasks_absent, "audio", "known_ms", (json_int_t)t->audio_known_ms, "done_ms",
+        (json_int_t)t->audio_done_ms, "left_ms", (json_int_t)t->audio_left_ms, "unknown_tasks",
+        (json_int_t)t->tasks_unknown, "pending_bytes", (json_int_t)t->bytes_pending, "paused",
+        (int)t->paused);
+}
+
+/* Runs one of the readings with its rows in a new array at o[name]. */
+static void begin_rows(struct report *r, json_t *o, const char *name)
+{
+    r->rows = json_array();
+    if (r->rows == NULL || json_object_set_new(o, name, r->rows) != 0)
+        r->no_memory = true;
+}
+
+/* store_path is as the user gave it: any bytes. */
+static json_t *json_path(const char *path)
+{
+    char *shown = utf8_display(path, strlen(path));
+    json_t *ret = shown != NULL ? json_string(shown) : NULL;
+
+    free(shown);
+    return ret;
+}
+
+static int print_json(struct report *r, struct err *err)
+{
+    json_t *o = json_totals(&r->totals);
+    int rc = 0;
+
+    if (o == NULL || json_object_set_new(o, "catalog", json_path(store_path(r->store))) != 0 ||
+        json_object_set_new(o, "without_speech", json_integer((json_int_t)r->speechless)) != 0 ||
+        json_object_set_new(o, "schema", json_integer(store_schema_version(r->store))) != 0 ||
+        json_object_set_new(o, "run", json_run(r)) != 0)
+        r->no_memory = true;
+    if (!r->no_memory)
+        begin_rows(r, o, "stages");
+    if (!r->no_memory)
+        rc = read_progress(r->store, json_stage, r, err);
+    if (rc == 0 && !r->no_memory)
+        begin_rows(r, o, "devices");
+    if (rc == 0 && !r->no_memory)
+        rc = store_tuning_each(r->store, json_device, r, err);
+    if (rc == 0 && !r->no_memory)
+        begin_rows(r, o, "jobs");
+    if (rc == 0 && !r->no_memory)
+        rc = read_jobs(r->store, json_job, r, err);
+    if (rc == 0 && !r->no_memory)
+        begin_rows(r, o, "failures");
+    if (rc == 0 && !r->no_memory)
+        rc = read_failures(r->store, NULL, 0, json_failure, r, err);
+    if (rc == 0 && !r->no_memory && r->wanted->events) {
+        begin_rows(r, o, "events");
+        rc = r->no_memory ? 0 : read_events(r->store, 0, 0, json_event, r, err);
+    }
+    if (r->no_memory)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0) {
+        json_dumpf(o, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(o);
+    return rc;
+}
+
+int cmd_status(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "fje", longs, take, true};
+    struct wanted w = {0};
+    struct report r = {.wanted = &w};
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (optind < argc)
+        return cli_usage(cli, "it takes no '%s'; `nightshift show` is about one recording",
+                         argv[optind]);
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (store_open(cli->catalog, STORE_READ, &r.store, &err) != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    look_at_run(&r, cli->catalog);
+    if (store_totals(r.store, &r.totals, &err) != 0 || aside_read(r.store, &r.aside, &err) != 0 ||
+        store_speechless(r.store, &r.speechless, &err) != 0 ||
+        (cli->json ? print_json(&r, &err) : print_report(&r, &err)) != 0)
+        status = cli_fail("read the catalog", &err, NULL);
+    else
+        status = EX_OK;
+    free(r.said);
+    free(r.command);
+    aside_free(r.aside);
+    store_close(r.store);
+    return cli_flush(status);
+}

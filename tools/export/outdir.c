@@ -1,0 +1,262 @@
+#include "tools/export/outdir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli.h"
+
+/* Files for one sync. Measured on ext4 with 10,000 transcripts while compilers kept the disk busy:
+ * a sync for each 43 s, for each 64 37 s, for each 512 11 s. */
+#define GROUP 512
+#define TEMP_LEN 64
+
+struct pending {
+    char *name;
+    char temp[TEMP_LEN]; /* its name now, in the folder of `name` */
+};
+
+struct outdir {
+    int fd;
+    struct pending group[GROUP];
+    uint32_t count;
+    uint64_t serial, files;
+    sigset_t mask; /* as it was before the group, while count > 0 */
+    outdir_failure_fn failed;
+    void *arg;
+};
+
+int outdir_open(const char *path, struct outdir **ret, struct err *err)
+{
+    struct outdir *d;
+    int rc = cli_make_directories(path, err);
+
+    if (rc != 0)
+        return rc;
+    d = calloc(1, sizeof(*d));
+    if (d == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->fd < 0) {
+        rc = err_sys(err, errno, "open the folder '%s'", path);
+        free(d);
+        return rc;
+    }
+    *ret = d;
+    return 0;
+}
+
+/* Another system's disk refuses some characters (vfat: ':' and '?'), other names are taken. */
+static bool is_of_name(int error)
+{
+    return error == EINVAL || error == EILSEQ || error == ENAMETOOLONG || error == EISDIR ||
+           error == ENOTEMPTY || error == EEXIST;
+}
+
+/* Opens the folder of name, making what is missing; *last is the name inside it. */
+static int open_parent(struct outdir *d, const char *name, const char **last, int *ret,
+                       struct err *err)
+{
+    int fd = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
+
+    if (fd < 0)
+        return err_sys(err, errno, "open the output folder");
+    for (const char *slash; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
+        char part[256];
+        int next;
+
+        if ((size_t)(slash - name) >= sizeof(part)) {
+            close(fd);
+            return err_set(err, ERR_INPUT, "a folder's name is too long");
+        }
+        memcpy(part, name, (size_t)(slash - name));
+        part[slash - name] = 0;
+        if (mkdirat(fd, part, 0777) != 0 && errno != EEXIST) {
+            int rc = is_of_name(errno)
+                         ? err_set(err, ERR_INPUT, "the folder '%s' cannot have that name here: %s",
+                                   part, strerror(errno))
+                         : err_sys(err, errno, "make the folder '%s'", part);
+
+            close(fd);
+            return rc;
+        }
+        next = openat(fd, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0) {
+            int rc = errno == ENOTDIR || errno == ELOOP
+                         ? err_set(err, ERR_INPUT, "'%s' is there and is not a folder", part)
+                         : err_sys(err, errno, "open the folder '%s'", part);
+
+            close(fd);
+            return rc;
+        }
+        close(fd);
+        fd = next;
+    }
+    *last = name;
+    *ret = fd;
+    return 0;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        data += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static void temp_name(uint64_t serial, char ret[TEMP_LEN])
+{
+    snprintf(ret, TEMP_LEN, ".nightshift-%ld-%llu.tmp", (long)getpid(), (unsigned long long)serial);
+}
+
+static void hold_signals(struct outdir *d)
+{
+    sigset_t wait;
+
+    sigemptyset(&wait);
+    sigaddset(&wait, SIGINT);
+    sigaddset(&wait, SIGTERM);
+    sigaddset(&wait, SIGHUP);
+    sigprocmask(SIG_BLOCK, &wait, &d->mask);
+}
+
+/* The file under its temporary name in the open folder `dir`. */
+static int write_temp(int dir, const char *name, const void *data, size_t len, const char *temp,
+                      struct err *err)
+{
+    int error = 0, fd;
+
+    unlinkat(dir, temp, 0); /* of an export with our number that was killed */
+    fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return err_sys(err, errno, "write '%s'", name);
+    if (write_all(fd, data, len) != 0)
+        error = errno;
+    if (close(fd) != 0 && error == 0)
+        error = errno;
+    if (error == 0)
+        return 0;
+    unlinkat(dir, temp, 0);
+    return err_sys(err, error, "write '%s'", name);
+}
+
+static bool is_folder(int dir, const char *name)
+{
+    struct stat st;
+
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err)
+{
+    const char *last = NULL;
+    struct pending *p;
+    int dir = -1, rc;
+
+    rc = d->count == GROUP ? outdir_flush(d, err) : 0;
+    if (rc == 0)
+        rc = open_parent(d, name, &last, &dir, err);
+    if (rc != 0)
+        return rc;
+    p = &d->group[d->count];
+    if (d->count == 0)
+        hold_signals(d);
+    temp_name(d->serial++, p->temp);
+    p->name = strdup(name);
+    if (p->name == NULL)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    else if (is_folder(dir, last))
+        rc = err_set(err, ERR_INPUT, "'%s' is there and is a folder", last);
+    else
+        rc = write_temp(dir, name, data, len, p->temp, err);
+    close(dir);
+    if (rc != 0)
+        free(p->name);
+    else
+        d->count++;
+    if (d->count == 0)
+        sigprocmask(SIG_SETMASK, &d->mask, NULL);
+    return rc;
+}
+
+/* Gives one file its name, or (with an `error`) takes it away. */
+static int settle(struct outdir *d, struct pending *p, int error, struct err *err)
+{
+    const char *last = NULL;
+    int dir = -1, rc = open_parent(d, p->name, &last, &dir, err);
+
+    if (rc == 0 && error == 0 && renameat(dir, p->temp, dir, last) != 0)
+        error = errno;
+    if (rc == 0 && error != 0)
+        rc = is_of_name(error)
+                 ? err_set(err, ERR_INPUT, "cannot have that name here: %s", strerror(error))
+                 : err_sys(err, error, "write '%s'", p->name);
+    if (dir >= 0 && rc != 0)
+        unlinkat(dir, p->temp, 0);
+    if (dir >= 0)
+        close(dir);
+    d->files += rc == 0;
+    return rc;
+}
+
+static int settle_all(struct outdir *d, int error, struct err *err)
+{
+    int rc = 0;
+
+    if (d->count == 0)
+        return 0;
+    for (uint32_t i = 0; i < d->count; i++) {
+        struct err why = {0};
+        int one = settle(d, &d->group[i], error, &why);
+
+        if (one != 0 && error != ECANCELED && d->failed != NULL)
+            d->failed(d->arg, d->group[i].name, &why);
+        free(d->group[i].name);
+        if (one != 0 && one != ERR_INPUT && rc == 0) {
+            *err = why;
+            rc = one;
+        }
+    }
+    d->count = 0;
+    sigprocmask(SIG_SETMASK, &d->mask, NULL);
+    return rc;
+}
+
+int outdir_flush(struct outdir *d, struct err *err)
+{
+    /* Tells of everything on that disk that could not be written since the folder was opened. */
+    return settle_all(d, d->count > 0 && syncfs(d->fd) != 0 ? errno : 0, err);
+}
+
+void outdir_close(struct outdir *d)
+{
+    struct err ignored = {0};
+
+    if (d == NULL)
+        return;
+    settle_all(d, ECANCELED, &ignored);
+    close(d->fd);
+    free(d);
+}
+
+void outdir_on_failure(struct outdir *d, outdir_failure_fn fn, void *arg)
+{
+    d->failed = fn;
+    d->arg = arg;
+}
+
+uint64_t outdir_files(const struct outdir *d) { return d->files; }

@@ -1,0 +1,33 @@
+/* tools/export/outdir.h - writes files below one folder, whole or not at all, and never outside of
+ * it.
+ *
+ * Folders are made as needed; symbolic links below the folder are not followed. Files are written
+ * under a name of their own and get the right one when a group of them is synced, since a sync for
+ * each takes most of the time of an export. While a group is open, SIGINT, SIGTERM and SIGHUP wait:
+ * only kill -9 leaves half-made files (".nightshift-PID-N.tmp") behind. One thread. */
+#ifndef NIGHTSHIFT_TOOLS_EXPORT_OUTDIR_H
+#define NIGHTSHIFT_TOOLS_EXPORT_OUTDIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct outdir;
+int outdir_open(const char *path, struct outdir **ret, struct err *err); /* made when missing */
+void outdir_close(struct outdir *d); /* drops what was not flushed; NULL is fine */
+
+/* Will replace `name` ("a/b.txt", as names_give gives it) by these bytes when the group is flushed.
+ * On error this file is not in the group and the old one, if any, is as it was. ERR_INPUT:
+ * something that is no folder, or no file, has this name. */
+int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err);
+/* Syncs and renames the group; outdir_write does it when the group is full. All are tried, the old
+ * files of those that fail stay as they were, and fn hears of each. Returns what went wrong with
+ * the disk, not ERR_INPUT: names that it does not take are those files' own trouble. */
+int outdir_flush(struct outdir *d, struct err *err);
+typedef void (*outdir_failure_fn)(void *arg, const char *name, const struct err *why);
+void outdir_on_failure(struct outdir *d, outdir_failure_fn fn, void *arg);
+/* Files that have their names, since outdir_open. */
+uint64_t outdir_files(const struct outdir *d);
+
+#endif

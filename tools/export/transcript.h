@@ -1,0 +1,25 @@
+/* tools/export/transcript.h - the words of a transcript file: txt, srt, vtt, tsv, json.
+ *
+ * Takes what `nightshift export` writes and what openai-whisper writes. The name's ending says
+ * which; any other is plain text. Main thread or any other. */
+#ifndef NIGHTSHIFT_TOOLS_EXPORT_TRANSCRIPT_H
+#define NIGHTSHIFT_TOOLS_EXPORT_TRANSCRIPT_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define TRANSCRIPT_FILE_MAX ((size_t)16 << 20) /* bytes; weeks of talking have less */
+#define TRANSCRIPT_LANGUAGE_LEN 16
+
+/* Endings that hold transcripts, the most preferred first, NULL-terminated. */
+extern const char *const transcript_endings[];
+
+/* The text without times, tags and markup, newly allocated, valid UTF-8, segments parted by line
+ * ends. language: what the file says of itself, a code such as "en", "" when nothing.
+ * ERR_MISSING, ERR_DENIED, ERR_IO: it cannot be read. ERR_INPUT: not UTF-8, or not of its format.
+ * ERR_LIMIT: over TRANSCRIPT_FILE_MAX. */
+int transcript_read(const char *path, char **ret, char language[TRANSCRIPT_LANGUAGE_LEN],
+                    struct err *err);
+
+#endif

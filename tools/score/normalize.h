@@ -1,0 +1,56 @@
+/* tools/score/normalize.h - text made comparable: the two normalisers of Whisper's error rates.
+ *
+ * Error rates of Whisper models are always told of normalised texts, and are comparable only when
+ * the same rules made them. The rules here are those of openai-whisper, its oddities included
+ * (tests/unit/text/normalize.tsv holds its answers).
+ *
+ * NORMALIZE_BASIC, for any language: lower case; what stands in brackets [] <> or parentheses is
+ * left out; symbols, marks and punctuation become blanks, runs of blanks one.
+ * NORMALIZE_ENGLISH, for English: also fillers ("uh", "mhm") are left out, contractions ("won't",
+ * "she's been", "gonna") and titles ("dr") written in full, diacritics dropped, and numbers,
+ * currencies and percentages written in digits ("nineteen eighty four" 1984, "two and a half
+ * million dollars" $2500000, "double oh seven" 007, "twenty first" 21st, "five per cent" 5%,
+ * "$2 and 7 cents" $2.07). British spellings become American ones when a table of them is given.
+ *
+ * Pure; any thread. */
+#ifndef NIGHTSHIFT_TOOLS_SCORE_NORMALIZE_H
+#define NIGHTSHIFT_TOOLS_SCORE_NORMALIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+enum normalizer { NORMALIZE_NONE, NORMALIZE_BASIC, NORMALIZE_ENGLISH };
+
+/* -1 when the name is none of "none", "basic", "english". */
+int normalizer_from_name(const char *name);
+const char *normalizer_name(enum normalizer n);
+
+/* Words and what they are replaced by. The table that Whisper's models carry is the file
+ * normalizer.json of a model directory: one JSON object, British spelling to American. */
+struct spellings;
+/* ERR_MISSING, ERR_IO, ERR_DENIED: the file cannot be read. ERR_INPUT: it is no such object. */
+int spellings_open(const char *path, struct spellings **ret, struct err *err);
+void spellings_free(struct spellings *s); /* NULL is fine */
+size_t spellings_count(const struct spellings *s);
+/* The other spelling, borrowed from the table; NULL when there is none. */
+const char *spellings_find(const struct spellings *s, const char *word, size_t len);
+
+struct normalize_options {
+    enum normalizer normalizer;
+    bool remove_diacritics;            /* basic: letters lose their marks, too */
+    bool split_letters;                /* basic: a blank between any two characters */
+    const struct spellings *spellings; /* english; borrowed; NULL: spellings stay as they are */
+};
+
+/* Newly allocated and valid UTF-8. A blank may be left at either end, as in Whisper's. Bytes that
+ * are no UTF-8 count as U+FFFD. ERR_NOMEM. NORMALIZE_NONE copies. */
+int normalize(const struct normalize_options *o, const char *text, size_t len, char **ret,
+              struct err *err);
+
+/* Is this language ("ja", "yue") written without blanks between words, so that words are no
+ * measure and Whisper's rates are of characters? */
+bool normalize_wants_letters(const char *language);
+
+#endif

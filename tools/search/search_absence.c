@@ -1,0 +1,191 @@
+#include "tools/search/search_absence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/find.h"
+#include "tools/text.h"
+#include "workers/models/yamnet/yamnet_dir.h"
+#include "workers/stages/stage_kind.h"
+
+#define NEAR_NAMES 5   /* classes to propose */
+#define NEAR_LETTERS 3 /* that begin like what was typed */
+
+/* All stages of a name. */
+struct stages {
+    const char *name;
+    uint64_t tasks, left;
+    char *model_dir; /* owned; of the newest */
+};
+
+static int on_progress(void *arg, const struct read_progress *row)
+{
+    struct stages *s = arg;
+
+    if (strcmp(row->stage, s->name) != 0)
+        return 0;
+    s->tasks += row->tasks;
+    s->left += row->pending + row->waiting + row->paused + row->absent;
+    free(s->model_dir);
+    s->model_dir = strdup(row->model_dir);
+    return 0;
+}
+
+static int look(struct store *st, const char *name, struct stages *ret, struct err *err)
+{
+    *ret = (struct stages){.name = name};
+    return read_progress(st, on_progress, ret, err);
+}
+
+static int on_recording(void *arg, const struct read_recording *row)
+{
+    (void)row;
+    *(bool *)arg = true;
+    return 1;
+}
+
+static int on_speaker(void *arg, const struct find_speaker *row)
+{
+    (void)row;
+    *(bool *)arg = true;
+    return 1;
+}
+
+static int check_path(struct store *st, const char *path, struct err *err)
+{
+    const struct read_filter filter = {.path = path, .limit = 1};
+    bool any = false;
+    int rc = read_recordings(st, &filter, on_recording, &any, err);
+
+    if (rc >= 0 && !any)
+        return err_set(err, ERR_MISSING,
+                       "the catalog knows no recording at or below '%.200s'. Try "
+                       "`nightshift status`",
+                       path);
+    return rc < 0 ? rc : 0;
+}
+
+static int check_speaker(struct store *st, const char *who, struct err *err)
+{
+    const struct find_people people = {.who = who};
+    bool any = false;
+    int rc = find_speakers(st, &people, on_speaker, &any, err);
+
+    if (rc >= 0 && !any)
+        return err_set(err, ERR_MISSING,
+                       "no speaker is called '%.200s'. `nightshift speakers` lists them", who);
+    return rc < 0 ? rc : 0;
+}
+
+static int check_text(struct store *st, struct err *err)
+{
+    struct stages s;
+    int rc = look(st, stage_transcribe.name, &s, err);
+
+    free(s.model_dir);
+    if (rc == 0 && s.tasks == 0)
+        rc = err_set(err, ERR_EMPTY, "nothing is transcribed. `nightshift enqueue` asks for it");
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- classes */
+
+static bool has_class(const struct yamnet_names *names, const char *sound)
+{
+    for (uint32_t i = 0; i < names->count; i++)
+        if (strcasestr(names->name[i], sound) != NULL)
+            return true;
+    return false;
+}
+
+/* ERR_MISSING with classes that begin like it. */
+static int no_class(const struct yamnet_names *names, const char *sound, struct err *err)
+{
+    struct buf near = BUF_INIT;
+    const char *list;
+    size_t n = strnlen(sound, NEAR_LETTERS);
+    int found = 0, rc;
+
+    for (uint32_t i = 0; i < names->count && found < NEAR_NAMES; i++)
+        if (strncasecmp(names->name[i], sound, n) == 0)
+            buf_printf(&near, "%s%s", found++ > 0 ? ", " : "; near: ", names->name[i]);
+    list = buf_cstr(&near);
+    rc = err_set(err, ERR_MISSING,
+                 "no class of sounds is called '%.100s'%.200s. `nightshift enqueue --embed-audio` "
+                 "makes sounds be found by a description",
+                 sound, list != NULL ? list : "");
+    buf_free(&near);
+    return rc;
+}
+
+/* Where the model is gone, what it might have heard is not known, and all may be asked for. */
+static int check_class(const struct stages *sounds, const char *sound, struct err *err)
+{
+    struct yamnet_names names = {0};
+    struct err none = {0};
+    int rc = 0;
+
+    if (sounds->model_dir == NULL || yamnet_names_read(sounds->model_dir, &names, &none) != 0)
+        return 0;
+    if (!has_class(&names, sound))
+        rc = no_class(&names, sound, err);
+    yamnet_names_free(&names);
+    return rc;
+}
+
+static int check_sound(struct store *st, const char *sound, struct err *err)
+{
+    struct stages sounds, vectors = {0};
+    int rc = look(st, stage_sounds.name, &sounds, err);
+
+    if (rc == 0)
+        rc = look(st, stage_embed_audio.name, &vectors, err);
+    if (rc == 0 && sounds.tasks == 0 && vectors.tasks == 0)
+        rc = err_set(err, ERR_EMPTY,
+                     "no sounds were listened for. `nightshift enqueue --sounds` asks for it");
+    else if (rc == 0 && vectors.tasks == 0)
+        rc = check_class(&sounds, sound, err);
+    free(sounds.model_dir);
+    free(vectors.model_dir);
+    return rc;
+}
+
+int search_check(struct store *st, const struct search_wish *wish, struct err *err)
+{
+    int rc = wish->path != NULL ? check_path(st, wish->path, err) : 0;
+
+    if (rc == 0 && wish->speaker != NULL)
+        rc = check_speaker(st, wish->speaker, err);
+    if (rc == 0 && wish->text != NULL)
+        rc = check_text(st, err);
+    if (rc == 0 && wish->sound != NULL)
+        rc = check_sound(st, wish->sound, err);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- waiting */
+
+int search_left(struct store *st, const char *stage, const char *what, struct buf *ret,
+                struct err *err)
+{
+    struct stages s;
+    char n[TEXT_LEN];
+    int rc = look(st, stage, &s, err);
+
+    if (rc == 0 && s.left > 0)
+        buf_printf(ret, " %s %s still to be %s (nightshift run).", text_count(s.left, n),
+                   text_plural(s.left, "recording is", "recordings are"), what);
+    free(s.model_dir);
+    return rc;
+}
+
+int search_waiting(struct store *st, const struct search_wish *wish, struct buf *ret,
+                   struct err *err)
+{
+    int rc =
+        wish->text != NULL ? search_left(st, stage_transcribe.name, "transcribed", ret, err) : 0;
+
+    if (rc == 0 && wish->sound != NULL)
+        rc = search_left(st, stage_sounds.name, "listened to for sounds", ret, err);
+    return rc;
+}

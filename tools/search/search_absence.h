@@ -1,0 +1,20 @@
+/* tools/search/search_absence.h - why a search finds nothing: nobody looked there, or what was
+ * asked for is not in the catalog. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_SEARCH_SEARCH_ABSENCE_H
+#define NIGHTSHIFT_TOOLS_SEARCH_SEARCH_ABSENCE_H
+
+#include "base/buf.h"
+#include "tools/search/search_find.h"
+
+/* Before a search. ERR_MISSING: no such path, speaker or class of sounds; ERR_EMPTY: the stage that
+ * would have found it was never asked for. The message says the way out. */
+int search_check(struct store *st, const struct search_wish *wish, struct err *err);
+/* After a search that found nothing: how many recordings still wait for what was searched, as a
+ * sentence behind a blank; nothing when none does. */
+int search_waiting(struct store *st, const struct search_wish *wish, struct buf *ret,
+                   struct err *err);
+/* The same of one stage: "... still to be WHAT". */
+int search_left(struct store *st, const char *stage, const char *what, struct buf *ret,
+                struct err *err);
+
+#endif

@@ -1,0 +1,29 @@
+/* tools/search/search_print.h - hits of a search on standard output, one after the other.
+ *
+ * Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_SEARCH_SEARCH_PRINT_H
+#define NIGHTSHIFT_TOOLS_SEARCH_SEARCH_PRINT_H
+
+#include "base/buf.h"
+#include "tools/search/search_find.h"
+
+/* Marks that cannot stand in a text: control characters, replaced when printed. */
+#define SEARCH_MARK_BEGIN "\001"
+#define SEARCH_MARK_END "\002"
+
+struct search_page { /* zero at first but for the first four; owned: buf_free(&last) */
+    struct store *store;
+    const char *path; /* only there; NULL: everywhere */
+    bool json;
+    uint64_t limit; /* hits that are shown; 0: all */
+    uint64_t shown;
+    bool more, heard; /* heard: something like the sound, which a text is to be near */
+    struct err err;   /* why a hit could not be printed */
+    struct buf last;  /* the recording whose name was printed last */
+};
+
+/* With the place that was asked about, of a recording that lies in several. 1: enough are shown,
+ * and this one is not; negative: err of the page. */
+int search_print(struct search_page *page, const struct search_result *r);
+
+#endif

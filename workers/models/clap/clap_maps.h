@@ -1,0 +1,34 @@
+/* workers/models/clap/clap_maps.h - where the patches of a Swin transformer's stage lie, and what
+ * each may see. Pure.
+ *
+ * A stage's patches are a square grid. Attention is within windows of it, which in every second
+ * layer are shifted by half of a window down and to the right, around the edges. Patches are kept
+ * in the order of their windows: attention and linear layers then need no copies, and only from one
+ * order to the other rows are gathered. */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_CLAP_CLAP_MAPS_H
+#define NIGHTSHIFT_WORKERS_MODELS_CLAP_CLAP_MAPS_H
+
+#include <stdint.h>
+
+#define CLAP_MAP_KINDS 4 /* of shifted windows: plain, right edge, lower edge, corner */
+
+/* Windows row by row, and so within each. A window as large as the grid: row by row. */
+struct clap_order {
+    uint32_t grid, window, shift; /* window divides grid; shift < window */
+};
+
+/* ret[i]: at which place of `from` the i-th patch of `to` lies, for so many grids one below the
+ * other: [images * grid^2]. */
+void clap_map_between(struct clap_order from, struct clap_order to, uint32_t images, int32_t *ret);
+/* Merging four patches to one, where `to` has half of the grid: ret[4 i + k]: at which place of
+ * `from` neighbour k of the i-th patch of `to` lies; k 0 .. 3: upper left, lower left, upper right,
+ * lower right. [images * from.grid^2]. */
+void clap_map_merge(struct clap_order from, struct clap_order to, uint32_t images, int32_t *ret);
+/* ret[w]: of which kind window w of an image is: [images * (grid / window)^2]. shift 0: all 0. */
+void clap_map_kinds(struct clap_order o, uint32_t images, uint32_t *ret);
+/* What attention adds to the score of patch j for patch i, n = window^2 of them: ret[kind][head][i]
+ * [j], of one kind without shift, else of 4. table: [(2 window - 1)^2][heads], by relative place.
+ * Where the shift brought together what is not neighbouring, 100 is taken off. */
+void clap_map_bias(uint32_t window, uint32_t shift, uint32_t heads, const float *table, float *ret);
+
+#endif

@@ -1,0 +1,427 @@
+#include "workers/models/files/model_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "workers/models/files/weight_layout.h"
+
+#ifndef NIGHTSHIFT_SOURCE_MODELS
+#define NIGHTSHIFT_SOURCE_MODELS "" /* set by the build to the source tree's workers/models */
+#endif
+
+#define PLACES_MAX 4
+
+/* ---- places */
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && value[0] ? value : NULL;
+}
+
+/* The models directories in the order in which they are searched; a name in an earlier one hides
+ * the same name in a later one. */
+struct places {
+    char dir[PLACES_MAX][PATH_MAX];
+    size_t n;
+};
+
+static void add_place(struct places *p, const char *base, const char *tail)
+{
+    if (p->n < PLACES_MAX && base && base[0] &&
+        snprintf(p->dir[p->n], PATH_MAX, "%s%s", base, tail) < PATH_MAX)
+        p->n++;
+}
+
+static void find_user_places(struct places *p)
+{
+    p->n = 0;
+    add_place(p, env("NIGHTSHIFT_MODELS"), "");
+    if (env("XDG_DATA_HOME"))
+        add_place(p, env("XDG_DATA_HOME"), "/nightshift/models");
+    else
+        add_place(p, env("HOME"), "/.local/share/nightshift/models");
+}
+
+static void find_places(struct places *p)
+{
+    char self[PATH_MAX];
+    ssize_t n;
+
+    find_user_places(p);
+    n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    for (int up = 0; n > 0 && up < 2; up++) { /* PREFIX/bin/nightshift -> PREFIX */
+        char *slash;
+        self[n] = 0;
+        slash = strrchr(self, '/');
+        n = slash ? slash - self : 0;
+        self[n] = 0;
+    }
+    if (n > 0)
+        add_place(p, self, "/share/nightshift/models");
+    add_place(p, NIGHTSHIFT_SOURCE_MODELS, "");
+}
+
+/* huggingface_hub's own rule for where its cache is. */
+static bool hub_place(char out[PATH_MAX])
+{
+    static const struct {
+        const char *name, *tail;
+    } rules[] = {{"HF_HUB_CACHE", ""},
+                 {"HF_HOME", "/hub"},
+                 {"XDG_CACHE_HOME", "/huggingface/hub"},
+                 {"HOME", "/.cache/huggingface/hub"}};
+
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (env(rules[i].name))
+            return snprintf(out, PATH_MAX, "%s%s", env(rules[i].name), rules[i].tail) < PATH_MAX;
+    return false;
+}
+
+int model_dir_cache(char **ret, struct err *err)
+{
+    char path[PATH_MAX];
+
+    if (!hub_place(path))
+        return err_set(err, ERR_USAGE,
+                       "neither HF_HOME nor HOME says where models go. Try HF_HOME=/a/folder");
+    *ret = strdup(path);
+    return *ret ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+int model_dir_own(char **ret, struct err *err)
+{
+    struct places places = {.n = 0};
+
+    find_user_places(&places);
+    if (!places.n)
+        return err_set(err, ERR_USAGE,
+                       "neither NIGHTSHIFT_MODELS nor HOME says where models go. Try "
+                       "NIGHTSHIFT_MODELS=/a/folder");
+    *ret = strdup(places.dir[0]);
+    return *ret ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+/* ---- finding */
+
+static bool has_config(const char *dir)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return snprintf(path, sizeof(path), "%s/config.json", dir) < (int)sizeof(path) &&
+           stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* A diarization model of pyannote's says no config of ours (diarization_dir.h). */
+static bool has_networks(const char *dir)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return snprintf(path, sizeof(path), "%s/segmentation/pytorch_model.bin", dir) <
+               (int)sizeof(path) &&
+           stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* A folder that is a model, or was meant to be one. */
+static bool is_model(const char *dir)
+{
+    return has_config(dir) || has_networks(dir) || weight_layout_is_openai(dir);
+}
+
+static bool is_checkpoint_file(const char *path)
+{
+    size_t n = strlen(path);
+    struct stat st;
+
+    return n > 3 && strcmp(path + n - 3, ".pt") == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Is something at `path` that was meant as a model, and is refused? why: the first such reason. */
+static void keep_reason(const char *path, struct err *why)
+{
+    struct weight_layout l = {0};
+    struct err err = {0};
+
+    if (why->code != 0)
+        return;
+    if (is_checkpoint_file(path)) {
+        err_set(why, ERR_MODEL,
+                "'%.200s' is a file, and a model is a folder: give it one of its own, with the "
+                "model's tokenizer.json, and name that",
+                path);
+        weight_layout_printable(why);
+        return;
+    }
+    if (weight_layout_find(path, &l, &err) == ERR_MODEL)
+        *why = err;
+    weight_layout_free(&l);
+}
+
+/* One path component that leads nowhere else. */
+static bool is_plain_name(const char *name, size_t len)
+{
+    return len && len < NAME_MAX && name[0] != '.' && !memchr(name, '/', len);
+}
+
+/* ORG/NAME */
+static bool is_hub_id(const char *name)
+{
+    const char *slash = strchr(name, '/');
+
+    return slash && is_plain_name(name, (size_t)(slash - name)) &&
+           is_plain_name(slash + 1, strlen(slash + 1));
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int visible(const struct dirent *e) { return e->d_name[0] != '.'; }
+
+static void free_names(struct dirent **names, int n)
+{
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* The snapshot that refs/main names, else the first (by name) that holds a model. */
+static bool hub_snapshot(const char *repo, char out[PATH_MAX])
+{
+    char path[PATH_MAX], revision[80] = "";
+    struct dirent **names;
+    bool found = false;
+    ssize_t n;
+    int fd, count;
+
+    if (snprintf(path, sizeof(path), "%s/refs/main", repo) >= (int)sizeof(path))
+        return false;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) {
+        n = read(fd, revision, sizeof(revision) - 1);
+        revision[n > 0 ? n : 0] = 0;
+        revision[strcspn(revision, "\r\n \t")] = 0;
+        close(fd);
+    }
+    if (is_plain_name(revision, strlen(revision)) &&
+        snprintf(out, PATH_MAX, "%s/snapshots/%s", repo, revision) < PATH_MAX &&
+        (has_config(out) || has_networks(out)))
+        return true;
+    if (snprintf(path, sizeof(path), "%s/snapshots", repo) >= (int)sizeof(path))
+        return false;
+    count = scandir(path, &names, visible, by_name);
+    for (int i = 0; i < count && !found; i++)
+        found = snprintf(out, PATH_MAX, "%s/%s", path, names[i]->d_name) < PATH_MAX &&
+                (has_config(out) || has_networks(out));
+    if (count >= 0)
+        free_names(names, count);
+    return found;
+}
+
+static int absolute(const char *dir, char **ret, struct err *err)
+{
+    char *path = realpath(dir, NULL);
+
+    if (!path)
+        return err_sys(err, errno, "model directory %s", dir);
+    *ret = path;
+    return 0;
+}
+
+/* Looks for name everywhere; found: its directory in out. tried: what was looked at, for people;
+ * why: what was there, but cannot be used. */
+static bool look(const char *name, char out[PATH_MAX], struct buf *tried, struct err *why)
+{
+    const char *slash = strchr(name, '/');
+    char hub[PATH_MAX], repo[PATH_MAX];
+    struct places places;
+
+    if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && is_model(out))
+        return true;
+    buf_printf(tried, "%s", name);
+    keep_reason(name, why);
+    if (name[0] == '/' || name[0] == '.')
+        return false;
+    if (is_plain_name(name, strlen(name))) {
+        find_places(&places);
+        for (size_t i = 0; i < places.n; i++) {
+            if (snprintf(out, PATH_MAX, "%s/%s", places.dir[i], name) < PATH_MAX && is_model(out))
+                return true;
+            buf_printf(tried, ", %s", out);
+            keep_reason(out, why);
+        }
+        return false;
+    }
+    if (is_hub_id(name) && hub_place(hub) &&
+        snprintf(repo, sizeof(repo), "%s/models--%.*s--%s", hub, (int)(slash - name), name,
+                 slash + 1) < (int)sizeof(repo)) {
+        if (hub_snapshot(repo, out))
+            return true;
+        buf_printf(tried, ", %s", repo);
+    }
+    return false;
+}
+
+int model_dir_find(const char *name, char **ret, struct err *err)
+{
+    struct buf tried = BUF_INIT;
+    struct err why = {0};
+    char dir[PATH_MAX];
+    int rc;
+
+    if (!name[0])
+        return err_set(err, ERR_MODEL, "no model was named; try --model " MODEL_DEFAULT);
+    if (look(name, dir, &tried, &why))
+        rc = absolute(dir, ret, err);
+    else if (why.code != 0)
+        rc = err_set(err, ERR_MODEL, "%s", why.msg);
+    else if (is_hub_id(name))
+        rc = err_set(err, ERR_MODEL,
+                     "no model '%.100s' is here; `nightshift model pull %.100s` fetches it (no "
+                     "config.json in %s)",
+                     name, name, buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
+    else
+        rc = err_set(err, ERR_MODEL,
+                     "no model '%s': no config.json in %s; give a directory, or set "
+                     "NIGHTSHIFT_MODELS or HF_HOME",
+                     name, buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
+    buf_free(&tried);
+    return rc;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* The models directories' own of this name. */
+static bool look_file(const char *name, const char *file, char out[PATH_MAX], struct buf *tried)
+{
+    struct places places;
+
+    if (!is_plain_name(name, strlen(name)))
+        return false;
+    find_places(&places);
+    for (size_t i = 0; i < places.n; i++) {
+        if (snprintf(out, PATH_MAX, "%s/%s/%s", places.dir[i], name, file) < PATH_MAX &&
+            is_file(out))
+            return true;
+        buf_printf(tried, "%s%s/%s", tried->len ? ", " : "", places.dir[i], name);
+    }
+    return false;
+}
+
+static bool look_path(const char *path, const char *file, char out[PATH_MAX], struct buf *tried)
+{
+    if (snprintf(out, PATH_MAX, "%s", path) < PATH_MAX && is_file(out))
+        return true;
+    buf_printf(tried, "%s", path);
+    return snprintf(out, PATH_MAX, "%s/%s", path, file) < PATH_MAX && is_file(out);
+}
+
+int model_dir_find_file(const char *name, const char *file, bool here, char **ret, struct err *err)
+{
+    struct buf tried = BUF_INIT;
+    char path[PATH_MAX];
+    int rc;
+
+    if (!name[0])
+        rc = err_set(err, ERR_MODEL, "no model was named");
+    else if ((here && look_path(name, file, path, &tried)) || look_file(name, file, path, &tried))
+        rc = absolute(path, ret, err);
+    else
+        rc = err_set(err, ERR_MODEL, "no model '%s': no %s in %s", name, file,
+                     buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
+    buf_free(&tried);
+    return rc;
+}
+
+/* ---- listing */
+
+struct lister {
+    void (*fn)(void *arg, const char *name, const char *dir);
+    void *arg;
+    struct buf seen; /* names told already, each with its NUL */
+};
+
+static void tell(struct lister *l, const char *name, const char *dir)
+{
+    for (size_t i = 0; i < l->seen.len; i += strlen((char *)l->seen.data + i) + 1)
+        if (strcmp((char *)l->seen.data + i, name) == 0)
+            return;
+    buf_put(&l->seen, name, strlen(name) + 1);
+    l->fn(l->arg, name, dir);
+}
+
+static void list_place(struct lister *l, const char *place)
+{
+    struct dirent **names;
+    char dir[PATH_MAX];
+    int n = scandir(place, &names, visible, by_name);
+
+    for (int i = 0; i < n; i++)
+        if (snprintf(dir, sizeof(dir), "%s/%s", place, names[i]->d_name) < (int)sizeof(dir) &&
+            is_model(dir))
+            tell(l, names[i]->d_name, dir);
+    if (n >= 0)
+        free_names(names, n);
+}
+
+static void list_hub(struct lister *l, const char *hub)
+{
+    struct dirent **names;
+    char repo[PATH_MAX], dir[PATH_MAX], id[NAME_MAX + 1];
+    int n = scandir(hub, &names, visible, by_name);
+
+    for (int i = 0; i < n; i++) {
+        const char *at = names[i]->d_name, *sep;
+
+        if (strncmp(at, "models--", 8) != 0)
+            continue;
+        at += 8;
+        sep = strstr(at, "--");
+        if (sep)
+            snprintf(id, sizeof(id), "%.*s/%s", (int)(sep - at), at, sep + 2);
+        else
+            snprintf(id, sizeof(id), "%s", at);
+        if (snprintf(repo, sizeof(repo), "%s/%s", hub, names[i]->d_name) < (int)sizeof(repo) &&
+            hub_snapshot(repo, dir))
+            tell(l, id, dir);
+    }
+    if (n >= 0)
+        free_names(names, n);
+}
+
+int model_dir_list(void (*fn)(void *arg, const char *name, const char *dir), void *arg,
+                   struct err *err)
+{
+    struct lister l = {.fn = fn, .arg = arg};
+    struct places places;
+    char hub[PATH_MAX];
+    int rc = 0;
+
+    find_places(&places);
+    for (size_t i = 0; i < places.n; i++)
+        list_place(&l, places.dir[i]);
+    if (hub_place(hub))
+        list_hub(&l, hub);
+    if (l.seen.failed)
+        rc = err_set(err, ERR_NOMEM, "no memory to list the models");
+    buf_free(&l.seen);
+    return rc;
+}

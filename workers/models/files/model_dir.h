@@ -1,0 +1,55 @@
+/* workers/models/files/model_dir.h - where a model's files are, and which model they are.
+ *
+ * A model is named by a directory, by a name in the models directories ($NIGHTSHIFT_MODELS,
+ * $XDG_DATA_HOME/nightshift/models, the installed share/nightshift/models, and the source tree's
+ * when run from a build), or by a Hub id ("openai/whisper-tiny") in the Hugging Face cache
+ * ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub; refs/main, then any snapshot). Nothing
+ * is ever fetched here. */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_MODEL_DIR_H
+#define NIGHTSHIFT_WORKERS_MODELS_FILES_MODEL_DIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define MODEL_DEFAULT "whisper-nano"
+#define MODEL_DIARIZATION "diarization"           /* --diarize takes it when none is named, */
+#define MODEL_DIARIZATION_NANO "diarization-nano" /* and this one where that is not here */
+#define MODEL_HASH_LEN 33                         /* 32 hex digits and the NUL */
+
+/* The directory, newly allocated, absolute. ERR_MODEL naming every place that was looked in. */
+int model_dir_find(const char *name, char **ret, struct err *err);
+
+/* A model that is one file: `name` is the name of a directory with `file` in the models directories
+ * or, with `here`, first of all the path of that file or of such a directory, which is another one
+ * wherever a program is started. *ret as of model_dir_find. */
+int model_dir_find_file(const char *name, const char *file, bool here, char **ret, struct err *err);
+
+/* XXH3-128 over names, sizes and bytes of the files that decide results (config.json,
+ * generation_config.json, preprocessor_config.json, tokenizer.json, of a sentence encoder also
+ * modules.json, 1_Pooling/config.json, sentence_bert_config.json and
+ * config_sentence_transformers.json, and the weights in whichever layout they are:
+ * weight_layout.h), hex. Reads the whole weights: about a second per 3 GB. Also
+ * checks that the files are there: ERR_MODEL. */
+int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err);
+
+/* The same of other files, in this order; with `weights` those of weight_layout.h after them. An
+ * optional one that is not there adds nothing. */
+struct model_file {
+    const char *name; /* in the folder; may lie in a folder of it */
+    bool optional;
+};
+int model_dir_hash_files(const char *dir, const struct model_file *files, size_t n, bool weights,
+                         char ret[MODEL_HASH_LEN], struct err *err);
+
+/* Calls fn for each model found in the models directories and the Hugging Face cache. */
+int model_dir_list(void (*fn)(void *arg, const char *name, const char *dir), void *arg,
+                   struct err *err);
+
+/* Where a fetched model goes, whether the folder is there or not. *ret newly allocated.
+ * ERR_USAGE: the environment names no such place. */
+int model_dir_cache(char **ret, struct err *err); /* the Hugging Face cache */
+int model_dir_own(char **ret, struct err *err);   /* this user's models directory */
+
+#endif

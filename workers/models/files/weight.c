@@ -1,0 +1,97 @@
+#include "workers/models/files/weight.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "gpu/tensor.h"
+
+void weight_set_contiguous(struct weight *w)
+{
+    uint64_t step = 1;
+
+    for (uint32_t i = w->rank; i-- > 0;) {
+        w->stride[i] = step;
+        step *= w->dim[i] ? w->dim[i] : 1; /* an empty one has no elements to reach */
+    }
+}
+
+/* A dimension of one is at its only place whatever its stride says. */
+static bool is_contiguous(const struct weight *w)
+{
+    uint64_t step = 1;
+
+    for (uint32_t i = w->rank; i-- > 0;) {
+        if (w->dim[i] != 1 && w->stride[i] != step)
+            return false;
+        step *= w->dim[i];
+    }
+    return true;
+}
+
+static size_t size_of(enum weight_type type)
+{
+    return type == WEIGHT_F64 ? 8 : type == WEIGHT_F32 ? 4 : 2;
+}
+
+/* n elements, `stride` apart. */
+static void read_run(enum weight_type type, const uint8_t *p, uint64_t stride, uint64_t n,
+                     float *out)
+{
+    size_t step = (size_t)stride * size_of(type);
+    uint16_t half;
+    double wide;
+
+    if (type == WEIGHT_F32 && stride == 1) {
+        memcpy(out, p, (size_t)n * 4);
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++, p += step) {
+        switch (type) {
+        case WEIGHT_F32:
+            memcpy(&out[i], p, 4);
+            break;
+        case WEIGHT_F64:
+            memcpy(&wide, p, 8);
+            out[i] = (float)wide;
+            break;
+        default:
+            memcpy(&half, p, 2);
+            out[i] = type == WEIGHT_F16 ? f16_to_f32(half) : bf16_to_f32(half);
+        }
+    }
+}
+
+/* Row after row of the last dimension; `at` counts through the others. */
+static void gather(const struct weight *w, float *out)
+{
+    uint64_t at[WEIGHT_MAX_RANK] = {0}, run = w->dim[w->rank - 1];
+
+    for (uint64_t done = 0; done < w->count; done += run) {
+        uint64_t offset = 0;
+
+        for (uint32_t i = 0; i + 1 < w->rank; i++)
+            offset += at[i] * w->stride[i];
+        read_run(w->type, (const uint8_t *)w->data + offset * size_of(w->type),
+                 w->stride[w->rank - 1], run, out + done);
+        for (uint32_t i = w->rank - 1; i-- > 0;) {
+            if (++at[i] < w->dim[i])
+                break;
+            at[i] = 0;
+        }
+    }
+}
+
+int weight_read(const struct weight *w, float *out, struct err *err)
+{
+    if (w->type == WEIGHT_OTHER)
+        return err_set(err, ERR_MODEL, "tensor '%.200s' is of type %s, not F32, F16, BF16 or F64",
+                       w->name, w->type_name);
+    if (w->count == 0)
+        return 0;
+    if (is_contiguous(w))
+        read_run(w->type, w->data, 1, w->count, out);
+    else
+        gather(w, out);
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* workers/models/files/weight.h - one tensor of a weight file, whatever the file's format.
+ *
+ * A view: it owns nothing and lives as long as the file that gave it. Immutable, any thread. */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_H
+#define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define WEIGHT_MAX_RANK 8
+
+enum weight_type { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_F64, WEIGHT_OTHER };
+
+struct weight {
+    const char *name; /* as the file has it */
+    enum weight_type type;
+    const char *type_name; /* "F16", as safetensors files write it */
+    uint32_t rank;
+    uint64_t dim[WEIGHT_MAX_RANK];
+    uint64_t stride[WEIGHT_MAX_RANK]; /* elements from one index to the next */
+    uint64_t count;                   /* elements: the product of dim */
+    const void *data;                 /* the first element; not aligned */
+};
+
+/* The strides of a tensor whose elements lie in order, last dimension first. */
+void weight_set_contiguous(struct weight *w);
+
+/* All `count` values in order as float32, gathered where the tensor is a view of another (a
+ * transposed one, say). ERR_MODEL when they are no floating-point numbers. */
+int weight_read(const struct weight *w, float *out, struct err *err);
+
+#endif

@@ -1,0 +1,325 @@
+#include "workers/models/files/weight_layout.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+
+static const char safetensors_index[] = "model.safetensors.index.json";
+static const char torch_index[] = "pytorch_model.bin.index.json";
+
+void weight_layout_printable(struct err *err)
+{
+    char *shown = utf8_display(err->msg, strlen(err->msg));
+
+    if (shown)
+        utf8_copy(err->msg, sizeof(err->msg), shown);
+    free(shown);
+}
+
+static bool ends_with(const char *name, const char *tail)
+{
+    size_t n = strlen(name), t = strlen(tail);
+
+    return n > t && strcmp(name + n - t, tail) == 0;
+}
+
+/* ---- an index */
+
+/* A file of this folder: no path, nothing hidden, nothing of another format. */
+static bool is_shard_name(const char *name, enum weight_format format)
+{
+    return name[0] != '.' && strlen(name) < NAME_MAX && !strchr(name, '/') &&
+           ends_with(name, format == WEIGHT_FORMAT_SAFETENSORS ? ".safetensors" : ".bin");
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int by_tensor(const void *a, const void *b)
+{
+    return strcmp(((const struct weight_place *)a)->tensor,
+                  ((const struct weight_place *)b)->tensor);
+}
+
+/* l->file has room for it. */
+static int add_file(struct weight_layout *l, const char *name, struct err *err)
+{
+    char **at = &l->file[l->file_count];
+
+    *at = strdup(name);
+    if (!*at)
+        return err_set(err, ERR_NOMEM, "out of memory for an index of weights");
+    l->file_count++;
+    return 0;
+}
+
+/* The files that a map of tensors names: each once, sorted. */
+static int collect_files(struct weight_layout *l, json_t *map, enum weight_format format,
+                         struct err *err)
+{
+    size_t n = json_object_size(map), unique = 0;
+    const char **names = calloc(n, sizeof(*names)), *tensor;
+    json_t *value;
+    int rc = 0;
+
+    if (!names)
+        return err_set(err, ERR_NOMEM, "out of memory for an index of weights");
+    n = 0;
+    json_object_foreach(map, tensor, value)
+    {
+        const char *name = json_string_value(value);
+
+        if (!name || !is_shard_name(name, format)) {
+            rc = err_set(err, ERR_MODEL,
+                         "it says that tensor '%.150s' is in '%.150s', which is no weight file of "
+                         "the model's folder",
+                         tensor, name ? name : "(no name)");
+            goto out;
+        }
+        names[n++] = name;
+    }
+    qsort(names, n, sizeof(*names), by_text);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || strcmp(names[i], names[unique - 1]) != 0)
+            names[unique++] = names[i];
+    if (unique > WEIGHT_INDEX_MAX_FILES) {
+        rc = err_set(err, ERR_MODEL, "it names %zu files, over %d", unique, WEIGHT_INDEX_MAX_FILES);
+        goto out;
+    }
+    l->file = calloc(unique + 1, sizeof(*l->file));
+    if (!l->file) {
+        rc = err_set(err, ERR_NOMEM, "out of memory for an index of weights");
+        goto out;
+    }
+    for (size_t i = 0; rc == 0 && i < unique; i++)
+        rc = add_file(l, names[i], err);
+out:
+    free(names);
+    return rc;
+}
+
+static int collect_places(struct weight_layout *l, json_t *map, struct err *err)
+{
+    const char *tensor;
+    json_t *value;
+
+    l->place = calloc(json_object_size(map), sizeof(*l->place));
+    if (!l->place)
+        return err_set(err, ERR_NOMEM, "out of memory for an index of weights");
+    json_object_foreach(map, tensor, value)
+    {
+        const char *name = json_string_value(value);
+        char **at = bsearch(&name, l->file, l->file_count, sizeof(*l->file), by_text);
+
+        l->place[l->place_count++] = (struct weight_place){tensor, (uint32_t)(at - l->file)};
+    }
+    qsort(l->place, l->place_count, sizeof(*l->place), by_tensor);
+    return 0;
+}
+
+static int read_map(struct weight_layout *l, const char *json, size_t len,
+                    enum weight_format format, struct err *err)
+{
+    json_error_t bad;
+    json_t *map;
+    int rc;
+
+    if (len > WEIGHT_INDEX_MAX_BYTES)
+        return err_set(err, ERR_MODEL, "it has %zu bytes, over %u", len, WEIGHT_INDEX_MAX_BYTES);
+    l->owner = json_loadb(json, len, JSON_REJECT_DUPLICATES, &bad);
+    if (!l->owner)
+        return err_set(err, ERR_MODEL, "it is no valid JSON: %.150s", bad.text);
+    map = json_object_get(l->owner, "weight_map");
+    if (!json_is_object(map) || !json_object_size(map))
+        return err_set(err, ERR_MODEL, "it has no weight_map");
+    if (json_object_size(map) > WEIGHT_INDEX_MAX_TENSORS)
+        return err_set(err, ERR_MODEL, "it names %zu tensors, over %d", json_object_size(map),
+                       WEIGHT_INDEX_MAX_TENSORS);
+    rc = collect_files(l, map, format, err);
+    return rc != 0 ? rc : collect_places(l, map, err);
+}
+
+int weight_layout_parse(const char *json, size_t len, enum weight_format format,
+                        struct weight_layout *ret, struct err *err)
+{
+    struct weight_layout l = {.format = format};
+    int rc;
+
+    l.index = format == WEIGHT_FORMAT_SAFETENSORS ? safetensors_index : torch_index;
+    rc = read_map(&l, json, len, format, err);
+    if (rc != 0) {
+        err_prefix(err, "the index of weights, %s", l.index);
+        weight_layout_printable(err);
+        weight_layout_free(&l);
+        return rc;
+    }
+    *ret = l;
+    return 0;
+}
+
+/* ---- a folder */
+
+static bool exists(const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) &&
+           stat(path, &st) == 0;
+}
+
+static int single(enum weight_format format, const char *name, struct weight_layout *ret,
+                  struct err *err)
+{
+    struct weight_layout l = {.format = format};
+    int rc;
+
+    l.file = calloc(1, sizeof(*l.file));
+    if (!l.file)
+        return err_set(err, ERR_NOMEM, "out of memory for a file's name");
+    rc = add_file(&l, name, err);
+    if (rc != 0)
+        weight_layout_free(&l);
+    else
+        *ret = l;
+    return rc;
+}
+
+static int slurp(const char *dir, const char *name, struct buf *out, struct err *err)
+{
+    char path[PATH_MAX];
+    uint8_t *room;
+    ssize_t n = 0;
+    int fd, bad = 0;
+
+    if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+        return err_set(err, ERR_MODEL, "the path of %s is too long", name);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return err_sys(err, errno, "%.300s", path);
+    out->max = WEIGHT_INDEX_MAX_BYTES + 65536u; /* one reading past the bound, to notice it */
+    while ((room = buf_reserve(out, 65536)) != NULL) {
+        n = read(fd, room, 65536);
+        bad = errno;
+        if (n < 0 && bad == EINTR)
+            continue;
+        if (n <= 0 || out->len > WEIGHT_INDEX_MAX_BYTES)
+            break;
+        out->len += (size_t)n;
+    }
+    close(fd);
+    if (n < 0)
+        return err_sys(err, bad, "%.300s", path);
+    if (!room && out->len <= WEIGHT_INDEX_MAX_BYTES)
+        return err_set(err, ERR_NOMEM, "out of memory for an index of weights");
+    return 0;
+}
+
+static int sharded(const char *dir, enum weight_format format, const char *index,
+                   struct weight_layout *ret, struct err *err)
+{
+    struct weight_layout l = {0};
+    struct buf text = BUF_INIT;
+    int rc = slurp(dir, index, &text, err);
+
+    if (rc == 0)
+        rc = weight_layout_parse((const char *)text.data, text.len, format, &l, err);
+    buf_free(&text);
+    if (rc != 0)
+        return rc;
+    for (uint32_t i = 0; rc == 0 && i < l.file_count; i++)
+        if (!exists(dir, l.file[i]))
+            rc = err_set(err, ERR_MISSING,
+                         "%.200s has no %.150s, which its %s names; fetch the model's files again",
+                         dir, l.file[i], index);
+    if (rc != 0) {
+        weight_layout_printable(err);
+        weight_layout_free(&l);
+    } else {
+        *ret = l;
+    }
+    return rc;
+}
+
+static int is_checkpoint(const struct dirent *e)
+{
+    return e->d_name[0] != '.' && ends_with(e->d_name, ".pt");
+}
+
+static int openai(const char *dir, struct weight_layout *ret, struct err *err)
+{
+    struct dirent **names = NULL;
+    int rc, n = scandir(dir, &names, is_checkpoint, alphasort);
+
+    if (n == 1)
+        rc = single(WEIGHT_FORMAT_OPENAI, names[0]->d_name, ret, err);
+    else if (n > 1)
+        rc = err_set(err, ERR_MODEL,
+                     "%.200s holds %d checkpoints (%.60s, %.60s ...); give each model a folder of "
+                     "its own",
+                     dir, n, names[0]->d_name, names[1]->d_name);
+    else
+        rc = err_set(err, ERR_MISSING,
+                     "%.300s has no model.safetensors, pytorch_model.bin or .pt checkpoint; fetch "
+                     "the model's files again",
+                     dir);
+    if (rc != 0)
+        weight_layout_printable(err);
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    return rc;
+}
+
+int weight_layout_find(const char *dir, struct weight_layout *ret, struct err *err)
+{
+    if (exists(dir, "model.safetensors"))
+        return single(WEIGHT_FORMAT_SAFETENSORS, "model.safetensors", ret, err);
+    if (exists(dir, safetensors_index))
+        return sharded(dir, WEIGHT_FORMAT_SAFETENSORS, safetensors_index, ret, err);
+    if (exists(dir, "pytorch_model.bin"))
+        return single(WEIGHT_FORMAT_TORCH, "pytorch_model.bin", ret, err);
+    if (exists(dir, torch_index))
+        return sharded(dir, WEIGHT_FORMAT_TORCH, torch_index, ret, err);
+    return openai(dir, ret, err);
+}
+
+bool weight_layout_is_openai(const char *dir)
+{
+    struct weight_layout l = {0};
+    struct err err;
+    bool is = weight_layout_find(dir, &l, &err) == 0 && l.format == WEIGHT_FORMAT_OPENAI;
+
+    weight_layout_free(&l);
+    return is;
+}
+
+void weight_layout_free(struct weight_layout *l)
+{
+    for (uint32_t i = 0; i < l->file_count; i++)
+        free(l->file[i]);
+    free(l->file);
+    free(l->place);
+    json_decref(l->owner);
+    *l = (struct weight_layout){0};
+}
+
+const struct weight_place *weight_layout_place(const struct weight_layout *l, const char *tensor)
+{
+    const struct weight_place key = {tensor, 0};
+
+    return bsearch(&key, l->place, l->place_count, sizeof(*l->place), by_tensor);
+}

@@ -1,0 +1,46 @@
+/* workers/models/pyannote/pyannet.h - who speaks when within ten seconds: pyannote.audio's PyanNet
+ * on one device (segmentation-3.0 and community-1's).
+ *
+ *   160000 samples at 16 kHz, each window normalised by itself (instance norm)
+ *   SincNet: 80 sinc filters (251 wide, step 10) -> |.|, max pool 3, instance norm, leaky ReLU
+ *            -> 2 convolutions (60 filters, 5 wide), each with pool, norm and leaky ReLU: [589][60]
+ *   LSTM, bidirectional, several layers (4 x 128) -> 2 linear layers (128), leaky ReLU
+ *   -> linear -> [589][7]: log-probabilities of the sets of at most 2 of 3 speakers (powerset)
+ *
+ * Sizes are the weights': what is read from the file decides, within bounds. float32 throughout.
+ * Batches: a window's result does not depend on the others (bit for bit on the host). */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_PYANNET_H
+#define NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_PYANNET_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define PYANNET_SAMPLES 160000 /* of a window: 10 s */
+#define PYANNET_STEP 16000     /* from one window to the next */
+#define PYANNET_FRAMES 589
+#define PYANNET_FRAME_S 0.016875 /* from one frame to the next */
+#define PYANNET_CLASSES 7
+#define PYANNET_SPEAKERS 3 /* that a window knows */
+
+struct backend;
+struct pyannet;
+
+/* file: safetensors in the layout of docs/models.md, or a PyTorch checkpoint of pyannote's own.
+ * ERR_MODEL with the tensor's name and what is wrong with it. be is borrowed. windows: how many a
+ * call takes at most; 0: chosen. */
+int pyannet_load(const char *file, struct backend *be, uint32_t windows, struct pyannet **ret,
+                 struct err *err);
+void pyannet_free(struct pyannet *p); /* NULL is fine */
+uint32_t pyannet_windows(const struct pyannet *p);
+/* Bytes of device memory of the published model and its scratch: a prediction for planning. */
+uint64_t pyannet_predict_bytes(uint32_t windows);
+/* pcm: n <= windows windows of PYANNET_SAMPLES floats in [-1, 1] one behind another (a recording's
+ * end padded with zeros). ret: [n][PYANNET_FRAMES], for each frame the set of speakers as bits
+ * (bit s: local speaker s), the likeliest class; of equals the lowest. After ERR_VRAM the same call
+ * may be made again with less. ERR_MODEL when something computed is no number. */
+int pyannet_run(struct pyannet *p, const float *pcm, uint32_t n, uint8_t *ret, struct err *err);
+/* For tests and measurements: the log-probabilities, [n][PYANNET_FRAMES][PYANNET_CLASSES]. */
+int pyannet_scores(struct pyannet *p, const float *pcm, uint32_t n, float *ret, struct err *err);
+
+#endif

@@ -1,0 +1,44 @@
+/* workers/models/pyannote/voiceprint.h - a voice as a vector: speaker encoders on one device.
+ *
+ * Two architectures behind one interface, told apart by the file's tensors:
+ *   WeSpeaker's ResNet34 as pyannote uses it: 80-bin Kaldi filter bank (25 ms, 10 ms, Hamming,
+ *     samples scaled by 32768, the window's mean taken off) -> ResNet34 (32, 64, 128, 256) ->
+ *     weighted mean and deviation over time -> linear -> 256 values;
+ *   GE2E (Resemblyzer): 40 mel bins -> 3 LSTM layers (256) -> linear, ReLU -> 256 values of length
+ * 1, the mean over partial windows of 1.6 s. float32 throughout. A result does not depend on what
+ * shared a call (bit for bit on the host). */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_VOICEPRINT_H
+#define NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_VOICEPRINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define VOICEPRINT_MAX_SIZE 512
+
+struct backend;
+struct voiceprint;
+
+/* Where in a window one speaker is heard. */
+struct voice_mask {
+    uint32_t window;      /* of the call */
+    const float *weights; /* [frames], 0 .. 1; stretched to the network's frames (nearest) */
+};
+
+/* As pyannet_load. windows: of `samples` each, that a call takes at most; 0: chosen. */
+int voiceprint_load(const char *file, struct backend *be, uint32_t windows, struct voiceprint **ret,
+                    struct err *err);
+void voiceprint_free(struct voiceprint *v); /* NULL is fine */
+uint32_t voiceprint_windows(const struct voiceprint *v);
+uint32_t voiceprint_size(const struct voiceprint *v); /* values of a vector; <= the maximum above */
+uint64_t voiceprint_predict_bytes(uint32_t windows);
+/* pcm: n windows of `samples` (at most 160000) floats in [-1, 1]. One vector for each mask, not
+ * normalised (but GE2E's), to ret [masks][size]; a mask that covers too little for a vector (none
+ * of the network's frames; GE2E: less than 0.4 s, or silence) gives NaNs. frames: of every mask.
+ * Errors as of pyannet_run. */
+int voiceprint_run(struct voiceprint *v, const float *pcm, size_t samples, uint32_t n,
+                   const struct voice_mask *masks, uint32_t mask_count, uint32_t frames, float *ret,
+                   struct err *err);
+
+#endif

@@ -1,0 +1,375 @@
+/* Wan et al., "Generalized End-to-End Loss for Speaker Verification" (2018), as Resemblyzer runs
+ * it: what a mask covers is cut out and joined, made louder where it is quiet (to -30 dBFS), and
+ * heard in pieces of 160 frames, 77 apart; the last piece is padded with silence, or left out when
+ * less than three quarters of it are there and there are others. A piece's vector is the last
+ * state of the last LSTM layer through a linear layer and ReLU, of length 1; a voice is their mean,
+ * of length 1 again. Pieces of many masks share a call of the device. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+#include "workers/audio/fbank.h"
+#include "workers/models/pyannote/voiceprint_net.h"
+#include "workers/models/files/weights_take.h"
+
+#define BINS FBANK_POWER_BINS
+#define PIECE 160 /* frames */
+#define PIECE_SAMPLES (PIECE * FBANK_STEP)
+#define PIECE_STEP 77 /* frames: 1.3 pieces a second */
+#define COVERED 0.75
+#define LOUDNESS -30.0     /* dBFS: quieter voices are brought to it */
+#define LEAST_SAMPLES 6400 /* 0.4 s: a word; less tells nothing of a voice */
+#define MAX_LAYERS 8
+#define MAX_FRAMES (1 + (VOICE_MAX_SAMPLES + PIECE_SAMPLES) / FBANK_STEP)
+#define GROUP 64 /* pieces of one call of the device */
+
+struct voice_ge2e {
+    struct backend *be; /* borrowed */
+    uint32_t hidden, size, layers;
+    struct lstm *lstm[MAX_LAYERS];
+    struct linear *last;
+    struct fbank *fbank;
+
+    float *x, *y;        /* device memory: [GROUP][PIECE][most], most: BINS or hidden */
+    float *h, *c, *zero; /* [GROUP][hidden] */
+    float *vectors;      /* [GROUP][size] */
+    float *voice;        /* host: [VOICE_MAX_SAMPLES + PIECE_SAMPLES] */
+    float *mel;          /* host: [MAX_FRAMES][BINS] */
+    float *pieces;       /* host: [GROUP][PIECE][BINS] */
+    float *staged;       /* host: [GROUP][size] */
+    uint32_t to[GROUP];  /* whose pieces they are */
+    uint32_t queued;
+};
+
+/* ---- loading */
+
+struct source {
+    const struct weights *file;
+    struct weights_pool pool;
+};
+
+static int take_layer(struct voice_ge2e *g, struct source *s, uint32_t i, struct err *err)
+{
+    uint32_t in[2] = {4 * g->hidden, i == 0 ? BINS : g->hidden}, n = 4 * g->hidden;
+    uint32_t again[2] = {n, g->hidden};
+    float *w_ih, *w_hh, *b_ih, *b_hh;
+    char name[64];
+    int rc;
+
+    snprintf(name, sizeof(name), "lstm.weight_ih_l%u", i);
+    rc = weights_take(s->file, &s->pool, name, 2, in, n, &w_ih, err);
+    snprintf(name, sizeof(name), "lstm.weight_hh_l%u", i);
+    if (rc == 0)
+        rc = weights_take(s->file, &s->pool, name, 2, again, n, &w_hh, err);
+    snprintf(name, sizeof(name), "lstm.bias_ih_l%u", i);
+    if (rc == 0)
+        rc = weights_take(s->file, &s->pool, name, 1, &n, n, &b_ih, err);
+    snprintf(name, sizeof(name), "lstm.bias_hh_l%u", i);
+    if (rc == 0)
+        rc = weights_take(s->file, &s->pool, name, 1, &n, n, &b_hh, err);
+    if (rc == 0)
+        rc =
+            g->be->ops->lstm_new(g->be, in[1], g->hidden, w_ih, w_hh, b_ih, b_hh, &g->lstm[i], err);
+    return rc;
+}
+
+static int find_hidden(struct voice_ge2e *g, struct source *s, struct err *err)
+{
+    uint32_t dim[2] = {0, 0};
+    float *w;
+    int rc = weights_take(s->file, &s->pool, "lstm.weight_hh_l0", 2, dim, 4 * 512, &w, err);
+
+    if (rc == 0 && (dim[0] != 4 * dim[1] || dim[1] % 8 != 0 || dim[1] > 512))
+        return err_set(err, ERR_MODEL,
+                       "tensor 'lstm.weight_hh_l0' is %u x %u, but four gates of a multiple of 8 "
+                       "up to 512 are read here",
+                       dim[0], dim[1]);
+    g->hidden = dim[1];
+    return rc;
+}
+
+static int prepare(struct voice_ge2e *g, struct source *s, struct err *err)
+{
+    static const char *const names[] = {"lstm.weight_ih_l%u", "lstm.weight_hh_l%u",
+                                        "lstm.bias_ih_l%u", "lstm.bias_hh_l%u"};
+    uint32_t dim[2];
+    float *w, *bias;
+    int rc;
+
+    if (weights_has(s->file, "lstm.weight_ih_l0_reverse"))
+        return err_set(err, ERR_MODEL,
+                       "tensor 'lstm.weight_ih_l0_reverse': a speaker encoder's LSTM goes forward "
+                       "alone");
+    rc = find_hidden(g, s, err);
+    while (rc == 0 && (weights_has_layer(s->file, names, 4, g->layers) ||
+                       weights_has_layer(s->file, names, 4, g->layers + 1))) {
+        if (g->layers == MAX_LAYERS)
+            return err_set(err, ERR_MODEL, "more than %d LSTM layers", MAX_LAYERS);
+        rc = take_layer(g, s, g->layers++, err);
+    }
+    dim[0] = 0;
+    dim[1] = g->hidden;
+    if (rc == 0)
+        rc = weights_take(s->file, &s->pool, "linear.weight", 2, dim, VOICEPRINT_MAX_SIZE, &w, err);
+    if (rc == 0)
+        rc =
+            weights_take(s->file, &s->pool, "linear.bias", 1, dim, VOICEPRINT_MAX_SIZE, &bias, err);
+    g->size = dim[0];
+    return rc != 0 ? rc
+                   : g->be->ops->linear_new(g->be, PRECISION_F32, LINEAR_ROWS, GROUP, g->size,
+                                            g->hidden, w, bias, &g->last, err);
+}
+
+static int take_memory(struct voice_ge2e *g, struct err *err)
+{
+    size_t wide = g->hidden > BINS ? g->hidden : BINS, state = (size_t)GROUP * g->hidden;
+    const struct {
+        float **ret;
+        size_t count;
+    } want[] = {{&g->x, GROUP * PIECE * wide},
+                {&g->y, GROUP * PIECE * wide},
+                {&g->h, state},
+                {&g->c, state},
+                {&g->zero, state},
+                {&g->vectors, (size_t)GROUP * g->size}};
+    void *p = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(want) / sizeof(want[0]); i++) {
+        rc = g->be->ops->alloc(g->be, want[i].count * sizeof(float), &p, err);
+        if (rc == 0)
+            *want[i].ret = p;
+    }
+    if (rc == 0)
+        rc = fbank_new(FBANK_POWER, g->be->info.threads, &g->fbank, err);
+    if (rc != 0)
+        return rc;
+    g->voice = malloc((VOICE_MAX_SAMPLES + PIECE_SAMPLES) * sizeof(float));
+    g->mel = malloc((size_t)MAX_FRAMES * BINS * sizeof(float));
+    g->pieces = malloc((size_t)GROUP * PIECE * BINS * sizeof(float));
+    g->staged = malloc((size_t)GROUP * g->size * sizeof(float));
+    if (!g->voice || !g->mel || !g->pieces || !g->staged)
+        return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
+    return 0;
+}
+
+void voice_ge2e_free(struct voice_ge2e *g)
+{
+    const struct backend_ops *ops;
+
+    if (!g)
+        return;
+    ops = g->be->ops;
+    for (uint32_t i = 0; i < MAX_LAYERS; i++)
+        ops->lstm_free(g->be, g->lstm[i]);
+    ops->linear_free(g->be, g->last);
+    ops->release(g->be, g->x);
+    ops->release(g->be, g->y);
+    ops->release(g->be, g->h);
+    ops->release(g->be, g->c);
+    ops->release(g->be, g->zero);
+    ops->release(g->be, g->vectors);
+    fbank_free(g->fbank);
+    free(g->voice);
+    free(g->mel);
+    free(g->pieces);
+    free(g->staged);
+    free(g);
+}
+
+uint32_t voice_ge2e_size(const struct voice_ge2e *g) { return g->size; }
+
+/* ---- running */
+
+static struct tensor matrix(float *data, size_t rows, uint32_t cols)
+{
+    return tensor_of(DTYPE_F32, data, (int64_t)rows, cols);
+}
+
+/* The queued pieces through the network, to g->staged. */
+static int compute(struct voice_ge2e *g, struct err *err)
+{
+    const struct backend_ops *ops = g->be->ops;
+    uint32_t n = g->queued;
+    struct tensor h = matrix(g->h, n, g->hidden), c = matrix(g->c, n, g->hidden);
+    struct tensor zero = matrix(g->zero, n, g->hidden), vectors = matrix(g->vectors, n, g->size);
+    size_t steps = (size_t)n * PIECE;
+    int rc = ops->write(g->be, g->x, g->pieces, steps * BINS * sizeof(float), err);
+
+    for (uint32_t i = 0; rc == 0 && i < g->layers; i++) {
+        float *from = i % 2 ? g->y : g->x, *to = i % 2 ? g->x : g->y;
+
+        rc = ops->copy(g->be, h, zero, err);
+        if (rc == 0)
+            rc = ops->copy(g->be, c, zero, err);
+        if (rc == 0)
+            rc = ops->lstm(g->be, g->lstm[i], n, matrix(from, steps, i ? g->hidden : BINS), NULL,
+                           false, h, c, matrix(to, steps, g->hidden), err);
+    }
+    if (rc == 0)
+        rc = ops->linear(g->be, g->last, h, EPILOGUE_NONE, vectors, err);
+    return rc == 0 ? ops->get(g->be, g->staged, vectors, err) : rc;
+}
+
+/* As many pieces as ever, of silence: what the device takes for that is taken now. */
+static int warm(struct voice_ge2e *g, struct err *err)
+{
+    int rc;
+
+    memset(g->pieces, 0, (size_t)GROUP * PIECE * BINS * sizeof(float));
+    g->queued = GROUP;
+    rc = compute(g, err);
+    g->queued = 0;
+    return rc;
+}
+
+int voice_ge2e_load(const struct weights *file, struct backend *be, struct voice_ge2e **ret,
+                    struct err *err)
+{
+    struct source s = {.file = file};
+    struct voice_ge2e *g = calloc(1, sizeof(*g));
+    int rc;
+
+    if (!g)
+        return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
+    g->be = be;
+    rc = prepare(g, &s, err);
+    weights_pool_free(&s.pool);
+    if (rc == 0)
+        rc = take_memory(g, err);
+    if (rc == 0)
+        rc = warm(g, err);
+    if (rc != 0) {
+        voice_ge2e_free(g);
+        return rc;
+    }
+    *ret = g;
+    return 0;
+}
+
+/* v by its length; false when it has none. */
+static bool normalise(float *v, uint32_t n)
+{
+    double sum = 0.0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += (double)v[i] * (double)v[i];
+    if (sum == 0.0)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        v[i] = (float)((double)v[i] / sqrt(sum));
+    return true;
+}
+
+/* What is queued, added to the voices it is of. A piece without a length adds nothing. */
+static int flush(struct voice_ge2e *g, float *ret, struct err *err)
+{
+    int rc = g->queued ? compute(g, err) : 0;
+
+    for (uint32_t i = 0; rc == 0 && i < g->queued; i++) {
+        float *v = g->staged + (size_t)i * g->size, *sum = ret + (size_t)g->to[i] * g->size;
+
+        for (uint32_t k = 0; k < g->size; k++) {
+            if (!isfinite(v[k]))
+                return err_set(err, ERR_MODEL,
+                               "the speaker encoder computed something that is no number");
+            v[k] = v[k] > 0.0f ? v[k] : 0.0f;
+        }
+        if (!normalise(v, g->size))
+            continue;
+        for (uint32_t k = 0; k < g->size; k++)
+            sum[k] += v[k];
+    }
+    g->queued = 0;
+    return rc;
+}
+
+/* What a mask covers, to g->voice. */
+static size_t cut_out(struct voice_ge2e *g, const struct voice_job *job, const struct voice_mask *m)
+{
+    const float *pcm = job->pcm + m->window * job->samples;
+    size_t n = 0;
+
+    for (size_t i = 0; i < job->samples; i++)
+        if (m->weights[voice_nearest(i, job->samples, job->frames)] > 0.5f)
+            g->voice[n++] = pcm[i];
+    return n;
+}
+
+/* False when there is nothing to be made louder. */
+static bool make_louder(float *pcm, size_t n)
+{
+    double power = 0.0, change, by;
+
+    for (size_t i = 0; i < n; i++)
+        power += (double)pcm[i] * (double)pcm[i];
+    if (power == 0.0)
+        return false;
+    change = LOUDNESS - 10.0 * log10(power / (double)n);
+    by = pow(10.0, change / 20.0);
+    for (size_t i = 0; change > 0.0 && i < n; i++)
+        pcm[i] = (float)((double)pcm[i] * by);
+    return true;
+}
+
+/* Pieces of n samples; the last one may go past them. */
+static uint32_t count_pieces(size_t n)
+{
+    size_t frames = n / FBANK_STEP + 1, count = 1, last;
+
+    if (frames >= PIECE)
+        count += (frames - PIECE) / PIECE_STEP + 1;
+    last = (count - 1) * PIECE_STEP * FBANK_STEP;
+    if (count > 1 && (double)n - (double)last < COVERED * PIECE_SAMPLES)
+        count--;
+    return (uint32_t)count;
+}
+
+static int queue(struct voice_ge2e *g, const struct voice_job *job, uint32_t mask, size_t n,
+                 struct err *err)
+{
+    uint32_t count = count_pieces(n);
+    size_t end = ((size_t)(count - 1) * PIECE_STEP + PIECE) * FBANK_STEP;
+    int rc = 0;
+
+    for (; n < end; n++)
+        g->voice[n] = 0.0f;
+    fbank_run(g->fbank, g->voice, n, g->mel);
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        if (g->queued == GROUP)
+            rc = flush(g, job->ret, err);
+        if (rc != 0)
+            break;
+        memcpy(g->pieces + (size_t)g->queued * PIECE * BINS, g->mel + (size_t)i * PIECE_STEP * BINS,
+               (size_t)PIECE * BINS * sizeof(float));
+        g->to[g->queued++] = mask;
+    }
+    return rc;
+}
+
+int voice_ge2e_run(struct voice_ge2e *g, const struct voice_job *job, struct err *err)
+{
+    int rc = 0;
+
+    memset(job->ret, 0, (size_t)job->mask_count * g->size * sizeof(float));
+    g->queued = 0;
+    for (uint32_t i = 0; rc == 0 && i < job->mask_count; i++) {
+        size_t n = cut_out(g, job, &job->masks[i]);
+
+        if (n >= LEAST_SAMPLES && make_louder(g->voice, n))
+            rc = queue(g, job, i, n, err);
+    }
+    if (rc == 0)
+        rc = flush(g, job->ret, err);
+    for (uint32_t i = 0; rc == 0 && i < job->mask_count; i++) {
+        float *v = job->ret + (size_t)i * g->size;
+
+        if (normalise(v, g->size))
+            continue;
+        for (uint32_t k = 0; k < g->size; k++)
+            v[k] = NAN;
+    }
+    return rc;
+}

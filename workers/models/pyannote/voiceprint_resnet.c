@@ -1,0 +1,471 @@
+/* Images are frames by frequencies, channels last: a frame's values lie together, as the pool over
+ * time wants them. pyannote's are frequencies by frames, channels first; so kernels are turned and
+ * the last layer's columns put into the other order when they are read. The batch norm behind each
+ * convolution is folded into it.
+ *
+ *   per window          floats (published sizes)
+ *   filter bank         998 x 80
+ *   conv1, layer 1      998 x 80 x 32
+ *   layer 2             499 x 40 x 64
+ *   layer 3             250 x 20 x 128
+ *   layer 4             125 x 10 x 256
+ *   per mask            2 x 10 x 256 -> 256
+ *
+ * A block reads one of three buffers, and its convolutions write the other two. Windows that no
+ * mask wants are not computed. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+#include "workers/audio/fbank.h"
+#include "workers/models/pyannote/pyannet.h"
+#include "workers/models/pyannote/voiceprint_net.h"
+#include "workers/models/pyannote/voiceprint_weights.h"
+
+#define BINS FBANK_KALDI_BINS
+#define MAX_FRAMES 998    /* of 10 s */
+#define MASKS_OF_WINDOW 4 /* that share a call of the device */
+
+_Static_assert(PYANNET_STEP % FBANK_STEP == 0, "windows share whole frames");
+
+struct block {
+    struct conv2d *first, *second, *shortcut; /* shortcut NULL: what came in */
+    uint32_t out, stride;
+};
+
+struct voice_resnet {
+    struct backend *be; /* borrowed */
+    uint32_t group;
+    struct conv2d *begin;
+    uint32_t channels;    /* of begin's output */
+    uint32_t block_count; /* of all four layers */
+    struct block block[RESNET_LAYERS * RESNET_MAX_BLOCKS];
+    uint32_t size, pooled; /* of a vector; of a frame behind the last block */
+    struct linear *last;
+
+    float *buffer[3];                 /* device memory */
+    float *weights, *stats, *vectors; /* device memory, of `many` masks each */
+    uint32_t many;
+
+    struct fbank *fbank;
+    float *raw, *features;    /* host: [group][frames][BINS], and with their means taken off */
+    const float **rows;       /* [group]: where a window's frames begin in raw */
+    struct fbank_piece *news; /* [group]: what no window before it has heard */
+    float *stretched;         /* host: [many][frames] */
+    float *staged;            /* host: [many][size] */
+    uint32_t *used, *of, *to; /* host: [group] windows; [many] places in it; [many] masks */
+};
+
+/* ---- loading */
+
+static int conv_new(struct voice_resnet *r, const struct resnet_conv *c, struct conv2d **ret,
+                    struct err *err)
+{
+    uint32_t pad = c->kernel / 2;
+    const struct conv2d_spec spec = {.in = c->in,
+                                     .out = c->out,
+                                     .kernel_h = c->kernel,
+                                     .kernel_w = c->kernel,
+                                     .stride_h = c->stride,
+                                     .stride_w = c->stride,
+                                     .top = pad,
+                                     .bottom = pad,
+                                     .left = pad,
+                                     .right = pad};
+
+    return r->be->ops->conv2d_new(r->be, PRECISION_F32, &spec, c->w, c->bias, ret, err);
+}
+
+static int prepare(struct voice_resnet *r, const struct resnet_weights *w, struct err *err)
+{
+    int rc = conv_new(r, &w->begin, &r->begin, err);
+
+    r->channels = w->begin.out;
+    for (; rc == 0 && r->block_count < w->block_count; r->block_count++) {
+        const struct resnet_block *from = &w->block[r->block_count];
+        struct block *b = &r->block[r->block_count];
+
+        b->out = from->first.out;
+        b->stride = from->first.stride;
+        rc = conv_new(r, &from->first, &b->first, err);
+        if (rc == 0)
+            rc = conv_new(r, &from->second, &b->second, err);
+        if (rc == 0 && from->shortcut.w)
+            rc = conv_new(r, &from->shortcut, &b->shortcut, err);
+    }
+    r->size = w->size;
+    r->pooled = w->pooled;
+    return rc != 0 ? rc
+                   : r->be->ops->linear_new(r->be, PRECISION_F32, LINEAR_ROWS, r->many, w->size,
+                                            (int64_t)2 * w->pooled, w->last, w->last_bias, &r->last,
+                                            err);
+}
+
+static uint32_t halved(uint32_t n) { return (n - 1) / 2 + 1; }
+
+/* Values of the largest image of one window. */
+static size_t largest(const struct voice_resnet *r)
+{
+    uint32_t frames = MAX_FRAMES, bins = BINS;
+    size_t most = (size_t)frames * bins * r->channels;
+
+    for (uint32_t i = 0; i < r->block_count; i++) {
+        size_t values;
+
+        frames = r->block[i].stride == 2 ? halved(frames) : frames;
+        bins = r->block[i].stride == 2 ? halved(bins) : bins;
+        values = (size_t)frames * bins * r->block[i].out;
+        most = values > most ? values : most;
+    }
+    return most;
+}
+
+static int take_memory(struct voice_resnet *r, struct err *err)
+{
+    size_t image = r->group * largest(r), many = r->many;
+    const struct {
+        float **ret;
+        size_t count;
+    } want[] = {{&r->buffer[0], image},
+                {&r->buffer[1], image},
+                {&r->buffer[2], image},
+                {&r->weights, many * MAX_FRAMES},
+                {&r->stats, many * 2 * r->pooled},
+                {&r->vectors, many * r->size}};
+    void *p = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(want) / sizeof(want[0]); i++) {
+        rc = r->be->ops->alloc(r->be, want[i].count * sizeof(float), &p, err);
+        if (rc == 0)
+            *want[i].ret = p;
+    }
+    if (rc == 0)
+        rc = fbank_new(FBANK_KALDI, r->be->info.threads, &r->fbank, err);
+    if (rc != 0)
+        return rc;
+    r->raw = malloc((size_t)r->group * MAX_FRAMES * BINS * sizeof(float));
+    r->features = malloc((size_t)r->group * MAX_FRAMES * BINS * sizeof(float));
+    r->stretched = malloc(many * MAX_FRAMES * sizeof(float));
+    r->staged = malloc(many * r->size * sizeof(float));
+    r->rows = calloc(r->group, sizeof(*r->rows));
+    r->news = calloc(r->group, sizeof(*r->news));
+    r->used = malloc(r->group * sizeof(*r->used));
+    r->of = malloc(many * sizeof(*r->of));
+    r->to = malloc(many * sizeof(*r->to));
+    if (!r->raw || !r->features || !r->stretched || !r->staged || !r->rows || !r->news ||
+        !r->used || !r->of || !r->to)
+        return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
+    return 0;
+}
+
+void voice_resnet_free(struct voice_resnet *r)
+{
+    const struct backend_ops *ops;
+
+    if (!r)
+        return;
+    ops = r->be->ops;
+    ops->conv2d_free(r->be, r->begin);
+    for (uint32_t i = 0; i < RESNET_LAYERS * RESNET_MAX_BLOCKS; i++) {
+        ops->conv2d_free(r->be, r->block[i].first);
+        ops->conv2d_free(r->be, r->block[i].second);
+        ops->conv2d_free(r->be, r->block[i].shortcut);
+    }
+    ops->linear_free(r->be, r->last);
+    for (int i = 0; i < 3; i++)
+        ops->release(r->be, r->buffer[i]);
+    ops->release(r->be, r->weights);
+    ops->release(r->be, r->stats);
+    ops->release(r->be, r->vectors);
+    fbank_free(r->fbank);
+    free(r->raw);
+    free(r->features);
+    free(r->stretched);
+    free(r->staged);
+    free(r->rows);
+    free(r->news);
+    free(r->used);
+    free(r->of);
+    free(r->to);
+    free(r);
+}
+
+uint32_t voice_resnet_size(const struct voice_resnet *r) { return r->size; }
+
+/* ResNet34: 3, 4, 6, 3 blocks of 32, 64, 128, 256 channels. The host keeps the convolutions'
+ * weights as they came and packed for the image. */
+uint64_t voice_resnet_predict_bytes(uint32_t group)
+{
+    static const uint64_t blocks[RESNET_LAYERS] = {3, 4, 6, 3};
+    uint64_t weights = 32 * 9 + 32, in = 32, many = (uint64_t)group * MASKS_OF_WINDOW;
+
+    for (int i = 0; i < RESNET_LAYERS; i++) {
+        uint64_t out = (uint64_t)32 << i;
+
+        weights += (in * out + (2 * blocks[i] - 1) * out * out) * 9 + 2 * blocks[i] * out;
+        weights += in != out ? in * out + out : 0;
+        in = out;
+    }
+    weights *= 2;
+    weights += (uint64_t)256 * (2 * 10 * 256 + 1);
+    return 4 * (weights + group * (uint64_t)3 * MAX_FRAMES * BINS * 32 +
+                many * (MAX_FRAMES + 2 * 10 * 256 + 256));
+}
+
+/* ---- running */
+
+/* Images of `n` windows: frames by bins by channels, in one of the buffers. */
+struct images {
+    uint32_t n, frames, bins, channels;
+    int buffer;
+};
+
+static struct tensor tensor_of_images(const struct voice_resnet *r, const struct images *i)
+{
+    return tensor_of(DTYPE_F32, r->buffer[i->buffer], (int64_t)i->n * i->frames * i->bins,
+                     i->channels);
+}
+
+static int convolve(struct voice_resnet *r, struct conv2d *c, const struct images *x,
+                    enum epilogue epilogue, const struct images *y, struct err *err)
+{
+    return r->be->ops->conv2d(r->be, c, x->n, x->frames, x->bins, tensor_of_images(r, x), epilogue,
+                              tensor_of_images(r, y), err);
+}
+
+/* y = relu(second(relu(first(x))) + shortcut(x)); *x becomes it. */
+static int run_block(struct voice_resnet *r, const struct block *b, struct images *x,
+                     struct err *err)
+{
+    struct images mid = *x, y;
+    int rc;
+
+    mid.channels = b->out;
+    mid.frames = b->stride == 2 ? halved(x->frames) : x->frames;
+    mid.bins = b->stride == 2 ? halved(x->bins) : x->bins;
+    mid.buffer = (x->buffer + 1) % 3;
+    y = mid;
+    y.buffer = b->shortcut ? (x->buffer + 2) % 3 : x->buffer;
+    rc = convolve(r, b->first, x, EPILOGUE_RELU, &mid, err);
+    if (rc == 0 && b->shortcut)
+        rc = convolve(r, b->shortcut, x, EPILOGUE_NONE, &y, err);
+    if (rc == 0)
+        rc = convolve(r, b->second, &mid, EPILOGUE_ADD, &y, err);
+    if (rc == 0)
+        rc = r->be->ops->activate(r->be, ACTIVATION_RELU, tensor_of_images(r, &y),
+                                  tensor_of_images(r, &y), err);
+    *x = y;
+    return rc;
+}
+
+/* The frames that window `to` shares with window `from` of the call: in a recording they are a step
+ * apart each, so that nine tenths of what one hears the one before it has heard. */
+static size_t shared_frames(const struct voice_job *job, uint32_t from, uint32_t to)
+{
+    size_t apart = (size_t)(to - from) * PYANNET_STEP;
+    const float *before = job->pcm + from * job->samples, *pcm = job->pcm + to * job->samples;
+
+    if (apart >= job->samples ||
+        memcmp(before + apart, pcm, (job->samples - apart) * sizeof(*pcm)) != 0)
+        return 0;
+    return fbank_frames(FBANK_KALDI, job->samples - apart);
+}
+
+/* The filter bank of the n windows of r->used, to r->features. Windows of one recording lie in
+ * r->raw as one stretch of frames, each of which is computed once. */
+static void hear(struct voice_resnet *r, const struct voice_job *job, uint32_t n)
+{
+    size_t frames = fbank_frames(FBANK_KALDI, job->samples), end = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const float *pcm = job->pcm + r->used[i] * job->samples;
+        size_t kept = i ? shared_frames(job, r->used[i - 1], r->used[i]) : 0;
+
+        r->rows[i] = r->raw + (end - kept) * BINS;
+        r->news[i] = (struct fbank_piece){pcm + kept * FBANK_STEP, job->samples - kept * FBANK_STEP,
+                                          r->raw + end * BINS};
+        end += frames - kept;
+    }
+    fbank_run_all(r->fbank, r->news, n);
+    fbank_centre_all(r->fbank, r->rows, n, frames, r->features);
+}
+
+/* Of the n windows r->used: what the last block leaves. */
+static int forward(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
+                   struct images *ret, struct err *err)
+{
+    uint32_t frames = (uint32_t)fbank_frames(FBANK_KALDI, job->samples);
+    struct images x = {n, frames, BINS, 1, 1}, y = {n, frames, BINS, r->channels, 0};
+    size_t each = (size_t)frames * BINS;
+    int rc;
+
+    hear(r, job, n);
+    rc = r->be->ops->write(r->be, r->buffer[1], r->features, n * each * sizeof(float), err);
+    if (rc == 0)
+        rc = convolve(r, r->begin, &x, EPILOGUE_RELU, &y, err);
+    for (uint32_t i = 0; rc == 0 && i < r->block_count; i++)
+        rc = run_block(r, &r->block[i], &y, err);
+    *ret = y;
+    return rc;
+}
+
+/* The vectors of the first `masks` masks of r->of, r->to and r->stretched. */
+static int pool_masks(struct voice_resnet *r, const struct images *x, uint32_t masks, float *ret,
+                      struct err *err)
+{
+    const struct backend_ops *ops = r->be->ops;
+    struct tensor all = tensor_of(DTYPE_F32, r->buffer[x->buffer], (int64_t)x->n * x->frames,
+                                  (int64_t)x->bins * x->channels);
+    struct tensor weights = tensor_of(DTYPE_F32, r->weights, masks, x->frames);
+    struct tensor stats = tensor_of(DTYPE_F32, r->stats, masks, (int64_t)2 * r->pooled);
+    struct tensor vectors = tensor_of(DTYPE_F32, r->vectors, masks, r->size);
+    int rc = ops->put(r->be, weights, r->stretched, err);
+
+    if (rc == 0)
+        rc = ops->weighted_stats(r->be, x->n, all, r->of, weights, stats, err);
+    if (rc == 0)
+        rc = ops->linear(r->be, r->last, stats, EPILOGUE_NONE, vectors, err);
+    if (rc == 0)
+        rc = ops->get(r->be, r->staged, vectors, err);
+    for (size_t i = 0; rc == 0 && i < (size_t)masks * r->size; i++)
+        if (!isfinite(r->staged[i]))
+            return err_set(err, ERR_MODEL,
+                           "the speaker encoder computed something that is no number");
+    for (uint32_t i = 0; rc == 0 && i < masks; i++)
+        for (uint32_t k = 0; k < r->size; k++)
+            ret[(size_t)r->to[i] * r->size + k] = r->staged[(size_t)i * r->size + k];
+    return rc;
+}
+
+/* A mask over the network's frames; whether any is heard. */
+static bool stretch(const struct voice_mask *m, uint32_t frames, uint32_t to, float *ret)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < to; i++) {
+        float w = m->weights[voice_nearest(i, to, frames)];
+
+        ret[i] = w > 0.0f ? w : 0.0f; /* a NaN is none */
+        any = any || w > 0.0f;
+    }
+    return any;
+}
+
+static uint32_t last_frames(const struct voice_resnet *r, size_t samples)
+{
+    uint32_t frames = (uint32_t)fbank_frames(FBANK_KALDI, samples);
+
+    for (uint32_t i = 0; frames && i < r->block_count; i++)
+        frames = r->block[i].stride == 2 ? halved(frames) : frames;
+    return frames;
+}
+
+/* The n windows of r->used, and every mask over one of them. */
+static int run_group(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
+                     struct err *err)
+{
+    struct images x;
+    uint32_t masks = 0;
+    int rc = forward(r, job, n, &x, err);
+
+    for (uint32_t i = 0; rc == 0 && i < job->mask_count; i++) {
+        uint32_t of = 0;
+
+        while (of < n && r->used[of] != job->masks[i].window)
+            of++;
+        if (of == n || !stretch(&job->masks[i], job->frames, x.frames,
+                                r->stretched + (size_t)masks * x.frames))
+            continue;
+        r->of[masks] = of;
+        r->to[masks++] = i;
+        if (masks == r->many) {
+            rc = pool_masks(r, &x, masks, job->ret, err);
+            masks = 0;
+        }
+    }
+    return rc == 0 && masks ? pool_masks(r, &x, masks, job->ret, err) : rc;
+}
+
+static bool wanted(struct voice_resnet *r, const struct voice_job *job, uint32_t window,
+                   uint32_t frames)
+{
+    for (uint32_t i = 0; i < job->mask_count; i++)
+        if (job->masks[i].window == window &&
+            stretch(&job->masks[i], job->frames, frames, r->stretched))
+            return true;
+    return false;
+}
+
+int voice_resnet_run(struct voice_resnet *r, const struct voice_job *job, struct err *err)
+{
+    uint32_t frames = last_frames(r, job->samples), n = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < (size_t)job->mask_count * r->size; i++)
+        job->ret[i] = NAN;
+    for (uint32_t i = 0; rc == 0 && frames && i < job->windows; i++) {
+        if (wanted(r, job, i, frames))
+            r->used[n++] = i;
+        if (n == r->group) {
+            rc = run_group(r, job, n, err);
+            n = 0;
+        }
+    }
+    return rc == 0 && n ? run_group(r, job, n, err) : rc;
+}
+
+/* ---- at last */
+
+/* A whole group of silence with all its masks: what the device takes for that is taken now. */
+static int warm(struct voice_resnet *r, struct err *err)
+{
+    static const float heard = 1.0f;
+    struct voice_job job = {.samples = VOICE_MAX_SAMPLES, .windows = r->group, .frames = 1};
+    float *pcm = calloc((size_t)r->group * VOICE_MAX_SAMPLES, sizeof(*pcm));
+    float *vectors = calloc((size_t)r->many * r->size, sizeof(*vectors));
+    struct voice_mask *masks = calloc(r->many, sizeof(*masks));
+    int rc = err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
+
+    job.mask_count = r->many;
+    job.pcm = pcm;
+    job.masks = masks;
+    job.ret = vectors;
+    for (uint32_t i = 0; masks && i < r->many; i++)
+        masks[i] = (struct voice_mask){i % r->group, &heard};
+    if (pcm && vectors && masks)
+        rc = voice_resnet_run(r, &job, err);
+    free(pcm);
+    free(vectors);
+    free(masks);
+    return rc;
+}
+
+int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t group,
+                      struct voice_resnet **ret, struct err *err)
+{
+    struct resnet_weights *w = NULL;
+    struct voice_resnet *r = calloc(1, sizeof(*r));
+    int rc;
+
+    if (!r)
+        return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
+    r->be = be;
+    r->group = group;
+    r->many = group * MASKS_OF_WINDOW;
+    rc = resnet_weights_read(file, &w, err);
+    if (rc == 0)
+        rc = prepare(r, w, err);
+    resnet_weights_free(w);
+    if (rc == 0)
+        rc = take_memory(r, err);
+    if (rc == 0)
+        rc = warm(r, err);
+    if (rc != 0) {
+        voice_resnet_free(r);
+        return rc;
+    }
+    *ret = r;
+    return 0;
+}

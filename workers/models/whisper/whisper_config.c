@@ -1,0 +1,125 @@
+/* A Whisper model's dimensions, from config.json or from OpenAI's checkpoint. */
+#include <string.h>
+
+#include <jansson.h>
+
+#include "gpu/backend.h"
+#include "workers/models/files/checkpoint.h"
+#include "workers/models/whisper/whisper_net.h"
+#include "workers/text/json_file.h"
+
+static int read_u32(const json_t *config, const char *key, uint32_t max, uint32_t *ret,
+                    struct err *err)
+{
+    const json_t *value = json_object_get(config, key);
+
+    if (!json_is_integer(value))
+        return err_set(err, ERR_MODEL, "config.json has no integer '%s'", key);
+    if (json_integer_value(value) < 1 || json_integer_value(value) > (json_int_t)max)
+        return err_set(err, ERR_MODEL, "config.json: %s is %lld, not from 1 to %u", key,
+                       (long long)json_integer_value(value), max);
+    *ret = (uint32_t)json_integer_value(value);
+    return 0;
+}
+
+int whisper_check_config(const struct whisper_config *c, struct err *err)
+{
+    if (c->encoder_heads * (uint64_t)BACKEND_HEAD_SIZE != c->d_model ||
+        c->decoder_heads * (uint64_t)BACKEND_HEAD_SIZE != c->d_model)
+        return err_set(err, ERR_MODEL,
+                       "this model has %u and %u attention heads for %u values: only heads of %d "
+                       "values are supported, as in every model that OpenAI published",
+                       c->encoder_heads, c->decoder_heads, c->d_model, BACKEND_HEAD_SIZE);
+    if (c->max_source_positions != WHISPER_POSITIONS)
+        return err_set(err, ERR_MODEL, "this model has %u encoder positions, not %d",
+                       c->max_source_positions, WHISPER_POSITIONS);
+    if (c->max_target_positions > BACKEND_MAX_KEYS || c->encoder_layers > WHISPER_MAX_LAYERS ||
+        c->decoder_layers > WHISPER_MAX_LAYERS || c->mel_bins > 256 || c->encoder_ffn % 2 ||
+        c->decoder_ffn % 2 || !c->mel_bins || !c->vocab_size || !c->d_model || !c->encoder_ffn ||
+        !c->decoder_ffn || !c->max_target_positions)
+        return err_set(err, ERR_MODEL, "this model's dimensions are not those of a Whisper model");
+    return 0;
+}
+
+static int parse_config(const json_t *j, struct whisper_config *c, struct err *err)
+{
+    const char *type = json_string_value(json_object_get(j, "model_type"));
+    const char *activation = json_string_value(json_object_get(j, "activation_function"));
+    const struct {
+        const char *key;
+        uint32_t max, *ret;
+    } fields[] = {
+        {"d_model", 16384, &c->d_model},
+        {"num_mel_bins", 256, &c->mel_bins},
+        {"vocab_size", 1u << 20, &c->vocab_size},
+        {"encoder_layers", WHISPER_MAX_LAYERS, &c->encoder_layers},
+        {"encoder_attention_heads", 256, &c->encoder_heads},
+        {"encoder_ffn_dim", 65536, &c->encoder_ffn},
+        {"decoder_layers", WHISPER_MAX_LAYERS, &c->decoder_layers},
+        {"decoder_attention_heads", 256, &c->decoder_heads},
+        {"decoder_ffn_dim", 65536, &c->decoder_ffn},
+        {"max_source_positions", 1u << 20, &c->max_source_positions},
+        {"max_target_positions", BACKEND_MAX_KEYS, &c->max_target_positions},
+    };
+    int rc;
+
+    if (!type || strcmp(type, "whisper") != 0)
+        return err_set(err, ERR_MODEL, "config.json describes a model of type '%.40s', not whisper",
+                       type ? type : "(none)");
+    if (activation && strcmp(activation, "gelu") != 0)
+        return err_set(err, ERR_MODEL,
+                       "config.json: activation '%.40s' is not supported, only gelu", activation);
+    if (json_is_true(json_object_get(j, "scale_embedding")))
+        return err_set(err, ERR_MODEL, "config.json: scale_embedding is not supported");
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        rc = read_u32(j, fields[i].key, fields[i].max, fields[i].ret, err);
+        if (rc != 0)
+            return rc;
+    }
+    return whisper_check_config(c, err);
+}
+
+int whisper_read_config(const char *dir, struct whisper_config *c, struct err *err)
+{
+    json_t *j;
+    int rc = json_file_need(dir, "config.json", &j, err);
+
+    if (rc != 0)
+        return rc;
+    rc = parse_config(j, c, err);
+    json_decref(j);
+    return rc;
+}
+
+/* OpenAI's checkpoints say their dimensions themselves, under names of their own. */
+int whisper_openai_config(const struct checkpoint *ck, struct whisper_config *c, struct err *err)
+{
+    uint32_t text_state = 0;
+    const struct {
+        const char *key;
+        uint32_t max, *ret;
+    } fields[] = {
+        {"n_mels", 256, &c->mel_bins},
+        {"n_vocab", 1u << 20, &c->vocab_size},
+        {"n_audio_ctx", 1u << 20, &c->max_source_positions},
+        {"n_audio_state", 16384, &c->d_model},
+        {"n_audio_head", 256, &c->encoder_heads},
+        {"n_audio_layer", WHISPER_MAX_LAYERS, &c->encoder_layers},
+        {"n_text_ctx", BACKEND_MAX_KEYS, &c->max_target_positions},
+        {"n_text_state", 16384, &text_state},
+        {"n_text_head", 256, &c->decoder_heads},
+        {"n_text_layer", WHISPER_MAX_LAYERS, &c->decoder_layers},
+    };
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        int rc = checkpoint_dim(ck, fields[i].key, fields[i].max, fields[i].ret, err);
+
+        if (rc != 0)
+            return rc;
+    }
+    if (text_state != c->d_model)
+        return err_set(err, ERR_MODEL, "the checkpoint's encoder has %u values and its decoder %u",
+                       c->d_model, text_state);
+    c->encoder_ffn = c->decoder_ffn = 4 * c->d_model; /* as OpenAI's model code has it */
+    return whisper_check_config(c, err);
+}

@@ -1,0 +1,243 @@
+/* Windows through the encoder, as many at once as the session is made for.
+ *
+ * Where results must not depend on how windows are grouped that is one: a window then always takes
+ * the very same path (1500 rows). On the host several as one matrix would save nothing: 1500 rows
+ * fill it. */
+#include "base/clock.h"
+#include "workers/models/whisper/whisper_session.h"
+
+static int norm(struct whisper_session *s, struct tensor x, const struct norm *n, struct tensor y,
+                struct err *err)
+{
+    return s->w->be->ops->layer_norm(s->w->be, x, n->gamma, n->beta, WHISPER_NORM_EPSILON, y, err);
+}
+
+/* The rows of n windows out of a scratch tensor, each of them `rows` long. */
+static struct tensor of(struct tensor t, uint32_t n, uint32_t rows)
+{
+    return head_rows(t, n * rows);
+}
+
+/* s->audio to s->spectrogram. */
+static int encode_mel(struct whisper_session *s, uint32_t n, struct err *err)
+{
+    struct backend *be = s->w->be;
+
+    return be->ops->mel(be, s->mel, s->audio, n, of(s->spectrogram, n, WHISPER_FRAMES), err);
+}
+
+/* s->spectrogram to s->x, as it enters the first layer. */
+static int encode_front(struct whisper_session *s, uint32_t n, struct err *err)
+{
+    struct backend *be = s->w->be;
+    struct tensor in = of(s->spectrogram, n, WHISPER_FRAMES);
+    struct tensor conv1 = of(s->conv1, n, WHISPER_FRAMES);
+    struct tensor conv2 = of(s->conv2, n, WHISPER_POSITIONS);
+    struct tensor x = of(s->x, n, WHISPER_POSITIONS);
+    int rc = 0;
+
+    if (s->w->type != DTYPE_F32) {
+        struct tensor converted = of(s->conv_in, n, WHISPER_FRAMES);
+
+        rc = be->ops->copy(be, converted, in, err);
+        in = converted;
+    }
+    if (rc == 0)
+        rc = be->ops->conv1d(be, s->w->conv1, n, in, EPILOGUE_GELU, conv1, err);
+    if (rc == 0)
+        rc = be->ops->conv1d(be, s->w->conv2, n, conv1, EPILOGUE_GELU, conv2, err);
+    if (rc == 0)
+        rc = be->ops->copy(be, x, conv2, err);
+    if (rc == 0)
+        rc = be->ops->add(be, x, s->w->encoder_positions, err);
+    return rc;
+}
+
+static int encode_layer(struct whisper_session *s, const struct encoder_layer *l, uint32_t n,
+                        struct err *err)
+{
+    struct backend *be = s->w->be;
+    int64_t d = s->w->config.d_model;
+    struct tensor x = of(s->x, n, WHISPER_POSITIONS), h = of(s->h, n, WHISPER_POSITIONS);
+    struct tensor qkv = of(s->qkv, n, WHISPER_POSITIONS), ffn = of(s->ffn, n, WHISPER_POSITIONS);
+    struct tensor attended = of(s->attended, n, WHISPER_POSITIONS);
+    int rc;
+
+    rc = norm(s, x, &l->attention_norm, h, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->qkv, h, EPILOGUE_NONE, qkv, err);
+    if (rc == 0)
+        rc = be->ops->attention(be, n, tensor_columns(qkv, 0, d), tensor_columns(qkv, d, d),
+                                tensor_columns(qkv, 2 * d, d), attended, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->out, attended, EPILOGUE_ADD, x, err);
+    if (rc == 0)
+        rc = norm(s, x, &l->ffn_norm, h, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->fc1, h, EPILOGUE_GELU, ffn, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->fc2, ffn, EPILOGUE_ADD, x, err);
+    return rc;
+}
+
+/* s->x, through the first `layers` of the encoder, to s->output and s->h. */
+static int encode_layers(struct whisper_session *s, uint32_t n, uint32_t layers, struct err *err)
+{
+    struct backend *be = s->w->be;
+    struct tensor output = of(s->output, n, WHISPER_POSITIONS);
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < layers; i++)
+        rc = encode_layer(s, &s->w->encoder[i], n, err);
+    if (rc == 0)
+        rc = norm(s, of(s->x, n, WHISPER_POSITIONS), &s->w->encoder_norm, output, err);
+    if (rc == 0)
+        rc = be->ops->copy(be, of(s->h, n, WHISPER_POSITIONS), output, err);
+    return rc;
+}
+
+/* The encoder's output to the keys and values that the slots' first `layers` decoder layers look
+ * at. */
+static int encode_cross(struct whisper_session *s, uint32_t n, uint32_t layers, struct err *err)
+{
+    struct backend *be = s->w->be;
+    int64_t d = s->w->config.d_model;
+    struct tensor h = of(s->h, n, WHISPER_POSITIONS);
+    struct tensor kv = tensor_of(s->w->type, s->qkv.data, h.rows, 2 * d);
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < layers; i++) {
+        rc = be->ops->linear(be, s->w->decoder[i].cross_kv, h, EPILOGUE_NONE, kv, err);
+        if (rc == 0)
+            rc = be->ops->kv_fill(be, whisper_cross_kv(s, i), s->window_slots, n,
+                                  tensor_columns(kv, 0, d), tensor_columns(kv, d, d), err);
+    }
+    return rc;
+}
+
+/* The end of a stage that began at *start. Where stages are not timed the device goes on without
+ * a pause: it computes while the next windows' audio is on its way. */
+static int lap(struct whisper_session *s, int64_t *stage, int64_t *start, struct err *err)
+{
+    int64_t now;
+    int rc;
+
+    if (!s->staged)
+        return 0;
+    rc = s->w->be->ops->sync(s->w->be, err);
+    now = clock_mono_ns();
+    *stage += now - *start;
+    *start = now;
+    return rc;
+}
+
+/* s->audio to s->window_slots; may still be under way when this returns. */
+static int encode_some(struct whisper_session *s, uint32_t n, struct err *err)
+{
+    int64_t start = clock_mono_ns();
+    int rc = encode_mel(s, n, err);
+
+    if (rc == 0)
+        rc = lap(s, &s->times.mel_ns, &start, err);
+    if (rc == 0)
+        rc = encode_front(s, n, err);
+    if (rc == 0)
+        rc = encode_layers(s, n, s->w->config.encoder_layers, err);
+    if (rc == 0)
+        rc = lap(s, &s->times.encoder_ns, &start, err);
+    if (rc == 0)
+        rc = encode_cross(s, n, s->w->config.decoder_layers, err);
+    if (rc == 0)
+        rc = lap(s, &s->times.cross_ns, &start, err);
+    return rc;
+}
+
+/* The next batch out of n windows: whole ones, and what is left in powers of two, because devices
+ * prepare themselves for each number of rows. */
+static uint32_t batch(const struct whisper_session *s, uint32_t n)
+{
+    uint32_t size = 1;
+
+    if (n >= s->shape.windows)
+        return s->shape.windows;
+    while (size * 2 <= n)
+        size *= 2;
+    return size;
+}
+
+/* Slots that are in the call have no window from then on, until it has succeeded. */
+static int check_windows(struct whisper_session *s, const struct whisper_window *windows,
+                         uint32_t n, struct err *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (windows[i].slot >= s->shape.slots || windows[i].n > WHISPER_WINDOW_SAMPLES)
+            return err_set(err, ERR_DEVICE, "window %u: slot %u of %u, %zu samples of %d", i,
+                           windows[i].slot, s->shape.slots, windows[i].n, WHISPER_WINDOW_SAMPLES);
+        for (uint32_t k = 0; k < i; k++) {
+            if (windows[k].slot == windows[i].slot)
+                return err_set(err, ERR_DEVICE, "slot %u is twice in one call", windows[i].slot);
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        s->encoded[windows[i].slot] = false;
+        for (uint32_t b = 0; b < s->shape.branches; b++)
+            s->branch[windows[i].slot * s->shape.branches + b].seen = 0;
+    }
+    return 0;
+}
+
+int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
+                   struct err *err)
+{
+    int64_t start = clock_mono_ns();
+    int rc = check_windows(s, windows, n, err);
+
+    if (rc != 0 || n == 0)
+        return rc;
+    s->peek = -1;
+    for (uint32_t at = 0; rc == 0 && at < n;) {
+        uint32_t k = batch(s, n - at);
+
+        for (uint32_t i = 0; i < k; i++) {
+            s->audio[i] = (struct audio){windows[at + i].pcm, windows[at + i].n};
+            s->window_slots[i] = windows[at + i].slot;
+        }
+        rc = encode_some(s, k, err);
+        s->peek_at = k - 1;
+        at += k;
+    }
+    if (rc == 0)
+        rc = s->w->be->ops->sync(s->w->be, err);
+    if (rc != 0)
+        return rc;
+    s->times.encode_ns += clock_mono_ns() - start;
+    s->times.windows += n;
+    for (uint32_t i = 0; i < n; i++)
+        s->encoded[windows[i].slot] = true;
+    s->peek = windows[n - 1].slot;
+    return 0;
+}
+
+int whisper_warm_encoder(struct whisper_session *s, struct err *err)
+{
+    static const float silence[1];
+    int rc = 0;
+
+    for (uint32_t i = 0; i < s->shape.windows; i++) {
+        s->audio[i] = (struct audio){silence, 1};
+        s->window_slots[i] = i;
+    }
+    for (uint32_t n = s->shape.windows; rc == 0 && n > 0; n = n > 1 ? batch(s, n - 1) : 0) {
+        rc = encode_mel(s, n, err);
+        if (rc == 0)
+            rc = encode_front(s, n, err);
+        if (rc == 0)
+            rc = encode_layers(s, n, 1, err);
+        if (rc == 0)
+            rc = encode_cross(s, n, 1, err);
+    }
+    if (rc == 0)
+        rc = s->w->be->ops->sync(s->w->be, err);
+    s->times = (struct whisper_times){0};
+    return rc;
+}

@@ -1,0 +1,403 @@
+/* A Whisper model's weights, from a model's directory or made up. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/models/files/weight_layout.h"
+#include "workers/models/files/weights.h"
+#include "workers/models/whisper/whisper_session.h"
+
+/* Where values come from: a model's weights, or a generator when `weights` is NULL. */
+struct source {
+    struct weights *weights;
+    uint64_t state;
+};
+
+/* Nearly normal, standard deviation 0.02: the sum of four 16-bit uniforms of one 64-bit number. */
+static float random_value(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    uint32_t sum;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    z ^= z >> 31;
+    sum = (uint32_t)(z & 0xffff) + (uint32_t)(z >> 16 & 0xffff) + (uint32_t)(z >> 32 & 0xffff) +
+          (uint32_t)(z >> 48);
+    return ((float)sum - 131070.0f) * (0.02f / 37837.0f);
+}
+
+static bool same_shape(const struct weight *t, const int64_t dim[3], uint32_t rank)
+{
+    if (t->rank != rank)
+        return false;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (t->dim[i] != (uint64_t)dim[i])
+            return false;
+    }
+    return true;
+}
+
+static void shape_text(char *out, size_t cap, const int64_t *dim, uint32_t rank)
+{
+    size_t n = 0;
+
+    out[0] = '\0';
+    for (uint32_t i = 0; i < rank && n < cap; i++)
+        n += (size_t)snprintf(out + n, cap - n, "%s%lld", i ? " x " : "", (long long)dim[i]);
+}
+
+/* Values of one tensor of exactly this shape; *ret is newly allocated. base 1: a norm's factor,
+ * which a made-up model has at 1. */
+static int source_read(struct source *src, const char *name, uint32_t rank, const int64_t dim[3],
+                       float base, float *out, struct err *err)
+{
+    struct weight t;
+    char want[64], have[160];
+    int64_t count = 1, found[WEIGHT_MAX_RANK];
+
+    for (uint32_t i = 0; i < rank; i++)
+        count *= dim[i];
+    if (!src->weights) {
+        for (int64_t i = 0; i < count; i++)
+            out[i] = base == 0.0f ? random_value(&src->state) : base;
+        return 0;
+    }
+    shape_text(want, sizeof(want), dim, rank);
+    if (!weights_find(src->weights, name, &t))
+        return err_set(err, ERR_MODEL, "tensor '%s' (%s) is missing from the weights", name, want);
+    if (!same_shape(&t, dim, rank)) {
+        for (uint32_t i = 0; i < t.rank; i++)
+            found[i] = (int64_t)t.dim[i];
+        shape_text(have, sizeof(have), found, t.rank);
+        return err_set(err, ERR_MODEL, "tensor '%s' is %s, but config.json wants %s", name, have,
+                       want);
+    }
+    return weight_read(&t, out, err);
+}
+
+static float *values_new(int64_t count, struct err *err)
+{
+    float *p = malloc((size_t)count * sizeof(*p));
+
+    if (!p)
+        err_set(err, ERR_NOMEM, "out of memory: %lld values of weights", (long long)count);
+    return p;
+}
+
+/* A matrix in device memory, of type `type`. */
+static int load_matrix(struct whisper *w, struct source *src, enum dtype type, const char *name,
+                       int64_t rows, int64_t cols, struct tensor *ret, struct err *err)
+{
+    float *values = values_new(rows * cols, err);
+    void *p = NULL;
+    int rc;
+
+    if (!values)
+        return ERR_NOMEM;
+    rc = source_read(src, name, 2, (const int64_t[3]){rows, cols}, 0.0f, values, err);
+    if (rc == 0)
+        rc = w->be->ops->alloc(w->be, (size_t)(rows * cols) * dtype_size(type), &p, err);
+    if (rc == 0) {
+        *ret = tensor_of(type, p, rows, cols);
+        rc = w->be->ops->put(w->be, *ret, values, err);
+    }
+    free(values);
+    return rc;
+}
+
+static int load_vector(struct whisper *w, struct source *src, const char *name, float base,
+                       struct tensor *ret, struct err *err)
+{
+    int64_t d = w->config.d_model;
+    float *values = values_new(d, err);
+    void *p = NULL;
+    int rc;
+
+    if (!values)
+        return ERR_NOMEM;
+    rc = source_read(src, name, 1, (const int64_t[3]){d}, base, values, err);
+    if (rc == 0)
+        rc = w->be->ops->alloc(w->be, (size_t)d * sizeof(float), &p, err);
+    if (rc == 0) {
+        *ret = tensor_of(DTYPE_F32, p, 1, d);
+        rc = w->be->ops->put(w->be, *ret, values, err);
+    }
+    free(values);
+    return rc;
+}
+
+static int load_norm(struct whisper *w, struct source *src, const char *prefix, const char *name,
+                     struct norm *ret, struct err *err)
+{
+    char full[160];
+    int rc;
+
+    snprintf(full, sizeof(full), "%s%s.weight", prefix, name);
+    rc = load_vector(w, src, full, 1.0f, &ret->gamma, err);
+    if (rc != 0)
+        return rc;
+    snprintf(full, sizeof(full), "%s%s.bias", prefix, name);
+    return load_vector(w, src, full, 0.0f, &ret->beta, err);
+}
+
+/* One linear out of `parts` layers over the same input, their outputs one after the other. A part's
+ * name that ends in k_proj has no bias, as in every Whisper model. */
+static int load_linear(struct whisper *w, struct source *src, enum linear_use use,
+                       const char *prefix, const char *const *names, int parts, int64_t out,
+                       int64_t in, struct linear **ret, struct err *err)
+{
+    float *values = values_new((in + 1) * out * parts, err);
+    float *bias = values ? values + in * out * parts : NULL;
+    char full[160];
+    int rc = 0;
+
+    if (!values)
+        return ERR_NOMEM;
+    memset(bias, 0, (size_t)(out * parts) * sizeof(float));
+    for (int i = 0; rc == 0 && i < parts; i++) {
+        snprintf(full, sizeof(full), "%s%s.weight", prefix, names[i]);
+        rc = source_read(src, full, 2, (const int64_t[3]){out, in}, 0.0f, values + i * out * in,
+                         err);
+        if (rc != 0 || strstr(names[i], "k_proj"))
+            continue;
+        snprintf(full, sizeof(full), "%s%s.bias", prefix, names[i]);
+        rc = source_read(src, full, 1, (const int64_t[3]){out}, 0.0f, bias + i * out, err);
+    }
+    if (rc == 0)
+        rc = w->be->ops->linear_new(
+            w->be, w->precision, use,
+            use == LINEAR_WIDE ? WHISPER_POSITIONS * whisper_wide_windows(w->be) : 8, out * parts,
+            in, values, bias, ret, err);
+    free(values);
+    return rc;
+}
+
+static int load_conv(struct whisper *w, struct source *src, const char *name, int64_t in,
+                     int64_t stride, struct conv1d **ret, struct err *err)
+{
+    int64_t d = w->config.d_model;
+    float *values = values_new(d * in * 3 + d, err);
+    char full[160];
+    int rc;
+
+    if (!values)
+        return ERR_NOMEM;
+    snprintf(full, sizeof(full), "model.encoder.%s.weight", name);
+    rc = source_read(src, full, 3, (const int64_t[3]){d, in, 3}, 0.0f, values, err);
+    if (rc == 0) {
+        snprintf(full, sizeof(full), "model.encoder.%s.bias", name);
+        rc = source_read(src, full, 1, (const int64_t[3]){d}, 0.0f, values + d * in * 3, err);
+    }
+    if (rc == 0)
+        rc = w->be->ops->conv1d_new(w->be, whisper_fine(w->precision), d, in, stride, values,
+                                    values + d * in * 3, ret, err);
+    free(values);
+    return rc;
+}
+
+static const char *const self_qkv[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
+static const char *const self_out[] = {"self_attn.out_proj"};
+static const char *const cross_q[] = {"encoder_attn.q_proj"};
+static const char *const cross_kv[] = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
+static const char *const cross_out[] = {"encoder_attn.out_proj"};
+static const char *const ffn_1[] = {"fc1"}, *const ffn_2[] = {"fc2"};
+
+static int load_encoder_layer(struct whisper *w, struct source *src, uint32_t i, struct err *err)
+{
+    struct encoder_layer *l = &w->encoder[i];
+    int64_t d = w->config.d_model, ffn = w->config.encoder_ffn;
+    char p[64];
+    int rc;
+
+    snprintf(p, sizeof(p), "model.encoder.layers.%u.", i);
+    rc = load_norm(w, src, p, "self_attn_layer_norm", &l->attention_norm, err);
+    if (rc == 0)
+        rc = load_norm(w, src, p, "final_layer_norm", &l->ffn_norm, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_WIDE, p, self_qkv, 3, d, d, &l->qkv, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_WIDE, p, self_out, 1, d, d, &l->out, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_WIDE, p, ffn_1, 1, ffn, d, &l->fc1, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_WIDE, p, ffn_2, 1, d, ffn, &l->fc2, err);
+    return rc;
+}
+
+static int load_decoder_layer(struct whisper *w, struct source *src, uint32_t i, struct err *err)
+{
+    struct decoder_layer *l = &w->decoder[i];
+    int64_t d = w->config.d_model, ffn = w->config.decoder_ffn;
+    char p[64];
+    int rc;
+
+    snprintf(p, sizeof(p), "model.decoder.layers.%u.", i);
+    rc = load_norm(w, src, p, "self_attn_layer_norm", &l->attention_norm, err);
+    if (rc == 0)
+        rc = load_norm(w, src, p, "encoder_attn_layer_norm", &l->cross_norm, err);
+    if (rc == 0)
+        rc = load_norm(w, src, p, "final_layer_norm", &l->ffn_norm, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_ROWS, p, self_qkv, 3, d, d, &l->qkv, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_ROWS, p, self_out, 1, d, d, &l->out, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_ROWS, p, cross_q, 1, d, d, &l->cross_q, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_WIDE, p, cross_kv, 2, d, d, &l->cross_kv, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_ROWS, p, cross_out, 1, d, d, &l->cross_out, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_ROWS, p, ffn_1, 1, ffn, d, &l->fc1, err);
+    if (rc == 0)
+        rc = load_linear(w, src, LINEAR_ROWS, p, ffn_2, 1, d, ffn, &l->fc2, err);
+    return rc;
+}
+
+/* The token embedding twice: to look rows up, and packed to multiply with. */
+static int load_embedding(struct whisper *w, struct source *src, struct err *err)
+{
+    int64_t d = w->config.d_model, vocab = w->config.vocab_size;
+    float *values;
+    int rc;
+
+    rc = load_matrix(w, src, w->type, "model.decoder.embed_tokens.weight", vocab, d, &w->embedding,
+                     err);
+    if (rc != 0)
+        return rc;
+    values = values_new(vocab * d, err);
+    if (!values)
+        return ERR_NOMEM;
+    rc = w->be->ops->get(w->be, values, w->embedding, err);
+    if (rc == 0)
+        rc = w->be->ops->linear_new(w->be, whisper_fine(w->precision), LINEAR_ROWS, 8, vocab, d,
+                                    values, NULL, &w->logits, err);
+    free(values);
+    return rc;
+}
+
+static int load_weights(struct whisper *w, struct source *src, struct err *err)
+{
+    const struct whisper_config *c = &w->config;
+    int rc;
+
+    rc = load_conv(w, src, "conv1", c->mel_bins, 1, &w->conv1, err);
+    if (rc == 0)
+        rc = load_conv(w, src, "conv2", c->d_model, 2, &w->conv2, err);
+    if (rc == 0)
+        rc = load_matrix(w, src, DTYPE_F32, "model.encoder.embed_positions.weight",
+                         c->max_source_positions, c->d_model, &w->encoder_positions, err);
+    for (uint32_t i = 0; rc == 0 && i < c->encoder_layers; i++)
+        rc = load_encoder_layer(w, src, i, err);
+    if (rc == 0)
+        rc = load_norm(w, src, "model.encoder.", "layer_norm", &w->encoder_norm, err);
+    if (rc == 0)
+        rc = load_embedding(w, src, err);
+    if (rc == 0)
+        rc = load_matrix(w, src, DTYPE_F32, "model.decoder.embed_positions.weight",
+                         c->max_target_positions, c->d_model, &w->decoder_positions, err);
+    for (uint32_t i = 0; rc == 0 && i < c->decoder_layers; i++)
+        rc = load_decoder_layer(w, src, i, err);
+    if (rc == 0)
+        rc = load_norm(w, src, "model.decoder.", "layer_norm", &w->decoder_norm, err);
+    return rc;
+}
+
+/* What a session's log-mel will take: something for itself, and something for each window. */
+static int measure_mel(struct whisper *w, struct err *err)
+{
+    struct backend *be = w->be;
+    uint64_t before = be->allocated, took[2];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        struct mel *m;
+        int rc = be->ops->mel_new(be, w->config.mel_bins, i + 1, &m, err);
+
+        if (rc != 0)
+            return rc;
+        took[i] = be->allocated - before;
+        be->ops->mel_free(be, m);
+    }
+    w->mel_window_bytes = took[1] - took[0];
+    w->mel_bytes = took[0] - w->mel_window_bytes;
+    return 0;
+}
+
+static int warm(struct whisper *w, struct err *err)
+{
+    struct whisper_session *s;
+    int rc = whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, err);
+
+    if (rc != 0)
+        return rc;
+    rc = whisper_warm_encoder(s, err);
+    if (rc == 0)
+        rc = whisper_warm_decoder(s, err);
+    whisper_session_free(s);
+    return rc;
+}
+
+static int whisper_new(const struct whisper_config *config, struct source *src, struct backend *be,
+                       enum precision precision, struct whisper **ret, struct err *err)
+{
+    uint64_t before = be->allocated;
+    struct whisper *w;
+    int rc = backend_precision(be, precision, &precision, err);
+
+    if (rc != 0)
+        return rc;
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        return err_set(err, ERR_NOMEM, "out of memory for a model");
+    w->be = be;
+    w->config = *config;
+    w->precision = precision;
+    w->type = precision_type(precision);
+    rc = load_weights(w, src, err);
+    if (rc == 0)
+        rc = measure_mel(w, err);
+    if (rc == 0)
+        rc = warm(w, err);
+    if (rc != 0) {
+        whisper_free(w);
+        return rc;
+    }
+    w->weight_bytes = be->allocated - before;
+    *ret = w;
+    return 0;
+}
+
+int whisper_load(const char *dir, struct backend *be, enum precision precision,
+                 struct whisper **ret, struct err *err)
+{
+    bool openai = weight_layout_is_openai(dir); /* which says its dimensions itself */
+    struct whisper_config config = {0};
+    struct source src = {0};
+    int rc = openai ? 0 : whisper_read_config(dir, &config, err);
+
+    if (rc == 0)
+        rc = weights_open(dir, &src.weights, err);
+    if (rc != 0)
+        return rc;
+    if (openai && !weights_openai(src.weights))
+        rc = err_set(err, ERR_MODEL, "its files changed while they were read: try again");
+    else if (openai)
+        rc = whisper_openai_config(weights_openai(src.weights), &config, err);
+    if (rc == 0)
+        rc = whisper_new(&config, &src, be, precision, ret, err);
+    weights_close(src.weights);
+    if (rc != 0)
+        err_prefix(err, "model '%.200s'", dir);
+    return rc;
+}
+
+int whisper_random(const struct whisper_config *config, uint64_t seed, struct backend *be,
+                   enum precision precision, struct whisper **ret, struct err *err)
+{
+    struct source src = {.state = seed};
+    int rc = whisper_check_config(config, err);
+
+    return rc != 0 ? rc : whisper_new(config, &src, be, precision, ret, err);
+}

@@ -1,0 +1,84 @@
+/* workers/models/whisper/whisper_net.h - Whisper's weights as they lie on the device. For
+ * whisper*.c only.
+ *
+ * log-mel [3000][mel] - conv 3/1, GELU - conv 3/2, GELU - + positions [1500][d]
+ *   encoder layer, x times:  x += out(attend(qkv(norm(x))));  x += fc2(gelu(fc1(norm(x))))
+ *   norm -> encoder output;  kv of every decoder layer from it, once a window
+ * token + position [d]
+ *   decoder layer, y times:  x += out(attend(qkv(norm(x)), own past));
+ *                            x += out(attend(q(norm(x)), kv));  x += fc2(gelu(fc1(norm(x))))
+ *   norm -> times the token embedding -> logits [vocabulary]
+ *
+ * The sums x are float32 throughout; what enters a matrix product is of the model's precision. */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_NET_H
+#define NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_NET_H
+
+#include "gpu/backend.h"
+#include "workers/models/whisper/whisper.h"
+
+struct checkpoint; /* workers/models/files/checkpoint.h */
+
+#define WHISPER_MAX_LAYERS 64
+#define WHISPER_WIDE_WINDOWS 16 /* at once, where that is faster: 24000 rows fill any device */
+
+#define WHISPER_PROMPT_ROWS 64 /* that a step has room for at least: a prompt in a few steps */
+#define WHISPER_NORM_EPSILON 1e-5f
+
+struct norm {
+    struct tensor gamma, beta; /* [1][d] float32 */
+};
+
+struct encoder_layer {
+    struct norm attention_norm, ffn_norm;
+    struct linear *qkv; /* [3d][d]: query, key (without bias), value */
+    struct linear *out; /* [d][d] */
+    struct linear *fc1; /* [ffn][d] */
+    struct linear *fc2; /* [d][ffn] */
+};
+
+struct decoder_layer {
+    struct norm attention_norm, cross_norm, ffn_norm;
+    struct linear *qkv, *out, *fc1, *fc2; /* as the encoder's */
+    struct linear *cross_q;               /* [d][d] */
+    struct linear *cross_kv;              /* [2d][d], over the encoder's output: wide */
+    struct linear *cross_out;             /* [d][d] */
+};
+
+struct whisper {
+    struct backend *be; /* borrowed */
+    struct whisper_config config;
+    enum precision precision;
+    enum dtype type;
+    uint64_t weight_bytes;                /* and what the backend keeps to compute with them */
+    uint64_t mel_bytes, mel_window_bytes; /* a session's log-mel: in any case, and per window */
+    struct conv1d *conv1, *conv2;
+    struct tensor encoder_positions; /* [1500][d] float32 */
+    struct encoder_layer encoder[WHISPER_MAX_LAYERS];
+    struct norm encoder_norm;
+    struct tensor embedding;         /* [vocabulary][d] of `type` */
+    struct tensor decoder_positions; /* [448][d] float32 */
+    struct decoder_layer decoder[WHISPER_MAX_LAYERS];
+    struct norm decoder_norm;
+    struct linear *logits; /* the embedding again, packed */
+};
+
+/* What convolutions and logits are computed in: eight bits would cost words there, and would save
+ * little time. */
+static inline enum precision whisper_fine(enum precision p)
+{
+    return p == PRECISION_INT8 ? PRECISION_F16 : p == PRECISION_FP8 ? PRECISION_BF16 : p;
+}
+
+/* Windows that the encoder takes at once where the device may choose. */
+static inline uint32_t whisper_wide_windows(const struct backend *be)
+{
+    return be->info.wide_batches && !be->info.deterministic ? WHISPER_WIDE_WINDOWS : 1;
+}
+
+/* Checks that the program can run this configuration: ERR_MODEL says what it cannot. */
+int whisper_check_config(const struct whisper_config *c, struct err *err);
+/* DIR/config.json, and the dims of an OpenAI checkpoint; both checked. ERR_MODEL. */
+int whisper_read_config(const char *dir, struct whisper_config *c, struct err *err);
+int whisper_openai_config(const struct checkpoint *ck, struct whisper_config *c, struct err *err);
+
+#endif

@@ -1,0 +1,385 @@
+/* A session's memory: made whole or not at all, and never more of it afterwards. */
+#include "workers/models/whisper/whisper_session.h"
+
+#include <stdlib.h>
+
+#define HOST_ROWS 16
+#define HOST_SLOTS 4 /* at least, however many branches each has */
+#define WIDE_ROWS 128
+#define WIDE_SLOTS 32
+
+/* ---- how much ---- */
+
+size_t whisper_cross_bytes(const struct whisper *w)
+{
+    return w->be->ops->kv_bytes(w->type, w->config.decoder_heads, WHISPER_POSITIONS);
+}
+
+size_t whisper_own_bytes(const struct whisper *w)
+{
+    return w->be->ops->kv_bytes(w->type, w->config.decoder_heads, w->config.max_target_positions);
+}
+
+/* A window's keys and values over all layers, and a branch's. */
+static uint64_t cross_stride(const struct whisper *w)
+{
+    return (uint64_t)w->config.decoder_layers * whisper_cross_bytes(w);
+}
+
+static uint64_t own_stride(const struct whisper *w)
+{
+    return (uint64_t)w->config.decoder_layers * whisper_own_bytes(w);
+}
+
+uint64_t whisper_slot_bytes(const struct whisper *w, uint32_t branches)
+{
+    return cross_stride(w) + (branches ? branches : 1) * own_stride(w);
+}
+
+/* What may still be allocated, as far as is known. */
+static uint64_t room(const struct backend *be)
+{
+    uint64_t most = be->budget != 0 ? be->budget : be->info.memory_free;
+
+    return most > be->allocated ? most - be->allocated : 0;
+}
+
+/* On the host eight rows share a weight vector that was loaded; at sixteen the weights are a small
+ * part of what a step reads, and the rest, each slot's own keys and values, is not shared by more.
+ * A device with wide batches needs as many rows as it has memory for to be busy in a step, and,
+ * with many branches, still enough slots for the encoder to have windows to take at once. */
+uint32_t whisper_default_slots(const struct whisper *w, uint32_t branches)
+{
+    bool wide = w->be->info.wide_batches;
+    uint32_t most = (wide ? WIDE_ROWS : HOST_ROWS) / (branches ? branches : 1);
+    uint32_t least = wide ? WIDE_SLOTS : HOST_SLOTS;
+    uint64_t fit = room(w->be) / 4 / whisper_slot_bytes(w, branches);
+
+    if (most < least)
+        most = least;
+    return fit < 1 ? 1 : (uint32_t)(fit < most ? fit : most);
+}
+
+/* Gives every scratch tensor its place; with base NULL only counts. */
+static size_t place_tensors(struct whisper_session *s, char *base)
+{
+    const struct whisper_config *c = &s->w->config;
+    int64_t d = c->d_model, n = s->rows_max;
+    int64_t frames = (int64_t)s->shape.windows * WHISPER_FRAMES;
+    int64_t positions = (int64_t)s->shape.windows * WHISPER_POSITIONS;
+    int64_t aligned = s->shape.align_heads ? c->max_target_positions : 0; /* tokens */
+    enum dtype t = s->w->type;
+    const struct {
+        struct tensor *tensor;
+        enum dtype type;
+        int64_t rows, cols;
+    } tensors[] = {
+        {&s->spectrogram, DTYPE_F32, frames, c->mel_bins},
+        {&s->conv_in, t, frames, c->mel_bins},
+        {&s->conv1, t, frames, d},
+        {&s->conv2, t, positions, d},
+        {&s->x, DTYPE_F32, positions, d},
+        {&s->h, t, positions, d},
+        {&s->attended, t, positions, d},
+        {&s->qkv, t, positions, 3 * d},
+        {&s->ffn, t, positions, c->encoder_ffn},
+        {&s->output, DTYPE_F32, positions, d},
+        {&s->step_x, DTYPE_F32, n, d},
+        {&s->step_h, t, n, d},
+        {&s->step_attended, t, n, d},
+        {&s->step_q, t, n, d},
+        {&s->step_qkv, t, n, 3 * d},
+        {&s->step_ffn, t, n, c->decoder_ffn},
+        {&s->logits, DTYPE_F32, n, c->vocab_size},
+        {&s->scores, DTYPE_F32, s->shape.align_heads * aligned, WHISPER_POSITIONS},
+        {&s->aligned, DTYPE_F32, aligned, WHISPER_POSITIONS},
+    };
+    const struct {
+        void **place;
+        size_t size;
+    } arrays[] = {
+        {(void **)&s->rows, sizeof(*s->rows)},
+        {(void **)&s->asks, sizeof(*s->asks)},
+        {(void **)&s->choices, sizeof(*s->choices)},
+        {(void **)&s->candidates, sizeof(*s->candidates) * s->top},
+    };
+    size_t at = 0;
+
+    for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]); i++) {
+        size_t bytes = (size_t)(tensors[i].rows * tensors[i].cols) * dtype_size(tensors[i].type);
+
+        if (base)
+            *tensors[i].tensor =
+                tensor_of(tensors[i].type, base + at, tensors[i].rows, tensors[i].cols);
+        at += (bytes + 255) / 256 * 256;
+    }
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+        if (base)
+            *arrays[i].place = base + at;
+        at += (arrays[i].size * s->rows_max + 255) / 256 * 256;
+    }
+    return at;
+}
+
+/* The numbers that follow from a shape, whose windows are as they will be. */
+static void size_session(struct whisper_session *s, struct whisper_shape shape)
+{
+    uint32_t branches = shape.slots * shape.branches;
+
+    s->shape = shape;
+    s->rows_max = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
+    s->top = shape.branches > 1 ? shape.branches + 1 : 0;
+    s->own_slots = branches + (s->w->be->ops->record_begin != NULL);
+}
+
+static uint64_t bytes_of(const struct whisper *w, struct whisper_shape shape)
+{
+    /* The counting leaves the model alone. */
+    struct whisper_session s = {.w = (struct whisper *)(uintptr_t)w};
+
+    size_session(&s, shape);
+    return place_tensors(&s, NULL) + shape.slots * cross_stride(w) + s.own_slots * own_stride(w) +
+           w->mel_bytes + (uint64_t)shape.windows * w->mel_window_bytes;
+}
+
+/* The shape with what was left open: never more windows than slots; where grouping would change
+ * results, one. */
+static struct whisper_shape settle_shape(const struct whisper *w, struct whisper_shape shape)
+{
+    const struct backend *be = w->be;
+    bool chosen = shape.windows == 0;
+
+    shape.branches = shape.branches ? shape.branches : 1;
+    if (chosen)
+        shape.windows = whisper_wide_windows(be);
+    if (be->info.deterministic)
+        shape.windows = 1;
+    if (shape.windows > shape.slots)
+        shape.windows = shape.slots;
+    while (chosen && shape.windows > 1 && bytes_of(w, shape) > room(be))
+        shape.windows /= 2;
+    return shape;
+}
+
+uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape)
+{
+    return bytes_of(w, settle_shape(w, shape));
+}
+
+uint32_t whisper_session_slots(const struct whisper_session *s) { return s->shape.slots; }
+
+uint32_t whisper_session_rows(const struct whisper_session *s) { return s->rows_max; }
+
+uint32_t whisper_session_windows(const struct whisper_session *s) { return s->shape.windows; }
+
+void whisper_session_times(const struct whisper_session *s, struct whisper_times *ret)
+{
+    *ret = s->times;
+}
+
+/* ---- making ---- */
+
+struct kv whisper_cross_kv(const struct whisper_session *s, uint32_t layer)
+{
+    const struct whisper *w = s->w;
+
+    return (struct kv){w->type,           w->config.decoder_heads,
+                       WHISPER_POSITIONS, s->shape.slots,
+                       cross_stride(w),   s->cross + layer * whisper_cross_bytes(w)};
+}
+
+struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)
+{
+    const struct whisper *w = s->w;
+
+    return (struct kv){
+        w->type,      w->config.decoder_heads, w->config.max_target_positions,
+        s->own_slots, own_stride(w),           s->own + layer * whisper_own_bytes(w)};
+}
+
+static int make_arrays(struct whisper_session *s, struct err *err)
+{
+    size_t branches = (size_t)s->shape.slots * s->shape.branches, rows = s->rows_max;
+
+    s->encoded = calloc(s->shape.slots, sizeof(*s->encoded));
+    s->branch = calloc(branches, sizeof(*s->branch));
+    s->moves = calloc(branches, sizeof(*s->moves));
+    s->audio = calloc(s->shape.windows, sizeof(*s->audio));
+    s->window_slots = calloc(s->shape.windows, sizeof(*s->window_slots));
+    s->answered = calloc(rows, sizeof(*s->answered));
+    s->to_rows = calloc(rows, sizeof(*s->to_rows));
+    s->to_asks = calloc(rows, sizeof(*s->to_asks));
+    s->from_choices = calloc(rows, sizeof(*s->from_choices));
+    s->from_candidates = calloc(s->top ? rows : 1, (s->top ? s->top : 1) * sizeof(*s->candidates));
+    if (s->encoded && s->branch && s->moves && s->audio && s->window_slots && s->answered &&
+        s->to_rows && s->to_asks && s->from_choices && s->from_candidates)
+        return 0;
+    return err_set(err, ERR_NOMEM, "out of memory for a session");
+}
+
+static int make_memory(struct whisper_session *s, struct err *err)
+{
+    struct backend *be = s->w->be;
+    void *cross = NULL, *own = NULL;
+    int rc;
+
+    rc = be->ops->mel_new(be, s->w->config.mel_bins, s->shape.windows, &s->mel, err);
+    if (rc == 0)
+        rc = be->ops->alloc(be, place_tensors(s, NULL), &s->workspace, err);
+    if (rc == 0)
+        rc = be->ops->alloc(be, s->shape.slots * (size_t)cross_stride(s->w), &cross, err);
+    s->cross = cross;
+    if (rc == 0)
+        rc = be->ops->alloc(be, s->own_slots * (size_t)own_stride(s->w), &own, err);
+    s->own = own;
+    if (rc == 0)
+        place_tensors(s, s->workspace);
+    return rc;
+}
+
+_Static_assert(WHISPER_MAX_SLOTS *WHISPER_MAX_BRANCHES < BACKEND_MAX_MOVED,
+               "branches are copied, and recordings have a slot of their own besides");
+
+static int check_shape(struct whisper_shape shape, struct err *err)
+{
+    if (shape.slots < 1 || shape.slots > WHISPER_MAX_SLOTS)
+        return err_set(err, ERR_USAGE, "a session has 1 to %d slots, not %u", WHISPER_MAX_SLOTS,
+                       shape.slots);
+    if (shape.branches > WHISPER_MAX_BRANCHES)
+        return err_set(err, ERR_USAGE, "a window has at most %d branches, not %u",
+                       WHISPER_MAX_BRANCHES, shape.branches);
+    if (shape.align_heads > WHISPER_MAX_ALIGN_HEADS)
+        return err_set(err, ERR_USAGE, "tokens are aligned by at most %d heads, not %u",
+                       WHISPER_MAX_ALIGN_HEADS, shape.align_heads);
+    return 0;
+}
+
+int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
+                        struct err *err)
+{
+    struct whisper_session *s;
+    int rc = check_shape(shape, err);
+
+    if (rc != 0)
+        return rc;
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "out of memory for a session");
+    s->w = w;
+    size_session(s, settle_shape(w, shape));
+    s->records = w->be->ops->record_begin != NULL;
+    s->staged = w->be->info.threads != 0; /* the host's operations have run when they return */
+    s->peek = -1;
+    rc = make_arrays(s, err);
+    if (rc == 0)
+        rc = make_memory(s, err);
+    if (rc == 0 && s->shape.windows > 1)
+        rc = whisper_warm_encoder(s, err);
+    if (rc != 0) {
+        whisper_session_free(s);
+        return rc;
+    }
+    *ret = s;
+    return 0;
+}
+
+void whisper_session_stages(struct whisper_session *s, bool timed)
+{
+    s->staged = timed || s->w->be->info.threads != 0;
+}
+
+static void free_recordings(struct whisper_session *s)
+{
+    for (int i = 0; i < WHISPER_BUCKETS; i++) {
+        if (s->bucket[i].recording)
+            s->w->be->ops->record_free(s->w->be, s->bucket[i].recording);
+        s->bucket[i].recording = NULL;
+    }
+}
+
+int whisper_session_rules(struct whisper_session *s, const struct rules_spec *spec, struct err *err)
+{
+    struct backend *be = s->w->be;
+    struct rules *r = NULL;
+    int rc;
+
+    if (spec->vocab != s->w->config.vocab_size)
+        return err_set(err, ERR_MODEL, "the rules are for %u tokens, the model has %u", spec->vocab,
+                       s->w->config.vocab_size);
+    rc = be->ops->rules_new(be, spec, &r, err);
+    if (rc != 0)
+        return rc;
+    free_recordings(s); /* they have the old rules in them */
+    be->ops->rules_free(be, s->rules);
+    s->rules = r;
+    s->eot = spec->eot;
+    return 0;
+}
+
+void whisper_session_free(struct whisper_session *s)
+{
+    struct backend *be;
+
+    if (!s)
+        return;
+    be = s->w->be;
+    free_recordings(s);
+    be->ops->rules_free(be, s->rules);
+    be->ops->mel_free(be, s->mel);
+    be->ops->release(be, s->own);
+    be->ops->release(be, s->cross);
+    be->ops->release(be, s->workspace);
+    free(s->encoded);
+    free(s->branch);
+    free(s->moves);
+    free(s->audio);
+    free(s->window_slots);
+    free(s->answered);
+    free(s->to_rows);
+    free(s->to_asks);
+    free(s->from_choices);
+    free(s->from_candidates);
+    free(s);
+}
+
+/* ---- looking inside ---- */
+
+static int peek(const struct whisper_session *s, uint32_t slot, struct err *err)
+{
+    if (s->peek == (int64_t)slot)
+        return 0;
+    return err_set(err, ERR_EMPTY, "slot %u is not the one that was encoded last", slot);
+}
+
+/* The peeked window's share of a scratch tensor. */
+static struct tensor peek_rows(const struct whisper_session *s, struct tensor t)
+{
+    t.rows /= s->shape.windows;
+    t.data = (char *)t.data + (size_t)(s->peek_at * t.rows * t.stride) * dtype_size(t.type);
+    return t;
+}
+
+int whisper_peek_mel(struct whisper_session *s, uint32_t slot, float *out, struct err *err)
+{
+    int64_t bins = s->w->config.mel_bins;
+    float *frames;
+    int rc = peek(s, slot, err);
+
+    if (rc != 0)
+        return rc;
+    frames = malloc((size_t)(WHISPER_FRAMES * bins) * sizeof(float));
+    if (!frames)
+        return err_set(err, ERR_NOMEM, "out of memory for a spectrogram");
+    rc = s->w->be->ops->get(s->w->be, frames, peek_rows(s, s->spectrogram), err);
+    for (int64_t i = 0; rc == 0 && i < WHISPER_FRAMES * bins; i++)
+        out[i % bins * WHISPER_FRAMES + i / bins] = frames[i];
+    free(frames);
+    return rc;
+}
+
+int whisper_peek_encoder(struct whisper_session *s, uint32_t slot, float *out, struct err *err)
+{
+    int rc = peek(s, slot, err);
+
+    return rc != 0 ? rc : s->w->be->ops->get(s->w->be, out, peek_rows(s, s->output), err);
+}

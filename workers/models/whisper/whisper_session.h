@@ -1,0 +1,135 @@
+/* workers/models/whisper/whisper_session.h - what whisper_session.c, whisper_encode.c,
+ * whisper_rows.c, whisper_step.c and whisper_align.c share: the device memory of a session.
+ *
+ * Branch b of slot s is slot s * branches + b of the decoder's own caches, and looks at slot s of
+ * the cross-attention's. */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_SESSION_H
+#define NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_SESSION_H
+
+#include "workers/models/whisper/whisper_net.h"
+
+#define WHISPER_MAX_SLOTS 4096
+#define WHISPER_BUCKETS 32 /* row counts that a step is recorded for; whisper_step.c */
+
+struct branch {
+    uint32_t seen; /* tokens in its cache */
+    /* What a call says of it is checked with these. */
+    uint64_t call; /* the last one that named it */
+    uint32_t next; /* rows: the position that may follow */
+    bool to;       /* moves: named as a destination */
+};
+
+/* A step of so many rows: run once to prepare it, then recorded. */
+struct bucket {
+    bool prepared;
+    struct recording *recording; /* NULL: not yet */
+};
+
+struct whisper_session {
+    struct whisper *w;          /* borrowed */
+    struct whisper_shape shape; /* without zeros for what is chosen */
+    uint32_t rows_max;          /* of a step */
+    uint32_t top;               /* candidates of a row; 0: none, a window has one branch */
+    uint32_t own_slots;         /* branches, and where steps are recorded one more: padding rows
+                                   write there */
+    int64_t peek;          /* slot whose spectrogram and encoder output are still there; -1: none */
+    uint32_t peek_at;      /* which of the windows in the scratch tensors it was */
+    bool *encoded;         /* [slots] */
+    struct branch *branch; /* [slots * branches] */
+    uint64_t calls;        /* that named branches */
+    struct whisper_times times;
+    struct mel *mel;
+    struct rules *rules;
+    int32_t eot; /* of the rules */
+    bool staged; /* the stages of the encoder are timed one by one */
+    struct bucket bucket[WHISPER_BUCKETS];
+    bool records; /* the device records steps, and has had memory for it so far */
+    char *cross;  /* [slots][layers][whisper_cross_bytes]: keys and values of the windows */
+    char *own;    /* [own_slots][layers][whisper_own_bytes]: and of the branches */
+    void *workspace;
+
+    /* Scratch tensors, of `windows` windows (here W) */
+    struct tensor spectrogram;  /* [W * 3000][mel] float32 */
+    struct tensor conv_in;      /* the same in the model's type */
+    struct tensor conv1, conv2; /* [W * 3000][d], [W * 1500][d] */
+    struct tensor x;            /* [W * 1500][d] float32: the running sum */
+    struct tensor h, attended;  /* [W * 1500][d] */
+    struct tensor qkv;          /* [W * 1500][3d] */
+    struct tensor ffn;          /* [W * 1500][ffn] */
+    struct tensor output;       /* [W * 1500][d] float32 */
+    /* and of `rows_max` rows (here R). */
+    struct tensor step_x; /* [R][d] float32 */
+    struct tensor step_h, step_attended, step_q, step_qkv, step_ffn;
+    struct tensor logits;         /* [R][vocabulary] float32 */
+    struct token_row *rows;       /* [R] */
+    struct choice_ask *asks;      /* [R] */
+    struct choice *choices;       /* [R] */
+    struct candidate *candidates; /* [R][top] */
+    /* Of as many tokens as a window has at most (here T). */
+    struct tensor scores;  /* [align_heads * T][1500] float32 */
+    struct tensor aligned; /* [T][1500] float32 */
+
+    /* Host memory: what a call is about to give to the device, */
+    struct audio *audio;    /* [windows] */
+    uint32_t *window_slots; /* [windows] */
+    struct kv_move *moves;  /* [slots * branches] */
+    struct token_row *to_rows;
+    struct choice_ask *to_asks;
+    /* and what it gave, answer i to row answered[i]. */
+    uint32_t *answered; /* [R] */
+    struct choice *from_choices;
+    struct candidate *from_candidates;
+};
+
+/* Bytes of a slot's cross-attention cache in one layer, and of the decoder's own. */
+size_t whisper_cross_bytes(const struct whisper *w);
+size_t whisper_own_bytes(const struct whisper *w);
+/* A layer's cache over all slots. */
+struct kv whisper_cross_kv(const struct whisper_session *s, uint32_t layer);
+struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer);
+
+/* Rows [0, n) of t. */
+static inline struct tensor head_rows(struct tensor t, uint32_t n)
+{
+    t.rows = n;
+    return t;
+}
+
+/* Whether these rows may be a step: whisper.h, whisper_step. Changes nothing that a later call
+ * would see. */
+int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+                       struct err *err);
+/* ERR_MODEL: not in the vocabulary. */
+int whisper_check_token(const struct whisper_session *s, int32_t token, struct err *err);
+/* n rows to the device, and padding up to `width`. */
+int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+                       uint32_t width, struct err *err);
+/* Their caches hold them from now on. */
+void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n);
+/* How many rows a step of n has with its padding, because devices that record steps prepare
+ * themselves for each number; n itself elsewhere. index: its place among them. */
+uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_t *index);
+
+/* What whisper_align wants to know of a step on its way: scores of these heads, of the first `rows`
+ * rows, which are tokens [at, at + rows) of `tokens`. */
+struct look {
+    const struct whisper_head *heads;
+    uint32_t head_count, frames;
+    uint32_t tokens, at, rows;
+};
+
+/* The rows that lie in s->rows, padding and all, to s->step_x, and on to s->logits. look: or NULL.
+ */
+int whisper_step_layers(struct whisper_session *s, uint32_t n, const struct look *look,
+                        struct err *err);
+int whisper_step_logits(struct whisper_session *s, uint32_t n, struct err *err);
+/* The scores of the heads of this layer, q being its queries. */
+int whisper_look(struct whisper_session *s, uint32_t layer, struct tensor q,
+                 const struct look *look, struct err *err);
+
+/* Runs every kind of operation once on silence, so that what backends prepare at first use (plans,
+ * scratch memory) is there before the first window. The model's layers are alike: one is enough. */
+int whisper_warm_encoder(struct whisper_session *s, struct err *err);
+int whisper_warm_decoder(struct whisper_session *s, struct err *err);
+
+#endif

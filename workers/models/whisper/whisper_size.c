@@ -1,0 +1,95 @@
+/* What a model and a session will take of a device's memory, before anything is loaded. */
+#include "workers/models/whisper/whisper_net.h"
+
+#define KEYS_ROUND 16 /* backends keep keys in whole blocks */
+
+/* Weights of out x in, bias, and scales where they are of eight bits. */
+static uint64_t linear_bytes(enum precision p, uint64_t out, uint64_t in)
+{
+    uint32_t weight = precision_weight_bytes(p);
+
+    return out * in * weight + out * sizeof(float) * (weight == 1 ? 2 : 1);
+}
+
+static uint64_t encoder_layer_bytes(const struct whisper_config *c, enum precision p)
+{
+    uint64_t d = c->d_model, ffn = c->encoder_ffn;
+
+    return linear_bytes(p, 3 * d, d) + linear_bytes(p, d, d) + linear_bytes(p, ffn, d) +
+           linear_bytes(p, d, ffn) + 4 * d * sizeof(float);
+}
+
+static uint64_t decoder_layer_bytes(const struct whisper_config *c, enum precision p)
+{
+    uint64_t d = c->d_model, ffn = c->decoder_ffn;
+
+    return linear_bytes(p, 3 * d, d) + 3 * linear_bytes(p, d, d) + linear_bytes(p, 2 * d, d) +
+           linear_bytes(p, ffn, d) + linear_bytes(p, d, ffn) + 6 * d * sizeof(float);
+}
+
+static uint64_t weight_bytes(const struct whisper_config *c, enum precision p)
+{
+    enum precision fine = whisper_fine(p);
+    uint64_t d = c->d_model, vocab = c->vocab_size, size = dtype_size(precision_type(p));
+    uint64_t positions = (uint64_t)c->max_source_positions + c->max_target_positions;
+
+    return linear_bytes(fine, d, 3 * (uint64_t)c->mel_bins) + linear_bytes(fine, d, 3 * d) +
+           c->encoder_layers * encoder_layer_bytes(c, p) +
+           c->decoder_layers * decoder_layer_bytes(c, p) + vocab * d * size +
+           linear_bytes(fine, vocab, d) + (positions + 4) * d * sizeof(float);
+}
+
+static uint64_t keys_bytes(const struct whisper_config *c, uint64_t keys, uint64_t size)
+{
+    return 2 * ((keys + KEYS_ROUND - 1) / KEYS_ROUND * KEYS_ROUND) * c->d_model * size;
+}
+
+/* As whisper_session.h lists them. */
+static uint64_t window_bytes(const struct whisper_config *c, uint64_t size)
+{
+    uint64_t d = c->d_model, frames = WHISPER_FRAMES, positions = WHISPER_POSITIONS;
+
+    return frames * c->mel_bins * (sizeof(float) + size) + frames * d * size +
+           positions * (d * (6 * size + 2 * sizeof(float)) + c->encoder_ffn * size);
+}
+
+static uint64_t row_bytes(const struct whisper_config *c, uint64_t size)
+{
+    uint64_t d = c->d_model;
+
+    return d * (6 * size + sizeof(float)) + c->decoder_ffn * size +
+           c->vocab_size * (uint64_t)sizeof(float);
+}
+
+/* What backends keep beside: one window's keys and values while its attention is computed, and its
+ * audio. */
+static uint64_t scratch_bytes(const struct whisper_config *c, uint64_t size)
+{
+    return keys_bytes(c, WHISPER_POSITIONS, size) + WHISPER_WINDOW_SAMPLES * sizeof(float);
+}
+
+/* What whisper_align works on. */
+static uint64_t align_bytes(const struct whisper_config *c, uint64_t heads)
+{
+    return heads ? (heads + 1) * c->max_target_positions * WHISPER_POSITIONS * sizeof(float) : 0;
+}
+
+uint64_t whisper_predict_branch_bytes(const struct whisper_config *c, enum precision precision)
+{
+    return c->decoder_layers *
+           keys_bytes(c, c->max_target_positions, dtype_size(precision_type(precision)));
+}
+
+uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
+                               struct whisper_shape shape)
+{
+    uint64_t size = dtype_size(precision_type(precision)), layers = c->decoder_layers;
+    uint64_t branches = (uint64_t)shape.slots * (shape.branches ? shape.branches : 1);
+    uint64_t rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
+
+    return weight_bytes(c, precision) + scratch_bytes(c, size) +
+           shape.slots * layers * keys_bytes(c, WHISPER_POSITIONS, size) +
+           branches * whisper_predict_branch_bytes(c, precision) + rows * row_bytes(c, size) +
+           align_bytes(c, shape.align_heads) +
+           (shape.windows ? shape.windows : 1) * window_bytes(c, size);
+}

@@ -1,0 +1,383 @@
+/* Tokens through the decoder, all branches of all slots at once: to logits, or to choices.
+ *
+ * What a step works on (which branch, which position, which token, what is asked) lies in device
+ * memory, so that on a device that records operations a step is recorded once for each number of
+ * rows and run again ever after. Row counts are rounded up for that: padding rows work on a spare
+ * cache and are asked for nothing.
+ *
+ * A row looks at earlier ones of its branch through the cache alone, and each layer stores the keys
+ * of all rows before it looks at any: so a prompt's rows may be in one step. Where nothing is
+ * recorded only rows that are asked for something have their logits computed. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "workers/models/whisper/whisper_session.h"
+
+static int norm(struct whisper_session *s, struct tensor x, const struct norm *n, struct tensor y,
+                struct err *err)
+{
+    return s->w->be->ops->layer_norm(s->w->be, x, n->gamma, n->beta, WHISPER_NORM_EPSILON, y, err);
+}
+
+/* ---- the network ---- */
+
+static int step_own_attention(struct whisper_session *s, uint32_t layer, uint32_t n,
+                              struct err *err)
+{
+    const struct decoder_layer *l = &s->w->decoder[layer];
+    struct backend *be = s->w->be;
+    struct kv kv = whisper_own_kv(s, layer);
+    int64_t d = s->w->config.d_model;
+    struct tensor x = head_rows(s->step_x, n), h = head_rows(s->step_h, n);
+    struct tensor qkv = head_rows(s->step_qkv, n), attended = head_rows(s->step_attended, n);
+    int rc;
+
+    rc = norm(s, x, &l->attention_norm, h, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->qkv, h, EPILOGUE_NONE, qkv, err);
+    if (rc == 0)
+        rc = be->ops->kv_append(be, kv, s->rows, tensor_columns(qkv, d, d),
+                                tensor_columns(qkv, 2 * d, d), err);
+    if (rc == 0)
+        rc = be->ops->attention_rows(be, tensor_columns(qkv, 0, d), kv, s->rows, 0, attended, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->out, attended, EPILOGUE_ADD, x, err);
+    return rc;
+}
+
+static int step_cross_attention(struct whisper_session *s, uint32_t layer, uint32_t n,
+                                const struct look *look, struct err *err)
+{
+    const struct decoder_layer *l = &s->w->decoder[layer];
+    struct backend *be = s->w->be;
+    struct tensor x = head_rows(s->step_x, n), h = head_rows(s->step_h, n);
+    struct tensor q = head_rows(s->step_q, n), attended = head_rows(s->step_attended, n);
+    int rc;
+
+    rc = norm(s, x, &l->cross_norm, h, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->cross_q, h, EPILOGUE_NONE, q, err);
+    if (rc == 0 && look)
+        rc = whisper_look(s, layer, q, look, err);
+    if (rc == 0)
+        rc = be->ops->attention_rows(be, q, whisper_cross_kv(s, layer), s->rows, WHISPER_POSITIONS,
+                                     attended, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->cross_out, attended, EPILOGUE_ADD, x, err);
+    return rc;
+}
+
+static int step_ffn(struct whisper_session *s, uint32_t layer, uint32_t n, struct err *err)
+{
+    const struct decoder_layer *l = &s->w->decoder[layer];
+    struct backend *be = s->w->be;
+    struct tensor x = head_rows(s->step_x, n), h = head_rows(s->step_h, n);
+    struct tensor ffn = head_rows(s->step_ffn, n);
+    int rc;
+
+    rc = norm(s, x, &l->ffn_norm, h, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->fc1, h, EPILOGUE_GELU, ffn, err);
+    if (rc == 0)
+        rc = be->ops->linear(be, l->fc2, ffn, EPILOGUE_ADD, x, err);
+    return rc;
+}
+
+int whisper_step_layers(struct whisper_session *s, uint32_t n, const struct look *look,
+                        struct err *err)
+{
+    struct backend *be = s->w->be;
+    int rc;
+
+    rc = be->ops->embed(be, s->w->embedding, s->w->decoder_positions, s->rows,
+                        head_rows(s->step_x, n), err);
+    for (uint32_t i = 0; rc == 0 && i < s->w->config.decoder_layers; i++) {
+        rc = step_own_attention(s, i, n, err);
+        if (rc == 0)
+            rc = step_cross_attention(s, i, n, look, err);
+        if (rc == 0)
+            rc = step_ffn(s, i, n, err);
+    }
+    return rc;
+}
+
+int whisper_step_logits(struct whisper_session *s, uint32_t n, struct err *err)
+{
+    struct backend *be = s->w->be;
+    struct tensor h = head_rows(s->step_h, n);
+    int rc = norm(s, head_rows(s->step_x, n), &s->w->decoder_norm, h, err);
+
+    return rc != 0
+               ? rc
+               : be->ops->linear(be, s->w->logits, h, EPILOGUE_NONE, head_rows(s->logits, n), err);
+}
+
+/* ---- the rows of a call ---- */
+
+/* 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128 ... and at last the session's rows. */
+uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_t *index)
+{
+    uint32_t width = 1;
+
+    *index = 0;
+    if (!s->w->be->ops->record_begin)
+        return n;
+    for (; width < n; ++*index) {
+        if (width < 16)
+            width *= 2;
+        else
+            width = (width & (width - 1)) == 0 ? width / 2 * 3 : width / 3 * 4;
+    }
+    return width < s->rows_max ? width : s->rows_max;
+}
+
+static void settle(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+                   int64_t start)
+{
+    whisper_settle_rows(s, rows, n);
+    s->times.step_ns += clock_mono_ns() - start;
+    s->times.steps++;
+    s->times.tokens += n;
+}
+
+/* The rows' caches alone. */
+static int fill(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+                struct err *err)
+{
+    uint32_t index, width = whisper_step_width(s, n, &index);
+    int rc = whisper_write_rows(s, rows, n, width, err);
+
+    return rc != 0 ? rc : whisper_step_layers(s, width, NULL, err);
+}
+
+int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+                 float *logits, struct err *err)
+{
+    struct backend *be = s->w->be;
+    int64_t start = clock_mono_ns();
+    int rc;
+
+    rc = whisper_check_rows(s, rows, n, err);
+    if (rc != 0)
+        return rc;
+    rc = fill(s, rows, n, err);
+    if (rc == 0 && logits)
+        rc = whisper_step_logits(s, n, err);
+    if (rc == 0)
+        rc = logits ? be->ops->get(be, logits, head_rows(s->logits, n), err)
+                    : be->ops->sync(be, err);
+    if (rc == 0)
+        settle(s, rows, n, start);
+    return rc;
+}
+
+/* ---- choices ---- */
+
+/* s->step_x to choices, of n rows. */
+static int choose_rows(struct whisper_session *s, uint32_t n, bool top, struct err *err)
+{
+    struct backend *be = s->w->be;
+    struct tensor logits = head_rows(s->logits, n);
+    int rc = whisper_step_logits(s, n, err);
+
+    if (rc == 0)
+        rc = be->ops->choose(be, s->rules, logits, s->asks, s->choices, err);
+    if (rc == 0 && top)
+        rc = be->ops->top(be, logits, s->top, s->candidates, err);
+    return rc;
+}
+
+/* All that a recorded step consists of. */
+static int step_choices(struct whisper_session *s, uint32_t width, struct err *err)
+{
+    int rc = whisper_step_layers(s, width, NULL, err);
+
+    return rc != 0 ? rc : choose_rows(s, width, s->top != 0, err);
+}
+
+static int record(struct whisper_session *s, struct bucket *b, uint32_t width, struct err *err)
+{
+    struct backend *be = s->w->be;
+    struct recording *made = NULL;
+    struct err ignored;
+    int rc = be->ops->record_begin(be, err);
+
+    if (rc != 0)
+        return rc;
+    rc = step_choices(s, width, err);
+    if (rc == 0)
+        rc = be->ops->record_end(be, &made, err);
+    else if (be->ops->record_end(be, &made, &ignored) == 0) /* what began must end */
+        be->ops->record_free(be, made);
+    if (rc == 0)
+        b->recording = made;
+    return rc;
+}
+
+/* The first step of a width prepares it, the second records it. Where a step cannot be recorded,
+ * for want of memory or because a library does what no recording can hold, steps go on without; a
+ * device that is lost says so again in the step itself. */
+static int run_choices(struct whisper_session *s, uint32_t width, uint32_t index, struct err *err)
+{
+    struct bucket *b = &s->bucket[index];
+    int rc;
+
+    if (b->prepared && !b->recording && s->records) {
+        rc = record(s, b, width, err);
+        if (rc != 0) {
+            s->records = false;
+            log_warn("steps are not recorded from now on, which is slower: %s", err->msg);
+        }
+    }
+    if (b->recording)
+        return s->w->be->ops->record_run(s->w->be, b->recording, err);
+    rc = step_choices(s, width, err);
+    b->prepared = rc == 0;
+    return rc;
+}
+
+/* What the answered rows are asked for, and of padding up to `width` nothing, to the device. */
+static int write_asks(struct whisper_session *s, const struct choice_ask *asks, uint32_t answered,
+                      uint32_t width, struct err *err)
+{
+    for (uint32_t i = 0; i < width; i++)
+        s->to_asks[i] =
+            i < answered ? asks[s->answered[i]] : (struct choice_ask){.last = -1, .before = -1};
+    return s->w->be->ops->write(s->w->be, s->asks, s->to_asks, width * sizeof(*s->asks), err);
+}
+
+/* Which rows are answered: those that are asked for something, or all; how many they are. */
+static uint32_t list_answered(struct whisper_session *s, const struct choice_ask *asks, uint32_t n,
+                              bool all)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (all || asks[i].what != 0)
+            s->answered[count++] = i;
+    }
+    return count;
+}
+
+/* The answered rows of s->step_x to its first ones. */
+static int gather(struct whisper_session *s, uint32_t answered, struct err *err)
+{
+    struct backend *be = s->w->be;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < answered; i++) {
+        struct tensor from = head_rows(s->step_x, 1), to = from;
+
+        from.data = (float *)s->step_x.data + s->answered[i] * s->step_x.stride;
+        to.data = (float *)s->step_x.data + i * s->step_x.stride;
+        if (s->answered[i] != i)
+            rc = be->ops->copy(be, to, from, err);
+    }
+    return rc;
+}
+
+/* Answers, as they came, to where the caller's rows are. */
+static void put_answers(const struct whisper_session *s, uint32_t n, uint32_t answered,
+                        struct choice *ret, struct candidate *top)
+{
+    const struct candidate none = {.token = -1, .logprob = -INFINITY};
+    size_t k = s->top;
+
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = (struct choice){.token = -1, .language = -1, .logprob = -INFINITY};
+    for (size_t i = 0; top && i < n * k; i++)
+        top[i] = none;
+    for (uint32_t i = 0; i < answered; i++) {
+        uint32_t row = s->answered[i];
+
+        ret[row] = s->from_choices[i];
+        if (top && s->to_asks[i].what & CHOOSE_TOKEN)
+            memcpy(top + row * k, s->from_candidates + i * k, k * sizeof(*top));
+    }
+}
+
+static int read_answers(struct whisper_session *s, uint32_t answered, bool top, struct err *err)
+{
+    struct backend *be = s->w->be;
+    int rc;
+
+    if (answered == 0)
+        return be->ops->sync(be, err);
+    rc = be->ops->read(be, s->from_choices, s->choices, answered * sizeof(*s->choices), err);
+    if (rc == 0 && top)
+        rc = be->ops->read(be, s->from_candidates, s->candidates,
+                           (size_t)answered * s->top * sizeof(*s->candidates), err);
+    return rc;
+}
+
+/* Through a recorded step, whatever of it is asked for. */
+static int choose_recorded(struct whisper_session *s, const struct whisper_row *rows,
+                           const struct choice_ask *asks, uint32_t n, struct err *err)
+{
+    uint32_t index, width = whisper_step_width(s, n, &index);
+    int rc = whisper_write_rows(s, rows, n, width, err);
+
+    if (rc == 0)
+        rc = write_asks(s, asks, n, width, err);
+    return rc != 0 ? rc : run_choices(s, width, index, err);
+}
+
+static int choose_plain(struct whisper_session *s, const struct whisper_row *rows,
+                        const struct choice_ask *asks, uint32_t n, uint32_t answered, bool top,
+                        struct err *err)
+{
+    int rc = fill(s, rows, n, err);
+
+    if (rc != 0 || answered == 0)
+        return rc;
+    rc = gather(s, answered, err);
+    if (rc == 0)
+        rc = write_asks(s, asks, answered, answered, err);
+    return rc != 0 ? rc : choose_rows(s, answered, top, err);
+}
+
+int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
+                   const struct choice_ask *asks, uint32_t n, struct choice *ret,
+                   struct candidate *top, struct err *err)
+{
+    int64_t start = clock_mono_ns();
+    uint32_t answered;
+    bool recorded;
+    int rc = whisper_check_rows(s, rows, n, err);
+
+    if (rc != 0)
+        return rc;
+    if (top && s->top == 0)
+        return err_set(err, ERR_DEVICE, "a session of one branch has no candidates");
+    if (!s->rules)
+        return err_set(err, ERR_DEVICE, "a token is to be chosen before the rules are known");
+    answered = list_answered(s, asks, n, false);
+    recorded = s->w->be->ops->record_begin && (answered || s->records);
+    if (recorded)
+        answered = list_answered(s, asks, n, true);
+    rc = recorded ? choose_recorded(s, rows, asks, n, err)
+                  : choose_plain(s, rows, asks, n, answered, top != NULL, err);
+    if (rc == 0)
+        rc = read_answers(s, answered, top != NULL, err);
+    if (rc != 0)
+        return rc;
+    put_answers(s, n, answered, ret, top);
+    settle(s, rows, n, start);
+    return 0;
+}
+
+int whisper_warm_decoder(struct whisper_session *s, struct err *err)
+{
+    const struct whisper_row row = {0};
+    int rc = whisper_write_rows(s, &row, 1, 1, err);
+
+    if (rc == 0)
+        rc = whisper_step_layers(s, 1, NULL, err);
+    if (rc == 0)
+        rc = whisper_step_logits(s, 1, err);
+    if (rc == 0)
+        rc = s->w->be->ops->sync(s->w->be, err);
+    return rc;
+}

@@ -1,0 +1,18 @@
+/* workers/models/yamnet/yamnet_net.h - into YAMNet, for tests: what lies between its convolutions.
+ */
+#ifndef NIGHTSHIFT_WORKERS_MODELS_YAMNET_YAMNET_NET_H
+#define NIGHTSHIFT_WORKERS_MODELS_YAMNET_YAMNET_NET_H
+
+#include <stdint.h>
+
+#include "workers/models/yamnet/yamnet.h"
+#include "workers/models/yamnet/yamnet_dir.h"
+
+#define YAMNET_CONVOLUTIONS (2 * YAMNET_LAYERS - 1)
+
+/* One patch's log-mel image ([96][64]) after the first `convolutions` (1 .. YAMNET_CONVOLUTIONS):
+ * [height][width][channels] to ret, at most 98304 values. */
+int yamnet_look(struct yamnet *y, const float *image, uint32_t convolutions, float *ret,
+                struct err *err);
+
+#endif

@@ -1,0 +1,543 @@
+#include "workers/process/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "workers/wire/frame.h"
+#include "workers/stages/stage.h"
+#include "workers/process/worker_engine.h"
+#include "workers/process/worker_lease.h"
+#include "workers/process/worker_pass.h"
+#include "workers/process/worker_state.h"
+
+#define HEARTBEAT_MS 1000
+#define FLUSH_MS 2000 /* for the last words */
+#define LEAVE_MS 5000 /* for threads that are inside a step or a slow open() */
+#define DECODERS_MAX 1024u
+#define DECODERS_AUTO_MAX 16u
+#define PCM_BYTES_DEFAULT (UINT64_C(512) << 20)
+#define RECEIVE_STEP 65536u
+
+/* What the control thread owns. */
+struct control {
+    struct worker w;
+    struct buf in;
+    int64_t next_beat_ms;
+    bool set_up;
+    pthread_t engine;
+    pthread_t *decoders;
+    uint32_t decoder_count;
+    int status;
+};
+
+void worker_changed(struct worker *w)
+{
+    w->changes++;
+    pthread_cond_broadcast(&w->work);
+    pthread_cond_broadcast(&w->room);
+}
+
+char *worker_sentence(const struct err *e)
+{
+    size_t n = strlen(e->msg);
+
+    return utf8_valid(e->msg, n) ? strdup(e->msg) : utf8_repair(e->msg, n);
+}
+
+/* ---- what is said */
+
+static void log_to_scheduler(enum log_level level, const char *line, void *arg)
+{
+    struct worker *w = arg;
+    struct buf b = BUF_INIT;
+    char *valid = utf8_repair(line, strlen(line));
+    struct msg_log m = {.level = (uint8_t)level, .line = valid};
+
+    msg_log_put(&b, &m);
+    outbox_post(&w->out, MSG_LOG, &b);
+    free(valid);
+}
+
+static void post_hello(struct worker *w)
+{
+    struct buf b = BUF_INIT;
+    struct msg_hello m = {
+        .pid = (uint32_t)getpid(),
+        .device = w->device,
+        .program = (char *)NIGHTSHIFT_VERSION,
+    };
+
+    msg_hello_put(&b, &m);
+    outbox_post(&w->out, MSG_HELLO, &b);
+}
+
+/* The second number of /proc/self/statm, in pages. */
+static uint64_t resident_bytes(void)
+{
+    char text[128] = "";
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    char *second;
+
+    if (fd >= 0)
+        close(fd);
+    second = n > 0 ? strchr(text, ' ') : NULL;
+    return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static void post_heartbeat(struct worker *w)
+{
+    struct buf b = BUF_INIT;
+    struct msg_heartbeat m;
+
+    pthread_mutex_lock(&w->lock);
+    m = (struct msg_heartbeat){
+        .audio_ms = (uint64_t)w->engine_samples / 16,
+        .decoded_ms = (uint64_t)w->decoded_samples / 16 + w->pulses,
+        .leases = w->lease_count,
+        .windows = w->windows ? w->windows : w->stepping,
+        .engine_beat = w->beat,
+        .vram_bytes = w->vram_bytes,
+        .vram_peak = w->vram_peak,
+    };
+    pthread_mutex_unlock(&w->lock);
+    m.rss_bytes = resident_bytes();
+    msg_heartbeat_put(&b, &m);
+    outbox_post(&w->out, MSG_HEARTBEAT, &b);
+}
+
+static void post_fatal(struct worker *w, const struct err *why)
+{
+    struct buf b = BUF_INIT;
+    char *sentence = worker_sentence(why);
+    struct msg_fatal m = {.code = why->code, .message = sentence};
+
+    msg_fatal_put(&b, &m);
+    outbox_post(&w->out, MSG_FATAL, &b);
+    free(sentence);
+}
+
+/* ---- threads */
+
+static uint32_t processors(void)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        return 1;
+    return (uint32_t)CPU_COUNT(&set);
+}
+
+static uint32_t decoder_threads(const struct msg_setup *setup)
+{
+    uint32_t n = setup->decoders ? setup->decoders : processors();
+    uint32_t most = setup->decoders ? DECODERS_MAX : DECODERS_AUTO_MAX;
+
+    return n < 1 ? 1 : n > most ? most : n;
+}
+
+static int start_thread(struct control *c, pthread_t *t, void *(*run)(void *), struct err *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&c->w.lock);
+    rc = pthread_create(t, NULL, run, &c->w);
+    if (rc == 0)
+        c->w.threads++;
+    pthread_mutex_unlock(&c->w.lock);
+    return rc == 0 ? 0 : err_set(err, ERR_NOMEM, "a thread cannot be started: %s", strerror(rc));
+}
+
+static struct worker_stage describe_stage(const char *name, const char *params)
+{
+    return (struct worker_stage){
+        .name = name,
+        .tail = stage_tail(name),
+        .most_shard_ms = lease_most_shard_ms(name, params),
+    };
+}
+
+static void describe_stages(struct worker *w)
+{
+    const struct msg_setup *m = &w->setup;
+
+    w->stages[0] = describe_stage(m->stage[0] ? m->stage : "transcribe", m->params_json);
+    w->stage_count = 1;
+    for (uint32_t i = 0; i < m->companion_count; i++)
+        w->stages[w->stage_count++] =
+            describe_stage(m->companions[i].stage, m->companions[i].params_json);
+}
+
+static int on_setup(struct control *c, const struct frame *f, struct err *err)
+{
+    struct worker *w = &c->w;
+    uint32_t want;
+    int rc;
+
+    if (c->set_up)
+        return err_set(err, ERR_PROTOCOL, "SETUP came twice");
+    rc = msg_setup_get(f->payload, f->len, &w->setup, err);
+    if (rc != 0)
+        return rc;
+    describe_stages(w);
+    w->pool.budget_bytes = w->setup.pcm_bytes ? w->setup.pcm_bytes : PCM_BYTES_DEFAULT;
+    want = decoder_threads(&w->setup);
+    c->decoders = calloc(want, sizeof(*c->decoders));
+    if (!c->decoders)
+        return err_set(err, ERR_NOMEM, "no memory for %u decoder threads", want);
+    rc = start_thread(c, &c->engine, engine_thread, err);
+    if (rc != 0)
+        return rc;
+    c->set_up = true;
+    while (rc == 0 && c->decoder_count < want) {
+        rc = start_thread(c, &c->decoders[c->decoder_count], pass_thread, err);
+        c->decoder_count += rc == 0;
+    }
+    return rc;
+}
+
+/* True when every thread has ended within LEAVE_MS, and was joined. */
+static bool join_threads(struct control *c)
+{
+    struct worker *w = &c->w;
+    struct timespec until;
+    int rc = 0;
+    bool all;
+
+    lease_leave(w);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += LEAVE_MS / 1000;
+    pthread_mutex_lock(&w->lock);
+    while (w->threads && rc == 0)
+        rc = pthread_cond_timedwait(&w->over, &w->lock, &until);
+    all = w->threads == 0;
+    pthread_mutex_unlock(&w->lock);
+    if (!all)
+        return false;
+    if (c->set_up)
+        pthread_join(c->engine, NULL);
+    for (uint32_t i = 0; i < c->decoder_count; i++)
+        pthread_join(c->decoders[i], NULL);
+    return true;
+}
+
+/* ---- what is heard */
+
+static int on_lease(struct worker *w, const struct frame *f, struct err *err)
+{
+    struct msg_lease m;
+    int rc = msg_lease_get(f->payload, f->len, &m, err);
+
+    if (rc == 0)
+        lease_accept(w, &m);
+    return rc;
+}
+
+static int on_cap(struct worker *w, const struct frame *f, struct err *err)
+{
+    struct msg_cap m;
+    int rc = msg_cap_get(f->payload, f->len, &m, err);
+
+    if (rc == 0)
+        lease_cap(w, &m);
+    return rc;
+}
+
+static int on_cancel(struct worker *w, const struct frame *f, struct err *err)
+{
+    struct msg_cancel m;
+    int rc = msg_cancel_get(f->payload, f->len, &m, err);
+
+    if (rc == 0)
+        lease_cancel(w, &m);
+    return rc;
+}
+
+static int handle(struct control *c, const struct frame *f, struct err *err)
+{
+    switch (f->type) {
+    case MSG_SETUP:
+        return on_setup(c, f, err);
+    case MSG_LEASE:
+        return on_lease(&c->w, f, err);
+    case MSG_CAP:
+        return on_cap(&c->w, f, err);
+    case MSG_CANCEL:
+        return on_cancel(&c->w, f, err);
+    case MSG_DRAIN:
+        lease_drain(&c->w);
+        return 0;
+    case MSG_QUIT:
+        return err_set(err, ERR_EMPTY, "the scheduler wants this worker to leave");
+    default:
+        return err_set(err, ERR_PROTOCOL, "the scheduler sent a message of type %u", f->type);
+    }
+}
+
+static int handle_all(struct control *c, struct err *err)
+{
+    size_t at = 0, used;
+    struct frame f;
+    int rc = 0;
+
+    while (rc == 0 && at < c->in.len) {
+        rc = frame_take(c->in.data + at, c->in.len - at, &f, &used, err);
+        if (rc == ERR_EMPTY) {
+            rc = 0;
+            break;
+        }
+        if (rc == 0)
+            rc = handle(c, &f, err);
+        if (rc == 0)
+            at += used;
+    }
+    if (at)
+        buf_consume(&c->in, at);
+    return rc;
+}
+
+/* ERR_EMPTY: the scheduler has gone, or sent QUIT. */
+static int receive(struct control *c, struct err *err)
+{
+    for (;;) {
+        uint8_t *p = buf_reserve(&c->in, RECEIVE_STEP);
+        ssize_t n;
+        int rc;
+
+        if (!p)
+            return err_set(err, ERR_NOMEM, "no memory to receive a message");
+        n = recv(WORKER_SOCKET_FD, p, RECEIVE_STEP, MSG_DONTWAIT);
+        if (n == 0)
+            return err_set(err, ERR_EMPTY, "the scheduler is gone");
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(err, ERR_EMPTY, "the scheduler is gone");
+        c->in.len += (size_t)n;
+        rc = handle_all(c, err);
+        if (rc != 0)
+            return rc;
+    }
+}
+
+/* ---- the control thread */
+
+/* A fault asked for by a test: dead to the world until the scheduler has closed its end. */
+static void hang_if_asked(struct worker *w)
+{
+    struct pollfd p = {.fd = WORKER_SOCKET_FD};
+    bool hung;
+
+    pthread_mutex_lock(&w->lock);
+    hung = w->hung;
+    pthread_mutex_unlock(&w->lock);
+    if (!hung)
+        return;
+    while (poll(&p, 1, -1) < 0 && errno == EINTR)
+        ;
+    _exit(EX_SOFTWARE);
+}
+
+static bool leaving(struct worker *w, int *status)
+{
+    bool yes;
+
+    pthread_mutex_lock(&w->lock);
+    yes = w->leaving;
+    *status = w->status;
+    pthread_mutex_unlock(&w->lock);
+    return yes;
+}
+
+static void wait_for_work(struct control *c, size_t unsent)
+{
+    struct pollfd p[2] = {
+        {.fd = WORKER_SOCKET_FD, .events = (short)(POLLIN | (unsent ? POLLOUT : 0))},
+        {.fd = c->w.out.wake_fd, .events = POLLIN},
+    };
+    int64_t left = c->next_beat_ms - clock_mono_ms();
+    uint64_t count;
+
+    if (poll(p, 2, left > 0 ? (int)left : 0) > 0 && p[1].revents &&
+        read(c->w.out.wake_fd, &count, sizeof(count)) < 0)
+        return; /* somebody else cannot have read it; nothing to do */
+}
+
+static int control_loop(struct control *c, struct err *err)
+{
+    struct worker *w = &c->w;
+    size_t unsent = 0;
+    uint64_t shards;
+    int rc;
+
+    while (!leaving(w, &c->status)) {
+        hang_if_asked(w);
+        if (clock_mono_ms() >= c->next_beat_ms) {
+            post_heartbeat(w);
+            c->next_beat_ms = clock_mono_ms() + HEARTBEAT_MS;
+        }
+        rc = outbox_flush(&w->out, WORKER_SOCKET_FD, &unsent, &shards, err);
+        if (rc != 0)
+            return rc;
+        if (unsent == 0 && faults_exit_now(&w->faults, shards))
+            _exit(1);
+        wait_for_work(c, unsent);
+        rc = receive(c, err);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static void flush_last_words(struct worker *w)
+{
+    int64_t until = clock_mono_ms() + FLUSH_MS;
+    struct err ignored = {0};
+    uint64_t shards;
+    size_t unsent = 0;
+
+    while (outbox_flush(&w->out, WORKER_SOCKET_FD, &unsent, &shards, &ignored) == 0 && unsent &&
+           clock_mono_ms() < until) {
+        struct pollfd p = {.fd = WORKER_SOCKET_FD, .events = POLLOUT};
+
+        if (poll(&p, 1, 50) < 0 && errno != EINTR)
+            return;
+    }
+}
+
+/* What the control loop ended with, as an exit status; tells the scheduler where it may listen. */
+static int conclude(struct control *c, int rc, const struct err *err)
+{
+    switch (rc) {
+    case 0:
+        return c->status;
+    case ERR_EMPTY: /* QUIT, or the scheduler's end */
+    case ERR_IO:
+        return EX_OK;
+    case ERR_NOMEM:
+        post_fatal(&c->w, err);
+        return WORKER_EXIT_DEVICE;
+    default:
+        post_fatal(&c->w, err);
+        return err_exit_status(rc);
+    }
+}
+
+static int parse_arguments(int argc, char **argv, struct worker *w)
+{
+    const char *device = NULL;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
+            device = argv[++i];
+        else if (strncmp(argv[i], "--device=", 9) == 0)
+            device = argv[i] + 9;
+        else
+            return -1;
+    }
+    if (!device || !device[0] || strlen(device) >= sizeof(w->device))
+        return -1;
+    snprintf(w->device, sizeof(w->device), "%s", device);
+    return 0;
+}
+
+/* Ctrl-C and a service manager's stop reach every process of the group; what becomes of the work
+ * is the scheduler's decision, and it says so by DRAIN, QUIT or closing the socket. */
+static void ignore_signals(void)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    struct sigaction a = {.sa_handler = SIG_IGN};
+
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+        sigaction(ignored[i], &a, NULL);
+}
+
+static void open_locks(struct worker *w)
+{
+    pthread_condattr_t attr;
+
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->work, &attr);
+    pthread_cond_init(&w->room, &attr);
+    pthread_cond_init(&w->over, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void close_all(struct control *c)
+{
+    struct worker *w = &c->w;
+
+    lease_free_all(w);
+    msg_setup_free(&w->setup);
+    buf_free(&c->in);
+    free(c->decoders);
+    log_set_sink(NULL, NULL);
+    outbox_close(&w->out);
+    pthread_cond_destroy(&w->work);
+    pthread_cond_destroy(&w->room);
+    pthread_cond_destroy(&w->over);
+    pthread_mutex_destroy(&w->lock);
+}
+
+static bool has_socket(void)
+{
+    struct stat st;
+
+    if (fstat(WORKER_SOCKET_FD, &st) != 0 || !S_ISSOCK(st.st_mode))
+        return false;
+    /* A decoder must not inherit it: the scheduler's end would not be seen closing. */
+    return fcntl(WORKER_SOCKET_FD, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static int not_for_people(void)
+{
+    fprintf(stderr, "nightshift worker: this command is started by 'nightshift run' only\n");
+    return EX_USAGE;
+}
+
+int worker_main(int argc, char **argv)
+{
+    struct control c = {.in = BUF_INIT};
+    struct err err = {0};
+    int rc, status;
+
+    if (parse_arguments(argc, argv, &c.w) != 0 || !has_socket())
+        return not_for_people();
+    ignore_signals();
+    faults_read(getenv("NIGHTSHIFT_FAULT"), getenv("NIGHTSHIFT_FAULT_ONCE"), &c.w.faults);
+    if (outbox_open(&c.w.out, &err) != 0) {
+        fprintf(stderr, "nightshift worker: %s\n", err.msg);
+        return EX_OSERR;
+    }
+    open_locks(&c.w);
+    log_set_sink(log_to_scheduler, &c.w);
+    post_hello(&c.w);
+    rc = control_loop(&c, &err);
+    status = conclude(&c, rc, &err);
+    flush_last_words(&c.w);
+    /* A thread that does not end (a step of a large model, a file system that does not answer)
+     * is left behind with the process; nothing here outlives it, decoders see their socket close.
+     */
+    if (!join_threads(&c))
+        _exit(status);
+    close_all(&c);
+    return status;
+}

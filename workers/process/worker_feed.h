@@ -1,0 +1,37 @@
+/* workers/process/worker_feed.h - a pass's decoded audio dealt out to the shards of its leases, by
+ * a decoder thread: of the lease that is decoded, and of companions that take part. Each has its
+ * own shards, with copies of the audio of their own, but all are cut at the same samples. A shard:
+ *
+ *   open ──audio──► cut ──┬─► fed                       stages without a tail
+ *                         └─► trailing ──tail──► fed    the windows that begin before the cut hear
+ *                                                       on behind it, though the audio is the next
+ *                                                       shard's as well, wanted or not
+ *
+ * While shards trail, decoding goes on past the lease's last shard, and nothing is waited for. What
+ * goes wrong with a companion's shards alone makes it leave, and is no error of the pass. */
+#ifndef NIGHTSHIFT_WORKERS_PROCESS_WORKER_FEED_H
+#define NIGHTSHIFT_WORKERS_PROCESS_WORKER_FEED_H
+
+#include "workers/process/worker_split.h"
+#include "workers/process/worker_state.h"
+
+/* What one decoding pass carries; lives on its decoder thread's stack. */
+struct pass {
+    struct worker *w;
+    struct lease *l; /* of SETUP's stage; companions are in its parts */
+};
+
+/* Its functions take the worker's lock. p outlives it. */
+struct split_sink feed_sink(const struct pass *p);
+
+/* 0: go on with shard `seq`; ERR_EMPTY: enough of this recording; ERR_CANCELLED. Lock held. */
+int feed_may_go_on(const struct pass *p, uint32_t seq, struct err *err);
+/* The recording has ended: trailing shards have all there is. Takes the lock. */
+void feed_end(const struct pass *p);
+/* No more audio comes for a lease: half a shard is no result. Lock held; any thread. */
+void feed_stop(struct worker *w, struct lease *l);
+/* The only shard of a lease of passages, when it is wanted. Lock held. As feed_may_go_on, or
+ * ERR_NOMEM. */
+int feed_text(const struct pass *p, struct err *err);
+
+#endif

@@ -1,0 +1,320 @@
+#include "workers/process/worker_stages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "gpu/backend.h"
+#include "gpu/devices.h"
+#include "workers/models/files/model_dir.h"
+#include "workers/stages/stage.h"
+#include "workers/process/worker_companions.h"
+
+/* Lanes at once of stages of windows: several recordings are decoded at a time. */
+#define LANES_LEAST 4u
+
+static void on_beat(void *arg)
+{
+    struct worker *w = arg;
+
+    pthread_mutex_lock(&w->lock);
+    w->beat++;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static const char *name_of(const struct engine_stages *e, uint32_t k)
+{
+    return e->w->stages[k].name;
+}
+
+/* A transcription's slot is a window; where a window is one of hundreds in a shard, a few lanes
+ * fill every call. */
+static uint32_t capacity_of(const char *name, uint32_t slots)
+{
+    if (strcmp(name, "transcribe") == 0 || slots > LANES_LEAST / 2)
+        return 2 * slots;
+    return LANES_LEAST;
+}
+
+static void note_size(struct engine_stages *e, uint32_t k)
+{
+    struct engine_stage *s = &e->of[k];
+
+    s->slots = stage_slots(s->stage);
+    s->windows = stage_windows(s->stage);
+    s->capacity = capacity_of(name_of(e, k), s->slots);
+}
+
+/* ---- loading */
+
+static int check_model(const char *stage, const char *dir, const char *expected, struct err *err)
+{
+    char hash[MODEL_HASH_LEN];
+    int rc = stage_model_hash(stage, dir, hash, err);
+
+    if (rc == 0 && strcmp(hash, expected) != 0)
+        rc = err_set(err, ERR_MODEL,
+                     "the model's files in '%s' are not those that the job was set up with "
+                     "(now %s, then %s): restore them, or enqueue with this model",
+                     dir, hash, expected);
+    return rc;
+}
+
+static int open_device(struct engine_stages *e, struct err *err)
+{
+    const struct msg_setup *m = &e->w->setup;
+    const struct device_options o = {
+        .threads = m->threads,
+        .budget = m->vram_budget,
+        .deterministic = m->deterministic,
+    };
+
+    return device_open(e->w->device, &o, &e->backend, err);
+}
+
+/* Between the models and the room for work: stage_setup.tune. */
+static int tune(void *arg, const struct stage_load *load, uint32_t *slots, uint32_t *windows,
+                struct err *err)
+{
+    struct engine_stages *e = arg;
+    int rc = worker_tune(e->w, e->backend, load, &e->tuning, err);
+
+    *slots = e->tuning.slots;
+    *windows = e->tuning.windows;
+    return rc;
+}
+
+static int open_stage(struct engine_stages *e, uint32_t k, const struct stage_setup *setup,
+                      struct err *err)
+{
+    int rc = stage_open(setup, e->backend, &e->of[k].stage, err);
+
+    if (rc != 0)
+        return rc;
+    stage_on_beat(e->of[k].stage, on_beat, e->w);
+    note_size(e, k);
+    return 0;
+}
+
+static int load_first(struct engine_stages *e, struct err *err)
+{
+    const struct msg_setup *m = &e->w->setup;
+    struct stage_setup setup = {
+        .name = name_of(e, 0),
+        .params = m->params_json,
+        .precision = PRECISION_AUTO,
+        .slots = m->slots,
+        .windows = m->windows,
+        .tune = tune,
+        .tune_arg = e,
+    };
+    char *dir = NULL;
+    int rc;
+
+    rc = precision_parse(m->precision, &setup.precision, err);
+    if (rc == 0)
+        rc = model_dir_find(m->model_dir, &dir, err);
+    if (rc == 0)
+        rc = check_model(setup.name, dir, m->model_hash, err);
+    if (rc == 0)
+        rc = open_device(e, err);
+    setup.dir = dir;
+    if (rc == 0)
+        rc = open_stage(e, 0, &setup, err);
+    free(dir);
+    return rc;
+}
+
+/* ---- companions */
+
+/* Foretold, since a model that does not fit should not be read from the disk first. On a device
+ * without a bound of its own there is always room. */
+static int check_room(const struct engine_stages *e, const struct stage_setup *setup,
+                      struct err *err)
+{
+    const struct backend *be = e->backend;
+    struct stage_setup as_chosen = *setup;
+    uint64_t bytes = 0, left = be->budget > be->allocated ? be->budget - be->allocated : 0;
+    int rc;
+
+    if (!be->budget)
+        return 0;
+    rc = backend_precision(be, PRECISION_AUTO, &as_chosen.precision, err);
+    if (rc == 0)
+        rc = stage_predict_bytes(&as_chosen, be->ops->record_begin != NULL, &bytes, err);
+    if (rc == 0 && bytes > left)
+        rc = err_set(err, ERR_VRAM,
+                     "it takes %.2f GB of device memory at least, and %.2f GB are left",
+                     (double)bytes / 1e9, (double)left / 1e9);
+    return rc;
+}
+
+static int load_companion(struct engine_stages *e, uint32_t k, struct err *err)
+{
+    const struct msg_companion *m = &e->w->setup.companions[k - 1];
+    struct stage_setup setup = {
+        .name = m->stage,
+        .params = m->params_json,
+        .precision = PRECISION_AUTO,
+    };
+    char *dir = NULL;
+    int rc = 0;
+
+    if (!stage_hears(name_of(e, 0)) || !stage_hears(m->stage))
+        rc = err_set(err, ERR_USAGE, "there is no decoding pass that both could share");
+    if (rc == 0)
+        rc = model_dir_find(m->model_dir, &dir, err);
+    if (rc == 0)
+        rc = check_model(m->stage, dir, m->model_hash, err);
+    setup.dir = dir;
+    if (rc == 0)
+        rc = check_room(e, &setup, err);
+    if (rc == 0)
+        rc = open_stage(e, k, &setup, err);
+    free(dir);
+    return rc;
+}
+
+int stages_load(struct worker *w, struct engine_stages *ret, struct err *err)
+{
+    int rc;
+
+    *ret = (struct engine_stages){.w = w};
+    rc = load_first(ret, err);
+    for (uint32_t k = 1; rc == 0 && k < w->stage_count; k++) {
+        struct err why = {0};
+
+        if (load_companion(ret, k, &why) != 0)
+            ret->of[k].why = why;
+        if (ret->of[k].why.code == ERR_DEVICE) {
+            *err = why;
+            rc = err_prefix(err, "%s", name_of(ret, k));
+        }
+    }
+    return rc;
+}
+
+void stages_unload(struct engine_stages *e)
+{
+    for (uint32_t k = WORKER_STAGES; k-- > 0;) {
+        stage_close(e->of[k].stage);
+        e->of[k].stage = NULL;
+    }
+    backend_close(e->backend);
+    e->backend = NULL;
+}
+
+void stages_post_ready(struct engine_stages *e)
+{
+    struct worker *w = e->w;
+    const struct err *why[SETUP_MAX_COMPANIONS];
+    struct worker_room room = {.capacity = e->of[0].capacity, .companions = why};
+
+    for (uint32_t k = 0; k < w->stage_count; k++)
+        if (e->of[k].stage)
+            room.predicted_bytes += stage_footprint(e->of[k].stage, e->backend);
+    while (room.companion_count + 1 < w->stage_count) {
+        why[room.companion_count] = &e->of[room.companion_count + 1].why;
+        room.companion_count++;
+    }
+    worker_note_memory(w, e->backend);
+    pthread_mutex_lock(&w->lock); /* before READY: the answer may be a companion's lease */
+    for (uint32_t k = 0; k < w->stage_count; k++)
+        w->stages[k].loaded = e->of[k].stage != NULL;
+    pthread_mutex_unlock(&w->lock);
+    worker_post_ready(w, e->backend, e->of[0].stage, &room, &e->tuning);
+    pthread_mutex_lock(&w->lock);
+    w->ready = true;
+    worker_changed(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- the work */
+
+static void count(struct engine_stage *s)
+{
+    if (s->stage)
+        stage_stats(s->stage, &s->lanes, &s->flying, &s->samples);
+}
+
+uint32_t stages_count(struct engine_stages *e)
+{
+    uint32_t lanes = 0;
+
+    for (uint32_t k = 0; k < e->w->stage_count; k++) {
+        count(&e->of[k]);
+        lanes += e->of[k].lanes;
+    }
+    return lanes;
+}
+
+/* The device's memory did not suffice, and the stage takes less at once now. The scheduler is told
+ * of what it remembers, which is the first stage's. */
+static void note_lack(struct engine_stages *e, uint32_t k)
+{
+    struct engine_stage *s = &e->of[k];
+
+    if (stage_slots(s->stage) == s->slots && stage_windows(s->stage) == s->windows)
+        return;
+    note_size(e, k);
+    if (k == 0)
+        worker_post_tuned(e->w, s->slots, s->windows, stage_lack(s->stage)->msg);
+    else
+        log_info("%s takes less at once from now on: %s", name_of(e, k), stage_lack(s->stage)->msg);
+}
+
+/* Its lanes go with it, so that nobody removes them from a stage that has failed. */
+static void close_companion(struct engine_stages *e, uint32_t k, const struct err *why)
+{
+    struct worker *w = e->w;
+
+    log_warn("%s does not listen any longer: %s", name_of(e, k), why->msg);
+    stage_close(e->of[k].stage);
+    e->of[k] = (struct engine_stage){.why = *why};
+    pthread_mutex_lock(&w->lock);
+    for (struct shard *s = w->shards; s; s = s->next)
+        if (s->lane && s->lease->msg.companion == k)
+            s->lane = NULL;
+    companions_give_up(w, k, why->msg);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static bool is_leaving(struct worker *w)
+{
+    bool leaving;
+
+    pthread_mutex_lock(&w->lock);
+    leaving = w->leaving;
+    pthread_mutex_unlock(&w->lock);
+    return leaving;
+}
+
+static int step(struct engine_stages *e, uint32_t k, bool *progress, struct err *err)
+{
+    bool moved = false;
+    int rc = stage_step(e->of[k].stage, &moved, err);
+
+    count(&e->of[k]);
+    *progress |= moved;
+    if (rc == 0) {
+        note_lack(e, k);
+    } else if (k > 0 && rc != ERR_DEVICE) {
+        close_companion(e, k, err);
+        *progress = true;
+        rc = 0;
+    }
+    on_beat(e->w);
+    return rc;
+}
+
+int stages_step(struct engine_stages *e, bool *progress, struct err *err)
+{
+    int rc = 0;
+
+    *progress = false;
+    for (uint32_t k = 0; rc == 0 && k < e->w->stage_count; k++)
+        if (e->of[k].stage && e->of[k].lanes && (k == 0 || !is_leaving(e->w)))
+            rc = step(e, k, progress, err);
+    worker_note_memory(e->w, e->backend);
+    return rc;
+}

@@ -1,0 +1,457 @@
+/* Every pair of clusters is somebody's: the one that was made later answers for it, and of two
+ * vectors both. Each cluster has a key, never more than the distance of its nearest pair, and the
+ * least key is looked at first:
+ *
+ *     key is exact, and the other one is still there  -> these two merge
+ *     otherwise                                       -> its key is raised (refine)
+ *
+ * A cluster knows its pairs by a short list of the nearest, measured where it stood then (`ref`),
+ * and a bound for the rest. Things that vanish only raise distances, and nothing moves but by a
+ * merge: what is made of two inherits the list of the larger, and by the triangle inequality every
+ * distance is off by no more than the way from `ref` to its own place (`drift`). So a cluster of
+ * thousands, which a merge hardly moves, is not compared with everything each time. What was made
+ * after the list is compared when it is asked for. These searches are short and many, and one
+ * thread makes them: with several, more time goes into waiting for each other than is won as soon
+ * as the processor has other work. The lists are float32 and never say too much; what merges is
+ * decided in float64. */
+#include "workers/speakers/cluster/linkage.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/speakers/cluster/rows.h"
+
+#define LIST_FIRST 16u
+#define LIST_MOST 256u
+/* What is farther than where merging stops is not listed. A little more is, or all lists would be
+ * made anew near the end, for their drifts. */
+#define RADIUS 1.05
+#define PACK 4u /* dead rows are closed up when there is one for so many that are alive */
+
+struct cluster {
+    double *mean;         /* owned; NULL: the vector itself */
+    float *ref;           /* owned: where its list was measured; NULL: where it stands */
+    struct nearest *list; /* owned; NULL once it is part of another */
+    double key, drift;
+    uint32_t size, slot, heap_at;
+    uint32_t upto;    /* the list answers for ids below this */
+    uint32_t partner; /* with `exact`: the nearest */
+    bool exact;
+};
+
+struct linkage {
+    const float *vectors;   /* borrowed */
+    uint32_t n, size, made; /* made: ids given */
+    uint32_t threads;
+    struct cluster *clusters; /* [2n - 1] */
+    uint32_t *heap, alive;
+    struct rows *rows;
+    float radius; /* what is farther is not listed */
+    double *here; /* [size]: the mean that distances are taken from */
+};
+
+/* ---- the heap: least key first, the older of equals */
+
+static bool before(const struct linkage *l, uint32_t a, uint32_t b)
+{
+    double x = l->clusters[a].key, y = l->clusters[b].key;
+
+    return x < y || (x == y && a < b);
+}
+
+static void place(struct linkage *l, uint32_t at, uint32_t id)
+{
+    l->heap[at] = id;
+    l->clusters[id].heap_at = at;
+}
+
+static void sink(struct linkage *l, uint32_t at)
+{
+    uint32_t id = l->heap[at];
+
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+
+        if (child + 1 < l->alive && before(l, l->heap[child + 1], l->heap[child]))
+            child++;
+        if (child >= l->alive || !before(l, l->heap[child], id))
+            break;
+        place(l, at, l->heap[child]);
+        at = child;
+    }
+    place(l, at, id);
+}
+
+static void rise(struct linkage *l, uint32_t at)
+{
+    uint32_t id = l->heap[at];
+
+    for (; at > 0 && before(l, id, l->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        place(l, at, l->heap[(at - 1) / 2]);
+    place(l, at, id);
+}
+
+static void heap_remove(struct linkage *l, uint32_t at)
+{
+    uint32_t last = l->heap[--l->alive];
+
+    if (at == l->alive)
+        return;
+    place(l, at, last);
+    sink(l, at);
+    rise(l, l->clusters[last].heap_at);
+}
+
+/* ---- distances */
+
+static bool is_alive(const struct linkage *l, uint32_t id) { return l->clusters[id].list != NULL; }
+
+static void mean_of(const struct linkage *l, uint32_t id, double *ret)
+{
+    if (l->clusters[id].mean != NULL) {
+        memcpy(ret, l->clusters[id].mean, l->size * sizeof(*ret));
+        return;
+    }
+    for (uint32_t k = 0; k < l->size; k++)
+        ret[k] = (double)l->vectors[(size_t)id * l->size + k];
+}
+
+static double distance_to(const struct linkage *l, uint32_t id)
+{
+    const double *mean = l->clusters[id].mean;
+    double sum = 0.0;
+
+    if (mean != NULL) {
+        for (uint32_t k = 0; k < l->size; k++)
+            sum += (mean[k] - l->here[k]) * (mean[k] - l->here[k]);
+    } else {
+        const float *x = l->vectors + (size_t)id * l->size;
+
+        for (uint32_t k = 0; k < l->size; k++)
+            sum += ((double)x[k] - l->here[k]) * ((double)x[k] - l->here[k]);
+    }
+    return sqrt(sum);
+}
+
+/* ---- the lists */
+
+static const float *place_of(const struct linkage *l, uint32_t id)
+{
+    return rows_at(l->rows, l->clusters[id].slot);
+}
+
+static int search_all(struct linkage *l, uint32_t id, struct err *err)
+{
+    struct cluster *c = &l->clusters[id];
+    uint32_t cap = LIST_FIRST + c->size / 8;
+    struct nearest *list = nearest_new(cap < LIST_MOST ? cap : LIST_MOST, l->radius);
+    const float *query = place_of(l, id);
+    bool first = id < l->n;
+    uint32_t upto = first ? rows_slot_from(l->rows, l->n) : c->slot;
+
+    if (list == NULL)
+        return err_set(err, ERR_NOMEM, "no memory for the neighbours of a cluster");
+    rows_search(l->rows, query, id, 0, upto, list);
+    free(c->list);
+    free(c->ref);
+    c->list = list;
+    c->ref = NULL;
+    c->drift = 0.0;
+    c->upto = first ? l->n : id;
+    return 0;
+}
+
+static void forget_dead(const struct linkage *l, struct nearest *list)
+{
+    uint32_t to = 0;
+
+    for (uint32_t i = 0; i < list->n; i++)
+        if (is_alive(l, list->items[i].id))
+            list->items[to++] = list->items[i];
+    list->n = to;
+}
+
+/* What was made after the list. */
+static void search_new(struct linkage *l, uint32_t id)
+{
+    struct cluster *c = &l->clusters[id];
+    const float *query = c->ref != NULL ? c->ref : place_of(l, id);
+
+    if (c->upto < id) {
+        forget_dead(l, c->list);
+        rows_search(l->rows, query, id, rows_slot_from(l->rows, c->upto), c->slot, c->list);
+        c->upto = id;
+    }
+}
+
+/* The nearest of the list, measured. Returns its distance; INFINITY: none. */
+static double nearest_listed(const struct linkage *l, const struct cluster *c, uint32_t *partner)
+{
+    double best = INFINITY;
+
+    for (uint32_t i = 0; i < c->list->n; i++) {
+        uint32_t other = c->list->items[i].id;
+        double d;
+
+        if ((double)c->list->items[i].distance - c->drift > best)
+            break;
+        if (!is_alive(l, other))
+            continue;
+        d = distance_to(l, other);
+        if (d < best || (d == best && other < *partner)) {
+            best = d;
+            *partner = other;
+        }
+    }
+    return best;
+}
+
+/* Raises the key of what the heap has on top. A new list decides in any case: of what float32
+ * cannot tell apart it holds some, and one of them is taken. */
+static int refine(struct linkage *l, uint32_t id, struct err *err)
+{
+    struct cluster *c = &l->clusters[id];
+    bool fresh = false;
+    double best, rest;
+
+    search_new(l, id);
+    mean_of(l, id, l->here);
+    for (;;) {
+        uint32_t partner = ROWS_NONE;
+
+        best = nearest_listed(l, c, &partner);
+        rest = fmax((double)c->list->rest - c->drift, 0.0);
+        c->exact = best <= rest || fresh;
+        c->partner = partner;
+        if (c->exact || rest > c->key)
+            break;
+        if (search_all(l, id, err) != 0)
+            return err->code;
+        fresh = true;
+    }
+    c->key = c->exact ? best : rest;
+    sink(l, c->heap_at);
+    rise(l, c->heap_at);
+    return 0;
+}
+
+/* ---- merging */
+
+static double way(const struct linkage *l, const float *a, const float *b)
+{
+    double sum = 0.0;
+
+    for (uint32_t k = 0; k < l->size; k++)
+        sum += ((double)a[k] - (double)b[k]) * ((double)a[k] - (double)b[k]);
+    return sqrt(sum) + (double)rows_slack(l->rows);
+}
+
+static void bury(struct linkage *l, uint32_t id)
+{
+    struct cluster *c = &l->clusters[id];
+
+    rows_drop(l->rows, c->slot);
+    heap_remove(l, c->heap_at);
+    free(c->list);
+    free(c->ref);
+    free(c->mean);
+    c->list = NULL;
+    c->ref = NULL;
+    c->mean = NULL;
+}
+
+static void pack(struct linkage *l)
+{
+    rows_pack(l->rows);
+    for (uint32_t slot = 0; slot < rows_used(l->rows); slot++)
+        l->clusters[rows_id(l->rows, slot)].slot = slot;
+}
+
+/* The list of the larger one goes to what is made, and with it the place it was measured at. */
+static int inherit(struct linkage *l, uint32_t from, struct cluster *ret, struct err *err)
+{
+    struct cluster *c = &l->clusters[from];
+    size_t bytes = rows_stride(l->rows) * sizeof(float);
+
+    if (c->ref == NULL) {
+        c->ref = malloc(bytes);
+        if (c->ref == NULL)
+            return err_set(err, ERR_NOMEM, "no memory for a cluster");
+        memcpy(c->ref, place_of(l, from), bytes);
+    }
+    ret->list = c->list;
+    ret->ref = c->ref;
+    ret->upto = c->upto;
+    c->ref = NULL;
+    c->list = NULL;
+    return 0;
+}
+
+static int join(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
+{
+    struct cluster *x = &l->clusters[a], *y = &l->clusters[b], *c = &l->clusters[l->made];
+    uint32_t larger = x->size > y->size || (x->size == y->size && x->upto >= y->upto) ? a : b;
+    double share = (double)x->size / (double)(x->size + y->size);
+
+    c->size = x->size + y->size;
+    c->mean = malloc(l->size * sizeof(*c->mean));
+    if (c->mean == NULL)
+        return err_set(err, ERR_NOMEM, "no memory for the mean of a cluster");
+    mean_of(l, a, l->here);
+    for (uint32_t k = 0; k < l->size; k++)
+        c->mean[k] = share * l->here[k];
+    mean_of(l, b, l->here);
+    for (uint32_t k = 0; k < l->size; k++)
+        c->mean[k] += (1.0 - share) * l->here[k];
+    if (inherit(l, larger, c, err) != 0)
+        return err->code;
+    bury(l, a);
+    bury(l, b);
+    if (rows_used(l->rows) == rows_room(l->rows) ||
+        rows_used(l->rows) - l->alive > l->alive / PACK + 64)
+        pack(l);
+    c->slot = rows_add(l->rows, l->made, c->mean);
+    c->drift = way(l, rows_at(l->rows, c->slot), c->ref);
+    c->key = 0.0; /* looked at next */
+    place(l, l->alive++, l->made);
+    rise(l, l->alive - 1);
+    l->made++;
+    return 0;
+}
+
+/* ---- the whole */
+
+/* Every vector's nearest others, both older and newer: half of them would do, but the lists are
+ * handed on. */
+static int search_vectors(struct linkage *l, struct err *err)
+{
+    struct nearest **list = malloc(l->n * sizeof(struct nearest *));
+    int rc = 0;
+
+    if (list == NULL)
+        return err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n);
+    for (uint32_t i = 0; i < l->n && rc == 0; i++) {
+        list[i] = l->clusters[i].list = nearest_new(LIST_FIRST, l->radius);
+        if (list[i] == NULL)
+            rc = err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n);
+    }
+    if (rc == 0)
+        rc = rows_search_all(l->rows, l->threads, list, err);
+    free(list);
+    return rc;
+}
+
+static int begin(struct linkage *l, struct err *err)
+{
+    uint32_t room = l->n + l->n / 8 + 16;
+    int rc;
+
+    l->clusters = calloc(2 * (size_t)l->n, sizeof(*l->clusters));
+    l->heap = malloc((size_t)l->n * sizeof(*l->heap));
+    l->here = malloc(l->size * sizeof(*l->here));
+    if (l->clusters == NULL || l->heap == NULL || l->here == NULL)
+        return err_set(err, ERR_NOMEM, "no memory to cluster %u vectors", l->n);
+    rc = rows_new(l->vectors, l->n, l->size, room, &l->rows, err);
+    if (rc != 0)
+        return rc;
+    l->made = l->alive = l->n;
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->clusters[i].size = 1;
+        l->clusters[rows_id(l->rows, i)].slot = i;
+        l->clusters[i].upto = l->n;
+        place(l, i, i);
+    }
+    rc = search_vectors(l, err);
+    for (uint32_t i = 0; rc == 0 && i < l->n; i++)
+        if (l->clusters[i].list->n > 0)
+            l->clusters[i].key = (double)l->clusters[i].list->items[0].distance;
+    for (uint32_t i = l->n / 2; rc == 0 && i-- > 0;)
+        sink(l, i);
+    return rc;
+}
+
+static int run(struct linkage *l, double stop, struct merge *ret, uint32_t *count, struct err *err)
+{
+    int rc = 0;
+
+    while (rc == 0 && l->alive > 1) {
+        uint32_t id = l->heap[0];
+        const struct cluster *c = &l->clusters[id];
+
+        if (c->key > stop)
+            break;
+        if (!c->exact || !is_alive(l, c->partner)) {
+            rc = refine(l, id, err);
+            continue;
+        }
+        ret[*count] = (struct merge){.a = id < c->partner ? id : c->partner,
+                                     .b = id < c->partner ? c->partner : id,
+                                     .size = c->size + l->clusters[c->partner].size,
+                                     .distance = c->key};
+        rc = join(l, ret[*count].a, ret[*count].b, err);
+        (*count)++;
+    }
+    return rc;
+}
+
+static void end(struct linkage *l)
+{
+    for (uint32_t i = 0; l->clusters != NULL && i < 2 * l->n; i++) {
+        free(l->clusters[i].mean);
+        free(l->clusters[i].ref);
+        free(l->clusters[i].list);
+    }
+    rows_free(l->rows);
+    free(l->clusters);
+    free(l->heap);
+    free(l->here);
+}
+
+int linkage_centroid(const float *vectors, uint32_t n, uint32_t size, double stop, uint32_t threads,
+                     struct merge *ret, uint32_t *count, struct err *err)
+{
+    struct linkage l = {.vectors = vectors, .n = n, .size = size, .threads = threads};
+    uint32_t made = 0;
+    int rc;
+
+    if (n == 0 || n > LINKAGE_MAX || size == 0 || size > 65536)
+        return err_set(err, ERR_INPUT, "%u vectors of %u values cannot be clustered", n, size);
+    for (size_t i = 0; i < (size_t)n * size; i++)
+        if (!isfinite(vectors[i]) || fabsf(vectors[i]) > 1e15f)
+            return err_set(err, ERR_INPUT, "vector %zu has a value that is no number", i / size);
+    l.radius = nextafterf((float)(stop * RADIUS), INFINITY);
+    rc = begin(&l, err);
+    if (rc == 0)
+        rc = run(&l, stop, ret, &made, err);
+    end(&l);
+    if (rc == 0)
+        *count = made;
+    return rc;
+}
+
+uint32_t linkage_labels(const struct merge *merges, uint32_t count, uint32_t n, uint32_t *parent,
+                        uint32_t *labels)
+{
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < n + count; i++)
+        parent[i] = i;
+    for (uint32_t i = 0; i < count; i++)
+        parent[merges[i].a] = parent[merges[i].b] = n + i;
+    for (uint32_t i = n + count; i-- > 0;) /* a parent's id is the higher one */
+        parent[i] = parent[parent[i]];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t root = parent[i];
+
+        if (root < n) { /* alone */
+            labels[i] = found++;
+            continue;
+        }
+        if (parent[root] == root) /* its first vector: the label is kept behind the ids */
+            parent[root] = n + count + found++;
+        labels[i] = parent[root] - (n + count);
+    }
+    return found;
+}

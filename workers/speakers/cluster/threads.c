@@ -1,0 +1,57 @@
+#include "workers/speakers/cluster/threads.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define STACK_BYTES (512u << 10) /* the default is 8 MiB of a settler's address space, each */
+
+struct task {
+    void (*work)(void *arg, uint32_t part);
+    void *arg;
+    uint32_t parts;
+    atomic_uint next;
+};
+
+uint32_t threads_available(void)
+{
+    const char *said = getenv("OMP_NUM_THREADS");
+    unsigned long n = said != NULL ? strtoul(said, NULL, 10) : 0;
+    cpu_set_t set;
+
+    if (n == 0 && sched_getaffinity(0, sizeof(set), &set) == 0)
+        n = (unsigned long)CPU_COUNT(&set);
+    else if (n == 0) /* more processors than a set holds */
+        n = THREADS_MOST;
+    return n < THREADS_MOST ? (uint32_t)n : THREADS_MOST;
+}
+
+static void *take_parts(void *arg)
+{
+    struct task *t = arg;
+
+    for (uint32_t part; (part = atomic_fetch_add(&t->next, 1)) < t->parts;)
+        t->work(t->arg, part);
+    return NULL;
+}
+
+void threads_run(uint32_t threads, uint32_t parts, void (*work)(void *arg, uint32_t part),
+                 void *arg)
+{
+    struct task t = {work, arg, parts, 0};
+    pthread_t others[THREADS_MOST];
+    pthread_attr_t attr;
+    uint32_t made = 0;
+
+    if (threads > 1 && parts > 1 && pthread_attr_init(&attr) == 0) {
+        pthread_attr_setstacksize(&attr, STACK_BYTES);
+        while (made + 1 < threads && made + 1 < parts && made + 1 < THREADS_MOST &&
+               pthread_create(&others[made], &attr, take_parts, &t) == 0)
+            made++;
+        pthread_attr_destroy(&attr);
+    }
+    take_parts(&t);
+    for (uint32_t i = 0; i < made; i++)
+        pthread_join(others[i], NULL);
+}

@@ -1,0 +1,24 @@
+/* workers/speakers/cluster/threads.h - the same work on many parts, on several threads.
+ *
+ * What the parts are does not depend on how many threads there are, so that neither does what
+ * becomes of them. */
+#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_THREADS_H
+#define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_THREADS_H
+
+#include <stdint.h>
+
+/* More gain little, and workers want the processor, too. */
+#define THREADS_MOST 16u
+
+/* One for each processor that the process may run on, or as many as OMP_NUM_THREADS says; 1 ..
+ * THREADS_MOST. */
+uint32_t threads_available(void);
+
+/* Calls work(arg, part) for each part below `parts` once, in any order, from at most `threads`
+ * threads (0: 1), the caller's among them; returns when all have returned. Work must not allocate:
+ * each thread would get an arena of its own from the C library. A thread that cannot be made is
+ * done without. */
+void threads_run(uint32_t threads, uint32_t parts, void (*work)(void *arg, uint32_t part),
+                 void *arg);
+
+#endif

@@ -1,0 +1,389 @@
+#include "workers/stages/transcribe/flight.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "gpu/backend.h"
+#include "workers/stages/transcribe/outcome.h"
+
+#define ENCODE_MAX 16                 /* windows whose audio is held at once: 1.9 MB each */
+#define IDLE_SHARE 8                  /* an eighth of the slots may wait for a batch to be whole */
+#define ENCODE_NS INT64_C(1000000000) /* what one call may take, when windows are short enough */
+#define WINDOWS_TRIED 8 /* at once, after as many as the session would choose were too many */
+
+/* ---- the session */
+
+/* Fewer windows at once come first: they cost speed alone in the encoder, slots in all. */
+static int open_session(struct flight *f, uint32_t slots, uint32_t windows, struct err *err)
+{
+    for (;;) {
+        struct whisper_shape shape = f->shape;
+        int rc;
+
+        shape.slots = slots;
+        shape.windows = windows;
+        rc = whisper_session_new(f->model, shape, &f->session, err);
+        if (rc == 0) {
+            f->slot_count = slots;
+            return whisper_session_rules(f->session, f->rules, err);
+        }
+        if (rc != ERR_VRAM || (slots == 1 && windows == 1))
+            return rc;
+        if (windows > slots)
+            windows = slots;
+        if (windows != 1)
+            windows = windows ? windows / 2 : slots < WINDOWS_TRIED ? slots : WINDOWS_TRIED;
+        else
+            slots /= 2;
+        log_warn("%s; trying %u windows in flight, %u at once in the encoder", err->msg, slots,
+                 windows);
+    }
+}
+
+static int make_slots(struct flight *f, struct err *err)
+{
+    uint32_t windows = whisper_session_windows(f->session);
+    size_t rows = f->row_max = whisper_session_rows(f->session);
+
+    f->encode_max = windows > ENCODE_MAX ? windows : ENCODE_MAX;
+    if (f->encode_max > f->slot_count)
+        f->encode_max = f->slot_count;
+    f->fill_from = f->slot_count / IDLE_SHARE < windows ? f->slot_count / IDLE_SHARE : windows;
+    f->slots = calloc(f->slot_count, sizeof(*f->slots));
+    f->rows = calloc(rows, sizeof(*f->rows));
+    f->asks = calloc(rows, sizeof(*f->asks));
+    f->choices = calloc(rows, sizeof(*f->choices));
+    f->top = calloc(rows * (f->policy.branches + 1), sizeof(*f->top));
+    f->moves = calloc((size_t)f->slot_count * f->policy.branches, sizeof(*f->moves));
+    f->windows = calloc(f->encode_max, sizeof(*f->windows));
+    f->pcm = malloc(f->encode_max * (size_t)WHISPER_WINDOW_SAMPLES * sizeof(*f->pcm));
+    if (!f->slots || !f->rows || !f->asks || !f->choices || !f->top || !f->moves || !f->windows ||
+        !f->pcm)
+        return err_set(err, ERR_NOMEM, "no memory for %u windows at once", f->slot_count);
+    for (uint32_t i = 0; i < f->slot_count; i++) {
+        int rc = decoding_new(&f->policy, &f->slots[i].decoding, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int flight_open(struct flight *f, uint32_t slots, uint32_t windows, struct err *err)
+{
+    int rc = open_session(f, slots, windows, err);
+
+    if (!rc)
+        rc = make_slots(f, err);
+    if (rc)
+        flight_close(f);
+    return rc;
+}
+
+void flight_close(struct flight *f)
+{
+    for (uint32_t i = 0; f->slots && i < f->slot_count; i++)
+        decoding_free(f->slots[i].decoding);
+    free(f->slots);
+    free(f->rows);
+    free(f->asks);
+    free(f->choices);
+    free(f->top);
+    free(f->moves);
+    free(f->windows);
+    free(f->pcm);
+    f->slots = NULL;
+    f->rows = NULL;
+    f->asks = NULL;
+    f->choices = NULL;
+    f->top = NULL;
+    f->moves = NULL;
+    f->windows = NULL;
+    f->pcm = NULL;
+    f->slot_count = 0;
+    whisper_session_free(f->session);
+    f->session = NULL;
+}
+
+int flight_shrink(struct flight *f, struct err *err)
+{
+    uint32_t slots = f->slot_count, windows = whisper_session_windows(f->session);
+
+    if (slots == 1 && windows == 1)
+        return err->code;
+    if (windows > 1)
+        windows /= 2;
+    else
+        slots /= 2;
+    log_warn("%s; going on with %u windows in flight, %u at once in the encoder", err->msg, slots,
+             windows);
+    for (uint32_t i = 0; i < f->slot_count; i++)
+        if (f->slots[i].window)
+            f->slots[i].window->place = WINDOW_QUEUED;
+    flight_close(f);
+    return flight_open(f, slots, windows, err);
+}
+
+/* ---- slots */
+
+void flight_drop(struct flight *f, const struct lane *l)
+{
+    for (uint32_t i = 0; i < f->slot_count; i++)
+        if (f->slots[i].window && f->slots[i].window->lane == l)
+            f->slots[i].window = NULL;
+}
+
+uint32_t flight_count(const struct flight *f)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < f->slot_count; i++)
+        n += f->slots[i].window != NULL;
+    return n;
+}
+
+static bool waits(const struct slot *s)
+{
+    return s->window && decoding_state(s->decoding) == DECODING_LANGUAGE;
+}
+
+uint32_t flight_busy(const struct flight *f)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < f->slot_count; i++)
+        n += f->slots[i].window && !waits(&f->slots[i]);
+    return n;
+}
+
+/* Windows whose language is known now go on. */
+static void tell_languages(struct flight *f)
+{
+    for (uint32_t i = 0; i < f->slot_count; i++) {
+        struct slot *s = &f->slots[i];
+        int32_t heard, language;
+        float heard_prob, no_speech, prob;
+
+        if (!waits(s))
+            continue;
+        decoding_heard(s->decoding, &heard, &heard_prob, &no_speech);
+        if (lane_language(s->window, heard, heard_prob, no_speech, &language, &prob))
+            decoding_go(s->decoding, language, prob);
+    }
+}
+
+/* A free one, or one whose window only waits for others to be heard: that one begins again later.
+ * Otherwise the others might wait for its slot, and it for them. */
+static struct slot *free_slot(struct flight *f)
+{
+    struct slot *waiting = NULL;
+
+    for (uint32_t i = 0; i < f->slot_count; i++) {
+        if (!f->slots[i].window)
+            return &f->slots[i];
+        if (waits(&f->slots[i]))
+            waiting = &f->slots[i];
+    }
+    return waiting;
+}
+
+/* Where the encoder takes many windows at once, slots that become free one by one wait until they
+ * are a batch; never all of them. */
+static bool worth_filling(const struct flight *f)
+{
+    uint32_t vacant = f->slot_count - flight_busy(f);
+
+    return vacant > 0 && (vacant >= f->fill_from || vacant == f->slot_count);
+}
+
+void flight_beat(const struct flight *f)
+{
+    if (f->beat)
+        f->beat(f->beat_arg);
+}
+
+/* ---- encoding */
+
+static void take_off(struct slot *slot, struct lane_window *w)
+{
+    const int32_t *previous;
+    uint32_t n = 0;
+
+    if (slot->window)
+        slot->window->place = WINDOW_QUEUED;
+    slot->window = w;
+    w->place = WINDOW_FLYING;
+    previous = lane_previous(w, &n);
+    decoding_begin(slot->decoding, lane_window_seed(w), previous, n);
+}
+
+/* At most encode_max windows. */
+static int gather(struct flight *f, struct lane *lanes, uint32_t *n, struct err *err)
+{
+    struct slot *slot = free_slot(f);
+    struct lane *l = lanes;
+
+    while (l && slot && *n < f->encode_max) {
+        float *room = f->pcm + (size_t)*n * WHISPER_WINDOW_SAMPLES;
+        struct lane_window *w;
+        const float *pcm;
+        int rc;
+
+        if ((rc = lane_next(l, room, &pcm, &w, err)))
+            return rc;
+        if (!w) {
+            l = l->next;
+            continue;
+        }
+        take_off(slot, w);
+        f->windows[(*n)++] =
+            (struct whisper_window){(uint32_t)(slot - f->slots), pcm, (size_t)w->samples};
+        slot = free_slot(f);
+    }
+    return 0;
+}
+
+/* Windows for the next call out of n: those whose audio is held, and not so many that nothing is
+ * heard of the engine for long. What they yield does not depend on it. */
+static uint32_t encode_share(const struct flight *f, uint32_t n)
+{
+    int64_t most = f->window_ns ? ENCODE_NS / f->window_ns : 1;
+
+    if (n > f->encode_max)
+        n = f->encode_max;
+    if (n > most)
+        n = (uint32_t)most;
+    return n < 1 ? 1 : n;
+}
+
+static int encode(struct flight *f, uint32_t n, struct err *err)
+{
+    for (uint32_t at = 0; at < n;) {
+        uint32_t k = encode_share(f, n - at);
+        int64_t start = clock_mono_ns();
+        int rc = whisper_encode(f->session, f->windows + at, k, err);
+
+        if (rc)
+            return rc;
+        at += k;
+        f->window_ns = (clock_mono_ns() - start) / k + 1;
+        flight_beat(f);
+    }
+    return 0;
+}
+
+int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err)
+{
+    uint32_t n = 0;
+    int rc;
+
+    tell_languages(f); /* or a window that could go on would give up its slot */
+    rc = worth_filling(f) ? gather(f, lanes, &n, err) : 0;
+    if (rc || !n)
+        return rc;
+    *progress = true;
+    return encode(f, n, err);
+}
+
+/* ---- decoding */
+
+static int move_branches(struct flight *f, struct err *err)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < f->slot_count; i++) {
+        uint32_t k = f->slots[i].window ? decoding_moves(f->slots[i].decoding, f->moves + n) : 0;
+
+        for (; k > 0; k--)
+            f->moves[n++].slot = i;
+    }
+    return n ? whisper_branch(f->session, f->moves, n, err) : 0;
+}
+
+/* The next rows of all slots; each may have what the others do not need at the least. */
+static uint32_t gather_rows(struct flight *f)
+{
+    uint32_t n = 0, others = flight_busy(f);
+
+    for (uint32_t i = 0; i < f->slot_count; i++) {
+        struct slot *s = &f->slots[i];
+        uint32_t k;
+
+        if (!s->window || waits(s))
+            continue;
+        others--;
+        k = decoding_rows(s->decoding, f->rows + n, f->asks + n,
+                          f->row_max - n - others * f->policy.branches);
+        for (; k > 0; k--)
+            f->rows[n++].slot = i;
+    }
+    return n;
+}
+
+/* Gives a window its choices; when it has ended, its lane takes what it yields and its slot is
+ * free. */
+static int feed(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struct err *err)
+{
+    uint32_t branches = f->policy.branches;
+    struct lane_window *w = s->window;
+    struct decoding_result r;
+    struct outcome o = {0};
+    int rc = decoding_feed(s->decoding, f->choices + at,
+                           branches > 1 ? f->top + (size_t)at * (branches + 1) : NULL, n, err);
+
+    if (rc || decoding_state(s->decoding) != DECODING_DONE)
+        return rc;
+    decoding_result(s->decoding, &r);
+    rc = outcome_make(w, &r, f->timing, f->session, (uint32_t)(s - f->slots), &o, err);
+    if (rc)
+        return rc;
+    if (f->timing)
+        flight_beat(f);
+    s->window = NULL;
+    rc = lane_take(w, &r, &o, err);
+    outcome_free(&o);
+    return rc;
+}
+
+/* A model that yields no numbers fails the lane; lack of memory and the device the whole. */
+static int settle(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struct err *err)
+{
+    struct lane *l = s->window->lane;
+    int rc = feed(f, s, at, n, err);
+
+    if (rc == 0 || rc == ERR_NOMEM || rc == ERR_VRAM || rc == ERR_DEVICE)
+        return rc;
+    lane_fail(l, err);
+    flight_drop(f, l);
+    return 0;
+}
+
+int flight_step(struct flight *f, bool *progress, struct err *err)
+{
+    uint32_t n;
+    int rc;
+
+    tell_languages(f);
+    if ((rc = move_branches(f, err)))
+        return rc;
+    n = gather_rows(f);
+    if (!n)
+        return 0;
+    *progress = true;
+    rc = whisper_choose(f->session, f->rows, f->asks, n, f->choices,
+                        f->policy.branches > 1 ? f->top : NULL, err);
+    if (rc)
+        return rc;
+    flight_beat(f);
+    for (uint32_t at = 0, end; !rc && at < n; at = end) {
+        struct slot *s = &f->slots[f->rows[at].slot];
+
+        for (end = at; end < n && f->rows[end].slot == f->rows[at].slot;)
+            end++;
+        if (s->window) /* its lane may have failed */
+            rc = settle(f, s, at, end - at, err);
+    }
+    tell_languages(f);
+    return rc;
+}

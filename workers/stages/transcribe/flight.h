@@ -1,0 +1,68 @@
+/* workers/stages/transcribe/flight.h - the windows in work: a session's slots, filled and stepped
+ * together. Part of transcribe.c; engine thread only. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_FLIGHT_H
+#define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_FLIGHT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/decoding.h"
+#include "workers/stages/transcribe/lane.h"
+
+struct rules_spec;
+struct timing;
+
+struct slot {
+    struct lane_window *window; /* NULL: free */
+    struct decoding *decoding;
+};
+
+struct flight {
+    struct whisper *model;          /* borrowed, as all up to here: */
+    const struct rules_spec *rules; /* token_rules.h */
+    struct timing *timing;          /* NULL: no words */
+    struct decoding_policy policy;
+    struct whisper_shape shape; /* branches and alignment heads */
+    struct whisper_session *session;
+    struct slot *slots;
+    uint32_t slot_count;
+    uint32_t encode_max; /* windows per call that there is memory for */
+    uint32_t fill_from;  /* free slots that are worth a call of the encoder */
+    uint32_t row_max;    /* rows of a step */
+    float *pcm;          /* encode_max windows' audio */
+    struct whisper_window *windows;
+    struct whisper_row *rows; /* what is asked of them, and the answers */
+    struct choice_ask *asks;
+    struct choice *choices;
+    struct candidate *top;
+    struct whisper_move *moves;
+    int64_t window_ns; /* what a window of the last call took to encode; 0: not known yet */
+    void (*beat)(void *arg);
+    void *beat_arg;
+};
+
+/* The session, with as many of the wanted slots and windows at once as the device has memory for,
+ * and what belongs to it. model, rules, timing, policy and shape are set. */
+int flight_open(struct flight *f, uint32_t slots, uint32_t windows, struct err *err);
+void flight_close(struct flight *f); /* what was open; slots are empty then */
+/* After ERR_VRAM: half as many windows at once in the encoder, and when that is one already, half
+ * as many slots. What was in flight begins again: its audio is still held, and a window yields the
+ * same however often it is begun. ERR_VRAM when it cannot be less. */
+int flight_shrink(struct flight *f, struct err *err);
+
+/* Forgets a lane's windows. */
+void flight_drop(struct flight *f, const struct lane *l);
+uint32_t flight_count(const struct flight *f); /* slots in use */
+/* Slots in use whose windows can go on: they do not wait for a language. */
+uint32_t flight_busy(const struct flight *f);
+
+/* Puts windows that are ready into free slots and encodes them, lanes in order. */
+int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err);
+/* One step of the decoder for all slots; settles what ended. */
+int flight_step(struct flight *f, bool *progress, struct err *err);
+
+void flight_beat(const struct flight *f);
+
+#endif

@@ -1,0 +1,202 @@
+#include "workers/stages/transcribe/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "workers/models/whisper/whisper.h"
+
+int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, uint64_t seed,
+             struct lane_source source, struct lane **ret, struct err *err)
+{
+    struct lane *l = calloc(1, sizeof(*l));
+    int rc;
+
+    if (!l)
+        return err_set(err, ERR_NOMEM, "no memory for a lane");
+    l->policy = policy;
+    l->source = source;
+    l->seed = seed;
+    l->begin = l->end = l->counted = l->speech_end = begin;
+    l->language = language;
+    l->language_prob = 1;
+    rc = policy->packed ? packed_begin(l, err) : sequential_begin(l, err);
+    if (rc) {
+        lane_free(l);
+        return rc;
+    }
+    *ret = l;
+    return 0;
+}
+
+void lane_free(struct lane *l)
+{
+    if (!l)
+        return;
+    while (l->first_window) {
+        struct lane_window *next = l->first_window->next;
+        lane_window_free(l->first_window);
+        l->first_window = next;
+    }
+    packed_free(l->listening);
+    yield_free(&l->yield);
+    free(l->previous);
+    free(l);
+}
+
+void lane_fail(struct lane *l, const struct err *why)
+{
+    if (l->state == LANE_ENDED)
+        return;
+    l->failed = why->code;
+    l->err = *why;
+    l->state = LANE_ENDED;
+}
+
+int64_t lane_count(struct lane *l)
+{
+    int64_t n = l->end - l->counted;
+
+    l->counted = l->end;
+    return n;
+}
+
+void lane_move(struct lane *l, int64_t to)
+{
+    l->end = to;
+    l->source.release(l->source.arg, to);
+}
+
+/* ---- windows */
+
+int lane_window_new(struct lane *l, int64_t at, struct lane_window **ret, struct err *err)
+{
+    struct lane_window *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return err_set(err, ERR_NOMEM, "no memory for a window");
+    w->lane = l;
+    w->at = at;
+    *ret = w;
+    return 0;
+}
+
+void lane_window_free(struct lane_window *w)
+{
+    if (!w)
+        return;
+    yield_free(&w->yield);
+    pack_free(&w->pack);
+    free(w->pcm);
+    free(w->voice);
+    free(w);
+}
+
+/* The window's place, not its number: a lane's windows do not depend on how it was cut into calls.
+ */
+uint64_t lane_window_seed(const struct lane_window *w)
+{
+    return number_seed(w->lane->seed, (uint64_t)(w->at - w->lane->begin));
+}
+
+int lane_next(struct lane *l, float *room, const float **pcm, struct lane_window **ret,
+              struct err *err)
+{
+    int rc = 0;
+
+    *ret = NULL;
+    if (l->state == LANE_ENDED)
+        return 0;
+    if (l->policy->packed)
+        *ret = packed_next(l);
+    else
+        rc = sequential_next(l, room, ret, err);
+    *pcm = *ret && (*ret)->pcm ? (*ret)->pcm : room;
+    return rc;
+}
+
+const int32_t *lane_previous(const struct lane_window *w, uint32_t *n)
+{
+    const struct lane *l = w->lane;
+    const struct lane_policy *p = l->policy;
+
+    if (l->previous_count) {
+        *n = l->previous_count;
+        return l->previous;
+    }
+    if (p->packed && p->initial_count) {
+        *n = p->initial_count;
+        return p->initial;
+    }
+    *n = p->hotwords_count;
+    return p->hotwords;
+}
+
+/* Without a text before it such a window is over by now (decoding.h). */
+static bool is_mute(const struct lane *l, float no_speech)
+{
+    return no_speech > (float)NO_SPEECH_CERTAIN &&
+           no_speech > l->policy->params->no_speech_threshold;
+}
+
+bool lane_language(struct lane_window *w, int32_t heard, float heard_prob, float no_speech,
+                   int32_t *language, float *prob)
+{
+    const struct lane *l = w->lane;
+
+    w->mute = is_mute(l, no_speech);
+    *language = heard;
+    *prob = heard_prob;
+    if (l->policy->params->multilingual || !vocabulary_multilingual(l->policy->vocab))
+        return true;
+    if (l->language >= 0) {
+        *language = l->language;
+        *prob = 1;
+        return true;
+    }
+    return !l->policy->packed || packed_language(w, heard, heard_prob, language, prob);
+}
+
+int lane_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
+              struct err *err)
+{
+    return w->lane->policy->packed ? packed_take(w, r, o, err) : sequential_take(w, r, o, err);
+}
+
+/* ---- the end */
+
+void lane_note_language(struct lane *l, const struct lane_window *w, int32_t language, float prob)
+{
+    if (l->policy->params->multilingual || (l->language < 0 && w->mute))
+        language_add(&l->spoken, language, prob);
+    else if (l->language < 0) {
+        l->language = language;
+        l->language_prob = prob;
+    }
+}
+
+void lane_tell(struct lane *l)
+{
+    const struct vocabulary *v = l->policy->vocab;
+    const char *code = NULL;
+    struct lane_result result = {
+        .end_sample = l->end,
+        .windows = l->windows,
+        .segment_count = l->yield.count,
+        .segments = l->yield.segments,
+        .language = "",
+    };
+
+    if (l->failed) {
+        l->done(l->done_arg, NULL, &l->err);
+        return;
+    }
+    if (l->policy->params->multilingual || l->language < 0)
+        language_most(&l->spoken, &l->language, &l->language_prob);
+    if (l->spoke) {
+        code = vocabulary_multilingual(v) ? vocabulary_language_code(v, l->language) : "en";
+        result.language = code ? code : "";
+        result.language_prob = l->language_prob;
+    }
+    l->done(l->done_arg, &result, NULL);
+}

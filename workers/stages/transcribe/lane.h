@@ -1,0 +1,159 @@
+/* workers/stages/transcribe/lane.h - one shard on its way: what its next windows are, and what it
+ * has yielded. Part of transcribe.c; engine thread only.
+ *
+ * Lanes are of two kinds. A *sequential* lane (lane_sequential.c) has one window at a time, which
+ * begins where the one before says; its audio stays with the source until the window has ended. A
+ * *packed* lane (lane_packed.c) listens to its audio with the voice activity's model first and
+ * packs the speech into windows that are independent of each other: several may be in flight at
+ * once, and what they yield is put in order.
+ *
+ *   QUEUED ──► FLYING ──► SETTLED ──► gone, once those before it are
+ *      ▲          │ the session is made anew, or its slot is needed by another
+ *      └──────────┘ (it begins again and yields the same) */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_LANE_H
+#define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_LANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "workers/audio/pack.h"
+#include "workers/stages/transcribe/decoding.h"
+#include "workers/stages/transcribe/language.h"
+#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/yield.h"
+
+struct outcome;   /* outcome.h */
+struct listening; /* lane_packed.c */
+
+/* Shared by all lanes of a transcriber; borrowed. */
+struct lane_policy {
+    const struct transcribe_params *params;
+    const struct vocabulary *vocab;
+    bool packed;                       /* voice activity cuts the windows */
+    const int32_t *initial, *hotwords; /* tokens */
+    uint32_t initial_count, hotwords_count;
+    uint32_t previous_max; /* tokens of a text that a condition has room for */
+};
+
+enum window_place { WINDOW_QUEUED, WINDOW_FLYING, WINDOW_SETTLED };
+
+struct lane_window {
+    struct lane_window *next;
+    struct lane *lane;
+    enum window_place place;
+    int64_t at; /* where it begins, sample in the recording; in its lane no two have the same */
+    int64_t samples; /* of its audio, 1 .. 480000 */
+
+    /* Packed */
+    float *pcm; /* owned: [samples] */
+    int64_t pcm_room;
+    struct pack pack; /* where its audio lies, samples in the recording */
+    float *voice;     /* owned: probability of speech for each SPEECH_STEP of its audio */
+    bool heard;       /* it was asked for its language: */
+    int32_t language;
+    float language_prob;
+    bool mute;  /* asked, and nobody speaks in it for all the model hears: it has no say in that */
+    bool spoke; /* SETTLED */
+    struct yield yield;
+};
+
+enum lane_state {
+    LANE_OPEN,
+    LANE_ENDED, /* to be told to the caller */
+};
+
+struct lane {
+    struct lane *next; /* in the transcriber's list, oldest first */
+    const struct lane_policy *policy;
+    enum lane_state state;
+    struct lane_source source;
+    lane_done done;
+    void *done_arg;
+    uint64_t seed;
+    int64_t begin;    /* sample in the recording */
+    int64_t end;      /* audio before it is done with */
+    int64_t counted;  /* lane_count has told of the audio before it */
+    int32_t language; /* id, -1 unknown */
+    float language_prob;
+    bool spoke;                       /* some window held speech */
+    struct language_tally spoken;     /* what windows spoke; multilingual: all, else mute ones */
+    struct lane_window *first_window; /* owned, in order; a sequential lane has at most one */
+    struct yield yield;
+    uint32_t windows; /* that it has had */
+    int failed;       /* 0, or the code in err */
+    struct err err;
+
+    /* Sequential */
+    uint32_t short_moves; /* windows in a row that moved on by less than a second */
+    int32_t *previous;    /* owned: the last tokens of the text so far, or the initial prompt */
+    uint32_t previous_count;
+    int64_t speech_end; /* sample where the last word ended */
+
+    struct listening *listening; /* owned; NULL in sequential lanes */
+};
+
+/* language: id, -1: to be heard. The caller links it. */
+int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, uint64_t seed,
+             struct lane_source source, struct lane **ret, struct err *err);
+void lane_free(struct lane *l); /* NULL is fine */
+/* It ends with this error, unless it has ended before. */
+void lane_fail(struct lane *l, const struct err *why);
+/* Samples of audio done since the last call. */
+int64_t lane_count(struct lane *l);
+
+/* The next window that can fly: its audio is in *pcm (the window's own, or `room` for a whole
+ * window), and its place stays QUEUED. *ret NULL: none now; the lane may also have ended. */
+int lane_next(struct lane *l, float *room, const float **pcm, struct lane_window **ret,
+              struct err *err);
+/* The tokens before the window's own: *n of them, borrowed. */
+const int32_t *lane_previous(const struct lane_window *w, uint32_t *n);
+/* Repeats a window's draws. */
+uint64_t lane_window_seed(const struct lane_window *w);
+/* The language that a window goes on with, which was just heard to speak `heard`: false when others
+ * have to be asked first. no_speech: as decoding_heard gives it. */
+bool lane_language(struct lane_window *w, int32_t heard, float heard_prob, float no_speech,
+                   int32_t *language, float *prob);
+/* What a flying window has yielded; it may be gone afterwards. */
+int lane_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
+              struct err *err);
+/* Calls done with the result or the error. */
+void lane_tell(struct lane *l);
+
+/* For the two kinds. A new window is nobody's yet. */
+int lane_window_new(struct lane *l, int64_t at, struct lane_window **ret, struct err *err);
+void lane_window_free(struct lane_window *w); /* NULL is fine */
+/* Everything before the sample is done with, and the source may forget it. */
+void lane_move(struct lane *l, int64_t to);
+/* A window that is speech spoke it. */
+void lane_note_language(struct lane *l, const struct lane_window *w, int32_t language, float prob);
+
+int sequential_begin(struct lane *l, struct err *err);
+int sequential_next(struct lane *l, float *room, struct lane_window **ret, struct err *err);
+int sequential_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
+                    struct err *err);
+
+int packed_begin(struct lane *l, struct err *err);
+void packed_free(struct listening *h); /* NULL is fine */
+struct lane_window *packed_next(struct lane *l);
+bool packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
+                     float *prob);
+int packed_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
+                struct err *err);
+
+/* ---- listening (packed lanes) */
+
+#define LANE_QUEUE \
+    4 /* windows of a lane that wait for a slot; more while it asks for its language */
+
+/* Windows that wait for a slot and could fly. */
+uint32_t lane_queued(const struct lane *l);
+struct silero_block;
+/* The next piece of audio for the voice activity's model, where the queue has room: 1 with block
+ * filled in but for prob; pcm: room for SILERO_BLOCK steps. 0: not now (not decoded yet, no room,
+ * all heard). */
+int lane_listen(struct lane *l, float *pcm, struct silero_block *block, struct err *err);
+/* What the model made of it: block->prob. Queues windows. ERR_NOMEM. */
+int lane_heard(struct lane *l, const struct silero_block *block, struct err *err);
+
+#endif

@@ -1,0 +1,334 @@
+/* A lane whose speech is found first and packed into windows, as in faster-whisper's batched
+ * pipeline. A window holds its audio itself: the source is released as the voice activity moves on,
+ * so that hours of silence hold nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/audio/speech.h"
+#include "workers/models/silero/silero.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/lane.h"
+#include "workers/stages/transcribe/outcome.h"
+
+#define BLOCK ((int64_t)SILERO_BLOCK * SILERO_STEP)
+#define SHORTEST 1600 /* samples; nobody says anything in a tenth of a second */
+#define VOICE_STEPS ((WHISPER_WINDOW_SAMPLES + SPEECH_STEP - 1) / SPEECH_STEP)
+#define MAX_SPEECH_MS 30000
+
+struct listening {
+    struct silero_stream stream;
+    struct speech *speech;
+    int64_t heard;            /* samples from the lane's begin that the model has heard */
+    int64_t offered;          /* of the block that it hears now */
+    bool last;                /* and it is the lane's last */
+    bool ended;               /* the lane's audio was heard to its end */
+    struct lane_window *open; /* owned: being filled; NULL: none */
+};
+
+int packed_begin(struct lane *l, struct err *err)
+{
+    const struct transcribe_params *p = l->policy->params;
+    const struct speech_params speech = {
+        .threshold = p->vad_threshold,
+        .neg_threshold = p->vad_neg_threshold,
+        .min_speech_ms = p->vad_min_speech_duration_ms,
+        .max_speech_ms = MAX_SPEECH_MS,
+        .min_silence_ms = p->vad_min_silence_duration_ms,
+        .pad_ms = p->vad_speech_pad_ms,
+    };
+
+    l->listening = calloc(1, sizeof(*l->listening));
+    if (!l->listening)
+        return err_set(err, ERR_NOMEM, "no memory for a lane");
+    return speech_new(&speech, &l->listening->speech, err);
+}
+
+void packed_free(struct listening *h)
+{
+    if (!h)
+        return;
+    speech_free(h->speech);
+    lane_window_free(h->open);
+    free(h);
+}
+
+/* ---- what is done with */
+
+static void pass(struct lane *l, int64_t to)
+{
+    if (to > l->end)
+        l->end = to;
+}
+
+/* Nothing before the oldest window that is not settled, or before what is still listened to. */
+static void note_progress(struct lane *l)
+{
+    const struct listening *h = l->listening;
+    int64_t horizon = speech_horizon(h->speech);
+
+    if (l->first_window)
+        pass(l, l->first_window->at);
+    else if (h->open)
+        pass(l, h->open->at);
+    else
+        pass(l, l->begin + (h->ended || horizon > h->heard ? h->heard : horizon));
+}
+
+/* Takes what the settled windows at the front have yielded; the last one ends the lane. */
+static int settle(struct lane *l, struct err *err)
+{
+    struct lane_window *w;
+    int rc = 0;
+
+    while (!rc && (w = l->first_window) && w->place == WINDOW_SETTLED) {
+        if ((rc = yield_move(&l->yield, &w->yield, err)))
+            break;
+        l->windows++;
+        l->spoke = l->spoke || w->spoke;
+        if (w->spoke)
+            lane_note_language(l, w, w->language, w->language_prob);
+        l->first_window = w->next;
+        lane_window_free(w);
+    }
+    note_progress(l);
+    if (!rc && !l->first_window && l->listening->ended)
+        l->state = LANE_ENDED;
+    return rc;
+}
+
+/* ---- filling windows */
+
+/* The window that is being filled has all it can hold. */
+static void queue_open(struct lane *l)
+{
+    struct lane_window *w = l->listening->open, **end = &l->first_window;
+
+    l->listening->open = NULL;
+    if (!w || w->samples < SHORTEST) {
+        lane_window_free(w);
+        return;
+    }
+    while (*end)
+        end = &(*end)->next;
+    *end = w;
+}
+
+static int grow(struct lane_window *w, int64_t samples, struct err *err)
+{
+    int64_t room = 2 * w->pcm_room > samples ? 2 * w->pcm_room : samples;
+    float *pcm;
+
+    if (samples <= w->pcm_room)
+        return 0;
+    if (room > WHISPER_WINDOW_SAMPLES)
+        room = WHISPER_WINDOW_SAMPLES;
+    pcm = realloc(w->pcm, (size_t)room * sizeof(*pcm));
+    if (!pcm)
+        return err_set(err, ERR_NOMEM, "no memory for a window's audio");
+    w->pcm = pcm;
+    w->pcm_room = room;
+    return 0;
+}
+
+/* The probabilities of the steps in which the window's own steps begin. */
+static void note_voice(struct lane_window *w, const struct speech *speech, int64_t start,
+                       int64_t samples)
+{
+    int64_t i = (w->samples + SPEECH_STEP - 1) / SPEECH_STEP;
+
+    for (; i * SPEECH_STEP < w->samples + samples; i++) {
+        int64_t at = start + i * SPEECH_STEP - w->samples;
+        float prob = speech_mean(speech, at, at + 1);
+
+        w->voice[i] = prob > 0 ? prob : 0;
+    }
+}
+
+/* A stretch of at most a window, whose samples count from the lane's begin. */
+static int append(struct lane *l, const struct speech_span *span, struct err *err)
+{
+    struct listening *h = l->listening;
+    struct speech_span placed = {l->begin + span->start, l->begin + span->end, span->prob};
+    int64_t n = span->end - span->start;
+    struct lane_window *w;
+    int rc;
+
+    if (h->open && !pack_fits(&h->open->pack, span, WHISPER_WINDOW_SAMPLES))
+        queue_open(l);
+    if (!h->open && (rc = lane_window_new(l, placed.start, &h->open, err)))
+        return rc;
+    w = h->open;
+    if (!w->voice && !(w->voice = calloc(VOICE_STEPS, sizeof(*w->voice))))
+        return err_set(err, ERR_NOMEM, "no memory for a window");
+    if ((rc = grow(w, w->samples + n, err)) || (rc = pack_add(&w->pack, &placed, err)))
+        return rc;
+    if (l->source.read(l->source.arg, placed.start, (size_t)n, w->pcm + w->samples) != n)
+        return err_set(err, ERR_IO, "the audio's source has lost what it had");
+    note_voice(w, h->speech, span->start, n);
+    w->samples += n;
+    return 0;
+}
+
+static int take_speech(struct lane *l, struct err *err)
+{
+    struct speech_span span;
+    int rc = 0;
+
+    while (!rc && speech_next(l->listening->speech, &span)) {
+        while (!rc && span.end - span.start > WHISPER_WINDOW_SAMPLES) {
+            struct speech_span piece = span;
+
+            piece.end = span.start = span.start + WHISPER_WINDOW_SAMPLES;
+            rc = append(l, &piece, err);
+        }
+        if (!rc)
+            rc = append(l, &span, err);
+    }
+    return rc;
+}
+
+/* ---- listening */
+
+/* Has its language still to be found, by asking its windows? */
+static bool is_asking(const struct lane *l)
+{
+    return l->language < 0 && !l->policy->params->multilingual &&
+           vocabulary_multilingual(l->policy->vocab);
+}
+
+/* Waits for its lane's language, having told its own. */
+static bool is_parked(const struct lane_window *w) { return w->heard && is_asking(w->lane); }
+
+/* Whether the lane holds as many windows as it should. Those that wait for its language count: so
+ * many that they can decide on it have room. Mute ones cannot, and do not count. */
+static bool is_full(const struct lane *l)
+{
+    uint32_t ask = is_asking(l) ? l->policy->params->language_detection_segments : 0, n = 0;
+
+    for (const struct lane_window *w = l->first_window; w; w = w->next)
+        n += w->place == WINDOW_QUEUED && !(is_parked(w) && w->mute);
+    return n >= (ask > LANE_QUEUE ? ask : LANE_QUEUE);
+}
+
+uint32_t lane_queued(const struct lane *l)
+{
+    uint32_t n = 0;
+
+    for (const struct lane_window *w = l->first_window; w; w = w->next)
+        n += w->place == WINDOW_QUEUED && !is_parked(w);
+    return n;
+}
+
+int lane_listen(struct lane *l, float *pcm, struct silero_block *block, struct err *err)
+{
+    struct listening *h = l->listening;
+    int64_t n;
+
+    if (l->state == LANE_ENDED || h->ended || is_full(l))
+        return 0;
+    n = l->source.read(l->source.arg, l->begin + h->heard, (size_t)BLOCK, pcm);
+    if (n == -1)
+        return 0;
+    if (n < 0 || n > BLOCK) {
+        err_set(err, ERR_IO, "the audio's source failed (%lld)", (long long)n);
+        lane_fail(l, err);
+        return 0;
+    }
+    h->offered = n;
+    h->last = n < BLOCK;
+    block->stream = &h->stream;
+    block->pcm = pcm;
+    block->steps = h->last ? (uint32_t)speech_steps(n) : SILERO_BLOCK;
+    memset(pcm + n, 0, (size_t)(block->steps * SILERO_STEP - n) * sizeof(*pcm));
+    return 1;
+}
+
+int lane_heard(struct lane *l, const struct silero_block *block, struct err *err)
+{
+    struct listening *h = l->listening;
+    int64_t horizon;
+    int rc = speech_feed(h->speech, block->prob, block->steps, err);
+
+    h->heard += h->offered;
+    if (!rc && h->last)
+        rc = speech_end(h->speech, h->heard, err);
+    if (!rc)
+        rc = take_speech(l, err);
+    if (rc)
+        return rc;
+    h->ended = h->last;
+    if (h->ended)
+        queue_open(l);
+    horizon = speech_horizon(h->speech);
+    l->source.release(l->source.arg,
+                      l->begin + (h->ended || horizon > h->heard ? h->heard : horizon));
+    return settle(l, err);
+}
+
+/* ---- languages */
+
+/* The windows' words in order, as far as they are all known. Mute ones have a word only where the
+ * lane ends and nobody else has one: they wait for it, too. */
+static bool decide(struct lane *l)
+{
+    const struct transcribe_params *p = l->policy->params;
+    struct language_rule rule = {p->language_detection_segments, p->language_detection_threshold};
+    struct language_tally tally = {0}, mute = {0};
+
+    for (const struct lane_window *w = l->first_window; w; w = w->next) {
+        if (w->place == WINDOW_SETTLED)
+            continue; /* silence: it was not asked */
+        if (!w->heard)
+            return false;
+        if (w->mute)
+            language_add(&mute, w->language, w->language_prob);
+        else if (language_ask(&tally, &rule, w->language, w->language_prob, &l->language,
+                              &l->language_prob))
+            return true;
+    }
+    return l->listening->ended &&
+           language_most(tally.windows ? &tally : &mute, &l->language, &l->language_prob);
+}
+
+bool packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
+                     float *prob)
+{
+    w->heard = true;
+    w->language = heard;
+    w->language_prob = heard_prob;
+    if (!decide(w->lane))
+        return false;
+    *language = w->lane->language;
+    *prob = w->lane->language_prob;
+    return true;
+}
+
+struct lane_window *packed_next(struct lane *l)
+{
+    struct lane_window *w = l->first_window;
+
+    if (is_asking(l))
+        decide(l);
+    while (w && (w->place != WINDOW_QUEUED || is_parked(w)))
+        w = w->next;
+    return w;
+}
+
+/* ---- results */
+
+int packed_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
+                struct err *err)
+{
+    int rc = outcome_yield(o, w, r, &w->yield, err);
+
+    if (rc)
+        return rc;
+    w->place = WINDOW_SETTLED;
+    w->spoke = outcome_is_speech(o, w, r);
+    w->language = r->language;
+    w->language_prob = r->language_prob;
+    free(w->pcm);
+    free(w->voice);
+    w->pcm = w->voice = NULL;
+    return settle(w->lane, err);
+}

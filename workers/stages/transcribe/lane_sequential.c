@@ -1,0 +1,144 @@
+/* A lane whose windows follow each other, as in openai-whisper's transcribe(): each begins where
+ * the timestamps (or the words) of the one before say. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/lane.h"
+#include "workers/stages/transcribe/outcome.h"
+
+#define RATE WHISPER_RATE_HZ
+#define SHORTEST 1600           /* samples; nobody says anything in a tenth of a second */
+#define QUIET (1.5f / 32768.0f) /* 16-bit silence with one bit of dither */
+#define SHORT_MOVES_MAX 3
+
+/* Adds to the text that the next window may go on from; the oldest tokens go. */
+static void remember(struct lane *l, const int32_t *tokens, size_t n)
+{
+    uint32_t max = l->policy->previous_max, keep;
+
+    if (n > max) {
+        tokens += n - max;
+        n = max;
+    }
+    keep = max - (uint32_t)n < l->previous_count ? max - (uint32_t)n : l->previous_count;
+    memmove(l->previous, l->previous + l->previous_count - keep, keep * sizeof(*tokens));
+    if (n)
+        memcpy(l->previous + keep, tokens, n * sizeof(*tokens));
+    l->previous_count = keep + (uint32_t)n;
+}
+
+int sequential_begin(struct lane *l, struct err *err)
+{
+    const struct lane_policy *p = l->policy;
+
+    if (!p->initial_count && !p->params->condition_on_previous_text)
+        return 0;
+    l->previous = malloc(p->previous_max * sizeof(*l->previous));
+    if (!l->previous)
+        return err_set(err, ERR_NOMEM, "no memory for a lane");
+    remember(l, p->initial, p->initial_count);
+    return 0;
+}
+
+static bool is_quiet(const float *pcm, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabsf(pcm[i]) <= QUIET))
+            return false;
+    return true;
+}
+
+static int window_at_end(struct lane *l, int64_t samples, struct lane_window **ret, struct err *err)
+{
+    int rc = l->first_window ? 0 : lane_window_new(l, l->end, &l->first_window, err);
+
+    if (rc)
+        return rc;
+    l->first_window->samples = samples;
+    *ret = l->first_window;
+    return 0;
+}
+
+/* Windows of digital silence are passed over here, without the model. */
+int sequential_next(struct lane *l, float *room, struct lane_window **ret, struct err *err)
+{
+    if (l->first_window && l->first_window->place != WINDOW_QUEUED)
+        return 0;
+    for (;;) {
+        int64_t n = l->source.read(l->source.arg, l->end, WHISPER_WINDOW_SAMPLES, room);
+
+        if (n == -1)
+            return 0;
+        if (n < 0 || n > WHISPER_WINDOW_SAMPLES) {
+            struct err e;
+
+            err_set(&e, ERR_IO, "the audio's source failed (%lld)", (long long)n);
+            lane_fail(l, &e);
+            return 0;
+        }
+        if (n >= SHORTEST && !is_quiet(room, n))
+            return window_at_end(l, n, ret, err);
+        l->windows += n >= SHORTEST;
+        lane_move(l, l->end + n);
+        if (n < SHORTEST) {
+            l->state = LANE_ENDED;
+            return 0;
+        }
+    }
+}
+
+/* The lane's language is that of its first window that holds speech for certain; until then each
+ * window speaks its own, and the first that yields words is kept. */
+static void take_language(struct lane *l, const struct lane_window *w,
+                          const struct decoding_result *r, const struct outcome *o)
+{
+    if (!outcome_is_speech(o, w, r))
+        return;
+    l->spoke = true;
+    lane_note_language(l, w, r->language, r->language_prob);
+}
+
+/* The text is the next window's condition, unless it was got at a high temperature; a window
+ * without text changes nothing. A text that is not believed is none, but at a high temperature it
+ * tells that the condition does no good. */
+static void take_text(struct lane *l, const struct decoding_result *r, const struct outcome *o)
+{
+    const struct transcribe_params *p = l->policy->params;
+    struct outcome_text n = outcome_text(o);
+
+    if (!l->previous || r->silent)
+        return;
+    for (uint32_t i = 0; i < o->count && p->condition_on_previous_text; i++)
+        if (o->drafts[i].text && !o->drafts[i].dropped)
+            remember(l, r->tokens + o->drafts[i].span.first, o->drafts[i].span.count);
+    if (p->condition_on_previous_text ? r->temperature > p->prompt_reset_on_temperature
+                                      : n.kept || !n.dropped)
+        l->previous_count = 0;
+}
+
+int sequential_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
+                    struct err *err)
+{
+    struct lane *l = w->lane;
+    int64_t advance = o->advance;
+    int rc;
+
+    l->windows++;
+    if ((rc = outcome_yield(o, w, r, &l->yield, err)))
+        return rc;
+    take_language(l, w, r, o);
+    take_text(l, r, o);
+    if (o->speech_end >= 0)
+        l->speech_end = w->at + o->speech_end;
+    /* A model that ends every window after a word would need a hundred windows for half a minute.
+     */
+    l->short_moves = advance < RATE && advance < w->samples ? l->short_moves + 1 : 0;
+    if (l->short_moves > SHORT_MOVES_MAX)
+        advance = w->samples < RATE ? w->samples : RATE;
+    l->first_window = NULL;
+    lane_window_free(w);
+    lane_move(l, l->end + advance);
+    return 0;
+}

@@ -1,0 +1,426 @@
+#include "workers/stages/transcribe/transcribe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "workers/models/silero/silero.h"
+#include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/flight.h"
+#include "workers/stages/transcribe/lane.h"
+#include "workers/stages/transcribe/prompt.h"
+#include "workers/stages/transcribe/timing.h"
+#include "workers/stages/transcribe/token_rules.h"
+#include "workers/stages/transcribe/words.h"
+
+#define SLOTS_MAX 4096
+#define SPECIALS 3       /* tokens of a prompt that are always there: start, language, task */
+#define ALIGN_SPECIALS 5 /* when words are timed, <|notimestamps|> and <|endoftext|> as well */
+/* What the voice activity may take between two steps of the decoder, to fill slots that are free.
+ */
+#define LISTEN_NS INT64_C(50000000)
+#define BLOCK ((size_t)SILERO_BLOCK * SILERO_STEP)
+
+struct transcriber {
+    struct whisper *model;           /* borrowed */
+    struct silero *vad;              /* borrowed; NULL: none */
+    const struct vocabulary *vocab;  /* borrowed */
+    struct transcribe_params params; /* copied */
+    struct token_rules *rules;
+    struct timing *timing; /* NULL: no words */
+    int32_t *initial, *hotwords;
+    struct lane_policy policy;
+    struct flight flight;
+    struct silero_block *blocks; /* that the voice activity takes at once: */
+    struct lane **listeners;     /*   whose they are, */
+    float *pcm, *voice;          /*   their audio and its probabilities */
+    struct lane *lanes;          /* owned; oldest first */
+    uint32_t lane_count;
+    int64_t samples_done;
+    struct err lack; /* why it takes less at once than it was made with */
+};
+
+/* ---- making */
+
+static int check_language(const struct vocabulary *v, const char *code, int32_t *id,
+                          struct err *err)
+{
+    *id = -1;
+    if (!code || !code[0])
+        return 0;
+    if (!vocabulary_multilingual(v)) {
+        if (strcmp(code, "en") == 0)
+            return 0;
+        return err_set(err, ERR_USAGE, "the model is English-only; language '%.15s' needs another",
+                       code);
+    }
+    *id = vocabulary_language_id(v, code);
+    if (*id < 0)
+        return err_set(err, ERR_USAGE,
+                       "the model knows no language '%.15s'; it has %u, such as '%s'", code,
+                       vocabulary_language_count(v),
+                       vocabulary_language_code(v, vocabulary_ids(v)->first_language));
+    return 0;
+}
+
+static int check_params(const struct vocabulary *v, const struct transcribe_params *p,
+                        struct err *err)
+{
+    int32_t id;
+
+    if (p->translate && (!vocabulary_multilingual(v) || vocabulary_ids(v)->translate < 0))
+        return err_set(err, ERR_USAGE, "the model cannot translate; take a multilingual one");
+    return check_language(v, p->language, &id, err);
+}
+
+static int set_lane_policy(struct transcriber *t, struct err *err)
+{
+    struct lane_policy *p = &t->policy;
+    int rc;
+
+    p->params = &t->params;
+    p->vocab = t->vocab;
+    p->packed = t->vad != NULL;
+    p->previous_max = whisper_config(t->model)->max_target_positions / 2;
+    rc = prompt_encode(t->vocab, t->params.initial_prompt, &t->initial, &p->initial_count, err);
+    if (!rc)
+        rc = prompt_encode(t->vocab, t->params.hotwords, &t->hotwords, &p->hotwords_count, err);
+    p->initial = t->initial;
+    p->hotwords = t->hotwords;
+    return rc;
+}
+
+void transcribe_shape(const struct transcribe_params *p, const struct whisper_config *config,
+                      const struct vocabulary *vocab, struct whisper_shape *ret)
+{
+    uint32_t heads = 0;
+
+    *ret =
+        (struct whisper_shape){.branches = p->beam_size > p->best_of ? p->beam_size : p->best_of};
+    if (ret->branches < 1)
+        ret->branches = 1;
+    if (p->word_timestamps)
+        heads = words_heads(vocab, config->decoder_layers, config->decoder_heads, NULL, 0);
+    ret->align_heads = heads < WHISPER_MAX_ALIGN_HEADS ? heads : WHISPER_MAX_ALIGN_HEADS;
+}
+
+uint32_t transcribe_rows(const struct transcribe_params *p)
+{
+    return p->beam_size > 1 ? p->beam_size : 1;
+}
+
+void transcribe_decoding(const struct transcribe_params *p, char ret[TRANSCRIBE_DECODING_LEN])
+{
+    char beams[24] = "", candidates[24] = "";
+
+    if (p->beam_size > 1)
+        snprintf(beams, sizeof(beams), " beam_size=%u", p->beam_size);
+    if (p->best_of > 1)
+        snprintf(candidates, sizeof(candidates), " best_of=%u", p->best_of);
+    snprintf(ret, TRANSCRIBE_DECODING_LEN, "%s%s%s", beams, candidates,
+             p->word_timestamps ? " word_timestamps" : "");
+    if (ret[0])
+        memmove(ret, ret + 1, strlen(ret));
+}
+
+static int set_decoding_policy(struct transcriber *t, struct err *err)
+{
+    uint32_t positions = whisper_config(t->model)->max_target_positions, max = t->params.max_tokens;
+
+    transcribe_shape(&t->params, whisper_config(t->model), t->vocab, &t->flight.shape);
+    if (positions < ALIGN_SPECIALS + 2)
+        return err_set(err, ERR_MODEL, "the model's decoder has %u positions only", positions);
+    if (!max)
+        max = positions / 2;
+    if (max > positions - SPECIALS)
+        max = positions - SPECIALS;
+    if (t->params.word_timestamps && max > positions - ALIGN_SPECIALS)
+        max = positions - ALIGN_SPECIALS; /* or the last ones' words could not be timed */
+    t->flight.policy = (struct decoding_policy){
+        .params = &t->params,
+        .vocab = t->vocab,
+        .positions = positions,
+        .max_tokens = max,
+        .branches = t->flight.shape.branches,
+    };
+    return 0;
+}
+
+static int make_ears(struct transcriber *t, struct err *err)
+{
+    size_t n = t->vad ? silero_blocks(t->vad) : 0;
+
+    if (!n)
+        return 0;
+    t->blocks = calloc(n, sizeof(*t->blocks));
+    t->listeners = calloc(n, sizeof(struct lane *));
+    t->pcm = malloc(n * BLOCK * sizeof(*t->pcm));
+    t->voice = malloc(n * SILERO_BLOCK * sizeof(*t->voice));
+    if (!t->blocks || !t->listeners || !t->pcm || !t->voice)
+        return err_set(err, ERR_NOMEM, "no memory for the voice activity");
+    return 0;
+}
+
+static int make(struct transcriber *t, uint32_t slots, uint32_t windows, struct err *err)
+{
+    int rc =
+        token_rules_new(t->vocab, whisper_config(t->model)->vocab_size, &t->params, &t->rules, err);
+
+    if (!rc)
+        rc = set_lane_policy(t, err);
+    if (!rc)
+        rc = set_decoding_policy(t, err);
+    if (!rc && t->params.word_timestamps)
+        rc = timing_new(whisper_config(t->model), t->vocab, &t->timing, err);
+    if (!rc)
+        rc = make_ears(t, err);
+    if (rc)
+        return rc;
+    t->flight.model = t->model;
+    t->flight.rules = token_rules_spec(t->rules);
+    t->flight.timing = t->timing;
+    return flight_open(&t->flight,
+                       slots ? slots : whisper_default_slots(t->model, t->flight.policy.branches),
+                       windows, err);
+}
+
+int transcriber_new(struct whisper *model, struct silero *vad, const struct vocabulary *vocab,
+                    const struct transcribe_params *params, uint32_t slots, uint32_t windows,
+                    struct transcriber **ret, struct err *err)
+{
+    struct transcriber *t;
+    int rc;
+
+    if (!vad != !params->vad_model[0])
+        return err_set(err, ERR_USAGE, "voice activity and its parameters do not go together");
+    if (slots > SLOTS_MAX)
+        return err_set(err, ERR_USAGE, "%u windows at once are too many; the limit is %u", slots,
+                       SLOTS_MAX);
+    if ((rc = transcribe_params_check(params, err)) || (rc = check_params(vocab, params, err)))
+        return rc;
+    t = calloc(1, sizeof(*t));
+    if (!t)
+        return err_set(err, ERR_NOMEM, "no memory for a transcriber");
+    t->model = model;
+    t->vad = vad;
+    t->vocab = vocab;
+    t->params = *params;
+    rc = make(t, slots, windows, err);
+    if (rc) {
+        transcriber_free(t);
+        return rc;
+    }
+    *ret = t;
+    return 0;
+}
+
+void transcriber_free(struct transcriber *t)
+{
+    if (!t)
+        return;
+    while (t->lanes) {
+        struct lane *next = t->lanes->next;
+        lane_free(t->lanes);
+        t->lanes = next;
+    }
+    flight_close(&t->flight);
+    timing_free(t->timing);
+    token_rules_free(t->rules);
+    free(t->initial);
+    free(t->hotwords);
+    free(t->blocks);
+    free(t->listeners);
+    free(t->pcm);
+    free(t->voice);
+    free(t);
+}
+
+uint32_t transcriber_slots(const struct transcriber *t) { return t->flight.slot_count; }
+
+uint32_t transcriber_windows(const struct transcriber *t)
+{
+    return whisper_session_windows(t->flight.session);
+}
+
+const struct err *transcriber_lack(const struct transcriber *t) { return &t->lack; }
+
+/* ---- lanes */
+
+int transcriber_add(struct transcriber *t, int64_t start_sample, const char *language,
+                    uint64_t seed, struct lane_source source, lane_done done, void *done_arg,
+                    struct lane **ret, struct err *err)
+{
+    struct lane **end = &t->lanes, *l;
+    int32_t id;
+    int rc;
+
+    if (!language || !language[0])
+        language = t->params.language;
+    if ((rc = check_language(t->vocab, language, &id, err)) ||
+        (rc = lane_new(&t->policy, start_sample, id, seed, source, &l, err)))
+        return rc;
+    l->done = done;
+    l->done_arg = done_arg;
+    while (*end)
+        end = &(*end)->next;
+    *end = l;
+    t->lane_count++;
+    if (ret)
+        *ret = l;
+    return 0;
+}
+
+static void unlink_lane(struct transcriber *t, struct lane *lane)
+{
+    struct lane **at = &t->lanes;
+
+    while (*at && *at != lane)
+        at = &(*at)->next;
+    if (*at) {
+        *at = lane->next;
+        t->lane_count--;
+    }
+    flight_drop(&t->flight, lane);
+}
+
+void transcriber_remove(struct transcriber *t, struct lane *lane)
+{
+    unlink_lane(t, lane);
+    lane_free(lane);
+}
+
+/* From the list's head again after each call: done may add and remove lanes. */
+static void tell_ended(struct transcriber *t)
+{
+    struct lane *l = t->lanes;
+
+    while (l) {
+        if (l->state != LANE_ENDED) {
+            l = l->next;
+            continue;
+        }
+        unlink_lane(t, l);
+        lane_tell(l);
+        lane_free(l);
+        l = t->lanes;
+    }
+}
+
+/* ---- voice activity */
+
+static uint32_t queued(const struct transcriber *t)
+{
+    uint32_t n = 0;
+
+    for (const struct lane *l = t->lanes; l; l = l->next)
+        n += lane_queued(l);
+    return n;
+}
+
+/* A piece of each lane that has one, oldest first, as many as the model takes. */
+static int listen_once(struct transcriber *t, uint32_t *heard, struct err *err)
+{
+    uint32_t n = 0, most = silero_blocks(t->vad);
+    int rc = 0;
+
+    for (struct lane *l = t->lanes; l && n < most; l = l->next) {
+        t->blocks[n].prob = t->voice + (size_t)n * SILERO_BLOCK;
+        if (lane_listen(l, t->pcm + n * BLOCK, &t->blocks[n], err))
+            t->listeners[n++] = l;
+    }
+    *heard = n;
+    if (n)
+        rc = silero_run(t->vad, t->blocks, n, err);
+    for (uint32_t i = 0; !rc && i < n; i++) {
+        rc = lane_heard(t->listeners[i], &t->blocks[i], err);
+        if (rc == ERR_IO) {
+            lane_fail(t->listeners[i], err);
+            rc = 0;
+        }
+    }
+    return rc;
+}
+
+/* Once for each step of the decoder, and again while free slots wait for windows: where speech is
+ * sparse, one needs many blocks. More windows than the slots hold are not waited with: each holds
+ * its audio. */
+static int listen(struct transcriber *t, bool *progress, struct err *err)
+{
+    uint32_t slots = t->flight.slot_count, vacant = slots - flight_busy(&t->flight);
+    uint32_t ready = t->vad ? queued(t) : slots, heard = 1;
+    int64_t end = clock_mono_ns() + LISTEN_NS;
+
+    for (bool first = true; heard && ready < (first ? slots : vacant); first = false) {
+        int rc;
+
+        if (!first && clock_mono_ns() >= end)
+            break;
+        if ((rc = listen_once(t, &heard, err)))
+            return rc;
+        if (heard) {
+            *progress = true;
+            flight_beat(&t->flight);
+            ready = queued(t);
+        }
+    }
+    return 0;
+}
+
+/* ---- a round */
+
+static int fly(struct transcriber *t, bool *progress, struct err *err)
+{
+    int rc = flight_fill(&t->flight, t->lanes, progress, err);
+
+    return rc ? rc : flight_step(&t->flight, progress, err);
+}
+
+/* The voice activity has moved nothing on either: it hears the same again. */
+static int shrink(struct transcriber *t, struct err *err)
+{
+    struct err why = *err;
+    int rc = flight_shrink(&t->flight, err);
+
+    if (rc == 0)
+        t->lack = why;
+    return rc;
+}
+
+int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
+{
+    int rc;
+
+    *progress = false;
+    rc = listen(t, progress, err);
+    if (!rc)
+        rc = fly(t, progress, err);
+    if (rc == ERR_VRAM) {
+        *progress = true;
+        rc = shrink(t, err);
+    }
+    if (rc)
+        return rc;
+    for (struct lane *l = t->lanes; l; l = l->next) {
+        int64_t samples = lane_count(l);
+
+        t->samples_done += samples;
+        *progress = *progress || samples || l->state == LANE_ENDED;
+    }
+    tell_ended(t);
+    return 0;
+}
+
+void transcriber_on_beat(struct transcriber *t, void (*fn)(void *arg), void *arg)
+{
+    t->flight.beat = fn;
+    t->flight.beat_arg = arg;
+}
+
+void transcriber_stats(const struct transcriber *t, uint32_t *lanes, uint32_t *windows,
+                       int64_t *samples_done)
+{
+    *lanes = t->lane_count;
+    *windows = flight_count(&t->flight);
+    *samples_done = t->samples_done;
+}

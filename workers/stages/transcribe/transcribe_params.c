@@ -1,0 +1,171 @@
+/* The parameters of the transcribe stage: their table, and what they must agree on. */
+#include <string.h>
+
+#include "workers/stages/param_table.h"
+#include "workers/stages/transcribe/transcribe.h"
+
+#define FIELD(field, of) .name = #field, .kind = PARAM_##of, PARAM_AT(transcribe_params, field)
+#define HOUR_MS 3600000
+
+/* Those that are `always` written are the first catalogs'. */
+static const struct param_field fields[] = {
+    {FIELD(language, TEXT), .always = true, .value = "CODE",
+     .help = "en, es ...; default: heard from the recording"},
+    {FIELD(translate, BOOL), .always = true, .help = "into English; the same as --task=translate"},
+
+    {FIELD(vad_model, TEXT), .option = "vad", .value = "WHEN",
+     .title = "Voice activity: where somebody speaks (Silero's model)",
+     .help = "auto (default: on when its model is here), on, off, or the model's file"},
+    {FIELD(vad_hash, TEXT)},
+    {FIELD(vad_threshold, FLOAT), .high = 1, .value = "P", .help = "above: somebody speaks (0.5)"},
+    {FIELD(vad_neg_threshold, FLOAT), .high = 1, .unset = true, .value = "P",
+     .help = "below: nobody does any more (0.15 less)"},
+    {FIELD(vad_min_speech_duration_ms, U32), .high = HOUR_MS, .value = "N",
+     .help = "speech that is shorter is none (0)"},
+    {FIELD(vad_min_silence_duration_ms, U32), .high = HOUR_MS, .value = "N",
+     .help = "a shorter pause is none (160)"},
+    {FIELD(vad_speech_pad_ms, U32), .high = 10000, .value = "N",
+     .help = "kept before and after speech (400; at most 10000)"},
+
+    {FIELD(multilingual, BOOL), .title = "Languages",
+     .help = "each window's language is heard anew"},
+    {FIELD(language_detection_segments, U32), .low = 1, .high = 16, .value = "N",
+     .help = "windows to ask, until one is sure (4; at most 16)"},
+    {FIELD(language_detection_threshold, FLOAT), .high = 1, .value = "P",
+     .help = "as sure as this will do (0.5)"},
+
+    {FIELD(beam_size, U32), .low = 1, .high = 16, .value = "N", .title = "How text is searched for",
+     .help = "hypotheses at temperature 0 (1: greedy)"},
+    {FIELD(best_of, U32), .low = 1, .high = 16, .value = "N",
+     .help = "candidates at temperatures above 0 (1)"},
+    {FIELD(patience, FLOAT), .low = 0.1, .high = 10, .value = "X",
+     .help = "above 1, beams search on for longer (1)"},
+    {FIELD(length_penalty, FLOAT), .high = 10, .unset = true, .value = "X",
+     .help = "Google's exponent, up to 10 (default: the mean log probability ranks)"},
+    {FIELD(temperatures, FLOATS), .high = 2, .always = true, .option = "temperature",
+     .count = offsetof(struct transcribe_params, temperature_count), .value = "T,...",
+     .help = "until a window looks right; rising, up to 8, from 0 to 2 (0,0.2,0.4,0.6,0.8,1)"},
+    {FIELD(max_tokens, U32), .high = 100000, .always = true, .value = "N", .option_low = 1,
+     .option_high = 448,
+     .help = "of one window of 30 s; up to 448 (half of the model's positions)"},
+    {FIELD(without_timestamps, BOOL), .help = "one segment a window"},
+    {FIELD(max_initial_timestamp, FLOAT), .high = 30, .unset = true, .value = "S",
+     .help = "of a window's first text (the model's: 1)"},
+    {FIELD(condition_on_previous_text, BOOL),
+     .help = "go by what was said before; needs --vad=off"},
+    {FIELD(prompt_reset_on_temperature, FLOAT), .high = 2, .value = "T",
+     .help = "but not by what was got above (0.5)"},
+    {FIELD(initial_prompt, TEXT), .value = "TEXT",
+     .help = "as if this had been said before a shard (with voice activity: a window); up to 223 "
+             "tokens"},
+    {FIELD(hotwords, TEXT), .value = "TEXT", .help = "names and words to expect; up to 223 tokens"},
+    {FIELD(suppress_tokens, TOKENS), .value = "N,...",
+     .count = offsetof(struct transcribe_params, suppress_count),
+     .flag = offsetof(struct transcribe_params, suppress_model),
+     .help = "never said; -1: the model's list (-1)"},
+
+    {FIELD(compression_ratio_threshold, FLOAT), .high = 1000, .always = true, .option_low = 1,
+     .option_high = 1000, .value = "X", .title = "When a text is tried again, or is none",
+     .help = "above: it repeats itself (2.4)"},
+    {FIELD(logprob_threshold, FLOAT), .low = -1000, .always = true, .option_low = -100,
+     .value = "X", .help = "below: too unsure (-1)"},
+    {FIELD(no_speech_threshold, FLOAT), .high = 1, .always = true, .value = "P",
+     .help = "above: silence (0.6)"},
+
+    {FIELD(word_timestamps, BOOL), .title = "Words", .help = "a time for each word"},
+    {FIELD(hallucination_silence_threshold, FLOAT), .high = 3600, .value = "S",
+     .help = "leave out words that look invented next to such a silence"},
+};
+
+static const struct transcribe_params usual = {
+    .temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f},
+    .temperature_count = 6,
+    .compression_ratio_threshold = 2.4f,
+    .logprob_threshold = -1.0f,
+    .no_speech_threshold = 0.6f,
+    .beam_size = 1,
+    .best_of = 1,
+    .patience = 1.0f,
+    .length_penalty = -1.0f,
+    .max_initial_timestamp = -1.0f,
+    .prompt_reset_on_temperature = 0.5f,
+    .suppress_model = true,
+    .language_detection_segments = 4,
+    .language_detection_threshold = 0.5f,
+    .vad_threshold = 0.5f,
+    .vad_neg_threshold = -1.0f,
+    .vad_min_silence_duration_ms = 160,
+    .vad_speech_pad_ms = 400,
+};
+
+static int check_language(const char *code, struct err *err)
+{
+    for (size_t i = 0; code[i]; i++)
+        if (!(code[i] >= 'a' && code[i] <= 'z') && code[i] != '-' && code[i] != '_')
+            return err_set(err, ERR_USAGE, "the language must be a code in lower case, as 'en'");
+    return 0;
+}
+
+/* Which model, and that it is the one that was meant: neither goes without the other. */
+static int check_vad(const struct transcribe_params *p, struct err *err)
+{
+    size_t n = strlen(p->vad_hash);
+
+    if (p->vad_model[0] == 0)
+        return n == 0 ? 0 : err_set(err, ERR_USAGE, "vad_hash is given without vad_model");
+    if (p->vad_model[0] != '/' && strchr(p->vad_model, '/'))
+        return err_set(err, ERR_USAGE, "vad_model is neither a name nor an absolute path");
+    if (n != 32 || strspn(p->vad_hash, "0123456789abcdef") != n)
+        return err_set(err, ERR_USAGE, "vad_hash is not 32 hexadecimal digits");
+    if (p->condition_on_previous_text)
+        return err_set(err, ERR_USAGE,
+                       "condition_on_previous_text works without voice activity alone: speech "
+                       "that it has cut is decoded in any order");
+    if (p->vad_neg_threshold >= 0 && p->vad_neg_threshold > p->vad_threshold)
+        return err_set(err, ERR_USAGE, "vad_neg_threshold is %g, above vad_threshold, %g",
+                       (double)p->vad_neg_threshold, (double)p->vad_threshold);
+    return 0;
+}
+
+static int check(const void *params, struct err *err)
+{
+    const struct transcribe_params *p = params;
+    int rc = check_language(p->language, err);
+
+    if (rc == 0)
+        rc = check_vad(p, err);
+    if (rc != 0)
+        return rc;
+    if (p->hallucination_silence_threshold > 0 && !p->word_timestamps)
+        return err_set(err, ERR_USAGE,
+                       "hallucination_silence_threshold goes by word times: word_timestamps must "
+                       "be on");
+    if (p->multilingual && p->language[0])
+        return err_set(err, ERR_USAGE,
+                       "multilingual asks each window for its language, and language says which "
+                       "it is: one of them must go");
+    return 0;
+}
+
+const struct param_table transcribe_table = {
+    .what = "transcription", PARAM_TABLE(transcribe_params, fields, &usual), .check = check};
+
+void transcribe_params_default(struct transcribe_params *p)
+{
+    param_table_default(&transcribe_table, p);
+}
+
+int transcribe_params_check(const struct transcribe_params *p, struct err *err)
+{
+    return param_table_check(&transcribe_table, p, err);
+}
+
+int transcribe_params_to_json(const struct transcribe_params *p, char **ret, struct err *err)
+{
+    return param_table_to_json(&transcribe_table, p, ret, err);
+}
+
+int transcribe_params_from_json(const char *json, struct transcribe_params *ret, struct err *err)
+{
+    return param_table_from_json(&transcribe_table, json, ret, err);
+}

@@ -1,0 +1,90 @@
+#include "workers/stages/transcribe/yield.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void free_words(const struct transcribe_word *words, uint32_t n)
+{
+    for (uint32_t i = 0; words && i < n; i++)
+        free((char *)words[i].text);
+    free((struct transcribe_word *)words);
+}
+
+static void free_segment(struct transcribe_segment *s)
+{
+    free((char *)s->text);
+    free((char *)s->reason);
+    free_words(s->words, s->word_count);
+}
+
+void yield_free(struct yield *y)
+{
+    for (uint32_t i = 0; i < y->count; i++)
+        free_segment(&y->segments[i]);
+    free(y->segments);
+    *y = (struct yield){0};
+}
+
+static int make_room(struct yield *y, uint32_t more, struct err *err)
+{
+    struct transcribe_segment *segments;
+    uint32_t cap = y->cap ? y->cap : 8;
+
+    if (y->cap - y->count >= more)
+        return 0;
+    while (cap - y->count < more)
+        cap *= 2;
+    segments = realloc(y->segments, cap * sizeof(*segments));
+    if (!segments)
+        return err_set(err, ERR_NOMEM, "no memory for a segment");
+    y->segments = segments;
+    y->cap = cap;
+    return 0;
+}
+
+/* NULL: no memory; what was copied is freed again. */
+static struct transcribe_word *copy_words(const struct transcribe_word *words, uint32_t n)
+{
+    struct transcribe_word *copy = calloc(n, sizeof(*copy));
+
+    for (uint32_t i = 0; copy && i < n; i++) {
+        copy[i] = words[i];
+        copy[i].text = strdup(words[i].text);
+        if (!copy[i].text) {
+            free_words(copy, i);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+int yield_add(struct yield *y, const struct transcribe_segment *segment, struct err *err)
+{
+    struct transcribe_segment s = *segment;
+    int rc = make_room(y, 1, err);
+
+    if (rc)
+        return rc;
+    s.text = strdup(segment->text);
+    s.reason = strdup(segment->reason);
+    s.words = s.word_count ? copy_words(segment->words, s.word_count) : NULL;
+    if (!s.text || !s.reason || (s.word_count && !s.words)) {
+        free_segment(&s);
+        return err_set(err, ERR_NOMEM, "no memory for a segment");
+    }
+    y->segments[y->count++] = s;
+    return 0;
+}
+
+int yield_move(struct yield *to, struct yield *from, struct err *err)
+{
+    int rc = make_room(to, from->count, err);
+
+    if (rc || !from->count)
+        return rc;
+    memcpy(to->segments + to->count, from->segments, from->count * sizeof(*from->segments));
+    to->count += from->count;
+    from->count = 0;
+    yield_free(from);
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* workers/stages/transcribe/yield.h - a list of segments that owns their texts, reasons and words.
+ *
+ * What a window yields, and what a lane has gathered. Engine thread only. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_YIELD_H
+#define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_YIELD_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/stages/transcribe/transcribe.h"
+
+struct yield { /* all zero: empty */
+    struct transcribe_segment *segments;
+    uint32_t count, cap;
+};
+
+void yield_free(struct yield *y); /* back to {0} */
+/* Copies text, reason, words and their texts; language stays borrowed. ERR_NOMEM. */
+int yield_add(struct yield *y, const struct transcribe_segment *segment, struct err *err);
+/* What `from` has goes to the end of `to`. ERR_NOMEM: nothing has moved. */
+int yield_move(struct yield *to, struct yield *from, struct err *err);
+
+#endif

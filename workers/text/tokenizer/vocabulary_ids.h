@@ -1,0 +1,33 @@
+/* workers/text/tokenizer/vocabulary_ids.h - the special tokens and decoding limits of a Whisper
+ * model, from its tokenizer, generation_config.json and config.json. Part of vocabulary.c; pure. */
+#ifndef NIGHTSHIFT_WORKERS_TEXT_TOKENIZER_VOCABULARY_IDS_H
+#define NIGHTSHIFT_WORKERS_TEXT_TOKENIZER_VOCABULARY_IDS_H
+
+#include <jansson.h>
+
+#include "workers/text/tokenizer/bpe.h"
+#include "workers/text/tokenizer/vocabulary.h"
+
+struct language {
+    char code[16];
+    int32_t id;
+};
+
+struct vocabulary_rules {
+    struct vocabulary_ids ids;
+    int32_t size;               /* highest id + 1, timestamps included */
+    struct language *languages; /* owned, ascending id */
+    size_t language_count;
+    int32_t *suppress, *begin_suppress; /* owned */
+    size_t suppress_count, begin_suppress_count;
+    int32_t (*heads)[2]; /* owned */
+    size_t head_count;
+    int32_t max_initial_timestamp_index;
+};
+
+/* generation and config: JSON objects or NULL. On error *ret holds nothing to free. */
+int vocabulary_rules_read(const struct bpe *b, const json_t *generation, const json_t *config,
+                          struct vocabulary_rules *ret, struct err *err);
+void vocabulary_rules_free(struct vocabulary_rules *r);
+
+#endif
