@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "gpu/devices.h"
+#include "gpu/device.h"
 
 /* The child's part. Returns 0, or -1 when `out` could not be written. */
 int probe_write(const char *module, bool thorough, FILE *out);

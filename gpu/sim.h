@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "gpu/devices.h"
+#include "gpu/device.h"
 
 /* The devices of such a list. ERR_USAGE: says what is wrong with which entry; *n is untouched. */
 int sim_devices_parse(const char *spec, struct device *ret, uint32_t cap, uint32_t *n,

@@ -3,10 +3,13 @@
 
     check_tree.py ROOT      prints "file:line: what is wrong" lines; exit status 1 when there are any
 
-Three rules:
+Four rules:
 1. An arrow between folders points as docs/architecture.md's table says (ARROWS below is that table).
 2. A library's header stays in the folder that owns the library (OWNERS).
 3. No function is called that cannot be called safely (BANNED).
+4. The rooms of a folder include each other in no circle, but for those of CIRCLES. A room is a
+   folder in it, or a source with its header; a header without a source is a wall within the room
+   whose name it begins with (whisper_net.h: whisper).
 """
 import os
 import re
@@ -67,6 +70,10 @@ ENDING = {"exit": "an error that is handed up", "abort": "an error that is hande
           "quick_exit": "an error that is handed up"}
 ENDING_ALLOWED = ["tools"]  # the main files
 
+# Circles that are meant: the rooms of one folder, and why.
+CIRCLES = [
+]
+
 SOURCES = (".c", ".h", ".cu", ".cuh", ".inc")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)')
 CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)[ \t\n]*\(")
@@ -125,6 +132,65 @@ def check_includes(root, source, text):
             yield number, f'"{name}" is not in the tree'
 
 
+def rooms(paths):
+    """The room of each path: the path without its ending, or that of the room it is a wall of."""
+    stems = {os.path.splitext(path)[0] for path in paths if not path.endswith((".h", ".cuh"))}
+    found = {}
+    for path in paths:
+        stem = os.path.splitext(path)[0]
+        parts = os.path.basename(stem).split("_")
+        while stem not in stems and len(parts) > 1:
+            parts.pop()
+            stem = os.path.join(os.path.dirname(path), "_".join(parts))
+        found[path] = stem if stem in stems else os.path.splitext(path)[0]
+    return found
+
+
+def circles(arrows):
+    """The groups of rooms from each of which every other can be reached (Tarjan)."""
+    order, low, stack, found = {}, {}, [], []
+
+    def visit(room):
+        order[room] = low[room] = len(order)
+        stack.append(room)
+        for other in sorted(arrows.get(room, ())):
+            if other not in order:
+                visit(other)
+                low[room] = min(low[room], low[other])
+            elif other in stack:
+                low[room] = min(low[room], order[other])
+        if low[room] == order[room]:
+            group = stack[stack.index(room):]
+            del stack[stack.index(room):]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for room in sorted(arrows):
+        if room not in order:
+            visit(room)
+    return found
+
+
+def check_circles(root, texts):
+    """texts: path -> text of every source. A circle between folders is one of the folder above."""
+    room_of = rooms(texts)
+    arrows = {}
+    for source, text in texts.items():
+        for match in re.finditer(INCLUDE.pattern, text, re.M):
+            path = resolve(root, source, match.group(1)) if match.group(1) else None
+            if path not in room_of:
+                continue
+            one, other = room_of[source].split("/"), room_of[path].split("/")
+            depth = next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), None)
+            if depth:
+                arrows.setdefault("/".join(one[:depth + 1]), set()).add("/".join(other[:depth + 1]))
+    for group in circles(arrows):
+        folder = os.path.dirname(group[0])
+        names = [os.path.basename(room) for room in group]
+        if not any(folder == where and set(names) <= set(meant) for where, meant, _ in CIRCLES):
+            yield f"{folder}/: a circle of rooms: {', '.join(names)}"
+
+
 def check_calls(source, text):
     def blank(match):
         return re.sub(r"[^\n]", " ", match.group(0))
@@ -140,8 +206,9 @@ def check_calls(source, text):
 
 
 def check_tree(root):
-    """All that is wrong below root, as 'file:line: sentence' strings, and the number of files read."""
-    found, files = [], 0
+    """All that is wrong below root, as 'file:line: sentence' strings (a circle: 'folder/: sentence'),
+    and the number of files read."""
+    found, texts = [], {}
     for tree in TREES:
         for where, folders, names in os.walk(os.path.join(root, tree)):
             folders.sort()
@@ -152,11 +219,12 @@ def check_tree(root):
                 source = os.path.relpath(path, root)
                 with open(path, encoding="utf-8", errors="replace") as file:
                     text = file.read()
-                files += 1
+                texts[source] = text
                 for number, sentence in sorted([*check_includes(root, source, text),
                                                 *check_calls(source, text)]):
                     found.append(f"{source}:{number}: {sentence}")
-    return found, files
+    found.extend(check_circles(root, texts))
+    return found, len(texts)
 
 
 if __name__ == "__main__":

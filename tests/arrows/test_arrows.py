@@ -97,6 +97,38 @@ class TheCheck(unittest.TestCase):
             with self.subTest(name=name):
                 self.broken("store/store.c", f"void f(void) {{ {name}(1); }}\n", "is banned", 1)
 
+    def circle(self, files, sentence):
+        found = check(files)
+        self.assertEqual([sentence] if sentence else [], found)
+
+    def test_circles_of_rooms(self):
+        # Through sources as through headers, over three rooms, and between folders.
+        self.circle({"store/a.h": "", "store/a.c": '#include "store/b.h"\n',
+                     "store/b.h": '#include "store/a.h"\n', "store/b.c": ""},
+                    "store/: a circle of rooms: a, b")
+        self.circle({"store/a.h": '#include "store/b.h"\n', "store/a.c": "",
+                     "store/b.h": '#include "store/c.h"\n', "store/b.c": "",
+                     "store/c.h": "", "store/c.c": '#include "store/a.h"\n'},
+                    "store/: a circle of rooms: a, b, c")
+        self.circle({"tools/one/a.c": '#include "tools/two/b.h"\n', "tools/one/a.h": "",
+                     "tools/two/b.h": "", "tools/two/b.c": '#include "tools/one/a.h"\n'},
+                    "tools/: a circle of rooms: one, two")
+
+    def test_a_wall_is_no_room(self):
+        self.circle({"store/a.h": "", "store/a.c": '#include "store/a_inside.h"\n',
+                     "store/a_inside.h": '#include "store/a.h"\n',
+                     "store/b.c": '#include "store/a.h"\n'}, None)
+
+    def test_every_meant_circle_is_there(self):
+        meant, check_tree.CIRCLES = check_tree.CIRCLES, []
+        try:
+            found = "\n".join(check_tree.check_tree(ROOT)[0])
+        finally:
+            check_tree.CIRCLES = meant
+        for folder, names, why in meant:
+            self.assertIn(f"{folder}/: a circle of rooms: {', '.join(sorted(names))}", found)
+            self.assertTrue(why)
+
     def test_what_is_allowed_stays_allowed(self):
         self.assertEqual([], check({
             "scheduler/run.c": '#include <uv.h>\n#include "workers/wire/protocol.h"\n'

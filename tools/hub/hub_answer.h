@@ -1,9 +1,37 @@
-/* tools/hub/hub_answer.h - one answer of a server while it arrives, and a status as a sentence.
- * hub_http.c's own. */
+/* tools/hub/hub_answer.h - a server, one answer of it while it arrives, and a status as a sentence.
+ */
 #ifndef NIGHTSHIFT_TOOLS_HUB_HUB_ANSWER_H
 #define NIGHTSHIFT_TOOLS_HUB_HUB_ANSWER_H
 
-#include "tools/hub/hub_http.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define HUB_FIELD_MAX 128
+
+struct hub_server {
+    const char *base;     /* its address */
+    const char *token;    /* NULL: none */
+    const char *variable; /* that names another server; and where people read about the model: */
+    const char *page;     /* both for messages */
+};
+
+/* What a server says about a file. */
+struct hub_head {
+    char etag[HUB_FIELD_MAX];   /* X-Linked-Etag, else ETag; "": none */
+    char commit[HUB_FIELD_MAX]; /* X-Repo-Commit; "": none */
+    int64_t size_bytes;         /* X-Linked-Size, else Content-Length; -1: not said */
+};
+
+/* A file on its way. */
+struct hub_part {
+    const char *name;
+    int fd;
+    uint64_t size_bytes, have_bytes, got_bytes;
+};
 
 /* Where an answer's body goes: one of the two, or nowhere. */
 struct hub_answer {

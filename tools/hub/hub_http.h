@@ -9,18 +9,12 @@
 
 #include "base/buf.h"
 #include "tools/hub/hub.h"
+#include "tools/hub/hub_answer.h"
 
 #define HUB_TRIES 5
-#define HUB_FIELD_MAX 128
 
 struct hub_http;
 
-struct hub_server {
-    const char *base;     /* its address */
-    const char *token;    /* NULL: none */
-    const char *variable; /* that names another server; and where people read about the model: */
-    const char *page;     /* both for messages */
-};
 /* All is borrowed until hub_http_close, the strings too. */
 int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch,
                   const struct hub_server *server, struct hub_http **ret, struct err *err);
@@ -32,22 +26,12 @@ int hub_http_get(struct hub_http *h, const char *url, struct buf *ret, struct er
 
 /* What the server says about a file, without the file. Redirects away from the server are not
  * followed: it names the file's hash itself. */
-struct hub_head {
-    char etag[HUB_FIELD_MAX];   /* X-Linked-Etag, else ETag; "": none */
-    char commit[HUB_FIELD_MAX]; /* X-Repo-Commit; "": none */
-    int64_t size_bytes;         /* X-Linked-Size, else Content-Length; -1: not said */
-};
 int hub_http_head(struct hub_http *h, const char *url, struct hub_head *ret, struct err *err);
 
 /* Brings the file in fd to size_bytes: asks for what is missing from *have_bytes on, and for all of
  * it when the server sends no parts. A server that sends more than size_bytes: ERR_PROTOCOL. name
  * is what the watch is told. *have_bytes is kept up to date, also when it fails; *got_bytes grows
  * by what came over the line. */
-struct hub_part {
-    const char *name;
-    int fd;
-    uint64_t size_bytes, have_bytes, got_bytes;
-};
 int hub_http_download(struct hub_http *h, const char *url, struct hub_part *part, struct err *err);
 
 #endif

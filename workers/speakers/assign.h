@@ -3,7 +3,8 @@
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_ASSIGN_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_ASSIGN_H
 
-#include "workers/speakers/diarize.h"
+#include "base/err.h"
+#include "workers/speakers/diarization.h"
 
 #define ASSIGN_NONE (-1) /* silent, or no cluster was left */
 

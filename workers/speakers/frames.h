@@ -6,7 +6,8 @@
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_FRAMES_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_FRAMES_H
 
-#include "workers/speakers/diarize.h"
+#include "base/err.h"
+#include "workers/speakers/diarization.h"
 #include "workers/speakers/grid.h"
 
 struct frames; /* owned: frames_free; borrows what it was made from */

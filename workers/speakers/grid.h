@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/speakers/diarize.h"
+#include "workers/speakers/diarization.h"
 
 #define GRID_MAX_FRAMES 1000000000u /* half a year */
 

@@ -4,7 +4,8 @@
 #define NIGHTSHIFT_WORKERS_SPEAKERS_PIPELINE_H
 
 #include "workers/speakers/cluster/cluster.h"
-#include "workers/speakers/diarize.h"
+#include "base/err.h"
+#include "workers/speakers/diarization.h"
 #include "workers/speakers/grid.h"
 
 struct pipeline { /* owned: pipeline_free; borrows its input */

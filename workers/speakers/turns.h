@@ -3,7 +3,8 @@
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_TURNS_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_TURNS_H
 
-#include "workers/speakers/diarize.h"
+#include "base/err.h"
+#include "workers/speakers/diarization.h"
 #include "workers/speakers/grid.h"
 
 struct turns {                 /* owned: turns_free */

@@ -14,13 +14,12 @@
 
 #include "base/err.h"
 #include "gpu/precision.h"
+#include "workers/models/bert/embedder_dir.h"
 
 #define EMBEDDER_MAX_SIZE 4096
 
 struct backend;
 struct embedder;
-
-enum embed_as { EMBED_PASSAGE, EMBED_QUERY }; /* which prefix: E5's "passage: ", "query: " */
 
 /* be is borrowed. ERR_MODEL says which file and what of it. */
 int embedder_load(const char *dir, struct backend *be, enum precision precision,

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/models/bert/embedder.h"
 #include "workers/text/json_file.h"
 
 #define POOLING_DIR                                                              \

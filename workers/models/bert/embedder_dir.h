@@ -1,5 +1,5 @@
 /* workers/models/bert/embedder_dir.h - what a sentence encoder's folder says about how a text
- * becomes a vector, apart from the network. Private to the embedder. */
+ * becomes a vector, apart from the network. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_BERT_EMBEDDER_DIR_H
 #define NIGHTSHIFT_WORKERS_MODELS_BERT_EMBEDDER_DIR_H
 
@@ -9,6 +9,8 @@
 #include "base/err.h"
 #include "gpu/backend.h"
 #include "workers/models/bert/bert.h"
+
+enum embed_as { EMBED_PASSAGE, EMBED_QUERY }; /* which prefix: E5's "passage: ", "query: " */
 
 struct embedder_dir {
     struct bert_config bert;

@@ -13,9 +13,8 @@
 
 #include "base/err.h"
 #include "gpu/precision.h"
+#include "workers/models/clap/clap_config.h"
 
-#define CLAP_SAMPLES 160000 /* of a window at 16 kHz: 10 s */
-#define CLAP_MAX_SIZE 4096
 #define CLAP_MAX_WINDOWS 1024 /* of a call */
 
 struct backend;

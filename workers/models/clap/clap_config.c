@@ -7,9 +7,7 @@
 #include <jansson.h>
 
 #include "gpu/backend.h"
-#include "workers/models/clap/clap.h"
 #include "workers/models/clap/clap_maps.h"
-#include "workers/models/clap/clap_mel.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/text/json_file.h"
 

@@ -7,6 +7,12 @@
 
 #include "base/err.h"
 
+#define CLAP_SAMPLES 160000 /* of a window at 16 kHz: 10 s */
+#define CLAP_MAX_SIZE 4096
+#define CLAP_RATE 48000
+#define CLAP_MEL_SAMPLES 480000
+#define CLAP_MEL_MAX_BINS 256
+#define CLAP_MEL_MAX_FFT 8192
 #define CLAP_MAX_STAGES 6
 #define CLAP_MAX_DEPTH 64 /* layers of a stage */
 

@@ -13,13 +13,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/models/clap/clap_config.h"
 
-#define CLAP_RATE 48000
-#define CLAP_MEL_SAMPLES 480000
-#define CLAP_MEL_MAX_BINS 256
-#define CLAP_MEL_MAX_FFT 8192
-
-struct clap_config;
 struct clap_mel;
 
 int clap_mel_new(const struct clap_config *c, struct clap_mel **ret, struct err *err);

@@ -213,7 +213,7 @@ int pyannet_load(const char *file, struct backend *be, uint32_t windows, struct 
     p->be = be;
     p->windows = windows ? windows : wide ? WIDE_WINDOWS : 1;
     p->group = wide ? p->windows : 1;
-    rc = pyannet_weights_read(file, &w, err);
+    rc = pyannet_weights_read(file, PYANNET_CLASSES, &w, err);
     if (rc == 0) {
         measure(p, w);
         rc = prepare(p, w, err);

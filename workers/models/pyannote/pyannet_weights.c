@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "workers/models/pyannote/pyannet.h"
 #include "workers/models/pyannote/sinc.h"
 #include "workers/models/files/weights.h"
 
@@ -223,7 +222,7 @@ static int take_even_linear(const struct source *s, const char *prefix, uint32_t
 }
 
 /* The classifier's size is not found but known: other sets of speakers are other models. */
-static int take_linears(const struct source *s, struct err *err)
+static int take_linears(const struct source *s, uint32_t classes, struct err *err)
 {
     static const char *const names[] = {"linear.%u.weight", "linear.%u.bias"};
     uint32_t in = 2 * s->w->hidden;
@@ -238,10 +237,11 @@ static int take_linears(const struct source *s, struct err *err)
         snprintf(prefix, sizeof(prefix), "linear.%u", i);
         rc = take_even_linear(s, prefix, in, &in, err);
     }
-    return rc != 0 ? rc : take_linear(s, "classifier", in, PYANNET_CLASSES, err);
+    return rc != 0 ? rc : take_linear(s, "classifier", in, classes, err);
 }
 
-int pyannet_weights_read(const char *file, struct pyannet_weights **ret, struct err *err)
+int pyannet_weights_read(const char *file, uint32_t classes, struct pyannet_weights **ret,
+                         struct err *err)
 {
     struct source s = {NULL, calloc(1, sizeof(struct pyannet_weights))};
     struct weights *w = NULL;
@@ -254,7 +254,7 @@ int pyannet_weights_read(const char *file, struct pyannet_weights **ret, struct 
         if (rc == 0)
             rc = take_lstms(&s, err);
         if (rc == 0)
-            rc = take_linears(&s, err);
+            rc = take_linears(&s, classes, err);
         if (rc != 0)
             err_prefix(err, "%.200s", file);
     }

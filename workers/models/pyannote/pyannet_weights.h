@@ -39,9 +39,10 @@ struct pyannet_weights {
     struct weights_pool pool;
 };
 
-/* ERR_MODEL when the file cannot be read, or a tensor is missing, of a shape that cannot be, or
- * holds a value that is not finite. */
-int pyannet_weights_read(const char *file, struct pyannet_weights **ret, struct err *err);
+/* classes: that the last layer tells apart. ERR_MODEL when the file cannot be read, or a tensor is
+ * missing, of a shape that cannot be, or holds a value that is not finite. */
+int pyannet_weights_read(const char *file, uint32_t classes, struct pyannet_weights **ret,
+                         struct err *err);
 void pyannet_weights_free(struct pyannet_weights *w); /* NULL is fine */
 
 #endif

@@ -11,11 +11,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/models/yamnet/yamnet_dir.h"
 
-#define YAMNET_PATCH 15600 /* samples at 16 kHz that one patch hears: 0.96 s and a frame's rest */
-#define YAMNET_HOP 7680    /* from one patch to the next: 0.48 s */
-#define YAMNET_VECTOR 1024
-#define YAMNET_MAX_CLASSES 4096
 #define YAMNET_MAX_PATCHES 4096 /* of a call */
 
 struct backend;

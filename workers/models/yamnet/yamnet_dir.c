@@ -12,9 +12,7 @@
 
 #include "base/utf8.h"
 #include "workers/models/files/weight_layout.h"
-#include "workers/models/yamnet/yamnet.h"
 #include "workers/models/yamnet/yamnet_mel.h"
-#include "workers/models/yamnet/yamnet_net.h"
 #include "workers/text/json_file.h"
 
 #define MAX_TEXT (1u << 20) /* bytes of classes.csv */

@@ -8,7 +8,12 @@
 
 #include "base/err.h"
 
+#define YAMNET_PATCH 15600 /* samples at 16 kHz that one patch hears: 0.96 s and a frame's rest */
+#define YAMNET_HOP 7680    /* from one patch to the next: 0.48 s */
+#define YAMNET_VECTOR 1024
+#define YAMNET_MAX_CLASSES 4096
 #define YAMNET_LAYERS 14
+#define YAMNET_CONVOLUTIONS (2 * YAMNET_LAYERS - 1)
 
 /* Layer 1 is a convolution from one channel; each other one is depthwise, then pointwise. */
 struct yamnet_layer {

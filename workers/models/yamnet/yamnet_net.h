@@ -6,9 +6,6 @@
 #include <stdint.h>
 
 #include "workers/models/yamnet/yamnet.h"
-#include "workers/models/yamnet/yamnet_dir.h"
-
-#define YAMNET_CONVOLUTIONS (2 * YAMNET_LAYERS - 1)
 
 /* One patch's log-mel image ([96][64]) after the first `convolutions` (1 .. YAMNET_CONVOLUTIONS):
  * [height][width][channels] to ret, at most 98304 values. */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/speakers/diarize.h"
+#include "workers/speakers/diarization.h"
 
 struct clusters {     /* owned: clusters_free */
     float *centroids; /* [count][size] */

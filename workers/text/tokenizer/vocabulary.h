@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/text/tokenizer/vocabulary_ids.h"
 
 struct vocabulary;
 
@@ -28,13 +29,6 @@ int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary *
                      struct err *err);
 void vocabulary_free(struct vocabulary *v);
 
-/* Special tokens; -1 where the model has none. */
-struct vocabulary_ids {
-    int32_t eot, sot, translate, transcribe, sot_prev, sot_lm, no_speech, no_timestamps;
-    int32_t timestamp_begin; /* <|0.00|>; one per 20 ms from there to timestamp_end */
-    int32_t timestamp_end;   /* <|30.00|> */
-    int32_t first_language;  /* lowest language id, -1 in English-only models */
-};
 const struct vocabulary_ids *vocabulary_ids(const struct vocabulary *v);
 uint32_t vocabulary_size(const struct vocabulary *v); /* highest id + 1 */
 bool vocabulary_multilingual(const struct vocabulary *v);

@@ -1,9 +1,11 @@
 #include "workers/text/tokenizer/vocabulary_ids.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "workers/text/tokenizer/bpe.h"
 
 #define TIMESTAMP_STEPS 1500 /* a window's 30 s in steps of 20 ms */
 #define LIST_MAX (1 << 20)

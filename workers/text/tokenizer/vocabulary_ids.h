@@ -1,12 +1,23 @@
 /* workers/text/tokenizer/vocabulary_ids.h - the special tokens and decoding limits of a Whisper
- * model, from its tokenizer, generation_config.json and config.json. Part of vocabulary.c; pure. */
+ * model, from its tokenizer, generation_config.json and config.json. Pure. */
 #ifndef NIGHTSHIFT_WORKERS_TEXT_TOKENIZER_VOCABULARY_IDS_H
 #define NIGHTSHIFT_WORKERS_TEXT_TOKENIZER_VOCABULARY_IDS_H
 
-#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "workers/text/tokenizer/bpe.h"
-#include "workers/text/tokenizer/vocabulary.h"
+#include "base/err.h"
+
+struct bpe;
+struct json_t;
+
+/* Special tokens; -1 where the model has none. */
+struct vocabulary_ids {
+    int32_t eot, sot, translate, transcribe, sot_prev, sot_lm, no_speech, no_timestamps;
+    int32_t timestamp_begin; /* <|0.00|>; one per 20 ms from there to timestamp_end */
+    int32_t timestamp_end;   /* <|30.00|> */
+    int32_t first_language;  /* lowest language id, -1 in English-only models */
+};
 
 struct language {
     char code[16];
@@ -26,8 +37,9 @@ struct vocabulary_rules {
 };
 
 /* generation and config: JSON objects or NULL. On error *ret holds nothing to free. */
-int vocabulary_rules_read(const struct bpe *b, const json_t *generation, const json_t *config,
-                          struct vocabulary_rules *ret, struct err *err);
+int vocabulary_rules_read(const struct bpe *b, const struct json_t *generation,
+                          const struct json_t *config, struct vocabulary_rules *ret,
+                          struct err *err);
 void vocabulary_rules_free(struct vocabulary_rules *r);
 
 #endif

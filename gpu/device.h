@@ -1,0 +1,54 @@
+/* gpu/device.h - a device, what is known of all of them, and what one is opened with: values. */
+#ifndef NIGHTSHIFT_GPU_DEVICE_H
+#define NIGHTSHIFT_GPU_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum device_kind { DEVICE_CPU, DEVICE_CUDA, DEVICE_SIM };
+
+struct device {
+    enum device_kind kind;
+    char name[64];   /* stable, what a worker is started with: "cpu", "cuda:GPU-8f3c...", "sim:0" */
+    char label[24];  /* for people: "cpu", "cuda:0", "sim:0" */
+    char model[64];  /* "NVIDIA H200" */
+    char id[64];     /* what measurements are remembered by: UUID; "cpu"; "sim:24GiB" */
+    char driver[32]; /* "580.95.05"; "" */
+    int major, minor;                   /* compute capability; 0 elsewhere */
+    uint64_t memory_total, memory_free; /* bytes, now; free is 0 when it could not be asked */
+    uint32_t precisions;                /* precision_set of gpu/precision.h */
+    double speed;                       /* SIM: of the host's; 1 elsewhere */
+    bool unusable; /* it is there, but must not be used: devices.no_gpu says why */
+};
+
+#define DEVICES_MAX 64u
+#define DEVICES_FINDINGS 80u
+
+enum finding_state { FINDING_WELL, FINDING_WARNING, FINDING_BROKEN };
+
+/* One thing that was looked at. Printable text, whoever said it. */
+struct device_finding {
+    enum finding_state state;
+    char name[16];                           /* "driver", "cuDNN ops" */
+    char found[256], wanted[192], todo[256]; /* wanted, todo: "" when all is well */
+};
+
+/* Some 90 kB: not for small stacks. */
+struct devices {
+    struct device list[DEVICES_MAX];
+    uint32_t count;    /* GPUs first (or what NIGHTSHIFT_DEVICES names), then the processor */
+    struct err no_gpu; /* why no GPU of it can be used: code 0 when one can */
+    bool expects_gpu;  /* this machine has NVIDIA hardware, so that no_gpu is a fault */
+    struct device_finding findings[DEVICES_FINDINGS]; /* of the CUDA libraries; in order */
+    uint32_t finding_count;
+};
+
+struct device_options {
+    uint32_t threads;   /* processor, simulated devices: 0 as many as may be used */
+    uint64_t budget;    /* bytes of device memory; 0: 0.9 of what is free */
+    bool deterministic; /* results do not depend on grouping; the host's never do */
+};
+
+#endif
