@@ -7,14 +7,11 @@
 
 static struct {
     enum log_level level;
-    char name[32];
     log_sink sink;
     void *arg;
 } state = {.level = LOG_INFO};
 
 void log_set_level(enum log_level level) { state.level = level; }
-
-void log_set_name(const char *name) { snprintf(state.name, sizeof(state.name), "%s", name); }
 
 void log_set_sink(log_sink sink, void *arg)
 {
@@ -51,8 +48,7 @@ void log_at(enum log_level level, const char *fmt, ...)
 
     if (level > state.level)
         return;
-    n = (size_t)snprintf(line, sizeof(line), "%s%s%s", state.name, state.name[0] ? ": " : "",
-                         state.sink ? "" : log_level_label(level));
+    n = (size_t)snprintf(line, sizeof(line), "%s", state.sink ? "" : log_level_label(level));
     va_start(ap, fmt);
     vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
     va_end(ap);

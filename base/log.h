@@ -11,7 +11,6 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 typedef void (*log_sink)(enum log_level level, const char *line, void *arg);
 
 void log_set_level(enum log_level level);    /* LOG_INFO at first */
-void log_set_name(const char *name);         /* put before each line, e.g. "worker 0"; copied */
 void log_set_sink(log_sink sink, void *arg); /* NULL: standard error */
 /* "error: ", "warning: ", "" or "debug: ": standard error's lines have it, a sink's do not. */
 const char *log_level_label(enum log_level level);

@@ -10,7 +10,7 @@
 #include "workers/speakers/cluster/ahc.h"
 #include "workers/speakers/frames.h"
 #include "workers/speakers/pipeline.h"
-#include "workers/speakers/powerset.h"
+#include "workers/models/pyannote/pyannet.h"
 #include "workers/speakers/cluster/vbx.h"
 
 #define FRAME_S 0.016875
@@ -105,36 +105,14 @@ static void same_partition(const uint32_t *a, const double *b, size_t n)
             assert_int_equal(a[i] == a[k], b[i] == b[k]);
 }
 
-static void powersets(void **state)
-{
-    static const unsigned kinds[][2] = {{2, 1}, {2, 2}, {3, 1}, {3, 2}, {3, 3},
-                                        {4, 1}, {4, 2}, {4, 3}, {4, 4}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        uint8_t sets[POWERSET_MAX_CLASSES];
-        char name[64];
-        struct npy map;
-
-        snprintf(name, sizeof(name), "powerset_mapping_%u_%u.npy", kinds[i][0], kinds[i][1]);
-        map = load(name);
-        assert_int_equal(powerset_sets(kinds[i][0], kinds[i][1], sets), map.dim[0]);
-        for (size_t k = 0; k < map.count; k++)
-            assert_int_equal(sets[k / map.dim[1]] >> k % map.dim[1] & 1, (int)map.data[k]);
-        free(map.data);
-    }
-}
-
 static void powerset_of_scores(void **state)
 {
     struct npy scores = load("powerset_input_logits.npy"), hard = load("powerset_hard_output.npy");
     float *x = floats(&scores);
-    uint8_t sets[POWERSET_MAX_CLASSES];
 
     (void)state;
-    assert_int_equal(powerset_sets(3, 2, sets), 7);
     for (size_t t = 0; t < hard.dim[1]; t++) {
-        uint8_t set = powerset_best(sets, x + t * 7, 7);
+        uint8_t set = pyannet_likeliest(x + t * PYANNET_CLASSES);
 
         for (size_t s = 0; s < 3; s++)
             assert_int_equal(set >> s & 1, (int)hard.data[t * 3 + s]);
@@ -374,13 +352,9 @@ static void shorter_than_a_window(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(powersets),
-        cmocka_unit_test(powerset_of_scores),
-        cmocka_unit_test(clean_vectors_and_linkage),
-        cmocka_unit_test(responsibilities),
-        cmocka_unit_test(whole),
-        cmocka_unit_test(single_speaker),
-        cmocka_unit_test(shorter_than_a_window),
+        cmocka_unit_test(powerset_of_scores), cmocka_unit_test(clean_vectors_and_linkage),
+        cmocka_unit_test(responsibilities),   cmocka_unit_test(whole),
+        cmocka_unit_test(single_speaker),     cmocka_unit_test(shorter_than_a_window),
     };
 
     if (access(golden("pipeline_params.json"), R_OK) != 0) {

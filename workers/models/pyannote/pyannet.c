@@ -370,12 +370,12 @@ static int run_group(struct pyannet *p, const float *pcm, uint32_t n, struct err
     return rc;
 }
 
-static uint8_t likeliest(const float *logits)
+uint8_t pyannet_likeliest(const float scores[PYANNET_CLASSES])
 {
     int best = 0;
 
     for (int i = 1; i < PYANNET_CLASSES; i++)
-        if (logits[i] > logits[best])
+        if (scores[i] > scores[best])
             best = i;
     return powerset[best];
 }
@@ -410,7 +410,7 @@ static int run(struct pyannet *p, const float *pcm, uint32_t n, uint8_t *sets, f
             const float *logits = p->logits + i * PYANNET_CLASSES;
 
             if (sets)
-                sets[first + i] = likeliest(logits);
+                sets[first + i] = pyannet_likeliest(logits);
             else
                 log_softmax(logits, scores + (first + i) * PYANNET_CLASSES);
         }

@@ -40,6 +40,9 @@ uint64_t pyannet_predict_bytes(uint32_t windows);
  * (bit s: local speaker s), the likeliest class; of equals the lowest. After ERR_VRAM the same call
  * may be made again with less. ERR_MODEL when something computed is no number. */
 int pyannet_run(struct pyannet *p, const float *pcm, uint32_t n, uint8_t *ret, struct err *err);
+/* The set of a frame's likeliest class (Plaquet and Bredin: Powerset multi-class cross entropy loss
+ * for neural speaker diarization, Interspeech 2023), of equals the lowest's. Pure. */
+uint8_t pyannet_likeliest(const float scores[PYANNET_CLASSES]);
 /* For tests and measurements: the log-probabilities, [n][PYANNET_FRAMES][PYANNET_CLASSES]. */
 int pyannet_scores(struct pyannet *p, const float *pcm, uint32_t n, float *ret, struct err *err);
 
