@@ -72,6 +72,19 @@ ENDING_ALLOWED = ["tools"]  # the main files
 
 # Circles that are meant: the rooms of one folder, and why.
 CIRCLES = [
+    ("store", ["db", "migrate", "store"], "db.h is what store/ knows of its own handle, store.h"),
+    ("store", ["apply", "request"], "apply.h is the inner side of request_apply"),
+    ("store", ["filter", "scope"], "a scope is a filter, and asks the catalog through one"),
+    ("scheduler", ["companions", "run", "scheduler", "shard_limit"],
+     "the parts of a run work on its one struct, run.h"),
+    ("scheduler", ["control", "control_path"], "both sides of the socket have one address"),
+    ("workers/media", ["decoder", "wire"], "the parent's side and the messages of both"),
+    ("workers/process", ["worker", "worker_companions", "worker_engine", "worker_feed",
+                         "worker_lease", "worker_pass", "worker_report", "worker_stages",
+                         "worker_tune"],
+     "the parts of a worker work on its one struct, worker_state.h"),
+    ("workers/stages/transcribe", ["hallucination", "outcome", "timing"],
+     "what a window came to, and the two that change it"),
 ]
 
 SOURCES = (".c", ".h", ".cu", ".cuh", ".inc")

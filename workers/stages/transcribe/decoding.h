@@ -26,7 +26,7 @@
 
 #include "base/err.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/transcribe_params.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
 struct choice_ask; /* gpu/backend.h */

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/transcribe_params.h"
+#include "workers/stages/transcribe/transcription.h"
 
 enum doubt {
     DOUBT_NO_SPEECH = 1,  /* no-speech probability above the threshold */

@@ -20,7 +20,8 @@
 #include "workers/audio/pack.h"
 #include "workers/stages/transcribe/decoding.h"
 #include "workers/stages/transcribe/language.h"
-#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/transcribe_params.h"
+#include "workers/stages/transcribe/transcription.h"
 #include "workers/stages/transcribe/yield.h"
 
 struct outcome;   /* outcome.h */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/transcribe_params.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
 #define PROMPT_START_MAX 4 /* start, language, task, no timestamps */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "gpu/backend.h"
-#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/transcribe_params.h"
 
 #define TIMESTAMP_SECONDS 0.02 /* from one timestamp to the next */
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "workers/stages/param_table.h"
-#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/transcribe_params.h"
 
 #define FIELD(field, of) .name = #field, .kind = PARAM_##of, PARAM_AT(transcribe_params, field)
 #define HOUR_MS 3600000

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/stages/transcribe/transcribe.h"
+#include "workers/stages/transcribe/transcription.h"
 
 struct yield { /* all zero: empty */
     struct transcribe_segment *segments;
