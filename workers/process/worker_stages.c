@@ -139,7 +139,7 @@ static int check_room(const struct engine_stages *e, const struct stage_setup *s
 
     if (!be->budget)
         return 0;
-    rc = backend_precision(be, PRECISION_AUTO, &as_chosen.precision, err);
+    rc = backend_precision(be, setup->precision, &as_chosen.precision, err);
     if (rc == 0)
         rc = stage_predict_bytes(&as_chosen, be->ops->record_begin != NULL, &bytes, err);
     if (rc == 0 && bytes > left)
@@ -158,9 +158,9 @@ static int load_companion(struct engine_stages *e, uint32_t k, struct err *err)
         .precision = PRECISION_AUTO,
     };
     char *dir = NULL;
-    int rc = 0;
+    int rc = precision_parse(e->w->setup.precision, &setup.precision, err); /* as by itself */
 
-    if (!stage_hears(name_of(e, 0)) || !stage_hears(m->stage))
+    if (rc == 0 && (!stage_hears(name_of(e, 0)) || !stage_hears(m->stage)))
         rc = err_set(err, ERR_USAGE, "there is no decoding pass that both could share");
     if (rc == 0)
         rc = model_dir_find(m->model_dir, &dir, err);
