@@ -23,6 +23,7 @@ ARROWS = {
     "gpu/host": ["base", "gpu/*.h"],
     "gpu/cuda": ["base", "gpu/*.h"],
     "workers": ["base", "gpu", "workers"],
+    "workers/wire": ["base"],
     "workers/audio": ["base"],
     "workers/text": ["base"],
     "workers/models": ["base", "gpu", "workers/audio", "workers/speakers", "workers/text"],
@@ -31,8 +32,7 @@ ARROWS = {
                        "workers/speakers"],
     "workers/media": ["base", "workers/audio", "workers/wire/frame.h"],
     "store": ["base"],
-    "scheduler": ["base", "store", "gpu/*.h", "workers/wire/frame.h", "workers/wire/protocol.h",
-                  "workers/process/worker.h"],
+    "scheduler": ["base", "store", "gpu/*.h", "workers/wire", "workers/process/worker.h"],
     "tools": ["base", "gpu", "workers", "store", "scheduler"],
 }
 TREES = ["base", "gpu", "workers", "store", "scheduler", "tools"]

@@ -64,6 +64,7 @@ class TheCheck(unittest.TestCase):
                 ("workers/models/whisper/whisper.c", "workers/stages/transcribe/transcribe.h"),
                 ("workers/stages/transcribe/transcribe.c", "workers/media/decoder.h"),
                 ("store/store.c", "workers/wire/protocol.h"), ("store/store.c", "scheduler/planner.h"),
+                ("workers/wire/protocol.c", "workers/media/decoder.h"),
                 ("scheduler/run.c", "workers/process/worker_engine.h"),
                 ("scheduler/run.c", "gpu/host/matmul.h"), ("scheduler/run.c", "tools/cli.h")]:
             with self.subTest(path=path, include=include):
