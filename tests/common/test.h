@@ -14,6 +14,51 @@
 
 #define TEST_SKIPPED 77 /* exit status that ctest shows as skipped */
 
+/* TEST(name) { ... } is a test that needs no other mention: it adds itself, in the order in which
+ * tests stand in their file. With what is run before it, after it, or both (as cmocka's). A test
+ * has `state`. At the end TEST_MAIN(setup, teardown), of the whole file, or a main of the file's
+ * own that calls suite_run. */
+#define TEST(name) TEST_BOTH(name, NULL, NULL)
+#define TEST_SETUP(name, setup) TEST_BOTH(name, setup, NULL)
+#define TEST_TEARDOWN(name, teardown) TEST_BOTH(name, NULL, teardown)
+#define TEST_BOTH(name, setup, teardown)                                    \
+    static void name(void **state);                                         \
+    __attribute__((constructor)) static void add_##name(void)               \
+    {                                                                       \
+        suite_add((struct CMUnitTest){#name, name, setup, teardown, NULL}); \
+    }                                                                       \
+    static void name(__attribute__((unused)) void **state)
+#define TEST_MAIN(setup, teardown) \
+    int main(void) { return suite_run(setup, teardown); }
+
+struct suite {
+    struct CMUnitTest test[256];
+    size_t count;
+};
+
+static inline struct suite *suite_tests(void)
+{
+    static struct suite list;
+
+    return &list;
+}
+
+static inline void suite_add(struct CMUnitTest test)
+{
+    struct suite *list = suite_tests();
+
+    if (list->count == sizeof(list->test) / sizeof(list->test[0]))
+        abort();
+    list->test[list->count++] = test;
+}
+
+/* The number of tests that failed, as an exit status. */
+static inline int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    return _cmocka_run_group_tests("tests", suite_tests()->test, suite_tests()->count, setup,
+                                   teardown);
+}
+
 /* A call that must return 0; prints the error's sentence otherwise. `e` is a struct err. */
 #define assert_ok(call, e)                                                                \
     do {                                                                                  \

@@ -127,16 +127,10 @@ static void one_model(const char *model)
     }
 }
 
-static void grouping(void **state)
-{
-    (void)state;
-    gpu_each_model("nano,base", one_model);
-}
+TEST(grouping) { gpu_each_model("nano,base", one_model); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(grouping)};
-
     gpu_device();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void first_logits(struct whisper *w, struct whisper_session *s, float *re
     assert_ok(whisper_step(s, &row, 1, ret, &e), e);
 }
 
-static void too_small_for_the_weights(void **state)
+TEST(too_small_for_the_weights)
 {
     struct cuda_options options = {.budget = 200 * MIB}; /* half of it is the module's own */
     struct backend *be = gpu_open(&options);
@@ -25,7 +25,6 @@ static void too_small_for_the_weights(void **state)
     struct err e = {0};
     uint64_t before;
 
-    (void)state;
     /* small: 1 GB in float32. The first time also makes what the backend keeps. */
     assert_int_equal(gpu_load("small", be, PRECISION_F32, &w, &e), ERR_VRAM);
     before = be->allocated;
@@ -40,7 +39,7 @@ static void too_small_for_the_weights(void **state)
     backend_close(be);
 }
 
-static void too_many_slots(void **state)
+TEST(too_many_slots)
 {
     struct backend *roomy = gpu_open(NULL), *tight;
     struct cuda_options options = {0};
@@ -51,7 +50,6 @@ static void too_many_slots(void **state)
     struct err e = {0};
     size_t bytes;
 
-    (void)state;
     assert_ok(gpu_load("nano", roomy, PRECISION_F32, &w, &e), e);
     bytes = sizeof(float) * whisper_config(w)->vocab_size;
     want = malloc(bytes);
@@ -90,7 +88,7 @@ static void too_many_slots(void **state)
 }
 
 /* What the model says that it will take is what it takes. */
-static void told_and_taken(void **state)
+TEST(told_and_taken)
 {
     struct backend *be = gpu_open(NULL);
     uint64_t empty, loaded, told;
@@ -98,7 +96,6 @@ static void told_and_taken(void **state)
     struct whisper *w;
     struct err e;
 
-    (void)state;
     assert_ok(gpu_load("nano", be, PRECISION_F16, &w, &e), e); /* what is made at first use, */
     assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 6, .windows = 2}, &s, &e),
               e); /* and then kept */
@@ -121,7 +118,7 @@ static void told_and_taken(void **state)
 }
 
 /* Every allocation that a full device refuses, with a session at work between them. */
-static void full_device(void **state)
+TEST(full_device)
 {
     struct cuda_options options = {.budget = 256 * MIB};
     struct backend *be = gpu_open(&options);
@@ -132,7 +129,6 @@ static void full_device(void **state)
     size_t n = 0;
     struct err e;
 
-    (void)state;
     assert_ok(gpu_load("nano", be, PRECISION_F32, &w, &e), e);
     assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e), e);
     want = malloc(sizeof(float) * whisper_config(w)->vocab_size);
@@ -157,13 +153,6 @@ static void full_device(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(too_small_for_the_weights),
-        cmocka_unit_test(too_many_slots),
-        cmocka_unit_test(told_and_taken),
-        cmocka_unit_test(full_device),
-    };
-
     gpu_device();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -242,9 +242,8 @@ static bool size_wanted(const char *size)
     return !list || !*list || strstr(list, size) != NULL;
 }
 
-static void networks(void **state)
+TEST(networks)
 {
-    (void)state;
     printf("| network | precision | worst value | L2 | |\n| --- | --- | --- | --- | --- |\n");
     for (int published = 0; published < 2; published++)
         for (size_t i = 0; i < NETS && size_wanted(published ? "published" : "small"); i++)
@@ -253,8 +252,6 @@ static void networks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(networks)};
-
     gpu_device();
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return suite_run(setup, teardown);
 }

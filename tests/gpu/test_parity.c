@@ -162,9 +162,8 @@ static void one_model(const char *model)
     backend_close(host);
 }
 
-static void parity(void **state)
+TEST(parity)
 {
-    (void)state;
     printf("| model | precision | encoder, L2 | encoder, worst | logits, L2 | same token |\n"
            "| --- | --- | --- | --- | --- | --- |\n");
     gpu_each_model("nano,tiny,base,large-v3-turbo", one_model);
@@ -172,8 +171,6 @@ static void parity(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parity)};
-
     gpu_device();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

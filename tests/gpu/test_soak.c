@@ -144,16 +144,10 @@ static void one_model(const char *model)
     backend_close(k.be);
 }
 
-static void soak(void **state)
-{
-    (void)state;
-    gpu_each_model("tiny,large-v3-turbo", one_model);
-}
+TEST(soak) { gpu_each_model("tiny,large-v3-turbo", one_model); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(soak)};
-
     gpu_device();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -67,11 +67,10 @@ static void one_sharing(enum dtype type, uint32_t n, uint32_t heads)
     free(scores);
 }
 
-static void sharing(void **state)
+TEST(sharing)
 {
     static const uint32_t keys[] = {1, 15, 16, 17, 50, 1500};
 
-    (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
         for (size_t i = 0; have(types[t]) && i < COUNT(keys); i++)
             one_sharing(types[t], keys[i], 1 + (uint32_t)i % 3);
@@ -79,7 +78,7 @@ static void sharing(void **state)
 }
 
 /* The scores' rows may be wider than the keys, and what lies beside them stays. */
-static void scores_beside(void **state)
+TEST(scores_beside)
 {
     enum { KEYS = 21, WIDE = 30 };
     const uint32_t slot = 0;
@@ -90,7 +89,6 @@ static void scores_beside(void **state)
     struct token_row *on_device = rows_new(&row, 1);
     struct err e;
 
-    (void)state;
     for (int i = 0; i < WIDE; i++)
         marks[i] = 1000.0f + (float)i;
     struct tensor tk = tensor_new(DTYPE_F32, KEYS, HEAD, k), tq = tensor_new(DTYPE_F32, 1, HEAD, q);
@@ -113,12 +111,11 @@ static void scores_beside(void **state)
 
 /* A prompt: all rows of one step are of one slot, and each sees itself and those before it; the
  * next step goes on. The slot held NaNs before. */
-static void prompts(void **state)
+TEST(prompts)
 {
     enum { ROWS = 19, D = 2 * HEAD };
     static const uint32_t both[] = {0, 1};
 
-    (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
         float *k, *v, *q, poison[2 * ROWS * D];
         double want[ROWS * D];
@@ -217,7 +214,7 @@ static void one_copying(enum dtype type, uint32_t capacity, uint32_t keys)
     free(before);
 }
 
-static void copying(void **state)
+TEST(copying)
 {
     static const uint32_t keys[] = {1, 2, 15, 16, 17, 33, 40};
     struct kv kv = kv_new(DTYPE_F32, 1, 20, 4);
@@ -225,7 +222,6 @@ static void copying(void **state)
     static const struct kv_move self = {1, 1}, outside = {0, 4};
     struct err e;
 
-    (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
         for (size_t i = 0; have(types[t]) && i < COUNT(keys); i++)
             one_copying(types[t], 40, keys[i]);
@@ -277,11 +273,10 @@ static void one_align(size_t heads, size_t n, size_t frames, float spread, bool 
     free(want);
 }
 
-static void aligning(void **state)
+TEST(aligning)
 {
     static const size_t frames[] = {2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 100, 750};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(frames); i++) {
         one_align(1 + i % 3, 2 + i, frames[i], 4.0f, false, false);
         one_align(2, 5, frames[i], 9.0f, false, frames[i] > 3);
@@ -293,7 +288,7 @@ static void aligning(void **state)
     one_align(1, 4, 1, 4.0f, false, false); /* one frame: all weights are 1 */
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
     struct tensor s = tensor_new(DTYPE_F32, 6, 20, NULL), out = tensor_new(DTYPE_F32, 3, 20, NULL);
     struct tensor q = tensor_new(DTYPE_F32, 3, 2 * HEAD, NULL);
@@ -302,7 +297,6 @@ static void refusals(void **state)
     struct token_row *rows = rows_new(&row, 1);
     struct err e;
 
-    (void)state;
     assert_int_equal(be->ops->align(be, s, 3, 20, out, &e), ERR_DEVICE);
     assert_int_equal(be->ops->align(be, s, 0, 20, out, &e), ERR_DEVICE);
     assert_int_equal(be->ops->align(be, s, 2, 0, out, &e), ERR_DEVICE);
@@ -320,12 +314,4 @@ static void refusals(void **state)
     tensor_free(q);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sharing), cmocka_unit_test(scores_beside), cmocka_unit_test(prompts),
-        cmocka_unit_test(copying), cmocka_unit_test(aligning),      cmocka_unit_test(refusals),
-    };
-
-    return cmocka_run_group_tests(tests, open_backend, close_backend);
-}
+TEST_MAIN(open_backend, close_backend)

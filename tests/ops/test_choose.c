@@ -98,7 +98,7 @@ static void check_drawn(const float *l, const struct choice_ask *ask, const stru
                 close_enough);
 }
 
-static void against_a_reading(void **state)
+TEST(against_a_reading)
 {
     static float got[ROWS * VOCAB], want[ROWS * VOCAB];
     struct choice_ask ask[ROWS];
@@ -106,7 +106,6 @@ static void against_a_reading(void **state)
     int32_t seq[32];
     int texts = 0, times = 0, rounds = test_share(160);
 
-    (void)state;
     for (int round = 0; round < rounds; round++) {
         size_t rows = 1 + (size_t)round % ROWS;
 
@@ -155,11 +154,10 @@ static struct choice one(const float *l, float temperature, double u)
     return c;
 }
 
-static void ties(void **state)
+TEST(ties)
 {
     static float l[VOCAB];
 
-    (void)state;
     flat(l, -INFINITY);
     l[30] = l[17] = l[99] = 1.5f;
     assert_int_equal(one(l, 0, 0).token, 17);
@@ -173,12 +171,11 @@ static void ties(void **state)
     assert_int_equal(one(l, 0, 0).token, TS + 3);
 }
 
-static void mass(void **state)
+TEST(mass)
 {
     static float l[VOCAB];
     struct choice c;
 
-    (void)state;
     flat(l, -INFINITY);
     l[5] = 1;
     for (int i = 1; i <= 100; i++) /* each unlikelier than the word, together likelier */
@@ -188,12 +185,11 @@ static void mass(void **state)
     assert_true(fabs(c.logprob + log(100)) < close_enough);
 }
 
-static void unusable(void **state)
+TEST(unusable)
 {
     static float l[VOCAB];
     struct choice c;
 
-    (void)state;
     flat(l, NAN);
     assert_int_equal(one(l, 0, 0).usable, 0);
     assert_int_equal(one(l, 0, 0).token, -1);
@@ -217,13 +213,12 @@ static void unusable(void **state)
 }
 
 /* Frequencies of drawn tokens against the softmax; the logprob stays that of temperature 1. */
-static void drawing(void **state)
+TEST(drawing)
 {
     static const float temperatures[] = {0.2f, 0.6f, 1.0f};
     static float l[VOCAB];
     int draws = test_share(2000);
 
-    (void)state;
     flat(l, -INFINITY);
     l[10] = 1.0f;
     l[11] = 0.5f;
@@ -257,12 +252,11 @@ static struct choice start(const float *l)
     return c;
 }
 
-static void starts(void **state)
+TEST(starts)
 {
     static float l[VOCAB];
     struct choice c;
 
-    (void)state;
     flat(l, -1000);
     l[NO_SPEECH] = (float)log(0.25);
     l[642] = (float)log(0.5);
@@ -288,14 +282,13 @@ static void starts(void **state)
 }
 
 /* An English-only model asks for both at once; a row that asks for nothing is left alone. */
-static void both_and_none(void **state)
+TEST(both_and_none)
 {
     static float l[2 * VOCAB];
     struct choice_ask ask[2] = {{.last = -1, .before = -1, .last_time = -1},
                                 {.last = -1, .before = -1, .last_time = -1}};
     struct choice c[2];
 
-    (void)state;
     flat(l, NAN);
     flat(l + VOCAB, -50);
     l[VOCAB + NO_SPEECH] = 3;
@@ -307,14 +300,13 @@ static void both_and_none(void **state)
     assert_true(fabs(c[1].no_speech - exp(3) / (exp(2) + exp(3) + exp(4))) < 1e-6);
 }
 
-static void rules_refused(void **state)
+TEST(rules_refused)
 {
     const int32_t outside[] = {5, VOCAB};
     struct rules_spec spec = reference_rules;
     struct rules *r = NULL;
     struct err e;
 
-    (void)state;
     spec.never = outside;
     spec.never_count = 2;
     assert_int_equal(be->ops->rules_new(be, &spec, &r, &e), ERR_MODEL);
@@ -375,18 +367,4 @@ static int close_all(void **state)
     return left > 64u << 20;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(against_a_reading),
-        cmocka_unit_test(ties),
-        cmocka_unit_test(mass),
-        cmocka_unit_test(unusable),
-        cmocka_unit_test(drawing),
-        cmocka_unit_test(starts),
-        cmocka_unit_test(both_and_none),
-        cmocka_unit_test(rules_refused),
-    };
-
-    return cmocka_run_group_tests(tests, open_all, close_all);
-}
+TEST_MAIN(open_all, close_all)

@@ -220,9 +220,8 @@ static void one_image_case(enum precision p, enum dtype out_type, const struct i
     free(want);
 }
 
-static void convolutions(void **state)
+TEST(convolutions)
 {
-    (void)state;
     for (int p = PRECISION_F32; p <= PRECISION_BF16; p++) { /* 8 bits are not for these */
         enum dtype type = precision_type((enum precision)p);
 
@@ -278,21 +277,19 @@ static void images_alone(const struct conv2d_spec *s, uint32_t height, uint32_t 
     free(alone);
 }
 
-static void many_images(void **state)
+TEST(many_images)
 {
-    (void)state;
     images_alone(&cases[1].spec, 11, 9);
     images_alone(&cases[4].spec, 1, 1501);
     images_alone(&depthwise[0].spec, 12, 8);
 }
 
-static void activations(void **state)
+TEST(activations)
 {
     enum { ROWS = 5, COLS = 37, WIDE = 40 };
     float *x = values(ROWS * WIDE, DTYPE_F32, 6.0f, 8);
     double *want = malloc(ROWS * COLS * sizeof(*want));
 
-    (void)state;
     for (int f = ACTIVATION_RELU; f <= ACTIVATION_SIGMOID; f++) {
         for (size_t t = 0; t < COUNT(types); t++) {
             struct tensor tx = tensor_new(DTYPE_F32, ROWS, WIDE, x), ty, view;
@@ -349,21 +346,19 @@ static void one_instance_norm(uint32_t windows, size_t rows, size_t cols, float 
     free(want);
 }
 
-static void instance_norms(void **state)
+TEST(instance_norms)
 {
-    (void)state;
     one_instance_norm(1, 1000, 1, 0.0f);
     one_instance_norm(3, 331, 80, 3.0f);
     one_instance_norm(2, 77, 61, 3.0f);
     one_instance_norm(2, 5, 16, 1.0f);
 }
 
-static void max_pools(void **state)
+TEST(max_pools)
 {
     static const uint32_t shapes[][4] = {
         {2, 31, 80, 3}, {3, 7, 61, 2}, {1, 5, 1, 5}, {2, 4, 33, 1}};
 
-    (void)state;
     for (size_t s = 0; s < COUNT(shapes); s++) {
         size_t windows = shapes[s][0], n = shapes[s][1], cols = shapes[s][2], size = shapes[s][3];
         float *x = values(windows * n * cols, DTYPE_F32, 2.0f, (uint32_t)n);
@@ -386,7 +381,7 @@ static void max_pools(void **state)
 }
 
 /* Wrong shapes are refused before anything is touched. */
-static void refusals(void **state)
+TEST(refusals)
 {
     struct conv2d_spec good = cases[0].spec, bad;
     float *w = values(32 * 9, DTYPE_F32, 1.0f, 1);
@@ -395,7 +390,6 @@ static void refusals(void **state)
     struct conv2d *c;
     struct err e;
 
-    (void)state;
 #define BAD(change) \
     bad = good;     \
     bad.change;     \
@@ -434,13 +428,4 @@ static void refusals(void **state)
     free(w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convolutions), cmocka_unit_test(many_images),
-        cmocka_unit_test(activations),  cmocka_unit_test(instance_norms),
-        cmocka_unit_test(max_pools),    cmocka_unit_test(refusals),
-    };
-
-    return cmocka_run_group_tests(tests, open_backend, close_backend);
-}
+TEST_MAIN(open_backend, close_backend)

@@ -62,13 +62,12 @@ static void one_linear(enum precision p, enum dtype out_type, enum linear_use us
     free(want);
 }
 
-static void linears(void **state)
+TEST(linears)
 {
     static const size_t shapes[][3] = {{1, 64, 32},   {2, 64, 33},    {5, 192, 40}, {8, 384, 64},
                                        {9, 64, 2151}, {17, 1536, 48}, {31, 128, 96}};
     static const size_t wide[][3] = {{70, 192, 96}, {33, 1536, 64}, {1500, 64, 32}};
 
-    (void)state;
     for (int p = PRECISION_F32; p < PRECISION_COUNT; p++) {
         for (int out = 0; out < 2 && computes((enum precision)p); out++) {
             enum dtype type = out ? precision_type((enum precision)p) : DTYPE_F32;
@@ -122,9 +121,8 @@ static void one_conv(enum precision p, uint32_t windows, size_t rows, size_t in,
     free(want);
 }
 
-static void convolutions(void **state)
+TEST(convolutions)
 {
-    (void)state;
     for (int i = PRECISION_F32; i <= PRECISION_BF16; i++) { /* 8 bits are not for these */
         enum precision p = (enum precision)i;
 
@@ -149,7 +147,7 @@ static void convolutions(void **state)
 
 /* Voice activity's first layer has an odd number of channels. What a window yields does not depend
  * on the others: on the host, and with `deterministic`, bit for bit. */
-static void many_windows(void **state)
+TEST(many_windows)
 {
     enum { WINDOWS = 1500, TIME = 4, IN = 129, OUT = 128 };
     float *x = values(WINDOWS * TIME * IN, DTYPE_F32, 1.0f, 3), *got, *alone;
@@ -159,7 +157,6 @@ static void many_windows(void **state)
     struct conv1d *c;
     struct err e;
 
-    (void)state;
     one_conv(PRECISION_F32, 33, TIME, IN, OUT, 1, EPILOGUE_RELU);
     got = malloc(WINDOWS * TIME * OUT * sizeof(*got));
     alone = malloc(TIME * OUT * sizeof(*alone));
@@ -185,11 +182,10 @@ static void many_windows(void **state)
     free(alone);
 }
 
-static void norms(void **state)
+TEST(norms)
 {
     static const size_t shapes[][2] = {{1, 64}, {3, 192}, {100, 384}, {7, 1280}, {2, 70}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         size_t rows = shapes[i][0], n = shapes[i][1];
         float *x = values(rows * n, DTYPE_F32, 3.0f, 5), *g = values(n, DTYPE_F32, 1.0f, 6);
@@ -266,11 +262,10 @@ static void one_attention(enum dtype type, uint32_t windows, size_t n, uint32_t 
     free(want);
 }
 
-static void attentions(void **state)
+TEST(attentions)
 {
     static const size_t keys[] = {1, 2, 12, 13, 15, 16, 17, 31, 33, 48, 100};
 
-    (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
         if (!have(types[t]))
             continue;
@@ -286,12 +281,11 @@ static void attentions(void **state)
 /* Keys that come one by one are as good as keys that come together, at the same time in two slots
  * of three; and what lay in the cache before does not come through. Padding rows, all for the spare
  * slot, change nothing. */
-static void appending(void **state)
+TEST(appending)
 {
     enum { KEYS = 37, HEADS = 2, D = HEADS * HEAD };
     static const uint32_t all[] = {0, 1, 2};
 
-    (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
         enum dtype type = types[t];
         float *k, *v, *q, *poison, got[4 * D];
@@ -353,13 +347,12 @@ static void appending(void **state)
     }
 }
 
-static void embeddings(void **state)
+TEST(embeddings)
 {
     const struct token_row rows[] = {{0, 8, 49, 0}, {1, 0, 0, 0}, {2, 3, 7, 0}};
     double want[3 * 64];
     struct err e;
 
-    (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
         if (!have(types[t]))
             continue;
@@ -387,14 +380,13 @@ static void embeddings(void **state)
 }
 
 /* Positions are added to every window; bytes and values go to the device and back. */
-static void adding_and_moving(void **state)
+TEST(adding_and_moving)
 {
     float *y = values(9 * 64, DTYPE_F32, 1.0f, 1), *x = values(3 * 64, DTYPE_F32, 1.0f, 2);
     float back[9 * 64];
     double want[9 * 64];
     struct err e;
 
-    (void)state;
     struct tensor ty = tensor_new(DTYPE_F32, 9, 64, y), tx = tensor_new(DTYPE_F32, 3, 64, x);
     for (size_t i = 0; i < 9 * 64; i++)
         want[i] = (double)y[i] + (double)x[i % (3 * 64)];
@@ -441,12 +433,11 @@ static void check_mel(const float *pcm, size_t n, const float *got, uint32_t bin
 
 /* Some frames in full, and the clamp, which is each window's own: quiet and loud parts, a length
  * that ends inside a frame; two windows of three at once. */
-static void mels(void **state)
+TEST(mels)
 {
     size_t n = 479990;
     float *pcm = values(n, DTYPE_F32, 0.5f, 11), *got = malloc(2 * 3000 * 128 * sizeof(*got));
 
-    (void)state;
     for (size_t i = 0; i < n; i++)
         pcm[i] *= i < 160000 ? 1e-3f : 0.5f + 0.5f * sinf((float)i * 0.05f);
     for (uint32_t bins = 80; bins <= 128; bins += 48) {
@@ -468,7 +459,7 @@ static void mels(void **state)
 }
 
 /* Wrong shapes are refused before anything is touched. */
-static void refusals(void **state)
+TEST(refusals)
 {
     float *w = values(64 * 64, DTYPE_F32, 1.0f, 1);
     struct tensor x = tensor_new(DTYPE_F32, 3, 64, NULL), y = tensor_new(DTYPE_F32, 3, 32, NULL);
@@ -478,7 +469,6 @@ static void refusals(void **state)
     struct linear *l;
     struct err e;
 
-    (void)state;
     assert_int_equal(be->ops->linear_new(be, PRECISION_F32, LINEAR_ROWS, 1, 64, 0, w, NULL, &l, &e),
                      ERR_DEVICE);
     assert_ok(be->ops->linear_new(be, PRECISION_F32, LINEAR_ROWS, 1, 64, 64, w, NULL, &l, &e), e);
@@ -509,7 +499,7 @@ static void refusals(void **state)
 }
 
 /* A budget holds, and what was there before it was reached still is. */
-static void budgets(void **state)
+TEST(budgets)
 {
     float *w = values(64 * 64, DTYPE_F32, 1.0f, 1);
     uint64_t before = be->allocated;
@@ -518,7 +508,6 @@ static void budgets(void **state)
     char kept[3] = {0};
     struct err e;
 
-    (void)state;
     be->budget = before + (1u << 20);
     assert_ok(be->ops->alloc(be, 1u << 19, &a, &e), e);
     assert_ok(be->ops->write(be, a, "ab", 3, &e), e);
@@ -538,16 +527,4 @@ static void budgets(void **state)
     free(w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linears),      cmocka_unit_test(convolutions),
-        cmocka_unit_test(many_windows), cmocka_unit_test(norms),
-        cmocka_unit_test(attentions),   cmocka_unit_test(appending),
-        cmocka_unit_test(embeddings),   cmocka_unit_test(adding_and_moving),
-        cmocka_unit_test(mels),         cmocka_unit_test(refusals),
-        cmocka_unit_test(budgets),
-    };
-
-    return cmocka_run_group_tests(tests, open_backend, close_backend);
-}
+TEST_MAIN(open_backend, close_backend)

@@ -113,7 +113,7 @@ static void against_reference(struct one o)
     free(y);
 }
 
-static void lstms(void **state)
+TEST(lstms)
 {
     static const struct one shapes[] = {
         {1, 8, 1, 1, false, false, true},      {3, 8, 1, 1, true, false, false},
@@ -123,14 +123,13 @@ static void lstms(void **state)
         {7, 16, 40, 5, false, false, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++)
         against_reference(shapes[i]);
 }
 
 /* Many sequences in one call, the same ones alone: equal bits on the host and with `deterministic`,
  * else nearly so. So many that the host takes them in several parts. */
-static void grouping(void **state)
+TEST(grouping)
 {
     const struct one o = {16, 512, (size_t)test_share(300), 12, true, true, true};
     struct run r = run_new(o, 77);
@@ -140,7 +139,6 @@ static void grouping(void **state)
           *got = malloc(3 * many * sizeof(*got));
     struct err e;
 
-    (void)state;
     through(&r, 0, o.sequences, all);
     for (int part = 0; part < 3; part++) {
         size_t each = part == 0 ? many : row;
@@ -166,7 +164,7 @@ static void grouping(void **state)
 }
 
 /* A sequence in two calls is the sequence in one: the state is all there is. */
-static void continuing(void **state)
+TEST(continuing)
 {
     enum { IN = 16, HIDDEN = 128, STEPS = 50, SPLIT = 19 };
     struct run r = run_new((struct one){IN, HIDDEN, 1, STEPS, false, false, true}, 5);
@@ -177,7 +175,6 @@ static void continuing(void **state)
     float want[STEPS * HIDDEN], got[STEPS * HIDDEN];
     struct err e;
 
-    (void)state;
     through(&r, 0, 1, whole);
     head.rows = yh.rows = SPLIT;
     tail.rows = yt.rows = STEPS - SPLIT;
@@ -200,7 +197,7 @@ static void continuing(void **state)
 
 /* One unit whose gates are what x says, far out and near zero: each function by itself, relative to
  * its own value; and a NaN that is not made a number of. */
-static void saturation(void **state)
+TEST(saturation)
 {
     static const float sums[] = {0,    1e-6f, -1e-6f, 1e-3f, -0.3f,  0.9999f, 1.0001f, -1,
                                  3.5f, -7,    12,     -15,   -25.5f, 60,      -60,     200};
@@ -209,7 +206,6 @@ static void saturation(void **state)
     struct lstm *l;
     struct err e;
 
-    (void)state;
     for (size_t u = 0; u < 4 * HIDDEN; u++)
         w_ih[u * 4 + u / HIDDEN] = 1; /* gate g is x[g] */
     for (size_t i = 0; i < N * N; i++) {
@@ -251,11 +247,10 @@ static void saturation(void **state)
     free(c);
 }
 
-static void magnitudes(void **state)
+TEST(magnitudes)
 {
     static const size_t shapes[][2] = {{1, 1}, {4, 129}, {700, 129}, {3, 200}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
         size_t rows = shapes[i][0], n = shapes[i][1];
         float *x = values(rows * 2 * n, DTYPE_F32, 3.0f, (uint32_t)n);
@@ -276,7 +271,7 @@ static void magnitudes(void **state)
     }
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
     float *w = values(4 * 16 * 16, DTYPE_F32, 1.0f, 1);
     struct tensor x = tensor_new(DTYPE_F32, 6, 16, NULL), y = tensor_new(DTYPE_F32, 6, 16, NULL);
@@ -286,7 +281,6 @@ static void refusals(void **state)
     struct lstm *l = NULL;
     struct err e;
 
-    (void)state;
     assert_int_equal(be->ops->lstm_new(be, 16, 12, w, w, NULL, NULL, &l, &e), ERR_DEVICE);
     assert_int_equal(be->ops->lstm_new(be, 16, 520, w, w, NULL, NULL, &l, &e), ERR_DEVICE);
     assert_int_equal(be->ops->lstm_new(be, 0, 16, w, w, NULL, NULL, &l, &e), ERR_DEVICE);
@@ -310,12 +304,4 @@ static void refusals(void **state)
     free(w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lstms),      cmocka_unit_test(grouping),   cmocka_unit_test(continuing),
-        cmocka_unit_test(saturation), cmocka_unit_test(magnitudes), cmocka_unit_test(refusals),
-    };
-
-    return cmocka_run_group_tests(tests, open_backend, close_backend);
-}
+TEST_MAIN(open_backend, close_backend)

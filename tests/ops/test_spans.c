@@ -60,9 +60,8 @@ static bool moves(enum dtype type)
     return have(type) || (be->info.processors == 0 && type == DTYPE_BF16);
 }
 
-static void gathers(void **state)
+TEST(gathers)
 {
-    (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
         if (!moves(types[t]))
             continue;
@@ -73,13 +72,12 @@ static void gathers(void **state)
     }
 }
 
-static void pools(void **state)
+TEST(pools)
 {
     static const uint32_t at[] = {0, 1, 8, 200, 202};
     static const size_t widths[] = {384, 61, 1, 2048};
     const struct spans spans = {at, COUNT(at) - 1};
 
-    (void)state;
     for (size_t s = 0; s < COUNT(widths); s++) {
         size_t cols = widths[s];
         float *x = values(202 * cols, DTYPE_F32, 2.0f, (uint32_t)s);
@@ -103,13 +101,12 @@ static void pools(void **state)
 }
 
 /* Weights of 0 and 1, between, a single 1, and none at all. */
-static void weighted(void **state)
+TEST(weighted)
 {
     enum { WINDOWS = 3, T = 57, SETS = 5 };
     static const uint32_t of[SETS] = {2, 0, 0, 1, 2};
     static const size_t widths[] = {256, 75, 3};
 
-    (void)state;
     for (size_t s = 0; s < COUNT(widths); s++) {
         size_t cols = widths[s];
         float *x = values(WINDOWS * T * cols, DTYPE_F32, 1.0f, 21);
@@ -251,9 +248,8 @@ static void one_attention(const struct span_case *c, enum dtype type)
     attended_free(&a);
 }
 
-static void attentions(void **state)
+TEST(attentions)
 {
-    (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
         for (size_t i = 0; i < COUNT(cases) && moves(types[t]); i++)
             one_attention(&cases[i], types[t]);
@@ -293,15 +289,14 @@ static void one_alone(const struct span_case *c)
     attended_free(&a);
 }
 
-static void alone(void **state)
+TEST(alone)
 {
-    (void)state;
     one_alone(&cases[0]);
     one_alone(&cases[1]);
 }
 
 /* Wrong shapes are refused before anything is touched. */
-static void refusals(void **state)
+TEST(refusals)
 {
     static const uint32_t at[] = {0, 2, 4}, down[] = {0, 5, 4}, late[] = {1, 2, 4},
                           none[] = {0, 0, 4};
@@ -314,7 +309,6 @@ static void refusals(void **state)
     struct spans good = {at, 2};
     struct err e;
 
-    (void)state;
     assert_ok(be->ops->pool(be, POOL_MEAN, good, x, y, &e), e);
     assert_int_equal(be->ops->pool(be, POOL_MEAN, (struct spans){down, 2}, x, y, &e), ERR_DEVICE);
     assert_int_equal(be->ops->pool(be, POOL_MEAN, (struct spans){late, 2}, x, y, &e), ERR_DEVICE);
@@ -344,12 +338,4 @@ static void refusals(void **state)
     tensor_free(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gathers),    cmocka_unit_test(pools), cmocka_unit_test(weighted),
-        cmocka_unit_test(attentions), cmocka_unit_test(alone), cmocka_unit_test(refusals),
-    };
-
-    return cmocka_run_group_tests(tests, open_backend, close_backend);
-}
+TEST_MAIN(open_backend, close_backend)

@@ -87,13 +87,12 @@ static void check_top(const float *l, uint32_t k, const struct candidate *got)
     }
 }
 
-static void likeliest(void **state)
+TEST(likeliest)
 {
     static const uint32_t ks[] = {1, 2, 5, 6, 32, 33};
     static float l[ROWS * VOCAB];
     struct candidate got[ROWS * MOST];
 
-    (void)state;
     for (int round = 0; round < test_share(36); round++) {
         uint32_t k = ks[round % 6];
         size_t n = 1 + (size_t)round % ROWS;
@@ -112,12 +111,11 @@ static void likeliest(void **state)
 }
 
 /* In rising and in falling order, all equal, fewer than asked for, and none. */
-static void corners(void **state)
+TEST(corners)
 {
     static float l[VOCAB];
     struct candidate got[MOST];
 
-    (void)state;
     for (int i = 0; i < VOCAB; i++)
         l[i] = (float)i / 100;
     top(l, 1, MOST, got);
@@ -149,7 +147,7 @@ static void corners(void **state)
 }
 
 /* What choose leaves: the rules have masked what may not follow, the timestamps' mass the text. */
-static void after_choose(void **state)
+TEST(after_choose)
 {
     static float l[VOCAB], want[VOCAB];
     const int32_t seq[] = {TS, 20, 30, TS + 9, TS + 9, 40};
@@ -157,7 +155,6 @@ static void after_choose(void **state)
     struct candidate got[6];
     struct err e;
 
-    (void)state;
     for (int round = 0; round < rounds; round++) {
         struct choice_ask ask = reference_ask(seq, (size_t)round % 7);
         struct tensor t = logits;
@@ -184,14 +181,13 @@ static void after_choose(void **state)
     assert_true(forced > rounds / 10);
 }
 
-static void given(void **state)
+TEST(given)
 {
     static float l[ROWS * VOCAB];
     static const int32_t tokens[ROWS] = {0, EOT - 1, 7, 220, 33, EOT, TS + 5, -1, 12};
     struct choice_ask ask[ROWS];
     struct choice c[ROWS];
 
-    (void)state;
     for (size_t i = 0; i < ROWS; i++) {
         random_row(l + i * VOCAB, 30);
         ask[i] = (struct choice_ask){
@@ -224,12 +220,11 @@ static void given(void **state)
 }
 
 /* No timestamp, however likely and however few words there are; the other rules hold. */
-static void without_times(void **state)
+TEST(without_times)
 {
     static float l[VOCAB], want[VOCAB];
     const int32_t seq[] = {20, 30, 40, 50};
 
-    (void)state;
     for (int round = 0; round < test_share(40); round++) {
         size_t n = (size_t)round % 5;
         struct choice_ask ask = reference_ask(seq, n);
@@ -260,12 +255,11 @@ static void without_times(void **state)
     }
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
     struct tensor t = logits;
     struct err e;
 
-    (void)state;
     assert_int_equal(be->ops->top(be, t, 0, candidates, &e), ERR_DEVICE);
     assert_int_equal(be->ops->top(be, t, MOST + 1, candidates, &e), ERR_DEVICE);
     t.rows = 0;
@@ -315,13 +309,4 @@ static int close_all(void **state)
     return left > 64u << 20;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(likeliest),     cmocka_unit_test(corners),
-        cmocka_unit_test(after_choose),  cmocka_unit_test(given),
-        cmocka_unit_test(without_times), cmocka_unit_test(refusals),
-    };
-
-    return cmocka_run_group_tests(tests, open_all, close_all);
-}
+TEST_MAIN(open_all, close_all)

@@ -651,12 +651,11 @@ static void tell(const struct world *w, const char *what)
                   (unsigned long long)w->deaths, planning_s(w));
 }
 
-static void a_million_files(void **state)
+TEST(a_million_files)
 {
     static const uint32_t counts[] = {1, 2, 8, 64};
     uint32_t i, k;
 
-    (void)state;
     for (i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         for (k = 0; k < 2; k++) {
             struct world w;
@@ -697,11 +696,10 @@ static double whole_shards_s(const struct world *w, uint32_t shards)
 
 /* Few recordings: every device has its part of each from the start. One shard at a time, so that
  * the best can be told exactly. */
-static void few_recordings_are_shared(void **state)
+TEST(few_recordings_are_shared)
 {
     uint32_t seed;
 
-    (void)state;
     for (seed = 1; seed <= 60; seed++) {
         uint32_t files = seed % 3 == 0 ? 3 : 1, i;
         struct world w;
@@ -723,11 +721,10 @@ static void few_recordings_are_shared(void **state)
 }
 
 /* One fast device and one that is a hundred times slower: the slow one must not hold the last. */
-static void nobody_waits_for_a_slow_device(void **state)
+TEST(nobody_waits_for_a_slow_device)
 {
     uint32_t n;
 
-    (void)state;
     for (n = 1; n <= 40; n++) {
         struct world w;
         uint32_t i;
@@ -748,11 +745,10 @@ static void nobody_waits_for_a_slow_device(void **state)
 
 /* Devices that die and come back, or do not. What they could have done while they were there is
  * what they are measured by; what was lost with them was done too. */
-static void deaths_cost_little_more_than_what_they_take(void **state)
+TEST(deaths_cost_little_more_than_what_they_take)
 {
     uint32_t seed;
 
-    (void)state;
     for (seed = 1; seed <= 2; seed++) {
         double could = 0, fleet = 0, before;
         struct world w;
@@ -786,14 +782,4 @@ static void deaths_cost_little_more_than_what_they_take(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_million_files),
-        cmocka_unit_test(few_recordings_are_shared),
-        cmocka_unit_test(nobody_waits_for_a_slow_device),
-        cmocka_unit_test(deaths_cost_little_more_than_what_they_take),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -507,11 +507,10 @@ static void sim_init(struct sim *s, uint64_t seed, uint32_t tasks, uint32_t work
         s->workers[i] = (struct sim_worker){.speed = 1, .capacity = 4};
 }
 
-static void one_long_recording_is_shared(void **state)
+TEST(one_long_recording_is_shared)
 {
     uint32_t n;
 
-    (void)state;
     for (n = 1; n <= 64; n *= 2) {
         struct sim s;
         double span;
@@ -527,11 +526,10 @@ static void one_long_recording_is_shared(void **state)
     }
 }
 
-static void unequal_workers_end_together(void **state)
+TEST(unequal_workers_end_together)
 {
     uint64_t seed;
 
-    (void)state;
     for (seed = 1; seed <= 20; seed++) {
         struct sim s;
         double span, slack = 0;
@@ -562,11 +560,10 @@ static void unequal_workers_end_together(void **state)
     }
 }
 
-static void poison_is_isolated(void **state)
+TEST(poison_is_isolated)
 {
     uint64_t seed;
 
-    (void)state;
     for (seed = 1; seed <= 30; seed++) {
         struct sim s;
         uint32_t i, poison = 0, failed = 0;
@@ -605,11 +602,10 @@ static void poison_is_isolated(void **state)
 
 /* Workers and decoders that somebody kills all night long, and some recordings that do kill theirs:
  * they alone are set aside, after all that nobody suspects is done. */
-static void kills_from_outside_count_against_nobody(void **state)
+TEST(kills_from_outside_count_against_nobody)
 {
     uint64_t kills = 0, deaths = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         double suspected_from = 1e18, others_until = 0;
         struct sim s;
@@ -648,11 +644,10 @@ static void kills_from_outside_count_against_nobody(void **state)
     assert_true(kills > 40 * 30 && deaths > 40 * 10);
 }
 
-static void workers_that_die_lose_nothing(void **state)
+TEST(workers_that_die_lose_nothing)
 {
     uint64_t seed;
 
-    (void)state;
     for (seed = 1; seed <= 20; seed++) {
         struct sim s;
         uint32_t i;
@@ -672,12 +667,11 @@ static void workers_that_die_lose_nothing(void **state)
     }
 }
 
-static void a_worker_that_always_dies_is_put_aside(void **state)
+TEST(a_worker_that_always_dies_is_put_aside)
 {
     struct sim s;
     uint32_t i;
 
-    (void)state;
     sim_init(&s, 5, 300, 3);
     s.workers[1].mtbf = 0.01;
     simulate(&s);
@@ -689,11 +683,10 @@ static void a_worker_that_always_dies_is_put_aside(void **state)
 }
 
 /* A million recordings on 64 devices: the planner itself must not be what takes the time. */
-static void a_million_recordings(void **state)
+TEST(a_million_recordings)
 {
     struct sim s;
 
-    (void)state;
     sim_init(&s, 9, 1000000, 64);
     simulate(&s);
     assert_int_equal(s.accepted, 1000000);
@@ -701,17 +694,4 @@ static void a_million_recordings(void **state)
     sim_free(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_long_recording_is_shared),
-        cmocka_unit_test(unequal_workers_end_together),
-        cmocka_unit_test(poison_is_isolated),
-        cmocka_unit_test(kills_from_outside_count_against_nobody),
-        cmocka_unit_test(workers_that_die_lose_nothing),
-        cmocka_unit_test(a_worker_that_always_dies_is_put_aside),
-        cmocka_unit_test(a_million_recordings),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -273,12 +273,11 @@ static int run_case(size_t i)
     return n;
 }
 
-static void test_cases(void **state)
+TEST(test_cases)
 {
     size_t n = json_array_size(json_object_get(fixtures, "cases"));
     int differences = 0;
 
-    (void)state;
     assert_true(n >= 60);
     for (size_t i = 0; i < n; i++)
         differences += run_case(i);
@@ -312,9 +311,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases)};
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

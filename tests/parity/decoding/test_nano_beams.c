@@ -149,12 +149,11 @@ static int run_case(size_t number, const json_t *c, const float *pcm, size_t n)
     return differences;
 }
 
-static void test_beams(void **state)
+TEST(test_beams)
 {
     size_t n = json_array_size(cases), samples;
     int differences = 0;
 
-    (void)state;
     assert_true(n >= 20);
     for (size_t i = 0; i < n; i++) {
         const json_t *c = json_array_get(cases, i);
@@ -194,7 +193,6 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beams)};
     FILE *f = fopen(test_shared_path("samples/01_en_short.wav"), "r");
 
     if (!f) {
@@ -202,5 +200,5 @@ int main(void)
         return TEST_SKIPPED;
     }
     fclose(f);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return suite_run(setup, teardown);
 }

@@ -129,21 +129,19 @@ static void check_segmentation(const char *config, bool folded, size_t alone)
     pyannet_free(p);
 }
 
-static void segmentation_as_reference(void **state)
+TEST(segmentation_as_reference)
 {
-    (void)state;
     check_segmentation("pyannet", false, WINDOWS - 1);
     check_segmentation("small", false, 0);
     check_segmentation("small", true, WINDOWS);
 }
 
 /* As a device does that gains by it: several windows in a call, fewer than there might be. */
-static void many_windows_in_a_call(void **state)
+TEST(many_windows_in_a_call)
 {
     struct pyannet *p;
     struct err e;
 
-    (void)state;
     write_network(network_segmentation("small"), false);
     be->info.wide_batches = true;
     be->info.deterministic = false;
@@ -156,12 +154,11 @@ static void many_windows_in_a_call(void **state)
 }
 
 /* Its tensors among a training's settings and classes, as Lightning leaves them. */
-static void reads_lightning(void **state)
+TEST(reads_lightning)
 {
     struct pyannet *p;
     struct err e;
 
-    (void)state;
     write_network(network_segmentation("tiny"), false);
     assert_ok(pyannet_load("network.safetensors", be, 1, &p, &e), e);
     assert_ok(pyannet_scores(p, pcm[1], 1, scores[0][0][0], &e), e);
@@ -202,9 +199,8 @@ static void compare_features(enum fbank_kind kind, const char *name, size_t fram
     free(have);
 }
 
-static void features_as_reference(void **state)
+TEST(features_as_reference)
 {
-    (void)state;
     compare_features(FBANK_KALDI, "kaldi", 998, FBANK_KALDI_BINS);
     compare_features(FBANK_POWER, "power", 1001, FBANK_POWER_BINS);
     assert_int_equal(fbank_frames(FBANK_KALDI, 399), 0);
@@ -286,9 +282,8 @@ static void check_voices(struct network *n, const char *config, bool folded, uin
     voiceprint_free(v);
 }
 
-static void voices_as_reference(void **state)
+TEST(voices_as_reference)
 {
-    (void)state;
     make_masks();
     check_voices(network_resnet("resnet34"), "resnet34", false, 256, NETWORK_MASKS - 2);
     check_voices(network_resnet("resnet"), "resnet", false, 48, 0);
@@ -297,12 +292,11 @@ static void voices_as_reference(void **state)
     check_voices(network_ge2e("little"), "little", false, 64, 0);
 }
 
-static void many_voices_in_a_call(void **state)
+TEST(many_voices_in_a_call)
 {
     struct voiceprint *v;
     struct err e;
 
-    (void)state;
     make_masks();
     write_network(network_resnet("resnet"), false);
     be->info.wide_batches = true;
@@ -317,13 +311,4 @@ static void many_voices_in_a_call(void **state)
     voiceprint_free(v);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(features_as_reference),  cmocka_unit_test(segmentation_as_reference),
-        cmocka_unit_test(many_windows_in_a_call), cmocka_unit_test(reads_lightning),
-        cmocka_unit_test(voices_as_reference),    cmocka_unit_test(many_voices_in_a_call),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

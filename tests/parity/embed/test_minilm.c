@@ -172,7 +172,7 @@ static void check_ranking(const float (*v)[SIZE])
     assert_true(exchanged <= EXCHANGED_MOST);
 }
 
-static void test_parity(void **state)
+TEST(test_parity)
 {
     static float v[TEXTS][SIZE];
     const char *list[TEXTS];
@@ -181,7 +181,6 @@ static void test_parity(void **state)
     struct err e = {0};
     uint32_t least = UINT32_MAX, most = 0;
 
-    (void)state;
     read_sentences();
     compose();
     assert_ok(backend_open_host(0, &be, &e), e);
@@ -207,7 +206,6 @@ static void test_parity(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parity)};
     char file[4096];
 
     folder = argc > 1 ? argv[1] : "";
@@ -216,5 +214,5 @@ int main(int argc, char **argv)
         printf("skipped: no all-MiniLM-L6-v2 in '%s'\n", folder);
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -219,19 +219,14 @@ static void check_all(enum precision precision, double bound)
     close_bench(&b);
 }
 
-static void float32_agrees(void **state)
-{
-    (void)state;
-    check_all(PRECISION_F32, 1e-3);
-}
+TEST(float32_agrees) { check_all(PRECISION_F32, 1e-3); }
 
 /* bf16 rounds at 2^-9; the sums of a few layers stay within some multiples of it. That the tokens
  * are the very same is what lets AUTO choose it. */
-static void bf16_agrees(void **state)
+TEST(bf16_agrees)
 {
     struct backend_info info;
 
-    (void)state;
     backend_host_info(&info);
     if (!(info.have & 1u << PRECISION_BF16)) {
         print_message("SKIPPED: this processor has no bf16\n");
@@ -240,12 +235,4 @@ static void bf16_agrees(void **state)
     check_all(PRECISION_BF16, 3e-2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(float32_agrees),
-        cmocka_unit_test(bf16_agrees),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

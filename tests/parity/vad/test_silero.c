@@ -122,13 +122,12 @@ static void load(struct backend **be, struct silero **s)
     assert_ok(silero_load(weights_path(), *be, 8, s, &e), e);
 }
 
-static void as_onnx(void **state)
+TEST(as_onnx)
 {
     struct voice v[RECORDINGS];
     struct backend *be;
     struct silero *s;
 
-    (void)state;
     load(&be, &s);
     for (size_t i = 0; i < RECORDINGS; i++)
         voice_open(&v[i], i);
@@ -180,7 +179,6 @@ static void speed(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_onnx)};
     bool is_speed = argc > 1 && strcmp(argv[1], "speed") == 0;
 
     folder = argc > 1 && !is_speed ? argv[1] : NULL;
@@ -192,5 +190,5 @@ int main(int argc, char **argv)
         speed();
         return 0;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -108,14 +108,13 @@ static void check_case(const struct speech_params *params, int64_t samples, size
     speech_free(s);
 }
 
-static void as_faster_whisper(void **state)
+TEST(as_faster_whisper)
 {
     struct speech_params p;
     int64_t samples;
     size_t cases = 0, found = 0;
     FILE *f = fopen(file, "r");
 
-    (void)state;
     if (!f)
         print_error("no %s\n", file);
     assert_non_null(f);
@@ -139,8 +138,6 @@ static void as_faster_whisper(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_faster_whisper)};
-
     file = argc > 1 ? argv[1] : test_source_path("tests/parity/vad/spans.txt");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -100,12 +100,11 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void paths_agree(void **state)
+TEST(paths_agree)
 {
     FILE *f = open_fixture("dtw.txt");
     int cases = 0;
 
-    (void)state;
     while (next_line(f)) {
         static int32_t want[TOKENS_MAX + 1];
         static uint32_t have[TOKENS_MAX + 1];
@@ -160,12 +159,11 @@ static void check_words(const struct words *w, const char *want, const int32_t *
     (void)tokens;
 }
 
-static void words_agree(void **state)
+TEST(words_agree)
 {
     FILE *f = open_fixture("split.txt");
     int cases = 0;
 
-    (void)state;
     while (next_line(f)) {
         static int32_t tokens[2048];
         char *language = strtok(line, "\t"), *ids = strtok(NULL, "\t");
@@ -384,14 +382,13 @@ static int load_audio(const char *rel, float **pcm, size_t *n)
     return strstr(rel, ".wav") ? fixture_wav(path, pcm, n) : fixture_ffmpeg(path, pcm, n);
 }
 
-static void times_agree(void **state)
+TEST(times_agree)
 {
     static struct wanted want;
     FILE *f = open_fixture("words.txt");
     struct worst worst = {0};
     struct bench b;
 
-    (void)state;
     open_bench(&b);
     assert_true(next_line(f));
     while (next_window(f, &want)) {
@@ -419,11 +416,6 @@ static void times_agree(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_agree),
-        cmocka_unit_test(words_agree),
-        cmocka_unit_test(times_agree),
-    };
     struct err e;
     int rc;
 
@@ -431,7 +423,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

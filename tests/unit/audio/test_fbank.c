@@ -85,27 +85,18 @@ static void check_threads(enum fbank_kind kind)
     free(one);
 }
 
-static void test_kaldi(void **state)
-{
-    (void)state;
-    check_threads(FBANK_KALDI);
-}
+TEST(test_kaldi) { check_threads(FBANK_KALDI); }
 
-static void test_power(void **state)
-{
-    (void)state;
-    check_threads(FBANK_POWER);
-}
+TEST(test_power) { check_threads(FBANK_POWER); }
 
 /* Windows that overlap, by threads; and against sums in long double. */
-static void test_centre(void **state)
+TEST(test_centre)
 {
     enum { WINDOWS = 7, FRAMES = 50, STEP = 9, ALL = STEP * (WINDOWS - 1) + FRAMES };
     static float rows[ALL][FBANK_KALDI_BINS], want[WINDOWS][FRAMES][FBANK_KALDI_BINS],
         have[WINDOWS][FRAMES][FBANK_KALDI_BINS];
     const float *at[WINDOWS];
 
-    (void)state;
     for (size_t i = 0; i < ALL * FBANK_KALDI_BINS; i++)
         rows[i / FBANK_KALDI_BINS][i % FBANK_KALDI_BINS] = pcm[i] * 20 - 7;
     for (int w = 0; w < WINDOWS; w++)
@@ -134,12 +125,6 @@ static void test_centre(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kaldi),
-        cmocka_unit_test(test_power),
-        cmocka_unit_test(test_centre),
-    };
-
     babble_fill(pcm, SAMPLES);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -42,20 +42,18 @@ static void check_length(uint32_t n)
     fft_free(f);
 }
 
-static void spectra(void **state)
+TEST(spectra)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
         check_length(lengths[i]);
 }
 
-static void lengths_refused(void **state)
+TEST(lengths_refused)
 {
     static const uint32_t bad[] = {0, 1, 3, 14, 401, 1022, FFT_MAX + 2};
     struct fft *f = NULL;
     struct err e;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(fft_new(bad[i], &f, &e), ERR_USAGE);
     assert_null(f);
@@ -65,14 +63,13 @@ static void lengths_refused(void **state)
 
 /* 160 values at 16 kHz: every 100 Hz. Slaney's scale is linear up to 1 kHz, so four bins
  * up to there have edges 0, 200 .. 1000 Hz, and 1 kHz lies on the last foot. */
-static void triangles(void **state)
+TEST(triangles)
 {
     struct mel_spec spec = {MEL_SLANEY, false, false, 16000, 160, 4, 0.0, 1000.0};
     struct mel_filters *m = NULL;
     struct err e;
     double x[81] = {0}, y[4];
 
-    (void)state;
     assert_ok(mel_filters_new(&spec, &m, &e), e);
     x[3] = 1.0; /* 300 Hz: half way between the peaks of bins 0 and 1 */
     mel_filters_apply(m, x, y);
@@ -91,13 +88,12 @@ static void triangles(void **state)
 }
 
 /* Neighbours with straight sides over mel add up to one everywhere between the outer peaks. */
-static void mel_sides(void **state)
+TEST(mel_sides)
 {
     struct mel_spec spec = {MEL_HTK, true, false, 16000, 512, 64, 125.0, 7500.0};
     struct mel_filters *m = NULL;
     struct err e;
 
-    (void)state;
     assert_ok(mel_filters_new(&spec, &m, &e), e);
     for (uint32_t k = 0; k <= 256; k++) {
         double x[257] = {0}, y[64], sum = 0.0, hz = k * 16000.0 / 512.0;
@@ -114,7 +110,7 @@ static void mel_sides(void **state)
     mel_filters_free(m);
 }
 
-static void filters_refused(void **state)
+TEST(filters_refused)
 {
     static const struct mel_spec bad[] = {
         {MEL_HTK, false, false, 16000, 512, 0, 0.0, 8000.0},
@@ -128,18 +124,9 @@ static void filters_refused(void **state)
     struct mel_filters *m = NULL;
     struct err e;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(mel_filters_new(&bad[i], &m, &e), ERR_USAGE);
     assert_null(m);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spectra),   cmocka_unit_test(lengths_refused), cmocka_unit_test(triangles),
-        cmocka_unit_test(mel_sides), cmocka_unit_test(filters_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

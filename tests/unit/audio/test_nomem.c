@@ -47,11 +47,10 @@ static int work(struct err *err)
     return rc;
 }
 
-static void every_allocation(void **state)
+TEST(every_allocation)
 {
     int failed = 0;
 
-    (void)state;
     for (long n = 1;; n++) {
         struct err e = {0};
         int rc;
@@ -70,9 +69,4 @@ static void every_allocation(void **state)
     assert_true(failed >= 5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

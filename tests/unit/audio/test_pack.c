@@ -14,12 +14,11 @@ static void add(struct pack *p, int64_t start, int64_t end)
     assert_ok(pack_add(p, &span, &e), e);
 }
 
-static void fits(void **state)
+TEST(fits)
 {
     struct speech_span span = {1000, 1100, 0.5f}, huge = {0, 1000000, 0.5f};
     struct pack p = {0};
 
-    (void)state;
     assert_true(pack_fits(&p, &huge, 100)); /* or it would fit nowhere */
     add(&p, 100, 200);
     assert_true(pack_fits(&p, &span, 200));
@@ -30,11 +29,10 @@ static void fits(void **state)
 }
 
 /* [100, 200) [300, 350) [1000, 1001) are samples 0 .. 100, 100 .. 150 and 150 .. 151. */
-static void seams(void **state)
+TEST(seams)
 {
     struct pack p = {0};
 
-    (void)state;
     assert_int_equal(pack_time(&p, 5, false), 0); /* an empty window has no time */
     add(&p, 100, 200);
     add(&p, 300, 350);
@@ -64,11 +62,10 @@ static void check_word(const struct pack *p, int64_t start, int64_t end, int64_t
     assert_int_equal(have_to, to);
 }
 
-static void words_stay_whole(void **state)
+TEST(words_stay_whole)
 {
     struct pack p = {0};
 
-    (void)state;
     check_word(&p, 3, 4, 0, 0);
     add(&p, 100, 200);
     add(&p, 300, 350);
@@ -86,9 +83,8 @@ static void words_stay_whole(void **state)
 }
 
 /* Beginnings and ends rise with the window's time, and samples come back where they lay. */
-static void random_windows(void **state)
+TEST(random_windows)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         uint64_t r = seed;
         uint32_t count = 1 + random_below(&r, 40);
@@ -124,14 +120,4 @@ static void random_windows(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fits),
-        cmocka_unit_test(seams),
-        cmocka_unit_test(words_stay_whole),
-        cmocka_unit_test(random_windows),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -80,11 +80,10 @@ static void find(const struct speech_params *p, const float *prob, size_t n, int
 
 static struct found one, other;
 
-static void feeding_does_not_matter(void **state)
+TEST(feeding_does_not_matter)
 {
     static float prob[4000];
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         uint64_t r = seed;
         struct speech_params p = usual;
@@ -116,11 +115,10 @@ static void fill(float *prob, size_t from, size_t to, float value)
         prob[i] = value;
 }
 
-static void nothing_and_everything(void **state)
+TEST(nothing_and_everything)
 {
     static float prob[200];
 
-    (void)state;
     find(&usual, prob, 0, 0, 1, 1, &one);
     assert_int_equal(one.n, 0);
     find(&usual, prob, 1, 0, 1, 1, &one); /* an empty recording has one step */
@@ -148,12 +146,11 @@ static void nothing_and_everything(void **state)
 }
 
 /* Speech in steps 50 .. 99 and 105 .. 149: known by hand. */
-static void padding_and_gaps(void **state)
+TEST(padding_and_gaps)
 {
     static float prob[200];
     struct speech_params p = usual;
 
-    (void)state;
     fill(prob, 50, 100, 1.0f);
     fill(prob, 105, 150, 0.5f);
     p.min_silence_ms = 150; /* 4.7 steps: over when the silence has lasted five steps */
@@ -182,7 +179,7 @@ static void padding_and_gaps(void **state)
     assert_int_equal(one.span[0].end, 100 * STEP + 6400);
 }
 
-static void long_speech_is_cut(void **state)
+TEST(long_speech_is_cut)
 {
     static float prob[400];
     struct speech_params p = {.threshold = 0.5f,
@@ -190,7 +187,6 @@ static void long_speech_is_cut(void **state)
                               .max_speech_ms = 3232, /* 100 steps and the one that is kept free */
                               .min_silence_ms = 2000};
 
-    (void)state;
     fill(prob, 0, 400, 0.9f);
     fill(prob, 60, 65, 0.1f); /* 128 ms when its last step begins */
     fill(prob, 80, 83, 0.1f); /* too short to cut at */
@@ -205,7 +201,7 @@ static void long_speech_is_cut(void **state)
 }
 
 /* Ten hours: stretches come as they go, and the horizon follows within what a stretch may last. */
-static void ten_hours(void **state)
+TEST(ten_hours)
 {
     static float prob[10000];
     const size_t steps = 10 * 3600 * 16000 / STEP;
@@ -214,7 +210,6 @@ static void ten_hours(void **state)
     size_t fed = 0;
     struct err e;
 
-    (void)state;
     assert_ok(speech_new(&usual, &s, &e), e);
     for (int64_t last = 0; fed < steps; fed += 10000) {
         random_probs(&seed, prob, 10000, 100);
@@ -232,7 +227,7 @@ static void ten_hours(void **state)
 
 /* A stretch is handed out as soon as nothing can change it: here, once the silence after it has
  * lasted twice the padding, or the next stretch is sure to be one. */
-static void nothing_is_held_back(void **state)
+TEST(nothing_is_held_back)
 {
     static float prob[100];
     struct speech_params p = usual;
@@ -240,7 +235,6 @@ static void nothing_is_held_back(void **state)
     struct speech *s;
     struct err e;
 
-    (void)state;
     assert_ok(speech_new(&p, &s, &e), e);
     fill(prob, 0, 100, 1.0f);
     assert_ok(speech_feed(s, prob, 20, &e), e);
@@ -262,13 +256,12 @@ static void nothing_is_held_back(void **state)
     speech_free(s);
 }
 
-static void means(void **state)
+TEST(means)
 {
     static float prob[20000];
     struct speech *s;
     struct err e;
 
-    (void)state;
     for (size_t i = 0; i < 20000; i++)
         prob[i] = (float)(i % 4) / 4.0f;
     assert_ok(speech_new(&usual, &s, &e), e);
@@ -288,13 +281,12 @@ static void means(void **state)
     speech_free(s);
 }
 
-static void bad_thresholds(void **state)
+TEST(bad_thresholds)
 {
     struct speech_params p = usual;
     struct speech *s = NULL;
     struct err e;
 
-    (void)state;
     p.threshold = NAN;
     assert_int_equal(speech_new(&p, &s, &e), ERR_USAGE);
     p.threshold = 1.5f;
@@ -306,18 +298,4 @@ static void bad_thresholds(void **state)
     speech_free(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(feeding_does_not_matter),
-        cmocka_unit_test(nothing_and_everything),
-        cmocka_unit_test(padding_and_gaps),
-        cmocka_unit_test(long_speech_is_cut),
-        cmocka_unit_test(ten_hours),
-        cmocka_unit_test(nothing_is_held_back),
-        cmocka_unit_test(means),
-        cmocka_unit_test(bad_thresholds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -33,11 +33,10 @@ static float *up(const float *x, size_t n)
     return y;
 }
 
-static void tones(void **state)
+TEST(tones)
 {
     static const double hz[] = {0.0, 50.0, 440.0, 1000.0, 4000.0, 6500.0, 7400.0};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(hz) / sizeof(hz[0]); k++) {
         float *x = tone(hz[k]), *y = up(x, N);
 
@@ -52,14 +51,13 @@ static void tones(void **state)
 }
 
 /* What a tone of 7 kHz would have at 9 kHz. */
-static void no_mirror(void **state)
+TEST(no_mirror)
 {
     float *x = tone(7000.0), *y = up(x, N);
     double windowed[8192], power[4097], *scratch, loud = 0.0, mirror = 0.0;
     struct fft *f = NULL;
     struct err e;
 
-    (void)state;
     assert_ok(fft_new(8192, &f, &e), e);
     scratch = malloc(fft_scratch(f) * sizeof(*scratch));
     for (int i = 0; i < 8192; i++) { /* Blackman-Harris: side lobes below -92 dB */
@@ -85,11 +83,10 @@ static void no_mirror(void **state)
 }
 
 /* Blocks leave no seam: any part, far enough from its ends, comes out as within the whole. */
-static void seams(void **state)
+TEST(seams)
 {
     float *x = tone(1234.0), *y = up(x, N), *part = up(x + 700, 1500), *one = up(x, 1);
 
-    (void)state;
     for (int i = 3 * EDGE; i < 3 * (1500 - EDGE); i++)
         assert_true(part[i] == y[3 * 700 + i]);
     assert_true(one[0] == x[0]);
@@ -99,13 +96,4 @@ static void seams(void **state)
     free(one);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tones),
-        cmocka_unit_test(no_mirror),
-        cmocka_unit_test(seams),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

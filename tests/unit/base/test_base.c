@@ -9,22 +9,20 @@
 #include "base/log.h"
 #include "base/utf8.h"
 
-static void err_keeps_the_code(void **state)
+TEST(err_keeps_the_code)
 {
     struct err e = {0};
 
-    (void)state;
     assert_int_equal(err_sys(&e, ENOSPC, "write '%s'", "a.db"), ERR_FULL);
     assert_int_equal(err_prefix(&e, "shard %d", 3), ERR_FULL);
     assert_string_equal(e.msg, "shard 3: write 'a.db': No space left on device");
 }
 
-static void err_prefix_survives_long_messages(void **state)
+TEST(err_prefix_survives_long_messages)
 {
     struct err e = {0};
     char big[2000];
 
-    (void)state;
     memset(big, 'x', sizeof(big) - 1);
     big[sizeof(big) - 1] = 0;
     err_set(&e, ERR_INPUT, "%s", big);
@@ -33,9 +31,8 @@ static void err_prefix_survives_long_messages(void **state)
     assert_true(strlen(e.msg) < sizeof(e.msg));
 }
 
-static void err_names_round_trip(void **state)
+TEST(err_names_round_trip)
 {
-    (void)state;
     for (int code = ERR_CRASH; code <= 0; code++) {
         assert_string_not_equal(err_name(code), "unknown");
         assert_int_equal(err_from_name(err_name(code)), code);
@@ -43,13 +40,12 @@ static void err_names_round_trip(void **state)
     assert_string_equal(err_name(-999), "unknown");
 }
 
-static void buf_round_trip(void **state)
+TEST(buf_round_trip)
 {
     struct buf b = BUF_INIT;
     struct reader r;
     char *s;
 
-    (void)state;
     buf_put_u8(&b, 7);
     buf_put_u16(&b, 0xBEEF);
     buf_put_u32(&b, 0xDEADBEEF);
@@ -69,13 +65,12 @@ static void buf_round_trip(void **state)
     buf_free(&b);
 }
 
-static void reader_never_runs_over(void **state)
+TEST(reader_never_runs_over)
 {
     const uint8_t data[] = {0xFF, 0xFF, 0xFF, 0xFF, 'a', 'b'};
     struct reader r = reader_of(data, sizeof(data));
     size_t n = 99;
 
-    (void)state;
     assert_null(reader_bytes(&r, SIZE_MAX, &n));
     assert_int_equal(n, 0);
     assert_true(r.failed);
@@ -83,21 +78,19 @@ static void reader_never_runs_over(void **state)
     assert_false(reader_done(&r));
 }
 
-static void reader_str_refuses_nul(void **state)
+TEST(reader_str_refuses_nul)
 {
     const uint8_t data[] = {3, 0, 0, 0, 'a', 0, 'b'};
     struct reader r = reader_of(data, sizeof(data));
 
-    (void)state;
     assert_null(reader_str(&r, 100));
     assert_true(r.failed);
 }
 
-static void buf_respects_its_bound(void **state)
+TEST(buf_respects_its_bound)
 {
     struct buf b = {.max = 10};
 
-    (void)state;
     buf_put(&b, "0123456789", 10);
     assert_false(b.failed);
     buf_put(&b, "x", 1);
@@ -106,12 +99,11 @@ static void buf_respects_its_bound(void **state)
     buf_free(&b);
 }
 
-static void utf8_forms(void **state)
+TEST(utf8_forms)
 {
     char *s;
     char small[4];
 
-    (void)state;
     assert_true(utf8_valid("añ\xF0\x9F\x98\x80", 7));
     assert_false(utf8_valid("\xC0\x80", 2));
     assert_false(utf8_valid("\xED\xA0\x80", 3));
@@ -143,11 +135,10 @@ static void keep_line(enum log_level level, const char *line, void *arg)
     utf8_copy(arg, 64, line);
 }
 
-static void log_lets_no_control_through(void **state)
+TEST(log_lets_no_control_through)
 {
     char line[64] = "";
 
-    (void)state;
     log_set_sink(keep_line, line);
     log_info("%s", "a\x1B[2Jb\nc\xC2\x9B"
                    "d \xC3\xA9");
@@ -155,11 +146,10 @@ static void log_lets_no_control_through(void **state)
     assert_string_equal(line, "a [2Jb c  d \xC3\xA9");
 }
 
-static void clock_forms(void **state)
+TEST(clock_forms)
 {
     char iso[CLOCK_ISO_LEN], hms[CLOCK_HMS_LEN];
 
-    (void)state;
     clock_iso8601(0, iso);
     assert_string_equal(iso, "1970-01-01T00:00:00.000Z");
     clock_iso8601(1767225599123, iso);
@@ -170,19 +160,4 @@ static void clock_forms(void **state)
     assert_string_equal(hms, "1:02.003");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(err_keeps_the_code),
-        cmocka_unit_test(err_prefix_survives_long_messages),
-        cmocka_unit_test(err_names_round_trip),
-        cmocka_unit_test(buf_round_trip),
-        cmocka_unit_test(reader_never_runs_over),
-        cmocka_unit_test(reader_str_refuses_nul),
-        cmocka_unit_test(buf_respects_its_bound),
-        cmocka_unit_test(utf8_forms),
-        cmocka_unit_test(log_lets_no_control_through),
-        cmocka_unit_test(clock_forms),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

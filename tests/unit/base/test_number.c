@@ -9,9 +9,8 @@ static uint64_t counter;
 
 static double uniform(void) { return number_uniform(11, counter++); }
 
-static void test_exp(void **state)
+TEST(test_exp)
 {
-    (void)state;
     assert_true(number_exp(0) == 1);
     assert_true(number_exp(-701) == 0);
     assert_true(number_exp(-INFINITY) == 0);
@@ -22,11 +21,10 @@ static void test_exp(void **state)
     }
 }
 
-static void test_uniform(void **state)
+TEST(test_uniform)
 {
     double sum = 0, square = 0;
 
-    (void)state;
     for (uint64_t i = 0; i < 100000; i++) {
         double u = number_uniform(3, i);
         assert_true(u >= 0 && u < 1);
@@ -41,12 +39,4 @@ static void test_uniform(void **state)
     assert_true(number_uniform(UINT64_MAX, 12345) == 0x1.5b64f38652263p-1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp),
-        cmocka_unit_test(test_uniform),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -84,7 +84,7 @@ static const char *pick(const char *list, enum allow_cpu allow, struct err *err)
     return ret;
 }
 
-static void test_what_can_be_picked(void **state)
+TEST_SETUP(test_what_can_be_picked, clean)
 {
     static const struct {
         const char *list, *labels;
@@ -95,7 +95,6 @@ static void test_what_can_be_picked(void **state)
                  {"cuda:GPU-8f3c0000", "cuda:0"}, {"cpu,", "cpu"}};
     struct err err;
 
-    (void)state;
     fill(2);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_string_equal(pick(cases[i].list, ALLOW_CPU_WITHOUT_HARDWARE, &err), cases[i].labels);
@@ -103,7 +102,7 @@ static void test_what_can_be_picked(void **state)
     }
 }
 
-static void test_what_cannot_be_picked(void **state)
+TEST_SETUP(test_what_cannot_be_picked, clean)
 {
     static const struct {
         int gpus;
@@ -125,7 +124,6 @@ static void test_what_cannot_be_picked(void **state)
     };
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         fill(cases[i].gpus);
         assert_string_equal(pick(cases[i].list, ALLOW_CPU_WITHOUT_HARDWARE, &err), "");
@@ -135,12 +133,11 @@ static void test_what_cannot_be_picked(void **state)
     }
 }
 
-static void test_every_processor_of_a_long_list(void **state)
+TEST_SETUP(test_every_processor_of_a_long_list, clean)
 {
     char list[DEVICES_MAX * 4 + 8] = "cpu";
     struct err err;
 
-    (void)state;
     fill(0);
     for (uint32_t i = 1; i < DEVICES_MAX; i++)
         memcpy(list + i * 4 - 1, ",cpu", 5);
@@ -151,7 +148,7 @@ static void test_every_processor_of_a_long_list(void **state)
     assert_int_equal(err.code, ERR_USAGE);
 }
 
-static void test_whether_the_processor_may(void **state)
+TEST_SETUP(test_whether_the_processor_may, clean)
 {
     static const struct {
         bool hardware;
@@ -168,7 +165,6 @@ static void test_whether_the_processor_may(void **state)
     };
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         fill(0);
         all.expects_gpu = cases[i].hardware;
@@ -190,9 +186,8 @@ static void test_whether_the_processor_may(void **state)
     assert_non_null(strstr(err.msg, "cuda:1 (Imaginary 24) cannot be used: cuDNN is torn"));
 }
 
-static void test_which_lists_want_gpus(void **state)
+TEST_SETUP(test_which_lists_want_gpus, clean)
 {
-    (void)state;
     assert_true(devices_list_wants_gpus(NULL));
     assert_true(devices_list_wants_gpus("auto"));
     assert_true(devices_list_wants_gpus("cpu,cuda:0"));
@@ -214,9 +209,8 @@ static void read_answer(const char *answer, const char *fate)
     probe_read(answer, strlen(answer), fate, "", &all);
 }
 
-static void test_a_good_answer(void **state)
+TEST_SETUP(test_a_good_answer, clean)
 {
-    (void)state;
     read_answer("{\"module\":\"/m.so\",\"built_for\":\"CUDA 13\"}\n" GOOD_DEVICE
                 "{\"finding\":{\"state\":1,\"name\":\"cuDNN\",\"found\":\"9.1\",\"wanted\":\"9.2\","
                 "\"do\":\"update\"}}\n" END,
@@ -233,7 +227,7 @@ static void test_a_good_answer(void **state)
     assert_string_equal(all.findings[1].todo, "update");
 }
 
-static void test_answers_that_are_not_believed(void **state)
+TEST_SETUP(test_answers_that_are_not_believed, clean)
 {
     static const char *const answers[] = {
         "",
@@ -268,7 +262,6 @@ static void test_answers_that_are_not_believed(void **state)
         "\"total\":1000,\"free\":900,\"precisions\":6}}\n" END,
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         read_answer(answers[i], "");
         if (all.no_gpu.code == 0)
@@ -280,12 +273,11 @@ static void test_answers_that_are_not_believed(void **state)
     }
 }
 
-static void test_an_answer_deep_and_one_long(void **state)
+TEST_SETUP(test_an_answer_deep_and_one_long, clean)
 {
     size_t n = 900000;
     char *s = malloc(n + 1);
 
-    (void)state;
     assert_non_null(s);
     memset(s, '[', n);
     s[n] = 0;
@@ -300,12 +292,11 @@ static void test_an_answer_deep_and_one_long(void **state)
     free(s);
 }
 
-static void test_more_devices_and_findings_than_fit(void **state)
+TEST_SETUP(test_more_devices_and_findings_than_fit, clean)
 {
     size_t cap = 100000, n = 0;
     char *s = malloc(cap);
 
-    (void)state;
     assert_non_null(s);
     for (int i = 0; i < 64; i++)
         n += (size_t)snprintf(s + n, cap - n,
@@ -325,9 +316,8 @@ static void test_more_devices_and_findings_than_fit(void **state)
     free(s);
 }
 
-static void test_the_fate_of_the_process(void **state)
+TEST_SETUP(test_the_fate_of_the_process, clean)
 {
-    (void)state;
     memset(&all, 0, sizeof(all));
     probe_read("{\"doing\":\"devices were asked for\"}\n", 35, "crashed (signal 11, x)", "bad\033",
                &all);
@@ -339,11 +329,10 @@ static void test_the_fate_of_the_process(void **state)
 
 /* ---------------------------------------------------------------------------------- system */
 
-static void test_nvidia_hardware(void **state)
+TEST_SETUP(test_nvidia_hardware, clean)
 {
     struct nvidia hw;
 
-    (void)state;
     nvidia_look("./root", &hw);
     assert_false(hw.present);
     put_file("root/sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n", 0644);
@@ -399,7 +388,7 @@ static void find(const char *script)
     assert_int_equal(all.list[all.count - 1].kind, DEVICE_CPU);
 }
 
-static void test_processes_that_go_wrong(void **state)
+TEST_SETUP(test_processes_that_go_wrong, clean)
 {
     static const struct {
         const char *script, *part;
@@ -417,7 +406,6 @@ static void test_processes_that_go_wrong(void **state)
         {"head -c 500000 /dev/urandom", "talk nonsense"},
     };
 
-    (void)state;
     setenv("NIGHTSHIFT_PROBE_SECONDS", "1", 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         find(cases[i].script);
@@ -433,9 +421,8 @@ static void test_processes_that_go_wrong(void **state)
     "\\\"uuid\\\":\\\"GPU-000$i\\\",\\\"major\\\":9,\\\"minor\\\":0,\\\"total\\\":10,"    \
     "\\\"free\\\":5,\\\"precisions\\\":2}}\"; done; echo '{\"end\":true}'"
 
-static void test_what_is_found(void **state)
+TEST_SETUP(test_what_is_found, clean)
 {
-    (void)state;
     find(ECHO_DEVICES);
     assert_int_equal(all.count, 3);
     assert_int_equal(all.no_gpu.code, 0);
@@ -459,9 +446,8 @@ static void visible(const char *list, enum finding_state state, const char *part
         fail_msg("'%s', '%s' lack '%s'", f->found, f->wanted, part);
 }
 
-static void test_cuda_visible_devices(void **state)
+TEST_SETUP(test_cuda_visible_devices, clean)
 {
-    (void)state;
     put_file("root/proc/driver/nvidia/gpus/a/x", "", 0644);
     put_file("root/proc/driver/nvidia/gpus/b/x", "", 0644);
     put_file("root/proc/driver/nvidia/gpus/c/x", "", 0644);
@@ -473,9 +459,8 @@ static void test_cuda_visible_devices(void **state)
 #define ECHO_NO_DEVICE \
     "echo '{\"error\":{\"code\":\"missing\",\"message\":\"no device\"}}'; echo '{\"end\":true}'"
 
-static void test_a_list_that_hides_every_gpu(void **state)
+TEST_SETUP(test_a_list_that_hides_every_gpu, clean)
 {
-    (void)state;
     setenv("CUDA_VISIBLE_DEVICES", "9,0", 1);
     find(ECHO_NO_DEVICE);
     assert_string_equal(all.no_gpu.msg, "no device");
@@ -487,11 +472,10 @@ static void test_a_list_that_hides_every_gpu(void **state)
     assert_string_equal(all.findings[0].name, "CUDA");
 }
 
-static void test_without_hardware_nothing_is_started(void **state)
+TEST_SETUP(test_without_hardware_nothing_is_started, clean)
 {
     struct err err = {0};
 
-    (void)state;
     setenv("NIGHTSHIFT_SYSTEM_ROOT", "./root", 1);
     assert_ok(devices_find("./this-does-not-exist", &all, &err), err);
     assert_int_equal(all.count, 1);
@@ -508,11 +492,10 @@ static void test_without_hardware_nothing_is_started(void **state)
     assert_non_null(strstr(all.no_gpu.msg, "./gone.so"));
 }
 
-static void test_gpus_may_be_left_out(void **state)
+TEST_SETUP(test_gpus_may_be_left_out, clean)
 {
     struct err err = {0};
 
-    (void)state;
     pretend("exit 9");
     setenv("NIGHTSHIFT_DEVICES", "cpu", 1);
     assert_ok(devices_find("./probe.sh", &all, &err), err);
@@ -521,21 +504,19 @@ static void test_gpus_may_be_left_out(void **state)
     assert_false(all.expects_gpu);
 }
 
-static void test_it_can_be_stopped(void **state)
+TEST_SETUP(test_it_can_be_stopped, clean)
 {
     static const volatile sig_atomic_t stop = 1;
     struct err err = {0};
 
-    (void)state;
     pretend("sleep 100");
     assert_int_equal(devices_examine("./probe.sh", &stop, &all, &err), ERR_CANCELLED);
 }
 
-static void test_a_parent_that_keeps_no_children(void **state)
+TEST_SETUP(test_a_parent_that_keeps_no_children, clean)
 {
     void (*before)(int) = signal(SIGCHLD, SIG_IGN);
 
-    (void)state;
     find(ECHO_DEVICES);
     signal(SIGCHLD, before);
     assert_int_equal(all.count, 3);
@@ -543,14 +524,13 @@ static void test_a_parent_that_keeps_no_children(void **state)
 
 /* ---------------------------------------------------------------------------------- opening */
 
-static void test_opening_what_cannot_be_opened(void **state)
+TEST_SETUP(test_opening_what_cannot_be_opened, clean)
 {
     const struct cuda_module *m = NULL;
     struct device_options o = {0};
     struct backend *be = NULL;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(device_open("nonsense", &o, &be, &err), ERR_USAGE);
     assert_int_equal(device_open("cuda:", &o, &be, &err), ERR_USAGE);
     setenv("NIGHTSHIFT_CUDA_MODULE", "./gone.so", 1);
@@ -561,43 +541,15 @@ static void test_opening_what_cannot_be_opened(void **state)
     assert_null(be);
 }
 
-static void test_the_module_is_asked(void **state)
+TEST_SETUP(test_the_module_is_asked, clean)
 {
     struct device_options o = {0};
     struct backend *be = NULL;
     struct err err = {0};
 
-    (void)state;
     setenv("NIGHTSHIFT_CUDA_MODULE", FAKE_CUDA, 1);
     assert_int_equal(device_open("cuda:GPU-12", &o, &be, &err), ERR_DEVICE);
     assert_string_equal(err.msg, "device GPU-12 is imaginary");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_what_can_be_picked, clean),
-        cmocka_unit_test_setup(test_what_cannot_be_picked, clean),
-        cmocka_unit_test_setup(test_every_processor_of_a_long_list, clean),
-        cmocka_unit_test_setup(test_whether_the_processor_may, clean),
-        cmocka_unit_test_setup(test_which_lists_want_gpus, clean),
-        cmocka_unit_test_setup(test_a_good_answer, clean),
-        cmocka_unit_test_setup(test_answers_that_are_not_believed, clean),
-        cmocka_unit_test_setup(test_an_answer_deep_and_one_long, clean),
-        cmocka_unit_test_setup(test_more_devices_and_findings_than_fit, clean),
-        cmocka_unit_test_setup(test_the_fate_of_the_process, clean),
-        cmocka_unit_test_setup(test_nvidia_hardware, clean),
-        cmocka_unit_test_setup(test_processes_that_go_wrong, clean),
-        cmocka_unit_test_setup(test_what_is_found, clean),
-        cmocka_unit_test_setup(test_cuda_visible_devices, clean),
-        cmocka_unit_test_setup(test_a_list_that_hides_every_gpu, clean),
-        cmocka_unit_test_setup(test_without_hardware_nothing_is_started, clean),
-        cmocka_unit_test_setup(test_gpus_may_be_left_out, clean),
-        cmocka_unit_test_setup(test_it_can_be_stopped, clean),
-        cmocka_unit_test_setup(test_a_parent_that_keeps_no_children, clean),
-        cmocka_unit_test_setup(test_opening_what_cannot_be_opened, clean),
-        cmocka_unit_test_setup(test_the_module_is_asked, clean),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

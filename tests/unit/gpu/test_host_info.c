@@ -3,9 +3,8 @@
 
 #include "gpu/host/host.h"
 
-static void memory_that_files_fill_is_available(void **state)
+TEST(memory_that_files_fill_is_available)
 {
-    (void)state;
     assert_int_equal(host_available_bytes("MemTotal:       65849876 kB\n"
                                           "MemFree:          204800 kB\n"
                                           "MemAvailable:   60000000 kB\n"
@@ -16,11 +15,10 @@ static void memory_that_files_fill_is_available(void **state)
     assert_int_equal(host_available_bytes(""), 0);
 }
 
-static void this_machine_has_some_of_each(void **state)
+TEST(this_machine_has_some_of_each)
 {
     struct backend_info info;
 
-    (void)state;
     backend_host_info(&info);
     assert_true(info.memory_free > 0);
     assert_true(info.memory_free <= info.memory_total);
@@ -28,12 +26,4 @@ static void this_machine_has_some_of_each(void **state)
     assert_true(info.name[0] != 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_that_files_fill_is_available),
-        cmocka_unit_test(this_machine_has_some_of_each),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

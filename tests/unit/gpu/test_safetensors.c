@@ -60,12 +60,11 @@ static const struct refused refused[] = {
      10, 0, "'a' and 'b' share bytes"},
 };
 
-static void hostile(void **state)
+TEST(hostile)
 {
     struct safetensors *st;
     struct err e;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         size_t len;
         uint8_t *f = file_of(refused[i].header, refused[i].data, refused[i].claim, &len);
@@ -81,7 +80,7 @@ static void hostile(void **state)
         assert_int_equal(safetensors_parse("\0\0\0\0\0\0\0", len, &st, &e), ERR_MODEL);
 }
 
-static void reads_every_type(void **state)
+TEST(reads_every_type)
 {
     static const char header[] =
         "{\"__metadata__\":{\"format\":\"pt\"},"
@@ -98,7 +97,6 @@ static void reads_every_type(void **state)
     float out[6];
     struct err e;
 
-    (void)state;
     memcpy(data, single, 8);
     memcpy(data + 8, half, 12);
     memcpy(data + 20, &brain, 2);
@@ -121,9 +119,8 @@ static void reads_every_type(void **state)
 }
 
 /* Every half there is, against its definition; and bf16 back and forth. */
-static void halves(void **state)
+TEST(halves)
 {
-    (void)state;
     for (uint32_t v = 0; v < 65536; v++) {
         uint32_t exponent = v >> 10 & 31, fraction = v & 1023;
         double want = exponent ? (1.0 + fraction / 1024.0) * (double)(1u << exponent) / 32768.0
@@ -142,14 +139,13 @@ static void halves(void **state)
     assert_int_equal(f32_to_bf16(0x1.0100p0f + 0x1p-20f), 0x3f81);
 }
 
-static void files(void **state)
+TEST(files)
 {
     char path[] = "/tmp/nightshift-weights-XXXXXX";
     struct safetensors *st;
     struct err e;
     int fd;
 
-    (void)state;
     assert_ok(safetensors_open(test_source_path("workers/models/whisper-nano/model.safetensors"),
                                &st, &e),
               e);
@@ -170,14 +166,4 @@ static void files(void **state)
     safetensors_close(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile),
-        cmocka_unit_test(reads_every_type),
-        cmocka_unit_test(halves),
-        cmocka_unit_test(files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -14,13 +14,12 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-static void lists_are_read(void **state)
+TEST(lists_are_read)
 {
     struct device d[8];
     struct err e = {0};
     uint32_t n = 0;
 
-    (void)state;
     assert_ok(sim_devices_parse("sim:24GiB,sim:8GiB*0.5,sim:1024,sim:3KiB*1,sim:512MiB*.25", d, 8,
                                 &n, &e),
               e);
@@ -43,7 +42,7 @@ static void lists_are_read(void **state)
     assert_true(d[4].speed == 0.25);
 }
 
-static void nonsense_is_refused_with_a_sentence(void **state)
+TEST(nonsense_is_refused_with_a_sentence)
 {
     static const char *const bad[] = {
         "",
@@ -86,7 +85,6 @@ static void nonsense_is_refused_with_a_sentence(void **state)
     struct device d[8];
     uint32_t n = 77;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct err e = {0};
 
@@ -97,13 +95,12 @@ static void nonsense_is_refused_with_a_sentence(void **state)
     }
 }
 
-static void more_than_there_is_room_for_is_refused(void **state)
+TEST(more_than_there_is_room_for_is_refused)
 {
     struct device d[2];
     struct err e = {0};
     uint32_t n;
 
-    (void)state;
     assert_int_equal(sim_devices_parse("sim:1,sim:2,sim:3", d, 2, &n, &e), ERR_USAGE);
     assert_non_null(strstr(e.msg, "more than 2"));
     assert_ok(sim_devices_parse("sim:1,sim:2", d, 2, &n, &e), e);
@@ -120,13 +117,12 @@ static struct backend *open_sim(const char *list, const char *name, uint64_t bud
     return be;
 }
 
-static void memory_is_bounded(void **state)
+TEST(memory_is_bounded)
 {
     struct backend *be = open_sim("sim:1GiB,sim:10MiB", "sim:1", 0);
     struct err e = {0};
     void *a, *b;
 
-    (void)state;
     assert_int_equal(be->budget, 9 * MIB);
     assert_int_equal(be->info.memory_total, 10 * MIB);
     assert_string_equal(be->info.id, "sim:10MiB");
@@ -147,13 +143,12 @@ static void memory_is_bounded(void **state)
     backend_close(be);
 }
 
-static void what_is_not_in_the_list_cannot_be_opened(void **state)
+TEST(what_is_not_in_the_list_cannot_be_opened)
 {
     static const char *const names[] = {"sim:2", "sim:", "sim:x", "sim:00", "sim:-1"};
     struct device_options o = {.threads = 1};
     struct backend *be = NULL;
 
-    (void)state;
     setenv("NIGHTSHIFT_DEVICES", "sim:1GiB,sim:2GiB", 1);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct err e = {0};
@@ -206,14 +201,13 @@ static double seconds(clockid_t clock)
 
 /* The processor's time in the operations is a twentieth of what they take; a machine that is busy
  * with other things only makes them take longer. */
-static void a_slow_device_is_slow(void **state)
+TEST(a_slow_device_is_slow)
 {
     struct backend *be = open_sim("sim:1GiB*0.05", "sim:0", 0);
     double wall, cpu;
     struct work k;
     struct err e = {0};
 
-    (void)state;
     work_new(be, &k);
     assert_ok(be->ops->linear(be, k.l, k.x, EPILOGUE_NONE, k.y, &e), e);
     wall = seconds(CLOCK_MONOTONIC);
@@ -254,13 +248,12 @@ static int control_end(void **state)
     return unsetenv("NIGHTSHIFT_SIM_CONTROL");
 }
 
-static void memory_runs_out_on_command(void **state)
+TEST_BOTH(memory_runs_out_on_command, control_begin, control_end)
 {
     struct backend *be = open_sim("sim:1GiB", "sim:0", 0);
     struct err e = {0};
     void *p = NULL;
 
-    (void)state;
     assert_ok(be->ops->alloc(be, 64, &p, &e), e);
     be->ops->release(be, p);
     command("oom 2\n");
@@ -281,13 +274,12 @@ static void memory_runs_out_on_command(void **state)
     backend_close(be);
 }
 
-static void a_device_goes_and_comes_back(void **state)
+TEST_BOTH(a_device_goes_and_comes_back, control_begin, control_end)
 {
     struct device_options o = {.threads = 1};
     struct backend *be = open_sim("sim:1GiB", "sim:0", 0), *again = NULL;
     struct err e = {0};
 
-    (void)state;
     assert_ok(be->ops->sync(be, &e), e);
     command("gone");
     assert_int_equal(be->ops->sync(be, &e), ERR_DEVICE);
@@ -302,11 +294,10 @@ static void a_device_goes_and_comes_back(void **state)
     backend_close(again);
 }
 
-static void a_device_dies(void **state)
+TEST_BOTH(a_device_dies, control_begin, control_end)
 {
     static const char *const how[] = {"die", "die once"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         int status;
         pid_t pid;
@@ -340,12 +331,11 @@ static int hear(struct backend *be, size_t samples)
     return be->ops->mel(be, mel, &audio, 1, tensor_of(DTYPE_F32, out, 3000, 80), &e);
 }
 
-static void a_device_hangs_until_told_otherwise(void **state)
+TEST_BOTH(a_device_hangs_until_told_otherwise, control_begin, control_end)
 {
     int status, patience = 3000;
     pid_t pid;
 
-    (void)state;
     command("hang");
     pid = fork();
     if (pid == 0) {
@@ -370,21 +360,4 @@ static void a_device_hangs_until_told_otherwise(void **state)
     unlink("control/warm");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_read),
-        cmocka_unit_test(nonsense_is_refused_with_a_sentence),
-        cmocka_unit_test(more_than_there_is_room_for_is_refused),
-        cmocka_unit_test(memory_is_bounded),
-        cmocka_unit_test(what_is_not_in_the_list_cannot_be_opened),
-        cmocka_unit_test(a_slow_device_is_slow),
-        cmocka_unit_test_setup_teardown(memory_runs_out_on_command, control_begin, control_end),
-        cmocka_unit_test_setup_teardown(a_device_goes_and_comes_back, control_begin, control_end),
-        cmocka_unit_test_setup_teardown(a_device_dies, control_begin, control_end),
-        cmocka_unit_test_setup_teardown(a_device_hangs_until_told_otherwise, control_begin,
-                                        control_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -40,23 +40,21 @@ static void assert_within(int64_t cut, int64_t from, int64_t to)
     assert_int_equal(cut % CUT_FRAME_SAMPLES, 0);
 }
 
-static void silence_is_cut_in_its_middle(void **state)
+TEST(silence_is_cut_in_its_middle)
 {
     int16_t *pcm = stretch();
 
-    (void)state;
     fill(pcm, 0, STRETCH, 0, 1);
     assert_int_equal(cut_find(pcm, STRETCH, 4800000), 4800000 + STRETCH / 2);
     free(pcm);
 }
 
-static void pauses_of_speech_decide(void **state)
+TEST(pauses_of_speech_decide)
 {
     int16_t *pcm = stretch();
     size_t at = 0;
     bool loud = true;
 
-    (void)state;
     /* Bursts of half a second, pauses of 0.2 s over room noise; one pause of 1.2 s at 20 s. */
     while (at < STRETCH) {
         size_t len = loud ? RATE / 2 : RATE / 5;
@@ -74,11 +72,10 @@ static void pauses_of_speech_decide(void **state)
     free(pcm);
 }
 
-static void the_longest_of_two_pauses_wins(void **state)
+TEST(the_longest_of_two_pauses_wins)
 {
     int16_t *pcm = stretch();
 
-    (void)state;
     fill(pcm, 0, STRETCH, 5000, 7);
     fill(pcm, 5 * RATE, 6 * RATE, 20, 8);
     fill(pcm, 20 * RATE, 23 * RATE, 20, 9);
@@ -88,11 +85,10 @@ static void the_longest_of_two_pauses_wins(void **state)
     free(pcm);
 }
 
-static void the_earlier_of_equals_wins(void **state)
+TEST(the_earlier_of_equals_wins)
 {
     int16_t *pcm = stretch();
 
-    (void)state;
     fill(pcm, 0, STRETCH, 5000, 3);
     fill(pcm, 10 * RATE, 12 * RATE, 0, 0);
     fill(pcm, 20 * RATE, 22 * RATE, 0, 0);
@@ -102,12 +98,11 @@ static void the_earlier_of_equals_wins(void **state)
 
 /* A neighbour may have the stretch at another place in its memory; the cut is the same place of the
  * recording, also when the stretch does not begin at a frame. */
-static void neighbours_agree(void **state)
+TEST(neighbours_agree)
 {
     int16_t *all = malloc(3 * STRETCH * sizeof(*all));
     uint32_t seed = 42;
 
-    (void)state;
     assert_non_null(all);
     for (size_t i = 0; i < 3 * STRETCH; i++) {
         all[i] = noise(&seed, (i / 8000) % 5 == 0 ? 30 : 4000);
@@ -128,11 +123,10 @@ static void neighbours_agree(void **state)
 }
 
 /* Of the same audio at a later place of the recording: the cut moves along. */
-static void the_place_shifts_the_cut(void **state)
+TEST(the_place_shifts_the_cut)
 {
     int16_t *pcm = stretch();
 
-    (void)state;
     fill(pcm, 0, STRETCH, 5000, 3);
     fill(pcm, 7 * RATE, 11 * RATE, 9, 4);
     assert_int_equal(cut_find(pcm, STRETCH, 0), 9 * RATE);
@@ -140,11 +134,10 @@ static void the_place_shifts_the_cut(void **state)
     free(pcm);
 }
 
-static void any_length_will_do(void **state)
+TEST(any_length_will_do)
 {
     int16_t pcm[1000];
 
-    (void)state;
     fill(pcm, 0, 1000, 100, 5);
     assert_int_equal(cut_find(NULL, 0, 777), 777);
     for (size_t n = 0; n <= 1000; n++) {
@@ -159,11 +152,10 @@ static void any_length_will_do(void **state)
     }
 }
 
-static void full_scale_does_not_overflow(void **state)
+TEST(full_scale_does_not_overflow)
 {
     int16_t *pcm = stretch();
 
-    (void)state;
     for (size_t i = 0; i < STRETCH; i++) {
         pcm[i] = INT16_MIN;
     }
@@ -175,18 +167,4 @@ static void full_scale_does_not_overflow(void **state)
     free(pcm);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(silence_is_cut_in_its_middle),
-        cmocka_unit_test(pauses_of_speech_decide),
-        cmocka_unit_test(the_longest_of_two_pauses_wins),
-        cmocka_unit_test(the_earlier_of_equals_wins),
-        cmocka_unit_test(neighbours_agree),
-        cmocka_unit_test(the_place_shifts_the_cut),
-        cmocka_unit_test(any_length_will_do),
-        cmocka_unit_test(full_scale_does_not_overflow),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -67,7 +67,7 @@ static void check(const uint8_t *data, size_t len)
     }
 }
 
-static void cut_and_bent(void **state)
+TEST(cut_and_bent)
 {
     static const char *const outputs[][2] = {
         {"i.mp3", ""},
@@ -83,7 +83,6 @@ static void cut_and_bent(void **state)
         {"i.aiff", ""},
     };
 
-    (void)state;
     need_tools("ffmpeg");
     for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
         uint32_t seed = (uint32_t)i + 1;
@@ -123,7 +122,7 @@ static void cut_and_bent(void **state)
     }
 }
 
-static void a_sink_may_refuse(void **state)
+TEST(a_sink_may_refuse)
 {
     char damage[DECODE_DAMAGE_MAX] = "";
     struct heard h = {.stop_at = 20000};
@@ -132,7 +131,6 @@ static void a_sink_may_refuse(void **state)
     uint8_t *data;
     size_t len;
 
-    (void)state;
     write_tone("sink.wav", 44100, 5);
     data = slurp("sink.wav", &len);
     assert_int_equal(decode_bytes(data, len, &h, damage, &total, &err), ERR_IO);
@@ -145,7 +143,7 @@ static void count_pulse(void *arg) { ++*(unsigned *)arg; }
 
 /* A decoder that is told to skip to the tenth hour says nothing for long: signs of life must come.
  */
-static void life_is_shown_while_skipping(void **state)
+TEST(life_is_shown_while_skipping)
 {
     unsigned pulses = 0;
     struct heard h = {0};
@@ -157,7 +155,6 @@ static void life_is_shown_while_skipping(void **state)
     uint8_t *data;
     size_t len;
 
-    (void)state;
     write_tone("skip.wav", 16000, 5);
     data = slurp("skip.wav", &len);
     assert_ok(stream_of_memory(data, len, (struct stream_pulse){0}, &s, &err), err);
@@ -171,7 +168,7 @@ static void life_is_shown_while_skipping(void **state)
 }
 
 /* More channels than any order of loudspeakers names are averaged. */
-static void nameless_channels(void **state)
+TEST(nameless_channels)
 {
     char damage[DECODE_DAMAGE_MAX] = "";
     struct heard h = {0};
@@ -180,7 +177,6 @@ static void nameless_channels(void **state)
     uint8_t *data;
     size_t len;
 
-    (void)state;
     write_tone("many.wav", 16000, 2.25);
     data = slurp("many.wav", &len);
     data[22] = 9; /* channels, in frames of 18 bytes */
@@ -190,14 +186,4 @@ static void nameless_channels(void **state)
     free(data);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cut_and_bent),
-        cmocka_unit_test(a_sink_may_refuse),
-        cmocka_unit_test(life_is_shown_while_skipping),
-        cmocka_unit_test(nameless_channels),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

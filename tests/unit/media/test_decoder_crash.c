@@ -51,9 +51,8 @@ static void expect(const char *how, int code, const char *words)
     outcome_free(&o);
 }
 
-static void crashes(void **state)
+TEST(crashes)
 {
-    (void)state;
     expect("signal 11", ERR_INPUT, "crashed on it (signal 11)");
     expect("signal 6", ERR_INPUT, "crashed on it (signal 6)");
     expect("signal 8", ERR_INPUT, "crashed on it (signal 8)");
@@ -64,16 +63,14 @@ static void crashes(void **state)
 }
 
 /* Nothing in a file can send these, so the file is not to blame and may be tried again. */
-static void killed_from_outside(void **state)
+TEST(killed_from_outside)
 {
-    (void)state;
     expect("signal 9", ERR_CRASH, "killed from outside (signal 9)");
     expect("signal 15", ERR_CRASH, "killed from outside (signal 15)");
 }
 
-static void lies(void **state)
+TEST(lies)
 {
-    (void)state;
     expect("garbage", ERR_INPUT, "went astray");
     expect("giant", ERR_INPUT, "went astray");
     expect("half", ERR_INPUT, "");
@@ -87,11 +84,10 @@ static void lies(void **state)
     expect("wrong end", ERR_INPUT, "went astray");
 }
 
-static void errors_of_its_own(void **state)
+TEST(errors_of_its_own)
 {
     char how[32];
 
-    (void)state;
     snprintf(how, sizeof(how), "error %d", ERR_CHANGED);
     expect(how, ERR_CHANGED, "an error of its own");
     snprintf(how, sizeof(how), "error %d", ERR_CORRUPT); /* that would stop the whole run */
@@ -100,24 +96,22 @@ static void errors_of_its_own(void **state)
     expect(how, ERR_INPUT, "went astray");
 }
 
-static void silence_ends_it(void **state)
+TEST(silence_ends_it)
 {
     /* Long enough for a process to start on a machine that has other things to do. */
     const struct decoder_limits limits = {.silence_ms = 4000};
     struct outcome o = behave("hang", false, &limits);
 
-    (void)state;
     assert_true(o.has_info);
     assert_sentence(&o, ERR_TIMEOUT, "no sign of life");
     outcome_free(&o);
 }
 
-static void too_many_entries(void **state)
+TEST(too_many_entries)
 {
     const struct decoder_limits limits = {.max_entries = 10};
     struct outcome o = behave("entries", true, &limits);
 
-    (void)state;
     assert_int_equal(o.rc, ERR_INPUT);
     assert_int_equal(o.entry_count, 10);
     outcome_free(&o);
@@ -130,32 +124,29 @@ static void count_line(enum log_level level, const char *line, void *arg)
     ++*(unsigned *)arg;
 }
 
-static void a_flood_of_complaints_is_cut(void **state)
+TEST(a_flood_of_complaints_is_cut)
 {
     unsigned lines = 0;
 
-    (void)state;
     log_set_sink(count_line, &lines);
     expect("stderr", ERR_INPUT, "crashed on it (signal 6)");
     log_set_sink(NULL, NULL);
     assert_in_range(lines, 1, 20);
 }
 
-static void only_its_descriptors(void **state)
+TEST(only_its_descriptors)
 {
     int stray = open("/dev/null", O_RDONLY); /* as another library might leave open */
 
-    (void)state;
     assert_true(stray >= 0);
     expect("fds", ERR_INPUT, "exit status 105");
     close(stray);
 }
 
-static void one_that_does_not_leave(void **state)
+TEST(one_that_does_not_leave)
 {
     struct outcome o = behave("good", false, NULL);
 
-    (void)state;
     assert_int_equal(o.rc, 0);
     assert_true(o.has_end);
     assert_int_equal(o.samples, 1600);
@@ -171,12 +162,11 @@ static void *cancel_soon(void *arg)
     return NULL;
 }
 
-static void cancelled_from_another_thread(void **state)
+TEST(cancelled_from_another_thread)
 {
     static const char *const ways[] = {"hang", "endless"};
     int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct decoder_event ev;
         struct decoder *d;
@@ -198,14 +188,13 @@ static void cancelled_from_another_thread(void **state)
     close(file);
 }
 
-static void closed_half_way(void **state)
+TEST(closed_half_way)
 {
     int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct decoder_event ev;
     struct decoder *d;
     struct err err;
 
-    (void)state;
     assert_int_equal(setenv("MEDIA_DOUBLE", "endless", 1), 0);
     assert_ok(decoder_start(file, "", 0, 0, false, NULL, NULL, &d, &err), err);
     assert_ok(decoder_next(d, &ev, &err), err);
@@ -216,14 +205,13 @@ static void closed_half_way(void **state)
     close(file);
 }
 
-static void no_such_program(void **state)
+TEST(no_such_program)
 {
     struct decoder *d;
     struct err err = {0};
     int file = open("/dev/null", O_RDONLY | O_CLOEXEC), before = open_fds();
     int rc;
 
-    (void)state;
     decoder_set_program("/nowhere/at/all");
     rc = decoder_start(file, "", 0, 0, false, NULL, NULL, &d, &err);
     assert_true(rc < 0);
@@ -235,25 +223,10 @@ static void no_such_program(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crashes),
-        cmocka_unit_test(killed_from_outside),
-        cmocka_unit_test(lies),
-        cmocka_unit_test(errors_of_its_own),
-        cmocka_unit_test(silence_ends_it),
-        cmocka_unit_test(too_many_entries),
-        cmocka_unit_test(a_flood_of_complaints_is_cut),
-        cmocka_unit_test(only_its_descriptors),
-        cmocka_unit_test(one_that_does_not_leave),
-        cmocka_unit_test(cancelled_from_another_thread),
-        cmocka_unit_test(closed_half_way),
-        cmocka_unit_test(no_such_program),
-    };
-
     if (argc < 2) {
         fprintf(stderr, "usage: %s DOUBLE\n", argv[0]);
         return 2;
     }
     decoder_set_program(argv[1]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

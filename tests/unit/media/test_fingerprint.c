@@ -60,9 +60,8 @@ static void by_the_book(const uint8_t *data, uint64_t size, uint8_t ret[16])
     XXH3_freeState(h);
 }
 
-static void file_stream_and_book_agree(void **state)
+TEST(file_stream_and_book_agree)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         static const size_t steps[] = {1000003, 4096, 777, 16384};
         uint8_t *data = content(sizes[i], (uint32_t)i);
@@ -91,14 +90,13 @@ static void file_stream_and_book_agree(void **state)
     }
 }
 
-static void size_is_part_of_it(void **state)
+TEST(size_is_part_of_it)
 {
     uint8_t *data = calloc(1, 200000);
     uint8_t a[16], b[16];
     struct err err;
     int fd = file_of(data, 200000);
 
-    (void)state;
     assert_ok(fingerprint_fd(fd, 100000, a, &err), err);
     assert_ok(fingerprint_fd(fd, 100001, b, &err), err);
     assert_memory_not_equal(a, b, 16);
@@ -106,13 +104,12 @@ static void size_is_part_of_it(void **state)
     free(data);
 }
 
-static void a_stream_must_keep_its_word(void **state)
+TEST(a_stream_must_keep_its_word)
 {
     struct fingerprint *f;
     uint8_t data[100] = {0}, out[16];
     struct err err;
 
-    (void)state;
     assert_ok(fingerprint_new(50, &f, &err), err);
     fingerprint_feed(f, data, 49);
     assert_int_equal(fingerprint_end(f, out, &err), ERR_INPUT);
@@ -126,27 +123,16 @@ static void a_stream_must_keep_its_word(void **state)
     assert_int_equal(fingerprint_end(f, out, &err), ERR_INPUT);
 }
 
-static void a_file_that_shrinks_has_changed(void **state)
+TEST(a_file_that_shrinks_has_changed)
 {
     uint8_t *data = content(300000, 1), out[16];
     int fd = file_of(data, 300000);
     struct err err;
 
-    (void)state;
     assert_int_equal(fingerprint_fd(fd, 400000, out, &err), ERR_CHANGED);
     close(fd);
     assert_true(fingerprint_fd(-1, 10, out, &err) < 0);
     free(data);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(file_stream_and_book_agree),
-        cmocka_unit_test(size_is_part_of_it),
-        cmocka_unit_test(a_stream_must_keep_its_word),
-        cmocka_unit_test(a_file_that_shrinks_has_changed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

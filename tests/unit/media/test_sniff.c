@@ -9,7 +9,7 @@ static int by_name(const char *name)
     return sniff_name(name, &kind) ? (int)kind : -1;
 }
 
-static void names_decide(void **state)
+TEST(names_decide)
 {
     static const char *const recordings[] = {
         "a.wav", "A.WAV",       "x/y.z/a.Mp3",  "a.tar.mp3",     "t.flac", "t.opus", "t.m2ts",
@@ -24,7 +24,6 @@ static void names_decide(void **state)
     static const char *const silent[] = {"a",       "",    ".wav",       "a.",  "a.unheard",
                                          "a.wav/b", "mp3", "2024.11.20", "a.ps"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(recordings) / sizeof(recordings[0]); i++) {
         assert_int_equal(by_name(recordings[i]), MEDIA_RECORDING);
     }
@@ -48,14 +47,13 @@ static int by_bytes(const char *bytes, size_t n)
 }
 #define BYTES(literal) by_bytes(literal, sizeof(literal) - 1)
 
-static void bytes_decide(void **state)
+TEST(bytes_decide)
 {
     uint8_t mp3[262] = {0xff, 0xfb, 0x90, 0x64}; /* 128 kbit/s at 44.1 kHz: frames of 417 bytes */
     uint8_t short_mp3[262] = {0xff, 0xf3, 0x10, 0xc4}; /* 8 kbit/s at 22.05 kHz: 26 bytes */
     uint8_t ts[262] = {0x47, 0x40, 0x00, 0x10};
     uint8_t tar[262] = "notes.txt";
 
-    (void)state;
     assert_int_equal(BYTES("fLaC\0\0\0\x22"), MEDIA_RECORDING);
     assert_int_equal(BYTES("OggS\0\2"), MEDIA_RECORDING);
     assert_int_equal(BYTES("RIFF\x24\x08\0\0WAVEfmt "), MEDIA_RECORDING);
@@ -104,7 +102,7 @@ static void bytes_decide(void **state)
     assert_int_equal(sniff_bytes(tar, 64), MEDIA_OTHER);
 }
 
-static void parts_of_archives(void **state)
+TEST(parts_of_archives)
 {
     static const char *const parts[] = {"a.zip.001",   "x/a.7z.02",    "a.z01",
                                         "a.part1.rar", "a.PART03.RAR", "a.r00",
@@ -114,7 +112,6 @@ static void parts_of_archives(void **state)
         "a.001", "zip.001",   "2024.11.20", "a.zip.00001", "a.zip.xx",
         "a.z1",  "a.zip/001", "",           ".001",        "a.partx1.rar"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (!sniff_is_part(parts[i])) {
             print_error("not taken for a part: %s\n", parts[i]);
@@ -130,13 +127,12 @@ static void parts_of_archives(void **state)
 }
 
 /* Recordings whose name says nothing, or the name of something else. */
-static void recordings_without_a_name(void **state)
+TEST(recordings_without_a_name)
 {
     uint8_t latm[512] = {0x56, 0xe0, 0x61}; /* 0x61 + 3 bytes */
     uint8_t eac3[512] = {0x0b, 0x77, 0x00, 0x7f, 0x3f, 0x80};
     uint8_t mp2[2048] = {0xff, 0xf5, 0xe0, 0xc4}; /* layer 2, 160 kbit/s at 22.05 kHz: 1044 bytes */
 
-    (void)state;
     assert_int_equal(BYTES("\0\0\1\xba\x44\0\4"), MEDIA_RECORDING);
     assert_int_equal(BYTES("%!PS-Adobe-3.0\n"), MEDIA_OTHER);
     assert_int_equal(BYTES("RIFX\0\0\x08\x24WAVEfmt "), MEDIA_RECORDING);
@@ -159,7 +155,7 @@ static void recordings_without_a_name(void **state)
 }
 
 /* A text that begins as a recording does, by its letters. */
-static void texts_are_none(void **state)
+TEST(texts_are_none)
 {
     static const char *const texts[] = {
         "The free world, and other essays",
@@ -176,7 +172,6 @@ static void texts_are_none(void **state)
         "Grey mornings, a diary",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (sniff_bytes(texts[i], strlen(texts[i])) != MEDIA_OTHER) {
             print_error("taken for a recording: %s\n", texts[i]);
@@ -186,11 +181,10 @@ static void texts_are_none(void **state)
 }
 
 /* No length of any head may be read past its end (the sanitizers watch). */
-static void any_length_is_safe(void **state)
+TEST(any_length_is_safe)
 {
     uint32_t seed = 1;
 
-    (void)state;
     for (size_t n = 0; n <= 600; n++) {
         for (int round = 0; round < 20; round++) {
             uint8_t *head = malloc(n ? n : 1);
@@ -215,13 +209,4 @@ static void any_length_is_safe(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_decide),      cmocka_unit_test(bytes_decide),
-        cmocka_unit_test(parts_of_archives), cmocka_unit_test(recordings_without_a_name),
-        cmocka_unit_test(texts_are_none),    cmocka_unit_test(any_length_is_safe),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

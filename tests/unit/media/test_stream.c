@@ -69,13 +69,12 @@ static void poke(struct stream *s, const uint8_t *data, size_t n, int rounds, si
     }
 }
 
-static void memory_reads_anywhere(void **state)
+TEST(memory_reads_anywhere)
 {
     uint8_t *data = content(100000, 1);
     struct stream *s = memory(data, 100000);
     struct err err;
 
-    (void)state;
     assert_int_equal(s->size, 100000);
     poke(s, data, 100000, 200, 120000);
     assert_int_equal(stream_seek(s, -1, &err), ERR_INPUT);
@@ -83,13 +82,12 @@ static void memory_reads_anywhere(void **state)
     free(data);
 }
 
-static void the_hash_survives_any_order(void **state)
+TEST(the_hash_survives_any_order)
 {
     const size_t n = 9 << 20; /* more than a gap that is read through */
     uint8_t *data = content(n, 2), want[16], got[16];
     struct err err;
 
-    (void)state;
     hash_of(data, n, want);
     for (int way = 0; way < 4; way++) {
         struct stream *s;
@@ -120,7 +118,7 @@ static void the_hash_survives_any_order(void **state)
 }
 
 /* 20 MiB in a compressed archive: more than stays in memory, so that going back starts anew. */
-static void members_seek_both_ways(void **state)
+TEST(members_seek_both_ways)
 {
     const size_t n = 20 << 20;
     static const char *const kinds[][3] = {
@@ -130,7 +128,6 @@ static void members_seek_both_ways(void **state)
     };
     uint8_t *data = content(n, 3);
 
-    (void)state;
     write_file("big.bin", data, n);
     write_file("first.bin", data, 1000);
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
@@ -174,7 +171,7 @@ static void members_seek_both_ways(void **state)
     free(data);
 }
 
-static void back_and_forth_has_an_end(void **state)
+TEST(back_and_forth_has_an_end)
 {
     const size_t n = 17 << 20;
     uint8_t *data = calloc(1, n), *packed, byte;
@@ -183,7 +180,6 @@ static void back_and_forth_has_an_end(void **state)
     struct err err = {0};
     int64_t got = 1;
 
-    (void)state;
     need_tools("zip");
     write_file("zeros.bin", data, n);
     sh("rm -f z.zip && zip -q -1 z.zip zeros.bin");
@@ -237,11 +233,10 @@ static int walk(struct bytes *b, uint64_t max_entries, uint64_t max_bytes, struc
 }
 
 /* Archives cut anywhere, and with any byte wrong, end in an error or in fewer entries. */
-static void damage_anywhere_is_survived(void **state)
+TEST(damage_anywhere_is_survived)
 {
     static const char *const paths[] = {"d.zip", "d.7z", "d.tgz", "d.tar", "d.iso", "n.zip"};
 
-    (void)state;
     need_tools("zip 7z tar gzip genisoimage");
     write_tone("a.wav", 8000, 0.1);
     write_tone("b.wav", 8000, 0.05);
@@ -275,14 +270,13 @@ static void damage_anywhere_is_survived(void **state)
     }
 }
 
-static void bounds_of_the_walk(void **state)
+TEST(bounds_of_the_walk)
 {
     struct bytes b = {0};
     struct err err = {0};
     uint8_t *data;
     size_t len;
 
-    (void)state;
     need_tools("zip tar gzip");
     write_tone("a.wav", 8000, 5);
     write_tone("b.wav", 8000, 5);
@@ -301,16 +295,4 @@ static void bounds_of_the_walk(void **state)
     assert_int_equal(unpack_default_bytes(UINT64_MAX), UINT64_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_reads_anywhere),
-        cmocka_unit_test(the_hash_survives_any_order),
-        cmocka_unit_test(members_seek_both_ways),
-        cmocka_unit_test(back_and_forth_has_an_end),
-        cmocka_unit_test(damage_anywhere_is_survived),
-        cmocka_unit_test(bounds_of_the_walk),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -19,14 +19,13 @@ static struct wire_request a_request(void)
     return m;
 }
 
-static void requests_come_back(void **state)
+TEST(requests_come_back)
 {
     struct wire_request m = a_request(), got;
     struct buf b = BUF_INIT;
     struct err err;
     char *member;
 
-    (void)state;
     wire_put_request(&b, &m);
     assert_false(b.failed);
     assert_ok(wire_get_request(b.data, b.len, &got, &member, &err), err);
@@ -47,13 +46,12 @@ static void requests_come_back(void **state)
     buf_free(&b);
 }
 
-static void info_must_be_text(void **state)
+TEST(info_must_be_text)
 {
     struct decoder_info m = {1234, 44100, 2, "mp4", "aac", "Grüße"}, got;
     struct buf b = BUF_INIT;
     struct err err;
 
-    (void)state;
     wire_put_info(&b, &m);
     assert_ok(wire_get_info(b.data, b.len, &got, &err), err);
     assert_memory_equal(&got, &m, sizeof(m));
@@ -69,7 +67,7 @@ static void info_must_be_text(void **state)
     buf_free(&b);
 }
 
-static void pcm_is_bounded(void **state)
+TEST(pcm_is_bounded)
 {
     int16_t pcm[WIRE_PCM_SAMPLES + 1], got[WIRE_PCM_SAMPLES];
     struct buf b = BUF_INIT;
@@ -77,7 +75,6 @@ static void pcm_is_bounded(void **state)
     size_t n;
     int64_t at;
 
-    (void)state;
     for (size_t i = 0; i <= WIRE_PCM_SAMPLES; i++) {
         pcm[i] = (int16_t)(i * 7 - 32768);
     }
@@ -98,7 +95,7 @@ static void pcm_is_bounded(void **state)
     buf_free(&b);
 }
 
-static void entries_and_ends_come_back(void **state)
+TEST(entries_and_ends_come_back)
 {
     struct decoder_entry e = {.member = "a\xff//b\n",
                               .nth = 7,
@@ -113,7 +110,6 @@ static void entries_and_ends_come_back(void **state)
     struct err err;
     char *one, *two;
 
-    (void)state;
     wire_put_entry(&b, &e);
     for (size_t n = 0; n < b.len; n++) {
         assert_int_equal(wire_get_entry(b.data, n, &e, &one, &two, &err), ERR_PROTOCOL);
@@ -142,12 +138,11 @@ static void entries_and_ends_come_back(void **state)
 }
 
 /* A decoder may speak of its file; the catalog, the model and the device are not its business. */
-static void foreign_errors_are_refused(void **state)
+TEST(foreign_errors_are_refused)
 {
     struct err m, what, err;
     struct buf b = BUF_INIT;
 
-    (void)state;
     for (int code = 0; code >= ERR_USAGE - 5; code--) {
         int want = code == ERR_NOMEM || code == ERR_IO || code == ERR_INPUT ||
                            code == ERR_MISSING || code == ERR_CHANGED || code == ERR_LIMIT
@@ -166,15 +161,4 @@ static void foreign_errors_are_refused(void **state)
     buf_free(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_come_back),
-        cmocka_unit_test(info_must_be_text),
-        cmocka_unit_test(pcm_is_bounded),
-        cmocka_unit_test(entries_and_ends_come_back),
-        cmocka_unit_test(foreign_errors_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -302,7 +302,7 @@ static void check_logprobs(struct rig *r, uint32_t slot, uint32_t n)
 
 /* ---- tests ---- */
 
-static void as_the_formula_says(void **state)
+TEST(as_the_formula_says)
 {
     static const struct {
         uint32_t n, frames, heads;
@@ -311,7 +311,6 @@ static void as_the_formula_says(void **state)
                  {5, 6, 1},     {1, 50, 4},    {2, 51, 4},        {64, 9, 1}};
     struct rig r;
 
-    (void)state;
     rig_open(&r);
     watch(r.be);
     open_session(&r, (struct whisper_shape){.slots = 2, .branches = 2, .align_heads = 4});
@@ -328,7 +327,7 @@ static void as_the_formula_says(void **state)
 
 /* The same bits whatever the other slots hold, however many rows a step has, recorded or not; and
  * nothing is taken on the way. */
-static void nothing_else_shows(void **state)
+TEST(nothing_else_shows)
 {
     const size_t bytes = sizeof(float) * TOKENS * FRAMES;
     float *first = malloc(bytes);
@@ -336,7 +335,6 @@ static void nothing_else_shows(void **state)
     struct err e;
     struct rig r;
 
-    (void)state;
     assert_non_null(first);
     rig_open(&r);
     open_session(&r, (struct whisper_shape){.slots = 1, .align_heads = 4});
@@ -382,13 +380,12 @@ static void refused(struct rig *r, int code, uint32_t slot, uint32_t n, uint32_t
     assert_true(e.msg[0] != 0);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
     const struct whisper_head no_layer = {LAYERS, 0}, no_head = {0, 2};
     struct rig r;
     struct err e;
 
-    (void)state;
     rig_open(&r);
     watch(r.be);
     assert_ok(
@@ -429,13 +426,4 @@ static void refusals(void **state)
     rig_close(&r);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_the_formula_says),
-        cmocka_unit_test(nothing_else_shows),
-        cmocka_unit_test(refusals),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

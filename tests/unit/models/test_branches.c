@@ -175,11 +175,10 @@ static void check_independence(enum precision precision, bool records)
     rig_close(&r);
 }
 
-static void branches_are_independent(void **state)
+TEST(branches_are_independent)
 {
     struct backend_info info;
 
-    (void)state;
     backend_host_info(&info);
     check_independence(PRECISION_F32, false);
     check_independence(PRECISION_F32, true);
@@ -192,7 +191,7 @@ static void branches_are_independent(void **state)
 #define PROMPT 300
 
 /* All of a prompt in as few calls as there is room for, between rows of others. */
-static void prompts_at_once(void **state)
+TEST(prompts_at_once)
 {
     const struct whisper_row other = {1, 0, 0, 77};
     struct whisper_row rows[512];
@@ -201,7 +200,6 @@ static void prompts_at_once(void **state)
     struct rig r;
     struct err e;
 
-    (void)state;
     for (uint32_t i = 0; i < PROMPT; i++)
         tokens[i] = token_of(0, 2, i);
     for (int records = 0; records < 2; records++) {
@@ -238,7 +236,7 @@ static void prompts_at_once(void **state)
 
 /* ---- copies ---- */
 
-static void copies_go_on(void **state)
+TEST(copies_go_on)
 {
     int32_t path[3][8] = {
         {3, 14, 15, 92, 65, 35, 89, 79}, {3, 14, 15, 92, 1, 2, 3, 4}, {3, 14, 15, 92, 5, 6, 7, 8}};
@@ -250,7 +248,6 @@ static void copies_go_on(void **state)
     struct rig r;
     struct err e;
 
-    (void)state;
     rig_open(&r, PRECISION_F32);
     for (int i = 0; i < 3; i++)
         want[i] = alone(&r, 1, path[i], 8);
@@ -406,11 +403,10 @@ static void check_course(enum precision precision)
     rig_close(&r);
 }
 
-static void candidates(void **state)
+TEST(candidates)
 {
     struct backend_info info;
 
-    (void)state;
     backend_host_info(&info);
     check_course(PRECISION_F32);
     if (info.have & 1u << PRECISION_BF16)
@@ -470,11 +466,10 @@ static void check_prompt_choice(enum precision precision)
     rig_close(&r);
 }
 
-static void prompts_with_choices(void **state)
+TEST(prompts_with_choices)
 {
     struct backend_info info;
 
-    (void)state;
     backend_host_info(&info);
     check_prompt_choice(PRECISION_F32);
     if (info.have & 1u << PRECISION_BF16)
@@ -482,7 +477,7 @@ static void prompts_with_choices(void **state)
 }
 
 /* Choices without candidates are the same, of one branch and of many. */
-static void choices_alone(void **state)
+TEST(choices_alone)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
     struct choice one, many, with;
@@ -490,7 +485,6 @@ static void choices_alone(void **state)
     struct rig r;
     struct err e;
 
-    (void)state;
     rig_open(&r, PRECISION_F32);
     open_session(&r, (struct whisper_shape){.slots = 1});
     encode(&r, 0, 0);
@@ -518,13 +512,12 @@ static void refuse_rows(struct rig *r, const struct whisper_row *rows, uint32_t 
     assert_true(e.msg[0] != 0);
 }
 
-static void rows_are_checked(void **state)
+TEST(rows_are_checked)
 {
     static struct whisper_row many[65];
     struct rig r;
     struct err e;
 
-    (void)state;
     rig_open(&r, PRECISION_F32);
     open_session(&r, (struct whisper_shape){.slots = 2, .branches = 3});
     encode(&r, 0, 0);
@@ -558,7 +551,7 @@ static void rows_are_checked(void **state)
     rig_close(&r);
 }
 
-static void moves_are_checked(void **state)
+TEST(moves_are_checked)
 {
     const struct whisper_move wrong[][2] = {
         {{0, 0, 1}, {0, 1, 2}}, /* a destination as a source */
@@ -574,7 +567,6 @@ static void moves_are_checked(void **state)
     struct rig r;
     struct err e;
 
-    (void)state;
     rig_open(&r, PRECISION_F32);
     open_session(&r, (struct whisper_shape){.slots = 2, .branches = 3});
     encode(&r, 0, 0);
@@ -598,13 +590,12 @@ static int failing_copy(struct backend *be, struct kv kv, const struct kv_move *
 }
 
 /* Half of the layers copied is not a cache. */
-static void failed_copies(void **state)
+TEST(failed_copies)
 {
     struct backend_ops failing;
     struct rig r;
     struct err e;
 
-    (void)state;
     rig_open(&r, PRECISION_F32);
     open_session(&r, (struct whisper_shape){.slots = 1, .branches = 3});
     encode(&r, 0, 0);
@@ -624,12 +615,11 @@ static void failed_copies(void **state)
     rig_close(&r);
 }
 
-static void shapes_are_checked(void **state)
+TEST(shapes_are_checked)
 {
     struct rig r;
     struct err e;
 
-    (void)state;
     rig_open(&r, PRECISION_F32);
     assert_int_equal(whisper_session_new(
                          r.w,
@@ -655,20 +645,4 @@ static void shapes_are_checked(void **state)
     rig_close(&r);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(branches_are_independent),
-        cmocka_unit_test(prompts_at_once),
-        cmocka_unit_test(copies_go_on),
-        cmocka_unit_test(candidates),
-        cmocka_unit_test(prompts_with_choices),
-        cmocka_unit_test(choices_alone),
-        cmocka_unit_test(rows_are_checked),
-        cmocka_unit_test(moves_are_checked),
-        cmocka_unit_test(shapes_are_checked),
-        cmocka_unit_test(failed_copies),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

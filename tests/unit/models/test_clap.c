@@ -60,12 +60,11 @@ static uint32_t rolled(struct clap_order o, uint32_t place)
     return UINT32_MAX;
 }
 
-static void orders(void **state)
+TEST(orders)
 {
     const struct clap_order rows = {16, 16, 0}, plain = {16, 8, 0}, shifted = {16, 8, 4};
     int32_t there[512], back[512];
 
-    (void)state;
     clap_map_between(rows, shifted, 2, there);
     for (uint32_t i = 0; i < 512; i++) /* from row by row: a patch's number is its place */
         assert_int_equal(there[i], i / 256 * 256 + rolled(shifted, i % 256));
@@ -77,12 +76,11 @@ static void orders(void **state)
     }
 }
 
-static void merging(void **state)
+TEST(merging)
 {
     const struct clap_order from = {16, 8, 0}, to = {8, 8, 0};
     int32_t map[256];
 
-    (void)state;
     clap_map_merge(from, to, 1, map);
     for (uint32_t i = 0; i < 64; i++) {
         uint32_t y = i / 8 * 2, x = i % 8 * 2;
@@ -95,13 +93,12 @@ static void merging(void **state)
 }
 
 /* A patch sees another one of its window where both were neighbours before the shift. */
-static void biases(void **state)
+TEST(biases)
 {
     const struct clap_order o = {8, 4, 2};
     uint32_t kinds[4];
     float table[49 * 2], bias[4 * 2 * 16 * 16];
 
-    (void)state;
     for (int i = 0; i < 98; i++)
         table[i] = (float)i;
     clap_map_kinds(o, 1, kinds);
@@ -139,14 +136,13 @@ static struct clap *open_good(void)
 }
 
 /* Any length; alone and among others bit for bit the same; length 1. */
-static void windows_alone(void **state)
+TEST(windows_alone)
 {
     const struct clap_audio audio[WINDOWS] = {{pcm, CLAP_SAMPLES}, {pcm + 1000, 1}, {pcm, 70001}};
     struct clap *c = open_good();
     float all[WINDOWS][SIZE], one[SIZE];
     struct err e;
 
-    (void)state;
     assert_int_equal(clap_size(c), SIZE);
     assert_int_equal(clap_windows(c), WINDOWS);
     assert_ok(clap_run_audio(c, audio, WINDOWS, all[0], &e), e);
@@ -163,7 +159,7 @@ static void windows_alone(void **state)
     clap_free(c);
 }
 
-static void what_is_no_audio(void **state)
+TEST(what_is_no_audio)
 {
     struct clap *c = open_good();
     struct clap_audio audio[WINDOWS + 1] = {{pcm, 0}};
@@ -171,7 +167,6 @@ static void what_is_no_audio(void **state)
     const char *text = "a dog";
     struct err e;
 
-    (void)state;
     assert_int_equal(clap_run_audio(c, audio, 1, ret[0], &e), ERR_DEVICE);
     audio[0].n = CLAP_SAMPLES + 1;
     assert_int_equal(clap_run_audio(c, audio, 1, ret[0], &e), ERR_DEVICE);
@@ -189,7 +184,7 @@ static void what_is_no_audio(void **state)
 }
 
 /* "repeatpad": as often as it fits whole, then silence. */
-static void repeated(void **state)
+TEST(repeated)
 {
     static const size_t lengths[] = {1, 7, 200000, 240000, 240001, 479999};
     float *audio = clap_noise("repeat", CLAP_MEL_SAMPLES, 0.2f);
@@ -199,7 +194,6 @@ static void repeated(void **state)
     size_t values;
     struct err e;
 
-    (void)state;
     assert_ok(clap_config_read("good", &c, &e), e);
     assert_ok(clap_mel_new(&c, &m, &e), e);
     values = (size_t)clap_mel_frames(m) * c.mel_bins;
@@ -222,13 +216,12 @@ static void repeated(void **state)
     free(b);
 }
 
-static void memory(void **state)
+TEST(memory)
 {
     struct clap *c = open_good();
     uint64_t took = be->allocated;
     struct err e;
 
-    (void)state;
     clap_free(c);
     assert_true(be->allocated < took / 50);
     c = NULL;
@@ -268,7 +261,7 @@ static void put(const char *name, const char *format, const char *what)
     assert_int_equal(fclose(f), 0);
 }
 
-static void bad_config(void **state)
+TEST(bad_config)
 {
     static const struct {
         const char *audio, *says;
@@ -305,7 +298,6 @@ static void bad_config(void **state)
     };
     const char *head = "{\"model_type\":\"clap\",\"audio_config\":{";
 
-    (void)state;
     assert_int_equal(clap_model_write(&clap_published, formula, "bad"), 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         put("config.json", head, bad[i].audio);
@@ -328,7 +320,7 @@ static void bad_config(void **state)
     refused("over 32 MiB");
 }
 
-static void bad_features(void **state)
+TEST(bad_features)
 {
     static const struct {
         const char *text, *says;
@@ -346,7 +338,6 @@ static void bad_features(void **state)
         {"", "preprocessor_config.json"},
     };
 
-    (void)state;
     assert_int_equal(clap_model_write(&clap_published, formula, "bad"), 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         put("preprocessor_config.json", "", bad[i].text);
@@ -356,7 +347,7 @@ static void bad_features(void **state)
     refused("preprocessor_config.json");
 }
 
-static void bad_weights(void **state)
+TEST(bad_weights)
 {
     static const char *const names[] = {
         "audio_model.audio_encoder.batch_norm.running_var",
@@ -366,7 +357,6 @@ static void bad_weights(void **state)
         "audio_model.audio_encoder.layers.2.blocks.0.attention.self.key.bias",
         "audio_projection.linear2.weight"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct formula_tensor *t = formula_find(formula, names[i]), kept = *t;
         char says[200];
@@ -393,33 +383,15 @@ static void bad_weights(void **state)
     refused("bad");
 }
 
-static void negative_variance(void **state)
+TEST(negative_variance)
 {
     struct formula_tensor *t =
         formula_find(formula, "audio_model.audio_encoder.batch_norm.running_var");
 
-    (void)state;
     t->plus = -1.0f;
     assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
     t->plus = 1.0f;
     refused("negative variance");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders),
-        cmocka_unit_test(merging),
-        cmocka_unit_test(biases),
-        cmocka_unit_test(windows_alone),
-        cmocka_unit_test(repeated),
-        cmocka_unit_test(what_is_no_audio),
-        cmocka_unit_test(memory),
-        cmocka_unit_test(bad_config),
-        cmocka_unit_test(bad_features),
-        cmocka_unit_test(bad_weights),
-        cmocka_unit_test(negative_variance),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

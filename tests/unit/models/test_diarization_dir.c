@@ -74,12 +74,11 @@ static void refused(const char *word)
     assert_int_equal(d.min_cluster_size, 77); /* untouched */
 }
 
-static void pyannotes(void **state)
+TEST(pyannotes)
 {
     struct diarization_dir d;
     struct err e;
 
-    (void)state;
     refused("segmentation/pytorch_model.bin is missing");
     put("segmentation/pytorch_model.bin", "");
     refused("embedding/pytorch_model.bin is missing");
@@ -107,12 +106,11 @@ static void pyannotes(void **state)
 
 #define OURS(rest) "{\"model_type\": \"nightshift-diarization\"" rest "}"
 
-static void ours(void **state)
+TEST(ours)
 {
     struct diarization_dir d;
     struct err e;
 
-    (void)state;
     put("config.json", OURS(", \"clustering\": \"vbx\", \"fa\": 0.5, \"fb\": 2, \"threshold\": 1,"
                             " \"min_cluster_size\": 3, \"note\": []"));
     refused("segmentation.safetensors is missing");
@@ -136,7 +134,7 @@ static void ours(void **state)
     diarization_dir_free(&d);
 }
 
-static void configs(void **state)
+TEST(configs)
 {
     static const char *const wrong[][2] = {
         {"", "config.json"},
@@ -157,20 +155,10 @@ static void configs(void **state)
         {OURS(", \"min_cluster_size\": 4294967297"), "min_cluster_size"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         put("config.json", wrong[i][0]);
         refused(wrong[i][1]);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pyannotes),
-        cmocka_unit_test(ours),
-        cmocka_unit_test(configs),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -124,9 +124,8 @@ static const struct {
     {"a name of numbers", L("K\1K\2\x93."), "damaged"},
 };
 
-static void hostile_pickles(void **state)
+TEST(hostile_pickles)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
         uint8_t *exact = malloc(hostile[i].len + !hostile[i].len); /* for AddressSanitizer */
         struct pickle *p = NULL;
@@ -164,13 +163,12 @@ static int parse_many(const char *before, const char *unit, size_t n, const char
     return rc;
 }
 
-static void bounds(void **state)
+TEST(bounds)
 {
     uint8_t *zeros = calloc(1, PICKLE_MAX_BYTES + 1);
     struct pickle *p;
     struct err e;
 
-    (void)state;
     assert_int_equal(parse_many("", "(", PICKLE_MAX_MARKS, "", &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "damaged")); /* no end, but no bound either */
     assert_int_equal(parse_many("", "(", PICKLE_MAX_MARKS + 1, "", &e), ERR_MODEL);
@@ -187,7 +185,7 @@ static void bounds(void **state)
     free(zeros);
 }
 
-static void reads_values(void **state)
+TEST(reads_values)
 {
     static const char bytes[] =
         "\x80\2}(X\1\0\0\0iJ\xfe\xff\xff\xffX\1\0\0\0lK\7\x8a\2\x18\xfc\x86X\1\0\0\0f"
@@ -196,7 +194,6 @@ static void reads_values(void **state)
     struct pickle *p;
     struct err e;
 
-    (void)state;
     assert_ok(pickle_parse(bytes, sizeof(bytes) - 1, &p, &e), e);
     root = pickle_root(p);
     assert_int_equal(root->kind, PICKLE_DICT);
@@ -316,7 +313,7 @@ static int parse_list(const char *list, size_t len, struct buf *b, struct checkp
 
 #define MATRIX TENSOR("FloatStorage", "\6", "\0", "K\2K\3\x86", "K\3K\1\x86")
 
-static void reads_views(void **state)
+TEST(reads_views)
 {
     static const struct {
         const char *bytes;
@@ -337,7 +334,6 @@ static void reads_views(void **state)
     };
     float out[6];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct checkpoint *c = NULL;
         struct err e = {0};
@@ -387,9 +383,8 @@ static const struct {
     {"dims that are none", L("}(X\4\0\0\0dimsK\1X\20\0\0\0model_state_dict}u."), "of OpenAI's"},
 };
 
-static void bad_checkpoints(void **state)
+TEST(bad_checkpoints)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(bad_tensors) / sizeof(bad_tensors[0]); i++) {
         struct checkpoint *c = NULL;
         struct err e = {0};
@@ -428,9 +423,8 @@ static const struct {
      "os.system"},
 };
 
-static void hostile_archives(void **state)
+TEST(hostile_archives)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(bad_archives) / sizeof(bad_archives[0]); i++) {
         struct checkpoint *c = NULL;
         struct err e = {0};
@@ -446,13 +440,12 @@ static void hostile_archives(void **state)
 }
 
 /* Every byte of an archive turned over, and every length of it: refused or read, never past it. */
-static void damaged_archives(void **state)
+TEST(damaged_archives)
 {
     struct checkpoint *c = NULL;
     struct err e = {0};
     struct buf b;
 
-    (void)state;
     assert_ok(parse_list(L(NAMED(MATRIX)), &b, &c, &e), e);
     checkpoint_close(c);
     for (size_t i = 0; i < 2 * b.len; i++) {
@@ -478,13 +471,12 @@ static void damaged_archives(void **state)
     buf_free(&b);
 }
 
-static void not_archives(void **state)
+TEST(not_archives)
 {
     static uint8_t tar[1024] = "pickle";
     struct checkpoint *c = NULL;
     struct err e = {0};
 
-    (void)state;
     assert_int_equal(
         checkpoint_parse("\x80\2\x8a\12\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8P\x19.", 15, &c, &e),
         ERR_MODEL);
@@ -512,7 +504,7 @@ static void not_archives(void **state)
     "\x80\2}(" OTHERS key \
     "}X\1\0\0\0a" TENSOR("FloatStorage", "\6", "\0", "K\2\x85", "K\1\x85") "su."
 
-static void skips_objects(void **state)
+TEST(skips_objects)
 {
     static const char *const wrong[] = {"\x80\2\x81.",         "\x80\2ca\nb\n\x81.",
                                         "\x80\2ca\nb\nK\1.R.", "\x80\2ca\nb\nR.",
@@ -521,7 +513,6 @@ static void skips_objects(void **state)
     struct pickle *p = NULL;
     struct err e;
 
-    (void)state;
     assert_int_equal(pickle_parse(others, sizeof(others) - 1, &p, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "os.system"));
     assert_ok(pickle_parse_skipping(others, sizeof(others) - 1, &p, &e), e);
@@ -542,14 +533,13 @@ static void skips_objects(void **state)
     }
 }
 
-static void training_checkpoints(void **state)
+TEST(training_checkpoints)
 {
     struct buf b = BUF_INIT;
     struct checkpoint *c = NULL;
     float out[2];
     struct err e;
 
-    (void)state;
     assert_int_equal(parse_list(L(TRAINING("X\xa\0\0\0state_dict")), &b, &c, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "os.system"));
     assert_ok(checkpoint_parse_training(b.data, b.len, &c, &e), e);
@@ -567,15 +557,4 @@ static void training_checkpoints(void **state)
     buf_free(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_pickles),  cmocka_unit_test(bounds),
-        cmocka_unit_test(reads_values),     cmocka_unit_test(reads_views),
-        cmocka_unit_test(bad_checkpoints),  cmocka_unit_test(hostile_archives),
-        cmocka_unit_test(damaged_archives), cmocka_unit_test(not_archives),
-        cmocka_unit_test(skips_objects),    cmocka_unit_test(training_checkpoints),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -64,12 +64,11 @@ static void as_numpy_says(const struct plda *p, double tolerance)
     }
 }
 
-static void from_numpy(void **state)
+TEST(from_numpy)
 {
     struct plda *p = NULL;
     struct err e = {0};
 
-    (void)state;
     assert_ok(plda_open(test_source_path("tests/unit/models/plda"), &p, &e), e);
     as_numpy_says(p, 1e-6);
     plda_free(p);
@@ -115,13 +114,12 @@ static size_t make_tensors(uint8_t *out, unsigned tr_rows)
     return 8 + n + at * 4;
 }
 
-static void from_safetensors(void **state)
+TEST(from_safetensors)
 {
     uint8_t file[4096];
     struct plda *p = NULL;
     struct err e = {0};
 
-    (void)state;
     put("plda.safetensors", file, make_tensors(file, LDA));
     assert_ok(plda_open("plda.safetensors", &p, &e), e);
     as_numpy_says(p, 1e-4);
@@ -132,14 +130,13 @@ static void from_safetensors(void **state)
 }
 
 /* Cut after each byte, and each byte turned: an error or a transform, never more. */
-static void broken_archives(void **state)
+TEST(broken_archives)
 {
     size_t len, other_len;
     uint8_t *whole = get("plda.npz", &len), *other = get("xvec_transform.npz", &other_len);
     struct plda *p = NULL;
     struct err e = {0};
 
-    (void)state;
     mkdir("broken", 0777);
     put("broken/xvec_transform.npz", other, other_len);
     unlink("broken/plda.npz");
@@ -160,7 +157,7 @@ static void broken_archives(void **state)
     free(other);
 }
 
-static void broken_arrays(void **state)
+TEST(broken_arrays)
 {
     static const char *const bad[] = {
         "{'descr': '<f8', 'fortran_order': False, 'shape': (2,)}", /* 16 bytes, not 8 */
@@ -177,7 +174,6 @@ static void broken_arrays(void **state)
         "",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         uint8_t file[256] = "\x93NUMPY\x01";
         size_t n = strlen(bad[i]);
@@ -192,14 +188,4 @@ static void broken_arrays(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_numpy),
-        cmocka_unit_test(from_safetensors),
-        cmocka_unit_test(broken_archives),
-        cmocka_unit_test(broken_arrays),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -139,11 +139,10 @@ static uint32_t apply(const char *path, uint32_t size, double ret[MAX_LDA])
 }
 
 /* However its arrays are written down. */
-static void the_same_in_every_file(void **state)
+TEST(the_same_in_every_file)
 {
     double first[MAX_LDA], again[MAX_LDA];
 
-    (void)state;
     mkdir("forms", 0777);
     fill(8, 3);
     put_safetensors("forms", "plda.safetensors");
@@ -196,11 +195,10 @@ static void apply_whole(uint32_t size, uint32_t lda, double ret[MAX_LDA], double
 }
 
 /* Of a larger space the 128 values in which speakers differ most: the last ones are left out. */
-static void the_best_128_are_kept(void **state)
+TEST(the_best_128_are_kept)
 {
     double kept[MAX_LDA], whole[MAX_LDA], phi[MAX_LDA];
 
-    (void)state;
     mkdir("large", 0777);
     fill(MAX_SIZE, MAX_LDA);
     put_safetensors("large", "plda.safetensors");
@@ -211,12 +209,4 @@ static void the_best_128_are_kept(void **state)
         assert_true(kept[i] == whole[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_in_every_file),
-        cmocka_unit_test(the_best_128_are_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

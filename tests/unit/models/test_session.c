@@ -77,11 +77,10 @@ static void check_sizes(const char *model, enum precision precision)
     backend_close(be);
 }
 
-static void sizes_are_foretold(void **state)
+TEST(sizes_are_foretold)
 {
     struct backend_info info;
 
-    (void)state;
     backend_host_info(&info);
     for (int p = PRECISION_F32; p <= PRECISION_BF16; p++) {
         if (!(info.have & 1u << p))
@@ -92,7 +91,7 @@ static void sizes_are_foretold(void **state)
 }
 
 /* A backend that records steps keeps one decoder cache more, for the rows that pad them. */
-static void a_spare_cache_is_foretold(void **state)
+TEST(a_spare_cache_is_foretold)
 {
     const struct whisper_shape shape = {.slots = 3, .branches = 2, .windows = 1};
     struct whisper_config config;
@@ -102,7 +101,6 @@ static void a_spare_cache_is_foretold(void **state)
     uint64_t plain;
     struct err e;
 
-    (void)state;
     assert_ok(bench_preset("nano", &config, &e), e);
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_random(&config, 1, be, PRECISION_F32, &w, &e), e);
@@ -186,14 +184,13 @@ static void same_course(const struct course *a, const struct course *b)
     }
 }
 
-static void windows_together(void **state)
+TEST(windows_together)
 {
     static struct course one, some;
     struct backend *be;
     struct whisper *w;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(0, &be, &e), e);
     be->info.deterministic = false;
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
@@ -213,7 +210,7 @@ static void windows_together(void **state)
 }
 
 /* Steps that are recorded and run again, with padding rows, choose the very same. */
-static void recorded_steps(void **state)
+TEST(recorded_steps)
 {
     static struct course plain, recorded;
     struct recorder_counts counts;
@@ -221,7 +218,6 @@ static void recorded_steps(void **state)
     struct whisper *w;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
     run_course(w, 1, &plain);
@@ -252,7 +248,7 @@ static void recorded_steps(void **state)
 }
 
 /* What was recorded holds the rules that were in force: other rules, other recordings. */
-static void other_rules(void **state)
+TEST(other_rules)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
     const struct whisper_window silence = {0, NULL, 0};
@@ -265,7 +261,6 @@ static void other_rules(void **state)
     struct whisper *w;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
     recorder_install(be);
@@ -290,7 +285,7 @@ static void other_rules(void **state)
 }
 
 /* A session that the budget does not allow leaves everything as it was. */
-static void budgets(void **state)
+TEST(budgets)
 {
     struct whisper_session *s, *more = NULL;
     static struct course before, after;
@@ -299,7 +294,6 @@ static void budgets(void **state)
     uint64_t held;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
     run_course(w, 1, &before);
@@ -362,7 +356,7 @@ static void all_stages(struct whisper_times t)
 
 /* A device whose operations go on after their calls is waited for once, unless stages are asked
  * for. */
-static void stages_are_timed_on_demand(void **state)
+TEST(stages_are_timed_on_demand)
 {
     struct backend_ops counting;
     struct whisper_session *s;
@@ -371,7 +365,6 @@ static void stages_are_timed_on_demand(void **state)
     struct whisper *w;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(0, &be, &e), e);
     be->info.deterministic = false;
     host_ops = be->ops;
@@ -399,7 +392,7 @@ static void stages_are_timed_on_demand(void **state)
     backend_close(be);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
     const struct choice_ask nothing = {.last = -1, .before = -1, .last_time = -1};
@@ -412,7 +405,6 @@ static void refusals(void **state)
     struct whisper *w;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_int_equal(whisper_random(&small, 3, be, PRECISION_INT8, &w, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "fp32"));
@@ -435,18 +427,4 @@ static void refusals(void **state)
     backend_close(be);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_foretold),
-        cmocka_unit_test(a_spare_cache_is_foretold),
-        cmocka_unit_test(windows_together),
-        cmocka_unit_test(recorded_steps),
-        cmocka_unit_test(other_rules),
-        cmocka_unit_test(budgets),
-        cmocka_unit_test(stages_are_timed_on_demand),
-        cmocka_unit_test(refusals),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -104,14 +104,13 @@ static double worst(const struct result *r, size_t from, size_t past)
 
 static struct result alone, together, other;
 
-static void as_plain_loops(void **state)
+TEST(as_plain_loops)
 {
     double least = 1.0, most = 0.0;
     struct backend *be;
     struct silero *s;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(silero_load(FILE_NAME, be, STREAMS, &s, &e), e);
     assert_int_equal(silero_blocks(s), STREAMS);
@@ -135,13 +134,12 @@ static void as_plain_loops(void **state)
 }
 
 /* As a device does that gains by it: several blocks in a call, fewer than there might be. */
-static void many_in_a_call(void **state)
+TEST(many_in_a_call)
 {
     struct backend *be;
     struct silero *s;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(0, &be, &e), e);
     be->info.wide_batches = true;
     be->info.deterministic = false;
@@ -159,14 +157,13 @@ static void many_in_a_call(void **state)
     backend_close(be);
 }
 
-static void memory(void **state)
+TEST(memory)
 {
     struct backend *be;
     struct silero *s;
     struct err e;
     uint64_t taken, left; /* left: scratch that the backend keeps */
 
-    (void)state;
     assert_ok(backend_open_host(0, &be, &e), e);
     be->info.wide_batches = true;
     be->info.deterministic = false;
@@ -195,7 +192,7 @@ static void memory(void **state)
     backend_close(be);
 }
 
-static void misuse(void **state)
+TEST(misuse)
 {
     struct silero_stream stream = {.h = {0}};
     float prob[SILERO_BLOCK];
@@ -204,7 +201,6 @@ static void misuse(void **state)
     struct silero *s;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_ok(silero_load(FILE_NAME, be, 0, &s, &e), e);
     assert_ok(silero_run(s, block, 0, &e), e);
@@ -258,11 +254,10 @@ static void refused_value(size_t i, float value)
     refused(t->name, "no finite number");
 }
 
-static void hostile_tensors(void **state)
+TEST(hostile_tensors)
 {
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(1, &host, &e), e);
     for (size_t i = 0; i < SILERO_TENSORS; i++) {
         struct silero_tensor *t = &model->tensor[i], kept = *t;
@@ -286,12 +281,11 @@ static void hostile_tensors(void **state)
     backend_close(host);
 }
 
-static void hostile_files(void **state)
+TEST(hostile_files)
 {
     struct silero *s = NULL;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(1, &host, &e), e);
     silero_model_write(model, "bad.safetensors", 1);
     refused("final_conv.bias", "past the end");
@@ -306,7 +300,7 @@ static void hostile_files(void **state)
 }
 
 /* A state that is no number, as a device in trouble might leave: said, and not passed on. */
-static void no_numbers(void **state)
+TEST(no_numbers)
 {
     struct silero_stream stream = {.h = {0}};
     float prob[2] = {0.0f, 0.0f};
@@ -314,7 +308,6 @@ static void no_numbers(void **state)
     struct silero *s;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(1, &host, &e), e);
     assert_ok(silero_load(FILE_NAME, host, 1, &s, &e), e);
     stream.c[17] = NAN;
@@ -328,14 +321,4 @@ static void no_numbers(void **state)
     backend_close(host);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_plain_loops),  cmocka_unit_test(many_in_a_call),
-        cmocka_unit_test(memory),          cmocka_unit_test(misuse),
-        cmocka_unit_test(hostile_tensors), cmocka_unit_test(hostile_files),
-        cmocka_unit_test(no_numbers),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -43,12 +43,11 @@ static void found(const char *name, const char *rel)
     free(have);
 }
 
-static void finding(void **state)
+TEST(finding)
 {
     char models[PATH_MAX], *have = NULL;
     struct err e;
 
-    (void)state;
     snprintf(models, sizeof(models), "%s/models", root);
     setenv("NIGHTSHIFT_MODELS", models, 1);
     assert_int_equal(silero_find(SILERO_NAME, &have, &e), ERR_MODEL);
@@ -73,12 +72,11 @@ static void finding(void **state)
     assert_null(have);
 }
 
-static void hashing(void **state)
+TEST(hashing)
 {
     char hash[33] = "untouched";
     struct err e;
 
-    (void)state;
     assert_int_equal(silero_hash("absent", hash, &e), ERR_MODEL);
     assert_int_equal(silero_hash("empty", hash, &e), ERR_MODEL);
     assert_int_equal(silero_hash("/dev/null", hash, &e), ERR_MODEL);
@@ -90,9 +88,4 @@ static void hashing(void **state)
     assert_string_equal(hash, "99aa06d3014798d86001c324468d497f");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(finding), cmocka_unit_test(hashing)};
-
-    return cmocka_run_group_tests(tests, setup, NULL);
-}
+TEST_MAIN(setup, NULL)

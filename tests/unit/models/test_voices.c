@@ -130,11 +130,10 @@ static void spoil(struct network *n, bool segmentation)
     }
 }
 
-static void spoiled_tensors(void **state)
+TEST(spoiled_tensors)
 {
     struct network *n = network_segmentation("tiny");
 
-    (void)state;
     spoil(n, true);
     network_fold(n);
     n->tensor[0].name[0] = 0;
@@ -151,7 +150,7 @@ static void spoiled_tensors(void **state)
 }
 
 /* Networks that are something else. */
-static void other_networks(void **state)
+TEST(other_networks)
 {
     static const char *const refused_names[][2] = {
         {"resnet.layer1.0.conv3.weight", "deeper ones"},
@@ -159,7 +158,6 @@ static void other_networks(void **state)
     };
     struct network *n = network_resnet("resnet");
 
-    (void)state;
     write_refused(n, true, "sincnet");
     for (size_t i = 0; i < 2; i++) {
         struct network_tensor *t = &n->tensor[n->n++];
@@ -178,14 +176,13 @@ static void other_networks(void **state)
 }
 
 /* One row less, and one column less of whoever reads it: all tensors fit together. */
-static void an_odd_layer(void **state)
+TEST(an_odd_layer)
 {
     struct network *n = network_segmentation("tiny");
     struct network_tensor *w = network_find(n, "linear.0.weight");
     struct network_tensor *bias = network_find(n, "linear.0.bias");
     struct network_tensor *next = network_find(n, "linear.1.weight");
 
-    (void)state;
     assert_non_null(w);
     if (!next)
         next = network_find(n, "classifier.weight");
@@ -201,13 +198,12 @@ static void an_odd_layer(void **state)
     network_free(n);
 }
 
-static void spoiled_files(void **state)
+TEST(spoiled_files)
 {
     struct network *n = network_segmentation("tiny");
     static const size_t cuts[] = {1, 4, 4000, 10000};
     FILE *f;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
         network_write(n, FILE_NAME, cuts[i]);
         refused(true, FILE_NAME);
@@ -229,7 +225,7 @@ static void spoiled_files(void **state)
 /* ---- values */
 
 /* Weights that are numbers, of which more than numbers comes. */
-static void overflows(void **state)
+TEST(overflows)
 {
     static const float all = 1.0f;
     static float vector[64];
@@ -239,7 +235,6 @@ static void overflows(void **state)
     struct loaded l;
     struct err e;
 
-    (void)state;
     for (size_t i = 0; i < t->count; i++)
         t->value[i] = 3e38f;
     t = network_find(n, "linear.0.bias");
@@ -269,7 +264,7 @@ static void overflows(void **state)
     unload(&l);
 }
 
-static void not_a_number(void **state)
+TEST(not_a_number)
 {
     static uint8_t sets[2][PYANNET_FRAMES], again[PYANNET_FRAMES];
     struct network *n = network_segmentation("tiny");
@@ -277,7 +272,6 @@ static void not_a_number(void **state)
     struct loaded l;
     struct err e;
 
-    (void)state;
     network_write(n, FILE_NAME, 0);
     network_free(n);
     assert_ok(load(true, 2, &l, &e), e);
@@ -325,15 +319,14 @@ static void voices_of(struct network *n, bool needs_sound)
     unload(&l);
 }
 
-static void calls(void **state)
+TEST(calls)
 {
-    (void)state;
     voices_of(network_resnet("resnet"), false);
     voices_of(network_ge2e("little"), true);
 }
 
 /* More masks of one window than share a call of the device. */
-static void many_masks(void **state)
+TEST(many_masks)
 {
     static float weights[40][10], have[40][48], want[40][48];
     struct voice_mask masks[40];
@@ -341,7 +334,6 @@ static void many_masks(void **state)
     struct loaded l;
     struct err e;
 
-    (void)state;
     network_write(n, FILE_NAME, 0);
     network_free(n);
     assert_ok(load(false, 2, &l, &e), e);
@@ -363,7 +355,7 @@ static void many_masks(void **state)
 /* Windows of a recording share most of what they hear; a device that takes several at once gets the
  * same of them as one that hears each from its begin. One of them is skipped, and one differs in
  * a single sample of those that it would share. */
-static void overlapping_windows(void **state)
+TEST(overlapping_windows)
 {
     static float all[5][NETWORK_SAMPLES], have[5][48], want[5][48];
     static const float heard = 1.0f, unheard = 0.0f;
@@ -372,7 +364,6 @@ static void overlapping_windows(void **state)
     struct loaded l;
     struct err e;
 
-    (void)state;
     network_write(n, FILE_NAME, 0);
     network_free(n);
     for (uint32_t i = 0; i < 5; i++) {
@@ -401,14 +392,13 @@ static void overlapping_windows(void **state)
 }
 
 /* LSTM layers that are modules of their own have other names. */
-static void lstm_modules(void **state)
+TEST(lstm_modules)
 {
     static float scores[2][PYANNET_FRAMES * PYANNET_CLASSES];
     struct network *n = network_segmentation("tiny");
     struct loaded l;
     struct err e;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         network_write(n, FILE_NAME, 0);
         assert_ok(load(true, 1, &l, &e), e);
@@ -469,11 +459,10 @@ static void near(uint64_t foretold, uint64_t taken, const char *what)
     assert_true(ratio > 0.8 && ratio < 1.25);
 }
 
-static void memory(void **state)
+TEST(memory)
 {
     struct network *n = network_segmentation("small");
 
-    (void)state;
     network_write(n, FILE_NAME, 0);
     network_free(n);
     starve(true, 1, 30);
@@ -493,16 +482,4 @@ static void memory(void **state)
     voiceprint_free(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spoiled_tensors), cmocka_unit_test(other_networks),
-        cmocka_unit_test(an_odd_layer),    cmocka_unit_test(spoiled_files),
-        cmocka_unit_test(overflows),       cmocka_unit_test(not_a_number),
-        cmocka_unit_test(calls),           cmocka_unit_test(many_masks),
-        cmocka_unit_test(lstm_modules),    cmocka_unit_test(overlapping_windows),
-        cmocka_unit_test(memory),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -91,7 +91,7 @@ static void decode(const char *dir, struct backend *be, struct answer *ret)
     free(pcm);
 }
 
-static void same_from_every_layout(void **state)
+TEST(same_from_every_layout)
 {
     static const char *const layouts[] = {"sharded", "torch", "torch4", "torchshards", "openai"};
     static struct answer want, got;
@@ -99,7 +99,6 @@ static void same_from_every_layout(void **state)
     struct backend *be;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(1, &be, &e), e);
     snprintf(nano, sizeof(nano), "%s", test_source_path("workers/models/whisper-nano"));
     decode(nano, be, &want);
@@ -209,7 +208,7 @@ static void hash_of(char ret[MODEL_HASH_LEN])
 }
 
 /* Every shard is part of what the model is. */
-static void a_changed_shard_is_another_model(void **state)
+TEST(a_changed_shard_is_another_model)
 {
     static const char *const files[][2] = {
         {"sharded", "model-00002-of-00003.safetensors"},
@@ -220,7 +219,6 @@ static void a_changed_shard_is_another_model(void **state)
     };
     char before[MODEL_HASH_LEN], after[MODEL_HASH_LEN];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         bring(files[i][0]);
         hash_of(before);
@@ -235,12 +233,11 @@ static void a_changed_shard_is_another_model(void **state)
     }
 }
 
-static void shards_are_checked(void **state)
+TEST(shards_are_checked)
 {
     char hash[MODEL_HASH_LEN];
     struct err e;
 
-    (void)state;
     bring("sharded");
     unlink(in_work("model-00002-of-00003.safetensors"));
     open_fails(ERR_MISSING, "has no model-00002-of-00003.safetensors");
@@ -263,13 +260,12 @@ static void shards_are_checked(void **state)
 }
 
 /* A tensor in two shards: the index names another one for each, and both have both. */
-static void twice_is_refused(void **state)
+TEST(twice_is_refused)
 {
     static const char one[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
                               "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}";
     static const char *const names[] = {"x.safetensors", "y.safetensors"};
 
-    (void)state;
     nftw("damaged", drop, 8, FTW_DEPTH | FTW_PHYS);
     snprintf(work, sizeof(work), "damaged");
     assert_int_equal(mkdir(work, 0755), 0);
@@ -288,7 +284,7 @@ static void twice_is_refused(void **state)
     open_fails(ERR_MODEL, "is both in");
 }
 
-static void float64_of_safetensors(void **state)
+TEST(float64_of_safetensors)
 {
     static const char head[] = "{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]}}";
     const double values[2] = {-1.5, 3e-4};
@@ -299,7 +295,6 @@ static void float64_of_safetensors(void **state)
     struct err e;
     FILE *f;
 
-    (void)state;
     nftw("damaged", drop, 8, FTW_DEPTH | FTW_PHYS);
     snprintf(work, sizeof(work), "damaged");
     assert_int_equal(mkdir(work, 0755), 0);
@@ -317,14 +312,13 @@ static void float64_of_safetensors(void **state)
     weights_close(w);
 }
 
-static void pt_folders(void **state)
+TEST(pt_folders)
 {
     struct vocabulary *v = NULL;
     char hash[MODEL_HASH_LEN];
     char *dir = NULL;
     struct err e;
 
-    (void)state;
     bring("openai");
     assert_ok(vocabulary_load(work, &v, &e), e); /* without config.json */
     vocabulary_free(v);
@@ -344,13 +338,12 @@ static void pt_folders(void **state)
 }
 
 /* Cut off anywhere, a checkpoint is refused. */
-static void cut_off_checkpoints(void **state)
+TEST(cut_off_checkpoints)
 {
     struct weights *w = NULL;
     struct stat st;
     struct err e;
 
-    (void)state;
     bring("torch");
     assert_int_equal(stat(in_work("pytorch_model.bin"), &st), 0);
     for (long keep = st.st_size - 1; keep > 0; keep = keep * 7 / 8) {
@@ -388,13 +381,12 @@ static const struct {
     {MAP("\"a\\u001b[2J\":\"\\n\""), WEIGHT_FORMAT_TORCH, "'a\\x1B[2J' is in '\\n'"},
 };
 
-static void hostile_indexes(void **state)
+TEST(hostile_indexes)
 {
     struct weight_layout l;
     struct err e;
     char *huge;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad_index) / sizeof(bad_index[0]); i++) {
         int rc = weight_layout_parse(bad_index[i].json, strlen(bad_index[i].json),
                                      bad_index[i].format, &l, &e);
@@ -425,7 +417,7 @@ static char *many(int n, int files)
     return text;
 }
 
-static void indexes_have_bounds(void **state)
+TEST(indexes_have_bounds)
 {
     static const struct {
         int n, files;
@@ -436,7 +428,6 @@ static void indexes_have_bounds(void **state)
         {WEIGHT_INDEX_MAX_TENSORS + 1, 1, "names 100001 tensors"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char *text = many(cases[i].n, cases[i].files);
         struct weight_layout l;
@@ -456,7 +447,7 @@ static void indexes_have_bounds(void **state)
     }
 }
 
-static void names_of_openai(void **state)
+TEST(names_of_openai)
 {
     static const char *const pairs[][2] = {
         {"model.encoder.conv1.weight", "encoder.conv1.weight"},
@@ -471,7 +462,6 @@ static void names_of_openai(void **state)
     };
     char out[200];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         bool known = weights_openai_name(pairs[i][0], out, sizeof(out));
 
@@ -481,20 +471,4 @@ static void names_of_openai(void **state)
     assert_false(weights_openai_name("model.encoder.conv1.weight", out, 20));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_from_every_layout),
-        cmocka_unit_test(a_changed_shard_is_another_model),
-        cmocka_unit_test(shards_are_checked),
-        cmocka_unit_test(twice_is_refused),
-        cmocka_unit_test(float64_of_safetensors),
-        cmocka_unit_test(pt_folders),
-        cmocka_unit_test(cut_off_checkpoints),
-        cmocka_unit_test(hostile_indexes),
-        cmocka_unit_test(indexes_have_bounds),
-        cmocka_unit_test(names_of_openai),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -125,17 +125,12 @@ static void independence(enum precision precision)
     rig_close(&r);
 }
 
-static void independent_in_float32(void **state)
-{
-    (void)state;
-    independence(PRECISION_F32);
-}
+TEST(independent_in_float32) { independence(PRECISION_F32); }
 
-static void independent_in_bf16(void **state)
+TEST(independent_in_bf16)
 {
     struct backend_info info;
 
-    (void)state;
     backend_host_info(&info);
     if (!(info.have & 1u << PRECISION_BF16)) {
         print_message("SKIPPED: this processor has no bf16\n");
@@ -146,14 +141,13 @@ static void independent_in_bf16(void **state)
 
 /* Going back to a position and on with other tokens, then with the first ones again; and a slot
  * that held another window before. */
-static void decoding_again(void **state)
+TEST(decoding_again)
 {
     float *first = malloc(sizeof(float) * VOCAB), *again = malloc(sizeof(float) * VOCAB);
     struct rig r = {0};
     struct whisper_session *s;
     struct err e;
 
-    (void)state;
     rig_open(&r, PRECISION_AUTO);
     assert_ok(whisper_session_new(r.w, (struct whisper_shape){.slots = 2}, &s, &e), e);
     for (uint32_t i = 4; i-- > 0;) {
@@ -179,7 +173,7 @@ static void decoding_again(void **state)
     free(again);
 }
 
-static void sessions_refuse(void **state)
+TEST(sessions_refuse)
 {
     struct whisper_window window = {0};
     struct whisper_session *s;
@@ -188,7 +182,6 @@ static void sessions_refuse(void **state)
     float quiet[160] = {0}, *out = malloc(sizeof(float) * 2 * VOCAB);
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_ok(whisper_random(&small, 1, be, PRECISION_F32, &w, &e), e);
     assert_int_equal(whisper_session_new(w, (struct whisper_shape){.slots = 0}, &s, &e), ERR_USAGE);
@@ -271,14 +264,13 @@ static const struct broken broken[] = {
     {"no JSON", 0, NULL, NULL, "{", "[", "config.json"},
 };
 
-static void loader_refuses(void **state)
+TEST(loader_refuses)
 {
     char dir[] = "/tmp/nightshift-model-XXXXXX", config[64], weights[64];
     struct whisper *w;
     struct backend *be;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_non_null(mkdtemp(dir));
     snprintf(config, sizeof(config), "%s/config.json", dir);
@@ -310,14 +302,13 @@ static void loader_refuses(void **state)
 }
 
 /* The measurement itself: every figure is there and they agree with each other. */
-static void bench_measures(void **state)
+TEST(bench_measures)
 {
     struct bench_params params = {.model = "nano", .slots = 2, .tokens = 3, .rounds = 1};
     struct bench_result r = {0};
     struct backend *be;
     struct err e;
 
-    (void)state;
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(bench_run(be, &params, &r, &e), e);
     assert_true(r.mel_ms > 0 && r.encoder_ms > 0 && r.cross_ms > 0 && r.step_ms > 0);
@@ -331,13 +322,4 @@ static void bench_measures(void **state)
     backend_close(be);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(independent_in_float32), cmocka_unit_test(independent_in_bf16),
-        cmocka_unit_test(decoding_again),         cmocka_unit_test(sessions_refuse),
-        cmocka_unit_test(loader_refuses),         cmocka_unit_test(bench_measures),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -50,7 +50,7 @@ static struct yamnet *open_good(void)
 }
 
 /* One frame of log-mel by the sums that define it. */
-static void frames_as_defined(void **state)
+TEST(frames_as_defined)
 {
     struct yamnet_mel *m = NULL;
     float have[3 * YAMNET_BINS];
@@ -58,7 +58,6 @@ static void frames_as_defined(void **state)
     double step = (1127.0 * log(1.0 + 7500.0 / 700.0) - low) / 65.0;
     struct err e;
 
-    (void)state;
     assert_ok(yamnet_mel_new(&m, &e), e);
     assert_ok(yamnet_mel(m, pcm, SAMPLES, 3, have, &e), e);
     yamnet_mel_free(m);
@@ -85,7 +84,7 @@ static void frames_as_defined(void **state)
     }
 }
 
-static void as_plain_loops(void **state)
+TEST(as_plain_loops)
 {
     struct yamnet *y = open_good();
     float *image = malloc((size_t)YAMNET_FRAMES * YAMNET_BINS * sizeof(*image));
@@ -94,7 +93,6 @@ static void as_plain_loops(void **state)
     struct yamnet_mel *m = NULL;
     struct err e;
 
-    (void)state;
     assert_ok(yamnet_mel_new(&m, &e), e);
     assert_ok(yamnet_mel(m, pcm, SAMPLES, YAMNET_FRAMES, image, &e), e);
     yamnet_mel_free(m);
@@ -115,7 +113,7 @@ static void as_plain_loops(void **state)
 }
 
 /* Bit for bit the same alone and among others; without vectors, too. */
-static void patches_alone(void **state)
+TEST(patches_alone)
 {
     struct yamnet *y = open_good();
     float scores[PATCHES][CLASSES], one[CLASSES];
@@ -123,7 +121,6 @@ static void patches_alone(void **state)
     float *vector = malloc(YAMNET_VECTOR * sizeof(*vector));
     struct err e;
 
-    (void)state;
     assert_int_equal(yamnet_patches(y), PATCHES);
     assert_ok(yamnet_run(y, pcm, SAMPLES, scores[0], vectors, &e), e);
     for (size_t p = 0; p < PATCHES; p++) {
@@ -140,14 +137,13 @@ static void patches_alone(void **state)
 }
 
 /* What is missing of a patch is silence. */
-static void short_audio(void **state)
+TEST(short_audio)
 {
     static const size_t lengths[] = {0, 1, 399, 400, 15599, 15600, 15601, 23000, 23280};
     struct yamnet *y = open_good();
     float padded[SAMPLES], a[PATCHES][CLASSES], b[PATCHES][CLASSES];
     struct err e;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         uint32_t patches = yamnet_count(lengths[i]);
 
@@ -164,13 +160,12 @@ static void short_audio(void **state)
     yamnet_free(y);
 }
 
-static void too_much_and_no_number(void **state)
+TEST(too_much_and_no_number)
 {
     struct yamnet *y = open_good();
     float *wrong = malloc(SAMPLES * sizeof(*wrong)), scores[PATCHES][CLASSES], quiet[CLASSES];
     struct err e;
 
-    (void)state;
     assert_int_equal(yamnet_run(y, pcm, SAMPLES + 1, scores[0], NULL, &e), ERR_DEVICE);
     for (size_t i = 0; i < SAMPLES; i++)
         wrong[i] = i % 2 ? NAN : i % 4 ? 0.0f : 1e38f;
@@ -184,13 +179,12 @@ static void too_much_and_no_number(void **state)
     yamnet_free(y);
 }
 
-static void memory(void **state)
+TEST(memory)
 {
     struct yamnet *y = open_good();
     uint64_t took = be->allocated;
     struct err e;
 
-    (void)state;
     assert_in_range(yamnet_predict_bytes(PATCHES), took, 2 * took);
     yamnet_free(y);
     assert_true(be->allocated < took / 100);
@@ -205,14 +199,13 @@ static void memory(void **state)
     assert_int_equal(yamnet_load("good", be, YAMNET_MAX_PATCHES + 1, &y, &e), ERR_USAGE);
 }
 
-static void names(void **state)
+TEST(names)
 {
     static const char *const want[] = {
         "Speech", "Child speech, kid speaking", "A \"quoted\" name", "Chant", "Ni\xc3\xb1o", "Dog",
         "Music"};
     struct yamnet *y = open_good();
 
-    (void)state;
     assert_int_equal(yamnet_classes(y), CLASSES);
     for (uint32_t i = 0; i < CLASSES; i++)
         assert_string_equal(yamnet_class_name(y, i), want[i]);
@@ -233,7 +226,7 @@ static void refused(const char *says)
         fail_msg("'%s' does not say '%s'", e.msg, says);
 }
 
-static void bad_classes(void **state)
+TEST(bad_classes)
 {
 #define HEAD "index,mid,display_name\n"
     static const struct {
@@ -257,7 +250,6 @@ static void bad_classes(void **state)
          "tensor 'logits.weight' is 7 x 1024, but this model's is 1 x 1024"},
     };
 
-    (void)state;
     yamnet_model_write(formula, "bad");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         yamnet_model_classes("bad", bad[i].text);
@@ -267,14 +259,13 @@ static void bad_classes(void **state)
     refused("classes.csv");
 }
 
-static void many_classes(void **state)
+TEST(many_classes)
 {
     size_t cap = 100000, n = 0;
     char *text = malloc(cap);
     struct yamnet_names names;
     struct err e;
 
-    (void)state;
     assert_non_null(text);
     n += (size_t)snprintf(text, cap, HEAD);
     for (int i = 0; i <= YAMNET_MAX_CLASSES; i++)
@@ -289,7 +280,7 @@ static void many_classes(void **state)
 }
 
 /* Whatever the bytes are: classes with printable names, or a sentence. */
-static void any_classes(void **state)
+TEST(any_classes)
 {
     static const char good[] =
         HEAD "0,/m/a,Speech\r\n1,\"/m/b\",\"A \"\"dog\"\", far\"\n2,,Ni\xc3\xb1o";
@@ -297,7 +288,6 @@ static void any_classes(void **state)
     uint32_t parsed = 0, refused_ones = 0;
     uint64_t random = 1;
 
-    (void)state;
     for (int round = 0; round < 20000; round++) {
         struct yamnet_names names = {0};
         size_t len = sizeof(good) - 1;
@@ -323,11 +313,10 @@ static void any_classes(void **state)
     assert_true(parsed > 1000 && refused_ones > 1000);
 }
 
-static void bad_config(void **state)
+TEST(bad_config)
 {
     FILE *f;
 
-    (void)state;
     yamnet_model_write(formula, "bad");
     yamnet_model_config("bad", "whisper", 1);
     refused("type 'whisper'");
@@ -347,12 +336,11 @@ static void bad_config(void **state)
     refused("config.json");
 }
 
-static void bad_weights(void **state)
+TEST(bad_weights)
 {
     struct formula_tensor *t = formula_find(formula, "layer9.pointwise.bias");
     struct formula_tensor kept = *t;
 
-    (void)state;
     t->name[0] = '\0';
     yamnet_model_write(formula, "bad");
     refused("tensor 'layer9.pointwise.bias' (512) is missing");
@@ -372,22 +360,4 @@ static void bad_weights(void **state)
     refused("model.safetensors");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_as_defined),
-        cmocka_unit_test(as_plain_loops),
-        cmocka_unit_test(patches_alone),
-        cmocka_unit_test(short_audio),
-        cmocka_unit_test(memory),
-        cmocka_unit_test(too_much_and_no_number),
-        cmocka_unit_test(names),
-        cmocka_unit_test(bad_classes),
-        cmocka_unit_test(many_classes),
-        cmocka_unit_test(bad_config),
-        cmocka_unit_test(bad_weights),
-        cmocka_unit_test(any_classes),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

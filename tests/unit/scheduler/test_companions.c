@@ -122,12 +122,11 @@ static char *found_stage_by_stage(const char *const *paths, size_t n)
     return rows;
 }
 
-static void all_stages_hear_one_pass(void **state)
+TEST(all_stages_hear_one_pass)
 {
     char *want = found_stage_by_stage(some, SOME), *got;
     struct scheduler_result r;
 
-    (void)state;
     begin();
     enqueue_all(some, SOME);
     r = run_all("cpu");
@@ -153,9 +152,8 @@ static void all_stages_hear_one_pass(void **state)
 }
 
 /* Each recording has the stages that it was enqueued for, and no others. */
-static void stages_of_other_recordings_do_not_listen(void **state)
+TEST(stages_of_other_recordings_do_not_listen)
 {
-    (void)state;
     begin();
     ENQUEUE("fake", "/a/ok-1", "/a/ok-2");
     ENQUEUE("fake@sounds", "/a/ok-2", "/a/ok-3");
@@ -170,9 +168,8 @@ static void stages_of_other_recordings_do_not_listen(void **state)
 }
 
 /* Two models of one stage are two stages. */
-static void a_stage_may_listen_to_itself(void **state)
+TEST(a_stage_may_listen_to_itself)
 {
-    (void)state;
     begin();
     ENQUEUE("fake", "/a/ok-3");
     ENQUEUE("beams", "/a/ok-3");
@@ -183,12 +180,11 @@ static void a_stage_may_listen_to_itself(void **state)
     assert_int_equal(count_of("SELECT count(DISTINCT task_id) FROM segment"), 2);
 }
 
-static void longer_than_one_lease(void **state)
+TEST(longer_than_one_lease)
 {
     static const char *const paths[] = {"/a/ok-160", "/a/ok-90", "/a/ok-5"};
     char *want = found_stage_by_stage(paths, 3), *got;
 
-    (void)state;
     begin();
     setenv("FAKE_SHARD_US", "3000", 1);
     enqueue_all(paths, 3);
@@ -204,11 +200,10 @@ static void longer_than_one_lease(void **state)
 }
 
 /* What a first pass did not come past is done in the stage's own turn, and no more than that. */
-static void parts_that_are_done_are_not_done_again(void **state)
+TEST(parts_that_are_done_are_not_done_again)
 {
     sqlite3 *db;
 
-    (void)state;
     begin();
     ENQUEUE("fake", "/a/ok-4");
     run_all("cpu");
@@ -244,9 +239,8 @@ static void expect_own_turn(const char *how)
     assert_int_equal(leased("sounds:ok-3"), 1);
 }
 
-static void what_is_not_loaded_has_its_own_turn(void **state)
+TEST(what_is_not_loaded_has_its_own_turn)
 {
-    (void)state;
     expect_own_turn("none");
     assert_int_equal(passes("ok-3"), 4);
     expect_own_turn("few");
@@ -287,9 +281,8 @@ static int64_t deaths(void)
     return count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'");
 }
 
-static void a_companion_kills_once(void **state)
+TEST(a_companion_kills_once)
 {
-    (void)state;
     expect_one_death("crash@sounds", "signal 6");
     /* Once beside the transcription, and once beside the next stage. */
     assert_in_range(deaths(), 1, 2);
@@ -302,11 +295,10 @@ static void a_companion_kills_once(void **state)
     expect_one_death("foreign@embed-audio", "protocol");
 }
 
-static void what_a_companion_fails_at_is_done_in_its_own_turn(void **state)
+TEST(what_a_companion_fails_at_is_done_in_its_own_turn)
 {
     static const char *const how[] = {"fail", "drop"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         begin();
         enqueue_all(some, SOME);
@@ -320,11 +312,10 @@ static void what_a_companion_fails_at_is_done_in_its_own_turn(void **state)
     }
 }
 
-static void what_comes_twice_counts_once(void **state)
+TEST(what_comes_twice_counts_once)
 {
     struct scheduler_result r;
 
-    (void)state;
     begin();
     enqueue_all(some, SOME);
     setenv("FAKE_COMPANIONS", "twice", 1);
@@ -334,14 +325,13 @@ static void what_comes_twice_counts_once(void **state)
 }
 
 /* A recording that kills workers is found out, though at first it may have been its companions. */
-static void a_guilty_recording_is_charged_all_the_same(void **state)
+TEST(a_guilty_recording_is_charged_all_the_same)
 {
     enum { N = 10 };
     static char path[N][32] = {"/a/crash-2"};
     const char *paths[N];
     char last[64];
 
-    (void)state;
     begin();
     for (int i = 0; i < N; i++) {
         if (i)
@@ -364,11 +354,10 @@ static void a_guilty_recording_is_charged_all_the_same(void **state)
 }
 
 /* Nothing of a stage is done beside another while workers have died on it. */
-static void suspects_do_not_listen(void **state)
+TEST(suspects_do_not_listen)
 {
     sqlite3 *db;
 
-    (void)state;
     begin();
     ENQUEUE("fake", "/a/ok-2", "/a/ok-3");
     ENQUEUE("fake@sounds", "/a/ok-2", "/a/ok-3");
@@ -406,12 +395,11 @@ static pid_t start_late(struct scheduler_options *o, int64_t transcribed)
     return pid;
 }
 
-static void the_next_stage_waits_for_them(void **state)
+TEST(the_next_stage_waits_for_them)
 {
     struct scheduler_options o;
     pid_t pid;
 
-    (void)state;
     pid = start_late(&o, 2);
     assert_int_equal(leased("sounds:ok-3"), 0);
     assert_int_equal(count_of(HEARD), 0);
@@ -422,12 +410,11 @@ static void the_next_stage_waits_for_them(void **state)
     assert_int_equal(leased("sounds:ok-3"), 1);
 }
 
-static void a_drained_run_ends_with_them(void **state)
+TEST(a_drained_run_ends_with_them)
 {
     struct scheduler_options o;
     pid_t pid;
 
-    (void)state;
     pid = start_late(&o, 2);
     kill(pid, SIGINT);
     assert_int_equal(wait_child(pid), 99);
@@ -438,12 +425,11 @@ static void a_drained_run_ends_with_them(void **state)
     assert_int_equal(count_of(DONE), 5);
 }
 
-static void a_worker_that_dies_costs_them_nothing(void **state)
+TEST(a_worker_that_dies_costs_them_nothing)
 {
     struct scheduler_options o;
     pid_t pid, child[8];
 
-    (void)state;
     pid = start_late(&o, 2);
     assert_int_equal(children_of(pid, child, 8), 1);
     kill(child[0], SIGKILL);
@@ -454,12 +440,11 @@ static void a_worker_that_dies_costs_them_nothing(void **state)
     assert_int_equal(leased("sounds:ok-1"), 1);
 }
 
-static void cancelled_ones_end(void **state)
+TEST(cancelled_ones_end)
 {
     struct scheduler_options o;
     pid_t pid;
 
-    (void)state;
     pid = start_late(&o, 2);
     ask(REQUEST_CANCEL, 2);
     assert_int_equal(wait_child(pid), 0);
@@ -468,12 +453,11 @@ static void cancelled_ones_end(void **state)
     assert_int_equal(count_of(HEARD), 0);
 }
 
-static void a_pause_of_their_job_is_theirs_alone(void **state)
+TEST(a_pause_of_their_job_is_theirs_alone)
 {
     struct scheduler_options o;
     pid_t pid;
 
-    (void)state;
     pid = start_late(&o, 2);
     ask(REQUEST_PAUSE, 2);
     assert_int_equal(wait_child(pid), 0);
@@ -483,7 +467,7 @@ static void a_pause_of_their_job_is_theirs_alone(void **state)
 
 /* ------------------------------------------------------------------------------------- kill -9 */
 
-static void a_killed_run_ends_in_the_same_rows(void **state)
+TEST(a_killed_run_ends_in_the_same_rows)
 {
     static const char *const paths[] = {"/a/ok-40", "/a/ok-1",  "/a/ok-2", "/a/ok-13",
                                         "/a/ok-5",  "/a/ok-60", "/a/ok-17"};
@@ -492,7 +476,6 @@ static void a_killed_run_ends_in_the_same_rows(void **state)
     unsigned seed = (unsigned)clock_mono_ns();
     struct scheduler_result r;
 
-    (void)state;
     print_message("seed %u\n", seed);
     begin();
     enqueue_all(paths, 7);
@@ -515,27 +498,4 @@ static void a_killed_run_ends_in_the_same_rows(void **state)
     free(got);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_stages_hear_one_pass),
-        cmocka_unit_test(stages_of_other_recordings_do_not_listen),
-        cmocka_unit_test(a_stage_may_listen_to_itself),
-        cmocka_unit_test(longer_than_one_lease),
-        cmocka_unit_test(parts_that_are_done_are_not_done_again),
-        cmocka_unit_test(what_is_not_loaded_has_its_own_turn),
-        cmocka_unit_test(a_companion_kills_once),
-        cmocka_unit_test(what_a_companion_fails_at_is_done_in_its_own_turn),
-        cmocka_unit_test(what_comes_twice_counts_once),
-        cmocka_unit_test(a_guilty_recording_is_charged_all_the_same),
-        cmocka_unit_test(suspects_do_not_listen),
-        cmocka_unit_test(the_next_stage_waits_for_them),
-        cmocka_unit_test(a_drained_run_ends_with_them),
-        cmocka_unit_test(a_worker_that_dies_costs_them_nothing),
-        cmocka_unit_test(cancelled_ones_end),
-        cmocka_unit_test(a_pause_of_their_job_is_theirs_alone),
-        cmocka_unit_test(a_killed_run_ends_in_the_same_rows),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

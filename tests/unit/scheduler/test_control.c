@@ -32,13 +32,12 @@ static void stop(pid_t pid)
     assert_int_equal(wait_child(pid), 99);
 }
 
-static void enqueue_reaches_the_run(void **state)
+TEST(enqueue_reaches_the_run)
 {
     const char *more[] = {"/a/ok-4", "/a/ok-5"}, *again[] = {"/a/ok-3", "/b/ok-9"};
     struct control *c;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-3");
     pid = start_watch("cpu");
@@ -55,7 +54,7 @@ static void enqueue_reaches_the_run(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM segment"), 2 * (3 + 4 + 5 + 3 + 9));
 }
 
-static void a_run_waits_for_an_enqueue_that_has_begun(void **state)
+TEST(a_run_waits_for_an_enqueue_that_has_begun)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
@@ -69,7 +68,6 @@ static void a_run_waits_for_an_enqueue_that_has_begun(void **state)
     int64_t job;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     leave_word("hold");
     ADD("/a/ok-5");
@@ -90,12 +88,11 @@ static void a_run_waits_for_an_enqueue_that_has_begun(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
 }
 
-static void cancel_stops_what_is_running(void **state)
+TEST(cancel_stops_what_is_running)
 {
     struct control *c;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/slow-2000", "/b/slow-1000", "/c/ok-3");
     pid = start_watch("cpu");
@@ -121,7 +118,7 @@ static int64_t shards_now(struct control *c)
     return count_of("SELECT count(*) FROM shard");
 }
 
-static void pause_lets_go_of_the_device(void **state)
+TEST(pause_lets_go_of_the_device)
 {
     struct scheduler_options o = fixture_options("cpu");
     int64_t end = clock_mono_ms() + 30000 * PATIENCE, before;
@@ -131,7 +128,6 @@ static void pause_lets_go_of_the_device(void **state)
     struct err e = {0};
     pid_t pid, worker;
 
-    (void)state;
     fixture_reset();
     ADD("/a/slow-50", "/a/ok-2");
     t.commit_ms = 600000;
@@ -164,13 +160,12 @@ static void pause_lets_go_of_the_device(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 52);
 }
 
-static void one_directory_is_paused(void **state)
+TEST(one_directory_is_paused)
 {
     struct control *c;
     int64_t before;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/slow-400", "/b/ok-2");
     pid = start_watch("cpu");
@@ -188,13 +183,12 @@ static void one_directory_is_paused(void **state)
     stop(pid);
 }
 
-static void a_paused_catalog_is_not_run(void **state)
+TEST(a_paused_catalog_is_not_run)
 {
     struct request rq = {.type = REQUEST_PAUSE};
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-2");
     fixture_apply(&rq);
@@ -207,13 +201,12 @@ static void a_paused_catalog_is_not_run(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 2);
 }
 
-static void retry_during_a_run(void **state)
+TEST(retry_during_a_run)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct control *c;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ioonce-2", "/a/ok-1");
     o.watch = true;
@@ -228,7 +221,7 @@ static void retry_during_a_run(void **state)
 }
 
 /* Thousands of tasks: in pieces, between which the run goes on; and one answer. */
-static void a_large_request_is_answered_once(void **state)
+TEST(a_large_request_is_answered_once)
 {
     enum { MANY = 9000 };
     static char names[MANY][24];
@@ -236,7 +229,6 @@ static void a_large_request_is_answered_once(void **state)
     struct control *c;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof(names[i]), "/b/ok-1%04d0", i);
@@ -286,7 +278,7 @@ static pid_t hold_catalog(unsigned seconds)
 
 /* While the run waits for somebody's lock nobody listens to the workers: that is not their silence.
  */
-static void a_run_that_was_held_blames_no_worker(void **state)
+TEST(a_run_that_was_held_blames_no_worker)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
@@ -294,7 +286,6 @@ static void a_run_that_was_held_blames_no_worker(void **state)
     struct control *c;
     pid_t pid, holder;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-1");
     o.worker_silence_ms = 2000;
@@ -315,14 +306,13 @@ static void a_run_that_was_held_blames_no_worker(void **state)
 }
 
 /* A shell in a transaction, for longer than a full disk would be waited out. */
-static void a_locked_catalog_is_waited_for(void **state)
+TEST(a_locked_catalog_is_waited_for)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
     struct control *c;
     pid_t pid, holder;
 
-    (void)state;
     fixture_reset();
     ADD("/a/slow-50", "/a/ok-2");
     t.busy_ms = 50;
@@ -339,7 +329,7 @@ static void a_locked_catalog_is_waited_for(void **state)
 }
 
 /* What a walk found to be gone waits for its return, also when it was queued already. */
-static void what_vanished_is_not_tried(void **state)
+TEST(what_vanished_is_not_tried)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
@@ -352,7 +342,6 @@ static void what_vanished_is_not_tried(void **state)
     struct err e = {0};
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     leave_word("hold");
     ADD("/a/ok-20", "/a/ok-21", "/a/ok-22", "/a/ok-23", "/a/ok-24", "/a/ok-25", "/a/ok-26",
@@ -373,14 +362,13 @@ static void what_vanished_is_not_tried(void **state)
 }
 
 /* A cancelled recording's retry is not waited for. */
-static void a_cancelled_retry_is_not_waited_for(void **state)
+TEST(a_cancelled_retry_is_not_waited_for)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
     struct control *c;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/io-1");
     t.retry_base_ms = 600000;
@@ -395,13 +383,12 @@ static void a_cancelled_retry_is_not_waited_for(void **state)
 
 /* ------------------------------------------------------------------------------- the socket */
 
-static void a_status_makes_sense_or_is_refused(void **state)
+TEST(a_status_makes_sense_or_is_refused)
 {
     struct control_live m = {.pid = 1, .speed = 12.5, .eta_ms = -1}, got;
     struct buf b = BUF_INIT;
     struct err e = {0};
 
-    (void)state;
     control_live_put(&b, &m);
     assert_ok(control_live_get(b.data, b.len, &got, &e), e);
     assert_true(got.speed == 12.5);
@@ -438,7 +425,7 @@ static void still_answers(void)
     control_close(c);
 }
 
-static void hostile_peers_are_closed(void **state)
+TEST(hostile_peers_are_closed)
 {
     static uint8_t junk[70000];
     struct frame_reader in = {0};
@@ -450,7 +437,6 @@ static void hostile_peers_are_closed(void **state)
     pid_t pid;
     int fd, i;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-1");
     pid = start_watch("cpu");
@@ -491,7 +477,7 @@ static void hostile_peers_are_closed(void **state)
 }
 
 /* Who is connected and asks nothing is in nobody's way, and hears it when it asks too late. */
-static void idle_peers_make_room(void **state)
+TEST(idle_peers_make_room)
 {
     enum { MANY = 40 };
     struct control_live live;
@@ -500,7 +486,6 @@ static void idle_peers_make_room(void **state)
     int i, fd[MANY];
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-1");
     pid = start_watch("cpu");
@@ -518,7 +503,7 @@ static void idle_peers_make_room(void **state)
 }
 
 /* Enqueues that have begun are not idle: whoever comes then is told to wait. */
-static void a_run_that_is_busy_says_so(void **state)
+TEST(a_run_that_is_busy_says_so)
 {
     enum { MANY = 32 };
     struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
@@ -531,7 +516,6 @@ static void a_run_that_is_busy_says_so(void **state)
     struct err e = {0};
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-1");
     pid = start_watch("cpu");
@@ -553,7 +537,7 @@ static void a_run_that_is_busy_says_so(void **state)
 
 /* Nothing, or half a request: each is told, and closed, in its time. An enqueue is left to its
  * walk, but not to half a request. */
-static void silent_peers_are_closed(void **state)
+TEST(silent_peers_are_closed)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
@@ -566,7 +550,6 @@ static void silent_peers_are_closed(void **state)
     struct err e = {0};
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-1");
     t.request_ms = 300;
@@ -604,7 +587,7 @@ static void silent_peers_are_closed(void **state)
 }
 
 /* A peer that asks without end and never reads must neither block the run nor fill its memory. */
-static void a_peer_that_does_not_listen(void **state)
+TEST(a_peer_that_does_not_listen)
 {
     struct buf b = BUF_INIT;
     int64_t end;
@@ -612,7 +595,6 @@ static void a_peer_that_does_not_listen(void **state)
     pid_t pid;
     int fd, i;
 
-    (void)state;
     fixture_reset();
     ADD("/a/slow-30");
     pid = start_watch("cpu");
@@ -639,14 +621,13 @@ static void a_peer_that_does_not_listen(void **state)
     stop(pid);
 }
 
-static void a_stale_socket_is_replaced(void **state)
+TEST(a_stale_socket_is_replaced)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct control *c;
     struct err e = {0};
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     assert_int_equal(control_connect(CATALOG, &c, &e), ERR_EMPTY);
     ADD("/a/hang-2");
@@ -663,13 +644,12 @@ static void a_stale_socket_is_replaced(void **state)
     wait_child(pid);
 }
 
-static void what_is_no_socket_is_left_alone(void **state)
+TEST(what_is_no_socket_is_left_alone)
 {
     struct control_path path;
     struct err e = {0};
     FILE *f;
 
-    (void)state;
     fixture_reset();
     f = fopen(CATALOG ".sock", "w");
     assert_non_null(f);
@@ -683,14 +663,13 @@ static void what_is_no_socket_is_left_alone(void **state)
 }
 
 /* Paths far longer than a socket's address. */
-static void long_paths_have_sockets_too(void **state)
+TEST(long_paths_have_sockets_too)
 {
     char name[256], dir[1024], path[2048];
     struct control_path a, b;
     struct err e = {0};
     int i, fd;
 
-    (void)state;
     memset(name, 'd', 200);
     name[200] = 0;
     snprintf(dir, sizeof(dir), "state");
@@ -716,31 +695,4 @@ static void long_paths_have_sockets_too(void **state)
     assert_int_equal(control_path_open("/nonexistent/x.db", &a, &e), ERR_MISSING);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(enqueue_reaches_the_run),
-        cmocka_unit_test(a_run_waits_for_an_enqueue_that_has_begun),
-        cmocka_unit_test(cancel_stops_what_is_running),
-        cmocka_unit_test(pause_lets_go_of_the_device),
-        cmocka_unit_test(one_directory_is_paused),
-        cmocka_unit_test(a_paused_catalog_is_not_run),
-        cmocka_unit_test(retry_during_a_run),
-        cmocka_unit_test(a_large_request_is_answered_once),
-        cmocka_unit_test(a_run_that_was_held_blames_no_worker),
-        cmocka_unit_test(a_locked_catalog_is_waited_for),
-        cmocka_unit_test(a_cancelled_retry_is_not_waited_for),
-        cmocka_unit_test(what_vanished_is_not_tried),
-        cmocka_unit_test(a_status_makes_sense_or_is_refused),
-        cmocka_unit_test(hostile_peers_are_closed),
-        cmocka_unit_test(idle_peers_make_room),
-        cmocka_unit_test(a_run_that_is_busy_says_so),
-        cmocka_unit_test(silent_peers_are_closed),
-        cmocka_unit_test(a_peer_that_does_not_listen),
-        cmocka_unit_test(a_stale_socket_is_replaced),
-        cmocka_unit_test(what_is_no_socket_is_left_alone),
-        cmocka_unit_test(long_paths_have_sockets_too),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

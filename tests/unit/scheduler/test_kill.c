@@ -44,14 +44,13 @@ static void workers_are_gone(const pid_t *pids, size_t n)
         }
 }
 
-static void twenty_kills_change_nothing(void **state)
+TEST(twenty_kills_change_nothing)
 {
     struct scheduler_options o = fixture_options("cpu,cpu");
     char *expected, *got;
     unsigned seed = (unsigned)clock_mono_ns();
     int kills = 0, finished = 0;
 
-    (void)state;
     fill();
     RUN("cpu");
     expected = rows_of(rows);
@@ -89,7 +88,7 @@ static void twenty_kills_change_nothing(void **state)
 }
 
 /* The workers instead: the run itself goes on. */
-static void killed_workers_change_nothing(void **state)
+TEST(killed_workers_change_nothing)
 {
     struct scheduler_options o = fixture_options("cpu,cpu,cpu");
     char *expected, *got;
@@ -98,7 +97,6 @@ static void killed_workers_change_nothing(void **state)
     int kills = 0;
     pid_t pid;
 
-    (void)state;
     fill();
     RUN("cpu");
     expected = rows_of(rows);
@@ -126,12 +124,4 @@ static void killed_workers_change_nothing(void **state)
     free(got);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(twenty_kills_change_nothing),
-        cmocka_unit_test(killed_workers_change_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -61,11 +61,10 @@ static struct placement place(struct device d, const uint64_t *weights, enum pre
     return ret;
 }
 
-static void a_large_card_takes_it_as_it_is(void **state)
+TEST(a_large_card_takes_it_as_it_is)
 {
     struct placement p = place(gpu(100 * GIB), &large, PRECISION_AUTO, 0);
 
-    (void)state;
     assert_true(p.fits);
     assert_int_equal(p.precision, PRECISION_BF16);
     assert_int_equal(p.slots, 96);
@@ -78,11 +77,10 @@ static void a_large_card_takes_it_as_it_is(void **state)
     assert_string_equal(p.note, "");
 }
 
-static void the_batch_shrinks_to_what_is_free(void **state)
+TEST(the_batch_shrinks_to_what_is_free)
 {
     uint64_t free_mib;
 
-    (void)state;
     for (free_mib = 1; free_mib < 8000; free_mib += 13) {
         struct device d = gpu(free_mib * MIB);
         struct placement p = place(d, &large, PRECISION_AUTO, 0);
@@ -101,11 +99,10 @@ static void the_batch_shrinks_to_what_is_free(void **state)
 }
 
 /* What other programs hold is not ours: the total does not matter. */
-static void what_is_free_counts(void **state)
+TEST(what_is_free_counts)
 {
     struct placement p = place(gpu(2 * GIB + 300 * MIB), &large, PRECISION_AUTO, 0);
 
-    (void)state;
     assert_false(p.fits);
     assert_string_equal(p.why, "needs 3.4 GiB, 90 % of 2.3 GiB free are for use; it would fit with "
                                "--precision int8");
@@ -118,7 +115,7 @@ static void what_is_free_counts(void **state)
     assert_string_equal(p.why, "none of its memory is free");
 }
 
-static void the_precision_is_one_that_the_device_has(void **state)
+TEST(the_precision_is_one_that_the_device_has)
 {
     static const struct {
         precision_set have;
@@ -135,7 +132,6 @@ static void the_precision_is_one_that_the_device_has(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct device d = gpu(50 * GIB);
         struct placement p;
@@ -149,11 +145,10 @@ static void the_precision_is_one_that_the_device_has(void **state)
     }
 }
 
-static void wished_slots_are_kept_where_they_fit(void **state)
+TEST(wished_slots_are_kept_where_they_fit)
 {
     struct placement p = place(gpu(100 * GIB), &large, PRECISION_AUTO, 7);
 
-    (void)state;
     assert_int_equal(p.slots, 7);
     assert_int_equal(p.windows, 7); /* not more than there is to encode */
     p = place(gpu(4 * GIB), &large, PRECISION_AUTO, 400);
@@ -164,7 +159,7 @@ static void wished_slots_are_kept_where_they_fit(void **state)
     assert_in_range(p.slots, 1, 4096);
 }
 
-static void what_was_measured_is_remembered(void **state)
+TEST(what_was_measured_is_remembered)
 {
     struct placement_tuning t[] = {
         {"GPU-1", "580.95", "abc", "", PRECISION_BF16, 64, 4, 2000},
@@ -180,7 +175,6 @@ static void what_was_measured_is_remembered(void **state)
     struct placement_wish wish = {0};
     struct placement p;
 
-    (void)state;
     placement_decide(&d, &m, &wish, t, n, &p);
     assert_true(p.remembered);
     assert_int_equal(p.slots, 64);
@@ -210,7 +204,7 @@ static void what_was_measured_is_remembered(void **state)
 }
 
 /* Beams: other measurements, and fewer slots where there are none. */
-static void branches_take_the_place_of_slots(void **state)
+TEST(branches_take_the_place_of_slots)
 {
     static const struct {
         uint32_t branches, gpu, host;
@@ -222,7 +216,6 @@ static void branches_take_the_place_of_slots(void **state)
     struct placement_wish wish = {0};
     struct placement p;
 
-    (void)state;
     on[1].kind = DEVICE_CPU;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         m.branches = table[i].branches;
@@ -237,7 +230,7 @@ static void branches_take_the_place_of_slots(void **state)
     assert_true(p.remembered && p.slots == 14);
 }
 
-static void workers_on_one_memory_share_it(void **state)
+TEST(workers_on_one_memory_share_it)
 {
     struct device d = {.kind = DEVICE_CPU,
                        .id = "cpu",
@@ -248,7 +241,6 @@ static void workers_on_one_memory_share_it(void **state)
     struct placement_wish wish = {.threads = 2};
     struct placement one, two;
 
-    (void)state;
     placement_decide(&d, &m, &wish, NULL, 0, &one);
     wish.sharers = 2;
     placement_decide(&d, &m, &wish, NULL, 0, &two);
@@ -263,7 +255,7 @@ static void workers_on_one_memory_share_it(void **state)
     assert_int_equal(one.source, PLACEMENT_UNKNOWN);
 }
 
-static void the_largest_that_fits_is_named(void **state)
+TEST(the_largest_that_fits_is_named)
 {
     static const uint64_t sizes[] = {100 * MIB, 3 * GIB, 1 * GIB, 10 * GIB};
     struct placement_model models[4];
@@ -271,7 +263,6 @@ static void the_largest_that_fits_is_named(void **state)
     struct device d = gpu(4 * GIB);
     int i;
 
-    (void)state;
     for (i = 0; i < 4; i++)
         models[i] = model(&sizes[i]);
     assert_int_equal(placement_largest(&d, models, 4, &wish), 1);
@@ -285,7 +276,7 @@ static void the_largest_that_fits_is_named(void **state)
     assert_int_equal(placement_largest(&d, models, 4, &wish), -1);
 }
 
-static void peaks_are_of_the_right_card(void **state)
+TEST(peaks_are_of_the_right_card)
 {
     static const struct {
         const char *name;
@@ -306,7 +297,6 @@ static void peaks_are_of_the_right_card(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct device d = gpu(GIB);
         double flop = 0, bytes = 0;
@@ -321,20 +311,4 @@ static void peaks_are_of_the_right_card(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_large_card_takes_it_as_it_is),
-        cmocka_unit_test(the_batch_shrinks_to_what_is_free),
-        cmocka_unit_test(what_is_free_counts),
-        cmocka_unit_test(the_precision_is_one_that_the_device_has),
-        cmocka_unit_test(wished_slots_are_kept_where_they_fit),
-        cmocka_unit_test(what_was_measured_is_remembered),
-        cmocka_unit_test(branches_take_the_place_of_slots),
-        cmocka_unit_test(workers_on_one_memory_share_it),
-        cmocka_unit_test(the_largest_that_fits_is_named),
-        cmocka_unit_test(peaks_are_of_the_right_card),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -12,14 +12,13 @@
 
 #define SHARD_MS 1000
 
-static void ids_are_found_again(void **state)
+TEST(ids_are_found_again)
 {
     static char seen[5000];
     struct idmap m = IDMAP_INIT;
     uint64_t r = 88172645463325252u;
     size_t at = 0, n = 0, i;
 
-    (void)state;
     assert_null(idmap_get(&m, 0));
     assert_null(idmap_remove(&m, 7));
     for (i = 0; i < 200000; i++) {
@@ -81,12 +80,11 @@ static struct planner_step step(struct planner *p)
 
 static void nothing(struct planner *p) { assert_int_equal(step(p).kind, PLANNER_NOTHING); }
 
-static void recordings_go_out_in_order(void **state)
+TEST(recordings_go_out_in_order)
 {
     struct planner *p = plan_of(1, 4);
     struct planner_step s;
 
-    (void)state;
     nothing(p);
     add(p, 30, 1, false);
     add(p, 10, 1, false);
@@ -106,7 +104,7 @@ static void recordings_go_out_in_order(void **state)
     planner_free(p);
 }
 
-static void capacity_is_filled_and_not_overfilled(void **state)
+TEST(capacity_is_filled_and_not_overfilled)
 {
     struct planner *p = plan_of(1, 4);
     struct planner_ended e;
@@ -114,7 +112,6 @@ static void capacity_is_filled_and_not_overfilled(void **state)
     struct err err;
     int64_t i;
 
-    (void)state;
     for (i = 1; i <= 6; i++)
         add(p, i, 1, false);
     for (i = 1; i <= 4; i++)
@@ -133,7 +130,7 @@ static void capacity_is_filled_and_not_overfilled(void **state)
     planner_free(p);
 }
 
-static void done_shards_are_skipped(void **state)
+TEST(done_shards_are_skipped)
 {
     struct planner *p = plan_of(1, 1);
     uint32_t done[] = {0, 1, 3, 6}, all[] = {0, 1, 2};
@@ -142,7 +139,6 @@ static void done_shards_are_skipped(void **state)
     struct planner_ended ended;
     struct err e = {0};
 
-    (void)state;
     assert_ok(planner_task_add(p, &t, &e), e);
     s = step(p);
     assert_int_equal(s.first, 2);
@@ -170,7 +166,7 @@ static void done_shards_are_skipped(void **state)
     planner_free(p);
 }
 
-static void the_last_long_recording_is_split(void **state)
+TEST(the_last_long_recording_is_split)
 {
     struct planner *p = plan_of(2, 2);
     struct planner_step s, cap, rest;
@@ -178,7 +174,6 @@ static void the_last_long_recording_is_split(void **state)
     struct err err = {0};
     uint32_t i;
 
-    (void)state;
     add(p, 1, 100, false);
     s = step(p);
     assert_int_equal(s.kind, PLANNER_LEASE);
@@ -204,11 +199,10 @@ static void the_last_long_recording_is_split(void **state)
     planner_free(p);
 }
 
-static void what_has_no_length_is_not_split(void **state)
+TEST(what_has_no_length_is_not_split)
 {
     struct planner *p = plan_of(2, 2);
 
-    (void)state;
     add(p, 1, -1, false);
     assert_int_equal(step(p).kind, PLANNER_LEASE);
     nothing(p);
@@ -219,12 +213,11 @@ static void what_has_no_length_is_not_split(void **state)
 }
 
 /* With room for all of it in one worker's hands: what that has not begun is shared all the same. */
-static void what_is_not_begun_is_shared(void **state)
+TEST(what_is_not_begun_is_shared)
 {
     struct planner *p = plan_of(2, 64);
     struct planner_step s, cap;
 
-    (void)state;
     add(p, 1, 30, false);
     s = step(p);
     nothing(p); /* it may have begun everything */
@@ -238,12 +231,11 @@ static void what_is_not_begun_is_shared(void **state)
 }
 
 /* The last shard waits for the fast worker; with more behind it the slow one works too. */
-static void a_slow_worker_does_not_hold_the_last(void **state)
+TEST(a_slow_worker_does_not_hold_the_last)
 {
     struct planner *p = plan_of(2, 1);
     struct planner_step s;
 
-    (void)state;
     planner_worker_rate(p, 0, 0.01);
     planner_worker_rate(p, 1, 1);
     for (int64_t id = 1; id <= 3; id++)
@@ -267,14 +259,13 @@ static void finish(struct planner *p, uint64_t lease, uint32_t shards)
     planner_task_remove(p, e.task);
 }
 
-static void suspects_are_alone(void **state)
+TEST(suspects_are_alone)
 {
     struct planner *p = plan_of(2, 8);
     struct planner_step s, t, of[4];
     struct planner_ended e;
     struct err err = {0};
 
-    (void)state;
     add(p, 1, 400, 2);
     add(p, 2, 400, 1);
     assert_int_equal(planner_suspects(p), 2);
@@ -318,13 +309,12 @@ static void suspects_are_alone(void **state)
     planner_free(p);
 }
 
-static void the_queue_can_be_forgotten(void **state)
+TEST(the_queue_can_be_forgotten)
 {
     struct planner *p = plan_of(1, 1);
     struct planner_step s;
     struct err e = {0};
 
-    (void)state;
     add(p, 1, 5, false);
     s = step(p);
     add(p, 2, 1, false);
@@ -380,11 +370,10 @@ static struct retry_decision death(bool died, bool alone, bool progress, uint32_
     return d;
 }
 
-static void a_death_counts_when_it_was_alone(void **state)
+TEST(a_death_counts_when_it_was_alone)
 {
     struct retry_decision d;
 
-    (void)state;
     /* With others at work: at once again, but alone. Its decoder's was nobody else's, yet may have
      * been the others' doing. */
     d = death(true, false, false, 6, 0, 0);
@@ -424,12 +413,11 @@ static void a_death_counts_when_it_was_alone(void **state)
     assert_int_equal(death(true, true, false, RETRY_DEATHS - 1, 0, 100).verdict, RETRY_FAIL);
 }
 
-static void a_wild_capacity_is_bounded(void **state)
+TEST(a_wild_capacity_is_bounded)
 {
     struct planner *p = plan_of(1, UINT32_MAX);
     struct planner_step s;
 
-    (void)state;
     add(p, 1, 100, false);
     s = step(p);
     assert_int_equal(s.kind, PLANNER_LEASE);
@@ -443,14 +431,13 @@ static void a_wild_capacity_is_bounded(void **state)
     planner_free(p);
 }
 
-static void each_failure_has_its_verdict(void **state)
+TEST(each_failure_has_its_verdict)
 {
     static const int again[] = {ERR_IO,   ERR_TIMEOUT,  ERR_NOMEM,   ERR_VRAM,
                                 ERR_FULL, ERR_PROTOCOL, ERR_CORRUPT, ERR_EMPTY};
     struct retry_decision d, later;
     size_t i;
 
-    (void)state;
     assert_int_equal(verdict(ERR_INPUT, false, true, true, 0).verdict, RETRY_FAIL);
     assert_int_equal(verdict(ERR_LIMIT, false, true, true, 0).verdict, RETRY_FAIL);
     assert_int_equal(verdict(ERR_MISSING, false, true, true, 0).verdict, RETRY_PLACE);
@@ -488,25 +475,23 @@ static void each_failure_has_its_verdict(void **state)
     assert_int_equal(retry_store(ERR_VERSION), STORE_STOP);
 }
 
-static void waiting_is_bounded(void **state)
+TEST(waiting_is_bounded)
 {
     struct retry_rule rule = {.limit = 1000, .base_ms = 100};
     struct retry_failure f = {.code = ERR_IO, .message = "x", .attempts = 900};
     struct retry_decision d;
 
-    (void)state;
     retry_decide(&rule, &f, 0, 3, &d);
     assert_int_equal(d.verdict, RETRY_AGAIN);
     assert_in_range(d.at_ms, RETRY_CAP_MS, RETRY_CAP_MS * 5 / 4);
 }
 
-static void workers_are_put_aside_when_they_are_to_blame(void **state)
+TEST(workers_are_put_aside_when_they_are_to_blame)
 {
     struct restart r = {0};
     int64_t last = 0, ms;
     int i;
 
-    (void)state;
     for (i = 0; i < 4; i++) {
         ms = restart_death(&r, RESTART_OWN, 0, 0);
         assert_true(ms > last);
@@ -529,12 +514,11 @@ static void workers_are_put_aside_when_they_are_to_blame(void **state)
 
 /* ------------------------------------------------------------------------- rate and progress */
 
-static void speed_is_of_the_last_minutes(void **state)
+TEST(speed_is_of_the_last_minutes)
 {
     struct rate r = {0};
     int64_t t;
 
-    (void)state;
     assert_true(rate_speed(&r, 0) == 0);
     for (t = 0; t <= 600000; t += 100)
         rate_add(&r, t, (uint64_t)t * 10);
@@ -546,11 +530,10 @@ static void speed_is_of_the_last_minutes(void **state)
     assert_true(rate_speed(&r, t + 60000) > 1.0);
 }
 
-static void what_is_left_is_estimated(void **state)
+TEST(what_is_left_is_estimated)
 {
     struct rate_backlog b = {.known_left_ms = 1000};
 
-    (void)state;
     assert_int_equal(rate_left_ms(&b), 1000);
     b.tasks_unknown = 10;
     assert_int_equal(rate_left_ms(&b), -1);
@@ -581,7 +564,7 @@ static unsigned width(const char *s)
     return n;
 }
 
-static void the_line_fits(void **state)
+TEST(the_line_fits)
 {
     struct progress p = {.tasks_done = 1234,
                          .tasks_all = 40000,
@@ -594,7 +577,6 @@ static void the_line_fits(void **state)
     char line[PROGRESS_LINE], json[PROGRESS_JSON];
     unsigned c;
 
-    (void)state;
     progress_line(&p, 80, line);
     assert_string_equal(line, "1234/40000 files, 7 failed, 812 h of 20123 h, 163\xC3\x97 real "
                               "time, 5 h 07 min left");
@@ -626,12 +608,11 @@ static void the_line_fits(void **state)
     assert_int_equal(json[strlen(json) - 1], '}');
 }
 
-static void a_log_that_is_held_is_told_once(void **state)
+TEST(a_log_that_is_held_is_told_once)
 {
     const struct room_limits l = {.log_bytes = 100, .free_bytes = 50};
     struct room r = {0};
 
-    (void)state;
     assert_int_equal(room_look(&r, &l, 100, 0), ROOM_NOTHING); /* no longer than it may be */
     assert_int_equal(room_look(&r, &l, 100, 0), ROOM_NOTHING);
     assert_int_equal(room_look(&r, &l, 101, 1000), ROOM_NOTHING); /* somebody passing */
@@ -645,12 +626,11 @@ static void a_log_that_is_held_is_told_once(void **state)
     assert_int_equal(room_look(&r, &l, 200, 1000), ROOM_HELD); /* another one */
 }
 
-static void a_run_waits_before_the_disk_is_full(void **state)
+TEST(a_run_waits_before_the_disk_is_full)
 {
     const struct room_limits l = {.log_bytes = 100, .free_bytes = 50};
     struct room r = {0};
 
-    (void)state;
     /* A disk that is short for another reason is not this one's business. */
     for (int i = 0; i < 3; i++)
         assert_int_equal(room_look(&r, &l, 10, 0), ROOM_NOTHING);
@@ -669,30 +649,4 @@ static void a_run_waits_before_the_disk_is_full(void **state)
     assert_int_equal(room_look(&r, &l, 0, 10), ROOM_NOTHING);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_are_found_again),
-        cmocka_unit_test(recordings_go_out_in_order),
-        cmocka_unit_test(capacity_is_filled_and_not_overfilled),
-        cmocka_unit_test(done_shards_are_skipped),
-        cmocka_unit_test(the_last_long_recording_is_split),
-        cmocka_unit_test(what_has_no_length_is_not_split),
-        cmocka_unit_test(a_wild_capacity_is_bounded),
-        cmocka_unit_test(a_death_counts_when_it_was_alone),
-        cmocka_unit_test(what_is_not_begun_is_shared),
-        cmocka_unit_test(a_slow_worker_does_not_hold_the_last),
-        cmocka_unit_test(suspects_are_alone),
-        cmocka_unit_test(the_queue_can_be_forgotten),
-        cmocka_unit_test(each_failure_has_its_verdict),
-        cmocka_unit_test(waiting_is_bounded),
-        cmocka_unit_test(workers_are_put_aside_when_they_are_to_blame),
-        cmocka_unit_test(speed_is_of_the_last_minutes),
-        cmocka_unit_test(what_is_left_is_estimated),
-        cmocka_unit_test(a_log_that_is_held_is_told_once),
-        cmocka_unit_test(a_run_waits_before_the_disk_is_full),
-        cmocka_unit_test(the_line_fits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -43,12 +43,11 @@ static void suspect_all(uint32_t deaths)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-static void all_recordings_are_done(void **state)
+TEST(all_recordings_are_done)
 {
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-1", "/a/ok-2", "/a/ok-7", "/a/slow-12", "/b/ok-1");
     assert_ok(run_once("cpu,cpu", &r, &e), e);
@@ -67,12 +66,11 @@ static void all_recordings_are_done(void **state)
     results_are_whole(4, 22);
 }
 
-static void bad_recordings_fail_and_the_rest_goes_on(void **state)
+TEST(bad_recordings_fail_and_the_rest_goes_on)
 {
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-3", "/a/input-1", "/a/io-2", "/a/denied-1", "/a/ioonce-4", "/gone/missing-1",
         "/a/shardfail-5", "/a/short-6", "/a/ok-9");
@@ -96,30 +94,27 @@ static void bad_recordings_fail_and_the_rest_goes_on(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'quarantined'"), 2);
 }
 
-static void another_place_is_tried(void **state)
+TEST(another_place_is_tried)
 {
-    (void)state;
     fixture_reset();
     ADD("/gone/missing-4", "/gone/deeper/missing-4", "/here/missing-4");
     RUN("cpu");
     results_are_whole(1, 4);
 }
 
-static void which_of_a_name_is_said(void **state)
+TEST(which_of_a_name_is_said)
 {
-    (void)state;
     fixture_reset();
     ADD("/a/second-3");
     RUN("cpu");
     results_are_whole(1, 3);
 }
 
-static void deaths_cost_only_the_guilty(void **state)
+TEST(deaths_cost_only_the_guilty)
 {
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-3", "/a/crash-4", "/a/ok-1", "/a/ok-2", "/a/crashonce-6", "/a/ok-11", "/a/device-2",
         "/a/garbage-1", "/a/outside-2", "/a/ok-5");
@@ -140,12 +135,11 @@ static void deaths_cost_only_the_guilty(void **state)
 }
 
 /* Somebody kills decoders. */
-static void a_kill_counts_against_nobody(void **state)
+TEST(a_kill_counts_against_nobody)
 {
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     ADD("/a/killedonce-1", "/a/killed-1", "/a/killedonce-4", "/a/killed-6", "/a/ok-1", "/a/ok-2",
         "/a/ok-3");
@@ -178,9 +172,8 @@ static void kills_of_other_runs(const char *path, uint32_t deaths)
 }
 
 /* One alone in each of some runs is still nothing; but no killer goes on so for ever. */
-static void kills_of_several_runs(void **state)
+TEST(kills_of_several_runs)
 {
-    (void)state;
     kills_of_other_runs("/a/killedonce-1", RETRY_DEATHS - 2);
     results_are_whole(1, 1);
     kills_of_other_runs("/a/crashonce-1", RETRY_DEATHS - 2);
@@ -195,12 +188,11 @@ static void kills_of_several_runs(void **state)
     results_are_whole(1, 9);
 }
 
-static void what_hangs_is_killed(void **state)
+TEST(what_hangs_is_killed)
 {
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-3", "/a/still-1", "/a/hang-1", "/a/ok-2");
     struct scheduler_options o = fixture_options("cpu,cpu");
@@ -216,16 +208,15 @@ static void what_hangs_is_killed(void **state)
                      1);
 }
 
-static void doubled_and_stray_results_change_nothing(void **state)
+TEST(doubled_and_stray_results_change_nothing)
 {
-    (void)state;
     fixture_reset();
     ADD("/a/dup-5", "/a/stray-6", "/a/ok-2");
     RUN("cpu");
     results_are_whole(3, 13);
 }
 
-static void results_do_not_depend_on_workers(void **state)
+TEST(results_do_not_depend_on_workers)
 {
     static const char sql[] =
         "SELECT path, task.state, shards_total, seq, shard.start_ms, shard.end_ms, idx, "
@@ -233,7 +224,6 @@ static void results_do_not_depend_on_workers(void **state)
         "JOIN segment USING (task_id, seq) ORDER BY path, seq, idx";
     char *one, *many;
 
-    (void)state;
     fixture_reset();
     ADD("/a/slow-30", "/a/ok-3", "/a/ok-1", "/a/crashonce-9");
     RUN("cpu");
@@ -247,11 +237,10 @@ static void results_do_not_depend_on_workers(void **state)
     free(many);
 }
 
-static void stages_run_one_after_the_other(void **state)
+TEST(stages_run_one_after_the_other)
 {
     const char *paths[] = {"/a/ok-3", "/a/ok-4"};
 
-    (void)state;
     fixture_reset();
     fixture_add(paths, 2, "a");
     fixture_add(paths, 2, "b");
@@ -280,23 +269,21 @@ static void expect_stop(const char *mode, int code, const char *words)
     results_are_whole(1, 3);
 }
 
-static void workers_that_cannot_work_stop_the_run(void **state)
+TEST(workers_that_cannot_work_stop_the_run)
 {
-    (void)state;
     expect_stop("version", ERR_VERSION, "another build (0.0.1-other");
     expect_stop("model", ERR_MODEL, "tensor 'x' is missing");
     expect_stop("exit", ERR_CRASH, "it left with status 7");
     expect_stop("nomem", ERR_NOMEM, "the model does not fit");
 }
 
-static void patience_has_an_end(void **state)
+TEST(patience_has_an_end)
 {
     struct scheduler_tuning t = quick;
     struct scheduler_options o;
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-1");
     t.hello_ms = t.ready_ms = 100;
@@ -311,14 +298,13 @@ static void patience_has_an_end(void **state)
     assert_non_null(strstr(e.msg, "did not load the model"));
 }
 
-static void a_program_that_is_missing_is_said(void **state)
+TEST(a_program_that_is_missing_is_said)
 {
     struct scheduler_tuning t = quick;
     struct scheduler_options o;
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-1");
     t.worker_program = "/nonexistent/nightshift";
@@ -328,12 +314,11 @@ static void a_program_that_is_missing_is_said(void **state)
     assert_non_null(strstr(e.msg, "could not be started"));
 }
 
-static void options_are_checked(void **state)
+TEST(options_are_checked)
 {
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     assert_int_equal(run_once("cpu", &r, &e), ERR_MISSING);
     ADD("/a/ok-1");
@@ -341,14 +326,13 @@ static void options_are_checked(void **state)
     assert_int_equal(run_once(",", &r, &e), ERR_USAGE);
 }
 
-static void a_second_run_says_who_holds_it(void **state)
+TEST(a_second_run_says_who_holds_it)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_result r;
     struct err e;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/slow-60");
     pid = run_child(&o);
@@ -360,13 +344,12 @@ static void a_second_run_says_who_holds_it(void **state)
     assert_int_equal(wait_child(pid), 99);
 }
 
-static void a_drained_run_goes_on_later(void **state)
+TEST(a_drained_run_goes_on_later)
 {
     struct scheduler_options o = fixture_options("cpu,cpu");
     int64_t before;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/slow-40", "/a/slow-41", "/a/slow-42");
     pid = run_child(&o);
@@ -380,13 +363,12 @@ static void a_drained_run_goes_on_later(void **state)
     results_are_whole(3, 123);
 }
 
-static void a_second_signal_stops_at_once(void **state)
+TEST(a_second_signal_stops_at_once)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-2", "/a/hang-8");
     o.worker_silence_ms = t.still_ms = 600000;
@@ -405,13 +387,12 @@ static void a_second_signal_stops_at_once(void **state)
 }
 
 /* Results depend on where recordings are cut. */
-static void the_shard_length_is_the_catalogs(void **state)
+TEST(the_shard_length_is_the_catalogs)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_result r;
     struct err e = {0};
 
-    (void)state;
     fixture_reset();
     ADD("/a/ok-3");
     RUN("cpu");
@@ -426,12 +407,11 @@ static void the_shard_length_is_the_catalogs(void **state)
     assert_int_equal(count_of("SELECT max(end_ms) FROM shard"), 4 * SHARD_MS);
 }
 
-static void nohup_is_respected(void **state)
+TEST(nohup_is_respected)
 {
     struct scheduler_options o = fixture_options("cpu");
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     ADD("/a/slow-20");
     signal(SIGHUP, SIG_IGN);
@@ -461,9 +441,8 @@ static void signal_the_child(void)
 
 /* Ctrl-C reaches the whole foreground group, and so a child that has not left it yet and still has
  * the run's handlers: it must not tell the run a second time. */
-static void signals_to_a_newborn_worker_are_its_own(void **state)
+TEST(signals_to_a_newborn_worker_are_its_own)
 {
-    (void)state;
     fixture_reset();
     ADD("/a/ok-3");
     assert_int_equal(pthread_atfork(NULL, NULL, signal_the_child), 0);
@@ -502,11 +481,10 @@ static pid_t run_on_a_full_disk(const struct scheduler_options *o)
     return pid;
 }
 
-static void a_full_disk_stops_the_run_in_order(void **state)
+TEST(a_full_disk_stops_the_run_in_order)
 {
     struct scheduler_options o = fixture_options("cpu");
 
-    (void)state;
     assert_int_equal(wait_child(run_on_a_full_disk(&o)), 50);
     assert_true(count_of("SELECT count(*) FROM shard") < 903);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts > 0"), 0);
@@ -515,12 +493,11 @@ static void a_full_disk_stops_the_run_in_order(void **state)
 }
 
 /* However long it lasts, memory is not filled instead of the disk. */
-static void results_in_memory_are_bounded(void **state)
+TEST(results_in_memory_are_bounded)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
 
-    (void)state;
     t.full_give_up_ms = 600000;
     t.kept_bytes = 20000;
     o.tuning = &t;
@@ -530,12 +507,11 @@ static void results_in_memory_are_bounded(void **state)
 }
 
 /* Results that make no sense are the worker's fault and the recording's end, not the run's. */
-static void impossible_results_are_refused(void **state)
+TEST(impossible_results_are_refused)
 {
     struct scheduler_result r;
     struct err e;
 
-    (void)state;
     fixture_reset();
     ADD("/a/badtext-2", "/a/ok-1");
     assert_ok(run_once("cpu", &r, &e), e);
@@ -545,7 +521,7 @@ static void impossible_results_are_refused(void **state)
     assert_int_equal(count_of(STATE_OF("ok-1") "'done'"), 1);
 }
 
-static void a_disk_that_is_emptied_lets_the_run_go_on(void **state)
+TEST(a_disk_that_is_emptied_lets_the_run_go_on)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
@@ -553,7 +529,6 @@ static void a_disk_that_is_emptied_lets_the_run_go_on(void **state)
     int64_t before = -1, now = 0;
     pid_t pid;
 
-    (void)state;
     t.full_give_up_ms = 600000;
     o.tuning = &t;
     pid = run_on_a_full_disk(&o);
@@ -570,7 +545,7 @@ static void a_disk_that_is_emptied_lets_the_run_go_on(void **state)
 
 /* Somebody's shell in a transaction, and little room: the run says whose, begins nothing new, and
  * goes on when the shell has ended. */
-static void a_forgotten_reader_is_waited_for(void **state)
+TEST(a_forgotten_reader_is_waited_for)
 {
     struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
@@ -579,7 +554,6 @@ static void a_forgotten_reader_is_waited_for(void **state)
     int64_t before;
     pid_t pid;
 
-    (void)state;
     fixture_reset();
     leave_word("hold");
     ADD("/a/slow-6", "/a/slow-7", "/a/slow-8", "/a/slow-9", "/a/slow-10", "/a/slow-11",
@@ -656,57 +630,10 @@ static void lose_and_see(void (*lose)(void), int code)
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'run-end'"), 1);
 }
 
-static void a_deleted_catalog_is_rescued(void **state)
-{
-    (void)state;
-    lose_and_see(lose_all, ERR_MISSING);
-}
+TEST(a_deleted_catalog_is_rescued) { lose_and_see(lose_all, ERR_MISSING); }
 
-static void a_replaced_catalog_is_rescued(void **state)
-{
-    (void)state;
-    lose_and_see(put_another, ERR_CHANGED);
-}
+TEST(a_replaced_catalog_is_rescued) { lose_and_see(put_another, ERR_CHANGED); }
 
-static void a_catalog_without_its_log_is_rescued(void **state)
-{
-    (void)state;
-    lose_and_see(lose_log, ERR_CHANGED);
-}
+TEST(a_catalog_without_its_log_is_rescued) { lose_and_see(lose_log, ERR_CHANGED); }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_recordings_are_done),
-        cmocka_unit_test(bad_recordings_fail_and_the_rest_goes_on),
-        cmocka_unit_test(another_place_is_tried),
-        cmocka_unit_test(which_of_a_name_is_said),
-        cmocka_unit_test(deaths_cost_only_the_guilty),
-        cmocka_unit_test(a_kill_counts_against_nobody),
-        cmocka_unit_test(kills_of_several_runs),
-        cmocka_unit_test(what_hangs_is_killed),
-        cmocka_unit_test(doubled_and_stray_results_change_nothing),
-        cmocka_unit_test(results_do_not_depend_on_workers),
-        cmocka_unit_test(stages_run_one_after_the_other),
-        cmocka_unit_test(workers_that_cannot_work_stop_the_run),
-        cmocka_unit_test(patience_has_an_end),
-        cmocka_unit_test(a_program_that_is_missing_is_said),
-        cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(a_second_run_says_who_holds_it),
-        cmocka_unit_test(a_drained_run_goes_on_later),
-        cmocka_unit_test(a_second_signal_stops_at_once),
-        cmocka_unit_test(the_shard_length_is_the_catalogs),
-        cmocka_unit_test(nohup_is_respected),
-        cmocka_unit_test(signals_to_a_newborn_worker_are_its_own),
-        cmocka_unit_test(a_full_disk_stops_the_run_in_order),
-        cmocka_unit_test(results_in_memory_are_bounded),
-        cmocka_unit_test(impossible_results_are_refused),
-        cmocka_unit_test(a_disk_that_is_emptied_lets_the_run_go_on),
-        cmocka_unit_test(a_forgotten_reader_is_waited_for),
-        cmocka_unit_test(a_deleted_catalog_is_rescued),
-        cmocka_unit_test(a_replaced_catalog_is_rescued),
-        cmocka_unit_test(a_catalog_without_its_log_is_rescued),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

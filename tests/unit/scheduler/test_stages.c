@@ -83,9 +83,8 @@ static int counted(const char *name)
 
 /* ----------------------------------------------------------------------------- what they yield */
 
-static void sounds_and_vectors_are_kept(void **state)
+TEST(sounds_and_vectors_are_kept)
 {
-    (void)state;
     begin();
     ENQUEUE("fake@sounds", "/a/ok-2");
     ENQUEUE("fake@embed-audio", "/a/ok-2");
@@ -100,9 +99,8 @@ static void sounds_and_vectors_are_kept(void **state)
 }
 
 /* Whichever was enqueued first: vectors of text wait for the text. */
-static void passages_are_made_of_the_transcription(void **state)
+TEST(passages_are_made_of_the_transcription)
 {
-    (void)state;
     begin();
     ENQUEUE("fake@embed-text", "/a/ok-2");
     ENQUEUE("fake", "/a/ok-2");
@@ -119,9 +117,8 @@ static void passages_are_made_of_the_transcription(void **state)
     rows_are("SELECT duration_ms, content_hash IS NOT NULL FROM media", "20000|1|\n");
 }
 
-static void text_of_nobody_asks_no_worker(void **state)
+TEST(text_of_nobody_asks_no_worker)
 {
-    (void)state;
     begin();
     ENQUEUE("fake", "/a/mute-2", "/a/ok-1");
     ENQUEUE("fake@embed-text", "/a/mute-2", "/a/ok-1");
@@ -133,11 +130,10 @@ static void text_of_nobody_asks_no_worker(void **state)
 }
 
 /* A run that was killed between a text's vectors and the word that they are all. */
-static void vectors_that_are_there_are_not_made_again(void **state)
+TEST(vectors_that_are_there_are_not_made_again)
 {
     sqlite3 *db;
 
-    (void)state;
     begin();
     ENQUEUE("fake", "/a/ok-1");
     ENQUEUE("fake@embed-text", "/a/ok-1");
@@ -154,9 +150,8 @@ static void vectors_that_are_there_are_not_made_again(void **state)
     assert_int_equal(counted("embed-text:ok-1"), 1);
 }
 
-static void what_waits_for_a_failure_stays_and_ends_no_run_late(void **state)
+TEST(what_waits_for_a_failure_stays_and_ends_no_run_late)
 {
-    (void)state;
     begin();
     ENQUEUE("fake", "/a/input-1", "/a/ok-1");
     ENQUEUE("fake@embed-text", "/a/input-1", "/a/ok-1");
@@ -176,7 +171,7 @@ int __wrap_ledger_flush(struct ledger *l, struct err *err)
     return __real_ledger_flush(l, err);
 }
 
-static void results_are_written_together(void **state)
+TEST(results_are_written_together)
 {
     static const char *const models[] = {"fake", "fake@diarize"};
     struct scheduler_options o = options();
@@ -184,7 +179,6 @@ static void results_are_written_together(void **state)
     struct scheduler_result r;
     struct err e = {0};
 
-    (void)state;
     t.commit_ms = 600000;
     o.tuning = &t;
     for (int i = 0; i < 2; i++) {
@@ -204,9 +198,8 @@ static const char TURNS[] = "SELECT m.place_id, k.label, u.start_ms, u.end_ms FR
                             "JOIN task t USING (task_id) JOIN media m USING (media_id) "
                             "JOIN speaker k USING (speaker_id) ORDER BY 1, u.idx";
 
-static void a_recording_is_settled_when_its_shards_are_there(void **state)
+TEST(a_recording_is_settled_when_its_shards_are_there)
 {
-    (void)state;
     begin();
     ENQUEUE("fake@diarize", "/a/ok-2");
     run_all();
@@ -272,11 +265,10 @@ static void settle_long_ones(uint64_t queued_bytes)
 }
 
 /* Long recordings: the settler takes what is queued before more is read. */
-static void voices_go_to_a_settler_as_it_takes_them(void **state)
+TEST(voices_go_to_a_settler_as_it_takes_them)
 {
     char *all, *paced;
 
-    (void)state;
     settle_long_ones(UINT64_MAX);
     all = rows_of(TURNS);
     assert_true(most_queued > 100 * largest_frame);
@@ -291,13 +283,12 @@ static void voices_go_to_a_settler_as_it_takes_them(void **state)
 
 #define COUNT 24 /* names that differ, by their zeros */
 
-static void many_are_settled_beside_the_work(void **state)
+TEST(many_are_settled_beside_the_work)
 {
     char path[COUNT][32];
     const char *paths[COUNT];
     int i;
 
-    (void)state;
     begin();
     for (i = 0; i < COUNT; i++) {
         snprintf(path[i], sizeof(path[i]), "/a/ok-%0*d", 1 + i / 3, 1 + i % 3);
@@ -313,9 +304,8 @@ static void many_are_settled_beside_the_work(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM segment WHERE speaker_id IS NULL"), 0);
 }
 
-static void a_death_while_settling_costs_nothing(void **state)
+TEST(a_death_while_settling_costs_nothing)
 {
-    (void)state;
     begin();
     ENQUEUE("fake@diarize", "/a/ok-1");
     setenv("FAKE_SETTLE", "crashonce", 1);
@@ -345,9 +335,8 @@ static void expect_set_aside(const char *how, int attempts, const char *why)
     free(said);
 }
 
-static void what_cannot_be_settled_is_set_aside(void **state)
+TEST(what_cannot_be_settled_is_set_aside)
 {
-    (void)state;
     expect_set_aside(
         "crash", 1, "2 of them alone in this run: the worker died on it: it was ended by signal 6");
     expect_set_aside("midway", 1, "signal 6");
@@ -358,14 +347,13 @@ static void what_cannot_be_settled_is_set_aside(void **state)
     expect_set_aside("longspeech", 1, "behind the recording's end");
 }
 
-static void one_that_gives_no_answer_is_killed(void **state)
+TEST(one_that_gives_no_answer_is_killed)
 {
     struct scheduler_tuning t = quick;
     struct scheduler_options o = options();
     struct scheduler_result r;
     struct err e = {0};
 
-    (void)state;
     begin();
     ENQUEUE("fake@diarize", "/a/ok-1");
     setenv("FAKE_SETTLE", "hang", 1);
@@ -376,9 +364,8 @@ static void one_that_gives_no_answer_is_killed(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE error LIKE '%no answer%'"), 1);
 }
 
-static void a_verdict_about_the_voices_is_final(void **state)
+TEST(a_verdict_about_the_voices_is_final)
 {
-    (void)state;
     begin();
     ENQUEUE("fake@diarize", "/a/ok-1");
     setenv("FAKE_SETTLE", "input", 1);
@@ -388,11 +375,10 @@ static void a_verdict_about_the_voices_is_final(void **state)
 }
 
 /* No settler can be had: all else is done, and the run says it. */
-static void without_settlers_the_rest_is_done(void **state)
+TEST(without_settlers_the_rest_is_done)
 {
     char message[496];
 
-    (void)state;
     begin();
     ENQUEUE("fake@diarize", "/a/ok-1");
     ENQUEUE("fake", "/a/ok-1");
@@ -408,7 +394,7 @@ static void without_settlers_the_rest_is_done(void **state)
 
 /* kill -9 of the run at any moment of settling: the next one settles what is left, and the rows are
  * those of a run that was left in peace. */
-static void a_killed_run_settles_again(void **state)
+TEST(a_killed_run_settles_again)
 {
     static const char *const paths[] = {"/a/ok-1", "/a/ok-2",   "/a/ok-01",
                                         "/a/ok-3", "/a/ok-001", "/a/ok-02"};
@@ -416,7 +402,6 @@ static void a_killed_run_settles_again(void **state)
     char *want, *got;
     int i;
 
-    (void)state;
     begin();
     fixture_add(paths, 6, "fake@diarize");
     run_all();
@@ -457,13 +442,12 @@ static pid_t start_held(struct scheduler_options *o, struct scheduler_tuning *t)
 }
 
 /* What is in hand is finished; the rest waits. */
-static void a_drained_run_settles_what_it_holds(void **state)
+TEST(a_drained_run_settles_what_it_holds)
 {
     struct scheduler_options o = options();
     struct scheduler_tuning t;
     pid_t pid;
 
-    (void)state;
     begin();
     ENQUEUE("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
             "/a/ok-000001");
@@ -508,7 +492,7 @@ static pid_t lock_catalog(useconds_t us)
     return pid;
 }
 
-static void cancelled_ones_are_not_settled(void **state)
+TEST(cancelled_ones_are_not_settled)
 {
     struct scheduler_options o = options();
     struct scheduler_tuning t;
@@ -516,7 +500,6 @@ static void cancelled_ones_are_not_settled(void **state)
     struct err e = {0};
     pid_t pid;
 
-    (void)state;
     begin();
     ENQUEUE("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001");
     pid = start_held(&o, &t);
@@ -535,13 +518,12 @@ static void cancelled_ones_are_not_settled(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM voice"), 0);
 }
 
-static void a_paused_catalog_is_not_settled(void **state)
+TEST(a_paused_catalog_is_not_settled)
 {
     struct scheduler_options o = options();
     struct scheduler_tuning t;
     pid_t pid;
 
-    (void)state;
     begin();
     ENQUEUE("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
             "/a/ok-000001");
@@ -580,9 +562,8 @@ static void expect_others_done(const char *mode_name, const char *env, int code,
     assert_int_equal(count_of(DONE), 6);
 }
 
-static void a_stage_without_its_model_does_not_stop_the_others(void **state)
+TEST(a_stage_without_its_model_does_not_stop_the_others)
 {
-    (void)state;
     setenv("NIGHTSHIFT_DEVICES", "cpu", 1);
     expect_others_done("model@transcribe", "FAKE_MODE", ERR_MODEL, "tensor 'x' is missing");
     expect_others_done("model@sounds", "FAKE_MODE", ERR_MODEL, "tensor 'x' is missing");
@@ -591,12 +572,11 @@ static void a_stage_without_its_model_does_not_stop_the_others(void **state)
 }
 
 /* Somebody has mended it: who retries, or enqueues again, has it tried again by the same run. */
-static void a_stage_put_aside_is_tried_again_when_asked(void **state)
+TEST(a_stage_put_aside_is_tried_again_when_asked)
 {
     struct scheduler_options o = options();
     pid_t pid;
 
-    (void)state;
     begin();
     o.watch = true;
     ENQUEUE("fake@diarize", "/a/ok-2");
@@ -614,11 +594,10 @@ static void a_stage_put_aside_is_tried_again_when_asked(void **state)
 
 static const char LENGTH_KEPT[] = "SELECT count(*) FROM setting WHERE name = 'shard_ms'";
 
-static void a_length_that_a_stage_cannot_have_is_refused(void **state)
+TEST(a_length_that_a_stage_cannot_have_is_refused)
 {
     char message[496];
 
-    (void)state;
     begin();
     ENQUEUE("fake", "/a/ok-1");
     ENQUEUE("fake@sounds", "/a/ok-1");
@@ -635,13 +614,12 @@ static void a_length_that_a_stage_cannot_have_is_refused(void **state)
     run_all();
 }
 
-static void a_stage_that_cannot_have_the_catalogs_length_is_put_aside(void **state)
+TEST(a_stage_that_cannot_have_the_catalogs_length_is_put_aside)
 {
     struct scheduler_options o = options();
     struct scheduler_result r;
     struct err e = {0};
 
-    (void)state;
     begin();
     ENQUEUE("fake", "/a/ok-1");
     run_all();
@@ -658,32 +636,4 @@ static void a_stage_that_cannot_have_the_catalogs_length_is_put_aside(void **sta
                      1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sounds_and_vectors_are_kept),
-        cmocka_unit_test(passages_are_made_of_the_transcription),
-        cmocka_unit_test(text_of_nobody_asks_no_worker),
-        cmocka_unit_test(vectors_that_are_there_are_not_made_again),
-        cmocka_unit_test(what_waits_for_a_failure_stays_and_ends_no_run_late),
-        cmocka_unit_test(results_are_written_together),
-        cmocka_unit_test(a_recording_is_settled_when_its_shards_are_there),
-        cmocka_unit_test(voices_go_to_a_settler_as_it_takes_them),
-        cmocka_unit_test(many_are_settled_beside_the_work),
-        cmocka_unit_test(a_death_while_settling_costs_nothing),
-        cmocka_unit_test(what_cannot_be_settled_is_set_aside),
-        cmocka_unit_test(one_that_gives_no_answer_is_killed),
-        cmocka_unit_test(a_verdict_about_the_voices_is_final),
-        cmocka_unit_test(without_settlers_the_rest_is_done),
-        cmocka_unit_test(a_killed_run_settles_again),
-        cmocka_unit_test(a_drained_run_settles_what_it_holds),
-        cmocka_unit_test(cancelled_ones_are_not_settled),
-        cmocka_unit_test(a_paused_catalog_is_not_settled),
-        cmocka_unit_test(a_stage_without_its_model_does_not_stop_the_others),
-        cmocka_unit_test(a_stage_put_aside_is_tried_again_when_asked),
-        cmocka_unit_test(a_length_that_a_stage_cannot_have_is_refused),
-        cmocka_unit_test(a_stage_that_cannot_have_the_catalogs_length_is_put_aside),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -53,11 +53,10 @@ static bool was_told(const char *word)
     "SELECT count(*) FROM tuning WHERE device_id = 'sim:2GiB' AND driver = '' AND " \
     "model_hash = 'aa' AND precision = 'fp32' AND "
 
-static void what_was_measured_is_told_the_next_time(void **state)
+TEST_TEARDOWN(what_was_measured_is_told_the_next_time, end)
 {
     struct scheduler_options o = options();
 
-    (void)state;
     begin("sim:2GiB", "measure");
     ADD("/a/ok-3");
     run_ok(&o);
@@ -89,12 +88,11 @@ static void rows_are(const char *want)
 }
 
 /* The end of a stage's worker is noted when the run's stage is the next one already. */
-static void each_stage_of_a_run_is_measured_by_itself(void **state)
+TEST_TEARDOWN(each_stage_of_a_run_is_measured_by_itself, end)
 {
     static const char *const first[] = {"/a/ok-3"}, *const second[] = {"/a/ok-4"};
     struct scheduler_options o = options();
 
-    (void)state;
     begin("sim:2GiB", "lower");
     fixture_add(first, 1, "fake");
     fixture_add(second, 1, "b-fake");
@@ -113,12 +111,11 @@ static void know_stage(const char *name, const char *params_json, struct schedul
 }
 
 /* The same model: with beams its windows are another burden. */
-static void a_batch_of_one_way_of_decoding_is_not_taken_for_another(void **state)
+TEST_TEARDOWN(a_batch_of_one_way_of_decoding_is_not_taken_for_another, end)
 {
     static const char *const first[] = {"/a/ok-3"}, *const second[] = {"/a/ok-4"};
     struct scheduler_options o = options();
 
-    (void)state;
     o.stage = know_stage;
     o.stage_by_stage = true; /* what listens to another is not measured */
     begin("sim:2GiB", "lower");
@@ -134,11 +131,10 @@ static void a_batch_of_one_way_of_decoding_is_not_taken_for_another(void **state
     rows_are("aa||16|1|\naa|beams|16|1|\n");
 }
 
-static void what_the_user_chose_is_not_remembered(void **state)
+TEST_TEARDOWN(what_the_user_chose_is_not_remembered, end)
 {
     struct scheduler_options o = options();
 
-    (void)state;
     begin("sim:2GiB", "lower");
     o.slots = 32;
     ADD("/a/ok-3");
@@ -147,11 +143,10 @@ static void what_the_user_chose_is_not_remembered(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'tuned'"), 1);
 }
 
-static void what_was_lowered_stays_so(void **state)
+TEST_TEARDOWN(what_was_lowered_stays_so, end)
 {
     struct scheduler_options o = options();
 
-    (void)state;
     begin("sim:2GiB", "lower");
     ADD("/a/ok-3");
     run_ok(&o);
@@ -167,13 +162,12 @@ static void what_was_lowered_stays_so(void **state)
     assert_int_equal(count_of(ROW "slots = 16 AND oom_count = 1"), 1);
 }
 
-static void tuned_at_the_wrong_time_is_a_broken_worker(void **state)
+TEST_TEARDOWN(tuned_at_the_wrong_time_is_a_broken_worker, end)
 {
     struct scheduler_options o = options();
     struct scheduler_result r;
     struct err e = {0};
 
-    (void)state;
     begin("sim:2GiB", "early");
     ADD("/a/ok-3");
     assert_int_equal(scheduler_run(&o, &r, &e), ERR_PROTOCOL);
@@ -183,12 +177,11 @@ static void tuned_at_the_wrong_time_is_a_broken_worker(void **state)
 #define EVENTS(kind, device) \
     "SELECT count(*) FROM event WHERE kind = '" kind "' AND device = '" device "'"
 
-static void a_device_that_is_too_small_leaves_the_work_to_others(void **state)
+TEST_TEARDOWN(a_device_that_is_too_small_leaves_the_work_to_others, end)
 {
     struct scheduler_options o = options();
     pid_t run;
 
-    (void)state;
     begin("sim:2GiB,sim:2GiB", "novram@sim:1");
     leave_word("hold");
     ADD("/a/ok-30", "/a/ok-20");
@@ -206,13 +199,12 @@ static void a_device_that_is_too_small_leaves_the_work_to_others(void **state)
                 count_of(EVENTS("worker-aside", "sim:1")) + 1);
 }
 
-static void too_small_everywhere_ends_the_run(void **state)
+TEST_TEARDOWN(too_small_everywhere_ends_the_run, end)
 {
     struct scheduler_options o = options();
     struct scheduler_result r;
     struct err e = {0};
 
-    (void)state;
     begin("sim:2GiB,sim:2GiB", "novram");
     patient.aside_ms = 60000;
     ADD("/a/ok-3");
@@ -222,12 +214,11 @@ static void too_small_everywhere_ends_the_run(void **state)
                      1);
 }
 
-static void a_device_that_is_aside_comes_back(void **state)
+TEST_TEARDOWN(a_device_that_is_aside_comes_back, end)
 {
     struct scheduler_options o = options();
     pid_t run;
 
-    (void)state;
     begin("sim:2GiB,sim:2GiB", "gone@sim:1");
     leave_word("gone");
     leave_word(
@@ -246,19 +237,4 @@ static void a_device_that_is_aside_comes_back(void **state)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(what_was_measured_is_told_the_next_time, end),
-        cmocka_unit_test_teardown(each_stage_of_a_run_is_measured_by_itself, end),
-        cmocka_unit_test_teardown(a_batch_of_one_way_of_decoding_is_not_taken_for_another, end),
-        cmocka_unit_test_teardown(what_the_user_chose_is_not_remembered, end),
-        cmocka_unit_test_teardown(what_was_lowered_stays_so, end),
-        cmocka_unit_test_teardown(tuned_at_the_wrong_time_is_a_broken_worker, end),
-        cmocka_unit_test_teardown(a_device_that_is_too_small_leaves_the_work_to_others, end),
-        cmocka_unit_test_teardown(too_small_everywhere_ends_the_run, end),
-        cmocka_unit_test_teardown(a_device_that_is_aside_comes_back, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

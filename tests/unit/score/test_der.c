@@ -12,14 +12,13 @@ static void is_near(double ours, double theirs)
     assert_true(fabs(ours - theirs) < 2e-6); /* pyannote leaves out what is shorter than 1e-6 s */
 }
 
-static void as_pyannote(void **state)
+TEST(as_pyannote)
 {
     struct rttm_turn sides[2][256];
     size_t count[2] = {0, 0}, checked = 0;
     char line[512];
     FILE *f = fopen(test_source_path("tests/unit/score/der.txt"), "re");
 
-    (void)state;
     assert_non_null(f);
     while (fgets(line, sizeof(line), f)) {
         double start, end, collar, want[5];
@@ -52,14 +51,13 @@ static void as_pyannote(void **state)
     assert_int_equal(checked, 25 * 4);
 }
 
-static void refuses_what_cannot_be(void **state)
+TEST(refuses_what_cannot_be)
 {
     struct rttm_turn *many = calloc(DER_MAX_SPEAKERS + 1, sizeof(*many));
     struct der_params p = {NAN, false};
     struct der d;
     struct err e = {0};
 
-    (void)state;
     assert_int_equal(der_score(NULL, 0, NULL, 0, &p, &d, &e), ERR_USAGE);
     p.collar_s = -1;
     assert_int_equal(der_score(NULL, 0, NULL, 0, &p, &d, &e), ERR_USAGE);
@@ -84,7 +82,7 @@ static struct rttm parsed(const char *text)
     return r;
 }
 
-static void reads_turns(void **state)
+TEST(reads_turns)
 {
     struct rttm r = parsed(";; a comment\n"
                            "SPKR-INFO b 1 <NA> <NA> <NA> unknown anna <NA> <NA>\r\n"
@@ -94,7 +92,6 @@ static void reads_turns(void **state)
                            "SPEAKER b 1 3 0 <NA> <NA> nobody <NA> <NA>\n"
                            "SPEAKER b 1 3 1 <NA> <NA> anna <NA> <NA>");
 
-    (void)state;
     assert_int_equal(r.turn_count, 3);
     assert_int_equal(r.file_count, 2);
     assert_int_equal(r.speaker_count, 2);
@@ -111,12 +108,11 @@ static void reads_turns(void **state)
     rttm_free(&r);
 }
 
-static void writes_what_it_reads(void **state)
+TEST(writes_what_it_reads)
 {
     struct buf out = BUF_INIT;
     struct rttm r;
 
-    (void)state;
     rttm_put(&out, "my file\n.wav", 1.5, 2.0, "");
     assert_string_equal(buf_cstr(&out),
                         "SPEAKER my_file_.wav 1 1.500000 0.500000 <NA> <NA> - <NA> <NA>\n");
@@ -127,7 +123,7 @@ static void writes_what_it_reads(void **state)
     buf_free(&out);
 }
 
-static void refuses_bad_lines(void **state)
+TEST(refuses_bad_lines)
 {
     static const char *const bad[] = {
         "SPEAKER",
@@ -145,7 +141,6 @@ static void refuses_bad_lines(void **state)
     };
     char *name = malloc(RTTM_MAX_NAME + 100);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct rttm r = {0};
         struct err e = {0};
@@ -171,13 +166,4 @@ static void refuses_bad_lines(void **state)
     free(name);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_pyannote),       cmocka_unit_test(refuses_what_cannot_be),
-        cmocka_unit_test(reads_turns),       cmocka_unit_test(writes_what_it_reads),
-        cmocka_unit_test(refuses_bad_lines),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

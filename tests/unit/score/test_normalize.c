@@ -36,14 +36,13 @@ static struct normalize_options options_of(const char *name, const struct spelli
 }
 
 /* All lines agree: there is no list of known differences. */
-static void agrees_with_whisper(void **state)
+TEST(agrees_with_whisper)
 {
     struct spellings *spellings = some_spellings(table);
     FILE *f = fopen(test_source_path("tests/unit/score/normalize.tsv"), "r");
     char line[4096];
     unsigned lines = 0, wrong = 0;
 
-    (void)state;
     assert_non_null(f);
     while (fgets(line, sizeof(line), f) != NULL) {
         char *text = strchr(line, '\t'), *want = text ? strchr(text + 1, '\t') : NULL, *got = NULL;
@@ -79,11 +78,10 @@ static char *normalized(enum normalizer n, const char *text, size_t len)
     return ret;
 }
 
-static void bytes_that_are_no_text(void **state)
+TEST(bytes_that_are_no_text)
 {
     char *s;
 
-    (void)state;
     s = normalized(NORMALIZE_BASIC, "a\xFF\x80 b\0c", 7);
     assert_string_equal(s, "a b c"); /* U+FFFD is a symbol */
     free(s);
@@ -96,7 +94,7 @@ static void bytes_that_are_no_text(void **state)
 }
 
 /* A million of whatever might take the square of its length. */
-static void time_grows_with_the_length(void **state)
+TEST(time_grows_with_the_length)
 {
     static const char *const pieces[] = {"(",   "[",  " ",        "'",           "\xCC\x81\xCC\xA3",
                                          "1,",  "..", "million ", "and a half ", "oh ",
@@ -104,7 +102,6 @@ static void time_grows_with_the_length(void **state)
     size_t room = (size_t)1 << 20;
     char *text = malloc(room);
 
-    (void)state;
     assert_non_null(text);
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
         size_t len = 0, n = strlen(pieces[i]);
@@ -125,13 +122,12 @@ static void time_grows_with_the_length(void **state)
 }
 
 /* Blanks between two words: what looks behind them must not do so from each of them. */
-static void long_runs_of_blanks(void **state)
+TEST(long_runs_of_blanks)
 {
     size_t len = (size_t)1 << 19;
     char *text = malloc(len), *s;
     clock_t began = clock();
 
-    (void)state;
     assert_non_null(text);
     memset(text, ' ', len);
     memcpy(text, "1960", 4);
@@ -148,11 +144,10 @@ static void long_runs_of_blanks(void **state)
 }
 
 /* 64 bytes and no more, on both sides. */
-static void words_of_spellings_are_short(void **state)
+TEST(words_of_spellings_are_short)
 {
     char json[200], word[66];
 
-    (void)state;
     memset(word, 'w', 64);
     word[64] = 0;
     snprintf(json, sizeof(json), "{\"%s\": \"%s\"}", word, word);
@@ -171,12 +166,11 @@ static void words_of_spellings_are_short(void **state)
     }
 }
 
-static void tables_of_spellings(void **state)
+TEST(tables_of_spellings)
 {
     static const char *const bad[] = {"", "[]", "{\"a\": 1}", "{\"a\"", "\xFF"};
     struct spellings *s = some_spellings(table);
 
-    (void)state;
     assert_int_equal(spellings_count(s), 6);
     assert_string_equal(spellings_find(s, "grey", 4), "gray");
     assert_null(spellings_find(s, "gre", 3));
@@ -199,26 +193,12 @@ static void tables_of_spellings(void **state)
     spellings_free(s);
 }
 
-static void names(void **state)
+TEST(names)
 {
-    (void)state;
     assert_int_equal(normalizer_from_name("english"), NORMALIZE_ENGLISH);
     assert_int_equal(normalizer_from_name("English"), -1);
     assert_string_equal(normalizer_name(NORMALIZE_BASIC), "basic");
     assert_true(normalize_wants_letters("ja") && !normalize_wants_letters("de"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_whisper),
-        cmocka_unit_test(bytes_that_are_no_text),
-        cmocka_unit_test(time_grows_with_the_length),
-        cmocka_unit_test(long_runs_of_blanks),
-        cmocka_unit_test(tables_of_spellings),
-        cmocka_unit_test(words_of_spellings_are_short),
-        cmocka_unit_test(names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -23,12 +23,11 @@ static void is(struct score s, unsigned n, unsigned m, unsigned sub, unsigned de
     assert_int_equal(s.insertions, ins);
 }
 
-static void counts_by_hand(void **state)
+TEST(counts_by_hand)
 {
     struct score s;
     struct err err = {0};
 
-    (void)state;
     is(words("the cat sat", "the cat sat"), 3, 3, 0, 0, 0);
     is(words("the cat sat", "the dog sat"), 3, 3, 1, 0, 0);
     is(words("the cat sat", "the sat"), 3, 2, 0, 1, 0);
@@ -47,11 +46,10 @@ static void counts_by_hand(void **state)
     is(s, 9, 10, 1, 0, 1);
 }
 
-static void rates(void **state)
+TEST(rates)
 {
     struct score sum = {0}, s = words("a b c d", "a x c");
 
-    (void)state;
     assert_true(fabs(score_rate(&s) - 0.5) < 1e-12);
     assert_true(isnan(score_rate(&sum)));
     score_add(&sum, &s);
@@ -92,11 +90,10 @@ static size_t distance(const uint32_t *a, size_t n, const uint32_t *b, size_t m)
 
 /* Few kinds of units make many ties; long texts with few errors leave the first band unfilled, and
  * those without anything in common fill the widest. */
-static void distances_are_least(void **state)
+TEST(distances_are_least)
 {
     uint32_t a[600], b[600], seed = 7;
 
-    (void)state;
     for (int round = 0; round < 600; round++) {
         size_t n = draw(&seed) % (round % 10 == 0 ? 600 : 40), m = 0, want;
         uint32_t kinds = 1 + draw(&seed) % 30, damage = draw(&seed) % 100;
@@ -141,12 +138,11 @@ static int on_step(void *arg, enum score_step step, struct score_word ref, struc
     return 0;
 }
 
-static void differences_in_order(void **state)
+TEST(differences_in_order)
 {
     struct told t = {0};
     struct err err = {0};
 
-    (void)state;
     assert_ok(score_diff("the old cat sat down", "the cat sits down now", on_step, &t, &err), err);
     assert_string_equal(t.text, "=the/the -old/ =cat/cat ~sat/sits =down/down +/now ");
     memset(&t, 0, sizeof(t));
@@ -158,11 +154,10 @@ static void differences_in_order(void **state)
 }
 
 /* What is shown is what is counted. */
-static void differences_are_those_counted(void **state)
+TEST(differences_are_those_counted)
 {
     uint32_t seed = 11;
 
-    (void)state;
     for (int round = 0; round < 300; round++) {
         char a[200] = "", b[200] = "";
         struct told t = {0};
@@ -182,14 +177,13 @@ static void differences_are_those_counted(void **state)
 }
 
 /* 200,000 words with one error in 2,000: the band keeps it to a moment, and to little memory. */
-static void long_texts(void **state)
+TEST(long_texts)
 {
     size_t n = 200000;
     uint32_t *a = malloc(n * sizeof(*a)), *b = malloc(n * sizeof(*b)), seed = 3;
     struct score s = {0};
     struct err err = {0};
 
-    (void)state;
     assert_true(a != NULL && b != NULL);
     for (size_t i = 0; i < n; i++) {
         a[i] = draw(&seed) % 5000;
@@ -204,14 +198,13 @@ static void long_texts(void **state)
 }
 
 /* What would take hours is refused at once; what only looks so is not. */
-static void too_long_and_too_different(void **state)
+TEST(too_long_and_too_different)
 {
     size_t n = (size_t)1 << 22;
     uint32_t *a = malloc(n * sizeof(*a)), *b = calloc(n / 2, sizeof(*b));
     struct score s = {0};
     struct err err = {0};
 
-    (void)state;
     assert_true(a != NULL && b != NULL);
     for (size_t i = 0; i < n; i++)
         a[i] = (uint32_t)i + 1;
@@ -225,17 +218,4 @@ static void too_long_and_too_different(void **state)
     free(b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_by_hand),
-        cmocka_unit_test(rates),
-        cmocka_unit_test(distances_are_least),
-        cmocka_unit_test(differences_in_order),
-        cmocka_unit_test(differences_are_those_counted),
-        cmocka_unit_test(long_texts),
-        cmocka_unit_test(too_long_and_too_different),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -60,13 +60,12 @@ static void is_sound(const struct made *m, const struct diarize_result *r)
     free(speech);
 }
 
-static void nobody_speaks(void **state)
+TEST(nobody_speaks)
 {
     struct made m = made_recording(5, 60, 8, 2, 0.5, 1);
     struct diarize_params p = ahc();
     struct diarize_result r = {0};
 
-    (void)state;
     memset(m.active, 0, 5 * 60);
     diarize(&m, &p, &r);
     assert_int_equal(r.speakers, 0);
@@ -76,13 +75,12 @@ static void nobody_speaks(void **state)
 }
 
 /* Somebody is heard, but nowhere long enough to have a vector. */
-static void nobody_is_clean(void **state)
+TEST(nobody_is_clean)
 {
     struct made m = made_recording(3, 60, 8, 2, 0.5, 1);
     struct diarize_params p = ahc();
     struct diarize_result r = {0};
 
-    (void)state;
     memset(m.active, 0, 3 * 60);
     for (int w = 0; w < 3; w++)
         memset(m.active + w * 60 + 20, 2, 8);
@@ -96,11 +94,10 @@ static void nobody_is_clean(void **state)
     made_free(&m);
 }
 
-static void wanted_speakers(void **state)
+TEST(wanted_speakers)
 {
     struct made m = made_recording(60, 60, 24, 3, 0.3, 11);
 
-    (void)state;
     for (uint32_t wanted = 1; wanted <= 3; wanted++) {
         struct diarize_params p = ahc();
         struct diarize_result r = {0};
@@ -115,13 +112,12 @@ static void wanted_speakers(void **state)
 }
 
 /* The same again, and with the vectors of the silent replaced: the same to the bit. */
-static void same_again(void **state)
+TEST(same_again)
 {
     struct made m = made_recording(60, 60, 24, 4, 1.0, 21);
     struct diarize_params p = ahc();
     struct diarize_result a = {0}, b = {0};
 
-    (void)state;
     diarize(&m, &p, &a);
     is_sound(&m, &a);
     for (uint32_t i = 0; i < 180; i++) {
@@ -146,13 +142,12 @@ static void same_again(void **state)
 }
 
 /* Turns are cut at the recording's end, and gaps that are short enough closed. */
-static void ends_and_gaps(void **state)
+TEST(ends_and_gaps)
 {
     struct made m = made_recording(30, 60, 24, 2, 0.3, 31);
     struct diarize_params p = ahc();
     struct diarize_result r = {0}, closed = {0}, cut = {0};
 
-    (void)state;
     diarize(&m, &p, &r);
     p.min_duration_off = 1e6f;
     diarize(&m, &p, &closed);
@@ -192,11 +187,10 @@ static void refused(const struct diarize_input *in, const struct diarize_params 
         refused(&in, &p, code);          \
     } while (0)
 
-static void impossible_input(void **state)
+TEST(impossible_input)
 {
     struct made m = made_recording(4, 60, 8, 2, 0.5, 1);
 
-    (void)state;
     REFUSED(in.windows = 0, ERR_INPUT);
     REFUSED(in.frames = 0, ERR_INPUT);
     REFUSED(in.frames = UINT32_MAX, ERR_INPUT);
@@ -266,9 +260,8 @@ static void link_plainly(const float *x, uint32_t n, uint32_t size, double *dist
     free(count);
 }
 
-static void linkage_plainly(void **state)
+TEST(linkage_plainly)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 12; seed++) {
         uint32_t n = 20 + seed * 9, size = 2 + seed * seed % 40, count;
         float *x = malloc((size_t)n * size * sizeof(*x));
@@ -291,7 +284,7 @@ static void linkage_plainly(void **state)
 }
 
 /* Many that are the same, so many that no list of neighbours holds them. */
-static void duplicates(void **state)
+TEST(duplicates)
 {
     enum { N = 720, DIM = 80 };
     float *x = calloc(N, DIM * sizeof(*x));
@@ -300,7 +293,6 @@ static void duplicates(void **state)
     uint32_t count;
     struct err e = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++)
         x[i * DIM + i % 3] = 1;
     assert_ok(linkage_centroid(x, N, DIM, 0.5, 2, merges, &count, &e), e);
@@ -342,12 +334,11 @@ static double best_gain(const double *gain, uint32_t rows, uint32_t columns, uin
     return best;
 }
 
-static void matches_are_the_best(void **state)
+TEST(matches_are_the_best)
 {
     struct matcher *m = NULL;
     struct err e = {0};
 
-    (void)state;
     assert_ok(matcher_new(5, 6, &m, &e), e);
     for (uint32_t seed = 0; seed < 300; seed++) {
         uint32_t rows = 1 + seed % 5, columns = 1 + seed / 5 % 6, taken = 0, made = 0;
@@ -372,13 +363,12 @@ static void matches_are_the_best(void **state)
     matcher_free(m);
 }
 
-static void eigenvectors(void **state)
+TEST(eigenvectors)
 {
     enum { N = 20 };
     double a[N * N], copy[N * N], values[N], vectors[N * N], inverse[N * N];
     struct err e = {0};
 
-    (void)state;
     for (int i = 0; i < N; i++)
         for (int k = 0; k <= i; k++)
             a[i * N + k] = a[k * N + i] = made_noise(9, (uint64_t)(i * N + k)) + (i == k) * 3;
@@ -405,14 +395,13 @@ static void eigenvectors(void **state)
     assert_int_equal(eigen_symmetric(a, N, values, vectors, &e), ERR_INPUT);
 }
 
-static void means_that_are_wanted(void **state)
+TEST(means_that_are_wanted)
 {
     enum { N = 90, DIM = 6 };
     float x[N * DIM];
     uint32_t labels[N];
     struct err e = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++)
         made_voice(i % 3, DIM, 0.05, 5, i, x + i * DIM);
     assert_ok(kmeans(x, N, DIM, 3, 2, labels, &e), e);
@@ -432,7 +421,7 @@ static void means_that_are_wanted(void **state)
     assert_int_equal(kmeans(x, N, DIM, 0, 2, labels, &e), ERR_INPUT);
 }
 
-static void voices_that_are_none(void **state)
+TEST(voices_that_are_none)
 {
     const struct vbx_params p = {0.07, 0.8, 7, 20, 2};
     double features[6] = {1, 2, 3, 4, 5, NAN}, phi[2] = {2, 1}, mean[4] = {0}, zero[16] = {0};
@@ -443,7 +432,6 @@ static void voices_that_are_none(void **state)
     struct vbx *v = NULL;
     struct err e = {0};
 
-    (void)state;
     assert_int_equal(vbx_run(features, 3, 2, phi, labels, 2, &p, &v, &e), ERR_INPUT);
     labels[2] = VBX_UNLABELLED;
     assert_int_equal(vbx_run(features, 3, 2, phi, labels, 2, &p, &v, &e), ERR_INPUT);
@@ -463,16 +451,4 @@ static void voices_that_are_none(void **state)
     assert_null(plda);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_speaks),         cmocka_unit_test(nobody_is_clean),
-        cmocka_unit_test(wanted_speakers),       cmocka_unit_test(same_again),
-        cmocka_unit_test(ends_and_gaps),         cmocka_unit_test(impossible_input),
-        cmocka_unit_test(linkage_plainly),       cmocka_unit_test(duplicates),
-        cmocka_unit_test(matches_are_the_best),  cmocka_unit_test(eigenvectors),
-        cmocka_unit_test(means_that_are_wanted), cmocka_unit_test(voices_that_are_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -105,12 +105,11 @@ static void same_partition(const uint32_t *a, const double *b, size_t n)
             assert_int_equal(a[i] == a[k], b[i] == b[k]);
 }
 
-static void powerset_of_scores(void **state)
+TEST(powerset_of_scores)
 {
     struct npy scores = load("powerset_input_logits.npy"), hard = load("powerset_hard_output.npy");
     float *x = floats(&scores);
 
-    (void)state;
     for (size_t t = 0; t < hard.dim[1]; t++) {
         uint8_t set = pyannet_likeliest(x + t * PYANNET_CLASSES);
 
@@ -123,7 +122,7 @@ static void powerset_of_scores(void **state)
 }
 
 /* Which vectors are clean, and the linkage over them. */
-static void clean_vectors_and_linkage(void **state)
+TEST(clean_vectors_and_linkage)
 {
     struct npy window = load("pipeline_train_chunk_idx.npy");
     struct npy local = load("pipeline_train_speaker_idx.npy");
@@ -134,7 +133,6 @@ static void clean_vectors_and_linkage(void **state)
     struct err e = {0};
     uint32_t labels[27], clusters;
 
-    (void)state;
     diarize_params_default(DIARIZE_VBX, &p);
     assert_ok(pipeline_prepare(&h.in, &p, &pl, &e), e);
     assert_int_equal(pl.clean_count, 27);
@@ -152,7 +150,7 @@ static void clean_vectors_and_linkage(void **state)
     free(ahc.data);
 }
 
-static void responsibilities(void **state)
+TEST(responsibilities)
 {
     struct npy fea = load("pipeline_plda_features.npy"), phi = load("pipeline_plda_phi.npy");
     struct npy ahc = load("pipeline_ahc_clusters.npy"), gamma = load("pipeline_vbx_gamma.npy");
@@ -164,7 +162,6 @@ static void responsibilities(void **state)
     struct vbx *v = NULL;
     struct err e = {0};
 
-    (void)state;
     assert_int_equal(gamma.count, 27 * 2);
     assert_ok(vbx_run(fea.data, 27, 128, phi.data, labels, 2, &p, &v, &e), e);
     vbx_responsibilities(v, fea.data, 27, ours);
@@ -252,7 +249,7 @@ static void same_frames(const struct pipeline *pl, const int32_t *local, const c
 
 /* The whole of the recording of two speakers, with its PLDA features in the place of the transform,
  * whose files are not there. */
-static void whole(void **state)
+TEST(whole)
 {
     struct npy fea = load("pipeline_plda_features.npy"), phi = load("pipeline_plda_phi.npy");
     struct npy hard = load("pipeline_hard_clusters.npy");
@@ -265,7 +262,6 @@ static void whole(void **state)
     int32_t local[18 * 3], golden_local[18 * 3];
     uint32_t partition[18 * 3];
 
-    (void)state;
     diarize_params_default(DIARIZE_VBX, &p);
     assert_ok(pipeline_prepare(&h.in, &p, &pl, &e), e);
     same_counts(&pl, "pipeline");
@@ -337,29 +333,15 @@ static void alone(const char *recording, double duration_s)
     forget(&h);
 }
 
-static void single_speaker(void **state)
-{
-    (void)state;
-    alone("single_speaker", 16);
-}
+TEST(single_speaker) { alone("single_speaker", 16); }
 
-static void shorter_than_a_window(void **state)
-{
-    (void)state;
-    alone("short", 10);
-}
+TEST(shorter_than_a_window) { alone("short", 10); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(powerset_of_scores), cmocka_unit_test(clean_vectors_and_linkage),
-        cmocka_unit_test(responsibilities),   cmocka_unit_test(whole),
-        cmocka_unit_test(single_speaker),     cmocka_unit_test(shorter_than_a_window),
-    };
-
     if (access(golden("pipeline_params.json"), R_OK) != 0) {
         printf("skipped: %s is not there\n", golden("pipeline_params.json"));
         return TEST_SKIPPED;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -167,11 +167,10 @@ static void everywhere(const float *x, uint32_t n, uint32_t size)
 
 /* ---- what is linked */
 
-static void anything(void **state)
+TEST(anything)
 {
     static const uint32_t shapes[][2] = {{2, 1}, {90, 5}, {511, 64}, {560, 64}, {600, 100}};
 
-    (void)state;
     for (uint32_t s = 0; s < 5; s++) {
         uint32_t n = shapes[s][0], size = shapes[s][1];
         float *x = malloc((size_t)n * size * sizeof(*x));
@@ -184,12 +183,11 @@ static void anything(void **state)
 }
 
 /* Voices that change slowly, as windows that overlap hear them. */
-static void voices(void **state)
+TEST(voices)
 {
     enum { N = 640, SIZE = 96, SPEAKERS = 5 };
     float *x = malloc(N * SIZE * sizeof(*x)), noise[SPEAKERS][SIZE] = {{0}};
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++) {
         uint32_t who = (i / 7) % SPEAKERS;
 
@@ -203,12 +201,11 @@ static void voices(void **state)
 }
 
 /* Points of a lattice: nearly every distance is there often, also after merges. */
-static void equal_distances(void **state)
+TEST(equal_distances)
 {
     enum { N = 560, SIZE = 64 };
     float *x = calloc(N * SIZE, sizeof(*x));
 
-    (void)state;
     for (uint32_t set = 0; set < 2; set++) {
         for (uint32_t i = 0; i < N; i++)
             for (uint32_t k = 0; k < 4; k++)
@@ -219,12 +216,11 @@ static void equal_distances(void **state)
 }
 
 /* Each of 200 is there three times, in any order. */
-static void the_same_again(void **state)
+TEST(the_same_again)
 {
     enum { N = 600, SIZE = 80 };
     float *x = malloc(N * SIZE * sizeof(*x));
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++)
         for (uint32_t k = 0; k < SIZE; k++)
             x[i * SIZE + k] = (float)made_noise(80, (uint64_t)(i * 7 % 200) * SIZE + k);
@@ -233,12 +229,11 @@ static void the_same_again(void **state)
 }
 
 /* Far from the origin, where float32 has few digits left for what is between them. */
-static void far_away(void **state)
+TEST(far_away)
 {
     enum { N = 540, SIZE = 64 };
     float *x = malloc(N * SIZE * sizeof(*x));
 
-    (void)state;
     for (uint32_t i = 0; i < N * SIZE; i++)
         x[i] = 1000.0f + (float)made_noise(90, i);
     everywhere(x, N, SIZE);
@@ -246,12 +241,11 @@ static void far_away(void **state)
 }
 
 /* A few that are very far from all others, which the bounds' slack grows with. */
-static void outliers(void **state)
+TEST(outliers)
 {
     enum { N = 540, SIZE = 64 };
     float *x = malloc(N * SIZE * sizeof(*x));
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++)
         for (uint32_t k = 0; k < SIZE; k++)
             x[i * SIZE + k] = (i % 100 == 7 ? 30.0f : 1.0f) * (float)made_noise(91, i * SIZE + k);
@@ -259,13 +253,4 @@ static void outliers(void **state)
     free(x);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(anything),        cmocka_unit_test(voices),
-        cmocka_unit_test(equal_distances), cmocka_unit_test(the_same_again),
-        cmocka_unit_test(far_away),        cmocka_unit_test(outliers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -56,7 +56,7 @@ static void same_cut(const char *at, const float *x, uint32_t n, uint32_t size)
     free(labels);
 }
 
-static void linkage_as_scipy(void **state)
+TEST(linkage_as_scipy)
 {
     FILE *f = fixture("linkage.txt");
     unsigned n = 0, size = 0, speakers, seed, cases = 0;
@@ -64,7 +64,6 @@ static void linkage_as_scipy(void **state)
     float *x = NULL;
     struct merge *merges = NULL;
 
-    (void)state;
     while (fgets(line, sizeof(line), f)) {
         uint32_t count;
         struct err e = {0};
@@ -176,14 +175,13 @@ static void compare(const struct made *m, const struct diarize_params *p, unsign
     free(theirs);
 }
 
-static void clusters_as_pyannote(void **state)
+TEST(clusters_as_pyannote)
 {
     FILE *f = fixture("clusters.txt");
     unsigned windows, frames, size, speakers, seed, compared = 0;
     double spread, threshold = 0;
     struct made m = {0};
 
-    (void)state;
     while (fgets(line, sizeof(line), f)) {
         unsigned number, low, high, clusters;
         struct diarize_params p;
@@ -211,12 +209,4 @@ static void clusters_as_pyannote(void **state)
     fclose(f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linkage_as_scipy),
-        cmocka_unit_test(clusters_as_pyannote),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -105,12 +105,11 @@ static float *points(uint32_t n, uint32_t size)
     return x;
 }
 
-static void nearest_are_found(void **state)
+TEST(nearest_are_found)
 {
     static const char *const sets[] = {"avx512", "avx2", "plain"};
     static const uint32_t shapes[][2] = {{40, 3}, {513, 64}, {700, 70}};
 
-    (void)state;
     for (uint32_t i = 0; i < 9; i++) {
         uint32_t n = shapes[i / 3][0], size = shapes[i / 3][1];
         float *x = points(n, size);
@@ -131,7 +130,7 @@ static void nearest_are_found(void **state)
 }
 
 /* What is dropped is not found; what is added is, by its id, also after the gaps are closed. */
-static void rows_change(void **state)
+TEST(rows_change)
 {
     enum { N = 600, SIZE = 64 };
     float *x = points(N, SIZE);
@@ -141,7 +140,6 @@ static void rows_change(void **state)
     struct err e = {0};
     uint32_t slot;
 
-    (void)state;
     assert_ok(rows_new(x, N, SIZE, N + 40, &r, &e), e);
     for (uint32_t i = 0; i < 20; i++) {
         for (uint32_t k = 0; k < SIZE; k++)
@@ -183,14 +181,13 @@ static void order_of(const float *x, uint32_t n, uint32_t dims, uint32_t *order)
 }
 
 /* All are there once; neighbours in the order are nearer than others; equal ones do no harm. */
-static void near_ones_stand_together(void **state)
+TEST(near_ones_stand_together)
 {
     enum { N = 1000, DIMS = 5 };
     float *x = malloc(N * DIMS * sizeof(*x));
     uint32_t order[N];
     double beside = 0, any = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++)
         made_voice(i % 20, DIMS, 0.05, 8, i, x + (size_t)i * DIMS);
     order_of(x, N, DIMS, order);
@@ -212,9 +209,8 @@ struct counts {
 
 static void count(void *arg, uint32_t part) { ((struct counts *)arg)->of[part]++; }
 
-static void every_part_once(void **state)
+TEST(every_part_once)
 {
-    (void)state;
     for (uint32_t threads = 0; threads < 40; threads++)
         for (uint32_t parts = 0; parts <= 300; parts += 75) {
             struct counts c = {{0}};
@@ -225,9 +221,8 @@ static void every_part_once(void **state)
         }
 }
 
-static void threads_as_said(void **state)
+TEST(threads_as_said)
 {
-    (void)state;
     setenv("OMP_NUM_THREADS", "3", 1);
     assert_int_equal(threads_available(), 3);
     setenv("OMP_NUM_THREADS", "600", 1);
@@ -238,13 +233,4 @@ static void threads_as_said(void **state)
     assert_true(threads_available() >= 1 && threads_available() <= THREADS_MOST);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nearest_are_found),        cmocka_unit_test(rows_change),
-        cmocka_unit_test(near_ones_stand_together), cmocka_unit_test(every_part_once),
-        cmocka_unit_test(threads_as_said),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -56,7 +56,7 @@ static void wins(const struct bench *x, double logprob, const char *tokens)
         assert_int_equal(x->best[k], tokens[k] - '0');
 }
 
-static void test_branches(void **state)
+TEST(test_branches)
 {
     static const struct candidate first[] = {{1, 0, -1}, {2, 0, -2}, {3, 0, -3}};
     static const struct candidate second[] = {{1, 0, -0.1}, {2, 0, -0.2}, {3, 0, -5},
@@ -65,7 +65,6 @@ static void test_branches(void **state)
                                              {4, 0, -0.1}, {5, 0, -0.3}, {6, 0, -5}};
     struct bench x;
 
-    (void)state;
     begin(&x, two);
     assert_int_equal(x.b.live_count, 1);
     assert_ok(feed(&x, first), x.e);
@@ -89,14 +88,13 @@ static void test_branches(void **state)
 }
 
 /* Each goes on by itself: nothing is copied, although the order changes. */
-static void test_no_copies(void **state)
+TEST(test_no_copies)
 {
     static const struct candidate first[] = {{1, 0, -1}, {2, 0, -2}, {3, 0, -3}};
     static const struct candidate second[] = {{1, 0, -5}, {2, 0, -6}, {3, 0, -7},
                                               {4, 0, -1}, {5, 0, -9}, {6, 0, -9}};
     struct bench x;
 
-    (void)state;
     begin(&x, two);
     assert_ok(feed(&x, first), x.e);
     assert_ok(feed(&x, second), x.e);
@@ -106,7 +104,7 @@ static void test_no_copies(void **state)
 }
 
 /* An end counts only while beams are still to be found; `enough` of them end the search. */
-static void test_finished(void **state)
+TEST(test_finished)
 {
     static const struct candidate first[] = {{1, 0, -1}, {2, 0, -2}, {EOT, 0, -3}};
     static const struct candidate second[] = {{EOT, 0, -0.5}, {1, 0, -1},  {2, 0, -7},
@@ -115,7 +113,6 @@ static void test_finished(void **state)
                                              {EOT, 0, -0.1}, {4, 0, -5}, {5, 0, -40}};
     struct bench x;
 
-    (void)state;
     begin(&x, two);
     assert_ok(feed(&x, first), x.e);
     assert_int_equal(x.b.finished, 0); /* two beams were found before it */
@@ -132,7 +129,7 @@ static void test_finished(void **state)
 }
 
 /* What wins depends on how lengths are compared. */
-static void test_length_penalty(void **state)
+TEST(test_length_penalty)
 {
     static const struct {
         float penalty;
@@ -145,7 +142,6 @@ static void test_length_penalty(void **state)
                                              {4, 0, -9},     {5, 0, -9}, {6, 0, -40}};
     struct bench x;
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         begin(&x, (struct beam_rule){2, 2, ROOM, EOT, cases[i].penalty});
         assert_ok(feed(&x, first), x.e);
@@ -161,14 +157,13 @@ static void test_length_penalty(void **state)
 }
 
 /* At the limit the likeliest live hypotheses count as finished until there are `size`. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
     static const struct candidate first[] = {{1, 0, -1}, {2, 0, -2}, {3, 0, -3}};
     static const struct candidate second[] = {{EOT, 0, -5},   {1, 0, -0.5}, {2, 0, -6},
                                               {EOT, 0, -0.1}, {4, 0, -0.6}, {5, 0, -7}};
     struct bench x;
 
-    (void)state;
     begin(&x, (struct beam_rule){2, 2, 2, EOT, -1});
     assert_ok(feed(&x, first), x.e);
     assert_ok(feed(&x, second), x.e);
@@ -181,14 +176,13 @@ static void test_limit(void **state)
 }
 
 /* Of equals the child of the likelier parent, then the candidate before. */
-static void test_ties(void **state)
+TEST(test_ties)
 {
     static const struct candidate first[] = {{1, 0, -1}, {2, 0, -1}, {3, 0, -1}};
     static const struct candidate second[] = {{5, 0, -1}, {6, 0, -1}, {7, 0, -1},
                                               {1, 0, -1}, {2, 0, -1}, {3, 0, -1}};
     struct bench x;
 
-    (void)state;
     begin(&x, two);
     assert_ok(feed(&x, first), x.e);
     holds(&x, 0, 0, -1, "1");
@@ -199,7 +193,7 @@ static void test_ties(void **state)
 }
 
 /* Candidates that are none: fewer hypotheses live on, and at last none. */
-static void test_too_few(void **state)
+TEST(test_too_few)
 {
     const double no = -INFINITY, nan = (double)NAN;
     const struct candidate one[] = {{1, 0, -1}, {2, 0, no}, {-1, 0, -1}};
@@ -210,7 +204,6 @@ static void test_too_few(void **state)
                                     {EOT, 0, -1}, {-1, 0, no}, {-1, 0, no}};
     struct bench x;
 
-    (void)state;
     begin(&x, two);
     assert_ok(feed(&x, one), x.e);
     assert_int_equal(x.b.live_count, 1);
@@ -258,12 +251,11 @@ static void random_step(struct bench *x, uint64_t *rng, uint32_t stride)
     }
 }
 
-static void test_random_moves(void **state)
+TEST(test_random_moves)
 {
     uint64_t rng = 0;
     struct bench x;
 
-    (void)state;
     for (uint32_t n = 0; n < 2000; n++) {
         uint32_t size = 2 + n % (SIZE_MAX_HERE - 1);
 
@@ -274,14 +266,4 @@ static void test_random_moves(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_branches), cmocka_unit_test(test_no_copies),
-        cmocka_unit_test(test_finished), cmocka_unit_test(test_length_penalty),
-        cmocka_unit_test(test_limit),    cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_too_few),  cmocka_unit_test(test_random_moves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

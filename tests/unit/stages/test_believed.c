@@ -70,11 +70,10 @@ static struct recording invention(void)
     return (struct recording){.parts = {{SECONDS(30), 0}, {SECONDS(30), 1}, {SECONDS(30), 1}}};
 }
 
-static void test_dropped(void **state)
+TEST_SETUP(test_dropped, setup)
 {
     struct recording r = invention();
 
-    (void)state;
     without_voice();
     params.condition_on_previous_text = true;
     transcribe(&r, 1);
@@ -88,11 +87,10 @@ static void test_dropped(void **state)
 }
 
 /* Nothing else was said: nobody spoke. */
-static void test_dropped_alone(void **state)
+TEST_SETUP(test_dropped_alone, setup)
 {
     struct recording r = invention();
 
-    (void)state;
     without_voice();
     r.parts[1].samples = r.parts[2].samples = 0;
     transcribe(&r, 1);
@@ -102,11 +100,10 @@ static void test_dropped_alone(void **state)
 }
 
 /* The initial prompt goes before the first text that is one. */
-static void test_dropped_before_prompt(void **state)
+TEST_SETUP(test_dropped_before_prompt, setup)
 {
     struct recording r = invention();
 
-    (void)state;
     without_voice();
     strcpy(params.initial_prompt, "farmer");
     transcribe(&r, 1);
@@ -128,7 +125,7 @@ static struct recording windows_of(const char *scripts)
 }
 
 /* Behind a prompt nobody's window is heard before its language is known; it has no say in it. */
-static void test_mute(void **state)
+TEST_SETUP(test_mute, setup)
 {
     static const struct {
         const char *windows, *language;
@@ -137,7 +134,6 @@ static void test_mute(void **state)
         {"2222222222221", "en"}, {"2222", ""},     {"2", ""},
     };
 
-    (void)state;
     say(1, " farmer", 0, 4);
     say(2, " farmer", 0, 4);
     fake.scripts[2].language = ES;
@@ -158,11 +154,10 @@ static void test_mute(void **state)
 }
 
 /* Windows that wait for the language count in the queue: a lane holds no more than it asks. */
-static void test_asked_have_room(void **state)
+TEST_SETUP(test_asked_have_room, setup)
 {
     static struct recording r;
 
-    (void)state;
     say(1, " farmer", 0, 4);
     fake.scripts[1].rival = ES;
     fake.scripts[1].rival_prob = 0.4;
@@ -178,13 +173,12 @@ static void test_asked_have_room(void **state)
 }
 
 /* The device lacks memory to hear: less is decoded at once, and the same comes out. */
-static void test_lack_while_listening(void **state)
+TEST_SETUP(test_lack_while_listening, setup)
 {
     static struct recording whole, again;
     struct transcriber *t;
     struct err e;
 
-    (void)state;
     say(1, " farmer", 0, 4);
     fake_ear.blocks = 2;
     whole = windows_of("11111");
@@ -203,7 +197,7 @@ static void test_lack_while_listening(void **state)
 }
 
 /* Never enough: the engine hears of it. */
-static void test_lack_for_good(void **state)
+TEST_SETUP(test_lack_for_good, setup)
 {
     static struct recording r;
     struct transcriber *t;
@@ -211,7 +205,6 @@ static void test_lack_for_good(void **state)
     struct err e;
     int rc = 0;
 
-    (void)state;
     r = windows_of("1");
     recording_rewind(&r);
     assert_ok(transcriber_new(fake_whisper(), fake_silero(), vocab, &params, 4, 1, &t, &e), e);
@@ -224,7 +217,7 @@ static void test_lack_for_good(void **state)
 }
 
 /* Sparse speech: while one window is decoded, free slots do not wait for a block at a time. */
-static void test_sparse(void **state)
+TEST_SETUP(test_sparse, setup)
 {
     static struct recording r[4];
     struct transcriber *t;
@@ -232,7 +225,6 @@ static void test_sparse(void **state)
     uint32_t most = 0;
     bool progress = true;
 
-    (void)state;
     say(1, " farmer", 0, 2);
     assert_ok(transcriber_new(fake_whisper(), fake_silero(), vocab, &params, 4, 1, &t, &e), e);
     for (int i = 0; i < 4; i++) {
@@ -256,7 +248,7 @@ static void test_sparse(void **state)
 }
 
 /* The longest text that there is: each of its tokens has room beside what words are timed with. */
-static void test_longest_text_timed(void **state)
+TEST_SETUP(test_longest_text_timed, setup)
 {
     static int32_t token[1];
     static struct recording r;
@@ -264,7 +256,6 @@ static void test_longest_text_timed(void **state)
     size_t n;
     struct err e;
 
-    (void)state;
     without_voice();
     params.word_timestamps = true;
     params.max_tokens = 448;
@@ -289,17 +280,6 @@ static void quiet(enum log_level level, const char *line, void *arg)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_dropped, setup),
-        cmocka_unit_test_setup(test_dropped_alone, setup),
-        cmocka_unit_test_setup(test_dropped_before_prompt, setup),
-        cmocka_unit_test_setup(test_mute, setup),
-        cmocka_unit_test_setup(test_asked_have_room, setup),
-        cmocka_unit_test_setup(test_lack_while_listening, setup),
-        cmocka_unit_test_setup(test_lack_for_good, setup),
-        cmocka_unit_test_setup(test_sparse, setup),
-        cmocka_unit_test_setup(test_longest_text_timed, setup),
-    };
     struct err e;
     int rc;
 
@@ -308,7 +288,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

@@ -84,11 +84,10 @@ static void ends(struct bench *x, uint32_t count, uint32_t attempts)
     assert_int_equal(x->result.attempts, attempts);
 }
 
-static void test_multilingual(void **state)
+TEST(test_multilingual)
 {
     struct bench x;
 
-    (void)state;
     open_bench(&x, multilingual);
     begin(&x, 1);
     start(&x, FAKE_ES, -1); /* goes on with what was heard */
@@ -116,12 +115,11 @@ static void test_multilingual(void **state)
 }
 
 /* Neither language nor task; the first logits choose the first token. */
-static void test_english_only(void **state)
+TEST(test_english_only)
 {
     struct bench x;
     uint32_t both = CHOOSE_START | CHOOSE_TOKEN;
 
-    (void)state;
     open_bench(&x, english);
     begin(&x, 1);
     assert_int_equal(one_row(&x, 0, 0, FAKE_SOT).what, both);
@@ -139,7 +137,7 @@ static void test_english_only(void **state)
     close_bench(&x);
 }
 
-static void test_without_timestamps(void **state)
+TEST(test_without_timestamps)
 {
     const struct vocabulary *const vocabs[] = {english, multilingual};
     const struct choice prompted[2] = {{0}};
@@ -147,7 +145,6 @@ static void test_without_timestamps(void **state)
     struct whisper_row rows[4];
     struct bench x;
 
-    (void)state;
     for (uint32_t k = 0; k < 2; k++) {
         open_bench(&x, vocabs[k]);
         x.params.without_timestamps = true;
@@ -171,11 +168,10 @@ static void test_without_timestamps(void **state)
 }
 
 /* A new temperature begins at the prompt's last token: the caches before it stay. */
-static void test_fallback(void **state)
+TEST(test_fallback)
 {
     struct bench x;
 
-    (void)state;
     open_bench(&x, multilingual);
     x.policy.max_tokens = 2;
     begin(&x, 1);
@@ -193,11 +189,10 @@ static void test_fallback(void **state)
 }
 
 /* At the last temperature what was got is taken, whatever it is; at none, if nobody speaks. */
-static void test_ladder_ends(void **state)
+TEST(test_ladder_ends)
 {
     struct bench x;
 
-    (void)state;
     for (uint32_t silent = 0; silent < 2; silent++) {
         open_bench(&x, english);
         x.params.temperature_count = 3;
@@ -215,14 +210,13 @@ static void test_ladder_ends(void **state)
 }
 
 /* What a window asks at each point of its text. */
-static void test_asks(void **state)
+TEST(test_asks)
 {
     static const int32_t fed[] = {FAKE_TIMES + 4,   300, 301, FAKE_TIMES + 100,
                                   FAKE_TIMES + 100, 302};
     struct choice_ask ask;
     struct bench x;
 
-    (void)state;
     open_bench(&x, english);
     x.params.temperatures[0] = 0.5f;
     begin(&x, 9);
@@ -243,7 +237,7 @@ static void test_asks(void **state)
 
 /* Several drafts: the prompt is copied once, the first one's draws are those of a single draft, and
  * ended ones ask for nothing. */
-static void test_drafts(void **state)
+TEST(test_drafts)
 {
     struct choice c[3] = {{.token = FAKE_TIMES, .logprob = -1, .usable = 1},
                           {.token = FAKE_EOT, .logprob = -2, .usable = 1},
@@ -254,7 +248,6 @@ static void test_drafts(void **state)
     struct whisper_row rows[3];
     struct bench x;
 
-    (void)state;
     open_bench(&x, multilingual);
     x.params.temperatures[0] = 0.3f;
     x.params.best_of = 3;
@@ -293,7 +286,7 @@ static void test_drafts(void **state)
 }
 
 /* A previous text: the language is heard without it, silence with it. */
-static void test_previous(void **state)
+TEST(test_previous)
 {
     static const int32_t previous[] = {300, 301};
     static const int32_t prompt[] = {FAKE_SOT_PREV, 300, 301, FAKE_SOT, FAKE_ES};
@@ -302,7 +295,6 @@ static void test_previous(void **state)
     struct whisper_row rows[5];
     struct bench x;
 
-    (void)state;
     open_bench(&x, multilingual);
     begin(&x, 1);
     for (uint32_t silent = 0; silent < 2; silent++) {
@@ -330,12 +322,11 @@ static void test_previous(void **state)
 }
 
 /* English-only: the row that tells about silence is the first of the text as well. */
-static void test_previous_in_english(void **state)
+TEST(test_previous_in_english)
 {
     const int32_t previous = 300;
     struct bench x;
 
-    (void)state;
     open_bench(&x, english);
     x.params.temperature_count = 2;
     begin(&x, 1);
@@ -361,12 +352,11 @@ static void test_previous_in_english(void **state)
 }
 
 /* No more of it than half of the positions, the latest. */
-static void test_long_previous(void **state)
+TEST(test_long_previous)
 {
     int32_t previous[ENOUGH];
     struct bench x;
 
-    (void)state;
     open_bench(&x, multilingual);
     begin(&x, 1);
     for (int32_t i = 0; i < ENOUGH; i++)
@@ -382,11 +372,10 @@ static void test_long_previous(void **state)
     close_bench(&x);
 }
 
-static void test_certain_silence(void **state)
+TEST(test_certain_silence)
 {
     struct bench x;
 
-    (void)state;
     open_bench(&x, multilingual);
     begin(&x, 1);
     feed(&x, (struct choice){.language = FAKE_EN, .no_speech = 0.951});
@@ -410,11 +399,10 @@ static int feed_bad(struct bench *x, int32_t usable)
 }
 
 /* Choices that cannot be gone on with. */
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     struct bench x;
 
-    (void)state;
     for (uint32_t beams = 1; beams < 3; beams++) {
         open_bench(&x, multilingual);
         x.params.beam_size = beams;
@@ -431,12 +419,11 @@ static void test_refusals(void **state)
     }
 }
 
-static void test_impossible_policies(void **state)
+TEST(test_impossible_policies)
 {
     struct decoding *d = NULL;
     struct bench x;
 
-    (void)state;
     open_bench(&x, multilingual);
     x.params.beam_size = 2;
     assert_int_equal(decoding_new(&x.policy, &d, &x.e), ERR_USAGE);
@@ -453,26 +440,11 @@ static void test_impossible_policies(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_multilingual),
-        cmocka_unit_test(test_english_only),
-        cmocka_unit_test(test_without_timestamps),
-        cmocka_unit_test(test_fallback),
-        cmocka_unit_test(test_ladder_ends),
-        cmocka_unit_test(test_asks),
-        cmocka_unit_test(test_drafts),
-        cmocka_unit_test(test_previous),
-        cmocka_unit_test(test_previous_in_english),
-        cmocka_unit_test(test_long_previous),
-        cmocka_unit_test(test_certain_silence),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_impossible_policies),
-    };
     int rc;
 
     english = fake_vocabulary(false);
     multilingual = fake_vocabulary(true);
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(english);
     vocabulary_free(multilingual);
     return rc;

@@ -26,9 +26,8 @@ static uint32_t signs_of(struct doubt_facts f) { return doubt_signs(&f, &params)
 
 static struct doubt_facts change;
 
-static void test_each_sign(void **state)
+TEST(test_each_sign)
 {
-    (void)state;
     assert_int_equal(signs_of(good), 0);
     assert_int_equal(signs_of(WITH(change.no_speech_prob = 0.61f)), DOUBT_NO_SPEECH);
     assert_int_equal(signs_of(WITH(change.no_speech_prob = 0.6f)), 0);
@@ -43,18 +42,16 @@ static void test_each_sign(void **state)
     assert_int_equal(signs_of(WITH(change.was_repetitive = true)), 0);
 }
 
-static void test_no_numbers(void **state)
+TEST(test_no_numbers)
 {
-    (void)state;
     assert_int_equal(signs_of(WITH(change.avg_logprob = NAN)), 0);
     assert_int_equal(signs_of(WITH(change.no_speech_prob = NAN)), 0);
     assert_int_equal(signs_of(WITH(change.compression_ratio = NAN)), 0);
     assert_int_equal(signs_of(WITH(change.speech_prob = NAN)), 0);
 }
 
-static void test_voice(void **state)
+TEST(test_voice)
 {
-    (void)state;
     assert_int_equal(signs_of(WITH(change.speech_prob = 0.9f)), DOUBT_VOICE);
     assert_int_equal(signs_of(WITH(change.speech_prob = 0.3f)), 0);
     assert_int_equal(signs_of(WITH(change.speech_prob = 0.05f)), DOUBT_NO_VOICE);
@@ -66,9 +63,8 @@ static void test_voice(void **state)
 }
 
 /* Who lowers the threshold below which speech ends has fainter voices. */
-static void test_faint_voice(void **state)
+TEST(test_faint_voice)
 {
-    (void)state;
     params.vad_neg_threshold = 0.03f;
     assert_int_equal(signs_of(WITH(change.speech_prob = 0.05f)), 0);
     assert_int_equal(signs_of(WITH(change.speech_prob = 0.02f)), DOUBT_NO_VOICE);
@@ -82,9 +78,8 @@ static void test_faint_voice(void **state)
 }
 
 /* "Thank you." alone is no sign; where nobody is heard, it is. */
-static void test_common_phrases(void **state)
+TEST(test_common_phrases)
 {
-    (void)state;
     assert_int_equal(signs_of(WITH(change.text = "Thank you.")), 0);
     assert_int_equal(signs_of(WITH(change.text = "Thank you.", change.avg_logprob = -1.2f)),
                      DOUBT_UNLIKELY);
@@ -112,13 +107,12 @@ static void pace(const char *text, int64_t ms, bool odd)
         fail_msg("'%s' in %d ms", text, (int)ms);
 }
 
-static void test_pace(void **state)
+TEST(test_pace)
 {
     static const char spoken[] = "We meet at the station on Tuesday, all of us who were there.";
     static const char han[] = "今天天气很好我们一起去公园散步然后回家吃饭";
     static const char kana[] = "きょうはとてもいいてんきですねこうえんにいきましょう";
 
-    (void)state;
     pace(spoken, 3000, false);
     pace(spoken, 1000, false); /* times are that wrong at times */
     pace(spoken, 500, true);
@@ -149,7 +143,7 @@ static void words(uint32_t n, const struct transcribe_word *w, bool odd)
     assert_int_equal((signs & DOUBT_WORDS) != 0, odd);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     struct transcribe_word w[] = {
         {1000, 1300, " We", 0.9f},
@@ -158,7 +152,6 @@ static void test_words(void **state)
         {1700, 1700, ".", 0.01f}, /* punctuation does not count */
     };
 
-    (void)state;
     words(0, NULL, false);
     words(4, w, false);
     w[0].probability = 0.1f;
@@ -173,7 +166,7 @@ static void test_words(void **state)
     words(1, w + 3, false); /* punctuation alone */
 }
 
-static void test_drops(void **state)
+TEST(test_drops)
 {
     static const uint32_t dropped[] = {
         DOUBT_NO_SPEECH | DOUBT_NO_VOICE,
@@ -200,7 +193,6 @@ static void test_drops(void **state)
         DOUBT_NO_VOICE | DOUBT_PACE | DOUBT_WORDS,
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(dropped) / sizeof(*dropped); i++)
         assert_true(doubt_drops(dropped[i]));
     for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
@@ -211,9 +203,8 @@ static void test_drops(void **state)
 }
 
 /* More doubts never save a text, and a voice never costs one. */
-static void test_drops_monotone(void **state)
+TEST(test_drops_monotone)
 {
-    (void)state;
     for (uint32_t s = 0; s < DOUBT_VOICE; s++) {
         if (doubt_drops(s | DOUBT_VOICE))
             assert_true(doubt_drops(s));
@@ -224,9 +215,8 @@ static void test_drops_monotone(void **state)
 }
 
 /* Scenes from archives. */
-static void test_scenes(void **state)
+TEST(test_scenes)
 {
-    (void)state;
     /* A talk ends, voice activity on: it was said. */
     assert_false(doubt_drops(signs_of(
         WITH(change.text = "Thank you very much. Thank you.", change.speech_prob = 0.8f))));
@@ -253,14 +243,13 @@ static void test_scenes(void **state)
 }
 
 /* What is really said in the samples, at its times, carries no sign. */
-static void test_samples(void **state)
+TEST(test_samples)
 {
     static const char *const names[] = {"01_en_short",          "04_es_clean",
                                         "08_two_voices_stereo", "09_long_silences",
                                         "12_en_long_90s",       "13_es_long_45s"};
     int lines = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         char rel[64], line[512], text[400];
         double start, end;
@@ -293,11 +282,10 @@ static void names(uint32_t signs, const char *want)
     assert_string_equal(text, want);
 }
 
-static void test_text(void **state)
+TEST(test_text)
 {
     char small[12];
 
-    (void)state;
     names(0, "");
     names(DOUBT_VOICE, "");
     names(DOUBT_LOOP, "loop");
@@ -315,11 +303,10 @@ static void test_text(void **state)
     assert_string_equal(small, "");
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
     static char text[1 << 20];
 
-    (void)state;
     memset(text, 'a', sizeof(text) - 1);
     assert_int_equal(signs_of(WITH(change.text = text)), DOUBT_LOOP | DOUBT_PACE);
     for (size_t i = 0; i + 2 < sizeof(text); i += 2)
@@ -337,16 +324,6 @@ static void test_hostile(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_sign),      cmocka_unit_test(test_no_numbers),
-        cmocka_unit_test(test_voice),          cmocka_unit_test(test_faint_voice),
-        cmocka_unit_test(test_common_phrases), cmocka_unit_test(test_pace),
-        cmocka_unit_test(test_words),          cmocka_unit_test(test_drops),
-        cmocka_unit_test(test_drops_monotone), cmocka_unit_test(test_scenes),
-        cmocka_unit_test(test_text),           cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_samples),
-    };
-
     transcribe_params_default(&params);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -93,9 +93,8 @@ static void transcribe(const struct said *s, struct recording *r)
     transcriber_free(t);
 }
 
-static void test_reasons(void **state)
+TEST(test_reasons)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         static struct recording r;
         const struct said *s = &cases[i];
@@ -113,14 +112,13 @@ static void test_reasons(void **state)
 }
 
 /* One window, two segments: each is judged by its own voice. */
-static void test_each_by_itself(void **state)
+TEST(test_each_by_itself)
 {
     static const struct said thanks = {.text = " Thank you.", .from = 0, .to = 0.38, .voice = true};
     static int32_t tokens[64] = {T(0)};
     static struct recording r;
     uint32_t n;
 
-    (void)state;
     transcribe(&thanks, &r);
     n = fake.scripts[0].attempt[0].count;
     memcpy(tokens, fake.scripts[0].attempt[0].tokens, n * sizeof(*tokens));
@@ -150,10 +148,6 @@ static void test_each_by_itself(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reasons),
-        cmocka_unit_test(test_each_by_itself),
-    };
     struct err e;
     int rc;
 
@@ -161,7 +155,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

@@ -21,7 +21,7 @@ static void near(uint64_t have, uint64_t want, const char *what)
 }
 
 /* Parameters as a stage has them, of a model that is loaded as a worker loads it. */
-static void a_session_takes_what_was_foretold(void **state)
+TEST(a_session_takes_what_was_foretold)
 {
     static const char *const params[] = {
         "{}",
@@ -40,7 +40,6 @@ static void a_session_takes_what_was_foretold(void **state)
     struct err e = {0};
     char *dir = strdup(test_source_path("workers/models/whisper-nano"));
 
-    (void)state;
     assert_non_null(dir);
     assert_ok(vocabulary_load(dir, &vocab, &e), e);
     assert_ok(backend_open_host(0, &be, &e), e);
@@ -87,14 +86,13 @@ static uint64_t of(const char *json, const struct footprint_device *d, uint32_t 
 }
 
 /* Twenty million numbers for each hypothesis of a window of the largest model. */
-static void beams_words_and_voice_take_more(void **state)
+TEST(beams_words_and_voice_take_more)
 {
     const uint64_t branch = UINT64_C(2) * 32 * 448 * 1280 * 2;
     const char *voice = "{\"vad_hash\":\"00112233445566778899aabbccddeeff\","
                         "\"vad_model\":\"silero-vad\"}";
     uint64_t greedy = of("{}", &host, 8, 1), beams = of("{\"beam_size\":5}", &host, 8, 1);
 
-    (void)state;
     assert_true(beams - greedy >= 32 * branch && beams - greedy < 34 * branch);
     assert_int_equal(of("{\"best_of\":5}", &host, 8, 1), beams);
     /* Nobody knows its heads: as many as a session takes. */
@@ -103,14 +101,13 @@ static void beams_words_and_voice_take_more(void **state)
     assert_int_equal(of(voice, &host, 8, 1) - greedy, silero_predict_bytes(1));
 }
 
-static void a_gpu_takes_more(void **state)
+TEST(a_gpu_takes_more)
 {
     const struct footprint_device gpu = {.gpu = true}, alike = {true, true};
     const char *voice = "{\"vad_hash\":\"00112233445566778899aabbccddeeff\","
                         "\"vad_model\":\"silero-vad\"}";
     const uint64_t branch = UINT64_C(2) * 32 * 448 * 1280 * 2;
 
-    (void)state;
     assert_int_equal(of("{}", &gpu, 8, 4) - of("{}", &host, 8, 4), branch + FOOTPRINT_GPU_BYTES);
     assert_int_equal(of(voice, &gpu, 8, 4) - of("{}", &gpu, 8, 4), silero_predict_bytes(0));
     assert_int_equal(of(voice, &alike, 8, 4) - of("{}", &alike, 8, 4), silero_predict_bytes(1));
@@ -120,7 +117,7 @@ static void a_gpu_takes_more(void **state)
     assert_int_equal(of("{}", &alike, 8, 8), of("{}", &gpu, 8, 1));
 }
 
-static void a_way_of_decoding_has_a_name(void **state)
+TEST(a_way_of_decoding_has_a_name)
 {
     static const struct {
         const char *json, *want;
@@ -137,7 +134,6 @@ static void a_way_of_decoding_has_a_name(void **state)
     struct transcribe_params p;
     struct err e = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         assert_ok(transcribe_params_from_json(table[i].json, &p, &e), e);
         transcribe_decoding(&p, name);
@@ -145,14 +141,4 @@ static void a_way_of_decoding_has_a_name(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_session_takes_what_was_foretold),
-        cmocka_unit_test(beams_words_and_voice_take_more),
-        cmocka_unit_test(a_gpu_takes_more),
-        cmocka_unit_test(a_way_of_decoding_has_a_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -48,9 +48,8 @@ static void keeps(struct hallucination_rule rule, uint32_t count, double seek)
 
 #define RULE .threshold = 2, .begin = 100, .length = 30
 
-static void test_good(void **state)
+TEST(test_good)
 {
-    (void)state;
     begin();
     keeps((struct hallucination_rule){RULE}, 0, -1);
     segment(10, 12, 5, GOOD);
@@ -59,9 +58,8 @@ static void test_good(void **state)
 }
 
 /* The window's first words are odd, behind a silence: heard again from there. */
-static void test_silence_first(void **state)
+TEST(test_silence_first)
 {
-    (void)state;
     begin();
     segment(3, 3.5f, 0, 0); /* nothing to judge */
     segment(5, 6, 4, BAD);
@@ -72,9 +70,8 @@ static void test_silence_first(void **state)
     keeps((struct hallucination_rule){RULE, .last_speech = -0.5}, 1, 2);
 }
 
-static void test_between(void **state)
+TEST(test_between)
 {
-    (void)state;
     begin();
     segment(0, 4, 8, GOOD);
     segment(8, 9, 4, BAD); /* silence of 4 s before, of 3 s after */
@@ -91,9 +88,8 @@ static void test_between(void **state)
 }
 
 /* The recording's begin and the window's end count as silence. */
-static void test_edges(void **state)
+TEST(test_edges)
 {
-    (void)state;
     begin();
     segment(1.5f, 3, 4, BAD);
     keeps((struct hallucination_rule){RULE, .last_speech = 1}, 0, 1.5);
@@ -111,9 +107,8 @@ static void test_edges(void **state)
 }
 
 /* Nothing follows: what is left is silence. */
-static void test_at_end(void **state)
+TEST(test_at_end)
 {
-    (void)state;
     begin();
     segment(0, 4, 8, GOOD);
     segment(8, 9, 4, BAD);
@@ -128,12 +123,11 @@ static void test_at_end(void **state)
 }
 
 /* What is odd: one in all of few words, three in many; marks are not counted. */
-static void test_odd(void **state)
+TEST(test_odd)
 {
     static char mark[] = ".";
     struct hallucination_rule rule = {RULE, .last_speech = 0};
 
-    (void)state;
     begin();
     segment(10, 12, 2, GOOD);
     keeps(rule, 1, -1);
@@ -164,13 +158,4 @@ static void test_odd(void **state)
     keeps(rule, 0, 10);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),    cmocka_unit_test(test_silence_first),
-        cmocka_unit_test(test_between), cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_at_end),  cmocka_unit_test(test_odd),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -131,9 +131,8 @@ static void run_case(size_t i, uint32_t slots)
         assert_string_equal(r.segment[k].language, cases[i].language);
 }
 
-static void test_asked(void **state)
+TEST_SETUP(test_asked, setup)
 {
-    (void)state;
     script_languages();
     for (size_t i = 0; i < COUNT(cases); i++)
         for (uint32_t slots = 1; slots <= 6; slots++)
@@ -141,9 +140,8 @@ static void test_asked(void **state)
 }
 
 /* Many lanes whose windows wait for each other, with one slot and with few. */
-static void test_parked(void **state)
+TEST_SETUP(test_parked, setup)
 {
-    (void)state;
     script_languages();
     params.language_detection_segments = 7;
     params.language_detection_threshold = 0.95f;
@@ -166,12 +164,11 @@ static void test_parked(void **state)
 }
 
 /* The audio goes no further while windows wait for others: the lane holds them, and goes on. */
-static void test_parked_without_audio(void **state)
+TEST_SETUP(test_parked_without_audio, setup)
 {
     static struct recording r;
     struct transcriber *t;
 
-    (void)state;
     script_languages();
     params.language_detection_threshold = 0.95f;
     t = make(2);
@@ -188,11 +185,10 @@ static void test_parked_without_audio(void **state)
     transcriber_free(t);
 }
 
-static void test_given(void **state)
+TEST_SETUP(test_given, setup)
 {
     struct recording r = windows_of("2512");
 
-    (void)state;
     script_languages();
     params.language_detection_threshold = 0.95f;
     transcribe(&r, 2, "en");
@@ -207,11 +203,10 @@ static void test_given(void **state)
     assert_string_equal(r.language, "en");
 }
 
-static void test_multilingual(void **state)
+TEST_SETUP(test_multilingual, setup)
 {
     struct recording r = windows_of("1021501");
 
-    (void)state;
     script_languages();
     params.multilingual = true;
     for (int voice = 1; voice >= 0; voice--) {
@@ -228,14 +223,13 @@ static void test_multilingual(void **state)
 }
 
 /* Hand cases of the rule itself. */
-static void test_rule(void **state)
+TEST_SETUP(test_rule, setup)
 {
     struct language_tally t = {0};
     struct language_rule rule = {3, 0.8f};
     int32_t language = -1;
     float prob = -1;
 
-    (void)state;
     assert_false(language_most(&t, &language, &prob));
     assert_int_equal(language, -1);
     assert_false(language_ask(&t, &rule, 5, 0.79f, &language, &prob));
@@ -290,11 +284,10 @@ static struct recording three(void)
         .parts = {{SECONDS(30), 0}, {SECONDS(30), 1}, {SECONDS(30), 0}, {SECONDS(2), 1}}};
 }
 
-static void test_condition(void **state)
+TEST_SETUP(test_condition, setup)
 {
     struct recording r = three();
 
-    (void)state;
     without_voice();
     script_texts();
     transcribe(&r, 2, "en");
@@ -320,11 +313,10 @@ static void test_condition(void **state)
 }
 
 /* Silence between two texts: the one before it is the condition still. */
-static void test_condition_over_silence(void **state)
+TEST_SETUP(test_condition_over_silence, setup)
 {
     struct recording r = three();
 
-    (void)state;
     without_voice();
     script_texts();
     r.parts[1].script = 2;
@@ -338,12 +330,11 @@ static void test_condition_over_silence(void **state)
 }
 
 /* The last half of the positions less one, of a long text. */
-static void test_long_condition(void **state)
+TEST_SETUP(test_long_condition, setup)
 {
     static int32_t tokens[220];
     struct recording r = three();
 
-    (void)state;
     without_voice();
     params.condition_on_previous_text = true;
     params.compression_ratio_threshold = 1000;
@@ -360,13 +351,12 @@ static void test_long_condition(void **state)
 }
 
 /* initial: of the first window; hotwords: of all others, unless a text goes before. */
-static void test_prompts(void **state)
+TEST_SETUP(test_prompts, setup)
 {
     struct recording r = three();
     char farmer[] = "261 275 396;", tuesday[] = "620;";
     char want[256];
 
-    (void)state;
     without_voice();
     script_texts();
     strcpy(params.initial_prompt, " \t farmer \n");
@@ -395,9 +385,8 @@ static void test_prompts(void **state)
 }
 
 /* Windows that are packed: each has the prompt, and no text goes before. */
-static void test_packed_prompts(void **state)
+TEST_SETUP(test_packed_prompts, setup)
 {
-    (void)state;
     script_texts();
     for (uint32_t slots = 1; slots < 4; slots++) {
         struct recording r = windows_of("0101");
@@ -413,12 +402,11 @@ static void test_packed_prompts(void **state)
 }
 
 /* A condition cannot go with windows that are cut by voice. */
-static void test_packed_condition(void **state)
+TEST_SETUP(test_packed_condition, setup)
 {
     struct transcriber *t = NULL;
     struct err e;
 
-    (void)state;
     params.condition_on_previous_text = true;
     assert_int_equal(transcriber_new(fake_whisper(), fake_silero(), vocab, &params, 1, 1, &t, &e),
                      ERR_USAGE);
@@ -439,20 +427,6 @@ static void quiet(enum log_level level, const char *line, void *arg)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_asked, setup),
-        cmocka_unit_test_setup(test_parked, setup),
-        cmocka_unit_test_setup(test_parked_without_audio, setup),
-        cmocka_unit_test_setup(test_given, setup),
-        cmocka_unit_test_setup(test_multilingual, setup),
-        cmocka_unit_test_setup(test_rule, setup),
-        cmocka_unit_test_setup(test_condition, setup),
-        cmocka_unit_test_setup(test_condition_over_silence, setup),
-        cmocka_unit_test_setup(test_long_condition, setup),
-        cmocka_unit_test_setup(test_prompts, setup),
-        cmocka_unit_test_setup(test_packed_prompts, setup),
-        cmocka_unit_test_setup(test_packed_condition, setup),
-    };
     struct err e;
     int rc;
 
@@ -461,7 +435,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

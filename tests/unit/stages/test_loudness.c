@@ -38,11 +38,10 @@ static void measure(struct loudness *l)
     assert_int_equal(l->steps, 3000);
 }
 
-static void test_shares(void **state)
+TEST(test_shares)
 {
     struct loudness l;
 
-    (void)state;
     quiet(0.001f);
     sound(5, 7, 0.3f);
     measure(&l);
@@ -55,12 +54,11 @@ static void test_shares(void **state)
 }
 
 /* Edges in the pauses go to the sound; those within the sound stay. */
-static void test_edges(void **state)
+TEST(test_edges)
 {
     struct word w[] = {word(4.7f, 5.4f, " one"), word(5.4f, 6.8f, " two")};
     struct loudness l;
 
-    (void)state;
     quiet(0.001f);
     sound(5, 7, 0.3f);
     measure(&l);
@@ -76,12 +74,11 @@ static void test_edges(void **state)
 }
 
 /* The sound of a word may begin after the place where it was thought to end. */
-static void test_wholly_before(void **state)
+TEST(test_wholly_before)
 {
     struct word w = word(4.3f, 4.6f, " one");
     struct loudness l;
 
-    (void)state;
     quiet(0.001f);
     sound(5, 5.5f, 0.3f);
     measure(&l);
@@ -91,12 +88,11 @@ static void test_wholly_before(void **state)
 }
 
 /* A sound that goes on belongs to what comes after, too: the end stays. */
-static void test_neighbours(void **state)
+TEST(test_neighbours)
 {
     struct word w = word(5.1f, 5.5f, " one");
     struct loudness l;
 
-    (void)state;
     quiet(0.001f);
     sound(5, 12, 0.3f);
     measure(&l);
@@ -108,12 +104,11 @@ static void test_neighbours(void **state)
 }
 
 /* Placed seconds away from the only sound that the timestamps know of. */
-static void test_misplaced(void **state)
+TEST(test_misplaced)
 {
     struct word w[] = {word(20, 21, " a"), word(21, 21, " longer"), word(21, 21, " one")};
     struct loudness l;
 
-    (void)state;
     quiet(0.001f);
     sound(25, 26, 0.3f);
     measure(&l);
@@ -134,12 +129,11 @@ static void test_misplaced(void **state)
 }
 
 /* Where all is about as loud, nothing is known, and nothing moves. */
-static void test_no_difference(void **state)
+TEST(test_no_difference)
 {
     struct word w = word(3, 4, " one");
     struct loudness l;
 
-    (void)state;
     quiet(0.2f);
     loudness_measure(pcm, SECONDS * RATE, &l);
     assert_int_equal(l.steps, 0);
@@ -157,9 +151,8 @@ static void test_no_difference(void **state)
 }
 
 /* Whatever the words were: in order, within their neighbours, none with a negative length. */
-static void test_random(void **state)
+TEST(test_random)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 20000; seed++) {
         struct loudness l;
         struct word w[12];
@@ -191,14 +184,4 @@ static void test_random(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares),        cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_wholly_before), cmocka_unit_test(test_neighbours),
-        cmocka_unit_test(test_misplaced),     cmocka_unit_test(test_no_difference),
-        cmocka_unit_test(test_random),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

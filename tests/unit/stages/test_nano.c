@@ -243,7 +243,7 @@ static void equals_tokens(const struct decoding_result *w, const struct sample *
 }
 
 /* The reference's greedy tokens with timestamps; the noise, too, is decoded here. */
-static void test_tokens(void **state)
+TEST(test_tokens)
 {
     static const size_t golden[] = {0, 3, 5, 9};
     struct whisper_session *session;
@@ -258,7 +258,6 @@ static void test_tokens(void **state)
     struct decoding *d;
     struct err e;
 
-    (void)state;
     transcribe_params_default(&params);
     params.no_speech_threshold = 1;
     params.temperature_count = 1;
@@ -292,11 +291,10 @@ static size_t present(size_t *which)
     return n;
 }
 
-static void test_golden(void **state)
+TEST(test_golden)
 {
     static const size_t golden[] = {0, 3, 5, 9};
 
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         if (samples[golden[i]].pcm) {
             transcribe(&golden[i], 1, 1, first);
@@ -323,12 +321,11 @@ static struct score score_sample(const char *reference, const char *hypothesis, 
     return one;
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     size_t which[SAMPLES], n = present(which);
     struct score all = {0};
 
-    (void)state;
     transcribe(which, n, 8, first);
     for (size_t i = 0; i < n; i++) {
         const struct sample *s = &samples[which[i]];
@@ -354,12 +351,11 @@ static void test_words(void **state)
 }
 
 /* Byte for byte the same alone, together, in another order, with few and many slots. */
-static void test_batching(void **state)
+TEST(test_batching)
 {
     static const uint32_t slots[] = {1, 16};
     size_t which[SAMPLES], n = present(which);
 
-    (void)state;
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < n / 2; i++) { /* another order each time */
             size_t j = (i * 5 + k) % n, swap = which[i];
@@ -374,12 +370,11 @@ static void test_batching(void **state)
 }
 
 /* Recordings end anywhere: each cut has an end, and no word lies past it. */
-static void test_cuts(void **state)
+TEST(test_cuts)
 {
     static const int64_t ends[] = {1599, 1600, 8000, 40000, 90000};
     static struct transcript t[SAMPLES];
 
-    (void)state;
     for (size_t k = 0; k < 5; k++) {
         int64_t whole = samples[0].n;
         const size_t zero = 0;
@@ -421,17 +416,11 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens), cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_words),  cmocka_unit_test(test_batching),
-        cmocka_unit_test(test_cuts),
-    };
-
     for (size_t i = 0; i < SAMPLES; i++)
         decode(&samples[i]);
     if (!samples[0].pcm) {
         printf("SKIPPED: the ffmpeg program is needed to decode the samples\n");
         return TEST_SKIPPED;
     }
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return suite_run(setup, teardown);
 }

@@ -225,31 +225,25 @@ static void write_loud(void)
     silero_model_free(m);
 }
 
-static void test_sequential(void **state)
-{
-    (void)state;
-    run_all(NULL);
-}
+TEST(test_sequential) { run_all(NULL); }
 
-static void test_loud(void **state)
+TEST(test_loud)
 {
     struct silero *vad;
     struct err e;
 
-    (void)state;
     write_loud();
     assert_ok(silero_load(LOUD, backend, 0, &vad, &e), e);
     run_all(vad);
     silero_free(vad);
 }
 
-static void test_voice(void **state)
+TEST(test_voice)
 {
     const char *file = test_shared_path("models/silero-vad/" SILERO_FILE);
     struct silero *vad;
     struct err e;
 
-    (void)state;
     if (access(file, R_OK) != 0) {
         print_message("SKIPPED: %s is not here\n", file);
         skip();
@@ -261,11 +255,6 @@ static void test_voice(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sequential),
-        cmocka_unit_test(test_loud),
-        cmocka_unit_test(test_voice),
-    };
     struct err e;
     int rc;
 
@@ -280,7 +269,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     whisper_free(model);
     vocabulary_free(vocab);
     backend_close(backend);

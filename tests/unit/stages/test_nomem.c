@@ -145,31 +145,14 @@ static int transcribe_whole(struct err *err)
     return rc;
 }
 
-static void test_vocabulary(void **state)
-{
-    (void)state;
-    each_allocation(vocabulary_whole, 30);
-}
+TEST(test_vocabulary) { each_allocation(vocabulary_whole, 30); }
 
-static void test_params(void **state)
-{
-    (void)state;
-    each_allocation(params_whole, 1);
-}
+TEST(test_params) { each_allocation(params_whole, 1); }
 
-static void test_transcribe(void **state)
-{
-    (void)state;
-    each_allocation(transcribe_whole, 20);
-}
+TEST(test_transcribe) { each_allocation(transcribe_whole, 20); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vocabulary),
-        cmocka_unit_test(test_params),
-        cmocka_unit_test(test_transcribe),
-    };
     struct err e;
     int rc;
 
@@ -177,7 +160,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(nano);
     return rc;
 }

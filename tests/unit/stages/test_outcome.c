@@ -67,11 +67,10 @@ static void yield(uint32_t n, uint32_t word_count, struct yield *ret)
     }
 }
 
-static void test_plain(void **state)
+TEST(test_plain)
 {
     struct yield y;
 
-    (void)state;
     draft(0, 0, 2.5, 0, 0);
     draft(1, 2.5, 30, 0, 0);
     yield(2, 0, &y);
@@ -83,11 +82,10 @@ static void test_plain(void **state)
 }
 
 /* The words of the first one went on for longer than its timestamps; the next ones have none. */
-static void test_without_words(void **state)
+TEST(test_without_words)
 {
     struct yield y;
 
-    (void)state;
     word(0, 0.5, 1);
     word(1, 6, 6.5);
     word(2, 7, 7.5);
@@ -106,11 +104,10 @@ static void test_without_words(void **state)
 }
 
 /* words_fit has found the outer words too far off: the segment has its own time. */
-static void test_own_time(void **state)
+TEST(test_own_time)
 {
     struct yield y;
 
-    (void)state;
     word(0, 4.7, 5.2);
     word(1, 6, 7.3);
     draft(0, 5, 7, 0, 2);
@@ -135,11 +132,6 @@ static void test_own_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_without_words),
-        cmocka_unit_test(test_own_time),
-    };
     struct err e;
     int rc;
 
@@ -148,7 +140,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

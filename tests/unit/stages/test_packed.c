@@ -107,11 +107,10 @@ static void run_together(struct transcriber *t, uint64_t seed)
     recording_finish(t);
 }
 
-static void test_batching(void **state)
+TEST_SETUP(test_batching, setup)
 {
     uint32_t windows = 0;
 
-    (void)state;
     print_message("seeds 1 to 24\n");
     for (uint32_t seed = 1; seed <= 24; seed++) {
         struct transcriber *t;
@@ -139,9 +138,8 @@ static void test_batching(void **state)
 }
 
 /* The same of lanes whose windows follow each other, where words and silence move them. */
-static void test_sequential(void **state)
+TEST_SETUP(test_sequential, setup)
 {
-    (void)state;
     params.vad_model[0] = params.vad_hash[0] = 0;
     params.word_timestamps = true;
     params.hallucination_silence_threshold = 1.5f;
@@ -160,13 +158,12 @@ static void test_sequential(void **state)
 }
 
 /* Samples come one by one, in steps, in blocks, and nearly so. */
-static void test_pieces(void **state)
+TEST_SETUP(test_pieces, setup)
 {
     static const int64_t pieces[] = {1,         511,   512,       513,      8191,
                                      BLOCK - 1, BLOCK, BLOCK + 1, INT32_MAX};
     static struct recording whole, r;
 
-    (void)state;
     whole = (struct recording){
         .parts = {{4321, 1}, {SECONDS(2.5), SILENCE}, {SECONDS(1), 0}, {12345, SILENCE}}};
     recording_rewind(&whole);
@@ -192,9 +189,8 @@ static void test_pieces(void **state)
 }
 
 /* Lanes go while their windows are in work, wait, or are listened to. */
-static void test_remove(void **state)
+TEST_SETUP(test_remove, setup)
 {
-    (void)state;
     make_recordings(77);
     for (uint32_t round = 0; round < 12; round++) {
         struct transcriber *t = make(1 + round % 5, 1);
@@ -222,9 +218,8 @@ static void test_remove(void **state)
 }
 
 /* Memory runs out while windows are encoded, decoded, aligned and parked. */
-static void test_lack_of_memory(void **state)
+TEST_SETUP(test_lack_of_memory, setup)
 {
-    (void)state;
     params.word_timestamps = true;
     params.language_detection_threshold = 1;
     make_recordings(5);
@@ -255,12 +250,11 @@ static void test_lack_of_memory(void **state)
 
 /* ---- failures */
 
-static void test_broken_source(void **state)
+TEST_SETUP(test_broken_source, setup)
 {
     static struct recording bad, good;
     struct transcriber *t = make(3, 1);
 
-    (void)state;
     good = (struct recording){.parts = {{SECONDS(70), 1}}};
     bad = (struct recording){.parts = {{SECONDS(95), 1}}, .fails_at = SECONDS(80)};
     recording_rewind(&good);
@@ -276,12 +270,11 @@ static void test_broken_source(void **state)
     transcriber_free(t);
 }
 
-static void test_broken_model(void **state)
+TEST_SETUP(test_broken_model, setup)
 {
     static struct recording bad, good;
     struct transcriber *t = make(3, 1);
 
-    (void)state;
     fake.scripts[3].broken = true;
     good = (struct recording){.parts = {{SECONDS(70), 1}}};
     bad = (struct recording){.parts = {{SECONDS(65), 1}, {SECONDS(65), 3}}};
@@ -297,7 +290,7 @@ static void test_broken_model(void **state)
     transcriber_free(t);
 }
 
-static void test_lost_device(void **state)
+TEST_SETUP(test_lost_device, setup)
 {
     struct recording r = {.parts = {{SECONDS(70), 1}}};
     struct transcriber *t = make(1, 1);
@@ -305,7 +298,6 @@ static void test_lost_device(void **state)
     struct err e;
     int rc;
 
-    (void)state;
     recording_rewind(&r);
     recording_add(t, &r, NULL);
     fake_ear.fails_at = 9;
@@ -325,16 +317,6 @@ static void quiet(enum log_level level, const char *line, void *arg)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_batching, setup),
-        cmocka_unit_test_setup(test_sequential, setup),
-        cmocka_unit_test_setup(test_pieces, setup),
-        cmocka_unit_test_setup(test_remove, setup),
-        cmocka_unit_test_setup(test_lack_of_memory, setup),
-        cmocka_unit_test_setup(test_broken_source, setup),
-        cmocka_unit_test_setup(test_broken_model, setup),
-        cmocka_unit_test_setup(test_lost_device, setup),
-    };
     struct err e;
     int rc;
 
@@ -343,7 +325,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

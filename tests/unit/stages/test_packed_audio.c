@@ -114,9 +114,8 @@ static int64_t distance(const struct recording *r, int64_t ms)
     return least;
 }
 
-static void test_once(void **state)
+TEST_SETUP(test_once, setup)
 {
-    (void)state;
     strcpy(params.language, "en"); /* no window is encoded again */
     for (uint64_t seed = 100; seed < 130; seed++) {
         static struct recording r;
@@ -137,7 +136,7 @@ static void test_once(void **state)
 }
 
 /* All speech, and silence but for the end. */
-static void test_lengths(void **state)
+TEST_SETUP(test_lengths, setup)
 {
     static const int64_t lengths[] = {0,
                                       1,
@@ -159,7 +158,6 @@ static void test_lengths(void **state)
                                       480001,
                                       SECONDS(95) + 1};
 
-    (void)state;
     strcpy(params.language, "en");
     fake.on_window = count_window;
     for (size_t i = 0; i < COUNT(lengths); i++) {
@@ -183,7 +181,7 @@ static void test_lengths(void **state)
 }
 
 /* Three stretches in one window, told apart again. */
-static void test_places(void **state)
+TEST_SETUP(test_places, setup)
 {
     struct recording r = {.from = SECONDS(100),
                           .parts = {{SECONDS(10), SILENCE},
@@ -192,7 +190,6 @@ static void test_places(void **state)
                                     {SECONDS(2.048), 1},
                                     {SECONDS(60), SILENCE}}};
 
-    (void)state;
     recording_rewind(&r);
     /* 0.4 s, 2.1 s of speech, 0.4 s; and the same again. */
     SAY(0, T(0.4), FARMER, T(2.4), T(3.2), TUESDAY, T(5.2), T(5.2));
@@ -208,12 +205,11 @@ static void test_places(void **state)
 
 /* ---- what is held */
 
-static void test_held(void **state)
+TEST_SETUP(test_held, setup)
 {
     static const int64_t hours = 3 * 3600;
     static struct recording r;
 
-    (void)state;
     r = (struct recording){.parts = {{SECONDS(hours), SILENCE}, {SECONDS(2), 0}}};
     recording_rewind(&r);
     transcribe(&r);
@@ -230,14 +226,13 @@ static void test_held(void **state)
 }
 
 /* Done with, as people are told: never more than was transcribed, in the end all. */
-static void test_progress(void **state)
+TEST_SETUP(test_progress, setup)
 {
     static struct recording r;
     struct transcriber *t = make(2, 1);
     uint32_t lanes, windows, most = 0;
     int64_t samples = 0, before = 0;
 
-    (void)state;
     r = (struct recording){.parts = {{SECONDS(120), 1}, {SECONDS(50), SILENCE}, {SECONDS(9), 0}}};
     recording_rewind(&r);
     recording_add(t, &r, NULL);
@@ -257,11 +252,6 @@ static void test_progress(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_once, setup),     cmocka_unit_test_setup(test_lengths, setup),
-        cmocka_unit_test_setup(test_places, setup),   cmocka_unit_test_setup(test_held, setup),
-        cmocka_unit_test_setup(test_progress, setup),
-    };
     struct err e;
     int rc;
 
@@ -269,7 +259,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

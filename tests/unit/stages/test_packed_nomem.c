@@ -108,15 +108,10 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_packed(void **state)
-{
-    (void)state;
-    each_allocation(100);
-}
+TEST_SETUP(test_packed, setup) { each_allocation(100); }
 
-static void test_sequential(void **state)
+TEST_SETUP(test_sequential, setup)
 {
-    (void)state;
     params.vad_model[0] = params.vad_hash[0] = 0;
     params.condition_on_previous_text = true;
     params.hallucination_silence_threshold = 1;
@@ -128,10 +123,6 @@ static void test_sequential(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_packed, setup),
-        cmocka_unit_test_setup(test_sequential, setup),
-    };
     struct err e;
     int rc;
 
@@ -139,7 +130,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

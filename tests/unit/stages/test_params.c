@@ -11,13 +11,12 @@
     "\"max_tokens\":0,\"no_speech_threshold\":0.6,\"temperatures\":[0,0.2,0.4,0.6,0.8,1]," \
     "\"translate\":false}"
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
     struct transcribe_params p, q;
     struct err e;
     char *json;
 
-    (void)state;
     transcribe_params_default(&p);
     assert_ok(transcribe_params_to_json(&p, &json, &e), e);
     assert_string_equal(json, DEFAULTS);
@@ -45,7 +44,7 @@ static void test_round_trip(void **state)
 }
 
 /* What the catalogs of every version so far hold: a stage keeps its identity. */
-static void test_first_catalogs(void **state)
+TEST(test_first_catalogs)
 {
     static const char old[] =
         "{\"compression_ratio_threshold\":2.5,\"language\":\"es\",\"logprob_threshold\":-0.7,"
@@ -55,7 +54,6 @@ static void test_first_catalogs(void **state)
     struct err e;
     char *json;
 
-    (void)state;
     assert_ok(transcribe_params_from_json(old, &p, &e), e);
     assert_ok(transcribe_params_to_json(&p, &json, &e), e);
     assert_string_equal(json, old);
@@ -63,13 +61,12 @@ static void test_first_catalogs(void **state)
 }
 
 /* Tens and hundreds are written as people write them. */
-static void test_no_exponents(void **state)
+TEST(test_no_exponents)
 {
     struct transcribe_params p;
     struct err e;
     char *json;
 
-    (void)state;
     transcribe_params_default(&p);
     p.patience = 10;
     p.compression_ratio_threshold = 250;
@@ -87,7 +84,7 @@ static void test_no_exponents(void **state)
 }
 
 /* Every parameter with a value that is not its default, at its place among the sorted keys. */
-static void test_all(void **state)
+TEST(test_all)
 {
     static const char all[] =
         "{\"beam_size\":5,\"best_of\":4,\"compression_ratio_threshold\":2.4,"
@@ -106,7 +103,6 @@ static void test_all(void **state)
     struct err e;
     char *json;
 
-    (void)state;
     assert_ok(transcribe_params_from_json(all, &p, &e), e);
     assert_string_equal(p.initial_prompt, "a \"b\" \\ \n/");
     assert_string_equal(p.hotwords, "Nightshift \u00e9t\u00e9");
@@ -127,13 +123,12 @@ static void test_all(void **state)
 }
 
 /* What says the same is written the same. */
-static void test_canonical(void **state)
+TEST(test_canonical)
 {
     struct transcribe_params p;
     struct err e;
     char *json;
 
-    (void)state;
     assert_ok(transcribe_params_from_json(
                   "{\"length_penalty\":-7,\"vad_neg_threshold\":-0.5,\"suppress_tokens\":[-1],"
                   "\"max_initial_timestamp\":-0.01,\"beam_size\":1,\"initial_prompt\":\"\","
@@ -168,9 +163,8 @@ static void refused(const char *json, const char *says)
     assert_int_equal(p.max_tokens, 12345);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     refused("", "no JSON");
     refused("[]", "object");
     refused("{\"a\":1,\"a\":1}", "duplicate");
@@ -200,9 +194,8 @@ static void test_refused(void **state)
 
 #define HASH "\"vad_hash\":\"0123456789abcdef0123456789abcdef\""
 
-static void test_refused_whole(void **state)
+TEST(test_refused_whole)
 {
-    (void)state;
     refused("{\"beam_size\":0}", "beam_size");
     refused("{\"beam_size\":17}", "beam_size");
     refused("{\"beam_size\":4294967297}", "beam_size");
@@ -243,14 +236,13 @@ static void test_refused_whole(void **state)
 }
 
 /* A text and a list that are one too long, and as long as they may be. */
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
     struct transcribe_params p;
     char text[TRANSCRIBE_PROMPT_MAX + 40];
     char list[2048] = "{\"suppress_tokens\":[-1";
     struct err e;
 
-    (void)state;
     memset(text, 'a', sizeof(text));
     memcpy(text, "{\"hotwords\":\"", 13);
     memcpy(text + 13 + TRANSCRIBE_PROMPT_MAX - 1, "\"}", 3);
@@ -268,13 +260,12 @@ static void test_bounds(void **state)
     refused(list, "suppress_tokens");
 }
 
-static void test_check(void **state)
+TEST(test_check)
 {
     struct transcribe_params p;
     struct err e;
     char *json = NULL;
 
-    (void)state;
     transcribe_params_default(&p);
     p.no_speech_threshold = NAN;
     assert_int_equal(transcribe_params_check(&p, &e), ERR_USAGE);
@@ -301,15 +292,4 @@ static void test_check(void **state)
     assert_null(json);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_first_catalogs),
-        cmocka_unit_test(test_all),           cmocka_unit_test(test_no_exponents),
-        cmocka_unit_test(test_canonical),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_refused_whole), cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_check),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -408,11 +408,10 @@ static void run_case(uint32_t number, struct tally *tally)
     decoding_free(d);
 }
 
-static void test_random_courses(void **state)
+TEST(test_random_courses)
 {
     struct tally t = {0};
 
-    (void)state;
     for (uint32_t number = 0; number < 1500; number++)
         run_case(number, &t);
     /* All roads were taken often. */
@@ -423,12 +422,11 @@ static void test_random_courses(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_courses)};
     int rc;
 
     vocabs[0] = fake_vocabulary(false);
     vocabs[1] = fake_vocabulary(true);
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocabs[0]);
     vocabulary_free(vocabs[1]);
     return rc;

@@ -41,9 +41,8 @@ static void splits(double window, bool whole, const char *spans, double next, co
 #define SPLITS_WHOLE(window, spans, ...) \
     splits(window, true, spans, window, (const int32_t[]){__VA_ARGS__}, LEN(__VA_ARGS__))
 
-static void test_table(void **state)
+TEST(test_table)
 {
-    (void)state;
     /* Pairs, then a single timestamp: the window is done. */
     SPLITS(30, "[0-2: 1 2][2.5-4: 3]", 30, T(0), 1, 2, T(2), T(2.5), 3, T(4));
     /* Pairs to the end of the tokens: on from the last end. */
@@ -61,9 +60,8 @@ static void test_table(void **state)
     SPLITS(30, "", 5, T(5), T(5), 1);
 }
 
-static void test_padding(void **state)
+TEST(test_padding)
 {
-    (void)state;
     SPLITS(3, "[0-3: 1]", 3, T(0), 1, T(7));
     SPLITS(3, "[0-2: 1][2.5-3: 2]", 3, T(0), 1, T(2), T(2.5), 2, T(9), T(9));
     SPLITS(3, "[0-3: 1 2]", 3, T(0), 1, T(2), T(5), 2, T(9));
@@ -73,9 +71,8 @@ static void test_padding(void **state)
     SPLITS(3, "", 3, T(5), 1);
 }
 
-static void test_no_standstill(void **state)
+TEST(test_no_standstill)
 {
-    (void)state;
     SPLITS(30, "", 30, T(0), T(0));
     SPLITS(30, "", 30, T(0), T(0), 1, 2);
     splits(30, false, "", 30, NULL, 0);
@@ -83,9 +80,8 @@ static void test_no_standstill(void **state)
 }
 
 /* No other window hears the end again. */
-static void test_whole(void **state)
+TEST(test_whole)
 {
-    (void)state;
     SPLITS_WHOLE(30, "[0-2: 1 2][2.5-4: 3]", T(0), 1, 2, T(2), T(2.5), 3, T(4));
     SPLITS_WHOLE(30, "[0-2: 1][2-29: 2][29-30:]", T(0), 1, T(2), T(2), 2, T(29), T(29));
     SPLITS_WHOLE(30, "[1-2: 1][2.5-30: 2 3]", T(1), 1, T(2), T(2.5), 2, 3);
@@ -95,11 +91,10 @@ static void test_whole(void **state)
 }
 
 /* Any tokens: spans within the window, in order of tokens, and a step forward. */
-static void test_random(void **state)
+TEST(test_random)
 {
     uint64_t at = 0;
 
-    (void)state;
     for (int round = 0; round < 20000; round++) {
         int32_t tokens[40];
         size_t n = (size_t)(number_uniform(5, at++) * 40), last = 0;
@@ -125,13 +120,4 @@ static void test_random(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),  cmocka_unit_test(test_padding),
-        cmocka_unit_test(test_whole),  cmocka_unit_test(test_no_standstill),
-        cmocka_unit_test(test_random),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

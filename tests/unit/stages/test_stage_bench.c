@@ -30,12 +30,11 @@ static void one_speaks(float first, uint8_t *sets)
 }
 
 /* A window a second, and a voice in each. */
-static void test_voices(void **state)
+TEST(test_voices)
 {
     struct stage_bench_result r = {0};
     struct err e = {0};
 
-    (void)state;
     fake_models = (struct fake_models){.sets = one_speaks};
     assert_ok(bench("diarize", 2, &r, &e), e);
     assert_int_equal(r.rounds, 2);
@@ -47,12 +46,11 @@ static void test_voices(void **state)
 }
 
 /* A window each 0.48 s: as many as begin within the shards. */
-static void test_sounds(void **state)
+TEST(test_sounds)
 {
     struct stage_bench_result r = {0};
     struct err e = {0};
 
-    (void)state;
     fake_models = (struct fake_models){0};
     assert_ok(bench("sounds", 1, &r, &e), e);
     assert_true(fabs(r.items_per_second / r.times_real_time * 0.48 - 1) < 0.01);
@@ -60,12 +58,11 @@ static void test_sounds(void **state)
 }
 
 /* What a lane ends with is what the measurement ends with. */
-static void test_errors(void **state)
+TEST(test_errors)
 {
     struct stage_bench_result r = {.rounds = 77};
     struct err e = {0};
 
-    (void)state;
     fake_models = (struct fake_models){.fails_after = 3, .fails_with = ERR_INPUT};
     assert_int_equal(bench("sounds", 1, &r, &e), ERR_INPUT);
     assert_int_equal(bench("transcribe", 1, &r, &e), ERR_USAGE);
@@ -75,12 +72,11 @@ static void test_errors(void **state)
 }
 
 /* Within its bounds, loud where somebody talks and nearly silent between turns, the same ever. */
-static void test_babble(void **state)
+TEST(test_babble)
 {
     static float a[6 * 16000], b[6 * 16000];
     double speech = 0, pause = 0;
 
-    (void)state;
     babble_fill(a, sizeof(a) / sizeof(a[0]));
     babble_fill(b, sizeof(b) / sizeof(b[0]));
     assert_memory_equal(a, b, sizeof(a));
@@ -94,14 +90,4 @@ static void test_babble(void **state)
     assert_true(sqrt(pause / 3200) < 0.001);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_voices),
-        cmocka_unit_test(test_sounds),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_babble),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -130,11 +130,10 @@ static void check_pieces(const struct embedder *m, const char *text, uint32_t le
     pieces_free(&p);
 }
 
-static void a_passage_is_cut_where_it_must_be(void **state)
+TEST(a_passage_is_cut_where_it_must_be)
 {
     struct embedder *m = load();
 
-    (void)state;
     check_pieces(m, SHORT, 1);
     check_pieces(m, "", 1);
     check_pieces(m, LONG "here", 2);
@@ -162,7 +161,7 @@ static uint32_t pieces_with(const char *prompts)
     return n;
 }
 
-static void a_prefix_takes_its_place(void **state)
+TEST(a_prefix_takes_its_place)
 {
     uint32_t none = pieces_with("{\"prompts\":{\"query\":\"\",\"passage\":\"\"}}");
     uint32_t some = pieces_with("{\"prompts\":{\"query\":\"\",\"passage\":\"the the the the \"}}");
@@ -170,12 +169,11 @@ static void a_prefix_takes_its_place(void **state)
         pieces_with("{\"prompts\":{\"query\":\"\",\"passage\":\"the the the the the the the "
                     "the the the the the the the the the the \"}}");
 
-    (void)state;
     assert_true(some > none);
     assert_true(all >= some && all <= 16); /* not letter by letter */
 }
 
-static void a_long_passage_is_read_to_its_end(void **state)
+TEST(a_long_passage_is_read_to_its_end)
 {
     static const char *const texts[] = {SHORT, LONG "here", LONG "late", LETTERS "\u6e2f",
                                         LETTERS "\u573a"};
@@ -184,7 +182,6 @@ static void a_long_passage_is_read_to_its_end(void **state)
     struct embedder *m = load();
     struct err e = {0};
 
-    (void)state;
     assert_memory_equal(&told, &one, sizeof(told)); /* whatever a call took */
     assert_ok(embedder_run(m, texts, 1, EMBED_PASSAGE, v, &e), e);
     assert_memory_equal(told.v[0], v, sizeof(v));
@@ -196,13 +193,4 @@ static void a_long_passage_is_read_to_its_end(void **state)
     embedder_free(m);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_passage_is_cut_where_it_must_be),
-        cmocka_unit_test(a_prefix_takes_its_place),
-        cmocka_unit_test(a_long_passage_is_read_to_its_end),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

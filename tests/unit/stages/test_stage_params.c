@@ -42,9 +42,8 @@ static void written(const char *stage, const char *json, const char *same)
 
 static void refused(const char *stage, const char *json) { assert_null(again(stage, json)); }
 
-static void defaults_are_left_out(void **state)
+TEST(defaults_are_left_out)
 {
-    (void)state;
     written("diarize", "{}", "{}");
     written("sounds", "{}", "{}");
     written("sounds", "{\"max_gap_ms\":960,\"min_ms\":0,\"threshold\":0.3,\"vectors\":false}",
@@ -54,9 +53,8 @@ static void defaults_are_left_out(void **state)
     written("diarize", "{\"min_duration_off\":0,\"num_speakers\":0}", "{}");
 }
 
-static void others_are_written_in_order(void **state)
+TEST(others_are_written_in_order)
 {
-    (void)state;
     written("diarize",
             "{\"threshold\":0.6,\"clustering\":\"vbx\",\"max_speakers\":4,\"fb\":0.8,\"fa\":0.07,"
             "\"min_speakers\":2,\"min_cluster_size\":12,\"min_duration_off\":0.5}",
@@ -72,12 +70,11 @@ static void others_are_written_in_order(void **state)
 
 /* What was said stays said, though it is the published pipeline's value: the model may have
  * another. */
-static void what_was_said_is_written(void **state)
+TEST(what_was_said_is_written)
 {
     struct diarize_stage_params p;
     struct err e = {0};
 
-    (void)state;
     written("diarize", "{\"clustering\":\"ahc\"}", "{\"clustering\":\"ahc\"}");
     assert_ok(param_table_from_json(stage_diarize.params, "{\"min_cluster_size\":12}", &p, &e), e);
     assert_true(p.min_cluster_size_said && !p.clustering_said && !p.threshold_said && !p.fa_said &&
@@ -85,9 +82,8 @@ static void what_was_said_is_written(void **state)
     written("diarize", "{\"min_cluster_size\":12}", "{\"min_cluster_size\":12}");
 }
 
-static void impossible_values_are_refused(void **state)
+TEST(impossible_values_are_refused)
 {
-    (void)state;
     refused("diarize", "");
     refused("diarize", "[]");
     refused("diarize", "{\"speakers\":2}");
@@ -129,13 +125,12 @@ static void hash_of(const char *json, char ret[33])
  * source by their hash: a line that changes is a stage that all catalogs would compute anew. Lines
  * are added, never changed. Of each: the stage, what is read, the hash of what is written, and that
  * itself, "=" where it is what was read; of what is refused "-" and "refused". */
-static void catalogs_keep_their_stages(void **state)
+TEST(catalogs_keep_their_stages)
 {
     FILE *f = fopen(test_source_path("tests/unit/stages/stage_identities.tsv"), "r");
     char line[8192], hash[33];
     uint32_t lines = 0;
 
-    (void)state;
     assert_non_null(f);
     while (fgets(line, sizeof(line), f) != NULL) {
         char *rest = line, *stage = strsep(&rest, "\t"), *json = strsep(&rest, "\t"),
@@ -157,12 +152,11 @@ static void catalogs_keep_their_stages(void **state)
     assert_true(lines > 1000);
 }
 
-static void stages_are_known_by_name(void **state)
+TEST(stages_are_known_by_name)
 {
     char hash[MODEL_HASH_LEN];
     struct err e = {0};
 
-    (void)state;
     assert_true(stage_known("transcribe") && stage_known("diarize") && stage_known("embed-text"));
     assert_false(stage_known("") || stage_known("translate"));
     assert_true(stage_hears("sounds") && !stage_hears("embed-text"));
@@ -181,11 +175,10 @@ static void stages_are_known_by_name(void **state)
 }
 
 /* What a row of the table owes those who go through it. */
-static void descriptors_are_whole(void **state)
+TEST(descriptors_are_whole)
 {
     struct err e = {0};
 
-    (void)state;
     for (size_t i = 0; i < STAGE_COUNT; i++) {
         const struct stage_kind *k = stage_kinds[i];
 
@@ -212,9 +205,8 @@ static void write_config(const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-static void models_are_known_by_their_folder(void **state)
+TEST(models_are_known_by_their_folder)
 {
-    (void)state;
     mkdir("of-model", 0777);
     write_config("{\"model_type\":\"yamnet\"}");
     assert_string_equal(stage_of_model("of-model"), "sounds");
@@ -231,18 +223,4 @@ static void models_are_known_by_their_folder(void **state)
     assert_string_equal(stage_of_model("/nonexistent"), "transcribe");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_left_out),
-        cmocka_unit_test(others_are_written_in_order),
-        cmocka_unit_test(what_was_said_is_written),
-        cmocka_unit_test(impossible_values_are_refused),
-        cmocka_unit_test(catalogs_keep_their_stages),
-        cmocka_unit_test(stages_are_known_by_name),
-        cmocka_unit_test(descriptors_are_whole),
-        cmocka_unit_test(models_are_known_by_their_folder),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -139,11 +139,10 @@ static void check_voices(const struct stage_result *r)
     assert_int_equal(v->active[2 * PYANNET_FRAMES + 100], 0);
 }
 
-static void voices_are_masked_and_numbered(void **state)
+TEST(voices_are_masked_and_numbered)
 {
     struct shard s = {.cut = 256000, .total = 256000, .unit = PYANNET_STEP, .check = check_voices};
 
-    (void)state;
     fake_models = (struct fake_models){.sets = talk};
     play("diarize", "{}", &s);
     assert_int_equal(fake_models.largest, 4);
@@ -151,9 +150,8 @@ static void voices_are_masked_and_numbered(void **state)
 }
 
 /* Whatever a call takes, the same comes out. */
-static void voices_do_not_depend_on_batches(void **state)
+TEST(voices_do_not_depend_on_batches)
 {
-    (void)state;
     for (uint32_t windows = 1; windows < 9; windows++)
         for (uint32_t voices = 1; voices < 4; voices++) {
             struct shard s = {
@@ -180,14 +178,13 @@ static void check_none(const struct stage_result *r)
     assert_int_equal(r->voices.size, 0);
 }
 
-static void shards_have_their_own_windows(void **state)
+TEST(shards_have_their_own_windows)
 {
     struct shard s = {
         .start = 40000, .cut = 80000, .total = 256000, .unit = PYANNET_STEP, .check = check_middle};
     struct shard none = {
         .start = 16001, .cut = 31999, .total = 256000, .unit = PYANNET_STEP, .check = check_none};
 
-    (void)state;
     fake_models = (struct fake_models){.sets = talk};
     play("diarize", "{}", &s);
     play("diarize", "{}", &none);
@@ -241,11 +238,10 @@ static void check_long(const struct stage_result *r)
 
 static int64_t patches(int n) { return (int64_t)(n - 1) * YAMNET_HOP + YAMNET_PATCH; }
 
-static void sounds_are_merged_over_time(void **state)
+TEST(sounds_are_merged_over_time)
 {
     struct shard s = {.cut = patches(7), .total = patches(7), .unit = YAMNET_HOP};
 
-    (void)state;
     for (uint32_t windows = 1; windows < 9; windows++) {
         fake_models = (struct fake_models){.windows = windows, .scores = hear};
         s.check = check_joined;
@@ -276,23 +272,21 @@ static void check_end(const struct stage_result *r)
     }
 }
 
-static void sounds_end_with_the_recording(void **state)
+TEST(sounds_end_with_the_recording)
 {
     struct shard s = {.cut = 23360, .total = 23360, .unit = YAMNET_HOP, .check = check_end};
 
-    (void)state;
     fake_models = (struct fake_models){.scores = hear};
     play("sounds", "{\"vectors\":true}", &s);
 }
 
-static void impossible_parameters_do_not_open(void **state)
+TEST(impossible_parameters_do_not_open)
 {
     const char *const names[] = {"diarize", "sounds", "nothing"};
     struct backend *be;
     struct stage *stage;
     struct err e = {0};
 
-    (void)state;
     assert_ok(backend_open_host(1, &be, &e), e);
     for (int i = 0; i < 3; i++) {
         const struct stage_setup setup = {.name = names[i], .dir = "/m", .params = "{\"x\":1}"};
@@ -320,12 +314,11 @@ static void opens(const char *plda, uint32_t size, int want, const char *says)
 }
 
 /* Nothing of it is needed before the recording is settled, which is after the night. */
-static void a_plda_is_opened_before_the_work(void **state)
+TEST(a_plda_is_opened_before_the_work)
 {
     static const char pointer[] = "version https://git-lfs.github.com/spec/v1\nsize 133852\n";
     FILE *f = fopen("pointer.npz", "we");
 
-    (void)state;
     assert_non_null(f);
     assert_true(fputs(pointer, f) >= 0);
     assert_int_equal(fclose(f), 0);
@@ -335,17 +328,4 @@ static void a_plda_is_opened_before_the_work(void **state)
     opens("nowhere", 12, ERR_MODEL, "nowhere");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(voices_are_masked_and_numbered),
-        cmocka_unit_test(voices_do_not_depend_on_batches),
-        cmocka_unit_test(shards_have_their_own_windows),
-        cmocka_unit_test(sounds_are_merged_over_time),
-        cmocka_unit_test(sounds_end_with_the_recording),
-        cmocka_unit_test(impossible_parameters_do_not_open),
-        cmocka_unit_test(a_plda_is_opened_before_the_work),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -9,7 +9,7 @@
 static struct vocabulary *vocab;
 static struct transcribe_params params; /* the defaults */
 
-static void test_spec(void **state)
+TEST(test_spec)
 {
     const struct rules_spec *s;
     struct token_rules *r;
@@ -17,7 +17,6 @@ static void test_spec(void **state)
     struct rules *made;
     struct err e;
 
-    (void)state;
     assert_ok(token_rules_new(vocab, 2200, &params, &r, &e), e);
     s = token_rules_spec(r);
     assert_int_equal(s->vocab, 2200);
@@ -38,12 +37,11 @@ static void test_spec(void **state)
     token_rules_free(r);
 }
 
-static void test_model_of_another_size(void **state)
+TEST(test_model_of_another_size)
 {
     struct token_rules *r = NULL;
     struct err e;
 
-    (void)state;
     assert_int_equal(token_rules_new(vocab, 2150, &params, &r, &e), ERR_MODEL);
     assert_null(r);
     assert_ok(token_rules_new(vocab, 2151, &params, &r, &e), e);
@@ -51,7 +49,7 @@ static void test_model_of_another_size(void **state)
 }
 
 /* The last timestamp that may come first, given in seconds. */
-static void test_max_initial(void **state)
+TEST(test_max_initial)
 {
     static const struct {
         float seconds;
@@ -61,7 +59,6 @@ static void test_max_initial(void **state)
     struct token_rules *r;
     struct err e;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         p.max_initial_timestamp = cases[i].seconds;
         assert_ok(token_rules_new(vocab, 2200, &p, &r, &e), e);
@@ -71,7 +68,7 @@ static void test_max_initial(void **state)
 }
 
 /* The user's list beside the model's, instead of it, and none. */
-static void test_suppressed(void **state)
+TEST(test_suppressed)
 {
     struct transcribe_params p = params;
     const struct rules_spec *s;
@@ -80,7 +77,6 @@ static void test_suppressed(void **state)
     struct err e;
     size_t n;
 
-    (void)state;
     model = vocabulary_suppress(vocab, &n);
     p.suppress_tokens[0] = 7;
     p.suppress_tokens[1] = 2199;
@@ -104,14 +100,13 @@ static void test_suppressed(void **state)
     token_rules_free(r);
 }
 
-static void test_unknown_token(void **state)
+TEST(test_unknown_token)
 {
     static const int32_t ids[] = {-2, 2200, INT32_MAX};
     struct transcribe_params p = params;
     struct token_rules *r = NULL;
     struct err e;
 
-    (void)state;
     p.suppress_count = 1;
     for (size_t i = 0; i < 3; i++) {
         p.suppress_tokens[0] = ids[i];
@@ -123,11 +118,6 @@ static void test_unknown_token(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spec),          cmocka_unit_test(test_model_of_another_size),
-        cmocka_unit_test(test_max_initial),   cmocka_unit_test(test_suppressed),
-        cmocka_unit_test(test_unknown_token),
-    };
     struct err e;
     int rc;
 
@@ -136,7 +126,7 @@ int main(void)
         return 1;
     }
     transcribe_params_default(&params);
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

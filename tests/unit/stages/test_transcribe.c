@@ -200,11 +200,10 @@ static int setup(void **state)
 
 /* ---- windows */
 
-static void test_one_window(void **state)
+TEST_SETUP(test_one_window, setup)
 {
     struct recording r = recording(0, 6);
 
-    (void)state;
     SAY(0, T(0.46), FARMER, T(1.8), T(2.46), TUESDAY, 13, T(5.54));
     r.from = SECONDS(100);
     transcribe(&r);
@@ -218,11 +217,10 @@ static void test_one_window(void **state)
 }
 
 /* An unfinished segment is heard again from the last end. */
-static void test_seek(void **state)
+TEST_SETUP(test_seek, setup)
 {
     struct recording r = {.parts = {{SECONDS(10), 0}, {SECONDS(35), 1}}};
 
-    (void)state;
     r.decoded = length(&r);
     SAY(0, T(0), FARMER, T(10), T(12), TUESDAY);
     SAY(1, T(1), TUESDAY, T(4));
@@ -233,23 +231,21 @@ static void test_seek(void **state)
 }
 
 /* Nothing past the recording's end, whatever the model claims to hear in the padding. */
-static void test_end(void **state)
+TEST_SETUP(test_end, setup)
 {
     struct recording r = recording(0, 2);
 
-    (void)state;
     SAY(0, T(0.5), FARMER, T(3), T(3), TUESDAY, T(4), T(4));
     transcribe(&r);
     assert_string_equal(r.text, "[500-2000 farmer tuesday]");
     assert_int_equal(r.end, SECONDS(2));
 }
 
-static void test_lengths(void **state)
+TEST_SETUP(test_lengths, setup)
 {
     static const int64_t lengths[] = {0, 1, 1599, 1600, 479999, 480000, 480001, 481600};
     static const uint32_t windows[] = {0, 0, 0, 1, 1, 1, 1, 2};
 
-    (void)state;
     SAY(0, T(0), FARMER, T(0.04));
     for (size_t i = 0; i < COUNT(lengths); i++) {
         struct recording r = {.parts = {{lengths[i], 0}}, .decoded = lengths[i]};
@@ -262,11 +258,10 @@ static void test_lengths(void **state)
 }
 
 /* A model that ends each window after 20 ms is moved on. */
-static void test_crawl(void **state)
+TEST_SETUP(test_crawl, setup)
 {
     struct recording r = recording(0, 30);
 
-    (void)state;
     SAY(0, T(0), FARMER, T(0.02), T(0.02), TUESDAY);
     transcribe(&r);
     assert_int_equal(r.end, SECONDS(30));
@@ -274,12 +269,11 @@ static void test_crawl(void **state)
     assert_true(r.segments > 20);
 }
 
-static void test_endless(void **state)
+TEST_SETUP(test_endless, setup)
 {
     struct recording r = recording(0, 5);
     static const int32_t loop[] = {TUESDAY};
 
-    (void)state;
     fake.scripts[0].attempt[0] = (struct fake_attempt){loop, 1, false, true};
     transcribe(&r); /* every temperature loops: the last one's text, and an end */
     assert_int_equal(r.segments, 1);
@@ -289,11 +283,10 @@ static void test_endless(void **state)
 
 /* ---- fallback and silence */
 
-static void test_fallback_repetition(void **state)
+TEST_SETUP(test_fallback_repetition, setup)
 {
     struct recording r = recording(0, 5);
 
-    (void)state;
     SAY(0, T(0), TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY,
         TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, TUESDAY, T(4));
     SAY_LATER(0, 1, T(0), FARMER, T(4));
@@ -304,11 +297,10 @@ static void test_fallback_repetition(void **state)
     assert_int_equal(fake.windows_encoded, 1);
 }
 
-static void test_fallback_unlikely(void **state)
+TEST_SETUP(test_fallback_unlikely, setup)
 {
     struct recording r = recording(0, 5);
 
-    (void)state;
     SAY(0, T(0), FARMER, TUESDAY, T(4));
     fake.scripts[0].attempt[0].unsure = true;
     SAY_LATER(0, 1, T(0), FARMER, TUESDAY, T(4));
@@ -319,7 +311,7 @@ static void test_fallback_unlikely(void **state)
     assert_true(r.temperature[0] == 0.4f);
 }
 
-static void test_silence(void **state)
+TEST_SETUP(test_silence, setup)
 {
     static const struct {
         double no_speech;
@@ -350,14 +342,13 @@ static void test_silence(void **state)
 }
 
 /* Ten hours of digital silence cost nothing: the model is not asked. */
-static void test_digital_silence(void **state)
+TEST_SETUP(test_digital_silence, setup)
 {
     struct recording r = recording(-1, 90);
     int64_t samples;
     uint32_t lanes, windows;
     struct transcriber *t = make(1);
 
-    (void)state;
     r.parts[1] = (struct part){SECONDS(3), 0};
     r.decoded = length(&r);
     SAY(0, T(0), FARMER, T(2));
@@ -374,7 +365,7 @@ static void test_digital_silence(void **state)
 
 /* ---- language */
 
-static void test_language(void **state)
+TEST_SETUP(test_language, setup)
 {
     struct recording r = {.parts = {{SECONDS(30), 0}, {SECONDS(30), 1}, {SECONDS(5), 2}}};
     struct transcriber *t;
@@ -382,7 +373,6 @@ static void test_language(void **state)
     struct lane *lane;
     struct err e;
 
-    (void)state;
     r.decoded = length(&r);
     /* Noise that looks English, then Spanish speech, then speech that looks English. */
     fake.scripts[0].no_speech = 0.8;
@@ -406,14 +396,13 @@ static void test_language(void **state)
 
 /* ---- many lanes */
 
-static void test_waiting(void **state)
+TEST_SETUP(test_waiting, setup)
 {
     struct recording slow = recording(0, 40), fast = recording(1, 4);
     struct transcriber *t = make(1);
     bool progress;
     struct err e;
 
-    (void)state;
     SAY(0, T(0), FARMER, T(20));
     SAY(1, T(0), TUESDAY, T(3));
     slow.decoded = SECONDS(10);
@@ -462,7 +451,7 @@ static void script_four(void)
     SAY_LATER(3, 1, T(1), FARMER, T(8), T(9), TUESDAY, T(14));
 }
 
-static void test_batching(void **state)
+TEST_SETUP(test_batching, setup)
 {
     static const struct {
         uint32_t slots, session_max, encode_max, step_max;
@@ -470,7 +459,6 @@ static void test_batching(void **state)
                  {16, 3, 0, 0}, {16, 0, 2, 0}, {16, 0, 1, 3}, {16, 5, 3, 2}};
     static struct recording first[12], again[12];
 
-    (void)state;
     script_four();
     run_twelve(1, first);
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -486,12 +474,11 @@ static void test_batching(void **state)
 }
 
 /* What was in flight begins again with less at once: first in the encoder, then in slots. */
-static void test_lack_of_memory(void **state)
+TEST_SETUP(test_lack_of_memory, setup)
 {
     struct recording alone[12], r[12];
     struct transcriber *t;
 
-    (void)state;
     script_four();
     run_twelve(1, alone);
     fake.windows = 8;
@@ -536,7 +523,7 @@ static void test_lack_of_memory(void **state)
 
 /* Not even one window at once: the error is the caller's affair, and the transcriber can be freed.
  */
-static void test_no_memory_at_all(void **state)
+TEST_SETUP(test_no_memory_at_all, setup)
 {
     struct recording r = recording(0, 5);
     struct transcriber *t;
@@ -544,7 +531,6 @@ static void test_no_memory_at_all(void **state)
     struct err e;
     int rc;
 
-    (void)state;
     SAY(0, T(0), FARMER, T(4));
     t = make(4);
     add(t, &r);
@@ -576,12 +562,11 @@ static uint32_t run_forty(uint32_t windows, struct recording *r)
 
 /* Slots that become free one by one are refilled in pairs where the encoder takes many at once, and
  * nothing else changes. */
-static void test_pairs(void **state)
+TEST_SETUP(test_pairs, setup)
 {
     static struct recording alone[40], pairs[40];
     uint32_t calls[2];
 
-    (void)state;
     script_four();
     calls[0] = run_forty(1, alone);
     calls[1] = run_forty(16, pairs);
@@ -591,7 +576,7 @@ static void test_pairs(void **state)
     assert_true(calls[1] < calls[0]);
 }
 
-static void test_vram(void **state)
+TEST_SETUP(test_vram, setup)
 {
     struct transcribe_params p;
     struct transcriber *t;
@@ -599,7 +584,6 @@ static void test_vram(void **state)
     bool progress;
     struct err e;
 
-    (void)state;
     SAY(0, T(0), FARMER, T(4));
     fake.session_max = 3;
     t = make(16);
@@ -625,7 +609,7 @@ static void test_vram(void **state)
 static void count_beat(void *arg) { ++*(uint32_t *)arg; }
 
 /* Nothing is heard of a slow device only for as long as a call takes: few windows in one. */
-static void test_beat(void **state)
+TEST_SETUP(test_beat, setup)
 {
     struct recording r[5];
     struct transcriber *t = make(5);
@@ -633,7 +617,6 @@ static void test_beat(void **state)
     bool progress;
     struct err e;
 
-    (void)state;
     SAY(0, T(0), FARMER, T(4));
     fake.encode_ms = 400;
     fake.largest_encode = 0;
@@ -653,12 +636,11 @@ static void test_beat(void **state)
 }
 
 /* 9 samples more than 5000 ms: nothing may end at 5001, which is beyond the recording. */
-static void test_end_between_milliseconds(void **state)
+TEST_SETUP(test_end_between_milliseconds, setup)
 {
     struct recording r = recording(0, 5);
     struct transcriber *t = make(1);
 
-    (void)state;
     SAY(0, T(0), FARMER, T(7));
     r.parts[0].samples += 9;
     r.decoded += 9;
@@ -668,12 +650,11 @@ static void test_end_between_milliseconds(void **state)
     transcriber_free(t);
 }
 
-static void test_broken_lane(void **state)
+TEST_SETUP(test_broken_lane, setup)
 {
     struct recording bad = recording(0, 5), good = recording(1, 5), failing = recording(1, 5);
     struct transcriber *t = make(3);
 
-    (void)state;
     fake.scripts[0].broken = true;
     SAY(1, T(0), FARMER, T(4));
     failing.fails = true;
@@ -688,7 +669,7 @@ static void test_broken_lane(void **state)
     assert_int_equal(failing.code, ERR_IO);
 }
 
-static void test_remove(void **state)
+TEST_SETUP(test_remove, setup)
 {
     struct recording a = recording(0, 5), b = recording(0, 5), c = recording(0, 5);
     struct transcriber *t = make(1);
@@ -698,7 +679,6 @@ static void test_remove(void **state)
     bool progress;
     struct err e;
 
-    (void)state;
     SAY(0, T(0), FARMER, T(4));
     la = add(t, &a);
     add(t, &b);
@@ -740,13 +720,12 @@ static void take_and_add(void *arg, const struct lane_result *result, const stru
     }
 }
 
-static void test_chain(void **state)
+TEST_SETUP(test_chain, setup)
 {
     static struct chain c;
     struct lane_source source = {read_audio, release_audio, &c.r[0]};
     struct err e;
 
-    (void)state;
     SAY(0, T(0), FARMER, T(4));
     c = (struct chain){.t = make(2)};
     for (int i = 0; i < 5; i++)
@@ -766,30 +745,6 @@ static void quiet(enum log_level level, const char *line, void *arg)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_one_window, setup),
-        cmocka_unit_test_setup(test_seek, setup),
-        cmocka_unit_test_setup(test_end, setup),
-        cmocka_unit_test_setup(test_lengths, setup),
-        cmocka_unit_test_setup(test_crawl, setup),
-        cmocka_unit_test_setup(test_endless, setup),
-        cmocka_unit_test_setup(test_fallback_repetition, setup),
-        cmocka_unit_test_setup(test_fallback_unlikely, setup),
-        cmocka_unit_test_setup(test_silence, setup),
-        cmocka_unit_test_setup(test_digital_silence, setup),
-        cmocka_unit_test_setup(test_language, setup),
-        cmocka_unit_test_setup(test_waiting, setup),
-        cmocka_unit_test_setup(test_batching, setup),
-        cmocka_unit_test_setup(test_pairs, setup),
-        cmocka_unit_test_setup(test_vram, setup),
-        cmocka_unit_test_setup(test_lack_of_memory, setup),
-        cmocka_unit_test_setup(test_no_memory_at_all, setup),
-        cmocka_unit_test_setup(test_beat, setup),
-        cmocka_unit_test_setup(test_end_between_milliseconds, setup),
-        cmocka_unit_test_setup(test_broken_lane, setup),
-        cmocka_unit_test_setup(test_remove, setup),
-        cmocka_unit_test_setup(test_chain, setup),
-    };
     struct err e;
     int rc;
 
@@ -798,7 +753,7 @@ int main(void)
         print_error("%s\n", e.msg);
         return 1;
     }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

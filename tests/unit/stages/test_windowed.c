@@ -258,11 +258,10 @@ static void split_at_random(uint64_t *x, int64_t total, uint32_t batch, bool joi
     windowed_free(w);
 }
 
-static void each_window_is_heard_once(void **state)
+TEST(each_window_is_heard_once)
 {
     uint64_t x = 20260201;
 
-    (void)state;
     for (int round = 0; round < 600; round++) {
         int64_t total = 1 + (int64_t)(next(&x) % TOTAL_MAX);
 
@@ -271,12 +270,11 @@ static void each_window_is_heard_once(void **state)
 }
 
 /* Around the lengths where one more window comes. */
-static void the_last_window_is_as_promised(void **state)
+TEST(the_last_window_is_as_promised)
 {
     static const int64_t totals[] = {1, 99, 100, 101, 129, 130, 131, 159, 160, 161};
     uint64_t x = 7;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++)
         for (int joined = 0; joined < 2; joined++) {
             struct shard s = {.cut = totals[i], .total = totals[i]};
@@ -289,13 +287,12 @@ static void the_last_window_is_as_promised(void **state)
         }
 }
 
-static void batches_are_filled_from_many_lanes(void **state)
+TEST(batches_are_filled_from_many_lanes)
 {
     struct shard shards[4];
     struct windowed *w = make(6, false);
     uint64_t x = 3;
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         shards[i] = (struct shard){.cut = 160, .total = 160, .fed = 160};
         add(w, &shards[i]);
@@ -308,7 +305,7 @@ static void batches_are_filled_from_many_lanes(void **state)
 }
 
 /* Half as many, and half of that; nothing is lost. With one at a time it is an error. */
-static void it_takes_less_when_memory_lacks(void **state)
+TEST(it_takes_less_when_memory_lacks)
 {
     struct shard s = {.cut = 900, .total = 900, .fed = 900}, t = s;
     struct windowed *w = make(8, false);
@@ -316,7 +313,6 @@ static void it_takes_less_when_memory_lacks(void **state)
     bool progress;
     uint64_t x = 3;
 
-    (void)state;
     add(w, &s);
     fake.lacks = 2;
     assert_int_equal(windowed_lack(w)->code, 0);
@@ -335,14 +331,13 @@ static void it_takes_less_when_memory_lacks(void **state)
     assert_int_equal(fake.dropped, 1);
 }
 
-static void errors_go_where_they_belong(void **state)
+TEST(errors_go_where_they_belong)
 {
     struct shard bad = {.cut = 100, .total = 100, .fed = 100}, good = bad;
     struct windowed *w = make(1, false);
     struct err e = {0};
     bool progress;
 
-    (void)state;
     add(w, &bad);
     add(w, &good);
     fake.error = ERR_INPUT;
@@ -363,14 +358,13 @@ static void errors_go_where_they_belong(void **state)
 }
 
 /* A batch of three lanes, one of which has a window that cannot be computed. */
-static void a_bad_window_costs_its_own_lane_alone(void **state)
+TEST(a_bad_window_costs_its_own_lane_alone)
 {
     struct shard shards[3];
     struct windowed *w = make(9, false);
     struct err e = {0};
     bool progress = true;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         int64_t at = i * 900; /* shards of one recording, which begin on the grid */
 
@@ -392,7 +386,7 @@ static void a_bad_window_costs_its_own_lane_alone(void **state)
 }
 
 /* A shard in which no window begins yields none; one whose audio does not come is waited for. */
-static void some_shards_have_no_window(void **state)
+TEST(some_shards_have_no_window)
 {
     struct shard s = {.start = 31, .cut = 60, .total = 400, .fed = 31};
     struct shard waiting = {.start = 31, .cut = 200, .total = 400, .fed = 159};
@@ -401,7 +395,6 @@ static void some_shards_have_no_window(void **state)
     struct err e = {0};
     bool progress;
 
-    (void)state;
     add(w, &s);
     assert_ok(windowed_step(w, &progress, &e), e);
     assert_false(progress || s.done);
@@ -422,17 +415,4 @@ static void some_shards_have_no_window(void **state)
     windowed_free(w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_window_is_heard_once),
-        cmocka_unit_test(the_last_window_is_as_promised),
-        cmocka_unit_test(batches_are_filled_from_many_lanes),
-        cmocka_unit_test(it_takes_less_when_memory_lacks),
-        cmocka_unit_test(errors_go_where_they_belong),
-        cmocka_unit_test(a_bad_window_costs_its_own_lane_alone),
-        cmocka_unit_test(some_shards_have_no_window),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -89,12 +89,11 @@ static void splits(const char *language, const char *split, const char *merged,
     assert_null(w.words);
 }
 
-static void test_split(void **state)
+TEST(test_split)
 {
     struct words w;
     struct err e;
 
-    (void)state;
     SPLITS("en", "[ da 0+1][ gos 1+2][. 3+1]", "[ da 0+1][ gos. 1+3]", DA, GO, S, STOP);
     SPLITS("en", "[s 0+1]", "[s 0+1]", S);
     SPLITS("en", "[ \" 0+1][ da 1+1][, 2+1]", "[ \" da, 0+3]", QUOTE, DA, COMMA);
@@ -127,12 +126,11 @@ static void test_split(void **state)
 }
 
 /* Any tokens: words without gaps, whose texts joined are the whole's. */
-static void test_split_random(void **state)
+TEST(test_split_random)
 {
     static const char *const languages[] = {"en", "zh"};
     uint64_t at = 0;
 
-    (void)state;
     for (int round = 0; round < 5000; round++) {
         int32_t tokens[24];
         uint32_t n = (uint32_t)(number_uniform(9, at++) * 24), next = 0;
@@ -171,7 +169,7 @@ static void path(uint32_t n, uint32_t m, const float *cost, const uint32_t *want
         assert_int_equal(have[i], want[i]);
 }
 
-static void test_dtw(void **state)
+TEST(test_dtw)
 {
     static const float two[] = {0, 0, 1, 1, 1, 1, 0, 0}, nan[] = {NAN, NAN, NAN, NAN, NAN, NAN},
                        far[] = {3e38f, 3e38f, 3e38f, 3e38f, 3e38f, 3e38f},
@@ -179,7 +177,6 @@ static void test_dtw(void **state)
     uint32_t have[3];
     struct err e;
 
-    (void)state;
     path(1, 1, two, (const uint32_t[]){0});
     path(1, 4, two, (const uint32_t[]){0});
     path(4, 1, two, (const uint32_t[]){0, 0, 0, 0});
@@ -231,11 +228,10 @@ static double cost_of(const float *cost, uint32_t n, uint32_t m, const uint32_t 
     return sum;
 }
 
-static void test_dtw_best(void **state)
+TEST(test_dtw_best)
 {
     uint64_t at = 0;
 
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         uint32_t n = 1 + (uint32_t)(number_uniform(3, at++) * 5), first[5];
         uint32_t m = 1 + (uint32_t)(number_uniform(3, at++) * 6);
@@ -280,13 +276,12 @@ static void word_is(const struct word *w, float start, float end, float probabil
     assert_true(fabsf(w->probability - probability) < 1e-4f);
 }
 
-static void test_align(void **state)
+TEST(test_align)
 {
     static const int32_t tokens[] = {DA, GO, S, DA, GO};
     static const uint32_t begins[] = {0, 10, 20, 25, 35, 50};
     struct words w;
 
-    (void)state;
     align(tokens, 5, begins, &w);
     assert_string_equal(shown(&w), "[ da 0+1][ gos 1+2][ da 3+1][ go 4+1]");
     word_is(&w.words[0], 0.0f, 0.2f, 1.0f);
@@ -298,14 +293,13 @@ static void test_align(void **state)
 }
 
 /* The full stop that lasts through a pause, and the word behind it, are cut to two medians. */
-static void test_align_sentences(void **state)
+TEST(test_align_sentences)
 {
     static const int32_t tokens[] = {DA, GO, STOP, DA, GO, DA};
     static const uint32_t stop_long[] = {0, 5, 10, 50, 55, 60, 65};
     static const uint32_t word_long[] = {0, 5, 10, 15, 60, 65, 70};
     struct words w;
 
-    (void)state;
     align(tokens, 6, stop_long, &w);
     assert_string_equal(shown(&w), "[ da 0+1][ go. 1+2][ da 3+1][ go 4+1][ da 5+1]");
     word_is(&w.words[1], 0.1f, 0.2f, 0.5f); /* as before the full stop was merged */
@@ -316,12 +310,11 @@ static void test_align_sentences(void **state)
     words_free(&w);
 }
 
-static void test_align_nothing(void **state)
+TEST(test_align_nothing)
 {
     static const uint32_t begins[] = {0};
     struct words w;
 
-    (void)state;
     align(NULL, 0, begins, &w);
     assert_int_equal(w.count, 0);
     assert_true(w.median == 0.0f);
@@ -329,14 +322,13 @@ static void test_align_nothing(void **state)
 }
 
 /* More tokens than frames, and the longest window there is. */
-static void test_align_bounds(void **state)
+TEST(test_align_bounds)
 {
     enum { N = 440 };
     static int32_t tokens[N];
     static double logprob[N + PROMPT + 1];
     static const uint32_t widths[] = {1, 2, 1500};
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++)
         tokens[i] = (int32_t)(number_uniform(4, i) * EOT);
     for (size_t k = 0; k < 3; k++) {
@@ -367,11 +359,10 @@ static void fit(struct word *w, uint32_t n, double last_speech, double window, f
     words_fit(w, n, 0.2f, last_speech, window, start, end);
 }
 
-static void test_fit(void **state)
+TEST(test_fit)
 {
     float start, end;
 
-    (void)state;
     { /* near enough: the words' times */
         struct word w[] = {{.start = 1.0f, .end = 1.3f}, {.start = 1.3f, .end = 1.6f}};
 
@@ -416,13 +407,12 @@ static void test_fit(void **state)
 
 /* ---- heads */
 
-static void test_heads(void **state)
+TEST(test_heads)
 {
     static const char three[] = "{\"alignment_heads\":[[1,2],[3,0],[3,5]]}";
     uint32_t heads[64][2];
     struct vocabulary *named;
 
-    (void)state;
     assert_int_equal(words_heads(vocab, 4, 3, heads, 64), 6);
     for (uint32_t i = 0; i < 6; i++)
         assert_true(heads[i][0] == 2 + i / 3 && heads[i][1] == i % 3);
@@ -447,14 +437,13 @@ static void test_heads(void **state)
 
 /* ---- memory */
 
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
     static const int32_t tokens[] = {QUOTE, DA, GO, S, STOP};
     static float matrix[(PROMPT + 6) * FRAMES];
     static double logprob[PROMPT + 6];
     int rounds = 0, rc;
 
-    (void)state;
     do {
         struct words w = {0};
         struct err e = {0};
@@ -470,18 +459,10 @@ static void test_no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split),         cmocka_unit_test(test_split_random),
-        cmocka_unit_test(test_dtw),           cmocka_unit_test(test_dtw_best),
-        cmocka_unit_test(test_align),         cmocka_unit_test(test_align_sentences),
-        cmocka_unit_test(test_align_nothing), cmocka_unit_test(test_align_bounds),
-        cmocka_unit_test(test_fit),           cmocka_unit_test(test_heads),
-        cmocka_unit_test(test_no_memory),
-    };
     int rc;
 
     vocab = vocabulary(NULL);
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rc = suite_run(NULL, NULL);
     vocabulary_free(vocab);
     return rc;
 }

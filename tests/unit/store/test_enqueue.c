@@ -1,7 +1,7 @@
 /* What enqueueing means: content, places, tasks, vanishing, troubles, selections. */
 #include "tests/unit/store/fixture.h"
 
-static void new_content_and_again(void **state)
+TEST(new_content_and_again)
 {
     struct store *st = catalog_new();
     struct store_found f[] = {found_at("/a/one.wav", "", 1), found_at("/a/two.wav", "", 2),
@@ -9,7 +9,6 @@ static void new_content_and_again(void **state)
     struct request_reply r;
     int64_t job;
 
-    (void)state;
     job = job_begin(st, &stage_nano);
     r = job_add(st, job, f, 3);
     assert_int_equal(r.counts.seen, 3);
@@ -33,13 +32,12 @@ static void new_content_and_again(void **state)
     catalog_close(st);
 }
 
-static void changed_content(void **state)
+TEST(changed_content)
 {
     struct store *st = catalog_new();
     struct request_reply r;
     int64_t job = job_begin(st, &stage_nano);
 
-    (void)state;
     job_add1(st, job, "/a/x.wav", "", 1);
     job_end(st, job, "/a");
     shard_put(st, 1, 0, (const char *[]){"the old words"}, 1);
@@ -64,14 +62,13 @@ static void changed_content(void **state)
     catalog_close(st);
 }
 
-static void vanished_and_back(void **state)
+TEST(vanished_and_back)
 {
     struct store *st = catalog_new();
     struct store_known k;
     struct err e = {0};
     int64_t job = job_begin(st, &stage_nano), first;
 
-    (void)state;
     job_add1(st, job, "/a/x.wav", "", 1);
     job_add1(st, job, "/a/y.wav", "", 1);
     job_add1(st, job, "/a/z.wav", "", 2);
@@ -104,7 +101,7 @@ static void vanished_and_back(void **state)
     catalog_close(st);
 }
 
-static void unread_is_not_vanished(void **state)
+TEST(unread_is_not_vanished)
 {
     struct store *st = catalog_new();
     const char *roots[] = {"/a", "/a/deep"}, *unread[] = {"/a/locked/", "/a/broken.zip"};
@@ -113,7 +110,6 @@ static void unread_is_not_vanished(void **state)
     struct err e = {0};
     int64_t job = job_begin(st, &stage_nano);
 
-    (void)state;
     job_add1(st, job, "/a/locked/1.wav", "", 1);
     job_add1(st, job, "/a/lockedness.wav", "", 2);
     job_add1(st, job, "/a/broken.zip", "in/3.wav", 3);
@@ -135,12 +131,11 @@ static void unread_is_not_vanished(void **state)
     catalog_close(st);
 }
 
-static void two_walks_at_once(void **state)
+TEST(two_walks_at_once)
 {
     struct store *st = catalog_new();
     int64_t one, two;
 
-    (void)state;
     one = job_begin(st, &stage_nano);
     job_add1(st, one, "/a/x.wav", "", 1);
     job_end(st, one, "/a");
@@ -153,7 +148,7 @@ static void two_walks_at_once(void **state)
     catalog_close(st);
 }
 
-static void archives_and_known(void **state)
+TEST(archives_and_known)
 {
     struct store *st = catalog_new();
     struct store_found f[] = {found_at("/a.zip", "1.wav", 1), found_at("/a.zip", "2.wav", 2)};
@@ -161,7 +156,6 @@ static void archives_and_known(void **state)
     struct err e = {0};
     int64_t job = job_begin(st, &stage_nano);
 
-    (void)state;
     f[1].mtime_ns = f[0].mtime_ns;
     f[1].file_size_bytes = f[0].file_size_bytes;
     job_add(st, job, f, 1);
@@ -201,7 +195,7 @@ static void archives_and_known(void **state)
     catalog_close(st);
 }
 
-static void odd_names(void **state)
+TEST(odd_names)
 {
     struct store *st = catalog_new();
     const char raw[] = "/a/\xff\xfe new\nline.wav";
@@ -210,7 +204,6 @@ static void odd_names(void **state)
     struct err e = {0};
     size_t n;
 
-    (void)state;
     job_add1(st, job, raw, "m\xc3\x28", 1);
     assert_ok(store_runnable(st, 1, 0, 0, t, 2, &n, &e), e);
     assert_int_equal(n, 1);
@@ -222,7 +215,7 @@ static void odd_names(void **state)
     catalog_close(st);
 }
 
-static void troubles(void **state)
+TEST(troubles)
 {
     struct store *st = catalog_new();
     struct request_trouble t[] = {{"/a/x.zip", 8, "", 0, 0, ERR_INPUT, "not a zip"},
@@ -233,7 +226,6 @@ static void troubles(void **state)
     int64_t job = job_begin(st, &stage_nano), id = 1;
     const char *root = "/a", *unread = "/a/dir";
 
-    (void)state;
     job_add1(st, job, "/a/y.zip", "n", 1);
     for (int again = 0; again < 2; again++)
         apply_ok(st,
@@ -261,7 +253,7 @@ static void troubles(void **state)
     catalog_close(st);
 }
 
-static void selections(void **state)
+TEST(selections)
 {
     struct store *st = catalog_new();
     struct store_totals totals;
@@ -269,7 +261,6 @@ static void selections(void **state)
     struct err e = {0};
     int64_t one = job_begin(st, &stage_nano), two;
 
-    (void)state;
     job_add1(st, one, "/a/1.wav", "", 1);
     job_add1(st, one, "/a/b/2.wav", "", 2);
     two = job_begin(st, &stage_nano);
@@ -315,13 +306,12 @@ static void selections(void **state)
     catalog_close(st);
 }
 
-static void failed_for_the_place_comes_back(void **state)
+TEST(failed_for_the_place_comes_back)
 {
     struct store *st = catalog_new();
     int64_t job = job_begin(st, &stage_nano);
     struct err e = {0};
 
-    (void)state;
     job_add1(st, job, "/a/1.wav", "", 1);
     job_add1(st, job, "/a/2.wav", "", 2);
     assert_ok(store_task_failed(st, 1, ERR_MISSING, "gone", -1, &e), e);
@@ -333,7 +323,7 @@ static void failed_for_the_place_comes_back(void **state)
     catalog_close(st);
 }
 
-static void bad_requests(void **state)
+TEST(bad_requests)
 {
     struct store *st = catalog_new();
     int64_t job = job_begin(st, &stage_nano);
@@ -342,7 +332,6 @@ static void bad_requests(void **state)
     struct err e = {0};
     const char *root = "a";
 
-    (void)state;
     g.size_bytes = UINT64_MAX;
     const struct request bad[] = {
         {.type = (enum request_type)0},
@@ -376,7 +365,7 @@ static struct store_found take(uint32_t nth, uint64_t content)
     return f;
 }
 
-static void members_of_one_name(void **state)
+TEST(members_of_one_name)
 {
     struct store *st = catalog_new();
     struct store_found f[] = {take(0, 1), take(1, 2), take(2, 1), take(3, 3)};
@@ -387,7 +376,6 @@ static void members_of_one_name(void **state)
     size_t n;
     int64_t job = job_begin(st, &stage_nano);
 
-    (void)state;
     r = job_add(st, job, f, 4);
     assert_int_equal(r.counts.added, 3);
     assert_int_equal(r.counts.places, 1);
@@ -430,7 +418,7 @@ static void members_of_one_name(void **state)
 }
 
 /* What is wrong with one of them is not forgotten for another's sake. */
-static void troubles_of_one_name(void **state)
+TEST(troubles_of_one_name)
 {
     struct store *st = catalog_new();
     struct request_trouble t[] = {{"/a/t.tar", 8, "take.wav", 8, 0, ERR_INPUT, "encrypted"},
@@ -438,7 +426,6 @@ static void troubles_of_one_name(void **state)
     const struct store_found second = take(1, 2), third = take(2, 3);
     int64_t job = job_begin(st, &stage_nano);
 
-    (void)state;
     apply_ok(st, &(struct request){
                      .type = REQUEST_ENQUEUE_TROUBLE, .job_id = job, .troubles = t, .count = 2});
     job_add(st, job, &second, 1);
@@ -450,23 +437,4 @@ static void troubles_of_one_name(void **state)
     catalog_close(st);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(new_content_and_again),
-        cmocka_unit_test(changed_content),
-        cmocka_unit_test(vanished_and_back),
-        cmocka_unit_test(unread_is_not_vanished),
-        cmocka_unit_test(two_walks_at_once),
-        cmocka_unit_test(archives_and_known),
-        cmocka_unit_test(odd_names),
-        cmocka_unit_test(troubles),
-        cmocka_unit_test(members_of_one_name),
-        cmocka_unit_test(troubles_of_one_name),
-        cmocka_unit_test(selections),
-        cmocka_unit_test(failed_for_the_place_comes_back),
-        cmocka_unit_test(bad_requests),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

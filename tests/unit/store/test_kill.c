@@ -93,7 +93,7 @@ static char *results(void)
     return (char *)out.data;
 }
 
-static void kills(void **state)
+TEST(kills)
 {
     const char *seed_text = getenv("NIGHTSHIFT_SEED"), *kills_text = getenv("NIGHTSHIFT_KILLS");
     unsigned seed = seed_text ? (unsigned)strtoul(seed_text, NULL, 10) : (unsigned)time(NULL);
@@ -101,7 +101,6 @@ static void kills(void **state)
     char *whole, *interrupted;
     long longest = 20000;
 
-    (void)state;
     print_message("NIGHTSHIFT_SEED=%u\n", seed);
     srandom(seed);
     catalog_remove();
@@ -134,9 +133,4 @@ static void kills(void **state)
     free(whole);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(kills)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -41,11 +41,10 @@ static void expect(const char *file, enum store_mode mode, int code, const char 
     assert_null(strchr(e.msg, '\n'));
 }
 
-static void from_empty(void **state)
+TEST(from_empty)
 {
     struct store *st = catalog_new();
 
-    (void)state;
     assert_int_equal(store_schema_version(st), 5);
     assert_int_equal(store_path(st)[0], '/');
     assert_int_equal(count_of("PRAGMA application_id"), STORE_APPLICATION_ID);
@@ -68,9 +67,8 @@ static void from_empty(void **state)
     rmdir("new");
 }
 
-static void not_a_catalog(void **state)
+TEST(not_a_catalog)
 {
-    (void)state;
     catalog_remove();
     expect("absent.db", STORE_READ, ERR_MISSING, "nightshift enqueue");
     expect("no/such/place.db", STORE_READ, ERR_MISSING, "nightshift enqueue");
@@ -88,9 +86,8 @@ static void not_a_catalog(void **state)
     assert_string_equal(text_of("PRAGMA journal_mode"), "delete");
 }
 
-static void another_version(void **state)
+TEST(another_version)
 {
-    (void)state;
     store_close(catalog_new());
     sql(CATALOG, "PRAGMA user_version = 99");
     for (int mode = STORE_READ; mode <= STORE_WRITE; mode++)
@@ -100,7 +97,7 @@ static void another_version(void **state)
     expect(CATALOG, STORE_READ, ERR_CORRUPT, "none of ours");
 }
 
-static void damaged(void **state)
+TEST(damaged)
 {
     struct store *st = catalog_new();
     struct store_found f[100];
@@ -110,7 +107,6 @@ static void damaged(void **state)
     struct stat info;
     int fd, rc = 0;
 
-    (void)state;
     int64_t job = job_begin(st, &stage_nano);
     for (int i = 0; i < 100; i++) {
         snprintf(names[i], sizeof(names[i]), "/archive/a rather long directory/file %03d.wav", i);
@@ -186,11 +182,10 @@ static void read_only_with_log_body(void)
     must(strstr(e.msg, "copy both files"));
 }
 
-static void read_only_place(void **state)
+TEST(read_only_place)
 {
     struct store *st = catalog_new();
 
-    (void)state;
     job_add1(st, job_begin(st, &stage_nano), "/a/1.wav", "", 1);
     store_close(st);
     mkdir("ro", 0755);
@@ -208,7 +203,7 @@ static void read_only_place(void **state)
     rmdir("ro");
 }
 
-static void lock_between_processes(void **state)
+TEST(lock_between_processes)
 {
     struct catalog_lock *lock = NULL, *other = NULL;
     struct err e = {0};
@@ -216,7 +211,6 @@ static void lock_between_processes(void **state)
     int ready[2], go[2], status;
     pid_t pid;
 
-    (void)state;
     catalog_remove();
     assert_int_equal(catalog_lock_holder(CATALOG, holder, sizeof(holder), &e), ERR_EMPTY);
     assert_int_equal(pipe(ready), 0);
@@ -277,14 +271,13 @@ static void expect_no_lock(const char *word)
 }
 
 /* What lies in the lock's place and is none is left as it is, whatever it is. */
-static void a_foreign_lock_file_is_not_touched(void **state)
+TEST(a_foreign_lock_file_is_not_touched)
 {
     static const char text[] = "a letter, and the only copy of it";
     struct catalog_lock *lock = NULL;
     struct err e = {0};
     char now[300];
 
-    (void)state;
     catalog_remove();
     write_file("letter", text);
     assert_int_equal(symlink("letter", CATALOG ".lock"), 0);
@@ -314,7 +307,7 @@ static void a_foreign_lock_file_is_not_touched(void **state)
 
 /* kill -9 of a run between the fork of a worker and its exec: the child has the lock for a while.
  */
-static void a_child_of_who_was_killed_is_waited_for(void **state)
+TEST(a_child_of_who_was_killed_is_waited_for)
 {
     struct catalog_lock *lock = NULL;
     struct err e = {0};
@@ -322,7 +315,6 @@ static void a_child_of_who_was_killed_is_waited_for(void **state)
     pid_t holder;
     char byte = 0;
 
-    (void)state;
     catalog_remove();
     assert_int_equal(pipe(ready), 0);
     holder = fork();
@@ -348,7 +340,7 @@ static void a_child_of_who_was_killed_is_waited_for(void **state)
 }
 
 /* Readers see what is committed, write nothing, and leave the log to the writer. */
-static void readers_beside_a_writer(void **state)
+TEST(readers_beside_a_writer)
 {
     struct store *w = catalog_new(), *r;
     struct store_totals totals;
@@ -357,7 +349,6 @@ static void readers_beside_a_writer(void **state)
     struct stat before, after;
     int64_t job = job_begin(w, &stage_nano);
 
-    (void)state;
     job_add1(w, job, "/a/1.wav", "", 1);
     r = catalog_open(STORE_READ);
     assert_ok(store_totals(r, &totals, &e), e);
@@ -386,14 +377,13 @@ static void readers_beside_a_writer(void **state)
 }
 
 /* With its directory, too; and where nothing can be written any more, that is said. */
-static void a_catalog_that_is_gone_is_copied(void **state)
+TEST(a_catalog_that_is_gone_is_copied)
 {
     struct store *st = NULL, *copy = NULL;
     struct store_totals totals;
     struct err e = {0};
     char *path = NULL;
 
-    (void)state;
     assert_ok(store_open("gone/" CATALOG, STORE_WRITE, &st, &e), e);
     job_add1(st, job_begin(st, &stage_nano), "/a/1.wav", "", 1);
     assert_ok(store_in_place(st, &e), e);
@@ -415,7 +405,7 @@ static void a_catalog_that_is_gone_is_copied(void **state)
 }
 
 /* A reader that stays in its transaction keeps the log from being emptied, and is named. */
-static void a_reader_holds_the_log(void **state)
+TEST(a_reader_holds_the_log)
 {
     struct store *st = catalog_new();
     int ready[2], go[2], status;
@@ -424,7 +414,6 @@ static void a_reader_holds_the_log(void **state)
     struct err e = {0};
     pid_t pid;
 
-    (void)state;
     assert_int_equal(pipe(ready), 0);
     assert_int_equal(pipe(go), 0);
     job_begin(st, &stage_nano);
@@ -469,7 +458,7 @@ static void a_reader_holds_the_log(void **state)
 }
 
 /* A writer that was killed leaves a log and no index that can be trusted. */
-static void after_a_kill(void **state)
+TEST(after_a_kill)
 {
     struct store *st;
     struct store_totals totals;
@@ -477,7 +466,6 @@ static void after_a_kill(void **state)
     int status;
     pid_t pid;
 
-    (void)state;
     catalog_remove();
     pid = fork();
     if (pid == 0) {
@@ -501,22 +489,4 @@ static void after_a_kill(void **state)
     catalog_close(st);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_empty),
-        cmocka_unit_test(not_a_catalog),
-        cmocka_unit_test(another_version),
-        cmocka_unit_test(damaged),
-        cmocka_unit_test(read_only_place),
-        cmocka_unit_test(lock_between_processes),
-        cmocka_unit_test(a_foreign_lock_file_is_not_touched),
-        cmocka_unit_test(a_child_of_who_was_killed_is_waited_for),
-        cmocka_unit_test(readers_beside_a_writer),
-        cmocka_unit_test(a_catalog_that_is_gone_is_copied),
-        cmocka_unit_test(a_reader_holds_the_log),
-        cmocka_unit_test(after_a_kill),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -44,20 +44,19 @@ static int see(void *arg, const struct find_speaker *row)
     return 0;
 }
 
-static void speakers_are_in_the_order_of_their_numbers(void **state)
+TEST(speakers_are_in_the_order_of_their_numbers)
 {
     struct store *st = crowd(120);
     struct seen seen = {0};
     struct err e = {0};
 
-    (void)state;
     assert_ok(find_speakers(st, &(struct find_people){0}, see, &seen, &e), e);
     assert_int_equal(seen.rows, 120);
     assert_int_equal(seen.disorder, 0);
     catalog_close(st);
 }
 
-static void vectors_are_read_where_they_are_wanted(void **state)
+TEST(vectors_are_read_where_they_are_wanted)
 {
     static const struct find_people people[] = {{0},
                                                 {.media_id = 1},
@@ -66,7 +65,6 @@ static void vectors_are_read_where_they_are_wanted(void **state)
                                                 {.vectors_only = true}};
     struct store *st = crowd(3);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(people) / sizeof(people[0]); i++) {
         struct seen seen = {0};
         struct err e = {0};
@@ -79,14 +77,13 @@ static void vectors_are_read_where_they_are_wanted(void **state)
 }
 
 /* Rows are sorted in memory: of 40 MB of vectors none may be there, nor where they are compared. */
-static void a_list_does_not_hold_the_voices(void **state)
+TEST(a_list_does_not_hold_the_voices)
 {
     static const struct find_people people[] = {
         {0}, {.vectors_only = true}, {.path = "/a", .vectors_only = true}};
     enum { COUNT = 10000 };
     struct store *st = crowd(COUNT);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(people) / sizeof(people[0]); i++) {
         sqlite3_int64 before = sqlite3_memory_used();
         struct seen seen = {0};
@@ -101,13 +98,4 @@ static void a_list_does_not_hold_the_voices(void **state)
     store_close(st);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(speakers_are_in_the_order_of_their_numbers),
-        cmocka_unit_test(vectors_are_read_where_they_are_wanted),
-        cmocka_unit_test(a_list_does_not_hold_the_voices),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -66,13 +66,12 @@ static struct store *filled(void)
     return st;
 }
 
-static void recordings(void **state)
+TEST(recordings)
 {
     struct store *st = filled();
     struct seen s = {0};
     struct err e = {0};
 
-    (void)state;
     assert_ok(read_recordings(st, &(struct read_filter){0}, on_recording, &s, &e), e);
     assert_int_equal(s.n, 5);
     assert_string_equal(s.text[0], "1 /a/1990/tape 1.wav done en");
@@ -121,7 +120,7 @@ static int fits(void *arg, const char *name)
     return n >= len && strcmp(name + n - len, what) == 0 ? 1 : strstr(name, what) ? 2 : 0;
 }
 
-static void finding_one(void **state)
+TEST(finding_one)
 {
     static const struct {
         const char *what;
@@ -153,7 +152,6 @@ static void finding_one(void **state)
     };
     struct store *st = filled();
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct seen s = {0};
         struct err e = {0};
@@ -170,7 +168,7 @@ static void finding_one(void **state)
 }
 
 /* The name of several members is the first one's; the others say which they are. */
-static void finding_one_of_a_name(void **state)
+TEST(finding_one_of_a_name)
 {
     static const struct {
         const char *what;
@@ -188,7 +186,6 @@ static void finding_one_of_a_name(void **state)
     struct err e = {0};
     int64_t id;
 
-    (void)state;
     f[1].nth = 1;
     job_add(st, job_begin(st, &stage_nano), f, 2);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -219,14 +216,13 @@ static int nested(void *arg, const struct read_recording *r)
     return 0;
 }
 
-static void transcripts(void **state)
+TEST(transcripts)
 {
     struct store *st = filled();
     struct seen s = {0};
     struct err e = {0};
     int64_t job;
 
-    (void)state;
     assert_ok(read_recordings(st, &(struct read_filter){0}, nested, st, &e), e);
     assert_ok(read_segments(st, 1, 0, on_segment, &s, &e), e);
     assert_int_equal(s.n, 3);
@@ -251,7 +247,7 @@ static void transcripts(void **state)
     catalog_close(st);
 }
 
-static void search_words(void **state)
+TEST(search_words)
 {
     static const struct {
         const char *text;
@@ -284,7 +280,6 @@ static void search_words(void **state)
     };
     struct store *st = filled();
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct read_search q = {.text = table[i].text};
         struct seen s = {0};
@@ -307,14 +302,13 @@ static void search_words(void **state)
 }
 
 /* Whatever is typed: never a syntax error. */
-static void search_survives_anything(void **state)
+TEST(search_survives_anything)
 {
     static const char pieces[] = "ab \"*()-^:+{}[]'\\,.%\xc3\xa4\xff\n\tORANDNOTNEAR";
     struct store *st = filled();
     uint32_t seed = 12345;
     struct buf many = BUF_INIT;
 
-    (void)state;
     for (int round = 0; round < 3000; round++) {
         char text[32];
         struct seen s = {0};
@@ -342,14 +336,13 @@ static void search_survives_anything(void **state)
     catalog_close(st);
 }
 
-static void search_pages(void **state)
+TEST(search_pages)
 {
     struct store *st = filled();
     struct seen s = {0};
     struct err e = {0};
     struct read_search q = {.text = "mark*", .by_time = true, .mark_begin = "<", .mark_end = ">"};
 
-    (void)state;
     assert_ok(read_search(st, &q, on_segment, &s, &e), e);
     assert_int_equal(s.n, 3);
     assert_string_equal(s.text[0], "1 0 Der <M\xc3\xa4rkt> war voll");
@@ -410,13 +403,12 @@ static int on_progress(void *arg, const struct read_progress *p)
     return stop(s);
 }
 
-static void lists(void **state)
+TEST(lists)
 {
     struct store *st = filled();
     struct seen s = {0};
     struct err e = {0};
 
-    (void)state;
     assert_ok(store_media_end(st, 2, 5000, NULL, "cut off", &e), e);
     assert_ok(read_failures(st, NULL, 0, on_failure, &s, &e), e);
     assert_int_equal(s.n, 2);
@@ -450,18 +442,4 @@ static void lists(void **state)
     catalog_close(st);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recordings),
-        cmocka_unit_test(finding_one),
-        cmocka_unit_test(finding_one_of_a_name),
-        cmocka_unit_test(transcripts),
-        cmocka_unit_test(search_words),
-        cmocka_unit_test(search_pages),
-        cmocka_unit_test(search_survives_anything),
-        cmocka_unit_test(lists),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

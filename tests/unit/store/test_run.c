@@ -17,14 +17,13 @@ static void fill(struct store *st)
     job_end(st, job, "/");
 }
 
-static void tasks_in_order(void **state)
+TEST(tasks_in_order)
 {
     struct store *st = catalog_new();
     struct store_task t[8];
     struct err e = {0};
     size_t n;
 
-    (void)state;
     fill(st);
     shard_put(st, 2, 4, (const char *[]){"four"}, 1);
     shard_put(st, 2, 1, NULL, 0);
@@ -71,7 +70,7 @@ static bool is_runnable(struct store *st, int64_t stage, int64_t media, int64_t 
 }
 
 /* The task of one recording, under the same conditions as all. */
-static void a_recordings_own_task(void **state)
+TEST(a_recordings_own_task)
 {
     struct store *st = catalog_new();
     struct store_task t;
@@ -79,7 +78,6 @@ static void a_recordings_own_task(void **state)
     struct err e = {0};
     bool found;
 
-    (void)state;
     fill(st);
     shard_put(st, 2, 4, NULL, 0);
     shard_put(st, 2, 1, NULL, 0);
@@ -106,12 +104,11 @@ static void a_recordings_own_task(void **state)
 }
 
 /* Those of a transaction that is undone, or of a change that is refused, are none. */
-static void completed_tasks_are_counted(void **state)
+TEST(completed_tasks_are_counted)
 {
     struct store *st = catalog_new();
     struct err e = {0};
 
-    (void)state;
     fill(st);
     assert_int_equal(store_completed(st), 0);
     shard_put(st, 1, 0, NULL, 0);
@@ -145,7 +142,7 @@ static int count_steps(void *arg)
 }
 
 /* What a stage has to do is found without looking at what another has: in steps, not in time. */
-static void a_stage_is_read_alone(void **state)
+TEST(a_stage_is_read_alone)
 {
     static struct store_found found[2000];
     static char paths[2000][32];
@@ -156,7 +153,6 @@ static void a_stage_is_read_alone(void **state)
     int64_t job = job_begin(st, &stage_nano), steps = 0;
     size_t n;
 
-    (void)state;
     for (uint32_t i = 0; i < 2000; i++) {
         snprintf(paths[i], sizeof(paths[i]), "/a/%u.wav", i);
         found[i] = found_at(paths[i], "", i);
@@ -187,7 +183,7 @@ static void a_stage_is_read_alone(void **state)
 
 /* A request of very many rows: each piece is a commit, others may come in between, and asking again
  * after a half done one does the rest. */
-static void large_requests_go_in_pieces(void **state)
+TEST(large_requests_go_in_pieces)
 {
     enum { MANY = 10000 };
     static struct store_found found[MANY];
@@ -201,7 +197,6 @@ static void large_requests_go_in_pieces(void **state)
     int64_t job = job_begin(st, &stage_nano), part;
     int pieces = 0, rc;
 
-    (void)state;
     for (uint32_t i = 0; i < MANY; i++) {
         snprintf(paths[i], sizeof(paths[i]), "/a/%u.wav", i);
         found[i] = found_at(paths[i], "", i);
@@ -249,12 +244,11 @@ static void large_requests_go_in_pieces(void **state)
 }
 
 /* Two decodings of one recording need not agree on its end; nothing is lost by that. */
-static void a_longer_total_opens_a_task_again(void **state)
+TEST(a_longer_total_opens_a_task_again)
 {
     struct store *st = catalog_new();
     struct err e = {0};
 
-    (void)state;
     fill(st);
     shard_put(st, 1, 0, (const char *[]){"one"}, 1);
     assert_ok(store_task_total(st, 1, 1, &e), e);
@@ -271,14 +265,13 @@ static void a_longer_total_opens_a_task_again(void **state)
 }
 
 /* A directory is one range of the index: what follows it is not read. In steps, not in time. */
-static void a_directory_is_read_alone(void **state)
+TEST(a_directory_is_read_alone)
 {
     static struct store_found found[3000];
     static char paths[3000][32];
     struct store *st = catalog_new();
     int64_t job = job_begin(st, &stage_nano), steps = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < 3000; i++) {
         snprintf(paths[i], sizeof(paths[i]), "/z/%u.wav", i);
         found[i] = found_at(paths[i], "", i);
@@ -300,13 +293,12 @@ static void a_directory_is_read_alone(void **state)
     catalog_close(st);
 }
 
-static void the_shard_length_is_kept(void **state)
+TEST(the_shard_length_is_kept)
 {
     struct store *st = catalog_new();
     struct err e = {0};
     uint32_t ms = 0;
 
-    (void)state;
     fill(st);
     assert_ok(store_shard_length(st, 0, 300000, &ms, &e), e);
     assert_int_equal(ms, 300000);
@@ -325,13 +317,12 @@ static void the_shard_length_is_kept(void **state)
     catalog_close(st);
 }
 
-static void shards_make_a_task_done(void **state)
+TEST(shards_make_a_task_done)
 {
     struct store *st = catalog_new();
     struct store_totals totals;
     struct err e = {0};
 
-    (void)state;
     fill(st);
     shard_put(st, 1, 0, (const char *[]){"hello there", "General Kenobi"}, 2);
     /* Delivered twice, with other words: the first stays. */
@@ -359,12 +350,11 @@ static void shards_make_a_task_done(void **state)
     catalog_close(st);
 }
 
-static void a_shard_beyond_the_total_does_not_count(void **state)
+TEST(a_shard_beyond_the_total_does_not_count)
 {
     struct store *st = catalog_new();
     struct err e = {0};
 
-    (void)state;
     fill(st);
     shard_put(st, 1, 0, NULL, 0);
     shard_put(st, 1, 7, NULL, 0);
@@ -375,14 +365,13 @@ static void a_shard_beyond_the_total_does_not_count(void **state)
     catalog_close(st);
 }
 
-static void impossible_results_are_refused(void **state)
+TEST(impossible_results_are_refused)
 {
     struct store *st = catalog_new();
     struct store_segment bad = {.start_ms = 5, .end_ms = 4, .text = "x", .language = "en"};
     struct store_shard_result r = {.task_id = 1, .end_ms = 10, .language = "", .device = "cpu"};
     struct err e = {0};
 
-    (void)state;
     fill(st);
     r.segments = &bad;
     r.segment_count = 1;
@@ -411,7 +400,7 @@ static void impossible_results_are_refused(void **state)
     catalog_close(st);
 }
 
-static void failures_and_retries(void **state)
+TEST(failures_and_retries)
 {
     struct store *st = catalog_new();
     struct store_stage_row *rows;
@@ -420,7 +409,6 @@ static void failures_and_retries(void **state)
     int64_t at;
     size_t n;
 
-    (void)state;
     fill(st);
     assert_ok(store_next_retry(st, 0, &at, &e), e);
     assert_true(at == INT64_MAX);
@@ -471,14 +459,13 @@ static void failures_and_retries(void **state)
     catalog_close(st);
 }
 
-static void media_and_hashes(void **state)
+TEST(media_and_hashes)
 {
     struct store *st = catalog_new();
     struct store_totals totals;
     uint8_t a[16] = {1}, b[16] = {2};
     struct err e = {0};
 
-    (void)state;
     fill(st);
     assert_ok(store_media_info(
                   st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL}, &e),
@@ -515,7 +502,7 @@ static void media_and_hashes(void **state)
     catalog_close(st);
 }
 
-static void same_bytes_as_another(void **state)
+TEST(same_bytes_as_another)
 {
     struct store *st = catalog_new();
     struct store_found f = found_at("/a/1.wav", "", 1);
@@ -523,7 +510,6 @@ static void same_bytes_as_another(void **state)
     struct err e = {0};
     int64_t job = job_begin(st, &stage_nano);
 
-    (void)state;
     job_add(st, job, &f, 1);
     f.fingerprint[5] = 9;
     f.path = "/a/2.wav";
@@ -536,13 +522,12 @@ static void same_bytes_as_another(void **state)
     catalog_close(st);
 }
 
-static void batches(void **state)
+TEST(batches)
 {
     struct store *st = catalog_new();
     struct request_reply r;
     struct err e = {0};
 
-    (void)state;
     fill(st);
     assert_ok(store_begin(st, &e), e);
     assert_int_equal(store_begin(st, &e), ERR_USAGE);
@@ -569,12 +554,11 @@ static void batches(void **state)
 }
 
 /* The rows of `results` do not tell how the run went. */
-static void results_do_not_tell_the_order(void **state)
+TEST(results_do_not_tell_the_order)
 {
     static const int orders[2][4] = {{0, 1, 2, 3}, {3, 1, 0, 2}};
     char sums[2][1024];
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct store *st = catalog_new();
         struct err e = {0};
@@ -608,26 +592,4 @@ static void results_do_not_tell_the_order(void **state)
     assert_string_equal(sums[0], sums[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tasks_in_order),
-        cmocka_unit_test(a_recordings_own_task),
-        cmocka_unit_test(completed_tasks_are_counted),
-        cmocka_unit_test(a_stage_is_read_alone),
-        cmocka_unit_test(large_requests_go_in_pieces),
-        cmocka_unit_test(a_longer_total_opens_a_task_again),
-        cmocka_unit_test(a_directory_is_read_alone),
-        cmocka_unit_test(the_shard_length_is_kept),
-        cmocka_unit_test(shards_make_a_task_done),
-        cmocka_unit_test(a_shard_beyond_the_total_does_not_count),
-        cmocka_unit_test(impossible_results_are_refused),
-        cmocka_unit_test(failures_and_retries),
-        cmocka_unit_test(media_and_hashes),
-        cmocka_unit_test(same_bytes_as_another),
-        cmocka_unit_test(batches),
-        cmocka_unit_test(results_do_not_tell_the_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -6,13 +6,12 @@
 
 /* ---------------------------------------------------------------------------------- settling */
 
-static void all_shards_are_not_the_end(void **state)
+TEST(all_shards_are_not_the_end)
 {
     struct store *st = filled();
     struct err e = {0};
     int64_t first;
 
-    (void)state;
     assert_int_equal(unsettled(st, 2, NULL), 0);
     voices_put(st, 3, 1);
     assert_ok(store_task_total(st, 3, 2, &e), e);
@@ -49,13 +48,12 @@ static void all_shards_are_not_the_end(void **state)
     catalog_close(st);
 }
 
-static void a_failed_settling_is_tried_again(void **state)
+TEST(a_failed_settling_is_tried_again)
 {
     struct store *st = filled();
     struct err e = {0};
     int64_t due = 0;
 
-    (void)state;
     diarize(st, 3);
     assert_ok(store_task_failed(st, 3, ERR_CRASH, "the settler died", LATER + 5000, &e), e);
     assert_int_equal(unsettled(st, 2, NULL), 0);
@@ -80,11 +78,10 @@ static void a_failed_settling_is_tried_again(void **state)
     catalog_close(st);
 }
 
-static void what_comes_too_late_is_ignored(void **state)
+TEST(what_comes_too_late_is_ignored)
 {
     struct store *st = filled();
 
-    (void)state;
     diarize(st, 3);
     apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = "/a/1.wav"});
     settle(st, 3);
@@ -98,12 +95,11 @@ static void what_comes_too_late_is_ignored(void **state)
 }
 
 /* The last shard of what somebody gave up meanwhile. */
-static void cancelled_ones_stay_so_and_failed_ones_go_on(void **state)
+TEST(cancelled_ones_stay_so_and_failed_ones_go_on)
 {
     struct store *st = filled();
     struct err e = {0};
 
-    (void)state;
     voices_put(st, 3, 0);
     assert_ok(store_task_total(st, 3, 2, &e), e);
     apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = "/a/1.wav"});
@@ -130,12 +126,11 @@ static void cancelled_ones_stay_so_and_failed_ones_go_on(void **state)
     catalog_close(st);
 }
 
-static void what_was_heard_for_cancelled_ones_goes(void **state)
+TEST(what_was_heard_for_cancelled_ones_goes)
 {
     struct store *st = filled();
     struct err e = {0};
 
-    (void)state;
     diarize(st, 3);
     voices_put(st, 4, 0);
     transcribe(st, 1);
@@ -171,14 +166,13 @@ static int sum_voices(void *arg, int64_t seq, const struct store_voices *v, stru
     return strlen(line) > 40 ? 7 : 0;
 }
 
-static void voices_come_back(void **state)
+TEST(voices_come_back)
 {
     static const struct store_voices silence = {0};
     struct store *st = filled();
     struct err e = {0};
     char line[256] = "";
 
-    (void)state;
     diarize(st, 3);
     assert_ok(store_voices_read(st, 3, -1, sum_voices, line, &e), e);
     assert_string_equal(line, "0+2/2/3/2/2 30+2/2/3/2/2 ");
@@ -205,7 +199,7 @@ static void voices_come_back(void **state)
     store_close(st);
 }
 
-static void impossible_things_are_refused(void **state)
+TEST(impossible_things_are_refused)
 {
     static const uint32_t twice[] = {1, 1}, far[] = {0, 6};
     static const float nan_[] = {0.5f, NAN, 1, 3};
@@ -218,7 +212,6 @@ static void impossible_things_are_refused(void **state)
     struct store *st = filled();
     struct err e = {0};
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         v = voices;
         if (i == 0)
@@ -299,12 +292,11 @@ static int found_one(void *arg, const struct read_segment *row)
     return 0;
 }
 
-static void old_catalogs_migrate(void **state)
+TEST(old_catalogs_migrate)
 {
     const struct read_search search = {.text = "before"};
     struct err e = {0};
 
-    (void)state;
     for (int version = 1; version <= 4; version++) {
         struct store *st;
         int found = 0;
@@ -332,7 +324,7 @@ static void old_catalogs_migrate(void **state)
 
 /* Where only the last of several members of one name was kept, the archive is read anew; every
  * other place is known as before, and so is what was wrong. */
-static void what_older_schemas_replaced_is_found(void **state)
+TEST(what_older_schemas_replaced_is_found)
 {
     static const char place[] =
         "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, "
@@ -348,7 +340,6 @@ static void what_older_schemas_replaced_is_found(void **state)
     struct store *st;
     int64_t job;
 
-    (void)state;
     make_schema(4);
     run_sql(place);
     run_sql("UPDATE job SET ended_at = '2026'");
@@ -367,19 +358,4 @@ static void what_older_schemas_replaced_is_found(void **state)
     catalog_close(st);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_shards_are_not_the_end),
-        cmocka_unit_test(a_failed_settling_is_tried_again),
-        cmocka_unit_test(what_comes_too_late_is_ignored),
-        cmocka_unit_test(cancelled_ones_stay_so_and_failed_ones_go_on),
-        cmocka_unit_test(what_was_heard_for_cancelled_ones_goes),
-        cmocka_unit_test(voices_come_back),
-        cmocka_unit_test(impossible_things_are_refused),
-        cmocka_unit_test(old_catalogs_migrate),
-        cmocka_unit_test(what_older_schemas_replaced_is_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,13 @@
 /* Stages that work on what another has made: who waits for whom; sounds, vectors and passages. */
 #include "tests/unit/store/stages.h"
 
-static void text_waits_for_its_transcription(void **state)
+TEST(text_waits_for_its_transcription)
 {
     struct store *st = catalog_new();
     struct err e = {0};
     int64_t job = job_begin(st, &stage_text);
     struct request_reply r = job_add1(st, job, "/a/1.wav", "", 1);
 
-    (void)state;
     /* Both stages are there, and a task of each. */
     assert_int_equal(r.counts.tasks, 2);
     assert_int_equal(job_add1(st, job, "/a/2.wav", "", 2).counts.tasks, 2);
@@ -48,7 +47,7 @@ static void text_waits_for_its_transcription(void **state)
 }
 
 /* Whoever wants vectors alone gets them of what is transcribed, or will be. */
-static void a_source_that_is_to_be_kept(void **state)
+TEST(a_source_that_is_to_be_kept)
 {
     const struct store_found f[] = {found_at("/a/1.wav", "", 1), found_at("/a/2.wav", "", 2),
                                     found_at("/a/3.wav", "", 3)};
@@ -58,7 +57,6 @@ static void a_source_that_is_to_be_kept(void **state)
     struct request rq = {.type = REQUEST_ENQUEUE_ADD, .found = f, .count = 3, .keep_source = true};
     struct request_reply r;
 
-    (void)state;
     job_add1(st, job, "/a/1.wav", "", 1);
     job_add1(st, job, "/a/2.wav", "", 2);
     assert_ok(store_task_failed(st, 2, ERR_INPUT, "no audio", -1, &e), e);
@@ -81,7 +79,7 @@ static void a_source_that_is_to_be_kept(void **state)
     catalog_close(st);
 }
 
-static void a_source_that_goes_on_takes_its_followers_back(void **state)
+TEST(a_source_that_goes_on_takes_its_followers_back)
 {
     const float v[] = {0.6f, 0.8f};
     const struct store_vector x = {0, 3500, "one two", v, 2};
@@ -91,7 +89,6 @@ static void a_source_that_goes_on_takes_its_followers_back(void **state)
     struct err e = {0};
     int64_t job = job_begin(st, &stage_text);
 
-    (void)state;
     job_add1(st, job, "/a/1.wav", "", 1);
     transcribe(st, 1);
     assert_ok(store_shard_done(st, &r, &e), e);
@@ -116,7 +113,7 @@ static void a_source_that_goes_on_takes_its_followers_back(void **state)
 
 /* -------------------------------------------------------------------------- sounds, passages */
 
-static void sounds_and_vectors(void **state)
+TEST(sounds_and_vectors)
 {
     const struct store_sound heard[] = {{1000, 4000, 67, "Applause", 0.875},
                                         {3700000, 3701500, 137, "Music", 1.0}};
@@ -125,7 +122,6 @@ static void sounds_and_vectors(void **state)
     struct store *st = filled();
     struct err e = {0};
 
-    (void)state;
     assert_ok(store_shard_done(st,
                                &(struct store_shard_result){.task_id = 1,
                                                             .end_ms = 60000,
@@ -165,7 +161,7 @@ static const char *passages(struct store *st, int64_t task, uint32_t chars)
     return out;
 }
 
-static void neighbours_make_passages(void **state)
+TEST(neighbours_make_passages)
 {
     static const struct store_turn all[] = {{0, 3600, 0}, {3600, 60000, 1}};
     struct store *st = catalog_new();
@@ -174,7 +170,6 @@ static void neighbours_make_passages(void **state)
     size_t n = 0;
     int64_t job = job_begin(st, &stage_text);
 
-    (void)state;
     job_add1(st, job, "/a/1.wav", "", 1);
     assert_int_equal(store_passages(st, 2, 100, &p, &n, &e), ERR_INPUT); /* not done */
     shard_put(st, 1, 0,
@@ -205,7 +200,7 @@ static void neighbours_make_passages(void **state)
 }
 
 /* What no worker would take, of a catalog that may come from anybody. */
-static void passages_can_be_sent(void **state)
+TEST(passages_can_be_sent)
 {
     struct store *st = catalog_new();
     struct store_passage *p = NULL;
@@ -213,7 +208,6 @@ static void passages_can_be_sent(void **state)
     size_t n = 0;
     int64_t job = job_begin(st, &stage_text);
 
-    (void)state;
     job_add1(st, job, "/a/1.wav", "", 1);
     transcribe(st, 1);
     run_sql("UPDATE segment SET text = CAST(x'61FF62' AS TEXT) WHERE segment_id = 1;"
@@ -237,16 +231,4 @@ static void passages_can_be_sent(void **state)
     catalog_close(st);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_waits_for_its_transcription),
-        cmocka_unit_test(a_source_that_is_to_be_kept),
-        cmocka_unit_test(a_source_that_goes_on_takes_its_followers_back),
-        cmocka_unit_test(sounds_and_vectors),
-        cmocka_unit_test(neighbours_make_passages),
-        cmocka_unit_test(passages_can_be_sent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,11 +2,10 @@
  * of all that when a recording is done again. */
 #include "tests/unit/store/stages.h"
 
-static void whichever_comes_last(void **state)
+TEST(whichever_comes_last)
 {
     char who[128], says[128];
 
-    (void)state;
     for (int order = 0; order < 3; order++) {
         struct store *st = filled();
 
@@ -37,13 +36,12 @@ static void whichever_comes_last(void **state)
 }
 
 /* The word at 700 is of no length: SPEAKER_00 and _01 both speak in that millisecond. */
-static void words_have_speakers_of_their_own(void **state)
+TEST(words_have_speakers_of_their_own)
 {
     static const struct store_turn other[] = {{0, 650, 0}, {650, 9000, 1}};
     struct store *st = filled();
     struct err e = {0};
 
-    (void)state;
     transcribe(st, 1);
     diarize(st, 3);
     assert_ok(store_settled(st, 3, speakers, 2, other, 2, &e), e);
@@ -54,12 +52,11 @@ static void words_have_speakers_of_their_own(void **state)
 }
 
 /* The newest stage's diarization counts, whichever is settled last; none that is not settled. */
-static void the_newest_diarization_counts(void **state)
+TEST(the_newest_diarization_counts)
 {
     static const struct store_turn all[] = {{0, 60000, 0}};
     struct err e = {0};
 
-    (void)state;
     for (int order = 0; order < 2; order++) {
         struct store *st = filled();
         int64_t job = job_begin(st, &stage_voices2);
@@ -84,12 +81,11 @@ static void the_newest_diarization_counts(void **state)
     }
 }
 
-static void nobody_speaks(void **state)
+TEST(nobody_speaks)
 {
     struct store *st = filled();
     struct err e = {0};
 
-    (void)state;
     transcribe(st, 1);
     diarize(st, 3);
     assert_ok(store_settled(st, 3, NULL, 0, NULL, 0, &e), e);
@@ -97,7 +93,7 @@ static void nobody_speaks(void **state)
     catalog_close(st);
 }
 
-static void names_are_given_and_taken(void **state)
+TEST(names_are_given_and_taken)
 {
     struct store *st = filled();
     struct request rq = {.type = REQUEST_NAME_SPEAKER, .speaker_id = 2, .speaker_name = "Ana"};
@@ -105,7 +101,6 @@ static void names_are_given_and_taken(void **state)
     struct err e = {0};
     char line[64] = "";
 
-    (void)state;
     transcribe(st, 1);
     diarize(st, 3);
     settle(st, 3);
@@ -186,7 +181,7 @@ static void expect_names(const struct store_turn *is, size_t count, const char *
     catalog_close(st);
 }
 
-static void names_go_to_the_next_diarization(void **state)
+TEST(names_go_to_the_next_diarization)
 {
     /* Bea speaks 9900 ms, Ana 1910, Cid 100. */
     static const struct store_turn split[] = {
@@ -202,7 +197,6 @@ static void names_go_to_the_next_diarization(void **state)
     struct store *st = named();
     struct err e = {0};
 
-    (void)state;
     catalog_close(st);
     expect_names(split, 4, "Ana,Bea,-");
     expect_names(together, 2, "-,-,Bea");
@@ -225,12 +219,11 @@ static void names_go_to_the_next_diarization(void **state)
     catalog_close(st);
 }
 
-static void names_outlive_a_longer_recording(void **state)
+TEST(names_outlive_a_longer_recording)
 {
     struct store *st = named();
     struct err e = {0};
 
-    (void)state;
     name(st, 1, "");
     name(st, 3, "");
     assert_ok(store_task_total(st, 3, 3, &e), e);
@@ -255,12 +248,11 @@ static void names_outlive_a_longer_recording(void **state)
 }
 
 /* A recording that is longer than was thought is diarized again as a whole. */
-static void a_longer_recording_is_settled_again(void **state)
+TEST(a_longer_recording_is_settled_again)
 {
     struct store *st = filled();
     struct err e = {0};
 
-    (void)state;
     transcribe(st, 1);
     diarize(st, 3);
     settle(st, 3);
@@ -286,11 +278,10 @@ static void a_longer_recording_is_settled_again(void **state)
     catalog_close(st);
 }
 
-static void what_is_deleted_leaves_nothing_behind(void **state)
+TEST(what_is_deleted_leaves_nothing_behind)
 {
     struct store *st = filled();
 
-    (void)state;
     transcribe(st, 1);
     diarize(st, 3);
     settle(st, 3);
@@ -306,19 +297,4 @@ static void what_is_deleted_leaves_nothing_behind(void **state)
     catalog_close(catalog_open(STORE_WRITE));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whichever_comes_last),
-        cmocka_unit_test(words_have_speakers_of_their_own),
-        cmocka_unit_test(the_newest_diarization_counts),
-        cmocka_unit_test(nobody_speaks),
-        cmocka_unit_test(names_are_given_and_taken),
-        cmocka_unit_test(names_go_to_the_next_diarization),
-        cmocka_unit_test(names_outlive_a_longer_recording),
-        cmocka_unit_test(a_longer_recording_is_settled_again),
-        cmocka_unit_test(what_is_deleted_leaves_nothing_behind),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

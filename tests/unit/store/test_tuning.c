@@ -24,7 +24,7 @@ static void note(struct store *st, const struct store_tuning_key *k, struct stor
     assert_ok(store_tuning_note(st, k, &t, &e), e);
 }
 
-static void every_part_of_the_key_counts(void **state)
+TEST(every_part_of_the_key_counts)
 {
     const struct store_tuning_key others[] = {
         {"GPU-0000", key.driver, key.model_hash, key.precision, ""},
@@ -37,7 +37,6 @@ static void every_part_of_the_key_counts(void **state)
     struct store_tuning t;
     struct err e = {0};
 
-    (void)state;
     assert_int_equal(store_tuning_get(st, &key, &t, &e), ERR_EMPTY);
     note(st, &key, (struct store_tuning){64, 16, 812.5, 9000, 8000, 0});
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
@@ -56,12 +55,11 @@ static void every_part_of_the_key_counts(void **state)
     catalog_close(st);
 }
 
-static void a_second_note_adds_to_the_first(void **state)
+TEST(a_second_note_adds_to_the_first)
 {
     struct store *st = catalog_new();
     struct store_tuning t;
 
-    (void)state;
     note(st, &key, (struct store_tuning){64, 16, 800, 9000, 8000, 0});
     note(st, &key,
          (struct store_tuning){64, 16, 0, 0, 7000, 0}); /* a smaller peak, all else known */
@@ -82,7 +80,7 @@ static void a_second_note_adds_to_the_first(void **state)
     catalog_close(st);
 }
 
-static void impossible_values_are_refused(void **state)
+TEST(impossible_values_are_refused)
 {
     const struct store_tuning bad[] = {
         {0, 1, 1, 1, 1, 0},          {1, 0, 1, 1, 1, 0},          {4097, 1, 1, 1, 1, 0},
@@ -92,7 +90,6 @@ static void impossible_values_are_refused(void **state)
     struct store *st = catalog_new();
     struct err e = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(store_tuning_note(st, &key, &bad[i], &e), ERR_INPUT);
     assert_int_equal(count_of("SELECT count(*) FROM tuning"), 0);
@@ -116,14 +113,13 @@ static int stop(void *arg, const struct store_tuning_row *row)
     return ++*(int *)arg;
 }
 
-static void rows_can_be_read(void **state)
+TEST(rows_can_be_read)
 {
     struct store *st = catalog_new();
     struct err e = {0};
     char text[256] = "";
     int calls = 0;
 
-    (void)state;
     note(st, &key, (struct store_tuning){64, 16, 0, 0, 0, 0});
     note(st, &(struct store_tuning_key){"cpu", "", "aa", "fp32", ""},
          (struct store_tuning){16, 1, 0, 0, 0, 0});
@@ -134,12 +130,11 @@ static void rows_can_be_read(void **state)
     catalog_close(st);
 }
 
-static void a_batch_that_is_undone_leaves_nothing(void **state)
+TEST(a_batch_that_is_undone_leaves_nothing)
 {
     struct store *st = catalog_new();
     struct err e = {0};
 
-    (void)state;
     assert_ok(store_begin(st, &e), e);
     note(st, &key, (struct store_tuning){64, 16, 0, 0, 0, 0});
     store_rollback(st);
@@ -147,12 +142,11 @@ static void a_batch_that_is_undone_leaves_nothing(void **state)
     catalog_close(st);
 }
 
-static void a_catalog_of_schema_1_is_brought_up(void **state)
+TEST(a_catalog_of_schema_1_is_brought_up)
 {
     struct store *st;
     sqlite3 *db;
 
-    (void)state;
     catalog_remove();
     assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, migrations[0].sql, NULL, NULL, NULL), SQLITE_OK);
@@ -167,16 +161,4 @@ static void a_catalog_of_schema_1_is_brought_up(void **state)
     catalog_close(st);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_part_of_the_key_counts),
-        cmocka_unit_test(a_second_note_adds_to_the_first),
-        cmocka_unit_test(impossible_values_are_refused),
-        cmocka_unit_test(rows_can_be_read),
-        cmocka_unit_test(a_batch_that_is_undone_leaves_nothing),
-        cmocka_unit_test(a_catalog_of_schema_1_is_brought_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -154,14 +154,13 @@ static ino_t index_inode(void)
     return stat(CATALOG ".vectors-2", &info) == 0 ? info.st_ino : 0;
 }
 
-static void as_one_by_one(void **state)
+TEST(as_one_by_one)
 {
     struct store *st = filled();
     struct vectors_query q;
     float values[SIZE];
     ino_t first;
 
-    (void)state;
     for (unsigned seed = 0; seed < 40; seed++) {
         vector_of(seed * 61 + 5000, values, SIZE);
         if (seed % 3 == 0) /* one that lies between the clusters, and is not of length 1 */
@@ -183,7 +182,7 @@ static void as_one_by_one(void **state)
     catalog_close(st);
 }
 
-static void it_follows_the_catalog(void **state)
+TEST(it_follows_the_catalog)
 {
     struct store *st = filled();
     struct vectors_query q;
@@ -191,7 +190,6 @@ static void it_follows_the_catalog(void **state)
     ino_t first;
     sqlite3 *db;
 
-    (void)state;
     vector_of(77, values, SIZE);
     q = query_of(values);
     check(st, &q, "t.stage_id = 2");
@@ -246,7 +244,7 @@ static void flip(long at, int from_end)
 }
 
 /* Whatever lies there in the index's place, the answer is the same, and the index is good after. */
-static void an_index_that_lies(void **state)
+TEST(an_index_that_lies)
 {
     struct store *st = filled();
     struct vectors_query q;
@@ -254,7 +252,6 @@ static void an_index_that_lies(void **state)
     struct stat info;
     ino_t before;
 
-    (void)state;
     vector_of(77, values, SIZE);
     q = query_of(values);
     for (int how = 0; how < 11; how++) {
@@ -290,13 +287,12 @@ static void an_index_that_lies(void **state)
 }
 
 /* The index of one catalog beside another one of its name, and of another stage. */
-static void another_catalogs_index(void **state)
+TEST(another_catalogs_index)
 {
     struct store *st = filled();
     struct vectors_query q;
     float values[SIZE];
 
-    (void)state;
     vector_of(77, values, SIZE);
     q = query_of(values);
     check(st, &q, "t.stage_id = 2");
@@ -328,14 +324,13 @@ static void copy(const char *from, const char *to)
 }
 
 /* A catalog that was put back to what it was, and went on, gives numbers to other vectors. */
-static void a_catalog_that_was_put_back(void **state)
+TEST(a_catalog_that_was_put_back)
 {
     struct store *st = filled();
     struct vectors_query q;
     float values[SIZE];
     ino_t before;
 
-    (void)state;
     store_close(st);
     copy(CATALOG, "kept");
     st = catalog_open(STORE_WRITE);
@@ -354,7 +349,7 @@ static void a_catalog_that_was_put_back(void **state)
 }
 
 /* Who may read the catalog may read the index; what a killed process left is used up. */
-static void who_makes_it(void **state)
+TEST(who_makes_it)
 {
     struct store *st = filled();
     struct vectors_query q;
@@ -362,7 +357,6 @@ static void who_makes_it(void **state)
     struct stat info;
     int fd;
 
-    (void)state;
     vector_of(77, values, SIZE);
     q = query_of(values);
     assert_int_equal(chmod(CATALOG, 0664), 0);
@@ -490,7 +484,7 @@ static size_t put_where(char *to, size_t room, const struct scope *s)
 
 /* Whatever is asked for, the answer is that of all rows one by one, and the part is what is
  * counted. */
-static void as_one_by_one_in_a_scope(void **state)
+TEST(as_one_by_one_in_a_scope)
 {
     static const char *const paths[] = {NULL, NULL, "/a", "/a/7.wav", "/long", "/long/35.wav", "/"};
     static const char *const speakers[] = {NULL,         NULL,  "SPEAKER_00", "SPEAKER_02",
@@ -501,7 +495,6 @@ static void as_one_by_one_in_a_scope(void **state)
     char where[1024], sql[1200];
     float values[SIZE];
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++) {
         struct vectors_query q = query_of(values);
         struct err e = {0};
@@ -545,14 +538,13 @@ static int64_t stage_found(struct store *st)
 }
 
 /* Stage 3 is a newer model's: tasks 5 and 6 of the recordings of 2 and 4. */
-static void a_new_stage_does_not_hide_the_archive(void **state)
+TEST(a_new_stage_does_not_hide_the_archive)
 {
     static const struct store_stage newer = {"embed-text", "bge",       "/models/bge",
                                              "bbbb",       "{\"a\":1}", &stage_nano};
     struct store *st = transcribed();
     int64_t job;
 
-    (void)state;
     assert_int_equal(stage_found(st), ERR_EMPTY);
     add_rows(st, 2, 0, 0, 10);
     assert_int_equal(stage_found(st), 2);
@@ -602,14 +594,13 @@ static void hear(struct store *st, int64_t task, double score)
 }
 
 /* Stages 1 and 2 listen to the same recordings, the second one to /b/2.wav later. */
-static void sounds_of_replaced_stages_are_not_found_twice(void **state)
+TEST(sounds_of_replaced_stages_are_not_found_twice)
 {
     static const struct store_stage first = {"sounds", "yamnet", "/models/y", "aa", "{}", NULL};
     static const struct store_stage second = {"sounds", "yamnet", "/models/z", "bb", "{}", NULL};
     struct store *st = catalog_new();
     struct err e = {0};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         int64_t job = job_begin(st, i ? &second : &first);
 
@@ -628,7 +619,7 @@ static void sounds_of_replaced_stages_are_not_found_twice(void **state)
     catalog_close(st);
 }
 
-static void odd_queries(void **state)
+TEST(odd_queries)
 {
     struct store *st = filled();
     float values[SIZE] = {0};
@@ -637,7 +628,6 @@ static void odd_queries(void **state)
     struct err e = {0};
     size_t n = 0;
 
-    (void)state;
     assert_int_equal(vectors_search(st, &q, &hits, &n, &e), ERR_INPUT);
     values[3] = NAN;
     assert_int_equal(vectors_search(st, &q, &hits, &n, &e), ERR_INPUT);
@@ -657,7 +647,7 @@ static void odd_queries(void **state)
 }
 
 /* The bounds hold for every row, and leave out most. */
-static void bounds_hold(void **state)
+TEST(bounds_hold)
 {
     const struct vector_state made = {.stage_id = 5, .size = 384, .identity = "x"};
     struct vector_writer *w = NULL;
@@ -667,7 +657,6 @@ static void bounds_hold(void **state)
     float query[384], row[384];
     size_t n = 0;
 
-    (void)state;
     assert_ok(vector_writer_open("index", NULL, &made, &w, &e), e);
     for (unsigned i = 0; i < 3000; i++) {
         vector_of(i, row, 384);
@@ -702,21 +691,4 @@ static void bounds_hold(void **state)
     unlink("index");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_one_by_one),
-        cmocka_unit_test(it_follows_the_catalog),
-        cmocka_unit_test(an_index_that_lies),
-        cmocka_unit_test(another_catalogs_index),
-        cmocka_unit_test(a_catalog_that_was_put_back),
-        cmocka_unit_test(who_makes_it),
-        cmocka_unit_test(as_one_by_one_in_a_scope),
-        cmocka_unit_test(a_new_stage_does_not_hide_the_archive),
-        cmocka_unit_test(sounds_of_replaced_stages_are_not_found_twice),
-        cmocka_unit_test(odd_queries),
-        cmocka_unit_test(bounds_hold),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

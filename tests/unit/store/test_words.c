@@ -96,14 +96,13 @@ static int first_word(void *arg, const struct read_word *w)
     return 7;
 }
 
-static void they_are_read_back(void **state)
+TEST(they_are_read_back)
 {
     struct store *st = filled();
     struct err e = {0};
     char line[1024] = "";
     int calls = 0;
 
-    (void)state;
     assert_ok(read_segments(st, 1, 0, take_segment, line, &e), e);
     assert_string_equal(line, "Good morning. #1 2 0.5 'tried again: repetitive' 1|"
                               "Yes. #2 0 nan '' 0|");
@@ -128,13 +127,12 @@ static void they_are_read_back(void **state)
 
 /* Numbers of segments have no gap where something was dropped, and no sum, search or transcript
  * knows of it. */
-static void what_was_dropped_is_apart(void **state)
+TEST(what_was_dropped_is_apart)
 {
     struct store *st = filled();
     struct store_totals totals;
     struct err e = {0};
 
-    (void)state;
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.segments, 2);
     assert_string_equal(text_of("SELECT group_concat(idx || text) FROM segment"),
@@ -160,20 +158,20 @@ static void what_was_dropped_is_apart(void **state)
     "'/a/one.wav'"
 
 /* The view by which two catalogs are compared sees a word, its time, and a dropped text. */
-static void results_tell_them_apart(void **state)
+TEST(results_tell_them_apart)
 {
     struct store_segment s[4];
     struct store_word w[3];
     struct err e = {0};
     char before[1024];
 
-    (void)state;
     catalog_close(filled());
     snprintf(before, sizeof(before), "%s", text_of(RESULTS));
-    assert_string_equal(before, "0 0 Good morning. tried again: repetitive [100,400,\" Good\",0.5,null],"
-                                "[400,400,\" mor\xEF\xBF\xBD\",0.25,null],"
-                                "[400,900,\"ning.\",1.0,null]|"
-                                "0 1 Yes.  -|1 0 you no speech; no voice -|1 1 Bye. loop -");
+    assert_string_equal(before,
+                        "0 0 Good morning. tried again: repetitive [100,400,\" Good\",0.5,null],"
+                        "[400,400,\" mor\xEF\xBF\xBD\",0.25,null],"
+                        "[400,900,\"ning.\",1.0,null]|"
+                        "0 1 Yes.  -|1 0 you no speech; no voice -|1 1 Bye. loop -");
     assert_int_equal(count_of("SELECT count(*) FROM results"), 4);
     for (int change = 0; change < 3; change++) {
         struct store *st = catalog_new();
@@ -206,9 +204,8 @@ static void run_sql(const char *text)
     sqlite3_close(db);
 }
 
-static void words_go_with_their_segment(void **state)
+TEST(words_go_with_their_segment)
 {
-    (void)state;
     catalog_close(filled());
     run_sql("PRAGMA foreign_keys = ON; DELETE FROM segment WHERE segment_id = 1;");
     assert_int_equal(count_of("SELECT count(*) FROM word"), 0);
@@ -241,9 +238,8 @@ static int searches_by_path(const char *sql)
     return n;
 }
 
-static void a_path_is_quickly_found(void **state)
+TEST(a_path_is_quickly_found)
 {
-    (void)state;
     catalog_close(filled());
     run_sql("DELETE FROM sqlite_stat1"); /* which know that two places are quickly read */
     assert_int_equal(searches_by_path("SELECT * FROM words WHERE path = '/a'"), 1);
@@ -257,14 +253,13 @@ static void a_path_is_quickly_found(void **state)
     assert_int_equal(searches_by_path("SELECT * FROM doubts WHERE media_id = 1"), 0);
 }
 
-static void impossible_words_are_refused(void **state)
+TEST(impossible_words_are_refused)
 {
     static const struct store_word bad[] = {{-1, 5, "x", 0.5}, {6, 5, "x", 0.5}, {1, 2, NULL, 0.5}};
     struct store *st = filled();
     struct store_segment s = texts[2];
     struct err e = {0};
 
-    (void)state;
     s.word_count = 1;
     for (int i = 0; i < 3; i++) {
         s.words = &bad[i];
@@ -305,12 +300,11 @@ static void take_line(enum log_level level, const char *line, void *arg)
     snprintf(arg, 256, "%s", line);
 }
 
-static void a_long_migration_is_announced(void **state)
+TEST(a_long_migration_is_announced)
 {
     char line[256] = "";
     struct store *st;
 
-    (void)state;
     log_set_sink(take_line, line);
     make_schema_2();
     catalog_close(catalog_open(STORE_WRITE));
@@ -327,13 +321,12 @@ static void a_long_migration_is_announced(void **state)
     log_set_sink(NULL, NULL);
 }
 
-static void a_catalog_of_schema_2_migrates(void **state)
+TEST(a_catalog_of_schema_2_migrates)
 {
     struct store *st = NULL;
     struct err e = {0};
     char line[256] = "";
 
-    (void)state;
     make_schema_2();
     assert_int_equal(store_open(CATALOG, STORE_READ, &st, &e), ERR_VERSION);
     st = catalog_open(STORE_WRITE);
@@ -353,18 +346,4 @@ static void a_catalog_of_schema_2_migrates(void **state)
     catalog_close(st);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_are_read_back),
-        cmocka_unit_test(what_was_dropped_is_apart),
-        cmocka_unit_test(results_tell_them_apart),
-        cmocka_unit_test(words_go_with_their_segment),
-        cmocka_unit_test(a_path_is_quickly_found),
-        cmocka_unit_test(impossible_words_are_refused),
-        cmocka_unit_test(a_long_migration_is_announced),
-        cmocka_unit_test(a_catalog_of_schema_2_migrates),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -21,9 +21,8 @@ static void folds_to(const char *text, const char *want)
     codepoints_free(&c);
 }
 
-static void test_folded(void **state)
+TEST(test_folded)
 {
-    (void)state;
     folds_to("", "");
     folds_to(" ... ♪ !? ", "");
     folds_to(" Hello, World!", "hello world ");
@@ -42,12 +41,11 @@ static void test_folded(void **state)
     folds_to("😀 ok 👩‍👧", "ok ");
 }
 
-static void test_folded_long(void **state)
+TEST(test_folded_long)
 {
     static char text[3 * 100000 + 1];
     static struct folded f;
 
-    (void)state;
     for (int i = 0; i < 100000; i++)
         memcpy(text + 3 * i, "語", 3);
     folded_make(&f, text);
@@ -73,7 +71,7 @@ static void loops(const char *text, bool want)
         fail_msg("'%s' %s a loop", text, want ? "is" : "is not");
 }
 
-static void test_loops(void **state)
+TEST(test_loops)
 {
     static const char *const are[] = {
         "you you you",
@@ -123,7 +121,6 @@ static void test_loops(void **state)
         "天天向上, 好好学习",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(are) / sizeof(*are); i++)
         loops(are[i], true);
     for (size_t i = 0; i < sizeof(are_not) / sizeof(*are_not); i++)
@@ -131,11 +128,10 @@ static void test_loops(void **state)
 }
 
 /* Whatever period a long text has, and wherever: found; and no text reads beyond its ends. */
-static void test_loops_hostile(void **state)
+TEST(test_loops_hostile)
 {
     static struct folded f;
 
-    (void)state;
     for (uint32_t period = 2; period <= 400; period += 7) {
         f.len = 0;
         for (uint32_t i = 0; i < period * 5 && i < FOLDED_MAX; i++)
@@ -166,7 +162,7 @@ static void phrase(const char *text, enum silence_phrase want)
         fail_msg("'%s': %d, not %d", text, (int)have, (int)want);
 }
 
-static void test_phrases(void **state)
+TEST(test_phrases)
 {
     static const char *const typical[] = {
         "Thanks for watching!",
@@ -221,7 +217,6 @@ static void test_phrases(void **state)
         "字",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(typical) / sizeof(*typical); i++)
         phrase(typical[i], SILENCE_PHRASE_TYPICAL);
     for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
@@ -230,13 +225,4 @@ static void test_phrases(void **state)
         phrase(none[i], SILENCE_PHRASE_NONE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folded),  cmocka_unit_test(test_folded_long),
-        cmocka_unit_test(test_loops),   cmocka_unit_test(test_loops_hostile),
-        cmocka_unit_test(test_phrases),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

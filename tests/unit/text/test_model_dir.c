@@ -88,9 +88,8 @@ static void finds_not(const char *name, const char *says)
         fail_msg("'%s' does not say '%s'", e.msg, says);
 }
 
-static void test_directory(void **state)
+TEST_SETUP(test_directory, setup)
 {
-    (void)state;
     put("somewhere/m/config.json", "{}");
     finds(at("somewhere/m"), "somewhere/m");
     finds("places/somewhere/m", "somewhere/m");
@@ -101,9 +100,8 @@ static void test_directory(void **state)
     finds_not("", "no model");
 }
 
-static void test_models_directories(void **state)
+TEST_SETUP(test_models_directories, setup)
 {
-    (void)state;
     put("home/.local/share/nightshift/models/m/config.json", "{}");
     finds("m", "home/.local/share/nightshift/models/m");
     put("data/nightshift/models/m/config.json", "{}");
@@ -120,9 +118,8 @@ static void test_models_directories(void **state)
 }
 
 /* What was meant as a model says itself why it is none. */
-static void test_refused(void **state)
+TEST_SETUP(test_refused, setup)
 {
-    (void)state;
     put("pt/tiny.pt", "");
     finds_not(at("pt/tiny.pt"), "is a file, and a model is a folder");
     put("own/two/tiny.pt", "");
@@ -138,13 +135,12 @@ static void test_refused(void **state)
 }
 
 /* PREFIX/bin/program -> PREFIX/share/nightshift/models. */
-static void test_installed(void **state)
+TEST_SETUP(test_installed, setup)
 {
     char self[PATH_MAX], models[PATH_MAX + 64], *dir = NULL;
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     struct err e;
 
-    (void)state;
     assert_true(n > 0);
     self[n] = 0;
     for (int i = 0; i < 2; i++)
@@ -165,12 +161,11 @@ static void test_installed(void **state)
     unlink(models);
 }
 
-static void test_default_model(void **state)
+TEST_SETUP(test_default_model, setup)
 {
     char *dir = NULL;
     struct err e;
 
-    (void)state;
     assert_ok(model_dir_find(MODEL_DEFAULT, &dir, &e), e);
     assert_non_null(strstr(dir, "workers/models/whisper-nano"));
     free(dir);
@@ -178,9 +173,8 @@ static void test_default_model(void **state)
 
 #define HUB "home/.cache/huggingface/hub/models--openai--whisper-tiny"
 
-static void test_hub(void **state)
+TEST_SETUP(test_hub, setup)
 {
-    (void)state;
     finds_not("openai/whisper-tiny", "models--openai--whisper-tiny");
     put(HUB "/snapshots/abc/config.json", "{}");
     put(HUB "/snapshots/def/config.json", "{}");
@@ -199,9 +193,8 @@ static void test_hub(void **state)
     finds_not("openai/whisper-tiny/x", "no config.json");
 }
 
-static void test_hub_places(void **state)
+TEST_SETUP(test_hub_places, setup)
 {
-    (void)state;
     put("cache/huggingface/hub/models--o--m/snapshots/1/config.json", "{}");
     setenv("XDG_CACHE_HOME", at("cache"), 1);
     finds("o/m", "cache/huggingface/hub/models--o--m/snapshots/1");
@@ -221,12 +214,11 @@ static void collect(void *arg, const char *name, const char *dir)
     snprintf(list + strlen(list), 4096 - strlen(list), "[%s]", name);
 }
 
-static void test_list(void **state)
+TEST_SETUP(test_list, setup)
 {
     char list[4096] = "";
     struct err e;
 
-    (void)state;
     put("own/b/config.json", "{}");
     put("own/a/config.json", "{}");
     put("own/none/README.md", "");
@@ -251,11 +243,10 @@ static void hash_of(char out[MODEL_HASH_LEN])
     assert_int_equal(strlen(out), 32);
 }
 
-static void test_hash(void **state)
+TEST_SETUP(test_hash, setup)
 {
     char a[MODEL_HASH_LEN], b[MODEL_HASH_LEN];
 
-    (void)state;
     put("m/config.json", "{}");
     put("m/tokenizer.json", "{}");
     put("m/model.safetensors", "weights");
@@ -285,11 +276,10 @@ static void hash_fails(const char *says)
     assert_string_equal(out, "unchanged");
 }
 
-static void test_hash_missing(void **state)
+TEST_SETUP(test_hash_missing, setup)
 {
     char a[MODEL_HASH_LEN], b[MODEL_HASH_LEN];
 
-    (void)state;
     hash_fails("no config.json");
     put("m/config.json", "{}");
     hash_fails("no tokenizer.json");
@@ -317,20 +307,4 @@ static void test_hash_missing(void **state)
     hash_fails("not a file");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_directory, setup),
-        cmocka_unit_test_setup(test_models_directories, setup),
-        cmocka_unit_test_setup(test_refused, setup),
-        cmocka_unit_test_setup(test_installed, setup),
-        cmocka_unit_test_setup(test_default_model, setup),
-        cmocka_unit_test_setup(test_hub, setup),
-        cmocka_unit_test_setup(test_hub_places, setup),
-        cmocka_unit_test_setup(test_list, setup),
-        cmocka_unit_test_setup(test_hash, setup),
-        cmocka_unit_test_setup(test_hash_missing, setup),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

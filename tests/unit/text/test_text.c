@@ -20,9 +20,8 @@ static void ratio_is(const char *unit, int times, double expected)
 }
 
 /* Expected: Python's len(text) / len(zlib.compress(text)). */
-static void test_ratio(void **state)
+TEST(test_ratio)
 {
-    (void)state;
     ratio_is("a", 1, 1.0 / 9);
     ratio_is(" the", 60, 240.0 / 15);
     ratio_is("one two three four five six seven eight nine ten", 1, 48.0 / 50);
@@ -39,9 +38,8 @@ static void clean_is(const char *in, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_clean(void **state)
+TEST(test_clean)
 {
-    (void)state;
     clean_is("", "");
     clean_is("   ", "");
     clean_is(" a word. ", "a word.");
@@ -56,9 +54,4 @@ static void test_clean(void **state)
     clean_is("\xEF\xBF\xBD", "\xEF\xBF\xBD");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ratio), cmocka_unit_test(test_clean)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -52,14 +52,13 @@ static void check_ids(const struct tokenizer *t, const char *kind, int line, con
     free(ids);
 }
 
-static void test_library(void **state)
+TEST(test_library)
 {
     FILE *f = fopen(test_source_path("tests/unit/text/encoders/encode.tsv"), "r");
     static char line[LINE_BYTES], text[LINE_BYTES];
     struct tokenizer *t[KINDS];
     int lines = 0;
 
-    (void)state;
     assert_non_null(f);
     for (int k = 0; k < KINDS; k++)
         t[k] = load(kinds[k]);
@@ -87,11 +86,10 @@ static void test_library(void **state)
         tokenizer_free(t[k]);
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
     static const uint32_t size[KINDS] = {900, 702, 600};
 
-    (void)state;
     for (int k = 0; k < KINDS; k++) {
         struct tokenizer *t = load(kinds[k]);
 
@@ -103,12 +101,11 @@ static void test_sizes(void **state)
 }
 
 /* Bytes that are no UTF-8 are as many U+FFFD, wherever the text ends. */
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     static const char broken[] = "a\xFF\xC3 b\xE2\x82";
     static const char repaired[] = "a\xEF\xBF\xBD\xEF\xBF\xBD b\xEF\xBF\xBD\xEF\xBF\xBD";
 
-    (void)state;
     for (int k = 0; k < KINDS; k++) {
         struct tokenizer *t = load(kinds[k]);
         struct err e = {0};
@@ -128,12 +125,11 @@ static void test_bytes(void **state)
 }
 
 /* Long texts: time must grow with the length alone. */
-static void test_long(void **state)
+TEST(test_long)
 {
     size_t len = 300000;
     char *text = malloc(len);
 
-    (void)state;
     assert_non_null(text);
     for (int shape = 0; shape < 3; shape++) {
         for (size_t i = 0; i < len; i++)
@@ -157,14 +153,4 @@ static void test_long(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_library),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_long),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

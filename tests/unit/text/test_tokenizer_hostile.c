@@ -58,9 +58,8 @@ static void gives(const char *json, const char *text, const char *want)
     tokenizer_free(t);
 }
 
-static void test_models(void **state)
+TEST(test_models)
 {
-    (void)state;
     refused("", "tokenizer.json");
     refused("[]", "not a JSON object");
     refused("{}", "model is missing");
@@ -89,9 +88,8 @@ static void test_models(void **state)
             "merge 0");
 }
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
-    (void)state;
     refused(NORMALIZER("7"), "no type");
     refused(NORMALIZER("{\"type\":\"Sequence\",\"normalizers\":7}"), "sequence");
     refused(NORMALIZER("{\"type\":\"Odd\\n\"}"), "Odd");
@@ -126,7 +124,7 @@ static void test_parts(void **state)
 }
 
 /* Steps that double a text, one after the other. */
-static void test_growth(void **state)
+TEST(test_growth)
 {
     struct buf json = BUF_INIT;
     struct tokenizer *t = NULL;
@@ -134,7 +132,6 @@ static void test_growth(void **state)
     int32_t *ids;
     size_t n;
 
-    (void)state;
     buf_printf(&json, "{\"model\":{\"vocab\":" WORDS "},\"normalizer\":{\"type\":\"Sequence\","
                       "\"normalizers\":[");
     for (int i = 0; i < 32; i++)
@@ -167,7 +164,7 @@ static long most_memory_kb(void)
 
 /* The bound is kept within a step, too: the second one here would make 60,000 characters 250
  * million, which are a gigabyte. */
-static void test_growth_within_a_step(void **state)
+TEST(test_growth_within_a_step)
 {
     const size_t len = 60000;
     struct buf json = BUF_INIT;
@@ -178,7 +175,6 @@ static void test_growth_within_a_step(void **state)
     size_t n;
     long before;
 
-    (void)state;
     memset(text, 'a', len);
     memset(many, 'a', 64);
     buf_printf(&json, "{\"model\":{\"vocab\":" WORDS "},\"normalizer\":{\"type\":\"Sequence\","
@@ -220,7 +216,7 @@ static char crowding_byte(uint32_t node)
 /* A vocabulary whose author knew the numbers of the trie's nodes and chose each byte so that all
  * edges begin at one place. With a hash that can be foretold it costs 10^10 steps, some ten
  * seconds; without, 10^5. */
-static void test_crowded_trie(void **state)
+TEST(test_crowded_trie)
 {
     struct buf json = BUF_INIT;
     struct tokenizer *t = NULL;
@@ -228,7 +224,6 @@ static void test_crowded_trie(void **state)
     uint32_t nodes = 6; /* of the root and "<unk>" */
     clock_t start;
 
-    (void)state;
     assert_true(hash_seed() != hash_seed());
     buf_printf(&json, "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0]");
     for (int k = 0; k < 128; k++) {
@@ -261,7 +256,7 @@ static char *around(const char *before, size_t n, const char *after)
 }
 
 /* What a text is compared with at each of its characters is not long. */
-static void test_long_tokens(void **state)
+TEST(test_long_tokens)
 {
     static const char added[] = "{\"model\":{\"vocab\":" WORDS "},\"added_tokens\":"
                                 "[{\"id\":7,\"content\":\"";
@@ -269,7 +264,6 @@ static void test_long_tokens(void **state)
                                   "[[\"<unk>\",0],[\"";
     char *json = around(unigram, 1024, "\",-1]]}}"), *text = around("", 1024, "");
 
-    (void)state;
     gives(json, text, "1");
     free(json);
     json = around(unigram, 1025, "\",-1]]}}");
@@ -287,14 +281,13 @@ static void test_long_tokens(void **state)
 }
 
 /* A trie whose units lead anywhere: looked up, never followed out of its bounds. */
-static void test_charsmap(void **state)
+TEST(test_charsmap)
 {
     static const char *const bad[] = {
         "%%%%", "AAAA", "BAAAAA==", "CAAAAAAAAAAAAAAA", "/////wAAAAAAAAAA", "BQAAAAAAAAAAAAAA"};
     /* One trie unit, offset all ones, and one empty string. */
     static const char *const wild[] = {"BAAAAP////8A", "BAAAAAAAAAAA", "BAAAAAABAAAA"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char json[400];
 
@@ -319,9 +312,8 @@ static void test_charsmap(void **state)
     "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"_\",-2],[\"a\",-2],"   \
     "[\"_a\",-1],[\"b\",-2],[\"ab\",-3],[\"a_a\",-1]]}}"
 
-static void test_options(void **state)
+TEST(test_options)
 {
-    (void)state;
     gives(WORDPIECE(""), "", "");
     gives(WORDPIECE(""), "ab", "1 2");
     gives(WORDPIECE(""), "aB", "0");
@@ -359,12 +351,11 @@ static void test_options(void **state)
     gives(AROUND("{\"type\":\"BertProcessing\",\"sep\":[\"x\",9],\"cls\":[\"y\",8]}"), "", "8 9");
 }
 
-static void test_damage(void **state)
+TEST(test_damage)
 {
     static const char good[] = META("always", "");
     struct err e = {0};
 
-    (void)state;
     for (size_t n = 0; n < strlen(good); n++) {
         char *copy = malloc(n + 1); /* exact, so that reading past the end is seen */
         struct tokenizer *t = NULL;
@@ -375,27 +366,15 @@ static void test_damage(void **state)
     }
 }
 
-static void test_missing(void **state)
+TEST(test_missing)
 {
     struct tokenizer *t = NULL;
     struct err e = {0};
 
-    (void)state;
     assert_int_equal(tokenizer_load("/nonexistent", &t, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "tokenizer.json is missing"));
     assert_int_equal(tokenizer_load("/dev/null", &t, &e), ERR_MODEL);
     assert_null(t);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models),       cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_crowded_trie), cmocka_unit_test(test_long_tokens),
-        cmocka_unit_test(test_growth),       cmocka_unit_test(test_growth_within_a_step),
-        cmocka_unit_test(test_charsmap),     cmocka_unit_test(test_options),
-        cmocka_unit_test(test_damage),       cmocka_unit_test(test_missing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

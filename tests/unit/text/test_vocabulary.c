@@ -27,14 +27,13 @@ static int unload(void **state)
     return 0;
 }
 
-static void test_ids(void **state)
+TEST(test_ids)
 {
     const struct vocabulary_ids *ids = vocabulary_ids(nano);
     const int32_t(*heads)[2];
     const int32_t *list;
     size_t n;
 
-    (void)state;
     assert_int_equal(ids->eot, 640);
     assert_int_equal(ids->sot, 641);
     assert_int_equal(ids->translate, 644);
@@ -106,13 +105,12 @@ static void encodes_as(char *line, size_t number)
     free(ids);
 }
 
-static void test_encode(void **state)
+TEST(test_encode)
 {
     FILE *f = fopen(test_source_path("tests/unit/text/encode.tsv"), "r");
     static char line[16384];
     size_t n = 0;
 
-    (void)state;
     assert_non_null(f);
     while (fgets(line, sizeof(line), f))
         encodes_as(line, ++n);
@@ -120,13 +118,12 @@ static void test_encode(void **state)
     assert_true(n > 700);
 }
 
-static void test_encode_ill_formed(void **state)
+TEST(test_encode_ill_formed)
 {
     int32_t *a, *b;
     struct err e;
     size_t n, m;
 
-    (void)state;
     assert_ok(vocabulary_encode(nano, "a\xFF\xC3 b\xED\xA0\x80", &a, &n, &e), e);
     assert_ok(vocabulary_encode(nano,
                                 "a\xEF\xBF\xBD\xEF\xBF\xBD b\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD",
@@ -138,7 +135,7 @@ static void test_encode_ill_formed(void **state)
     free(b);
 }
 
-static void test_decode(void **state)
+TEST(test_decode)
 {
     static const int32_t ids[] = {641, 642, 645, 673, 261, 275, 396, 13, 740, 640, -1, 99999, 2150};
     int32_t *bytes;
@@ -146,7 +143,6 @@ static void test_decode(void **state)
     char *text;
     size_t n;
 
-    (void)state;
     assert_ok(vocabulary_decode(nano, ids, sizeof(ids) / sizeof(ids[0]), &text, &e), e);
     assert_string_equal(text, " farmer.");
     free(text);
@@ -176,9 +172,8 @@ static void splits_as(const char *text, const char *expected)
     assert_string_equal(got, expected);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
-    (void)state;
     splits_as("it's 12 o'clock", "it|'s| 12| o|'|clock");
     splits_as("a   b", "a|  | b");
     splits_as("a\n\nb ", "a|\n|\n|b| ");
@@ -227,7 +222,7 @@ static struct vocabulary *parse(const char *tokenizer, const char *generation, c
 
 /* As published in 2022: no timestamps among the tokens, <|nocaptions|>, merges as strings, no
  * generation_config.json. */
-static void test_old_files(void **state)
+TEST(test_old_files)
 {
     struct vocabulary *v = parse(MODEL(VOCAB, "\"a b\"", OLD_SPECIALS), NULL,
                                  "{\"vocab_size\":1517,\"suppress_tokens\":[0,null,-1,2],"
@@ -237,7 +232,6 @@ static void test_old_files(void **state)
     const int32_t *list;
     size_t n;
 
-    (void)state;
     assert_int_equal(ids->timestamp_begin, 16);
     assert_int_equal(ids->timestamp_end, 1516);
     assert_int_equal(ids->no_speech, 14);
@@ -256,7 +250,7 @@ static void test_old_files(void **state)
 }
 
 /* Merges as pairs; a configuration with nulls; lang_to_id with one language more than v2 had. */
-static void test_new_files(void **state)
+TEST(test_new_files)
 {
     struct vocabulary *v =
         parse(MODEL(VOCAB, "[\"a\",\"b\"]",
@@ -269,7 +263,6 @@ static void test_new_files(void **state)
     struct err e;
     size_t n;
 
-    (void)state;
     assert_int_equal(vocabulary_language_count(v), 2);
     assert_int_equal(vocabulary_language_id(v, "haw"), -1);
     assert_int_equal(vocabulary_language_at(v, 0), 7);
@@ -286,14 +279,13 @@ static void test_new_files(void **state)
     vocabulary_free(v);
 }
 
-static void test_english_only(void **state)
+TEST(test_english_only)
 {
     static const char *const generation[] = {"{\"is_multilingual\":false}",
                                              "{\"forced_decoder_ids\":[[1,15]]}", "{}"};
     static const char *const config[] = {
         "{}", "{}", "{\"begin_suppress_tokens\":[3],\"forced_decoder_ids\":[[1,15]]}"};
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct vocabulary *v =
             parse(MODEL(VOCAB, "\"a b\"", OLD_SPECIALS), generation[i], config[i]);
@@ -309,14 +301,4 @@ static void test_english_only(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ids),       cmocka_unit_test(test_encode),
-        cmocka_unit_test(test_decode),    cmocka_unit_test(test_encode_ill_formed),
-        cmocka_unit_test(test_words),     cmocka_unit_test(test_old_files),
-        cmocka_unit_test(test_new_files), cmocka_unit_test(test_english_only),
-    };
-
-    return cmocka_run_group_tests(tests, load, unload);
-}
+TEST_MAIN(load, unload)

@@ -42,11 +42,10 @@ static void refused(const char *tokenizer, const char *generation, const char *c
     assert_null(strchr(e.msg, '\n'));
 }
 
-static void test_tokenizer(void **state)
+TEST(test_tokenizer)
 {
     struct err e = {0};
 
-    (void)state;
     assert_ok(parse(GOOD, strlen(GOOD), "{}", "{}", &e), e);
     refused("", NULL, NULL, "tokenizer.json");
     refused("[]", NULL, NULL, "not a JSON object");
@@ -73,9 +72,8 @@ static void test_tokenizer(void **state)
     refused(TOKENIZER("{\"a\":0}", "[]", "{\"id\":1,\"content\":\"a\"}"), NULL, NULL, "two ids");
 }
 
-static void test_specials(void **state)
+TEST(test_specials)
 {
-    (void)state;
     refused(TOKENIZER("{\"a\":0}", "[]", ""), NULL, NULL, "<|endoftext|>");
     refused(TOKENIZER("{\"a\":0}", "[]", "{\"id\":2,\"content\":\"<|endoftext|>\"}"), NULL, NULL,
             "<|startoftranscript|>");
@@ -93,9 +91,8 @@ static void test_specials(void **state)
     refused(GOOD, "{\"lang_to_id\":{\"<|EN|>\":4}}", NULL, "<|EN|>");
 }
 
-static void test_configuration(void **state)
+TEST(test_configuration)
 {
-    (void)state;
     refused(GOOD, "nonsense", NULL, "generation_config.json");
     refused(GOOD, NULL, "[1]", "config.json");
     refused(GOOD, NULL, "{\"vocab_size\":6}", "vocab_size");
@@ -114,25 +111,23 @@ static void test_configuration(void **state)
     refused(GOOD, "{\"max_initial_timestamp_index\":1501}", NULL, "max_initial_timestamp_index");
 }
 
-static void test_depth(void **state)
+TEST(test_depth)
 {
     struct buf b = BUF_INIT;
     struct err e = {0};
 
-    (void)state;
     for (int i = 0; i < 1000000; i++)
         buf_put(&b, "[", 1);
     assert_int_equal(parse((char *)b.data, b.len, NULL, NULL, &e), ERR_MODEL);
     buf_free(&b);
 }
 
-static void test_size(void **state)
+TEST(test_size)
 {
     size_t len = (32u << 20) + 1;
     char *big = malloc(len);
     struct err e = {0};
 
-    (void)state;
     assert_non_null(big);
     memset(big, ' ', len);
     assert_int_equal(parse(big, len, NULL, NULL, &e), ERR_MODEL);
@@ -141,11 +136,10 @@ static void test_size(void **state)
 }
 
 /* Cut anywhere: refused or (blanks at the end) read, never a crash. */
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
     struct err e = {0};
 
-    (void)state;
     for (size_t n = 0; n < strlen(GOOD); n++) {
         char *copy = malloc(n + 1); /* exact, so that reading past the end is seen */
         memcpy(copy, GOOD, n);
@@ -154,26 +148,15 @@ static void test_truncated(void **state)
     }
 }
 
-static void test_missing(void **state)
+TEST(test_missing)
 {
     struct vocabulary *v = NULL;
     struct err e = {0};
 
-    (void)state;
     assert_int_equal(vocabulary_load("/nonexistent", &v, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "tokenizer.json is missing"));
     assert_int_equal(vocabulary_load("/dev/null", &v, &e), ERR_MODEL);
     assert_null(v);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokenizer),     cmocka_unit_test(test_specials),
-        cmocka_unit_test(test_configuration), cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_size),          cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_missing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -46,12 +46,11 @@ static int parse(struct cli *cli, struct got *g, bool json, const char *a, const
     return rc;
 }
 
-static void options_are_taken(void **state)
+TEST(options_are_taken)
 {
     struct cli cli = {.command = "status"};
     struct got g;
 
-    (void)state;
     assert_int_equal(parse(&cli, &g, true, "-n", "5", "x"), -1);
     assert_int_equal(g.option, 'n');
     assert_string_equal(g.value, "5");
@@ -68,14 +67,13 @@ static void options_are_taken(void **state)
     cli_free(&cli);
 }
 
-static void wrong_options_are_usage(void **state)
+TEST(wrong_options_are_usage)
 {
     static const char *const cases[][2] = {{"--limit", NULL}, {"-n", NULL},      {"-Z", NULL},
                                            {"--bogus", NULL}, {"--all=3", NULL}, {"-n", "bad"},
                                            {"--json", NULL},  {"--catalog", ""}, {"-c", NULL}};
     struct got g;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct cli cli = {.command = "status"};
 
@@ -84,7 +82,7 @@ static void wrong_options_are_usage(void **state)
     }
 }
 
-static void numbers_are_checked(void **state)
+TEST(numbers_are_checked)
 {
     static const char *const bad[] = {"",  "-1", "0",  "11",  "1x",
                                       "x", " 1", "+1", "1.5", "99999999999999999999"};
@@ -92,7 +90,6 @@ static void numbers_are_checked(void **state)
     uint32_t v = 42;
     int64_t ms = 42;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(cli_u32("--n", bad[i], 1, 10, &v, &err), ERR_USAGE);
     assert_int_equal(v, 42);
@@ -124,11 +121,10 @@ static void is_absolute(const char *path, const char *want)
     free(ret);
 }
 
-static void paths_become_absolute(void **state)
+TEST(paths_become_absolute)
 {
     char dir[] = "abs-XXXXXX", path[100], want[100];
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/real", dir);
     assert_int_equal(mkdir(path, 0777), 0);
@@ -151,14 +147,13 @@ static void paths_become_absolute(void **state)
     is_absolute(path, path);
 }
 
-static void the_catalog_is_found(void **state)
+TEST(the_catalog_is_found)
 {
     struct cli cli = {.command = "status"};
     struct err err = {0};
     struct stat st;
     char dir[] = "cat-XXXXXX", *here = realpath(".", NULL), want[700];
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     unsetenv("NIGHTSHIFT_CATALOG");
     snprintf(want, sizeof(want), "%s/%s/share", here, dir);
@@ -189,11 +184,10 @@ static void the_catalog_is_found(void **state)
     free(here);
 }
 
-static void colour_needs_a_terminal(void **state)
+TEST(colour_needs_a_terminal)
 {
     FILE *f = tmpfile();
 
-    (void)state;
     assert_non_null(f);
     assert_false(cli_color(f));
     assert_int_equal(cli_columns(f), 80);
@@ -202,13 +196,4 @@ static void colour_needs_a_terminal(void **state)
     fclose(f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_taken),    cmocka_unit_test(wrong_options_are_usage),
-        cmocka_unit_test(numbers_are_checked),  cmocka_unit_test(paths_become_absolute),
-        cmocka_unit_test(the_catalog_is_found), cmocka_unit_test(colour_needs_a_terminal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

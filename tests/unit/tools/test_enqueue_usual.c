@@ -78,11 +78,10 @@ static void find_nothing(const struct stage_kind *k, const char *says)
         fail_msg("'%s' does not say '%s'", e.msg, says);
 }
 
-static void one_after_the_other(void **state)
+TEST(one_after_the_other)
 {
     struct stage_kind alone = wanted;
 
-    (void)state;
     find_nothing(&wanted, "there is no 'own-voices', and 'embedded-voices', which comes with "
                           "Nightshift, is not where it was installed. To get one, put it there");
     find_nothing(&wanted, models);
@@ -98,11 +97,4 @@ static void one_after_the_other(void **state)
     find("own-voices", NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_after_the_other),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_MAIN(set_up, NULL)

@@ -57,17 +57,15 @@ static char *written(enum format format, size_t n)
     return out;
 }
 
-static void txt(void **state)
+TEST(txt)
 {
-    (void)state;
     assert_string_equal(written(FORMAT_TXT, 2), "hello <i>there</i> & you --> me\n"
                                                 "A <B>: two lines and  a gap  \n");
     assert_string_equal(written(FORMAT_TXT, 0), "");
 }
 
-static void srt(void **state)
+TEST(srt)
 {
-    (void)state;
     assert_string_equal(written(FORMAT_SRT, 2), "1\n"
                                                 "00:00:00,000 --> 00:00:01,234\n"
                                                 "hello <i>there</i> & you -> me\n"
@@ -78,9 +76,8 @@ static void srt(void **state)
                                                 "\n");
 }
 
-static void vtt(void **state)
+TEST(vtt)
 {
-    (void)state;
     assert_string_equal(written(FORMAT_VTT, 2),
                         "WEBVTT\n"
                         "\n"
@@ -93,20 +90,18 @@ static void vtt(void **state)
     assert_string_equal(written(FORMAT_VTT, 0), "WEBVTT\n\n");
 }
 
-static void tsv(void **state)
+TEST(tsv)
 {
-    (void)state;
     assert_string_equal(written(FORMAT_TSV, 2), "start\tend\ttext\n"
                                                 "0\t1234\thello <i>there</i> & you --> me\n"
                                                 "360000000\t360000000\ttwo lines and  a gap  \n");
 }
 
-static void json(void **state)
+TEST(json)
 {
     json_error_t e;
     json_t *o = json_loads(written(FORMAT_JSON, 2), 0, &e), *s;
 
-    (void)state;
     assert_non_null(o);
     assert_string_equal(json_string_value(json_object_get(o, "path")), recording.path);
     assert_string_equal(json_string_value(json_object_get(o, "title")), recording.title);
@@ -150,11 +145,10 @@ static const char *cue_of(const struct format_segment *s)
 }
 
 /* A time only where it is later than the last and before the cue's end; the text as it was. */
-static void vtt_with_times_of_words(void **state)
+TEST(vtt_with_times_of_words)
 {
     struct format_segment s = spoken;
 
-    (void)state;
     assert_string_equal(cue_of(&s), "<c>Fish</c><00:00:01.500><c> &amp;</c><c> chips</c>"
                                     "<00:00:01.800><c>-to-go.</c><c> Yes. </c>\n\n");
     s.time_words = false;
@@ -171,13 +165,12 @@ static void vtt_with_times_of_words(void **state)
     assert_string_equal(cue_of(&s), "Fish &amp; chips-to-go. Yes. No.\n\n");
 }
 
-static void json_with_words(void **state)
+TEST(json_with_words)
 {
     struct buf b = BUF_INIT;
     json_error_t e;
     json_t *o, *list;
 
-    (void)state;
     format_segment(&b, FORMAT_JSON, 0, &spoken);
     o = json_loads(buf_cstr(&b), 0, &e);
     assert_non_null(o);
@@ -200,14 +193,13 @@ static void json_with_words(void **state)
     buf_free(&b);
 }
 
-static void every_character_survives_json(void **state)
+TEST(every_character_survives_json)
 {
     struct buf b = BUF_INIT;
     char all[256];
     json_error_t e;
     json_t *o;
 
-    (void)state;
     for (int i = 1; i < 128; i++)
         all[i - 1] = (char)i;
     memcpy(all + 127, "\xC3\xA9\xE2\x80\xA8\xF0\x9F\x8E\xA4", 10);
@@ -219,7 +211,7 @@ static void every_character_survives_json(void **state)
     buf_free(&b);
 }
 
-static void rttm_of_turns(void **state)
+TEST(rttm_of_turns)
 {
     const struct format_recording odd = {.path = "/a/tape\t3\xc2\xa0x.b.wav", .member = ""};
     const struct format_recording wide = {.path = "/a/\xe4\xbc\x9a\xe8\xad\xb0\xe3\x80\x80"
@@ -229,7 +221,6 @@ static void rttm_of_turns(void **state)
     const struct format_recording hidden = {.path = "/a/.wav", .member = ""};
     struct buf b = BUF_INIT;
 
-    (void)state;
     format_begin(&b, FORMAT_RTTM, &odd);
     format_segment(&b, FORMAT_RTTM, 0, &segments[0]);
     format_turn(&b, FORMAT_RTTM, &second, 0, &(struct format_turn){0, 1, "x", "A"});
@@ -259,9 +250,8 @@ static void rttm_of_turns(void **state)
 }
 
 /* Behind the segments, however many there are of each. */
-static void json_of_turns_and_sounds(void **state)
+TEST(json_of_turns_and_sounds)
 {
-    (void)state;
     for (unsigned n = 0; n < 27; n++) {
         const unsigned counts[] = {n % 3, n / 3 % 3, n / 9};
         static const char *const lists[] = {"segments", "turns", "sounds"};
@@ -296,30 +286,12 @@ static void json_of_turns_and_sounds(void **state)
     }
 }
 
-static void names_round_trip(void **state)
+TEST(names_round_trip)
 {
-    (void)state;
     for (int f = FORMAT_TXT; f <= FORMAT_RTTM; f++)
         assert_int_equal(format_from_name(format_name((enum format)f)), f);
     assert_int_equal(format_from_name("docx"), -1);
     assert_int_equal(format_from_name(""), -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(txt),
-        cmocka_unit_test(srt),
-        cmocka_unit_test(vtt),
-        cmocka_unit_test(tsv),
-        cmocka_unit_test(json),
-        cmocka_unit_test(vtt_with_times_of_words),
-        cmocka_unit_test(json_with_words),
-        cmocka_unit_test(every_character_survives_json),
-        cmocka_unit_test(rttm_of_turns),
-        cmocka_unit_test(json_of_turns_and_sounds),
-        cmocka_unit_test(names_round_trip),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

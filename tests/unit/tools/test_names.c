@@ -25,12 +25,11 @@ static char *give(struct names_used *u, const char *base, const char *path, cons
     return out;
 }
 
-static void folders_are_kept(void **state)
+TEST(folders_are_kept)
 {
     struct names_used *u = NULL;
     struct err err = {0};
 
-    (void)state;
     assert_ok(names_used_new(&u, &err), err);
     assert_string_equal(give(u, "/a", "/a/1990/tape.mp3", "", 1), "1990/tape.txt");
     assert_string_equal(give(u, "/a", "/a/box.zip", "in/side.wav", 2), "box.zip/in/side.txt");
@@ -44,12 +43,11 @@ static void folders_are_kept(void **state)
     names_used_free(u);
 }
 
-static void collisions_get_longer_names(void **state)
+TEST(collisions_get_longer_names)
 {
     struct names_used *u = NULL;
     struct err err = {0};
 
-    (void)state;
     assert_ok(names_used_new(&u, &err), err);
     assert_string_equal(give(u, "/a", "/a/t.mp3", "", 1), "t.txt");
     assert_string_equal(give(u, "/a", "/a/t.wav", "", 2), "t.wav.txt");
@@ -60,12 +58,11 @@ static void collisions_get_longer_names(void **state)
 }
 
 /* What follows the last dot is an ending, unless a blank is in it. */
-static void endings(void **state)
+TEST(endings)
 {
     struct names_used *u = NULL;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(names_stem("/a.b/tape.wav"), 9);
     assert_int_equal(names_stem("/a.b/tape"), 9);
     assert_int_equal(names_stem("/a.b/.wav"), 9);
@@ -76,13 +73,12 @@ static void endings(void **state)
     names_used_free(u);
 }
 
-static void many_names_stay_different(void **state)
+TEST(many_names_stay_different)
 {
     struct names_used *u = NULL;
     struct err err = {0};
     char path[64];
 
-    (void)state;
     assert_ok(names_used_new(&u, &err), err);
     for (int i = 0; i < 20000; i++) {
         char want[64];
@@ -96,7 +92,7 @@ static void many_names_stay_different(void **state)
 }
 
 /* What a hostile archive may call its members. */
-static void nothing_leads_out(void **state)
+TEST(nothing_leads_out)
 {
     static const char *const members[] = {"../../etc/passwd",
                                           "/etc/passwd",
@@ -114,7 +110,6 @@ static void nothing_leads_out(void **state)
     struct names_used *u = NULL;
     struct err err = {0};
 
-    (void)state;
     assert_ok(names_used_new(&u, &err), err);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         const char *name = give(u, "/a", "/a/z.zip", members[i], (int64_t)i + 1);
@@ -131,13 +126,12 @@ static void nothing_leads_out(void **state)
     names_used_free(u);
 }
 
-static void long_components_are_cut_between_characters(void **state)
+TEST(long_components_are_cut_between_characters)
 {
     struct names_used *u = NULL;
     struct err err = {0};
     char path[700] = "/a/";
 
-    (void)state;
     for (int i = 0; i < 300; i++)
         memcpy(path + 3 + 2 * i, "\xC3\xA9", 3);
     assert_ok(names_used_new(&u, &err), err);
@@ -145,13 +139,12 @@ static void long_components_are_cut_between_characters(void **state)
     names_used_free(u);
 }
 
-static void the_common_folder(void **state)
+TEST(the_common_folder)
 {
     static const char *const paths[] = {"/a/b/c/1.wav", "/a/b/cc/2.wav", "/a/b/c/d/3.wav"};
     struct err err = {0};
     char *base = NULL;
 
-    (void)state;
     for (size_t i = 0; i < 3; i++)
         assert_ok(names_common(&base, paths[i], strlen(paths[i]), &err), err);
     assert_string_equal(base, "/a/b");
@@ -176,13 +169,12 @@ static char *content(const char *path)
     return out;
 }
 
-static void files_are_replaced_whole(void **state)
+TEST(files_are_replaced_whole)
 {
     char dir[] = "outdir-XXXXXX", path[128];
     struct outdir *d = NULL;
     struct err err = {0};
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/new/er", dir);
     assert_ok(outdir_open(path, &d, &err), err);
@@ -200,14 +192,13 @@ static void files_are_replaced_whole(void **state)
     outdir_close(d);
 }
 
-static void links_are_not_followed(void **state)
+TEST(links_are_not_followed)
 {
     char dir[] = "outdir-XXXXXX", path[128];
     struct outdir *d = NULL;
     struct err err = {0};
     struct stat st;
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/outside", dir);
     assert_int_equal(mkdir(path, 0777), 0);
@@ -242,14 +233,13 @@ static unsigned count_files(const char *path)
     return n;
 }
 
-static void groups_are_whole_or_gone(void **state)
+TEST(groups_are_whole_or_gone)
 {
     char dir[] = "outdir-XXXXXX", name[32], path[128];
     struct outdir *d = NULL;
     struct err err = {0};
     sigset_t before, after;
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     assert_ok(outdir_open(dir, &d, &err), err);
     sigprocmask(SIG_BLOCK, NULL, &before);
@@ -279,13 +269,12 @@ static void remember(void *arg, const char *name, const struct err *why)
     snprintf(arg, 64, "%s", name);
 }
 
-static void one_bad_name_does_not_stop_the_group(void **state)
+TEST(one_bad_name_does_not_stop_the_group)
 {
     char dir[] = "outdir-XXXXXX", path[128], failed[64] = "";
     struct outdir *d = NULL;
     struct err err = {0};
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     assert_ok(outdir_open(dir, &d, &err), err);
     assert_ok(outdir_write(d, "a", "1", 1, &err), err);
@@ -303,21 +292,4 @@ static void one_bad_name_does_not_stop_the_group(void **state)
     outdir_close(d);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folders_are_kept),
-        cmocka_unit_test(collisions_get_longer_names),
-        cmocka_unit_test(endings),
-        cmocka_unit_test(many_names_stay_different),
-        cmocka_unit_test(nothing_leads_out),
-        cmocka_unit_test(long_components_are_cut_between_characters),
-        cmocka_unit_test(the_common_folder),
-        cmocka_unit_test(files_are_replaced_whole),
-        cmocka_unit_test(links_are_not_followed),
-        cmocka_unit_test(groups_are_whole_or_gone),
-        cmocka_unit_test(one_bad_name_does_not_stop_the_group),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

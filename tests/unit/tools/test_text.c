@@ -4,11 +4,10 @@
 #include "base/buf.h"
 #include "tools/text.h"
 
-static void counts_have_separators(void **state)
+TEST(counts_have_separators)
 {
     char out[TEXT_LEN];
 
-    (void)state;
     assert_string_equal(text_count(0, out), "0");
     assert_string_equal(text_count(999, out), "999");
     assert_string_equal(text_count(1000, out), "1,000");
@@ -16,11 +15,10 @@ static void counts_have_separators(void **state)
     assert_string_equal(text_count(UINT64_MAX, out), "18,446,744,073,709,551,615");
 }
 
-static void lengths_are_readable(void **state)
+TEST(lengths_are_readable)
 {
     char out[TEXT_LEN];
 
-    (void)state;
     assert_string_equal(text_length(-5, out), "0.0 s");
     assert_string_equal(text_length(2500, out), "2.5 s");
     assert_string_equal(text_length(9949, out), "9.9 s");
@@ -31,11 +29,10 @@ static void lengths_are_readable(void **state)
     assert_string_equal(text_length(INT64_MAX / 2, out), "1,281,023,894,007 h 36 min");
 }
 
-static void sizes_are_those_on_the_box(void **state)
+TEST(sizes_are_those_on_the_box)
 {
     char out[TEXT_LEN];
 
-    (void)state;
     assert_string_equal(text_bytes(0, out), "0 B");
     assert_string_equal(text_bytes(999, out), "999 B");
     assert_string_equal(text_bytes(7832504, out), "7.8 MB");
@@ -43,7 +40,7 @@ static void sizes_are_those_on_the_box(void **state)
     assert_string_equal(text_bytes(UINT64_MAX, out), "18.4 EB");
 }
 
-static void typed_lengths(void **state)
+TEST(typed_lengths)
 {
     static const struct {
         const char *s;
@@ -56,7 +53,6 @@ static void typed_lengths(void **state)
         {"1e999", -1},      {"999999999h", -1}, {" 5", -1},     {"5 ", -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         if (text_parse_length(cases[i].s, 86400000 * 7) != cases[i].ms)
             print_error("'%s'\n", cases[i].s);
@@ -64,9 +60,8 @@ static void typed_lengths(void **state)
     }
 }
 
-static void widths_are_columns(void **state)
+TEST(widths_are_columns)
 {
-    (void)state;
     assert_int_equal(text_width(""), 0);
     assert_int_equal(text_width("abc"), 3);
     assert_int_equal(text_width("mi\xC3\xA9rcoles"), 9);
@@ -75,12 +70,11 @@ static void widths_are_columns(void **state)
     assert_int_equal(text_width("\xF0\x9F\x8E\xA4"), 2);
 }
 
-static void long_names_lose_their_middle(void **state)
+TEST(long_names_lose_their_middle)
 {
     static const char name[] = "/archive/1990/\xE6\x97\xA5\xE6\x9C\xAC/a very long name indeed.wav";
     char *fit;
 
-    (void)state;
     fit = text_fit(name, 200);
     assert_string_equal(fit, name);
     free(fit);
@@ -110,9 +104,8 @@ static void lines_are(const char *s, size_t width, const char *want)
     free(lines);
 }
 
-static void words_take_two_lines_at_most(void **state)
+TEST(words_take_two_lines_at_most)
 {
-    (void)state;
     lines_are("", 20, "");
     lines_are("/night", 20, "/night");
     lines_are("--diarize -- /a /b", 18, "--diarize -- /a /b");
@@ -131,12 +124,11 @@ static void words_take_two_lines_at_most(void **state)
     lines_are("a  b", 20, "a  b");
 }
 
-static void two_lines_are_never_wider(void **state)
+TEST(two_lines_are_never_wider)
 {
     static const char command[] = "--include *.\xE6\x97\xA5\xE6\x9C\xAC -- /archive/1990 "
                                   "/archive/mi\xC3\xA9rcoles-y-jueves-por-la-noche /a /b /c";
 
-    (void)state;
     for (size_t width = 0; width < 90; width++) {
         char *lines = text_fit_lines(command, width), *second;
 
@@ -157,11 +149,10 @@ static void two_lines_are_never_wider(void **state)
 
 static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
 
-static void wrapping_breaks_at_blanks(void **state)
+TEST(wrapping_breaks_at_blanks)
 {
     struct buf out = BUF_INIT;
 
-    (void)state;
     text_wrap(to_buf, &out, "one two three four", 4, 4, 12);
     assert_string_equal(buf_cstr(&out), "one two\n    three\n    four");
     buf_clear(&out);
@@ -176,19 +167,4 @@ static void wrapping_breaks_at_blanks(void **state)
     buf_free(&out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_have_separators),
-        cmocka_unit_test(lengths_are_readable),
-        cmocka_unit_test(sizes_are_those_on_the_box),
-        cmocka_unit_test(typed_lengths),
-        cmocka_unit_test(widths_are_columns),
-        cmocka_unit_test(long_names_lose_their_middle),
-        cmocka_unit_test(words_take_two_lines_at_most),
-        cmocka_unit_test(two_lines_are_never_wider),
-        cmocka_unit_test(wrapping_breaks_at_blanks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

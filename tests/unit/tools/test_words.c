@@ -2,7 +2,7 @@
 #include "tests/common/test.h"
 #include "tools/doctor/words.h"
 
-static void test_words_that_are_kept(void **state)
+TEST(test_words_that_are_kept)
 {
     static const struct {
         const char *said, *heard;
@@ -24,19 +24,17 @@ static void test_words_that_are_kept(void **state)
     };
     unsigned count;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(words_kept(cases[i].said, cases[i].heard, &count), cases[i].kept);
         assert_int_equal(count, cases[i].count);
     }
 }
 
-static void test_more_words_than_count(void **state)
+TEST(test_more_words_than_count)
 {
     char many[4 * WORDS_MAX + 1];
     unsigned count;
 
-    (void)state;
     for (size_t i = 0; i < 2 * WORDS_MAX; i++)
         memcpy(many + 2 * i, "x ", 2);
     many[4 * WORDS_MAX] = 0;
@@ -44,12 +42,4 @@ static void test_more_words_than_count(void **state)
     assert_int_equal(count, WORDS_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words_that_are_kept),
-        cmocka_unit_test(test_more_words_than_count),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -10,14 +10,13 @@
 #include "base/clock.h"
 #include "workers/wire/frame.h"
 
-static void round_trip(void **state)
+TEST(round_trip)
 {
     struct buf b = BUF_INIT;
     struct err e = {0};
     struct frame f;
     size_t used, at = 0;
 
-    (void)state;
     frame_put(&b, 7, "hello", 5);
     frame_put(&b, 200, NULL, 0);
     assert_false(b.failed);
@@ -34,14 +33,13 @@ static void round_trip(void **state)
     buf_free(&b);
 }
 
-static void every_truncation_waits(void **state)
+TEST(every_truncation_waits)
 {
     struct buf b = BUF_INIT;
     struct err e = {0};
     struct frame f;
     size_t used;
 
-    (void)state;
     frame_put(&b, 3, "abcdefgh", 8);
     for (size_t n = 0; n < b.len; n++) {
         uint8_t *exact = malloc(n ? n : 1); /* so that a sanitizer sees a read past the end */
@@ -53,14 +51,13 @@ static void every_truncation_waits(void **state)
     buf_free(&b);
 }
 
-static void every_bit_flip_is_found(void **state)
+TEST(every_bit_flip_is_found)
 {
     struct buf b = BUF_INIT;
     struct err e = {0};
     struct frame f;
     size_t used;
 
-    (void)state;
     frame_put(&b, 3, "some payload", 12);
     for (size_t bit = 0; bit < b.len * 8; bit++) {
         b.data[bit / 8] ^= (uint8_t)(1u << (bit % 8));
@@ -72,13 +69,12 @@ static void every_bit_flip_is_found(void **state)
     buf_free(&b);
 }
 
-static void rubbish_is_refused_at_its_first_byte(void **state)
+TEST(rubbish_is_refused_at_its_first_byte)
 {
     struct err e = {0};
     struct frame f;
     size_t used;
 
-    (void)state;
     assert_int_equal(frame_take((const uint8_t *)"G", 1, &f, &used, &e), ERR_PROTOCOL);
     assert_int_equal(frame_take((const uint8_t *)"NSF2", 4, &f, &used, &e), ERR_PROTOCOL);
     assert_int_equal(frame_take((const uint8_t *)"NSF1\x05", 5, &f, &used, &e), ERR_PROTOCOL);
@@ -86,7 +82,7 @@ static void rubbish_is_refused_at_its_first_byte(void **state)
     assert_int_equal(frame_take((const uint8_t *)"NSF1\x06", 5, &f, &used, &e), ERR_EMPTY);
 }
 
-static void oversize_is_refused(void **state)
+TEST(oversize_is_refused)
 {
     static uint8_t header[FRAME_HEADER] = "NSF1\x05\x01\0\0\x01\0\0\x02";
     struct buf b = BUF_INIT;
@@ -95,7 +91,6 @@ static void oversize_is_refused(void **state)
     uint8_t *big = calloc(1, FRAME_MAX + 1);
     size_t used;
 
-    (void)state;
     assert_int_equal(frame_take(header, sizeof(header), &f, &used, &e), ERR_PROTOCOL);
     frame_put(&b, 1, big, FRAME_MAX + 1);
     assert_true(b.failed);
@@ -165,15 +160,14 @@ static void read_in_pieces(size_t step)
     buf_free(&b);
 }
 
-static void dribbling_writers(void **state)
+TEST(dribbling_writers)
 {
-    (void)state;
     read_in_pieces(1);
     read_in_pieces(7);
     read_in_pieces(1000);
 }
 
-static void timeout_keeps_what_came(void **state)
+TEST(timeout_keeps_what_came)
 {
     struct frame_reader fr = {.in = BUF_INIT};
     struct buf b = BUF_INIT;
@@ -182,7 +176,6 @@ static void timeout_keeps_what_came(void **state)
     int64_t begin = clock_mono_ms();
     int p[2];
 
-    (void)state;
     frame_put(&b, 9, "late", 4);
     assert_int_equal(pipe(p), 0);
     assert_int_equal(write(p[1], b.data, 10), 10);
@@ -199,7 +192,7 @@ static void timeout_keeps_what_came(void **state)
     buf_free(&b);
 }
 
-static void end_within_a_frame_is_an_error(void **state)
+TEST(end_within_a_frame_is_an_error)
 {
     struct frame_reader fr = {.in = BUF_INIT};
     struct buf b = BUF_INIT;
@@ -207,7 +200,6 @@ static void end_within_a_frame_is_an_error(void **state)
     struct frame f;
     int p[2];
 
-    (void)state;
     frame_put(&b, 9, "torn", 4);
     assert_int_equal(pipe(p), 0);
     assert_int_equal(write(p[1], b.data, b.len - 1), (ssize_t)(b.len - 1));
@@ -232,7 +224,7 @@ static void *write_large(void *arg)
 }
 
 /* A non-blocking writer with a frame far larger than the socket's buffer. */
-static void largest_frame_through_a_socket(void **state)
+TEST(largest_frame_through_a_socket)
 {
     struct frame_reader fr = {.in = BUF_INIT};
     struct err e = {0};
@@ -240,7 +232,6 @@ static void largest_frame_through_a_socket(void **state)
     pthread_t t;
     int p[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
     fcntl(p[1], F_SETFL, O_NONBLOCK);
     assert_int_equal(pthread_create(&t, NULL, write_large, &p[1]), 0);
@@ -259,19 +250,4 @@ static void largest_frame_through_a_socket(void **state)
     frame_reader_free(&fr);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(every_truncation_waits),
-        cmocka_unit_test(every_bit_flip_is_found),
-        cmocka_unit_test(rubbish_is_refused_at_its_first_byte),
-        cmocka_unit_test(oversize_is_refused),
-        cmocka_unit_test(dribbling_writers),
-        cmocka_unit_test(timeout_keeps_what_came),
-        cmocka_unit_test(end_within_a_frame_is_an_error),
-        cmocka_unit_test(largest_frame_through_a_socket),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

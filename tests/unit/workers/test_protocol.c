@@ -243,9 +243,8 @@ static int get_exact(const struct codec *c, const uint8_t *data, size_t n, union
     return rc;
 }
 
-static void all_round_trip(void **state)
+TEST(all_round_trip)
 {
-    (void)state;
     for (size_t i = 0; i < CODECS; i++) {
         const struct codec *c = &codecs[i];
         struct buf first = BUF_INIT, again = BUF_INIT;
@@ -265,9 +264,8 @@ static void all_round_trip(void **state)
     }
 }
 
-static void every_truncation_and_excess_is_refused(void **state)
+TEST(every_truncation_and_excess_is_refused)
 {
-    (void)state;
     for (size_t i = 0; i < CODECS; i++) {
         const struct codec *c = &codecs[i];
         struct buf b = BUF_INIT;
@@ -284,9 +282,8 @@ static void every_truncation_and_excess_is_refused(void **state)
 }
 
 /* A flipped bit may give another valid message; then it must round-trip like any other. */
-static void bit_flips_are_survived(void **state)
+TEST(bit_flips_are_survived)
 {
-    (void)state;
     for (size_t i = 0; i < CODECS; i++) {
         const struct codec *c = &codecs[i];
         struct buf b = BUF_INIT, again = BUF_INIT;
@@ -323,11 +320,10 @@ static void bit_flips_are_survived(void **state)
         buf_free(&refused_b);                                                                   \
     } while (0)
 
-static void ranges_are_checked(void **state)
+TEST(ranges_are_checked)
 {
     uint32_t unordered[] = {4, 4, 8}, below[] = {2, 4, 8};
 
-    (void)state;
     REFUSED(hello, device, (char *)"cp\xffu");
     REFUSED(setup, slots, 5000);
     REFUSED(setup, windows, 5000);
@@ -411,11 +407,10 @@ static int get_one(struct msg_segment *s)
         assert_int_equal(get_one(&with_it), ERR_PROTOCOL); \
     } while (0)
 
-static void segments_are_checked(void **state)
+TEST(segments_are_checked)
 {
     char long_reason[258];
 
-    (void)state;
     memset(long_reason, 'r', sizeof(long_reason));
     long_reason[257] = 0;
     SEGMENT_REFUSED(avg_logprob, INFINITY);
@@ -447,14 +442,13 @@ static void without_the_rest(struct msg_shard_done *m)
 }
 
 /* 4096 words are read, one more is not, and a count without its words is not believed. */
-static void words_are_bounded(void **state)
+TEST(words_are_bounded)
 {
     struct msg_segment s = segments[0];
     struct msg_shard_done one = shard_done;
     struct buf b = BUF_INIT;
     struct err e = {0};
 
-    (void)state;
     s.words = calloc(4097, sizeof(*s.words));
     for (int i = 0; i < 4097; i++)
         s.words[i] = words[0];
@@ -475,14 +469,13 @@ static void words_are_bounded(void **state)
 }
 
 /* A count of four thousand million in a message of a few bytes must not be believed. */
-static void counts_are_held_against_the_bytes(void **state)
+TEST(counts_are_held_against_the_bytes)
 {
     struct msg_shard_done none = shard_done, changed;
     struct msg_lease all = lease, changed_lease;
     struct buf b = BUF_INIT;
     struct err e = {0};
 
-    (void)state;
     none.segment_count = 0;
     without_the_rest(&none);
     for (int back = 4; back <= 20; back += 4) { /* voices, vectors, their size, sounds, segments */
@@ -510,13 +503,12 @@ static uint64_t next(uint64_t *x)
     return *x * UINT64_C(2685821657736338717);
 }
 
-static void random_bytes_are_survived(void **state)
+TEST(random_bytes_are_survived)
 {
     uint64_t x = 20260131;
     uint8_t data[300];
     union any m;
 
-    (void)state;
     for (int round = 0; round < 20000; round++) {
         const struct codec *c = &codecs[next(&x) % CODECS];
         size_t n = next(&x) % sizeof(data);
@@ -528,18 +520,4 @@ static void random_bytes_are_survived(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_round_trip),
-        cmocka_unit_test(every_truncation_and_excess_is_refused),
-        cmocka_unit_test(bit_flips_are_survived),
-        cmocka_unit_test(ranges_are_checked),
-        cmocka_unit_test(segments_are_checked),
-        cmocka_unit_test(words_are_bounded),
-        cmocka_unit_test(counts_are_held_against_the_bytes),
-        cmocka_unit_test(random_bytes_are_survived),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

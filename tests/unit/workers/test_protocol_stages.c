@@ -42,7 +42,7 @@ TAKE(settled)
         assert_int_equal(take_##name(&changed), ERR_PROTOCOL); \
     } while (0)
 
-static void companions_are_checked(void **state)
+TEST(companions_are_checked)
 {
     struct msg_companion c[SETUP_MAX_COMPANIONS + 1];
     struct msg_setup setup = {.companion_count = SETUP_MAX_COMPANIONS, .companions = c};
@@ -55,7 +55,6 @@ static void companions_are_checked(void **state)
     struct msg_lease lease = {
         .lease_id = 2, .companion = 1, .with = 1, .path = (char *)"/a", .shard_ms = 1000};
 
-    (void)state;
     for (uint32_t i = 0; i <= SETUP_MAX_COMPANIONS; i++) {
         c[i] = (struct msg_companion){(char *)"sounds", (char *)"/m", (char *)"1", (char *)"{}"};
         why[i] = (char *)"";
@@ -74,13 +73,12 @@ static void companions_are_checked(void **state)
     REFUSED(lease, lease, companions, SETUP_MAX_COMPANIONS + 1);
 }
 
-static void a_lease_says_how_many_companions_follow(void **state)
+TEST(a_lease_says_how_many_companions_follow)
 {
     struct msg_lease m = {.path = (char *)"/a", .shard_ms = 1000, .companions = 3}, got;
     struct buf b = BUF_INIT;
     struct err e = {0};
 
-    (void)state;
     msg_lease_put(&b, &m);
     assert_ok(msg_lease_get(b.data, b.len, &got, &e), e);
     assert_int_equal(got.companions, 3);
@@ -88,7 +86,7 @@ static void a_lease_says_how_many_companions_follow(void **state)
     buf_free(&b);
 }
 
-static void passages_are_checked(void **state)
+TEST(passages_are_checked)
 {
     struct msg_passage p[] = {{0, 100, (char *)"one"}, {100, 200, (char *)"two"}};
     struct msg_lease m = {.path = (char *)"/a",
@@ -98,7 +96,6 @@ static void passages_are_checked(void **state)
                           .passage_count = 2,
                           .passages = p};
 
-    (void)state;
     assert_int_equal(take_lease(&m), 0);
     REFUSED(lease, m, total_ms, -1);
     p[1].end_ms = 99;
@@ -145,11 +142,10 @@ static struct msg_shard_done long_one(void)
         assert_int_equal(take_shard_done(&with), ERR_PROTOCOL); \
     } while (0)
 
-static void sounds_and_vectors_are_checked(void **state)
+TEST(sounds_and_vectors_are_checked)
 {
     float nan[] = {1, 0, NAN}, longer[] = {1, 0, 0.1f}, shorter[] = {0, 0, 0};
 
-    (void)state;
     PART_REFUSED(sound.start_ms, -1);
     PART_REFUSED(sound.end_ms, -1);
     PART_REFUSED(sound.name, (char *)"\xc3");
@@ -165,14 +161,13 @@ static void sounds_and_vectors_are_checked(void **state)
     PART_REFUSED(with, long_one());
 }
 
-static void voices_are_checked(void **state)
+TEST(voices_are_checked)
 {
     uint8_t active[] = {1, 2, 4, 7, 0, 0}, fourth[] = {1, 2, 8, 0, 0, 0};
     uint32_t of[] = {0, 5}, twice[] = {5, 5}, outside[] = {0, 6};
     float wrong[] = {1, 0, 0, 1, 0, INFINITY};
     const struct msg_voices m = {7, 2, 3, 3, active, 3, 2, of, units};
 
-    (void)state;
     REFUSED(voices, m, active, fourth);
     REFUSED(voices, m, of, twice);
     REFUSED(voices, m, of, outside);
@@ -187,12 +182,11 @@ static void voices_are_checked(void **state)
 
 /* Five minutes of three voices that speak all the time fit a frame thirty times; a day does not, so
  * shards are not a day long where voices are listened to. */
-static void voices_of_a_shard_fit_a_frame(void **state)
+TEST(voices_of_a_shard_fit_a_frame)
 {
     struct msg_voices m = {.windows = 300, .frames = 589, .speakers = 3, .size = 256};
     struct buf b = BUF_INIT;
 
-    (void)state;
     m.vector_count = m.windows * m.speakers;
     m.active = calloc((size_t)m.windows * m.frames, 1);
     m.of = calloc(m.vector_count, sizeof(*m.of));
@@ -206,7 +200,7 @@ static void voices_of_a_shard_fit_a_frame(void **state)
     buf_free(&b);
 }
 
-static void settling_is_checked(void **state)
+TEST(settling_is_checked)
 {
     const struct msg_settle s = {1, (char *)"/m", (char *)"aa", (char *)"{}", 1000};
     struct msg_speaker speakers[] = {{500, units}, {600, units + 3}};
@@ -217,7 +211,6 @@ static void settling_is_checked(void **state)
     const struct msg_settled m = {1, 3, 2, 2, speakers, turns, 5};
     const struct msg_settled nobody = {.task_id = 1}, nameless = {1, 0, 2, 2, speakers, turns, 5};
 
-    (void)state;
     REFUSED(settle, s, total_ms, -1);
     REFUSED(settle, s, params_json, (char *)"\xff");
     REFUSED(settled, m, turns, back);
@@ -234,17 +227,4 @@ static void settling_is_checked(void **state)
     assert_int_equal(take_settled(&m), ERR_PROTOCOL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(companions_are_checked),
-        cmocka_unit_test(a_lease_says_how_many_companions_follow),
-        cmocka_unit_test(passages_are_checked),
-        cmocka_unit_test(sounds_and_vectors_are_checked),
-        cmocka_unit_test(voices_are_checked),
-        cmocka_unit_test(voices_of_a_shard_fit_a_frame),
-        cmocka_unit_test(settling_is_checked),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

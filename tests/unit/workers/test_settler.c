@@ -140,14 +140,13 @@ static void expect_turn(const struct msg_turn *t, uint32_t speaker, int64_t star
     assert_true(llabs(t->start_ms - start) < 60 && llabs(t->end_ms - end) < 60);
 }
 
-static void two_voices_are_told_apart(void **state)
+TEST(two_voices_are_told_apart)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
     const struct msg_settled *s;
     struct msg_settle m = work(77, dir, hash, "{}");
     struct play p;
 
-    (void)state;
     begin(&p);
     settle(&p, &m, 20);
     settle(&p, &m, 50); /* the same, cut elsewhere, by the same process */
@@ -176,13 +175,12 @@ static void two_voices_are_told_apart(void **state)
 
 /* Of a machine with very many processors: their threads' stacks alone are more address space than
  * a settler has. */
-static void many_processors_are_not_too_many(void **state)
+TEST(many_processors_are_not_too_many)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
     struct msg_settle m = work(1, dir, hash, "{}");
     struct play p;
 
-    (void)state;
     setenv("OMP_NUM_THREADS", "600", 1);
     setenv("OMP_STACKSIZE", "64M", 1);
     begin(&p);
@@ -195,14 +193,13 @@ static void many_processors_are_not_too_many(void **state)
     free(dir);
 }
 
-static void a_silent_recording_has_nobody(void **state)
+TEST(a_silent_recording_has_nobody)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
     struct msg_settle m = work(1, dir, hash, "{}");
     struct msg_voices none = {0};
     struct play p;
 
-    (void)state;
     begin(&p);
     play_put_settle(&p, &m);
     play_put_voices(&p, &none);
@@ -217,13 +214,12 @@ static void a_silent_recording_has_nobody(void **state)
 }
 
 /* Its files need not be read for each of very many short recordings. */
-static void the_model_is_looked_at_once(void **state)
+TEST(the_model_is_looked_at_once)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
     struct msg_settle m = work(1, dir, hash, "{}"), other = work(2, dir, "00", "{}");
     struct play p;
 
-    (void)state;
     begin(&p);
     settle(&p, &m, 20);
     assert_int_equal(p.settled_count, 1);
@@ -242,14 +238,13 @@ static void the_model_is_looked_at_once(void **state)
 }
 
 /* Each costs its own recording alone: the process goes on. */
-static void what_cannot_be_settled_is_said(void **state)
+TEST(what_cannot_be_settled_is_said)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
     struct msg_settle m = work(1, dir, "00", "{}");
     struct msg_voices v;
     struct play p;
 
-    (void)state;
     begin(&p);
     settle(&p, &m, 20);
     assert_int_equal(p.settle_code, ERR_MODEL);
@@ -281,12 +276,11 @@ static void what_cannot_be_settled_is_said(void **state)
     free(dir);
 }
 
-static void messages_out_of_order_end_it(void **state)
+TEST(messages_out_of_order_end_it)
 {
     struct play p;
     int status;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct msg_voices v = heard(0, 2);
 
@@ -312,17 +306,9 @@ static void messages_out_of_order_end_it(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_voices_are_told_apart),
-        cmocka_unit_test(many_processors_are_not_too_many),
-        cmocka_unit_test(a_silent_recording_has_nobody),
-        cmocka_unit_test(the_model_is_looked_at_once),
-        cmocka_unit_test(what_cannot_be_settled_is_said),
-        cmocka_unit_test(messages_out_of_order_end_it),
-    };
     int status;
 
     if (play_dispatch(argc, argv, &status))
         return status;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

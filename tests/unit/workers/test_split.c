@@ -120,11 +120,10 @@ static void check_whole(int64_t total, uint32_t shard_ms, uint32_t seed)
     free(pcm);
 }
 
-static void every_sample_goes_to_one_shard(void **state)
+TEST(every_sample_goes_to_one_shard)
 {
     const int64_t nominal = 20 * RATE;
 
-    (void)state;
     check_whole(0, 20000, 1);
     check_whole(1, 20000, 1);
     check_whole(nominal - 1, 20000, 1);
@@ -136,9 +135,8 @@ static void every_sample_goes_to_one_shard(void **state)
     check_whole(10 * RATE + 7, 1001, 5); /* boundaries that are no frames */
 }
 
-static void counts_follow_the_duration(void **state)
+TEST(counts_follow_the_duration)
 {
-    (void)state;
     assert_int_equal(shard_count(300000, 0), 1);
     assert_int_equal(shard_count(300000, 300 * RATE), 1);
     assert_int_equal(shard_count(300000, 300 * RATE + 1), 2);
@@ -150,11 +148,10 @@ static void counts_follow_the_duration(void **state)
 }
 
 /* Neighbouring stretches must never meet, or cuts could change their order. */
-static void stretches_do_not_meet(void **state)
+TEST(stretches_do_not_meet)
 {
     static const uint32_t lengths[] = {1000, 1001, 1019, 20000, 59999, 60000, 300000, 86400000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
         for (uint32_t k = 1; k < 100; k++) {
             int64_t from, to, next_from, next_to;
@@ -169,14 +166,13 @@ static void stretches_do_not_meet(void **state)
 }
 
 /* Begun anywhere, in pieces of any size: the same cuts and the same audio. */
-static void a_later_run_finds_the_same_cuts(void **state)
+TEST(a_later_run_finds_the_same_cuts)
 {
     static const size_t pieces[] = {1, 320, 4096, 65537, 10000000};
     const int64_t total = 130 * RATE + 77;
     int16_t *pcm = recording(total, 11);
     struct seen whole = {.stop_at = UINT32_MAX};
 
-    (void)state;
     split(pcm, total, 20000, 0, 8192, &whole);
     assert_int_equal(whole.count, 7);
     for (uint32_t first = 0; first < 9; first++)
@@ -199,13 +195,12 @@ static void a_later_run_finds_the_same_cuts(void **state)
     free(pcm);
 }
 
-static void a_run_stops_when_nobody_wants_more(void **state)
+TEST(a_run_stops_when_nobody_wants_more)
 {
     const int64_t total = 130 * RATE;
     int16_t *pcm = recording(total, 12);
     struct seen seen = {.stop_at = 3};
 
-    (void)state;
     split(pcm, total, 20000, 1, 1000, &seen);
     assert_int_equal(seen.count, 2);
     assert_int_equal(seen.seq[1], 2);
@@ -213,7 +208,7 @@ static void a_run_stops_when_nobody_wants_more(void **state)
     free(pcm);
 }
 
-static void gaps_and_wrong_ends_are_refused(void **state)
+TEST(gaps_and_wrong_ends_are_refused)
 {
     struct seen seen = {.stop_at = UINT32_MAX, .audio = calloc(100, sizeof(int16_t))};
     struct split_sink sink = {on_open, on_audio, on_close, &seen};
@@ -221,7 +216,6 @@ static void gaps_and_wrong_ends_are_refused(void **state)
     struct err e = {0};
     int16_t pcm[10] = {0};
 
-    (void)state;
     assert_ok(splitter_new(20000, 0, sink, &s, &e), e);
     assert_ok(splitter_feed(s, pcm, 10, 0, &e), e);
     assert_int_equal(splitter_feed(s, pcm, 10, 11, &e), ERR_INPUT);
@@ -238,7 +232,7 @@ static void gaps_and_wrong_ends_are_refused(void **state)
 
 /* ---- audio */
 
-static void audio_is_read_as_it_was_written(void **state)
+TEST(audio_is_read_as_it_was_written)
 {
     struct pcm_pool pool = {.budget_bytes = UINT64_MAX};
     const int64_t start = 1000003, n = 100000;
@@ -247,7 +241,6 @@ static void audio_is_read_as_it_was_written(void **state)
     struct err e = {0};
     struct pcm_lane l;
 
-    (void)state;
     pcm_lane_init(&l, &pool, start);
     assert_int_equal(pcm_lane_read(&l, start, 1, out), -1);
     for (int64_t at = 0; at < n; at += 997) {
@@ -277,7 +270,7 @@ static void audio_is_read_as_it_was_written(void **state)
 }
 
 /* The rule that keeps everything going with a budget that nothing fits into. */
-static void the_engine_is_fed_whatever_the_budget(void **state)
+TEST(the_engine_is_fed_whatever_the_budget)
 {
     struct pcm_pool pool = {.budget_bytes = 1};
     int16_t *pcm = recording(RATE, 22);
@@ -286,7 +279,6 @@ static void the_engine_is_fed_whatever_the_budget(void **state)
     struct pcm_lane l;
     int64_t seek = 0;
 
-    (void)state;
     pcm_lane_init(&l, &pool, 0);
     for (int window = 0; window < 5; window++) {
         while (pcm_pool_has_room(&pool) || pcm_lane_starves(&l))
@@ -306,11 +298,10 @@ static void the_engine_is_fed_whatever_the_budget(void **state)
     free(pcm);
 }
 
-static void faults_are_read(void **state)
+TEST(faults_are_read)
 {
     struct faults f;
 
-    (void)state;
     faults_read(NULL, NULL, &f);
     assert_int_equal(faults_on_recording(&f, "/a/crash.wav", ""), FAULT_NONE);
     assert_false(faults_exit_now(&f, UINT64_MAX));
@@ -328,19 +319,4 @@ static void faults_are_read(void **state)
     remove("once");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_sample_goes_to_one_shard),
-        cmocka_unit_test(counts_follow_the_duration),
-        cmocka_unit_test(stretches_do_not_meet),
-        cmocka_unit_test(a_later_run_finds_the_same_cuts),
-        cmocka_unit_test(a_run_stops_when_nobody_wants_more),
-        cmocka_unit_test(gaps_and_wrong_ends_are_refused),
-        cmocka_unit_test(audio_is_read_as_it_was_written),
-        cmocka_unit_test(the_engine_is_fed_whatever_the_budget),
-        cmocka_unit_test(faults_are_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -48,13 +48,12 @@ static uint32_t choose(struct device *d, uint32_t most, double *rate)
     return tune_pick(&t, rate);
 }
 
-static void the_ladder_is_as_written(void **state)
+TEST(the_ladder_is_as_written)
 {
     static const uint32_t steps[] = {1,   2,   4,   8,   16,  24,   32,   48,   64,   96,  128,
                                      192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096};
     struct tune t = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         assert_int_equal(tune_next(&t, 4096), steps[i]);
         tune_add(&t, steps[i], steps[i]);
@@ -62,7 +61,7 @@ static void the_ladder_is_as_written(void **state)
     assert_int_equal(tune_next(&t, 4096), 0);
 }
 
-static void the_smallest_on_the_plateau_is_taken(void **state)
+TEST(the_smallest_on_the_plateau_is_taken)
 {
     struct device flat_one = {flat, 4096, 0, 1, 0, 0};
     struct device linear_one = {linear, 4096, 0, 1, 0, 0};
@@ -70,7 +69,6 @@ static void the_smallest_on_the_plateau_is_taken(void **state)
     uint32_t size;
     double rate;
 
-    (void)state;
     assert_int_equal(choose(&flat_one, 64, &rate), 1);
     assert_int_equal(flat_one.tried, 3); /* 2 and 4 gave nothing */
     assert_true(rate == 50);
@@ -83,33 +81,30 @@ static void the_smallest_on_the_plateau_is_taken(void **state)
     assert_true(curve.largest < 1024);
 }
 
-static void beyond_a_cliff_nothing_is_taken(void **state)
+TEST(beyond_a_cliff_nothing_is_taken)
 {
     struct device d = {cliff, 4096, 0, 1, 0, 0};
     double rate;
 
-    (void)state;
     assert_int_equal(choose(&d, 4096, &rate), 32);
     assert_int_equal(d.largest, 64); /* 48 and 64 are worse: enough is known */
     assert_true(rate == 320);
 }
 
-static void one_flat_step_is_not_the_end(void **state)
+TEST(one_flat_step_is_not_the_end)
 {
     struct device d = {stair, 4096, 0, 1, 0, 0};
     double rate;
 
-    (void)state;
     assert_int_equal(choose(&d, 4096, &rate), 24);
     assert_true(rate == 160);
 }
 
-static void what_does_not_fit_ends_the_search(void **state)
+TEST(what_does_not_fit_ends_the_search)
 {
     struct device small = {linear, 40, 0, 1, 0, 0}, none = {linear, 0, 0, 1, 0, 0};
     double rate;
 
-    (void)state;
     assert_int_equal(choose(&small, 4096, &rate), 32);
     assert_int_equal(small.largest, 48); /* tried, and nothing above it */
     assert_int_equal(choose(&none, 4096, &rate), 0);
@@ -117,12 +112,11 @@ static void what_does_not_fit_ends_the_search(void **state)
     assert_true(rate == -1);
 }
 
-static void the_bound_is_kept_and_tried(void **state)
+TEST(the_bound_is_kept_and_tried)
 {
     struct device a = {linear, 4096, 0, 1, 0, 0}, b = a, c = a;
     double rate;
 
-    (void)state;
     assert_int_equal(choose(&a, 20, &rate), 20);
     assert_int_equal(choose(&b, 1, &rate), 1);
     assert_int_equal(choose(&c, 0, &rate), 0);
@@ -131,9 +125,8 @@ static void the_bound_is_kept_and_tried(void **state)
 
 /* Measurements that lie by 1 % each way choose at most a step beside the true one, and never lose
  * more than 3 % and twice the noise. */
-static void noise_costs_little(void **state)
+TEST(noise_costs_little)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 1000; seed++) {
         struct device d = {saturating, 4096, 0.01, seed * 7919, 0, 0};
         double rate;
@@ -145,12 +138,11 @@ static void noise_costs_little(void **state)
     }
 }
 
-static void nonsense_counts_as_not_fitting(void **state)
+TEST(nonsense_counts_as_not_fitting)
 {
     const double bad[] = {NAN, INFINITY, -1, 0};
     double rate;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct tune t = {0};
 
@@ -162,18 +154,4 @@ static void nonsense_counts_as_not_fitting(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ladder_is_as_written),
-        cmocka_unit_test(the_smallest_on_the_plateau_is_taken),
-        cmocka_unit_test(beyond_a_cliff_nothing_is_taken),
-        cmocka_unit_test(one_flat_step_is_not_the_end),
-        cmocka_unit_test(what_does_not_fit_ends_the_search),
-        cmocka_unit_test(the_bound_is_kept_and_tried),
-        cmocka_unit_test(noise_costs_little),
-        cmocka_unit_test(nonsense_counts_as_not_fitting),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

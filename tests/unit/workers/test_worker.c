@@ -87,14 +87,13 @@ static void check_words(const struct play *p, uint64_t lease, const char *refere
     free(path);
 }
 
-static void two_recordings_at_once(void **state)
+TEST(two_recordings_at_once)
 {
     char *en = sample("01_en_short.wav"), *es = sample("04_es_clean.flac");
     struct msg_lease a, b;
     const struct msg_lease_end *end;
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
     assert_int_equal(p.capacity, 8);
     a = play_lease_of(&p, en, 300000);
@@ -120,7 +119,7 @@ static void two_recordings_at_once(void **state)
     free(es);
 }
 
-static void the_hash_is_the_file_s(void **state)
+TEST(the_hash_is_the_file_s)
 {
     char *path = sample("11_silence.wav");
     const struct msg_lease_end *end;
@@ -130,7 +129,6 @@ static void the_hash_is_the_file_s(void **state)
     size_t len;
     char *bytes = read_all(path, &len);
 
-    (void)state;
     XXH128_canonicalFromHash(&want, XXH3_128bits(bytes, len));
     play_ready(&p, &(struct play_options){0});
     m = play_lease_of(&p, path, 300000);
@@ -152,7 +150,7 @@ static void the_hash_is_the_file_s(void **state)
 }
 
 /* The same shards, computed whole, from any shard on, up to any shard, and with gaps. */
-static void however_it_is_leased_the_shards_are_the_same(void **state)
+TEST(however_it_is_leased_the_shards_are_the_same)
 {
     char *path = sample("12_en_long_90s.mp3");
     uint32_t skips[] = {0, 2, 3};
@@ -161,7 +159,6 @@ static void however_it_is_leased_the_shards_are_the_same(void **state)
     struct play p;
     uint32_t n;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.slots = 4, .decoders = 2});
     m = play_lease_of(&p, path, SHARD_MS);
     play_put_lease(&p, &m);
@@ -220,14 +217,13 @@ static void however_it_is_leased_the_shards_are_the_same(void **state)
 }
 
 /* A budget that nothing fits into, more leases than decoder threads: slow, but the same. */
-static void a_tiny_budget_changes_nothing(void **state)
+TEST(a_tiny_budget_changes_nothing)
 {
     char *path = sample("12_en_long_90s.mp3"), *other = sample("13_es_long_45s.ogg");
     struct msg_lease m;
     struct play p;
     uint32_t n;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.slots = 2, .decoders = 2});
     m = play_lease_of(&p, path, SHARD_MS);
     play_put_lease(&p, &m);
@@ -258,14 +254,13 @@ static void a_tiny_budget_changes_nothing(void **state)
     free(other);
 }
 
-static void a_cap_ends_the_lease_early(void **state)
+TEST(a_cap_ends_the_lease_early)
 {
     char *path = sample("12_en_long_90s.mp3");
     const struct msg_lease_end *end;
     struct msg_lease m;
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){0});
     m = play_lease_of(&p, path, SHARD_MS);
     play_put_lease(&p, &m);
@@ -284,13 +279,12 @@ static void a_cap_ends_the_lease_early(void **state)
     free(path);
 }
 
-static void a_cancelled_lease_ends_and_others_go_on(void **state)
+TEST(a_cancelled_lease_ends_and_others_go_on)
 {
     char *path = sample("12_en_long_90s.mp3"), *short_one = sample("01_en_short.wav");
     struct msg_lease a, b, c;
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){
                        .fault = "slow-step:20", .slots = 1, .decoders = 1, .pcm_bytes = 1});
     a = play_lease_of(&p, path, 300000);
@@ -316,14 +310,13 @@ static void a_cancelled_lease_ends_and_others_go_on(void **state)
 }
 
 /* A watchdog takes windows without a beat for a stuck engine. */
-static void an_idle_worker_says_so_after_a_cancel(void **state)
+TEST(an_idle_worker_says_so_after_a_cancel)
 {
     char *path = sample("12_en_long_90s.mp3");
     struct msg_lease m;
     struct play p;
     uint32_t beats;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.fault = "slow-step:20", .slots = 1});
     m = play_lease_of(&p, path, 300000);
     play_put_lease(&p, &m);
@@ -341,7 +334,7 @@ static void an_idle_worker_says_so_after_a_cancel(void **state)
 }
 
 /* What has begun is finished, the rest is given up, nothing new is taken. */
-static void a_drained_worker_finishes_what_it_began(void **state)
+TEST(a_drained_worker_finishes_what_it_began)
 {
     char *path = sample("12_en_long_90s.mp3");
     struct play whole, p;
@@ -349,7 +342,6 @@ static void a_drained_worker_finishes_what_it_began(void **state)
     uint32_t n, done;
     int code;
 
-    (void)state;
     play_ready(&whole, &(struct play_options){0});
     m = play_lease_of(&whole, path, LONG_SHARD_MS);
     play_put_lease(&whole, &m);
@@ -386,14 +378,13 @@ static void a_drained_worker_finishes_what_it_began(void **state)
 }
 
 /* Beyond the recording's end: said so, without results. */
-static void a_lease_past_the_end_says_so(void **state)
+TEST(a_lease_past_the_end_says_so)
 {
     char *path = sample("01_en_short.wav");
     const struct msg_lease_end *end;
     struct msg_lease m;
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){0});
     m = play_lease_of(&p, path, SHARD_MS);
     m.first = 5;
@@ -423,7 +414,7 @@ static void expect_code(struct play *p, const char *path, int code)
     assert_false(end->reached_end);
 }
 
-static void bad_recordings_end_with_a_reason(void **state)
+TEST(bad_recordings_end_with_a_reason)
 {
     char *good = sample("01_en_short.wav"), *fifo = own("fifo.wav"), *text = own("text.mp3");
     char *empty = own("empty.mp3"), *changed = own("changed.wav"), *missing = own("missing.wav");
@@ -433,7 +424,6 @@ static void bad_recordings_end_with_a_reason(void **state)
     size_t len;
     char *bytes = read_all(good, &len);
 
-    (void)state;
     remove(fifo);
     assert_int_equal(mkfifo(fifo, 0600), 0);
     mkdir(dir, 0700);
@@ -481,7 +471,7 @@ static void bad_recordings_end_with_a_reason(void **state)
 
 /* A recording that breaks off: what was decoded gives the same shards as the whole, but the last.
  */
-static void a_torn_recording_gives_what_it_holds(void **state)
+TEST(a_torn_recording_gives_what_it_holds)
 {
     char *path = sample("12_en_long_90s.mp3"), *torn = own("torn.mp3");
     const struct msg_lease_end *end;
@@ -490,7 +480,6 @@ static void a_torn_recording_gives_what_it_holds(void **state)
     size_t len;
     char *bytes = read_all(path, &len);
 
-    (void)state;
     write_all(torn, bytes, len * 6 / 10);
     play_ready(&p, &(struct play_options){0});
     m = play_lease_of(&p, path, SHARD_MS);
@@ -516,22 +505,9 @@ static void a_torn_recording_gives_what_it_holds(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_recordings_at_once),
-        cmocka_unit_test(the_hash_is_the_file_s),
-        cmocka_unit_test(however_it_is_leased_the_shards_are_the_same),
-        cmocka_unit_test(a_tiny_budget_changes_nothing),
-        cmocka_unit_test(a_cap_ends_the_lease_early),
-        cmocka_unit_test(a_cancelled_lease_ends_and_others_go_on),
-        cmocka_unit_test(an_idle_worker_says_so_after_a_cancel),
-        cmocka_unit_test(a_drained_worker_finishes_what_it_began),
-        cmocka_unit_test(a_lease_past_the_end_says_so),
-        cmocka_unit_test(bad_recordings_end_with_a_reason),
-        cmocka_unit_test(a_torn_recording_gives_what_it_holds),
-    };
     int status;
 
     if (play_dispatch(argc, argv, &status))
         return status;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

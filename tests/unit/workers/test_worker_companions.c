@@ -43,11 +43,10 @@ static const struct msg_lease_end *ended(struct play *p, uint64_t lease, int cod
 /* ---- results */
 
 /* One decoder, one pass, three stages; the second worker has no room for audio at all. */
-static void one_pass_gives_what_each_stage_gives_alone(void **state)
+TEST(one_pass_gives_what_each_stage_gives_alone)
 {
     uint32_t shards = alone_of(0)->ends[0].shards;
 
-    (void)state;
     assert_true(shards > 3);
     for (int tight = 0; tight < 2; tight++) {
         struct play_options o = companions_of(TRANSCRIBE, both);
@@ -105,11 +104,10 @@ static void expect_skipping(struct play *p, uint32_t *own, uint32_t own_count, u
 }
 
 /* Where the one has nothing to do, the other is fed all the same. */
-static void each_skips_what_it_has(void **state)
+TEST(each_skips_what_it_has)
 {
     uint32_t few[] = {1}, some[] = {0, 2, 3}, all[] = {0, 1, 2, 3, 4};
 
-    (void)state;
     assert_int_equal(alone_of(0)->ends[0].shards, 5);
     for (int tight = 0; tight < 2; tight++) {
         struct play_options o = companions_of(SOUNDS, voices);
@@ -126,13 +124,12 @@ static void each_skips_what_it_has(void **state)
 }
 
 /* A run of shards out of the middle, with a companion's tail behind its end. */
-static void a_part_of_a_recording_is_the_same(void **state)
+TEST(a_part_of_a_recording_is_the_same)
 {
     struct play_options o = companions_of(TRANSCRIBE, both);
     struct msg_lease m, c[2];
     struct play p;
 
-    (void)state;
     play_ready(&p, &o);
     m = play_lease_of(&p, speech(), SHARD_MS);
     m.first = 1;
@@ -170,12 +167,11 @@ static struct play slow_worker(int stage, const int *beside)
     return p;
 }
 
-static void a_cap_is_for_companions_too(void **state)
+TEST(a_cap_is_for_companions_too)
 {
     struct play p = slow_worker(TRANSCRIBE, both);
     struct msg_lease m[STAGES];
 
-    (void)state;
     companions_lease(&p, speech(), SHARD_MS, m);
     play_put_cap(&p, m[0].lease_id, 2);
     play_put_cap(&p, m[1].lease_id, 1); /* and of one alone */
@@ -190,9 +186,8 @@ static void a_cap_is_for_companions_too(void **state)
 
 /* Of the pass, and of a companion, each before its decoder has begun, and when some of it is done.
  */
-static void a_cancel_ends_a_companion_or_all(void **state)
+TEST(a_cancel_ends_a_companion_or_all)
 {
-    (void)state;
     for (int whom = 0; whom < STAGES; whom++)
         for (int begun = 0; begun < 2; begun++) {
             struct play p = slow_worker(TRANSCRIBE, both);
@@ -233,13 +228,12 @@ static char *noise(uint32_t seconds)
 }
 
 /* One lease waits for the only decoder thread, and its companions with it. */
-static void a_drained_worker_finishes_what_it_began(void **state)
+TEST(a_drained_worker_finishes_what_it_began)
 {
     struct play alone[STAGES], p = slow_worker(SOUNDS, voices);
     struct msg_lease m[2], waiting[2];
     char *path = noise(600);
 
-    (void)state;
     for (int i = 1; i < STAGES; i++)
         companions_alone(i, path, 30000, &alone[i]);
     companions_lease(&p, path, 30000, m);
@@ -264,14 +258,13 @@ static void a_drained_worker_finishes_what_it_began(void **state)
 }
 
 /* A pass whose companions are still to come waits for them; those that are refused have come. */
-static void a_pass_waits_for_its_companions(void **state)
+TEST(a_pass_waits_for_its_companions)
 {
     struct play_options o = companions_of(SOUNDS, voices);
     struct msg_lease m, c;
     uint32_t beats;
     struct play p;
 
-    (void)state;
     play_ready(&p, &o);
     m = play_lease_of(&p, speech(), SHARD_MS);
     m.companions = 2;
@@ -294,14 +287,13 @@ static void a_pass_waits_for_its_companions(void **state)
 }
 
 /* The watchdog's view: the companion alone has work. */
-static void a_companion_at_work_is_work(void **state)
+TEST(a_companion_at_work_is_work)
 {
     struct play_options o = companions_of(SOUNDS, voices);
     uint32_t all[] = {0, 1, 2, 3, 4};
     struct msg_lease m, c;
     struct play p;
 
-    (void)state;
     setenv("COMPANIONS_VOICES_MS", "30", 1);
     play_ready(&p, &o);
     unsetenv("COMPANIONS_VOICES_MS");
@@ -322,7 +314,7 @@ static void a_companion_at_work_is_work(void **state)
 
 /* Half an hour, of which a step of voices hears sixteen seconds and one of sounds half a second,
  * and hardly any room. What the companion was given it does. */
-static void who_falls_behind_is_left_behind(void **state)
+TEST(who_falls_behind_is_left_behind)
 {
     struct play_options o = companions_of(DIARIZE, noises);
     const struct msg_lease_end *end;
@@ -331,7 +323,6 @@ static void who_falls_behind_is_left_behind(void **state)
     struct play alone, p;
     uint32_t n;
 
-    (void)state;
     companions_alone(SOUNDS, path, 60000, &alone);
     o.pcm_bytes = 1;
     setenv("COMPANIONS_LAG", "880", 1);
@@ -357,20 +348,9 @@ static void who_falls_behind_is_left_behind(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_pass_gives_what_each_stage_gives_alone),
-        cmocka_unit_test(each_skips_what_it_has),
-        cmocka_unit_test(a_part_of_a_recording_is_the_same),
-        cmocka_unit_test(a_cap_is_for_companions_too),
-        cmocka_unit_test(a_cancel_ends_a_companion_or_all),
-        cmocka_unit_test(a_drained_worker_finishes_what_it_began),
-        cmocka_unit_test(a_pass_waits_for_its_companions),
-        cmocka_unit_test(a_companion_at_work_is_work),
-        cmocka_unit_test(who_falls_behind_is_left_behind),
-    };
     int status;
 
     if (companions_dispatch(argc, argv, &status))
         return status;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -69,11 +69,10 @@ static void expect_unloaded(const struct play_options *o, const char *why)
     play_quit(&p);
 }
 
-static void what_cannot_be_loaded_is_said(void **state)
+TEST(what_cannot_be_loaded_is_said)
 {
     struct play_options o = companions_of(SOUNDS, voices), other;
 
-    (void)state;
     other = o;
     other.companions[0].model_hash = (char *)"00112233445566778899aabbccddeeff";
     expect_unloaded(&other, "are not those");
@@ -93,12 +92,11 @@ static void what_cannot_be_loaded_is_said(void **state)
 }
 
 /* A device whose memory holds the first stage, and nothing else. */
-static void what_does_not_fit_is_left_out(void **state)
+TEST(what_does_not_fit_is_left_out)
 {
     struct play_options o = companions_of(SOUNDS, (const int[]){TRANSCRIBE, DIARIZE, -1});
     struct play p;
 
-    (void)state;
     setenv("NIGHTSHIFT_DEVICES", "sim:1GiB", 1);
     o.device = "sim:0";
     o.vram_budget = 4000;
@@ -124,13 +122,12 @@ static void refuse(struct play *p, const struct msg_lease *m, int code)
 }
 
 /* Each for one thing that is not as it should be, while the pass waits. */
-static void what_does_not_belong_to_the_pass_is_refused(void **state)
+TEST(what_does_not_belong_to_the_pass_is_refused)
 {
     struct play_options o = companions_of(SOUNDS, voices);
     struct msg_lease m, c, wrong;
     struct play p;
 
-    (void)state;
     play_ready(&p, &o);
     m = play_lease_of(&p, speech(), SHARD_MS);
     m.companions = 7;
@@ -160,13 +157,12 @@ static void what_does_not_belong_to_the_pass_is_refused(void **state)
 #undef WRONG
 }
 
-static void who_comes_late_misses_the_pass(void **state)
+TEST(who_comes_late_misses_the_pass)
 {
     struct play_options o = companions_of(SOUNDS, voices);
     struct msg_lease m, c;
     struct play p;
 
-    (void)state;
     o.fault = "slow-step:20";
     play_ready(&p, &o);
     m = play_lease_of(&p, speech(), SHARD_MS);
@@ -185,11 +181,10 @@ static void who_comes_late_misses_the_pass(void **state)
 /* ---- failing */
 
 /* The pass goes on, with and after a companion that fails in its middle. */
-static void a_companion_that_fails_is_given_up(void **state)
+TEST(a_companion_that_fails_is_given_up)
 {
     static const int codes[] = {ERR_MODEL, ERR_VRAM, ERR_NOMEM};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         struct play_options o = companions_of(DIARIZE, noises);
         struct msg_lease m[2], later[2];
@@ -217,7 +212,7 @@ static void a_companion_that_fails_is_given_up(void **state)
     }
 }
 
-static void a_lost_device_is_everybody_s_end(void **state)
+TEST(a_lost_device_is_everybody_s_end)
 {
     struct play_options o = companions_of(DIARIZE, noises);
     struct msg_lease m[2];
@@ -225,7 +220,6 @@ static void a_lost_device_is_everybody_s_end(void **state)
     char code[16];
     int status;
 
-    (void)state;
     snprintf(code, sizeof(code), "%d", ERR_DEVICE);
     setenv("COMPANIONS_FAIL", "70", 1);
     setenv("COMPANIONS_FAIL_CODE", code, 1);
@@ -242,14 +236,13 @@ static void a_lost_device_is_everybody_s_end(void **state)
 }
 
 /* Nobody is charged twice for a bad recording. */
-static void a_bad_recording_is_the_first_stage_s_affair(void **state)
+TEST(a_bad_recording_is_the_first_stage_s_affair)
 {
     struct play_options o = companions_of(SOUNDS, both);
     char *path = files_wav("empty.wav", NULL, 0);
     struct msg_lease m[STAGES];
     struct play p;
 
-    (void)state;
     play_ready(&p, &o);
     m[0] = play_lease_of(&p, path, SHARD_MS);
     m[0].companions = 1;
@@ -307,11 +300,10 @@ static bool with_failing_allocation(long n)
 }
 
 /* What is said is right, and the worker comes to an end. */
-static void without_memory_nothing_wrong_is_said(void **state)
+TEST(without_memory_nothing_wrong_is_said)
 {
     uint32_t faults = 0;
 
-    (void)state;
     for (long n = 1; n < 4000; n += 1 + n / SPARSE)
         faults += with_failing_allocation(n);
     print_message("%u of the workers had too little memory\n", faults);
@@ -405,26 +397,14 @@ static void storm(uint64_t seed)
     play_quit(&p);
 }
 
-static void whatever_is_said_leases_end_and_results_are_right(void **state)
+TEST(whatever_is_said_leases_end_and_results_are_right)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= STORMS; seed++)
         storm(seed);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cannot_be_loaded_is_said),
-        cmocka_unit_test(what_does_not_fit_is_left_out),
-        cmocka_unit_test(what_does_not_belong_to_the_pass_is_refused),
-        cmocka_unit_test(who_comes_late_misses_the_pass),
-        cmocka_unit_test(a_companion_that_fails_is_given_up),
-        cmocka_unit_test(a_lost_device_is_everybody_s_end),
-        cmocka_unit_test(a_bad_recording_is_the_first_stage_s_affair),
-        cmocka_unit_test(without_memory_nothing_wrong_is_said),
-        cmocka_unit_test(whatever_is_said_leases_end_and_results_are_right),
-    };
     const char *fail = getenv("COMPANIONS_FAIL_ALLOCATION");
     int status;
 
@@ -432,5 +412,5 @@ int main(int argc, char **argv)
         allocations_fail(strtol(fail, NULL, 10));
     if (companions_dispatch(argc, argv, &status))
         return status;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -130,13 +130,12 @@ static char *own_wav(const char *name, uint32_t n)
 
 /* ---- tests */
 
-static void no_audio_is_a_result(void **state)
+TEST(no_audio_is_a_result)
 {
     char *none = own_wav("none.wav", 0), *one = own_wav("one.wav", 1);
     const struct msg_lease_end *end;
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.slots = 1, .decoders = 1});
     for (uint64_t id = 1; id <= 2; id++) {
         end = whole(&p, id == 1 ? none : one, 1000);
@@ -157,12 +156,11 @@ static void no_audio_is_a_result(void **state)
 }
 
 /* A recording may claim any length, rate and number of channels. */
-static void a_lying_recording_does_not_cost_the_worker(void **state)
+TEST(a_lying_recording_does_not_cost_the_worker)
 {
     char *path = sample("01_en_short.wav");
     struct play p;
 
-    (void)state;
     setenv("EDGES_LIE", "numbers", 1);
     play_ready(&p, &(struct play_options){.slots = 1, .decoders = 1});
     unsetenv("EDGES_LIE");
@@ -176,7 +174,7 @@ static void a_lying_recording_does_not_cost_the_worker(void **state)
 }
 
 /* A watchdog takes work in hand of which nothing moves for a worker that hangs. */
-static void a_decoder_that_skips_is_at_work(void **state)
+TEST(a_decoder_that_skips_is_at_work)
 {
     char *path = sample("01_en_short.wav");
     struct msg_lease m;
@@ -184,7 +182,6 @@ static void a_decoder_that_skips_is_at_work(void **state)
     uint32_t beats;
     struct play p;
 
-    (void)state;
     setenv("EDGES_LIE", "pulses", 1);
     play_ready(&p, &(struct play_options){.slots = 1, .decoders = 1});
     unsetenv("EDGES_LIE");
@@ -220,14 +217,13 @@ static void check_order(const struct msg_shard_done *s, int64_t *last_end)
     }
 }
 
-static void segments_are_in_order_and_inside(void **state)
+TEST(segments_are_in_order_and_inside)
 {
     static const char *const names[] = {"12_en_long_90s.mp3", "13_es_long_45s.ogg",
                                         "08_two_voices_stereo.wav", "09_long_silences.flac"};
     static const uint32_t lengths[] = {7000, 20000, 300000};
     uint32_t segments = 0;
 
-    (void)state;
     for (size_t l = 0; l < 3; l++) {
         struct play p;
 
@@ -296,14 +292,13 @@ static void evening(struct play *p, const char *good, const char *bad, int round
     }
 }
 
-static void a_long_evening_leaves_nothing_behind(void **state)
+TEST(a_long_evening_leaves_nothing_behind)
 {
     char *good = own_wav("tone.wav", 20000), *bad = own_file("bad.mp3", "no recording", 12);
     uint32_t files, beats;
     uint64_t rss;
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.slots = 2, .decoders = 2});
     evening(&p, good, bad, 10);
     for (beats = p.beats; p.beats < beats + 2;)
@@ -347,13 +342,12 @@ static bool environment_has(pid_t pid, const char *what)
 }
 
 /* Idle compute threads sleep, unless somebody has chosen otherwise. */
-static void threads_sleep_when_idle(void **state)
+TEST(threads_sleep_when_idle)
 {
     const char *policy = getenv("OMP_WAIT_POLICY");
     char *kept = policy ? strdup(policy) : NULL;
     struct play p;
 
-    (void)state;
     unsetenv("OMP_WAIT_POLICY");
     play_ready(&p, &(struct play_options){0});
     assert_true(environment_has(p.pid, "OMP_WAIT_POLICY=passive"));
@@ -460,11 +454,10 @@ static void storm(const struct play *reference, uint64_t seed)
 
 /* Leases, caps, cancels and drains at any moment, more decoders than windows, no room for audio:
  * every lease ends, once, and what was computed is what an undisturbed worker computes. */
-static void whatever_is_said_leases_end_and_results_are_right(void **state)
+TEST(whatever_is_said_leases_end_and_results_are_right)
 {
     struct play reference;
 
-    (void)state;
     play_ready(&reference, &(struct play_options){.slots = 4, .decoders = 2});
     for (int i = 0; i < 3; i++) {
         char *path = sample(storm_names[i]);
@@ -515,13 +508,12 @@ static bool with_failing_allocation(long n, const char *path, const struct msg_s
     return !clean;
 }
 
-static void without_memory_a_worker_says_so_and_leaves(void **state)
+TEST(without_memory_a_worker_says_so_and_leaves)
 {
     char *path = sample("01_en_short.wav");
     uint32_t faults = 0;
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.slots = 2, .decoders = 1});
     whole(&p, path, 300000);
     for (long n = 1; n < 40000; n += 1 + n / SPARSE)
@@ -533,19 +525,9 @@ static void without_memory_a_worker_says_so_and_leaves(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_audio_is_a_result),
-        cmocka_unit_test(a_lying_recording_does_not_cost_the_worker),
-        cmocka_unit_test(a_decoder_that_skips_is_at_work),
-        cmocka_unit_test(segments_are_in_order_and_inside),
-        cmocka_unit_test(a_long_evening_leaves_nothing_behind),
-        cmocka_unit_test(threads_sleep_when_idle),
-        cmocka_unit_test(whatever_is_said_leases_end_and_results_are_right),
-        cmocka_unit_test(without_memory_a_worker_says_so_and_leaves),
-    };
     int status;
 
     if (dispatch(argc, argv, &status))
         return status;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -68,11 +68,10 @@ static int reap_orphans(int64_t within_ms)
     return -1;
 }
 
-static void a_worker_leaves_with_its_scheduler(void **state)
+TEST(a_worker_leaves_with_its_scheduler)
 {
     struct play p;
 
-    (void)state;
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     start_busy(&p);
     close(p.fd);
@@ -84,12 +83,11 @@ static void a_worker_leaves_with_its_scheduler(void **state)
     play_free(&p);
 }
 
-static void a_killed_worker_leaves_no_decoder(void **state)
+TEST(a_killed_worker_leaves_no_decoder)
 {
     struct play p;
     int status;
 
-    (void)state;
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     start_busy(&p);
     kill(p.pid, SIGKILL);
@@ -99,12 +97,11 @@ static void a_killed_worker_leaves_no_decoder(void **state)
     play_free(&p);
 }
 
-static void signals_are_the_scheduler_s_affair(void **state)
+TEST(signals_are_the_scheduler_s_affair)
 {
     struct play p;
     uint32_t beats;
 
-    (void)state;
     play_ready(&p, &(struct play_options){0});
     kill(p.pid, SIGINT);
     kill(p.pid, SIGTERM);
@@ -128,20 +125,18 @@ static void expect_fatal(const struct play_options *o, int code, int status)
     play_free(&p);
 }
 
-static void what_cannot_work_is_said_before_it_begins(void **state)
+TEST(what_cannot_work_is_said_before_it_begins)
 {
-    (void)state;
     expect_fatal(&(struct play_options){.model_hash = "00112233445566778899aabbccddeeff"},
                  ERR_MODEL, EX_CONFIG);
     expect_fatal(&(struct play_options){.model_dir = "/nowhere/at/all"}, ERR_MODEL, EX_CONFIG);
     expect_fatal(&(struct play_options){.device = "tpu:9"}, ERR_USAGE, EX_USAGE);
 }
 
-static void nonsense_on_the_socket_ends_the_worker(void **state)
+TEST(nonsense_on_the_socket_ends_the_worker)
 {
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){0});
     buf_put(&p.out, "GET / HTTP/1.1\r\n\r\n", 18);
     play_send(&p);
@@ -169,11 +164,10 @@ static void lease(struct play *p, uint32_t shard_ms)
     free(path);
 }
 
-static void a_lost_device_is_reported(void **state)
+TEST(a_lost_device_is_reported)
 {
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.fault = "device-after-shards:1", .slots = 1});
     lease(&p, 20000);
     play_until_gone(&p);
@@ -183,12 +177,11 @@ static void a_lost_device_is_reported(void **state)
     play_free(&p);
 }
 
-static void faults_come_when_asked_for(void **state)
+TEST(faults_come_when_asked_for)
 {
     struct play p;
     int status;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.fault = "exit-after-shards:2", .slots = 1});
     lease(&p, 20000);
     play_until_gone(&p);
@@ -213,12 +206,11 @@ static void faults_come_when_asked_for(void **state)
 }
 
 /* A stuck engine: the worker lives, says that it has work, and its beat stands still. */
-static void a_stalled_engine_is_seen(void **state)
+TEST(a_stalled_engine_is_seen)
 {
     uint64_t beat;
     struct play p;
 
-    (void)state;
     play_ready(&p, &(struct play_options){.fault = "stall-on-path:12_en_long"});
     lease(&p, 20000);
     play_until_busy(&p);
@@ -233,19 +225,9 @@ static void a_stalled_engine_is_seen(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker_leaves_with_its_scheduler),
-        cmocka_unit_test(a_killed_worker_leaves_no_decoder),
-        cmocka_unit_test(signals_are_the_scheduler_s_affair),
-        cmocka_unit_test(what_cannot_work_is_said_before_it_begins),
-        cmocka_unit_test(nonsense_on_the_socket_ends_the_worker),
-        cmocka_unit_test(a_lost_device_is_reported),
-        cmocka_unit_test(faults_come_when_asked_for),
-        cmocka_unit_test(a_stalled_engine_is_seen),
-    };
     int status;
 
     if (play_dispatch(argc, argv, &status))
         return status;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

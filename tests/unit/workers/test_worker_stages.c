@@ -139,12 +139,11 @@ static void check_all(const struct play *p, uint64_t lease, uint32_t shards)
 }
 
 /* In one lease, with gaps, one by one in any order, and with hardly any memory: the same. */
-static void it_does_not_matter_how_it_is_leased(void **state)
+TEST(it_does_not_matter_how_it_is_leased)
 {
     static const uint32_t lengths[] = {30000, 1000, 7000};
     char *model = files_model(), *path = own_recording();
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct play_options o = sounds(model);
         const struct msg_lease_end *end;
@@ -190,11 +189,10 @@ static void it_does_not_matter_how_it_is_leased(void **state)
 }
 
 /* Whatever it stops in the middle of, it stops; what it reports is whole. */
-static void it_can_be_stopped_in_a_tail(void **state)
+TEST(it_can_be_stopped_in_a_tail)
 {
     char *model = files_model(), *path = own_recording();
 
-    (void)state;
     for (int how = 0; how < 3; how++)
         for (int after = 0; after < 3; after++) {
             struct play_options o = sounds(model);
@@ -233,7 +231,7 @@ static void it_can_be_stopped_in_a_tail(void **state)
     free(path);
 }
 
-static void passages_are_embedded_without_decoding(void **state)
+TEST(passages_are_embedded_without_decoding)
 {
     char *model = files_model(), *path = own_recording();
     struct msg_passage passages[200];
@@ -244,7 +242,6 @@ static void passages_are_embedded_without_decoding(void **state)
     struct msg_lease m, none;
     struct play p;
 
-    (void)state;
     for (int i = 0; i < 200; i++) {
         snprintf(text[i], sizeof(text[i]), "%.*s", i % 12, "some passage");
         passages[i] = (struct msg_passage){i * 100, i * 100 + 90, text[i]};
@@ -284,13 +281,12 @@ static void passages_are_embedded_without_decoding(void **state)
     free(path);
 }
 
-static void unknown_parameters_are_refused(void **state)
+TEST(unknown_parameters_are_refused)
 {
     char *model = files_model();
     struct play_options o = sounds(model);
     struct play p;
 
-    (void)state;
     o.params = "{\"thresholds\":1}";
     play_start(&p, &o);
     play_until_gone(&p);
@@ -301,7 +297,7 @@ static void unknown_parameters_are_refused(void **state)
 }
 
 /* 8.5 kB a second: a day of them is more than a message holds, and that is said before the work. */
-static void shards_that_give_too_much_are_refused(void **state)
+TEST(shards_that_give_too_much_are_refused)
 {
     char *model = files_model(), *path = own_recording();
     struct play_options o = sounds(model);
@@ -309,7 +305,6 @@ static void shards_that_give_too_much_are_refused(void **state)
     struct msg_lease m;
     struct play p;
 
-    (void)state;
     play_ready(&p, &o);
     m = play_lease_of(&p, path, LEASE_SHARD_MS_MAX);
     play_put_lease(&p, &m);
@@ -325,16 +320,9 @@ static void shards_that_give_too_much_are_refused(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_does_not_matter_how_it_is_leased),
-        cmocka_unit_test(it_can_be_stopped_in_a_tail),
-        cmocka_unit_test(passages_are_embedded_without_decoding),
-        cmocka_unit_test(unknown_parameters_are_refused),
-        cmocka_unit_test(shards_that_give_too_much_are_refused),
-    };
     int status;
 
     if (play_dispatch(argc, argv, &status))
         return status;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
