@@ -651,8 +651,8 @@ static void rescue(struct run *run)
     if (store_rescue(run->st, &path, &err) == 0)
         err_set(
             &run->failure, run->astray.code,
-            "%s; all that was in it, and what this run did, is now in '%s' beside it: move that "
-            "to its place and try again",
+            "%s; the whole catalog, with what this run did, is now in '%s' beside it: move that "
+            "to the catalog's place and try again",
             run->astray.msg, strrchr(path, '/') + 1);
     else
         err_set(&run->failure, run->astray.code,
