@@ -379,7 +379,8 @@ static void decide(struct run *run, struct run_task *t, const struct planner_end
             backlog_drop(run, t->t.task_id);
             break;
         }
-        planner_task_suspect(run->planner, t->t.task_id, e->worker);
+        if (!t->died) /* else the planner knows on which worker; its last lease may be another's */
+            planner_task_suspect(run->planner, t->t.task_id, e->worker);
         requeue(run, t);
         break;
     case RETRY_AGAIN:

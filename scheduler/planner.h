@@ -17,12 +17,12 @@
  *      does in half a minute waits beside that, for what waits there no other can do.
  *   3. A suspect (a worker or decoder died over it) goes to a worker that holds nothing else, which
  *      gets nothing else until the suspect has ended. Suspects go last, when nothing else is
- * queued, so that what they may do again costs nobody anything; those with the fewest deaths first,
- * as most are innocent, and rather to another worker than the one that they died on.
+ *      queued, so that what they may do again costs nobody anything; rather to another worker than
+ *      the one that they died on, and those with the fewest deaths first, as most are innocent.
  *   4. A worker is given only what it will have done before all could be over without it: near the
  *      end a slow one is left idle rather than everybody kept waiting for it, and work waits for a
  *      fast one that is still busy. "All could be over" is the level: all work that nobody has
- * begun, poured over the workers by their rates.
+ *      begun, poured over the workers by their rates.
  *   5. Nothing queued and a worker is hungry: the lease that will take longest is capped, and its
  *      rest leased to the hungry one, cut so that all end together. Only shards that the owner
  *      cannot have begun are taken. A suspect is never split. */

@@ -3,8 +3,7 @@
  * A death with nothing in hand (before it was ready, or idle) is the worker's own. A death with
  * work in hand may be a recording's doing, and bad recordings in a row must not cost the device:
  * there the different recordings that it was the first to die on alone are counted, since its last
- * result. A recording that was failed or died alone before says nothing about
- * this worker. */
+ * result. A recording that failed, or died alone, before says nothing about this worker. */
 #ifndef NIGHTSHIFT_SCHEDULER_RESTART_H
 #define NIGHTSHIFT_SCHEDULER_RESTART_H
 

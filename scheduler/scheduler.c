@@ -16,6 +16,7 @@
 #define SHARD_MS 300000u
 #define SILENCE_MS 30000u
 #define REQUEST_PATIENCE_MS 10000 /* while somebody else has the catalog locked */
+#define WAITING_FOR_ROOM "waiting for room on the disk"
 #define STEPS_MAX 64 /* in one turn of the loop; what is left waits for the next tick */
 
 /* --------------------------------------------------------------------------------- services */
@@ -174,7 +175,7 @@ static void consider_end(struct run *run)
     if (!run_flush(run) || run->failure.code)
         return;
     if (settle_step(run)) {
-        run->note = "settling";
+        run->note = run->room.waiting ? WAITING_FOR_ROOM : "settling";
     } else if (run->failure.code) {
         return;
     } else if (control_server_busy(run->control)) {
@@ -199,7 +200,7 @@ static void step_going(struct run *run)
     if (run->failure.code || run->trouble_since_ms)
         return;
     if (more || run_leased(run)) {
-        run->note = run->room.waiting ? "waiting for room on the disk" : NULL;
+        run->note = run->room.waiting ? WAITING_FOR_ROOM : NULL;
         if (run->room.waiting)
             return;
         supervisor_want(run);
@@ -651,8 +652,8 @@ static void rescue(struct run *run)
     if (store_rescue(run->st, &path, &err) == 0)
         err_set(
             &run->failure, run->astray.code,
-            "%s; all that was in it, and what this run did, is now in '%s' beside it: move that "
-            "to its place and try again",
+            "%s; the whole catalog, with what this run did, is now in '%s' beside it: move that "
+            "to the catalog's place and try again",
             run->astray.msg, strrchr(path, '/') + 1);
     else
         err_set(&run->failure, run->astray.code,

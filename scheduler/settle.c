@@ -191,6 +191,8 @@ bool settle_step(struct run *run)
 
     if (settlers_all_aside(s) || run->failure.code)
         return false;
+    if (run->room.waiting) /* nothing new is begun */
+        return settle_in_hand(run) || peek(run) || s->wanted;
     while (!run->failure.code && (w = one_in(s, SETTLER_IDLE)) && (t = peek(run)))
         give_next(w, t);
     if (w) /* and nothing for it */

@@ -176,13 +176,19 @@ static bool has_name(int fd, const char *name)
            mine.st_dev == there.st_dev;
 }
 
+static bool is_file(int fd)
+{
+    struct stat info;
+
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 /* What holds something, or has another name beside, is never written to. */
 static bool is_fresh(int fd)
 {
     struct stat info;
 
-    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0 &&
-           info.st_nlink == 1;
+    return is_file(fd) && fstat(fd, &info) == 0 && info.st_size == 0 && info.st_nlink == 1;
 }
 
 /* The file that is being made, empty, and ours alone while it is open. Where a file system has no
@@ -202,7 +208,9 @@ static int take_name(struct vector_writer *w, const char *like, struct err *err)
             w->fd = -1;
             return err_set(err, ERR_LOCKED, "'%s' is being made", w->made);
         }
-    } while (!has_name(w->fd, w->made) || (!is_fresh(w->fd) && unlink(w->made) == 0));
+        /* A file of this name is what a killed process left; a pipe is somebody's. */
+    } while (!has_name(w->fd, w->made) ||
+             (is_file(w->fd) && !is_fresh(w->fd) && unlink(w->made) == 0));
     if (!is_fresh(w->fd)) {
         close(w->fd);
         w->fd = -1;

@@ -17,7 +17,7 @@
  *
  * Nothing in it is trusted: sizes are compared with the file's, header and blocks with their sums.
  * A file is written under another name (FILE.vectors-<stage>.new, locked; what a killed process
- * left there is overwritten) and renamed, so that who reads an older one is not disturbed. It is
+ * left there is removed) and renamed, so that who reads an older one is not disturbed. It is
  * read, not mapped: that a file shrinks or a disk fails is then an error and no signal. */
 #ifndef NIGHTSHIFT_STORE_VECTORS_VECTOR_FILE_H
 #define NIGHTSHIFT_STORE_VECTORS_VECTOR_FILE_H

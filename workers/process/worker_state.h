@@ -1,5 +1,5 @@
 /* workers/process/worker_state.h - what the threads of a worker share. Internal to
- * workers/worker*.c.
+ * workers/process/worker*.c.
  *
  *   control thread        decoder threads             engine thread
  *   reads the socket,     each takes one lease,       owns models and stages,

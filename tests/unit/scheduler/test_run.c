@@ -595,6 +595,21 @@ static void put_another(void)
 
 static void lose_log(void) { assert_int_equal(unlink(CATALOG "-wal"), 0); }
 
+/* As run_child, with what it says in the file "said". */
+static pid_t run_child_heard(const struct scheduler_options *o)
+{
+    int kept = dup(2), to = open("said", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    pid_t pid;
+
+    assert_true(kept >= 0 && to >= 0);
+    assert_int_equal(dup2(to, 2), 2);
+    pid = run_child(o);
+    assert_int_equal(dup2(kept, 2), 2);
+    close(kept);
+    close(to);
+    return pid;
+}
+
 static void lose_and_see(void (*lose)(void), int code)
 {
     struct scheduler_options o = fixture_options("cpu");
@@ -605,10 +620,13 @@ static void lose_and_see(void (*lose)(void), int code)
 
     fixture_reset();
     ADD("/a/slow-300", "/a/ok-2");
-    pid = run_child(&o);
+    pid = run_child_heard(&o);
     wait_count("SELECT count(*) FROM shard", 2);
     lose();
     assert_int_equal(wait_child(pid), err_exit_status(code));
+    assert_int_equal(system("grep -q '^run: .*; the whole catalog, .* is now in .*\\.rescued-.*: "
+                            "move that to the catalog.s place' said"),
+                     0);
     if (lose == put_another) {
         f = fopen(CATALOG, "r");
         assert_non_null(f);

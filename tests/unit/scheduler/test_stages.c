@@ -304,6 +304,48 @@ TEST(many_are_settled_beside_the_work)
     assert_int_equal(count_of("SELECT count(*) FROM segment WHERE speaker_id IS NULL"), 0);
 }
 
+/* As what is to be decoded: with little room, and somebody who holds the catalog's log. */
+TEST(nothing_is_settled_without_room)
+{
+    struct scheduler_options o = options();
+    struct scheduler_tuning t = quick;
+    struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
+                         .command_line = "test",
+                         .stage = fixture_stage("fake"),
+                         .language = ""};
+    struct request_reply reply;
+    struct control *c;
+    struct err e = {0};
+    sqlite3 *db;
+    pid_t pid;
+
+    begin();
+    leave_word("hold");
+    ENQUEUE("fake@diarize", "/a/ok-1");
+    t.room_ms = 20;
+    t.log_bytes = 4096;
+    t.free_bytes = INT64_MAX;
+    o.tuning = &t;
+    pid = run_child(&o); /* before SQLite is used: its locks are not those of a child */
+    wait_words("diarize:ok-1", 1);
+    c = reach_run();
+    db = reader_open();
+    assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM task", NULL, NULL, NULL), 0);
+    assert_ok(control_request(c, &rq, &reply, &e), e); /* makes the log longer */
+    rq = (struct request){.type = REQUEST_ENQUEUE_END, .job_id = reply.job_id};
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    control_close(c);
+    wait_count("SELECT count(*) FROM event WHERE kind = 'log-held'", 1);
+    take_word_back("hold");
+    wait_count(UNSETTLED, 1);
+    usleep(500000 * PATIENCE);
+    assert_int_equal(count_of(UNSETTLED), 1);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+    assert_int_equal(sqlite3_close(db), 0);
+    assert_int_equal(wait_child(pid), 0);
+    assert_int_equal(count_of(DONE), 1);
+}
+
 TEST(a_death_while_settling_costs_nothing)
 {
     begin();

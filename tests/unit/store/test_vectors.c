@@ -382,6 +382,12 @@ TEST(who_makes_it)
     check(st, &q, "t.stage_id = 2");
     assert_int_not_equal(index_inode(), 0);
     assert_int_equal(access(CATALOG ".vectors-2.new", F_OK), -1);
+    /* So is what is no file at all. */
+    unlink(CATALOG ".vectors-2");
+    assert_int_equal(mkfifo(CATALOG ".vectors-2.new", 0600), 0);
+    check(st, &q, "t.stage_id = 2");
+    assert_int_equal(index_inode(), 0);
+    assert_int_equal(unlink(CATALOG ".vectors-2.new"), 0);
     catalog_close(st);
 }
 
