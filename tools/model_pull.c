@@ -12,6 +12,7 @@
 #include "tools/model_check.h"
 #include "tools/text.h"
 #include "workers/models/silero/silero.h"
+#include "workers/stages/stage_kind.h"
 
 #define LINE_MS 200       /* the line on a terminal is drawn so often */
 #define LOG_LINE_MS 30000 /* and a line of its own is written so often where there is none */
@@ -141,9 +142,6 @@ static void on_note(void *arg, const char *sentence)
 static void print_next(const char *name, const struct hub_pulled *p, const char *stage, bool silero,
                        bool main)
 {
-    const char *option = strcmp(stage, "embed-text") == 0    ? "--embed="
-                         : strcmp(stage, "embed-audio") == 0 ? "--embed-audio="
-                                                             : "--model ";
     char bytes[TEXT_LEN];
     char *path = utf8_display(p->path, strlen(p->path));
 
@@ -154,7 +152,7 @@ static void print_next(const char *name, const struct hub_pulled *p, const char 
     if (silero)
         puts("Next: nightshift enqueue /archive (voice activity is on by itself)");
     else /* a name means the revision main, where that was fetched */
-        printf("Next: nightshift enqueue %s%s /archive\n", option,
+        printf("Next: nightshift enqueue --%s=%s /archive\n", stage_kind_find(stage)->option,
                main || path == NULL ? name : path);
     free(path);
 }

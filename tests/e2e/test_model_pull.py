@@ -80,7 +80,7 @@ class Whole(Pull):
     def test_from_the_hub_to_a_transcript(self):
         answer = self.pull()
         self.assertIn("is whole and can be used", answer.out)
-        self.assertIn(f"Next: nightshift enqueue --model {ID} /archive", answer.out)
+        self.assertIn(f"Next: nightshift enqueue --model={ID} /archive", answer.out)
         self.assertRegex(answer.err, r"(?m)^  model\.safetensors +7\.8 MB$")
         # The layout that huggingface_hub documents.
         self.assertEqual(sorted(["refs/main"]
@@ -146,7 +146,7 @@ class Whole(Pull):
         self.assertTrue(any(r[1].endswith("/revision/refs%2Fpr%2F3") for r in self.hub.requests))
         self.assertTrue(os.path.isfile(os.path.join(self.repo, "refs/refs/pr/3")))
         self.assertFalse(os.path.exists(os.path.join(self.repo, "refs/main")))
-        self.assertIn(f"--model {os.path.realpath(self.snapshot)}", answer.out)
+        self.assertIn(f"--model={os.path.realpath(self.snapshot)}", answer.out)
         for bad in ("../main", "/main", "main/", "a b", "-x", "a//b", ".git", ""):
             self.hub.forget()
             said = self.pull(ID, f"--revision={bad}", status=64)

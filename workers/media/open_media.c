@@ -289,15 +289,23 @@ int media_refuse_encrypted(struct err *err)
     return err_set(err, ERR_INPUT, "encrypted (DRM): enqueue a copy that is not protected");
 }
 
+/* Such a tag, where it is the demuxer's word: in other containers it is anybody's. */
+static bool says(const AVFormatContext *fmt, const char *container, const AVDictionary *tags,
+                 const char *name)
+{
+    return strncmp(fmt->iformat->name, container, strlen(container)) == 0 &&
+           av_dict_get(tags, name, NULL, 0);
+}
+
 /* A track that is encrypted as a whole; one that may begin in the clear shows by its packets. */
 static bool is_encrypted(const AVFormatContext *fmt, const AVStream *track)
 {
     const uint32_t tag = track->codecpar->codec_tag;
 
     return tag == MKTAG('d', 'r', 'm', 's') || tag == MKTAG('a', 'a', 'v', 'd') || /* Audible */
-           av_dict_get(track->metadata, "enc_key_id", NULL, 0) ||                  /* Matroska */
-           av_dict_get(fmt->metadata, "ASF_Protection_Type", NULL, 0) ||
-           av_dict_get(fmt->metadata, "encryption", NULL, 0); /* ASF's other way */
+           says(fmt, "matroska", track->metadata, "enc_key_id") ||
+           says(fmt, "asf", fmt->metadata, "ASF_Protection_Type") ||
+           says(fmt, "asf", fmt->metadata, "encryption"); /* ASF's other way */
 }
 
 /* There is an audio track, and it was not chosen. */
@@ -415,7 +423,7 @@ const char *media_undecodable(const struct media *m)
 {
     const AVCodecParameters *p = m->track->codecpar;
 
-    /* Bits a sample, less one, are the five at bit 100 of the STREAMINFO. */
+    /* Bits a sample, less one, are the five from bit 103 of the STREAMINFO on. */
     if (p->codec_id == AV_CODEC_ID_FLAC && p->extradata_size >= 14 &&
         ((p->extradata[12] & 1) << 4 | p->extradata[13] >> 4) == 31) {
         return "FLAC of 32 bits, which this FFmpeg cannot decode: convert it to 24 bits";

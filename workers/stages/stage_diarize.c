@@ -1,9 +1,10 @@
 /* Diarization behind stage.h: what the two networks hear of each window of 10 s, every second.
  *
- *   window -> sets of local speakers for each frame (models/pyannet.h)
+ *   window -> sets of local speakers for each frame (models/pyannote/pyannet.h)
  *          -> for each local speaker that speaks, a mask of the frames where nobody else does; of
  *             all its frames when those are too few
- *          -> a vector of its voice (models/voiceprint.h), left out where the mask is too short
+ *          -> a vector of its voice (models/pyannote/voiceprint.h), left out where the mask is too
+ *             short
  *
  * Which local speaker of which window is who is found out for the recording as a whole, when it is
  * settled (workers/process/settler.h). Overlapping speech is masked as Bredin does
@@ -404,8 +405,8 @@ static const struct param_table table = {.what = "diarization",
                                          PARAM_TABLE(diarize_stage_params, fields, &usual),
                                          .check = check_speakers};
 
-/* Ours and pyannote's layout (models/diarization_dir.h): which of them it is, and whether anything
- * is missing, is seen when it is opened. */
+/* Ours and pyannote's layout (models/pyannote/diarization_dir.h): which of them it is, and whether
+ * anything is missing, is seen when it is opened. */
 static const struct model_file files[] = {
     {"config.json", true},
     {"segmentation.safetensors", true},

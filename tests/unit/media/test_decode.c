@@ -282,6 +282,29 @@ static void skipping_keeps_positions(void **state)
     outcome_free(&all);
 }
 
+/* What others write into a recording's tags is no word on whether it is encrypted. */
+static void tags_that_speak_of_encryption(void **state)
+{
+    static const char *const names[] = {"tag.flac", "tag.mp4", "tag.ogg", "tag.mp3"};
+
+    (void)state;
+    need_tools("ffmpeg");
+    write_tone("t.wav", 16000, 2);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct outcome o;
+
+        sh("ffmpeg -v error -y -i t.wav -movflags use_metadata_tags -metadata encryption=none "
+           "-metadata ASF_Protection_Type=none -metadata:s:a:0 enc_key_id=none %s",
+           names[i]);
+        o = decode_path(names[i], NULL);
+        if (o.rc != 0) {
+            print_error("%s: %s\n", names[i], o.err.msg);
+        }
+        assert_int_equal(o.rc, 0);
+        outcome_free(&o);
+    }
+}
+
 static void fingerprints_are_compared_first(void **state)
 {
     uint8_t fingerprint[16];
@@ -388,6 +411,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shape_may_change),
     cmocka_unit_test(very_many_channels),
     cmocka_unit_test(skipping_keeps_positions),
+    cmocka_unit_test(tags_that_speak_of_encryption),
     cmocka_unit_test(fingerprints_are_compared_first),
     cmocka_unit_test(members_equal_files),
     cmocka_unit_test(long_silence_needs_no_memory),

@@ -33,7 +33,7 @@ void drafts_begin(struct drafts *d, uint32_t size, uint32_t limit, int32_t eot, 
 /* What was chosen for each draft that has not ended, in their order. *ended: all have. ERR_MODEL:
  * nothing may follow one of them. */
 int drafts_feed(struct drafts *d, const struct choice *c, bool *ended, struct err *err);
-/* The first one with the best beam_score (stages/beam.h). */
+/* The first one with the best beam_score (beam.h). */
 uint32_t drafts_best(const struct drafts *d, float length_penalty);
 
 #endif

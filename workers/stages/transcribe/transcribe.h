@@ -42,8 +42,8 @@ void transcribe_decoding(const struct transcribe_params *p, char ret[TRANSCRIBE_
 uint32_t transcribe_rows(const struct transcribe_params *p);
 
 /* Borrows model, voice activity (NULL exactly when the parameters have none) and vocabulary. slots:
- * windows in work at once; windows: those that the encoder takes at once (models/whisper.h); 0:
- * chosen by the model's size and the device. */
+ * windows in work at once; windows: those that the encoder takes at once
+ * (models/whisper/whisper.h); 0: chosen by the model's size and the device. */
 int transcriber_new(struct whisper *model, struct silero *vad, const struct vocabulary *vocab,
                     const struct transcribe_params *params, uint32_t slots, uint32_t windows,
                     struct transcriber **ret, struct err *err);

@@ -24,7 +24,7 @@ struct transcribe_segment {
     uint32_t attempts;  /* temperatures tried, 1 .. */
     float speech_prob;  /* mean voice activity over it, 0 .. 1; -1: not measured */
     bool dropped;       /* not believed: kept apart from the transcript */
-    const char *reason; /* why it was tried again, doubted or dropped (stages/doubt.h); "" = good at
+    const char *reason; /* why it was tried again, doubted or dropped (doubt.h); "" = good at
                            once */
     uint32_t word_count;
     const struct transcribe_word *words; /* NULL unless word_timestamps */
