@@ -202,9 +202,8 @@ static int ambiguous(struct store *st, const char *what, const int64_t *ids, siz
         rc = read_recording_by_id(st, ids[i], candidate, arg, err);
     if (rc < 0)
         return rc;
-    return err_set(err, ERR_USAGE,
-                   "'%.200s' is the name of %s%zu recordings: give more of the path, or the number",
-                   what, n > CANDIDATES_MAX ? "more than " : "", n > CANDIDATES_MAX ? n - 1 : n);
+    return err_set(err, ERR_USAGE, "'%.200s' fits %s%zu recordings", what,
+                   n > CANDIDATES_MAX ? "more than " : "", n > CANDIDATES_MAX ? n - 1 : n);
 }
 
 int read_find(struct store *st, const char *what, read_fit_fn fit, void *fit_arg,

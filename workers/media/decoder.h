@@ -43,7 +43,7 @@ struct decoder_info {
 
 struct decoder_entry {
     const char *member; /* raw bytes, NUL-terminated; "inner.zip//name" when nested */
-    uint32_t nth;       /* how many of that name were met before it */
+    uint32_t nth;       /* how many of that name were listed before it */
     uint64_t size_bytes;
     int64_t mtime_ms;        /* -1 unknown */
     uint8_t fingerprint[16]; /* as workers/media/fingerprint.h */

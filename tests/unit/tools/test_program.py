@@ -680,6 +680,8 @@ class Names(Program):
                             ("box.zip", ["box.zip//side-a.mp3", "box.zip//side-b.mp3"])):
             with self.subTest(what=what):
                 said = self.show(what, status=64)
+                self.assertTrue(said.endswith(f"'{what}' fits {len(names)} recordings. Try its number, or more of "
+                                              "its path.\n"), said)
                 self.assertEqual(len(names), len(re.findall(r"(?m)^  \d+  /", said)), said)
                 for name in names:
                     self.assertRegex(said, rf"(?m)^  \d+  {re.escape(os.path.join(self.archive, name))}$")
