@@ -4,18 +4,22 @@
 
 static const char DONE[] = "SELECT count(*) FROM task WHERE state = 'done'";
 static const char CHARGED[] = "SELECT count(*) FROM task WHERE attempts > 0";
-/* What all stages have found, whichever order they came in. */
+/* What all stages have found, whichever order they came in; and whichever index SQLite takes, so
+ * each list has an order of its own. */
 static const char FOUND[] =
     "SELECT p.path, s.name, t.state, t.shards_total, h.seq, h.start_ms, h.end_ms, "
-    "(SELECT group_concat(g.start_ms || g.text || ifnull(k.label, ''), ' ') FROM segment g "
-    " LEFT JOIN speaker k USING (speaker_id) WHERE g.task_id = h.task_id AND g.seq = h.seq), "
-    "(SELECT group_concat(d.start_ms || d.name, ' ') FROM sound d "
-    " WHERE d.task_id = h.task_id AND d.seq = h.seq), "
-    "(SELECT group_concat(e.start_ms || hex(e.vector), ' ') FROM embedding e "
-    " WHERE e.task_id = h.task_id AND e.seq = h.seq), "
-    "(SELECT group_concat(u.start_ms || l.label, ' ') FROM turn u JOIN speaker l USING "
-    "(speaker_id) "
-    " WHERE u.task_id = h.task_id) "
+    "(SELECT group_concat(said, ' ') FROM (SELECT g.start_ms || g.text || ifnull(k.label, '') AS "
+    "said "
+    " FROM segment g LEFT JOIN speaker k USING (speaker_id) "
+    " WHERE g.task_id = h.task_id AND g.seq = h.seq ORDER BY g.start_ms, said)), "
+    "(SELECT group_concat(heard, ' ') FROM (SELECT d.start_ms || d.name AS heard FROM sound d "
+    " WHERE d.task_id = h.task_id AND d.seq = h.seq ORDER BY d.start_ms, heard)), "
+    "(SELECT group_concat(vector, ' ') FROM (SELECT e.start_ms || hex(e.vector) AS vector "
+    " FROM embedding e WHERE e.task_id = h.task_id AND e.seq = h.seq ORDER BY e.start_ms, "
+    "vector)), "
+    "(SELECT group_concat(turn, ' ') FROM (SELECT u.start_ms || l.label AS turn "
+    " FROM turn u JOIN speaker l USING (speaker_id) "
+    " WHERE u.task_id = h.task_id ORDER BY u.start_ms, turn)) "
     "FROM task t JOIN stage s USING (stage_id) JOIN media m USING (media_id) "
     "JOIN place p ON p.place_id = m.place_id LEFT JOIN shard h USING (task_id) ORDER BY 1, 2, 5";
 
