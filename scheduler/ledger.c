@@ -109,7 +109,7 @@ static uint64_t segments_bytes(const struct msg_shard_done *m)
     uint64_t n = m->segment_count * sizeof(*m->segments);
 
     for (uint32_t i = 0; i < m->segment_count; i++) {
-        const struct msg_segment *g = &m->segments[i];
+        const struct result_segment *g = &m->segments[i];
 
         n += strlen(g->text) + strlen(g->reason) + 32;
         for (uint32_t k = 0; k < g->word_count; k++)
@@ -122,7 +122,7 @@ static uint64_t segments_bytes(const struct msg_shard_done *m)
 static uint64_t shard_bytes(const struct ledger_entry *e)
 {
     const struct msg_shard_done *m = &e->shard;
-    const struct msg_voices *v = &m->voices;
+    const struct result_voices *v = &m->voices;
     uint64_t n = segments_bytes(m);
 
     for (uint32_t i = 0; i < m->sound_count; i++)

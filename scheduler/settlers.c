@@ -68,24 +68,12 @@ static void charge(struct settler *w, int code, const char *message, bool died)
     free(shown);
 }
 
-static int send_voices(void *arg, int64_t seq, const struct store_voices *v, struct err *err)
+static int send_voices(void *arg, int64_t seq, const struct result_voices *v, struct err *err)
 {
     struct settler *w = arg;
     struct buf b = BUF_INIT;
-    /* The message's arrays are not const, for those who decode it; putting only reads. */
-    const struct msg_voices m = {
-        .first = v->first,
-        .windows = v->windows,
-        .frames = v->frames,
-        .speakers = v->speakers,
-        .active = (uint8_t *)v->active,
-        .size = v->size,
-        .vector_count = v->vector_count,
-        .of = (uint32_t *)v->of,
-        .vectors = (float *)v->vectors,
-    };
 
-    msg_voices_put(&b, &m);
+    msg_voices_put(&b, v);
     w->sent_bytes += b.len;
     if (b.len > FRAME_MAX || w->sent_bytes > VOICES_MAX) {
         buf_free(&b);

@@ -18,7 +18,7 @@ bool found_finite(const float *values, size_t n)
     return true;
 }
 
-static int check_voices(const struct store_voices *v, uint32_t seq, struct err *err)
+static int check_voices(const struct result_voices *v, uint32_t seq, struct err *err)
 {
     uint64_t local = (uint64_t)v->windows * v->speakers;
     bool good = v->speakers <= VOICES_MAX_SPEAKERS && v->size <= FOUND_MAX_SIZE &&
@@ -36,7 +36,7 @@ static int check_voices(const struct store_voices *v, uint32_t seq, struct err *
 int found_check(const struct store_shard_result *r, struct err *err)
 {
     for (size_t i = 0; i < r->sound_count; i++) {
-        const struct store_sound *s = &r->sounds[i];
+        const struct result_sound *s = &r->sounds[i];
 
         if (s->start_ms < 0 || s->end_ms < s->start_ms || !s->name || !*s->name ||
             !(s->score >= 0 && s->score <= 1))
@@ -84,7 +84,7 @@ static int put_vectors(struct store *st, const struct store_shard_result *r, str
 
 static int put_voices(struct store *st, const struct store_shard_result *r, struct err *err)
 {
-    const struct store_voices *v = r->voices;
+    const struct result_voices *v = r->voices;
 
     return db_run(st, err,
                   "INSERT INTO voice (task_id, seq, first, windows, frames, speakers, size, "
@@ -111,7 +111,7 @@ int found_put(struct store *st, const struct store_shard_result *r, struct err *
 
 /* Own, aligned copies of what a row's blobs hold. */
 struct heard {
-    struct store_voices v;
+    struct result_voices v;
     uint8_t *active;
     uint32_t *of;
     float *vectors;
@@ -148,7 +148,7 @@ static bool number_of(sqlite3_stmt *stmt, int column, uint32_t max, uint32_t *re
 
 static int heard_row(sqlite3_stmt *stmt, int64_t task_id, struct heard *h, struct err *err)
 {
-    struct store_voices *v = &h->v;
+    struct result_voices *v = &h->v;
     uint64_t count = (uint64_t)sqlite3_column_bytes(stmt, 7) / sizeof(uint32_t);
     bool good = number_of(stmt, 1, UINT32_MAX, &v->first) &&
                 number_of(stmt, 2, INT32_MAX, &v->windows) &&

@@ -11,7 +11,7 @@ struct naming {
     char *names[SPEAKERS_MOST]; /* NULL: none */
     int64_t ids[SPEAKERS_MOST]; /* ascending */
     size_t count, named;
-    struct store_turn *turns; /* in the order of start_ms */
+    struct result_turn *turns; /* in the order of start_ms */
     size_t turn_count, turn_cap;
 };
 
@@ -57,14 +57,14 @@ static int add_turn(struct naming *n, sqlite3_stmt *stmt, struct err *err)
         return 0;
     if (n->turn_count == n->turn_cap) {
         size_t cap = n->turn_cap ? n->turn_cap * 2 : 64;
-        struct store_turn *turns = realloc(n->turns, cap * sizeof(*turns));
+        struct result_turn *turns = realloc(n->turns, cap * sizeof(*turns));
 
         if (!turns)
             return err_set(err, ERR_NOMEM, "catalog: out of memory");
         n->turns = turns;
         n->turn_cap = cap;
     }
-    n->turns[n->turn_count++] = (struct store_turn){
+    n->turns[n->turn_count++] = (struct result_turn){
         sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1), (uint32_t)(of - n->ids)};
     return 0;
 }
@@ -129,7 +129,7 @@ void naming_free(struct naming *n)
 /* ------------------------------------------------------------------------- who shares how much */
 
 struct side {
-    const struct store_turn *turns; /* in the order of start_ms */
+    const struct result_turn *turns; /* in the order of start_ms */
     size_t count, at;
     int64_t until[SPEAKERS_MOST]; /* each one's turns so far reach */
     int64_t ms[SPEAKERS_MOST];    /* that each speaks so far */
@@ -145,7 +145,7 @@ struct shared {
  * first of the two ends; whoever begins later finds this one speaking. */
 static void take_turn(struct shared *s, struct side *own, struct side *other)
 {
-    const struct store_turn *t = &own->turns[own->at++];
+    const struct result_turn *t = &own->turns[own->at++];
     int64_t from = own->until[t->speaker] > t->start_ms ? own->until[t->speaker] : t->start_ms;
 
     if (t->end_ms <= from)
@@ -206,15 +206,15 @@ static int give(struct store *st, const struct naming *n, const struct shared *s
 
 static int by_start(const void *a, const void *b)
 {
-    const struct store_turn *x = a, *y = b;
+    const struct result_turn *x = a, *y = b;
 
     return (x->start_ms > y->start_ms) - (x->start_ms < y->start_ms);
 }
 
 int naming_give(struct store *st, const struct naming *n, const int64_t *ids, size_t count,
-                const struct store_turn *turns, size_t turn_count, struct err *err)
+                const struct result_turn *turns, size_t turn_count, struct err *err)
 {
-    struct store_turn *sorted;
+    struct result_turn *sorted;
     struct shared *s;
     int rc;
 

@@ -4,7 +4,7 @@
 
 static int check_words(const struct store_shard_result *r, size_t i, struct err *err)
 {
-    const struct store_segment *s = &r->segments[i];
+    const struct result_segment *s = &r->segments[i];
 
     for (size_t k = 0; k < s->word_count; k++)
         if (s->words[k].start_ms < 0 || s->words[k].end_ms < s->words[k].start_ms ||
@@ -17,7 +17,7 @@ static int check_words(const struct store_shard_result *r, size_t i, struct err 
 int segments_check(const struct store_shard_result *r, struct err *err)
 {
     for (size_t i = 0; i < r->segment_count; i++) {
-        const struct store_segment *s = &r->segments[i];
+        const struct result_segment *s = &r->segments[i];
         int rc;
 
         if (s->start_ms < 0 || s->end_ms < s->start_ms || !s->text)
@@ -29,14 +29,14 @@ int segments_check(const struct store_shard_result *r, struct err *err)
 }
 
 /* As the column keeps it: NULL when it was not measured. */
-static double speech_prob(const struct store_segment *s)
+static double speech_prob(const struct result_segment *s)
 {
     if (!(s->speech_prob >= 0))
         return NAN;
     return s->speech_prob > 1 ? 1 : s->speech_prob;
 }
 
-static int put_words(struct store *st, int64_t segment_id, const struct store_segment *s,
+static int put_words(struct store *st, int64_t segment_id, const struct result_segment *s,
                      struct err *err)
 {
     int rc = 0;
@@ -56,7 +56,7 @@ static int put_words(struct store *st, int64_t segment_id, const struct store_se
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?) RETURNING " returning
 
 static int put_segment(struct store *st, const struct store_shard_result *r,
-                       const struct store_segment *s, int64_t idx, struct err *err)
+                       const struct result_segment *s, int64_t idx, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int64_t id;
@@ -80,7 +80,7 @@ int segments_put(struct store *st, const struct store_shard_result *r, struct er
     int rc = 0;
 
     for (size_t i = 0; i < r->segment_count && rc == 0; i++) {
-        const struct store_segment *s = &r->segments[i];
+        const struct result_segment *s = &r->segments[i];
 
         rc = put_segment(st, r, s, s->dropped ? dropped++ : kept++, err);
     }

@@ -94,7 +94,7 @@ int store_drop_cancelled(struct store *st, struct err *err)
 }
 
 static int check(const struct store_speaker *speakers, size_t speaker_count,
-                 const struct store_turn *turns, size_t turn_count, struct err *err)
+                 const struct result_turn *turns, size_t turn_count, struct err *err)
 {
     for (size_t i = 0; i < speaker_count; i++) {
         const struct store_speaker *s = &speakers[i];
@@ -155,7 +155,7 @@ static int put_speakers(struct store *st, const struct settling *of,
     return rc;
 }
 
-static int put_turns(struct store *st, int64_t task_id, const struct store_turn *turns,
+static int put_turns(struct store *st, int64_t task_id, const struct result_turn *turns,
                      size_t count, const int64_t *ids, struct err *err)
 {
     int rc = 0;
@@ -172,7 +172,8 @@ static int put_turns(struct store *st, int64_t task_id, const struct store_turn 
 /* In place of speakers whose names were kept for these. */
 static int put_all(struct store *st, const struct settling *of,
                    const struct store_speaker *speakers, size_t speaker_count,
-                   const struct store_turn *turns, size_t turn_count, int64_t *ids, struct err *err)
+                   const struct result_turn *turns, size_t turn_count, int64_t *ids,
+                   struct err *err)
 {
     struct naming *names = NULL;
     int rc = naming_read(st, of->media_id, &names, err);
@@ -190,7 +191,7 @@ static int put_all(struct store *st, const struct settling *of,
 }
 
 static int settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
-                   size_t speaker_count, const struct store_turn *turns, size_t turn_count,
+                   size_t speaker_count, const struct result_turn *turns, size_t turn_count,
                    int64_t *ids, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
@@ -214,7 +215,7 @@ static int settled(struct store *st, int64_t task_id, const struct store_speaker
 }
 
 int store_settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
-                  size_t speaker_count, const struct store_turn *turns, size_t turn_count,
+                  size_t speaker_count, const struct result_turn *turns, size_t turn_count,
                   struct err *err)
 {
     int64_t *ids;

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/results.h"
 
 #define STORE_APPLICATION_ID 0x4E534854 /* "NSHT" */
 
@@ -120,44 +121,11 @@ int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct 
 int store_shard_length(struct store *st, uint32_t wanted_ms, uint32_t otherwise_ms, uint32_t *ret,
                        struct err *err);
 
-struct store_word {
-    int64_t start_ms, end_ms;
-    const char *text; /* with its leading blank: a segment's words joined are its text */
-    double probability;
-};
-
-struct store_segment {
-    int64_t start_ms, end_ms;
-    const char *text, *language;
-    double avg_logprob, no_speech_prob, compression_ratio, temperature;
-    uint32_t attempts;  /* temperatures tried; 0: unknown */
-    double speech_prob; /* 0 .. 1; below 0: not measured */
-    bool dropped;       /* kept apart (table dropped), without its words */
-    const char *reason; /* why it was tried again, doubted or dropped; NULL or "": good at once */
-    const struct store_word *words;
-    size_t word_count;
-};
-
-struct store_sound {
-    int64_t start_ms, end_ms;
-    uint32_t class_id;
-    const char *name;
-    double score;
-};
-
 struct store_vector {
     int64_t start_ms, end_ms;
     const char *text;    /* of a passage; NULL: of sound */
     const float *values; /* [size], of length 1 */
     uint32_t size;
-};
-
-/* What diarization heard in a shard's windows: kept until the recording is settled. */
-struct store_voices {
-    uint32_t first, windows, frames, speakers, size, vector_count;
-    const uint8_t *active; /* [windows][frames] */
-    const uint32_t *of;    /* [vector_count]: window * speakers + local speaker */
-    const float *vectors;  /* [vector_count][size] */
 };
 
 struct store_shard_result {
@@ -168,13 +136,13 @@ struct store_shard_result {
     double language_prob;
     uint32_t windows, wall_ms;
     const char *device;
-    const struct store_segment *segments;
+    const struct result_segment *segments;
     size_t segment_count;
-    const struct store_sound *sounds;
+    const struct result_sound *sounds;
     size_t sound_count;
     const struct store_vector *vectors;
     size_t vector_count;
-    const struct store_voices *voices; /* NULL: no stage that hears voices */
+    const struct result_voices *voices; /* NULL: no stage that hears voices */
 };
 
 /* Many shards' results may share one commit: begin, calls, commit (synchronous=FULL). Inside,
@@ -210,15 +178,11 @@ int store_stages_unsettled(struct store *st, int64_t now_ms, struct store_stage_
                            size_t *n, struct err *err);
 /* Calls fn for each shard's voices, seq > after (-1: all), ascending. fn returning other than 0
  * ends it with that. ERR_INPUT: a shard's are damaged. */
-typedef int (*store_voices_fn)(void *arg, int64_t seq, const struct store_voices *v,
+typedef int (*store_voices_fn)(void *arg, int64_t seq, const struct result_voices *v,
                                struct err *err);
 int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_voices_fn fn,
                       void *arg, struct err *err);
 
-struct store_turn {
-    int64_t start_ms, end_ms;
-    uint32_t speaker; /* index into speakers */
-};
 struct store_speaker {
     int64_t speech_ms;
     const float *values; /* [size], of length 1, or NULL */
@@ -234,7 +198,7 @@ struct store_speaker {
  * of the nearest turn (store/assign.h). Of several diarizations of a recording the one of the
  * newest stage counts. Shards of a transcription that come later get theirs as they come. */
 int store_settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
-                  size_t speaker_count, const struct store_turn *turns, size_t turn_count,
+                  size_t speaker_count, const struct result_turn *turns, size_t turn_count,
                   struct err *err);
 /* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
  * that who retries them has them heard again: one commit each. No run may have them in hand. */

@@ -61,17 +61,18 @@ static int seed_message(const char *dir, const char *name, uint8_t type, struct 
 static int seed_messages(const char *dir, struct buf *frames)
 {
     uint32_t skip[] = {3, 5};
-    struct msg_word words[] = {{900, 1400, S(" sí,"), 0.9f}, {1400, 2000, S(" no."), 0.5f}};
-    struct msg_segment segments[] = {
-        {0, 900, S("hello."), S("en"), -0.2f, 0.1f, 1.2f, 0, 1, -1, true, S("loop"), 0, NULL},
-        {900, 2000, S("sí, no."), S("es"), -0.4f, 0.1f, 1.1f, 0.2f, 2, 0.8f, false, S(""), 2,
-         words}};
+    struct result_word words[] = {{900, 1400, S(" sí,"), 0.9f}, {1400, 2000, S(" no."), 0.5f}};
+    struct result_segment segments[] = {
+        {0, 900, S("hello."), S("en"), -0.2f, 0.1f, 1.2f, 0, 1, -1, true, S("loop"), NULL, 0},
+        {900, 2000, S("sí, no."), S("es"), -0.4f, 0.1f, 1.1f, 0.2f, 2, 0.8f, false, S(""), words,
+         2}};
     struct msg_passage passages[] = {{0, 900, S("hello.")}, {900, 2000, S("sí, no.")}};
-    struct msg_sound sounds[] = {{0, 960, 0, S("Speech"), 1}, {480, 2000, 62, S("Applause"), 0.5f}};
+    struct result_sound sounds[] = {{0, 960, 0, S("Speech"), 1},
+                                    {480, 2000, 62, S("Applause"), 0.5f}};
     float values[] = {0.6f, -0.8f, 0, 1}, voice[] = {-3.5f, 2, 0, 1};
-    struct msg_vector vectors[] = {{0, 900, values}, {900, 2000, values + 2}};
+    struct result_vector vectors[] = {{0, 900, values}, {900, 2000, values + 2}};
     struct msg_speaker speakers[] = {{1200, values}, {500, values + 2}};
-    struct msg_turn turns[] = {{0, 900, 1}, {100, 2000, 0}};
+    struct result_turn turns[] = {{0, 900, 1}, {100, 2000, 0}};
     uint8_t active[] = {0, 3, 7, 4, 0, 1};
     uint32_t of[] = {1, 5};
     struct msg_companion companions[] = {{S("sounds"), S("/s"), S("11ee"), S("{}")}};
@@ -98,14 +99,14 @@ static int seed_messages(const char *dir, struct buf *frames)
     SEED(cancel, MSG_CANCEL, 1);
     SEED(media, MSG_MEDIA, 1, 2, 60000, 44100, 2, S("mp3"), S("mp3"), S("title"));
     SEED(shard_done, MSG_SHARD_DONE, 1, 2, 3, 0, 2000, S("en"), 0.9f, 1, 50, 2, segments, 2, sounds,
-         2, 2, vectors, {300, 2, 3, 3, active, 2, 2, of, voice});
+         2, 2, vectors, {300, 2, 3, 3, 2, 2, active, of, voice});
     SEED(shard_failed, MSG_SHARD_FAILED, 1, 2, 3, ERR_INPUT, S("bad"));
     SEED(lease_end, MSG_LEASE_END, 1, 2, 0, S(""), true, 2000, 1, true, {1, 2}, S(""));
     SEED(heartbeat, MSG_HEARTBEAT, 1, 2, 3, 4, 5, 6, 7, 8);
     SEED(log, MSG_LOG, 1, S("a line"));
     SEED(tuned, MSG_TUNED, 8, 1, S("no memory"));
     SEED(settle, MSG_SETTLE, 7, S("/m"), S("00ff"), S("{}"), 36000);
-    SEED(voices, MSG_VOICES, 300, 2, 3, 3, active, 2, 2, of, voice);
+    SEED(voices, MSG_VOICES, 300, 2, 3, 3, 2, 2, active, of, voice);
     SEED(settled, MSG_SETTLED, 7, 2, 2, 2, speakers, turns, 15);
     SEED(settle_failed, MSG_SETTLE_FAILED, 7, ERR_INPUT, S("bad"));
     return write_seed(dir, "protocol-stream", frames);

@@ -123,7 +123,7 @@ static int on_settle(struct settler *s, const struct frame *f, struct err *err)
 
 static int on_voices(struct settler *s, const struct frame *f, struct err *err)
 {
-    struct msg_voices m;
+    struct result_voices m;
     int rc;
 
     if (!s->work.model_dir)

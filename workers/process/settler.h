@@ -24,7 +24,7 @@ struct settling {
 };
 
 /* The next shard's. ERR_INPUT: it does not follow what is there, or is of another model. */
-int settling_add(struct settling *s, const struct msg_voices *v, struct err *err);
+int settling_add(struct settling *s, const struct result_voices *v, struct err *err);
 /* The model of the last recording, which mostly is the next one's: its files are hashed and its
  * PLDA is solved once, as a worker looks at them once when it loads them. All zero at first. */
 struct settling_model {

@@ -48,7 +48,7 @@ static int make_room(struct settling *s, uint32_t windows, struct err *err)
     return 0;
 }
 
-static int check_next(const struct settling *s, const struct msg_voices *v, struct err *err)
+static int check_next(const struct settling *s, const struct result_voices *v, struct err *err)
 {
     if (v->frames != PYANNET_FRAMES)
         return err_set(err, ERR_INPUT, "its windows have %u frames, and not %d", v->frames,
@@ -63,7 +63,7 @@ static int check_next(const struct settling *s, const struct msg_voices *v, stru
     return 0;
 }
 
-int settling_add(struct settling *s, const struct msg_voices *v, struct err *err)
+int settling_add(struct settling *s, const struct result_voices *v, struct err *err)
 {
     size_t voices;
     float *to;
@@ -247,8 +247,9 @@ static int say(struct diarize_result *r, uint32_t size, int64_t total_ms, struct
     if (at)
         r->vectors = NULL;
     for (uint32_t i = 0; i < r->turn_count; i++)
-        ret->turns[i] = (struct msg_turn){to_ms(r->turns[i].start_s, total_ms),
-                                          to_ms(r->turns[i].end_s, total_ms), r->turns[i].speaker};
+        ret->turns[i] =
+            (struct result_turn){to_ms(r->turns[i].start_s, total_ms),
+                                 to_ms(r->turns[i].end_s, total_ms), r->turns[i].speaker};
     return 0;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "gpu/precision.h"
+#include "workers/results.h"
 #include "workers/stages/transcribe/transcribe.h" /* lane_source, transcribe_segment */
 
 struct backend;
@@ -43,25 +44,6 @@ struct stage_setup {
     void *tune_arg;
 };
 
-struct stage_sound {
-    int64_t start_ms, end_ms;
-    uint32_t class_id;
-    const char *name;
-    float score;
-};
-
-struct stage_vector {
-    int64_t start_ms, end_ms;
-    const float *values; /* [size], of length 1 */
-};
-
-struct stage_voices { /* as msg_voices of workers/wire/protocol.h */
-    uint32_t first, windows, frames, speakers, size, vector_count;
-    const uint8_t *active;
-    const uint32_t *of;
-    const float *vectors;
-};
-
 /* Of a lane. Borrowed during the call; what its stage does not make is 0. */
 struct stage_result {
     const char *language;
@@ -69,12 +51,12 @@ struct stage_result {
     int64_t end_sample;
     uint32_t windows;
     uint32_t segment_count;
-    const struct transcribe_segment *segments;
+    const struct result_segment *segments;
     uint32_t sound_count;
-    const struct stage_sound *sounds;
+    const struct result_sound *sounds;
     uint32_t vector_count, vector_size;
-    const struct stage_vector *vectors;
-    struct stage_voices voices;
+    const struct result_vector *vectors;
+    struct result_voices voices;
 };
 
 typedef void (*stage_done)(void *arg, const struct stage_result *result, const struct err *err);

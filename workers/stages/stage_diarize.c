@@ -31,7 +31,7 @@
 #define CLEAN_FRAMES 7
 #define VOICE_VALUES 256 /* of a voice's vector: ResNet34 of WeSpeaker */
 
-/* A lane's own: as struct stage_voices. */
+/* A lane's own: as struct result_voices. */
 struct heard {
     int64_t first;
     uint32_t windows, window_room;
@@ -214,7 +214,7 @@ static int finish(void *arg, void *state, struct stage_result *ret, struct err *
     (void)err;
     if (h->windows == 0)
         return 0;
-    ret->voices = (struct stage_voices){
+    ret->voices = (struct result_voices){
         .first = (uint32_t)h->first,
         .windows = h->windows,
         .frames = PYANNET_FRAMES,

@@ -14,7 +14,7 @@
 /* A lane's own. */
 struct embedded {
     float *values; /* [count][size] */
-    struct stage_vector *vectors;
+    struct result_vector *vectors;
     uint32_t count, room;
 };
 
@@ -36,7 +36,7 @@ static int room_for(struct embedded *e, uint32_t size, struct err *err)
 {
     uint32_t room = 2 * e->room + 32;
     float *values;
-    struct stage_vector *vectors;
+    struct result_vector *vectors;
 
     if (e->count < e->room)
         return 0;
@@ -64,7 +64,7 @@ static int keep(const struct embedding *m, const struct windowed_item *it, const
         return rc;
     memcpy(e->values + (size_t)e->count * size, values, size * sizeof(*values));
     e->vectors[e->count++] =
-        (struct stage_vector){.start_ms = start, .end_ms = start + it->samples / SAMPLES_PER_MS};
+        (struct result_vector){.start_ms = start, .end_ms = start + it->samples / SAMPLES_PER_MS};
     return 0;
 }
 

@@ -24,10 +24,10 @@ struct passages {
     struct stage_work work;
     stage_done done;
     void *done_arg;
-    struct pieces pieces;         /* owned */
-    uint32_t embedded;            /* pieces that have been read */
-    float *values;                /* owned: [passage_count][size] */
-    struct stage_vector *vectors; /* owned: [passage_count] */
+    struct pieces pieces;          /* owned */
+    uint32_t embedded;             /* pieces that have been read */
+    float *values;                 /* owned: [passage_count][size] */
+    struct result_vector *vectors; /* owned: [passage_count] */
 };
 
 struct reading {
@@ -124,8 +124,8 @@ static int fill_lane(const struct reading *r, const struct stage_work *work, str
     if (!p->values || !p->vectors)
         return err_set(err, ERR_NOMEM, "no memory for %u passages", n);
     for (uint32_t i = 0; i < n && rc == 0; i++) {
-        p->vectors[i] = (struct stage_vector){work->passages[i].start_ms, work->passages[i].end_ms,
-                                              p->values + i * size};
+        p->vectors[i] = (struct result_vector){work->passages[i].start_ms, work->passages[i].end_ms,
+                                               p->values + i * size};
         rc = pieces_add(&p->pieces, r->model, work->passages[i].text, i, err);
     }
     return rc;

@@ -19,11 +19,11 @@
 
 /* A lane's own. */
 struct noted {
-    struct stage_sound *open; /* [classes]: the sound that may go on; name NULL: none */
-    struct stage_sound *sounds;
+    struct result_sound *open; /* [classes]: the sound that may go on; name NULL: none */
+    struct result_sound *sounds;
     uint32_t count, room;
     float *values; /* [vector_count][YAMNET_VECTOR], where they are kept */
-    struct stage_vector *vectors;
+    struct result_vector *vectors;
     uint32_t vector_count, vector_room;
 };
 
@@ -44,11 +44,11 @@ struct listening {
 
 /* ---- sounds */
 
-static int add_sound(struct noted *n, const struct stage_sound *s, struct err *err)
+static int add_sound(struct noted *n, const struct result_sound *s, struct err *err)
 {
     if (n->count == n->room) {
         uint32_t room = 2 * n->room + 64;
-        struct stage_sound *more = realloc(n->sounds, room * sizeof(*more));
+        struct result_sound *more = realloc(n->sounds, room * sizeof(*more));
 
         if (!more)
             return err_set(err, ERR_NOMEM, "no memory for %u sounds", room);
@@ -62,7 +62,7 @@ static int add_sound(struct noted *n, const struct stage_sound *s, struct err *e
 static int close_sound(const struct listening *l, struct noted *n, uint32_t class_id,
                        struct err *err)
 {
-    struct stage_sound s = n->open[class_id];
+    struct result_sound s = n->open[class_id];
 
     n->open[class_id].name = NULL;
     if (!s.name || s.end_ms - s.start_ms < l->params.min_ms)
@@ -74,16 +74,17 @@ static int close_sound(const struct listening *l, struct noted *n, uint32_t clas
 static int hear(const struct listening *l, struct noted *n, uint32_t class_id, int64_t start,
                 int64_t end, float score, struct err *err)
 {
-    struct stage_sound *s = &n->open[class_id];
+    struct result_sound *s = &n->open[class_id];
     int rc;
 
     if (s->name && start - s->end_ms <= l->params.max_gap_ms) {
         s->end_ms = end;
-        s->score = fmaxf(s->score, score);
+        s->score = result_probability(fmaxf(s->score, score));
         return 0;
     }
     rc = close_sound(l, n, class_id, err);
-    *s = (struct stage_sound){start, end, class_id, yamnet_class_name(l->model, class_id), score};
+    *s = (struct result_sound){start, end, class_id, yamnet_class_name(l->model, class_id),
+                               result_probability(score)};
     return rc;
 }
 
@@ -116,7 +117,7 @@ static int room_for_vector(struct noted *n, struct err *err)
 {
     uint32_t room = 2 * n->vector_room + 64;
     float *values;
-    struct stage_vector *vectors;
+    struct result_vector *vectors;
 
     if (n->vector_count < n->vector_room)
         return 0;
@@ -151,8 +152,8 @@ static int keep_vector(const struct listening *l, const struct windowed_item *it
     to = n->values + (size_t)n->vector_count * YAMNET_VECTOR;
     for (uint32_t i = 0; i < YAMNET_VECTOR; i++)
         to[i] = (float)((double)from[i] / sqrt(sum));
-    n->vectors[n->vector_count++] = (struct stage_vector){.start_ms = (it->first + patch) * HOP_MS,
-                                                          .end_ms = patch_end(it, patch)};
+    n->vectors[n->vector_count++] = (struct result_vector){.start_ms = (it->first + patch) * HOP_MS,
+                                                           .end_ms = patch_end(it, patch)};
     return 0;
 }
 
@@ -180,7 +181,7 @@ static int run(void *arg, const struct windowed_item *items, uint32_t n, struct 
 
 static int by_start(const void *a, const void *b)
 {
-    const struct stage_sound *x = a, *y = b;
+    const struct result_sound *x = a, *y = b;
 
     if (x->start_ms != y->start_ms)
         return x->start_ms < y->start_ms ? -1 : 1;

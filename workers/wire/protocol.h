@@ -28,6 +28,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "workers/results.h"
 
 #define PROTOCOL_MAX_MS (INT64_C(1) << 52) /* of every time and duration */
 
@@ -177,50 +178,6 @@ struct msg_media {
     char *title; /* from the tags; "" */
 };
 
-struct msg_word {
-    int64_t start_ms, end_ms; /* in the recording */
-    char *text;               /* valid UTF-8, with its leading blank */
-    float probability;
-};
-
-struct msg_segment {
-    int64_t start_ms, end_ms; /* in the recording */
-    char *text;               /* valid UTF-8, trimmed */
-    char *language;           /* "en" */
-    float avg_logprob, no_speech_prob, compression_ratio, temperature;
-    uint32_t attempts; /* 1 .. 16 */
-    float speech_prob; /* 0 .. 1, or -1: not measured */
-    bool dropped;      /* not believed: not part of the transcript */
-    char *reason;      /* why it was tried again, doubted or dropped; "" */
-    uint32_t word_count;
-    struct msg_word *words; /* NULL when there are none */
-};
-
-struct msg_sound {
-    int64_t start_ms, end_ms; /* in the recording */
-    uint32_t class_id;        /* of the model's own */
-    char *name;               /* valid UTF-8 */
-    float score;              /* 0 .. 1: the highest */
-};
-
-struct msg_vector {           /* of `vector_size` values, of length 1 */
-    int64_t start_ms, end_ms; /* what it is of; of a passage its own */
-    float *values;
-};
-
-/* What the two networks of diarization heard of the windows that begin in the shard. */
-struct msg_voices {
-    uint32_t first;        /* the first window: it begins at `first` seconds */
-    uint32_t windows;      /* 0: none, all else is 0 then */
-    uint32_t frames;       /* of a window */
-    uint32_t speakers;     /* that a window knows, at most 8 */
-    uint8_t *active;       /* [windows][frames], bit s: local speaker s speaks */
-    uint32_t size;         /* values of a vector */
-    uint32_t vector_count; /* at most windows * speakers */
-    uint32_t *of;          /* [vector_count]: window * speakers + local speaker, ascending */
-    float *vectors;        /* [vector_count][size], finite */
-};
-
 /* Which of the last parts is there depends on the stage; the others are empty. */
 struct msg_shard_done {
     uint64_t lease_id;
@@ -232,12 +189,12 @@ struct msg_shard_done {
     uint32_t windows;
     uint32_t wall_ms;
     uint32_t segment_count;
-    struct msg_segment *segments;
+    struct result_segment *segments;
     uint32_t sound_count;
-    struct msg_sound *sounds;
+    struct result_sound *sounds;
     uint32_t vector_count, vector_size;
-    struct msg_vector *vectors; /* their values are one block, owned by the first */
-    struct msg_voices voices;
+    struct result_vector *vectors; /* their values are one block, owned by the first */
+    struct result_voices voices;
 };
 
 struct msg_shard_failed {
@@ -313,16 +270,11 @@ struct msg_speaker {
     float *values; /* [size], of length 1; NULL: the voice was never heard clearly enough */
 };
 
-struct msg_turn {
-    int64_t start_ms, end_ms;
-    uint32_t speaker; /* below speaker_count */
-};
-
 struct msg_settled {
     int64_t task_id;
     uint32_t size, speaker_count, turn_count;
     struct msg_speaker *speakers; /* their values are one block, owned by the first that has one */
-    struct msg_turn *turns;       /* ascending start */
+    struct result_turn *turns;    /* ascending start */
     uint32_t wall_ms;
 };
 
@@ -331,6 +283,8 @@ struct msg_settle_failed {
     int32_t code;
     char *message;
 };
+
+#define msg_voices result_voices /* VOICES holds nothing else */
 
 #define MSG_CODEC(name)                                                           \
     void msg_##name##_put(struct buf *out, const struct msg_##name *m);           \

@@ -105,7 +105,7 @@ void put_floats(struct buf *out, const float *v, size_t n);
 /* Of the vectors that are promised to be of length 1. */
 void require_length_1(struct reader *r, const float *v, uint32_t size);
 /* The body of a VOICES message, which SHARD_DONE has too. */
-void get_voices(struct reader *r, struct msg_voices *m);
+void get_voices(struct reader *r, struct result_voices *m);
 
 /* Times real time: from 0, for unknown, up. */
 static inline float get_rate(struct reader *r)

@@ -101,7 +101,7 @@ static void get_speakers(struct reader *r, struct msg_settled *m)
 }
 
 static void get_turn(struct reader *r, const struct msg_settled *m, int64_t least,
-                     struct msg_turn *t)
+                     struct result_turn *t)
 {
     t->start_ms = get_ms(r, least);
     t->end_ms = get_ms(r, t->start_ms);

@@ -15,7 +15,7 @@
 /* How far outside of its segment a word may lie: a window's length, since both are of one. */
 #define WORD_SLACK_MS 30000
 
-static void put_word(struct buf *out, const struct msg_word *w)
+static void put_word(struct buf *out, const struct result_word *w)
 {
     buf_put_i64(out, w->start_ms);
     buf_put_i64(out, w->end_ms);
@@ -23,7 +23,7 @@ static void put_word(struct buf *out, const struct msg_word *w)
     buf_put_f32(out, w->probability);
 }
 
-static void put_segment(struct buf *out, const struct msg_segment *s)
+static void put_segment(struct buf *out, const struct result_segment *s)
 {
     buf_put_i64(out, s->start_ms);
     buf_put_i64(out, s->end_ms);
@@ -42,7 +42,7 @@ static void put_segment(struct buf *out, const struct msg_segment *s)
         put_word(out, &s->words[i]);
 }
 
-static void get_word(struct reader *r, const struct msg_segment *s, struct msg_word *w)
+static void get_word(struct reader *r, const struct result_segment *s, struct result_word *w)
 {
     w->start_ms = get_ms(r, 0);
     w->end_ms = get_ms(r, w->start_ms);
@@ -52,9 +52,10 @@ static void get_word(struct reader *r, const struct msg_segment *s, struct msg_w
     w->probability = get_probability(r);
 }
 
-static void get_words(struct reader *r, struct msg_segment *s)
+static void get_words(struct reader *r, struct result_segment *s)
 {
     uint32_t n = get_u32(r, 0, MAX_WORDS);
+    struct result_word *words;
 
     if (r->failed || n > (r->len - r->pos) / WORD_BYTES) {
         r->failed = true;
@@ -62,13 +63,13 @@ static void get_words(struct reader *r, struct msg_segment *s)
     }
     if (n == 0)
         return;
-    s->words = calloc(n, sizeof(*s->words));
-    require_memory(r, s->words);
+    s->words = words = calloc(n, sizeof(*words));
+    require_memory(r, words);
     while (s->word_count < n && !r->failed)
-        get_word(r, s, &s->words[s->word_count++]);
+        get_word(r, s, &words[s->word_count++]);
 }
 
-static void get_segment(struct reader *r, struct msg_segment *s)
+static void get_segment(struct reader *r, struct result_segment *s)
 {
     s->start_ms = get_ms(r, 0);
     s->end_ms = get_ms(r, s->start_ms);
@@ -86,7 +87,7 @@ static void get_segment(struct reader *r, struct msg_segment *s)
     get_words(r, s);
 }
 
-static void put_sound(struct buf *out, const struct msg_sound *s)
+static void put_sound(struct buf *out, const struct result_sound *s)
 {
     buf_put_i64(out, s->start_ms);
     buf_put_i64(out, s->end_ms);
@@ -142,7 +143,7 @@ static void get_segments(struct reader *r, struct msg_shard_done *m)
         get_segment(r, &m->segments[m->segment_count++]);
 }
 
-static void get_sound(struct reader *r, struct msg_sound *s)
+static void get_sound(struct reader *r, struct result_sound *s)
 {
     s->start_ms = get_ms(r, 0);
     s->end_ms = get_ms(r, s->start_ms);
@@ -212,21 +213,21 @@ void msg_shard_done_free(struct msg_shard_done *m)
 {
     free(m->language);
     for (uint32_t i = 0; i < m->segment_count; i++) {
-        struct msg_segment *s = &m->segments[i];
+        struct result_segment *s = &m->segments[i];
 
-        free(s->text);
-        free(s->language);
-        free(s->reason);
+        free((char *)s->text);
+        free((char *)s->language);
+        free((char *)s->reason);
         for (uint32_t k = 0; k < s->word_count; k++)
-            free(s->words[k].text);
-        free(s->words);
+            free((char *)s->words[k].text);
+        free((struct result_word *)s->words);
     }
     free(m->segments);
     for (uint32_t i = 0; i < m->sound_count; i++)
-        free(m->sounds[i].name);
+        free((char *)m->sounds[i].name);
     free(m->sounds);
     if (m->vectors)
-        free(m->vectors[0].values);
+        free((float *)m->vectors[0].values);
     free(m->vectors);
     msg_voices_free(&m->voices);
     memset(m, 0, sizeof(*m));

@@ -42,7 +42,7 @@ void require_length_1(struct reader *r, const float *v, uint32_t size)
 }
 
 /* Nothing more follows where there are no windows: all else is 0 then. */
-void msg_voices_put(struct buf *out, const struct msg_voices *m)
+void msg_voices_put(struct buf *out, const struct result_voices *m)
 {
     buf_put_u32(out, m->windows);
     if (m->windows == 0)
@@ -58,40 +58,40 @@ void msg_voices_put(struct buf *out, const struct msg_voices *m)
     put_floats(out, m->vectors, (size_t)m->vector_count * m->size);
 }
 
-static void get_active(struct reader *r, struct msg_voices *m)
+static void get_active(struct reader *r, struct result_voices *m)
 {
     size_t n = (size_t)m->windows * m->frames;
     const uint8_t *bytes = r->failed ? NULL : reader_raw(r, n);
-    uint8_t any = 0;
+    uint8_t any = 0, *active;
 
     if (!bytes)
         return;
-    m->active = malloc(n);
-    require_memory(r, m->active);
-    if (!m->active)
+    m->active = active = malloc(n);
+    require_memory(r, active);
+    if (!active)
         return;
-    memcpy(m->active, bytes, n);
+    memcpy(active, bytes, n);
     for (size_t i = 0; i < n; i++)
         any |= bytes[i];
     require(r, any >> m->speakers == 0);
 }
 
-static void get_heard(struct reader *r, struct msg_voices *m)
+static void get_heard(struct reader *r, struct result_voices *m)
 {
-    uint32_t most = m->windows * m->speakers, n = get_count(r, 4 + 4 * (size_t)m->size);
+    uint32_t most = m->windows * m->speakers, n = get_count(r, 4 + 4 * (size_t)m->size), *of;
 
     require(r, n <= most);
     if (r->failed || n == 0)
         return;
-    m->of = malloc(n * sizeof(*m->of));
-    require_memory(r, m->of);
+    m->of = of = malloc(n * sizeof(*of));
+    require_memory(r, of);
     for (uint32_t i = 0; i < n && !r->failed; i++)
-        m->of[i] = get_u32(r, i ? m->of[i - 1] + 1 : 0, most - 1);
+        of[i] = get_u32(r, i ? of[i - 1] + 1 : 0, most - 1);
     m->vectors = get_floats(r, (size_t)n * m->size);
     m->vector_count = n;
 }
 
-void get_voices(struct reader *r, struct msg_voices *m)
+void get_voices(struct reader *r, struct result_voices *m)
 {
     m->windows = get_u32(r, 0, MAX_WINDOWS);
     if (r->failed || m->windows == 0)
@@ -105,19 +105,19 @@ void get_voices(struct reader *r, struct msg_voices *m)
         get_heard(r, m);
 }
 
-int msg_voices_get(const uint8_t *data, size_t len, struct msg_voices *ret, struct err *err)
+int msg_voices_get(const uint8_t *data, size_t len, struct result_voices *ret, struct err *err)
 {
     struct reader r = reader_of(data, len);
-    struct msg_voices m = {0};
+    struct result_voices m = {0};
 
     get_voices(&r, &m);
     GET_END(voices, "VOICES");
 }
 
-void msg_voices_free(struct msg_voices *m)
+void msg_voices_free(struct result_voices *m)
 {
-    free(m->active);
-    free(m->of);
-    free(m->vectors);
+    free((uint8_t *)m->active);
+    free((uint32_t *)m->of);
+    free((float *)m->vectors);
     memset(m, 0, sizeof(*m));
 }

@@ -7,8 +7,8 @@
 
 /* What stages other than transcription make of a shard; the same of the same recording. */
 struct other {
-    struct msg_sound sound;
-    struct msg_vector *vectors;
+    struct result_sound sound;
+    struct result_vector *vectors;
     float *values;
     uint8_t active[2 * 3];
     uint32_t of[4];
@@ -19,19 +19,19 @@ static void hear(const struct fake_lease *l, struct msg_shard_done *m, struct ot
 {
     if (strcmp(l->stage, "sounds") == 0) {
         o->sound =
-            (struct msg_sound){m->start_ms, m->start_ms + 960, 7, fake_text("Applause"), 0.5f};
+            (struct result_sound){m->start_ms, m->start_ms + 960, 7, fake_text("Applause"), 0.5f};
         m->sound_count = 1;
         m->sounds = &o->sound;
     } else if (strcmp(l->stage, "diarize") == 0) {
-        m->voices = (struct msg_voices){.first = m->seq * l->m.shard_ms / 1000,
-                                        .windows = 2,
-                                        .frames = 3,
-                                        .speakers = 2,
-                                        .active = o->active,
-                                        .size = 4,
-                                        .vector_count = 4,
-                                        .of = o->of,
-                                        .vectors = o->heard};
+        m->voices = (struct result_voices){.first = m->seq * l->m.shard_ms / 1000,
+                                           .windows = 2,
+                                           .frames = 3,
+                                           .speakers = 2,
+                                           .active = o->active,
+                                           .size = 4,
+                                           .vector_count = 4,
+                                           .of = o->of,
+                                           .vectors = o->heard};
         for (uint32_t i = 0; i < 4; i++) {
             o->of[i] = i;
             o->heard[i * 4 + i] = 1;
@@ -52,9 +52,9 @@ static void embed(const struct fake_lease *l, struct msg_shard_done *m, struct o
 
         o->values[2 * i] = 0.6f;
         o->values[2 * i + 1] = 0.8f;
-        o->vectors[i] =
-            (struct msg_vector){p ? p->start_ms : m->start_ms + i * 1000,
-                                p ? p->end_ms : m->start_ms + i * 1000 + 1000, o->values + 2 * i};
+        o->vectors[i] = (struct result_vector){p ? p->start_ms : m->start_ms + i * 1000,
+                                               p ? p->end_ms : m->start_ms + i * 1000 + 1000,
+                                               o->values + 2 * i};
     }
 }
 
@@ -88,10 +88,10 @@ void fake_shard_done(const struct fake_lease *l, uint64_t lease, uint32_t seq)
     char text[2][64];
     int64_t at = (int64_t)seq * l->m.shard_ms;
     bool bad = strcmp(l->kind, "badtext") == 0;
-    struct msg_word heard[1] = {{at + 1000, at + 1000, fake_text(" you"), 0.25f}};
-    struct msg_word words[2] = {{at + 1000, at + 1500, fake_text(" the"), 0.5f},
-                                {at + 1500, at + 2000, fake_text(" end"), 0.75f}};
-    struct msg_segment seg[3] = {
+    struct result_word heard[1] = {{at + 1000, at + 1000, fake_text(" you"), 0.25f}};
+    struct result_word words[2] = {{at + 1000, at + 1500, fake_text(" the"), 0.5f},
+                                   {at + 1500, at + 2000, fake_text(" end"), 0.75f}};
+    struct result_segment seg[3] = {
         {.start_ms = at,
          .end_ms = at + 1000,
          .text = text[0],

@@ -85,7 +85,7 @@ static void count_answer(void)
 
 static void hear(const struct frame *f)
 {
-    struct msg_voices m;
+    struct result_voices m;
     struct err err;
 
     if (msg_voices_get(f->payload, f->len, &m, &err) || m.vector_count != 4 || m.size != 4)
@@ -111,7 +111,7 @@ static void answer(void)
 {
     static float values[2][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}};
     struct msg_speaker speakers[2] = {{1000, values[0]}, {2000, values[1]}};
-    struct msg_turn *turns = calloc(windows + 1, sizeof(*turns));
+    struct result_turn *turns = calloc(windows + 1, sizeof(*turns));
     struct msg_settled m = {.task_id = task.task_id + mode("other"),
                             .size = 4,
                             .speaker_count = 2,
@@ -122,7 +122,7 @@ static void answer(void)
     struct buf b = BUF_INIT;
 
     for (uint32_t i = 0; i < windows; i++)
-        turns[i] = (struct msg_turn){first[i] * 1000, first[i] * 1000 + 1000, i % 2};
+        turns[i] = (struct result_turn){first[i] * 1000, first[i] * 1000 + 1000, i % 2};
     if (mode("badturn") && windows)
         turns[0].end_ms = -1;
     if (mode("longturn") && windows)

@@ -101,13 +101,13 @@ struct lane_source recording_source(struct recording *r)
 
 /* ---- what comes out */
 
-static void check_words(const struct transcribe_segment *s)
+static void check_words(const struct result_segment *s)
 {
     char joined[1024] = "";
     int64_t last = s->start_ms;
 
     for (uint32_t i = 0; i < s->word_count; i++) {
-        const struct transcribe_word *w = &s->words[i];
+        const struct result_word *w = &s->words[i];
 
         assert_true(w->start_ms >= last && w->end_ms >= w->start_ms && w->end_ms <= s->end_ms);
         assert_true(w->probability >= 0 && w->probability <= 1);
@@ -138,7 +138,7 @@ void recording_take(void *arg, const struct lane_result *result, const struct er
     assert_int_equal(r->end, recording_length(r));
     assert_true(r->segments <= RECORDING_SEGMENTS);
     for (uint32_t i = 0; i < r->segments; i++) {
-        const struct transcribe_segment *s = &result->segments[i];
+        const struct result_segment *s = &result->segments[i];
         struct kept_segment *k = &r->segment[i];
 
         assert_true(s->start_ms >= last && s->end_ms >= s->start_ms && s->end_ms <= end);

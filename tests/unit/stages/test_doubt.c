@@ -136,7 +136,7 @@ TEST(test_pace)
     pace(spoken, -500, true);
 }
 
-static void words(uint32_t n, const struct transcribe_word *w, bool odd)
+static void words(uint32_t n, const struct result_word *w, bool odd)
 {
     uint32_t signs = signs_of(WITH(change.words = w, change.word_count = n));
 
@@ -145,7 +145,7 @@ static void words(uint32_t n, const struct transcribe_word *w, bool odd)
 
 TEST(test_words)
 {
-    struct transcribe_word w[] = {
+    struct result_word w[] = {
         {1000, 1300, " We", 0.9f},
         {1300, 1360, " a", 0.9f}, /* short words are short */
         {1360, 1700, " meet", 0.9f},
@@ -158,7 +158,7 @@ TEST(test_words)
     words(4, w, false);
     w[1].end_ms = 3400;
     words(4, w, true);
-    w[1] = (struct transcribe_word){1300, 1300, " miscellaneous", 0.9f};
+    w[1] = (struct result_word){1300, 1300, " miscellaneous", 0.9f};
     words(4, w, true);
     w[0].probability = 0.9f;
     words(4, w, false);

@@ -125,7 +125,7 @@ static void take(void *arg, const struct lane_result *r, const struct err *err)
     at += (size_t)snprintf(t->lines, sizeof(t->lines), "%s %a %u\n", r->language,
                            (double)r->language_prob, r->windows);
     for (uint32_t i = 0; i < r->segment_count; i++) {
-        const struct transcribe_segment *s = &r->segments[i];
+        const struct result_segment *s = &r->segments[i];
 
         assert_true(i < 128);
         at += (size_t)snprintf(t->lines + at, sizeof(t->lines) - at, "%lld %lld %s %a %a %a %a\n",

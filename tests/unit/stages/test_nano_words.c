@@ -103,7 +103,7 @@ static void release_audio(void *arg, int64_t at)
 
 /* ---- what comes out */
 
-static bool is_astray(const struct transcribe_word *w)
+static bool is_astray(const struct result_word *w)
 {
     int64_t middle = (w->start_ms + w->end_ms) / 2;
 
@@ -114,7 +114,7 @@ static bool is_astray(const struct transcribe_word *w)
     return true;
 }
 
-static void take_segment(struct said *said, const struct transcribe_segment *s, bool words)
+static void take_segment(struct said *said, const struct result_segment *s, bool words)
 {
     char joined[1024] = "";
     int64_t last = s->start_ms;
@@ -122,7 +122,7 @@ static void take_segment(struct said *said, const struct transcribe_segment *s, 
     strcat(strcat(said->text, s->text), "\n");
     assert_int_equal(s->word_count > 0, words);
     for (uint32_t i = 0; i < s->word_count; i++) {
-        const struct transcribe_word *w = &s->words[i];
+        const struct result_word *w = &s->words[i];
 
         assert_true(w->start_ms >= last && w->end_ms >= w->start_ms && w->end_ms <= s->end_ms);
         assert_true(w->probability > 0 && w->probability <= 1);
@@ -145,7 +145,7 @@ static void take(void *arg, const struct lane_result *r, const struct err *err)
     if (err)
         fail_msg("%s", err->msg);
     for (uint32_t i = 0; i < r->segment_count; i++) {
-        const struct transcribe_segment *s = &r->segments[i];
+        const struct result_segment *s = &r->segments[i];
 
         assert_true(s->start_ms >= last && s->end_ms >= s->start_ms && s->end_ms <= sound.n / 16);
         last = s->start_ms;

@@ -56,7 +56,7 @@ static void yield(uint32_t n, uint32_t word_count, struct yield *ret)
     assert_ok(outcome_yield(&o, &w, &r, ret, &e), e);
     assert_int_equal(ret->count, n);
     for (uint32_t i = 0; i < n; i++) {
-        const struct transcribe_segment *s = &ret->segments[i];
+        const struct result_segment *s = &ret->segments[i];
 
         assert_true(s->start_ms >= last && s->end_ms >= s->start_ms && s->end_ms <= 130000);
         last = s->start_ms;

@@ -107,7 +107,7 @@ static void talk(float first, uint8_t *sets)
     }
 }
 
-static void expect_vector(const struct stage_voices *v, uint32_t i, uint32_t of, float window,
+static void expect_vector(const struct result_voices *v, uint32_t i, uint32_t of, float window,
                           float count, float first, float last)
 {
     const float *x = v->vectors + (size_t)i * FAKE_VOICE_SIZE;
@@ -119,7 +119,7 @@ static void expect_vector(const struct stage_voices *v, uint32_t i, uint32_t of,
 
 static void check_voices(const struct stage_result *r)
 {
-    const struct stage_voices *v = &r->voices;
+    const struct result_voices *v = &r->voices;
 
     assert_int_equal(r->windows, 7); /* 16 s: 0 .. 6 */
     assert_int_equal(v->first, 0);
@@ -205,7 +205,7 @@ static void hear(float first, float *scores)
         scores[1] = 0.3f;
 }
 
-static void expect_sound(const struct stage_sound *s, int64_t start, int64_t end, const char *name,
+static void expect_sound(const struct result_sound *s, int64_t start, int64_t end, const char *name,
                          float score)
 {
     assert_int_equal(s->start_ms, start);

@@ -108,7 +108,7 @@ static void take(void *arg, const struct lane_result *result, const struct err *
     r->segments = result->segment_count;
     r->end = result->end_sample;
     for (uint32_t i = 0; i < result->segment_count; i++) {
-        const struct transcribe_segment *s = &result->segments[i];
+        const struct result_segment *s = &result->segments[i];
         size_t at = strlen(r->text);
 
         snprintf(r->text + at, sizeof(r->text) - at, "[%lld-%lld %s]", (long long)s->start_ms,

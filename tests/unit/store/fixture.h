@@ -280,26 +280,26 @@ static inline size_t runnable(struct store *st, int64_t *first)
 static inline void shard_put(struct store *st, int64_t task, uint32_t seq, const char *const *texts,
                              size_t n)
 {
-    struct store_segment s[16];
+    struct result_segment s[16];
     struct err e = {0};
     int64_t base = (int64_t)seq * 30000;
-    const struct store_word words[] = {{base, base + 700, " begin", 0.75},
-                                       {base + 700, base + 700, " end", 0.5}};
+    const struct result_word words[] = {{base, base + 700, " begin", 0.75},
+                                        {base + 700, base + 700, " end", 0.5}};
 
     assert_true(n <= 16);
     for (size_t i = 0; i < n; i++)
-        s[i] = (struct store_segment){.start_ms = base + (int64_t)i * 2000,
-                                      .end_ms = base + (int64_t)i * 2000 + 1500,
-                                      .text = texts[i],
-                                      .language = "en",
-                                      .avg_logprob = -0.25,
-                                      .no_speech_prob = 0.01,
-                                      .compression_ratio = 1.2,
-                                      .temperature = 0,
-                                      .attempts = 1,
-                                      .speech_prob = 0.875,
-                                      .words = words,
-                                      .word_count = 2};
+        s[i] = (struct result_segment){.start_ms = base + (int64_t)i * 2000,
+                                       .end_ms = base + (int64_t)i * 2000 + 1500,
+                                       .text = texts[i],
+                                       .language = "en",
+                                       .avg_logprob = -0.25,
+                                       .no_speech_prob = 0.01,
+                                       .compression_ratio = 1.2,
+                                       .temperature = 0,
+                                       .attempts = 1,
+                                       .speech_prob = 0.875,
+                                       .words = words,
+                                       .word_count = 2};
     assert_ok(store_shard_done(st,
                                &(struct store_shard_result){.task_id = task,
                                                             .seq = seq,

@@ -79,7 +79,7 @@ static inline struct store_totals totals(struct store *st)
 }
 
 static inline int shard_of(struct store *st, int64_t task, uint32_t seq,
-                           const struct store_voices *v, struct err *e)
+                           const struct result_voices *v, struct err *e)
 {
     return store_shard_done(st,
                             &(struct store_shard_result){.task_id = task,
@@ -93,11 +93,11 @@ static inline int shard_of(struct store *st, int64_t task, uint32_t seq,
 static const uint8_t active[] = {1, 0, 3, 1};
 static const uint32_t of[] = {0, 4};
 static const float vectors[] = {0.5f, -2.0f, 1e-8f, 3.0f};
-static const struct store_voices voices = {0, 2, 2, 3, 2, 2, active, of, vectors};
+static const struct result_voices voices = {0, 2, 2, 3, 2, 2, active, of, vectors};
 
 static inline void voices_put(struct store *st, int64_t task, uint32_t seq)
 {
-    struct store_voices v = voices;
+    struct result_voices v = voices;
     struct err e = {0};
 
     v.first = seq * 30;
@@ -107,7 +107,7 @@ static inline void voices_put(struct store *st, int64_t task, uint32_t seq)
 static const float one[] = {0.6f, 0.8f}, two[] = {1.0f, 0.0f};
 static const struct store_speaker speakers[] = {{9000, one, 2}, {5000, two, 2}, {7, NULL, 0}};
 /* Segments of shard_put lie at 0 .. 1500, 2000 .. 3500, ...; its words at 0 .. 700 and at 700. */
-static const struct store_turn turns[] = {
+static const struct result_turn turns[] = {
     {0, 900, 0}, {600, 700, 2}, {690, 2600, 1}, {30000, 39000, 0}};
 
 static inline void settle(struct store *st, int64_t task)

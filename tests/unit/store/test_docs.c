@@ -24,7 +24,7 @@ static char *read_all(const char *path)
 }
 
 static void put(struct store *st, int64_t task, uint32_t seq, const char *language,
-                const struct store_segment *s, size_t n)
+                const struct result_segment *s, size_t n)
 {
     struct err e = {0};
 
@@ -49,7 +49,7 @@ static void fill_speakers(struct store *st)
     static const struct store_stage diarize = {"diarize", "pyannote", "/p", "dd", "{}", NULL};
     static const float voices[][4] = {{0.6f, 0.8f, 0, 0}, {0, 0.8f, 0.6f, 0}};
     static const struct store_speaker speakers[] = {{3400, voices[0], 4}, {5600, voices[1], 4}};
-    static const struct store_turn turns[] = {{0, 3400, 0}, {3300, 8900, 1}};
+    static const struct result_turn turns[] = {{0, 3400, 0}, {3300, 8900, 1}};
     struct err e = {0};
     int64_t job = job_begin(st, &diarize), task;
 
@@ -67,8 +67,8 @@ static void fill_sounds(struct store *st)
 {
     static const struct store_stage sounds = {"sounds", "yamnet", "/y", "ff", "{}", NULL};
     static const struct store_stage text = {"embed-text", "e5", "/e5", "ee", "{}", &stage_nano};
-    static const struct store_sound heard[] = {{0, 9000, 0, "Speech", 0.98},
-                                               {9100, 12000, 67, "Applause", 0.87}};
+    static const struct result_sound heard[] = {{0, 9000, 0, "Speech", 0.98},
+                                                {9100, 12000, 67, "Applause", 0.87}};
     static const float values[][4] = {{0.6f, 0.8f, 0, 0}, {0, 0.6f, 0.8f, 0}};
     static const struct store_vector passages[] = {
         {0, 6000, "Good morning. We met at the market square.", values[0], 4},
@@ -92,10 +92,10 @@ static void fill_sounds(struct store *st)
 /* An archive in which everything that the queries ask for has happened. */
 static void fill(void)
 {
-    static const struct store_word met[] = {
+    static const struct result_word met[] = {
         {2500, 2900, " We", 0.98},  {2900, 3400, " met", 0.9},     {3400, 4000, " at", 0.97},
         {4000, 4200, " the", 0.99}, {4200, 4900, " market", 0.55}, {4900, 6000, " square.", 0.8}};
-    static const struct store_segment interview[] = {
+    static const struct result_segment interview[] = {
         {0, 2500, "Good morning.", "en", -0.2, 0.01, 1.1, 0, 1, 0.98, false, NULL, NULL, 0},
         {2500, 6000, "We met at the market square.", "en", -0.3, 0.02, 1.2, 0, 1, 0.97,
          .words = met, .word_count = 6},
@@ -103,7 +103,7 @@ static void fill(void)
          .reason = "tried again: unlikely; too unlikely"},
         {9000, 29000, "Thanks for watching!", "en", -0.9, 0.7, 0.8, 0, 1, 0.03, .dropped = true,
          .reason = "no speech; no voice; silence phrase"}};
-    static const struct store_segment spanish[] = {
+    static const struct result_segment spanish[] = {
         {0, 4000, "El puerto estaba lleno.", "es", -0.4, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0},
         {4000, 7000, "the harbour", "en", -0.5, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0}};
     struct store *st = catalog_new();

@@ -93,26 +93,26 @@ static int step_same(struct world *w, struct err *e)
 
 static int put_shard(struct store *st, int64_t task, uint32_t seq, struct err *e)
 {
-    const struct store_word words[] = {{seq * 30000, seq * 30000 + 4, " al\xff", 0.5},
-                                       {seq * 30000 + 4, seq * 30000 + 9, "pha", 1}};
-    struct store_segment s[] = {{.start_ms = seq * 30000,
-                                 .end_ms = seq * 30000 + 10,
-                                 .text = "alpha",
-                                 .language = "en",
-                                 .avg_logprob = -0.5,
-                                 .words = words,
-                                 .word_count = 2},
-                                {.start_ms = seq * 30000 + 10,
-                                 .end_ms = seq * 30000 + 12,
-                                 .text = "you",
-                                 .language = "en",
-                                 .dropped = true,
-                                 .reason = "no voice\xff"},
-                                {.start_ms = seq * 30000 + 10,
-                                 .end_ms = seq * 30000 + 20,
-                                 .text = "beta\xff",
-                                 .language = "en",
-                                 .avg_logprob = -1}};
+    const struct result_word words[] = {{seq * 30000, seq * 30000 + 4, " al\xff", 0.5},
+                                        {seq * 30000 + 4, seq * 30000 + 9, "pha", 1}};
+    struct result_segment s[] = {{.start_ms = seq * 30000,
+                                  .end_ms = seq * 30000 + 10,
+                                  .text = "alpha",
+                                  .language = "en",
+                                  .avg_logprob = -0.5,
+                                  .words = words,
+                                  .word_count = 2},
+                                 {.start_ms = seq * 30000 + 10,
+                                  .end_ms = seq * 30000 + 12,
+                                  .text = "you",
+                                  .language = "en",
+                                  .dropped = true,
+                                  .reason = "no voice\xff"},
+                                 {.start_ms = seq * 30000 + 10,
+                                  .end_ms = seq * 30000 + 20,
+                                  .text = "beta\xff",
+                                  .language = "en",
+                                  .avg_logprob = -1}};
 
     return store_shard_done(st,
                             &(struct store_shard_result){.task_id = task,

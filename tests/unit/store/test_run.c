@@ -368,7 +368,7 @@ TEST(a_shard_beyond_the_total_does_not_count)
 TEST(impossible_results_are_refused)
 {
     struct store *st = catalog_new();
-    struct store_segment bad = {.start_ms = 5, .end_ms = 4, .text = "x", .language = "en"};
+    struct result_segment bad = {.start_ms = 5, .end_ms = 4, .text = "x", .language = "en"};
     struct store_shard_result r = {.task_id = 1, .end_ms = 10, .language = "", .device = "cpu"};
     struct err e = {0};
 
@@ -386,11 +386,11 @@ TEST(impossible_results_are_refused)
     /* Not finite numbers and ill-formed text are made storable. */
     r.task_id = 1;
     r.language_prob = NAN;
-    bad = (struct store_segment){.end_ms = 4,
-                                 .text = "a\xff"
-                                         "b",
-                                 .language = NULL,
-                                 .avg_logprob = -INFINITY};
+    bad = (struct result_segment){.end_ms = 4,
+                                  .text = "a\xff"
+                                          "b",
+                                  .language = NULL,
+                                  .avg_logprob = -INFINITY};
     r.segments = &bad;
     r.segment_count = 1;
     assert_ok(store_shard_done(st, &r, &e), e);

@@ -152,7 +152,7 @@ TEST(what_was_heard_for_cancelled_ones_goes)
     catalog_close(st);
 }
 
-static int sum_voices(void *arg, int64_t seq, const struct store_voices *v, struct err *err)
+static int sum_voices(void *arg, int64_t seq, const struct result_voices *v, struct err *err)
 {
     char *line = arg;
 
@@ -168,7 +168,7 @@ static int sum_voices(void *arg, int64_t seq, const struct store_voices *v, stru
 
 TEST(voices_come_back)
 {
-    static const struct store_voices silence = {0};
+    static const struct result_voices silence = {0};
     struct store *st = filled();
     struct err e = {0};
     char line[256] = "";
@@ -203,10 +203,10 @@ TEST(impossible_things_are_refused)
 {
     static const uint32_t twice[] = {1, 1}, far[] = {0, 6};
     static const float nan_[] = {0.5f, NAN, 1, 3};
-    struct store_voices v;
-    struct store_turn t = {0, 1, 3};
+    struct result_voices v;
+    struct result_turn t = {0, 1, 3};
     struct store_speaker s = {-1, NULL, 0};
-    struct store_sound d = {0, 5, 1, "x", 1.5};
+    struct result_sound d = {0, 5, 1, "x", 1.5};
     struct store_vector x = {0, 5, "x", nan_, 2};
     struct store_shard_result r = {.task_id = 4, .end_ms = 10, .sounds = &d, .sound_count = 1};
     struct store *st = filled();
@@ -234,7 +234,7 @@ TEST(impossible_things_are_refused)
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 0);
     diarize(st, 3);
     assert_int_equal(store_settled(st, 3, speakers, 3, &t, 1, &e), ERR_INPUT);
-    t = (struct store_turn){5, 4, 0};
+    t = (struct result_turn){5, 4, 0};
     assert_int_equal(store_settled(st, 3, speakers, 3, &t, 1, &e), ERR_INPUT);
     assert_int_equal(store_settled(st, 3, &s, 1, NULL, 0, &e), ERR_INPUT);
     s = (struct store_speaker){1, nan_, 2};

@@ -115,8 +115,8 @@ TEST(a_source_that_goes_on_takes_its_followers_back)
 
 TEST(sounds_and_vectors)
 {
-    const struct store_sound heard[] = {{1000, 4000, 67, "Applause", 0.875},
-                                        {3700000, 3701500, 137, "Music", 1.0}};
+    const struct result_sound heard[] = {{1000, 4000, 67, "Applause", 0.875},
+                                         {3700000, 3701500, 137, "Music", 1.0}};
     const float v[] = {0.6f, 0.8f}, w[] = {1, 0};
     const struct store_vector x[] = {{0, 900, "first", v, 2}, {900, 1000, NULL, w, 2}};
     struct store *st = filled();
@@ -163,7 +163,7 @@ static const char *passages(struct store *st, int64_t task, uint32_t chars)
 
 TEST(neighbours_make_passages)
 {
-    static const struct store_turn all[] = {{0, 3600, 0}, {3600, 60000, 1}};
+    static const struct result_turn all[] = {{0, 3600, 0}, {3600, 60000, 1}};
     struct store *st = catalog_new();
     struct store_passage *p = NULL;
     struct err e = {0};

@@ -38,7 +38,7 @@ TEST(whichever_comes_last)
 /* The word at 700 is of no length: SPEAKER_00 and _01 both speak in that millisecond. */
 TEST(words_have_speakers_of_their_own)
 {
-    static const struct store_turn other[] = {{0, 650, 0}, {650, 9000, 1}};
+    static const struct result_turn other[] = {{0, 650, 0}, {650, 9000, 1}};
     struct store *st = filled();
     struct err e = {0};
 
@@ -54,7 +54,7 @@ TEST(words_have_speakers_of_their_own)
 /* The newest stage's diarization counts, whichever is settled last; none that is not settled. */
 TEST(the_newest_diarization_counts)
 {
-    static const struct store_turn all[] = {{0, 60000, 0}};
+    static const struct result_turn all[] = {{0, 60000, 0}};
     struct err e = {0};
 
     for (int order = 0; order < 2; order++) {
@@ -169,7 +169,7 @@ static struct store *named(void)
     return st;
 }
 
-static void expect_names(const struct store_turn *is, size_t count, const char *want)
+static void expect_names(const struct result_turn *is, size_t count, const char *want)
 {
     struct store *st = named();
     struct err e = {0};
@@ -184,16 +184,16 @@ static void expect_names(const struct store_turn *is, size_t count, const char *
 TEST(names_go_to_the_next_diarization)
 {
     /* Bea speaks 9900 ms, Ana 1910, Cid 100. */
-    static const struct store_turn split[] = {
+    static const struct result_turn split[] = {
         {650, 2600, 0}, {0, 650, 1}, {30000, 35000, 1}, {35000, 39000, 2}};
-    static const struct store_turn together[] = {{0, 60000, 2}, {61000, 62000, 0}};
+    static const struct result_turn together[] = {{0, 60000, 2}, {61000, 62000, 0}};
     /* Cid speaks only while Bea does. */
-    static const struct store_turn same[] = {
+    static const struct result_turn same[] = {
         {30000, 39000, 0}, {0, 900, 0}, {600, 700, 2}, {690, 2600, 1}};
     /* Said thrice is no more than once: she shares 910 ms with the first, 1000 with the second. */
-    static const struct store_turn again[] = {
+    static const struct result_turn again[] = {
         {690, 1600, 0}, {690, 1600, 0}, {700, 1500, 0}, {1600, 2600, 1}};
-    static const struct store_turn elsewhere[] = {{40000, 50000, 0}, {900, 600000, 1}};
+    static const struct result_turn elsewhere[] = {{40000, 50000, 0}, {900, 600000, 1}};
     struct store *st = named();
     struct err e = {0};
 

@@ -591,7 +591,7 @@ static const char *sounds_found(struct store *st, bool few)
 
 static void hear(struct store *st, int64_t task, double score)
 {
-    const struct store_sound heard[] = {{1000, 4000, 67, "Clapping", score}};
+    const struct result_sound heard[] = {{1000, 4000, 67, "Clapping", score}};
     const struct store_shard_result r = {
         .task_id = task, .end_ms = 60000, .sounds = heard, .sound_count = 1};
     struct err e = {0};

@@ -7,9 +7,9 @@
 #include "store/read.h"
 #include "tests/unit/store/fixture.h"
 
-static const struct store_word said[] = {
+static const struct result_word said[] = {
     {100, 400, " Good", 0.5}, {400, 400, " mor\xff", 0.25}, {400, 900, "ning.", 1}};
-static const struct store_segment texts[] = {
+static const struct result_segment texts[] = {
     {.start_ms = 100,
      .end_ms = 900,
      .text = "Good morning.",
@@ -43,7 +43,7 @@ static const struct store_segment texts[] = {
      .reason = "loop"},
 };
 
-static int put(struct store *st, int64_t task, uint32_t seq, const struct store_segment *s,
+static int put(struct store *st, int64_t task, uint32_t seq, const struct result_segment *s,
                size_t n, struct err *e)
 {
     return store_shard_done(st,
@@ -160,8 +160,8 @@ TEST(what_was_dropped_is_apart)
 /* The view by which two catalogs are compared sees a word, its time, and a dropped text. */
 TEST(results_tell_them_apart)
 {
-    struct store_segment s[4];
-    struct store_word w[3];
+    struct result_segment s[4];
+    struct result_word w[3];
     struct err e = {0};
     char before[1024];
 
@@ -255,9 +255,10 @@ TEST(a_path_is_quickly_found)
 
 TEST(impossible_words_are_refused)
 {
-    static const struct store_word bad[] = {{-1, 5, "x", 0.5}, {6, 5, "x", 0.5}, {1, 2, NULL, 0.5}};
+    static const struct result_word bad[] = {
+        {-1, 5, "x", 0.5}, {6, 5, "x", 0.5}, {1, 2, NULL, 0.5}};
     struct store *st = filled();
-    struct store_segment s = texts[2];
+    struct result_segment s = texts[2];
     struct err e = {0};
 
     s.word_count = 1;

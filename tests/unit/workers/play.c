@@ -269,7 +269,7 @@ void play_put_settle(struct play *p, const struct msg_settle *m)
     put(p, MSG_SETTLE, &b);
 }
 
-void play_put_voices(struct play *p, const struct msg_voices *m)
+void play_put_voices(struct play *p, const struct result_voices *m)
 {
     struct buf b = BUF_INIT;
 

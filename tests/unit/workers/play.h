@@ -96,7 +96,7 @@ void play_put_lease(struct play *p, const struct msg_lease *m);
 void play_put_cap(struct play *p, uint64_t lease, uint32_t last);
 void play_put_cancel(struct play *p, uint64_t lease);
 void play_put_settle(struct play *p, const struct msg_settle *m);
-void play_put_voices(struct play *p, const struct msg_voices *m);
+void play_put_voices(struct play *p, const struct result_voices *m);
 void play_put_empty(struct play *p, uint8_t type);
 void play_send(struct play *p);
 

@@ -35,11 +35,11 @@ WRAP(settled)
 WRAP(settle_failed)
 
 static uint32_t skips[] = {4, 7, 8};
-static struct msg_word words[] = {
+static struct result_word words[] = {
     {0, 400, (char *)" hello", 1.0f},
     {400, 400, (char *)" there", 0.0f},
 };
-static struct msg_segment segments[] = {
+static struct result_segment segments[] = {
     {.start_ms = 0,
      .end_ms = 1500,
      .text = (char *)"hello there",
@@ -131,24 +131,24 @@ static const struct msg_cap cap = {5, 6};
 static const struct msg_cancel cancel = {UINT64_MAX};
 static const struct msg_media media = {
     1, 2, -1, 44100, 2, (char *)"mp3", (char *)"mp3float", (char *)"Título"};
-static struct msg_sound sounds[] = {
+static struct result_sound sounds[] = {
     {0, 960, 0, (char *)"Speech", 1.0f},
     {480, 2000, 62, (char *)"Applause", 0.25f},
 };
 static float values[] = {0.6f, -0.8f, 0, 1};
-static struct msg_vector vectors[] = {{0, 10000, values}, {10000, 10500, values + 2}};
+static struct result_vector vectors[] = {{0, 10000, values}, {10000, 10500, values + 2}};
 static uint8_t active[] = {0, 3, 7, 4, 0, 1};
 static uint32_t heard[] = {1, 5};
 static float voice_values[] = {-3.5f, 2, 0, 1e-20f};
-static const struct msg_voices voices = {.first = 300,
-                                         .windows = 2,
-                                         .frames = 3,
-                                         .speakers = 3,
-                                         .active = active,
-                                         .size = 2,
-                                         .vector_count = 2,
-                                         .of = heard,
-                                         .vectors = voice_values};
+static const struct result_voices voices = {.first = 300,
+                                            .windows = 2,
+                                            .frames = 3,
+                                            .speakers = 3,
+                                            .active = active,
+                                            .size = 2,
+                                            .vector_count = 2,
+                                            .of = heard,
+                                            .vectors = voice_values};
 static const struct msg_shard_done shard_done = {
     .lease_id = 1,
     .media_id = 2,
@@ -166,7 +166,7 @@ static const struct msg_shard_done shard_done = {
     .vector_count = 2,
     .vector_size = 2,
     .vectors = vectors,
-    .voices = {300, 2, 3, 3, active, 2, 2, heard, voice_values},
+    .voices = {300, 2, 3, 3, 2, 2, active, heard, voice_values},
 };
 static const struct msg_shard_failed shard_failed = {1, 2, 3, ERR_CRASH, (char *)"bad"};
 static const struct msg_lease_end lease_end = {1,  2, 0,    (char *)"", true,
@@ -177,7 +177,7 @@ static const struct msg_tuned tuned = {32, 8, (char *)"no memory for 64 slots"};
 
 static const struct msg_settle settle = {7, (char *)"/m/\xff", (char *)"00ff", (char *)"{}", 36000};
 static struct msg_speaker speakers[] = {{12000, values}, {500, values + 2}};
-static struct msg_turn turns[] = {{0, 9000, 1}, {0, 10, 0}, {4000, 4000, 0}};
+static struct result_turn turns[] = {{0, 9000, 1}, {0, 10, 0}, {4000, 4000, 0}};
 static const struct msg_settled settled = {7, 2, 2, 3, speakers, turns, 15};
 static const struct msg_settle_failed settle_failed = {7, ERR_INPUT, (char *)"no voices"};
 
@@ -370,7 +370,7 @@ TEST(ranges_are_checked)
 }
 
 /* Reads a shard with this one segment. */
-static int get_one(struct msg_segment *s)
+static int get_one(struct result_segment *s)
 {
     struct msg_shard_done one = shard_done, back;
     struct buf b = BUF_INIT;
@@ -391,15 +391,15 @@ static int get_one(struct msg_segment *s)
 
 #define SEGMENT_REFUSED(field, value)                         \
     do {                                                      \
-        struct msg_segment of_segment = segments[0];          \
+        struct result_segment of_segment = segments[0];       \
         assert_int_equal(get_one(&of_segment), 0);            \
         of_segment.field = (value);                           \
         assert_int_equal(get_one(&of_segment), ERR_PROTOCOL); \
     } while (0)
 #define WORD_REFUSED(field, value)                         \
     do {                                                   \
-        struct msg_word of_word = words[0];                \
-        struct msg_segment with_it = segments[0];          \
+        struct result_word of_word = words[0];             \
+        struct result_segment with_it = segments[0];       \
         with_it.words = &of_word;                          \
         with_it.word_count = 1;                            \
         assert_int_equal(get_one(&with_it), 0);            \
@@ -438,25 +438,26 @@ TEST(segments_are_checked)
 static void without_the_rest(struct msg_shard_done *m)
 {
     m->sound_count = m->vector_count = m->vector_size = 0;
-    m->voices = (struct msg_voices){0};
+    m->voices = (struct result_voices){0};
 }
 
 /* 4096 words are read, one more is not, and a count without its words is not believed. */
 TEST(words_are_bounded)
 {
-    struct msg_segment s = segments[0];
+    struct result_segment s = segments[0];
+    struct result_word *many;
     struct msg_shard_done one = shard_done;
     struct buf b = BUF_INIT;
     struct err e = {0};
 
-    s.words = calloc(4097, sizeof(*s.words));
+    s.words = many = calloc(4097, sizeof(*many));
     for (int i = 0; i < 4097; i++)
-        s.words[i] = words[0];
+        many[i] = words[0];
     s.word_count = 4096;
     assert_int_equal(get_one(&s), 0);
     s.word_count = 4097;
     assert_int_equal(get_one(&s), ERR_PROTOCOL);
-    free(s.words);
+    free(many);
 
     s = segments[1];
     one.segments = &s;

@@ -108,13 +108,13 @@ TEST(passages_are_checked)
     assert_int_equal(take_lease(&m), ERR_PROTOCOL);
 }
 
-static struct msg_sound sound;
-static struct msg_vector vector;
+static struct result_sound sound;
+static struct result_vector vector;
 
 static struct msg_shard_done done_with_both(void)
 {
-    sound = (struct msg_sound){0, 960, 3, (char *)"Music", 0.5f};
-    vector = (struct msg_vector){0, 960, units + 3};
+    sound = (struct result_sound){0, 960, 3, (char *)"Music", 0.5f};
+    vector = (struct result_vector){0, 960, units + 3};
     return (struct msg_shard_done){.language = (char *)"",
                                    .sound_count = 1,
                                    .sounds = &sound,
@@ -166,7 +166,7 @@ TEST(voices_are_checked)
     uint8_t active[] = {1, 2, 4, 7, 0, 0}, fourth[] = {1, 2, 8, 0, 0, 0};
     uint32_t of[] = {0, 5}, twice[] = {5, 5}, outside[] = {0, 6};
     float wrong[] = {1, 0, 0, 1, 0, INFINITY};
-    const struct msg_voices m = {7, 2, 3, 3, active, 3, 2, of, units};
+    const struct result_voices m = {7, 2, 3, 3, 3, 2, active, of, units};
 
     REFUSED(voices, m, active, fourth);
     REFUSED(voices, m, of, twice);
@@ -184,15 +184,16 @@ TEST(voices_are_checked)
  * shards are not a day long where voices are listened to. */
 TEST(voices_of_a_shard_fit_a_frame)
 {
-    struct msg_voices m = {.windows = 300, .frames = 589, .speakers = 3, .size = 256};
+    struct result_voices m = {.windows = 300, .frames = 589, .speakers = 3, .size = 256};
     struct buf b = BUF_INIT;
+    uint32_t *of;
 
     m.vector_count = m.windows * m.speakers;
     m.active = calloc((size_t)m.windows * m.frames, 1);
-    m.of = calloc(m.vector_count, sizeof(*m.of));
+    m.of = of = calloc(m.vector_count, sizeof(*of));
     m.vectors = calloc((size_t)m.vector_count * m.size, sizeof(*m.vectors));
     for (uint32_t i = 0; i < m.vector_count; i++)
-        m.of[i] = i;
+        of[i] = i;
     msg_voices_put(&b, &m);
     assert_true(b.len < FRAME_MAX / 28);
     assert_int_equal(take_voices(&m), 0);
@@ -205,9 +206,10 @@ TEST(settling_is_checked)
     const struct msg_settle s = {1, (char *)"/m", (char *)"aa", (char *)"{}", 1000};
     struct msg_speaker speakers[] = {{500, units}, {600, units + 3}};
     struct msg_speaker silent = {-1, units};
-    struct msg_turn turns[] = {{0, 500, 0}, {200, 900, 1}};
-    struct msg_turn back[] = {{200, 900, 1}, {0, 500, 0}}, third[] = {{0, 500, 0}, {200, 900, 2}},
-                    turned[] = {{0, 500, 0}, {200, 199, 1}};
+    struct result_turn turns[] = {{0, 500, 0}, {200, 900, 1}};
+    struct result_turn back[] = {{200, 900, 1}, {0, 500, 0}},
+                       third[] = {{0, 500, 0}, {200, 900, 2}},
+                       turned[] = {{0, 500, 0}, {200, 199, 1}};
     const struct msg_settled m = {1, 3, 2, 2, speakers, turns, 5};
     const struct msg_settled nobody = {.task_id = 1}, nameless = {1, 0, 2, 2, speakers, turns, 5};
 

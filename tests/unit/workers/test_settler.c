@@ -70,7 +70,7 @@ static uint32_t of[WINDOWS * 2];
 static float vectors[WINDOWS * 2][SIZE];
 
 /* Windows [from, to). A window's first local speaker is the one it hears first. */
-static struct msg_voices heard(uint32_t from, uint32_t to)
+static struct result_voices heard(uint32_t from, uint32_t to)
 {
     uint32_t n = 0;
 
@@ -94,15 +94,15 @@ static struct msg_voices heard(uint32_t from, uint32_t to)
             n++;
         }
     }
-    return (struct msg_voices){.first = from,
-                               .windows = to - from,
-                               .frames = PYANNET_FRAMES,
-                               .speakers = 3,
-                               .active = active[from],
-                               .size = SIZE,
-                               .vector_count = n,
-                               .of = of,
-                               .vectors = vectors[0]};
+    return (struct result_voices){.first = from,
+                                  .windows = to - from,
+                                  .frames = PYANNET_FRAMES,
+                                  .speakers = 3,
+                                  .active = active[from],
+                                  .size = SIZE,
+                                  .vector_count = n,
+                                  .of = of,
+                                  .vectors = vectors[0]};
 }
 
 static struct msg_settle work(int64_t task, const char *dir, const char *hash, const char *params)
@@ -121,7 +121,7 @@ static void begin(struct play *p)
 static void settle(struct play *p, const struct msg_settle *m, uint32_t cut)
 {
     uint32_t answers = p->settled_count + p->settle_failed;
-    struct msg_voices v;
+    struct result_voices v;
 
     play_put_settle(p, m);
     v = heard(0, cut);
@@ -134,7 +134,7 @@ static void settle(struct play *p, const struct msg_settle *m, uint32_t cut)
         assert_true(play_step(p));
 }
 
-static void expect_turn(const struct msg_turn *t, uint32_t speaker, int64_t start, int64_t end)
+static void expect_turn(const struct result_turn *t, uint32_t speaker, int64_t start, int64_t end)
 {
     assert_int_equal(t->speaker, speaker);
     assert_true(llabs(t->start_ms - start) < 60 && llabs(t->end_ms - end) < 60);
@@ -197,7 +197,7 @@ TEST(a_silent_recording_has_nobody)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
     struct msg_settle m = work(1, dir, hash, "{}");
-    struct msg_voices none = {0};
+    struct result_voices none = {0};
     struct play p;
 
     begin(&p);
@@ -242,7 +242,7 @@ TEST(what_cannot_be_settled_is_said)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
     struct msg_settle m = work(1, dir, "00", "{}");
-    struct msg_voices v;
+    struct result_voices v;
     struct play p;
 
     begin(&p);
@@ -282,7 +282,7 @@ TEST(messages_out_of_order_end_it)
     int status;
 
     for (int i = 0; i < 3; i++) {
-        struct msg_voices v = heard(0, 2);
+        struct result_voices v = heard(0, 2);
 
         begin(&p);
         if (i == 0)

@@ -206,7 +206,7 @@ TEST(a_decoder_that_skips_is_at_work)
 static void check_order(const struct msg_shard_done *s, int64_t *last_end)
 {
     for (uint32_t i = 0; i < s->segment_count; i++) {
-        const struct msg_segment *g = &s->segments[i];
+        const struct result_segment *g = &s->segments[i];
 
         if (g->start_ms < *last_end || g->start_ms < s->start_ms || g->end_ms < g->start_ms ||
             g->end_ms > s->end_ms)

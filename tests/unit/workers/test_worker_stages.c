@@ -105,7 +105,7 @@ static struct play_options sounds(const char *model)
 
 /* ---- what must come */
 
-static void check_patch(uint32_t k, const struct msg_vector *v)
+static void check_patch(uint32_t k, const struct result_vector *v)
 {
     int64_t at = (int64_t)k * YAMNET_HOP, end = at + YAMNET_PATCH;
     double x, y, norm;

@@ -65,7 +65,7 @@ static bool odd_pace(const struct doubt_facts *f, const struct folded *text)
 /* ------------------------------------------------------------------ words */
 
 /* 1: odd; 0: good; -1: no word (punctuation). */
-static int odd_word(const struct transcribe_word *w)
+static int odd_word(const struct result_word *w)
 {
     struct folded_reader r = {w->text, false};
     float least = 0.0f, seconds = (float)(w->end_ms - w->start_ms) / 1000.0f;

@@ -46,7 +46,7 @@ struct doubt_facts {
     uint32_t attempts;
     bool was_repetitive, was_unlikely; /* an earlier attempt */
     float speech_prob; /* mean of the voice activity over the segment; -1: unknown */
-    const struct transcribe_word *words;
+    const struct result_word *words;
     uint32_t word_count;
 };
 

@@ -117,8 +117,7 @@ static bool clean_word(char *text)
 
 /* The words of a draft in the recording, never before the one before. Returns how many. */
 static uint32_t place_words(const struct outcome *o, const struct draft *d,
-                            const struct lane_window *w, int64_t after_ms,
-                            struct transcribe_word *ret)
+                            const struct lane_window *w, int64_t after_ms, struct result_word *ret)
 {
     uint32_t n = 0;
 
@@ -137,7 +136,7 @@ static uint32_t place_words(const struct outcome *o, const struct draft *d,
         ret[n].start_ms = to_ms(from) > after_ms ? to_ms(from) : after_ms;
         ret[n].end_ms = to_ms(to) > ret[n].start_ms ? to_ms(to) : ret[n].start_ms;
         ret[n].text = word->text;
-        ret[n].probability = word->probability;
+        ret[n].probability = result_probability(word->probability);
         after_ms = ret[n++].start_ms;
     }
     return n;
@@ -156,7 +155,7 @@ static float voice_of(const struct lane_window *w, int64_t start, int64_t end)
     return (float)(sum / (double)(last > first ? last - first : 1));
 }
 
-static void doubt(struct transcribe_segment *s, const struct decoding_result *r,
+static void doubt(struct result_segment *s, const struct decoding_result *r,
                   const struct transcribe_params *p, char *reason, size_t len)
 {
     struct doubt_facts facts = {
@@ -170,7 +169,7 @@ static void doubt(struct transcribe_segment *s, const struct decoding_result *r,
         .attempts = s->attempts,
         .was_repetitive = r->repetitive,
         .was_unlikely = r->unlikely,
-        .speech_prob = s->speech_prob,
+        .speech_prob = s->speech_prob > 1 ? 1 : s->speech_prob, /* -1 stays */
         .words = s->words,
         .word_count = s->word_count,
     };
@@ -192,8 +191,7 @@ static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 /* Without words a segment has its timestamps' time; with words theirs, but its own where words_fit
  * found them too far off: then a word may stand out of it, by less than half of one. */
 static void place_draft(const struct outcome *o, const struct draft *d, const struct lane_window *w,
-                        int64_t after_ms, struct transcribe_word *words,
-                        struct transcribe_segment *s)
+                        int64_t after_ms, struct result_word *words, struct result_segment *s)
 {
     const struct word *all = o->words.words + d->first_word;
     uint32_t n = d->words ? place_words(o, d, w, after_ms, words) : 0;
@@ -222,7 +220,7 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
                   struct yield *yield, struct err *err)
 {
     const struct lane_policy *p = w->lane->policy;
-    struct transcribe_word *words = calloc(o->words.count + 1, sizeof(*words));
+    struct result_word *words = calloc(o->words.count + 1, sizeof(*words));
     int64_t after_ms = to_ms(place(w, 0, false));
     int rc = 0;
 
@@ -231,7 +229,7 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
     for (uint32_t i = 0; !rc && i < o->count; i++) {
         struct draft *d = &o->drafts[i];
         char reason[DOUBT_TEXT_MAX];
-        struct transcribe_segment s = {
+        struct result_segment s = {
             .text = d->text,
             .language = code_of(p->vocab, r->language),
             .avg_logprob = r->avg_logprob,

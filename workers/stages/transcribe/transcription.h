@@ -8,27 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-
-struct transcribe_word {
-    int64_t start_ms, end_ms; /* in the recording; start <= end */
-    const char *text;         /* valid UTF-8, with its punctuation and its leading blank, as the
-                                 model wrote it: a segment's words joined are its text */
-    float probability;
-};
-
-struct transcribe_segment {
-    int64_t start_ms, end_ms; /* in the recording */
-    const char *text;         /* valid UTF-8, surrounding blanks removed, never empty */
-    const char *language;     /* of its window: "en"; "" unknown */
-    float avg_logprob, no_speech_prob, compression_ratio, temperature;
-    uint32_t attempts;  /* temperatures tried, 1 .. */
-    float speech_prob;  /* mean voice activity over it, 0 .. 1; -1: not measured */
-    bool dropped;       /* not believed: kept apart from the transcript */
-    const char *reason; /* why it was tried again, doubted or dropped (doubt.h); "" = good at
-                           once */
-    uint32_t word_count;
-    const struct transcribe_word *words; /* NULL unless word_timestamps */
-};
+#include "workers/results.h"
 
 /* The lane's audio. Positions are samples at 16 kHz in the recording. */
 struct lane_source {
@@ -46,7 +26,7 @@ struct lane_result {
     int64_t end_sample;
     uint32_t windows;
     uint32_t segment_count;
-    const struct transcribe_segment *segments; /* ascending start; borrowed during the call */
+    const struct result_segment *segments; /* ascending start; borrowed during the call */
 };
 
 /* Called on the engine thread when a lane has ended: result on success, else err. The lane is gone

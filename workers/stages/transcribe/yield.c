@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void free_words(const struct transcribe_word *words, uint32_t n)
+static void free_words(const struct result_word *words, uint32_t n)
 {
     for (uint32_t i = 0; words && i < n; i++)
         free((char *)words[i].text);
-    free((struct transcribe_word *)words);
+    free((struct result_word *)words);
 }
 
-static void free_segment(struct transcribe_segment *s)
+static void free_segment(struct result_segment *s)
 {
     free((char *)s->text);
     free((char *)s->reason);
@@ -27,7 +27,7 @@ void yield_free(struct yield *y)
 
 static int make_room(struct yield *y, uint32_t more, struct err *err)
 {
-    struct transcribe_segment *segments;
+    struct result_segment *segments;
     uint32_t cap = y->cap ? y->cap : 8;
 
     if (y->cap - y->count >= more)
@@ -43,9 +43,9 @@ static int make_room(struct yield *y, uint32_t more, struct err *err)
 }
 
 /* NULL: no memory; what was copied is freed again. */
-static struct transcribe_word *copy_words(const struct transcribe_word *words, uint32_t n)
+static struct result_word *copy_words(const struct result_word *words, uint32_t n)
 {
-    struct transcribe_word *copy = calloc(n, sizeof(*copy));
+    struct result_word *copy = calloc(n, sizeof(*copy));
 
     for (uint32_t i = 0; copy && i < n; i++) {
         copy[i] = words[i];
@@ -58,9 +58,9 @@ static struct transcribe_word *copy_words(const struct transcribe_word *words, u
     return copy;
 }
 
-int yield_add(struct yield *y, const struct transcribe_segment *segment, struct err *err)
+int yield_add(struct yield *y, const struct result_segment *segment, struct err *err)
 {
-    struct transcribe_segment s = *segment;
+    struct result_segment s = *segment;
     int rc = make_room(y, 1, err);
 
     if (rc)

@@ -10,13 +10,13 @@
 #include "workers/stages/transcribe/transcription.h"
 
 struct yield { /* all zero: empty */
-    struct transcribe_segment *segments;
+    struct result_segment *segments;
     uint32_t count, cap;
 };
 
 void yield_free(struct yield *y); /* back to {0} */
 /* Copies text, reason, words and their texts; language stays borrowed. ERR_NOMEM. */
-int yield_add(struct yield *y, const struct transcribe_segment *segment, struct err *err);
+int yield_add(struct yield *y, const struct result_segment *segment, struct err *err);
 /* What `from` has goes to the end of `to`. ERR_NOMEM: nothing has moved. */
 int yield_move(struct yield *to, struct yield *from, struct err *err);
 

@@ -1,0 +1,63 @@
+/* workers/results.h - what is found in a recording: the one set of values that stages yield,
+ * messages carry and the catalog keeps. Times are in the recording. Who owns what a value points to
+ * is said where the value is. */
+#ifndef NIGHTSHIFT_WORKERS_RESULTS_H
+#define NIGHTSHIFT_WORKERS_RESULTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct result_word {
+    int64_t start_ms, end_ms; /* start <= end */
+    const char *text;         /* valid UTF-8, with its punctuation and its leading blank, as the
+                                 model wrote it: a segment's words joined are its text */
+    float probability;        /* 0 .. 1 */
+};
+
+struct result_segment {
+    int64_t start_ms, end_ms;
+    const char *text;     /* valid UTF-8, surrounding blanks removed, never empty */
+    const char *language; /* of its window: "en"; "" unknown */
+    float avg_logprob, no_speech_prob, compression_ratio, temperature;
+    uint32_t attempts;  /* temperatures tried, 1 .. 16; 0: unknown */
+    float speech_prob;  /* mean voice activity over it, 0 .. 1; -1: not measured */
+    bool dropped;       /* not believed: kept apart from the transcript, without its words */
+    const char *reason; /* why it was tried again, doubted or dropped; "" or NULL: good at once */
+    const struct result_word *words; /* NULL when there are none */
+    uint32_t word_count;
+};
+
+struct result_sound {
+    int64_t start_ms, end_ms;
+    uint32_t class_id; /* of the model's own */
+    const char *name;  /* valid UTF-8 */
+    float score;       /* 0 .. 1: the highest */
+};
+
+struct result_vector { /* of length 1; what it is of has the size of all */
+    int64_t start_ms, end_ms;
+    const float *values; /* [size] */
+};
+
+/* What the two networks of diarization heard of the windows that begin in a shard. */
+struct result_voices {
+    uint32_t first;        /* the first window: it begins at `first` seconds */
+    uint32_t windows;      /* 0: none, all else is 0 then */
+    uint32_t frames;       /* of a window */
+    uint32_t speakers;     /* that a window knows, at most 8 */
+    uint32_t size;         /* values of a vector */
+    uint32_t vector_count; /* at most windows * speakers */
+    const uint8_t *active; /* [windows][frames], bit s: local speaker s speaks */
+    const uint32_t *of;    /* [vector_count]: window * speakers + local speaker, ascending */
+    const float *vectors;  /* [vector_count][size], finite */
+};
+
+/* A probability without what rounding left outside of 0 .. 1. */
+static inline float result_probability(float v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
+
+struct result_turn {
+    int64_t start_ms, end_ms;
+    uint32_t speaker; /* index of the recording's speakers */
+};
+
+#endif
