@@ -650,11 +650,12 @@ static void rescue(struct run *run)
     char *path = NULL;
 
     if (store_rescue(run->st, &path, &err) == 0)
-        err_set(
-            &run->failure, run->astray.code,
-            "%s; the whole catalog, with what this run did, is now in '%s' beside it: move that "
-            "to the catalog's place and try again",
-            run->astray.msg, strrchr(path, '/') + 1);
+        err_set(&run->failure, run->astray.code,
+                "%s; the whole catalog, with what this run did, is now in '%s' beside it: move "
+                "that to the catalog's place%s and try again",
+                run->astray.msg, strrchr(path, '/') + 1,
+                run->astray.code == ERR_CHANGED ? " (what lies there, with its -wal, away first)"
+                                                : "");
     else
         err_set(&run->failure, run->astray.code,
                 "%s, and what this run did could not be saved beside it: %s", run->astray.msg,
