@@ -1,6 +1,7 @@
 /* nightshift retry, cancel, pause, resume: one request each, for all tasks or some. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -112,8 +113,30 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
     return cli_flush(unknown > 0 ? EX_NOINPUT : EX_OK);
 }
 
+/* What is in an archive is asked for together, by the archive's path; "ARCHIVE//MEMBER" as a path
+ * would name nothing. */
+static int refuse_member(const char *path, struct err *err)
+{
+    const char *inside = strstr(path, "//");
+    char *archive;
+    struct stat st;
+    int rc = 0;
+
+    if (inside == NULL || inside == path || inside[2] == 0)
+        return 0;
+    archive = strndup(path, (size_t)(inside - path));
+    if (archive == NULL)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    if (stat(archive, &st) == 0 && S_ISREG(st.st_mode))
+        rc = err_set(err, ERR_MISSING,
+                     "'%.400s' is in an archive, whose members are asked for together", path);
+    free(archive);
+    return rc;
+}
+
 static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
 {
+    const char *hint = NULL;
     const struct cli_spec spec = {k->help, "aj:", longs, take, true};
     struct wanted w = {0};
     struct err err = {0};
@@ -131,10 +154,12 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
         return cli_fail("change the catalog", &err, NULL);
     }
     for (; err.code == 0 && optind < argc; optind++)
-        if (cli_absolute(argv[optind], &paths[n], &err) == 0)
+        if (refuse_member(argv[optind], &err) != 0)
+            hint = "Name the archive.";
+        else if (cli_absolute(argv[optind], &paths[n], &err) == 0)
             n++;
     if (err.code != 0)
-        status = cli_fail("change the catalog", &err, NULL);
+        status = cli_fail(k->purpose, &err, hint);
     else if (cli_catalog(cli, false, &err) != 0)
         status = cli_fail("find the catalog", &err, NULL);
     else

@@ -402,6 +402,10 @@ class Requests(Program):
                 self.assertEqual("", done.out)
                 done = self.run_it(command, "--job", "9", status=65)
                 self.assertIn("there is no job 9", done.err)
+        self.put("box.zip", b"PK")
+        done = self.run_it("cancel", os.path.join(self.archive, "box.zip//one.wav"), status=66)
+        self.assertIn("is in an archive", done.err)
+        self.assertIn("Name the archive.", done.err)
         done = self.run_it("cancel", gone, deep, status=66)  # what there is, is done
         self.assertIn("1 task cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
