@@ -25,12 +25,11 @@ static void defuse(char *line)
 {
     unsigned char *p = (unsigned char *)line;
 
-    for (; *p; p++) {
+    for (; *p; p++)
         if (*p < 0x20 || *p == 0x7F)
             *p = ' ';
         else if (p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0)
             p[0] = p[1] = ' ';
-    }
 }
 
 const char *log_level_label(enum log_level level)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+
 /* The length of the well-formed character at p, or 0. When 0, *bad is the length of the maximal
  * ill-formed prefix (Unicode 15, table 3-7), which is replaced by one U+FFFD. */
 static size_t step(const uint8_t *p, size_t n, size_t *bad)
@@ -85,28 +87,45 @@ static char *put_escape(char *q, uint8_t byte)
     return q;
 }
 
-char *utf8_display(const void *data, size_t len)
+/* As much of the printable form as cap bytes hold with a NUL; no character or escape is cut. */
+static void put_display(char *out, size_t cap, const uint8_t *p, size_t len)
 {
-    const uint8_t *p = data;
-    char *out = malloc(len * 4 + 1), *q = out;
+    char *q = out, *end = out + cap - 1;
     size_t bad;
 
-    if (!out)
-        return NULL;
     for (size_t i = 0; i < len;) {
         size_t k = step(p + i, len - i, &bad);
-        if (k && !is_control(p + i, k)) {
-            memcpy(q, p + i, k);
-            q += k;
-            i += k;
-            continue;
+        bool plain = k && !is_control(p + i, k);
+        size_t n = k ? k : bad; /* of which each is four bytes at most as an escape */
+
+        if ((size_t)(end - q) < (plain ? n : 4 * n))
+            break;
+        if (plain) {
+            memcpy(q, p + i, n);
+            q += n;
+            i += n;
         }
-        for (size_t n = k ? k : bad; n; n--, i++) {
+        for (; !plain && n; n--, i++)
             q = put_escape(q, p[i]);
-        }
     }
     *q = 0;
+}
+
+char *utf8_display(const void *data, size_t len)
+{
+    char *out = malloc(len * 4 + 1);
+
+    if (out)
+        put_display(out, len * 4 + 1, data, len);
     return out;
+}
+
+void utf8_display_err(struct err *err)
+{
+    char was[sizeof(err->msg)];
+
+    memcpy(was, err->msg, sizeof(was));
+    put_display(err->msg, sizeof(err->msg), (const uint8_t *)was, strlen(was));
 }
 
 char *utf8_display_nth(const void *data, size_t len, uint32_t nth)

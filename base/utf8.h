@@ -19,6 +19,11 @@ char *utf8_display(const void *data, size_t len);
  * of the second, " (3)" behind that of the third. */
 char *utf8_display_nth(const void *data, size_t len, uint32_t nth);
 
+/* A message that quotes a file, which may hold anything, becomes text that can be printed; what it
+ * has no room for is left out. Allocates nothing. */
+struct err;
+void utf8_display_err(struct err *err);
+
 /* Copies at most cap-1 bytes of s, never cutting a character; always terminates. */
 void utf8_copy(char *dst, size_t cap, const char *s);
 

@@ -55,13 +55,11 @@ bool backend_moves_fit(const struct kv *kv, const struct kv_move *moves, uint32_
     if (kv->slots > BACKEND_MAX_MOVED)
         return false;
     memset(written, 0, (kv->slots + 63) / 64 * sizeof(written[0]));
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         if (moves[i].to >= kv->slots || !mark(written, moves[i].to))
             return false;
-    }
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         if (moves[i].from >= kv->slots || written[moves[i].from / 64] >> moves[i].from % 64 & 1)
             return false;
-    }
     return true;
 }

@@ -34,7 +34,6 @@
 
 struct backend;
 struct linear;    /* packed weights of y = x W^T + b */
-struct conv1d;    /* packed weights of a convolution over time, kernel 3, padding 1 */
 struct mel;       /* plan and scratch of a log-mel spectrogram */
 struct rules;     /* which token may follow: tables on the device */
 struct recording; /* a sequence of operations that can be run again */
@@ -210,15 +209,6 @@ struct backend_ops {
      * device has no product of that shape and those types; it is not lost then. */
     int (*linear)(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                   struct tensor y, struct err *err);
-
-    /* w: [out][in][3]. x: [windows * time][in], y: [windows * time / stride][out], both dense; each
-     * window is padded by itself. ERR_MODEL as of linear. */
-    int (*conv1d_new)(struct backend *be, enum precision precision, int64_t out, int64_t in,
-                      int64_t stride, const float *w, const float *bias, struct conv1d **ret,
-                      struct err *err);
-    void (*conv1d_free)(struct backend *be, struct conv1d *c);
-    int (*conv1d)(struct backend *be, struct conv1d *c, uint32_t windows, struct tensor x,
-                  enum epilogue epilogue, struct tensor y, struct err *err);
 
     /* Over the columns; gamma, beta: [1][cols] float32; x float32, y any; epsilon > 0. */
     int (*layer_norm)(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,

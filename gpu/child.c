@@ -6,18 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/spawn.h"
 #include "base/utf8.h"
 
 #define TICK_MS 50   /* between looks at the stop flag */
 #define GRACE_MS 500 /* from the program's end to its output's, which a grandchild may hold */
-#define REAP_MS \
-    2000 /* a process in the depths of a broken driver cannot be killed: not waited for */
+#define REAP_MS 2000 /* not waited for any longer */
 #define CHUNK 4096
 #define TAIL 2048 /* of standard error */
 
@@ -27,72 +25,38 @@ struct running {
     pid_t pid;
     int out, err; /* -1: ended */
     int64_t ends_ms;
-    bool ended;      /* the process has; it is kept as a zombie, so that its number stays its own */
+    bool ended;      /* the process has */
     char tail[TAIL]; /* the last of standard error */
     size_t tail_len;
 };
 
 /* -------------------------------------------------------------------------------- starting */
 
-/* Between fork and exec: only calls that are safe there. Every signal is blocked. */
-static void become(const struct child_options *o, int out, int errors, pid_t parent)
-{
-    const struct rlimit none = {0, 0};
-    const struct sigaction plain = {.sa_handler = SIG_DFL};
-    sigset_t empty;
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(0);
-    setrlimit(RLIMIT_CORE, &none);
-    if (null >= 0)
-        dup2(null, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    dup2(errors, STDERR_FILENO);
-    for (int n = 1; n < NSIG; n++)
-        sigaction(n, &plain, NULL);
-    sigemptyset(&empty);
-    sigprocmask(SIG_SETMASK, &empty, NULL);
-    execv(o->program != NULL ? o->program : "/proc/self/exe", (char *const *)o->argv);
-    _exit(127);
-}
-
 static int start(struct running *c, struct err *err)
 {
-    int out[2], errors[2], why;
-    pid_t parent = getpid();
-    sigset_t all, before;
+    int out[2], errors[2], rc;
 
     if (pipe2(out, O_CLOEXEC) != 0)
         return err_sys(err, errno, "a pipe");
     if (pipe2(errors, O_CLOEXEC) != 0) {
-        why = errno;
+        rc = errno;
         close(out[0]);
         close(out[1]);
-        return err_sys(err, why, "a pipe");
+        return err_sys(err, rc, "a pipe");
     }
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
-    c->pid = fork();
-    if (c->pid == 0)
-        become(c->o, out[1], errors[1], parent);
-    why = errno;
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    rc = spawn_start(c->o->program, c->o->argv, (int[]){SPAWN_NULL, out[1], errors[1]}, 3, &c->pid);
     close(out[1]);
     close(errors[1]);
     c->out = out[0];
     c->err = errors[0];
-    if (c->pid > 0) {
-        setpgid(c->pid, c->pid); /* as the child does: whoever is first */
+    if (rc == 0) {
         fcntl(c->out, F_SETFL, O_NONBLOCK);
         fcntl(c->err, F_SETFL, O_NONBLOCK);
         return 0;
     }
     close(c->out);
     close(c->err);
-    return err_sys(err, why, "starting a process");
+    return err_sys(err, rc, "starting a process");
 }
 
 /* -------------------------------------------------------------------------------- listening */
@@ -135,15 +99,6 @@ static void take(struct running *c, int *fd, struct err *err)
     }
 }
 
-static void look(struct running *c)
-{
-    siginfo_t info = {0};
-    int rc = waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT);
-
-    /* ECHILD: children are not kept (SIGCHLD is ignored). */
-    c->ended = rc == 0 ? info.si_pid == c->pid : errno != EINTR;
-}
-
 static void listen_to(struct running *c, struct err *err)
 {
     while (err->code == 0 && !c->r->too_much && !c->r->timed_out && !c->r->stopped) {
@@ -153,7 +108,7 @@ static void listen_to(struct running *c, struct err *err)
         int64_t tick = c->out < 0 && c->err < 0 ? 1 : TICK_MS;
 
         if (!c->ended) {
-            look(c);
+            c->ended = spawn_ended(c->pid);
             if (c->ended && c->ends_ms > now + GRACE_MS)
                 c->ends_ms = now + GRACE_MS;
         }
@@ -169,7 +124,7 @@ static void listen_to(struct running *c, struct err *err)
             if (fds[1].revents)
                 take(c, &c->err, err);
         }
-        c->r->stopped = c->o->stop != NULL && *c->o->stop;
+        c->r->stopped = c->o->stop && *c->o->stop;
     }
 }
 
@@ -177,18 +132,11 @@ static void listen_to(struct running *c, struct err *err)
 
 static void end(struct running *c)
 {
-    int64_t until = clock_mono_ms() + REAP_MS;
-    pid_t pid;
-
     if (c->out >= 0)
         close(c->out);
     if (c->err >= 0)
         close(c->err);
-    kill(-c->pid, SIGKILL); /* what it has left behind, too */
-    while ((pid = waitpid(c->pid, &c->r->status, WNOHANG)) == 0 && clock_mono_ms() < until)
-        poll(NULL, 0, 1);
-    if (pid != c->pid)
-        c->r->status = -1;
+    c->r->status = spawn_end(c->pid, REAP_MS);
 }
 
 /* The last line with anything in it, without what a terminal would obey. */
@@ -202,7 +150,7 @@ static void last_words(struct running *c)
     for (at = end_at; at > 0 && c->tail[at - 1] != '\n';)
         at--;
     shown = utf8_display(c->tail + at, end_at - at);
-    if (shown != NULL)
+    if (shown)
         utf8_copy(c->r->words, sizeof(c->r->words), shown);
     free(shown);
 }

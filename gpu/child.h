@@ -1,8 +1,7 @@
 /* gpu/child.h - runs a program that may crash, hang or talk without end, and gets back what it
  * said.
  *
- * The program has empty standard input, writes no core file and dies with the thread that called.
- * Any thread, unless something else reaps children. */
+ * The program has empty standard input. Any thread, unless something else reaps children. */
 #ifndef NIGHTSHIFT_GPU_CHILD_H
 #define NIGHTSHIFT_GPU_CHILD_H
 

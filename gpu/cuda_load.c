@@ -27,11 +27,11 @@ int cuda_module_find(char *ret, size_t cap, struct err *err)
     char self[PATH_MAX];
     ssize_t n;
 
-    if (named != NULL && named[0] != 0)
+    if (named && named[0] != 0)
         return find_named(named, ret, cap, err);
     n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[n < 0 ? 0 : n] = 0;
-    if (strrchr(self, '/') != NULL)
+    if (strrchr(self, '/'))
         strrchr(self, '/')[1] = 0;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         if ((size_t)snprintf(ret, cap, "%s%s%s", self, places[i], CUDA_MODULE_FILE) < cap &&
@@ -48,12 +48,12 @@ int cuda_module_load(const char *path, const struct cuda_module **ret, struct er
     void *handle;
 
     /* A name without a slash would be looked for in the system's folders. */
-    snprintf(here, sizeof(here), "%s%s", slash != NULL ? "" : "./", path);
+    snprintf(here, sizeof(here), "%s%s", slash ? "" : "./", path);
     handle = dlopen(here, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL)
+    if (!handle)
         return err_set(err, ERR_MISSING, "the CUDA module cannot be opened: %.400s", dlerror());
     m = dlsym(handle, CUDA_MODULE_SYMBOL);
-    if (m == NULL)
+    if (!m)
         return err_set(err, ERR_MISSING, "'%.300s' is no CUDA module of nightshift's", path);
     if (m->abi != CUDA_MODULE_ABI)
         return err_set(err, ERR_VERSION,

@@ -21,7 +21,7 @@ static const char *env(const char *name)
 {
     const char *s = getenv(name);
 
-    return s != NULL ? s : "";
+    return s ? s : "";
 }
 
 /* ---------------------------------------------------------------------------------- finding */
@@ -53,7 +53,7 @@ void devices_processor(struct devices *ret)
 /* The i-th entry of a list with commas, for a sentence. */
 static void list_entry(const char *list, uint32_t i, char *ret, size_t cap)
 {
-    while (i > 0 && strchr(list, ',') != NULL) {
+    while (i > 0 && strchr(list, ',')) {
         list = strchr(list, ',') + 1;
         i--;
     }
@@ -68,7 +68,7 @@ static void find_hidden(struct devices *d, const struct nvidia *hw, uint32_t see
     uint32_t entries = 0;
     char found[200], entry[60], wanted[200];
 
-    if (list == NULL)
+    if (!list)
         return;
     for (const char *s = list; *s != 0; s += strcspn(s, ","), s += *s == ',')
         entries++;

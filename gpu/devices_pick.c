@@ -7,17 +7,14 @@
 #include "base/utf8.h"
 #include "gpu/devices.h"
 
-static bool is_auto(const char *list)
-{
-    return list == NULL || list[0] == 0 || strcmp(list, "auto") == 0;
-}
+static bool is_auto(const char *list) { return !list || list[0] == 0 || strcmp(list, "auto") == 0; }
 
 /* The next entry without blanks around it, cut to `cap`; NULL behind the last. */
 static const char *next_entry(const char *s, char *ret, size_t cap)
 {
     size_t n;
 
-    if (s == NULL)
+    if (!s)
         return NULL;
     s += strspn(s, " \t");
     n = strcspn(s, ",");
@@ -33,7 +30,7 @@ bool devices_list_wants_gpus(const char *list)
 
     if (is_auto(list))
         return true;
-    while ((list = next_entry(list, entry, sizeof(entry))) != NULL) {
+    while ((list = next_entry(list, entry, sizeof(entry)))) {
         if (strcmp(entry, "cpu") != 0)
             return true;
         list = *list == ',' ? list + 1 : NULL;
@@ -63,11 +60,11 @@ static int refuse(const struct devices *all, const char *entry, struct err *err)
     name_all(all, known, sizeof(known));
     if (strncmp(entry, "cuda:", 5) == 0 && all->no_gpu.code != 0)
         err_set(err, all->expects_gpu ? ERR_DEVICE : ERR_USAGE,
-                "'%.60s' cannot be used: %.280s; there is: %.120s", shown != NULL ? shown : "?",
+                "'%.60s' cannot be used: %.280s; there is: %.120s", shown ? shown : "?",
                 all->no_gpu.msg, known);
     else
         err_set(err, ERR_USAGE, "there is no device '%.60s'; there is: %s, or auto",
-                shown != NULL ? shown : "?", known);
+                shown ? shown : "?", known);
     free(shown);
     return err->code;
 }
@@ -88,12 +85,12 @@ static int match(const struct devices *all, const char *entry, const struct devi
         }
         if (!uuid || strncmp(d->name, entry, strlen(entry)) != 0)
             continue;
-        if (found != NULL)
+        if (found)
             return err_set(err, ERR_USAGE, "'%.60s' could be %s or %s: write more of it", entry,
                            found->label, d->label);
         found = d;
     }
-    if (found == NULL)
+    if (!found)
         return refuse(all, entry, err);
     *ret = found;
     return 0;
@@ -134,7 +131,7 @@ static int pick_auto(const struct devices *all, enum allow_cpu allow, struct dev
         return err_set(err, ERR_DEVICE,
                        "no GPU can be used: %.400s; --allow-cpu lets the processor work",
                        all->no_gpu.msg);
-    return cpu != NULL ? add(all, cpu, ret, err) : err_set(err, ERR_DEVICE, "there is no device");
+    return cpu ? add(all, cpu, ret, err) : err_set(err, ERR_DEVICE, "there is no device");
 }
 
 /* Devices of `ret` alone; the rest of it says what is known of all. */
@@ -155,7 +152,7 @@ int devices_pick(const struct devices *all, const char *list, enum allow_cpu all
     begin(all, ret);
     if (is_auto(list))
         return pick_auto(all, allow, ret, err);
-    while (rc == 0 && (list = next_entry(list, entry, sizeof(entry))) != NULL) {
+    while (rc == 0 && (list = next_entry(list, entry, sizeof(entry)))) {
         if (entry[0] != 0)
             rc = match(all, entry, &d, err);
         if (rc == 0 && entry[0] != 0)

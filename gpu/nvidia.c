@@ -25,9 +25,9 @@ static uint32_t count_entries(const char *folder, bool (*fn)(const char *folder,
     const struct dirent *e;
     uint32_t n = 0;
 
-    if (dir == NULL)
+    if (!dir)
         return 0;
-    while ((e = readdir(dir)) != NULL)
+    while ((e = readdir(dir)))
         n += e->d_name[0] != '.' && fn(folder, e->d_name);
     closedir(dir);
     return n;
@@ -50,9 +50,9 @@ static unsigned long read_hex(const char *folder, const char *device, const char
     if (snprintf(path, sizeof(path), "%s/%s/%s", folder, device, what) >= PATH_MAX)
         return 0;
     f = fopen(path, "re");
-    if (f == NULL)
+    if (!f)
         return 0;
-    if (fgets(text, sizeof(text), f) != NULL)
+    if (fgets(text, sizeof(text), f))
         ret = strtoul(text, NULL, 16);
     fclose(f);
     return ret;
@@ -71,13 +71,12 @@ static void read_version(const char *path, char *ret, size_t cap)
     char line[300], *word, *save = NULL;
     FILE *f = fopen(path, "re");
 
-    if (f == NULL)
+    if (!f)
         return;
-    word = fgets(line, sizeof(line), f) != NULL ? strtok_r(line, " \t\n", &save) : NULL;
-    while (word != NULL &&
-           (!isdigit((unsigned char)word[0]) || word[strspn(word, "0123456789")] != '.'))
+    word = fgets(line, sizeof(line), f) ? strtok_r(line, " \t\n", &save) : NULL;
+    while (word && (!isdigit((unsigned char)word[0]) || word[strspn(word, "0123456789")] != '.'))
         word = strtok_r(NULL, " \t\n", &save);
-    if (word != NULL && word[strspn(word, "0123456789.")] == 0)
+    if (word && word[strspn(word, "0123456789.")] == 0)
         snprintf(ret, cap, "%s", word);
     fclose(f);
 }

@@ -7,8 +7,8 @@ static const struct {
     enum dtype type;
     uint32_t weight_bytes;
 } precisions[PRECISION_COUNT] = {
-    [PRECISION_AUTO] = {"auto", DTYPE_F32, 4}, [PRECISION_F32] = {"fp32", DTYPE_F32, 4},
-    [PRECISION_TF32] = {"tf32", DTYPE_F32, 4}, [PRECISION_F16] = {"fp16", DTYPE_F16, 2},
+    [PRECISION_AUTO] = {"auto", DTYPE_F32, 4},  [PRECISION_F32] = {"fp32", DTYPE_F32, 4},
+    [PRECISION_TF32] = {"tf32", DTYPE_F32, 4},  [PRECISION_F16] = {"fp16", DTYPE_F16, 2},
     [PRECISION_BF16] = {"bf16", DTYPE_BF16, 2}, [PRECISION_INT8] = {"int8", DTYPE_F16, 1},
     [PRECISION_FP8] = {"fp8", DTYPE_BF16, 1},
 };

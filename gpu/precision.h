@@ -12,7 +12,8 @@
 enum precision {
     PRECISION_AUTO, /* the device's best: backend_precision */
     PRECISION_F32,
-    PRECISION_TF32, /* float32 whose products are rounded to 11 bits of fraction (sm_80 and later) */
+    PRECISION_TF32, /* float32 whose products are rounded to 11 bits of fraction (sm_80 and later)
+                     */
     PRECISION_F16,
     PRECISION_BF16,
     PRECISION_INT8, /* weights of 8 bits, one scale an output; inputs of 8 bits, one scale a row;

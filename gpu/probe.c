@@ -34,7 +34,7 @@ static void show(char *dst, size_t cap, const char *s)
 {
     char *shown = utf8_display(s, strlen(s));
 
-    utf8_copy(dst, cap, shown != NULL ? shown : "");
+    utf8_copy(dst, cap, shown ? shown : "");
     free(shown);
 }
 
@@ -58,7 +58,7 @@ static const char *get_text(struct reading *r, const json_t *o, const char *key)
     const char *s = json_string_value(json_object_get(o, key));
 
     r->nonsense |= s == NULL;
-    return s != NULL ? s : "";
+    return s ? s : "";
 }
 
 static json_int_t get_number(struct reading *r, const json_t *o, const char *key, json_int_t max)
@@ -138,15 +138,15 @@ static void read_line(struct reading *r, const char *line, size_t len)
 
     if (r->ended || !json_is_object(o)) {
         r->nonsense = true;
-    } else if ((v = json_object_get(o, "device")) != NULL) {
+    } else if ((v = json_object_get(o, "device"))) {
         read_device(r, v);
-    } else if ((v = json_object_get(o, "finding")) != NULL) {
+    } else if ((v = json_object_get(o, "finding"))) {
         read_finding(r, v);
-    } else if ((v = json_object_get(o, "error")) != NULL) {
+    } else if ((v = json_object_get(o, "error"))) {
         read_error(r, v);
-    } else if (json_object_get(o, "doing") != NULL) {
+    } else if (json_object_get(o, "doing")) {
         show(r->doing, sizeof(r->doing), get_text(r, o, "doing"));
-    } else if (json_object_get(o, "module") != NULL) {
+    } else if (json_object_get(o, "module")) {
         snprintf(text, sizeof(text), "%.200s, for %.80s", get_text(r, o, "module"),
                  get_text(r, o, "built_for"));
         devices_add_finding(r->d, FINDING_WELL, "CUDA module", text, "", "");
@@ -165,7 +165,7 @@ static void read_lines(struct reading *r, const char *s, size_t len)
     while (len > 0 && !r->nonsense) {
         const char *end = memchr(s, '\n', len);
 
-        if (end == NULL) { /* cut off: the fate says why, or it is nonsense */
+        if (!end) { /* cut off: the fate says why, or it is nonsense */
             r->ended = false;
             return;
         }
@@ -229,7 +229,7 @@ void probe_read(const char *answer, size_t len, const char *fate, const char *wo
 static int64_t limit_ms(bool thorough)
 {
     const char *s = getenv("NIGHTSHIFT_PROBE_SECONDS");
-    long n = s != NULL ? strtol(s, NULL, 10) : 0;
+    long n = s ? strtol(s, NULL, 10) : 0;
 
     return (n > 0 && n <= 3600 ? n : SECONDS) * 1000 * (thorough ? THOROUGH : 1);
 }

@@ -6,15 +6,15 @@
 /* Strings of libraries: what is no UTF-8 must not cost the line. */
 static json_t *text(const char *s)
 {
-    json_t *ret = json_string(s != NULL ? s : "");
+    json_t *ret = json_string(s ? s : "");
 
-    return ret != NULL ? ret : json_string("(unreadable)");
+    return ret ? ret : json_string("(unreadable)");
 }
 
 /* Each line is flushed, so that it is there when the next step crashes. Takes the object. */
 static void put(FILE *out, json_t *object)
 {
-    if (object != NULL && json_dumpf(object, out, JSON_COMPACT) == 0)
+    if (object && json_dumpf(object, out, JSON_COMPACT) == 0)
         fputc('\n', out);
     fflush(out);
     json_decref(object);

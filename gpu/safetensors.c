@@ -69,11 +69,10 @@ static int parse_shape(struct safetensor *t, const json_t *value, struct err *er
                        t->name, SAFETENSORS_MAX_RANK);
     t->rank = (uint32_t)json_array_size(value);
     t->count = 1;
-    for (uint32_t i = 0; i < t->rank; i++) {
+    for (uint32_t i = 0; i < t->rank; i++)
         if (!get_u64(json_array_get(value, i), &t->dim[i]) ||
             __builtin_mul_overflow(t->count, t->dim[i], &t->count))
             return err_set(err, ERR_MODEL, "tensor '%.200s' has an impossible shape", t->name);
-    }
     return 0;
 }
 

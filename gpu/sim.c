@@ -280,12 +280,6 @@ static int sim_linear(struct backend *be, struct linear *l, struct tensor x, enu
     SLOWLY(linear(be, l, x, epilogue, y, err));
 }
 
-static int sim_conv1d(struct backend *be, struct conv1d *c, uint32_t windows, struct tensor x,
-                      enum epilogue epilogue, struct tensor y, struct err *err)
-{
-    SLOWLY(conv1d(be, c, windows, x, epilogue, y, err));
-}
-
 static int sim_conv2d(struct backend *be, struct conv2d *c, uint32_t images, uint32_t height,
                       uint32_t width, struct tensor x, enum epilogue epilogue, struct tensor y,
                       struct err *err)
@@ -375,7 +369,6 @@ static void dress(struct backend *be, struct sim *s, const struct device *d,
     s->ops.alloc = sim_alloc;
     s->ops.sync = sim_sync;
     s->ops.linear = sim_linear;
-    s->ops.conv1d = sim_conv1d;
     s->ops.conv2d = sim_conv2d;
     s->ops.attention_spans = sim_attention_spans;
     s->ops.attention = sim_attention;

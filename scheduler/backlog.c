@@ -1,10 +1,17 @@
+#include "scheduler/backlog.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/companions.h"
+#include "scheduler/dispatch.h"
+#include "scheduler/lease_passages.h"
+#include "scheduler/report.h"
+#include "scheduler/settle.h"
+#include "scheduler/supervisor.h"
+#include "scheduler/tracks.h"
 
 #define PAGE 256u
 #define PASSAGES_MS 1000 /* of audio: about what the text of a recording takes as long as */
@@ -201,7 +208,7 @@ static bool read_page(struct run *run)
     return !run->exhausted && !run->failure.code;
 }
 
-/* Takes over what *row owns, and what companions are made of. */
+/* Takes over what *row owns, and of the others what may listen. */
 static void begin_stage(struct run *run, struct store_stage_row *row, struct store_stage_row *rows,
                         size_t n)
 {
@@ -216,7 +223,7 @@ static void begin_stage(struct run *run, struct store_stage_row *row, struct sto
         run->o->stage(run->stage.name, run->stage.params_json, &run->kind);
     report_event(run, LOG_INFO, "stage %s: loading the model %s", run->stage.name,
                  run->stage.model);
-    companions_choose(run, rows, n);
+    tracks_choose(run, rows, n);
     if (had)
         supervisor_leave(run);
     supervisor_new_stage(run);
@@ -295,7 +302,7 @@ void backlog_put_aside(struct run *run, const struct store_stage_row *row, const
     report_event(run, LOG_ERROR, "%s", text);
     run_check(run, ledger_event(run->ledger, "stage-aside", 0, "", text, &err), &err);
     run_note_commit(run);
-    companions_stop_stage(run, stage);
+    tracks_stop_stage(run, stage);
     if (run->has_stage && run->stage.stage_id == stage)
         stop_stage(run);
     run_touch(run);
@@ -393,7 +400,8 @@ void backlog_recheck(struct run *run, bool cancel)
     if (!backlog_forget_queued(run))
         return;
     while ((t = idmap_next(&run->tasks, &at))) {
-        if (t->stopping || still_wanted(run, t->t.stage_id, t->t.task_id))
+        if (t->stopping || planner_task_complete(run->planner, t->t.task_id) ||
+            still_wanted(run, t->t.stage_id, t->t.task_id))
             continue;
         t->stopping = true;
         if (cancel)
@@ -401,5 +409,5 @@ void backlog_recheck(struct run *run, bool cancel)
         else
             dispatch_cap_task(run, t->t.task_id);
     }
-    companions_recheck(run);
+    tracks_recheck(run);
 }

@@ -1,3 +1,5 @@
+#include "scheduler/dispatch.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,11 +7,52 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/companions.h"
+#include "scheduler/backlog.h"
+#include "scheduler/lease_passages.h"
+#include "scheduler/report.h"
+#include "scheduler/settle.h"
+#include "scheduler/tracks.h"
 
-static struct run_task *task_get(struct run *run, int64_t id)
+/* ------------------------------------------------------------------------------------ leases */
+
+static struct run_lease *lease_new(struct run *run, const struct planner_step *s)
 {
-    return idmap_get(&run->tasks, (uint64_t)id);
+    struct run_lease *l = calloc(1, sizeof(*l));
+    struct planner_ended e;
+    struct err err = {0};
+
+    if (l && idmap_put(&run->leases, s->lease, l) == 0) {
+        l->id = s->lease;
+        l->task = idmap_get(&run->tasks, (uint64_t)s->task);
+        l->worker = s->worker;
+        l->first = s->first;
+        l->last = l->granted = s->last;
+        return l;
+    }
+    free(l);
+    err_set(&err, ERR_NOMEM, "no memory for a lease");
+    run_fail(run, &err);
+    planner_lease_end(run->planner, s->lease, false, 0, &e, &err);
+    return NULL;
+}
+
+static void lease_free(struct run *run, struct run_lease *l)
+{
+    idmap_remove(&run->leases, l->id);
+    tracks_drop(run, l);
+    free(l);
+}
+
+void dispatch_free(struct run *run)
+{
+    struct run_lease *l;
+    size_t at = 0;
+
+    while ((l = idmap_next(&run->leases, &at))) {
+        tracks_drop(run, l);
+        free(l);
+    }
+    idmap_free(&run->leases);
 }
 
 /* -------------------------------------------------------------------------------- to workers */
@@ -18,15 +61,17 @@ static void note_failure(struct run_task *t, int code, const char *message);
 static void conclude(struct run *run, struct run_task *t, const struct planner_ended *e);
 
 /* Ends a lease that its worker was not told of. code 0: it is done, and had no passages. */
-static void end_unsent(struct run *run, struct run_task *t, uint64_t lease, int code,
-                       const char *message)
+static void end_unsent(struct run *run, struct run_lease *l, int code, const char *message)
 {
+    struct run_task *t = l->task;
+    uint64_t lease = l->id;
     struct msg_shard_done none = {.media_id = t->t.media_id,
                                   .end_ms = t->t.duration_ms > 0 ? t->t.duration_ms : 0,
                                   .language = strdup("")};
     struct planner_ended e;
     struct err err = {0};
 
+    lease_free(run, l);
     if (code) {
         msg_shard_done_free(&none);
         note_failure(t, code, message);
@@ -41,18 +86,18 @@ static void end_unsent(struct run *run, struct run_task *t, uint64_t lease, int 
 }
 
 /* The lease's passages. False: there is nothing to send, and the lease has ended. */
-static bool add_passages(struct run *run, struct run_task *t, uint64_t lease, struct msg_lease *m)
+static bool add_passages(struct run *run, struct run_lease *l, struct msg_lease *m)
 {
     struct err err = {0};
-    int rc = passages_read(run, t, &err);
+    int rc = passages_read(run, l->task, &err);
 
-    if (rc == 0 && passages_fill(t, m))
+    if (rc == 0 && passages_fill(l->task, m))
         return true;
     if (rc == 0)
         rc = err_set(&err, ERR_NOMEM, "no memory for a lease");
     if (rc < 0 && retry_store(rc) == STORE_STOP)
         run_fail(run, &err);
-    end_unsent(run, t, lease, rc < 0 ? rc : 0, err.msg);
+    end_unsent(run, l, rc < 0 ? rc : 0, err.msg);
     return false;
 }
 
@@ -64,12 +109,37 @@ static void say_first(struct run *run, const struct run_task *t)
     run->named = true;
 }
 
+/* With all of its tracks, or where that is too much with the first alone. False: that is too long,
+ * too. */
+static bool encode(struct run *run, struct run_lease *l, struct msg_lease *m, struct buf *ret)
+{
+    msg_lease_put(ret, m);
+    if (ret->len > FRAME_MAX && m->track_count > 1) {
+        tracks_drop(run, l);
+        m->track_count = 1;
+        buf_clear(ret);
+        msg_lease_put(ret, m);
+    }
+    return ret->len <= FRAME_MAX;
+}
+
 static void send_lease(struct run *run, const struct planner_step *s)
 {
-    struct run_task *t = task_get(run, s->task);
+    struct run_lease *l = lease_new(run, s);
+    const struct run_task *t = l ? l->task : NULL;
     struct run_worker *w = &run->workers[s->worker];
     struct buf b = BUF_INIT;
-    struct msg_lease m = {
+    struct msg_track tracks[SETUP_MAX_STAGES];
+    struct msg_lease m;
+
+    if (!l)
+        return;
+    tracks[0] = (struct msg_track){
+        .language = t->t.language ? t->t.language : (char *)"",
+        .skip_count = s->skip_count,
+        .skip = (uint32_t *)s->skip, /* which is read only */
+    };
+    m = (struct msg_lease){
         .lease_id = s->lease,
         .media_id = t->t.media_id,
         .path = t->t.path,
@@ -78,40 +148,41 @@ static void send_lease(struct run *run, const struct planner_step *s)
         .size_bytes = t->t.size_bytes,
         /* Only who reads to the end can have read the whole. */
         .want_hash = !t->t.has_hash && s->last == UINT32_MAX && !run->kind.passage_chars,
-        .language = t->t.language ? t->t.language : (char *)"",
         .shard_ms = run->o->shard_ms,
         .first = s->first,
         .last = s->last,
-        .skip_count = s->skip_count,
-        .skip = (uint32_t *)s->skip, /* which is read only */
+        .track_count = 1,
+        .tracks = tracks,
     };
-
     memcpy(m.fingerprint, t->t.fingerprint, sizeof(m.fingerprint));
-    if (run->kind.passage_chars && !add_passages(run, t, s->lease, &m))
+    if (run->kind.passage_chars && !add_passages(run, l, &m))
         return;
     log_debug("lease %" PRIu64 ": %s, shards %u to %u%s, to %s", s->lease, t->shown, s->first,
               s->last, s->alone ? ", alone" : "", w->label);
-    msg_lease_put(&b, &m);
-    if (b.len > FRAME_MAX)
-        end_unsent(run, t, s->lease, ERR_LIMIT, "its text is more than can be sent to a worker");
-    else {
+    if (!s->alone)
+        tracks_add(w, l, &m);
+    if (encode(run, l, &m, &b)) {
         say_first(run, t);
-        companions_lease(w, &m, &b, s->alone);
+        process_send(&w->process, MSG_LEASE, &b);
+    } else {
+        end_unsent(run, l, ERR_LIMIT, "its text is more than can be sent to a worker");
     }
     free(m.passages);
     buf_free(&b);
 }
 
-void dispatch_cap(struct run *run, const struct planner_step *s)
+static void dispatch_cap(struct run *run, const struct planner_step *s)
 {
     struct msg_cap m = {.lease_id = s->lease, .last = s->last};
+    struct run_lease *l = idmap_get(&run->leases, s->lease);
     struct buf b = BUF_INIT;
 
     log_debug("lease %" PRIu64 " ends with shard %u", s->lease, s->last);
     msg_cap_put(&b, &m);
-    supervisor_send(&run->workers[s->worker], MSG_CAP, &b);
+    process_send(&run->workers[s->worker].process, MSG_CAP, &b);
     buf_free(&b);
-    companions_cap(run, s->lease, s->last);
+    if (l)
+        l->last = s->last;
 }
 
 void dispatch_all(struct run *run)
@@ -138,56 +209,36 @@ void dispatch_all(struct run *run)
     }
 }
 
-/* Calls fn for each lease of the task, wherever it is. */
-static void each_lease(struct run *run, int64_t task,
-                       void (*fn)(struct run *run, struct run_worker *w, uint64_t lease))
+void dispatch_cancel_track(struct run *run, const struct run_lease *l, uint32_t track)
 {
-    struct err err = {0};
-    uint32_t i;
-
-    for (i = 0; i < run->worker_count; i++) {
-        size_t n = planner_worker_leases(run->planner, i, NULL, 0), k;
-        uint64_t *ids = calloc(n + 1, sizeof(*ids));
-
-        if (!ids) {
-            err_set(&err, ERR_NOMEM, "no memory to stop leases");
-            run_fail(run, &err);
-            return;
-        }
-        planner_worker_leases(run->planner, i, ids, n);
-        for (k = 0; k < n; k++) {
-            int64_t of;
-            uint32_t worker;
-
-            if (planner_lease_find(run->planner, ids[k], &of, &worker) && of == task)
-                fn(run, &run->workers[i], ids[k]);
-        }
-        free(ids);
-    }
-}
-
-static void cancel_one(struct run *run, struct run_worker *w, uint64_t lease)
-{
-    struct msg_cancel m = {.lease_id = lease};
+    struct msg_cancel m = {.lease_id = l->id, .track = track};
     struct buf b = BUF_INIT;
 
-    (void)run;
     msg_cancel_put(&b, &m);
-    supervisor_send(w, MSG_CANCEL, &b);
+    process_send(&run->workers[l->worker].process, MSG_CANCEL, &b);
     buf_free(&b);
 }
 
-static void cap_one(struct run *run, struct run_worker *w, uint64_t lease)
+void dispatch_cancel(struct run *run, int64_t task)
 {
-    struct planner_step s;
+    const struct run_lease *l;
+    size_t at = 0;
 
-    (void)w;
-    if (planner_cap_now(run->planner, lease, &s))
-        dispatch_cap(run, &s);
+    while ((l = idmap_next(&run->leases, &at)))
+        if (l->task->t.task_id == task)
+            dispatch_cancel_track(run, l, 0);
 }
 
-void dispatch_cancel(struct run *run, int64_t task) { each_lease(run, task, cancel_one); }
-void dispatch_cap_task(struct run *run, int64_t task) { each_lease(run, task, cap_one); }
+void dispatch_cap_task(struct run *run, int64_t task)
+{
+    const struct run_lease *l;
+    struct planner_step s;
+    size_t at = 0;
+
+    while ((l = idmap_next(&run->leases, &at)))
+        if (l->task->t.task_id == task && planner_cap_now(run->planner, l->id, &s))
+            dispatch_cap(run, &s);
+}
 
 /* --------------------------------------------------------------------------------- failures */
 
@@ -231,15 +282,19 @@ static void clear_failure(struct run_task *t)
 
 bool dispatch_history(struct run *run, int64_t task, struct retry_failure *ret)
 {
-    uintptr_t own = (uintptr_t)idmap_get(&run->deaths, (uint64_t)task);
     struct err err = {0};
+    uintptr_t own;
 
+    if (store_task_attempts(run->st, task, &ret->attempts, &ret->deaths, &err)) {
+        run_fail(run, &err);
+        return false;
+    }
+    if (ret->deaths == 0) /* none yet, or forgiven by a retry */
+        idmap_remove(&run->deaths, (uint64_t)task);
+    own = (uintptr_t)idmap_get(&run->deaths, (uint64_t)task);
     ret->deaths_alone = own ? (uint32_t)own - 1 : 0;
     ret->acquitted = run->acquitted;
-    if (store_task_attempts(run->st, task, &ret->attempts, &ret->deaths, &err) == 0)
-        return true;
-    run_fail(run, &err);
-    return false;
+    return true;
 }
 
 void dispatch_done(struct run *run, int64_t task)
@@ -396,52 +451,78 @@ static void decide(struct run *run, struct run_task *t, const struct planner_end
 
 /* ---------------------------------------------------------------------------------- results */
 
-static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct run_task **ret,
+/* *ret is NULL where it was given up. */
+static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct run_lease **ret,
                      struct err *err)
 {
-    int64_t task;
-    uint32_t worker;
+    struct run_lease *l = *ret = idmap_get(&w->run->leases, lease);
 
-    *ret = NULL;
-    if (!planner_lease_find(w->run->planner, lease, &task, &worker)) {
+    if (!l)
         log_debug("%s: lease %" PRIu64 " is over", w->label, lease);
-        return true; /* it was given up */
-    }
-    *ret = task_get(w->run, task);
-    if (worker != w->index || (*ret && (*ret)->t.media_id != media)) {
-        err_set(err, ERR_PROTOCOL, "lease %" PRIu64 " is not of this worker or recording", lease);
-        return false;
-    }
-    return true;
+    if (!l || (l->worker == w->index && l->task->t.media_id == media))
+        return true;
+    err_set(err, ERR_PROTOCOL, "lease %" PRIu64 " is not of this worker or recording", lease);
+    return false;
 }
 
 bool dispatch_media(struct run_worker *w, const struct msg_media *m, struct err *err)
 {
     struct run *run = w->run;
-    struct run_task *t;
+    struct run_lease *l;
 
-    if (!lease_of(w, m->lease_id, m->media_id, &t, err))
+    if (!lease_of(w, m->lease_id, m->media_id, &l, err))
         return false;
-    if (!t || run->kind.passage_chars)
+    if (!l || run->kind.passage_chars)
         return true;
     run_check(run, ledger_media(run->ledger, m, err), err);
     run_note_commit(run);
-    planner_task_duration(run->planner, t->t.task_id, m->duration_ms);
+    planner_task_duration(run->planner, l->task->t.task_id, m->duration_ms);
     return true;
 }
 
-bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct err *err)
+static bool is_as_said(const struct run_lease *l, uint32_t shards, struct err *err)
+{
+    if (l->shards == 0 || l->shards == shards)
+        return true;
+    err_set(err, ERR_PROTOCOL, "a recording of %u shards, and of %u", l->shards, shards);
+    return false;
+}
+
+/* How many shards the recording has: with the last of them each track's task is done. */
+static bool take_total(struct run *run, struct run_lease *l, uint32_t shards, struct err *err)
+{
+    int64_t task = l->task->t.task_id;
+    uint32_t total;
+
+    if (l->shards)
+        return is_as_said(l, shards, err);
+    if (planner_task_total(run->planner, task, shards, &total, err))
+        return false;
+    l->shards = shards;
+    run_check(run, ledger_total(run->ledger, task, total, err), err);
+    tracks_total(run, l, shards);
+    run_note_commit(run);
+    return true;
+}
+
+/* The recording's end was seen while some tracks may be at work for long: what is done by now is
+ * done. Settling needs the length. */
+static bool take_end(struct run *run, struct run_lease *l, uint32_t shards, int64_t total_ms,
+                     struct err *err)
+{
+    if (l->shards == 0)
+        run_check(run, ledger_media_length(run->ledger, l->task->t.media_id, total_ms, err), err);
+    return take_total(run, l, shards, err);
+}
+
+/* Of the first track. */
+static bool first_done(struct run_worker *w, struct run_lease *l, struct msg_shard_done *m,
+                       struct err *err)
 {
     struct run *run = w->run;
-    struct run_task *t;
+    struct run_task *t = l->task;
     int rc;
 
-    if (companions_own(m->lease_id))
-        return companions_shard_done(w, m, err);
-    if (!lease_of(w, m->lease_id, m->media_id, &t, err))
-        return false;
-    if (!t)
-        return true;
     if (t->passages && !passages_answered(t, m, err))
         return false;
     rc = planner_shard(run->planner, m->lease_id, m->seq, true, err);
@@ -453,7 +534,7 @@ bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct 
         run_fail(run, err);
     if (rc)
         return false;
-    restart_result(&w->restart);
+    restart_result(&w->process.restart);
     rc = ledger_passages(run->ledger, t->t.task_id, w->device, m, t->passages, err);
     t->passages = NULL; /* they are the ledger's */
     t->passage_count = 0;
@@ -462,26 +543,42 @@ bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct 
     return true;
 }
 
+bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct err *err)
+{
+    uint32_t shards = m->shards; /* *m will be the ledger's */
+    int64_t total_ms = m->total_ms;
+    struct run_lease *l;
+
+    if (!lease_of(w, m->lease_id, m->media_id, &l, err))
+        return false;
+    if (!l)
+        return true;
+    if (m->track ? !tracks_shard_done(w, l, m, err) : !first_done(w, l, m, err))
+        return false;
+    /* Without other tracks LEASE_END is about to say it. */
+    return shards == 0 || l->track_count == 0 || take_end(w->run, l, shards, total_ms, err);
+}
+
 bool dispatch_shard_failed(struct run_worker *w, const struct msg_shard_failed *m, struct err *err)
 {
-    struct run_task *t;
+    struct run_lease *l;
     int rc;
 
-    if (companions_own(m->lease_id))
-        return companions_shard_failed(w, m, err);
-    if (!lease_of(w, m->lease_id, m->media_id, &t, err))
+    if (!lease_of(w, m->lease_id, m->media_id, &l, err))
         return false;
-    if (!t)
+    if (!l)
         return true;
+    if (m->track)
+        return tracks_shard_failed(w, l, m, err);
     rc = planner_shard(w->run->planner, m->lease_id, m->seq, false, err);
     if (rc == ERR_NOMEM)
         run_fail(w->run, err);
     if (rc < 0)
         return false;
     if (rc == 0)
-        note_failure(t, m->code, m->message);
+        note_failure(l->task, m->code, m->message);
     if (m->code != ERR_DEVICE) /* which is about to be a death */
-        restart_result(&w->restart);
+        restart_result(&w->process.restart);
     return true;
 }
 
@@ -510,31 +607,35 @@ bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, str
 {
     struct run *run = w->run;
     struct planner_ended e;
+    struct run_lease *l;
     struct run_task *t;
     int rc;
 
-    if (companions_own(m->lease_id))
-        return companions_lease_end(w, m, err);
-    if (!lease_of(w, m->lease_id, m->media_id, &t, err))
+    if (!lease_of(w, m->lease_id, m->media_id, &l, err))
         return false;
-    if (!t)
+    if (!l)
         return true;
+    /* While the planner knows the lease: all that a worker holds which lied is taken back. */
+    if (m->reached_end && !is_as_said(l, m->shards, err))
+        return false;
+    t = l->task;
     rc = planner_lease_end(run->planner, m->lease_id, m->reached_end, m->shards, &e, err);
     if (rc)
         return false;
     if (m->reached_end) {
         if (!run->kind.passage_chars) /* else nobody listened to it */
             run_check(run, ledger_media_end(run->ledger, m, err), err);
-        run_check(run, ledger_total(run->ledger, t->t.task_id, e.total, err), err);
+        if (!take_total(run, l, m->shards, err))
+            return false;
         t->t.has_hash |= m->has_hash;
-        run_note_commit(run);
     }
+    lease_free(run, l);
     if (e.unreported && m->code)
         note_failure(t, m->code, m->message);
-    else if (e.unreported && !w->drained && w->state == WORKER_READY && !t->stopping)
+    else if (e.unreported && !w->drained && run_worker_ready(w) && !t->stopping)
         note_failure(t, ERR_PROTOCOL, "the worker gave no result for a part of it");
     /* Cancelled though nobody asked: the worker's fault, and not to be repeated without end. */
-    if (m->code == ERR_CANCELLED && e.unreported && !w->drained && w->state == WORKER_READY &&
+    if (m->code == ERR_CANCELLED && e.unreported && !w->drained && run_worker_ready(w) &&
         !t->stopping)
         note_failure(t, ERR_PROTOCOL, "the worker dropped it without being asked");
     if (e.idle)
@@ -542,21 +643,30 @@ bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, str
     return true;
 }
 
-/* Did it hold one recording alone? */
-static bool held_alone(const struct run_worker *w, const uint64_t *ids, size_t n, int64_t *task)
+/* Did it hold one recording alone, for the run's stage alone? */
+static bool held_alone(const struct run *run, const uint64_t *ids, size_t n, int64_t *task)
 {
-    uint32_t worker;
-    int64_t of;
-    size_t i;
+    bool alone = n > 0;
 
-    for (i = 0; i < n; i++) {
-        if (!planner_lease_find(w->run->planner, ids[i], &of, &worker))
-            continue;
-        if (i && of != *task)
-            return false;
+    for (size_t i = 0; i < n; i++) {
+        const struct run_lease *l = idmap_get(&run->leases, ids[i]);
+        int64_t of = l->task->t.task_id;
+
+        alone = alone && l->track_count == 0 && (i == 0 || of == *task);
         *task = of;
     }
-    return n > 0;
+    return alone;
+}
+
+static bool had_tracks(const struct run *run, const uint64_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct run_lease *l = idmap_get(&run->leases, ids[i]);
+
+        if (l->track_count)
+            return true;
+    }
+    return false;
 }
 
 /* Did it fail, or die alone, before? A single death may have been of others in the same worker. */
@@ -573,7 +683,6 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
     struct run *run = w->run;
     size_t n = planner_worker_leases(run->planner, w->index, NULL, 0), i;
     uint64_t *ids = calloc(n + 1, sizeof(*ids));
-    uint32_t companions = companions_lost(w);
     struct err err = {0};
     int64_t only = 0;
     bool alone;
@@ -584,23 +693,24 @@ void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
         return;
     }
     planner_worker_leases(run->planner, w->index, ids, n);
-    /* Companions may have killed it. With none of them at work it was the recording. */
-    alone = held_alone(w, ids, n, &only) && companions == 0;
+    /* Another stage may have killed it. With none of them at work it was the recording. */
+    alone = held_alone(run, ids, n, &only);
     if (cause) {
-        if (companions || n == 0)
-            companions_leave_out(w);
-        *cause = n + companions == 0 ? RESTART_OWN : alone ? RESTART_ONE : RESTART_MANY;
+        if (n == 0 || had_tracks(run, ids, n))
+            tracks_leave_out(w);
+        *cause = n == 0 ? RESTART_OWN : alone ? RESTART_ONE : RESTART_MANY;
         *task = only;
         if (alone && is_known(run, only))
             *cause = RESTART_KNOWN;
     }
     for (i = 0; i < n; i++) {
+        struct run_lease *l = idmap_get(&run->leases, ids[i]);
+        struct run_task *t = l->task;
         struct planner_ended e;
-        struct run_task *t;
 
+        lease_free(run, l);
         if (planner_lease_end(run->planner, ids[i], false, 0, &e, &err))
             continue;
-        t = task_get(run, e.task);
         if (code != ERR_CANCELLED) {
             t->died = true;
             t->code = code;

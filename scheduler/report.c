@@ -1,3 +1,5 @@
+#include "scheduler/report.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/companions.h"
 
 #define LINE_MS 500    /* the redrawn line */
 #define PLAIN_MS 30000 /* the log line */
@@ -15,14 +16,14 @@
 #define TOTALS_MS 10000  /* reading the totals again: not sooner, and */
 #define TOTALS_SHARE 200 /*   not more of the time than one part in so many */
 
-uint64_t run_audio_seen(const struct run *run)
+uint64_t report_audio_seen(const struct run *run)
 {
     uint64_t ms = run->audio_seen_ms;
     uint32_t i;
 
     for (i = 0; i < run->worker_count; i++)
         ms += run->workers[i].audio_ms;
-    return ms + companions_heard_ms(run);
+    return ms + run->beside_ms;
 }
 
 void report_totals(struct run *run)
@@ -76,7 +77,7 @@ void report_view(struct run *run, struct progress *p)
         .speed = speed,
         .eta_ms = rate_eta_ms(speed, &b),
         .workers = run->worker_count,
-        .workers_ready = supervisor_ready(run),
+        .workers_ready = run_ready_workers(run),
         .note = run->note ? run->note : "",
     };
     if (left >= 0)
@@ -171,7 +172,7 @@ void report_start(struct run *run)
 
 void report_tick(struct run *run, int64_t now)
 {
-    rate_add(&run->rate, now, run_audio_seen(run));
+    rate_add(&run->rate, now, report_audio_seen(run));
     refresh(run, now);
     if (run->o->json_events && now >= run->json_due_ms) {
         run->json_due_ms = now + JSON_MS;

@@ -8,8 +8,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/companions.h"
+#include "scheduler/backlog.h"
+#include "scheduler/dispatch.h"
+#include "scheduler/process.h"
+#include "scheduler/recall.h"
+#include "scheduler/report.h"
+#include "scheduler/run_devices.h"
+#include "scheduler/settle.h"
 #include "scheduler/shard_limit.h"
+#include "scheduler/supervisor.h"
+#include "scheduler/tracks.h"
 #include "store/log_file.h"
 #include "store/rescue.h"
 
@@ -18,124 +26,6 @@
 #define REQUEST_PATIENCE_MS 10000 /* while somebody else has the catalog locked */
 #define WAITING_FOR_ROOM "waiting for room on the disk"
 #define STEPS_MAX 64 /* in one turn of the loop; what is left waits for the next tick */
-
-/* --------------------------------------------------------------------------------- services */
-
-void run_touch(struct run *run) { run->dirty = true; }
-
-void run_fail(struct run *run, const struct err *err)
-{
-    if (run->failure.code == 0)
-        run->failure = *err;
-    run_touch(run);
-}
-
-void run_check(struct run *run, int rc, const struct err *err)
-{
-    if (rc)
-        run_fail(run, err);
-}
-
-bool run_leased(const struct run *run)
-{
-    return planner_leased(run->planner) > 0 || companions_leased(run) > 0;
-}
-
-static void on_commit(uv_timer_t *timer)
-{
-    struct run *run = timer->data;
-
-    run->commit_armed = false;
-    run_flush(run);
-    run_touch(run);
-}
-
-/* More than memory should hold: written now, or the run ends in order while it still can. */
-static void bound_ledger(struct run *run)
-{
-    struct err err = {0};
-
-    if (ledger_bytes(run->ledger) <= run->tune.kept_bytes || run->failure.code)
-        return;
-    run->trouble_next_ms = 0;
-    if (run_flush(run) || run->failure.code)
-        return;
-    err_set(&err, ERR_FULL,
-            "the catalog cannot be written, and more results wait for it than memory should hold: "
-            "%llu of them will be computed again by the next run",
-            (unsigned long long)ledger_shards(run->ledger));
-    run->interrupted = true;
-    run_fail(run, &err);
-}
-
-void run_note_commit(struct run *run)
-{
-    bound_ledger(run);
-    if (run->commit_armed || run->trouble_since_ms)
-        return;
-    run->commit_armed = true;
-    uv_timer_start(&run->commit, on_commit, run->tune.commit_ms, 0);
-}
-
-/* The catalog could not be written. What waits for it stays in memory and is tried again for a
- * while: a disk that fills up at night is often emptied by whoever filled it. */
-static void trouble(struct run *run, struct err *err)
-{
-    int64_t now = clock_mono_ms();
-    unsigned long long n = ledger_shards(run->ledger);
-
-    if (run->trouble_since_ms == 0) {
-        run->trouble_since_ms = now;
-        char span[48] = "";
-
-        if (err->code != ERR_LOCKED)
-            snprintf(span, sizeof(span), " for %u s", run->tune.full_give_up_ms / 1000);
-        report_event(run, LOG_ERROR, "%s; %llu result%s wait%s in memory, trying again%s", err->msg,
-                     n, n == 1 ? "" : "s", n == 1 ? "s" : "", span);
-    }
-    run->trouble_next_ms = now + run->tune.full_retry_ms;
-    run->trouble_code = err->code;
-    /* Somebody's open transaction ends some time, and a night is too much for it. */
-    if (err->code == ERR_LOCKED || now - run->trouble_since_ms < run->tune.full_give_up_ms)
-        return;
-    err_prefix(err,
-               "the catalog could not be written for %u s, and %llu result%s will be computed "
-               "again by the next run, once there is room",
-               run->tune.full_give_up_ms / 1000, n, n == 1 ? "" : "s");
-    run->interrupted = true;
-    run_fail(run, err);
-}
-
-bool run_flush(struct run *run)
-{
-    uint64_t completed = store_completed(run->st);
-    struct err err = {0};
-    int rc;
-
-    if (ledger_pending(run->ledger) == 0)
-        return true;
-    if (run->trouble_since_ms && clock_mono_ms() < run->trouble_next_ms)
-        return false;
-    rc = ledger_flush(run->ledger, &err);
-    if (rc == 0) {
-        /* The catalog alone knows: the last shard of a task may be anybody's. */
-        run->tasks_done += store_completed(run->st) - completed;
-        run->tasks_failed += run->failed_pending;
-        run->failed_pending = 0;
-        companions_written(run);
-        if (run->trouble_since_ms)
-            report_event(run, LOG_INFO, "the catalog can be written again; going on");
-        run->trouble_since_ms = 0;
-        return true;
-    }
-    if (retry_store(rc) == STORE_WAIT) {
-        trouble(run, &err);
-    } else {
-        err_prefix(&err, "writing results");
-        run_fail(run, &err);
-    }
-    return false;
-}
 
 static void on_durable(void *arg, int64_t task, int64_t audio_ms)
 {
@@ -160,8 +50,7 @@ static void end_run(struct run *run, bool at_once)
 {
     run->mode = RUN_ENDING;
     if (at_once) {
-        supervisor_kill(run);
-        settle_kill(run);
+        processes_kill(run);
     } else {
         supervisor_leave(run);
         settle_leave(run);
@@ -174,19 +63,18 @@ static void consider_end(struct run *run)
 {
     if (!run_flush(run) || run->failure.code)
         return;
-    if (settle_step(run)) {
+    if (settle_step(run))
         run->note = run->room.waiting ? WAITING_FOR_ROOM : "settling";
-    } else if (run->failure.code) {
+    else if (run->failure.code)
         return;
-    } else if (control_server_busy(run->control)) {
+    else if (control_server_busy(run->control))
         run->note = "waiting for an enqueue";
-    } else if (run->retry_due_ms != INT64_MAX) {
+    else if (run->retry_due_ms != INT64_MAX)
         run->note = "waiting to try again";
-    } else if (run->o->watch) {
+    else if (run->o->watch)
         run->note = "waiting for more";
-    } else {
+    else
         end_run(run, false);
-    }
 }
 
 static void step_going(struct run *run)
@@ -225,7 +113,7 @@ static void step(struct run *run)
             end_run(run, false);
         break;
     case RUN_ENDING:
-        if (supervisor_all_off(run) && settle_all_off(run))
+        if (processes_all_off(run))
             uv_stop(&run->loop);
         break;
     }
@@ -327,10 +215,8 @@ static void on_tick(uv_timer_t *timer)
 
     look_for_catalog(run);
     look_at_log(run, now);
-    supervisor_reap(run); /* a SIGCHLD may have been somebody else's to take */
-    settle_reap(run);
-    supervisor_tick(run, now);
-    settle_tick(run, now);
+    processes_reap(run); /* a SIGCHLD may have been somebody else's to take */
+    processes_tick(run, now);
     if (run->trouble_since_ms && run->mode != RUN_ENDING)
         run_flush(run);
     if (run->mode == RUN_GOING)
@@ -365,8 +251,7 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
         end_run(run, true);
         break;
     case RUN_ENDING:
-        supervisor_kill(run);
-        settle_kill(run);
+        processes_kill(run);
         break;
     }
     run_touch(run);
@@ -375,8 +260,7 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
 static void on_child(uv_signal_t *handle, int signum)
 {
     (void)signum;
-    supervisor_reap(handle->data);
-    settle_reap(handle->data);
+    processes_reap(handle->data);
 }
 
 /* ----------------------------------------------------------------------------------- control */
@@ -469,7 +353,7 @@ static void on_status(void *arg, struct control_live *ret)
         .workers = run->worker_count,
         .workers_ready = p.workers_ready,
         .started_ms = run->started_wall_ms,
-        .audio_done_ms = run_audio_seen(run),
+        .audio_done_ms = report_audio_seen(run),
         .speed = p.speed,
         .eta_ms = p.eta_ms,
         .draining = run->mode == RUN_DRAINING || run->mode == RUN_ENDING,
@@ -599,8 +483,6 @@ static int open_run(struct run *run, struct err *err)
     if (rc == 0)
         rc = drop_cancelled(run, err);
     if (rc == 0)
-        rc = companions_open(run, err);
-    if (rc == 0)
         rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
     if (rc)
         return rc;
@@ -674,7 +556,7 @@ static void last_words(struct run *run)
         run->failure = run->put_off;
         run->result->put_aside = run->put_off.code != 0;
     }
-    tuning_summary(run, memory, sizeof(memory));
+    recall_summary(run, memory, sizeof(memory));
     snprintf(text, sizeof(text), "%llu done, %llu failed%s%s", (unsigned long long)run->tasks_done,
              (unsigned long long)(run->tasks_failed + run->failed_pending),
              run->failure.code  ? ", stopped by a failure"
@@ -697,7 +579,7 @@ static void last_words(struct run *run)
     run->result->interrupted = run->interrupted;
 }
 
-/* The links and the control socket close their own handles; ours are what is left. */
+/* The processes and the control socket close their own handles; ours are what is left. */
 static void close_loop(struct run *run)
 {
     uv_handle_t *const ours[] = {
@@ -707,8 +589,7 @@ static void close_loop(struct run *run)
     };
     size_t i;
 
-    supervisor_free(run);
-    settle_close(run);
+    processes_free(run);
     control_server_stop(run->control);
     if (run->loop_started)
         for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
@@ -756,8 +637,9 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
     close_loop(run);
 out:
     sigaction(SIGPIPE, &before, NULL);
+    dispatch_free(run);
+    tracks_free(run);
     settle_free(run);
-    companions_free(run);
     backlog_free(run);
     planner_free(run->planner);
     ledger_free(run->ledger);

@@ -1,12 +1,16 @@
 /* Recordings whose shards are all there, and that are settled as a whole: by settlers, processes of
  * their own without a device, one recording at a time. What was settled goes into the ledger like
  * every result. */
+
 #include "scheduler/settle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "scheduler/backlog.h"
+#include "scheduler/process.h"
+#include "scheduler/settle_process.h"
 
 #define LOOK_MS 1000 /* between looks into the catalog, while there is other work */
 
@@ -68,7 +72,7 @@ static bool begin_look(struct run *run)
 static bool in_hand(const struct run *run, int64_t task)
 {
     for (uint32_t i = 0; i < SETTLERS; i++)
-        if (run->settle->of[i].state == SETTLER_BUSY && run->settle->of[i].t.task_id == task)
+        if (settler_is_busy(&run->settle->of[i]) && run->settle->of[i].t.task_id == task)
             return true;
     return false;
 }
@@ -147,7 +151,7 @@ void settle_recheck(struct run *run)
     for (uint32_t i = 0; i < SETTLERS; i++) {
         struct settler *w = &run->settle->of[i];
 
-        if (w->state == SETTLER_BUSY)
+        if (settler_is_busy(w))
             w->unwanted = !still_wanted(run, w); /* it may be wanted again */
     }
     end_look(run->settle);
@@ -162,15 +166,23 @@ int settle_open(struct run *run, struct err *err)
     if (!run->settle)
         return err_set(err, ERR_NOMEM, "no memory for the run");
     for (uint32_t i = 0; i < SETTLERS; i++)
-        run->settle->of[i].run = run;
+        settler_add(&run->settle->of[i], run);
     run->settle->wanted = true;
     return 0;
 }
 
-static struct settler *one_in(struct settle *s, enum settler_state state)
+static struct settler *idle_one(struct settle *s)
 {
     for (uint32_t i = 0; i < SETTLERS; i++)
-        if (s->of[i].state == state && (!s->of[i].link || !s->of[i].condemned))
+        if (settler_is_idle(&s->of[i]))
+            return &s->of[i];
+    return NULL;
+}
+
+static struct settler *one_in(struct settle *s, enum process_state state)
+{
+    for (uint32_t i = 0; i < SETTLERS; i++)
+        if (s->of[i].process.state == state && !s->of[i].process.condemned)
             return &s->of[i];
     return NULL;
 }
@@ -193,13 +205,13 @@ bool settle_step(struct run *run)
         return false;
     if (run->room.waiting) /* nothing new is begun */
         return settle_in_hand(run) || peek(run) || s->wanted;
-    while (!run->failure.code && (w = one_in(s, SETTLER_IDLE)) && (t = peek(run)))
+    while (!run->failure.code && (w = idle_one(s)) && (t = peek(run)))
         give_next(w, t);
     if (w) /* and nothing for it */
         return settle_in_hand(run) || s->wanted;
     /* One that is on its way takes the next one. */
-    if (!one_in(s, SETTLER_STARTING) && !one_in(s, SETTLER_WAITING) &&
-        (w = one_in(s, SETTLER_OFF)) && peek(run))
+    if (!one_in(s, PROCESS_STARTING) && !one_in(s, PROCESS_WAITING) &&
+        (w = one_in(s, PROCESS_OFF)) && peek(run))
         settler_start(w);
     return settle_in_hand(run) || s->wanted || s->page_at < s->page_len;
 }
@@ -207,9 +219,9 @@ bool settle_step(struct run *run)
 void settle_take_back(struct run *run)
 {
     for (uint32_t i = 0; i < SETTLERS; i++)
-        if (run->settle->of[i].state == SETTLER_ASIDE) {
-            run->settle->of[i].state = SETTLER_OFF;
-            restart_result(&run->settle->of[i].restart);
+        if (run->settle->of[i].process.state == PROCESS_ASIDE) {
+            run->settle->of[i].process.state = PROCESS_OFF;
+            restart_result(&run->settle->of[i].process.restart);
         }
     settle_wake(run);
 }
@@ -217,7 +229,7 @@ void settle_take_back(struct run *run)
 bool settle_in_hand(const struct run *run)
 {
     for (uint32_t i = 0; i < SETTLERS; i++)
-        if (run->settle->of[i].state == SETTLER_BUSY)
+        if (settler_is_busy(&run->settle->of[i]))
             return true;
     return false;
 }
@@ -225,51 +237,7 @@ bool settle_in_hand(const struct run *run)
 void settle_leave(struct run *run)
 {
     for (uint32_t i = 0; i < SETTLERS; i++)
-        settler_leave(&run->settle->of[i]);
-}
-
-void settle_kill(struct run *run)
-{
-    settle_leave(run);
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (run->settle->of[i].link)
-            link_kill(run->settle->of[i].link);
-}
-
-void settle_tick(struct run *run, int64_t now)
-{
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        settler_tick(&run->settle->of[i], now);
-}
-
-void settle_forgive(struct run *run, int64_t lost)
-{
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (run->settle->of[i].state != SETTLER_WAITING)
-            run->settle->of[i].due_ms += lost;
-}
-
-void settle_reap(struct run *run)
-{
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (run->settle->of[i].link)
-            link_reap(run->settle->of[i].link);
-}
-
-bool settle_all_off(const struct run *run)
-{
-    for (uint32_t i = 0; i < SETTLERS; i++)
-        if (run->settle->of[i].link)
-            return false;
-    return true;
-}
-
-void settle_close(struct run *run)
-{
-    for (uint32_t i = 0; run->settle && i < SETTLERS; i++) {
-        link_free(run->settle->of[i].link);
-        run->settle->of[i].link = NULL;
-    }
+        process_leave(&run->settle->of[i].process);
 }
 
 void settle_free(struct run *run)

@@ -1,67 +1,21 @@
-/* scheduler/settle.h - settlers, seen by the files that make them up. Internal to scheduler/; run.h
- * has what the run asks of them.
- *
- *   settle.c     what is to be settled: read from the catalog, given out
- *   settlers.c   processes: started, spoken with, put aside
- *
- *   OFF --work--> STARTING --HELLO--> IDLE <--SETTLED, SETTLE_FAILED-- BUSY
- *    ^               |                  `-----SETTLE, VOICES, GO--------^ |
- *    |<--- due -- WAITING <---------- back-off <------- death ------------'
- *    `-- gone -- LEAVING <-- not wanted any more;    ASIDE: it died too often */
+/* scheduler/settle.h - recordings that need a look as a whole, once all of their shards are there:
+ * what is to be settled is read from the catalog and given to settlers.
+ * Internal to scheduler/; the loop's thread. */
 #ifndef NIGHTSHIFT_SCHEDULER_SETTLE_H
 #define NIGHTSHIFT_SCHEDULER_SETTLE_H
 
 #include "scheduler/run.h"
 
-#define SETTLERS 2u /* a long recording does not hold up the short ones */
-#define SETTLE_PAGE 32u
-
-enum settler_state {
-    SETTLER_OFF,
-    SETTLER_WAITING,
-    SETTLER_STARTING,
-    SETTLER_IDLE,
-    SETTLER_BUSY,
-    SETTLER_LEAVING,
-    SETTLER_ASIDE,
-};
-
-struct settler {
-    struct run *run;
-    enum settler_state state;
-    struct link *link;
-    int64_t due_ms; /* WAITING: start; STARTING, BUSY, LEAVING: patience ends (monotonic) */
-    bool condemned;
-    bool broken;   /* nothing more of it is believed */
-    bool unwanted; /* BUSY: what it finds is dropped */
-    struct restart restart;
-    struct err last;              /* why it died; code 0: nobody knows */
-    struct store_task t;          /* BUSY; owned */
-    struct store_stage_row stage; /* BUSY: of t; owned */
-    bool sending; /* BUSY: it has not been told all: shards behind `told` are left */
-    int64_t told;
-    uint64_t sent_bytes;
-};
-
-/* A look into the catalog goes over the stages, and over each one's recordings in pages. */
-struct settle {
-    struct settler of[SETTLERS];
-    bool wanted;                    /* another look, once this one is over */
-    int64_t looked_ms;              /* when the last one began */
-    struct store_stage_row *stages; /* of this look; NULL: none is on */
-    size_t stage_count, stage_at;
-    int64_t cursor;
-    struct store_task page[SETTLE_PAGE];
-    size_t page_len, page_at;
-};
-
-/* settlers.c */
-void settler_start(struct settler *w);
-/* Takes over what *t owns. The settler is idle. */
-void settler_give(struct settler *w, const struct store_stage_row *stage, struct store_task *t);
-void settler_put_down(struct settler *w); /* it has no recording in hand any more */
-void settler_leave(struct settler *w);
-void settler_tick(struct settler *w, int64_t now_ms);
-bool settlers_all_aside(const struct settle *s);
+int settle_open(struct run *run, struct err *err);
+/* There may be recordings to settle that were not seen yet. */
+void settle_wake(struct run *run);
+/* Gives out what is to be settled, and starts settlers for it. False: nothing is, and nothing is in
+ * hand. */
+bool settle_step(struct run *run);
+void settle_take_back(struct run *run); /* settlers that are aside are tried again */
+bool settle_in_hand(const struct run *run);
+void settle_recheck(struct run *run); /* after a request: some may not be wanted any more */
+void settle_leave(struct run *run);   /* QUIT to all */
+void settle_free(struct run *run);
 
 #endif

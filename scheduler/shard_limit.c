@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "scheduler/run.h"
+#include "scheduler/backlog.h"
 
 /* 0: any length will do. */
 static uint32_t most_ms(const struct run *run, const struct store_stage_row *row)

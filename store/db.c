@@ -308,11 +308,10 @@ static void undo(struct store *st)
     reset_all(st);
     if (sqlite3_get_autocommit(st->db))
         return;
-    if (!st->batch) {
+    if (!st->batch)
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
-    } else if (db_exec(st, "ROLLBACK TO change; RELEASE change", &ignored) < 0) {
+    else if (db_exec(st, "ROLLBACK TO change; RELEASE change", &ignored) < 0)
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
-    }
 }
 
 int db_leave(struct store *st, int rc, struct err *err)

@@ -94,13 +94,12 @@ static int connect_immutable(struct store *st, struct err *err)
     int rc;
 
     buf_put(&uri, "file:", 5);
-    for (const char *p = st->path; *p; p++) {
+    for (const char *p = st->path; *p; p++)
         if ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
             strchr("/._-", *p))
             buf_put(&uri, p, 1);
         else
             buf_printf(&uri, "%%%02X", (unsigned char)*p);
-    }
     buf_put(&uri, "?immutable=1", 12);
     if (buf_cstr(&uri)) {
         sqlite3_close(st->db);

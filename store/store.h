@@ -35,7 +35,8 @@ void store_patience(struct store *st, uint32_t ms);
 int store_schema_version(struct store *st);
 const char *store_sqlite_version(void);
 
-/* ------------------------------------------------------------- enqueue (see store/request.h) */
+/* ------------------------------------------------------------- enqueue (see
+ * store/requests/request.h) */
 
 /* One recording as the walker found it. All borrowed. */
 struct store_found {
@@ -192,11 +193,11 @@ struct store_speaker {
  * their speakers, drops the shards' voices, and the task is done: one commit. A task that is not
  * (any more) to be settled is left as it is. ERR_INPUT: no such task, or impossible values.
  * Names that people gave to speakers of the recording's former diarization are carried over by the
- * time that turns share (store/naming.h).
+ * time that turns share (store/results/naming.h).
  *
  * A segment, and each word for itself, gets the speaker whose turns overlap it longest, else that
- * of the nearest turn (store/assign.h). Of several diarizations of a recording the one of the
- * newest stage counts. Shards of a transcription that come later get theirs as they come. */
+ * of the nearest turn (store/results/overlap.h). Of several diarizations of a recording the one of
+ * the newest stage counts. Shards of a transcription that come later get theirs as they come. */
 int store_settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
                   size_t speaker_count, const struct result_turn *turns, size_t turn_count,
                   struct err *err);
@@ -233,8 +234,8 @@ int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,
 /* The task's number of shards is known; it becomes 'done' when so many are done. */
 int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
 
-/* A failed attempt. The pure rule of scheduler/retry.h has decided: retry_at_ms >= 0 leaves the
- * task pending until then; -1 makes it 'failed' with this reason. */
+/* A failed attempt. The pure rule of scheduler/plan/retry.h has decided: retry_at_ms >= 0 leaves
+ * the task pending until then; -1 makes it 'failed' with this reason. */
 int store_task_failed(struct store *st, int64_t task_id, int code, const char *message,
                       int64_t retry_at_ms, struct err *err);
 int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, uint32_t *suspect,

@@ -27,11 +27,11 @@ static int keep(void *arg, const struct read_event *e)
     if (strcmp(e->kind, "stage-aside") != 0)
         return 0;
     grown = realloc(a->text, (a->n + 1) * sizeof(*grown));
-    if (grown != NULL) {
+    if (grown) {
         a->text = grown;
         a->text[a->n] = strdup(e->text);
     }
-    if (grown == NULL || a->text[a->n] == NULL)
+    if (!grown || !a->text[a->n])
         return a->no_memory = true;
     a->n++;
     return 0;
@@ -42,7 +42,7 @@ int aside_read(struct store *st, struct aside **ret, struct err *err)
     struct aside *a = calloc(1, sizeof(*a));
     int rc;
 
-    if (a == NULL)
+    if (!a)
         return err_set(err, ERR_NOMEM, "out of memory");
     rc = read_events(st, 0, 0, keep, a, err);
     if (a->no_memory)
@@ -56,7 +56,7 @@ int aside_read(struct store *st, struct aside **ret, struct err *err)
 
 void aside_free(struct aside *a)
 {
-    if (a == NULL)
+    if (!a)
         return;
     forget(a);
     free(a->text);
@@ -91,7 +91,7 @@ static int way_out(void *arg, const struct read_job *j)
 {
     struct writing *w = arg;
 
-    if (j->tasks_pending > 0 && find(w->a, j->stage, j->model) != NULL)
+    if (j->tasks_pending > 0 && find(w->a, j->stage, j->model))
         buf_printf(w->out, "%s`nightshift cancel --job %lld` leaves %s out",
                    w->out->len > 0 ? ", " : "", (long long)j->job_id, j->stage);
     return 0;

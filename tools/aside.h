@@ -4,7 +4,7 @@
 #define NIGHTSHIFT_TOOLS_ASIDE_H
 
 #include "base/buf.h"
-#include "store/read.h"
+#include "store/read/read.h"
 
 struct aside; /* owned: aside_free */
 

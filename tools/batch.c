@@ -52,7 +52,7 @@ static int send(struct batch *b, struct request *rq, bool counted, struct err *e
     struct request_reply reply = {0};
     int rc;
 
-    if (b->writer == NULL)
+    if (!b->writer)
         return 0;
     rq->job_id = b->job_id;
     rq->keep_source = b->keep_source;
@@ -73,11 +73,11 @@ int batch_begin(struct writer *writer, const struct store_stage *stage, bool kee
     struct batch *b = calloc(1, sizeof(*b));
     int rc;
 
-    if (b == NULL)
+    if (!b)
         return err_set(err, ERR_NOMEM, "out of memory");
     b->writer = writer;
     b->keep_source = keep_source;
-    rc = writer != NULL ? writer_request(writer, &rq, &reply, err) : 0;
+    rc = writer ? writer_request(writer, &rq, &reply, err) : 0;
     if (rc != 0) {
         batch_free(b);
         return rc;
@@ -89,7 +89,7 @@ int batch_begin(struct writer *writer, const struct store_stage *stage, bool kee
 
 void batch_free(struct batch *b)
 {
-    if (b == NULL)
+    if (!b)
         return;
     for (uint32_t i = 0; i < b->unread_n; i++)
         free(b->unread[i]);
@@ -145,7 +145,7 @@ int batch_found(struct batch *b, const struct store_found *f, struct err *err)
 
     if (f->path_len > REQUEST_MAX_PATH || f->member_len > REQUEST_MAX_PATH)
         return err_set(err, ERR_LIMIT, "a name is longer than %d bytes", REQUEST_MAX_PATH);
-    if (b->writer == NULL) {
+    if (!b->writer) {
         b->counts.seen++;
         b->counts.added++;
         return 0;
@@ -179,7 +179,7 @@ static int put_ids(struct batch *b, struct ids *ids, const int64_t *place_ids, u
 static int put_unchanged(struct batch *b, struct ids *ids, const int64_t *place_ids, uint32_t n,
                          struct err *err)
 {
-    if (b->writer == NULL) {
+    if (!b->writer) {
         b->counts.seen += n;
         b->counts.unchanged += n;
         return 0;
@@ -199,7 +199,7 @@ int batch_known(struct batch *b, const int64_t *place_ids, uint32_t n, struct er
 
 int batch_kept(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err)
 {
-    return b->writer == NULL ? 0 : put_ids(b, &b->kept, place_ids, n, err);
+    return !b->writer ? 0 : put_ids(b, &b->kept, place_ids, n, err);
 }
 
 int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *err)
@@ -238,7 +238,7 @@ int batch_unread(struct batch *b, const char *path, struct err *err)
         return 0;
     }
     b->unread[b->unread_n] = strdup(path);
-    if (b->unread[b->unread_n] == NULL)
+    if (!b->unread[b->unread_n])
         return err_set(err, ERR_NOMEM, "out of memory");
     b->unread_n++;
     b->unread_bytes += len;

@@ -5,7 +5,7 @@
 #ifndef NIGHTSHIFT_TOOLS_BATCH_H
 #define NIGHTSHIFT_TOOLS_BATCH_H
 
-#include "store/request.h"
+#include "store/requests/request.h"
 
 struct writer;
 struct batch;

@@ -41,7 +41,7 @@ char *cli_no_long_option(const char *word, const struct option *longs, char out[
 
     snprintf(plain, sizeof(plain), "%.*s", (int)(len < sizeof(plain) ? len : sizeof(plain) - 1),
              typed);
-    for (; longs->name != NULL && n < OPTIONS_MAX; longs++) {
+    for (; longs->name && n < OPTIONS_MAX; longs++) {
         names[n++] = longs->name;
         fit += strncmp(longs->name, plain, strlen(plain)) == 0;
     }
@@ -80,7 +80,7 @@ static int take_common(struct cli *cli, const struct cli_spec *spec, int found)
     case 'c':
         free(cli->catalog);
         cli->catalog = strdup(optarg);
-        return cli->catalog != NULL && cli->catalog[0] != 0 ? 1 : -1;
+        return cli->catalog && cli->catalog[0] != 0 ? 1 : -1;
     case OPTION_JSON:
         cli->json = true;
         return spec->json ? 1 : -1;
@@ -106,9 +106,13 @@ int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc,
 
     memcpy(longs, common, sizeof(common));
     n = COMMON_LEN;
-    for (const struct option *o = spec->longs; o->name != NULL && n + 1 < OPTIONS_MAX; o++)
+    for (const struct option *o = spec->longs; o->name && n + 1 < OPTIONS_MAX; o++)
         longs[n++] = *o;
     memset(&longs[n], 0, sizeof(longs[n]));
+    if (cli->complete) {
+        complete_options(cli->complete, longs, spec->values, arg);
+        return cli_flush(EX_OK);
+    }
     snprintf(shorts, sizeof(shorts), ":c:qvh%s", spec->shorts);
     opterr = 0;
     optind = 0;
@@ -201,7 +205,7 @@ static bool has_way_out(const char *msg)
     static const char *const signs[] = {"Try ", "try ", "`", "--catalog", ": use ", "wait for "};
 
     for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
-        if (strstr(msg, signs[i]) != NULL)
+        if (strstr(msg, signs[i]))
             return true;
     return false;
 }
@@ -219,10 +223,10 @@ static void put_line(const char *msg)
 {
     char *shown = utf8_display(msg, strlen(msg));
 
-    if (shown != NULL && isatty(STDERR_FILENO))
+    if (shown && isatty(STDERR_FILENO))
         text_wrap(to_stderr, NULL, shown, strlen("nightshift:"), 4, cli_columns(stderr));
     else
-        fprintf(stderr, " %s", shown != NULL ? shown : "out of memory");
+        fprintf(stderr, " %s", shown ? shown : "out of memory");
     fputc('\n', stderr);
     free(shown);
 }
@@ -231,10 +235,10 @@ int cli_fail(const char *doing, const struct err *err, const char *hint)
 {
     char line[sizeof(err->msg) + 1200];
     size_t len = strlen(err->msg);
-    bool ended = len > 0 && strchr(".!?", err->msg[len - 1]) != NULL;
+    bool ended = len > 0 && strchr(".!?", err->msg[len - 1]);
 
     fflush(stdout);
-    if (hint == NULL)
+    if (!hint)
         hint = has_way_out(err->msg) ? "" : hint_of(err->code);
     cli_paint(stderr, "31", "nightshift:");
     snprintf(line, sizeof(line), "cannot %s: %s%s%s%s", doing, err->msg, ended ? "" : ".",
@@ -280,7 +284,7 @@ static void log_to_terminal(enum log_level level, const char *line, void *arg)
 
     (void)arg;
     buf_printf(&whole, "%s%s", log_level_label(level), line);
-    if (buf_cstr(&whole) != NULL)
+    if (buf_cstr(&whole))
         text_wrap(to_buf, &b, buf_cstr(&whole), 0, 4, cli_columns(stderr));
     buf_put_u8(&b, '\n');
     /* One write, so that lines of several processes on one terminal do not mix. */
@@ -301,8 +305,7 @@ bool cli_color(FILE *f)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    return (no == NULL || no[0] == 0) && (term == NULL || strcmp(term, "dumb") != 0) &&
-           isatty(fileno(f));
+    return (!no || no[0] == 0) && (!term || strcmp(term, "dumb") != 0) && isatty(fileno(f));
 }
 
 void cli_paint(FILE *f, const char *sgr, const char *text)
@@ -336,8 +339,7 @@ int cli_flush(int status)
 
 int cli_absolute(const char *path, char **ret, struct err *err)
 {
-    char *whole = NULL, *real = NULL, *cut;
-    struct buf rest = BUF_INIT;
+    char *whole = NULL, *real = NULL, *rest = NULL, *cut;
     int rc = 0;
 
     if (path[0] == '/')
@@ -345,42 +347,45 @@ int cli_absolute(const char *path, char **ret, struct err *err)
     else {
         char *here = getcwd(NULL, 0);
 
-        if (here == NULL)
+        if (!here)
             return err_sys(err, errno, "the current directory");
         if (asprintf(&whole, "%s/%s", here, path) < 0)
             whole = NULL;
         free(here);
     }
-    if (whole == NULL)
+    if (!whole)
         return err_set(err, ERR_NOMEM, "out of memory");
     /* Names that are not there are moved from the end of `whole` to the front of `rest`. */
     for (;;) {
         char *joined = NULL;
 
         real = realpath(whole, NULL);
-        if (real != NULL || (cut = strrchr(whole, '/')) == NULL || cut == whole)
-            break;
-        if (cut[1] != 0 && asprintf(&joined, "%s%s", cut, rest.len ? buf_cstr(&rest) : "") < 0) {
+        if (!real && errno == ENOMEM) { /* which says nothing of what is there */
             rc = err_set(err, ERR_NOMEM, "out of memory");
             goto out;
         }
-        if (joined != NULL) {
-            buf_clear(&rest);
-            buf_put(&rest, joined, strlen(joined));
-            free(joined);
+        if (real || !(cut = strrchr(whole, '/')) || cut == whole)
+            break;
+        if (cut[1] != 0) {
+            if (asprintf(&joined, "%s%s", cut, rest ? rest : "") < 0) {
+                rc = err_set(err, ERR_NOMEM, "out of memory");
+                goto out;
+            }
+            free(rest);
+            rest = joined;
         }
         *cut = 0;
     }
-    if (real == NULL)
+    if (!real)
         real = strdup(whole[0] == '/' && whole[1] != 0 ? whole : "");
-    if (real != NULL && rest.len > 0 && strcmp(real, "/") == 0)
+    if (real && rest && strcmp(real, "/") == 0)
         real[0] = 0;
-    if (real == NULL || asprintf(ret, "%s%s", real, rest.len > 0 ? buf_cstr(&rest) : "") < 0)
+    if (!real || asprintf(ret, "%s%s", real, rest ? rest : "") < 0)
         rc = err_set(err, ERR_NOMEM, "out of memory");
 out:
+    free(rest);
     free(real);
     free(whole);
-    buf_free(&rest);
     return rc;
 }
 
@@ -390,7 +395,7 @@ int cli_make_directories(const char *path, struct err *err)
     struct stat st;
     int rc = 0;
 
-    if (copy == NULL)
+    if (!copy)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (char *p = copy + 1; rc == 0; p++) {
         char was = *p;
@@ -416,9 +421,9 @@ static int default_catalog(bool create, char **ret, struct err *err)
     char *dir = NULL;
     int rc = 0;
 
-    if (data != NULL && data[0] == '/')
+    if (data && data[0] == '/')
         rc = asprintf(&dir, "%s/nightshift", data);
-    else if (home != NULL && home[0] == '/')
+    else if (home && home[0] == '/')
         rc = asprintf(&dir, "%s/.local/share/nightshift", home);
     else
         return err_set(err, ERR_USAGE,
@@ -435,12 +440,12 @@ static int default_catalog(bool create, char **ret, struct err *err)
 
 int cli_catalog(struct cli *cli, bool create, struct err *err)
 {
-    const char *given = cli->catalog != NULL ? cli->catalog : getenv("NIGHTSHIFT_CATALOG");
+    const char *given = cli->catalog ? cli->catalog : getenv("NIGHTSHIFT_CATALOG");
     char *path = NULL;
     int rc;
 
-    rc = given != NULL && given[0] != 0 ? cli_absolute(given, &path, err)
-                                        : default_catalog(create, &path, err);
+    rc = given && given[0] != 0 ? cli_absolute(given, &path, err)
+                                : default_catalog(create, &path, err);
     if (rc == 0) {
         free(cli->catalog);
         cli->catalog = path;

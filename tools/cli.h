@@ -12,11 +12,13 @@
 #include <sysexits.h>
 
 #include "base/err.h"
+#include "tools/complete.h"
 
 struct cli {
     const char *command; /* "status"; borrowed */
     char *catalog; /* owned; absolute once cli_catalog returned 0, before as the user gave it */
     bool json, quiet, verbose;
+    struct complete *complete; /* borrowed; not NULL: the command is not meant, what it knows is */
 };
 void cli_free(struct cli *cli);
 
@@ -28,9 +30,11 @@ struct cli_spec {
     const struct option *longs; /* ends with an empty one */
     /* 0, or ERR_USAGE with a sentence. */
     int (*take)(void *arg, int option, const char *value, struct err *err);
-    bool json; /* whether --json means something here */
+    bool json;              /* whether --json means something here */
+    complete_values values; /* of the options, with the same arg; NULL: the shell's files */
 };
-/* -1: go on, operands are argv[optind] on; else the exit status to leave with. */
+/* -1: go on, operands are argv[optind] on; else the exit status to leave with: before anything is
+ * looked into or done. */
 int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc, char **argv);
 
 /* What is wrong with `word`, which getopt_long did not know: none of the options is it (and which

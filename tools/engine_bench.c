@@ -7,7 +7,6 @@
  * (with a slash). DEVICE: cpu, or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Of several
  * numbers of slots the fastest is reported; those that do not fit end the list. Precisions that the
  * device does not have are left out. -m: a Markdown table. */
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +15,16 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
-#include "gpu/cuda_module.h"
-#include "workers/models/bench.h"
+#include "gpu/devices.h"
+#include "gpu/peak.h"
+#include "workers/stages/stage_bench.h"
+#include "workers/stages/stage_kind.h"
 
 #define LIST_MAX 16
 
 struct options {
     const char *device;
-    struct bench_params params;
+    struct stage_bench_params params;
     enum precision precisions[LIST_MAX];
     uint32_t slots[LIST_MAX];
     uint32_t precision_count, slots_count, threads;
@@ -32,19 +33,21 @@ struct options {
 
 /* ------------------------------------------------------------------------------- output */
 
-static void print_result(const char *model, const struct bench_result *r, double bandwidth)
+static void print_result(const char *model, const struct stage_bench_result *r, double bandwidth)
 {
+    const struct stage_bench_networks *n = &r->networks;
+
     printf("%s, %s, %u slots, %u windows at once, %u tokens a window; weights %.1f MB, a slot %.1f "
            "MB, load %.1f s\n",
-           model, precision_name(r->precision), r->slots, r->windows, r->tokens,
-           (double)r->weight_bytes / 1e6, (double)r->slot_bytes / 1e6, r->load_s);
-    printf("  log-mel        %9.2f ms a window\n", r->mel_ms);
+           model, precision_name(r->precision), r->slots, r->at_once, n->tokens,
+           (double)n->weight_bytes / 1e6, (double)n->slot_bytes / 1e6, r->load_s);
+    printf("  log-mel        %9.2f ms a window\n", n->mel_ms);
     printf("  encoder        %9.2f ms a window   %7.1f GFLOP/s, %.0f %% of the peak %.1f\n",
-           r->encoder_ms, r->encoder_gflops_s, 100.0 * r->encoder_share, r->peak_gflops_s);
-    printf("  cross k, v     %9.2f ms a window\n", r->cross_ms);
+           n->encoder_ms, n->encoder_gflops_s, 100.0 * n->encoder_share, n->peak_gflops_s);
+    printf("  cross k, v     %9.2f ms a window\n", n->cross_ms);
     printf("  decoder step   %9.2f ms all slots  %7.1f GB/s, %.0f %% of a copy's %.1f\n",
-           r->step_ms, r->step_gbytes_s, 100.0 * r->step_gbytes_s / bandwidth, bandwidth);
-    printf("  all            %9.2f windows/s      %.0f x real time\n", r->windows_per_second,
+           n->step_ms, n->step_gbytes_s, 100.0 * n->step_gbytes_s / bandwidth, bandwidth);
+    printf("  all            %9.2f windows/s      %.0f x real time\n", r->items_per_second,
            r->times_real_time);
 }
 
@@ -56,14 +59,15 @@ static void print_head(void)
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
 }
 
-static void print_row(const char *model, const struct bench_result *r, double bandwidth)
+static void print_row(const char *model, const struct stage_bench_result *r, double bandwidth)
 {
+    const struct stage_bench_networks *n = &r->networks;
+
     printf("| %s | %s | %u | %.2f | %.2f | %.2f | %.0f | %.0f %% of %.1f TFLOP/s | %.0f %% of %.0f "
            "GB/s |\n",
-           model, precision_name(r->precision), r->slots, r->encoder_windows_s,
-           r->decoder_windows_s, r->windows_per_second, r->times_real_time,
-           100.0 * r->encoder_share, r->peak_gflops_s / 1e3, 100.0 * r->step_gbytes_s / bandwidth,
-           bandwidth);
+           model, precision_name(r->precision), r->slots, n->encoder_windows_s,
+           n->decoder_windows_s, r->items_per_second, r->times_real_time, 100.0 * n->encoder_share,
+           n->peak_gflops_s / 1e3, 100.0 * n->step_gbytes_s / bandwidth, bandwidth);
     fflush(stdout);
 }
 
@@ -120,7 +124,7 @@ static int parse(struct options *o, int argc, char **argv, struct err *err)
             parse_slots(o, optarg);
             break;
         case 'w':
-            o->params.windows = (uint32_t)strtoul(optarg, NULL, 10);
+            o->params.setup.windows = (uint32_t)strtoul(optarg, NULL, 10);
             break;
         case 't':
             o->params.tokens = (uint32_t)strtoul(optarg, NULL, 10);
@@ -141,45 +145,26 @@ static int parse(struct options *o, int argc, char **argv, struct err *err)
     return optind < argc ? 0 : err_set(err, ERR_USAGE, "name a model, such as tiny");
 }
 
-/* ------------------------------------------------------------------------------- devices */
-
-static int open_device(const struct options *o, struct backend **ret, struct err *err)
-{
-    const char *path = getenv("NIGHTSHIFT_CUDA_MODULE");
-    const struct cuda_options options = {0};
-    const struct cuda_module *module;
-    void *handle;
-
-    if (strcmp(o->device, "cpu") == 0)
-        return backend_open_host(o->threads, ret, err);
-    if (strncmp(o->device, "cuda:", 5) != 0)
-        return err_set(err, ERR_USAGE, "'%.40s' is neither cpu nor cuda:0", o->device);
-    handle = dlopen(path ? path : CUDA_MODULE_FILE, RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-        return err_set(err, ERR_MISSING, "the CUDA module cannot be opened: %.300s", dlerror());
-    module = dlsym(handle, CUDA_MODULE_SYMBOL);
-    if (!module || module->abi != CUDA_MODULE_ABI)
-        return err_set(err, ERR_VERSION, "the CUDA module is of another version");
-    return module->open(o->device + 5, &options, ret, err);
-}
+/* ------------------------------------------------------------------------------- running */
 
 static int run_model(struct backend *be, const struct options *o, const char *model,
                      double bandwidth, struct err *err)
 {
-    struct bench_params params = o->params;
+    struct stage_bench_params params = o->params;
 
-    params.model = model;
-    params.slots = o->slots_count == 1 ? o->slots[0] : 0;
+    params.setup.name = stage_transcribe.name;
+    params.setup.dir = model;
+    params.setup.slots = o->slots_count == 1 ? o->slots[0] : 0;
     params.ladder = o->slots;
     params.ladder_count = o->slots_count > 1 ? o->slots_count : 0;
     for (uint32_t p = 0; p < o->precision_count; p++) {
-        struct bench_result result = {0};
+        struct stage_bench_result result = {0};
         int rc;
 
         if (o->precision_count > 1 && !(be->info.have & 1u << o->precisions[p]))
             continue;
-        params.precision = o->precisions[p];
-        rc = bench_run(be, &params, &result, err);
+        params.setup.precision = o->precisions[p];
+        rc = stage_bench_run(be, &params, &result, err);
         if (rc == ERR_VRAM && o->markdown) {
             printf("| %s | %s | | | | does not fit | | | |\n", model,
                    precision_name(o->precisions[p]));
@@ -197,6 +182,7 @@ static int run_model(struct backend *be, const struct options *o, const char *mo
 
 int main(int argc, char **argv)
 {
+    struct device_options with = {0};
     struct backend *be = NULL;
     struct options o;
     double bandwidth = 0.0;
@@ -204,20 +190,22 @@ int main(int argc, char **argv)
     int status = 0;
 
     backend_host_sleep_when_idle(argv);
-    if (parse(&o, argc, argv, &err) != 0 || open_device(&o, &be, &err) != 0)
+    if (parse(&o, argc, argv, &err) != 0)
+        return fail(&err);
+    with.threads = o.threads;
+    if (device_open(o.device, &with, &be, &err) != 0)
         return fail(&err);
     printf("%s (%s)", be->info.name, be->info.features);
     if (be->info.threads)
         printf(", %u threads", be->info.threads);
     printf("\n");
-    if (bench_bandwidth(be, &bandwidth, &err) != 0)
+    if (peak_gbytes_s(be, &bandwidth, &err) != 0)
         status = fail(&err);
     if (o.markdown && status == 0)
         print_head();
-    for (int i = optind; i < argc && status == 0; i++) {
+    for (int i = optind; i < argc && status == 0; i++)
         if (run_model(be, &o, argv[i], bandwidth, &err) != 0)
             status = fail(&err);
-    }
     backend_close(be);
     return status;
 }

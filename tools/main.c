@@ -9,7 +9,7 @@
 #include "tools/cli.h"
 #include "tools/nearest.h"
 #include "workers/media/decoder.h"
-#include "workers/process/settler.h"
+#include "workers/process/settle_main.h"
 #include "workers/process/worker.h"
 
 static const char help[] =
@@ -45,15 +45,17 @@ static const char help[] =
 static int cmd_version(struct cli *cli, int argc, char **argv)
 {
     static const struct option none[] = {{0}};
-    const struct cli_spec spec = {"Usage: nightshift version [OPTION]...\n"
-                                  "Which version this is, as `nightshift --version`.\n"
-                                  "\n"
-                                  "      --json           as JSON\n"
-                                  "  -h, --help           this text\n"
-                                  "\n"
-                                  "Examples:\n"
-                                  "  nightshift version --json\n",
-                                  "", none, NULL, true};
+    const struct cli_spec spec = {.help = "Usage: nightshift version [OPTION]...\n"
+                                          "Which version this is, as `nightshift --version`.\n"
+                                          "\n"
+                                          "      --json           as JSON\n"
+                                          "  -h, --help           this text\n"
+                                          "\n"
+                                          "Examples:\n"
+                                          "  nightshift version --json\n",
+                                  .shorts = "",
+                                  .longs = none,
+                                  .json = true};
     int status = cli_parse(cli, &spec, NULL, argc, argv);
 
     if (status >= 0)
@@ -77,9 +79,18 @@ static const struct command {
     {"speakers", cmd_speakers}, {"version", cmd_version},
 };
 
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+/* In front of the command. */
+static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
+                                      {"help", no_argument, NULL, 'h'},
+                                      {"version", no_argument, NULL, 'V'},
+                                      {0}};
+#define SHORTS "+:c:hV"
+
 static const struct command *find(const char *name)
 {
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+    for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
     return NULL;
@@ -87,19 +98,17 @@ static const struct command *find(const char *name)
 
 static int unknown(const char *name)
 {
-    const char *names[sizeof(commands) / sizeof(commands[0])];
-    const size_t n = sizeof(commands) / sizeof(commands[0]);
+    const char *names[COMMANDS];
     char sentence[NEAREST_LEN];
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
     cli_note("%s. Try `nightshift --help`.",
-             nearest_sentence("command", "", name, names, n, sentence));
+             nearest_sentence("command", "", name, names, COMMANDS, sentence));
     return EX_USAGE;
 }
 
-/* In front of the command. */
-static int unknown_option(int found, const char *word, const struct option *longs)
+static int unknown_option(int found, const char *word)
 {
     char sentence[CLI_OPTION_LEN];
 
@@ -117,13 +126,13 @@ static int run_command(struct cli *cli, int argc, char **argv)
     const struct command *c = find(argv[0]);
     char *ask[] = {NULL, (char *)"--help", NULL};
 
-    if (c != NULL) {
+    if (c) {
         cli->command = c->name;
         return c->main(cli, argc, argv);
     }
     if (strcmp(argv[0], "help") == 0 && argc > 1) {
         c = find(argv[1]);
-        if (c == NULL)
+        if (!c)
             return unknown(argv[1]);
         ask[0] = argv[1];
         cli->command = c->name;
@@ -134,6 +143,28 @@ static int run_command(struct cli *cli, int argc, char **argv)
         return cli_flush(EX_OK);
     }
     return unknown(argv[0]);
+}
+
+/* `nightshift complete WORD...`, hidden: what the last WORD may become (tools/complete.h). */
+static int complete(int argc, char **argv)
+{
+    struct complete c = {.word = argv[argc - 1], .before = argc > 2 ? argv[argc - 2] : ""};
+    struct cli cli = {.complete = &c};
+    const struct command *command;
+
+    opterr = 0;
+    while (getopt_long(argc - 1, argv, SHORTS, longs, NULL) != -1)
+        continue;
+    if (optind < argc - 1 && strcmp(argv[optind], "help") != 0) {
+        command = find(argv[optind]);
+        return command ? command->main(&cli, 1, argv + optind) : EX_OK;
+    }
+    if (!complete_options(&c, longs, NULL, NULL)) {
+        for (size_t i = 0; i < COMMANDS; i++)
+            complete_put(&c, commands[i].name);
+        complete_put(&c, "help");
+    }
+    return cli_flush(EX_OK);
 }
 
 /* Started with standard output closed, the next file opened would be it, and what is said would be
@@ -151,10 +182,6 @@ static void hold_standard_files(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {0}};
     struct cli cli = {.command = "help"};
     int found, status;
 
@@ -172,18 +199,20 @@ int main(int argc, char **argv)
         return decoder_main(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "probe") == 0)
         return probe_main(argc - 1, argv + 1);
+    if (argc > 2 && strcmp(argv[1], "complete") == 0)
+        return complete(argc - 1, argv + 1);
     signal(SIGPIPE,
            SIG_IGN); /* a reader that goes away is an error of writing, told by cli_flush */
     cli_log_for_people();
     opterr = 0;
-    while ((found = getopt_long(argc, argv, "+:c:hV", longs, NULL)) != -1) {
+    while ((found = getopt_long(argc, argv, SHORTS, longs, NULL)) != -1) {
         if (found == 'c') {
             free(cli.catalog);
             cli.catalog = strdup(optarg);
             continue;
         }
         if (found == '?' || found == ':') {
-            status = unknown_option(found, argv[optind - 1], longs);
+            status = unknown_option(found, argv[optind - 1]);
             cli_free(&cli);
             return status;
         }

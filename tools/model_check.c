@@ -7,7 +7,6 @@
 #include "base/utf8.h"
 #include "gpu/backend.h"
 #include "tools/text.h"
-#include "workers/models/pyannote/diarization_dir.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/silero/silero_weights.h"
 #include "workers/models/files/weights.h"
@@ -44,32 +43,16 @@ int model_opens(const char *stage, const char *dir, const char *params, struct e
     return rc;
 }
 
-static int whole_file(const char *path, struct err *err)
-{
-    struct weights *w = NULL;
-    int rc = weights_open_file(path, &w, err);
-
-    weights_close(w);
-    return rc;
-}
-
 int model_whole(const char *stage, const char *dir, struct err *err)
 {
-    struct diarization_dir d = {0};
+    const struct stage_kind *kind = stage_kind_find(stage);
     struct weights *w = NULL;
     int rc;
 
-    if (strcmp(stage, stage_diarize.name) != 0) {
-        rc = weights_open(dir, &w, err);
-        weights_close(w);
-        return rc;
-    }
-    rc = diarization_dir_open(dir, &d, err);
-    if (rc == 0)
-        rc = whole_file(d.segmentation, err);
-    if (rc == 0)
-        rc = whole_file(d.embedding, err);
-    diarization_dir_free(&d);
+    if (kind && kind->whole)
+        return kind->whole(dir, err);
+    rc = weights_open(dir, &w, err);
+    weights_close(w);
     return rc;
 }
 
@@ -146,8 +129,8 @@ void model_check_print(const char *name, const struct model_check *c)
     char *where = utf8_display(c->path, strlen(c->path));
 
     printf("%s is whole and can be used.\n", name);
-    printf("  %-10s  %s\n  hash        %s\n", c->silero ? "file" : "folder",
-           where != NULL ? where : "", c->hash);
+    printf("  %-10s  %s\n  hash        %s\n", c->silero ? "file" : "folder", where ? where : "",
+           c->hash);
     if (!c->silero)
         printf("  stage       %s\n", c->stage);
     if (is_whisper(c)) {
@@ -162,14 +145,14 @@ void model_check_print(const char *name, const struct model_check *c)
 
 json_t *model_check_json(const struct model_check *c, const struct err *err)
 {
-    char *where = c->path != NULL ? utf8_display(c->path, strlen(c->path)) : NULL;
+    char *where = c->path ? utf8_display(c->path, strlen(c->path)) : NULL;
     json_t *o =
         json_pack("{s:b, s:s?, s:s, s:s}", "ok", (int)(err->code == 0),
                   c->silero ? "file" : "directory", where, "hash", c->hash, "error", err->msg);
 
-    if (o != NULL && !c->silero)
+    if (o && !c->silero)
         json_object_set_new(o, "stage", json_string(c->stage));
-    if (o != NULL && is_whisper(c)) {
+    if (o && is_whisper(c)) {
         json_object_set_new(o, "mel_bins", json_integer((json_int_t)c->config.mel_bins));
         json_object_set_new(o, "vocabulary", json_integer((json_int_t)c->config.vocab_size));
         json_object_set_new(o, "languages", json_integer((json_int_t)c->languages));

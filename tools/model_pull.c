@@ -94,7 +94,7 @@ static void step(struct show *s, const char *file, uint64_t have, uint64_t size)
     }
     snprintf(line, sizeof(line), "  %-28.100s %s", file, far);
     fit = text_fit(line, cli_columns(stderr) - 1); /* a longer one could not be cleared */
-    fprintf(stderr, "\r\033[K%s", fit != NULL ? fit : "");
+    fprintf(stderr, "\r\033[K%s", fit ? fit : "");
     s->line = true;
     free(fit);
 }
@@ -153,7 +153,7 @@ static void print_next(const char *name, const struct hub_pulled *p, const char 
         puts("Next: nightshift enqueue /archive (voice activity is on by itself)");
     else /* a name means the revision main, where that was fetched */
         printf("Next: nightshift enqueue --%s=%s /archive\n", stage_kind_find(stage)->option,
-               main || path == NULL ? name : path);
+               main || !path ? name : path);
     free(path);
 }
 
@@ -162,7 +162,7 @@ static int print_json(const struct hub_pulled *p, const struct model_check *c,
 {
     json_t *o = model_check_json(c, err);
 
-    if (o == NULL)
+    if (!o)
         return EX_OSERR;
     if (p->commit[0] != 0)
         json_object_set_new(o, "commit", json_string(p->commit));
@@ -209,7 +209,7 @@ static int fail(const char *name, const struct err *err)
 int model_pull(const struct cli *cli, const char *name, const char *revision)
 {
     const bool silero = strcmp(name, SILERO_NAME) == 0;
-    const bool main = revision == NULL || strcmp(revision, "main") == 0;
+    const bool main = !revision || strcmp(revision, "main") == 0;
     struct show show = {.quiet = cli->quiet, .terminal = isatty(STDERR_FILENO)};
     const struct hub_watch watch = {on_file, on_note, &show, &stopped};
     struct hub_settings settings = {0};
@@ -218,14 +218,14 @@ int model_pull(const struct cli *cli, const char *name, const char *revision)
     struct err err = {0};
     int rc, status;
 
-    if (silero && revision != NULL)
+    if (silero && revision)
         return cli_usage(cli, "there is one silero-vad; leave --revision out");
     catch_signals(was);
     rc = hub_settings_read(&settings, &err);
     if (rc == 0)
-        rc = silero ? hub_pull_silero(&settings, &watch, &pulled, &err)
-                    : hub_pull(&settings, name, revision != NULL ? revision : "main", &watch,
-                               &pulled, &err);
+        rc = silero
+                 ? hub_pull_silero(&settings, &watch, &pulled, &err)
+                 : hub_pull(&settings, name, revision ? revision : "main", &watch, &pulled, &err);
     clear_line(&show);
     release_signals(was);
     status = rc != 0 ? fail(name, &err) : check(cli, name, &pulled, silero, main);

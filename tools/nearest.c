@@ -56,7 +56,7 @@ char *nearest_sentence(const char *what, const char *mark, const char *typed,
 {
     const char *meant = nearest(typed, names, n);
 
-    if (meant != NULL)
+    if (meant)
         snprintf(out, NEAREST_LEN, "there is no %s '%s%.100s'. Perhaps '%s%.100s' was meant", what,
                  mark, typed, mark, meant);
     else

@@ -9,7 +9,7 @@
 
 void param_option_name(const struct param_field *f, char ret[PARAM_OPTION_LEN])
 {
-    snprintf(ret, PARAM_OPTION_LEN, "%s", f->option != NULL ? f->option : f->name);
+    snprintf(ret, PARAM_OPTION_LEN, "%s", f->option ? f->option : f->name);
     for (char *s = ret; *s; s++)
         *s = *s == '_' ? '-' : *s;
 }
@@ -151,7 +151,7 @@ static int take_choice(const struct param_field *f, const char *name, const char
     size_t n = 0;
 
     choices[0] = 0;
-    for (uint32_t i = 0; f->choices[i] != NULL; i++) {
+    for (uint32_t i = 0; f->choices[i]; i++) {
         if (strcmp(f->choices[i], value) == 0) {
             *ret = i;
             return 0;
@@ -198,8 +198,7 @@ int param_option_spell(const struct param_field *f, char *ret, size_t len)
     char name[PARAM_OPTION_LEN];
 
     param_option_name(f, name);
-    return snprintf(ret, len, "--%s%s%s", name, f->value != NULL ? "=" : "",
-                    f->value != NULL ? f->value : "");
+    return snprintf(ret, len, "--%s%s%s", name, f->value ? "=" : "", f->value ? f->value : "");
 }
 
 static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }

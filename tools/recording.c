@@ -40,7 +40,7 @@ static size_t stem_len(const char *name)
 {
     const char *slash = strrchr(name, '/'), *dot = strrchr(name, '.');
 
-    return dot != NULL && (slash == NULL || dot > slash) ? (size_t)(dot - name) : strlen(name);
+    return dot && (!slash || dot > slash) ? (size_t)(dot - name) : strlen(name);
 }
 
 struct looking {
@@ -71,15 +71,15 @@ static int fit_folded(const struct looking *l, const char *name)
     const char *last;
     int rank = 0;
 
-    if (folded == NULL)
+    if (!folded)
         return ERR_NOMEM;
     last = strrchr(folded, '/');
     if (ends_with(folded, strlen(folded), l->folded) ||
         ends_with(folded, stem_len(folded), l->folded))
         rank = 5;
-    else if (!l->number && strstr(last != NULL ? last + 1 : folded, l->folded) != NULL)
+    else if (!l->number && strstr(last ? last + 1 : folded, l->folded))
         rank = 6;
-    else if (!l->number && strstr(folded, l->folded) != NULL)
+    else if (!l->number && strstr(folded, l->folded))
         rank = 7;
     free(folded);
     return rank;
@@ -111,12 +111,12 @@ int recording_find(struct store *st, const char *what, int64_t *ret, struct err 
     int rc;
 
     if (cli_absolute(what, &absolute, &other) == 0 &&
-        (shown = utf8_display(absolute, strlen(absolute))) != NULL)
+        (shown = utf8_display(absolute, strlen(absolute))))
         l.absolute = shown;
     l.number = what[strspn(what, "0123456789")] == 0;
-    l.folded = typed != NULL ? fold(typed) : NULL;
-    rc = l.folded != NULL ? read_find(st, typed, fit, &l, candidate, NULL, ret, err)
-                          : err_set(err, ERR_NOMEM, "out of memory");
+    l.folded = typed ? fold(typed) : NULL;
+    rc = l.folded ? read_find(st, typed, fit, &l, candidate, NULL, ret, err)
+                  : err_set(err, ERR_NOMEM, "out of memory");
     free(l.folded);
     free(shown);
     free(absolute);

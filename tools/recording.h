@@ -2,7 +2,7 @@
 #ifndef NIGHTSHIFT_TOOLS_RECORDING_H
 #define NIGHTSHIFT_TOOLS_RECORDING_H
 
-#include "store/read.h"
+#include "store/read/read.h"
 
 /* By its number, its path (a relative one, too), the end of that ("1990/tape 3.wav"), also without
  * the extension, or else any part of it that no other has; upper and lower case and the composed

@@ -142,9 +142,9 @@ char *text_fit(const char *s, size_t width)
 /* Puts what begins at s and ends at `end`, without its middle where it is too wide. */
 static void put_fit(struct buf *b, const char *s, const char *end, size_t width)
 {
-    char *word = strndup(s, (size_t)(end - s)), *fit = word != NULL ? text_fit(word, width) : NULL;
+    char *word = strndup(s, (size_t)(end - s)), *fit = word ? text_fit(word, width) : NULL;
 
-    if (fit != NULL)
+    if (fit)
         buf_printf(b, "%s", fit);
     else
         b->failed = true;
@@ -182,11 +182,11 @@ static const char *last_line_begin(const char *s, size_t width)
     while (word > s) {
         for (word--; word > s && word[-1] != ' '; word--)
             ;
-        if (begin != NULL && text_width(word) > width)
+        if (begin && text_width(word) > width)
             break;
         begin = word;
     }
-    return begin != NULL ? begin : s;
+    return begin ? begin : s;
 }
 
 char *text_fit_lines(const char *s, size_t width)
@@ -208,7 +208,7 @@ char *text_fit_lines(const char *s, size_t width)
         buf_printf(&b, "\n%s", last > end + 1 ? gap : "");
         put_fit(&b, last, last + strlen(last), width);
     }
-    if (buf_cstr(&b) == NULL)
+    if (!buf_cstr(&b))
         buf_free(&b);
     return (char *)b.data;
 }

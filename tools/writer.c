@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "scheduler/control.h"
+#include "scheduler/control/control.h"
 #include "store/lock.h"
 #include "tools/cli.h"
 
@@ -21,10 +21,10 @@ struct writer {
 
 static void let_go(struct writer *w)
 {
-    if (w->control != NULL)
+    if (w->control)
         control_close(w->control);
     w->control = NULL;
-    if (w->store != NULL)
+    if (w->store)
         store_close(w->store);
     w->store = NULL;
     catalog_lock_release(w->lock);
@@ -75,13 +75,13 @@ int writer_open(const char *catalog, const char *purpose, int wait_ms, bool quie
     struct writer *w = calloc(1, sizeof(*w));
     int rc;
 
-    if (w != NULL) {
+    if (w) {
         w->catalog = strdup(catalog);
         w->purpose = strdup(purpose);
         w->wait_ms = wait_ms;
         w->quiet = quiet;
     }
-    if (w == NULL || w->catalog == NULL || w->purpose == NULL)
+    if (!w || !w->catalog || !w->purpose)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     else
         rc = take_hold_waiting(w, err);
@@ -95,7 +95,7 @@ int writer_open(const char *catalog, const char *purpose, int wait_ms, bool quie
 
 void writer_close(struct writer *w)
 {
-    if (w == NULL)
+    if (!w)
         return;
     let_go(w);
     free(w->catalog);
@@ -117,7 +117,7 @@ int writer_request(struct writer *w, const struct request *rq, struct request_re
 {
     int rc;
 
-    if (w->control == NULL)
+    if (!w->control)
         return request_apply(w->store, rq, ret, err);
     rc = control_request(w->control, rq, ret, err);
     if (!connection_lost(rc))
@@ -126,6 +126,6 @@ int writer_request(struct writer *w, const struct request *rq, struct request_re
     rc = take_hold_waiting(w, err);
     if (rc != 0)
         return rc;
-    return w->control != NULL ? control_request(w->control, rq, ret, err)
-                              : request_apply(w->store, rq, ret, err);
+    return w->control ? control_request(w->control, rq, ret, err)
+                      : request_apply(w->store, rq, ret, err);
 }

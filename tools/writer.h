@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "store/request.h"
+#include "store/requests/request.h"
 
 struct writer;
 /* purpose: the command's name. When another short-lived command holds the catalog, waits for it up

@@ -44,7 +44,7 @@ static bool card_there(void)
     struct dirent *entry;
     bool found = access("/dev/dxg", F_OK) == 0;
 
-    while (d && !found && (entry = readdir(d)) != NULL) {
+    while (d && !found && (entry = readdir(d))) {
         unsigned values[2] = {0, 0};
         static const char *const names[] = {"vendor", "class"};
 
@@ -74,10 +74,9 @@ static void kernel_driver(char *ret, size_t cap)
     int major, minor;
 
     ret[0] = '\0';
-    while (f && !ret[0] && fscanf(f, "%63s", word) == 1) {
+    while (f && !ret[0] && fscanf(f, "%63s", word) == 1)
         if (sscanf(word, "%d.%d", &major, &minor) == 2 && major >= 100)
             snprintf(ret, cap, "%s", word);
-    }
     if (f)
         fclose(f);
 }

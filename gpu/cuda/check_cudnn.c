@@ -31,19 +31,17 @@ static const char *const labels[][2] = {
 
 static const char *label_of(const char *part)
 {
-    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
         if (strcmp(labels[i][0], part) == 0)
             return labels[i][1];
-    }
     return "cuDNN part";
 }
 
 bool check_part_fits(const struct check *c, const char *part)
 {
-    for (unsigned i = 0; i < libs_cudnn_part_count && i < CHECK_PARTS; i++) {
+    for (unsigned i = 0; i < libs_cudnn_part_count && i < CHECK_PARTS; i++)
         if (strcmp(libs_cudnn_parts[i].name, part) == 0)
             return c->part_fits[i];
-    }
     return false;
 }
 
@@ -103,7 +101,7 @@ static int version_in_name(const char *file)
     const char *so;
     int v[3];
 
-    if (!realpath(file, real) || (so = strstr(real, ".so.")) == NULL ||
+    if (!realpath(file, real) || !(so = strstr(real, ".so.")) ||
         sscanf(so + 4, "%d.%d.%d", &v[0], &v[1], &v[2]) != 3)
         return 0;
     return v[0] * 10000 + v[1] * 100 + v[2];
@@ -200,10 +198,9 @@ static void add_copy(struct copies *s, const char *file)
 
     if (s->n == MAX_COPIES || stat(file, &st) != 0)
         return;
-    for (unsigned i = 0; i < s->n; i++) {
+    for (unsigned i = 0; i < s->n; i++)
         if (s->stats[i].st_dev == st.st_dev && s->stats[i].st_ino == st.st_ino)
             return;
-    }
     s->stats[s->n] = st;
     snprintf(s->files[s->n++], sizeof(s->files[0]), "%s", file);
 }
@@ -226,10 +223,9 @@ static void add_pattern(struct copies *s, const char *pattern)
 {
     glob_t found = {0};
 
-    if (glob(pattern, 0, NULL, &found) == 0) {
+    if (glob(pattern, 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc; i++)
             add_copy(s, found.gl_pathv[i]);
-    }
     globfree(&found);
 }
 
@@ -244,7 +240,7 @@ static bool chosen(const char *file)
     if (getenv(LIBS_DIRECTORY))
         return true;
     if (!slash || dladdr(&anchor, &info) == 0 || !info.dli_fname ||
-        !realpath(info.dli_fname, path) || (own = strrchr(path, '/')) == NULL)
+        !realpath(info.dli_fname, path) || !(own = strrchr(path, '/')))
         return false;
     return own - path == slash - file && memcmp(path, file, (size_t)(own - path)) == 0;
 }

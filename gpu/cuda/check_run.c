@@ -270,10 +270,9 @@ static int attention(struct cuda *device, bool fused, double *share, struct err 
                    : be->ops->attention(be, 1, q, k, v, out, err);
     if (rc == 0)
         rc = be->ops->get(be, a->out, out, err);
-    for (size_t r = 0; rc == 0 && r < KEYS; r++) {
+    for (size_t r = 0; rc == 0 && r < KEYS; r++)
         for (size_t h = 0; h < HEADS; h++)
             attend_row(a, r, h, &sums);
-    }
     *share = sums_share(&sums);
     be->ops->release(be, q.data);
     be->ops->release(be, k.data);

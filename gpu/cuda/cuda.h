@@ -160,10 +160,6 @@ struct product {
 
 /* Prepared at first use of its shape. */
 int cuda_product(struct cuda *c, const struct product *p, const char *doing, struct err *err);
-/* A convolution's: p is plain, y its result; bias: [y.cols] float32 or NULL. What the product can
- * do of bias and epilogue it does, a kernel the rest. */
-int cuda_convolve(struct cuda *c, struct product p, const void *bias, enum epilogue epilogue,
-                  struct tensor y, struct err *err);
 void cuda_plans_free(struct cuda *c);
 cudaDataType_t cuda_type(enum dtype type);
 
@@ -179,13 +175,6 @@ int cuda_linear_new(struct backend *be, enum precision precision, enum linear_us
 void cuda_linear_free(struct backend *be, struct linear *l);
 int cuda_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                 struct tensor y, struct err *err);
-
-int cuda_conv1d_new(struct backend *be, enum precision precision, int64_t out, int64_t in,
-                    int64_t stride, const float *w, const float *bias, struct conv1d **ret,
-                    struct err *err);
-void cuda_conv1d_free(struct backend *be, struct conv1d *conv);
-int cuda_conv1d(struct backend *be, struct conv1d *conv, uint32_t windows, struct tensor x,
-                enum epilogue epilogue, struct tensor y, struct err *err);
 
 int cuda_copy(struct backend *be, struct tensor dst, struct tensor src, struct err *err);
 int cuda_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,

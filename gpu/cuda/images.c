@@ -156,6 +156,27 @@ static struct product product_of(const struct conv2d *conv, struct tensor x, str
     };
 }
 
+/* p is plain, y its result; bias: [y.cols] or NULL. What the product can do of bias and epilogue it
+ * does, a kernel the rest: all is the product's where y is float32, but GELU. */
+static int convolve(struct cuda *c, struct product p, const void *bias, enum epilogue epilogue,
+                    struct tensor y, struct err *err)
+{
+    bool fused = y.type == DTYPE_F32 && epilogue != EPILOGUE_GELU;
+    enum epilogue rest = epilogue == EPILOGUE_ADD ? EPILOGUE_NONE : epilogue;
+    int rc;
+
+    if (fused) {
+        p.bias = bias;
+        p.epilogue = epilogue;
+    } else if (epilogue == EPILOGUE_ADD) {
+        p.epilogue = EPILOGUE_ADD;
+    }
+    rc = cuda_product(c, &p, "convolving", err);
+    if (rc != 0 || fused || (rest == EPILOGUE_NONE && !bias))
+        return rc;
+    return cuda_status(err, k_epilogue(c->work, y, bias, rest, y), "adding the bias");
+}
+
 /* Whether an output sees one pixel, as it lies. */
 static bool sees_itself(const struct images *j)
 {
@@ -193,7 +214,7 @@ static int run(struct cuda *c, const struct images *j, int64_t first, int64_t n,
     if (rc != 0)
         return rc;
     if (direct)
-        return cuda_convolve(c, product_of(conv, seen, y), conv->bias, j->epilogue, y, err);
+        return convolve(c, product_of(conv, seen, y), conv->bias, j->epilogue, y, err);
     p = product_of(conv, seen, sum);
     rc = cuda_product(c, &p, "convolving", err);
     if (rc != 0)

@@ -31,15 +31,6 @@ int k_zero(cudaStream_t s, struct tensor x);
 int k_copy(cudaStream_t s, struct tensor dst, struct tensor src);
 /* Row r of y (float32) += row r % x.rows of x (any). */
 int k_add(cudaStream_t s, struct tensor y, struct tensor x);
-/* What the outputs of a convolution with kernel 3 and padding 1 see, so that it becomes one product
- * with K = 3 wide.
- *   src: [windows * time][cols]
- *   dst: [>= windows * rows][3 wide], rows = (time - 1) / stride + 1, wide >= cols, dense, of the
- *        same type
- * dst[w rows + t][i wide + c] is column c of row stride * t + i - 1 of window w of src, 0 outside
- * of the window, of its columns, and behind the last window. */
-int k_spread_rows(cudaStream_t s, struct tensor dst, struct tensor src, uint32_t windows,
-                  int64_t stride);
 /* Row i of y (float32) = table[rows[i].token] + positions[rows[i].pos], both any. */
 int k_embed(cudaStream_t s, struct tensor table, struct tensor positions,
             const struct token_row *rows, struct tensor y);

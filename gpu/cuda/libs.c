@@ -48,10 +48,9 @@ static bool try_pattern(const char *pattern, try_fn try, void *arg)
     glob_t found = {0};
     bool done = false;
 
-    if (glob(pattern, 0, NULL, &found) == 0) {
+    if (glob(pattern, 0, NULL, &found) == 0)
         for (size_t i = found.gl_pathc; i-- > 0 && !done;) /* the newest version first */
             done = try(arg, found.gl_pathv[i]);
-    }
     globfree(&found);
     return done;
 }
@@ -90,10 +89,9 @@ static void each_directory(try_fn try, void *arg)
         return;
     if (try(arg, NULL))
         return;
-    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
         if (try_pattern(patterns[i], try, arg))
             return;
-    }
 }
 
 struct opening {

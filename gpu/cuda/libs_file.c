@@ -21,11 +21,10 @@ static bool segments_inside(FILE *f, const Elf64_Ehdr *header, uint64_t size)
         header->e_phoff > size || fseek(f, (long)header->e_phoff, SEEK_SET) != 0 ||
         fread(segments, sizeof(segments[0]), n, f) != n)
         return false;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if (segments[i].p_type == PT_LOAD &&
             (segments[i].p_offset > size || segments[i].p_filesz > size - segments[i].p_offset))
             return false;
-    }
     return true;
 }
 

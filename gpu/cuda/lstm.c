@@ -38,15 +38,13 @@ static int put_weights(struct backend *be, struct lstm *l, const float *w_ih, co
     int64_t rows = 4 * l->hidden;
     int rc;
 
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < l->wide; i++)
             p[r * l->wide + i] = i < l->in ? w_ih[r * l->in + i] : 0.0f;
-    }
     rc = put_all(be, p, rows * l->wide, &l->input, err);
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < l->hidden; i++)
             p[(i / 4 * rows + r) * 4 + i % 4] = w_hh[r * l->hidden + i];
-    }
     if (rc == 0)
         rc = put_all(be, p, rows * l->hidden, &l->recurrent, err);
     for (int64_t r = 0; r < rows; r++)
@@ -146,10 +144,9 @@ static bool is_f32(struct tensor t, int64_t rows, int64_t cols)
 
 static bool lengths_fit(const uint32_t *lengths, uint32_t sequences, int64_t steps)
 {
-    for (uint32_t i = 0; lengths && i < sequences; i++) {
+    for (uint32_t i = 0; lengths && i < sequences; i++)
         if (lengths[i] > steps)
             return false;
-    }
     return true;
 }
 

@@ -292,10 +292,9 @@ static int make_room(struct cuda *c, struct err *err)
     plans = calloc(cap, sizeof(struct plan *));
     if (!plans)
         return err_set(err, ERR_NOMEM, "out of memory for matrix products");
-    for (size_t i = 0; i < had; i++) {
+    for (size_t i = 0; i < had; i++)
         if (c->plans[i])
             *slot_of(plans, cap, &c->plans[i]->key) = c->plans[i];
-    }
     free(c->plans);
     c->plans = plans;
     c->plan_cap = cap;

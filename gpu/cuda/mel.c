@@ -208,10 +208,9 @@ static int upload_audio(struct cuda *c, const struct buffer *b, const struct aud
 
 static bool audio_fits(const struct audio *audio, uint32_t windows)
 {
-    for (uint32_t w = 0; w < windows; w++) {
+    for (uint32_t w = 0; w < windows; w++)
         if (audio[w].n > K_MEL_SAMPLES)
             return false;
-    }
     return true;
 }
 

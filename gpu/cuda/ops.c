@@ -89,10 +89,9 @@ int cuda_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
     if (windows < 1 || !fits_cache(&kv, k) || !fits_cache(&kv, v) || k.rows != v.rows ||
         k.rows % windows != 0 || k.rows / windows > kv.capacity)
         return cuda_shape(err, "kv_fill");
-    for (uint32_t i = 0; i < windows; i++) {
+    for (uint32_t i = 0; i < windows; i++)
         if (slots[i] >= kv.slots)
             return cuda_shape(err, "kv_fill");
-    }
     return cuda_status(err, k_kv_fill(c->work, kv, slots, windows, k, v), "storing keys");
 }
 

@@ -74,10 +74,9 @@ int cuda_pool(struct backend *be, enum pool kind, struct spans spans, struct ten
     if (!is_f32(x) || !is_f32(y) || (unsigned)kind > POOL_FIRST || cuda_spans(spans, x.rows) == 0 ||
         y.rows != spans.count || y.cols != x.cols)
         return cuda_shape(err, "pool");
-    for (uint32_t i = 0; i < spans.count; i++) {
+    for (uint32_t i = 0; i < spans.count; i++)
         if (spans.at[i] == spans.at[i + 1])
             return cuda_shape(err, "pool");
-    }
     rc = put_numbers(c, spans.at, (size_t)spans.count + 1, &at, err);
     return rc == 0 ? cuda_status(err, k_pool(c->work, kind, at, x, y), "pooling") : rc;
 }
@@ -94,10 +93,9 @@ int cuda_weighted_stats(struct backend *be, uint32_t windows, struct tensor x, c
     if (!is_f32(x) || !is_f32(weights) || !is_f32(y) || windows < 1 ||
         x.rows != weights.cols * windows || y.rows != weights.rows || y.cols != 2 * x.cols)
         return cuda_shape(err, "weighted_stats");
-    for (int64_t i = 0; i < weights.rows; i++) {
+    for (int64_t i = 0; i < weights.rows; i++)
         if (of[i] >= windows)
             return cuda_shape(err, "weighted_stats");
-    }
     rc = put_numbers(c, of, (size_t)weights.rows, &device_of, err);
     return rc == 0 ? cuda_status(err, k_weighted_stats(c->work, windows, x, device_of, weights, y),
                                  "taking statistics")

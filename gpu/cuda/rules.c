@@ -13,10 +13,9 @@ struct rules {
 
 static bool all_below(const int32_t *ids, uint32_t count, uint32_t vocab)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         if (ids[i] < 0 || (uint32_t)ids[i] >= vocab)
             return false;
-    }
     return true;
 }
 

@@ -241,18 +241,15 @@ static void making_free(struct making *m)
     cudnnBackendDescriptor_t one[] = {m->heuristic, m->graph, m->operation};
     struct cuda *c = m->c;
 
-    for (int i = 0; i < ENGINES_MAX; i++) {
+    for (int i = 0; i < ENGINES_MAX; i++)
         if (m->engine[i])
             (void)c->libs.dnn.cudnnBackendDestroyDescriptor(m->engine[i]);
-    }
-    for (size_t i = 0; i < sizeof(one) / sizeof(one[0]); i++) {
+    for (size_t i = 0; i < sizeof(one) / sizeof(one[0]); i++)
         if (one[i])
             (void)c->libs.dnn.cudnnBackendDestroyDescriptor(one[i]);
-    }
-    for (int i = 0; i <= MAX_TENSORS; i++) {
+    for (int i = 0; i <= MAX_TENSORS; i++)
         if (m->tensor[i])
             (void)c->libs.dnn.cudnnBackendDestroyDescriptor(m->tensor[i]);
-    }
 }
 
 /* Keeps why cuDNN has no plan, for the doctor. */
@@ -312,10 +309,9 @@ static struct sdpa_plan *find_plan(struct cuda *c, const struct sdpa_key *key, s
 {
     struct sdpa_plan *p;
 
-    for (size_t i = 0; i < c->sdpa_count; i++) {
+    for (size_t i = 0; i < c->sdpa_count; i++)
         if (memcmp(&c->sdpa[i]->key, key, sizeof(*key)) == 0)
             return c->sdpa[i];
-    }
     if (!c->sdpa)
         c->sdpa = calloc(PLANS_MAX, sizeof(struct sdpa_plan *));
     p = c->sdpa ? calloc(1, sizeof(*p)) : NULL;

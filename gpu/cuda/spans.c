@@ -51,10 +51,9 @@ static bool bias_fits(const struct attention_bias *b, struct spans spans, uint32
         b->tables.stride < b->tables.cols || b->sets < 1 ||
         b->tables.rows != (int64_t)b->sets * heads * n)
         return false;
-    for (uint32_t i = 0; i < spans.count; i++) {
+    for (uint32_t i = 0; i < spans.count; i++)
         if (spans.at[i + 1] - spans.at[i] != n || b->set[i] >= b->sets)
             return false;
-    }
     return true;
 }
 

@@ -83,10 +83,9 @@ static void fill(const struct host *h, const struct kv *kv, uint32_t slot, struc
 
 #pragma omp parallel for collapse(2) schedule(static) num_threads(h->threads)
     for (uint32_t head = 0; head < kv->heads; head++) {
-        for (int64_t g = 0; g < groups; g++) {
+        for (int64_t g = 0; g < groups; g++)
             for (int64_t r = g * KERNEL_KEYS; r < (g + 1) * KERNEL_KEYS && r < n; r++)
                 store(kv, slot, head, (uint32_t)r, k, v, from + r);
-        }
     }
 }
 
@@ -99,10 +98,9 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
     if (!fits(h, &kv, k) || !fits(h, &kv, v) || k.rows != v.rows || n < 1 ||
         k.rows != n * windows || n > kv.capacity)
         return host_shape(err, "kv_fill");
-    for (uint32_t i = 0; i < windows; i++) {
+    for (uint32_t i = 0; i < windows; i++)
         if (slots[i] >= kv.slots)
             return host_shape(err, "kv_fill");
-    }
     for (uint32_t i = 0; i < windows; i++)
         fill(h, &kv, slots[i], k, v, n * i, n);
     return 0;
@@ -111,21 +109,19 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
 /* Of the decoder's own cache. */
 static bool rows_fit(const struct kv *kv, const struct token_row *rows, int64_t n)
 {
-    for (int64_t r = 0; r < n; r++) {
+    for (int64_t r = 0; r < n; r++)
         if (rows[r].slot < 0 || (uint32_t)rows[r].slot >= kv->slots || rows[r].pos < 0 ||
             (uint32_t)rows[r].pos >= kv->capacity)
             return false;
-    }
     return true;
 }
 
 /* Of the windows' cache. */
 static bool cross_fits(const struct kv *kv, const struct token_row *rows, int64_t n, uint32_t keys)
 {
-    for (int64_t r = 0; r < n; r++) {
+    for (int64_t r = 0; r < n; r++)
         if (rows[r].cross < 0 || (uint32_t)rows[r].cross >= kv->slots)
             return false;
-    }
     return keys <= kv->capacity;
 }
 
@@ -139,10 +135,9 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
         /* A head's rows in their order: a pair's second key comes after its first (store_bf16). */
 #pragma omp parallel for schedule(static) \
     num_threads(host_threads(h, 2 * (size_t)(k.rows * k.cols) * dtype_size(kv.type)))
-    for (uint32_t head = 0; head < kv.heads; head++) {
+    for (uint32_t head = 0; head < kv.heads; head++)
         for (int64_t r = 0; r < k.rows; r++)
             store(&kv, (uint32_t)rows[r].slot, head, (uint32_t)rows[r].pos, k, v, r);
-    }
     return 0;
 }
 
@@ -175,10 +170,9 @@ int host_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, 
         return 0;
 #pragma omp parallel for collapse(2) schedule(static) \
     num_threads(host_threads(h, (size_t)n *host_kv_bytes(kv.type, kv.heads, keys)))
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         for (uint32_t head = 0; head < kv.heads; head++)
             copy_head(&kv, &moves[i], head, keys);
-    }
     return 0;
 }
 

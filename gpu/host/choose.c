@@ -20,10 +20,9 @@ struct rules {
 
 static bool ids_valid(const struct rules_spec *s, const int32_t *ids, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         if (ids[i] < 0 || (uint32_t)ids[i] >= s->vocab)
             return false;
-    }
     return true;
 }
 
@@ -119,10 +118,9 @@ static void mask_timestamps(const struct rules_spec *s, const struct choice_ask 
 
 static void mask(const struct rules_spec *s, const struct choice_ask *ask, float *logits)
 {
-    for (uint32_t i = 0; i < s->never_count; i++) {
+    for (uint32_t i = 0; i < s->never_count; i++)
         if (s->never[i] != s->eot) /* or no window would ever end */
             logits[s->never[i]] = -INFINITY;
-    }
     for (uint32_t i = 0; ask->count == 0 && i < s->never_first_count; i++)
         logits[s->never_first[i]] = -INFINITY;
     /* The specials lie between the end and the timestamps. */

@@ -47,22 +47,15 @@ int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t wha
     return status == dnnl_success ? 0 : host_dnn(err, status, "describing memory");
 }
 
-int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *from,
-              const float *w, dnnl_memory_t *ret, void **data, struct err *err)
+int host_reorder(struct host *h, const dnnl_memory_desc_t *from, const void *w,
+                 const dnnl_memory_desc_t *to, void *p, dnnl_memory_t *ret, struct err *err)
 {
-    const dnnl_memory_desc_t *to = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
     dnnl_primitive_desc_t reorder_pd = NULL;
     dnnl_primitive_t reorder = NULL;
     dnnl_memory_t source = NULL, packed = NULL;
-    dnnl_status_t status;
-    void *p = NULL;
-    int rc;
-
-    rc = host_alloc(&h->base, dnnl_memory_desc_get_size(to), &p, err);
-    if (rc != 0)
-        return rc;
     /* oneDNN's interface is not const-correct; the source is only read. */
-    status = dnnl_memory_create(&source, from, h->engine, (void *)(uintptr_t)w);
+    dnnl_status_t status = dnnl_memory_create(&source, from, h->engine, (void *)(uintptr_t)w);
+
     if (status == dnnl_success)
         status = dnnl_memory_create(&packed, to, h->engine, p);
     if (status == dnnl_success)
@@ -83,13 +76,26 @@ int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_
         dnnl_primitive_desc_destroy(reorder_pd);
     if (source)
         dnnl_memory_destroy(source);
-    if (status != dnnl_success) {
-        if (packed)
-            dnnl_memory_destroy(packed);
+    if (packed && (status != dnnl_success || !ret))
+        dnnl_memory_destroy(packed);
+    else if (ret)
+        *ret = packed;
+    return status == dnnl_success ? 0 : host_dnn(err, status, "packing weights");
+}
+
+int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *from,
+              const void *w, dnnl_memory_t *ret, void **data, struct err *err)
+{
+    const dnnl_memory_desc_t *to = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    void *p = NULL;
+    int rc = host_alloc(&h->base, dnnl_memory_desc_get_size(to), &p, err);
+
+    if (rc == 0)
+        rc = host_reorder(h, from, w, to, p, ret, err);
+    if (rc != 0) {
         host_release(&h->base, p);
-        return host_dnn(err, status, "packing weights");
+        return rc;
     }
-    *ret = packed;
     *data = p;
     return 0;
 }

@@ -124,11 +124,10 @@ int host_embed(struct backend *be, struct tensor table, struct tensor positions,
     (void)be;
     if (table.cols != y.cols || positions.cols != y.cols || y.type != DTYPE_F32)
         return host_shape(err, "embed");
-    for (int64_t r = 0; r < y.rows; r++) {
+    for (int64_t r = 0; r < y.rows; r++)
         if (rows[r].token < 0 || rows[r].token >= table.rows || rows[r].pos < 0 ||
             rows[r].pos >= positions.rows)
             return host_shape(err, "embed");
-    }
     for (int64_t r = 0; r < y.rows; r++) {
         float *out = row_of(y, r);
 

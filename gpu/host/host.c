@@ -7,13 +7,16 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
+
 /* Before each allocation, so that release can give the count back. */
 union block {
     size_t bytes;
     char pad[64];
 };
 
-int host_take(struct backend *be, size_t bytes, struct err *err)
+/* Counts bytes as allocated, if the budget allows them. */
+static int take(struct backend *be, size_t bytes, struct err *err)
 {
     if (be->budget != 0 && (bytes > be->budget || be->allocated > be->budget - bytes))
         return err_set(err, ERR_VRAM,
@@ -29,7 +32,7 @@ int host_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
 {
     union block *b = NULL;
     size_t total;
-    int rc = host_take(be, bytes, err);
+    int rc = take(be, bytes, err);
 
     if (rc != 0)
         return rc;
@@ -60,7 +63,7 @@ int host_grow(struct host *h, void **scratch, size_t *have, size_t bytes, struct
     if (bytes <= *have)
         return 0;
     bytes = (bytes + 63) / 64 * 64;
-    rc = host_take(&h->base, bytes - *have, err);
+    rc = take(&h->base, bytes - *have, err);
     if (rc != 0)
         return rc;
     p = aligned_alloc(64, bytes);
@@ -87,25 +90,16 @@ int host_dnn(struct err *err, dnnl_status_t status, const char *what)
     return err_set(err, ERR_DEVICE, "oneDNN failed while %s (status %d)", what, (int)status);
 }
 
-/* The most that this processor has; NIGHTSHIFT_CPU=avx512, avx2 or plain asks for less (tests, and
- * a way round a processor that promises what it cannot). */
 static const struct kernels *pick_kernels(void)
 {
 #if defined(__x86_64__)
-    const char *most = getenv("NIGHTSHIFT_CPU");
-    bool plain = most && strcmp(most, "plain") == 0;
-    bool avx2 = most && strcmp(most, "avx2") == 0, avx512 = most && strcmp(most, "avx512") == 0;
+    static const struct kernels *const sets[] = {&kernels_plain, &kernels_avx2, &kernels_avx512,
+                                                 &kernels_avx512bf16};
 
-    __builtin_cpu_init();
-    if (!plain && !avx2 && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq"))
-        return !avx512 && __builtin_cpu_supports("avx512bf16") ? &kernels_avx512bf16
-                                                               : &kernels_avx512;
-    if (!plain && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &kernels_avx2;
-#endif
+    return sets[cpu_isa()];
+#else
     return &kernels_plain;
+#endif
 }
 
 /* The first "model name" of /proc/cpuinfo; left alone when there is none. */
@@ -115,7 +109,7 @@ static void processor_name(char *name, size_t cap)
     char line[256], *colon;
 
     while (f && fgets(line, sizeof(line), f)) {
-        if (strncmp(line, "model name", 10) == 0 && (colon = strchr(line, ':')) != NULL) {
+        if (strncmp(line, "model name", 10) == 0 && (colon = strchr(line, ':'))) {
             colon += strspn(colon, ": \t");
             colon[strcspn(colon, "\n")] = '\0';
             snprintf(name, cap, "%s", colon);
@@ -223,9 +217,6 @@ static const struct backend_ops host_ops = {
     .linear_new = host_linear_new,
     .linear_free = host_linear_free,
     .linear = host_linear,
-    .conv1d_new = host_conv1d_new,
-    .conv1d_free = host_conv1d_free,
-    .conv1d = host_conv1d,
     .layer_norm = host_layer_norm,
     .add = host_add,
     .embed = host_embed,

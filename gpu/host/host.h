@@ -35,8 +35,6 @@ static inline struct host *host_of(struct backend *be) { return (struct host *)b
  * would pass the budget. */
 int host_alloc(struct backend *be, size_t bytes, void **ret, struct err *err);
 void host_release(struct backend *be, void *p);
-/* Counts bytes as allocated, if the budget allows them. */
-int host_take(struct backend *be, size_t bytes, struct err *err);
 /* Makes *scratch at least so large; what was in it is lost. Counted; freed by the backend's close.
  */
 int host_grow(struct host *h, void **scratch, size_t *have, size_t bytes, struct err *err);
@@ -52,9 +50,12 @@ int host_scratch(struct host *h, const_dnnl_primitive_desc_t pd, struct err *err
 /* A memory object over p (DNNL_MEMORY_NONE: to be set later), laid out as pd's `what` argument. */
 int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t what, void *p,
                 dnnl_memory_t *ret, struct err *err);
-/* Packs host float32 weights laid out as `from` into new device memory laid out as pd's weights. */
+/* Puts what is laid out as `from` into p as `to` has it. *ret: an object over p; ret NULL: none. */
+int host_reorder(struct host *h, const dnnl_memory_desc_t *from, const void *w,
+                 const dnnl_memory_desc_t *to, void *p, dnnl_memory_t *ret, struct err *err);
+/* Packs weights laid out as `from` into new device memory laid out as pd's weights. */
 int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *from,
-              const float *w, dnnl_memory_t *ret, void **data, struct err *err);
+              const void *w, dnnl_memory_t *ret, void **data, struct err *err);
 
 /* Weights of products of few rows, each of which is one chain of multiply-adds over `in`: a row of
  * y has the same bits whatever rows are computed with it. */
@@ -80,13 +81,6 @@ int host_linear_new(struct backend *be, enum precision precision, enum linear_us
 void host_linear_free(struct backend *be, struct linear *l);
 int host_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                 struct tensor y, struct err *err);
-
-int host_conv1d_new(struct backend *be, enum precision precision, int64_t out, int64_t in,
-                    int64_t stride, const float *w, const float *bias, struct conv1d **ret,
-                    struct err *err);
-void host_conv1d_free(struct backend *be, struct conv1d *c);
-int host_conv1d(struct backend *be, struct conv1d *c, uint32_t windows, struct tensor x,
-                enum epilogue epilogue, struct tensor y, struct err *err);
 
 size_t host_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity);
 int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,

@@ -3,8 +3,8 @@
  * Large images go by oneDNN (images_dnn.c). Of small ones a call of it costs more than the image:
  * what their outputs see is gathered into rows, those of all images one below the other, and
  * multiplied as such (rows.c). Which way an image goes depends on its own shape alone, and neither
- * lets its result depend on the others. Weights are kept as they came, because only the first image
- * tells for what they are to be packed.
+ * lets its result depend on the others. Weights are kept as they came until the first image tells
+ * for what they are to be packed.
  *
  * A depthwise convolution has nothing to multiply as a matrix: its kernel goes through a row of
  * outputs, channels abreast. */
@@ -32,23 +32,36 @@ static int64_t taps_of(const struct conv2d_spec *s)
     return (int64_t)s->kernel_h * (int64_t)s->kernel_w;
 }
 
-/* The source as rows of [taps][in], packed. */
-static int pack_rows(struct backend *be, struct conv2d *c, struct err *err)
+/* w as rows of [taps][in]. */
+static void turn(const struct conv2d_spec *s, const float *w, float *ret)
 {
-    int64_t taps = taps_of(&c->spec), in = c->spec.in;
-    float *turned = malloc((size_t)(c->spec.out * in * taps) * sizeof(*turned));
-    int rc;
+    int64_t taps = taps_of(s), in = s->in;
 
-    if (!turned)
-        return err_set(err, ERR_NOMEM, "out of memory for weights");
-    for (int64_t o = 0; o < c->spec.out; o++) {
-        for (int64_t i = 0; i < in; i++) {
+    for (int64_t o = 0; o < s->out; o++) {
+        for (int64_t i = 0; i < in; i++)
             for (int64_t t = 0; t < taps; t++)
-                turned[(o * taps + t) * in + i] = c->source[(o * in + i) * taps + t];
-        }
+                ret[(o * taps + t) * in + i] = w[(o * in + i) * taps + t];
     }
-    rc = host_rows_new(be, c->type, c->spec.out, taps * in, turned, c->bias, &c->rows, err);
+}
+
+static int pack_rows(struct host *h, struct conv2d *c, struct err *err)
+{
+    int64_t seen = taps_of(&c->spec) * c->spec.in;
+    size_t n = (size_t)(c->spec.out * seen);
+    float *turned = malloc(n * sizeof(*turned));
+    float *back = c->source ? NULL : malloc(n * sizeof(*back));
+    int rc = 0;
+
+    if (!turned || (!c->source && !back))
+        rc = err_set(err, ERR_NOMEM, "out of memory for weights");
+    if (rc == 0 && back)
+        rc = images_unpack(h, c, back, err);
+    if (rc == 0) {
+        turn(&c->spec, back ? back : c->source, turned);
+        rc = host_rows_new(&h->base, c->type, c->spec.out, seen, turned, c->bias, &c->rows, err);
+    }
     free(turned);
+    free(back);
     return rc;
 }
 
@@ -71,10 +84,9 @@ static int keep(struct backend *be, struct conv2d *c, const float *w, const floa
         memcpy(c->bias, bias, (size_t)c->spec.out * sizeof(float));
     if (!c->spec.depthwise)
         memcpy(c->source, w, n * sizeof(float));
-    for (int64_t i = 0; c->spec.depthwise && i < in; i++) {
+    for (int64_t i = 0; c->spec.depthwise && i < in; i++)
         for (int64_t t = 0; t < taps; t++)
             c->source[t * in + i] = w[i * taps + t];
-    }
     return 0;
 }
 
@@ -206,7 +218,7 @@ static int run(struct host *h, const struct images *j, struct err *err)
     if (outputs > SHORT && outputs * s->out * s->in * taps_of(s) >= FEW)
         rc = images_by_dnn(h, j, &done, err);
     if (rc == 0 && !done && !j->c->rows.w)
-        rc = pack_rows(&h->base, j->c, err);
+        rc = pack_rows(h, j->c, err);
     return rc != 0 || done ? rc : run_rows(h, j, err);
 }
 

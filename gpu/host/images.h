@@ -21,7 +21,9 @@ struct prepared_image {
 struct conv2d {
     struct conv2d_spec spec;
     enum dtype type;
-    float *source, *bias;    /* as they came; of a depthwise one [kernel_h][kernel_w][in] */
+    float *source; /* as it came, until oneDNN has it packed; of a depthwise one
+                      [kernel_h][kernel_w][in], for good */
+    float *bias;
     struct row_weights rows; /* [out][kernel_h][kernel_w][in]; from its first use on */
     dnnl_memory_t w_memory;  /* from its first use on */
     void *w;
@@ -40,6 +42,8 @@ struct images {
 /* One image after the other by oneDNN. *done: false when it has no fast way, and nothing was
  * touched. */
 int images_by_dnn(struct host *h, const struct images *j, bool *done, struct err *err);
+/* The weights as they came, rounded to the type, out of what oneDNN has packed. */
+int images_unpack(struct host *h, const struct conv2d *c, float *to, struct err *err);
 void images_forget(struct backend *be, struct conv2d *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* Images by oneDNN's convolution, one after the other, so that an image's result does not depend on
  * the others. Primitives are prepared at an image's own size and kept; so are the weights, packed
- * in the layout that oneDNN asks for. */
+ * in the layout that oneDNN asks for; from then on they are had back out of that. */
 #include "gpu/host/images.h"
 
 static dnnl_data_type_t dnn_type(enum dtype type)
@@ -15,10 +15,9 @@ static void drop(struct backend *be, const struct conv2d *c, struct prepared_ima
 
     if (p->primitive)
         dnnl_primitive_destroy(p->primitive);
-    for (size_t i = 0; i < sizeof(memories) / sizeof(memories[0]); i++) {
+    for (size_t i = 0; i < sizeof(memories) / sizeof(memories[0]); i++)
         if (memories[i])
             dnnl_memory_destroy(memories[i]);
-    }
     host_release(be, p->w);
     *p = (struct prepared_image){0};
 }
@@ -70,30 +69,52 @@ static int describe(struct host *h, const struct images *j, dnnl_primitive_desc_
     return status == dnnl_success ? 0 : host_dnn(err, status, "preparing a convolution");
 }
 
+static dnnl_memory_desc_t plain_weights(const struct conv2d *c)
+{
+    dnnl_dims_t wd = {c->spec.out, c->spec.in, c->spec.kernel_h, c->spec.kernel_w};
+    dnnl_memory_desc_t plain;
+
+    dnnl_memory_desc_init_by_tag(&plain, 4, wd, dnnl_f32, dnnl_oihw);
+    return plain;
+}
+
+int images_unpack(struct host *h, const struct conv2d *c, float *to, struct err *err)
+{
+    const dnnl_memory_desc_t plain = plain_weights(c), *packed = NULL;
+
+    dnnl_memory_get_memory_desc(c->w_memory, &packed);
+    return host_reorder(h, packed, c->w, &plain, to, NULL, err);
+}
+
+/* As pd wants them, for the first time. */
+static int pack_first(struct host *h, struct conv2d *c, const_dnnl_primitive_desc_t pd,
+                      struct err *err)
+{
+    const dnnl_memory_desc_t plain = plain_weights(c);
+    int rc = host_pack(h, pd, &plain, c->source, &c->w_memory, &c->w, err);
+
+    if (rc != 0)
+        return rc;
+    host_release(&h->base, c->source);
+    c->source = NULL;
+    return 0;
+}
+
 /* The weights in the layout of pd: those that are packed already, when they are the same. */
 static int pack(struct host *h, struct conv2d *c, const_dnnl_primitive_desc_t pd,
                 struct prepared_image *p, struct err *err)
 {
     const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
     const dnnl_memory_desc_t *packed = NULL;
-    dnnl_dims_t wd = {c->spec.out, c->spec.in, c->spec.kernel_h, c->spec.kernel_w};
-    dnnl_memory_desc_t plain;
-    int rc;
+    int rc = c->w_memory ? 0 : pack_first(h, c, pd, err);
 
-    if (c->w_memory)
-        dnnl_memory_get_memory_desc(c->w_memory, &packed);
-    if (packed && dnnl_memory_desc_equal(packed, wanted)) {
-        p->w_memory = c->w_memory;
-        return 0;
-    }
-    dnnl_memory_desc_init_by_tag(&plain, 4, wd, dnnl_f32, dnnl_oihw);
-    rc = host_pack(h, pd, &plain, c->source, &p->w_memory, &p->w, err);
-    if (rc == 0 && !c->w_memory) {
-        c->w_memory = p->w_memory;
-        c->w = p->w;
-        p->w = NULL;
-    }
-    return rc;
+    if (rc != 0)
+        return rc;
+    dnnl_memory_get_memory_desc(c->w_memory, &packed);
+    if (!dnnl_memory_desc_equal(packed, wanted))
+        return host_pack(h, pd, packed, c->w, &p->w_memory, &p->w, err);
+    p->w_memory = c->w_memory;
+    return 0;
 }
 
 static bool is_slow(const_dnnl_primitive_desc_t pd)

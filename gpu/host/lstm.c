@@ -142,10 +142,9 @@ static void run_part(struct host *host, const struct part *p)
     each = each < KERNEL_ROWS ? each : KERNEL_ROWS;
     groups = (p->sequences + each - 1) / each;
 #pragma omp parallel for collapse(2) schedule(dynamic, 4) num_threads(threads)
-    for (int64_t s = 0; s < p->sequences; s++) {
+    for (int64_t s = 0; s < p->sequences; s++)
         for (int64_t b = 0; b < blocks; b++)
             add_inputs(host, p, s, b);
-    }
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t g = 0; g < groups; g++)
         recur(host, p, g * each, (g + 1) * each < p->sequences ? (g + 1) * each : p->sequences);
@@ -154,10 +153,9 @@ static void run_part(struct host *host, const struct part *p)
 /* Steps that a sequence does not have. */
 static void clear_rest(const struct part *p)
 {
-    for (int64_t s = 0; p->lengths && s < p->sequences; s++) {
+    for (int64_t s = 0; p->lengths && s < p->sequences; s++)
         for (int64_t i = p->lengths[s]; i < p->steps; i++)
             memset(f32_row(p->y, s * p->steps + i), 0, (size_t)p->l->hidden * sizeof(float));
-    }
 }
 
 static bool state_fits(const struct lstm *l, struct tensor t, uint32_t sequences)
@@ -167,10 +165,9 @@ static bool state_fits(const struct lstm *l, struct tensor t, uint32_t sequences
 
 static bool lengths_fit(const uint32_t *lengths, uint32_t sequences, int64_t steps)
 {
-    for (uint32_t i = 0; lengths && i < sequences; i++) {
+    for (uint32_t i = 0; lengths && i < sequences; i++)
         if (lengths[i] > steps)
             return false;
-    }
     return true;
 }
 

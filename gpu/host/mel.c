@@ -176,10 +176,9 @@ int host_mel(struct backend *be, struct mel *m, const struct audio *audio, uint3
         out.rows != (int64_t)windows * FRAMES || out.cols != m->tables.bins ||
         out.stride != out.cols)
         return host_shape(err, "mel");
-    for (uint32_t i = 0; i < windows; i++) {
+    for (uint32_t i = 0; i < windows; i++)
         if (audio[i].n > SAMPLES)
             return host_shape(err, "mel");
-    }
     for (uint32_t i = 0; i < windows; i++)
         mel_window(host_of(be), m, &audio[i], (float *)out.data + i * each);
     return 0;

@@ -91,10 +91,9 @@ bool host_spans_fit(struct spans spans, int64_t rows)
 {
     if (spans.count < 1 || !spans.at || spans.at[0] != 0 || spans.at[spans.count] != rows)
         return false;
-    for (uint32_t i = 0; i < spans.count; i++) {
+    for (uint32_t i = 0; i < spans.count; i++)
         if (spans.at[i] > spans.at[i + 1])
             return false;
-    }
     return true;
 }
 
@@ -125,10 +124,9 @@ int host_pool(struct backend *be, enum pool kind, struct spans spans, struct ten
     if (x.type != DTYPE_F32 || y.type != DTYPE_F32 || (unsigned)kind > POOL_FIRST ||
         !host_spans_fit(spans, x.rows) || y.rows != spans.count || y.cols != x.cols)
         return host_shape(err, "pool");
-    for (uint32_t i = 0; i < spans.count; i++) {
+    for (uint32_t i = 0; i < spans.count; i++)
         if (spans.at[i] == spans.at[i + 1])
             return host_shape(err, "pool");
-    }
 #pragma omp parallel for schedule(dynamic) num_threads(host_threads(h, bytes_of(x)))
     for (uint32_t i = 0; i < spans.count; i++)
         pool_one(h, kind, tensor_rows(x, spans.at[i], spans.at[i + 1] - spans.at[i]),
@@ -169,10 +167,9 @@ int host_weighted_stats(struct backend *be, uint32_t windows, struct tensor x, c
         x.rows != t * windows || weights.cols != t || weights.rows < 1 || y.rows != weights.rows ||
         y.cols != 2 * x.cols)
         return host_shape(err, "weighted_stats");
-    for (int64_t i = 0; i < weights.rows; i++) {
+    for (int64_t i = 0; i < weights.rows; i++)
         if (of[i] >= windows)
             return host_shape(err, "weighted_stats");
-    }
 #pragma omp parallel for collapse(2) schedule(dynamic) num_threads(host_threads(h, bytes_of(x)))
     for (int64_t i = 0; i < weights.rows; i++) {
         for (int64_t b = 0; b < blocks; b++)

@@ -15,13 +15,12 @@ static void pack(struct row_weights *l, const float *w, int64_t in)
         for (int64_t c = 0; c < KERNEL_COLUMNS && b * KERNEL_COLUMNS + c < l->out; c++) {
             const float *row = w + (b * KERNEL_COLUMNS + c) * in;
 
-            for (int64_t i = 0; i < in; i++) {
+            for (int64_t i = 0; i < in; i++)
                 if (l->type == DTYPE_BF16)
                     ((uint16_t *)l->w)[b * KERNEL_COLUMNS * l->in + i / 2 * 64 + c * 2 + i % 2] =
                         f32_to_bf16(row[i]);
                 else
                     ((float *)l->w)[(b * l->in + i) * KERNEL_COLUMNS + c] = row[i];
-            }
         }
     }
 }

@@ -27,10 +27,9 @@ int host_gather(struct backend *be, struct tensor x, const int32_t *rows, struct
 
     if (x.type != y.type || x.cols != y.cols)
         return host_shape(err, "gather");
-    for (int64_t r = 0; r < y.rows; r++) {
+    for (int64_t r = 0; r < y.rows; r++)
         if (rows[r] < -1 || rows[r] >= x.rows)
             return host_shape(err, "gather");
-    }
 #pragma omp parallel for schedule(static) num_threads(host_threads(h, (size_t)y.rows *bytes))
     for (int64_t r = 0; r < y.rows; r++) {
         void *to = tensor_rows(y, r, 1).data;
@@ -59,10 +58,9 @@ static bool bias_fits(const struct call *c)
     if (b->tables.type != DTYPE_F32 || b->tables.cols != n || b->sets < 1 ||
         b->tables.rows != (int64_t)b->sets * c->heads * n)
         return false;
-    for (uint32_t i = 0; i < c->spans.count; i++) {
+    for (uint32_t i = 0; i < c->spans.count; i++)
         if (c->spans.at[i + 1] - c->spans.at[i] != n || b->set[i] >= b->sets)
             return false;
-    }
     return true;
 }
 
@@ -72,10 +70,9 @@ static bool call_fits(const struct call *c)
         c->head_size < 8 || c->head_size > 128 || c->head_size % 8 != 0 || c->q.type == DTYPE_F16 ||
         !view_fits(c, c->q) || !view_fits(c, c->k) || !view_fits(c, c->v) || !view_fits(c, c->out))
         return false;
-    for (uint32_t i = 0; i < c->spans.count; i++) {
+    for (uint32_t i = 0; i < c->spans.count; i++)
         if (c->spans.at[i + 1] - c->spans.at[i] > BACKEND_MAX_KEYS)
             return false;
-    }
     return bias_fits(c);
 }
 
@@ -140,10 +137,9 @@ int host_attention_spans(struct backend *be, struct spans spans, uint32_t heads,
     if (rc != 0)
         return rc;
     pieces = (struct piece *)((float *)h->scratch + (size_t)threads * room);
-    for (uint32_t i = 0; i < spans.count; i++) {
+    for (uint32_t i = 0; i < spans.count; i++)
         for (uint32_t from = 0; from < length_of(&c, i); from += PART)
             pieces[at++] = (struct piece){i, from};
-    }
 #pragma omp parallel for collapse(2) schedule(dynamic) num_threads(threads)
     for (size_t i = 0; i < count; i++) {
         for (uint32_t head = 0; head < heads; head++)

@@ -63,10 +63,9 @@ INLINE float v_sum(v16 a)
     float t[16];
 
     v_store(t, a);
-    for (int w = 8; w > 0; w /= 2) {
+    for (int w = 8; w > 0; w /= 2)
         for (int i = 0; i < w; i++)
             t[i] += t[i + w];
-    }
     return t[0];
 }
 
@@ -75,10 +74,9 @@ INLINE float v_highest(v16 a)
     float t[16];
 
     v_store(t, a);
-    for (int w = 8; w > 0; w /= 2) {
+    for (int w = 8; w > 0; w /= 2)
         for (int i = 0; i < w; i++)
             t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
-    }
     return t[0];
 }
 

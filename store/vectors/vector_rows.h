@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/scope.h"
+#include "store/read/scope.h"
 
 struct vector_range {
     int64_t first, last; /* every number in between is there */

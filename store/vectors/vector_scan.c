@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
+
 #define THREADS_MAX 64u
 #define QUERY_MOST 1023 /* of an int16 of the query: 8192 products with 127 stay below 2^31 */
 /* Of float arithmetic in the bounds themselves. */
@@ -26,7 +28,7 @@
 
 static int32_t dot_plain(const int8_t *x, const int16_t *q, uint32_t n) { DOT_BODY }
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 __attribute__((target("avx2"))) static int32_t dot_avx2(const int8_t *x, const int16_t *q,
                                                         uint32_t n)
 {
@@ -43,13 +45,13 @@ typedef int32_t (*dot_fn)(const int8_t *x, const int16_t *q, uint32_t n);
 
 static dot_fn dot_choose(void)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (__builtin_cpu_supports("avx512bw"))
-        return dot_avx512;
-    if (__builtin_cpu_supports("avx2"))
-        return dot_avx2;
-#endif
+#if defined(__x86_64__)
+    static const dot_fn sets[] = {dot_plain, dot_avx2, dot_avx512, dot_avx512};
+
+    return sets[cpu_isa()];
+#else
     return dot_plain;
+#endif
 }
 
 /* -------------------------------------------------------------------------------- candidates */

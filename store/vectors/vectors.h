@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/scope.h"
+#include "store/read/scope.h"
 
 struct vectors_query {
     int64_t stage_id;

@@ -3,13 +3,14 @@
 
     check_tree.py ROOT      prints "file:line: what is wrong" lines; exit status 1 when there are any
 
-Four rules:
+Five rules:
 1. An arrow between folders points as docs/architecture.md's table says (ARROWS below is that table).
 2. A library's header stays in the folder that owns the library (OWNERS).
 3. No function is called that cannot be called safely (BANNED).
 4. The rooms of a folder include each other in no circle, but for those of CIRCLES. A room is a
    folder in it, or a source with its header; a header without a source is a wall within the room
    whose name it begins with (whisper_net.h: whisper).
+5. A pointer is a condition by itself: NULL is compared with only where a value is wanted.
 """
 import os
 import re
@@ -30,8 +31,9 @@ ARROWS = {
     "workers/speakers": ["base"],
     "workers/stages": ["base", "gpu", "workers/results.h", "workers/audio", "workers/text",
                        "workers/models", "workers/speakers"],
-    "workers/media": ["base", "workers/audio", "workers/wire/frame.h"],
-    "store": ["base", "workers/results.h"],
+    "workers/media": ["base", "workers/audio", "workers/wire/fields.h",
+                      "workers/wire/frame.h"],
+    "store": ["base", "workers/results.h", "workers/wire/fields.h"],
     "scheduler": ["base", "store", "gpu/*.h", "workers/results.h", "workers/wire",
                   "workers/process/worker.h"],
     "tools": ["base", "gpu", "workers", "store", "scheduler"],
@@ -63,9 +65,9 @@ BANNED = {
     "strtok": "strcspn", "localtime": "localtime_r", "gmtime": "gmtime_r", "ctime": "clock_iso8601",
     "asctime": "clock_iso8601", "rand": "a seeded generator handed in",
     "srand": "a seeded generator handed in", "readdir_r": "readdir",
-    "system": "posix_spawn or fork and exec", "popen": "posix_spawn or fork and exec",
+    "system": "spawn_start", "popen": "spawn_start",
     "tmpnam": "mkstemp", "tempnam": "mkstemp", "mktemp": "mkstemp", "alloca": "malloc",
-    "vfork": "posix_spawn",
+    "vfork": "spawn_start",
 }
 ENDING = {"exit": "an error that is handed up", "abort": "an error that is handed up",
           "quick_exit": "an error that is handed up"}
@@ -74,22 +76,24 @@ ENDING_ALLOWED = ["tools"]  # the main files
 # Circles that are meant: the rooms of one folder, and why.
 CIRCLES = [
     ("store", ["db", "migrate", "store"], "db.h is what store/ knows of its own handle, store.h"),
-    ("store", ["apply", "request"], "apply.h is the inner side of request_apply"),
-    ("store", ["filter", "scope"], "a scope is a filter, and asks the catalog through one"),
-    ("scheduler", ["companions", "run", "scheduler", "shard_limit"],
-     "the parts of a run work on its one struct, run.h"),
-    ("scheduler", ["control", "control_path"], "both sides of the socket have one address"),
+    ("store/read", ["filter", "scope"], "a scope is a filter, and asks the catalog through one"),
+    ("scheduler", ["process", "report", "run"],
+     "the run's one struct, and what every part of a run may ask for, a process too"),
+    ("scheduler", ["backlog", "dispatch", "settle", "settle_process", "supervisor", "tracks"],
+     "the parts of a run that work on it in turn, in one loop"),
+    ("scheduler/control", ["control", "control_path"], "both sides of the socket have one address"),
     ("workers/media", ["decoder", "wire"], "the parent's side and the messages of both"),
-    ("workers/process", ["worker", "worker_companions", "worker_engine", "worker_feed",
-                         "worker_lease", "worker_pass", "worker_report", "worker_stages",
-                         "worker_tune"],
-     "the parts of a worker work on its one struct, worker_state.h"),
-    ("workers/stages/transcribe", ["hallucination", "outcome", "timing"],
+    ("workers/pass", ["feed", "lease", "shard_report"],
+     "a track is dropped by whoever holds the lock, wherever its audio is"),
+    ("workers/stages/transcribe/outcome", ["hallucination", "outcome", "timing"],
      "what a window came to, and the two that change it"),
 ]
 
 SOURCES = (".c", ".h", ".cu", ".cuh", ".inc")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)')
+OPERAND = r"[\w.>*\[\]-]+(?:\([^()]*\))?"
+COMPARED = re.compile(r"\b(?:if|while) \(" + OPERAND + r" [!=]= NULL\b|(?:&&|\|\|)\s+" + OPERAND
+                      + r" [!=]= NULL\b|[^()] [!=]= NULL\s+(?:&&|\|\||\?)")
 CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)[ \t\n]*\(")
 COMMENT_OR_STRING = re.compile(
     r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
@@ -217,6 +221,8 @@ def check_calls(source, text):
             instead = ENDING[name]
         if instead:
             yield code.count("\n", 0, match.start()) + 1, f"{name}() is banned: use {instead}"
+    for match in COMPARED.finditer(code):
+        yield code.count("\n", 0, match.end()) + 1, "a pointer is a condition by itself, without NULL"
 
 
 def check_tree(root):

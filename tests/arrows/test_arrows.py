@@ -5,6 +5,8 @@ Each rule is broken on purpose in a small tree of its own: the check must name t
 and the reason.
 """
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -17,9 +19,9 @@ ROOT = os.environ.get("NIGHTSHIFT_SOURCE_DIR", os.path.dirname(os.path.dirname(H
 
 # What is there to be included in every fixture.
 COMMON = ["base/err.h", "gpu/backend.h", "gpu/host/matmul.h", "gpu/cuda/matmul.h",
-          "workers/wire/frame.h", "workers/wire/protocol.h", "workers/process/worker_engine.h",
+          "workers/wire/frame.h", "workers/wire/protocol.h", "workers/process/engine.h",
           "workers/text/tokenizer/vocabulary.h", "workers/models/whisper/whisper.h", "workers/stages/transcribe/transcribe.h",
-          "workers/media/decoder.h", "store/store.h", "scheduler/planner.h", "tools/cli.h"]
+          "workers/media/decoder.h", "store/store.h", "scheduler/plan/planner.h", "tools/cli.h"]
 
 
 def check(files):
@@ -47,6 +49,56 @@ class TheTree(unittest.TestCase):
                             f"docs/architecture.md has no row for {folder}/")
 
 
+class Format(unittest.TestCase):
+    """Every source as clang-format has it, by the file in the root. Other versions than Debian 12's
+    see some lines otherwise."""
+
+    VERSION = "14."
+
+    @classmethod
+    def absent(cls):
+        """Why it cannot be tested here; "" when it can."""
+        if not shutil.which("clang-format"):
+            return "there is no clang-format"
+        said = subprocess.run(["clang-format", "--version"], capture_output=True, text=True, check=True).stdout
+        return "" if f"version {cls.VERSION}" in said else f"not version {cls.VERSION}x: {said.strip()}"
+
+    def test_keeps_the_format(self):
+        sources = [os.path.join(where, name) for tree in (*check_tree.TREES, "tests")
+                   for where, _, names in os.walk(os.path.join(ROOT, tree)) for name in names
+                   if name.endswith((".c", ".h"))]
+        self.assertGreater(len(sources), 100)
+        done = subprocess.run(["clang-format", "--dry-run", "--Werror", *sources], cwd=ROOT,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, "\n".join(done.stderr.split("\n")[:20]))
+
+
+class WithoutCuda(unittest.TestCase):
+    """gpu/cuda can be deleted: that no source needs it the arrows say, this says it of CMake."""
+
+    def configure(self, preset, *more):
+        with tempfile.TemporaryDirectory() as tree:
+            os.mkdir(os.path.join(tree, "gpu"))
+            for name in os.listdir(ROOT) + [f"gpu/{name}" for name in os.listdir(os.path.join(ROOT, "gpu"))]:
+                if name not in ("build", "gpu", "gpu/cuda"):
+                    os.symlink(os.path.join(ROOT, name), os.path.join(tree, name))
+            return subprocess.run(["cmake", "--preset", preset, *more], cwd=tree, capture_output=True,
+                                  text=True, check=False)
+
+    def test_the_rest_configures(self):
+        for preset in ("release", "engine"):
+            with self.subTest(preset=preset):
+                done = self.configure(preset)
+                self.assertEqual(0, done.returncode, done.stderr)
+                self.assertIn("CUDA module: no (gpu/cuda is not here)", done.stdout)
+                self.assertIn("Emulated CUDA: no (gpu/cuda is not here)", done.stdout)
+
+    def test_who_asks_for_the_module_is_told(self):
+        done = self.configure("engine", "-DNIGHTSHIFT_CUDA=ON")
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn("NIGHTSHIFT_CUDA=ON, but gpu/cuda is not here", done.stderr)
+
+
 class TheCheck(unittest.TestCase):
     def broken(self, path, text, sentence, line):
         found = check({path: text})
@@ -59,20 +111,20 @@ class TheCheck(unittest.TestCase):
                 ("base/err.c", "gpu/backend.h"), ("base/err.c", "store/store.h"),
                 ("gpu/budget.c", "workers/wire/frame.h"), ("gpu/host/matmul.c", "gpu/cuda/matmul.h"),
                 ("gpu/cuda/matmul.cu", "gpu/host/matmul.h"),
-                ("workers/process/worker.c", "store/store.h"), ("workers/process/worker.c", "scheduler/planner.h"),
+                ("workers/process/worker.c", "store/store.h"), ("workers/process/worker.c", "scheduler/plan/planner.h"),
                 ("workers/media/decoder.c", "workers/models/whisper/whisper.h"),
                 ("workers/models/whisper/whisper.c", "workers/stages/transcribe/transcribe.h"),
                 ("workers/stages/transcribe/transcribe.c", "workers/media/decoder.h"),
-                ("store/store.c", "workers/wire/protocol.h"), ("store/store.c", "scheduler/planner.h"),
+                ("store/store.c", "workers/wire/protocol.h"), ("store/store.c", "scheduler/plan/planner.h"),
                 ("workers/wire/protocol.c", "workers/media/decoder.h"),
-                ("scheduler/run.c", "workers/process/worker_engine.h"),
+                ("scheduler/run.c", "workers/process/engine.h"),
                 ("scheduler/run.c", "gpu/host/matmul.h"), ("scheduler/run.c", "tools/cli.h")]:
             with self.subTest(path=path, include=include):
                 self.broken(path, f'#include "base/err.h"\n#include "{include}"\n',
                             "may not include", 2)
 
     def test_a_relative_include_is_no_way_around(self):
-        self.broken("store/store.c", '#include "../scheduler/planner.h"\n', "may not include", 1)
+        self.broken("store/store.c", '#include "../scheduler/plan/planner.h"\n', "may not include", 1)
 
     def test_an_include_that_leads_nowhere(self):
         self.broken("store/store.c", '#include "store/gone.h"\n', "is not in the tree", 1)
@@ -97,6 +149,13 @@ class TheCheck(unittest.TestCase):
         for name in check_tree.ENDING:
             with self.subTest(name=name):
                 self.broken("store/store.c", f"void f(void) {{ {name}(1); }}\n", "is banned", 1)
+
+    def test_null_in_conditions(self):
+        for condition in ("p == NULL", "p->x[1] != NULL && n", "n || find(p, 1) == NULL", "n && p == NULL"):
+            with self.subTest(condition=condition):
+                self.broken("store/store.c", f"void f(void)\n{{\n    if ({condition})\n        g();\n}}\n",
+                            "a condition by itself", 3)
+        self.broken("store/store.c", 'const char *s = p != NULL ? p : "";\n', "a condition by itself", 1)
 
     def circle(self, files, sentence):
         found = check(files)
@@ -138,9 +197,13 @@ class TheCheck(unittest.TestCase):
             "gpu/host/matmul.c": '#include <oneapi/dnnl/dnnl.h>\n#include "gpu/backend.h"\n',
             "store/store.c": "#include <sqlite3.h>\n/* #include <uv.h>\n#include <uv.h> */\n"
                              '/* strcpy(a, b) */ // gets(x)\nconst char *s = "system(1)";\n'
-                             "void f(void) { t->exit(1); u.system(2); my_strcpy(3); _exit(4); }\n",
+                             "void f(void) { t->exit(1); u.system(2); my_strcpy(3); _exit(4); }\n"
+                             "bool g(void) { return p != NULL; }\nbool a = q == NULL; /* r == NULL && s */\n",
             "tools/main.c": "int main(void) { exit(0); }\n"}))
 
 
 if __name__ == "__main__":
+    if "Format" in sys.argv and Format.absent():
+        print(f"skipped: {Format.absent()}")
+        sys.exit(77)
     unittest.main(verbosity=2)

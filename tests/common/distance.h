@@ -1,5 +1,6 @@
 /* tests/common/distance.h - the largest of many distances, for bounds that a value that is no
- * number must not pass: fmax() drops a NaN, and so does `d <= worst ? worst : d` with the next d. */
+ * number must not pass: fmax() drops a NaN, and so does `d <= worst ? worst : d` with the next d.
+ */
 #ifndef NIGHTSHIFT_TESTS_COMMON_DISTANCE_H
 #define NIGHTSHIFT_TESTS_COMMON_DISTANCE_H
 

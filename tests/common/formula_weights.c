@@ -64,8 +64,7 @@ uint64_t formula_size(const struct formula_tensor *t)
     return n;
 }
 
-/* FNV-1a, 64 bit, of "MODEL:TENSOR". */
-static uint64_t fnv1a(const char *model, const char *tensor)
+uint64_t formula_hash(const char *model, const char *tensor)
 {
     const char *parts[] = {model, ":", tensor};
     uint64_t h = UINT64_C(0xCBF29CE484222325);
@@ -76,8 +75,7 @@ static uint64_t fnv1a(const char *model, const char *tensor)
     return h;
 }
 
-/* splitmix64 of a counter (Steele, Lea, Flood 2014), as a float in [-1, 1). */
-static float uniform(uint64_t seed, uint64_t i)
+float formula_uniform(uint64_t seed, uint64_t i)
 {
     uint64_t z = seed + (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
 
@@ -89,11 +87,11 @@ static float uniform(uint64_t seed, uint64_t i)
 
 float *formula_values(const struct formula *f, const struct formula_tensor *t)
 {
-    uint64_t seed = fnv1a(f->model, t->name) ^ SEED, n = formula_size(t);
+    uint64_t seed = formula_hash(f->model, t->name) ^ SEED, n = formula_size(t);
     float *v = must(malloc((size_t)n * sizeof(*v) + 1));
 
     for (uint64_t i = 0; i < n; i++)
-        v[i] = uniform(seed, i) * t->mul + t->plus;
+        v[i] = formula_uniform(seed, i) * t->mul + t->plus;
     return v;
 }
 

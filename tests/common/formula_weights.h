@@ -9,6 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* FNV-1a, 64 bit, of "MODEL:TENSOR". */
+uint64_t formula_hash(const char *model, const char *tensor);
+/* splitmix64 of a counter (Steele, Lea, Flood 2014), as a float in [-1, 1). */
+float formula_uniform(uint64_t seed, uint64_t i);
+
 struct formula_tensor {
     char name[160];
     uint32_t rank;

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "base/log.h"
+
 #define TEST_SKIPPED 77 /* exit status that ctest shows as skipped */
 
 /* TEST(name) { ... } is a test that needs no other mention: it adds itself, in the order in which
@@ -67,6 +69,21 @@ static inline int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown)
             print_error("%s:%d: %s -> %d: %s\n", __FILE__, __LINE__, #call, assert_ok_rc, \
                         (e).msg);                                                         \
         assert_int_equal(assert_ok_rc, 0);                                                \
+    } while (0)
+
+/* A sink for tests that make the code complain. */
+static inline void test_no_log(enum log_level level, const char *line, void *arg)
+{
+    (void)level;
+    (void)line;
+    (void)arg;
+}
+
+/* A message says this. */
+#define assert_says(msg, what)                             \
+    do {                                                   \
+        if (!strstr(msg, what))                            \
+            fail_msg("'%s' does not say '%s'", msg, what); \
     } while (0)
 
 /* $NIGHTSHIFT_SOURCE_DIR/rel or $NIGHTSHIFT_SHARED/rel, in a static buffer each. */

@@ -133,7 +133,8 @@ class Embedded(night.Night):
                                  self.nightshift("model", "path", name, status=0).out.strip())
                 self.nightshift("model", "check", name, status=0)
             installed = self.heard()
-        self.assertTrue(os.path.exists(os.path.join(prefix, "share/man/man1/nightshift.1")))
+        for name in ("man/man1/nightshift.1", "bash-completion/completions/nightshift"):
+            self.assertTrue(os.path.exists(os.path.join(prefix, "share", name)))
         self.assertEqual(built, installed)
         self.assertEqual([(os.path.join(prefix, "share/nightshift/models/diarization-nano"),)],
                          self.sql("SELECT model_dir FROM stage"))

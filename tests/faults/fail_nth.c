@@ -7,12 +7,13 @@
  *
  * CALL: malloc (calloc and realloc count as it), write (all kinds, to regular files), send (all
  * kinds, to sockets), read (all kinds), sync, open, truncate, rename, socket (socketpair, too),
- * fork, mmap. Writes to pipes and event counters never fail: nothing in the world makes them. Any
+ * spawn, mmap. Writes to pipes and event counters never fail: nothing in the world makes them. Any
  * thread. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -41,7 +42,7 @@ __attribute__((constructor)) static void read_wish(void)
     size_t program;
     int fd;
 
-    if (wish == NULL)
+    if (!wish)
         return;
     fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY);
     n = syscall(SYS_read, fd, command, sizeof(command) - 1);
@@ -51,12 +52,12 @@ __attribute__((constructor)) static void read_wish(void)
     command[n] = 0;
     program = strlen(command) + 1;
     end = strchr(wish, ':');
-    if (program >= (size_t)n || end == NULL || strlen(command + program) != (size_t)(end - wish) ||
+    if (program >= (size_t)n || !end || strlen(command + program) != (size_t)(end - wish) ||
         memcmp(command + program, wish, (size_t)(end - wish)) != 0)
         return;
     wish = end + 1;
     end = strchr(wish, ':');
-    if (end == NULL || (size_t)(end - wish) >= sizeof(call_name))
+    if (!end || (size_t)(end - wish) >= sizeof(call_name))
         return;
     memcpy(call_name, wish, (size_t)(end - wish));
     fault_at = strtol(end + 1, (char **)&end, 10);
@@ -75,7 +76,7 @@ static bool strikes(const char *name)
     if (n != fault_at && !(fault_on && n > fault_at))
         return false;
     struck = getenv("NIGHTSHIFT_FAULT_STRUCK");
-    if (struck != NULL)
+    if (struck)
         syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, struck, O_CREAT | O_WRONLY, 0600));
     errno = fault_errno;
     return true;
@@ -199,10 +200,11 @@ int socketpair(int domain, int type, int protocol, int fds[2])
     return strikes("socket") ? -1 : real(domain, type, protocol, fds);
 }
 
-pid_t fork(void)
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-    REAL(fork);
-    return strikes("fork") ? -1 : real();
+    REAL(posix_spawn);
+    return strikes("spawn") ? errno : real(pid, path, actions, attr, argv, envp);
 }
 
 void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)

@@ -17,7 +17,7 @@ import night  # noqa: E402
 LIBRARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 CALLS = {"malloc": errno.ENOMEM, "write": errno.ENOSPC, "send": errno.EPIPE, "read": errno.EIO, "sync": errno.EIO,
          "open": errno.EMFILE, "truncate": errno.EIO, "rename": errno.EACCES,
-         "socket": errno.EMFILE, "fork": errno.EAGAIN, "mmap": errno.ENOMEM}
+         "socket": errno.EMFILE, "spawn": errno.EAGAIN, "mmap": errno.ENOMEM}
 MOST = 8  # faults of one kind in one place
 
 
@@ -94,7 +94,7 @@ class Faults(night.Night):
         self.sweep("run", self.calls(call for call in CALLS if call != "send"))
 
     def test_worker(self):
-        self.sweep("worker", self.calls(["malloc", "socket"]))
+        self.sweep("worker", self.calls(["malloc", "socket", "spawn"]))
 
     def test_decoder(self):
         self.sweep("decoder", self.calls(["malloc", "send", "read", "mmap"]))

@@ -5,7 +5,7 @@
 
 #include "workers/media/fingerprint.h"
 #include "workers/media/stream.h"
-#include "workers/media/walk.h"
+#include "workers/media/archive_walk.h"
 
 #define MAX_ENTRIES 500
 #define MAX_BYTES (4u << 20)
@@ -41,9 +41,8 @@ static int on_entry(void *arg, const struct decoder_entry *e, struct err *err)
 
     (void)err;
     if (++in->entries > MAX_ENTRIES || e->head_len > sizeof(e->head) || e->member[0] == '\0' ||
-        e->code > 0 || (e->code != 0) != (e->message[0] != '\0')) {
+        e->code > 0 || (e->code != 0) != (e->message[0] != '\0'))
         abort();
-    }
     if (e->code == 0 && in->kept_count < KEPT) {
         struct kept *k = &in->kept[in->kept_count++];
 
@@ -62,24 +61,20 @@ static int is_entry(struct stream *s, const struct kept *k)
     struct err err;
     int64_t n = 1;
 
-    if (s->size < 0 || (uint64_t)s->size != k->size) {
+    if (s->size < 0 || (uint64_t)s->size != k->size)
         return 0;
-    }
     /* The end first, then the beginning again. */
     if (stream_seek(s, s->size > 10 ? s->size - 10 : 0, &err) != 0 ||
         stream_read(s, buf, 10, &err) < 0 || stream_seek(s, 0, &err) != 0 ||
-        fingerprint_new(k->size, &f, &err) != 0) {
+        fingerprint_new(k->size, &f, &err) != 0)
         return -1;
-    }
     while (n > 0) {
         n = stream_read(s, buf, sizeof(buf), &err);
-        if (n > 0) {
+        if (n > 0)
             fingerprint_feed(f, buf, (size_t)n);
-        }
     }
-    if (fingerprint_end(f, got, &err) != 0 || n < 0) {
+    if (fingerprint_end(f, got, &err) != 0 || n < 0)
         return -1;
-    }
     return memcmp(got, k->fingerprint, sizeof(got)) == 0;
 }
 
@@ -92,30 +87,27 @@ static void find_again(struct input *in, const struct kept *k)
         struct err err;
         int found;
 
-        if (open_input(in, &s, &err) != 0) {
+        if (open_input(in, &s, &err) != 0)
             return;
-        }
-        if (member_open(s, k->member, nth, &limits, &s, &err) != 0) {
+        if (member_open(s, k->member, nth, &limits, &s, &err) != 0)
             abort(); /* listed, so it is found; the right one comes before the last of that name */
-        }
         found = is_entry(s, k);
         stream_close(s);
-        if (found > 0) {
+        if (found > 0)
             return;
-        }
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {.data = data, .size = size};
-    const struct walk_task task = {open_input, on_entry, &in, {NULL, NULL}, MAX_ENTRIES, MAX_BYTES};
+    const struct archive_walk_task task = {open_input,   on_entry,    &in,
+                                           {NULL, NULL}, MAX_ENTRIES, MAX_BYTES};
     struct err err = {0};
-    int rc = walk_archive(&task, &err);
+    int rc = archive_walk(&task, &err);
 
-    if (rc > 0 || (rc < 0 && (err.code != rc || err.msg[0] == '\0'))) {
+    if (rc > 0 || (rc < 0 && (err.code != rc || err.msg[0] == '\0')))
         abort();
-    }
     for (size_t i = 0; i < in.kept_count; i++) {
         find_again(&in, &in.kept[i]);
         free(in.kept[i].member);

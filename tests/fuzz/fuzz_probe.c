@@ -13,7 +13,7 @@ static struct devices all;
 
 static void printable(const char *s, size_t cap)
 {
-    if (memchr(s, 0, cap) == NULL || !utf8_valid(s, strlen(s)))
+    if (!memchr(s, 0, cap) || !utf8_valid(s, strlen(s)))
         abort();
     for (; *s; s++)
         if ((unsigned char)*s < ' ' || *s == 127)

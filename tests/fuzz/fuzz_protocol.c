@@ -1,54 +1,49 @@
-/* Any bytes from a pipe. The first byte says what the rest is: a message of that type, or (0 and
- * types that do not exist) a stream of frames. What is accepted must be said again in the same
- * bytes, and a frame made of any payload must be taken whole. */
+/* Any bytes from a pipe, of a worker, a settler or a decoder. The first byte says what the rest is:
+ * a message of that type, or (types that have no fields) a stream of frames. What is accepted must
+ * be said again in the same bytes, and a frame made of any payload must be taken whole. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "workers/media/wire.h"
 #include "workers/wire/frame.h"
 #include "workers/wire/protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define CASE(number, name)                                 \
-    case number: {                                         \
-        struct msg_##name m;                               \
-        if (msg_##name##_get(data, size, &m, &err) == 0) { \
-            msg_##name##_put(&again, &m);                  \
-            msg_##name##_free(&m);                         \
-            accepted = true;                               \
-        }                                                  \
-        break;                                             \
-    }
+static const struct fields *fields_of(uint8_t type)
+{
+    return type < WIRE_FIRST ? msg_fields(type) : wire_fields(type);
+}
 
 static void one_message(uint8_t type, const uint8_t *data, size_t size)
 {
+    const struct fields *k = fields_of(type);
     struct buf again = BUF_INIT;
-    bool accepted = false;
     struct err err;
+    void *m = k ? malloc(k->size) : NULL;
 
-    switch (type) {
-        CASE(MSG_HELLO, hello)
-        CASE(MSG_SETUP, setup)
-        CASE(MSG_READY, ready)
-        CASE(MSG_FATAL, fatal)
-        CASE(MSG_LEASE, lease)
-        CASE(MSG_CAP, cap)
-        CASE(MSG_CANCEL, cancel)
-        CASE(MSG_MEDIA, media)
-        CASE(MSG_SHARD_DONE, shard_done)
-        CASE(MSG_SHARD_FAILED, shard_failed)
-        CASE(MSG_LEASE_END, lease_end)
-        CASE(MSG_HEARTBEAT, heartbeat)
-        CASE(MSG_LOG, log)
-        CASE(MSG_TUNED, tuned)
-        CASE(MSG_SETTLE, settle)
-        CASE(MSG_VOICES, voices)
-        CASE(MSG_SETTLED, settled)
-        CASE(MSG_SETTLE_FAILED, settle_failed)
-    default:
-        break;
+    if (m && fields_get(data, size, k, m, &err) == 0) {
+        fields_put(&again, k, m);
+        fields_free(k, m);
+        if (again.failed || again.len != size || (size && memcmp(again.data, data, size) != 0))
+            abort();
     }
-    if (accepted && (again.failed || again.len != size || memcmp(again.data, data, size) != 0))
+    free(m);
+    buf_free(&again);
+}
+
+static void audio(const uint8_t *data, size_t size)
+{
+    static int16_t pcm[WIRE_PCM_SAMPLES];
+    struct buf again = BUF_INIT;
+    struct err err;
+    int64_t at;
+    size_t n;
+
+    if (wire_get_pcm(data, size, pcm, &n, &at, &err) != 0)
+        return;
+    wire_put_pcm(&again, pcm, n, at);
+    if (again.failed || again.len != size || memcmp(again.data, data, size) != 0)
         abort();
     buf_free(&again);
 }
@@ -86,7 +81,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return 0;
-    if (data[0] == 0 || data[0] > MSG_SETTLE_FAILED) {
+    if (data[0] == WIRE_PCM) {
+        audio(data + 1, size - 1);
+    } else if (!fields_of(data[0])) {
         stream(data + 1, size - 1);
     } else {
         one_message(data[0], data + 1, size - 1);

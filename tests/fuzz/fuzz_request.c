@@ -1,11 +1,11 @@
-/* Any bytes on a run's socket. The first byte says who reads the rest: 0 a request, 1 a request's
- * answer, 2 a status, 3 an error, else a stream of frames as the run takes it. What is accepted
- * must be said again in the same bytes (an error: in the same words). */
+/* Any bytes on a run's socket. The first byte says what the rest is: a message of that type, or
+ * else a stream of frames as the run takes it. What is accepted must be said again in the same
+ * bytes (an error: in the same words). */
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/control_path.h"
-#include "store/request.h"
+#include "scheduler/control/control_path.h"
+#include "store/requests/request.h"
 #include "workers/wire/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -19,18 +19,15 @@ static void same(struct buf *again, const uint8_t *data, size_t size)
 
 static void request(const uint8_t *data, size_t size)
 {
-    struct request_decoded d;
+    struct request d;
     struct buf again = BUF_INIT;
     struct err err;
 
     if (request_get(data, size, &d, &err) != 0)
         return;
-    request_put(&again, &d.rq);
-    /* Any byte but 0 says that a path follows; we write 1. */
-    if (d.rq.select_path && size > 10 && again.len == size)
-        again.data[10] = data[10];
+    request_put(&again, &d);
     same(&again, data, size);
-    request_decoded_free(&d);
+    request_free(&d);
 }
 
 static void reply(const uint8_t *data, size_t size)
@@ -74,6 +71,26 @@ static void error(const uint8_t *data, size_t size)
     buf_free(&b);
 }
 
+static bool one_message(uint8_t type, const uint8_t *data, size_t size)
+{
+    switch (type) {
+    case CONTROL_REQUEST:
+        request(data, size);
+        return true;
+    case CONTROL_REPLY:
+        reply(data, size);
+        return true;
+    case CONTROL_ERROR:
+        error(data, size);
+        return true;
+    case CONTROL_LIVE:
+        live(data, size);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void stream(const uint8_t *data, size_t size)
 {
     struct frame f;
@@ -83,22 +100,7 @@ static void stream(const uint8_t *data, size_t size)
     while (frame_take(data, size, &f, &used, &err) == 0) {
         if (used < FRAME_HEADER || used > size)
             abort();
-        switch (f.type) {
-        case CONTROL_REQUEST:
-            request(f.payload, f.len);
-            break;
-        case CONTROL_REPLY:
-            reply(f.payload, f.len);
-            break;
-        case CONTROL_ERROR:
-            error(f.payload, f.len);
-            break;
-        case CONTROL_LIVE:
-            live(f.payload, f.len);
-            break;
-        default:
-            break;
-        }
+        one_message(f.type, f.payload, f.len);
         data += used;
         size -= used;
     }
@@ -106,9 +108,7 @@ static void stream(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    void (*const read[])(const uint8_t *, size_t) = {request, reply, live, error, stream};
-
-    if (size)
-        read[data[0] < 4 ? data[0] : 4](data + 1, size - 1);
+    if (size && !one_message(data[0], data + 1, size - 1))
+        stream(data + 1, size - 1);
     return 0;
 }

@@ -18,10 +18,10 @@
 
 #include "base/clock.h"
 #include "gpu/backend.h"
+#include "gpu/peak.h"
 #include "tests/gpu/device.h"
 #include "tests/gpu/nets.h"
 #include "tests/gpu/watch.h"
-#include "workers/models/bench.h"
 
 #define LIST_MAX 16
 #define MAX_ROUNDS 101
@@ -91,7 +91,7 @@ static int parse(struct options *o, int argc, char **argv, struct err *err)
     int option, rc = 0;
 
     *o = (struct options){.device = "cpu", .rounds = 5};
-    while (rc == 0 && (option = getopt(argc, argv, "d:p:n:r:j:q")) != -1) {
+    while (rc == 0 && (option = getopt(argc, argv, "d:p:n:r:j:q")) != -1)
         if (option == 'd')
             o->device = optarg;
         else if (option == 'p')
@@ -106,7 +106,6 @@ static int parse(struct options *o, int argc, char **argv, struct err *err)
             o->quick = true;
         else
             rc = err_set(err, ERR_USAGE, "an option that does not exist");
-    }
     if (rc == 0 && (optind < argc || o->rounds < 1 || o->rounds > MAX_ROUNDS))
         rc = err_set(err, ERR_USAGE, "options alone, and 1 to %d rounds", MAX_ROUNDS);
     return rc;
@@ -263,12 +262,23 @@ static int rounds(const struct net *net, const struct options *o, struct net_mod
     return 0;
 }
 
+static int measure_peak(enum precision p, double *ret, struct err *err)
+{
+    struct peak *peak = NULL;
+    int rc = peak_new(be, p, &peak, err);
+
+    if (rc == 0)
+        rc = peak_gflops_s(peak, ret, err);
+    peak_free(peak);
+    return rc;
+}
+
 /* Before and after each network, so that other load falls on both; once where nothing is at stake.
  */
 static int add_peak(const struct options *o, enum precision p, double *sum, struct err *err)
 {
     static double known[PRECISION_COUNT];
-    int rc = known[p] > 0.0 && o->quick ? 0 : bench_peak(be, p, 1, &known[p], err);
+    int rc = known[p] > 0.0 && o->quick ? 0 : measure_peak(p, &known[p], err);
 
     *sum += known[p] / 2.0;
     return rc;
@@ -365,7 +375,7 @@ static int one(const struct net *net, const struct options *o, struct result *re
 static int all(const struct options *o, struct err *err)
 {
     struct result results[NETS][PRECISION_COUNT] = {0};
-    int rc = bench_bandwidth(be, &bandwidth, err);
+    int rc = peak_gbytes_s(be, &bandwidth, err);
 
     if (rc == 0)
         print_head();

@@ -6,7 +6,6 @@
 #include "tests/common/test.h"
 #include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
-#include "workers/models/bench.h"
 
 #define WINDOWS 8
 
@@ -73,10 +72,9 @@ uint64_t gpu_free_memory(void)
 
     if (gpu_module()->devices(all, 16, &n, &err) != 0)
         return 0;
-    for (uint32_t i = 0; i < n && i < 16; i++) {
+    for (uint32_t i = 0; i < n && i < 16; i++)
         if (all[i].ordinal == gpu.device.ordinal)
             return all[i].memory_free;
-    }
     return 0;
 }
 
@@ -126,7 +124,7 @@ int gpu_load(const char *model, struct backend *be, enum precision precision, st
     if (strcmp(model, "nano") == 0)
         return whisper_load(test_source_path("workers/models/whisper-nano"), be, precision, ret,
                             err);
-    if (bench_preset(model, &config, err) != 0)
+    if (whisper_preset(model, &config, err) != 0)
         return err->code;
     return whisper_random(&config, 11, be, precision, ret, err);
 }

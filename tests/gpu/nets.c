@@ -25,7 +25,7 @@ void net_clean(void)
     char path[512];
 
     unlink(NET_FILE);
-    while (dir && (entry = readdir(dir)) != NULL) {
+    while (dir && (entry = readdir(dir))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         snprintf(path, sizeof(path), "%s/%s", NET_FOLDER, entry->d_name);

@@ -239,7 +239,7 @@ static bool size_wanted(const char *size)
 {
     const char *list = getenv("NIGHTSHIFT_GPU_NETWORKS");
 
-    return !list || !*list || strstr(list, size) != NULL;
+    return !list || !*list || strstr(list, size);
 }
 
 TEST(networks)

@@ -97,10 +97,9 @@ static uint32_t alike(const struct outcome *a, const struct outcome *b)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < WINDOWS; i++) {
+    for (uint32_t i = 0; i < WINDOWS; i++)
         for (uint32_t k = 0; k < a->steps; k++)
             n += a->tokens[i][k] == b->tokens[i][k];
-    }
     return n;
 }
 
@@ -153,10 +152,9 @@ static void one_model(const char *model)
     assert_true(encoder <= 1e-3);
     assert_memory_equal(got.tokens, want.tokens, sizeof(got.tokens));
     outcome_free(&got);
-    for (int p = PRECISION_TF32; p < PRECISION_COUNT; p++) {
+    for (int p = PRECISION_TF32; p < PRECISION_COUNT; p++)
         if (gpu_wants(be, (enum precision)p))
             one_precision(model, be, (enum precision)p, &want);
-    }
     outcome_free(&want);
     backend_close(be);
     backend_close(host);

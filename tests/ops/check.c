@@ -29,8 +29,7 @@ static const char *type_name(enum dtype type)
 static double tolerance(const char *what, enum precision p, enum dtype result)
 {
     double bound = result == DTYPE_F32 ? 5e-6 : result == DTYPE_BF16 ? 0x1p-8 : 0x1p-10;
-    bool conv = strcmp(what, "conv1d") == 0 || strcmp(what, "conv2d") == 0,
-         gelu = conv || strcmp(what, "linear with GELU") == 0;
+    bool conv = strcmp(what, "conv2d") == 0, gelu = conv || strcmp(what, "linear with GELU") == 0;
 
     if (result != DTYPE_F32 &&
         (strncmp(what, "attention", 9) == 0 || (gelu && be->info.processors > 0)))

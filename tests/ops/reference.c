@@ -20,24 +20,6 @@ void reference_linear(const float *x, const float *w, const float *bias, size_t 
     }
 }
 
-void reference_conv(const float *x, const float *w, const float *bias, size_t rows, size_t in,
-                    size_t out, size_t stride, double *y)
-{
-    for (size_t t = 0; t < (rows - 1) / stride + 1; t++) {
-        for (size_t o = 0; o < out; o++) {
-            double sum = (double)bias[o];
-
-            for (size_t k = 0; k < 3; k++) {
-                size_t at = t * stride + k; /* one past the row, because of the padding */
-
-                for (size_t i = 0; at >= 1 && at <= rows && i < in; i++)
-                    sum += (double)x[(at - 1) * in + i] * (double)w[(o * in + i) * 3 + k];
-            }
-            y[t * out + o] = sum;
-        }
-    }
-}
-
 double reference_gelu(double x) { return 0.5 * x * (1.0 + erf(x / sqrt(2.0))); }
 
 void reference_norm(const float *x, const float *gamma, const float *beta, size_t n, double *y)

@@ -8,9 +8,6 @@
 /* y[rows][out] = x[rows][in] w[out][in]^T + bias */
 void reference_linear(const float *x, const float *w, const float *bias, size_t rows, size_t in,
                       size_t out, double *y);
-/* y[(rows - 1) / stride + 1][out]; x[rows][in], w[out][in][3], padding 1 */
-void reference_conv(const float *x, const float *w, const float *bias, size_t rows, size_t in,
-                    size_t out, size_t stride, double *y);
 double reference_gelu(double x);
 void reference_norm(const float *x, const float *gamma, const float *beta, size_t n, double *y);
 /* One query of one head; k, v: rows of `stride` floats. */

@@ -71,10 +71,9 @@ TEST(sharing)
 {
     static const uint32_t keys[] = {1, 15, 16, 17, 50, 1500};
 
-    for (size_t t = 0; t < COUNT(types); t++) {
+    for (size_t t = 0; t < COUNT(types); t++)
         for (size_t i = 0; have(types[t]) && i < COUNT(keys); i++)
             one_sharing(types[t], keys[i], 1 + (uint32_t)i % 3);
-    }
 }
 
 /* The scores' rows may be wider than the keys, and what lies beside them stays. */
@@ -222,10 +221,9 @@ TEST(copying)
     static const struct kv_move self = {1, 1}, outside = {0, 4};
     struct err e;
 
-    for (size_t t = 0; t < COUNT(types); t++) {
+    for (size_t t = 0; t < COUNT(types); t++)
         for (size_t i = 0; have(types[t]) && i < COUNT(keys); i++)
             one_copying(types[t], 40, keys[i]);
-    }
     assert_ok(be->ops->kv_copy(be, kv, NULL, 0, 20, &e), e);
     assert_ok(be->ops->kv_copy(be, kv, twice, 1, 0, &e), e);
     assert_int_equal(be->ops->kv_copy(be, kv, twice, 1, 21, &e), ERR_DEVICE);

@@ -72,10 +72,9 @@ static void through(const struct run *r, size_t from, size_t n, struct tensor *r
     assert_ok(be->ops->copy(be, ret[0], y, &e), e);
     back = malloc(rows * (o.hidden + 8) * sizeof(*back));
     assert_ok(be->ops->get(be, back, wide, &e), e);
-    for (size_t i = 0; i < rows * (o.hidden + 8); i++) {
+    for (size_t i = 0; i < rows * (o.hidden + 8); i++)
         if (i % (o.hidden + 8) < 4 || i % (o.hidden + 8) >= o.hidden + 4)
             assert_true(back[i] == marks[i]);
-    }
     tensor_free(wide);
     tensor_free(x);
     free(marks);

@@ -31,10 +31,9 @@ static void one_gather(enum dtype type, size_t cols, size_t x_gap, size_t y_gap)
     int32_t *at = indices_new(rows, N);
     struct err e;
 
-    for (size_t i = 0; i < N; i++) {
+    for (size_t i = 0; i < N; i++)
         for (size_t c = 0; rows[i] >= 0 && c < cols; c++)
             want[i * cols + c] = (double)x[(size_t)rows[i] * wide + x_gap + c];
-    }
     assert_ok(be->ops->gather(be, tensor_columns(tx, (int64_t)x_gap, (int64_t)cols), at,
                               tensor_columns(ty, 0, (int64_t)cols), &e),
               e);
@@ -250,10 +249,9 @@ static void one_attention(const struct span_case *c, enum dtype type)
 
 TEST(attentions)
 {
-    for (size_t t = 0; t < COUNT(types); t++) {
+    for (size_t t = 0; t < COUNT(types); t++)
         for (size_t i = 0; i < COUNT(cases) && moves(types[t]); i++)
             one_attention(&cases[i], types[t]);
-    }
 }
 
 /* A sequence yields the same bits alone, whatever others were computed with it. */

@@ -10,7 +10,8 @@
 #include <time.h>
 
 #include "base/err.h"
-#include "scheduler/planner.h"
+#include "scheduler/plan/planner.h"
+#include "tests/common/random.h"
 
 #define SHARD_MS 300000
 #define BEAT_S 1.0     /* a worker says how busy it is */
@@ -32,17 +33,11 @@ struct rng {
     uint64_t s;
 };
 
-static uint64_t next(struct rng *r)
+static double uniform(struct rng *r)
 {
-    r->s += 0x9E3779B97F4A7C15u;
-    uint64_t z = r->s;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    return (double)(random_next(&r->s) >> 11) / 9007199254740992.0;
 }
-
-static double uniform(struct rng *r) { return (double)(next(r) >> 11) / 9007199254740992.0; }
-static uint32_t below(struct rng *r, uint32_t n) { return (uint32_t)(next(r) % n); }
+static uint32_t below(struct rng *r, uint32_t n) { return (uint32_t)(random_next(&r->s) % n); }
 
 static double normal(struct rng *r)
 {
@@ -383,7 +378,7 @@ static void die(struct world *w, uint32_t i)
     d->cursor = 0;
 }
 
-/* What it has begun of a lease past its cap is dropped, as worker_lease.c does it. */
+/* What it has begun of a lease past its cap is dropped, as workers/pass/lease.c does it. */
 static void cap(struct world *w, struct device *d, const struct planner_step *s)
 {
     size_t at = find_held(d, s->lease);

@@ -5,9 +5,10 @@
 #include "tests/common/test.h"
 
 #include "base/err.h"
-#include "scheduler/planner.h"
-#include "scheduler/restart.h"
-#include "scheduler/retry.h"
+#include "scheduler/plan/planner.h"
+#include "scheduler/plan/restart.h"
+#include "scheduler/plan/retry.h"
+#include "tests/common/random.h"
 
 #define SHARD_MS 300000
 #define MAX_HELD 64
@@ -16,16 +17,7 @@ struct rng {
     uint64_t s;
 };
 
-static uint64_t next(struct rng *r)
-{
-    r->s += 0x9E3779B97F4A7C15u;
-    uint64_t z = r->s;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-static uint32_t below(struct rng *r, uint32_t n) { return (uint32_t)(next(r) % n); }
+static uint32_t below(struct rng *r, uint32_t n) { return (uint32_t)(random_next(&r->s) % n); }
 
 struct sim_task {
     uint32_t shards;

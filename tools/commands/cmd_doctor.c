@@ -99,7 +99,7 @@ static void conclude(const struct doctor *d, const struct devices *all)
 {
     json_t *o;
 
-    if (d->rows == NULL) {
+    if (!d->rows) {
         printf("\n%s\n", d->bad > 0        ? "Something is broken: see above what to do."
                          : d->warnings > 0 ? "Ready, with warnings."
                                            : "Ready.");
@@ -114,7 +114,7 @@ static void conclude(const struct doctor *d, const struct devices *all)
 
 int cmd_doctor(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "", longs, take, true};
+    const struct cli_spec spec = {help, "", longs, take, true, NULL};
     struct doctor d = {.limit_ms = LIMIT_MS, .stop = &stopped};
     struct devices *all;
     struct err err = {0};
@@ -127,7 +127,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     all = malloc(sizeof(*all));
-    if (all == NULL)
+    if (!all)
         return EX_OSERR;
     d.catalog = cli->catalog;
     d.rows = cli->json ? json_array() : NULL;

@@ -90,7 +90,7 @@ static int add_glob(const char ***list, size_t *n, const char *value, struct err
     if (value[0] == 0 || strcmp(value, "/") == 0)
         return err_set(err, ERR_USAGE, "an empty pattern fits nothing");
     bigger = realloc(*list, (*n + 2) * sizeof(**list));
-    if (bigger == NULL)
+    if (!bigger)
         return err_set(err, ERR_NOMEM, "out of memory");
     bigger[(*n)++] = value;
     bigger[*n] = NULL;
@@ -133,13 +133,18 @@ static int take(void *arg, int option, const char *value, struct err *err)
     }
 }
 
+static void values(const struct complete *c, int option, void *arg)
+{
+    enqueue_wish_values(&((const struct wanted *)arg)->wish, option, c);
+}
+
 /* ------------------------------------------------------------------------------- the summary */
 
 static json_t *json_jobs(const struct enqueue_result *r, const struct enqueue_stages *s)
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; list != NULL && i < s->count; i++)
+    for (uint32_t i = 0; list && i < s->count; i++)
         json_array_append_new(list, json_pack("{s:I, s:s, s:s, s:I, s:I}", "job",
                                               (json_int_t)r->jobs[i].job_id, "stage",
                                               s->stages[i].name, "model", s->stages[i].model,
@@ -177,9 +182,9 @@ static void print_json(const struct enqueue_result *r, const struct wanted *w,
                           (int)r->through_run, "vanish_skipped", (int)r->vanish_skipped,
                           "voice_activity", (int)s->voice, "job", (json_int_t)r->jobs[0].job_id);
 
-    for (size_t i = 0; o != NULL && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+    for (size_t i = 0; o && i < sizeof(numbers) / sizeof(numbers[0]); i++)
         json_object_set_new(o, numbers[i].name, json_integer((json_int_t)numbers[i].n));
-    if (o != NULL) {
+    if (o) {
         json_object_set_new(o, "jobs", json_jobs(r, s));
         json_dumpf(o, stdout, JSON_INDENT(2));
         putchar('\n');
@@ -209,7 +214,7 @@ static void print_wrapped(struct buf *b)
 {
     char *s = buf_cstr(b);
 
-    if (s != NULL && s[0] != 0) {
+    if (s && s[0] != 0) {
         text_wrap(to_stdout, NULL, s, 0, 0, cli_columns(stdout));
         putchar('\n');
     }
@@ -251,7 +256,7 @@ static void print_model_note(const struct enqueue_result *r, const struct enqueu
     for (uint32_t i = 0; i < s->count; i++) {
         const struct stage_kind *kind = stage_kind_find(s->stages[i].name);
 
-        if (kind != NULL && kind->embedded != NULL)
+        if (kind && kind->embedded)
             tasks += r->jobs[i].tasks;
     }
     if (tasks > 0 && s->model_note[0] != 0) {
@@ -286,9 +291,10 @@ static void print_lacking(const struct enqueue_result *r, const struct enqueue_s
         if (r->jobs[i].lacking == 0)
             continue;
         buf_printf(&b,
-                   "%s of them %s not transcribed, and left out of --embed: without "
+                   "%s of them %s not transcribed, and left out of --%s: without "
                    "--no-transcribe, %s transcribed with %s first.",
                    text_count(r->jobs[i].lacking, n), text_plural(r->jobs[i].lacking, "is", "are"),
+                   stage_kind_find(s->stages[i].name)->option,
                    text_plural(r->jobs[i].lacking, "it is", "they are"), s->transcribe.model);
         print_wrapped(&b);
     }
@@ -418,7 +424,7 @@ static int enqueue_all(struct cli *cli, const struct wanted *w, const struct enq
         return cli_fail("open the catalog", &err, NULL);
     allow_deep_folders();
     rc = enqueue_paths(&o, writer, known, (const char *const *)roots, root_count, &r, &err);
-    if (known != NULL)
+    if (known)
         store_close(known);
     writer_close(writer);
     if (rc != 0)
@@ -469,7 +475,7 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
     struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX + 1] = {0};
     size_t n = OWN;
     struct buf help = BUF_INIT;
-    struct cli_spec spec = {NULL, "i:x:am:l:n", longs, take, true};
+    struct cli_spec spec = {NULL, "i:x:am:l:n", longs, take, true, values};
     int status;
 
     memcpy(longs, own, sizeof(own));
@@ -480,7 +486,7 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
     enqueue_wish_help(&w->wish, &help);
     buf_printf(&help, "%s", help_tail);
     spec.help = buf_cstr(&help);
-    if (spec.help == NULL)
+    if (!spec.help)
         spec.help = help_head;
     status = cli_parse(cli, &spec, w, argc, argv);
     buf_free(&help);
@@ -525,7 +531,7 @@ int cmd_enqueue(struct cli *cli, int argc, char **argv)
         goto out;
     }
     roots = calloc((size_t)(argc - optind) + 1, sizeof(*roots));
-    if (roots == NULL || line == NULL) {
+    if (!roots || !line) {
         err_set(&err, ERR_NOMEM, "out of memory");
         status = cli_fail("enqueue", &err, NULL);
         goto out;

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/export/format_finish.h"
@@ -124,8 +124,8 @@ static int on_segment(void *arg, const struct read_segment *row)
 static int give_name(struct export_run *x, const struct read_recording *r, enum format f,
                      char **ret, struct err *err)
 {
-    return names_give(x->used, x->base != NULL ? x->base : "", r->path_raw, r->path_raw_len,
-                      r->member_raw, r->member_raw_len, r->media_id, format_name(f), ret, err);
+    return names_give(x->used, x->base ? x->base : "", r->path_raw, r->path_raw_len, r->member_raw,
+                      r->member_raw_len, r->media_id, format_name(f), ret, err);
 }
 
 static void on_failure(void *arg, const char *name, const struct err *why)
@@ -172,7 +172,7 @@ static int write_one(struct export_run *x, const struct read_recording *r, enum 
 
 static bool is_asked_for(const struct export_run *x, const struct read_recording *r)
 {
-    return x->only == NULL ||
+    return !x->only ||
            bsearch(&r->media_id, x->only, x->only_n, sizeof(*x->only), by_number) != NULL;
 }
 
@@ -293,7 +293,7 @@ static int on_asked(void *arg, const struct read_recording *r)
         size_t room = x->only_room * 2 + 64;
         int64_t *only = realloc(x->only, room * sizeof(*only));
 
-        if (only == NULL)
+        if (!only)
             return err_set(&x->err, ERR_NOMEM, "out of memory");
         x->only = only;
         x->only_room = room;
@@ -320,8 +320,7 @@ static int choose(struct export_run *x, char **paths, uint32_t n, struct err *er
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         char *shown = utf8_display(paths[i], strlen(paths[i]));
 
-        rc = shown != NULL ? read_all(x, shown, on_asked, err)
-                           : err_set(err, ERR_NOMEM, "out of memory");
+        rc = shown ? read_all(x, shown, on_asked, err) : err_set(err, ERR_NOMEM, "out of memory");
         free(shown);
     }
     if (x->only_n > 0)
@@ -331,8 +330,7 @@ static int choose(struct export_run *x, char **paths, uint32_t n, struct err *er
 
 static int find_base(struct export_run *x, struct err *err)
 {
-    return x->w->base != NULL ? cli_absolute(x->w->base, &x->base, err)
-                              : read_all(x, NULL, on_place, err);
+    return x->w->base ? cli_absolute(x->w->base, &x->base, err) : read_all(x, NULL, on_place, err);
 }
 
 static int write_files(struct export_run *x, struct err *err)
@@ -385,7 +383,7 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
             (json_int_t)files, "without_speech", (json_int_t)x->empty, "failed",
             (json_int_t)x->failed, "not_done", (json_int_t)x->unfinished, "without_transcript",
             (json_int_t)(x->broken + x->untranscribed), "not_diarized", (json_int_t)x->undiarized);
-        if (o != NULL) /* nothing is set when the folder's name is no UTF-8 */
+        if (o) /* nothing is set when the folder's name is no UTF-8 */
             json_object_set_new(o, "output", json_string(x->w->output));
         json_dumpf(o, stdout, JSON_INDENT(2));
         putchar('\n');
@@ -429,7 +427,7 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
 
 int cmd_export(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "o:b:f:w", longs, take, true};
+    const struct cli_spec spec = {help, "o:b:f:w", longs, take, true, format_values};
     struct wanted w = {.output = "transcripts"};
     struct export_run x = {.w = &w};
     struct err err = {0};
@@ -443,7 +441,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
     w.format[FORMAT_TXT] |= !w.any_format;
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
-    if (paths == NULL) {
+    if (!paths) {
         err_set(&err, ERR_NOMEM, "out of memory");
         return cli_fail("export", &err, NULL);
     }

@@ -10,6 +10,7 @@
 #include "tools/model_pull.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/silero/silero.h"
+#include "workers/stages/stage_kind.h"
 
 static const char help[] =
     "Usage: nightshift model list [--json]\n"
@@ -57,16 +58,33 @@ static int take(void *arg, int option, const char *value, struct err *err)
 }
 
 struct list {
-    json_t *rows;         /* with --json */
-    const char *speakers; /* what --diarize takes when none is named */
+    json_t *rows; /* with --json */
     uint64_t n;
 };
 
-static const char *why_taken(const struct list *l, const char *name)
+/* The option that takes this one where none is named; NULL: none does. */
+static const char *taken_by(const char *name)
 {
-    return strcmp(name, MODEL_DEFAULT) == 0 ? "  (used when none is named)"
-           : strcmp(name, l->speakers) == 0 ? "  (used by --diarize when none is named)"
-                                            : "";
+    const struct stage_kind *k = stage_kind_taking(name);
+    struct err none = {0};
+    char *dir = NULL;
+    bool other; /* the user's own goes before what comes with the program */
+
+    if (!k)
+        return NULL;
+    other = strcmp(name, k->model) != 0 && model_dir_find(k->model, &dir, &none) == 0;
+    free(dir);
+    return other ? NULL : k->option;
+}
+
+static void print_model(const char *name, const char *dir, const char *option, bool is_default)
+{
+    cli_paint(stdout, "1", name);
+    if (is_default)
+        printf("  (used when none is named)");
+    else if (option)
+        printf("  (used by --%s when none is named)", option);
+    printf("\n    %s\n", dir);
 }
 
 static void on_model(void *arg, const char *name, const char *dir)
@@ -76,27 +94,21 @@ static void on_model(void *arg, const char *name, const char *dir)
     char *shown = utf8_display(name, strlen(name)), *where = utf8_display(dir, strlen(dir));
 
     l->n++;
-    if (shown != NULL && where != NULL && l->rows != NULL)
+    if (shown && where && l->rows)
         json_array_append_new(l->rows, json_pack("{s:s, s:s, s:b}", "name", shown, "directory",
                                                  where, "default", (int)is_default));
-    else if (shown != NULL && where != NULL) {
-        cli_paint(stdout, "1", shown);
-        printf("%s\n    %s\n", why_taken(l, name), where);
-    }
+    else if (shown && where)
+        print_model(shown, where, taken_by(name), is_default);
     free(shown);
     free(where);
 }
 
 static int list(const struct cli *cli)
 {
-    struct list l = {.rows = cli->json ? json_array() : NULL, .speakers = MODEL_DIARIZATION};
+    struct list l = {.rows = cli->json ? json_array() : NULL};
     struct err err = {0};
-    char *silero = NULL, *speakers = NULL;
+    char *silero = NULL;
 
-    if (model_dir_find(MODEL_DIARIZATION, &speakers, &err) != 0)
-        l.speakers = MODEL_DIARIZATION_NANO;
-    free(speakers);
-    err.code = 0;
     if (model_dir_list(on_model, &l, &err) != 0) {
         json_decref(l.rows);
         return cli_fail("list the models", &err, NULL);
@@ -104,7 +116,7 @@ static int list(const struct cli *cli)
     if (silero_find(SILERO_NAME, &silero, &err) == 0)
         on_model(&l, SILERO_NAME, silero);
     free(silero);
-    if (l.rows != NULL) {
+    if (l.rows) {
         json_dumpf(l.rows, stdout, JSON_INDENT(2));
         putchar('\n');
         json_decref(l.rows);
@@ -150,7 +162,7 @@ static int check(const struct cli *cli, const char *name)
 int cmd_model(struct cli *cli, int argc, char **argv)
 {
     const char *revision = NULL, *what;
-    const struct cli_spec spec = {help, "", longs, take, true};
+    const struct cli_spec spec = {help, "", longs, take, true, NULL};
     int status = cli_parse(cli, &spec, &revision, argc, argv);
     bool pulls;
 
@@ -158,7 +170,7 @@ int cmd_model(struct cli *cli, int argc, char **argv)
         return status;
     what = optind < argc ? argv[optind] : "list";
     pulls = strcmp(what, "pull") == 0;
-    if (revision != NULL && !pulls)
+    if (revision && !pulls)
         return cli_usage(cli, "--revision belongs to pull");
     if (strcmp(what, "list") == 0 && argc - optind <= 1)
         return list(cli);

@@ -71,7 +71,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
 int cmd_plan(struct cli *cli, int argc, char **argv)
 {
     struct plan_options o = {0};
-    const struct cli_spec spec = {help, "d:m:", longs, take, true};
+    const struct cli_spec spec = {help, "d:m:", longs, take, true, NULL};
     int status = cli_parse(cli, &spec, &o, argc, argv);
     struct plan p;
     struct err err = {0};

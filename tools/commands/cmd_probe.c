@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/spawn.h"
 #include "gpu/cuda_load.h"
 #include "gpu/probe.h"
 #include "tools/cli.h"
@@ -22,6 +24,7 @@ static FILE *take_output(void)
 int probe_main(int argc, char **argv)
 {
     bool thorough = argc == 2 && strcmp(argv[1], "--thorough") == 0;
+    const struct rlimit no_core = {0, 0}; /* a driver's crash is told, and leaves no file */
     char path[PATH_MAX];
     struct err err = {0};
     FILE *out;
@@ -30,10 +33,13 @@ int probe_main(int argc, char **argv)
         cli_note("usage: nightshift probe [--thorough]");
         return EX_USAGE;
     }
+    if (!spawn_begun(STDOUT_FILENO))
+        return EX_IOERR;
+    setrlimit(RLIMIT_CORE, &no_core);
     if (cuda_module_find(path, sizeof(path), &err) != 0)
         return cli_fail("look at the GPUs", &err, NULL);
     out = take_output();
-    if (out == NULL || probe_write(path, thorough, out) != 0)
+    if (!out || probe_write(path, thorough, out) != 0)
         return EX_IOERR;
     /* Not through the libraries' own endings, which crash in some versions once all is said. */
     _exit(EX_OK);

@@ -122,10 +122,10 @@ static int refuse_member(const char *path, struct err *err)
     struct stat st;
     int rc = 0;
 
-    if (inside == NULL || inside == path || inside[2] == 0)
+    if (!inside || inside == path || inside[2] == 0)
         return 0;
     archive = strndup(path, (size_t)(inside - path));
-    if (archive == NULL)
+    if (!archive)
         return err_set(err, ERR_NOMEM, "out of memory");
     if (stat(archive, &st) == 0 && S_ISREG(st.st_mode))
         rc = err_set(err, ERR_MISSING,
@@ -137,7 +137,7 @@ static int refuse_member(const char *path, struct err *err)
 static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
 {
     const char *hint = NULL;
-    const struct cli_spec spec = {k->help, "aj:", longs, take, true};
+    const struct cli_spec spec = {k->help, "aj:", longs, take, true, NULL};
     struct wanted w = {0};
     struct err err = {0};
     char **paths;
@@ -149,7 +149,7 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
     if (w.all && (w.job != 0 || optind < argc))
         return cli_usage(cli, "--all does not go with a PATH or --job");
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
-    if (paths == NULL) {
+    if (!paths) {
         err_set(&err, ERR_NOMEM, "out of memory");
         return cli_fail("change the catalog", &err, NULL);
     }

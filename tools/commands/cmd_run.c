@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "gpu/precision.h"
 #include "scheduler/scheduler.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "store/store.h"
 #include "tools/aside.h"
 #include "tools/cli.h"
@@ -14,8 +14,7 @@
 #include "workers/media/sandbox.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_kind.h"
-#include "workers/stages/stage_params.h"
-#include "workers/process/worker_lease.h"
+#include "workers/pass/lease.h"
 
 static const char help[] =
     "Usage: nightshift run [OPTION]...\n"
@@ -275,7 +274,7 @@ static char *ways_out(const char *catalog)
     store_close(st);
     if (b.len > 0)
         buf_printf(&b, ".");
-    ret = strdup(b.len > 0 && buf_cstr(&b) != NULL ? buf_cstr(&b) : "");
+    ret = strdup(b.len > 0 && buf_cstr(&b) ? buf_cstr(&b) : "");
     buf_free(&b);
     return ret;
 }
@@ -292,7 +291,7 @@ static int end_badly(const struct cli *cli, const struct scheduler_result *r, co
     if (!cli->quiet && !cli->json)
         print_result(r, &after);
     hint = ways_out(cli->catalog);
-    status = cli_fail("do every stage", err, hint != NULL && hint[0] != 0 ? hint : NULL);
+    status = cli_fail("do every stage", err, hint && hint[0] != 0 ? hint : NULL);
     free(hint);
     return status;
 }
@@ -300,26 +299,22 @@ static int end_badly(const struct cli *cli, const struct scheduler_result *r, co
 /* Of parameters that this version does not know: the worker says so. */
 static void know_stage(const char *name, const char *params_json, struct scheduler_stage *ret)
 {
-    struct embed_text_params text;
+    const struct stage_kind *kind = stage_kind_find(name);
     struct transcribe_params p;
     struct err err = {0};
 
     _Static_assert(SCHEDULER_DECODING_LEN == TRANSCRIBE_DECODING_LEN, "one text");
     ret->settles = stage_settles(name);
     ret->most_shard_ms = lease_most_shard_ms(name, params_json);
-    if (strcmp(name, stage_transcribe.name) == 0 &&
-        transcribe_params_from_json(params_json, &p, &err) == 0)
+    if (kind == &stage_transcribe && transcribe_params_from_json(params_json, &p, &err) == 0)
         transcribe_decoding(&p, ret->decoding);
-    if (stage_known(name) && !stage_hears(name)) {
-        param_table_default(stage_embed_text.params, &text);
-        (void)param_table_from_json(stage_embed_text.params, params_json, &text, &err);
-        ret->passage_chars = text.chars;
-    }
+    if (kind && !kind->hears)
+        ret->passage_chars = kind->passage_chars(params_json);
 }
 
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "wd:", longs, take, true};
+    const struct cli_spec spec = {help, "wd:", longs, take, true, NULL};
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
                        .progress = -1};
     struct scheduler_result r = {0};

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/score/pairs.h"
@@ -165,7 +165,7 @@ static int text_of_recording(struct scoring *s, int64_t id, char **ret, struct e
     struct buf text = BUF_INIT;
     int rc = read_segments(s->store, id, 0, put_segment, &text, err);
 
-    if (rc == 0 && buf_cstr(&text) == NULL)
+    if (rc == 0 && !buf_cstr(&text))
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc != 0) {
         buf_free(&text);
@@ -183,9 +183,9 @@ static int read_pair(struct scoring *s, const struct pair *p, char *texts[2], st
     int rc = transcript_read(p->reference, &texts[0], theirs, err);
 
     if (rc == 0)
-        rc = p->hypothesis != NULL ? transcript_read(p->hypothesis, &texts[1], ours, err)
-                                   : text_of_recording(s, p->media_id, &texts[1], err);
-    if (p->hypothesis == NULL)
+        rc = p->hypothesis ? transcript_read(p->hypothesis, &texts[1], ours, err)
+                           : text_of_recording(s, p->media_id, &texts[1], err);
+    if (!p->hypothesis)
         utf8_copy(ours, sizeof(ours), p->language);
     utf8_copy(r->language, sizeof(r->language),
               s->w->language ? s->w->language
@@ -246,7 +246,7 @@ static int show_difference(const struct pair *p, char *texts[2], struct err *err
     int rc = score_diff(texts[0], texts[1], put_step, &out, err);
     char *shown = NULL;
 
-    if (rc == 0 && (out.failed || (shown = utf8_display(out.data, out.len)) == NULL))
+    if (rc == 0 && (out.failed || !(shown = utf8_display(out.data, out.len))))
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0) {
         cli_paint(stdout, "1", p->name);
@@ -285,7 +285,7 @@ static int score_all(struct scoring *s, struct err *err)
         struct result *r = &s->results[i];
         struct err why = {0};
 
-        if (p->missing != NULL) {
+        if (p->missing) {
             cli_note("%s.", p->missing);
             s->missing++;
             continue;
@@ -374,7 +374,7 @@ static void print_rules(const struct scoring *s)
     char line[512], count[TEXT_LEN];
 
     putchar('\n');
-    if (s->any_english && s->spellings != NULL) {
+    if (s->any_english && s->spellings) {
         snprintf(line, sizeof(line),
                  "Normalised by Whisper's English rules; %s spellings were unified.",
                  text_count(spellings_count(s->spellings), count));
@@ -404,19 +404,18 @@ static json_t *score_json(const struct score *s)
                   "substitutions", (json_int_t)s->substitutions, "deletions",
                   (json_int_t)s->deletions, "insertions", (json_int_t)s->insertions);
 
-    if (o != NULL)
+    if (o)
         json_object_set_new(o, "rate", s->reference ? json_real(score_rate(s)) : json_null());
     return o;
 }
 
 static json_t *pair_json(const struct scoring *s, const struct pair *p, const struct result *r)
 {
-    json_t *o =
-        json_pack("{s:s, s:s, s:s, s:b, s:b}", "name", p->name, "language", r->language,
-                  "normalizer", normalizer_name(r->normalizer), "letters", r->letters,
-                  "spellings_unified", r->normalizer == NORMALIZE_ENGLISH && s->spellings != NULL);
+    json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:b}", "name", p->name, "language", r->language,
+                          "normalizer", normalizer_name(r->normalizer), "letters", r->letters,
+                          "spellings_unified", r->normalizer == NORMALIZE_ENGLISH && s->spellings);
 
-    if (o == NULL)
+    if (!o)
         return NULL;
     if (p->media_id > 0)
         json_object_set_new(o, "recording", json_integer(p->media_id));
@@ -452,9 +451,9 @@ static int open_spellings(struct scoring *s, struct err *err)
     char *dir = NULL;
     int rc = 0;
 
-    if (s->w->spellings != NULL)
+    if (s->w->spellings)
         return spellings_open(s->w->spellings, &s->spellings, err);
-    if (s->w->model == NULL)
+    if (!s->w->model)
         return 0;
     rc = model_dir_find(s->w->model, &dir, err);
     if (rc == 0 && asprintf(&s->spellings_path, "%s/normalizer.json", dir) < 0) {
@@ -471,7 +470,7 @@ static int find_pairs(struct cli *cli, struct scoring *s, const char *reference,
     struct err err = {0};
     int rc;
 
-    if (hypothesis != NULL) {
+    if (hypothesis) {
         rc = pairs_of_files(&s->pairs, reference, hypothesis, &err);
     } else {
         if (cli_catalog(cli, false, &err) != 0)
@@ -491,7 +490,7 @@ static int score_and_print(const struct cli *cli, struct scoring *s)
     struct err err = {0};
 
     s->results = calloc(s->pairs.n + 1, sizeof(*s->results));
-    if (s->results == NULL) {
+    if (!s->results) {
         err_set(&err, ERR_NOMEM, "out of memory");
         return cli_fail("score", &err, NULL);
     }
@@ -525,7 +524,7 @@ static int check_der(const struct cli *cli, const struct wanted *w, int operands
 
 int cmd_score(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "n:l:m:", longs, take, true};
+    const struct cli_spec spec = {help, "n:l:m:", longs, take, true, NULL};
     struct wanted w = {.normalizer = -1};
     struct scoring s = {.cli = cli, .w = &w};
     struct err err = {0};
@@ -544,7 +543,7 @@ int cmd_score(struct cli *cli, int argc, char **argv)
                                            : "one reference and one transcript at a time");
     if (w.diff && cli->json)
         return cli_usage(cli, "--diff is for people, --json for programs; one of them");
-    if (w.spellings != NULL && w.model != NULL)
+    if (w.spellings && w.model)
         return cli_usage(cli, "--spellings or --model, not both");
     if (open_spellings(&s, &err) != 0)
         status = cli_fail("use the table of spellings", &err,

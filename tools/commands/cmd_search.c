@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "store/find.h"
+#include "store/read/find.h"
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/search/search_absence.h"
@@ -120,7 +120,7 @@ static int on_segment(void *arg, const struct read_segment *row)
                                      .speaker = (char *)row->speaker,
                                      .language = (char *)row->language,
                                      .text = (char *)row->text,
-                                     .snippet = (char *)(row->snippet != NULL ? row->snippet : ""),
+                                     .snippet = (char *)(row->snippet ? row->snippet : ""),
                                      .sound = (char *)""});
 }
 
@@ -172,7 +172,7 @@ static void print_parting(struct search_page *h, const struct search_wish *wish,
 {
     if (h->json || wish->meaning_must || (h->limit > 0 && h->shown == h->limit))
         return;
-    if (wish->text != NULL)
+    if (wish->text)
         puts(any_named ? "By meaning, not in these words:"
                        : "Nobody said that in these words. By meaning:");
     else
@@ -208,7 +208,7 @@ static bool only_words(struct store *st, const struct wanted *w)
     struct store_stage_row stage = {0};
     struct err none = {0};
 
-    if (w->sound != NULL || w->meaning_only)
+    if (w->sound || w->meaning_only)
         return false;
     if (w->words_only || w->by_time || find_stage(st, stage_embed_text.name, &stage, &none) != 0)
         return true;
@@ -218,10 +218,10 @@ static bool only_words(struct store *st, const struct wanted *w)
 
 static const char *nothing_of(const struct search_wish *wish)
 {
-    if (wish->text == NULL)
-        return wish->speaker != NULL ? "Nothing sounds like that while that speaker says something."
-                                     : "Nothing sounds like that.";
-    if (wish->sound != NULL)
+    if (!wish->text)
+        return wish->speaker ? "Nothing sounds like that while that speaker says something."
+                             : "Nothing sounds like that.";
+    if (wish->sound)
         return "Nobody said that near such a sound.";
     if (wish->meaning_must)
         return "Nothing that was said is there to be compared.";
@@ -235,13 +235,12 @@ static void print_nothing(struct store *st, const struct search_page *h,
     struct err none = {0};
     const char *line;
 
-    if (wish->text != NULL && wish->sound != NULL && !h->heard)
+    if (wish->text && wish->sound && !h->heard)
         buf_printf(&said, "Nothing sounds like '%s', so nobody speaks near it.", wish->sound);
     else
         buf_printf(&said, "%s", nothing_of(wish));
     line = search_waiting(st, wish, &said, &none) == 0 ? buf_cstr(&said) : NULL;
-    text_wrap(to_stdout, NULL, line != NULL ? line : "Nothing was found.", 0, 0,
-              cli_columns(stdout));
+    text_wrap(to_stdout, NULL, line ? line : "Nothing was found.", 0, 0, cli_columns(stdout));
     putchar('\n');
     buf_free(&said);
 }
@@ -285,7 +284,7 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
 
 int cmd_search(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "n:p:l:st", longs, take, true};
+    const struct cli_spec spec = {help, "n:p:l:st", longs, take, true, NULL};
     struct wanted w = {.limit = 20};
     struct err err = {0};
     char *text = NULL, *path = NULL, *shown = NULL, *expression = NULL;
@@ -295,23 +294,23 @@ int cmd_search(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     says = optind < argc;
-    if (!says && w.sound == NULL)
+    if (!says && !w.sound)
         return cli_usage(cli, "what should be searched for?");
     if (w.meaning_only && (w.words_only || w.by_time || !says))
         return cli_usage(cli, says ? "--semantic does not go with --text and --by-time"
                                    : "--semantic wants a TEXT");
-    if (w.by_time && w.sound != NULL)
+    if (w.by_time && w.sound)
         return cli_usage(cli, "--by-time is about words alone: it does not go with --sound");
     text = says ? joined(argc, argv, optind) : NULL;
-    if (text != NULL && read_search_expression(text, &expression, &err) == ERR_USAGE) {
+    if (text && read_search_expression(text, &expression, &err) == ERR_USAGE) {
         free(text);
         return cli_usage(cli, "%s", err.msg + (strncmp(err.msg, "search: ", 8) == 0 ? 8 : 0));
     }
     free(expression);
-    w.words_only |= text != NULL && !w.meaning_only && strpbrk(text, "\"*") != NULL;
-    if (w.path != NULL && cli_absolute(w.path, &path, &err) == 0)
+    w.words_only |= text && !w.meaning_only && strpbrk(text, "\"*");
+    if (w.path && cli_absolute(w.path, &path, &err) == 0)
         shown = utf8_display(path, strlen(path));
-    if ((says && text == NULL) || (w.path != NULL && shown == NULL)) {
+    if ((says && !text) || (w.path && !shown)) {
         if (err.code == 0)
             err_set(&err, ERR_NOMEM, "out of memory");
         status = cli_fail("search", &err, NULL);

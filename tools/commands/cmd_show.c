@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "store/find.h"
-#include "store/read.h"
+#include "store/read/find.h"
+#include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/export/format_finish.h"
@@ -126,19 +126,18 @@ static int print_row(void *arg, const struct read_segment *row)
     if (row->speaker[0]) {
         char *speaker = utf8_display(row->speaker, strlen(row->speaker));
 
-        printf("%s:", speaker != NULL ? speaker : "");
-        column += text_width(speaker != NULL ? speaker : "") + 1;
+        printf("%s:", speaker ? speaker : "");
+        column += text_width(speaker ? speaker : "") + 1;
         free(speaker);
     }
-    text_wrap(to_stdout, NULL, text != NULL ? text : "", column, indent, cli_columns(stdout));
+    text_wrap(to_stdout, NULL, text ? text : "", column, indent, cli_columns(stdout));
     putchar('\n');
     free(text);
     if (p->w.dropped && row->reason[0] != 0) {
         char *reason = utf8_display(row->reason, strlen(row->reason));
 
         printf("%*s", (int)indent, "");
-        text_wrap(to_stdout, NULL, reason != NULL ? reason : "", indent, indent,
-                  cli_columns(stdout));
+        text_wrap(to_stdout, NULL, reason ? reason : "", indent, indent, cli_columns(stdout));
         putchar('\n');
         free(reason);
     }
@@ -159,7 +158,7 @@ static void print_remark(const char *label, const char *what)
 {
     char *shown = utf8_display(what, strlen(what));
 
-    if (what[0] != 0 && shown != NULL) {
+    if (what[0] != 0 && shown) {
         fputs(label, stdout);
         text_wrap(to_stdout, NULL, shown, strlen(label), strlen(label), cli_columns(stdout));
         putchar('\n');
@@ -173,7 +172,7 @@ static void print_head(const struct read_recording *r)
 
     cli_paint(stdout, "1", r->path);
     printf("%s%s\n", r->member[0] ? "//" : "", r->member);
-    if (title != NULL && title[0])
+    if (title && title[0])
         printf("%s\n", title);
     free(title);
     printf("Recording %lld: %s", (long long)r->media_id,
@@ -251,7 +250,7 @@ static int print_sounds(struct page *p, const struct read_recording *r)
         return 1;
     }
     said = h.said.len > 0 ? buf_cstr(&h.said) : NULL;
-    if (said != NULL) {
+    if (said) {
         putchar('\n');
         print_remark("Sounds: ", said);
     }
@@ -320,7 +319,7 @@ static int page_of(void *arg, const struct read_recording *r)
 
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "f:wd", longs, take, true};
+    const struct cli_spec spec = {help, "f:wd", longs, take, true, format_values};
     struct wanted w = {.format = -1};
     struct page p = {0};
     struct err err = {0};

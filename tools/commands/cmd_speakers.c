@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "store/find.h"
+#include "store/read/find.h"
 #include "tools/cli.h"
 #include "tools/export/formats.h"
 #include "tools/recording.h"
@@ -92,7 +92,7 @@ static int take_one(void *arg, const struct find_speaker *row)
     if (o->size == 0)
         return 0;
     o->vector = malloc(o->size * sizeof(float));
-    if (o->vector == NULL)
+    if (!o->vector)
         return err_set(&o->err, ERR_NOMEM, "out of memory");
     memcpy(o->vector, row->vector, o->size * sizeof(float));
     return 0;
@@ -115,11 +115,11 @@ static int find_one(struct store *st, const char *what, struct one *o, struct er
     char *recording;
     int rc;
 
-    if (slash == NULL || slash == what || slash[1] == 0)
+    if (!slash || slash == what || slash[1] == 0)
         return err_set(err, ERR_USAGE, "'%.200s' is not RECORDING/SPEAKER", what);
     recording = strndup(what, (size_t)(slash - what));
-    rc = recording != NULL ? recording_find(st, recording, &people.media_id, err)
-                           : err_set(err, ERR_NOMEM, "out of memory");
+    rc = recording ? recording_find(st, recording, &people.media_id, err)
+                   : err_set(err, ERR_NOMEM, "out of memory");
     free(recording);
     people.who = o->who = slash + 1;
     people.vectors = true;
@@ -241,7 +241,7 @@ static int voice_room(struct voices *v)
         return 0;
     }
     list = realloc(v->list, room * sizeof(*list));
-    if (list == NULL)
+    if (!list)
         return err_set(&v->err, ERR_NOMEM, "out of memory");
     v->list = list;
     v->room = room;
@@ -265,7 +265,7 @@ static int take_voice(void *arg, const struct find_speaker *row)
     new.label = strdup(row->label);
     new.name = strdup(row->name);
     v->list[v->count++] = new;
-    if (new.path == NULL || new.member == NULL || new.label == NULL || new.name == NULL)
+    if (!new.path || !new.member || !new.label || !new.name)
         return err_set(&v->err, ERR_NOMEM, "out of memory");
     return 0;
 }
@@ -276,7 +276,7 @@ static json_t *voice_json(const struct voice *v)
                           "path", v->path, "member", v->member, "label", v->label, "speech_ms",
                           (json_int_t)v->speech_ms, "speaker_id", (json_int_t)v->speaker_id);
 
-    if (o != NULL) {
+    if (o) {
         json_object_set_new(o, "name", v->name[0] ? json_string(v->name) : json_null());
         json_object_set_new(o, "likeness", json_real(v->likeness));
     }
@@ -297,7 +297,7 @@ static void print_voice(const struct voice *v)
                text_length(v->speech_ms, length));
     name = buf_cstr(&place);
     rest = shown = who.len > 0 ? utf8_display(who.data, who.len) : NULL;
-    if (name != NULL && rest != NULL) {
+    if (name && rest) {
         fits = 8 + text_width(name) + 1 + text_width(rest) <= cli_columns(stdout);
         printf("%6.3f  ", v->likeness);
         cli_paint(stdout, "1", name);
@@ -371,13 +371,13 @@ static int take_once(void *arg, const struct find_speaker *row)
     struct once *o = arg;
     struct placed p = {.once = o, .row = *row};
 
-    if (o->known > 0 && bsearch(&row->speaker_id, o->ids, o->known, sizeof(*o->ids), by_id) != NULL)
+    if (o->known > 0 && bsearch(&row->speaker_id, o->ids, o->known, sizeof(*o->ids), by_id))
         return 0;
     if (o->count == o->room) {
         size_t room = o->room * 2 + 64;
         int64_t *ids = realloc(o->ids, room * sizeof(*ids));
 
-        if (ids == NULL)
+        if (!ids)
             return err_set(&o->err, ERR_NOMEM, "out of memory");
         o->ids = ids;
         o->room = room;
@@ -394,7 +394,7 @@ static int at_path(struct store *st, struct find_people *people, const char *arg
     char *path = NULL, *shown = NULL;
     int rc = cli_absolute(arg, &path, err);
 
-    if (rc == 0 && (shown = utf8_display(path, strlen(path))) == NULL)
+    if (rc == 0 && !(shown = utf8_display(path, strlen(path))))
         rc = err_set(err, ERR_NOMEM, "out of memory");
     people->path = once->path = shown;
     if (rc == 0)
@@ -473,14 +473,14 @@ static int list_row(void *arg, const struct find_speaker *row)
     char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8], *name, *label;
 
     l->count++;
-    if (l->json != NULL) {
+    if (l->json) {
         json_t *o = json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:s, s:I}", "recording",
                               (json_int_t)row->media_id, "path", row->path, "member", row->member,
                               "label", row->label, "speech_ms", (json_int_t)row->speech_ms, "turns",
                               (json_int_t)row->turns, "model", row->model, "speaker_id",
                               (json_int_t)row->speaker_id);
 
-        if (o != NULL)
+        if (o)
             json_object_set_new(o, "name", row->name[0] ? json_string(row->name) : json_null());
         json_array_append_new(l->json, o);
         return 0;
@@ -494,9 +494,8 @@ static int list_row(void *arg, const struct find_speaker *row)
              text_plural(row->turns, "turn", "turns"));
     name = utf8_display(row->name, strlen(row->name));
     label = utf8_display(row->label, strlen(row->label));
-    printf("  %-11s %14s, %*s%s%s\n", label != NULL ? label : "",
-           text_length(row->speech_ms, length), row->name[0] ? -TURNS_COLUMNS : 0, counted,
-           row->name[0] ? "  " : "", name != NULL ? name : "");
+    printf("  %-11s %14s, %*s%s%s\n", label ? label : "", text_length(row->speech_ms, length),
+           row->name[0] ? -TURNS_COLUMNS : 0, counted, row->name[0] ? "  " : "", name ? name : "");
     free(name);
     free(label);
     return 0;
@@ -511,7 +510,7 @@ static int print_nobody(struct store *st, struct err *err)
 
     if (rc == 0)
         printf("No speakers are told apart there.%s\n",
-               left != NULL && left[0] ? left : " `nightshift enqueue --diarize` asks for it.");
+               left && left[0] ? left : " `nightshift enqueue --diarize` asks for it.");
     buf_free(&said);
     return rc;
 }
@@ -522,7 +521,7 @@ static int list(struct cli *cli, struct store *st, int argc, char **argv)
     struct err err = {0};
     int rc = for_each(st, false, argc, argv, list_row, &l, &err);
 
-    if (rc == 0 && l.json != NULL) {
+    if (rc == 0 && l.json) {
         json_dumpf(l.json, stdout, JSON_INDENT(2));
         putchar('\n');
     } else if (rc == 0 && l.count == 0) {
@@ -534,7 +533,7 @@ static int list(struct cli *cli, struct store *st, int argc, char **argv)
 
 int cmd_speakers(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "l:n:", longs, take, true};
+    const struct cli_spec spec = {help, "l:n:", longs, take, true, NULL};
     struct wanted w = {.limit = 20};
     struct store *st = NULL;
     struct err err = {0};
@@ -543,10 +542,10 @@ int cmd_speakers(struct cli *cli, int argc, char **argv)
 
     if (status >= 0)
         return status;
-    if (naming && (argc - optind != 3 || w.like != NULL))
+    if (naming && (argc - optind != 3 || w.like))
         return cli_usage(cli, "name wants RECORDING/SPEAKER and the name (a folder called name is "
                               "./name)");
-    if (naming && strchr(argv[optind + 2], '/') != NULL)
+    if (naming && strchr(argv[optind + 2], '/'))
         return cli_usage(cli, "a name has no slash: one parts a speaker from the recording");
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
@@ -554,7 +553,7 @@ int cmd_speakers(struct cli *cli, int argc, char **argv)
         return give_name(cli, argv[optind + 1], argv[optind + 2]);
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    status = w.like != NULL ? alike(cli, &w, st, argc, argv) : list(cli, st, argc, argv);
+    status = w.like ? alike(cli, &w, st, argc, argv) : list(cli, st, argc, argv);
     store_close(st);
     return cli_flush(status);
 }

@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "scheduler/control.h"
+#include "scheduler/control/control.h"
 #include "store/lock.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
 #include "tools/aside.h"
@@ -115,7 +115,7 @@ static void line(const char *name, struct buf *value)
     char *s = buf_cstr(value);
 
     label(name);
-    text_wrap(to_stdout, NULL, s != NULL ? s : "", LABEL, LABEL, cli_columns(stdout));
+    text_wrap(to_stdout, NULL, s ? s : "", LABEL, LABEL, cli_columns(stdout));
     putchar('\n');
     buf_clear(value);
 }
@@ -209,7 +209,7 @@ static int put_source(void *arg, const struct read_progress *p)
     if (p->stage_id != x->stage_id)
         return 0;
     model = text_fit(p->model, 40);
-    buf_printf(x->out, " of the text of %s", model != NULL ? model : "");
+    buf_printf(x->out, " of the text of %s", model ? model : "");
     stage_params_words(p->stage, p->params_json, x->out);
     free(model);
     return 1;
@@ -228,7 +228,7 @@ static int print_stage(void *arg, const struct read_progress *p)
     char n[TEXT_LEN], m[TEXT_LEN], *model = text_fit(p->model, 40);
     struct err none = {0};
 
-    buf_printf(&b, "%s with %s", p->stage, model != NULL ? model : "");
+    buf_printf(&b, "%s with %s", p->stage, model ? model : "");
     stage_params_words(p->stage, p->params_json, &b);
     if (p->source_id != 0 && r->transcriptions > 1)
         (void)read_progress(r->store, put_source, &(struct source){p->source_id, &b}, &none);
@@ -241,7 +241,7 @@ static int print_stage(void *arg, const struct read_progress *p)
                        : ", which failed, was cancelled, or is paused");
     if (p->settling > 0)
         buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
-    if (aside_why(r->aside, p) != NULL)
+    if (aside_why(r->aside, p))
         buf_printf(&b, "; put aside by the last run: %s", aside_why(r->aside, p));
     line(r->shown++ == 0 ? "Stages" : "", &b);
     buf_free(&b);
@@ -278,7 +278,7 @@ static const char *behind(const char *s, const char *prefix)
 /* An enqueue for several stages makes as many jobs. */
 static bool is_command_of_before(struct report *r, const struct read_job *j)
 {
-    if (r->command != NULL && strcmp(r->command, j->command) == 0)
+    if (r->command && strcmp(r->command, j->command) == 0)
         return true;
     free(r->command);
     r->command = strdup(j->command);
@@ -298,11 +298,11 @@ static void print_command(const struct read_job *j, size_t column)
         return;
     }
     lines = text_fit_lines(said, columns - LABEL - 4);
-    second = lines != NULL ? strchr(lines, '\n') : NULL;
-    if (second != NULL)
+    second = lines ? strchr(lines, '\n') : NULL;
+    if (second)
         *second++ = 0;
-    printf("\n%*s%s\n", LABEL + 4, "", lines != NULL ? lines : said);
-    if (second != NULL)
+    printf("\n%*s%s\n", LABEL + 4, "", lines ? lines : said);
+    if (second)
         printf("%*s%s\n", LABEL + 4, "", second);
     free(lines);
 }
@@ -338,9 +338,9 @@ static void print_name(const char *path, const char *member, size_t width)
 
     buf_printf(&b, "%s%s%s", path, member[0] ? "//" : "", member);
     whole = buf_cstr(&b);
-    if (whole != NULL)
+    if (whole)
         fit = text_fit(whole, width);
-    puts(fit != NULL ? fit : path);
+    puts(fit ? fit : path);
     free(fit);
     buf_free(&b);
 }
@@ -353,9 +353,9 @@ static bool is_said(struct report *r, const struct read_failure *f)
     bool ret;
 
     buf_printf(&b, "%s\n%s\n%s\n%s", f->path, f->member, f->kind, f->reason);
-    key = buf_cstr(&b) != NULL ? strdup(buf_cstr(&b)) : NULL;
+    key = buf_cstr(&b) ? strdup(buf_cstr(&b)) : NULL;
     buf_free(&b);
-    ret = key != NULL && r->said != NULL && strcmp(key, r->said) == 0;
+    ret = key && r->said && strcmp(key, r->said) == 0;
     free(r->said);
     r->said = key;
     return ret;
@@ -383,7 +383,7 @@ static int print_failure(void *arg, const struct read_failure *f)
     print_name(f->path, f->member, columns - LABEL);
     printf("%*s", LABEL, "");
     reason = utf8_display(f->reason, strlen(f->reason));
-    text_wrap(to_stdout, NULL, reason != NULL ? reason : "", LABEL, LABEL, columns);
+    text_wrap(to_stdout, NULL, reason ? reason : "", LABEL, LABEL, columns);
     putchar('\n');
     free(reason);
     return 0;
@@ -405,7 +405,7 @@ static int print_event(void *arg, const struct read_event *e)
     if (e->path[0])
         buf_printf(&b, " (%s)", e->path);
     s = utf8_display(b.data, b.len);
-    text_wrap(to_stdout, NULL, s != NULL ? s : "", 0, 2, cli_columns(stdout));
+    text_wrap(to_stdout, NULL, s ? s : "", 0, 2, cli_columns(stdout));
     putchar('\n');
     free(s);
     buf_free(&b);
@@ -448,7 +448,7 @@ static int json_device(void *arg, const struct store_tuning_row *row)
                   "predicted_bytes", (json_int_t)t->predicted_bytes, "peak_bytes",
                   (json_int_t)t->peak_bytes, "oom_count", (int)t->oom_count, "at", row->at);
 
-    if (o == NULL || json_array_append_new(r->rows, o) != 0)
+    if (!o || json_array_append_new(r->rows, o) != 0)
         r->no_memory = true;
     return r->no_memory;
 }
@@ -480,11 +480,11 @@ static int print_report(struct report *r, struct err *err)
 {
     struct buf b = BUF_INIT;
     char *shown = utf8_display(store_path(r->store), strlen(store_path(r->store)));
-    char *path = shown != NULL ? text_fit(shown, cli_columns(stdout) - LABEL) : NULL, n[TEXT_LEN];
+    char *path = shown ? text_fit(shown, cli_columns(stdout) - LABEL) : NULL, n[TEXT_LEN];
     int rc;
 
     label("Catalog");
-    puts(path != NULL ? path : "");
+    puts(path ? path : "");
     print_work(r, &b);
     print_run(r, &b);
     buf_free(&b);
@@ -516,7 +516,7 @@ static int print_report(struct report *r, struct err *err)
 
 static int append(struct report *r, json_t *o)
 {
-    if (o == NULL || json_array_append_new(r->rows, o) != 0) {
+    if (!o || json_array_append_new(r->rows, o) != 0) {
         r->no_memory = true;
         return 1;
     }
@@ -605,7 +605,7 @@ static json_t *json_totals(const struct store_totals *t)
 static void begin_rows(struct report *r, json_t *o, const char *name)
 {
     r->rows = json_array();
-    if (r->rows == NULL || json_object_set_new(o, name, r->rows) != 0)
+    if (!r->rows || json_object_set_new(o, name, r->rows) != 0)
         r->no_memory = true;
 }
 
@@ -613,7 +613,7 @@ static void begin_rows(struct report *r, json_t *o, const char *name)
 static json_t *json_path(const char *path)
 {
     char *shown = utf8_display(path, strlen(path));
-    json_t *ret = shown != NULL ? json_string(shown) : NULL;
+    json_t *ret = shown ? json_string(shown) : NULL;
 
     free(shown);
     return ret;
@@ -624,7 +624,7 @@ static int print_json(struct report *r, struct err *err)
     json_t *o = json_totals(&r->totals);
     int rc = 0;
 
-    if (o == NULL || json_object_set_new(o, "catalog", json_path(store_path(r->store))) != 0 ||
+    if (!o || json_object_set_new(o, "catalog", json_path(store_path(r->store))) != 0 ||
         json_object_set_new(o, "without_speech", json_integer((json_int_t)r->speechless)) != 0 ||
         json_object_set_new(o, "schema", json_integer(store_schema_version(r->store))) != 0 ||
         json_object_set_new(o, "run", json_run(r)) != 0)
@@ -661,7 +661,7 @@ static int print_json(struct report *r, struct err *err)
 
 int cmd_status(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "fje", longs, take, true};
+    const struct cli_spec spec = {help, "fje", longs, take, true, NULL};
     struct wanted w = {0};
     struct report r = {.wanted = &w};
     struct err err = {0};

@@ -37,9 +37,9 @@ static void print(enum finding_state state, const char *name, const char *found,
            name);
     text_wrap(to_stdout, NULL, found, TEXT_COLUMN, TEXT_COLUMN, cli_columns(stdout));
     putchar('\n');
-    if (state != FINDING_WELL && wanted != NULL && wanted[0] != 0)
+    if (state != FINDING_WELL && wanted && wanted[0] != 0)
         print_part("wanted", wanted);
-    if (state != FINDING_WELL && todo != NULL && todo[0] != 0)
+    if (state != FINDING_WELL && todo && todo[0] != 0)
         print_part("do", todo);
     fflush(stdout); /* the next one may take a while */
 }
@@ -56,13 +56,12 @@ void doctor_finding(struct doctor *d, enum finding_state state, const char *name
     found = utf8_display(text, strlen(text)); /* it may hold names of files */
     d->bad += state == FINDING_BROKEN;
     d->warnings += state == FINDING_WARNING;
-    if (d->rows != NULL)
-        json_array_append_new(d->rows,
-                              json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", name, "state",
-                                        states[state], "found", found != NULL ? found : "",
-                                        "wanted", wanted != NULL ? wanted : "", "do",
-                                        state != FINDING_WELL && todo != NULL ? todo : ""));
+    if (d->rows)
+        json_array_append_new(d->rows, json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", name, "state",
+                                                 states[state], "found", found ? found : "",
+                                                 "wanted", wanted ? wanted : "", "do",
+                                                 state != FINDING_WELL && todo ? todo : ""));
     else
-        print(state, name, found != NULL ? found : "", wanted, todo);
+        print(state, name, found ? found : "", wanted, todo);
     free(found);
 }

@@ -39,7 +39,7 @@ static int version_ints(void *symbol, int v[3]) /* a struct that begins with thr
 {
     const int *n = ((const int *(*)(void))symbol)();
 
-    if (n == NULL)
+    if (!n)
         return -1;
     memcpy(v, n, 3 * sizeof(*n));
     return 0;
@@ -65,7 +65,7 @@ static void check_library(struct doctor *d, const struct library *l)
 
     snprintf(wanted, sizeof(wanted), "version %d.%d or later", l->want[0], l->want[1]);
     snprintf(todo, sizeof(todo), "sudo apt install --reinstall %s", l->package);
-    if (symbol == NULL || l->version(symbol, v) != 0) {
+    if (!symbol || l->version(symbol, v) != 0) {
         doctor_finding(d, FINDING_BROKEN, l->name, wanted, todo, "%s is not to be found",
                        l->package);
         return;
@@ -73,7 +73,7 @@ static void check_library(struct doctor *d, const struct library *l)
     dladdr(symbol, &where);
     good = v[0] > l->want[0] || (v[0] == l->want[0] && v[1] >= l->want[1]);
     doctor_finding(d, good ? FINDING_WELL : FINDING_BROKEN, l->name, wanted, todo, "%d.%d.%d (%s)",
-                   v[0], v[1], v[2], where.dli_fname != NULL ? where.dli_fname : "built in");
+                   v[0], v[1], v[2], where.dli_fname ? where.dli_fname : "built in");
 }
 
 static void check_sqlite(struct doctor *d)
@@ -83,8 +83,8 @@ static void check_sqlite(struct doctor *d)
     char *s = NULL;
 
     v[0] = (int)strtol(version, &s, 10);
-    v[1] = s != NULL && *s == '.' ? (int)strtol(s + 1, &s, 10) : 0;
-    v[2] = s != NULL && *s == '.' ? (int)strtol(s + 1, &s, 10) : 0;
+    v[1] = s && *s == '.' ? (int)strtol(s + 1, &s, 10) : 0;
+    v[2] = s && *s == '.' ? (int)strtol(s + 1, &s, 10) : 0;
     if (v[0] < 3 || (v[0] == 3 && v[1] < 40))
         doctor_finding(d, FINDING_BROKEN, "SQLite", "version 3.40 or later",
                        "sudo apt install libsqlite3-0", "%s", version);

@@ -30,10 +30,10 @@ static uint64_t memory_available(void)
     char line[200];
     uint64_t ret = 0;
 
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+    while (f && fgets(line, sizeof(line), f))
         if (strncmp(line, "MemAvailable:", 13) == 0)
             ret = strtoull(line + 13, NULL, 10) * 1024;
-    if (f != NULL)
+    if (f)
         fclose(f);
     return ret;
 }
@@ -45,9 +45,9 @@ static uint64_t memory_limit(void)
     char line[64] = "";
     uint64_t ret = 0;
 
-    if (f == NULL)
+    if (!f)
         return 0;
-    if (fgets(line, sizeof(line), f) != NULL && line[0] >= '0' && line[0] <= '9')
+    if (fgets(line, sizeof(line), f) && line[0] >= '0' && line[0] <= '9')
         ret = strtoull(line, NULL, 10);
     fclose(f);
     return ret;

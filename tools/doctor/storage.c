@@ -18,7 +18,7 @@ static char *existing_folder(const char *path)
 {
     char *dir = strdup(path), *slash;
 
-    while (dir != NULL && (slash = strrchr(dir, '/')) != NULL) {
+    while (dir && (slash = strrchr(dir, '/'))) {
         slash[slash == dir] = 0;
         if (access(dir, F_OK) == 0 || slash == dir)
             break;
@@ -46,10 +46,10 @@ static void check_disk(struct doctor *d)
     struct statvfs vfs;
     uint64_t room;
 
-    if (dir == NULL || statvfs(dir, &vfs) != 0) {
+    if (!dir || statvfs(dir, &vfs) != 0) {
         doctor_finding(d, FINDING_BROKEN, "disk", "a folder for the catalog",
-                       "try --catalog FILE in another place", "%s: %s",
-                       dir != NULL ? dir : d->catalog, strerror(errno));
+                       "try --catalog FILE in another place", "%s: %s", dir ? dir : d->catalog,
+                       strerror(errno));
         free(dir);
         return;
     }
@@ -103,14 +103,9 @@ static void check_catalog(struct doctor *d)
     store_close(st);
 }
 
-static bool is_for_speakers(const char *name)
-{
-    return strcmp(name, MODEL_DIARIZATION) == 0 || strcmp(name, MODEL_DIARIZATION_NANO) == 0;
-}
-
-/* Those that --diarize takes by itself are small enough to be read as a worker would; of others,
+/* Those that an option takes by itself are small enough to be read as a worker would; of others,
  * which may have gigabytes, and where it is to be quick, what the files claim must do. */
-static int usable(const struct doctor *d, const char *name, const char *stage, const char *dir,
+static int usable(const struct doctor *d, bool taken, const char *stage, const char *dir,
                   struct err *err)
 {
     char hash[MODEL_HASH_LEN];
@@ -118,18 +113,18 @@ static int usable(const struct doctor *d, const char *name, const char *stage, c
 
     if (rc != 0)
         return rc;
-    return is_for_speakers(name) && !d->quick ? model_opens(stage, dir, "{}", err)
-                                              : model_whole(stage, dir, err);
+    return taken && !d->quick ? model_opens(stage, dir, "{}", err) : model_whole(stage, dir, err);
 }
 
 static void check_model(void *arg, const char *name, const char *dir)
 {
     struct doctor *d = arg;
     /* A damaged one may not say any more what it is. */
-    const char *stage = is_for_speakers(name) ? stage_diarize.name : stage_of_model(dir);
+    const struct stage_kind *taking = stage_kind_taking(name);
+    const char *stage = taking ? taking->name : stage_of_model(dir);
     struct err err = {0};
 
-    if (usable(d, name, stage, dir, &err) != 0)
+    if (usable(d, taking != NULL, stage, dir, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model",
                        "the files of a model of its kind (docs/models.md)",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);
@@ -147,6 +142,22 @@ static bool is_there(const char *name, struct err *err)
     return found;
 }
 
+/* What its option takes where none is named comes with the program, if not from the user. */
+static void check_taken(struct doctor *d, const struct stage_kind *k)
+{
+    char wanted[100], todo[200];
+    struct err err = {0};
+
+    if (!k->embedded || is_there(k->model, &err) || is_there(k->embedded, &err))
+        return;
+    snprintf(wanted, sizeof(wanted), "the model that --%s uses when none is named", k->option);
+    snprintf(todo, sizeof(todo),
+             "name one with `nightshift enqueue --%s=MODEL`, put one into the models "
+             "directory (docs/models.md), or set NIGHTSHIFT_MODELS",
+             k->option);
+    doctor_finding(d, FINDING_WARNING, "model", wanted, todo, "%s", err.msg);
+}
+
 void doctor_models(struct doctor *d)
 {
     struct err err = {0};
@@ -155,12 +166,8 @@ void doctor_models(struct doctor *d)
         doctor_finding(d, FINDING_WARNING, "model", "the model that is used when none is named",
                        "name one with `nightshift enqueue --model`, or set NIGHTSHIFT_MODELS", "%s",
                        err.msg);
-    if (!is_there(MODEL_DIARIZATION, &err) && !is_there(MODEL_DIARIZATION_NANO, &err))
-        doctor_finding(
-            d, FINDING_WARNING, "model", "the model that --diarize uses when none is named",
-            "name one with `nightshift enqueue --diarize=MODEL`, put one into the models "
-            "directory (docs/models.md), or set NIGHTSHIFT_MODELS",
-            "%s", err.msg);
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        check_taken(d, stage_kinds[i]);
     if (model_dir_list(check_model, d, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model", "readable model folders",
                        "look at their permissions", "%s", err.msg);

@@ -13,11 +13,11 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "gpu/child.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "store/store.h"
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/trial.h"
-#include "tools/doctor/words.h"
+#include "tools/doctor/kept_words.h"
 #include "workers/models/files/model_dir.h"
 
 #define OUTPUT_MAX (1u << 16)
@@ -44,8 +44,8 @@ static int make_folder(struct trial *t, struct err *err)
     FILE *f;
 
     snprintf(t->folder, sizeof(t->folder), "%s/nightshift-doctor-XXXXXX",
-             tmp != NULL && tmp[0] == '/' && strlen(tmp) < PATH_MAX / 4 ? tmp : "/tmp");
-    if (mkdtemp(t->folder) == NULL) {
+             tmp && tmp[0] == '/' && strlen(tmp) < PATH_MAX / 4 ? tmp : "/tmp");
+    if (!mkdtemp(t->folder)) {
         why = errno;
         err_sys(err, why, "a folder for the trial, '%s'", t->folder);
         t->folder[0] = 0;
@@ -53,7 +53,7 @@ static int make_folder(struct trial *t, struct err *err)
     }
     snprintf(t->recording, sizeof(t->recording), "%s/trial.ogg", t->folder);
     f = fopen(t->recording, "wbe");
-    if (f == NULL)
+    if (!f)
         return err_sys(err, errno, "writing '%s'", t->recording);
     /* A full disk may show in the one call or in the other; a part of it would be called broken. */
     if (fwrite(trial_recording, 1, trial_recording_len, f) != trial_recording_len)
@@ -167,7 +167,7 @@ static void say_broken(struct trial *t, const char *name, const char *why)
 static void judge(struct trial *t, const char *name, int64_t ms)
 {
     const char *heard = buf_cstr(&t->text);
-    unsigned count, kept = words_kept(TRIAL_TEXT, heard != NULL ? heard : "", &count);
+    unsigned count, kept = kept_words(TRIAL_TEXT, heard ? heard : "", &count);
     char why[600];
 
     /* Another precision may change a word; a device that computes nonsense keeps hardly any. */
@@ -178,7 +178,7 @@ static void judge(struct trial *t, const char *name, int64_t ms)
         return;
     }
     snprintf(why, sizeof(why), "%u of %u words: '%.300s' where '%s' was said", kept, count,
-             heard != NULL ? heard : "", TRIAL_TEXT);
+             heard ? heard : "", TRIAL_TEXT);
     say_broken(t, name, why);
 }
 

@@ -39,7 +39,7 @@ struct enqueue {
 /* The writer's store is asked for anew each time: it changes when a run ends meanwhile. */
 static struct store *known_store(const struct enqueue *q)
 {
-    return q->writer != NULL ? writer_store(q->writer) : q->known;
+    return q->writer ? writer_store(q->writer) : q->known;
 }
 
 /* ------------------------------------------------------------------------------- speaking */
@@ -65,9 +65,9 @@ static void progress(struct enqueue *q, const char *path, size_t len)
     columns = cli_columns(stderr);
     used = strlen(head) + 1; /* a line that is too long could not be cleared */
     shown = used + TEXT_FIT_MIN <= columns ? utf8_display(path, len) : NULL;
-    if (shown != NULL)
+    if (shown)
         fit = text_fit(shown, columns - used);
-    fprintf(stderr, "\r\033[K%s%s", head, fit != NULL ? fit : "");
+    fprintf(stderr, "\r\033[K%s%s", head, fit ? fit : "");
     q->line = true;
     free(fit);
     free(shown);
@@ -88,7 +88,7 @@ static void say(struct enqueue *q, const char *path, size_t path_len, const char
     }
     shown = utf8_display(path, path_len);
     inner = utf8_display_nth(member, strlen(member), nth);
-    if (shown != NULL && inner != NULL)
+    if (shown && inner)
         cli_note("%s%s%s: %s", shown, member[0] ? "//" : "", inner, what);
     free(shown);
     free(inner);
@@ -154,7 +154,7 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
     q->r->files++;
     progress(q, e->path, e->path_len);
     if (walk_fits_any(o->exclude, m->member, false) ||
-        (!all_included && o->include != NULL && !is_inner_archive(m) &&
+        (!all_included && o->include && !is_inner_archive(m) &&
          !walk_fits_any(o->include, m->member, false))) {
         q->r->excluded++;
         *left_out = true;
@@ -163,7 +163,7 @@ static int add_member(struct enqueue *q, const struct walk_entry *e, const struc
     if (m->code != 0) {
         struct err why = {0};
 
-        err_set(&why, m->code, "%s", m->message != NULL ? m->message : err_name(m->code));
+        err_set(&why, m->code, "%s", m->message ? m->message : err_name(m->code));
         q->r->bad_members++;
         return trouble(q, e, m->member, m->nth, &why, err);
     }
@@ -192,7 +192,7 @@ static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, co
                        const struct store_known *k, bool same, struct err *err)
 {
     const struct decoder_limits limits = {0};
-    bool by_name = q->o->include != NULL && e->included; /* the pattern means all that it holds */
+    bool by_name = q->o->include && e->included; /* the pattern means all that it holds */
     struct decoder_event ev;
     struct decoder *d = NULL;
     struct err why = {0};
@@ -356,7 +356,7 @@ static bool is_plain(const struct enqueue *q, const struct walk_entry *e)
     if (sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) == 0)
         return false;
     if (kind == MEDIA_ARCHIVE)
-        return q->o->include == NULL && q->o->exclude == NULL;
+        return !q->o->include && !q->o->exclude;
     return kind == MEDIA_RECORDING || q->o->all;
 }
 
@@ -367,7 +367,7 @@ static int look_up(struct enqueue *q, const struct walk_entry *e, struct store_k
 {
     int rc = ERR_EMPTY;
 
-    if (known_store(q) == NULL)
+    if (!known_store(q))
         return rc;
     for (uint32_t i = 0; i < q->o->stage_count; i++) {
         store_known_free(k);
@@ -415,7 +415,7 @@ static int on_left_out(struct enqueue *q, const struct walk_entry *e, struct err
 
     if (e->directory)
         return batch_unread(q->batches[0], e->path, err);
-    if (known_store(q) == NULL)
+    if (!known_store(q))
         return 0;
     rc = store_known_path(known_store(q), e->path, e->path_len, &q->o->stages[0], &k, err);
     if (rc != 0)
@@ -493,7 +493,7 @@ static void sum_up(struct enqueue *q)
 {
     struct enqueue_result *r = q->r;
 
-    for (uint32_t i = 0; i < q->o->stage_count && q->batches[i] != NULL; i++) {
+    for (uint32_t i = 0; i < q->o->stage_count && q->batches[i]; i++) {
         const struct store_enqueue_counts *c = batch_counts(q->batches[i]);
 
         r->jobs[i] = (struct enqueue_job){batch_job(q->batches[i]), c->tasks, c->lacking};
@@ -502,7 +502,7 @@ static void sum_up(struct enqueue *q)
         else
             r->counts.tasks += c->tasks;
     }
-    r->through_run = q->writer != NULL && writer_through_run(q->writer);
+    r->through_run = q->writer && writer_through_run(q->writer);
 }
 
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
@@ -515,7 +515,7 @@ int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct
     int rc = 0;
 
     memset(ret, 0, sizeof(*ret));
-    if (walked == NULL)
+    if (!walked)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (uint32_t i = 0; rc == 0 && i < o->stage_count; i++)
         rc =

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "store/request.h"
+#include "store/requests/request.h"
 #include "workers/stages/stage_kind.h"
 
 struct writer;

@@ -20,7 +20,7 @@ static int not_found(const struct stage_kind *k, const char *model, struct err *
     struct err ignored = {0};
     int rc;
 
-    if (folder && strstr(err->msg, "no config.json") != NULL)
+    if (folder && strstr(err->msg, "no config.json"))
         return err_set(err, ERR_MODEL,
                        "the folder '%.300s' is no model's: it has no config.json. Try the folder "
                        "that has one",
@@ -29,13 +29,13 @@ static int not_found(const struct stage_kind *k, const char *model, struct err *
         return err->code;
     if (model[0] == '/' || model[0] == '.')
         return err_set(err, ERR_MODEL, "there is no folder '%.300s'", model);
-    if (k->hub != NULL && strstr(err->msg, "`nightshift model pull ") != NULL)
+    if (k->hub && strstr(err->msg, "`nightshift model pull "))
         return err->code;
     if (model_dir_own(&own, &ignored) != 0)
         own = NULL;
     rc = err_set(err, ERR_MODEL,
                  "there is neither a folder '%.200s' nor such a model in %.300s. Try --%s=FOLDER",
-                 model, own != NULL ? own : "the models directories", k->option);
+                 model, own ? own : "the models directories", k->option);
     free(own);
     return rc;
 }
@@ -47,7 +47,7 @@ int enqueue_model_find(const struct stage_kind *k, const char *model, char **ret
 
     if (rc == ERR_MODEL)
         return not_found(k, model, err);
-    if (is_for != NULL && strcmp(is_for->name, k->name) != 0)
+    if (is_for && strcmp(is_for->name, k->name) != 0)
         return err_set(err, ERR_MODEL, "%.300s is a model for --%s, not for --%s", model,
                        is_for->option, k->option);
     return rc;

@@ -6,8 +6,13 @@
 #include "base/utf8.h"
 
 /* Another word for --translate. */
-static const struct param_field task = {
-    .name = "task", .value = "TASK", .help = "transcribe (default) or translate"};
+static const char *const tasks[] = {"transcribe", "translate", NULL};
+static const struct param_field task = {.name = "task",
+                                        .kind = PARAM_CHOICE,
+                                        PARAM_AT(enqueue_params, task),
+                                        .choices = tasks,
+                                        .value = "TASK",
+                                        .help = "transcribe (default) or translate"};
 
 static void add_row(struct enqueue_params *p, const struct param_field *f)
 {
@@ -27,7 +32,7 @@ void enqueue_params_init(struct enqueue_params *p)
     memset(p, 0, sizeof(*p));
     transcribe_params_default(&p->params);
     for (const struct param_field *f = t->fields; f < t->fields + t->count; f++) {
-        if (f->help != NULL)
+        if (f->help)
             add_row(p, f);
         if (strcmp(f->name, "translate") == 0)
             add_row(p, &task);
@@ -47,10 +52,9 @@ static size_t find(const struct enqueue_params *p, const char *name)
 size_t enqueue_params_options(const struct enqueue_params *p, struct option *ret)
 {
     for (size_t i = 0; i < p->count; i++)
-        ret[i] =
-            (struct option){p->options[i].name,
-                            p->options[i].field->value != NULL ? required_argument : no_argument,
-                            NULL, ENQUEUE_PARAMS_FIRST + (int)i};
+        ret[i] = (struct option){p->options[i].name,
+                                 p->options[i].field->value ? required_argument : no_argument, NULL,
+                                 ENQUEUE_PARAMS_FIRST + (int)i};
     return p->count;
 }
 
@@ -67,11 +71,10 @@ static int take_language(const char *value, struct transcribe_params *p, struct 
 
 static int take_task(const char *value, struct enqueue_params *p, struct err *err)
 {
-    p->params.translate = strcmp(value, "translate") == 0;
-    p->transcribe = !p->params.translate;
-    if (p->transcribe && strcmp(value, "transcribe") != 0)
-        return err_set(err, ERR_USAGE, "--task is transcribe or translate, not '%s'", value);
-    return 0;
+    int rc = param_option_take(&task, value, p, err);
+
+    p->params.translate = p->task == 1;
+    return rc;
 }
 
 static int take_vad(const char *value, struct enqueue_params *p, struct err *err)
@@ -83,7 +86,7 @@ static int take_vad(const char *value, struct enqueue_params *p, struct err *err
              : strcmp(value, "off") == 0 ? VAD_OFF
                                          : VAD_PATH;
     p->vad_path = p->vad == VAD_PATH ? value : NULL;
-    if (p->vad == VAD_PATH && strchr(value, '/') == NULL && access(value, F_OK) != 0)
+    if (p->vad == VAD_PATH && !strchr(value, '/') && access(value, F_OK) != 0)
         return err_set(err, ERR_USAGE, "--vad is auto, on, off, or a file; there is none '%s' here",
                        value);
     return 0;
@@ -140,7 +143,7 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
         bool wrong;
         const char *what;
     } rules[] = {
-        {given(p, "translate") && p->transcribe,
+        {given(p, "translate") && given(p, "task") && p->task == 0,
          "--translate and --task=transcribe exclude each other"},
         {q->initial_prompt[0] && q->hotwords[0] && q->vad_model[0],
          "--hotwords does nothing beside --initial-prompt with voice activity, where the prompt "
@@ -174,7 +177,7 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
          "the first window with speech decides then"},
     };
 
-    if (vad_option != NULL && !q->vad_model[0])
+    if (vad_option && !q->vad_model[0])
         return err_set(err, ERR_USAGE, "--%s does nothing without voice activity (--vad)",
                        vad_option);
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
@@ -207,13 +210,15 @@ void enqueue_params_help(const struct enqueue_params *p, struct buf *out)
     for (size_t i = 0; i < p->count; i++) {
         const struct param_field *f = p->options[i].field;
 
-        if (f->title != NULL) {
+        if (f->title) {
             width = width_of(p, i);
             buf_printf(out, "%s:\n", f->title);
         }
         param_option_spell(f, text, sizeof(text));
-        buf_printf(out, "%s%-*s", strcmp(f->name, "language") == 0 ? "  -l, " : "      ",
-                   (int)width, text);
+        if (f->letter)
+            buf_printf(out, "  -%c, %-*s", f->letter, (int)width, text);
+        else
+            buf_printf(out, "      %-*s", (int)width, text);
         param_option_help(f->help, width + 6, width + 6, out);
     }
 }

@@ -32,7 +32,7 @@ struct enqueue_params {
     struct transcribe_params params;
     enum vad_wish vad;
     const char *vad_path; /* VAD_PATH: the file as it was named */
-    bool transcribe;      /* asked for by name */
+    uint32_t task;        /* where --task was given: 0 transcribe, 1 translate */
     struct enqueue_option options[ENQUEUE_PARAMS_MAX];
     size_t count;
 };

@@ -11,7 +11,7 @@
 #include "workers/models/silero/silero.h"
 #include "workers/models/silero/silero_weights.h"
 #include "workers/models/files/weights.h"
-#include "workers/stages/transcribe/prompt.h"
+#include "workers/stages/transcribe/decode/prompt.h"
 #include "workers/text/tokenizer/vocabulary.h"
 #include "workers/stages/stage_kind.h"
 
@@ -231,12 +231,12 @@ int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, str
     if (p->vad == VAD_PATH)
         rc = cli_absolute(p->vad_path, &path, err);
     if (rc == 0)
-        rc = silero_find(path != NULL ? path : SILERO_NAME, &file, err);
+        rc = silero_find(path ? path : SILERO_NAME, &file, err);
     if (rc == 0)
-        rc = use_vad(path != NULL ? file : SILERO_NAME, file, &p->params, err);
-    else if (rc == ERR_MODEL && path != NULL)
+        rc = use_vad(path ? file : SILERO_NAME, file, &p->params, err);
+    else if (rc == ERR_MODEL && path)
         rc = no_vad_file(path, err);
-    else if (rc == ERR_MODEL && p->vad == VAD_AUTO && enqueue_params_vad_option(p) == NULL) {
+    else if (rc == ERR_MODEL && p->vad == VAD_AUTO && !enqueue_params_vad_option(p)) {
         snprintf(note, note_len,
                  "Without voice activity, which keeps invented text out of silence: "
                  "`nightshift model pull " SILERO_NAME "` gets its model, and --vad=off leaves "

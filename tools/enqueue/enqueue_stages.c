@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "base/utf8.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "tools/cli.h"
 #include "tools/enqueue/enqueue_model.h"
 #include "tools/enqueue/enqueue_usual.h"
@@ -27,7 +27,7 @@ static void add_row(struct enqueue_wish *w, size_t stage, const struct param_fie
     if (w->count == ENQUEUE_STAGES_OPTIONS)
         return;
     *o = (struct enqueue_wish_option){.stage = stage, .field = f};
-    if (f != NULL)
+    if (f)
         param_option_name(f, o->name);
     else
         snprintf(o->name, sizeof(o->name), "%s", stage_kinds[stage]->option);
@@ -41,20 +41,18 @@ void enqueue_wish_init(struct enqueue_wish *w)
     for (size_t i = 0; i < STAGE_COUNT; i++) {
         const struct param_table *t = stage_kinds[i]->params;
 
-        if (stage_kinds[i]->help == NULL)
+        if (!stage_kinds[i]->help)
             continue;
         add_row(w, i, NULL);
         for (const struct param_field *f = t->fields; f < t->fields + t->count; f++)
-            if (f->help != NULL)
+            if (f->help)
                 add_row(w, i, f);
     }
 }
 
 static int has_arg(const struct enqueue_wish_option *o)
 {
-    return o->field == NULL          ? optional_argument
-           : o->field->value != NULL ? required_argument
-                                     : no_argument;
+    return !o->field ? optional_argument : o->field->value ? required_argument : no_argument;
 }
 
 size_t enqueue_wish_options(const struct enqueue_wish *w, struct option *ret)
@@ -79,13 +77,13 @@ static int make_params(const struct enqueue_wish *w, size_t stage, void **ret, s
     void *params = malloc(t->size);
     int rc = 0;
 
-    if (params == NULL)
+    if (!params)
         return err_set(err, ERR_NOMEM, "out of memory");
     param_table_default(t, params);
     for (size_t i = 0; rc == 0 && i < w->count; i++) {
         const struct enqueue_wish_option *o = &w->options[i];
 
-        if (o->stage == stage && o->field != NULL && o->given)
+        if (o->stage == stage && o->field && o->given)
             rc = param_option_take(o->field, o->value, params, err);
     }
     if (rc != 0)
@@ -98,11 +96,11 @@ static int make_params(const struct enqueue_wish *w, size_t stage, void **ret, s
 static int take_model(size_t stage, const char *value, const char *next, struct enqueue_wish *w,
                       struct err *err)
 {
-    if (value != NULL && (value[0] == 0 || !utf8_valid(value, strlen(value))))
+    if (value && (value[0] == 0 || !utf8_valid(value, strlen(value))))
         return err_set(err, ERR_USAGE, "--%s= wants the name or folder of a model, in UTF-8",
                        stage_kinds[stage]->option);
-    w->other[stage] = value != NULL ? value : "";
-    w->behind[stage] = value != NULL ? NULL : next;
+    w->other[stage] = value ? value : "";
+    w->behind[stage] = value ? NULL : next;
     return 0;
 }
 
@@ -119,7 +117,7 @@ int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, con
     }
     if (i >= w->count)
         return err_set(err, ERR_USAGE, "an option that does not exist");
-    if (w->options[i].field == NULL)
+    if (!w->options[i].field)
         return take_model(w->options[i].stage, value, next, w, err);
     w->options[i].given = true;
     w->options[i].value = value;
@@ -128,10 +126,39 @@ int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, con
     return rc;
 }
 
+struct fitting {
+    const struct stage_kind *kind;
+    const struct complete *complete;
+};
+
+static void put_if_fitting(void *arg, const char *name, const char *dir)
+{
+    const struct fitting *f = arg;
+
+    if (strcmp(stage_of_model(dir), f->kind->name) == 0)
+        complete_put(f->complete, name);
+}
+
+void enqueue_wish_values(const struct enqueue_wish *w, int option, const struct complete *c)
+{
+    const size_t i = (size_t)(option - ENQUEUE_STAGES_FIRST),
+                 j = (size_t)(option - ENQUEUE_PARAMS_FIRST);
+    const struct param_field *field = i < w->count          ? w->options[i].field
+                                      : j < w->params.count ? w->params.options[j].field
+                                                            : NULL;
+    struct fitting f = {i < w->count ? stage_kinds[w->options[i].stage] : stage_kinds[0], c};
+    struct err none = {0};
+
+    if (option == 'm' || (i < w->count && !field))
+        (void)model_dir_list(put_if_fitting, &f, &none);
+    for (size_t k = 0; field && field->kind == PARAM_CHOICE && field->choices[k]; k++)
+        complete_put(c, field->choices[k]);
+}
+
 static bool any_other(const struct enqueue_wish *w)
 {
     for (size_t i = 0; i < STAGE_COUNT; i++)
-        if (w->other[i] != NULL)
+        if (w->other[i])
             return true;
     return false;
 }
@@ -139,7 +166,7 @@ static bool any_other(const struct enqueue_wish *w)
 /* The name of an option that says how to transcribe; NULL: there is none. */
 static const char *transcribe_option(const struct enqueue_wish *w)
 {
-    return w->model != NULL ? "model" : enqueue_params_given(&w->params);
+    return w->model ? "model" : enqueue_params_given(&w->params);
 }
 
 /* What a stage's options must agree on, and that it is asked for. */
@@ -149,7 +176,7 @@ static int options_agree(const struct enqueue_wish *w, size_t stage, struct err 
     int rc;
 
     for (size_t i = 0; i < w->count; i++)
-        if (w->options[i].stage == stage && w->options[i].given && w->other[stage] == NULL)
+        if (w->options[i].stage == stage && w->options[i].given && !w->other[stage])
             return err_set(err, ERR_USAGE, "--%s does nothing without --%s", w->options[i].name,
                            stage_kinds[stage]->option);
     rc = make_params(w, stage, &params, err);
@@ -159,19 +186,48 @@ static int options_agree(const struct enqueue_wish *w, size_t stage, struct err 
     return rc;
 }
 
-/* --embed, and whatever else works on a transcription. */
-static bool wants_source(const struct enqueue_wish *w)
+/* A stage that is asked for and works on a transcription; NULL: there is none. */
+static const struct stage_kind *on_source(const struct enqueue_wish *w)
 {
     for (size_t i = 0; i < STAGE_COUNT; i++)
-        if (w->other[i] != NULL && !stage_kinds[i]->hears)
-            return true;
-    return false;
+        if (w->other[i] && !stage_kinds[i]->hears)
+            return stage_kinds[i];
+    return NULL;
+}
+
+/* "--diarize, --sounds or --embed": what may be asked for beside the transcription. */
+static void other_options(struct buf *out)
+{
+    const struct stage_kind *last = NULL;
+
+    for (size_t i = 0; i < STAGE_COUNT; i++) {
+        if (!stage_kinds[i]->help)
+            continue;
+        if (last)
+            buf_printf(out, "%s--%s", out->len > 0 ? ", " : "", last->option);
+        last = stage_kinds[i];
+    }
+    if (last)
+        buf_printf(out, "%s--%s", out->len > 0 ? " or " : "", last->option);
+}
+
+static int nothing_left(struct err *err)
+{
+    struct buf options = BUF_INIT;
+    const char *list;
+
+    other_options(&options);
+    list = buf_cstr(&options);
+    err_set(err, ERR_USAGE, "--no-transcribe leaves nothing to do; try it with %s",
+            list ? list : "other options");
+    buf_free(&options);
+    return err->code;
 }
 
 int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err)
 {
     for (size_t i = 0; i < STAGE_COUNT; i++)
-        if (w->behind[i] != NULL && enqueue_model_meant(stage_kinds[i], w->behind[i]))
+        if (w->behind[i] && enqueue_model_meant(stage_kinds[i], w->behind[i]))
             return err_set(err, ERR_USAGE,
                            "--%s has its model behind a '=', and '%.200s' would be enqueued. "
                            "Perhaps --%s=%.200s was meant",
@@ -184,10 +240,8 @@ int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err)
             return rc;
     }
     if (w->no_transcribe && !any_other(w))
-        return err_set(err, ERR_USAGE,
-                       "--no-transcribe leaves nothing to do; try it with --diarize, --sounds, "
-                       "--embed or --embed-audio");
-    if (w->no_transcribe && !wants_source(w) && transcribe_option(w) != NULL)
+        return nothing_left(err);
+    if (w->no_transcribe && !on_source(w) && transcribe_option(w))
         return err_set(err, ERR_USAGE, "--%s does nothing with --no-transcribe",
                        transcribe_option(w));
     return 0;
@@ -240,18 +294,19 @@ static int look(void *arg, const struct read_progress *row)
     return l->found;
 }
 
-/* What --no-transcribe leaves out must be there for --embed. */
-static int must_be_there(struct store *known, const struct enqueue_stages *all, struct err *err)
+/* What --no-transcribe leaves out must be there for what works on it. */
+static int must_be_there(const struct stage_kind *k, struct store *known,
+                         const struct enqueue_stages *all, struct err *err)
 {
     struct looking l = {.wanted = &all->transcribe};
-    int rc = known != NULL && l.wanted->name != NULL ? read_progress(known, look, &l, err) : 0;
+    int rc = known && l.wanted->name ? read_progress(known, look, &l, err) : 0;
 
     if (rc < 0 || l.found)
         return rc < 0 ? rc : 0;
     return err_set(err, ERR_USAGE,
-                   "--embed works on a transcription, and the catalog has none%s: leave "
+                   "--%s works on a transcription, and the catalog has none%s: leave "
                    "--no-transcribe out, and it is made first",
-                   known != NULL && l.wanted->name != NULL ? " like that" : "");
+                   k->option, known && l.wanted->name ? " like that" : "");
 }
 
 /* Its folder may have moved since; what has its name now need not be it. */
@@ -287,13 +342,13 @@ static int as_before(struct store *known, bool done, struct enqueue_stages *ret,
     struct transcribe_params p;
     struct err ignored = {0};
     struct had h = {0};
-    int rc = known != NULL ? read_progress(known, keep_last, &h, err) : 0;
+    int rc = known ? read_progress(known, keep_last, &h, err) : 0;
 
     if (h.failed)
         rc = err_set(err, ERR_NOMEM, "out of memory");
-    if (rc == 0 && h.model != NULL && !done)
+    if (rc == 0 && h.model && !done)
         rc = find_again(&h, err);
-    if (rc != 0 || h.model == NULL) {
+    if (rc != 0 || !h.model) {
         had_free(&h);
         return rc != 0 ? rc : 1;
     }
@@ -356,7 +411,7 @@ static int compare(void *arg, const struct read_progress *row)
         return 0;
     c->same |= strcmp(row->params_json, c->wanted->params_json) == 0;
     plain = plain_json(row->params_json, &ignored);
-    c->otherwise |= plain != NULL && strcmp(plain, c->plain) == 0;
+    c->otherwise |= plain && strcmp(plain, c->plain) == 0;
     free(plain);
     return 0;
 }
@@ -369,10 +424,10 @@ static int note_new_stage(const struct enqueue_wish *w, struct store *known,
     struct comparing c = {.wanted = &ret->transcribe};
     int rc = 0;
 
-    if (known == NULL || w->params.vad != VAD_AUTO)
+    if (!known || w->params.vad != VAD_AUTO)
         return 0;
     c.plain = plain_json(ret->transcribe.params_json, err);
-    if (c.plain == NULL)
+    if (!c.plain)
         return err->code;
     rc = read_progress(known, compare, &c, err);
     if (rc == 0 && !c.same && c.otherwise)
@@ -393,14 +448,14 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
 {
     int rc = 1;
 
-    if (any_other(w) && transcribe_option(w) == NULL) {
+    if (any_other(w) && !transcribe_option(w)) {
         snprintf(doing, 200, "go on with the transcription");
         rc = as_before(known, w->no_transcribe, ret, err);
         if (rc <= 0)
             return rc;
         if (w->no_transcribe) {
             doing[0] = 0;
-            return must_be_there(known, ret, err);
+            return must_be_there(on_source(w), known, ret, err);
         }
     }
     snprintf(doing, 200, "use voice activity");
@@ -411,13 +466,13 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     rc = enqueue_params_agree(&w->params, err);
     if (rc != 0)
         return rc;
-    snprintf(doing, 200, "use the model '%.150s'", w->model != NULL ? w->model : MODEL_DEFAULT);
+    snprintf(doing, 200, "use the model '%.150s'", w->model ? w->model : MODEL_DEFAULT);
     ret->voice = w->params.params.vad_model[0] != 0;
-    rc = enqueue_stage_find(w->model != NULL ? w->model : MODEL_DEFAULT, &w->params.params,
-                            &ret->own[0], &ret->transcribe, err);
+    rc = enqueue_stage_find(w->model ? w->model : MODEL_DEFAULT, &w->params.params, &ret->own[0],
+                            &ret->transcribe, err);
     if (rc == 0 && w->no_transcribe) {
         doing[0] = 0;
-        return must_be_there(known, ret, err);
+        return must_be_there(on_source(w), known, ret, err);
     }
     return rc != 0 ? rc : note_new_stage(w, known, ret, err);
 }
@@ -445,7 +500,7 @@ static int params_of(size_t which, const struct enqueue_wish *w, const struct en
     void *params = NULL;
     int rc = make_params(w, which, &params, err);
 
-    if (rc == 0 && source != NULL)
+    if (rc == 0 && source)
         put_source(&all->transcribe, source, params);
     if (rc == 0)
         rc = param_table_to_json(t, params, ret, err);
@@ -505,12 +560,12 @@ int enqueue_stages_find(struct enqueue_wish *w, struct store *known, struct enqu
     int rc = 0;
 
     memset(ret, 0, sizeof(*ret));
-    if (!w->no_transcribe || wants_source(w))
+    if (!w->no_transcribe || on_source(w))
         rc = find_transcription(w, known, ret, doing, err);
     if (rc == 0 && !w->no_transcribe)
         ret->stages[ret->count++] = ret->transcribe;
     for (size_t i = 0; rc == 0 && i < STAGE_COUNT; i++)
-        if (w->other[i] != NULL)
+        if (w->other[i])
             rc = add_other(i, w, known, ret, doing, err);
     return rc;
 }
@@ -538,14 +593,14 @@ void enqueue_stage_words(const struct store_stage *s, struct buf *out)
 {
     const struct stage_kind *kind = stage_kind_find(s->name);
 
-    buf_printf(out, "%s with %s", kind != NULL ? kind->doing : s->name, s->model);
+    buf_printf(out, "%s with %s", kind ? kind->doing : s->name, s->model);
 }
 
 /* ------------------------------------------------------------------------------- --help */
 
 static bool is_bare(const struct enqueue_wish *w, size_t i)
 {
-    return i < w->count && w->options[i].field != NULL && w->options[i].field->help[0] == 0;
+    return i < w->count && w->options[i].field && w->options[i].field->help[0] == 0;
 }
 
 /* Options of which nothing is said stand beside each other. */
@@ -555,7 +610,7 @@ static void help_row(const struct enqueue_wish *w, size_t i, struct buf *out)
     char name[2 * PARAM_OPTION_LEN];
     size_t n;
 
-    if (o->field != NULL)
+    if (o->field)
         n = (size_t)param_option_spell(o->field, name, sizeof(name));
     else
         n = (size_t)snprintf(name, sizeof(name), "--%s[=MODEL]", o->name);
@@ -566,8 +621,8 @@ static void help_row(const struct enqueue_wish *w, size_t i, struct buf *out)
     }
     n = n + 2 < HELP_COLUMN - 6 ? HELP_COLUMN - 6 : n + 2;
     buf_printf(out, "      %-*s", (int)n, name);
-    param_option_help(o->field != NULL ? o->field->help : stage_kinds[o->stage]->help, 6 + n,
-                      HELP_COLUMN, out);
+    param_option_help(o->field ? o->field->help : stage_kinds[o->stage]->help, 6 + n, HELP_COLUMN,
+                      out);
 }
 
 void enqueue_wish_help(const struct enqueue_wish *w, struct buf *out)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "tools/complete.h"
 #include "tools/enqueue/enqueue.h"
 #include "tools/enqueue/enqueue_stage.h"
 #include "workers/stages/stage_kind.h"
@@ -47,6 +48,8 @@ bool enqueue_wish_knows(int option);
  * NULL. ERR_USAGE with a sentence. */
 int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, const char *next,
                       struct err *err);
+/* Names of models that are here and fit, or the choices that a parameter has. option: also 'm'. */
+void enqueue_wish_values(const struct enqueue_wish *w, int option, const struct complete *c);
 /* Options that do nothing without another, or exclude each other: ERR_USAGE. */
 int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err);
 /* The part of --help, at most 80 columns wide. */

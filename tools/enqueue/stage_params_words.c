@@ -19,8 +19,7 @@ static json_t *defaults_of(const char *stage)
     char *text = NULL;
     json_t *ret;
 
-    if (kind == NULL ||
-        param_table_to_json(kind->params, kind->params->defaults, &text, &ignored) != 0)
+    if (!kind || param_table_to_json(kind->params, kind->params->defaults, &text, &ignored) != 0)
         return NULL;
     ret = json_loads(text, 0, NULL);
     free(text);
@@ -36,8 +35,8 @@ static void put_value(const json_t *v, struct buf *out)
         return;
     }
     text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
-    fit = text != NULL ? text_fit(text, VALUE_COLUMNS) : NULL;
-    buf_printf(out, " %s", fit != NULL ? fit : "");
+    fit = text ? text_fit(text, VALUE_COLUMNS) : NULL;
+    buf_printf(out, " %s", fit ? fit : "");
     free(fit);
     free(text);
 }

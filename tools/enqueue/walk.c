@@ -54,14 +54,14 @@ bool walk_fits(const char *pattern, const char *below, bool directory)
         return false;
     memcpy(copy, pattern, len);
     copy[len] = 0;
-    if (strchr(copy, '/') == NULL)
-        return fnmatch(copy, last != NULL ? last + 1 : below, FNM_CASEFOLD) == 0;
+    if (!strchr(copy, '/'))
+        return fnmatch(copy, last ? last + 1 : below, FNM_CASEFOLD) == 0;
     return fnmatch(copy[0] == '/' ? copy + 1 : copy, below, FNM_CASEFOLD) == 0;
 }
 
 bool walk_fits_any(const char *const *patterns, const char *below, bool directory)
 {
-    for (; patterns != NULL && *patterns != NULL; patterns++)
+    for (; patterns && *patterns; patterns++)
         if (walk_fits(*patterns, below, directory))
             return true;
     return false;
@@ -84,7 +84,7 @@ static int names_add(struct names *n, const char *name, size_t len, struct err *
         size_t cap = n->cap + n->cap / 2 + len + 4096;
         char *bytes = realloc(n->bytes, cap);
 
-        if (bytes == NULL)
+        if (!bytes)
             return err_set(err, ERR_NOMEM, "out of memory for the names of a directory");
         n->bytes = bytes;
         n->cap = cap;
@@ -93,7 +93,7 @@ static int names_add(struct names *n, const char *name, size_t len, struct err *
         size_t room = n->room + n->room / 2 + 256;
         uint32_t *at = realloc(n->at, room * sizeof(*at));
 
-        if (at == NULL)
+        if (!at)
             return err_set(err, ERR_NOMEM, "out of memory for the names of a directory");
         n->at = at;
         n->room = room;
@@ -139,7 +139,7 @@ static int seen_add(struct seen *s, uint64_t dev, uint64_t ino, struct err *err)
         struct seen bigger = {.cap = s->cap ? s->cap * 2 : 1024, .count = s->count};
 
         bigger.slots = calloc(bigger.cap, sizeof(bigger.slots[0]));
-        if (bigger.slots == NULL)
+        if (!bigger.slots)
             return err_set(err, ERR_NOMEM, "out of memory for the directories seen");
         for (i = 0; i < s->cap; i++)
             if (s->slots[i].ino != 0)
@@ -170,8 +170,7 @@ static int tell(struct walk *w, enum walk_kind kind, int dir, const char *name,
         .dir = dir,
         .name = name,
         .directory = directory,
-        .included = w->o.include == NULL || *w->o.include == NULL ||
-                    walk_fits_any(w->o.include, below, false),
+        .included = !w->o.include || !*w->o.include || walk_fits_any(w->o.include, below, false),
         .st = st,
         .error = error,
     };
@@ -238,7 +237,7 @@ static int read_names(DIR *d, struct names *ret, int *error, struct err *err)
     while (rc == 0) {
         errno = 0;
         e = readdir(d);
-        if (e == NULL) {
+        if (!e) {
             *error = errno;
             break;
         }
@@ -257,7 +256,7 @@ static int walk_directory(struct walk *w, int fd, struct err *err)
     struct stat st;
     int rc, error = 0;
 
-    if (d == NULL) {
+    if (!d) {
         error = errno;
         close(fd);
         return tell(w, WALK_UNREADABLE, -1, w->path, NULL, true, error, err);
@@ -327,7 +326,7 @@ int walk_root(struct walk *w, const char *root, struct err *err)
     if (w->len >= PATH_CAP)
         return err_sys(err, ENAMETOOLONG, "a path");
     memcpy(w->path, root, w->len + 1);
-    w->root_len = last != NULL ? (size_t)(last - root) + 1 : 0;
+    w->root_len = last ? (size_t)(last - root) + 1 : 0;
     if (stat(root, &st) != 0) {
         if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
             return err_set(err, ERR_MISSING, "it is not there");
@@ -349,7 +348,7 @@ int walk_new(const struct walk_options *o, struct walk **ret, struct err *err)
 {
     struct walk *w = calloc(1, sizeof(*w));
 
-    if (w == NULL)
+    if (!w)
         return err_set(err, ERR_NOMEM, "out of memory");
     w->o = *o;
     *ret = w;
@@ -358,7 +357,7 @@ int walk_new(const struct walk_options *o, struct walk **ret, struct err *err)
 
 void walk_free(struct walk *w)
 {
-    if (w == NULL)
+    if (!w)
         return;
     free(w->seen.slots);
     names_free(&w->links);

@@ -1,6 +1,6 @@
 #include "tools/export/format_finish.h"
 
-#include "store/find.h"
+#include "store/read/find.h"
 
 struct finishing {
     enum format format;

@@ -18,6 +18,13 @@ int format_from_name(const char *name)
 
 const char *format_name(enum format format) { return names[format]; }
 
+void format_values(const struct complete *c, int option, void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; option == 'f' && i < sizeof(names) / sizeof(names[0]); i++)
+        complete_put(c, names[i]);
+}
+
 static void put(struct buf *out, const char *s) { buf_put(out, s, strlen(s)); }
 
 /* A control character of two bytes (U+0080 to U+009F): terminals act on them, too. */
@@ -195,7 +202,7 @@ static void json_words(struct buf *out, const struct format_segment *s)
                    (long long)w->start_ms, (long long)w->end_ms);
         format_json_string(out, w->text);
         put_number(out, "probability", w->probability);
-        if (w->speaker != NULL && w->speaker[0] != 0) {
+        if (w->speaker && w->speaker[0] != 0) {
             put(out, ", \"speaker\": ");
             format_json_string(out, w->speaker);
         }
@@ -306,7 +313,7 @@ static void rttm_turn(struct buf *out, const struct format_recording *r,
 {
     const char *name = r->member[0] != 0 ? r->member : r->path, *slash = strrchr(name, '/');
 
-    if (slash != NULL)
+    if (slash)
         name = slash + 1;
     put(out, "SPEAKER ");
     put_field(out, name, names_stem(name));

@@ -13,12 +13,15 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "tools/complete.h"
 
 enum format { FORMAT_TXT, FORMAT_SRT, FORMAT_VTT, FORMAT_TSV, FORMAT_JSON, FORMAT_RTTM };
 
 /* By name; -1: none. And back: also the suffix of its files. */
 int format_from_name(const char *name);
 const char *format_name(enum format format);
+/* As values of --format; a complete_values. */
+void format_values(const struct complete *c, int option, void *arg);
 
 struct format_recording { /* valid UTF-8; "" unknown */
     int64_t id, duration_ms;

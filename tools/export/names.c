@@ -19,9 +19,9 @@ int names_used_new(struct names_used **ret, struct err *err)
 {
     struct names_used *u = calloc(1, sizeof(*u));
 
-    if (u != NULL)
+    if (u)
         u->slots = calloc(u->cap = 1024, sizeof(*u->slots));
-    if (u == NULL || u->slots == NULL) {
+    if (!u || !u->slots) {
         free(u);
         return err_set(err, ERR_NOMEM, "out of memory");
     }
@@ -31,7 +31,7 @@ int names_used_new(struct names_used **ret, struct err *err)
 
 void names_used_free(struct names_used *u)
 {
-    if (u != NULL)
+    if (u)
         free(u->slots);
     free(u);
 }
@@ -63,7 +63,7 @@ static int claim(struct names_used *u, const char *name, struct err *err)
         struct names_used bigger = {.cap = u->cap * 2, .count = u->count};
 
         bigger.slots = calloc(bigger.cap, sizeof(*bigger.slots));
-        if (bigger.slots == NULL)
+        if (!bigger.slots)
             return err_set(err, ERR_NOMEM, "out of memory");
         for (size_t i = 0; i < u->cap; i++)
             if (u->slots[i] != 0)
@@ -119,7 +119,7 @@ static void put_path(struct buf *out, const unsigned char *p, size_t len)
 {
     for (size_t i = 0; i < len;) {
         const unsigned char *slash = memchr(p + i, '/', len - i);
-        size_t n = slash != NULL ? (size_t)(slash - p) - i : len - i;
+        size_t n = slash ? (size_t)(slash - p) - i : len - i;
 
         if (n > 0) {
             if (out->len > 0)
@@ -132,11 +132,10 @@ static void put_path(struct buf *out, const unsigned char *p, size_t len)
 
 size_t names_stem(const char *name)
 {
-    const char *slash = strrchr(name, '/'), *last = slash != NULL ? slash + 1 : name;
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
     const char *dot = strrchr(last, '.');
 
-    return dot != NULL && dot > last && strchr(dot, ' ') == NULL ? (size_t)(dot - name)
-                                                                 : strlen(name);
+    return dot && dot > last && !strchr(dot, ' ') ? (size_t)(dot - name) : strlen(name);
 }
 
 int names_common(char **base, const void *path, size_t len, struct err *err)
@@ -147,9 +146,9 @@ int names_common(char **base, const void *path, size_t len, struct err *err)
     while (dir > 0 && p[dir - 1] != '/')
         dir--;
     dir -= dir > 0; /* the folder of path, without the '/' behind it */
-    if (*base == NULL) {
+    if (!*base) {
         *base = strndup(p, dir);
-        return *base != NULL ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+        return *base ? 0 : err_set(err, ERR_NOMEM, "out of memory");
     }
     have = strlen(*base);
     for (size_t i = 0; i <= have && i <= dir; i++) {
@@ -178,7 +177,7 @@ int names_give(struct names_used *u, const char *base, const void *path, size_t 
         skip = 0;
     put_path(&whole, p + skip, path_len - skip);
     put_path(&whole, member, member_len);
-    if (buf_cstr(&whole) == NULL || whole.len == 0) {
+    if (!buf_cstr(&whole) || whole.len == 0) {
         rc = err_set(err, ERR_NOMEM, "out of memory");
         goto out;
     }
@@ -191,7 +190,7 @@ int names_give(struct names_used *u, const char *base, const void *path, size_t 
         if (attempt > 2)
             buf_printf(&name, "-%d", attempt);
         buf_printf(&name, ".%s", suffix);
-        if (buf_cstr(&name) == NULL)
+        if (!buf_cstr(&name))
             rc = err_set(err, ERR_NOMEM, "out of memory");
         else
             rc = claim(u, buf_cstr(&name), err);

@@ -40,7 +40,7 @@ int outdir_open(const char *path, struct outdir **ret, struct err *err)
     if (rc != 0)
         return rc;
     d = calloc(1, sizeof(*d));
-    if (d == NULL)
+    if (!d)
         return err_set(err, ERR_NOMEM, "out of memory");
     d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d->fd < 0) {
@@ -67,7 +67,7 @@ static int open_parent(struct outdir *d, const char *name, const char **last, in
 
     if (fd < 0)
         return err_sys(err, errno, "open the output folder");
-    for (const char *slash; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
+    for (const char *slash; (slash = strchr(name, '/')); name = slash + 1) {
         char part[256];
         int next;
 
@@ -177,7 +177,7 @@ int outdir_write(struct outdir *d, const char *name, const void *data, size_t le
         hold_signals(d);
     temp_name(d->serial++, p->temp);
     p->name = strdup(name);
-    if (p->name == NULL)
+    if (!p->name)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     else if (is_folder(dir, last))
         rc = err_set(err, ERR_INPUT, "'%s' is there and is a folder", last);
@@ -223,7 +223,7 @@ static int settle_all(struct outdir *d, int error, struct err *err)
         struct err why = {0};
         int one = settle(d, &d->group[i], error, &why);
 
-        if (one != 0 && error != ECANCELED && d->failed != NULL)
+        if (one != 0 && error != ECANCELED && d->failed)
             d->failed(d->arg, d->group[i].name, &why);
         free(d->group[i].name);
         if (one != 0 && one != ERR_INPUT && rc == 0) {
@@ -246,7 +246,7 @@ void outdir_close(struct outdir *d)
 {
     struct err ignored = {0};
 
-    if (d == NULL)
+    if (!d)
         return;
     settle_all(d, ECANCELED, &ignored);
     close(d->fd);

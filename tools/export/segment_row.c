@@ -25,7 +25,7 @@ static int take_word(void *arg, const struct read_word *w)
         size_t room = r->room * 2 + 32;
         struct format_word *words = realloc(r->words, room * sizeof(*words));
 
-        if (words == NULL)
+        if (!words)
             return err_set(t->err, ERR_NOMEM, "out of memory");
         r->words = words;
         r->room = room;
@@ -86,5 +86,5 @@ bool segment_row_doubted(const char *reason)
     static const char again[] = "tried again";
 
     return reason[0] != 0 &&
-           (strncmp(reason, again, sizeof(again) - 1) != 0 || strstr(reason, "; ") != NULL);
+           (strncmp(reason, again, sizeof(again) - 1) != 0 || strstr(reason, "; "));
 }

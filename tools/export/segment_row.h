@@ -5,7 +5,7 @@
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_SEGMENT_ROW_H
 #define NIGHTSHIFT_TOOLS_EXPORT_SEGMENT_ROW_H
 
-#include "store/read.h"
+#include "store/read/read.h"
 #include "tools/export/formats.h"
 
 struct segment_row { /* zero at first; owns what the words of the last row needed */

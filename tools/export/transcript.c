@@ -22,7 +22,7 @@ static int read_file(const char *path, struct buf *b, struct err *err)
     size_t n;
     int rc = 0;
 
-    if (f == NULL)
+    if (!f)
         return err_sys(err, errno, "read '%s'", path);
     while (rc == 0 && (n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
         buf_put(b, chunk, n);
@@ -35,9 +35,9 @@ static int read_file(const char *path, struct buf *b, struct err *err)
     if (rc == 0 && ferror(f))
         rc = err_sys(err, errno, "read '%s'", path);
     fclose(f);
-    if (rc == 0 && buf_cstr(b) == NULL)
+    if (rc == 0 && !buf_cstr(b))
         rc = err_set(err, ERR_NOMEM, "out of memory");
-    if (rc == 0 && memchr(b->data, 0, b->len) != NULL)
+    if (rc == 0 && memchr(b->data, 0, b->len))
         rc = err_set(err, ERR_INPUT, "'%s' is no text: there are NUL bytes in it", path);
     if (rc == 0 && !utf8_valid(b->data, b->len))
         rc =
@@ -87,12 +87,12 @@ static size_t tag_length(struct line line, size_t i, const char *last)
     const char *end;
     unsigned char next = i + 1 < line.len ? (unsigned char)line.s[i + 1] : 0;
 
-    if (line.s[i] != '<' || last == NULL || last < line.s + i ||
+    if (line.s[i] != '<' || !last || last < line.s + i ||
         !(next == '/' || (next >= '0' && next <= '9') || (next >= 'a' && next <= 'z') ||
           (next >= 'A' && next <= 'Z')))
         return 0;
     end = memchr(line.s + i, '>', line.len - i);
-    return end != NULL ? (size_t)(end - (line.s + i)) + 1 : 0;
+    return end ? (size_t)(end - (line.s + i)) + 1 : 0;
 }
 
 /* An escaped character at i: its bytes, and what it stands for; 0: none. */
@@ -138,17 +138,15 @@ static int from_cues(const char *path, const char *text, bool vtt, struct buf *o
     struct line line;
     bool inside = false, any = false, other = false;
 
-    while (next_line(&text, &line)) {
-        if (is_empty(line)) {
+    while (next_line(&text, &line))
+        if (is_empty(line))
             inside = false;
-        } else if (has(line, "-->")) {
+        else if (has(line, "-->"))
             inside = any = true;
-        } else if (inside) {
+        else if (inside)
             put_cue_line(out, line, vtt);
-        } else if (line.len < 6 || memcmp(line.s, "WEBVTT", 6) != 0) {
+        else if (line.len < 6 || memcmp(line.s, "WEBVTT", 6) != 0)
             other = true;
-        }
-    }
     if (other && !any)
         return err_set(err, ERR_INPUT, "'%s' has no subtitles in it: no line with a time", path);
     return 0;
@@ -166,8 +164,8 @@ static int from_tsv(const char *path, const char *text, struct buf *out, struct 
 
         if (is_empty(line))
             continue;
-        tab = tab != NULL ? memchr(tab + 1, '\t', (size_t)(end - (tab + 1))) : NULL;
-        if (tab == NULL)
+        tab = tab ? memchr(tab + 1, '\t', (size_t)(end - (tab + 1))) : NULL;
+        if (!tab)
             return err_set(err, ERR_INPUT, "line %lu of '%s' has less than three columns", number,
                            path);
         buf_put(out, tab + 1, (size_t)(end - (tab + 1)));
@@ -182,9 +180,9 @@ static void take_language(const json_t *o, char language[TRANSCRIPT_LANGUAGE_LEN
 {
     const char *said = json_string_value(json_object_get(o, "language"));
 
-    if (said != NULL && strcasecmp(said, "english") == 0)
+    if (said && strcasecmp(said, "english") == 0)
         said = "en"; /* as services with Whisper's interface say it */
-    if (said != NULL && strlen(said) < TRANSCRIPT_LANGUAGE_LEN)
+    if (said && strlen(said) < TRANSCRIPT_LANGUAGE_LEN)
         utf8_copy(language, TRANSCRIPT_LANGUAGE_LEN, said);
 }
 
@@ -218,7 +216,7 @@ static int from_json(const char *path, const char *text, struct buf *out,
     json_t *o = json_loads(text, 0, &why);
     int rc;
 
-    if (o == NULL)
+    if (!o)
         return err_set(err, ERR_INPUT, "'%s' is no JSON: line %d: %.120s", path, why.line,
                        why.text);
     take_language(o, language);
@@ -231,7 +229,7 @@ int transcript_read(const char *path, char **ret, char language[TRANSCRIPT_LANGU
                     struct err *err)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-    const char *ending = dot != NULL ? dot + 1 : "txt", *text;
+    const char *ending = dot ? dot + 1 : "txt", *text;
     struct buf file = BUF_INIT, out = BUF_INIT;
     int rc = read_file(path, &file, err);
 
@@ -250,7 +248,7 @@ int transcript_read(const char *path, char **ret, char language[TRANSCRIPT_LANGU
     else if (rc == 0)
         buf_put(&out, text, strlen(text));
     buf_free(&file);
-    if (rc == 0 && buf_cstr(&out) == NULL)
+    if (rc == 0 && !buf_cstr(&out))
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc != 0) {
         buf_free(&out);

@@ -24,7 +24,7 @@ static void new_response(struct hub_answer *a, const char *line)
 {
     const char *blank = strchr(line, ' ');
 
-    a->status = blank != NULL ? strtol(blank, NULL, 10) : 0;
+    a->status = blank ? strtol(blank, NULL, 10) : 0;
     a->range_from = a->content_length = -1;
     a->retry_after_s = 0;
     a->settled = false;
@@ -92,10 +92,10 @@ size_t hub_answer_header(char *line, size_t one, size_t n, void *arg)
     if (strncmp(text, "HTTP/", 5) == 0)
         new_response(a, text);
     value = strchr(text, ':');
-    if (value != NULL) {
+    if (value) {
         *value++ = 0;
         value += strspn(value, " \t");
-        for (end = strlen(value); end > 0 && strchr(" \t\r\n", value[end - 1]) != NULL; end--)
+        for (end = strlen(value); end > 0 && strchr(" \t\r\n", value[end - 1]); end--)
             value[end - 1] = 0;
         take_field(a, text, value);
     }
@@ -163,9 +163,9 @@ size_t hub_answer_body(char *data, size_t one, size_t n, void *arg)
     struct hub_answer *a = arg;
 
     n *= one;
-    if (a->part != NULL && (a->status == 200 || a->status == 206))
+    if (a->part && (a->status == 200 || a->status == 206))
         return take_part(a, data, n) ? n : 0;
-    if (a->body != NULL && a->status == 200) {
+    if (a->body && a->status == 200) {
         buf_put(a->body, data, n);
         if (!a->body->failed)
             return n;

@@ -50,7 +50,7 @@ static int feed(EVP_MD_CTX *ctx, int fd, uint8_t *chunk, const volatile sig_atom
     ssize_t n;
 
     do {
-        if (stop != NULL && *stop)
+        if (stop && *stop)
             return err_set(err, ERR_CANCELLED, "interrupted");
         n = read(fd, chunk, CHUNK_BYTES);
         if (n > 0 && EVP_DigestUpdate(ctx, chunk, (size_t)n) != 1)
@@ -68,7 +68,7 @@ int hub_hash_same(int fd, const struct hub_digest *digest, const volatile sig_at
     unsigned len = 0;
     int rc = 0;
 
-    if (ctx == NULL || chunk == NULL)
+    if (!ctx || !chunk)
         rc = err_set(err, ERR_NOMEM, "no memory to hash");
     if (rc == 0)
         rc = begin(ctx, strlen(digest->hex) == 40, fd, err);

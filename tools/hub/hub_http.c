@@ -39,22 +39,22 @@ int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch,
     struct hub_http *h = calloc(1, sizeof(*h));
     struct buf line = BUF_INIT;
 
-    if (h == NULL)
+    if (!h)
         return err_set(err, ERR_NOMEM, "out of memory");
     *h = (struct hub_http){.settings = s, .watch = watch, .server = *server};
     if (curl_global_init(CURL_GLOBAL_DEFAULT) == 0) {
         h->curl = curl_easy_init();
         h->origin = curl_url();
     }
-    if (server->token != NULL) {
+    if (server->token) {
         buf_printf(&line, "Authorization: Bearer %s", server->token);
-        if (buf_cstr(&line) != NULL)
+        if (buf_cstr(&line))
             h->auth = curl_slist_append(NULL, buf_cstr(&line));
-        if (line.data != NULL)
+        if (line.data)
             explicit_bzero(line.data, line.len);
         buf_free(&line);
     }
-    if (h->curl == NULL || h->origin == NULL || (server->token != NULL && h->auth == NULL)) {
+    if (!h->curl || !h->origin || (server->token && !h->auth)) {
         hub_http_close(h);
         return err_set(err, ERR_NOMEM, "out of memory");
     }
@@ -69,7 +69,7 @@ int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch,
 
 void hub_http_close(struct hub_http *h)
 {
-    if (h == NULL)
+    if (!h)
         return;
     curl_easy_cleanup(h->curl);
     curl_url_cleanup(h->origin);
@@ -81,7 +81,7 @@ const struct hub_server *hub_http_server(const struct hub_http *h) { return &h->
 
 /* ---- one request */
 
-static bool stopped(const struct hub_http *h) { return h->watch->stop != NULL && *h->watch->stop; }
+static bool stopped(const struct hub_http *h) { return h->watch->stop && *h->watch->stop; }
 
 static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
 {
@@ -97,7 +97,7 @@ static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
 static bool is_own(const struct hub_http *h, const char *url)
 {
     CURLU *u = curl_url();
-    bool own = u != NULL && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+    bool own = u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
                same_part(h->origin, u, CURLUPART_SCHEME) &&
                same_part(h->origin, u, CURLUPART_HOST) && same_part(h->origin, u, CURLUPART_PORT);
 
@@ -129,7 +129,7 @@ static int on_progress(void *arg, curl_off_t total, curl_off_t now, curl_off_t u
     (void)now;
     (void)up_total;
     (void)up;
-    if (x->answer.part != NULL)
+    if (x->answer.part)
         tell_step(arg);
     return stopped(x->h);
 }
@@ -148,7 +148,7 @@ static void set_limits(struct hub_http *h, bool whole_file)
                      patience_s < CONNECT_S ? patience_s : CONNECT_S);
     curl_easy_setopt(h->curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOWEST_BYTES_PER_S);
     curl_easy_setopt(h->curl, CURLOPT_LOW_SPEED_TIME, patience_s);
-    if (h->settings->authorities != NULL)
+    if (h->settings->authorities)
         curl_easy_setopt(h->curl, CURLOPT_CAINFO, h->settings->authorities);
     if (!whole_file)
         curl_easy_setopt(h->curl, CURLOPT_TIMEOUT,
@@ -171,7 +171,7 @@ static CURLcode one_request(struct exchange *x, const char *url)
     curl_easy_setopt(h->curl, CURLOPT_NOBODY, x->head ? 1L : 0L);
     if (x->answer.own)
         curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, h->auth);
-    if (part != NULL && part->have_bytes > 0) {
+    if (part && part->have_bytes > 0) {
         snprintf(range, sizeof(range), "%llu-", (unsigned long long)part->have_bytes);
         curl_easy_setopt(h->curl, CURLOPT_RANGE, range);
     }
@@ -222,7 +222,7 @@ static enum outcome judge_status(const struct exchange *x, struct err *err)
                 a->status);
         return AGAIN;
     }
-    if (a->status == 416 && a->part != NULL && a->part->have_bytes > 0) {
+    if (a->status == 416 && a->part && a->part->have_bytes > 0) {
         a->part->have_bytes = 0;
         err_set(err, ERR_PROTOCOL, "the server has no such part of the file (HTTP 416)");
         return ftruncate(a->part->fd, 0) == 0 ? AGAIN : FAILED;
@@ -290,11 +290,11 @@ static enum outcome judge(struct exchange *x, CURLcode code, struct err *err)
         return REDIRECT;
     if (code != CURLE_OK)
         return judge_connection(x, code, err);
-    if (a->part != NULL && a->part->have_bytes < a->part->size_bytes) {
+    if (a->part && a->part->have_bytes < a->part->size_bytes) {
         err_set(err, ERR_TIMEOUT, "the server sends less than the whole file");
         return AGAIN;
     }
-    if (a->status == 200 || (a->status == 206 && a->part != NULL))
+    if (a->status == 200 || (a->status == 206 && a->part))
         return DONE;
     err_set(err, ERR_PROTOCOL,
             "the server gives an answer that fits no question (HTTP %ld). Try another %s",
@@ -309,27 +309,27 @@ static enum outcome follow(struct exchange *x, const char *url, struct err *err)
     enum outcome o = REDIRECT;
     bool own = true;
 
-    for (int hop = 0; at != NULL && o == REDIRECT; hop++) {
+    for (int hop = 0; at && o == REDIRECT; hop++) {
         o = judge(x, one_request(x, at), err);
         if (o != REDIRECT)
             break;
         next = NULL;
         curl_easy_getinfo(x->h->curl, CURLINFO_REDIRECT_URL, &next);
-        own = next != NULL && is_own(x->h, next);
-        if (x->head && next != NULL && !own && x->answer.linked.etag[0]) {
+        own = next && is_own(x->h, next);
+        if (x->head && next && !own && x->answer.linked.etag[0]) {
             o = DONE; /* it has said what was asked */
             break;
         }
-        if (next == NULL || hop >= HOPS_MAX) {
+        if (!next || hop >= HOPS_MAX) {
             err_set(err, ERR_PROTOCOL, "the server redirects %s. Try again later, or another %s",
-                    next == NULL ? "to nowhere" : "in circles", x->h->server.variable);
+                    !next ? "to nowhere" : "in circles", x->h->server.variable);
             o = FAILED;
             break;
         }
         free(at);
         at = strdup(next);
     }
-    if (at == NULL) {
+    if (!at) {
         err_set(err, ERR_NOMEM, "out of memory");
         o = FAILED;
     }
@@ -374,19 +374,19 @@ static int pause_before(struct exchange *x, int tries, struct err *err)
 static int exchange(struct exchange *x, const char *url, struct err *err)
 {
     struct hub_part *part = x->answer.part;
-    uint64_t mark = part != NULL ? part->have_bytes : 0; /* the most there was: a server without
-                                                          * parts may bring the same for ever */
+    uint64_t mark = part ? part->have_bytes : 0; /* the most there was: a server without
+                                                  * parts may bring the same for ever */
     int tries = 0;
 
     for (;;) {
         enum outcome o;
 
-        if (x->answer.body != NULL)
+        if (x->answer.body)
             buf_clear(x->answer.body);
         o = follow(x, url, err);
         if (o == DONE)
             return 0;
-        if (part != NULL && part->have_bytes >= mark + PROGRESS_BYTES) {
+        if (part && part->have_bytes >= mark + PROGRESS_BYTES) {
             mark = part->have_bytes;
             tries = 0;
         }
@@ -394,7 +394,7 @@ static int exchange(struct exchange *x, const char *url, struct err *err)
             continue;
         if (o == AGAIN && err->code != ERR_CANCELLED)
             err_prefix(err, "tried %d times", HUB_TRIES);
-        if (err->code == ERR_TIMEOUT && strstr(err->msg, "Try ") == NULL) {
+        if (err->code == ERR_TIMEOUT && !strstr(err->msg, "Try ")) {
             const size_t n = strlen(err->msg);
             snprintf(err->msg + n, sizeof(err->msg) - n,
                      ". Try the same command again later (it goes on where this one ended), or "

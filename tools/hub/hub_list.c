@@ -39,7 +39,7 @@ static bool is_plain(const char *s, size_t n)
 /* Of names with a slash those alone that are known beforehand. */
 static bool is_asked_for(const char *name)
 {
-    for (size_t i = 0; hub_small_files[i] != NULL; i++)
+    for (size_t i = 0; hub_small_files[i]; i++)
         if (strcmp(name, hub_small_files[i]) == 0)
             return true;
     return is_plain(name, strlen(name));
@@ -49,9 +49,8 @@ int hub_id_check(const char *id, struct err *err)
 {
     const char *slash = strchr(id, '/');
 
-    if (slash == NULL || !is_plain(id, (size_t)(slash - id)) ||
-        !is_plain(slash + 1, strlen(slash + 1)) || strstr(id, "--") != NULL ||
-        strstr(id, "..") != NULL)
+    if (!slash || !is_plain(id, (size_t)(slash - id)) || !is_plain(slash + 1, strlen(slash + 1)) ||
+        strstr(id, "--") || strstr(id, ".."))
         return err_set(err, ERR_USAGE,
                        "it is no name of a model on the hub. Try one such as openai/whisper-small, "
                        "or silero-vad");
@@ -61,7 +60,7 @@ int hub_id_check(const char *id, struct err *err)
 int hub_revision_check(const char *revision, struct err *err)
 {
     const char *at = revision;
-    bool fine = strlen(revision) <= 200 && strstr(revision, "..") == NULL;
+    bool fine = strlen(revision) <= 200 && !strstr(revision, "..");
 
     while (fine) {
         size_t n = strcspn(at, "/");
@@ -95,16 +94,16 @@ static int take_files(json_t *siblings, struct hub_list *ret, struct err *err)
     if (n > FILES_MAX)
         return no_list(err, "is endless");
     ret->file = calloc(n + 1, sizeof(*ret->file));
-    if (ret->file == NULL)
+    if (!ret->file)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {
         const char *name =
             json_string_value(json_object_get(json_array_get(siblings, i), "rfilename"));
 
-        if (name == NULL || !is_asked_for(name))
+        if (!name || !is_asked_for(name))
             continue;
         ret->file[ret->file_count] = strdup(name);
-        if (ret->file[ret->file_count++] == NULL)
+        if (!ret->file[ret->file_count++])
             return err_set(err, ERR_NOMEM, "out of memory");
     }
     return 0;
@@ -120,7 +119,7 @@ int hub_list_parse(const char *json, size_t len, struct hub_list *ret, struct er
 
     if (!json_is_object(root))
         rc = no_list(err, "is no JSON");
-    else if (sha == NULL || !hub_is_commit(sha))
+    else if (!sha || !hub_is_commit(sha))
         rc = no_list(err, "names no commit");
     else if (!json_is_array(siblings))
         rc = no_list(err, "names no files");
@@ -187,12 +186,12 @@ int hub_config_check(const char *json, size_t len, struct err *err)
 
     if (!json_is_object(root))
         rc = err_set(err, ERR_MODEL, "its config.json is no JSON. Try another model or --revision");
-    else if (type == NULL || stage_of_type(type) == NULL)
+    else if (!type || !stage_of_type(type))
         rc = err_set(
             err, ERR_MODEL,
             "its config.json says '%.60s', and it is neither Whisper nor a sentence encoder "
             "of BERT's kind nor CLAP. Try one such as openai/whisper-small",
-            type != NULL ? type : "");
+            type ? type : "");
     json_decref(root);
     return rc;
 }

@@ -48,7 +48,7 @@ static int get_list(struct pull *p, struct err *err)
     buf_printf(&url, "%s/api/models/%s/revision/", p->settings->endpoint, p->id);
     for (const char *at = p->revision; *at != 0; at++)
         buf_printf(&url, *at == '/' ? "%%2F" : "%c", *at);
-    if (buf_cstr(&url) == NULL)
+    if (!buf_cstr(&url))
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)
         rc = hub_http_get(p->http, buf_cstr(&url), &body, err);
@@ -78,7 +78,7 @@ static int add_file(struct pull *p, const char *name, uint64_t max_bytes, struct
     struct item *it;
     int rc;
 
-    if (more == NULL)
+    if (!more)
         return err_set(err, ERR_NOMEM, "out of memory");
     p->item = more;
     it = &p->item[p->item_count];
@@ -103,7 +103,7 @@ static int add_file(struct pull *p, const char *name, uint64_t max_bytes, struct
                        name);
     it->size_bytes = (uint64_t)head.size_bytes;
     it->name = strdup(name);
-    if (it->name == NULL)
+    if (!it->name)
         return err_set(err, ERR_NOMEM, "out of memory");
     p->item_count++;
     return 0;
@@ -137,7 +137,7 @@ static int read_item(const struct pull *p, const struct item *it, struct buf *re
     ssize_t n;
     int fd;
 
-    if (room == NULL)
+    if (!room)
         return err_set(err, ERR_NOMEM, "no memory to read %s", it->name);
     hub_cache_blob(&p->cache, &it->digest, path);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -157,7 +157,7 @@ static int get_small(struct pull *p, struct err *err)
     struct buf config = BUF_INIT;
     int rc = 0;
 
-    for (const char *const *name = hub_small_files; rc == 0 && *name != NULL; name++) {
+    for (const char *const *name = hub_small_files; rc == 0 && *name; name++) {
         if (!hub_list_has(&p->list, *name))
             continue;
         rc = add_file(p, *name, SMALL_MAX_BYTES, err);
@@ -259,7 +259,7 @@ static int pull(struct pull *p, struct hub_pulled *ret, struct err *err)
     *ret = (struct hub_pulled){
         .path = strdup(path), .files = p->item_count, .fetched_bytes = p->got_bytes};
     memcpy(ret->commit, p->list.commit, sizeof(ret->commit));
-    return ret->path != NULL ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    return ret->path ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
 int hub_pull(const struct hub_settings *s, const char *id, const char *revision,

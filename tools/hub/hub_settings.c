@@ -23,7 +23,7 @@ static const char *env(const char *name)
 {
     const char *value = getenv(name);
 
-    return value != NULL && value[0] != 0 ? value : NULL;
+    return value && value[0] != 0 ? value : NULL;
 }
 
 static bool is_on(const char *name)
@@ -31,7 +31,7 @@ static bool is_on(const char *name)
     static const char *const words[] = {"1", "ON", "YES", "TRUE"};
     const char *value = env(name);
 
-    for (size_t i = 0; value != NULL && i < sizeof(words) / sizeof(words[0]); i++)
+    for (size_t i = 0; value && i < sizeof(words) / sizeof(words[0]); i++)
         if (strcasecmp(value, words[i]) == 0)
             return true;
     return false;
@@ -40,15 +40,15 @@ static bool is_on(const char *name)
 /* A base to which paths are appended: scheme, host, perhaps a port and a path. */
 static int take_url(const char *variable, const char *fallback, char **ret, struct err *err)
 {
-    const char *value = env(variable) != NULL ? env(variable) : fallback;
+    const char *value = env(variable) ? env(variable) : fallback;
     const char *host = strncmp(value, "https://", 8) == 0  ? value + 8
                        : strncmp(value, "http://", 7) == 0 ? value + 7
                                                            : NULL;
     size_t n = strlen(value);
-    bool plain = host != NULL && host[0] != 0 && host[0] != '/' && n < 1000;
+    bool plain = host && host[0] != 0 && host[0] != '/' && n < 1000;
 
     for (size_t i = 0; plain && i < n; i++)
-        plain = value[i] > ' ' && value[i] < 0x7f && strchr("@?#\\", value[i]) == NULL;
+        plain = value[i] > ' ' && value[i] < 0x7f && !strchr("@?#\\", value[i]);
     if (!plain)
         return err_set(err, ERR_USAGE,
                        "%s is '%.100s', which is no address of a server. Try one such as " ENDPOINT,
@@ -56,7 +56,7 @@ static int take_url(const char *variable, const char *fallback, char **ret, stru
     while (n > 0 && value[n - 1] == '/')
         n--;
     *ret = strndup(value, n);
-    return *ret != NULL ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    return *ret ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
 static int take_number(const char *variable, uint32_t max, uint32_t fallback, uint32_t *ret,
@@ -64,7 +64,7 @@ static int take_number(const char *variable, uint32_t max, uint32_t fallback, ui
 {
     const char *value = env(variable);
 
-    if (value != NULL)
+    if (value)
         return cli_u32(variable, value, 1, max, ret, err);
     *ret = fallback;
     return 0;
@@ -82,7 +82,7 @@ static bool token_file(char out[PATH_MAX])
                  {"HOME", "/.cache/huggingface/token"}};
 
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-        if (env(rules[i].name) != NULL)
+        if (env(rules[i].name))
             return snprintf(out, PATH_MAX, "%s%s", env(rules[i].name), rules[i].tail) < PATH_MAX;
     return false;
 }
@@ -107,16 +107,16 @@ static int take_token(char **ret, struct err *err)
     const char *from = "HF_TOKEN", *value = env("HF_TOKEN");
     size_t begin, n;
 
-    if (value == NULL)
+    if (!value)
         value = env("HUGGING_FACE_HUB_TOKEN");
-    if (value == NULL) {
+    if (!value) {
         read_token(text);
         from = "the file with the Hugging Face token";
         value = text;
     }
     begin = strspn(value, " \t\r\n");
     n = strlen(value + begin);
-    while (n > 0 && strchr(" \t\r\n", value[begin + n - 1]) != NULL)
+    while (n > 0 && strchr(" \t\r\n", value[begin + n - 1]))
         n--;
     if (n == 0)
         return 0;
@@ -127,7 +127,7 @@ static int take_token(char **ret, struct err *err)
                            "new one",
                            from);
     *ret = strndup(value + begin, n);
-    return *ret != NULL ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    return *ret ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
 int hub_settings_read(struct hub_settings *ret, struct err *err)
@@ -143,9 +143,9 @@ int hub_settings_read(struct hub_settings *ret, struct err *err)
         rc = take_number("HF_HUB_DOWNLOAD_TIMEOUT", 3600, PATIENCE_S, &s.patience_s, err);
     if (rc == 0)
         rc = take_number("NIGHTSHIFT_HUB_PAUSE_MS", 60000, PAUSE_MS, &s.pause_ms, err);
-    if (rc == 0 && env("SSL_CERT_FILE") != NULL) {
+    if (rc == 0 && env("SSL_CERT_FILE")) {
         s.authorities = strdup(env("SSL_CERT_FILE"));
-        rc = s.authorities != NULL ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+        rc = s.authorities ? 0 : err_set(err, ERR_NOMEM, "out of memory");
     }
     if (rc == 0)
         *ret = s;
@@ -157,7 +157,7 @@ int hub_settings_read(struct hub_settings *ret, struct err *err)
 void hub_settings_free(struct hub_settings *s)
 {
     free(s->endpoint);
-    if (s->token != NULL)
+    if (s->token)
         explicit_bzero(s->token, strlen(s->token));
     free(s->token);
     free(s->silero);

@@ -60,7 +60,7 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
     if (rc != 0)
         return rc;
     *ret = (struct hub_pulled){.path = strdup(path), .files = 1, .fetched_bytes = got};
-    return ret->path != NULL ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    return ret->path ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
 int hub_pull_silero(const struct hub_settings *s, const struct hub_watch *watch,

@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "scheduler/rate.h"
-#include "store/pace.h"
-#include "store/read.h"
+#include "scheduler/plan/rate.h"
+#include "store/read/pace.h"
+#include "store/read/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
 #include "tools/aside.h"
 #include "tools/plan/plan.h"
-#include "workers/models/bench.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
 
@@ -206,7 +205,7 @@ static void find_whisper(const struct plan *p, struct plan_stage *s)
 
         if (strncmp(name, "whisper-", 8) == 0)
             name += 8;
-        (void)bench_preset(name, c, &unknown);
+        (void)whisper_preset(name, c, &unknown);
     } else if (plan_model_read(s->dir, c, &s->no_model) != 0) {
         memset(c, 0, sizeof(*c));
     } else if (!s->size.hash[0] && p->tuning_count) {
@@ -243,12 +242,12 @@ static const char *would_fit(const struct device *d, const struct plan_stage *s,
     uint32_t n = 0;
     int best;
 
-    for (uint32_t i = 0; i < 16 && bench_preset_name(i); i++) {
-        if (bench_preset(bench_preset_name(i), &known[n].config, &err) != 0)
+    for (uint32_t i = 0; i < 16 && whisper_preset_name(i); i++) {
+        if (whisper_preset(whisper_preset_name(i), &known[n].config, &err) != 0)
             continue;
         known[n].hash[0] = 0;
         known[n].params = s->size.params;
-        plan_model_ready(&known[n], bench_preset_name(i), NULL);
+        plan_model_ready(&known[n], whisper_preset_name(i), NULL);
         list[n] = known[n].placement;
         n++;
     }

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "gpu/devices.h"
-#include "scheduler/placement.h"
+#include "scheduler/plan/placement.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/transcribe/transcribe.h"

@@ -59,7 +59,7 @@ static int find_speakers(const struct rttm_turn *turns, size_t n, struct speaker
     uint32_t count = 0;
 
     ret->names = malloc((n + 1) * sizeof(uint32_t));
-    if (ret->names == NULL)
+    if (!ret->names)
         return err_set(err, ERR_NOMEM, "no memory for %zu turns", n);
     for (size_t i = 0; i < n; i++)
         ret->names[i] = turns[i].speaker;
@@ -71,7 +71,7 @@ static int find_speakers(const struct rttm_turn *turns, size_t n, struct speaker
         return err_set(err, ERR_LIMIT, "it has %u speakers, more than %u", count, DER_MAX_SPEAKERS);
     ret->count = count;
     ret->turns = calloc(2 * (size_t)count + 1, sizeof(uint32_t));
-    if (ret->turns == NULL)
+    if (!ret->turns)
         return err_set(err, ERR_NOMEM, "no memory for %u speakers", count);
     ret->active = ret->turns + count;
     return 0;

@@ -51,14 +51,14 @@ static void drop_between(struct codepoints *out, const struct codepoints *in, co
     for (size_t i = 0; i < in->len && !out->failed; i++) {
         int32_t c = in->at[i];
 
-        if (c <= 0 || c >= 128 || strchr(open, c) == NULL) {
+        if (c <= 0 || c >= 128 || !strchr(open, c)) {
             codepoints_put(out, c);
             continue;
         }
         if (end < i + 1)
             end = i + 1;
         while (end < in->len &&
-               (in->at[end] <= 0 || in->at[end] >= 128 || strchr(close, in->at[end]) == NULL))
+               (in->at[end] <= 0 || in->at[end] >= 128 || !strchr(close, in->at[end])))
             end++;
         if (end < in->len && end - i - 1 >= inside_min)
             i = end;
@@ -142,7 +142,7 @@ void normalize_drop_symbols_and_diacritics(struct codepoints *out, const struct 
         int32_t c = parts.at[i];
         const char *plain = plain_latin(c);
 
-        if (plain != NULL)
+        if (plain)
             codepoints_put_ascii(out, plain);
         else if (!is_sign(c) || is_one_of(c, keep))
             codepoints_put(out, c);
@@ -204,7 +204,7 @@ int normalize(const struct normalize_options *o, const char *text, size_t len, c
     result = codepoints_utf8(&t);
     codepoints_free(&t);
     codepoints_free(&spare);
-    if (result == NULL)
+    if (!result)
         return err_set(err, ERR_NOMEM, "out of memory");
     *ret = result;
     return 0;

@@ -389,9 +389,9 @@ static void put_numbers(struct codepoints *out, const struct codepoints *in)
     char *text = codepoints_utf8(in);
     struct buf words = BUF_INIT;
 
-    if (text != NULL)
+    if (text)
         normalize_numbers(text, &words);
-    if (text == NULL || words.failed)
+    if (!text || words.failed)
         out->failed = true;
     else if (words.len > 0)
         codepoints_put_utf8(out, (const char *)words.data, words.len);
@@ -405,7 +405,7 @@ static void put_spellings(struct codepoints *out, const struct codepoints *in,
     char *text = codepoints_utf8(in), *s = text;
 
     out->failed |= text == NULL;
-    while (s != NULL && *s && !out->failed) {
+    while (s && *s && !out->failed) {
         size_t len = strcspn(s, " ");
         const char *other = len > 0 && spellings ? spellings_find(spellings, s, len) : NULL;
 

@@ -142,10 +142,7 @@ static struct meaning meaning_of(struct word w)
 }
 
 /* The number itself, without an ending. */
-static bool is_bare(struct meaning m, enum meaning_kind kind)
-{
-    return m.kind == kind && m.mark == NULL;
-}
+static bool is_bare(struct meaning m, enum meaning_kind kind) { return m.kind == kind && !m.mark; }
 
 bool normalize_is_amount(const char *word, size_t len)
 {
@@ -156,6 +153,9 @@ bool normalize_is_amount(const char *word, size_t len)
 
 /* ------------------------------------------------------------------------------- digits */
 
+/* Not buf_clear, which forgets that memory ran out: a number would be left out, and nobody told. */
+static void empty(struct buf *b) { b->len = 0; }
+
 /* Digits of any script with at most one point inside, as ASCII. `loose`: the point may also be the
  * first or the last. False for anything else; *point is where the point is, else the length. */
 static bool read_digits(struct word w, bool loose, struct buf *ret, size_t *point)
@@ -164,8 +164,9 @@ static bool read_digits(struct word w, bool loose, struct buf *ret, size_t *poin
     size_t digits = 0, points = 0;
     bool ok;
 
-    buf_clear(ret);
+    empty(ret);
     codepoints_put_utf8(&t, w.s, w.len);
+    ret->failed |= t.failed;
     ok = !t.failed && t.len > 0;
     for (size_t i = 0; ok && i < t.len; i++) {
         int d = codepoint_digit(t.at[i]);
@@ -232,10 +233,10 @@ static void write_text(struct numbers *n, const void *s, size_t len, const char 
 {
     if (n->out->len > 0)
         buf_put_u8(n->out, ' ');
-    if (n->prefix != NULL)
+    if (n->prefix)
         buf_put(n->out, n->prefix, n->prefix_len);
     buf_put(n->out, s, len);
-    if (ending != NULL)
+    if (ending)
         buf_put(n->out, ending, strlen(ending));
     n->prefix = NULL;
 }
@@ -252,9 +253,8 @@ static void finish(struct numbers *n, const char *ending)
     if (n->state == NONE)
         return;
     write_text(n, n->value.data, n->value.len, ending);
-    n->out->failed |= n->value.failed; /* clearing forgets it */
     n->state = NONE;
-    buf_clear(&n->value);
+    empty(&n->value);
 }
 
 static void finish_and_write(struct numbers *n, struct word w)
@@ -277,7 +277,7 @@ static bool ends_in(const struct numbers *n, size_t zeros)
 static void type(struct numbers *n, const void *s, size_t len)
 {
     if (n->state == WHOLE && n->value.len == 1 && n->value.data[0] == '0')
-        buf_clear(&n->value);
+        empty(&n->value);
     buf_put(&n->value, s, len);
     n->state = TYPED;
 }
@@ -301,7 +301,7 @@ static void take_small(struct numbers *n, struct meaning m, struct meaning prev)
     else
         n->state = TYPED;
     buf_put(&n->value, digits, (size_t)len);
-    if (m.mark != NULL)
+    if (m.mark)
         finish(n, m.mark);
 }
 
@@ -313,8 +313,8 @@ static void scale_whole(struct numbers *n, unsigned zeros)
     unsigned carry = 0;
 
     places = (v->len > low + zeros ? v->len : low + zeros) + 1;
-    buf_clear(sum);
-    if (buf_reserve(sum, places) == NULL) {
+    empty(sum);
+    if (!buf_reserve(sum, places)) {
         v->failed = true;
         return;
     }
@@ -330,7 +330,7 @@ static void scale_whole(struct numbers *n, unsigned zeros)
         carry = d / 10;
     }
     strip_zeros(sum);
-    buf_clear(v);
+    empty(v);
     buf_put(v, sum->data, sum->len);
 }
 
@@ -347,7 +347,7 @@ static void take_multiplier(struct numbers *n, struct meaning m)
         struct word w = {(const char *)n->value.data, n->value.len};
 
         if (read_digits(w, true, &n->spare, &point) && scale(&n->spare, point, m.n)) {
-            buf_clear(&n->value);
+            empty(&n->value);
             buf_put(&n->value, n->spare.data, n->spare.len);
             n->state = WHOLE;
         } else {
@@ -362,7 +362,7 @@ static void take_multiplier(struct numbers *n, struct meaning m)
             buf_put_u8(&n->value, '0');
         n->state = WHOLE;
     }
-    if (m.mark != NULL)
+    if (m.mark)
         finish(n, m.mark);
 }
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/utf8.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "tools/cli.h"
 #include "tools/export/names.h"
 #include "tools/export/transcript.h"
@@ -34,7 +34,7 @@ static int rank_of(const char *name)
 {
     const char *ending = name + names_stem(name);
 
-    for (int i = 0; ending[0] == '.' && transcript_endings[i] != NULL; i++)
+    for (int i = 0; ending[0] == '.' && transcript_endings[i]; i++)
         if (strcasecmp(ending + 1, transcript_endings[i]) == 0)
             return i;
     return -1;
@@ -48,7 +48,7 @@ static int add(struct pairs *p, const char *reference, const char *below, struct
         size_t room = p->room * 2 + 64;
         struct pair *list = realloc(p->list, room * sizeof(*list));
 
-        if (list == NULL)
+        if (!list)
             return no_memory(err);
         p->list = list;
         p->room = room;
@@ -147,7 +147,7 @@ static int find_file(struct pair *one, const char *below, const char *folder, st
 {
     size_t stem = names_stem(below);
 
-    for (int i = 0; transcript_endings[i] != NULL; i++) {
+    for (int i = 0; transcript_endings[i]; i++) {
         char *path = NULL;
         struct stat st;
 
@@ -176,7 +176,7 @@ int pairs_of_files(struct pairs *p, const char *reference, const char *hypothesi
     if (rc == 0)
         rc = references(p, reference, folder, err);
     if (rc == 0 && !folder)
-        return (p->list[0].hypothesis = strdup(hypothesis)) != NULL ? 0 : no_memory(err);
+        return (p->list[0].hypothesis = strdup(hypothesis)) ? 0 : no_memory(err);
     if (rc == 0)
         rc = cli_absolute(reference, &root, err);
     for (size_t i = 0; rc == 0 && i < p->n; i++)
@@ -211,7 +211,7 @@ static int on_recording(void *arg, const struct read_recording *r)
         size_t room = k->room * 2 + 256;
         struct known *list = realloc(k->list, room * sizeof(*list));
 
-        if (list == NULL)
+        if (!list)
             return no_memory(&k->err);
         k->list = list;
         k->room = room;
@@ -249,7 +249,7 @@ static const struct known *choose(const struct known *first, size_t n, const cha
         return first;
     for (size_t i = 0; i < n; i++)
         if (ends_with_path(first[i].path, name)) {
-            if (found != NULL)
+            if (found)
                 return NULL;
             found = &first[i];
         }
@@ -263,14 +263,14 @@ static int find_recording(struct pair *one, const struct known_list *k, struct e
     size_t n = 0;
 
     first = k->n ? bsearch(&key, k->list, k->n, sizeof(*k->list), by_last_part) : NULL;
-    if (first == NULL)
+    if (!first)
         return say_missing(one, "the catalog knows no recording of this name", "", err);
     while (first > k->list && by_last_part(first - 1, &key) == 0)
         first--;
     while (first + n < k->list + k->n && by_last_part(first + n, &key) == 0)
         n++;
     found = choose(first, n, one->name);
-    if (found == NULL)
+    if (!found)
         return say_missing(one,
                            "several recordings of the catalog have this name; put the "
                            "reference into a folder of the one's name",

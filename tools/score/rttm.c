@@ -87,7 +87,7 @@ static int take_line(struct parsing *p, char *text, size_t number, struct err *e
         size_t cap = p->cap ? 2 * p->cap : 256;
         struct line *lines = realloc(p->lines, cap * sizeof(*lines));
 
-        if (lines == NULL)
+        if (!lines)
             return err_set(err, ERR_NOMEM, "no memory for %zu turns", cap);
         p->lines = lines;
         p->cap = cap;
@@ -104,10 +104,10 @@ static int take_lines(struct parsing *p, char *text, size_t len, struct err *err
     for (char *at = text; rc == 0 && at < text + len;) {
         char *end = memchr(at, '\n', (size_t)(text + len - at));
 
-        if (end == NULL)
+        if (!end)
             end = text + len;
         number++;
-        if (memchr(at, 0, (size_t)(end - at)) != NULL)
+        if (memchr(at, 0, (size_t)(end - at)))
             return err_set(err, ERR_INPUT, "line %zu is not text", number);
         *end = 0;
         rc = take_line(p, at, number, err);
@@ -130,7 +130,7 @@ static int collect(const struct parsing *p, bool speakers, char ***ret, uint32_t
     char **list = malloc((p->count + 1) * sizeof(*list));
     uint32_t n = 0;
 
-    if (list == NULL)
+    if (!list)
         return err_set(err, ERR_NOMEM, "no memory for the names of %zu turns", p->count);
     for (size_t i = 0; i < p->count; i++)
         list[i] = speakers ? p->lines[i].speaker : p->lines[i].file;
@@ -156,7 +156,7 @@ static int place(const struct parsing *p, struct rttm *r, struct err *err)
     size_t *at = calloc((size_t)r->file_count + 1, sizeof(*at));
 
     r->turns = malloc((p->count + 1) * sizeof(*r->turns));
-    if (at == NULL || r->turns == NULL) {
+    if (!at || !r->turns) {
         free(at);
         return err_set(err, ERR_NOMEM, "no memory for %zu turns", p->count);
     }
@@ -185,7 +185,7 @@ int rttm_parse(const char *text, size_t len, struct rttm *ret, struct err *err)
     if (len > RTTM_MAX_BYTES)
         return err_set(err, ERR_LIMIT, "it is longer than %u MiB", RTTM_MAX_BYTES >> 20);
     r.text = malloc(len + 1);
-    if (r.text == NULL)
+    if (!r.text)
         return err_set(err, ERR_NOMEM, "no memory for %zu bytes of text", len);
     memcpy(r.text, text, len);
     r.text[len] = 0;
@@ -211,7 +211,7 @@ int rttm_read(const char *path, struct rttm *ret, struct err *err)
     FILE *f = fopen(path, "rbe");
     int rc = 0;
 
-    if (f == NULL)
+    if (!f)
         return err_sys(err, errno, "%s", path);
     for (;;) {
         uint8_t *to = buf_reserve(&text, 65536);

@@ -66,7 +66,7 @@ static void note_step(const struct band *b, size_t i, size_t j, enum score_step 
 {
     size_t k;
 
-    if (b->steps == NULL)
+    if (!b->steps)
         return;
     k = cell_number(b, i, j);
     b->steps[k / 4] |= (uint8_t)((unsigned)step << (k % 4 * 2));
@@ -161,7 +161,7 @@ static int find(struct band *b, struct cell *ret, struct err *err)
     size_t apart = b->n > b->m ? b->n - b->m : b->m - b->n, most = b->n > b->m ? b->n : b->m;
     struct cell *row = malloc((b->m + 1) * sizeof(*row));
 
-    if (row == NULL)
+    if (!row)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (b->width = apart + FIRST_BAND;; b->width *= 2) {
         if ((uint64_t)(b->width < b->m ? b->width : b->m) * b->n > MOST_CELLS) {
@@ -228,7 +228,7 @@ static int words_split(struct words *w, const char *text, struct err *err)
             size_t room = w->room * 2 + 256;
             struct score_word *list = realloc(w->list, room * sizeof(*list));
 
-            if (list == NULL) {
+            if (!list) {
                 rc = err_set(err, ERR_NOMEM, "out of memory");
                 break;
             }
@@ -243,7 +243,7 @@ static int words_split(struct words *w, const char *text, struct err *err)
         s += bytes;
     }
     codepoints_free(&t);
-    if (rc == 0 && (w->ids = calloc(w->n + 1, sizeof(*w->ids))) == NULL)
+    if (rc == 0 && !(w->ids = calloc(w->n + 1, sizeof(*w->ids))))
         rc = err_set(err, ERR_NOMEM, "out of memory");
     return rc;
 }
@@ -269,7 +269,7 @@ static int words_number(struct words *a, struct words *b, struct err *err)
     struct labelled *all = calloc(n + 1, sizeof(*all));
     uint32_t id = 0;
 
-    if (all == NULL)
+    if (!all)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < a->n; i++)
         all[i] = (struct labelled){a->list[i], &a->ids[i]};
@@ -405,7 +405,7 @@ static int align(struct band *b, struct cell found, uint8_t **path, size_t *len,
     row = malloc((b->m + 1) * sizeof(*row));
     b->steps = calloc(cells * b->n / 4 + 1, 1);
     *path = malloc(b->n + b->m + 1);
-    if (row == NULL || b->steps == NULL || *path == NULL) {
+    if (!row || !b->steps || !*path) {
         free(row);
         return err_set(err, ERR_NOMEM, "out of memory");
     }

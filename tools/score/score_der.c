@@ -63,7 +63,7 @@ static uint32_t file_of(const struct rttm *r, const char *name)
                              ? bsearch(name, r->files, r->file_count, sizeof(*r->files), by_name)
                              : NULL;
 
-    return found != NULL ? (uint32_t)(found - r->files) : r->file_count;
+    return found ? (uint32_t)(found - r->files) : r->file_count;
 }
 
 /* The hypothesis' file that is the reference's; its file_count: none. */
@@ -174,7 +174,7 @@ static json_t *der_json(const struct der *d)
         json_pack("{s:f, s:f, s:f, s:f, s:f}", "total", d->total, "correct", d->correct, "missed",
                   d->missed, "false_alarm", d->false_alarm, "confusion", d->confusion);
 
-    if (o != NULL)
+    if (o)
         json_object_set_new(o, "rate", isnan(rate) ? json_null() : json_real(rate));
     return o;
 }
@@ -206,7 +206,7 @@ static int score_and_print(struct job *j, const struct der_params *p)
     struct err err = {0};
 
     j->files = calloc((size_t)j->reference.file_count + 1, sizeof(*j->files));
-    if (j->files == NULL) {
+    if (!j->files) {
         err_set(&err, ERR_NOMEM, "out of memory");
         return cli_fail("score", &err, NULL);
     }
@@ -250,8 +250,7 @@ static int read_turns(const char *path, struct rttm *ret, struct err *err)
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return err_set(err, ERR_INPUT, "'%s' is a folder, and --der compares two files", path);
     rc = rttm_read(path, ret, err);
-    if (rc == 0 && ret->turn_count == 0 && ret->text != NULL &&
-        !begins_as_rttm(ret->text, ret->text_len))
+    if (rc == 0 && ret->turn_count == 0 && ret->text && !begins_as_rttm(ret->text, ret->text_len))
         return err_set(err, ERR_INPUT, "'%s' is no RTTM", path);
     return rc;
 }

@@ -44,7 +44,7 @@ static int fill(struct spellings *s, const char *path, struct err *err)
         return err_set(err, ERR_INPUT, "'%s' is no table of spellings: it is not a JSON object",
                        path);
     s->list = calloc(json_object_size(s->object) + 1, sizeof(*s->list));
-    if (s->list == NULL)
+    if (!s->list)
         return err_set(err, ERR_NOMEM, "out of memory");
     json_object_foreach(s->object, from, to)
     {
@@ -70,14 +70,14 @@ int spellings_open(const char *path, struct spellings **ret, struct err *err)
     FILE *f;
     int rc = 0;
 
-    if (s == NULL)
+    if (!s)
         return err_set(err, ERR_NOMEM, "out of memory");
     f = fopen(path, "re");
-    if (f == NULL) {
+    if (!f) {
         rc = err_sys(err, errno, "read '%s'", path);
     } else {
         s->object = json_loadf(f, 0, &why);
-        if (s->object == NULL)
+        if (!s->object)
             rc = err_set(err, ERR_INPUT, "'%s' is no table of spellings: line %d: %.120s", path,
                          why.line, why.text);
         else
@@ -94,7 +94,7 @@ int spellings_open(const char *path, struct spellings **ret, struct err *err)
 
 void spellings_free(struct spellings *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     json_decref(s->object);
     free(s->list);
@@ -108,5 +108,5 @@ const char *spellings_find(const struct spellings *s, const char *word, size_t l
     const struct spelling key = {word, NULL, len}, *found;
 
     found = bsearch(&key, s->list, s->n, sizeof(*s->list), by_from);
-    return found != NULL ? found->to : NULL;
+    return found ? found->to : NULL;
 }

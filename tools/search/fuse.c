@@ -82,7 +82,7 @@ int fuse(const struct fuse_item *const *lists, const size_t *counts, size_t n,
         all += counts[k];
     hits = calloc(all + 1, sizeof(*hits));
     known = calloc(all + 1, sizeof(*known));
-    if (hits == NULL || known == NULL) {
+    if (!hits || !known) {
         free(hits);
         free(known);
         return err_set(err, ERR_NOMEM, "out of memory");
@@ -94,7 +94,7 @@ int fuse(const struct fuse_item *const *lists, const size_t *counts, size_t n,
             const struct fuse_item *item = &lists[k][i];
             struct fuse_hit *hit = same_moment(hits, known, before, item, k);
 
-            if (hit == NULL) {
+            if (!hit) {
                 hit = &hits[made++];
                 *hit = (struct fuse_hit){item->media_id, item->start_ms, item->end_ms, 0, {0}};
                 for (size_t j = 0; j < FUSE_LISTS; j++)

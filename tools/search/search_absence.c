@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/find.h"
+#include "store/read/find.h"
 #include "tools/text.h"
 #include "workers/models/yamnet/yamnet_dir.h"
 #include "workers/stages/stage_kind.h"
@@ -93,7 +93,7 @@ static int check_text(struct store *st, struct err *err)
 static bool has_class(const struct yamnet_names *names, const char *sound)
 {
     for (uint32_t i = 0; i < names->count; i++)
-        if (strcasestr(names->name[i], sound) != NULL)
+        if (strcasestr(names->name[i], sound))
             return true;
     return false;
 }
@@ -113,7 +113,7 @@ static int no_class(const struct yamnet_names *names, const char *sound, struct 
     rc = err_set(err, ERR_MISSING,
                  "no class of sounds is called '%.100s'%.200s. `nightshift enqueue --embed-audio` "
                  "makes sounds be found by a description",
-                 sound, list != NULL ? list : "");
+                 sound, list ? list : "");
     buf_free(&near);
     return rc;
 }
@@ -125,7 +125,7 @@ static int check_class(const struct stages *sounds, const char *sound, struct er
     struct err none = {0};
     int rc = 0;
 
-    if (sounds->model_dir == NULL || yamnet_names_read(sounds->model_dir, &names, &none) != 0)
+    if (!sounds->model_dir || yamnet_names_read(sounds->model_dir, &names, &none) != 0)
         return 0;
     if (!has_class(&names, sound))
         rc = no_class(&names, sound, err);
@@ -152,13 +152,13 @@ static int check_sound(struct store *st, const char *sound, struct err *err)
 
 int search_check(struct store *st, const struct search_wish *wish, struct err *err)
 {
-    int rc = wish->path != NULL ? check_path(st, wish->path, err) : 0;
+    int rc = wish->path ? check_path(st, wish->path, err) : 0;
 
-    if (rc == 0 && wish->speaker != NULL)
+    if (rc == 0 && wish->speaker)
         rc = check_speaker(st, wish->speaker, err);
-    if (rc == 0 && wish->text != NULL)
+    if (rc == 0 && wish->text)
         rc = check_text(st, err);
-    if (rc == 0 && wish->sound != NULL)
+    if (rc == 0 && wish->sound)
         rc = check_sound(st, wish->sound, err);
     return rc;
 }
@@ -182,10 +182,9 @@ int search_left(struct store *st, const char *stage, const char *what, struct bu
 int search_waiting(struct store *st, const struct search_wish *wish, struct buf *ret,
                    struct err *err)
 {
-    int rc =
-        wish->text != NULL ? search_left(st, stage_transcribe.name, "transcribed", ret, err) : 0;
+    int rc = wish->text ? search_left(st, stage_transcribe.name, "transcribed", ret, err) : 0;
 
-    if (rc == 0 && wish->sound != NULL)
+    if (rc == 0 && wish->sound)
         rc = search_left(st, stage_sounds.name, "listened to for sounds", ret, err);
     return rc;
 }

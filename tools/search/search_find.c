@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "store/find.h"
+#include "store/read/find.h"
 #include "store/vectors/vectors.h"
 #include "tools/search/fuse.h"
 #include "tools/search/search_query.h"
@@ -79,9 +79,9 @@ static bool copy_speakers(struct search_result *to, const struct search_result *
 {
     to->speaker_count = 0;
     to->speakers = calloc(from->speaker_count + 1, sizeof(*to->speakers));
-    for (size_t i = 0; to->speakers != NULL && i < from->speaker_count; i++) {
+    for (size_t i = 0; to->speakers && i < from->speaker_count; i++) {
         to->speakers[i] = strdup(from->speakers[i]);
-        if (to->speakers[i] == NULL)
+        if (!to->speakers[i])
             return false;
         to->speaker_count++;
     }
@@ -99,12 +99,12 @@ static int add(struct finding *f, enum search_way way, const struct search_resul
         size_t room = l->room * 2 + 64;
         struct search_result *rows = realloc(l->rows, room * sizeof(*rows));
 
-        if (rows == NULL)
+        if (!rows)
             return no_memory(f);
         l->rows = rows;
         l->room = room;
     }
-#define COPY(field) new.field = strdup(row->field != NULL ? row->field : "")
+#define COPY(field) new.field = strdup(row->field ? row->field : "")
     COPY(path);
     COPY(member);
     COPY(speaker);
@@ -143,7 +143,7 @@ static int on_segment(void *arg, const struct read_segment *s)
 static int find_words(struct finding *f, struct err *err)
 {
     /* Which of them are near a sound that is no class is seen later. */
-    bool all = f->wish->limit == 0 || (f->wish->sound != NULL && !f->has_class);
+    bool all = f->wish->limit == 0 || (f->wish->sound && !f->has_class);
     const struct read_search s = {.text = f->wish->text,
                                   .path = f->wish->path,
                                   .speaker = f->wish->speaker,
@@ -168,9 +168,9 @@ struct said {
 
 static bool is_wanted(const struct search_wish *w, const struct find_said *s)
 {
-    return (w->speaker == NULL || strcasecmp(w->speaker, s->speaker) == 0 ||
+    return (!w->speaker || strcasecmp(w->speaker, s->speaker) == 0 ||
             strcasecmp(w->speaker, s->label) == 0) &&
-           (w->language == NULL || strcmp(w->language, s->language) == 0);
+           (!w->language || strcmp(w->language, s->language) == 0);
 }
 
 static int on_said(void *arg, const struct find_said *s)
@@ -185,7 +185,7 @@ static int on_said(void *arg, const struct find_said *s)
     x->row.speaker_count = s->speaker_count;
     x->row.speakers_more = s->more;
     x->row.language = (char *)s->language;
-    if (x->row.text == NULL || x->row.text[0] == 0)
+    if (!x->row.text || x->row.text[0] == 0)
         x->row.text = (char *)s->text;
     x->row.snippet = x->row.text;
     return add(x->f, x->way, &x->row);
@@ -208,7 +208,7 @@ static int add_with_said(struct finding *f, enum search_way way, const struct se
 /* What a text is to be near: whoever speaks there. */
 static bool is_near_text(const struct search_wish *w, enum search_way way)
 {
-    return way == SEARCH_SOUND && w->text != NULL;
+    return way == SEARCH_SOUND && w->text;
 }
 
 struct passage {
@@ -253,7 +253,7 @@ static int find_scope(struct finding *f, struct scope *ret, struct err *err)
 {
     struct scope scope = {.speaker = f->wish->speaker};
     double part = 1;
-    int rc = scope.speaker != NULL ? scope_part(f->st, &scope, &part, err) : 0;
+    int rc = scope.speaker ? scope_part(f->st, &scope, &part, err) : 0;
 
     if (part >= FEW_PART)
         scope.speaker = NULL;
@@ -269,7 +269,7 @@ static void narrow(const struct finding *f, struct scope *scope, size_t seen)
 {
     const char *language = f->wish->language;
 
-    if (seen >= MANY_SEEN && scope->speaker == NULL && language != NULL && language[0] != 0)
+    if (seen >= MANY_SEEN && !scope->speaker && language && language[0] != 0)
         scope->language = language;
 }
 
@@ -308,7 +308,7 @@ static int take_limit(struct finding *f, enum search_way way, const struct vecto
 
 static size_t enough_of(const struct search_wish *w, bool near_text)
 {
-    if (near_text || (w->limit > 0 && w->speaker == NULL && w->language == NULL))
+    if (near_text || (w->limit > 0 && !w->speaker && !w->language))
         return 0;
     if (w->limit == 0)
         return SIZE_MAX;
@@ -392,7 +392,7 @@ static int on_sound(void *arg, const struct find_sound *s)
 static int find_class(struct finding *f, struct err *err)
 {
     const struct search_wish *w = f->wish;
-    bool chosen = w->speaker != NULL || w->language != NULL;
+    bool chosen = w->speaker || w->language;
     struct scope scope;
     int rc = find_scope(f, &scope, err);
 
@@ -435,7 +435,7 @@ static int on_near(void *arg, const struct find_sound *s)
     struct nearby *x = arg;
     char *name = strdup(s->name);
 
-    if (name == NULL) {
+    if (!name) {
         x->no_memory = true;
         return 1;
     }
@@ -550,7 +550,7 @@ static int join(struct finding *f, struct search_results *ret, struct err *err)
 
         counts[k] = l->count;
         lists[k] = items[k] = calloc(l->count + 1, sizeof(*items[k]));
-        if (items[k] == NULL)
+        if (!items[k])
             rc = err_set(err, ERR_NOMEM, "out of memory");
         for (size_t i = 0; rc == 0 && i < l->count; i++)
             items[k][i] =
@@ -558,7 +558,7 @@ static int join(struct finding *f, struct search_results *ret, struct err *err)
     }
     if (rc == 0)
         rc = fuse(lists, counts, SEARCH_WAYS, &hits, &n, err);
-    if (rc == 0 && (ret->list = calloc(n + 1, sizeof(*ret->list))) == NULL)
+    if (rc == 0 && !(ret->list = calloc(n + 1, sizeof(*ret->list))))
         rc = err_set(err, ERR_NOMEM, "out of memory");
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct search_result *r = &ret->list[ret->count++];
@@ -571,7 +571,7 @@ static int join(struct finding *f, struct search_results *ret, struct err *err)
                 continue;
             *r = f->lists[k].rows[at];
             memset(&f->lists[k].rows[at], 0, sizeof(*r));
-            if (was.path != NULL) {
+            if (was.path) {
                 for (int j = k + 1; j < SEARCH_WAYS; j++)
                     if (was.by[j])
                         adopt(r, (enum search_way)j, &was);
@@ -589,11 +589,11 @@ static int join(struct finding *f, struct search_results *ret, struct err *err)
 /* What has the words, or the class, before what is like it; each in its order. */
 static int part(const struct search_wish *wish, struct search_results *r, struct err *err)
 {
-    enum search_way way = wish->text != NULL ? SEARCH_WORDS : SEARCH_CLASS;
+    enum search_way way = wish->text ? SEARCH_WORDS : SEARCH_CLASS;
     struct search_result *list = calloc(r->count + 1, sizeof(*list));
     size_t n = 0;
 
-    if (list == NULL)
+    if (!list)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (int named = 1; named >= 0; named--) {
         for (size_t i = 0; i < r->count; i++)
@@ -627,7 +627,7 @@ static int find_meaning(struct finding *f, struct search_results *ret, struct er
 static int find_sounding(struct finding *f, struct err *err)
 {
     struct err why = {0};
-    int rc = f->wish->text == NULL ? find_class(f, err) : 0; /* else each text looks for its own */
+    int rc = !f->wish->text ? find_class(f, err) : 0; /* else each text looks for its own */
 
     if (rc != 0)
         return rc;
@@ -647,14 +647,14 @@ int search_find(struct store *st, const struct search_wish *wish, struct search_
     int rc = 0;
 
     memset(ret, 0, sizeof(*ret));
-    if (wish->text != NULL && wish->sound != NULL)
+    if (wish->text && wish->sound)
         rc = look_for_class(&f, err);
-    if (rc == 0 && wish->text != NULL && wish->words)
+    if (rc == 0 && wish->text && wish->words)
         rc = find_words(&f, err);
-    if (rc == 0 && wish->text != NULL && wish->meaning)
+    if (rc == 0 && wish->text && wish->meaning)
         rc = find_meaning(&f, ret, err);
-    if (rc == 0 && wish->sound != NULL)
-        rc = wish->text != NULL ? only_near(&f, ret, err) : find_sounding(&f, err);
+    if (rc == 0 && wish->sound)
+        rc = wish->text ? only_near(&f, ret, err) : find_sounding(&f, err);
     if (rc == 0)
         rc = join(&f, ret, err);
     if (rc == 0)

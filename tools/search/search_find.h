@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "store/read.h"
+#include "store/read/read.h"
 
 enum search_way { SEARCH_WORDS, SEARCH_MEANING, SEARCH_CLASS, SEARCH_SOUND, SEARCH_WAYS };
 extern const char *const search_way_names[SEARCH_WAYS]; /* "words", ... */

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "store/find.h"
+#include "store/read/find.h"
 #include "tools/cli.h"
 #include "tools/export/formats.h"
 #include "tools/text.h"
@@ -36,7 +36,7 @@ static void print_snippet(const char *before, const char *snippet, bool more, si
         size_t n = strcspn(s, SEARCH_MARK_BEGIN SEARCH_MARK_END);
         char *safe = utf8_display(s, n);
 
-        if (safe != NULL)
+        if (safe)
             buf_put(&line, safe, strlen(safe));
         free(safe);
         if (s[n] == 0)
@@ -47,7 +47,7 @@ static void print_snippet(const char *before, const char *snippet, bool more, si
     if (more)
         buf_printf(&line, " ...");
     text = buf_cstr(&line);
-    text_wrap(to_buf, &out, text != NULL ? text : "", indent, indent, columns);
+    text_wrap(to_buf, &out, text ? text : "", indent, indent, columns);
     for (size_t i = 0; i < out.len; i++)
         if (out.data[i] == SEARCH_MARK_BEGIN[0])
             fputs(open, stdout);
@@ -105,7 +105,7 @@ static void print_json(const struct search_result *r, bool first)
     struct buf b = BUF_INIT;
     char *marked = strdup(r->snippet);
 
-    for (char *s = marked; s != NULL && *s; s++)
+    for (char *s = marked; s && *s; s++)
         *s = *s == SEARCH_MARK_BEGIN[0] ? '[' : *s == SEARCH_MARK_END[0] ? ']' : *s;
     buf_printf(&b, "%s\n  {\"recording\": %lld, \"path\": ", first ? "[" : ",",
                (long long)r->media_id);
@@ -119,7 +119,7 @@ static void print_json(const struct search_result *r, bool first)
     buf_printf(&b, ", \"text\": ");
     format_json_string(&b, r->text);
     buf_printf(&b, ", \"hit\": ");
-    format_json_string(&b, marked != NULL ? marked : "");
+    format_json_string(&b, marked ? marked : "");
     put_ways(&b, r);
     buf_printf(&b, "}");
     fwrite(b.data, 1, b.len, stdout);
@@ -136,7 +136,7 @@ static void print_name(struct search_page *p, const struct search_result *r)
     if (name.len != p->last.len || memcmp(name.data, p->last.data, name.len) != 0) {
         char *s = buf_cstr(&name);
 
-        cli_paint(stdout, "1", s != NULL ? s : r->path);
+        cli_paint(stdout, "1", s ? s : r->path);
         putchar('\n');
         buf_clear(&p->last);
         buf_put(&p->last, name.data, name.len);
@@ -174,7 +174,7 @@ static void put_speakers(struct buf *b, const struct search_result *r)
     for (; named < r->speaker_count; named++) {
         char *shown = utf8_display(r->speakers[named], strlen(r->speakers[named]));
 
-        columns += 2 + (shown != NULL ? text_width(shown) : 0);
+        columns += 2 + (shown ? text_width(shown) : 0);
         free(shown);
         if (named > 0 && columns > SPEAKERS_COLUMNS)
             break;
@@ -217,8 +217,8 @@ static void print_one(struct search_page *p, const struct search_result *r)
     clock_hms(r->start_ms, at);
     printf("%12s  ", at);
     before = before_of(r);
-    print_snippet(before != NULL ? before : "", r->snippet[0] ? r->snippet : r->text, says_more(r),
-                  14, cli_color(stdout));
+    print_snippet(before ? before : "", r->snippet[0] ? r->snippet : r->text, says_more(r), 14,
+                  cli_color(stdout));
     free(before);
 }
 
@@ -249,7 +249,7 @@ int search_print(struct search_page *p, const struct search_result *r)
         return 1;
     }
     p->shown++;
-    if (p->path != NULL && find_place(p->store, r->media_id, p->path, on_place, &x, &err) != 0)
+    if (p->path && find_place(p->store, r->media_id, p->path, on_place, &x, &err) != 0)
         return err_set(&p->err, err.code, "%s", err.msg);
     if (!x.printed)
         print_one(p, r);

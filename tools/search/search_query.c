@@ -13,7 +13,7 @@ static int make_room(uint32_t size, struct search_vector *ret, struct err *err)
     ret->size = size;
     ret->least = -1;
     ret->values = calloc(size, sizeof(*ret->values));
-    return ret->values != NULL ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    return ret->values ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
 /* How alike two texts are that have nothing to do with each other depends on the model: hardly at
@@ -42,8 +42,8 @@ static int find_least(struct embedder *e, struct search_vector *v, struct err *e
 {
     float *others = calloc(CONTRASTS * (size_t)v->size, sizeof(*others));
     double likeness[CONTRASTS] = {0};
-    int rc = others != NULL ? embedder_run(e, contrasts, CONTRASTS, EMBED_PASSAGE, others, err)
-                            : err_set(err, ERR_NOMEM, "out of memory");
+    int rc = others ? embedder_run(e, contrasts, CONTRASTS, EMBED_PASSAGE, others, err)
+                    : err_set(err, ERR_NOMEM, "out of memory");
 
     for (size_t k = 0; rc == 0 && k < CONTRASTS; k++)
         for (uint32_t i = 0; i < v->size; i++)

@@ -9,9 +9,8 @@ static uint64_t frame_energy(const int16_t *frame)
 {
     uint64_t sum = 0;
 
-    for (int i = 0; i < CUT_FRAME_SAMPLES; i++) {
+    for (int i = 0; i < CUT_FRAME_SAMPLES; i++)
         sum += (uint64_t)((int64_t)frame[i] * frame[i]);
-    }
     return sum;
 }
 
@@ -25,12 +24,10 @@ static uint64_t energy_of_rank(const int16_t *pcm, size_t frames, size_t rank)
         uint64_t candidate = value | (((uint64_t)1 << bit) - 1);
         size_t below = 0;
 
-        for (size_t i = 0; i < frames && below < rank; i++) {
+        for (size_t i = 0; i < frames && below < rank; i++)
             below += frame_energy(pcm + i * CUT_FRAME_SAMPLES) <= candidate;
-        }
-        if (below < rank) {
+        if (below < rank)
             value |= (uint64_t)1 << bit;
-        }
     }
     return value;
 }
@@ -41,18 +38,15 @@ int64_t cut_find(const int16_t *pcm, size_t n, int64_t first_sample)
     size_t lead, frames, best = 0, best_len = 0, run = 0;
     uint64_t quiet;
 
-    if (misaligned < 0) {
+    if (misaligned < 0)
         misaligned += CUT_FRAME_SAMPLES;
-    }
     lead = misaligned ? (size_t)(CUT_FRAME_SAMPLES - misaligned) : 0;
-    if (n < lead) {
+    if (n < lead)
         return first_sample; /* not one multiple of a frame inside */
-    }
     frames = (n - lead) / CUT_FRAME_SAMPLES;
     pcm = frames ? pcm + lead : NULL;
-    if (frames == 0) {
+    if (frames == 0)
         return first_sample + (int64_t)lead;
-    }
     quiet = energy_of_rank(pcm, frames, (frames + 9) / 10);
     quiet = (quiet > FLOOR_ENERGY ? quiet : FLOOR_ENERGY) * 10;
     for (size_t i = 0; i <= frames; i++) {

@@ -160,10 +160,9 @@ static bool factor(struct fft *f)
     static const uint8_t radices[] = {4, 2, 3, 5};
     uint32_t left = f->half;
 
-    for (size_t i = 0; i < sizeof(radices); i++) {
+    for (size_t i = 0; i < sizeof(radices); i++)
         for (; left % radices[i] == 0; left /= radices[i])
             f->radix[f->stages++] = radices[i];
-    }
     return left == 1;
 }
 

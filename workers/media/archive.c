@@ -83,9 +83,8 @@ static bool is_part(struct archive_source *src)
     int64_t got;
     bool is = false;
 
-    if (src->part != PART_UNASKED || size < 0) {
+    if (src->part != PART_UNASKED || size < 0)
         return src->part == PART_ONE;
-    }
     src->part = PART_NOT;
     if (stream_seek(src->s, 0, &ignored) == 0) {
         got = stream_read_full(src->s, src->look, sizeof(src->look), &ignored);
@@ -177,9 +176,8 @@ static la_int64_t on_skip(struct archive *a, void *arg, la_int64_t request)
 
     /* A few blocks are read as quickly as they are skipped; and of a stream without a size nobody
      * knows where it ends. libarchive reads what is not skipped. */
-    if (step < (int64_t)READ_BYTES || stream_seek(src->s, src->pos + step, &src->err) != 0) {
+    if (step < (int64_t)READ_BYTES || stream_seek(src->s, src->pos + step, &src->err) != 0)
         return 0;
-    }
     (void)a;
     src->pos += step;
     return step;
@@ -205,11 +203,9 @@ static int enable_all(struct archive *a)
         archive_read_support_format_zip,  archive_read_support_format_raw,
     };
 
-    for (size_t i = 0; i < sizeof(enable) / sizeof(enable[0]); i++) {
-        if (enable[i](a) == ARCHIVE_FATAL) {
+    for (size_t i = 0; i < sizeof(enable) / sizeof(enable[0]); i++)
+        if (enable[i](a) == ARCHIVE_FATAL)
             return -1;
-        }
-    }
     return 0;
 }
 
@@ -223,15 +219,12 @@ static int libarchive_err(struct archive_source *src, struct err *err)
         *err = src->err;
         return err->code;
     }
-    if (archive_errno(src->a) == ENOMEM) {
+    if (archive_errno(src->a) == ENOMEM)
         return err_set(err, ERR_LIMIT, "reading the archive needs more memory than is allowed");
-    }
-    if (src->opened && archive_read_has_encrypted_entries(src->a) == 1) {
+    if (src->opened && archive_read_has_encrypted_entries(src->a) == 1)
         return archive_refuse_encrypted(err);
-    }
-    if (is_part(src)) {
+    if (is_part(src))
         return archive_refuse_part(err);
-    }
     shown = utf8_display(text ? text : "", text ? strlen(text) : 0);
     /* "Unsupported ZIP compression method (9: deflation-64-bit)" and its like, of every format. */
     if (shown && (strstr(shown, "nsupported") || strstr(shown, "not supported"))) {
@@ -258,25 +251,22 @@ static int begin(struct archive_source *src, struct err *err)
 {
     int rc = stream_seek(src->s, 0, err);
 
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     src->opened = false;
     src->pos = 0;
     src->unpacked = 0;
     src->next_index = 0;
     archive_read_free(src->a);
     src->a = archive_read_new();
-    if (!src->a || enable_all(src->a) != 0) {
+    if (!src->a || enable_all(src->a) != 0)
         return err_set(err, ERR_NOMEM, "out of memory");
-    }
     archive_read_set_callback_data(src->a, src);
     archive_read_set_read_callback(src->a, on_read);
     archive_read_set_seek_callback(src->a, on_seek);
     archive_read_set_skip_callback(src->a, on_skip);
-    if (archive_read_open1(src->a) != ARCHIVE_OK) {
+    if (archive_read_open1(src->a) != ARCHIVE_OK)
         return libarchive_err(src, err); /* a filter's first bytes, and no more of it */
-    }
     src->opened = true;
     return 0;
 }
@@ -287,16 +277,13 @@ int archive_source_open(struct stream *s, uint64_t max_bytes, struct archive_sou
     struct archive_source *src;
     int rc = stream_seek(s, 0, err);
 
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
-    if (s->size == 0) {
+    if (s->size == 0)
         return err_set(err, ERR_INPUT, "empty file");
-    }
     src = calloc(1, sizeof(*src));
-    if (!src) {
+    if (!src)
         return err_set(err, ERR_NOMEM, "out of memory");
-    }
     src->s = s;
     src->max_bytes = max_bytes;
     rc = begin(src, err);
@@ -322,9 +309,8 @@ static const char *name_of(struct archive_source *src, struct archive_entry *e)
 {
     const char *name = archive_entry_pathname(e);
 
-    if (!name || !*name) {
+    if (!name || !*name)
         name = archive_entry_pathname_utf8(e);
-    }
     if (!name || !*name) { /* no locale could express it: its number still finds it */
         snprintf(src->fallback, sizeof(src->fallback), "#%llu",
                  (unsigned long long)src->next_index);
@@ -337,9 +323,8 @@ static int64_t mtime_of(struct archive_entry *e)
 {
     int64_t s = archive_entry_mtime_is_set(e) ? (int64_t)archive_entry_mtime(e) : -1;
 
-    if (s < 0 || s > INT64_MAX / 1000 - 1) {
+    if (s < 0 || s > INT64_MAX / 1000 - 1)
         return -1;
-    }
     return s * 1000 + archive_entry_mtime_nsec(e) / 1000000;
 }
 
@@ -379,13 +364,10 @@ static int take_alone(struct archive_source *src, struct archive_entry *e, struc
 {
     int rc = archive_filter_count(src->a) > 1 ? next_block(src, err) : 0;
 
-    if (rc < 0) {
+    if (rc < 0)
         return rc;
-    }
-    if (rc == 0 || src->block_at > 0 ||
-        sniff_bytes(src->block, src->block_len) != MEDIA_RECORDING) {
+    if (rc == 0 || src->block_at > 0 || sniff_bytes(src->block, src->block_len) != MEDIA_RECORDING)
         return not_an_archive(src, err);
-    }
     *ret = (struct archive_item){
         .name = "data", .is_file = true, .is_alone = true, .size = -1, .mtime_ms = mtime_of(e)};
     src->next_index = 1;
@@ -401,15 +383,13 @@ int archive_source_next(struct archive_source *src, struct archive_item *ret, st
     do {
         rc = archive_read_next_header(src->a, &e);
     } while (rc == ARCHIVE_RETRY);
-    if (rc == ARCHIVE_EOF) {
+    if (rc == ARCHIVE_EOF)
         return err_set(err, ERR_EMPTY, "no more entries");
-    }
     if (rc == ARCHIVE_FATAL || rc == ARCHIVE_FAILED) {
         /* Kinds are recognised by their first bytes, so a wrong guess shows at the first entry. */
         if (src->next_index == 0 && src->err.code == 0 && archive_errno(src->a) != ENOMEM &&
-            archive_read_has_encrypted_entries(src->a) != 1 && archive_format(src->a) == 0) {
+            archive_read_has_encrypted_entries(src->a) != 1 && archive_format(src->a) == 0)
             return not_an_archive(src, err);
-        }
         return libarchive_err(src, err);
     }
     if (!within_limit(src)) {
@@ -419,9 +399,8 @@ int archive_source_next(struct archive_source *src, struct archive_item *ret, st
     src->block_len = 0;
     src->block_at = src->at = 0;
     src->is_sparse = archive_entry_sparse_count(e) > 0;
-    if (archive_format(src->a) == ARCHIVE_FORMAT_RAW) {
+    if (archive_format(src->a) == ARCHIVE_FORMAT_RAW)
         return take_alone(src, e, ret, err);
-    }
     type = archive_entry_filetype(e);
     *ret = (struct archive_item){
         .index = src->next_index,
@@ -431,9 +410,8 @@ int archive_source_next(struct archive_source *src, struct archive_item *ret, st
         .size = archive_entry_size_is_set(e) ? archive_entry_size(e) : -1,
         .mtime_ms = mtime_of(e),
     };
-    if (ret->size < 0) {
+    if (ret->size < 0)
         ret->size = -1;
-    }
     src->next_index++;
     return 0;
 }
@@ -443,19 +421,15 @@ int archive_source_measure(struct archive_source *src, struct archive_item *item
     int64_t size = 0, got;
     int rc;
 
-    if (!item->is_alone) {
+    if (!item->is_alone)
         return 0;
-    }
-    while ((got = archive_source_read(src, src->look, sizeof(src->look), err)) > 0) {
+    while ((got = archive_source_read(src, src->look, sizeof(src->look), err)) > 0)
         size += got;
-    }
     rc = got < 0 ? (int)got : begin(src, err);
-    if (rc == 0) {
+    if (rc == 0)
         rc = archive_source_next(src, item, err);
-    }
-    if (rc == 0 && !item->is_alone) {
+    if (rc == 0 && !item->is_alone)
         rc = err_set(err, ERR_CHANGED, "the file changed while it was read");
-    }
     item->size = size;
     return rc;
 }
@@ -470,9 +444,8 @@ int64_t archive_source_read(struct archive_source *src, void *to, size_t n, stru
     while (src->at == src->block_at && src->block_len == 0) {
         int rc = next_block(src, err);
 
-        if (rc <= 0) {
+        if (rc <= 0)
             return rc;
-        }
     }
     hole = src->block_at - src->at;
     if (hole > 0) {

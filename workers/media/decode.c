@@ -48,9 +48,8 @@ static int judge(struct decode *d, struct err *err)
 
     d->probation = false;
     if (good >= REAL_SHARE && d->frames > 0 &&
-        (!d->media.elementary || audio_share(d) >= REAL_SHARE / 1.5)) {
+        (!d->media.elementary || audio_share(d) >= REAL_SHARE / 1.5))
         return 0;
-    }
     return err_set(err, ERR_INPUT, "not a recording: no known format (a few bytes look like %s)",
                    d->media.fmt->iformat->name);
 }
@@ -61,9 +60,8 @@ static int describe(struct decode *d, const AVFrame *frame, struct err *err)
 {
     struct decoder_info info;
 
-    if (d->described) {
+    if (d->described)
         return 0;
-    }
     d->described = true;
     media_describe(&d->media, frame, &info);
     return d->task->info(d->task->arg, &info, err);
@@ -75,9 +73,8 @@ static int hand_on(struct decode *d, struct err *err)
     size_t skip = 0;
     int rc = d->probation ? judge(d, err) : 0;
 
-    if (rc == 0) {
+    if (rc == 0)
         rc = describe(d, d->frame->nb_samples > 0 ? d->frame : NULL, err);
-    }
 
     if (at < d->task->skip_samples) {
         int64_t below = d->task->skip_samples - at;
@@ -98,9 +95,8 @@ static int on_samples(void *arg, const int16_t *pcm, size_t n, struct err *err)
     struct decode *d = arg;
     int rc = 0;
 
-    if (d->samples + (int64_t)n > MAX_SAMPLES) {
+    if (d->samples + (int64_t)n > MAX_SAMPLES)
         return err_set(err, ERR_LIMIT, "longer than 1000 hours");
-    }
     while (n > 0 && rc == 0) {
         size_t room = WIRE_PCM_SAMPLES - d->held_count;
         size_t take = n < room ? n : room;
@@ -110,9 +106,8 @@ static int on_samples(void *arg, const int16_t *pcm, size_t n, struct err *err)
         d->samples += (int64_t)take;
         pcm += take;
         n -= take;
-        if (d->held_count == WIRE_PCM_SAMPLES) {
+        if (d->held_count == WIRE_PCM_SAMPLES)
             rc = hand_on(d, err);
-        }
     }
     return rc;
 }
@@ -131,12 +126,10 @@ static int take_frames(struct decode *d, struct err *err)
         int av = avcodec_receive_frame(d->media.dec, d->frame);
         int rc;
 
-        if (av == AVERROR(EAGAIN) || av == AVERROR_EOF) {
+        if (av == AVERROR(EAGAIN) || av == AVERROR_EOF)
             return 0;
-        }
-        if (av == AVERROR(ENOMEM)) {
+        if (av == AVERROR(ENOMEM))
             return out_of_memory(err);
-        }
         if (av < 0) {
             d->bad++;
             return 0;
@@ -144,9 +137,8 @@ static int take_frames(struct decode *d, struct err *err)
         d->frames++;
         rc = resampler_feed(&d->resampler, d->frame, on_samples, d, err);
         av_frame_unref(d->frame);
-        if (rc != 0) {
+        if (rc != 0)
             return rc;
-        }
     }
 }
 
@@ -155,12 +147,10 @@ static int decode_packet(struct decode *d, const AVPacket *packet, struct err *e
 {
     int av = avcodec_send_packet(d->media.dec, packet);
 
-    if (av == AVERROR(ENOMEM)) {
+    if (av == AVERROR(ENOMEM))
         return out_of_memory(err);
-    }
-    if (av < 0 && av != AVERROR_EOF) {
+    if (av < 0 && av != AVERROR_EOF)
         d->bad++; /* the tool goes on with the next one too */
-    }
     return take_frames(d, err);
 }
 
@@ -172,22 +162,19 @@ static int run(struct decode *d, struct err *err)
     while (rc == 0) {
         int av = av_read_frame(d->media.fmt, d->packet);
 
-        if (av == AVERROR(ENOMEM)) {
+        if (av == AVERROR(ENOMEM))
             return out_of_memory(err);
-        }
         if (av < 0) {
             d->read_error = av == AVERROR_EOF ? 0 : av;
             break;
         }
         if (d->packet->stream_index == d->media.track->index) {
-            if (d->packets++ == 0) {
+            if (d->packets++ == 0)
                 d->first_pos = d->packet->pos > 0 ? d->packet->pos : 0;
-            }
             d->packet_bytes += d->packet->size;
             media_progress(&d->media);
-            if (d->task->pulse.fn) {
+            if (d->task->pulse.fn)
                 d->task->pulse.fn(d->task->pulse.arg);
-            }
             if (av_packet_get_side_data(d->packet, AV_PKT_DATA_ENCRYPTION_INFO, NULL)) {
                 d->encrypted++;
                 d->bad++;
@@ -196,16 +183,13 @@ static int run(struct decode *d, struct err *err)
             }
         }
         av_packet_unref(d->packet);
-        if (rc == 0 && d->probation && d->packets >= PROBATION_PACKETS) {
+        if (rc == 0 && d->probation && d->packets >= PROBATION_PACKETS)
             rc = judge(d, err);
-        }
     }
-    if (rc == 0) {
+    if (rc == 0)
         rc = decode_packet(d, NULL, err);
-    }
-    if (rc == 0 && d->probation) {
+    if (rc == 0 && d->probation)
         rc = judge(d, err);
-    }
     return rc;
 }
 
@@ -227,9 +211,8 @@ static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err
     char what[160] = "";
     char text[AV_ERROR_MAX_STRING_SIZE] = "";
 
-    if (got * media_cut_factor(m) > stated) {
+    if (got * media_cut_factor(m) > stated)
         stated = got * media_cut_factor(m);
-    }
     if (m->in_err.code != 0 && m->in_err.code != ERR_INPUT) {
         *err = m->in_err;
         return err->code;
@@ -238,12 +221,10 @@ static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err
         av_strerror(d->read_error, text, sizeof(text));
         why = text;
     }
-    if (d->samples == 0 && d->encrypted > 0) {
+    if (d->samples == 0 && d->encrypted > 0)
         return media_refuse_encrypted(err);
-    }
-    if (d->samples == 0 && media_undecodable(m)[0]) {
+    if (d->samples == 0 && media_undecodable(m)[0])
         return err_set(err, ERR_INPUT, "%s", media_undecodable(m));
-    }
     /* Containers round, and encoders pad: a shortfall counts from half a second and 1 %. */
     if (d->encrypted > 0) {
         snprintf(what, sizeof(what), "%lld of %lld packets are encrypted (DRM)",
@@ -260,9 +241,8 @@ static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err
     }
     if (d->samples > 0) {
         damage[0] = '\0';
-        if (what[0]) {
+        if (what[0])
             say(damage, what, why);
-        }
         return 0;
     }
     if (what[0]) {
@@ -286,23 +266,18 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
     }
     d->task = task;
     rc = media_open(&d->media, in, err);
-    if (rc != 0) {
+    if (rc != 0)
         goto out;
-    }
     d->probation = d->media.score <= DOUBTFUL_SCORE;
     rc = run(d, err);
-    if (rc == 0) {
+    if (rc == 0)
         rc = resampler_flush(&d->resampler, on_samples, d, err);
-    }
-    if (rc == 0) {
+    if (rc == 0)
         rc = conclude(d, damage, err);
-    }
-    if (rc == 0) {
+    if (rc == 0)
         rc = hand_on(d, err); /* and describes a recording without any sample */
-    }
-    if (rc == 0) {
+    if (rc == 0)
         *total_samples = d->samples;
-    }
 out:
     if (d) {
         resampler_free(&d->resampler);

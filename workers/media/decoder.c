@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/spawn.h"
 #include "base/utf8.h"
 #include "workers/wire/frame.h"
 #include "workers/media/sandbox.h"
@@ -28,8 +28,6 @@
 /* Signs of life alone keep a decoder for so long: a member behind terabytes in a solid archive
  * takes hours, a decoder in hostile hands could go on for ever. */
 #define PULSES_ONLY_MS ((int64_t)4 * 3600 * 1000)
-/* Descriptors are first moved up here, out of the way of the numbers that the child wants. */
-#define SPARE_FD 10
 #define STDERR_KEPT 2048
 
 /* Set before threads start (tests); see decoder.h. */
@@ -52,25 +50,14 @@ struct decoder {
     atomic_bool cancelled;
     void (*pulse)(void *arg);
     void *pulse_arg;
-    char *owned[2]; /* strings of the event handed out last */
+    struct decoder_entry entry; /* of the event handed out last, with its strings */
+    struct decoder_end end;
     int16_t pcm[WIRE_PCM_SAMPLES];
 };
 
 void decoder_set_program(const char *path) { program = path; }
 
 /* --- starting --- */
-
-static int move_up(int *fd, struct err *err)
-{
-    int up = fcntl(*fd, F_DUPFD_CLOEXEC, SPARE_FD);
-
-    if (up < 0) {
-        return err_sys(err, errno, "start a decoder");
-    }
-    close(*fd);
-    *fd = up;
-    return 0;
-}
 
 /* Two ends of a socket, the request already inside: nobody has to write to a process that may have
  * died. Both are closed by exec. */
@@ -105,76 +92,26 @@ static int make_error_pipe(int ends[2], struct err *err)
     return 0;
 }
 
-static int spawn(int sock, int file, int errors, pid_t *pid)
-{
-    char name[] = "nightshift", command[] = "decoder";
-    char *const argv[] = {name, command, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    int rc = posix_spawn_file_actions_init(&actions);
-
-    if (rc != 0) {
-        return rc;
-    }
-    rc = posix_spawnattr_init(&attr);
-    if (rc != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return rc;
-    }
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    /* Its own group: a Ctrl-C at the terminal is for us, we end our decoders. */
-    posix_spawnattr_setpgroup(&attr, 0);
-    rc = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                             POSIX_SPAWN_SETPGROUP);
-    rc = rc ? rc : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    rc = rc ? rc : posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    rc = rc ? rc : posix_spawn_file_actions_adddup2(&actions, errors, 2);
-    rc = rc ? rc : posix_spawn_file_actions_adddup2(&actions, sock, 3);
-    rc = rc ? rc : posix_spawn_file_actions_adddup2(&actions, file, 4);
-    rc = rc ? rc : posix_spawn_file_actions_addclosefrom_np(&actions, 5);
-    rc =
-        rc ? rc
-           : posix_spawn(pid, program ? program : "/proc/self/exe", &actions, &attr, argv, environ);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&actions);
-    return rc;
-}
-
 static void close_fd(int fd)
 {
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
 }
 
 static int launch(struct decoder *d, int file, const struct wire_request *request, struct err *err)
 {
+    static const char *const argv[] = {"nightshift", "decoder", NULL};
     int sock[2] = {-1, -1}, errors[2] = {-1, -1};
-    int copy = fcntl(file, F_DUPFD_CLOEXEC, SPARE_FD);
-    int rc = copy < 0 ? err_sys(err, errno, "start a decoder") : 0;
+    int rc = make_socket(request, sock, err);
 
-    if (rc == 0) {
-        rc = make_socket(request, sock, err);
-    }
-    if (rc == 0) {
+    if (rc == 0)
         rc = make_error_pipe(errors, err);
-    }
     if (rc == 0) {
-        rc = move_up(&sock[1], err);
-    }
-    if (rc == 0) {
-        rc = move_up(&errors[1], err);
-    }
-    if (rc == 0) {
-        int failed = spawn(sock[1], copy, errors[1], &d->pid);
+        const int files[] = {SPAWN_NULL, SPAWN_NULL, errors[1], sock[1], file};
+        int failed = spawn_start(program, argv, files, 5, &d->pid);
 
         rc = failed ? err_sys(err, failed, "start a decoder") : 0;
     }
-    close_fd(copy);
     close_fd(sock[1]);
     close_fd(errors[1]);
     if (rc != 0) {
@@ -205,9 +142,8 @@ static int start(int file, struct wire_request *request, const struct decoder_li
     struct decoder *d = calloc(1, sizeof(*d));
     int rc;
 
-    if (!d) {
+    if (!d)
         return err_set(err, ERR_NOMEM, "out of memory");
-    }
     d->sock = d->errors = -1;
     d->next_sample = -1;
     d->skip_samples = request->skip_samples;
@@ -241,9 +177,8 @@ int decoder_start(int file, const char *member, uint32_t nth, int64_t skip_sampl
         return err_set(err, ERR_INPUT, "the member's name is longer than %u bytes",
                        WIRE_MEMBER_MAX);
     }
-    if (expect_fingerprint) {
+    if (expect_fingerprint)
         memcpy(request.fingerprint, expect_fingerprint, sizeof(request.fingerprint));
-    }
     return start(file, &request, limits, ret, err);
 }
 
@@ -257,17 +192,12 @@ int decoder_start_list(int file, const struct decoder_limits *limits, struct dec
 
 /* --- its end --- */
 
-/* Kills (a process that has ended already does not mind) and reaps; its wait status. */
+/* Its wait status; a process that has ended already does not mind being killed. */
 static int reap(struct decoder *d)
 {
-    int status = 0;
+    int status = d->pid > 0 ? spawn_end(d->pid, -1) : 0;
 
-    if (d->pid > 0) {
-        kill(d->pid, SIGKILL);
-        while (waitpid(d->pid, &status, 0) < 0 && errno == EINTR) {
-        }
-        d->pid = 0;
-    }
+    d->pid = 0;
     return status;
 }
 
@@ -275,21 +205,9 @@ static int reap(struct decoder *d)
 static int reap_patiently(struct decoder *d)
 {
     const struct timespec step = {.tv_nsec = 5 * 1000 * 1000};
-    int status = 0;
 
-    for (int i = 0; i < 400; i++) {
-        pid_t got = waitpid(d->pid, &status, WNOHANG);
-
-        if (got == d->pid) {
-            d->pid = 0;
-            return status;
-        }
-        if (got < 0 && errno != EINTR) {
-            d->pid = 0; /* reaped by somebody who ignores SIGCHLD */
-            return 0;
-        }
+    for (int i = 0; i < 400 && !spawn_ended(d->pid); i++)
         nanosleep(&step, NULL);
-    }
     return reap(d);
 }
 
@@ -305,9 +223,8 @@ static void log_stderr(struct decoder *d)
 
         next = end ? end + 1 : text + got;
         line = utf8_display(p, (size_t)((end ? end : text + got) - p));
-        if (line && *line) {
+        if (line && *line)
             log_warn("decoder: %.500s", line);
-        }
         free(line);
     }
 }
@@ -346,17 +263,14 @@ void decoder_cancel(struct decoder *d)
 
 static void drop_strings(struct decoder *d)
 {
-    for (size_t i = 0; i < sizeof(d->owned) / sizeof(d->owned[0]); i++) {
-        free(d->owned[i]);
-        d->owned[i] = NULL;
-    }
+    wire_entry_free(&d->entry);
+    wire_end_free(&d->end);
 }
 
 void decoder_close(struct decoder *d)
 {
-    if (!d) {
+    if (!d)
         return;
-    }
     reap(d);
     close_fd(d->sock);
     close_fd(d->errors);
@@ -380,9 +294,8 @@ static int next_frame(struct decoder *d, struct frame *ret, struct err *err)
 {
     int rc = frame_read_fd(d->sock, &d->in, (int)d->limits.silence_ms, ret, err);
 
-    if (atomic_load(&d->cancelled)) {
+    if (atomic_load(&d->cancelled))
         return err_set(err, ERR_CANCELLED, "cancelled");
-    }
     switch (rc) {
     case 0:
         return 0;
@@ -406,13 +319,11 @@ static int take_pcm(struct decoder *d, const struct frame *f, struct decoder_eve
 {
     int rc = wire_get_pcm(f->payload, f->len, d->pcm, &ret->samples, &ret->at_sample, err);
 
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     if (d->listing || !d->described ||
-        ret->at_sample != (d->next_sample < 0 ? d->skip_samples : d->next_sample)) {
+        ret->at_sample != (d->next_sample < 0 ? d->skip_samples : d->next_sample))
         return err_set(err, ERR_PROTOCOL, "audio out of place");
-    }
     ret->type = DECODER_PCM;
     ret->pcm = d->pcm;
     d->next_sample = ret->at_sample + (int64_t)ret->samples;
@@ -422,17 +333,16 @@ static int take_pcm(struct decoder *d, const struct frame *f, struct decoder_eve
 static int take_end(struct decoder *d, const struct frame *f, struct decoder_event *ret,
                     struct err *err)
 {
-    int rc = wire_get_end(f->payload, f->len, &ret->end, &d->owned[0], err);
+    int rc = wire_get_end(f->payload, f->len, &d->end, err);
 
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     if (!d->listing &&
-        (!d->described || (d->next_sample >= 0 ? ret->end.total_samples != d->next_sample
-                                               : ret->end.total_samples > d->skip_samples))) {
+        (!d->described || (d->next_sample >= 0 ? d->end.total_samples != d->next_sample
+                                               : d->end.total_samples > d->skip_samples)))
         return err_set(err, ERR_PROTOCOL, "an end out of place");
-    }
     ret->type = DECODER_END;
+    ret->end = d->end;
     d->done = true;
     return 0;
 }
@@ -446,26 +356,24 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
 
     switch (f->type) {
     case WIRE_PULSE:
-        if (d->pulse) {
+        if (d->pulse)
             d->pulse(d->pulse_arg);
-        }
         return err_set(err, ERR_EMPTY, "a sign of life");
     case WIRE_INFO:
         rc = wire_get_info(f->payload, f->len, &ret->info, err);
-        if (rc == 0 && (d->listing || d->described)) {
+        if (rc == 0 && (d->listing || d->described))
             rc = err_set(err, ERR_PROTOCOL, "information out of place");
-        }
         ret->type = DECODER_INFO;
         d->described = true;
         return rc;
     case WIRE_PCM:
         return take_pcm(d, f, ret, err);
     case WIRE_ENTRY:
-        rc = wire_get_entry(f->payload, f->len, &ret->entry, &d->owned[0], &d->owned[1], err);
-        if (rc == 0 && (!d->listing || ++d->entries > d->limits.max_entries)) {
+        rc = wire_get_entry(f->payload, f->len, &d->entry, err);
+        if (rc == 0 && (!d->listing || ++d->entries > d->limits.max_entries))
             rc = err_set(err, ERR_PROTOCOL, "an entry out of place");
-        }
         ret->type = DECODER_ENTRY;
+        ret->entry = d->entry;
         return rc;
     case WIRE_END:
         return take_end(d, f, ret, err);
@@ -495,21 +403,18 @@ int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err)
     int rc = ERR_EMPTY;
 
     drop_strings(d);
-    if (d->done) {
+    if (d->done)
         return err_set(err, ERR_EMPTY, "the decoder has ended");
-    }
     while (rc == ERR_EMPTY) {
         rc = next_frame(d, &frame, err);
-        if (rc == 0) {
+        if (rc == 0)
             rc = take(d, &frame, &event, err);
-        }
         if (rc == ERR_PROTOCOL) {
             reap(d);
             rc = nonsense(err, err->msg);
         }
-        if (rc == ERR_EMPTY && clock_mono_ms() > patience_ends) {
+        if (rc == ERR_EMPTY && clock_mono_ms() > patience_ends)
             rc = err_set(err, ERR_TIMEOUT, "no audio came of it for hours");
-        }
     }
     if (rc != 0) {
         d->done = true;
@@ -529,14 +434,12 @@ int sandbox_check(struct sandbox_report *ret, struct err *err)
     int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int rc;
 
-    if (file < 0) {
+    if (file < 0)
         return err_sys(err, errno, "open /dev/null");
-    }
     rc = start(file, &request, NULL, &d, err);
     close(file);
-    if (rc != 0 || !d) {
+    if (rc != 0 || !d)
         return rc;
-    }
     rc = next_frame(d, &frame, err);
     if (rc == 0 && frame.type == WIRE_ERROR) {
         struct err said;
@@ -559,8 +462,7 @@ int sandbox_demand(bool unsandboxed, char warning[SANDBOX_WORDS], struct err *er
 {
     struct sandbox_report r = {0};
 
-    if (sandbox_check(&r, err) != 0) {
+    if (sandbox_check(&r, err) != 0)
         return err_prefix(err, "trying the decoders' sandbox");
-    }
     return sandbox_judge(&r, unsandboxed, warning, err);
 }

@@ -16,7 +16,7 @@
 #include "workers/media/fingerprint.h"
 #include "workers/media/sandbox.h"
 #include "workers/media/stream.h"
-#include "workers/media/walk.h"
+#include "workers/media/archive_walk.h"
 #include "workers/media/wire.h"
 
 #define SOCKET_FD 3
@@ -26,7 +26,6 @@
 
 struct session {
     struct wire_request request;
-    char *member; /* owned; request.member */
     uint64_t file_size;
     struct unpack_limits unpack;
     struct buf out;  /* payload under construction, kept between messages */
@@ -51,9 +50,8 @@ static void on_life(void *arg)
     struct session *s = arg;
     struct err ignored;
 
-    if (clock_mono_ms() - s->sent_ms >= PULSE_MS) {
+    if (clock_mono_ms() - s->sent_ms >= PULSE_MS)
         (void)send_out(s, WIRE_PULSE, &ignored); /* a parent that is gone kills us anyway */
-    }
 }
 
 static int on_info(void *arg, const struct decoder_info *info, struct err *err)
@@ -98,19 +96,16 @@ static int stream_fingerprint(struct stream *in, uint8_t ret[16], struct err *er
     int64_t got = 1;
     int rc;
 
-    if (in->size < 0) {
+    if (in->size < 0)
         return err_set(err, ERR_INPUT, "its size is unknown: the archive is cut short");
-    }
     chunk = malloc(1 << 18);
-    if (!chunk) {
+    if (!chunk)
         return err_set(err, ERR_NOMEM, "out of memory");
-    }
     rc = fingerprint_new((uint64_t)in->size, &f, err);
     while (rc == 0 && got > 0) {
         got = stream_read(in, chunk, 1 << 18, err);
-        if (got > 0) {
+        if (got > 0)
             fingerprint_feed(f, chunk, (size_t)got);
-        }
     }
     if (rc == 0) {
         rc = fingerprint_end(f, ret, got < 0 ? &ignored : err);
@@ -126,15 +121,12 @@ static int open_input(struct session *s, unsigned nth, struct stream **ret, stru
     struct stream *in;
     int rc = open_file(s, &in, err);
 
-    if (rc == 0 && s->request.member[0]) {
+    if (rc == 0 && s->request.member[0])
         rc = member_open(in, s->request.member, nth, &s->unpack, &in, err);
-    }
-    if (rc == 0 && s->request.want_hash) {
+    if (rc == 0 && s->request.want_hash)
         rc = hashed_open(in, &in, err);
-    }
-    if (rc == 0) {
+    if (rc == 0)
         *ret = in;
-    }
     return rc;
 }
 
@@ -165,15 +157,12 @@ static int open_expected(struct session *s, struct stream **ret, struct err *err
         struct stream *in;
         int rc = open_input(s, nth, &in, err);
 
-        if (rc == ERR_MISSING && tried == 0 && nth > 0 && s->request.has_fingerprint) {
+        if (rc == ERR_MISSING && tried == 0 && nth > 0 && s->request.has_fingerprint)
             continue;
-        }
-        if (rc == ERR_MISSING && tried > 0 && nth > 0) {
+        if (rc == ERR_MISSING && tried > 0 && nth > 0)
             break;
-        }
-        if (rc != 0) {
+        if (rc != 0)
             return rc;
-        }
         rc = s->request.has_fingerprint ? fingerprint_of(s, in, fingerprint, err) : 0;
         if (rc == 0 && (!s->request.has_fingerprint ||
                         memcmp(fingerprint, s->request.fingerprint, sizeof(fingerprint)) == 0)) {
@@ -181,15 +170,12 @@ static int open_expected(struct session *s, struct stream **ret, struct err *err
             return 0;
         }
         stream_close(in);
-        if (rc != 0 && (rc != ERR_INPUT || !s->request.member[0])) {
+        if (rc != 0 && (rc != ERR_INPUT || !s->request.member[0]))
             return rc;
-        }
-        if (rc != 0 && unreadable.code == 0) {
+        if (rc != 0 && unreadable.code == 0)
             unreadable = *err;
-        }
-        if (!s->request.member[0]) {
+        if (!s->request.member[0])
             break;
-        }
     }
     if (unreadable.code != 0) {
         *err = unreadable;
@@ -207,9 +193,8 @@ static int run_decode(struct session *s, struct err *err)
     struct err hash_err = {0};
     int rc = open_expected(s, &in, err);
 
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     rc = decode_stream(in, &task, &end.total_samples, damage, err);
     if (rc == 0 && s->request.want_hash) {
         /* A member that cannot be unpacked to its end has been called damaged already. */
@@ -232,10 +217,10 @@ static int run_decode(struct session *s, struct err *err)
 
 static int run_list(struct session *s, struct err *err)
 {
-    struct walk_task task = {
+    struct archive_walk_task task = {
         open_file, on_entry, s, {on_life, s}, s->request.limits.max_entries, s->unpack.max_bytes};
     struct decoder_end end = {.complete = true, .damage = ""};
-    int rc = walk_archive(&task, err);
+    int rc = archive_walk(&task, err);
 
     if (rc == 0) {
         wire_put_end(&s->out, &end);
@@ -253,9 +238,8 @@ static void warm_up(void)
 {
     setenv("TZ", "UTC0", 1);
     tzset();
-    if (!setlocale(LC_CTYPE, "C.UTF-8")) {
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "en_US.UTF-8");
-    }
 }
 
 /* While the sandbox still allows it: the C library asks for a size by a call that takes names too.
@@ -264,12 +248,10 @@ static int look_at_file(struct session *s, struct err *err)
 {
     struct stat st;
 
-    if (fstat(FILE_FD, &st) != 0) {
+    if (fstat(FILE_FD, &st) != 0)
         return err_set(err, ERR_IO, "cannot look at the file");
-    }
-    if (!S_ISREG(st.st_mode) && s->request.task != WIRE_TASK_SANDBOX) {
+    if (!S_ISREG(st.st_mode) && s->request.task != WIRE_TASK_SANDBOX)
         return err_set(err, ERR_INPUT, "not a regular file");
-    }
     s->file_size = (uint64_t)st.st_size;
     return 0;
 }
@@ -280,12 +262,10 @@ static int get_request(struct session *s, struct err *err)
     struct frame frame;
     int rc = frame_read_fd(SOCKET_FD, &reader, REQUEST_WAIT_MS, &frame, err);
 
-    if (rc == 0 && frame.type != WIRE_REQUEST) {
+    if (rc == 0 && frame.type != WIRE_REQUEST)
         rc = err_set(err, ERR_PROTOCOL, "no request");
-    }
-    if (rc == 0) {
-        rc = wire_get_request(frame.payload, frame.len, &s->request, &s->member, err);
-    }
+    if (rc == 0)
+        rc = wire_get_request(frame.payload, frame.len, &s->request, err);
     frame_reader_free(&reader);
     return rc;
 }
@@ -329,14 +309,13 @@ int decoder_main(int argc, char **argv)
                                                   .landlock_most = UINT32_MAX},
                            &report, &err);
     }
-    if (rc == 0) {
+    if (rc == 0)
         rc = run(&s, &report, &err);
-    }
     if (rc != 0) {
         wire_put_error(&s.out, &err);
         (void)send_out(&s, WIRE_ERROR, &ignored);
     }
-    free(s.member);
+    wire_request_free(&s.request);
     buf_free(&s.out);
     return 0;
 }

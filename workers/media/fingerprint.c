@@ -25,12 +25,10 @@ static uint64_t block_start(uint64_t size, unsigned i)
 {
     const uint64_t parts = FINGERPRINT_SPACED + 1;
 
-    if (i == 0) {
+    if (i == 0)
         return 0;
-    }
-    if (i == FINGERPRINT_SPACED + 1) {
+    if (i == FINGERPRINT_SPACED + 1)
         return size - FINGERPRINT_BLOCK;
-    }
     return (size / parts * i + size % parts * i / parts) / FINGERPRINT_BLOCK * FINGERPRINT_BLOCK;
 }
 
@@ -49,9 +47,8 @@ int fingerprint_new(uint64_t size, struct fingerprint **ret, struct err *err)
         return err_set(err, ERR_NOMEM, "out of memory");
     }
     f->size = size;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++)
         le[i] = (uint8_t)(size >> (8 * i));
-    }
     XXH3_128bits_reset(f->hash);
     XXH3_128bits_update(f->hash, le, sizeof(le));
     *ret = f;
@@ -74,12 +71,10 @@ void fingerprint_feed(struct fingerprint *f, const void *data, size_t len)
         uint64_t from = f->pos > start ? f->pos : start;
         uint64_t to = end < stop ? end : stop;
 
-        if (from < to) {
+        if (from < to)
             XXH3_128bits_update(f->hash, p + (from - f->pos), (size_t)(to - from));
-        }
-        if (end < stop) {
+        if (end < stop)
             break;
-        }
         f->block++;
     }
     f->pos = end;
@@ -98,9 +93,8 @@ int fingerprint_end(struct fingerprint *f, uint8_t ret[16], struct err *err)
                      (unsigned long long)f->size);
     } else {
         XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(f->hash));
-        for (size_t i = 0; i < 16; i++) {
+        for (size_t i = 0; i < 16; i++)
             ret[i] = digest.digest[i];
-        }
     }
     XXH3_freeState(f->hash);
     free(f);
@@ -113,15 +107,12 @@ static int read_block(int fd, uint8_t *buf, size_t n, uint64_t offset, struct er
     while (n > 0) {
         ssize_t got = pread(fd, buf, n, (off_t)offset);
 
-        if (got < 0 && errno == EINTR) {
+        if (got < 0 && errno == EINTR)
             continue;
-        }
-        if (got < 0) {
+        if (got < 0)
             return err_sys(err, errno, "cannot read it");
-        }
-        if (got == 0) {
+        if (got == 0)
             return err_set(err, ERR_CHANGED, "the file became shorter while it was read");
-        }
         buf += got;
         offset += (uint64_t)got;
         n -= (size_t)got;
@@ -136,13 +127,11 @@ int fingerprint_fd(int fd, uint64_t size, uint8_t ret[16], struct err *err)
     uint64_t len = block_len(size);
     int rc = fingerprint_new(size, &f, err);
 
-    if (rc != 0 || !f) {
+    if (rc != 0 || !f)
         return rc;
-    }
     buf = malloc(len ? len : 1);
-    if (!buf) {
+    if (!buf)
         rc = err_set(err, ERR_NOMEM, "out of memory");
-    }
     for (unsigned i = 0; rc == 0 && i < block_count(size); i++) {
         uint64_t start = block_start(size, i);
 

@@ -25,9 +25,8 @@ static int move_under(struct hashed_stream *h, int64_t pos, struct err *err)
 {
     int rc = h->under_pos == pos ? 0 : stream_seek(h->under, pos, err);
 
-    if (rc == 0) {
+    if (rc == 0)
         h->under_pos = pos;
-    }
     return rc;
 }
 
@@ -37,9 +36,8 @@ static int64_t read_under(struct hashed_stream *h, void *to, size_t n, struct er
     int64_t start = h->under_pos;
     int64_t got = stream_read(h->under, to, n, err);
 
-    if (got <= 0) {
+    if (got <= 0)
         return got;
-    }
     h->under_pos = start + got;
     if (start <= h->hashed && h->under_pos > h->hashed) {
         XXH3_128bits_update(h->hash, (uint8_t *)to + (h->hashed - start),
@@ -58,12 +56,10 @@ static int hash_until(struct hashed_stream *h, int64_t to, struct err *err)
         int64_t want = to - h->hashed;
         int64_t got = read_under(h, h->chunk, want < CHUNK_BYTES ? (size_t)want : CHUNK_BYTES, err);
 
-        if (got < 0) {
+        if (got < 0)
             return (int)got;
-        }
-        if (got == 0) {
+        if (got == 0)
             break;
-        }
     }
     return rc;
 }
@@ -75,27 +71,22 @@ static int64_t hashed_read(struct stream *s, void *to, size_t n, struct err *err
     int64_t got;
     int rc = 0;
 
-    if (gap > 0 && (h->under->sequential || gap <= GAP_BYTES)) {
+    if (gap > 0 && (h->under->sequential || gap <= GAP_BYTES))
         rc = hash_until(h, h->pos, err);
-    }
-    if (rc == 0) {
+    if (rc == 0)
         rc = move_under(h, h->pos, err);
-    }
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     got = read_under(h, to, n, err);
-    if (got > 0) {
+    if (got > 0)
         h->pos += got;
-    }
     return got;
 }
 
 static int hashed_seek(struct stream *s, int64_t pos, struct err *err)
 {
-    if (pos < 0) {
+    if (pos < 0)
         return err_set(err, ERR_INPUT, "refers to a place before its beginning");
-    }
     ((struct hashed_stream *)s)->pos = pos;
     return 0;
 }
@@ -115,9 +106,8 @@ int hashed_open(struct stream *under, struct stream **ret, struct err *err)
     struct hashed_stream *h = calloc(1, sizeof(*h));
 
     if (!h || !(h->hash = XXH3_createState()) || !(h->chunk = malloc(CHUNK_BYTES))) {
-        if (h) {
+        if (h)
             XXH3_freeState(h->hash);
-        }
         free(h);
         stream_close(under);
         return err_set(err, ERR_NOMEM, "out of memory");

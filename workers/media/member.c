@@ -38,9 +38,8 @@ static int find_index(struct stream *under, uint64_t index, uint64_t max_bytes,
     struct archive_source *src;
     int rc = archive_source_open(under, max_bytes, &src, err);
 
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     do {
         rc = archive_source_next(src, item, err);
     } while (rc == 0 && item->index < index);
@@ -89,18 +88,15 @@ static int fill(struct member_stream *m, struct err *err)
     int64_t room = m->ring_bytes - at;
     int64_t got;
 
-    if (!m->src) {
+    if (!m->src)
         return err_set(err, ERR_INPUT, "the archive cannot be read");
-    }
     got = archive_source_read(m->src, m->ring + at, (size_t)(room < FILL_BYTES ? room : FILL_BYTES),
                               err);
-    if (got < 0) {
+    if (got < 0)
         return (int)got;
-    }
     m->end += got;
-    if (got > 0 && m->end == m->base.size) {
+    if (got > 0 && m->end == m->base.size)
         check_tail(m);
-    }
     if (got == 0 && m->base.size >= 0 && m->end < m->base.size) {
         return err_set(err, ERR_INPUT, "the archive's member ends after %lld of %lld bytes",
                        (long long)m->end, (long long)m->base.size);
@@ -119,30 +115,26 @@ static int64_t member_read(struct stream *s, void *to, size_t n, struct err *err
         return err->code;
     }
     if (m->base.size >= 0 && m->pos >= m->base.size) {
-        if (m->tail.code != 0) {
+        if (m->tail.code != 0)
             *err = m->tail;
-        }
         return m->tail.code;
     }
     if (m->pos < m->end - m->ring_bytes) {
         rc = restart(m, err);
-        if (rc != 0) {
+        if (rc != 0)
             return rc;
-        }
     }
     while (m->end <= m->pos) {
         rc = fill(m, err);
-        if (rc <= 0) {
+        if (rc <= 0)
             return rc;
-        }
     }
     have = m->end - m->pos;
     at = m->pos % m->ring_bytes;
     have = have < m->ring_bytes - at ? have : m->ring_bytes - at;
     have = have < (int64_t)n ? have : (int64_t)n;
-    if (m->base.size >= 0 && have > m->base.size - m->pos) {
+    if (m->base.size >= 0 && have > m->base.size - m->pos)
         have = m->base.size - m->pos;
-    }
     memcpy(to, m->ring + at, (size_t)have);
     m->pos += have;
     return have;
@@ -150,9 +142,8 @@ static int64_t member_read(struct stream *s, void *to, size_t n, struct err *err
 
 static int member_seek(struct stream *s, int64_t pos, struct err *err)
 {
-    if (pos < 0) {
+    if (pos < 0)
         return err_set(err, ERR_INPUT, "refers to a place before its beginning");
-    }
     ((struct member_stream *)s)->pos = pos;
     return 0;
 }
@@ -162,9 +153,8 @@ static void member_close(struct stream *s)
     struct member_stream *m = (struct member_stream *)s;
 
     archive_source_close(m->src);
-    if (!m->keeps_under) {
+    if (!m->keeps_under)
         stream_close(m->under);
-    }
     free(m->ring);
     free(m);
 }
@@ -177,13 +167,12 @@ static int make_stream(struct stream *under, struct archive_source *src, struct 
     int rc = archive_source_measure(src, item, err);
     int64_t ring = item->size >= 0 && item->size < RING_BYTES ? item->size + 1 : RING_BYTES;
 
-    if (rc != 0) {
+    if (rc != 0)
         m = NULL;
-    } else if (!item->is_file) {
+    else if (!item->is_file)
         rc = err_set(err, ERR_INPUT, "the archive's member is no file");
-    } else if (!(m = calloc(1, sizeof(*m))) || !(m->ring = malloc((size_t)ring))) {
+    else if (!(m = calloc(1, sizeof(*m))) || !(m->ring = malloc((size_t)ring)))
         rc = err_set(err, ERR_NOMEM, "out of memory");
-    }
     if (rc != 0 || !m) {
         free(m);
         archive_source_close(src);
@@ -196,9 +185,8 @@ static int make_stream(struct stream *under, struct archive_source *src, struct 
     m->index = item->index;
     m->max_bytes = limits->max_bytes;
     m->ring_bytes = ring;
-    if (item->is_encrypted) {
+    if (item->is_encrypted)
         (void)archive_refuse_encrypted(&m->refused);
-    }
     *ret = &m->base;
     return 0;
 }
@@ -238,20 +226,17 @@ static int find_named(struct stream *under, uint64_t from, const char *name, uns
     struct archive_source *src;
     int rc = archive_source_open(under, max_bytes, &src, err);
 
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     while ((rc = archive_source_next(src, item, err)) == 0) {
         bool is_it = item->index >= from && item->is_file && strcmp(item->name, name) == 0;
 
         *rest = NULL;
-        if (is_it && (*nth)-- == 0) {
+        if (is_it && (*nth)-- == 0)
             break;
-        }
         if (!is_it && item->index >= from && item->is_file && may_nest &&
-            (*rest = behind_entry(name, item->name))) {
+            (*rest = behind_entry(name, item->name)))
             break;
-        }
     }
     if (rc != 0) {
         archive_source_close(src);
@@ -289,9 +274,8 @@ static int open_named(struct stream *under, const char *name, unsigned *nth, boo
         }
         from = item.index + 1;
         rc = make_stream(under, src, &item, limits, &inner, err);
-        if (rc != 0) {
+        if (rc != 0)
             return rc;
-        }
         if (!rest) {
             *ret = inner;
             return 0;

@@ -43,15 +43,12 @@ static struct media *media_of(void *context)
 {
     const AVClass *class = context ? *(const AVClass **)context : NULL;
 
-    if (!class || !class->class_name) {
+    if (!class || !class->class_name)
         return NULL;
-    }
-    if (strcmp(class->class_name, "AVFormatContext") == 0) {
+    if (strcmp(class->class_name, "AVFormatContext") == 0)
         return ((AVFormatContext *)context)->opaque;
-    }
-    if (strcmp(class->class_name, "AVCodecContext") == 0) {
+    if (strcmp(class->class_name, "AVCodecContext") == 0)
         return ((AVCodecContext *)context)->opaque;
-    }
     return NULL;
 }
 
@@ -64,18 +61,15 @@ __attribute__((format(printf, 2, 0))) static void note_external(struct media *m,
     char line[80];
     unsigned type, size = UINT_MAX;
 
-    if (!m || !m->fmt || m->fmt->nb_streams < 1 || m->fmt->nb_streams > 64) {
+    if (!m || !m->fmt || m->fmt->nb_streams < 1 || m->fmt->nb_streams > 64)
         return;
-    }
     if (strncmp(format, "Unknown dref type", 17) == 0) {
         vsnprintf(line, sizeof(line), format, args);
-        if (sscanf(line, "Unknown dref type 0x%x size %u", &type, &size) != 2) {
+        if (sscanf(line, "Unknown dref type 0x%x size %u", &type, &size) != 2)
             return;
-        }
     }
-    if (size > 12) {
+    if (size > 12)
         m->external |= UINT64_C(1) << (m->fmt->nb_streams - 1);
-    }
 }
 
 __attribute__((format(printf, 3, 0))) static void on_log(void *context, int level,
@@ -86,26 +80,21 @@ __attribute__((format(printf, 3, 0))) static void on_log(void *context, int leve
     char *shown;
     size_t len;
 
-    if (level > AV_LOG_ERROR && (strncmp(format, "Unknown dref type", 17) == 0 ||
-                                 strstr(format, "opening external track"))) {
+    if (level > AV_LOG_ERROR &&
+        (strncmp(format, "Unknown dref type", 17) == 0 || strstr(format, "opening external track")))
         note_external(media_of(context), format, args);
-    }
-    if (!m) {
+    if (!m)
         return;
-    }
     vsnprintf(line, sizeof(line), format, args);
     len = strlen(line);
-    while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '.' || line[len - 1] == ' ')) {
+    while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '.' || line[len - 1] == ' '))
         line[--len] = '\0';
-    }
     /* "moov atom not found" explains what "error reading header" behind it does not. */
-    if (len == 0 || strstr(m->note, "moov")) {
+    if (len == 0 || strstr(m->note, "moov"))
         return;
-    }
     shown = utf8_display(line, len);
-    if (shown) {
+    if (shown)
         utf8_copy(m->note, sizeof(m->note), shown);
-    }
     free(shown);
 }
 
@@ -117,18 +106,16 @@ static int on_read(void *arg, uint8_t *to, int n)
     uint64_t bound = m->elementary ? ELEMENTARY_SCAN_BYTES : SCAN_BYTES;
     int64_t got;
 
-    if (m->in_err.code != 0) {
+    if (m->in_err.code != 0)
         return AVERROR(EIO);
-    }
     if (m->unproductive_bytes > bound) {
         err_set(&m->in_err, ERR_INPUT, "no audio in %llu MiB",
                 (unsigned long long)(m->unproductive_bytes >> 20));
         return AVERROR(EIO);
     }
     got = stream_read(m->in, to, n > 0 ? (size_t)n : 0, &m->in_err);
-    if (got < 0) {
+    if (got < 0)
         return AVERROR(EIO);
-    }
     m->unproductive_bytes += (uint64_t)got;
     return got == 0 ? AVERROR_EOF : (int)got;
 }
@@ -138,16 +125,14 @@ static int64_t on_seek(void *arg, int64_t offset, int whence)
     struct media *m = arg;
 
     whence &= ~AVSEEK_FORCE;
-    if (whence == AVSEEK_SIZE) {
+    if (whence == AVSEEK_SIZE)
         return m->in->size >= 0 ? m->in->size : AVERROR(ENOSYS);
-    }
     if (whence == SEEK_END && m->in->size >= 0 && offset <= 0 && -offset <= m->in->size) {
         offset += m->in->size;
         whence = SEEK_SET;
     }
-    if (whence != SEEK_SET || offset < 0) { /* avio turns SEEK_CUR into SEEK_SET itself */
+    if (whence != SEEK_SET || offset < 0) /* avio turns SEEK_CUR into SEEK_SET itself */
         return AVERROR(EINVAL);
-    }
     return stream_seek(m->in, offset, &m->in_err) == 0 ? offset : AVERROR(EIO);
 }
 
@@ -173,9 +158,8 @@ static int failed(struct media *m, int av, const char *what, struct err *err)
         *err = m->in_err;
         return err->code;
     }
-    if (av == AVERROR(ENOMEM)) {
+    if (av == AVERROR(ENOMEM))
         return err_set(err, ERR_LIMIT, "%s: it wants more memory than a decoder may have", what);
-    }
     av_strerror(av, text, sizeof(text));
     return err_set(err, ERR_INPUT, "%s (%s)", what, m->note[0] ? m->note : text);
 }
@@ -184,9 +168,8 @@ static int make_io(struct media *m, struct err *err)
 {
     uint8_t *buffer = av_malloc(IO_BYTES);
 
-    if (buffer) {
+    if (buffer)
         m->io = avio_alloc_context(buffer, IO_BYTES, 0, m, on_read, NULL, on_seek);
-    }
     if (!m->io) {
         av_free(buffer);
         return err_set(err, ERR_NOMEM, "out of memory");
@@ -202,17 +185,14 @@ static int read_promise(struct media *m, struct err *err)
     int64_t got = stream_read_full(m->in, head, sizeof(head), err);
     uint32_t size = 0;
 
-    if (got < 0) {
+    if (got < 0)
         return (int)got;
-    }
-    if (got == sizeof(head) && memcmp(head, "RIFF", 4) == 0) {
+    if (got == sizeof(head) && memcmp(head, "RIFF", 4) == 0)
         size = AV_RL32(head + 4);
-    } else if (got == sizeof(head) && memcmp(head, "FORM", 4) == 0) {
+    else if (got == sizeof(head) && memcmp(head, "FORM", 4) == 0)
         size = AV_RB32(head + 4);
-    }
-    if (size != 0 && size < 0x7fff0000) {
+    if (size != 0 && size < 0x7fff0000)
         m->promised_bytes = 8.0 + size;
-    }
     return stream_seek(m->in, 0, err);
 }
 
@@ -225,12 +205,10 @@ static int probe(struct media *m, const AVInputFormat **ret, struct err *err)
         *err = m->in_err;
         return err->code;
     }
-    if (score < 0 || !*ret) {
+    if (score < 0 || !*ret)
         return err_set(err, ERR_INPUT, "not a recording: no known format");
-    }
-    if (av_match_list((*ret)->name, allowed_formats, ',') == 0) {
+    if (av_match_list((*ret)->name, allowed_formats, ',') == 0)
         return err_set(err, ERR_INPUT, "not a recording: its bytes look like %s", (*ret)->name);
-    }
     m->score = score;
     m->elementary = av_match_list((*ret)->name, elementary_formats, ',') != 0;
     return 0;
@@ -243,11 +221,9 @@ static char *audio_decoders(void)
     const AVCodec *codec;
     void *state = NULL;
 
-    while ((codec = av_codec_iterate(&state))) {
-        if (av_codec_is_decoder(codec) && codec->type == AVMEDIA_TYPE_AUDIO) {
+    while ((codec = av_codec_iterate(&state)))
+        if (av_codec_is_decoder(codec) && codec->type == AVMEDIA_TYPE_AUDIO)
             buf_printf(&names, "%s%s", names.len ? "," : "", codec->name);
-        }
-    }
     return buf_cstr(&names); /* names.data, owned by the caller */
 }
 
@@ -278,9 +254,8 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
                                              "truncated: the index (moov) is missing, the copy or "
                                              "the recording was cut short");
     }
-    if (av < 0) {
+    if (av < 0)
         return failed(m, av, "not a readable recording", err);
-    }
     return 0;
 }
 
@@ -342,36 +317,28 @@ static int choose_track(struct media *m, struct err *err)
     int index, audio;
     int av = avformat_find_stream_info(m->fmt, NULL);
 
-    if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT)) {
+    if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT))
         return failed(m, av, "not a readable recording", err);
-    }
     index = audio = av_find_best_stream(m->fmt, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
-    for (unsigned i = 0; audio < 0 && i < m->fmt->nb_streams; i++) {
-        if (m->fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO) {
+    for (unsigned i = 0; audio < 0 && i < m->fmt->nb_streams; i++)
+        if (m->fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO)
             audio = (int)i;
-        }
-    }
-    if (audio < 0) {
+    if (audio < 0)
         return err_set(err, ERR_INPUT, "no audio track");
-    }
-    if (is_encrypted(m->fmt, m->fmt->streams[audio])) {
+    if (is_encrypted(m->fmt, m->fmt->streams[audio]))
         return media_refuse_encrypted(err);
-    }
     if (audio < 64 && (m->external >> audio & 1) != 0) {
         return err_set(err, ERR_INPUT,
                        "its sound lies in another file, to which it refers: enqueue that one");
     }
-    if (index < 0) {
+    if (index < 0)
         return refuse_track(m->fmt->streams[audio], err);
-    }
-    for (unsigned i = 0; i < m->fmt->nb_streams; i++) {
+    for (unsigned i = 0; i < m->fmt->nb_streams; i++)
         m->fmt->streams[i]->discard = (int)i == index ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
-    }
     m->track = m->fmt->streams[index];
     m->dec = avcodec_alloc_context3(codec);
-    if (!m->dec) {
+    if (!m->dec)
         return err_set(err, ERR_NOMEM, "out of memory");
-    }
     av = avcodec_parameters_to_context(m->dec, m->track->codecpar);
     if (av >= 0) {
         m->dec->opaque = m;
@@ -388,23 +355,18 @@ int media_open(struct media *m, struct stream *in, struct err *err)
     int rc;
 
     m->in = in;
-    if (in->size == 0) {
+    if (in->size == 0)
         return err_set(err, ERR_INPUT, "empty file");
-    }
     av_log_set_callback(on_log);
     rc = read_promise(m, err);
-    if (rc == 0) {
+    if (rc == 0)
         rc = make_io(m, err);
-    }
-    if (rc == 0) {
+    if (rc == 0)
         rc = probe(m, &format, err);
-    }
-    if (rc == 0) {
+    if (rc == 0)
         rc = open_container(m, format, err);
-    }
-    if (rc == 0 && m->fmt) {
+    if (rc == 0 && m->fmt)
         rc = choose_track(m, err);
-    }
     media_progress(m);
     return rc;
 }
@@ -425,9 +387,8 @@ const char *media_undecodable(const struct media *m)
 
     /* Bits a sample, less one, are the five from bit 103 of the STREAMINFO on. */
     if (p->codec_id == AV_CODEC_ID_FLAC && p->extradata_size >= 14 &&
-        ((p->extradata[12] & 1) << 4 | p->extradata[13] >> 4) == 31) {
+        ((p->extradata[12] & 1) << 4 | p->extradata[13] >> 4) == 31)
         return "FLAC of 32 bits, which this FFmpeg cannot decode: convert it to 24 bits";
-    }
     return "";
 }
 
@@ -447,9 +408,8 @@ static const char *title_of(const struct media *m)
 {
     const AVDictionaryEntry *t = av_dict_get(m->fmt->metadata, "title", NULL, 0);
 
-    if (!t) {
+    if (!t)
         t = av_dict_get(m->track->metadata, "title", NULL, 0);
-    }
     return t ? t->value : NULL;
 }
 
@@ -457,9 +417,8 @@ static const char *container_of(const struct media *m)
 {
     const AVDictionaryEntry *brand = av_dict_get(m->fmt->metadata, "major_brand", NULL, 0);
 
-    if (strncmp(m->fmt->iformat->name, "mov,", 4) == 0) {
+    if (strncmp(m->fmt->iformat->name, "mov,", 4) == 0)
         return brand && strncmp(brand->value, "qt", 2) != 0 ? "mp4" : "mov";
-    }
     return m->fmt->iformat->name;
 }
 
@@ -472,16 +431,13 @@ double media_cut_factor(const struct media *m)
 
 double media_stated_seconds(const struct media *m)
 {
-    if (m->fmt->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE) {
+    if (m->fmt->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE)
         return 0;
-    }
-    if (m->track->duration != AV_NOPTS_VALUE && m->track->duration > 0) {
+    if (m->track->duration != AV_NOPTS_VALUE && m->track->duration > 0)
         return (double)m->track->duration * av_q2d(m->track->time_base);
-    }
     /* The container's length may be that of a longer video. */
-    if (m->fmt->nb_streams == 1 && m->fmt->duration != AV_NOPTS_VALUE && m->fmt->duration > 0) {
+    if (m->fmt->nb_streams == 1 && m->fmt->duration != AV_NOPTS_VALUE && m->fmt->duration > 0)
         return (double)m->fmt->duration / AV_TIME_BASE;
-    }
     return 0;
 }
 
@@ -491,9 +447,8 @@ void media_describe(const struct media *m, const AVFrame *frame, struct decoder_
     int64_t us = m->fmt->duration;
 
     *ret = (struct decoder_info){.duration_ms = -1};
-    if (us != AV_NOPTS_VALUE && us >= 0) {
+    if (us != AV_NOPTS_VALUE && us >= 0)
         ret->duration_ms = us / 1000 + (us % 1000 >= 500);
-    }
     ret->sample_rate_hz = (uint32_t)(frame ? frame->sample_rate : p->sample_rate);
     ret->channels = (uint32_t)(frame ? frame->ch_layout.nb_channels : p->ch_layout.nb_channels);
     copy_text(ret->container, sizeof(ret->container), container_of(m));

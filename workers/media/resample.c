@@ -23,9 +23,8 @@ static int choose_layout(const AVFrame *f, AVChannelLayout *ret, bool *average)
     int n = f->ch_layout.nb_channels;
 
     *average = false;
-    if (f->ch_layout.order != AV_CHANNEL_ORDER_UNSPEC) {
+    if (f->ch_layout.order != AV_CHANNEL_ORDER_UNSPEC)
         return av_channel_layout_copy(ret, &f->ch_layout);
-    }
     av_channel_layout_default(ret, n);
     if (ret->order == AV_CHANNEL_ORDER_UNSPEC) {
         *average = true;
@@ -43,12 +42,10 @@ static int start(struct resampler *r, const AVFrame *f, struct err *err)
     int n = f->ch_layout.nb_channels;
     int rc;
 
-    if (f->sample_rate < MIN_RATE_HZ || f->sample_rate > MAX_RATE_HZ) {
+    if (f->sample_rate < MIN_RATE_HZ || f->sample_rate > MAX_RATE_HZ)
         return err_set(err, ERR_INPUT, "a sample rate of %d Hz is not audio", f->sample_rate);
-    }
-    if (n < 1) {
+    if (n < 1)
         return err_set(err, ERR_INPUT, "%d channels are none", n);
-    }
     if (n > MAX_CHANNELS) {
         average = false;
         format = AV_SAMPLE_FMT_FLT;
@@ -61,14 +58,12 @@ static int start(struct resampler *r, const AVFrame *f, struct err *err)
                                  f->sample_rate, 0, NULL);
     }
     if (rc >= 0 && average) {
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n; i++)
             matrix[i] = 1.0 / n;
-        }
         rc = swr_set_matrix(r->swr, matrix, n);
     }
-    if (rc >= 0) {
+    if (rc >= 0)
         rc = swr_init(r->swr);
-    }
     av_channel_layout_uninit(&in);
     if (rc >= 0) {
         r->rate_hz = f->sample_rate;
@@ -91,9 +86,8 @@ static int reserve(struct resampler *r, int samples, struct err *err)
         av_freep(&r->out);
         r->out_cap = 0;
         r->out = av_malloc_array((size_t)samples, sizeof(*r->out));
-        if (!r->out) {
+        if (!r->out)
             return err_set(err, ERR_NOMEM, "out of memory");
-        }
         r->out_cap = samples;
     }
     return 0;
@@ -107,13 +101,11 @@ static int convert(struct resampler *r, const uint8_t **in, int in_samples, resa
     int room = swr_get_out_samples(r->swr, in_samples);
     int n, rc;
 
-    if (room < 0) {
+    if (room < 0)
         return err_set(err, ERR_INPUT, "a frame of %d samples is too long", in_samples);
-    }
     rc = reserve(r, room < 4096 ? 4096 : room, err);
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     planes[0] = (uint8_t *)r->out;
     n = swr_convert(r->swr, planes, r->out_cap, in, in_samples);
     if (n < 0) {
@@ -163,9 +155,8 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
 
     av_freep(&r->mono);
     r->mono = av_malloc_array((size_t)f->nb_samples, sizeof(*r->mono));
-    if (!r->mono) {
+    if (!r->mono)
         return err_set(err, ERR_NOMEM, "out of memory");
-    }
     for (size_t i = 0; i < (size_t)f->nb_samples; i++) {
         double sum = 0;
 
@@ -186,9 +177,8 @@ int resampler_feed(struct resampler *r, const AVFrame *frame, resampler_sink sin
 
     if (!same_shape(r, frame)) {
         rc = resampler_flush(r, sink, arg, err);
-        if (rc == 0) {
+        if (rc == 0)
             rc = start(r, frame, err);
-        }
     }
     if (rc == 0 && frame->ch_layout.nb_channels > MAX_CHANNELS) {
         const uint8_t *mono = NULL;

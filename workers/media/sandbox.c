@@ -40,19 +40,16 @@ static int limit(int resource, const char *what, uint64_t value, struct err *err
 {
     struct rlimit now, want;
 
-    if (getrlimit((__rlimit_resource_t)resource, &now) != 0) {
+    if (getrlimit((__rlimit_resource_t)resource, &now) != 0)
         return err_sys(err, errno, "cannot read the limit on %s", what);
-    }
     want.rlim_max = now.rlim_max < value ? now.rlim_max : value;
     want.rlim_cur = want.rlim_max;
-    if (resource == RLIMIT_CPU && now.rlim_max > value + LAST_SECONDS) {
+    if (resource == RLIMIT_CPU && now.rlim_max > value + LAST_SECONDS)
         want.rlim_max = value + LAST_SECONDS;
-    } else if (resource == RLIMIT_CPU && want.rlim_cur > 1) {
+    else if (resource == RLIMIT_CPU && want.rlim_cur > 1)
         want.rlim_cur--; /* an administrator's own limit is as tight: earlier by a second */
-    }
-    if (setrlimit((__rlimit_resource_t)resource, &want) != 0) {
+    if (setrlimit((__rlimit_resource_t)resource, &want) != 0)
         return err_sys(err, errno, "cannot limit %s", what);
-    }
     return 0;
 }
 
@@ -72,9 +69,8 @@ static int set_limits(uint64_t memory_bytes, uint64_t cpu_seconds, struct sandbo
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof(limits) / sizeof(limits[0]); i++) {
-        if (limits[i].resource == RLIMIT_NOFILE && SANITIZED) {
+        if (limits[i].resource == RLIMIT_NOFILE && SANITIZED)
             continue; /* their reports read /proc/self/maps; Landlock refuses files all the same */
-        }
         rc = limit(limits[i].resource, limits[i].what, limits[i].value, err);
     }
     r->cpu_seconds = cpu_seconds;
@@ -104,19 +100,16 @@ static struct landlock_attr landlock_all(long abi, size_t *size)
     struct landlock_attr a = {.fs = (1u << 13) - 1};
 
     *size = sizeof(a.fs);
-    if (abi >= 2) {
+    if (abi >= 2)
         a.fs |= 1u << 13; /* rename and link across folders */
-    }
-    if (abi >= 3) {
+    if (abi >= 3)
         a.fs |= 1u << 14; /* truncate */
-    }
     if (abi >= 4) {
         a.net = 3; /* bind and connect by TCP */
         *size = offsetof(struct landlock_attr, scoped);
     }
-    if (abi >= 5) {
+    if (abi >= 5)
         a.fs |= 1u << 15; /* ioctl on devices */
-    }
     if (abi >= 6) {
         a.scoped = 3; /* abstract sockets and signals to the outside */
         *size = sizeof(a);
@@ -133,21 +126,17 @@ static int enter_landlock(uint32_t most, uint32_t *ret)
     int error = 0;
     long fd;
 
-    if (abi < 1) {
+    if (abi < 1)
         return most == 0 || errno == 0 ? ENOSYS : errno;
-    }
     abi = abi < most ? abi : most;
     attr = landlock_all(abi, &size);
     fd = syscall(LANDLOCK_CREATE, &attr, size, 0);
-    if (fd < 0 || syscall(LANDLOCK_RESTRICT, fd, 0) != 0) {
+    if (fd < 0 || syscall(LANDLOCK_RESTRICT, fd, 0) != 0)
         error = errno;
-    }
-    if (fd >= 0) {
+    if (fd >= 0)
         close((int)fd);
-    }
-    if (error == 0) {
+    if (error == 0)
         *ret = (uint32_t)abi;
-    }
     return error;
 }
 
@@ -280,13 +269,11 @@ static int add_call(scmp_filter_ctx ctx, uint32_t action, const struct call *cal
     int rc;
 
     memcpy(args, call->args, sizeof(args));
-    for (unsigned i = 0; i < call->count; i++) {
-        if (args[i].datum_a == OWN_PID) {
+    for (unsigned i = 0; i < call->count; i++)
+        if (args[i].datum_a == OWN_PID)
             args[i].datum_a = (uint64_t)getpid();
-        } else if (args[i].datum_a == OWN_SOCKET) {
+        else if (args[i].datum_a == OWN_SOCKET)
             args[i].datum_a = (uint64_t)socket;
-        }
-    }
     rc = nr == __NR_SCMP_ERROR ? 0 : seccomp_rule_add_array(ctx, action, nr, call->count, args);
     /* A call that this architecture lacks needs no rule; an action equal to the default neither. */
     return rc == -EDOM || rc == -EACCES ? 0 : rc;
@@ -300,13 +287,11 @@ static int fill_filter(scmp_filter_ctx ctx, int socket)
     uint32_t action = SANITIZED ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW;
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < count; i++) {
+    for (size_t i = 0; rc == 0 && i < count; i++)
         rc = add_call(ctx, action, &calls[i], socket);
-    }
     /* Its flags cannot be seen: the C library then takes clone. */
-    if (rc == 0 && SANITIZED) {
+    if (rc == 0 && SANITIZED)
         rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-    }
     return rc;
 }
 
@@ -322,9 +307,8 @@ static int enter_seccomp(int socket)
         seccomp_attr_set(ctx, SCMP_FLTATR_API_SYSRAWRC, 1); /* the kernel's own error */
         rc = fill_filter(ctx, socket);
     }
-    if (rc == 0) {
+    if (rc == 0)
         rc = seccomp_load(ctx);
-    }
     seccomp_release(ctx);
     return -rc;
 }
@@ -341,13 +325,12 @@ static void drop_capabilities(void)
 
 static void why_not(int error, char *why, size_t cap)
 {
-    if (error == ENOSYS || error == EINVAL) {
+    if (error == ENOSYS || error == EINVAL)
         snprintf(why, cap, "not in this kernel");
-    } else if (error == EOPNOTSUPP) {
+    else if (error == EOPNOTSUPP)
         snprintf(why, cap, "switched off in this kernel");
-    } else {
+    else
         snprintf(why, cap, "refused by this system, error %d", error);
-    }
 }
 
 int sandbox_enter(const struct sandbox_wish *wish, struct sandbox_report *ret, struct err *err)
@@ -356,28 +339,23 @@ int sandbox_enter(const struct sandbox_wish *wish, struct sandbox_report *ret, s
     int rc, no_landlock, no_seccomp;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if ((uint32_t)getppid() != wish->parent_pid) {
+    if ((uint32_t)getppid() != wish->parent_pid)
         return err_set(err, ERR_IO, "the process that started the decoder is gone");
-    }
     prctl(PR_SET_DUMPABLE, 0);
     r.no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     no_landlock = enter_landlock(wish->landlock_most, &r.landlock_abi);
     drop_capabilities();
     rc = set_limits(wish->memory_bytes, wish->cpu_seconds, &r, err);
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     no_seccomp = enter_seccomp(wish->socket);
-    if (no_landlock == ENOMEM || no_seccomp == ENOMEM) {
+    if (no_landlock == ENOMEM || no_seccomp == ENOMEM)
         return err_set(err, ERR_NOMEM, "out of memory"); /* it is there, and must hold */
-    }
     r.seccomp = no_seccomp == 0;
-    if (no_landlock != 0) {
+    if (no_landlock != 0)
         why_not(no_landlock, r.no_landlock, sizeof(r.no_landlock));
-    }
-    if (no_seccomp != 0) {
+    if (no_seccomp != 0)
         why_not(no_seccomp, r.no_seccomp, sizeof(r.no_seccomp));
-    }
     *ret = r;
     return 0;
 }
@@ -386,21 +364,18 @@ static bool refused_process(void)
 {
     pid_t pid = fork();
 
-    if (pid == 0) {
+    if (pid == 0)
         _exit(0);
-    }
-    if (pid > 0) {
+    if (pid > 0)
         waitpid(pid, NULL, 0);
-    }
     return pid < 0;
 }
 
 /* A descriptor that should not have been had. */
 static bool was_refused(int fd)
 {
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return fd < 0;
 }
 
@@ -428,11 +403,10 @@ void sandbox_words(const struct sandbox_report *r, char ret[SANDBOX_WORDS])
         snprintf(memory, sizeof(memory), "%llu MiB of memory",
                  (unsigned long long)(r->memory_bytes >> 20));
     }
-    if (r->landlock_abi > 0) {
+    if (r->landlock_abi > 0)
         snprintf(landlock, sizeof(landlock), "Landlock %u", r->landlock_abi);
-    } else {
+    else
         snprintf(landlock, sizeof(landlock), "no Landlock (%s)", r->no_landlock);
-    }
     if (r->seccomp) {
         snprintf(seccomp, sizeof(seccomp), "seccomp%s",
                  r->relaxed ? " (relaxed: sanitizer build)" : "");

@@ -41,11 +41,9 @@ static const char *const other_names[] = {
 
 static bool is_one_of(const char *ext, const char *const *names, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (strcasecmp(ext, names[i]) == 0) {
+    for (size_t i = 0; i < count; i++)
+        if (strcasecmp(ext, names[i]) == 0)
             return true;
-        }
-    }
     return false;
 }
 #define IS_ONE_OF(ext, names) is_one_of(ext, names, sizeof(names) / sizeof(names[0]))
@@ -53,15 +51,14 @@ static bool is_one_of(const char *ext, const char *const *names, size_t count)
 /* What the name is by its last dot alone: 1, or 0 when that says nothing. */
 static int kind_of_ext(const char *ext, enum media_kind *ret)
 {
-    if (IS_ONE_OF(ext, recording_names)) {
+    if (IS_ONE_OF(ext, recording_names))
         *ret = MEDIA_RECORDING;
-    } else if (IS_ONE_OF(ext, archive_names)) {
+    else if (IS_ONE_OF(ext, archive_names))
         *ret = MEDIA_ARCHIVE;
-    } else if (IS_ONE_OF(ext, filter_names) || IS_ONE_OF(ext, other_names)) {
+    else if (IS_ONE_OF(ext, filter_names) || IS_ONE_OF(ext, other_names))
         *ret = MEDIA_OTHER;
-    } else {
+    else
         return 0;
-    }
     return 1;
 }
 
@@ -71,9 +68,8 @@ static void ext_before(const char *base, const char *dot, char ret[8])
     const char *at = dot;
 
     ret[0] = '\0';
-    while (at > base && at[-1] != '.' && dot - at < 7) {
+    while (at > base && at[-1] != '.' && dot - at < 7)
         at--;
-    }
     if (at - base > 1 && at[-1] == '.') {
         memcpy(ret, at, (size_t)(dot - at));
         ret[dot - at] = '\0';
@@ -97,9 +93,8 @@ bool sniff_is_part(const char *name)
     enum media_kind kind;
     char before[8];
 
-    if (!dot || dot == base) {
+    if (!dot || dot == base)
         return false;
-    }
     ext_before(base, dot, before);
     if (strcasecmp(dot, ".rar") == 0) {
         return strncasecmp(before, "part", 4) == 0 && before[4] != '\0' &&
@@ -125,23 +120,20 @@ int sniff_name(const char *name, enum media_kind *ret)
         *ret = MEDIA_OTHER;
         return 1;
     }
-    if (!dot || dot == base || dot[1] == '\0') {
+    if (!dot || dot == base || dot[1] == '\0')
         return 0;
-    }
     if (sniff_is_part(name)) {
         *ret = MEDIA_ARCHIVE;
         return 1;
     }
-    if (kind_of_ext(dot + 1, ret) == 0) {
+    if (kind_of_ext(dot + 1, ret) == 0)
         return 0;
-    }
     /* "x.tar.gz" and "x.wav.gz" are worth a look; of "x.gz" nothing is known. */
     if (IS_ONE_OF(dot + 1, filter_names)) {
         ext_before(base, dot, before);
         if (strcasecmp(before, "tar") == 0 ||
-            (kind_of_ext(before, &inside) == 1 && inside == MEDIA_RECORDING)) {
+            (kind_of_ext(before, &inside) == 1 && inside == MEDIA_RECORDING))
             *ret = MEDIA_ARCHIVE;
-        }
     }
     return 1;
 }
@@ -239,9 +231,8 @@ static bool is_chunked_recording(const uint8_t *p, size_t len)
 {
     static const char *const moov_first[] = {"moov", "free", "skip", "wide", "pnot"};
 
-    if (len < 12) {
+    if (len < 12)
         return false;
-    }
     if (memcmp(p, "RIFF", 4) == 0 || memcmp(p, "RIFX", 4) == 0) {
         return memcmp(p + 8, "WAVE", 4) == 0 || memcmp(p + 8, "AVI ", 4) == 0 ||
                memcmp(p + 8, "QLCM", 4) == 0 || memcmp(p + 8, "XWMA", 4) == 0 ||
@@ -254,22 +245,17 @@ static bool is_chunked_recording(const uint8_t *p, size_t len)
     if (memcmp(p + 4, "ftyp", 4) == 0) {
         static const char *const pictures[] = {"avif", "avis", "heic", "heix", "mif1", "crx "};
 
-        for (size_t i = 0; i < sizeof(pictures) / sizeof(pictures[0]); i++) {
-            if (memcmp(p + 8, pictures[i], 4) == 0) {
+        for (size_t i = 0; i < sizeof(pictures) / sizeof(pictures[0]); i++)
+            if (memcmp(p + 8, pictures[i], 4) == 0)
                 return false;
-            }
-        }
         return true;
     }
-    if (memcmp(p + 4, "mdat", 4) == 0) {
+    if (memcmp(p + 4, "mdat", 4) == 0)
         return true;
-    }
     /* "The free" is how a text begins; these boxes are smaller than letters make them. */
-    for (size_t i = 0; i < sizeof(moov_first) / sizeof(moov_first[0]); i++) {
-        if (memcmp(p + 4, moov_first[i], 4) == 0) {
+    for (size_t i = 0; i < sizeof(moov_first) / sizeof(moov_first[0]); i++)
+        if (memcmp(p + 4, moov_first[i], 4) == 0)
             return p[0] < 0x20;
-        }
-    }
     /* Monkey's Audio: its version times a thousand, 3.0 to 4.x */
     return memcmp(p, "MAC ", 4) == 0 && p[5] >= 0x0b && p[5] <= 0x13;
 }
@@ -290,14 +276,12 @@ static size_t mpeg_frame_len(const uint8_t *p)
     uint32_t rate, bits;
 
     if (p[0] != 0xff || (p[1] & 0xe0) != 0xe0 || version == 1 || layer == 4 || bitrate == 0 ||
-        bitrate == 15 || rate_index == 3) {
+        bitrate == 15 || rate_index == 3)
         return 0;
-    }
     rate = rates[rate_index] >> (version == 3 ? 0 : version == 2 ? 1 : 2);
     bits = kbps[version != 3][layer - 1][bitrate] * 1000u;
-    if (layer == 1) {
+    if (layer == 1)
         return (12 * bits / rate + padding) * 4;
-    }
     return (layer == 3 && version != 3 ? 72 : 144) * bits / rate + padding;
 }
 
@@ -305,14 +289,11 @@ static size_t mpeg_frame_len(const uint8_t *p)
  * the mark of one is a letter. */
 static bool has_packets(const uint8_t *p, size_t len, size_t at, size_t packet)
 {
-    if (at + packet >= len) {
+    if (at + packet >= len)
         return false;
-    }
-    for (; at < len; at += packet) {
-        if (p[at] != 0x47) {
+    for (; at < len; at += packet)
+        if (p[at] != 0x47)
             return false;
-        }
-    }
     return true;
 }
 
@@ -322,14 +303,12 @@ static bool is_bare_frames(const uint8_t *p, size_t len)
 {
     size_t frame;
 
-    if (len < 8) {
+    if (len < 8)
         return false;
-    }
     if (p[0] == 0xff && (p[1] & 0xf6) == 0xf0) { /* ADTS AAC */
         frame = ((size_t)(p[3] & 3) << 11) | ((size_t)p[4] << 3) | (p[5] >> 5);
-        if (frame < 8 || ((p[2] >> 2) & 15) > 12) {
+        if (frame < 8 || ((p[2] >> 2) & 15) > 12)
             return false;
-        }
         return frame + 2 > len || (p[frame] == 0xff && (p[frame + 1] & 0xf6) == 0xf0);
     }
     frame = mpeg_frame_len(p);
@@ -341,9 +320,8 @@ static bool is_bare_frames(const uint8_t *p, size_t len)
         frame = ((((size_t)p[2] & 7) << 8 | p[3]) + 1) * 2;
         return p[5] >> 3 <= 16 && (frame + 2 > len || (p[frame] == 0x0b && p[frame + 1] == 0x77));
     }
-    if (p[0] == 0x0b && p[1] == 0x77) { /* AC-3: sample rate code and frame size code in range */
+    if (p[0] == 0x0b && p[1] == 0x77) /* AC-3: sample rate code and frame size code in range */
         return (p[4] >> 6) != 3 && (p[4] & 0x3f) < 38;
-    }
     if (p[0] == 0x56 && (p[1] & 0xe0) == 0xe0) { /* LOAS AAC: letters, but for the next frame */
         frame = (((size_t)p[1] & 0x1f) << 8 | p[2]) + 3;
         return frame + 2 <= len && p[frame] == 0x56 && (p[frame + 1] & 0xe0) == 0xe0;
@@ -359,12 +337,10 @@ enum media_kind sniff_bytes(const void *head, size_t len)
     for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
         const struct magic *m = &magics[i];
 
-        if (len >= (size_t)m->offset + m->len && memcmp(p + m->offset, m->bytes, m->len) == 0) {
+        if (len >= (size_t)m->offset + m->len && memcmp(p + m->offset, m->bytes, m->len) == 0)
             return m->kind;
-        }
     }
-    if (is_chunked_recording(p, len) || is_bare_frames(p, len)) {
+    if (is_chunked_recording(p, len) || is_bare_frames(p, len))
         return MEDIA_RECORDING;
-    }
     return MEDIA_OTHER;
 }

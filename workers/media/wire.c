@@ -1,119 +1,116 @@
 #include "workers/media/wire.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/utf8.h"
+#include "workers/wire/fields.h"
 
 #define TEXT_MAX 1024u
 
-static int malformed(const char *what, struct err *err)
+static const struct field request[] = {
+    FIELD_U8(wire_request, task, WIRE_TASK_SANDBOX),
+    FIELD_U32(wire_request, parent_pid, 0, UINT32_MAX),
+    FIELD_NAME(wire_request, member, WIRE_MEMBER_MAX),
+    FIELD_U32(wire_request, nth, 0, UINT32_MAX),
+    FIELD_I64(wire_request, skip_samples, INT64_MIN, INT64_MAX),
+    FIELD_BOOL(wire_request, want_hash),
+    FIELD_BOOL(wire_request, has_fingerprint),
+    FIELD_FIXED(wire_request, fingerprint),
+    FIELD_U64(wire_request, limits.memory_bytes, UINT64_MAX),
+    FIELD_U32(wire_request, limits.silence_ms, 0, UINT32_MAX),
+    FIELD_U64(wire_request, limits.cpu_seconds, UINT64_MAX),
+    FIELD_U64(wire_request, limits.max_entries, UINT64_MAX),
+    FIELD_U64(wire_request, limits.max_unpacked_bytes, UINT64_MAX),
+};
+
+static const struct field info[] = {
+    FIELD_I64(decoder_info, duration_ms, -1, INT64_MAX),
+    FIELD_U32(decoder_info, sample_rate_hz, 0, UINT32_MAX),
+    FIELD_U32(decoder_info, channels, 0, UINT32_MAX),
+    FIELD_CHARS(decoder_info, container),
+    FIELD_CHARS(decoder_info, codec),
+    FIELD_CHARS(decoder_info, title),
+};
+
+static const struct field entry[] = {
+    FIELD_NAME(decoder_entry, member, WIRE_MEMBER_MAX),
+    FIELD_U32(decoder_entry, nth, 0, UINT32_MAX),
+    FIELD_U64(decoder_entry, size_bytes, UINT64_MAX),
+    FIELD_I64(decoder_entry, mtime_ms, -1, INT64_MAX),
+    FIELD_FIXED(decoder_entry, fingerprint),
+    FIELD_HEAD(decoder_entry, head, head_len),
+    FIELD_CODE(decoder_entry, code, ERR_USAGE, 0),
+    FIELD_NAME(decoder_entry, message, TEXT_MAX),
+};
+
+static bool entry_holds(const void *of)
 {
-    return err_set(err, ERR_PROTOCOL, "malformed %s message", what);
+    const struct decoder_entry *m = of;
+
+    return m->member[0] != '\0';
 }
 
-void wire_put_request(struct buf *out, const struct wire_request *m)
+static const struct field end[] = {
+    FIELD_I64(decoder_end, total_samples, 0, INT64_MAX),
+    FIELD_BOOL(decoder_end, complete),
+    FIELD_BOOL(decoder_end, has_hash),
+    FIELD_FIXED(decoder_end, content_hash),
+    FIELD_NAME(decoder_end, damage, TEXT_MAX),
+};
+
+static const struct field error[] = {
+    FIELD_CODE(err, code, ERR_USAGE, -1),
+    FIELD_CHARS(err, msg),
+};
+
+/* A decoder speaks about its file and its own bounds; it cannot stop a run or lose a device. */
+static bool error_holds(const void *of)
 {
-    buf_put_u8(out, m->task);
-    buf_put_u32(out, m->parent_pid);
-    buf_put_str(out, m->member);
-    buf_put_u32(out, m->nth);
-    buf_put_i64(out, m->skip_samples);
-    buf_put_u8(out, m->want_hash);
-    buf_put_u8(out, m->has_fingerprint);
-    buf_put(out, m->fingerprint, sizeof(m->fingerprint));
-    buf_put_u64(out, m->limits.memory_bytes);
-    buf_put_u32(out, m->limits.silence_ms);
-    buf_put_u64(out, m->limits.cpu_seconds);
-    buf_put_u64(out, m->limits.max_entries);
-    buf_put_u64(out, m->limits.max_unpacked_bytes);
-}
-
-static void get_raw(struct reader *r, void *to, size_t n)
-{
-    const uint8_t *p = reader_raw(r, n);
-
-    if (p) {
-        memcpy(to, p, n);
-    }
-}
-
-int wire_get_request(const uint8_t *data, size_t len, struct wire_request *ret, char **member,
-                     struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct wire_request m = {0};
-    char *name;
-
-    m.task = reader_u8(&r);
-    m.parent_pid = reader_u32(&r);
-    name = reader_str(&r, WIRE_MEMBER_MAX);
-    m.nth = reader_u32(&r);
-    m.skip_samples = reader_i64(&r);
-    m.want_hash = reader_u8(&r) != 0;
-    m.has_fingerprint = reader_u8(&r) != 0;
-    get_raw(&r, m.fingerprint, sizeof(m.fingerprint));
-    m.limits.memory_bytes = reader_u64(&r);
-    m.limits.silence_ms = reader_u32(&r);
-    m.limits.cpu_seconds = reader_u64(&r);
-    m.limits.max_entries = reader_u64(&r);
-    m.limits.max_unpacked_bytes = reader_u64(&r);
-    if (!reader_done(&r) || !name || m.task > WIRE_TASK_SANDBOX) {
-        free(name);
-        return malformed("request", err);
-    }
-    m.member = *member = name;
-    *ret = m;
-    return 0;
-}
-
-void wire_put_info(struct buf *out, const struct decoder_info *m)
-{
-    buf_put_i64(out, m->duration_ms);
-    buf_put_u32(out, m->sample_rate_hz);
-    buf_put_u32(out, m->channels);
-    buf_put_str(out, m->container);
-    buf_put_str(out, m->codec);
-    buf_put_str(out, m->title);
-}
-
-/* A string of the other side into a fixed array; false when it does not fit or is no UTF-8. */
-static bool get_text(struct reader *r, char *to, size_t cap)
-{
-    size_t len = 0;
-    const uint8_t *p = reader_bytes(r, cap - 1, &len);
-
-    if (!p || memchr(p, '\0', len) || !utf8_valid(p, len)) {
+    switch (((const struct err *)of)->code) {
+    case ERR_NOMEM:
+    case ERR_IO:
+    case ERR_INPUT:
+    case ERR_MISSING:
+    case ERR_CHANGED:
+    case ERR_LIMIT:
+        return true;
+    default:
         return false;
     }
-    memcpy(to, p, len);
-    to[len] = '\0';
-    return true;
 }
 
-int wire_get_info(const uint8_t *data, size_t len, struct decoder_info *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct decoder_info m = {0};
+static const struct field sandbox[] = {
+    FIELD_BOOL(sandbox_report, no_new_privs),
+    FIELD_BOOL(sandbox_report, relaxed),
+    FIELD_U32(sandbox_report, landlock_abi, 0, UINT32_MAX),
+    FIELD_BOOL(sandbox_report, seccomp),
+    FIELD_U64(sandbox_report, memory_bytes, UINT64_MAX),
+    FIELD_U64(sandbox_report, cpu_seconds, UINT64_MAX),
+    FIELD_BOOL(sandbox_report, files_refused),
+    FIELD_BOOL(sandbox_report, network_refused),
+    FIELD_BOOL(sandbox_report, processes_refused),
+    FIELD_CHARS(sandbox_report, no_landlock),
+    FIELD_CHARS(sandbox_report, no_seccomp),
+};
 
-    m.duration_ms = reader_i64(&r);
-    m.sample_rate_hz = reader_u32(&r);
-    m.channels = reader_u32(&r);
-    if (!get_text(&r, m.container, sizeof(m.container)) ||
-        !get_text(&r, m.codec, sizeof(m.codec)) || !get_text(&r, m.title, sizeof(m.title)) ||
-        !reader_done(&r) || m.duration_ms < -1) {
-        return malformed("info", err);
-    }
-    *ret = m;
-    return 0;
+static const struct fields kinds[] = {
+    [WIRE_REQUEST - WIRE_FIRST] = FIELDS("request", wire_request, request, NULL),
+    [WIRE_INFO - WIRE_FIRST] = FIELDS("info", decoder_info, info, NULL),
+    [WIRE_ENTRY - WIRE_FIRST] = FIELDS("entry", decoder_entry, entry, entry_holds),
+    [WIRE_END - WIRE_FIRST] = FIELDS("end", decoder_end, end, NULL),
+    [WIRE_ERROR - WIRE_FIRST] = FIELDS("error", err, error, error_holds),
+    [WIRE_SANDBOX - WIRE_FIRST] = FIELDS("sandbox", sandbox_report, sandbox, NULL),
+};
+
+const struct fields *wire_fields(uint8_t type)
+{
+    uint8_t i = (uint8_t)(type - WIRE_FIRST);
+
+    return i < FIELD_COUNT(kinds) && kinds[i].list ? &kinds[i] : NULL;
 }
 
 void wire_put_pcm(struct buf *out, const int16_t *pcm, size_t n, int64_t at_sample)
 {
     buf_put_i64(out, at_sample);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         buf_put_u16(out, (uint16_t)pcm[i]);
-    }
 }
 
 int wire_get_pcm(const uint8_t *data, size_t len, int16_t *pcm, size_t *n, int64_t *at_sample,
@@ -124,152 +121,11 @@ int wire_get_pcm(const uint8_t *data, size_t len, int16_t *pcm, size_t *n, int64
     size_t count = r.failed ? 0 : (len - r.pos) / sizeof(*pcm);
 
     if (r.failed || count == 0 || count > WIRE_PCM_SAMPLES || (len - r.pos) % sizeof(*pcm) != 0 ||
-        at < 0) {
-        return malformed("audio", err);
-    }
-    for (size_t i = 0; i < count; i++) {
+        at < 0)
+        return err_set(err, ERR_PROTOCOL, "a malformed audio message (%zu bytes)", len);
+    for (size_t i = 0; i < count; i++)
         pcm[i] = (int16_t)reader_u16(&r);
-    }
     *n = count;
     *at_sample = at;
-    return 0;
-}
-
-void wire_put_entry(struct buf *out, const struct decoder_entry *m)
-{
-    buf_put_str(out, m->member);
-    buf_put_u32(out, m->nth);
-    buf_put_u64(out, m->size_bytes);
-    buf_put_i64(out, m->mtime_ms);
-    buf_put(out, m->fingerprint, sizeof(m->fingerprint));
-    buf_put_bytes(out, m->head, m->head_len);
-    buf_put_u32(out, (uint32_t)m->code);
-    buf_put_str(out, m->message);
-}
-
-int wire_get_entry(const uint8_t *data, size_t len, struct decoder_entry *ret, char **member,
-                   char **message, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct decoder_entry m = {0};
-    const uint8_t *head;
-    char *name = reader_str(&r, WIRE_MEMBER_MAX), *text;
-
-    m.nth = reader_u32(&r);
-    m.size_bytes = reader_u64(&r);
-    m.mtime_ms = reader_i64(&r);
-    get_raw(&r, m.fingerprint, sizeof(m.fingerprint));
-    head = reader_bytes(&r, sizeof(m.head), &m.head_len);
-    m.code = (int)reader_u32(&r);
-    text = reader_str(&r, TEXT_MAX);
-    if (!reader_done(&r) || !name || name[0] == '\0' || !head || !text || m.code > 0 ||
-        m.code < ERR_USAGE || m.mtime_ms < -1) {
-        free(name);
-        free(text);
-        return malformed("entry", err);
-    }
-    memcpy(m.head, head, m.head_len);
-    m.member = *member = name;
-    m.message = *message = text;
-    *ret = m;
-    return 0;
-}
-
-void wire_put_end(struct buf *out, const struct decoder_end *m)
-{
-    buf_put_i64(out, m->total_samples);
-    buf_put_u8(out, m->complete);
-    buf_put_u8(out, m->has_hash);
-    buf_put(out, m->content_hash, sizeof(m->content_hash));
-    buf_put_str(out, m->damage);
-}
-
-int wire_get_end(const uint8_t *data, size_t len, struct decoder_end *ret, char **damage,
-                 struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct decoder_end m = {0};
-    char *text;
-
-    m.total_samples = reader_i64(&r);
-    m.complete = reader_u8(&r) != 0;
-    m.has_hash = reader_u8(&r) != 0;
-    get_raw(&r, m.content_hash, sizeof(m.content_hash));
-    text = reader_str(&r, TEXT_MAX);
-    if (!reader_done(&r) || !text || m.total_samples < 0) {
-        free(text);
-        return malformed("end", err);
-    }
-    m.damage = *damage = text;
-    *ret = m;
-    return 0;
-}
-
-void wire_put_error(struct buf *out, const struct err *m)
-{
-    buf_put_u32(out, (uint32_t)m->code);
-    buf_put_str(out, m->msg);
-}
-
-int wire_get_error(const uint8_t *data, size_t len, struct err *what, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    int code = (int)reader_u32(&r);
-    struct err m;
-
-    if (!get_text(&r, m.msg, sizeof(m.msg)) || !reader_done(&r)) {
-        return malformed("error", err);
-    }
-    /* A decoder speaks about its file and its own bounds; it cannot stop a run or lose a device. */
-    switch (code) {
-    case ERR_NOMEM:
-    case ERR_IO:
-    case ERR_INPUT:
-    case ERR_MISSING:
-    case ERR_CHANGED:
-    case ERR_LIMIT:
-        break;
-    default:
-        return malformed("error", err);
-    }
-    m.code = code;
-    *what = m;
-    return 0;
-}
-
-void wire_put_sandbox(struct buf *out, const struct sandbox_report *m)
-{
-    buf_put_u8(out, m->no_new_privs);
-    buf_put_u8(out, m->relaxed);
-    buf_put_u32(out, m->landlock_abi);
-    buf_put_u8(out, m->seccomp);
-    buf_put_u64(out, m->memory_bytes);
-    buf_put_u64(out, m->cpu_seconds);
-    buf_put_u8(out, m->files_refused);
-    buf_put_u8(out, m->network_refused);
-    buf_put_u8(out, m->processes_refused);
-    buf_put_str(out, m->no_landlock);
-    buf_put_str(out, m->no_seccomp);
-}
-
-int wire_get_sandbox(const uint8_t *data, size_t len, struct sandbox_report *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct sandbox_report m = {0};
-
-    m.no_new_privs = reader_u8(&r) != 0;
-    m.relaxed = reader_u8(&r) != 0;
-    m.landlock_abi = reader_u32(&r);
-    m.seccomp = reader_u8(&r) != 0;
-    m.memory_bytes = reader_u64(&r);
-    m.cpu_seconds = reader_u64(&r);
-    m.files_refused = reader_u8(&r) != 0;
-    m.network_refused = reader_u8(&r) != 0;
-    m.processes_refused = reader_u8(&r) != 0;
-    if (!get_text(&r, m.no_landlock, sizeof(m.no_landlock)) ||
-        !get_text(&r, m.no_seccomp, sizeof(m.no_seccomp)) || !reader_done(&r)) {
-        return malformed("sandbox", err);
-    }
-    *ret = m;
     return 0;
 }

@@ -8,8 +8,8 @@
  *      |  <-- WIRE_END | WIRE_ERROR |   last
  *
  * Both are the same program, so there is no version here; but the decoder may be in the hands of
- * the bytes that it parses, so every get checks lengths and ranges and leaves *ret alone on
- * failure. */
+ * the bytes that it parses, so every get checks lengths and ranges. All but audio are tables of
+ * fields (workers/wire/fields.h); *ret is zeroed on failure. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_WIRE_H
 #define NIGHTSHIFT_WORKERS_MEDIA_WIRE_H
 
@@ -21,12 +21,14 @@
 #include "base/err.h"
 #include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"
+#include "workers/wire/fields.h"
 
 #define WIRE_MEMBER_MAX 32768u  /* bytes of a member's name */
 #define WIRE_PCM_SAMPLES 16000u /* at most so many in one frame */
 
+#define WIRE_FIRST 64
 enum wire_type {
-    WIRE_REQUEST = 64,
+    WIRE_REQUEST = WIRE_FIRST,
     WIRE_INFO,
     WIRE_PCM,
     WIRE_ENTRY,
@@ -41,36 +43,36 @@ enum wire_task { WIRE_TASK_DECODE, WIRE_TASK_LIST, WIRE_TASK_SANDBOX };
 struct wire_request {
     uint8_t task; /* enum wire_task */
     uint32_t parent_pid;
-    const char *member; /* borrowed */
-    uint32_t nth;       /* which of that name is looked at first */
+    const char *member;
+    uint32_t nth; /* which of that name is looked at first */
     int64_t skip_samples;
     bool want_hash, has_fingerprint;
     uint8_t fingerprint[16];
     struct decoder_limits limits; /* no zeros: defaults are filled in */
 };
 
-void wire_put_request(struct buf *out, const struct wire_request *m);
-/* *member is newly allocated: free it; ret->member points there. */
-int wire_get_request(const uint8_t *data, size_t len, struct wire_request *ret, char **member,
-                     struct err *err);
-void wire_put_info(struct buf *out, const struct decoder_info *m);
-int wire_get_info(const uint8_t *data, size_t len, struct decoder_info *ret, struct err *err);
+/* The table of a type; NULL where it has none. */
+const struct fields *wire_fields(uint8_t type);
+
+FIELDS_PUT(wire_put_request, wire_request, wire_fields(WIRE_REQUEST))
+FIELDS_GET(wire_get_request, wire_request, wire_fields(WIRE_REQUEST))
+FIELDS_FREE(wire_request_free, wire_request, wire_fields(WIRE_REQUEST))
+FIELDS_PUT(wire_put_info, decoder_info, wire_fields(WIRE_INFO))
+FIELDS_GET(wire_get_info, decoder_info, wire_fields(WIRE_INFO))
+FIELDS_PUT(wire_put_entry, decoder_entry, wire_fields(WIRE_ENTRY))
+FIELDS_GET(wire_get_entry, decoder_entry, wire_fields(WIRE_ENTRY))
+FIELDS_FREE(wire_entry_free, decoder_entry, wire_fields(WIRE_ENTRY))
+FIELDS_PUT(wire_put_end, decoder_end, wire_fields(WIRE_END))
+FIELDS_GET(wire_get_end, decoder_end, wire_fields(WIRE_END))
+FIELDS_FREE(wire_end_free, decoder_end, wire_fields(WIRE_END))
+FIELDS_PUT(wire_put_error, err, wire_fields(WIRE_ERROR))
+FIELDS_GET(wire_get_error, err, wire_fields(WIRE_ERROR)) /* *ret: what the decoder says */
+FIELDS_PUT(wire_put_sandbox, sandbox_report, wire_fields(WIRE_SANDBOX))
+FIELDS_GET(wire_get_sandbox, sandbox_report, wire_fields(WIRE_SANDBOX))
+
 void wire_put_pcm(struct buf *out, const int16_t *pcm, size_t n, int64_t at_sample);
 /* The samples go to pcm, room for WIRE_PCM_SAMPLES. */
 int wire_get_pcm(const uint8_t *data, size_t len, int16_t *pcm, size_t *n, int64_t *at_sample,
                  struct err *err);
-void wire_put_entry(struct buf *out, const struct decoder_entry *m);
-/* *member and *message are newly allocated: free them; ret->member and ret->message point there. */
-int wire_get_entry(const uint8_t *data, size_t len, struct decoder_entry *ret, char **member,
-                   char **message, struct err *err);
-void wire_put_end(struct buf *out, const struct decoder_end *m);
-/* *damage is newly allocated: free it; ret->damage points there. */
-int wire_get_end(const uint8_t *data, size_t len, struct decoder_end *ret, char **damage,
-                 struct err *err);
-void wire_put_error(struct buf *out, const struct err *m);
-/* Fills *what with the decoder's error; returns 0 or ERR_PROTOCOL. */
-int wire_get_error(const uint8_t *data, size_t len, struct err *what, struct err *err);
-void wire_put_sandbox(struct buf *out, const struct sandbox_report *m);
-int wire_get_sandbox(const uint8_t *data, size_t len, struct sandbox_report *ret, struct err *err);
 
 #endif

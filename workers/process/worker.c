@@ -16,13 +16,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/spawn.h"
 #include "base/utf8.h"
 #include "workers/wire/frame.h"
-#include "workers/stages/stage.h"
-#include "workers/process/worker_engine.h"
-#include "workers/process/worker_lease.h"
-#include "workers/process/worker_pass.h"
-#include "workers/process/worker_state.h"
+#include "workers/stages/stage_kind.h"
+#include "workers/process/engine.h"
+#include "workers/pass/lease.h"
+#include "workers/pass/pass.h"
+#include "workers/pass/state.h"
 
 #define HEARTBEAT_MS 1000
 #define FLUSH_MS 2000 /* for the last words */
@@ -41,22 +42,8 @@ struct control {
     pthread_t engine;
     pthread_t *decoders;
     uint32_t decoder_count;
-    int status;
+    int failed; /* as worker.failed */
 };
-
-void worker_changed(struct worker *w)
-{
-    w->changes++;
-    pthread_cond_broadcast(&w->work);
-    pthread_cond_broadcast(&w->room);
-}
-
-char *worker_sentence(const struct err *e)
-{
-    size_t n = strlen(e->msg);
-
-    return utf8_valid(e->msg, n) ? strdup(e->msg) : utf8_repair(e->msg, n);
-}
 
 /* ---- what is said */
 
@@ -162,24 +149,19 @@ static int start_thread(struct control *c, pthread_t *t, void *(*run)(void *), s
     return rc == 0 ? 0 : err_set(err, ERR_NOMEM, "a thread cannot be started: %s", strerror(rc));
 }
 
-static struct worker_stage describe_stage(const char *name, const char *params)
-{
-    return (struct worker_stage){
-        .name = name,
-        .tail = stage_tail(name),
-        .most_shard_ms = lease_most_shard_ms(name, params),
-    };
-}
-
 static void describe_stages(struct worker *w)
 {
-    const struct msg_setup *m = &w->setup;
+    for (uint32_t k = 0; k < w->setup.stage_count; k++) {
+        const struct msg_stage *s = &w->setup.stages[k];
+        const char *name = s->name[0] ? s->name : stage_kinds[0]->name;
 
-    w->stages[0] = describe_stage(m->stage[0] ? m->stage : "transcribe", m->params_json);
-    w->stage_count = 1;
-    for (uint32_t i = 0; i < m->companion_count; i++)
-        w->stages[w->stage_count++] =
-            describe_stage(m->companions[i].stage, m->companions[i].params_json);
+        w->stages[k] = (struct worker_stage){
+            .name = name,
+            .tail = stage_tail(name),
+            .most_shard_ms = lease_most_shard_ms(name, s->params_json),
+        };
+    }
+    w->stage_count = w->setup.stage_count;
 }
 
 static int on_setup(struct control *c, const struct frame *f, struct err *err)
@@ -354,13 +336,13 @@ static void hang_if_asked(struct worker *w)
     _exit(EX_SOFTWARE);
 }
 
-static bool leaving(struct worker *w, int *status)
+static bool leaving(struct worker *w, int *failed)
 {
     bool yes;
 
     pthread_mutex_lock(&w->lock);
     yes = w->leaving;
-    *status = w->status;
+    *failed = w->failed;
     pthread_mutex_unlock(&w->lock);
     return yes;
 }
@@ -386,7 +368,7 @@ static int control_loop(struct control *c, struct err *err)
     uint64_t shards;
     int rc;
 
-    while (!leaving(w, &c->status)) {
+    while (!leaving(w, &c->failed)) {
         hang_if_asked(w);
         if (clock_mono_ms() >= c->next_beat_ms) {
             post_heartbeat(w);
@@ -421,21 +403,32 @@ static void flush_last_words(struct worker *w)
     }
 }
 
+/* After an error of the device or of memory a fresh process is the cure; a model that cannot be
+ * used stays so. */
+static int exit_status(int code)
+{
+    switch (code) {
+    case ERR_DEVICE:
+    case ERR_VRAM:
+    case ERR_NOMEM:
+        return WORKER_EXIT_DEVICE;
+    default:
+        return err_exit_status(code);
+    }
+}
+
 /* What the control loop ended with, as an exit status; tells the scheduler where it may listen. */
 static int conclude(struct control *c, int rc, const struct err *err)
 {
     switch (rc) {
     case 0:
-        return c->status;
+        return c->failed ? exit_status(c->failed) : EX_OK;
     case ERR_EMPTY: /* QUIT, or the scheduler's end */
     case ERR_IO:
         return EX_OK;
-    case ERR_NOMEM:
-        post_fatal(&c->w, err);
-        return WORKER_EXIT_DEVICE;
     default:
         post_fatal(&c->w, err);
-        return err_exit_status(rc);
+        return exit_status(rc);
     }
 }
 
@@ -443,14 +436,13 @@ static int parse_arguments(int argc, char **argv, struct worker *w)
 {
     const char *device = NULL;
 
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
             device = argv[++i];
         else if (strncmp(argv[i], "--device=", 9) == 0)
             device = argv[i] + 9;
         else
             return -1;
-    }
     if (!device || !device[0] || strlen(device) >= sizeof(w->device))
         return -1;
     snprintf(w->device, sizeof(w->device), "%s", device);
@@ -521,6 +513,8 @@ int worker_main(int argc, char **argv)
 
     if (parse_arguments(argc, argv, &c.w) != 0 || !has_socket())
         return not_for_people();
+    if (!spawn_begun(WORKER_SOCKET_FD))
+        return EX_OK;
     ignore_signals();
     faults_read(getenv("NIGHTSHIFT_FAULT"), getenv("NIGHTSHIFT_FAULT_ONCE"), &c.w.faults);
     if (outbox_open(&c.w.out, &err) != 0) {

@@ -7,8 +7,8 @@
 #include "gpu/backend.h"
 #include "gpu/devices.h"
 #include "workers/models/files/model_dir.h"
-#include "workers/stages/stage.h"
-#include "workers/process/worker_companions.h"
+#include "workers/stages/stage_kind.h"
+#include "workers/pass/lease.h"
 
 /* Lanes at once of stages of windows: several recordings are decoded at a time. */
 #define LANES_LEAST 4u
@@ -27,11 +27,9 @@ static const char *name_of(const struct engine_stages *e, uint32_t k)
     return e->w->stages[k].name;
 }
 
-/* A transcription's slot is a window; where a window is one of hundreds in a shard, a few lanes
- * fill every call. */
 static uint32_t capacity_of(const char *name, uint32_t slots)
 {
-    if (strcmp(name, "transcribe") == 0 || slots > LANES_LEAST / 2)
+    if (stage_kind_find(name)->few_windows || slots > LANES_LEAST / 2)
         return 2 * slots;
     return LANES_LEAST;
 }
@@ -73,11 +71,10 @@ static int open_device(struct engine_stages *e, struct err *err)
 }
 
 /* Between the models and the room for work: stage_setup.tune. */
-static int tune(void *arg, const struct stage_load *load, uint32_t *slots, uint32_t *windows,
-                struct err *err)
+static int tune(void *arg, struct stage *drill, uint32_t *slots, uint32_t *windows, struct err *err)
 {
     struct engine_stages *e = arg;
-    int rc = worker_tune(e->w, e->backend, load, &e->tuning, err);
+    int rc = worker_tune(e->w, e->backend, drill, &e->tuning, err);
 
     *slots = e->tuning.slots;
     *windows = e->tuning.windows;
@@ -95,37 +92,6 @@ static int open_stage(struct engine_stages *e, uint32_t k, const struct stage_se
     note_size(e, k);
     return 0;
 }
-
-static int load_first(struct engine_stages *e, struct err *err)
-{
-    const struct msg_setup *m = &e->w->setup;
-    struct stage_setup setup = {
-        .name = name_of(e, 0),
-        .params = m->params_json,
-        .precision = PRECISION_AUTO,
-        .slots = m->slots,
-        .windows = m->windows,
-        .tune = tune,
-        .tune_arg = e,
-    };
-    char *dir = NULL;
-    int rc;
-
-    rc = precision_parse(m->precision, &setup.precision, err);
-    if (rc == 0)
-        rc = model_dir_find(m->model_dir, &dir, err);
-    if (rc == 0)
-        rc = check_model(setup.name, dir, m->model_hash, err);
-    if (rc == 0)
-        rc = open_device(e, err);
-    setup.dir = dir;
-    if (rc == 0)
-        rc = open_stage(e, 0, &setup, err);
-    free(dir);
-    return rc;
-}
-
-/* ---- companions */
 
 /* Foretold, since a model that does not fit should not be read from the disk first. On a device
  * without a bound of its own there is always room. */
@@ -149,26 +115,39 @@ static int check_room(const struct engine_stages *e, const struct stage_setup *s
     return rc;
 }
 
-static int load_companion(struct engine_stages *e, uint32_t k, struct err *err)
+/* How much the first takes at once is asked for, remembered or measured; the others take what they
+ * choose. */
+static struct stage_setup setup_of(struct engine_stages *e, uint32_t k)
 {
-    const struct msg_companion *m = &e->w->setup.companions[k - 1];
+    const struct msg_setup *m = &e->w->setup;
     struct stage_setup setup = {
-        .name = m->stage,
-        .params = m->params_json,
-        .precision = PRECISION_AUTO,
-    };
-    char *dir = NULL;
-    int rc = precision_parse(e->w->setup.precision, &setup.precision, err); /* as by itself */
+        .name = name_of(e, k), .params = m->stages[k].params_json, .precision = PRECISION_AUTO};
 
-    if (rc == 0 && (!stage_hears(name_of(e, 0)) || !stage_hears(m->stage)))
+    if (k == 0) {
+        setup.slots = m->slots;
+        setup.windows = m->windows;
+        setup.tune = tune;
+        setup.tune_arg = e;
+    }
+    return setup;
+}
+
+static int load(struct engine_stages *e, uint32_t k, struct err *err)
+{
+    const struct msg_stage *m = &e->w->setup.stages[k];
+    struct stage_setup setup = setup_of(e, k);
+    char *dir = NULL;
+    int rc = precision_parse(e->w->setup.precision, &setup.precision, err);
+
+    if (rc == 0 && k > 0 && (!stage_hears(name_of(e, 0)) || !stage_hears(setup.name)))
         rc = err_set(err, ERR_USAGE, "there is no decoding pass that both could share");
     if (rc == 0)
         rc = model_dir_find(m->model_dir, &dir, err);
     if (rc == 0)
-        rc = check_model(m->stage, dir, m->model_hash, err);
+        rc = check_model(setup.name, dir, m->model_hash, err);
     setup.dir = dir;
     if (rc == 0)
-        rc = check_room(e, &setup, err);
+        rc = k == 0 ? open_device(e, err) : check_room(e, &setup, err);
     if (rc == 0)
         rc = open_stage(e, k, &setup, err);
     free(dir);
@@ -180,11 +159,11 @@ int stages_load(struct worker *w, struct engine_stages *ret, struct err *err)
     int rc;
 
     *ret = (struct engine_stages){.w = w};
-    rc = load_first(ret, err);
+    rc = load(ret, 0, err);
     for (uint32_t k = 1; rc == 0 && k < w->stage_count; k++) {
         struct err why = {0};
 
-        if (load_companion(ret, k, &why) != 0)
+        if (load(ret, k, &why) != 0)
             ret->of[k].why = why;
         if (ret->of[k].why.code == ERR_DEVICE) {
             *err = why;
@@ -196,7 +175,7 @@ int stages_load(struct worker *w, struct engine_stages *ret, struct err *err)
 
 void stages_unload(struct engine_stages *e)
 {
-    for (uint32_t k = WORKER_STAGES; k-- > 0;) {
+    for (uint32_t k = SETUP_MAX_STAGES; k-- > 0;) {
         stage_close(e->of[k].stage);
         e->of[k].stage = NULL;
     }
@@ -207,18 +186,16 @@ void stages_unload(struct engine_stages *e)
 void stages_post_ready(struct engine_stages *e)
 {
     struct worker *w = e->w;
-    const struct err *why[SETUP_MAX_COMPANIONS];
-    struct worker_room room = {.capacity = e->of[0].capacity, .companions = why};
+    const struct err *why_not[SETUP_MAX_STAGES];
+    struct worker_room room = {.capacity = e->of[0].capacity, .why_not = why_not};
 
-    for (uint32_t k = 0; k < w->stage_count; k++)
+    for (uint32_t k = 0; k < w->stage_count; k++) {
+        why_not[k] = &e->of[k].why;
         if (e->of[k].stage)
             room.predicted_bytes += stage_footprint(e->of[k].stage, e->backend);
-    while (room.companion_count + 1 < w->stage_count) {
-        why[room.companion_count] = &e->of[room.companion_count + 1].why;
-        room.companion_count++;
     }
     worker_note_memory(w, e->backend);
-    pthread_mutex_lock(&w->lock); /* before READY: the answer may be a companion's lease */
+    pthread_mutex_lock(&w->lock); /* before READY: the answer may be a lease with all of them */
     for (uint32_t k = 0; k < w->stage_count; k++)
         w->stages[k].loaded = e->of[k].stage != NULL;
     pthread_mutex_unlock(&w->lock);
@@ -264,7 +241,7 @@ static void note_lack(struct engine_stages *e, uint32_t k)
 }
 
 /* Its lanes go with it, so that nobody removes them from a stage that has failed. */
-static void close_companion(struct engine_stages *e, uint32_t k, const struct err *why)
+static void close_stage(struct engine_stages *e, uint32_t k, const struct err *why)
 {
     struct worker *w = e->w;
 
@@ -273,9 +250,9 @@ static void close_companion(struct engine_stages *e, uint32_t k, const struct er
     e->of[k] = (struct engine_stage){.why = *why};
     pthread_mutex_lock(&w->lock);
     for (struct shard *s = w->shards; s; s = s->next)
-        if (s->lane && s->lease->msg.companion == k)
+        if (s->lane && s->track->stage == k)
             s->lane = NULL;
-    companions_give_up(w, k, why->msg);
+    tracks_give_up(w, k);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -299,7 +276,7 @@ static int step(struct engine_stages *e, uint32_t k, bool *progress, struct err 
     if (rc == 0) {
         note_lack(e, k);
     } else if (k > 0 && rc != ERR_DEVICE) {
-        close_companion(e, k, err);
+        close_stage(e, k, err);
         *progress = true;
         rc = 0;
     }

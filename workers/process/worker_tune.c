@@ -7,170 +7,58 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gpu/backend.h"
-#include "workers/models/whisper/whisper.h"
-#include "workers/stages/stage.h"
+#include "workers/stages/drill.h"
+#include "workers/stages/stage_bench.h"
 #include "workers/process/tune.h"
 
 #define SLOTS_MOST 512u
 #define WINDOWS_MOST 64u
-#define SAMPLE_NS INT64_C(200000000) /* of each size, at least two calls */
-#define STEPS 24                     /* of the decoder, for one sample */
-#define TOKENS_A_WINDOW 100.0        /* of half a minute of speech, about */
+#define SAMPLE_S 0.2          /* of each size, at least two calls */
+#define STEPS 24              /* of the decoder, in one call */
+#define TOKENS_A_WINDOW 100.0 /* of half a minute of speech, about */
 #define WINDOW_SECONDS 30.0
 
-/* What is measured with: noise in every window, since the time does not depend on what is heard. */
 struct tuner {
-    const struct stage_load *load;
-    float *pcm;
-    struct whisper_window *windows; /* SLOTS_MOST */
-    struct whisper_row *rows;       /* SLOTS_MOST windows' each */
-    struct choice_ask *asks;
-    struct choice *choices;
-    struct candidate *top;
-    struct whisper_move *moves; /* one for each window */
+    struct stage *drill; /* borrowed */
     int64_t deadline_ns;
 };
 
-static void tuner_free(struct tuner *t)
-{
-    free(t->pcm);
-    free(t->windows);
-    free(t->rows);
-    free(t->asks);
-    free(t->choices);
-    free(t->top);
-    free(t->moves);
-}
+static bool out_of_time(const struct tuner *t) { return clock_mono_ns() >= t->deadline_ns; }
 
-static int tuner_init(struct tuner *t, const struct stage_load *load, struct err *err)
+/* Windows a second in the room that there is, of the encoder alone (steps 0) or of both networks.
+ * The first call prepares what is prepared at first use and is not counted. */
+static int measure_room(struct tuner *t, uint32_t steps, double *ret, struct err *err)
 {
-    size_t rows = (size_t)SLOTS_MOST * load->rows;
-    uint32_t x = 1;
+    const struct stage_drill work = {.tokens = steps};
+    uint32_t slots = stage_slots(t->drill), calls = 0;
+    double seconds, all = 0, encoder;
+    struct drill_meter before, after;
+    int rc = stage_bench_drill(t->drill, slots, work, &seconds, err);
 
-    *t = (struct tuner){.load = load};
-    t->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(*t->pcm));
-    t->windows = calloc(SLOTS_MOST, sizeof(*t->windows));
-    t->rows = calloc(rows, sizeof(*t->rows));
-    t->asks = calloc(rows, sizeof(*t->asks));
-    t->choices = calloc(rows, sizeof(*t->choices));
-    t->top = calloc(rows * (load->shape->branches + 1), sizeof(*t->top));
-    t->moves = calloc(SLOTS_MOST, sizeof(*t->moves));
-    if (!t->pcm || !t->windows || !t->rows || !t->asks || !t->choices || !t->top || !t->moves) {
-        tuner_free(t);
-        return err_set(err, ERR_NOMEM, "no memory to measure the device");
+    drill_meter(t->drill, &before);
+    while (rc == 0 && (calls < 2 || all < SAMPLE_S) && (calls < 1 || !out_of_time(t))) {
+        rc = stage_bench_drill(t->drill, slots, work, &seconds, err);
+        all += seconds;
+        calls++;
     }
-    for (size_t i = 0; i < WHISPER_WINDOW_SAMPLES; i++) {
-        x = x * 1664525u + 1013904223u;
-        t->pcm[i] = (float)(x >> 8) / 16777216.0f * 0.2f - 0.1f;
-    }
-    for (uint32_t i = 0; i < SLOTS_MOST; i++) {
-        t->windows[i] = (struct whisper_window){i, t->pcm, WHISPER_WINDOW_SAMPLES};
-        t->moves[i] = (struct whisper_move){.slot = i, .from = 0, .to = 1};
-    }
-    for (size_t i = 0; i < rows; i++)
-        t->asks[i] =
-            (struct choice_ask){.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
+    if (rc != 0)
+        return rc;
+    drill_meter(t->drill, &after);
+    encoder = steps ? (double)(after.times.encode_ns - before.times.encode_ns) / 1e9 : all;
+    *ret = calls * slots / (encoder + TOKENS_A_WINDOW / STEPS * (all - encoder));
     return 0;
 }
 
-static bool out_of_time(const struct tuner *t) { return clock_mono_ns() >= t->deadline_ns; }
-
-/* A session that can choose: any rules do, as long as there are timestamps. */
-static int open_session(struct tuner *t, uint32_t slots, uint32_t windows,
-                        struct whisper_session **ret, struct err *err)
-{
-    struct whisper_shape shape = *t->load->shape;
-    int32_t vocab = (int32_t)whisper_config(t->load->model)->vocab_size;
-    int32_t times = vocab > 2 * 1501 ? 1501 : vocab / 2;
-    struct rules_spec spec = {
-        .vocab = (uint32_t)vocab,
-        .eot = vocab - times - 1,
-        .no_speech = -1,
-        .timestamp_begin = vocab - times,
-        .timestamp_end = vocab - 1,
-        .max_initial = vocab - 1,
-    };
-    int rc;
-
-    shape.slots = slots;
-    shape.windows = windows;
-    rc = whisper_session_new(t->load->model, shape, ret, err);
-    return rc != 0 ? rc : whisper_session_rules(*ret, &spec, err);
-}
-
-typedef int (*work_fn)(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err);
-
-/* Calls a second of fn, the first of which prepares what is prepared at first use and is not
- * counted. */
-static int calls_a_second(struct tuner *t, struct whisper_session *s, uint32_t n, work_fn fn,
-                          double *ret, struct err *err)
-{
-    int rc = fn(t, s, n, err);
-    int64_t start = clock_mono_ns(), now = start;
-    uint32_t calls = 0;
-
-    while (rc == 0 && (calls < 2 || now - start < SAMPLE_NS) && (calls < 1 || !out_of_time(t))) {
-        rc = fn(t, s, n, err);
-        calls++;
-        now = clock_mono_ns();
-    }
-    *ret = now > start ? (double)calls * 1e9 / (double)(now - start) : 0;
-    return rc;
-}
-
-static int choose(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
-{
-    return whisper_choose(s, t->rows, t->asks, n, t->choices,
-                          t->load->shape->branches > 1 ? t->top : NULL, err);
-}
-
-/* To the end of what it gave the device, so that time is time: the last choice waits for all. */
-static int encode(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
-{
-    int rc = whisper_encode(s, t->windows, n, err);
-
-    t->rows[0] = (struct whisper_row){.slot = n - 1};
-    return rc != 0 ? rc : choose(t, s, 1, err);
-}
-
-/* In a beam search one hypothesis in a step is another's copy, about. */
-static int decode(struct tuner *t, struct whisper_session *s, uint32_t n, struct err *err)
-{
-    uint32_t beams = t->load->rows;
-    int rc = 0;
-
-    for (uint32_t pos = 0; rc == 0 && pos < STEPS; pos++) {
-        for (uint32_t i = 0; i < n * beams; i++)
-            t->rows[i] = (struct whisper_row){.slot = i / beams, .branch = i % beams, .pos = pos};
-        if (beams > 1 && pos > 0)
-            rc = whisper_branch(s, t->moves, n, err);
-        if (rc == 0)
-            rc = choose(t, s, n * beams, err);
-    }
-    return rc;
-}
-
-/* Windows a second of the encoder alone, or of both networks. *ret 0: so many do not fit. */
-static int sample(struct tuner *t, uint32_t slots, uint32_t windows, bool both, double *ret,
+/* *ret 0: so many do not fit. */
+static int sample(struct tuner *t, uint32_t slots, uint32_t windows, uint32_t steps, double *ret,
                   struct err *err)
 {
-    struct whisper_session *s = NULL;
-    double encodes = 0, decodes = 0;
-    int rc = open_session(t, slots, windows, &s, err);
+    int rc = drill_resize(t->drill, slots, windows, err);
 
     *ret = 0;
     if (rc == 0)
-        rc = calls_a_second(t, s, slots, encode, &encodes, err);
-    if (rc == 0 && both)
-        rc = calls_a_second(t, s, slots, decode, &decodes, err);
-    whisper_session_free(s);
-    if (rc == ERR_VRAM)
-        return 0;
-    if (rc == 0 && !both)
-        *ret = slots * encodes;
-    else if (rc == 0 && encodes > 0 && decodes > 0)
-        *ret = slots / (1 / encodes + TOKENS_A_WINDOW / STEPS / decodes);
-    return rc;
+        rc = measure_room(t, steps, ret, err);
+    return rc == ERR_VRAM ? 0 : rc;
 }
 
 /* windows 0: the encoder's batch is looked for, each size with as many slots; else the slots. 0 in
@@ -182,7 +70,7 @@ static int search(struct tuner *t, uint32_t windows, uint32_t *ret, double *rate
     double seen;
 
     while ((size = tune_next(&tune, most)) != 0 && !(tune.count && out_of_time(t))) {
-        int rc = sample(t, size, windows ? windows : size, windows != 0, &seen, err);
+        int rc = sample(t, size, windows ? windows : size, windows ? STEPS : 0, &seen, err);
 
         if (rc != 0)
             return rc;
@@ -224,11 +112,12 @@ static bool measures(const char *device)
     return strcmp(device, "cpu") != 0;
 }
 
-int worker_tune(const struct worker *w, struct backend *be, const struct stage_load *load,
+int worker_tune(const struct worker *w, struct backend *be, struct stage *drill,
                 struct worker_tuning *ret, struct err *err)
 {
     const struct msg_setup *m = &w->setup;
-    struct tuner t;
+    struct tuner t = {.drill = drill};
+    struct err none;
     int rc;
 
     *ret = (struct worker_tuning){.slots = m->slots, .windows = m->windows};
@@ -240,11 +129,8 @@ int worker_tune(const struct worker *w, struct backend *be, const struct stage_l
     }
     if (!measures(w->device))
         return 0;
-    rc = tuner_init(&t, load, err);
-    if (rc == 0) {
-        rc = measure(&t, !be->info.deterministic, ret, err);
-        tuner_free(&t);
-    }
+    rc = measure(&t, !be->info.deterministic, ret, err);
+    drill_resize(drill, 0, 0, &none);
     be->peak = be->allocated; /* what was tried out is not what the work takes */
     return rc;
 }
@@ -267,7 +153,7 @@ static void describe(const struct msg_ready *m, const char *name, uint32_t threa
 void worker_post_ready(struct worker *w, const struct backend *be, const struct stage *stage,
                        const struct worker_room *room, const struct worker_tuning *t)
 {
-    char *companions[SETUP_MAX_COMPANIONS];
+    char *why_not[SETUP_MAX_STAGES];
     uint32_t slots = stage_slots(stage);
     struct buf b = BUF_INIT;
     struct err text = {0};
@@ -283,19 +169,19 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         .allocated_bytes = be->allocated,
         .rate = slots < t->slots ? t->rate * (float)slots / (float)t->slots : t->rate,
         .measured = t->measured,
-        .companion_count = room->companion_count,
-        .companions = companions,
+        .stage_count = w->stage_count,
+        .why_not = why_not,
     };
 
-    for (uint32_t i = 0; i < room->companion_count; i++)
-        companions[i] = worker_sentence(room->companions[i]);
+    for (uint32_t k = 0; k < m.stage_count; k++)
+        why_not[k] = worker_sentence(room->why_not[k]);
     describe(&m, w->device, be->info.threads, text.msg, sizeof(text.msg));
     m.description = worker_sentence(&text);
     msg_ready_put(&b, &m);
     outbox_post(&w->out, MSG_READY, &b);
     free(m.description);
-    for (uint32_t i = 0; i < room->companion_count; i++)
-        free(companions[i]);
+    for (uint32_t k = 0; k < m.stage_count; k++)
+        free(why_not[k]);
 }
 
 void worker_post_tuned(struct worker *w, uint32_t slots, uint32_t windows, const char *reason)

@@ -6,11 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "workers/process/worker_state.h"
+#include "workers/pass/state.h"
 
 struct backend;
 struct stage;
-struct stage_load; /* workers/stages/stage.h */
 
 struct worker_tuning {
     uint32_t slots, windows; /* 0: as the stage chooses */
@@ -19,21 +18,20 @@ struct worker_tuning {
 };
 
 /* Chooses: what SETUP says; what it remembers, where that fits; on GPUs and simulated devices what
- * is measured, within WORKER_TUNE_MS; else 0, the stage's choice. Of transcription alone.
- * $NIGHTSHIFT_TUNE: 1 measures on every device, 0 on none. An error is the device's: lack of memory
- * is none. */
+ * is measured, within WORKER_TUNE_MS; else 0, the stage's choice. Of transcription alone; drill: as
+ * of stage_setup.tune. $NIGHTSHIFT_TUNE: 1 measures on every device, 0 on none. An error is the
+ * device's: lack of memory is none. */
 #define WORKER_TUNE_MS 20000
-int worker_tune(const struct worker *w, struct backend *be, const struct stage_load *load,
+int worker_tune(const struct worker *w, struct backend *be, struct stage *drill,
                 struct worker_tuning *ret, struct err *err);
 
 struct worker_room {
     uint32_t capacity;
-    uint64_t predicted_bytes;            /* of all that is loaded */
-    const struct err *const *companions; /* why they are not loaded; code 0: they are */
-    uint32_t companion_count;
+    uint64_t predicted_bytes;         /* of all that is loaded */
+    const struct err *const *why_not; /* of each stage: it is not loaded; code 0: it is */
 };
 
-/* READY; slots and windows as the run's own stage has them now. */
+/* READY; slots and windows as the first stage has them now. */
 void worker_post_ready(struct worker *w, const struct backend *be, const struct stage *stage,
                        const struct worker_room *room, const struct worker_tuning *t);
 void worker_post_tuned(struct worker *w, uint32_t slots, uint32_t windows, const char *reason);

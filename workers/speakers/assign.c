@@ -96,7 +96,7 @@ int assign_clusters(const struct diarize_input *in, const uint8_t *speaks, const
     int rc = 0;
 
     a.gain = calloc((size_t)in->speakers * clusters + 1, sizeof(*a.gain));
-    if (a.gain == NULL)
+    if (!a.gain)
         return err_set(err, ERR_NOMEM, "no memory for %u clusters", clusters);
     if (constrained)
         rc = matcher_new(in->speakers, clusters, &a.matcher, err);

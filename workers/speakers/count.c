@@ -7,7 +7,7 @@ int count_speakers(const struct grid *g, const uint8_t *active, uint32_t most, u
 {
     uint32_t *sums = calloc(2 * (size_t)g->total, sizeof(*sums)), *heard;
 
-    if (sums == NULL)
+    if (!sums)
         return err_set(err, ERR_NOMEM, "no memory to count speakers in %u frames", g->total);
     heard = sums + g->total;
     for (uint32_t w = 0; w < g->windows; w++) {

@@ -15,11 +15,11 @@ static int find_clusters(const struct pipeline *pl, const struct plda *plda, str
 
     if (pl->p->clustering == DIARIZE_AHC)
         return cluster_ahc(pl->vectors, n, size, pl->p, ret, err);
-    if (plda == NULL || plda_size(plda) != size)
+    if (!plda || plda_size(plda) != size)
         return err_set(err, ERR_MODEL, "the PLDA compares voices of %u values, these have %u",
                        plda ? plda_size(plda) : 0, size);
     features = malloc(((size_t)n * plda_dim(plda) + 1) * sizeof(*features));
-    if (features == NULL)
+    if (!features)
         return err_set(err, ERR_NOMEM, "no memory for %u voices", n);
     rc = plda_apply(plda, pl->vectors, n, pl->p->threads ? pl->p->threads : threads_available(),
                     features, err);

@@ -21,9 +21,9 @@ int frames_new(const struct diarize_input *in, const struct grid *g, const int32
 {
     struct frames *f = calloc(1, sizeof(*f));
 
-    if (f != NULL)
+    if (f)
         f->score = calloc(3 * ((size_t)most + 1), sizeof(*f->score));
-    if (f == NULL || f->score == NULL) {
+    if (!f || !f->score) {
         free(f);
         return err_set(err, ERR_NOMEM, "no memory for %u speakers", most);
     }
@@ -39,7 +39,7 @@ int frames_new(const struct diarize_input *in, const struct grid *g, const int32
 
 void frames_free(struct frames *f)
 {
-    if (f != NULL)
+    if (f)
         free(f->score);
     free(f);
 }

@@ -22,7 +22,7 @@ int grid_of(const struct diarize_input *in, struct grid *ret, struct err *err)
         !positive(in->frame_length_s) || !(in->duration_s >= 0.0))
         return err_set(err, ERR_INPUT, "the windows' times are impossible");
     end = in->window_s + (double)(in->windows - 1) * in->step_s;
-    if (end / in->frame_s >= GRID_MAX_FRAMES || in->active == NULL || in->vectors == NULL)
+    if (end / in->frame_s >= GRID_MAX_FRAMES || !in->active || !in->vectors)
         return err_set(err, ERR_INPUT, "%u windows are too many", in->windows);
     *ret = (struct grid){.total = (uint32_t)rint(end / in->frame_s) + 1,
                          .window_frames = in->frames,

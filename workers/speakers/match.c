@@ -23,12 +23,12 @@ int matcher_new(uint32_t rows, uint32_t columns, struct matcher **ret, struct er
     size_t most = (rows > columns ? rows : columns) + (size_t)1;
     struct matcher *m = calloc(1, sizeof(*m));
 
-    if (m != NULL) {
+    if (m) {
         m->row_price = calloc(3 * most, sizeof(double));
         m->row_of = calloc(3 * most, sizeof(int32_t));
         m->row_done = calloc(2 * most, sizeof(bool));
     }
-    if (m == NULL || !m->row_price || !m->row_of || !m->row_done) {
+    if (!m || !m->row_price || !m->row_of || !m->row_done) {
         matcher_free(m);
         return err_set(err, ERR_NOMEM, "no memory to match %u with %u", rows, columns);
     }
@@ -43,7 +43,7 @@ int matcher_new(uint32_t rows, uint32_t columns, struct matcher **ret, struct er
 
 void matcher_free(struct matcher *m)
 {
-    if (m == NULL)
+    if (!m)
         return;
     free(m->row_price);
     free(m->row_of);

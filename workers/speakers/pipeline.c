@@ -89,7 +89,7 @@ static int copy_clean(struct pipeline *pl, struct err *err)
     size_t bytes = pl->in->size * sizeof(float);
 
     pl->vectors = malloc(pl->clean_count * bytes + 1);
-    if (pl->vectors == NULL)
+    if (!pl->vectors)
         return err_set(err, ERR_NOMEM, "no memory for %u vectors", pl->clean_count);
     for (uint32_t i = 0; i < pl->clean_count; i++)
         memcpy(pl->vectors + (size_t)i * pl->in->size,
@@ -110,7 +110,7 @@ int pipeline_prepare(const struct diarize_input *in, const struct diarize_params
     pl.count = malloc(pl.grid.total);
     pl.speaks = malloc(in->windows);
     pl.clean = malloc((size_t)in->windows * in->speakers * sizeof(*pl.clean));
-    if (pl.count == NULL || pl.speaks == NULL || pl.clean == NULL)
+    if (!pl.count || !pl.speaks || !pl.clean)
         rc = err_set(err, ERR_NOMEM, "no memory for %u windows", in->windows);
     if (rc == 0)
         rc = find_clean(&pl, err);
@@ -208,7 +208,7 @@ static int find_vectors(const struct pipeline *pl, const int32_t *local, const u
     double *sums = calloc(2 * n * size + 1, sizeof(*sums)), *all = sums + n * size;
     uint32_t *sizes = calloc(2 * n + 1, sizeof(*sizes));
 
-    if (sums == NULL || sizes == NULL) {
+    if (!sums || !sizes) {
         free(sums);
         free(sizes);
         return err_set(err, ERR_NOMEM, "no memory for the voices of %u speakers", r->speakers);
@@ -230,12 +230,12 @@ static int tell(const struct pipeline *pl, const int32_t *local, struct turns *t
     struct diarize_result r = {0};
     int rc = 0;
 
-    if (number == NULL)
+    if (!number)
         return err_set(err, ERR_NOMEM, "no memory for %u speakers", clusters);
     r.speakers = number_speakers(t, clusters, number);
     r.vectors = calloc((size_t)r.speakers * pl->in->size + 1, sizeof(*r.vectors));
     r.speech_s = calloc((size_t)r.speakers + 1, sizeof(*r.speech_s));
-    if (r.vectors == NULL || r.speech_s == NULL)
+    if (!r.vectors || !r.speech_s)
         rc = err_set(err, ERR_NOMEM, "no memory for %u speakers", r.speakers);
     for (uint32_t i = 0; rc == 0 && i < t->count; i++)
         r.speech_s[t->list[i].speaker] += t->list[i].end_s - t->list[i].start_s;

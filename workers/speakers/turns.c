@@ -29,7 +29,7 @@ static int add(struct turns *t, struct diarize_turn turn, struct err *err)
         uint32_t cap = t->cap ? 2 * t->cap : 64;
         struct diarize_turn *list = realloc(t->list, cap * sizeof(*list));
 
-        if (list == NULL)
+        if (!list)
             return err_set(err, ERR_NOMEM, "no memory for %u turns", cap);
         t->list = list;
         t->cap = cap;
@@ -102,11 +102,11 @@ int turns_find(const struct diarize_input *in, const struct grid *g, const int32
     int rc = frames_new(in, g, clusters, most, &frames, err);
 
     f.last = malloc(2 * ((size_t)most + 1) * sizeof(*f.last));
-    if (rc == 0 && f.last == NULL)
+    if (rc == 0 && !f.last)
         rc = err_set(err, ERR_NOMEM, "no memory for %u speakers", most);
     for (uint32_t k = 0; rc == 0 && k < most; k++)
         f.last[k] = NEVER;
-    f.speaking = f.last != NULL ? f.last + most + 1 : NULL;
+    f.speaking = f.last ? f.last + most + 1 : NULL;
     for (uint32_t t = 0; rc == 0 && t < g->total; t++)
         rc = step(&f, t, frames_next(frames, count[t]), count[t], err);
     if (rc == 0)

@@ -155,7 +155,7 @@ static void put_float(struct buf *b, float value)
             break;
     }
     /* %g writes an exponent where its digits do not reach the point: 10 would be 1e+01. */
-    if (fabsf(value) >= 1 && fabsf(value) < 1e6f && strchr(text, 'e') != NULL)
+    if (fabsf(value) >= 1 && fabsf(value) < 1e6f && strchr(text, 'e'))
         snprintf(text, sizeof(text), "%.0f", (double)value);
     buf_printf(b, "%s", value == 0 ? "0" : text);
 }
@@ -163,14 +163,13 @@ static void put_float(struct buf *b, float value)
 static void put_text(struct buf *b, const char *text)
 {
     buf_put_u8(b, '"');
-    for (const char *s = text; *s; s++) {
+    for (const char *s = text; *s; s++)
         if (*s == '"' || *s == '\\')
             buf_printf(b, "\\%c", *s);
         else if ((unsigned char)*s < 0x20)
             buf_printf(b, "\\u%04x", (unsigned)*s);
         else
             buf_put_u8(b, (uint8_t)*s);
-    }
     buf_put_u8(b, '"');
 }
 

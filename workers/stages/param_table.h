@@ -43,9 +43,11 @@ struct param_field {
 
     /* As an option of the command line; help NULL: it is none. */
     const char *help;
-    const char *option;             /* NULL: the name with '-' */
-    const char *value;              /* as --help calls it; NULL: the option takes none */
-    const char *title;              /* of the group of options that begins with this one */
+    const char *manual; /* sentences of the manual page instead of help; NULL: help will do */
+    const char *option; /* NULL: the name with '-' */
+    char letter;        /* the short option that is the same; 0: none */
+    const char *value;  /* as --help calls it; NULL: the option takes none */
+    const char *title;  /* of the group of options that begins with this one */
     double option_low, option_high; /* narrower than low and high; both 0: as these */
 };
 

@@ -35,8 +35,6 @@ static const struct stage_kind *find(const char *name, struct err *err)
     return kind;
 }
 
-bool stage_known(const char *name) { return stage_kind_find(name) != NULL; }
-
 int64_t stage_tail(const char *name)
 {
     const struct stage_kind *kind = stage_kind_find(name);
@@ -95,6 +93,15 @@ const struct stage_kind *stage_kind_of_model(const char *dir)
     return ret;
 }
 
+const struct stage_kind *stage_kind_taking(const char *name)
+{
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        if (stage_kinds[i]->embedded && (strcmp(name, stage_kinds[i]->model) == 0 ||
+                                         strcmp(name, stage_kinds[i]->embedded) == 0))
+            return stage_kinds[i];
+    return NULL;
+}
+
 const char *stage_of_type(const char *model_type)
 {
     const struct stage_kind *kind = kind_of_type(model_type);
@@ -122,26 +129,35 @@ int stage_model_hash(const char *name, const char *dir, char ret[MODEL_HASH_LEN]
 
 /* ---- with a model */
 
+int stage_new(const struct stage_kind *kind, void *self, struct stage **ret, struct err *err)
+{
+    struct stage *s = calloc(1, sizeof(*s));
+
+    if (!s) {
+        kind->close(self);
+        return err_set(err, ERR_NOMEM, "no memory for a stage");
+    }
+    *s = (struct stage){kind, self};
+    *ret = s;
+    return 0;
+}
+
+void *stage_self(const struct stage *s, const struct stage_kind *kind)
+{
+    return s->kind == kind ? s->self : NULL;
+}
+
 int stage_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
                struct err *err)
 {
     const struct stage_kind *kind = find(setup->name, err);
-    struct stage *s;
+    void *self;
     int rc;
 
     if (!kind)
         return err->code;
-    s = calloc(1, sizeof(*s));
-    if (!s)
-        return err_set(err, ERR_NOMEM, "no memory for a stage");
-    s->kind = kind;
-    rc = kind->open(setup, be, &s->self, err);
-    if (rc != 0) {
-        free(s);
-        return rc;
-    }
-    *ret = s;
-    return 0;
+    rc = kind->open(setup, be, &self, err);
+    return rc != 0 ? rc : stage_new(kind, self, ret, err);
 }
 
 void stage_close(struct stage *s)

@@ -21,14 +21,7 @@
 #include "workers/stages/transcribe/transcribe.h" /* lane_source, transcribe_segment */
 
 struct backend;
-
-/* What a transcription asks of the device, for whoever measures it. Borrowed. */
-struct stage_load {
-    struct whisper *model;
-    const struct whisper_shape *shape; /* branches and alignment heads */
-    uint32_t rows;                     /* of a window in a step of the decoder; at most branches */
-    bool voice;                        /* a voice activity model beside it */
-};
+struct stage;
 
 /* A stage, as SETUP says it. Borrowed. */
 struct stage_setup {
@@ -38,8 +31,9 @@ struct stage_setup {
     enum precision precision;
     uint32_t slots, windows; /* at once; 0: chosen */
     /* Transcription: asked when the models are loaded, before room is made: slots and windows, to
-     * be chosen instead of those above. NULL: nobody measures. */
-    int (*tune)(void *arg, const struct stage_load *load, uint32_t *slots, uint32_t *windows,
+     * be chosen instead of those above. drill: these models at made-up work (stages/drill.h), for
+     * this call. NULL: nobody measures. */
+    int (*tune)(void *arg, struct stage *drill, uint32_t *slots, uint32_t *windows,
                 struct err *err);
     void *tune_arg;
 };
@@ -77,16 +71,19 @@ struct stage_work {
         const char *text;
     } * passages;
     uint32_t passage_count;
+    struct stage_drill { /* drills (stages/drill.h), which ask for nothing of the above */
+        uint32_t prompt; /* positions of the decoder that are only fed, */
+        uint32_t tokens; /*   and behind them those from which a token is chosen; 0 of both: none */
+        bool apart;      /* the encoder's parts are timed one by one, which holds a device up */
+    } drill;
 };
 
-struct stage;
 struct stage_lane;
 
 /* Loads the models and makes room. be is borrowed. ERR_USAGE: the parameters; ERR_MODEL. */
 int stage_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
                struct err *err);
 void stage_close(struct stage *s); /* NULL is fine; drops lanes without calling them */
-bool stage_known(const char *name);
 /* Samples after a shard's end that its windows may hear. Pure, by name. */
 int64_t stage_tail(const char *name);
 /* Bytes that a second of audio gives at most, as SHARD_DONE has them; 0: few enough for a day. Of

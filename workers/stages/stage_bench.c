@@ -8,24 +8,34 @@
 
 #include "base/clock.h"
 #include "gpu/backend.h"
+#include "gpu/peak.h"
 #include "workers/audio/babble.h"
+#include "workers/stages/drill.h"
 #include "workers/stages/stage_kind.h"
 
 #define RATE 16000
 #define LANES 2
 #define UNIT_S 10           /* of a lane's sound: a round has whole units */
 #define UNIT_PASSAGES 16    /* of a lane */
-#define PASSAGE_CHARS 400   /* the usual length (stage_params.h) */
+#define PASSAGE_CHARS 400   /* the usual length (stage_embed_text.c) */
 #define SPEECH_CHARS_S 15.0 /* 150 words a minute */
 #define ROUND_S 1.0         /* at least */
 #define MOST_UNITS 360      /* an hour in each lane */
 #define BABBLE_S 81         /* whole turns of each voice; then it begins again */
+#define WINDOW_S 30.0       /* of a drill's lane */
+#define PROMPT 4            /* tokens before the first that is chosen */
+#define USUAL_TOKENS 100
+#define USUAL_ROUNDS 5
 #define MAX_ROUNDS 1000
 
 /* What is measured with. */
 struct bench {
+    const struct stage_bench_params *params;
+    struct backend *be;
     struct stage *stage;
-    bool hears;
+    bool drills, hears;
+    uint32_t rounds;
+    struct peak *peak;              /* drills */
     float *babble;                  /* [BABBLE_S * RATE] */
     char *text;                     /* passages, one behind the other */
     struct stage_passage *passages; /* [LANES * MOST_UNITS * UNIT_PASSAGES] */
@@ -33,6 +43,13 @@ struct bench {
     uint32_t open;                  /* lanes */
     uint64_t items, vectors;        /* of a round */
     struct err failed;
+};
+
+/* What is done in one round. */
+struct round {
+    uint32_t lanes;
+    uint32_t units;           /* of each lane's sound, or of its passages */
+    struct stage_drill drill; /* or this of its window */
 };
 
 struct sample {
@@ -128,15 +145,18 @@ static void on_done(void *arg, const struct stage_result *result, const struct e
     b->vectors += result->voices.vector_count;
 }
 
-static int add_lane(struct bench *b, uint32_t units, uint32_t lane, struct err *err)
+static int add_lane(struct bench *b, const struct round *r, uint32_t lane, struct err *err)
 {
-    struct stage_work work = {
-        .end = end_of, .end_arg = b, .source = {read_babble, release_babble, b}, .language = ""};
+    struct stage_work work = {.end = end_of,
+                              .end_arg = b,
+                              .source = {read_babble, release_babble, b},
+                              .language = "",
+                              .drill = r->drill};
     struct stage_lane *ignored;
     int rc;
 
-    if (!b->hears) {
-        work.passage_count = units * UNIT_PASSAGES;
+    if (b->passages) {
+        work.passage_count = r->units * UNIT_PASSAGES;
         work.passages = b->passages + (size_t)lane * work.passage_count;
     }
     rc = stage_add(b->stage, &work, on_done, b, &ignored, err);
@@ -152,17 +172,18 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int run_round(struct bench *b, uint32_t units, struct sample *ret, struct err *err)
+static int run_round(struct bench *b, const struct round *r, struct sample *ret, struct err *err)
 {
     int64_t start = clock_mono_ns();
     double cpu = cpu_s();
     bool progress = true;
     int rc = 0;
 
-    b->end = (int64_t)units * UNIT_S * RATE;
+    b->end = (int64_t)r->units * UNIT_S * RATE;
     b->items = b->vectors = 0;
-    for (uint32_t i = 0; rc == 0 && i < LANES; i++)
-        rc = add_lane(b, units, i, err);
+    b->open = 0; /* lanes of a round that failed are gone */
+    for (uint32_t i = 0; rc == 0 && i < r->lanes; i++)
+        rc = add_lane(b, r, i, err);
     while (rc == 0 && b->open && progress)
         rc = stage_step(b->stage, &progress, err);
     if (rc == 0 && b->failed.code != 0)
@@ -173,20 +194,123 @@ static int run_round(struct bench *b, uint32_t units, struct sample *ret, struct
     return rc;
 }
 
-/* ---- all rounds */
+int stage_bench_drill(struct stage *drill, uint32_t lanes, struct stage_drill work, double *ret,
+                      struct err *err)
+{
+    const struct round round = {.lanes = lanes, .drill = work};
+    struct bench b = {.stage = drill, .hears = true};
+    struct sample s;
+    int rc = run_round(&b, &round, &s, err);
+
+    *ret = s.wall_s;
+    return rc;
+}
+
+/* ---- drills */
+
+static uint32_t tokens_of(const struct bench *b)
+{
+    return b->params->tokens ? b->params->tokens : USUAL_TOKENS;
+}
+
+/* Tokens are chosen from the prompt's last position on. */
+static struct round whole_window(const struct bench *b)
+{
+    return (struct round){.lanes = stage_slots(b->stage),
+                          .drill = {.prompt = PROMPT - 1, .tokens = tokens_of(b) + 1}};
+}
+
+/* What is prepared at first use, and recorded at the second, is not part of a measurement. A model
+ * has been warmed up when it was loaded: where nothing is recorded one window is enough. */
+static int warm(struct bench *b, struct err *err)
+{
+    struct round first = {.lanes = 1};
+    struct sample ignored;
+
+    if (b->be->ops->record_begin)
+        first = (struct round){.lanes = stage_slots(b->stage),
+                               .drill = {.prompt = PROMPT - 1, .tokens = 2}};
+    return run_round(b, &first, &ignored, err);
+}
+
+/* The fastest of the ladder by one round each; the model stays loaded. ERR_VRAM when not even the
+ * first fits. */
+static int climb(struct bench *b, uint32_t *ret, struct err *err)
+{
+    const struct stage_bench_params *p = b->params;
+    double best = 0.0;
+
+    for (uint32_t i = 0; i < p->ladder_count; i++) {
+        struct round round;
+        struct sample s;
+        int rc = drill_resize(b->stage, p->ladder[i], p->setup.windows, err);
+
+        if (rc == 0)
+            rc = warm(b, err);
+        round = whole_window(b);
+        if (rc == 0)
+            rc = run_round(b, &round, &s, err);
+        if (rc == ERR_VRAM && best > 0.0)
+            return 0;
+        if (rc != 0)
+            return rc;
+        if (p->ladder[i] / s.wall_s > best) {
+            best = p->ladder[i] / s.wall_s;
+            *ret = p->ladder[i];
+        }
+    }
+    return 0;
+}
+
+/* Room, and the yardstick. */
+static int prepare_drill(struct bench *b, struct err *err)
+{
+    const struct stage_bench_params *p = b->params;
+    uint32_t slots = p->setup.slots;
+    struct drill_meter m;
+    double ignored;
+    int rc;
+
+    drill_meter(b->stage, &m);
+    if ((uint64_t)tokens_of(b) + PROMPT > m.positions)
+        return err_set(err, ERR_USAGE, "a window of this model has at most %u tokens",
+                       m.positions - PROMPT);
+    rc = climb(b, &slots, err);
+    if (rc == 0)
+        rc = drill_resize(b->stage, slots ? slots : m.default_slots, p->setup.windows, err);
+    if (rc == 0)
+        rc = peak_new(b->be, stage_precision(b->stage), &b->peak, err);
+    if (rc == 0)
+        rc = warm(b, err);
+    if (rc == 0)
+        rc = peak_gflops_s(b->peak, &ignored, err);
+    return rc;
+}
+
+/* ---- sound and text */
 
 /* Units of a round that lasts long enough; what is made at first use is made by then. The host
  * makes little, so that a first round that is long enough itself is the measure there. */
-static int choose_units(struct bench *b, bool host, uint32_t *ret, struct err *err)
+static int choose_units(struct bench *b, struct round *r, struct err *err)
 {
     struct sample s;
-    int rc = run_round(b, 1, &s, err);
+    int rc = run_round(b, r, &s, err);
 
-    if (rc == 0 && (!host || s.wall_s < ROUND_S))
-        rc = run_round(b, 1, &s, err);
-    *ret = s.wall_s * MOST_UNITS < ROUND_S ? MOST_UNITS : (uint32_t)ceil(ROUND_S / s.wall_s);
+    if (rc == 0 && (b->be->info.threads == 0 || s.wall_s < ROUND_S))
+        rc = run_round(b, r, &s, err);
+    r->units = s.wall_s * MOST_UNITS < ROUND_S ? MOST_UNITS : (uint32_t)ceil(ROUND_S / s.wall_s);
     return rc;
 }
+
+/* ---- all rounds */
+
+/* Of each round; but for the first two of a drill's networks: the peak beside it, then ms. */
+struct series {
+    double wall[MAX_ROUNDS], cpu[MAX_ROUNDS];
+    double peak[MAX_ROUNDS], mel[MAX_ROUNDS], encoder[MAX_ROUNDS], cross[MAX_ROUNDS];
+    double encode[MAX_ROUNDS]; /* all three, as fast as they are when nobody asks for each */
+    double step[MAX_ROUNDS], share[MAX_ROUNDS];
+};
 
 static int by_value(const void *a, const void *b)
 {
@@ -201,50 +325,155 @@ static double median(double *values, uint32_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2.0;
 }
 
-static int measure(struct bench *b, bool host, struct stage_bench_result *r, struct err *err)
+/* The parts of the encoder in round i, whose windows go through it once more where the round did
+ * not tell them apart. */
+static int measure_parts(struct bench *b, const struct drill_meter *before, struct series *v,
+                         uint32_t i, struct err *err)
 {
-    double wall[MAX_ROUNDS], cpu[MAX_ROUNDS], middle;
-    struct sample s;
-    uint32_t units;
-    int rc = choose_units(b, host, &units, err);
-
-    for (uint32_t i = 0; rc == 0 && i < r->rounds; i++) {
-        rc = run_round(b, units, &s, err);
-        wall[i] = s.wall_s;
-        cpu[i] = s.cpu_s;
-    }
-    if (rc != 0)
-        return rc;
-    middle = median(wall, r->rounds);
-    r->seconds = b->hears ? (double)LANES * units * UNIT_S
-                          : (double)b->items * PASSAGE_CHARS / SPEECH_CHARS_S;
-    r->times_real_time = r->seconds / middle;
-    r->times_real_time_cpu = r->seconds / median(cpu, r->rounds);
-    r->items_per_second = (double)b->items / middle;
-    r->vectors_per_item = b->items ? (double)b->vectors / (double)b->items : 0.0;
-    r->precision = stage_precision(b->stage);
-    r->at_once = stage_windows(b->stage);
-    return 0;
-}
-
-int stage_bench_run(struct backend *be, const struct stage_setup *setup, uint32_t rounds,
-                    struct stage_bench_result *ret, struct err *err)
-{
-    struct stage_bench_result r = {.rounds = rounds < 1            ? 1
-                                             : rounds > MAX_ROUNDS ? MAX_ROUNDS
-                                                                   : rounds};
-    struct bench b = {.hears = stage_hears(setup->name)};
-    int64_t start = clock_mono_ns();
+    const struct round again = {.lanes = stage_slots(b->stage), .drill = {.apart = true}};
+    struct whisper_times first = before->times;
+    struct drill_meter m;
+    struct sample ignored;
+    double n;
     int rc = 0;
 
-    if (strcmp(setup->name, stage_transcribe.name) == 0)
-        return err_set(err, ERR_USAGE, "a transcription is measured in another way");
-    rc = stage_open(setup, be, &b.stage, err);
+    drill_meter(b->stage, &m);
+    n = (double)(m.times.windows - first.windows) * 1e6;
+    v->encode[i] = (double)(m.times.encode_ns - first.encode_ns) / n;
+    v->step[i] =
+        (double)(m.times.step_ns - first.step_ns) / (double)(m.times.steps - first.steps) / 1e6;
+    if (m.times.encoder_ns == first.encoder_ns) {
+        first = m.times;
+        rc = run_round(b, &again, &ignored, err);
+        drill_meter(b->stage, &m);
+        n = (double)(m.times.windows - first.windows) * 1e6;
+    }
+    v->mel[i] = (double)(m.times.mel_ns - first.mel_ns) / n;
+    v->encoder[i] = (double)(m.times.encoder_ns - first.encoder_ns) / n;
+    v->cross[i] = (double)(m.times.cross_ns - first.cross_ns) / n;
+    v->share[i] = m.encoder_flop / (v->encoder[i] * 1e6) / v->peak[i];
+    return rc;
+}
+
+/* Round i; a drill's between two measurements of the peak. */
+static int measure_round(struct bench *b, const struct round *r, struct series *v, uint32_t i,
+                         struct err *err)
+{
+    double before = 0.0, after = 0.0;
+    struct drill_meter m;
+    struct sample s;
+    int rc = 0;
+
+    if (b->drills) {
+        drill_meter(b->stage, &m);
+        rc = peak_gflops_s(b->peak, &before, err);
+    }
+    if (rc == 0)
+        rc = run_round(b, r, &s, err);
+    if (rc == 0 && b->drills)
+        rc = peak_gflops_s(b->peak, &after, err);
+    if (rc != 0)
+        return rc;
+    v->wall[i] = s.wall_s;
+    v->cpu[i] = s.cpu_s;
+    v->peak[i] = (before + after) / 2.0;
+    return b->drills ? measure_parts(b, &m, v, i, err) : 0;
+}
+
+static void summarise_networks(const struct bench *b, struct series *v,
+                               struct stage_bench_result *ret)
+{
+    struct stage_bench_networks *n = &ret->networks;
+    struct drill_meter m;
+
+    drill_meter(b->stage, &m);
+    n->tokens = tokens_of(b);
+    n->weight_bytes = m.weight_bytes;
+    n->slot_bytes = m.slot_bytes;
+    n->mel_ms = median(v->mel, b->rounds);
+    n->encoder_ms = median(v->encoder, b->rounds);
+    n->cross_ms = median(v->cross, b->rounds);
+    n->step_ms = median(v->step, b->rounds);
+    n->step_gbytes_s = m.step_bytes / (n->step_ms * 1e6);
+    n->encoder_gflop = m.encoder_flop / 1e9;
+    n->encoder_gflops_s = n->encoder_gflop / (n->encoder_ms / 1e3);
+    n->peak_gflops_s = median(v->peak, b->rounds);
+    n->encoder_share = median(v->share, b->rounds);
+    n->encoder_windows_s = 1e3 / median(v->encode, b->rounds);
+    n->decoder_windows_s = 1.0 / (1.0 / ret->items_per_second - 1.0 / n->encoder_windows_s);
+}
+
+static void summarise(const struct bench *b, const struct round *r, struct series *v,
+                      struct stage_bench_result *ret)
+{
+    double items = (double)b->items, wall = median(v->wall, b->rounds);
+
+    if (b->drills)
+        items = r->lanes; /* a round's; the encoder may have had them once more */
+    ret->seconds = b->drills  ? WINDOW_S * r->lanes
+                   : b->hears ? (double)r->lanes * r->units * UNIT_S
+                              : items * PASSAGE_CHARS / SPEECH_CHARS_S;
+    ret->rounds = b->rounds;
+    ret->times_real_time = ret->seconds / wall;
+    ret->times_real_time_cpu = ret->seconds / median(v->cpu, b->rounds);
+    ret->items_per_second = items / wall;
+    ret->vectors_per_item = items > 0.0 ? (double)b->vectors / items : 0.0;
+    ret->precision = stage_precision(b->stage);
+    ret->slots = stage_slots(b->stage);
+    ret->at_once = stage_windows(b->stage);
+    if (b->drills)
+        summarise_networks(b, v, ret);
+}
+
+static int measure(struct bench *b, struct stage_bench_result *ret, struct err *err)
+{
+    struct series *v = malloc(sizeof(*v));
+    struct round round = {.lanes = LANES, .units = 1};
+    int rc = v ? 0 : err_set(err, ERR_NOMEM, "no memory for a measurement");
+
+    if (b->drills)
+        round = whole_window(b);
+    else if (rc == 0)
+        rc = choose_units(b, &round, err);
+    for (uint32_t i = 0; rc == 0 && i < b->rounds; i++)
+        rc = measure_round(b, &round, v, i, err);
+    if (rc == 0)
+        summarise(b, &round, v, ret);
+    free(v);
+    return rc;
+}
+
+static int open_stage(struct bench *b, struct err *err)
+{
+    const struct stage_setup *setup = &b->params->setup;
+    const struct stage_kind *kind = stage_kind_find(setup->name);
+
+    b->drills = kind && kind->drill;
+    b->hears = stage_hears(setup->name);
+    return b->drills ? kind->drill(setup, b->be, &b->stage, err)
+                     : stage_open(setup, b->be, &b->stage, err);
+}
+
+int stage_bench_run(struct backend *be, const struct stage_bench_params *params,
+                    struct stage_bench_result *ret, struct err *err)
+{
+    struct bench b = {.params = params, .be = be};
+    struct stage_bench_result r = {0};
+    int64_t start = clock_mono_ns();
+    int rc;
+
+    b.rounds = params->rounds ? params->rounds : USUAL_ROUNDS;
+    if (b.rounds > MAX_ROUNDS)
+        return err_set(err, ERR_USAGE, "at most %d rounds can be measured", MAX_ROUNDS);
+    rc = open_stage(&b, err);
     r.load_s = (double)(clock_mono_ns() - start) / 1e9;
     if (rc == 0)
-        rc = b.hears ? make_babble(&b, err) : make_passages(&b, err);
+        rc = b.drills  ? prepare_drill(&b, err)
+             : b.hears ? make_babble(&b, err)
+                       : make_passages(&b, err);
     if (rc == 0)
-        rc = measure(&b, be->info.threads > 0, &r, err);
+        rc = measure(&b, &r, err);
+    peak_free(b.peak);
     stage_close(b.stage);
     free(b.babble);
     free(b.text);

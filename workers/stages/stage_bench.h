@@ -1,8 +1,11 @@
-/* workers/stages/stage_bench.h - how fast a stage beside transcription works here: as a worker
- * runs it (stages/stage.h), on sound and text that are made up. One thread. */
+/* workers/stages/stage_bench.h - how fast a stage works here: lanes are added, steps are taken,
+ * results come back (stages/stage.h), on sound and text that are made up; of a transcription its
+ * two networks alone, at forced work (stages/drill.h), and how near that is to what the device can
+ * (gpu/peak.h, measured in turn with it). Every figure is a median. One thread. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_BENCH_H
 #define NIGHTSHIFT_WORKERS_STAGES_STAGE_BENCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -10,8 +13,19 @@
 
 struct backend;
 
+struct stage_bench_params {
+    struct stage_setup setup; /* as for a worker; of a drill as drill_open has it. tune is not
+                                 asked */
+    uint32_t rounds;          /* 0: 5 */
+    /* Of drills alone: */
+    const uint32_t *ladder; /* NULL, or numbers of slots to try first: the fastest is measured; */
+    uint32_t ladder_count;  /*   those that do not fit end it */
+    uint32_t tokens;        /* forced in a window, after a prompt of 4; 0: 100 */
+};
+
 struct stage_bench_result {
     enum precision precision;
+    uint32_t slots;
     uint32_t at_once; /* windows or passages of a call, at the end */
     uint32_t rounds;
     double load_s;
@@ -21,14 +35,32 @@ struct stage_bench_result {
         times_real_time_cpu; /* the same by processor time of all threads: other load counts not */
     double items_per_second; /* windows of sound, or passages */
     double vectors_per_item; /* of diarization: voices in a window. What was heard decides */
+
+    struct stage_bench_networks { /* of a drill; else 0 */
+        uint32_t tokens;
+        uint64_t weight_bytes, slot_bytes;
+        double mel_ms, encoder_ms, cross_ms; /* per window */
+        double step_ms;                      /* per decoder step of all slots */
+        double step_gbytes_s;                /* weights and caches read per second in such a step */
+        double encoder_gflop;                /* multiply-adds of one window, twice */
+        double encoder_gflops_s;
+        double peak_gflops_s; /* a large product, same type, same moments */
+        double encoder_share; /* of that peak */
+        /* The two halves of items_per_second, each as if the other took no time: log-mel, encoder
+         * and the decoder's keys and values; prompt and tokens. */
+        double encoder_windows_s, decoder_windows_s;
+    } networks;
 };
 
-/* Of each round at least a second; two recordings at once. setup: as for a worker (tune is not
- * asked). A passage is of some 400 characters and counts as 27 s, of which people speak it. What
- * diarization does in the end for a recording as a whole (clustering) is not in it.
- * ERR_USAGE for "transcribe", which workers/models/bench.h measures; else as stage_open and
- * stage_step. */
-int stage_bench_run(struct backend *be, const struct stage_setup *setup, uint32_t rounds,
+/* Of a drill a round is all slots once. Of other stages it lasts a second at least, with two
+ * recordings at once; a passage is of some 400 characters and counts as 27 s, of which people speak
+ * it, and what diarization does in the end for a recording as a whole (clustering) is not in it.
+ * ERR_USAGE: more rounds or tokens than there can be; else as stage_open and stage_step. */
+int stage_bench_run(struct backend *be, const struct stage_bench_params *params,
                     struct stage_bench_result *ret, struct err *err);
+
+/* So many lanes of a drill that has room, to their end. *ret: seconds. ERR_VRAM. */
+int stage_bench_drill(struct stage *drill, uint32_t lanes, struct stage_drill work, double *ret,
+                      struct err *err);
 
 #endif

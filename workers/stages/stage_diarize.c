@@ -7,7 +7,7 @@
  *             short
  *
  * Which local speaker of which window is who is found out for the recording as a whole, when it is
- * settled (workers/process/settler.h). Overlapping speech is masked as Bredin does
+ * settled (workers/process/settle_main.h). Overlapping speech is masked as Bredin does
  * (pyannote.audio 2.1 speaker diarization pipeline, Interspeech 2023). */
 #include <limits.h>
 #include <math.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "workers/models/files/weights.h"
 #include "workers/models/pyannote/diarization_dir.h"
 #include "workers/models/pyannote/plda_file.h"
 #include "workers/models/pyannote/pyannet.h"
@@ -369,11 +370,12 @@ static const char *const clusterings[] = {"ahc", "vbx", NULL};
 static const struct param_field fields[] = {
     {FIELD(num_speakers, U32), .high = DIARIZE_MAX_SPEAKERS, .option_low = 1,
      .option_high = DIARIZE_MAX_SPEAKERS, .value = "N",
-     .help = "so many speak; or, where that is not known:"},
+     .help = "so many speak; or, where that is not known:", .manual = "So many speak."},
     {FIELD(min_speakers, U32), .high = DIARIZE_MAX_SPEAKERS, .option_low = 1,
      .option_high = DIARIZE_MAX_SPEAKERS, .value = "N", .help = ""},
     {FIELD(max_speakers, U32), .high = DIARIZE_MAX_SPEAKERS, .option_low = 1,
-     .option_high = DIARIZE_MAX_SPEAKERS, .value = "N", .help = ""},
+     .option_high = DIARIZE_MAX_SPEAKERS, .value = "N", .help = "",
+     .manual = "At least, or at most, so many."},
     {SAID(clustering, CHOICE), .choices = clusterings},
     {SAID(threshold, FLOAT), .high = 2},
     {SAID(min_cluster_size, U32), .low = 1, .high = 1000000},
@@ -430,6 +432,28 @@ static bool is_pyannote(const char *dir)
            access(config, F_OK) != 0 && access(network, F_OK) == 0;
 }
 
+static int whole_file(const char *path, struct err *err)
+{
+    struct weights *w = NULL;
+    int rc = weights_open_file(path, &w, err);
+
+    weights_close(w);
+    return rc;
+}
+
+static int diarization_whole(const char *dir, struct err *err)
+{
+    struct diarization_dir d = {0};
+    int rc = diarization_dir_open(dir, &d, err);
+
+    if (rc == 0)
+        rc = whole_file(d.segmentation, err);
+    if (rc == 0)
+        rc = whole_file(d.embedding, err);
+    diarization_dir_free(&d);
+    return rc;
+}
+
 /* A window a second: its frames, and a vector of each voice. */
 static uint32_t diarization_bytes_per_s(const char *params)
 {
@@ -448,12 +472,24 @@ const struct stage_kind stage_diarize = {
     .model_types = model_types,
     .is_model = is_pyannote,
     STAGE_FILES(files),
+    .whole = diarization_whole,
     .option = "diarize",
     .help = "who speaks when (diarization; where none is here, diarization-nano, which is small "
             "and for the demo)",
+    .manual = "Who speaks when: turns and speakers, and the speaker of each segment and word. "
+              "The model is a folder, or a name in a models directory. When none is said it "
+              "is 'diarization', which you put there, and where that is not, what comes with "
+              "the program: 'diarization-nano', a small model that was trained on synthetic "
+              "voices, for the demo and the tests; it is no general diarizer, and enqueue "
+              "says that it took it. It is not taken by itself where the catalog's speakers "
+              "are told apart by another one.",
     .doing = "to diarize",
-    .model = MODEL_DIARIZATION,
-    .embedded = MODEL_DIARIZATION_NANO,
+    .model = "diarization",
+    .embedded = "diarization-nano",
+    .embedded_is =
+        "trained on synthetic voices, for the demo and the tests, and no general diarizer",
+    .told_by = "the catalog's speakers are told apart by",
+    .no_model = "it has neither config.json nor segmentation/pytorch_model.bin",
     .get = "put a folder 'diarization', as docs/models.md has it, into the models directory",
     .open = diarization_open,
     .close = diarization_close,

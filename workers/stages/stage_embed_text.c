@@ -13,7 +13,6 @@
 #include "workers/stages/footprint.h"
 #include "workers/stages/pieces.h"
 #include "workers/stages/stage_kind.h"
-#include "workers/stages/stage_params.h"
 
 #define BATCH_GPU 256 /* pieces of a call: some 25,000 tokens */
 #define BATCH_HOST 16 /* a second or two with a small model: the engine shows that it lives */
@@ -28,6 +27,11 @@ struct passages {
     uint32_t embedded;             /* pieces that have been read */
     float *values;                 /* owned: [passage_count][size] */
     struct result_vector *vectors; /* owned: [passage_count] */
+};
+
+struct embed_text_params {
+    uint32_t chars;  /* 400: of a passage, about */
+    char source[80]; /* the transcription: "<model hash>/<hash of its parameters>" */
 };
 
 struct reading {
@@ -373,9 +377,19 @@ static const struct model_file files[] = {
 };
 static const char *const model_types[] = {"bert", "roberta", "xlm-roberta", "camembert", NULL};
 
+static uint32_t reading_chars(const char *params)
+{
+    struct embed_text_params p = usual;
+    struct err ignored = {0};
+
+    (void)param_table_from_json(&table, params, &p, &ignored);
+    return p.chars;
+}
+
 const struct stage_kind stage_embed_text = {
     .name = "embed-text",
     .params = &table,
+    .passage_chars = reading_chars,
     .model_types = model_types,
     STAGE_FILES(files),
     .weights = true,

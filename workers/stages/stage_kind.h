@@ -15,11 +15,14 @@
 struct stage_kind {
     const char *name;
     const struct param_table *params;
-    bool hears;   /* false: works on the passages of a transcription, which its parameter "source"
-                     names; nothing is decoded */
-    bool settles; /* its recordings are settled as a whole in the end */
-    int64_t tail; /* samples after a shard's end that its windows may hear */
-    uint32_t (*bytes_per_s)(const char *params); /* as stage_bytes_per_s; NULL: 0 */
+    bool hears; /* false: works on the passages of a transcription, which its parameter "source"
+                   names; nothing is decoded */
+    bool few_windows; /* in a shard, each in a slot of its own; else hundreds, and a few lanes fill
+                         every call */
+    bool settles;     /* its recordings are settled as a whole in the end */
+    int64_t tail;     /* samples after a shard's end that its windows may hear */
+    uint32_t (*bytes_per_s)(const char *params);   /* as stage_bytes_per_s; NULL: 0 */
+    uint32_t (*passage_chars)(const char *params); /* where it does not hear: of a passage, about */
 
     /* Its models. */
     const char *const *model_types;    /* in their config.json; NULL-terminated */
@@ -27,19 +30,30 @@ struct stage_kind {
     const struct model_file *files;    /* NULL: model_dir_hash's */
     size_t file_count;
     bool weights; /* beside the files those of weight_layout.h */
+    /* Whether its weights are there and as long as they claim to be, by their headers. ERR_MODEL.
+       NULL: those of weight_layout.h are all. */
+    int (*whole)(const char *dir, struct err *err);
 
     /* As people ask for it. */
     const char *option;   /* "diarize": --diarize[=MODEL] */
     const char *help;     /* of that option; NULL: it is done unless it is left out */
+    const char *manual;   /* as a parameter's */
     const char *doing;    /* "to diarize" */
     const char *model;    /* the user's own where none is named: a name, or a Hub id */
-    const char *embedded; /* what comes with the program and is taken else; NULL: nothing */
     const char *hub;      /* the Hub id under which `model pull` brings that one; NULL: not there */
     const char *get;      /* else how to come by one, as a command: "put a folder ..." */
+    const char *embedded; /* comes with the program, taken else; NULL: nothing. With it: */
+    const char *embedded_is; /* "trained on ..." */
+    const char *told_by; /* "the catalog's speakers are told apart by", of one that did it before */
+    const char *no_model; /* "it has neither ...": why a folder of the user's own is none */
 
     /* Each takes what its `open` has made; the meaning is that of stage.h's function of the name.
      */
     int (*open)(const struct stage_setup *setup, struct backend *be, void **ret, struct err *err);
+    /* Its networks at made-up work, for whoever measures them (stages/drill.h); NULL: they are
+     * measured as they work, on sound and text that are made up. */
+    int (*drill)(const struct stage_setup *setup, struct backend *be, struct stage **ret,
+                 struct err *err);
     void (*close)(void *self);
     uint32_t (*slots)(const void *self);
     uint32_t (*windows)(const void *self);
@@ -68,7 +82,15 @@ enum { STAGE_COUNT = 0 STAGE_KINDS(STAGE_ONE) };
 extern const struct stage_kind *const stage_kinds[STAGE_COUNT];
 /* NULL: there is no such stage. */
 const struct stage_kind *stage_kind_find(const char *name);
+/* For kinds that are no rows: a stage of what such a kind's functions take. It owns self, also when
+ * there is no memory for it. */
+int stage_new(const struct stage_kind *kind, void *self, struct stage **ret, struct err *err);
+/* What a stage of this kind was made of; NULL: it is of another. */
+void *stage_self(const struct stage *s, const struct stage_kind *kind);
 /* Whose model a folder holds, by its config.json or its files; NULL: they do not say. */
 const struct stage_kind *stage_kind_of_model(const char *dir);
+/* Which stage takes a model of this name where none is named, or falls back to it as what comes
+ * with the program: those that have such a one; NULL: none. */
+const struct stage_kind *stage_kind_taking(const char *name);
 
 #endif

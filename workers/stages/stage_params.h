@@ -1,5 +1,5 @@
-/* workers/stages/stage_params.h - the parameters of stages which others read beside the stage: the
- * settler, and whoever makes passages. Read and written by the stage's table (stage_kind.h). */
+/* workers/stages/stage_params.h - the parameters of a stage which the settler reads beside it. Read
+ * and written by the stage's table (stage_kind.h). */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_STAGE_PARAMS_H
 #define NIGHTSHIFT_WORKERS_STAGES_STAGE_PARAMS_H
 
@@ -14,12 +14,6 @@
 struct diarize_stage_params {
     bool clustering_said, threshold_said, min_cluster_size_said, fa_said, fb_said;
     struct diarize_params p;
-};
-
-/* "embed-text" */
-struct embed_text_params {
-    uint32_t chars;  /* 400: of a passage, about */
-    char source[80]; /* the transcription: "<model hash>/<hash of its parameters>" */
 };
 
 #endif

@@ -345,6 +345,8 @@ const struct stage_kind stage_sounds = {
     .weights = true,
     .option = "sounds",
     .help = "speech, music, applause, laughter ... (yamnet)",
+    .manual = "What is heard beside words: speech, music, applause, laughter, sirens and others "
+              "(yamnet).",
     .doing = "to listen to for sounds",
     .model = "yamnet",
     .get = "put a folder 'yamnet', as docs/models.md has it, into the models directory",

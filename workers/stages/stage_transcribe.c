@@ -8,6 +8,7 @@
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/models/whisper/whisper_net.h"
+#include "workers/stages/drill.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/transcribe/transcribe.h"
@@ -72,19 +73,23 @@ static int load(struct transcription *t, const struct stage_setup *setup, struct
     return rc;
 }
 
+static int tune(struct transcription *t, const struct stage_setup *setup, uint32_t *slots,
+                uint32_t *windows, struct err *err)
+{
+    struct stage *drill = NULL;
+    int rc = drill_new(t->model, &t->shape, transcribe_rows(&t->params), &drill, err);
+
+    if (rc == 0)
+        rc = setup->tune(setup->tune_arg, drill, slots, windows, err);
+    stage_close(drill);
+    return rc;
+}
+
 static int make_room(struct transcription *t, const struct stage_setup *setup, struct err *err)
 {
-    const struct stage_load load = {
-        .model = t->model,
-        .shape = &t->shape,
-        .rows = transcribe_rows(&t->params),
-        .voice = t->vad != NULL,
-    };
     uint32_t slots = setup->slots, windows = setup->windows;
-    int rc = 0;
+    int rc = setup->tune ? tune(t, setup, &slots, &windows, err) : 0;
 
-    if (setup->tune)
-        rc = setup->tune(setup->tune_arg, &load, &slots, &windows, err);
     if (rc == 0)
         rc = transcriber_new(t->model, t->vad, t->vocab, &t->params, slots, windows,
                              &t->transcriber, err);
@@ -284,12 +289,14 @@ const struct stage_kind stage_transcribe = {
     .name = "transcribe",
     .params = &transcribe_table,
     .hears = true,
+    .few_windows = true,
     .model_types = model_types,
     .weights = true,
     .option = "model",
     .doing = "to transcribe",
     .model = MODEL_DEFAULT,
     .open = transcription_open,
+    .drill = drill_open,
     .close = transcription_close,
     .slots = transcription_slots,
     .windows = transcription_windows,

@@ -25,7 +25,7 @@ static bool grow(struct codepoints *t, size_t more)
     if (t->max && room > t->max)
         room = t->max;
     at = realloc(t->at, room * sizeof(*at));
-    if (at == NULL) {
+    if (!at) {
         t->failed = true;
         return false;
     }
@@ -63,7 +63,7 @@ char *codepoints_utf8(const struct codepoints *t)
     char *s = t->failed || t->len > SIZE_MAX / 8 ? NULL : malloc(t->len * 4 + 1);
     size_t len = 0;
 
-    if (s == NULL)
+    if (!s)
         return NULL;
     for (size_t i = 0; i < t->len; i++) {
         int32_t c = t->at[i] == 0 ? ' ' : t->at[i];

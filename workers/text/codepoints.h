@@ -1,8 +1,8 @@
 /* workers/text/codepoints.h - text as an array of code points, for rules that look at characters.
  *
  * One owner, one thread. A writer that runs out of memory or past `max` sets `failed` and ignores
- * what follows, so that a chain of rules may run to its end and test `failed` once. The classes of characters are
- * those of Python's str and re, which Whisper's own normalisers are defined by. */
+ * what follows, so that a chain of rules may run to its end and test `failed` once. The classes of
+ * characters are those of Python's str and re, which Whisper's own normalisers are defined by. */
 #ifndef NIGHTSHIFT_WORKERS_TEXT_CODEPOINTS_H
 #define NIGHTSHIFT_WORKERS_TEXT_CODEPOINTS_H
 

@@ -84,7 +84,7 @@ static int read_as(const char *dir, const char *name, bool list, json_t **ret, s
     if (rc == 0)
         rc = parse(name, (const char *)text.data, text.len, list, ret, err);
     if (rc != 0)
-        json_file_printable(err);
+        utf8_display_err(err);
     buf_free(&text);
     return rc;
 }
@@ -104,14 +104,4 @@ int json_file_need(const char *dir, const char *name, json_t **ret, struct err *
     int rc = json_file_read(dir, name, ret, err);
 
     return rc == ERR_MISSING || rc == ERR_DENIED ? (err->code = ERR_MODEL) : rc;
-}
-
-void json_file_printable(struct err *err)
-{
-    /* A quotation may also be cut within a character. */
-    char *shown = utf8_display(err->msg, strlen(err->msg));
-
-    if (shown)
-        utf8_copy(err->msg, sizeof(err->msg), shown);
-    free(shown);
 }

@@ -25,7 +25,4 @@ int json_file_read_list(const char *dir, const char *name, json_t **ret, struct 
  * must not be read. */
 int json_file_need(const char *dir, const char *name, json_t **ret, struct err *err);
 
-/* A message that quotes a file, which may hold anything, becomes text that can be printed. */
-void json_file_printable(struct err *err);
-
 #endif

@@ -1,431 +1,394 @@
 /* Bounds are generous for what the program sends and small for what a broken peer could make us
- * allocate: an array's count is held against the bytes that are really there. What leases and
- * shards carry, and what settling is about, has files of its own: protocol_lease.c, _shard.c,
- * _voices.c, _settle.c. */
+ * allocate. */
 #include "workers/wire/protocol.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <float.h>
 
 #include "base/log.h"
-#include "workers/wire/protocol_get.h"
 
-#define MAX_SLOTS 4096u /* and windows that an encoder takes at once */
+#define MAX_NAME 256u /* devices, codecs, versions, hashes */
+#define MAX_LANGUAGE 15u
+#define MAX_MESSAGE 8192u /* sentences for people */
+#define MAX_PARAMS (64u << 10)
+#define MAX_PATH (128u << 10) /* the kernel takes 4096; enqueue may have seen longer ones */
+#define MAX_MEMBER (1u << 20) /* pax headers know no bound */
+#define MAX_TEXT (64u << 10)  /* of one segment or passage: a window has at most some 2 KiB */
+#define MAX_VECTOR 4096u      /* values */
+#define MAX_SLOTS 4096u       /* and windows that an encoder takes at once */
+#define MAX_WORDS 4096u       /* of one segment: a window has at most some 200 */
+#define MAX_ATTEMPTS 16u
+/* How far outside of its segment a word may lie: a window's length, since both are of one. */
+#define WORD_SLACK_MS 30000
+#define MAX_WINDOWS (LEASE_SHARD_MS_MAX / 1000 + 60) /* one a second, and a cut's reach */
+#define MAX_FRAMES 4096u
+#define MAX_SPEAKERS 8u
+#define MAX_HEARD (MAX_WINDOWS * MAX_SPEAKERS)
+#define MAX_SETTLED_SPEAKERS 1000u /* as DIARIZE_MAX_SPEAKERS */
 
-void msg_hello_put(struct buf *out, const struct msg_hello *m)
+/* An array of what is no struct is one of structs that hold nothing else. */
+struct number {
+    uint32_t value;
+};
+
+struct sentence {
+    const char *text;
+};
+
+static const struct field number[] = {FIELD_U32(number, value, 0, UINT32_MAX)};
+static const struct field sentence[] = {FIELD_TEXT(sentence, text, MAX_MESSAGE)};
+
+static const struct field hello[] = {
+    FIELD_U32(msg_hello, pid, 0, UINT32_MAX),
+    FIELD_TEXT(msg_hello, device, MAX_NAME),
+    FIELD_TEXT(msg_hello, program, MAX_NAME),
+};
+
+static const struct field stage[] = {
+    FIELD_TEXT(msg_stage, name, MAX_NAME),
+    FIELD_NAME(msg_stage, model_dir, MAX_PATH),
+    FIELD_TEXT(msg_stage, model_hash, MAX_NAME),
+    FIELD_TEXT(msg_stage, params_json, MAX_PARAMS),
+};
+
+static const struct field setup[] = {
+    FIELD_ARRAY(msg_setup, stages, stage_count, SETUP_MAX_STAGES, stage),
+    FIELD_TEXT(msg_setup, precision, MAX_NAME),
+    FIELD_U32(msg_setup, slots, 0, MAX_SLOTS),
+    FIELD_U32(msg_setup, decoders, 0, 1024),
+    FIELD_U32(msg_setup, threads, 0, 4096),
+    FIELD_U64(msg_setup, pcm_bytes, UINT64_MAX),
+    FIELD_U32(msg_setup, windows, 0, MAX_SLOTS),
+    FIELD_U64(msg_setup, vram_budget, UINT64_MAX),
+    FIELD_BOOL(msg_setup, deterministic),
+    FIELD_U32(msg_setup, tuned_slots, 0, MAX_SLOTS),
+    FIELD_U32(msg_setup, tuned_windows, 0, MAX_SLOTS),
+    FIELD_F32(msg_setup, tuned_rate, 0, FLT_MAX),
+};
+
+static bool setup_holds(const void *of)
 {
-    buf_put_u32(out, m->pid);
-    buf_put_str(out, m->device);
-    buf_put_str(out, m->program);
+    const struct msg_setup *m = of;
+
+    return m->stage_count >= 1;
 }
 
-int msg_hello_get(const uint8_t *data, size_t len, struct msg_hello *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_hello m = {0};
+static const struct field ready[] = {
+    FIELD_U32(msg_ready, capacity, 1, 1u << 16),
+    FIELD_TEXT(msg_ready, description, MAX_MESSAGE),
+    FIELD_TEXT(msg_ready, device, MAX_NAME),
+    FIELD_TEXT(msg_ready, device_id, MAX_NAME),
+    FIELD_TEXT(msg_ready, driver, MAX_NAME),
+    FIELD_TEXT(msg_ready, precision, MAX_NAME),
+    FIELD_U32(msg_ready, slots, 1, MAX_SLOTS),
+    FIELD_U32(msg_ready, windows, 1, MAX_SLOTS),
+    FIELD_U64(msg_ready, predicted_bytes, INT64_MAX),
+    FIELD_U64(msg_ready, allocated_bytes, INT64_MAX),
+    FIELD_F32(msg_ready, rate, 0, FLT_MAX),
+    FIELD_BOOL(msg_ready, measured),
+    FIELD_ARRAY(msg_ready, why_not, stage_count, SETUP_MAX_STAGES, sentence),
+};
 
-    m.pid = reader_u32(&r);
-    m.device = get_text(&r, MAX_NAME);
-    m.program = get_text(&r, MAX_NAME);
-    GET_END(hello, "HELLO");
+/* The first stage is loaded, or there is no READY. */
+static bool ready_holds(const void *of)
+{
+    const struct msg_ready *m = of;
+
+    return m->stage_count >= 1 && !m->why_not[0][0];
 }
 
-void msg_hello_free(struct msg_hello *m)
+static const struct field fatal[] = {
+    FIELD_CODE(msg_fatal, code, ERR_CRASH, -1),
+    FIELD_TEXT(msg_fatal, message, MAX_MESSAGE),
+};
+
+static const struct field passage[] = {
+    FIELD_SPAN(msg_passage, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_TEXT(msg_passage, text, MAX_TEXT),
+};
+
+static const struct field track[] = {
+    FIELD_U32(msg_track, stage, 0, SETUP_MAX_STAGES - 1),
+    FIELD_TEXT(msg_track, language, MAX_LANGUAGE),
+    FIELD_ARRAY(msg_track, skip, skip_count, UINT32_MAX, number),
+};
+
+static const struct field lease[] = {
+    FIELD_U64(msg_lease, lease_id, UINT64_MAX),
+    FIELD_I64(msg_lease, media_id, INT64_MIN, INT64_MAX),
+    FIELD_NAME(msg_lease, path, MAX_PATH),
+    FIELD_NAME(msg_lease, member, MAX_MEMBER),
+    FIELD_U32(msg_lease, nth, 0, UINT32_MAX),
+    FIELD_U64(msg_lease, size_bytes, INT64_MAX),
+    FIELD_FIXED(msg_lease, fingerprint),
+    FIELD_BOOL(msg_lease, want_hash),
+    FIELD_U32(msg_lease, shard_ms, LEASE_SHARD_MS_MIN, LEASE_SHARD_MS_MAX),
+    FIELD_U32(msg_lease, first, 0, UINT32_MAX - 1),
+    FIELD_U32(msg_lease, last, 0, UINT32_MAX),
+    FIELD_ARRAY(msg_lease, tracks, track_count, SETUP_MAX_STAGES, track),
+    FIELD_I64(msg_lease, total_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_ARRAY(msg_lease, passages, passage_count, UINT32_MAX, passage),
+};
+
+static bool track_holds(const struct msg_track *t, const struct msg_lease *of)
 {
-    free(m->device);
-    free(m->program);
-    memset(m, 0, sizeof(*m));
+    for (uint32_t i = 0; i < t->skip_count; i++)
+        if (t->skip[i] < of->first || t->skip[i] > of->last || (i && t->skip[i] <= t->skip[i - 1]))
+            return false;
+    return true;
 }
 
-#define COMPANION_BYTES 16u /* of the smallest encoded one */
-
-static void put_companion(struct buf *out, const struct msg_companion *c)
+/* No stage has two tracks, and the first has one. */
+static bool lease_holds(const void *of)
 {
-    buf_put_str(out, c->stage);
-    buf_put_str(out, c->model_dir);
-    buf_put_str(out, c->model_hash);
-    buf_put_str(out, c->params_json);
+    const struct msg_lease *m = of;
+
+    if (m->track_count < 1 || m->tracks[0].stage != 0)
+        return false;
+    for (uint32_t i = 0; i < m->track_count; i++)
+        if (!track_holds(&m->tracks[i], m) || (i && m->tracks[i].stage <= m->tracks[i - 1].stage))
+            return false;
+    return m->path[0] == '/' && m->first <= m->last &&
+           (m->track_count == 1 || m->passage_count == 0);
 }
 
-static void get_companions(struct reader *r, struct msg_setup *m)
+static const struct field cap[] = {
+    FIELD_U64(msg_cap, lease_id, UINT64_MAX),
+    FIELD_U32(msg_cap, last, 0, UINT32_MAX),
+};
+
+static const struct field cancel[] = {
+    FIELD_U64(msg_cancel, lease_id, UINT64_MAX),
+    FIELD_U32(msg_cancel, track, 0, SETUP_MAX_STAGES - 1),
+};
+
+static const struct field media[] = {
+    FIELD_U64(msg_media, lease_id, UINT64_MAX),
+    FIELD_I64(msg_media, media_id, INT64_MIN, INT64_MAX),
+    FIELD_I64(msg_media, duration_ms, -1, PROTOCOL_MAX_MS),
+    FIELD_U32(msg_media, sample_rate_hz, 0, INT32_MAX),
+    FIELD_U32(msg_media, channels, 0, UINT16_MAX),
+    FIELD_TEXT(msg_media, container, MAX_NAME),
+    FIELD_TEXT(msg_media, codec, MAX_NAME),
+    FIELD_TEXT(msg_media, title, MAX_MESSAGE),
+};
+
+static const struct field word[] = {
+    FIELD_SPAN(result_word, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_TEXT(result_word, text, MAX_TEXT),
+    FIELD_F32(result_word, probability, 0, 1),
+};
+
+static const struct field segment[] = {
+    FIELD_SPAN(result_segment, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_TEXT(result_segment, text, MAX_TEXT),
+    FIELD_TEXT(result_segment, language, MAX_LANGUAGE),
+    FIELD_F32(result_segment, avg_logprob, -FLT_MAX, FLT_MAX),
+    FIELD_F32(result_segment, no_speech_prob, -FLT_MAX, FLT_MAX),
+    FIELD_F32(result_segment, compression_ratio, -FLT_MAX, FLT_MAX),
+    FIELD_F32(result_segment, temperature, -FLT_MAX, FLT_MAX),
+    FIELD_U32(result_segment, attempts, 1, MAX_ATTEMPTS),
+    FIELD_F32(result_segment, speech_prob, -1, 1),
+    FIELD_BOOL(result_segment, dropped),
+    FIELD_TEXT(result_segment, reason, MAX_NAME),
+    FIELD_ARRAY(result_segment, words, word_count, MAX_WORDS, word),
+};
+
+static bool segment_holds(const struct result_segment *s)
 {
-    uint32_t n = get_count(r, COMPANION_BYTES);
+    for (uint32_t i = 0; i < s->word_count; i++)
+        if (s->words[i].start_ms < s->start_ms - WORD_SLACK_MS ||
+            s->words[i].end_ms > s->end_ms + WORD_SLACK_MS)
+            return false;
+    return s->speech_prob == -1 || s->speech_prob >= 0;
+}
 
-    require(r, n <= SETUP_MAX_COMPANIONS);
-    if (n == 0 || r->failed)
-        return;
-    m->companions = calloc(n, sizeof(*m->companions));
-    require_memory(r, m->companions);
-    while (m->companion_count < n && !r->failed) {
-        struct msg_companion *c = &m->companions[m->companion_count++];
+static const struct field sound[] = {
+    FIELD_SPAN(result_sound, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_U32(result_sound, class_id, 0, INT32_MAX),
+    FIELD_TEXT(result_sound, name, MAX_NAME),
+    FIELD_F32(result_sound, score, 0, 1),
+};
 
-        c->stage = get_text(r, MAX_NAME);
-        c->model_dir = reader_str(r, MAX_PATH);
-        c->model_hash = get_text(r, MAX_NAME);
-        c->params_json = get_text(r, MAX_PARAMS);
+static const struct field vector[] = {
+    FIELD_SPAN(result_vector, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_UNIT(result_vector, values, msg_shard_done, vector_size),
+};
+
+static const struct field voices[] = {
+    FIELD_U32(result_voices, windows, 0, MAX_WINDOWS),
+    FIELD_REST_IF(result_voices, windows),
+    FIELD_U32(result_voices, first, 0, INT32_MAX),
+    FIELD_U32(result_voices, frames, 1, MAX_FRAMES),
+    FIELD_U32(result_voices, speakers, 1, MAX_SPEAKERS),
+    FIELD_U32(result_voices, size, 1, MAX_VECTOR),
+    FIELD_U8S(result_voices, active, windows, frames),
+    FIELD_ARRAY(result_voices, of, vector_count, MAX_HEARD, number),
+    FIELD_F32S(result_voices, vectors, vector_count, size),
+};
+
+static bool voices_hold(const void *of)
+{
+    const struct result_voices *m = of;
+    uint64_t next = 0;
+    uint8_t any = 0;
+
+    for (size_t i = 0; i < (size_t)m->windows * m->frames; i++)
+        any |= m->active[i];
+    for (uint32_t i = 0; i < m->vector_count; i++) {
+        if (m->of[i] < next || m->of[i] >= m->windows * m->speakers)
+            return false;
+        next = (uint64_t)m->of[i] + 1;
     }
+    return any >> m->speakers == 0;
 }
 
-void msg_setup_put(struct buf *out, const struct msg_setup *m)
+static const struct field shard_done[] = {
+    FIELD_U64(msg_shard_done, lease_id, UINT64_MAX),
+    FIELD_I64(msg_shard_done, media_id, INT64_MIN, INT64_MAX),
+    FIELD_U32(msg_shard_done, track, 0, SETUP_MAX_STAGES - 1),
+    FIELD_U32(msg_shard_done, seq, 0, UINT32_MAX),
+    FIELD_SPAN(msg_shard_done, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_TEXT(msg_shard_done, language, MAX_LANGUAGE),
+    FIELD_F32(msg_shard_done, language_prob, 0, 1),
+    FIELD_U32(msg_shard_done, windows, 0, UINT32_MAX),
+    FIELD_U32(msg_shard_done, wall_ms, 0, UINT32_MAX),
+    FIELD_U32(msg_shard_done, shards, 0, UINT32_MAX),
+    FIELD_I64(msg_shard_done, total_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_ARRAY(msg_shard_done, segments, segment_count, UINT32_MAX, segment),
+    FIELD_ARRAY(msg_shard_done, sounds, sound_count, UINT32_MAX, sound),
+    FIELD_U32(msg_shard_done, vector_size, 0, MAX_VECTOR),
+    FIELD_ARRAY(msg_shard_done, vectors, vector_count, UINT32_MAX, vector),
+    FIELD_STRUCT(msg_shard_done, voices, voices),
+};
+
+/* Without vectors there is no size either, and without shards no length. */
+static bool shard_done_holds(const void *of)
 {
-    buf_put_str(out, m->stage);
-    buf_put_str(out, m->model_dir);
-    buf_put_str(out, m->model_hash);
-    buf_put_str(out, m->precision);
-    buf_put_str(out, m->params_json);
-    buf_put_u32(out, m->slots);
-    buf_put_u32(out, m->decoders);
-    buf_put_u32(out, m->threads);
-    buf_put_u64(out, m->pcm_bytes);
-    buf_put_u32(out, m->windows);
-    buf_put_u64(out, m->vram_budget);
-    buf_put_u8(out, m->deterministic);
-    buf_put_u32(out, m->tuned_slots);
-    buf_put_u32(out, m->tuned_windows);
-    buf_put_f32(out, m->tuned_rate);
-    buf_put_u32(out, m->companion_count);
-    for (uint32_t i = 0; i < m->companion_count; i++)
-        put_companion(out, &m->companions[i]);
+    const struct msg_shard_done *m = of;
+
+    for (uint32_t i = 0; i < m->segment_count; i++)
+        if (!segment_holds(&m->segments[i]))
+            return false;
+    return (m->vector_size == 0) == (m->vector_count == 0) && (m->shards || m->total_ms == 0) &&
+           voices_hold(&m->voices);
 }
 
-int msg_setup_get(const uint8_t *data, size_t len, struct msg_setup *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_setup m = {0};
+static const struct field shard_failed[] = {
+    FIELD_U64(msg_shard_failed, lease_id, UINT64_MAX),
+    FIELD_I64(msg_shard_failed, media_id, INT64_MIN, INT64_MAX),
+    FIELD_U32(msg_shard_failed, track, 0, SETUP_MAX_STAGES - 1),
+    FIELD_U32(msg_shard_failed, seq, 0, UINT32_MAX),
+    FIELD_CODE(msg_shard_failed, code, ERR_CRASH, -1),
+    FIELD_TEXT(msg_shard_failed, message, MAX_MESSAGE),
+};
 
-    m.stage = get_text(&r, MAX_NAME);
-    m.model_dir = reader_str(&r, MAX_PATH);
-    m.model_hash = get_text(&r, MAX_NAME);
-    m.precision = get_text(&r, MAX_NAME);
-    m.params_json = get_text(&r, MAX_PARAMS);
-    m.slots = get_u32(&r, 0, MAX_SLOTS);
-    m.decoders = get_u32(&r, 0, 1024);
-    m.threads = get_u32(&r, 0, 4096);
-    m.pcm_bytes = reader_u64(&r);
-    m.windows = get_u32(&r, 0, MAX_SLOTS);
-    m.vram_budget = reader_u64(&r);
-    m.deterministic = get_bool(&r);
-    m.tuned_slots = get_u32(&r, 0, MAX_SLOTS);
-    m.tuned_windows = get_u32(&r, 0, MAX_SLOTS);
-    m.tuned_rate = get_rate(&r);
-    get_companions(&r, &m);
-    GET_END(setup, "SETUP");
+static const struct field lease_end[] = {
+    FIELD_U64(msg_lease_end, lease_id, UINT64_MAX),
+    FIELD_I64(msg_lease_end, media_id, INT64_MIN, INT64_MAX),
+    FIELD_CODE(msg_lease_end, code, ERR_CRASH, 0),
+    FIELD_TEXT(msg_lease_end, message, MAX_MESSAGE),
+    FIELD_BOOL(msg_lease_end, reached_end),
+    FIELD_I64(msg_lease_end, total_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_U32(msg_lease_end, shards, 0, UINT32_MAX),
+    FIELD_BOOL(msg_lease_end, has_hash),
+    FIELD_FIXED(msg_lease_end, content_hash),
+    FIELD_TEXT(msg_lease_end, damage, MAX_MESSAGE),
+};
+
+static bool lease_end_holds(const void *of)
+{
+    const struct msg_lease_end *m = of;
+
+    return !m->reached_end || m->shards >= 1;
 }
 
-void msg_setup_free(struct msg_setup *m)
+static const struct field heartbeat[] = {
+    FIELD_U64(msg_heartbeat, audio_ms, UINT64_MAX),
+    FIELD_U64(msg_heartbeat, decoded_ms, UINT64_MAX),
+    FIELD_U32(msg_heartbeat, leases, 0, UINT32_MAX),
+    FIELD_U32(msg_heartbeat, windows, 0, UINT32_MAX),
+    FIELD_U64(msg_heartbeat, rss_bytes, UINT64_MAX),
+    FIELD_U64(msg_heartbeat, engine_beat, UINT64_MAX),
+    FIELD_U64(msg_heartbeat, vram_bytes, INT64_MAX),
+    FIELD_U64(msg_heartbeat, vram_peak, INT64_MAX),
+};
+
+static const struct field log_line[] = {
+    FIELD_U8(msg_log, level, LOG_DEBUG),
+    FIELD_TEXT(msg_log, line, MAX_MESSAGE),
+};
+
+static const struct field tuned[] = {
+    FIELD_U32(msg_tuned, slots, 1, MAX_SLOTS),
+    FIELD_U32(msg_tuned, windows, 1, MAX_SLOTS),
+    FIELD_TEXT(msg_tuned, reason, MAX_MESSAGE),
+};
+
+static const struct field settle[] = {
+    FIELD_I64(msg_settle, task_id, INT64_MIN, INT64_MAX),
+    FIELD_NAME(msg_settle, model_dir, MAX_PATH),
+    FIELD_TEXT(msg_settle, model_hash, MAX_NAME),
+    FIELD_TEXT(msg_settle, params_json, MAX_PARAMS),
+    FIELD_I64(msg_settle, total_ms, 0, PROTOCOL_MAX_MS),
+};
+
+static const struct field speaker[] = {
+    FIELD_I64(msg_speaker, speech_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_MAYBE_UNIT(msg_speaker, values, msg_settled, size),
+};
+
+static const struct field turn[] = {
+    FIELD_SPAN(result_turn, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_U32(result_turn, speaker, 0, MAX_SETTLED_SPEAKERS),
+};
+
+static const struct field settled[] = {
+    FIELD_I64(msg_settled, task_id, INT64_MIN, INT64_MAX),
+    FIELD_U32(msg_settled, wall_ms, 0, UINT32_MAX),
+    FIELD_U32(msg_settled, size, 0, MAX_VECTOR),
+    FIELD_ARRAY(msg_settled, speakers, speaker_count, MAX_SETTLED_SPEAKERS, speaker),
+    FIELD_ARRAY(msg_settled, turns, turn_count, UINT32_MAX, turn),
+};
+
+static bool settled_holds(const void *of)
 {
-    free(m->stage);
-    free(m->model_dir);
-    free(m->model_hash);
-    free(m->precision);
-    free(m->params_json);
-    for (uint32_t i = 0; i < m->companion_count; i++) {
-        free(m->companions[i].stage);
-        free(m->companions[i].model_dir);
-        free(m->companions[i].model_hash);
-        free(m->companions[i].params_json);
-    }
-    free(m->companions);
-    memset(m, 0, sizeof(*m));
+    const struct msg_settled *m = of;
+
+    for (uint32_t i = 0; i < m->turn_count; i++)
+        if (m->turns[i].speaker >= m->speaker_count ||
+            (i && m->turns[i].start_ms < m->turns[i - 1].start_ms))
+            return false;
+    return true;
 }
 
-static void get_refusals(struct reader *r, struct msg_ready *m)
+static const struct field settle_failed[] = {
+    FIELD_I64(msg_settle_failed, task_id, INT64_MIN, INT64_MAX),
+    FIELD_CODE(msg_settle_failed, code, ERR_CRASH, -1),
+    FIELD_TEXT(msg_settle_failed, message, MAX_MESSAGE),
+};
+
+static const struct fields kinds[] = {
+    [MSG_HELLO] = FIELDS("HELLO", msg_hello, hello, NULL),
+    [MSG_SETUP] = FIELDS("SETUP", msg_setup, setup, setup_holds),
+    [MSG_READY] = FIELDS("READY", msg_ready, ready, ready_holds),
+    [MSG_FATAL] = FIELDS("FATAL", msg_fatal, fatal, NULL),
+    [MSG_LEASE] = FIELDS("LEASE", msg_lease, lease, lease_holds),
+    [MSG_CAP] = FIELDS("CAP", msg_cap, cap, NULL),
+    [MSG_CANCEL] = FIELDS("CANCEL", msg_cancel, cancel, NULL),
+    [MSG_MEDIA] = FIELDS("MEDIA", msg_media, media, NULL),
+    [MSG_SHARD_DONE] = FIELDS("SHARD_DONE", msg_shard_done, shard_done, shard_done_holds),
+    [MSG_SHARD_FAILED] = FIELDS("SHARD_FAILED", msg_shard_failed, shard_failed, NULL),
+    [MSG_LEASE_END] = FIELDS("LEASE_END", msg_lease_end, lease_end, lease_end_holds),
+    [MSG_HEARTBEAT] = FIELDS("HEARTBEAT", msg_heartbeat, heartbeat, NULL),
+    [MSG_LOG] = FIELDS("LOG", msg_log, log_line, NULL),
+    [MSG_TUNED] = FIELDS("TUNED", msg_tuned, tuned, NULL),
+    [MSG_SETTLE] = FIELDS("SETTLE", msg_settle, settle, NULL),
+    [MSG_VOICES] = FIELDS("VOICES", result_voices, voices, voices_hold),
+    [MSG_SETTLED] = FIELDS("SETTLED", msg_settled, settled, settled_holds),
+    [MSG_SETTLE_FAILED] = FIELDS("SETTLE_FAILED", msg_settle_failed, settle_failed, NULL),
+};
+
+const struct fields *msg_fields(uint8_t type)
 {
-    uint32_t n = get_count(r, 4);
-
-    require(r, n <= SETUP_MAX_COMPANIONS);
-    if (n == 0 || r->failed)
-        return;
-    m->companions = calloc(n, sizeof(*m->companions));
-    require_memory(r, m->companions);
-    while (m->companion_count < n && !r->failed)
-        m->companions[m->companion_count++] = get_text(r, MAX_MESSAGE);
-}
-
-void msg_ready_put(struct buf *out, const struct msg_ready *m)
-{
-    buf_put_u32(out, m->capacity);
-    buf_put_str(out, m->description);
-    buf_put_str(out, m->device);
-    buf_put_str(out, m->device_id);
-    buf_put_str(out, m->driver);
-    buf_put_str(out, m->precision);
-    buf_put_u32(out, m->slots);
-    buf_put_u32(out, m->windows);
-    buf_put_u64(out, m->predicted_bytes);
-    buf_put_u64(out, m->allocated_bytes);
-    buf_put_f32(out, m->rate);
-    buf_put_u8(out, m->measured);
-    buf_put_u32(out, m->companion_count);
-    for (uint32_t i = 0; i < m->companion_count; i++)
-        buf_put_str(out, m->companions[i]);
-}
-
-int msg_ready_get(const uint8_t *data, size_t len, struct msg_ready *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_ready m = {0};
-
-    m.capacity = get_u32(&r, 1, 1u << 16);
-    m.description = get_text(&r, MAX_MESSAGE);
-    m.device = get_text(&r, MAX_NAME);
-    m.device_id = get_text(&r, MAX_NAME);
-    m.driver = get_text(&r, MAX_NAME);
-    m.precision = get_text(&r, MAX_NAME);
-    m.slots = get_u32(&r, 1, MAX_SLOTS);
-    m.windows = get_u32(&r, 1, MAX_SLOTS);
-    m.predicted_bytes = get_bytes(&r);
-    m.allocated_bytes = get_bytes(&r);
-    m.rate = get_rate(&r);
-    m.measured = get_bool(&r);
-    get_refusals(&r, &m);
-    GET_END(ready, "READY");
-}
-
-void msg_ready_free(struct msg_ready *m)
-{
-    free(m->description);
-    free(m->device);
-    free(m->device_id);
-    free(m->driver);
-    free(m->precision);
-    for (uint32_t i = 0; i < m->companion_count; i++)
-        free(m->companions[i]);
-    free(m->companions);
-    memset(m, 0, sizeof(*m));
-}
-
-void msg_fatal_put(struct buf *out, const struct msg_fatal *m)
-{
-    buf_put_u32(out, (uint32_t)m->code);
-    buf_put_str(out, m->message);
-}
-
-int msg_fatal_get(const uint8_t *data, size_t len, struct msg_fatal *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_fatal m = {0};
-
-    m.code = get_code(&r, false);
-    m.message = get_text(&r, MAX_MESSAGE);
-    GET_END(fatal, "FATAL");
-}
-
-void msg_fatal_free(struct msg_fatal *m)
-{
-    free(m->message);
-    memset(m, 0, sizeof(*m));
-}
-
-void msg_cap_put(struct buf *out, const struct msg_cap *m)
-{
-    buf_put_u64(out, m->lease_id);
-    buf_put_u32(out, m->last);
-}
-
-int msg_cap_get(const uint8_t *data, size_t len, struct msg_cap *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_cap m = {0};
-
-    m.lease_id = reader_u64(&r);
-    m.last = reader_u32(&r);
-    GET_END(cap, "CAP");
-}
-
-void msg_cap_free(struct msg_cap *m) { memset(m, 0, sizeof(*m)); }
-
-void msg_cancel_put(struct buf *out, const struct msg_cancel *m) { buf_put_u64(out, m->lease_id); }
-
-int msg_cancel_get(const uint8_t *data, size_t len, struct msg_cancel *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_cancel m = {0};
-
-    m.lease_id = reader_u64(&r);
-    GET_END(cancel, "CANCEL");
-}
-
-void msg_cancel_free(struct msg_cancel *m) { memset(m, 0, sizeof(*m)); }
-
-void msg_media_put(struct buf *out, const struct msg_media *m)
-{
-    buf_put_u64(out, m->lease_id);
-    buf_put_i64(out, m->media_id);
-    buf_put_i64(out, m->duration_ms);
-    buf_put_u32(out, m->sample_rate_hz);
-    buf_put_u32(out, m->channels);
-    buf_put_str(out, m->container);
-    buf_put_str(out, m->codec);
-    buf_put_str(out, m->title);
-}
-
-int msg_media_get(const uint8_t *data, size_t len, struct msg_media *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_media m = {0};
-
-    m.lease_id = reader_u64(&r);
-    m.media_id = reader_i64(&r);
-    m.duration_ms = get_ms(&r, -1);
-    m.sample_rate_hz = get_u32(&r, 0, INT32_MAX);
-    m.channels = get_u32(&r, 0, UINT16_MAX);
-    m.container = get_text(&r, MAX_NAME);
-    m.codec = get_text(&r, MAX_NAME);
-    m.title = get_text(&r, MAX_MESSAGE);
-    GET_END(media, "MEDIA");
-}
-
-void msg_media_free(struct msg_media *m)
-{
-    free(m->container);
-    free(m->codec);
-    free(m->title);
-    memset(m, 0, sizeof(*m));
-}
-
-void msg_shard_failed_put(struct buf *out, const struct msg_shard_failed *m)
-{
-    buf_put_u64(out, m->lease_id);
-    buf_put_i64(out, m->media_id);
-    buf_put_u32(out, m->seq);
-    buf_put_u32(out, (uint32_t)m->code);
-    buf_put_str(out, m->message);
-}
-
-int msg_shard_failed_get(const uint8_t *data, size_t len, struct msg_shard_failed *ret,
-                         struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_shard_failed m = {0};
-
-    m.lease_id = reader_u64(&r);
-    m.media_id = reader_i64(&r);
-    m.seq = reader_u32(&r);
-    m.code = get_code(&r, false);
-    m.message = get_text(&r, MAX_MESSAGE);
-    GET_END(shard_failed, "SHARD_FAILED");
-}
-
-void msg_shard_failed_free(struct msg_shard_failed *m)
-{
-    free(m->message);
-    memset(m, 0, sizeof(*m));
-}
-
-void msg_lease_end_put(struct buf *out, const struct msg_lease_end *m)
-{
-    buf_put_u64(out, m->lease_id);
-    buf_put_i64(out, m->media_id);
-    buf_put_u32(out, (uint32_t)m->code);
-    buf_put_str(out, m->message);
-    buf_put_u8(out, m->reached_end);
-    buf_put_i64(out, m->total_ms);
-    buf_put_u32(out, m->shards);
-    buf_put_u8(out, m->has_hash);
-    buf_put(out, m->content_hash, 16);
-    buf_put_str(out, m->damage);
-}
-
-int msg_lease_end_get(const uint8_t *data, size_t len, struct msg_lease_end *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_lease_end m = {0};
-
-    m.lease_id = reader_u64(&r);
-    m.media_id = reader_i64(&r);
-    m.code = get_code(&r, true);
-    m.message = get_text(&r, MAX_MESSAGE);
-    m.reached_end = get_bool(&r);
-    m.total_ms = get_ms(&r, 0);
-    m.shards = reader_u32(&r);
-    require(&r, !m.reached_end || m.shards >= 1);
-    m.has_hash = get_bool(&r);
-    get_16(&r, m.content_hash);
-    m.damage = get_text(&r, MAX_MESSAGE);
-    GET_END(lease_end, "LEASE_END");
-}
-
-void msg_lease_end_free(struct msg_lease_end *m)
-{
-    free(m->message);
-    free(m->damage);
-    memset(m, 0, sizeof(*m));
-}
-
-void msg_heartbeat_put(struct buf *out, const struct msg_heartbeat *m)
-{
-    buf_put_u64(out, m->audio_ms);
-    buf_put_u64(out, m->decoded_ms);
-    buf_put_u32(out, m->leases);
-    buf_put_u32(out, m->windows);
-    buf_put_u64(out, m->rss_bytes);
-    buf_put_u64(out, m->engine_beat);
-    buf_put_u64(out, m->vram_bytes);
-    buf_put_u64(out, m->vram_peak);
-}
-
-int msg_heartbeat_get(const uint8_t *data, size_t len, struct msg_heartbeat *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_heartbeat m = {0};
-
-    m.audio_ms = reader_u64(&r);
-    m.decoded_ms = reader_u64(&r);
-    m.leases = reader_u32(&r);
-    m.windows = reader_u32(&r);
-    m.rss_bytes = reader_u64(&r);
-    m.engine_beat = reader_u64(&r);
-    m.vram_bytes = get_bytes(&r);
-    m.vram_peak = get_bytes(&r);
-    GET_END(heartbeat, "HEARTBEAT");
-}
-
-void msg_heartbeat_free(struct msg_heartbeat *m) { memset(m, 0, sizeof(*m)); }
-
-void msg_log_put(struct buf *out, const struct msg_log *m)
-{
-    buf_put_u8(out, m->level);
-    buf_put_str(out, m->line);
-}
-
-int msg_log_get(const uint8_t *data, size_t len, struct msg_log *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_log m = {0};
-
-    m.level = reader_u8(&r);
-    require(&r, m.level <= LOG_DEBUG);
-    m.line = get_text(&r, MAX_MESSAGE);
-    GET_END(log, "LOG");
-}
-
-void msg_log_free(struct msg_log *m)
-{
-    free(m->line);
-    memset(m, 0, sizeof(*m));
-}
-
-void msg_tuned_put(struct buf *out, const struct msg_tuned *m)
-{
-    buf_put_u32(out, m->slots);
-    buf_put_u32(out, m->windows);
-    buf_put_str(out, m->reason);
-}
-
-int msg_tuned_get(const uint8_t *data, size_t len, struct msg_tuned *ret, struct err *err)
-{
-    struct reader r = reader_of(data, len);
-    struct msg_tuned m = {0};
-
-    m.slots = get_u32(&r, 1, MAX_SLOTS);
-    m.windows = get_u32(&r, 1, MAX_SLOTS);
-    m.reason = get_text(&r, MAX_MESSAGE);
-    GET_END(tuned, "TUNED");
-}
-
-void msg_tuned_free(struct msg_tuned *m)
-{
-    free(m->reason);
-    memset(m, 0, sizeof(*m));
+    return type < FIELD_COUNT(kinds) && kinds[type].list ? &kinds[type] : NULL;
 }

@@ -4,22 +4,22 @@
  *      |  <------------- HELLO --------- |   who I am, which protocol
  *      |  -------------- SETUP --------> |   model, options, limits
  *      |  <------------- READY --------- |   or FATAL; what the device is, and how it was set up
- *      |  -------------- LEASE --------> |   a run of shards of one recording (one decoding pass)
+ *      |  -------------- LEASE --------> |   a run of shards of one recording (one decoding pass),
+ *      |                                 |   and the stages that hear it: the lease's tracks
  *      |  <------------- MEDIA --------- |   what the decoder found (once per lease, early)
  *      |  -------------- CAP ----------> |   stop after this shard: others take the rest
- *      |  <------- SHARD_DONE/_FAILED -- |   any order, one per shard
+ *      |  <------- SHARD_DONE/_FAILED -- |   any order, one per shard and track
  *      |  <------------- LEASE_END ----- |   nothing further will come for this lease
  *      |  <------------- HEARTBEAT ----- |   every second, from a thread that watches the others
  *      |  <------------- TUNED --------- |   the device's memory was too small: less at once
  *      |  -------- CANCEL/DRAIN/QUIT --> |
  *
- * Every message is a struct with put/get; get checks all lengths and ranges, and leaves *ret zeroed
- * on failure (ERR_PROTOCOL, or ERR_NOMEM). Strings and arrays of a decoded message are owned by it:
- * free with its _free. Shards: shard k of a recording is the audio between cut(k) and cut(k+1),
- * where cut(0) = 0, and cut(k) for k > 0 is found near k * shard_ms by the rule of
- * workers/audio/cut.h. Shard 0 always exists; shard k > 0 exists when the recording is longer than
- * k * shard_ms, so a recording has max(1, ceil(duration / shard_ms)) of them
- * (workers/process/worker_split.h has it to the sample). */
+ * Every message is a struct, and a table of its fields (fields.h) in protocol.c, by which it is
+ * put, got and freed; get leaves *ret zeroed on failure (ERR_PROTOCOL, or ERR_NOMEM). Shards: shard
+ * k of a recording is the audio between cut(k) and cut(k+1), where cut(0) = 0, and cut(k) for k > 0
+ * is found near k * shard_ms by the rule of workers/audio/cut.h. Shard 0 always exists; shard k > 0
+ * exists when the recording is longer than k * shard_ms, so a recording has max(1, ceil(duration /
+ * shard_ms)) of them (workers/pass/split.h has it to the sample). */
 #ifndef NIGHTSHIFT_WORKERS_WIRE_PROTOCOL_H
 #define NIGHTSHIFT_WORKERS_WIRE_PROTOCOL_H
 
@@ -29,6 +29,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "workers/results.h"
+#include "workers/wire/fields.h"
 
 #define PROTOCOL_MAX_MS (INT64_C(1) << 52) /* of every time and duration */
 
@@ -62,24 +63,23 @@ struct msg_hello {
     char *program; /* version of the program, to refuse a worker of another build */
 };
 
-/* A stage that listens to the same decoding passes beside the one that SETUP is about. */
-struct msg_companion {
-    char *stage; /* as below; one that hears */
-    char *model_dir;
-    char *model_hash;
-    char *params_json;
-};
-
-#define SETUP_MAX_COMPANIONS 7u
+#define SETUP_MAX_STAGES 8u
 
 /* One stage with all that its results depend on. */
-struct msg_setup {
-    char *stage; /* "transcribe", "diarize", "sounds", "embed-text", "embed-audio": what is done */
+struct msg_stage {
+    char *name; /* "transcribe", "diarize", "sounds", "embed-text", "embed-audio": what is done */
     char *model_dir;
-    char *model_hash;     /* hex; the worker compares: ERR_MODEL when it differs */
+    char *model_hash;  /* hex; the worker compares: ERR_MODEL when it differs */
+    char *params_json; /* the stage's parameters as stored in the catalog (transcribe.h) */
+};
+
+struct msg_setup {
+    /* The first is what the worker is for. The others hear the same decoding passes, where there
+     * is room for them: see LEASE. */
+    uint32_t stage_count; /* at least 1 */
+    struct msg_stage *stages;
     char *precision;      /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
-    char *params_json;    /* the stage's parameters as stored in the catalog (transcribe.h) */
-    uint32_t slots;       /* windows in flight; 0: the worker chooses */
+    uint32_t slots;       /* windows of the first stage in flight; 0: the worker chooses */
     uint32_t decoders;    /* decoder processes at once; 0: the worker chooses */
     uint32_t threads;     /* compute threads; 0: all */
     uint64_t pcm_bytes;   /* bound on decoded audio held in memory; 0: the worker chooses */
@@ -90,9 +90,6 @@ struct msg_setup {
      * worker would choose, instead of measuring again. 0: nothing is remembered. */
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate; /* times real time; 0: unknown */
-    /* Stages to be loaded beside it where there is room: see LEASE. */
-    uint32_t companion_count;
-    struct msg_companion *companions; /* NULL when there are none */
 };
 
 struct msg_ready {
@@ -107,10 +104,10 @@ struct msg_ready {
     uint64_t allocated_bytes; /* now */
     float rate;               /* times real time, as measured or remembered; 0: neither */
     bool measured;            /* by this worker, just now: worth remembering */
-    /* For each companion of SETUP, in its order: "" when it is loaded, else why it is not. It costs
-     * nothing but another decoding pass in another run of its own. */
-    uint32_t companion_count;
-    char **companions; /* owned, with its strings; NULL when there are none */
+    /* For each stage of SETUP, in its order: "" when it is loaded, as the first is, else why it is
+     * not. That costs nothing but another decoding pass, when its own turn comes. */
+    uint32_t stage_count; /* at least 1 */
+    char **why_not;       /* owned, with its strings */
 };
 
 struct msg_fatal { /* the worker leaves after it */
@@ -121,31 +118,31 @@ struct msg_fatal { /* the worker leaves after it */
 #define LEASE_SHARD_MS_MIN 1000u
 #define LEASE_SHARD_MS_MAX 86400000u
 
+/* What one stage has to do in a lease. */
+struct msg_track {
+    uint32_t stage;      /* of SETUP; a track is named by it */
+    char *language;      /* "" = detect */
+    uint32_t skip_count; /* shards of the lease that are done already */
+    uint32_t *skip;      /* ascending */
+};
+
 struct msg_lease {
     uint64_t lease_id;
     int64_t media_id;
-    /* 0: SETUP's stage. k: its companions[k - 1], which takes part in the decoding pass of the
-     * lease `with`: of the same recording, with the same shard_ms, first and last, sent after it.
-     * That one says in `companions` how many will come, whatever becomes of them: its pass begins
-     * when they have, and cannot be missed. Nothing is decoded for a companion's lease alone: a CAP
-     * of the other caps it too, and what ends the other's pass ends it (LEASE_END with
-     * ERR_CANCELLED for shards that it had no audio for). */
-    uint32_t companion;
-    uint64_t with;
-    uint32_t companions; /* 0 where companion is not 0 */
-    char *path;          /* raw bytes, absolute */
+    char *path;   /* raw bytes, absolute */
     char *member; /* raw bytes inside the archive, "" for a plain file; "a.zip\0"-less nesting is
                      written "inner.zip//name" */
     uint32_t nth; /* which of the members of that name, 0 ... */
     uint64_t size_bytes;     /* of the recording itself, as enqueued */
     uint8_t fingerprint[16]; /* the worker compares before decoding: ERR_CHANGED */
     bool want_hash;          /* send content_hash in LEASE_END if the whole was read */
-    char *language;          /* "" = detect */
     uint32_t shard_ms;       /* nominal length */
     uint32_t first;          /* first shard of the run */
     uint32_t last;           /* last shard; UINT32_MAX: to the recording's end */
-    uint32_t skip_count;     /* shards inside the run that are done already */
-    uint32_t *skip;          /* ascending */
+    /* Of ascending stages; the first is of stage 0. The others are extras: what one of them does
+     * not yield, for whatever reason, is left to its stage's own turn. */
+    uint32_t track_count; /* at least 1; 1 where there are passages */
+    struct msg_track *tracks;
     /* Stages that work on a text (embed-text): nothing is decoded, the lease is its only shard, and
      * LEASE_END says reached_end with `total_ms` as it is here. */
     int64_t total_ms;
@@ -163,8 +160,11 @@ struct msg_cap { /* lowers `last` of a lease; the worker ignores it when it is a
     uint32_t last;
 };
 
-struct msg_cancel { /* LEASE_END with ERR_CANCELLED follows */
+/* Of the first track: of the whole lease, and LEASE_END with ERR_CANCELLED follows. Of another: it
+ * hears no more, and the lease goes on. */
+struct msg_cancel {
     uint64_t lease_id;
+    uint32_t track;
 };
 
 struct msg_media {
@@ -182,24 +182,30 @@ struct msg_media {
 struct msg_shard_done {
     uint64_t lease_id;
     int64_t media_id;
+    uint32_t track;
     uint32_t seq;
     int64_t start_ms, end_ms; /* the cuts */
     char *language;           /* "" when nobody spoke */
     float language_prob;
     uint32_t windows;
     uint32_t wall_ms;
+    /* How many shards the recording has, where its end was seen by now, and its true duration; 0:
+     * not yet. So a track is known to be done before the others of its lease are. */
+    uint32_t shards;
+    int64_t total_ms;
     uint32_t segment_count;
     struct result_segment *segments;
     uint32_t sound_count;
     struct result_sound *sounds;
     uint32_t vector_count, vector_size;
-    struct result_vector *vectors; /* their values are one block, owned by the first */
+    struct result_vector *vectors;
     struct result_voices voices;
 };
 
 struct msg_shard_failed {
     uint64_t lease_id;
     int64_t media_id;
+    uint32_t track;
     uint32_t seq;
     int32_t code;
     char *message;
@@ -208,7 +214,7 @@ struct msg_shard_failed {
 struct msg_lease_end {
     uint64_t lease_id;
     int64_t media_id;
-    int32_t code; /* 0, or why the shards of the lease that were not reported have no result */
+    int32_t code; /* 0, or why shards of the first track that were not reported have no result */
     char *message;
     bool reached_end; /* the recording was decoded to its end: */
     int64_t total_ms; /*   its true duration, and */
@@ -219,7 +225,7 @@ struct msg_lease_end {
 };
 
 struct msg_heartbeat {
-    uint64_t audio_ms;    /* transcribed since READY */
+    uint64_t audio_ms;    /* that the first stage has done since READY */
     uint64_t decoded_ms;  /* decoded since READY, and one more for each sign of life of a decoder
                              that  has nothing to give yet: it stands still when no decoder works */
     uint32_t leases;      /* held */
@@ -273,8 +279,8 @@ struct msg_speaker {
 struct msg_settled {
     int64_t task_id;
     uint32_t size, speaker_count, turn_count;
-    struct msg_speaker *speakers; /* their values are one block, owned by the first that has one */
-    struct result_turn *turns;    /* ascending start */
+    struct msg_speaker *speakers;
+    struct result_turn *turns; /* ascending start */
     uint32_t wall_ms;
 };
 
@@ -286,29 +292,31 @@ struct msg_settle_failed {
 
 #define msg_voices result_voices /* VOICES holds nothing else */
 
-#define MSG_CODEC(name)                                                           \
-    void msg_##name##_put(struct buf *out, const struct msg_##name *m);           \
-    int msg_##name##_get(const uint8_t *data, size_t len, struct msg_##name *ret, \
-                         struct err *err);                                        \
-    void msg_##name##_free(struct msg_##name *m)
-MSG_CODEC(hello);
-MSG_CODEC(setup);
-MSG_CODEC(ready);
-MSG_CODEC(fatal);
-MSG_CODEC(lease);
-MSG_CODEC(cap);
-MSG_CODEC(cancel);
-MSG_CODEC(media);
-MSG_CODEC(shard_done);
-MSG_CODEC(shard_failed);
-MSG_CODEC(lease_end);
-MSG_CODEC(heartbeat);
-MSG_CODEC(log);
-MSG_CODEC(tuned);
-MSG_CODEC(voices);
-MSG_CODEC(settle);
-MSG_CODEC(settled);
-MSG_CODEC(settle_failed);
+/* The table of a type of message; NULL where there is nothing in it, or no such type. */
+const struct fields *msg_fields(uint8_t type);
+
+#define MSG_CODEC(name, type)                                  \
+    FIELDS_PUT(msg_##name##_put, msg_##name, msg_fields(type)) \
+    FIELDS_GET(msg_##name##_get, msg_##name, msg_fields(type)) \
+    FIELDS_FREE(msg_##name##_free, msg_##name, msg_fields(type))
+MSG_CODEC(hello, MSG_HELLO)
+MSG_CODEC(setup, MSG_SETUP)
+MSG_CODEC(ready, MSG_READY)
+MSG_CODEC(fatal, MSG_FATAL)
+MSG_CODEC(lease, MSG_LEASE)
+MSG_CODEC(cap, MSG_CAP)
+MSG_CODEC(cancel, MSG_CANCEL)
+MSG_CODEC(media, MSG_MEDIA)
+MSG_CODEC(shard_done, MSG_SHARD_DONE)
+MSG_CODEC(shard_failed, MSG_SHARD_FAILED)
+MSG_CODEC(lease_end, MSG_LEASE_END)
+MSG_CODEC(heartbeat, MSG_HEARTBEAT)
+MSG_CODEC(log, MSG_LOG)
+MSG_CODEC(tuned, MSG_TUNED)
+MSG_CODEC(voices, MSG_VOICES)
+MSG_CODEC(settle, MSG_SETTLE)
+MSG_CODEC(settled, MSG_SETTLED)
+MSG_CODEC(settle_failed, MSG_SETTLE_FAILED)
 #undef MSG_CODEC
 
 #endif

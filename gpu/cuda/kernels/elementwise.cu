@@ -1,4 +1,4 @@
-/* Copies between types, spreading for convolutions, sums, embeddings, GELU and ReLU, magnitudes:
+/* Copies between types, sums, embeddings, GELU and ReLU, magnitudes:
  * one pass over memory each.
  *
  * A warp for a row and 64 packs of it (values.h); both packs of a lane are read before either is
@@ -35,40 +35,6 @@ __global__ __launch_bounds__(256) void copy_rows(struct tensor dst, struct tenso
         for (int j = 0; j < N; j++)
             y.v[j] = number<U>::from(to_f32(x[i].v[j]));
         out[tile_pack(i)] = y;
-    }
-}
-
-/* How outputs of a convolution lie over its windows. */
-struct spread {
-    int64_t windows, time, rows, stride, wide;
-};
-
-/* dst as [dst.rows * 3][wide], a row for each output and tap. */
-template <class T, int N>
-__global__ __launch_bounds__(256) void spread_rows(struct tensor dst, struct tensor src,
-                                                   struct spread s)
-{
-    const int64_t row = tile_row(), output = row / 3, packs = s.wide / N;
-    const int64_t window = output / s.rows, t = output % s.rows * s.stride + row % 3 - 1;
-    const bool there = window < s.windows && t >= 0 && t < s.time;
-
-    if (output >= dst.rows)
-        return;
-    const pack<T, N> *in =
-        reinterpret_cast<const pack<T, N> *>(row_of<T>(src, there ? window * s.time + t : 0));
-    pack<T, N> *out = reinterpret_cast<pack<T, N> *>(static_cast<T *>(dst.data) + row * s.wide);
-
-#pragma unroll
-    for (int i = 0; i < TILE_DEPTH; i++) {
-        pack<T, N> x;
-
-#pragma unroll
-        for (int j = 0; j < N; j++)
-            x.v[j] = number<T>::from(0.0f);
-        if (there && tile_pack(i) < src.cols / N)
-            x = in[tile_pack(i)];
-        if (tile_pack(i) < packs)
-            out[tile_pack(i)] = x;
     }
 }
 
@@ -200,16 +166,6 @@ int copy_by(cudaStream_t s, const struct tensor &dst, const struct tensor &src)
     return launched();
 }
 
-template <class T, int N>
-int spread_by(cudaStream_t s, const struct tensor &dst, const struct tensor &src,
-              const struct spread &how)
-{
-    auto kernel = spread_rows<T, N>;
-
-    LAUNCH(kernel, tile_grid(dst.rows * 3, how.wide / N), tile_block(), 0, s)(dst, src, how);
-    return launched();
-}
-
 template <class T, int N> int zero_by(cudaStream_t s, const struct tensor &x)
 {
     auto kernel = zero_rows<T, N>;
@@ -264,28 +220,6 @@ int k_copy(cudaStream_t s, struct tensor dst, struct tensor src)
                 return copy_by<T, U, N>(s, dst, src);
             return copy_by<T, U, 1>(s, dst, src);
         });
-    });
-}
-
-int k_spread_rows(cudaStream_t s, struct tensor dst, struct tensor src, uint32_t windows,
-                  int64_t stride)
-{
-    struct spread how = {(int64_t)windows, 0, 0, stride, dst.cols / 3};
-
-    if (is_empty(dst) || windows == 0)
-        return 0;
-    how.time = src.rows / (int64_t)windows;
-    if (how.time < 1 || stride < 1 || dst.stride != dst.cols || how.wide < src.cols ||
-        dst.type != src.type)
-        return (int)cudaErrorInvalidValue;
-    how.rows = (how.time - 1) / stride + 1;
-    return by_type(src.type, [&](auto a) {
-        using T = decltype(a);
-        constexpr int N = width<T, T>::wide;
-
-        if (in_packs(src, N) && in_packs(dst, N) && how.wide % N == 0)
-            return spread_by<T, N>(s, dst, src, how);
-        return spread_by<T, 1>(s, dst, src, how);
     });
 }
 

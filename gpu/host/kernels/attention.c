@@ -25,10 +25,9 @@ INLINE float soften(float *scores, size_t keys, uint16_t *pairs)
         high[p] = r_all(-3e38f);
         sum[p] = r_all(0.0f);
     }
-    for (size_t i = 0; i < whole; i += 16) {
+    for (size_t i = 0; i < whole; i += 16)
         for (int p = 0; p < PARTS; p++)
             high[p] = r_max(high[p], r_load(scores + i + p * LANES));
-    }
     memcpy(&sums, high, sizeof(sums));
     top = r_all(v_highest(sums) * SCALE);
     for (size_t i = 0; i < whole; i += 16) {

@@ -38,8 +38,8 @@ int main(int argc, char **argv)
     void *handle;
     int rc;
 
-    if (argc < 2 || (handle = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL)) == NULL ||
-        (m = dlsym(handle, CUDA_MODULE_SYMBOL)) == NULL) {
+    if (argc < 2 || !(handle = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL)) ||
+        !(m = dlsym(handle, CUDA_MODULE_SYMBOL))) {
         fprintf(stderr, "findings: %s\n", argc < 2 ? "name the module" : dlerror());
         return 2;
     }

@@ -90,39 +90,6 @@ static void test_add(void **)
             }
 }
 
-/* Windows of 1 .. 30 rows, `wide` rounded up or not, and places behind the last window, which
- * become zeros. */
-static void test_spread_rows(void **)
-{
-    struct layout {
-        int64_t windows, time, cols, wide, stride, more, gap, shift;
-    };
-    static const layout LAYOUTS[] = {{5, 4, 129, 132, 1, 0, 0, 0}, {3, 4, 128, 128, 2, 5, 0, 0},
-                                     {7, 2, 64, 64, 2, 1, 0, 0},   {6, 1, 64, 64, 1, 0, 3, 1},
-                                     {2, 7, 80, 80, 2, 0, 0, 0},   {1, 30, 5, 8, 3, 2, 0, 0},
-                                     {1, 1, 1, 1, 1, 0, 0, 0}};
-
-    for (enum dtype type : ALL_TYPES)
-        for (const layout &l : LAYOUTS) {
-            const int64_t rows = (l.time - 1) / l.stride + 1, all = l.windows * rows + l.more;
-            std::vector<float> x = normals((size_t)(l.windows * l.time * l.cols)), want;
-            matrix src(type, l.windows * l.time, l.cols, x, l.gap, l.shift);
-            matrix dst(type, all, 3 * l.wide);
-
-            x = src.get();
-            WELL(k_spread_rows(nullptr, dst.tensor(), src.tensor(), (uint32_t)l.windows, l.stride));
-            for (int64_t r = 0; r < all; r++)
-                for (int64_t c = 0; c < 3 * l.wide; c++) {
-                    int64_t t = r % rows * l.stride + c / l.wide - 1, col = c % l.wide;
-                    int64_t row = r / rows * l.time + t;
-                    bool there = r / rows < l.windows && t >= 0 && t < l.time && col < l.cols;
-
-                    want.push_back(there ? x[(size_t)(row * l.cols + col)] : 0.0f);
-                }
-            assert_true(dst.get() == want);
-        }
-}
-
 static void test_magnitude(void **)
 {
     for (int64_t n : {1, 64, 129})
@@ -464,7 +431,6 @@ static void test_empty(void **)
     WELL(k_zero(nullptr, none));
     WELL(k_copy(nullptr, none, none));
     WELL(k_add(nullptr, none, none));
-    WELL(k_spread_rows(nullptr, none, none, 0, 1));
     WELL(k_magnitude(nullptr, none, none));
     WELL(k_embed(nullptr, none, none, nullptr, none));
     WELL(k_epilogue(nullptr, none, nullptr, EPILOGUE_NONE, none));
@@ -477,16 +443,25 @@ static void test_empty(void **)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),           cmocka_unit_test(test_copy_of_extremes),
-        cmocka_unit_test(test_zero),           cmocka_unit_test(test_add),
-        cmocka_unit_test(test_spread_rows),    cmocka_unit_test(test_magnitude),
-        cmocka_unit_test(test_embed),          cmocka_unit_test(test_epilogue),
-        cmocka_unit_test(test_gelu_in_place),  cmocka_unit_test(test_layer_norm),
-        cmocka_unit_test(test_add_layer_norm), cmocka_unit_test(test_norm_of_one_row),
-        cmocka_unit_test(test_softmax),        cmocka_unit_test(test_softmax_of_nothing),
-        cmocka_unit_test(test_quantize),       cmocka_unit_test(test_quantize_corners),
-        cmocka_unit_test(test_dequantize),     cmocka_unit_test(test_fp8),
-        cmocka_unit_test(test_read),           cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_copy_of_extremes),
+        cmocka_unit_test(test_zero),
+        cmocka_unit_test(test_add),
+        cmocka_unit_test(test_magnitude),
+        cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_epilogue),
+        cmocka_unit_test(test_gelu_in_place),
+        cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_add_layer_norm),
+        cmocka_unit_test(test_norm_of_one_row),
+        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_softmax_of_nothing),
+        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_quantize_corners),
+        cmocka_unit_test(test_dequantize),
+        cmocka_unit_test(test_fp8),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_empty),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

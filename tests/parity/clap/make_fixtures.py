@@ -23,8 +23,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import ClapConfig, ClapFeatureExtractor, ClapModel
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "common"))
+from formula import uniform
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-SEED = np.uint64(20260901)
 SAMPLES = {"long": 480000, "short": 200001}
 TEXTS = ["the sound of a dog barking", "Applause.", "", "música: añil \U0001F3B5", "x" * 200]
 TEXT = dict(vocab_size=300, hidden_size=48, num_hidden_layers=2, num_attention_heads=2,
@@ -34,24 +36,6 @@ CONFIGS = {
                    num_attention_heads=[2, 4, 8], hidden_size=128), 24, 1920),
     "published": (dict(), 512, 480),
 }
-
-
-def fnv1a(text):
-    """FNV-1a, 64 bit (Fowler, Noll, Vo)."""
-    h = 0xCBF29CE484222325
-    for byte in text.encode():
-        h = ((h ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return np.uint64(h)
-
-
-def uniform(name, count):
-    """Element i of "MODEL:TENSOR": splitmix64 of a counter, as a float32 in [-1, 1)."""
-    with np.errstate(over="ignore"):
-        z = (fnv1a(name) ^ SEED) + (np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-    return (z >> np.uint64(40)).astype(np.float32) * np.float32(2.0 ** -23) - np.float32(1)
 
 
 def scale(name, shape):

@@ -7,6 +7,7 @@
 
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
+#include "tests/common/files.h"
 #include "tests/parity/clap/model.h"
 #include "workers/models/clap/clap.h"
 #include "workers/models/clap/clap_audio.h"
@@ -36,21 +37,6 @@ static float *make_audio(uint32_t i)
         x[k] += (float)tone;
     }
     return x;
-}
-
-static float *fixture(const char *name, const char *what, size_t count)
-{
-    float *v = malloc(count * sizeof(*v) + 1);
-    char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "tests/parity/clap/%s.%s.f32", name, what);
-    f = fopen(test_source_path(path), "rbe");
-    assert_non_null(f);
-    assert_non_null(v);
-    assert_int_equal(fread(v, sizeof(*v), count + 1, f), count);
-    fclose(f);
-    return v;
 }
 
 /* |a - b| / |b|; what is no number is far. */
@@ -98,7 +84,7 @@ static void logmel(void **state)
     assert_ok(clap_mel_new(&c, &m, &e), e);
     frames = clap_mel_frames(m);
     kept = (frames + KEPT - 1) / KEPT;
-    want = fixture(s->name, "mel", (size_t)2 * kept * 64);
+    want = file_floats((size_t)2 * kept * 64, "tests/parity/clap/%s.mel.f32", s->name);
     have = malloc((size_t)frames * 64 * sizeof(*have));
     for (uint32_t i = 0; i < 2; i++) {
         float *audio = make_audio(i);
@@ -128,7 +114,7 @@ static void audio(void **state)
     struct clap_audio_tower *t = NULL;
     struct weights *w = NULL;
     struct clap_config c;
-    float *want = fixture(s->name, "audio", (size_t)2 * s->size);
+    float *want = file_floats((size_t)2 * s->size, "tests/parity/clap/%s.audio.f32", s->name);
     float *have = malloc((size_t)2 * s->size * sizeof(*have));
     struct err e;
 
@@ -167,7 +153,7 @@ static void text(void **state)
     const char *texts[] = {"the sound of a dog barking", "Applause.", "",
                            "m\xc3\xbasica: a\xc3\xb1il \xf0\x9f\x8e\xb5", wide};
     const uint32_t n = sizeof(texts) / sizeof(texts[0]);
-    float *want = fixture(s->name, "text", (size_t)n * s->size);
+    float *want = file_floats((size_t)n * s->size, "tests/parity/clap/%s.text.f32", s->name);
     float *have = malloc((size_t)n * s->size * sizeof(*have)), *alone = malloc(s->size * 4);
     struct clap *c = NULL;
     struct err e;

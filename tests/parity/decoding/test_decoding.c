@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "gpu/backend.h"
-#include "workers/stages/transcribe/decoding.h"
-#include "workers/stages/transcribe/token_rules.h"
+#include "workers/stages/transcribe/decode/decoding.h"
+#include "workers/stages/transcribe/decode/token_rules.h"
 
 #define EOT 50257
 #define SOT 50258
@@ -254,12 +254,11 @@ static int run_case(size_t i)
 
     open_run(&r, json_array_get(json_object_get(fixtures, "cases"), i));
     begin(&r);
-    while (decoding_state(r.d) != DECODING_DONE) {
+    while (decoding_state(r.d) != DECODING_DONE)
         if (decoding_state(r.d) == DECODING_LANGUAGE)
             decoding_go(r.d, r.language, 1);
         else
             step(&r);
-    }
     decoding_result(r.d, &got);
     n = tokens_differ(&r, i, &got);
     n += differs(&r, i, "avg_logprob", (double)got.avg_logprob, 1e-4);

@@ -8,8 +8,8 @@
 
 #include "gpu/backend.h"
 #include "tests/parity/nano/fixture.h"
-#include "workers/stages/transcribe/decoding.h"
-#include "workers/stages/transcribe/token_rules.h"
+#include "workers/stages/transcribe/decode/decoding.h"
+#include "workers/stages/transcribe/decode/token_rules.h"
 
 #define ROWS 16
 
@@ -136,12 +136,11 @@ static int run_case(size_t number, const json_t *c, const float *pcm, size_t n)
     assert_ok(decoding_new(&policy, &d, &e), e);
     assert_ok(whisper_encode(s, &window, 1, &e), e);
     begin(d, c);
-    while (decoding_state(d) != DECODING_DONE) {
+    while (decoding_state(d) != DECODING_DONE)
         if (decoding_state(d) == DECODING_LANGUAGE)
             decoding_go(d, vocabulary_language_id(vocab, language), 1);
         else
             step(s, d, p.beam_size);
-    }
     decoding_result(d, &got);
     differences = compare(number, c, &got);
     decoding_free(d);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/common/formula_weights.h"
+
 #define SEED UINT64_C(20261101)
 
 static const struct {
@@ -29,29 +31,6 @@ static const struct {
     const char *config;
     uint32_t layers, hidden, size;
 } ge2es[] = {{"ge2e", 3, 256, 256}, {"little", 2, 48, 64}};
-
-/* FNV-1a, 64 bit, of "CONFIG:NAME". */
-static uint64_t seed_of(const char *config, const char *name)
-{
-    uint64_t h = UINT64_C(0xCBF29CE484222325);
-    const char *parts[] = {config, ":", name};
-
-    for (size_t k = 0; k < 3; k++)
-        for (const char *p = parts[k]; *p; p++)
-            h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001B3);
-    return h ^ SEED;
-}
-
-/* splitmix64 of a counter (Steele, Lea, Flood 2014), as a float in [-1, 1). */
-static float uniform(uint64_t seed, uint64_t i)
-{
-    uint64_t z = seed + (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    z ^= z >> 31;
-    return (float)(z >> 40) * 0x1p-23f - 1.0f;
-}
 
 static double scale_of(uint32_t fan_in, double gain)
 {
@@ -80,7 +59,7 @@ static void add(struct network *n, const char *name, const uint32_t dim[4], doub
                 double offset)
 {
     struct network_tensor *t = &n->tensor[n->n++];
-    uint64_t seed = seed_of(n->config, name);
+    uint64_t seed = formula_hash(n->config, name) ^ SEED;
 
     if (n->n > NETWORK_MAX_TENSORS)
         abort();
@@ -92,7 +71,7 @@ static void add(struct network *n, const char *name, const uint32_t dim[4], doub
     if (!t->value)
         abort();
     for (size_t i = 0; i < t->count; i++)
-        t->value[i] = uniform(seed, i) * (float)scale + (float)offset;
+        t->value[i] = formula_uniform(seed, i) * (float)scale + (float)offset;
 }
 
 #define DIM(...) ((const uint32_t[4]){__VA_ARGS__})
@@ -366,13 +345,13 @@ void network_sound(uint32_t window, float *pcm)
     uint64_t seed;
 
     snprintf(name, sizeof(name), "%u", window);
-    seed = seed_of("sound", name);
+    seed = formula_hash("sound", name) ^ SEED;
     for (size_t i = 0; i < NETWORK_SAMPLES; i++) {
         double saw = (double)(i % period) / (double)period - 0.5;
         double loud = (double)(i / (8000 + 1000 * (size_t)window) % 3) / 2.0;
 
         pcm[i] = i < end ? (float)(0.25 * saw * loud +
-                                   0.0625 * (double)uniform(seed, i) * (1.0 - 0.5 * loud))
+                                   0.0625 * (double)formula_uniform(seed, i) * (1.0 - 0.5 * loud))
                          : 0.0f;
     }
 }
@@ -384,11 +363,11 @@ uint32_t network_mask(uint32_t m, float *weights)
     uint64_t seed;
 
     snprintf(name, sizeof(name), "%u", m);
-    seed = seed_of("mask", name);
+    seed = formula_hash("mask", name) ^ SEED;
     for (uint32_t i = 0; i < NETWORK_MASK_FRAMES; i++) {
         weights[i] = i >= range[m % 5][0] && i < range[m % 5][1] ? 1.0f : 0.0f;
         if (m % 5 == 2)
-            weights[i] = (uniform(seed, i) + 1.0f) * 0.5f;
+            weights[i] = (formula_uniform(seed, i) + 1.0f) * 0.5f;
     }
     return m % 3;
 }

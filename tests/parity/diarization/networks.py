@@ -3,7 +3,13 @@
 A tensor's values follow from its name alone: FNV-1a (64 bit) of "CONFIG:TENSOR" seeds splitmix64 as
 a counter, whose upper 24 bits are a number in [-1, 1), times a scale, plus an offset.
 """
+import os
+import sys
+
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "common"))
+from formula import uniform
 
 SEED = 20261101
 
@@ -19,26 +25,9 @@ RESNET = {"resnet34": (32, (3, 4, 6, 3), 256), "resnet": (8, (1, 2, 1, 1), 48)}
 GE2E = {"ge2e": (3, 256, 256), "little": (2, 48, 64)}
 
 
-def fnv1a(text):
-    h = 0xCBF29CE484222325
-    for byte in text.encode():
-        h = ((h ^ byte) * 0x100000001B3) & (2**64 - 1)
-    return h
-
-
-def uniform(config, name, count):
-    with np.errstate(over="ignore"):
-        seed = np.uint64(fnv1a(f"{config}:{name}") ^ SEED)
-        z = seed + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
-    return ((z >> np.uint64(40)).astype(np.float64) * 2.0**-23 - 1.0).astype(np.float32)
-
-
 def tensor(config, name, shape, scale, offset=0.0):
     shape = tuple(shape)
-    values = uniform(config, name, int(np.prod(shape)))
+    values = uniform(f"{config}:{name}", int(np.prod(shape)), SEED)
     return (values * np.float32(scale) + np.float32(offset)).reshape(shape)
 
 
@@ -148,7 +137,7 @@ def mask(m, frames=589):
     elif kind == 1:
         weights[100:300] = 1.0
     elif kind == 2:
-        weights[:] = (uniform("mask", str(m), frames) + np.float32(1.0)) * np.float32(0.5)
+        weights[:] = (uniform(f"mask:{m}", frames, SEED) + np.float32(1.0)) * np.float32(0.5)
     elif kind == 3:
         weights[200:205] = 1.0
     else:
@@ -163,7 +152,7 @@ def sound(windows, samples=160000):
     pcm = np.zeros((windows, samples), dtype=np.float32)
     i = np.arange(samples, dtype=np.uint64)
     for w in range(windows):
-        noise = uniform("sound", str(w), samples).astype(np.float64)
+        noise = uniform(f"sound:{w}", samples, SEED).astype(np.float64)
         period = np.uint64(40 + 13 * w)
         saw = (i % period).astype(np.float64) / float(period) - 0.5
         loud = ((i // np.uint64(8000 + 1000 * w)) % np.uint64(3)).astype(np.float64) / 2.0

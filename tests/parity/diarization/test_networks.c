@@ -8,6 +8,7 @@
 
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
+#include "tests/common/files.h"
 #include "tests/parity/diarization/networks.h"
 #include "workers/audio/fbank.h"
 #include "workers/models/pyannote/pyannet.h"
@@ -43,23 +44,6 @@ static int teardown(void **state)
     return chdir("..") != 0 || rmdir(folder) != 0;
 }
 
-/* Exactly count values. */
-static float *fixture(const char *name, const char *what, size_t count)
-{
-    char path[200];
-    float *v = malloc(count * sizeof(*v) + 1);
-    FILE *f;
-
-    snprintf(path, sizeof(path), "tests/parity/diarization/%s%s", name, what);
-    f = fopen(test_source_path(path), "rb");
-    assert_non_null(f);
-    assert_non_null(v);
-    assert_int_equal(fread(v, sizeof(*v), count, f), count);
-    assert_int_equal(fgetc(f), EOF);
-    fclose(f);
-    return v;
-}
-
 static void write_network(struct network *n, bool folded)
 {
     if (folded)
@@ -76,7 +60,9 @@ static uint8_t sets[WINDOWS][PYANNET_FRAMES];
 static void compare_scores(const char *config)
 {
     const size_t kept = (PYANNET_FRAMES + EVERY - 1) / EVERY;
-    float *want = fixture(config, ".scores.f32", WINDOWS * kept * PYANNET_CLASSES), *at = want;
+    float *want = file_floats(WINDOWS * kept * PYANNET_CLASSES,
+                              "tests/parity/diarization/%s.scores.f32", config),
+          *at = want;
     double worst = 0.0, largest = 0.0;
 
     for (size_t w = 0; w < WINDOWS; w++) {
@@ -175,7 +161,8 @@ TEST(reads_lightning)
 static void compare_features(enum fbank_kind kind, const char *name, size_t frames, size_t bins)
 {
     size_t kept = (frames + FRAMES_APART - 1) / FRAMES_APART;
-    float *want = fixture(name, ".f32", kept * bins), *have = malloc(frames * bins * sizeof(float));
+    float *want = file_floats(kept * bins, "tests/parity/diarization/%s.f32", name),
+          *have = malloc(frames * bins * sizeof(float));
     double worst = 0.0, largest = 0.0;
     struct fbank *f;
     struct err e;
@@ -228,7 +215,8 @@ static double bound_of(uint32_t m) { return m % 5 < 3 ? BOUND : 1e-3; }
 /* Each vector by itself: relative to its largest value. A vector of zeros: there is none. */
 static void compare_vectors(const char *config, const float *have, uint32_t size)
 {
-    float *want = fixture(config, ".vectors.f32", (size_t)NETWORK_MASKS * size);
+    float *want = file_floats((size_t)NETWORK_MASKS * size,
+                              "tests/parity/diarization/%s.vectors.f32", config);
     double worst[2] = {0.0, 0.0};
     uint32_t none = 0;
 

@@ -1,5 +1,6 @@
 #include "tests/parity/embed/model.h"
 
+#include "tests/common/files.h"
 #include "tests/common/test.h"
 
 #include <math.h>
@@ -71,25 +72,16 @@ static void add_all(struct formula *f, const struct encoder_shape *s)
 
 static void copy_tokenizer(const struct encoder_shape *s, const char *dir)
 {
-    static char text[1 << 16];
-    char rel[160];
-    FILE *f;
-    size_t n;
+    char rel[160], path[512];
 
     snprintf(rel, sizeof(rel), "tests/unit/text/encoders/%s/tokenizer.json", s->tokenizer);
-    f = fopen(test_source_path(rel), "r");
-    assert_non_null(f);
-    n = fread(text, 1, sizeof(text) - 1, f);
-    assert_true(n < sizeof(text) - 1);
-    text[n] = 0;
-    fclose(f);
-    encoder_file(dir, "tokenizer.json", text);
+    snprintf(path, sizeof(path), "%s/tokenizer.json", dir);
+    file_copy(test_source_path(rel), path);
 }
 
 void encoder_file(const char *dir, const char *name, const char *text)
 {
     char path[512];
-    FILE *f;
 
     if (strchr(name, '/')) {
         snprintf(path, sizeof(path), "%s/%.*s", dir, (int)(strchr(name, '/') - name), name);
@@ -100,10 +92,7 @@ void encoder_file(const char *dir, const char *name, const char *text)
         assert_int_equal(unlink(path), 0);
         return;
     }
-    f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
+    file_text(path, text);
 }
 
 void encoder_folder(const struct encoder_shape *s, char *dir)

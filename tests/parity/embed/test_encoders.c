@@ -6,6 +6,7 @@
 
 #include "gpu/backend.h"
 #include "tests/common/distance.h"
+#include "tests/common/files.h"
 #include "tests/parity/embed/model.h"
 #include "workers/models/bert/bert.h"
 #include "workers/models/bert/embedder.h"
@@ -35,21 +36,6 @@ static void read_texts(void)
     }
     assert_non_null(texts[TEXTS - 1]);
     fclose(f);
-}
-
-static float *read_floats(const char *name, const char *part, size_t n)
-{
-    char rel[128];
-    float *v = malloc(n * sizeof(*v));
-    FILE *f;
-
-    snprintf(rel, sizeof(rel), "tests/parity/embed/%s.%s.f32", name, part);
-    f = fopen(test_source_path(rel), "rb");
-    assert_non_null(f);
-    assert_int_equal(fread(v, sizeof(*v), n, f), n);
-    assert_int_equal(fgetc(f), EOF);
-    fclose(f);
-    return v;
 }
 
 /* Largest difference in units of want's root mean square. */
@@ -87,7 +73,8 @@ static void check_hidden(const struct encoder_shape *shape, const char *dir, str
     assert_ok(tokenizer_encode(t, texts[0], strlen(texts[0]), 64, &ids, &n, &e), e);
     {
         uint32_t at[2] = {0, (uint32_t)n};
-        float *want = read_floats(shape->name, "hidden", n * ENCODER_HIDDEN);
+        float *want =
+            file_floats(n * ENCODER_HIDDEN, "tests/parity/embed/%s.hidden.f32", shape->name);
         float *got = malloc(n * ENCODER_HIDDEN * sizeof(*got));
         double differs;
 
@@ -115,7 +102,8 @@ static struct embedder *compare_vectors(const char *dir, struct backend *be,
                                         enum precision precision, const char *fixture, double most,
                                         float *got)
 {
-    float *want = read_floats(fixture, "vectors", (size_t)TEXTS * ENCODER_HIDDEN);
+    float *want =
+        file_floats((size_t)TEXTS * ENCODER_HIDDEN, "tests/parity/embed/%s.vectors.f32", fixture);
     struct embedder *m = NULL;
     struct err e = {0};
     double differs;

@@ -22,30 +22,14 @@ import numpy as np
 import torch
 from transformers import WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "common"))
+from formula import uniform
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONFIGS = {"en": (51864, 80), "multilingual": (51865, 80), "v3": (51866, 128)}
 D_MODEL, HEADS, FFN, LAYERS = 128, 2, 256, 2
 PROMPT = [50257, 50258, 50358, 50362]
 GREEDY = 24
-SEED = np.uint64(20260901)
-
-
-def fnv1a(text):
-    """FNV-1a, 64 bit (Fowler, Noll, Vo)."""
-    h = 0xCBF29CE484222325
-    for byte in text.encode():
-        h = ((h ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return np.uint64(h)
-
-
-def uniform(name, count):
-    """Element i of "CONFIG:TENSOR": splitmix64 of a counter, as a float32 in [-1, 1)."""
-    with np.errstate(over="ignore"):
-        z = (fnv1a(name) ^ SEED) + (np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-    return (z >> np.uint64(40)).astype(np.float32) * np.float32(2.0 ** -23) - np.float32(1)
 
 
 def tensor(config, name, shape):

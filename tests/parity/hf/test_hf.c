@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "tests/common/files.h"
 #include "tests/parity/hf/random_weights.h"
 #include "workers/models/whisper/whisper.h"
 
@@ -21,21 +22,6 @@ struct fixture {
     const char *name;
     uint32_t vocab, mel_bins;
 };
-
-static float *read_floats(const char *name, const char *part, size_t n)
-{
-    char rel[256];
-    float *v = malloc(n * sizeof(*v));
-    FILE *f;
-
-    snprintf(rel, sizeof(rel), "tests/parity/hf/%s.%s.f32", name, part);
-    f = fopen(test_source_path(rel), "rb");
-    assert_non_null(f);
-    assert_int_equal(fread(v, sizeof(*v), n, f), n);
-    assert_int_equal(fgetc(f), EOF);
-    fclose(f);
-    return v;
-}
 
 static void read_tokens(const char *name, int32_t *tokens)
 {
@@ -97,7 +83,7 @@ static double relative(const struct worst *w) { return w->diff / sqrt(w->square 
 static void check_mel(struct whisper_session *s, const struct fixture *fx)
 {
     size_t cols = WHISPER_FRAMES / MEL_STEP;
-    float *want = read_floats(fx->name, "mel", fx->mel_bins * cols);
+    float *want = file_floats(fx->mel_bins * cols, "tests/parity/hf/%s.mel.f32", fx->name);
     float *got = malloc((size_t)fx->mel_bins * WHISPER_FRAMES * sizeof(*got));
     struct worst w = {0};
     struct err e = {0};
@@ -116,7 +102,7 @@ static void check_mel(struct whisper_session *s, const struct fixture *fx)
 static void check_encoder(struct whisper_session *s, const struct fixture *fx)
 {
     size_t rows = WHISPER_POSITIONS / ENCODER_STEP;
-    float *want = read_floats(fx->name, "encoder", rows * RANDOM_D_MODEL);
+    float *want = file_floats(rows * RANDOM_D_MODEL, "tests/parity/hf/%s.encoder.f32", fx->name);
     float *got = malloc((size_t)WHISPER_POSITIONS * RANDOM_D_MODEL * sizeof(*got));
     struct worst w = {0};
     struct err e = {0};
@@ -144,7 +130,7 @@ static int32_t argmax(const float *v, uint32_t n)
 static void check_decoder(struct whisper_session *s, const struct fixture *fx)
 {
     size_t cols = (fx->vocab + LOGIT_STEP - 1) / LOGIT_STEP;
-    float *want = read_floats(fx->name, "logits", 2 * cols);
+    float *want = file_floats(2 * cols, "tests/parity/hf/%s.logits.f32", fx->name);
     float *logits = malloc(fx->vocab * sizeof(*logits));
     struct whisper_row row = {0};
     int32_t tokens[GREEDY];

@@ -9,17 +9,17 @@
 
 #include "base/number.h"
 #include "gpu/backend.h"
+#include "tests/common/nano.h"
 #include "tests/parity/nano/fixture.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/stages/transcribe/token_rules.h"
+#include "workers/stages/transcribe/decode/token_rules.h"
 #include "workers/stages/transcribe/transcribe.h"
-#include "workers/stages/transcribe/words.h"
+#include "workers/stages/transcribe/outcome/words.h"
 
 #define FRAME_SECONDS 0.02f
 #define LINE_MAX_BYTES (1 << 16)
 #define TOKENS_MAX 448
 
-static struct vocabulary *vocab;
 static char line[LINE_MAX_BYTES];
 
 static FILE *open_fixture(const char *name)
@@ -173,7 +173,7 @@ TEST(words_agree)
         struct err e;
 
         assert_non_null(merged);
-        assert_ok(words_split(vocab, language, tokens, n, &w, &e), e);
+        assert_ok(words_split(nano, language, tokens, n, &w, &e), e);
         check_words(&w, split, tokens, n);
         assert_ok(words_merge_punctuation(&w, &e), e);
         check_words(&w, merged, tokens, n);
@@ -279,7 +279,7 @@ static void open_bench(struct bench *b)
               e);
     c = whisper_config(b->model);
     b->head_count =
-        words_heads(vocab, c->decoder_layers, c->decoder_heads, pairs, WHISPER_MAX_ALIGN_HEADS);
+        words_heads(nano, c->decoder_layers, c->decoder_heads, pairs, WHISPER_MAX_ALIGN_HEADS);
     assert_int_equal(b->head_count, 2);
     for (uint32_t i = 0; i < b->head_count; i++)
         b->heads[i] = (struct whisper_head){pairs[i][0], pairs[i][1]};
@@ -287,7 +287,7 @@ static void open_bench(struct bench *b)
                                   (struct whisper_shape){.slots = 2, .align_heads = b->head_count},
                                   &b->session, &e),
               e);
-    assert_ok(token_rules_new(vocab, c->vocab_size, &params, &b->rules, &e), e);
+    assert_ok(token_rules_new(nano, c->vocab_size, &params, &b->rules, &e), e);
     assert_ok(whisper_session_rules(b->session, token_rules_spec(b->rules), &e), e);
 }
 
@@ -302,10 +302,10 @@ static void close_bench(struct bench *b)
 static void align_window(struct bench *b, const struct wanted *want, const float *pcm,
                          struct words *ret)
 {
-    const struct vocabulary_ids *ids = vocabulary_ids(vocab);
+    const struct vocabulary_ids *ids = vocabulary_ids(nano);
     struct whisper_window window = {.slot = 1, .pcm = pcm, .n = want->samples};
     uint32_t frames = (uint32_t)(want->samples / 320), rows = 4 + want->token_count + 1;
-    int32_t tokens[TOKENS_MAX] = {ids->sot, vocabulary_language_id(vocab, want->language),
+    int32_t tokens[TOKENS_MAX] = {ids->sot, vocabulary_language_id(nano, want->language),
                                   ids->transcribe, ids->no_timestamps};
     float *matrix = malloc((size_t)rows * frames * sizeof(*matrix));
     double *logprob = malloc(rows * sizeof(*logprob));
@@ -318,8 +318,8 @@ static void align_window(struct bench *b, const struct wanted *want, const float
     assert_ok(whisper_align(b->session, 1, tokens, rows, frames, b->heads, b->head_count, matrix,
                             logprob, &e),
               e);
-    assert_ok(words_align(vocab, want->language, want->tokens, want->token_count, matrix, logprob,
-                          4, frames, ret, &e),
+    assert_ok(words_align(nano, want->language, want->tokens, want->token_count, matrix, logprob, 4,
+                          frames, ret, &e),
               e);
     free(matrix);
     free(logprob);
@@ -414,16 +414,4 @@ TEST(times_agree)
     close_bench(&b);
 }
 
-int main(void)
-{
-    struct err e;
-    int rc;
-
-    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
-        print_error("%s\n", e.msg);
-        return 1;
-    }
-    rc = suite_run(NULL, NULL);
-    vocabulary_free(vocab);
-    return rc;
-}
+TEST_MAIN(nano_open, nano_close)

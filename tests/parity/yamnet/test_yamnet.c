@@ -32,9 +32,8 @@ static double furthest(const float *a, const float *b, size_t n)
 {
     double worst = 0.0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         worst = distance_larger(worst, fabs((double)a[i] - (double)b[i]));
-    }
     return worst;
 }
 

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "tests/unit/audio/random.h"
+#include "tests/common/random.h"
 #include "workers/audio/pack.h"
 
 static void add(struct pack *p, int64_t start, int64_t end)

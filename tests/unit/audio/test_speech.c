@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "tests/unit/audio/random.h"
+#include "tests/common/random.h"
 #include "workers/audio/speech.h"
 
 #define STEP SPEECH_STEP

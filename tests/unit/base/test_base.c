@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -158,6 +159,26 @@ TEST(clock_forms)
     assert_string_equal(hms, "1:02:03.450");
     clock_hms(62003, hms);
     assert_string_equal(hms, "1:02.003");
+}
+
+static enum cpu_isa isa_asked(const char *name)
+{
+    setenv("NIGHTSHIFT_CPU", name, 1);
+    return cpu_isa();
+}
+
+/* What is asked for lowers the choice and never raises it. */
+TEST(cpu_is_no_more_than_asked)
+{
+    enum cpu_isa most;
+
+    unsetenv("NIGHTSHIFT_CPU");
+    most = cpu_isa();
+    assert_int_equal(isa_asked("plain"), CPU_PLAIN);
+    assert_int_equal(isa_asked("avx2"), most < CPU_AVX2 ? most : CPU_AVX2);
+    assert_int_equal(isa_asked("avx512"), most < CPU_AVX512 ? most : CPU_AVX512);
+    assert_int_equal(isa_asked("anything"), most);
+    unsetenv("NIGHTSHIFT_CPU");
 }
 
 TEST_MAIN(NULL, NULL)

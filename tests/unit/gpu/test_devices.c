@@ -9,6 +9,7 @@
 #include "gpu/nvidia.h"
 #include "gpu/precision.h"
 #include "gpu/probe.h"
+#include "tests/common/files.h"
 #include "tests/common/test.h"
 
 static struct devices all, picked;
@@ -16,18 +17,14 @@ static struct devices all, picked;
 static void put_file(const char *path, const char *text, mode_t mode)
 {
     char folder[300];
-    FILE *f;
 
     snprintf(folder, sizeof(folder), "%s", path);
-    for (char *s = strchr(folder + 1, '/'); s != NULL; s = strchr(s + 1, '/')) {
+    for (char *s = strchr(folder + 1, '/'); s; s = strchr(s + 1, '/')) {
         *s = 0;
         mkdir(folder, 0755);
         *s = '/';
     }
-    f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
+    file_text(path, text);
     chmod(path, mode);
 }
 
@@ -128,7 +125,7 @@ TEST_SETUP(test_what_cannot_be_picked, clean)
         fill(cases[i].gpus);
         assert_string_equal(pick(cases[i].list, ALLOW_CPU_WITHOUT_HARDWARE, &err), "");
         assert_int_equal(err.code, cases[i].code);
-        if (strstr(err.msg, cases[i].part) == NULL)
+        if (!strstr(err.msg, cases[i].part))
             fail_msg("'%s' lacks '%s'", err.msg, cases[i].part);
     }
 }
@@ -409,7 +406,7 @@ TEST_SETUP(test_processes_that_go_wrong, clean)
     setenv("NIGHTSHIFT_PROBE_SECONDS", "1", 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         find(cases[i].script);
-        if (strstr(all.no_gpu.msg, cases[i].part) == NULL)
+        if (!strstr(all.no_gpu.msg, cases[i].part))
             fail_msg("%s: '%s' lacks '%s'", cases[i].script, all.no_gpu.msg, cases[i].part);
         assert_int_equal(all.count, 1);
         assert_true(all.expects_gpu);
@@ -442,7 +439,7 @@ static void visible(const char *list, enum finding_state state, const char *part
     f = &all.findings[all.finding_count - 1];
     assert_string_equal(f->name, "CUDA_VISIBLE");
     assert_int_equal(f->state, state);
-    if (strstr(f->found, part) == NULL && strstr(f->wanted, part) == NULL)
+    if (!strstr(f->found, part) && !strstr(f->wanted, part))
         fail_msg("'%s', '%s' lack '%s'", f->found, f->wanted, part);
 }
 

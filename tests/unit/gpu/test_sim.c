@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "gpu/backend.h"
 #include "gpu/sim.h"
+#include "tests/common/files.h"
 #include "tests/common/test.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -224,11 +225,7 @@ TEST(a_slow_device_is_slow)
 
 static void command(const char *text)
 {
-    FILE *f = fopen("control/sim-0.new", "w");
-
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
+    file_text("control/sim-0.new", text);
     assert_int_equal(rename("control/sim-0.new", "control/sim-0"), 0);
     usleep(30000); /* it looks every hundredth of a second */
 }

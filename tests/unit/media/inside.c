@@ -44,14 +44,12 @@ int call_inside(long nr, const long args[6], struct bench *b)
     const pid_t self = getpid();
     long v[6], rc;
 
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 6; i++)
         v[i] = value_of(args[i], b);
-    }
     memset(b->zeros, 0, sizeof(b->zeros));
     rc = syscall(nr, v[0], v[1], v[2], v[3], v[4], v[5]);
-    if (getpid() != self) {
+    if (getpid() != self)
         _exit(1);
-    }
     return rc < 0 ? errno : 0;
 }
 
@@ -107,13 +105,11 @@ static void live_inside(const struct kernel *kernel, pid_t parent, int socket, i
     b.page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     take_descriptors(socket, &b);
     alarm(60);
-    if (!kernel->seccomp) {
+    if (!kernel->seccomp)
         hide_seccomp();
-    }
     in->entered = sandbox_enter(&wish, &in->report, &err);
-    if (in->entered == 0) {
+    if (in->entered == 0)
         fn(in, &b);
-    }
     in->ended = true;
     _exit(0);
 }
@@ -126,9 +122,8 @@ static pid_t start_bystander(void)
     assert_true(pid >= 0);
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (;;) {
+        for (;;)
             pause();
-        }
     }
     return pid;
 }
@@ -148,16 +143,14 @@ int run_inside(const struct kernel *kernel, inside_fn fn, struct inside **ret)
     fclose(f);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     in->entered = UNTRIED;
-    for (int i = 0; i < ATTEMPTS_MAX; i++) {
+    for (int i = 0; i < ATTEMPTS_MAX; i++)
         in->got[i] = UNTRIED;
-    }
     in->bystander = start_bystander();
     fflush(NULL);
     pid = fork();
     assert_true(pid >= 0);
-    if (pid == 0) {
+    if (pid == 0)
         live_inside(kernel, parent, ends[1], fn, in);
-    }
     close(ends[0]);
     close(ends[1]);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {

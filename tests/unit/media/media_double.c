@@ -16,9 +16,8 @@ static void say(enum wire_type type, struct buf *b)
 {
     struct err err;
 
-    if (frame_write_fd(3, (uint8_t)type, b->data, b->len, &err) != 0) {
+    if (frame_write_fd(3, (uint8_t)type, b->data, b->len, &err) != 0)
         _exit(9);
-    }
     buf_clear(b);
 }
 
@@ -84,9 +83,8 @@ static void die_by(int sig)
 
 static void write_raw(const void *data, size_t len)
 {
-    if (write(3, data, len) < 0) {
+    if (write(3, data, len) < 0)
         _exit(9);
-    }
 }
 
 static int count_fds(void)
@@ -94,12 +92,10 @@ static int count_fds(void)
     DIR *dir = opendir("/proc/self/fd");
     int count = 0;
 
-    while (dir && readdir(dir)) {
+    while (dir && readdir(dir))
         count++;
-    }
-    if (dir) {
+    if (dir)
         closedir(dir);
-    }
     return count - 3; /* ".", ".." and the folder itself */
 }
 
@@ -109,11 +105,9 @@ static void flood(int fd, size_t bytes)
 
     memset(block, 'x', sizeof(block));
     block[100] = '\n';
-    for (size_t i = 0; i < bytes; i += sizeof(block)) {
-        if (write(fd, block, sizeof(block)) < 0) {
+    for (size_t i = 0; i < bytes; i += sizeof(block))
+        if (write(fd, block, sizeof(block)) < 0)
             continue; /* a full pipe: the writer must not block */
-        }
-    }
 }
 
 int main(void)
@@ -121,9 +115,8 @@ int main(void)
     const char *how = getenv("MEDIA_DOUBLE");
     int number;
 
-    if (!how) {
+    if (!how)
         return 2;
-    }
     if (sscanf(how, "signal %d", &number) == 1) {
         say_info();
         die_by(number);
@@ -163,9 +156,8 @@ int main(void)
     } else if (strcmp(how, "entry") == 0) {
         say_entry();
     } else if (strcmp(how, "entries") == 0) {
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < 100; i++)
             say_entry();
-        }
     } else if (strcmp(how, "wrong end") == 0) {
         say_info();
         say_pcm(0);
@@ -177,9 +169,8 @@ int main(void)
         pause(); /* and does not leave */
     } else if (strcmp(how, "endless") == 0) {
         say_info();
-        for (int64_t at = 0;; at += 1600) {
+        for (int64_t at = 0;; at += 1600)
             say_pcm(at);
-        }
     }
     return 0;
 }

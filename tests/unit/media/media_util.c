@@ -17,9 +17,8 @@ void sh(const char *format, ...)
     va_end(args);
     snprintf(full, sizeof(full), "{ %s\n} >>command.log 2>&1 </dev/null", command);
     rc = system(full);
-    if (rc != 0) {
+    if (rc != 0)
         print_error("%s -> %d (see command.log)\n", command, rc);
-    }
     assert_int_equal(rc, 0);
 }
 
@@ -38,18 +37,16 @@ static int open_path(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    if (fd < 0) {
+    if (fd < 0)
         print_error("%s: %s\n", path, strerror(errno));
-    }
     assert_true(fd >= 0);
     return fd;
 }
 
 static void keep_pcm(struct outcome *o, const struct decoder_event *ev, bool discard)
 {
-    if (o->samples == 0) {
+    if (o->samples == 0)
         o->first_sample = ev->at_sample;
-    }
     if (!discard) {
         o->pcm = realloc(o->pcm, (o->samples + ev->samples) * sizeof(*o->pcm));
         assert_non_null(o->pcm);
@@ -77,9 +74,8 @@ static struct outcome run(struct decoder *d, bool discard)
 
     while (o.rc == 0 && !o.has_end) {
         o.rc = decoder_next(d, &ev, &o.err);
-        if (o.rc != 0) {
+        if (o.rc != 0)
             break;
-        }
         switch (ev.type) {
         case DECODER_INFO:
             assert_false(o.has_info);
@@ -143,11 +139,9 @@ void outcome_free(struct outcome *o)
 
 const struct decoder_entry *entry_of(const struct outcome *o, const char *member)
 {
-    for (size_t i = 0; i < o->entry_count; i++) {
-        if (strcmp(o->entries[i].member, member) == 0) {
+    for (size_t i = 0; i < o->entry_count; i++)
+        if (strcmp(o->entries[i].member, member) == 0)
             return &o->entries[i];
-        }
-    }
     return NULL;
 }
 
@@ -185,9 +179,8 @@ uint8_t *slurp(const char *path, size_t *len)
 
 static void put32(FILE *f, uint32_t v)
 {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         fputc((int)(v >> (8 * i)) & 255, f);
-    }
 }
 
 static void put16(FILE *f, uint16_t v)
@@ -214,8 +207,7 @@ void write_tone(const char *path, int rate_hz, double seconds)
     put16(f, 16);
     fputs("data", f);
     put32(f, 2 * n);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         put16(f, (uint16_t)(int16_t)(8000 * sin(i * 6.283185307 * 440 / rate_hz)));
-    }
     assert_int_equal(fclose(f), 0);
 }

@@ -66,9 +66,8 @@ static void every_kind_is_listed(void **state)
         }
         sh("rm -f %s; %s", kinds[i][1], kinds[i][2]);
         o = list_path(kinds[i][1], NULL);
-        if (o.rc != 0 || o.entry_count != 4) {
+        if (o.rc != 0 || o.entry_count != 4)
             print_error("%s: %zu entries, %s\n", kinds[i][1], o.entry_count, o.rc ? o.err.msg : "");
-        }
         assert_int_equal(o.rc, 0);
         assert_int_equal(o.entry_count, 4);
         for (int k = 0; k < 4; k++) {
@@ -92,9 +91,8 @@ static void listed_names_decode(const char *archive, size_t want)
 {
     struct outcome o = list_path(archive, NULL);
 
-    if (o.rc != 0 || o.entry_count != want) {
+    if (o.rc != 0 || o.entry_count != want)
         print_error("%s: %zu entries, %s\n", archive, o.entry_count, o.rc ? o.err.msg : "");
-    }
     assert_int_equal(o.rc, 0);
     assert_int_equal(o.entry_count, want);
     for (size_t i = 0; i < want; i++) {
@@ -103,9 +101,8 @@ static void listed_names_decode(const char *archive, size_t want)
                           .fingerprint = o.entries[i].fingerprint};
         struct outcome d = decode_path(archive, &ask);
 
-        if (d.rc != 0) {
+        if (d.rc != 0)
             print_error("%s of %s: %s\n", ask.member, archive, d.err.msg);
-        }
         assert_int_equal(d.rc, 0);
         assert_true(d.samples > 0);
         outcome_free(&d);
@@ -219,9 +216,8 @@ static void nth_is(const char *archive, const char *member, uint32_t nth, size_t
     assert_int_equal(found, 1);
     outcome_free(&o);
     d = decode_path(archive, &ask);
-    if (d.rc != 0) {
+    if (d.rc != 0)
         print_error("%s, %u of %s: %s\n", member, nth, archive, d.err.msg);
-    }
     assert_int_equal(d.rc, 0);
     assert_in_range(d.samples, samples - 100, samples + 100);
     outcome_free(&d);
@@ -431,9 +427,8 @@ static void not_archives(void **state)
     assert_sentence(&o, ERR_INPUT, "empty file");
     outcome_free(&o);
     f = fopen("text.zip", "wb");
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 3000; i++)
         fputs("This is not an archive at all. ", f);
-    }
     assert_int_equal(fclose(f), 0);
     o = list_path("text.zip", NULL);
     assert_sentence(&o, ERR_INPUT, "not an archive of a known kind");
@@ -460,9 +455,8 @@ static void compressed_recordings(void **state)
         struct outcome d;
 
         o = list_path(files[i], NULL);
-        if (o.rc != 0) {
+        if (o.rc != 0)
             print_error("%s: %s\n", files[i], o.err.msg);
-        }
         assert_int_equal(o.rc, 0);
         assert_int_equal(o.entry_count, 1);
         assert_string_equal(o.entries[0].member, i == 4 ? "b.wav.bz2//data" : "data");
@@ -580,9 +574,8 @@ static void sparse_tails(void **state)
             const struct decoder_entry *e = entry_of(&o, names[k]);
 
             fingerprint_of(names[k], whole);
-            if (e->code != 0) {
+            if (e->code != 0)
                 print_error("%s %s: %s\n", dialects[i], names[k], e->message);
-            }
             assert_int_equal(e->code, 0);
             assert_memory_equal(e->fingerprint, whole, 16);
         }

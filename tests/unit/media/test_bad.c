@@ -59,9 +59,8 @@ static void empty_and_text(void **state)
     assert_int_equal(fclose(f), 0);
     expect("empty.mp3", ERR_INPUT, "empty file");
     f = fopen("text.mp3", "wb");
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < 5000; i++)
         fprintf(f, "%d. Dear diary, nothing of note was said today.\r\n", i);
-    }
     assert_int_equal(fclose(f), 0);
     expect("text.mp3", ERR_INPUT, "not a recording: no known format");
     f = fopen("list.mp3", "wb");
@@ -111,13 +110,11 @@ static void a_stray_frame_is_no_recording(void **state)
        "one.mp3");
     mp3 = slurp("one.mp3", &len);
     f = fopen("stray.mp3", "wb");
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 40; i++)
         fputs("some words that surround the bytes of one frame, as in a mail or an image ", f);
-    }
     fwrite(mp3 + 417, 1, 420, f);
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 40; i++)
         fputs("some words that surround the bytes of one frame, as in a mail or an image ", f);
-    }
     assert_int_equal(fclose(f), 0);
     free(mp3);
     expect("stray.mp3", ERR_INPUT, "not a recording");

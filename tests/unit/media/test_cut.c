@@ -17,9 +17,8 @@ static int16_t noise(uint32_t *seed, int amplitude)
 
 static void fill(int16_t *pcm, size_t from, size_t to, int amplitude, uint32_t seed)
 {
-    for (size_t i = from; i < to; i++) {
+    for (size_t i = from; i < to; i++)
         pcm[i] = amplitude ? noise(&seed, amplitude) : 0;
-    }
 }
 
 static int16_t *stretch(void)
@@ -60,9 +59,8 @@ TEST(pauses_of_speech_decide)
         size_t len = loud ? RATE / 2 : RATE / 5;
         size_t end;
 
-        if (!loud && at > 20 * RATE - RATE && at <= 20 * RATE) {
+        if (!loud && at > 20 * RATE - RATE && at <= 20 * RATE)
             len = RATE * 6 / 5;
-        }
         end = at + len < STRETCH ? at + len : STRETCH;
         fill(pcm, at, end, loud ? 9000 : 60, (uint32_t)at);
         at = end;
@@ -104,9 +102,8 @@ TEST(neighbours_agree)
     uint32_t seed = 42;
 
     assert_non_null(all);
-    for (size_t i = 0; i < 3 * STRETCH; i++) {
+    for (size_t i = 0; i < 3 * STRETCH; i++)
         all[i] = noise(&seed, (i / 8000) % 5 == 0 ? 30 : 4000);
-    }
     for (int64_t first = 0; first < 2 * STRETCH; first += 12345) {
         int16_t *copy = malloc(STRETCH * sizeof(*copy));
         int64_t a, b;
@@ -145,9 +142,8 @@ TEST(any_length_will_do)
             int64_t cut = cut_find(pcm, n, first);
 
             assert_true(cut >= first && cut <= first + (int64_t)n);
-            if (cut != first) {
+            if (cut != first)
                 assert_int_equal(cut % CUT_FRAME_SAMPLES, 0);
-            }
         }
     }
 }
@@ -156,9 +152,8 @@ TEST(full_scale_does_not_overflow)
 {
     int16_t *pcm = stretch();
 
-    for (size_t i = 0; i < STRETCH; i++) {
+    for (size_t i = 0; i < STRETCH; i++)
         pcm[i] = INT16_MIN;
-    }
     fill(pcm, 12 * RATE, 14 * RATE, 1, 5);
     /* 1/15 of the stretch is quiet: the 10th percentile is loud, so all of it counts as quiet. */
     assert_within(cut_find(pcm, STRETCH, 0), STRETCH / 2, STRETCH / 2);

@@ -31,9 +31,8 @@ static void assert_same_audio(const char *path, const struct outcome *o)
     }
     assert_int_equal(o->rc, 0);
     assert_int_equal(o->samples, n);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         differ += want[i] != o->pcm[i];
-    }
     assert_int_equal(differ, 0);
     assert_int_equal(o->end.total_samples, n);
     assert_int_equal(o->first_sample, n ? 0 : -1);
@@ -242,15 +241,13 @@ static void very_many_channels(void **state)
 
         write_wide("wide.wav", i % 2 != 0, loud);
         o = decode_path("wide.wav", NULL);
-        if (o.rc != 0) {
+        if (o.rc != 0)
             print_error("%s\n", o.err.msg);
-        }
         assert_int_equal(o.rc, 0);
         assert_int_equal(o.info.channels, 80);
         assert_int_equal(o.samples, tone.samples);
-        for (size_t k = 0; k < o.samples; k++) {
+        for (size_t k = 0; k < o.samples; k++)
             assert_in_range(o.pcm[k] - tone.pcm[k] * loud / 80 + 1, 0, 2);
-        }
         outcome_free(&o);
     }
     outcome_free(&tone);
@@ -274,9 +271,8 @@ static void skipping_keeps_positions(void **state)
         assert_int_equal(o.samples, rest);
         assert_int_equal(o.end.total_samples, 80000);
         assert_int_equal(o.first_sample, rest ? skips[i] : -1);
-        if (rest) {
+        if (rest)
             assert_memory_equal(o.pcm, all.pcm + skips[i], (size_t)rest * 2);
-        }
         outcome_free(&o);
     }
     outcome_free(&all);
@@ -297,9 +293,8 @@ static void tags_that_speak_of_encryption(void **state)
            "-metadata ASF_Protection_Type=none -metadata:s:a:0 enc_key_id=none %s",
            names[i]);
         o = decode_path(names[i], NULL);
-        if (o.rc != 0) {
+        if (o.rc != 0)
             print_error("%s: %s\n", names[i], o.err.msg);
-        }
         assert_int_equal(o.rc, 0);
         outcome_free(&o);
     }
@@ -386,16 +381,14 @@ static void long_silence_needs_no_memory(void **state)
         uint32_t v = i == 0 ? 36 + 2 * n : 2 * n;
 
         assert_int_equal(fseek(f, i == 0 ? 4 : 40, SEEK_SET), 0);
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 4; k++)
             fputc((int)(v >> (8 * k)) & 255, f);
-        }
     }
     assert_int_equal(fclose(f), 0);
     assert_int_equal(truncate("night.wav", 44 + 2 * (off_t)n), 0);
     o = decode_path("night.wav", &ask);
-    if (o.rc != 0) {
+    if (o.rc != 0)
         print_error("%s\n", o.err.msg);
-    }
     assert_int_equal(o.rc, 0);
     assert_string_equal(o.damage, "");
     assert_int_equal(o.end.total_samples, 2 * (int64_t)n);

@@ -26,14 +26,12 @@ static int on_pcm(void *arg, const int16_t *pcm, size_t n, int64_t at, struct er
     volatile int16_t sum = 0;
 
     assert_true(h->info && n > 0 && at == h->next);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         sum = (int16_t)(sum ^ pcm[i]);
-    }
     h->next += (int64_t)n;
     h->samples += (int64_t)n;
-    if (h->stop_at && h->next > h->stop_at) {
+    if (h->stop_at && h->next > h->stop_at)
         return err_set(err, ERR_IO, "nobody listens any more");
-    }
     return 0;
 }
 
@@ -114,9 +112,8 @@ TEST(cut_and_bent)
                 data[at[k]] = (uint8_t)(seed >> 24);
             }
             check(data, len);
-            for (int k = 7; k >= 0; k--) {
+            for (int k = 7; k >= 0; k--)
                 data[at[k]] = kept[k];
-            }
         }
         free(data);
     }

@@ -18,9 +18,8 @@ static int open_fds(void)
     int count = 0;
 
     assert_non_null(dir);
-    while (readdir(dir)) {
+    while (readdir(dir))
         count++;
-    }
     closedir(dir);
     return count;
 }
@@ -44,9 +43,8 @@ static void expect(const char *how, int code, const char *words)
 {
     struct outcome o = behave(how, false, NULL);
 
-    if (o.rc != code || !strstr(o.err.msg, words)) {
+    if (o.rc != code || !strstr(o.err.msg, words))
         print_error("%s:\n", how);
-    }
     assert_sentence(&o, code, words);
     outcome_free(&o);
 }

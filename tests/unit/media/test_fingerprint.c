@@ -39,9 +39,8 @@ static void by_the_book(const uint8_t *data, uint64_t size, uint8_t ret[16])
     XXH128_canonical_t c;
     uint8_t le[8];
 
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++)
         le[i] = (uint8_t)(size >> (8 * i));
-    }
     XXH3_128bits_reset(h);
     XXH3_128bits_update(h, le, 8);
     if (size <= FINGERPRINT_WHOLE) {

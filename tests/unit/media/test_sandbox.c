@@ -140,9 +140,8 @@ static const struct attempt refused[] = {
 
 static void try_list(struct inside *in, struct bench *b, const struct attempt *list, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         in->got[i] = call_inside(list[i].nr, list[i].args, b);
-    }
 }
 
 static unsigned compare(const struct kernel *kernel, const struct attempt *list, size_t n,
@@ -151,9 +150,8 @@ static unsigned compare(const struct kernel *kernel, const struct attempt *list,
     unsigned wrong = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (in->got[i] == list[i].want) {
+        if (in->got[i] == list[i].want)
             continue;
-        }
         print_error("%s(%ld, %ld, %ld ...), Landlock %u, %s: error %d, wanted %d\n", list[i].name,
                     list[i].args[0], list[i].args[1], list[i].args[2], in->report.landlock_abi,
                     kernel->seccomp ? "seccomp" : "no seccomp", in->got[i], list[i].want);
@@ -180,17 +178,15 @@ static size_t kernels_here(bool seccomp, struct kernel *ret)
     size_t n = 0;
 
     ret[n++] = (struct kernel){NEWEST, seccomp};
-    for (uint32_t older = abi > LAST_ABI ? LAST_ABI : abi; older-- > 0;) {
+    for (uint32_t older = abi > LAST_ABI ? LAST_ABI : abi; older-- > 0;)
         ret[n++] = (struct kernel){older, seccomp};
-    }
     return n;
 }
 
 static bool have_seccomp(bool strict)
 {
-    if (here.seccomp && (!strict || !here.relaxed)) {
+    if (here.seccomp && (!strict || !here.relaxed))
         return true;
-    }
     print_message("skipped: %s\n", here.seccomp ? "a sanitizer build's seccomp allows more"
                                                 : "no seccomp in this kernel");
     return false;
@@ -209,9 +205,8 @@ static void check_list(const struct attempt *list, size_t n, inside_fn fn)
 
         assert_int_equal(in->entered, 0);
         assert_true(in->report.seccomp);
-        if (kernels[k].landlock_most < here.landlock_abi) {
+        if (kernels[k].landlock_most < here.landlock_abi)
             assert_int_equal(in->report.landlock_abi, kernels[k].landlock_most);
-        }
         wrong += compare(&kernels[k], list, n, in);
         assert_int_equal(status, 0);
         assert_true(in->ended);
@@ -234,15 +229,12 @@ static void nothing_gets_out(void **state)
     assert_non_null(strstr(words, "processor time"));
     assert_true(here.no_new_privs);
     assert_true(here.cpu_seconds > 0);
-    if (!here.relaxed) {
+    if (!here.relaxed)
         assert_true(here.memory_bytes > 0);
-    }
-    if (here.seccomp || here.landlock_abi > 0) {
+    if (here.seccomp || here.landlock_abi > 0)
         assert_true(here.files_refused);
-    }
-    if (!have_seccomp(false)) {
+    if (!have_seccomp(false))
         skip();
-    }
     assert_true(here.network_refused);
     assert_true(here.processes_refused);
 }
@@ -255,9 +247,8 @@ static void try_allowed(struct inside *in, struct bench *b)
 static void what_decoding_needs_works(void **state)
 {
     (void)state;
-    if (!have_seccomp(true)) {
+    if (!have_seccomp(true))
         skip();
-    }
     check_list(allowed, COUNT(allowed), try_allowed);
 }
 
@@ -269,9 +260,8 @@ static void try_signals(struct inside *in, struct bench *b)
 static void a_bystander_lives(void **state)
 {
     (void)state;
-    if (!have_seccomp(false)) {
+    if (!have_seccomp(false))
         skip();
-    }
     check_list(signals, COUNT(signals), try_signals);
 }
 
@@ -283,24 +273,19 @@ static void try_refused(struct inside *in, struct bench *b)
 static void what_decoding_does_not_need_fails(void **state)
 {
     (void)state;
-    if (!have_seccomp(true)) {
+    if (!have_seccomp(true))
         skip();
-    }
     check_list(refused, COUNT(refused), try_refused);
 }
 
 static bool is_allowed(long nr)
 {
-    for (size_t i = 0; i < COUNT(ending); i++) {
-        if (nr == ending[i]) {
+    for (size_t i = 0; i < COUNT(ending); i++)
+        if (nr == ending[i])
             return true;
-        }
-    }
-    for (size_t i = 0; i < COUNT(allowed); i++) {
-        if (nr == allowed[i].nr) {
+    for (size_t i = 0; i < COUNT(allowed); i++)
+        if (nr == allowed[i].nr)
             return true;
-        }
-    }
     return false;
 }
 
@@ -321,9 +306,8 @@ static void try_numbers(struct inside *in, struct bench *b)
 {
     static const long nonsense[6] = {-1, -1, -1, -1, -1, -1};
 
-    if (!in->report.seccomp) {
+    if (!in->report.seccomp)
         return;
-    }
     for (long nr = 0; nr < NUMBERS; nr++) {
         in->numbers[nr] =
             is_allowed(nr) || is_unfiltered(nr) ? EPERM : call_inside(nr, nonsense, b);
@@ -337,9 +321,8 @@ static void every_other_number_fails(void **state)
     unsigned wrong = 0;
 
     (void)state;
-    if (!have_seccomp(true)) {
+    if (!have_seccomp(true))
         skip();
-    }
     assert_int_equal(run_inside(&kernel, try_numbers, &in), 0);
     for (int nr = 0; nr < NUMBERS; nr++) {
         if (in->numbers[nr] != EPERM) {
@@ -395,9 +378,8 @@ static void other_tables_of_calls_are_closed(void **state)
     const struct kernel kernel = {NEWEST, true};
 
     (void)state;
-    if (!have_seccomp(false)) {
+    if (!have_seccomp(false))
         skip();
-    }
     for (size_t i = 0; i < COUNT(tries); i++) {
         struct inside *in;
         int status = run_inside(&kernel, tries[i], &in);
@@ -431,9 +413,8 @@ static int connect_to(int type, const void *address, size_t len, bool binding)
 {
     int fd = socket(((const struct sockaddr *)address)->sa_family, type, 0), rc;
 
-    if (fd < 0) {
+    if (fd < 0)
         return errno;
-    }
     rc = binding ? bind(fd, address, (socklen_t)len) : connect(fd, address, (socklen_t)len);
     rc = rc == 0 ? 0 : errno;
     close(fd);
@@ -456,12 +437,10 @@ static void try_landlock(struct inside *in, struct bench *b)
     };
 
     close(0); /* else the limit on open files would answer */
-    for (int i = 0; i <= LL_REMOVE; i++) {
+    for (int i = 0; i <= LL_REMOVE; i++)
         in->got[i] = call_inside(list[i].nr, list[i].args, b);
-    }
-    if (in->report.landlock_abi >= 3) {
+    if (in->report.landlock_abi >= 3)
         in->got[LL_TRUNCATE] = call_inside(list[LL_TRUNCATE].nr, list[LL_TRUNCATE].args, b);
-    }
     tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     memcpy(local.sun_path + 1, "nightshift-test-sandbox", 23);
     if (in->report.landlock_abi >= 4) {
@@ -571,9 +550,8 @@ static void a_missing_layer_is_said(void **state)
             assert_non_null(strstr(err.msg, "--allow-unsandboxed"));
         }
         assert_int_equal(sandbox_judge(&in->report, true, warning, &err), cases[i].accepted);
-        if (cases[i].warning[0] == '\0') {
+        if (cases[i].warning[0] == '\0')
             assert_string_equal(warning, "");
-        }
         assert_non_null(strstr(warning, cases[i].warning));
         free_inside(in);
     }

@@ -24,18 +24,14 @@ TEST(names_decide)
     static const char *const silent[] = {"a",       "",    ".wav",       "a.",  "a.unheard",
                                          "a.wav/b", "mp3", "2024.11.20", "a.ps"};
 
-    for (size_t i = 0; i < sizeof(recordings) / sizeof(recordings[0]); i++) {
+    for (size_t i = 0; i < sizeof(recordings) / sizeof(recordings[0]); i++)
         assert_int_equal(by_name(recordings[i]), MEDIA_RECORDING);
-    }
-    for (size_t i = 0; i < sizeof(archives) / sizeof(archives[0]); i++) {
+    for (size_t i = 0; i < sizeof(archives) / sizeof(archives[0]); i++)
         assert_int_equal(by_name(archives[i]), MEDIA_ARCHIVE);
-    }
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         assert_int_equal(by_name(others[i]), MEDIA_OTHER);
-    }
-    for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+    for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
         assert_int_equal(by_name(silent[i]), -1);
-    }
 }
 
 static int by_bytes(const char *bytes, size_t n)
@@ -113,15 +109,13 @@ TEST(parts_of_archives)
         "a.z1",  "a.zip/001", "",           ".001",        "a.partx1.rar"};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (!sniff_is_part(parts[i])) {
+        if (!sniff_is_part(parts[i]))
             print_error("not taken for a part: %s\n", parts[i]);
-        }
         assert_true(sniff_is_part(parts[i]));
     }
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-        if (sniff_is_part(none[i])) {
+        if (sniff_is_part(none[i]))
             print_error("taken for a part: %s\n", none[i]);
-        }
         assert_false(sniff_is_part(none[i]));
     }
 }
@@ -173,9 +167,8 @@ TEST(texts_are_none)
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (sniff_bytes(texts[i], strlen(texts[i])) != MEDIA_OTHER) {
+        if (sniff_bytes(texts[i], strlen(texts[i])) != MEDIA_OTHER)
             print_error("taken for a recording: %s\n", texts[i]);
-        }
         assert_int_equal(sniff_bytes(texts[i], strlen(texts[i])), MEDIA_OTHER);
     }
 }
@@ -194,15 +187,14 @@ TEST(any_length_is_safe)
                 seed = seed * 1664525u + 1013904223u;
                 head[i] = (uint8_t)(seed >> 24);
             }
-            if (n > 4 && round % 4 == 0) {
+            if (n > 4 && round % 4 == 0)
                 memcpy(head, "\xff\xfb\x90\x64", 4);
-            } else if (n > 4 && round % 4 == 1) {
+            else if (n > 4 && round % 4 == 1)
                 memcpy(head, "\xff\xf1\x50\x80", 4);
-            } else if (n > 4 && round % 4 == 2) {
+            else if (n > 4 && round % 4 == 2)
                 memcpy(head, round % 8 == 2 ? "\x0b\x77\x00\x7f" : "\x56\xe0\x61\x00", 4);
-            } else if (n > 4 && round % 8 == 3) {
+            else if (n > 4 && round % 8 == 3)
                 head[0] = head[4] = 0x47;
-            }
             (void)sniff_bytes(head, n);
             free(head);
         }

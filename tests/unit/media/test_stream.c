@@ -4,7 +4,7 @@
 
 #include "tests/unit/media/media_util.h"
 #include "workers/media/stream.h"
-#include "workers/media/walk.h"
+#include "workers/media/archive_walk.h"
 
 static const struct unpack_limits plenty = {.max_bytes = UINT64_MAX};
 
@@ -226,10 +226,11 @@ static void count_pulse(void *arg) { ((struct bytes *)arg)->pulses++; }
 
 static int walk(struct bytes *b, uint64_t max_entries, uint64_t max_bytes, struct err *err)
 {
-    struct walk_task task = {open_bytes, count_entry, b, {count_pulse, b}, max_entries, max_bytes};
+    struct archive_walk_task task = {open_bytes,       count_entry, b,
+                                     {count_pulse, b}, max_entries, max_bytes};
 
     b->entries = b->unreadable = b->pulses = 0;
-    return walk_archive(&task, err);
+    return archive_walk(&task, err);
 }
 
 /* Archives cut anywhere, and with any byte wrong, end in an error or in fewer entries. */

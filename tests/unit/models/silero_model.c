@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/common/random.h"
+
 static const struct {
     const char *name, *shape;
     size_t count;
@@ -30,12 +32,7 @@ static const struct {
 
 static float uniform(uint64_t *state) /* in [-1, 1) */
 {
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return (float)(z >> 40) * 0x1p-23f - 1.0f;
+    return (float)(random_next(state) >> 40) * 0x1p-23f - 1.0f;
 }
 
 struct silero_model *silero_model_new(uint64_t seed)

@@ -422,10 +422,9 @@ static int in_order(struct backend *be, struct kv kv, const struct token_row *ro
                     struct tensor v, struct err *err)
 {
     for (int64_t i = 0; i < k.rows; i++) {
-        for (int64_t j = 0; j < i; j++) {
+        for (int64_t j = 0; j < i; j++)
             if (rows[j].slot == rows[i].slot)
                 assert_true(rows[j].pos < rows[i].pos);
-        }
     }
     appended += (uint32_t)k.rows;
     return host->kv_append(be, kv, rows, k, v, err);

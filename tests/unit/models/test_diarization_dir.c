@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/common/files.h"
 #include "workers/models/pyannote/diarization_dir.h"
 
 #define DIR "model"
@@ -26,14 +27,7 @@ static const char *path_of(const char *name)
     return path;
 }
 
-static void put(const char *name, const char *text)
-{
-    FILE *f = fopen(path_of(name), "wb");
-
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
+static void put(const char *name, const char *text) { file_text(path_of(name), text); }
 
 static void empty_folder(void)
 {

@@ -6,33 +6,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/common/files.h"
 #include "workers/models/files/npy.h"
 #include "workers/models/pyannote/plda_file.h"
 
 #define SIZE 12
 #define LDA 5
 
-static void put(const char *path, const void *data, size_t len)
-{
-    FILE *f = fopen(path, "wbe");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, len, f), len);
-    assert_int_equal(fclose(f), 0);
-}
-
 static uint8_t *get(const char *name, size_t *len)
 {
     char rel[128];
-    uint8_t *data = malloc(1 << 16);
-    FILE *f;
 
     snprintf(rel, sizeof(rel), "tests/unit/models/plda/%s", name);
-    f = fopen(test_source_path(rel), "rbe");
-    assert_non_null(f);
-    *len = fread(data, 1, 1 << 16, f);
-    fclose(f);
-    return data;
+    return (uint8_t *)file_read(test_source_path(rel), len);
 }
 
 static void read_line(FILE *f, double *ret, size_t n)
@@ -120,11 +106,11 @@ TEST(from_safetensors)
     struct plda *p = NULL;
     struct err e = {0};
 
-    put("plda.safetensors", file, make_tensors(file, LDA));
+    file_write("plda.safetensors", file, make_tensors(file, LDA));
     assert_ok(plda_open("plda.safetensors", &p, &e), e);
     as_numpy_says(p, 1e-4);
     plda_free(p);
-    put("plda.safetensors", file, make_tensors(file, LDA - 1));
+    file_write("plda.safetensors", file, make_tensors(file, LDA - 1));
     assert_int_equal(plda_open("plda.safetensors", &p, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "tr is 4 x 5"));
 }
@@ -138,16 +124,16 @@ TEST(broken_archives)
     struct err e = {0};
 
     mkdir("broken", 0777);
-    put("broken/xvec_transform.npz", other, other_len);
+    file_write("broken/xvec_transform.npz", other, other_len);
     unlink("broken/plda.npz");
     assert_int_equal(plda_open("broken", &p, &e), ERR_MISSING);
     for (size_t n = 0; n < len; n += 7) {
-        put("broken/plda.npz", whole, n);
+        file_write("broken/plda.npz", whole, n);
         assert_int_equal(plda_open("broken", &p, &e), ERR_MODEL);
     }
     for (size_t i = 0; i < len; i += 3) {
         whole[i] ^= 0x55;
-        put("broken/plda.npz", whole, len);
+        file_write("broken/plda.npz", whole, len);
         if (plda_open("broken", &p, &e) == 0)
             plda_free(p);
         whole[i] ^= 0x55;

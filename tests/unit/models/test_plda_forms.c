@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "tests/common/files.h"
 #include "tests/common/zip_writer.h"
 #include "workers/models/pyannote/plda_file.h"
 
@@ -42,14 +43,10 @@ static void fill(uint32_t size, uint32_t lda)
 static void put_file(const char *dir, const char *name, const struct buf *b)
 {
     char path[64];
-    FILE *f;
 
     snprintf(path, sizeof(path), "%s/%s", dir, name);
-    f = fopen(path, "wbe");
-    assert_non_null(f);
     assert_false(b->failed);
-    assert_int_equal(fwrite(b->data, 1, b->len, f), b->len);
-    assert_int_equal(fclose(f), 0);
+    file_write(path, b->data, b->len);
 }
 
 static void put_npy(struct buf *b, const struct numbers *a, bool wide, bool by_columns)

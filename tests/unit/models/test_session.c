@@ -7,7 +7,6 @@
 
 #include "gpu/backend.h"
 #include "tests/unit/models/recorder.h"
-#include "workers/models/bench.h"
 #include "workers/models/whisper/whisper.h"
 
 #define VOCAB 2151
@@ -51,7 +50,7 @@ static void check_sizes(const char *model, enum precision precision)
     char what[96];
     struct err e;
 
-    assert_ok(bench_preset(model, &config, &e), e);
+    assert_ok(whisper_preset(model, &config, &e), e);
     assert_ok(backend_open_host(0, &be, &e), e);
     be->info.deterministic = false; /* or there would be one window whatever is asked for */
     assert_ok(whisper_random(&config, 1, be, precision, &w, &e), e);
@@ -101,7 +100,7 @@ TEST(a_spare_cache_is_foretold)
     uint64_t plain;
     struct err e;
 
-    assert_ok(bench_preset("nano", &config, &e), e);
+    assert_ok(whisper_preset("nano", &config, &e), e);
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_random(&config, 1, be, PRECISION_F32, &w, &e), e);
     plain = whisper_session_bytes(w, shape);

@@ -5,18 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/common/files.h"
 #include "workers/models/silero/silero.h"
 
 static char root[PATH_MAX - 256];
-
-static void put(const char *path, const char *content)
-{
-    FILE *f = fopen(path, "w");
-
-    assert_non_null(f);
-    fputs(content, f);
-    fclose(f);
-}
 
 static int setup(void **state)
 {
@@ -27,7 +19,7 @@ static int setup(void **state)
     mkdir("models/" SILERO_NAME, 0755);
     mkdir("empty", 0755);
     unlink("models/" SILERO_NAME "/" SILERO_FILE);
-    put("mine.bin", "abc");
+    file_text("mine.bin", "abc");
     setenv("XDG_DATA_HOME", "/nowhere", 1);
     return 0;
 }
@@ -53,13 +45,13 @@ TEST(finding)
     assert_int_equal(silero_find(SILERO_NAME, &have, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "nightshift model pull silero-vad"));
     assert_non_null(strstr(e.msg, models));
-    put("models/" SILERO_NAME "/" SILERO_FILE, "");
+    file_text("models/" SILERO_NAME "/" SILERO_FILE, "");
     found(SILERO_NAME, "models/" SILERO_NAME "/" SILERO_FILE);
     found("./models/" SILERO_NAME, "models/" SILERO_NAME "/" SILERO_FILE);
     found("models/" SILERO_NAME "/" SILERO_FILE, "models/" SILERO_NAME "/" SILERO_FILE);
     found("mine.bin", "mine.bin");
     mkdir(SILERO_NAME, 0755); /* right here: not what the plain name means */
-    put(SILERO_NAME "/" SILERO_FILE, "");
+    file_text(SILERO_NAME "/" SILERO_FILE, "");
     found(SILERO_NAME, "models/" SILERO_NAME "/" SILERO_FILE);
     found("./" SILERO_NAME, SILERO_NAME "/" SILERO_FILE);
     unlink("models/" SILERO_NAME "/" SILERO_FILE);
@@ -83,7 +75,7 @@ TEST(hashing)
     assert_string_equal(hash, "untouched");
     assert_ok(silero_hash("mine.bin", hash, &e), e);
     assert_string_equal(hash, "06b05ab6733a618578af5f94892f3950"); /* xxhsum -H2 */
-    put("nothing", "");
+    file_text("nothing", "");
     assert_ok(silero_hash("nothing", hash, &e), e);
     assert_string_equal(hash, "99aa06d3014798d86001c324468d497f");
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "tests/common/files.h"
 #include "tests/parity/diarization/networks.h"
 #include "workers/models/pyannote/pyannet.h"
 #include "workers/models/pyannote/voiceprint.h"
@@ -202,7 +203,6 @@ TEST(spoiled_files)
 {
     struct network *n = network_segmentation("tiny");
     static const size_t cuts[] = {1, 4, 4000, 10000};
-    FILE *f;
 
     for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
         network_write(n, FILE_NAME, cuts[i]);
@@ -210,9 +210,7 @@ TEST(spoiled_files)
         refused(false, FILE_NAME);
     }
     network_free(n);
-    f = fopen(FILE_NAME, "wb");
-    assert_non_null(f);
-    fclose(f);
+    file_text(FILE_NAME, "");
     refused(true, FILE_NAME);
     unlink(FILE_NAME);
     refused(true, FILE_NAME);

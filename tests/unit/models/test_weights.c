@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "tests/common/files.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
@@ -130,20 +131,6 @@ static int drop(const char *path, const struct stat *st, int flag, struct FTW *f
     return remove(path);
 }
 
-static void copy_file(const char *from, const char *to)
-{
-    static char block[1 << 20];
-    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
-    size_t n;
-
-    assert_non_null(in);
-    assert_non_null(out);
-    while ((n = fread(block, 1, sizeof(block), in)) > 0)
-        assert_int_equal(fwrite(block, 1, n, out), n);
-    fclose(in);
-    assert_int_equal(fclose(out), 0);
-}
-
 /* A fresh copy of a layout in `work`. */
 static void bring(const char *layout)
 {
@@ -165,14 +152,7 @@ static const char *in_work(const char *name)
     return path[turn];
 }
 
-static void put_text(const char *name, const char *text)
-{
-    FILE *f = fopen(in_work(name), "w");
-
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
+static void put_text(const char *name, const char *text) { file_text(in_work(name), text); }
 
 /* One byte of a file, turned over. */
 static void change(const char *name, long at)
@@ -196,8 +176,7 @@ static void open_fails(int code, const char *sentence)
 
     print_message("  %s\n", e.msg);
     assert_int_equal(rc, code);
-    if (!strstr(e.msg, sentence))
-        fail_msg("'%s' does not say '%s'", e.msg, sentence);
+    assert_says(e.msg, sentence);
 }
 
 static void hash_of(char ret[MODEL_HASH_LEN])
@@ -245,7 +224,7 @@ TEST(shards_are_checked)
     assert_non_null(strstr(e.msg, "has no model-00002-of-00003.safetensors"));
 
     bring("sharded"); /* every tensor of the first and the second is twice there */
-    copy_file(in_work("model-00001-of-00003.safetensors"),
+    file_copy(in_work("model-00001-of-00003.safetensors"),
               in_work("model-00002-of-00003.safetensors"));
     open_fails(ERR_MODEL, "but it is not");
 
@@ -328,7 +307,7 @@ TEST(pt_folders)
     assert_int_equal(model_dir_hash(work, hash, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "no tokenizer.json"));
     assert_non_null(strstr(e.msg, "must lie beside it"));
-    copy_file(in_work("nano.pt"), in_work("other.pt"));
+    file_copy(in_work("nano.pt"), in_work("other.pt"));
     open_fails(ERR_MODEL, "holds 2 checkpoints (nano.pt, other.pt");
     bring("torch");
     assert_int_equal(rename(in_work("pytorch_model.bin"), in_work("x.pt")), 0);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
-#include "workers/models/bench.h"
 #include "workers/models/whisper/whisper.h"
 
 #define SLOTS 11
@@ -298,27 +297,6 @@ TEST(loader_refuses)
     assert_int_equal(whisper_load(dir, be, PRECISION_F32, &w, &e), ERR_MISSING);
     unlink(config);
     rmdir(dir);
-    backend_close(be);
-}
-
-/* The measurement itself: every figure is there and they agree with each other. */
-TEST(bench_measures)
-{
-    struct bench_params params = {.model = "nano", .slots = 2, .tokens = 3, .rounds = 1};
-    struct bench_result r = {0};
-    struct backend *be;
-    struct err e;
-
-    assert_ok(backend_open_host(0, &be, &e), e);
-    assert_ok(bench_run(be, &params, &r, &e), e);
-    assert_true(r.mel_ms > 0 && r.encoder_ms > 0 && r.cross_ms > 0 && r.step_ms > 0);
-    assert_true(r.peak_gflops_s > 0 && r.encoder_share > 0 && r.windows_per_second > 0);
-    assert_float_equal(r.times_real_time, 30.0 * r.windows_per_second, 1e-6);
-    params.model = "huge";
-    assert_int_equal(bench_run(be, &params, &r, &e), ERR_USAGE);
-    params.model = "nano";
-    params.tokens = 445;
-    assert_int_equal(bench_run(be, &params, &r, &e), ERR_USAGE);
     backend_close(be);
 }
 

@@ -17,12 +17,14 @@ struct other {
 
 static void hear(const struct fake_lease *l, struct msg_shard_done *m, struct other *o)
 {
-    if (strcmp(l->stage, "sounds") == 0) {
+    const char *stage = fake_stages[m->track];
+
+    if (strcmp(stage, "sounds") == 0) {
         o->sound =
             (struct result_sound){m->start_ms, m->start_ms + 960, 7, fake_text("Applause"), 0.5f};
         m->sound_count = 1;
         m->sounds = &o->sound;
-    } else if (strcmp(l->stage, "diarize") == 0) {
+    } else if (strcmp(stage, "diarize") == 0) {
         m->voices = (struct result_voices){.first = m->seq * l->m.shard_ms / 1000,
                                            .windows = 2,
                                            .frames = 3,
@@ -58,13 +60,23 @@ static void embed(const struct fake_lease *l, struct msg_shard_done *m, struct o
     }
 }
 
-static void other_done(const struct fake_lease *l, uint64_t lease, uint32_t seq)
+/* With the last one its pass has seen the recording's end. */
+static void put_total(const struct fake_lease *l, struct msg_shard_done *m)
+{
+    if (m->seq + 1 != l->shards && !(l->over && l->reached))
+        return;
+    m->shards = l->shards + fake_tracks_lie(m->track);
+    m->total_ms = l->m.passage_count ? l->m.total_ms : (int64_t)l->shards * l->m.shard_ms;
+}
+
+static void other_done(const struct fake_lease *l, uint64_t lease, uint32_t track, uint32_t seq)
 {
     struct other o = {0};
     struct buf b = BUF_INIT;
     struct msg_shard_done m = {
         .lease_id = lease,
         .media_id = l->m.media_id,
+        .track = track,
         .seq = seq,
         .start_ms = (int64_t)seq * l->m.shard_ms,
         .end_ms = (int64_t)(seq + 1) * l->m.shard_ms,
@@ -73,17 +85,18 @@ static void other_done(const struct fake_lease *l, uint64_t lease, uint32_t seq)
         .wall_ms = 1,
     };
 
-    if (strncmp(l->stage, "embed", 5) == 0)
+    if (strncmp(fake_stages[track], "embed", 5) == 0)
         embed(l, &m, &o);
     else
         hear(l, &m, &o);
+    put_total(l, &m);
     msg_shard_done_put(&b, &m);
     fake_say(MSG_SHARD_DONE, &b);
     free(o.vectors);
     free(o.values);
 }
 
-void fake_shard_done(const struct fake_lease *l, uint64_t lease, uint32_t seq)
+void fake_shard_done(const struct fake_lease *l, uint64_t lease, uint32_t track, uint32_t seq)
 {
     char text[2][64];
     int64_t at = (int64_t)seq * l->m.shard_ms;
@@ -121,6 +134,7 @@ void fake_shard_done(const struct fake_lease *l, uint64_t lease, uint32_t seq)
     struct msg_shard_done m = {
         .lease_id = lease,
         .media_id = l->m.media_id,
+        .track = track,
         .seq = seq,
         .start_ms = at,
         .end_ms = at + l->m.shard_ms,
@@ -133,22 +147,24 @@ void fake_shard_done(const struct fake_lease *l, uint64_t lease, uint32_t seq)
     };
     struct buf b = BUF_INIT;
 
-    if (strcmp(l->stage, "transcribe") != 0) {
-        other_done(l, lease, seq);
+    if (strcmp(fake_stages[track < SETUP_MAX_STAGES ? track : 0], "transcribe") != 0) {
+        other_done(l, lease, track, seq);
         return;
     }
     snprintf(text[0], sizeof(text[0]), "begin %02x%02x %u", l->m.fingerprint[0],
              l->m.fingerprint[1], seq);
     snprintf(text[1], sizeof(text[1]), "end %02x%02x %u", l->m.fingerprint[0], l->m.fingerprint[1],
              seq);
+    put_total(l, &m);
     msg_shard_done_put(&b, &m);
     fake_say(MSG_SHARD_DONE, &b);
 }
 
-void fake_shard_failed(const struct fake_lease *l, uint32_t seq)
+void fake_shard_failed(const struct fake_lease *l, uint32_t track, uint32_t seq)
 {
     struct msg_shard_failed m = {.lease_id = l->m.lease_id,
                                  .media_id = l->m.media_id,
+                                 .track = track,
                                  .seq = seq,
                                  .code = ERR_INPUT,
                                  .message = fake_text("the sound stops making sense")};

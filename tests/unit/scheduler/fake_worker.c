@@ -18,8 +18,8 @@
  * What a shard yields depends on the stage, as SETUP names it: segments of a transcription, a
  * sound, voices of two windows, a vector of each second or of each passage (where the recording's
  * kind does not matter). While $FAKE_STATE has a file "hold", no shard is begun, although the
- * engine is said to beat. `nightshift settle` is fake_settler.c's, and companions, which it loads
- * if it is asked to, are fake_companions.c's. $FAKE_MODE misbehaves as a
+ * engine is said to beat. `nightshift settle` is fake_settler.c's, and what other stages than the
+ * first do, which it loads if it is asked to, is fake_tracks.c's. $FAKE_MODE misbehaves as a
  * whole: version, model, mute (no HELLO), exit, unready, nomem; novram (the model does not fit);
  * gone (no device, while $FAKE_STATE has a file of that name); measure (says that it has measured
  * 32 slots and 4 windows, unless it is told what is remembered, which it writes as a file's name
@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/spawn.h"
 #include "tests/unit/scheduler/fake_settler.h"
 #include "tests/unit/scheduler/fake_worker.h"
 #include "workers/process/worker.h"
@@ -46,7 +47,7 @@ static uint32_t lease_count;
 static uint64_t audio_ms, beat;
 static bool draining, still;
 static char *device;
-static char stage[FAKE_STAGE_LEN];
+char fake_stages[SETUP_MAX_STAGES][FAKE_STAGE_LEN];
 
 void fake_say(uint8_t type, struct buf *b)
 {
@@ -66,7 +67,7 @@ bool fake_mode(const char *name, const char *of)
            (!m[n] || (m[n] == '@' && (!strcmp(m + n + 1, device) || !strcmp(m + n + 1, of))));
 }
 
-static bool mode(const char *name) { return fake_mode(name, stage); }
+static bool mode(const char *name) { return fake_mode(name, fake_stages[0]); }
 
 /* True the first time that it is asked with this name. */
 static bool first_time(const char *path)
@@ -88,8 +89,8 @@ static void heartbeat(void)
     struct msg_heartbeat m = {
         .audio_ms = audio_ms,
         .decoded_ms = audio_ms,
-        .leases = lease_count + fake_companions_held(),
-        .windows = lease_count + fake_companions_held() ? 1 : 0,
+        .leases = lease_count,
+        .windows = lease_count ? 1 : 0,
         .engine_beat = beat,
         .vram_bytes = 6000000000,
         .vram_peak = 7000000000,
@@ -99,20 +100,20 @@ static void heartbeat(void)
     fake_say(MSG_HEARTBEAT, &b);
 }
 
-void fake_lease_end(struct fake_lease *l, int code, const char *message, bool reached)
+static void say_end(struct fake_lease *l)
 {
     struct buf b = BUF_INIT;
     struct msg_lease_end m = {
         .lease_id = l->m.lease_id,
         .media_id = l->m.media_id,
-        .code = code,
-        .message = fake_text(message),
-        .reached_end = reached,
-        .total_ms = !reached             ? 0
+        .code = l->code,
+        .message = fake_text(l->message),
+        .reached_end = l->reached,
+        .total_ms = !l->reached          ? 0
                     : l->m.passage_count ? l->m.total_ms
                                          : (int64_t)l->shards * l->m.shard_ms,
-        .shards = reached ? l->shards : 0,
-        .has_hash = reached && l->m.want_hash,
+        .shards = l->reached ? l->shards + fake_tracks_lie_at_end(l) : 0,
+        .has_hash = l->reached && l->m.want_hash,
         .damage = fake_text(""),
     };
 
@@ -120,14 +121,28 @@ void fake_lease_end(struct fake_lease *l, int code, const char *message, bool re
     msg_lease_end_put(&b, &m);
     fake_say(MSG_LEASE_END, &b);
     msg_lease_free(&l->m);
-}
-
-static void end_lease(struct fake_lease *l, int code, const char *message, bool reached)
-{
-    fake_companions_over(l->m.lease_id, l->next, code, reached);
-    fake_lease_end(l, code, message, reached);
     memmove(l, l + 1, (size_t)(leases + lease_count - l - 1) * sizeof(*l));
     lease_count--;
+}
+
+/* Its pass is over; where that was so before, it is as it was said then. */
+static void end_lease(struct fake_lease *l, int code, const char *message, bool reached)
+{
+    if (!l->over) {
+        l->over = true;
+        l->code = code;
+        l->message = message;
+        l->reached = reached;
+    }
+    if (fake_tracks_done(l))
+        say_end(l);
+}
+
+/* Now, and with nothing more of its tracks. */
+static void cut_short(struct fake_lease *l, const char *message)
+{
+    fake_tracks_drop(l);
+    end_lease(l, ERR_CANCELLED, message, false);
 }
 
 static void media(struct fake_lease *l)
@@ -162,15 +177,15 @@ static void act(const struct fake_lease *l)
     if (fake_is(l, "garbage") && write(WORKER_SOCKET_FD, "this is not a frame at all", 26) < 0)
         _exit(1);
     if (fake_is(l, "outside")) /* of any lease: one past a cap may have been granted before it */
-        fake_shard_done(l, l->m.lease_id, UINT32_MAX - 1);
+        fake_shard_done(l, l->m.lease_id, 0, UINT32_MAX - 1);
 }
 
-bool fake_skipped(const struct fake_lease *l, uint32_t seq)
+bool fake_skipped(const struct msg_track *t, uint32_t seq)
 {
     uint32_t i;
 
-    for (i = 0; i < l->m.skip_count; i++)
-        if (l->m.skip[i] == seq)
+    for (i = 0; i < t->skip_count; i++)
+        if (t->skip[i] == seq)
             return true;
     return false;
 }
@@ -199,10 +214,19 @@ bool fake_has_word(const char *text)
     return access(path, F_OK) == 0;
 }
 
-/* One shard of the first lease. */
-static void work(void)
+/* The first that is decoded, or is to be. */
+static struct fake_lease *at_work(void)
 {
-    struct fake_lease *l = &leases[0];
+    uint32_t i = 0;
+
+    while (i < lease_count && leases[i].over)
+        i++;
+    return i < lease_count && !still ? &leases[i] : NULL;
+}
+
+/* One shard. */
+static void work(struct fake_lease *l)
+{
     const char *ms = getenv("FAKE_SHARD_US");
 
     if (fake_has_word("hold")) {
@@ -214,7 +238,7 @@ static void work(void)
         return;
     if (!l->told)
         media(l);
-    while (l->next < l->shards && l->next <= l->last && fake_skipped(l, l->next))
+    while (l->next < l->shards && l->next <= l->last && fake_skipped(&l->m.tracks[0], l->next))
         l->next++;
     if (l->next >= l->shards || l->next > l->last) {
         end_lease(l, 0, "", l->next >= l->shards);
@@ -233,7 +257,7 @@ static void work(void)
         if (still)
             return;
         if (fake_is(l, "shardfail")) {
-            fake_shard_failed(l, l->next++);
+            fake_shard_failed(l, 0, l->next++);
             return;
         }
     }
@@ -241,12 +265,27 @@ static void work(void)
     audio_ms += l->m.shard_ms;
     beat++;
     if (fake_is(l, "stray"))
-        fake_shard_done(l, l->m.lease_id + 1000000, l->next);
-    fake_shard_done(l, l->m.lease_id, l->next);
+        fake_shard_done(l, l->m.lease_id + 1000000, 0, l->next);
+    fake_shard_done(l, l->m.lease_id, 0, l->next);
     if (fake_is(l, "dup"))
-        fake_shard_done(l, l->m.lease_id, l->next);
+        fake_shard_done(l, l->m.lease_id, 0, l->next);
     l->next++;
-    fake_companions_heard(l->m.lease_id, l->next);
+}
+
+/* What other stages have to say, of all leases. */
+static void work_of_tracks(void)
+{
+    uint32_t i = 0;
+
+    while (i < lease_count) {
+        struct fake_lease *l = &leases[i];
+
+        fake_tracks_work(l);
+        if (l->over && fake_tracks_done(l))
+            say_end(l);
+        else
+            i++;
+    }
 }
 
 /* A file whose name is the text. */
@@ -261,51 +300,36 @@ static void leave_word(const char *text)
         close(fd);
 }
 
-/* A file "STAGE:NAME", of a byte for each lease. */
-static void count_lease(const char *what, const char *name)
+void fake_count(const char *what, const struct fake_lease *l)
 {
     char path[600];
     int fd;
 
-    snprintf(path, sizeof(path), "%s/%s:%s", getenv("FAKE_STATE"), what, name);
+    snprintf(path, sizeof(path), "%s/%s:%s", getenv("FAKE_STATE"), what,
+             strrchr(l->m.path, '/') + 1);
     fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
     if (fd >= 0 && write(fd, "x", 1) == 1)
         close(fd);
 }
 
-void fake_lease_begin(struct fake_lease *l, struct msg_lease *m, const char *of, const char *what)
-{
-    const char *name;
-
-    memset(l, 0, sizeof(*l));
-    l->m = *m;
-    memset(m, 0, sizeof(*m));
-    name = strrchr(l->m.path, '/') + 1;
-    snprintf(l->kind, sizeof(l->kind), "%.*s", (int)strcspn(name, "-"), name);
-    snprintf(l->stage, sizeof(l->stage), "%s", of);
-    l->shards = (uint32_t)atoi(name + strcspn(name, "-") + 1);
-    l->next = l->m.first;
-    l->last = l->m.last;
-    count_lease(what, name); /* who asks may count what was leased */
-}
-
 static void accept_lease(const struct frame *f)
 {
     struct fake_lease *l = &leases[lease_count];
-    struct msg_lease m;
+    const char *name;
     struct err err;
 
-    if (lease_count == FAKE_MAX_LEASES || msg_lease_get(f->payload, f->len, &m, &err))
+    memset(l, 0, sizeof(*l));
+    if (lease_count == FAKE_MAX_LEASES || msg_lease_get(f->payload, f->len, &l->m, &err))
         _exit(3);
-    if (m.companion) {
-        fake_companions_add(&m);
-        if (draining)
-            fake_companions_drain();
-        return;
-    }
     lease_count++;
-    fake_lease_begin(l, &m, stage, stage);
-    if (strcmp(stage, "embed-text") == 0) {
+    name = strrchr(l->m.path, '/') + 1;
+    snprintf(l->kind, sizeof(l->kind), "%.*s", (int)strcspn(name, "-"), name);
+    l->shards = (uint32_t)atoi(name + strcspn(name, "-") + 1);
+    l->next = l->m.first;
+    l->last = l->m.last;
+    fake_count(fake_stages[0], l);
+    fake_tracks_begin(l);
+    if (strcmp(fake_stages[0], "embed-text") == 0) {
         if (l->m.passage_count == 0 || l->m.first != 0)
             _exit(3);
         l->shards = 1;
@@ -313,7 +337,7 @@ static void accept_lease(const struct frame *f)
         strcpy(l->kind, "ok");
     }
     if (draining)
-        end_lease(l, ERR_CANCELLED, "draining", false);
+        cut_short(l, "draining");
 }
 
 static struct fake_lease *find(uint64_t id)
@@ -384,7 +408,8 @@ static void setup(const struct frame *from)
 
     if (msg_setup_get(from->payload, from->len, &s, &err))
         _exit(3);
-    snprintf(stage, sizeof(stage), "%s", s.stage);
+    for (uint32_t i = 0; i < s.stage_count; i++)
+        snprintf(fake_stages[i], sizeof(fake_stages[i]), "%s", s.stages[i].name);
     if (mode("model"))
         fatal(ERR_MODEL, "tensor 'x' is missing");
     if (mode("nomem"))
@@ -399,7 +424,7 @@ static void setup(const struct frame *from)
         tune(&s, &r);
     if (mode("early"))
         lower();
-    fake_companions_setup(&s, &r);
+    fake_tracks_setup(&s, &r);
     msg_ready_put(&b, &r);
     fake_say(MSG_READY, &b);
     if (mode("lower"))
@@ -427,20 +452,20 @@ static void obey(const struct frame *f)
         l = find(cap.lease_id);
         if (l && cap.last < l->last)
             l->last = cap.last;
-        fake_companions_cap(cap.lease_id, cap.last);
         break;
     case MSG_CANCEL:
         if (msg_cancel_get(f->payload, f->len, &cancel, &err))
             _exit(3);
-        l = fake_companions_cancel(cancel.lease_id) ? NULL : find(cancel.lease_id);
-        if (l)
-            end_lease(l, ERR_CANCELLED, "cancelled", false);
+        l = find(cancel.lease_id);
+        if (l && cancel.track)
+            l->tracks[cancel.track].on = false;
+        else if (l)
+            cut_short(l, "cancelled");
         break;
     case MSG_DRAIN:
         draining = true;
         while (lease_count)
-            end_lease(&leases[0], ERR_CANCELLED, "draining", false);
-        fake_companions_drain();
+            cut_short(&leases[0], "draining");
         break;
     case MSG_QUIT:
         _exit(0);
@@ -459,6 +484,8 @@ int main(int argc, char **argv)
                               .program =
                                   fake_text(mode("version") ? "0.0.1-other" : NIGHTSHIFT_VERSION)};
 
+    if (!spawn_begun(WORKER_SOCKET_FD))
+        return 0;
     if (argc == 2 && strcmp(argv[1], "settle") == 0)
         return fake_settler();
     /* nightshift worker --device NAME */
@@ -472,19 +499,19 @@ int main(int argc, char **argv)
     msg_hello_put(&b, &hello);
     fake_say(MSG_HELLO, &b);
     for (;;) {
-        bool busy = lease_count && !still;
+        struct fake_lease *l = at_work();
         struct frame f;
         struct err err;
-        int rc = frame_read_fd(WORKER_SOCKET_FD, &in, busy ? 0 : 20, &f, &err);
+        int rc = frame_read_fd(WORKER_SOCKET_FD, &in, l ? 0 : 20, &f, &err);
 
         if (rc == 0)
             obey(&f);
         else if (rc != ERR_TIMEOUT)
             return 0;
-        else if (lease_count && !still)
-            work();
-        fake_companions_work();
-        if (fake_companions_held() && !still)
+        else if (l)
+            work(l);
+        work_of_tracks();
+        if (!l && lease_count && !still)
             beat++;
         if (clock_mono_ms() >= beat_at) {
             heartbeat();

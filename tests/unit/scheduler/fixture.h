@@ -14,10 +14,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/control.h"
+#include "scheduler/control/control.h"
 #include "scheduler/scheduler.h"
 #include "store/lock.h"
-#include "store/request.h"
+#include "store/requests/request.h"
 #include "store/store.h"
 #include "tests/common/test.h"
 

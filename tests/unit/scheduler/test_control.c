@@ -2,7 +2,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "scheduler/control_path.h"
+#include "scheduler/control/control_path.h"
+#include "tests/common/golden.h"
 #include "tests/unit/scheduler/fixture.h"
 #include "workers/wire/frame.h"
 
@@ -220,6 +221,30 @@ TEST(retry_during_a_run)
     stop(pid);
 }
 
+/* Its second death alone in the run, but the first one since. */
+TEST(retry_forgives_deaths)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_tuning t = quick;
+    struct control *c;
+    pid_t pid;
+
+    fixture_reset();
+    ADD("/a/crash-1");
+    t.retry_base_ms = 3600000; /* a retry comes sooner */
+    o.tuning = &t;
+    o.watch = true;
+    pid = run_child(&o);
+    c = reach_run();
+    for (int deaths = 2; deaths <= 6; deaths += 2) {
+        wait_count("SELECT count(*) FROM event WHERE kind = 'worker-died'", deaths);
+        assert_int_equal(count_of("SELECT suspect FROM task WHERE state = 'pending'"), 2);
+        assert_int_equal(ask(c, REQUEST_RETRY, NULL).affected, 1);
+    }
+    control_close(c);
+    stop(pid);
+}
+
 /* Thousands of tasks: in pieces, between which the run goes on; and one answer. */
 TEST(a_large_request_is_answered_once)
 {
@@ -390,6 +415,7 @@ TEST(a_status_makes_sense_or_is_refused)
     struct err e = {0};
 
     control_live_put(&b, &m);
+    golden_holds(CONTROL_LIVE, "live", &b);
     assert_ok(control_live_get(b.data, b.len, &got, &e), e);
     assert_true(got.speed == 12.5);
     memset(b.data + 28, 0xFF, 8); /* the speed */
@@ -399,6 +425,19 @@ TEST(a_status_makes_sense_or_is_refused)
     control_live_put(&b, &m);
     assert_ok(control_live_get(b.data, b.len, &got, &e), e);
     assert_true(got.speed == 0);
+    buf_free(&b);
+}
+
+TEST(an_error_comes_as_it_was_said)
+{
+    const struct err full = {ERR_FULL, "the disk is full"};
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    control_error_put(&b, &full);
+    golden_holds(CONTROL_ERROR, "error", &b);
+    assert_int_equal(control_error_get(b.data, b.len, &e), ERR_FULL);
+    assert_string_equal(e.msg, full.msg);
     buf_free(&b);
 }
 

@@ -1,7 +1,7 @@
 /* Placement of models on devices that do not exist. */
 #include "tests/common/test.h"
 
-#include "scheduler/placement.h"
+#include "scheduler/plan/placement.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)

@@ -2,13 +2,13 @@
 #include "tests/common/test.h"
 
 #include "base/err.h"
-#include "scheduler/idmap.h"
-#include "scheduler/planner.h"
-#include "scheduler/progress.h"
-#include "scheduler/rate.h"
-#include "scheduler/restart.h"
-#include "scheduler/retry.h"
-#include "scheduler/room.h"
+#include "scheduler/plan/idmap.h"
+#include "scheduler/plan/planner.h"
+#include "scheduler/plan/progress.h"
+#include "scheduler/plan/rate.h"
+#include "scheduler/plan/restart.h"
+#include "scheduler/plan/retry.h"
+#include "scheduler/plan/room.h"
 
 #define SHARD_MS 1000
 
@@ -121,12 +121,60 @@ TEST(capacity_is_filled_and_not_overfilled)
     assert_int_equal(planner_shard(p, s.lease, 0, true, &err), 1); /* twice */
     assert_int_equal(planner_lease_end(p, s.lease, true, 1, &e, &err), 0);
     assert_true(e.complete && e.idle && e.progress && !e.unreported);
-    assert_int_equal(e.total, 1);
     planner_task_remove(p, e.task);
     assert_int_equal(step(p).task, 5);
     nothing(p);
     assert_int_equal(planner_shard(p, s.lease, 0, true, &err), ERR_EMPTY);
     assert_int_equal(planner_lease_end(p, s.lease, true, 1, &e, &err), ERR_EMPTY);
+    planner_free(p);
+}
+
+/* A lease may be open for long after its last shard: it is no load then, and the task is complete.
+ */
+TEST(what_is_known_to_be_done_is_no_load)
+{
+    struct planner *p = plan_of(1, 4);
+    struct planner_ended e;
+    struct planner_step s;
+    uint32_t total = 0;
+    struct err err;
+
+    for (int64_t i = 1; i <= 6; i++)
+        add(p, i, 1, false);
+    for (int64_t i = 1; i <= 4; i++)
+        s = step(p);
+    assert_int_equal(planner_shard(p, s.lease, 0, true, &err), 0);
+    assert_false(planner_task_complete(p, 4));
+    nothing(p); /* there may be more of it */
+    assert_int_equal(planner_task_total(p, 4, 0, &total, &err), ERR_PROTOCOL);
+    assert_int_equal(planner_task_total(p, 4, PLANNER_MAX_SHARDS + 1, &total, &err), ERR_PROTOCOL);
+    assert_int_equal(planner_task_total(p, 4711, 3, &total, &err), 0); /* of nothing it knows */
+    assert_int_equal(planner_task_total(p, 4, 1, &total, &err), 0);
+    assert_int_equal(total, 1);
+    assert_true(planner_task_complete(p, 4));
+    assert_false(planner_task_complete(p, 3));
+    assert_int_equal(step(p).task, 5);
+    nothing(p);
+    assert_int_equal(planner_lease_end(p, s.lease, false, 0, &e, &err), 0); /* its worker is lost */
+    assert_true(e.complete && !e.unreported);
+    nothing(p);
+    planner_free(p);
+}
+
+/* Never fewer than are done. */
+TEST(a_total_is_at_least_what_is_done)
+{
+    struct planner *p = plan_of(1, 4);
+    uint32_t total = 0;
+    struct planner_step s;
+    struct err err;
+
+    add(p, 1, 3, false);
+    s = step(p);
+    assert_int_equal(planner_shard(p, s.lease, 2, true, &err), 0);
+    assert_int_equal(planner_task_total(p, 1, 2, &total, &err), 0);
+    assert_int_equal(total, 3);
+    assert_false(planner_task_complete(p, 1));
     planner_free(p);
 }
 

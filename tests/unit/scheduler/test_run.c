@@ -1,9 +1,10 @@
 /* The run with a worker that misbehaves on command, on a real catalog. */
 #include <glob.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <sys/resource.h>
 
-#include "scheduler/retry.h"
+#include "scheduler/plan/retry.h"
 #include "tests/unit/scheduler/fixture.h"
 
 #define STATE_OF(name)                                                                             \
@@ -311,7 +312,7 @@ TEST(a_program_that_is_missing_is_said)
     o = fixture_options("cpu");
     o.tuning = &t;
     assert_int_equal(scheduler_run(&o, &r, &e), ERR_DEVICE);
-    assert_non_null(strstr(e.msg, "could not be started"));
+    assert_non_null(strstr(e.msg, "could not be started: No such file"));
 }
 
 TEST(options_are_checked)
@@ -423,35 +424,53 @@ TEST(nohup_is_respected)
     results_are_whole(1, 20);
 }
 
-/* Only in the first process that the run starts; see signals_to_a_newborn_worker_are_its_own. */
-static bool signal_newborn;
+/* The first process that the run starts waits at a gate before it becomes another program. */
+static bool gate_up;
 
-static void signal_the_child(void)
+int __real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
+int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
+
+int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-    int fd;
+    if (gate_up)
+        assert_int_equal(posix_spawn_file_actions_addopen((posix_spawn_file_actions_t *)actions, 9,
+                                                          "state/gate", O_WRONLY | O_CLOEXEC, 0),
+                         0);
+    gate_up = false;
+    return __real_posix_spawn(pid, path, actions, attr, argv, envp);
+}
 
-    if (!signal_newborn)
-        return;
-    fd = open("state/newborn", O_CREAT | O_EXCL | O_WRONLY, 0600);
-    if (fd >= 0) {
-        close(fd);
-        raise(SIGHUP);
-    }
+static void *signal_newborn(void *arg)
+{
+    pid_t newborn;
+
+    (void)arg;
+    while (children_of(getpid(), &newborn, 1) == 0)
+        usleep(1000);
+    assert_int_equal(kill(newborn, SIGHUP), 0);
+    close(open("state/gate", O_RDONLY | O_CLOEXEC));
+    return NULL;
 }
 
 /* Ctrl-C reaches the whole foreground group, and so a child that has not left it yet and still has
  * the run's handlers: it must not tell the run a second time. */
 TEST(signals_to_a_newborn_worker_are_its_own)
 {
-    fixture_reset();
-    ADD("/a/ok-3");
-    assert_int_equal(pthread_atfork(NULL, NULL, signal_the_child), 0);
-    signal_newborn = true;
     struct scheduler_result r;
     struct err e;
+    pthread_t thread;
+
+    fixture_reset();
+    ADD("/a/ok-3");
+    assert_int_equal(mkfifo("state/gate", 0600), 0);
+    gate_up = true;
+    assert_int_equal(pthread_create(&thread, NULL, signal_newborn, NULL), 0);
     assert_ok(run_once("cpu", &r, &e), e);
-    signal_newborn = false;
-    assert_int_equal(access("state/newborn", F_OK), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(gate_up);
     assert_false(r.interrupted);
     results_are_whole(1, 3);
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 1);

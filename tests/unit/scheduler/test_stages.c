@@ -2,8 +2,8 @@
  * what becomes of the others when one cannot be done. */
 #include <sys/socket.h>
 
-#include "scheduler/ledger.h"
-#include "scheduler/link.h"
+#include "scheduler/ledger/ledger.h"
+#include "scheduler/process.h"
 #include "tests/unit/scheduler/fixture.h"
 #include "workers/wire/protocol.h"
 
@@ -230,17 +230,17 @@ int __wrap_socketpair(int domain, int type, int protocol, int fds[2])
 
 static size_t most_queued, largest_frame; /* of those that tell a settler voices */
 
-int __real_link_send(struct link *l, uint8_t type, const struct buf *payload, struct err *err);
-int __wrap_link_send(struct link *l, uint8_t type, const struct buf *payload, struct err *err);
+int __real_process_send(struct process *p, uint8_t type, const struct buf *payload);
+int __wrap_process_send(struct process *p, uint8_t type, const struct buf *payload);
 
-int __wrap_link_send(struct link *l, uint8_t type, const struct buf *payload, struct err *err)
+int __wrap_process_send(struct process *p, uint8_t type, const struct buf *payload)
 {
-    int rc = __real_link_send(l, type, payload, err);
+    int rc = __real_process_send(p, type, payload);
 
     if (type != MSG_VOICES)
         return rc;
-    if (link_queued(l) > most_queued)
-        most_queued = link_queued(l);
+    if (process_queued(p) > most_queued)
+        most_queued = process_queued(p);
     if (FRAME_HEADER + payload->len > largest_frame)
         largest_frame = FRAME_HEADER + payload->len;
     return rc;

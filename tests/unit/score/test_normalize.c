@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "tests/common/files.h"
 #include "tools/score/normalize.h"
 
 static const char table[] = "{\"colour\": \"color\", \"centre\": \"center\", \"grey\": \"gray\","
@@ -13,11 +14,8 @@ static struct spellings *some_spellings(const char *json)
 {
     struct spellings *s = NULL;
     struct err err = {0};
-    FILE *f = fopen("spellings.json", "w");
 
-    assert_non_null(f);
-    fputs(json, f);
-    assert_int_equal(fclose(f), 0);
+    file_text("spellings.json", json);
     assert_ok(spellings_open("spellings.json", &s, &err), err);
     return s;
 }
@@ -44,7 +42,7 @@ TEST(agrees_with_whisper)
     unsigned lines = 0, wrong = 0;
 
     assert_non_null(f);
-    while (fgets(line, sizeof(line), f) != NULL) {
+    while (fgets(line, sizeof(line), f)) {
         char *text = strchr(line, '\t'), *want = text ? strchr(text + 1, '\t') : NULL, *got = NULL;
         struct normalize_options o;
         struct err err = {0};
@@ -179,11 +177,8 @@ TEST(tables_of_spellings)
     s = NULL;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct err err = {0};
-        FILE *f = fopen("bad.json", "w");
 
-        assert_non_null(f);
-        fputs(bad[i], f);
-        fclose(f);
+        file_text("bad.json", bad[i]);
         assert_int_equal(spellings_open("bad.json", &s, &err), ERR_INPUT);
         assert_non_null(strstr(err.msg, "bad.json"));
         assert_null(s);

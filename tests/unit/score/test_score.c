@@ -184,7 +184,7 @@ TEST(long_texts)
     struct score s = {0};
     struct err err = {0};
 
-    assert_true(a != NULL && b != NULL);
+    assert_true(a && b);
     for (size_t i = 0; i < n; i++) {
         a[i] = draw(&seed) % 5000;
         b[i] = i % 2000 == 1000 ? 9999 : a[i];
@@ -205,7 +205,7 @@ TEST(too_long_and_too_different)
     struct score s = {0};
     struct err err = {0};
 
-    assert_true(a != NULL && b != NULL);
+    assert_true(a && b);
     for (size_t i = 0; i < n; i++)
         a[i] = (uint32_t)i + 1;
     assert_int_equal(score_units(a, n, b, n / 2, &s, &err), ERR_LIMIT);

@@ -11,15 +11,15 @@ static unsigned char *read_all(const char *path, size_t *len)
     unsigned char *data = NULL;
     long size = -1;
 
-    if (f != NULL && fseek(f, 0, SEEK_END) == 0)
+    if (f && fseek(f, 0, SEEK_END) == 0)
         size = ftell(f);
     if (size >= 0 && fseek(f, 0, SEEK_SET) == 0)
         data = malloc((size_t)size + 1);
-    if (data != NULL && fread(data, 1, (size_t)size, f) != (size_t)size) {
+    if (data && fread(data, 1, (size_t)size, f) != (size_t)size) {
         free(data);
         data = NULL;
     }
-    if (f != NULL)
+    if (f)
         fclose(f);
     *len = data ? (size_t)size : 0;
     return data;
@@ -29,7 +29,7 @@ static int parse_shape(const char *header, struct npy *ret)
 {
     const char *at = strstr(header, "'shape': (");
 
-    if (at == NULL)
+    if (!at)
         return -1;
     ret->rank = 0;
     ret->count = 1;
@@ -93,11 +93,11 @@ static int take(const unsigned char *raw, size_t len, struct npy *ret)
         return -1;
     memcpy(header, raw + 10, header_len);
     descr = strstr(header, "'descr': '");
-    if (descr == NULL || sscanf(descr + 11, "%c%u", &kind, &bytes) != 2 ||
-        parse_shape(header, ret) != 0 || len != 10 + header_len + ret->count * bytes)
+    if (!descr || sscanf(descr + 11, "%c%u", &kind, &bytes) != 2 || parse_shape(header, ret) != 0 ||
+        len != 10 + header_len + ret->count * bytes)
         return -1;
     ret->data = malloc(ret->count * sizeof(double) + 1);
-    for (size_t i = 0; ret->data != NULL && i < ret->count; i++) {
+    for (size_t i = 0; ret->data && i < ret->count; i++) {
         size_t at = strstr(header, "'fortran_order': True") ? fortran(ret, i) : i;
 
         ret->data[i] = value(raw + 10 + header_len + at * bytes, kind, bytes);

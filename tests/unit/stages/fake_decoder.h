@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "gpu/backend.h"
-#include "workers/stages/transcribe/decoding.h"
+#include "workers/stages/transcribe/decode/decoding.h"
 
 #define FAKE_EOT 640
 #define FAKE_SOT 641

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "gpu/backend.h"
-#include "workers/stages/transcribe/beam.h"
+#include "workers/stages/transcribe/decode/beam.h"
 
 #define EOT 9
 #define ROOM 8

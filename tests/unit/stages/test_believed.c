@@ -8,12 +8,11 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "tests/common/nano.h"
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
-#include "workers/text/tokenizer/vocabulary.h"
 
-static struct vocabulary *vocab;
 static struct transcribe_params params;
 
 static int setup(void **state)
@@ -34,7 +33,7 @@ static void say(int i, const char *text, double from, double to)
     size_t n;
     struct err e;
 
-    assert_ok(vocabulary_encode(vocab, text, &ids, &n, &e), e);
+    assert_ok(vocabulary_encode(nano, text, &ids, &n, &e), e);
     assert_true(n + 2 <= COUNT(tokens[i]));
     tokens[i][0] = T(from);
     memcpy(tokens[i] + 1, ids, n * sizeof(*ids));
@@ -50,7 +49,7 @@ static void transcribe(struct recording *r, uint32_t slots)
 
     recording_rewind(r);
     fake.prompt_count = 0;
-    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, vocab,
+    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, nano,
                               &params, slots, 1, &t, &e),
               e);
     recording_add(t, r, NULL);
@@ -185,7 +184,7 @@ TEST_SETUP(test_lack_while_listening, setup)
     transcribe(&whole, 4);
     again = windows_of("11111");
     recording_rewind(&again);
-    assert_ok(transcriber_new(fake_whisper(), fake_silero(), vocab, &params, 4, 1, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 4, 1, &t, &e), e);
     recording_add(t, &again, NULL);
     fake_ear.lacks = 2;
     recording_finish(t);
@@ -207,7 +206,7 @@ TEST_SETUP(test_lack_for_good, setup)
 
     r = windows_of("1");
     recording_rewind(&r);
-    assert_ok(transcriber_new(fake_whisper(), fake_silero(), vocab, &params, 4, 1, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 4, 1, &t, &e), e);
     recording_add(t, &r, NULL);
     fake_ear.lacks = 1000;
     for (int i = 0; i < 10 && rc == 0; i++)
@@ -226,7 +225,7 @@ TEST_SETUP(test_sparse, setup)
     bool progress = true;
 
     say(1, " farmer", 0, 2);
-    assert_ok(transcriber_new(fake_whisper(), fake_silero(), vocab, &params, 4, 1, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 4, 1, &t, &e), e);
     for (int i = 0; i < 4; i++) {
         r[i] = (struct recording){
             .parts = {{SECONDS(2), 1}, {SECONDS(120 + 60 * i), SILENCE}, {SECONDS(2), 1}}};
@@ -260,7 +259,7 @@ TEST_SETUP(test_longest_text_timed, setup)
     params.word_timestamps = true;
     params.max_tokens = 448;
     params.temperature_count = 1;
-    assert_ok(vocabulary_encode(vocab, "a", &ids, &n, &e), e);
+    assert_ok(vocabulary_encode(nano, "a", &ids, &n, &e), e);
     assert_int_equal(n, 1);
     token[0] = ids[0];
     free(ids);
@@ -271,24 +270,10 @@ TEST_SETUP(test_longest_text_timed, setup)
     assert_int_equal(r.segment[0].words, 1);
 }
 
-static void quiet(enum log_level level, const char *line, void *arg)
+static int open_all(void **state)
 {
-    (void)level;
-    (void)line;
-    (void)arg;
+    log_set_sink(test_no_log, NULL);
+    return nano_open(state);
 }
 
-int main(void)
-{
-    struct err e;
-    int rc;
-
-    log_set_sink(quiet, NULL);
-    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
-        print_error("%s\n", e.msg);
-        return 1;
-    }
-    rc = suite_run(NULL, NULL);
-    vocabulary_free(vocab);
-    return rc;
-}
+TEST_MAIN(open_all, nano_close)

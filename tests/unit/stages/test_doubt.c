@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "workers/stages/transcribe/doubt.h"
+#include "workers/stages/transcribe/outcome/doubt.h"
 
 static struct transcribe_params params;
 

@@ -6,12 +6,10 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "tests/common/nano.h"
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
-#include "workers/text/tokenizer/vocabulary.h"
-
-static struct vocabulary *vocab;
 
 /* What is said at the first attempt, and at all later ones (NULL: the same). */
 static const struct said {
@@ -55,7 +53,7 @@ static void script(uint32_t attempt, const char *text, const struct said *s, int
     size_t n;
     struct err e;
 
-    assert_ok(vocabulary_encode(vocab, text, &ids, &n, &e), e);
+    assert_ok(vocabulary_encode(nano, text, &ids, &n, &e), e);
     assert_true(n < 200);
     tokens[0] = T(s->from);
     memcpy(tokens + 1, ids, n * sizeof(*ids));
@@ -86,7 +84,7 @@ static void transcribe(const struct said *s, struct recording *r)
         .parts = {{s->voice ? 512 * 100 : 0, SILENCE}, {SECONDS(5), 0}, {SECONDS(2), SILENCE}}};
     recording_rewind(r);
     assert_ok(
-        transcriber_new(fake_whisper(), s->voice ? fake_silero() : NULL, vocab, &p, 2, 1, &t, &e),
+        transcriber_new(fake_whisper(), s->voice ? fake_silero() : NULL, nano, &p, 2, 1, &t, &e),
         e);
     recording_add(t, r, NULL);
     recording_finish(t);
@@ -134,7 +132,7 @@ TEST(test_each_by_itself)
 
         recording_packed(&p);
         recording_rewind(&r);
-        assert_ok(transcriber_new(fake_whisper(), fake_silero(), vocab, &p, 1, 1, &t, &e), e);
+        assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &p, 1, 1, &t, &e), e);
         recording_add(t, &r, NULL);
         recording_finish(t);
         transcriber_free(t);
@@ -146,16 +144,4 @@ TEST(test_each_by_itself)
     assert_string_equal(r.segment[1].reason, "");
 }
 
-int main(void)
-{
-    struct err e;
-    int rc;
-
-    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
-        print_error("%s\n", e.msg);
-        return 1;
-    }
-    rc = suite_run(NULL, NULL);
-    vocabulary_free(vocab);
-    return rc;
-}
+TEST_MAIN(nano_open, nano_close)

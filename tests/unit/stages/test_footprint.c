@@ -2,11 +2,11 @@
 #include "tests/common/test.h"
 
 #include "gpu/backend.h"
-#include "workers/models/bench.h"
 #include "workers/models/silero/silero.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/transcribe/transcribe.h"
-#include "workers/stages/transcribe/words.h"
+#include "workers/stages/transcribe/outcome/words.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
 static const struct footprint_device host = {0};
@@ -78,7 +78,7 @@ static uint64_t of(const char *json, const struct footprint_device *d, uint32_t 
     struct transcribe_params p;
     struct err e = {0};
 
-    assert_ok(bench_preset("large-v3", &config, &e), e);
+    assert_ok(whisper_preset("large-v3", &config, &e), e);
     assert_ok(transcribe_params_from_json(json, &p, &e), e);
     transcribe_shape(&p, &config, NULL, &f.shape);
     f.voice = p.vad_model[0] != 0;

@@ -7,13 +7,12 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "tests/common/nano.h"
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
-#include "workers/stages/transcribe/language.h"
-#include "workers/text/tokenizer/vocabulary.h"
+#include "workers/stages/transcribe/decode/language.h"
 
-static struct vocabulary *vocab;
 static struct transcribe_params params;
 
 static int setup(void **state)
@@ -31,7 +30,7 @@ static struct transcriber *make(uint32_t slots)
     struct transcriber *t = NULL;
     struct err e;
 
-    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, vocab,
+    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, nano,
                               &params, slots, 1, &t, &e),
               e);
     return t;
@@ -408,34 +407,19 @@ TEST_SETUP(test_packed_condition, setup)
     struct err e;
 
     params.condition_on_previous_text = true;
-    assert_int_equal(transcriber_new(fake_whisper(), fake_silero(), vocab, &params, 1, 1, &t, &e),
+    assert_int_equal(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 1, 1, &t, &e),
                      ERR_USAGE);
     params.condition_on_previous_text = false;
-    assert_int_equal(transcriber_new(fake_whisper(), NULL, vocab, &params, 1, 1, &t, &e),
-                     ERR_USAGE);
+    assert_int_equal(transcriber_new(fake_whisper(), NULL, nano, &params, 1, 1, &t, &e), ERR_USAGE);
     without_voice();
-    assert_int_equal(transcriber_new(fake_whisper(), fake_silero(), vocab, &params, 1, 1, &t, &e),
+    assert_int_equal(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 1, 1, &t, &e),
                      ERR_USAGE);
 }
 
-static void quiet(enum log_level level, const char *line, void *arg)
+static int open_all(void **state)
 {
-    (void)level;
-    (void)line;
-    (void)arg;
+    log_set_sink(test_no_log, NULL);
+    return nano_open(state);
 }
 
-int main(void)
-{
-    struct err e;
-    int rc;
-
-    log_set_sink(quiet, NULL);
-    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
-        print_error("%s\n", e.msg);
-        return 1;
-    }
-    rc = suite_run(NULL, NULL);
-    vocabulary_free(vocab);
-    return rc;
-}
+TEST_MAIN(open_all, nano_close)

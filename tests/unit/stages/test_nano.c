@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/stages/transcribe/decoding.h"
-#include "workers/stages/transcribe/token_rules.h"
+#include "workers/stages/transcribe/decode/decoding.h"
+#include "workers/stages/transcribe/decode/token_rules.h"
 #include "workers/stages/transcribe/transcribe.h"
 #include "workers/text/tokenizer/vocabulary.h"
 #include "tools/score/normalize.h"
@@ -282,12 +282,11 @@ static size_t present(size_t *which)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < SAMPLES; i++) {
+    for (size_t i = 0; i < SAMPLES; i++)
         if (samples[i].pcm)
             which[n++] = i;
         else
             print_message("SKIPPED in part: %s is not here\n", samples[i].name);
-    }
     return n;
 }
 

@@ -4,14 +4,13 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "workers/stages/transcribe/outcome.h"
+#include "tests/common/nano.h"
+#include "workers/stages/transcribe/outcome/outcome.h"
 #include "workers/stages/transcribe/yield.h"
-#include "workers/text/tokenizer/vocabulary.h"
 
 #define EN 642
 #define SECONDS(x) ((int64_t)((x)*16000))
 
-static struct vocabulary *vocab;
 static struct transcribe_params params;
 static struct draft drafts[4];
 static struct word words[8];
@@ -43,7 +42,7 @@ static void word(uint32_t i, double from, double to)
 
 static void yield(uint32_t n, uint32_t word_count, struct yield *ret)
 {
-    struct lane_policy policy = {.params = &params, .vocab = vocab};
+    struct lane_policy policy = {.params = &params, .vocab = nano};
     struct lane lane = {.policy = &policy};
     struct lane_window w = {.lane = &lane, .at = SECONDS(100), .samples = SECONDS(30)};
     struct decoding_result r = {.language = EN, .attempts = 1, .avg_logprob = -0.1f};
@@ -130,17 +129,10 @@ TEST(test_own_time)
     yield_free(&y);
 }
 
-int main(void)
+static int open_all(void **state)
 {
-    struct err e;
-    int rc;
-
     transcribe_params_default(&params);
-    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
-        print_error("%s\n", e.msg);
-        return 1;
-    }
-    rc = suite_run(NULL, NULL);
-    vocabulary_free(vocab);
-    return rc;
+    return nano_open(state);
 }
+
+TEST_MAIN(open_all, nano_close)

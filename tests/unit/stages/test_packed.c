@@ -6,17 +6,16 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "tests/common/nano.h"
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
 #include "workers/models/silero/silero.h"
-#include "workers/text/tokenizer/vocabulary.h"
 
 #define LANES 10
 #define SCRIPTS 4
 #define BLOCK ((int64_t)SILERO_BLOCK * SILERO_STEP)
 
-static struct vocabulary *vocab;
 static struct transcribe_params params;
 
 static struct transcriber *make(uint32_t slots, uint32_t windows)
@@ -24,7 +23,7 @@ static struct transcriber *make(uint32_t slots, uint32_t windows)
     struct transcriber *t = NULL;
     struct err e;
 
-    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, vocab,
+    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, nano,
                               &params, slots, windows, &t, &e),
               e);
     return t;
@@ -308,24 +307,10 @@ TEST_SETUP(test_lost_device, setup)
     transcriber_free(t);
 }
 
-static void quiet(enum log_level level, const char *line, void *arg)
+static int open_all(void **state)
 {
-    (void)level;
-    (void)line;
-    (void)arg;
+    log_set_sink(test_no_log, NULL);
+    return nano_open(state);
 }
 
-int main(void)
-{
-    struct err e;
-    int rc;
-
-    log_set_sink(quiet, NULL);
-    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
-        print_error("%s\n", e.msg);
-        return 1;
-    }
-    rc = suite_run(NULL, NULL);
-    vocabulary_free(vocab);
-    return rc;
-}
+TEST_MAIN(open_all, nano_close)

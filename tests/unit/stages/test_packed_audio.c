@@ -6,18 +6,17 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "tests/common/nano.h"
 #include "tests/unit/stages/fake_silero.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "tests/unit/stages/recording.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/text/tokenizer/vocabulary.h"
 
 #define SCRIPTS 4
 #define BLOCK ((int64_t)SILERO_BLOCK * SILERO_STEP)
 #define PAD_MS 400
 
-static struct vocabulary *vocab;
 static struct transcribe_params params;
 
 static struct transcriber *make(uint32_t slots, uint32_t windows)
@@ -25,8 +24,8 @@ static struct transcriber *make(uint32_t slots, uint32_t windows)
     struct transcriber *t = NULL;
     struct err e;
 
-    assert_ok(
-        transcriber_new(fake_whisper(), fake_silero(), vocab, &params, slots, windows, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &params, slots, windows, &t, &e),
+              e);
     return t;
 }
 
@@ -250,16 +249,4 @@ TEST_SETUP(test_progress, setup)
     transcriber_free(t);
 }
 
-int main(void)
-{
-    struct err e;
-    int rc;
-
-    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
-        print_error("%s\n", e.msg);
-        return 1;
-    }
-    rc = suite_run(NULL, NULL);
-    vocabulary_free(vocab);
-    return rc;
-}
+TEST_MAIN(nano_open, nano_close)

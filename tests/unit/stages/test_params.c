@@ -158,8 +158,7 @@ static void refused(const char *json, const char *says)
     struct err e;
 
     assert_int_equal(transcribe_params_from_json(json, &p, &e), ERR_USAGE);
-    if (!strstr(e.msg, says))
-        fail_msg("'%s' does not say '%s'", e.msg, says);
+    assert_says(e.msg, says);
     assert_int_equal(p.max_tokens, 12345);
 }
 

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "tests/unit/stages/fake_decoder.h"
 #include "workers/text/compression.h"
-#include "workers/text/text.h"
+#include "workers/text/clean.h"
 
 #define SEQUENCES 320
 #define TOKENS_MAX 24
@@ -228,7 +228,7 @@ static bool refused(struct course *c, uint32_t attempt)
     char *text;
 
     assert_ok(vocabulary_decode(c->vocab, c->result.tokens, c->result.n, &text, &e), e);
-    assert_ok(compression_ratio(text, text_clean(text), &r->compression_ratio, &e), e);
+    assert_ok(compression_ratio(text, clean_text(text), &r->compression_ratio, &e), e);
     free(text);
     r->temperature = p->temperatures[attempt];
     r->attempts = attempt + 1;

@@ -7,6 +7,7 @@
 
 #include <xxhash.h>
 
+#include "tests/common/files.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"
@@ -26,7 +27,7 @@ static char *again(const char *stage, const char *json)
         assert_ok(param_table_to_json(kind->params, params, &ret, &e), e);
     else
         assert_int_equal(e.code, ERR_USAGE);
-    assert_true(ret != NULL || e.msg[0] != 0);
+    assert_true(ret || e.msg[0] != 0);
     free(params);
     return ret;
 }
@@ -132,16 +133,16 @@ TEST(catalogs_keep_their_stages)
     uint32_t lines = 0;
 
     assert_non_null(f);
-    while (fgets(line, sizeof(line), f) != NULL) {
+    while (fgets(line, sizeof(line), f)) {
         char *rest = line, *stage = strsep(&rest, "\t"), *json = strsep(&rest, "\t"),
              *wanted = strsep(&rest, "\t"), *same = strsep(&rest, "\n"), *got;
 
         assert_non_null(same);
         lines++;
         got = again(stage, json);
-        if (got == NULL && strcmp(same, "refused") != 0)
+        if (!got && strcmp(same, "refused") != 0)
             fail_msg("line %u is refused: %s", lines, json);
-        if (got == NULL)
+        if (!got)
             continue;
         hash_of(got, hash);
         if (strcmp(got, strcmp(same, "=") == 0 ? json : same) != 0 || strcmp(hash, wanted) != 0)
@@ -157,10 +158,18 @@ TEST(stages_are_known_by_name)
     char hash[MODEL_HASH_LEN];
     struct err e = {0};
 
-    assert_true(stage_known("transcribe") && stage_known("diarize") && stage_known("embed-text"));
-    assert_false(stage_known("") || stage_known("translate"));
+    assert_true(stage_kind_find("transcribe") && stage_kind_find("diarize") &&
+                stage_kind_find("embed-text"));
+    assert_false(stage_kind_find("") || stage_kind_find("translate"));
     assert_true(stage_hears("sounds") && !stage_hears("embed-text"));
     assert_true(stage_settles("diarize") && !stage_settles("transcribe"));
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        assert_true(stage_kinds[i]->hears == (stage_kinds[i]->passage_chars == NULL));
+    assert_int_equal(stage_kind_find("embed-text")->passage_chars("{\"chars\":100}"), 100);
+    assert_int_equal(stage_kind_find("embed-text")->passage_chars("{\"later\":1}"), 400);
+    assert_ptr_equal(stage_kind_taking("diarization"), stage_kind_find("diarize"));
+    assert_ptr_equal(stage_kind_taking("diarization-nano"), stage_kind_find("diarize"));
+    assert_null(stage_kind_taking("yamnet"));
     assert_int_equal(stage_tail("transcribe"), 0);
     assert_int_equal(stage_tail("diarize"), 160000);
     assert_int_equal(stage_tail("sounds"), 15600);
@@ -196,14 +205,7 @@ TEST(descriptors_are_whole)
     assert_null(stage_kind_find("translate"));
 }
 
-static void write_config(const char *text)
-{
-    FILE *f = fopen("of-model/config.json", "w");
-
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-}
+static void write_config(const char *text) { file_text("of-model/config.json", text); }
 
 TEST(models_are_known_by_their_folder)
 {

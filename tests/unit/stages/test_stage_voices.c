@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "gpu/backend.h"
+#include "tests/common/files.h"
 #include "tests/unit/stages/fake_voices.h"
 #include "workers/models/pyannote/pyannet.h"
 #include "workers/models/yamnet/yamnet.h"
@@ -306,8 +307,7 @@ static void opens(const char *plda, uint32_t size, int want, const char *says)
     fake_models = (struct fake_models){.plda = plda, .size = size};
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_int_equal(stage_open(&setup, be, &stage, &e), want);
-    if (!strstr(e.msg, says))
-        fail_msg("'%s' does not say '%s'", e.msg, says);
+    assert_says(e.msg, says);
     if (want == 0)
         stage_close(stage);
     backend_close(be);
@@ -317,11 +317,8 @@ static void opens(const char *plda, uint32_t size, int want, const char *says)
 TEST(a_plda_is_opened_before_the_work)
 {
     static const char pointer[] = "version https://git-lfs.github.com/spec/v1\nsize 133852\n";
-    FILE *f = fopen("pointer.npz", "we");
 
-    assert_non_null(f);
-    assert_true(fputs(pointer, f) >= 0);
-    assert_int_equal(fclose(f), 0);
+    file_text("pointer.npz", pointer);
     opens(test_source_path("tests/unit/models/plda"), 12, 0, "");
     opens(test_source_path("tests/unit/models/plda"), 16, ERR_MODEL, "12 values");
     opens("pointer.npz", 12, ERR_MODEL, "pointer.npz");

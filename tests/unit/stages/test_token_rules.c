@@ -2,11 +2,10 @@
 #include "tests/common/test.h"
 
 #include "gpu/backend.h"
-#include "workers/stages/transcribe/token_rules.h"
+#include "tests/common/nano.h"
+#include "workers/stages/transcribe/decode/token_rules.h"
 #include "workers/stages/transcribe/transcribe.h"
-#include "workers/text/tokenizer/vocabulary.h"
 
-static struct vocabulary *vocab;
 static struct transcribe_params params; /* the defaults */
 
 TEST(test_spec)
@@ -17,7 +16,7 @@ TEST(test_spec)
     struct rules *made;
     struct err e;
 
-    assert_ok(token_rules_new(vocab, 2200, &params, &r, &e), e);
+    assert_ok(token_rules_new(nano, 2200, &params, &r, &e), e);
     s = token_rules_spec(r);
     assert_int_equal(s->vocab, 2200);
     assert_int_equal(s->eot, 640);
@@ -42,9 +41,9 @@ TEST(test_model_of_another_size)
     struct token_rules *r = NULL;
     struct err e;
 
-    assert_int_equal(token_rules_new(vocab, 2150, &params, &r, &e), ERR_MODEL);
+    assert_int_equal(token_rules_new(nano, 2150, &params, &r, &e), ERR_MODEL);
     assert_null(r);
-    assert_ok(token_rules_new(vocab, 2151, &params, &r, &e), e);
+    assert_ok(token_rules_new(nano, 2151, &params, &r, &e), e);
     token_rules_free(r);
 }
 
@@ -61,7 +60,7 @@ TEST(test_max_initial)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         p.max_initial_timestamp = cases[i].seconds;
-        assert_ok(token_rules_new(vocab, 2200, &p, &r, &e), e);
+        assert_ok(token_rules_new(nano, 2200, &p, &r, &e), e);
         assert_int_equal(token_rules_spec(r)->max_initial, 650 + cases[i].index);
         token_rules_free(r);
     }
@@ -77,11 +76,11 @@ TEST(test_suppressed)
     struct err e;
     size_t n;
 
-    model = vocabulary_suppress(vocab, &n);
+    model = vocabulary_suppress(nano, &n);
     p.suppress_tokens[0] = 7;
     p.suppress_tokens[1] = 2199;
     p.suppress_count = 2;
-    assert_ok(token_rules_new(vocab, 2200, &p, &r, &e), e);
+    assert_ok(token_rules_new(nano, 2200, &p, &r, &e), e);
     s = token_rules_spec(r);
     assert_int_equal(s->never_count, n + 2);
     if (n)
@@ -90,12 +89,12 @@ TEST(test_suppressed)
     assert_int_equal(s->never[n + 1], 2199);
     token_rules_free(r);
     p.suppress_model = false;
-    assert_ok(token_rules_new(vocab, 2200, &p, &r, &e), e);
+    assert_ok(token_rules_new(nano, 2200, &p, &r, &e), e);
     assert_int_equal(token_rules_spec(r)->never_count, 2);
     assert_int_equal(token_rules_spec(r)->never[0], 7);
     token_rules_free(r);
     p.suppress_count = 0;
-    assert_ok(token_rules_new(vocab, 2200, &p, &r, &e), e);
+    assert_ok(token_rules_new(nano, 2200, &p, &r, &e), e);
     assert_int_equal(token_rules_spec(r)->never_count, 0);
     token_rules_free(r);
 }
@@ -110,23 +109,16 @@ TEST(test_unknown_token)
     p.suppress_count = 1;
     for (size_t i = 0; i < 3; i++) {
         p.suppress_tokens[0] = ids[i];
-        assert_int_equal(token_rules_new(vocab, 2200, &p, &r, &e), ERR_USAGE);
+        assert_int_equal(token_rules_new(nano, 2200, &p, &r, &e), ERR_USAGE);
         assert_non_null(strstr(e.msg, "suppress_tokens"));
         assert_null(r);
     }
 }
 
-int main(void)
+static int open_all(void **state)
 {
-    struct err e;
-    int rc;
-
-    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
-        print_error("%s\n", e.msg);
-        return 1;
-    }
     transcribe_params_default(&params);
-    rc = suite_run(NULL, NULL);
-    vocabulary_free(vocab);
-    return rc;
+    return nano_open(state);
 }
+
+TEST_MAIN(open_all, nano_close)

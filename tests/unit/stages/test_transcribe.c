@@ -7,18 +7,16 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "tests/common/nano.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/transcribe.h"
-#include "workers/text/tokenizer/vocabulary.h"
 
 #define EN 642
 #define ES 643
 #define T(seconds) (650 + (int32_t)((seconds)*50 + 0.5))
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define SECONDS(x) ((int64_t)((x)*16000))
-
-static struct vocabulary *vocab;
 
 /* ---- a recording and what comes out of it */
 
@@ -135,7 +133,7 @@ static struct transcriber *make(uint32_t slots)
     struct err e;
 
     transcribe_params_default(&p);
-    assert_ok(transcriber_new(fake_whisper(), NULL, vocab, &p, slots, 0, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(), NULL, nano, &p, slots, 0, &t, &e), e);
     return t;
 }
 
@@ -603,7 +601,7 @@ TEST_SETUP(test_vram, setup)
     transcriber_free(t);
     transcribe_params_default(&p);
     p.temperature_count = 0;
-    assert_int_equal(transcriber_new(fake_whisper(), NULL, vocab, &p, 1, 0, &t, &e), ERR_USAGE);
+    assert_int_equal(transcriber_new(fake_whisper(), NULL, nano, &p, 1, 0, &t, &e), ERR_USAGE);
 }
 
 static void count_beat(void *arg) { ++*(uint32_t *)arg; }
@@ -736,24 +734,10 @@ TEST_SETUP(test_chain, setup)
     transcriber_free(c.t);
 }
 
-static void quiet(enum log_level level, const char *line, void *arg)
+static int open_all(void **state)
 {
-    (void)level;
-    (void)line;
-    (void)arg;
+    log_set_sink(test_no_log, NULL);
+    return nano_open(state);
 }
 
-int main(void)
-{
-    struct err e;
-    int rc;
-
-    log_set_sink(quiet, NULL);
-    if (vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
-        print_error("%s\n", e.msg);
-        return 1;
-    }
-    rc = suite_run(NULL, NULL);
-    vocabulary_free(vocab);
-    return rc;
-}
+TEST_MAIN(open_all, nano_close)

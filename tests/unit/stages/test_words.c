@@ -1,29 +1,15 @@
 /* Words of tokens, their times, and what segments make of them, by hand; tests/parity/words holds
- * them against openai-whisper. Linked with --wrap, so that every allocation fails once. */
+ * them against openai-whisper. */
 #include "tests/common/test.h"
 
 #include <math.h>
 #include <stdbool.h>
 
 #include "base/number.h"
-#include "workers/stages/transcribe/words.h"
+#include "tests/common/nomem.h"
+#include "workers/stages/transcribe/outcome/words.h"
 
 #define HALF -0.6931471805599453 /* ln 1/2 */
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-static int countdown = -1; /* -1: off; 0: the next one fails */
-
-static bool fails(void) { return countdown >= 0 && countdown-- == 0; }
-
-void *__wrap_malloc(size_t n) { return fails() ? NULL : __real_malloc(n); }
-void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
-void *__wrap_realloc(void *p, size_t n) { return fails() ? NULL : __real_realloc(p, n); }
 
 /* ---- a vocabulary of a few tokens; ids in order */
 
@@ -437,25 +423,21 @@ TEST(test_heads)
 
 /* ---- memory */
 
-TEST(test_no_memory)
+static int align_whole(void *arg, struct err *err)
 {
     static const int32_t tokens[] = {QUOTE, DA, GO, S, STOP};
     static float matrix[(PROMPT + 6) * FRAMES];
     static double logprob[PROMPT + 6];
-    int rounds = 0, rc;
+    struct words w = {0};
+    int rc = words_align(vocab, "en", tokens, 5, matrix, logprob, PROMPT, FRAMES, &w, err);
 
-    do {
-        struct words w = {0};
-        struct err e = {0};
-
-        countdown = rounds++;
-        rc = words_align(vocab, "en", tokens, 5, matrix, logprob, PROMPT, FRAMES, &w, &e);
-        countdown = -1;
-        assert_true(rc == 0 || (rc == ERR_NOMEM && !w.words && e.msg[0]));
-        words_free(&w);
-    } while (rc);
-    assert_true(rounds > 15);
+    (void)arg;
+    assert_true(rc == 0 || !w.words);
+    words_free(&w);
+    return rc;
 }
+
+TEST(test_no_memory) { assert_true(nomem_each(align_whole, NULL) > 15); }
 
 int main(void)
 {

@@ -14,16 +14,11 @@
 #include "base/clock.h"
 #include "store/vectors/vector_file.h"
 #include "store/vectors/vector_scan.h"
+#include "tests/common/random.h"
 
 #define LIMIT 100u
 
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
+static uint64_t mix(uint64_t x) { return random_next(&x); }
 
 static float unit(uint64_t x) { return (float)(mix(x) >> 40) / 8388608.0f - 1; }
 

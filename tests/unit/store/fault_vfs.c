@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/common/nomem.h"
+
 const char *const fault_names[FAULT_KINDS] = {
     "none", "disk full", "write",      "torn write",      "fsync",      "read",
     "open", "shm",       "truncation", "sqlite's malloc", "our malloc",
@@ -35,12 +37,13 @@ void fault_arm(enum fault_kind kind, unsigned nth, bool lasting)
     fault.left = nth;
     fault.lasting = lasting;
     fault.given = false;
+    nomem_fail(kind == FAULT_OUR_MALLOC ? nth : 0);
 }
 
 bool fault_disarm(void)
 {
     fault.kind = FAULT_NONE;
-    return fault.given;
+    return nomem_end() || fault.given;
 }
 
 struct file {
@@ -187,23 +190,4 @@ void fault_install(void)
     shim.szOsFile = real_vfs->szOsFile + (int)sizeof(struct file);
     shim.xOpen = v_open;
     sqlite3_vfs_register(&shim, 1);
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n) { return strikes(FAULT_OUR_MALLOC) ? NULL : __real_malloc(n); }
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return strikes(FAULT_OUR_MALLOC) ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return strikes(FAULT_OUR_MALLOC) ? NULL : __real_realloc(p, n);
 }

@@ -17,7 +17,7 @@ enum fault_kind {
     FAULT_SHM,         /* the shared memory of the log cannot be mapped */
     FAULT_TRUNCATE,
     FAULT_SQLITE_MALLOC,
-    FAULT_OUR_MALLOC, /* malloc, calloc, realloc called from our own code (linked with --wrap) */
+    FAULT_OUR_MALLOC, /* of tests/common/nomem.h; once, never lasting */
     FAULT_KINDS,
 };
 extern const char *const fault_names[FAULT_KINDS];

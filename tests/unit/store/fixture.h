@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "store/request.h"
+#include "store/requests/request.h"
 #include "store/store.h"
 #include "tests/common/test.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 #include "store/migrate.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "tests/unit/store/fixture.h"
 
 #define LATER INT64_C(4102444800000)

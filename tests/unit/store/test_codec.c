@@ -1,19 +1,22 @@
 /* Requests over the socket: round trips, and every truncation and every flipped byte. */
+#include "scheduler/control/control.h"
+#include "tests/common/golden.h"
 #include "tests/unit/store/fixture.h"
 
-static void same_bytes_back(const struct request *rq)
+static void same_bytes_back(const char *name, const struct request *rq)
 {
-    struct request_decoded d = {0};
+    struct request d = {0};
     struct buf one = BUF_INIT, two = BUF_INIT;
     struct err e = {0};
 
     request_put(&one, rq);
     assert_false(one.failed);
+    golden_holds(CONTROL_REQUEST, name, &one);
     assert_ok(request_get(one.data, one.len, &d, &e), e);
-    request_put(&two, &d.rq);
+    request_put(&two, &d);
     assert_int_equal(one.len, two.len);
     assert_memory_equal(one.data, two.data, one.len);
-    request_decoded_free(&d);
+    request_free(&d);
     for (size_t n = 0; n < one.len; n++) {
         /* In memory of exactly that size, so that a sanitizer sees one byte too far. */
         uint8_t *cut = malloc(n ? n : 1);
@@ -28,7 +31,7 @@ static void same_bytes_back(const struct request *rq)
         for (int bit = 0; bit < 8; bit += 7) {
             one.data[n] ^= (uint8_t)(1 << bit);
             if (request_get(one.data, one.len - 1, &d, &e) == 0)
-                request_decoded_free(&d);
+                request_free(&d);
             one.data[n] ^= (uint8_t)(1 << bit);
         }
     buf_free(&one);
@@ -41,41 +44,60 @@ static void round_trips(void **state)
     struct request_trouble t[] = {{"/t", 2, "m", 1, 4, ERR_DENIED, "no"}};
     const char *roots[] = {"/a", "/b"}, *unread[] = {"/a/c"};
     int64_t places[] = {1, -5, INT64_MAX};
+    const struct {
+        const char *name;
+        struct request rq;
+    } all[] = {
+        {"request_begin",
+         {.type = REQUEST_ENQUEUE_BEGIN,
+          .command_line = "c",
+          .stage = stage_nano,
+          .language = "es"}},
+        {"request_begin_source",
+         {.type = REQUEST_ENQUEUE_BEGIN,
+          .command_line = "c",
+          .stage = {"embed-text", "e5", "/e5", "cc", "{}", &stage_nano},
+          .language = ""}},
+        {"request_name_speaker",
+         {.type = REQUEST_NAME_SPEAKER, .speaker_id = 7, .speaker_name = "Ana Mar\u00eda"}},
+        {"request_add", {.type = REQUEST_ENQUEUE_ADD, .job_id = 3, .found = f, .count = 2}},
+        {"request_known",
+         {.type = REQUEST_ENQUEUE_KNOWN,
+          .job_id = 3,
+          .keep_source = true,
+          .place_ids = places,
+          .count = 3}},
+        {"request_same",
+         {.type = REQUEST_ENQUEUE_SAME, .job_id = 3, .place_ids = places, .count = 3}},
+        {"request_trouble",
+         {.type = REQUEST_ENQUEUE_TROUBLE, .job_id = 3, .troubles = t, .count = 1}},
+        {"request_end",
+         {.type = REQUEST_ENQUEUE_END,
+          .job_id = 3,
+          .roots = roots,
+          .root_count = 2,
+          .unread = unread,
+          .unread_count = 1}},
+        {"request_retry", {.type = REQUEST_RETRY, .select_job = 4}},
+        {"request_retry_path", {.type = REQUEST_RETRY, .select_path = "/x"}},
+        {"request_cancel", {.type = REQUEST_CANCEL, .select_job = 4}},
+        {"request_cancel_path", {.type = REQUEST_CANCEL, .select_path = "/x"}},
+        {"request_pause", {.type = REQUEST_PAUSE, .select_job = 4}},
+        {"request_pause_path", {.type = REQUEST_PAUSE, .select_path = "/x"}},
+        {"request_resume", {.type = REQUEST_RESUME, .select_job = 4}},
+        {"request_resume_path", {.type = REQUEST_RESUME, .select_path = "/x"}},
+    };
 
     (void)state;
-    same_bytes_back(&(struct request){
-        .type = REQUEST_ENQUEUE_BEGIN, .command_line = "c", .stage = stage_nano, .language = "es"});
-    same_bytes_back(&(struct request){.type = REQUEST_ENQUEUE_BEGIN,
-                                      .command_line = "c",
-                                      .stage = {"embed-text", "e5", "/e5", "cc", "{}", &stage_nano},
-                                      .language = ""});
-    same_bytes_back(&(struct request){
-        .type = REQUEST_NAME_SPEAKER, .speaker_id = 7, .speaker_name = "Ana Mar\u00eda"});
-    same_bytes_back(
-        &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 3, .found = f, .count = 2});
-    same_bytes_back(&(struct request){
-        .type = REQUEST_ENQUEUE_KNOWN, .job_id = 3, .place_ids = places, .count = 3});
-    same_bytes_back(&(struct request){
-        .type = REQUEST_ENQUEUE_SAME, .job_id = 3, .place_ids = places, .count = 3});
-    same_bytes_back(
-        &(struct request){.type = REQUEST_ENQUEUE_TROUBLE, .job_id = 3, .troubles = t, .count = 1});
-    same_bytes_back(&(struct request){.type = REQUEST_ENQUEUE_END,
-                                      .job_id = 3,
-                                      .roots = roots,
-                                      .root_count = 2,
-                                      .unread = unread,
-                                      .unread_count = 1});
-    for (int k = REQUEST_RETRY; k <= REQUEST_RESUME; k++) {
-        same_bytes_back(&(struct request){.type = (enum request_type)k, .select_job = 4});
-        same_bytes_back(&(struct request){.type = (enum request_type)k, .select_path = "/x"});
-    }
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        same_bytes_back(all[i].name, &all[i].rq);
 }
 
 static void fields_survive(void **state)
 {
     struct store_found f = found_at("/a/x\xff", "mem", 77);
     struct request_trouble t = {"/t", 2, "m", 1, 4, ERR_DENIED, "no"};
-    struct request_decoded d;
+    struct request d;
     struct buf b = BUF_INIT;
     struct err e = {0};
 
@@ -86,23 +108,23 @@ static void fields_survive(void **state)
     request_put(
         &b, &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 9, .found = &f, .count = 1});
     assert_ok(request_get(b.data, b.len, &d, &e), e);
-    assert_int_equal(d.rq.job_id, 9);
-    assert_int_equal(d.rq.count, 1);
-    assert_int_equal(d.rq.found[0].path_len, 5);
-    assert_memory_equal(d.rq.found[0].path, "/a/x\xff", 5);
-    assert_memory_equal(d.rq.found[0].member, "mem", 3);
-    assert_int_equal(d.rq.found[0].nth, UINT32_MAX);
-    assert_int_equal(d.rq.found[0].size_bytes, 1077);
-    assert_true(d.rq.found[0].inode == UINT64_MAX);
-    assert_int_equal(d.rq.found[0].mtime_ns, -3);
-    assert_memory_equal(d.rq.found[0].fingerprint, f.fingerprint, 16);
-    request_decoded_free(&d);
+    assert_int_equal(d.job_id, 9);
+    assert_int_equal(d.count, 1);
+    assert_int_equal(d.found[0].path_len, 5);
+    assert_memory_equal(d.found[0].path, "/a/x\xff", 5);
+    assert_memory_equal(d.found[0].member, "mem", 3);
+    assert_int_equal(d.found[0].nth, UINT32_MAX);
+    assert_int_equal(d.found[0].size_bytes, 1077);
+    assert_true(d.found[0].inode == UINT64_MAX);
+    assert_int_equal(d.found[0].mtime_ns, -3);
+    assert_memory_equal(d.found[0].fingerprint, f.fingerprint, 16);
+    request_free(&d);
     buf_clear(&b);
     request_put(&b, &(struct request){.type = REQUEST_ENQUEUE_TROUBLE, .troubles = &t, .count = 1});
     assert_ok(request_get(b.data, b.len, &d, &e), e);
-    assert_int_equal(d.rq.troubles[0].nth, 4);
-    assert_int_equal(d.rq.troubles[0].code, ERR_DENIED);
-    request_decoded_free(&d);
+    assert_int_equal(d.troubles[0].nth, 4);
+    assert_int_equal(d.troubles[0].code, ERR_DENIED);
+    request_free(&d);
     buf_free(&b);
 }
 
@@ -117,7 +139,7 @@ static void sources(void **state)
     const struct store_stage *bad[] = {&deep, &twin};
     struct store *st = catalog_new();
     struct request rq = {.type = REQUEST_ENQUEUE_BEGIN, .stage = text};
-    struct request_decoded d;
+    struct request d;
     struct request_reply reply;
     struct buf b = BUF_INIT;
     struct err e = {0};
@@ -125,15 +147,15 @@ static void sources(void **state)
     (void)state;
     request_put(&b, &rq);
     assert_ok(request_get(b.data, b.len, &d, &e), e);
-    assert_string_equal(d.rq.stage.source->params_json, stage_nano.params_json);
-    assert_null(d.rq.stage.source->source);
-    request_decoded_free(&d);
+    assert_string_equal(d.stage.source->params_json, stage_nano.params_json);
+    assert_null(d.stage.source->source);
+    request_free(&d);
     buf_clear(&b);
     rq.stage = bare;
     request_put(&b, &rq);
     assert_ok(request_get(b.data, b.len, &d, &e), e);
-    assert_null(d.rq.stage.source);
-    request_decoded_free(&d);
+    assert_null(d.stage.source);
+    request_free(&d);
     buf_free(&b);
     for (int i = 0; i < 2; i++) {
         rq.stage = *bad[i];
@@ -148,14 +170,14 @@ static void lying_counts(void **state)
 {
     static const enum request_type types[] = {REQUEST_ENQUEUE_ADD, REQUEST_ENQUEUE_SAME,
                                               REQUEST_ENQUEUE_TROUBLE, REQUEST_ENQUEUE_END};
-    struct request_decoded d;
+    struct request d;
     struct err e = {0};
 
     (void)state;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct buf b = BUF_INIT;
 
-        buf_put_u8(&b, 3); /* the version */
+        buf_put_u8(&b, 4); /* the version */
         buf_put_u8(&b, (uint8_t)types[i]);
         buf_put_i64(&b, 1);
         buf_put_u32(&b, UINT32_MAX);
@@ -173,6 +195,7 @@ static void replies(void **state)
 
     (void)state;
     request_reply_put(&b, &r);
+    golden_holds(CONTROL_REPLY, "request_reply", &b);
     assert_ok(request_reply_get(b.data, b.len, &back, &e), e);
     assert_memory_equal(&r, &back, sizeof(r));
     for (size_t n = 0; n < b.len; n++)

@@ -4,7 +4,7 @@
  *
  * Rounds are thinned out towards large N; NIGHTSHIFT_FAULTS_ALL=1 takes every one. */
 #include "store/lock.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "tests/unit/store/fault_vfs.h"
 #include "tests/unit/store/fixture.h"
 
@@ -294,7 +294,7 @@ static int count_recording(void *arg, const struct read_recording *r)
 static int read_everything(struct store **kept, struct err *e)
 {
     struct store_stage_row *rows = NULL;
-    struct request_decoded d = {0};
+    struct request d = {0};
     struct buf b = BUF_INIT;
     struct store_task t[4];
     struct store_known k = {0};
@@ -337,7 +337,7 @@ static int read_everything(struct store **kept, struct err *e)
     }
     if (rc == 0) {
         rc = request_get(b.data, b.len, &d, e);
-        request_decoded_free(&d);
+        request_free(&d);
     }
     buf_free(&b);
     return rc;

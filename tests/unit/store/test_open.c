@@ -8,16 +8,8 @@
 #include "store/lock.h"
 #include "store/log_file.h"
 #include "store/rescue.h"
+#include "tests/common/files.h"
 #include "tests/unit/store/fixture.h"
-
-static void write_file(const char *name, const char *text)
-{
-    FILE *f = fopen(name, "w");
-
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
 
 static void sql(const char *file, const char *text)
 {
@@ -56,7 +48,7 @@ TEST(from_empty)
     catalog_close(st);
     /* An empty file, and a catalog in directories that do not exist yet. */
     catalog_remove();
-    write_file(CATALOG, "");
+    file_text(CATALOG, "");
     expect(CATALOG, STORE_READ, ERR_INPUT, "empty");
     catalog_close(catalog_open(STORE_WRITE));
     struct err e = {0};
@@ -74,8 +66,8 @@ TEST(not_a_catalog)
     expect("no/such/place.db", STORE_READ, ERR_MISSING, "nightshift enqueue");
     expect(".", STORE_READ, ERR_INPUT, "not a file");
     expect(".", STORE_WRITE, ERR_INPUT, "not a file");
-    write_file(CATALOG, "This is a text, and certainly not a database of any kind at all. "
-                        "It must be longer than the header of one, so it goes on and on.");
+    file_text(CATALOG, "This is a text, and certainly not a database of any kind at all. "
+                       "It must be longer than the header of one, so it goes on and on.");
     for (int mode = STORE_READ; mode <= STORE_WRITE; mode++)
         expect(CATALOG, (enum store_mode)mode, ERR_CORRUPT, "not an SQLite database");
     catalog_remove();
@@ -194,7 +186,7 @@ TEST(read_only_place)
     chmod("ro", 0555);
     as_nobody(read_only_body);
     chmod("ro", 0755);
-    write_file("ro/" CATALOG "-wal", "a log that was not finished");
+    file_text("ro/" CATALOG "-wal", "a log that was not finished");
     chmod("ro", 0555);
     as_nobody(read_only_with_log_body);
     chmod("ro", 0755);
@@ -279,7 +271,7 @@ TEST(a_foreign_lock_file_is_not_touched)
     char now[300];
 
     catalog_remove();
-    write_file("letter", text);
+    file_text("letter", text);
     assert_int_equal(symlink("letter", CATALOG ".lock"), 0);
     expect_no_lock("no plain file");
     assert_string_equal(read_file("letter", now, sizeof(now)), text);
@@ -298,7 +290,7 @@ TEST(a_foreign_lock_file_is_not_touched)
     assert_int_equal(catalog_lock_holder(CATALOG, now, sizeof(now), &e), ERR_INPUT);
     unlink(CATALOG ".lock");
     /* Half a holder's lines are ours: it died, or its disk was full. */
-    write_file(CATALOG ".lock", "pi");
+    file_text(CATALOG ".lock", "pi");
     assert_ok(catalog_lock_take(CATALOG, "run", &lock, &e), e);
     assert_ptr_equal(strstr(read_file(CATALOG ".lock", now, sizeof(now)), "pid "), now);
     catalog_lock_release(lock);

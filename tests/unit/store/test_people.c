@@ -1,5 +1,5 @@
 /* Speakers as they are read from the catalog: in which order, and what is held in memory for it. */
-#include "store/find.h"
+#include "store/read/find.h"
 #include "tests/unit/store/fixture.h"
 
 static const struct store_stage stage_voices = {"diarize", "pyannote", "/models/p",

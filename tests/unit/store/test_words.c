@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "store/migrate.h"
-#include "store/read.h"
+#include "store/read/read.h"
 #include "tests/unit/store/fixture.h"
 
 static const struct result_word said[] = {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "tests/common/files.h"
 #include "workers/models/files/model_dir.h"
 
 static char root[PATH_MAX - 512]; /* <working directory>/places */
@@ -34,7 +35,6 @@ static const char *at(const char *rel)
 static void put(const char *rel, const char *content)
 {
     char path[PATH_MAX];
-    FILE *f;
 
     snprintf(path, sizeof(path), "%s", at(rel));
     for (char *s = strchr(path + strlen(root), '/'); s; s = strchr(s + 1, '/')) {
@@ -42,10 +42,7 @@ static void put(const char *rel, const char *content)
         mkdir(path, 0755);
         *s = '/';
     }
-    f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(content, f);
-    assert_int_equal(fclose(f), 0);
+    file_text(path, content);
 }
 
 static int setup(void **state)
@@ -84,8 +81,7 @@ static void finds_not(const char *name, const char *says)
 
     assert_int_equal(model_dir_find(name, &dir, &e), ERR_MODEL);
     assert_null(dir);
-    if (!strstr(e.msg, says))
-        fail_msg("'%s' does not say '%s'", e.msg, says);
+    assert_says(e.msg, says);
 }
 
 TEST_SETUP(test_directory, setup)
@@ -271,8 +267,7 @@ static void hash_fails(const char *says)
     struct err e;
 
     assert_int_equal(model_dir_hash(at("m"), out, &e), ERR_MODEL);
-    if (!strstr(e.msg, says))
-        fail_msg("'%s' does not say '%s'", e.msg, says);
+    assert_says(e.msg, says);
     assert_string_equal(out, "unchanged");
 }
 

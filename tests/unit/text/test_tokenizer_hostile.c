@@ -35,8 +35,7 @@ static void refused(const char *json, const char *says)
 
     assert_int_equal(tokenizer_parse(json, strlen(json), &t, &e), ERR_MODEL);
     assert_null(t);
-    if (!strstr(e.msg, says))
-        fail_msg("'%s' does not say '%s'", e.msg, says);
+    assert_says(e.msg, says);
     assert_null(strchr(e.msg, '\n'));
 }
 

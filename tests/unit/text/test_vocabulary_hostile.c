@@ -37,8 +37,7 @@ static void refused(const char *tokenizer, const char *generation, const char *c
     struct err e = {0};
 
     assert_int_equal(parse(tokenizer, strlen(tokenizer), generation, config, &e), ERR_MODEL);
-    if (!strstr(e.msg, says))
-        fail_msg("'%s' does not say '%s'", e.msg, says);
+    assert_says(e.msg, says);
     assert_null(strchr(e.msg, '\n'));
 }
 

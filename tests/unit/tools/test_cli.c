@@ -17,8 +17,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
     struct got *g = arg;
 
     g->option = option;
-    snprintf(g->value, sizeof(g->value), "%s", value != NULL ? value : "");
-    if (value != NULL && strcmp(value, "bad") == 0)
+    snprintf(g->value, sizeof(g->value), "%s", value ? value : "");
+    if (value && strcmp(value, "bad") == 0)
         return err_set(err, ERR_USAGE, "not that");
     return 0;
 }
@@ -29,13 +29,13 @@ static const struct option longs[] = {
 static int parse(struct cli *cli, struct got *g, bool json, const char *a, const char *b,
                  const char *c)
 {
-    const struct cli_spec spec = {"Usage: none\n", "n:", longs, take, json};
+    const struct cli_spec spec = {"Usage: none\n", "n:", longs, take, json, NULL};
     char words[4][64] = {"status"};
     char *argv[5] = {words[0]};
     const char *given[] = {a, b, c};
     int argc = 1, rc;
 
-    for (int i = 0; i < 3 && given[i] != NULL; i++) {
+    for (int i = 0; i < 3 && given[i]; i++) {
         snprintf(words[argc], sizeof(words[argc]), "%s", given[i]);
         argv[argc] = words[argc];
         argc++;

@@ -227,7 +227,7 @@ static unsigned count_files(const char *path)
     unsigned n = 0;
 
     assert_non_null(d);
-    while ((e = readdir(d)) != NULL)
+    while ((e = readdir(d)))
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     closedir(d);
     return n;

@@ -7,20 +7,13 @@ import json
 import os
 import shutil
 import sqlite3
-import struct
 import subprocess
 import tempfile
 import unittest
 
-PROGRAM = os.environ["NIGHTSHIFT"]
+from program import PROGRAM, wav
+
 SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
-
-
-def wav(seed, seconds):
-    data = struct.pack("<h", seed) * (16000 * seconds)
-    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
-            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
-            + b"data" + struct.pack("<I", len(data)) + data)
 
 
 class Plan(unittest.TestCase):
@@ -56,7 +49,7 @@ class Plan(unittest.TestCase):
         os.makedirs(archive, exist_ok=True)
         for i in range(count):
             with open(os.path.join(archive, f"{i}.wav"), "wb") as file:
-                file.write(wav(i, seconds))
+                file.write(wav(i, 16000 * seconds))
         self.run_it("enqueue", "--quiet", *options, archive)
 
     def test_without_a_catalog(self):

@@ -9,6 +9,7 @@ import os
 import platform
 import pty
 import re
+import select
 import shutil
 import signal
 import sqlite3
@@ -21,16 +22,11 @@ import time
 import unittest
 import zipfile
 
-PROGRAM = os.environ["NIGHTSHIFT"]
+from program import PROGRAM, ProgramTest, wav
+
 SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
+PAGE = os.path.join(os.environ["NIGHTSHIFT_BUILD_DIR"], "tools/nightshift.1")
 NOPERM = 77
-
-
-def wav(seed, samples=400):
-    data = struct.pack("<h", seed) * samples
-    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
-            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
-            + b"data" + struct.pack("<I", len(data)) + data)
 
 
 def kernel_without(landlock=False, seccomp=False):
@@ -63,24 +59,7 @@ def kernel_without(landlock=False, seccomp=False):
     return enter
 
 
-class Program(unittest.TestCase):
-    def setUp(self):
-        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
-        self.addCleanup(shutil.rmtree, self.dir, True)
-        self.archive = os.path.join(self.dir, "archive")
-        os.mkdir(self.archive)
-        self.catalog = os.path.join(self.dir, "c.db")
-
-    def run_it(self, *args, status=None, preexec=None, **env):
-        whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
-        whole.update({"HOME": self.dir, "NIGHTSHIFT_CATALOG": self.catalog, "NIGHTSHIFT_DEVICES": "cpu", **env})
-        done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
-                              stdin=subprocess.DEVNULL, timeout=240, check=False, preexec_fn=preexec)
-        done.out, done.err = done.stdout.decode(), done.stderr.decode()
-        if status is not None:
-            self.assertEqual(status, done.returncode, done.out + done.err)
-        return done
-
+class Program(ProgramTest):
     def put(self, name, data):
         path = os.path.join(self.archive, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -90,13 +69,6 @@ class Program(unittest.TestCase):
 
     def enqueue(self, *args, status=0):
         return json.loads(self.run_it("enqueue", "--json", *(args or [self.archive]), status=status).out)
-
-    def sql(self, query):
-        connection = sqlite3.connect(f"file:{self.catalog}?mode=ro", uri=True)
-        try:
-            return connection.execute(query).fetchall()
-        finally:
-            connection.close()
 
     def present(self):
         return {row[0][len(self.archive) + 1:] for row in
@@ -634,10 +606,11 @@ class Installed(unittest.TestCase):
     def test_without_the_cuda_module_the_rest_is_installed(self):
         """As after tools/demo, which builds the program alone."""
         script = os.path.join(os.environ["NIGHTSHIFT_BUILD_DIR"], "gpu/cuda/cmake_install.cmake")
+        if not os.path.exists(script):
+            self.skipTest("this build has no CUDA module")
         with open(script, encoding="utf-8") as file:
             text = file.read()
-        if "nightshift-cuda.so" not in text:
-            self.skipTest("this build has no CUDA module")
+        self.assertIn("nightshift-cuda.so", text)
         prefix = tempfile.mkdtemp(dir=".")
         self.addCleanup(shutil.rmtree, prefix, True)
         other = os.path.join(prefix, "install.cmake")
@@ -693,6 +666,70 @@ class Names(Program):
         os.symlink(self.archive, link)
         self.assertEqual(os.path.join(self.archive, "tapes/tape 1.wav"),
                          self.show(os.path.join(link, "tapes/tape 1.wav")))
+
+
+class Completion(Program):
+    def of(self, *words):
+        return self.run_it("complete", *words, status=0).out.splitlines()
+
+    def test_commands_and_their_options(self):
+        commands = self.of("")
+        self.assertIn("help", commands)
+        self.assertEqual(["--catalog=", "--help", "--version"], self.of("-c", "x", "-"))
+        for command in commands[:-1]:
+            with self.subTest(command=command):
+                text = self.run_it(command, "--help", status=0).out
+                own = text[:text.index("Examples:")]
+                self.assertLessEqual({f"--{name}" for name in re.findall(r"(?m)^ +(?:-\w, )?--([a-z-]+)", own)},
+                                     {option.rstrip("=") for option in self.of(command, "--")})
+        self.assertEqual(["status"], self.of("help", "st"))
+        self.assertEqual(["status"], self.of("-c", self.catalog, "st"))
+        self.assertEqual([], self.of("nonsense", "--"))
+
+    def test_values(self):
+        self.assertEqual(["--task=transcribe", "--task=translate"], self.of("enqueue", "--task=tr"))
+        self.assertEqual(["--beam-size="], self.of("enqueue", "x.wav", "--beam"))
+        for words, first in ((["--diarize=d"], "--diarize=diarization-nano"), (["--model=wh"], "--model=whisper-nano"),
+                             (["--model", "whisper-n"], "whisper-nano"), (["-m", "whisper-n"], "whisper-nano")):
+            self.assertIn(first, self.of("enqueue", *words))
+        self.assertEqual([], self.of("enqueue", "--diarize=wh"))  # that one is not for it
+        self.assertEqual(["srt"], self.of("export", "-f", "s"))
+        for words in (["-c", ""], ["enqueue", ""], ["enqueue", "--diarize", ""], ["run", "--shard", ""]):
+            self.assertEqual([], self.of(*words))  # files, or nobody knows
+
+    def test_in_bash(self):
+        if shutil.which("bash") is None:
+            self.skipTest("skipped: no bash here")
+        self.put("tape 1.wav", wav(1))
+        master, slave = pty.openpty()
+        bash = subprocess.Popen(["bash", "--norc", "--noprofile", "-i"], stdin=slave, stdout=slave, stderr=slave,
+                                cwd=self.archive, start_new_session=True,
+                                env=dict(os.environ, HOME=self.dir, TERM="dumb", PS1="> ", NIGHTSHIFT_CATALOG=self.catalog,
+                                         PATH=os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]))
+        os.close(slave)
+        try:
+            self.type(master, f". '{SOURCE}/tools/completion.bash'; echo so''urced\n", "sourced\r\n")
+            for typed, whole in (("enq", "enqueue "), ("enqueue --diarize=", "enqueue --diarize=diarization-nano "),
+                                 ("enqueue --beam", "enqueue --beam-size="), ("show ta", "show tape\\ 1.wav "),
+                                 ("enqueue --vad=ta", "enqueue --vad=tape\\ 1.wav ")):
+                with self.subTest(typed=typed):
+                    said = self.type(master, f"nightshift {typed}\t", f"nightshift {whole}")
+                    self.assertTrue(said.endswith(whole), said)
+                    os.write(master, b"\x15")  # the line is taken back
+        finally:
+            bash.kill()
+            bash.wait()
+            os.close(master)
+
+    def type(self, terminal, text, expected):
+        said = ""
+        os.write(terminal, text.encode())
+        for _ in range(600):
+            if select.select([terminal], [], [], 0.1)[0]:
+                said += os.read(terminal, 4096).decode()
+            elif expected in said:
+                return said
+        self.fail(said)
 
 
 class Output(Program):
@@ -1001,7 +1038,7 @@ class Output(Program):
                 json.loads(self.run_it(*command, "--json").out)
 
     def test_help_of_every_command(self):
-        with open(os.path.join(SOURCE, "docs/nightshift.1"), encoding="utf-8") as file:
+        with open(PAGE, encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
         for command in ("enqueue run status show search export retry cancel pause resume plan doctor "
                         "model bench score speakers version").split():
@@ -1014,6 +1051,21 @@ class Output(Program):
                     self.assertLessEqual(len(line), 80)
                 missing = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) - known
                 self.assertEqual(set(), missing, "not in the manual page")
+
+    def test_manual_page(self):
+        """Made of docs/nightshift.1.in and the stages' tables when the program is built."""
+        with open(PAGE, encoding="utf-8") as file:
+            text = file.read()
+        for expected in (".It Fl l , Fl Fl language Ns = Ns Ar CODE\n",
+                         ".It Fl Fl min-speakers Ns = Ns Ar N , Fl Fl max-speakers Ns = Ns Ar N\n",
+                         "Into English; the same as\n.Fl Fl task Ns = Ns Cm translate .\n",
+                         "How text is searched for:\n.Bl -tag -width Ds\n.It Fl Fl beam-size Ns = Ns Ar N\n"):
+            self.assertIn(expected, text)
+        self.assertNotRegex(text, "(?m)^@")
+        if shutil.which("mandoc") is None:
+            self.skipTest("skipped: no mandoc here")
+        done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", PAGE], capture_output=True, check=False)
+        self.assertEqual((0, b""), (done.returncode, done.stdout + done.stderr))
 
     def test_no_colour_in_pipes(self):
         self.fill()

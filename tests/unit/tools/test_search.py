@@ -9,12 +9,11 @@ import random
 import shutil
 import sqlite3
 import struct
-import subprocess
 import sys
-import tempfile
 import unittest
 
-PROGRAM = os.environ["NIGHTSHIFT"]
+from program import ProgramTest, wav
+
 ENCODER = sys.argv.pop(1) if len(sys.argv) > 1 and os.path.isabs(sys.argv[1]) else None
 
 SAID = {
@@ -28,35 +27,15 @@ SAID = {
 }
 
 
-def wav(seed, samples=400):
-    data = struct.pack("<h", seed) * samples
-    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
-            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
-            + b"data" + struct.pack("<I", len(data)) + data)
-
-
-class Searching(unittest.TestCase):
+class Searching(ProgramTest):
     def setUp(self):
-        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
-        self.addCleanup(shutil.rmtree, self.dir, True)
-        self.archive = os.path.join(self.dir, "archive")
-        self.catalog = os.path.join(self.dir, "c.db")
+        super().setUp()
         os.makedirs(os.path.join(self.archive, "deep"))
         for i, name in enumerate(SAID):
             with open(os.path.join(self.archive, name), "wb") as file:
                 file.write(wav(i))
         self.run_it("enqueue", self.archive, status=0)
         self.write(self.transcripts)
-
-    def run_it(self, *args, status=None):
-        whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
-        whole.update(HOME=self.dir, NIGHTSHIFT_CATALOG=self.catalog, NIGHTSHIFT_DEVICES="cpu")
-        done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
-                              stdin=subprocess.DEVNULL, timeout=240, check=False)
-        done.out, done.err = done.stdout.decode(), done.stderr.decode()
-        if status is not None:
-            self.assertEqual(status, done.returncode, done.out + done.err)
-        return done
 
     def write(self, what):
         connection = sqlite3.connect(self.catalog)

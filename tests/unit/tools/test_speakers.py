@@ -6,26 +6,14 @@ import os
 import shutil
 import sqlite3
 import struct
-import subprocess
-import tempfile
 import unittest
 
-PROGRAM = os.environ["NIGHTSHIFT"]
+from program import ProgramTest, wav
 
 
-def wav(seed, samples=400):
-    data = struct.pack("<h", seed) * samples
-    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
-            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
-            + b"data" + struct.pack("<I", len(data)) + data)
-
-
-class Speakers(unittest.TestCase):
+class Speakers(ProgramTest):
     def setUp(self):
-        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
-        self.addCleanup(shutil.rmtree, self.dir, True)
-        self.archive = os.path.join(self.dir, "archive")
-        self.catalog = os.path.join(self.dir, "c.db")
+        super().setUp()
         os.makedirs(os.path.join(self.archive, "old"))
         for i, name in enumerate(("interview 12.wav", "old/talk.wav", "old/alone.wav")):
             with open(os.path.join(self.archive, name), "wb") as file:
@@ -34,23 +22,6 @@ class Speakers(unittest.TestCase):
         self.media = dict((os.path.basename(path), media) for path, media in
                           self.sql("SELECT path, media_id FROM place"))
         self.fill()
-
-    def run_it(self, *args, status=None):
-        whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
-        whole.update(HOME=self.dir, NIGHTSHIFT_CATALOG=self.catalog, NIGHTSHIFT_DEVICES="cpu")
-        done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
-                              stdin=subprocess.DEVNULL, timeout=120, check=False)
-        done.out, done.err = done.stdout.decode(), done.stderr.decode()
-        if status is not None:
-            self.assertEqual(status, done.returncode, done.out + done.err)
-        return done
-
-    def sql(self, query):
-        connection = sqlite3.connect(f"file:{self.catalog}?mode=ro", uri=True)
-        try:
-            return connection.execute(query).fetchall()
-        finally:
-            connection.close()
 
     def write(self, statement, *values):
         connection = sqlite3.connect(self.catalog)

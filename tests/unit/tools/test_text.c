@@ -134,15 +134,13 @@ TEST(two_lines_are_never_wider)
 
         assert_non_null(lines);
         second = strchr(lines, '\n');
-        if (second != NULL)
+        if (second)
             *second++ = 0;
         assert_true(text_width(lines) <= (width < 13 ? 13 : width));
-        assert_true(second == NULL || text_width(second) <= (width < 13 ? 13 : width));
-        assert_true(second == NULL || strchr(second, '\n') == NULL);
+        assert_true(!second || text_width(second) <= (width < 13 ? 13 : width));
+        assert_true(!second || !strchr(second, '\n'));
         assert_int_equal(
-            strcmp((second != NULL ? second : lines) + strlen(second != NULL ? second : lines) - 2,
-                   "/c"),
-            0);
+            strcmp((second ? second : lines) + strlen(second ? second : lines) - 2, "/c"), 0);
         free(lines);
     }
 }

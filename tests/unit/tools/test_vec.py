@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM = os.environ["NIGHTSHIFT"]
+from program import PROGRAM, wav
+
 SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
 PACKAGE = "sqlite-vec==0.1.6"
 SIZE = 32
@@ -35,13 +36,6 @@ def extension(folder):
         if done.returncode != 0 or not os.path.exists(path):
             skip("pip cannot fetch " + PACKAGE + ": " + done.stderr.decode()[-300:])
     return path[:-len(".so")]
-
-
-def wav(seed):
-    data = struct.pack("<h", seed) * 400
-    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
-            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
-            + b"data" + struct.pack("<I", len(data)) + data)
 
 
 def unit(rng):

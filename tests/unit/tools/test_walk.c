@@ -41,7 +41,7 @@ static int note(void *arg, const struct walk_entry *e, struct err *err)
         assert_int_equal(st.st_ino, e->st->st_ino);
         close(fd);
     }
-    if (p->when != NULL && strcmp(e->below, p->when) == 0)
+    if (p->when && strcmp(e->below, p->when) == 0)
         assert_int_equal(unlink(p->vanish), 0);
     return 0;
 }
@@ -51,11 +51,11 @@ static int set_up(void **state)
     struct place *p = calloc(1, sizeof(*p));
     char dir[] = "walk-XXXXXX";
 
-    if (p == NULL || mkdtemp(dir) == NULL)
+    if (!p || !mkdtemp(dir))
         return -1;
     p->root = realpath(dir, NULL);
     *state = p;
-    return p->root != NULL && chdir(p->root) == 0 ? 0 : -1;
+    return p->root && chdir(p->root) == 0 ? 0 : -1;
 }
 
 static int tear_down(void **state)

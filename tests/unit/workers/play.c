@@ -12,7 +12,7 @@
 #include "workers/media/decoder.h"
 #include "workers/media/fingerprint.h"
 #include "workers/models/files/model_dir.h"
-#include "workers/process/settler.h"
+#include "workers/process/settle_main.h"
 #include "workers/stages/stage.h"
 #include "workers/process/worker.h"
 
@@ -56,31 +56,50 @@ static void put(struct play *p, uint8_t type, struct buf *payload)
 }
 
 /* As asked for, with the hash of what is there. Each owns its hash alone. */
-static void fill_companions(const struct play_options *o, struct msg_companion *to)
+static void fill_beside(const struct play_options *o, struct msg_stage *to)
 {
-    for (uint32_t i = 0; i < o->companion_count; i++) {
+    for (uint32_t i = 0; i < o->beside_count; i++) {
         struct err e = {0};
 
-        to[i] = o->companions[i];
+        to[i] = o->beside[i];
         if (to[i].model_hash) {
             to[i].model_hash = strdup(to[i].model_hash);
             continue;
         }
         to[i].model_hash = calloc(1, MODEL_HASH_LEN);
-        assert_ok(stage_model_hash(to[i].stage, to[i].model_dir, to[i].model_hash, &e), e);
+        assert_ok(stage_model_hash(to[i].name, to[i].model_dir, to[i].model_hash, &e), e);
     }
+}
+
+/* Whatever is said of the first stage's folder, its hash is that of the right one. */
+static void fill_first(const struct play_options *o, char *hash, struct msg_stage *to)
+{
+    const char *nano = test_source_path("workers/models/whisper-nano");
+    struct transcribe_params params;
+    struct err e = {0};
+
+    *to = (struct msg_stage){.name = (char *)(o->stage ? o->stage : ""), .model_hash = hash};
+    if (o->stage) {
+        assert_ok(stage_model_hash(o->stage, o->model_dir, hash, &e), e);
+        to->params_json = strdup(o->params);
+    } else {
+        assert_ok(model_dir_hash(nano, hash, &e), e);
+        transcribe_params_default(&params);
+        assert_ok(transcribe_params_to_json(&params, &to->params_json, &e), e);
+    }
+    to->model_dir = strdup(o->model_dir ? o->model_dir : nano);
+    if (o->model_hash)
+        snprintf(hash, MODEL_HASH_LEN, "%s", o->model_hash);
 }
 
 static void put_setup(struct play *p, const struct play_options *o)
 {
-    struct msg_companion companions[SETUP_MAX_COMPANIONS];
-    struct transcribe_params params;
+    struct msg_stage stages[SETUP_MAX_STAGES];
     struct buf b = BUF_INIT;
     char hash[MODEL_HASH_LEN];
-    struct err e = {0};
     struct msg_setup m = {
-        .model_dir = strdup(test_source_path("workers/models/whisper-nano")),
-        .model_hash = hash,
+        .stage_count = 1 + o->beside_count,
+        .stages = stages,
         .precision = (char *)"f32",
         .slots = o->slots,
         .decoders = o->decoders,
@@ -91,32 +110,16 @@ static void put_setup(struct play *p, const struct play_options *o)
         .tuned_slots = o->tuned_slots,
         .tuned_windows = o->tuned_windows,
         .tuned_rate = o->tuned_rate,
-        .companion_count = o->companion_count,
-        .companions = companions,
     };
 
-    fill_companions(o, companions);
-    m.stage = (char *)(o->stage ? o->stage : "");
-    if (o->stage) {
-        assert_ok(stage_model_hash(o->stage, o->model_dir, hash, &e), e);
-        m.params_json = strdup(o->params);
-    } else {
-        assert_ok(model_dir_hash(m.model_dir, hash, &e), e);
-        transcribe_params_default(&params);
-        assert_ok(transcribe_params_to_json(&params, &m.params_json, &e), e);
-    }
-    if (o->model_dir) {
-        free(m.model_dir);
-        m.model_dir = strdup(o->model_dir);
-    }
-    if (o->model_hash)
-        snprintf(hash, sizeof(hash), "%s", o->model_hash);
+    fill_first(o, hash, &stages[0]);
+    fill_beside(o, &stages[1]);
     msg_setup_put(&b, &m);
     put(p, MSG_SETUP, &b);
-    for (uint32_t i = 0; i < o->companion_count; i++)
-        free(companions[i].model_hash);
-    free(m.model_dir);
-    free(m.params_json);
+    for (uint32_t i = 1; i < m.stage_count; i++)
+        free(stages[i].model_hash);
+    free(stages[0].model_dir);
+    free(stages[0].params_json);
 }
 
 void play_start(struct play *p, const struct play_options *o)
@@ -203,14 +206,15 @@ struct msg_lease play_lease_of(struct play *p, const char *path, uint32_t shard_
         .path = (char *)path,
         .member = (char *)"",
         .want_hash = true,
-        .language = (char *)"",
         .shard_ms = shard_ms,
         .last = UINT32_MAX,
+        .tracks = p->tracks[p->next_lease % PLAY_MAX],
     };
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct err e = {0};
     struct stat st;
 
+    play_add_track(&m);
     m.media_id = (int64_t)m.lease_id + 1000;
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         m.size_bytes = (uint64_t)st.st_size;
@@ -221,18 +225,13 @@ struct msg_lease play_lease_of(struct play *p, const char *path, uint32_t shard_
     return m;
 }
 
-struct msg_lease play_companion_of(struct play *p, const struct msg_lease *with, uint32_t companion)
+struct msg_track *play_add_track(struct msg_lease *m)
 {
-    struct msg_lease m = *with;
+    struct msg_track *t = &m->tracks[m->track_count];
 
-    m.lease_id = UINT64_C(1) << 63 | p->next_lease++; /* as the scheduler numbers them */
-    m.companion = companion;
-    m.with = with->lease_id;
-    m.companions = 0;
-    m.want_hash = false;
-    m.skip_count = 0;
-    m.skip = NULL;
-    return m;
+    *t = (struct msg_track){.stage = m->track_count ? t[-1].stage + 1 : 0, .language = (char *)""};
+    m->track_count++;
+    return t;
 }
 
 void play_put_lease(struct play *p, const struct msg_lease *m)
@@ -252,9 +251,11 @@ void play_put_cap(struct play *p, uint64_t lease, uint32_t last)
     put(p, MSG_CAP, &b);
 }
 
-void play_put_cancel(struct play *p, uint64_t lease)
+void play_put_cancel(struct play *p, uint64_t lease) { play_put_cancel_track(p, lease, 0); }
+
+void play_put_cancel_track(struct play *p, uint64_t lease, uint32_t track)
 {
-    struct msg_cancel m = {lease};
+    struct msg_cancel m = {lease, track};
     struct buf b = BUF_INIT;
 
     msg_cancel_put(&b, &m);
@@ -321,9 +322,9 @@ static void keep_ready(struct play *p, const struct frame *f)
     p->allocated_bytes = m.allocated_bytes;
     snprintf(p->device_id, sizeof(p->device_id), "%s", m.device_id);
     snprintf(p->precision, sizeof(p->precision), "%s", m.precision);
-    p->companion_count = m.companion_count;
-    for (uint32_t i = 0; i < m.companion_count; i++)
-        snprintf(p->companions[i], sizeof(p->companions[i]), "%s", m.companions[i]);
+    p->stage_count = m.stage_count;
+    for (uint32_t i = 0; i < m.stage_count; i++)
+        snprintf(p->why_not[i], sizeof(p->why_not[i]), "%s", m.why_not[i]);
     msg_ready_free(&m);
 }
 
@@ -475,22 +476,30 @@ void play_until_gone(struct play *p)
 
 const struct msg_shard_done *play_shard(const struct play *p, uint64_t lease, uint32_t seq)
 {
+    return play_shard_of(p, lease, 0, seq);
+}
+
+const struct msg_shard_done *play_shard_of(const struct play *p, uint64_t lease, uint32_t track,
+                                           uint32_t seq)
+{
     const struct msg_shard_done *found = NULL;
 
     for (uint32_t i = 0; i < p->done_count; i++)
-        if (p->done[i].lease_id == lease && p->done[i].seq == seq) {
+        if (p->done[i].lease_id == lease && p->done[i].track == track && p->done[i].seq == seq) {
             assert_null(found); /* never twice */
             found = &p->done[i];
         }
     return found;
 }
 
-uint32_t play_shards(const struct play *p, uint64_t lease)
+uint32_t play_shards(const struct play *p, uint64_t lease) { return play_shards_of(p, lease, 0); }
+
+uint32_t play_shards_of(const struct play *p, uint64_t lease, uint32_t track)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < p->done_count; i++)
-        n += p->done[i].lease_id == lease;
+        n += p->done[i].lease_id == lease && p->done[i].track == track;
     return n;
 }
 
@@ -519,6 +528,9 @@ void play_same(const struct msg_shard_done *a, const struct msg_shard_done *b)
     assert_non_null(b);
     like.lease_id = a->lease_id;
     like.media_id = a->media_id;
+    like.track = a->track;
+    like.shards = a->shards;
+    like.total_ms = a->total_ms;
     like.wall_ms = a->wall_ms;
     msg_shard_done_put(&x, a);
     msg_shard_done_put(&y, &like);

@@ -21,6 +21,7 @@ struct play {
     struct frame_reader in;
     struct buf out; /* gathered until play_send */
     uint64_t next_lease;
+    struct msg_track tracks[PLAY_MAX][SETUP_MAX_STAGES]; /* of the latest leases */
 
     bool hello, ready, gone;
     uint32_t capacity;
@@ -30,8 +31,8 @@ struct play {
     bool measured;
     uint64_t predicted_bytes, allocated_bytes;
     char device_id[64], precision[16];
-    uint32_t companion_count; /* by READY: */
-    char companions[SETUP_MAX_COMPANIONS][512];
+    uint32_t stage_count; /* by READY: */
+    char why_not[SETUP_MAX_STAGES][512];
     int fatal; /* code; 0: none */
     char fatal_message[512];
     struct msg_shard_done done[PLAY_MAX];
@@ -65,8 +66,9 @@ struct play_options {
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate;
     const char *stage, *params; /* NULL: transcription's; else model_dir is its model's */
-    struct msg_companion companions[SETUP_MAX_COMPANIONS]; /* model_hash NULL: the right one */
-    uint32_t companion_count;
+    /* Behind the first; model_hash NULL: the right one. */
+    struct msg_stage beside[SETUP_MAX_STAGES - 1];
+    uint32_t beside_count;
     bool settle; /* a settler instead of a worker */
     bool no_setup;
     /* A leak sanitizer starts a helper in a process that exits; when a decoder is killed while
@@ -84,17 +86,17 @@ void play_free(struct play *p);
 /* The worker's wait status. */
 int play_wait(struct play *p);
 
-/* A lease of the whole recording with its true fingerprint and size; change it, then give it. The
- * strings of path are borrowed. */
+/* A lease of the whole recording with its true fingerprint and size, for the first stage alone;
+ * change it, then give it. The strings of path are borrowed, and so are its tracks, of which there
+ * is room for as many as there may be. */
 struct msg_lease play_lease_of(struct play *p, const char *path, uint32_t shard_ms);
-/* What the companion of this number has to do in the pass of that lease; change it, then give it.
- */
-struct msg_lease play_companion_of(struct play *p, const struct msg_lease *with,
-                                   uint32_t companion);
+/* One more track, of the stage that follows the last one's. */
+struct msg_track *play_add_track(struct msg_lease *m);
 /* Puts messages behind each other; play_send lets them go in one write. */
 void play_put_lease(struct play *p, const struct msg_lease *m);
 void play_put_cap(struct play *p, uint64_t lease, uint32_t last);
 void play_put_cancel(struct play *p, uint64_t lease);
+void play_put_cancel_track(struct play *p, uint64_t lease, uint32_t track);
 void play_put_settle(struct play *p, const struct msg_settle *m);
 void play_put_voices(struct play *p, const struct result_voices *m);
 void play_put_empty(struct play *p, uint8_t type);
@@ -111,11 +113,16 @@ void play_until_media(struct play *p);
 void play_until_busy(struct play *p); /* a heartbeat with windows in flight */
 void play_until_gone(struct play *p);
 
+/* Of a lease's first track, or of any. */
 const struct msg_shard_done *play_shard(const struct play *p, uint64_t lease, uint32_t seq);
+const struct msg_shard_done *play_shard_of(const struct play *p, uint64_t lease, uint32_t track,
+                                           uint32_t seq);
 uint32_t play_shards(const struct play *p, uint64_t lease);
+uint32_t play_shards_of(const struct play *p, uint64_t lease, uint32_t track);
 /* All words of a lease's shards in order; newly allocated. */
 char *play_text(const struct play *p, uint64_t lease);
-/* Fails unless both are the same but for the lease and the time that it took. */
+/* Fails unless both are the same but for the lease, the track, the time that it took, and whether
+ * the recording's end had been seen. */
 void play_same(const struct msg_shard_done *a, const struct msg_shard_done *b);
 
 #endif

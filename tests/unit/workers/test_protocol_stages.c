@@ -1,6 +1,6 @@
 /* What the messages of stages beside transcription refuse. That they come back as they were put,
  * and survive cuts and flips, is in test_protocol.c. */
-#include "tests/common/test.h"
+#include "tests/common/golden.h"
 
 #include <math.h>
 
@@ -42,56 +42,88 @@ TAKE(settled)
         assert_int_equal(take_##name(&changed), ERR_PROTOCOL); \
     } while (0)
 
-TEST(companions_are_checked)
+TEST(stages_are_checked)
 {
-    struct msg_companion c[SETUP_MAX_COMPANIONS + 1];
-    struct msg_setup setup = {.companion_count = SETUP_MAX_COMPANIONS, .companions = c};
-    char *why[SETUP_MAX_COMPANIONS + 1];
-    struct msg_ready ready = {.capacity = 1,
-                              .slots = 1,
-                              .windows = 1,
-                              .companion_count = SETUP_MAX_COMPANIONS,
-                              .companions = why};
-    struct msg_lease lease = {
-        .lease_id = 2, .companion = 1, .with = 1, .path = (char *)"/a", .shard_ms = 1000};
+    struct msg_stage s[SETUP_MAX_STAGES + 1];
+    struct msg_setup setup = {.stage_count = SETUP_MAX_STAGES, .stages = s};
+    char *why[SETUP_MAX_STAGES + 1];
+    struct msg_ready ready = {
+        .capacity = 1, .slots = 1, .windows = 1, .stage_count = SETUP_MAX_STAGES, .why_not = why};
 
-    for (uint32_t i = 0; i <= SETUP_MAX_COMPANIONS; i++) {
-        c[i] = (struct msg_companion){(char *)"sounds", (char *)"/m", (char *)"1", (char *)"{}"};
+    for (uint32_t i = 0; i <= SETUP_MAX_STAGES; i++) {
+        s[i] = (struct msg_stage){(char *)"sounds", (char *)"/m", (char *)"1", (char *)"{}"};
         why[i] = (char *)"";
     }
-    REFUSED(setup, setup, companion_count, SETUP_MAX_COMPANIONS + 1);
-    REFUSED(ready, ready, companion_count, SETUP_MAX_COMPANIONS + 1);
-    c[0].stage = (char *)"\xff";
+    REFUSED(setup, setup, stage_count, SETUP_MAX_STAGES + 1);
+    REFUSED(setup, setup, stage_count, 0);
+    REFUSED(ready, ready, stage_count, SETUP_MAX_STAGES + 1);
+    REFUSED(ready, ready, stage_count, 0);
+    s[1].name = (char *)"\xff";
     assert_int_equal(take_setup(&setup), ERR_PROTOCOL);
     why[1] = (char *)"\xff";
     assert_int_equal(take_ready(&ready), ERR_PROTOCOL);
-    REFUSED(lease, lease, companion, SETUP_MAX_COMPANIONS + 1);
-    REFUSED(lease, lease, with, 2); /* itself */
-    REFUSED(lease, lease, companions, 1);
-    lease.companion = 0;
-    lease.companions = SETUP_MAX_COMPANIONS;
-    REFUSED(lease, lease, companions, SETUP_MAX_COMPANIONS + 1);
+    why[1] = (char *)"no room";
+    assert_int_equal(take_ready(&ready), 0);
+    why[0] = (char *)"no room"; /* the first is loaded, or the worker is not ready */
+    assert_int_equal(take_ready(&ready), ERR_PROTOCOL);
 }
 
-TEST(a_lease_says_how_many_companions_follow)
-{
-    struct msg_lease m = {.path = (char *)"/a", .shard_ms = 1000, .companions = 3}, got;
-    struct buf b = BUF_INIT;
-    struct err e = {0};
+/* `track` of a lease of three is as it should be, and with one field changed it is not. */
+#define TRACK_REFUSED(track, field, value)                  \
+    do {                                                    \
+        struct msg_track good = tracks[track];              \
+        assert_int_equal(take_lease(&lease), 0);            \
+        tracks[track].field = (value);                      \
+        assert_int_equal(take_lease(&lease), ERR_PROTOCOL); \
+        tracks[track] = good;                               \
+    } while (0)
 
-    msg_lease_put(&b, &m);
-    assert_ok(msg_lease_get(b.data, b.len, &got, &e), e);
-    assert_int_equal(got.companions, 3);
-    msg_lease_free(&got);
-    buf_free(&b);
+TEST(tracks_are_checked)
+{
+    uint32_t skip[] = {3, 4, 9}, twice[] = {4, 4, 8}, falling[] = {4, 3, 9}, below[] = {2, 4, 8},
+             behind[] = {3, 4, 10};
+    struct msg_track tracks[SETUP_MAX_STAGES + 1] = {
+        {0, (char *)"en", 3, skip}, {2, (char *)"", 3, skip}, {5, (char *)"", 0, NULL}};
+    struct msg_passage text = {0, 100, (char *)"one"};
+    struct msg_lease lease = {.path = (char *)"/a",
+                              .shard_ms = 1000,
+                              .first = 3,
+                              .last = 9,
+                              .track_count = 3,
+                              .tracks = tracks};
+
+    TRACK_REFUSED(0, stage, 1); /* the first is not there */
+    TRACK_REFUSED(1, stage, 0);
+    TRACK_REFUSED(2, stage, 2); /* twice */
+    TRACK_REFUSED(2, stage, 1);
+    TRACK_REFUSED(2, stage, SETUP_MAX_STAGES);
+    TRACK_REFUSED(2, stage, UINT32_MAX);
+    for (int i = 0; i < 2; i++) {
+        TRACK_REFUSED(i, language, (char *)"a very long language");
+        TRACK_REFUSED(i, language, (char *)"\xff");
+        TRACK_REFUSED(i, skip, twice);
+        TRACK_REFUSED(i, skip, falling);
+        TRACK_REFUSED(i, skip, below);
+        TRACK_REFUSED(i, skip, behind);
+    }
+    REFUSED(lease, lease, track_count, 0);
+    for (uint32_t i = 0; i <= SETUP_MAX_STAGES; i++)
+        tracks[i] = (struct msg_track){.stage = i};
+    lease.track_count = SETUP_MAX_STAGES;
+    REFUSED(lease, lease, track_count, SETUP_MAX_STAGES + 1);
+    lease.passages = &text; /* nobody hears a text */
+    REFUSED(lease, lease, passage_count, 1);
 }
 
 TEST(passages_are_checked)
 {
     struct msg_passage p[] = {{0, 100, (char *)"one"}, {100, 200, (char *)"two"}};
+    struct msg_track first = {.stage = 0};
     struct msg_lease m = {.path = (char *)"/a",
                           .shard_ms = 1000,
                           .last = UINT32_MAX,
+                          .track_count = 1,
+                          .tracks = &first,
                           .total_ms = 200,
                           .passage_count = 2,
                           .passages = p};
@@ -227,6 +259,28 @@ TEST(settling_is_checked)
     speakers[0].values = units;
     speakers[1] = silent;
     assert_int_equal(take_settled(&m), ERR_PROTOCOL);
+}
+
+#define BYTES(type, line, name, ...)              \
+    do {                                          \
+        const struct msg_##name of = __VA_ARGS__; \
+        struct buf b = BUF_INIT;                  \
+        msg_##name##_put(&b, &of);                \
+        golden_holds(type, line, &b);             \
+        buf_free(&b);                             \
+    } while (0)
+
+TEST(what_is_not_there_has_its_bytes_too)
+{
+    struct msg_speaker mixed[] = {{500, NULL}, {600, units + 3}, {700, NULL}};
+
+    BYTES(MSG_SHARD_DONE, "shard_done_empty", shard_done, {.language = NULL});
+    BYTES(MSG_VOICES, "voices_empty", voices, {.windows = 0});
+    BYTES(MSG_SETTLED, "settled_nobody", settled, {.task_id = 1});
+    BYTES(MSG_SETTLED, "settled_mixed", settled, {1, 3, 3, 0, mixed, NULL, 5});
+    BYTES(MSG_SETTLED, "settled_nameless", settled, {1, 0, 3, 0, mixed, NULL, 5});
+    BYTES(MSG_SETUP, "setup_empty", setup, {.slots = 0});
+    BYTES(MSG_LEASE, "lease_empty", lease, {.lease_id = 0});
 }
 
 TEST_MAIN(NULL, NULL)

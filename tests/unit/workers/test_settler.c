@@ -8,7 +8,7 @@
 
 #include "workers/models/files/model_dir.h"
 #include "workers/models/pyannote/pyannet.h"
-#include "workers/process/settler.h"
+#include "workers/process/settle_main.h"
 #include "workers/stages/stage.h"
 
 #define SIZE 8

@@ -4,9 +4,9 @@
 #include <limits.h>
 
 #include "workers/audio/cut.h"
-#include "workers/process/worker_faults.h"
-#include "workers/process/worker_pcm.h"
-#include "workers/process/worker_split.h"
+#include "workers/pass/faults.h"
+#include "workers/pass/pcm.h"
+#include "workers/pass/split.h"
 
 #define RATE 16000
 #define SHARDS_MAX 64

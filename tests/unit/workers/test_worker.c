@@ -201,8 +201,8 @@ TEST(however_it_is_leased_the_shards_are_the_same)
                       play_shard(&p, i < k ? head.lease_id : tail.lease_id, i));
     }
     m = play_lease_of(&p, path, SHARD_MS);
-    m.skip = skips;
-    m.skip_count = 3;
+    m.tracks[0].skip = skips;
+    m.tracks[0].skip_count = 3;
     play_put_lease(&p, &m);
     play_send(&p);
     assert_int_equal(play_until_end(&p, m.lease_id)->code, 0);

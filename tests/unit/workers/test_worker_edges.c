@@ -7,7 +7,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "tests/unit/workers/allocations.h"
+#include "tests/common/nomem.h"
 #include "workers/media/wire.h"
 #include "workers/process/worker.h"
 
@@ -65,7 +65,7 @@ static bool dispatch(int argc, char **argv, int *status)
         return true;
     }
     if (argc > 1 && strcmp(argv[1], "worker") == 0 && fail)
-        allocations_fail(strtol(fail, NULL, 10));
+        nomem_fail(strtol(fail, NULL, 10));
     return play_dispatch(argc, argv, status);
 }
 

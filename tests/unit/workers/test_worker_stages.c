@@ -174,8 +174,8 @@ TEST(it_does_not_matter_how_it_is_leased)
         }
         part = play_lease_of(&p, path, lengths[i]);
         part.last = 2;
-        part.skip = skip;
-        part.skip_count = 1;
+        part.tracks[0].skip = skip;
+        part.tracks[0].skip_count = 1;
         play_put_lease(&p, &part);
         play_send(&p);
         assert_int_equal(play_until_end(&p, part.lease_id)->code, 0);

@@ -1,9 +1,11 @@
 #include "workers/models/bert/embedder_dir.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "workers/text/json_file.h"
 
 #define POOLING_DIR                                                              \
@@ -159,7 +161,7 @@ static bool is_letter_or_digit(char c)
 /* "e5" as a word of a name: "intfloat/multilingual-e5-small". */
 static bool names_e5(const char *name)
 {
-    for (const char *p = name; (p = strstr(p, "e5")) != NULL; p++)
+    for (const char *p = name; (p = strstr(p, "e5")); p++)
         if ((p == name || !is_letter_or_digit(p[-1])) && !is_letter_or_digit(p[2]))
             return true;
     return false;
@@ -171,7 +173,7 @@ static bool names_instruct(const char *name) { return strstr(name, "instruct") !
  * Hugging Face cache (models--intfloat--multilingual-e5-small/snapshots/...). */
 static bool folder_says(const char *dir, bool (*says)(const char *name))
 {
-    char *path = realpath(dir, NULL), *slash = path ? strrchr(path, '/') : NULL;
+    char path[PATH_MAX], *slash = realpath(dir, path) ? strrchr(path, '/') : NULL;
     bool found = slash && says(slash + 1);
 
     if (slash && !found) {
@@ -183,7 +185,6 @@ static bool folder_says(const char *dir, bool (*says)(const char *name))
             found = slash && says(slash + 1);
         }
     }
-    free(path);
     return found;
 }
 
@@ -258,7 +259,7 @@ int embedder_dir_read(const char *dir, struct embedder_dir *ret, struct err *err
         rc = read_prefixes(dir, config, ret, err);
     json_decref(config);
     if (rc != 0)
-        json_file_printable(err);
+        utf8_display_err(err);
     return rc;
 }
 

@@ -6,9 +6,9 @@
 
 #include <jansson.h>
 
+#include "base/utf8.h"
 #include "gpu/backend.h"
 #include "workers/models/clap/clap_maps.h"
-#include "workers/models/files/weight_layout.h"
 #include "workers/text/json_file.h"
 
 /* A number within [low, high]; where the file says nothing, what transformers then takes. */
@@ -275,6 +275,6 @@ int clap_config_read(const char *dir, struct clap_config *ret, struct err *err)
     if (rc == 0)
         *ret = c;
     else
-        weight_layout_printable(err);
+        utf8_display_err(err);
     return rc;
 }

@@ -7,9 +7,9 @@
 
 #include <jansson.h>
 
+#include "base/utf8.h"
 #include "gpu/backend.h"
 #include "workers/models/bert/bert.h"
-#include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/text/json_file.h"
 #include "workers/text/tokenizer/tokenizer.h"
@@ -66,7 +66,7 @@ static int read_config(const char *dir, struct bert_config *ret, struct err *err
         rc = err_set(err, ERR_MODEL, "config.json has no text_config");
     json_decref(config);
     if (rc != 0)
-        weight_layout_printable(err);
+        utf8_display_err(err);
     return rc;
 }
 

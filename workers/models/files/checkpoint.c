@@ -289,7 +289,7 @@ static int parse(const void *data, size_t len, bool training, struct checkpoint 
         return err_set(err, ERR_NOMEM, "out of memory for a checkpoint");
     rc = read_all(c, data, len, training, err);
     if (rc != 0) {
-        weight_layout_printable(err);
+        utf8_display_err(err);
         checkpoint_close(c);
         return rc;
     }

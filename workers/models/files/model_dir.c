@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "workers/models/files/weight_layout.h"
 
 #ifndef NIGHTSHIFT_SOURCE_MODELS
@@ -161,7 +162,7 @@ static void keep_reason(const char *path, struct err *why)
                 "'%.200s' is a file, and a model is a folder: give it one of its own, with the "
                 "model's tokenizer.json, and name that",
                 path);
-        weight_layout_printable(why);
+        utf8_display_err(why);
         return;
     }
     if (weight_layout_find(path, &l, &err) == ERR_MODEL)

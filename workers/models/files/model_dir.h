@@ -14,9 +14,7 @@
 #include "base/err.h"
 
 #define MODEL_DEFAULT "whisper-nano"
-#define MODEL_DIARIZATION "diarization"           /* --diarize takes it when none is named, */
-#define MODEL_DIARIZATION_NANO "diarization-nano" /* and this one where that is not here */
-#define MODEL_HASH_LEN 33                         /* 32 hex digits and the NUL */
+#define MODEL_HASH_LEN 33 /* 32 hex digits and the NUL */
 
 /* The directory, newly allocated, absolute. ERR_MODEL naming every place that was looked in. */
 int model_dir_find(const char *name, char **ret, struct err *err);

@@ -16,7 +16,7 @@ static const char *value_of(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
 
-    if (at == NULL)
+    if (!at)
         return NULL;
     at += strlen(key);
     return at + strspn(at, " ");
@@ -53,7 +53,7 @@ static bool parse_header(const char *text, struct header *ret)
     const char *type = value_of(text, "'descr':"), *order = value_of(text, "'fortran_order':");
     const char *shape = value_of(text, "'shape':");
 
-    if (type == NULL || order == NULL || shape == NULL || !parse_shape(shape, &ret->shape))
+    if (!type || !order || !shape || !parse_shape(shape, &ret->shape))
         return false;
     ret->wide = strncmp(type, "'<f8'", 5) == 0;
     ret->columns_first = strncmp(order, "True", 4) == 0;
@@ -105,7 +105,7 @@ int npy_read(const uint8_t *data, size_t len, struct npy *ret, double **values, 
         return err_set(err, ERR_MODEL, "%zu bytes are not %u x %u numbers", len - from,
                        h.shape.dim[0], h.shape.dim[1]);
     out = malloc(count * sizeof(*out));
-    if (out == NULL)
+    if (!out)
         return err_set(err, ERR_NOMEM, "no memory for %zu numbers", count);
     for (uint32_t r = 0; r < h.shape.dim[0]; r++)
         for (uint32_t c = 0; c < h.shape.dim[1]; c++)

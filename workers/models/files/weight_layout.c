@@ -18,15 +18,6 @@
 static const char safetensors_index[] = "model.safetensors.index.json";
 static const char torch_index[] = "pytorch_model.bin.index.json";
 
-void weight_layout_printable(struct err *err)
-{
-    char *shown = utf8_display(err->msg, strlen(err->msg));
-
-    if (shown)
-        utf8_copy(err->msg, sizeof(err->msg), shown);
-    free(shown);
-}
-
 static bool ends_with(const char *name, const char *tail)
 {
     size_t n = strlen(name), t = strlen(tail);
@@ -162,7 +153,7 @@ int weight_layout_parse(const char *json, size_t len, enum weight_format format,
     rc = read_map(&l, json, len, format, err);
     if (rc != 0) {
         err_prefix(err, "the index of weights, %s", l.index);
-        weight_layout_printable(err);
+        utf8_display_err(err);
         weight_layout_free(&l);
         return rc;
     }
@@ -211,7 +202,7 @@ static int slurp(const char *dir, const char *name, struct buf *out, struct err 
     if (fd < 0)
         return err_sys(err, errno, "%.300s", path);
     out->max = WEIGHT_INDEX_MAX_BYTES + 65536u; /* one reading past the bound, to notice it */
-    while ((room = buf_reserve(out, 65536)) != NULL) {
+    while ((room = buf_reserve(out, 65536))) {
         n = read(fd, room, 65536);
         bad = errno;
         if (n < 0 && bad == EINTR)
@@ -246,7 +237,7 @@ static int sharded(const char *dir, enum weight_format format, const char *index
                          "%.200s has no %.150s, which its %s names; fetch the model's files again",
                          dir, l.file[i], index);
     if (rc != 0) {
-        weight_layout_printable(err);
+        utf8_display_err(err);
         weight_layout_free(&l);
     } else {
         *ret = l;
@@ -277,7 +268,7 @@ static int openai(const char *dir, struct weight_layout *ret, struct err *err)
                      "the model's files again",
                      dir);
     if (rc != 0)
-        weight_layout_printable(err);
+        utf8_display_err(err);
     for (int i = 0; i < n; i++)
         free(names[i]);
     free(names);
@@ -297,14 +288,22 @@ int weight_layout_find(const char *dir, struct weight_layout *ret, struct err *e
     return openai(dir, ret, err);
 }
 
+/* By names alone, as weight_layout_find: it may not fail, so it allocates nothing of its own. */
 bool weight_layout_is_openai(const char *dir)
 {
-    struct weight_layout l = {0};
-    struct err err;
-    bool is = weight_layout_find(dir, &l, &err) == 0 && l.format == WEIGHT_FORMAT_OPENAI;
+    static const char *const others[] = {"model.safetensors", safetensors_index,
+                                         "pytorch_model.bin", torch_index};
+    struct dirent **names = NULL;
+    int n;
 
-    weight_layout_free(&l);
-    return is;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (exists(dir, others[i]))
+            return false;
+    n = scandir(dir, &names, is_checkpoint, NULL);
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    return n == 1;
 }
 
 void weight_layout_free(struct weight_layout *l)

@@ -52,7 +52,4 @@ const struct weight_place *weight_layout_place(const struct weight_layout *l, co
 /* Whether a folder's weights are an OpenAI checkpoint, which needs no config.json. */
 bool weight_layout_is_openai(const char *dir);
 
-/* Weight files may say anything: a message that quotes them becomes text that can be printed. */
-void weight_layout_printable(struct err *err);
-
 #endif

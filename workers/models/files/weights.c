@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "gpu/safetensors.h"
 #include "workers/models/files/checkpoint.h"
 #include "workers/models/files/weight_layout.h"
@@ -123,7 +124,7 @@ static int check_shards(const struct weights *w, struct err *err)
     if (rc == 0)
         rc = check_twice(w, err);
     if (rc != 0)
-        weight_layout_printable(err);
+        utf8_display_err(err);
     return rc;
 }
 

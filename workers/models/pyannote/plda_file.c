@@ -84,7 +84,7 @@ static int take_tensor(const struct weights *w, int which, struct loaded *l, str
         l->dim[which][1] = arrays[which].rank == 2 ? dim[1] : 1;
         count = (size_t)l->dim[which][0] * l->dim[which][1];
         l->values[which] = malloc(count * sizeof(double));
-        if (l->values[which] == NULL)
+        if (!l->values[which])
             rc = err_set(err, ERR_NOMEM, "no memory for the PLDA");
         for (size_t i = 0; rc == 0 && i < count; i++)
             l->values[which][i] = (double)values[i];
@@ -117,7 +117,7 @@ static int read_whole(const char *path, uint8_t **ret, size_t *len, struct err *
     else if (!S_ISREG(st.st_mode) || st.st_size > (off_t)FILE_MAX_BYTES)
         rc = err_set(err, ERR_MODEL, "%s is no file of a PLDA", path);
     *len = 0;
-    if (rc == 0 && (data = malloc((size_t)st.st_size + 1)) == NULL)
+    if (rc == 0 && !(data = malloc((size_t)st.st_size + 1)))
         rc = err_set(err, ERR_NOMEM, "no memory for %s", path);
     while (rc == 0 && *len < (size_t)st.st_size) {
         ssize_t got = read(fd, data + *len, (size_t)st.st_size - *len);
@@ -149,7 +149,7 @@ static int take_member(const struct stored_zip *zip, int which, struct loaded *l
 
     snprintf(name, sizeof(name), "%s.npy", arrays[which].name);
     m = stored_zip_find(zip, name, strlen(name));
-    if (m == NULL)
+    if (!m)
         return err_set(err, ERR_MODEL, "%s is missing", arrays[which].name);
     rc = npy_read(m->data, (size_t)m->size, &shape, &l->values[which], err);
     if (rc != 0)

@@ -194,8 +194,7 @@ void voice_resnet_free(struct voice_resnet *r)
 
 uint32_t voice_resnet_size(const struct voice_resnet *r) { return r->size; }
 
-/* ResNet34: 3, 4, 6, 3 blocks of 32, 64, 128, 256 channels. The host keeps the convolutions'
- * weights as they came and packed for the image. */
+/* ResNet34: 3, 4, 6, 3 blocks of 32, 64, 128, 256 channels. */
 uint64_t voice_resnet_predict_bytes(uint32_t group)
 {
     static const uint64_t blocks[RESNET_LAYERS] = {3, 4, 6, 3};
@@ -208,7 +207,6 @@ uint64_t voice_resnet_predict_bytes(uint32_t group)
         weights += in != out ? in * out + out : 0;
         in = out;
     }
-    weights *= 2;
     weights += (uint64_t)256 * (2 * 10 * 256 + 1);
     return 4 * (weights + group * (uint64_t)3 * MAX_FRAMES * BINS * 32 +
                 many * (MAX_FRAMES + 2 * 10 * 256 + 256));

@@ -18,8 +18,8 @@ void whisper_free(struct whisper *w)
     if (!w)
         return;
     be = w->be;
-    be->ops->conv1d_free(be, w->conv1);
-    be->ops->conv1d_free(be, w->conv2);
+    be->ops->conv2d_free(be, w->conv1);
+    be->ops->conv2d_free(be, w->conv2);
     be->ops->release(be, w->encoder_positions.data);
     be->ops->release(be, w->decoder_positions.data);
     be->ops->release(be, w->embedding.data);

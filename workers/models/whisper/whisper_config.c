@@ -123,3 +123,36 @@ int whisper_openai_config(const struct checkpoint *ck, struct whisper_config *c,
     c->encoder_ffn = c->decoder_ffn = 4 * c->d_model; /* as OpenAI's model code has it */
     return whisper_check_config(c, err);
 }
+
+/* ---- well-known ones ---- */
+
+static const struct {
+    const char *name;
+    struct whisper_config config;
+} presets[] = {
+    {"nano", {192, 80, 2151, 4, 3, 768, 2, 3, 768, 1500, 448}},
+    {"tiny", {384, 80, 51865, 4, 6, 1536, 4, 6, 1536, 1500, 448}},
+    {"base", {512, 80, 51865, 6, 8, 2048, 6, 8, 2048, 1500, 448}},
+    {"small", {768, 80, 51865, 12, 12, 3072, 12, 12, 3072, 1500, 448}},
+    {"medium", {1024, 80, 51865, 24, 16, 4096, 24, 16, 4096, 1500, 448}},
+    {"large-v3", {1280, 128, 51866, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
+    {"large-v3-turbo", {1280, 128, 51866, 32, 20, 5120, 4, 20, 5120, 1500, 448}},
+};
+
+#define PRESETS (sizeof(presets) / sizeof(presets[0]))
+
+const char *whisper_preset_name(uint32_t i) { return i < PRESETS ? presets[i].name : NULL; }
+
+int whisper_preset(const char *name, struct whisper_config *ret, struct err *err)
+{
+    for (size_t i = 0; i < PRESETS; i++) {
+        if (strcmp(presets[i].name, name) == 0) {
+            *ret = presets[i].config;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_USAGE,
+                   "no dimensions are known for '%.60s': nano, tiny, base, small, medium, large-v3 "
+                   "or large-v3-turbo, or give a model's directory",
+                   name);
+}

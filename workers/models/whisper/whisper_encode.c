@@ -43,9 +43,10 @@ static int encode_front(struct whisper_session *s, uint32_t n, struct err *err)
         in = converted;
     }
     if (rc == 0)
-        rc = be->ops->conv1d(be, s->w->conv1, n, in, EPILOGUE_GELU, conv1, err);
+        rc = be->ops->conv2d(be, s->w->conv1, n, 1, WHISPER_FRAMES, in, EPILOGUE_GELU, conv1, err);
     if (rc == 0)
-        rc = be->ops->conv1d(be, s->w->conv2, n, conv1, EPILOGUE_GELU, conv2, err);
+        rc = be->ops->conv2d(be, s->w->conv2, n, 1, WHISPER_FRAMES, conv1, EPILOGUE_GELU, conv2,
+                             err);
     if (rc == 0)
         rc = be->ops->copy(be, x, conv2, err);
     if (rc == 0)
@@ -173,10 +174,9 @@ static int check_windows(struct whisper_session *s, const struct whisper_window 
         if (windows[i].slot >= s->shape.slots || windows[i].n > WHISPER_WINDOW_SAMPLES)
             return err_set(err, ERR_DEVICE, "window %u: slot %u of %u, %zu samples of %d", i,
                            windows[i].slot, s->shape.slots, windows[i].n, WHISPER_WINDOW_SAMPLES);
-        for (uint32_t k = 0; k < i; k++) {
+        for (uint32_t k = 0; k < i; k++)
             if (windows[k].slot == windows[i].slot)
                 return err_set(err, ERR_DEVICE, "slot %u is twice in one call", windows[i].slot);
-        }
     }
     for (uint32_t i = 0; i < n; i++) {
         s->encoded[windows[i].slot] = false;

@@ -32,10 +32,9 @@ static bool same_shape(const struct weight *t, const int64_t dim[3], uint32_t ra
 {
     if (t->rank != rank)
         return false;
-    for (uint32_t i = 0; i < rank; i++) {
+    for (uint32_t i = 0; i < rank; i++)
         if (t->dim[i] != (uint64_t)dim[i])
             return false;
-    }
     return true;
 }
 
@@ -174,10 +173,19 @@ static int load_linear(struct whisper *w, struct source *src, enum linear_use us
     return rc;
 }
 
+/* Over time: an image of height 1. */
 static int load_conv(struct whisper *w, struct source *src, const char *name, int64_t in,
-                     int64_t stride, struct conv1d **ret, struct err *err)
+                     uint32_t stride, struct conv2d **ret, struct err *err)
 {
     int64_t d = w->config.d_model;
+    const struct conv2d_spec spec = {.in = in,
+                                     .out = d,
+                                     .kernel_h = 1,
+                                     .kernel_w = 3,
+                                     .stride_h = 1,
+                                     .stride_w = stride,
+                                     .left = 1,
+                                     .right = 1};
     float *values = values_new(d * in * 3 + d, err);
     char full[160];
     int rc;
@@ -191,7 +199,7 @@ static int load_conv(struct whisper *w, struct source *src, const char *name, in
         rc = source_read(src, full, 1, (const int64_t[3]){d}, 0.0f, values + d * in * 3, err);
     }
     if (rc == 0)
-        rc = w->be->ops->conv1d_new(w->be, whisper_fine(w->precision), d, in, stride, values,
+        rc = w->be->ops->conv2d_new(w->be, whisper_fine(w->precision), &spec, values,
                                     values + d * in * 3, ret, err);
     free(values);
     return rc;

@@ -51,7 +51,7 @@ struct whisper {
     enum dtype type;
     uint64_t weight_bytes;                /* and what the backend keeps to compute with them */
     uint64_t mel_bytes, mel_window_bytes; /* a session's log-mel: in any case, and per window */
-    struct conv1d *conv1, *conv2;
+    struct conv2d *conv1, *conv2;
     struct tensor encoder_positions; /* [1500][d] float32 */
     struct encoder_layer encoder[WHISPER_MAX_LAYERS];
     struct norm encoder_norm;

@@ -124,12 +124,11 @@ uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_
     *index = 0;
     if (!s->w->be->ops->record_begin)
         return n;
-    for (; width < n; ++*index) {
+    for (; width < n; ++*index)
         if (width < 16)
             width *= 2;
         else
             width = (width & (width - 1)) == 0 ? width / 2 * 3 : width / 3 * 4;
-    }
     return width < s->rows_max ? width : s->rows_max;
 }
 
@@ -254,10 +253,9 @@ static uint32_t list_answered(struct whisper_session *s, const struct choice_ask
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         if (all || asks[i].what != 0)
             s->answered[count++] = i;
-    }
     return count;
 }
 

@@ -11,7 +11,6 @@
 #include <jansson.h>
 
 #include "base/utf8.h"
-#include "workers/models/files/weight_layout.h"
 #include "workers/models/yamnet/yamnet_mel.h"
 #include "workers/text/json_file.h"
 
@@ -119,7 +118,7 @@ int yamnet_check_config(const char *dir, struct err *err)
     rc = check_config(config, err);
     json_decref(config);
     if (rc != 0)
-        weight_layout_printable(err);
+        utf8_display_err(err);
     return rc;
 }
 
@@ -203,12 +202,11 @@ int yamnet_names_parse(char *text, size_t len, struct yamnet_names *ret, struct 
     if (memchr(text, 0, len) || !take_line(&at, end, field) || strcmp(field[0], "index") != 0 ||
         strcmp(field[1], "mid") != 0 || strcmp(field[2], "display_name") != 0)
         return err_set(err, ERR_MODEL, "classes.csv does not begin with index,mid,display_name");
-    while (rc == 0 && at < end) {
+    while (rc == 0 && at < end)
         if (take_line(&at, end, field))
             rc = add_name(&n, field, err);
         else
             rc = err_set(err, ERR_MODEL, "classes.csv, line %u: not three fields", n.count + 2);
-    }
     if (rc == 0 && n.count == 0)
         rc = err_set(err, ERR_MODEL, "classes.csv names no class");
     if (rc != 0) {

@@ -86,7 +86,7 @@ static uint32_t *count_large(const struct tree *t, uint32_t min_size)
 {
     uint32_t *large = malloc(((size_t)t->count + 1) * sizeof(*large));
 
-    if (large == NULL)
+    if (!large)
         return NULL;
     large[0] = min_size <= 1 ? t->n : 0;
     for (uint32_t i = 0; i < t->count; i++) {
@@ -123,7 +123,7 @@ static int find_cut(const struct tree *t, const struct ahc_params *p, const uint
     struct nearness *order = malloc((size_t)t->count * sizeof(*order));
     uint32_t best = t->count, best_large = 1;
 
-    if (order == NULL)
+    if (!order)
         return err_set(err, ERR_NOMEM, "no memory to cut a tree of %u merges", t->count);
     for (uint32_t i = 0; i < t->count; i++)
         order[i] = (struct nearness){fabs(t->merges[i].distance - p->threshold), i};
@@ -150,7 +150,7 @@ static int choose_cut(const float *unit, uint32_t size, const struct ahc_params 
     uint32_t *large = count_large(t, min_size), wanted;
     int rc = 0;
 
-    if (large == NULL)
+    if (!large)
         return err_set(err, ERR_NOMEM, "no memory for %u clusters", t->n);
     *made = cut_at(t, p->threshold);
     wanted = *large_found = large[*made];
@@ -202,7 +202,7 @@ static int sum_up(const float *unit, uint32_t n, uint32_t size, const uint32_t *
 {
     ret->of = calloc((size_t)clusters * size, sizeof(double));
     ret->counts = calloc(clusters, sizeof(uint32_t));
-    if (ret->of == NULL || ret->counts == NULL)
+    if (!ret->of || !ret->counts)
         return err_set(err, ERR_NOMEM, "no memory for %u clusters", clusters);
     for (uint32_t i = 0; i < n; i++) {
         double *sum = ret->of + (size_t)labels[i] * size;

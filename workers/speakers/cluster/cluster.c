@@ -46,14 +46,14 @@ static int means(const float *vectors, uint32_t n, uint32_t size, const uint32_t
     uint32_t *sizes = calloc(count, sizeof(*sizes));
     float *centroids = malloc((size_t)count * size * sizeof(*centroids));
 
-    if (sums == NULL || sizes == NULL || centroids == NULL) {
+    if (!sums || !sizes || !centroids) {
         free(sums);
         free(sizes);
         free(centroids);
         return err_set(err, ERR_NOMEM, "no memory for %u speakers", count);
     }
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = labels != NULL ? labels[i] : 0;
+        uint32_t k = labels ? labels[i] : 0;
 
         sizes[k]++;
         for (uint32_t d = 0; d < size; d++)
@@ -73,7 +73,7 @@ static float *unit_copy(const float *vectors, uint32_t n, uint32_t size)
 {
     float *unit = malloc((size_t)n * size * sizeof(*unit));
 
-    if (unit != NULL) {
+    if (unit) {
         memcpy(unit, vectors, (size_t)n * size * sizeof(*unit));
         ahc_normalize(unit, n, size);
     }
@@ -114,19 +114,18 @@ static int keep_largest(uint32_t *labels, uint32_t n, uint32_t *count, struct er
     if (*count <= VBX_MAX_SPEAKERS)
         return 0;
     sizes = calloc(2 * (size_t)*count, sizeof(*sizes));
-    if (sizes == NULL)
+    if (!sizes)
         return err_set(err, ERR_NOMEM, "no memory for %u clusters", *count);
     number = sizes + *count;
     for (uint32_t i = 0; i < n; i++)
         sizes[labels[i]]++;
     for (uint32_t size = n, next; size > 0 && kept < VBX_MAX_SPEAKERS; size = next) {
         next = 0;
-        for (uint32_t k = 0; k < *count; k++) {
+        for (uint32_t k = 0; k < *count; k++)
             if (sizes[k] == size && kept < VBX_MAX_SPEAKERS)
                 number[k] = ++kept;
             else if (sizes[k] < size && sizes[k] > next)
                 next = sizes[k];
-        }
     }
     for (uint32_t i = 0; i < n; i++)
         labels[i] = number[labels[i]] > 0 ? number[labels[i]] - 1 : VBX_UNLABELLED;
@@ -144,7 +143,7 @@ static int centroids_of(const struct vbx *v, const float *vectors, uint32_t n, u
     float *centroids = malloc((size_t)speakers * size * sizeof(*centroids));
     uint32_t kept = 0;
 
-    if (sums == NULL || centroids == NULL) {
+    if (!sums || !centroids) {
         free(sums);
         free(centroids);
         return err_set(err, ERR_NOMEM, "no memory for %u speakers", speakers);

@@ -149,7 +149,7 @@ int eigen_invert(double *a, uint32_t n, struct err *err)
     double *b = calloc((size_t)n * n, sizeof(*b));
     bool fine = true;
 
-    if (b == NULL)
+    if (!b)
         return err_set(err, ERR_NOMEM, "no memory to invert a matrix of %u rows", n);
     for (uint32_t i = 0; i < n; i++)
         b[(size_t)i * n + i] = 1.0;

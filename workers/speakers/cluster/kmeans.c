@@ -181,7 +181,7 @@ int kmeans(const float *vectors, uint32_t n, uint32_t size, uint32_t clusters, u
         return err_set(err, ERR_INPUT, "%u clusters of %u vectors cannot be made", clusters, n);
     m.centers = malloc(((size_t)clusters * size + n) * sizeof(double));
     m.counts = malloc(((size_t)clusters + n) * sizeof(uint32_t));
-    if (m.centers == NULL || m.counts == NULL) {
+    if (!m.centers || !m.counts) {
         free(m.centers);
         free(m.counts);
         return err_set(err, ERR_NOMEM, "no memory for %u clusters", clusters);

@@ -50,6 +50,7 @@ struct linkage {
     struct rows *rows;
     float radius; /* what is farther is not listed */
     double *here; /* [size]: the mean that distances are taken from */
+    float *place; /* [rows_stride]: of place_of */
 };
 
 /* ---- the heap: least key first, the older of equals */
@@ -110,7 +111,7 @@ static bool is_alive(const struct linkage *l, uint32_t id) { return l->clusters[
 
 static void mean_of(const struct linkage *l, uint32_t id, double *ret)
 {
-    if (l->clusters[id].mean != NULL) {
+    if (l->clusters[id].mean) {
         memcpy(ret, l->clusters[id].mean, l->size * sizeof(*ret));
         return;
     }
@@ -123,7 +124,7 @@ static double distance_to(const struct linkage *l, uint32_t id)
     const double *mean = l->clusters[id].mean;
     double sum = 0.0;
 
-    if (mean != NULL) {
+    if (mean) {
         for (uint32_t k = 0; k < l->size; k++)
             sum += (mean[k] - l->here[k]) * (mean[k] - l->here[k]);
     } else {
@@ -137,9 +138,11 @@ static double distance_to(const struct linkage *l, uint32_t id)
 
 /* ---- the lists */
 
+/* Until the next call. */
 static const float *place_of(const struct linkage *l, uint32_t id)
 {
-    return rows_at(l->rows, l->clusters[id].slot);
+    rows_copy(l->rows, l->clusters[id].slot, l->place);
+    return l->place;
 }
 
 static int search_all(struct linkage *l, uint32_t id, struct err *err)
@@ -151,7 +154,7 @@ static int search_all(struct linkage *l, uint32_t id, struct err *err)
     bool first = id < l->n;
     uint32_t upto = first ? rows_slot_from(l->rows, l->n) : c->slot;
 
-    if (list == NULL)
+    if (!list)
         return err_set(err, ERR_NOMEM, "no memory for the neighbours of a cluster");
     rows_search(l->rows, query, id, 0, upto, list);
     free(c->list);
@@ -177,7 +180,7 @@ static void forget_dead(const struct linkage *l, struct nearest *list)
 static void search_new(struct linkage *l, uint32_t id)
 {
     struct cluster *c = &l->clusters[id];
-    const float *query = c->ref != NULL ? c->ref : place_of(l, id);
+    const float *query = c->ref ? c->ref : place_of(l, id);
 
     if (c->upto < id) {
         forget_dead(l, c->list);
@@ -275,9 +278,9 @@ static int inherit(struct linkage *l, uint32_t from, struct cluster *ret, struct
     struct cluster *c = &l->clusters[from];
     size_t bytes = rows_stride(l->rows) * sizeof(float);
 
-    if (c->ref == NULL) {
+    if (!c->ref) {
         c->ref = malloc(bytes);
-        if (c->ref == NULL)
+        if (!c->ref)
             return err_set(err, ERR_NOMEM, "no memory for a cluster");
         memcpy(c->ref, place_of(l, from), bytes);
     }
@@ -297,7 +300,7 @@ static int join(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
 
     c->size = x->size + y->size;
     c->mean = malloc(l->size * sizeof(*c->mean));
-    if (c->mean == NULL)
+    if (!c->mean)
         return err_set(err, ERR_NOMEM, "no memory for the mean of a cluster");
     mean_of(l, a, l->here);
     for (uint32_t k = 0; k < l->size; k++)
@@ -313,7 +316,7 @@ static int join(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
         rows_used(l->rows) - l->alive > l->alive / PACK + 64)
         pack(l);
     c->slot = rows_add(l->rows, l->made, c->mean);
-    c->drift = way(l, rows_at(l->rows, c->slot), c->ref);
+    c->drift = way(l, place_of(l, l->made), c->ref);
     c->key = 0.0; /* looked at next */
     place(l, l->alive++, l->made);
     rise(l, l->alive - 1);
@@ -330,15 +333,15 @@ static int search_vectors(struct linkage *l, struct err *err)
     struct nearest **list = malloc(l->n * sizeof(struct nearest *));
     int rc = 0;
 
-    if (list == NULL)
+    if (!list)
         return err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n);
     for (uint32_t i = 0; i < l->n && rc == 0; i++) {
         list[i] = l->clusters[i].list = nearest_new(LIST_FIRST, l->radius);
-        if (list[i] == NULL)
+        if (!list[i])
             rc = err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n);
     }
     if (rc == 0)
-        rc = rows_search_all(l->rows, l->threads, list, err);
+        rows_search_all(l->rows, l->threads, list);
     free(list);
     return rc;
 }
@@ -351,15 +354,18 @@ static int begin(struct linkage *l, struct err *err)
     l->clusters = calloc(2 * (size_t)l->n, sizeof(*l->clusters));
     l->heap = malloc((size_t)l->n * sizeof(*l->heap));
     l->here = malloc(l->size * sizeof(*l->here));
-    if (l->clusters == NULL || l->heap == NULL || l->here == NULL)
+    if (!l->clusters || !l->heap || !l->here)
         return err_set(err, ERR_NOMEM, "no memory to cluster %u vectors", l->n);
     rc = rows_new(l->vectors, l->n, l->size, room, &l->rows, err);
     if (rc != 0)
         return rc;
+    l->place = malloc(rows_stride(l->rows) * sizeof(*l->place));
+    if (!l->place)
+        return err_set(err, ERR_NOMEM, "no memory to cluster %u vectors", l->n);
     l->made = l->alive = l->n;
     for (uint32_t i = 0; i < l->n; i++) {
         l->clusters[i].size = 1;
-        l->clusters[rows_id(l->rows, i)].slot = i;
+        l->clusters[i].slot = i;
         l->clusters[i].upto = l->n;
         place(l, i, i);
     }
@@ -398,7 +404,7 @@ static int run(struct linkage *l, double stop, struct merge *ret, uint32_t *coun
 
 static void end(struct linkage *l)
 {
-    for (uint32_t i = 0; l->clusters != NULL && i < 2 * l->n; i++) {
+    for (uint32_t i = 0; l->clusters && i < 2 * l->n; i++) {
         free(l->clusters[i].mean);
         free(l->clusters[i].ref);
         free(l->clusters[i].list);
@@ -407,6 +413,7 @@ static void end(struct linkage *l)
     free(l->clusters);
     free(l->heap);
     free(l->here);
+    free(l->place);
 }
 
 int linkage_centroid(const float *vectors, uint32_t n, uint32_t size, double stop, uint32_t threads,

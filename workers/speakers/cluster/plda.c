@@ -21,7 +21,7 @@ struct plda {
 
 void plda_free(struct plda *p)
 {
-    if (p == NULL)
+    if (!p)
         return;
     free(p->mean1);
     free(p);
@@ -124,10 +124,10 @@ int plda_new(const struct plda_arrays *a, uint32_t dim, struct plda **ret, struc
         return rc;
     p = calloc(1, sizeof(*p));
     work = malloc(3 * square * sizeof(*work));
-    if (p != NULL)
+    if (p)
         p->mean1 = malloc((a->size + 3 * (size_t)a->lda + (size_t)a->lda * a->size + square) *
                           sizeof(double));
-    if (p == NULL || p->mean1 == NULL || work == NULL) {
+    if (!p || !p->mean1 || !work) {
         plda_free(p);
         free(work);
         return err_set(err, ERR_NOMEM, "no memory for the PLDA");
@@ -179,7 +179,7 @@ static void map(const double *matrix, const double *x, const double *shift, uint
 #pragma omp simd reduction(+ : sum)
         for (uint32_t c = 0; c < columns; c++)
             sum += row[c] * x[c];
-        ret[r] = sum - (shift != NULL ? shift[r] : 0.0);
+        ret[r] = sum - (shift ? shift[r] : 0.0);
     }
 }
 
@@ -221,7 +221,7 @@ int plda_apply(const struct plda *p, const float *vectors, uint32_t n, uint32_t 
     size_t each = (size_t)p->size + p->lda;
     struct applying a = {p, vectors, n, malloc(PARTS * each * sizeof(double)), ret};
 
-    if (a.work == NULL)
+    if (!a.work)
         return err_set(err, ERR_NOMEM, "no memory for the PLDA of %u vectors", n);
     threads_run(threads, PARTS, apply_part, &a);
     free(a.work);

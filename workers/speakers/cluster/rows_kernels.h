@@ -1,48 +1,34 @@
-/* workers/speakers/cluster/rows_kernels.h - what a search among points computes with. Internal to
- * rows.c.
+/* workers/speakers/cluster/rows_kernels.h - the products that a search among points is made of.
+ * Internal to rows.c.
  *
- * The heads of points stand in panels of 16, [axis][16], so that one vector holds an axis of 16
- * points and no sum is taken across a vector. The kernels are written once over vectors of the
- * compiler's and compiled for three sets of instructions; what they give differs in rounding. */
+ * Points stand in panels of 16, [value][16], so that one vector holds a value of 16 points and no
+ * sum is taken across a vector. The kernels are written once over vectors of the compiler's and
+ * compiled for three sets of instructions; what they give differs in rounding. */
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_ROWS_KERNELS_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_ROWS_KERNELS_H
 
 #include <stdint.h>
 
 #define LANES 16u
-#define HEAD 32u /* axes of a head */
-#define DOTS 6u  /* products that are made at once */
+#define QUERIES 6u /* that share one reading of a panel */
 
-/* A point along the first axes. */
-struct head {
-    float at[HEAD];
-    float norm, tail; /* squared length of `at`; length of the rest */
+/* Queries, and what becomes of them with one panel. */
+struct products {
+    const float *query[QUERIES]; /* one: its values; QUERIES: a lane of a panel each */
+    float limits[QUERIES];
+    float dots[QUERIES][LANES];
+    uint8_t hits[LANES]; /* bit q of hits[i]: norms[i] - 2 dots[q][i] <= limits[q] */
 };
 
-struct panel {
-    float at[HEAD][LANES];
-    float norm[LANES], tail[LANES]; /* as of struct head; norm INFINITY: nobody */
-};
-
-/* What some heads lie in. */
-struct box {
-    float low[HEAD], high[HEAD];
-};
+/* panel: [stride][LANES], stride a multiple of 4; norms: [LANES]; both at multiples of 64 bytes. */
+typedef void rows_kernel(const float *panel, const float *norms, uint32_t stride,
+                         struct products *p);
 
 struct rows_kernels {
-    /* Which points of a panel may be no farther than the root of a limit: bit q of hits[i]: point i
-     * from query q. head, limits: [n]; n: 1 or DOTS. */
-    void (*bounds)(const struct panel *p, const struct head *const head[], const float limits[],
-                   uint32_t n, uint8_t hits[LANES]);
-    /* The squared distance of two boxes. */
-    float (*apart)(const struct box *a, const struct box *b);
-    /* ret[k]: the product of x and y[k], all of `stride` values (a multiple of LANES). */
-    void (*dots)(const float *x, const float *const y[DOTS], uint32_t stride, float ret[DOTS]);
-    /* ret[k]: x along axis k. axes: [HEAD][stride]. */
-    void (*along)(const double *axes, const float *x, uint32_t stride, double ret[HEAD]);
+    rows_kernel *one, *some;
 };
 
-/* The best that this processor has; NIGHTSHIFT_CPU=avx512, avx2 or plain asks for less. */
+/* Those of cpu_isa(). */
 const struct rows_kernels *rows_kernels(void);
 
 #endif

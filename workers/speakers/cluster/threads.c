@@ -17,7 +17,7 @@ struct task {
 uint32_t threads_available(void)
 {
     const char *said = getenv("OMP_NUM_THREADS");
-    unsigned long n = said != NULL ? strtoul(said, NULL, 10) : 0;
+    unsigned long n = said ? strtoul(said, NULL, 10) : 0;
     cpu_set_t set;
 
     if (n == 0 && sched_getaffinity(0, sizeof(set), &set) == 0)

@@ -33,7 +33,7 @@ struct part {
 
 void vbx_free(struct vbx *v)
 {
-    if (v != NULL)
+    if (v)
         free(v->root);
     free(v);
 }
@@ -44,9 +44,9 @@ static int create(uint32_t dim, uint32_t speakers, const struct vbx_params *p, c
     size_t square = (size_t)speakers * dim;
     struct vbx *v = calloc(1, sizeof(*v));
 
-    if (v != NULL)
+    if (v)
         v->root = calloc(dim + 3 * square + 2 * (size_t)speakers, sizeof(double));
-    if (v == NULL || v->root == NULL) {
+    if (!v || !v->root) {
         free(v);
         return err_set(err, ERR_NOMEM, "no memory for %u speakers", speakers);
     }
@@ -73,7 +73,7 @@ static int new_parts(const struct vbx *v, struct part parts[PARTS], struct err *
     size_t each = (size_t)v->speakers * (v->dim + 2);
     double *all = calloc(PARTS * each, sizeof(*all));
 
-    if (all == NULL)
+    if (!all)
         return err_set(err, ERR_NOMEM, "no memory for %u speakers", v->speakers);
     for (uint32_t i = 0; i < PARTS; i++) {
         parts[i].sum = all + i * each;

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gpu/backend.h"
-#include "workers/stages/transcribe/outcome.h"
+#include "workers/stages/transcribe/outcome/outcome.h"
 
 #define ENCODE_MAX 16                 /* windows whose audio is held at once: 1.9 MB each */
 #define IDLE_SHARE 8                  /* an eighth of the slots may wait for a batch to be whole */

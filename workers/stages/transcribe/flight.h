@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/stages/transcribe/decoding.h"
+#include "workers/stages/transcribe/decode/decoding.h"
 #include "workers/stages/transcribe/lane.h"
 
 struct rules_spec;

@@ -18,8 +18,8 @@
 #include <stdint.h>
 
 #include "workers/audio/pack.h"
-#include "workers/stages/transcribe/decoding.h"
-#include "workers/stages/transcribe/language.h"
+#include "workers/stages/transcribe/decode/decoding.h"
+#include "workers/stages/transcribe/decode/language.h"
 #include "workers/stages/transcribe/transcribe_params.h"
 #include "workers/stages/transcribe/transcription.h"
 #include "workers/stages/transcribe/yield.h"

@@ -8,7 +8,7 @@
 #include "workers/models/silero/silero.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/lane.h"
-#include "workers/stages/transcribe/outcome.h"
+#include "workers/stages/transcribe/outcome/outcome.h"
 
 #define BLOCK ((int64_t)SILERO_BLOCK * SILERO_STEP)
 #define SHORTEST 1600 /* samples; nobody says anything in a tenth of a second */

@@ -6,7 +6,7 @@
 
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/lane.h"
-#include "workers/stages/transcribe/outcome.h"
+#include "workers/stages/transcribe/outcome/outcome.h"
 
 #define RATE WHISPER_RATE_HZ
 #define SHORTEST 1600           /* samples; nobody says anything in a tenth of a second */

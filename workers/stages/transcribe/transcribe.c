@@ -9,10 +9,10 @@
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/flight.h"
 #include "workers/stages/transcribe/lane.h"
-#include "workers/stages/transcribe/prompt.h"
-#include "workers/stages/transcribe/timing.h"
-#include "workers/stages/transcribe/token_rules.h"
-#include "workers/stages/transcribe/words.h"
+#include "workers/stages/transcribe/decode/prompt.h"
+#include "workers/stages/transcribe/outcome/timing.h"
+#include "workers/stages/transcribe/decode/token_rules.h"
+#include "workers/stages/transcribe/outcome/words.h"
 
 #define SLOTS_MAX 4096
 #define SPECIALS 3       /* tokens of a prompt that are always there: start, language, task */

@@ -9,17 +9,27 @@
 
 /* Those that are `always` written are the first catalogs'. */
 static const struct param_field fields[] = {
-    {FIELD(language, TEXT), .always = true, .value = "CODE",
-     .help = "en, es ...; default: heard from the recording"},
+    {FIELD(language, TEXT), .always = true, .letter = 'l', .value = "CODE",
+     .help = "en, es ...; default: heard from the recording",
+     .manual = "The language that is spoken, such as en; without it, it is heard."},
     {FIELD(translate, BOOL), .always = true, .help = "into English; the same as --task=translate"},
 
     {FIELD(vad_model, TEXT), .option = "vad", .value = "WHEN",
      .title = "Voice activity: where somebody speaks (Silero's model)",
-     .help = "auto (default: on when its model is here), on, off, or the model's file"},
+     .help = "auto (default: on when its model is here), on, off, or the model's file",
+     .manual = "One of auto, on and off, or the model's file or the folder that this lies in. "
+               "The default, auto, is on when the model is in a models directory as "
+               "'silero-vad', else off, which is said. To enqueue the same recordings once the "
+               "model is there is to have them transcribed again, as with another --model. What "
+               "the model hears is packed into windows, and silence is not shown to the model "
+               "that writes; with off, Whisper's own windows of 30 seconds follow each other. "
+               "The parameters are named and counted as faster-whisper's."},
     {FIELD(vad_hash, TEXT)},
-    {FIELD(vad_threshold, FLOAT), .high = 1, .value = "P", .help = "above: somebody speaks (0.5)"},
+    {FIELD(vad_threshold, FLOAT), .high = 1, .value = "P", .help = "above: somebody speaks (0.5)",
+     .manual = "Somebody speaks where the model is at least so sure (0.5)."},
     {FIELD(vad_neg_threshold, FLOAT), .high = 1, .unset = true, .value = "P",
-     .help = "below: nobody does any more (0.15 less)"},
+     .help = "below: nobody does any more (0.15 less)",
+     .manual = "Speech ends where it is less sure than this (0.15 less)."},
     {FIELD(vad_min_speech_duration_ms, U32), .high = HOUR_MS, .value = "N",
      .help = "speech that is shorter is none (0)"},
     {FIELD(vad_min_silence_duration_ms, U32), .high = HOUR_MS, .value = "N",
@@ -28,51 +38,74 @@ static const struct param_field fields[] = {
      .help = "kept before and after speech (400; at most 10000)"},
 
     {FIELD(multilingual, BOOL), .title = "Languages",
-     .help = "each window's language is heard anew"},
+     .help = "each window's language is heard anew",
+     .manual = "Each window's language is heard anew, for recordings in which it changes."},
     {FIELD(language_detection_segments, U32), .low = 1, .high = 16, .value = "N",
-     .help = "windows to ask, until one is sure (4; at most 16)"},
+     .help = "windows to ask, until one is sure (4; at most 16)",
+     .manual = "Windows with speech to ask until one is sure (4; at most 16); else the most "
+               "frequent language is taken. With voice activity alone; without it, the first "
+               "window with speech decides."},
     {FIELD(language_detection_threshold, FLOAT), .high = 1, .value = "P",
      .help = "as sure as this will do (0.5)"},
 
     {FIELD(beam_size, U32), .low = 1, .high = 16, .value = "N", .title = "How text is searched for",
      .help = "hypotheses at temperature 0 (1: greedy)"},
     {FIELD(best_of, U32), .low = 1, .high = 16, .value = "N",
-     .help = "candidates at temperatures above 0 (1)"},
+     .help = "candidates at temperatures above 0 (1)",
+     .manual = "Candidates at temperatures above 0, of which the likeliest is taken (1)."},
     {FIELD(patience, FLOAT), .low = 0.1, .high = 10, .value = "X",
-     .help = "above 1, beams search on for longer (1)"},
+     .help = "above 1, beams search on for longer (1)",
+     .manual = "The search ends when X times the beam size hypotheses have ended (1)."},
     {FIELD(length_penalty, FLOAT), .high = 10, .unset = true, .value = "X",
-     .help = "Google's exponent, up to 10 (default: the mean log probability ranks)"},
+     .help = "Google's exponent, up to 10 (default: the mean log probability ranks)",
+     .manual = "Exponent of the penalty by which hypotheses of different lengths are compared; "
+               "without it, their mean log probabilities are."},
     {FIELD(temperatures, FLOATS), .high = 2, .always = true, .option = "temperature",
      .count = offsetof(struct transcribe_params, temperature_count), .value = "T,...",
      .help = "until a window looks right; rising, up to 8, from 0 to 2 (0,0.2,0.4,0.6,0.8,1)"},
     {FIELD(max_tokens, U32), .high = 100000, .always = true, .value = "N", .option_low = 1,
-     .option_high = 448,
-     .help = "of one window of 30 s; up to 448 (half of the model's positions)"},
+     .option_high = 448, .help = "of one window of 30 s; up to 448 (half of the model's positions)",
+     .manual = "Tokens of one window of 30 seconds. At most what the model has room for beside its "
+               "own (three, or five with --word-timestamps)."},
     {FIELD(without_timestamps, BOOL), .help = "one segment a window"},
     {FIELD(max_initial_timestamp, FLOAT), .high = 30, .unset = true, .value = "S",
-     .help = "of a window's first text (the model's: 1)"},
-    {FIELD(condition_on_previous_text, BOOL),
-     .help = "go by what was said before; needs --vad=off"},
+     .help = "of a window's first text (the model's: 1)",
+     .manual = "The latest second at which a window's first text may begin (what the model says, "
+               "mostly 1)."},
+    {FIELD(condition_on_previous_text, BOOL), .help = "go by what was said before; needs --vad=off",
+     .manual = "A window is shown the text of the one before it. Without voice activity alone."},
     {FIELD(prompt_reset_on_temperature, FLOAT), .high = 2, .value = "T",
-     .help = "but not by what was got above (0.5)"},
+     .help = "but not by what was got above (0.5)",
+     .manual = "Not when that text was got at a temperature above this (0.5)."},
     {FIELD(initial_prompt, TEXT), .value = "TEXT",
      .help = "as if this had been said before a shard (with voice activity: a window); up to 223 "
-             "tokens"},
-    {FIELD(hotwords, TEXT), .value = "TEXT", .help = "names and words to expect; up to 223 tokens"},
+             "tokens",
+     .manual = "As if this had been said before: names, spelling, style; up to 223 tokens. It goes "
+               "before every window that voice activity has cut; without voice activity, before "
+               "the first window of each shard (some five minutes of a recording)."},
+    {FIELD(hotwords, TEXT), .value = "TEXT", .help = "names and words to expect; up to 223 tokens",
+     .manual = "Words to expect, before every window that has no other prompt; up to 223 tokens."},
     {FIELD(suppress_tokens, TOKENS), .value = "N,...",
      .count = offsetof(struct transcribe_params, suppress_count),
      .flag = offsetof(struct transcribe_params, suppress_model),
-     .help = "never said; -1: the model's list (-1)"},
+     .help = "never said; -1: the model's list (-1)",
+     .manual = "Tokens never to write; -1, the default, is the model's own list, and nothing at "
+               "all no token."},
 
     {FIELD(compression_ratio_threshold, FLOAT), .high = 1000, .always = true, .option_low = 1,
      .option_high = 1000, .value = "X", .title = "When a text is tried again, or is none",
-     .help = "above: it repeats itself (2.4)"},
+     .help = "above: it repeats itself (2.4)",
+     .manual = "A window that compresses better than this repeats itself, and is tried again "
+               "(2.4)."},
     {FIELD(logprob_threshold, FLOAT), .low = -1000, .always = true, .option_low = -100,
-     .value = "X", .help = "below: too unsure (-1)"},
+     .value = "X", .help = "below: too unsure (-1)",
+     .manual = "A window whose tokens are less likely than this on average is tried again (-1)."},
     {FIELD(no_speech_threshold, FLOAT), .high = 1, .always = true, .value = "P",
-     .help = "above: silence (0.6)"},
+     .help = "above: silence (0.6)",
+     .manual = "A window more likely silent than this has no text (0.6)."},
 
-    {FIELD(word_timestamps, BOOL), .title = "Words", .help = "a time for each word"},
+    {FIELD(word_timestamps, BOOL), .title = "Words", .help = "a time for each word",
+     .manual = "A time for each word, in the catalog's table 'word' and in JSON and WebVTT."},
     {FIELD(hallucination_silence_threshold, FLOAT), .high = 3600, .value = "S",
      .help = "leave out words that look invented next to such a silence"},
 };

@@ -7,6 +7,7 @@
 #include <utf8proc.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "workers/text/tokenizer/bpe.h"
 #include "workers/text/tokenizer/bpe_json.h"
 #include "workers/text/json_file.h"
@@ -155,7 +156,7 @@ int tokenizer_parse(const char *json, size_t len, struct tokenizer **ret, struct
         err_prefix(err, "tokenizer.json");
     json_decref(root);
     if (rc != 0) {
-        json_file_printable(err);
+        utf8_display_err(err);
         tokenizer_free(t);
     } else {
         *ret = t;

@@ -137,11 +137,15 @@ static int read_metaspace(const json_t *j, struct tokenizer_split *s, struct err
     const char *scheme = json_string_value(json_object_get(j, "prepend_scheme"));
     struct split_part part = {.kind = SPLIT_METASPACE};
     struct codepoints c = {0};
+    bool failed;
 
     codepoints_put_utf8(&c, sign ? sign : "", sign ? strlen(sign) : 0);
     if (c.len == 1)
         part.sign = c.at[0];
+    failed = c.failed;
     codepoints_free(&c);
+    if (failed)
+        return err_set(err, ERR_NOMEM, "no memory for a tokenizer");
     if (part.sign == 0)
         return err_set(err, ERR_MODEL, "the pre_tokenizer's replacement is not one character");
     if (scheme && strcmp(scheme, "always") != 0 && strcmp(scheme, "first") != 0 &&

@@ -95,7 +95,7 @@ int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary *
     if (!rc)
         rc = build(tokenizer, generation, config, ret, err);
     if (rc)
-        json_file_printable(err);
+        utf8_display_err(err);
     json_decref(tokenizer);
     json_decref(generation);
     json_decref(config);

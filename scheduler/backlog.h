@@ -1,0 +1,30 @@
+/* scheduler/backlog.h - the work that waits: stages in their turn, their tasks into the planner.
+ * Internal to scheduler/; the loop's thread. */
+#ifndef NIGHTSHIFT_SCHEDULER_BACKLOG_H
+#define NIGHTSHIFT_SCHEDULER_BACKLOG_H
+
+#include "scheduler/run.h"
+
+/* Refills the planner from the current stage; chooses the stage when there is none. Returns false
+ * when nothing is runnable now (workers may still hold leases). */
+bool backlog_refill(struct run *run);
+void backlog_rescan(struct run *run); /* the catalog has changed: look at every task again */
+/* Forgets what is not leased: it is read from the catalog again. False: not now, or never. */
+bool backlog_forget_queued(struct run *run);
+/* After a request: forget what is not leased, stop leases of tasks that are not wanted any more.
+ * cancel: their work in hand is dropped; else it is ended at a checkpoint. */
+void backlog_recheck(struct run *run, bool cancel);
+void backlog_drop(struct run *run, int64_t task); /* forgets a task without leases, here and in the
+                                                     planner */
+void backlog_free(struct run *run);
+/* Work that waits in the catalog and is not queued yet, in shards of full length: about. */
+double backlog_unread(const struct run *run);
+/* A stage that cannot be done here (its model is gone, or fits no device): its tasks stay pending,
+ * the run goes on with the others and ends with this error. Its leases are taken back. */
+void backlog_put_aside(struct run *run, const struct store_stage_row *stage, const struct err *why);
+bool backlog_is_aside(const struct run *run, int64_t stage);
+void backlog_take_back(struct run *run); /* somebody may have mended them: all are tried again */
+char *backlog_shown(const struct store_task *t); /* its name for people; owned; NULL: no memory */
+int backlog_paused(struct run *run, bool *ret, struct err *err);
+
+#endif

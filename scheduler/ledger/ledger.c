@@ -1,0 +1,349 @@
+#include "scheduler/ledger/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/ledger/ledger_entry.h"
+#include "scheduler/plan/retry.h"
+
+struct ledger {
+    struct store *st;
+    ledger_durable_fn durable;
+    ledger_refused_fn refused;
+    void *arg;
+    struct ledger_entry **entries; /* owned, each */
+    size_t count, cap, shards;
+    uint64_t bytes;
+};
+
+struct ledger *ledger_new(struct store *st, ledger_durable_fn durable, ledger_refused_fn refused,
+                          void *arg)
+{
+    struct ledger *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return NULL;
+    l->st = st;
+    l->durable = durable;
+    l->refused = refused;
+    l->arg = arg;
+    return l;
+}
+
+static void entry_free(struct ledger_entry *e)
+{
+    if (!e)
+        return;
+    store_passages_free(e->passages, e->shard.vector_count);
+    msg_shard_done_free(&e->shard);
+    msg_settled_free(&e->settled);
+    msg_media_free(&e->info);
+    msg_lease_end_free(&e->end);
+    free(e->text);
+    free(e->device);
+    free(e->label);
+    free(e->driver);
+    free(e->decoding);
+    free(e);
+}
+
+static void clear(struct ledger *l)
+{
+    size_t i;
+
+    for (i = 0; i < l->count; i++)
+        entry_free(l->entries[i]);
+    l->count = l->shards = 0;
+    l->bytes = 0;
+}
+
+void ledger_free(struct ledger *l)
+{
+    if (!l)
+        return;
+    clear(l);
+    free(l->entries);
+    free(l);
+}
+
+/* A new entry at the end, zeroed; NULL when out of memory. */
+static struct ledger_entry *add(struct ledger *l, enum ledger_kind kind, struct err *err)
+{
+    struct ledger_entry *e;
+
+    if (l->count == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 64;
+        struct ledger_entry **p = realloc(l->entries, cap * sizeof(struct ledger_entry *));
+
+        if (!p)
+            goto fail;
+        l->entries = p;
+        l->cap = cap;
+    }
+    e = calloc(1, sizeof(*e));
+    if (!e)
+        goto fail;
+    e->kind = kind;
+    l->entries[l->count++] = e;
+    l->bytes += sizeof(*e);
+    return e;
+fail:
+    err_set(err, ERR_NOMEM, "no memory to keep results");
+    return NULL;
+}
+
+static int undo(struct ledger *l, struct err *err)
+{
+    entry_free(l->entries[--l->count]);
+    return err_set(err, ERR_NOMEM, "no memory to keep results");
+}
+
+static bool copy(char **dst, const char *src)
+{
+    *dst = strdup(src ? src : "");
+    return *dst != NULL;
+}
+
+static uint64_t segments_bytes(const struct msg_shard_done *m)
+{
+    uint64_t n = m->segment_count * sizeof(*m->segments);
+
+    for (uint32_t i = 0; i < m->segment_count; i++) {
+        const struct result_segment *g = &m->segments[i];
+
+        n += strlen(g->text) + strlen(g->reason) + 32;
+        for (uint32_t k = 0; k < g->word_count; k++)
+            n += sizeof(g->words[k]) + strlen(g->words[k].text) + 16;
+    }
+    return n;
+}
+
+/* Of memory, about. */
+static uint64_t shard_bytes(const struct ledger_entry *e)
+{
+    const struct msg_shard_done *m = &e->shard;
+    const struct result_voices *v = &m->voices;
+    uint64_t n = segments_bytes(m);
+
+    for (uint32_t i = 0; i < m->sound_count; i++)
+        n += sizeof(m->sounds[i]) + strlen(m->sounds[i].name) + 16;
+    n += m->vector_count * (sizeof(*m->vectors) + m->vector_size * sizeof(float));
+    for (uint32_t i = 0; e->passages && i < m->vector_count; i++)
+        n += sizeof(e->passages[i]) + strlen(e->passages[i].text) + 16;
+    n += (uint64_t)v->windows * v->frames;
+    n += v->vector_count * (sizeof(*v->of) + (uint64_t)v->size * sizeof(float));
+    return n;
+}
+
+int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
+                    struct store_passage *passages, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_SHARD, err);
+
+    if (!e) {
+        store_passages_free(passages, m->vector_count);
+        msg_shard_done_free(m);
+        return err->code;
+    }
+    e->task = task;
+    e->passages = passages;
+    e->shard = *m;
+    memset(m, 0, sizeof(*m));
+    if (!copy(&e->device, device))
+        return undo(l, err);
+    l->shards++;
+    l->bytes += shard_bytes(e);
+    return 0;
+}
+
+int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
+                 struct err *err)
+{
+    return ledger_passages(l, task, device, m, NULL, err);
+}
+
+int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_SETTLED, err);
+
+    if (!e) {
+        msg_settled_free(m);
+        return err->code;
+    }
+    e->task = task;
+    e->settled = *m;
+    memset(m, 0, sizeof(*m));
+    l->bytes +=
+        e->settled.speaker_count * (sizeof(*e->settled.speakers) + e->settled.size * sizeof(float));
+    l->bytes += e->settled.turn_count * sizeof(*e->settled.turns);
+    return 0;
+}
+
+int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_MEDIA, err);
+
+    if (!e)
+        return err->code;
+    e->media = m->media_id;
+    e->info.duration_ms = m->duration_ms;
+    e->info.sample_rate_hz = m->sample_rate_hz;
+    e->info.channels = m->channels;
+    if (!copy(&e->info.container, m->container) || !copy(&e->info.codec, m->codec) ||
+        !copy(&e->info.title, m->title))
+        return undo(l, err);
+    return 0;
+}
+
+int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_MEDIA_END, err);
+
+    if (!e)
+        return err->code;
+    e->media = m->media_id;
+    e->end.total_ms = m->total_ms;
+    e->end.has_hash = m->has_hash;
+    memcpy(e->end.content_hash, m->content_hash, sizeof(e->end.content_hash));
+    if (!copy(&e->end.damage, m->damage))
+        return undo(l, err);
+    return 0;
+}
+
+int ledger_media_length(struct ledger *l, int64_t media, int64_t total_ms, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_MEDIA_END, err);
+
+    if (!e)
+        return err->code;
+    e->media = media;
+    e->end.total_ms = total_ms;
+    return 0;
+}
+
+int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_TOTAL, err);
+
+    if (!e)
+        return err->code;
+    e->task = task;
+    e->total = shards;
+    return 0;
+}
+
+int ledger_failed(struct ledger *l, int64_t task, int code, const char *message,
+                  int64_t retry_at_ms, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_FAILED, err);
+
+    if (!e)
+        return err->code;
+    e->task = task;
+    e->code = code;
+    e->at_ms = retry_at_ms;
+    return copy(&e->text, message) ? 0 : undo(l, err);
+}
+
+int ledger_suspect(struct ledger *l, int64_t task, uint32_t deaths, int64_t retry_at_ms,
+                   struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_SUSPECT, err);
+
+    if (!e)
+        return err->code;
+    e->task = task;
+    e->total = deaths;
+    e->at_ms = retry_at_ms;
+    return 0;
+}
+
+int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *device,
+                 const char *text, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_EVENT, err);
+
+    if (!e)
+        return err->code;
+    e->media = media;
+    if (!copy(&e->label, kind) || !copy(&e->device, device) || !copy(&e->text, text))
+        return undo(l, err);
+    return 0;
+}
+
+int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
+                  const struct store_tuning *t, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_TUNING, err);
+
+    if (!e)
+        return err->code;
+    e->tuning = *t;
+    if (!copy(&e->device, key->device_id) || !copy(&e->driver, key->driver) ||
+        !copy(&e->text, key->model_hash) || !copy(&e->label, key->precision) ||
+        !copy(&e->decoding, key->decoding))
+        return undo(l, err);
+    return 0;
+}
+
+size_t ledger_pending(const struct ledger *l) { return l->count; }
+size_t ledger_shards(const struct ledger *l) { return l->shards; }
+uint64_t ledger_bytes(const struct ledger *l) { return l->bytes; }
+
+/* Everything in one transaction, which is open when this returns 0. */
+static int write_all(struct ledger *l, struct err *err)
+{
+    size_t i;
+    int rc;
+
+    for (i = 0; i < l->count; i++) {
+        struct ledger_entry *e = l->entries[i];
+
+        if (e->refused)
+            rc = 0;
+        else
+            rc = ledger_entry_write(l->st, e, err);
+        if (rc && retry_store(rc) == STORE_BAD) {
+            e->refused = true;
+            e->why = *err;
+        } else if (rc) {
+            return rc;
+        }
+        /* Without this the task would be computed again for ever. */
+        if (e->refused && (e->kind == LEDGER_SHARD || e->kind == LEDGER_SETTLED)) {
+            rc = store_task_failed(l->st, e->task, e->why.code, e->why.msg, -1, err);
+            if (rc && retry_store(rc) != STORE_BAD)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+int ledger_flush(struct ledger *l, struct err *err)
+{
+    size_t i;
+    int rc;
+
+    if (l->count == 0)
+        return 0;
+    rc = store_begin(l->st, err);
+    if (rc)
+        return rc;
+    rc = write_all(l, err);
+    if (rc == 0)
+        rc = store_commit(l->st, err);
+    if (rc) {
+        store_rollback(l->st);
+        return rc;
+    }
+    for (i = 0; i < l->count; i++) {
+        const struct ledger_entry *e = l->entries[i];
+
+        if (e->refused)
+            l->refused(l->arg, e->task, &e->why);
+        else if (e->kind == LEDGER_SHARD)
+            l->durable(l->arg, e->task, e->shard.end_ms - e->shard.start_ms);
+    }
+    clear(l);
+    return 0;
+}

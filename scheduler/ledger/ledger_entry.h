@@ -1,0 +1,46 @@
+/* scheduler/ledger/ledger_entry.h - one entry of the ledger. Internal to ledger.c and
+ * ledger_write.c. */
+#ifndef NIGHTSHIFT_SCHEDULER_LEDGER_LEDGER_ENTRY_H
+#define NIGHTSHIFT_SCHEDULER_LEDGER_LEDGER_ENTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "store/store.h"
+#include "store/tuning.h"
+#include "workers/wire/protocol.h"
+
+enum ledger_kind {
+    LEDGER_SHARD,
+    LEDGER_SETTLED,
+    LEDGER_MEDIA,
+    LEDGER_MEDIA_END,
+    LEDGER_TOTAL,
+    LEDGER_FAILED,
+    LEDGER_SUSPECT,
+    LEDGER_EVENT,
+    LEDGER_TUNING
+};
+
+struct ledger_entry {
+    enum ledger_kind kind;
+    int64_t task, media;
+    int code;       /* FAILED */
+    int64_t at_ms;  /* FAILED, SUSPECT */
+    uint32_t total; /* TOTAL; SUSPECT: deaths */
+    char *text, *device, *label, *driver, *decoding;
+    bool refused; /* the catalog said no: settled as a failure of the task */
+    struct err why;
+    struct msg_shard_done shard;
+    struct store_passage *passages; /* SHARD: of shard.vectors, one each; or NULL */
+    struct msg_settled settled;
+    struct msg_media info;
+    struct msg_lease_end end;
+    struct store_tuning tuning; /* of device, driver, model text, precision label, decoding */
+};
+
+/* Into the transaction that is open. */
+int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct err *err);
+
+#endif

@@ -1,0 +1,109 @@
+/* An entry of the ledger as the store has it. */
+#include <stdlib.h>
+
+#include "scheduler/ledger/ledger_entry.h"
+
+static void fill_vectors(const struct ledger_entry *e, struct store_vector *ret)
+{
+    for (uint32_t i = 0; i < e->shard.vector_count; i++) {
+        const struct result_vector *from = &e->shard.vectors[i];
+
+        ret[i] = (struct store_vector){
+            .start_ms = from->start_ms,
+            .end_ms = from->end_ms,
+            .text = e->passages ? e->passages[i].text : NULL,
+            .values = from->values,
+            .size = e->shard.vector_size,
+        };
+    }
+}
+
+static int write_shard(struct store *st, const struct ledger_entry *e, struct err *err)
+{
+    const struct msg_shard_done *m = &e->shard;
+    struct store_vector *vectors = calloc(m->vector_count + 1u, sizeof(*vectors));
+    const struct store_shard_result r = {
+        .task_id = e->task,
+        .seq = m->seq,
+        .start_ms = m->start_ms,
+        .end_ms = m->end_ms,
+        .language = m->language,
+        .language_prob = m->language_prob,
+        .windows = m->windows,
+        .wall_ms = m->wall_ms,
+        .device = e->device,
+        .segments = m->segments,
+        .segment_count = m->segment_count,
+        .sounds = m->sounds,
+        .sound_count = m->sound_count,
+        .vectors = vectors,
+        .vector_count = m->vector_count,
+        .voices = m->voices.windows ? &m->voices : NULL,
+    };
+    int rc;
+
+    if (vectors)
+        fill_vectors(e, vectors);
+    rc = vectors ? store_shard_done(st, &r, err)
+                 : err_set(err, ERR_NOMEM, "no memory for a shard's results");
+    free(vectors);
+    return rc;
+}
+
+static int write_settled(struct store *st, const struct ledger_entry *e, struct err *err)
+{
+    const struct msg_settled *m = &e->settled;
+    struct store_speaker *speakers = calloc(m->speaker_count + 1u, sizeof(*speakers));
+    int rc;
+
+    for (uint32_t i = 0; speakers && i < m->speaker_count; i++)
+        speakers[i] = (struct store_speaker){
+            .speech_ms = m->speakers[i].speech_ms,
+            .values = m->speakers[i].values,
+            .size = m->speakers[i].values ? m->size : 0,
+        };
+    if (speakers)
+        rc = store_settled(st, e->task, speakers, m->speaker_count, m->turns, m->turn_count, err);
+    else
+        rc = err_set(err, ERR_NOMEM, "no memory for a recording's speakers");
+    free(speakers);
+    return rc;
+}
+
+int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct err *err)
+{
+    switch (e->kind) {
+    case LEDGER_SHARD:
+        return write_shard(st, e, err);
+    case LEDGER_SETTLED:
+        return write_settled(st, e, err);
+    case LEDGER_MEDIA: {
+        struct store_media_info info = {
+            .media_id = e->media,
+            .duration_ms = e->info.duration_ms,
+            .sample_rate_hz = e->info.sample_rate_hz,
+            .channels = e->info.channels,
+            .container = e->info.container,
+            .codec = e->info.codec,
+            .title = e->info.title,
+        };
+        return store_media_info(st, &info, err);
+    }
+    case LEDGER_MEDIA_END:
+        return store_media_end(st, e->media, e->end.total_ms,
+                               e->end.has_hash ? e->end.content_hash : NULL, e->end.damage, err);
+    case LEDGER_TOTAL:
+        return store_task_total(st, e->task, e->total, err);
+    case LEDGER_FAILED:
+        return store_task_failed(st, e->task, e->code, e->text, e->at_ms, err);
+    case LEDGER_SUSPECT:
+        return store_task_suspect(st, e->task, e->total, e->at_ms, err);
+    case LEDGER_EVENT:
+        return store_event(st, e->label, e->media, e->device, e->text, err);
+    case LEDGER_TUNING:
+        return store_tuning_note(
+            st, &(struct store_tuning_key){e->device, e->driver, e->text, e->label, e->decoding},
+            &e->tuning, err);
+    }
+    return 0;
+}

@@ -1,0 +1,84 @@
+/* scheduler/plan/placement.h - does a model fit a device, how is it set up there, and how fast will
+ * it be?
+ *
+ * Pure: no clock, no I/O, no allocation; any thread. Nothing is loaded or measured here: sizes are
+ * predictions, and a speed is what was measured by an earlier run or else an estimate from the
+ * device's published peaks. Memory that other programs hold is respected because only what is free
+ * is counted. */
+#ifndef NIGHTSHIFT_SCHEDULER_PLAN_PLACEMENT_H
+#define NIGHTSHIFT_SCHEDULER_PLAN_PLACEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/devices.h"
+#include "gpu/precision.h"
+
+#define PLACEMENT_BUDGET 0.9 /* of the free memory */
+#define PLACEMENT_WINDOW_S 30.0
+#define PLACEMENT_TOKENS 100.0 /* of a window: lively speech */
+
+/* What a model takes and does. Borrowed. */
+struct placement_model {
+    const char *name;     /* for sentences */
+    const char *hash;     /* what measurements are remembered by, and: */
+    const char *decoding; /* as in store/tuning.h */
+    uint32_t branches;    /* hypotheses that a window may have at once; 0: 1 */
+    /* All that a worker takes of this device's memory. */
+    uint64_t (*bytes)(const void *arg, const struct device *d, enum precision p, uint32_t slots,
+                      uint32_t windows);
+    const void *arg;
+    double encoder_flop;    /* of a window */
+    double token_flop;      /* of a token of a window, in all of its hypotheses */
+    double decoder_weights; /* read once for a step of all slots */
+    double token_values;    /* keys and values read for a token */
+};
+
+/* What an earlier run has measured. Borrowed. */
+struct placement_tuning {
+    const char *device_id, *driver, *model_hash, *decoding;
+    enum precision precision;
+    uint32_t slots, windows;
+    double rate; /* times real time; 0 unknown */
+};
+
+struct placement_wish { /* the user's; 0: chosen */
+    enum precision precision;
+    uint32_t slots;
+    uint32_t threads; /* of the processor, for each of its workers */
+    bool deterministic;
+    uint32_t sharers; /* workers on the same memory: the processor may come twice; 0: 1 */
+};
+
+enum placement_source { PLACEMENT_UNKNOWN, PLACEMENT_ESTIMATED, PLACEMENT_MEASURED };
+
+struct placement {
+    bool fits;
+    enum precision precision; /* never AUTO when it fits */
+    uint32_t slots, windows;
+    bool remembered;       /* slots and windows are those of an earlier run, maybe lowered */
+    uint64_t bytes;        /* predicted; of one slot and one window when it does not fit */
+    uint64_t budget, free; /* of device memory; free is this worker's share */
+    double speed;          /* times real time; 0 when `source` is UNKNOWN */
+    enum placement_source source;
+    char why[200];  /* it does not fit: a sentence without a full stop; else "" */
+    char note[200]; /* something is not as it was wished, and why; else "" */
+};
+
+/* Places one model on one device. tunings: all that is remembered, of whatever device. */
+void placement_decide(const struct device *d, const struct placement_model *m,
+                      const struct placement_wish *wish, const struct placement_tuning *tunings,
+                      size_t tuning_count, struct placement *ret);
+
+/* Of several models the one that fits and needs most memory, which in one family is the most
+ * accurate; -1 when none does. */
+int placement_largest(const struct device *d, const struct placement_model *models, size_t n,
+                      const struct placement_wish *wish);
+
+/* The device's published peaks for dense products in this precision and for its memory, in FLOP and
+ * bytes per second. Of the processor: by its threads. False: nothing is known about it. */
+bool placement_peaks(const struct device *d, enum precision p, uint32_t threads, double *flop_s,
+                     double *bytes_s);
+
+#endif

@@ -1,0 +1,165 @@
+#include "scheduler/plan/retry.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/utf8.h"
+
+enum kind { KIND_BAD, KIND_PLACE, KIND_AGAIN, KIND_WORKER, KIND_BACK, KIND_STOP };
+
+static enum kind kind_of(int code, bool died)
+{
+    if (died)
+        return KIND_WORKER;
+    switch (code) {
+    case ERR_INPUT:
+    case ERR_LIMIT:
+        return KIND_BAD;
+    case ERR_MISSING:
+    case ERR_CHANGED:
+    case ERR_DENIED:
+        return KIND_PLACE;
+    case ERR_DEVICE:
+    case ERR_CRASH:
+        return KIND_WORKER;
+    case ERR_CANCELLED:
+        return KIND_BACK;
+    case ERR_MODEL:
+        return KIND_STOP;
+    default:
+        return KIND_AGAIN;
+    }
+}
+
+bool retry_counts(int code, bool died)
+{
+    enum kind k = kind_of(code, died);
+
+    return k == KIND_AGAIN || k == KIND_WORKER;
+}
+
+static const char *way_out(int code)
+{
+    switch (code) {
+    case ERR_MISSING:
+        return "; bring it back and `nightshift retry` it, or enqueue the place where it is now";
+    case ERR_CHANGED:
+        return "; enqueue it again to have its new content transcribed";
+    case ERR_DENIED:
+        return "; give yourself read permission and `nightshift retry` it";
+    default:
+        return "";
+    }
+}
+
+/* base * 4^attempts, capped, plus up to a quarter. */
+static int64_t wait_ms(const struct retry_rule *rule, uint32_t attempts, uint64_t spread)
+{
+    int64_t ms = rule->base_ms ? rule->base_ms : RETRY_BASE_MS;
+
+    while (attempts-- && ms < RETRY_CAP_MS)
+        ms *= 4;
+    if (ms > RETRY_CAP_MS)
+        ms = RETRY_CAP_MS;
+    return ms + (int64_t)(spread * 0x9E3779B97F4A7C15u >> 33) % (ms / 4 + 1);
+}
+
+static void charge(const struct retry_rule *rule, const struct retry_failure *f, int64_t now_ms,
+                   uint64_t spread, struct retry_decision *ret)
+{
+    uint32_t limit = rule->limit ? rule->limit : RETRY_ATTEMPTS;
+    char why[300];
+
+    utf8_copy(why, sizeof(why), f->message);
+    if (f->attempts + 1 < limit) {
+        ret->verdict = RETRY_AGAIN;
+        ret->at_ms = now_ms + wait_ms(rule, f->attempts, spread);
+        utf8_copy(ret->message, sizeof(ret->message), why);
+        return;
+    }
+    ret->verdict = RETRY_FAIL;
+    ret->quarantined = true;
+    snprintf(ret->message, sizeof(ret->message),
+             "set aside after %u attempt%s: %s; `nightshift retry` it when the cause is gone",
+             f->attempts + 1, f->attempts ? "s" : "", why);
+}
+
+/* A lease that gave results before it died is no evidence: what was done by then is done, and if
+ * the recording is guilty its next lease dies without any. */
+static void judge_death(const struct retry_rule *rule, const struct retry_failure *f,
+                        int64_t now_ms, uint64_t spread, struct retry_decision *ret)
+{
+    char said[240], why[270];
+
+    utf8_copy(said, sizeof(said), f->message);
+    snprintf(why, sizeof(why), "%s%s", f->died ? "the worker died on it: " : "", said);
+    ret->own = f->alone || (!f->died && f->code == ERR_CRASH);
+    ret->deaths = (f->progress ? 0 : f->deaths) + 1;
+    ret->deaths_alone = f->alone && !f->progress ? f->deaths_alone + 1 : 0;
+    ret->quarantined = f->alone && (ret->deaths >= RETRY_DEATHS ||
+                                    ret->deaths_alone >= RETRY_DEATHS_ALONE + f->acquitted);
+    if (ret->quarantined) {
+        snprintf(ret->message, sizeof(ret->message),
+                 "set aside after %u deaths in a row, %u of them alone in this run: %s; "
+                 "`nightshift retry` it when the cause is gone",
+                 ret->deaths, ret->deaths_alone, why);
+        return;
+    }
+    ret->verdict = RETRY_SUSPECT;
+    /* What killed it from outside, a shortage of memory say, may be over soon. */
+    if (f->alone)
+        ret->at_ms = now_ms + wait_ms(rule, f->deaths_alone > 0, spread);
+    utf8_copy(ret->message, sizeof(ret->message), why);
+}
+
+void retry_decide(const struct retry_rule *rule, const struct retry_failure *f, int64_t now_ms,
+                  uint64_t spread, struct retry_decision *ret)
+{
+    char why[300];
+
+    *ret = (struct retry_decision){.verdict = RETRY_FAIL};
+    utf8_copy(why, sizeof(why), f->message);
+    switch (kind_of(f->code, f->died)) {
+    case KIND_BACK:
+        ret->verdict = RETRY_BACK;
+        break;
+    case KIND_STOP:
+        ret->verdict = RETRY_STOP;
+        utf8_copy(ret->message, sizeof(ret->message), why);
+        break;
+    case KIND_BAD:
+        utf8_copy(ret->message, sizeof(ret->message), why);
+        break;
+    case KIND_PLACE:
+        if (f->other_place)
+            ret->verdict = RETRY_PLACE;
+        snprintf(ret->message, sizeof(ret->message), "%s%s", why, way_out(f->code));
+        break;
+    case KIND_WORKER:
+        judge_death(rule, f, now_ms, spread, ret);
+        break;
+    case KIND_AGAIN:
+        charge(rule, f, now_ms, spread, ret);
+        break;
+    }
+}
+
+enum store_verdict retry_store(int code)
+{
+    switch (code) {
+    case ERR_FULL:
+    case ERR_IO:
+    case ERR_LOCKED: /* somebody else's sqlite3 shell holds a write lock */
+    case ERR_TIMEOUT:
+    case ERR_NOMEM:
+        return STORE_WAIT;
+    case ERR_INPUT:
+    case ERR_MISSING:
+    case ERR_EMPTY:
+    case ERR_LIMIT:
+    case ERR_USAGE:
+        return STORE_BAD;
+    default:
+        return STORE_STOP;
+    }
+}

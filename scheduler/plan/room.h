@@ -1,0 +1,36 @@
+/* scheduler/plan/room.h - the catalog's log that cannot be emptied, and room for it on the disk.
+ * Pure.
+ *
+ * SQLite's log (FILE-wal) grows for as long as somebody reads in one transaction, and a shell that
+ * was forgotten reads for ever. The run looks from time to time, and tells people once; when little
+ * room is left it begins nothing new, before the disk is full. */
+#ifndef NIGHTSHIFT_SCHEDULER_PLAN_ROOM_H
+#define NIGHTSHIFT_SCHEDULER_PLAN_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct room_limits {
+    uint64_t log_bytes;  /* a log beyond this is held by somebody */
+    uint64_t free_bytes; /* less than this is little */
+};
+
+struct room {     /* all zero at first */
+    bool held;    /* at the last look, too; a reader that is just passing is not spoken of */
+    bool told;    /* since the log became too long */
+    bool waiting; /* nothing new is begun */
+};
+
+enum room_say {
+    ROOM_NOTHING,
+    ROOM_HELD,  /* the log is too long, because somebody holds it */
+    ROOM_SHORT, /* the same, and the run waits */
+    ROOM_AGAIN, /* it does not wait any more */
+};
+
+/* One look: what the log takes after it was tried to empty it, and what is free on its disk.
+ * Waiting ends when the log is short again or twice the limit is free. */
+enum room_say room_look(struct room *r, const struct room_limits *l, uint64_t log_bytes,
+                        uint64_t free_bytes);
+
+#endif

@@ -1,0 +1,60 @@
+/* store/read/filter.h - the conditions on recordings that the reading functions share. Internal to
+ * store/. */
+#ifndef NIGHTSHIFT_STORE_READ_FILTER_H
+#define NIGHTSHIFT_STORE_READ_FILTER_H
+
+#include "base/buf.h"
+#include "store/db.h"
+#include "store/read/scope.h"
+
+/* A file or a directory. Exact bytes through the index on places; a name that holds a backslash may
+ * be the display form of odd bytes, and is compared with that form too, which reads all places. */
+struct filter_path {
+    bool display;
+    struct db_prefix below;
+    char sql[640];
+};
+int filter_path_make(const char *path /* NULL: nothing */, struct filter_path *ret,
+                     struct err *err);
+void filter_path_free(struct filter_path *f);
+/* A SELECT of media_id whose three parameters have the numbers first, first + 1 and first + 2: bind
+ * FILTER_PATH_VALUES with "bbb". In f, until the next call. */
+const char *filter_path_sql(struct filter_path *f, int first);
+#define FILTER_PATH_VALUES(f)                                                       \
+    (const void *)(f)->below.low, (f)->below.len - 1, (const void *)(f)->below.low, \
+        (f)->below.len, (const void *)(f)->below.high, (f)->below.len
+
+/* A scope as conditions on the recording of a row. */
+struct scope_filter {
+    const struct scope *scope; /* borrowed */
+    struct filter_path path;
+};
+bool scope_is_all(const struct scope *scope);
+int scope_filter_make(const struct scope *scope, struct scope_filter *ret, struct err *err);
+void scope_filter_free(struct scope_filter *f);
+/* Appends " AND media IN (...)" for each; media is the SQL of a media_id. The parameters have the
+ * numbers first ... first + 4, first at most 12. */
+void scope_filter_put(struct scope_filter *f, struct buf *sql, const char *media, int first);
+int scope_filter_bind(const struct scope_filter *f, sqlite3_stmt *stmt, int first, struct err *err);
+
+/* A SELECT of the classes of sound whose name has the text of the parameter in it ("?1"). From one
+ * name to the next by the index: there are some hundred, and perhaps millions of rows. */
+#define FILTER_CLASSES(param)                                                  \
+    "WITH RECURSIVE class(name) AS (SELECT min(name) FROM sound UNION ALL "    \
+    "SELECT (SELECT min(name) FROM sound WHERE name > class.name) FROM class " \
+    "WHERE class.name IS NOT NULL) "                                           \
+    "SELECT name FROM class WHERE name IS NOT NULL AND instr(lower(name), lower(" param ")) > 0"
+
+/* No newer stage has listened to the recording of task `t` for sounds: those of replaced stages
+ * would be found twice. */
+#define FILTER_LATEST_SOUNDS(t)                                                           \
+    "NOT EXISTS (SELECT 1 FROM task nt JOIN stage ns ON ns.stage_id = nt.stage_id "       \
+    "WHERE nt.media_id = " t ".media_id AND nt.stage_id > " t ".stage_id AND nt.state = " \
+    "'done' AND ns." DB_LISTENS ")"
+
+/* Prepares the text of sql; ERR_NOMEM when the buffer had failed. */
+int filter_prepare(struct store *st, struct buf *sql, sqlite3_stmt **ret, struct err *err);
+/* An SQLite code of db_bind as ours. */
+int filter_bound(int sqlite_rc, struct err *err);
+
+#endif

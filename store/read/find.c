@@ -1,0 +1,230 @@
+/* Candidates of a search that are no full text (store/read/find.h). */
+#include "store/read/find.h"
+
+#include "store/read/filter.h"
+
+#define SOUND_COLUMNS "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
+#define SOUND_PLACE \
+    "JOIN media m ON m.media_id = t.media_id JOIN place p ON p.place_id = m.place_id "
+
+/* From the classes; or, where few recordings are asked about, from all that is heard in these. */
+static const char sql_of_classes[] =
+    SOUND_COLUMNS "FROM (" FILTER_CLASSES("?1") ") c CROSS JOIN sound d ON d.name = c.name "
+                                                "JOIN task t ON t.task_id = d.task_id " SOUND_PLACE
+                                                "WHERE " FILTER_LATEST_SOUNDS("t");
+static const char sql_of_few[] =
+    SOUND_COLUMNS "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id " SOUND_PLACE
+                  "WHERE instr(lower(d.name), lower(?1)) > 0 AND " FILTER_LATEST_SOUNDS("t");
+#define FEW_PART (1.0 / 16) /* of all recordings */
+
+static struct find_sound sound_row(sqlite3_stmt *stmt)
+{
+    return (struct find_sound){.media_id = sqlite3_column_int64(stmt, 0),
+                               .start_ms = sqlite3_column_int64(stmt, 1),
+                               .end_ms = sqlite3_column_int64(stmt, 2),
+                               .path = db_text(stmt, 3),
+                               .member = db_text(stmt, 4),
+                               .name = db_text(stmt, 5),
+                               .score = sqlite3_column_double(stmt, 6)};
+}
+
+static int sounds_prepare(struct store *st, struct scope_filter *f, sqlite3_stmt **ret,
+                          struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    double part = 1;
+    int rc = scope_is_all(f->scope) ? 0 : scope_part(st, f->scope, &part, err);
+
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "%s", part < FEW_PART ? sql_of_few : sql_of_classes);
+    scope_filter_put(f, &sql, "t.media_id", 3);
+    buf_printf(&sql, " ORDER BY d.score DESC, p.path, p.member, d.start_ms, d.task_id, d.seq, "
+                     "d.idx LIMIT ?2");
+    rc = filter_prepare(st, &sql, ret, err);
+    buf_free(&sql);
+    return rc;
+}
+
+int find_sounds(struct store *st, const char *name, const struct scope *scope, uint64_t limit,
+                find_sound_fn fn, void *arg, struct err *err)
+{
+    struct scope_filter filter = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = scope_filter_make(scope, &filter, err), stop = 0;
+
+    if (rc < 0)
+        return rc;
+    rc = sounds_prepare(st, &filter, &stmt, err);
+    if (rc == 0)
+        rc = filter_bound(db_bind(stmt, "ti", name, limit ? (int64_t)limit : (int64_t)-1), err);
+    if (rc == 0)
+        rc = scope_filter_bind(&filter, stmt, 3, err);
+    while (rc == 0 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        const struct find_sound row = sound_row(stmt);
+
+        stop = fn(arg, &row);
+        rc = 0;
+    }
+    sqlite3_finalize(stmt);
+    scope_filter_free(&filter);
+    return rc < 0 ? rc : stop;
+}
+
+int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_t start_ms,
+                    int64_t end_ms, find_sound_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      SOUND_COLUMNS
+                      "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id " SOUND_PLACE
+                      "WHERE t.media_id = ?1 AND d.start_ms <= ?4 AND d.end_ms >= ?3 "
+                      "AND instr(lower(d.name), lower(?2)) > 0 AND " FILTER_LATEST_SOUNDS(
+                          "t") " ORDER BY d.score DESC, d.start_ms LIMIT 1",
+                      "itii", media_id, name, start_ms, end_ms);
+
+    if (rc == 1) {
+        const struct find_sound row = sound_row(stmt);
+
+        rc = fn(arg, &row);
+        sqlite3_reset(stmt);
+    }
+    return rc;
+}
+
+/* The task that listened to recording ?1 last. */
+#define LISTENED                                                             \
+    "(SELECT t.task_id FROM task t JOIN stage s ON s.stage_id = t.stage_id " \
+    "WHERE t.media_id = ?1 AND s." DB_LISTENS " AND t.state = 'done' "       \
+    "ORDER BY t.stage_id DESC LIMIT 1)"
+
+int find_sounds_of(struct store *st, int64_t media_id, find_sound_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt =
+        db_prepare(st,
+                   "SELECT ?1, start_ms, end_ms, '', '', name, score FROM sound "
+                   "WHERE task_id = " LISTENED " ORDER BY start_ms, end_ms, name, seq, idx",
+                   err);
+    int rc = 1, stop = 0;
+
+    if (!stmt)
+        return err->code;
+    if (db_bind(stmt, "i", media_id) != SQLITE_OK)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        const struct find_sound row = sound_row(stmt);
+
+        stop = fn(arg, &row);
+    }
+    sqlite3_finalize(stmt);
+    return rc < 0 ? rc : stop;
+}
+
+int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn fn, void *arg,
+               struct err *err)
+{
+    sqlite3_stmt *stmt =
+        db_prepare(st,
+                   "SELECT name, sum(end_ms - start_ms), min(start_ms) FROM sound "
+                   "WHERE task_id = " LISTENED " GROUP BY name ORDER BY 2 DESC, 3, 1 LIMIT ?2",
+                   err);
+    int rc = 1, stop = 0;
+
+    if (!stmt)
+        return err->code;
+    if (db_bind(stmt, "ii", media_id, limit ? (int64_t)limit : (int64_t)-1) != SQLITE_OK)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        const struct find_heard row = {db_text(stmt, 0), sqlite3_column_int64(stmt, 1),
+                                       sqlite3_column_int64(stmt, 2)};
+
+        stop = fn(arg, &row);
+    }
+    sqlite3_finalize(stmt);
+    return rc < 0 ? rc : stop;
+}
+
+int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, void *arg,
+                 struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT t.media_id, e.start_ms, e.end_ms, p.path, p.member, e.text "
+                      "FROM embedding e JOIN task t ON t.task_id = e.task_id "
+                      "JOIN media m ON m.media_id = t.media_id "
+                      "JOIN place p ON p.place_id = m.place_id WHERE e.embedding_id = ?",
+                      "i", embedding_id);
+
+    if (rc == 1) {
+        const struct find_passage row = {.media_id = sqlite3_column_int64(stmt, 0),
+                                         .start_ms = sqlite3_column_int64(stmt, 1),
+                                         .end_ms = sqlite3_column_int64(stmt, 2),
+                                         .path = db_text(stmt, 3),
+                                         .member = db_text(stmt, 4),
+                                         .text = db_text(stmt, 5)};
+
+        rc = fn(arg, &row);
+        sqlite3_reset(stmt);
+    }
+    return rc;
+}
+
+int find_place(struct store *st, int64_t media_id, const char *path, find_place_fn fn, void *arg,
+               struct err *err)
+{
+    struct filter_path filter = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = filter_path_make(path, &filter, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_first(
+        st, &stmt, err,
+        "SELECT path, member FROM place WHERE media_id = ?1 AND state <> 'replaced' "
+        "AND ((" DB_BELOW(
+            "path_raw", "?2", "?3",
+            "?4") ") "
+                  "OR path = CAST(?2 AS TEXT) OR (path >= CAST(?3 AS TEXT) "
+                  "AND path < CAST(?4 AS TEXT))) "
+                  "ORDER BY place_id = (SELECT place_id FROM media WHERE media_id = ?1) DESC, "
+                  "state <> 'present', place_id LIMIT 1",
+        "ibbb", media_id, FILTER_PATH_VALUES(&filter));
+    if (rc == 1) {
+        rc = fn(arg, db_text(stmt, 0), db_text(stmt, 1));
+        sqlite3_reset(stmt);
+    }
+    filter_path_free(&filter);
+    return rc;
+}
+
+int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    struct store_stage_row s;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, "
+                      "ifnull(s.source_id, 0) FROM stage s JOIN stage_total n USING (stage_id) "
+                      "WHERE s.name = ?1 AND n.audio_done_ms > 0 AND n.audio_done_ms >= 0.9 * "
+                      "(SELECT max(n.audio_done_ms) FROM stage s JOIN stage_total n "
+                      " USING (stage_id) WHERE s.name = ?1) ORDER BY s.stage_id DESC LIMIT 1",
+                      "t", name);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set(err, ERR_EMPTY, "the catalog has no vectors of '%s'", name);
+    s = (struct store_stage_row){.stage_id = sqlite3_column_int64(stmt, 0),
+                                 .name = db_dup(stmt, 1),
+                                 .model = db_dup(stmt, 2),
+                                 .model_dir = db_dup(stmt, 3),
+                                 .model_hash = db_dup(stmt, 4),
+                                 .params_json = db_dup(stmt, 5),
+                                 .source_id = sqlite3_column_int64(stmt, 6)};
+    sqlite3_reset(stmt);
+    if (!s.name || !s.model || !s.model_dir || !s.model_hash || !s.params_json) {
+        store_stage_row_free(&s);
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    }
+    *ret = s;
+    return 0;
+}

@@ -1,0 +1,86 @@
+#include "store/read/pace.h"
+
+#include "store/db.h"
+
+#define LAST_TASKS "1000"
+#define LEAST_MS 100 /* in less, what the clock and a start add is most of it */
+/* Shards are written in groups, each with the time of the writing: where they are short, the others
+ * of its group hide behind one, and what lies between two groups was work. */
+#define GROUP_MS 200
+
+/* Intervals by their end, latest first, as one time: that in which there is at least one. */
+struct together {
+    double from, to; /* the stretch so far, which the next one may belong to */
+    double all;
+};
+
+static void add(struct together *t, double from, double to)
+{
+    if (to < t->from - GROUP_MS) {
+        t->all += t->to - t->from;
+        t->to = to;
+        t->from = from;
+    } else if (from < t->from) {
+        t->from = from;
+    }
+}
+
+int store_pace(struct store *st, int64_t stage_id, const char *device, double *ret, struct err *err)
+{
+    struct together t = {0};
+    double audio_ms = 0;
+    sqlite3_stmt *stmt;
+    int rc = 1;
+
+    stmt = db_prepare(st,
+                      "SELECT (julianday(h.done_at) - 2440587.5) * 86400000, h.wall_ms, "
+                      "h.end_ms - h.start_ms FROM (SELECT task_id FROM task WHERE stage_id = ?1 "
+                      "AND shards_done > 0 ORDER BY task_id DESC LIMIT " LAST_TASKS ") t "
+                      "CROSS JOIN shard h ON h.task_id = t.task_id "
+                      "WHERE h.device = ?2 AND h.wall_ms > 0 ORDER BY 1 DESC",
+                      err);
+    if (!stmt)
+        return err->code;
+    if (db_bind(stmt, "it", stage_id, device) != SQLITE_OK)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    for (bool first = true; rc == 1 && (rc = db_next(st, stmt, err)) == 1; first = false) {
+        double to = sqlite3_column_double(stmt, 0), from = to - sqlite3_column_double(stmt, 1);
+
+        if (first)
+            t = (struct together){from, to, 0};
+        else
+            add(&t, from, to);
+        audio_ms += sqlite3_column_double(stmt, 2);
+    }
+    sqlite3_finalize(stmt);
+    t.all += t.to - t.from;
+    if (rc == 0)
+        *ret = t.all >= LEAST_MS ? audio_ms / t.all : 0;
+    return rc;
+}
+
+int store_waiting(struct store *st, int64_t stage_id, struct store_waiting *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT count(w.duration_ms), ifnull(sum(w.duration_ms * w.comes), 0), "
+                      "ifnull(sum(w.comes * (w.duration_ms IS NULL)), 0), "
+                      "ifnull(sum(w.size_bytes * w.comes * (w.duration_ms IS NULL)), 0) "
+                      "FROM (SELECT m.duration_ms, m.size_bytes, "
+                      "o.state = 'pending' AND o.paused = 0 AND o.absent = 0 AS comes FROM task t "
+                      "JOIN stage s ON s.stage_id = t.stage_id "
+                      "JOIN task o ON o.media_id = t.media_id AND o.stage_id = s.source_id "
+                      "JOIN media m ON m.media_id = t.media_id "
+                      "WHERE t.stage_id = ? AND t.state = 'pending' AND t.waits = 'source' "
+                      "AND t.paused = 0 AND t.absent = 0) w",
+                      "i", stage_id);
+
+    if (rc != 1)
+        return rc < 0 ? rc : err_set(err, ERR_CORRUPT, "the catalog counts nothing");
+    *ret = (struct store_waiting){.known = (uint64_t)sqlite3_column_int64(stmt, 0),
+                                  .audio_ms = sqlite3_column_int64(stmt, 1),
+                                  .unknown = (uint64_t)sqlite3_column_int64(stmt, 2),
+                                  .bytes = (uint64_t)sqlite3_column_int64(stmt, 3)};
+    sqlite3_reset(stmt);
+    return 0;
+}

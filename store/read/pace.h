@@ -1,0 +1,25 @@
+/* store/read/pace.h - what a plan asks of a stage's tasks: how fast they went, and what still
+ * waits. The store's thread, any mode. */
+#ifndef NIGHTSHIFT_STORE_READ_PACE_H
+#define NIGHTSHIFT_STORE_READ_PACE_H
+
+#include <stdint.h>
+
+#include "store/store.h"
+
+/* How many times real time a device (shard.device) was at a stage's last 1000 recordings: their
+ * audio by the time in which at least one of its shards was in work, so that neither shards side by
+ * side nor the hours between two runs count. 0: nothing to tell it by. */
+int store_pace(struct store *st, int64_t stage_id, const char *device, double *ret,
+               struct err *err);
+
+struct store_waiting { /* the tasks of a stage that wait for their source's */
+    uint64_t known;    /* those of known length */
+    int64_t audio_ms;  /* of these, where the source's task is to be done */
+    uint64_t unknown;  /* of no known length, where it is to be done, */
+    uint64_t bytes;    /*   and how large these are */
+};
+/* Goes through all tasks that wait. */
+int store_waiting(struct store *st, int64_t stage_id, struct store_waiting *ret, struct err *err);
+
+#endif

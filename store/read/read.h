@@ -1,0 +1,162 @@
+/* store/read/read.h - what the command line reads from the catalog: recordings, transcripts,
+ * search.
+ *
+ * Any store_mode, the store's thread. Rows are handed to a callback; everything in a row is
+ * borrowed and valid during that call only. A callback that returns non-zero ends the reading, and
+ * its value is what the function returns (use positive values to stop in good order). Callbacks may
+ * call other functions of this header on the same store. Texts are valid UTF-8; paths are in
+ * display form (base/utf8.h), with the exact bytes beside it where a file may be opened. */
+#ifndef NIGHTSHIFT_STORE_READ_READ_H
+#define NIGHTSHIFT_STORE_READ_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "store/store.h"
+
+struct read_recording {
+    int64_t media_id;
+    const char *path,
+        *member; /* of its main place: the oldest one that is present, else the last that was */
+    const void *path_raw, *member_raw; /* the second of a name with " (2)", as in `member` */
+    size_t path_raw_len, member_raw_len;
+    uint32_t places; /* present ones; 0: vanished */
+    uint64_t size_bytes;
+    int64_t duration_ms; /* -1 unknown */
+    /* "done", "failed", "cancelled", "paused", "absent", "waiting", "started", "pending" */
+    const char *state;
+    const char *language;                         /* spoken most, "" unknown */
+    const char *title, *container, *codec;        /* "" unknown */
+    const char *damage;                           /* "" whole */
+    const char *error_code, *error;               /* of a failed task, or of the last attempt; "" */
+    uint64_t segments, shards_done, shards_total; /* total 0: unknown */
+    /* Of the transcription that read_segments hands out: "done", "started" (a part is there),
+     * "pending", "failed", "cancelled"; "": none was asked for. */
+    const char *transcript;
+    const char *stages; /* the names of those that are done, "diarize, sounds"; "" none */
+    bool diarized;      /* a diarization of it is done */
+};
+typedef int (*read_recording_fn)(void *arg, const struct read_recording *row);
+
+struct read_filter {
+    const char *path;  /* display form of a file or a directory; NULL: all */
+    const char *state; /* as above; NULL: all */
+    bool with_results; /* only those of which at least one shard is done */
+    int64_t after;     /* media_id greater than this */
+    uint64_t limit;    /* 0: none */
+};
+/* In the order of media_id. */
+int read_recordings(struct store *st, const struct read_filter *filter, read_recording_fn fn,
+                    void *arg, struct err *err);
+
+/* How well a name ("path", "path//member") fits what is looked for: 1 best, larger ones less, 0 not
+ * at all; or an error code. */
+typedef int (*read_fit_fn)(void *arg, const char *name);
+/* One recording by what a user types: its number, its absolute path, else the one whose name fits
+ * best. ERR_MISSING: none. ERR_USAGE: several do; each (at most 20) was handed to `candidate` (may
+ * be NULL). */
+int read_find(struct store *st, const char *what, read_fit_fn fit, void *fit_arg,
+              read_recording_fn candidate, void *arg, int64_t *ret, struct err *err);
+int read_recording_by_id(struct store *st, int64_t media_id, read_recording_fn fn, void *arg,
+                         struct err *err); /* ERR_MISSING */
+
+struct read_segment {
+    int64_t segment_id, media_id;
+    int64_t start_ms, end_ms;
+    const char *text;
+    const char *language, *speaker;                                     /* "" unknown */
+    double avg_logprob, no_speech_prob, compression_ratio, temperature; /* NAN unknown */
+    double speech_prob;                                                 /* NAN: not measured */
+    uint32_t attempts;                                                  /* 0 unknown */
+    const char *reason; /* why it was tried again, doubted or dropped; "" */
+    bool has_words;     /* read_words has some */
+    const char *path, *member;
+    const char *snippet; /* search: text with the marks around what matched; else NULL */
+};
+typedef int (*read_segment_fn)(void *arg, const struct read_segment *row);
+
+/* The transcript of one recording in order. stage_id 0: the newest stage that has results for it.
+ */
+int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
+                  void *arg, struct err *err);
+
+/* What was heard in it and not believed, in order; the same stage. segment_id is 0. */
+int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
+                 void *arg, struct err *err);
+
+struct read_word {
+    int64_t start_ms, end_ms;
+    const char *text;    /* with its leading blank */
+    double probability;  /* NAN unknown */
+    const char *speaker; /* "" unknown */
+};
+typedef int (*read_word_fn)(void *arg, const struct read_word *row);
+/* The words of one segment in order. The callback reads nothing itself. */
+int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg, struct err *err);
+
+struct read_search {
+    const char *text; /* words are AND-ed; "a phrase"; begin* ; nothing typed is a syntax error */
+    const char *path; /* as read_filter */
+    const char *speaker;               /* name or label, as find_people.who; NULL: anybody */
+    const char *language;              /* of the segment; NULL: any */
+    const char *sound;                 /* a class with this in its name is heard ... */
+    int64_t sound_ms;                  /* ... at most so far from it; sound NULL: not asked */
+    const char *mark_begin, *mark_end; /* "[" and "]" when NULL */
+    uint64_t limit, offset;            /* limit 0: none */
+    bool by_time;                      /* by recording and position, instead of best first */
+};
+/* ERR_USAGE: nothing to search for (no letter or digit). */
+int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,
+                struct err *err);
+/* The FTS5 expression for a typed text: pure. Newly allocated; ERR_USAGE as above. */
+int read_search_expression(const char *text, char **ret, struct err *err);
+
+struct read_failure {
+    const char *kind; /* "failed", "damaged", "absent", "unreadable" */
+    const char *path, *member;
+    const char *code, *reason; /* code: err_name; "" for damaged */
+    const char *stage, *at;    /* "" unknown; at: ISO-8601 UTC */
+    int64_t media_id;          /* 0: unreadable */
+    uint32_t attempts;
+};
+typedef int (*read_failure_fn)(void *arg, const struct read_failure *row);
+int read_failures(struct store *st, const char *kind /* NULL: all */, uint64_t limit,
+                  read_failure_fn fn, void *arg, struct err *err);
+
+struct read_event {
+    int64_t event_id;
+    const char *at, *kind, *device, *text, *path; /* "" none */
+    int64_t media_id;
+};
+typedef int (*read_event_fn)(void *arg, const struct read_event *row);
+/* Those with id > after, oldest first; with last > 0, only the newest `last` of them. */
+int read_events(struct store *st, int64_t after, uint64_t last, read_event_fn fn, void *arg,
+                struct err *err);
+
+struct read_job {
+    int64_t job_id;
+    const char *created_at, *ended_at; /* "" : the walk is on, or was interrupted */
+    const char *command, *stage, *model, *language;
+    struct store_enqueue_counts counts;
+    uint64_t tasks_pending, tasks_done, tasks_failed, tasks_cancelled; /* of the tasks it created */
+};
+typedef int (*read_job_fn)(void *arg, const struct read_job *row);
+int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err);
+
+struct read_progress { /* one stage */
+    int64_t stage_id;
+    int64_t source_id; /* the stage whose results it works on; 0: none */
+    const char *stage, *model, *model_dir, *model_hash, *params_json;
+    uint64_t tasks, pending, done, failed, cancelled, paused, absent, unknown;
+    uint64_t waiting;  /* for their source's tasks */
+    uint64_t settling; /* pending ones whose shards are all there */
+    int64_t audio_known_ms, audio_done_ms;
+    int64_t audio_left_ms;  /* of the pending ones, as far as their durations are known */
+    uint64_t bytes_pending; /* of the pending ones */
+};
+typedef int (*read_progress_fn)(void *arg, const struct read_progress *row);
+int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *err);
+
+#endif

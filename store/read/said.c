@@ -1,0 +1,100 @@
+/* Who speaks in a stretch of a recording (store/read/find.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/db.h"
+#include "store/read/find.h"
+
+/* A segment may lie so far outside of its shard: Whisper's windows are 30 s. Narrowing by shard
+ * uses segment's index, which has no times. */
+#define SHARD_SLACK_MS "30000"
+
+/* A row per speaker, in the order of appearance. With one min() the columns that are no sum are
+ * those of the row that has it (SQLite, "Bare columns in an aggregate query"). */
+static const char sql_said[] =
+    "WITH said AS (SELECT g.speaker_id, g.language, g.text, "
+    "min(g.end_ms, ?3) - max(g.start_ms, ?2) AS ms, g.start_ms FROM shard h "
+    "CROSS JOIN segment g ON g.task_id = h.task_id AND g.seq = h.seq "
+    "WHERE h.task_id = (SELECT o.task_id FROM task o JOIN stage s ON s.stage_id = o.stage_id "
+    "WHERE o.media_id = ?1 AND s." DB_TRANSCRIBES " AND o.shards_done > 0 "
+    "ORDER BY o.stage_id DESC LIMIT 1) "
+    "AND h.start_ms < ?3 + " SHARD_SLACK_MS " AND h.end_ms > ?2 - " SHARD_SLACK_MS " "
+    "AND g.start_ms < max(?3, ?2 + 1) AND g.end_ms > ?2) "
+    "SELECT ifnull(k.name, k.label), k.label, a.language, a.text, sum(a.ms), min(a.start_ms) "
+    "FROM said a LEFT JOIN speaker k ON k.speaker_id = a.speaker_id "
+    "GROUP BY a.speaker_id ORDER BY 6, a.speaker_id";
+
+struct said { /* owned */
+    char *speaker, *label, *language, *text;
+    int64_t most_ms;
+    char *names[FIND_SPEAKERS_MOST];
+    size_t count, more;
+};
+
+static void said_free(struct said *s)
+{
+    free(s->speaker);
+    free(s->label);
+    free(s->language);
+    free(s->text);
+    for (size_t i = 0; i < s->count; i++)
+        free(s->names[i]);
+}
+
+static bool keep(sqlite3_stmt *stmt, int column, char **ret)
+{
+    free(*ret);
+    *ret = strdup(db_text(stmt, column));
+    return *ret != NULL;
+}
+
+/* Several labels may have been given one name. */
+static bool add_name(struct said *s, const char *name)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->names[i], name) == 0)
+            return true;
+    if (!*name)
+        return true;
+    if (s->count == FIND_SPEAKERS_MOST) {
+        s->more++;
+        return true;
+    }
+    s->names[s->count] = strdup(name);
+    return s->names[s->count++] != NULL;
+}
+
+static int take(struct said *s, sqlite3_stmt *stmt, struct err *err)
+{
+    int64_t ms = sqlite3_column_int64(stmt, 4);
+    bool good = s->text || keep(stmt, 3, &s->text);
+
+    if (good && (!s->speaker || ms > s->most_ms)) {
+        s->most_ms = ms;
+        good =
+            keep(stmt, 0, &s->speaker) && keep(stmt, 1, &s->label) && keep(stmt, 2, &s->language);
+    }
+    good = good && add_name(s, db_text(stmt, 0));
+    return good ? 0 : err_set(err, ERR_NOMEM, "catalog: out of memory");
+}
+
+int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_ms, find_said_fn fn,
+              void *arg, struct err *err)
+{
+    struct said s = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, sql_said, "iii", media_id, start_ms, end_ms);
+
+    while (rc == 1) {
+        rc = take(&s, stmt, err);
+        if (rc < 0)
+            sqlite3_reset(stmt);
+        else
+            rc = db_next(st, stmt, err);
+    }
+    if (rc == 0 && s.speaker)
+        rc = fn(arg, &(struct find_said){s.speaker, s.label, s.language, s.text,
+                                         (const char *const *)s.names, s.count, s.more});
+    said_free(&s);
+    return rc;
+}

@@ -1,0 +1,121 @@
+/* Transcripts, what was dropped from them, and their words. */
+#include "store/read/text_rows.h"
+
+#include <math.h>
+
+#include "store/db.h"
+#include "store/read/filter.h"
+
+void text_rows_select(struct buf *sql, const char *snippet, const char *from, const char *where)
+{
+    buf_printf(sql,
+               "SELECT g.segment_id, t.media_id, g.start_ms, g.end_ms, g.text, g.language, "
+               "ifnull(ifnull(k.name, k.label), ''), g.avg_logprob, g.no_speech_prob, "
+               "g.compression_ratio, g.temperature, p.path, p.member, %s, "
+               "g.attempts, g.speech_prob, g.reason, "
+               "EXISTS (SELECT 1 FROM word w WHERE w.segment_id = g.segment_id) "
+               "FROM %s "
+               "CROSS JOIN task t ON t.task_id = g.task_id "
+               "CROSS JOIN media m ON m.media_id = t.media_id "
+               "CROSS JOIN place p ON p.place_id = m.place_id "
+               "LEFT JOIN speaker k ON k.speaker_id = g.speaker_id "
+               "WHERE %s",
+               snippet, from, where);
+}
+
+static double number(sqlite3_stmt *stmt, int column)
+{
+    return sqlite3_column_type(stmt, column) == SQLITE_NULL ? NAN
+                                                            : sqlite3_column_double(stmt, column);
+}
+
+int text_rows_give(struct store *st, sqlite3_stmt *stmt, read_segment_fn fn, void *arg,
+                   struct err *err)
+{
+    int rc, stop = 0;
+
+    while (!stop && (rc = db_next(st, stmt, err)) != 0) {
+        if (rc < 0)
+            return rc;
+        struct read_segment row = {.segment_id = sqlite3_column_int64(stmt, 0),
+                                   .media_id = sqlite3_column_int64(stmt, 1),
+                                   .start_ms = sqlite3_column_int64(stmt, 2),
+                                   .end_ms = sqlite3_column_int64(stmt, 3),
+                                   .text = db_text(stmt, 4),
+                                   .language = db_text(stmt, 5),
+                                   .speaker = db_text(stmt, 6),
+                                   .avg_logprob = number(stmt, 7),
+                                   .no_speech_prob = number(stmt, 8),
+                                   .compression_ratio = number(stmt, 9),
+                                   .temperature = number(stmt, 10),
+                                   .path = db_text(stmt, 11),
+                                   .member = db_text(stmt, 12),
+                                   .snippet = (const char *)sqlite3_column_text(stmt, 13),
+                                   .attempts = (uint32_t)sqlite3_column_int64(stmt, 14),
+                                   .speech_prob = number(stmt, 15),
+                                   .reason = db_text(stmt, 16),
+                                   .has_words = sqlite3_column_int(stmt, 17) != 0};
+        stop = fn(arg, &row);
+    }
+    return stop;
+}
+
+static int read_from(struct store *st, const char *table, int64_t media_id, int64_t stage_id,
+                     read_segment_fn fn, void *arg, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    sqlite3_stmt *stmt = NULL;
+    int rc;
+
+    /* The newest transcription with results. */
+    text_rows_select(
+        &sql, "NULL", table,
+        "g.task_id = (SELECT o.task_id FROM task o JOIN stage s ON s.stage_id = o.stage_id "
+        "WHERE o.media_id = ?1 AND (o.stage_id = ?2 OR (?2 = 0 "
+        "AND s." DB_TRANSCRIBES " AND o.shards_done > 0)) "
+        "ORDER BY o.stage_id DESC LIMIT 1) ORDER BY g.seq, g.idx");
+    rc = filter_prepare(st, &sql, &stmt, err);
+    if (rc == 0)
+        rc = filter_bound(db_bind(stmt, "ii", media_id, stage_id), err);
+    if (rc == 0)
+        rc = text_rows_give(st, stmt, fn, arg, err);
+    sqlite3_finalize(stmt);
+    buf_free(&sql);
+    return rc;
+}
+
+int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
+                  void *arg, struct err *err)
+{
+    return read_from(st, "segment g", media_id, stage_id, fn, arg, err);
+}
+
+int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
+                 void *arg, struct err *err)
+{
+    return read_from(st, "(SELECT 0 AS segment_id, NULL AS speaker_id, * FROM dropped) g", media_id,
+                     stage_id, fn, arg, err);
+}
+
+int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT w.start_ms, w.end_ms, w.text, w.probability, ifnull(k.name, k.label) "
+                      "FROM word w LEFT JOIN speaker k ON k.speaker_id = w.speaker_id "
+                      "WHERE w.segment_id = ? ORDER BY w.idx",
+                      "i", segment_id);
+    int stop = 0;
+
+    while (rc == 1 && !stop) {
+        const struct read_word row = {sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
+                                      db_text(stmt, 2), number(stmt, 3), db_text(stmt, 4)};
+
+        stop = fn(arg, &row);
+        if (stop)
+            sqlite3_reset(stmt);
+        else
+            rc = db_next(st, stmt, err);
+    }
+    return rc < 0 ? rc : stop;
+}

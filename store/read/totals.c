@@ -1,0 +1,69 @@
+#include "store/db.h"
+
+/* From the sums that triggers keep (migrations/): the cost does not grow with the catalog. */
+static const char sql_totals[] =
+    "SELECT c.recordings, c.places, c.vanished, c.damaged, c.shards_done, c.segments, "
+    "ifnull(sum(s.pending), 0), ifnull(sum(s.done), 0), ifnull(sum(s.failed), 0), "
+    "ifnull(sum(s.cancelled), 0), ifnull(sum(s.paused), 0), ifnull(sum(s.absent), 0), "
+    "ifnull(sum(s.audio_known_ms), 0), ifnull(sum(s.audio_done_ms), 0), "
+    "ifnull(sum(s.audio_left_ms), 0), ifnull(sum(s.unknown), 0), ifnull(sum(s.bytes_pending), 0), "
+    "ifnull(sum(s.waiting), 0), "
+    "EXISTS (SELECT 1 FROM setting WHERE name = 'paused'), (SELECT count(*) FROM trouble) "
+    "FROM catalog_total c LEFT JOIN stage_total s ON true";
+
+int store_totals(struct store *st, struct store_totals *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int column = 0, rc = db_first(st, &stmt, err, sql_totals, "");
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", st->path);
+#define NEXT sqlite3_column_int64(stmt, column++)
+    ret->recordings = (uint64_t)NEXT;
+    ret->places = (uint64_t)NEXT;
+    ret->vanished = (uint64_t)NEXT;
+    ret->damaged = (uint64_t)NEXT;
+    ret->shards_done = (uint64_t)NEXT;
+    ret->segments = (uint64_t)NEXT;
+    ret->tasks_pending = (uint64_t)NEXT;
+    ret->tasks_done = (uint64_t)NEXT;
+    ret->tasks_failed = (uint64_t)NEXT;
+    ret->tasks_cancelled = (uint64_t)NEXT;
+    ret->tasks_paused = (uint64_t)NEXT;
+    ret->tasks_absent = (uint64_t)NEXT;
+    ret->audio_known_ms = NEXT;
+    ret->audio_done_ms = NEXT;
+    ret->audio_left_ms = NEXT;
+    ret->tasks_unknown = (uint64_t)NEXT;
+    ret->bytes_pending = (uint64_t)NEXT;
+    ret->tasks_waiting = (uint64_t)NEXT;
+    ret->paused = NEXT != 0;
+    ret->troubles = (uint64_t)NEXT;
+#undef NEXT
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+bool store_totals_several(const struct store_totals *t)
+{
+    return t->tasks_pending + t->tasks_waiting + t->tasks_done + t->tasks_failed > t->recordings;
+}
+
+static const char sql_speechless[] =
+    "SELECT count(*) FROM media m WHERE EXISTS (SELECT 1 FROM task t JOIN stage s USING (stage_id) "
+    "WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_TRANSCRIBES ") AND NOT EXISTS "
+    "(SELECT 1 FROM task t JOIN segment g USING (task_id) WHERE t.media_id = m.media_id)";
+
+int store_speechless(struct store *st, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, sql_speechless, "");
+
+    if (rc < 0)
+        return rc;
+    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
+}

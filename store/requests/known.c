@@ -1,0 +1,100 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/requests/request_apply.h"
+
+/* An archive's members count only when the walk that listed them came to its end: one that was
+ * killed half-way through an archive has left some of them out. Rows of the newest sighting first.
+ */
+static const char sql_known[] =
+    "SELECT p.place_id, p.file_size_bytes, p.mtime_ns, p.inode, p.device, "
+    "p.state = 'present', p.seen_job, p.member_raw <> x'' AND j.ended_at IS NULL, "
+    "EXISTS (SELECT 1 FROM task t WHERE t.media_id = p.media_id AND t.stage_id = ?2) "
+    "FROM place p JOIN job j ON j.job_id = p.job_id "
+    "WHERE p.path_raw = ?1 AND p.state <> 'replaced' "
+    "ORDER BY p.state = 'present' DESC, p.seen_job DESC, p.place_id";
+
+struct known_row {
+    bool present, partial, has_task;
+    int64_t seen_job;
+};
+
+static struct known_row row_of(sqlite3_stmt *stmt)
+{
+    return (struct known_row){.present = sqlite3_column_int(stmt, 5),
+                              .seen_job = sqlite3_column_int64(stmt, 6),
+                              .partial = sqlite3_column_int(stmt, 7),
+                              .has_task = sqlite3_column_int(stmt, 8)};
+}
+
+static int known_add(struct store_known *k, uint32_t *cap, int64_t id, struct err *err)
+{
+    if (k->count == *cap) {
+        uint32_t n = *cap ? *cap * 2 : 4;
+        int64_t *list = realloc(k->place_ids, n * sizeof(*list));
+
+        if (!list)
+            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        k->place_ids = list;
+        *cap = n;
+    }
+    k->place_ids[k->count++] = id;
+    return 0;
+}
+
+/* All present places of the path; when none is present, those that vanished last. */
+static int collect(struct store *st, sqlite3_stmt *stmt, struct store_known *k, bool *partial,
+                   struct err *err)
+{
+    struct known_row first = row_of(stmt), row;
+    uint32_t cap = 0;
+    int rc = 1;
+
+    k->file_size_bytes = (uint64_t)sqlite3_column_int64(stmt, 1);
+    k->mtime_ns = sqlite3_column_int64(stmt, 2);
+    k->inode = (uint64_t)sqlite3_column_int64(stmt, 3);
+    k->device = (uint64_t)sqlite3_column_int64(stmt, 4);
+    k->has_task_all = true;
+    for (; rc == 1; rc = db_next(st, stmt, err)) {
+        row = row_of(stmt);
+        if (row.present != first.present || (!first.present && row.seen_job != first.seen_job))
+            break;
+        *partial |= row.partial || sqlite3_column_int64(stmt, 2) != k->mtime_ns ||
+                    (uint64_t)sqlite3_column_int64(stmt, 1) != k->file_size_bytes;
+        k->has_task_all &= row.has_task;
+        rc = known_add(k, &cap, sqlite3_column_int64(stmt, 0), err);
+        if (rc < 0)
+            break;
+    }
+    sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
+int store_known_path(struct store *st, const void *path, size_t len,
+                     const struct store_stage *stage, struct store_known *ret, struct err *err)
+{
+    struct store_known k = {0};
+    sqlite3_stmt *stmt = NULL;
+    int64_t stage_id = 0;
+    bool partial = false;
+    int rc = stage_find(st, stage, &stage_id, err);
+
+    if (rc == 0)
+        rc = db_first(st, &stmt, err, sql_known, "bi", path, len, stage_id);
+    if (rc == 1)
+        rc = collect(st, stmt, &k, &partial, err);
+    if (rc == 0 && (partial || !k.count))
+        rc = err_set(err, ERR_EMPTY, "not seen yet");
+    if (rc < 0) {
+        store_known_free(&k);
+        return rc;
+    }
+    *ret = k;
+    return 0;
+}
+
+void store_known_free(struct store_known *k)
+{
+    free(k->place_ids);
+    *k = (struct store_known){0};
+}

@@ -1,0 +1,252 @@
+#include "store/requests/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/utf8.h"
+#include "store/requests/request_apply.h"
+#include "store/results/naming.h"
+
+#define SPEAKER_NAME_MAX 1000
+
+static int bad(struct err *err, const char *what)
+{
+    return err_set(err, ERR_INPUT, "request: %s", what);
+}
+
+static int check_name(const void *path, size_t path_len, const void *member, size_t member_len,
+                      struct err *err)
+{
+    if (!path || path_len == 0 || path_len > REQUEST_MAX_PATH || *(const char *)path != '/')
+        return bad(err, "a path that is not absolute");
+    if (memchr(path, 0, path_len) || (member_len && (!member || memchr(member, 0, member_len))))
+        return bad(err, "a name with a zero byte");
+    if (member_len > REQUEST_MAX_PATH)
+        return bad(err, "a member's name that is too long");
+    return 0;
+}
+
+static int check_stage(const struct store_stage *s, struct err *err)
+{
+    if (!s->name || !*s->name || !s->model || !s->model_dir || !s->model_hash || !s->params_json)
+        return bad(err, "a job without a stage");
+    return 0;
+}
+
+static int check_begin(const struct request *rq, struct err *err)
+{
+    const struct store_stage *s = &rq->stage, *source = store_stage_source(s);
+    int rc = check_stage(s, err);
+
+    if (rc < 0 || !source)
+        return rc;
+    if (store_stage_source(source))
+        return bad(err, "a stage that works on a stage that works on another");
+    rc = check_stage(source, err);
+    if (rc == 0 && strcmp(s->name, source->name) == 0)
+        rc = bad(err, "a stage that works on one of its own kind");
+    return rc;
+}
+
+static int check_add(const struct request *rq, struct err *err)
+{
+    int rc = 0;
+
+    if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->found))
+        return bad(err, "too many recordings at once");
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
+        const struct store_found *f = &rq->found[i];
+
+        rc = check_name(f->path, f->path_len, f->member, f->member_len, err);
+        if (rc == 0 && (f->size_bytes > INT64_MAX || f->file_size_bytes > INT64_MAX))
+            rc = bad(err, "an impossible size");
+    }
+    return rc;
+}
+
+static int check_troubles(const struct request *rq, struct err *err)
+{
+    int rc = 0;
+
+    if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->troubles))
+        return bad(err, "too many troubles at once");
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
+        const struct request_trouble *t = &rq->troubles[i];
+
+        rc = check_name(t->path, t->path_len, t->member, t->member_len, err);
+        if (rc == 0 && !t->message)
+            rc = bad(err, "a trouble without a message");
+    }
+    return rc;
+}
+
+static int check_paths(const char *const *list, uint32_t count, struct err *err)
+{
+    if (count && !list)
+        return bad(err, "no list of paths");
+    for (uint32_t i = 0; i < count; i++)
+        if (!list[i] || list[i][0] != '/')
+            return bad(err, "a path that is not absolute");
+    return 0;
+}
+
+/* "SPEAKER_07", in any case: the machine's own names. */
+static bool is_label(const char *name)
+{
+    static const char begin[] = "SPEAKER_";
+    size_t n = sizeof(begin) - 1;
+
+    return strncasecmp(name, begin, n) == 0 && name[n] &&
+           strspn(name + n, "0123456789") == strlen(name + n);
+}
+
+/* Names are printed, and stand behind a slash where a speaker is asked for. */
+static int check_speaker(const struct request *rq, struct err *err)
+{
+    const unsigned char *name = (const unsigned char *)rq->speaker_name;
+    size_t n = name ? strlen(rq->speaker_name) : SIZE_MAX;
+
+    if (n > SPEAKER_NAME_MAX || !utf8_valid(rq->speaker_name, n))
+        return bad(err, "a speaker's name that is too long, or no UTF-8");
+    for (size_t i = 0; i < n; i++) {
+        if (name[i] < 0x20 || name[i] == 0x7F ||
+            (name[i] == 0xC2 && name[i + 1] >= 0x80 && name[i + 1] < 0xA0))
+            return bad(err, "a speaker's name with control characters");
+        if (name[i] == '/')
+            return bad(err, "a speaker's name with a slash, which parts it from its recording's");
+    }
+    if (is_label(rq->speaker_name))
+        return bad(err, "a name that is a label: it would be taken for another speaker's");
+    return 0;
+}
+
+static int check(const struct request *rq, struct err *err)
+{
+    int rc;
+
+    switch (rq->type) {
+    case REQUEST_ENQUEUE_BEGIN:
+        return check_begin(rq, err);
+    case REQUEST_ENQUEUE_ADD:
+        return check_add(rq, err);
+    case REQUEST_ENQUEUE_SAME:
+    case REQUEST_ENQUEUE_KNOWN:
+        return rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->place_ids)
+                   ? bad(err, "too many places at once")
+                   : 0;
+    case REQUEST_ENQUEUE_TROUBLE:
+        return check_troubles(rq, err);
+    case REQUEST_ENQUEUE_END:
+        rc = check_paths(rq->roots, rq->root_count, err);
+        return rc < 0 ? rc : check_paths(rq->unread, rq->unread_count, err);
+    case REQUEST_RETRY:
+    case REQUEST_CANCEL:
+    case REQUEST_PAUSE:
+    case REQUEST_RESUME:
+        if (rq->select_path && rq->select_path[0] != '/')
+            return bad(err, "a path that is not absolute");
+        return rq->select_job < 0 ? bad(err, "an impossible job") : 0;
+    case REQUEST_NAME_SPEAKER:
+        return check_speaker(rq, err);
+    }
+    return bad(err, "of a type that this version does not know");
+}
+
+int apply_ids_add(struct apply_ids *ids, int64_t id, struct err *err)
+{
+    if (ids->count == ids->cap) {
+        size_t cap = ids->cap ? ids->cap * 2 : 256;
+        int64_t *list = realloc(ids->list, cap * sizeof(*list));
+
+        if (!list)
+            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        ids->list = list;
+        ids->cap = cap;
+    }
+    ids->list[ids->count++] = id;
+    return 0;
+}
+
+static int apply(struct request_work *w, struct err *err)
+{
+    struct request_reply *ret = &w->reply;
+    const struct request *rq = w->rq;
+    struct store *st = w->st;
+    int rc;
+
+    switch (rq->type) {
+    case REQUEST_ENQUEUE_BEGIN:
+        return enqueue_begin(st, rq, ret, err);
+    case REQUEST_ENQUEUE_ADD:
+        return enqueue_add(st, rq, ret, err);
+    case REQUEST_ENQUEUE_SAME:
+    case REQUEST_ENQUEUE_KNOWN:
+        return enqueue_same(st, rq, ret, err);
+    case REQUEST_ENQUEUE_TROUBLE:
+        return enqueue_trouble(st, rq, err);
+    case REQUEST_ENQUEUE_END:
+        return enqueue_end(w, err);
+    case REQUEST_NAME_SPEAKER:
+        rc = naming_set(st, rq->speaker_id, rq->speaker_name, err);
+        ret->affected = rc == 0;
+        return rc;
+    default:
+        return select_apply(w, err);
+    }
+}
+
+int request_begin(struct store *st, const struct request *rq, struct request_work **ret,
+                  struct err *err)
+{
+    struct request_work *w;
+    int rc = check(rq, err);
+
+    if (rc < 0)
+        return rc;
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        return err_set(err, ERR_NOMEM, "request: out of memory");
+    w->st = st;
+    w->rq = rq;
+    w->reply.job_id = rq->job_id;
+    *ret = w;
+    return 0;
+}
+
+int request_step(struct request_work *w, struct request_reply *ret, struct err *err)
+{
+    int rc = db_enter(w->st, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_leave(w->st, apply(w, err), err);
+    w->begun = true;
+    if (rc == 0)
+        *ret = w->reply;
+    return rc;
+}
+
+void request_work_free(struct request_work *w)
+{
+    if (!w)
+        return;
+    free(w->rows.list);
+    free(w->troubles.list);
+    free(w);
+}
+
+int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,
+                  struct err *err)
+{
+    struct request_work *w = NULL;
+    int rc = request_begin(st, rq, &w, err);
+
+    if (!w)
+        return rc;
+    do
+        rc = request_step(w, ret, err);
+    while (rc == 1);
+    request_work_free(w);
+    return rc;
+}

@@ -1,0 +1,127 @@
+/* store/requests/request.h - every change that a command other than `run` makes, as a value.
+ *
+ * Without a run, the command takes the lock and applies its requests to the catalog itself. While
+ * a run is on, it sends the same requests over the run's local socket
+ * (scheduler/control/control.h), and the scheduler applies them. One meaning, one piece of code. */
+#ifndef NIGHTSHIFT_STORE_REQUESTS_REQUEST_H
+#define NIGHTSHIFT_STORE_REQUESTS_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "store/store.h"
+
+enum request_type {
+    REQUEST_ENQUEUE_BEGIN = 1, /* a new job */
+    REQUEST_ENQUEUE_ADD,       /* recordings found, up to REQUEST_MAX_FOUND; one commit */
+    REQUEST_ENQUEUE_SAME,      /* places that the walker knows to be unchanged: only seen again */
+    REQUEST_ENQUEUE_END,       /* the walk is over: places under its roots not seen are vanished */
+    REQUEST_RETRY,             /* failed (and cancelled) tasks become pending again */
+    REQUEST_CANCEL,            /* pending tasks become cancelled */
+    REQUEST_PAUSE,             /* nothing new is leased ... */
+    REQUEST_RESUME,            /* ... until this */
+    REQUEST_ENQUEUE_TROUBLE,   /* what the walker could not read: rows of the view `failures` */
+    /* As SAME (place_ids), and each gets the job's stage if it lacks it: another model for what is
+     * unchanged, without reading it again. */
+    REQUEST_ENQUEUE_KNOWN,
+    REQUEST_NAME_SPEAKER, /* a person's name for a speaker of one recording */
+};
+
+/* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
+ * and members, whichever comes first. */
+#define REQUEST_MAX_FOUND 4096
+#define REQUEST_SOFT_BYTES (4u << 20)
+#define REQUEST_MAX_PATH 65536 /* bytes of one path, member or text */
+
+struct request_trouble { /* forgotten when the same path is found again, or not met any more */
+    const void *path;    /* raw bytes, absolute */
+    size_t path_len;
+    const void *member; /* raw bytes; empty: the file or directory itself */
+    size_t member_len;
+    uint32_t nth; /* which of the members of that name, 0 ... */
+    int code;     /* ERR_... */
+    const char *message;
+};
+
+struct request {
+    enum request_type type;
+    /* ENQUEUE_BEGIN */
+    const char *command_line; /* for the job's row; display form */
+    struct store_stage stage;
+    const char *language; /* hint for its tasks, "" = by the parameters */
+    /* ENQUEUE_* after BEGIN */
+    int64_t job_id;
+    const struct store_found *found; /* ADD */
+    const int64_t *place_ids;        /* SAME, KNOWN */
+    /* ADD, KNOWN: no task of the stage's source is made: a recording gets one of the stage itself
+     * only where the source's is done, or waits to be done. */
+    bool keep_source;
+    const struct request_trouble *troubles;
+    uint32_t count;
+    /* END: roots that were walked whole (raw absolute paths); a root that could not be read is not
+     * among them, so that an unplugged disk makes nothing vanish. Paths below `unread` neither: put
+     * there folders and archives that could not be read to their end. A walk that skipped names by
+     * a filter must send SAME for what it skipped, or leave the root out. */
+    const char *const *roots;
+    uint32_t root_count;
+    const char *const *unread;
+    uint32_t unread_count;
+    /* RETRY, CANCEL, PAUSE, RESUME: which tasks. All empty: every one. ERR_MISSING: the catalog
+     * knows nothing at or below the path; ERR_INPUT: it has no such job. */
+    int64_t select_job;      /* 0: any */
+    const char *select_path; /* raw absolute path or path prefix (a directory); NULL: any */
+    /* NAME_SPEAKER */
+    int64_t speaker_id;
+    const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */
+};
+
+struct request_reply {
+    int64_t job_id;                     /* ENQUEUE_BEGIN */
+    struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
+    uint64_t
+        affected; /* NAME_SPEAKER: speakers; RETRY, CANCEL, PAUSE, RESUME: tasks; ADD, SAME, KNOWN:
+                     tasks that had failed for want of the file, and are pending again */
+};
+
+/* An END, RETRY, CANCEL, PAUSE or RESUME of very many rows is committed in pieces, so that the log
+ * stays small and readers see it go on; after an error what was done stays, and the same request
+ * again does the rest. Every other one is one commit: on error nothing changed. */
+int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,
+                  struct err *err);
+
+/* The same for who has other things to do between the pieces. rq is borrowed until
+ * request_work_free. Other requests may be applied in between. request_step: 1: call it again; 0:
+ * done, and *ret is the answer. Not within store_begin. */
+struct request_work;
+int request_begin(struct store *st, const struct request *rq, struct request_work **ret,
+                  struct err *err);
+int request_step(struct request_work *w, struct request_reply *ret, struct err *err);
+void request_work_free(struct request_work *w); /* NULL is fine */
+
+/* Codec for the socket. What a decoded request points to is its own: request_free, which a zeroed
+ * one may have too. *ret is zeroed on failure. */
+void request_put(struct buf *out, const struct request *rq);
+int request_get(const uint8_t *data, size_t len, struct request *ret, struct err *err);
+void request_free(struct request *rq);
+void request_reply_put(struct buf *out, const struct request_reply *r);
+int request_reply_get(const uint8_t *data, size_t len, struct request_reply *ret, struct err *err);
+
+/* For the walker: what the catalog knows of a path. Any store_mode. ERR_EMPTY: never seen, or an
+ * archive whose listing was cut short: read it. `same` in the caller is: size, mtime, inode and
+ * device all equal. An archive's members are counted under its path: place_ids of all of them come
+ * back when the archive itself is the same. */
+struct store_known {
+    uint64_t file_size_bytes; /* of the file on disk (of the archive for members) */
+    int64_t mtime_ns;
+    uint64_t inode, device;
+    int64_t *place_ids; /* owned; the file itself, or the members */
+    uint32_t count;
+    bool has_task_all; /* every one of them has a task of stage_hash already */
+};
+int store_known_path(struct store *st, const void *path, size_t len,
+                     const struct store_stage *stage, struct store_known *ret, struct err *err);
+void store_known_free(struct store_known *k);
+
+#endif

@@ -1,0 +1,41 @@
+/* store/requests/request_apply.h - the pieces of request_apply. Internal to store/; each is called
+ * within one db_enter / db_leave. */
+#ifndef NIGHTSHIFT_STORE_REQUESTS_REQUEST_APPLY_H
+#define NIGHTSHIFT_STORE_REQUESTS_REQUEST_APPLY_H
+
+#include "store/db.h"
+#include "store/requests/request.h"
+
+#define APPLY_PIECE 4096 /* rows changed in one commit */
+
+struct apply_ids {
+    int64_t *list; /* owned */
+    size_t count, cap, next;
+};
+int apply_ids_add(struct apply_ids *ids, int64_t id, struct err *err);
+
+struct request_work {
+    struct store *st;
+    const struct request *rq;
+    struct request_reply reply;
+    bool begun;
+    char now[CLOCK_ISO_LEN];         /* of the beginning */
+    struct apply_ids rows, troubles; /* what was found when it began; `next` goes through them */
+};
+
+int enqueue_begin(struct store *st, const struct request *rq, struct request_reply *ret,
+                  struct err *err);
+int enqueue_add(struct store *st, const struct request *rq, struct request_reply *ret,
+                struct err *err);
+int enqueue_same(struct store *st, const struct request *rq, struct request_reply *ret,
+                 struct err *err);
+int enqueue_trouble(struct store *st, const struct request *rq, struct err *err);
+
+/* In pieces of APPLY_PIECE rows: 1 when more is left. */
+int enqueue_end(struct request_work *w, struct err *err); /* store/requests/vanish.c */
+int select_apply(struct request_work *w, struct err *err);
+
+/* The stage's id; 0 when there is none. */
+int stage_find(struct store *st, const struct store_stage *stage, int64_t *ret, struct err *err);
+
+#endif

@@ -1,0 +1,173 @@
+/* The wire form of requests and replies (store/requests/request.h): a version byte, for a request
+ * its type, then the fields of that type. What they mean is checked where they are applied. */
+#include "store/requests/request.h"
+#include "workers/wire/fields.h"
+
+#define CODEC_VERSION 4
+#define TEXT REQUEST_MAX_PATH
+
+static const struct field stage[] = {
+    FIELD_NAME(store_stage, name, TEXT),        FIELD_NAME(store_stage, model, TEXT),
+    FIELD_NAME(store_stage, model_dir, TEXT),   FIELD_NAME(store_stage, model_hash, TEXT),
+    FIELD_NAME(store_stage, params_json, TEXT),
+};
+
+/* A source has none itself. */
+static const struct field begin[] = {
+    FIELD_NAME(request, command_line, TEXT),
+    FIELD_STRUCT(request, stage, stage),
+    FIELD_ONE(request, stage.source, stage),
+    FIELD_NAME(request, language, TEXT),
+};
+
+static const struct field found[] = {
+    FIELD_BYTES(store_found, path, path_len, REQUEST_MAX_PATH),
+    FIELD_BYTES(store_found, member, member_len, REQUEST_MAX_PATH),
+    FIELD_U32(store_found, nth, 0, UINT32_MAX),
+    FIELD_U64(store_found, size_bytes, UINT64_MAX),
+    FIELD_U64(store_found, file_size_bytes, UINT64_MAX),
+    FIELD_I64(store_found, mtime_ns, INT64_MIN, INT64_MAX),
+    FIELD_U64(store_found, inode, UINT64_MAX),
+    FIELD_U64(store_found, device, UINT64_MAX),
+    FIELD_FIXED(store_found, fingerprint),
+};
+
+static const struct field add[] = {
+    FIELD_I64(request, job_id, INT64_MIN, INT64_MAX),
+    FIELD_BOOL(request, keep_source),
+    FIELD_ARRAY(request, found, count, REQUEST_MAX_FOUND, found),
+};
+
+/* Arrays of what is no struct are of structs that hold nothing else. */
+struct place {
+    int64_t id;
+};
+
+struct path {
+    const char *name;
+};
+
+static const struct field place[] = {FIELD_I64(place, id, INT64_MIN, INT64_MAX)};
+static const struct field path[] = {FIELD_NAME(path, name, REQUEST_MAX_PATH)};
+
+static const struct field same[] = {
+    FIELD_I64(request, job_id, INT64_MIN, INT64_MAX),
+    FIELD_BOOL(request, keep_source),
+    FIELD_ARRAY(request, place_ids, count, REQUEST_MAX_FOUND, place),
+};
+
+static const struct field trouble[] = {
+    FIELD_BYTES(request_trouble, path, path_len, REQUEST_MAX_PATH),
+    FIELD_BYTES(request_trouble, member, member_len, REQUEST_MAX_PATH),
+    FIELD_U32(request_trouble, nth, 0, UINT32_MAX),
+    FIELD_CODE(request_trouble, code, INT32_MIN, INT32_MAX),
+    FIELD_NAME(request_trouble, message, TEXT),
+};
+
+static const struct field troubles[] = {
+    FIELD_I64(request, job_id, INT64_MIN, INT64_MAX),
+    FIELD_ARRAY(request, troubles, count, REQUEST_MAX_FOUND, trouble),
+};
+
+static const struct field end[] = {
+    FIELD_I64(request, job_id, INT64_MIN, INT64_MAX),
+    FIELD_ARRAY(request, roots, root_count, UINT32_MAX, path),
+    FIELD_ARRAY(request, unread, unread_count, UINT32_MAX, path),
+};
+
+static const struct field selected[] = {
+    FIELD_I64(request, select_job, INT64_MIN, INT64_MAX),
+    FIELD_MAYBE_NAME(request, select_path, REQUEST_MAX_PATH),
+};
+
+static const struct field speaker[] = {
+    FIELD_I64(request, speaker_id, INT64_MIN, INT64_MAX),
+    FIELD_NAME(request, speaker_name, TEXT),
+};
+
+static const struct fields kinds[] = {
+    [REQUEST_ENQUEUE_BEGIN] = FIELDS("request", request, begin, NULL),
+    [REQUEST_ENQUEUE_ADD] = FIELDS("request", request, add, NULL),
+    [REQUEST_ENQUEUE_SAME] = FIELDS("request", request, same, NULL),
+    [REQUEST_ENQUEUE_END] = FIELDS("request", request, end, NULL),
+    [REQUEST_RETRY] = FIELDS("request", request, selected, NULL),
+    [REQUEST_CANCEL] = FIELDS("request", request, selected, NULL),
+    [REQUEST_PAUSE] = FIELDS("request", request, selected, NULL),
+    [REQUEST_RESUME] = FIELDS("request", request, selected, NULL),
+    [REQUEST_ENQUEUE_TROUBLE] = FIELDS("request", request, troubles, NULL),
+    [REQUEST_ENQUEUE_KNOWN] = FIELDS("request", request, same, NULL),
+    [REQUEST_NAME_SPEAKER] = FIELDS("request", request, speaker, NULL),
+};
+
+static const struct field counts[] = {
+    FIELD_I64(request_reply, job_id, INT64_MIN, INT64_MAX),
+    FIELD_U64(request_reply, counts.seen, UINT64_MAX),
+    FIELD_U64(request_reply, counts.added, UINT64_MAX),
+    FIELD_U64(request_reply, counts.places, UINT64_MAX),
+    FIELD_U64(request_reply, counts.changed, UINT64_MAX),
+    FIELD_U64(request_reply, counts.unchanged, UINT64_MAX),
+    FIELD_U64(request_reply, counts.vanished, UINT64_MAX),
+    FIELD_U64(request_reply, counts.tasks, UINT64_MAX),
+    FIELD_U64(request_reply, counts.lacking, UINT64_MAX),
+    FIELD_U64(request_reply, affected, UINT64_MAX),
+};
+
+static const struct fields reply = FIELDS("reply", request_reply, counts, NULL);
+
+static const struct fields *fields_of(enum request_type type)
+{
+    return (size_t)type < FIELD_COUNT(kinds) && kinds[type].list ? &kinds[type] : NULL;
+}
+
+void request_put(struct buf *out, const struct request *rq)
+{
+    struct request plain = *rq;
+
+    plain.stage.source = store_stage_source(&rq->stage);
+    buf_put_u8(out, CODEC_VERSION);
+    buf_put_u8(out, (uint8_t)rq->type);
+    if (fields_of(rq->type))
+        fields_put(out, fields_of(rq->type), &plain);
+    else
+        out->failed = true;
+}
+
+int request_get(const uint8_t *data, size_t len, struct request *ret, struct err *err)
+{
+    struct reader r = reader_of(data, len);
+    uint8_t version = reader_u8(&r), type = reader_u8(&r);
+    int rc;
+
+    *ret = (struct request){0};
+    if (version != CODEC_VERSION && len)
+        return err_set(err, ERR_PROTOCOL,
+                       "request: written by another version of nightshift; use the one that runs");
+    if (r.failed || !fields_of(type))
+        return err_set(err, ERR_PROTOCOL, "a request of no known type (%zu bytes)", len);
+    rc = fields_get(data + r.pos, len - r.pos, fields_of(type), ret, err);
+    if (rc == 0)
+        ret->type = type;
+    return rc;
+}
+
+void request_free(struct request *rq)
+{
+    if (fields_of(rq->type))
+        fields_free(fields_of(rq->type), rq);
+}
+
+void request_reply_put(struct buf *out, const struct request_reply *r)
+{
+    buf_put_u8(out, CODEC_VERSION);
+    fields_put(out, &reply, r);
+}
+
+int request_reply_get(const uint8_t *data, size_t len, struct request_reply *ret, struct err *err)
+{
+    struct reader r = reader_of(data, len);
+    uint8_t version = reader_u8(&r);
+
+    if (version != CODEC_VERSION)
+        return err_set(err, ERR_PROTOCOL, "a malformed reply (%zu bytes)", len);
+    return fields_get(data + r.pos, len - r.pos, &reply, ret, err);
+}

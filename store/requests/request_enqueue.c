@@ -1,0 +1,366 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "store/requests/request_apply.h"
+
+/* The job that a batch belongs to, read once per request. */
+struct job {
+    int64_t job_id, stage_id, source_id; /* source_id 0: the stage works on recordings */
+    char language[64];
+    char now[CLOCK_ISO_LEN];
+    bool troubles; /* are there any? spares a statement per recording */
+};
+
+int stage_find(struct store *st, const struct store_stage *stage, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT stage_id FROM stage WHERE name = ? AND model_hash = ? AND params = ?",
+                      "ttt", stage->name, stage->model_hash, stage->params_json);
+
+    *ret = 0;
+    if (rc == 1) {
+        *ret = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* The model's directory may have moved since: the newest one is kept. Which stage it works on is
+ * said by its parameters, and stays. */
+static const char sql_stage[] =
+    "INSERT INTO stage (name, model, model_dir, model_hash, params, created_at, source_id) "
+    "VALUES (?, ?, ?, ?, ?, ?, nullif(?, 0)) "
+    "ON CONFLICT (name, model_hash, params) "
+    "DO UPDATE SET model = excluded.model, model_dir = excluded.model_dir";
+
+static int stage_make(struct store *st, const struct store_stage *s, int64_t source_id,
+                      const char *now, int64_t *ret, struct err *err)
+{
+    int rc = db_run(st, err, sql_stage, "tttttti", s->name, s->model, s->model_dir, s->model_hash,
+                    s->params_json, now, source_id);
+
+    return rc < 0 ? rc : stage_find(st, s, ret, err);
+}
+
+int enqueue_begin(struct store *st, const struct request *rq, struct request_reply *ret,
+                  struct err *err)
+{
+    const struct store_stage *source = store_stage_source(&rq->stage);
+    char now[CLOCK_ISO_LEN];
+    int64_t stage_id = 0, source_id = 0;
+    int rc = 0;
+
+    db_now(now);
+    if (source)
+        rc = stage_make(st, source, 0, now, &source_id, err);
+    if (rc == 0)
+        rc = stage_make(st, &rq->stage, source_id, now, &stage_id, err);
+    if (rc == 0)
+        rc = db_run(st, err,
+                    "INSERT INTO job (stage_id, language, command, created_at) VALUES (?, ?, ?, ?)",
+                    "ittt", stage_id, rq->language ? rq->language : "",
+                    rq->command_line ? rq->command_line : "", now);
+    if (rc == 0)
+        ret->job_id = sqlite3_last_insert_rowid(st->db);
+    return rc;
+}
+
+static int job_get(struct store *st, int64_t job_id, struct job *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    bool cancelled;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT stage_id, language, cancelled_at IS NOT NULL, "
+                      "EXISTS (SELECT 1 FROM trouble), ifnull(source_id, 0) "
+                      "FROM job JOIN stage USING (stage_id) WHERE job_id = ?",
+                      "i", job_id);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set(err, ERR_INPUT, "there is no job %lld", (long long)job_id);
+    ret->job_id = job_id;
+    ret->stage_id = sqlite3_column_int64(stmt, 0);
+    utf8_copy(ret->language, sizeof(ret->language), db_text(stmt, 1));
+    cancelled = sqlite3_column_int(stmt, 2);
+    ret->troubles = sqlite3_column_int(stmt, 3);
+    ret->source_id = sqlite3_column_int64(stmt, 4);
+    sqlite3_reset(stmt);
+    db_now(ret->now);
+    return cancelled ? err_set(err, ERR_CANCELLED, "job %lld was cancelled", (long long)job_id) : 0;
+}
+
+static int job_count(struct store *st, int64_t job_id, const struct store_enqueue_counts *c,
+                     struct err *err)
+{
+    return db_run(st, err,
+                  "UPDATE job SET seen = seen + ?2, added = added + ?3, places = places + ?4, "
+                  "changed = changed + ?5, unchanged = unchanged + ?6, tasks = tasks + ?7 "
+                  "WHERE job_id = ?1",
+                  "iiiiiii", job_id, (int64_t)c->seen, (int64_t)c->added, (int64_t)c->places,
+                  (int64_t)c->changed, (int64_t)c->unchanged, (int64_t)c->tasks);
+}
+
+/* Content known by its size and fingerprint, or a new recording. *added says which. */
+static int media_of(struct store *st, const struct store_found *f, const char *now, int64_t *ret,
+                    bool *added, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT media_id FROM media WHERE fingerprint = ? AND size_bytes = ?", "bi",
+                      f->fingerprint, sizeof(f->fingerprint), (int64_t)f->size_bytes);
+
+    if (rc < 0)
+        return rc;
+    *added = rc == 0;
+    if (rc == 1) {
+        *ret = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+        return 0;
+    }
+    rc = db_run(st, err, "INSERT INTO media (size_bytes, fingerprint, created_at) VALUES (?, ?, ?)",
+                "ibt", (int64_t)f->size_bytes, f->fingerprint, sizeof(f->fingerprint), now);
+    *ret = sqlite3_last_insert_rowid(st->db);
+    return rc;
+}
+
+static int place_insert(struct store *st, const struct store_found *f, const struct job *job,
+                        int64_t media_id, struct err *err)
+{
+    char *path = utf8_display(f->path, f->path_len);
+    char *member = f->member_len ? utf8_display_nth(f->member, f->member_len, f->nth) : NULL;
+    int rc;
+
+    if (!path || (f->member_len && !member))
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    else
+        rc = db_run(st, err,
+                    "INSERT INTO place (media_id, path, path_raw, member, member_raw, nth, "
+                    "file_size_bytes, mtime_ns, inode, device, state, job_id, seen_job) "
+                    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'present', ?11, ?11)",
+                    "itbtbiiiiii", media_id, path, f->path, f->path_len, member ? member : "",
+                    f->member, f->member_len, (int64_t)f->nth, (int64_t)f->file_size_bytes,
+                    f->mtime_ns, (int64_t)f->inode, (int64_t)f->device, job->job_id);
+    free(path);
+    free(member);
+    return rc;
+}
+
+static int place_seen(struct store *st, const struct store_found *f, const struct job *job,
+                      int64_t place_id, struct err *err)
+{
+    return db_run(st, err,
+                  "UPDATE place SET file_size_bytes = ?2, mtime_ns = ?3, inode = ?4, device = ?5, "
+                  "state = 'present', gone_at = NULL, job_id = ?6, seen_job = max(seen_job, ?6) "
+                  "WHERE place_id = ?1",
+                  "iiiiii", place_id, (int64_t)f->file_size_bytes, f->mtime_ns, (int64_t)f->inode,
+                  (int64_t)f->device, job->job_id);
+}
+
+/* Where it was found: a new place, the same again, or a place that holds something else now. */
+static int place_of(struct store *st, const struct store_found *f, const struct job *job,
+                    int64_t media_id, bool added, struct store_enqueue_counts *c, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int64_t place_id, old_media;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT place_id, media_id FROM place "
+                      "WHERE path_raw = ? AND member_raw = ? AND nth = ? AND state <> 'replaced'",
+                      "bbi", f->path, f->path_len, f->member, f->member_len, (int64_t)f->nth);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0) {
+        c->places += !added;
+        return place_insert(st, f, job, media_id, err);
+    }
+    place_id = sqlite3_column_int64(stmt, 0);
+    old_media = sqlite3_column_int64(stmt, 1);
+    sqlite3_reset(stmt);
+    if (old_media == media_id) {
+        c->unchanged++;
+        return place_seen(st, f, job, place_id, err);
+    }
+    c->changed++;
+    rc = db_run(st, err, "UPDATE place SET state = 'replaced', gone_at = ? WHERE place_id = ?",
+                "ti", job->now, place_id);
+    return rc < 0 ? rc : place_insert(st, f, job, media_id, err);
+}
+
+/* A stage for a recording, unless it has it. *made says which. */
+static int task_make(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
+                     struct request_reply *ret, bool *made, struct err *err)
+{
+    int rc = db_run(st, err,
+                    "INSERT INTO task (media_id, stage_id, job_id, language) VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (media_id, stage_id) DO NOTHING",
+                    "iiit", media_id, stage_id, job->job_id, job->language);
+
+    *made = rc == 0 && sqlite3_changes64(st->db) > 0;
+    ret->counts.tasks += *made;
+    return rc;
+}
+
+/* A task that failed for where the file was, not for what is in it, gets another chance when the
+ * file is seen again. */
+static int task_revive(struct store *st, const struct job *job, int64_t media_id,
+                       struct request_reply *ret, struct err *err)
+{
+    int rc = db_run(st, err,
+                    "UPDATE task SET state = 'pending', attempts = 0, suspect = 0, "
+                    "retry_at = NULL, error_code = NULL, error = NULL, settled_at = NULL "
+                    "WHERE media_id = ? AND stage_id IN (?, ?) AND state = 'failed' "
+                    "AND error_code IN ('missing', 'changed', 'denied', 'io')",
+                    "iii", media_id, job->stage_id, job->source_id);
+
+    if (rc == 0)
+        ret->affected += (uint64_t)sqlite3_changes64(st->db);
+    return rc;
+}
+
+/* 1: the stage's source has been done for the recording, or will be; 0: not. */
+static int source_there(struct store *st, const struct job *job, int64_t media_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM task WHERE media_id = ? AND stage_id = ? "
+                      "AND state IN ('done', 'pending')",
+                      "ii", media_id, job->source_id);
+
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc;
+}
+
+static int task_of(struct store *st, const struct request *rq, const struct job *job,
+                   int64_t media_id, struct request_reply *ret, struct err *err)
+{
+    bool made = false, source = false;
+    int rc = 0;
+
+    if (job->source_id && rq->keep_source) {
+        rc = source_there(st, job, media_id, err);
+        if (rc == 0)
+            ret->counts.lacking++;
+        if (rc <= 0)
+            return rc;
+        rc = 0;
+    } else if (job->source_id)
+        rc = task_make(st, job, job->source_id, media_id, ret, &source, err);
+    if (rc == 0)
+        rc = task_make(st, job, job->stage_id, media_id, ret, &made, err);
+    return rc < 0 || (made && (source || !job->source_id))
+               ? rc
+               : task_revive(st, job, media_id, ret, err);
+}
+
+int enqueue_add(struct store *st, const struct request *rq, struct request_reply *ret,
+                struct err *err)
+{
+    struct job job = {0};
+    int rc = job_get(st, rq->job_id, &job, err);
+
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
+        const struct store_found *f = &rq->found[i];
+        int64_t media_id = 0;
+        bool added = false;
+
+        ret->counts.seen++;
+        rc = media_of(st, f, job.now, &media_id, &added, err);
+        if (rc < 0)
+            break;
+        ret->counts.added += added;
+        rc = place_of(st, f, &job, media_id, added, &ret->counts, err);
+        if (rc == 0)
+            rc = task_of(st, rq, &job, media_id, ret, err);
+        if (rc == 0 && job.troubles)
+            rc = db_run(st, err,
+                        "DELETE FROM trouble WHERE path_raw = ? AND member_raw = ? AND nth = ?",
+                        "bbi", f->path, f->path_len, f->member, f->member_len, (int64_t)f->nth);
+    }
+    return rc < 0 ? rc : job_count(st, rq->job_id, &ret->counts, err);
+}
+
+/* A known archive is not read again, so what was wrong with its members still holds; a file that is
+ * there as before has no trouble any more. */
+static int same_troubles(struct store *st, const struct job *job, int64_t place_id, struct err *err)
+{
+    int rc = db_run(st, err,
+                    "UPDATE trouble SET job_id = ?2 WHERE member_raw <> x'' AND path_raw = "
+                    "(SELECT path_raw FROM place WHERE place_id = ?1 AND member_raw <> x'')",
+                    "ii", place_id, job->job_id);
+
+    if (rc < 0)
+        return rc;
+    return db_run(st, err,
+                  "DELETE FROM trouble WHERE (path_raw, member_raw, nth) = "
+                  "(SELECT path_raw, member_raw, nth FROM place WHERE place_id = ?1)",
+                  "i", place_id);
+}
+
+int enqueue_same(struct store *st, const struct request *rq, struct request_reply *ret,
+                 struct err *err)
+{
+    struct job job = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = job_get(st, rq->job_id, &job, err);
+
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
+        int64_t media_id;
+
+        rc = db_first(st, &stmt, err,
+                      "UPDATE place SET state = 'present', gone_at = NULL, "
+                      "seen_job = max(seen_job, ?2) "
+                      "WHERE place_id = ?1 AND state <> 'replaced' RETURNING media_id",
+                      "ii", rq->place_ids[i], job.job_id);
+        if (rc < 0)
+            break;
+        if (rc == 0) /* replaced meanwhile by another enqueue: that one has seen it */
+            continue;
+        media_id = sqlite3_column_int64(stmt, 0);
+        rc = db_next(st, stmt, err);
+        ret->counts.seen++;
+        ret->counts.unchanged++;
+        if (rc == 0)
+            rc = rq->type == REQUEST_ENQUEUE_KNOWN ? task_of(st, rq, &job, media_id, ret, err)
+                                                   : task_revive(st, &job, media_id, ret, err);
+        if (rc == 0 && job.troubles)
+            rc = same_troubles(st, &job, rq->place_ids[i], err);
+    }
+    return rc < 0 ? rc : job_count(st, rq->job_id, &ret->counts, err);
+}
+
+static int trouble_put(struct store *st, const struct request_trouble *t, const struct job *job,
+                       struct err *err)
+{
+    char *path = utf8_display(t->path, t->path_len);
+    char *member = utf8_display_nth(t->member_len ? t->member : "", t->member_len, t->nth);
+    int rc;
+
+    if (!path || !member)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    else
+        rc = db_run(st, err,
+                    "INSERT INTO trouble (path, path_raw, member, member_raw, nth, error_code, "
+                    "error, job_id, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                    "ON CONFLICT (path_raw, member_raw, nth) DO UPDATE SET "
+                    "error_code = excluded.error_code, error = excluded.error, "
+                    "job_id = excluded.job_id, at = excluded.at",
+                    "tbtbittit", path, t->path, t->path_len, member, t->member, t->member_len,
+                    (int64_t)t->nth, err_name(t->code), t->message, job->job_id, job->now);
+    free(path);
+    free(member);
+    return rc;
+}
+
+int enqueue_trouble(struct store *st, const struct request *rq, struct err *err)
+{
+    struct job job = {0};
+    int rc = job_get(st, rq->job_id, &job, err);
+
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++)
+        rc = trouble_put(st, &rq->troubles[i], &job, err);
+    return rc;
+}

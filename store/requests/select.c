@@ -1,0 +1,201 @@
+/* Retry, cancel, pause and resume of the selected tasks. */
+#include <string.h>
+
+#include "store/requests/request_apply.h"
+#include "store/results/complete.h"
+
+/* What a request looks for, and what it does to each task found. The tasks are found once, then
+ * changed in pieces; what became of one meanwhile is asked again. */
+struct rule {
+    const char *find, *change;
+};
+
+/* ?1 job or 0; ?2 path or NULL, ?3 and ?4 what is below it. */
+#define FIND(condition)                                                             \
+    "SELECT task_id FROM task WHERE " condition                                     \
+    " AND (?1 = 0 OR job_id = ?1) AND (?2 IS NULL OR media_id IN (SELECT media_id " \
+    "FROM place WHERE state <> 'replaced' AND " DB_BELOW("path_raw", "?2", "?3", "?4") "))"
+/* ?1 the task, ?2 now. */
+#define CHANGE(what, condition) \
+    "UPDATE task SET " what " WHERE task_id = ?1 AND ?2 IS NOT NULL AND " condition
+#define RULE(what, condition)                    \
+    {                                            \
+        FIND(condition), CHANGE(what, condition) \
+    }
+
+static const struct rule rule_retry =
+    RULE("state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, error_code = NULL, "
+         "error = NULL, settled_at = NULL",
+         "(state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT NULL))");
+static const struct rule rule_cancel =
+    RULE("state = 'cancelled', settled_at = ?2", "state = 'pending'");
+static const struct rule rule_pause = RULE("paused = 1", "state = 'pending' AND paused = 0");
+static const struct rule rule_resume = RULE("paused = 0", "paused = 1");
+
+static const struct rule *rule_of(enum request_type type)
+{
+    switch (type) {
+    case REQUEST_RETRY:
+        return &rule_retry;
+    case REQUEST_CANCEL:
+        return &rule_cancel;
+    case REQUEST_PAUSE:
+        return &rule_pause;
+    default:
+        return &rule_resume;
+    }
+}
+
+static int all_paused(struct store *st, bool *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, "SELECT 1 FROM setting WHERE name = 'paused'", "");
+
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    *ret = rc == 1;
+    return rc < 0 ? rc : 0;
+}
+
+/* Without a selection the whole catalog rests, also what is enqueued later. */
+static int pause_all(struct store *st, struct request_reply *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    bool already = false;
+    int rc = all_paused(st, &already, err);
+
+    if (rc < 0 || already)
+        return rc;
+    rc = db_run(st, err, "INSERT INTO setting (name, value) VALUES ('paused', '1')", "");
+    if (rc == 0)
+        rc = db_first(st, &stmt, err, "SELECT ifnull(sum(pending), 0) FROM stage_total", "");
+    if (rc == 1) {
+        ret->affected = (uint64_t)sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static int resume_all(struct store *st, struct request_reply *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_run(st, err, "DELETE FROM setting WHERE name = 'paused'", "");
+    bool was = rc == 0 && sqlite3_changes64(st->db) > 0;
+
+    if (rc == 0 && was)
+        rc = db_first(st, &stmt, err, "SELECT ifnull(sum(pending), 0) FROM stage_total", "");
+    if (rc == 1) {
+        ret->affected = (uint64_t)sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+        rc = 0;
+    }
+    return rc;
+}
+
+/* A slip in a name or a number would else look like there being nothing to do. */
+static int must_be_known(struct store *st, const struct request *rq, struct err *err)
+{
+    struct db_prefix below = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = 1;
+
+    if (rq->select_job) {
+        rc = db_first(st, &stmt, err, "SELECT 1 FROM job WHERE job_id = ?1", "i", rq->select_job);
+        if (rc == 0)
+            rc = err_set(err, ERR_INPUT, "there is no job %lld", (long long)rq->select_job);
+    }
+    if (rc == 1 && rq->select_path) {
+        sqlite3_reset(stmt);
+        rc = db_prefix(rq->select_path, strlen(rq->select_path), &below, err);
+        if (rc == 0)
+            rc = db_first(st, &stmt, err,
+                          "SELECT 1 FROM place WHERE state <> 'replaced' AND " DB_BELOW(
+                              "path_raw", "?1", "?2", "?3") " LIMIT 1",
+                          "bbb", below.low, below.len - 1, below.low, below.len, below.high,
+                          below.len);
+        if (rc == 0)
+            rc = err_set(err, ERR_MISSING, "the catalog has no recording at or below '%.200s'",
+                         rq->select_path);
+        db_prefix_free(&below);
+    }
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
+/* A walk that goes on adds nothing more to a job that was cancelled as a whole. */
+static int mark_job(struct store *st, const struct request *rq, const char *now, struct err *err)
+{
+    if (!rq->select_job)
+        return 0;
+    if (rq->type == REQUEST_CANCEL && !rq->select_path)
+        return db_run(st, err, "UPDATE job SET cancelled_at = ?2 WHERE job_id = ?1", "it",
+                      rq->select_job, now);
+    if (rq->type == REQUEST_RETRY)
+        return db_run(st, err, "UPDATE job SET cancelled_at = NULL WHERE job_id = ?1", "i",
+                      rq->select_job);
+    return 0;
+}
+
+static int find(struct request_work *w, const struct rule *rule, struct err *err)
+{
+    const struct request *rq = w->rq;
+    struct db_prefix below = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc;
+
+    if (rq->select_path) {
+        rc = db_prefix(rq->select_path, strlen(rq->select_path), &below, err);
+        if (rc == 0)
+            rc = db_first(w->st, &stmt, err, rule->find, "ibbb", rq->select_job, below.low,
+                          below.len - 1, below.low, below.len, below.high, below.len);
+    } else {
+        rc = db_first(w->st, &stmt, err, rule->find, "innn", rq->select_job);
+    }
+    while (rc == 1) {
+        rc = apply_ids_add(&w->rows, sqlite3_column_int64(stmt, 0), err);
+        if (rc < 0)
+            sqlite3_reset(stmt);
+        else
+            rc = db_next(w->st, stmt, err);
+    }
+    db_prefix_free(&below);
+    return rc;
+}
+
+static int change(struct request_work *w, const struct rule *rule, int64_t task_id, struct err *err)
+{
+    int rc = db_run(w->st, err, rule->change, "it", task_id, w->now);
+
+    if (rc < 0)
+        return rc;
+    w->reply.affected += (uint64_t)sqlite3_changes64(w->st->db);
+    /* Its last shard may have come after it was given up. */
+    return rule == &rule_retry ? complete_check(w->st, task_id, w->now, err) : 0;
+}
+
+int select_apply(struct request_work *w, struct err *err)
+{
+    const struct request *rq = w->rq;
+    const struct rule *rule = rule_of(rq->type);
+    bool all = !rq->select_job && !rq->select_path;
+    int rc = 0;
+
+    if (!w->begun) {
+        db_now(w->now);
+        rc = must_be_known(w->st, rq, err);
+        if (rc < 0)
+            return rc;
+        if (all && rq->type == REQUEST_PAUSE)
+            return pause_all(w->st, &w->reply, err);
+        if (all && rq->type == REQUEST_RESUME)
+            rc = resume_all(w->st, &w->reply, err);
+        if (rc == 0)
+            rc = mark_job(w->st, rq, w->now, err);
+        if (rc == 0)
+            rc = find(w, rule, err);
+    }
+    for (size_t left = APPLY_PIECE; w->rows.next < w->rows.count && left && rc == 0; left--)
+        rc = change(w, rule, w->rows.list[w->rows.next++], err);
+    return rc < 0 ? rc : w->rows.next < w->rows.count;
+}

@@ -1,0 +1,235 @@
+/* The end of a task: with its last shard, or, for diarization, when the recording as a whole has
+ * been looked at. */
+#include "store/results/complete.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/results/found.h"
+#include "store/results/naming.h"
+#include "store/results/speakers.h"
+
+#define ALL_THERE                                                        \
+    "task_id = ?1 AND shards_done >= shards_total "                      \
+    "AND (SELECT count(*) FROM shard WHERE task_id = ?1 "                \
+    "     AND seq < (SELECT shards_total FROM task WHERE task_id = ?1))" \
+    "    = shards_total "
+#define SETTLES "(SELECT " DB_SETTLES " FROM stage s WHERE s.stage_id = task.stage_id)"
+
+int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err)
+{
+    int rc =
+        db_run(st, err,
+               "UPDATE task SET state = 'done', settled_at = ?2, retry_at = NULL, "
+               "error_code = NULL, error = NULL "
+               "WHERE " ALL_THERE "AND state <> 'done' AND waits IS NOT 'source' AND NOT " SETTLES,
+               "it", task_id, now);
+
+    if (rc < 0)
+        return rc;
+    st->completing += (uint64_t)sqlite3_changes(st->db);
+    return db_run(st, err,
+                  "UPDATE task SET state = 'pending', waits = 'settling', settled_at = NULL, "
+                  "retry_at = NULL, error_code = NULL, error = NULL "
+                  "WHERE " ALL_THERE
+                  "AND state IN ('pending', 'failed') AND waits IS NULL AND " SETTLES,
+                  "i", task_id);
+}
+
+int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM task WHERE task_id = ?1 AND state = 'done' "
+                      "AND shards_done < ?2 AND " SETTLES,
+                      "ii", task_id, (int64_t)shards);
+
+    if (rc != 1)
+        return rc;
+    sqlite3_reset(stmt);
+    return naming_drop_shards(st, task_id, err);
+}
+
+/* *task_id: the next one behind it. 0: none. */
+static int next_cancelled(struct store *st, int64_t *task_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT t.task_id FROM (SELECT DISTINCT task_id FROM voice "
+                      "WHERE task_id > ?) v CROSS JOIN task t ON t.task_id = v.task_id "
+                      "WHERE t.state = 'cancelled' ORDER BY 1 LIMIT 1",
+                      "i", *task_id);
+
+    if (rc != 1)
+        return rc;
+    *task_id = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 1;
+}
+
+static int drop_heard(struct store *st, int64_t task_id, struct err *err)
+{
+    int rc = naming_drop_shards(st, task_id, err);
+
+    if (rc == 0)
+        rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", task_id);
+    return rc;
+}
+
+int store_drop_cancelled(struct store *st, struct err *err)
+{
+    int64_t task_id = 0;
+    int rc;
+
+    /* One at a time: a long recording's voices are hundreds of megabytes. Nothing is written, and
+     * nobody waited for, when there is none. */
+    while ((rc = next_cancelled(st, &task_id, err)) == 1) {
+        rc = db_enter(st, err);
+        if (rc == 0)
+            rc = db_leave(st, drop_heard(st, task_id, err), err);
+        if (rc < 0)
+            return rc;
+    }
+    return rc;
+}
+
+static int check(const struct store_speaker *speakers, size_t speaker_count,
+                 const struct result_turn *turns, size_t turn_count, struct err *err)
+{
+    for (size_t i = 0; i < speaker_count; i++) {
+        const struct store_speaker *s = &speakers[i];
+
+        if (s->speech_ms < 0 || (s->values && (!s->size || s->size > FOUND_MAX_SIZE ||
+                                               !found_finite(s->values, s->size))))
+            return err_set(err, ERR_INPUT, "speaker %zu is impossible", i);
+    }
+    for (size_t i = 0; i < turn_count; i++)
+        if (turns[i].start_ms < 0 || turns[i].end_ms < turns[i].start_ms ||
+            turns[i].speaker >= speaker_count)
+            return err_set(err, ERR_INPUT, "turn %zu is impossible", i);
+    return 0;
+}
+
+struct settling {
+    int64_t task_id, media_id;
+    bool wanted;
+};
+
+/* What was settled already, cancelled, or has shards to do again is not wanted any more. */
+static int settling_of(struct store *st, int64_t task_id, struct settling *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT media_id, state = 'pending' AND waits IS 'settling' FROM task "
+                      "WHERE task_id = ?",
+                      "i", task_id);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return err_set(err, ERR_INPUT, "there is no task %lld", (long long)task_id);
+    *ret = (struct settling){task_id, sqlite3_column_int64(stmt, 0), sqlite3_column_int(stmt, 1)};
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+/* ids: of the rows that were made, in the same order. */
+static int put_speakers(struct store *st, const struct settling *of,
+                        const struct store_speaker *speakers, size_t count, int64_t *ids,
+                        struct err *err)
+{
+    char label[32];
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        const struct store_speaker *s = &speakers[i];
+
+        snprintf(label, sizeof(label), "SPEAKER_%02zu", i);
+        rc = db_run(st, err,
+                    "INSERT INTO speaker (task_id, media_id, label, speech_ms, vector) "
+                    "VALUES (?1, ?2, ?3, ?4, nullif(?5, x''))",
+                    "iitib", of->task_id, of->media_id, label, s->speech_ms,
+                    (const void *)s->values, s->values ? s->size * sizeof(float) : 0);
+        ids[i] = sqlite3_last_insert_rowid(st->db);
+    }
+    return rc;
+}
+
+static int put_turns(struct store *st, int64_t task_id, const struct result_turn *turns,
+                     size_t count, const int64_t *ids, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = db_run(st, err,
+                    "INSERT INTO turn (task_id, idx, start_ms, end_ms, speaker_id) "
+                    "VALUES (?, ?, ?, ?, ?)",
+                    "iiiii", task_id, (int64_t)i, turns[i].start_ms, turns[i].end_ms,
+                    ids[turns[i].speaker]);
+    return rc;
+}
+
+/* In place of speakers whose names were kept for these. */
+static int put_all(struct store *st, const struct settling *of,
+                   const struct store_speaker *speakers, size_t speaker_count,
+                   const struct result_turn *turns, size_t turn_count, int64_t *ids,
+                   struct err *err)
+{
+    struct naming *names = NULL;
+    int rc = naming_read(st, of->media_id, &names, err);
+
+    if (rc == 0)
+        rc = db_run(st, err, "DELETE FROM speaker WHERE task_id = ?", "i", of->task_id);
+    if (rc == 0)
+        rc = put_speakers(st, of, speakers, speaker_count, ids, err);
+    if (rc == 0)
+        rc = put_turns(st, of->task_id, turns, turn_count, ids, err);
+    if (rc == 0 && names)
+        rc = naming_give(st, names, ids, speaker_count, turns, turn_count, err);
+    naming_free(names);
+    return rc;
+}
+
+static int settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
+                   size_t speaker_count, const struct result_turn *turns, size_t turn_count,
+                   int64_t *ids, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    struct settling of = {0};
+    int rc = settling_of(st, task_id, &of, err);
+
+    if (rc < 0 || !of.wanted)
+        return rc;
+    db_now(now);
+    rc = put_all(st, &of, speakers, speaker_count, turns, turn_count, ids, err);
+    if (rc == 0)
+        rc = db_run(st, err, "DELETE FROM voice WHERE task_id = ?", "i", task_id);
+    if (rc == 0)
+        rc = db_run(st, err,
+                    "UPDATE task SET state = 'done', waits = NULL, settled_at = ?2, "
+                    "retry_at = NULL, error_code = NULL, error = NULL WHERE task_id = ?1",
+                    "it", task_id, now);
+    if (rc == 0)
+        st->completing += (uint64_t)sqlite3_changes(st->db);
+    return rc < 0 ? rc : speakers_assign(st, of.media_id, 0, 0, err);
+}
+
+int store_settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
+                  size_t speaker_count, const struct result_turn *turns, size_t turn_count,
+                  struct err *err)
+{
+    int64_t *ids;
+    int rc = check(speakers, speaker_count, turns, turn_count, err);
+
+    if (rc < 0)
+        return err_prefix(err, "task %lld", (long long)task_id);
+    ids = calloc(speaker_count + 1, sizeof(*ids));
+    if (!ids)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    rc = db_enter(st, err);
+    if (rc == 0)
+        rc = db_leave(
+            st, settled(st, task_id, speakers, speaker_count, turns, turn_count, ids, err), err);
+    free(ids);
+    return rc;
+}

@@ -1,0 +1,278 @@
+#include "store/results/naming.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Speakers of a diarization: the time that each shares with each is kept in a table. No recording
+ * in which more are told apart has names that somebody could miss. */
+#define SPEAKERS_MOST 1000u
+
+struct naming {
+    char *names[SPEAKERS_MOST]; /* NULL: none */
+    int64_t ids[SPEAKERS_MOST]; /* ascending */
+    size_t count, named;
+    struct result_turn *turns; /* in the order of start_ms */
+    size_t turn_count, turn_cap;
+};
+
+/* ---------------------------------------------------------------------------- what there was */
+
+/* Those behind the first SPEAKERS_MOST are passed over. */
+static int read_speakers(struct store *st, int64_t task_id, struct naming *n, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT speaker_id, name FROM speaker WHERE task_id = ? "
+                      "ORDER BY speaker_id LIMIT ?",
+                      "ii", task_id, (int64_t)SPEAKERS_MOST);
+
+    for (; rc == 1; rc = db_next(st, stmt, err)) {
+        bool named = sqlite3_column_type(stmt, 1) != SQLITE_NULL;
+
+        n->ids[n->count] = sqlite3_column_int64(stmt, 0);
+        n->names[n->count] = named ? db_dup(stmt, 1) : NULL;
+        n->named += named;
+        if (named && !n->names[n->count]) {
+            sqlite3_reset(stmt);
+            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        }
+        n->count++;
+    }
+    return rc;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static int add_turn(struct naming *n, sqlite3_stmt *stmt, struct err *err)
+{
+    int64_t id = sqlite3_column_int64(stmt, 2);
+    const int64_t *of = bsearch(&id, n->ids, n->count, sizeof(id), by_id);
+
+    if (!of)
+        return 0;
+    if (n->turn_count == n->turn_cap) {
+        size_t cap = n->turn_cap ? n->turn_cap * 2 : 64;
+        struct result_turn *turns = realloc(n->turns, cap * sizeof(*turns));
+
+        if (!turns)
+            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        n->turns = turns;
+        n->turn_cap = cap;
+    }
+    n->turns[n->turn_count++] = (struct result_turn){
+        sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1), (uint32_t)(of - n->ids)};
+    return 0;
+}
+
+static int read_turns(struct store *st, int64_t task_id, struct naming *n, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT start_ms, end_ms, speaker_id FROM turn WHERE task_id = ? "
+                      "ORDER BY start_ms",
+                      "i", task_id);
+
+    while (rc == 1) {
+        rc = add_turn(n, stmt, err);
+        if (rc < 0)
+            sqlite3_reset(stmt);
+        else
+            rc = db_next(st, stmt, err);
+    }
+    return rc;
+}
+
+int naming_read(struct store *st, int64_t media_id, struct naming **ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    struct naming *n;
+    int64_t task_id;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT t.task_id FROM task t WHERE t.media_id = ? AND EXISTS "
+                      "(SELECT 1 FROM speaker k WHERE k.task_id = t.task_id) "
+                      "ORDER BY t.stage_id DESC LIMIT 1",
+                      "i", media_id);
+
+    *ret = NULL;
+    if (rc != 1)
+        return rc;
+    task_id = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    n = calloc(1, sizeof(*n));
+    if (!n)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    rc = read_speakers(st, task_id, n, err);
+    if (rc == 0 && n->named)
+        rc = read_turns(st, task_id, n, err);
+    if (rc == 0 && n->named)
+        *ret = n;
+    else
+        naming_free(n);
+    return rc;
+}
+
+void naming_free(struct naming *n)
+{
+    if (!n)
+        return;
+    for (size_t i = 0; i < n->count; i++)
+        free(n->names[i]);
+    free(n->turns);
+    free(n);
+}
+
+/* ------------------------------------------------------------------------- who shares how much */
+
+struct side {
+    const struct result_turn *turns; /* in the order of start_ms */
+    size_t count, at;
+    int64_t until[SPEAKERS_MOST]; /* each one's turns so far reach */
+    int64_t ms[SPEAKERS_MOST];    /* that each speaks so far */
+    size_t speakers;
+};
+
+struct shared {
+    struct side was, is;
+    int64_t *ms; /* [was.speakers][is.speakers] */
+};
+
+/* What the next turn of one side adds: with each of the other side who speaks just then, until the
+ * first of the two ends; whoever begins later finds this one speaking. */
+static void take_turn(struct shared *s, struct side *own, struct side *other)
+{
+    const struct result_turn *t = &own->turns[own->at++];
+    int64_t from = own->until[t->speaker] > t->start_ms ? own->until[t->speaker] : t->start_ms;
+
+    if (t->end_ms <= from)
+        return;
+    own->until[t->speaker] = t->end_ms;
+    own->ms[t->speaker] += t->end_ms - from;
+    for (size_t i = 0; i < other->speakers; i++) {
+        int64_t end = other->until[i] < t->end_ms ? other->until[i] : t->end_ms;
+        size_t was = own == &s->was ? t->speaker : i, is = own == &s->was ? i : t->speaker;
+
+        if (end > from)
+            s->ms[was * s->is.speakers + is] += end - from;
+    }
+}
+
+static void share(struct shared *s)
+{
+    struct side *was = &s->was, *is = &s->is;
+
+    while (was->at < was->count || is->at < is->count)
+        if (is->at == is->count ||
+            (was->at < was->count && was->turns[was->at].start_ms <= is->turns[is->at].start_ms))
+            take_turn(s, was, is);
+        else
+            take_turn(s, is, was);
+}
+
+/* Who of one side shares most, of times that lie `step` apart; nobody: side->speakers. Who speaks
+ * only while another one does shares as much with both: of equals it is who speaks less besides. */
+static size_t most(const int64_t *ms, size_t step, const struct side *side)
+{
+    size_t best = side->speakers;
+
+    for (size_t i = 0; i < side->speakers; i++) {
+        int64_t more = ms[i * step] - (best < side->speakers ? ms[best * step] : 0);
+
+        if (more > 0 || (more == 0 && best < side->speakers && side->ms[i] < side->ms[best]))
+            best = i;
+    }
+    return best;
+}
+
+static int give(struct store *st, const struct naming *n, const struct shared *s,
+                const int64_t *ids, struct err *err)
+{
+    size_t is = s->is.speakers;
+    int rc = 0;
+
+    for (size_t i = 0; i < s->was.speakers && rc == 0; i++) {
+        size_t to = n->names[i] ? most(&s->ms[i * is], 1, &s->is) : is;
+
+        if (to < is && most(&s->ms[to], is, &s->was) == i)
+            rc = db_run(st, err, "UPDATE speaker SET name = ?2 WHERE speaker_id = ?1", "it",
+                        ids[to], n->names[i]);
+    }
+    return rc;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct result_turn *x = a, *y = b;
+
+    return (x->start_ms > y->start_ms) - (x->start_ms < y->start_ms);
+}
+
+int naming_give(struct store *st, const struct naming *n, const int64_t *ids, size_t count,
+                const struct result_turn *turns, size_t turn_count, struct err *err)
+{
+    struct result_turn *sorted;
+    struct shared *s;
+    int rc;
+
+    if (count == 0 || count > SPEAKERS_MOST || turn_count == 0)
+        return 0;
+    sorted = malloc(turn_count * sizeof(*sorted));
+    s = calloc(1, sizeof(*s));
+    if (s)
+        s->ms = calloc(n->count * count, sizeof(*s->ms));
+    if (sorted && s && s->ms) {
+        memcpy(sorted, turns, turn_count * sizeof(*sorted));
+        qsort(sorted, turn_count, sizeof(*sorted), by_start);
+        s->was.turns = n->turns;
+        s->was.count = n->turn_count;
+        s->was.speakers = n->count;
+        s->is.turns = sorted;
+        s->is.count = turn_count;
+        s->is.speakers = count;
+        share(s);
+        rc = give(st, n, s, ids, err);
+    } else {
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    }
+    free(sorted);
+    free(s ? s->ms : NULL);
+    free(s);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------ while there is none */
+
+/* With a shard the speakers of its task go. Those of no task do not: that must be true again only
+ * when all is written. */
+int naming_drop_shards(struct store *st, int64_t task_id, struct err *err)
+{
+    int rc = db_exec(st, "PRAGMA defer_foreign_keys = ON", err);
+
+    if (rc == 0)
+        rc = db_run(st, err,
+                    "UPDATE speaker SET task_id = -task_id WHERE task_id = ?1 AND EXISTS "
+                    "(SELECT 1 FROM speaker WHERE task_id = ?1 AND name IS NOT NULL)",
+                    "i", task_id);
+    if (rc == 0)
+        rc = db_run(st, err, "DELETE FROM shard WHERE task_id = ?", "i", task_id);
+    if (rc == 0)
+        rc = db_run(st, err, "UPDATE speaker SET task_id = -task_id WHERE task_id = -?1", "i",
+                    task_id);
+    if (rc == 0)
+        rc = db_exec(st, "PRAGMA defer_foreign_keys = OFF", err);
+    return rc;
+}
+
+int naming_set(struct store *st, int64_t speaker_id, const char *name, struct err *err)
+{
+    int rc = db_run(st, err, "UPDATE speaker SET name = nullif(?2, '') WHERE speaker_id = ?1", "it",
+                    speaker_id, name);
+
+    if (rc == 0 && sqlite3_changes64(st->db) == 0)
+        rc = err_set(err, ERR_INPUT, "there is no speaker %lld any more", (long long)speaker_id);
+    return rc;
+}

@@ -1,0 +1,31 @@
+/* store/results/naming.h - names that people gave to a recording's speakers, carried over when it
+ * is diarized anew.
+ *
+ * A new speaker gets the name of the former one with whom it shares most time of turns, when that
+ * former one shares most with it, too: so of one who is told apart as two now the longer one keeps
+ * the name, and somebody else with whom a named one was thrown together does not get it.
+ *
+ * Internal to store/; within db_enter / db_leave. */
+#ifndef NIGHTSHIFT_STORE_RESULTS_NAMING_H
+#define NIGHTSHIFT_STORE_RESULTS_NAMING_H
+
+#include "store/db.h"
+
+struct naming; /* who spoke when in the former diarization, and their names */
+
+/* Of the recording's newest diarization whose speakers are in the catalog. *ret is the caller's;
+ * NULL: nobody has a name there. */
+int naming_read(struct store *st, int64_t media_id, struct naming **ret, struct err *err);
+/* Gives the names to the rows ids[count] of the table speaker, whose turns are `turns`. */
+int naming_give(struct store *st, const struct naming *n, const int64_t *ids, size_t count,
+                const struct result_turn *turns, size_t turn_count, struct err *err);
+void naming_free(struct naming *n); /* NULL is fine */
+
+/* Deletes a task's shards, and its speakers with them: but where one has a name, all of them stay,
+ * with their turns, for naming_read. */
+int naming_drop_shards(struct store *st, int64_t task_id, struct err *err);
+
+/* What somebody calls a speaker from now on; "" takes the name away. ERR_INPUT: no such speaker. */
+int naming_set(struct store *st, int64_t speaker_id, const char *name, struct err *err);
+
+#endif

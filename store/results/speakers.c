@@ -1,0 +1,162 @@
+#include "store/results/speakers.h"
+
+#include <stdlib.h>
+
+#include "store/db.h"
+#include "store/results/overlap.h"
+
+struct stretch {
+    int64_t id, start_ms, end_ms; /* id: of the segment, or a word's place in its segment */
+};
+
+struct stretches {
+    struct stretch *list; /* owned */
+    size_t count, cap;
+};
+
+static int stretch_add(struct stretches *s, sqlite3_stmt *stmt, struct err *err)
+{
+    if (s->count == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 64;
+        struct stretch *list = realloc(s->list, cap * sizeof(*list));
+
+        if (!list)
+            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        s->list = list;
+        s->cap = cap;
+    }
+    s->list[s->count++] =
+        (struct stretch){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
+                         sqlite3_column_int64(stmt, 2)};
+    return 0;
+}
+
+/* Takes the rows of a query whose first step returned rc. */
+static int stretches_take(struct store *st, sqlite3_stmt *stmt, int rc, struct stretches *s,
+                          struct err *err)
+{
+    s->count = 0;
+    while (rc == 1) {
+        rc = stretch_add(s, stmt, err);
+        if (rc < 0)
+            sqlite3_reset(stmt);
+        else
+            rc = db_next(st, stmt, err);
+    }
+    return rc;
+}
+
+/* 0 when no diarization of the recording is settled. */
+static int diarization_of(struct store *st, int64_t media_id, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT t.task_id FROM task t JOIN stage s ON s.stage_id = t.stage_id "
+                      "WHERE t.media_id = ? AND t.state = 'done' AND s." DB_SETTLES
+                      " ORDER BY t.stage_id DESC LIMIT 1",
+                      "i", media_id);
+
+    *ret = 0;
+    if (rc == 1) {
+        *ret = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* The turns of a diarization, each with its speaker_id. */
+static int turns_of(struct store *st, int64_t task_id, struct overlaps **ret, struct err *err)
+{
+    struct stretches s = {0};
+    struct overlap_turn *turns;
+    sqlite3_stmt *stmt = NULL;
+    int rc =
+        db_first(st, &stmt, err, "SELECT speaker_id, start_ms, end_ms FROM turn WHERE task_id = ?",
+                 "i", task_id);
+
+    rc = stretches_take(st, stmt, rc, &s, err);
+    turns = rc == 0 ? calloc(s.count + 1, sizeof(*turns)) : NULL;
+    if (rc == 0 && !turns)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    for (size_t i = 0; rc == 0 && i < s.count; i++)
+        turns[i] = (struct overlap_turn){s.list[i].start_ms, s.list[i].end_ms, s.list[i].id};
+    if (rc == 0)
+        rc = overlap_make(turns, s.count, ret, err);
+    free(turns);
+    free(s.list);
+    return rc;
+}
+
+/* One statement for a run of words of one speaker. */
+static int assign_words(struct store *st, struct overlaps *a, int64_t segment_id,
+                        struct stretches *words, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT idx, start_ms, end_ms FROM word WHERE segment_id = ? ORDER BY idx",
+                      "i", segment_id);
+
+    rc = stretches_take(st, stmt, rc, words, err);
+    for (size_t i = 0, next; i < words->count && rc == 0; i = next) {
+        const struct stretch *w = words->list;
+        int64_t speaker = overlap_speaker(a, w[i].start_ms, w[i].end_ms, 0);
+
+        for (next = i + 1; next < words->count; next++)
+            if (overlap_speaker(a, w[next].start_ms, w[next].end_ms, 0) != speaker)
+                break;
+        rc = db_run(st, err,
+                    "UPDATE word SET speaker_id = nullif(?1, 0) "
+                    "WHERE segment_id = ?2 AND idx BETWEEN ?3 AND ?4",
+                    "iiii", speaker, segment_id, w[i].id, w[next - 1].id);
+    }
+    return rc;
+}
+
+static int assign_segments(struct store *st, struct overlaps *a, const struct stretches *segments,
+                           struct err *err)
+{
+    struct stretches words = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < segments->count && rc == 0; i++) {
+        const struct stretch *g = &segments->list[i];
+
+        rc = db_run(st, err, "UPDATE segment SET speaker_id = nullif(?1, 0) WHERE segment_id = ?2",
+                    "ii", overlap_speaker(a, g->start_ms, g->end_ms, 0), g->id);
+        if (rc == 0)
+            rc = assign_words(st, a, g->id, &words, err);
+    }
+    free(words.list);
+    return rc;
+}
+
+int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_t seq,
+                    struct err *err)
+{
+    struct stretches segments = {0};
+    struct overlaps *a = NULL;
+    sqlite3_stmt *stmt = NULL;
+    int64_t diarization = 0;
+    int rc = diarization_of(st, media_id, &diarization, err);
+
+    if (rc < 0 || !diarization)
+        return rc;
+    rc = turns_of(st, diarization, &a, err);
+    if (rc == 0 && task_id)
+        rc = db_first(st, &stmt, err,
+                      "SELECT segment_id, start_ms, end_ms FROM segment "
+                      "WHERE task_id = ? AND seq = ?",
+                      "ii", task_id, (int64_t)seq);
+    else if (rc == 0)
+        rc = db_first(st, &stmt, err,
+                      "SELECT g.segment_id, g.start_ms, g.end_ms FROM task t "
+                      "CROSS JOIN segment g ON g.task_id = t.task_id WHERE t.media_id = ?",
+                      "i", media_id);
+    if (rc >= 0)
+        rc = stretches_take(st, stmt, rc, &segments, err);
+    if (rc == 0)
+        rc = assign_segments(st, a, &segments, err);
+    free(segments.list);
+    overlap_free(a);
+    return rc;
+}

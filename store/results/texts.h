@@ -1,0 +1,12 @@
+/* store/results/texts.h - a shard's texts: those of the transcript with their words, and those that
+ * were not believed. Internal to store/; within the db_enter / db_leave of the shard. */
+#ifndef NIGHTSHIFT_STORE_RESULTS_TEXTS_H
+#define NIGHTSHIFT_STORE_RESULTS_TEXTS_H
+
+#include "store/db.h"
+
+/* ERR_INPUT: impossible values. */
+int texts_check(const struct store_shard_result *r, struct err *err);
+int texts_put(struct store *st, const struct store_shard_result *r, struct err *err);
+
+#endif

@@ -1,0 +1,43 @@
+"""The program in a folder of its own, and short recordings: for the tests of its command line."""
+import os
+import shutil
+import sqlite3
+import struct
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["NIGHTSHIFT"]
+
+
+def wav(seed, samples=400):
+    data = struct.pack("<h", seed) * samples
+    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
+            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
+            + b"data" + struct.pack("<I", len(data)) + data)
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        self.archive = os.path.join(self.dir, "archive")
+        os.mkdir(self.archive)
+        self.catalog = os.path.join(self.dir, "c.db")
+
+    def run_it(self, *args, status=None, preexec=None, **env):
+        whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
+        whole.update({"HOME": self.dir, "NIGHTSHIFT_CATALOG": self.catalog, "NIGHTSHIFT_DEVICES": "cpu", **env})
+        done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
+                              stdin=subprocess.DEVNULL, timeout=240, check=False, preexec_fn=preexec)
+        done.out, done.err = done.stdout.decode(), done.stderr.decode()
+        if status is not None:
+            self.assertEqual(status, done.returncode, done.out + done.err)
+        return done
+
+    def sql(self, query):
+        connection = sqlite3.connect(f"file:{self.catalog}?mode=ro", uri=True)
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()

@@ -1,0 +1,302 @@
+#include "workers/media/archive_walk.h"
+
+#include <search.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/buf.h"
+#include "workers/media/archive.h"
+#include "workers/media/fingerprint.h"
+#include "workers/media/sniff.h"
+#include "workers/media/wire.h"
+
+#define CHUNK_BYTES (256u << 10)
+/* An archive inside is unpacked into memory up to this size; a larger one is read through a stream
+ * of its own, which unpacks the outer one again. */
+#define MEMORY_BYTES (32 << 20)
+
+struct walk {
+    const struct archive_walk_task *task;
+    uint64_t entries, unpacked;
+    uint8_t *chunk; /* CHUNK_BYTES */
+    void *met;      /* a tree of struct met */
+};
+
+/* How often a name was met. Names are long where somebody wants memory to run out: their hashes. */
+struct met {
+    XXH128_hash_t name;
+    uint32_t times;
+};
+
+/* One archive that is being read. */
+struct level {
+    struct walk *walk;
+    const char *prefix; /* name of the archive inside the outer one; NULL: the outer one */
+    struct archive_source *src;
+    /* Of the current entry: */
+    struct buf name; /* in full, with the archive's inside */
+    uint32_t nth;    /* of that name */
+    uint8_t head[SNIFF_HEAD_BYTES];
+    size_t head_len;
+};
+
+static int walk_level(struct walk *w, struct stream *s, const char *prefix, struct err *err);
+
+/* These end the listing; all others are the entry's own. */
+static bool is_final(int code) { return code == ERR_LIMIT || code == ERR_IO || code == ERR_NOMEM; }
+
+static int compare_met(const void *a, const void *b) { return XXH128_cmp(a, b); }
+
+/* Makes out the current entry's full name, and how many of that name came before it. */
+static int take_name(struct level *l, const char *name, struct err *err)
+{
+    struct met *new = malloc(sizeof(*new)), **slot = NULL;
+
+    buf_clear(&l->name);
+    if (l->prefix)
+        buf_printf(&l->name, "%s//", l->prefix);
+    buf_put(&l->name, name, strlen(name));
+    if (new &&buf_cstr(&l->name)) {
+        *new = (struct met){.name = XXH3_128bits(l->name.data, l->name.len)};
+        slot = tsearch(new, &l->walk->met, compare_met);
+    }
+    if (!slot || *slot != new)
+        free(new);
+    if (!slot)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    l->nth = (*slot)->times++;
+    return 0;
+}
+
+/* Reports `entry`, the current one, with `why` (code 0: nothing wrong). */
+static int report(struct level *l, struct decoder_entry *entry, const struct err *why,
+                  struct err *err)
+{
+    struct err too_long;
+    int rc;
+
+    if (l->name.len >= WIRE_MEMBER_MAX) {
+        l->name.len = 255;
+        err_set(&too_long, ERR_INPUT, "its name is longer than %u bytes", WIRE_MEMBER_MAX);
+        why = &too_long;
+    }
+    entry->member = buf_cstr(&l->name);
+    entry->nth = l->nth;
+    entry->code = why ? why->code : 0;
+    entry->message = why ? why->msg : "";
+    rc = entry->member ? l->walk->task->entry(l->walk->task->arg, entry, err)
+                       : err_set(err, ERR_NOMEM, "out of memory");
+    entry->member = entry->message = NULL; /* valid during the call only */
+    return rc;
+}
+
+/* The entry's first bytes, once. */
+static int read_head(struct level *l, struct err *err)
+{
+    while (l->head_len < SNIFF_HEAD_BYTES) {
+        int64_t got =
+            archive_source_read(l->src, l->head + l->head_len, SNIFF_HEAD_BYTES - l->head_len, err);
+
+        if (got < 0)
+            return (int)got;
+        if (got == 0)
+            break;
+        l->head_len += (size_t)got;
+    }
+    return 0;
+}
+
+/* Unpacks the rest of the entry through its fingerprint. */
+static int take_fingerprint(struct level *l, int64_t size, uint8_t ret[16], struct err *err)
+{
+    struct fingerprint *f;
+    int64_t got = 1;
+    struct err ignored;
+    int rc;
+
+    if (size < 0)
+        return err_set(err, ERR_INPUT, "its size is unknown: the archive is cut short");
+    rc = fingerprint_new((uint64_t)size, &f, err);
+    if (rc != 0)
+        return rc;
+    fingerprint_feed(f, l->head, l->head_len);
+    while (got > 0) {
+        got = archive_source_read(l->src, l->walk->chunk, CHUNK_BYTES, err);
+        if (got > 0)
+            fingerprint_feed(f, l->walk->chunk, (size_t)got);
+    }
+    if (got < 0) {
+        (void)fingerprint_end(f, ret, &ignored);
+        return (int)got;
+    }
+    return fingerprint_end(f, ret, err);
+}
+
+static int walk_recording(struct level *l, const struct archive_item *item, struct err *err)
+{
+    struct decoder_entry entry = {.size_bytes = item->size > 0 ? (uint64_t)item->size : 0,
+                                  .mtime_ms = item->mtime_ms};
+    struct err why = {0};
+    int rc = item->is_encrypted ? archive_refuse_encrypted(&why) : read_head(l, &why);
+
+    if (rc == 0)
+        rc = take_fingerprint(l, item->size, entry.fingerprint, &why);
+    if (is_final(rc)) {
+        *err = why;
+        return rc;
+    }
+    entry.head_len = l->head_len < sizeof(entry.head) ? l->head_len : sizeof(entry.head);
+    memcpy(entry.head, l->head, entry.head_len);
+    return report(l, &entry, rc != 0 ? &why : NULL, err);
+}
+
+/* The archive inside as a stream: from memory when it is small (*data is then to be freed behind
+ * the stream), else by another pass over the outer one. */
+static int open_inner(struct level *l, const struct archive_item *item, uint8_t **data,
+                      struct stream **ret, struct err *err)
+{
+    struct walk *w = l->walk;
+    struct unpack_limits limits = {.max_bytes = w->task->max_bytes - w->unpacked};
+    struct stream *outer;
+    int64_t done = (int64_t)l->head_len, got = 1;
+    int rc;
+
+    if (item->size < 0 || item->size > MEMORY_BYTES) {
+        rc = w->task->open(w->task->arg, &outer, err);
+        return rc != 0 ? rc : member_open_index(outer, item->index, &limits, ret, err);
+    }
+    *data = malloc((size_t)item->size + SNIFF_HEAD_BYTES);
+    if (!*data)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    memcpy(*data, l->head, l->head_len);
+    /* One byte more than it should have: its checksum is compared behind the last one. */
+    while (got > 0 && done <= item->size) {
+        got = archive_source_read(l->src, *data + done, (size_t)(item->size - done + 1), err);
+        if (got < 0)
+            return (int)got;
+        done += got;
+    }
+    if (done != item->size)
+        return err_set(err, ERR_INPUT, "is not of the %lld bytes announced", (long long)item->size);
+    return stream_of_memory(*data, (size_t)done, w->task->pulse, ret, err);
+}
+
+/* by_name: its name says that it is an archive, so that a failure is worth a report. Other files
+ * may begin with an archive's bytes and be something else. */
+static int walk_inner(struct level *l, const struct archive_item *item, bool by_name,
+                      struct err *err)
+{
+    struct decoder_entry entry = {.size_bytes = item->size > 0 ? (uint64_t)item->size : 0,
+                                  .mtime_ms = item->mtime_ms};
+    struct stream *inner = NULL;
+    uint8_t *data = NULL;
+    char *prefix = strdup(item->name);
+    const uint64_t before = l->walk->entries;
+    struct err why = {0};
+    int rc = 0;
+
+    if (!prefix)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    if (l->prefix) {
+        rc = err_set(&why, ERR_LIMIT,
+                     "an archive three deep is not looked into: unpack the outer one first");
+    } else if (item->is_encrypted) {
+        rc = archive_refuse_encrypted(&why);
+    } else {
+        rc = read_head(l, &why);
+        if (rc == 0)
+            rc = open_inner(l, item, &data, &inner, &why);
+        if (rc == 0)
+            rc = walk_level(l->walk, inner, prefix, &why);
+        if (sniff_is_part(prefix) && (rc == ERR_INPUT || (rc == 0 && l->walk->entries == before)))
+            rc = archive_refuse_part(&why);
+        if (is_final(rc)) {
+            *err = why;
+            goto out;
+        }
+    }
+    rc = rc != 0 && by_name ? report(l, &entry, &why, err) : 0;
+out:
+    stream_close(inner);
+    free(data);
+    free(prefix);
+    return rc;
+}
+
+static int walk_item(struct level *l, const struct archive_item *item, struct err *err)
+{
+    struct err why = {0};
+    enum media_kind kind;
+    bool by_name = sniff_name(item->name, &kind) == 1;
+    int rc;
+
+    l->head_len = 0;
+    if (!by_name) {
+        if (item->is_encrypted)
+            return 0; /* neither its name nor its bytes say that it is a recording */
+        rc = read_head(l, &why);
+        if (is_final(rc)) {
+            *err = why;
+            return rc;
+        }
+        kind = rc == 0 ? sniff_bytes(l->head, l->head_len) : MEDIA_OTHER;
+    }
+    if (kind != MEDIA_OTHER && take_name(l, item->name, err) != 0)
+        return err->code;
+    switch (kind) {
+    case MEDIA_RECORDING:
+        return walk_recording(l, item, err);
+    case MEDIA_ARCHIVE:
+        return walk_inner(l, item, by_name, err);
+    case MEDIA_OTHER:
+        break;
+    }
+    return 0;
+}
+
+/* s is borrowed. */
+static int walk_level(struct walk *w, struct stream *s, const char *prefix, struct err *err)
+{
+    struct level l = {.walk = w, .prefix = prefix, .name = BUF_INIT};
+    struct archive_item item;
+    int rc = archive_source_open(s, w->task->max_bytes - w->unpacked, &l.src, err);
+
+    while (rc == 0) {
+        rc = archive_source_next(l.src, &item, err);
+        if (rc != 0)
+            break;
+        if (++w->entries > w->task->max_entries) {
+            rc = err_set(err, ERR_LIMIT, "the archive has more than %llu entries",
+                         (unsigned long long)w->task->max_entries);
+        } else if (item.is_file) {
+            rc = archive_source_measure(l.src, &item, err);
+            rc = rc == 0 ? walk_item(&l, &item, err) : rc;
+        }
+    }
+    if (l.src) {
+        w->unpacked += archive_source_unpacked(l.src);
+        archive_source_close(l.src);
+    }
+    buf_free(&l.name);
+    if (w->unpacked > w->task->max_bytes)
+        w->unpacked = w->task->max_bytes;
+    return rc == ERR_EMPTY ? 0 : rc;
+}
+
+int archive_walk(const struct archive_walk_task *task, struct err *err)
+{
+    struct walk w = {.task = task, .chunk = malloc(CHUNK_BYTES)};
+    struct stream *s = NULL;
+    int rc = w.chunk ? task->open(task->arg, &s, err) : err_set(err, ERR_NOMEM, "out of memory");
+
+    if (rc == 0)
+        rc = walk_level(&w, s, NULL, err);
+    stream_close(s);
+    tdestroy(w.met, free);
+    free(w.chunk);
+    return rc;
+}

@@ -1,0 +1,31 @@
+/* workers/media/archive_walk.h - the recordings of an archive, each with its fingerprint, by one
+ * pass.
+ *
+ * Runs inside the decoder process. Archives inside the archive are looked into once; those within
+ * them are reported as entries that cannot be read. A damaged archive gives what came before the
+ * damage, then the error. One thread. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_ARCHIVE_WALK_H
+#define NIGHTSHIFT_WORKERS_MEDIA_ARCHIVE_WALK_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/media/decoder.h"
+#include "workers/media/stream.h"
+
+struct archive_walk_task {
+    /* A fresh stream of the archive's bytes, owned by the walk. Called again for large archives
+     * inside. */
+    int (*open)(void *arg, struct stream **ret, struct err *err);
+    /* One recording; what it points at is valid during the call. Negative: the walk ends with it.
+     */
+    int (*entry)(void *arg, const struct decoder_entry *entry, struct err *err);
+    void *arg;
+    struct stream_pulse pulse; /* while inner archives are read from memory */
+    uint64_t max_entries;      /* of any kind, in all archives together */
+    uint64_t max_bytes;        /* unpacked */
+};
+
+int archive_walk(const struct archive_walk_task *task, struct err *err);
+
+#endif

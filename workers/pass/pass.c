@@ -1,0 +1,292 @@
+#include "workers/pass/pass.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+#include "workers/media/decoder.h"
+#include "workers/stages/stage.h"
+#include "workers/pass/feed.h"
+#include "workers/pass/lease.h"
+#include "workers/pass/split.h"
+
+static int open_recording(const char *path, int *ret, uint64_t *bytes, struct err *err)
+{
+    struct stat st;
+    /* Without O_NONBLOCK a FIFO would be waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd < 0 && (errno == ENXIO || errno == ENODEV))
+        return err_set(err, ERR_INPUT, "it is not a regular file");
+    if (fd < 0)
+        return err_sys(err, errno, "it cannot be opened");
+    if (fstat(fd, &st) != 0) {
+        err_sys(err, errno, "it cannot be looked at");
+        close(fd);
+        return err->code;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return err_set(err, ERR_INPUT, "it is not a regular file");
+    }
+    *ret = fd;
+    *bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+/* Makes the decoder known to those who may cancel it, or closes it when they already have. */
+static int publish(const struct pass *p, struct decoder *d, struct err *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&p->w->lock);
+    rc = feed_may_go_on(p, p->l->msg.first, err);
+    if (rc == 0)
+        p->l->decoder = d;
+    pthread_mutex_unlock(&p->w->lock);
+    if (rc != 0)
+        decoder_close(d);
+    return rc;
+}
+
+/* Processor time that no honest recording needs: two hours, and a second for each MiB of the file
+ * that it lies in. So a thousand hours are decoded to the end, and a member at the end of a
+ * terabyte is reached. */
+static uint64_t decoder_seconds(uint64_t file_bytes) { return 7200 + (file_bytes >> 20); }
+
+static int start_decoder(const struct pass *p, struct decoder **ret, struct err *err)
+{
+    const struct msg_lease *m = &p->l->msg;
+    struct decoder_limits limits = {0};
+    struct decoder *d = NULL;
+    uint64_t bytes = 0;
+    int fd = -1, rc;
+
+    rc = open_recording(m->path, &fd, &bytes, err);
+    if (rc != 0)
+        return rc;
+    limits.cpu_seconds = decoder_seconds(bytes);
+    rc = decoder_start(fd, m->member, m->nth, shard_first_sample(m->shard_ms, m->first),
+                       m->want_hash, m->fingerprint, &limits, &d, err);
+    close(fd);
+    if (rc == 0)
+        rc = publish(p, d, err);
+    if (rc == 0)
+        *ret = d;
+    return rc;
+}
+
+static char *clean(const char *s)
+{
+    struct err e = {0};
+
+    utf8_copy(e.msg, sizeof(e.msg), s);
+    return worker_sentence(&e);
+}
+
+/* The numbers are the file's word. What the protocol would refuse is told as unknown: the scheduler
+ * must not close a worker for what stands in a recording. */
+static void post_media(const struct pass *p, const struct decoder_info *i)
+{
+    struct buf b = BUF_INIT;
+    struct msg_media m = {
+        .lease_id = p->l->msg.lease_id,
+        .media_id = p->l->msg.media_id,
+        .duration_ms =
+            i->duration_ms < -1 || i->duration_ms > PROTOCOL_MAX_MS ? -1 : i->duration_ms,
+        .sample_rate_hz = i->sample_rate_hz > INT32_MAX ? 0 : i->sample_rate_hz,
+        .channels = i->channels > UINT16_MAX ? 0 : i->channels,
+        .container = clean(i->container),
+        .codec = clean(i->codec),
+        .title = clean(i->title),
+    };
+
+    msg_media_put(&b, &m);
+    outbox_post(&p->w->out, MSG_MEDIA, &b);
+    msg_media_free(&m);
+}
+
+static int on_end(const struct pass *p, struct splitter *split, const struct decoder_end *end,
+                  struct err *err)
+{
+    struct lease *l = p->l;
+    int rc;
+
+    pthread_mutex_lock(&p->w->lock);
+    l->total_samples = end->total_samples;
+    pthread_mutex_unlock(&p->w->lock);
+    rc = splitter_end(split, end->total_samples, err);
+    /* Enough for this lease, but the recording's end is known all the same. */
+    if (rc == ERR_EMPTY)
+        rc = 0;
+    if (rc != 0)
+        return rc;
+    feed_end(p);
+    pthread_mutex_lock(&p->w->lock);
+    l->reached_end = true;
+    l->has_hash = l->msg.want_hash && end->has_hash;
+    if (l->has_hash)
+        memcpy(l->content_hash, end->content_hash, sizeof(l->content_hash));
+    utf8_copy(l->damage, sizeof(l->damage), end->damage ? end->damage : "");
+    pthread_mutex_unlock(&p->w->lock);
+    return 0;
+}
+
+static int on_pcm(const struct pass *p, struct splitter *split, const struct decoder_event *ev,
+                  struct err *err)
+{
+    pthread_mutex_lock(&p->w->lock);
+    p->w->decoded_samples += (int64_t)ev->samples;
+    pthread_mutex_unlock(&p->w->lock);
+    return splitter_feed(split, ev->pcm, ev->samples, ev->at_sample, err);
+}
+
+/* A decoder that skips to its first shard, for hours perhaps, is at work. */
+static void on_pulse(void *arg)
+{
+    const struct pass *p = arg;
+
+    pthread_mutex_lock(&p->w->lock);
+    p->w->pulses++;
+    pthread_mutex_unlock(&p->w->lock);
+}
+
+/* Until the recording ends, or nobody wants the rest (both 0), or an error. */
+static int read_events(const struct pass *p, struct decoder *d, struct splitter *split,
+                       struct err *err)
+{
+    struct decoder_event ev;
+    bool told = false;
+    int rc;
+
+    for (;;) {
+        rc = decoder_next(d, &ev, err);
+        if (rc != 0)
+            return rc;
+        switch (ev.type) {
+        case DECODER_INFO:
+            if (!told)
+                post_media(p, &ev.info);
+            told = true;
+            break;
+        case DECODER_PCM:
+            rc = on_pcm(p, split, &ev, err);
+            if (rc != 0)
+                return rc == ERR_EMPTY ? 0 : rc;
+            break;
+        case DECODER_END:
+            return on_end(p, split, &ev.end, err);
+        case DECODER_ENTRY:
+            return err_set(err, ERR_PROTOCOL, "the decoder listed an archive without being asked");
+        }
+    }
+}
+
+static void provoke(const struct pass *p)
+{
+    enum fault_kind kind = faults_on_recording(&p->w->faults, p->l->msg.path, p->l->msg.member);
+
+    if (kind == FAULT_NONE)
+        return;
+    if (kind == FAULT_CRASH)
+        kill(getpid(), SIGKILL);
+    pthread_mutex_lock(&p->w->lock);
+    p->w->hung |= kind == FAULT_HANG;
+    p->w->stalled |= kind == FAULT_STALL;
+    worker_changed(p->w);
+    pthread_mutex_unlock(&p->w->lock);
+    outbox_wake(&p->w->out);
+}
+
+static int run_pass(const struct pass *p, struct err *err)
+{
+    struct split_sink sink = feed_sink(p);
+    struct splitter *split = NULL;
+    struct decoder *d = NULL;
+    int rc;
+
+    provoke(p);
+    rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
+    if (rc == 0)
+        rc = start_decoder(p, &d, err);
+    if (rc == 0) {
+        decoder_on_pulse(d, on_pulse, (void *)p);
+        rc = read_events(p, d, split, err);
+    }
+    pthread_mutex_lock(&p->w->lock);
+    p->l->decoder = NULL;
+    pthread_mutex_unlock(&p->w->lock);
+    decoder_close(d);
+    splitter_free(split);
+    return rc;
+}
+
+/* A lease of passages: its only shard is there at once. */
+static int run_text(const struct pass *p, struct err *err)
+{
+    struct lease *l = p->l;
+    int rc;
+
+    provoke(p);
+    pthread_mutex_lock(&p->w->lock);
+    rc = feed_text(p, err);
+    if (rc == 0) {
+        l->reached_end = true;
+        l->total_samples = l->msg.total_ms * (DECODER_RATE_HZ / 1000);
+    }
+    pthread_mutex_unlock(&p->w->lock);
+    return rc;
+}
+
+/* Lock held on entry and exit. */
+static void run_lease(struct worker *w, struct lease *l)
+{
+    struct pass p = {w, l};
+    struct err e = {0};
+    int rc;
+
+    l->running = true;
+    pthread_mutex_unlock(&w->lock);
+    rc = stage_hears(w->stages[0].name) ? run_pass(&p, &e) : run_text(&p, &e);
+    pthread_mutex_lock(&w->lock);
+    if (rc != 0 && rc != ERR_EMPTY)
+        l->result = e;
+    for (uint32_t k = 0; k < w->stage_count; k++)
+        feed_stop(w, &l->tracks[k]);
+    l->input_over = true;
+    worker_changed(w);
+    lease_settle(w, l);
+}
+
+static struct lease *next_lease(const struct worker *w)
+{
+    struct lease *l = w->ready ? w->leases : NULL;
+
+    while (l && !lease_is_waiting(l))
+        l = l->next;
+    return l;
+}
+
+void *pass_thread(void *arg)
+{
+    struct worker *w = arg;
+    struct lease *l;
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->leaving) {
+        l = next_lease(w);
+        if (l)
+            run_lease(w, l);
+        else
+            pthread_cond_wait(&w->room, &w->lock);
+    }
+    w->threads--;
+    pthread_cond_broadcast(&w->over);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}

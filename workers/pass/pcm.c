@@ -1,0 +1,120 @@
+#include "workers/pass/pcm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_SAMPLES 32768 /* 2 s: small beside a shard, large beside its header */
+#define WINDOW_SAMPLES 480000
+
+struct pcm_chunk {
+    struct pcm_chunk *next;
+    int64_t at; /* of data[0] in the recording */
+    size_t n;
+    int16_t data[CHUNK_SAMPLES];
+};
+
+void pcm_lane_init(struct pcm_lane *l, struct pcm_pool *pool, int64_t start)
+{
+    *l = (struct pcm_lane){
+        .pool = pool, .start = start, .cut = -1, .end = start, .asked = start + WINDOW_SAMPLES};
+}
+
+static void drop_first(struct pcm_lane *l)
+{
+    struct pcm_chunk *c = l->first;
+
+    l->first = c->next;
+    if (!l->first)
+        l->last = NULL;
+    l->pool->used_bytes -= sizeof(*c);
+    l->held_bytes -= sizeof(*c);
+    free(c);
+}
+
+void pcm_lane_free(struct pcm_lane *l)
+{
+    while (l->first)
+        drop_first(l);
+}
+
+bool pcm_pool_has_room(const struct pcm_pool *p) { return p->used_bytes < p->budget_bytes; }
+
+bool pcm_lane_starves(const struct pcm_lane *l) { return l->end < l->asked; }
+
+int pcm_lane_append(struct pcm_lane *l, const int16_t *pcm, size_t n, struct err *err)
+{
+    while (n) {
+        struct pcm_chunk *c = l->last;
+        size_t m;
+
+        if (!c || c->n == CHUNK_SAMPLES) {
+            c = malloc(sizeof(*c));
+            if (!c)
+                return err_set(err, ERR_NOMEM, "no memory for decoded audio");
+            c->next = NULL;
+            c->at = l->end;
+            c->n = 0;
+            if (l->last)
+                l->last->next = c;
+            else
+                l->first = c;
+            l->last = c;
+            l->pool->used_bytes += sizeof(*c);
+            l->held_bytes += sizeof(*c);
+        }
+        m = n < CHUNK_SAMPLES - c->n ? n : CHUNK_SAMPLES - c->n;
+        memcpy(c->data + c->n, pcm, m * sizeof(*pcm));
+        c->n += m;
+        l->end += (int64_t)m;
+        pcm += m;
+        n -= m;
+    }
+    return 0;
+}
+
+void pcm_lane_cut(struct pcm_lane *l) { l->cut = l->end; }
+
+void pcm_lane_close(struct pcm_lane *l) { l->closed = true; }
+
+/* Released audio reads as silence: the engine has promised not to want it. */
+static void copy_out(const struct pcm_lane *l, int64_t at, size_t n, float *out)
+{
+    int64_t to = at + (int64_t)n;
+
+    memset(out, 0, n * sizeof(*out));
+    for (const struct pcm_chunk *c = l->first; c && c->at < to; c = c->next) {
+        int64_t from = c->at > at ? c->at : at;
+        int64_t end = c->at + (int64_t)c->n < to ? c->at + (int64_t)c->n : to;
+
+        for (int64_t i = from; i < end; i++)
+            out[i - at] = (float)c->data[i - c->at] / 32768.0f;
+    }
+}
+
+int64_t pcm_lane_read(struct pcm_lane *l, int64_t at, size_t n, float *out)
+{
+    int64_t want = at + (int64_t)n;
+
+    if (want > l->asked)
+        l->asked = want;
+    if (want > l->end) {
+        if (!l->closed)
+            return -1;
+        n = at < l->end ? (size_t)(l->end - at) : 0;
+    }
+    copy_out(l, at, n, out);
+    return (int64_t)n;
+}
+
+bool pcm_lane_release(struct pcm_lane *l, int64_t at)
+{
+    bool freed = false;
+
+    /* A chunk that is not full yet is still written to. */
+    while (l->first && l->first->at + (int64_t)l->first->n <= at &&
+           (l->first->n == CHUNK_SAMPLES || l->closed)) {
+        drop_first(l);
+        freed = true;
+    }
+    return freed;
+}

@@ -1,0 +1,18 @@
+/* workers/pass/shard_report.h - what became of a shard, as the scheduler is told. With the
+ * worker's lock held: where a shard ends is its decoder's to say. */
+#ifndef NIGHTSHIFT_WORKERS_PASS_SHARD_REPORT_H
+#define NIGHTSHIFT_WORKERS_PASS_SHARD_REPORT_H
+
+#include "workers/pass/state.h"
+
+struct stage_result;
+
+/* SHARD_DONE's payload to out. ERR_INPUT: no result that can be stored; ERR_LIMIT: larger than a
+ * frame; ERR_NOMEM. */
+int report_encode(const struct shard *s, const struct stage_result *r, struct buf *out,
+                  struct err *err);
+/* Posts SHARD_FAILED. */
+void report_failed(struct worker *w, const struct lease *l, const struct track *t, uint32_t seq,
+                   const struct err *why);
+
+#endif

@@ -1,0 +1,133 @@
+/* workers/pass/state.h - what the threads of a worker share. Internal to
+ * workers/pass/ and workers/process/.
+ *
+ *   control thread        decoder threads             engine thread
+ *   reads the socket,     each takes one lease,       owns models and stages,
+ *   accepts leases,       decodes it, deals audio     adds shards as lanes, steps,
+ *   sends what is posted  out to shards               reports results
+ *        |                      |                            |
+ *        +---- struct worker: leases, shards, audio, under one lock ----+
+ *
+ * A lease lives from LEASE to LEASE_END. A shard lives from its first sample until both its decoder
+ * (`fed`) and the engine (`settled`) have finished with it; then the second of the two frees it.
+ *
+ * A lease is decoded once, by a thread (its *pass*), for all stages that it names: its *tracks*,
+ * each with shards and audio of its own. The first is what the pass is made for. Another is dropped
+ * when it fails, or when nobody wants it: at any moment, by any thread that holds the lock. So a
+ * decoder thread that has waited for the lock looks again who still listens.
+ *
+ * Nobody holds the lock while decoding, computing, or calling the stage, so its callbacks
+ * may take it. Lock order: worker.lock, then outbox.lock. */
+#ifndef NIGHTSHIFT_WORKERS_PASS_STATE_H
+#define NIGHTSHIFT_WORKERS_PASS_STATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/wire/protocol.h"
+#include "workers/pass/faults.h"
+#include "workers/pass/outbox.h"
+#include "workers/pass/pcm.h"
+
+struct decoder;
+struct stage_lane;
+struct stage_passage;
+
+#define WORKER_MAX_LEASES 4096u
+
+/* A stage of SETUP, as leases and their audio need to know it. Read only, but for `loaded`. */
+struct worker_stage {
+    const char *name;       /* the first of stage_kinds where SETUP says none */
+    int64_t tail;           /* samples that its windows hear beyond their shard */
+    uint32_t most_shard_ms; /* a longer one's result might be more than a message can hold */
+    bool loaded;            /* under the lock; another than the first may be given up later */
+};
+
+struct track {
+    uint32_t stage;              /* in worker.stages, and its place in lease.tracks */
+    const struct msg_track *msg; /* in the lease's */
+    bool listens;                /* until it is dropped */
+    struct shard *feeding;       /* its open shard; NULL while that one is not wanted */
+    uint32_t trailing;           /* shards behind their cut that still hear what follows it */
+};
+
+struct lease {
+    struct lease *next;
+    struct msg_lease msg;
+    uint32_t last;                         /* msg.last, lowered by CAP */
+    struct track tracks[SETUP_MAX_STAGES]; /* by stage; zeros where it is not one of the lease's */
+    bool running;                          /* a decoder thread has it */
+    bool cancelled;
+    bool given_up;           /* DRAIN left some of its first track's shards undone */
+    bool input_over;         /* no further shard will come */
+    struct decoder *decoder; /* while it may be cancelled */
+    uint32_t feeding_seq;    /* the shard that audio goes to, wanted or not */
+    uint32_t unsettled;      /* shards that the engine still has, of all tracks */
+    struct err result;       /* of the first track: code 0, or why there are shards without one */
+    bool reached_end, has_hash;
+    int64_t total_samples; /* as its decoder announces; for certain with reached_end */
+    uint8_t content_hash[16];
+    char damage[512];
+};
+
+struct shard {
+    struct shard *next; /* in worker.shards, in order of creation */
+    struct lease *lease;
+    struct track *track; /* of the lease */
+    uint32_t seq;
+    struct pcm_lane pcm;
+    bool begun;    /* its first window was handed to the engine */
+    bool dropped;  /* nobody wants its result any more */
+    bool trailing; /* its cut is known, and it is fed the tail behind it */
+    bool fed;      /* its decoder has finished with it */
+    bool settled;  /* the engine has finished with it */
+    struct worker *worker;
+    bool text;                      /* of passages: nothing is decoded */
+    struct stage_lane *lane;        /* engine thread only, as what follows */
+    struct stage_passage *passages; /* owned */
+    int64_t begun_ms;
+};
+
+struct worker {
+    struct outbox out;
+    struct faults faults; /* read only */
+    struct msg_setup setup;
+    struct worker_stage stages[SETUP_MAX_STAGES]; /* as setup's */
+    uint32_t stage_count;
+    char device[64];
+
+    pthread_mutex_t lock; /* all that follows */
+    pthread_cond_t work;  /* for the engine: `changes` went up */
+    pthread_cond_t
+        room; /* for decoder threads: a lease, room for audio, or something to stop for */
+    pthread_cond_t over; /* a thread has ended */
+    uint64_t changes;
+    bool ready;   /* the model is loaded: leases may begin */
+    bool leaving; /* every thread ends as soon as it sees this */
+    bool draining;
+    bool hung;            /* a fault: the control thread stops */
+    bool stalled;         /* a fault: the engine stops */
+    int failed;           /* the engine's error, when it is why `leaving` is set; else 0 */
+    struct lease *leases; /* in order of arrival */
+    uint32_t lease_count;
+    struct shard *shards;
+    struct pcm_pool pool;
+    int64_t decoded_samples;
+    int64_t engine_samples;         /* of the first stage */
+    uint64_t pulses;                /* of decoders that have nothing to give yet */
+    uint64_t vram_bytes, vram_peak; /* of device memory, by the engine */
+    uint32_t windows;               /* in flight, of all stages */
+    bool stepping;                  /* the engine is inside a step */
+    uint64_t beat, results;         /* pieces of steps done, shards reported */
+    uint32_t threads;               /* alive, beside the control thread */
+};
+
+/* Wakes everybody who waits; lock held. */
+void worker_changed(struct worker *w);
+/* Message to post about a struct err: always valid UTF-8. The caller frees it; never NULL but for
+ * lack of memory, and then it is encoded as empty. */
+char *worker_sentence(const struct err *e);
+
+#endif

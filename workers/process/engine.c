@@ -1,0 +1,324 @@
+#include "workers/process/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "workers/stages/stage.h"
+#include "workers/pass/lease.h"
+#include "workers/pass/shard_report.h"
+#include "workers/process/worker_stages.h"
+
+static void settle(struct shard *s)
+{
+    struct worker *w = s->worker;
+
+    pthread_mutex_lock(&w->lock);
+    shard_settle(w, s);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Reports and settles: s may be gone afterwards. The end of the audio is read under the lock,
+ * because a decoder may still be feeding a lane that ended with an error. */
+static void report(struct shard *s, const struct stage_result *r, const struct err *failed)
+{
+    struct worker *w = s->worker;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    pthread_mutex_lock(&w->lock);
+    if (s->dropped) {
+        /* Somebody else computes it by now, or nobody wants it. */
+    } else if (!r) {
+        report_failed(w, s->lease, s->track, s->seq, failed);
+    } else if (report_encode(s, r, &b, &e) != 0) {
+        buf_free(&b);
+        report_failed(w, s->lease, s->track, s->seq, &e);
+    } else {
+        outbox_post(&w->out, MSG_SHARD_DONE, &b);
+        w->results++;
+    }
+    shard_settle(w, s);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void on_lane_done(void *arg, const struct stage_result *result, const struct err *err)
+{
+    report(arg, result, err);
+}
+
+static int64_t lane_read(void *arg, int64_t at, size_t n, float *out)
+{
+    struct shard *s = arg;
+    struct worker *w = s->worker;
+    int64_t got = -1;
+
+    pthread_mutex_lock(&w->lock);
+    if (!s->dropped) {
+        int64_t asked = s->pcm.asked;
+
+        got = pcm_lane_read(&s->pcm, at, n, out);
+        if (got >= 0)
+            s->begun = true;
+        else if (s->pcm.asked > asked)
+            pthread_cond_broadcast(&w->room); /* this lane may be fed beyond the budget now */
+    }
+    pthread_mutex_unlock(&w->lock);
+    return got;
+}
+
+static void lane_release(void *arg, int64_t at)
+{
+    struct shard *s = arg;
+    struct worker *w = s->worker;
+
+    pthread_mutex_lock(&w->lock);
+    if (pcm_lane_release(&s->pcm, at))
+        pthread_cond_broadcast(&w->room);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static int64_t lane_end(void *arg)
+{
+    struct shard *s = arg;
+    struct worker *w = s->worker;
+    int64_t cut;
+
+    pthread_mutex_lock(&w->lock);
+    cut = s->pcm.cut;
+    pthread_mutex_unlock(&w->lock);
+    return cut;
+}
+
+/* Of the recording's content and the shard's number: the same in every run and on every device. */
+static uint64_t seed_of(const struct shard *s)
+{
+    return XXH64(s->lease->msg.fingerprint, sizeof(s->lease->msg.fingerprint), s->seq);
+}
+
+static bool is_empty(const struct shard *s)
+{
+    if (s->text)
+        return s->lease->msg.passage_count == 0;
+    return s->pcm.closed && s->pcm.cut == s->pcm.start;
+}
+
+/* What computes a shard. */
+static struct engine_stage *stage_of(struct engine_stages *e, const struct shard *s)
+{
+    return &e->of[s->track->stage];
+}
+
+enum task { TASK_NONE, TASK_REMOVE, TASK_EMPTY, TASK_ADD };
+
+/* The next thing to do with a shard. Lock held; the shard stays ours, since only this thread
+ * settles shards. */
+static enum task next_task(struct engine_stages *e, struct shard **ret)
+{
+    for (struct shard *s = e->w->shards; s; s = s->next) {
+        if (s->settled)
+            continue;
+        *ret = s;
+        if (s->dropped)
+            return TASK_REMOVE;
+        if (s->lane)
+            continue;
+        if (is_empty(s))
+            return TASK_EMPTY;
+        if (stage_of(e, s)->lanes < stage_of(e, s)->capacity)
+            return TASK_ADD;
+    }
+    return TASK_NONE;
+}
+
+/* The lease's passages as the stage has them. */
+static int borrow_passages(struct shard *s, struct err *err)
+{
+    const struct msg_lease *m = &s->lease->msg;
+
+    s->passages = calloc(m->passage_count ? m->passage_count : 1, sizeof(*s->passages));
+    if (!s->passages)
+        return err_set(err, ERR_NOMEM, "no memory for %u passages", m->passage_count);
+    for (uint32_t i = 0; i < m->passage_count; i++)
+        s->passages[i] = (struct stage_passage){m->passages[i].start_ms, m->passages[i].end_ms,
+                                                m->passages[i].text};
+    return 0;
+}
+
+static void add_lane(struct engine_stages *e, struct shard *s)
+{
+    struct stage_work work = {
+        .start_sample = s->pcm.start,
+        .end = lane_end,
+        .end_arg = s,
+        .source = {lane_read, lane_release, s},
+        .language = s->track->msg->language,
+        .seed = seed_of(s),
+    };
+    struct err err = {0};
+    int rc = 0;
+
+    s->begun_ms = clock_mono_ms();
+    if (s->text)
+        rc = borrow_passages(s, &err);
+    if (s->text && rc == 0) {
+        work.passages = s->passages;
+        work.passage_count = s->lease->msg.passage_count;
+    }
+    if (rc == 0)
+        rc = stage_add(stage_of(e, s)->stage, &work, on_lane_done, s, &s->lane, &err);
+    if (rc != 0)
+        report(s, NULL, &err);
+}
+
+static void do_tasks(struct engine_stages *e)
+{
+    static const struct stage_result nothing = {.language = ""};
+    struct worker *w = e->w;
+    struct shard *s = NULL;
+    enum task task;
+
+    for (;;) {
+        stages_count(e);
+        pthread_mutex_lock(&w->lock);
+        task = next_task(e, &s);
+        if (task == TASK_EMPTY || (task == TASK_ADD && s->text))
+            s->begun = true;
+        pthread_mutex_unlock(&w->lock);
+        if (task == TASK_NONE)
+            return;
+        if (task == TASK_ADD) {
+            add_lane(e, s);
+        } else if (task == TASK_EMPTY) {
+            s->begun_ms = clock_mono_ms();
+            report(s, &nothing, NULL);
+        } else {
+            if (s->lane)
+                stage_remove(stage_of(e, s)->stage, s->lane);
+            settle(s);
+        }
+    }
+}
+
+/* Sleeps until something changed since `seen`. Lock held. */
+static void await_change(struct worker *w, uint64_t seen)
+{
+    while (w->changes == seen && !w->leaving)
+        pthread_cond_wait(&w->work, &w->lock);
+}
+
+/* False when the worker leaves: a step may take seconds, and nobody waits for its result. */
+static bool pause_for_faults(struct worker *w)
+{
+    bool stay;
+
+    if (w->faults.slow_ms)
+        usleep(w->faults.slow_ms * 1000);
+    pthread_mutex_lock(&w->lock);
+    while (w->stalled && !w->leaving)
+        pthread_cond_wait(&w->work, &w->lock);
+    stay = !w->leaving;
+    pthread_mutex_unlock(&w->lock);
+    return stay;
+}
+
+/* A round: a step of each stage that has work. */
+static int step(struct engine_stages *e, bool *progress, struct err *err)
+{
+    struct worker *w = e->w;
+    uint32_t windows = 0;
+    int rc;
+
+    if (!pause_for_faults(w))
+        return 0;
+    rc = stages_step(e, progress, err);
+    for (uint32_t k = 0; k < w->stage_count; k++)
+        windows += e->of[k].flying;
+    pthread_mutex_lock(&w->lock);
+    w->stepping = false;
+    w->windows = windows;
+    w->engine_samples = e->of[0].samples;
+    if (rc == 0 && faults_device_now(&w->faults, w->results))
+        rc = err_set(err, ERR_DEVICE, "the device was lost (asked for by NIGHTSHIFT_FAULT)");
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+static int run(struct engine_stages *e, struct err *err)
+{
+    struct worker *w = e->w;
+    uint32_t lanes;
+    bool progress;
+    uint64_t seen;
+    int rc;
+
+    for (;;) {
+        pthread_mutex_lock(&w->lock);
+        seen = w->changes;
+        pthread_mutex_unlock(&w->lock);
+        do_tasks(e);
+        lanes = stages_count(e);
+        pthread_mutex_lock(&w->lock);
+        if (w->leaving) {
+            pthread_mutex_unlock(&w->lock);
+            return 0;
+        }
+        if (lanes == 0) {
+            w->windows = 0; /* those of a cancelled lane are in nobody's count any more */
+            await_change(w, seen);
+            pthread_mutex_unlock(&w->lock);
+            continue;
+        }
+        w->stepping = true;
+        pthread_mutex_unlock(&w->lock);
+        progress = false;
+        rc = step(e, &progress, err);
+        if (rc != 0)
+            return rc;
+        if (!progress) {
+            pthread_mutex_lock(&w->lock);
+            await_change(w, seen);
+            pthread_mutex_unlock(&w->lock);
+        }
+    }
+}
+
+static void give_up(struct worker *w, const struct err *why)
+{
+    struct buf b = BUF_INIT;
+    char *sentence = worker_sentence(why);
+    struct msg_fatal m = {.code = why->code, .message = sentence};
+
+    msg_fatal_put(&b, &m);
+    outbox_post(&w->out, MSG_FATAL, &b);
+    free(sentence);
+    pthread_mutex_lock(&w->lock);
+    w->failed = why->code;
+    pthread_mutex_unlock(&w->lock);
+    lease_leave(w);
+    outbox_wake(&w->out);
+}
+
+void *engine_thread(void *arg)
+{
+    struct worker *w = arg;
+    struct engine_stages e;
+    struct err err = {0};
+    int rc = stages_load(w, &e, &err);
+
+    if (rc == 0) {
+        stages_post_ready(&e);
+        rc = run(&e, &err);
+    }
+    if (rc != 0)
+        give_up(w, &err);
+    stages_unload(&e);
+    pthread_mutex_lock(&w->lock);
+    w->threads--;
+    pthread_cond_broadcast(&w->over);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}

@@ -1,0 +1,147 @@
+#include "workers/stages/transcribe/decode/beam.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+
+#define POOL_MAX (WHISPER_MAX_BRANCHES * (WHISPER_MAX_BRANCHES + 1))
+
+struct child {
+    double logprob; /* of the hypothesis with its new token */
+    uint32_t parent, order;
+    int32_t token;
+};
+
+double beam_score(double logprob, uint32_t count, float length_penalty)
+{
+    double n = count > 0 ? (double)count : 1;
+
+    return logprob /
+           (length_penalty < 0 ? n : pow((5 + (double)count) / 6, (double)length_penalty));
+}
+
+void beam_begin(struct beam *b, struct beam_rule rule, int32_t *tokens, int32_t *best,
+                uint32_t room)
+{
+    *b = (struct beam){.rule = rule, .tokens = tokens, .best = best, .room = room, .live_count = 1};
+}
+
+static int32_t *row(const struct beam *b, uint32_t branch)
+{
+    return b->tokens + (size_t)branch * b->room;
+}
+
+static void finish(struct beam *b, uint32_t branch, double logprob)
+{
+    double score = beam_score(logprob, b->count, b->rule.length_penalty);
+
+    if (b->finished++ > 0 && score <= b->best_score)
+        return;
+    b->best_score = score;
+    b->best_logprob = logprob;
+    b->best_count = b->count;
+    memcpy(b->best, row(b, branch), b->count * sizeof(*b->best));
+}
+
+/* Likeliest first; of equals the child of the likelier parent, then its likelier token. */
+static int compare(const void *x, const void *y)
+{
+    const struct child *a = x, *b = y;
+
+    if (a->logprob != b->logprob)
+        return a->logprob > b->logprob ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
+}
+
+static uint32_t pool(const struct beam *b, const struct candidate *top, uint32_t stride,
+                     struct child *ret)
+{
+    uint32_t each = stride < b->rule.size + 1 ? stride : b->rule.size + 1, n = 0;
+
+    for (uint32_t i = 0; i < b->live_count; i++)
+        for (uint32_t k = 0; k < each; k++) {
+            const struct candidate *c = &top[(size_t)i * stride + k];
+
+            if (c->token >= 0 && c->logprob > -INFINITY) { /* not NaN either */
+                ret[n] = (struct child){b->live[i].logprob + c->logprob, i, n, c->token};
+                n++;
+            }
+        }
+    qsort(ret, n, sizeof(*ret), compare);
+    return n;
+}
+
+/* Of the pool's n those that live on, at its begin; the others that are to be had end. */
+static uint32_t select_children(struct beam *b, struct child *children, uint32_t n)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < n && kept < b->rule.size; i++)
+        if (children[i].token != b->rule.eot)
+            children[kept++] = children[i];
+        else if (b->finished < b->rule.enough)
+            finish(b, b->live[children[i].parent].branch, children[i].logprob);
+    return kept;
+}
+
+/* Finds each child its branch and appends its token. Returns the number of copies. */
+static uint32_t place(struct beam *b, const struct child *children, uint32_t n,
+                      struct whisper_move *moves)
+{
+    struct beam_live next[WHISPER_MAX_BRANCHES];
+    bool taken[WHISPER_MAX_BRANCHES] = {false}, first[WHISPER_MAX_BRANCHES] = {false};
+    uint32_t copies = 0, vacant = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        taken[b->live[children[i].parent].branch] = true;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t from = b->live[children[i].parent].branch, to = from;
+
+        if (first[from]) {
+            while (taken[vacant])
+                vacant++;
+            to = vacant++;
+            moves[copies++] = (struct whisper_move){.from = from, .to = to};
+            memcpy(row(b, to), row(b, from), b->count * sizeof(*b->tokens));
+        }
+        first[from] = true;
+        next[i] = (struct beam_live){to, children[i].logprob};
+    }
+    for (uint32_t i = 0; i < n; i++)
+        row(b, next[i].branch)[b->count] = children[i].token;
+    memcpy(b->live, next, n * sizeof(*next));
+    b->live_count = n;
+    b->count++;
+    return copies;
+}
+
+/* They are in the order of their sums already. */
+static void fill_up(struct beam *b)
+{
+    for (uint32_t i = 0; i < b->live_count && b->finished < b->rule.size; i++)
+        finish(b, b->live[i].branch, b->live[i].logprob);
+}
+
+int beam_feed(struct beam *b, const struct candidate *top, uint32_t stride,
+              struct whisper_move *moves, uint32_t *move_count, bool *ended, struct err *err)
+{
+    struct child children[POOL_MAX];
+    uint32_t n = select_children(b, children, pool(b, top, stride, children));
+
+    *move_count = 0;
+    if (n == 0 && b->finished == 0)
+        return err_set(err, ERR_MODEL,
+                       "the rules leave no token to choose; the model's suppress_tokens are wrong");
+    if (n == 0)
+        b->live_count = 0;
+    else
+        *move_count = place(b, children, n, moves);
+    *ended = n == 0 || b->finished >= b->rule.enough || b->count >= b->rule.limit;
+    if (*ended) {
+        *move_count = 0;
+        fill_up(b);
+    }
+    return 0;
+}

@@ -1,0 +1,67 @@
+/* workers/stages/transcribe/decode/beam.h - beam search over the tokens of one window:
+ * openai-whisper's, with the patience of Kasai et al. (arXiv:2204.05424). Pure; part of decoding.c.
+ *
+ * In each step the likeliest continuations of all live hypotheses are pooled and taken in the order
+ * of their sums of log probabilities, until `size` of them live on; those that end with
+ * <|endoftext|> before that are finished. The search is over when `enough` are finished or `limit`
+ * tokens are reached; if fewer than `size` are finished then, the likeliest live ones count as
+ * finished, too. The best of the finished by beam_score is the result.
+ *
+ * Each live hypothesis has a branch of the decoder's caches. A parent's first child keeps the
+ * parent's branch, further ones get copies in the branches of those that died: no branch is both
+ * copied from and to. The tokens are kept by branch as well, and move with it. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_DECODE_BEAM_H
+#define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_DECODE_BEAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/models/whisper/whisper.h"
+
+struct candidate; /* gpu/backend.h */
+
+struct beam_rule {
+    uint32_t size;   /* hypotheses that live on; 1 .. WHISPER_MAX_BRANCHES */
+    uint32_t enough; /* finished ones that end the search; at least 1 */
+    uint32_t limit;  /* tokens of a hypothesis; at least 1 */
+    int32_t eot;
+    float length_penalty; /* of beam_score */
+};
+
+struct beam_live {
+    uint32_t branch;
+    double logprob; /* sum over its tokens */
+};
+
+struct beam {
+    struct beam_rule rule;
+    uint32_t room;   /* tokens in a row of `tokens`; at least rule.limit */
+    int32_t *tokens; /* borrowed: [rule.size][room], by branch */
+    int32_t *best;   /* borrowed: [room] */
+    struct beam_live live[WHISPER_MAX_BRANCHES]; /* likeliest first */
+    uint32_t live_count;
+    uint32_t count;    /* tokens of each live hypothesis */
+    uint32_t finished; /* hypotheses; of them the best: */
+    uint32_t best_count;
+    double best_logprob; /* with its <|endoftext|>'s, if it had one */
+    double best_score;
+};
+
+/* A sum of log probabilities made comparable between lengths: divided by the number of tokens, or,
+ * with a penalty >= 0, by ((5 + count) / 6)^penalty. */
+double beam_score(double logprob, uint32_t count, float length_penalty);
+
+/* A search that begins with one empty hypothesis in branch 0. tokens: [rule.size][room], best:
+ * [room], borrowed. */
+void beam_begin(struct beam *b, struct beam_rule rule, int32_t *tokens, int32_t *best,
+                uint32_t room);
+
+/* One step. top: [live_count][stride], what may follow each live hypothesis, likeliest first, -1
+ * for none; the first size + 1 of each are looked at. moves (room for size): the copies between
+ * branches that the next step needs. *ended: best, best_count and best_logprob are the result.
+ * ERR_MODEL: nothing may follow and nothing is finished. */
+int beam_feed(struct beam *b, const struct candidate *top, uint32_t stride,
+              struct whisper_move *moves, uint32_t *move_count, bool *ended, struct err *err);
+
+#endif

@@ -1,0 +1,127 @@
+#include "workers/stages/transcribe/decode/token_rules.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+#include "workers/stages/transcribe/transcribe_params.h"
+
+#define TIMESTAMP_SECONDS 0.02 /* from one timestamp to the next */
+
+struct token_rules {
+    struct rules_spec spec;
+    int32_t *languages; /* owned */
+    int32_t *never;     /* owned: the model's and the user's */
+};
+
+/* Rounded as openai-whisper does it: halves to even. */
+static int32_t max_initial(const struct vocabulary *v, const struct transcribe_params *p)
+{
+    const struct vocabulary_ids *ids = vocabulary_ids(v);
+    double last = ids->timestamp_end - ids->timestamp_begin, index;
+
+    index = p->max_initial_timestamp < 0
+                ? vocabulary_max_initial_timestamp_index(v)
+                : rint((double)p->max_initial_timestamp / TIMESTAMP_SECONDS);
+    return ids->timestamp_begin + (int32_t)(index < last ? index : last);
+}
+
+static int check_suppressed(const struct transcribe_params *p, uint32_t vocab_size, struct err *err)
+{
+    for (uint32_t i = 0; i < p->suppress_count; i++)
+        if (p->suppress_tokens[i] < 0 || (uint32_t)p->suppress_tokens[i] >= vocab_size)
+            return err_set(err, ERR_USAGE,
+                           "suppress_tokens names the token %d, but the model has only %u",
+                           p->suppress_tokens[i], vocab_size);
+    return 0;
+}
+
+static int set_never(struct token_rules *r, const struct vocabulary *v,
+                     const struct transcribe_params *p, struct err *err)
+{
+    size_t model = 0, own = p->suppress_count;
+    const int32_t *ids = vocabulary_suppress(v, &model);
+
+    if (!p->suppress_model)
+        model = 0;
+    r->never = malloc((model + own + 1) * sizeof(*r->never));
+    if (!r->never)
+        return err_set(err, ERR_NOMEM, "no memory for the token rules");
+    if (model)
+        memcpy(r->never, ids, model * sizeof(*ids));
+    if (own)
+        memcpy(r->never + model, p->suppress_tokens, own * sizeof(*ids));
+    r->spec.never = r->never;
+    r->spec.never_count = (uint32_t)(model + own);
+    return 0;
+}
+
+static int set_languages(struct token_rules *r, const struct vocabulary *v, struct err *err)
+{
+    uint32_t n = vocabulary_language_count(v);
+
+    r->languages = malloc((n + 1) * sizeof(*r->languages));
+    if (!r->languages)
+        return err_set(err, ERR_NOMEM, "no memory for the token rules");
+    for (uint32_t i = 0; i < n; i++)
+        r->languages[i] = vocabulary_language_at(v, i);
+    r->spec.languages = r->languages;
+    r->spec.language_count = n;
+    return 0;
+}
+
+static void set_ids(struct rules_spec *s, const struct vocabulary *v,
+                    const struct transcribe_params *p)
+{
+    const struct vocabulary_ids *ids = vocabulary_ids(v);
+    size_t n;
+
+    s->eot = ids->eot;
+    s->no_speech = ids->no_speech;
+    s->timestamp_begin = ids->timestamp_begin;
+    s->timestamp_end = ids->timestamp_end;
+    s->max_initial = max_initial(v, p);
+    s->never_first = vocabulary_begin_suppress(v, &n);
+    s->never_first_count = (uint32_t)n;
+}
+
+int token_rules_new(const struct vocabulary *v, uint32_t vocab_size,
+                    const struct transcribe_params *params, struct token_rules **ret,
+                    struct err *err)
+{
+    struct token_rules *r;
+    int rc;
+
+    if (vocab_size < vocabulary_size(v))
+        return err_set(err, ERR_MODEL,
+                       "the tokenizer has %u ids but the weights only %u; they are of two models",
+                       vocabulary_size(v), vocab_size);
+    if ((rc = check_suppressed(params, vocab_size, err)))
+        return rc;
+    r = calloc(1, sizeof(*r));
+    if (!r)
+        return err_set(err, ERR_NOMEM, "no memory for the token rules");
+    r->spec.vocab = vocab_size;
+    set_ids(&r->spec, v, params);
+    rc = set_never(r, v, params, err);
+    if (!rc)
+        rc = set_languages(r, v, err);
+    if (rc) {
+        token_rules_free(r);
+        return rc;
+    }
+    *ret = r;
+    return 0;
+}
+
+void token_rules_free(struct token_rules *r)
+{
+    if (!r)
+        return;
+    free(r->languages);
+    free(r->never);
+    free(r);
+}
+
+const struct rules_spec *token_rules_spec(const struct token_rules *r) { return &r->spec; }

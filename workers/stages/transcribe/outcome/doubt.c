@@ -1,0 +1,227 @@
+#include "workers/stages/transcribe/outcome/doubt.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "workers/audio/speech.h"
+#include "workers/text/tokenizer/folded.h"
+#include "workers/text/repetition.h"
+#include "workers/text/silence_phrases.h"
+
+#define VOICE 0.5f             /* of the segment: somebody speaks */
+#define NO_VOICE 0.1f          /* of the segment, where nobody's threshold is lower */
+#define NO_VOICE_SECONDS 0.5f  /* a short word */
+#define WORD_UNLIKELY 0.15f    /* openai-whisper's bound */
+#define WORD_LONG_SECONDS 2.0f /* the same */
+#define WORD_SLACK_SECONDS 0.1f
+#define PACE_SLACK_SECONDS 0.5f /* timestamps are that wrong at times */
+#define PACE_FEW_SECONDS 10.0f  /* shorter ones may well be a word and a pause */
+/* Nobody says more in a second, not even in an auction. */
+#define LETTERS_PER_SECOND 35.0f
+#define KANA_PER_SECOND 20.0f
+#define SYLLABLES_PER_SECOND 12.0f /* Chinese characters, Hangul */
+
+/* ------------------------------------------------------------------ pace */
+
+static bool between(int32_t c, int32_t low, int32_t high) { return c >= low && c <= high; }
+
+/* Seconds that a letter takes at the very least. */
+static float letter_seconds(int32_t c)
+{
+    if (c == ' ')
+        return 0.0f;
+    if (between(c, 0x3040, 0x30FF))
+        return 1.0f / KANA_PER_SECOND;
+    if (between(c, 0x3400, 0x9FFF) || between(c, 0xAC00, 0xD7A3) || between(c, 0xF900, 0xFAFF) ||
+        between(c, 0x20000, 0x3FFFF))
+        return 1.0f / SYLLABLES_PER_SECOND;
+    return 1.0f / LETTERS_PER_SECOND;
+}
+
+static float text_seconds(const struct folded *f)
+{
+    float sum = 0.0f;
+
+    for (uint32_t i = 0; i < f->len; i++)
+        sum += letter_seconds(f->at[i]);
+    return sum;
+}
+
+static float segment_seconds(const struct doubt_facts *f)
+{
+    return f->end_ms > f->start_ms ? (float)(f->end_ms - f->start_ms) / 1000.0f : 0.0f;
+}
+
+/* Too much for the time, or not one letter a second for long. */
+static bool odd_pace(const struct doubt_facts *f, const struct folded *text)
+{
+    float seconds = segment_seconds(f), least = text_seconds(text);
+
+    return least > seconds + PACE_SLACK_SECONDS ||
+           (seconds >= PACE_FEW_SECONDS && least * LETTERS_PER_SECOND < seconds);
+}
+
+/* ------------------------------------------------------------------ words */
+
+/* 1: odd; 0: good; -1: no word (punctuation). */
+static int odd_word(const struct result_word *w)
+{
+    struct folded_reader r = {w->text, false};
+    float least = 0.0f, seconds = (float)(w->end_ms - w->start_ms) / 1000.0f;
+    int32_t c;
+
+    while ((c = folded_next(&r)) != 0)
+        least += letter_seconds(c);
+    if (!(least > 0.0f))
+        return -1;
+    return w->probability < WORD_UNLIKELY || seconds > WORD_LONG_SECONDS ||
+           seconds + WORD_SLACK_SECONDS < least;
+}
+
+static bool odd_words(const struct doubt_facts *f)
+{
+    uint32_t odd = 0, words = 0;
+
+    for (uint32_t i = 0; i < f->word_count; i++) {
+        int is = odd_word(&f->words[i]);
+
+        words += is >= 0;
+        odd += is > 0;
+    }
+    return words && odd * 2 >= words;
+}
+
+/* ------------------------------------------------------------------ all signs */
+
+static uint32_t when(bool is, uint32_t sign) { return is ? sign : 0; }
+
+/* Who asks voice activity for the faintest voices must not lose them here for being faint. */
+static float no_voice_below(const struct transcribe_params *p)
+{
+    return fminf(NO_VOICE, speech_neg_threshold(p->vad_threshold, p->vad_neg_threshold));
+}
+
+static uint32_t voice_signs(const struct doubt_facts *f, const struct transcribe_params *p)
+{
+    if (!(f->speech_prob >= 0.0f)) /* not measured, or no number */
+        return 0;
+    return when(f->speech_prob >= VOICE, DOUBT_VOICE) |
+           when(f->speech_prob < no_voice_below(p) &&
+                    f->speech_prob * segment_seconds(f) < NO_VOICE_SECONDS,
+                DOUBT_NO_VOICE);
+}
+
+static uint32_t attempt_signs(const struct doubt_facts *f)
+{
+    if (f->attempts < 2)
+        return 0;
+    return DOUBT_TRIED_AGAIN | when(f->was_repetitive, DOUBT_WAS_REPETITIVE) |
+           when(f->was_unlikely, DOUBT_WAS_UNLIKELY);
+}
+
+/* "Thank you." is said often, and invented often. The model's no-speech probability is its
+ * window's, and says little of a short thanks between long pauses: alone it is no witness against
+ * one. */
+static bool is_phrase(const struct folded *text, const struct doubt_facts *f, uint32_t signs)
+{
+    const uint32_t both = DOUBT_NO_SPEECH | DOUBT_UNLIKELY;
+    bool measured = f->speech_prob >= 0.0f;
+
+    switch (silence_phrase_find(text)) {
+    case SILENCE_PHRASE_TYPICAL:
+        return true;
+    case SILENCE_PHRASE_COMMON:
+        return signs & DOUBT_NO_VOICE || (!measured && (signs & both) == both);
+    default:
+        return false;
+    }
+}
+
+uint32_t doubt_signs(const struct doubt_facts *f, const struct transcribe_params *p)
+{
+    struct folded text;
+    uint32_t signs;
+
+    folded_make(&text, f->text);
+    signs = voice_signs(f, p) | attempt_signs(f) |
+            when(f->no_speech_prob > p->no_speech_threshold, DOUBT_NO_SPEECH) |
+            when(f->avg_logprob < p->logprob_threshold, DOUBT_UNLIKELY) |
+            when(f->compression_ratio > p->compression_ratio_threshold, DOUBT_REPETITIVE) |
+            when(repetition_loops(&text), DOUBT_LOOP) | when(odd_pace(f, &text), DOUBT_PACE) |
+            when(odd_words(f), DOUBT_WORDS);
+    return signs | when(is_phrase(&text, f, signs), DOUBT_PHRASE);
+}
+
+/* ------------------------------------------------------------------ what they amount to */
+
+/* All of `all` and none of `none`. Pace and words' times never drop anything: the times may be
+ * wrong while the words are right. */
+static const struct rule {
+    uint32_t all, none;
+} rules[] = {
+    /* Two that know nothing of each other say that nobody speaks. */
+    {DOUBT_NO_SPEECH | DOUBT_NO_VOICE, 0},
+    /* Nobody is heard, and the model itself does not believe what it wrote. */
+    {DOUBT_UNLIKELY | DOUBT_NO_VOICE, 0},
+    /* What models say to silence, where there is silence by another witness. Who says "Thanks for
+     * watching!" aloud is heard by voice activity, and keeps it. */
+    {DOUBT_PHRASE | DOUBT_NO_VOICE, 0},
+    {DOUBT_PHRASE | DOUBT_NO_SPEECH, DOUBT_VOICE},
+    {DOUBT_PHRASE | DOUBT_UNLIKELY, DOUBT_VOICE},
+    /* A loop is what a model falls into where there is nothing to hear. The model's own no-speech
+     * probability is not witness enough: people shout "No, no, no!" where it is noisy. */
+    {DOUBT_LOOP | DOUBT_NO_VOICE, 0},
+    /* A loop that no temperature helped against; but crowds chant and children count, and of that
+     * the model is sure. */
+    {DOUBT_LOOP | DOUBT_REPETITIVE, DOUBT_VOICE},
+    {DOUBT_LOOP | DOUBT_REPETITIVE | DOUBT_UNLIKELY, 0},
+};
+
+bool doubt_drops(uint32_t signs)
+{
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if ((signs & rules[i].all) == rules[i].all && !(signs & rules[i].none))
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------ in words */
+
+static const struct name {
+    uint32_t sign;
+    const char *text;
+} names[] = {
+    {DOUBT_NO_SPEECH, "no speech"},
+    {DOUBT_NO_VOICE, "no voice"},
+    {DOUBT_UNLIKELY, "too unlikely"},
+    {DOUBT_REPETITIVE, "too repetitive"},
+    {DOUBT_LOOP, "loop"},
+    {DOUBT_PHRASE, "silence phrase"},
+    {DOUBT_PACE, "impossible pace"},
+    {DOUBT_WORDS, "odd words"},
+};
+
+static void append(char *ret, size_t len, const char *between, const char *what)
+{
+    size_t used = strlen(ret);
+
+    snprintf(ret + used, len - used, "%s%s", used ? between : "", what);
+}
+
+const char *doubt_text(uint32_t signs, char *ret, size_t len)
+{
+    uint32_t was = signs & (DOUBT_WAS_REPETITIVE | DOUBT_WAS_UNLIKELY);
+
+    ret[0] = 0;
+    if (signs & DOUBT_TRIED_AGAIN)
+        append(ret, len, "", was ? "tried again: " : "tried again");
+    if (signs & DOUBT_TRIED_AGAIN && was & DOUBT_WAS_REPETITIVE)
+        append(ret, len, "", "repetitive");
+    if (signs & DOUBT_TRIED_AGAIN && was & DOUBT_WAS_UNLIKELY)
+        append(ret, len, was & DOUBT_WAS_REPETITIVE ? ", " : "", "unlikely");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (signs & names[i].sign)
+            append(ret, len, "; ", names[i].text);
+    return ret;
+}

@@ -1,0 +1,57 @@
+/* workers/stages/transcribe/outcome/outcome.h - what a window's decoding comes to: its segments in
+ * the window's own time, with words where they are asked for, and from them segments in the
+ * recording's. Engine thread only. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_OUTCOME_H
+#define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_OUTCOME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/stages/transcribe/decode/decoding.h"
+#include "workers/stages/transcribe/lane.h"
+#include "workers/stages/transcribe/decode/spans.h"
+#include "workers/stages/transcribe/outcome/words.h"
+
+struct timing; /* timing.h */
+
+/* A segment on its way: samples from the window's begin. */
+struct draft {
+    struct span span;
+    char *text;                 /* owned; NULL: there is nothing to read */
+    uint32_t first_word, words; /* in the outcome's */
+    float start, end;           /* seconds; with words: as they say */
+    bool dropped;               /* not believed; known once it was yielded */
+};
+
+struct outcome { /* all zero: empty */
+    struct draft *drafts;
+    uint32_t count;
+    struct words words;
+    int64_t advance; /* 1 .. the window's samples: where the next window may begin */
+    int64_t
+        speech_end; /* sample after the last word; -1: no words were asked for, or there are none */
+    bool closed;    /* as of spans_split */
+};
+
+/* timing NULL: without words. The window is still in `slot` of the session. */
+int outcome_make(const struct lane_window *w, const struct decoding_result *r,
+                 struct timing *timing, struct whisper_session *session, uint32_t slot,
+                 struct outcome *ret, struct err *err);
+void outcome_free(struct outcome *o);
+/* Its segments, with what is to be thought of them, go to the end of `yield`; their drafts are
+ * marked. Times ascend, and lie in the window's piece of the recording. */
+int outcome_yield(struct outcome *o, const struct lane_window *w, const struct decoding_result *r,
+                  struct yield *yield, struct err *err);
+/* After outcome_yield: what of it tells that somebody spoke. */
+struct outcome_text {
+    uint32_t kept, dropped; /* drafts with a text */
+};
+struct outcome_text outcome_text(const struct outcome *o);
+/* Whether the window is to be taken for speech: for its text that was kept; else, unless all that
+ * was said was dropped, for its no-speech probability. */
+bool outcome_is_speech(const struct outcome *o, const struct lane_window *w,
+                       const struct decoding_result *r);
+
+#endif

@@ -1,0 +1,458 @@
+#include "workers/stages/transcribe/outcome/words.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "workers/text/codepoints.h"
+
+#define FRAMES_PER_SECOND 50.0f
+/* Seconds. Times are frames, so that half a second sharp is common: it must not hang on the last
+ * bit of a float what becomes of it. */
+#define FAR_OFF 0.501f
+#define SENTENCE_ENDS ".。!！?？"
+/* In the order of their codes: a token of several is punctuation only if they follow each other
+ * here ("()" is, "?!" is part of the word before), a habit of openai-whisper's. */
+#define ASCII_PUNCTUATION "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+void words_free(struct words *w)
+{
+    for (uint32_t i = 0; i < w->count; i++)
+        free(w->words[i].text);
+    free(w->words);
+    *w = (struct words){0};
+}
+
+/* ------------------------------------------------------------------ dynamic time warping */
+
+enum { DIAGONAL, UP, LEFT };
+
+/* One row of the sums: below[j + 1] = cost[j] + the least of its three neighbours. above[0] and
+ * below[0] lie outside. A step must be strictly the cheapest to be diagonal or upwards; of equals
+ * one goes left, whatever the third costs: openai-whisper's rule, which its times depend on. */
+static void dtw_row(const float *cost, double sign, uint32_t m, const double *above, double *below,
+                    uint8_t *trace)
+{
+    double left = INFINITY;
+
+    below[0] = INFINITY;
+    for (uint32_t j = 0; j < m; j++) {
+        double diagonal = above[j], up = above[j + 1];
+        bool is_diagonal = diagonal < up && diagonal < left;
+        bool is_up = up < diagonal && up < left;
+        double best = is_up ? up : left;
+
+        best = is_diagonal ? diagonal : best;
+        trace[j] = is_diagonal ? DIAGONAL : is_up ? UP : LEFT;
+        below[j + 1] = left = sign * (double)cost[j] + best;
+    }
+}
+
+/* From the last corner back to the first. The borders bound it even when sums were no numbers. */
+static void dtw_walk(const uint8_t *trace, uint32_t n, uint32_t m, uint32_t *first_column)
+{
+    uint32_t i = n - 1, j = m - 1;
+
+    while (i > 0) {
+        uint8_t step = j > 0 ? trace[(size_t)i * m + j] : UP;
+
+        if (step != LEFT)
+            first_column[i--] = j;
+        if (step != UP)
+            j--;
+    }
+    first_column[0] = 0;
+}
+
+static int dtw(const float *cost, double sign, uint32_t n, uint32_t m, uint32_t *first_column,
+               struct err *err)
+{
+    size_t width = (size_t)m + 1;
+    double *sums = malloc(2 * width * sizeof(*sums)); /* of the row above and of this one */
+    uint8_t *trace = malloc((size_t)n * m);
+    int rc = 0;
+
+    if (sums && trace) {
+        for (size_t j = 0; j < width; j++)
+            sums[j] = j > 0 ? (double)INFINITY : 0.0;
+        for (uint32_t i = 0; i < n; i++)
+            dtw_row(cost + (size_t)i * m, sign, m, sums + i % 2 * width, sums + (i + 1) % 2 * width,
+                    trace + (size_t)i * m);
+        dtw_walk(trace, n, m, first_column);
+    } else
+        rc = err_set(err, ERR_NOMEM, "no memory to align %u tokens with %u frames", n, m);
+    free(sums);
+    free(trace);
+    return rc;
+}
+
+int words_dtw(const float *cost, uint32_t n, uint32_t m, uint32_t *first_column, struct err *err)
+{
+    return dtw(cost, 1.0, n, m, first_column, err);
+}
+
+/* ------------------------------------------------------------------ tokens to words */
+
+static bool written_without_blanks(const char *language)
+{
+    static const char *const codes[] = {"zh", "ja", "th", "lo", "my", "yue"};
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strcmp(language, codes[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The end of the unit that begins at token `first`: the fewest tokens that end where a character
+ * ends. Only a byte that continues a character (10xxxxxx) can stand behind a cut one, so the next
+ * token's first byte tells; and ill-formed bytes are repaired the same in pieces as in a whole. */
+static uint32_t unit_end(const struct vocabulary *v, const int32_t *tokens, uint32_t first,
+                         uint32_t n)
+{
+    uint32_t end = first + 1;
+
+    for (; end < n; end++) {
+        size_t len;
+        const uint8_t *bytes = vocabulary_bytes(v, tokens[end], &len);
+
+        if (!len || (bytes[0] & 0xC0) != 0x80)
+            break;
+    }
+    return end;
+}
+
+/* The code point at s, valid UTF-8 and not empty, and its bytes. */
+static int32_t code_at(const char *s, size_t *size)
+{
+    const unsigned char *p = (const unsigned char *)s;
+
+    *size = p[0] < 0x80 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    switch (*size) {
+    case 1:
+        return p[0];
+    case 2:
+        return (p[0] & 0x1F) << 6 | (p[1] & 0x3F);
+    case 3:
+        return (p[0] & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F);
+    default:
+        return (p[0] & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | (p[3] & 0x3F);
+    }
+}
+
+/* Is s without the blanks around it a piece of the list? Nothing but blanks is. */
+static bool listed(const char *list, const char *s)
+{
+    char piece[64];
+    size_t begin = SIZE_MAX, end = 0, size;
+
+    for (size_t i = 0; s[i]; i += size) {
+        if (codepoint_is_blank(code_at(s + i, &size)))
+            continue;
+        if (begin == SIZE_MAX)
+            begin = i;
+        end = i + size;
+        if (end - begin >= sizeof(piece)) /* longer than any list */
+            return false;
+    }
+    if (begin == SIZE_MAX)
+        return true;
+    memcpy(piece, s + begin, end - begin);
+    piece[end - begin] = 0;
+    return strstr(list, piece) != NULL;
+}
+
+/* *ret: does the unit begin a word where words are parted by blanks? */
+static int begins_word(const struct vocabulary *v, const int32_t *tokens, uint32_t n, bool *ret,
+                       struct err *err)
+{
+    char *text;
+    int rc = vocabulary_decode(v, tokens, n, &text, err);
+
+    if (rc)
+        return rc;
+    *ret = text[0] == ' ' || listed(ASCII_PUNCTUATION, text);
+    free(text);
+    return 0;
+}
+
+int words_split(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
+                struct words *ret, struct err *err)
+{
+    bool every = written_without_blanks(language);
+    struct words w = {.words = n ? calloc(n, sizeof(struct word)) : NULL};
+    int rc = 0;
+
+    if (n && !w.words)
+        return err_set(err, ERR_NOMEM, "no memory for the words of %u tokens", n);
+    for (uint32_t at = 0, end; !rc && at < n; at = end) {
+        bool begins = every || at == 0;
+
+        end = unit_end(v, tokens, at, n);
+        if (!begins)
+            rc = begins_word(v, tokens + at, end - at, &begins, err);
+        if (begins)
+            w.words[w.count++].first = at;
+        w.words[w.count - 1].count += end - at;
+    }
+    for (uint32_t i = 0; !rc && i < w.count; i++)
+        rc = vocabulary_decode(v, tokens + w.words[i].first, w.words[i].count, &w.words[i].text,
+                               err);
+    if (rc)
+        words_free(&w);
+    else
+        *ret = w;
+    return rc;
+}
+
+/* ------------------------------------------------------------------ punctuation */
+
+/* `from`, the neighbour of `into`, becomes part of it and is left empty. */
+static int join(struct word *from, struct word *into, struct err *err)
+{
+    bool before = from->first < into->first;
+    const char *a = before ? from->text : into->text, *b = before ? into->text : from->text;
+    size_t len = strlen(a), more = strlen(b) + 1;
+    char *text = malloc(len + more);
+
+    if (!text)
+        return err_set(err, ERR_NOMEM, "no memory for a word");
+    memcpy(text, a, len);
+    memcpy(text + len, b, more);
+    free(into->text);
+    into->text = text;
+    into->first = before ? from->first : into->first;
+    into->count += from->count;
+    free(from->text);
+    from->text = NULL;
+    from->count = 0;
+    return 0;
+}
+
+/* What opens joins the word behind it: only after a blank, for a quotation mark may close, too. */
+static int merge_opening(struct words *w, struct err *err)
+{
+    uint32_t into = w->count - 1;
+
+    for (uint32_t i = w->count - 1; i-- > 0;) {
+        const char *text = w->words[i].text;
+
+        if (text[0] == ' ' && listed(WORDS_PREPEND, text)) {
+            int rc = join(&w->words[i], &w->words[into], err);
+            if (rc)
+                return rc;
+        } else
+            into = i;
+    }
+    return 0;
+}
+
+static bool ends_with_blank(const char *s)
+{
+    size_t len = strlen(s);
+
+    return len && s[len - 1] == ' ';
+}
+
+static int merge_closing(struct words *w, struct err *err)
+{
+    uint32_t into = UINT32_MAX;
+
+    for (uint32_t i = 0; i < w->count; i++) {
+        const char *text = w->words[i].text;
+
+        if (!text) /* is part of another */
+            continue;
+        if (into != UINT32_MAX && !ends_with_blank(w->words[into].text) &&
+            strstr(WORDS_APPEND, text)) {
+            int rc = join(&w->words[i], &w->words[into], err);
+            if (rc)
+                return rc;
+        } else
+            into = i;
+    }
+    return 0;
+}
+
+int words_merge_punctuation(struct words *w, struct err *err)
+{
+    uint32_t kept = 0;
+    int rc;
+
+    if (!w->count)
+        return 0;
+    if ((rc = merge_opening(w, err)) || (rc = merge_closing(w, err)))
+        return rc;
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->words[i].text)
+            w->words[kept++] = w->words[i];
+    w->count = kept;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ times */
+
+static void set_times(struct words *w, const uint32_t *first_column, const double *logprob)
+{
+    for (uint32_t i = 0; i < w->count; i++) {
+        struct word *x = &w->words[i];
+        double sum = 0.0;
+
+        x->start = (float)first_column[x->first] / FRAMES_PER_SECOND;
+        x->end = (float)first_column[x->first + x->count] / FRAMES_PER_SECOND;
+        for (uint32_t k = x->first; k < x->first + x->count; k++)
+            sum += number_exp(logprob[k]);
+        x->probability = (float)(sum / x->count);
+    }
+}
+
+static int compare_lengths(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+
+    return (x > y) - (x < y);
+}
+
+static int set_median(struct words *w, struct err *err)
+{
+    float *lengths = malloc((w->count ? w->count : 1) * sizeof(*lengths));
+    uint32_t n = 0;
+
+    if (!lengths)
+        return err_set(err, ERR_NOMEM, "no memory for the lengths of %u words", w->count);
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->words[i].end > w->words[i].start)
+            lengths[n++] = w->words[i].end - w->words[i].start;
+    qsort(lengths, n, sizeof(*lengths), compare_lengths);
+    w->median = n ? (lengths[(n - 1) / 2] + lengths[n / 2]) / 2.0f : 0.0f;
+    w->median = fminf(w->median, WORDS_LONGEST_MEDIAN);
+    free(lengths);
+    return 0;
+}
+
+/* A full stop is heard where nothing is said, and the word behind one takes the pause with it. */
+static void cut_at_sentences(struct words *w)
+{
+    float longest = 2.0f * w->median;
+
+    for (uint32_t i = 1; w->median > 0.0f && i < w->count; i++) {
+        struct word *x = &w->words[i];
+
+        if (x->end - x->start <= longest)
+            continue;
+        if (strstr(SENTENCE_ENDS, x->text))
+            x->end = x->start + longest;
+        else if (strstr(SENTENCE_ENDS, w->words[i - 1].text))
+            x->start = x->end - longest;
+    }
+}
+
+int words_align(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
+                const float *matrix, const double *logprob, uint32_t prompt_len, uint32_t frames,
+                struct words *ret, struct err *err)
+{
+    /* The row of a token shows where the next one is: from the prompt's last to the text's last. */
+    const float *rows = matrix + (size_t)(prompt_len - 1) * frames;
+    uint32_t *first_column = malloc(((size_t)n + 1) * sizeof(*first_column));
+    struct words w = {0};
+    int rc;
+
+    if (!first_column)
+        return err_set(err, ERR_NOMEM, "no memory for the times of %u tokens", n);
+    rc = words_split(v, language, tokens, n, &w, err);
+    if (!rc && n)
+        rc = dtw(rows, -1.0, n + 1, frames, first_column, err);
+    if (!rc) {
+        set_times(&w, first_column, logprob + prompt_len);
+        rc = set_median(&w, err);
+    }
+    if (!rc) {
+        cut_at_sentences(&w);
+        rc = words_merge_punctuation(&w, err);
+    }
+    free(first_column);
+    if (rc)
+        words_free(&w);
+    else
+        *ret = w;
+    return rc;
+}
+
+/* ------------------------------------------------------------------ segments */
+
+/* The first two words after a pause of more than four words' length. */
+static void cut_after_pause(struct word *words, uint32_t n, float median, double last_speech,
+                            double window)
+{
+    struct word *first = &words[0], *second = n > 1 ? &words[1] : NULL;
+    float longest = 2.0f * median;
+
+    if ((double)first->end - last_speech <= 4.0 * (double)median + 0.001 ||
+        (first->end - first->start <= longest &&
+         !(second && second->end - first->start > 2.0f * longest)))
+        return;
+    if (second && second->end - second->start > longest) {
+        /* At the very begin of a recording the two share what there is. */
+        float half = (float)(((double)second->end - window) / 2.0);
+
+        second->start = first->end = fmaxf(half, second->end - longest);
+    }
+    first->start = fmaxf((float)-window, first->end - longest);
+}
+
+void words_fit(struct word *words, uint32_t n, float median, double last_speech, double window,
+               float *start, float *end)
+{
+    struct word *first = &words[0], *last = &words[n - 1];
+    float from = *start, to = *end;
+
+    cut_after_pause(words, n, median, last_speech, window);
+    if (from < first->end && from - first->start > FAR_OFF)
+        first->start = fmaxf((float)-window, fminf(first->end - median, from));
+    else
+        *start = first->start;
+    if (to > last->start && last->end - to > FAR_OFF)
+        last->end = fmaxf(last->start + median, to);
+    else
+        *end = last->end;
+}
+
+/* ------------------------------------------------------------------ heads */
+
+/* The i-th head of a model that names none. */
+static void upper_head(uint32_t layers, uint32_t heads, uint32_t i, uint32_t *ret)
+{
+    ret[0] = layers / 2 + i / heads;
+    ret[1] = i % heads;
+}
+
+uint32_t words_heads(const struct vocabulary *v, uint32_t layers, uint32_t heads,
+                     uint32_t (*ret)[2], uint32_t max)
+{
+    size_t named = 0, found = 0;
+    const int32_t(*own)[2] = v ? vocabulary_alignment_heads(v, &named) : NULL;
+    uint32_t n, put = 0, seen = 0;
+
+    for (size_t i = 0; i < named; i++)
+        found += (uint32_t)own[i][0] < layers && (uint32_t)own[i][1] < heads;
+    n = found ? (uint32_t)found : (layers - layers / 2) * heads;
+    for (uint32_t i = 0; i < (found ? named : n); i++) {
+        uint32_t head[2];
+
+        if (found) {
+            if ((uint32_t)own[i][0] >= layers || (uint32_t)own[i][1] >= heads)
+                continue;
+            head[0] = (uint32_t)own[i][0];
+            head[1] = (uint32_t)own[i][1];
+        } else
+            upper_head(layers, heads, i, head);
+        /* All when there is room; else the one that each of `max` equal parts ends with. */
+        if (put < max && (n <= max || (uint64_t)(seen + 1) * max / n > put)) {
+            memcpy(ret[put], head, sizeof(head));
+            put++;
+        }
+        seen++;
+    }
+    return n;
+}

@@ -1,0 +1,75 @@
+/* workers/stages/transcribe/outcome/words.h - when each word of a window was said.
+ *
+ * openai-whisper's timing.py: dynamic time warping over the alignment heads' attention
+ * (gpu/backend.h: align makes the matrix), tokens joined to words, punctuation merged into its
+ * neighbours, the lengths of doubtful words cut. Pure. */
+#ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_WORDS_H
+#define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_WORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/text/tokenizer/vocabulary.h"
+
+#define WORDS_PREPEND "\"'“¿([{-"
+#define WORDS_APPEND "\"'.。,，!！?？:：”)]}、"
+#define WORDS_LONGEST_MEDIAN 0.7f /* seconds: no language has longer words in the middle */
+
+struct word {
+    float start, end;      /* seconds in the window; start <= end */
+    char *text;            /* owned; valid UTF-8, with its leading blank; as the model wrote it, so
+                              that it may hold control characters */
+    uint32_t first, count; /* its tokens among the text tokens (timestamps not counted) */
+    float probability;     /* mean of its tokens', merged punctuation not counted */
+};
+
+struct words {
+    struct word *words; /* owned; their token ranges follow each other without gaps */
+    uint32_t count;
+    float median; /* seconds: of the lengths before punctuation was merged, words without length
+                     left out; at most WORDS_LONGEST_MEDIAN; 0 when there is none. For words_fit */
+};
+
+void words_free(struct words *w); /* back to {0} */
+
+/* Dynamic time warping of cost[n][m] (row-major; low is good; NaN is allowed and makes a path of no
+ * meaning): first_column[i] for each row i is the first column at which the path is in that row;
+ * first_column[0] is 0, and none is before the one above. n, m >= 1; ERR_NOMEM. O(n m) time and
+ * bytes. */
+int words_dtw(const float *cost, uint32_t n, uint32_t m, uint32_t *first_column, struct err *err);
+
+/* The words that text tokens (no timestamps, no specials) make in this language ("en"): at blanks,
+ * or at every character in languages written without them (zh, ja, th, lo, my, yue); probabilities
+ * and times are 0. Words joined are the text as vocabulary_decode gives it. ERR_NOMEM. */
+int words_split(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
+                struct words *ret, struct err *err);
+
+/* What stands in WORDS_PREPEND or WORDS_APPEND joins the word behind or before it, which keeps its
+ * times and probability. ERR_NOMEM: w is good for words_free alone. */
+int words_merge_punctuation(struct words *w, struct err *err);
+
+/* All of it for one window: matrix [rows][frames] and logprob [rows] as whisper_align gave them for
+ * prompt_len prompt tokens, n text tokens (no timestamps) and the end: rows = prompt_len + n + 1.
+ * prompt_len, frames >= 1. Punctuation is merged; overlong words at the begin and end of sentences
+ * are cut (to twice the median). No tokens: no words. ERR_NOMEM. */
+int words_align(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
+                const float *matrix, const double *logprob, uint32_t prompt_len, uint32_t frames,
+                struct words *ret, struct err *err);
+
+/* Fits n >= 1 words of one segment and the segment to each other, as openai-whisper does: the first
+ * two words after a pause are cut (attention wanders in silence, so they tend to reach into it),
+ * and at either end the segment's time holds where the word's is more than half a second off, else
+ * the word's. *start and *end are the segment's, changed in place. All in seconds from the window's
+ * begin; median as in struct words; last_speech: end of the segment before (may be negative);
+ * window: where the window begins in the recording. */
+void words_fit(struct word *words, uint32_t n, float median, double last_speech, double window,
+               float *start, float *end);
+
+/* The decoder's heads to look at: the model's own that exist, or, where it names none, all heads of
+ * the upper half of the layers (v NULL: it names none). Returns how many there are. Writes at most
+ * max pairs (layer, head), ascending as they are given; of more, so many evenly spread ones. */
+uint32_t words_heads(const struct vocabulary *v, uint32_t layers, uint32_t heads,
+                     uint32_t (*ret)[2], uint32_t max);
+
+#endif
