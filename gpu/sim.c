@@ -134,8 +134,9 @@ struct sim {
     char control[PATH_MAX]; /* "": nobody commands it */
     int64_t looked_ns;
     enum command command;
-    uint32_t fail; /* allocations and encoder runs that are still to fail */
-    bool works;    /* a window with sound in it has come: what ran before was a model's warm-up */
+    uint32_t count; /* its number; 0: it has none */
+    uint32_t left;  /* failures that are still to come, or encoder runs before it hangs */
+    bool works;     /* a window with sound in it has come: what ran before was a model's warm-up */
 };
 
 static struct sim *sim_of(const struct backend *be) { return (struct sim *)be->ops; }
@@ -153,7 +154,7 @@ static enum command read_command(const struct sim *s, uint32_t *count)
     *count = 0;
     if (sscanf(text, "oom %u", count) == 1 && *count > 0)
         return CONTROL_OOM;
-    if (strcmp(text, "hang") == 0)
+    if (strcmp(text, "hang") == 0 || sscanf(text, "hang in %u", count) == 1)
         return CONTROL_HANG;
     if (strcmp(text, "die") == 0)
         return CONTROL_DIE;
@@ -162,18 +163,17 @@ static enum command read_command(const struct sim *s, uint32_t *count)
     return strcmp(text, "gone") == 0 ? CONTROL_GONE : CONTROL_OK;
 }
 
-/* Takes up what the file says now. */
+/* Takes up what the file says now. What it said before already goes on counting. */
 static void look(struct sim *s)
 {
-    enum command was = s->command;
     uint32_t count;
+    enum command now = read_command(s, &count);
 
     s->looked_ns = clock_mono_ns();
-    s->command = read_command(s, &count);
-    if (s->command != CONTROL_OOM)
-        s->fail = 0;
-    else if (was != CONTROL_OOM)
-        s->fail = count;
+    if (now == s->command && count == s->count)
+        return;
+    s->command = now;
+    s->count = s->left = count;
 }
 
 static void rest(int64_t ns)
@@ -193,7 +193,7 @@ static int obey(struct sim *s, bool working, struct err *err)
         return err_set(err, ERR_DEVICE, "the device is not there any more");
     if (clock_mono_ns() - s->looked_ns >= LOOK_NS)
         look(s);
-    while (working && s->works && s->command == CONTROL_HANG) {
+    while (working && s->works && s->command == CONTROL_HANG && s->left == 0) {
         rest(LOOK_NS);
         look(s);
     }
@@ -209,12 +209,13 @@ static int obey(struct sim *s, bool working, struct err *err)
 /* One failure for lack of memory, when some were commanded. */
 static int fail_memory(struct sim *s, struct err *err)
 {
-    if (s->fail == 0)
+    if (s->command != CONTROL_OOM)
         return 0;
-    s->fail--;
-    if (s->fail == 0) {
+    s->left--;
+    if (s->left == 0) {
         unlink(s->control);
         s->command = CONTROL_OK;
+        s->count = 0;
     }
     return err_set(err, ERR_VRAM, "out of device memory (simulated)");
 }
@@ -312,13 +313,16 @@ static int sim_attention_rows(struct backend *be, struct tensor q, struct kv kv,
 static int sim_mel(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
                    struct tensor out, struct err *err)
 {
+    struct sim *s = sim_of(be);
     int rc;
 
     for (uint32_t i = 0; i < windows; i++)
-        sim_of(be)->works |= audio[i].n > 1;
-    rc = obey(sim_of(be), true, err);
+        s->works |= audio[i].n > 1;
+    if (s->works && s->command == CONTROL_HANG && s->left > 0)
+        s->left--;
+    rc = obey(s, true, err);
     if (rc == 0)
-        rc = fail_memory(sim_of(be), err);
+        rc = fail_memory(s, err);
     if (rc != 0)
         return rc;
     SLOWLY(mel(be, m, audio, windows, out, err));

@@ -11,7 +11,7 @@
  *   oom N      the next N allocations or encoder runs fail for lack of memory; then the file is
  *              removed
  *   hang       it stands still in its work (which measuring is, and loading a model is not) until
- *              the file says something else
+ *              the file says something else; "hang in N": first when N encoder runs have begun
  *   die        the process is killed; "die once" removes the file first
  *   gone       it is lost to its process, and cannot be opened
  *   ok, none   it works */

@@ -3,7 +3,7 @@
 also when they run out of memory, hang, die or go away while they work.
 
 The devices are commanded through files (gpu/sim.h), and nothing here goes by the clock: a device
-is let go until the catalog has a result of it, and held again.
+is let go for so many windows, and stands still in the last of them.
 """
 import json
 import os
@@ -80,12 +80,12 @@ class Devices(night.Night):
         return [row[0] for row in self.sql(
             "SELECT text FROM event WHERE kind = ? AND device = ?", kind, f"sim:{index}")]
 
-    def let_each_work(self, run, count):
-        """Each device in turn does one recording, and is held then, with others in its hands."""
+    def let_each_work(self, run, count, slots=1):
+        """Each device in turn does one recording, and stands still with others in its hands."""
         for i in range(count):
-            self.say(i, "ok")
+            # Until all its slots are filled it may hold back what is done.
+            self.say(i, f"hang in {slots + 2}")
             self.wait_for(f"a result of device {i}", lambda i=i: self.shards_of(i) > 0, run)
-            self.say(i, "hang")
 
     def hold(self, count):
         for i in range(count):
@@ -143,7 +143,7 @@ class Faults(Devices):
     def test_lack_of_memory_halves_what_is_taken_at_once(self):
         self.hold(1)
         run = self.start("sim:1GiB", slots=4)
-        self.let_each_work(run, 1)
+        self.let_each_work(run, 1, slots=4)
         self.say(0, "oom 2")
         self.wait_for("memory ran out", lambda: self.obeyed(0), run)
         self.finish(run)
