@@ -186,10 +186,9 @@ int db_bind(sqlite3_stmt *stmt, const char *format, ...)
 }
 
 /* A failed bind is not always kept as the connection's error. */
-static int bind_failed(struct store *st, sqlite3_stmt *stmt, int rc, struct err *err)
+static int bind_failed(sqlite3_stmt *stmt, int rc, struct err *err)
 {
     sqlite3_reset(stmt);
-    (void)st;
     return db_error_of(rc, 0, sqlite3_errstr(rc), "catalog", err);
 }
 
@@ -220,7 +219,7 @@ int db_run(struct store *st, struct err *err, const char *sql, const char *forma
     rc = db_bind_list(stmt, format, ap);
     va_end(ap);
     if (rc != SQLITE_OK)
-        return bind_failed(st, stmt, rc, err);
+        return bind_failed(stmt, rc, err);
     do
         rc = db_next(st, stmt, err);
     while (rc == 1);
@@ -240,11 +239,64 @@ int db_first(struct store *st, sqlite3_stmt **ret, struct err *err, const char *
     rc = db_bind_list(stmt, format, ap);
     va_end(ap);
     if (rc != SQLITE_OK)
-        return bind_failed(st, stmt, rc, err);
+        return bind_failed(stmt, rc, err);
     rc = db_next(st, stmt, err);
     if (rc == 1)
         *ret = stmt;
     return rc;
+}
+
+static void rows_bind(struct db_rows *rows, const char *format, va_list ap)
+{
+    int rc = SQLITE_OK;
+
+    if (rows->rc == 0)
+        rc = db_bind_list(rows->stmt, format, ap);
+    if (rc != SQLITE_OK)
+        rows->rc = bind_failed(rows->stmt, rc, rows->err);
+}
+
+void db_rows_open(struct db_rows *rows, struct store *st, struct err *err, const char *sql,
+                  const char *format, ...)
+{
+    va_list ap;
+
+    *rows = (struct db_rows){.st = st, .err = err};
+    if (!sql)
+        rows->rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    else if (!(rows->stmt = db_prepare(st, sql, err)))
+        rows->rc = err->code;
+    va_start(ap, format);
+    rows_bind(rows, format, ap);
+    va_end(ap);
+}
+
+void db_rows_bind(struct db_rows *rows, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    rows_bind(rows, format, ap);
+    va_end(ap);
+}
+
+bool db_rows_next(struct db_rows *rows)
+{
+    int rc;
+
+    if (rows->rc != 0)
+        return false;
+    rc = db_next(rows->st, rows->stmt, rows->err);
+    if (rc < 0)
+        rows->rc = rc;
+    return rc == 1;
+}
+
+int db_rows_end(struct db_rows *rows)
+{
+    sqlite3_finalize(rows->stmt);
+    rows->stmt = NULL;
+    return rows->rc;
 }
 
 int db_exec(struct store *st, const char *sql, struct err *err)

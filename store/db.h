@@ -50,7 +50,7 @@ int db_error_of(int rc, int system_errno, const char *text, const char *what, st
 
 /* A cached statement, reset and unbound; NULL on error. Valid until the store closes. */
 sqlite3_stmt *db_cached(struct store *st, const char *sql, struct err *err);
-/* A statement of its own (finalize it), for readers whose callbacks may read too. */
+/* A statement of its own: finalize it. */
 sqlite3_stmt *db_prepare(struct store *st, const char *sql, struct err *err);
 
 /* Binds from 1 on: i int64_t, d double (not finite: NULL), t const char * (NULL: NULL; ill-formed
@@ -67,6 +67,31 @@ int db_first(struct store *st, sqlite3_stmt **stmt, struct err *err, const char 
              const char *format, ...);
 /* Steps on. 1: row; 0: done (and reset); negative: error (and reset). */
 int db_next(struct store *st, sqlite3_stmt *stmt, struct err *err);
+
+/* The rows of a statement of its own, one after the other, while what is done with them may read
+ * too:
+ *
+ *     db_rows_open(&rows, st, err, sql, "i", id);
+ *     while (db_rows_next(&rows))
+ *         rows.rc = fn(arg, row_of(rows.stmt));
+ *     return db_rows_end(&rows);
+ *
+ * rc is what came of it so far: the first call that fails leaves its error there, the others then
+ * do nothing; and what the caller puts there, if not 0, ends the reading, too. */
+struct db_rows {
+    struct store *st;
+    struct err *err;
+    sqlite3_stmt *stmt;
+    int rc;
+};
+/* sql NULL: a buffer that ran out of memory. Pointers that are bound must live until db_rows_end,
+ * which is called whatever happened. */
+void db_rows_open(struct db_rows *rows, struct store *st, struct err *err, const char *sql,
+                  const char *format, ...);
+void db_rows_bind(struct db_rows *rows, const char *format, ...); /* further parameters */
+bool db_rows_next(struct db_rows *rows);
+int db_rows_end(struct db_rows *rows); /* rc */
+
 int db_exec(struct store *st, const char *sql, struct err *err);
 
 /* Brackets one change: a transaction of its own, or a savepoint within store_begin. db_leave

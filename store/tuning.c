@@ -66,25 +66,21 @@ int store_tuning_note(struct store *st, const struct store_tuning_key *key,
 
 int store_tuning_each(struct store *st, store_tuning_fn fn, void *arg, struct err *err)
 {
-    sqlite3_stmt *stmt =
-        db_prepare(st,
-                   "SELECT device_id, driver, model_hash, precision, decoding, " COLUMNS
-                   ", at FROM tuning ORDER BY 1, 3, 4, 5, 2",
-                   err);
-    int rc = 1, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+    db_rows_open(&rows, st, err,
+                 "SELECT device_id, driver, model_hash, precision, decoding, " COLUMNS
+                 ", at FROM tuning ORDER BY 1, 3, 4, 5, 2",
+                 "");
+    while (db_rows_next(&rows)) {
         struct store_tuning_row row = {
-            .key = {db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2), db_text(stmt, 3),
-                    db_text(stmt, 4)},
-            .tuning = tuning_of(stmt, 5),
-            .at = db_text(stmt, 11),
+            .key = {db_text(rows.stmt, 0), db_text(rows.stmt, 1), db_text(rows.stmt, 2),
+                    db_text(rows.stmt, 3), db_text(rows.stmt, 4)},
+            .tuning = tuning_of(rows.stmt, 5),
+            .at = db_text(rows.stmt, 11),
         };
 
-        stop = fn(arg, &row);
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }

@@ -35,7 +35,7 @@ void scope_filter_free(struct scope_filter *f);
 /* Appends " AND media IN (...)" for each; media is the SQL of a media_id. The parameters have the
  * numbers first ... first + 4, first at most 12. */
 void scope_filter_put(struct scope_filter *f, struct buf *sql, const char *media, int first);
-int scope_filter_bind(const struct scope_filter *f, sqlite3_stmt *stmt, int first, struct err *err);
+void scope_filter_bind(const struct scope_filter *f, struct db_rows *rows, int first);
 
 /* A SELECT of the classes of sound whose name has the text of the parameter in it ("?1"). From one
  * name to the next by the index: there are some hundred, and perhaps millions of rows. */
@@ -51,10 +51,5 @@ int scope_filter_bind(const struct scope_filter *f, sqlite3_stmt *stmt, int firs
     "NOT EXISTS (SELECT 1 FROM task nt JOIN stage ns ON ns.stage_id = nt.stage_id "       \
     "WHERE nt.media_id = " t ".media_id AND nt.stage_id > " t ".stage_id AND nt.state = " \
     "'done' AND ns." DB_LISTENS ")"
-
-/* Prepares the text of sql; ERR_NOMEM when the buffer had failed. */
-int filter_prepare(struct store *st, struct buf *sql, sqlite3_stmt **ret, struct err *err);
-/* An SQLite code of db_bind as ours. */
-int filter_bound(int sqlite_rc, struct err *err);
 
 #endif

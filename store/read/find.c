@@ -28,47 +28,36 @@ static struct find_sound sound_row(sqlite3_stmt *stmt)
                                .score = sqlite3_column_double(stmt, 6)};
 }
 
-static int sounds_prepare(struct store *st, struct scope_filter *f, sqlite3_stmt **ret,
-                          struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    double part = 1;
-    int rc = scope_is_all(f->scope) ? 0 : scope_part(st, f->scope, &part, err);
-
-    if (rc < 0)
-        return rc;
-    buf_printf(&sql, "%s", part < FEW_PART ? sql_of_few : sql_of_classes);
-    scope_filter_put(f, &sql, "t.media_id", 3);
-    buf_printf(&sql, " ORDER BY d.score DESC, p.path, p.member, d.start_ms, d.task_id, d.seq, "
-                     "d.idx LIMIT ?2");
-    rc = filter_prepare(st, &sql, ret, err);
-    buf_free(&sql);
-    return rc;
-}
-
 int find_sounds(struct store *st, const char *name, const struct scope *scope, uint64_t limit,
                 find_sound_fn fn, void *arg, struct err *err)
 {
     struct scope_filter filter = {0};
-    sqlite3_stmt *stmt = NULL;
-    int rc = scope_filter_make(scope, &filter, err), stop = 0;
+    struct buf sql = BUF_INIT;
+    struct db_rows rows;
+    double part = 1;
+    int rc = scope_filter_make(scope, &filter, err);
 
     if (rc < 0)
         return rc;
-    rc = sounds_prepare(st, &filter, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(stmt, "ti", name, limit ? (int64_t)limit : (int64_t)-1), err);
-    if (rc == 0)
-        rc = scope_filter_bind(&filter, stmt, 3, err);
-    while (rc == 0 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        const struct find_sound row = sound_row(stmt);
+    rc = scope_is_all(scope) ? 0 : scope_part(st, scope, &part, err);
+    if (rc < 0)
+        goto out;
+    buf_printf(&sql, "%s", part < FEW_PART ? sql_of_few : sql_of_classes);
+    scope_filter_put(&filter, &sql, "t.media_id", 3);
+    buf_printf(&sql, " ORDER BY d.score DESC, p.path, p.member, d.start_ms, d.task_id, d.seq, "
+                     "d.idx LIMIT ?2");
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "ti", name, limit ? (int64_t)limit : (int64_t)-1);
+    scope_filter_bind(&filter, &rows, 3);
+    while (db_rows_next(&rows)) {
+        const struct find_sound row = sound_row(rows.stmt);
 
-        stop = fn(arg, &row);
-        rc = 0;
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
+    rc = db_rows_end(&rows);
+out:
     scope_filter_free(&filter);
-    return rc < 0 ? rc : stop;
+    buf_free(&sql);
+    return rc;
 }
 
 int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_t start_ms,
@@ -100,48 +89,36 @@ int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_
 
 int find_sounds_of(struct store *st, int64_t media_id, find_sound_fn fn, void *arg, struct err *err)
 {
-    sqlite3_stmt *stmt =
-        db_prepare(st,
-                   "SELECT ?1, start_ms, end_ms, '', '', name, score FROM sound "
-                   "WHERE task_id = " LISTENED " ORDER BY start_ms, end_ms, name, seq, idx",
-                   err);
-    int rc = 1, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    if (db_bind(stmt, "i", media_id) != SQLITE_OK)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        const struct find_sound row = sound_row(stmt);
+    db_rows_open(&rows, st, err,
+                 "SELECT ?1, start_ms, end_ms, '', '', name, score FROM sound "
+                 "WHERE task_id = " LISTENED " ORDER BY start_ms, end_ms, name, seq, idx",
+                 "i", media_id);
+    while (db_rows_next(&rows)) {
+        const struct find_sound row = sound_row(rows.stmt);
 
-        stop = fn(arg, &row);
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }
 
 int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn fn, void *arg,
                struct err *err)
 {
-    sqlite3_stmt *stmt =
-        db_prepare(st,
-                   "SELECT name, sum(end_ms - start_ms), min(start_ms) FROM sound "
-                   "WHERE task_id = " LISTENED " GROUP BY name ORDER BY 2 DESC, 3, 1 LIMIT ?2",
-                   err);
-    int rc = 1, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    if (db_bind(stmt, "ii", media_id, limit ? (int64_t)limit : (int64_t)-1) != SQLITE_OK)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        const struct find_heard row = {db_text(stmt, 0), sqlite3_column_int64(stmt, 1),
-                                       sqlite3_column_int64(stmt, 2)};
+    db_rows_open(&rows, st, err,
+                 "SELECT name, sum(end_ms - start_ms), min(start_ms) FROM sound "
+                 "WHERE task_id = " LISTENED " GROUP BY name ORDER BY 2 DESC, 3, 1 LIMIT ?2",
+                 "ii", media_id, limit ? (int64_t)limit : (int64_t)-1);
+    while (db_rows_next(&rows)) {
+        const struct find_heard row = {db_text(rows.stmt, 0), sqlite3_column_int64(rows.stmt, 1),
+                                       sqlite3_column_int64(rows.stmt, 2)};
 
-        stop = fn(arg, &row);
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }
 
 int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, void *arg,

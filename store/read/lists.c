@@ -7,62 +7,51 @@
 int read_failures(struct store *st, const char *kind, uint64_t limit, read_failure_fn fn, void *arg,
                   struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(st,
-                                    "SELECT kind, path, member, code, reason, stage, at, "
-                                    "ifnull(media_id, 0), attempts FROM failures "
-                                    "WHERE ?1 IS NULL OR kind = ?1 "
-                                    "ORDER BY path, member, kind LIMIT ?2",
-                                    err);
-    int rc = 1, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    if (db_bind(stmt, "ti", kind, limit ? (int64_t)limit : (int64_t)-1) != SQLITE_OK)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        struct read_failure row = {.kind = db_text(stmt, 0),
-                                   .path = db_text(stmt, 1),
-                                   .member = db_text(stmt, 2),
-                                   .code = db_text(stmt, 3),
-                                   .reason = db_text(stmt, 4),
-                                   .stage = db_text(stmt, 5),
-                                   .at = db_text(stmt, 6),
-                                   .media_id = sqlite3_column_int64(stmt, 7),
-                                   .attempts = (uint32_t)sqlite3_column_int64(stmt, 8)};
-        stop = fn(arg, &row);
+    db_rows_open(&rows, st, err,
+                 "SELECT kind, path, member, code, reason, stage, at, "
+                 "ifnull(media_id, 0), attempts FROM failures "
+                 "WHERE ?1 IS NULL OR kind = ?1 "
+                 "ORDER BY path, member, kind LIMIT ?2",
+                 "ti", kind, limit ? (int64_t)limit : (int64_t)-1);
+    while (db_rows_next(&rows)) {
+        struct read_failure row = {.kind = db_text(rows.stmt, 0),
+                                   .path = db_text(rows.stmt, 1),
+                                   .member = db_text(rows.stmt, 2),
+                                   .code = db_text(rows.stmt, 3),
+                                   .reason = db_text(rows.stmt, 4),
+                                   .stage = db_text(rows.stmt, 5),
+                                   .at = db_text(rows.stmt, 6),
+                                   .media_id = sqlite3_column_int64(rows.stmt, 7),
+                                   .attempts = (uint32_t)sqlite3_column_int64(rows.stmt, 8)};
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }
 
 int read_events(struct store *st, int64_t after, uint64_t last, read_event_fn fn, void *arg,
                 struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(
-        st,
-        "SELECT e.event_id, e.at, e.kind, e.device, e.text, p.path, ifnull(e.media_id, 0) "
-        "FROM (SELECT * FROM event WHERE event_id > ?1 ORDER BY event_id DESC LIMIT ?2) e "
-        "LEFT JOIN media m ON m.media_id = e.media_id "
-        "LEFT JOIN place p ON p.place_id = m.place_id ORDER BY e.event_id",
-        err);
-    int rc = 1, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    if (db_bind(stmt, "ii", after, last ? (int64_t)last : (int64_t)-1) != SQLITE_OK)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        struct read_event row = {.event_id = sqlite3_column_int64(stmt, 0),
-                                 .at = db_text(stmt, 1),
-                                 .kind = db_text(stmt, 2),
-                                 .device = db_text(stmt, 3),
-                                 .text = db_text(stmt, 4),
-                                 .path = db_text(stmt, 5),
-                                 .media_id = sqlite3_column_int64(stmt, 6)};
-        stop = fn(arg, &row);
+    db_rows_open(&rows, st, err,
+                 "SELECT e.event_id, e.at, e.kind, e.device, e.text, p.path, ifnull(e.media_id, 0) "
+                 "FROM (SELECT * FROM event WHERE event_id > ?1 ORDER BY event_id DESC LIMIT ?2) e "
+                 "LEFT JOIN media m ON m.media_id = e.media_id "
+                 "LEFT JOIN place p ON p.place_id = m.place_id ORDER BY e.event_id",
+                 "ii", after, last ? (int64_t)last : (int64_t)-1);
+    while (db_rows_next(&rows)) {
+        struct read_event row = {.event_id = sqlite3_column_int64(rows.stmt, 0),
+                                 .at = db_text(rows.stmt, 1),
+                                 .kind = db_text(rows.stmt, 2),
+                                 .device = db_text(rows.stmt, 3),
+                                 .text = db_text(rows.stmt, 4),
+                                 .path = db_text(rows.stmt, 5),
+                                 .media_id = sqlite3_column_int64(rows.stmt, 6)};
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }
 
 static const char sql_jobs[] =
@@ -76,40 +65,39 @@ static const char sql_jobs[] =
 
 int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(st, sql_jobs, err);
-    int rc = 1, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    while (!stop && (rc = db_next(st, stmt, err)) == 1) {
-        struct read_job row = {.job_id = sqlite3_column_int64(stmt, 0),
-                               .created_at = db_text(stmt, 1),
-                               .ended_at = db_text(stmt, 2),
-                               .command = db_text(stmt, 3),
-                               .stage = db_text(stmt, 4),
-                               .model = db_text(stmt, 5),
-                               .language = db_text(stmt, 6),
-                               .counts = {.seen = U64(stmt, 7),
-                                          .added = U64(stmt, 8),
-                                          .places = U64(stmt, 9),
-                                          .changed = U64(stmt, 10),
-                                          .unchanged = U64(stmt, 11),
-                                          .vanished = U64(stmt, 12),
-                                          .tasks = U64(stmt, 13)},
-                               .tasks_pending = U64(stmt, 14),
-                               .tasks_done = U64(stmt, 15),
-                               .tasks_failed = U64(stmt, 16),
-                               .tasks_cancelled = U64(stmt, 17)};
-        stop = fn(arg, &row);
+    db_rows_open(&rows, st, err, sql_jobs, "");
+    while (db_rows_next(&rows)) {
+        struct read_job row = {.job_id = sqlite3_column_int64(rows.stmt, 0),
+                               .created_at = db_text(rows.stmt, 1),
+                               .ended_at = db_text(rows.stmt, 2),
+                               .command = db_text(rows.stmt, 3),
+                               .stage = db_text(rows.stmt, 4),
+                               .model = db_text(rows.stmt, 5),
+                               .language = db_text(rows.stmt, 6),
+                               .counts = {.seen = U64(rows.stmt, 7),
+                                          .added = U64(rows.stmt, 8),
+                                          .places = U64(rows.stmt, 9),
+                                          .changed = U64(rows.stmt, 10),
+                                          .unchanged = U64(rows.stmt, 11),
+                                          .vanished = U64(rows.stmt, 12),
+                                          .tasks = U64(rows.stmt, 13)},
+                               .tasks_pending = U64(rows.stmt, 14),
+                               .tasks_done = U64(rows.stmt, 15),
+                               .tasks_failed = U64(rows.stmt, 16),
+                               .tasks_cancelled = U64(rows.stmt, 17)};
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }
 
 int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(
-        st,
+    struct db_rows rows;
+
+    db_rows_open(
+        &rows, st, err,
         "SELECT s.stage_id, s.name, s.model, n.tasks, n.pending, n.done, n.failed, n.cancelled, "
         "n.paused, n.absent, n.unknown, n.audio_known_ms, n.audio_done_ms, n.audio_left_ms, "
         "n.bytes_pending, n.waiting, s.model_dir, s.model_hash, s.params, "
@@ -117,35 +105,30 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
         " AND t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling'), "
         "ifnull(s.source_id, 0) FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER "
         "BY s.stage_id",
-        err);
-    int rc = 1, stop = 0;
-
-    if (!stmt)
-        return err->code;
-    while (!stop && (rc = db_next(st, stmt, err)) == 1) {
-        struct read_progress row = {.stage_id = sqlite3_column_int64(stmt, 0),
-                                    .stage = db_text(stmt, 1),
-                                    .model = db_text(stmt, 2),
-                                    .tasks = U64(stmt, 3),
-                                    .pending = U64(stmt, 4),
-                                    .done = U64(stmt, 5),
-                                    .failed = U64(stmt, 6),
-                                    .cancelled = U64(stmt, 7),
-                                    .paused = U64(stmt, 8),
-                                    .absent = U64(stmt, 9),
-                                    .unknown = U64(stmt, 10),
-                                    .audio_known_ms = sqlite3_column_int64(stmt, 11),
-                                    .audio_done_ms = sqlite3_column_int64(stmt, 12),
-                                    .audio_left_ms = sqlite3_column_int64(stmt, 13),
-                                    .bytes_pending = U64(stmt, 14),
-                                    .waiting = U64(stmt, 15),
-                                    .model_dir = db_text(stmt, 16),
-                                    .model_hash = db_text(stmt, 17),
-                                    .params_json = db_text(stmt, 18),
-                                    .settling = U64(stmt, 19),
-                                    .source_id = sqlite3_column_int64(stmt, 20)};
-        stop = fn(arg, &row);
+        "");
+    while (db_rows_next(&rows)) {
+        struct read_progress row = {.stage_id = sqlite3_column_int64(rows.stmt, 0),
+                                    .stage = db_text(rows.stmt, 1),
+                                    .model = db_text(rows.stmt, 2),
+                                    .tasks = U64(rows.stmt, 3),
+                                    .pending = U64(rows.stmt, 4),
+                                    .done = U64(rows.stmt, 5),
+                                    .failed = U64(rows.stmt, 6),
+                                    .cancelled = U64(rows.stmt, 7),
+                                    .paused = U64(rows.stmt, 8),
+                                    .absent = U64(rows.stmt, 9),
+                                    .unknown = U64(rows.stmt, 10),
+                                    .audio_known_ms = sqlite3_column_int64(rows.stmt, 11),
+                                    .audio_done_ms = sqlite3_column_int64(rows.stmt, 12),
+                                    .audio_left_ms = sqlite3_column_int64(rows.stmt, 13),
+                                    .bytes_pending = U64(rows.stmt, 14),
+                                    .waiting = U64(rows.stmt, 15),
+                                    .model_dir = db_text(rows.stmt, 16),
+                                    .model_hash = db_text(rows.stmt, 17),
+                                    .params_json = db_text(rows.stmt, 18),
+                                    .settling = U64(rows.stmt, 19),
+                                    .source_id = sqlite3_column_int64(rows.stmt, 20)};
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }

@@ -29,30 +29,27 @@ int store_pace(struct store *st, int64_t stage_id, const char *device, double *r
 {
     struct together t = {0};
     double audio_ms = 0;
-    sqlite3_stmt *stmt;
-    int rc = 1;
+    struct db_rows rows;
+    int rc;
 
-    stmt = db_prepare(st,
-                      "SELECT (julianday(h.done_at) - 2440587.5) * 86400000, h.wall_ms, "
-                      "h.end_ms - h.start_ms FROM (SELECT task_id FROM task WHERE stage_id = ?1 "
-                      "AND shards_done > 0 ORDER BY task_id DESC LIMIT " LAST_TASKS ") t "
-                      "CROSS JOIN shard h ON h.task_id = t.task_id "
-                      "WHERE h.device = ?2 AND h.wall_ms > 0 ORDER BY 1 DESC",
-                      err);
-    if (!stmt)
-        return err->code;
-    if (db_bind(stmt, "it", stage_id, device) != SQLITE_OK)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    for (bool first = true; rc == 1 && (rc = db_next(st, stmt, err)) == 1; first = false) {
-        double to = sqlite3_column_double(stmt, 0), from = to - sqlite3_column_double(stmt, 1);
+    db_rows_open(&rows, st, err,
+                 "SELECT (julianday(h.done_at) - 2440587.5) * 86400000, h.wall_ms, "
+                 "h.end_ms - h.start_ms FROM (SELECT task_id FROM task WHERE stage_id = ?1 "
+                 "AND shards_done > 0 ORDER BY task_id DESC LIMIT " LAST_TASKS ") t "
+                 "CROSS JOIN shard h ON h.task_id = t.task_id "
+                 "WHERE h.device = ?2 AND h.wall_ms > 0 ORDER BY 1 DESC",
+                 "it", stage_id, device);
+    for (bool first = true; db_rows_next(&rows); first = false) {
+        double to = sqlite3_column_double(rows.stmt, 0);
+        double from = to - sqlite3_column_double(rows.stmt, 1);
 
         if (first)
             t = (struct together){from, to, 0};
         else
             add(&t, from, to);
-        audio_ms += sqlite3_column_double(stmt, 2);
+        audio_ms += sqlite3_column_double(rows.stmt, 2);
     }
-    sqlite3_finalize(stmt);
+    rc = db_rows_end(&rows);
     t.all += t.to - t.from;
     if (rc == 0)
         *ret = t.all >= LEAST_MS ? audio_ms / t.all : 0;

@@ -39,8 +39,8 @@ int find_speakers(struct store *st, const struct find_people *people, find_speak
 {
     struct filter_path path = {0};
     struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
-    int rc = filter_path_make(people->path, &path, err), stop = 0;
+    struct db_rows rows;
+    int rc = filter_path_make(people->path, &path, err);
 
     if (rc < 0)
         return rc;
@@ -56,43 +56,35 @@ int find_speakers(struct store *st, const struct find_people *people, find_speak
     buf_printf(&sql, people->vectors_only ? " AND k.vector IS NOT NULL"
                                           : " ORDER BY p.path, p.member, k.media_id, "
                                             "length(k.label), k.label");
-    rc = filter_prepare(st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(stmt, "it", people->media_id, people->who), err);
-    if (rc == 0 && people->path)
-        rc = filter_bound(db_bind(stmt, "--bbb", FILTER_PATH_VALUES(&path)), err);
-    while (rc == 0 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        struct find_speaker row = speaker_row(stmt);
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "it", people->media_id, people->who);
+    if (people->path)
+        db_rows_bind(&rows, "--bbb", FILTER_PATH_VALUES(&path));
+    while (db_rows_next(&rows)) {
+        struct find_speaker row = speaker_row(rows.stmt);
 
-        stop = fn(arg, &row);
-        rc = 0;
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
+    rc = db_rows_end(&rows);
     filter_path_free(&path);
     buf_free(&sql);
-    return rc < 0 ? rc : stop;
+    return rc;
 }
 
 int find_turns(struct store *st, int64_t media_id, find_turn_fn fn, void *arg, struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(st,
-                                    "SELECT u.start_ms, u.end_ms, ifnull(k.name, k.label), "
-                                    "k.label "
-                                    "FROM turn u JOIN speaker k ON k.speaker_id = u.speaker_id "
-                                    "WHERE u.task_id = " COUNTS("?1") " ORDER BY u.idx",
-                                    err);
-    int rc = 1, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    if (db_bind(stmt, "i", media_id) != SQLITE_OK)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        const struct find_turn row = {sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
-                                      db_text(stmt, 2), db_text(stmt, 3)};
+    db_rows_open(&rows, st, err,
+                 "SELECT u.start_ms, u.end_ms, ifnull(k.name, k.label), k.label "
+                 "FROM turn u JOIN speaker k ON k.speaker_id = u.speaker_id "
+                 "WHERE u.task_id = " COUNTS("?1") " ORDER BY u.idx",
+                 "i", media_id);
+    while (db_rows_next(&rows)) {
+        const struct find_turn row = {sqlite3_column_int64(rows.stmt, 0),
+                                      sqlite3_column_int64(rows.stmt, 1), db_text(rows.stmt, 2),
+                                      db_text(rows.stmt, 3)};
 
-        stop = fn(arg, &row);
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }

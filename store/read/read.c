@@ -71,10 +71,9 @@ int read_recordings(struct store *st, const struct read_filter *filter, read_rec
 {
     struct filter_path path = {0};
     struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
-    int rc, stop = 0;
+    struct db_rows rows;
+    int rc = filter_path_make(filter->path, &path, err);
 
-    rc = filter_path_make(filter->path, &path, err);
     if (rc < 0)
         return rc;
     buf_put(&sql, sql_recordings, strlen(sql_recordings));
@@ -87,68 +86,52 @@ int read_recordings(struct store *st, const struct read_filter *filter, read_rec
     if (filter->path)
         buf_printf(&sql, " AND m.media_id IN (%s)", filter_path_sql(&path, 4));
     buf_printf(&sql, " ORDER BY m.media_id LIMIT ?3");
-    rc = filter_prepare(st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(stmt, "iti", filter->after, filter->state,
-                                  filter->limit ? (int64_t)filter->limit : (int64_t)-1),
-                          err);
-    if (rc == 0 && filter->path)
-        rc = filter_bound(db_bind(stmt, "---bbb", FILTER_PATH_VALUES(&path)), err);
-    while (rc == 0 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        struct read_recording row = recording_row(stmt);
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "iti", filter->after, filter->state,
+                 filter->limit ? (int64_t)filter->limit : (int64_t)-1);
+    if (filter->path)
+        db_rows_bind(&rows, "---bbb", FILTER_PATH_VALUES(&path));
+    while (db_rows_next(&rows)) {
+        struct read_recording row = recording_row(rows.stmt);
 
-        stop = fn(arg, &row);
-        rc = 0;
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
+    rc = db_rows_end(&rows);
     filter_path_free(&path);
     buf_free(&sql);
-    return rc < 0 ? rc : stop;
+    return rc;
 }
 
 int read_recording_by_id(struct store *st, int64_t media_id, read_recording_fn fn, void *arg,
                          struct err *err)
 {
     struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
-    int rc;
+    struct db_rows rows;
 
     buf_printf(&sql, "%sm.media_id = ?1", sql_recordings);
-    rc = filter_prepare(st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(stmt, "i", media_id), err);
-    if (rc == 0)
-        rc = db_next(st, stmt, err);
-    if (rc == 1) {
-        struct read_recording row = recording_row(stmt);
-
-        rc = fn ? fn(arg, &row) : 0;
-    } else if (rc == 0) {
-        rc = err_set(err, ERR_MISSING, "there is no recording %lld", (long long)media_id);
-    }
-    sqlite3_finalize(stmt);
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "i", media_id);
     buf_free(&sql);
-    return rc;
+    if (db_rows_next(&rows)) {
+        struct read_recording row = recording_row(rows.stmt);
+
+        rows.rc = fn ? fn(arg, &row) : 0;
+    } else if (rows.rc == 0) {
+        rows.rc = err_set(err, ERR_MISSING, "there is no recording %lld", (long long)media_id);
+    }
+    return db_rows_end(&rows);
 }
 
 /* Up to `max` ids that a query yields for the bytes of `what`. */
 static int find_ids(struct store *st, const char *sql, const char *what, int64_t *ids, size_t max,
                     size_t *n, struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(st, sql, err);
-    int rc;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
     *n = 0;
-    rc = filter_bound(db_bind(stmt, "bi", what, strlen(what), (int64_t)max), err);
-    while (rc == 0 && (rc = db_next(st, stmt, err)) == 1) {
+    db_rows_open(&rows, st, err, sql, "bi", what, strlen(what), (int64_t)max);
+    while (db_rows_next(&rows))
         if (*n < max)
-            ids[(*n)++] = sqlite3_column_int64(stmt, 0);
-        rc = 0;
-    }
-    sqlite3_finalize(stmt);
-    return rc;
+            ids[(*n)++] = sqlite3_column_int64(rows.stmt, 0);
+    return db_rows_end(&rows);
 }
 
 /* A file by its exact bytes, with all members of an archive. */
@@ -162,18 +145,17 @@ static const char sql_names[] = "SELECT media_id, path || iif(member = '', '', '
 static int find_fitting(struct store *st, read_fit_fn fit, void *arg, int64_t *ids, size_t max,
                         size_t *n, struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(st, sql_names, err);
-    int best = 0, rc = 1;
+    struct db_rows rows;
+    int best = 0;
 
-    if (!stmt)
-        return err->code;
     *n = 0;
-    while (rc == 1 && (rc = db_next(st, stmt, err)) == 1) {
-        const int64_t id = sqlite3_column_int64(stmt, 0);
-        const int rank = fit(arg, db_text(stmt, 1));
+    db_rows_open(&rows, st, err, sql_names, "");
+    while (db_rows_next(&rows)) {
+        const int64_t id = sqlite3_column_int64(rows.stmt, 0);
+        const int rank = fit(arg, db_text(rows.stmt, 1));
 
         if (rank < 0)
-            rc = err_set(err, rank, "looking for a recording: %s", err_name(rank));
+            rows.rc = err_set(err, rank, "looking for a recording: %s", err_name(rank));
         if (rank <= 0 || (best && rank > best))
             continue;
         if (!best || rank < best)
@@ -182,8 +164,7 @@ static int find_fitting(struct store *st, read_fit_fn fit, void *arg, int64_t *i
         if (*n < max && (*n == 0 || ids[*n - 1] != id)) /* each has its places one by one */
             ids[(*n)++] = id;
     }
-    sqlite3_finalize(stmt);
-    return rc;
+    return db_rows_end(&rows);
 }
 
 static bool is_number(const char *s)

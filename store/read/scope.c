@@ -40,29 +40,27 @@ void scope_filter_put(struct scope_filter *f, struct buf *sql, const char *media
                    media, first + 4);
 }
 
-int scope_filter_bind(const struct scope_filter *f, sqlite3_stmt *stmt, int first, struct err *err)
+void scope_filter_bind(const struct scope_filter *f, struct db_rows *rows, int first)
 {
     static const char skip[] = "----------------";
     char format[sizeof(skip) + 8];
-    int rc = SQLITE_OK;
 
     snprintf(format, sizeof(format), "%.*sbbb", first - 1, skip);
     if (f->scope->path)
-        rc = db_bind(stmt, format, FILTER_PATH_VALUES(&f->path));
+        db_rows_bind(rows, format, FILTER_PATH_VALUES(&f->path));
     snprintf(format, sizeof(format), "%.*st", first + 2, skip);
-    if (rc == SQLITE_OK && f->scope->speaker)
-        rc = db_bind(stmt, format, f->scope->speaker);
+    if (f->scope->speaker)
+        db_rows_bind(rows, format, f->scope->speaker);
     snprintf(format, sizeof(format), "%.*st", first + 3, skip);
-    if (rc == SQLITE_OK && f->scope->language)
-        rc = db_bind(stmt, format, f->scope->language);
-    return filter_bound(rc, err);
+    if (f->scope->language)
+        db_rows_bind(rows, format, f->scope->language);
 }
 
 int scope_part(struct store *st, const struct scope *scope, double *ret, struct err *err)
 {
     struct scope_filter f = {0};
     struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
+    struct db_rows rows;
     int rc = scope_filter_make(scope, &f, err);
 
     if (rc < 0)
@@ -70,16 +68,15 @@ int scope_part(struct store *st, const struct scope *scope, double *ret, struct 
     buf_printf(&sql, "SELECT count(*), (SELECT recordings FROM catalog_total) FROM media m "
                      "WHERE 1");
     scope_filter_put(&f, &sql, "m.media_id", 1);
-    rc = filter_prepare(st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = scope_filter_bind(&f, stmt, 1, err);
-    if (rc == 0 && (rc = db_next(st, stmt, err)) == 1) {
-        double in = sqlite3_column_double(stmt, 0), all = sqlite3_column_double(stmt, 1);
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "");
+    scope_filter_bind(&f, &rows, 1);
+    if (db_rows_next(&rows)) {
+        double in = sqlite3_column_double(rows.stmt, 0);
+        double all = sqlite3_column_double(rows.stmt, 1);
 
         *ret = in < all ? in / all : 1;
-        rc = 0;
     }
-    sqlite3_finalize(stmt);
+    rc = db_rows_end(&rows);
     scope_filter_free(&f);
     buf_free(&sql);
     return rc;

@@ -102,7 +102,7 @@ int read_search(struct store *st, const struct read_search *search, read_segment
 {
     struct filter_path path = {0};
     struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
+    struct db_rows rows;
     char *expression = NULL;
     int rc;
 
@@ -124,25 +124,20 @@ int read_search(struct store *st, const struct read_search *search, read_segment
         put_sound(&sql);
     buf_printf(&sql, " ORDER BY %s p.path, p.member, g.start_ms, g.segment_id LIMIT ?4 OFFSET ?5",
                search->by_time ? "" : "segment_fts.rank,");
-    rc = filter_prepare(st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(
-            db_bind(stmt, "tttii", expression, search->mark_begin ? search->mark_begin : "[",
-                    search->mark_end ? search->mark_end : "]",
-                    search->limit ? (int64_t)search->limit : (int64_t)-1, (int64_t)search->offset),
-            err);
-    if (rc == 0 && search->path)
-        rc = filter_bound(db_bind(stmt, "-----bbb", FILTER_PATH_VALUES(&path)), err);
-    if (rc == 0 && search->speaker)
-        rc = filter_bound(db_bind(stmt, "--------t", search->speaker), err);
-    if (rc == 0 && search->language)
-        rc = filter_bound(db_bind(stmt, "---------t", search->language), err);
-    if (rc == 0 && search->sound)
-        rc = filter_bound(db_bind(stmt, "----------ti", search->sound, search->sound_ms), err);
-    if (rc == 0)
-        rc = text_rows_give(st, stmt, fn, arg, err);
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "tttii", expression,
+                 search->mark_begin ? search->mark_begin : "[",
+                 search->mark_end ? search->mark_end : "]",
+                 search->limit ? (int64_t)search->limit : (int64_t)-1, (int64_t)search->offset);
+    if (search->path)
+        db_rows_bind(&rows, "-----bbb", FILTER_PATH_VALUES(&path));
+    if (search->speaker)
+        db_rows_bind(&rows, "--------t", search->speaker);
+    if (search->language)
+        db_rows_bind(&rows, "---------t", search->language);
+    if (search->sound)
+        db_rows_bind(&rows, "----------ti", search->sound, search->sound_ms);
+    rc = text_rows_give(&rows, fn, arg);
 out:
-    sqlite3_finalize(stmt);
     filter_path_free(&path);
     buf_free(&sql);
     free(expression);

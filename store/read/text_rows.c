@@ -3,9 +3,6 @@
 
 #include <math.h>
 
-#include "store/db.h"
-#include "store/read/filter.h"
-
 void text_rows_select(struct buf *sql, const char *snippet, const char *from, const char *where)
 {
     buf_printf(sql,
@@ -29,14 +26,11 @@ static double number(sqlite3_stmt *stmt, int column)
                                                             : sqlite3_column_double(stmt, column);
 }
 
-int text_rows_give(struct store *st, sqlite3_stmt *stmt, read_segment_fn fn, void *arg,
-                   struct err *err)
+int text_rows_give(struct db_rows *rows, read_segment_fn fn, void *arg)
 {
-    int rc, stop = 0;
+    sqlite3_stmt *stmt = rows->stmt;
 
-    while (!stop && (rc = db_next(st, stmt, err)) != 0) {
-        if (rc < 0)
-            return rc;
+    while (db_rows_next(rows)) {
         struct read_segment row = {.segment_id = sqlite3_column_int64(stmt, 0),
                                    .media_id = sqlite3_column_int64(stmt, 1),
                                    .start_ms = sqlite3_column_int64(stmt, 2),
@@ -55,17 +49,16 @@ int text_rows_give(struct store *st, sqlite3_stmt *stmt, read_segment_fn fn, voi
                                    .speech_prob = number(stmt, 15),
                                    .reason = db_text(stmt, 16),
                                    .has_words = sqlite3_column_int(stmt, 17) != 0};
-        stop = fn(arg, &row);
+        rows->rc = fn(arg, &row);
     }
-    return stop;
+    return db_rows_end(rows);
 }
 
 static int read_from(struct store *st, const char *table, int64_t media_id, int64_t stage_id,
                      read_segment_fn fn, void *arg, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
-    int rc;
+    struct db_rows rows;
 
     /* The newest transcription with results. */
     text_rows_select(
@@ -74,14 +67,9 @@ static int read_from(struct store *st, const char *table, int64_t media_id, int6
         "WHERE o.media_id = ?1 AND (o.stage_id = ?2 OR (?2 = 0 "
         "AND s." DB_TRANSCRIBES " AND o.shards_done > 0)) "
         "ORDER BY o.stage_id DESC LIMIT 1) ORDER BY g.seq, g.idx");
-    rc = filter_prepare(st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(stmt, "ii", media_id, stage_id), err);
-    if (rc == 0)
-        rc = text_rows_give(st, stmt, fn, arg, err);
-    sqlite3_finalize(stmt);
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "ii", media_id, stage_id);
     buf_free(&sql);
-    return rc;
+    return text_rows_give(&rows, fn, arg);
 }
 
 int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,

@@ -179,25 +179,17 @@ int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_vo
                       void *arg, struct err *err)
 {
     struct heard h = {0};
-    sqlite3_stmt *stmt = db_prepare(st,
-                                    "SELECT seq, first, windows, frames, speakers, size, active, "
-                                    "heard, vectors FROM voice WHERE task_id = ? AND seq > ? "
-                                    "ORDER BY seq",
-                                    err);
-    int rc = 1, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    if (db_bind(stmt, "ii", task_id, after) != SQLITE_OK)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        rc = heard_row(stmt, task_id, &h, err);
-        if (rc == 0) {
-            stop = fn(arg, sqlite3_column_int64(stmt, 0), &h.v, err);
-            rc = 1;
-        }
+    db_rows_open(&rows, st, err,
+                 "SELECT seq, first, windows, frames, speakers, size, active, heard, vectors "
+                 "FROM voice WHERE task_id = ? AND seq > ? ORDER BY seq",
+                 "ii", task_id, after);
+    while (db_rows_next(&rows)) {
+        rows.rc = heard_row(rows.stmt, task_id, &h, err);
+        if (rows.rc == 0)
+            rows.rc = fn(arg, sqlite3_column_int64(rows.stmt, 0), &h.v, err);
         heard_free(&h);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }

@@ -59,7 +59,7 @@ int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *sco
     struct scope_filter f = {0};
     struct vector_rows r = {0};
     struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
+    struct db_rows rows;
     size_t room = 0;
     int rc = scope_filter_make(scope, &f, err);
 
@@ -68,14 +68,11 @@ int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *sco
     buf_printf(&sql, "SELECT e.embedding_id FROM task t CROSS JOIN embedding e "
                      "ON e.task_id = t.task_id WHERE t.stage_id = ?1 AND e.embedding_id > 0");
     scope_filter_put(&f, &sql, "t.media_id", 2);
-    rc = filter_prepare(st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(stmt, "i", stage_id), err);
-    if (rc == 0)
-        rc = scope_filter_bind(&f, stmt, 2, err);
-    while (rc == 0 && (rc = db_next(st, stmt, err)) == 1)
-        rc = put(&r, &room, sqlite3_column_int64(stmt, 0), err);
-    sqlite3_finalize(stmt);
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "i", stage_id);
+    scope_filter_bind(&f, &rows, 2);
+    while (db_rows_next(&rows))
+        rows.rc = put(&r, &room, sqlite3_column_int64(rows.stmt, 0), err);
+    rc = db_rows_end(&rows);
     scope_filter_free(&f);
     buf_free(&sql);
     if (rc < 0) {
