@@ -24,6 +24,8 @@
 #define CATALOG "run.db"
 #define SHARD_MS 10000
 
+static uint32_t fixture_most_shard_ms; /* of sounds; 0: any */
+
 static inline int quiet(void) { return getenv("NIGHTSHIFT_TEST_LOUD") == NULL; }
 static inline void no_log(enum log_level level, const char *line, void *arg)
 {
@@ -40,6 +42,9 @@ static inline void fixture_reset(void)
     setenv("FAKE_STATE", "state", 1);
     unsetenv("FAKE_MODE");
     unsetenv("FAKE_SHARD_US");
+    unsetenv("FAKE_SETTLE");
+    unsetenv("FAKE_TRACKS");
+    fixture_most_shard_ms = 0;
     if (quiet())
         log_set_sink(no_log, NULL);
 }
@@ -152,11 +157,12 @@ static inline void fixture_add(const char *const *paths, size_t n, const char *m
     catalog_lock_release(lock);
 }
 
-#define ADD(...)                                                                  \
-    do {                                                                          \
-        const char *add_paths[] = {__VA_ARGS__};                                  \
-        fixture_add(add_paths, sizeof(add_paths) / sizeof(add_paths[0]), "fake"); \
+#define ADD_TO(model, ...)                                                       \
+    do {                                                                         \
+        const char *add_paths[] = {__VA_ARGS__};                                 \
+        fixture_add(add_paths, sizeof(add_paths) / sizeof(add_paths[0]), model); \
     } while (0)
+#define ADD(...) ADD_TO("fake", __VA_ARGS__)
 
 /* Under a sanitizer everything takes longer, and most of all the start of a process. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -178,10 +184,21 @@ static const struct scheduler_tuning quick = {
     .full_give_up_ms = 400,
 };
 
+/* What tools/ knows of a stage, as far as it matters to the fake worker. */
+static inline void fixture_know(const char *name, const char *params_json,
+                                struct scheduler_stage *ret)
+{
+    (void)params_json;
+    ret->settles = strcmp(name, "diarize") == 0;
+    ret->passage_chars = strcmp(name, "embed-text") == 0 ? 12 : 0;
+    ret->most_shard_ms = strcmp(name, "sounds") == 0 ? fixture_most_shard_ms : 0;
+}
+
 static inline struct scheduler_options fixture_options(const char *devices)
 {
     return (struct scheduler_options){
         .catalog = CATALOG,
+        .stage = fixture_know,
         .devices = devices,
         .shard_ms = SHARD_MS,
         .worker_silence_ms = 1500 * PATIENCE,
@@ -197,12 +214,14 @@ static inline int run_once(const char *devices, struct scheduler_result *r, stru
     return scheduler_run(&o, r, e);
 }
 
-#define RUN(devices)                                         \
-    do {                                                     \
-        struct scheduler_result run_r;                       \
-        struct err run_e;                                    \
-        assert_ok(run_once(devices, &run_r, &run_e), run_e); \
-    } while (0)
+static inline struct scheduler_result run_all(const char *devices)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    assert_ok(run_once(devices, &r, &e), e);
+    return r;
+}
 
 /* A run in a process of its own. */
 static inline pid_t run_child(const struct scheduler_options *o)
@@ -319,6 +338,18 @@ static inline void take_word_back(const char *word)
     assert_int_equal(unlink(path), 0);
 }
 
+/* What fakes have left under a word, in bytes: one for each lease of a recording in a stage
+ * ("sounds:ok-2" is a pass for sounds, "+sounds:ok-2" listened to another), or answer of a settler.
+ */
+static inline int count_left(const char *word)
+{
+    char path[600];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "state/%s", word);
+    return stat(path, &st) == 0 ? (int)st.st_size : 0;
+}
+
 /* Waits until a fake has left n words that begin so. */
 static inline void wait_words(const char *begin, int n)
 {
@@ -370,6 +401,18 @@ static inline struct control *reach_run(void)
         usleep(5000);
     }
     return c;
+}
+
+/* Asks the run that is on; select_job 0: about all. */
+static inline void tell_run(enum request_type type, int64_t select_job)
+{
+    struct request rq = {.type = type, .select_job = select_job};
+    struct request_reply reply;
+    struct err e = {0};
+    struct control *c = reach_run();
+
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    control_close(c);
 }
 
 /* Waits until a run that was told to stop, and cannot yet, has heard it. */

@@ -198,7 +198,7 @@ TEST(a_paused_catalog_is_not_run)
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 0);
     rq.type = REQUEST_RESUME;
     fixture_apply(&rq);
-    RUN("cpu");
+    run_all("cpu");
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 2);
 }
 

@@ -65,7 +65,7 @@ TEST(twenty_kills_change_nothing)
     int kills = 0, finished = 0;
 
     fill();
-    RUN("cpu");
+    run_all("cpu");
     expected = rows_of(rows);
     fill();
     print_message("seed %u\n", seed);
@@ -89,7 +89,7 @@ TEST(twenty_kills_change_nothing)
                                   "FROM shard WHERE shard.task_id = task.task_id)"),
                          0);
     }
-    RUN("cpu,cpu");
+    run_all("cpu,cpu");
     got = rows_of(rows);
     assert_same_rows(got, expected);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending'"), 0);
@@ -141,7 +141,7 @@ TEST(killed_workers_change_nothing)
     int kills = 0;
 
     fill();
-    RUN("cpu");
+    run_all("cpu");
     expected = rows_of(rows);
     print_message("seed %u\n", seed);
     while (kills < 20) {

@@ -99,7 +99,7 @@ TEST(another_place_is_tried)
 {
     fixture_reset();
     ADD("/gone/missing-4", "/gone/deeper/missing-4", "/here/missing-4");
-    RUN("cpu");
+    run_all("cpu");
     results_are_whole(1, 4);
 }
 
@@ -107,7 +107,7 @@ TEST(which_of_a_name_is_said)
 {
     fixture_reset();
     ADD("/a/second-3");
-    RUN("cpu");
+    run_all("cpu");
     results_are_whole(1, 3);
 }
 
@@ -169,7 +169,7 @@ static void kills_of_other_runs(const char *path, uint32_t deaths)
     fixture_reset();
     fixture_add(paths, 1, "fake");
     suspect_all(deaths);
-    RUN("cpu");
+    run_all("cpu");
 }
 
 /* One alone in each of some runs is still nothing; but no killer goes on so for ever. */
@@ -213,7 +213,7 @@ TEST(doubled_and_stray_results_change_nothing)
 {
     fixture_reset();
     ADD("/a/dup-5", "/a/stray-6", "/a/ok-2");
-    RUN("cpu");
+    run_all("cpu");
     results_are_whole(3, 13);
 }
 
@@ -227,11 +227,11 @@ TEST(results_do_not_depend_on_workers)
 
     fixture_reset();
     ADD("/a/slow-30", "/a/ok-3", "/a/ok-1", "/a/crashonce-9");
-    RUN("cpu");
+    run_all("cpu");
     one = rows_of(sql);
     fixture_reset();
     ADD("/a/slow-30", "/a/ok-3", "/a/ok-1", "/a/crashonce-9");
-    RUN("cpu,cpu,cpu,cpu");
+    run_all("cpu,cpu,cpu,cpu");
     many = rows_of(sql);
     assert_string_equal(one, many);
     free(one);
@@ -245,7 +245,7 @@ TEST(stages_run_one_after_the_other)
     fixture_reset();
     fixture_add(paths, 2, "a");
     fixture_add(paths, 2, "b");
-    RUN("cpu");
+    run_all("cpu");
     results_are_whole(4, 14);
 }
 
@@ -266,7 +266,7 @@ static void expect_stop(const char *mode, int code, const char *words)
     /* Nothing is charged to the recording, and the next run does it. */
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending' AND attempts = 0"),
                      1);
-    RUN("cpu");
+    run_all("cpu");
     results_are_whole(1, 3);
 }
 
@@ -360,7 +360,7 @@ TEST(a_drained_run_goes_on_later)
     before = count_of("SELECT count(*) FROM shard");
     assert_true(before < 123);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts + suspect > 0"), 0);
-    RUN("cpu,cpu");
+    run_all("cpu,cpu");
     results_are_whole(3, 123);
 }
 
@@ -396,7 +396,7 @@ TEST(the_shard_length_is_the_catalogs)
 
     fixture_reset();
     ADD("/a/ok-3");
-    RUN("cpu");
+    run_all("cpu");
     ADD("/a/ok-4");
     o.shard_ms = 2 * SHARD_MS;
     assert_int_equal(scheduler_run(&o, &r, &e), ERR_USAGE);
@@ -507,7 +507,7 @@ TEST(a_full_disk_stops_the_run_in_order)
     assert_int_equal(wait_child(run_on_a_full_disk(&o)), 50);
     assert_true(count_of("SELECT count(*) FROM shard") < 903);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts > 0"), 0);
-    RUN("cpu");
+    run_all("cpu");
     results_are_whole(3, 903);
 }
 
@@ -521,7 +521,7 @@ TEST(results_in_memory_are_bounded)
     t.kept_bytes = 20000;
     o.tuning = &t;
     assert_int_equal(wait_child(run_on_a_full_disk(&o)), 50);
-    RUN("cpu");
+    run_all("cpu");
     results_are_whole(3, 903);
 }
 

@@ -10,54 +10,13 @@
 static const char DONE[] = "SELECT count(*) FROM task WHERE state = 'done'";
 static const char UNSETTLED[] = "SELECT count(*) FROM task WHERE waits = 'settling'";
 
-static uint32_t most_shard_ms; /* of sounds; 0: any */
-
-static void know_stage(const char *name, const char *params_json, struct scheduler_stage *ret)
-{
-    (void)params_json;
-    ret->settles = strcmp(name, "diarize") == 0;
-    ret->passage_chars = strcmp(name, "embed-text") == 0 ? 12 : 0;
-    ret->most_shard_ms = strcmp(name, "sounds") == 0 ? most_shard_ms : 0;
-}
-
 #define HELD 2 /* settlers of a run */
-
-static void begin(void)
-{
-    fixture_reset();
-    unsetenv("FAKE_SETTLE");
-    most_shard_ms = 0;
-}
-
-static struct scheduler_options options(void)
-{
-    struct scheduler_options o = fixture_options("cpu");
-
-    o.stage = know_stage;
-    return o;
-}
-
-#define ENQUEUE(model, ...)                                                                  \
-    do {                                                                                     \
-        const char *enqueue_paths[] = {__VA_ARGS__};                                         \
-        fixture_add(enqueue_paths, sizeof(enqueue_paths) / sizeof(enqueue_paths[0]), model); \
-    } while (0)
-
-static void run_all(void)
-{
-    struct scheduler_options o = options();
-    struct scheduler_result r;
-    struct err e = {0};
-
-    assert_ok(scheduler_run(&o, &r, &e), e);
-}
 
 static int run_fails(char message[496])
 {
-    struct scheduler_options o = options();
     struct scheduler_result r;
-    struct err e = {0};
-    int rc = scheduler_run(&o, &r, &e);
+    struct err e;
+    int rc = run_once("cpu", &r, &e);
 
     snprintf(message, 496, "%s", e.msg);
     return rc;
@@ -71,24 +30,14 @@ static void rows_are(const char *sql, const char *want)
     free(rows);
 }
 
-/* Bytes of a file of $FAKE_STATE: leases of a recording in a stage, or answers of a settler. */
-static int counted(const char *name)
-{
-    char path[600];
-    struct stat st;
-
-    snprintf(path, sizeof(path), "state/%s", name);
-    return stat(path, &st) == 0 ? (int)st.st_size : 0;
-}
-
 /* ----------------------------------------------------------------------------- what they yield */
 
 TEST(sounds_and_vectors_are_kept)
 {
-    begin();
-    ENQUEUE("fake@sounds", "/a/ok-2");
-    ENQUEUE("fake@embed-audio", "/a/ok-2");
-    run_all();
+    fixture_reset();
+    ADD_TO("fake@sounds", "/a/ok-2");
+    ADD_TO("fake@embed-audio", "/a/ok-2");
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
     rows_are("SELECT seq, start_ms, end_ms, class_id, name, score FROM sound ORDER BY seq",
              "0|0|960|7|Applause|0.5|\n1|10000|10960|7|Applause|0.5|\n");
@@ -101,12 +50,12 @@ TEST(sounds_and_vectors_are_kept)
 /* Whichever was enqueued first: vectors of text wait for the text. */
 TEST(passages_are_made_of_the_transcription)
 {
-    begin();
-    ENQUEUE("fake@embed-text", "/a/ok-2");
-    ENQUEUE("fake", "/a/ok-2");
-    run_all();
+    fixture_reset();
+    ADD_TO("fake@embed-text", "/a/ok-2");
+    ADD("/a/ok-2");
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
-    assert_int_equal(counted("embed-text:ok-2"), 1);
+    assert_int_equal(count_left("embed-text:ok-2"), 1);
     /* Twelve characters: each of the fake's segments is a passage. */
     assert_int_equal(count_of("SELECT count(*) FROM embedding"), 4);
     assert_int_equal(count_of("SELECT count(*) FROM embedding e JOIN segment g ON "
@@ -119,13 +68,13 @@ TEST(passages_are_made_of_the_transcription)
 
 TEST(text_of_nobody_asks_no_worker)
 {
-    begin();
-    ENQUEUE("fake", "/a/mute-2", "/a/ok-1");
-    ENQUEUE("fake@embed-text", "/a/mute-2", "/a/ok-1");
-    run_all();
+    fixture_reset();
+    ADD("/a/mute-2", "/a/ok-1");
+    ADD_TO("fake@embed-text", "/a/mute-2", "/a/ok-1");
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 4);
-    assert_int_equal(counted("embed-text:mute-2"), 0);
-    assert_int_equal(counted("embed-text:ok-1"), 1);
+    assert_int_equal(count_left("embed-text:mute-2"), 0);
+    assert_int_equal(count_left("embed-text:ok-1"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM embedding"), 2);
 }
 
@@ -134,10 +83,10 @@ TEST(vectors_that_are_there_are_not_made_again)
 {
     sqlite3 *db;
 
-    begin();
-    ENQUEUE("fake", "/a/ok-1");
-    ENQUEUE("fake@embed-text", "/a/ok-1");
-    run_all();
+    fixture_reset();
+    ADD("/a/ok-1");
+    ADD_TO("fake@embed-text", "/a/ok-1");
+    run_all("cpu");
     assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db,
                                   "UPDATE task SET state = 'pending', shards_total = NULL "
@@ -145,17 +94,17 @@ TEST(vectors_that_are_there_are_not_made_again)
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(db);
-    run_all();
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
-    assert_int_equal(counted("embed-text:ok-1"), 1);
+    assert_int_equal(count_left("embed-text:ok-1"), 1);
 }
 
 TEST(what_waits_for_a_failure_stays_and_ends_no_run_late)
 {
-    begin();
-    ENQUEUE("fake", "/a/input-1", "/a/ok-1");
-    ENQUEUE("fake@embed-text", "/a/input-1", "/a/ok-1");
-    run_all();
+    fixture_reset();
+    ADD("/a/input-1", "/a/ok-1");
+    ADD_TO("fake@embed-text", "/a/input-1", "/a/ok-1");
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE waits = 'source'"), 1);
 }
@@ -174,7 +123,7 @@ int __wrap_ledger_flush(struct ledger *l, struct err *err)
 TEST(results_are_written_together)
 {
     static const char *const models[] = {"fake", "fake@diarize"};
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
     struct scheduler_result r;
     struct err e = {0};
@@ -182,8 +131,8 @@ TEST(results_are_written_together)
     t.commit_ms = 600000;
     o.tuning = &t;
     for (int i = 0; i < 2; i++) {
-        begin();
-        ENQUEUE(models[i], "/a/ok-100");
+        fixture_reset();
+        ADD_TO(models[i], "/a/ok-100");
         setenv("FAKE_SHARD_US", "2000", 1); /* a message each */
         commits = 0;
         assert_ok(scheduler_run(&o, &r, &e), e);
@@ -200,9 +149,9 @@ static const char TURNS[] = "SELECT m.place_id, k.label, u.start_ms, u.end_ms FR
 
 TEST(a_recording_is_settled_when_its_shards_are_there)
 {
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-2");
-    run_all();
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-2");
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 1);
     rows_are(TURNS, "1|SPEAKER_00|0|1000|\n1|SPEAKER_01|1000|2000|\n"
                     "1|SPEAKER_00|10000|11000|\n1|SPEAKER_01|11000|12000|\n");
@@ -210,8 +159,8 @@ TEST(a_recording_is_settled_when_its_shards_are_there)
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'run-end' "
                               "AND text = '1 done, 0 failed'"),
                      1);
-    run_all(); /* nothing is left */
-    assert_int_equal(counted("settled-1"), 1);
+    run_all("cpu"); /* nothing is left */
+    assert_int_equal(count_left("settled-1"), 1);
 }
 
 /* Between the run and its children lies a small buffer, whatever this machine's default is, so that
@@ -248,20 +197,20 @@ int __wrap_process_send(struct process *p, uint8_t type, const struct buf *paylo
 
 static void settle_long_ones(uint64_t queued_bytes)
 {
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
     struct scheduler_result r;
     struct err e = {0};
 
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-200", "/a/ok-3");
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-200", "/a/ok-3");
     setenv("FAKE_SETTLE", "late", 1);
     t.queued_bytes = queued_bytes;
     o.tuning = &t;
     most_queued = largest_frame = 0;
     assert_ok(scheduler_run(&o, &r, &e), e);
     assert_int_equal(count_of("SELECT count(*) FROM turn"), 2 * (200 + 3));
-    assert_int_equal(counted("settled-1") + counted("settled-2"), 2);
+    assert_int_equal(count_left("settled-1") + count_left("settled-2"), 2);
 }
 
 /* Long recordings: the settler takes what is queued before more is read. */
@@ -289,14 +238,14 @@ TEST(many_are_settled_beside_the_work)
     const char *paths[COUNT];
     int i;
 
-    begin();
+    fixture_reset();
     for (i = 0; i < COUNT; i++) {
         snprintf(path[i], sizeof(path[i]), "/a/ok-%0*d", 1 + i / 3, 1 + i % 3);
         paths[i] = path[i];
     }
     fixture_add(paths, COUNT, "fake@diarize");
     fixture_add(paths, COUNT, "fake");
-    run_all();
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 2 * COUNT);
     assert_int_equal(count_of("SELECT count(*) FROM turn"),
                      count_of("SELECT 2 * count(*) FROM shard h JOIN task t USING (task_id) "
@@ -307,7 +256,7 @@ TEST(many_are_settled_beside_the_work)
 /* As what is to be decoded: with little room, and somebody who holds the catalog's log. */
 TEST(nothing_is_settled_without_room)
 {
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t = quick;
     struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
                          .command_line = "test",
@@ -319,9 +268,9 @@ TEST(nothing_is_settled_without_room)
     sqlite3 *db;
     pid_t pid;
 
-    begin();
+    fixture_reset();
     leave_word("hold");
-    ENQUEUE("fake@diarize", "/a/ok-1");
+    ADD_TO("fake@diarize", "/a/ok-1");
     t.room_ms = 20;
     t.log_bytes = 4096;
     t.free_bytes = INT64_MAX;
@@ -348,10 +297,10 @@ TEST(nothing_is_settled_without_room)
 
 TEST(a_death_while_settling_costs_nothing)
 {
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-1");
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-1");
     setenv("FAKE_SETTLE", "crashonce", 1);
-    run_all();
+    run_all("cpu");
     rows_are("SELECT state, attempts, suspect FROM task", "done|0|1|\n");
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'settler-died'"), 1);
 }
@@ -360,11 +309,11 @@ static void expect_set_aside(const char *how, int attempts, const char *why)
 {
     char *said, expected[100];
 
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-1");
-    ENQUEUE("fake", "/a/ok-1", "/a/ok-2");
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-1");
+    ADD("/a/ok-1", "/a/ok-2");
     setenv("FAKE_SETTLE", how, 1);
-    run_all();
+    run_all("cpu");
     snprintf(expected, sizeof(expected),
              "diarize|failed|%d|\ntranscribe|done|0|\ntranscribe|done|0|\n", attempts);
     rows_are("SELECT s.name, t.state, t.attempts FROM task t JOIN stage s USING (stage_id) "
@@ -392,12 +341,12 @@ TEST(what_cannot_be_settled_is_set_aside)
 TEST(one_that_gives_no_answer_is_killed)
 {
     struct scheduler_tuning t = quick;
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     struct scheduler_result r;
     struct err e = {0};
 
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-1");
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-1");
     setenv("FAKE_SETTLE", "hang", 1);
     t.still_ms = 200 * PATIENCE;
     o.tuning = &t;
@@ -408,10 +357,10 @@ TEST(one_that_gives_no_answer_is_killed)
 
 TEST(a_verdict_about_the_voices_is_final)
 {
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-1");
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-1");
     setenv("FAKE_SETTLE", "input", 1);
-    run_all();
+    run_all("cpu");
     rows_are("SELECT state, error_code, error FROM task",
              "failed|input|its voices make no sense|\n");
 }
@@ -421,16 +370,16 @@ TEST(without_settlers_the_rest_is_done)
 {
     char message[496];
 
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-1");
-    ENQUEUE("fake", "/a/ok-1");
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-1");
+    ADD("/a/ok-1");
     setenv("FAKE_SETTLE", "version", 1);
     assert_int_equal(run_fails(message), ERR_VERSION);
     assert_non_null(strstr(message, "cannot be settled"));
     assert_int_equal(count_of(DONE), 1);
     assert_int_equal(count_of(UNSETTLED), 1);
     unsetenv("FAKE_SETTLE");
-    run_all();
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
 }
 
@@ -440,15 +389,15 @@ TEST(a_killed_run_settles_again)
 {
     static const char *const paths[] = {"/a/ok-1", "/a/ok-2",   "/a/ok-01",
                                         "/a/ok-3", "/a/ok-001", "/a/ok-02"};
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     char *want, *got;
     int i;
 
-    begin();
+    fixture_reset();
     fixture_add(paths, 6, "fake@diarize");
-    run_all();
+    run_all("cpu");
     want = rows_of(TURNS);
-    begin();
+    fixture_reset();
     fixture_add(paths, 6, "fake@diarize");
     setenv("FAKE_SETTLE", "slow", 1);
     for (i = 0; i < 4; i++) {
@@ -461,7 +410,7 @@ TEST(a_killed_run_settles_again)
         wait_child(pid);
     }
     unsetenv("FAKE_SETTLE");
-    run_all();
+    run_all("cpu");
     got = rows_of(TURNS);
     assert_string_equal(got, want);
     assert_int_equal(count_of(DONE), 6);
@@ -486,13 +435,13 @@ static pid_t start_held(struct scheduler_options *o, struct scheduler_tuning *t)
 /* What is in hand is finished; the rest waits. */
 TEST(a_drained_run_settles_what_it_holds)
 {
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t;
     pid_t pid;
 
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
-            "/a/ok-000001");
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
+           "/a/ok-000001");
     pid = start_held(&o, &t);
     wait_count(UNSETTLED, 6);
     kill(pid, SIGINT);
@@ -502,17 +451,6 @@ TEST(a_drained_run_settles_what_it_holds)
     assert_int_equal(count_of(DONE), HELD);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending'"), 6 - HELD);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts + suspect > 0"), 0);
-}
-
-static void ask(enum request_type type)
-{
-    struct request rq = {.type = type};
-    struct request_reply reply;
-    struct err e = {0};
-    struct control *c = reach_run();
-
-    assert_ok(control_request(c, &rq, &reply, &e), e);
-    control_close(c);
 }
 
 /* Somebody's shell in a transaction; returns when it is in it. */
@@ -536,16 +474,16 @@ static pid_t lock_catalog(useconds_t us)
 
 TEST(cancelled_ones_are_not_settled)
 {
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t;
     struct scheduler_result r;
     struct err e = {0};
     pid_t pid;
 
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001");
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001");
     pid = start_held(&o, &t);
-    ask(REQUEST_CANCEL);
+    tell_run(REQUEST_CANCEL, 0);
     leave_word("go-on");
     assert_int_equal(wait_child(pid), 0);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'cancelled'"), 4);
@@ -556,27 +494,27 @@ TEST(cancelled_ones_are_not_settled)
     pid = lock_catalog(1000000 * PATIENCE);
     assert_ok(scheduler_run(&o, &r, &e), e);
     assert_int_equal(wait_child(pid), 0);
-    run_all();
+    run_all("cpu");
     assert_int_equal(count_of("SELECT count(*) FROM voice"), 0);
 }
 
 TEST(a_paused_catalog_is_not_settled)
 {
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     struct scheduler_tuning t;
     pid_t pid;
 
-    begin();
-    ENQUEUE("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
-            "/a/ok-000001");
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-1", "/a/ok-01", "/a/ok-001", "/a/ok-0001", "/a/ok-00001",
+           "/a/ok-000001");
     pid = start_held(&o, &t);
     wait_count(UNSETTLED, 6);
-    ask(REQUEST_PAUSE);
+    tell_run(REQUEST_PAUSE, 0);
     leave_word("go-on");
     wait_count(DONE, HELD); /* what was in hand is finished */
     usleep(300000);
     assert_int_equal(count_of(DONE), HELD);
-    ask(REQUEST_RESUME);
+    tell_run(REQUEST_RESUME, 0);
     assert_int_equal(wait_child(pid), 0);
     assert_int_equal(count_of(DONE), 6);
 }
@@ -587,10 +525,10 @@ static void expect_others_done(const char *mode_name, const char *env, int code,
 {
     char message[496];
 
-    begin();
-    ENQUEUE("fake", "/a/ok-3", "/a/ok-4");
-    ENQUEUE("fake@sounds", "/a/ok-3", "/a/ok-4");
-    ENQUEUE("fake@diarize", "/a/ok-3", "/a/ok-4");
+    fixture_reset();
+    ADD("/a/ok-3", "/a/ok-4");
+    ADD_TO("fake@sounds", "/a/ok-3", "/a/ok-4");
+    ADD_TO("fake@diarize", "/a/ok-3", "/a/ok-4");
     setenv(env, mode_name, 1);
     assert_int_equal(run_fails(message), code);
     assert_non_null(strstr(message, why));
@@ -600,7 +538,7 @@ static void expect_others_done(const char *mode_name, const char *env, int code,
                      2);
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'stage-aside'"), 1);
     unsetenv(env);
-    run_all();
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 6);
 }
 
@@ -616,16 +554,16 @@ TEST(a_stage_without_its_model_does_not_stop_the_others)
 /* Somebody has mended it: who retries, or enqueues again, has it tried again by the same run. */
 TEST(a_stage_put_aside_is_tried_again_when_asked)
 {
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     pid_t pid;
 
-    begin();
+    fixture_reset();
     o.watch = true;
-    ENQUEUE("fake@diarize", "/a/ok-2");
+    ADD_TO("fake@diarize", "/a/ok-2");
     setenv("FAKE_SETTLE", "model", 1);
     pid = run_child(&o);
     wait_count("SELECT count(*) FROM event WHERE kind = 'stage-aside'", 1);
-    ask(REQUEST_RETRY); /* it is as broken as before */
+    tell_run(REQUEST_RETRY, 0); /* it is as broken as before */
     wait_count("SELECT count(*) FROM event WHERE kind = 'stage-aside'", 2);
     kill(pid, SIGINT);
     assert_int_equal(wait_child(pid), err_exit_status(ERR_MODEL));
@@ -640,34 +578,34 @@ TEST(a_length_that_a_stage_cannot_have_is_refused)
 {
     char message[496];
 
-    begin();
-    ENQUEUE("fake", "/a/ok-1");
-    ENQUEUE("fake@sounds", "/a/ok-1");
-    most_shard_ms = SHARD_MS - 1;
+    fixture_reset();
+    ADD("/a/ok-1");
+    ADD_TO("fake@sounds", "/a/ok-1");
+    fixture_most_shard_ms = SHARD_MS - 1;
     assert_int_equal(run_fails(message), ERR_USAGE);
     if (!strstr(message, "stage sounds") || !strstr(message, "use --shard=9s or less"))
         fail_msg("%s", message);
     assert_int_equal(count_of(DONE), 0); /* of no stage: it is the run that was meant otherwise, */
     assert_int_equal(count_of(LENGTH_KEPT), 0); /* and the next one may be meant so */
-    most_shard_ms = SHARD_MS;
-    run_all();
+    fixture_most_shard_ms = SHARD_MS;
+    run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
-    most_shard_ms = 1; /* nothing waits for it */
-    run_all();
+    fixture_most_shard_ms = 1; /* nothing waits for it */
+    run_all("cpu");
 }
 
 TEST(a_stage_that_cannot_have_the_catalogs_length_is_put_aside)
 {
-    struct scheduler_options o = options();
+    struct scheduler_options o = fixture_options("cpu");
     struct scheduler_result r;
     struct err e = {0};
 
-    begin();
-    ENQUEUE("fake", "/a/ok-1");
-    run_all();
-    ENQUEUE("fake@sounds", "/a/ok-1");
-    ENQUEUE("fake", "/a/ok-2");
-    most_shard_ms = SHARD_MS - 1;
+    fixture_reset();
+    ADD("/a/ok-1");
+    run_all("cpu");
+    ADD_TO("fake@sounds", "/a/ok-1");
+    ADD("/a/ok-2");
+    fixture_most_shard_ms = SHARD_MS - 1;
     o.shard_ms = 0; /* what the results that are there have */
     assert_int_equal(scheduler_run(&o, &r, &e), ERR_LIMIT);
     assert_true(r.put_aside);

@@ -23,65 +23,6 @@ static const char FOUND[] =
     "FROM task t JOIN stage s USING (stage_id) JOIN media m USING (media_id) "
     "JOIN place p ON p.place_id = m.place_id LEFT JOIN shard h USING (task_id) ORDER BY 1, 2, 5";
 
-static void know_stage(const char *name, const char *params_json, struct scheduler_stage *ret)
-{
-    (void)params_json;
-    ret->settles = strcmp(name, "diarize") == 0;
-    ret->passage_chars = strcmp(name, "embed-text") == 0 ? 12 : 0;
-}
-
-static void begin(void)
-{
-    fixture_reset();
-    unsetenv("FAKE_SETTLE");
-    unsetenv("FAKE_TRACKS");
-}
-
-static struct scheduler_options options(const char *devices)
-{
-    struct scheduler_options o = fixture_options(devices);
-
-    o.stage = know_stage;
-    return o;
-}
-
-#define ENQUEUE(model, ...)                                                                  \
-    do {                                                                                     \
-        const char *enqueue_paths[] = {__VA_ARGS__};                                         \
-        fixture_add(enqueue_paths, sizeof(enqueue_paths) / sizeof(enqueue_paths[0]), model); \
-    } while (0)
-
-static struct scheduler_result run_all(const char *devices)
-{
-    struct scheduler_options o = options(devices);
-    struct scheduler_result r;
-    struct err e = {0};
-
-    assert_ok(scheduler_run(&o, &r, &e), e);
-    return r;
-}
-
-static void ask(enum request_type type, int64_t job)
-{
-    struct request rq = {.type = type, .select_job = job};
-    struct request_reply reply;
-    struct err e = {0};
-    struct control *c = reach_run();
-
-    assert_ok(control_request(c, &rq, &reply, &e), e);
-    control_close(c);
-}
-
-/* Leases of a recording: "sounds:ok-2" is a pass for sounds, "+sounds:ok-2" listened to another. */
-static int leased(const char *what)
-{
-    char path[600];
-    struct stat st;
-
-    snprintf(path, sizeof(path), "state/%s", what);
-    return stat(path, &st) == 0 ? (int)st.st_size : 0;
-}
-
 static int passes(const char *name)
 {
     static const char *const stages[] = {"transcribe", "diarize", "sounds", "embed-audio"};
@@ -90,7 +31,7 @@ static int passes(const char *name)
 
     for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
         snprintf(what, sizeof(what), "%s:%s", stages[i], name);
-        n += leased(what);
+        n += count_left(what);
     }
     return n;
 }
@@ -111,12 +52,12 @@ static const char *const some[SOME] = {"/a/ok-1", "/a/ok-3", "/a/mute-2", "/a/ok
 
 static char *found_stage_by_stage(const char *const *paths, size_t n)
 {
-    struct scheduler_options o = options("cpu");
+    struct scheduler_options o = fixture_options("cpu");
     struct scheduler_result r;
     struct err e = {0};
     char *rows;
 
-    begin();
+    fixture_reset();
     enqueue_all(paths, n);
     o.stage_by_stage = true;
     assert_ok(scheduler_run(&o, &r, &e), e);
@@ -131,7 +72,7 @@ TEST(all_stages_hear_one_pass)
     char *want = found_stage_by_stage(some, SOME), *got;
     struct scheduler_result r;
 
-    begin();
+    fixture_reset();
     enqueue_all(some, SOME);
     r = run_all("cpu");
     got = rows_of(FOUND);
@@ -143,9 +84,9 @@ TEST(all_stages_hear_one_pass)
                      1);
     for (int i = 0; i < SOME; i++)
         assert_int_equal(passes(strrchr(some[i], '/') + 1), 1);
-    assert_int_equal(leased("+diarize:ok-7"), 1);
-    assert_int_equal(leased("+embed-text:ok-7"), 0); /* it hears nothing */
-    assert_int_equal(leased("embed-text:ok-7"), 1);
+    assert_int_equal(count_left("+diarize:ok-7"), 1);
+    assert_int_equal(count_left("+embed-text:ok-7"), 0); /* it hears nothing */
+    assert_int_equal(count_left("embed-text:ok-7"), 1);
     /* The whole was read once, and its length is known to all. */
     assert_int_equal(count_of("SELECT count(*) FROM media WHERE content_hash IS NOT NULL"), SOME);
     r = run_all("cpu");
@@ -158,29 +99,29 @@ TEST(all_stages_hear_one_pass)
 /* Each recording has the stages that it was enqueued for, and no others. */
 TEST(stages_of_other_recordings_do_not_listen)
 {
-    begin();
-    ENQUEUE("fake", "/a/ok-1", "/a/ok-2");
-    ENQUEUE("fake@sounds", "/a/ok-2", "/a/ok-3");
-    ENQUEUE("fake@diarize", "/a/ok-3", "/a/ok-4");
+    fixture_reset();
+    ADD("/a/ok-1", "/a/ok-2");
+    ADD_TO("fake@sounds", "/a/ok-2", "/a/ok-3");
+    ADD_TO("fake@diarize", "/a/ok-3", "/a/ok-4");
     run_all("cpu");
     assert_int_equal(count_of(DONE), 6);
     assert_int_equal(passes("ok-1") + passes("ok-2") + passes("ok-3") + passes("ok-4"), 4);
-    assert_int_equal(leased("+sounds:ok-2"), 1);
-    assert_int_equal(leased("+sounds:ok-1"), 0);
-    assert_int_equal(leased("+diarize:ok-3"), 1); /* beside sounds, whose turn it was */
-    assert_int_equal(leased("diarize:ok-4"), 1);
+    assert_int_equal(count_left("+sounds:ok-2"), 1);
+    assert_int_equal(count_left("+sounds:ok-1"), 0);
+    assert_int_equal(count_left("+diarize:ok-3"), 1); /* beside sounds, whose turn it was */
+    assert_int_equal(count_left("diarize:ok-4"), 1);
 }
 
 /* Two models of one stage are two stages. */
 TEST(a_stage_may_listen_to_itself)
 {
-    begin();
-    ENQUEUE("fake", "/a/ok-3");
-    ENQUEUE("beams", "/a/ok-3");
+    fixture_reset();
+    ADD("/a/ok-3");
+    ADD_TO("beams", "/a/ok-3");
     run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
-    assert_int_equal(leased("transcribe:ok-3"), 1);
-    assert_int_equal(leased("+transcribe:ok-3"), 1);
+    assert_int_equal(count_left("transcribe:ok-3"), 1);
+    assert_int_equal(count_left("+transcribe:ok-3"), 1);
     assert_int_equal(count_of("SELECT count(DISTINCT task_id) FROM segment"), 2);
 }
 
@@ -189,16 +130,16 @@ TEST(longer_than_one_lease)
     static const char *const paths[] = {"/a/ok-160", "/a/ok-90", "/a/ok-5"};
     char *want = found_stage_by_stage(paths, 3), *got;
 
-    begin();
+    fixture_reset();
     setenv("FAKE_SHARD_US", "3000", 1);
     enqueue_all(paths, 3);
     run_all("cpu,cpu,cpu,cpu");
     got = rows_of(FOUND);
     assert_string_equal(got, want);
     /* They were shared between workers, with all their tracks. */
-    assert_true(leased("transcribe:ok-160") > 1);
-    assert_int_equal(leased("+sounds:ok-160"), leased("transcribe:ok-160"));
-    assert_int_equal(leased("sounds:ok-160"), 0);
+    assert_true(count_left("transcribe:ok-160") > 1);
+    assert_int_equal(count_left("+sounds:ok-160"), count_left("transcribe:ok-160"));
+    assert_int_equal(count_left("sounds:ok-160"), 0);
     free(want);
     free(got);
 }
@@ -208,10 +149,10 @@ TEST(parts_that_are_done_are_not_done_again)
 {
     sqlite3 *db;
 
-    begin();
-    ENQUEUE("fake", "/a/ok-4");
+    fixture_reset();
+    ADD("/a/ok-4");
     run_all("cpu");
-    ENQUEUE("fake@sounds", "/a/ok-4");
+    ADD_TO("fake@sounds", "/a/ok-4");
     assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db,
                                   "PRAGMA foreign_keys = ON; "
@@ -224,8 +165,8 @@ TEST(parts_that_are_done_are_not_done_again)
     sqlite3_close(db);
     run_all("cpu");
     assert_int_equal(count_of(DONE), 2);
-    assert_int_equal(leased("+sounds:ok-4"), 1); /* shards 2 and 3 */
-    assert_int_equal(leased("sounds:ok-4"), 1);  /* 0 and 1 */
+    assert_int_equal(count_left("+sounds:ok-4"), 1); /* shards 2 and 3 */
+    assert_int_equal(count_left("sounds:ok-4"), 1);  /* 0 and 1 */
     assert_int_equal(count_of("SELECT count(*) FROM sound"), 4);
 }
 
@@ -233,14 +174,14 @@ TEST(parts_that_are_done_are_not_done_again)
 
 static void expect_own_turn(const char *how)
 {
-    begin();
+    fixture_reset();
     enqueue_all(some, SOME);
     setenv("FAKE_TRACKS", how, 1);
     run_all("cpu");
     assert_int_equal(count_of(DONE), 5 * SOME);
     assert_int_equal(count_of(CHARGED), 0);
-    assert_int_equal(leased("+sounds:ok-3"), 0);
-    assert_int_equal(leased("sounds:ok-3"), 1);
+    assert_int_equal(count_left("+sounds:ok-3"), 0);
+    assert_int_equal(count_left("sounds:ok-3"), 1);
 }
 
 TEST(what_is_not_loaded_has_its_own_turn)
@@ -250,8 +191,8 @@ TEST(what_is_not_loaded_has_its_own_turn)
     expect_own_turn("few");
     assert_int_equal(passes("ok-3"), 4);
     expect_own_turn("none@sounds");
-    assert_int_equal(leased("+diarize:ok-3"), 1);
-    assert_int_equal(leased("sounds:ok-3"), 1);
+    assert_int_equal(count_left("+diarize:ok-3"), 1);
+    assert_int_equal(count_left("sounds:ok-3"), 1);
     assert_int_equal(passes("ok-3"), 2); /* embed-audio listened to the first */
 }
 
@@ -267,7 +208,7 @@ static void expect_one_death(const char *how, const char *why)
 {
     char *said;
 
-    begin();
+    fixture_reset();
     enqueue_all(some, SOME);
     setenv("FAKE_TRACKS", how, 1);
     run_all("cpu");
@@ -307,15 +248,15 @@ TEST(what_a_track_fails_at_is_done_in_its_stage_s_own_turn)
     static const char *const how[] = {"fail", "drop"};
 
     for (int i = 0; i < 2; i++) {
-        begin();
+        fixture_reset();
         enqueue_all(some, SOME);
         setenv("FAKE_TRACKS", how[i], 1);
         run_all("cpu");
         assert_int_equal(count_of(DONE), 5 * SOME);
         assert_int_equal(count_of(CHARGED), 0);
         assert_int_equal(deaths(), 0);
-        assert_int_equal(leased("+sounds:ok-3"), 2); /* beside both stages before it */
-        assert_int_equal(leased("sounds:ok-3"), 1);
+        assert_int_equal(count_left("+sounds:ok-3"), 2); /* beside both stages before it */
+        assert_int_equal(count_left("sounds:ok-3"), 1);
     }
 }
 
@@ -323,7 +264,7 @@ TEST(what_comes_twice_counts_once)
 {
     struct scheduler_result r;
 
-    begin();
+    fixture_reset();
     enqueue_all(some, SOME);
     setenv("FAKE_TRACKS", "twice", 1);
     r = run_all("cpu");
@@ -339,7 +280,7 @@ TEST(a_guilty_recording_is_charged_all_the_same)
     const char *paths[N];
     char last[64];
 
-    begin();
+    fixture_reset();
     for (int i = 0; i < N; i++) {
         if (i)
             snprintf(path[i], sizeof(path[i]), "/a/ok-%0*d", i, 2);
@@ -354,10 +295,10 @@ TEST(a_guilty_recording_is_charged_all_the_same)
                      2 * N - 2);
     /* In each stage once for nothing, as it held others or had given results; alone after that. */
     assert_int_equal(deaths(), 2 * (1 + 2));
-    assert_int_equal(leased("+sounds:crash-2"), 1);
+    assert_int_equal(count_left("+sounds:crash-2"), 1);
     snprintf(last, sizeof(last), "+sounds:%s", path[N - 1] + 3);
-    assert_int_equal(leased(last), 0);
-    assert_int_equal(leased(last + 1), 1);
+    assert_int_equal(count_left(last), 0);
+    assert_int_equal(count_left(last + 1), 1);
 }
 
 /* Nothing of a stage is done beside another while workers have died on it. */
@@ -365,9 +306,9 @@ TEST(suspects_do_not_listen)
 {
     sqlite3 *db;
 
-    begin();
-    ENQUEUE("fake", "/a/ok-2", "/a/ok-3");
-    ENQUEUE("fake@sounds", "/a/ok-2", "/a/ok-3");
+    fixture_reset();
+    ADD("/a/ok-2", "/a/ok-3");
+    ADD_TO("fake@sounds", "/a/ok-2", "/a/ok-3");
     assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
     assert_int_equal(
         sqlite3_exec(db, "UPDATE task SET suspect = 1 WHERE task_id = 3", NULL, NULL, NULL),
@@ -375,9 +316,9 @@ TEST(suspects_do_not_listen)
     sqlite3_close(db);
     run_all("cpu");
     assert_int_equal(count_of(DONE), 4);
-    assert_int_equal(leased("+sounds:ok-2"), 0);
-    assert_int_equal(leased("sounds:ok-2"), 1);
-    assert_int_equal(leased("+sounds:ok-3"), 1);
+    assert_int_equal(count_left("+sounds:ok-2"), 0);
+    assert_int_equal(count_left("sounds:ok-2"), 1);
+    assert_int_equal(count_left("+sounds:ok-3"), 1);
 }
 
 /* ------------------------------------------------------- while only those that listen are at work
@@ -392,11 +333,11 @@ static pid_t start_late(struct scheduler_options *o)
 {
     pid_t pid;
 
-    begin();
-    ENQUEUE("fake", "/a/ok-1", "/a/ok-2");
-    ENQUEUE("fake@sounds", "/a/ok-1", "/a/ok-2", "/a/ok-3");
+    fixture_reset();
+    ADD("/a/ok-1", "/a/ok-2");
+    ADD_TO("fake@sounds", "/a/ok-1", "/a/ok-2", "/a/ok-3");
     leave_word("late");
-    *o = options("cpu");
+    *o = fixture_options("cpu");
     pid = run_child(o);
     wait_count(TRANSCRIBED, 2);
     usleep(200000); /* a run that does not wait would go on now */
@@ -409,13 +350,13 @@ TEST(the_next_stage_waits_for_them)
     pid_t pid;
 
     pid = start_late(&o);
-    assert_int_equal(leased("sounds:ok-3"), 0);
+    assert_int_equal(count_left("sounds:ok-3"), 0);
     assert_int_equal(count_of(HEARD), 0);
     take_word_back("late");
     assert_int_equal(wait_child(pid), 0);
     assert_int_equal(count_of(DONE), 5);
-    assert_int_equal(leased("sounds:ok-1") + leased("sounds:ok-2"), 0);
-    assert_int_equal(leased("sounds:ok-3"), 1);
+    assert_int_equal(count_left("sounds:ok-1") + count_left("sounds:ok-2"), 0);
+    assert_int_equal(count_left("sounds:ok-3"), 1);
 }
 
 TEST(a_drained_run_ends_with_them)
@@ -445,7 +386,7 @@ TEST(a_worker_that_dies_costs_them_nothing)
     assert_int_equal(wait_child(pid), 0);
     assert_int_equal(count_of(DONE), 5);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE attempts + suspect > 0"), 0);
-    assert_int_equal(leased("sounds:ok-1"), 1);
+    assert_int_equal(count_left("sounds:ok-1"), 1);
 }
 
 TEST(cancelled_ones_end)
@@ -454,7 +395,7 @@ TEST(cancelled_ones_end)
     pid_t pid;
 
     pid = start_late(&o);
-    ask(REQUEST_CANCEL, 2);
+    tell_run(REQUEST_CANCEL, 2);
     assert_int_equal(wait_child(pid), 0);
     assert_int_equal(count_of(DONE), 2);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'cancelled'"), 3);
@@ -468,12 +409,12 @@ TEST(a_cancel_of_what_is_done_leaves_them)
     pid_t pid;
 
     pid = start_late(&o);
-    ask(REQUEST_CANCEL, 1);
+    tell_run(REQUEST_CANCEL, 1);
     take_word_back("late");
     assert_int_equal(wait_child(pid), 0);
     assert_int_equal(count_of(DONE), 5);
-    assert_int_equal(leased("+sounds:ok-1") + leased("+sounds:ok-2"), 2);
-    assert_int_equal(leased("sounds:ok-1") + leased("sounds:ok-2"), 0);
+    assert_int_equal(count_left("+sounds:ok-1") + count_left("+sounds:ok-2"), 2);
+    assert_int_equal(count_left("sounds:ok-1") + count_left("sounds:ok-2"), 0);
 }
 
 TEST(a_pause_of_their_job_is_theirs_alone)
@@ -482,7 +423,7 @@ TEST(a_pause_of_their_job_is_theirs_alone)
     pid_t pid;
 
     pid = start_late(&o);
-    ask(REQUEST_PAUSE, 2);
+    tell_run(REQUEST_PAUSE, 2);
     assert_int_equal(wait_child(pid), 0);
     assert_int_equal(count_of(DONE), 2);
     assert_int_equal(count_of(HEARD), 0);
@@ -494,13 +435,13 @@ TEST(a_killed_run_ends_in_the_same_rows)
 {
     static const char *const paths[] = {"/a/ok-40", "/a/ok-1",  "/a/ok-2", "/a/ok-13",
                                         "/a/ok-5",  "/a/ok-60", "/a/ok-17"};
-    struct scheduler_options o = options("cpu,cpu");
+    struct scheduler_options o = fixture_options("cpu,cpu");
     char *want = found_stage_by_stage(paths, 7), *got;
     unsigned seed = (unsigned)clock_mono_ns();
     struct scheduler_result r;
 
     print_message("seed %u\n", seed);
-    begin();
+    fixture_reset();
     enqueue_all(paths, 7);
     setenv("FAKE_SHARD_US", "2000", 1);
     for (int i = 0; i < 8; i++) {

@@ -3,49 +3,17 @@
 #include "tests/unit/workers/tracks.h"
 #include "tests/unit/workers/files.h"
 
-#define SHARD_MS 20000
-
 static const int both[] = {SOUNDS, DIARIZE, -1};
 static const int voices[] = {DIARIZE, -1};
 
 static const int noises[] = {SOUNDS, -1};
-
-static const char *speech(void) /* 90 s: five shards */
-{
-    static char *path;
-
-    if (!path)
-        path = files_sample("12_en_long_90s.mp3");
-    return path;
-}
-
-/* What each stage makes of it alone; computed once. */
-static const struct play *alone_of(int stage)
-{
-    static struct play alone[STAGES];
-
-    if (!alone[stage].end_count)
-        tracks_alone(stage, speech(), SHARD_MS, &alone[stage]);
-    return &alone[stage];
-}
-
-/* The lease ends with this code. */
-static const struct msg_lease_end *ended(struct play *p, uint64_t lease, int code)
-{
-    const struct msg_lease_end *end = play_until_end(p, lease);
-
-    if (end->code != code)
-        fail_msg("lease %llx: %d (%s), not %d", (unsigned long long)lease, end->code, end->message,
-                 code);
-    return end;
-}
 
 /* ---- results */
 
 /* One decoder, one pass, three stages; the second worker has no room for audio at all. */
 TEST(one_pass_gives_what_each_stage_gives_alone)
 {
-    uint32_t shards = alone_of(0)->ends[0].shards;
+    uint32_t shards = tracks_alone_of(0)->ends[0].shards;
 
     assert_true(shards > 3);
     for (int tight = 0; tight < 2; tight++) {
@@ -60,14 +28,14 @@ TEST(one_pass_gives_what_each_stage_gives_alone)
         assert_int_equal(p.stage_count, STAGES);
         for (int i = 0; i < STAGES; i++)
             assert_string_equal(p.why_not[i], "");
-        lease = tracks_lease(&p, speech(), SHARD_MS);
-        end = ended(&p, lease, 0);
+        lease = tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS);
+        end = tracks_ended(&p, lease, 0);
         assert_true(end->reached_end);
         assert_true(end->has_hash);
         assert_int_equal(end->shards, shards);
         for (int i = 0; i < STAGES; i++) {
-            assert_int_equal(end->total_ms, alone_of(i)->ends[0].total_ms);
-            assert_int_equal(tracks_same(alone_of(i), &p, lease, (uint32_t)i), shards);
+            assert_int_equal(end->total_ms, tracks_alone_of(i)->ends[0].total_ms);
+            assert_int_equal(tracks_same(tracks_alone_of(i), &p, lease, (uint32_t)i), shards);
             /* Where the last shard ends the recording does. */
             done = play_shard_of(&p, lease, (uint32_t)i, shards - 1);
             assert_int_equal(done->shards, shards);
@@ -85,8 +53,8 @@ TEST(one_pass_gives_what_each_stage_gives_alone)
 static void expect_skipping(struct play *p, uint32_t *own, uint32_t own_count, uint32_t *other,
                             uint32_t other_count)
 {
-    uint32_t shards = alone_of(0)->ends[0].shards;
-    struct msg_lease m = tracks_lease_of(p, speech(), SHARD_MS);
+    uint32_t shards = tracks_alone_of(0)->ends[0].shards;
+    struct msg_lease m = tracks_lease_of(p, tracks_speech(), TRACKS_SHARD_MS);
 
     m.tracks[0].skip = own;
     m.tracks[0].skip_count = own_count;
@@ -94,9 +62,9 @@ static void expect_skipping(struct play *p, uint32_t *own, uint32_t own_count, u
     m.tracks[1].skip_count = other_count;
     play_put_lease(p, &m);
     play_send(p);
-    assert_true(ended(p, m.lease_id, 0)->reached_end);
-    assert_int_equal(tracks_same(alone_of(SOUNDS), p, m.lease_id, 0), shards - own_count);
-    assert_int_equal(tracks_same(alone_of(DIARIZE), p, m.lease_id, 1), shards - other_count);
+    assert_true(tracks_ended(p, m.lease_id, 0)->reached_end);
+    assert_int_equal(tracks_same(tracks_alone_of(SOUNDS), p, m.lease_id, 0), shards - own_count);
+    assert_int_equal(tracks_same(tracks_alone_of(DIARIZE), p, m.lease_id, 1), shards - other_count);
     for (uint32_t i = 0; i < own_count; i++)
         assert_null(play_shard_of(p, m.lease_id, 0, own[i]));
     for (uint32_t i = 0; i < other_count; i++)
@@ -108,7 +76,7 @@ TEST(each_skips_what_it_has)
 {
     uint32_t few[] = {1}, some[] = {0, 2, 3}, all[] = {0, 1, 2, 3, 4};
 
-    assert_int_equal(alone_of(0)->ends[0].shards, 5);
+    assert_int_equal(tracks_alone_of(0)->ends[0].shards, 5);
     for (int tight = 0; tight < 2; tight++) {
         struct play_options o = tracks_of(SOUNDS, voices);
         struct play p;
@@ -131,14 +99,14 @@ TEST(a_part_of_a_recording_is_the_same)
     struct play p;
 
     play_ready(&p, &o);
-    m = tracks_lease_of(&p, speech(), SHARD_MS);
+    m = tracks_lease_of(&p, tracks_speech(), TRACKS_SHARD_MS);
     m.first = 1;
     m.last = 2;
     play_put_lease(&p, &m);
     play_send(&p);
-    assert_false(ended(&p, m.lease_id, 0)->reached_end);
+    assert_false(tracks_ended(&p, m.lease_id, 0)->reached_end);
     for (int i = 0; i < STAGES; i++)
-        assert_int_equal(tracks_same(alone_of(i), &p, m.lease_id, (uint32_t)i), 2);
+        assert_int_equal(tracks_same(tracks_alone_of(i), &p, m.lease_id, (uint32_t)i), 2);
     play_quit(&p);
 }
 
@@ -150,14 +118,14 @@ TEST(a_lease_need_not_have_all_stages)
     struct play p;
 
     play_ready(&p, &o);
-    m = play_lease_of(&p, speech(), SHARD_MS);
+    m = play_lease_of(&p, tracks_speech(), TRACKS_SHARD_MS);
     play_add_track(&m)->stage = 2;
     play_put_lease(&p, &m);
     play_send(&p);
-    ended(&p, m.lease_id, 0);
-    assert_int_equal(tracks_same(alone_of(TRANSCRIBE), &p, m.lease_id, 0), 5);
+    tracks_ended(&p, m.lease_id, 0);
+    assert_int_equal(tracks_same(tracks_alone_of(TRANSCRIBE), &p, m.lease_id, 0), 5);
     assert_int_equal(play_shards_of(&p, m.lease_id, 1), 0);
-    assert_int_equal(tracks_same(alone_of(DIARIZE), &p, m.lease_id, 2), 5);
+    assert_int_equal(tracks_same(tracks_alone_of(DIARIZE), &p, m.lease_id, 2), 5);
     play_quit(&p);
 }
 
@@ -178,13 +146,13 @@ static struct play slow_worker(int stage, const int *beside)
 TEST(a_cap_is_for_all_tracks)
 {
     struct play p = slow_worker(TRANSCRIBE, both);
-    uint64_t lease = tracks_lease(&p, speech(), SHARD_MS);
+    uint64_t lease = tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS);
 
     play_put_cap(&p, lease, 2);
     play_send(&p);
-    ended(&p, lease, 0);
+    tracks_ended(&p, lease, 0);
     for (int i = 0; i < STAGES; i++)
-        assert_int_equal(tracks_same(alone_of(i), &p, lease, (uint32_t)i), 3);
+        assert_int_equal(tracks_same(tracks_alone_of(i), &p, lease, (uint32_t)i), 3);
     play_quit(&p);
 }
 
@@ -194,18 +162,18 @@ TEST(a_cancel_ends_a_track_or_all)
     for (uint32_t whom = 0; whom < STAGES; whom++)
         for (int begun = 0; begun < 2; begun++) {
             struct play p = slow_worker(TRANSCRIBE, both);
-            uint64_t lease = tracks_lease(&p, speech(), SHARD_MS);
+            uint64_t lease = tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS);
 
             while (begun && !p.done_count)
                 assert_true(play_step(&p));
             play_put_cancel_track(&p, lease, whom);
             play_send(&p);
-            ended(&p, lease, whom == 0 ? ERR_CANCELLED : 0);
+            tracks_ended(&p, lease, whom == 0 ? ERR_CANCELLED : 0);
             for (uint32_t i = 0; i < STAGES; i++)
                 if (whom == 0 || i == whom)
-                    assert_true(tracks_same(alone_of((int)i), &p, lease, i) < 5);
+                    assert_true(tracks_same(tracks_alone_of((int)i), &p, lease, i) < 5);
                 else
-                    assert_int_equal(tracks_same(alone_of((int)i), &p, lease, i), 5);
+                    assert_int_equal(tracks_same(tracks_alone_of((int)i), &p, lease, i), 5);
             assert_int_equal(p.failed_count, 0);
             play_quit(&p);
         }
@@ -215,15 +183,15 @@ TEST(a_cancel_ends_a_track_or_all)
 TEST(a_cancel_of_nothing_does_nothing)
 {
     struct play p = slow_worker(SOUNDS, voices);
-    uint64_t lease = tracks_lease(&p, speech(), SHARD_MS);
+    uint64_t lease = tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS);
 
     play_put_cancel_track(&p, lease, 2);
     play_put_cancel_track(&p, lease, SETUP_MAX_STAGES - 1);
     play_put_cancel_track(&p, 4711, 1);
     play_send(&p);
-    ended(&p, lease, 0);
-    assert_int_equal(tracks_same(alone_of(SOUNDS), &p, lease, 0), 5);
-    assert_int_equal(tracks_same(alone_of(DIARIZE), &p, lease, 1), 5);
+    tracks_ended(&p, lease, 0);
+    assert_int_equal(tracks_same(tracks_alone_of(SOUNDS), &p, lease, 0), 5);
+    assert_int_equal(tracks_same(tracks_alone_of(DIARIZE), &p, lease, 1), 5);
     play_quit(&p);
 }
 
@@ -257,8 +225,8 @@ TEST(a_drained_worker_finishes_what_it_began)
         assert_true(play_step(&p));
     play_put_empty(&p, MSG_DRAIN);
     play_send(&p);
-    ended(&p, waiting, ERR_CANCELLED);
-    ended(&p, lease, ERR_CANCELLED);
+    tracks_ended(&p, waiting, ERR_CANCELLED);
+    tracks_ended(&p, lease, ERR_CANCELLED);
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(play_shards_of(&p, waiting, i), 0);
         assert_true(tracks_same(&alone[i + 1], &p, lease, i) < 20);
@@ -282,15 +250,15 @@ TEST(a_track_at_work_is_work)
     setenv("TRACKS_VOICES_MS", "30", 1);
     play_ready(&p, &o);
     unsetenv("TRACKS_VOICES_MS");
-    m = tracks_lease_of(&p, speech(), SHARD_MS);
+    m = tracks_lease_of(&p, tracks_speech(), TRACKS_SHARD_MS);
     m.tracks[0].skip = all;
     m.tracks[0].skip_count = 5;
     play_put_lease(&p, &m);
     play_send(&p);
     play_until_busy(&p);
     assert_int_equal(p.beat.audio_ms, 0); /* of the first stage */
-    ended(&p, m.lease_id, 0);
-    assert_int_equal(tracks_same(alone_of(DIARIZE), &p, m.lease_id, 1), 5);
+    tracks_ended(&p, m.lease_id, 0);
+    assert_int_equal(tracks_same(tracks_alone_of(DIARIZE), &p, m.lease_id, 1), 5);
     play_quit(&p);
 }
 
@@ -314,7 +282,7 @@ TEST(who_falls_behind_is_left_behind)
     unsetenv("TRACKS_WINDOWS");
     unsetenv("TRACKS_PATCHES");
     lease = tracks_lease(&p, path, 60000);
-    assert_true(ended(&p, lease, 0)->reached_end);
+    assert_true(tracks_ended(&p, lease, 0)->reached_end);
     assert_int_equal(play_shards(&p, lease), 15);
     n = tracks_same(&alone, &p, lease, 1);
     assert_true(n >= 9 && n < 15);

@@ -9,8 +9,6 @@
 #include "tests/unit/workers/files.h"
 #include "workers/process/worker.h"
 
-#define SHARD_MS 20000
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STORMS 4
 #define SPARSE 2 /* every allocation up to this number, then as many in each power of e */
@@ -23,33 +21,6 @@ static const int both[] = {DIARIZE, TRANSCRIBE, -1};
 static const int noises[] = {SOUNDS, -1};
 static const int voices[] = {DIARIZE, -1};
 
-static const char *speech(void) /* 90 s: five shards */
-{
-    static char *path;
-
-    if (!path)
-        path = files_sample("12_en_long_90s.mp3");
-    return path;
-}
-
-static const struct play *alone_of(int stage)
-{
-    static struct play alone[STAGES];
-
-    if (!alone[stage].end_count)
-        tracks_alone(stage, speech(), SHARD_MS, &alone[stage]);
-    return &alone[stage];
-}
-
-static void ended(struct play *p, uint64_t lease, int code)
-{
-    const struct msg_lease_end *end = play_until_end(p, lease);
-
-    if (end->code != code)
-        fail_msg("lease %llx: %d (%s), not %d", (unsigned long long)lease, end->code, end->message,
-                 code);
-}
-
 /* ---- not loaded */
 
 static void expect_unloaded(const struct play_options *o, const char *why)
@@ -61,9 +32,9 @@ static void expect_unloaded(const struct play_options *o, const char *why)
     assert_int_equal(p.stage_count, 2);
     if (!strstr(p.why_not[1], why))
         fail_msg("'%s' and not '%s'", p.why_not[1], why);
-    lease = tracks_lease(&p, speech(), SHARD_MS); /* as if it had not said so */
-    ended(&p, lease, 0);
-    assert_int_equal(tracks_same(alone_of(SOUNDS), &p, lease, 0), 5);
+    lease = tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS); /* as if it had not said so */
+    tracks_ended(&p, lease, 0);
+    assert_int_equal(tracks_same(tracks_alone_of(SOUNDS), &p, lease, 0), 5);
     assert_int_equal(play_shards_of(&p, lease, 1), 0);
     play_quit(&p);
 }
@@ -122,22 +93,22 @@ TEST(a_track_of_no_stage_is_refused)
 
     play_ready(&p, &o);
     for (uint32_t stage = 2; stage < SETUP_MAX_STAGES; stage++) {
-        m = tracks_lease_of(&p, speech(), SHARD_MS);
+        m = tracks_lease_of(&p, tracks_speech(), TRACKS_SHARD_MS);
         play_add_track(&m)->stage = stage;
         play_put_lease(&p, &m);
         play_send(&p);
-        ended(&p, m.lease_id, ERR_PROTOCOL);
+        tracks_ended(&p, m.lease_id, ERR_PROTOCOL);
     }
     assert_int_equal(p.media_count, 0);
-    m = tracks_lease_of(&p, speech(), SHARD_MS);
+    m = tracks_lease_of(&p, tracks_speech(), TRACKS_SHARD_MS);
     play_put_lease(&p, &m);
     play_put_lease(&p, &m); /* the same once more: the answer is about either */
     play_send(&p);
-    ended(&p, m.lease_id, ERR_PROTOCOL);
+    tracks_ended(&p, m.lease_id, ERR_PROTOCOL);
     while (p.end_count < SETUP_MAX_STAGES)
         assert_true(play_step(&p));
     assert_int_equal(p.ends[SETUP_MAX_STAGES - 1].code, 0);
-    assert_int_equal(tracks_same(alone_of(DIARIZE), &p, m.lease_id, 1), 5);
+    assert_int_equal(tracks_same(tracks_alone_of(DIARIZE), &p, m.lease_id, 1), 5);
     play_quit(&p);
 }
 
@@ -150,11 +121,12 @@ TEST(a_track_whose_shards_are_too_long_is_left_out)
     struct play p;
 
     play_ready(&p, &o);
-    lease = tracks_lease(&p, speech(), 90 * 60000);
-    ended(&p, lease, 0);
+    lease = tracks_lease(&p, tracks_speech(), 90 * 60000);
+    tracks_ended(&p, lease, 0);
     assert_int_equal(play_shards_of(&p, lease, 0), 1);
     assert_int_equal(play_shards_of(&p, lease, 1), 0);
-    ended(&p, tracks_lease(&p, speech(), 86400000), ERR_LIMIT); /* too long for the first, too */
+    tracks_ended(&p, tracks_lease(&p, tracks_speech(), 86400000),
+                 ERR_LIMIT); /* too long for the first, too */
     play_quit(&p);
 }
 
@@ -177,13 +149,13 @@ TEST(a_stage_that_fails_is_given_up)
         play_ready(&p, &o);
         unsetenv("TRACKS_FAIL");
         unsetenv("TRACKS_FAIL_CODE");
-        lease = tracks_lease(&p, speech(), SHARD_MS);
-        ended(&p, lease, 0);
-        later = tracks_lease(&p, speech(), SHARD_MS);
-        ended(&p, later, 0);
-        assert_int_equal(tracks_same(alone_of(DIARIZE), &p, lease, 0), 5);
-        assert_int_equal(tracks_same(alone_of(DIARIZE), &p, later, 0), 5);
-        assert_int_equal(tracks_same(alone_of(SOUNDS), &p, lease, 1), 1);
+        lease = tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS);
+        tracks_ended(&p, lease, 0);
+        later = tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS);
+        tracks_ended(&p, later, 0);
+        assert_int_equal(tracks_same(tracks_alone_of(DIARIZE), &p, lease, 0), 5);
+        assert_int_equal(tracks_same(tracks_alone_of(DIARIZE), &p, later, 0), 5);
+        assert_int_equal(tracks_same(tracks_alone_of(SOUNDS), &p, lease, 1), 1);
         assert_int_equal(play_shards_of(&p, later, 1), 0);
         assert_int_equal(p.failed_count, 0);
         assert_int_equal(p.tuned_count, 0);
@@ -204,7 +176,7 @@ TEST(a_lost_device_is_everybody_s_end)
     play_ready(&p, &o);
     unsetenv("TRACKS_FAIL");
     unsetenv("TRACKS_FAIL_CODE");
-    tracks_lease(&p, speech(), SHARD_MS);
+    tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS);
     play_until_gone(&p);
     assert_int_equal(p.fatal, ERR_DEVICE);
     status = play_wait(&p);
@@ -223,14 +195,14 @@ TEST(a_bad_recording_is_the_first_stage_s_affair)
     struct play p;
 
     play_ready(&p, &o);
-    m = tracks_lease_of(&p, path, SHARD_MS);
+    m = tracks_lease_of(&p, path, TRACKS_SHARD_MS);
     m.fingerprint[3] ^= 1;
     play_put_lease(&p, &m);
     play_send(&p);
-    ended(&p, m.lease_id, ERR_CHANGED);
+    tracks_ended(&p, m.lease_id, ERR_CHANGED);
     assert_int_equal(p.done_count + p.failed_count, 0);
-    lease = tracks_lease(&p, path, SHARD_MS); /* no audio is a result */
-    ended(&p, lease, 0);
+    lease = tracks_lease(&p, path, TRACKS_SHARD_MS); /* no audio is a result */
+    tracks_ended(&p, lease, 0);
     for (uint32_t i = 0; i < STAGES; i++)
         assert_int_equal(play_shards_of(&p, lease, i), 1);
     play_quit(&p);
@@ -255,7 +227,8 @@ static bool with_failing_allocation(long n)
     unsetenv("TRACKS_FAIL_ALLOCATION");
     while (!p.ready && play_step(&p))
         ;
-    lease = tracks_lease(&p, speech(), SHARD_MS); /* one that has left does not hear it */
+    lease =
+        tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS); /* one that has left does not hear it */
     while (p.end_count < 1 && play_step(&p))
         ;
     play_put_empty(&p, MSG_QUIT);
@@ -266,8 +239,8 @@ static bool with_failing_allocation(long n)
         (!p.fatal && WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != EX_OSERR &&
          WEXITSTATUS(status) != WORKER_EXIT_DEVICE))
         fail_msg("allocation %ld: wait status %#x after '%s'", n, status, p.fatal_message);
-    clean = tracks_same(alone_of(SOUNDS), &p, lease, 0) == 5 &&
-            tracks_same(alone_of(DIARIZE), &p, lease, 1) == 5;
+    clean = tracks_same(tracks_alone_of(SOUNDS), &p, lease, 0) == 5 &&
+            tracks_same(tracks_alone_of(DIARIZE), &p, lease, 1) == 5;
     for (uint32_t i = 0; i < p.failed_count; i++)
         assert_int_equal(p.failed[i].code, ERR_NOMEM);
     play_free(&p);
@@ -327,7 +300,7 @@ static void check(struct play *p, const struct said *s, bool drained)
     if (end->code != 0 && (end->code != ERR_CANCELLED || !(s->cancelled[0] || drained)))
         fail_msg("lease %llx: %d (%s)", (unsigned long long)end->lease_id, end->code, end->message);
     for (uint32_t i = 0; i < STAGES; i++) {
-        uint32_t n = tracks_same(alone_of(stages[i]), p, s->lease, i);
+        uint32_t n = tracks_same(tracks_alone_of(stages[i]), p, s->lease, i);
 
         assert_true(end->code != 0 || n >= want || (i > 0 && (s->cancelled[i] || drained)));
     }
@@ -349,7 +322,7 @@ static void storm(uint64_t seed)
         uint32_t what = draw(&seed, 10);
 
         if (given < LEASES && what < 4) {
-            said[given].lease = tracks_lease(&p, speech(), SHARD_MS);
+            said[given].lease = tracks_lease(&p, tracks_speech(), TRACKS_SHARD_MS);
             said[given++].last = UINT32_MAX;
         } else if (given && what < 6) {
             say(&p, &said[draw(&seed, given)], &seed);

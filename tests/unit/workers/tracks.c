@@ -121,6 +121,16 @@ uint64_t tracks_lease(struct play *p, const char *path, uint32_t shard_ms)
     return m.lease_id;
 }
 
+const struct msg_lease_end *tracks_ended(struct play *p, uint64_t lease, int code)
+{
+    const struct msg_lease_end *end = play_until_end(p, lease);
+
+    if (end->code != code)
+        fail_msg("lease %llx: %d (%s), not %d", (unsigned long long)lease, end->code, end->message,
+                 code);
+    return end;
+}
+
 void tracks_alone(int stage, const char *path, uint32_t shard_ms, struct play *ret)
 {
     struct play_options o = tracks_of(stage, (const int[]){-1});
@@ -128,6 +138,24 @@ void tracks_alone(int stage, const char *path, uint32_t shard_ms, struct play *r
     play_ready(ret, &o);
     assert_int_equal(play_until_end(ret, tracks_lease(ret, path, shard_ms))->code, 0);
     assert_int_equal(ret->failed_count, 0);
+}
+
+const char *tracks_speech(void)
+{
+    static char *path;
+
+    if (!path)
+        path = files_sample("12_en_long_90s.mp3");
+    return path;
+}
+
+const struct play *tracks_alone_of(int stage)
+{
+    static struct play alone[STAGES];
+
+    if (!alone[stage].end_count)
+        tracks_alone(stage, tracks_speech(), TRACKS_SHARD_MS, &alone[stage]);
+    return &alone[stage];
 }
 
 uint32_t tracks_same(const struct play *alone, const struct play *p, uint64_t lease, uint32_t track)

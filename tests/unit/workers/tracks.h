@@ -19,8 +19,15 @@ struct play_options tracks_of(int stage, const int *beside);
 struct msg_lease tracks_lease_of(struct play *p, const char *path, uint32_t shard_ms);
 /* Gives it to the worker. Returns its number. */
 uint64_t tracks_lease(struct play *p, const char *path, uint32_t shard_ms);
+/* Goes on until the lease ends, with this code. */
+const struct msg_lease_end *tracks_ended(struct play *p, uint64_t lease, int code);
+
 /* What a stage makes of a recording alone, as lease 1. The worker runs on: play_quit. */
 void tracks_alone(int stage, const char *path, uint32_t shard_ms, struct play *ret);
+/* The same of 90 s of speech in five shards, computed once. */
+#define TRACKS_SHARD_MS 20000
+const char *tracks_speech(void);
+const struct play *tracks_alone_of(int stage);
 /* Bit for bit: the shards of a lease's track that are there, and how many. */
 uint32_t tracks_same(const struct play *alone, const struct play *p, uint64_t lease,
                      uint32_t track);
