@@ -21,14 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/speakers/cluster/rows.h"
+#include "workers/speakers/cluster/points.h"
 
 #define LIST_FIRST 16u
 #define LIST_MOST 256u
 /* What is farther than where merging stops is not listed. A little more is, or all lists would be
  * made anew near the end, for their drifts. */
 #define RADIUS 1.05
-#define PACK 4u /* dead rows are closed up when there is one for so many that are alive */
+#define PACK 4u /* dead points are closed up when there is one for so many that are alive */
 
 struct cluster {
     double *mean;         /* owned; NULL: the vector itself */
@@ -47,10 +47,10 @@ struct linkage {
     uint32_t threads;
     struct cluster *clusters; /* [2n - 1] */
     uint32_t *heap, alive;
-    struct rows *rows;
+    struct points *points;
     float radius; /* what is farther is not listed */
     double *here; /* [size]: the mean that distances are taken from */
-    float *place; /* [rows_stride]: of place_of */
+    float *place; /* [points_stride]: of place_of */
 };
 
 /* ---- the heap: least key first, the older of equals */
@@ -141,7 +141,7 @@ static double distance_to(const struct linkage *l, uint32_t id)
 /* Until the next call. */
 static const float *place_of(const struct linkage *l, uint32_t id)
 {
-    rows_copy(l->rows, l->clusters[id].slot, l->place);
+    points_copy(l->points, l->clusters[id].slot, l->place);
     return l->place;
 }
 
@@ -152,11 +152,11 @@ static int search_all(struct linkage *l, uint32_t id, struct err *err)
     struct nearest *list = nearest_new(cap < LIST_MOST ? cap : LIST_MOST, l->radius);
     const float *query = place_of(l, id);
     bool first = id < l->n;
-    uint32_t upto = first ? rows_slot_from(l->rows, l->n) : c->slot;
+    uint32_t upto = first ? points_slot_from(l->points, l->n) : c->slot;
 
     if (!list)
         return err_set(err, ERR_NOMEM, "no memory for the neighbours of a cluster");
-    rows_search(l->rows, query, id, 0, upto, list);
+    points_search(l->points, query, id, 0, upto, list);
     free(c->list);
     free(c->ref);
     c->list = list;
@@ -184,7 +184,7 @@ static void search_new(struct linkage *l, uint32_t id)
 
     if (c->upto < id) {
         forget_dead(l, c->list);
-        rows_search(l->rows, query, id, rows_slot_from(l->rows, c->upto), c->slot, c->list);
+        points_search(l->points, query, id, points_slot_from(l->points, c->upto), c->slot, c->list);
         c->upto = id;
     }
 }
@@ -222,7 +222,7 @@ static int refine(struct linkage *l, uint32_t id, struct err *err)
     search_new(l, id);
     mean_of(l, id, l->here);
     for (;;) {
-        uint32_t partner = ROWS_NONE;
+        uint32_t partner = POINTS_NONE;
 
         best = nearest_listed(l, c, &partner);
         rest = fmax((double)c->list->rest - c->drift, 0.0);
@@ -248,14 +248,14 @@ static double way(const struct linkage *l, const float *a, const float *b)
 
     for (uint32_t k = 0; k < l->size; k++)
         sum += ((double)a[k] - (double)b[k]) * ((double)a[k] - (double)b[k]);
-    return sqrt(sum) + (double)rows_slack(l->rows);
+    return sqrt(sum) + (double)points_slack(l->points);
 }
 
 static void bury(struct linkage *l, uint32_t id)
 {
     struct cluster *c = &l->clusters[id];
 
-    rows_drop(l->rows, c->slot);
+    points_drop(l->points, c->slot);
     heap_remove(l, c->heap_at);
     free(c->list);
     free(c->ref);
@@ -267,16 +267,16 @@ static void bury(struct linkage *l, uint32_t id)
 
 static void pack(struct linkage *l)
 {
-    rows_pack(l->rows);
-    for (uint32_t slot = 0; slot < rows_used(l->rows); slot++)
-        l->clusters[rows_id(l->rows, slot)].slot = slot;
+    points_pack(l->points);
+    for (uint32_t slot = 0; slot < points_used(l->points); slot++)
+        l->clusters[points_id(l->points, slot)].slot = slot;
 }
 
 /* The list of the larger one goes to what is made, and with it the place it was measured at. */
 static int inherit(struct linkage *l, uint32_t from, struct cluster *ret, struct err *err)
 {
     struct cluster *c = &l->clusters[from];
-    size_t bytes = rows_stride(l->rows) * sizeof(float);
+    size_t bytes = points_stride(l->points) * sizeof(float);
 
     if (!c->ref) {
         c->ref = malloc(bytes);
@@ -312,10 +312,10 @@ static int join(struct linkage *l, uint32_t a, uint32_t b, struct err *err)
         return err->code;
     bury(l, a);
     bury(l, b);
-    if (rows_used(l->rows) == rows_room(l->rows) ||
-        rows_used(l->rows) - l->alive > l->alive / PACK + 64)
+    if (points_used(l->points) == points_room(l->points) ||
+        points_used(l->points) - l->alive > l->alive / PACK + 64)
         pack(l);
-    c->slot = rows_add(l->rows, l->made, c->mean);
+    c->slot = points_add(l->points, l->made, c->mean);
     c->drift = way(l, place_of(l, l->made), c->ref);
     c->key = 0.0; /* looked at next */
     place(l, l->alive++, l->made);
@@ -341,7 +341,7 @@ static int search_vectors(struct linkage *l, struct err *err)
             rc = err_set(err, ERR_NOMEM, "no memory for the neighbours of %u vectors", l->n);
     }
     if (rc == 0)
-        rows_search_all(l->rows, l->threads, list);
+        points_search_all(l->points, l->threads, list);
     free(list);
     return rc;
 }
@@ -356,10 +356,10 @@ static int begin(struct linkage *l, struct err *err)
     l->here = malloc(l->size * sizeof(*l->here));
     if (!l->clusters || !l->heap || !l->here)
         return err_set(err, ERR_NOMEM, "no memory to cluster %u vectors", l->n);
-    rc = rows_new(l->vectors, l->n, l->size, room, &l->rows, err);
+    rc = points_new(l->vectors, l->n, l->size, room, &l->points, err);
     if (rc != 0)
         return rc;
-    l->place = malloc(rows_stride(l->rows) * sizeof(*l->place));
+    l->place = malloc(points_stride(l->points) * sizeof(*l->place));
     if (!l->place)
         return err_set(err, ERR_NOMEM, "no memory to cluster %u vectors", l->n);
     l->made = l->alive = l->n;
@@ -409,7 +409,7 @@ static void end(struct linkage *l)
         free(l->clusters[i].ref);
         free(l->clusters[i].list);
     }
-    rows_free(l->rows);
+    points_free(l->points);
     free(l->clusters);
     free(l->heap);
     free(l->here);

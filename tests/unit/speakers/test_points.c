@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "tests/unit/speakers/made.h"
-#include "workers/speakers/cluster/rows.h"
+#include "workers/speakers/cluster/points.h"
 #include "workers/speakers/cluster/threads.h"
 
 static double apart(const float *x, uint32_t size, uint32_t a, uint32_t b)
@@ -62,13 +62,13 @@ static void lists_free(struct nearest **lists, uint32_t n)
     free(lists);
 }
 
-static void search_all(const struct rows *r, const float *x, uint32_t n, uint32_t size,
+static void search_all(const struct points *all, const float *x, uint32_t n, uint32_t size,
                        float radius)
 {
     struct nearest **one = lists_of(n, 9, radius), **some = lists_of(n, 9, radius);
 
-    rows_search_all(r, 1, one);
-    rows_search_all(r, 4, some);
+    points_search_all(all, 1, one);
+    points_search_all(all, 4, some);
     for (uint32_t i = 0; i < n; i++) {
         if (i % 5 == 0)
             is_right(one[i], x, n, size, i, radius, 2e-3);
@@ -80,17 +80,17 @@ static void search_all(const struct rows *r, const float *x, uint32_t n, uint32_
     lists_free(some, n);
 }
 
-static void search_each(const struct rows *r, const float *x, uint32_t n, uint32_t size,
+static void search_each(const struct points *all, const float *x, uint32_t n, uint32_t size,
                         float radius)
 {
-    float *point = malloc(rows_stride(r) * sizeof(*point));
+    float *point = malloc(points_stride(all) * sizeof(*point));
 
     for (uint32_t slot = 0; slot < n; slot += 13) {
         struct nearest *l = nearest_new(9, radius);
 
-        rows_copy(r, slot, point);
-        rows_search(r, point, rows_id(r, slot), 0, n, l);
-        is_right(l, x, n, size, rows_id(r, slot), radius, 2e-3);
+        points_copy(all, slot, point);
+        points_search(all, point, points_id(all, slot), 0, n, l);
+        is_right(l, x, n, size, points_id(all, slot), radius, 2e-3);
         free(l);
     }
     free(point);
@@ -114,60 +114,60 @@ TEST(nearest_are_found)
     for (uint32_t i = 0; i < 9; i++) {
         uint32_t n = shapes[i / 3][0], size = shapes[i / 3][1];
         float *x = points(n, size);
-        struct rows *r = NULL;
+        struct points *all = NULL;
         struct err e = {0};
 
         setenv("NIGHTSHIFT_CPU", sets[i % 3], 1);
-        assert_ok(rows_new(x, n, size, n + 1, &r, &e), e);
-        assert_int_equal(rows_used(r), n);
-        search_all(r, x, n, size, INFINITY);
-        search_all(r, x, n, size, 0.9f);
-        search_each(r, x, n, size, INFINITY);
-        search_each(r, x, n, size, 0.9f);
-        rows_free(r);
+        assert_ok(points_new(x, n, size, n + 1, &all, &e), e);
+        assert_int_equal(points_used(all), n);
+        search_all(all, x, n, size, INFINITY);
+        search_all(all, x, n, size, 0.9f);
+        search_each(all, x, n, size, INFINITY);
+        search_each(all, x, n, size, 0.9f);
+        points_free(all);
         free(x);
     }
     unsetenv("NIGHTSHIFT_CPU");
 }
 
 /* What is dropped is not found; what is added is, by its id, also after the gaps are closed. */
-TEST(rows_change)
+TEST(points_change)
 {
     enum { N = 600, SIZE = 64 };
     float *x = points(N, SIZE);
     double new[SIZE];
     float point[SIZE];
-    struct rows *r = NULL;
+    struct points *all = NULL;
     struct nearest *l;
     struct err e = {0};
     uint32_t slot;
 
-    assert_ok(rows_new(x, N, SIZE, N + 40, &r, &e), e);
+    assert_ok(points_new(x, N, SIZE, N + 40, &all, &e), e);
     for (uint32_t i = 0; i < 20; i++) {
         for (uint32_t k = 0; k < SIZE; k++)
             new[k] = (double)x[k] + i;
-        slot = rows_add(r, N + 2 * i, new);
-        assert_int_equal(rows_id(r, slot), N + 2 * i);
+        slot = points_add(all, N + 2 * i, new);
+        assert_int_equal(points_id(all, slot), N + 2 * i);
     }
     for (uint32_t i = 0; i < N; i += 2)
-        rows_drop(r, i);
+        points_drop(all, i);
     for (uint32_t packed = 0; packed < 2; packed++) {
-        slot = rows_slot_from(r, N + 11);
-        assert_int_equal(rows_id(r, slot), N + 12);
-        rows_copy(r, slot, point);
+        slot = points_slot_from(all, N + 11);
+        assert_int_equal(points_id(all, slot), N + 12);
+        points_copy(all, slot, point);
         l = nearest_new(2, INFINITY);
-        rows_search(r, point, N + 12, rows_slot_from(r, N), rows_used(r), l);
+        points_search(all, point, N + 12, points_slot_from(all, N), points_used(all), l);
         assert_int_equal(l->n, 2);
         assert_int_equal(l->items[0].id + l->items[1].id, 2 * (N + 12));
         free(l);
         l = nearest_new(2 * N, INFINITY);
-        rows_search(r, point, ROWS_NONE, 0, rows_used(r), l);
+        points_search(all, point, POINTS_NONE, 0, points_used(all), l);
         assert_int_equal(l->n, N / 2 + 20);
         free(l);
-        rows_pack(r);
-        assert_int_equal(rows_used(r), N / 2 + 20);
+        points_pack(all);
+        assert_int_equal(points_used(all), N / 2 + 20);
     }
-    rows_free(r);
+    points_free(all);
     free(x);
 }
 

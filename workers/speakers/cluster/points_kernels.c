@@ -1,4 +1,4 @@
-#include "workers/speakers/cluster/rows_kernels.h"
+#include "workers/speakers/cluster/points_kernels.h"
 
 #include <string.h>
 
@@ -71,7 +71,7 @@ INLINE void find_hits(const float *norms, struct products *p, uint32_t n)
         }                                                                                   \
         find_hits(norms, p, QUERIES);                                                       \
     }                                                                                       \
-    static const struct rows_kernels kernels_##name = {one_##name, some_##name};
+    static const struct points_kernels kernels_##name = {one_##name, some_##name};
 
 KERNELS(plain, v4, )
 #if defined(__x86_64__)
@@ -79,11 +79,11 @@ KERNELS(avx2, v8, __attribute__((target("avx2,fma"))))
 KERNELS(avx512, v16, __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma"))))
 #endif
 
-const struct rows_kernels *rows_kernels(void)
+const struct points_kernels *points_kernels(void)
 {
 #if defined(__x86_64__)
-    static const struct rows_kernels *const sets[] = {&kernels_plain, &kernels_avx2,
-                                                      &kernels_avx512, &kernels_avx512};
+    static const struct points_kernels *const sets[] = {&kernels_plain, &kernels_avx2,
+                                                        &kernels_avx512, &kernels_avx512};
 
     return sets[cpu_isa()];
 #else

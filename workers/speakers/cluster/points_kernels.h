@@ -1,11 +1,11 @@
-/* workers/speakers/cluster/rows_kernels.h - the products that a search among points is made of.
- * Internal to rows.c.
+/* workers/speakers/cluster/points_kernels.h - the products that a search among points is made of.
+ * Internal to points.c.
  *
  * Points stand in panels of 16, [value][16], so that one vector holds a value of 16 points and no
  * sum is taken across a vector. The kernels are written once over vectors of the compiler's and
  * compiled for three sets of instructions; what they give differs in rounding. */
-#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_ROWS_KERNELS_H
-#define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_ROWS_KERNELS_H
+#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_KERNELS_H
+#define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_POINTS_KERNELS_H
 
 #include <stdint.h>
 
@@ -21,14 +21,14 @@ struct products {
 };
 
 /* panel: [stride][LANES], stride a multiple of 4; norms: [LANES]; both at multiples of 64 bytes. */
-typedef void rows_kernel(const float *panel, const float *norms, uint32_t stride,
-                         struct products *p);
+typedef void points_kernel(const float *panel, const float *norms, uint32_t stride,
+                           struct products *p);
 
-struct rows_kernels {
-    rows_kernel *one, *some;
+struct points_kernels {
+    points_kernel *one, *some;
 };
 
 /* Those of cpu_isa(). */
-const struct rows_kernels *rows_kernels(void);
+const struct points_kernels *points_kernels(void);
 
 #endif
