@@ -91,10 +91,10 @@ static bool add_passages(struct run *run, struct run_lease *l, struct msg_lease 
     struct err err = {0};
     int rc = passages_read(run, l->task, &err);
 
-    if (rc == 0 && passages_fill(l->task, m))
+    if (rc == 0) {
+        passages_fill(l->task, m);
         return true;
-    if (rc == 0)
-        rc = err_set(&err, ERR_NOMEM, "no memory for a lease");
+    }
     if (rc < 0 && retry_store(rc) == STORE_STOP)
         run_fail(run, &err);
     end_unsent(run, l, rc < 0 ? rc : 0, err.msg);
@@ -167,7 +167,6 @@ static void send_lease(struct run *run, const struct planner_step *s)
     } else {
         end_unsent(run, l, ERR_LIMIT, "its text is more than can be sent to a worker");
     }
-    free(m.passages);
     buf_free(&b);
 }
 

@@ -2,9 +2,6 @@
  * the worker with the lease, and into the catalog with the vectors that come back. */
 #include "scheduler/lease_passages.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 void passages_drop(struct run_task *t)
 {
     store_passages_free(t->passages, t->passage_count);
@@ -26,21 +23,11 @@ int passages_read(struct run *run, struct run_task *t, struct err *err)
     return t->passage_count == 0;
 }
 
-bool passages_fill(const struct run_task *t, struct msg_lease *m)
+void passages_fill(const struct run_task *t, struct msg_lease *m)
 {
-    struct msg_passage *p = calloc(t->passage_count, sizeof(*p));
-
-    if (!p)
-        return false;
-    for (size_t i = 0; i < t->passage_count; i++) {
-        p[i].start_ms = t->passages[i].start_ms;
-        p[i].end_ms = t->passages[i].end_ms;
-        p[i].text = t->passages[i].text;
-    }
     m->total_ms = t->t.duration_ms > 0 ? t->t.duration_ms : 0;
     m->passage_count = (uint32_t)t->passage_count;
-    m->passages = p;
-    return true;
+    m->passages = t->passages;
 }
 
 bool passages_answered(const struct run_task *t, const struct msg_shard_done *m, struct err *err)

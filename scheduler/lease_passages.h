@@ -8,8 +8,8 @@
 /* Reads t->passages as they are now: 0; 1 when nobody spoke; or an error. */
 int passages_read(struct run *run, struct run_task *t, struct err *err);
 void passages_drop(struct run_task *t);
-/* The lease's part; free m->passages. False: no memory. */
-bool passages_fill(const struct run_task *t, struct msg_lease *m);
+/* The lease's part; the texts stay the task's. */
+void passages_fill(const struct run_task *t, struct msg_lease *m);
 /* Does the worker's answer fit them? False: *err says how not. */
 bool passages_answered(const struct run_task *t, const struct msg_shard_done *m, struct err *err);
 

@@ -88,8 +88,8 @@ struct run_task { /* known to the planner */
     bool failed, died;
     int code;
     char message[320];
-    char *shown;                    /* its name for people; owned */
-    struct store_passage *passages; /* owned; while they are leased */
+    char *shown;                     /* its name for people; owned */
+    struct result_passage *passages; /* owned; while they are leased */
     size_t passage_count;
 };
 

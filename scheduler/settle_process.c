@@ -189,15 +189,15 @@ static bool is_of(const struct settler *w, int64_t task, struct err *err)
 }
 
 /* It was told how long the recording is, where that is known. */
-static bool is_within(const struct settler *w, const struct msg_settled *m, struct err *err)
+static bool is_within(const struct settler *w, const struct result_people *p, struct err *err)
 {
     int64_t most = w->t.duration_ms > 0 ? w->t.duration_ms : INT64_MAX;
     bool within = true;
 
-    for (uint32_t i = 0; i < m->speaker_count && within; i++)
-        within = m->speakers[i].speech_ms <= most;
-    for (uint32_t i = 0; i < m->turn_count && within; i++)
-        within = m->turns[i].end_ms <= most;
+    for (uint32_t i = 0; i < p->speaker_count && within; i++)
+        within = p->speakers[i].speech_ms <= most;
+    for (uint32_t i = 0; i < p->turn_count && within; i++)
+        within = p->turns[i].end_ms <= most;
     if (!within)
         err_set(err, ERR_PROTOCOL, "it hears somebody behind the recording's end");
     return within;
@@ -210,7 +210,7 @@ static bool take_settled(struct settler *w, const struct frame *f, struct err *e
 
     if (msg_settled_get(f->payload, f->len, &m, err))
         return false;
-    if (!is_of(w, m.task_id, err) || !is_within(w, &m, err)) {
+    if (!is_of(w, m.task_id, err) || !is_within(w, &m.people, err)) {
         msg_settled_free(&m);
         return false;
     }

@@ -184,11 +184,6 @@ typedef int (*store_voices_fn)(void *arg, int64_t seq, const struct result_voice
 int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_voices_fn fn,
                       void *arg, struct err *err);
 
-struct store_speaker {
-    int64_t speech_ms;
-    const float *values; /* [size], of length 1, or NULL */
-    uint32_t size;
-};
 /* Speakers (labels SPEAKER_00 ...) and turns of a task; gives the recording's segments and words
  * their speakers, drops the shards' voices, and the task is done: one commit. A task that is not
  * (any more) to be settled is left as it is. ERR_INPUT: no such task, or impossible values.
@@ -198,8 +193,7 @@ struct store_speaker {
  * A segment, and each word for itself, gets the speaker whose turns overlap it longest, else that
  * of the nearest turn (store/results/overlap.h). Of several diarizations of a recording the one of
  * the newest stage counts. Shards of a transcription that come later get theirs as they come. */
-int store_settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
-                  size_t speaker_count, const struct result_turn *turns, size_t turn_count,
+int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
                   struct err *err);
 /* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
  * that who retries them has them heard again: one commit each. No run may have them in hand. */
@@ -213,13 +207,9 @@ int store_drop_cancelled(struct store *st, struct err *err);
  * not on who was found to speak by then. Texts are UTF-8 (what is none is repaired), of at most
  * 60000 bytes. ERR_INPUT: no such transcription that is done, or impossible times.
  * Owned: store_passages_free. */
-struct store_passage {
-    int64_t start_ms, end_ms;
-    char *text;
-};
-int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct store_passage **ret,
+int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct result_passage **ret,
                    size_t *n, struct err *err);
-void store_passages_free(struct store_passage *p, size_t n);
+void store_passages_free(struct result_passage *p, size_t n);
 
 struct store_media_info {
     int64_t media_id, duration_ms;

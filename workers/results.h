@@ -39,6 +39,11 @@ struct result_vector { /* of length 1; what it is of has the size of all */
     const float *values; /* [size] */
 };
 
+struct result_passage { /* of a transcription: neighbouring segments */
+    int64_t start_ms, end_ms;
+    const char *text; /* valid UTF-8 */
+};
+
 /* What the two networks of diarization heard of the windows that begin in a shard. */
 struct result_voices {
     uint32_t first;        /* the first window: it begins at `first` seconds */
@@ -58,6 +63,19 @@ static inline float result_probability(float v) { return v < 0 ? 0 : v > 1 ? 1 :
 struct result_turn {
     int64_t start_ms, end_ms;
     uint32_t speaker; /* index of the recording's speakers */
+};
+
+struct result_speaker {
+    int64_t speech_ms;
+    const float *values; /* [size], of length 1; NULL: the voice was never heard clearly enough */
+};
+
+/* Who speaks when in a recording, as it is settled. */
+struct result_people {
+    uint32_t size; /* values of a voice; 0: none has one */
+    uint32_t speaker_count, turn_count;
+    const struct result_speaker *speakers;
+    const struct result_turn *turns; /* ascending start */
 };
 
 #endif

@@ -136,7 +136,7 @@ static uint64_t shard_bytes(const struct ledger_entry *e)
 }
 
 int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
-                    struct store_passage *passages, struct err *err)
+                    struct result_passage *passages, struct err *err)
 {
     struct ledger_entry *e = add(l, LEDGER_SHARD, err);
 
@@ -165,17 +165,17 @@ int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_
 int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err)
 {
     struct ledger_entry *e = add(l, LEDGER_SETTLED, err);
+    const struct result_people *p = &m->people;
 
     if (!e) {
         msg_settled_free(m);
         return err->code;
     }
     e->task = task;
+    l->bytes += p->speaker_count * (sizeof(*p->speakers) + p->size * sizeof(float));
+    l->bytes += p->turn_count * sizeof(*p->turns);
     e->settled = *m;
     memset(m, 0, sizeof(*m));
-    l->bytes +=
-        e->settled.speaker_count * (sizeof(*e->settled.speakers) + e->settled.size * sizeof(float));
-    l->bytes += e->settled.turn_count * sizeof(*e->settled.turns);
     return 0;
 }
 

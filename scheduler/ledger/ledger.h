@@ -36,7 +36,7 @@ int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_
 /* As ledger_shard, of a stage that works on passages: their texts go with the vectors. Takes over
  * `passages` too, m->vector_count of them; NULL when there are none. */
 int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
-                    struct store_passage *passages, struct err *err);
+                    struct result_passage *passages, struct err *err);
 int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err);
 int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err);
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err);

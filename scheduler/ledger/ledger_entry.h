@@ -33,7 +33,7 @@ struct ledger_entry {
     bool refused; /* the catalog said no: settled as a failure of the task */
     struct err why;
     struct msg_shard_done shard;
-    struct store_passage *passages; /* SHARD: of shard.vectors, one each; or NULL */
+    struct result_passage *passages; /* SHARD: of shard.vectors, one each; or NULL */
     struct msg_settled settled;
     struct msg_media info;
     struct msg_lease_end end;

@@ -50,33 +50,13 @@ static int write_shard(struct store *st, const struct ledger_entry *e, struct er
     return rc;
 }
 
-static int write_settled(struct store *st, const struct ledger_entry *e, struct err *err)
-{
-    const struct msg_settled *m = &e->settled;
-    struct store_speaker *speakers = calloc(m->speaker_count + 1u, sizeof(*speakers));
-    int rc;
-
-    for (uint32_t i = 0; speakers && i < m->speaker_count; i++)
-        speakers[i] = (struct store_speaker){
-            .speech_ms = m->speakers[i].speech_ms,
-            .values = m->speakers[i].values,
-            .size = m->speakers[i].values ? m->size : 0,
-        };
-    if (speakers)
-        rc = store_settled(st, e->task, speakers, m->speaker_count, m->turns, m->turn_count, err);
-    else
-        rc = err_set(err, ERR_NOMEM, "no memory for a recording's speakers");
-    free(speakers);
-    return rc;
-}
-
 int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct err *err)
 {
     switch (e->kind) {
     case LEDGER_SHARD:
         return write_shard(st, e, err);
     case LEDGER_SETTLED:
-        return write_settled(st, e, err);
+        return store_settled(st, e->task, &e->settled.people, err);
     case LEDGER_MEDIA: {
         struct store_media_info info = {
             .media_id = e->media,

@@ -134,11 +134,11 @@ int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, voi
 
     if (rc == 1) {
         const struct find_passage row = {.media_id = sqlite3_column_int64(stmt, 0),
-                                         .start_ms = sqlite3_column_int64(stmt, 1),
-                                         .end_ms = sqlite3_column_int64(stmt, 2),
                                          .path = db_text(stmt, 3),
                                          .member = db_text(stmt, 4),
-                                         .text = db_text(stmt, 5)};
+                                         .passage = {sqlite3_column_int64(stmt, 1),
+                                                     sqlite3_column_int64(stmt, 2),
+                                                     db_text(stmt, 5)}};
 
         rc = fn(arg, &row);
         sqlite3_reset(stmt);

@@ -63,9 +63,9 @@ int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_
                     int64_t end_ms, find_sound_fn fn, void *arg, struct err *err);
 
 struct find_passage {
-    int64_t media_id, start_ms, end_ms;
+    int64_t media_id;
     const char *path, *member;
-    const char *text; /* "": the vector is of its sound */
+    struct result_passage passage; /* text "": the vector is of its sound */
 };
 typedef int (*find_passage_fn)(void *arg, const struct find_passage *row);
 /* One row of the table embedding; none when it is gone: fn is not called. */

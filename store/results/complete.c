@@ -93,20 +93,21 @@ int store_drop_cancelled(struct store *st, struct err *err)
     return rc;
 }
 
-static int check(const struct store_speaker *speakers, size_t speaker_count,
-                 const struct result_turn *turns, size_t turn_count, struct err *err)
+static int check(const struct result_people *p, struct err *err)
 {
-    for (size_t i = 0; i < speaker_count; i++) {
-        const struct store_speaker *s = &speakers[i];
+    for (uint32_t i = 0; i < p->speaker_count; i++) {
+        const struct result_speaker *s = &p->speakers[i];
 
-        if (s->speech_ms < 0 || (s->values && (!s->size || s->size > FOUND_MAX_SIZE ||
-                                               !found_finite(s->values, s->size))))
-            return err_set(err, ERR_INPUT, "speaker %zu is impossible", i);
+        if (s->speech_ms < 0 || (s->values && (!p->size || p->size > FOUND_MAX_SIZE ||
+                                               !found_finite(s->values, p->size))))
+            return err_set(err, ERR_INPUT, "speaker %u is impossible", i);
     }
-    for (size_t i = 0; i < turn_count; i++)
-        if (turns[i].start_ms < 0 || turns[i].end_ms < turns[i].start_ms ||
-            turns[i].speaker >= speaker_count)
-            return err_set(err, ERR_INPUT, "turn %zu is impossible", i);
+    for (uint32_t i = 0; i < p->turn_count; i++) {
+        const struct result_turn *t = &p->turns[i];
+
+        if (t->start_ms < 0 || t->end_ms < t->start_ms || t->speaker >= p->speaker_count)
+            return err_set(err, ERR_INPUT, "turn %u is impossible", i);
+    }
     return 0;
 }
 
@@ -135,45 +136,44 @@ static int settling_of(struct store *st, int64_t task_id, struct settling *ret, 
 
 /* ids: of the rows that were made, in the same order. */
 static int put_speakers(struct store *st, const struct settling *of,
-                        const struct store_speaker *speakers, size_t count, int64_t *ids,
-                        struct err *err)
+                        const struct result_people *people, int64_t *ids, struct err *err)
 {
     char label[32];
     int rc = 0;
 
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        const struct store_speaker *s = &speakers[i];
+    for (uint32_t i = 0; i < people->speaker_count && rc == 0; i++) {
+        const struct result_speaker *s = &people->speakers[i];
 
-        snprintf(label, sizeof(label), "SPEAKER_%02zu", i);
+        snprintf(label, sizeof(label), "SPEAKER_%02u", i);
         rc = db_run(st, err,
                     "INSERT INTO speaker (task_id, media_id, label, speech_ms, vector) "
                     "VALUES (?1, ?2, ?3, ?4, nullif(?5, x''))",
                     "iitib", of->task_id, of->media_id, label, s->speech_ms,
-                    (const void *)s->values, s->values ? s->size * sizeof(float) : 0);
+                    (const void *)s->values, s->values ? people->size * sizeof(float) : 0);
         ids[i] = sqlite3_last_insert_rowid(st->db);
     }
     return rc;
 }
 
-static int put_turns(struct store *st, int64_t task_id, const struct result_turn *turns,
-                     size_t count, const int64_t *ids, struct err *err)
+static int put_turns(struct store *st, int64_t task_id, const struct result_people *people,
+                     const int64_t *ids, struct err *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < count && rc == 0; i++)
+    for (uint32_t i = 0; i < people->turn_count && rc == 0; i++) {
+        const struct result_turn *t = &people->turns[i];
+
         rc = db_run(st, err,
                     "INSERT INTO turn (task_id, idx, start_ms, end_ms, speaker_id) "
                     "VALUES (?, ?, ?, ?, ?)",
-                    "iiiii", task_id, (int64_t)i, turns[i].start_ms, turns[i].end_ms,
-                    ids[turns[i].speaker]);
+                    "iiiii", task_id, (int64_t)i, t->start_ms, t->end_ms, ids[t->speaker]);
+    }
     return rc;
 }
 
 /* In place of speakers whose names were kept for these. */
-static int put_all(struct store *st, const struct settling *of,
-                   const struct store_speaker *speakers, size_t speaker_count,
-                   const struct result_turn *turns, size_t turn_count, int64_t *ids,
-                   struct err *err)
+static int put_all(struct store *st, const struct settling *of, const struct result_people *people,
+                   int64_t *ids, struct err *err)
 {
     struct naming *names = NULL;
     int rc = naming_read(st, of->media_id, &names, err);
@@ -181,17 +181,16 @@ static int put_all(struct store *st, const struct settling *of,
     if (rc == 0)
         rc = db_run(st, err, "DELETE FROM speaker WHERE task_id = ?", "i", of->task_id);
     if (rc == 0)
-        rc = put_speakers(st, of, speakers, speaker_count, ids, err);
+        rc = put_speakers(st, of, people, ids, err);
     if (rc == 0)
-        rc = put_turns(st, of->task_id, turns, turn_count, ids, err);
+        rc = put_turns(st, of->task_id, people, ids, err);
     if (rc == 0 && names)
-        rc = naming_give(st, names, ids, speaker_count, turns, turn_count, err);
+        rc = naming_give(st, names, ids, people, err);
     naming_free(names);
     return rc;
 }
 
-static int settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
-                   size_t speaker_count, const struct result_turn *turns, size_t turn_count,
+static int settled(struct store *st, int64_t task_id, const struct result_people *people,
                    int64_t *ids, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
@@ -201,7 +200,7 @@ static int settled(struct store *st, int64_t task_id, const struct store_speaker
     if (rc < 0 || !of.wanted)
         return rc;
     db_now(now);
-    rc = put_all(st, &of, speakers, speaker_count, turns, turn_count, ids, err);
+    rc = put_all(st, &of, people, ids, err);
     if (rc == 0)
         rc = db_run(st, err, "DELETE FROM voice WHERE task_id = ?", "i", task_id);
     if (rc == 0)
@@ -214,22 +213,20 @@ static int settled(struct store *st, int64_t task_id, const struct store_speaker
     return rc < 0 ? rc : speakers_assign(st, of.media_id, 0, 0, err);
 }
 
-int store_settled(struct store *st, int64_t task_id, const struct store_speaker *speakers,
-                  size_t speaker_count, const struct result_turn *turns, size_t turn_count,
+int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
                   struct err *err)
 {
     int64_t *ids;
-    int rc = check(speakers, speaker_count, turns, turn_count, err);
+    int rc = check(people, err);
 
     if (rc < 0)
         return err_prefix(err, "task %lld", (long long)task_id);
-    ids = calloc(speaker_count + 1, sizeof(*ids));
+    ids = calloc(people->speaker_count + (size_t)1, sizeof(*ids));
     if (!ids)
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
     rc = db_enter(st, err);
     if (rc == 0)
-        rc = db_leave(
-            st, settled(st, task_id, speakers, speaker_count, turns, turn_count, ids, err), err);
+        rc = db_leave(st, settled(st, task_id, people, ids, err), err);
     free(ids);
     return rc;
 }

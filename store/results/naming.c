@@ -211,9 +211,10 @@ static int by_start(const void *a, const void *b)
     return (x->start_ms > y->start_ms) - (x->start_ms < y->start_ms);
 }
 
-int naming_give(struct store *st, const struct naming *n, const int64_t *ids, size_t count,
-                const struct result_turn *turns, size_t turn_count, struct err *err)
+int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
+                const struct result_people *people, struct err *err)
 {
+    size_t count = people->speaker_count, turn_count = people->turn_count;
     struct result_turn *sorted;
     struct shared *s;
     int rc;
@@ -225,7 +226,7 @@ int naming_give(struct store *st, const struct naming *n, const int64_t *ids, si
     if (s)
         s->ms = calloc(n->count * count, sizeof(*s->ms));
     if (sorted && s && s->ms) {
-        memcpy(sorted, turns, turn_count * sizeof(*sorted));
+        memcpy(sorted, people->turns, turn_count * sizeof(*sorted));
         qsort(sorted, turn_count, sizeof(*sorted), by_start);
         s->was.turns = n->turns;
         s->was.count = n->turn_count;

@@ -12,7 +12,7 @@
 
 struct joining {
     uint32_t chars; /* of a passage, at most */
-    struct store_passage *list;
+    struct result_passage *list;
     size_t count, cap;
     struct buf text;                  /* of the passage that grows */
     int64_t start_ms, end_ms, length; /* length: its characters */
@@ -26,7 +26,7 @@ struct part { /* a segment, or a piece of one that is too long */
 
 static int finish(struct joining *j, struct err *err)
 {
-    struct store_passage *list = j->list;
+    struct result_passage *list = j->list;
     size_t cap = j->cap ? j->cap * 2 : 64;
 
     /* First: what could not be put at all leaves a text that looks empty. */
@@ -43,7 +43,7 @@ static int finish(struct joining *j, struct err *err)
     }
     if (!buf_cstr(&j->text))
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
-    list[j->count++] = (struct store_passage){j->start_ms, j->end_ms, (char *)j->text.data};
+    list[j->count++] = (struct result_passage){j->start_ms, j->end_ms, (char *)j->text.data};
     j->text = BUF_INIT;
     return 0;
 }
@@ -129,7 +129,7 @@ static int source_of(struct store *st, int64_t task_id, int64_t *ret, struct err
     return 0;
 }
 
-int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct store_passage **ret,
+int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct result_passage **ret,
                    size_t *n, struct err *err)
 {
     struct joining j = {.chars = chars};
@@ -161,9 +161,9 @@ int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct sto
     return 0;
 }
 
-void store_passages_free(struct store_passage *p, size_t n)
+void store_passages_free(struct result_passage *p, size_t n)
 {
     for (size_t i = 0; p && i < n; i++)
-        free(p[i].text);
+        free((char *)p[i].text);
     free(p);
 }

@@ -217,23 +217,24 @@ struct passage {
     double likeness;
 };
 
-static int on_passage(void *arg, const struct find_passage *p)
+static int on_passage(void *arg, const struct find_passage *row)
 {
+    const struct result_passage *p = &row->passage;
     struct passage *x = arg;
     bool heard = x->way == SEARCH_SOUND;
-    const struct search_result row = {.media_id = p->media_id,
+    const struct search_result hit = {.media_id = row->media_id,
                                       .start_ms = p->start_ms,
                                       .end_ms = p->end_ms,
                                       .likeness = x->likeness,
                                       .sound_score = NAN,
                                       .sound_start_ms = heard ? p->start_ms : 0,
                                       .sound_end_ms = heard ? p->end_ms : 0,
-                                      .path = (char *)p->path,
-                                      .member = (char *)p->member,
+                                      .path = (char *)row->path,
+                                      .member = (char *)row->member,
                                       .text = (char *)p->text};
 
-    return is_near_text(x->f->wish, x->way) ? add(x->f, x->way, &row)
-                                            : add_with_said(x->f, x->way, &row);
+    return is_near_text(x->f->wish, x->way) ? add(x->f, x->way, &hit)
+                                            : add_with_said(x->f, x->way, &hit);
 }
 
 static int take_hits(struct finding *f, enum search_way way, const struct vectors_hit *hits,

@@ -76,7 +76,6 @@ void shard_free(struct worker *w, struct shard *s)
         p = &(*p)->next;
     *p = s->next;
     pcm_lane_free(&s->pcm);
-    free(s->passages);
     free(s);
 }
 

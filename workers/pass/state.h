@@ -33,7 +33,6 @@
 
 struct decoder;
 struct stage_lane;
-struct stage_passage;
 
 #define WORKER_MAX_LEASES 4096u
 
@@ -84,9 +83,8 @@ struct shard {
     bool fed;      /* its decoder has finished with it */
     bool settled;  /* the engine has finished with it */
     struct worker *worker;
-    bool text;                      /* of passages: nothing is decoded */
-    struct stage_lane *lane;        /* engine thread only, as what follows */
-    struct stage_passage *passages; /* owned */
+    bool text;               /* of passages: nothing is decoded */
+    struct stage_lane *lane; /* engine thread only, as what follows */
     int64_t begun_ms;
 };
 

@@ -134,20 +134,6 @@ static enum task next_task(struct engine_stages *e, struct shard **ret)
     return TASK_NONE;
 }
 
-/* The lease's passages as the stage has them. */
-static int borrow_passages(struct shard *s, struct err *err)
-{
-    const struct msg_lease *m = &s->lease->msg;
-
-    s->passages = calloc(m->passage_count ? m->passage_count : 1, sizeof(*s->passages));
-    if (!s->passages)
-        return err_set(err, ERR_NOMEM, "no memory for %u passages", m->passage_count);
-    for (uint32_t i = 0; i < m->passage_count; i++)
-        s->passages[i] = (struct stage_passage){m->passages[i].start_ms, m->passages[i].end_ms,
-                                                m->passages[i].text};
-    return 0;
-}
-
 static void add_lane(struct engine_stages *e, struct shard *s)
 {
     struct stage_work work = {
@@ -159,18 +145,13 @@ static void add_lane(struct engine_stages *e, struct shard *s)
         .seed = seed_of(s),
     };
     struct err err = {0};
-    int rc = 0;
 
     s->begun_ms = clock_mono_ms();
-    if (s->text)
-        rc = borrow_passages(s, &err);
-    if (s->text && rc == 0) {
-        work.passages = s->passages;
+    if (s->text) {
+        work.passages = s->lease->msg.passages;
         work.passage_count = s->lease->msg.passage_count;
     }
-    if (rc == 0)
-        rc = stage_add(stage_of(e, s)->stage, &work, on_lane_done, s, &s->lane, &err);
-    if (rc != 0)
+    if (stage_add(stage_of(e, s)->stage, &work, on_lane_done, s, &s->lane, &err) != 0)
         report(s, NULL, &err);
 }
 

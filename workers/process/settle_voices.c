@@ -221,37 +221,41 @@ static bool has_direction(const float *v, uint32_t size)
 }
 
 /* A copy of a speaker's voice; NULL where it has no direction, or (ERR_NOMEM) no memory. */
-static int copy_voice(const float *from, uint32_t size, float **ret, struct err *err)
+static int copy_voice(const float *from, uint32_t size, const float **ret, struct err *err)
 {
+    float *voice;
+
     if (!has_direction(from, size))
         return 0;
-    *ret = malloc(size * sizeof(**ret));
-    if (!*ret)
+    voice = malloc(size * sizeof(*voice));
+    if (!voice)
         return err_set(err, ERR_NOMEM, "no memory for a speaker's voice");
-    memcpy(*ret, from, size * sizeof(**ret));
+    memcpy(voice, from, size * sizeof(*voice));
+    *ret = voice;
     return 0;
 }
 
 static int say(const struct diarize_result *r, uint32_t size, int64_t total_ms,
-               struct msg_settled *ret, struct err *err)
+               struct result_people *ret, struct err *err)
 {
+    struct result_speaker *speakers = calloc(r->speakers + 1u, sizeof(*speakers));
+    struct result_turn *turns = calloc(r->turn_count + (size_t)1, sizeof(*turns));
     int rc = 0;
 
-    ret->speakers = calloc(r->speakers ? r->speakers : 1, sizeof(*ret->speakers));
-    ret->turns = calloc(r->turn_count ? r->turn_count : 1, sizeof(*ret->turns));
-    if (!ret->speakers || !ret->turns)
+    ret->speakers = speakers;
+    ret->turns = turns;
+    if (!speakers || !turns)
         return err_set(err, ERR_NOMEM, "no memory for %u turns", r->turn_count);
     ret->size = r->speakers ? size : 0;
     ret->speaker_count = r->speakers;
     ret->turn_count = r->turn_count;
     for (uint32_t i = 0; i < r->speakers && rc == 0; i++) {
-        ret->speakers[i].speech_ms = to_ms(r->speech_s[i], total_ms);
-        rc = copy_voice(r->vectors + (size_t)i * size, size, &ret->speakers[i].values, err);
+        speakers[i].speech_ms = to_ms(r->speech_s[i], total_ms);
+        rc = copy_voice(r->vectors + (size_t)i * size, size, &speakers[i].values, err);
     }
     for (uint32_t i = 0; i < r->turn_count; i++)
-        ret->turns[i] =
-            (struct result_turn){to_ms(r->turns[i].start_s, total_ms),
-                                 to_ms(r->turns[i].end_s, total_ms), r->turns[i].speaker};
+        turns[i] = (struct result_turn){to_ms(r->turns[i].start_s, total_ms),
+                                        to_ms(r->turns[i].end_s, total_ms), r->turns[i].speaker};
     return rc;
 }
 
@@ -281,7 +285,7 @@ static int cluster(const struct settling *s, const struct msg_settle *m, struct 
     if (rc == ERR_USAGE) /* as in read_how: of the stage, and not of this recording */
         rc = err->code = ERR_MODEL;
     if (rc == 0)
-        rc = say(&result, s->size, m->total_ms, ret, err);
+        rc = say(&result, s->size, m->total_ms, &ret->people, err);
     diarize_free(&result);
     return rc;
 }

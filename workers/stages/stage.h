@@ -66,10 +66,7 @@ struct stage_work {
                                   beyond the recording's end */
     const char *language;      /* hint; "" none */
     uint64_t seed;
-    const struct stage_passage { /* embed-text; borrowed until the lane ends */
-        int64_t start_ms, end_ms;
-        const char *text;
-    } * passages;
+    const struct result_passage *passages; /* embed-text; borrowed until the lane ends */
     uint32_t passage_count;
     struct stage_drill { /* drills (stages/drill.h), which ask for nothing of the above */
         uint32_t prompt; /* positions of the decoder that are only fed, */

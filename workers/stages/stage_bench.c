@@ -35,13 +35,13 @@ struct bench {
     struct stage *stage;
     bool drills, hears;
     uint32_t rounds;
-    struct peak *peak;              /* drills */
-    float *babble;                  /* [BABBLE_S * RATE] */
-    char *text;                     /* passages, one behind the other */
-    struct stage_passage *passages; /* [LANES * MOST_UNITS * UNIT_PASSAGES] */
-    int64_t end;                    /* of a lane, in samples */
-    uint32_t open;                  /* lanes */
-    uint64_t items, vectors;        /* of a round */
+    struct peak *peak;               /* drills */
+    float *babble;                   /* [BABBLE_S * RATE] */
+    char *text;                      /* passages, one behind the other */
+    struct result_passage *passages; /* [LANES * MOST_UNITS * UNIT_PASSAGES] */
+    int64_t end;                     /* of a lane, in samples */
+    uint32_t open;                   /* lanes */
+    uint64_t items, vectors;         /* of a round */
     struct err failed;
 };
 
@@ -116,7 +116,7 @@ static int make_passages(struct bench *b, struct err *err)
         char *text = b->text + i * PASSAGE_CHARS;
 
         write_passage(text, (uint32_t)i);
-        b->passages[i] = (struct stage_passage){0, 1, text};
+        b->passages[i] = (struct result_passage){0, 1, text};
     }
     return 0;
 }

@@ -102,8 +102,8 @@ static const struct field fatal[] = {
 };
 
 static const struct field passage[] = {
-    FIELD_SPAN(msg_passage, start_ms, end_ms, PROTOCOL_MAX_MS),
-    FIELD_TEXT(msg_passage, text, MAX_TEXT),
+    FIELD_SPAN(result_passage, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_TEXT(result_passage, text, MAX_TEXT),
 };
 
 static const struct field track[] = {
@@ -333,8 +333,8 @@ static const struct field settle[] = {
 };
 
 static const struct field speaker[] = {
-    FIELD_I64(msg_speaker, speech_ms, 0, PROTOCOL_MAX_MS),
-    FIELD_MAYBE_UNIT(msg_speaker, values, msg_settled, size),
+    FIELD_I64(result_speaker, speech_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_MAYBE_UNIT(result_speaker, values, result_people, size),
 };
 
 static const struct field turn[] = {
@@ -342,21 +342,25 @@ static const struct field turn[] = {
     FIELD_U32(result_turn, speaker, 0, MAX_SETTLED_SPEAKERS),
 };
 
+static const struct field people[] = {
+    FIELD_U32(result_people, size, 0, MAX_VECTOR),
+    FIELD_ARRAY(result_people, speakers, speaker_count, MAX_SETTLED_SPEAKERS, speaker),
+    FIELD_ARRAY(result_people, turns, turn_count, UINT32_MAX, turn),
+};
+
 static const struct field settled[] = {
     FIELD_I64(msg_settled, task_id, INT64_MIN, INT64_MAX),
     FIELD_U32(msg_settled, wall_ms, 0, UINT32_MAX),
-    FIELD_U32(msg_settled, size, 0, MAX_VECTOR),
-    FIELD_ARRAY(msg_settled, speakers, speaker_count, MAX_SETTLED_SPEAKERS, speaker),
-    FIELD_ARRAY(msg_settled, turns, turn_count, UINT32_MAX, turn),
+    FIELD_STRUCT(msg_settled, people, people),
 };
 
 static bool settled_holds(const void *of)
 {
-    const struct msg_settled *m = of;
+    const struct result_people *p = &((const struct msg_settled *)of)->people;
 
-    for (uint32_t i = 0; i < m->turn_count; i++)
-        if (m->turns[i].speaker >= m->speaker_count ||
-            (i && m->turns[i].start_ms < m->turns[i - 1].start_ms))
+    for (uint32_t i = 0; i < p->turn_count; i++)
+        if (p->turns[i].speaker >= p->speaker_count ||
+            (i && p->turns[i].start_ms < p->turns[i - 1].start_ms))
             return false;
     return true;
 }

@@ -147,12 +147,7 @@ struct msg_lease {
      * LEASE_END says reached_end with `total_ms` as it is here. */
     int64_t total_ms;
     uint32_t passage_count;
-    struct msg_passage *passages; /* NULL when there are none */
-};
-
-struct msg_passage {
-    int64_t start_ms, end_ms;
-    char *text; /* valid UTF-8 */
+    const struct result_passage *passages; /* NULL when there are none */
 };
 
 struct msg_cap { /* lowers `last` of a lease; the worker ignores it when it is already past */
@@ -271,16 +266,9 @@ struct msg_settle {
     int64_t total_ms;  /* of the recording */
 };
 
-struct msg_speaker {
-    int64_t speech_ms;
-    float *values; /* [size], of length 1; NULL: the voice was never heard clearly enough */
-};
-
 struct msg_settled {
     int64_t task_id;
-    uint32_t size, speaker_count, turn_count;
-    struct msg_speaker *speakers;
-    struct result_turn *turns; /* ascending start */
+    struct result_people people;
     uint32_t wall_ms;
 };
 

@@ -50,7 +50,7 @@ static void embed(const struct fake_lease *l, struct msg_shard_done *m, struct o
     m->vectors = o->vectors = calloc(n, sizeof(*o->vectors));
     o->values = calloc(n, 2 * sizeof(float));
     for (uint32_t i = 0; i < n; i++) {
-        const struct msg_passage *p = l->m.passage_count ? &l->m.passages[i] : NULL;
+        const struct result_passage *p = l->m.passage_count ? &l->m.passages[i] : NULL;
 
         o->values[2 * i] = 0.6f;
         o->values[2 * i + 1] = 0.8f;

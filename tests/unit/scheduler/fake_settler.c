@@ -110,14 +110,10 @@ static void fail(int code, const char *message)
 static void answer(void)
 {
     static float values[2][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}};
-    struct msg_speaker speakers[2] = {{1000, values[0]}, {2000, values[1]}};
+    struct result_speaker speakers[2] = {{1000, values[0]}, {2000, values[1]}};
     struct result_turn *turns = calloc(windows + 1, sizeof(*turns));
     struct msg_settled m = {.task_id = task.task_id + mode("other"),
-                            .size = 4,
-                            .speaker_count = 2,
-                            .turn_count = windows,
-                            .speakers = speakers,
-                            .turns = turns,
+                            .people = {4, 2, windows, speakers, turns},
                             .wall_ms = 1};
     struct buf b = BUF_INIT;
 

@@ -80,7 +80,7 @@ static struct told read_all(const char *const *texts, uint32_t n, uint32_t windo
                                     .params = "{}",
                                     .precision = PRECISION_F32,
                                     .windows = windows};
-    struct stage_passage p[8] = {0};
+    struct result_passage p[8] = {0};
     struct stage_work work = {.end = no_audio, .language = "", .passages = p, .passage_count = n};
     struct stage_lane *lane = NULL;
     struct stage *s = NULL;

@@ -138,7 +138,8 @@ static int on_passage(void *arg, const struct find_passage *p)
 {
     struct answer *a = arg;
 
-    return find_said(a->st, p->media_id, p->start_ms, p->end_ms, on_said, a, &(struct err){0});
+    return find_said(a->st, p->media_id, p->passage.start_ms, p->passage.end_ms, on_said, a,
+                     &(struct err){0});
 }
 
 /* As `search --semantic --speaker` asks: the nearest thousand, and four times as many while too few

@@ -105,16 +105,19 @@ static inline void voices_put(struct store *st, int64_t task, uint32_t seq)
 }
 
 static const float one[] = {0.6f, 0.8f}, two[] = {1.0f, 0.0f};
-static const struct store_speaker speakers[] = {{9000, one, 2}, {5000, two, 2}, {7, NULL, 0}};
+static const struct result_speaker speakers[] = {{9000, one}, {5000, two}, {7, NULL}};
 /* Segments of shard_put lie at 0 .. 1500, 2000 .. 3500, ...; its words at 0 .. 700 and at 700. */
 static const struct result_turn turns[] = {
     {0, 900, 0}, {600, 700, 2}, {690, 2600, 1}, {30000, 39000, 0}};
+
+/* The first n of them, and when they speak. */
+#define PEOPLE(n, turns, turn_count) (&(struct result_people){2, n, turn_count, speakers, turns})
 
 static inline void settle(struct store *st, int64_t task)
 {
     struct err e = {0};
 
-    assert_ok(store_settled(st, task, speakers, 3, turns, 4, &e), e);
+    assert_ok(store_settled(st, task, PEOPLE(3, turns, 4), &e), e);
 }
 
 #define WHO                                                                                 \

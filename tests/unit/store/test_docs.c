@@ -48,8 +48,9 @@ static void fill_speakers(struct store *st)
 {
     static const struct store_stage diarize = {"diarize", "pyannote", "/p", "dd", "{}", NULL};
     static const float voices[][4] = {{0.6f, 0.8f, 0, 0}, {0, 0.8f, 0.6f, 0}};
-    static const struct store_speaker speakers[] = {{3400, voices[0], 4}, {5600, voices[1], 4}};
+    static const struct result_speaker speakers[] = {{3400, voices[0]}, {5600, voices[1]}};
     static const struct result_turn turns[] = {{0, 3400, 0}, {3300, 8900, 1}};
+    const struct result_people people = {4, 2, 2, speakers, turns};
     struct err e = {0};
     int64_t job = job_begin(st, &diarize), task;
 
@@ -57,7 +58,7 @@ static void fill_speakers(struct store *st)
     task = count_of("SELECT max(task_id) FROM task");
     put(st, task, 0, "", NULL, 0);
     assert_ok(store_task_total(st, task, 1, &e), e);
-    assert_ok(store_settled(st, task, speakers, 2, turns, 2, &e), e);
+    assert_ok(store_settled(st, task, &people, &e), e);
     apply_ok(st, &(struct request){
                      .type = REQUEST_NAME_SPEAKER, .speaker_id = 2, .speaker_name = "Ana"});
 }

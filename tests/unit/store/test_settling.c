@@ -205,7 +205,8 @@ TEST(impossible_things_are_refused)
     static const float nan_[] = {0.5f, NAN, 1, 3};
     struct result_voices v;
     struct result_turn t = {0, 1, 3};
-    struct store_speaker s = {-1, NULL, 0};
+    struct result_speaker s = {-1, NULL};
+    struct result_people alone = {2, 1, 0, &s, NULL};
     struct result_sound d = {0, 5, 1, "x", 1.5};
     struct store_vector x = {0, 5, "x", nan_, 2};
     struct store_shard_result r = {.task_id = 4, .end_ms = 10, .sounds = &d, .sound_count = 1};
@@ -233,13 +234,16 @@ TEST(impossible_things_are_refused)
     assert_int_equal(store_shard_done(st, &r, &e), ERR_INPUT);
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 0);
     diarize(st, 3);
-    assert_int_equal(store_settled(st, 3, speakers, 3, &t, 1, &e), ERR_INPUT);
+    assert_int_equal(store_settled(st, 3, PEOPLE(3, &t, 1), &e), ERR_INPUT);
     t = (struct result_turn){5, 4, 0};
-    assert_int_equal(store_settled(st, 3, speakers, 3, &t, 1, &e), ERR_INPUT);
-    assert_int_equal(store_settled(st, 3, &s, 1, NULL, 0, &e), ERR_INPUT);
-    s = (struct store_speaker){1, nan_, 2};
-    assert_int_equal(store_settled(st, 3, &s, 1, NULL, 0, &e), ERR_INPUT);
-    assert_int_equal(store_settled(st, 99, NULL, 0, NULL, 0, &e), ERR_INPUT);
+    assert_int_equal(store_settled(st, 3, PEOPLE(3, &t, 1), &e), ERR_INPUT);
+    assert_int_equal(store_settled(st, 3, &alone, &e), ERR_INPUT);
+    s = (struct result_speaker){1, nan_};
+    assert_int_equal(store_settled(st, 3, &alone, &e), ERR_INPUT);
+    s.values = voices.vectors;
+    alone.size = 0;
+    assert_int_equal(store_settled(st, 3, &alone, &e), ERR_INPUT);
+    assert_int_equal(store_settled(st, 99, &(struct result_people){0}, &e), ERR_INPUT);
     settle(st, 1); /* nothing that settles */
     assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 1"), "pending");
     assert_int_equal(count_of("SELECT count(*) FROM speaker"), 0);

@@ -148,7 +148,7 @@ TEST(sounds_and_vectors)
 static const char *passages(struct store *st, int64_t task, uint32_t chars)
 {
     static char out[512];
-    struct store_passage *p = NULL;
+    struct result_passage *p = NULL;
     struct err e = {0};
     size_t n = 0;
 
@@ -165,7 +165,7 @@ TEST(neighbours_make_passages)
 {
     static const struct result_turn all[] = {{0, 3600, 0}, {3600, 60000, 1}};
     struct store *st = catalog_new();
-    struct store_passage *p = NULL;
+    struct result_passage *p = NULL;
     struct err e = {0};
     size_t n = 0;
     int64_t job = job_begin(st, &stage_text);
@@ -192,7 +192,7 @@ TEST(neighbours_make_passages)
     job = job_begin(st, &stage_voices);
     job_add1(st, job, "/a/1.wav", "", 1);
     diarize(st, 3);
-    assert_ok(store_settled(st, 3, speakers, 2, all, 2, &e), e);
+    assert_ok(store_settled(st, 3, PEOPLE(2, all, 2), &e), e);
     /* Who speaks does not matter: it may be known, or not yet. */
     assert_string_equal(passages(st, 2, 100), "0-7500 \xC3\xBC"
                                               "ber zwei three|30000-33500 after a pause end|");
@@ -203,7 +203,7 @@ TEST(neighbours_make_passages)
 TEST(passages_can_be_sent)
 {
     struct store *st = catalog_new();
-    struct store_passage *p = NULL;
+    struct result_passage *p = NULL;
     struct err e = {0};
     size_t n = 0;
     int64_t job = job_begin(st, &stage_text);

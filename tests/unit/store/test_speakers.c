@@ -44,7 +44,7 @@ TEST(words_have_speakers_of_their_own)
 
     transcribe(st, 1);
     diarize(st, 3);
-    assert_ok(store_settled(st, 3, speakers, 2, other, 2, &e), e);
+    assert_ok(store_settled(st, 3, PEOPLE(2, other, 2), &e), e);
     assert_string_equal(text_of(WHO), "SPEAKER_01,SPEAKER_01,SPEAKER_01");
     assert_string_equal(text_of(WHO_SAYS), "SPEAKER_00,SPEAKER_01,SPEAKER_00,SPEAKER_01,"
                                            "SPEAKER_01,SPEAKER_01");
@@ -68,7 +68,7 @@ TEST(the_newest_diarization_counts)
         if (order == 0)
             settle(st, 3);
         assert_string_equal(text_of(WHO), order ? "-,-,-" : "SPEAKER_00,SPEAKER_01,SPEAKER_00");
-        assert_ok(store_settled(st, 5, speakers, 1, all, 1, &e), e);
+        assert_ok(store_settled(st, 5, PEOPLE(1, all, 1), &e), e);
         if (order == 1)
             settle(st, 3);
         assert_string_equal(text_of(WHO), "SPEAKER_00,SPEAKER_00,SPEAKER_00");
@@ -88,7 +88,7 @@ TEST(nobody_speaks)
 
     transcribe(st, 1);
     diarize(st, 3);
-    assert_ok(store_settled(st, 3, NULL, 0, NULL, 0, &e), e);
+    assert_ok(store_settled(st, 3, &(struct result_people){0}, &e), e);
     assert_string_equal(text_of(WHO), "-,-,-");
     catalog_close(st);
 }
@@ -175,7 +175,7 @@ static void expect_names(const struct result_turn *is, size_t count, const char 
     struct err e = {0};
 
     diarize(st, 5);
-    assert_ok(store_settled(st, 5, speakers, 3, is, count, &e), e);
+    assert_ok(store_settled(st, 5, PEOPLE(3, is, count), &e), e);
     assert_string_equal(names_of(5), want);
     assert_string_equal(names_of(3), "Bea,Ana,Cid");
     catalog_close(st);
@@ -207,7 +207,7 @@ TEST(names_go_to_the_next_diarization)
     /* What counts now is what the names are taken from, and a name may be taken away. */
     st = named();
     diarize(st, 5);
-    assert_ok(store_settled(st, 5, speakers, 3, same, 4, &e), e);
+    assert_ok(store_settled(st, 5, PEOPLE(3, same, 4), &e), e);
     assert_string_equal(text_of(WHO), "Bea,Ana,Bea");
     name(st, 5, "");
     assert_string_equal(text_of(WHO), "Bea,SPEAKER_01,Bea");

@@ -74,9 +74,9 @@ static const struct msg_ready ready = {16,
                                        3,
                                        why_not};
 static const struct msg_fatal fatal = {ERR_MODEL, (char *)"config.json is missing"};
-static struct msg_passage passages[] = {
-    {0, 0, (char *)""},
-    {1000, 9000, (char *)"Was nicht im Text steht."},
+static struct result_passage passages[] = {
+    {0, 0, ""},
+    {1000, 9000, "Was nicht im Text steht."},
 };
 static struct msg_track tracks[] = {
     {0, (char *)"en", 3, skips},
@@ -157,9 +157,9 @@ static const struct msg_log log_line = {2, (char *)"a line"};
 static const struct msg_tuned tuned = {32, 8, (char *)"no memory for 64 slots"};
 
 static const struct msg_settle settle = {7, (char *)"/m/\xff", (char *)"00ff", (char *)"{}", 36000};
-static struct msg_speaker speakers[] = {{12000, values}, {500, values + 2}};
+static struct result_speaker speakers[] = {{12000, values}, {500, values + 2}};
 static struct result_turn turns[] = {{0, 9000, 1}, {0, 10, 0}, {4000, 4000, 0}};
-static const struct msg_settled settled = {7, 2, 2, 3, speakers, turns, 15};
+static const struct msg_settled settled = {7, {2, 2, 3, speakers, turns}, 15};
 static const struct msg_settle_failed settle_failed = {7, ERR_INPUT, (char *)"no voices"};
 
 static const struct {

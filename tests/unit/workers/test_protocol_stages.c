@@ -84,7 +84,7 @@ TEST(tracks_are_checked)
              behind[] = {3, 4, 10};
     struct msg_track tracks[SETUP_MAX_STAGES + 1] = {
         {0, (char *)"en", 3, skip}, {2, (char *)"", 3, skip}, {5, (char *)"", 0, NULL}};
-    struct msg_passage text = {0, 100, (char *)"one"};
+    struct result_passage text = {0, 100, "one"};
     struct msg_lease lease = {.path = (char *)"/a",
                               .shard_ms = 1000,
                               .first = 3,
@@ -117,7 +117,7 @@ TEST(tracks_are_checked)
 
 TEST(passages_are_checked)
 {
-    struct msg_passage p[] = {{0, 100, (char *)"one"}, {100, 200, (char *)"two"}};
+    struct result_passage p[] = {{0, 100, "one"}, {100, 200, "two"}};
     struct msg_track first = {.stage = 0};
     struct msg_lease m = {.path = (char *)"/a",
                           .shard_ms = 1000,
@@ -236,22 +236,22 @@ TEST(voices_of_a_shard_fit_a_frame)
 TEST(settling_is_checked)
 {
     const struct msg_settle s = {1, (char *)"/m", (char *)"aa", (char *)"{}", 1000};
-    struct msg_speaker speakers[] = {{500, units}, {600, units + 3}};
-    struct msg_speaker silent = {-1, units};
+    struct result_speaker speakers[] = {{500, units}, {600, units + 3}};
+    struct result_speaker silent = {-1, units};
     struct result_turn turns[] = {{0, 500, 0}, {200, 900, 1}};
     struct result_turn back[] = {{200, 900, 1}, {0, 500, 0}},
                        third[] = {{0, 500, 0}, {200, 900, 2}},
                        turned[] = {{0, 500, 0}, {200, 199, 1}};
-    const struct msg_settled m = {1, 3, 2, 2, speakers, turns, 5};
-    const struct msg_settled nobody = {.task_id = 1}, nameless = {1, 0, 2, 2, speakers, turns, 5};
+    const struct msg_settled m = {1, {3, 2, 2, speakers, turns}, 5};
+    const struct msg_settled nobody = {.task_id = 1}, nameless = {1, {0, 2, 2, speakers, turns}, 5};
 
     REFUSED(settle, s, total_ms, -1);
     REFUSED(settle, s, params_json, (char *)"\xff");
-    REFUSED(settled, m, turns, back);
-    REFUSED(settled, m, turns, third);
-    REFUSED(settled, m, turns, turned);
-    REFUSED(settled, m, speaker_count, 1);
-    REFUSED(settled, m, size, 1); /* then the values are not of length 1 */
+    REFUSED(settled, m, people.turns, back);
+    REFUSED(settled, m, people.turns, third);
+    REFUSED(settled, m, people.turns, turned);
+    REFUSED(settled, m, people.speaker_count, 1);
+    REFUSED(settled, m, people.size, 1); /* then the values are not of length 1 */
     assert_int_equal(take_settled(&nobody), 0);
     assert_int_equal(take_settled(&nameless), 0); /* voices without vectors */
     speakers[0].values = NULL;
@@ -272,13 +272,13 @@ TEST(settling_is_checked)
 
 TEST(what_is_not_there_has_its_bytes_too)
 {
-    struct msg_speaker mixed[] = {{500, NULL}, {600, units + 3}, {700, NULL}};
+    struct result_speaker mixed[] = {{500, NULL}, {600, units + 3}, {700, NULL}};
 
     BYTES(MSG_SHARD_DONE, "shard_done_empty", shard_done, {.language = NULL});
     BYTES(MSG_VOICES, "voices_empty", voices, {.windows = 0});
     BYTES(MSG_SETTLED, "settled_nobody", settled, {.task_id = 1});
-    BYTES(MSG_SETTLED, "settled_mixed", settled, {1, 3, 3, 0, mixed, NULL, 5});
-    BYTES(MSG_SETTLED, "settled_nameless", settled, {1, 0, 3, 0, mixed, NULL, 5});
+    BYTES(MSG_SETTLED, "settled_mixed", settled, {1, {3, 3, 0, mixed, NULL}, 5});
+    BYTES(MSG_SETTLED, "settled_nameless", settled, {1, {0, 3, 0, mixed, NULL}, 5});
     BYTES(MSG_SETUP, "setup_empty", setup, {.slots = 0});
     BYTES(MSG_LEASE, "lease_empty", lease, {.lease_id = 0});
 }

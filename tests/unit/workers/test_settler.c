@@ -143,7 +143,7 @@ static void expect_turn(const struct result_turn *t, uint32_t speaker, int64_t s
 TEST(two_voices_are_told_apart)
 {
     char hash[MODEL_HASH_LEN], *dir = own_model(hash);
-    const struct msg_settled *s;
+    const struct result_people *s;
     struct msg_settle m = work(77, dir, hash, "{}");
     struct play p;
 
@@ -152,8 +152,8 @@ TEST(two_voices_are_told_apart)
     settle(&p, &m, 50); /* the same, cut elsewhere, by the same process */
     assert_int_equal(p.settled_count, 2);
     for (int i = 0; i < 2; i++) {
-        s = &p.settled[i];
-        assert_int_equal(s->task_id, 77);
+        s = &p.settled[i].people;
+        assert_int_equal(p.settled[i].task_id, 77);
         assert_int_equal(s->speaker_count, 2);
         assert_int_equal(s->turn_count, 3);
         expect_turn(&s->turns[0], 0, 0, 25000);
@@ -162,13 +162,13 @@ TEST(two_voices_are_told_apart)
         assert_true(llabs(s->speakers[0].speech_ms - 35000) < 120);
         assert_int_equal(s->size, SIZE);
         assert_true(s->speakers[0].values[1] > 0.9f && s->speakers[1].values[2] > 0.9f);
-        assert_memory_equal(s->speakers[0].values, p.settled[0].speakers[0].values,
+        assert_memory_equal(s->speakers[0].values, p.settled[0].people.speakers[0].values,
                             SIZE * sizeof(float));
     }
     m.params_json = (char *)"{\"num_speakers\":1}";
     settle(&p, &m, 1);
     assert_int_equal(p.settled_count, 3);
-    assert_int_equal(p.settled[2].speaker_count, 1);
+    assert_int_equal(p.settled[2].people.speaker_count, 1);
     play_quit(&p);
     free(dir);
 }
@@ -188,7 +188,7 @@ TEST(many_processors_are_not_too_many)
     unsetenv("OMP_STACKSIZE");
     settle(&p, &m, 20);
     assert_int_equal(p.settled_count, 1);
-    assert_int_equal(p.settled[0].speaker_count, 2);
+    assert_int_equal(p.settled[0].people.speaker_count, 2);
     play_quit(&p);
     free(dir);
 }
@@ -207,8 +207,8 @@ TEST(a_silent_recording_has_nobody)
     play_send(&p);
     while (!p.settled_count)
         assert_true(play_step(&p));
-    assert_int_equal(p.settled[0].speaker_count, 0);
-    assert_int_equal(p.settled[0].turn_count, 0);
+    assert_int_equal(p.settled[0].people.speaker_count, 0);
+    assert_int_equal(p.settled[0].people.turn_count, 0);
     play_quit(&p);
     free(dir);
 }

@@ -234,7 +234,7 @@ TEST(it_can_be_stopped_in_a_tail)
 TEST(passages_are_embedded_without_decoding)
 {
     char *model = files_model(), *path = own_recording();
-    struct msg_passage passages[200];
+    struct result_passage passages[200];
     char text[200][16];
     const struct play_options o = {.stage = "embed-text", .model_dir = model, .params = "{}"};
     const struct msg_lease_end *end;
@@ -244,7 +244,7 @@ TEST(passages_are_embedded_without_decoding)
 
     for (int i = 0; i < 200; i++) {
         snprintf(text[i], sizeof(text[i]), "%.*s", i % 12, "some passage");
-        passages[i] = (struct msg_passage){i * 100, i * 100 + 90, text[i]};
+        passages[i] = (struct result_passage){i * 100, i * 100 + 90, text[i]};
     }
     play_ready(&p, &o);
     m = play_lease_of(&p, path, 300000);
