@@ -8,12 +8,14 @@
 #include "gpu/devices.h"
 #include "tools/cli.h"
 #include "tools/enqueue/enqueue_stages.h"
+#include "tools/param_option.h"
 #include "tools/text.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/stages/stage_bench.h"
 
 #define MODELS_MAX 16
 
-static const char help[] =
+static const char help_head[] =
     "Usage: nightshift bench [OPTION]...\n"
     "How fast this machine transcribes: windows of 30 s a second, as a multiple of\n"
     "real time, the time of each stage, and the encoder's share of the machine's own\n"
@@ -22,9 +24,9 @@ static const char help[] =
     "beside a transcription, with models that are here.\n"
     "\n"
     "  -m, --model=NAME     nano, tiny, base, small, medium, large-v3,\n"
-    "                       large-v3-turbo, or a folder; may be repeated\n"
-    "      --diarize[=MODEL], --sounds[=MODEL], --embed[=MODEL],\n"
-    "      --embed-audio[=MODEL]\n"
+    "                       large-v3-turbo, or a folder; may be repeated\n";
+
+static const char help_tail[] =
     "                       these instead (with --model: too), as a worker does them;\n"
     "                       models as for `nightshift enqueue`\n"
     "  -d, --devices=LIST   each of them, as for `nightshift run` (default: auto:\n"
@@ -125,6 +127,17 @@ static int take(void *arg, int option, const char *value, struct err *err)
     default:
         return err_set(err, ERR_USAGE, "an option that does not exist");
     }
+}
+
+static void values(const struct complete *c, int option, void *arg)
+{
+    const char *name;
+
+    (void)arg;
+    if (option >= OPT_OTHER)
+        enqueue_stage_values(stage_kinds[option - OPT_OTHER], c);
+    for (uint32_t i = 0; option == 'm' && (name = whisper_preset_name(i)); i++)
+        complete_put(c, name);
 }
 
 /* ---- transcription, by its models */
@@ -380,30 +393,43 @@ static int bench_all(const struct cli *cli, const struct wanted *w, struct err *
     return rc;
 }
 
-/* Stages that are asked for by an option of theirs are measured by it, too. */
-static void make_options(struct option ret[OWN + STAGE_COUNT + 1])
+/* Stages that are asked for by an option of theirs are measured by it, too. In the help they stand
+ * beside each other. */
+static void make_options(struct option ret[OWN + STAGE_COUNT + 1], struct buf *help)
 {
+    struct buf names = BUF_INIT;
     size_t n = OWN;
 
     memcpy(ret, own, sizeof(own));
-    for (size_t i = 0; i < STAGE_COUNT; i++)
-        if (stage_kinds[i]->help)
-            ret[n++] = (struct option){stage_kinds[i]->option, optional_argument, NULL,
-                                       OPT_OTHER + (int)i};
+    for (size_t i = 0; i < STAGE_COUNT; i++) {
+        const char *option = stage_kinds[i]->option;
+
+        if (!stage_kinds[i]->help)
+            continue;
+        buf_printf(&names, "%s--%s[=MODEL]", names.len ? ", " : "", option);
+        ret[n++] = (struct option){option, optional_argument, NULL, OPT_OTHER + (int)i};
+    }
+    buf_printf(help, "%s      ", help_head);
+    param_option_help(buf_cstr(&names) ? buf_cstr(&names) : "", 6, 6, help);
+    buf_printf(help, "%s", help_tail);
+    buf_free(&names);
 }
 
 int cmd_bench(struct cli *cli, int argc, char **argv)
 {
     struct option longs[OWN + STAGE_COUNT + 1] = {0};
-    const struct cli_spec spec = {help, "m:d:", longs, take, true, NULL};
+    struct cli_spec spec = {help_head, "m:d:", longs, take, true, values};
+    struct buf help = BUF_INIT;
     struct wanted w = {0};
     struct err err = {0};
     char doing[200] = "";
     int status;
 
-    make_options(longs);
+    make_options(longs, &help);
+    if (buf_cstr(&help))
+        spec.help = buf_cstr(&help);
     status = cli_parse(cli, &spec, &w, argc, argv);
-
+    buf_free(&help);
     if (status >= 0)
         return status;
     if (optind < argc)

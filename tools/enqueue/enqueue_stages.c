@@ -139,6 +139,14 @@ static void put_if_fitting(void *arg, const char *name, const char *dir)
         complete_put(f->complete, name);
 }
 
+void enqueue_stage_values(const struct stage_kind *kind, const struct complete *c)
+{
+    struct fitting f = {kind, c};
+    struct err none = {0};
+
+    (void)model_dir_list(put_if_fitting, &f, &none);
+}
+
 void enqueue_wish_values(const struct enqueue_wish *w, int option, const struct complete *c)
 {
     const size_t i = (size_t)(option - ENQUEUE_STAGES_FIRST),
@@ -146,11 +154,9 @@ void enqueue_wish_values(const struct enqueue_wish *w, int option, const struct 
     const struct param_field *field = i < w->count          ? w->options[i].field
                                       : j < w->params.count ? w->params.options[j].field
                                                             : NULL;
-    struct fitting f = {i < w->count ? stage_kinds[w->options[i].stage] : stage_kinds[0], c};
-    struct err none = {0};
 
     if (option == 'm' || (i < w->count && !field))
-        (void)model_dir_list(put_if_fitting, &f, &none);
+        enqueue_stage_values(stage_kinds[i < w->count ? w->options[i].stage : 0], c);
     for (size_t k = 0; field && field->kind == PARAM_CHOICE && field->choices[k]; k++)
         complete_put(c, field->choices[k]);
 }

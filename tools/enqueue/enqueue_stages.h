@@ -48,7 +48,9 @@ bool enqueue_wish_knows(int option);
  * NULL. ERR_USAGE with a sentence. */
 int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, const char *next,
                       struct err *err);
-/* Names of models that are here and fit, or the choices that a parameter has. option: also 'm'. */
+/* Names of models that are here, for a stage. */
+void enqueue_stage_values(const struct stage_kind *kind, const struct complete *c);
+/* The same, or the choices that a parameter has. option: also 'm'. */
 void enqueue_wish_values(const struct enqueue_wish *w, int option, const struct complete *c);
 /* Options that do nothing without another, or exclude each other: ERR_USAGE. */
 int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err);

@@ -692,7 +692,10 @@ class Completion(Program):
         for words, first in ((["--diarize=d"], "--diarize=diarization-nano"), (["--model=wh"], "--model=whisper-nano"),
                              (["--model", "whisper-n"], "whisper-nano"), (["-m", "whisper-n"], "whisper-nano")):
             self.assertIn(first, self.of("enqueue", *words))
-        self.assertEqual([], self.of("enqueue", "--diarize=wh"))  # that one is not for it
+        for command in ("enqueue", "bench"):
+            self.assertEqual(["--diarize=diarization-nano"], self.of(command, "--diarize=d"))
+            self.assertEqual([], self.of(command, "--diarize=wh"))  # that one is not for it
+        self.assertEqual(["large-v3", "large-v3-turbo"], self.of("bench", "-m", "l"))
         self.assertEqual(["srt"], self.of("export", "-f", "s"))
         for words in (["-c", ""], ["enqueue", ""], ["enqueue", "--diarize", ""], ["run", "--shard", ""]):
             self.assertEqual([], self.of(*words))  # files, or nobody knows
