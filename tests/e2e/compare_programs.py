@@ -69,7 +69,9 @@ class Side:
                 file.write("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  x\n")
             del self.env["NIGHTSHIFT_DEVICES"]
             self.env.update(NIGHTSHIFT_SYSTEM_ROOT=root, NIGHTSHIFT_PROBE_SECONDS="60")
-        self.options = ["--devices", "cuda:0"] if emulated else []
+        # Without it a vector's last bits may depend on what shares its batch, and a night that goes on
+        # has other batches.
+        self.options = ["--devices", "cuda:0", "--deterministic"] if emulated else []
         self.take(build)
 
     def take(self, build):
