@@ -454,7 +454,7 @@ static void decide(struct run *run, struct run_task *t, const struct planner_end
 static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct run_lease **ret,
                      struct err *err)
 {
-    struct run_lease *l = *ret = idmap_get(&w->run->leases, lease);
+    struct run_lease *l = *ret = idmap_get(&w->process.run->leases, lease);
 
     if (!l)
         log_debug("%s: lease %" PRIu64 " is over", w->label, lease);
@@ -466,7 +466,7 @@ static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct
 
 bool dispatch_media(struct run_worker *w, const struct msg_media *m, struct err *err)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     struct run_lease *l;
 
     if (!lease_of(w, m->lease_id, m->media_id, &l, err))
@@ -518,7 +518,7 @@ static bool take_end(struct run *run, struct run_lease *l, uint32_t shards, int6
 static bool first_done(struct run_worker *w, struct run_lease *l, struct msg_shard_done *m,
                        struct err *err)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     struct run_task *t = l->task;
     int rc;
 
@@ -555,11 +555,12 @@ bool dispatch_shard_done(struct run_worker *w, struct msg_shard_done *m, struct 
     if (m->track ? !tracks_shard_done(w, l, m, err) : !first_done(w, l, m, err))
         return false;
     /* Without other tracks LEASE_END is about to say it. */
-    return shards == 0 || l->track_count == 0 || take_end(w->run, l, shards, total_ms, err);
+    return shards == 0 || l->track_count == 0 || take_end(w->process.run, l, shards, total_ms, err);
 }
 
 bool dispatch_shard_failed(struct run_worker *w, const struct msg_shard_failed *m, struct err *err)
 {
+    struct run *run = w->process.run;
     struct run_lease *l;
     int rc;
 
@@ -569,9 +570,9 @@ bool dispatch_shard_failed(struct run_worker *w, const struct msg_shard_failed *
         return true;
     if (m->track)
         return tracks_shard_failed(w, l, m, err);
-    rc = planner_shard(w->run->planner, m->lease_id, m->seq, false, err);
+    rc = planner_shard(run->planner, m->lease_id, m->seq, false, err);
     if (rc == ERR_NOMEM)
-        run_fail(w->run, err);
+        run_fail(run, err);
     if (rc < 0)
         return false;
     if (rc == 0)
@@ -604,7 +605,7 @@ static void conclude(struct run *run, struct run_task *t, const struct planner_e
 
 bool dispatch_lease_end(struct run_worker *w, const struct msg_lease_end *m, struct err *err)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     struct planner_ended e;
     struct run_lease *l;
     struct run_task *t;
@@ -679,7 +680,7 @@ static bool is_known(struct run *run, int64_t task)
 void dispatch_worker_lost(struct run_worker *w, int code, const char *message,
                           enum restart_cause *cause, int64_t *task)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     size_t n = planner_worker_leases(run->planner, w->index, NULL, 0), i;
     uint64_t *ids = calloc(n + 1, sizeof(*ids));
     struct err err = {0};

@@ -31,7 +31,8 @@ static struct store_tuning_key key_of(const struct run_worker *w)
 
 void recall_fill(struct run_worker *w, struct msg_setup *m)
 {
-    const struct device *d = &w->run->devices->list[w->index];
+    struct run *run = w->process.run;
+    const struct device *d = &run->devices->list[w->index];
     enum precision precision = PRECISION_AUTO;
     struct store_tuning t;
     struct err err = {0};
@@ -39,12 +40,12 @@ void recall_fill(struct run_worker *w, struct msg_setup *m)
 
     memset(&w->use, 0, sizeof(w->use));
     utf8_copy(w->use.model_hash, sizeof(w->use.model_hash), m->stages[0].model_hash);
-    utf8_copy(w->use.decoding, sizeof(w->use.decoding), w->run->kind.decoding);
-    if (is_chosen(w->run) || precision_parse(m->precision, &precision, &err))
+    utf8_copy(w->use.decoding, sizeof(w->use.decoding), run->kind.decoding);
+    if (is_chosen(run) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
     if (precision == PRECISION_AUTO)
         precision = precision_auto(d->precisions);
-    rc = store_tuning_get(w->run->st,
+    rc = store_tuning_get(run->st,
                           &(struct store_tuning_key){d->id, d->driver, m->stages[0].model_hash,
                                                      precision_name(precision), w->use.decoding},
                           &t, &err);
@@ -54,13 +55,14 @@ void recall_fill(struct run_worker *w, struct msg_setup *m)
         m->tuned_rate = (float)t.rate;
         w->use.remembered = true;
     } else if (rc != ERR_EMPTY) {
-        report_event(w->run, LOG_WARN, "what is remembered of %s cannot be read: %s", w->label,
+        report_event(run, LOG_WARN, "what is remembered of %s cannot be read: %s", w->label,
                      err.msg);
     }
 }
 
 static void note(struct run_worker *w, uint32_t oom_count)
 {
+    struct run *run = w->process.run;
     const struct run_memory *u = &w->use;
     const struct store_tuning_key key = key_of(w);
     const struct store_tuning t = {
@@ -73,8 +75,8 @@ static void note(struct run_worker *w, uint32_t oom_count)
     };
     struct err err = {0};
 
-    run_check(w->run, ledger_tuning(w->run->ledger, &key, &t, &err), &err);
-    run_note_commit(w->run);
+    run_check(run, ledger_tuning(run->ledger, &key, &t, &err), &err);
+    run_note_commit(run);
 }
 
 void recall_ready(struct run_worker *w, const struct msg_ready *m)
@@ -90,7 +92,7 @@ void recall_ready(struct run_worker *w, const struct msg_ready *m)
     u->peak = m->allocated_bytes;
     u->rate = m->rate;
     u->measured = m->measured;
-    if (m->measured && !is_chosen(w->run)) {
+    if (m->measured && !is_chosen(w->process.run)) {
         u->remembered = true;
         note(w, 0);
     }
@@ -98,6 +100,7 @@ void recall_ready(struct run_worker *w, const struct msg_ready *m)
 
 void recall_lowered(struct run_worker *w, const struct msg_tuned *m)
 {
+    struct run *run = w->process.run;
     struct run_memory *u = &w->use;
     char *shown = utf8_display(m->reason, strlen(m->reason));
     struct err err = {0};
@@ -110,10 +113,10 @@ void recall_lowered(struct run_worker *w, const struct msg_tuned *m)
              "%s goes on with %u windows in flight, %u at once in the encoder: %.300s", w->label,
              m->slots, m->windows, shown ? shown : "");
     free(shown);
-    report_event(w->run, LOG_WARN, "%s", text);
-    run_check(w->run, ledger_event(w->run->ledger, "tuned", 0, w->device, text, &err), &err);
-    run_note_commit(w->run);
-    if (is_chosen(w->run))
+    report_event(run, LOG_WARN, "%s", text);
+    run_check(run, ledger_event(run->ledger, "tuned", 0, w->device, text, &err), &err);
+    run_note_commit(run);
+    if (is_chosen(run))
         return;
     u->peak = 0; /* the heartbeats go on with it */
     u->remembered = true;

@@ -60,7 +60,6 @@ struct run_memory {
 };
 
 struct run_worker {
-    struct run *run;
     uint32_t index;
     int64_t stage_id; /* that it was set up for */
     char device[64];  /* as it is started with */

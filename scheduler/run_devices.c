@@ -23,7 +23,6 @@ static int add_worker(struct run *run, const struct device *d, struct err *err)
     run->workers = p;
     w = &p[run->worker_count];
     memset(w, 0, sizeof(*w));
-    w->run = run;
     w->index = run->worker_count++;
     snprintf(w->device, sizeof(w->device), "%s", d->name);
     return 0;
@@ -41,7 +40,7 @@ static void label_workers(struct run *run)
             snprintf(w->label, sizeof(w->label), "worker %s", label);
         else
             snprintf(w->label, sizeof(w->label), "worker %u (%s)", i + 1, label);
-        supervisor_add(w);
+        supervisor_add(run, w);
     }
 }
 

@@ -189,7 +189,7 @@ static struct settler *one_in(struct settle *s, enum process_state state)
 
 static void give_next(struct settler *w, struct store_task *t)
 {
-    struct settle *s = w->run->settle;
+    struct settle *s = w->process.run->settle;
 
     settler_give(w, &s->stages[s->stage_at], t);
     s->page_at += t->task_id == 0; /* it was taken over */

@@ -44,7 +44,7 @@ static int say(struct settler *w, uint8_t type, struct buf *b)
 /* A recording that cannot be settled (now): charged, by the rule that holds for all. */
 static void charge(struct settler *w, int code, const char *message, bool died)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     struct retry_rule rule = {.limit = run->o->attempts, .base_ms = run->tune.retry_base_ms};
     struct retry_failure f = {.code = code, .message = message, .died = died, .alone = true};
     char *shown = backlog_shown(&w->t);
@@ -83,15 +83,16 @@ static int send_voices(void *arg, int64_t seq, const struct result_voices *v, st
         w->sending = false; /* `gone` is on its way */
         return ENOUGH;
     }
-    return process_queued(&w->process) < w->run->tune.queued_bytes ? 0 : ENOUGH;
+    return process_queued(&w->process) < w->process.run->tune.queued_bytes ? 0 : ENOUGH;
 }
 
 /* Its voices are read from the catalog as it takes them: a long recording's are hundreds of
  * megabytes. */
 static void send_more(struct settler *w)
 {
+    struct run *run = w->process.run;
     struct err err = {0};
-    int rc = store_voices_read(w->run->st, w->t.task_id, w->told, send_voices, w, &err);
+    int rc = store_voices_read(run->st, w->t.task_id, w->told, send_voices, w, &err);
 
     if (rc == ENOUGH)
         return;
@@ -101,7 +102,7 @@ static void send_more(struct settler *w)
         return;
     }
     if (retry_store(rc) == STORE_STOP)
-        run_fail(w->run, &err);
+        run_fail(run, &err);
     else
         charge(w, rc, err.msg, false);
     settler_put_down(w); /* and what it was told so far is forgotten with it */
@@ -113,7 +114,7 @@ static void on_written(void *owner)
     struct settler *w = owner;
 
     if (settler_is_busy(w) && w->sending && !w->process.condemned &&
-        process_queued(&w->process) < w->run->tune.queued_bytes)
+        process_queued(&w->process) < w->process.run->tune.queued_bytes)
         send_more(w);
 }
 
@@ -155,12 +156,12 @@ static bool copy_stage(const struct store_stage_row *from, struct store_stage_ro
 
 static int64_t patience_ms(const struct settler *w)
 {
-    return w->run->tune.still_ms + (w->t.duration_ms > 0 ? w->t.duration_ms / 20 : 0);
+    return w->process.run->tune.still_ms + (w->t.duration_ms > 0 ? w->t.duration_ms / 20 : 0);
 }
 
 void settler_give(struct settler *w, const struct store_stage_row *stage, struct store_task *t)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     struct err err = {0};
 
     if (!copy_stage(stage, &w->stage)) {
@@ -205,7 +206,7 @@ static bool is_within(const struct settler *w, const struct result_people *p, st
 
 static bool take_settled(struct settler *w, const struct frame *f, struct err *err)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     struct msg_settled m;
 
     if (msg_settled_get(f->payload, f->len, &m, err))
@@ -241,7 +242,7 @@ static bool take_failed(struct settler *w, const struct frame *f, struct err *er
     restart_result(&w->process.restart);
     shown = utf8_display(m.message, strlen(m.message));
     if (w->unwanted)
-        settle_wake(w->run);
+        settle_wake(w->process.run);
     else /* nobody asked it to stop, so that would be its own fault */
         charge(w, m.code == ERR_CANCELLED || m.code == 0 ? ERR_PROTOCOL : m.code,
                shown && shown[0] ? shown : err_name(m.code), false);
@@ -281,7 +282,7 @@ bool settlers_all_aside(const struct settle *s)
 static void on_aside(void *owner, const char *why, const char *sentence)
 {
     struct settler *w = owner;
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     const struct err *last = &w->process.last;
     struct err err = {0};
 
@@ -301,17 +302,18 @@ static void on_aside(void *owner, const char *why, const char *sentence)
 static void on_gone(void *owner, struct process_loss *loss)
 {
     struct settler *w = owner;
+    struct run *run = w->process.run;
     struct retry_failure f = {0};
 
     if (loss && w->t.task_id) {
         loss->task = w->t.task_id;
-        dispatch_history(w->run, loss->task, &f);
+        dispatch_history(run, loss->task, &f);
         loss->cause = f.attempts || f.deaths_alone ? RESTART_KNOWN : RESTART_ONE;
         if (!w->unwanted)
             charge(w, w->process.last.code, w->process.last.msg, true);
     }
     settler_put_down(w);
-    settle_wake(w->run);
+    settle_wake(run);
 }
 
 static void on_tick(void *owner, int64_t now, int64_t lost)
@@ -338,7 +340,6 @@ void settler_add(struct settler *w, struct run *run)
         .tick = on_tick,
     };
 
-    w->run = run;
     process_init(&w->process, run, &settler, "settler", "", w);
 }
 

@@ -13,7 +13,6 @@
 #define SETTLE_PAGE 32u
 
 struct settler {
-    struct run *run;
     struct process process;
     struct store_task t;          /* that it is busy with, else zero; owned */
     struct store_stage_row stage; /* of t; owned */

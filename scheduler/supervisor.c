@@ -37,7 +37,7 @@ static void on_condemned(void *owner)
 {
     struct run_worker *w = owner;
 
-    planner_worker_gone(w->run->planner, w->index);
+    planner_worker_gone(w->process.run->planner, w->index);
 }
 
 /* The stage's model had no room there: another stage's may. */
@@ -70,7 +70,7 @@ void supervisor_new_stage(struct run *run)
 static void on_aside(void *owner, const char *why, const char *sentence)
 {
     struct run_worker *w = owner;
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     int code = w->process.last.code;
     struct err err = {0};
 
@@ -90,7 +90,7 @@ static void on_aside(void *owner, const char *why, const char *sentence)
 static void on_gone(void *owner, struct process_loss *loss)
 {
     struct run_worker *w = owner;
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     const struct err *last = &w->process.last;
 
     planner_worker_gone(run->planner, w->index);
@@ -111,7 +111,7 @@ static void on_gone(void *owner, struct process_loss *loss)
 
 static void send_setup(struct run_worker *w)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     struct buf b = BUF_INIT;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t threads = run->o->threads;
@@ -153,6 +153,7 @@ static double shards_a_second(const struct run *run, double times_real_time)
 /* A device that was aside works again. */
 static void note_back(struct run_worker *w)
 {
+    struct run *run = w->process.run;
     struct err err = {0};
     char text[200];
 
@@ -160,12 +161,13 @@ static void note_back(struct run_worker *w)
         return;
     w->process.on_trial = false;
     snprintf(text, sizeof(text), "%s is back", w->label);
-    run_check(w->run, ledger_event(w->run->ledger, "worker-back", 0, w->device, text, &err), &err);
-    run_note_commit(w->run);
+    run_check(run, ledger_event(run->ledger, "worker-back", 0, w->device, text, &err), &err);
+    run_note_commit(run);
 }
 
 static bool take_ready(struct run_worker *w, const struct frame *f, struct err *err)
 {
+    struct run *run = w->process.run;
     struct msg_ready m;
     char *shown;
     bool ok;
@@ -181,11 +183,11 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
     w->moved_ms = w->engine_ms = w->busy_ms = clock_mono_ms();
     w->speed = 0;
     w->was_ready = true;
-    planner_worker_ready(w->run->planner, w->index, m.capacity);
-    planner_worker_rate(w->run->planner, w->index, shards_a_second(w->run, m.rate));
+    planner_worker_ready(run->planner, w->index, m.capacity);
+    planner_worker_rate(run->planner, w->index, shards_a_second(run, m.rate));
     recall_ready(w, &m);
     shown = utf8_display(m.description, strlen(m.description));
-    report_event(w->run, LOG_INFO, "%s is ready: %.300s", w->label, shown ? shown : "");
+    report_event(run, LOG_INFO, "%s is ready: %.300s", w->label, shown ? shown : "");
     free(shown);
     ok = tracks_ready(w, &m, err);
     msg_ready_free(&m);
@@ -194,6 +196,7 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
 
 static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *err)
 {
+    struct run *run = w->process.run;
     struct msg_fatal m;
     char *shown;
 
@@ -201,9 +204,9 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
         return false;
     shown = utf8_display(m.message, strlen(m.message));
     err_set(&w->process.last, m.code, "%s", shown ? shown : "");
-    planner_worker_gone(w->run->planner, w->index);
-    if (m.code == ERR_MODEL && w->run->has_stage && w->stage_id == w->run->stage.stage_id)
-        backlog_put_aside(w->run, &w->run->stage, &w->process.last);
+    planner_worker_gone(run->planner, w->index);
+    if (m.code == ERR_MODEL && run->has_stage && w->stage_id == run->stage.stage_id)
+        backlog_put_aside(run, &run->stage, &w->process.last);
     free(shown);
     msg_fatal_free(&m);
     return true;
@@ -215,7 +218,7 @@ static double speed_seen(struct run_worker *w, int64_t now)
 {
     double speed;
 
-    if (planner_worker_leases(w->run->planner, w->index, NULL, 0) == 0) {
+    if (planner_worker_leases(w->process.run->planner, w->index, NULL, 0) == 0) {
         w->rate = (struct rate){0};
         w->busy_ms = now;
     }
@@ -228,7 +231,7 @@ static double speed_seen(struct run_worker *w, int64_t now)
 
 static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct err *err)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     int64_t now = clock_mono_ms();
     struct msg_heartbeat m;
 
@@ -261,7 +264,7 @@ static bool take_tuned(struct run_worker *w, const struct frame *f, struct err *
     if (msg_tuned_get(f->payload, f->len, &m, err))
         return false;
     recall_lowered(w, &m);
-    planner_worker_capacity(w->run->planner, w->index, 2 * m.slots); /* as in READY */
+    planner_worker_capacity(w->process.run->planner, w->index, 2 * m.slots); /* as in READY */
     msg_tuned_free(&m);
     return true;
 }
@@ -361,9 +364,11 @@ void supervisor_want(struct run *run)
 
 static void leave(struct run_worker *w)
 {
+    struct run *run = w->process.run;
+
     if (run_worker_ready(w))
-        run_flush(w->run); /* it is not counted as ready any more: see control.h */
-    planner_worker_gone(w->run->planner, w->index);
+        run_flush(run); /* it is not counted as ready any more: see control.h */
+    planner_worker_gone(run->planner, w->index);
     process_leave(&w->process);
 }
 
@@ -371,7 +376,7 @@ static void on_ready(void *owner)
 {
     struct run_worker *w = owner;
 
-    if (w->run->has_stage)
+    if (w->process.run->has_stage)
         send_setup(w);
     else
         leave(w);
@@ -405,16 +410,17 @@ void supervisor_drain(struct run *run)
 
 static bool holds_leases(const struct run_worker *w)
 {
-    return planner_worker_leases(w->run->planner, w->index, NULL, 0) > 0;
+    return planner_worker_leases(w->process.run->planner, w->index, NULL, 0) > 0;
 }
 
 static void watch(struct run_worker *w, int64_t now)
 {
-    const struct scheduler_tuning *t = &w->run->tune;
+    struct run *run = w->process.run;
+    const struct scheduler_tuning *t = &run->tune;
     bool busy = holds_leases(w);
     char why[200];
 
-    if (now - w->process.heard_ms > w->run->o->worker_silence_ms) {
+    if (now - w->process.heard_ms > run->o->worker_silence_ms) {
         snprintf(why, sizeof(why), "it gave no sign of life for %u s",
                  (unsigned)((now - w->process.heard_ms) / 1000));
         process_condemn(&w->process, ERR_TIMEOUT, why);
@@ -434,12 +440,14 @@ static void watch(struct run_worker *w, int64_t now)
  * card that was reset. */
 static bool may_come_back(const struct run_worker *w)
 {
-    return w->run->mode == RUN_GOING && w->run->has_stage && w->process.last.code != ERR_VERSION;
+    struct run *run = w->process.run;
+
+    return run->mode == RUN_GOING && run->has_stage && w->process.last.code != ERR_VERSION;
 }
 
 static void try_again(struct run_worker *w)
 {
-    report_event(w->run, LOG_INFO, "%s was put aside, and is tried again", w->label);
+    report_event(w->process.run, LOG_INFO, "%s was put aside, and is tried again", w->label);
     w->process.on_trial = true;
     w->process.restart = (struct restart){0};
     start(w);
@@ -462,7 +470,7 @@ static void on_tick(void *owner, int64_t now, int64_t lost)
         try_again(w);
 }
 
-void supervisor_add(struct run_worker *w)
+void supervisor_add(struct run *run, struct run_worker *w)
 {
     static const struct process_kind worker = {
         .died = "worker-died",
@@ -475,5 +483,5 @@ void supervisor_add(struct run_worker *w)
         .tick = on_tick,
     };
 
-    process_init(&w->process, w->run, &worker, w->label, w->device, w);
+    process_init(&w->process, run, &worker, w->label, w->device, w);
 }

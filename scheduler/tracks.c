@@ -56,10 +56,12 @@ void tracks_free(struct run *run)
 
 void tracks_setup(struct run_worker *w, struct msg_setup *m)
 {
-    w->named = w->solo ? 0 : w->run->beside_count;
+    struct run *run = w->process.run;
+
+    w->named = w->solo ? 0 : run->beside_count;
     w->loaded = 0;
     for (uint32_t i = 0; i < w->named; i++) {
-        const struct store_stage_row *row = &w->run->beside[i].row;
+        const struct store_stage_row *row = &run->beside[i].row;
 
         m->stages[m->stage_count++] = (struct msg_stage){
             .name = row->name,
@@ -74,13 +76,14 @@ static void say_why_not(const struct run_worker *w, const char *stage, const cha
 {
     char *shown = utf8_display(why, strlen(why));
 
-    report_event(w->run, LOG_INFO, "%s: %s listens in its own turn: %.300s", w->label, stage,
-                 shown ? shown : "");
+    report_event(w->process.run, LOG_INFO, "%s: %s listens in its own turn: %.300s", w->label,
+                 stage, shown ? shown : "");
     free(shown);
 }
 
 static void say_loaded(const struct run_worker *w)
 {
+    struct run *run = w->process.run;
     char names[256] = "";
     uint32_t said = 0;
     size_t len = 0;
@@ -88,27 +91,29 @@ static void say_loaded(const struct run_worker *w)
     for (uint32_t i = 0; i < w->named && len < sizeof(names); i++)
         if (w->loaded >> i & 1) {
             int more = snprintf(names + len, sizeof(names) - len, "%s%s", said++ ? ", " : "",
-                                w->run->beside[i].row.name);
+                                run->beside[i].row.name);
 
             len += more > 0 ? (size_t)more : 0;
         }
     if (said)
-        report_event(w->run, LOG_INFO, "%s: %s %s to what is decoded for %s", w->label, names,
-                     said == 1 ? "listens" : "listen", w->run->stage.name);
+        report_event(run, LOG_INFO, "%s: %s %s to what is decoded for %s", w->label, names,
+                     said == 1 ? "listens" : "listen", run->stage.name);
 }
 
 /* Of stages that it says nothing of, none is loaded. */
 bool tracks_ready(struct run_worker *w, const struct msg_ready *m, struct err *err)
 {
+    struct run *run = w->process.run;
+
     if (m->stage_count > 1 + w->named) {
         err_set(err, ERR_PROTOCOL, "%u stages in READY, of %u", m->stage_count, 1 + w->named);
         return false;
     }
-    if (w->stage_id != w->run->stage.stage_id) /* it is about to leave */
+    if (w->stage_id != run->stage.stage_id) /* it is about to leave */
         return true;
     for (uint32_t i = 0; i + 1 < m->stage_count; i++)
         if (m->why_not[i + 1][0])
-            say_why_not(w, w->run->beside[i].row.name, m->why_not[i + 1]);
+            say_why_not(w, run->beside[i].row.name, m->why_not[i + 1]);
         else
             w->loaded |= 1u << i;
     say_loaded(w);
@@ -117,11 +122,13 @@ bool tracks_ready(struct run_worker *w, const struct msg_ready *m, struct err *e
 
 void tracks_leave_out(struct run_worker *w)
 {
+    struct run *run = w->process.run;
+
     if (w->named == 0)
         return;
     w->solo = true;
-    report_event(w->run, LOG_INFO, "%s goes on with %s alone: what listened has its own turn",
-                 w->label, w->run->stage.name ? w->run->stage.name : "one stage");
+    report_event(run, LOG_INFO, "%s goes on with %s alone: what listened has its own turn",
+                 w->label, run->stage.name ? run->stage.name : "one stage");
 }
 
 /* -------------------------------------------------------------------------------- for a lease */
@@ -194,7 +201,7 @@ static void track_free(struct run_track *tr)
 static bool make_track(struct run_worker *w, uint32_t i, const struct run_lease *l,
                        struct run_track *tr, struct msg_track *m)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     const struct run_beside *of = &run->beside[i];
     struct err err = {0};
 
@@ -218,15 +225,17 @@ static bool make_track(struct run_worker *w, uint32_t i, const struct run_lease 
 
 void tracks_add(struct run_worker *w, struct run_lease *l, struct msg_lease *m)
 {
-    if (planner_worker_leases(w->run->planner, w->index, NULL, 0) > WORKER_MOST)
+    struct run *run = w->process.run;
+
+    if (planner_worker_leases(run->planner, w->index, NULL, 0) > WORKER_MOST)
         return;
-    for (uint32_t i = 0; i < w->named && !w->run->failure.code; i++) {
+    for (uint32_t i = 0; i < w->named && !run->failure.code; i++) {
         struct run_track *tr = &l->tracks[l->track_count];
 
         if (make_track(w, i, l, tr, &m->tracks[m->track_count])) {
             l->track_count++;
             m->track_count++;
-            log_debug("%s listens to lease %" PRIu64, w->run->beside[i].row.name, l->id);
+            log_debug("%s listens to lease %" PRIu64, run->beside[i].row.name, l->id);
         } else {
             track_free(tr);
         }
@@ -331,7 +340,7 @@ static void note(struct run *run, const struct run_track *tr)
 bool tracks_shard_done(struct run_worker *w, struct run_lease *l, struct msg_shard_done *m,
                        struct err *err)
 {
-    struct run *run = w->run;
+    struct run *run = w->process.run;
     struct run_track *tr = NULL;
     int rc = tell(l, m->track, m->seq, &tr, err);
 
