@@ -118,7 +118,7 @@ struct store_known {
     uint64_t inode, device;
     int64_t *place_ids; /* owned; the file itself, or the members */
     uint32_t count;
-    bool has_task_all; /* every one of them has a task of stage_hash already */
+    bool has_task_all; /* of every one of them the stage is what is wanted already */
 };
 int store_known_path(struct store *st, const void *path, size_t len,
                      const struct store_stage *stage, struct store_known *ret, struct err *err);

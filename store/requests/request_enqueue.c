@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "store/requests/request_apply.h"
+#include "store/results/speakers.h"
 
 /* The job that a batch belongs to, read once per request. */
 struct job {
@@ -189,18 +190,34 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
     return rc < 0 ? rc : place_insert(st, f, job, media_id, err);
 }
 
+/* A stage that the recording has is what is wanted of it again, in place of another one of its
+ * kind; the catalog's triggers choose which is current then. */
+static int task_ask(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
+                    struct err *err)
+{
+    int rc = db_run(st, err,
+                    "UPDATE task SET asked = ?3 WHERE media_id = ?1 AND stage_id = ?2 "
+                    "AND wanted = 0 AND asked < ?3",
+                    "iii", media_id, stage_id, job->job_id);
+
+    /* Another diarization may count now. */
+    if (rc < 0 || sqlite3_changes64(st->db) == 0)
+        return rc;
+    return speakers_assign(st, media_id, 0, 0, err);
+}
+
 /* A stage for a recording, unless it has it. *made says which. */
 static int task_make(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
                      struct request_reply *ret, bool *made, struct err *err)
 {
     int rc = db_run(st, err,
-                    "INSERT INTO task (media_id, stage_id, job_id, language) VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT (media_id, stage_id) DO NOTHING",
+                    "INSERT INTO task (media_id, stage_id, job_id, language, asked) "
+                    "VALUES (?1, ?2, ?3, ?4, ?3) ON CONFLICT (media_id, stage_id) DO NOTHING",
                     "iiit", media_id, stage_id, job->job_id, job->language);
 
     *made = rc == 0 && sqlite3_changes64(st->db) > 0;
     ret->counts.tasks += *made;
-    return rc;
+    return rc < 0 || *made ? rc : task_ask(st, job, stage_id, media_id, err);
 }
 
 /* A task that failed for where the file was, not for what is in it, gets another chance when the

@@ -52,8 +52,7 @@ static int diarization_of(struct store *st, int64_t media_id, int64_t *ret, stru
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT t.task_id FROM task t JOIN stage s ON s.stage_id = t.stage_id "
-                      "WHERE t.media_id = ? AND t.state = 'done' AND s." DB_SETTLES
-                      " ORDER BY t.stage_id DESC LIMIT 1",
+                      "WHERE t.media_id = ? AND t.state = 'done' AND t.current AND s." DB_SETTLES,
                       "i", media_id);
 
     *ret = 0;
