@@ -11,11 +11,13 @@ DROP VIEW sounds;
 DROP VIEW passages;
 DROP VIEW failures;
 DROP VIEW results;
+DROP VIEW progress;
 
 -- ---------------------------------------------------------------------------- which is current
 --
 -- A kind of result is a stage's name. Of a recording's tasks of one kind
---   `wanted`  is the one that was asked for last: its state is the recording's;
+--   `wanted`  is the one that was asked for last: its state is the recording's. What is to be made of
+--             a transcription that nobody wants any more, and that is not done, is not wanted either;
 --   `current` is the one whose results people see: what they pinned; else the last one asked for
 --             that is done; while none is done, the last one that has any results.
 -- The numbers of jobs rise, so `asked` is an order in time.
@@ -23,7 +25,130 @@ ALTER TABLE task ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN wanted INTEGER NOT NULL DEFAULT 1 CHECK (wanted IN (0, 1));
 ALTER TABLE task ADD COLUMN current INTEGER NOT NULL DEFAULT 1 CHECK (current IN (0, 1));
 ALTER TABLE task ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1));
+UPDATE task SET asked = job_id;
 CREATE INDEX task_superseded ON task (stage_id) WHERE current = 0;
+
+-- ------------------------------------------------------------------------------------ the sums
+--
+-- Of what is wanted alone, so that each recording is in them once per kind of result; `superseded`
+-- are the stage's other tasks, and `audio_current_ms` is what is done of its current ones.
+ALTER TABLE stage_total ADD COLUMN superseded INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE stage_total ADD COLUMN audio_current_ms INTEGER NOT NULL DEFAULT 0;
+
+DROP TRIGGER media_duration;
+CREATE TRIGGER media_duration AFTER UPDATE OF duration_ms ON media
+WHEN old.duration_ms IS NOT new.duration_ms BEGIN
+    UPDATE stage_total SET
+        audio_known_ms = audio_known_ms + ifnull(new.duration_ms, 0) - ifnull(old.duration_ms, 0),
+        audio_left_ms = audio_left_ms + t.runnable *
+            (max(ifnull(new.duration_ms, 0) - t.audio_done_ms, 0) -
+             max(ifnull(old.duration_ms, 0) - t.audio_done_ms, 0)),
+        unknown = unknown + t.runnable *
+            ((new.duration_ms IS NULL) - (old.duration_ms IS NULL))
+    FROM (SELECT stage_id AS of_stage, audio_done_ms,
+                 state = 'pending' AND paused = 0 AND absent = 0 AND waits IS NOT 'source'
+                     AS runnable
+          FROM task WHERE media_id = new.media_id AND wanted) AS t
+    WHERE stage_id = t.of_stage;
+END;
+
+-- A task is counted when it comes, when something of it changes, and when it goes: the last two
+-- take away what it was.
+DROP TRIGGER task_insert;
+CREATE TRIGGER task_insert AFTER INSERT ON task BEGIN
+    UPDATE stage_total SET
+        tasks = tasks + new.wanted,
+        superseded = superseded + (NOT new.wanted),
+        pending = pending + m.now,
+        waiting = waiting + (new.wanted AND new.state = 'pending' AND new.paused = 0
+                             AND new.absent = 0 AND new.waits IS 'source'),
+        paused = paused + (new.wanted AND new.state = 'pending' AND new.paused = 1
+                           AND new.absent = 0),
+        absent = absent + (new.wanted AND new.state = 'pending' AND new.absent = 1),
+        done = done + (new.wanted AND new.state = 'done'),
+        failed = failed + (new.wanted AND new.state = 'failed'),
+        cancelled = cancelled + (new.wanted AND new.state = 'cancelled'),
+        unknown = unknown + (m.duration_ms IS NULL) * m.now,
+        bytes_pending = bytes_pending + m.size_bytes * m.now,
+        audio_known_ms = audio_known_ms + ifnull(m.duration_ms, 0) * new.wanted,
+        audio_done_ms = audio_done_ms + new.audio_done_ms * new.wanted,
+        audio_current_ms = audio_current_ms + new.audio_done_ms * new.current,
+        audio_left_ms = audio_left_ms + max(ifnull(m.duration_ms, 0) - new.audio_done_ms, 0) * m.now
+    FROM (SELECT size_bytes, duration_ms,
+                 new.wanted AND new.state = 'pending' AND new.paused = 0 AND new.absent = 0
+                     AND new.waits IS NOT 'source' AS now
+          FROM media WHERE media_id = new.media_id) AS m
+    WHERE stage_id = new.stage_id;
+END;
+
+DROP TRIGGER task_update;
+CREATE TRIGGER task_update
+AFTER UPDATE OF state, paused, absent, waits, audio_done_ms, wanted, current ON task BEGIN
+    UPDATE stage_total SET
+        tasks = tasks + new.wanted - old.wanted,
+        superseded = superseded - new.wanted + old.wanted,
+        pending = pending + m.now - m.was,
+        waiting = waiting + (new.wanted AND new.state = 'pending' AND new.paused = 0
+                             AND new.absent = 0 AND new.waits IS 'source')
+                          - (old.wanted AND old.state = 'pending' AND old.paused = 0
+                             AND old.absent = 0 AND old.waits IS 'source'),
+        paused = paused + (new.wanted AND new.state = 'pending' AND new.paused = 1
+                           AND new.absent = 0)
+                        - (old.wanted AND old.state = 'pending' AND old.paused = 1
+                           AND old.absent = 0),
+        absent = absent + (new.wanted AND new.state = 'pending' AND new.absent = 1)
+                        - (old.wanted AND old.state = 'pending' AND old.absent = 1),
+        done = done + (new.wanted AND new.state = 'done') - (old.wanted AND old.state = 'done'),
+        failed = failed + (new.wanted AND new.state = 'failed')
+                        - (old.wanted AND old.state = 'failed'),
+        cancelled = cancelled + (new.wanted AND new.state = 'cancelled')
+                              - (old.wanted AND old.state = 'cancelled'),
+        unknown = unknown + (m.duration_ms IS NULL) * (m.now - m.was),
+        bytes_pending = bytes_pending + m.size_bytes * (m.now - m.was),
+        audio_known_ms = audio_known_ms + ifnull(m.duration_ms, 0) * (new.wanted - old.wanted),
+        audio_done_ms = audio_done_ms + new.audio_done_ms * new.wanted
+                                      - old.audio_done_ms * old.wanted,
+        audio_current_ms = audio_current_ms + new.audio_done_ms * new.current
+                                            - old.audio_done_ms * old.current,
+        audio_left_ms = audio_left_ms
+            + max(ifnull(m.duration_ms, 0) - new.audio_done_ms, 0) * m.now
+            - max(ifnull(m.duration_ms, 0) - old.audio_done_ms, 0) * m.was
+    FROM (SELECT size_bytes, duration_ms,
+                 new.wanted AND new.state = 'pending' AND new.paused = 0 AND new.absent = 0
+                     AND new.waits IS NOT 'source' AS now,
+                 old.wanted AND old.state = 'pending' AND old.paused = 0 AND old.absent = 0
+                     AND old.waits IS NOT 'source' AS was
+          FROM media WHERE media_id = new.media_id) AS m
+    WHERE stage_id = new.stage_id;
+END;
+
+CREATE TRIGGER task_delete AFTER DELETE ON task BEGIN
+    UPDATE stage_total SET
+        tasks = tasks - old.wanted,
+        superseded = superseded - (NOT old.wanted),
+        pending = pending - m.was,
+        waiting = waiting - (old.wanted AND old.state = 'pending' AND old.paused = 0
+                             AND old.absent = 0 AND old.waits IS 'source'),
+        paused = paused - (old.wanted AND old.state = 'pending' AND old.paused = 1
+                           AND old.absent = 0),
+        absent = absent - (old.wanted AND old.state = 'pending' AND old.absent = 1),
+        done = done - (old.wanted AND old.state = 'done'),
+        failed = failed - (old.wanted AND old.state = 'failed'),
+        cancelled = cancelled - (old.wanted AND old.state = 'cancelled'),
+        unknown = unknown - (m.duration_ms IS NULL) * m.was,
+        bytes_pending = bytes_pending - m.size_bytes * m.was,
+        audio_known_ms = audio_known_ms - ifnull(m.duration_ms, 0) * old.wanted,
+        audio_done_ms = audio_done_ms - old.audio_done_ms * old.wanted,
+        audio_current_ms = audio_current_ms - old.audio_done_ms * old.current,
+        audio_left_ms = audio_left_ms - max(ifnull(m.duration_ms, 0) - old.audio_done_ms, 0) * m.was
+    FROM (SELECT size_bytes, duration_ms,
+                 old.wanted AND old.state = 'pending' AND old.paused = 0 AND old.absent = 0
+                     AND old.waits IS NOT 'source' AS was
+          FROM media WHERE media_id = old.media_id) AS m
+    WHERE stage_id = old.stage_id;
+END;
+
+UPDATE stage_total SET audio_current_ms = audio_done_ms;
 
 -- `INSERT INTO choice` looks a recording over. A view with a trigger, because three triggers below
 -- do the same, and SQLite has no other way to call it.
@@ -33,7 +158,17 @@ CREATE TRIGGER choice_made INSTEAD OF INSERT ON choice BEGIN
     FROM (SELECT t.task_id AS id, row_number() OVER
               (PARTITION BY s.name ORDER BY t.asked DESC, t.task_id DESC) = 1 AS chosen
           FROM task t JOIN stage s ON s.stage_id = t.stage_id
-          WHERE t.media_id = new.media_id) AS c
+          WHERE t.media_id = new.media_id AND s.source_id IS NULL) AS c
+    WHERE task_id = c.id AND wanted <> c.chosen;
+    UPDATE task SET wanted = c.chosen
+    FROM (SELECT t.task_id AS id,
+              row_number() OVER (PARTITION BY s.name ORDER BY t.asked DESC, t.task_id DESC) = 1
+              AND (t.state = 'done' OR NOT EXISTS
+                   (SELECT 1 FROM task o WHERE o.media_id = t.media_id
+                    AND o.stage_id = s.source_id AND NOT o.wanted AND o.state <> 'done'))
+              AS chosen
+          FROM task t JOIN stage s ON s.stage_id = t.stage_id
+          WHERE t.media_id = new.media_id AND s.source_id IS NOT NULL) AS c
     WHERE task_id = c.id AND wanted <> c.chosen;
     UPDATE task SET current = c.chosen
     FROM (SELECT t.task_id AS id, row_number() OVER
@@ -77,8 +212,8 @@ CREATE TRIGGER task_choice_delete AFTER DELETE ON task BEGIN
 END;
 
 -- What is asked for in another way now is not done in the old one, too.
-CREATE TRIGGER task_withdrawn AFTER UPDATE OF wanted ON task
-WHEN new.wanted = 0 AND old.wanted = 1 AND new.state = 'pending' BEGIN
+CREATE TRIGGER task_withdrawn AFTER UPDATE OF wanted, state ON task
+WHEN new.wanted = 0 AND new.state = 'pending' BEGIN
     UPDATE task SET state = 'cancelled', error_code = 'superseded',
                     error = 'asked for again with other options'
     WHERE task_id = new.task_id;
@@ -91,7 +226,6 @@ WHEN new.wanted = 1 AND old.wanted = 0 AND new.state = 'cancelled'
 END;
 
 -- ---------------------------------------------------------------- what the catalog holds already
-UPDATE task SET asked = job_id;
 INSERT INTO choice
 SELECT DISTINCT media_id FROM (SELECT t.media_id FROM task t JOIN stage s ON s.stage_id = t.stage_id
                                GROUP BY t.media_id, s.name HAVING count(*) > 1);
@@ -193,6 +327,16 @@ SELECT m.media_id, p.path, p.member,
        m.damage, p.state AS place_state, m.created_at, m.decoded_at
 FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
 
+CREATE VIEW progress AS
+SELECT s.name AS stage, s.model, n.tasks AS recordings, n.done, n.failed, n.pending, n.waiting,
+       n.paused, n.absent, n.cancelled, n.unknown,
+       round(n.audio_known_ms / 3600000.0, 2) AS hours_known,
+       round(n.audio_done_ms / 3600000.0, 2) AS hours_done,
+       round(n.audio_left_ms / 3600000.0, 2) AS hours_left,
+       round(100.0 * (n.done + n.failed + n.cancelled) / max(n.tasks, 1), 1) AS percent_settled,
+       n.bytes_pending, s.stage_id, n.superseded
+FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id;
+
 CREATE VIEW failures AS
 SELECT 'failed' AS kind, p.path, p.member, t.error_code AS code, t.error AS reason,
        s.name AS stage, t.attempts, t.settled_at AS at, t.media_id
@@ -291,7 +435,7 @@ SELECT p.path, p.member,
             ELSE printf('%d:%02d', d.start_ms / 60000, d.start_ms / 1000 % 60) END,
        'dropped', d.text, d.reason, d.language, d.start_ms, d.end_ms,
        d.avg_logprob, d.no_speech_prob, d.compression_ratio, d.temperature, d.attempts,
-       d.speech_prob, s.name, s.model, t.media_id, d.task_id, NULL
+       d.speech_prob, s.name, s.model, t.media_id, d.task_id, NULL, t.current
 FROM dropped d
 JOIN task t ON t.task_id = d.task_id
 JOIN media m ON m.media_id = t.media_id

@@ -71,7 +71,7 @@ static const char sql_jobs[] =
     "ifnull(n.pending, 0), ifnull(n.done, 0), ifnull(n.failed, 0), ifnull(n.cancelled, 0) "
     "FROM job j JOIN stage s ON s.stage_id = j.stage_id "
     "LEFT JOIN (SELECT job_id, sum(state = 'pending') AS pending, sum(state = 'done') AS done, "
-    "sum(state = 'failed') AS failed, sum(state = 'cancelled') AS cancelled "
+    "sum(state = 'failed') AS failed, sum(state = 'cancelled' AND wanted) AS cancelled "
     "FROM task GROUP BY job_id) n ON n.job_id = j.job_id ORDER BY j.job_id";
 
 int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err)
@@ -115,8 +115,8 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
         "n.bytes_pending, n.waiting, s.model_dir, s.model_hash, s.params, "
         "(SELECT count(*) FROM task t INDEXED BY task_unsettled WHERE t.stage_id = s.stage_id "
         " AND t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling'), "
-        "ifnull(s.source_id, 0) FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER "
-        "BY s.stage_id",
+        "ifnull(s.source_id, 0), n.superseded "
+        "FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER BY s.stage_id",
         err);
     int rc = 1, stop = 0;
 
@@ -143,7 +143,8 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
                                     .model_hash = db_text(stmt, 17),
                                     .params_json = db_text(stmt, 18),
                                     .settling = U64(stmt, 19),
-                                    .source_id = sqlite3_column_int64(stmt, 20)};
+                                    .source_id = sqlite3_column_int64(stmt, 20),
+                                    .superseded = U64(stmt, 21)};
         stop = fn(arg, &row);
     }
     sqlite3_finalize(stmt);

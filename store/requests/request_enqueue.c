@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "store/requests/request_apply.h"
+#include "store/results/complete.h"
 #include "store/results/speakers.h"
 
 /* The job that a batch belongs to, read once per request. */
@@ -195,15 +196,24 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
 static int task_ask(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
                     struct err *err)
 {
-    int rc = db_run(st, err,
-                    "UPDATE task SET asked = ?3 WHERE media_id = ?1 AND stage_id = ?2 "
-                    "AND wanted = 0 AND asked < ?3",
-                    "iii", media_id, stage_id, job->job_id);
+    struct speakers_of speakers;
+    sqlite3_stmt *stmt = NULL;
+    int64_t task_id = 0;
+    int rc = speakers_before(st, media_id, &speakers, err);
 
-    /* Another diarization may count now. */
-    if (rc < 0 || sqlite3_changes64(st->db) == 0)
-        return rc;
-    return speakers_assign(st, media_id, 0, 0, err);
+    if (rc == 0)
+        rc = db_first(st, &stmt, err,
+                      "UPDATE task SET asked = ?3 WHERE media_id = ?1 AND stage_id = ?2 "
+                      "AND wanted = 0 AND asked < ?3 RETURNING task_id",
+                      "iii", media_id, stage_id, job->job_id);
+    if (rc == 1) {
+        task_id = sqlite3_column_int64(stmt, 0);
+        rc = db_next(st, stmt, err);
+    }
+    /* Its last shard may have come after it was withdrawn. */
+    if (rc == 0 && task_id)
+        rc = complete_check(st, task_id, job->now, err);
+    return speakers_after(st, &speakers, rc, err);
 }
 
 /* A stage for a recording, unless it has it. *made says which. */

@@ -26,7 +26,8 @@ struct rule {
 static const struct rule rule_retry =
     RULE("state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, error_code = NULL, "
          "error = NULL, settled_at = NULL",
-         "(state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT NULL))");
+         "wanted AND (state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT "
+         "NULL))");
 static const struct rule rule_cancel =
     RULE("state = 'cancelled', settled_at = ?2", "state = 'pending'");
 static const struct rule rule_pause = RULE("paused = 1", "state = 'pending' AND paused = 0");
