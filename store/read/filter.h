@@ -45,13 +45,6 @@ int scope_filter_bind(const struct scope_filter *f, sqlite3_stmt *stmt, int firs
     "WHERE class.name IS NOT NULL) "                                           \
     "SELECT name FROM class WHERE name IS NOT NULL AND instr(lower(name), lower(" param ")) > 0"
 
-/* No newer stage has listened to the recording of task `t` for sounds: those of replaced stages
- * would be found twice. */
-#define FILTER_LATEST_SOUNDS(t)                                                           \
-    "NOT EXISTS (SELECT 1 FROM task nt JOIN stage ns ON ns.stage_id = nt.stage_id "       \
-    "WHERE nt.media_id = " t ".media_id AND nt.stage_id > " t ".stage_id AND nt.state = " \
-    "'done' AND ns." DB_LISTENS ")"
-
 /* Prepares the text of sql; ERR_NOMEM when the buffer had failed. */
 int filter_prepare(struct store *st, struct buf *sql, sqlite3_stmt **ret, struct err *err);
 /* An SQLite code of db_bind as ours. */

@@ -53,31 +53,15 @@ static void tidy(struct vector_rows *r)
     r->count = kept;
 }
 
-int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *scope,
-                     struct vector_rows *ret, struct err *err)
+/* Takes the numbers that a statement yields, whose parameters are bound. */
+static int take_all(struct store *st, sqlite3_stmt *stmt, struct vector_rows *ret, struct err *err)
 {
-    struct scope_filter f = {0};
     struct vector_rows r = {0};
-    struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
     size_t room = 0;
-    int rc = scope_filter_make(scope, &f, err);
+    int rc = 0;
 
-    if (rc < 0)
-        return rc;
-    buf_printf(&sql, "SELECT e.embedding_id FROM task t CROSS JOIN embedding e "
-                     "ON e.task_id = t.task_id WHERE t.stage_id = ?1 AND e.embedding_id > 0");
-    scope_filter_put(&f, &sql, "t.media_id", 2);
-    rc = filter_prepare(st, &sql, &stmt, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(stmt, "i", stage_id), err);
-    if (rc == 0)
-        rc = scope_filter_bind(&f, stmt, 2, err);
     while (rc == 0 && (rc = db_next(st, stmt, err)) == 1)
         rc = put(&r, &room, sqlite3_column_int64(stmt, 0), err);
-    sqlite3_finalize(stmt);
-    scope_filter_free(&f);
-    buf_free(&sql);
     if (rc < 0) {
         vector_rows_free(&r);
         return rc;
@@ -85,6 +69,51 @@ int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *sco
     tidy(&r);
     *ret = r;
     return 0;
+}
+
+int vector_rows_superseded(struct store *st, int64_t stage_id, struct vector_rows *ret,
+                           struct err *err)
+{
+    sqlite3_stmt *stmt = db_prepare(st,
+                                    "SELECT e.embedding_id FROM task t INDEXED BY task_superseded "
+                                    "CROSS JOIN embedding e ON e.task_id = t.task_id "
+                                    "WHERE t.stage_id = ? AND t.current = 0 AND e.embedding_id > 0",
+                                    err);
+    int rc = stmt ? filter_bound(db_bind(stmt, "i", stage_id), err) : err->code;
+
+    if (rc == 0)
+        rc = take_all(st, stmt, ret, err);
+    if (rc == 0)
+        ret->out = true;
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *scope,
+                     struct vector_rows *ret, struct err *err)
+{
+    struct scope_filter f = {0};
+    struct buf sql = BUF_INIT;
+    sqlite3_stmt *stmt = NULL;
+    int rc = scope_filter_make(scope, &f, err);
+
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "SELECT e.embedding_id FROM task t CROSS JOIN embedding e "
+                     "ON e.task_id = t.task_id WHERE t.stage_id = ?1 AND t.current "
+                     "AND e.embedding_id > 0");
+    scope_filter_put(&f, &sql, "t.media_id", 2);
+    rc = filter_prepare(st, &sql, &stmt, err);
+    if (rc == 0)
+        rc = filter_bound(db_bind(stmt, "i", stage_id), err);
+    if (rc == 0)
+        rc = scope_filter_bind(&f, stmt, 2, err);
+    if (rc == 0)
+        rc = take_all(st, stmt, ret, err);
+    sqlite3_finalize(stmt);
+    scope_filter_free(&f);
+    buf_free(&sql);
+    return rc;
 }
 
 size_t vector_rows_at(const struct vector_rows *r, int64_t id)
