@@ -280,7 +280,8 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
         settle_wake(run);
         if (vanished) /* what is not there any more must not be tried, and fail */
             backlog_forget_queued(run);
-        if (type == REQUEST_ENQUEUE_END) { /* nor what was asked for in another way */
+        /* nor what was asked for in another way, or is not there any more */
+        if (type == REQUEST_ENQUEUE_END || type == REQUEST_FORGET) {
             backlog_recheck(run, false);
             settle_recheck(run);
         }

@@ -150,3 +150,34 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
     sqlite3_finalize(stmt);
     return rc < 0 ? rc : stop;
 }
+
+int read_results(struct store *st, int64_t media_id, read_result_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt = db_prepare(st,
+                                    "SELECT t.stage_id, t.stage, t.model, s.params, t.state, "
+                                    "t.current, t.wanted, t.pinned FROM tasks t "
+                                    "JOIN stage s ON s.stage_id = t.stage_id WHERE t.media_id = ? "
+                                    "ORDER BY min(t.stage_id) OVER (PARTITION BY t.stage), "
+                                    "t.stage_id DESC",
+                                    err);
+    int rc = 1, stop = 0;
+
+    if (!stmt)
+        return err->code;
+    if (db_bind(stmt, "i", media_id) != SQLITE_OK)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        const struct read_result row = {.stage_id = sqlite3_column_int64(stmt, 0),
+                                        .stage = db_text(stmt, 1),
+                                        .model = db_text(stmt, 2),
+                                        .params_json = db_text(stmt, 3),
+                                        .state = db_text(stmt, 4),
+                                        .current = sqlite3_column_int(stmt, 5) != 0,
+                                        .wanted = sqlite3_column_int(stmt, 6) != 0,
+                                        .pinned = sqlite3_column_int(stmt, 7) != 0};
+
+        stop = fn(arg, &row);
+    }
+    sqlite3_finalize(stmt);
+    return rc < 0 ? rc : stop;
+}

@@ -96,6 +96,16 @@ typedef int (*read_word_fn)(void *arg, const struct read_word *row);
 /* The words of one segment in order. The callback reads nothing itself. */
 int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg, struct err *err);
 
+struct read_result { /* what a recording has of one stage, or is to have */
+    int64_t stage_id;
+    const char *stage, *model, *params_json;
+    const char *state; /* as read_recording's, "settling" and "started" */
+    bool current, wanted, pinned;
+};
+typedef int (*read_result_fn)(void *arg, const struct read_result *row);
+/* By kind, the newest stage first. */
+int read_results(struct store *st, int64_t media_id, read_result_fn fn, void *arg, struct err *err);
+
 struct read_search {
     const char *text; /* words are AND-ed; "a phrase"; begin* ; nothing typed is a syntax error */
     const char *path; /* as read_filter */
