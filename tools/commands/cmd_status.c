@@ -249,9 +249,9 @@ static int print_stage(void *arg, const struct read_progress *p)
         buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
     if (p->superseded > 0)
         buf_printf(&b, "%s %s superseded", p->tasks > 0 ? "," : "", text_count(p->superseded, n));
-    buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
     if (aside_why(r->aside, p))
         buf_printf(&b, "; put aside by the last run: %s", aside_why(r->aside, p));
+    buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
     line(r->shown++ == 0 ? "Stages" : "", &b);
     buf_free(&b);
     free(model);
