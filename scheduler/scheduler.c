@@ -280,6 +280,11 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
         settle_wake(run);
         if (vanished) /* what is not there any more must not be tried, and fail */
             backlog_forget_queued(run);
+        /* nor what was asked for in another way, or is not there any more */
+        if (type == REQUEST_ENQUEUE_END || type == REQUEST_FORGET) {
+            backlog_recheck(run, false);
+            settle_recheck(run);
+        }
         return 0;
     }
     rc = backlog_paused(run, &paused, err);

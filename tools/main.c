@@ -27,6 +27,8 @@ static const char help[] =
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
     "  pause, resume    begin nothing new; go on\n"
+    "  pin              which of several results of a recording are current\n"
+    "  forget           remove results that are superseded, or a stage's\n"
     "  plan             what a run would do here, and how long it would take\n"
     "  doctor           is this machine ready?\n"
     "  model            models: which are here (list), pull, check, path\n"
@@ -76,7 +78,8 @@ static const struct command {
     {"retry", cmd_retry},       {"cancel", cmd_cancel},   {"pause", cmd_pause},
     {"resume", cmd_resume},     {"doctor", cmd_doctor},   {"model", cmd_model},
     {"plan", cmd_plan},         {"bench", cmd_bench},     {"score", cmd_score},
-    {"speakers", cmd_speakers}, {"version", cmd_version},
+    {"speakers", cmd_speakers}, {"version", cmd_version}, {"pin", cmd_pin},
+    {"forget", cmd_forget},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

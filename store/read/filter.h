@@ -45,11 +45,4 @@ void scope_filter_bind(const struct scope_filter *f, struct db_rows *rows, int f
     "WHERE class.name IS NOT NULL) "                                           \
     "SELECT name FROM class WHERE name IS NOT NULL AND instr(lower(name), lower(" param ")) > 0"
 
-/* No newer stage has listened to the recording of task `t` for sounds: those of replaced stages
- * would be found twice. */
-#define FILTER_LATEST_SOUNDS(t)                                                           \
-    "NOT EXISTS (SELECT 1 FROM task nt JOIN stage ns ON ns.stage_id = nt.stage_id "       \
-    "WHERE nt.media_id = " t ".media_id AND nt.stage_id > " t ".stage_id AND nt.state = " \
-    "'done' AND ns." DB_LISTENS ")"
-
 #endif

@@ -11,10 +11,10 @@
 static const char sql_of_classes[] =
     SOUND_COLUMNS "FROM (" FILTER_CLASSES("?1") ") c CROSS JOIN sound d ON d.name = c.name "
                                                 "JOIN task t ON t.task_id = d.task_id " SOUND_PLACE
-                                                "WHERE " FILTER_LATEST_SOUNDS("t");
+                                                "WHERE t.current";
 static const char sql_of_few[] =
     SOUND_COLUMNS "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id " SOUND_PLACE
-                  "WHERE instr(lower(d.name), lower(?1)) > 0 AND " FILTER_LATEST_SOUNDS("t");
+                  "WHERE instr(lower(d.name), lower(?1)) > 0 AND t.current";
 #define FEW_PART (1.0 / 16) /* of all recordings */
 
 static struct find_sound sound_row(sqlite3_stmt *stmt)
@@ -68,8 +68,8 @@ int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_
                       SOUND_COLUMNS
                       "FROM task t CROSS JOIN sound d ON d.task_id = t.task_id " SOUND_PLACE
                       "WHERE t.media_id = ?1 AND d.start_ms <= ?4 AND d.end_ms >= ?3 "
-                      "AND instr(lower(d.name), lower(?2)) > 0 AND " FILTER_LATEST_SOUNDS(
-                          "t") " ORDER BY d.score DESC, d.start_ms LIMIT 1",
+                      "AND instr(lower(d.name), lower(?2)) > 0 AND t.current "
+                      "ORDER BY d.score DESC, d.start_ms LIMIT 1",
                       "itii", media_id, name, start_ms, end_ms);
 
     if (rc == 1) {
@@ -81,11 +81,10 @@ int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_
     return rc;
 }
 
-/* The task that listened to recording ?1 last. */
+/* The task whose sounds of recording ?1 count. */
 #define LISTENED                                                             \
     "(SELECT t.task_id FROM task t JOIN stage s ON s.stage_id = t.stage_id " \
-    "WHERE t.media_id = ?1 AND s." DB_LISTENS " AND t.state = 'done' "       \
-    "ORDER BY t.stage_id DESC LIMIT 1)"
+    "WHERE t.media_id = ?1 AND s." DB_LISTENS " AND t.state = 'done' AND t.current)"
 
 int find_sounds_of(struct store *st, int64_t media_id, find_sound_fn fn, void *arg, struct err *err)
 {
@@ -125,12 +124,13 @@ int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, voi
                  struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err,
-                      "SELECT t.media_id, e.start_ms, e.end_ms, p.path, p.member, e.text "
-                      "FROM embedding e JOIN task t ON t.task_id = e.task_id "
-                      "JOIN media m ON m.media_id = t.media_id "
-                      "JOIN place p ON p.place_id = m.place_id WHERE e.embedding_id = ?",
-                      "i", embedding_id);
+    int rc =
+        db_first(st, &stmt, err,
+                 "SELECT t.media_id, e.start_ms, e.end_ms, p.path, p.member, e.text "
+                 "FROM embedding e JOIN task t ON t.task_id = e.task_id "
+                 "JOIN media m ON m.media_id = t.media_id "
+                 "JOIN place p ON p.place_id = m.place_id WHERE e.embedding_id = ? AND t.current",
+                 "i", embedding_id);
 
     if (rc == 1) {
         const struct find_passage row = {.media_id = sqlite3_column_int64(stmt, 0),
@@ -181,9 +181,12 @@ int find_stage(struct store *st, const char *name, struct store_stage_row *ret, 
     int rc = db_first(st, &stmt, err,
                       "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, "
                       "ifnull(s.source_id, 0) FROM stage s JOIN stage_total n USING (stage_id) "
-                      "WHERE s.name = ?1 AND n.audio_done_ms > 0 AND n.audio_done_ms >= 0.9 * "
-                      "(SELECT max(n.audio_done_ms) FROM stage s JOIN stage_total n "
-                      " USING (stage_id) WHERE s.name = ?1) ORDER BY s.stage_id DESC LIMIT 1",
+                      "JOIN (SELECT o.model_hash, sum(k.audio_current_ms) AS ms FROM stage o "
+                      " JOIN stage_total k USING (stage_id) WHERE o.name = ?1 "
+                      " GROUP BY o.model_hash ORDER BY 2 DESC, max(o.stage_id) DESC LIMIT 1) most "
+                      "ON most.model_hash = s.model_hash "
+                      "WHERE s.name = ?1 AND n.audio_current_ms > 0 "
+                      "ORDER BY s.stage_id DESC LIMIT 1",
                       "t", name);
 
     if (rc < 0)

@@ -2,8 +2,8 @@
  * speakers and their turns, sounds, passages and their vectors.
  *
  * As store/read/read.h: any store_mode, the store's thread; rows are borrowed during the callback,
- * which ends the reading by returning other than 0. Of several diarizations of a recording the one
- * that counts is read: the settled one of the newest stage. */
+ * which ends the reading by returning other than 0. Of several results of one kind that a recording
+ * has, the current one is read. */
 #ifndef NIGHTSHIFT_STORE_READ_FIND_H
 #define NIGHTSHIFT_STORE_READ_FIND_H
 
@@ -68,12 +68,11 @@ struct find_passage {
     struct result_passage passage; /* text "": the vector is of its sound */
 };
 typedef int (*find_passage_fn)(void *arg, const struct find_passage *row);
-/* One row of the table embedding; none when it is gone: fn is not called. */
+/* One row of the table embedding; none when it is gone, or not current: fn is not called. */
 int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, void *arg,
                  struct err *err);
 
-/* The sounds of a recording, by the newest stage that was done with it, in the order of their
- * beginnings; path and member are "". */
+/* The sounds of a recording in the order of their beginnings; path and member are "". */
 int find_sounds_of(struct store *st, int64_t media_id, find_sound_fn fn, void *arg,
                    struct err *err);
 
@@ -83,8 +82,7 @@ typedef int (*find_place_fn)(void *arg, const char *path, const char *member);
 int find_place(struct store *st, int64_t media_id, const char *path, find_place_fn fn, void *arg,
                struct err *err);
 
-/* The classes of sound of a recording, by the newest stage that was done with it, those heard
- * longest first; limit 0: all. */
+/* The classes of sound of a recording, those heard longest first; limit 0: all. */
 struct find_heard {
     const char *name;
     int64_t heard_ms, first_ms; /* in sum; where it begins first */
@@ -93,12 +91,12 @@ typedef int (*find_heard_fn)(void *arg, const struct find_heard *row);
 int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn fn, void *arg,
                struct err *err);
 
-/* The newest stage of a name that knows nine tenths of the audio which the one that knows most
- * does: so one that has only begun, or is of one folder, does not hide an archive. Owned,
+/* The newest stage of a name with the model that made most of the current vectors, in audio: so
+ * one that has only begun, or is of one folder, does not hide an archive. Owned,
  * store_stage_row_free. ERR_EMPTY: none has any vectors. */
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err);
 
-/* Who says most of a stretch of the newest transcription, who else speaks in it, what and in which
+/* Who says most of a stretch of the current transcription, who else speaks in it, what and in which
  * language; nothing is said there: fn is not called. */
 #define FIND_SPEAKERS_MOST 16 /* of a stretch; who comes later is counted only */
 struct find_said {

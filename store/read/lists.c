@@ -60,7 +60,7 @@ static const char sql_jobs[] =
     "ifnull(n.pending, 0), ifnull(n.done, 0), ifnull(n.failed, 0), ifnull(n.cancelled, 0) "
     "FROM job j JOIN stage s ON s.stage_id = j.stage_id "
     "LEFT JOIN (SELECT job_id, sum(state = 'pending') AS pending, sum(state = 'done') AS done, "
-    "sum(state = 'failed') AS failed, sum(state = 'cancelled') AS cancelled "
+    "sum(state = 'failed') AS failed, sum(state = 'cancelled' AND wanted) AS cancelled "
     "FROM task GROUP BY job_id) n ON n.job_id = j.job_id ORDER BY j.job_id";
 
 int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err)
@@ -103,8 +103,8 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
         "n.bytes_pending, n.waiting, s.model_dir, s.model_hash, s.params, "
         "(SELECT count(*) FROM task t INDEXED BY task_unsettled WHERE t.stage_id = s.stage_id "
         " AND t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling'), "
-        "ifnull(s.source_id, 0) FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER "
-        "BY s.stage_id",
+        "ifnull(s.source_id, 0), n.superseded "
+        "FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER BY s.stage_id",
         "");
     while (db_rows_next(&rows)) {
         struct read_progress row = {.stage_id = sqlite3_column_int64(rows.stmt, 0),
@@ -127,7 +127,33 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
                                     .model_hash = db_text(rows.stmt, 17),
                                     .params_json = db_text(rows.stmt, 18),
                                     .settling = U64(rows.stmt, 19),
-                                    .source_id = sqlite3_column_int64(rows.stmt, 20)};
+                                    .source_id = sqlite3_column_int64(rows.stmt, 20),
+                                    .superseded = U64(rows.stmt, 21)};
+        rows.rc = fn(arg, &row);
+    }
+    return db_rows_end(&rows);
+}
+
+int read_results(struct store *st, int64_t media_id, read_result_fn fn, void *arg, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT t.stage_id, t.stage, t.model, s.params, t.state, t.current, t.wanted, "
+                 "t.pinned FROM tasks t JOIN stage s ON s.stage_id = t.stage_id "
+                 "WHERE t.media_id = ? "
+                 "ORDER BY min(t.stage_id) OVER (PARTITION BY t.stage), t.stage_id DESC",
+                 "i", media_id);
+    while (db_rows_next(&rows)) {
+        const struct read_result row = {.stage_id = sqlite3_column_int64(rows.stmt, 0),
+                                        .stage = db_text(rows.stmt, 1),
+                                        .model = db_text(rows.stmt, 2),
+                                        .params_json = db_text(rows.stmt, 3),
+                                        .state = db_text(rows.stmt, 4),
+                                        .current = sqlite3_column_int(rows.stmt, 5) != 0,
+                                        .wanted = sqlite3_column_int(rows.stmt, 6) != 0,
+                                        .pinned = sqlite3_column_int(rows.stmt, 7) != 0};
+
         rows.rc = fn(arg, &row);
     }
     return db_rows_end(&rows);

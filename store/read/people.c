@@ -5,7 +5,7 @@
 /* The diarization of a recording that counts. */
 #define COUNTS(media)                                                                           \
     "(SELECT o.task_id FROM task o JOIN stage os ON os.stage_id = o.stage_id WHERE o.media_id " \
-    "= " media " AND o.state = 'done' AND os." DB_SETTLES " ORDER BY o.stage_id DESC LIMIT 1)"
+    "= " media " AND o.state = 'done' AND o.current AND os." DB_SETTLES ")"
 
 #define SPEAKER_COLUMNS                                                                           \
     "SELECT k.speaker_id, k.media_id, k.task_id, p.path, p.member, k.label, ifnull(k.name, ''), " \

@@ -27,10 +27,11 @@ struct read_recording {
     int64_t duration_ms; /* -1 unknown */
     /* "done", "failed", "cancelled", "paused", "absent", "waiting", "started", "pending" */
     const char *state;
-    const char *language;                         /* spoken most, "" unknown */
-    const char *title, *container, *codec;        /* "" unknown */
-    const char *damage;                           /* "" whole */
-    const char *error_code, *error;               /* of a failed task, or of the last attempt; "" */
+    const char *language;                  /* spoken most, "" unknown */
+    const char *title, *container, *codec; /* "" unknown */
+    const char *damage;                    /* "" whole */
+    /* Of what is wanted: of a failed task, or of the last attempt; "" */
+    const char *error_code, *error;
     uint64_t segments, shards_done, shards_total; /* total 0: unknown */
     /* Of the transcription that read_segments hands out: "done", "started" (a part is there),
      * "pending", "failed", "cancelled"; "": none was asked for. */
@@ -77,8 +78,7 @@ struct read_segment {
 };
 typedef int (*read_segment_fn)(void *arg, const struct read_segment *row);
 
-/* The transcript of one recording in order. stage_id 0: the newest stage that has results for it.
- */
+/* The transcript of one recording in order. stage_id 0: the one that is current. */
 int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
                   void *arg, struct err *err);
 
@@ -95,6 +95,16 @@ struct read_word {
 typedef int (*read_word_fn)(void *arg, const struct read_word *row);
 /* The words of one segment in order. The callback reads nothing itself. */
 int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg, struct err *err);
+
+struct read_result { /* what a recording has of one stage, or is to have */
+    int64_t stage_id;
+    const char *stage, *model, *params_json;
+    const char *state; /* as read_recording's, "settling" and "started" */
+    bool current, wanted, pinned;
+};
+typedef int (*read_result_fn)(void *arg, const struct read_result *row);
+/* By kind, the newest stage first. */
+int read_results(struct store *st, int64_t media_id, read_result_fn fn, void *arg, struct err *err);
 
 struct read_search {
     const char *text; /* words are AND-ed; "a phrase"; begin* ; nothing typed is a syntax error */
@@ -149,7 +159,8 @@ struct read_progress { /* one stage */
     int64_t stage_id;
     int64_t source_id; /* the stage whose results it works on; 0: none */
     const char *stage, *model, *model_dir, *model_hash, *params_json;
-    uint64_t tasks, pending, done, failed, cancelled, paused, absent, unknown;
+    /* Of what is wanted; the others are `superseded`: asked for in another way since. */
+    uint64_t tasks, pending, done, failed, cancelled, paused, absent, unknown, superseded;
     uint64_t waiting;  /* for their source's tasks */
     uint64_t settling; /* pending ones whose shards are all there */
     int64_t audio_known_ms, audio_done_ms;

@@ -35,7 +35,7 @@ void scope_filter_put(struct scope_filter *f, struct buf *sql, const char *media
                    media, first + 3, first + 3);
     if (f->scope->language)
         buf_printf(sql,
-                   " AND %s IN (SELECT media_id FROM task WHERE task_id IN "
+                   " AND %s IN (SELECT media_id FROM task WHERE current AND task_id IN "
                    "(SELECT task_id FROM segment WHERE language = ?%d))",
                    media, first + 4);
 }

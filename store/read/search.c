@@ -94,7 +94,7 @@ static void put_sound(struct buf *sql)
                    "AND EXISTS (SELECT 1 FROM task dt CROSS JOIN sound d ON d.task_id = dt.task_id "
                    "WHERE dt.media_id = t.media_id AND d.start_ms <= g.end_ms + ?12 "
                    "AND d.end_ms >= g.start_ms - ?12 AND instr(lower(d.name), lower(?11)) > 0 "
-                   "AND " FILTER_LATEST_SOUNDS("dt") ")");
+                   "AND dt.current)");
 }
 
 int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,

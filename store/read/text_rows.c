@@ -60,13 +60,11 @@ static int read_from(struct store *st, const char *table, int64_t media_id, int6
     struct buf sql = BUF_INIT;
     struct db_rows rows;
 
-    /* The newest transcription with results. */
     text_rows_select(
         &sql, "NULL", table,
         "g.task_id = (SELECT o.task_id FROM task o JOIN stage s ON s.stage_id = o.stage_id "
         "WHERE o.media_id = ?1 AND (o.stage_id = ?2 OR (?2 = 0 "
-        "AND s." DB_TRANSCRIBES " AND o.shards_done > 0)) "
-        "ORDER BY o.stage_id DESC LIMIT 1) ORDER BY g.seq, g.idx");
+        "AND s." DB_TRANSCRIBES " AND o.current))) ORDER BY g.seq, g.idx");
     db_rows_open(&rows, st, err, buf_cstr(&sql), "ii", media_id, stage_id);
     buf_free(&sql);
     return text_rows_give(&rows, fn, arg);

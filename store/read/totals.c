@@ -53,8 +53,9 @@ bool store_totals_several(const struct store_totals *t)
 
 static const char sql_speechless[] =
     "SELECT count(*) FROM media m WHERE EXISTS (SELECT 1 FROM task t JOIN stage s USING (stage_id) "
-    "WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_TRANSCRIBES ") AND NOT EXISTS "
-    "(SELECT 1 FROM task t JOIN segment g USING (task_id) WHERE t.media_id = m.media_id)";
+    "WHERE t.media_id = m.media_id AND t.state = 'done' AND t.current AND s." DB_TRANSCRIBES ") "
+    "AND NOT EXISTS (SELECT 1 FROM task t JOIN segment g USING (task_id) "
+    "WHERE t.media_id = m.media_id AND t.current)";
 
 int store_speechless(struct store *st, uint64_t *ret, struct err *err)
 {

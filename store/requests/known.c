@@ -9,7 +9,7 @@
 static const char sql_known[] =
     "SELECT p.place_id, p.file_size_bytes, p.mtime_ns, p.inode, p.device, "
     "p.state = 'present', p.seen_job, p.member_raw <> x'' AND j.ended_at IS NULL, "
-    "EXISTS (SELECT 1 FROM task t WHERE t.media_id = p.media_id AND t.stage_id = ?2) "
+    "EXISTS (SELECT 1 FROM task t WHERE t.media_id = p.media_id AND t.stage_id = ?2 AND t.wanted) "
     "FROM place p JOIN job j ON j.job_id = p.job_id "
     "WHERE p.path_raw = ?1 AND p.state <> 'replaced' "
     "ORDER BY p.state = 'present' DESC, p.seen_job DESC, p.place_id";

@@ -147,6 +147,11 @@ static int check(const struct request *rq, struct err *err)
         if (rq->select_path && rq->select_path[0] != '/')
             return bad(err, "a path that is not absolute");
         return rq->select_job < 0 ? bad(err, "an impossible job") : 0;
+    case REQUEST_FORGET:
+    case REQUEST_PIN:
+        if (rq->select_path && rq->select_path[0] != '/')
+            return bad(err, "a path that is not absolute");
+        return rq->stage_id < 0 || rq->select_job ? bad(err, "an impossible stage") : 0;
     case REQUEST_NAME_SPEAKER:
         return check_speaker(rq, err);
     }
@@ -187,6 +192,9 @@ static int apply(struct request_work *w, struct err *err)
         return enqueue_trouble(st, rq, err);
     case REQUEST_ENQUEUE_END:
         return enqueue_end(w, err);
+    case REQUEST_FORGET:
+    case REQUEST_PIN:
+        return forget_apply(w, err);
     case REQUEST_NAME_SPEAKER:
         rc = naming_set(st, rq->speaker_id, rq->speaker_name, err);
         ret->affected = rc == 0;

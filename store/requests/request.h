@@ -27,6 +27,12 @@ enum request_type {
      * unchanged, without reading it again. */
     REQUEST_ENQUEUE_KNOWN,
     REQUEST_NAME_SPEAKER, /* a person's name for a speaker of one recording */
+    /* Results go, with all that was found: those of stage_id and what was made of them, of which
+     * nothing may still be to be done (ERR_INPUT); 0: those that are neither current nor asked for.
+     * The next best of their kind are current then. */
+    REQUEST_FORGET = 20,
+    REQUEST_PIN, /* results of stage_id are current, whatever is asked for later; 0: none is pinned
+                  */
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
@@ -68,10 +74,12 @@ struct request {
     uint32_t root_count;
     const char *const *unread;
     uint32_t unread_count;
-    /* RETRY, CANCEL, PAUSE, RESUME: which tasks. All empty: every one. ERR_MISSING: the catalog
-     * knows nothing at or below the path; ERR_INPUT: it has no such job. */
+    /* RETRY, CANCEL, PAUSE, RESUME, and without a job FORGET and PIN: which tasks. All empty: every
+     * one. ERR_MISSING: the catalog knows nothing at or below the path; ERR_INPUT: it has no such
+     * job. */
     int64_t select_job;      /* 0: any */
     const char *select_path; /* raw absolute path or path prefix (a directory); NULL: any */
+    int64_t stage_id;        /* FORGET, PIN. ERR_INPUT: there is none */
     /* NAME_SPEAKER */
     int64_t speaker_id;
     const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */
@@ -80,14 +88,14 @@ struct request {
 struct request_reply {
     int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t
-        affected; /* NAME_SPEAKER: speakers; RETRY, CANCEL, PAUSE, RESUME: tasks; ADD, SAME, KNOWN:
-                     tasks that had failed for want of the file, and are pending again */
+    uint64_t affected; /* NAME_SPEAKER: speakers; RETRY, CANCEL, PAUSE, RESUME, FORGET, PIN: tasks;
+                          ADD, SAME, KNOWN: tasks that had failed for want of the file, and are
+                          pending again */
 };
 
-/* An END, RETRY, CANCEL, PAUSE or RESUME of very many rows is committed in pieces, so that the log
- * stays small and readers see it go on; after an error what was done stays, and the same request
- * again does the rest. Every other one is one commit: on error nothing changed. */
+/* An END, RETRY, CANCEL, PAUSE, RESUME, FORGET or PIN of very many rows is committed in pieces, so
+ * that the log stays small and readers see it go on; after an error what was done stays, and the
+ * same request again does the rest. Every other one is one commit: on error nothing changed. */
 int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,
                   struct err *err);
 
@@ -118,7 +126,7 @@ struct store_known {
     uint64_t inode, device;
     int64_t *place_ids; /* owned; the file itself, or the members */
     uint32_t count;
-    bool has_task_all; /* every one of them has a task of stage_hash already */
+    bool has_task_all; /* of every one of them the stage is what is wanted already */
 };
 int store_known_path(struct store *st, const void *path, size_t len,
                      const struct store_stage *stage, struct store_known *ret, struct err *err);

@@ -34,6 +34,10 @@ int enqueue_trouble(struct store *st, const struct request *rq, struct err *err)
 /* In pieces of APPLY_PIECE rows: 1 when more is left. */
 int enqueue_end(struct request_work *w, struct err *err); /* store/requests/vanish.c */
 int select_apply(struct request_work *w, struct err *err);
+int forget_apply(struct request_work *w, struct err *err); /* of about as many rows */
+
+/* ERR_MISSING, ERR_INPUT: the catalog has nothing at the path, or no such job. */
+int select_known(struct store *st, const struct request *rq, struct err *err);
 
 /* The stage's id; 0 when there is none. */
 int stage_find(struct store *st, const struct store_stage *stage, int64_t *ret, struct err *err);

@@ -80,6 +80,11 @@ static const struct field selected[] = {
     FIELD_MAYBE_NAME(request, select_path, REQUEST_MAX_PATH),
 };
 
+static const struct field of_stage[] = {
+    FIELD_I64(request, stage_id, INT64_MIN, INT64_MAX),
+    FIELD_MAYBE_NAME(request, select_path, REQUEST_MAX_PATH),
+};
+
 static const struct field speaker[] = {
     FIELD_I64(request, speaker_id, INT64_MIN, INT64_MAX),
     FIELD_NAME(request, speaker_name, TEXT),
@@ -97,6 +102,8 @@ static const struct fields kinds[] = {
     [REQUEST_ENQUEUE_TROUBLE] = FIELDS("request", request, troubles, NULL),
     [REQUEST_ENQUEUE_KNOWN] = FIELDS("request", request, same, NULL),
     [REQUEST_NAME_SPEAKER] = FIELDS("request", request, speaker, NULL),
+    [REQUEST_FORGET] = FIELDS("request", request, of_stage, NULL),
+    [REQUEST_PIN] = FIELDS("request", request, of_stage, NULL),
 };
 
 static const struct field counts[] = {

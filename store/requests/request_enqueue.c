@@ -3,6 +3,8 @@
 
 #include "base/utf8.h"
 #include "store/requests/request_apply.h"
+#include "store/results/complete.h"
+#include "store/results/speakers.h"
 
 /* The job that a batch belongs to, read once per request. */
 struct job {
@@ -189,18 +191,43 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
     return rc < 0 ? rc : place_insert(st, f, job, media_id, err);
 }
 
+/* A stage that the recording has is what is wanted of it again, in place of another one of its
+ * kind; the catalog's triggers choose which is current then. */
+static int task_ask(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
+                    struct err *err)
+{
+    struct speakers_of speakers;
+    sqlite3_stmt *stmt = NULL;
+    int64_t task_id = 0;
+    int rc = speakers_before(st, media_id, &speakers, err);
+
+    if (rc == 0)
+        rc = db_first(st, &stmt, err,
+                      "UPDATE task SET asked = ?3 WHERE media_id = ?1 AND stage_id = ?2 "
+                      "AND wanted = 0 AND asked < ?3 RETURNING task_id",
+                      "iii", media_id, stage_id, job->job_id);
+    if (rc == 1) {
+        task_id = sqlite3_column_int64(stmt, 0);
+        rc = db_next(st, stmt, err);
+    }
+    /* Its last shard may have come after it was withdrawn. */
+    if (rc == 0 && task_id)
+        rc = complete_check(st, task_id, job->now, err);
+    return speakers_after(st, &speakers, rc, err);
+}
+
 /* A stage for a recording, unless it has it. *made says which. */
 static int task_make(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
                      struct request_reply *ret, bool *made, struct err *err)
 {
     int rc = db_run(st, err,
-                    "INSERT INTO task (media_id, stage_id, job_id, language) VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT (media_id, stage_id) DO NOTHING",
+                    "INSERT INTO task (media_id, stage_id, job_id, language, asked) "
+                    "VALUES (?1, ?2, ?3, ?4, ?3) ON CONFLICT (media_id, stage_id) DO NOTHING",
                     "iiit", media_id, stage_id, job->job_id, job->language);
 
     *made = rc == 0 && sqlite3_changes64(st->db) > 0;
     ret->counts.tasks += *made;
-    return rc;
+    return rc < 0 || *made ? rc : task_ask(st, job, stage_id, media_id, err);
 }
 
 /* A task that failed for where the file was, not for what is in it, gets another chance when the

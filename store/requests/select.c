@@ -26,7 +26,8 @@ struct rule {
 static const struct rule rule_retry =
     RULE("state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, error_code = NULL, "
          "error = NULL, settled_at = NULL",
-         "(state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT NULL))");
+         "wanted AND (state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT "
+         "NULL))");
 static const struct rule rule_cancel =
     RULE("state = 'cancelled', settled_at = ?2", "state = 'pending'");
 static const struct rule rule_pause = RULE("paused = 1", "state = 'pending' AND paused = 0");
@@ -93,7 +94,7 @@ static int resume_all(struct store *st, struct request_reply *ret, struct err *e
 }
 
 /* A slip in a name or a number would else look like there being nothing to do. */
-static int must_be_known(struct store *st, const struct request *rq, struct err *err)
+int select_known(struct store *st, const struct request *rq, struct err *err)
 {
     struct db_prefix below = {0};
     sqlite3_stmt *stmt = NULL;
@@ -183,7 +184,7 @@ int select_apply(struct request_work *w, struct err *err)
 
     if (!w->begun) {
         db_now(w->now);
-        rc = must_be_known(w->st, rq, err);
+        rc = select_known(w->st, rq, err);
         if (rc < 0)
             return rc;
         if (all && rq->type == REQUEST_PAUSE)

@@ -87,15 +87,39 @@ static int read_turns(struct store *st, int64_t task_id, struct naming *n, struc
     return rc;
 }
 
+/* Speakers and turns of a task; without names only where `all`: else *ret is NULL. */
+static int naming_make(struct store *st, int64_t task_id, bool all, struct naming **ret,
+                       struct err *err)
+{
+    struct naming *n = calloc(1, sizeof(*n));
+    int rc;
+
+    *ret = NULL;
+    if (!n)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    rc = read_speakers(st, task_id, n, err);
+    if (rc == 0 && (all || n->named))
+        rc = read_turns(st, task_id, n, err);
+    if (rc == 0 && (all || n->named))
+        *ret = n;
+    else
+        naming_free(n);
+    return rc;
+}
+
+int naming_of(struct store *st, int64_t task_id, struct naming **ret, struct err *err)
+{
+    return naming_make(st, task_id, false, ret, err);
+}
+
 int naming_read(struct store *st, int64_t media_id, struct naming **ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    struct naming *n;
     int64_t task_id;
     int rc = db_first(st, &stmt, err,
                       "SELECT t.task_id FROM task t WHERE t.media_id = ? AND EXISTS "
                       "(SELECT 1 FROM speaker k WHERE k.task_id = t.task_id) "
-                      "ORDER BY t.stage_id DESC LIMIT 1",
+                      "ORDER BY t.current DESC, t.asked DESC, t.stage_id DESC LIMIT 1",
                       "i", media_id);
 
     *ret = NULL;
@@ -103,17 +127,7 @@ int naming_read(struct store *st, int64_t media_id, struct naming **ret, struct 
         return rc;
     task_id = sqlite3_column_int64(stmt, 0);
     sqlite3_reset(stmt);
-    n = calloc(1, sizeof(*n));
-    if (!n)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
-    rc = read_speakers(st, task_id, n, err);
-    if (rc == 0 && n->named)
-        rc = read_turns(st, task_id, n, err);
-    if (rc == 0 && n->named)
-        *ret = n;
-    else
-        naming_free(n);
-    return rc;
+    return naming_of(st, task_id, ret, err);
 }
 
 void naming_free(struct naming *n)
@@ -198,7 +212,8 @@ static int give(struct store *st, const struct naming *n, const struct shared *s
         size_t to = n->names[i] ? most(&s->ms[i * is], 1, &s->is) : is;
 
         if (to < is && most(&s->ms[to], is, &s->was) == i)
-            rc = db_run(st, err, "UPDATE speaker SET name = ?2 WHERE speaker_id = ?1", "it",
+            rc = db_run(st, err,
+                        "UPDATE speaker SET name = ?2 WHERE speaker_id = ?1 AND name IS NULL", "it",
                         ids[to], n->names[i]);
     }
     return rc;
@@ -242,6 +257,21 @@ int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
     free(sorted);
     free(s ? s->ms : NULL);
     free(s);
+    return rc;
+}
+
+int naming_carry(struct store *st, const struct naming *n, int64_t task_id, struct err *err)
+{
+    struct naming *to = NULL;
+    int rc = naming_make(st, task_id, true, &to, err);
+
+    if (rc == 0) {
+        const struct result_people people = {
+            .speaker_count = to->count, .turns = to->turns, .turn_count = to->turn_count};
+
+        rc = naming_give(st, n, to->ids, &people, err);
+    }
+    naming_free(to);
     return rc;
 }
 

@@ -13,12 +13,17 @@
 
 struct naming; /* who spoke when in the former diarization, and their names */
 
-/* Of the recording's newest diarization whose speakers are in the catalog. *ret is the caller's;
- * NULL: nobody has a name there. */
+/* Of the recording's current diarization whose speakers are in the catalog, else of the newest.
+ * *ret is the caller's; NULL: nobody has a name there. */
 int naming_read(struct store *st, int64_t media_id, struct naming **ret, struct err *err);
-/* Gives the names to the rows of the table speaker that are these people's, in their order. */
+/* The same of one diarization. */
+int naming_of(struct store *st, int64_t task_id, struct naming **ret, struct err *err);
+/* Gives the names to the rows of the table speaker that are these people's, in their order; who has
+ * a name keeps it. Of a speaker nothing is read. */
 int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
                 const struct result_people *people, struct err *err);
+/* Gives them to the speakers of a diarization that is there. */
+int naming_carry(struct store *st, const struct naming *n, int64_t task_id, struct err *err);
 void naming_free(struct naming *n); /* NULL is fine */
 
 /* Deletes a task's shards, and its speakers with them: but where one has a name, all of them stay,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "store/db.h"
+#include "store/results/naming.h"
 #include "store/results/overlap.h"
 
 struct stretch {
@@ -52,8 +53,7 @@ static int diarization_of(struct store *st, int64_t media_id, int64_t *ret, stru
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT t.task_id FROM task t JOIN stage s ON s.stage_id = t.stage_id "
-                      "WHERE t.media_id = ? AND t.state = 'done' AND s." DB_SETTLES
-                      " ORDER BY t.stage_id DESC LIMIT 1",
+                      "WHERE t.media_id = ? AND t.state = 'done' AND t.current AND s." DB_SETTLES,
                       "i", media_id);
 
     *ret = 0;
@@ -158,5 +158,31 @@ int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_
         rc = assign_segments(st, a, &segments, err);
     free(segments.list);
     overlap_free(a);
+    return rc;
+}
+
+int speakers_before(struct store *st, int64_t media_id, struct speakers_of *ret, struct err *err)
+{
+    int rc;
+
+    *ret = (struct speakers_of){.media_id = media_id};
+    rc = diarization_of(st, media_id, &ret->task_id, err);
+    return rc < 0 || !ret->task_id ? rc : naming_of(st, ret->task_id, &ret->names, err);
+}
+
+int speakers_after(struct store *st, struct speakers_of *of, int rc, struct err *err)
+{
+    int64_t now = 0;
+
+    if (rc >= 0)
+        rc = diarization_of(st, of->media_id, &now, err);
+    if (rc == 0 && now && now != of->task_id) {
+        if (of->names)
+            rc = naming_carry(st, of->names, now, err);
+        if (rc == 0)
+            rc = speakers_assign(st, of->media_id, 0, 0, err);
+    }
+    naming_free(of->names);
+    of->names = NULL;
     return rc;
 }

@@ -53,28 +53,16 @@ static void tidy(struct vector_rows *r)
     r->count = kept;
 }
 
-int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *scope,
-                     struct vector_rows *ret, struct err *err)
+/* Takes the numbers that a statement yields, and ends it. */
+static int take_all(struct db_rows *rows, struct vector_rows *ret)
 {
-    struct scope_filter f = {0};
     struct vector_rows r = {0};
-    struct buf sql = BUF_INIT;
-    struct db_rows rows;
     size_t room = 0;
-    int rc = scope_filter_make(scope, &f, err);
+    int rc;
 
-    if (rc < 0)
-        return rc;
-    buf_printf(&sql, "SELECT e.embedding_id FROM task t CROSS JOIN embedding e "
-                     "ON e.task_id = t.task_id WHERE t.stage_id = ?1 AND e.embedding_id > 0");
-    scope_filter_put(&f, &sql, "t.media_id", 2);
-    db_rows_open(&rows, st, err, buf_cstr(&sql), "i", stage_id);
-    scope_filter_bind(&f, &rows, 2);
-    while (db_rows_next(&rows))
-        rows.rc = put(&r, &room, sqlite3_column_int64(rows.stmt, 0), err);
-    rc = db_rows_end(&rows);
-    scope_filter_free(&f);
-    buf_free(&sql);
+    while (db_rows_next(rows))
+        rows->rc = put(&r, &room, sqlite3_column_int64(rows->stmt, 0), rows->err);
+    rc = db_rows_end(rows);
     if (rc < 0) {
         vector_rows_free(&r);
         return rc;
@@ -82,6 +70,45 @@ int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *sco
     tidy(&r);
     *ret = r;
     return 0;
+}
+
+int vector_rows_superseded(struct store *st, int64_t stage_id, struct vector_rows *ret,
+                           struct err *err)
+{
+    struct db_rows rows;
+    int rc;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT e.embedding_id FROM task t INDEXED BY task_superseded "
+                 "CROSS JOIN embedding e ON e.task_id = t.task_id "
+                 "WHERE t.stage_id = ? AND t.current = 0 AND e.embedding_id > 0",
+                 "i", stage_id);
+    rc = take_all(&rows, ret);
+    if (rc == 0)
+        ret->out = true;
+    return rc;
+}
+
+int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *scope,
+                     struct vector_rows *ret, struct err *err)
+{
+    struct scope_filter f = {0};
+    struct buf sql = BUF_INIT;
+    struct db_rows rows;
+    int rc = scope_filter_make(scope, &f, err);
+
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "SELECT e.embedding_id FROM task t CROSS JOIN embedding e "
+                     "ON e.task_id = t.task_id WHERE t.stage_id = ?1 AND t.current "
+                     "AND e.embedding_id > 0");
+    scope_filter_put(&f, &sql, "t.media_id", 2);
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "i", stage_id);
+    scope_filter_bind(&f, &rows, 2);
+    rc = take_all(&rows, ret);
+    scope_filter_free(&f);
+    buf_free(&sql);
+    return rc;
 }
 
 size_t vector_rows_at(const struct vector_rows *r, int64_t id)

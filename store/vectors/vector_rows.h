@@ -19,10 +19,14 @@ struct vector_rows {           /* owned: vector_rows_free */
     struct vector_range *list; /* rising, none touches another */
     size_t count;
     uint64_t rows; /* in all ranges */
+    bool out;      /* what is meant is all but these */
 };
-/* The rows of a stage with a number above 0. */
+/* The rows of a stage with a number above 0: of the recordings of a scope, the current ones; or,
+ * of all recordings, those that are not current, to be left out (`out`): none costs a look. */
 int vector_rows_find(struct store *st, int64_t stage_id, const struct scope *scope,
                      struct vector_rows *ret, struct err *err);
+int vector_rows_superseded(struct store *st, int64_t stage_id, struct vector_rows *ret,
+                           struct err *err);
 void vector_rows_free(struct vector_rows *r);
 /* The first range that ends at id or behind it; count: none. */
 size_t vector_rows_at(const struct vector_rows *r, int64_t id);

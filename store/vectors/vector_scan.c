@@ -188,7 +188,7 @@ static int take_block(struct worker *w, const struct vector_block *b)
     for (uint32_t i = 0; i < b->count && rc == 0; i++) {
         float about, bound;
 
-        if (rows && !is_row_of(rows, b->ids[i], &at))
+        if (rows && is_row_of(rows, b->ids[i], &at) == rows->out)
             continue;
         about = b->scales[i] * q->scale *
                 (float)w->s->dot(b->values + (size_t)i * size, q->values, size);

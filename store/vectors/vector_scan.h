@@ -20,8 +20,8 @@ struct vector_near {
 };
 
 /* query: [size], of length 1; rows are taken to be of length 1, too. threads: 0: as many as there
- * are processors. rows: only these; NULL: all. *ret: newly allocated, in no order. ERR_CORRUPT:
- * make the file anew. */
+ * are processors. rows: only what they mean; NULL: all. *ret: newly allocated, in no order.
+ * ERR_CORRUPT: make the file anew. */
 int vector_scan(const struct vector_file *f, const float *query, size_t limit, uint32_t threads,
                 const struct vector_rows *rows, struct vector_near **ret, size_t *n,
                 struct err *err);

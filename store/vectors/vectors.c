@@ -27,8 +27,9 @@ struct search {
     float *query; /* [size], of length 1 */
     float *row;   /* [size] */
     struct best best;
+    int64_t stage_id; /* the present one */
     bool scoped;
-    struct vector_rows rows; /* scoped: those that compete */
+    struct vector_rows rows; /* scoped: those that compete; else those that do not, or none */
 };
 
 static bool worse(const struct vectors_hit *a, const struct vectors_hit *b)
@@ -119,16 +120,18 @@ static int row_rank(struct search *s, int64_t id, struct err *err)
 /* -------------------------------------------------------------------- one by one, from the catalog
  */
 
-/* Vectors of the stage with id > after, in the order of ids; where w is NULL they compete, else
- * they go into a file. */
+#define EACH_ROW(condition)                                                             \
+    "SELECT e.embedding_id, e.vector FROM embedding e CROSS JOIN task t "               \
+    "ON t.task_id = e.task_id WHERE e.embedding_id > ?1 AND t.stage_id = ?2 " condition \
+    "ORDER BY e.embedding_id"
+static const char sql_all[] = EACH_ROW(""), sql_current[] = EACH_ROW("AND t.current ");
+
+/* Vectors of the stage with id > after, in the order of ids: where w is NULL the current ones
+ * compete, else all go into a file. */
 static int each_row(struct search *s, int64_t after, struct vector_writer *w, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = db_first(s->st, &stmt, err,
-                      "SELECT e.embedding_id, e.vector FROM embedding e CROSS JOIN task t "
-                      "ON t.task_id = e.task_id WHERE e.embedding_id > ?1 AND t.stage_id = ?2 "
-                      "ORDER BY e.embedding_id",
-                      "ii", after, s->q->stage_id);
+    int rc = db_first(s->st, &stmt, err, w ? sql_all : sql_current, "ii", after, s->stage_id);
 
     while (rc == 1) {
         int64_t id = sqlite3_column_int64(stmt, 0);
@@ -213,7 +216,7 @@ static int state_now(struct search *s, struct vector_state *ret, struct err *err
         rc = err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", store_path(s->st));
     if (rc < 0)
         return rc;
-    *ret = (struct vector_state){.stage_id = s->q->stage_id, .size = s->q->size};
+    *ret = (struct vector_state){.stage_id = s->stage_id, .size = s->q->size};
     memcpy(ret->identity, db_text(stmt, 0), strnlen(db_text(stmt, 0), VECTOR_IDENTITY));
     ret->edits = (uint64_t)sqlite3_column_int64(stmt, 1);
     ret->max_id = sqlite3_column_int64(stmt, 2);
@@ -304,8 +307,8 @@ static int rank_near(struct search *s, const struct vector_near *near, size_t n,
 
         rc = db_first(s->st, &stmt, err,
                       "SELECT e.vector FROM embedding e JOIN task t ON t.task_id = e.task_id "
-                      "WHERE e.embedding_id = ? AND t.stage_id = ?",
-                      "ii", near[i].id, s->q->stage_id);
+                      "WHERE e.embedding_id = ? AND t.stage_id = ? AND t.current",
+                      "ii", near[i].id, s->stage_id);
         if (rc != 1)
             continue;
         rc = row_take(s, stmt, 0) ? row_rank(s, near[i].id, err) : 0;
@@ -322,7 +325,8 @@ static int search_index(struct search *s, const char *path, struct err *err)
     int rc = index_open(s, path, &f, err);
 
     if (rc == 0)
-        rc = vector_scan(f, s->query, s->q->limit, 0, s->scoped ? &s->rows : NULL, &near, &n, err);
+        rc = vector_scan(f, s->query, s->q->limit, 0, s->scoped || s->rows.out ? &s->rows : NULL,
+                         &near, &n, err);
     if (rc == 0)
         rc = rank_near(s, near, n, err);
     if (rc == 0)
@@ -336,7 +340,7 @@ static int search_index(struct search *s, const char *path, struct err *err)
 static int search_any(struct search *s, struct err *err)
 {
     bool few = s->q->no_file || (s->scoped && s->rows.rows <= FEW_ROWS);
-    char *path = few ? NULL : vectors_path(s->st, s->q->stage_id);
+    char *path = few ? NULL : vectors_path(s->st, s->stage_id);
     struct err why = {0};
     int rc = path ? search_index(s, path, &why) : ERR_MISSING;
 
@@ -359,18 +363,59 @@ static int search_any(struct search *s, struct err *err)
 }
 
 /* In one transaction of reading, so that a row has the number that it was found by. */
-static int search_scope(struct search *s, struct err *err)
+static int search_stage(struct search *s, struct err *err)
 {
     int rc = db_exec(s->st, "SAVEPOINT scope", err);
 
     if (rc < 0)
         return rc;
-    s->scoped = true;
-    rc = vector_rows_find(s->st, s->q->stage_id, &s->q->scope, &s->rows, err);
+    s->rows = (struct vector_rows){0};
+    s->scoped = !scope_is_all(&s->q->scope);
+    rc = s->scoped ? vector_rows_find(s->st, s->stage_id, &s->q->scope, &s->rows, err)
+                   : vector_rows_superseded(s->st, s->stage_id, &s->rows, err);
+    if (!s->rows.rows)
+        s->rows.out = false;
     if (rc == 0)
         rc = search_any(s, err);
     vector_rows_free(&s->rows);
     db_exec(s->st, "RELEASE scope", &(struct err){0});
+    return rc;
+}
+
+/* The next stage behind s->stage_id with vectors of the same model that are current: 1; 0: none. */
+static int next_stage(struct search *s, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(s->st, &stmt, err,
+                      "SELECT s.stage_id FROM stage o JOIN stage s ON s.name = o.name "
+                      "AND s.model_hash = o.model_hash JOIN stage_total n "
+                      "ON n.stage_id = s.stage_id WHERE o.stage_id = ?1 AND s.stage_id > ?2 "
+                      "AND n.audio_current_ms > 0 ORDER BY s.stage_id LIMIT 1",
+                      "ii", s->q->stage_id, s->stage_id);
+
+    if (rc != 1)
+        return rc;
+    s->stage_id = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 1;
+}
+
+/* Each stage's best are found by themselves, since a search may have to begin again. */
+static int search_all(struct search *s, struct err *err)
+{
+    struct best all = {.limit = s->q->limit};
+    int rc;
+
+    while ((rc = next_stage(s, err)) == 1) {
+        s->best = (struct best){.limit = s->q->limit};
+        rc = search_stage(s, err);
+        for (size_t i = 0; i < s->best.count && rc == 0; i++)
+            rc = best_add(&all, s->best.list[i], err);
+        free(s->best.list);
+        if (rc < 0)
+            break;
+    }
+    s->best = all;
     return rc;
 }
 
@@ -385,7 +430,7 @@ char *vectors_path(const struct store *st, int64_t stage_id)
 int vectors_search(struct store *st, const struct vectors_query *q, struct vectors_hit **ret,
                    size_t *n, struct err *err)
 {
-    struct search s = {.st = st, .q = q, .best.limit = q->limit};
+    struct search s = {.st = st, .q = q};
     int rc = 0;
 
     if (!q->limit || !q->size || q->size > VECTOR_MAX_SIZE)
@@ -400,7 +445,7 @@ int vectors_search(struct store *st, const struct vectors_query *q, struct vecto
             rc = err_set(err, ERR_INPUT, "vectors: the query is no vector");
     }
     if (rc == 0)
-        rc = scope_is_all(&q->scope) ? search_any(&s, err) : search_scope(&s, err);
+        rc = search_all(&s, err);
     free(s.query);
     free(s.row);
     if (rc < 0) {

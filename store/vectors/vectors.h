@@ -1,5 +1,9 @@
 /* store/vectors/vectors.h - the vectors of a stage most like one: exact search by cosine.
  *
+ * Those that are current, so of each recording once. While a transcription is replaced by another
+ * one, they are of two stages with one model, which differ in what was embedded, and both are
+ * searched; what is left of the older one is less every hour.
+ *
  * Over everything it goes through an index in a file beside the catalog
  * (store/vectors/vector_file.h), made when there is none and made anew when it does not fit the
  * catalog: another catalog's, of another stage, older than a deletion, cut short, damaged. What
@@ -18,7 +22,7 @@
 #include "store/read/scope.h"
 
 struct vectors_query {
-    int64_t stage_id;
+    int64_t stage_id;    /* and others of its name and model */
     const float *values; /* [size], any length but 0 */
     uint32_t size;
     struct scope scope; /* only recordings in it */

@@ -85,14 +85,15 @@ class Together(Stages):
         self.enqueue("--no-transcribe", "--diarize", self.archive)  # adds nothing
         said = self.nightshift("status", status=0).out
         self.assertIn("transcribe with whisper-nano (no_speech_threshold 0.55): 0 of 3 done", said)
-        self.assertIn("            diarize with diarization: 0 of 3 done\n", said)
+        self.assertIn("            diarize with diarization: 0 of 3 done (stage 2)\n", said)
+        self.assertIn("(num_speakers 2): 3 superseded (stage 1)\n", said)
         self.assertRegex(said, r"#2  \S+ \S+  diarize: 0 of 3 done")
         self.assertRegex(said, r"#3  \S+ \S+  transcribe: 0 of 3 done")
         self.assertNotIn("#4", said)
         self.assertEqual([], [line for line in said.splitlines() if line != line.rstrip()])
         self.assertIn("#4", self.nightshift("status", "--jobs", status=0).out)
         plan = self.json("plan")
-        self.assertEqual([3, 3, 3], [stage["recordings"] for stage in plan["stages"]])
+        self.assertEqual([3, 3], [stage["recordings"] for stage in plan["stages"]])
         self.assertTrue(all(stage["devices"][0]["predicted_bytes"] > 0 for stage in plan["stages"]))
 
     def test_what_is_wrong_is_said_at_once(self):

@@ -10,6 +10,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
+#include "tools/enqueue/stage_params_words.h"
 #include "tools/export/format_finish.h"
 #include "tools/export/formats.h"
 #include "tools/recording.h"
@@ -258,6 +259,40 @@ static int print_sounds(struct page *p, const struct read_recording *r)
     return 0;
 }
 
+/* Of one kind there may be several results: then it is said which they are. */
+struct results {
+    struct buf out;
+    char kind[64];
+    bool several;
+};
+
+static int on_result(void *arg, const struct read_result *row)
+{
+    struct results *x = arg;
+    char *model = text_fit(row->model, 40);
+
+    x->several |= strcmp(x->kind, row->stage) == 0;
+    snprintf(x->kind, sizeof(x->kind), "%s", row->stage);
+    buf_printf(&x->out, "  %lld  %s with %s", (long long)row->stage_id, row->stage,
+               model ? model : "");
+    stage_params_words(row->stage, row->params_json, &x->out);
+    buf_printf(&x->out, ": %s%s%s\n", row->wanted ? row->state : "superseded",
+               row->current ? ", current" : "", row->pinned ? ", pinned" : "");
+    free(model);
+    return 0;
+}
+
+static int print_results(struct page *p, const struct read_recording *r)
+{
+    struct results x = {.out = BUF_INIT};
+    int rc = read_results(p->store, r->media_id, on_result, &x, &p->err);
+
+    if (rc == 0 && x.several && buf_cstr(&x.out))
+        printf("\nIts results, by the numbers of their stages:\n%s", buf_cstr(&x.out));
+    buf_free(&x.out);
+    return rc;
+}
+
 static int page_for_people(struct page *p, const struct read_recording *r)
 {
     char n[TEXT_LEN];
@@ -276,7 +311,9 @@ static int page_for_people(struct page *p, const struct read_recording *r)
         printf("%s %s not believed and left out; --dropped shows %s.\n", text_count(p->dropped, n),
                text_plural(p->dropped, "text was", "texts were"),
                text_plural(p->dropped, "it", "them"));
-    return p->w.dropped ? 0 : print_sounds(p, r);
+    if (p->w.dropped)
+        return 0;
+    return print_sounds(p, r) != 0 || print_results(p, r) != 0;
 }
 
 /* A file without a line does not say why. */

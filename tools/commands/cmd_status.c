@@ -228,11 +228,17 @@ static int print_stage(void *arg, const struct read_progress *p)
     char n[TEXT_LEN], m[TEXT_LEN], *model = text_fit(p->model, 40);
     struct err none = {0};
 
+    if (p->tasks + p->superseded == 0) { /* all of it was forgotten */
+        free(model);
+        return 0;
+    }
     buf_printf(&b, "%s with %s", p->stage, model ? model : "");
     stage_params_words(p->stage, p->params_json, &b);
     if (p->source_id != 0 && r->transcriptions > 1)
         (void)read_progress(r->store, put_source, &(struct source){p->source_id, &b}, &none);
-    buf_printf(&b, ": %s of %s done", text_count(p->done, n), text_count(p->tasks, m));
+    buf_printf(&b, ":");
+    if (p->tasks > 0)
+        buf_printf(&b, " %s of %s done", text_count(p->done, n), text_count(p->tasks, m));
     if (p->waiting > 0)
         buf_printf(&b, ", %s %s for the transcription%s", text_count(p->waiting, n),
                    text_plural(p->waiting, "waits", "wait"),
@@ -241,8 +247,11 @@ static int print_stage(void *arg, const struct read_progress *p)
                        : ", which failed, was cancelled, or is paused");
     if (p->settling > 0)
         buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
+    if (p->superseded > 0)
+        buf_printf(&b, "%s %s superseded", p->tasks > 0 ? "," : "", text_count(p->superseded, n));
     if (aside_why(r->aside, p))
         buf_printf(&b, "; put aside by the last run: %s", aside_why(r->aside, p));
+    buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
     line(r->shown++ == 0 ? "Stages" : "", &b);
     buf_free(&b);
     free(model);
@@ -527,17 +536,18 @@ static int json_stage(void *arg, const struct read_progress *p)
 {
     const struct report *r = arg;
 
-    return append(
-        arg,
-        json_pack(
-            "{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s?}",
-            "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id, "name", p->stage,
-            "model", p->model, "params", p->params_json, "waiting_for_source",
-            (json_int_t)p->waiting, "settling", (json_int_t)p->settling, "tasks",
-            (json_int_t)p->tasks, "done", (json_int_t)p->done, "pending", (json_int_t)p->pending,
-            "failed", (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
-            (json_int_t)p->paused, "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
-            (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
+    return append(arg,
+                  json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+                            "s:I, s:I, s:I, s:s?}",
+                            "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id,
+                            "name", p->stage, "model", p->model, "params", p->params_json,
+                            "waiting_for_source", (json_int_t)p->waiting, "settling",
+                            (json_int_t)p->settling, "tasks", (json_int_t)p->tasks, "done",
+                            (json_int_t)p->done, "pending", (json_int_t)p->pending, "failed",
+                            (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
+                            (json_int_t)p->paused, "superseded", (json_int_t)p->superseded,
+                            "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
+                            (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
 }
 
 static int json_job(void *arg, const struct read_job *j)

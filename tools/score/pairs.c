@@ -217,7 +217,7 @@ static int on_recording(void *arg, const struct read_recording *r)
         k->room = room;
     }
     one = &k->list[k->n];
-    *one = (struct known){.id = r->media_id, .has_text = strcmp(r->state, "done") == 0};
+    *one = (struct known){.id = r->media_id, .has_text = strcmp(r->transcript, "done") == 0};
     if (asprintf(&one->path, "%s%s%s", r->path, r->member[0] ? "/" : "", r->member) < 0)
         return no_memory(&k->err);
     k->n++;

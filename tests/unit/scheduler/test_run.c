@@ -240,11 +240,11 @@ TEST(results_do_not_depend_on_workers)
 
 TEST(stages_run_one_after_the_other)
 {
-    const char *paths[] = {"/a/ok-3", "/a/ok-4"};
+    const char *paths[] = {"/a/ok-3", "/a/ok-4"}, *others[] = {"/b/ok-2", "/b/ok-5"};
 
     fixture_reset();
     fixture_add(paths, 2, "a");
-    fixture_add(paths, 2, "b");
+    fixture_add(others, 2, "b");
     run_all("cpu");
     results_are_whole(4, 14);
 }

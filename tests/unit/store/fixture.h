@@ -125,7 +125,7 @@ static inline void catalog_audit(void)
                  " (SELECT count(*) FROM place WHERE state = 'present'), "
                  " (SELECT count(*) FROM place WHERE state = 'vanished'), "
                  " (SELECT count(*) FROM media WHERE damage IS NOT NULL), "
-                 " (SELECT count(*) FROM shard), (SELECT count(*) FROM segment), "
+                 " (SELECT count(*) FROM shard), (SELECT count(*) FROM transcript), "
                  " (SELECT count(*) FROM embedding)) "
                  "FROM catalog_total"),
         1);
@@ -147,7 +147,7 @@ static inline void catalog_audit(void)
         count_of(
             "WITH c AS (SELECT t.*, m.size_bytes, m.duration_ms, "
             "  t.state = 'pending' AND NOT absent AND NOT paused AND waits IS NOT 'source' AS live "
-            "  FROM task t JOIN media m USING (media_id)), "
+            "  FROM task t JOIN media m USING (media_id) WHERE wanted), "
             "s AS (SELECT stage_id, count(*) AS tasks, sum(live) AS pending, "
             "  sum(state = 'pending' AND paused AND NOT absent) AS paused, "
             "  sum(state = 'pending' AND NOT paused AND NOT absent AND waits IS 'source') "
@@ -167,8 +167,20 @@ static inline void catalog_audit(void)
             " ifnull(s.paused, 0), ifnull(s.absent, 0), "
             " ifnull(s.done, 0), ifnull(s.failed, 0), ifnull(s.cancelled, 0), "
             " ifnull(s.unknown, 0), ifnull(s.bytes, 0), ifnull(s.known, 0), "
-            " ifnull(s.audio_done, 0), ifnull(s.audio_left, 0))"),
+            " ifnull(s.audio_done, 0), ifnull(s.audio_left, 0)) "
+            "OR (n.superseded, n.audio_current_ms) IS NOT "
+            "(SELECT ifnull(sum(NOT wanted), 0), ifnull(sum(current * audio_done_ms), 0) FROM task "
+            "t "
+            " WHERE t.stage_id = n.stage_id)"),
         0);
+    /* Of a recording's results of a kind one is current, and at most one is to be done. */
+    assert_int_equal(
+        count_of("SELECT count(*) FROM (SELECT 1 FROM task JOIN stage USING (stage_id) "
+                 "GROUP BY media_id, name HAVING sum(current) <> 1 OR sum(wanted) > 1 "
+                 "OR sum(pinned) > 1)"),
+        0);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending' AND NOT wanted"),
+                     0);
     own_close();
 }
 

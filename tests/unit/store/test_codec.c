@@ -85,6 +85,8 @@ static void round_trips(void **state)
         {"request_pause", {.type = REQUEST_PAUSE, .select_job = 4}},
         {"request_pause_path", {.type = REQUEST_PAUSE, .select_path = "/x"}},
         {"request_resume", {.type = REQUEST_RESUME, .select_job = 4}},
+        {"request_forget", {.type = REQUEST_FORGET, .stage_id = 3, .select_path = "/x"}},
+        {"request_pin", {.type = REQUEST_PIN, .stage_id = 0}},
         {"request_resume_path", {.type = REQUEST_RESUME, .select_path = "/x"}},
     };
 

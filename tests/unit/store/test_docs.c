@@ -237,13 +237,17 @@ static void every_query_answers(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* The section "### `name`" up to the next heading. */
+/* The section "### `name`" up to the next heading. A view with the results of every stage has the
+ * columns of the one without `_all`, and one that is described for all of them. */
 static bool section_has(const char *doc, const char *name, const char *column)
 {
     char heading[128], row[128];
-    const char *from, *to, *at;
+    const char *from, *to, *at, *all = strstr(name, "_all");
 
-    snprintf(heading, sizeof(heading), "\n### `%s`\n", name);
+    if (all && strcmp(column, "current") == 0)
+        name = all;
+    snprintf(heading, sizeof(heading), "\n### `%.*s`\n",
+             (int)(all && all != name ? all - name : (int)strlen(name)), name);
     snprintf(row, sizeof(row), "\n| `%s` |", column);
     from = strstr(doc, heading);
     if (!from)

@@ -227,13 +227,20 @@ TEST(transcripts)
     assert_ok(read_segments(st, 1, 0, on_segment, &s, &e), e);
     assert_int_equal(s.n, 3);
     assert_string_equal(s.text[2], "1 30000 the market, again the market");
-    /* A second model: the newest stage that has something. */
+    /* A second model is read when it is done, and both when they are asked for. */
     job = job_begin(st, &stage_tiny);
     job_add1(st, job, "/a/1990/tape 1.wav", "", 1);
     s = (struct seen){0};
     assert_ok(read_segments(st, 1, 0, on_segment, &s, &e), e);
     assert_int_equal(s.n, 3);
     shard_put(st, 6, 0, (const char *[]){"other model"}, 1);
+    s = (struct seen){0};
+    assert_ok(read_segments(st, 1, 0, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 3);
+    s = (struct seen){0};
+    assert_ok(read_segments(st, 1, 2, on_segment, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    assert_ok(store_task_total(st, 6, 1, &e), e);
     s = (struct seen){0};
     assert_ok(read_segments(st, 1, 0, on_segment, &s, &e), e);
     assert_int_equal(s.n, 1);

@@ -531,6 +531,14 @@ static int64_t stage_found(struct store *st)
     return id;
 }
 
+static void embedded(struct store *st, int64_t task, int from)
+{
+    struct err e = {0};
+
+    add_rows(st, task, 0, from, 10);
+    assert_ok(store_task_total(st, task, 1, &e), e);
+}
+
 /* Stage 3 is a newer model's: tasks 5 and 6 of the recordings of 2 and 4. */
 TEST(a_new_stage_does_not_hide_the_archive)
 {
@@ -540,17 +548,56 @@ TEST(a_new_stage_does_not_hide_the_archive)
     int64_t job;
 
     assert_int_equal(stage_found(st), ERR_EMPTY);
-    add_rows(st, 2, 0, 0, 10);
+    embedded(st, 2, 0);
     assert_int_equal(stage_found(st), 2);
-    add_rows(st, 4, 0, 10, 10);
+    embedded(st, 4, 10);
     job = job_begin(st, &newer);
     job_add1(st, job, "/a/1.wav", "", 1);
     job_add1(st, job, "/b/2.wav", "", 2);
     add_rows(st, 5, 0, 20, 10);
     assert_int_equal(stage_found(st), 2);
-    add_rows(st, 6, 0, 30, 10);
+    embedded(st, 6, 30);
     assert_int_equal(stage_found(st), 3);
     assert_int_equal(count_of("SELECT count(*) FROM embedding"), 40);
+    assert_int_equal(count_of("SELECT count(*) FROM passages"), 20);
+    catalog_close(st);
+}
+
+/* Recording 1 has vectors of two transcriptions, recording 2 of the older one alone: a search finds
+ * the current ones, whichever way it goes. */
+TEST(what_is_superseded_is_not_found)
+{
+    static const struct store_stage beams = {"transcribe", "nano",         "/models/nano",
+                                             "aa11",       "{\"beam\":5}", NULL};
+    static const struct store_stage anew = {"embed-text",        "e5",  "/models/e5", "ee55",
+                                            "{\"a\":1,\"b\":5}", &beams};
+    const char current[] = "t.current";
+    struct store *st = filled();
+    struct vectors_query q;
+    struct err e = {0};
+    float values[SIZE];
+
+    for (int64_t task = 2; task <= 4; task += 2)
+        assert_ok(store_task_total(st, task, 1, &e), e);
+    vector_of(5000, values, SIZE);
+    q = query_of(values);
+    check(st, &q, "t.stage_id = 2");                       /* the index is made */
+    job_add1(st, job_begin(st, &anew), "/a/1.wav", "", 1); /* tasks 5 and 6, stages 3 and 4 */
+    shard_put(st, 5, 0, NULL, 0);
+    assert_ok(store_task_total(st, 5, 1, &e), e);
+    add_rows(st, 6, 0, 4000, 50);
+    check(st, &q, "t.stage_id = 2");
+    assert_ok(store_task_total(st, 6, 1, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM passages"), 150);
+    for (int way = 0; way < 12; way++) {
+        vector_of(way % 3 ? 4000 + (unsigned)way : (unsigned)way * 17, values, SIZE);
+        q = query_of(values);
+        q.stage_id = way % 2 ? 2 : 4;
+        q.no_file = way % 4 == 1;
+        if (way > 5)
+            q.scope.path = "/a";
+        check(st, &q, way > 5 ? "t.current AND t.task_id = 6" : current);
+    }
     catalog_close(st);
 }
 

@@ -1,0 +1,452 @@
+/* Of a recording's results of a kind one is current: evenings on which it is asked for in one way
+ * and in another, pinned and forgotten. */
+#include "store/migrate.h"
+#include "store/read/find.h"
+#include "store/requests/forget.h"
+#include "tests/unit/store/stages.h"
+
+static int64_t task_of(int64_t stage)
+{
+    char sql[128];
+
+    snprintf(sql, sizeof(sql), "SELECT ifnull(max(task_id), 0) FROM task WHERE stage_id = %d",
+             (int)stage);
+    return count_of(sql);
+}
+
+static void ask(struct store *st, const struct store_stage *stage)
+{
+    int64_t job = job_begin(st, stage);
+
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job_end(st, job, "/a");
+}
+
+/* One of two shards, or what is missing. */
+static void put(struct store *st, int64_t stage, bool all)
+{
+    static const char *const texts[][2] = {{"nano one", "nano two"}, {"tiny one", "tiny two"}};
+    int64_t task = task_of(stage);
+    struct err e = {0};
+
+    for (uint32_t seq = 0; seq < (all ? 2 : 1); seq++)
+        shard_put(st, task, seq, &texts[stage - 1][seq], 1);
+    if (all)
+        assert_ok(store_task_total(st, task, 2, &e), e);
+}
+
+/* One letter of an evening; true: it was refused. */
+static bool step(struct store *st, char letter)
+{
+    struct request rq = {.type = REQUEST_FORGET};
+    struct request_reply reply;
+    struct err e = {0};
+
+    switch (letter) {
+    case 'a':
+    case 'b': /* asked for */
+        ask(st, letter == 'a' ? &stage_nano : &stage_tiny);
+        return false;
+    case 'x':
+    case 'y':
+    case 'X':
+    case 'Y': /* half done, done */
+        put(st, letter == 'x' || letter == 'X' ? 1 : 2, letter < 'a');
+        return false;
+    case 'f':
+        assert_ok(store_task_failed(st, task_of(2), ERR_INPUT, "bad", -1, &e), e);
+        return false;
+    case 'c':
+        rq.type = REQUEST_CANCEL;
+        break;
+    case 'r':
+        rq.type = REQUEST_RETRY;
+        break;
+    case 'p':
+    case 'q':
+    case 'u': /* pinned, or none is */
+        rq.type = REQUEST_PIN;
+        rq.stage_id = letter == 'u' ? 0 : letter - 'o';
+        break;
+    case '1':
+    case '2':
+        rq.stage_id = letter - '0';
+        break;
+    default:
+        assert_int_equal(letter, 'S'); /* what is superseded goes */
+    }
+    return request_apply(st, &rq, &reply, &e) == ERR_INPUT;
+}
+
+#define TASKS                                                                                 \
+    "SELECT group_concat(stage_id || state || iif(current, '+', '') || iif(wanted, '!', '') " \
+    "|| iif(pinned, '^', ''), ' ') FROM (SELECT * FROM task ORDER BY stage_id)"
+#define TEXT "SELECT group_concat(text, ', ') FROM (SELECT * FROM transcript ORDER BY start_ms)"
+#define FOUND                                                                                 \
+    "SELECT group_concat(word, ', ') FROM (SELECT substr(g.text, 1, 8) AS word FROM "         \
+    "segment_fts f JOIN segment g ON g.segment_id = f.rowid WHERE segment_fts MATCH 'one OR " \
+    "two' ORDER BY g.start_ms)"
+
+/* +: current, !: wanted, ^: pinned; a letter with ? behind it is refused. */
+TEST(evenings)
+{
+    static const struct {
+        const char *steps, *tasks, *text;
+    } table[] = {
+        {"aX", "1done+!", "nano one, nano two"},
+        {"aXa", "1done+!", "nano one, nano two"},
+        {"aXb", "1done+ 2pending!", "nano one, nano two"},
+        {"aXby", "1done+ 2pending!", "nano one, nano two"},
+        {"aXbY", "1done 2done+!", "tiny one, tiny two"},
+        {"aXbYa", "1done+! 2done", "nano one, nano two"},
+        {"aXbYab", "1done 2done+!", "tiny one, tiny two"},
+        {"aXbya", "1done+! 2cancelled", "nano one, nano two"},
+        {"aXbyab", "1done+ 2pending!", "nano one, nano two"},
+        {"aXbf", "1done+ 2failed!", "nano one, nano two"},
+        {"aXbfr", "1done+ 2pending!", "nano one, nano two"},
+        {"axb", "1cancelled+ 2pending!", "nano one"},
+        {"axbr", "1cancelled+ 2pending!", "nano one"},
+        {"axbY", "1cancelled 2done+!", "tiny one, tiny two"},
+        {"axbX", "1done+ 2pending!", "nano one, nano two"},
+        {"axbXY", "1done 2done+!", "tiny one, tiny two"},
+        {"axba", "1pending+! 2cancelled", "nano one"},
+        {"ab", "1cancelled 2pending+!", "(null)"},
+        {"abcr", "1cancelled 2pending+!", "(null)"},
+        {"acb", "1cancelled 2pending+!", "(null)"},
+        {"acbar", "1pending+! 2cancelled", "(null)"},
+        {"aXbYp", "1done+^ 2done!", "nano one, nano two"},
+        {"aXbYpq", "1done 2done+!^", "tiny one, tiny two"},
+        {"aXbYpu", "1done 2done+!", "tiny one, tiny two"},
+        {"aXpbY", "1done+^ 2done!", "nano one, nano two"},
+        {"aXbqY", "1done 2done+!^", "tiny one, tiny two"},
+        {"aXbq", "1done+ 2pending!^", "nano one, nano two"},
+        {"aXbYS", "2done+!", "tiny one, tiny two"},
+        {"aXbYaS", "1done+!", "nano one, nano two"},
+        {"aXbS", "1done+ 2pending!", "nano one, nano two"},
+        {"aXpbYS", "1done+^ 2done!", "nano one, nano two"},
+        {"abS", "2pending+!", "(null)"},
+        {"aXbY1", "2done+!", "tiny one, tiny two"},
+        {"aXbY2", "1done+!", "nano one, nano two"},
+        {"axb1", "2pending+!", "(null)"},
+        {"aXbfS", "1done+ 2failed!", "nano one, nano two"},
+        {"aXbf2", "1done+!", "nano one, nano two"},
+        {"aXby2?", "1done+ 2pending!", "nano one, nano two"},
+        {"aXbY21", "(null)", "(null)"},
+        {"aXbY21aX", "1done+!", "nano one, nano two"},
+        {"aX9?", "1done+!", "nano one, nano two"},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct store *st = catalog_new();
+
+        print_message("%s\n", table[i].steps);
+        for (const char *s = table[i].steps; *s; s++) {
+            bool refused = s[1] == '?';
+
+            if (*s == '9') {
+                struct request rq = {.type = REQUEST_PIN, .stage_id = 9};
+                struct request_reply reply;
+                struct err e = {0};
+
+                assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
+            } else {
+                assert_int_equal(step(st, *s), refused);
+            }
+            s += refused;
+        }
+        assert_string_equal(text_of(TASKS), table[i].tasks);
+        assert_string_equal(text_of(TEXT), table[i].text);
+        assert_string_equal(text_of(FOUND), table[i].text);
+        catalog_close(st);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- derived */
+
+static void embed(struct store *st, int64_t stage, const char *text)
+{
+    const struct store_vector v = {0, 900, text, one, 2};
+    struct err e = {0};
+
+    assert_ok(store_shard_done(
+                  st,
+                  &(struct store_shard_result){
+                      .task_id = task_of(stage), .end_ms = 60000, .vectors = &v, .vector_count = 1},
+                  &e),
+              e);
+    assert_ok(store_task_total(st, task_of(stage), 1, &e), e);
+}
+
+/* Stages 1 to 4: a transcription and its passages, another one and its passages. */
+TEST(passages_follow_their_transcription)
+{
+    static const struct store_stage tiny_text = {"embed-text", "e5",        "/models/e5",
+                                                 "ee55",       "{\"a\":2}", &stage_tiny};
+    static const char passage[] = "SELECT group_concat(text) FROM passages";
+    struct store *st = catalog_new();
+
+    ask(st, &stage_text);
+    assert_string_equal(text_of(TASKS), "1pending+! 2pending+!");
+    put(st, 1, false);
+    /* Nobody will make them any more, so that nobody waits for them. */
+    ask(st, &stage_tiny);
+    assert_string_equal(text_of(TASKS), "1cancelled+ 2cancelled+ 3pending!");
+    ask(st, &stage_text);
+    assert_string_equal(text_of(TASKS), "1pending+! 2pending+! 3cancelled");
+    put(st, 1, true);
+    embed(st, 2, "of nano");
+    ask(st, &tiny_text);
+    assert_string_equal(text_of(TASKS), "1done+ 2done+ 3pending! 4pending!");
+    assert_string_equal(text_of("SELECT state FROM recordings"), "pending");
+    shard_put(st, task_of(3), 0, (const char *[]){"tiny"}, 1);
+    struct err e = {0};
+    assert_ok(store_task_total(st, task_of(3), 1, &e), e);
+    assert_string_equal(text_of(passage), "of nano");
+    embed(st, 4, "of tiny");
+    assert_string_equal(text_of(TASKS), "1done 2done 3done+! 4done+!");
+    assert_string_equal(text_of(passage), "of tiny");
+    /* The transcription alone is asked for: its own passages go with it. */
+    ask(st, &stage_nano);
+    assert_string_equal(text_of(passage), "of nano");
+    assert_string_equal(text_of("SELECT group_concat(text) FROM passages_all"), "of nano,of tiny");
+    /* A stage's results go with what was made of them. */
+    assert_int_equal(
+        apply_ok(st, &(struct request){.type = REQUEST_FORGET, .stage_id = 1}).affected, 2);
+    assert_string_equal(text_of(TASKS), "3done+! 4done+!");
+    assert_string_equal(text_of(passage), "of tiny");
+    catalog_close(st);
+}
+
+/* What is to be made of a superseded transcription still needs it. */
+TEST(what_is_still_needed_stays)
+{
+    struct store *st = catalog_new();
+    struct request rq = {.type = REQUEST_FORGET};
+
+    ask(st, &stage_text);
+    put(st, 1, true);
+    ask(st, &stage_tiny);
+    shard_put(st, task_of(3), 0, (const char *[]){"tiny"}, 1);
+    struct err e = {0};
+    assert_ok(store_task_total(st, task_of(3), 1, &e), e);
+    assert_string_equal(text_of(TASKS), "1done 2pending+! 3done+!");
+    assert_int_equal(apply_ok(st, &rq).affected, 0);
+    embed(st, 2, "of nano");
+    assert_int_equal(apply_ok(st, &rq).affected, 1);
+    assert_string_equal(text_of(TASKS), "2done+! 3done+!");
+    catalog_close(st);
+}
+
+/* ------------------------------------------------------------------------------------ speakers */
+
+static void name(struct store *st, const char *label, int64_t stage, const char *is)
+{
+    char sql[160];
+
+    snprintf(sql, sizeof(sql), "SELECT speaker_id FROM speaker WHERE task_id = %d AND label = '%s'",
+             (int)task_of(stage), label);
+    apply_ok(st, &(struct request){.type = REQUEST_NAME_SPEAKER,
+                                   .speaker_id = count_of(sql),
+                                   .speaker_name = is});
+}
+
+/* Who speaks is what the current diarization says, and a name is not lost with one that goes. */
+TEST(speakers_follow_the_diarization)
+{
+    static const struct result_turn all[] = {{0, 60000, 0}};
+    struct store *st = catalog_new();
+    struct err e = {0};
+
+    ask(st, &stage_nano);
+    transcribe(st, task_of(1));
+    ask(st, &stage_voices);
+    diarize(st, task_of(2));
+    settle(st, task_of(2));
+    name(st, "SPEAKER_00", 2, "Bea");
+    ask(st, &stage_voices2);
+    diarize(st, task_of(3));
+    assert_ok(store_settled(st, task_of(3), PEOPLE(1, all, 1), &e), e);
+    assert_string_equal(text_of(WHO), "Bea,Bea,Bea");
+    ask(st, &stage_voices);
+    assert_string_equal(text_of(WHO), "Bea,SPEAKER_01,Bea");
+    /* A name given meanwhile goes over, one that somebody has stays. */
+    name(st, "SPEAKER_00", 3, "");
+    name(st, "SPEAKER_00", 2, "Ana");
+    apply_ok(st, &(struct request){.type = REQUEST_PIN, .stage_id = 3});
+    assert_string_equal(text_of(WHO), "Ana,Ana,Ana");
+    assert_string_equal(text_of("SELECT group_concat(name) FROM speakers"), "Ana");
+    assert_string_equal(text_of(WHO_SAYS), "Ana,Ana,Ana,Ana,Ana,Ana");
+    name(st, "SPEAKER_00", 3, "Eva");
+    apply_ok(st, &(struct request){.type = REQUEST_FORGET, .stage_id = 3});
+    assert_string_equal(text_of(WHO), "Ana,SPEAKER_01,Ana");
+    name(st, "SPEAKER_00", 2, "");
+    ask(st, &stage_voices2);
+    diarize(st, task_of(3));
+    assert_ok(store_settled(st, task_of(3), PEOPLE(1, all, 1), &e), e);
+    name(st, "SPEAKER_00", 3, "Eva");
+    apply_ok(st, &(struct request){.type = REQUEST_FORGET, .stage_id = 3});
+    assert_string_equal(text_of(WHO), "Eva,SPEAKER_01,Eva");
+    assert_int_equal(count_of("SELECT count(*) FROM turn"), 4);
+    apply_ok(st, &(struct request){.type = REQUEST_FORGET, .stage_id = 2});
+    assert_string_equal(text_of(WHO), "-,-,-");
+    catalog_close(st);
+}
+
+/* ------------------------------------------------------------------------------------- forget */
+
+static int add_row(void *arg, const struct forget_row *row)
+{
+    char *out = arg;
+
+    snprintf(out + strlen(out), 200 - strlen(out), "%d %s %s %d %d %d %d%s|", (int)row->stage_id,
+             row->stage, row->model, (int)row->recordings, (int)row->segments, (int)row->vectors,
+             (int)row->names, row->bytes > 0 ? "" : " no bytes");
+    return 0;
+}
+
+static const char *preview(struct store *st, int64_t stage, const char *path)
+{
+    static char out[200];
+    struct err e = {0};
+
+    *out = 0;
+    assert_ok(forget_preview(st, stage, path, add_row, out, &e), e);
+    return out;
+}
+
+/* Sixteen recordings in two folders, in two ways; also below a path, and in pieces between which
+ * others are heard. */
+TEST(many_are_forgotten)
+{
+    struct store *st = catalog_new();
+    const struct store_stage *const stage[] = {&stage_nano, &stage_tiny};
+    struct request rq = {.type = REQUEST_FORGET, .select_path = "/a"};
+    struct request_work *w = NULL;
+    struct request_reply reply = {0};
+    struct err e = {0};
+    int pieces = 0, rc;
+    char path[32];
+
+    for (int k = 0; k < 2; k++) {
+        int64_t job = job_begin(st, stage[k]);
+
+        for (unsigned i = 0; i < 16; i++) {
+            snprintf(path, sizeof(path), "/%c/%u.wav", i % 2 ? 'a' : 'b', i);
+            job_add1(st, job, path, "", i);
+            transcribe(st, count_of("SELECT max(task_id) FROM task"));
+        }
+        job_end(st, job, NULL);
+    }
+    fclose(fopen(CATALOG ".vectors-1", "w"));
+    assert_int_equal(count_of("SELECT count(*) FROM transcript"), 48);
+    assert_string_equal(preview(st, 0, NULL), "1 transcribe nano 16 48 0 0|");
+    assert_string_equal(preview(st, 0, "/a"), "1 transcribe nano 8 24 0 0|");
+    assert_string_equal(preview(st, 2, "/b"), "2 transcribe tiny 8 24 0 0|");
+    assert_string_equal(preview(st, 2, "/c"), "");
+    assert_int_equal(apply_ok(st, &rq).affected, 8);
+    assert_string_equal(preview(st, 0, NULL), "1 transcribe nano 8 24 0 0|");
+    assert_int_equal(count_of("SELECT count(*) FROM transcript_all"), 72);
+    assert_int_equal(access(CATALOG ".vectors-1", F_OK), 0);
+    rq.select_path = "/c";
+    assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_MISSING);
+    rq.select_path = NULL;
+    assert_ok(request_begin(st, &rq, &w, &e), e);
+    while ((rc = request_step(w, &reply, &e)) == 1)
+        pieces++;
+    assert_int_equal(rc, 0);
+    request_work_free(w);
+    assert_int_equal(reply.affected, 8);
+    assert_int_equal(count_of("SELECT count(*) FROM transcript_all"), 48);
+    assert_int_equal(count_of("SELECT count(*) FROM word"), 96);
+    assert_int_equal(access(CATALOG ".vectors-1", F_OK), -1);
+    assert_int_equal(count_of("SELECT sum(superseded) FROM stage_total"), 0);
+    catalog_close(st);
+}
+
+/* ----------------------------------------------------------------------------------- migrating */
+
+#define EVERYTHING                                                                         \
+    "SELECT group_concat(r, '|') FROM (SELECT t.stage_id || ' ' || g.text || ' ' || "      \
+    "ifnull(w.text, '') AS r FROM segment g JOIN task t USING (task_id) LEFT JOIN word w " \
+    "USING (segment_id) ORDER BY g.segment_id, w.idx)"
+
+/* Three recordings in a catalog of an older schema, two of them in two ways: in one the newer way
+ * is done, in the other it has only begun. */
+static void make_old(int version)
+{
+    char sql[1024];
+
+    catalog_remove();
+    for (int i = 0; i < version; i++)
+        run_sql(migrations[i].sql);
+    snprintf(sql, sizeof(sql),
+             "PRAGMA user_version = %d; PRAGMA journal_mode = WAL;"
+             "PRAGMA application_id = 0x4E534854;",
+             version);
+    run_sql(sql);
+    for (int i = 1; i <= 2; i++) {
+        snprintf(sql, sizeof(sql),
+                 "INSERT INTO stage (stage_id, name, model, model_dir, model_hash, params, "
+                 "created_at) VALUES (%1$d, 'transcribe', 'm%1$d', '/m', 'aa%1$d', '{}', '2026');"
+                 "INSERT INTO job (job_id, stage_id, language, command, created_at) "
+                 "VALUES (%1$d, %1$d, '', 'nightshift enqueue /a', '2026')",
+                 i);
+        run_sql(sql);
+    }
+    for (int i = 1; i <= 3; i++) {
+        snprintf(sql, sizeof(sql),
+                 "INSERT INTO media (media_id, size_bytes, fingerprint, created_at, duration_ms) "
+                 "VALUES (%1$d, %1$d, zeroblob(16), '2026', 60000);"
+                 "INSERT INTO place (media_id, path, path_raw, member, member_raw, "
+                 "file_size_bytes, mtime_ns, inode, device, state, job_id, seen_job) "
+                 "VALUES (%1$d, '/a/%1$d.wav', CAST('/a/%1$d.wav' AS BLOB), '', x'', 9, 1, 1, 1, "
+                 "'present', 1, 1)",
+                 i);
+        run_sql(sql);
+    }
+    for (int task = 1; task <= 5; task++) {
+        snprintf(sql, sizeof(sql),
+                 "INSERT INTO task (task_id, media_id, stage_id, job_id, language, state) "
+                 "VALUES (%1$d, %2$d, %3$d, %3$d, '', '%4$s');"
+                 "INSERT INTO shard VALUES (%1$d, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026');"
+                 "INSERT INTO segment (segment_id, task_id, seq, idx, start_ms, end_ms, text, "
+                 "language) VALUES (%1$d, %1$d, 0, 0, 0, 900, 'text of %1$d', 'en');"
+                 "INSERT INTO word (segment_id, idx, start_ms, end_ms, text) "
+                 "VALUES (%1$d, 0, 0, 500, ' word %1$d')",
+                 task, (task - 1) % 3 + 1, task > 3 ? 2 : 1, task == 5 ? "pending" : "done");
+        run_sql(sql);
+    }
+}
+
+TEST(doubled_stages_migrate)
+{
+    for (int version = 3; version <= 5; version++) {
+        struct store *st;
+        char *before;
+
+        make_old(version);
+        before = strdup(text_of(EVERYTHING));
+        st = catalog_open(STORE_WRITE);
+        assert_string_equal(text_of(EVERYTHING), before);
+        free(before);
+        assert_string_equal(text_of("SELECT group_concat(text) FROM (SELECT text FROM transcript "
+                                    "ORDER BY media_id)"),
+                            "text of 4,text of 2,text of 3");
+        assert_int_equal(count_of("SELECT count(*) FROM transcript_all"), 5);
+        assert_int_equal(count_of("SELECT count(*) FROM segment_fts WHERE segment_fts MATCH "
+                                  "'text'"),
+                         3);
+        assert_string_equal(text_of("SELECT group_concat(state) FROM (SELECT state FROM recordings "
+                                    "ORDER BY media_id)"),
+                            "done,started,done");
+        assert_string_equal(text_of("SELECT group_concat(tasks || ' ' || superseded) "
+                                    "FROM stage_total"),
+                            "1 2,2 0");
+        /* As any other catalog from here on. */
+        apply_ok(st, &(struct request){.type = REQUEST_FORGET});
+        assert_int_equal(count_of("SELECT count(*) FROM transcript_all"), 4);
+        catalog_close(st);
+    }
+}
+
+TEST_MAIN(NULL, NULL)

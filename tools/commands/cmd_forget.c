@@ -1,0 +1,354 @@
+/* nightshift forget and nightshift pin: which of several results of a recording stay, and which one
+ * is current. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "store/requests/forget.h"
+#include "tools/cli.h"
+#include "tools/enqueue/stage_params_words.h"
+#include "tools/text.h"
+#include "tools/writer.h"
+
+struct wanted {
+    bool superseded, dry_run, yes, off;
+    uint32_t stage;
+};
+
+static int take_stage(const char *what, const char *value, struct wanted *w, struct err *err)
+{
+    return cli_u32(what, value, 1, INT32_MAX, &w->stage, err);
+}
+
+/* ------------------------------------------------------------------------------------ operands */
+
+struct paths {      /* owned: paths_free */
+    char **list;    /* absolute; one NULL where none was given: all */
+    uint32_t count; /* at least 1 */
+};
+
+static void paths_free(struct paths *p)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        free(p->list[i]);
+    free(p->list);
+}
+
+static int paths_make(char **names, int n, struct paths *ret, struct err *err)
+{
+    struct paths p = {calloc((size_t)n + 1, sizeof(*p.list)), n > 0 ? (uint32_t)n : 1};
+    int rc = p.list ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = cli_absolute(names[i], &p.list[i], err);
+    if (rc != 0 && p.list)
+        paths_free(&p);
+    if (rc == 0)
+        *ret = p;
+    return rc;
+}
+
+/* The same request for each path. A path that is not known is said, and the others are done. */
+static int request_all(struct cli *cli, struct request *rq, const struct paths *p, uint64_t *ret)
+{
+    struct writer *writer = NULL;
+    struct err err = {0};
+    uint32_t unknown = 0;
+    int rc = writer_open(cli->catalog, cli->command, 10000, cli->quiet, &writer, &err);
+
+    *ret = 0;
+    for (uint32_t i = 0; rc == 0 && i < p->count; i++) {
+        struct request_reply reply = {0};
+
+        rq->select_path = p->list[i];
+        rc = writer_request(writer, rq, &reply, &err);
+        *ret += reply.affected;
+        if (rc == ERR_MISSING) {
+            cli_fail(cli->command, &err, "Look at its name, or at those of `nightshift status`.");
+            err = (struct err){0};
+            rc = 0;
+            unknown++;
+        }
+    }
+    writer_close(writer);
+    if (rc != 0)
+        return cli_fail(cli->command, &err,
+                        rc == ERR_INPUT ? "`nightshift status` has the stages' numbers." : NULL);
+    return unknown > 0 ? EX_NOINPUT : EX_OK;
+}
+
+/* ------------------------------------------------------------------------------------- preview */
+
+struct preview {
+    const struct cli *cli;
+    json_t *stages; /* of rows; NULL: for people */
+    uint64_t results, names, bytes;
+};
+
+static void print_row(const struct forget_row *row)
+{
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN], *model = text_fit(row->model, 40);
+
+    buf_printf(&b, "%s with %s", row->stage, model ? model : "");
+    stage_params_words(row->stage, row->params_json, &b);
+    buf_printf(&b, ", stage %lld: %s %s", (long long)row->stage_id, text_count(row->recordings, n),
+               text_plural(row->recordings, "recording", "recordings"));
+    if (row->segments > 0)
+        buf_printf(&b, ", %s %s", text_count(row->segments, n),
+                   text_plural(row->segments, "segment", "segments"));
+    if (row->vectors > 0)
+        buf_printf(&b, ", %s %s", text_count(row->vectors, n),
+                   text_plural(row->vectors, "vector", "vectors"));
+    buf_printf(&b, ", about %s", text_bytes(row->bytes, n));
+    printf("%s\n", b.failed ? "" : buf_cstr(&b));
+    buf_free(&b);
+    free(model);
+}
+
+static int on_row(void *arg, const struct forget_row *row)
+{
+    struct preview *p = arg;
+
+    p->results += row->recordings;
+    p->names += row->names;
+    p->bytes += row->bytes;
+    if (p->stages)
+        json_array_append_new(
+            p->stages, json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "stage",
+                                 (json_int_t)row->stage_id, "name", row->stage, "model", row->model,
+                                 "recordings", (json_int_t)row->recordings, "segments",
+                                 (json_int_t)row->segments, "vectors", (json_int_t)row->vectors,
+                                 "names", (json_int_t)row->names, "bytes", (json_int_t)row->bytes));
+    else if (!p->cli->quiet)
+        print_row(row);
+    return 0;
+}
+
+static int preview_all(const struct cli *cli, const struct wanted *w, const struct paths *paths,
+                       struct preview *p, struct err *err)
+{
+    struct store *st = NULL;
+    int rc = store_open(cli->catalog, STORE_READ, &st, err);
+
+    for (uint32_t i = 0; i < paths->count && rc == 0; i++)
+        rc = forget_preview(st, w->stage, paths->list[i], on_row, p, err);
+    store_close(st);
+    return rc;
+}
+
+static void print_names(const struct preview *p)
+{
+    char n[TEXT_LEN];
+
+    if (p->names > 0)
+        printf("%s %s that people gave to speakers %s with them; they are kept where the\n"
+               "diarization that is current then knows the same speakers without a name.\n",
+               text_count(p->names, n), text_plural(p->names, "name", "names"),
+               text_plural(p->names, "goes", "go"));
+}
+
+static bool is_confirmed(void)
+{
+    char line[16];
+
+    printf("Remove this for good? [y/N] ");
+    fflush(stdout);
+    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
+/* -------------------------------------------------------------------------------------- forget */
+
+static int print_forgotten(const struct cli *cli, const struct preview *p, bool removed,
+                           uint64_t affected, int status)
+{
+    char n[TEXT_LEN];
+
+    if (p->stages) {
+        json_t *o =
+            json_pack("{s:O, s:I, s:b, s:I}", "stages", p->stages, "bytes", (json_int_t)p->bytes,
+                      "removed", (int)removed, "affected", (json_int_t)affected);
+
+        json_dumpf(o, stdout, 0);
+        putchar('\n');
+        json_decref(o);
+    } else if (!cli->quiet && removed)
+        printf("%s %s removed. The catalog's file keeps its size, and what comes next is put\n"
+               "there; `sqlite3 FILE VACUUM`, while no run is on, makes it smaller.\n",
+               text_count(affected, n), text_plural(affected, "result", "results"));
+    return cli_flush(status);
+}
+
+static int forget(struct cli *cli, const struct wanted *w, const struct paths *paths)
+{
+    struct request rq = {.type = REQUEST_FORGET, .stage_id = w->stage};
+    struct preview p = {.cli = cli, .stages = cli->json ? json_array() : NULL};
+    struct err err = {0};
+    bool asked = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !cli->json;
+    uint64_t affected = 0;
+    int status = EX_OK;
+    bool go;
+
+    if (preview_all(cli, w, paths, &p, &err) != 0) {
+        json_decref(p.stages);
+        return cli_fail("read the catalog", &err, NULL);
+    }
+    if (!cli->json && !cli->quiet) {
+        if (p.results == 0)
+            puts(w->stage ? "There are no results of this stage." : "Nothing is superseded.");
+        print_names(&p);
+    }
+    /* Where there is nothing, the request says what is wrong with a path or a number. */
+    go = w->yes || p.results == 0 || (!w->dry_run && asked && is_confirmed());
+    if (w->dry_run)
+        go = false;
+    else if (!go && !asked)
+        status = cli_usage(cli, "it removes nothing without --yes where nobody can be asked");
+    if (go)
+        status = request_all(cli, &rq, paths, &affected);
+    if (status == EX_OK || status == EX_NOINPUT)
+        status = print_forgotten(cli, &p, go && p.results > 0, affected, status);
+    json_decref(p.stages);
+    return status;
+}
+
+static const struct option forget_longs[] = {{"superseded", no_argument, NULL, 's'},
+                                             {"stage", required_argument, NULL, 'S'},
+                                             {"dry-run", no_argument, NULL, 'n'},
+                                             {"yes", no_argument, NULL, 'y'},
+                                             {0}};
+
+static int forget_take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    if (option == 'S')
+        return take_stage("--stage", value, w, err);
+    *(option == 's' ? &w->superseded : option == 'n' ? &w->dry_run : &w->yes) = true;
+    return 0;
+}
+
+int cmd_forget(struct cli *cli, int argc, char **argv)
+{
+    static const char help[] =
+        "Usage: nightshift forget --superseded|--stage=N [OPTION]... [PATH]...\n"
+        "Remove results, of all recordings or of those at or below PATH, after a look at\n"
+        "what that is. What is left of a recording's results of one kind is current then.\n"
+        "The recordings stay, and so does what is still to be done.\n"
+        "\n"
+        "  -s, --superseded     those that are not current, because the recording was\n"
+        "                       asked for in another way since\n"
+        "  -S, --stage=N        those of stage N (`nightshift status`), and what was made\n"
+        "                       of them; nothing of these may still be to be done\n"
+        "  -n, --dry-run        only say what would be removed\n"
+        "  -y, --yes            do not ask\n"
+        "      --json           what it is, as JSON\n"
+        "  -c, --catalog=FILE   the catalog\n"
+        "  -q, --quiet          say only what went wrong\n"
+        "  -h, --help           this text\n"
+        "\n"
+        "Examples:\n"
+        "  nightshift forget --superseded --dry-run\n"
+        "  nightshift forget --stage 3 --yes /archive/1990\n";
+    const struct cli_spec spec = {help, "sS:ny", forget_longs, forget_take, true, NULL};
+    struct wanted w = {0};
+    struct paths paths;
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (w.superseded == (w.stage != 0))
+        return cli_usage(cli, w.stage ? "--superseded and --stage are two things"
+                                      : "what? give --superseded or --stage N");
+    if (paths_make(argv + optind, argc - optind, &paths, &err) != 0)
+        return cli_fail("forget", &err, NULL);
+    status = cli_catalog(cli, false, &err) != 0 ? cli_fail("find the catalog", &err, NULL)
+                                                : forget(cli, &w, &paths);
+    paths_free(&paths);
+    return status;
+}
+
+/* ----------------------------------------------------------------------------------------- pin */
+
+static const struct option pin_longs[] = {{"off", no_argument, NULL, 'o'}, {0}};
+
+static int pin_take(void *arg, int option, const char *value, struct err *err)
+{
+    (void)option;
+    (void)value;
+    (void)err;
+    ((struct wanted *)arg)->off = true;
+    return 0;
+}
+
+static int pin(struct cli *cli, const struct wanted *w, const struct paths *paths)
+{
+    struct request rq = {.type = REQUEST_PIN, .stage_id = w->stage};
+    struct store *there = NULL;
+    struct err err = {0};
+    uint64_t affected;
+    char n[TEXT_LEN];
+    int status, rc;
+
+    /* A writer would make a catalog where there is none. */
+    rc = store_open(cli->catalog, STORE_READ, &there, &err);
+    store_close(there);
+    if (rc != 0 && rc != ERR_VERSION)
+        return cli_fail("open the catalog", &err, NULL);
+    status = request_all(cli, &rq, paths, &affected);
+    if (status != EX_OK && status != EX_NOINPUT)
+        return status;
+    if (cli->json)
+        printf("{\"affected\": %llu}\n", (unsigned long long)affected);
+    else if (cli->quiet)
+        return cli_flush(status);
+    else if (affected == 0)
+        puts(w->off ? "Nothing there is pinned."
+                    : "No recording there has results of this stage that are not pinned yet.");
+    else
+        printf("%s %s %s.\n", text_count(affected, n), text_plural(affected, "result", "results"),
+               w->off ? "not pinned any more" : "pinned");
+    return cli_flush(status);
+}
+
+int cmd_pin(struct cli *cli, int argc, char **argv)
+{
+    static const char help[] =
+        "Usage: nightshift pin [OPTION]... STAGE [PATH]...\n"
+        "       nightshift pin --off [PATH]...\n"
+        "Results of the stage with this number (`nightshift status`, `nightshift show`)\n"
+        "are the current ones of the recordings that have them, all or those at or below\n"
+        "PATH, whatever is enqueued later.\n"
+        "\n"
+        "  -o, --off            no results there are pinned: those asked for last are\n"
+        "                       current again\n"
+        "      --json           how many, as JSON\n"
+        "  -c, --catalog=FILE   the catalog\n"
+        "  -q, --quiet          say only what went wrong\n"
+        "  -h, --help           this text\n"
+        "\n"
+        "Examples:\n"
+        "  nightshift pin 2 /archive/1990\n"
+        "  nightshift pin --off\n";
+    const struct cli_spec spec = {help, "o", pin_longs, pin_take, true, NULL};
+    struct wanted w = {0};
+    struct paths paths;
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (!w.off && optind == argc)
+        return cli_usage(cli, "which stage? `nightshift status` has their numbers");
+    if (!w.off && take_stage("STAGE", argv[optind++], &w, &err) != 0)
+        return cli_usage(cli, "%s", err.msg);
+    if (paths_make(argv + optind, argc - optind, &paths, &err) != 0)
+        return cli_fail("pin", &err, NULL);
+    status = cli_catalog(cli, false, &err) != 0 ? cli_fail("find the catalog", &err, NULL)
+                                                : pin(cli, &w, &paths);
+    paths_free(&paths);
+    return status;
+}
