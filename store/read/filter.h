@@ -24,6 +24,11 @@ const char *filter_path_sql(struct filter_path *f, int first);
     (const void *)(f)->below.low, (f)->below.len - 1, (const void *)(f)->below.low, \
         (f)->below.len, (const void *)(f)->below.high, (f)->below.len
 
+/* Who says segment `g` (its speaker: `k`), as find_people.who; and in which language. */
+#define FILTER_SPEAKER(param) \
+    "(k.name = " param " COLLATE NOCASE OR k.label = " param " COLLATE NOCASE)"
+#define FILTER_LANGUAGE(param) "g.language = " param
+
 /* A scope as conditions on the recording of a row. */
 struct scope_filter {
     const struct scope *scope; /* borrowed */

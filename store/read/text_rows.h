@@ -8,6 +8,10 @@
 #include "base/buf.h"
 #include "store/read/read.h"
 
+/* Around what matched, of a struct read_search. */
+#define READ_MARK_BEGIN(search) ((search)->mark_begin ? (search)->mark_begin : "[")
+#define READ_MARK_END(search) ((search)->mark_end ? (search)->mark_end : "]")
+
 /* Appends a query to sql: `from` names the rows `g` (table segment, or what has its columns), which
  * are joined to their task t, recording m and main place p; snippet is an expression. */
 void text_rows_select(struct buf *sql, const char *snippet, const char *from, const char *where);

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "store/read/find.h"
+#include "store/read/within.h"
 #include "store/vectors/vectors.h"
 #include "tools/search/fuse.h"
 #include "tools/search/search_query.h"
@@ -122,39 +123,76 @@ static int add(struct finding *f, enum search_way way, const struct search_resul
 
 /* -------------------------------------------------------------------------------- by words */
 
+struct search_result search_of_segment(const struct read_segment *s)
+{
+    return (struct search_result){.media_id = s->media_id,
+                                  .start_ms = s->start_ms,
+                                  .end_ms = s->end_ms,
+                                  .score = NAN,
+                                  .by = {[SEARCH_WORDS] = true},
+                                  .likeness = NAN,
+                                  .sound_score = NAN,
+                                  .path = (char *)s->path,
+                                  .member = (char *)s->member,
+                                  .speaker = (char *)s->speaker,
+                                  .language = (char *)s->language,
+                                  .text = (char *)s->text,
+                                  .snippet = (char *)(s->snippet ? s->snippet : ""),
+                                  .sound = (char *)""};
+}
+
+struct search_result search_of_span(const struct read_span *s)
+{
+    return (struct search_result){.media_id = s->media_id,
+                                  .start_ms = s->start_ms,
+                                  .end_ms = s->end_ms,
+                                  .score = NAN,
+                                  .by = {[SEARCH_WORDS] = true},
+                                  .several = s->segments > 1,
+                                  .likeness = NAN,
+                                  .sound_score = NAN,
+                                  .path = (char *)s->path,
+                                  .member = (char *)s->member,
+                                  .speaker = (char *)s->speaker,
+                                  .speakers = (char **)s->speakers,
+                                  .speaker_count = s->speaker_count,
+                                  .language = (char *)s->language,
+                                  .text = (char *)s->text,
+                                  .snippet = (char *)s->snippet,
+                                  .sound = (char *)""};
+}
+
 static int on_segment(void *arg, const struct read_segment *s)
 {
-    struct finding *f = arg;
+    const struct search_result row = search_of_segment(s);
 
-    return add(f, SEARCH_WORDS,
-               &(struct search_result){.media_id = s->media_id,
-                                       .start_ms = s->start_ms,
-                                       .end_ms = s->end_ms,
-                                       .likeness = NAN,
-                                       .sound_score = NAN,
-                                       .path = (char *)s->path,
-                                       .member = (char *)s->member,
-                                       .speaker = (char *)s->speaker,
-                                       .language = (char *)s->language,
-                                       .text = (char *)s->text,
-                                       .snippet = (char *)s->snippet});
+    return add(arg, SEARCH_WORDS, &row);
+}
+
+static int on_span(void *arg, const struct read_span *s)
+{
+    const struct search_result row = search_of_span(s);
+
+    return add(arg, SEARCH_WORDS, &row);
 }
 
 static int find_words(struct finding *f, struct err *err)
 {
-    /* Which of them are near a sound that is no class is seen later. */
-    bool all = f->wish->limit == 0 || (f->wish->sound && !f->has_class);
+    /* Which of them are near a sound that is no class is seen later; of spans, of one that is. */
+    bool by_class = f->has_class && f->wish->within_ms == 0;
+    bool all = f->wish->limit == 0 || (f->wish->sound && !by_class);
     const struct read_search s = {.text = f->wish->text,
                                   .path = f->wish->path,
                                   .speaker = f->wish->speaker,
                                   .language = f->wish->language,
                                   .mark_begin = f->wish->mark_begin,
                                   .mark_end = f->wish->mark_end,
-                                  .sound = f->has_class ? f->wish->sound : NULL,
+                                  .sound = by_class ? f->wish->sound : NULL,
                                   .sound_ms = SEARCH_NEAR_MS,
                                   .limit = all ? 0 : candidates(f->wish)};
 
-    return read_search(f->st, &s, on_segment, f, err);
+    return f->wish->within_ms > 0 ? read_within(f->st, &s, f->wish->within_ms, on_span, f, err)
+                                  : read_search(f->st, &s, on_segment, f, err);
 }
 
 /* ------------------------------------------------------- who says what where something is heard */
