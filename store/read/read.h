@@ -116,6 +116,19 @@ int read_query(struct store *st, const char *text, struct query **ret, size_t *a
 /* Words that the index finds in a text of any kind. */
 int read_word_count(struct store *st, const char *text, size_t *ret, struct err *err);
 
+/* A shortest stretch in which all of something is said (store/read/within.h). */
+struct read_span {
+    int64_t media_id, start_ms, end_ms;
+    const char *path, *member;
+    const char *language;        /* of the first segment */
+    const char *speaker;         /* who says most of these segments; "" unknown */
+    const char *const *speakers; /* all who are known, each once, in the order of appearance */
+    size_t speaker_count;
+    size_t segments;            /* in which something was found: so many are in the texts */
+    const char *text, *snippet; /* theirs, with " ... " between; marks as of read_segment */
+};
+typedef int (*read_span_fn)(void *arg, const struct read_span *row);
+
 struct read_failure {
     const char *kind; /* "failed", "damaged", "absent", "unreadable" */
     const char *path, *member;

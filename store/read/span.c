@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "store/read/filter.h"
+#include "store/read/find.h"
 #include "store/read/text_rows.h"
 
 #define BETWEEN " ... "
@@ -12,7 +13,7 @@ struct span {             /* owned */
     struct read_span row; /* numbers */
     char *path, *member, *language;
     char *speakers[FIND_SPEAKERS_MOST];
-    int64_t speech_ms[FIND_SPEAKERS_MOST];
+    uint64_t speech_ms[FIND_SPEAKERS_MOST];
     struct buf text, snippet;
     struct err err;
 };
@@ -51,7 +52,7 @@ static int no_memory(struct span *s)
 }
 
 /* Behind the first ones they are not told apart: of a span few are shown. */
-static bool add_speaker(struct span *s, const char *name, int64_t ms)
+static bool add_speaker(struct span *s, const char *name, uint64_t ms)
 {
     size_t i = 0;
 
@@ -85,11 +86,13 @@ static int on_segment(void *arg, const struct read_segment *g)
             return no_memory(s);
     }
     buf_printf(&s->text, "%s%s", s->row.segments > 0 ? BETWEEN : "", g->text);
-    buf_printf(&s->snippet, "%s%s", s->row.segments > 0 ? BETWEEN : "", g->snippet);
+    buf_printf(&s->snippet, "%s%s", s->row.segments > 0 ? BETWEEN : "",
+               g->snippet ? g->snippet : g->text);
     if (s->row.end_ms < g->end_ms)
         s->row.end_ms = g->end_ms;
     s->row.segments++;
-    return add_speaker(s, g->speaker, g->end_ms - g->start_ms) ? 0 : no_memory(s);
+    return add_speaker(s, g->speaker, (uint64_t)g->end_ms - (uint64_t)g->start_ms) ? 0
+                                                                                   : no_memory(s);
 }
 
 static int hand_out(struct span *s, read_span_fn fn, void *arg, struct err *err)

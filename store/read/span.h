@@ -1,13 +1,11 @@
-/* store/read/span.h - the segments of a stretch as one row of within.h. Internal to store/. The
- * store's thread. */
+/* store/read/span.h - the segments of a stretch as one row, a struct read_span. Internal to store/.
+ * The store's thread. */
 #ifndef NIGHTSHIFT_STORE_READ_SPAN_H
 #define NIGHTSHIFT_STORE_READ_SPAN_H
 
 #include <sqlite3.h>
 
-#include "base/buf.h"
-#include "store/read/find.h"
-#include "store/read/within.h"
+#include "store/read/read.h"
 
 /* A statement for span_give: the texts with what matches in marks. */
 int span_prepare(struct store *st, const char *match, const struct read_search *search,

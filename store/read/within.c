@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "store/read/filter.h"
-#include "store/read/index_words.h"
 #include "store/read/marks.h"
+#include "store/read/query.h"
 #include "store/read/span.h"
 
 #define LEFT_OUT WITHIN_TERMS /* the bit of what must not be there */
@@ -20,9 +20,9 @@ struct said { /* a segment that has something */
 };
 
 struct stretch {
-    size_t number;    /* in the order of recordings and times */
-    int64_t apart_ms; /* its last segment from its first, by their beginnings */
-    size_t first, n;  /* of `ids` */
+    size_t number;     /* in the order of recordings and times */
+    uint64_t apart_ms; /* its last segment from its first, by their beginnings */
+    size_t first, n;   /* of `ids` */
 };
 
 struct within { /* owned, but for the first ones */
@@ -193,11 +193,17 @@ static int read_said(struct within *w, int64_t task_id, struct err *err)
     return rc;
 }
 
+/* Of two in their order. A catalog may hold any numbers. */
+static uint64_t apart(const struct said *from, const struct said *to)
+{
+    return (uint64_t)to->start_ms - (uint64_t)from->start_ms;
+}
+
 /* last: of each term the segment that has it, the last one till now. */
 static int add_stretch(struct within *w, const size_t *last, size_t from, size_t to,
                        struct err *err)
 {
-    struct stretch s = {w->count, w->said[to].start_ms - w->said[from].start_ms, w->id_count, 0};
+    struct stretch s = {w->count, apart(&w->said[from], &w->said[to]), w->id_count, 0};
 
     for (size_t at = from; at <= to; at++) {
         bool shown = false;
@@ -247,7 +253,7 @@ static int slide(struct within *w, struct err *err)
         if ((seen & all) != all || from + 1 == begun)
             continue;
         begun = from + 1;
-        if (left_out <= from && w->said[i].start_ms - w->said[from].start_ms <= w->within_ms)
+        if (left_out <= from && apart(&w->said[from], &w->said[i]) <= (uint64_t)w->within_ms)
             rc = add_stretch(w, last, from, i, err);
     }
     return rc;

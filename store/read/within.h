@@ -9,19 +9,6 @@
 
 #define WITHIN_TERMS 31 /* at most, and two at least */
 
-/* A shortest stretch in which all of it is said. */
-struct read_span {
-    int64_t media_id, start_ms, end_ms;
-    const char *path, *member;
-    const char *language;        /* of the first segment */
-    const char *speaker;         /* who says most of these segments; "" unknown */
-    const char *const *speakers; /* all who are known, each once, in the order of appearance */
-    size_t speaker_count;
-    size_t segments;            /* in which something was found: so many are in the texts */
-    const char *text, *snippet; /* theirs, with " ... " between; marks as of read_segment */
-};
-typedef int (*read_span_fn)(void *arg, const struct read_span *row);
-
 /* The terms of search->text (query_terms) begin at most within_ms apart: their segments do. Each
  * segment is of the speaker and in the language that is asked for, and no such segment from the
  * first to the last has what NOT leaves out. `sound` is not looked at. The nearest to each other

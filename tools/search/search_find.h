@@ -59,7 +59,6 @@ struct search_results { /* owned: search_results_free */
 };
 
 /* What was found by words, as a result that borrows the row's strings. */
-struct read_span;
 struct search_result search_of_segment(const struct read_segment *s);
 struct search_result search_of_span(const struct read_span *s);
 
