@@ -35,34 +35,10 @@ struct finding {
     struct err err; /* of a callback */
 };
 
-static void result_free(struct search_result *r)
-{
-    free(r->path);
-    free(r->member);
-    free(r->speaker);
-    free(r->language);
-    free(r->text);
-    free(r->snippet);
-    free(r->sound);
-    for (size_t i = 0; i < r->speaker_count; i++)
-        free(r->speakers[i]);
-    free(r->speakers);
-    *r = (struct search_result){0};
-}
-
-void search_results_free(struct search_results *r)
-{
-    for (size_t i = 0; i < r->count; i++)
-        result_free(&r->list[i]);
-    free(r->list);
-    r->list = NULL;
-    r->count = 0;
-}
-
 static void list_free(struct list *l)
 {
     for (size_t i = 0; i < l->count; i++)
-        result_free(&l->rows[i]);
+        search_result_free(&l->rows[i]);
     free(l->rows);
     *l = (struct list){0};
 }
@@ -122,45 +98,6 @@ static int add(struct finding *f, enum search_way way, const struct search_resul
 }
 
 /* -------------------------------------------------------------------------------- by words */
-
-struct search_result search_of_segment(const struct read_segment *s)
-{
-    return (struct search_result){.media_id = s->media_id,
-                                  .start_ms = s->start_ms,
-                                  .end_ms = s->end_ms,
-                                  .score = NAN,
-                                  .by = {[SEARCH_WORDS] = true},
-                                  .likeness = NAN,
-                                  .sound_score = NAN,
-                                  .path = (char *)s->path,
-                                  .member = (char *)s->member,
-                                  .speaker = (char *)s->speaker,
-                                  .language = (char *)s->language,
-                                  .text = (char *)s->text,
-                                  .snippet = (char *)(s->snippet ? s->snippet : ""),
-                                  .sound = (char *)""};
-}
-
-struct search_result search_of_span(const struct read_span *s)
-{
-    return (struct search_result){.media_id = s->media_id,
-                                  .start_ms = s->start_ms,
-                                  .end_ms = s->end_ms,
-                                  .score = NAN,
-                                  .by = {[SEARCH_WORDS] = true},
-                                  .several = s->segments > 1,
-                                  .likeness = NAN,
-                                  .sound_score = NAN,
-                                  .path = (char *)s->path,
-                                  .member = (char *)s->member,
-                                  .speaker = (char *)s->speaker,
-                                  .speakers = (char **)s->speakers,
-                                  .speaker_count = s->speaker_count,
-                                  .language = (char *)s->language,
-                                  .text = (char *)s->text,
-                                  .snippet = (char *)s->snippet,
-                                  .sound = (char *)""};
-}
 
 static int on_segment(void *arg, const struct read_segment *s)
 {
@@ -528,7 +465,7 @@ static int keep_near(struct finding *f, struct list *l, struct err *err)
             *row = (struct search_result){0};
             l->rows[kept++] = keep;
         } else {
-            result_free(row);
+            search_result_free(row);
         }
     }
     l->count = kept;
@@ -613,7 +550,7 @@ static int join(struct finding *f, struct search_results *ret, struct err *err)
                 for (int j = k + 1; j < SEARCH_WAYS; j++)
                     if (was.by[j])
                         adopt(r, (enum search_way)j, &was);
-                result_free(&was);
+                search_result_free(&was);
             }
         }
         r->score = hits[i].score;

@@ -67,6 +67,7 @@ struct search_result search_of_span(const struct read_span *s);
  */
 int search_find(struct store *st, const struct search_wish *wish, struct search_results *ret,
                 struct err *err);
+void search_result_free(struct search_result *r); /* one that owns its strings; zero then */
 void search_results_free(struct search_results *r);
 
 #endif
