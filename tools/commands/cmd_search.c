@@ -233,11 +233,13 @@ static void print_nothing(struct store *st, const struct search_page *h,
 {
     struct buf said = BUF_INIT;
     struct err none = {0};
-    const char *line =
-        search_nothing(st, wish, h->heard, &said, &none) == 0 ? buf_cstr(&said) : NULL;
+    char *line = search_nothing(st, wish, h->heard, &said, &none) == 0 && said.len > 0
+                     ? utf8_display(said.data, said.len)
+                     : NULL;
 
     text_wrap(to_stdout, NULL, line ? line : "Nothing was found.", 0, 0, cli_columns(stdout));
     putchar('\n');
+    free(line);
     buf_free(&said);
 }
 
@@ -271,9 +273,6 @@ static int understand(const struct cli *cli, struct store *st, struct search_wis
         rc = search_typed(st, wish->text, &typed, &at, &err);
     if (rc != 0)
         return fail_text(cli, wish->text, at, &err);
-    if (wish->within_ms > 0 && typed.terms < 2)
-        return cli_usage(cli, "--within wants two things at least to be near each other: words, "
-                              "phrases or groups, beside one another or with AND between");
     wish->meaning = wish->meaning && !typed.exact;
     wish->one_word = typed.one_word;
     wish->terms = typed.terms;

@@ -509,9 +509,10 @@ class Words(Searching):
                             (["--semantic", "a OR b"], "AND, OR, NOT and NEAR say nothing there"),
                             (["--semantic", "--within", "5s", "a b"], "does not go with --semantic"),
                             (["--sound", "x", "--within", "5s"], "--within wants a TEXT"),
-                            (["--within", "5s", "market"], "wants two things at least"),
-                            (["--within", "5s", "market OR fair"], "wants two things at least"),
-                            (["--within", "5s", "market NOT fair"], "wants two things at least"),
+                            (["--within", "5s", "market"], "there must be two things at least"),
+                            (["--within", "5s", "market OR fair"], "there must be two things at least"),
+                            (["--within", "5s", " ".join("abcdefghijklmnopqrstuvwxyz123456")], "32 things within"),
+                            (["--within", "5s", "market NOT fair"], "there must be two things at least"),
                             (["--within", "0", "a b"], "--within wants a length of time"),
                             (["--within", "soon", "a b"], "--within wants a length of time"),
                             (["--within", "25h", "a b"], "--within wants a length of time")):
