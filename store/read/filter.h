@@ -24,6 +24,11 @@ const char *filter_path_sql(struct filter_path *f, int first);
     (const void *)(f)->below.low, (f)->below.len - 1, (const void *)(f)->below.low, \
         (f)->below.len, (const void *)(f)->below.high, (f)->below.len
 
+/* Who says segment `g` (its speaker: `k`), as find_people.who; and in which language. */
+#define FILTER_SPEAKER(param) \
+    "(k.name = " param " COLLATE NOCASE OR k.label = " param " COLLATE NOCASE)"
+#define FILTER_LANGUAGE(param) "g.language = " param
+
 /* A scope as conditions on the recording of a row. */
 struct scope_filter {
     const struct scope *scope; /* borrowed */
@@ -44,5 +49,11 @@ void scope_filter_bind(const struct scope_filter *f, struct db_rows *rows, int f
     "SELECT (SELECT min(name) FROM sound WHERE name > class.name) FROM class " \
     "WHERE class.name IS NOT NULL) "                                           \
     "SELECT name FROM class WHERE name IS NOT NULL AND instr(lower(name), lower(" param ")) > 0"
+
+/* For statements that are run again with other values. Prepares the text of sql; ERR_NOMEM when the
+ * buffer had failed. */
+int filter_prepare(struct store *st, struct buf *sql, sqlite3_stmt **ret, struct err *err);
+/* An SQLite code of db_bind as ours. */
+int filter_bound(int sqlite_rc, struct err *err);
 
 #endif

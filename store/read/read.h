@@ -107,8 +107,8 @@ typedef int (*read_result_fn)(void *arg, const struct read_result *row);
 int read_results(struct store *st, int64_t media_id, read_result_fn fn, void *arg, struct err *err);
 
 struct read_search {
-    const char *text; /* words are AND-ed; "a phrase"; begin* ; nothing typed is a syntax error */
-    const char *path; /* as read_filter */
+    const char *text;                  /* as store/read/query.h has it */
+    const char *path;                  /* as read_filter */
     const char *speaker;               /* name or label, as find_people.who; NULL: anybody */
     const char *language;              /* of the segment; NULL: any */
     const char *sound;                 /* a class with this in its name is heard ... */
@@ -117,11 +117,27 @@ struct read_search {
     uint64_t limit, offset;            /* limit 0: none */
     bool by_time;                      /* by recording and position, instead of best first */
 };
-/* ERR_USAGE: nothing to search for (no letter or digit). */
+/* ERR_USAGE: the text cannot be understood, with the place. */
 int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,
                 struct err *err);
-/* The FTS5 expression for a typed text: pure. Newly allocated; ERR_USAGE as above. */
-int read_search_expression(const char *text, char **ret, struct err *err);
+/* What is typed as a query, with words as the catalog's index has them (query_parse). */
+struct query;
+int read_query(struct store *st, const char *text, struct query **ret, size_t *at, struct err *err);
+/* Words that the index finds in a text of any kind. */
+int read_word_count(struct store *st, const char *text, size_t *ret, struct err *err);
+
+/* A shortest stretch in which all of something is said (store/read/within.h). */
+struct read_span {
+    int64_t media_id, start_ms, end_ms;
+    const char *path, *member;
+    const char *language;        /* of the first segment */
+    const char *speaker;         /* who says most of these segments; "" unknown */
+    const char *const *speakers; /* all who are known, each once, in the order of appearance */
+    size_t speaker_count;
+    size_t segments;            /* in which something was found: so many are in the texts */
+    const char *text, *snippet; /* theirs, with " ... " between; marks as of read_segment */
+};
+typedef int (*read_span_fn)(void *arg, const struct read_span *row);
 
 struct read_failure {
     const char *kind; /* "failed", "damaged", "absent", "unreadable" */

@@ -26,7 +26,7 @@ static double number(sqlite3_stmt *stmt, int column)
                                                             : sqlite3_column_double(stmt, column);
 }
 
-int text_rows_give(struct db_rows *rows, read_segment_fn fn, void *arg)
+void text_rows_each(struct db_rows *rows, read_segment_fn fn, void *arg)
 {
     sqlite3_stmt *stmt = rows->stmt;
 
@@ -51,6 +51,11 @@ int text_rows_give(struct db_rows *rows, read_segment_fn fn, void *arg)
                                    .has_words = sqlite3_column_int(stmt, 17) != 0};
         rows->rc = fn(arg, &row);
     }
+}
+
+int text_rows_give(struct db_rows *rows, read_segment_fn fn, void *arg)
+{
+    text_rows_each(rows, fn, arg);
     return db_rows_end(rows);
 }
 

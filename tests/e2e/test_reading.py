@@ -102,6 +102,10 @@ class Reading(night.Night):
         self.assertIn("miércoles", self.nightshift("search", "MIERCOLES", status=0).out)
         self.assertIn("two-voices.opus", self.nightshift("search", '"recorded today"', status=0).out)
         self.assertTrue(self.json("search", "library"))
+        self.assertEqual(self.json("search", "--by-time", "library OR zeppelin"), self.json("search", "--by-time", "library"))
+        self.assertEqual([], self.json("search", "library NOT lib*"))
+        mistake = self.nightshift("search", "library OR", status=64)
+        self.assertEqual("  library OR\n          ^\n", mistake.err[-25:])
         nothing = self.nightshift("search", "zeppelin")
         self.assertLess(nothing.status, 64, f"finding nothing is no error\n{nothing}")
         for hostile in ('"', "a OR", "NEAR(", "-x", "*", "text:a", "a' OR 1=1 --", "(((", "\\"):

@@ -279,6 +279,27 @@ static int seed_text_tokenizer_small(const char *dir)
     return rc;
 }
 
+/* ---- what is typed to search for: one of each kind */
+
+static int seed_queries(const char *dir)
+{
+    static const char *const texts[] = {
+        "market square", "\"market \"\"square\" OR harb*", "(a OR b) AND c NOT (d e)",
+        "NEAR(a \"b c\" d*, 5) NEAR (a)", "don't \xc3\xa4\xe3\x80\x80\xe6\x9d\xb1 ((((a))))"};
+    char name[32];
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && rc == 0; i++) {
+        struct buf b = BUF_INIT;
+
+        buf_put(&b, texts[i], strlen(texts[i]));
+        snprintf(name, sizeof(name), "query-%zu", i);
+        rc = write_seed(dir, name, &b);
+        buf_free(&b);
+    }
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 5)
@@ -287,7 +308,8 @@ int main(int argc, char **argv)
     if (seed_messages(argv[1], argv[4]) != 0 || seed_probe(argv[1]) != 0 ||
         seed_safetensors(argv[1]) != 0 || seed_pickles(argv[1]) != 0 ||
         seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0 ||
-        seed_text_tokenizers(argv[1], argv[3]) != 0 || seed_text_tokenizer_small(argv[1]) != 0) {
+        seed_text_tokenizers(argv[1], argv[3]) != 0 || seed_text_tokenizer_small(argv[1]) != 0 ||
+        seed_queries(argv[1]) != 0) {
         fprintf(stderr, "fuzz_seeds: the seeds cannot be written to %s\n", argv[1]);
         return 74;
     }

@@ -1,16 +1,19 @@
 /* nightshift search: where something was said, meant or heard. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "store/read/find.h"
+#include "store/read/within.h"
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/search/search_absence.h"
 #include "tools/search/search_find.h"
+#include "tools/search/search_nothing.h"
+#include "tools/search/search_place.h"
 #include "tools/search/search_print.h"
+#include "tools/search/search_typed.h"
 #include "tools/text.h"
 #include "workers/stages/stage_kind.h"
 
@@ -19,10 +22,14 @@ static const char help[] =
     "   or: nightshift search --sound SOUND [OPTION]... [TEXT]...\n"
     "Where something was said: recording, time, who says it, and the words around it.\n"
     "Every word must occur in a segment; \"a phrase\" must stand so; mark* finds market\n"
-    "too; accents and case do not matter. Where the catalog has vectors of what is\n"
-    "said (nightshift enqueue --embed), what has the same meaning in other words\n"
-    "comes below that, behind a line that says so; not with quotes or a star.\n"
+    "too; accents and case do not matter. In capitals, AND, OR and NOT join words and\n"
+    "(groups), and NEAR(a b, 5) wants at most 5 words between. Where the catalog has\n"
+    "vectors of what is said (nightshift enqueue --embed), what has the same meaning\n"
+    "in other words comes below that, behind a line that says so; only where there\n"
+    "are words alone: anything else says exactly what is to be found.\n"
     "\n"
+    "      --within=TIME      words and groups in segments of a recording that begin\n"
+    "                         at most TIME apart (60s, 2m); the nearest first\n"
     "      --text             by words alone\n"
     "  -s, --semantic         by meaning alone, however unlike\n"
     "      --sound=SOUND      where this is heard: a class of sounds (applause),\n"
@@ -42,6 +49,8 @@ static const char help[] =
     "Examples:\n"
     "  nightshift search market square\n"
     "  nightshift search '\"market square\"' --in /archive/1990\n"
+    "  nightshift search '(strike OR walkout) NOT baseball'\n"
+    "  nightshift search --within 60s harbour 'fish*'\n"
     "  nightshift search --semantic where did they grow up --speaker Ana\n"
     "  nightshift search --sound applause\n"
     "  nightshift search --sound applause strike\n"
@@ -49,11 +58,14 @@ static const char help[] =
 
 struct wanted {
     uint32_t limit;
+    int64_t within_ms; /* 0: in one segment */
     const char *path, *speaker, *language, *sound;
     bool by_time, words_only, meaning_only;
 };
 
-enum { OPT_TEXT = 256, OPT_SOUND, OPT_SPEAKER };
+#define WITHIN_MOST_MS (24 * 3600 * 1000LL)
+
+enum { OPT_TEXT = 256, OPT_SOUND, OPT_SPEAKER, OPT_WITHIN };
 
 static const struct option longs[] = {
     {"limit", required_argument, NULL, 'n'},
@@ -65,6 +77,7 @@ static const struct option longs[] = {
     {"language", required_argument, NULL, 'l'},
     {"sound", required_argument, NULL, OPT_SOUND},
     {"speaker", required_argument, NULL, OPT_SPEAKER},
+    {"within", required_argument, NULL, OPT_WITHIN},
     {0},
 };
 
@@ -87,6 +100,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
     case OPT_TEXT:
         w->words_only = true;
         return 0;
+    case OPT_WITHIN:
+        return cli_length("--within", value, 1, WITHIN_MOST_MS, &w->within_ms, err);
     case OPT_SPEAKER:
         w->speaker = value;
         return 0;
@@ -107,21 +122,16 @@ static void to_stdout(void *arg, const char *bytes, size_t n)
 
 static int on_segment(void *arg, const struct read_segment *row)
 {
-    return search_print(
-        arg, &(struct search_result){.media_id = row->media_id,
-                                     .start_ms = row->start_ms,
-                                     .end_ms = row->end_ms,
-                                     .score = NAN,
-                                     .by = {[SEARCH_WORDS] = true},
-                                     .likeness = NAN,
-                                     .sound_score = NAN,
-                                     .path = (char *)row->path,
-                                     .member = (char *)row->member,
-                                     .speaker = (char *)row->speaker,
-                                     .language = (char *)row->language,
-                                     .text = (char *)row->text,
-                                     .snippet = (char *)(row->snippet ? row->snippet : ""),
-                                     .sound = (char *)""});
+    const struct search_result r = search_of_segment(row);
+
+    return search_print(arg, &r);
+}
+
+static int on_span(void *arg, const struct read_span *row)
+{
+    const struct search_result r = search_of_span(row);
+
+    return search_print(arg, &r);
 }
 
 static char *joined(int argc, char **argv, int from)
@@ -131,25 +141,27 @@ static char *joined(int argc, char **argv, int from)
 
     for (int i = from; i < argc; i++)
         buf_printf(&b, "%s%s", i > from ? " " : "", argv[i]);
-    ret = b.failed ? NULL : utf8_repair(b.data, b.len);
-    buf_free(&b);
+    ret = buf_cstr(&b);
+    if (!ret)
+        buf_free(&b);
     return ret;
 }
 
 /* Words alone are handed on as they are found: there may be very many. */
-static int search_words(struct store *st, const struct wanted *w, const char *text,
-                        const char *path, struct search_page *h, struct err *err)
+static int search_words(struct store *st, const struct wanted *w, const struct search_wish *wish,
+                        struct search_page *h, struct err *err)
 {
-    const struct read_search s = {.text = text,
-                                  .path = path,
-                                  .speaker = w->speaker,
-                                  .language = w->language,
+    const struct read_search s = {.text = wish->text,
+                                  .path = wish->path,
+                                  .speaker = wish->speaker,
+                                  .language = wish->language,
                                   .mark_begin = SEARCH_MARK_BEGIN,
                                   .mark_end = SEARCH_MARK_END,
                                   .limit = w->limit > 0 ? (uint64_t)w->limit + 1 : 0,
                                   .by_time = w->by_time};
 
-    return read_search(st, &s, on_segment, h, err);
+    return w->within_ms > 0 ? read_within(st, &s, w->within_ms, on_span, h, err)
+                            : read_search(st, &s, on_segment, h, err);
 }
 
 static struct search_wish wish_of(const struct wanted *w, const char *text, const char *path)
@@ -157,8 +169,9 @@ static struct search_wish wish_of(const struct wanted *w, const char *text, cons
     return (struct search_wish){.text = text,
                                 .sound = w->sound,
                                 .words = !w->meaning_only,
-                                .meaning = !w->words_only,
+                                .meaning = !w->words_only && w->within_ms == 0,
                                 .meaning_must = w->meaning_only,
+                                .within_ms = w->within_ms,
                                 .path = path,
                                 .speaker = w->speaker,
                                 .language = w->language,
@@ -174,19 +187,18 @@ static void print_parting(struct search_page *h, const struct search_wish *wish,
         return;
     if (wish->text)
         puts(any_named ? "By meaning, not in these words:"
-                       : "Nobody said that in these words. By meaning:");
+                       : "Nothing was found in these words. By meaning:");
     else
         puts(any_named ? "By its likeness, not by the class of sound:"
-                       : "No such class of sounds was heard. By its likeness:");
+                       : "No such class of sounds was found. By its likeness:");
     buf_clear(&h->last);
 }
 
-static int search_all(struct store *st, const struct wanted *w, const char *text, const char *path,
-                      struct search_page *h, struct err *err)
+static int search_all(struct store *st, const struct search_wish *wish, struct search_page *h,
+                      struct err *err)
 {
-    const struct search_wish wish = wish_of(w, text, path);
     struct search_results found;
-    int rc = search_find(st, &wish, &found, err);
+    int rc = search_find(st, wish, &found, err);
 
     if (rc != 0)
         return rc;
@@ -195,7 +207,7 @@ static int search_all(struct store *st, const struct wanted *w, const char *text
         cli_note("%s.", found.note);
     for (size_t i = 0; i < found.count && rc == 0; i++) {
         if (i == found.named)
-            print_parting(h, &wish, found.named > 0);
+            print_parting(h, wish, found.named > 0);
         rc = search_print(h, &found.list[i]);
     }
     search_results_free(&found);
@@ -203,29 +215,17 @@ static int search_all(struct store *st, const struct wanted *w, const char *text
 }
 
 /* Are words all that can be searched, or all that is wanted? */
-static bool only_words(struct store *st, const struct wanted *w)
+static bool only_words(struct store *st, const struct wanted *w, const struct search_wish *wish)
 {
     struct store_stage_row stage = {0};
     struct err none = {0};
 
-    if (w->sound || w->meaning_only)
+    if (wish->sound || wish->meaning_must)
         return false;
-    if (w->words_only || w->by_time || find_stage(st, stage_embed_text.name, &stage, &none) != 0)
+    if (!wish->meaning || w->by_time || find_stage(st, stage_embed_text.name, &stage, &none) != 0)
         return true;
     store_stage_row_free(&stage);
     return false;
-}
-
-static const char *nothing_of(const struct search_wish *wish)
-{
-    if (!wish->text)
-        return wish->speaker ? "Nothing sounds like that while that speaker says something."
-                             : "Nothing sounds like that.";
-    if (wish->sound)
-        return "Nobody said that near such a sound.";
-    if (wish->meaning_must)
-        return "Nothing that was said is there to be compared.";
-    return "Nobody said that. Fewer words, or the beginning of one as in 'mark*', find more.";
 }
 
 static void print_nothing(struct store *st, const struct search_page *h,
@@ -233,53 +233,121 @@ static void print_nothing(struct store *st, const struct search_page *h,
 {
     struct buf said = BUF_INIT;
     struct err none = {0};
-    const char *line;
+    char *line = search_nothing(st, wish, h->heard, &said, &none) == 0 && said.len > 0
+                     ? utf8_display(said.data, said.len)
+                     : NULL;
 
-    if (wish->text && wish->sound && !h->heard)
-        buf_printf(&said, "Nothing sounds like '%s', so nobody speaks near it.", wish->sound);
-    else
-        buf_printf(&said, "%s", nothing_of(wish));
-    line = search_waiting(st, wish, &said, &none) == 0 ? buf_cstr(&said) : NULL;
     text_wrap(to_stdout, NULL, line ? line : "Nothing was found.", 0, 0, cli_columns(stdout));
     putchar('\n');
+    free(line);
     buf_free(&said);
+}
+
+/* The mistake, and below it the text with a caret where it is. */
+static int fail_text(const struct cli *cli, const char *text, size_t at, const struct err *err)
+{
+    int status;
+    char *place;
+
+    if (err->code != ERR_USAGE)
+        return cli_fail("search", err, NULL);
+    status = cli_usage(cli, "%s", err->msg);
+    place = at == SEARCH_NO_PLACE || !text[0] ? NULL : search_place(text, at, cli_columns(stderr));
+    if (place)
+        fputs(place, stderr);
+    free(place);
+    return status;
+}
+
+/* Looks at what is typed before anything is searched. EX_OK, or the status to leave with. */
+static int understand(const struct cli *cli, struct store *st, struct search_wish *wish)
+{
+    struct search_typed typed = {0};
+    struct err err = {0};
+    size_t at = SEARCH_NO_PLACE;
+    int rc;
+
+    if (wish->meaning_must)
+        rc = search_typed_meaning(st, wish->text, &err);
+    else
+        rc = search_typed(st, wish->text, &typed, &at, &err);
+    if (rc != 0)
+        return fail_text(cli, wish->text, at, &err);
+    wish->meaning = wish->meaning && !typed.exact;
+    wish->one_word = typed.one_word;
+    wish->terms = typed.terms;
+    return EX_OK;
+}
+
+static int report(struct cli *cli, struct store *st, const struct search_wish *wish,
+                  const struct search_page *h, int rc, const struct err *err)
+{
+    char n[TEXT_LEN];
+
+    if (cli->json && rc >= 0)
+        printf("%s%s]\n", h->shown == 0 ? "[" : "", h->shown > 0 ? "\n" : "");
+    if (rc == ERR_USAGE)
+        return cli_usage(cli, "%s", err->msg);
+    if (rc < 0)
+        return cli_fail("search", err,
+                        rc == ERR_EMPTY ? "`nightshift enqueue --embed` makes them." : NULL);
+    if (!cli->json && h->shown == 0)
+        print_nothing(st, h, wish);
+    else if (!cli->json && h->more)
+        printf("... the first %s%s; --limit 0 shows all of them.\n",
+               h->shown == 1 ? "" : text_count(h->shown, n), h->shown == 1 ? "hit" : " hits");
+    return EX_OK;
+}
+
+static int search_in(struct cli *cli, struct store *st, const struct wanted *w, const char *text,
+                     const char *path)
+{
+    struct search_wish wish = wish_of(w, text, path);
+    struct search_page h = {.store = st, .json = cli->json, .limit = w->limit, .path = path};
+    struct err err = {0};
+    int status = text ? understand(cli, st, &wish) : EX_OK, rc;
+
+    if (status != EX_OK)
+        return status;
+    rc = search_check(st, &wish, &err);
+    if (rc != 0)
+        return cli_fail("search", &err, rc == ERR_MISSING || rc == ERR_EMPTY ? "" : NULL);
+    rc = only_words(st, w, &wish) ? search_words(st, w, &wish, &h, &err)
+                                  : search_all(st, &wish, &h, &err);
+    if (h.err.code != 0)
+        err = h.err;
+    status = report(cli, st, &wish, &h, rc, &err);
+    buf_free(&h.last);
+    return status;
 }
 
 static int search(struct cli *cli, const struct wanted *w, const char *text, const char *path)
 {
-    const struct search_wish wish = wish_of(w, text, path);
-    struct search_page h = {.json = cli->json, .limit = w->limit, .path = path};
     struct store *st = NULL;
     struct err err = {0};
-    int status = EX_OK, rc;
-    char n[TEXT_LEN];
+    int status;
 
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    h.store = st;
-    rc = search_check(st, &wish, &err);
-    if (rc != 0) {
-        store_close(st);
-        return cli_fail("search", &err, rc == ERR_MISSING || rc == ERR_EMPTY ? "" : NULL);
-    }
-    rc = (only_words(st, w) ? search_words : search_all)(st, w, text, path, &h, &err);
-    if (h.err.code != 0)
-        err = h.err;
-    if (cli->json && rc >= 0)
-        printf("%s%s]\n", h.shown == 0 ? "[" : "", h.shown > 0 ? "\n" : "");
-    if (rc == ERR_USAGE)
-        status = cli_usage(cli, "%s", err.msg + (strncmp(err.msg, "search: ", 8) == 0 ? 8 : 0));
-    else if (rc < 0)
-        status = cli_fail("search", &err,
-                          rc == ERR_EMPTY ? "`nightshift enqueue --embed` makes them." : NULL);
-    else if (!cli->json && h.shown == 0)
-        print_nothing(st, &h, &wish);
-    else if (!cli->json && h.more)
-        printf("... the first %s%s; --limit 0 shows all of them.\n",
-               h.shown == 1 ? "" : text_count(h.shown, n), h.shown == 1 ? "hit" : " hits");
-    buf_free(&h.last);
+    status = search_in(cli, st, w, text, path);
     store_close(st);
     return cli_flush(status);
+}
+
+/* What does not go together; EX_OK, or the status to leave with. */
+static int check(const struct cli *cli, const struct wanted *w, bool says)
+{
+    if (!says && !w->sound)
+        return cli_usage(cli, "what should be searched for?");
+    if (w->meaning_only && (w->words_only || w->by_time || !says))
+        return cli_usage(cli, says ? "--semantic does not go with --text and --by-time"
+                                   : "--semantic wants a TEXT");
+    if (w->by_time && w->sound)
+        return cli_usage(cli, "--by-time is about words alone: it does not go with --sound");
+    if (w->within_ms > 0 && (w->meaning_only || !says))
+        return cli_usage(cli, says ? "--within is about words: it does not go with --semantic"
+                                   : "--within wants a TEXT");
+    return EX_OK;
 }
 
 int cmd_search(struct cli *cli, int argc, char **argv)
@@ -287,27 +355,17 @@ int cmd_search(struct cli *cli, int argc, char **argv)
     const struct cli_spec spec = {help, "n:p:l:st", longs, take, true, NULL};
     struct wanted w = {.limit = 20};
     struct err err = {0};
-    char *text = NULL, *path = NULL, *shown = NULL, *expression = NULL;
+    char *text = NULL, *path = NULL, *shown = NULL;
     bool says;
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
     if (status >= 0)
         return status;
     says = optind < argc;
-    if (!says && !w.sound)
-        return cli_usage(cli, "what should be searched for?");
-    if (w.meaning_only && (w.words_only || w.by_time || !says))
-        return cli_usage(cli, says ? "--semantic does not go with --text and --by-time"
-                                   : "--semantic wants a TEXT");
-    if (w.by_time && w.sound)
-        return cli_usage(cli, "--by-time is about words alone: it does not go with --sound");
+    status = check(cli, &w, says);
+    if (status != EX_OK)
+        return status;
     text = says ? joined(argc, argv, optind) : NULL;
-    if (text && read_search_expression(text, &expression, &err) == ERR_USAGE) {
-        free(text);
-        return cli_usage(cli, "%s", err.msg + (strncmp(err.msg, "search: ", 8) == 0 ? 8 : 0));
-    }
-    free(expression);
-    w.words_only |= text && !w.meaning_only && strpbrk(text, "\"*");
     if (w.path && cli_absolute(w.path, &path, &err) == 0)
         shown = utf8_display(path, strlen(path));
     if ((says && !text) || (w.path && !shown)) {

@@ -178,13 +178,3 @@ int search_left(struct store *st, const char *stage, const char *what, struct bu
     free(s.model_dir);
     return rc;
 }
-
-int search_waiting(struct store *st, const struct search_wish *wish, struct buf *ret,
-                   struct err *err)
-{
-    int rc = wish->text ? search_left(st, stage_transcribe.name, "transcribed", ret, err) : 0;
-
-    if (rc == 0 && wish->sound)
-        rc = search_left(st, stage_sounds.name, "listened to for sounds", ret, err);
-    return rc;
-}

@@ -9,11 +9,8 @@
 /* Before a search. ERR_MISSING: no such path, speaker or class of sounds; ERR_EMPTY: the stage that
  * would have found it was never asked for. The message says the way out. */
 int search_check(struct store *st, const struct search_wish *wish, struct err *err);
-/* After a search that found nothing: how many recordings still wait for what was searched, as a
- * sentence behind a blank; nothing when none does. */
-int search_waiting(struct store *st, const struct search_wish *wish, struct buf *ret,
-                   struct err *err);
-/* The same of one stage: "... still to be WHAT". */
+/* How many recordings still wait for a stage, as a sentence behind a blank, "... still to be WHAT";
+ * nothing when none does. */
 int search_left(struct store *st, const char *stage, const char *what, struct buf *ret,
                 struct err *err);
 

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "store/read/find.h"
+#include "store/read/within.h"
 #include "store/vectors/vectors.h"
 #include "tools/search/fuse.h"
 #include "tools/search/search_query.h"
@@ -34,34 +35,10 @@ struct finding {
     struct err err; /* of a callback */
 };
 
-static void result_free(struct search_result *r)
-{
-    free(r->path);
-    free(r->member);
-    free(r->speaker);
-    free(r->language);
-    free(r->text);
-    free(r->snippet);
-    free(r->sound);
-    for (size_t i = 0; i < r->speaker_count; i++)
-        free(r->speakers[i]);
-    free(r->speakers);
-    *r = (struct search_result){0};
-}
-
-void search_results_free(struct search_results *r)
-{
-    for (size_t i = 0; i < r->count; i++)
-        result_free(&r->list[i]);
-    free(r->list);
-    r->list = NULL;
-    r->count = 0;
-}
-
 static void list_free(struct list *l)
 {
     for (size_t i = 0; i < l->count; i++)
-        result_free(&l->rows[i]);
+        search_result_free(&l->rows[i]);
     free(l->rows);
     *l = (struct list){0};
 }
@@ -124,37 +101,35 @@ static int add(struct finding *f, enum search_way way, const struct search_resul
 
 static int on_segment(void *arg, const struct read_segment *s)
 {
-    struct finding *f = arg;
+    const struct search_result row = search_of_segment(s);
 
-    return add(f, SEARCH_WORDS,
-               &(struct search_result){.media_id = s->media_id,
-                                       .start_ms = s->start_ms,
-                                       .end_ms = s->end_ms,
-                                       .likeness = NAN,
-                                       .sound_score = NAN,
-                                       .path = (char *)s->path,
-                                       .member = (char *)s->member,
-                                       .speaker = (char *)s->speaker,
-                                       .language = (char *)s->language,
-                                       .text = (char *)s->text,
-                                       .snippet = (char *)s->snippet});
+    return add(arg, SEARCH_WORDS, &row);
+}
+
+static int on_span(void *arg, const struct read_span *s)
+{
+    const struct search_result row = search_of_span(s);
+
+    return add(arg, SEARCH_WORDS, &row);
 }
 
 static int find_words(struct finding *f, struct err *err)
 {
-    /* Which of them are near a sound that is no class is seen later. */
-    bool all = f->wish->limit == 0 || (f->wish->sound && !f->has_class);
+    /* Which of them are near a sound that is no class is seen later; of spans, of one that is. */
+    bool by_class = f->has_class && f->wish->within_ms == 0;
+    bool all = f->wish->limit == 0 || (f->wish->sound && !by_class);
     const struct read_search s = {.text = f->wish->text,
                                   .path = f->wish->path,
                                   .speaker = f->wish->speaker,
                                   .language = f->wish->language,
                                   .mark_begin = f->wish->mark_begin,
                                   .mark_end = f->wish->mark_end,
-                                  .sound = f->has_class ? f->wish->sound : NULL,
+                                  .sound = by_class ? f->wish->sound : NULL,
                                   .sound_ms = SEARCH_NEAR_MS,
                                   .limit = all ? 0 : candidates(f->wish)};
 
-    return read_search(f->st, &s, on_segment, f, err);
+    return f->wish->within_ms > 0 ? read_within(f->st, &s, f->wish->within_ms, on_span, f, err)
+                                  : read_search(f->st, &s, on_segment, f, err);
 }
 
 /* ------------------------------------------------------- who says what where something is heard */
@@ -491,7 +466,7 @@ static int keep_near(struct finding *f, struct list *l, struct err *err)
             *row = (struct search_result){0};
             l->rows[kept++] = keep;
         } else {
-            result_free(row);
+            search_result_free(row);
         }
     }
     l->count = kept;
@@ -576,7 +551,7 @@ static int join(struct finding *f, struct search_results *ret, struct err *err)
                 for (int j = k + 1; j < SEARCH_WAYS; j++)
                     if (was.by[j])
                         adopt(r, (enum search_way)j, &was);
-                result_free(&was);
+                search_result_free(&was);
             }
         }
         r->score = hits[i].score;

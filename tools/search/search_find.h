@@ -22,6 +22,11 @@ struct search_wish {  /* borrowed */
     bool words, meaning;
     bool meaning_must; /* it is an error when meaning cannot be searched, and the least alike is
                         * found too; else what does not stand out is left out */
+    /* The words are in segments that begin at most so far apart, and stay in the result; 0: in one
+     * segment. */
+    int64_t within_ms;
+    bool one_word; /* what is known of the text (search_typed.h) */
+    size_t terms;
     const char *path, *speaker, *language;
     const char *mark_begin, *mark_end;
     uint32_t limit; /* so many of the ranking are shown; 0: all */
@@ -31,6 +36,7 @@ struct search_result { /* a row; strings owned by the list */
     int64_t media_id, start_ms, end_ms;
     double score;
     bool by[SEARCH_WAYS];
+    bool several;       /* segments: it ends at end_ms, and their texts have " ... " between */
     double likeness;    /* cosine of the meaning, else of the sound; NAN: neither */
     double sound_score; /* of the class; NAN: none */
     int64_t sound_start_ms, sound_end_ms; /* of what is heard; both 0: none */
@@ -52,10 +58,16 @@ struct search_results { /* owned: search_results_free */
     char note[300]; /* why meaning was not searched although it could have been; "" */
 };
 
-/* ERR_USAGE: nothing to search for; ERR_EMPTY: a way that was asked for has nothing in the catalog.
+/* What was found by words, as a result that borrows the row's strings. */
+struct search_result search_of_segment(const struct read_segment *s);
+struct search_result search_of_span(const struct read_span *s);
+
+/* ERR_USAGE: the text cannot be understood; ERR_EMPTY: a way that was asked for has nothing in the
+ * catalog.
  */
 int search_find(struct store *st, const struct search_wish *wish, struct search_results *ret,
                 struct err *err);
+void search_result_free(struct search_result *r); /* one that owns its strings; zero then */
 void search_results_free(struct search_results *r);
 
 #endif

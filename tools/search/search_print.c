@@ -157,7 +157,7 @@ static void put_sound(struct buf *b, const struct search_result *r)
     buf_printf(b, ") ");
 }
 
-/* "(to 0:45.000) ": a passage is longer than a segment, and what was meant may stand at its end. */
+/* "(to 0:45.000) ": it is longer than a segment, and what was meant may stand at its end. */
 static void put_end(struct buf *b, const struct search_result *r)
 {
     char to[CLOCK_HMS_LEN];
@@ -197,7 +197,7 @@ static char *before_of(const struct search_result *r)
 
     if (r->sound_end_ms > 0)
         put_sound(&b, r);
-    else if (r->by[SEARCH_MEANING] && !r->by[SEARCH_WORDS])
+    if (r->several || (r->by[SEARCH_MEANING] && !r->by[SEARCH_WORDS] && r->sound_end_ms == 0))
         put_end(&b, r);
     put_speakers(&b, r);
     shown = utf8_display(b.len > 0 ? (const char *)b.data : "", b.len);

@@ -4,7 +4,8 @@
  *
  * Rounds are thinned out towards large N; NIGHTSHIFT_FAULTS_ALL=1 takes every one. */
 #include "store/lock.h"
-#include "store/read/read.h"
+#include "store/read/coverage.h"
+#include "store/read/within.h"
 #include "tests/unit/store/fault_vfs.h"
 #include "tests/unit/store/fixture.h"
 
@@ -276,6 +277,13 @@ static int ends_so(void *arg, const char *name)
     return n >= len && strcmp(name + n - len, arg) == 0;
 }
 
+static int count_span(void *arg, const struct read_span *row)
+{
+    (void)row;
+    ++*(int *)arg;
+    return 0;
+}
+
 static int count_segment(void *arg, const struct read_segment *g)
 {
     (void)g;
@@ -298,6 +306,7 @@ static int read_everything(struct store **kept, struct err *e)
     struct buf b = BUF_INIT;
     struct store_task t[4];
     struct store_known k = {0};
+    struct coverage coverage;
     struct store *st = *kept;
     char name[] = "2\\xFF.wav";
     int seen = 0, rc = 0;
@@ -328,8 +337,13 @@ static int read_everything(struct store **kept, struct err *e)
     if (rc == 0)
         rc = read_segments(st, 1, 0, count_segment, &seen, e);
     if (rc == 0)
-        rc = read_search(st, &(struct read_search){.text = "\"al*\" alpha", .path = "/a"},
+        rc = read_search(st, &(struct read_search){.text = "\"al\"* alpha", .path = "/a"},
                          count_segment, &seen, e);
+    if (rc == 0)
+        rc = read_within(st, &(struct read_search){.text = "al* alpha NOT zz", .path = "/a"}, 60000,
+                         count_span, &seen, e);
+    if (rc == 0)
+        rc = coverage_read(st, "transcribe", "/a", &coverage, e);
     if (rc == 0) {
         request_put(&b, &(struct request){.type = REQUEST_ENQUEUE_BEGIN, .stage = stage_nano});
         if (b.failed)

@@ -93,6 +93,10 @@ class Searching(ProgramTest):
                 connection.execute("INSERT INTO sound VALUES (?, 0, ?, ?, ?, 1, ?, ?)",
                                    (task, i, start, end, sound, score))
 
+    def line(self, *args):
+        """What is said where nothing is found."""
+        return " ".join(self.run_it("search", *args, status=0).out.split())
+
     def found(self, *args):
         return [(os.path.basename(h["path"]), h["start_ms"] // 20000, h)
                 for h in json.loads(self.run_it("search", "--json", *args, status=0).out)]
@@ -246,6 +250,113 @@ class Words(Searching):
         self.assertEqual([self.archive + "/money.wav",
                           "    0:20.000  Bea: Inflation fell, and the [stock] market went up."], page)
 
+    def test_a_text_says_what_is_found(self):
+        first, stock, goats = ("childhood.wav", 2), ("money.wav", 1), ("childhood.wav", 0)
+        for text, places in (("market OR goats", {first, stock, goats}), ("market or goats", set()),
+                             ("market NOT stock", {first}), ("market AND saturdays", {first}),
+                             ("(goats OR stock) market", {stock}), ("NEAR(stock up, 1)", set()),
+                             ("NEAR(stock up, 1) OR goats", {goats}), ("NEAR(stock up, 2)", {stock}),
+                             ('"stock market" OR "parents kept"', {stock, goats}), ("merc* NOT abre", set())):
+            for option in ([], ["--text"], ["--by-time"]):
+                self.assertEqual(places, set(self.places(*option, text)), text)
+        self.assertEqual([first, stock], self.places("--by-time", "market", "NOT", "sea"))
+        self.assertEqual([stock], self.places("market OR goats", "--in", "archive/money.wav"))
+
+    def test_a_mistake_has_its_place(self):
+        for text, line in (("market OR", "       ^"), ("(market", "^"), ("market )", "       ^"),
+                           ("NEAR(a, b)", "        ^"), ('mercado "al', "        ^"), ("mark*et", "    ^"),
+                           ("東 NOT", "   ^"), ("a\tAND OR b", "   ^")):
+            done = self.run_it("search", text, status=64)
+            shown = text.replace("\t", "\\t")
+            self.assertEqual(["  " + shown, "  " + line], done.err.splitlines()[-2:], done.err)
+            self.assertIn("at character ", done.err)
+            self.assertEqual("", done.out)
+        done = self.run_it("search", os.fsdecode(b"market \xff"), status=64)
+        self.assertIn("at character 8: this is no text in UTF-8", " ".join(done.err.split()))
+        self.assertEqual(["  market \\xFF", "         ^"], done.err.splitlines()[-2:])
+
+    def test_within_a_time(self):
+        """Segments begin every 20 s."""
+        hit, = self.found("--within", "20s", "interest", "stock")
+        self.assertEqual(("money.wav", 0, 25000, ["words"], "SPEAKER_00", ["SPEAKER_00"]),
+                         hit[:2] + tuple(hit[2][k] for k in ("end_ms", "by", "speaker", "speakers")))
+        self.assertEqual("The central bank raised [interest] rates again this quarter. ... Inflation fell, and the "
+                         "[stock] market went up.", hit[2]["hit"])
+        self.assertEqual(hit[2]["text"], hit[2]["hit"].replace("[", "").replace("]", ""))
+        self.assertEqual([], self.places("--within", "19s", "interest stock"))
+        self.assertEqual([("childhood.wav", 0)], self.places("--within", "1m", "goats brothers market"))
+        self.assertEqual([("childhood.wav", 0)], self.places("--within=40", "vill* AND (market OR stock)"))
+        self.assertEqual([("childhood.wav", 0)], self.places("--within=40", "village market", "--by-time"))
+        self.assertEqual([], self.places("--within", "40s", "village market NOT brothers"))
+        self.assertEqual([("childhood.wav", 0)], self.places("--within", "20s", "village brothers NOT market"))
+        self.assertEqual([], self.places("--within", "24h", "village stock"))
+        # Who says it, in which language, and where.
+        hit, = self.found("--within", "1m", "brothers", "market")
+        self.assertEqual(["SPEAKER_01", "SPEAKER_00"], hit[2]["speakers"])
+        self.assertEqual([], self.places("--within", "1m", "brothers", "market", "--speaker", "SPEAKER_00"))
+        self.assertEqual([("childhood.wav", 0)], self.places("--within", "1m", "village", "market", "--speaker", "speaker_00"))
+        self.assertEqual([("cocina.wav", 0)], self.places("--within", "1m", "cebolla", "mercado", "-l", "es"))
+        self.assertEqual([], self.places("--within", "1m", "cebolla", "mercado", "-l", "en"))
+        self.assertEqual([], self.places("--within", "1m", "cebolla", "mercado", "--in", "archive/money.wav"))
+        # The nearest first; as many as are wanted.
+        near = [("money.wav", 0), ("childhood.wav", 0)]
+        self.assertEqual(near, self.places("--within", "1m", "market", "(sea OR raised)"))
+        self.assertEqual(near[::-1], self.places("--within", "1m", "market", "(sea OR raised)", "-t"))
+        page = self.run_it("search", "--within", "1m", "market", "(sea OR raised)", "-n", "1", status=0).out
+        self.assertIn("... the first hit; --limit 0", page)
+        self.assertNotIn("childhood", page)
+        self.assertEqual([self.archive + "/money.wav",
+                          "    0:00.000  (to 0:25.000) SPEAKER_00: The central bank raised [interest] rates",
+                          "              again this quarter. ... Inflation fell, and the [stock] market",
+                          "              went up."],
+                         self.run_it("search", "--within", "20s", "interest", "stock", status=0).out.splitlines())
+        # Near a sound, too.
+        self.write(self.sounds)
+        self.assertEqual([("money.wav", 0)], self.places("--sound", "applause", "--within", "20s", "interest stock"))
+        self.assertEqual([], self.places("--sound", "goat", "--within", "20s", "interest stock"))
+
+    def test_that_nobody_said_it_is_true(self):
+        fewer = " Fewer words, or the beginning of one as in 'mark*', find more"
+        apart = "; --within 60s finds words that are not in one segment."
+        self.run_it("speakers", "name", "childhood/SPEAKER_01", "Ana", status=0)
+        place = os.path.join(self.archive, "deep")
+        for args, said in ((["zeppelin"], "Nobody said that." + fewer + "."),
+                           (["goats brothers"], "Nobody said that in one segment." + fewer + apart),
+                           (['"kept my goats"'], "Nobody said that in one segment." + fewer + "."),
+                           (["goats", "--speaker", "Ana"], "'Ana' is not known to have said that." + fewer + "."),
+                           (["goats", "-l", "es"], "Nobody said that in the language 'es'." + fewer + "."),
+                           (["goats", "--in", place, "-l", "es"],
+                            f"Nobody said that in the language 'es' in '{place}'." + fewer + "."),
+                           (["--within", "10s", "goats brothers"],
+                            "Nobody said that within 10 s of each other." + fewer + ".")):
+            self.assertEqual(said, self.line(*args))
+        # What is not transcribed may have it; where that does not lie, nobody said it.
+        with open(os.path.join(self.archive, "new.wav"), "wb") as file:
+            file.write(wav(77))
+        self.run_it("enqueue", self.archive, status=0)
+        unknown = "Nothing was found in what is transcribed so far." + fewer
+        waits = " 1 recording is still to be transcribed (nightshift run)."
+        self.assertEqual(unknown + "." + waits, self.line("zeppelin"))
+        self.assertEqual(unknown + "." + waits, self.line("goats", "--speaker", "Ana"))
+        self.assertEqual(unknown + apart + waits, self.line("goats brothers"))
+        self.assertEqual(unknown + "." + waits, self.line("--within", "10s", "goats brothers"))
+        self.assertEqual(f"Nobody said that in '{place}'." + fewer + ".", self.line("goats", "--in", place))
+        # What one model has transcribed need not wait for another.
+        def second(connection):
+            stage = connection.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) "
+                                       "VALUES ('transcribe', 'other', '/o', 'ee', '{}', '2026') "
+                                       "RETURNING stage_id").fetchone()[0]
+            connection.execute("INSERT INTO task (media_id, stage_id, job_id, language) "
+                               "SELECT media_id, ?, 1, '' FROM media WHERE media_id <= 3", (stage,))
+        self.write(second)
+        self.assertEqual(unknown + "." + waits, self.line("zeppelin"))
+        self.write(lambda connection: connection.execute("UPDATE task SET state = 'failed' WHERE state = 'pending'"))
+        self.assertEqual(unknown + ". 1 recording failed to be transcribed, or was cancelled "
+                         "(nightshift status --failures).", self.line("zeppelin"))
+        self.write(lambda connection: connection.execute("DELETE FROM task WHERE media_id = (SELECT max(media_id) FROM media)"))
+        self.assertEqual(unknown + ". 1 recording was never asked to be transcribed (nightshift enqueue).",
+                         self.line("zeppelin"))
+
     def test_sounds(self):
         self.assertIn("no sounds were listened for. `nightshift enqueue --sounds`",
                       self.run_it("search", "--sound", "applause", status=66).err)
@@ -262,7 +373,8 @@ class Words(Searching):
         self.assertEqual([self.archive + "/childhood.wav",
                           "    0:40.000  (Goat 0:40.000-0:42.000, 0.50) SPEAKER_00: The market was on",
                           "              Saturdays, and everybody went there."], page)
-        self.assertEqual("Nothing sounds like that.\n", self.run_it("search", "--sound", "100%_", status=0).out)
+        self.assertEqual("Nothing that was listened to sounds like that. 1 recording was never asked to be "
+                         "listened to for sounds (nightshift enqueue).", self.line("--sound", "100%_"))
         page = self.run_it("show", "childhood", status=0).out
         self.assertTrue(page.endswith("\n\nSounds: Goat 2.0 s, Applause 1.0 s\n"), page)
         self.assertNotIn("Sounds", self.run_it("show", "cocina", status=0).out)
@@ -316,8 +428,8 @@ class Words(Searching):
                          tuple(self.found("--sound", "goat")[0][2][k] for k in ("speaker", "speakers")))
         self.assertIn("    0:00.000  (Goat 0:00.000-0:45.000, 0.50) SPEAKER_00, Ana Ruiz: I was",
                       self.run_it("search", "--sound", "goat", status=0).out)
-        self.assertEqual("Nothing sounds like that while that speaker says something.\n",
-                         self.run_it("search", "--sound", "goat", "--speaker", "SPEAKER_19", status=0).out)
+        self.assertIn("Nothing that was listened to sounds like that while that speaker says something. 1 recording",
+                      self.line("--sound", "goat", "--speaker", "SPEAKER_19"))
         # Of a crowd the first ones; the line is not longer for it.
         hit = self.found("--sound", "applause")[0][2]
         self.assertEqual(["SPEAKER_00"] + [f"SPEAKER_{i:02}" for i in range(19, 4, -1)], hit["speakers"])
@@ -345,10 +457,17 @@ class Words(Searching):
         self.assertEqual([("money.wav", 0)], self.places("--sound", "applause", "interest"))
         self.assertEqual([("money.wav", 0)], self.places("--sound", "applause", "interest", "--in", "archive/money.wav"))
         self.assertEqual([], self.places("--sound", "applause", "interest", "--speaker", "SPEAKER_01"))
-        page = self.run_it("search", "--sound", "goat", "interest", status=0).out
-        self.assertEqual("Nobody said that near such a sound.\n", page)
-        page = self.run_it("search", "--sound", "siren", "interest", status=0).out
-        self.assertEqual("Nothing sounds like 'siren', so nobody speaks near it.\n", page)
+        # Nobody listened to cocina.wav.
+        unknown = "1 recording was never asked to be listened to for sounds (nightshift enqueue)."
+        self.assertEqual("Nothing was found in what is transcribed and listened to so far. " + unknown,
+                         self.line("--sound", "goat", "interest"))
+        self.assertEqual("Nothing that was listened to sounds like 'siren'. " + unknown,
+                         self.line("--sound", "siren", "interest"))
+        heard = ["--in", os.path.join(self.archive, "money.wav")]
+        self.assertEqual(f"Nobody said that in '{heard[1]}' near such a sound.",
+                         self.line("--sound", "applause", "goats", *heard))
+        self.assertEqual(f"Nothing sounds like 'goat', so nobody speaks near it in '{heard[1]}'.",
+                         self.line("--sound", "goat", "interest", *heard))
 
     def test_what_was_not_looked_for_is_no_result(self):
         self.write(self.sounds)
@@ -366,7 +485,7 @@ class Words(Searching):
         self.write(lambda connection: connection.execute("UPDATE stage SET model_dir = ? WHERE name = 'sounds'", (model,)))
         done = self.run_it("search", "--sound", "musik", status=66)
         self.assertIn("no class of sounds is called 'musik'; near: Music. `nightshift enqueue --embed-audio`", done.err)
-        self.assertEqual("Nothing sounds like that.\n", self.run_it("search", "--sound", "speech", status=0).out)
+        self.assertIn("Nothing that was listened to sounds like that.", self.line("--sound", "speech"))
         self.write(lambda connection: connection.execute("UPDATE task SET state = 'pending', shards_total = NULL"))
         for args in (["--sound", "speech"], ["zeppelin"]):
             self.assertIn("(nightshift run).", " ".join(self.run_it("search", *args, status=0).out.split()))
@@ -386,7 +505,17 @@ class Words(Searching):
                             (["--sound", "x", "--by-time", "y"], "--by-time is about words"),
                             (["--sound", ""], "wants the name"), ([], "what should be searched"),
                             (["..."], "no word in it"), (["--semantic", ""], "no word in it"),
-                            (["--sound", "x", "-"], "no word in it")):
+                            (["--sound", "x", "-"], "no word in it"),
+                            (["--semantic", "a OR b"], "AND, OR, NOT and NEAR say nothing there"),
+                            (["--semantic", "--within", "5s", "a b"], "does not go with --semantic"),
+                            (["--sound", "x", "--within", "5s"], "--within wants a TEXT"),
+                            (["--within", "5s", "market"], "there must be two things at least"),
+                            (["--within", "5s", "market OR fair"], "there must be two things at least"),
+                            (["--within", "5s", " ".join("abcdefghijklmnopqrstuvwxyz123456")], "32 things within"),
+                            (["--within", "5s", "market NOT fair"], "there must be two things at least"),
+                            (["--within", "0", "a b"], "--within wants a length of time"),
+                            (["--within", "soon", "a b"], "--within wants a length of time"),
+                            (["--within", "25h", "a b"], "--within wants a length of time")):
             self.assertIn(words, " ".join(self.run_it("search", *args, status=64).err.split()))
         done = self.run_it("search", "--semantic", "anything")
         self.assertNotEqual(0, done.returncode)
@@ -435,12 +564,12 @@ class Meaning(Searching):
         self.assertEqual([True] * 2 + [False] * (len(both) - 2), ["words" in h[2]["by"] for h in both])
         for literal in ('"stock market"', "stock*"):
             self.assertEqual([("money.wav", 1)], self.places(literal))
-        self.assertIn("Nobody said that. Fewer", self.run_it("search", '"market stock"', status=0).out)
+        self.assertIn("Nobody said that in one segment.", self.run_it("search", '"market stock"', status=0).out)
         self.assertEqual([], self.places("quantum chromodynamics"))
-        self.assertIn("Nobody said that. Fewer",
+        self.assertIn("Nobody said that in one segment.",
                       self.run_it("search", "quantum chromodynamics", status=0).out)
         self.assertEqual([("childhood.wav", 1)], self.places("siblings"))
-        self.assertEqual("Nobody said that in these words. By meaning:",
+        self.assertEqual("Nothing was found in these words. By meaning:",
                          self.run_it("search", "siblings", status=0).out.splitlines()[0])
         self.assertIn("    0:20.000  (to 0:25.000) SPEAKER_01: How many brothers",
                       self.run_it("search", "siblings", status=0).out)
