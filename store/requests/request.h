@@ -27,6 +27,7 @@ enum request_type {
      * unchanged, without reading it again. */
     REQUEST_ENQUEUE_KNOWN,
     REQUEST_NAME_SPEAKER, /* a person's name for a speaker of one recording */
+    REQUEST_DESCRIBE,     /* what people say of recordings, up to REQUEST_MAX_FOUND; one commit */
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
@@ -44,6 +45,14 @@ struct request_trouble { /* forgotten when the same path is found again, or not 
     int code;     /* ERR_... */
     const char *message;
 };
+
+/* All values of a key take the place of all that were said before. */
+struct request_description {
+    int64_t media_id;
+    const struct store_said *values;
+    uint32_t value_count; /* at most REQUEST_MAX_VALUES */
+};
+#define REQUEST_MAX_VALUES 1000
 
 struct request {
     enum request_type type;
@@ -75,14 +84,16 @@ struct request {
     /* NAME_SPEAKER */
     int64_t speaker_id;
     const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */
+    /* DESCRIBE; `count` of them. Recordings that the catalog does not have are passed over. */
+    const struct request_description *descriptions;
 };
 
 struct request_reply {
     int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t
-        affected; /* NAME_SPEAKER: speakers; RETRY, CANCEL, PAUSE, RESUME: tasks; ADD, SAME, KNOWN:
-                     tasks that had failed for want of the file, and are pending again */
+    uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; RETRY, CANCEL, PAUSE,
+                          RESUME: tasks; ADD, SAME, KNOWN: tasks that had failed for want of the
+                          file, and are pending again */
 };
 
 /* An END, RETRY, CANCEL, PAUSE or RESUME of very many rows is committed in pieces, so that the log

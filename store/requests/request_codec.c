@@ -85,6 +85,20 @@ static const struct field speaker[] = {
     FIELD_NAME(request, speaker_name, TEXT),
 };
 
+static const struct field value[] = {
+    FIELD_NAME(store_said, key, RESULT_TAG_KEY_MAX),
+    FIELD_NAME(store_said, value, RESULT_TAG_VALUE_MAX),
+};
+
+static const struct field description[] = {
+    FIELD_I64(request_description, media_id, INT64_MIN, INT64_MAX),
+    FIELD_ARRAY(request_description, values, value_count, REQUEST_MAX_VALUES, value),
+};
+
+static const struct field describe[] = {
+    FIELD_ARRAY(request, descriptions, count, REQUEST_MAX_FOUND, description),
+};
+
 static const struct fields kinds[] = {
     [REQUEST_ENQUEUE_BEGIN] = FIELDS("request", request, begin, NULL),
     [REQUEST_ENQUEUE_ADD] = FIELDS("request", request, add, NULL),
@@ -97,6 +111,7 @@ static const struct fields kinds[] = {
     [REQUEST_ENQUEUE_TROUBLE] = FIELDS("request", request, troubles, NULL),
     [REQUEST_ENQUEUE_KNOWN] = FIELDS("request", request, same, NULL),
     [REQUEST_NAME_SPEAKER] = FIELDS("request", request, speaker, NULL),
+    [REQUEST_DESCRIBE] = FIELDS("request", request, describe, NULL),
 };
 
 static const struct field counts[] = {
