@@ -86,6 +86,7 @@ int cmd_status(struct cli *cli, int argc, char **argv);
 int cmd_show(struct cli *cli, int argc, char **argv);
 int cmd_search(struct cli *cli, int argc, char **argv);
 int cmd_speakers(struct cli *cli, int argc, char **argv);
+int cmd_describe(struct cli *cli, int argc, char **argv);
 int cmd_export(struct cli *cli, int argc, char **argv);
 int cmd_retry(struct cli *cli, int argc, char **argv);
 int cmd_cancel(struct cli *cli, int argc, char **argv);

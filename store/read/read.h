@@ -35,8 +35,10 @@ struct read_recording {
     /* Of the transcription that read_segments hands out: "done", "started" (a part is there),
      * "pending", "failed", "cancelled"; "": none was asked for. */
     const char *transcript;
-    const char *stages; /* the names of those that are done, "diarize, sounds"; "" none */
-    bool diarized;      /* a diarization of it is done */
+    const char *stages;        /* the names of those that are done, "diarize, sounds"; "" none */
+    bool diarized;             /* a diarization of it is done */
+    const char *recorded_on;   /* "2003", "2003-05", "2003-05-17"; "" unknown */
+    const char *recorded_from; /* the tag that told it: "bext:origination_date"; "" unknown */
 };
 typedef int (*read_recording_fn)(void *arg, const struct read_recording *row);
 
@@ -61,6 +63,13 @@ int read_find(struct store *st, const char *what, read_fit_fn fit, void *fit_arg
               read_recording_fn candidate, void *arg, int64_t *ret, struct err *err);
 int read_recording_by_id(struct store *st, int64_t media_id, read_recording_fn fn, void *arg,
                          struct err *err); /* ERR_MISSING */
+
+/* The recording that lies at a place, or lay there last: path in exact bytes, absolute; member as
+ * it is shown, "" of a plain file. ERR_MISSING: none. ERR_USAGE: an archive, and no member. */
+int read_place(struct store *st, const char *path, const char *member, int64_t *ret,
+               struct err *err);
+typedef int (*read_place_fn)(void *arg, int64_t media_id, const char *path, const char *member);
+int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err); /* in no order */
 
 struct read_segment {
     int64_t segment_id, media_id;
