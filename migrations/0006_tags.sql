@@ -38,6 +38,53 @@ JOIN media m ON m.media_id = g.media_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 WHERE g.source = 'chapter';
 
+-- The hash of all bytes of a file as they were first seen (of an archive as a whole), and when they
+-- were last seen equal. changed_at: other bytes, though size and time are the same.
+CREATE TABLE fixity (
+    path_raw    BLOB PRIMARY KEY,
+    path        TEXT NOT NULL,
+    size_bytes  INTEGER NOT NULL,
+    mtime_ns    INTEGER NOT NULL,
+    hash        BLOB NOT NULL CHECK (length(hash) = 16),
+    first_at    TEXT NOT NULL,
+    verified_at TEXT,
+    changed_at  TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX fixity_changed ON fixity (path_raw) WHERE changed_at IS NOT NULL;
+
+-- ---- the view `failures`, with the kind 'changed' at its end
+
+DROP VIEW failures;
+CREATE VIEW failures AS
+SELECT 'failed' AS kind, p.path, p.member, t.error_code AS code, t.error AS reason,
+       s.name AS stage, t.attempts, t.settled_at AS at, t.media_id
+FROM task t
+JOIN media m ON m.media_id = t.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+WHERE t.state = 'failed'
+UNION ALL
+SELECT 'damaged', p.path, p.member, '', m.damage, '', 0, m.decoded_at, m.media_id
+FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+WHERE m.damage IS NOT NULL
+UNION ALL
+SELECT 'absent', p.path, p.member, 'missing',
+       'not there any more when the archive was last enqueued; enqueue it again when it is back',
+       s.name, t.attempts, p.gone_at, t.media_id
+FROM task t
+JOIN media m ON m.media_id = t.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+WHERE t.state = 'pending' AND t.absent = 1
+UNION ALL
+SELECT 'unreadable', path, member, error_code, error, '', 0, at, NULL FROM trouble
+UNION ALL
+SELECT 'changed', f.path, '', 'changed',
+       'other bytes than before, with the same size and time: bring it back from a copy', '', 0,
+       f.changed_at, (SELECT p.media_id FROM place p WHERE p.path_raw = f.path_raw
+                      AND p.member_raw = x'' AND p.state <> 'replaced')
+FROM fixity f WHERE f.changed_at IS NOT NULL;
+
 -- ---- the view `recordings`, with recorded_on and recorded_from behind the title
 
 DROP VIEW recordings;

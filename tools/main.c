@@ -28,6 +28,7 @@ static const char help[] =
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
     "  pause, resume    begin nothing new; go on\n"
+    "  verify           are the bytes of the files what they were?\n"
     "  plan             what a run would do here, and how long it would take\n"
     "  doctor           is this machine ready?\n"
     "  model            models: which are here (list), pull, check, path\n"
@@ -77,7 +78,8 @@ static const struct command {
     {"retry", cmd_retry},       {"cancel", cmd_cancel},     {"pause", cmd_pause},
     {"resume", cmd_resume},     {"doctor", cmd_doctor},     {"model", cmd_model},
     {"plan", cmd_plan},         {"bench", cmd_bench},       {"score", cmd_score},
-    {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"version", cmd_version},
+    {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
+    {"version", cmd_version},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

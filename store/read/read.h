@@ -71,6 +71,19 @@ int read_place(struct store *st, const char *path, const char *member, int64_t *
 typedef int (*read_place_fn)(void *arg, int64_t media_id, const char *path, const char *member);
 int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err); /* in no order */
 
+struct read_file { /* one on disk, with whatever recordings are in it */
+    const void *path_raw;
+    size_t path_raw_len;
+    const char *path;
+    uint64_t size_bytes; /* when it was enqueued last */
+    int64_t mtime_ns;    /* -1 unknown */
+    const uint8_t *hash; /* [16]: XXH3-128 of its bytes as they were; NULL: not known yet */
+};
+typedef int (*read_file_fn)(void *arg, const struct read_file *row);
+/* Those that are present, at or below a raw absolute path (NULL: all): first those that were never
+ * verified, then whichever was so longest ago. */
+int read_files(struct store *st, const char *path, read_file_fn fn, void *arg, struct err *err);
+
 struct read_segment {
     int64_t segment_id, media_id;
     int64_t start_ms, end_ms;
@@ -123,11 +136,11 @@ int read_search(struct store *st, const struct read_search *search, read_segment
 int read_search_expression(const char *text, char **ret, struct err *err);
 
 struct read_failure {
-    const char *kind; /* "failed", "damaged", "absent", "unreadable" */
+    const char *kind; /* "failed", "damaged", "absent", "unreadable", "changed" */
     const char *path, *member;
     const char *code, *reason; /* code: err_name; "" for damaged */
     const char *stage, *at;    /* "" unknown; at: ISO-8601 UTC */
-    int64_t media_id;          /* 0: unreadable */
+    int64_t media_id;          /* 0: unreadable, changed in an archive */
     uint32_t attempts;
 };
 typedef int (*read_failure_fn)(void *arg, const struct read_failure *row);

@@ -158,6 +158,20 @@ static int check_descriptions(const struct request *rq, struct err *err)
     return rc;
 }
 
+static int check_verified(const struct request *rq, struct err *err)
+{
+    int rc = 0;
+
+    if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->verified))
+        return bad(err, "too many files at once");
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
+        rc = check_name(rq->verified[i].path, rq->verified[i].path_len, NULL, 0, err);
+        if (rc == 0 && rq->verified[i].size_bytes > INT64_MAX)
+            rc = bad(err, "an impossible size");
+    }
+    return rc;
+}
+
 static int check(const struct request *rq, struct err *err)
 {
     int rc;
@@ -188,6 +202,8 @@ static int check(const struct request *rq, struct err *err)
         return check_speaker(rq, err);
     case REQUEST_DESCRIBE:
         return check_descriptions(rq, err);
+    case REQUEST_VERIFIED:
+        return check_verified(rq, err);
     }
     return bad(err, "of a type that this version does not know");
 }
@@ -247,6 +263,8 @@ static int apply(struct request_work *w, struct err *err)
         return rc;
     case REQUEST_DESCRIBE:
         return describe(st, rq, ret, err);
+    case REQUEST_VERIFIED:
+        return fixity_note(st, rq, ret, err);
     default:
         return select_apply(w, err);
     }

@@ -28,6 +28,7 @@ enum request_type {
     REQUEST_ENQUEUE_KNOWN,
     REQUEST_NAME_SPEAKER, /* a person's name for a speaker of one recording */
     REQUEST_DESCRIBE,     /* what people say of recordings, up to REQUEST_MAX_FOUND; one commit */
+    REQUEST_VERIFIED,     /* files whose bytes were all read, up to REQUEST_MAX_FOUND; one commit */
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
@@ -53,6 +54,15 @@ struct request_description {
     uint32_t value_count; /* at most REQUEST_MAX_VALUES */
 };
 #define REQUEST_MAX_VALUES 1000
+
+struct request_verified {
+    const void *path; /* raw bytes, absolute */
+    size_t path_len;
+    uint64_t size_bytes; /* as it was read */
+    int64_t mtime_ns;
+    bool changed;     /* its bytes have another hash than this */
+    uint8_t hash[16]; /* XXH3-128, canonical: of its bytes, or, when changed, of those before */
+};
 
 struct request {
     enum request_type type;
@@ -86,14 +96,15 @@ struct request {
     const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */
     /* DESCRIBE; `count` of them. Recordings that the catalog does not have are passed over. */
     const struct request_description *descriptions;
+    const struct request_verified *verified; /* VERIFIED; `count` of them */
 };
 
 struct request_reply {
     int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; RETRY, CANCEL, PAUSE,
-                          RESUME: tasks; ADD, SAME, KNOWN: tasks that had failed for want of the
-                          file, and are pending again */
+    uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files; RETRY,
+                          CANCEL, PAUSE, RESUME: tasks; ADD, SAME, KNOWN: tasks that had failed for
+                          want of the file, and are pending again */
 };
 
 /* An END, RETRY, CANCEL, PAUSE or RESUME of very many rows is committed in pieces, so that the log
