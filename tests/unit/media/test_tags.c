@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "tests/common/nomem.h"
 #include "tests/unit/media/media_util.h"
 #include "workers/media/ixml.h"
 #include "workers/media/tags.h"
@@ -258,6 +259,28 @@ static void values_are_bounded_and_clean(void **state)
     free(wide);
 }
 
+static int put_some(void *arg, struct err *err)
+{
+    struct tag_list l = {0};
+
+    (void)arg;
+    for (int i = 0; i < 20; i++)
+        tag_list_put(&l, "container", "key", "value");
+    tag_list_chapter(&l, 0, 9, "Harbour");
+    if (l.failed)
+        err_set(err, ERR_NOMEM, "tags");
+    else
+        assert_int_equal(l.count, 21);
+    tag_list_free(&l);
+    return err->code;
+}
+
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    assert_true(nomem_each(put_some, NULL) > 60);
+}
+
 static void note(void *arg, const char *key, const char *value)
 {
     buf_printf(arg, "%s=%s;", key, value);
@@ -323,6 +346,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(chapters_are_told),
     cmocka_unit_test(a_hostile_chunk_is_passed_over),
     cmocka_unit_test(values_are_bounded_and_clean),
+    cmocka_unit_test(memory_runs_out),
     cmocka_unit_test(ixml_is_read_as_far_as_it_goes),
     cmocka_unit_test(ixml_is_bounded),
 };
