@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define DEPTH_MAX 8
-#define VALUE_MAX 16384
 
 struct scan {
     char path[IXML_KEY_MAX + 1]; /* of the elements that are open, below the outermost */
@@ -14,7 +13,7 @@ struct scan {
     unsigned depth;
     bool leaf; /* the last thing seen was the beginning of an element */
     const char *content;
-    char value[VALUE_MAX + 1];
+    char value[IXML_VALUE_MAX + 1];
 };
 
 /* The character of an entity between & and ;, 0 for one that is not known. Beyond ASCII a number
@@ -40,7 +39,7 @@ static void decode(struct scan *s, const char *from, const char *to)
 {
     size_t n = 0;
 
-    while (from < to && n < VALUE_MAX) {
+    while (from < to && n < IXML_VALUE_MAX) {
         size_t near = to - from < 9 ? (size_t)(to - from) : 9;
         const char *end = *from == '&' ? memchr(from, ';', near) : NULL;
         char c = end ? entity(from + 1, (size_t)(end - from) - 1) : 0;

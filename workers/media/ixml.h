@@ -4,6 +4,7 @@
 #define NIGHTSHIFT_WORKERS_MEDIA_IXML_H
 
 #define IXML_KEY_MAX 128
+#define IXML_VALUE_MAX 16384 /* what is longer is cut there */
 
 /* Calls fn for each element that holds nothing but text, in order. The key is its path below the
  * outermost element: "SCENE", "SPEED/NOTE", "TRACK_LIST/TRACK/NAME". Tolerant of what it does not
