@@ -1,7 +1,7 @@
 -- Schema 6: of the results of one kind that a recording has, one is current. docs/catalog.md says
 -- what every column means.
 DROP VIEW tasks;
-DROP VIEW recordings;
+DROP VIEW recordings; -- 0008 makes it, and failures, anew
 DROP VIEW transcript;
 DROP VIEW words;
 DROP VIEW doubts;
@@ -298,35 +298,6 @@ JOIN media m ON m.media_id = t.media_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 JOIN stage s ON s.stage_id = t.stage_id;
 
-CREATE VIEW recordings AS
-SELECT m.media_id, p.path, p.member,
-       -- What is still to be done comes first, then what went wrong, then what waits for that.
-       ifnull((SELECT CASE min(CASE WHEN t.state = 'pending' THEN
-                                   CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2
-                                        WHEN t.waits = 'source' THEN 7
-                                        WHEN t.shards_done > 0 THEN 3 ELSE 4 END
-                                    WHEN t.state = 'failed' THEN 5
-                                    WHEN t.state = 'cancelled' THEN 6 ELSE 8 END)
-                           WHEN 1 THEN 'absent' WHEN 2 THEN 'paused' WHEN 3 THEN 'started'
-                           WHEN 4 THEN 'pending' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'
-                           WHEN 7 THEN 'waiting' ELSE 'done' END
-               FROM task t WHERE t.media_id = m.media_id AND t.wanted), 'done') AS state,
-       CASE WHEN m.duration_ms >= 3600000
-            THEN printf('%d:%02d:%02d', m.duration_ms / 3600000, m.duration_ms / 60000 % 60,
-                        m.duration_ms / 1000 % 60)
-            ELSE printf('%d:%02d', m.duration_ms / 60000, m.duration_ms / 1000 % 60)
-       END AS duration,
-       m.duration_ms,
-       ifnull((SELECT h.language FROM shard h JOIN task t ON t.task_id = h.task_id
-               WHERE t.media_id = m.media_id AND t.current AND h.language <> ''
-               GROUP BY h.language ORDER BY sum(h.end_ms - h.start_ms) DESC, h.language LIMIT 1),
-              '') AS language,
-       (SELECT count(*) FROM segment g JOIN task t ON t.task_id = g.task_id
-        WHERE t.media_id = m.media_id AND t.current) AS segments,
-       m.places, m.size_bytes, m.container, m.codec, m.sample_rate_hz, m.channels, m.title,
-       m.damage, p.state AS place_state, m.created_at, m.decoded_at
-FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
-
 CREATE VIEW progress AS
 SELECT s.name AS stage, s.model, n.tasks AS recordings, n.done, n.failed, n.pending, n.waiting,
        n.paused, n.absent, n.cancelled, n.unknown,
@@ -336,30 +307,6 @@ SELECT s.name AS stage, s.model, n.tasks AS recordings, n.done, n.failed, n.pend
        round(100.0 * (n.done + n.failed + n.cancelled) / max(n.tasks, 1), 1) AS percent_settled,
        n.bytes_pending, s.stage_id, n.superseded
 FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id;
-
-CREATE VIEW failures AS
-SELECT 'failed' AS kind, p.path, p.member, t.error_code AS code, t.error AS reason,
-       s.name AS stage, t.attempts, t.settled_at AS at, t.media_id
-FROM task t
-JOIN media m ON m.media_id = t.media_id
-JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
-JOIN stage s ON s.stage_id = t.stage_id
-WHERE t.state = 'failed' AND t.wanted
-UNION ALL
-SELECT 'damaged', p.path, p.member, '', m.damage, '', 0, m.decoded_at, m.media_id
-FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
-WHERE m.damage IS NOT NULL
-UNION ALL
-SELECT 'absent', p.path, p.member, 'missing',
-       'not there any more when the archive was last enqueued; enqueue it again when it is back',
-       s.name, t.attempts, p.gone_at, t.media_id
-FROM task t
-JOIN media m ON m.media_id = t.media_id
-JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
-JOIN stage s ON s.stage_id = t.stage_id
-WHERE t.state = 'pending' AND t.absent = 1 AND t.wanted
-UNION ALL
-SELECT 'unreadable', path, member, error_code, error, '', 0, at, NULL FROM trouble;
 
 CREATE VIEW transcript_all AS
 SELECT p.path, p.member,

@@ -214,9 +214,16 @@ void store_passages_free(struct result_passage *p, size_t n);
 struct store_media_info {
     int64_t media_id, duration_ms;
     uint32_t sample_rate_hz, channels;
-    const char *container, *codec, *title;
+    const char *container, *codec;
+    const struct result_tag *tags; /* all that the file has; its title is among them */
+    uint32_t tag_count;
 };
 int store_media_info(struct store *st, const struct store_media_info *info, struct err *err);
+/* What people say of a recording: valid UTF-8, at most RESULT_TAG_KEY_MAX and _VALUE_MAX bytes. */
+struct store_said {
+    const char *key;   /* without control characters, not empty */
+    const char *value; /* tab and newline are well; "" takes away what was said under that key */
+};
 /* The recording was decoded to its end. content_hash NULL when not computed; damage "" when whole,
  * NULL when somebody else says it. */
 int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,

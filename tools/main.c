@@ -22,6 +22,7 @@ static const char help[] =
     "  show WHAT        the transcript of one recording\n"
     "  search TEXT...   where something was said\n"
     "  speakers         who speaks; the same voice elsewhere; names for voices\n"
+    "  describe CSV     what a list says of the recordings: dates, people, numbers\n"
     "  export           transcripts as files: txt, srt, vtt, tsv, json, rttm\n"
     "  score            how many words are wrong, against references\n"
     "  retry            try failed recordings again\n"
@@ -29,6 +30,7 @@ static const char help[] =
     "  pause, resume    begin nothing new; go on\n"
     "  pin              which of several results of a recording are current\n"
     "  forget           remove results that are superseded, or a stage's\n"
+    "  verify           are the bytes of the files what they were?\n"
     "  plan             what a run would do here, and how long it would take\n"
     "  doctor           is this machine ready?\n"
     "  model            models: which are here (list), pull, check, path\n"
@@ -73,13 +75,13 @@ static const struct command {
     const char *name;
     int (*main)(struct cli *cli, int argc, char **argv);
 } commands[] = {
-    {"enqueue", cmd_enqueue},   {"run", cmd_run},         {"status", cmd_status},
-    {"show", cmd_show},         {"search", cmd_search},   {"export", cmd_export},
-    {"retry", cmd_retry},       {"cancel", cmd_cancel},   {"pause", cmd_pause},
-    {"resume", cmd_resume},     {"doctor", cmd_doctor},   {"model", cmd_model},
-    {"plan", cmd_plan},         {"bench", cmd_bench},     {"score", cmd_score},
-    {"speakers", cmd_speakers}, {"version", cmd_version}, {"pin", cmd_pin},
-    {"forget", cmd_forget},
+    {"enqueue", cmd_enqueue},   {"run", cmd_run},           {"status", cmd_status},
+    {"show", cmd_show},         {"search", cmd_search},     {"export", cmd_export},
+    {"retry", cmd_retry},       {"cancel", cmd_cancel},     {"pause", cmd_pause},
+    {"resume", cmd_resume},     {"doctor", cmd_doctor},     {"model", cmd_model},
+    {"plan", cmd_plan},         {"bench", cmd_bench},       {"score", cmd_score},
+    {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
+    {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -60,6 +60,21 @@ struct result_voices {
 /* A probability without what rounding left outside of 0 .. 1. */
 static inline float result_probability(float v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
 
+/* What a container says of its recording, or one of its chapters. */
+struct result_tag {
+    const char *source; /* "container", "stream", "bext", "ixml"; "chapter" */
+    const char *key;    /* as found; "title" of a chapter */
+    const char *value;  /* valid UTF-8 without control characters but tab and newline; never empty,
+                           but for a chapter without a title */
+    int64_t start_ms, end_ms; /* of a chapter: start <= end; else 0 */
+};
+/* Of one recording, and bytes of each: whoever makes them cuts them to that. */
+#define RESULT_TAGS_MAX 1024u
+#define RESULT_TAG_SOURCE_MAX 16u
+#define RESULT_TAG_KEY_MAX 128u
+#define RESULT_TAG_VALUE_MAX 8192u
+#define RESULT_TAG_MS_MAX (INT64_C(1) << 52)
+
 struct result_turn {
     int64_t start_ms, end_ms;
     uint32_t speaker; /* index of the recording's speakers */

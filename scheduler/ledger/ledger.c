@@ -179,6 +179,25 @@ int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct
     return 0;
 }
 
+/* Into msg_media's own memory, which msg_media_free frees. */
+static bool copy_tags(struct ledger *l, struct msg_media *to, const struct msg_media *from)
+{
+    struct result_tag *list = calloc(from->tag_count + 1u, sizeof(*list));
+
+    to->tags = list;
+    for (uint32_t i = 0; list && i < from->tag_count; i++) {
+        const struct result_tag *t = &from->tags[i];
+
+        list[i] = (struct result_tag){strdup(t->source), strdup(t->key), strdup(t->value),
+                                      t->start_ms, t->end_ms};
+        to->tag_count = i + 1;
+        if (!list[i].source || !list[i].key || !list[i].value)
+            return false;
+        l->bytes += sizeof(*t) + strlen(t->key) + strlen(t->value) + 64;
+    }
+    return list != NULL;
+}
+
 int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err)
 {
     struct ledger_entry *e = add(l, LEDGER_MEDIA, err);
@@ -190,7 +209,7 @@ int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err)
     e->info.sample_rate_hz = m->sample_rate_hz;
     e->info.channels = m->channels;
     if (!copy(&e->info.container, m->container) || !copy(&e->info.codec, m->codec) ||
-        !copy(&e->info.title, m->title))
+        !copy_tags(l, &e->info, m))
         return undo(l, err);
     return 0;
 }

@@ -65,7 +65,8 @@ int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct er
             .channels = e->info.channels,
             .container = e->info.container,
             .codec = e->info.codec,
-            .title = e->info.title,
+            .tags = e->info.tags,
+            .tag_count = e->info.tag_count,
         };
         return store_media_info(st, &info, err);
     }

@@ -43,6 +43,11 @@ typedef int (*find_turn_fn)(void *arg, const struct find_turn *row);
 /* Of one recording, in order. */
 int find_turns(struct store *st, int64_t media_id, find_turn_fn fn, void *arg, struct err *err);
 
+typedef int (*find_tag_fn)(void *arg, const struct result_tag *row);
+/* Of one recording: what people said first ("csv"), then its bext, its container and the others,
+ * and its chapters last, in order. */
+int find_tags(struct store *st, int64_t media_id, find_tag_fn fn, void *arg, struct err *err);
+
 /* ------------------------------------------------------------------------------------ search */
 
 struct find_sound {

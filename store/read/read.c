@@ -29,7 +29,8 @@ static const char sql_recordings[] =
     " JOIN stage s ON s.stage_id = t.stage_id WHERE t.media_id = m.media_id AND t.state = 'done' "
     " GROUP BY s.name ORDER BY min(s.stage_id))), "
     "EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
-    " WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_SETTLES ") "
+    " WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_SETTLES "), "
+    "m.recorded_on, m.recorded_from "
     "FROM media m JOIN recordings r ON r.media_id = m.media_id "
     "JOIN place p ON p.place_id = m.place_id WHERE ";
 
@@ -58,7 +59,9 @@ static struct read_recording recording_row(sqlite3_stmt *stmt)
                                .shards_total = (uint64_t)sqlite3_column_int64(stmt, 18),
                                .transcript = db_text(stmt, 19),
                                .stages = db_text(stmt, 20),
-                               .diarized = sqlite3_column_int(stmt, 21) != 0};
+                               .diarized = sqlite3_column_int(stmt, 21) != 0,
+                               .recorded_on = db_text(stmt, 22),
+                               .recorded_from = db_text(stmt, 23)};
 
     if (!r.path_raw)
         r.path_raw = "";

@@ -36,8 +36,10 @@ struct read_recording {
     /* Of the transcription that read_segments hands out: "done", "started" (a part is there),
      * "pending", "failed", "cancelled"; "": none was asked for. */
     const char *transcript;
-    const char *stages; /* the names of those that are done, "diarize, sounds"; "" none */
-    bool diarized;      /* a diarization of it is done */
+    const char *stages;        /* the names of those that are done, "diarize, sounds"; "" none */
+    bool diarized;             /* a diarization of it is done */
+    const char *recorded_on;   /* "2003", "2003-05", "2003-05-17"; "" unknown */
+    const char *recorded_from; /* the tag that told it: "bext:origination_date"; "" unknown */
 };
 typedef int (*read_recording_fn)(void *arg, const struct read_recording *row);
 
@@ -62,6 +64,26 @@ int read_find(struct store *st, const char *what, read_fit_fn fit, void *fit_arg
               read_recording_fn candidate, void *arg, int64_t *ret, struct err *err);
 int read_recording_by_id(struct store *st, int64_t media_id, read_recording_fn fn, void *arg,
                          struct err *err); /* ERR_MISSING */
+
+/* The recording that lies at a place, or lay there last: path in exact bytes, absolute; member as
+ * it is shown, "" of a plain file. ERR_MISSING: none. ERR_USAGE: an archive, and no member. */
+int read_place(struct store *st, const char *path, const char *member, int64_t *ret,
+               struct err *err);
+typedef int (*read_place_fn)(void *arg, int64_t media_id, const char *path, const char *member);
+int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err); /* in no order */
+
+struct read_file { /* one on disk, with whatever recordings are in it */
+    const void *path_raw;
+    size_t path_raw_len;
+    const char *path;
+    uint64_t size_bytes; /* when it was enqueued last */
+    int64_t mtime_ns;    /* -1 unknown */
+    const uint8_t *hash; /* [16]: XXH3-128 of its bytes as they were; NULL: not known yet */
+};
+typedef int (*read_file_fn)(void *arg, const struct read_file *row);
+/* Those that are present, at or below a raw absolute path (NULL: all): first those that were never
+ * verified, then whichever was so longest ago. */
+int read_files(struct store *st, const char *path, read_file_fn fn, void *arg, struct err *err);
 
 struct read_segment {
     int64_t segment_id, media_id;
@@ -140,11 +162,11 @@ struct read_span {
 typedef int (*read_span_fn)(void *arg, const struct read_span *row);
 
 struct read_failure {
-    const char *kind; /* "failed", "damaged", "absent", "unreadable" */
+    const char *kind; /* "failed", "damaged", "absent", "unreadable", "changed" */
     const char *path, *member;
     const char *code, *reason; /* code: err_name; "" for damaged */
     const char *stage, *at;    /* "" unknown; at: ISO-8601 UTC */
-    int64_t media_id;          /* 0: unreadable */
+    int64_t media_id;          /* 0: unreadable, changed in an archive */
     uint32_t attempts;
 };
 typedef int (*read_failure_fn)(void *arg, const struct read_failure *row);

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "store/requests/request_apply.h"
 #include "store/results/naming.h"
+#include "store/results/tags.h"
 
 #define SPEAKER_NAME_MAX 1000
 
@@ -101,24 +102,74 @@ static bool is_label(const char *name)
            strspn(name + n, "0123456789") == strlen(name + n);
 }
 
+static bool has_controls(const char *text, const char *but)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if ((*p < 0x20 && !strchr(but, *p)) || *p == 0x7F ||
+            (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0))
+            return true;
+    return false;
+}
+
 /* Names are printed, and stand behind a slash where a speaker is asked for. */
 static int check_speaker(const struct request *rq, struct err *err)
 {
-    const unsigned char *name = (const unsigned char *)rq->speaker_name;
-    size_t n = name ? strlen(rq->speaker_name) : SIZE_MAX;
+    size_t n = rq->speaker_name ? strlen(rq->speaker_name) : SIZE_MAX;
 
     if (n > SPEAKER_NAME_MAX || !utf8_valid(rq->speaker_name, n))
         return bad(err, "a speaker's name that is too long, or no UTF-8");
-    for (size_t i = 0; i < n; i++) {
-        if (name[i] < 0x20 || name[i] == 0x7F ||
-            (name[i] == 0xC2 && name[i + 1] >= 0x80 && name[i + 1] < 0xA0))
-            return bad(err, "a speaker's name with control characters");
-        if (name[i] == '/')
-            return bad(err, "a speaker's name with a slash, which parts it from its recording's");
-    }
+    if (has_controls(rq->speaker_name, ""))
+        return bad(err, "a speaker's name with control characters");
+    if (strchr(rq->speaker_name, '/'))
+        return bad(err, "a speaker's name with a slash, which parts it from its recording's");
     if (is_label(rq->speaker_name))
         return bad(err, "a name that is a label: it would be taken for another speaker's");
     return 0;
+}
+
+static int check_text(const char *text, size_t most, const char *but, struct err *err)
+{
+    size_t n = text ? strlen(text) : SIZE_MAX;
+
+    if (n > most || !utf8_valid(text, n) || has_controls(text, but))
+        return bad(err, "a tag that is too long, no UTF-8 or with control characters");
+    return 0;
+}
+
+static int check_descriptions(const struct request *rq, struct err *err)
+{
+    int rc = 0;
+
+    if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->descriptions))
+        return bad(err, "too many descriptions at once");
+    for (uint32_t i = 0; i < rq->count; i++) {
+        const struct request_description *d = &rq->descriptions[i];
+
+        if (d->value_count > REQUEST_MAX_VALUES || (d->value_count && !d->values))
+            return bad(err, "too many values of one recording");
+        for (uint32_t k = 0; k < d->value_count && rc == 0; k++) {
+            rc = check_text(d->values[k].key, RESULT_TAG_KEY_MAX, "", err);
+            if (rc == 0 && !d->values[k].key[0])
+                rc = bad(err, "a tag without a key");
+            if (rc == 0)
+                rc = check_text(d->values[k].value, RESULT_TAG_VALUE_MAX, "\t\n", err);
+        }
+    }
+    return rc;
+}
+
+static int check_verified(const struct request *rq, struct err *err)
+{
+    int rc = 0;
+
+    if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->verified))
+        return bad(err, "too many files at once");
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
+        rc = check_name(rq->verified[i].path, rq->verified[i].path_len, NULL, 0, err);
+        if (rc == 0 && rq->verified[i].size_bytes > INT64_MAX)
+            rc = bad(err, "an impossible size");
+    }
+    return rc;
 }
 
 static int check(const struct request *rq, struct err *err)
@@ -154,6 +205,10 @@ static int check(const struct request *rq, struct err *err)
         return rq->stage_id < 0 || rq->select_job ? bad(err, "an impossible stage") : 0;
     case REQUEST_NAME_SPEAKER:
         return check_speaker(rq, err);
+    case REQUEST_DESCRIBE:
+        return check_descriptions(rq, err);
+    case REQUEST_VERIFIED:
+        return check_verified(rq, err);
     }
     return bad(err, "of a type that this version does not know");
 }
@@ -171,6 +226,21 @@ int apply_ids_add(struct apply_ids *ids, int64_t id, struct err *err)
     }
     ids->list[ids->count++] = id;
     return 0;
+}
+
+static int describe(struct store *st, const struct request *rq, struct request_reply *ret,
+                    struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
+        const struct request_description *d = &rq->descriptions[i];
+        bool known = false;
+
+        rc = tags_describe(st, d->media_id, d->values, d->value_count, &known, err);
+        ret->affected += known;
+    }
+    return rc;
 }
 
 static int apply(struct request_work *w, struct err *err)
@@ -199,6 +269,10 @@ static int apply(struct request_work *w, struct err *err)
         rc = naming_set(st, rq->speaker_id, rq->speaker_name, err);
         ret->affected = rc == 0;
         return rc;
+    case REQUEST_DESCRIBE:
+        return describe(st, rq, ret, err);
+    case REQUEST_VERIFIED:
+        return fixity_note(st, rq, ret, err);
     default:
         return select_apply(w, err);
     }

@@ -27,6 +27,8 @@ enum request_type {
      * unchanged, without reading it again. */
     REQUEST_ENQUEUE_KNOWN,
     REQUEST_NAME_SPEAKER, /* a person's name for a speaker of one recording */
+    REQUEST_DESCRIBE,     /* what people say of recordings, up to REQUEST_MAX_FOUND; one commit */
+    REQUEST_VERIFIED,     /* files whose bytes were all read, up to REQUEST_MAX_FOUND; one commit */
     /* Results go, with all that was found: those of stage_id and what was made of them, of which
      * nothing may still be to be done (ERR_INPUT); 0: those that are neither current nor asked for.
      * The next best of their kind are current then. */
@@ -49,6 +51,23 @@ struct request_trouble { /* forgotten when the same path is found again, or not 
     uint32_t nth; /* which of the members of that name, 0 ... */
     int code;     /* ERR_... */
     const char *message;
+};
+
+/* All values of a key take the place of all that were said before. */
+struct request_description {
+    int64_t media_id;
+    const struct store_said *values;
+    uint32_t value_count; /* at most REQUEST_MAX_VALUES */
+};
+#define REQUEST_MAX_VALUES 1000
+
+struct request_verified {
+    const void *path; /* raw bytes, absolute */
+    size_t path_len;
+    uint64_t size_bytes; /* as it was read */
+    int64_t mtime_ns;
+    bool changed;     /* its bytes have another hash than this */
+    uint8_t hash[16]; /* XXH3-128, canonical: of its bytes, or, when changed, of those before */
 };
 
 struct request {
@@ -83,14 +102,17 @@ struct request {
     /* NAME_SPEAKER */
     int64_t speaker_id;
     const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */
+    /* DESCRIBE; `count` of them. Recordings that the catalog does not have are passed over. */
+    const struct request_description *descriptions;
+    const struct request_verified *verified; /* VERIFIED; `count` of them */
 };
 
 struct request_reply {
     int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t affected; /* NAME_SPEAKER: speakers; RETRY, CANCEL, PAUSE, RESUME, FORGET, PIN: tasks;
-                          ADD, SAME, KNOWN: tasks that had failed for want of the file, and are
-                          pending again */
+    uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files; RETRY,
+                          CANCEL, PAUSE, RESUME, FORGET, PIN: tasks; ADD, SAME, KNOWN: tasks that had
+                          failed for want of the file, and are pending again */
 };
 
 /* An END, RETRY, CANCEL, PAUSE, RESUME, FORGET or PIN of very many rows is committed in pieces, so

@@ -31,6 +31,9 @@ int enqueue_same(struct store *st, const struct request *rq, struct request_repl
                  struct err *err);
 int enqueue_trouble(struct store *st, const struct request *rq, struct err *err);
 
+int fixity_note(struct store *st, const struct request *rq, struct request_reply *ret,
+                struct err *err); /* store/requests/fixity.c */
+
 /* In pieces of APPLY_PIECE rows: 1 when more is left. */
 int enqueue_end(struct request_work *w, struct err *err); /* store/requests/vanish.c */
 int select_apply(struct request_work *w, struct err *err);

@@ -90,6 +90,32 @@ static const struct field speaker[] = {
     FIELD_NAME(request, speaker_name, TEXT),
 };
 
+static const struct field value[] = {
+    FIELD_NAME(store_said, key, RESULT_TAG_KEY_MAX),
+    FIELD_NAME(store_said, value, RESULT_TAG_VALUE_MAX),
+};
+
+static const struct field description[] = {
+    FIELD_I64(request_description, media_id, INT64_MIN, INT64_MAX),
+    FIELD_ARRAY(request_description, values, value_count, REQUEST_MAX_VALUES, value),
+};
+
+static const struct field describe[] = {
+    FIELD_ARRAY(request, descriptions, count, REQUEST_MAX_FOUND, description),
+};
+
+static const struct field one_verified[] = {
+    FIELD_BYTES(request_verified, path, path_len, REQUEST_MAX_PATH),
+    FIELD_U64(request_verified, size_bytes, UINT64_MAX),
+    FIELD_I64(request_verified, mtime_ns, INT64_MIN, INT64_MAX),
+    FIELD_BOOL(request_verified, changed),
+    FIELD_FIXED(request_verified, hash),
+};
+
+static const struct field verified[] = {
+    FIELD_ARRAY(request, verified, count, REQUEST_MAX_FOUND, one_verified),
+};
+
 static const struct fields kinds[] = {
     [REQUEST_ENQUEUE_BEGIN] = FIELDS("request", request, begin, NULL),
     [REQUEST_ENQUEUE_ADD] = FIELDS("request", request, add, NULL),
@@ -102,6 +128,8 @@ static const struct fields kinds[] = {
     [REQUEST_ENQUEUE_TROUBLE] = FIELDS("request", request, troubles, NULL),
     [REQUEST_ENQUEUE_KNOWN] = FIELDS("request", request, same, NULL),
     [REQUEST_NAME_SPEAKER] = FIELDS("request", request, speaker, NULL),
+    [REQUEST_DESCRIBE] = FIELDS("request", request, describe, NULL),
+    [REQUEST_VERIFIED] = FIELDS("request", request, verified, NULL),
     [REQUEST_FORGET] = FIELDS("request", request, of_stage, NULL),
     [REQUEST_PIN] = FIELDS("request", request, of_stage, NULL),
 };

@@ -6,6 +6,7 @@
 #include "store/results/texts.h"
 #include "store/results/complete.h"
 #include "store/results/speakers.h"
+#include "store/results/tags.h"
 
 static int check(const struct store_shard_result *r, struct err *err)
 {
@@ -99,11 +100,12 @@ int store_media_info(struct store *st, const struct store_media_info *info, stru
         return rc;
     rc = db_run(st, err,
                 "UPDATE media SET sample_rate_hz = ?2, channels = ?3, container = ?4, codec = ?5, "
-                "title = ?6, duration_ms = iif(decoded_at IS NULL AND ?7 >= 0, ?7, duration_ms) "
+                "duration_ms = iif(decoded_at IS NULL AND ?6 >= 0, ?6, duration_ms) "
                 "WHERE media_id = ?1",
-                "iiittti", info->media_id, (int64_t)info->sample_rate_hz, (int64_t)info->channels,
-                info->container ? info->container : "", info->codec ? info->codec : "",
-                info->title ? info->title : "", duration);
+                "iiitti", info->media_id, (int64_t)info->sample_rate_hz, (int64_t)info->channels,
+                info->container ? info->container : "", info->codec ? info->codec : "", duration);
+    if (rc == 0)
+        rc = tags_found(st, info->media_id, info->tags, info->tag_count, err);
     return db_leave(st, rc, err);
 }
 

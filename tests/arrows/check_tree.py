@@ -32,7 +32,7 @@ ARROWS = {
     "workers/stages": ["base", "gpu", "workers/results.h", "workers/audio", "workers/text",
                        "workers/models", "workers/speakers"],
     "workers/media": ["base", "workers/audio", "workers/wire/fields.h",
-                      "workers/wire/frame.h"],
+                      "workers/wire/frame.h", "workers/results.h"],
     "store": ["base", "workers/results.h", "workers/wire/fields.h"],
     "scheduler": ["base", "store", "gpu/*.h", "workers/results.h", "workers/wire",
                   "workers/process/worker.h"],

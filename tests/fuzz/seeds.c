@@ -300,6 +300,30 @@ static int seed_queries(const char *dir)
     return rc;
 }
 
+/* A table, and a WAV file with a chunk of each kind. */
+static int seed_describing(const char *dir)
+{
+    static const char table[] = "\xef\xbb\xbf"
+                                "path;date;\"a \"\"b\"\"\"\r\nx.wav;1990;\"1\n2\"\n";
+    static const char ixml[] =
+        "<BWFXML><A b=\"c\">1 &amp; 2</A><!-- > --><T><N>x</N></T><E/></BWFXML>";
+    struct buf b = BUF_INIT;
+    int rc = seed_bytes(dir, "csv-table", table, sizeof(table) - 1);
+
+    buf_put(&b, "RIFF\0\0\0\0WAVEbext", 16);
+    buf_put_bytes(&b, "short", 6);
+    buf_put(&b, "iXML", 4);
+    buf_put_bytes(&b, ixml, sizeof(ixml) - 1);
+    buf_put(&b, "data", 4);
+    buf_put_bytes(&b, "\0\0\0", 4);
+    if (rc == 0)
+        rc = write_seed(dir, "wav_chunks-wav", &b);
+    if (rc == 0)
+        rc = seed_bytes(dir, "wav_chunks-ixml", ixml, sizeof(ixml) - 1);
+    buf_free(&b);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 5)
@@ -309,7 +333,7 @@ int main(int argc, char **argv)
         seed_safetensors(argv[1]) != 0 || seed_pickles(argv[1]) != 0 ||
         seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0 ||
         seed_text_tokenizers(argv[1], argv[3]) != 0 || seed_text_tokenizer_small(argv[1]) != 0 ||
-        seed_queries(argv[1]) != 0) {
+        seed_queries(argv[1]) != 0 || seed_describing(argv[1]) != 0) {
         fprintf(stderr, "fuzz_seeds: the seeds cannot be written to %s\n", argv[1]);
         return 74;
     }

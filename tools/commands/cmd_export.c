@@ -229,6 +229,7 @@ static int write_all(struct export_run *x, const struct read_recording *r,
                                         .state = r->state,
                                         .language = r->language,
                                         .title = r->title,
+                                        .recorded_on = r->recorded_on,
                                         .damage = r->damage};
     int rc;
 

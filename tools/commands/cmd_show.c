@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -21,12 +22,15 @@
 #define UNSURE -0.7
 #define VERY_UNSURE -1.0
 #define SOUNDS_SHOWN 8u
+#define KNOWN_SHOWN 16u   /* tags, and chapters */
+#define KNOWN_COLUMNS 120 /* of each */
 
 static const char help[] =
     "Usage: nightshift show [OPTION]... WHAT\n"
-    "The transcript of one recording, with times, and which sounds are in it, where\n"
-    "they were listened for. WHAT is its path, any part of that which no other has,\n"
-    "its number (as in `nightshift search --json`), or ARCHIVE//MEMBER.\n"
+    "The transcript of one recording, with times, what is known of it, and which\n"
+    "sounds are in it, where they were listened for. WHAT is its path, any part of\n"
+    "that which no other has, its number (as in `nightshift search --json`), or\n"
+    "ARCHIVE//MEMBER.\n"
     "\n"
     "  -f, --format=FORMAT  txt, srt, vtt, tsv, json or rttm (who speaks when),\n"
     "                       not the page for people\n"
@@ -35,7 +39,7 @@ static const char help[] =
     "  -d, --dropped        instead of the transcript: what was not believed (for\n"
     "                       people, vtt and json, which say so)\n"
     "      --json           the same as --format=json: also who speaks when, and the\n"
-    "                       sounds\n"
+    "                       sounds, tags and chapters\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -h, --help           this text\n"
     "\n"
@@ -191,7 +195,71 @@ static void print_head(const struct read_recording *r)
         puts("It is not where it was any more.");
     print_remark("Damaged: ", r->damage);
     print_remark(strcmp(r->state, "failed") == 0 ? "Failed: " : "Last attempt: ", r->error);
-    puts("");
+}
+
+struct known {
+    const struct read_recording *r;
+    struct buf tags, chapters;
+    unsigned tag_count, chapter_count;
+};
+
+/* One of a list, on one line and not too long. */
+static void put_known(struct buf *to, unsigned *count, const char *what, const char *value)
+{
+    char *line = text_fit(value, KNOWN_COLUMNS);
+
+    if (*count < KNOWN_SHOWN && line)
+        buf_printf(to, "%s%s%s%s", *count ? "; " : "", what, what[0] && line[0] ? " " : "", line);
+    else if (*count == KNOWN_SHOWN)
+        buf_printf(to, "; ...");
+    ++*count;
+    free(line);
+}
+
+/* What the lines above say already, or is about the file's make. */
+static bool is_said(const struct read_recording *r, const struct result_tag *tag)
+{
+    return strcmp(tag->value, r->title) == 0 || strcmp(tag->value, r->recorded_on) == 0 ||
+           strcasecmp(tag->key, "encoder") == 0 || strcmp(tag->value, "und") == 0;
+}
+
+static int on_known(void *arg, const struct result_tag *tag)
+{
+    struct known *k = arg;
+    char what[CLOCK_HMS_LEN + 160], *value = strdup(tag->value);
+
+    for (char *p = value; p && *p; p++)
+        *p = *p == '\n' || *p == '\t' ? ' ' : *p;
+    snprintf(what, sizeof(what), "%s:", tag->key);
+    if (value && strcmp(tag->source, "chapter") == 0) {
+        clock_hms(tag->start_ms, what);
+        what[strcspn(what, ".")] = 0;
+        put_known(&k->chapters, &k->chapter_count, what, value);
+    } else if (value && !is_said(k->r, tag)) {
+        put_known(&k->tags, &k->tag_count, what, value);
+    }
+    free(value);
+    return 0;
+}
+
+/* When it was recorded, by whom, and all else that is known of it. */
+static int print_known(struct page *p, const struct read_recording *r)
+{
+    struct known k = {.r = r};
+    const char *tags, *chapters;
+    int rc = find_tags(p->store, r->media_id, on_known, &k, &p->err);
+
+    tags = k.tags.len > 0 ? buf_cstr(&k.tags) : NULL;
+    chapters = k.chapters.len > 0 ? buf_cstr(&k.chapters) : NULL;
+    if (rc == 0 && r->recorded_on[0])
+        printf("Recorded %s (%s)\n", r->recorded_on, r->recorded_from);
+    if (rc == 0 && tags)
+        print_remark("Tags: ", tags);
+    if (rc == 0 && chapters)
+        print_remark("Chapters: ", chapters);
+    buf_free(&k.tags);
+    buf_free(&k.chapters);
+    return rc;
 }
 
 static int read_texts(struct page *p, const struct read_recording *r, read_segment_fn fn)
@@ -298,6 +366,9 @@ static int page_for_people(struct page *p, const struct read_recording *r)
     char n[TEXT_LEN];
 
     print_head(r);
+    if (print_known(p, r) != 0)
+        return 1;
+    puts("");
     if (read_texts(p, r, print_row) != 0 ||
         read_dropped(p->store, r->media_id, 0, count_row, &p->dropped, &p->err) != 0)
         return 1;
@@ -335,6 +406,7 @@ static int page_of(void *arg, const struct read_recording *r)
                                   .state = r->state,
                                   .language = r->language,
                                   .title = r->title,
+                                  .recorded_on = r->recorded_on,
                                   .damage = r->damage,
                                   .dropped = p->w.dropped};
     char longest[CLOCK_HMS_LEN];

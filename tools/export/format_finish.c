@@ -1,5 +1,7 @@
 #include "tools/export/format_finish.h"
 
+#include <string.h>
+
 #include "store/read/find.h"
 
 struct finishing {
@@ -7,6 +9,7 @@ struct finishing {
     const struct format_recording *r;
     struct buf *out;
     uint64_t n; /* entries of the list so far */
+    bool chapters;
 };
 
 static int on_turn(void *arg, const struct find_turn *row)
@@ -27,6 +30,21 @@ static int on_sound(void *arg, const struct find_sound *row)
     return 0;
 }
 
+static int on_tag(void *arg, const struct result_tag *row)
+{
+    struct finishing *f = arg;
+
+    if ((strcmp(row->source, "chapter") == 0) != f->chapters)
+        return 0;
+    if (f->chapters)
+        format_chapter(f->out, f->format, f->n++,
+                       &(struct format_chapter){row->start_ms, row->end_ms, row->value});
+    else
+        format_tag(f->out, f->format, f->n++,
+                   &(struct format_tag){row->source, row->key, row->value});
+    return 0;
+}
+
 static void begin(struct finishing *f, const char *list)
 {
     format_list(f->out, f->format, list, f->n);
@@ -36,7 +54,7 @@ static void begin(struct finishing *f, const char *list)
 int format_finish(struct store *st, enum format format, const struct format_recording *r,
                   uint64_t segments, struct buf *out, struct err *err)
 {
-    struct finishing f = {format, r, out, segments};
+    struct finishing f = {format, r, out, segments, false};
     bool all = format == FORMAT_JSON && !r->dropped;
     int rc = 0;
 
@@ -47,6 +65,11 @@ int format_finish(struct store *st, enum format format, const struct format_reco
     if (rc == 0 && all) {
         begin(&f, "sounds");
         rc = find_sounds_of(st, r->id, on_sound, &f, err);
+    }
+    for (int i = 0; rc == 0 && all && i < 2; i++) {
+        f.chapters = i > 0;
+        begin(&f, f.chapters ? "chapters" : "tags");
+        rc = find_tags(st, r->id, on_tag, &f, err);
     }
     if (rc == 0)
         format_end(out, format, f.n);

@@ -182,6 +182,7 @@ static void json_begin(struct buf *out, const struct format_recording *r)
     put_key(out, "member", r->member);
     put_key(out, "state", r->state);
     put_key(out, "title", r->title);
+    put_key(out, "recorded_on", r->recorded_on);
     put_key(out, "language", r->language);
     put_key(out, "damage", r->damage);
     if (r->duration_ms >= 0)
@@ -353,6 +354,30 @@ void format_sound(struct buf *out, enum format format, uint64_t index, const str
     put(out, ", \"sound\": ");
     format_json_string(out, s->name);
     put_number(out, "score", s->score);
+    put(out, "}");
+}
+
+void format_tag(struct buf *out, enum format format, uint64_t index, const struct format_tag *t)
+{
+    if (format != FORMAT_JSON)
+        return;
+    put(out, index ? ",\n    {\"key\": " : "\n    {\"key\": ");
+    format_json_string(out, t->key);
+    put(out, ", \"value\": ");
+    format_json_string(out, t->value);
+    put(out, ", \"source\": ");
+    format_json_string(out, t->source);
+    put(out, "}");
+}
+
+void format_chapter(struct buf *out, enum format format, uint64_t index,
+                    const struct format_chapter *c)
+{
+    if (format != FORMAT_JSON)
+        return;
+    json_span(out, index, c->start_ms, c->end_ms);
+    put(out, ", \"title\": ");
+    format_json_string(out, c->title);
     put(out, "}");
 }
 

@@ -1,10 +1,9 @@
 /* tools/export/formats.h - a transcript as the text of a file. Pure: into a buffer, piece by piece.
  *
  * txt: one line a segment. srt, vtt: cues. tsv: Whisper's own (start and end in milliseconds).
- * json: one object, with the words that there are, and lists of turns and sounds. rttm: speakers'
- * turns, no text. Line breaks and
- * control characters inside a segment become blanks; what would end a cue or begin a tag is escaped
- * as the format has it. Any thread. */
+ * json: one object, with the words that there are, and lists of turns, sounds, tags and chapters.
+ * rttm: speakers' turns, no text. Line breaks and control characters inside a segment become
+ * blanks; what would end a cue or begin a tag is escaped as the format has it. Any thread. */
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_FORMATS_H
 #define NIGHTSHIFT_TOOLS_EXPORT_FORMATS_H
 
@@ -25,7 +24,7 @@ void format_values(const struct complete *c, int option, void *arg);
 
 struct format_recording { /* valid UTF-8; "" unknown */
     int64_t id, duration_ms;
-    const char *path, *member, *state, *language, *title, *damage;
+    const char *path, *member, *state, *language, *title, *recorded_on, *damage;
     bool dropped; /* the segments are those that were not believed: vtt and json say so */
 };
 struct format_word {
@@ -73,6 +72,17 @@ struct format_sound {
 /* An entry of json's list, and nothing in the other formats. */
 void format_sound(struct buf *out, enum format format, uint64_t index,
                   const struct format_sound *s);
+struct format_tag {
+    const char *source, *key, *value;
+};
+struct format_chapter {
+    int64_t start_ms, end_ms;
+    const char *title;
+};
+/* As format_sound. */
+void format_tag(struct buf *out, enum format format, uint64_t index, const struct format_tag *t);
+void format_chapter(struct buf *out, enum format format, uint64_t index,
+                    const struct format_chapter *c);
 /* n: entries of the last list. */
 void format_end(struct buf *out, enum format format, uint64_t n);
 

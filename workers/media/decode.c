@@ -5,6 +5,7 @@
 
 #include "workers/media/open_media.h"
 #include "workers/media/resample.h"
+#include "workers/media/tags.h"
 #include "workers/media/wire.h"
 
 /* A container that was recognised with no more certainty than this may be noise that looks like
@@ -56,15 +57,27 @@ static int judge(struct decode *d, struct err *err)
 
 /* --- output --- */
 
+static int out_of_memory(struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "it wants more memory than a decoder may have");
+}
+
 static int describe(struct decode *d, const AVFrame *frame, struct err *err)
 {
+    struct tag_list tags = {0};
     struct decoder_info info;
+    int rc;
 
     if (d->described)
         return 0;
     d->described = true;
     media_describe(&d->media, frame, &info);
-    return d->task->info(d->task->arg, &info, err);
+    tags_of_media(&d->media, &tags);
+    info.tags = tags.list;
+    info.tag_count = tags.count;
+    rc = tags.failed ? out_of_memory(err) : d->task->info(d->task->arg, &info, err);
+    tag_list_free(&tags);
+    return rc;
 }
 
 static int hand_on(struct decode *d, struct err *err)
@@ -113,11 +126,6 @@ static int on_samples(void *arg, const int16_t *pcm, size_t n, struct err *err)
 }
 
 /* --- decoding --- */
-
-static int out_of_memory(struct err *err)
-{
-    return err_set(err, ERR_LIMIT, "it wants more memory than a decoder may have");
-}
 
 /* Takes what the decoder has ready. */
 static int take_frames(struct decode *d, struct err *err)

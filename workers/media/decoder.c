@@ -50,7 +50,8 @@ struct decoder {
     atomic_bool cancelled;
     void (*pulse)(void *arg);
     void *pulse_arg;
-    struct decoder_entry entry; /* of the event handed out last, with its strings */
+    struct decoder_info info; /* of the event handed out last, with its strings */
+    struct decoder_entry entry;
     struct decoder_end end;
     int16_t pcm[WIRE_PCM_SAMPLES];
 };
@@ -263,6 +264,7 @@ void decoder_cancel(struct decoder *d)
 
 static void drop_strings(struct decoder *d)
 {
+    wire_info_free(&d->info);
     wire_entry_free(&d->entry);
     wire_end_free(&d->end);
 }
@@ -360,10 +362,11 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
             d->pulse(d->pulse_arg);
         return err_set(err, ERR_EMPTY, "a sign of life");
     case WIRE_INFO:
-        rc = wire_get_info(f->payload, f->len, &ret->info, err);
+        rc = wire_get_info(f->payload, f->len, &d->info, err);
         if (rc == 0 && (d->listing || d->described))
             rc = err_set(err, ERR_PROTOCOL, "information out of place");
         ret->type = DECODER_INFO;
+        ret->info = d->info;
         d->described = true;
         return rc;
     case WIRE_PCM:

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/results.h"
 
 #define DECODER_RATE_HZ 16000
 
@@ -38,7 +39,9 @@ enum decoder_event_type {
 struct decoder_info {
     int64_t duration_ms; /* the container's word, -1 unknown */
     uint32_t sample_rate_hz, channels;
-    char container[32], codec[32], title[256]; /* valid UTF-8 */
+    char container[32], codec[32]; /* valid UTF-8 */
+    const struct result_tag *tags; /* the title is among them; of an event: until the next call */
+    uint32_t tag_count;
 };
 
 struct decoder_entry {

@@ -196,6 +196,16 @@ static int read_promise(struct media *m, struct err *err)
     return stream_seek(m->in, 0, err);
 }
 
+static int read_chunks(struct media *m, struct err *err)
+{
+    struct riff_chunk wanted[] = {{"bext", NULL, 0}, {"iXML", NULL, 0}};
+    int rc = riff_chunks(m->in, wanted, 2, err);
+
+    m->bext = wanted[0];
+    m->ixml = wanted[1];
+    return rc;
+}
+
 /* Which container, by its bytes alone; a name could lie. */
 static int probe(struct media *m, const AVInputFormat **ret, struct err *err)
 {
@@ -360,6 +370,8 @@ int media_open(struct media *m, struct stream *in, struct err *err)
     av_log_set_callback(on_log);
     rc = read_promise(m, err);
     if (rc == 0)
+        rc = read_chunks(m, err);
+    if (rc == 0)
         rc = make_io(m, err);
     if (rc == 0)
         rc = probe(m, &format, err);
@@ -373,6 +385,9 @@ int media_open(struct media *m, struct stream *in, struct err *err)
 
 void media_close(struct media *m)
 {
+    free(m->bext.data);
+    free(m->ixml.data);
+    m->bext.data = m->ixml.data = NULL;
     avcodec_free_context(&m->dec);
     avformat_close_input(&m->fmt);
     if (m->io) {
@@ -402,15 +417,6 @@ static void copy_text(char *to, size_t cap, const char *from)
 
     utf8_copy(to, cap, text ? text : "");
     free(text);
-}
-
-static const char *title_of(const struct media *m)
-{
-    const AVDictionaryEntry *t = av_dict_get(m->fmt->metadata, "title", NULL, 0);
-
-    if (!t)
-        t = av_dict_get(m->track->metadata, "title", NULL, 0);
-    return t ? t->value : NULL;
 }
 
 static const char *container_of(const struct media *m)
@@ -454,5 +460,4 @@ void media_describe(const struct media *m, const AVFrame *frame, struct decoder_
     copy_text(ret->container, sizeof(ret->container), container_of(m));
     ret->container[strcspn(ret->container, ",")] = '\0';
     copy_text(ret->codec, sizeof(ret->codec), avcodec_get_name(p->codec_id));
-    copy_text(ret->title, sizeof(ret->title), title_of(m));
 }

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "workers/media/decoder.h"
+#include "workers/media/riff_chunk.h"
 #include "workers/media/stream.h"
 
 struct media {
@@ -23,10 +24,11 @@ struct media {
     int score;             /* how sure the container is, of AVPROBE_SCORE_MAX */
     bool elementary;       /* bare frames: a scan for the next one may run through any garbage */
     double promised_bytes; /* by a RIFF or FORM header, 0: by none */
-    uint64_t unproductive_bytes; /* read since media_progress */
-    struct err in_err;           /* what the stream said; code 0: nothing */
-    uint64_t external;           /* bit i: track i of a mov has its sound in another file */
-    char note[160];              /* FFmpeg's last complaint, printable; "" none */
+    uint64_t unproductive_bytes;  /* read since media_progress */
+    struct err in_err;            /* what the stream said; code 0: nothing */
+    uint64_t external;            /* bit i: track i of a mov has its sound in another file */
+    struct riff_chunk bext, ixml; /* of a WAV file, as they are */
+    char note[160];               /* FFmpeg's last complaint, printable; "" none */
 };
 
 /* m is zeroed by the caller and freed by media_close in any case. Errors: ERR_INPUT with the

@@ -20,13 +20,20 @@ static const struct field request[] = {
     FIELD_U64(wire_request, limits.max_unpacked_bytes, UINT64_MAX),
 };
 
+static const struct field tag[] = {
+    FIELD_TEXT(result_tag, source, RESULT_TAG_SOURCE_MAX),
+    FIELD_TEXT(result_tag, key, RESULT_TAG_KEY_MAX),
+    FIELD_TEXT(result_tag, value, RESULT_TAG_VALUE_MAX),
+    FIELD_SPAN(result_tag, start_ms, end_ms, RESULT_TAG_MS_MAX),
+};
+
 static const struct field info[] = {
     FIELD_I64(decoder_info, duration_ms, -1, INT64_MAX),
     FIELD_U32(decoder_info, sample_rate_hz, 0, UINT32_MAX),
     FIELD_U32(decoder_info, channels, 0, UINT32_MAX),
     FIELD_CHARS(decoder_info, container),
     FIELD_CHARS(decoder_info, codec),
-    FIELD_CHARS(decoder_info, title),
+    FIELD_ARRAY(decoder_info, tags, tag_count, RESULT_TAGS_MAX, tag),
 };
 
 static const struct field entry[] = {

@@ -103,11 +103,14 @@ static void post_media(const struct pass *p, const struct decoder_info *i)
         .channels = i->channels > UINT16_MAX ? 0 : i->channels,
         .container = clean(i->container),
         .codec = clean(i->codec),
-        .title = clean(i->title),
+        .tags = i->tags,
+        .tag_count = i->tag_count,
     };
 
     msg_media_put(&b, &m);
     outbox_post(&p->w->out, MSG_MEDIA, &b);
+    m.tags = NULL; /* the event's own */
+    m.tag_count = 0;
     msg_media_free(&m);
 }
 

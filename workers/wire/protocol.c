@@ -161,6 +161,13 @@ static const struct field cancel[] = {
     FIELD_U32(msg_cancel, track, 0, SETUP_MAX_STAGES - 1),
 };
 
+static const struct field tag[] = {
+    FIELD_TEXT(result_tag, source, RESULT_TAG_SOURCE_MAX),
+    FIELD_TEXT(result_tag, key, RESULT_TAG_KEY_MAX),
+    FIELD_TEXT(result_tag, value, RESULT_TAG_VALUE_MAX),
+    FIELD_SPAN(result_tag, start_ms, end_ms, RESULT_TAG_MS_MAX),
+};
+
 static const struct field media[] = {
     FIELD_U64(msg_media, lease_id, UINT64_MAX),
     FIELD_I64(msg_media, media_id, INT64_MIN, INT64_MAX),
@@ -169,7 +176,7 @@ static const struct field media[] = {
     FIELD_U32(msg_media, channels, 0, UINT16_MAX),
     FIELD_TEXT(msg_media, container, MAX_NAME),
     FIELD_TEXT(msg_media, codec, MAX_NAME),
-    FIELD_TEXT(msg_media, title, MAX_MESSAGE),
+    FIELD_ARRAY(msg_media, tags, tag_count, RESULT_TAGS_MAX, tag),
 };
 
 static const struct field word[] = {

@@ -170,7 +170,8 @@ struct msg_media {
     uint32_t channels;
     char *container;
     char *codec;
-    char *title; /* from the tags; "" */
+    const struct result_tag *tags; /* the title is among them */
+    uint32_t tag_count;
 };
 
 /* Which of the last parts is there depends on the stage; the others are empty. */

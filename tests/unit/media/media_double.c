@@ -23,7 +23,7 @@ static void say(enum wire_type type, struct buf *b)
 
 static void say_info(void)
 {
-    struct decoder_info info = {1000, 16000, 1, "wav", "pcm", ""};
+    struct decoder_info info = {1000, 16000, 1, "wav", "pcm", NULL, 0};
     struct buf b = BUF_INIT;
 
     wire_put_info(&b, &info);

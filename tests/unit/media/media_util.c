@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,6 +68,23 @@ static void keep_entry(struct outcome *o, const struct decoder_entry *e)
     kept->message = strdup(e->message);
 }
 
+static void keep_info(struct outcome *o, const struct decoder_info *info)
+{
+    struct result_tag *tags = calloc(info->tag_count + 1u, sizeof(*tags));
+
+    assert_false(o->has_info);
+    assert_non_null(tags);
+    o->has_info = true;
+    o->info = *info;
+    o->info.tags = tags;
+    for (uint32_t i = 0; i < info->tag_count; i++) {
+        tags[i] = info->tags[i];
+        tags[i].source = strdup(info->tags[i].source);
+        tags[i].key = strdup(info->tags[i].key);
+        tags[i].value = strdup(info->tags[i].value);
+    }
+}
+
 static struct outcome run(struct decoder *d, bool discard)
 {
     struct outcome o = {.first_sample = -1};
@@ -78,9 +96,7 @@ static struct outcome run(struct decoder *d, bool discard)
             break;
         switch (ev.type) {
         case DECODER_INFO:
-            assert_false(o.has_info);
-            o.has_info = true;
-            o.info = ev.info;
+            keep_info(&o, &ev.info);
             break;
         case DECODER_PCM:
             assert_true(o.has_info);
@@ -132,9 +148,24 @@ void outcome_free(struct outcome *o)
         free((void *)(uintptr_t)o->entries[i].member);
         free((void *)(uintptr_t)o->entries[i].message);
     }
+    for (uint32_t i = 0; i < o->info.tag_count; i++) {
+        free((void *)(uintptr_t)o->info.tags[i].source);
+        free((void *)(uintptr_t)o->info.tags[i].key);
+        free((void *)(uintptr_t)o->info.tags[i].value);
+    }
+    free((void *)(uintptr_t)o->info.tags);
     free(o->entries);
     free(o->pcm);
     *o = (struct outcome){0};
+}
+
+const char *tag_of(const struct outcome *o, const char *source, const char *key)
+{
+    for (uint32_t i = 0; i < o->info.tag_count; i++)
+        if (strcmp(o->info.tags[i].source, source) == 0 &&
+            strcasecmp(o->info.tags[i].key, key) == 0)
+            return o->info.tags[i].value;
+    return NULL;
 }
 
 const struct decoder_entry *entry_of(const struct outcome *o, const char *member)

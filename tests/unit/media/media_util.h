@@ -36,8 +36,8 @@ struct outcome {
     int rc; /* 0, or the error's code */
     struct err err;
     bool has_info, has_end;
-    struct decoder_info info;
-    struct decoder_end end; /* end.damage points to damage */
+    struct decoder_info info; /* its tags are owned */
+    struct decoder_end end;   /* end.damage points to damage */
     char damage[1024];
     int16_t *pcm;
     size_t samples;
@@ -59,6 +59,9 @@ struct ask {
 struct outcome decode_path(const char *path, const struct ask *ask); /* ask NULL: plain */
 struct outcome list_path(const char *path, const struct decoder_limits *limits);
 void outcome_free(struct outcome *o);
+
+/* The value of the first tag of this source and key, or NULL. */
+const char *tag_of(const struct outcome *o, const char *source, const char *key);
 
 /* The entry of that name, or NULL. */
 const struct decoder_entry *entry_of(const struct outcome *o, const char *member);

@@ -153,8 +153,7 @@ static void media(struct fake_lease *l)
                           .sample_rate_hz = 16000,
                           .channels = 1,
                           .container = fake_text("fake"),
-                          .codec = fake_text("fake"),
-                          .title = fake_text("")};
+                          .codec = fake_text("fake")};
     struct buf b = BUF_INIT;
 
     msg_media_put(&b, &m);

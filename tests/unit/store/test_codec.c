@@ -44,6 +44,10 @@ static void round_trips(void **state)
     struct request_trouble t[] = {{"/t", 2, "m", 1, 4, ERR_DENIED, "no"}};
     const char *roots[] = {"/a", "/b"}, *unread[] = {"/a/c"};
     int64_t places[] = {1, -5, INT64_MAX};
+    const struct request_verified verified[] = {{"/a\xff", 3, 9, -1, false, "0123456789abcde"},
+                                                {"/b", 2, 0, 7, true, "fedcba987654321"}};
+    const struct store_said said[] = {{"date", "1990-05"}, {"archivo", ""}};
+    const struct request_description described[] = {{7, said, 2}, {8, NULL, 0}};
     const struct {
         const char *name;
         struct request rq;
@@ -60,6 +64,8 @@ static void round_trips(void **state)
           .language = ""}},
         {"request_name_speaker",
          {.type = REQUEST_NAME_SPEAKER, .speaker_id = 7, .speaker_name = "Ana Mar\u00eda"}},
+        {"request_describe", {.type = REQUEST_DESCRIBE, .descriptions = described, .count = 2}},
+        {"request_verified", {.type = REQUEST_VERIFIED, .verified = verified, .count = 2}},
         {"request_add", {.type = REQUEST_ENQUEUE_ADD, .job_id = 3, .found = f, .count = 2}},
         {"request_known",
          {.type = REQUEST_ENQUEUE_KNOWN,

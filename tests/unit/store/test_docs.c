@@ -107,6 +107,10 @@ static void fill(void)
     static const struct result_segment spanish[] = {
         {0, 4000, "El puerto estaba lleno.", "es", -0.4, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0},
         {4000, 7000, "the harbour", "en", -0.5, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0}};
+    static const struct result_tag tags[] = {{"container", "title", "A title", 0, 0},
+                                             {"container", "artist", "Radio Norte", 0, 0},
+                                             {"bext", "origination_date", "1990-05-17", 0, 0},
+                                             {"chapter", "title", "Harbour", 0, 12000}};
     struct store *st = catalog_new();
     uint8_t hash[16] = {0xAB};
     struct err e = {0};
@@ -131,7 +135,7 @@ static void fill(void)
     for (int64_t id = 1; id <= 3; id++) {
         assert_ok(store_media_info(st,
                                    &(struct store_media_info){id, 29000 + id, 44100, 2, "wav",
-                                                              "pcm_s16le", "A title"},
+                                                              "pcm_s16le", tags, 4},
                                    &e),
                   e);
         hash[1] = (uint8_t)id;

@@ -5,6 +5,8 @@
  * Rounds are thinned out towards large N; NIGHTSHIFT_FAULTS_ALL=1 takes every one. */
 #include "store/lock.h"
 #include "store/read/coverage.h"
+#include "store/read/find.h"
+#include "store/read/read.h"
 #include "store/read/within.h"
 #include "tests/unit/store/fault_vfs.h"
 #include "tests/unit/store/fixture.h"
@@ -166,6 +168,25 @@ static int step_stubborn_batch(struct world *w, struct err *e)
     return failed ? e->code : 0;
 }
 
+/* What a decoding finds, a list says and a verify reads. */
+static int step_known(struct world *w, struct err *e)
+{
+    static const struct result_tag tags[] = {{"bext", "origination_date", "1990-05-17", 0, 0},
+                                             {"chapter", "title", "Harbour", 0, 900}};
+    static const struct store_said said = {"title", "El puerto"};
+    static const struct request_description described = {1, &said, 1};
+    static const struct request_verified verified = {"/a/x", 4, 9, 8, true, "fedcba987654321"};
+    const struct request rq[] = {{.type = REQUEST_DESCRIBE, .descriptions = &described, .count = 1},
+                                 {.type = REQUEST_VERIFIED, .verified = &verified, .count = 1}};
+    struct request_reply reply = {0};
+    int rc = store_media_info(
+        w->st, &(struct store_media_info){1, -1, 16000, 1, "wav", "pcm", tags, 2}, e);
+
+    for (int i = 0; i < 2 && rc == 0; i++)
+        rc = request_apply(w->st, &rq[i], &reply, e);
+    return rc;
+}
+
 static int step_failed(struct world *w, struct err *e)
 {
     return store_task_failed(w->st, 3, ERR_INPUT, "bad", -1, e);
@@ -180,9 +201,9 @@ static int step_close(struct world *w, struct err *e)
 }
 
 typedef int (*step_fn)(struct world *, struct err *);
-static const step_fn steps[] = {step_open,   step_begin, step_add,   step_trouble,
-                                step_end,    step_same,  step_batch, step_stubborn_batch,
-                                step_failed, step_close};
+static const step_fn steps[] = {step_open,  step_begin,  step_add,   step_trouble,
+                                step_end,   step_same,   step_batch, step_stubborn_batch,
+                                step_known, step_failed, step_close};
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 static void check_end(void)
@@ -201,6 +222,10 @@ static void check_end(void)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 2);
     assert_int_equal(count_of("SELECT attempts FROM task WHERE task_id = 3"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM results"), 15);
+    assert_int_equal(count_of("SELECT count(*) FROM tag"), 3);
+    assert_int_equal(count_of("SELECT count(*) FROM fixity WHERE changed_at IS NOT NULL"), 1);
+    assert_string_equal(text_of("SELECT title || recorded_on FROM media WHERE media_id = 1"),
+                        "El puerto1990-05-17");
     own_close();
 }
 
@@ -298,6 +323,29 @@ static int count_recording(void *arg, const struct read_recording *r)
     return 0;
 }
 
+static int count_tag(void *arg, const struct result_tag *t)
+{
+    (void)t;
+    ++*(int *)arg;
+    return 0;
+}
+
+static int count_file(void *arg, const struct read_file *f)
+{
+    (void)f;
+    ++*(int *)arg;
+    return 0;
+}
+
+static int count_place(void *arg, int64_t media_id, const char *path, const char *member)
+{
+    (void)media_id;
+    (void)path;
+    (void)member;
+    ++*(int *)arg;
+    return 0;
+}
+
 /* Everything that reads, once; nothing it returned is leaked when a later part fails. */
 static int read_everything(struct store **kept, struct err *e)
 {
@@ -344,6 +392,14 @@ static int read_everything(struct store **kept, struct err *e)
                          count_span, &seen, e);
     if (rc == 0)
         rc = coverage_read(st, "transcribe", "/a", &coverage, e);
+    if (rc == 0)
+        rc = find_tags(st, 1, count_tag, &seen, e);
+    if (rc == 0)
+        rc = read_files(st, "/a", count_file, &seen, e);
+    if (rc == 0)
+        rc = read_places(st, count_place, &seen, e);
+    if (rc == 0 && (rc = read_place(st, "/nowhere", "", &id, e)) == ERR_MISSING)
+        rc = 0;
     if (rc == 0) {
         request_put(&b, &(struct request){.type = REQUEST_ENQUEUE_BEGIN, .stage = stage_nano});
         if (b.failed)

@@ -468,7 +468,7 @@ TEST(media_and_hashes)
 
     fill(st);
     assert_ok(store_media_info(
-                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL}, &e),
+                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL, 0}, &e),
               e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.audio_known_ms, 60000);
@@ -482,9 +482,9 @@ TEST(media_and_hashes)
     assert_ok(store_media_end(st, 1, 58000, a, "", &e), e);
     assert_int_equal(count_of("SELECT count(*) FROM media WHERE damage IS NOT NULL"), 0);
     /* The truth is not replaced by the container's word. */
-    assert_ok(
-        store_media_info(st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", "T"}, &e),
-        e);
+    assert_ok(store_media_info(
+                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL, 0}, &e),
+              e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.audio_known_ms, 58000);
     assert_int_equal(totals.audio_left_ms, 28000);

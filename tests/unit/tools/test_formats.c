@@ -14,6 +14,7 @@ static const struct format_recording recording = {.id = 7,
                                                   .state = "done",
                                                   .language = "en",
                                                   .title = "tab\there",
+                                                  .recorded_on = "2003-05",
                                                   .damage = ""};
 
 static const struct format_segment segments[] = {
@@ -284,6 +285,43 @@ TEST(json_of_turns_and_sounds)
                 "\"end_ms\": 2000, \"sound\": \"Bell\\n\", \"score\": 0.25}\n  ]\n}\n"));
         buf_free(&b);
     }
+}
+
+/* What is known of it comes last. */
+TEST(json_of_tags_and_chapters)
+{
+    for (unsigned n = 0; n < 9; n++) {
+        struct buf b = BUF_INIT;
+        json_error_t e;
+        json_t *o;
+
+        format_begin(&b, FORMAT_JSON, &recording);
+        format_list(&b, FORMAT_JSON, "tags", 0);
+        for (unsigned i = 0; i < n % 3; i++)
+            format_tag(&b, FORMAT_JSON, i, &(struct format_tag){"csv", "\"box\"", "7\n8"});
+        format_list(&b, FORMAT_JSON, "chapters", n % 3);
+        for (unsigned i = 0; i < n / 3; i++)
+            format_chapter(&b, FORMAT_JSON, i, &(struct format_chapter){i, 9, "Harbour"});
+        format_end(&b, FORMAT_JSON, n / 3);
+        o = json_loads(buf_cstr(&b), JSON_REJECT_DUPLICATES, &e);
+        assert_non_null(o);
+        assert_string_equal(json_string_value(json_object_get(o, "recorded_on")), "2003-05");
+        assert_int_equal(json_array_size(json_object_get(o, "tags")), n % 3);
+        assert_int_equal(json_array_size(json_object_get(o, "chapters")), n / 3);
+        json_decref(o);
+        if (n == 4)
+            assert_non_null(strstr(buf_cstr(&b),
+                                   "\"tags\": [\n    {\"key\": \"\\\"box\\\"\", \"value\": "
+                                   "\"7\\n8\", \"source\": \"csv\"}\n  ],\n  \"chapters\": "
+                                   "[\n    {\"start_ms\": 0, \"end_ms\": 9, \"title\": "
+                                   "\"Harbour\"}\n  ]\n}\n"));
+        buf_free(&b);
+    }
+    struct buf b = BUF_INIT;
+
+    format_tag(&b, FORMAT_SRT, 0, &(struct format_tag){"csv", "box", "7"});
+    format_chapter(&b, FORMAT_TSV, 0, &(struct format_chapter){0, 9, "Harbour"});
+    assert_int_equal(b.len, 0);
 }
 
 TEST(names_round_trip)

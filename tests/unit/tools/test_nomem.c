@@ -153,6 +153,7 @@ static int format_all(void *arg, struct err *err)
                                               .state = "done",
                                               .language = "en",
                                               .title = "",
+                                              .recorded_on = "",
                                               .damage = ""};
     static const struct format_word word = {0, 9, " said", 0.5, "A", 0, 0};
     static const struct format_segment s = {.text = "\"said\"",

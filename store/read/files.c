@@ -1,0 +1,47 @@
+/* The files on disk, and what is known of their bytes. */
+#include <string.h>
+
+#include "store/read/filter.h"
+#include "store/read/read.h"
+
+/* A plain file's bytes are its recording's, whose hash the decoding has found. */
+#define SELECT_FILES                                                             \
+    "SELECT p.path_raw, p.path, p.file_size_bytes, p.mtime_ns, "                 \
+    "iif(f.size_bytes = p.file_size_bytes AND f.mtime_ns = p.mtime_ns, f.hash, " \
+    "iif(p.member_raw = x'', m.content_hash, NULL)) "                            \
+    "FROM place p JOIN media m ON m.media_id = p.media_id "                      \
+    "LEFT JOIN fixity f ON f.path_raw = p.path_raw "                             \
+    "WHERE p.state = 'present' AND (?1 IS NULL OR " DB_BELOW(                    \
+        "p.path_raw", "?1", "?2",                                                \
+        "?3") ") "                                                               \
+              "GROUP BY p.path_raw ORDER BY f.verified_at IS NOT NULL, f.verified_at, p.path_raw"
+
+int read_files(struct store *st, const char *path, read_file_fn fn, void *arg, struct err *err)
+{
+    struct db_prefix below = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = path ? db_prefix(path, strlen(path), &below, err) : 0, stop = 0;
+
+    if (rc == 0 && !(stmt = db_prepare(st, SELECT_FILES, err)))
+        rc = err->code;
+    if (rc == 0 && path)
+        rc = filter_bound(db_bind(stmt, "bbb", (const void *)below.low, below.len - 1,
+                                  (const void *)below.low, below.len, (const void *)below.high,
+                                  below.len),
+                          err);
+    while (rc == 0 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        const struct read_file row = {
+            .path_raw = sqlite3_column_blob(stmt, 0),
+            .path_raw_len = (size_t)sqlite3_column_bytes(stmt, 0),
+            .path = db_text(stmt, 1),
+            .size_bytes = (uint64_t)sqlite3_column_int64(stmt, 2),
+            .mtime_ns = sqlite3_column_int64(stmt, 3),
+            .hash = sqlite3_column_bytes(stmt, 4) == 16 ? sqlite3_column_blob(stmt, 4) : NULL};
+
+        stop = row.path_raw ? fn(arg, &row) : 0;
+        rc = 0;
+    }
+    sqlite3_finalize(stmt);
+    db_prefix_free(&below);
+    return rc < 0 ? rc : stop;
+}

@@ -1,0 +1,57 @@
+/* Which recording lies at a place. */
+#include <string.h>
+
+#include "store/read/filter.h"
+#include "store/read/read.h"
+
+/* 1: *ret; 0: there is none. */
+static int one_of(struct store *st, const char *sql, const char *path, const char *member,
+                  int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, sql, "bt", path, strlen(path), member);
+
+    if (rc == 1) {
+        *ret = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc;
+}
+
+int read_place(struct store *st, const char *path, const char *member, int64_t *ret,
+               struct err *err)
+{
+    int64_t other;
+    int rc = one_of(st,
+                    "SELECT media_id FROM place WHERE path_raw = ?1 AND member = ?2 "
+                    "AND state <> 'replaced' LIMIT 1",
+                    path, member, ret, err);
+
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = one_of(st,
+                "SELECT media_id FROM place WHERE path_raw = ?1 AND ?2 = '' "
+                "AND state <> 'replaced' LIMIT 1",
+                path, member, &other, err);
+    if (rc == 1)
+        return err_set(err, ERR_USAGE,
+                       "'%.300s' is an archive: its recordings are named ARCHIVE//MEMBER", path);
+    if (rc == 0)
+        rc = err_set(err, ERR_MISSING, "'%.200s%s%.200s' is not in the catalog", path,
+                     member[0] ? "//" : "", member);
+    return rc;
+}
+
+int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt =
+        db_prepare(st, "SELECT media_id, path, member FROM place WHERE state <> 'replaced'", err);
+    int rc, stop = 0;
+
+    if (!stmt)
+        return err->code;
+    while (!stop && (rc = db_next(st, stmt, err)) == 1)
+        stop = fn(arg, sqlite3_column_int64(stmt, 0), db_text(stmt, 1), db_text(stmt, 2));
+    sqlite3_finalize(stmt);
+    return stop ? stop : rc;
+}

@@ -1,0 +1,124 @@
+#include "store/results/recorded.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int days_of(int year, int month)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+    return month == 2 && leap ? 29 : days[month - 1];
+}
+
+/* Exactly n digits at *p, which moves behind them; -1: they are not there. */
+static int digits(const char **p, int n)
+{
+    int v = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (!isdigit((unsigned char)(*p)[i]))
+            return -1;
+        v = v * 10 + (*p)[i] - '0';
+    }
+    *p += n;
+    return v;
+}
+
+/* A month or a day: behind the separator that the text uses, '\0' none. */
+static int part(const char **p, char separator)
+{
+    const char *at = *p;
+    int v;
+
+    if (separator && *at++ != separator)
+        return -1;
+    v = digits(&at, 2);
+    if (v >= 0)
+        *p = at;
+    return v;
+}
+
+bool recorded_date(const char *text, int last_year, char ret[RECORDED_LEN])
+{
+    const char *p = text + strspn(text, " \t\r\n");
+    int year = digits(&p, 4), month = 0, day = 0;
+    char separator = *p && strchr("-:/.", *p) ? *p : '\0';
+
+    if (year < RECORDED_FIRST_YEAR || year > last_year)
+        return false;
+    if (separator || isdigit((unsigned char)*p)) {
+        month = part(&p, separator);
+        if (month < 0 || month > 12)
+            return false;
+        if (separator ? *p == separator : isdigit((unsigned char)*p))
+            day = part(&p, separator);
+        else if (!separator) /* "200305" may be anything */
+            return false;
+        if (day < 0 || (day > 0 && (month == 0 || day > days_of(year, month))))
+            return false;
+    }
+    if (*p && !strchr(" \t\r\n", *p) && !(day > 0 && *p == 'T'))
+        return false;
+    if (day == 0 && p[strspn(p, " \t\r\n")])
+        return false;
+    if (month == 0)
+        snprintf(ret, RECORDED_LEN, "%04d", year);
+    else if (day == 0)
+        snprintf(ret, RECORDED_LEN, "%04d-%02d", year, month);
+    else
+        snprintf(ret, RECORDED_LEN, "%04d-%02d-%02d", year, month, day);
+    return true;
+}
+
+static bool alike(const char *key, const char *name)
+{
+    for (; *key && *name; key++, name++) {
+        char c = (char)tolower((unsigned char)*key);
+
+        if ((c == ' ' || c == '-' ? '_' : c) != *name)
+            return false;
+    }
+    return *key == *name;
+}
+
+int recorded_rank(const char *source, const char *key)
+{
+    static const struct {
+        const char *source; /* NULL: the container and its track */
+        const char *key;
+        int rank;
+    } known[] = {
+        {"csv", "recorded_on", RECORDED_RANK_CSV},
+        {"csv", "recorded", RECORDED_RANK_CSV},
+        {"csv", "recording_date", RECORDED_RANK_CSV},
+        {"csv", "date_recorded", RECORDED_RANK_CSV},
+        {"csv", "date_of_recording", RECORDED_RANK_CSV},
+        {"csv", "date", RECORDED_RANK_CSV},
+        {"csv", "year", RECORDED_RANK_CSV},
+        {"bext", "origination_date", 2},
+        {"ixml", "bext/bwf_origination_date", 3},
+        {NULL, "date_recorded", 4},
+        {NULL, "recording_date", 4},
+        {NULL, "com.apple.quicktime.creationdate", 4},
+        {NULL, "date", 5},
+        {NULL, "year", 5},
+        {NULL, "tdrc", 5},
+        {NULL, "tyer", 5},
+        {NULL, "icrd", 5},
+        {NULL, "tdor", 6},
+        {NULL, "tory", 6},
+        {NULL, "originaldate", 6},
+        {NULL, "originalyear", 6},
+        {NULL, "creation_time", RECORDED_RANK_CLOCK},
+    };
+    bool container = strcmp(source, "container") == 0 || strcmp(source, "stream") == 0;
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if ((known[i].source ? strcmp(known[i].source, source) == 0 : container) &&
+            alike(key, known[i].key))
+            return known[i].rank;
+    return 0;
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Are the bytes of the files what they were? Bits that fell over, files that were replaced or went."""
+import os
+import signal
+import subprocess
+
+import media_kit
+import night
+
+
+class Verify(night.Night):
+    def setUp(self):
+        super().setUp()
+        frames = media_kit.wav_frames(os.path.join(night.SAMPLES, "01_en_short.wav"))
+        for i, name in enumerate(("a.wav", "b.wav", "in.wav")):
+            media_kit.wav(os.path.join(self.archive, name), bytes(3200 * i) + frames * 4)
+        subprocess.run(["tar", "cf", "box.tar", "in.wav"], cwd=self.archive, check=True)
+        os.remove(os.path.join(self.archive, "in.wav"))
+        self.enqueue()
+
+    def flip(self, name):
+        """One bit, where no fingerprint looks, and nothing tells."""
+        path = os.path.join(self.archive, name)
+        stat = os.stat(path)
+        with open(path, "r+b") as file:
+            file.seek(stat.st_size // 3 + 999)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 1]))
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        self.assertEqual((stat.st_size, stat.st_mtime_ns), (os.stat(path).st_size, os.stat(path).st_mtime_ns))
+
+    def verify(self, *options, status=0):
+        answer = self.nightshift("verify", *options, status=status)
+        return answer.out + answer.err
+
+    def changed(self):
+        return [os.path.basename(row[0]) for row in self.sql(
+            "SELECT path FROM failures WHERE kind = 'changed' ORDER BY path")]
+
+    def test_what_changes_is_found(self):
+        self.assertRegex(self.verify(), r"^Of 3 files \(.* read\): 3 read for the first time\.\n$")
+        self.assertIn(": 3 as before.", self.verify())
+        self.assertEqual([], self.changed())
+        for name in ("b.wav", "box.tar"):
+            self.flip(name)
+        for _ in range(2):
+            said = self.verify(status=night.DATA)
+            self.assertIn("1 as before, 2 with other bytes.", said)
+            self.assertIn("archive/b.wav': other bytes than before", said)
+            self.assertEqual(["b.wav", "box.tar"], self.changed())
+        self.assertIn("b.wav", self.nightshift("status", "--failures", status=0).out)
+        self.assertIn('"changed": 1', self.verify("--json", os.path.join(self.archive, "b.wav"), status=night.DATA))
+        for name in ("b.wav", "box.tar"):
+            self.flip(name)
+        self.verify()
+        self.assertEqual([], self.changed())
+        self.healthy()
+
+    def test_what_the_decoding_read_counts(self):
+        run = self.start_run("--watch")
+        self.wait_for("all are done", lambda: not self.sql("SELECT 1 FROM task WHERE state <> 'done'"), run)
+        self.flip("a.wav")
+        said = self.verify(status=night.DATA)
+        self.assertIn("1 as before, 1 read for the first time, 1 with other bytes.", said)
+        self.assertEqual(["a.wav"], self.changed())
+        run.signal(signal.SIGTERM)
+        self.assertEqual(0, run.wait(), run.said())
+        self.assertEqual([(None, 1)], self.sql("SELECT verified_at, changed_at IS NOT NULL FROM fixity "
+                                               "WHERE path LIKE '%/a.wav'"))
+
+    def test_files_that_went_or_were_replaced(self):
+        self.verify()
+        os.remove(os.path.join(self.archive, "a.wav"))
+        with open(os.path.join(self.archive, "b.wav"), "ab") as file:
+            file.write(b"more")
+        said = self.verify(status=night.NOINPUT)
+        self.assertIn("1 as before, 1 with another size or time, 1 not there.", said)
+        self.assertIn("b.wav': its size or time is another one: enqueue it again", said)
+        self.enqueue()
+        self.assertIn("Of 2 files", self.verify())
+        self.assertEqual([], self.changed())
+        self.one_sentence(self.nightshift("verify", "/nowhere", status=night.NOINPUT), "no file at or below")
+
+
+if __name__ == "__main__":
+    night.main()

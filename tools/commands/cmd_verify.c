@@ -1,0 +1,301 @@
+/* nightshift verify: are the files' bytes what they were? */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+#include <xxhash.h>
+
+#include "base/utf8.h"
+#include "store/read/read.h"
+#include "tools/cli.h"
+#include "tools/text.h"
+#include "tools/writer.h"
+
+#define CHUNK_BYTES ((size_t)1 << 20)
+/* What is committed together, so that little is read again after an interruption. */
+#define BATCH_FILES 256
+#define PATIENCE_MS 60000 /* with another command that has the catalog */
+#define BATCH_BYTES ((uint64_t)4 << 30)
+
+static const char help[] =
+    "Usage: nightshift verify [OPTION]... [PATH]...\n"
+    "Reads all bytes of the files that the catalog knows (at or below PATH), and\n"
+    "compares their hash with the one of before: that of the decoding, or that of the\n"
+    "first verify. A file with other bytes, though its size and time are the same, is\n"
+    "in the catalog's view `failures` as changed. Those that were never verified come\n"
+    "first, then whichever was so longest ago; an interrupted verify goes on there.\n"
+    "Also while a run is on.\n"
+    "\n"
+    "      --json           the outcome as JSON\n"
+    "  -c, --catalog=FILE   the catalog\n"
+    "  -q, --quiet          say only what went wrong\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift verify\n"
+    "  nightshift verify /archive/1990\n";
+
+static const struct option longs[] = {{0}};
+
+enum outcome { SAME, FIRST, CHANGED, STALE, MISSING, UNREADABLE, OUTCOMES };
+
+static const struct {
+    const char *name, *said, *problem;
+} outcomes[OUTCOMES] = {
+    [SAME] = {"same", "as before", NULL},
+    [FIRST] = {"first", "read for the first time", NULL},
+    [CHANGED] = {"changed", "with other bytes",
+                 "other bytes than before, with the same size and time"},
+    [STALE] = {"stale", "with another size or time",
+               "its size or time is another one: enqueue it again"},
+    [MISSING] = {"missing", "not there", "it is not there"},
+    [UNREADABLE] = {"unreadable", "unreadable", "it cannot be read"},
+};
+
+struct file {
+    char *path; /* owned, raw */
+    uint64_t size_bytes;
+    int64_t mtime_ns;
+    bool known; /* its hash */
+    uint8_t hash[16];
+};
+
+struct verify {
+    struct cli *cli;
+    struct file *files; /* owned */
+    size_t count, cap;
+    struct request_verified batch[BATCH_FILES];
+    uint32_t batched;
+    uint64_t batched_bytes, bytes, counts[OUTCOMES];
+    uint8_t *chunk;
+};
+
+/* ---- which */
+
+static int take_file(void *arg, const struct read_file *row)
+{
+    struct verify *v = arg;
+    struct file *f;
+
+    if (v->count == v->cap) {
+        size_t cap = v->cap ? v->cap * 2 : 256;
+        struct file *files = realloc(v->files, cap * sizeof(*files));
+
+        if (!files)
+            return ERR_NOMEM;
+        v->files = files;
+        v->cap = cap;
+    }
+    f = &v->files[v->count];
+    *f = (struct file){.path = strndup(row->path_raw, row->path_raw_len),
+                       .size_bytes = row->size_bytes,
+                       .mtime_ns = row->mtime_ns,
+                       .known = row->hash != NULL};
+    if (!f->path)
+        return ERR_NOMEM;
+    if (row->hash)
+        memcpy(f->hash, row->hash, sizeof(f->hash));
+    v->count++;
+    return 0;
+}
+
+static int read_list(struct verify *v, struct store *st, const char *arg, struct err *err)
+{
+    size_t before = v->count;
+    char *path = NULL;
+    int rc = arg ? cli_absolute(arg, &path, err) : 0;
+
+    if (rc == 0)
+        rc = read_files(st, path, take_file, v, err);
+    if (rc == ERR_NOMEM)
+        err_set(err, ERR_NOMEM, "out of memory");
+    else if (rc == 0 && path && v->count == before)
+        rc = err_set(err, ERR_MISSING, "the catalog has no file at or below '%.300s'", path);
+    free(path);
+    return rc;
+}
+
+/* ---- one of them */
+
+static bool is_as_enqueued(const struct file *f, const struct stat *st)
+{
+    int64_t mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+
+    return S_ISREG(st->st_mode) && (uint64_t)st->st_size == f->size_bytes &&
+           (f->mtime_ns < 0 || mtime_ns == f->mtime_ns);
+}
+
+static int hash_all(struct verify *v, int fd, uint8_t ret[16])
+{
+    XXH3_state_t *state = XXH3_createState();
+    XXH128_canonical_t digest;
+    ssize_t got = -1;
+
+    if (state && XXH3_128bits_reset(state) == XXH_OK)
+        do {
+            got = read(fd, v->chunk, CHUNK_BYTES);
+            if (got > 0)
+                XXH3_128bits_update(state, v->chunk, (size_t)got);
+            v->bytes += got > 0 ? (uint64_t)got : 0;
+        } while (got > 0 || (got < 0 && errno == EINTR));
+    XXH128_canonicalFromHash(&digest, state ? XXH3_128bits_digest(state) : (XXH128_hash_t){0, 0});
+    XXH3_freeState(state);
+    memcpy(ret, digest.digest, 16);
+    return got < 0 ? -1 : 0;
+}
+
+/* A file that somebody writes to meanwhile is looked at twice. */
+static enum outcome look_at(struct verify *v, const struct file *f, uint8_t hash[16])
+{
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    enum outcome is = UNREADABLE;
+    struct stat st;
+
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? MISSING : UNREADABLE;
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    if (fstat(fd, &st) == 0)
+        is = is_as_enqueued(f, &st) ? SAME : STALE;
+    if (is == SAME && hash_all(v, fd, hash) != 0)
+        is = UNREADABLE;
+    if (is == SAME && (fstat(fd, &st) != 0 || !is_as_enqueued(f, &st)))
+        is = STALE;
+    close(fd);
+    if (is == SAME && !f->known)
+        return FIRST;
+    return is == SAME && memcmp(hash, f->hash, sizeof(f->hash)) != 0 ? CHANGED : is;
+}
+
+/* ---- all of them */
+
+/* The catalog is held for this moment alone: reading may take all night. */
+static int flush(struct verify *v, struct err *err)
+{
+    struct request rq = {.type = REQUEST_VERIFIED, .verified = v->batch, .count = v->batched};
+    struct request_reply reply = {0};
+    struct writer *writer = NULL;
+    int rc = 0;
+
+    if (v->batched > 0)
+        rc = writer_open(v->cli->catalog, "verify", PATIENCE_MS, v->cli->quiet, &writer, err);
+    if (rc == 0 && writer)
+        rc = writer_request(writer, &rq, &reply, err);
+    writer_close(writer);
+    v->batched = 0;
+    v->batched_bytes = v->bytes;
+    return rc;
+}
+
+static int verify_one(struct verify *v, const struct file *f, struct err *err)
+{
+    uint8_t hash[16];
+    enum outcome is = look_at(v, f, hash);
+    struct request_verified *to = &v->batch[v->batched];
+
+    v->counts[is]++;
+    if (outcomes[is].problem) {
+        char *shown = utf8_display(f->path, strlen(f->path));
+
+        cli_note("'%s': %s", shown ? shown : "", outcomes[is].problem);
+        free(shown);
+    }
+    if (is > CHANGED)
+        return 0;
+    *to = (struct request_verified){.path = f->path,
+                                    .path_len = strlen(f->path),
+                                    .size_bytes = f->size_bytes,
+                                    .mtime_ns = f->mtime_ns,
+                                    .changed = is == CHANGED};
+    memcpy(to->hash, is == CHANGED ? f->hash : hash, sizeof(to->hash));
+    if (++v->batched < BATCH_FILES && v->bytes - v->batched_bytes < BATCH_BYTES)
+        return 0;
+    return flush(v, err);
+}
+
+static void print_outcome(const struct verify *v)
+{
+    char n[TEXT_LEN], bytes[TEXT_LEN];
+    bool first = true;
+
+    if (v->cli->json) {
+        json_t *o =
+            json_pack("{s:I, s:I}", "files", (json_int_t)v->count, "bytes", (json_int_t)v->bytes);
+
+        for (int i = 0; i < OUTCOMES; i++)
+            json_object_set_new(o, outcomes[i].name, json_integer((json_int_t)v->counts[i]));
+        json_dumpf(o, stdout, 0);
+        putchar('\n');
+        json_decref(o);
+        return;
+    }
+    if (v->cli->quiet)
+        return;
+    printf("Of %s %s (%s read): ", text_count(v->count, n), text_plural(v->count, "file", "files"),
+           text_bytes(v->bytes, bytes));
+    for (int i = 0; i < OUTCOMES; i++)
+        if (v->counts[i] > 0 || (i == SAME && v->count == 0)) {
+            printf("%s%s %s", first ? "" : ", ", text_count(v->counts[i], n), outcomes[i].said);
+            first = false;
+        }
+    puts(".");
+}
+
+static int verify(struct verify *v, int argc, char **argv)
+{
+    struct store *st = NULL;
+    struct err err = {0};
+    int rc;
+
+    if (cli_catalog(v->cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (store_open(v->cli->catalog, STORE_READ, &st, &err) != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    rc = optind < argc ? 0 : read_list(v, st, NULL, &err);
+    for (int i = optind; rc == 0 && i < argc; i++)
+        rc = read_list(v, st, argv[i], &err);
+    store_close(st);
+    if (rc != 0)
+        return cli_fail("verify the files", &err, NULL);
+    v->chunk = malloc(CHUNK_BYTES);
+    if (!v->chunk)
+        rc = err_set(&err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; rc == 0 && i < v->count; i++)
+        rc = verify_one(v, &v->files[i], &err);
+    if (rc == 0)
+        rc = flush(v, &err);
+    if (rc != 0)
+        return cli_fail("verify the files", &err, NULL);
+    print_outcome(v);
+    if (v->counts[CHANGED] > 0)
+        return EX_DATAERR;
+    return v->counts[STALE] + v->counts[MISSING] + v->counts[UNREADABLE] > 0 ? EX_NOINPUT : EX_OK;
+}
+
+int cmd_verify(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "", longs, NULL, true, NULL};
+    struct verify *v;
+    int status = cli_parse(cli, &spec, NULL, argc, argv);
+
+    if (status >= 0)
+        return status;
+    v = calloc(1, sizeof(*v));
+    if (!v) {
+        struct err err = {0};
+
+        err_set(&err, ERR_NOMEM, "out of memory");
+        return cli_fail("verify the files", &err, NULL);
+    }
+    v->cli = cli;
+    status = verify(v, argc, argv);
+    for (size_t i = 0; i < v->count; i++)
+        free(v->files[i].path);
+    free(v->files);
+    free(v->chunk);
+    free(v);
+    return cli_flush(status);
+}

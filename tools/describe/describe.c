@@ -1,0 +1,259 @@
+#include "tools/describe/describe.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "store/results/recorded.h"
+#include "workers/results.h"
+
+#define NONE SIZE_MAX
+
+struct reading {
+    struct whose *whose;
+    describe_note_fn note;
+    void *arg;
+    char **keys; /* of the columns; NULL: it is none that is kept */
+    size_t columns;
+    size_t number, path, member; /* columns that name the recording; NONE */
+    int last_year;
+};
+
+void described_free(struct described *d)
+{
+    for (size_t i = 0; i < d->count; i++)
+        free((void *)(uintptr_t)d->list[i].values);
+    free(d->list);
+    *d = (struct described){0};
+}
+
+/* In place: without blanks around it, lines that end with a newline alone, and blanks for other
+ * control characters. */
+static char *clean(char *text, bool keep_lines)
+{
+    char *to = text, *from = text;
+
+    for (; *from; from++) {
+        const unsigned char *p = (const unsigned char *)from;
+        bool line = *p == '\n' || *p == '\t';
+
+        if (*p == '\r' && p[1] == '\n')
+            continue;
+        if (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0)
+            from++;
+        if (*p == '\r' && keep_lines)
+            *to++ = '\n';
+        else if ((*p < 0x20 && !(line && keep_lines)) || *p == 0x7F || from > (const char *)p)
+            *to++ = ' ';
+        else
+            *to++ = *from;
+    }
+    while (to > text && strchr(" \t\n", to[-1]))
+        to--;
+    *to = '\0';
+    return text + strspn(text, " \t\n");
+}
+
+/* ---- the header */
+
+static bool is_called(const char *header, const char *name)
+{
+    for (; *header && *name; header++, name++) {
+        char c = (char)tolower((unsigned char)*header);
+
+        if ((c == ' ' || c == '-' ? '_' : c) != *name)
+            return false;
+    }
+    return *header == *name;
+}
+
+static size_t column_of(const struct reading *r, const char *const *names)
+{
+    for (; *names; names++)
+        for (size_t i = 0; i < r->columns; i++)
+            if (r->keys[i] && is_called(r->keys[i], *names))
+                return i;
+    return NONE;
+}
+
+/* Which columns name the recording, and so are no tags. */
+static int find_names(struct reading *r, struct err *err)
+{
+    static const char *const id[] = {"media_id", NULL}, *const member[] = {"member", NULL},
+                             *const paths[] = {"path", "file", "filename", "file_name", NULL},
+                             *const numbers[] = {"recording", "number", NULL};
+    size_t used[] = {column_of(r, id), column_of(r, paths), NONE}, kept = 0;
+
+    r->number = used[0];
+    r->path = used[0] == NONE ? used[1] : NONE;
+    used[2] = used[1] == NONE ? NONE : column_of(r, member);
+    r->member = r->path == NONE ? NONE : used[2];
+    if (r->number == NONE && r->path == NONE)
+        used[0] = r->number = column_of(r, numbers);
+    if (r->number == NONE && r->path == NONE)
+        return err_set(err, ERR_INPUT,
+                       "its first line names no column path, file, filename, media_id, recording "
+                       "or number");
+    for (size_t i = 0; i < 3; i++)
+        if (used[i] != NONE)
+            r->keys[used[i]] = NULL;
+    for (size_t i = 0; i < r->columns; i++)
+        kept += r->keys[i] != NULL;
+    return kept ? 0 : err_set(err, ERR_INPUT, "it has no column beside the recordings' names");
+}
+
+static int read_header(struct csv *table, struct reading *r, struct err *err)
+{
+    int rc = csv_next(table, err);
+
+    if (rc <= 0)
+        return rc < 0 ? rc : err_set(err, ERR_INPUT, "it is empty");
+    r->columns = table->count;
+    r->keys = calloc(r->columns, sizeof(*r->keys));
+    if (!r->keys)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < r->columns; i++) {
+        char *key = clean(table->columns[i], false);
+
+        if (strlen(key) > RESULT_TAG_KEY_MAX)
+            return err_set(err, ERR_INPUT, "a column's name has more than %u bytes",
+                           RESULT_TAG_KEY_MAX);
+        r->keys[i] = key[0] ? key : NULL;
+    }
+    return find_names(r, err);
+}
+
+/* ---- the rows */
+
+/* The cleaned field of a column; "" where the row has none. */
+static char *field_of(const struct csv *table, size_t column)
+{
+    static char none[1];
+
+    return column < table->count ? clean(table->columns[column], true) : none;
+}
+
+static int find_recording(const struct reading *r, const struct csv *table, int64_t *ret,
+                          struct err *err)
+{
+    if (r->number != NONE)
+        return whose_number(r->whose, field_of(table, r->number), ret, err);
+    return whose_place(r->whose, field_of(table, r->path), field_of(table, r->member), ret, err);
+}
+
+/* A row that has more columns than there are names has moved: nothing of it can be believed. */
+static int check_width(const struct reading *r, const struct csv *table, struct err *err)
+{
+    for (size_t i = r->columns; i < table->count; i++)
+        if (table->columns[i][strspn(table->columns[i], " \t\r\n")])
+            return err_set(err, ERR_USAGE, "it has %zu columns, and the first line %zu",
+                           table->count, r->columns);
+    return 0;
+}
+
+static void check_date(const struct reading *r, uint64_t line, const struct store_said *said)
+{
+    char on[RECORDED_LEN], shown[60], sentence[200];
+
+    if (!said->value[0] || recorded_rank("csv", said->key) == 0 ||
+        recorded_date(said->value, r->last_year, on))
+        return;
+    utf8_copy(shown, sizeof(shown), said->value);
+    snprintf(sentence, sizeof(sentence),
+             "'%s' is no date as 2003, 2003-05 or 2003-05-17: it is kept as text alone", shown);
+    r->note(r->arg, line, false, sentence);
+}
+
+/* The values of a row; those that it ends before are not said. */
+static int take_values(const struct reading *r, const struct csv *table,
+                       struct request_description *ret, struct err *err)
+{
+    struct store_said *said = calloc(r->columns, sizeof(*said));
+
+    if (!said)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    ret->values = said;
+    for (size_t i = 0; i < r->columns && i < table->count; i++) {
+        struct store_said one = {r->keys[i], NULL};
+
+        if (!r->keys[i])
+            continue;
+        one.value = field_of(table, i);
+        if (strlen(one.value) > RESULT_TAG_VALUE_MAX)
+            return err_set(err, ERR_USAGE, "column '%.100s' has more than %u bytes", one.key,
+                           RESULT_TAG_VALUE_MAX);
+        check_date(r, table->row_line, &one);
+        said[ret->value_count++] = one;
+    }
+    return 0;
+}
+
+static int add(struct described *d, const struct request_description *one, struct err *err)
+{
+    if (d->count == d->cap) {
+        size_t cap = d->cap ? d->cap * 2 : 64;
+        struct request_description *list = realloc(d->list, cap * sizeof(*list));
+
+        if (!list)
+            return err_set(err, ERR_NOMEM, "out of memory");
+        d->list = list;
+        d->cap = cap;
+    }
+    d->list[d->count++] = *one;
+    return 0;
+}
+
+/* A row that cannot be taken is said, and the others are. */
+static int take_row(const struct reading *r, const struct csv *table, struct described *d,
+                    struct err *err)
+{
+    struct request_description one = {0};
+    int rc = check_width(r, table, err);
+
+    if (rc == 0)
+        rc = find_recording(r, table, &one.media_id, err);
+    if (rc == 0)
+        rc = take_values(r, table, &one, err);
+    if (rc == 0)
+        rc = add(d, &one, err);
+    if (rc != 0)
+        free((void *)(uintptr_t)one.values);
+    if (rc == ERR_MISSING || rc == ERR_USAGE) {
+        r->note(r->arg, table->row_line, true, err->msg);
+        *err = (struct err){0};
+        d->left_out++;
+        rc = 0;
+    }
+    return rc;
+}
+
+static bool is_blank(const struct csv *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (table->columns[i][strspn(table->columns[i], " \t\r\n")])
+            return false;
+    return true;
+}
+
+int describe_read(struct csv *table, struct whose *whose, describe_note_fn note, void *arg,
+                  struct described *ret, struct err *err)
+{
+    struct reading r = {.whose = whose, .note = note, .arg = arg};
+    char now[CLOCK_ISO_LEN];
+    int rc = read_header(table, &r, err);
+
+    clock_iso8601(clock_wall_ms(), now);
+    r.last_year = (int)strtol(now, NULL, 10) + 1;
+    while (rc == 0 && (rc = csv_next(table, err)) == 1) {
+        rc = 0;
+        if (is_blank(table))
+            continue;
+        ret->lines++;
+        rc = take_row(&r, table, ret, err);
+    }
+    free(r.keys);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* tools/describe/describe.h - what the rows of a table say of recordings. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_DESCRIBE_DESCRIBE_H
+#define NIGHTSHIFT_TOOLS_DESCRIBE_DESCRIBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/requests/request.h"
+#include "tools/describe/csv.h"
+#include "tools/describe/whose.h"
+
+/* Something about one line. left_out: nothing of it is taken. */
+typedef void (*describe_note_fn)(void *arg, uint64_t line, bool left_out, const char *sentence);
+
+struct described {
+    struct request_description *list; /* owned, with its values, whose strings are the table's */
+    size_t count, cap;
+    uint64_t lines, left_out; /* without the header */
+};
+
+/* Reads the table to its end. The first row has the columns' names. The recordings are named by the
+ * first of these that is there: media_id; path, file, filename (with member, for one in an
+ * archive); recording; number. All other columns are tags. ERR_INPUT: the table as a whole cannot
+ * be taken. *ret is freed in any case. */
+int describe_read(struct csv *table, struct whose *whose, describe_note_fn note, void *arg,
+                  struct described *ret, struct err *err);
+void described_free(struct described *d);
+
+#endif
