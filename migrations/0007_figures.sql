@@ -9,7 +9,7 @@ DROP VIEW failures;
 -- what waits for that. NULL: nothing was asked for.
 ALTER TABLE media ADD COLUMN state TEXT CHECK (state IN
     ('absent', 'paused', 'started', 'pending', 'failed', 'cancelled', 'waiting', 'done'));
--- As much of it as every one of them has heard: all of it, once they are done.
+-- As much of it as every one of them has heard that hears: all of it, once they are done.
 ALTER TABLE media ADD COLUMN audio_done_ms INTEGER NOT NULL DEFAULT 0;
 
 ALTER TABLE catalog_total ADD COLUMN pending INTEGER NOT NULL DEFAULT 0;
@@ -73,28 +73,30 @@ CREATE TRIGGER figure_made INSTEAD OF INSERT ON figure BEGIN
                       WHEN 1 THEN 'absent' WHEN 2 THEN 'paused' WHEN 3 THEN 'started'
                       WHEN 4 THEN 'pending' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'
                       WHEN 7 THEN 'waiting' WHEN 8 THEN 'done' END AS state,
-                 -- Of a task that is done nothing is left, whatever its shards add up to.
-                 ifnull(min(iif(t.state = 'done', ifnull(m.duration_ms, t.audio_done_ms),
-                                min(t.audio_done_ms, ifnull(m.duration_ms, t.audio_done_ms)))),
-                        0) AS heard_ms
+                 -- Of a task that is done nothing is left, whatever its shards add up to; one that
+                 -- works on another's text hears nothing.
+                 ifnull(min(CASE WHEN s.source_id IS NOT NULL THEN NULL
+                                 WHEN t.state = 'done' THEN ifnull(m.duration_ms, t.audio_done_ms)
+                                 ELSE min(t.audio_done_ms, ifnull(m.duration_ms, t.audio_done_ms))
+                            END), 0) AS heard_ms
           FROM task t JOIN media m ON m.media_id = t.media_id
+          JOIN stage s ON s.stage_id = t.stage_id
           WHERE t.media_id = new.media_id AND t.wanted) AS n
     WHERE media_id = new.media_id
       AND (media.state IS NOT n.state OR media.audio_done_ms <> n.heard_ms);
 END;
 
--- What an enqueue adds, without looking at the recording's other tasks: nothing of it is heard.
+-- Most of what an enqueue adds begins a recording, or changes nothing beside another task that is
+-- pending, while nothing is heard.
 CREATE TRIGGER task_figure_begin AFTER INSERT ON task
 WHEN new.wanted AND new.state = 'pending' AND new.paused = 0 AND new.absent = 0
      AND new.waits IS NULL BEGIN
-    UPDATE media SET state = iif(state IN ('started', 'paused', 'absent'), state, 'pending'),
-                     audio_done_ms = 0
-    WHERE media_id = new.media_id AND state IS NOT 'pending';
+    UPDATE media SET state = 'pending' WHERE media_id = new.media_id AND state IS NULL;
 END;
 CREATE TRIGGER task_figure_insert AFTER INSERT ON task
-WHEN new.wanted AND (new.state <> 'pending' OR new.paused OR new.absent OR new.waits IS NOT NULL)
-     AND NOT (new.waits IS 'source' AND new.paused = 0 AND new.absent = 0 AND
-              (SELECT state IS 'pending' FROM media WHERE media_id = new.media_id)) BEGIN
+WHEN new.wanted AND NOT (new.state = 'pending' AND new.paused = 0 AND new.absent = 0 AND
+     (SELECT ifnull(state, iif(new.waits IS NULL, 'pending', '')) = 'pending' AND audio_done_ms = 0
+      FROM media WHERE media_id = new.media_id)) BEGIN
     INSERT INTO figure VALUES (new.media_id);
 END;
 CREATE TRIGGER task_figure_update

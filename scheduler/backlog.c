@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "scheduler/dispatch.h"
+#include "scheduler/figures.h"
 #include "scheduler/lease_passages.h"
 #include "scheduler/report.h"
 #include "scheduler/settle.h"
@@ -169,7 +170,7 @@ static void take(struct run *run, struct store_task *t)
     } else if (rc == ERR_INPUT) {
         run_check(run, ledger_failed(run->ledger, p.id, ERR_INPUT, err.msg, -1, &err), &err);
         run_note_commit(run);
-        run->failed_pending++;
+        figures_failed(run, rt->t.media_id);
     } else {
         goto fail;
     }
@@ -224,6 +225,7 @@ static void begin_stage(struct run *run, struct store_stage_row *row, struct sto
     report_event(run, LOG_INFO, "stage %s: loading the model %s", run->stage.name,
                  run->stage.model);
     tracks_choose(run, rows, n);
+    figures_begin_stage(run);
     if (had)
         supervisor_leave(run);
     supervisor_new_stage(run);

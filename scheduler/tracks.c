@@ -342,7 +342,6 @@ bool tracks_shard_done(struct run_worker *w, struct run_lease *l, struct msg_sha
     restart_result(&w->process.restart);
     if (m->seq >= tr->end)
         tr->end = m->seq + 1;
-    run->beside_ms += (uint64_t)(m->end_ms - m->start_ms);
     run_check(run, ledger_shard(run->ledger, tr->t.task_id, w->device, m, err), err);
     note(run, tr);
     return true;

@@ -293,6 +293,8 @@ struct store_totals {
     bool paused;            /* the whole catalog */
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
+/* The archive's `done` alone. */
+int store_recordings_done(struct store *st, uint64_t *ret, struct err *err);
 uint64_t store_archive_all(const struct store_archive *a); /* recordings; pure */
 /* Recordings that are transcribed and have no text: nobody speaks in them. */
 int store_speechless(struct store *st, uint64_t *ret, struct err *err);

@@ -134,6 +134,16 @@ static struct range cost_of(const struct estimate *e, const struct estimate_left
                    : (struct range){last * AUDIO_LEAST, last * AUDIO_MOST};
 }
 
+/* Both are as far off as they are independently of each other: seldom both at their worst. */
+static struct range times(struct range a, struct range b)
+{
+    double mid = sqrt(a.low * a.high * b.low * b.high);
+    double wide_a = log(a.high / a.low) / 2, wide_b = log(b.high / b.low) / 2;
+    double wide = exp(sqrt(wide_a * wide_a + wide_b * wide_b));
+
+    return a.low > 0 ? (struct range){mid / wide, mid * wide} : (struct range){0, a.high * b.high};
+}
+
 /* What is still to be loaded before the first result of its turn. */
 static struct range load_of(const struct estimate *e, int64_t now_ms, int64_t stage)
 {
@@ -170,8 +180,9 @@ bool estimate_range(const struct estimate *e, int64_t now_ms, const struct estim
             continue;
         cost = cost_of(e, &left[i]);
         load = load_of(e, now_ms, left[i].stage);
-        all.low += audio.low * cost.low + load.low;
-        all.high += audio.high * cost.high + load.high;
+        cost = times(audio, cost);
+        all.low += cost.low + load.low;
+        all.high += cost.high + load.high;
     }
     if (!(all.high < END_MS))
         return false;

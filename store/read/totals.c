@@ -66,6 +66,18 @@ uint64_t store_archive_all(const struct store_archive *a)
     return a->pending + a->waiting + a->paused + a->absent + a->done + a->failed + a->cancelled;
 }
 
+int store_recordings_done(struct store *st, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, "SELECT done FROM catalog_total", "");
+
+    if (rc != 1)
+        return rc < 0 ? rc : err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", st->path);
+    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
 static const char sql_speechless[] =
     "SELECT count(*) FROM media m WHERE EXISTS (SELECT 1 FROM task t JOIN stage s USING (stage_id) "
     "WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_TRANSCRIBES ") AND NOT EXISTS "
