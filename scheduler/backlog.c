@@ -246,7 +246,7 @@ static bool choose_stage(struct run *run)
         run_fail(run, &err);
         return false;
     }
-    while (pick < n && backlog_is_aside(run, rows[pick].stage_id))
+    while (pick < n && run_is_aside(run, rows[pick].stage_id))
         pick++;
     if (pick < n && !(run->has_stage && run->stage.stage_id == rows[pick].stage_id))
         begin_stage(run, &rows[pick], rows, n);
@@ -260,14 +260,6 @@ static bool choose_stage(struct run *run)
 }
 
 /* -------------------------------------------------------------------------------- put aside */
-
-bool backlog_is_aside(const struct run *run, int64_t stage)
-{
-    for (size_t i = 0; i < run->aside_count; i++)
-        if (run->aside[i] == stage)
-            return true;
-    return false;
-}
 
 /* Workers leave, and what they held is forgotten when they have. */
 static void stop_stage(struct run *run)
@@ -288,7 +280,7 @@ void backlog_put_aside(struct run *run, const struct store_stage_row *row, const
     struct err err = {0};
     char text[700];
 
-    if (backlog_is_aside(run, stage))
+    if (run_is_aside(run, stage))
         return;
     grown = realloc(run->aside, (run->aside_count + 1) * sizeof(*grown));
     if (!grown) {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "scheduler/backlog.h"
 #include "store/read/pace.h"
 #include "store/read/read.h"
 
@@ -114,7 +113,7 @@ static int add_left(void *arg, const struct read_progress *p)
     struct run *run = arg;
     struct estimate_left *grown;
 
-    if (p->pending + p->waiting == 0 || backlog_is_aside(run, p->stage_id))
+    if (p->pending + p->waiting == 0 || run_is_aside(run, p->stage_id))
         return 0;
     grown = realloc(run->stages_left, (run->stages_left_count + 1) * sizeof(*grown));
     if (!grown)

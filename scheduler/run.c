@@ -100,6 +100,14 @@ static void trouble(struct run *run, struct err *err)
     run_fail(run, err);
 }
 
+bool run_is_aside(const struct run *run, int64_t stage)
+{
+    for (size_t i = 0; i < run->aside_count; i++)
+        if (run->aside[i] == stage)
+            return true;
+    return false;
+}
+
 bool run_flush(struct run *run)
 {
     uint64_t completed = store_completed(run->st), whole, whole_before;

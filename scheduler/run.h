@@ -220,6 +220,7 @@ void run_fail(struct run *run, const struct err *err);
 /* Writes what the ledger holds. False: it could not, and the run is in trouble or has failed. */
 bool run_flush(struct run *run);
 bool run_worker_ready(const struct run_worker *w);
+bool run_is_aside(const struct run *run, int64_t stage); /* it cannot be done in this run */
 uint32_t run_ready_workers(const struct run *run);
 bool run_leased(const struct run *run); /* does any worker hold anything? */
 void run_note_commit(struct run *run);  /* the ledger has something: commit soon */

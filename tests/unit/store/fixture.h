@@ -117,26 +117,25 @@ static inline void figures_audit(void)
             "  WHEN 7 THEN 'waiting' WHEN 8 THEN 'done' END"),
         0);
     assert_int_equal(
-        count_of(
-            "WITH c AS (SELECT *, state IN ('pending', 'started') AS live "
-            "  FROM media WHERE state IS NOT NULL), "
-            "s AS (SELECT sum(live) AS pending, sum(state = 'waiting') AS waiting, "
-            "  sum(state = 'paused') AS paused, sum(state = 'absent') AS absent, "
-            "  sum(state = 'done') AS done, sum(state = 'failed') AS failed, "
-            "  sum(state = 'cancelled') AS cancelled, "
-            "  sum(live AND duration_ms IS NULL) AS unknown, "
-            "  sum((live AND duration_ms IS NULL) * size_bytes) AS bytes_unknown, "
-            "  sum((duration_ms IS NOT NULL) * size_bytes) AS bytes_known, "
-            "  sum(ifnull(duration_ms, 0)) AS known, sum(audio_done_ms) AS done_ms, "
-            "  sum(live * max(ifnull(duration_ms, 0) - audio_done_ms, 0)) AS left_ms FROM c) "
-            "SELECT (n.pending, n.waiting, n.paused, n.absent, n.done, n.failed, n.cancelled, "
-            "  n.unknown, n.bytes_unknown, n.bytes_known, n.audio_known_ms, n.audio_done_ms, "
-            "  n.audio_left_ms) = "
-            " (ifnull(s.pending, 0), ifnull(s.waiting, 0), ifnull(s.paused, 0), "
-            "  ifnull(s.absent, 0), ifnull(s.done, 0), ifnull(s.failed, 0), "
-            "  ifnull(s.cancelled, 0), ifnull(s.unknown, 0), ifnull(s.bytes_unknown, 0), "
-            "  ifnull(s.bytes_known, 0), ifnull(s.known, 0), ifnull(s.done_ms, 0), "
-            "  ifnull(s.left_ms, 0)) FROM catalog_total n, s"),
+        count_of("WITH c AS (SELECT *, state IN ('pending', 'started') AS live "
+                 "  FROM media WHERE state IS NOT NULL), "
+                 "s AS (SELECT sum(live) AS pending, sum(state = 'waiting') AS waiting, "
+                 "  sum(state = 'paused') AS paused, sum(state = 'absent') AS absent, "
+                 "  sum(state = 'done') AS done, sum(state = 'failed') AS failed, "
+                 "  sum(state = 'cancelled') AS cancelled, "
+                 "  sum(live AND duration_ms IS NULL) AS unknown, "
+                 "  sum((live AND duration_ms IS NULL) * size_bytes) AS bytes_unknown, "
+                 "  sum((duration_ms IS NOT NULL) * size_bytes) AS bytes_known, "
+                 "  sum(ifnull(duration_ms, 0)) AS known, sum(audio_done_ms) AS done_ms, "
+                 "  sum(live * max(ifnull(duration_ms, 0) - audio_done_ms, 0)) AS left_ms FROM c) "
+                 "SELECT (n.pending, n.waiting, n.paused, n.absent, n.done, n.failed, n.cancelled, "
+                 "  n.unknown, n.bytes_unknown, n.bytes_known, n.audio_known_ms, n.audio_done_ms, "
+                 "  n.audio_left_ms) = "
+                 " (ifnull(s.pending, 0), ifnull(s.waiting, 0), ifnull(s.paused, 0), "
+                 "  ifnull(s.absent, 0), ifnull(s.done, 0), ifnull(s.failed, 0), "
+                 "  ifnull(s.cancelled, 0), ifnull(s.unknown, 0), ifnull(s.bytes_unknown, 0), "
+                 "  ifnull(s.bytes_known, 0), ifnull(s.known, 0), ifnull(s.done_ms, 0), "
+                 "  ifnull(s.left_ms, 0)) FROM catalog_total n, s"),
         1);
 }
 
