@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "scheduler/dispatch.h"
+#include "scheduler/figures.h"
 #include "scheduler/lease_passages.h"
 #include "scheduler/report.h"
 #include "scheduler/settle.h"
@@ -169,7 +170,7 @@ static void take(struct run *run, struct store_task *t)
     } else if (rc == ERR_INPUT) {
         run_check(run, ledger_failed(run->ledger, p.id, ERR_INPUT, err.msg, -1, &err), &err);
         run_note_commit(run);
-        run->failed_pending++;
+        figures_failed(run, rt->t.media_id);
     } else {
         goto fail;
     }
@@ -224,6 +225,7 @@ static void begin_stage(struct run *run, struct store_stage_row *row, struct sto
     report_event(run, LOG_INFO, "stage %s: loading the model %s", run->stage.name,
                  run->stage.model);
     tracks_choose(run, rows, n);
+    figures_begin_stage(run);
     if (had)
         supervisor_leave(run);
     supervisor_new_stage(run);
@@ -244,7 +246,7 @@ static bool choose_stage(struct run *run)
         run_fail(run, &err);
         return false;
     }
-    while (pick < n && backlog_is_aside(run, rows[pick].stage_id))
+    while (pick < n && run_is_aside(run, rows[pick].stage_id))
         pick++;
     if (pick < n && !(run->has_stage && run->stage.stage_id == rows[pick].stage_id))
         begin_stage(run, &rows[pick], rows, n);
@@ -258,14 +260,6 @@ static bool choose_stage(struct run *run)
 }
 
 /* -------------------------------------------------------------------------------- put aside */
-
-bool backlog_is_aside(const struct run *run, int64_t stage)
-{
-    for (size_t i = 0; i < run->aside_count; i++)
-        if (run->aside[i] == stage)
-            return true;
-    return false;
-}
 
 /* Workers leave, and what they held is forgotten when they have. */
 static void stop_stage(struct run *run)
@@ -286,7 +280,7 @@ void backlog_put_aside(struct run *run, const struct store_stage_row *row, const
     struct err err = {0};
     char text[700];
 
-    if (backlog_is_aside(run, stage))
+    if (run_is_aside(run, stage))
         return;
     grown = realloc(run->aside, (run->aside_count + 1) * sizeof(*grown));
     if (!grown) {

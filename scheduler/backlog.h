@@ -22,7 +22,6 @@ double backlog_unread(const struct run *run);
 /* A stage that cannot be done here (its model is gone, or fits no device): its tasks stay pending,
  * the run goes on with the others and ends with this error. Its leases are taken back. */
 void backlog_put_aside(struct run *run, const struct store_stage_row *stage, const struct err *why);
-bool backlog_is_aside(const struct run *run, int64_t stage);
 void backlog_take_back(struct run *run); /* somebody may have mended them: all are tried again */
 char *backlog_shown(const struct store_task *t); /* its name for people; owned; NULL: no memory */
 int backlog_paused(struct run *run, bool *ret, struct err *err);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "scheduler/backlog.h"
+#include "scheduler/figures.h"
 #include "scheduler/lease_passages.h"
 #include "scheduler/report.h"
 #include "scheduler/settle.h"
@@ -335,7 +336,7 @@ void dispatch_record(struct run *run, const struct dispatch_failure *f,
                   &err);
     run_note_commit(run);
     if (final) {
-        run->failed_pending++;
+        figures_failed(run, f->media);
         report_event(run, LOG_WARN, "%s: %s", f->shown, d->message);
     } else if (d->at_ms == 0) {
         /* A worker's death has been told once for all that it held. */
@@ -534,6 +535,7 @@ static bool first_done(struct run_worker *w, struct run_lease *l, struct msg_sha
     if (rc)
         return false;
     restart_result(&w->process.restart);
+    figures_heard(run, t, m->end_ms - m->start_ms);
     rc = ledger_passages(run->ledger, t->t.task_id, w->device, m, t->passages, err);
     t->passages = NULL; /* they are the ledger's */
     t->passage_count = 0;

@@ -69,7 +69,10 @@ struct scheduler_options {
 
 struct scheduler_result {
     uint64_t tasks_done, tasks_failed, tasks_left;
-    int64_t audio_ms; /* transcribed in this run */
+    /* Recordings: done as a whole by this run; with a task that was given up in it; with something
+     * that is still to be done. */
+    uint64_t recordings_done, recordings_failed, recordings_left;
+    int64_t audio_ms; /* heard in this run, of every recording once */
     int64_t wall_ms;
     bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */
     bool put_aside;   /* the error is a stage's that was put aside: all the others are done */

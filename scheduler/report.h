@@ -8,11 +8,8 @@
 void report_start(struct run *run);
 void report_tick(struct run *run, int64_t now_ms);
 void report_end(struct run *run);
-void report_totals(struct run *run); /* read again */
-void report_view(struct run *run, struct progress *ret);
 /* A log line that does not tear the progress line. */
 void report_event(struct run *run, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-uint64_t report_audio_seen(const struct run *run);
 
 #endif

@@ -100,9 +100,17 @@ static void trouble(struct run *run, struct err *err)
     run_fail(run, err);
 }
 
+bool run_is_aside(const struct run *run, int64_t stage)
+{
+    for (size_t i = 0; i < run->aside_count; i++)
+        if (run->aside[i] == stage)
+            return true;
+    return false;
+}
+
 bool run_flush(struct run *run)
 {
-    uint64_t completed = store_completed(run->st);
+    uint64_t completed = store_completed(run->st), whole, whole_before;
     struct err err = {0};
     int rc;
 
@@ -110,7 +118,11 @@ bool run_flush(struct run *run)
         return true;
     if (run->trouble_since_ms && clock_mono_ms() < run->trouble_next_ms)
         return false;
-    rc = ledger_flush(run->ledger, &err);
+    rc = store_recordings_done(run->st, &whole_before, &err);
+    if (rc == 0)
+        rc = ledger_flush(run->ledger, &err);
+    if (rc == 0 && store_recordings_done(run->st, &whole, &err) == 0 && whole > whole_before)
+        run->recordings_done += whole - whole_before;
     if (rc == 0) {
         /* The catalog alone knows: the last shard of a task may be anybody's. */
         run->tasks_done += store_completed(run->st) - completed;

@@ -11,6 +11,7 @@
  *   process.c      workers and settlers alike: started, timed out, started again, put aside
  *   supervisor.c   what is particular to workers
  *   recall.c       what is remembered of the devices
+ *   figures.c      what is counted, and when it will be over
  *   report.c       what people see
  *
  * Everything runs on the loop's thread. Work is done in run_step, called once per turn of the loop
@@ -30,6 +31,7 @@
 #include "base/err.h"
 #include "gpu/devices.h"
 #include "scheduler/control/control_server.h"
+#include "scheduler/plan/estimate.h"
 #include "scheduler/plan/idmap.h"
 #include "scheduler/ledger/ledger.h"
 #include "scheduler/plan/planner.h"
@@ -88,6 +90,8 @@ struct run_task { /* known to the planner */
     int code;
     char message[320];
     char *shown;                     /* its name for people; owned */
+    int64_t heard_ms;                /* in this run, by its own stage */
+    uint64_t mark;                   /* figures.c */
     struct result_passage *passages; /* owned; while they are leased */
     size_t passage_count;
 };
@@ -115,6 +119,11 @@ struct run_lease {
     uint32_t shards;               /* of the recording, when its end was seen; else 0 */
     struct run_track tracks[SETUP_MAX_STAGES - 1]; /* the others */
     uint32_t track_count;
+};
+
+struct run_pace { /* what is remembered of a stage on the devices of the run */
+    int64_t stage;
+    double speed; /* times real time; 0: nothing */
 };
 
 struct settle;
@@ -180,14 +189,24 @@ struct run {
     int64_t started_wall_ms, started_ms;
     uint64_t shards_done, tasks_done, tasks_failed; /* durable */
     uint64_t failed_pending;                        /* when the ledger is written */
-    int64_t audio_saved_ms;                         /* durable, in this run */
-    uint64_t audio_seen_ms; /* by the heartbeats of workers that have gone; see report_audio_seen */
-    uint64_t beside_ms;     /* audio of the shards of other tracks */
+    uint64_t recordings_done;                       /* durable */
+    struct idmap failed;    /* recordings of which a task was given up: any pointer */
+    struct idmap heard;     /* recordings -> ms of it heard in this run, as a pointer */
+    int64_t audio_ms;       /* their sum */
+    uint64_t audio_seen_ms; /* by the heartbeats of workers that have gone; figures_audio_seen */
+    uint64_t turn_base_ms;  /* audio seen when the stage's turn began */
+    uint64_t turn_audio_ms; /* by its results, since then */
+    uint64_t turn_done;     /* its tasks that are done, as of totals */
     struct rate rate;
+    struct estimate estimate;
+    struct estimate_left *stages_left; /* owned; as of totals */
+    size_t stages_left_count;
+    struct run_pace *paces; /* owned */
+    size_t pace_count;
+    uint64_t shown_mark;
     struct store_totals totals;
     int64_t totals_at_ms, totals_cost_ms;
     uint64_t totals_done, totals_failed; /* tasks_done, _failed when totals were read */
-    int64_t totals_saved_ms;             /* audio_saved_ms then */
     int64_t report_due_ms, json_due_ms;
     bool line_shown, tty, color;
     bool named; /* the first recording that went to a worker was said */
@@ -200,6 +219,7 @@ void run_fail(struct run *run, const struct err *err);
 /* Writes what the ledger holds. False: it could not, and the run is in trouble or has failed. */
 bool run_flush(struct run *run);
 bool run_worker_ready(const struct run_worker *w);
+bool run_is_aside(const struct run *run, int64_t stage); /* it cannot be done in this run */
 uint32_t run_ready_workers(const struct run *run);
 bool run_leased(const struct run *run); /* does any worker hold anything? */
 void run_note_commit(struct run *run);  /* the ledger has something: commit soon */

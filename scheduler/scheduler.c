@@ -8,8 +8,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "scheduler/backlog.h"
 #include "scheduler/dispatch.h"
+#include "scheduler/figures.h"
 #include "scheduler/process.h"
 #include "scheduler/recall.h"
 #include "scheduler/report.h"
@@ -32,8 +34,8 @@ static void on_durable(void *arg, int64_t task, int64_t audio_ms)
     struct run *run = arg;
 
     (void)task;
+    (void)audio_ms;
     run->shards_done++;
-    run->audio_saved_ms += audio_ms;
 }
 
 static void on_refused(void *arg, int64_t task, const struct err *err)
@@ -352,17 +354,22 @@ static void on_status(void *arg, struct control_live *ret)
     struct run *run = arg;
     struct progress p;
 
-    report_view(run, &p);
+    figures_view(run, &p);
     *ret = (struct control_live){
         .pid = (uint32_t)getpid(),
         .workers = run->worker_count,
         .workers_ready = p.workers_ready,
         .started_ms = run->started_wall_ms,
-        .audio_done_ms = report_audio_seen(run),
+        .audio_done_ms = figures_audio_seen(run),
         .speed = p.speed,
-        .eta_ms = p.eta_ms,
+        .low_ms = p.low_ms,
+        .high_ms = p.high_ms,
+        .work_percent = p.work_percent,
+        .work_more = p.work_more,
         .draining = run->mode == RUN_DRAINING || run->mode == RUN_ENDING,
     };
+    if (p.work)
+        utf8_copy(ret->work, sizeof(ret->work), p.work);
 }
 
 /* -------------------------------------------------------------------------- beginning and end */
@@ -491,7 +498,7 @@ static int open_run(struct run *run, struct err *err)
         rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
     if (rc)
         return rc;
-    report_totals(run);
+    figures_totals(run);
     rc = ledger_event(run->ledger, "run-start", 0, "", "", err);
     if (rc == 0 && is_unguarded(run))
         rc = ledger_event(run->ledger, "sandbox", 0, "", run->o->unguarded, err);
@@ -502,8 +509,10 @@ static int open_run(struct run *run, struct err *err)
 static void say_first(struct run *run)
 {
     const struct store_totals *t = &run->totals;
+    const struct store_archive *a = &t->archive;
+    /* Some of one that is paused may be runnable, by another stage. */
+    uint64_t n = a->pending > 0 ? a->pending : a->paused;
     char audio[PROGRESS_SPAN];
-    const char *what;
 
     report_start(run);
     run_devices_say(run);
@@ -516,17 +525,15 @@ static void say_first(struct run *run)
             end_run(run, false);
         return;
     }
-    progress_hours(t->audio_left_ms, t->audio_left_ms, audio);
-    what = store_totals_several(t) ? "task" : "recording";
+    progress_hours(a->audio_left_ms, a->audio_left_ms, audio);
     if (t->tasks_pending == 0)
         report_event(run, LOG_INFO, "nothing is left to do");
-    else if (t->tasks_unknown)
-        report_event(run, LOG_INFO, "%llu %s%s to do", (unsigned long long)t->tasks_pending, what,
-                     t->tasks_pending == 1 ? "" : "s");
+    else if (a->unknown > 0 || a->pending == 0)
+        report_event(run, LOG_INFO, "%llu recording%s to do", (unsigned long long)n,
+                     n == 1 ? "" : "s");
     else
-        report_event(run, LOG_INFO, "%llu %s%s to do, %s of audio left",
-                     (unsigned long long)t->tasks_pending, what, t->tasks_pending == 1 ? "" : "s",
-                     audio);
+        report_event(run, LOG_INFO, "%llu recording%s to do, %s of audio left",
+                     (unsigned long long)n, n == 1 ? "" : "s", audio);
 }
 
 /* All that the open file holds goes to another one, and the run ends with that: whatever else went
@@ -574,12 +581,15 @@ static void last_words(struct run *run)
     look_for_catalog(run);
     if (run->astray.code)
         rescue(run);
-    report_totals(run);
+    figures_totals(run);
     report_end(run);
     run->result->tasks_done = run->tasks_done;
     run->result->tasks_failed = run->tasks_failed;
     run->result->tasks_left = run->totals.tasks_pending;
-    run->result->audio_ms = run->audio_saved_ms;
+    run->result->recordings_done = run->recordings_done;
+    run->result->recordings_failed = run->failed.count;
+    run->result->recordings_left = run->totals.archive.pending;
+    run->result->audio_ms = run->audio_ms;
     run->result->wall_ms = clock_mono_ms() - run->started_ms;
     run->result->interrupted = run->interrupted;
 }
@@ -646,6 +656,7 @@ out:
     tracks_free(run);
     settle_free(run);
     backlog_free(run);
+    figures_free(run);
     planner_free(run->planner);
     ledger_free(run->ledger);
     store_close(run->st);

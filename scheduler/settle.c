@@ -92,7 +92,7 @@ static bool read_page(struct run *run)
     for (; s->stage_at < s->stage_count; s->stage_at++, s->cursor = 0) {
         int64_t stage = s->stages[s->stage_at].stage_id;
 
-        if (backlog_is_aside(run, stage))
+        if (run_is_aside(run, stage))
             continue;
         if (store_unsettled(run->st, stage, s->cursor, clock_wall_ms(), s->page, SETTLE_PAGE,
                             &s->page_len, &err)) {
@@ -116,7 +116,7 @@ static struct store_task *peek(struct run *run)
     struct settle *s = run->settle;
 
     for (;;) {
-        if (s->page_at < s->page_len && backlog_is_aside(run, s->stages[s->stage_at].stage_id))
+        if (s->page_at < s->page_len && run_is_aside(run, s->stages[s->stage_at].stage_id))
             drop_page(s);
         if (s->page_at == s->page_len && !read_page(run))
             return NULL;

@@ -37,7 +37,7 @@ void tracks_choose(struct run *run, struct store_stage_row *rows, size_t n)
     for (size_t i = 0; i < n && run->beside_count < SETUP_MAX_STAGES - 1; i++) {
         struct scheduler_stage kind = {0};
 
-        if (!rows[i].stage_id || backlog_is_aside(run, rows[i].stage_id))
+        if (!rows[i].stage_id || run_is_aside(run, rows[i].stage_id))
             continue;
         if (run->o->stage)
             run->o->stage(rows[i].name, rows[i].params_json, &kind);
@@ -206,7 +206,7 @@ static bool make_track(struct run_worker *w, uint32_t i, const struct run_lease 
     struct err err = {0};
 
     *tr = (struct run_track){.stage = i + 1, .settles = of->settles};
-    if (!(w->loaded >> i & 1) || backlog_is_aside(run, of->row.stage_id) ||
+    if (!(w->loaded >> i & 1) || run_is_aside(run, of->row.stage_id) ||
         !find_task(run, of->row.stage_id, l->task->t.media_id, &tr->t))
         return false;
     *m = (struct msg_track){.stage = tr->stage,
@@ -351,7 +351,6 @@ bool tracks_shard_done(struct run_worker *w, struct run_lease *l, struct msg_sha
     restart_result(&w->process.restart);
     if (m->seq >= tr->end)
         tr->end = m->seq + 1;
-    run->beside_ms += (uint64_t)(m->end_ms - m->start_ms);
     run_check(run, ledger_shard(run->ledger, tr->t.task_id, w->device, m, err), err);
     note(run, tr);
     return true;

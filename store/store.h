@@ -257,8 +257,22 @@ int store_stages_runnable(struct store *st, int64_t now_ms, struct store_stage_r
                           struct err *err);
 void store_stage_row_free(struct store_stage_row *s);
 
+/* Of the archive, every recording once, however many stages hear it. */
+struct store_archive {
+    /* Every recording of which anything was asked for is in exactly one of these, as the view
+     * `recordings` has it; pending: begun or not. */
+    uint64_t pending, waiting, paused, absent, done, failed, cancelled;
+    uint64_t unknown;       /* of pending, those whose duration nobody knows yet */
+    uint64_t bytes_unknown; /* their size */
+    uint64_t bytes_known;   /* of all others */
+    int64_t audio_known_ms; /* of these; */
+    int64_t audio_done_ms;  /*   as much of it as all stages heard that are to; */
+    int64_t audio_left_ms;  /*   and what is left of those in pending */
+};
+
 struct store_totals {
     uint64_t recordings, places, vanished;
+    struct store_archive archive;
     /* Every task is in exactly one of these. pending: runnable, now or after a retry's wait, or to
      * be settled; absent: pending, but no place of its recording is present; paused: pending
      * and paused by itself; waiting: pending, for its source's task of the same recording, which is
@@ -276,8 +290,9 @@ struct store_totals {
     bool paused;            /* the whole catalog */
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
-/* Does some recording have several tasks, so that they are not counted as recordings? Pure. */
-bool store_totals_several(const struct store_totals *t);
+/* The archive's `done` alone. */
+int store_recordings_done(struct store *st, uint64_t *ret, struct err *err);
+uint64_t store_archive_all(const struct store_archive *a); /* recordings; pure */
 /* Recordings that are transcribed and have no text: nobody speaks in them. */
 int store_speechless(struct store *st, uint64_t *ret, struct err *err);
 

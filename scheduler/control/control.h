@@ -28,11 +28,14 @@ struct control_live { /* what only the run knows */
      * the catalog cannot be written, or the run is told to stop at once); its process, and with it
      * the device's memory, is gone some moments later. */
     uint32_t workers_ready;
-    int64_t started_ms;     /* wall clock */
-    uint64_t audio_done_ms; /* in this run, by the heartbeats */
-    double speed;           /* times real time, of the last minutes */
-    int64_t eta_ms;         /* -1 unknown */
+    int64_t started_ms;      /* wall clock */
+    uint64_t audio_done_ms;  /* in this run, by the heartbeats */
+    double speed;            /* times real time, of the last minutes */
+    int64_t low_ms, high_ms; /* until its end; -1 unknown */
     bool draining;
+    char work[240];       /* a recording in work, its name for people, cut to that; "" none is */
+    int64_t work_percent; /* of it; -1: too short to tell */
+    uint32_t work_more;   /* others in work */
 };
 
 struct control;

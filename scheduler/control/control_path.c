@@ -123,8 +123,12 @@ static const struct field live_list[] = {
     FIELD_I64(live, m.started_ms, INT64_MIN, INT64_MAX),
     FIELD_U64(live, m.audio_done_ms, UINT64_MAX),
     FIELD_U64(live, thousandths, SPEED_MAX * 1000),
-    FIELD_I64(live, m.eta_ms, -1, INT64_MAX),
+    FIELD_I64(live, m.low_ms, -1, INT64_MAX),
+    FIELD_I64(live, m.high_ms, -1, INT64_MAX),
     FIELD_BOOL(live, m.draining),
+    FIELD_CHARS(live, m.work),
+    FIELD_I64(live, m.work_percent, -1, 100),
+    FIELD_U32(live, m.work_more, 0, UINT32_MAX),
 };
 
 static const struct fields live_fields = FIELDS("status", live, live_list, NULL);

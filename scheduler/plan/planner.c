@@ -271,6 +271,16 @@ uint32_t plan_task_shards(const struct planner *p, const struct task *t)
     return n > PLANNER_MAX_SHARDS ? PLANNER_MAX_SHARDS : (uint32_t)n;
 }
 
+int planner_task_percent(const struct planner *p, int64_t task)
+{
+    const struct task *t = plan_task_get(p, task);
+    uint32_t all = t ? plan_task_shards(p, t) : 0;
+
+    if (all < 2)
+        return -1;
+    return (int)(100 * (uint64_t)(t->done_count < all ? t->done_count : all - 1) / all);
+}
+
 static bool task_complete(const struct task *t) { return t->total && t->done_count >= t->total; }
 
 bool plan_length_known(const struct task *t) { return t->total || t->duration_ms >= 0; }

@@ -8,6 +8,8 @@ static const char sql_totals[] =
     "ifnull(sum(s.audio_known_ms), 0), ifnull(sum(s.audio_done_ms), 0), "
     "ifnull(sum(s.audio_left_ms), 0), ifnull(sum(s.unknown), 0), ifnull(sum(s.bytes_pending), 0), "
     "ifnull(sum(s.waiting), 0), "
+    "c.pending, c.waiting, c.paused, c.absent, c.done, c.failed, c.cancelled, c.unknown, "
+    "c.bytes_unknown, c.bytes_known, c.audio_known_ms, c.audio_done_ms, c.audio_left_ms, "
     "EXISTS (SELECT 1 FROM setting WHERE name = 'paused'), (SELECT count(*) FROM trouble) "
     "FROM catalog_total c LEFT JOIN stage_total s ON true";
 
@@ -39,6 +41,19 @@ int store_totals(struct store *st, struct store_totals *ret, struct err *err)
     ret->tasks_unknown = (uint64_t)NEXT;
     ret->bytes_pending = (uint64_t)NEXT;
     ret->tasks_waiting = (uint64_t)NEXT;
+    ret->archive.pending = (uint64_t)NEXT;
+    ret->archive.waiting = (uint64_t)NEXT;
+    ret->archive.paused = (uint64_t)NEXT;
+    ret->archive.absent = (uint64_t)NEXT;
+    ret->archive.done = (uint64_t)NEXT;
+    ret->archive.failed = (uint64_t)NEXT;
+    ret->archive.cancelled = (uint64_t)NEXT;
+    ret->archive.unknown = (uint64_t)NEXT;
+    ret->archive.bytes_unknown = (uint64_t)NEXT;
+    ret->archive.bytes_known = (uint64_t)NEXT;
+    ret->archive.audio_known_ms = NEXT;
+    ret->archive.audio_done_ms = NEXT;
+    ret->archive.audio_left_ms = NEXT;
     ret->paused = NEXT != 0;
     ret->troubles = (uint64_t)NEXT;
 #undef NEXT
@@ -46,9 +61,21 @@ int store_totals(struct store *st, struct store_totals *ret, struct err *err)
     return 0;
 }
 
-bool store_totals_several(const struct store_totals *t)
+uint64_t store_archive_all(const struct store_archive *a)
 {
-    return t->tasks_pending + t->tasks_waiting + t->tasks_done + t->tasks_failed > t->recordings;
+    return a->pending + a->waiting + a->paused + a->absent + a->done + a->failed + a->cancelled;
+}
+
+int store_recordings_done(struct store *st, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, "SELECT done FROM catalog_total", "");
+
+    if (rc != 1)
+        return rc < 0 ? rc : err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", st->path);
+    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
 }
 
 static const char sql_speechless[] =

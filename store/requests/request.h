@@ -111,8 +111,8 @@ struct request_reply {
     int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
     uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files; RETRY,
-                          CANCEL, PAUSE, RESUME, FORGET, PIN: tasks; ADD, SAME, KNOWN: tasks that had
-                          failed for want of the file, and are pending again */
+                          CANCEL, PAUSE, RESUME, FORGET, PIN: tasks; ADD, SAME, KNOWN: tasks that
+                          had failed for want of the file, and are pending again */
 };
 
 /* An END, RETRY, CANCEL, PAUSE, RESUME, FORGET or PIN of very many rows is committed in pieces, so

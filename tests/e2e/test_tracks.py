@@ -28,6 +28,12 @@ class Tracks(test_stages.Stages):
     def listened(self, answer, stage):
         return len(re.findall(rf"\b{stage} listens to lease \d+", answer.err))
 
+    def heard_once(self, answer):
+        """An hour is an hour, however many stages heard it."""
+        seconds = round(self.sql("SELECT sum(duration_ms) FROM media")[0][0] / 1000)
+        length = f"{seconds // 60} min {seconds % 60:02d} s" if seconds >= 60 else f"{seconds} s"
+        self.assertIn(f"\n{length} of audio in ", answer.out)
+
     def archive_at_once(self):
         self.enqueue(*STAGES, self.archive)
         return self.run_all("--verbose", "--shard=30s")
@@ -41,6 +47,7 @@ class Tracks(test_stages.Stages):
         self.enqueue(*STAGES, self.archive)
         answer = self.run_all("--verbose", "--shard=30s", "--stage-by-stage")
         self.assertEqual(6, self.passes(answer))
+        self.heard_once(answer)
         self.assertEqual(0, self.listened(answer, "diarize"))
         self.assertNotIn("listen to what is decoded", answer.err)
         rows = self.rows()
@@ -60,7 +67,9 @@ class Together(Tracks):
         self.assertEqual(2, self.passes(answer))
         self.assertEqual(2, self.listened(answer, "diarize"))
         self.assertEqual(2, self.listened(answer, "sounds"))
-        self.assertIn("6 tasks done, 0 failed, 0 left.", answer.out)
+        self.assertIn("2 recordings done, 0 failed, 0 left.", answer.out)
+        self.heard_once(answer)
+        self.assertEqual([(2, 2, 0)], self.sql("SELECT recordings, done, failed FROM archive"))
         self.assertEqual(want, self.rows())
         self.assertEqual([("diarize", "done", 2), ("sounds", "done", 2), ("transcribe", "done", 2)],
                          self.sql(test_stages.TASKS))
@@ -104,7 +113,8 @@ class Together(Tracks):
         with open(os.path.join(self.archive, "broken.wav"), "wb") as file:
             file.write(b"RIFF\x24\0\0\0WAVEfmt " + bytes(400))
         answer = self.archive_at_once()
-        self.assertIn("6 tasks done, 3 failed, 0 left.", answer.out)
+        self.assertIn("2 recordings done, 1 failed, 0 left.", answer.out)
+        self.assertEqual(["transcribe, diarize, sounds"], [row["stage"] for row in self.json("status")["failures"]])
         self.assertEqual([("diarize", 1), ("sounds", 1), ("transcribe", 1)],
                          self.sql("SELECT s.name, count(*) FROM task JOIN stage s USING (stage_id) "
                                   "WHERE state = 'failed' GROUP BY 1 ORDER BY 1"))

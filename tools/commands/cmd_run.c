@@ -188,18 +188,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
 /* Of the whole catalog, after a run. */
 struct after {
     uint64_t speechless; /* recordings that are done and have no text */
-    uint64_t stages;     /* that have tasks */
-    uint64_t waiting;    /* tasks, for the transcription that they work on */
+    struct store_totals totals;
 };
-
-static int add_stage(void *arg, const struct read_progress *p)
-{
-    struct after *a = arg;
-
-    a->stages += p->tasks > 0;
-    a->waiting += p->waiting;
-    return 0;
-}
 
 /* All 0 when that cannot be read. */
 static struct after look_after(const char *catalog)
@@ -210,7 +200,7 @@ static struct after look_after(const char *catalog)
 
     if (store_open(catalog, STORE_READ, &st, &err) == 0 &&
         store_speechless(st, &a.speechless, &err) == 0)
-        (void)read_progress(st, add_stage, &a, &err);
+        (void)store_totals(st, &a.totals, &err);
     store_close(st);
     return a;
 }
@@ -219,28 +209,41 @@ static void print_waiting(uint64_t waiting)
 {
     char n[TEXT_LEN];
 
-    printf("%s %s for a transcription that is not done: nightshift status\n",
-           text_count(waiting, n), text_plural(waiting, "waits", "wait"));
+    printf("%s %s %s for a transcription that is not done: nightshift status\n",
+           text_count(waiting, n), text_plural(waiting, "recording", "recordings"),
+           text_plural(waiting, "waits", "wait"));
+}
+
+static void amount(uint64_t n, const char *what)
+{
+    char count[TEXT_LEN];
+
+    if (n > 0)
+        printf(", %s %s", text_count(n, count), what);
 }
 
 static void print_result(const struct scheduler_result *r, const struct after *all)
 {
-    const bool several = all->stages > 1; /* a recording has a task in each */
+    const struct store_archive *of = &all->totals.archive;
+    const uint64_t waiting = all->totals.tasks_waiting;
     char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
 
     if (r->tasks_done + r->tasks_failed + r->tasks_left == 0 && r->audio_ms == 0) {
-        puts(all->waiting > 0 ? "Nothing can be done now."
-                              : "Nothing was waiting. Next: nightshift enqueue PATH");
-        if (all->waiting > 0)
-            print_waiting(all->waiting);
+        puts(waiting > 0 ? "Nothing can be done now."
+                         : "Nothing was waiting. Next: nightshift enqueue PATH");
+        if (waiting > 0)
+            print_waiting(waiting);
         return;
     }
-    printf("%s %s done, %s failed, %s left.\n", text_count(r->tasks_done, a),
-           several ? text_plural(r->tasks_done, "task", "tasks")
-                   : text_plural(r->tasks_done, "recording", "recordings"),
-           text_count(r->tasks_failed, b), text_count(r->tasks_left, c));
-    if (all->waiting > 0)
-        print_waiting(all->waiting);
+    printf("%s %s done, %s failed, %s left", text_count(r->recordings_done, a),
+           text_plural(r->recordings_done, "recording", "recordings"),
+           text_count(r->recordings_failed, b), text_count(r->recordings_left, c));
+    amount(of->paused, "paused");
+    amount(of->cancelled, "cancelled");
+    amount(of->absent, "gone from the disk");
+    puts(".");
+    if (waiting > 0 && r->recordings_left == 0)
+        print_waiting(waiting);
     printf("%s of audio in %s", text_length(r->audio_ms, a), text_length(r->wall_ms, b));
     if (r->wall_ms > 0 && r->audio_ms > 0)
         printf(": %.1f x real time", (double)r->audio_ms / (double)r->wall_ms);

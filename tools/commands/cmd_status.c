@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "scheduler/control/control.h"
+#include "scheduler/plan/progress.h"
 #include "store/lock.h"
 #include "store/read/read.h"
 #include "store/store.h"
@@ -35,7 +36,7 @@ static const char help[] =
     "Examples:\n"
     "  nightshift status\n"
     "  nightshift status --failures\n"
-    "  nightshift status --json | jq .tasks.failed\n";
+    "  nightshift status --json | jq .archive.failed\n";
 
 struct wanted {
     bool failures, jobs, events;
@@ -77,7 +78,6 @@ struct report {
     uint64_t shown, skipped;
     json_t *rows;
     bool no_memory;
-    char *said;    /* the failure before, as is_said has it */
     char *command; /* of the job command_of, and of those since */
     int64_t command_of;
 };
@@ -131,7 +131,7 @@ static void amount(struct buf *b, uint64_t n, const char *what)
 static void print_work(const struct report *r, struct buf *b)
 {
     const struct store_totals *t = &r->totals;
-    bool several = store_totals_several(t);
+    const struct store_archive *of = &t->archive;
     char n[TEXT_LEN], m[TEXT_LEN];
 
     amount(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));
@@ -142,27 +142,27 @@ static void print_work(const struct report *r, struct buf *b)
     if (b->len == 0)
         buf_printf(b, "none. Next: nightshift enqueue PATH");
     line("Found", b);
-    amount(b, t->tasks_done, several ? "tasks done" : "done");
-    if (r->speechless > 0)
-        buf_printf(b, " (nobody speaks in %s %s)", text_count(r->speechless, n),
-                   !several             ? "of them"
-                   : r->speechless == 1 ? "recording"
-                                        : "recordings");
-    amount(b, t->tasks_pending, "waiting");
-    amount(b, t->tasks_waiting, "waiting for a transcription");
-    amount(b, t->tasks_failed, "failed");
-    amount(b, t->tasks_paused, "paused");
-    amount(b, t->tasks_cancelled, "cancelled");
-    amount(b, t->tasks_absent, "gone from the disk");
-    if (b->len == 0)
+    if (store_archive_all(of) > 0)
+        buf_printf(b, "%s of %s %s done", text_count(of->done, n),
+                   text_count(store_archive_all(of), m),
+                   text_plural(store_archive_all(of), "recording", "recordings"));
+    else
         buf_printf(b, "nothing to do");
+    if (r->speechless > 0)
+        buf_printf(b, " (nobody speaks in %s of them)", text_count(r->speechless, n));
+    amount(b, of->pending, "to do");
+    amount(b, of->waiting, "waiting for a transcription");
+    amount(b, of->failed, "failed");
+    amount(b, of->paused, "paused");
+    amount(b, of->cancelled, "cancelled");
+    amount(b, of->absent, "gone from the disk");
     line("Work", b);
-    buf_printf(b, "%s done", text_length(t->audio_done_ms, n));
-    if (t->audio_left_ms > 0)
-        buf_printf(b, ", %s left", text_length(t->audio_left_ms, m));
-    if (t->tasks_unknown > 0)
-        buf_printf(b, ", %s of unknown length (%s) waiting", text_count(t->tasks_unknown, n),
-                   text_bytes(t->bytes_pending, m));
+    buf_printf(b, "%s done", text_length(of->audio_done_ms, n));
+    if (of->audio_left_ms > 0)
+        buf_printf(b, ", %s left", text_length(of->audio_left_ms, m));
+    if (of->unknown > 0)
+        buf_printf(b, ", %s of unknown length (%s) to do", text_count(of->unknown, n),
+                   text_bytes(of->bytes_unknown, m));
     line("Audio", b);
     buf_printf(b, "%s %s in %s %s", text_count(t->segments, n),
                text_plural(t->segments, "segment", "segments"), text_count(t->shards_done, m),
@@ -173,7 +173,7 @@ static void print_work(const struct report *r, struct buf *b)
 static void print_run(const struct report *r, struct buf *b)
 {
     const struct control_live *l = &r->live;
-    char a[TEXT_LEN], c[TEXT_LEN];
+    char a[TEXT_LEN], c[TEXT_LEN], left[PROGRESS_SPAN];
 
     if (r->running) {
         buf_printf(b, "%s, for %s (pid %u), %u of %u workers ready",
@@ -183,8 +183,10 @@ static void print_run(const struct report *r, struct buf *b)
         if (l->speed > 0)
             buf_printf(b, "; %s of audio at %.1f x real time",
                        text_length((int64_t)l->audio_done_ms, c), l->speed);
-        if (l->eta_ms >= 0)
-            buf_printf(b, "; about %s left", text_length(l->eta_ms, a));
+        if (l->low_ms >= 0) {
+            progress_range(l->low_ms, l->high_ms, left);
+            buf_printf(b, "; %s left", left);
+        }
     } else if (r->holder[0] != 0)
         buf_printf(b, "none; the catalog is held by %s", r->holder);
     else
@@ -194,6 +196,15 @@ static void print_run(const struct report *r, struct buf *b)
     if (r->totals.paused)
         buf_printf(b, "; the catalog is paused. Next: nightshift resume");
     line("Run", b);
+    if (r->running && l->work[0]) {
+        const struct progress p = {
+            .work = l->work, .work_percent = (int)l->work_percent, .work_more = l->work_more};
+        char work[PROGRESS_LINE];
+
+        progress_work(&p, cli_columns(stdout) - LABEL, work);
+        buf_printf(b, "%s", work);
+        line("In work", b);
+    }
 }
 
 struct source {
@@ -239,6 +250,8 @@ static int print_stage(void *arg, const struct read_progress *p)
     buf_printf(&b, ":");
     if (p->tasks > 0)
         buf_printf(&b, " %s of %s done", text_count(p->done, n), text_count(p->tasks, m));
+    if (p->failed > 0)
+        buf_printf(&b, ", %s failed", text_count(p->failed, n));
     if (p->waiting > 0)
         buf_printf(&b, ", %s %s for the transcription%s", text_count(p->waiting, n),
                    text_plural(p->waiting, "waits", "wait"),
@@ -354,30 +367,12 @@ static void print_name(const char *path, const char *member, size_t width)
     buf_free(&b);
 }
 
-/* The same of the same file, from another stage: it is one file's trouble. */
-static bool is_said(struct report *r, const struct read_failure *f)
-{
-    struct buf b = BUF_INIT;
-    char *key;
-    bool ret;
-
-    buf_printf(&b, "%s\n%s\n%s\n%s", f->path, f->member, f->kind, f->reason);
-    key = buf_cstr(&b) ? strdup(buf_cstr(&b)) : NULL;
-    buf_free(&b);
-    ret = key && r->said && strcmp(key, r->said) == 0;
-    free(r->said);
-    r->said = key;
-    return ret;
-}
-
 static int print_failure(void *arg, const struct read_failure *f)
 {
     struct report *r = arg;
-    char *reason;
+    char *reason, *said;
     unsigned columns = cli_columns(stdout);
 
-    if (is_said(r, f))
-        return 0;
     if (!r->wanted->failures && r->shown == FAILURES_SHOWN) {
         r->skipped++;
         return 0;
@@ -391,7 +386,10 @@ static int print_failure(void *arg, const struct read_failure *f)
     printf("%*s", LABEL - (int)strlen(f->kind), "");
     print_name(f->path, f->member, columns - LABEL);
     printf("%*s", LABEL, "");
-    reason = utf8_display(f->reason, strlen(f->reason));
+    if (asprintf(&said, "%s%s%s", f->stage, f->stage[0] ? ": " : "", f->reason) < 0)
+        return 1;
+    reason = utf8_display(said, strlen(said));
+    free(said);
     text_wrap(to_stdout, NULL, reason ? reason : "", LABEL, LABEL, columns);
     putchar('\n');
     free(reason);
@@ -579,6 +577,27 @@ static int json_event(void *arg, const struct read_event *e)
                             "path", e->path, "recording", (json_int_t)e->media_id));
 }
 
+static json_t *json_time(int64_t ms) { return ms >= 0 ? json_integer(ms) : json_null(); }
+
+static json_t *json_work(const struct control_live *l)
+{
+    if (!l->work[0])
+        return json_null();
+    return json_pack("{s:s, s:o, s:I}", "recording", l->work, "percent", json_time(l->work_percent),
+                     "more", (json_int_t)l->work_more);
+}
+
+static json_t *json_archive(const struct store_archive *a)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pending",
+                     (json_int_t)a->pending, "waiting", (json_int_t)a->waiting, "done",
+                     (json_int_t)a->done, "failed", (json_int_t)a->failed, "cancelled",
+                     (json_int_t)a->cancelled, "paused", (json_int_t)a->paused, "absent",
+                     (json_int_t)a->absent, "audio_known_ms", (json_int_t)a->audio_known_ms,
+                     "audio_done_ms", (json_int_t)a->audio_done_ms, "audio_left_ms",
+                     (json_int_t)a->audio_left_ms, "unknown_lengths", (json_int_t)a->unknown);
+}
+
 static json_t *json_run(const struct report *r)
 {
     const struct control_live *l = &r->live;
@@ -587,11 +606,13 @@ static json_t *json_run(const struct report *r)
     if (!r->running)
         return json_null();
     clock_iso8601(l->started_ms, at);
-    return json_pack("{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:b}", "pid", (json_int_t)l->pid,
-                     "started_at", at, "workers", (int)l->workers, "workers_ready",
-                     (int)l->workers_ready, "audio_done_ms", (json_int_t)l->audio_done_ms, "speed",
-                     l->speed, "eta_ms", l->eta_ms >= 0 ? json_integer(l->eta_ms) : json_null(),
-                     "draining", (int)l->draining);
+    return json_pack("{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:o, s:o, s:b, s:o}", "pid",
+                     (json_int_t)l->pid, "started_at", at, "workers", (int)l->workers,
+                     "workers_ready", (int)l->workers_ready, "audio_done_ms",
+                     (json_int_t)l->audio_done_ms, "speed", l->speed, "eta_ms",
+                     json_time(l->low_ms < 0 ? -1 : progress_middle(l->low_ms, l->high_ms)),
+                     "eta_low_ms", json_time(l->low_ms), "eta_high_ms", json_time(l->high_ms),
+                     "draining", (int)l->draining, "in_work", json_work(l));
 }
 
 static json_t *json_totals(const struct store_totals *t)
@@ -635,6 +656,7 @@ static int print_json(struct report *r, struct err *err)
     int rc = 0;
 
     if (!o || json_object_set_new(o, "catalog", json_path(store_path(r->store))) != 0 ||
+        json_object_set_new(o, "archive", json_archive(&r->totals.archive)) != 0 ||
         json_object_set_new(o, "without_speech", json_integer((json_int_t)r->speechless)) != 0 ||
         json_object_set_new(o, "schema", json_integer(store_schema_version(r->store))) != 0 ||
         json_object_set_new(o, "run", json_run(r)) != 0)
@@ -693,7 +715,6 @@ int cmd_status(struct cli *cli, int argc, char **argv)
         status = cli_fail("read the catalog", &err, NULL);
     else
         status = EX_OK;
-    free(r.said);
     free(r.command);
     aside_free(r.aside);
     store_close(r.store);

@@ -186,8 +186,10 @@ static int read_catalog(const struct plan_options *o, struct plan *p, struct err
         rc = store_tuning_each(st, on_tuning, p, err);
     if (rc == ERR_NOMEM && err->code == 0)
         err_set(err, ERR_NOMEM, "no memory for the plan");
-    if (rc == 0)
+    if (rc == 0) {
         p->paused = totals.paused;
+        p->recordings = totals.archive.pending;
+    }
     store_close(st);
     return rc;
 }

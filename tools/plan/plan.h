@@ -66,12 +66,13 @@ struct plan {
     struct devices *all, *picked;
     struct plan_stage *stages;
     uint32_t stage_count;
-    bool waiting; /* the stages are those of the catalog; else one that stands for none */
-    bool paused;  /* the whole catalog */
-    bool missing; /* there is no catalog yet */
-    bool fits;    /* each model on at least one device */
-    int64_t ms;   /* of all stages, one after the other; -1: nobody knows */
-    bool untold;  /* there are stages of which nobody knows; ms is of the others */
+    uint64_t recordings; /* with something to do in any of them */
+    bool waiting;        /* the stages are those of the catalog; else one that stands for none */
+    bool paused;         /* the whole catalog */
+    bool missing;        /* there is no catalog yet */
+    bool fits;           /* each model on at least one device */
+    int64_t ms;          /* of all stages, one after the other; -1: nobody knows */
+    bool untold;         /* there are stages of which nobody knows; ms is of the others */
     struct placement_tuning *tunings;
     uint32_t tuning_count, tuning_room;
 };

@@ -57,17 +57,21 @@ static bool is_stuck(const struct plan *p)
     return p->waiting;
 }
 
+/* What several stages wait to hear is there once. */
 static void print_waiting(const struct plan *p)
 {
     char n[TEXT_LEN], m[TEXT_LEN], text[400];
-    uint64_t recordings = 0, unknown = 0;
+    uint64_t recordings = p->recordings, unknown = 0;
     bool guess = true;
     int64_t left = 0;
 
     for (uint32_t i = 0; i < p->stage_count; i++) {
-        recordings += p->stages[i].recordings;
-        unknown += p->stages[i].unknown;
-        left = left < 0 || p->stages[i].left_ms < 0 ? -1 : left + p->stages[i].left_ms;
+        const struct plan_stage *s = &p->stages[i];
+
+        recordings = s->recordings > recordings ? s->recordings : recordings;
+        unknown = s->unknown > unknown ? s->unknown : unknown;
+        if (left >= 0)
+            left = s->left_ms < 0 ? -1 : s->left_ms > left ? s->left_ms : left;
         guess &= p->stages[i].known == 0;
     }
     if (!p->waiting) {
@@ -76,12 +80,10 @@ static void print_waiting(const struct plan *p)
                             : "nothing. Next: nightshift enqueue PATH");
         return;
     }
+    snprintf(text, sizeof(text), "%s %s", text_count(recordings, n),
+             text_plural(recordings, "recording", "recordings"));
     if (p->stage_count > 1)
-        snprintf(text, sizeof(text), "%s tasks in %u stages", text_count(recordings, n),
-                 p->stage_count);
-    else
-        snprintf(text, sizeof(text), "%s %s", text_count(recordings, n),
-                 text_plural(recordings, "recording", "recordings"));
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), " in %u stages", p->stage_count);
     if (is_stuck(p)) {
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  ", and nothing that can be done now: the transcription that they work on failed, "

@@ -410,7 +410,14 @@ TEST(a_cancelled_retry_is_not_waited_for)
 
 TEST(a_status_makes_sense_or_is_refused)
 {
-    struct control_live m = {.pid = 1, .speed = 12.5, .eta_ms = -1}, got;
+    struct control_live m = {.pid = 1,
+                             .speed = 12.5,
+                             .low_ms = -1,
+                             .high_ms = -1,
+                             .work = "/a/one.wav",
+                             .work_percent = 45,
+                             .work_more = 3},
+                        got;
     struct buf b = BUF_INIT;
     struct err e = {0};
 
@@ -418,6 +425,9 @@ TEST(a_status_makes_sense_or_is_refused)
     golden_holds(CONTROL_LIVE, "live", &b);
     assert_ok(control_live_get(b.data, b.len, &got, &e), e);
     assert_true(got.speed == 12.5);
+    assert_string_equal(got.work, "/a/one.wav");
+    assert_int_equal(got.work_percent, 45);
+    assert_int_equal(got.work_more, 3);
     memset(b.data + 28, 0xFF, 8); /* the speed */
     assert_int_equal(control_live_get(b.data, b.len, &got, &e), ERR_PROTOCOL);
     buf_clear(&b);

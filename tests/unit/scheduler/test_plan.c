@@ -2,6 +2,7 @@
 #include "tests/common/test.h"
 
 #include "base/err.h"
+#include "base/utf8.h"
 #include "scheduler/plan/idmap.h"
 #include "scheduler/plan/planner.h"
 #include "scheduler/plan/progress.h"
@@ -614,46 +615,99 @@ static unsigned width(const char *s)
 
 TEST(the_line_fits)
 {
-    struct progress p = {.tasks_done = 1234,
-                         .tasks_all = 40000,
-                         .tasks_failed = 7,
+    struct progress p = {.done = 1234,
+                         .all = 40000,
+                         .failed = 7,
                          .audio_done_ms = 3600000LL * 812,
                          .audio_all_ms = 3600000LL * 20123,
                          .speed = 163.4,
-                         .eta_ms = 3600000LL * 5 + 60000 * 7,
+                         .low_ms = 3600000LL * 3,
+                         .high_ms = 3600000LL * 5,
+                         .work_percent = -1,
                          .note = ""};
     char line[PROGRESS_LINE], json[PROGRESS_JSON];
     unsigned c;
 
-    progress_line(&p, 80, line);
-    assert_string_equal(line, "1234/40000 files, 7 failed, 812 h of 20123 h, 163\xC3\x97 real "
-                              "time, 5 h 07 min left");
+    progress_line(&p, 100, line);
+    assert_string_equal(line, "1234 of 40000 recordings, 7 failed, 812 h of 20123 h, 163\xC3\x97 "
+                              "real time, 3 to 5 hours left");
+    /* What is in work is named at any width that has room for it. */
+    p.work = "/archive/1990/interview with the mayor of the town, part 2.wav";
+    p.work_percent = 45;
+    p.work_more = 3;
+    progress_line(&p, 79, line);
+    assert_string_equal(line, "1234 of 40000 recordings, 7 failed, 3 to 5 hours left: "
+                              "int...rt 2.wav (45 %) +3");
+    progress_line(&p, 200, line);
+    assert_non_null(strstr(line, " real time, 3 to 5 hours left: interview with the mayor of the "
+                                 "town, part 2.wav (45 %) and 3 more"));
+    p.work = "/a/\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E.wav";
     for (c = 20; c < 200; c++) {
         progress_line(&p, c, line);
         assert_true(width(line) <= c);
+        assert_true(utf8_valid(line, strlen(line)));
     }
+    /* What is paused or cancelled is named, and still of the whole; so is the stage that is ahead.
+     */
+    p.work = NULL;
+    p.paused = 2;
+    p.cancelled = 1;
+    p.stage = "transcribe";
+    p.stage_done = 5000;
+    progress_line(&p, 130, line);
+    assert_non_null(strstr(line, "1234 of 40000 recordings, 7 failed, 2 paused, 1 cancelled, "
+                                 "transcribe 5000, 812 h"));
     /* A part is told in the unit of the whole. */
+    p = (struct progress){.done = 0, .all = 1, .low_ms = -1, .high_ms = -1};
     p.audio_done_ms = 162000;
     p.audio_all_ms = 48 * 60000;
     progress_line(&p, 80, line);
-    assert_non_null(strstr(line, ", 2.7 min of 48.0 min, "));
+    assert_string_equal(line, "0 of 1 recording, 2.7 min of 48.0 min");
     p.audio_all_ms = 5 * 3600000;
     progress_line(&p, 80, line);
-    assert_non_null(strstr(line, ", 0.0 h of 5.0 h, "));
+    assert_non_null(strstr(line, ", 0.0 h of 5.0 h"));
     p.audio_all_ms = -1;
-    progress_line(&p, 80, line);
-    assert_non_null(strstr(line, ", 2.7 min, "));
     p.note = "stopping at a checkpoint";
-    p.several = true;
-    progress_line(&p, 60, line);
-    assert_non_null(strstr(line, "1234/40000 tasks"));
-    p.tasks_all = p.tasks_done = p.tasks_failed = UINT64_MAX;
-    p.audio_all_ms = p.audio_done_ms = p.eta_ms = INT64_MAX;
+    progress_line(&p, 80, line);
+    assert_string_equal(line, "0 of 1 recording, stopping at a checkpoint, 2.7 min");
+    p.all = p.done = p.failed = p.paused = UINT64_MAX;
+    p.audio_all_ms = p.audio_done_ms = p.low_ms = p.high_ms = INT64_MAX;
     p.speed = 1e300;
+    p.work = "a \"quoted\" \\ name";
+    p.work_more = UINT32_MAX;
     progress_line(&p, 80, line);
     assert_true(width(line) <= 80);
     progress_json(&p, "progress", json);
     assert_int_equal(json[strlen(json) - 1], '}');
+    assert_non_null(strstr(json, "{\"recording\":\"a \\\"quoted\\\" \\\\ name\",\"percent\":0}"));
+}
+
+static const char *range(double low_s, double high_s)
+{
+    static char text[PROGRESS_SPAN];
+
+    progress_range((int64_t)(low_s * 1000), (int64_t)(high_s * 1000), text);
+    return text;
+}
+
+TEST(a_range_is_in_one_unit)
+{
+    assert_string_equal(range(6.8 * 60, 19 * 60), "7 to 19 minutes");
+    assert_string_equal(range(7 * 60, 21 * 60), "5 to 20 minutes");
+    assert_string_equal(range(10, 40), "10 to 40 seconds");
+    assert_string_equal(range(0, 0), "up to 1 second");
+    assert_string_equal(range(0.2, 9.8), "up to 10 seconds");
+    assert_string_equal(range(50, 100), "1 to 2 minutes");
+    assert_string_equal(range(58, 91), "1 to 2 minutes");
+    assert_string_equal(range(80, 91), "1 to 2 minutes");
+    assert_string_equal(range(10 * 60, 12 * 60), "10 to 12 minutes");
+    assert_string_equal(range(52 * 60, 140 * 60), "50 to 140 minutes");
+    assert_string_equal(range(1.6 * 3600, 3.2 * 3600), "2 to 3 hours");
+    assert_string_equal(range(3.7 * 3600, 4.4 * 3600), "about 4 hours");
+    assert_string_equal(range(3600, 49 * 3600), "up to 2 days");
+    assert_string_equal(range(2 * 86400, 4 * 86400), "2 to 4 days");
+    assert_string_equal(range(-1, 5), "?");
+    assert_int_equal(progress_middle(4, 9), 6);
 }
 
 TEST(a_log_that_is_held_is_told_once)

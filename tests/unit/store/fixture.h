@@ -95,10 +95,55 @@ static inline const char *text_of(const char *sql)
     return out;
 }
 
+/* A recording's state and its share of the sums are what its tasks say. */
+static inline void figures_audit(void)
+{
+    /* By the view of schema 6, which counted. */
+    assert_int_equal(
+        count_of(
+            "WITH w AS (SELECT t.*, CASE WHEN t.state = 'pending' THEN "
+            "  CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2 WHEN t.waits = 'source' THEN 7 "
+            "       WHEN t.shards_done > 0 THEN 3 ELSE 4 END "
+            "  WHEN t.state = 'failed' THEN 5 WHEN t.state = 'cancelled' THEN 6 ELSE 8 END AS rank "
+            "  FROM task t WHERE t.wanted), "
+            "c AS (SELECT m.*, (SELECT min(rank) FROM w WHERE w.media_id = m.media_id) AS rank, "
+            "  ifnull((SELECT min(min(iif(w.state = 'done', 1e15, audio_done_ms), "
+            "    ifnull(m.duration_ms, audio_done_ms))) FROM w JOIN stage g USING (stage_id) "
+            "    WHERE w.media_id = m.media_id AND g.source_id IS NULL), 0) "
+            "  AS heard FROM media m) "
+            "SELECT count(*) FROM c WHERE audio_done_ms <> heard OR state IS NOT CASE rank "
+            "  WHEN 1 THEN 'absent' WHEN 2 THEN 'paused' WHEN 3 THEN 'started' "
+            "  WHEN 4 THEN 'pending' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled' "
+            "  WHEN 7 THEN 'waiting' WHEN 8 THEN 'done' END"),
+        0);
+    assert_int_equal(
+        count_of("WITH c AS (SELECT *, state IN ('pending', 'started') AS live "
+                 "  FROM media WHERE state IS NOT NULL), "
+                 "s AS (SELECT sum(live) AS pending, sum(state = 'waiting') AS waiting, "
+                 "  sum(state = 'paused') AS paused, sum(state = 'absent') AS absent, "
+                 "  sum(state = 'done') AS done, sum(state = 'failed') AS failed, "
+                 "  sum(state = 'cancelled') AS cancelled, "
+                 "  sum(live AND duration_ms IS NULL) AS unknown, "
+                 "  sum((live AND duration_ms IS NULL) * size_bytes) AS bytes_unknown, "
+                 "  sum((duration_ms IS NOT NULL) * size_bytes) AS bytes_known, "
+                 "  sum(ifnull(duration_ms, 0)) AS known, sum(audio_done_ms) AS done_ms, "
+                 "  sum(live * max(ifnull(duration_ms, 0) - audio_done_ms, 0)) AS left_ms FROM c) "
+                 "SELECT (n.pending, n.waiting, n.paused, n.absent, n.done, n.failed, n.cancelled, "
+                 "  n.unknown, n.bytes_unknown, n.bytes_known, n.audio_known_ms, n.audio_done_ms, "
+                 "  n.audio_left_ms) = "
+                 " (ifnull(s.pending, 0), ifnull(s.waiting, 0), ifnull(s.paused, 0), "
+                 "  ifnull(s.absent, 0), ifnull(s.done, 0), ifnull(s.failed, 0), "
+                 "  ifnull(s.cancelled, 0), ifnull(s.unknown, 0), ifnull(s.bytes_unknown, 0), "
+                 "  ifnull(s.bytes_known, 0), ifnull(s.known, 0), ifnull(s.done_ms, 0), "
+                 "  ifnull(s.left_ms, 0)) FROM catalog_total n, s"),
+        1);
+}
+
 /* Every sum that a trigger keeps equals a count; every foreign key holds; FTS matches its table. */
 static inline void catalog_audit(void)
 {
     own_kept = true;
+    figures_audit();
     assert_string_equal(text_of("PRAGMA integrity_check"), "ok");
     assert_int_equal(count_of("SELECT count(*) FROM pragma_foreign_key_check"), 0);
     assert_int_equal(count_of("SELECT count(*) FROM word LEFT JOIN segment USING (segment_id) "

@@ -1,0 +1,192 @@
+#include "scheduler/plan/estimate.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What it costs to hear a second of audio in a stage that nobody has seen yet, by what it costs in
+ * one that was: at least and at most. */
+#define AUDIO_LEAST 0.02
+#define AUDIO_MOST 1.0
+#define TEXT_LEAST 0.001
+#define TEXT_MOST 0.15
+/* Earlier runs may have had other devices to themselves. */
+#define REMEMBERED_WIDE 2.0
+/* Other models are smaller, or a little larger. */
+#define LOAD_LEAST 0.3
+#define LOAD_MOST 1.5
+#define END_MS 9e15
+
+struct range {
+    double low, high;
+};
+
+static struct estimate_turn *turn_of(struct estimate *e, int64_t stage)
+{
+    for (uint32_t i = 0; i < e->seen_count; i++)
+        if (e->seen[i].stage == stage)
+            return &e->seen[i];
+    if (e->seen_count == ESTIMATE_STAGES) /* the oldest one's turn is the least like what comes */
+        memmove(e->seen, e->seen + 1, --e->seen_count * sizeof(*e->seen));
+    e->seen[e->seen_count] = (struct estimate_turn){.stage = stage};
+    return &e->seen[e->seen_count++];
+}
+
+void estimate_begin(struct estimate *e, int64_t stage, int64_t now_ms)
+{
+    e->stage = stage;
+    e->begun_ms = e->at_ms = now_ms;
+    e->work_ms = 0;
+    e->first_ms = -1;
+    e->audio_ms = 0;
+    e->rate = (struct rate){0};
+}
+
+/* Of the last minutes of its turn. What is in work has not been counted yet, which is much at the
+ * beginning: about half of what came with the first result. */
+static double speed_now(const struct estimate *e)
+{
+    double speed = rate_speed(&e->rate, e->work_ms);
+
+    if (e->first_ms < 0 || e->work_ms <= e->first_ms)
+        return 0;
+    return e->work_ms < RATE_WINDOW_MS
+               ? speed / (1 - 0.5 * (double)e->first_ms / (double)e->work_ms)
+               : speed;
+}
+
+void estimate_add(struct estimate *e, int64_t now_ms, uint64_t audio_ms, bool working)
+{
+    double speed;
+
+    if (e->stage == 0)
+        return;
+    if (working && e->rate.count == 0) {
+        if (now_ms - e->begun_ms > e->load_ms)
+            e->load_ms = now_ms - e->begun_ms;
+        rate_add(&e->rate, 0, 0);
+    } else if (working) {
+        e->work_ms += now_ms - e->at_ms;
+    }
+    e->at_ms = now_ms;
+    if (audio_ms > e->audio_ms) {
+        e->audio_ms = audio_ms;
+        if (e->first_ms < 0)
+            e->first_ms = e->work_ms;
+    }
+    if (e->rate.count > 0)
+        rate_add(&e->rate, e->work_ms, e->audio_ms);
+    speed = speed_now(e);
+    if (speed > 0)
+        turn_of(e, e->stage)->speed = speed;
+}
+
+/* How far off a speed may be that was seen for so long: content differs, and results come in lots.
+ */
+static double doubt(const struct estimate *e)
+{
+    double seconds = (double)(e->work_ms - e->first_ms) / 1000;
+
+    return (1.12 + 0.9 / sqrt(1 + seconds / 8)) *
+           (1 + 0.5 * (double)e->first_ms / (double)e->work_ms);
+}
+
+/* Audio, in ms. Lengths that nobody knows are guessed by sizes, which mislead where WAV follows
+ * MP3, and by how many there are, which misleads where operas follow voice notes: they lie between,
+ * and are the more sure the more lengths are known. */
+static bool audio_left(const struct rate_backlog *b, struct range *ret)
+{
+    struct rate_backlog by_count = *b;
+    double known = b->known_left_ms > 0 ? (double)b->known_left_ms : 0, sized, counted, wide;
+    int64_t all = rate_left_ms(b);
+
+    by_count.bytes_unknown = 0;
+    if (all < 0)
+        return false;
+    sized = fmax((double)all - known, 0);
+    counted = fmax((double)rate_left_ms(&by_count) - known, 0);
+    wide = 1.1 + 1.2 / sqrt(b->tasks_known > 0 ? (double)b->tasks_known : 1);
+    if (sized <= 0 || counted <= 0)
+        counted = sized;
+    *ret = (struct range){known + fmin(sized, fmin(counted, sqrt(sized * counted) / wide)),
+                          known + fmax(sized, fmax(counted, sqrt(sized * counted) * wide))};
+    return true;
+}
+
+/* Wall time for one of audio in a stage. */
+static struct range cost_of(const struct estimate *e, const struct estimate_left *s)
+{
+    double last;
+
+    for (uint32_t i = 0; i < e->seen_count; i++) {
+        double cost = 1 / e->seen[i].speed, wide = 1.3;
+
+        if (e->seen[i].stage != s->stage)
+            continue;
+        if (s->stage == e->stage && e->work_ms > e->first_ms && e->first_ms >= 0)
+            wide = doubt(e);
+        return (struct range){cost / wide, cost * wide};
+    }
+    if (s->remembered > 0)
+        return (struct range){1 / s->remembered / REMEMBERED_WIDE,
+                              1 / s->remembered * REMEMBERED_WIDE};
+    last = 1 / e->seen[e->seen_count - 1].speed;
+    return s->text ? (struct range){last * TEXT_LEAST, last * TEXT_MOST}
+                   : (struct range){last * AUDIO_LEAST, last * AUDIO_MOST};
+}
+
+/* Both are as far off as they are independently of each other: seldom both at their worst. */
+static struct range times(struct range a, struct range b)
+{
+    double mid = sqrt(a.low * a.high * b.low * b.high);
+    double wide_a = log(a.high / a.low) / 2, wide_b = log(b.high / b.low) / 2;
+    double wide = exp(sqrt(wide_a * wide_a + wide_b * wide_b));
+
+    return a.low > 0 ? (struct range){mid / wide, mid * wide} : (struct range){0, a.high * b.high};
+}
+
+/* What is still to be loaded before the first result of its turn. */
+static struct range load_of(const struct estimate *e, int64_t now_ms, int64_t stage)
+{
+    double load = (double)e->load_ms;
+
+    if (stage == e->stage) {
+        load -= (double)(now_ms - e->begun_ms);
+        if (e->rate.count > 0 || load < 0)
+            load = 0;
+    }
+    return (struct range){load * LOAD_LEAST, load * LOAD_MOST};
+}
+
+bool estimate_range(const struct estimate *e, int64_t now_ms, const struct estimate_left *left,
+                    size_t n, int64_t *low_ms, int64_t *high_ms)
+{
+    struct range all = {0, 0}, first = {0, 0};
+
+    if (e->seen_count == 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (left[i].stage == e->stage && !audio_left(&left[i].left, &first))
+            return false;
+    for (size_t i = 0; i < n; i++) {
+        struct range audio, cost, load;
+
+        if (!audio_left(&left[i].left, &audio))
+            return false;
+        if (left[i].rides && left[i].stage != e->stage) {
+            audio.low = fmax(audio.low - first.low, 0);
+            audio.high = fmax(audio.high - first.high, 0);
+        }
+        if (audio.high <= 0)
+            continue;
+        cost = cost_of(e, &left[i]);
+        load = load_of(e, now_ms, left[i].stage);
+        cost = times(audio, cost);
+        all.low += cost.low + load.low;
+        all.high += cost.high + load.high;
+    }
+    if (!(all.high < END_MS))
+        return false;
+    *low_ms = (int64_t)all.low;
+    *high_ms = (int64_t)all.high;
+    return true;
+}

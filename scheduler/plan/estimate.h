@@ -1,0 +1,52 @@
+/* scheduler/plan/estimate.h - when the run will be over: a range, made of the run's own results.
+ * Pure: the clock is handed in. One thread.
+ *
+ * Stages have their turns one after another; what rides with the stage whose turn it is takes no
+ * time of its own. A turn's speed is seen in it; of turns that are still to come it is what they
+ * are remembered for, or a share of the speed seen, told with a wide range. */
+#ifndef NIGHTSHIFT_SCHEDULER_PLAN_ESTIMATE_H
+#define NIGHTSHIFT_SCHEDULER_PLAN_ESTIMATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scheduler/plan/rate.h"
+
+#define ESTIMATE_STAGES 16u
+
+struct estimate_turn { /* of a stage that has had results in this run */
+    int64_t stage;
+    double speed; /* times real time, as it was seen last */
+};
+
+struct estimate {      /* all zero at first */
+    int64_t stage;     /* whose turn it is; 0: none's */
+    int64_t begun_ms;  /* its turn began: its model is loaded */
+    int64_t at_ms;     /* the last call of estimate_add */
+    int64_t work_ms;   /* of its turn, while there was work at the workers */
+    int64_t first_ms;  /* of these, when the first result came; -1: not yet */
+    int64_t load_ms;   /* the longest load that was seen */
+    uint64_t audio_ms; /* in its turn */
+    struct rate rate;  /* of its turn, by work_ms */
+    struct estimate_turn seen[ESTIMATE_STAGES];
+    uint32_t seen_count;
+};
+
+/* Another stage's turn, or the same one's again. */
+void estimate_begin(struct estimate *e, int64_t stage, int64_t now_ms);
+/* So much audio has been heard since its turn began; working: workers have some of it. */
+void estimate_add(struct estimate *e, int64_t now_ms, uint64_t audio_ms, bool working);
+
+struct estimate_left { /* what a stage has to do, also what still waits for another one */
+    int64_t stage;
+    struct rate_backlog left;
+    bool rides;        /* with the stage whose turn it is, as far as that goes */
+    bool text;         /* it reads what was said, and hears nothing */
+    double remembered; /* times real time, in earlier runs; 0: unknown */
+};
+/* From now to the end, in ms. False: there is nothing to tell it by (yet). */
+bool estimate_range(const struct estimate *e, int64_t now_ms, const struct estimate_left *left,
+                    size_t n, int64_t *low_ms, int64_t *high_ms);
+
+#endif
