@@ -360,6 +360,13 @@ TEST(many_are_forgotten)
     assert_int_equal(count_of("SELECT count(*) FROM word"), 96);
     assert_int_equal(access(CATALOG ".vectors-1", F_OK), -1);
     assert_int_equal(count_of("SELECT sum(superseded) FROM stage_total"), 0);
+    /* A number is not given twice: a late result must not find another task. */
+    for (int again = 0; again < 2; again++) {
+        apply_ok(st, &(struct request){.type = REQUEST_FORGET, .stage_id = 2});
+        job_add1(st, job_begin(st, &stage_tiny), "/c/new.wav", "", 99);
+        assert_int_equal(count_of("SELECT min(task_id) FROM task"), 33 + again);
+        apply_ok(st, &(struct request){.type = REQUEST_CANCEL});
+    }
     catalog_close(st);
 }
 
