@@ -211,6 +211,15 @@ CREATE TRIGGER task_choice_delete AFTER DELETE ON task BEGIN
     INSERT INTO choice VALUES (old.media_id);
 END;
 
+-- A result that is still on its way must not find another task under the number of a deleted one:
+-- who inserts looks here.
+CREATE TRIGGER task_number AFTER DELETE ON task
+WHEN old.task_id > ifnull((SELECT max(task_id) FROM task), 0) BEGIN
+    INSERT INTO setting (name, value) VALUES ('highest_task', CAST(old.task_id AS TEXT))
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value
+        WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER);
+END;
+
 -- What is asked for in another way now is not done in the old one, too.
 CREATE TRIGGER task_withdrawn AFTER UPDATE OF wanted, state ON task
 WHEN new.wanted = 0 AND new.state = 'pending' BEGIN

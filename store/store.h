@@ -159,7 +159,7 @@ uint64_t store_completed(const struct store *st);
 
 /* Segments, their words, what was dropped, and the 'done' mark together. A shard that is done
  * already is left as it is (a worker that was given up for dead may still deliver), and so is a
- * task that waits for its source. ERR_INPUT: no such task, or impossible values. */
+ * task that waits for its source, or that was forgotten. ERR_INPUT: impossible values. */
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err);
 
 struct store_stage_row;
@@ -186,13 +186,13 @@ int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_vo
 
 /* Speakers (labels SPEAKER_00 ...) and turns of a task; gives the recording's segments and words
  * their speakers, drops the shards' voices, and the task is done: one commit. A task that is not
- * (any more) to be settled is left as it is. ERR_INPUT: no such task, or impossible values.
+ * (any more) to be settled is left as it is. ERR_INPUT: impossible values.
  * Names that people gave to speakers of the recording's former diarization are carried over by the
  * time that turns share (store/results/naming.h).
  *
  * A segment, and each word for itself, gets the speaker whose turns overlap it longest, else that
- * of the nearest turn (store/results/overlap.h). Of several diarizations of a recording the one of
- * the newest stage counts. Shards of a transcription that come later get theirs as they come. */
+ * of the nearest turn (store/results/overlap.h). Of several diarizations of a recording the
+ * current one counts. Shards of a transcription that come later get theirs as they come. */
 int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
                   struct err *err);
 /* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
@@ -235,6 +235,7 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
  * the task pending until then; -1 makes it 'failed' with this reason. */
 int store_task_failed(struct store *st, int64_t task_id, int code, const char *message,
                       int64_t retry_at_ms, struct err *err);
+/* Both 0 of one that was forgotten. */
 int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, uint32_t *suspect,
                         struct err *err);
 /* A process died over it, for the `deaths`th time in a row. While it is pending it is not runnable

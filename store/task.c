@@ -236,10 +236,9 @@ int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, u
     int rc = db_first(st, &stmt, err, "SELECT attempts, suspect FROM task WHERE task_id = ?", "i",
                       task_id);
 
-    if (rc < 0)
+    *attempts = *suspect = 0;
+    if (rc != 1)
         return rc;
-    if (rc == 0)
-        return err_set(err, ERR_INPUT, "there is no task %lld", (long long)task_id);
     *attempts = (uint32_t)sqlite3_column_int64(stmt, 0);
     *suspect = (uint32_t)sqlite3_column_int64(stmt, 1);
     sqlite3_reset(stmt);

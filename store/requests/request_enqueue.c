@@ -221,8 +221,11 @@ static int task_make(struct store *st, const struct job *job, int64_t stage_id, 
                      struct request_reply *ret, bool *made, struct err *err)
 {
     int rc = db_run(st, err,
-                    "INSERT INTO task (media_id, stage_id, job_id, language, asked) "
-                    "VALUES (?1, ?2, ?3, ?4, ?3) ON CONFLICT (media_id, stage_id) DO NOTHING",
+                    "INSERT INTO task (task_id, media_id, stage_id, job_id, language, asked) "
+                    "VALUES ((SELECT CAST(value AS INTEGER) + 1 FROM setting "
+                    " WHERE name = 'highest_task' AND CAST(value AS INTEGER) >= "
+                    " ifnull((SELECT max(task_id) FROM task), 0)), ?1, ?2, ?3, ?4, ?3) "
+                    "ON CONFLICT (media_id, stage_id) DO NOTHING",
                     "iiit", media_id, stage_id, job->job_id, job->language);
 
     *made = rc == 0 && sqlite3_changes64(st->db) > 0;

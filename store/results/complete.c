@@ -116,7 +116,8 @@ struct settling {
     bool wanted;
 };
 
-/* What was settled already, cancelled, or has shards to do again is not wanted any more. */
+/* What was settled already, cancelled, forgotten, or has shards to do again is not wanted any more.
+ */
 static int settling_of(struct store *st, int64_t task_id, struct settling *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -125,10 +126,8 @@ static int settling_of(struct store *st, int64_t task_id, struct settling *ret, 
                       "WHERE task_id = ?",
                       "i", task_id);
 
-    if (rc < 0)
+    if (rc != 1)
         return rc;
-    if (rc == 0)
-        return err_set(err, ERR_INPUT, "there is no task %lld", (long long)task_id);
     *ret = (struct settling){task_id, sqlite3_column_int64(stmt, 0), sqlite3_column_int(stmt, 1)};
     sqlite3_reset(stmt);
     return 0;

@@ -22,7 +22,8 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
 {
     char now[CLOCK_ISO_LEN];
     sqlite3_stmt *stmt = NULL;
-    /* One that waits for its source gets nothing: the result is of what the source was before. */
+    /* One that waits for its source gets nothing: the result is of what the source was before. One
+     * that is not there was forgotten meanwhile. */
     int rc = db_first(st, &stmt, err,
                       "SELECT EXISTS (SELECT 1 FROM shard WHERE task_id = ?1 AND seq = ?2) "
                       "OR waits IS 'source', media_id FROM task WHERE task_id = ?1",
@@ -32,9 +33,7 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
 
     if (rc == 1)
         sqlite3_reset(stmt);
-    if (rc == 0)
-        return err_set(err, ERR_INPUT, "there is no task %lld", (long long)r->task_id);
-    if (rc < 0 || late)
+    if (rc != 1 || late)
         return rc < 0 ? rc : 0;
     db_now(now);
     rc = db_run(st, err,

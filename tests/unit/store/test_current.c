@@ -5,21 +5,42 @@
 #include "store/requests/forget.h"
 #include "tests/unit/store/stages.h"
 
+/* The recording that is spoken of, /N/1.wav: media_id N. */
+static int now;
+
+/* A query of one text about it, whose media_id is `m`. */
+static const char *said(const char *query)
+{
+    char sql[1024];
+
+    snprintf(sql, sizeof(sql), "WITH now(m) AS (VALUES (%d)) %s", now, query);
+    return text_of(sql);
+}
+
 static int64_t task_of(int64_t stage)
 {
     char sql[128];
 
-    snprintf(sql, sizeof(sql), "SELECT ifnull(max(task_id), 0) FROM task WHERE stage_id = %d",
-             (int)stage);
+    snprintf(sql, sizeof(sql),
+             "SELECT ifnull(max(task_id), 0) FROM task WHERE stage_id = %d AND media_id = %d",
+             (int)stage, now);
     return count_of(sql);
 }
 
 static void ask(struct store *st, const struct store_stage *stage)
 {
     int64_t job = job_begin(st, stage);
+    char path[32];
 
-    job_add1(st, job, "/a/1.wav", "", 1);
-    job_end(st, job, "/a");
+    snprintf(path, sizeof(path), "/%d/1.wav", now);
+    job_add1(st, job, path, "", (uint64_t)now);
+    job_end(st, job, NULL);
+}
+
+static struct store *begin(void)
+{
+    now = 1;
+    return catalog_new();
 }
 
 /* One of two shards, or what is missing. */
@@ -38,10 +59,12 @@ static void put(struct store *st, int64_t stage, bool all)
 /* One letter of an evening; true: it was refused. */
 static bool step(struct store *st, char letter)
 {
-    struct request rq = {.type = REQUEST_FORGET};
+    char path[16];
+    struct request rq = {.type = REQUEST_FORGET, .select_path = path};
     struct request_reply reply;
     struct err e = {0};
 
+    snprintf(path, sizeof(path), "/%d", now);
     switch (letter) {
     case 'a':
     case 'b': /* asked for */
@@ -80,12 +103,15 @@ static bool step(struct store *st, char letter)
 
 #define TASKS                                                                                 \
     "SELECT group_concat(stage_id || state || iif(current, '+', '') || iif(wanted, '!', '') " \
-    "|| iif(pinned, '^', ''), ' ') FROM (SELECT * FROM task ORDER BY stage_id)"
-#define TEXT "SELECT group_concat(text, ', ') FROM (SELECT * FROM transcript ORDER BY start_ms)"
-#define FOUND                                                                                 \
-    "SELECT group_concat(word, ', ') FROM (SELECT substr(g.text, 1, 8) AS word FROM "         \
-    "segment_fts f JOIN segment g ON g.segment_id = f.rowid WHERE segment_fts MATCH 'one OR " \
-    "two' ORDER BY g.start_ms)"
+    "|| iif(pinned, '^', ''), ' ') FROM (SELECT * FROM task JOIN now ON media_id = m "        \
+    "ORDER BY stage_id)"
+#define TEXT                                                                   \
+    "SELECT group_concat(text, ', ') FROM (SELECT * FROM transcript JOIN now " \
+    "ON media_id = m ORDER BY start_ms)"
+#define FOUND                                                                           \
+    "SELECT group_concat(word, ', ') FROM (SELECT substr(g.text, 1, 8) AS word FROM "   \
+    "segment_fts f JOIN segment g ON g.segment_id = f.rowid JOIN task USING (task_id) " \
+    "JOIN now ON media_id = m WHERE segment_fts MATCH 'one OR two' ORDER BY g.start_ms)"
 
 /* +: current, !: wanted, ^: pinned; a letter with ? behind it is refused. */
 TEST(evenings)
@@ -136,9 +162,12 @@ TEST(evenings)
         {"aX9?", "1done+!", "nano one, nano two"},
     };
 
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct store *st = catalog_new();
+    struct store *st = begin();
 
+    ask(st, &stage_nano); /* stage 1 */
+    ask(st, &stage_tiny);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        now = (int)i + 2;
         print_message("%s\n", table[i].steps);
         for (const char *s = table[i].steps; *s; s++) {
             bool refused = s[1] == '?';
@@ -154,11 +183,11 @@ TEST(evenings)
             }
             s += refused;
         }
-        assert_string_equal(text_of(TASKS), table[i].tasks);
-        assert_string_equal(text_of(TEXT), table[i].text);
-        assert_string_equal(text_of(FOUND), table[i].text);
-        catalog_close(st);
+        assert_string_equal(said(TASKS), table[i].tasks);
+        assert_string_equal(said(TEXT), table[i].text);
+        assert_string_equal(said(FOUND), table[i].text);
     }
+    catalog_close(st);
 }
 
 /* ------------------------------------------------------------------------------------- derived */
@@ -183,27 +212,27 @@ TEST(passages_follow_their_transcription)
     static const struct store_stage tiny_text = {"embed-text", "e5",        "/models/e5",
                                                  "ee55",       "{\"a\":2}", &stage_tiny};
     static const char passage[] = "SELECT group_concat(text) FROM passages";
-    struct store *st = catalog_new();
+    struct store *st = begin();
 
     ask(st, &stage_text);
-    assert_string_equal(text_of(TASKS), "1pending+! 2pending+!");
+    assert_string_equal(said(TASKS), "1pending+! 2pending+!");
     put(st, 1, false);
     /* Nobody will make them any more, so that nobody waits for them. */
     ask(st, &stage_tiny);
-    assert_string_equal(text_of(TASKS), "1cancelled+ 2cancelled+ 3pending!");
+    assert_string_equal(said(TASKS), "1cancelled+ 2cancelled+ 3pending!");
     ask(st, &stage_text);
-    assert_string_equal(text_of(TASKS), "1pending+! 2pending+! 3cancelled");
+    assert_string_equal(said(TASKS), "1pending+! 2pending+! 3cancelled");
     put(st, 1, true);
     embed(st, 2, "of nano");
     ask(st, &tiny_text);
-    assert_string_equal(text_of(TASKS), "1done+ 2done+ 3pending! 4pending!");
+    assert_string_equal(said(TASKS), "1done+ 2done+ 3pending! 4pending!");
     assert_string_equal(text_of("SELECT state FROM recordings"), "pending");
     shard_put(st, task_of(3), 0, (const char *[]){"tiny"}, 1);
     struct err e = {0};
     assert_ok(store_task_total(st, task_of(3), 1, &e), e);
     assert_string_equal(text_of(passage), "of nano");
     embed(st, 4, "of tiny");
-    assert_string_equal(text_of(TASKS), "1done 2done 3done+! 4done+!");
+    assert_string_equal(said(TASKS), "1done 2done 3done+! 4done+!");
     assert_string_equal(text_of(passage), "of tiny");
     /* The transcription alone is asked for: its own passages go with it. */
     ask(st, &stage_nano);
@@ -212,7 +241,7 @@ TEST(passages_follow_their_transcription)
     /* A stage's results go with what was made of them. */
     assert_int_equal(
         apply_ok(st, &(struct request){.type = REQUEST_FORGET, .stage_id = 1}).affected, 2);
-    assert_string_equal(text_of(TASKS), "3done+! 4done+!");
+    assert_string_equal(said(TASKS), "3done+! 4done+!");
     assert_string_equal(text_of(passage), "of tiny");
     catalog_close(st);
 }
@@ -220,7 +249,7 @@ TEST(passages_follow_their_transcription)
 /* What is to be made of a superseded transcription still needs it. */
 TEST(what_is_still_needed_stays)
 {
-    struct store *st = catalog_new();
+    struct store *st = begin();
     struct request rq = {.type = REQUEST_FORGET};
 
     ask(st, &stage_text);
@@ -229,11 +258,11 @@ TEST(what_is_still_needed_stays)
     shard_put(st, task_of(3), 0, (const char *[]){"tiny"}, 1);
     struct err e = {0};
     assert_ok(store_task_total(st, task_of(3), 1, &e), e);
-    assert_string_equal(text_of(TASKS), "1done 2pending+! 3done+!");
+    assert_string_equal(said(TASKS), "1done 2pending+! 3done+!");
     assert_int_equal(apply_ok(st, &rq).affected, 0);
     embed(st, 2, "of nano");
     assert_int_equal(apply_ok(st, &rq).affected, 1);
-    assert_string_equal(text_of(TASKS), "2done+! 3done+!");
+    assert_string_equal(said(TASKS), "2done+! 3done+!");
     catalog_close(st);
 }
 
@@ -254,7 +283,7 @@ static void name(struct store *st, const char *label, int64_t stage, const char 
 TEST(speakers_follow_the_diarization)
 {
     static const struct result_turn all[] = {{0, 60000, 0}};
-    struct store *st = catalog_new();
+    struct store *st = begin();
     struct err e = {0};
 
     ask(st, &stage_nano);
@@ -318,7 +347,7 @@ static const char *preview(struct store *st, int64_t stage, const char *path)
  * others are heard. */
 TEST(many_are_forgotten)
 {
-    struct store *st = catalog_new();
+    struct store *st = begin();
     const struct store_stage *const stage[] = {&stage_nano, &stage_tiny};
     struct request rq = {.type = REQUEST_FORGET, .select_path = "/a"};
     struct request_work *w = NULL;
@@ -360,6 +389,13 @@ TEST(many_are_forgotten)
     assert_int_equal(count_of("SELECT count(*) FROM word"), 96);
     assert_int_equal(access(CATALOG ".vectors-1", F_OK), -1);
     assert_int_equal(count_of("SELECT sum(superseded) FROM stage_total"), 0);
+    /* A number is not given twice: a late result must not find another task. */
+    for (int again = 0; again < 2; again++) {
+        apply_ok(st, &(struct request){.type = REQUEST_FORGET, .stage_id = 2});
+        job_add1(st, job_begin(st, &stage_tiny), "/c/new.wav", "", 99);
+        assert_int_equal(count_of("SELECT min(task_id) FROM task"), 33 + again);
+        apply_ok(st, &(struct request){.type = REQUEST_CANCEL});
+    }
     catalog_close(st);
 }
 
