@@ -40,7 +40,7 @@ struct unit {
     const char *one, *many;
 };
 
-static int64_t rounded(int64_t ms, int64_t step) { return (ms + step / 2) / step; }
+static int64_t rounded(int64_t ms, int64_t step) { return ms / step + (ms % step * 2 >= step); }
 
 /* In steps that are no finer than what is known. */
 static int64_t step_of(const struct unit *u, int64_t high_ms)

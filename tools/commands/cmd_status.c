@@ -148,8 +148,6 @@ static void print_work(const struct report *r, struct buf *b)
                    text_plural(store_archive_all(of), "recording", "recordings"));
     else
         buf_printf(b, "nothing to do");
-    if (r->speechless > 0)
-        buf_printf(b, " (nobody speaks in %s of them)", text_count(r->speechless, n));
     amount(b, of->pending, "to do");
     amount(b, of->waiting, "waiting for a transcription");
     amount(b, of->failed, "failed");
@@ -167,6 +165,9 @@ static void print_work(const struct report *r, struct buf *b)
     buf_printf(b, "%s %s in %s %s", text_count(t->segments, n),
                text_plural(t->segments, "segment", "segments"), text_count(t->shards_done, m),
                text_plural(t->shards_done, "checkpoint", "checkpoints"));
+    if (r->speechless > 0)
+        buf_printf(b, "; nobody speaks in %s %s", text_count(r->speechless, n),
+                   text_plural(r->speechless, "recording", "recordings"));
     line("Results", b);
 }
 

@@ -880,7 +880,7 @@ class Output(Program):
         self.enqueue()
         self.settle("a.wav", "b.mp3")
         self.assertEqual(2, json.loads(self.run_it("status", "--json").out)["without_speech"])
-        self.assertIn("nobody speaks in 2 of them", " ".join(self.run_it("status").out.split()))
+        self.assertIn("nobody speaks in 2 recordings", " ".join(self.run_it("status").out.split()))
         self.assertIn("2 of them have no text", self.run_it("export", "-o", "out").out)
 
     def test_what_is_not_transcribed_is_not_silent(self):
