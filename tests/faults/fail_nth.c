@@ -7,8 +7,8 @@
  *
  * CALL: malloc (calloc and realloc count as it), write (all kinds, to regular files), send (all
  * kinds, to sockets), read (all kinds), sync, open, truncate, rename, socket (socketpair, too),
- * spawn, mmap. Writes to pipes and event counters never fail: nothing in the world makes them. Any
- * thread. */
+ * spawn, mmap. Pipes and event counters never fail, neither to read nor to write: nothing in the
+ * world makes them, and libuv aborts where its own do. Any thread. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -140,10 +140,18 @@ ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
     return write_strikes(fd) ? -1 : real(fd, m, flags);
 }
 
+static bool read_strikes(int fd)
+{
+    struct stat info;
+
+    return fault_at && fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode)) &&
+           strikes("read");
+}
+
 ssize_t read(int fd, void *data, size_t n)
 {
     REAL(read);
-    return strikes("read") ? -1 : real(fd, data, n);
+    return read_strikes(fd) ? -1 : real(fd, data, n);
 }
 
 ssize_t pread(int fd, void *data, size_t n, off_t at)
