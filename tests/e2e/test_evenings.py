@@ -292,6 +292,17 @@ class Asked(Evenings):
         said = self.enqueue(self.archive, status=night.CONFIG)
         self.one_sentence(said, "the model 'mine' of last time is not here any more", "--again")
 
+    def test_what_was_asked_for_alone_goes_on_alone(self):
+        self.enqueue(os.path.join(self.archive, ENGLISH))
+        self.enqueue("--no-transcribe", "--sounds", "--embed=" + self.encoder, self.archive)
+        self.bring(OTHER)
+        jobs = self.json("enqueue", self.archive)["jobs"]
+        self.assertEqual([("sounds", 1, 0), ("embed-text", 0, 2)],
+                         [(job["stage"], job["tasks"], job["not_transcribed"]) for job in jobs
+                          if job["tasks"] + job["not_transcribed"] > 0])
+        self.assertEqual([("embed-text", "pending", 1), ("sounds", "pending", 3), ("transcribe", "pending", 1)],
+                         self.sql(TASKS))
+
     @unittest.skipUnless(os.path.isdir(SILERO), f"there is no {SILERO}")
     def test_voice_activity_that_comes_and_goes(self):
         self.enqueue(self.archive)

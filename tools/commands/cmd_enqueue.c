@@ -211,7 +211,6 @@ static int enqueue_all(struct enqueuing *e)
                                 .quiet = cli->quiet,
                                 .progress = !cli->quiet && isatty(STDERR_FILENO),
                                 .groups = &e->groups,
-                                .keep_source = w->wish.no_transcribe,
                                 .command_line = e->line};
     struct enqueue_result r;
     struct summary s = {.result = &r,

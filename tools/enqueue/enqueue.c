@@ -533,6 +533,12 @@ static void sum_up(struct enqueue *q)
     r->through_run = q->writer && writer_through_run(q->writer);
 }
 
+/* Without a transcription of its own a group takes what is transcribed already. */
+static bool transcribes(const struct groups_group *group)
+{
+    return group->count > 0 && strcmp(group->kinds[0].stage.name, stage_transcribe.name) == 0;
+}
+
 static int begin_all(struct enqueue *q, struct err *err)
 {
     const struct groups *g = q->o->groups;
@@ -545,7 +551,7 @@ static int begin_all(struct enqueue *q, struct err *err)
                                        .command_line = q->o->command_line,
                                        .stage = k->stage,
                                        .language = "",
-                                       .keep_source = q->o->keep_source,
+                                       .keep_source = !transcribes(&g->list[i]),
                                        .keep_other = k->usual,
                                        .roots = k->roots,
                                        .root_count = k->root_count,

@@ -22,7 +22,6 @@ struct enqueue_options {
     bool unsandboxed; /* archives are read also where nothing would hold the decoders */
     bool quiet, progress;
     struct groups *groups; /* one job for each stage of each; what came of them is noted there */
-    bool keep_source;      /* as of struct request */
     const char *command_line;
 };
 

@@ -3,27 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/read/asked.h"
 #include "tools/enqueue/enqueue_kept.h"
+#include "tools/enqueue/last.h"
 #include "tools/enqueue/said.h"
-
-/* What was asked for of a path, of one kind; strings are of the pool. */
-struct row {
-    const char *options;
-    bool fresh; /* nothing was: it is what the recordings there have */
-    struct store_stage stage, source;
-};
 
 enum decision {
     NOTHING,
     KEEP, /* as it was asked for last */
     MAKE, /* as the options say */
-};
-
-/* These lists are in the order of paths, which is each one's first member. */
-struct place {
-    const char *path;
-    const struct row *of[STAGE_COUNT];
 };
 
 struct wanted { /* a root; none lies below another one */
@@ -32,61 +19,23 @@ struct wanted { /* a root; none lies below another one */
 };
 
 struct groups_kept {
-    void **pool;
-    size_t pool_count, pool_cap;
-    struct place *places;
-    size_t count, cap;
-    struct wanted *roots;
+    struct last *last;
+    struct wanted *roots; /* in the order of paths */
     size_t root_count;
     char *options[STAGE_COUNT]; /* as they were said now */
     bool plain;                 /* nothing was said of how */
     bool again, anew;           /* --again; and nothing was said of how */
     bool transcribes;           /* it was said how to transcribe */
     json_t *words[STAGE_COUNT]; /* what the wish borrows from */
-    bool failed;
 };
 
-/* ------------------------------------------------------------------------------- memory */
-
-/* Room for one more of a list; false: there is none. */
-static bool more(void **list, size_t *cap, size_t count, size_t size)
+static void free_group(struct groups_group *group)
 {
-    size_t n = *cap ? *cap * 2 : 16;
-    void *bigger;
-
-    if (count < *cap)
-        return true;
-    bigger = realloc(*list, n * size);
-    if (!bigger)
-        return false;
-    *list = bigger;
-    *cap = n;
-    return true;
-}
-
-/* Takes p; false: it is NULL, or there is no memory to remember it in. */
-static bool own(struct groups_kept *k, void *p)
-{
-    if (!p || !more((void **)&k->pool, &k->pool_cap, k->pool_count, sizeof(*k->pool))) {
-        free(p);
-        k->failed = true;
-        return false;
+    for (uint32_t i = 0; i < group->count; i++) {
+        free(group->kinds[i].roots);
+        free(group->kinds[i].own_params);
+        free(group->kinds[i].own_dir);
     }
-    k->pool[k->pool_count++] = p;
-    return true;
-}
-
-static const char *own_text(struct groups_kept *k, char *s) { return own(k, s) ? s : ""; }
-
-static const char *copy(struct groups_kept *k, const char *s) { return own_text(k, strdup(s)); }
-
-static struct store_stage copy_stage(struct groups_kept *k, const struct store_stage *s)
-{
-    return (struct store_stage){.name = copy(k, s->name),
-                                .model = copy(k, s->model),
-                                .model_dir = copy(k, s->model_dir),
-                                .model_hash = copy(k, s->model_hash),
-                                .params_json = copy(k, s->params_json)};
 }
 
 void groups_free(struct groups *g)
@@ -94,20 +43,16 @@ void groups_free(struct groups *g)
     struct groups_kept *k = g->own;
 
     for (uint32_t i = 0; i < g->count; i++)
-        for (uint32_t j = 0; j < g->list[i].count; j++)
-            free(g->list[i].kinds[j].roots);
+        free_group(&g->list[i]);
     free(g->list);
     free(g->regions);
     enqueue_stages_free(&g->found);
     if (k) {
-        for (size_t i = 0; i < k->pool_count; i++)
-            free(k->pool[i]);
+        last_free(k->last);
         for (size_t i = 0; i < STAGE_COUNT; i++) {
             free(k->options[i]);
             json_decref(k->words[i]);
         }
-        free(k->pool);
-        free(k->places);
         free(k->roots);
         free(k);
     }
@@ -116,73 +61,10 @@ void groups_free(struct groups *g)
 
 /* ------------------------------------------------------------------------------- paths */
 
-static int by_path(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The element whose path is these n bytes, of a list in the order of paths; NULL: there is none. */
-static const void *exact(const void *list, size_t count, size_t size, const char *path, size_t n)
-{
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        const size_t mid = (low + high) / 2;
-        const void *at = (const char *)list + mid * size;
-        const char *of = *(const char *const *)at;
-        int c = strncmp(of, path, n);
-
-        if (c == 0 && of[n] == 0)
-            return at;
-        if (c >= 0)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return NULL;
-}
-
-/* The length of the folder above the first n bytes; 0 above "/". */
-static size_t above(const char *path, size_t n)
-{
-    if (n <= 1)
-        return 0;
-    while (n > 1 && path[n - 1] != '/')
-        n--;
-    return n > 1 ? n - 1 : 1;
-}
-
-/* The nearest at or above the path. */
-static const void *nearest(const void *list, size_t count, size_t size, const char *path, size_t n)
-{
-    const void *at = NULL;
-
-    for (; n > 0 && !at; n = above(path, n))
-        at = exact(list, count, size, path, n);
-    return at;
-}
-
-/* What was asked for last of a path: that of the nearest at or above it. NULL: nothing. */
-static const struct row *row_of(const struct groups_kept *k, const char *path, size_t kind)
-{
-    for (size_t n = strlen(path); n > 0; n = above(path, n)) {
-        const struct place *p = exact(k->places, k->count, sizeof(*p), path, n);
-
-        if (p && p->of[kind])
-            return p->of[kind];
-    }
-    return NULL;
-}
-
-static bool any_row_of(const struct groups_kept *k, const char *path)
-{
-    return nearest(k->places, k->count, sizeof(*k->places), path, strlen(path)) != NULL;
-}
-
 /* The root whose decisions hold there; NULL: it is below none. */
 static const struct wanted *wanted_of(const struct groups_kept *k, const char *path)
 {
-    return nearest(k->roots, k->root_count, sizeof(*k->roots), path, strlen(path));
+    return paths_nearest(PATHS_OF(k->roots, k->root_count), path, strlen(path));
 }
 
 /* What lies below another root is part of that one. */
@@ -198,100 +80,16 @@ static int keep_roots(struct groups_kept *k, const char *const *roots, size_t co
     }
     for (size_t i = 0; i < count; i++)
         all[i].path = roots[i];
-    qsort(all, count, sizeof(*all), by_path);
+    qsort(all, count, sizeof(*all), paths_compare);
     for (size_t i = 0; i < count; i++) {
         const char *path = all[i].path;
 
-        if (!nearest(all, count, sizeof(*all), path, above(path, strlen(path))) &&
+        if (!paths_nearest(PATHS_OF(all, count), path, paths_above(path, strlen(path))) &&
             (i == 0 || strcmp(all[i - 1].path, path) != 0))
             k->roots[k->root_count++] = all[i];
     }
     free(all);
     return 0;
-}
-
-/* ------------------------------------------------------------------------------- the catalog */
-
-struct reading {
-    struct groups_kept *k;
-    bool fresh;
-};
-
-/* Is it at or above a root, or below one? */
-static bool concerns(const struct groups_kept *k, const char *path)
-{
-    const size_t n = strlen(path);
-    size_t low = 0, high = k->root_count;
-
-    if (wanted_of(k, path))
-        return true;
-    while (low < high) { /* the first root that is not before "path/" */
-        const size_t mid = (low + high) / 2;
-        const char *of = k->roots[mid].path;
-        int c = strncmp(of, path, n);
-
-        if (c > 0 || (c == 0 && (unsigned char)of[n] >= '/') || (c == 0 && n == 1))
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return low < k->root_count && strncmp(k->roots[low].path, path, n) == 0 &&
-           (k->roots[low].path[n] == '/' || n == 1);
-}
-
-static struct row *new_row(struct groups_kept *k, const struct asked *a, bool fresh)
-{
-    const struct store_stage *source = store_stage_source(&a->stage);
-    struct row *r = calloc(1, sizeof(*r));
-
-    if (!own(k, r))
-        return NULL;
-    r->fresh = fresh;
-    r->options = a->options ? copy(k, a->options) : NULL;
-    r->stage = copy_stage(k, &a->stage);
-    if (source)
-        r->source = copy_stage(k, source);
-    return r;
-}
-
-/* Stages of a later version are not ours to go on with. Rows of a path come one after the other. */
-static int keep_row(void *arg, const struct asked *a)
-{
-    struct reading *g = arg;
-    struct groups_kept *k = g->k;
-    const struct stage_kind *kind = stage_kind_find(a->stage.name);
-    const bool same = k->count > 0 && strcmp(k->places[k->count - 1].path, a->path) == 0;
-    size_t i = 0;
-
-    if (!kind || !concerns(k, a->path))
-        return 0;
-    while (stage_kinds[i] != kind)
-        i++;
-    if (!same && !more((void **)&k->places, &k->cap, k->count, sizeof(*k->places)))
-        k->failed = true;
-    else if (!same)
-        k->places[k->count++] = (struct place){.path = copy(k, a->path)};
-    if (!k->failed)
-        k->places[k->count - 1].of[i] = new_row(k, a, g->fresh);
-    return k->failed;
-}
-
-static int read_rows(struct groups_kept *k, struct store *known, struct err *err)
-{
-    struct reading g = {.k = k};
-    int rc = known ? asked_each(known, keep_row, &g, err) : 0;
-    const size_t asked = k->count;
-
-    g.fresh = true;
-    for (size_t i = 0; rc == 0 && known && i < k->root_count; i++) {
-        const char *path = k->roots[i].path;
-
-        if (!nearest(k->places, asked, sizeof(*k->places), path, strlen(path)))
-            rc = asked_usual(known, path, keep_row, &g, err);
-    }
-    if (k->count > asked)
-        qsort(k->places, k->count, sizeof(*k->places), by_path);
-    return k->failed ? err_set(err, ERR_NOMEM, "out of memory") : rc;
 }
 
 /* ------------------------------------------------------------------------------- decisions */
@@ -303,7 +101,7 @@ static bool speaks_of(const struct enqueue_wish *w, size_t kind)
 }
 
 /* Is it what was said last time, word for word? */
-static bool as_said(const struct groups_kept *k, const struct row *r, size_t kind)
+static bool as_said(const struct groups_kept *k, const struct last_row *r, size_t kind)
 {
     return r && !k->again && r->options && strcmp(r->options, k->options[kind]) == 0;
 }
@@ -311,16 +109,16 @@ static bool as_said(const struct groups_kept *k, const struct row *r, size_t kin
 static enum decision decide(const struct groups_kept *k, const struct enqueue_wish *w,
                             const char *root, size_t kind)
 {
-    const struct row *r = row_of(k, root, kind);
+    const struct last_row *r = last_of(k->last, root, kind);
 
     if (k->plain)
-        return r ? KEEP : kind == 0 && !any_row_of(k, root) ? MAKE : NOTHING;
+        return r ? KEEP : kind == 0 && !last_any(k->last, root) ? MAKE : NOTHING;
     if (kind == 0 ? w->no_transcribe : !w->other[kind])
         return NOTHING;
     if (!speaks_of(w, kind))
         return r && !k->anew ? KEEP : MAKE;
     /* How to transcribe is part of what is said of that which works on it. */
-    if (!stage_kinds[kind]->hears && k->transcribes && !as_said(k, row_of(k, root, 0), 0))
+    if (!stage_kinds[kind]->hears && k->transcribes && !as_said(k, last_of(k->last, root, 0), 0))
         return MAKE;
     return as_said(k, r, kind) ? KEEP : MAKE;
 }
@@ -345,10 +143,10 @@ static int say_again(struct groups_kept *k, struct enqueue_wish *w, struct err *
     int rc = 0;
 
     for (size_t kind = 0; rc == 0 && kind < STAGE_COUNT; kind++) {
-        const struct row *r = row_of(k, k->roots[0].path, kind);
+        const struct last_row *r = last_of(k->last, k->roots[0].path, kind);
 
         for (size_t i = 1; rc == 0 && i < k->root_count; i++) {
-            const struct row *o = row_of(k, k->roots[i].path, kind);
+            const struct last_row *o = last_of(k->last, k->roots[i].path, kind);
 
             if (!r != !o ||
                 (r && strcmp(r->options ? r->options : "", o->options ? o->options : "") != 0))
@@ -385,7 +183,7 @@ static const struct store_stage *made(const struct groups *g, size_t kind)
 static void add_kind(const struct groups *g, const char *path, size_t kind, enum decision how,
                      struct groups_group *ret)
 {
-    const struct row *r = how == KEEP ? row_of(g->own, path, kind) : NULL;
+    const struct last_row *r = how == KEEP ? last_of(g->own->last, path, kind) : NULL;
     struct groups_kind *k = &ret->kinds[ret->count];
 
     if (r)
@@ -404,7 +202,7 @@ static void add_kind(const struct groups *g, const char *path, size_t kind, enum
 static const struct store_stage *source_of(const struct groups *g, const char *path,
                                            struct groups_group *group)
 {
-    const struct row *r = g->own->transcribes ? NULL : row_of(g->own, path, 0);
+    const struct last_row *r = g->own->transcribes ? NULL : last_of(g->own->last, path, 0);
 
     if (group->count > 0 && strcmp(group->kinds[0].stage.name, stage_transcribe.name) == 0)
         return &group->kinds[0].stage;
@@ -430,10 +228,10 @@ static int put_on_source(const struct groups *g, const char *path, struct groups
         rc = enqueue_stage_on(kind, source, s->params_json, &params, err);
         if (rc != 0)
             return rc;
-        s->params_json = own_text(g->own, params);
+        s->params_json = group->kinds[i].own_params = params;
         s->source = source;
     }
-    return g->own->failed ? err_set(err, ERR_NOMEM, "out of memory") : 0;
+    return 0;
 }
 
 static bool same_kind(const struct groups_kind *a, const struct groups_kind *b)
@@ -477,11 +275,11 @@ static int note_root(struct groups *g, struct groups_group *group, const struct 
     for (uint32_t i = 0; i < group->count; i++) {
         struct groups_kind *of = &group->kinds[i];
         size_t kind = 0;
-        const struct row *r;
+        const struct last_row *r;
 
         while (strcmp(stage_kinds[kind]->name, of->stage.name) != 0)
             kind++;
-        r = row_of(k, root->path, kind);
+        r = last_of(k->last, root->path, kind);
         if (root->of[kind] != MAKE && !(r && r->fresh))
             continue;
         if (!of->roots)
@@ -499,10 +297,10 @@ static int note_root(struct groups *g, struct groups_group *group, const struct 
 static enum decision decided_of(const struct groups_kept *k, const struct wanted *root,
                                 const char *path, size_t kind)
 {
-    if (k->plain && any_row_of(k, path))
+    if (k->plain && last_any(k->last, path))
         return KEEP;
     if (root->of[kind] == NOTHING && root->of[0] == MAKE && !stage_kinds[kind]->hears && !k->plain)
-        return row_of(k, path, kind) ? KEEP : NOTHING;
+        return last_of(k->last, path, kind) ? KEEP : NOTHING;
     return root->of[kind];
 }
 
@@ -525,12 +323,16 @@ static int add_region(struct groups *g, const char *path, struct err *err)
     uint32_t at = 0;
     int rc = make_group(g, path, &group, err);
 
-    if (rc != 0)
+    if (rc != 0) {
+        free_group(&group);
         return rc;
+    }
     while (at < g->count && !same_group(&g->list[at], &group))
         at++;
     if (at == g->count)
         g->list[g->count++] = group;
+    else
+        free_group(&group);
     g->regions[g->region_count++] = (struct groups_region){path, at};
     return strcmp(root->path, path) == 0 ? note_root(g, &g->list[at], root, err) : 0;
 }
@@ -538,7 +340,9 @@ static int add_region(struct groups *g, const char *path, struct err *err)
 static int add_regions(struct groups *g, struct err *err)
 {
     const struct groups_kept *k = g->own;
-    const size_t most = k->root_count + k->count;
+    const struct paths places = last_places(k->last);
+    const struct last_place *place = places.list;
+    const size_t most = k->root_count + places.count;
     int rc = 0;
 
     g->list = calloc(most, sizeof(*g->list));
@@ -547,14 +351,14 @@ static int add_regions(struct groups *g, struct err *err)
         return err_set(err, ERR_NOMEM, "out of memory");
     for (size_t i = 0; rc == 0 && i < k->root_count; i++)
         rc = add_region(g, k->roots[i].path, err);
-    for (size_t i = 0; rc == 0 && i < k->count; i++) {
-        const char *path = k->places[i].path;
+    for (size_t i = 0; rc == 0 && i < places.count; i++) {
+        const char *path = place[i].path;
         const struct wanted *root = wanted_of(k, path);
 
         if (root && strcmp(root->path, path) != 0)
             rc = add_region(g, path, err);
     }
-    qsort(g->regions, g->region_count, sizeof(*g->regions), by_path);
+    qsort(g->regions, g->region_count, sizeof(*g->regions), paths_compare);
     settle_sources(g);
     return rc;
 }
@@ -574,7 +378,7 @@ static int check_kept(struct groups *g, char doing[200], struct err *err)
             snprintf(doing, 200, "go on as last time");
             rc = enqueue_kept(&k->stage, &dir, err);
             if (dir)
-                k->stage.model_dir = own_text(g->own, dir);
+                k->stage.model_dir = k->own_dir = dir;
         }
     return rc;
 }
@@ -593,7 +397,7 @@ static int say_options(struct groups_kept *k, const struct enqueue_wish *w, stru
 int groups_make(struct enqueue_wish *w, bool again, struct store *known, const char *const *roots,
                 uint32_t root_count, struct groups *ret, char doing[200], struct err *err)
 {
-    const struct row *last;
+    const struct last_row *last;
     struct groups_kept *k = calloc(1, sizeof(*k));
     int rc;
 
@@ -601,7 +405,7 @@ int groups_make(struct enqueue_wish *w, bool again, struct store *known, const c
     ret->own = k;
     rc = k ? keep_roots(k, roots, root_count, err) : err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)
-        rc = read_rows(k, known, err);
+        rc = last_read(known, PATHS_OF(k->roots, k->root_count), &k->last, err);
     if (rc != 0)
         return rc;
     k->plain = !said_anything(w);
@@ -613,7 +417,7 @@ int groups_make(struct enqueue_wish *w, bool again, struct store *known, const c
     if (rc != 0)
         return rc;
     k->transcribes = enqueue_wish_transcribes(w) != NULL;
-    last = row_of(k, k->roots[0].path, 0);
+    last = last_of(k->last, k->roots[0].path, 0);
     if (decide_all(k, w))
         rc = enqueue_stages_find(w, known, last ? &last->stage : NULL, &ret->found, doing, err);
     if (rc == 0)
@@ -626,7 +430,7 @@ int groups_make(struct enqueue_wish *w, bool again, struct store *known, const c
 uint32_t groups_of(const struct groups *g, const char *path, size_t len)
 {
     const struct groups_region *at =
-        nearest(g->regions, g->region_count, sizeof(*g->regions), path, len);
+        paths_nearest(PATHS_OF(g->regions, g->region_count), path, len);
 
     return at ? at->group : g->regions[0].group;
 }

@@ -20,6 +20,7 @@ struct groups_kind {
     uint32_t root_count;
     const char *options; /* borrowed */
     bool replaces;
+    char *own_params, *own_dir; /* what the stage borrows */
     /* What enqueue_paths says of it. */
     int64_t job_id;   /* 0 in a dry run */
     uint64_t tasks;   /* new ones; 0 in a dry run */
