@@ -345,6 +345,22 @@ SELECT path, member, start, "end", speaker, text, language, start_ms, end_ms, st
        place_state, media_id, task_id, segment_id, speaker_id
 FROM transcript_all WHERE current;
 
+-- Full text with its recordings: `WHERE query = 'market'` asks the index.
+CREATE VIEW said AS
+SELECT p.path, p.member,
+       CASE WHEN g.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', g.start_ms / 3600000, g.start_ms / 60000 % 60,
+                        g.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', g.start_ms / 60000, g.start_ms / 1000 % 60) END AS start,
+       ifnull(k.name, k.label) AS speaker, g.text, g.language, g.start_ms, g.end_ms,
+       f.segment_fts AS query, f.rank, t.media_id, g.segment_id
+FROM segment_fts f
+JOIN segment g ON g.segment_id = f.rowid
+JOIN task t ON t.task_id = g.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN place p ON p.place_id = m.place_id
+LEFT JOIN speaker k ON k.speaker_id = g.speaker_id;
+
 CREATE VIEW words_all AS
 SELECT p.path, p.member,
        CASE WHEN w.start_ms >= 3600000
@@ -412,7 +428,8 @@ SELECT p.path, p.member, ifnull(k.name, k.label) AS speaker, k.label, k.name,
             ELSE printf('%d:%02d', k.speech_ms / 60000, k.speech_ms / 1000 % 60) END AS speech,
        round(k.speech_ms / 60000.0, 1) AS minutes, k.speech_ms,
        (SELECT count(*) FROM turn u WHERE u.speaker_id = k.speaker_id) AS turns,
-       (SELECT count(*) FROM segment g WHERE g.speaker_id = k.speaker_id) AS segments,
+       (SELECT count(*) FROM segment g JOIN task gt ON gt.task_id = g.task_id
+        WHERE g.speaker_id = k.speaker_id AND gt.current) AS segments,
        s.name AS stage, s.model, k.media_id, k.task_id, k.speaker_id, t.current
 FROM speaker k
 JOIN task t ON t.task_id = k.task_id

@@ -17,7 +17,7 @@ struct ids {
 struct batch {
     struct writer *writer;
     int64_t job_id;
-    bool keep_source;
+    bool keep_source, keep_other;
     struct store_enqueue_counts counts;
 
     struct store_found found[REQUEST_MAX_FOUND];
@@ -56,19 +56,16 @@ static int send(struct batch *b, struct request *rq, bool counted, struct err *e
         return 0;
     rq->job_id = b->job_id;
     rq->keep_source = b->keep_source;
+    rq->keep_other = b->keep_other;
     rc = writer_request(b->writer, rq, &reply, err);
     if (rc == 0 && counted)
         add_counts(&b->counts, &reply.counts);
     return rc;
 }
 
-int batch_begin(struct writer *writer, const struct store_stage *stage, bool keep_source,
-                const char *command_line, struct batch **ret, struct err *err)
+int batch_begin(struct writer *writer, const struct request *begin, struct batch **ret,
+                struct err *err)
 {
-    struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
-                         .command_line = command_line,
-                         .stage = *stage,
-                         .language = ""};
     struct request_reply reply = {0};
     struct batch *b = calloc(1, sizeof(*b));
     int rc;
@@ -76,8 +73,9 @@ int batch_begin(struct writer *writer, const struct store_stage *stage, bool kee
     if (!b)
         return err_set(err, ERR_NOMEM, "out of memory");
     b->writer = writer;
-    b->keep_source = keep_source;
-    rc = writer ? writer_request(writer, &rq, &reply, err) : 0;
+    b->keep_source = begin->keep_source;
+    b->keep_other = begin->keep_other;
+    rc = writer ? writer_request(writer, begin, &reply, err) : 0;
     if (rc != 0) {
         batch_free(b);
         return rc;

@@ -10,9 +10,10 @@
 struct writer;
 struct batch;
 
-/* writer NULL: a dry run that only counts. keep_source: as of struct request. */
-int batch_begin(struct writer *writer, const struct store_stage *stage, bool keep_source,
-                const char *command_line, struct batch **ret, struct err *err);
+/* writer NULL: a dry run that only counts. begin: ENQUEUE_BEGIN, of which keep_source and
+ * keep_other hold for what is found. */
+int batch_begin(struct writer *writer, const struct request *begin, struct batch **ret,
+                struct err *err);
 void batch_free(struct batch *b); /* NULL is fine; what was not sent is dropped */
 
 int batch_found(struct batch *b, const struct store_found *f, struct err *err);

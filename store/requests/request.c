@@ -28,6 +28,16 @@ static int check_name(const void *path, size_t path_len, const void *member, siz
     return 0;
 }
 
+static int check_paths(const char *const *list, uint32_t count, struct err *err)
+{
+    if (count && !list)
+        return bad(err, "no list of paths");
+    for (uint32_t i = 0; i < count; i++)
+        if (!list[i] || list[i][0] != '/')
+            return bad(err, "a path that is not absolute");
+    return 0;
+}
+
 static int check_stage(const struct store_stage *s, struct err *err)
 {
     if (!s->name || !*s->name || !s->model || !s->model_dir || !s->model_hash || !s->params_json)
@@ -40,6 +50,8 @@ static int check_begin(const struct request *rq, struct err *err)
     const struct store_stage *s = &rq->stage, *source = store_stage_source(s);
     int rc = check_stage(s, err);
 
+    if (rc == 0)
+        rc = check_paths(rq->roots, rq->root_count, err);
     if (rc < 0 || !source)
         return rc;
     if (store_stage_source(source))
@@ -80,16 +92,6 @@ static int check_troubles(const struct request *rq, struct err *err)
             rc = bad(err, "a trouble without a message");
     }
     return rc;
-}
-
-static int check_paths(const char *const *list, uint32_t count, struct err *err)
-{
-    if (count && !list)
-        return bad(err, "no list of paths");
-    for (uint32_t i = 0; i < count; i++)
-        if (!list[i] || list[i][0] != '/')
-            return bad(err, "a path that is not absolute");
-    return 0;
 }
 
 /* "SPEAKER_07", in any case: the machine's own names. */

@@ -32,7 +32,7 @@ enum request_type {
     /* Results go, with all that was found: those of stage_id and what was made of them, of which
      * nothing may still be to be done (ERR_INPUT); 0: those that are neither current nor asked for.
      * The next best of their kind are current then. */
-    REQUEST_FORGET = 20,
+    REQUEST_FORGET,
     REQUEST_PIN, /* results of stage_id are current, whatever is asked for later; 0: none is pinned
                   */
 };
@@ -76,6 +76,11 @@ struct request {
     const char *command_line; /* for the job's row; display form */
     struct store_stage stage;
     const char *language; /* hint for its tasks, "" = by the parameters */
+    /* BEGIN, with `roots`: of these files and folders this is from now on what was asked for last,
+     * of the stage's kind; without any, what was asked for stays. A walk that is cut short has
+     * asked for it, too. */
+    const char *options; /* as they were said (tools/enqueue/said.h); NULL: nobody knows */
+    bool replaces;       /* also of what lies below and was asked for otherwise */
     /* ENQUEUE_* after BEGIN */
     int64_t job_id;
     const struct store_found *found; /* ADD */
@@ -83,6 +88,8 @@ struct request {
     /* ADD, KNOWN: no task of the stage's source is made: a recording gets one of the stage itself
      * only where the source's is done, or waits to be done. */
     bool keep_source;
+    /* ADD, KNOWN: nor one of the stage itself where another one of its kind is wanted. */
+    bool keep_other;
     const struct request_trouble *troubles;
     uint32_t count;
     /* END: roots that were walked whole (raw absolute paths); a root that could not be read is not

@@ -3,21 +3,13 @@
 #include "store/requests/request.h"
 #include "workers/wire/fields.h"
 
-#define CODEC_VERSION 4
+#define CODEC_VERSION 5
 #define TEXT REQUEST_MAX_PATH
 
 static const struct field stage[] = {
     FIELD_NAME(store_stage, name, TEXT),        FIELD_NAME(store_stage, model, TEXT),
     FIELD_NAME(store_stage, model_dir, TEXT),   FIELD_NAME(store_stage, model_hash, TEXT),
     FIELD_NAME(store_stage, params_json, TEXT),
-};
-
-/* A source has none itself. */
-static const struct field begin[] = {
-    FIELD_NAME(request, command_line, TEXT),
-    FIELD_STRUCT(request, stage, stage),
-    FIELD_ONE(request, stage.source, stage),
-    FIELD_NAME(request, language, TEXT),
 };
 
 static const struct field found[] = {
@@ -35,6 +27,7 @@ static const struct field found[] = {
 static const struct field add[] = {
     FIELD_I64(request, job_id, INT64_MIN, INT64_MAX),
     FIELD_BOOL(request, keep_source),
+    FIELD_BOOL(request, keep_other),
     FIELD_ARRAY(request, found, count, REQUEST_MAX_FOUND, found),
 };
 
@@ -50,9 +43,21 @@ struct path {
 static const struct field place[] = {FIELD_I64(place, id, INT64_MIN, INT64_MAX)};
 static const struct field path[] = {FIELD_NAME(path, name, REQUEST_MAX_PATH)};
 
+/* A source has none itself. */
+static const struct field begin[] = {
+    FIELD_NAME(request, command_line, TEXT),
+    FIELD_STRUCT(request, stage, stage),
+    FIELD_ONE(request, stage.source, stage),
+    FIELD_NAME(request, language, TEXT),
+    FIELD_ARRAY(request, roots, root_count, UINT32_MAX, path),
+    FIELD_MAYBE_NAME(request, options, TEXT),
+    FIELD_BOOL(request, replaces),
+};
+
 static const struct field same[] = {
     FIELD_I64(request, job_id, INT64_MIN, INT64_MAX),
     FIELD_BOOL(request, keep_source),
+    FIELD_BOOL(request, keep_other),
     FIELD_ARRAY(request, place_ids, count, REQUEST_MAX_FOUND, place),
 };
 

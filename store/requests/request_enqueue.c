@@ -64,8 +64,10 @@ int enqueue_begin(struct store *st, const struct request *rq, struct request_rep
                     "INSERT INTO job (stage_id, language, command, created_at) VALUES (?, ?, ?, ?)",
                     "ittt", stage_id, rq->language ? rq->language : "",
                     rq->command_line ? rq->command_line : "", now);
-    if (rc == 0)
+    if (rc == 0) {
         ret->job_id = sqlite3_last_insert_rowid(st->db);
+        rc = asking_put(st, rq, stage_id, ret->job_id, err);
+    }
     return rc;
 }
 
@@ -264,11 +266,29 @@ static int source_there(struct store *st, const struct job *job, int64_t media_i
     return rc;
 }
 
+/* 1: of the recording another stage of the job's kind is wanted; 0: not. */
+static int other_wanted(struct store *st, const struct job *job, int64_t media_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
+                      "WHERE t.media_id = ?1 AND t.wanted AND t.stage_id <> ?2 "
+                      "AND s.name = (SELECT name FROM stage WHERE stage_id = ?2)",
+                      "ii", media_id, job->stage_id);
+
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc;
+}
+
 static int task_of(struct store *st, const struct request *rq, const struct job *job,
                    int64_t media_id, struct request_reply *ret, struct err *err)
 {
     bool made = false, source = false;
-    int rc = 0;
+    int rc = rq->keep_other ? other_wanted(st, job, media_id, err) : 0;
+
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
 
     if (job->source_id && rq->keep_source) {
         rc = source_there(st, job, media_id, err);

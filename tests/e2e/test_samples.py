@@ -173,7 +173,7 @@ class SecondTime(night.Night):
             text = file.read()
         with open(path, "w", encoding="utf-8") as file:
             file.write(text + "\n")  # another hash, the same results
-        self.enqueue(self.archive, "--model", other)
+        self.enqueue(self.archive, "--again", "--model", other)
         self.assertEqual(2, self.job()[6])
         self.run_to_end()
         self.assertEqual(2, self.sql("SELECT count(DISTINCT stage_id) FROM task"

@@ -13,7 +13,6 @@ sys.path.insert(0, os.path.dirname(__file__))
 import night
 import tiny_models
 
-SILERO = os.path.join(night.SHARED, "models/silero-vad")
 RECORDINGS = ["08_two_voices_stereo.wav", "13_es_long_45s.ogg", "04_es_clean.flac"]
 TURNS = """SELECT p.path, k.label, k.speech_ms, hex(k.vector), u.idx, u.start_ms, u.end_ms
            FROM turn u JOIN speaker k USING (speaker_id) JOIN media m ON m.media_id = k.media_id
@@ -253,14 +252,6 @@ class Missing(Stages):
         self.assertRegex(" ".join(dry.out.split()), "there to transcribe with mine, to diarize with .* and to listen to for "
                                                     "sounds with .*yamnet[.]$")
 
-    @unittest.skipUnless(os.path.isdir(SILERO), f"there is no {SILERO}")
-    def test_voice_activity_that_came_makes_another_stage_and_says_so(self):
-        self.assertNotIn("another stage", self.enqueue(self.archive).out)
-        shutil.copytree(SILERO, os.path.join(self.models, "silero-vad"))
-        said = " ".join(self.enqueue(self.archive).out.split())
-        self.assertRegex(said, "all is transcribed again, as another stage. --vad=off goes on")
-        self.assertEqual(0, self.json("enqueue", "--vad=off", self.archive)["tasks"])
-
     @staticmethod
     def rewrite(path, data, stat):
         with open(path, "r+b") as file:
@@ -305,7 +296,7 @@ class Text(Stages):
                          [(job["stage"], job["tasks"]) for job in both["jobs"]])
         # Of two transcriptions, status says whose text it is.
         self.assertNotIn("of the text of", self.nightshift("status", status=0).out)
-        self.enqueue(self.encoder, "--vad=off", "--beam-size=2", self.archive)
+        self.enqueue("--again", self.encoder, "--vad=off", "--beam-size=2", self.archive)
         said = " ".join(self.nightshift("status", status=0).out.split())
         self.assertIn("with " + os.path.join(self.models, "encoder") + " of the text of whisper-nano (beam_size 2): 0 of 3",
                       said.replace("...", ""))

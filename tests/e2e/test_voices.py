@@ -73,8 +73,10 @@ class Usual(night.Night):
         self.enqueue("--diarize", self.archive)
         os.rename(folder, folder + ".away")
         self.bring("13_es_long_45s.ogg")
-        self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG), "there is no 'diarization'",
-                          "--diarize=diarization-nano")
+        self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG),
+                          "the model 'diarization' of last time is not here any more", "--again")
+        self.one_sentence(self.enqueue("--again", "--diarize", self.archive, status=night.CONFIG),
+                          "there is no 'diarization'", "--diarize=diarization-nano")
         self.assertEqual(["diarization"], self.models_of_voices())
         self.assertEqual([(1,)], self.sql("SELECT count(*) FROM media"))
         self.enqueue("--diarize=diarization-nano", self.archive)

@@ -12,6 +12,7 @@
 #include "tools/batch.h"
 #include "tools/cli.h"
 #include "tools/text.h"
+#include "tools/enqueue/groups.h"
 #include "tools/enqueue/walk.h"
 #include "tools/writer.h"
 #include "workers/media/archive.h"
@@ -26,8 +27,12 @@
 struct enqueue {
     const struct enqueue_options *o;
     struct enqueue_result *r;
-    struct batch *batches[ENQUEUE_STAGES_MAX]; /* one for each stage */
-    /* What is not about a stage goes with the first one. */
+    struct set {
+        struct batch *of[STAGE_COUNT]; /* one for each stage */
+    } * sets;                          /* one for each group */
+    struct batch *first;               /* what is not about a stage goes with it */
+    const struct set *now;             /* of what is looked at, */
+    const struct groups_group *group;  /* and its group */
     struct writer *writer;
     struct store *known; /* in a dry run; borrowed; NULL: nothing is known */
     int64_t shown_ms;    /* when the progress line was drawn last */
@@ -108,8 +113,8 @@ static int trouble(struct enqueue *q, const struct walk_entry *e, const char *me
     int rc;
 
     say(q, e->path, e->path_len, member, nth, why->msg);
-    rc = batch_trouble(q->batches[0], &t, err);
-    return rc != 0 ? rc : batch_unread(q->batches[0], e->path, err);
+    rc = batch_trouble(q->first, &t, err);
+    return rc != 0 ? rc : batch_unread(q->first, e->path, err);
 }
 
 /* Something new for every stage. */
@@ -118,8 +123,8 @@ static int found(struct enqueue *q, const struct store_found *f, struct err *err
     int rc = 0;
 
     q->r->found++;
-    for (uint32_t i = 0; rc == 0 && i < q->o->stage_count; i++)
-        rc = batch_found(q->batches[i], f, err);
+    for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
+        rc = batch_found(q->now->of[i], f, err);
     return rc;
 }
 
@@ -222,9 +227,9 @@ static int add_archive(struct enqueue *q, const struct walk_entry *e, int fd, co
     }
     /* Members that were left out are there all the same. */
     if (rc == 0 && left_out && same)
-        rc = batch_kept(q->batches[0], k->place_ids, k->count, err);
+        rc = batch_kept(q->first, k->place_ids, k->count, err);
     else if (rc == 0 && left_out)
-        rc = batch_unread(q->batches[0], e->path, err);
+        rc = batch_unread(q->first, e->path, err);
     return rc;
 }
 
@@ -267,8 +272,7 @@ static int add_recording(struct enqueue *q, const struct walk_entry *e, int fd,
                             .device = st->st_dev};
     struct err why = {0};
 
-    if (batch_job(q->batches[0]) != 0 &&
-        fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) != 0) {
+    if (batch_job(q->first) != 0 && fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) != 0) {
         q->r->unreadable_files++;
         return trouble(q, e, "", 0, &why, err);
     }
@@ -304,7 +308,7 @@ static int left_alone(struct enqueue *q, const struct walk_entry *e, const struc
     if (e->dir < 0 && !q->o->quiet)
         say(q, e->path, e->path_len, "", 0,
             "left alone: it is no recording (--all takes it anyway)");
-    return same ? batch_kept(q->batches[0], k->place_ids, k->count, err) : 0;
+    return same ? batch_kept(q->first, k->place_ids, k->count, err) : 0;
 }
 
 /* A file whose name may be a recording's or an archive's, and that is not known to be unchanged. */
@@ -320,7 +324,7 @@ static int look_into(struct enqueue *q, const struct walk_entry *e, const struct
 
     if (!e->included && !(by_name && kind == MEDIA_ARCHIVE)) {
         q->r->excluded++;
-        return batch_kept(q->batches[0], k->place_ids, k->count, err);
+        return batch_kept(q->first, k->place_ids, k->count, err);
     }
     if (by_name && kind == MEDIA_OTHER && !q->o->all)
         return left_alone(q, e, k, same, err);
@@ -369,9 +373,10 @@ static int look_up(struct enqueue *q, const struct walk_entry *e, struct store_k
 
     if (!known_store(q))
         return rc;
-    for (uint32_t i = 0; i < q->o->stage_count; i++) {
+    for (uint32_t i = 0; i < q->group->count; i++) {
         store_known_free(k);
-        rc = store_known_path(known_store(q), e->path, e->path_len, &q->o->stages[i], k, err);
+        rc = store_known_path(known_store(q), e->path, e->path_len, &q->group->kinds[i].stage, k,
+                              err);
         if (rc != 0)
             return rc;
         has[i] = k->has_task_all;
@@ -382,7 +387,7 @@ static int look_up(struct enqueue *q, const struct walk_entry *e, struct store_k
 static int on_file(struct enqueue *q, const struct walk_entry *e, struct err *err)
 {
     struct store_known k = {0};
-    bool same = false, has[ENQUEUE_STAGES_MAX] = {0}, has_all = true;
+    bool same = false, has[STAGE_COUNT] = {0}, has_all = true;
     int rc;
 
     q->r->files++;
@@ -393,14 +398,14 @@ static int on_file(struct enqueue *q, const struct walk_entry *e, struct err *er
         same = is_same(&k, e->st);
     else if (rc != ERR_EMPTY)
         return rc;
-    for (uint32_t i = 0; i < q->o->stage_count; i++)
+    for (uint32_t i = 0; i < q->group->count; i++)
         has_all &= has[i];
     if (same && e->included && (has_all || is_plain(q, e))) {
         q->r->found += k.count;
         rc = 0;
-        for (uint32_t i = 0; rc == 0 && i < q->o->stage_count; i++)
-            rc = has[i] ? batch_same(q->batches[i], k.place_ids, k.count, err)
-                        : batch_known(q->batches[i], k.place_ids, k.count, err);
+        for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
+            rc = has[i] ? batch_same(q->now->of[i], k.place_ids, k.count, err)
+                        : batch_known(q->now->of[i], k.place_ids, k.count, err);
     } else
         rc = look_into(q, e, &k, same, err);
     store_known_free(&k);
@@ -414,13 +419,13 @@ static int on_left_out(struct enqueue *q, const struct walk_entry *e, struct err
     int rc;
 
     if (e->directory)
-        return batch_unread(q->batches[0], e->path, err);
+        return batch_unread(q->first, e->path, err);
     if (!known_store(q))
         return 0;
-    rc = store_known_path(known_store(q), e->path, e->path_len, &q->o->stages[0], &k, err);
+    rc = store_known_path(known_store(q), e->path, e->path_len, &q->group->kinds[0].stage, &k, err);
     if (rc != 0)
         return rc == ERR_EMPTY ? 0 : rc;
-    rc = batch_kept(q->batches[0], k.place_ids, k.count, err);
+    rc = batch_kept(q->first, k.place_ids, k.count, err);
     store_known_free(&k);
     return rc;
 }
@@ -428,7 +433,10 @@ static int on_left_out(struct enqueue *q, const struct walk_entry *e, struct err
 static int on_entry(void *arg, const struct walk_entry *e, struct err *err)
 {
     struct enqueue *q = arg;
+    const uint32_t group = groups_of(q->o->groups, e->path, e->path_len);
 
+    q->group = &q->o->groups->list[group];
+    q->now = &q->sets[group];
     progress(q, e->path, e->path_len);
     switch (e->kind) {
     case WALK_FILE:
@@ -481,28 +489,87 @@ static int walk_roots(struct enqueue *q, const char *const *roots, uint32_t root
 static int end_all(struct enqueue *q, const char *const *walked, uint32_t walked_count,
                    struct err *err)
 {
-    int rc = batch_end(q->batches[0], walked, walked_count, &q->r->vanish_skipped, err);
+    const struct groups *g = q->o->groups;
     bool ignored;
+    int rc = 0;
 
-    for (uint32_t i = 1; rc == 0 && i < q->o->stage_count; i++)
-        rc = batch_end(q->batches[i], NULL, 0, &ignored, err);
+    for (uint32_t i = g->count; rc == 0 && i-- > 0;)
+        for (uint32_t j = 0; rc == 0 && j < g->list[i].count; j++) {
+            struct batch *b = q->sets[i].of[j];
+
+            rc = b == q->first ? batch_end(b, walked, walked_count, &q->r->vanish_skipped, err)
+                               : batch_end(b, NULL, 0, &ignored, err);
+        }
     return rc;
+}
+
+static void add_counts(const struct store_enqueue_counts *c, struct store_enqueue_counts *sum)
+{
+    sum->seen += c->seen;
+    sum->added += c->added;
+    sum->places += c->places;
+    sum->changed += c->changed;
+    sum->unchanged += c->unchanged;
+    sum->vanished += c->vanished;
 }
 
 static void sum_up(struct enqueue *q)
 {
     struct enqueue_result *r = q->r;
+    const struct groups *g = q->o->groups;
 
-    for (uint32_t i = 0; i < q->o->stage_count && q->batches[i]; i++) {
-        const struct store_enqueue_counts *c = batch_counts(q->batches[i]);
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t j = 0; j < g->list[i].count && q->sets[i].of[j]; j++) {
+            const struct store_enqueue_counts *c = batch_counts(q->sets[i].of[j]);
+            struct groups_kind *k = &g->list[i].kinds[j];
 
-        r->jobs[i] = (struct enqueue_job){batch_job(q->batches[i]), c->tasks, c->lacking};
-        if (i == 0)
-            r->counts = *c;
-        else
+            k->job_id = batch_job(q->sets[i].of[j]);
+            k->tasks = c->tasks;
+            k->lacking = c->lacking;
             r->counts.tasks += c->tasks;
-    }
+            if (j == 0)
+                add_counts(c, &r->counts);
+        }
     r->through_run = q->writer && writer_through_run(q->writer);
+}
+
+/* Without a transcription of its own a group takes what is transcribed already. */
+static bool transcribes(const struct groups_group *group)
+{
+    return group->count > 0 && strcmp(group->kinds[0].stage.name, stage_transcribe.name) == 0;
+}
+
+static int begin_all(struct enqueue *q, struct err *err)
+{
+    const struct groups *g = q->o->groups;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < g->count; i++)
+        for (uint32_t j = 0; rc == 0 && j < g->list[i].count; j++) {
+            const struct groups_kind *k = &g->list[i].kinds[j];
+            const struct request rq = {.type = REQUEST_ENQUEUE_BEGIN,
+                                       .command_line = q->o->command_line,
+                                       .stage = k->stage,
+                                       .language = "",
+                                       .keep_source = !transcribes(&g->list[i]),
+                                       .keep_other = k->usual,
+                                       .roots = k->roots,
+                                       .root_count = k->root_count,
+                                       .options = k->options,
+                                       .replaces = k->replaces};
+
+            rc = batch_begin(q->writer, &rq, &q->sets[i].of[j], err);
+        }
+    q->first = q->sets[0].of[0];
+    return rc;
+}
+
+static void free_all(struct enqueue *q)
+{
+    for (uint32_t i = 0; i < q->o->groups->count && q->sets; i++)
+        for (uint32_t j = 0; j < STAGE_COUNT; j++)
+            batch_free(q->sets[i].of[j]);
+    free(q->sets);
 }
 
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
@@ -515,19 +582,19 @@ int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct
     int rc = 0;
 
     memset(ret, 0, sizeof(*ret));
-    if (!walked)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    for (uint32_t i = 0; rc == 0 && i < o->stage_count; i++)
-        rc =
-            batch_begin(writer, &o->stages[i], o->keep_source, o->command_line, &q.batches[i], err);
+    q.sets = calloc(o->groups->count, sizeof(*q.sets));
+    if (walked && q.sets)
+        rc = begin_all(&q, err);
+    else
+        rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)
         rc = walk_roots(&q, roots, root_count, walked, &walked_count, err);
     if (rc == 0)
         rc = end_all(&q, walked, walked_count, err);
     clear_line(&q);
-    sum_up(&q);
-    for (uint32_t i = 0; i < o->stage_count; i++)
-        batch_free(q.batches[i]);
+    if (q.sets)
+        sum_up(&q);
+    free_all(&q);
     free(walked);
     return rc;
 }

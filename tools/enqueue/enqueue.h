@@ -10,11 +10,9 @@
 #include <stdint.h>
 
 #include "store/requests/request.h"
-#include "workers/stages/stage_kind.h"
 
+struct groups;
 struct writer;
-
-#define ENQUEUE_STAGES_MAX STAGE_COUNT
 
 struct enqueue_options {
     const char *catalog; /* absolute: it and the files beside it are never enqueued */
@@ -23,20 +21,13 @@ struct enqueue_options {
     bool all;         /* also what does not look like a recording */
     bool unsandboxed; /* archives are read also where nothing would hold the decoders */
     bool quiet, progress;
-    const struct store_stage *stages; /* one job each */
-    uint32_t stage_count;             /* 1 .. ENQUEUE_STAGES_MAX */
-    bool keep_source;                 /* as of struct request */
+    struct groups *groups; /* one job for each stage of each; what came of them is noted there */
     const char *command_line;
 };
 
 struct enqueue_result {
-    struct enqueue_job {
-        int64_t job_id;         /* 0 in a dry run */
-        uint64_t tasks;         /* new ones; 0 in a dry run */
-        uint64_t lacking;       /* recordings without the transcription that it works on */
-    } jobs[ENQUEUE_STAGES_MAX]; /* as the stages */
-    /* As the first job has counted, but the tasks of all; in a dry run only seen, added and
-     * unchanged. */
+    /* As the first job of each group has counted, but the tasks of all; in a dry run only seen,
+     * added and unchanged. */
     struct store_enqueue_counts counts;
     uint64_t files;    /* looked at */
     uint64_t found;    /* recordings, before the catalog has counted them */

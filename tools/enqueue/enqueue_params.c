@@ -101,6 +101,7 @@ int enqueue_params_take(struct enqueue_params *p, int option, const char *value,
         return err_set(err, ERR_USAGE, "an option that does not exist");
     o = &p->options[i];
     o->given = true;
+    o->value = value;
     if (strcmp(o->name, "language") == 0)
         return take_language(value, &p->params, err);
     if (o->field == &task)

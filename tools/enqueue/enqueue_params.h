@@ -26,6 +26,7 @@ struct enqueue_option {
     const struct param_field *field;
     char name[PARAM_OPTION_LEN];
     bool given;
+    const char *value; /* as it was given; NULL: it takes none */
 };
 
 struct enqueue_params {

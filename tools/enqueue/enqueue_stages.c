@@ -9,11 +9,11 @@
 #include "base/utf8.h"
 #include "store/read/read.h"
 #include "tools/cli.h"
+#include "tools/enqueue/enqueue_kept.h"
 #include "tools/enqueue/enqueue_model.h"
 #include "tools/enqueue/enqueue_usual.h"
 #include "tools/model_check.h"
 #include "workers/models/files/model_dir.h"
-#include "workers/models/silero/silero.h"
 #include "workers/stages/stage_kind.h"
 
 #define HELP_COLUMN 27
@@ -169,8 +169,7 @@ static bool any_other(const struct enqueue_wish *w)
     return false;
 }
 
-/* The name of an option that says how to transcribe; NULL: there is none. */
-static const char *transcribe_option(const struct enqueue_wish *w)
+const char *enqueue_wish_transcribes(const struct enqueue_wish *w)
 {
     return w->model ? "model" : enqueue_params_given(&w->params);
 }
@@ -247,9 +246,9 @@ int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err)
     }
     if (w->no_transcribe && !any_other(w))
         return nothing_left(err);
-    if (w->no_transcribe && !on_source(w) && transcribe_option(w))
+    if (w->no_transcribe && !on_source(w) && enqueue_wish_transcribes(w))
         return err_set(err, ERR_USAGE, "--%s does nothing with --no-transcribe",
-                       transcribe_option(w));
+                       enqueue_wish_transcribes(w));
     return 0;
 }
 
@@ -315,56 +314,36 @@ static int must_be_there(const struct stage_kind *k, struct store *known,
                    k->option, known && l.wanted->name ? " like that" : "");
 }
 
-/* Its folder may have moved since; what has its name now need not be it. */
-static int find_again(struct had *h, struct err *err)
-{
-    char *dir = NULL, hash[MODEL_HASH_LEN];
-    int rc;
-
-    if (access(h->dir, R_OK) == 0)
-        return 0;
-    rc = model_dir_find(h->model, &dir, err);
-    if (rc != 0)
-        return err_prefix(err, "the transcription that the catalog had last");
-    rc = stage_model_hash(stage_transcribe.name, dir, hash, err);
-    if (rc == 0 && strcmp(hash, h->hash) != 0)
-        rc = err_set(err, ERR_MODEL,
-                     "the catalog's last transcription was made with another model '%s' than %s: "
-                     "say which one is wanted (--model)",
-                     h->model, dir);
-    if (rc != 0) {
-        free(dir);
-        return rc;
-    }
-    free(h->dir);
-    h->dir = dir;
-    return 0;
-}
-
-/* The catalog's last one, as it is: its model is not looked into again. 1: it has none. done: its
+/* The catalog's last one, as it is. 1: it has none. done: its
  * results alone are wanted. */
 static int as_before(struct store *known, bool done, struct enqueue_stages *ret, struct err *err)
 {
-    struct transcribe_params p;
-    struct err ignored = {0};
     struct had h = {0};
+    char *dir = NULL;
     int rc = known ? read_progress(known, keep_last, &h, err) : 0;
 
     if (h.failed)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0 && h.model && !done)
-        rc = find_again(&h, err);
+        rc = enqueue_kept(&(struct store_stage){.name = stage_transcribe.name,
+                                                .model = h.model,
+                                                .model_dir = h.dir,
+                                                .model_hash = h.hash,
+                                                .params_json = h.params},
+                          &dir, err);
     if (rc != 0 || !h.model) {
         had_free(&h);
         return rc != 0 ? rc : 1;
+    }
+    if (dir) {
+        free(h.dir);
+        h.dir = dir;
     }
     ret->model = h.model;
     ret->own[0].dir = h.dir;
     ret->own[0].params = h.params;
     snprintf(ret->own[0].hash, sizeof(ret->own[0].hash), "%s", h.hash);
     free(h.hash);
-    ret->voice =
-        transcribe_params_from_json(ret->own[0].params, &p, &ignored) == 0 && p.vad_model[0] != 0;
     ret->transcribe = (struct store_stage){.name = stage_transcribe.name,
                                            .model = ret->model,
                                            .model_dir = ret->own[0].dir,
@@ -373,88 +352,18 @@ static int as_before(struct store *known, bool done, struct enqueue_stages *ret,
     return 0;
 }
 
-static void without_vad(struct transcribe_params *p)
-{
-    struct transcribe_params plain;
-
-    transcribe_params_default(&plain);
-    memcpy(p->vad_model, plain.vad_model, sizeof(p->vad_model));
-    memcpy(p->vad_hash, plain.vad_hash, sizeof(p->vad_hash));
-    p->vad_threshold = plain.vad_threshold;
-    p->vad_neg_threshold = plain.vad_neg_threshold;
-    p->vad_min_speech_duration_ms = plain.vad_min_speech_duration_ms;
-    p->vad_min_silence_duration_ms = plain.vad_min_silence_duration_ms;
-    p->vad_speech_pad_ms = plain.vad_speech_pad_ms;
-}
-
-struct comparing {
-    const struct store_stage *wanted;
-    char *plain;    /* its parameters without voice activity */
-    bool same;      /* the catalog has it */
-    bool otherwise; /* and one that differs in voice activity alone */
-    struct err err;
-};
-
-static char *plain_json(const char *json, struct err *err)
-{
-    struct transcribe_params p;
-    char *ret = NULL;
-
-    if (transcribe_params_from_json(json, &p, err) != 0)
-        return NULL;
-    without_vad(&p);
-    return transcribe_params_to_json(&p, &ret, err) == 0 ? ret : NULL;
-}
-
-static int compare(void *arg, const struct read_progress *row)
-{
-    struct comparing *c = arg;
-    struct err ignored = {0};
-    char *plain;
-
-    if (strcmp(row->stage, stage_transcribe.name) != 0 ||
-        strcmp(row->model_hash, c->wanted->model_hash) != 0)
-        return 0;
-    c->same |= strcmp(row->params_json, c->wanted->params_json) == 0;
-    plain = plain_json(row->params_json, &ignored);
-    c->otherwise |= plain && strcmp(plain, c->plain) == 0;
-    free(plain);
-    return 0;
-}
-
-/* That voice activity came or went by itself makes another stage: said, before a night is spent on
- * doing all of it again. */
-static int note_new_stage(const struct enqueue_wish *w, struct store *known,
-                          struct enqueue_stages *ret, struct err *err)
-{
-    struct comparing c = {.wanted = &ret->transcribe};
-    int rc = 0;
-
-    if (!known || w->params.vad != VAD_AUTO)
-        return 0;
-    c.plain = plain_json(ret->transcribe.params_json, err);
-    if (!c.plain)
-        return err->code;
-    rc = read_progress(known, compare, &c, err);
-    if (rc == 0 && !c.same && c.otherwise)
-        snprintf(ret->note, sizeof(ret->note),
-                 ret->voice
-                     ? "The catalog has this transcription without voice activity, whose model is "
-                       "here now: with it, all is transcribed again, as another stage. --vad=off "
-                       "goes on with the first one."
-                     : "The catalog has this transcription with voice activity, whose model is not "
-                       "here any more: without it, all is transcribed again, as another stage. "
-                       "`nightshift model pull " SILERO_NAME "` gets it.");
-    free(c.plain);
-    return rc;
-}
-
 static int find_transcription(struct enqueue_wish *w, struct store *known,
-                              struct enqueue_stages *ret, char doing[200], struct err *err)
+                              const struct store_stage *last, struct enqueue_stages *ret,
+                              char doing[200], struct err *err)
 {
+    const bool goes_on = any_other(w) && !enqueue_wish_transcribes(w) && !w->anew;
     int rc = 1;
 
-    if (any_other(w) && !transcribe_option(w)) {
+    if (goes_on && last) {
+        ret->transcribe = *last;
+        return 0;
+    }
+    if (goes_on) {
         snprintf(doing, 200, "go on with the transcription");
         rc = as_before(known, w->no_transcribe, ret, err);
         if (rc <= 0)
@@ -473,14 +382,13 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     if (rc != 0)
         return rc;
     snprintf(doing, 200, "use the model '%.150s'", w->model ? w->model : MODEL_DEFAULT);
-    ret->voice = w->params.params.vad_model[0] != 0;
     rc = enqueue_stage_find(w->model ? w->model : MODEL_DEFAULT, &w->params.params, &ret->own[0],
                             &ret->transcribe, err);
     if (rc == 0 && w->no_transcribe) {
         doing[0] = 0;
         return must_be_there(on_source(w), known, ret, err);
     }
-    return rc != 0 ? rc : note_new_stage(w, known, ret, err);
+    return rc;
 }
 
 /* ---------------------------------------------------------------------------------- others */
@@ -496,6 +404,24 @@ static void put_source(const struct store_stage *source, const struct param_fiel
     n = (size_t)snprintf(at, f->size, "%s/", source->model_hash);
     for (size_t i = 0; i < sizeof(hash.digest) && n + 2 < f->size; i++)
         n += (size_t)snprintf(at + n, f->size - n, "%02x", hash.digest[i]);
+}
+
+int enqueue_stage_on(const struct stage_kind *k, const struct store_stage *source,
+                     const char *params_json, char **ret, struct err *err)
+{
+    const struct param_table *t = k->params;
+    const struct param_field *f = param_table_find(t, "source");
+    void *params = malloc(t->size);
+    int rc = params ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+
+    if (rc == 0)
+        rc = param_table_from_json(t, params_json, params, err);
+    if (rc == 0 && f)
+        put_source(source, f, params);
+    if (rc == 0)
+        rc = param_table_to_json(t, params, ret, err);
+    free(params);
+    return rc;
 }
 
 static int params_of(size_t which, const struct enqueue_wish *w, const struct enqueue_stages *all,
@@ -560,14 +486,14 @@ static int add_other(size_t which, const struct enqueue_wish *w, struct store *k
     return 0;
 }
 
-int enqueue_stages_find(struct enqueue_wish *w, struct store *known, struct enqueue_stages *ret,
-                        char doing[200], struct err *err)
+int enqueue_stages_find(struct enqueue_wish *w, struct store *known, const struct store_stage *last,
+                        struct enqueue_stages *ret, char doing[200], struct err *err)
 {
     int rc = 0;
 
     memset(ret, 0, sizeof(*ret));
     if (!w->no_transcribe || on_source(w))
-        rc = find_transcription(w, known, ret, doing, err);
+        rc = find_transcription(w, known, last, ret, doing, err);
     if (rc == 0 && !w->no_transcribe)
         ret->stages[ret->count++] = ret->transcribe;
     for (size_t i = 0; rc == 0 && i < STAGE_COUNT; i++)

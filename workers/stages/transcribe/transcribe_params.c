@@ -19,8 +19,8 @@ static const struct param_field fields[] = {
      .help = "auto (default: on when its model is here), on, off, or the model's file",
      .manual = "One of auto, on and off, or the model's file or the folder that this lies in. "
                "The default, auto, is on when the model is in a models directory as "
-               "'silero-vad', else off, which is said. To enqueue the same recordings once the "
-               "model is there is to have them transcribed again, as with another --model. What "
+               "'silero-vad', else off, which is said. Recordings that were enqueued before the "
+               "model was there stay as they are, unless --again says otherwise. What "
                "the model hears is packed into windows, and silence is not shown to the model "
                "that writes; with off, Whisper's own windows of 30 seconds follow each other. "
                "The parameters are named and counted as faster-whisper's."},

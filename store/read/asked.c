@@ -1,0 +1,156 @@
+#include "store/read/asked.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "store/db.h"
+
+/* Of a row whose stage is s, and o the stage that works on. */
+#define STAGE                                                                             \
+    "s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, o.name, o.model, " \
+    "o.model_dir, o.model_hash, o.params"
+#define STAGE_COLUMNS 11
+#define SOURCE "LEFT JOIN stage o ON o.stage_id = s.source_id "
+
+/* From the columns of STAGE. *source is its room. */
+static void stage_of(sqlite3_stmt *stmt, struct asked *ret, struct store_stage *source)
+{
+    const bool has = sqlite3_column_type(stmt, 6) != SQLITE_NULL;
+
+    *source = (struct store_stage){.name = has ? db_text(stmt, 6) : NULL,
+                                   .model = db_text(stmt, 7),
+                                   .model_dir = db_text(stmt, 8),
+                                   .model_hash = db_text(stmt, 9),
+                                   .params_json = db_text(stmt, 10)};
+    ret->stage_id = sqlite3_column_int64(stmt, 0);
+    ret->stage = (struct store_stage){.name = db_text(stmt, 1),
+                                      .model = db_text(stmt, 2),
+                                      .model_dir = db_text(stmt, 3),
+                                      .model_hash = db_text(stmt, 4),
+                                      .params_json = db_text(stmt, 5),
+                                      .source = has ? source : NULL};
+}
+
+static const char sql_each[] =
+    "SELECT " STAGE ", CAST(a.path_raw AS TEXT), a.options "
+    "FROM asking a JOIN stage s ON s.stage_id = a.stage_id " SOURCE "ORDER BY a.path_raw, a.kind";
+
+int asked_each(struct store *st, asked_fn fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *stmt = db_prepare(st, sql_each, err);
+    int rc = 1, stop = 0;
+
+    if (!stmt)
+        return err->code;
+    while (!stop && (rc = db_next(st, stmt, err)) == 1) {
+        const int options = STAGE_COLUMNS + 1;
+        struct store_stage source;
+        struct asked row = {.path = db_text(stmt, STAGE_COLUMNS)};
+
+        stage_of(stmt, &row, &source);
+        if (sqlite3_column_type(stmt, options) != SQLITE_NULL)
+            row.options = db_text(stmt, options);
+        stop = fn(arg, &row);
+    }
+    sqlite3_finalize(stmt);
+    return rc < 0 ? rc : stop;
+}
+
+/* A path is a blob in the catalog, and so is what lies at or above it. */
+#define UNDER(path, root)                                                          \
+    "(" path " = " root " OR " root " = x'2F' OR substr(" path ", 1, length(" root \
+    ") + 1) = CAST(" root " || x'2F' AS BLOB))"
+
+static const char sql_usual[] =
+    "SELECT " STAGE " FROM (SELECT t.stage_id, count(*) AS n FROM place p "
+    "JOIN task t ON t.media_id = p.media_id AND t.wanted "
+    "WHERE p.state = 'present' AND " DB_BELOW(
+        "p.path_raw", "?1", "?2", "?3") " AND NOT EXISTS (SELECT 1 FROM asking a "
+                                        "WHERE " UNDER("p.path_raw",
+                                                       "a.path_raw") ") "
+                                                                     "GROUP BY t.stage_id) "
+                                                                     "u JOIN stage s ON "
+                                                                     "s.stage_id = "
+                                                                     "u.stage_id " SOURCE
+                                                                     "ORDER BY s.name, u.n "
+                                                                     "DESC, s.stage_id "
+                                                                     "DESC";
+
+#define BELOW_VALUES(b) (b).low, (b).len - 1, (b).low, (b).len, (b).high, (b).len
+
+int asked_usual(struct store *st, const char *path, asked_fn fn, void *arg, struct err *err)
+{
+    struct db_prefix below = {0};
+    sqlite3_stmt *stmt = NULL;
+    char last[64] = "";
+    int rc = db_prefix(path, strlen(path), &below, err), stop = 0;
+
+    if (rc == 0)
+        rc = (stmt = db_prepare(st, sql_usual, err)) ? 1 : err->code;
+    if (rc == 1 && db_bind(stmt, "bbb", BELOW_VALUES(below)) != SQLITE_OK)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        struct store_stage source;
+        struct asked row = {.path = path};
+
+        stage_of(stmt, &row, &source);
+        if (strcmp(row.stage.name, last) == 0)
+            continue;
+        snprintf(last, sizeof(last), "%s", row.stage.name);
+        stop = fn(arg, &row);
+    }
+    sqlite3_finalize(stmt);
+    db_prefix_free(&below);
+    return rc < 0 ? rc : stop;
+}
+
+/* ?1 the kind, ?2 hash and ?3 parameters of the new stage. */
+static const char sql_others[] =
+    "SELECT " STAGE ", sum(NOT u.has), sum(u.has), "
+    "ifnull(sum(iif(u.has, 0, u.duration_ms)), 0), "
+    "sum(NOT u.has AND u.duration_ms IS NULL) "
+    "FROM (SELECT t.stage_id, m.duration_ms, "
+    " EXISTS (SELECT 1 FROM task n JOIN stage k ON k.stage_id = n.stage_id "
+    "  WHERE n.media_id = m.media_id AND n.state = 'done' AND k.name = ?1 AND k.model_hash = ?2 "
+    "  AND k.params = ?3) AS has "
+    " FROM media m JOIN task t ON t.media_id = m.media_id AND t.wanted "
+    " JOIN stage w ON w.stage_id = t.stage_id AND w.name = ?1 "
+    " WHERE m.media_id IN (SELECT media_id FROM place p WHERE p.state = 'present' "
+    "  AND " DB_BELOW(
+        "p.path_raw", "?4", "?5",
+        "?6") ") "
+              " AND (w.model_hash, w.params) <> (?2, ?3) "
+              " AND EXISTS (SELECT 1 FROM task d JOIN stage k ON k.stage_id = d.stage_id "
+              "  WHERE d.media_id = m.media_id AND k.name = ?1 "
+              "  AND (d.state = 'done' OR d.shards_done > 0))) u "
+              "JOIN stage s ON s.stage_id = u.stage_id " SOURCE
+              "GROUP BY s.stage_id ORDER BY s.stage_id";
+
+int asked_others(struct store *st, const char *path, const struct store_stage *stage,
+                 asked_other_fn fn, void *arg, struct err *err)
+{
+    struct db_prefix below = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_prefix(path, strlen(path), &below, err), stop = 0;
+
+    if (rc == 0)
+        rc = (stmt = db_prepare(st, sql_others, err)) ? 1 : err->code;
+    if (rc == 1 && db_bind(stmt, "tttbbb", stage->name, stage->model_hash, stage->params_json,
+                           BELOW_VALUES(below)) != SQLITE_OK)
+        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+        struct store_stage source;
+        struct asked_other row = {.was = {.path = path},
+                                  .recordings = (uint64_t)sqlite3_column_int64(stmt, STAGE_COLUMNS),
+                                  .have = (uint64_t)sqlite3_column_int64(stmt, STAGE_COLUMNS + 1),
+                                  .known_ms = sqlite3_column_int64(stmt, STAGE_COLUMNS + 2),
+                                  .unknown =
+                                      (uint64_t)sqlite3_column_int64(stmt, STAGE_COLUMNS + 3)};
+
+        stage_of(stmt, &row.was, &source);
+        stop = fn(arg, &row);
+    }
+    sqlite3_finalize(stmt);
+    db_prefix_free(&below);
+    return rc < 0 ? rc : stop;
+}

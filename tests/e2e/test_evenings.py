@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+"""Many evenings over one archive: what was asked for last goes on by itself, only what is new is
+done, and the catalog is always that of one evening with the last options."""
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+import night
+import tiny_models
+
+SILERO = os.path.join(night.SHARED, "models/silero-vad")
+ENGLISH, SPANISH, OTHER = "01_en_short.wav", "04_es_clean.flac", "08_two_voices_stereo.wav"
+# What people see, but for numbers of rows.
+VIEWS = {
+    "transcript": "path, member, start_ms, end_ms, speaker, text, language, stage, model, avg_logprob, "
+                  "no_speech_prob, compression_ratio, temperature, attempts, speech_prob, reason",
+    "words": "path, member, start_ms, end_ms, word, speaker, probability, language, idx, model",
+    "turns": "path, member, speaker, label, start_ms, end_ms, idx, stage, model",
+    "speakers": "path, member, speaker, label, name, speech_ms, turns, segments, stage, model",
+    "sounds": "path, member, sound, score, start_ms, end_ms, class_id, stage, model",
+    "passages": "path, member, text, start_ms, end_ms, size, vector, stage, model",
+    "recordings": "path, member, state, duration_ms, language, segments, places, damage, place_state",
+}
+TASKS = """SELECT s.name, t.state, count(*) FROM task t JOIN stage s USING (stage_id)
+           WHERE t.wanted GROUP BY 1, 2 ORDER BY 1, 2"""
+
+
+def plain(value):
+    """Without numbers of rows and times of day."""
+    if isinstance(value, dict):
+        return {key: plain(v) for key, v in value.items()
+                if not key.endswith("_id") and key not in ("recording", "id", "created_at", "decoded_at", "at")}
+    return [plain(v) for v in value] if isinstance(value, list) else value
+
+
+class Evenings(night.Night):
+    def setUp(self):
+        super().setUp()
+        self.models = os.path.join(self.dir, "models")
+        self.encoder = tiny_models.encoder(os.path.join(self.models, "encoder"))
+        self.yamnet = tiny_models.yamnet(os.path.join(self.models, "yamnet"))
+        self.beside = ["--diarize", "--sounds", "--embed=" + self.encoder]
+
+    def env(self, **more):
+        return super().env(NIGHTSHIFT_MODELS=self.models, **more)
+
+    def night(self, *options):
+        """Recordings that were decoded."""
+        return len(set(re.findall(r"lease \d+: ([^,]*)", self.run_to_end(
+            "--threads=2", "--shard=30s", "--verbose", *options).err)))
+
+    def tasks(self):
+        return self.sql("SELECT count(*) FROM task")[0][0]
+
+    def jobs(self, *args):
+        return [(job["stage"], job["tasks"]) for job in self.json("enqueue", *args)["jobs"]]
+
+    def refused(self, *args):
+        """Nothing was noted. What was said."""
+        before = self.tasks(), self.sql("SELECT * FROM asking"), self.sql("SELECT count(*) FROM job")
+        said = self.nightshift("enqueue", *args, status=night.USAGE)
+        self.assertEqual(before, (self.tasks(), self.sql("SELECT * FROM asking"),
+                                  self.sql("SELECT count(*) FROM job")))
+        self.assertEqual("", said.out)
+        return said.err
+
+    def exported(self, to):
+        shutil.rmtree(to, ignore_errors=True)
+        self.nightshift("export", "--quiet", "-f", "json", "-f", "srt", "-f", "rttm", "-o", to, self.archive, status=0)
+        found = {}
+        for folder, _, names in os.walk(to):
+            for name in names:
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    text = file.read()
+                found[os.path.relpath(os.path.join(folder, name), to)] = (
+                    plain(json.loads(text)) if name.endswith(".json") else text)
+        return found
+
+    def seen(self):
+        """All that people see of the catalog."""
+        shown = {view: self.sql(f"SELECT {columns} FROM {view} WHERE media_id IN (SELECT media_id FROM media "
+                                "WHERE places > 0) ORDER BY 1, 2, 3, 4, 5, 6")
+                 for view, columns in VIEWS.items()}
+        shown["export"] = self.exported(os.path.join(self.dir, "out"))
+        for words in (["de"], ["--semantic", "the market"], ["--sound", "speech"]):
+            shown["search " + " ".join(words)] = sorted(map(str, plain(json.loads(self.nightshift(
+                "search", "--json", "--limit=0", "--in", self.archive, *words).out or "[]"))))
+        return shown
+
+    def as_of_one_evening(self, *options):
+        """The same as in a catalog that was made now, at once."""
+        mine, catalog = self.seen(), self.catalog
+        self.healthy()
+        self.assertEqual([], self.sql("SELECT * FROM task WHERE wanted AND state <> 'done' AND NOT absent"))
+        self.catalog = os.path.join(self.dir, "fresh.db")
+        for end in ("", "-wal", "-shm", ".lock"):
+            if os.path.exists(self.catalog + end):
+                os.remove(self.catalog + end)
+        self.enqueue(*options, self.archive)
+        self.night()
+        fresh = self.seen()
+        self.catalog = catalog
+        for what in fresh:
+            with self.subTest(what=what):
+                self.assertEqual(fresh[what], mine[what])
+        self.assertGreater(len(fresh["passages"]), 0)
+        self.assertGreater(len(fresh["sounds"]), 0)
+
+
+class Seven(Evenings):
+    def test_seven_evenings(self):
+        first = ["--vad=off", *self.beside]
+        other = ["--vad=off", "--beam-size=2", "--word-timestamps"]
+        # Without a word on voice activity: there is no model of it.
+        self.bring(ENGLISH, "tapes/1.wav")
+        self.bring(SPANISH, "tapes/2.flac")
+        self.enqueue(*self.beside, self.archive)
+        self.assertEqual(2, self.night())
+        self.as_of_one_evening(*first)
+
+        # Second: one more, and models that would have been taken on the first.
+        if os.path.isdir(SILERO):
+            shutil.copytree(SILERO, os.path.join(self.models, "silero-vad"))
+        tiny_models.diarization(os.path.join(self.models, "diarization"))
+        self.bring(OTHER, "tapes/3.wav")
+        said = self.enqueue(self.archive)
+        self.assertIn("As last time: to transcribe with whisper-nano, to diarize with diarization-nano, ",
+                      " ".join(said.out.split()))
+        self.assertEqual([("diarize", "done", 2), ("diarize", "pending", 1),
+                          ("embed-text", "done", 2), ("embed-text", "pending", 1),
+                          ("sounds", "done", 2), ("sounds", "pending", 1),
+                          ("transcribe", "done", 2), ("transcribe", "pending", 1)], self.sql(TASKS))
+        self.assertEqual(1, self.night())
+        first = ["--vad=off", "--diarize=diarization-nano", *self.beside[1:]]
+        self.as_of_one_evening(*first)
+
+        # Third: renamed, copied, in another folder; the cron job repeats itself with its options.
+        os.rename(os.path.join(self.archive, "tapes/1.wav"), os.path.join(self.archive, "tapes/0.wav"))
+        self.bring(SPANISH, "tapes/copy.flac")
+        for _ in range(3):
+            self.assertEqual([("transcribe", 0), ("diarize", 0), ("sounds", 0), ("embed-text", 0)],
+                             self.jobs(*self.beside, self.archive))
+        self.assertEqual(0, self.night())
+        self.as_of_one_evening(*first)
+
+        # Fourth: another content, in an archive's member, too. A folder below, and a file.
+        self.bring("05_es_video.mp4", "tapes/3.wav")
+        self.assertEqual([("transcribe", 1), ("diarize", 1), ("sounds", 1), ("embed-text", 1)],
+                         self.jobs(os.path.join(self.archive, "tapes")))
+        self.assertEqual(0, sum(n for _, n in self.jobs(os.path.join(self.archive, "tapes/3.wav"))))
+        self.assertEqual(1, self.night())
+        self.as_of_one_evening(*first)
+
+        # Fifth: other options, which are a slip at first.
+        said = self.refused(*other, self.archive)
+        self.assertRegex(said, r"beam_size 2 instead of 1, word_timestamps on\. That is 3 recordings \(\d+ s\) "
+                               r"to do again\. .*try --again")
+        self.assertEqual(0, self.night())
+        said = " ".join(self.enqueue("--again", *other, self.archive).out.split())
+        self.assertIn("beam_size 2 instead of 1, word_timestamps on", said)
+        self.assertEqual([], [row for row in self.sql(TASKS) if row[:2] == ("diarize", "pending")])
+        self.assertEqual(3, self.night())
+        self.as_of_one_evening(*other, *first[1:])
+
+        # Sixth: nothing is said, and a file is new.
+        self.bring("03_en_noisy.ogg", "tapes/4.ogg")
+        self.enqueue("--quiet", self.archive)
+        self.assertEqual(1, self.night())
+        self.as_of_one_evening(*other, *first[1:])
+
+        # Seventh: back again, which costs what came on the sixth alone.
+        said = self.refused("--vad=off", self.archive)
+        self.assertRegex(said, r"beam_size 1 instead of 2, word_timestamps off\. That is 1 recording \(25 s\) "
+                               r"to do again; 3 more have it already\.")
+        self.enqueue("--again", "--vad=off", self.archive)
+        self.assertEqual(1, self.night())
+        self.as_of_one_evening(*first)
+        self.assertEqual(0, sum(n for _, n in self.jobs(self.archive)))
+        self.assertEqual(0, self.night())
+
+
+class Asked(Evenings):
+    """Without a run between: what would be done is what counts."""
+
+    def setUp(self):
+        super().setUp()
+        self.bring(ENGLISH)
+        self.bring(SPANISH, "es/2.flac")
+
+    def wanted(self):
+        """Path below the archive, kind, and the parameters that are not those of every stage."""
+        return sorted((os.path.relpath(path, self.archive), name, json.loads(params).get("beam_size", 1))
+                      for path, name, params in self.sql(
+                          "SELECT p.path, s.name, s.params FROM task t JOIN stage s USING (stage_id) "
+                          "JOIN media m USING (media_id) JOIN place p ON p.place_id = m.place_id "
+                          "WHERE t.wanted AND s.name = 'transcribe'"))
+
+    def done(self):
+        self.assertEqual(0, self.run_to_end("--threads=2").status)
+
+    def test_what_is_only_noted_may_be_asked_for_otherwise(self):
+        self.enqueue(self.archive)
+        self.enqueue("--beam-size=2", self.archive)
+        self.assertEqual([("01_en_short.wav", "transcribe", 2), ("es/2.flac", "transcribe", 2)], self.wanted())
+        self.assertEqual([2], [n for (n,) in self.sql("SELECT count(*) FROM task WHERE state = 'pending'")])
+
+    def test_folders_below_keep_to_their_own(self):
+        self.enqueue(self.archive)
+        self.done()
+        spanish = os.path.join(self.archive, "es")
+        self.assertRegex(self.refused("--beam-size=2", spanish), "That is 1 recording ")
+        self.enqueue("--again", "--beam-size=2", spanish)
+        self.done()
+        self.bring(OTHER, "es/3.wav")
+        self.bring("03_en_noisy.ogg")
+        both = [("01_en_short.wav", "transcribe", 1), ("03_en_noisy.ogg", "transcribe", 1),
+                ("es/2.flac", "transcribe", 2), ("es/3.wav", "transcribe", 2)]
+        # Of the folder above nothing is asked for that was not before: nothing goes back.
+        answer = self.json("enqueue", self.archive)
+        self.assertEqual((4, 2, 2, 2), tuple(answer[key] for key in ("recordings", "new", "unchanged", "tasks")))
+        self.assertEqual([1, 1], [job["tasks"] for job in answer["jobs"]])
+        self.assertEqual(both, self.wanted())
+        self.done()
+        for paths in ([self.archive], [spanish, self.archive], [spanish, os.path.join(self.archive, ENGLISH)],
+                      [os.path.join(spanish, "3.wav")]):
+            self.assertEqual(0, self.json("enqueue", *paths)["tasks"])
+            self.assertEqual(both, self.wanted())
+        # What has gone from either is seen.
+        os.remove(os.path.join(spanish, "3.wav"))
+        os.remove(os.path.join(self.archive, "03_en_noisy.ogg"))
+        self.assertEqual(2, self.json("enqueue", self.archive)["vanished"])
+        # Asked for the folder above, what was asked for below holds no more.
+        self.assertRegex(self.refused("--beam-size=3", self.archive),
+                         "beam_size 3 instead of 1. That is 1 recording.*beam_size 3 instead of 2. That is 1 rec")
+        self.enqueue("--again", "--beam-size=3", self.archive)
+        self.assertEqual({3}, {beam for path, _, beam in self.wanted() if "3.wav" not in path and "03" not in path})
+        self.assertEqual([(self.archive, '["--beam-size=3"]')], self.sql("SELECT path, options FROM asking"))
+
+    def test_the_same_words_in_another_order_from_another_folder(self):
+        self.enqueue("--embed=" + self.encoder, "--beam-size=2", "--language", "en", self.archive)
+        self.done()
+        for words in (["--language=en", "--embed=" + self.encoder, "--beam-size=2"],
+                      ["-l", "en", "--embed=models/encoder", "--beam-size=2"], ["--embed=" + self.encoder],
+                      ["--no-transcribe", "--embed=" + self.encoder], ["--beam-size=2", "--language=en"], []):
+            self.assertEqual(0, self.json("enqueue", *words, self.archive)["tasks"], words)
+        self.assertEqual(0, self.json("enqueue", "--dry-run", "--sounds", self.archive)["tasks"])
+        # Another kind is new, and nothing is done again.
+        self.assertEqual([("transcribe", 0), ("sounds", 2)], self.jobs("--sounds", self.archive))
+        self.assertEqual({"transcribe", "sounds", "embed-text"}, {stage for stage, _ in self.jobs(self.archive)})
+
+    def test_what_is_refused_as_json_and_in_a_dry_run(self):
+        self.enqueue(self.archive)
+        self.done()
+        answer = self.nightshift("enqueue", "--json", "--beam-size=2", self.archive, status=night.USAGE)
+        again = json.loads(answer.out)["again"]
+        self.assertEqual([("transcribe", "beam_size 2 instead of 1", 2, 0, 0)],
+                         [(item["stage"], item["differs"], item["recordings"], item["unknown_length"], item["have_it"])
+                          for item in again])
+        self.assertEqual(26106, again[0]["known_ms"])
+        said = " ".join(self.enqueue("--dry-run", "--beam-size=2", self.archive).out.split())
+        self.assertIn("That is 2 recordings (26 s) to do again. Only --again does that.", said)
+        said = " ".join(self.enqueue("--dry-run", "-i", "*.wav", "--beam-size=2", self.archive).out.split())
+        self.assertIn("That is up to 2 recordings", said)
+        self.assertEqual(2, self.tasks())
+
+    def test_a_model_that_has_changed(self):
+        """What was done with it goes on with it alone; --again takes the one that is there."""
+        mine = os.path.join(self.models, "mine")
+        shutil.copytree(night.MODEL, mine)
+        self.enqueue("--vad=off", "--model=mine", self.archive)
+        self.done()
+        weights = os.path.join(mine, "model.safetensors")
+        with open(weights, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)[0]
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last ^ 1]))
+        for words in ([], ["--vad=off", "--model=mine"]):
+            said = self.enqueue(*words, self.archive, status=night.CONFIG)
+            self.one_sentence(said, "another model 'mine' now than last time", "--again")
+        said = " ".join(self.enqueue("--again", self.archive).out.split())
+        self.assertIn("the files of the model mine have changed. That is 2 recordings (26 s) to do again.", said)
+        self.assertEqual([("transcribe", 0)], self.jobs(self.archive))
+        shutil.rmtree(mine)
+        said = self.enqueue(self.archive, status=night.CONFIG)
+        self.one_sentence(said, "the model 'mine' of last time is not here any more", "--again")
+
+    def test_what_was_asked_for_alone_goes_on_alone(self):
+        self.enqueue(os.path.join(self.archive, ENGLISH))
+        self.enqueue("--no-transcribe", "--sounds", "--embed=" + self.encoder, self.archive)
+        self.bring(OTHER)
+        jobs = self.json("enqueue", self.archive)["jobs"]
+        self.assertEqual([("sounds", 1, 0), ("embed-text", 0, 2)],
+                         [(job["stage"], job["tasks"], job["not_transcribed"]) for job in jobs
+                          if job["tasks"] + job["not_transcribed"] > 0])
+        self.assertEqual([("embed-text", "pending", 1), ("sounds", "pending", 3), ("transcribe", "pending", 1)],
+                         self.sql(TASKS))
+
+    @unittest.skipUnless(os.path.isdir(SILERO), f"there is no {SILERO}")
+    def test_voice_activity_that_comes_and_goes(self):
+        self.enqueue(self.archive)
+        self.done()
+        shutil.copytree(SILERO, os.path.join(self.models, "silero-vad"))
+        self.assertEqual([("transcribe", 0)], self.jobs(self.archive))
+        self.assertRegex(self.refused("--vad=on", self.archive), "voice activity on. That is 2 recordings")
+        self.assertEqual([("transcribe", 2)], self.jobs("--again", self.archive))
+        os.rename(os.path.join(self.models, "silero-vad"), os.path.join(self.dir, "gone"))
+        self.one_sentence(self.enqueue(self.archive, status=night.CONFIG),
+                          "the voice activity model of last time is not here any more", "--again with --vad=off")
+
+    def test_a_catalog_that_does_not_know_what_was_asked(self):
+        """One of an older version: most recordings decide, and the others keep what they have."""
+        self.bring("03_en_noisy.ogg", "es/4.ogg")
+        self.enqueue("--beam-size=2", self.archive)
+        self.enqueue("--beam-size=3", os.path.join(self.archive, ENGLISH))
+        self.done()
+        with sqlite3.connect(self.catalog) as db:
+            db.execute("DELETE FROM asking")
+        db.close()
+        self.bring(OTHER)
+        for n in (1, 0, 0):
+            self.assertEqual([("transcribe", n)], self.jobs(self.archive))
+            self.assertEqual([("01_en_short.wav", "transcribe", 3), ("08_two_voices_stereo.wav", "transcribe", 2),
+                              ("es/2.flac", "transcribe", 2), ("es/4.ogg", "transcribe", 2)], self.wanted())
+        self.one_sentence(self.nightshift("enqueue", "--again", self.archive, status=night.USAGE), "does not know")
+        self.assertRegex(self.refused("--beam-size=2", self.archive), "beam_size 2 instead of 3. That is 1 rec")
+        self.assertEqual([("transcribe", 0)], self.jobs("--beam-size=2", os.path.join(self.archive, "es")))
+
+    def test_while_a_run_is_on(self):
+        self.enqueue(self.archive)
+        run = self.start_run("--watch", "--threads=2")
+        done = "SELECT count(*) FROM task WHERE state = 'done'"
+        self.wait_for("both are done", lambda: self.sql(done) == [(2,)], run)
+        self.assertTrue(self.json("enqueue", "--again", "--beam-size=2", self.archive)["through_run"])
+        self.bring(OTHER)
+        self.assertEqual([("transcribe", 1)], self.jobs(self.archive))
+        self.wait_for("all are done", lambda: self.sql(done) == [(5,)], run)
+        self.assertEqual({2}, {beam for _, _, beam in self.wanted()})
+        run.signal(signal.SIGTERM)
+        run.wait()
+
+    @night.needs("script")
+    def test_a_terminal_may_say_yes(self):
+        self.enqueue(self.archive)
+        self.done()
+        for answer, tasks in (("n", 2), ("y", 4)):
+            subprocess.run(["script", "-qec", f"{night.PROGRAM} enqueue --beam-size=2 '{self.archive}'", "/dev/null"],
+                           input=answer + "\n", text=True, env=self.env(), capture_output=True, timeout=60,
+                           check=False)
+            self.assertEqual(tasks, self.tasks())
+
+
+if __name__ == "__main__":
+    night.main()

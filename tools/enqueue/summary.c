@@ -1,0 +1,349 @@
+#include "tools/enqueue/summary.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "tools/cli.h"
+#include "tools/text.h"
+
+/* ------------------------------------------------------------------------------- as JSON */
+
+static json_t *json_again(const struct again *a)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; list && i < a->count; i++) {
+        const struct again_item *k = &a->items[i];
+
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "stage",
+                                        k->stage->name, "model", k->stage->model, "differs",
+                                        k->differs, "recordings", (json_int_t)k->recordings,
+                                        "known_ms", (json_int_t)k->known_ms, "unknown_length",
+                                        (json_int_t)k->unknown, "have_it", (json_int_t)k->have));
+    }
+    return list;
+}
+
+static void dump(json_t *o)
+{
+    if (o) {
+        json_dumpf(o, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    json_decref(o);
+}
+
+void summary_refused_json(const struct again *a)
+{
+    dump(json_pack("{s:o}", "again", json_again(a)));
+}
+
+static json_t *json_jobs(const struct groups *g)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; list && i < g->count; i++)
+        for (uint32_t j = 0; j < g->list[i].count; j++) {
+            const struct groups_kind *k = &g->list[i].kinds[j];
+
+            json_array_append_new(
+                list,
+                json_pack("{s:I, s:s, s:s, s:I, s:I, s:b}", "job", (json_int_t)k->job_id, "stage",
+                          k->stage.name, "model", k->stage.model, "tasks", (json_int_t)k->tasks,
+                          "not_transcribed", (json_int_t)k->lacking, "as_last_time", (int)k->kept));
+        }
+    return list;
+}
+
+static bool has_voice(const struct groups *g)
+{
+    const struct store_stage *s = &g->list[0].kinds[0].stage;
+    struct transcribe_params p;
+    struct err ignored = {0};
+
+    return strcmp(s->name, stage_transcribe.name) == 0 &&
+           transcribe_params_from_json(s->params_json, &p, &ignored) == 0 && p.vad_model[0] != 0;
+}
+
+void summary_json(const struct summary *s)
+{
+    const struct enqueue_result *r = s->result;
+    const struct store_enqueue_counts *c = &r->counts;
+    const struct {
+        const char *name;
+        uint64_t n;
+    } numbers[] = {
+        {"recordings", c->seen},
+        {"new", c->added},
+        {"new_places", c->places},
+        {"changed", c->changed},
+        {"unchanged", c->unchanged},
+        {"vanished", c->vanished},
+        {"tasks", c->tasks},
+        {"files", r->files},
+        {"archives", r->archives},
+        {"left_alone", r->left_alone},
+        {"excluded", r->excluded},
+        {"links", r->links},
+        {"specials", r->specials},
+        {"unreadable_files", r->unreadable_files + r->bad_archives + r->bad_members},
+        {"unreadable_folders", r->unreadable_folders},
+        {"missing", r->missing_roots},
+    };
+    json_t *o =
+        json_pack("{s:b, s:b, s:b, s:b, s:I}", "dry_run", (int)s->dry_run, "through_run",
+                  (int)r->through_run, "vanish_skipped", (int)r->vanish_skipped, "voice_activity",
+                  (int)has_voice(s->groups), "job", (json_int_t)s->groups->list[0].kinds[0].job_id);
+
+    for (size_t i = 0; o && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        json_object_set_new(o, numbers[i].name, json_integer((json_int_t)numbers[i].n));
+    if (o) {
+        json_object_set_new(o, "jobs", json_jobs(s->groups));
+        json_object_set_new(o, "again", json_again(s->again));
+    }
+    dump(o);
+}
+
+/* ------------------------------------------------------------------------------- for people */
+
+/* "A: x, y, z" - pieces are appended with their separators and broken at blanks at 80 columns. */
+static void piece(struct buf *b, bool *first, const char *sep, uint64_t n, const char *one,
+                  const char *many)
+{
+    char count[TEXT_LEN];
+
+    if (n == 0)
+        return;
+    buf_printf(b, "%s%s %s", *first ? "" : sep, text_count(n, count), text_plural(n, one, many));
+    *first = false;
+}
+
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
+
+static void print_wrapped(struct buf *b)
+{
+    char *s = buf_cstr(b);
+
+    if (s && s[0] != 0) {
+        text_wrap(to_stdout, NULL, s, 0, 0, cli_columns(stdout));
+        putchar('\n');
+    }
+    buf_clear(b);
+}
+
+/* A line for each job that has something new to do; what comes next is said on the last one. */
+static void print_jobs(const struct summary *s)
+{
+    const struct groups_kind *last = NULL;
+    const struct groups *g = s->groups;
+
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t j = 0; j < g->list[i].count; j++)
+            last = g->list[i].kinds[j].tasks > 0 ? &g->list[i].kinds[j] : last;
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t j = 0; j < g->list[i].count; j++) {
+            const struct groups_kind *k = &g->list[i].kinds[j];
+            struct buf b = BUF_INIT;
+            char n[TEXT_LEN];
+
+            if (k->tasks == 0)
+                continue;
+            buf_printf(&b, "Job %lld: %s ", (long long)k->job_id, text_count(k->tasks, n));
+            enqueue_stage_words(&k->stage, &b);
+            buf_printf(&b, ".%s",
+                       k != last                ? ""
+                       : s->result->through_run ? " The run that is on takes them up."
+                                                : " Next: nightshift run");
+            print_wrapped(&b);
+            buf_free(&b);
+        }
+}
+
+/* Each stage once, whether other folders have it, too. */
+static uint32_t stages_of(const struct groups *g, bool kept, const struct store_stage **ret,
+                          uint32_t most)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t j = 0; j < g->list[i].count; j++) {
+            const struct groups_kind *k = &g->list[i].kinds[j];
+            bool there = kept && !k->kept;
+
+            for (uint32_t at = 0; at < n; at++)
+                there |= strcmp(ret[at]->name, k->stage.name) == 0 &&
+                         strcmp(ret[at]->model, k->stage.model) == 0;
+            if (!there && n < most)
+                ret[n++] = &k->stage;
+        }
+    return n;
+}
+
+static void put_stages(const struct store_stage **list, uint32_t n, struct buf *out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        buf_printf(out, "%s", i == 0 ? "" : i + 1 < n ? ", " : " and ");
+        enqueue_stage_words(list[i], out);
+    }
+}
+
+#define STAGES_SAID 16
+
+/* What nobody said this time. */
+static void print_kept(const struct summary *s)
+{
+    const struct store_stage *list[STAGES_SAID];
+    const uint32_t n = stages_of(s->groups, true, list, STAGES_SAID);
+    struct buf b = BUF_INIT;
+
+    if (n > 0) {
+        buf_printf(&b, "As last time: ");
+        put_stages(list, n, &b);
+        buf_printf(&b, ". --again with other options changes that.");
+        print_wrapped(&b);
+    }
+    buf_free(&b);
+}
+
+/* What is done a second time, or would be if this were no dry run. */
+static void print_again(const struct summary *s)
+{
+    struct buf b = BUF_INIT;
+
+    again_words(s->again, s->up_to, &b);
+    if (s->again->count > 0 && s->dry_run && !s->allowed)
+        buf_printf(&b, " Only --again does that.");
+    print_wrapped(&b);
+    buf_free(&b);
+}
+
+/* What people may not have expected of the models that were taken. */
+static void print_notes(const struct summary *s)
+{
+    const struct enqueue_stages *found = &s->groups->found;
+    uint64_t transcribed = 0, embedded = s->dry_run;
+    struct buf b = BUF_INIT;
+
+    for (uint32_t i = 0; i < s->groups->count; i++)
+        for (uint32_t j = 0; j < s->groups->list[i].count; j++) {
+            const struct groups_kind *k = &s->groups->list[i].kinds[j];
+            const struct stage_kind *kind = stage_kind_find(k->stage.name);
+
+            if (!k->kept && kind == &stage_transcribe)
+                transcribed += k->tasks;
+            if (!k->kept && kind && kind->embedded)
+                embedded += k->tasks;
+        }
+    if (transcribed > 0 && found->note[0] != 0)
+        buf_printf(&b, "%s", found->note);
+    print_wrapped(&b);
+    if (embedded > 0 && found->model_note[0] != 0)
+        buf_printf(&b, "%s", found->model_note);
+    print_wrapped(&b);
+    buf_free(&b);
+}
+
+/* How many would be new to which stage is known when they are noted. */
+static void print_dry(const struct summary *s)
+{
+    const struct store_stage *list[STAGES_SAID];
+    const uint32_t n = stages_of(s->groups, false, list, STAGES_SAID);
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "A dry run: nothing was noted in the catalog. What is new would be there ");
+    put_stages(list, n, &b);
+    buf_printf(&b, ".");
+    print_wrapped(&b);
+    buf_free(&b);
+}
+
+/* Recordings that a stage which works on the text cannot take. */
+static void print_lacking(const struct groups_kind *k)
+{
+    const struct store_stage *source = store_stage_source(&k->stage);
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN];
+
+    buf_printf(&b,
+               "%s of them %s not transcribed, and left out of --%s: without "
+               "--no-transcribe, %s transcribed with %s first.",
+               text_count(k->lacking, n), text_plural(k->lacking, "is", "are"),
+               stage_kind_find(k->stage.name)->option, text_plural(k->lacking, "it is", "they are"),
+               source ? source->model : "");
+    print_wrapped(&b);
+    buf_free(&b);
+}
+
+static void print_found(const struct store_enqueue_counts *c)
+{
+    struct buf b = BUF_INIT;
+    bool first = true;
+    char n[TEXT_LEN];
+
+    buf_printf(&b, "%s %s found", c->seen > 0 ? text_count(c->seen, n) : "No",
+               text_plural(c->seen, "recording", "recordings"));
+    if (c->seen > 0)
+        buf_printf(&b, ": ");
+    piece(&b, &first, ", ", c->added, "new", "new");
+    piece(&b, &first, ", ", c->changed, "changed", "changed");
+    piece(&b, &first, ", ", c->places, "known from another place", "known from other places");
+    piece(&b, &first, ", ", c->unchanged, "known", "known");
+    buf_printf(&b, ".");
+    print_wrapped(&b);
+    buf_free(&b);
+}
+
+static void print_left_out(const struct enqueue_result *r)
+{
+    struct buf b = BUF_INIT;
+    bool first = true;
+
+    piece(&b, &first, "; ", r->left_alone, "file left alone (not a recording; see --all)",
+          "files left alone (not recordings; see --all)");
+    piece(&b, &first, "; ", r->excluded, "left out by your patterns", "left out by your patterns");
+    piece(&b, &first, "; ", r->links, "symbolic link not followed (see --follow)",
+          "symbolic links not followed (see --follow)");
+    piece(&b, &first, "; ", r->specials, "pipe, socket or device left alone",
+          "pipes, sockets or devices left alone");
+    piece(&b, &first, "; ", r->unreadable_files, "file could not be read",
+          "files could not be read");
+    piece(&b, &first, "; ", r->unreadable_folders, "folder could not be read",
+          "folders could not be read");
+    piece(&b, &first, "; ", r->bad_archives, "archive could not be read to its end",
+          "archives could not be read to their ends");
+    piece(&b, &first, "; ", r->bad_members, "member of an archive could not be read",
+          "members of archives could not be read");
+    piece(&b, &first, "; ", r->counts.vanished, "recording has vanished (it is not there any more)",
+          "recordings have vanished (they are not there any more)");
+    if (!first)
+        buf_printf(&b, ".");
+    print_wrapped(&b);
+    if (r->vanish_skipped)
+        puts("Too much was left out or unreadable to say which recordings have vanished.");
+    buf_free(&b);
+}
+
+void summary_print(const struct summary *s)
+{
+    print_found(&s->result->counts);
+    print_left_out(s->result);
+    print_kept(s);
+    print_again(s);
+    print_notes(s);
+    if (s->dry_run)
+        print_dry(s);
+    else if (s->result->counts.tasks > 0)
+        print_jobs(s);
+    for (uint32_t i = 0; i < s->groups->count; i++)
+        for (uint32_t j = 0; j < s->groups->list[i].count; j++)
+            if (s->groups->list[i].kinds[j].lacking > 0)
+                print_lacking(&s->groups->list[i].kinds[j]);
+}
