@@ -1,4 +1,4 @@
--- The catalog, schema 1. docs/catalog.md says what every table, column and view means.
+-- The catalog, schema 1. docs/catalog-reference.md says what every table, column and view means.
 -- Applied in one transaction; application_id and user_version are set by store/migrate.c.
 
 CREATE TABLE setting (

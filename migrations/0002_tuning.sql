@@ -1,5 +1,5 @@
--- Schema 2: how much each device takes at once, as it was measured. docs/catalog.md says what every
--- column means. Nothing refers to it: rows may be deleted, and are measured again.
+-- Schema 2: how much each device takes at once, as it was measured. docs/catalog-reference.md says
+-- what every column means. Nothing refers to it: rows may be deleted, and are measured again.
 
 CREATE TABLE tuning (
     device_id       TEXT NOT NULL,

@@ -1,5 +1,5 @@
 -- Schema 3: when each word was said, why a text was doubted, what was heard and not believed, and
--- what a device was measured with. docs/catalog.md says what every column means.
+-- what a device was measured with. docs/catalog-reference.md says what every column means.
 
 ALTER TABLE segment ADD COLUMN attempts INTEGER CHECK (attempts > 0);
 ALTER TABLE segment ADD COLUMN speech_prob REAL CHECK (speech_prob BETWEEN 0 AND 1);

@@ -1,5 +1,5 @@
--- Schema 4: who speaks, which sounds there are, and vectors to search by meaning. docs/catalog.md
--- says what every column means.
+-- Schema 4: who speaks, which sounds there are, and vectors to search by meaning.
+-- docs/catalog-reference.md says what every column means.
 
 -- The stage on whose results this one works (a transcription's vectors: the transcription).
 ALTER TABLE stage ADD COLUMN source_id INTEGER REFERENCES stage;

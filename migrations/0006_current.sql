@@ -1,5 +1,5 @@
--- Schema 6: of the results of one kind that a recording has, one is current. docs/catalog.md says
--- what every column means.
+-- Schema 6: of the results of one kind that a recording has, one is current.
+-- docs/catalog-reference.md says what every column means.
 DROP VIEW tasks;
 DROP VIEW recordings; -- 0008 makes it, and failures, anew
 DROP VIEW transcript;

@@ -1,5 +1,5 @@
--- Schema 7: what the archive says of itself: tags of the containers, their chapters, and columns of tables
--- that lie beside the files; from them when a recording was made.
+-- Schema 7: what the archive says of itself: tags of the containers, their chapters, and columns
+-- of tables that lie beside the files; from them when a recording was made.
 
 CREATE TABLE tag (
     media_id INTEGER NOT NULL REFERENCES media,

@@ -1,5 +1,5 @@
--- Schema 8: figures count recordings, each once, however many stages hear it. docs/catalog.md says
--- what every column means.
+-- Schema 8: figures count recordings, each once, however many stages hear it.
+-- docs/catalog-reference.md says what every column means.
 
 -- ------------------------------------------------------------------------ a recording's state
 --

@@ -1,5 +1,5 @@
 -- Schema 9: what was asked for last, folder by folder, so that an enqueue which says nothing keeps
--- to it. docs/catalog.md says what every column means.
+-- to it. docs/catalog-reference.md says what every column means.
 CREATE TABLE asking (
     path_raw BLOB NOT NULL,
     kind     TEXT NOT NULL,

@@ -113,18 +113,19 @@ static void know_stage(const char *name, const char *params_json, struct schedul
 /* The same model: with beams its windows are another burden. */
 TEST_TEARDOWN(a_batch_of_one_way_of_decoding_is_not_taken_for_another, end)
 {
-    static const char *const first[] = {"/a/ok-3"}, *const second[] = {"/a/ok-4"};
+    static const char *const first[] = {"/a/ok-3"}, *const second[] = {"/b/ok-4"},
+                             *const third[] = {"/a/ok-5"};
     struct scheduler_options o = options();
 
     o.stage = know_stage;
     o.stage_by_stage = true; /* what listens to another is not measured */
     begin("sim:2GiB", "lower");
     fixture_add(first, 1, "fake");
-    fixture_add(first, 1, "fake-beams");
+    fixture_add(second, 1, "fake-beams");
     run_ok(&o);
     assert_false(was_told("told-16-2"));
     rows_are("aa||16|1|\naa|beams|16|1|\n");
-    fixture_add(second, 1, "fake-beams");
+    fixture_add(third, 1, "fake-beams");
     setenv("FAKE_MODE", "measure", 1);
     run_ok(&o);
     assert_true(was_told("told-16-2"));
