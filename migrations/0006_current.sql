@@ -20,12 +20,18 @@ DROP VIEW progress;
 --             a transcription that nobody wants any more, and that is not done, is not wanted either;
 --   `current` is the one whose results people see: what they pinned; else the last one asked for
 --             that is done; while none is done, the last one that has any results.
+-- Of a recording that is nowhere any more, because every file that held it holds something else now
+-- (`media.replaced`), none is either. A file that is gone is another thing: it may come back.
 -- The numbers of jobs rise, so `asked` is an order in time.
 ALTER TABLE task ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN wanted INTEGER NOT NULL DEFAULT 1 CHECK (wanted IN (0, 1));
 ALTER TABLE task ADD COLUMN current INTEGER NOT NULL DEFAULT 1 CHECK (current IN (0, 1));
 ALTER TABLE task ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1));
 UPDATE task SET asked = job_id;
+ALTER TABLE media ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0 CHECK (replaced IN (0, 1));
+UPDATE media SET replaced = 1
+WHERE place_id IS NOT NULL AND places = 0
+  AND NOT EXISTS (SELECT 1 FROM place p WHERE p.media_id = media.media_id AND p.state <> 'replaced');
 CREATE INDEX task_superseded ON task (stage_id) WHERE current = 0;
 
 -- ------------------------------------------------------------------------------------ the sums
@@ -156,27 +162,32 @@ CREATE VIEW choice AS SELECT 0 AS media_id WHERE 0;
 CREATE TRIGGER choice_made INSTEAD OF INSERT ON choice BEGIN
     UPDATE task SET wanted = c.chosen
     FROM (SELECT t.task_id AS id, row_number() OVER
-              (PARTITION BY s.name ORDER BY t.asked DESC, t.task_id DESC) = 1 AS chosen
-          FROM task t JOIN stage s ON s.stage_id = t.stage_id
-          WHERE t.media_id = new.media_id AND s.source_id IS NULL) AS c
+              (PARTITION BY s.name ORDER BY t.asked DESC, t.task_id DESC) = 1
+              AND NOT m.replaced AS chosen
+          FROM media m JOIN task t ON t.media_id = m.media_id
+          JOIN stage s ON s.stage_id = t.stage_id
+          WHERE m.media_id = new.media_id AND s.source_id IS NULL) AS c
     WHERE task_id = c.id AND wanted <> c.chosen;
     UPDATE task SET wanted = c.chosen
     FROM (SELECT t.task_id AS id,
               row_number() OVER (PARTITION BY s.name ORDER BY t.asked DESC, t.task_id DESC) = 1
-              AND (t.state = 'done' OR NOT EXISTS
+              AND NOT m.replaced AND (t.state = 'done' OR NOT EXISTS
                    (SELECT 1 FROM task o WHERE o.media_id = t.media_id
                     AND o.stage_id = s.source_id AND NOT o.wanted AND o.state <> 'done'))
               AS chosen
-          FROM task t JOIN stage s ON s.stage_id = t.stage_id
-          WHERE t.media_id = new.media_id AND s.source_id IS NOT NULL) AS c
+          FROM media m JOIN task t ON t.media_id = m.media_id
+          JOIN stage s ON s.stage_id = t.stage_id
+          WHERE m.media_id = new.media_id AND s.source_id IS NOT NULL) AS c
     WHERE task_id = c.id AND wanted <> c.chosen;
     UPDATE task SET current = c.chosen
     FROM (SELECT t.task_id AS id, row_number() OVER
               (PARTITION BY s.name
                ORDER BY t.pinned AND t.state = 'done' DESC, t.state = 'done' DESC,
-                        t.shards_done > 0 DESC, t.asked DESC, t.task_id DESC) = 1 AS chosen
-          FROM task t JOIN stage s ON s.stage_id = t.stage_id
-          WHERE t.media_id = new.media_id AND s.source_id IS NULL) AS c
+                        t.shards_done > 0 DESC, t.asked DESC, t.task_id DESC) = 1
+              AND NOT m.replaced AS chosen
+          FROM media m JOIN task t ON t.media_id = m.media_id
+          JOIN stage s ON s.stage_id = t.stage_id
+          WHERE m.media_id = new.media_id AND s.source_id IS NULL) AS c
     WHERE task_id = c.id AND current <> c.chosen;
     -- What was made of a transcription goes with it: its own passages before another one's.
     UPDATE task SET current = c.chosen
@@ -186,9 +197,11 @@ CREATE TRIGGER choice_made INSTEAD OF INSERT ON choice BEGIN
                         t.shards_done > 0 DESC,
                         EXISTS (SELECT 1 FROM task o WHERE o.media_id = t.media_id
                                 AND o.stage_id = s.source_id AND o.current) DESC,
-                        t.asked DESC, t.task_id DESC) = 1 AS chosen
-          FROM task t JOIN stage s ON s.stage_id = t.stage_id
-          WHERE t.media_id = new.media_id AND s.source_id IS NOT NULL) AS c
+                        t.asked DESC, t.task_id DESC) = 1
+              AND NOT m.replaced AS chosen
+          FROM media m JOIN task t ON t.media_id = m.media_id
+          JOIN stage s ON s.stage_id = t.stage_id
+          WHERE m.media_id = new.media_id AND s.source_id IS NOT NULL) AS c
     WHERE task_id = c.id AND current <> c.chosen;
 END;
 
@@ -220,11 +233,35 @@ WHEN old.task_id > ifnull((SELECT max(task_id) FROM task), 0) BEGIN
         WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER);
 END;
 
+CREATE TRIGGER place_replaced AFTER UPDATE OF state ON place
+WHEN new.state = 'replaced' AND old.state <> 'replaced' BEGIN
+    UPDATE media SET replaced = 1
+    WHERE media_id = new.media_id AND NOT EXISTS
+        (SELECT 1 FROM place p WHERE p.media_id = new.media_id AND p.state <> 'replaced');
+END;
+CREATE TRIGGER place_of_replaced AFTER INSERT ON place
+WHEN new.state <> 'replaced' AND (SELECT replaced FROM media WHERE media_id = new.media_id) BEGIN
+    UPDATE media SET replaced = 0 WHERE media_id = new.media_id;
+END;
+CREATE TRIGGER media_replaced AFTER UPDATE OF replaced ON media
+WHEN new.replaced <> old.replaced BEGIN
+    UPDATE catalog_total SET
+        recordings = recordings + old.replaced - new.replaced,
+        damaged = damaged + (new.damage IS NOT NULL) * (old.replaced - new.replaced);
+    INSERT INTO choice VALUES (new.media_id);
+END;
+DROP TRIGGER media_damage;
+CREATE TRIGGER media_damage AFTER UPDATE OF damage ON media
+WHEN (old.damage IS NULL) <> (new.damage IS NULL) AND NOT new.replaced BEGIN
+    UPDATE catalog_total SET damaged = damaged + (new.damage IS NOT NULL)
+                                               - (old.damage IS NOT NULL);
+END;
+
 -- What is asked for in another way now is not done in the old one, too.
 CREATE TRIGGER task_withdrawn AFTER UPDATE OF wanted, state ON task
 WHEN new.wanted = 0 AND new.state = 'pending' BEGIN
     UPDATE task SET state = 'cancelled', error_code = 'superseded',
-                    error = 'asked for again with other options'
+                    error = 'asked for in another way since, or its file holds something else'
     WHERE task_id = new.task_id;
 END;
 CREATE TRIGGER task_wanted_again AFTER UPDATE OF wanted ON task
@@ -237,7 +274,11 @@ END;
 -- ---------------------------------------------------------------- what the catalog holds already
 INSERT INTO choice
 SELECT DISTINCT media_id FROM (SELECT t.media_id FROM task t JOIN stage s ON s.stage_id = t.stage_id
-                               GROUP BY t.media_id, s.name HAVING count(*) > 1);
+                               GROUP BY t.media_id, s.name HAVING count(*) > 1)
+UNION SELECT media_id FROM media WHERE replaced;
+UPDATE catalog_total SET
+    recordings = (SELECT count(*) FROM media WHERE NOT replaced),
+    damaged = (SELECT count(*) FROM media WHERE damage IS NOT NULL AND NOT replaced);
 
 -- --------------------------------------------------------- full text, of current results alone
 DROP TRIGGER segment_insert;

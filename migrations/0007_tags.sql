@@ -24,7 +24,7 @@ SELECT p.path, p.member, g.key, g.value, g.source, g.seq, g.media_id
 FROM tag g
 JOIN media m ON m.media_id = g.media_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
-WHERE g.source <> 'chapter';
+WHERE g.source <> 'chapter' AND NOT m.replaced;
 
 CREATE VIEW chapters AS
 SELECT p.path, p.member,
@@ -36,7 +36,7 @@ SELECT p.path, p.member,
 FROM tag g
 JOIN media m ON m.media_id = g.media_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
-WHERE g.source = 'chapter';
+WHERE g.source = 'chapter' AND NOT m.replaced;
 
 -- The hash of all bytes of a file as they were first seen (of an archive as a whole), and when they
 -- were last seen equal. changed_at: other bytes, though size and time are the same.

@@ -140,7 +140,8 @@ SELECT m.media_id, p.path, p.member, ifnull(m.state, 'done') AS state,
        m.places, m.size_bytes, m.container, m.codec, m.sample_rate_hz, m.channels, m.title,
        m.recorded_on, m.recorded_from,
        m.damage, p.state AS place_state, m.created_at, m.decoded_at
-FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
+FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+WHERE NOT m.replaced;
 
 -- A recording once for every reason, with all the stages that it kept from it.
 CREATE VIEW failures AS
@@ -158,7 +159,7 @@ JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 UNION ALL
 SELECT 'damaged', p.path, p.member, '', m.damage, '', 0, m.decoded_at, m.media_id
 FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
-WHERE m.damage IS NOT NULL
+WHERE m.damage IS NOT NULL AND NOT m.replaced
 UNION ALL
 SELECT 'absent', p.path, p.member, 'missing',
        'not there any more when the archive was last enqueued; enqueue it again when it is back',

@@ -26,7 +26,7 @@ class Evenings(night.Night):
         return self.run_to_end("--threads=2", "--shard=30s")
 
     def second_evening(self):
-        self.enqueue("--vad=off", "--no-speech-threshold=0.55", self.archive)
+        self.enqueue("--vad=off", "--no-speech-threshold=0.55", "--again", self.archive)
         self.run_all()
 
     def stages(self):
@@ -57,7 +57,7 @@ class TwoEvenings(Evenings):
         self.assertGreater(len(before["rows"]), 3)
         self.assertGreater(len(before["found"]), 0)
         self.assertEqual(len(RECORDINGS), before["done"])
-        self.enqueue("--vad=off", "--no-speech-threshold=0.55", self.archive)
+        self.enqueue("--vad=off", "--no-speech-threshold=0.55", "--again", self.archive)
         was = dict(before, done=0, audio=0)
         self.assertEqual(was, self.figures(), "the old ones are there until the new ones are done")
         self.run_all()
@@ -82,7 +82,7 @@ class TwoEvenings(Evenings):
                       self.nightshift("pin", "--off", os.path.join(self.archive, RECORDINGS[1]), status=0).out)
         self.assertEqual(1, self.json("pin", "--off")["affected"])
         self.assertEqual([(2,)], self.stages())
-        self.enqueue("--vad=off", self.archive)
+        self.enqueue("--vad=off", "--again", self.archive)
         self.assertEqual([(1,)], self.stages())
         self.assertEqual(0, self.json("retry")["affected"])
         self.one_sentence(self.nightshift("pin", "7"), "there is no stage 7")
@@ -98,7 +98,7 @@ class TwoEvenings(Evenings):
         self.one_sentence(self.nightshift("forget"), "what")
         self.assertEqual([(2 * len(rows),)], self.sql("SELECT count(*) FROM transcript_all"))
         deep = self.bring(RECORDINGS[0], "deep/new.wav")
-        self.enqueue("--vad=off", "--no-speech-threshold=0.55", self.archive)
+        self.enqueue("--vad=off", "--no-speech-threshold=0.55", "--again", self.archive)
         gone = self.json("forget", "--superseded", "--yes")
         self.assertEqual((True, 3), (gone["removed"], gone["affected"]))
         self.assertEqual(1, len(gone["stages"]))
@@ -106,7 +106,7 @@ class TwoEvenings(Evenings):
         self.assertIn("Nothing is superseded", self.nightshift("forget", "--superseded", status=0).out)
         self.assertNotIn("stage 1)", self.nightshift("status", status=0).out)
         # What is gone is made again when it is asked for.
-        self.enqueue("--vad=off", self.archive)
+        self.enqueue("--vad=off", "--again", self.archive)
         self.run_all()
         self.assertEqual([(1,)], self.stages())
         self.assertEqual(3, self.json("forget", "--stage=1", "--yes")["affected"])

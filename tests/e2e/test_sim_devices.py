@@ -231,7 +231,7 @@ class Tuning(Devices):
         self.assertEqual([("sim:1GiB", slots)], [(d["device_id"], d["slots"]) for d in told])
         self.assertLess(abs(told[0]["peak_bytes"] / told[0]["predicted_bytes"] - 1), 0.1)
         # Beams are another burden, and measured for themselves.
-        self.enqueue(self.archive, "--beam-size=5", "--word-timestamps")
+        self.enqueue(self.archive, "--beam-size=5", "--word-timestamps", "--again")
         third = self.run_to_end("--verbose", env=env)
         self.assertRegex(self.ready(third)[0], r"x real time, measured")
         told = {d["decoding"]: d for d in self.json("status")["devices"]}

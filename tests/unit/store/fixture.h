@@ -166,10 +166,10 @@ static inline void catalog_audit(void)
     assert_int_equal(
         count_of("SELECT (recordings, places, vanished, damaged, shards_done, segments, "
                  "embeddings) = "
-                 "(SELECT (SELECT count(*) FROM media), "
+                 "(SELECT (SELECT count(*) FROM media WHERE NOT replaced), "
                  " (SELECT count(*) FROM place WHERE state = 'present'), "
                  " (SELECT count(*) FROM place WHERE state = 'vanished'), "
-                 " (SELECT count(*) FROM media WHERE damage IS NOT NULL), "
+                 " (SELECT count(*) FROM media WHERE damage IS NOT NULL AND NOT replaced), "
                  " (SELECT count(*) FROM shard), (SELECT count(*) FROM transcript), "
                  " (SELECT count(*) FROM embedding)) "
                  "FROM catalog_total"),
@@ -221,8 +221,13 @@ static inline void catalog_audit(void)
     /* Of a recording's results of a kind one is current, and at most one is to be done. */
     assert_int_equal(
         count_of("SELECT count(*) FROM (SELECT 1 FROM task JOIN stage USING (stage_id) "
-                 "GROUP BY media_id, name HAVING sum(current) <> 1 OR sum(wanted) > 1 "
+                 "JOIN media USING (media_id) GROUP BY media_id, name "
+                 "HAVING sum(current) <> NOT replaced OR sum(wanted) > NOT replaced "
                  "OR sum(pinned) > 1)"),
+        0);
+    assert_int_equal(
+        count_of("SELECT count(*) FROM media m WHERE replaced <> NOT EXISTS (SELECT 1 FROM place p "
+                 "WHERE p.media_id = m.media_id AND p.state <> 'replaced')"),
         0);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending' AND NOT wanted"),
                      0);

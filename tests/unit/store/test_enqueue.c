@@ -49,10 +49,14 @@ TEST(changed_content)
     assert_int_equal(job_end(st, job, "/a").counts.vanished, 0);
     assert_int_equal(count_of("SELECT count(*) FROM place WHERE state = 'replaced'"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM segment"), 1);
-    assert_string_equal(text_of("SELECT place_state FROM transcript"), "replaced");
-    /* The old content has no place now: its task waits for it. */
+    /* The old content has no place now: nobody finds it, nor waits for it. */
+    assert_int_equal(count_of("SELECT count(*) FROM transcript"), 0);
+    assert_string_equal(text_of("SELECT place_state FROM transcript_all"), "replaced");
+    assert_int_equal(count_of("SELECT count(*) FROM segment_fts('old')"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM recordings"), 1);
+    assert_int_equal(count_of("SELECT recordings FROM archive"), 1);
     assert_int_equal(runnable(st, NULL), 1);
-    assert_string_equal(text_of("SELECT kind FROM failures"), "absent");
+    assert_int_equal(count_of("SELECT count(*) FROM failures"), 0);
     /* It comes back: to a third row of the same path. */
     job = job_begin(st, &stage_nano);
     r = job_add1(st, job, "/a/x.wav", "", 1);
