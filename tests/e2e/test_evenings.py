@@ -73,7 +73,7 @@ class Evenings(night.Night):
 
     def exported(self, to):
         shutil.rmtree(to, ignore_errors=True)
-        self.nightshift("export", "--quiet", "-f", "json", "-f", "srt", "-f", "rttm", "-o", to, self.archive, status=0)
+        self.nightshift("export", "--quiet", "-f", "json", "-f", "srt", "-f", "rttm", "-o", to, status=0)
         found = {}
         for folder, _, names in os.walk(to):
             for name in names:
@@ -85,13 +85,14 @@ class Evenings(night.Night):
 
     def seen(self):
         """All that people see of the catalog."""
-        shown = {view: self.sql(f"SELECT {columns} FROM {view} WHERE media_id IN (SELECT media_id FROM media "
-                                "WHERE places > 0) ORDER BY 1, 2, 3, 4, 5, 6")
+        shown = {view: self.sql(f"SELECT {columns} FROM {view} ORDER BY 1, 2, 3, 4, 5, 6")
                  for view, columns in VIEWS.items()}
+        for view in ("archive", "results"):
+            shown[view] = self.sql(f"SELECT * FROM {view}")
         shown["export"] = self.exported(os.path.join(self.dir, "out"))
         for words in (["de"], ["--semantic", "the market"], ["--sound", "speech"]):
             shown["search " + " ".join(words)] = sorted(map(str, plain(json.loads(self.nightshift(
-                "search", "--json", "--limit=0", "--in", self.archive, *words).out or "[]"))))
+                "search", "--json", "--limit=0", *words).out or "[]"))))
         return shown
 
     def as_of_one_evening(self, *options):
