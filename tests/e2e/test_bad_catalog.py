@@ -145,7 +145,7 @@ class BadModel(night.Night):
             answer = self.nightshift("run")
         print(f"    {self.one_sentence(answer, *words)}")
         self.nightshift("cancel")  # nothing, or the tasks of the bad model
-        self.enqueue()
+        self.enqueue("--again", "--model=whisper-nano", self.archive)
         self.run_to_end()
         self.assertIn("farmer from the south", self.text_of("/good.wav"))
         self.healthy()
