@@ -767,11 +767,11 @@ class Output(Program):
                                                      os.path.join(self.archive, "deep/er")))
         self.settle("deep/t.mp3")
         self.assertEqual(every | {"deep/t.txt"}, self.exported())
-        # A recording that was replaced by another keeps its text, and gives up its name.
+        # One that was replaced by another gives up its name, and is not exported any more.
         self.put("top.wav", wav(99))
         self.enqueue()
         self.settle("top.wav")
-        self.assertEqual(every | {"deep/t.txt", "top.wav.txt"}, self.exported())
+        self.assertEqual(every | {"deep/t.txt"}, self.exported())
         self.assertEqual({"top.txt"}, self.exported(os.path.join(self.archive, "top.wav")) & {"top.txt"})
 
     def test_an_interrupted_export_leaves_whole_files(self):
