@@ -266,15 +266,15 @@ static int source_there(struct store *st, const struct job *job, int64_t media_i
     return rc;
 }
 
-/* 1: of the recording another stage of the job's kind is wanted; 0: not. */
+/* 1: of the recording another stage of the job's kind is wanted, or of its source's; 0: not. */
 static int other_wanted(struct store *st, const struct job *job, int64_t media_id, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
-                      "WHERE t.media_id = ?1 AND t.wanted AND t.stage_id <> ?2 "
-                      "AND s.name = (SELECT name FROM stage WHERE stage_id = ?2)",
-                      "ii", media_id, job->stage_id);
+                      "WHERE t.media_id = ?1 AND t.wanted AND t.stage_id NOT IN (?2, ?3) "
+                      "AND s.name IN (SELECT name FROM stage WHERE stage_id IN (?2, ?3))",
+                      "iii", media_id, job->stage_id, job->source_id);
 
     if (rc == 1)
         sqlite3_reset(stmt);

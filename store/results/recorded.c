@@ -89,36 +89,35 @@ int recorded_rank(const char *source, const char *key)
     static const struct {
         const char *source; /* NULL: the container and its track */
         const char *key;
-        int rank;
     } known[] = {
-        {"csv", "recorded_on", RECORDED_RANK_CSV},
-        {"csv", "recorded", RECORDED_RANK_CSV},
-        {"csv", "recording_date", RECORDED_RANK_CSV},
-        {"csv", "date_recorded", RECORDED_RANK_CSV},
-        {"csv", "date_of_recording", RECORDED_RANK_CSV},
-        {"csv", "date", RECORDED_RANK_CSV},
-        {"csv", "year", RECORDED_RANK_CSV},
-        {"bext", "origination_date", 2},
-        {"ixml", "bext/bwf_origination_date", 3},
-        {NULL, "date_recorded", 4},
-        {NULL, "recording_date", 4},
-        {NULL, "com.apple.quicktime.creationdate", 4},
-        {NULL, "date", 5},
-        {NULL, "year", 5},
-        {NULL, "tdrc", 5},
-        {NULL, "tyer", 5},
-        {NULL, "icrd", 5},
-        {NULL, "tdor", 6},
-        {NULL, "tory", 6},
-        {NULL, "originaldate", 6},
-        {NULL, "originalyear", 6},
-        {NULL, "creation_time", RECORDED_RANK_CLOCK},
+        {"csv", "recorded_on"},
+        {"csv", "recorded"},
+        {"csv", "recording_date"},
+        {"csv", "date_recorded"},
+        {"csv", "date_of_recording"},
+        {"csv", "date"},
+        {"csv", "year"},
+        {"bext", "origination_date"},
+        {"ixml", "bext/bwf_origination_date"},
+        {NULL, "date_recorded"},
+        {NULL, "recording_date"},
+        {NULL, "com.apple.quicktime.creationdate"},
+        {NULL, "date"},
+        {NULL, "year"},
+        {NULL, "tdrc"},
+        {NULL, "tyer"},
+        {NULL, "icrd"},
+        {NULL, "tdor"},
+        {NULL, "tory"},
+        {NULL, "originaldate"},
+        {NULL, "originalyear"},
+        {NULL, RECORDED_CLOCK},
     };
     bool container = strcmp(source, "container") == 0 || strcmp(source, "stream") == 0;
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if ((known[i].source ? strcmp(known[i].source, source) == 0 : container) &&
             alike(key, known[i].key))
-            return known[i].rank;
+            return (int)i + 1;
     return 0;
 }

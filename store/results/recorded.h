@@ -13,13 +13,12 @@
  * 1850 and last_year, and ret is untouched. */
 bool recorded_date(const char *text, int last_year, char ret[RECORDED_LEN]);
 
-/* How soon a tag is believed about it: 1 first, larger later; 0: it is about something else. Upper
+/* How soon a tag is believed about it: 1 first, larger later, none as soon as another one; 0: it is about something else. Upper
  * and lower case are alike, and so are blanks, hyphens and underscores. */
 int recorded_rank(const char *source, const char *key);
-#define RECORDED_RANK_CSV 1
 /* The clock of a device or of a program that made the file: believed last, and only of a year in
  * which there were such files, since what never got a date has one of an epoch's beginning. */
-#define RECORDED_RANK_CLOCK 7
+#define RECORDED_CLOCK "creation_time"
 #define RECORDED_CLOCK_YEAR 1990
 
 #endif

@@ -47,7 +47,7 @@ static void hear(struct told *told, sqlite3_stmt *stmt, int this_year)
 
     if (rank == 0 || (told->rank && rank >= told->rank) ||
         !recorded_date(db_text(stmt, 2), this_year + 1, on) ||
-        (rank == RECORDED_RANK_CLOCK && year_of(on) < RECORDED_CLOCK_YEAR))
+        (strcmp(key, RECORDED_CLOCK) == 0 && year_of(on) < RECORDED_CLOCK_YEAR))
         return;
     told->rank = rank;
     memcpy(told->on, on, sizeof(on));

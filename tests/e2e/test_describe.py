@@ -79,6 +79,14 @@ class Lists(Describe):
     def json_of(self, *args):
         return json.loads(self.nightshift(*args, "--json").out)
 
+    def test_recordings_by_their_bare_names(self):
+        """Each line is looked for by its path first; what came of that must not stay."""
+        said = self.nightshift("describe", self.list("filename,title,date\nb.wav,First,2001\nbox.tar//in.wav,In,\n"), status=0)
+        self.assertIn("Described 2 of 2", said.out)
+        self.nightshift("describe", self.list("filename,recorded on\nb.wav,1999\n"), status=0)
+        self.assertEqual([("First", "1999")], self.sql(
+            "SELECT title, recorded_on FROM recordings WHERE path LIKE '%1990/b.wav'"))
+
     def test_a_later_list_takes_its_columns_place(self):
         number = self.sql("SELECT media_id FROM place WHERE path LIKE '%1990/a.wav'")[0][0]
         self.nightshift("describe", self.list("path,date,title,box\n1990/a.wav,1990,Harbour,7\n"), status=0)

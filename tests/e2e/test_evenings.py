@@ -316,6 +316,21 @@ class Asked(Evenings):
         self.one_sentence(self.enqueue(self.archive, status=night.CONFIG),
                           "the voice activity model of last time is not here any more", "--again with --vad=off")
 
+    def test_what_is_moved_keeps_what_it_has(self):
+        """Nobody asks for another way of it: not by another folder's, nor by today's options."""
+        self.enqueue("--beam-size=2", self.archive)
+        self.done()
+        moved = os.path.join(self.dir, "moved")
+        shutil.copytree(self.archive, moved)
+        self.assertEqual([("transcribe", 0)], self.jobs(moved))
+        shutil.rmtree(self.archive)
+        self.bring(OTHER, os.path.join(moved, "more.wav"))
+        for folder, tasks in ((moved, 1), (self.archive, 0), (moved, 0)):
+            os.makedirs(folder, exist_ok=True)
+            self.assertEqual([("transcribe", tasks)], self.jobs(folder))
+        self.assertEqual([("done", 2), ("pending", 1)], self.sql(
+            "SELECT state, count(*) FROM task WHERE wanted GROUP BY 1 ORDER BY 1"))
+
     def test_a_catalog_that_does_not_know_what_was_asked(self):
         """One of an older version: most recordings decide, and the others keep what they have."""
         self.bring("03_en_noisy.ogg", "es/4.ogg")

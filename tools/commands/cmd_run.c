@@ -253,7 +253,7 @@ static void print_result(const struct scheduler_result *r, const struct after *a
                text_count(all->speechless, a), all->speechless == 1 ? "it has" : "they have");
     if (r->tasks_failed > 0)
         puts("Why they failed: nightshift status --failures");
-    if (r->interrupted)
+    if (r->interrupted && r->recordings_left > 0)
         puts("Interrupted; `nightshift run` goes on from here.");
     else if (r->tasks_left > 0)
         puts(r->put_aside

@@ -165,6 +165,8 @@ int whose_place(struct whose *w, const char *path, const char *member, int64_t *
         rc = at(w, path, (size_t)(inside - path), inside + 2, ret, err);
     if (rc == ERR_MISSING && !strchr(path, '/') && !member[0])
         rc = by_bare_name(w, path, ret, err);
+    if (rc == 0)
+        *err = (struct err){0}; /* of what was tried before */
     return rc;
 }
 

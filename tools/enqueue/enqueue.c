@@ -552,7 +552,7 @@ static int begin_all(struct enqueue *q, struct err *err)
                                        .stage = k->stage,
                                        .language = "",
                                        .keep_source = !transcribes(&g->list[i]),
-                                       .keep_other = k->usual,
+                                       .keep_other = k->keeps,
                                        .roots = k->roots,
                                        .root_count = k->root_count,
                                        .options = k->options,

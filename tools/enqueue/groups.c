@@ -188,9 +188,11 @@ static void add_kind(const struct groups *g, const char *path, size_t kind, enum
 
     if (r)
         *k = (struct groups_kind){
-            .stage = r->stage, .kept = true, .usual = !r->options, .options = r->options};
+            .stage = r->stage, .kept = true, .keeps = true, .options = r->options};
     else if (how == MAKE && made(g, kind))
-        *k = (struct groups_kind){.stage = *made(g, kind), .options = g->own->options[kind]};
+        *k = (struct groups_kind){.stage = *made(g, kind),
+                                  .keeps = g->own->plain && !g->own->again,
+                                  .options = g->own->options[kind]};
     else
         return;
     if (r && r->source.name)
@@ -240,7 +242,7 @@ static bool same_kind(const struct groups_kind *a, const struct groups_kind *b)
 
     return strcmp(s->name, t->name) == 0 && strcmp(s->model_hash, t->model_hash) == 0 &&
            strcmp(s->params_json, t->params_json) == 0 && a->kept == b->kept &&
-           a->usual == b->usual;
+           a->keeps == b->keeps;
 }
 
 static bool same_group(const struct groups_group *a, const struct groups_group *b)

@@ -13,8 +13,8 @@
 struct groups_kind {
     struct store_stage stage;
     bool kept;  /* as it was asked for last */
-    bool usual; /* the catalog has it from before askings were kept: what is known there and has
-                   another one of the kind keeps that */
+    bool keeps; /* nobody asks for another one now: a recording that is found here, and has another
+                   one of the kind from elsewhere, keeps that */
     /* Paths of which it is from now on what was asked for last, as of struct request. */
     const char **roots;
     uint32_t root_count;

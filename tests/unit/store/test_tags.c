@@ -60,8 +60,9 @@ TEST(dates_are_told)
 
 TEST(some_tags_are_believed_sooner)
 {
-    assert_int_equal(recorded_rank("csv", "Date"), RECORDED_RANK_CSV);
-    assert_int_equal(recorded_rank("csv", "Date of recording"), RECORDED_RANK_CSV);
+    assert_int_equal(recorded_rank("csv", "Recorded-on"), 1);
+    assert_true(recorded_rank("csv", "Date of recording") < recorded_rank("csv", "Date"));
+    assert_true(recorded_rank("csv", "Date") < recorded_rank("csv", "YEAR"));
     assert_int_equal(recorded_rank("csv", "date of birth"), 0);
     assert_int_equal(recorded_rank("csv", "dat"), 0);
     assert_int_equal(recorded_rank("chapter", "date"), 0);
