@@ -88,7 +88,7 @@ struct request {
     /* ADD, KNOWN: no task of the stage's source is made: a recording gets one of the stage itself
      * only where the source's is done, or waits to be done. */
     bool keep_source;
-    /* ADD, KNOWN: no task is made where another stage of its kind, or of its source's, is wanted. */
+    /* ADD, KNOWN: no task where another stage of its kind, or of its source's, is wanted. */
     bool keep_other;
     const struct request_trouble *troubles;
     uint32_t count;

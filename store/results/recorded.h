@@ -13,8 +13,8 @@
  * 1850 and last_year, and ret is untouched. */
 bool recorded_date(const char *text, int last_year, char ret[RECORDED_LEN]);
 
-/* How soon a tag is believed about it: 1 first, larger later, none as soon as another one; 0: it is about something else. Upper
- * and lower case are alike, and so are blanks, hyphens and underscores. */
+/* How soon a tag is believed about it: 1 first, larger later, no two alike; 0: it is about
+ * something else. Upper and lower case are alike, and so are blanks, hyphens and underscores. */
 int recorded_rank(const char *source, const char *key);
 /* The clock of a device or of a program that made the file: believed last, and only of a year in
  * which there were such files, since what never got a date has one of an epoch's beginning. */

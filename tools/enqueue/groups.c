@@ -232,6 +232,8 @@ static int put_on_source(const struct groups *g, const char *path, struct groups
             return rc;
         s->params_json = group->kinds[i].own_params = params;
         s->source = source;
+        if (source == &group->kinds[0].stage)
+            group->kinds[i].keeps &= group->kinds[0].keeps;
     }
     return 0;
 }
