@@ -168,16 +168,18 @@ CREATE TRIGGER choice_made INSTEAD OF INSERT ON choice BEGIN
           JOIN stage s ON s.stage_id = t.stage_id
           WHERE m.media_id = new.media_id AND s.source_id IS NULL) AS c
     WHERE task_id = c.id AND wanted <> c.chosen;
+    -- What nothing can be made of is not wanted, and stands behind what something can.
     UPDATE task SET wanted = c.chosen
-    FROM (SELECT t.task_id AS id,
-              row_number() OVER (PARTITION BY s.name ORDER BY t.asked DESC, t.task_id DESC) = 1
-              AND NOT m.replaced AND (t.state = 'done' OR NOT EXISTS
-                   (SELECT 1 FROM task o WHERE o.media_id = t.media_id
-                    AND o.stage_id = s.source_id AND NOT o.wanted AND o.state <> 'done'))
-              AS chosen
-          FROM media m JOIN task t ON t.media_id = m.media_id
-          JOIN stage s ON s.stage_id = t.stage_id
-          WHERE m.media_id = new.media_id AND s.source_id IS NOT NULL) AS c
+    FROM (SELECT id, row_number() OVER
+              (PARTITION BY name ORDER BY has_source DESC, asked DESC, id DESC) = 1
+              AND NOT replaced AND (state = 'done' OR has_source) AS chosen
+          FROM (SELECT t.task_id AS id, s.name, t.asked, t.state, m.replaced,
+                       EXISTS (SELECT 1 FROM task o WHERE o.media_id = t.media_id
+                               AND o.stage_id = s.source_id AND (o.wanted OR o.state = 'done'))
+                           AS has_source
+                FROM media m JOIN task t ON t.media_id = m.media_id
+                JOIN stage s ON s.stage_id = t.stage_id
+                WHERE m.media_id = new.media_id AND s.source_id IS NOT NULL)) AS c
     WHERE task_id = c.id AND wanted <> c.chosen;
     UPDATE task SET current = c.chosen
     FROM (SELECT t.task_id AS id, row_number() OVER
@@ -209,8 +211,26 @@ END;
 CREATE TRIGGER task_choice_insert AFTER INSERT ON task
 WHEN EXISTS (SELECT 1 FROM task o JOIN stage a ON a.stage_id = o.stage_id
              WHERE o.media_id = new.media_id AND o.task_id <> new.task_id
-               AND a.name = (SELECT name FROM stage WHERE stage_id = new.stage_id)) BEGIN
+               AND a.name = (SELECT name FROM stage WHERE stage_id = new.stage_id))
+     OR EXISTS (SELECT 1 FROM stage s JOIN task o ON o.stage_id = s.source_id
+                WHERE s.stage_id = new.stage_id AND o.media_id = new.media_id
+                  AND NOT o.wanted AND o.state <> 'done') BEGIN
     INSERT INTO choice VALUES (new.media_id);
+END;
+-- As in 0004, and what was made of it may not be wanted any more.
+DROP TRIGGER task_source_undone;
+CREATE TRIGGER task_source_undone AFTER UPDATE OF state ON task
+WHEN new.state <> 'done' AND old.state = 'done' BEGIN
+    DELETE FROM shard WHERE task_id IN
+        (SELECT task_id FROM task WHERE media_id = new.media_id AND stage_id IN
+            (SELECT stage_id FROM stage WHERE source_id = new.stage_id));
+    UPDATE task SET waits = 'source',
+                    state = iif(state = 'done', 'pending', state),
+                    settled_at = iif(state = 'done', NULL, settled_at)
+    WHERE media_id = new.media_id
+      AND stage_id IN (SELECT stage_id FROM stage WHERE source_id = new.stage_id);
+    INSERT INTO choice SELECT new.media_id
+    WHERE EXISTS (SELECT 1 FROM stage WHERE source_id = new.stage_id);
 END;
 CREATE TRIGGER task_choice_update AFTER UPDATE OF state, asked, pinned, shards_done ON task
 WHEN ((new.state = 'done') <> (old.state = 'done') OR new.asked <> old.asked

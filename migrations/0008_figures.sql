@@ -169,7 +169,8 @@ SELECT 'absent', p.path, p.member, 'missing',
          ORDER BY s.stage_id)),
        f.attempts, p.gone_at, f.media_id
 FROM (SELECT media_id, max(attempts) AS attempts
-      FROM task WHERE state = 'pending' AND absent = 1 AND wanted GROUP BY media_id) f
+      FROM task INDEXED BY task_absent
+      WHERE state = 'pending' AND absent = 1 AND wanted GROUP BY media_id) f
 JOIN media m ON m.media_id = f.media_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 UNION ALL
@@ -179,4 +180,6 @@ SELECT 'changed', f.path, '', 'changed',
        'other bytes than before, with the same size and time: bring it back from a copy', '', 0,
        f.changed_at, (SELECT p.media_id FROM place p WHERE p.path_raw = f.path_raw
                       AND p.member_raw = x'' AND p.state <> 'replaced')
-FROM fixity f WHERE f.changed_at IS NOT NULL;
+FROM fixity f WHERE f.changed_at IS NOT NULL AND EXISTS
+    (SELECT 1 FROM place p WHERE p.path_raw = f.path_raw AND p.state = 'present'
+     AND p.file_size_bytes = f.size_bytes AND p.mtime_ns = f.mtime_ns);

@@ -4,16 +4,19 @@
 #include "store/read/filter.h"
 #include "store/read/read.h"
 
-/* A plain file's bytes are its recording's, whose hash the decoding has found. */
-#define SELECT_FILES                                                             \
-    "SELECT p.path_raw, p.path, p.file_size_bytes, p.mtime_ns, "                 \
-    "iif(f.size_bytes = p.file_size_bytes AND f.mtime_ns = p.mtime_ns, f.hash, " \
-    "iif(p.member_raw = x'', m.content_hash, NULL)) "                            \
-    "FROM place p JOIN media m ON m.media_id = p.media_id "                      \
-    "LEFT JOIN fixity f ON f.path_raw = p.path_raw "                             \
-    "WHERE p.state = 'present' AND (?1 IS NULL OR " DB_BELOW(                    \
-        "p.path_raw", "?1", "?2",                                                \
-        "?3") ") "                                                               \
+/* A plain file's bytes are its recording's, whose hash the decoding has found; but not those of a
+ * copy, which may differ where the fingerprint does not look, nor of a file that was written since.
+ */
+#define SELECT_FILES                                                              \
+    "SELECT p.path_raw, p.path, p.file_size_bytes, p.mtime_ns, "                  \
+    "iif(f.size_bytes = p.file_size_bytes AND f.mtime_ns = p.mtime_ns, f.hash, "  \
+    "iif(p.member_raw = x'' AND f.path_raw IS NULL AND m.places = 1 AND "         \
+    "p.mtime_ns / 1000000000 <= unixepoch(m.decoded_at), m.content_hash, NULL)) " \
+    "FROM place p JOIN media m ON m.media_id = p.media_id "                       \
+    "LEFT JOIN fixity f ON f.path_raw = p.path_raw "                              \
+    "WHERE p.state = 'present' AND (?1 IS NULL OR " DB_BELOW(                     \
+        "p.path_raw", "?1", "?2",                                                 \
+        "?3") ") "                                                                \
               "GROUP BY p.path_raw ORDER BY f.verified_at IS NOT NULL, f.verified_at, p.path_raw"
 
 int read_files(struct store *st, const char *path, read_file_fn fn, void *arg, struct err *err)

@@ -125,8 +125,8 @@ static int find(struct request_work *w, const char *from, struct err *err)
 {
     const struct request *rq = w->rq;
 
-    return each(w->st, "t.task_id", from, "ORDER BY t.task_id", rq->stage_id, rq->select_path,
-                take_id, &w->rows, err);
+    return each(w->st, "t.task_id", from, "ORDER BY t.media_id, t.task_id DESC", rq->stage_id,
+                rq->select_path, take_id, &w->rows, err);
 }
 
 static int must_have_stage(struct store *st, int64_t stage_id, struct err *err)

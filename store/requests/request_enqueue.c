@@ -204,10 +204,11 @@ static int task_ask(struct store *st, const struct job *job, int64_t stage_id, i
     int rc = speakers_before(st, media_id, &speakers, err);
 
     if (rc == 0)
-        rc = db_first(st, &stmt, err,
-                      "UPDATE task SET asked = ?3 WHERE media_id = ?1 AND stage_id = ?2 "
-                      "AND wanted = 0 AND asked < ?3 RETURNING task_id",
-                      "iii", media_id, stage_id, job->job_id);
+        rc = db_first(
+            st, &stmt, err,
+            "UPDATE task SET asked = ?3, job_id = ?3 WHERE media_id = ?1 AND stage_id = ?2 "
+            "AND wanted = 0 AND asked < ?3 RETURNING task_id",
+            "iii", media_id, stage_id, job->job_id);
     if (rc == 1) {
         task_id = sqlite3_column_int64(stmt, 0);
         rc = db_next(st, stmt, err);
@@ -243,7 +244,7 @@ static int task_revive(struct store *st, const struct job *job, int64_t media_id
     int rc = db_run(st, err,
                     "UPDATE task SET state = 'pending', attempts = 0, suspect = 0, "
                     "retry_at = NULL, error_code = NULL, error = NULL, settled_at = NULL "
-                    "WHERE media_id = ? AND stage_id IN (?, ?) AND state = 'failed' "
+                    "WHERE media_id = ? AND stage_id IN (?, ?) AND state = 'failed' AND wanted "
                     "AND error_code IN ('missing', 'changed', 'denied', 'io')",
                     "iii", media_id, job->stage_id, job->source_id);
 

@@ -47,7 +47,7 @@ static void hear(struct told *told, sqlite3_stmt *stmt, int this_year)
 
     if (rank == 0 || (told->rank && rank >= told->rank) ||
         !recorded_date(db_text(stmt, 2), this_year + 1, on) ||
-        (strcmp(key, RECORDED_CLOCK) == 0 && year_of(on) < RECORDED_CLOCK_YEAR))
+        (rank == recorded_rank("container", RECORDED_CLOCK) && year_of(on) < RECORDED_CLOCK_YEAR))
         return;
     told->rank = rank;
     memcpy(told->on, on, sizeof(on));
@@ -91,7 +91,8 @@ int tags_found(struct store *st, int64_t media_id, const struct result_tag *tags
         db_run(st, err, "DELETE FROM tag WHERE media_id = ?1 AND source <> 'csv'", "i", media_id);
 
     for (uint32_t i = 0; i < count && rc == 0; i++)
-        rc = put(st, media_id, &tags[i], err);
+        if (strcmp(tags[i].source, "csv") != 0) /* which people alone say */
+            rc = put(st, media_id, &tags[i], err);
     return rc < 0 ? rc : settle(st, media_id, err);
 }
 
