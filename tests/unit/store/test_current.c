@@ -266,6 +266,37 @@ TEST(what_is_still_needed_stays)
     catalog_close(st);
 }
 
+/* What nothing can be made of is not wanted, whoever is forgotten or asked for again. */
+TEST(passages_of_nothing_are_not_waited_for)
+{
+    static const struct store_stage tiny_text = {"embed-text", "e5",        "/models/e5",
+                                                 "ee55",       "{\"a\":2}", &stage_tiny};
+    struct store *st = begin();
+    struct err e = {0};
+
+    ask(st, &stage_text);
+    ask(st, &tiny_text);
+    assert_string_equal(said(TASKS), "1cancelled 2cancelled 3pending+! 4pending+!");
+    ask(st, &stage_nano);
+    assert_string_equal(said(TASKS), "1pending+! 2pending+! 3cancelled 4cancelled");
+    ask(st, &stage_tiny);
+    shard_put(st, task_of(3), 0, (const char *[]){"tiny"}, 1);
+    assert_ok(store_task_total(st, task_of(3), 1, &e), e);
+    embed(st, 4, "of tiny");
+    assert_string_equal(said(TASKS), "1cancelled 2cancelled 3done+! 4done+!");
+    assert_int_equal(apply_ok(st, &(struct request){.type = REQUEST_FORGET}).affected, 2);
+    /* And where the passages are alone of their kind. */
+    now = 2;
+    ask(st, &stage_text);
+    ask(st, &stage_tiny);
+    shard_put(st, task_of(3), 0, (const char *[]){"tiny"}, 1);
+    assert_ok(store_task_total(st, task_of(3), 1, &e), e);
+    apply_ok(st, &(struct request){.type = REQUEST_FORGET});
+    assert_string_equal(said(TASKS), "2cancelled+ 3done+!");
+    assert_int_equal(count_of("SELECT count(*) FROM recordings WHERE state = 'done'"), 2);
+    catalog_close(st);
+}
+
 /* ------------------------------------------------------------------------------------ speakers */
 
 static void name(struct store *st, const char *label, int64_t stage, const char *is)
