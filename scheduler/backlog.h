@@ -3,7 +3,7 @@
 #ifndef NIGHTSHIFT_SCHEDULER_BACKLOG_H
 #define NIGHTSHIFT_SCHEDULER_BACKLOG_H
 
-#include "scheduler/run.h"
+#include "scheduler/run/run.h"
 
 /* Refills the planner from the current stage; chooses the stage when there is none. Returns false
  * when nothing is runnable now (workers may still hold leases). */

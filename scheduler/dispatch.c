@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "scheduler/backlog.h"
-#include "scheduler/figures.h"
+#include "scheduler/run/figures.h"
 #include "scheduler/lease_passages.h"
-#include "scheduler/report.h"
+#include "scheduler/run/report.h"
 #include "scheduler/settle.h"
 #include "scheduler/tracks.h"
 

@@ -3,7 +3,7 @@
 #ifndef NIGHTSHIFT_SCHEDULER_DISPATCH_H
 #define NIGHTSHIFT_SCHEDULER_DISPATCH_H
 
-#include "scheduler/run.h"
+#include "scheduler/run/run.h"
 
 void dispatch_all(struct run *run); /* until the planner has nothing to say */
 /* Results and ends. A false return means that the worker broke the protocol; *err says how. */

@@ -3,7 +3,7 @@
 #ifndef NIGHTSHIFT_SCHEDULER_LEASE_PASSAGES_H
 #define NIGHTSHIFT_SCHEDULER_LEASE_PASSAGES_H
 
-#include "scheduler/run.h"
+#include "scheduler/run/run.h"
 
 /* Reads t->passages as they are now: 0; 1 when nobody spoke; or an error. */
 int passages_read(struct run *run, struct run_task *t, struct err *err);

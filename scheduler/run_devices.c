@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "gpu/devices.h"
-#include "scheduler/report.h"
+#include "scheduler/run/report.h"
 #include "scheduler/supervisor.h"
 
 static int add_worker(struct run *run, const struct device *d, struct err *err)

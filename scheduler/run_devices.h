@@ -3,7 +3,7 @@
 #ifndef NIGHTSHIFT_SCHEDULER_RUN_DEVICES_H
 #define NIGHTSHIFT_SCHEDULER_RUN_DEVICES_H
 
-#include "scheduler/run.h"
+#include "scheduler/run/run.h"
 
 /* Finds and picks the devices, and makes a worker for each. Starts nothing that stays. */
 int run_devices_init(struct run *run, struct err *err);

@@ -11,13 +11,13 @@
 #include "base/utf8.h"
 #include "scheduler/backlog.h"
 #include "scheduler/dispatch.h"
-#include "scheduler/figures.h"
-#include "scheduler/process.h"
-#include "scheduler/recall.h"
-#include "scheduler/report.h"
+#include "scheduler/run/figures.h"
+#include "scheduler/run/process.h"
+#include "scheduler/run/remembered_batch.h"
+#include "scheduler/run/report.h"
 #include "scheduler/run_devices.h"
 #include "scheduler/settle.h"
-#include "scheduler/shard_limit.h"
+#include "scheduler/shard_length.h"
 #include "scheduler/supervisor.h"
 #include "scheduler/tracks.h"
 #include "store/log_file.h"
@@ -459,7 +459,7 @@ static int open_catalog(struct run *run, struct err *err)
     if (rc == 0)
         store_patience(run->st, run->tune.busy_ms);
     if (rc == 0)
-        rc = shard_limit_asked(run, err);
+        rc = shard_length_asked(run, err);
     if (rc == 0)
         rc = store_shard_length(run->st, run->o->shard_ms, SHARD_MS, &run->opt.shard_ms, err);
     return rc;
@@ -568,7 +568,7 @@ static void last_words(struct run *run)
         run->failure = run->put_off;
         run->result->put_aside = run->put_off.code != 0;
     }
-    recall_summary(run, memory, sizeof(memory));
+    remembered_summary(run, memory, sizeof(memory));
     snprintf(text, sizeof(text), "%llu done, %llu failed%s%s", (unsigned long long)run->tasks_done,
              (unsigned long long)(run->tasks_failed + run->failed_pending),
              run->failure.code  ? ", stopped by a failure"
@@ -639,7 +639,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         start_loop(run);
         start_control(run);
         say_first(run);
-        shard_limit_put_aside(run);
+        shard_length_put_aside(run);
         run_note_commit(run); /* that it has started must not wait for its first result */
         run_touch(run);
         uv_run(&run->loop, UV_RUN_DEFAULT);

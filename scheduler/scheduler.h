@@ -6,7 +6,7 @@
 #define NIGHTSHIFT_SCHEDULER_SCHEDULER_H
 
 #include "base/err.h"
-#include "scheduler/options.h"
+#include "scheduler/run/options.h"
 
 /* Returns 0 when the run ended in order (also when recordings failed, or it was drained). */
 int scheduler_run(const struct scheduler_options *o, struct scheduler_result *ret, struct err *err);

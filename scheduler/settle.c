@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "scheduler/backlog.h"
-#include "scheduler/process.h"
+#include "scheduler/run/process.h"
 #include "scheduler/settle_process.h"
 
 #define LOOK_MS 1000 /* between looks into the catalog, while there is other work */

@@ -4,7 +4,7 @@
 #ifndef NIGHTSHIFT_SCHEDULER_SETTLE_H
 #define NIGHTSHIFT_SCHEDULER_SETTLE_H
 
-#include "scheduler/run.h"
+#include "scheduler/run/run.h"
 
 int settle_open(struct run *run, struct err *err);
 /* There may be recordings to settle that were not seen yet. */

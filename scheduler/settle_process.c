@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "scheduler/backlog.h"
 #include "scheduler/dispatch.h"
-#include "scheduler/process.h"
+#include "scheduler/run/process.h"
 #include "scheduler/settle.h"
 
 #define VOICES_MAX (UINT64_C(2) << 30) /* bytes of one recording's: the settler has them all */

@@ -7,7 +7,7 @@
 #ifndef NIGHTSHIFT_SCHEDULER_SETTLE_PROCESS_H
 #define NIGHTSHIFT_SCHEDULER_SETTLE_PROCESS_H
 
-#include "scheduler/run.h"
+#include "scheduler/run/run.h"
 
 #define SETTLERS 2u /* a long recording does not hold up the short ones */
 #define SETTLE_PAGE 32u

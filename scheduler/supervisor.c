@@ -9,9 +9,9 @@
 #include "base/utf8.h"
 #include "scheduler/backlog.h"
 #include "scheduler/dispatch.h"
-#include "scheduler/process.h"
-#include "scheduler/recall.h"
-#include "scheduler/report.h"
+#include "scheduler/run/process.h"
+#include "scheduler/run/remembered_batch.h"
+#include "scheduler/run/report.h"
 #include "scheduler/tracks.h"
 
 #define JUDGED_MS 30000
@@ -94,7 +94,7 @@ static void on_gone(void *owner, struct process_loss *loss)
     const struct err *last = &w->process.last;
 
     planner_worker_gone(run->planner, w->index);
-    recall_gone(w);
+    remembered_gone(w);
     run->audio_seen_ms += w->audio_ms;
     w->audio_ms = 0;
     if (!loss) {
@@ -137,7 +137,7 @@ static void send_setup(struct run_worker *w)
         threads = (uint32_t)cores > run->worker_count ? (uint32_t)cores / run->worker_count : 1;
     m.threads = threads;
     w->stage_id = run->stage.stage_id;
-    recall_fill(w, &m);
+    remembered_fill(w, &m);
     tracks_setup(w, &m);
     msg_setup_put(&b, &m);
     process_send(&w->process, MSG_SETUP, &b);
@@ -185,7 +185,7 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
     w->was_ready = true;
     planner_worker_ready(run->planner, w->index, m.capacity);
     planner_worker_rate(run->planner, w->index, shards_a_second(run, m.rate));
-    recall_ready(w, &m);
+    remembered_ready(w, &m);
     shown = utf8_display(m.description, strlen(m.description));
     report_event(run, LOG_INFO, "%s is ready: %.300s", w->label, shown ? shown : "");
     free(shown);
@@ -246,7 +246,7 @@ static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct e
     w->decoded_ms = m.decoded_ms;
     if (m.audio_ms > w->audio_ms)
         w->audio_ms = m.audio_ms;
-    recall_heartbeat(w, &m);
+    remembered_heartbeat(w, &m);
     planner_worker_rate(run->planner, w->index, shards_a_second(run, speed_seen(w, now)));
     planner_worker_busy(run->planner, w->index, m.windows);
     msg_heartbeat_free(&m);
@@ -263,7 +263,7 @@ static bool take_tuned(struct run_worker *w, const struct frame *f, struct err *
     }
     if (msg_tuned_get(f->payload, f->len, &m, err))
         return false;
-    recall_lowered(w, &m);
+    remembered_lowered(w, &m);
     planner_worker_capacity(w->process.run->planner, w->index, 2 * m.slots); /* as in READY */
     msg_tuned_free(&m);
     return true;

@@ -3,7 +3,7 @@
 #ifndef NIGHTSHIFT_SCHEDULER_SUPERVISOR_H
 #define NIGHTSHIFT_SCHEDULER_SUPERVISOR_H
 
-#include "scheduler/run.h"
+#include "scheduler/run/run.h"
 
 /* Its label and device are there. */
 void supervisor_add(struct run *run, struct run_worker *w);

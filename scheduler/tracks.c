@@ -16,7 +16,7 @@
 #include "base/utf8.h"
 #include "scheduler/backlog.h"
 #include "scheduler/dispatch.h"
-#include "scheduler/report.h"
+#include "scheduler/run/report.h"
 #include "scheduler/settle.h"
 
 #define WORKER_MOST 1024u /* leases that a worker holds, for one more to have such tracks */

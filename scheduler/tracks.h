@@ -3,7 +3,7 @@
 #ifndef NIGHTSHIFT_SCHEDULER_TRACKS_H
 #define NIGHTSHIFT_SCHEDULER_TRACKS_H
 
-#include "scheduler/run.h"
+#include "scheduler/run/run.h"
 
 /* The run's stage has just begun: those of `rows` that hear, and are not put aside, may listen to
  * its passes. What is taken of a row is zeroed there; rows with stage_id 0 are none. */

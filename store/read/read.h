@@ -129,7 +129,7 @@ typedef int (*read_result_fn)(void *arg, const struct read_result *row);
 int read_results(struct store *st, int64_t media_id, read_result_fn fn, void *arg, struct err *err);
 
 struct read_search {
-    const char *text;                  /* as store/read/query.h has it */
+    const char *text;                  /* as store/search/query.h has it */
     const char *path;                  /* as read_filter */
     const char *speaker;               /* name or label, as find_people.who; NULL: anybody */
     const char *language;              /* of the segment; NULL: any */
@@ -148,7 +148,7 @@ int read_query(struct store *st, const char *text, struct query **ret, size_t *a
 /* Words that the index finds in a text of any kind. */
 int read_word_count(struct store *st, const char *text, size_t *ret, struct err *err);
 
-/* A shortest stretch in which all of something is said (store/read/within.h). */
+/* A shortest stretch in which all of something is said (store/search/within.h). */
 struct read_span {
     int64_t media_id, start_ms, end_ms;
     const char *path, *member;

@@ -79,7 +79,7 @@ struct request {
     /* BEGIN, with `roots`: of these files and folders this is from now on what was asked for last,
      * of the stage's kind; without any, what was asked for stays. A walk that is cut short has
      * asked for it, too. */
-    const char *options; /* as they were said (tools/enqueue/said.h); NULL: nobody knows */
+    const char *options; /* as they were said (tools/enqueue/option_words.h); NULL: nobody knows */
     bool replaces;       /* also of what lies below and was asked for otherwise */
     /* ENQUEUE_* after BEGIN */
     int64_t job_id;

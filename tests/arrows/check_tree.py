@@ -77,7 +77,7 @@ ENDING_ALLOWED = ["tools"]  # the main files
 CIRCLES = [
     ("store", ["db", "migrate", "store"], "db.h is what store/ knows of its own handle, store.h"),
     ("store/read", ["filter", "scope"], "a scope is a filter, and asks the catalog through one"),
-    ("scheduler", ["figures", "process", "report", "run"],
+    ("scheduler/run", ["figures", "process", "report", "run"],
      "the run's one struct, and what every part of a run may ask for, a process too"),
     ("scheduler", ["backlog", "dispatch", "settle", "settle_process", "supervisor", "tracks"],
      "the parts of a run that work on it in turn, in one loop"),

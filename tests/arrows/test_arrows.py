@@ -117,8 +117,8 @@ class TheCheck(unittest.TestCase):
                 ("workers/stages/transcribe/transcribe.c", "workers/media/decoder.h"),
                 ("store/store.c", "workers/wire/protocol.h"), ("store/store.c", "scheduler/plan/planner.h"),
                 ("workers/wire/protocol.c", "workers/media/decoder.h"),
-                ("scheduler/run.c", "workers/process/engine.h"),
-                ("scheduler/run.c", "gpu/host/matmul.h"), ("scheduler/run.c", "tools/cli.h")]:
+                ("scheduler/run/run.c", "workers/process/engine.h"),
+                ("scheduler/run/run.c", "gpu/host/matmul.h"), ("scheduler/run/run.c", "tools/cli.h")]:
             with self.subTest(path=path, include=include):
                 self.broken(path, f'#include "base/err.h"\n#include "{include}"\n',
                             "may not include", 2)
@@ -133,7 +133,7 @@ class TheCheck(unittest.TestCase):
         for path, header in [
                 ("workers/process/worker.c", "libavformat/avformat.h"), ("tools/main.c", "archive.h"),
                 ("workers/process/worker.c", "archive_entry.h"), ("workers/process/worker.c", "uv.h"),
-                ("tools/main.c", "sqlite3.h"), ("scheduler/run.c", "sqlite3.h"),
+                ("tools/main.c", "sqlite3.h"), ("scheduler/run/run.c", "sqlite3.h"),
                 ("gpu/backend.c", "oneapi/dnnl/dnnl.h"), ("gpu/host/matmul.c", "cuda_runtime.h"),
                 ("gpu/host/matmul.c", "cudnn.h"), ("tools/main.c", "seccomp.h"),
                 ("tools/cli.c", "curl/curl.h"), ("workers/models/files/weights.c", "openssl/evp.h"),
@@ -191,7 +191,7 @@ class TheCheck(unittest.TestCase):
 
     def test_what_is_allowed_stays_allowed(self):
         self.assertEqual([], check({
-            "scheduler/run.c": '#include <uv.h>\n#include "workers/wire/protocol.h"\n'
+            "scheduler/run/run.c": '#include <uv.h>\n#include "workers/wire/protocol.h"\n'
                                '#include "gpu/backend.h"\n#include "store/store.h"\n',
             "workers/media/decode.c": "#include <libavformat/avformat.h>\n#include <archive.h>\n",
             "gpu/host/matmul.c": '#include <oneapi/dnnl/dnnl.h>\n#include "gpu/backend.h"\n',

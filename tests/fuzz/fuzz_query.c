@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/read/query.h"
+#include "store/search/query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include "gpu/backend.h"
 #include "gpu/devices.h"
 #include "tools/cli.h"
-#include "tools/enqueue/enqueue_stages.h"
+#include "tools/enqueue/stages/enqueue_stages.h"
 #include "tools/param_option.h"
 #include "tools/text.h"
 #include "workers/models/whisper/whisper.h"

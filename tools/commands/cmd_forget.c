@@ -8,7 +8,7 @@
 
 #include "store/requests/forget.h"
 #include "tools/cli.h"
-#include "tools/enqueue/stage_params_words.h"
+#include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/text.h"
 #include "tools/writer.h"
 

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "store/read/find.h"
-#include "store/read/within.h"
+#include "store/search/within.h"
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/search/search_absence.h"

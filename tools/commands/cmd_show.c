@@ -11,7 +11,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
-#include "tools/enqueue/stage_params_words.h"
+#include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/export/format_finish.h"
 #include "tools/export/formats.h"
 #include "tools/recording.h"

@@ -14,7 +14,7 @@
 #include "store/tuning.h"
 #include "tools/aside.h"
 #include "tools/cli.h"
-#include "tools/enqueue/stage_params_words.h"
+#include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/text.h"
 #include "workers/stages/stage_kind.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 #include "store/read/asked.h"
-#include "tools/enqueue/stage_differ.h"
+#include "tools/enqueue/stages/stage_differ.h"
 #include "tools/text.h"
 
 struct counting {

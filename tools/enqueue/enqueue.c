@@ -15,11 +15,11 @@
 #include "tools/enqueue/groups.h"
 #include "tools/enqueue/walk.h"
 #include "tools/writer.h"
-#include "workers/media/archive.h"
+#include "workers/media/source/archive.h"
 #include "workers/media/decoder.h"
-#include "workers/media/fingerprint.h"
+#include "workers/media/source/fingerprint.h"
 #include "workers/media/sandbox.h"
-#include "workers/media/sniff.h"
+#include "workers/media/source/sniff.h"
 
 #define LINES_MAX 200 /* of troubles said on standard error; all of them are in the catalog */
 #define PROGRESS_MS 200

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/enqueue/enqueue_kept.h"
-#include "tools/enqueue/last.h"
-#include "tools/enqueue/said.h"
+#include "tools/enqueue/stages/enqueue_kept.h"
+#include "tools/enqueue/last_asked.h"
+#include "tools/enqueue/option_words.h"
 
 enum decision {
     NOTHING,

@@ -8,7 +8,7 @@
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_GROUPS_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_GROUPS_H
 
-#include "tools/enqueue/enqueue_stages.h"
+#include "tools/enqueue/stages/enqueue_stages.h"
 
 struct groups_kind {
     struct store_stage stage;

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "store/read/find.h"
-#include "store/read/within.h"
+#include "store/search/within.h"
 #include "store/vectors/vectors.h"
 #include "tools/search/fuse.h"
 #include "tools/search/search_query.h"

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "store/read/coverage.h"
+#include "store/search/coverage.h"
 #include "tools/text.h"
 #include "workers/stages/stage_kind.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "store/read/query.h"
+#include "store/search/query.h"
 #include "store/read/read.h"
 
 int search_typed(struct store *st, const char *text, struct search_typed *ret, size_t *at,

@@ -9,9 +9,9 @@
 #include <xxhash.h>
 
 #include "base/buf.h"
-#include "workers/media/archive.h"
-#include "workers/media/fingerprint.h"
-#include "workers/media/sniff.h"
+#include "workers/media/source/archive.h"
+#include "workers/media/source/fingerprint.h"
+#include "workers/media/source/sniff.h"
 #include "workers/media/wire.h"
 
 #define CHUNK_BYTES (256u << 10)

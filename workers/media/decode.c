@@ -5,7 +5,7 @@
 
 #include "workers/media/open_media.h"
 #include "workers/media/resample.h"
-#include "workers/media/tags.h"
+#include "workers/media/container_tags.h"
 #include "workers/media/wire.h"
 
 /* A container that was recognised with no more certainty than this may be noise that looks like

@@ -12,8 +12,8 @@
 
 #include "base/err.h"
 #include "workers/media/decoder.h"
-#include "workers/media/riff_chunk.h"
-#include "workers/media/stream.h"
+#include "workers/media/source/riff_chunk.h"
+#include "workers/media/source/stream.h"
 
 struct media {
     struct stream *in; /* borrowed */

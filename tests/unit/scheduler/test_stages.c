@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 
 #include "scheduler/ledger/ledger.h"
-#include "scheduler/process.h"
+#include "scheduler/run/process.h"
 #include "tests/unit/scheduler/fixture.h"
 #include "workers/wire/protocol.h"
 

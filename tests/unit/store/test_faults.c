@@ -4,10 +4,10 @@
  *
  * Rounds are thinned out towards large N; NIGHTSHIFT_FAULTS_ALL=1 takes every one. */
 #include "store/lock.h"
-#include "store/read/coverage.h"
+#include "store/search/coverage.h"
 #include "store/read/find.h"
 #include "store/read/read.h"
-#include "store/read/within.h"
+#include "store/search/within.h"
 #include "tests/unit/store/fault_vfs.h"
 #include "tests/unit/store/fixture.h"
 

@@ -1,5 +1,5 @@
 /* What is typed to search for: as FTS5 has it, or refused with its place. */
-#include "store/read/query.h"
+#include "store/search/query.h"
 #include "tests/common/nomem.h"
 #include "tests/common/test.h"
 

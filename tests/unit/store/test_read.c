@@ -1,7 +1,7 @@
 /* What the command line reads: recordings, names, transcripts, search, lists. */
 #include <math.h>
 
-#include "store/read/query.h"
+#include "store/search/query.h"
 #include "store/read/read.h"
 #include "tests/unit/store/fixture.h"
 

@@ -1,5 +1,5 @@
 /* Words that are said within a time of each other: against a plain count of all stretches. */
-#include "store/read/within.h"
+#include "store/search/within.h"
 
 #include "tests/common/nomem.h"
 #include "tests/common/random.h"

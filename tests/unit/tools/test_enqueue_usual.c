@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "tests/common/files.h"
-#include "tools/enqueue/enqueue_usual.h"
+#include "tools/enqueue/stages/enqueue_usual.h"
 
 static char models[300]; /* the only models directory of this user */
 

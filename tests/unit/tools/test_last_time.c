@@ -2,8 +2,8 @@
 #include "tests/common/test.h"
 
 #include "base/buf.h"
-#include "tools/enqueue/paths.h"
-#include "tools/enqueue/stage_differ.h"
+#include "tools/enqueue/path_list.h"
+#include "tools/enqueue/stages/stage_differ.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/transcribe/transcribe_params.h"
 

@@ -1,0 +1,20 @@
+/* scheduler/run/figures.h - what a run counts: recordings, audio, and when it will be over.
+ * Internal to scheduler/; the loop's thread. */
+#ifndef NIGHTSHIFT_SCHEDULER_RUN_FIGURES_H
+#define NIGHTSHIFT_SCHEDULER_RUN_FIGURES_H
+
+#include "scheduler/run/run.h"
+
+void figures_totals(struct run *run); /* read again */
+void figures_tick(struct run *run, int64_t now_ms);
+/* ret->work is valid until the next turn of the loop. */
+void figures_view(struct run *run, struct progress *ret);
+void figures_begin_stage(struct run *run); /* run->stage has its turn */
+/* The stage has heard so much more of it. */
+void figures_heard(struct run *run, struct run_task *t, int64_t ms);
+/* One of its tasks is given up, which is written with what the ledger holds. */
+void figures_failed(struct run *run, int64_t media);
+uint64_t figures_audio_seen(const struct run *run); /* by the heartbeats */
+void figures_free(struct run *run);
+
+#endif

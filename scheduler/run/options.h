@@ -1,0 +1,81 @@
+/* scheduler/run/options.h - what is asked of a run, and what came of it. */
+#ifndef NIGHTSHIFT_SCHEDULER_RUN_OPTIONS_H
+#define NIGHTSHIFT_SCHEDULER_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/devices.h"
+
+/* For tests: other patience, and another program in the worker's place. 0 and NULL: the default. */
+struct scheduler_tuning {
+    const char *worker_program; /* instead of /proc/self/exe */
+    uint32_t hello_ms;          /* 30000: to say who it is */
+    uint32_t ready_ms;          /* 1800000: to load the model */
+    uint32_t still_ms;          /* 600000: work in hand, and nothing of it moves; also the most that
+                                   a settler may take, and a twentieth of the recording beside */
+    uint32_t retry_base_ms;     /* 5000: of a recording that failed */
+    uint32_t restart_base_ms;   /* 1000: of a worker that died */
+    uint32_t aside_ms;          /* 600000: until a device that was put aside is tried again */
+    uint32_t commit_ms;         /* 100: results are grouped for so long */
+    uint32_t full_retry_ms;     /* 3000: between tries while the catalog cannot be written */
+    uint32_t full_give_up_ms;   /* 60000 */
+    uint32_t busy_ms;           /* 1000: the loop is held so long by somebody else's transaction */
+    uint32_t request_ms;        /* 20000: for a command at the socket to ask, or take its answer */
+    uint32_t room_ms;           /* 5000: between looks at the catalog's log */
+    uint64_t log_bytes;         /* 64 MiB: a log beyond this is held by somebody */
+    uint64_t free_bytes;        /* 256 MiB: with less room beside such a log nothing new is begun */
+    uint64_t kept_bytes;        /* 256 MiB: results in memory that cannot be written */
+    uint64_t queued_bytes;      /* 8 MiB: a recording's voices on their way to its settler */
+};
+
+/* What a run must know of a stage beside its row, whose parameters are not its business. */
+#define SCHEDULER_DECODING_LEN 64
+struct scheduler_stage { /* all zero: it hears recordings, and its shards are all there is to it */
+    /* What it asks of a device beside the usual, in a few words: what was measured with others
+     * holds for others only. "" when it asks for nothing. */
+    char decoding[SCHEDULER_DECODING_LEN];
+    /* Over 0: nothing is decoded. It works on passages of a transcription of about so many
+     * characters (store_passages). */
+    uint32_t passage_chars;
+    bool settles;           /* its recordings are settled as a whole in the end */
+    uint32_t most_shard_ms; /* of a shard whose result fits into a message; 0: any does */
+};
+/* *ret is all zero before. */
+typedef void (*scheduler_stage_fn)(const char *name, const char *params_json,
+                                   struct scheduler_stage *ret);
+
+struct scheduler_options {
+    const char *catalog;
+    const char *devices;      /* as devices_pick takes it: "auto", "cpu,cpu", "cuda:0,cuda:2" */
+    enum allow_cpu allow_cpu; /* when "auto" finds no GPU that can be used */
+    const char *precision;    /* as precision_parse takes it */
+    uint32_t slots, decoders, threads; /* per worker; 0: chosen */
+    uint32_t windows;                  /* that the encoder takes at once; 0: chosen */
+    uint64_t vram_budget;              /* bytes of device memory; 0: 0.9 of what is free */
+    bool deterministic; /* results do not depend on what shared a batch; the host's never do */
+    uint32_t shard_ms;  /* nominal; 0: the catalog's, at first 300000 */
+    uint32_t attempts;  /* of one task before it is set aside; 0: 3 */
+    uint32_t worker_silence_ms; /* 0: 30000 */
+    bool stage_by_stage;        /* no stage listens to what is decoded for another */
+    bool watch;                 /* stay and wait for more to be enqueued */
+    const char *unguarded; /* what the decoders' sandbox lacks here: said, and kept as an event,
+                              when the run begins; NULL or "": nothing */
+    bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
+    bool json_events; /* progress as JSON lines on standard output */
+    scheduler_stage_fn stage;              /* NULL: nothing is to be known of any */
+    const struct scheduler_tuning *tuning; /* NULL: the defaults */
+};
+
+struct scheduler_result {
+    uint64_t tasks_done, tasks_failed, tasks_left;
+    /* Recordings: done as a whole by this run; with a task that was given up in it; with something
+     * that is still to be done. */
+    uint64_t recordings_done, recordings_failed, recordings_left;
+    int64_t audio_ms; /* heard in this run, of every recording once */
+    int64_t wall_ms;
+    bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */
+    bool put_aside;   /* the error is a stage's that was put aside: all the others are done */
+};
+
+#endif

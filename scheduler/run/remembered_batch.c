@@ -1,0 +1,164 @@
+/* What is remembered of the devices: asked for before a worker is set up, noted when it has
+ * measured, when its memory did not suffice, and when it ends. */
+#include "scheduler/run/remembered_batch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/utf8.h"
+#include "gpu/precision.h"
+#include "scheduler/run/report.h"
+#include "store/tuning.h"
+
+/* What follows from the user's own choice is neither looked up nor remembered. */
+static bool is_chosen(const struct run *run)
+{
+    return run->o->slots || run->o->windows || run->o->deterministic || run->o->vram_budget;
+}
+
+static struct store_tuning_key key_of(const struct run_worker *w)
+{
+    return (struct store_tuning_key){
+        .device_id = w->use.device_id,
+        .driver = w->use.driver,
+        .model_hash = w->use.model_hash,
+        .precision = w->use.precision,
+        .decoding = w->use.decoding,
+    };
+}
+
+void remembered_fill(struct run_worker *w, struct msg_setup *m)
+{
+    struct run *run = w->process.run;
+    const struct device *d = &run->devices->list[w->index];
+    enum precision precision = PRECISION_AUTO;
+    struct store_tuning t;
+    struct err err = {0};
+    int rc;
+
+    memset(&w->use, 0, sizeof(w->use));
+    utf8_copy(w->use.model_hash, sizeof(w->use.model_hash), m->stages[0].model_hash);
+    utf8_copy(w->use.decoding, sizeof(w->use.decoding), run->kind.decoding);
+    if (is_chosen(run) || precision_parse(m->precision, &precision, &err))
+        return; /* the worker says what is wrong with it */
+    if (precision == PRECISION_AUTO)
+        precision = precision_auto(d->precisions);
+    rc = store_tuning_get(run->st,
+                          &(struct store_tuning_key){d->id, d->driver, m->stages[0].model_hash,
+                                                     precision_name(precision), w->use.decoding},
+                          &t, &err);
+    if (rc == 0) {
+        m->tuned_slots = t.slots;
+        m->tuned_windows = t.windows;
+        m->tuned_rate = (float)t.rate;
+        w->use.remembered = true;
+    } else if (rc != ERR_EMPTY) {
+        report_event(run, LOG_WARN, "what is remembered of %s cannot be read: %s", w->label,
+                     err.msg);
+    }
+}
+
+static void note(struct run_worker *w, uint32_t oom_count)
+{
+    struct run *run = w->process.run;
+    const struct run_memory *u = &w->use;
+    const struct store_tuning_key key = key_of(w);
+    const struct store_tuning t = {
+        .slots = u->slots,
+        .windows = u->windows,
+        .rate = u->measured ? (double)u->rate : 0,
+        .predicted_bytes = u->predicted,
+        .peak_bytes = u->peak,
+        .oom_count = oom_count,
+    };
+    struct err err = {0};
+
+    run_check(run, ledger_tuning(run->ledger, &key, &t, &err), &err);
+    run_note_commit(run);
+}
+
+void remembered_ready(struct run_worker *w, const struct msg_ready *m)
+{
+    struct run_memory *u = &w->use;
+
+    utf8_copy(u->device_id, sizeof(u->device_id), m->device_id);
+    utf8_copy(u->driver, sizeof(u->driver), m->driver);
+    utf8_copy(u->precision, sizeof(u->precision), m->precision);
+    u->slots = m->slots;
+    u->windows = m->windows;
+    u->predicted = m->predicted_bytes;
+    u->peak = m->allocated_bytes;
+    u->rate = m->rate;
+    u->measured = m->measured;
+    if (m->measured && !is_chosen(w->process.run)) {
+        u->remembered = true;
+        note(w, 0);
+    }
+}
+
+void remembered_lowered(struct run_worker *w, const struct msg_tuned *m)
+{
+    struct run *run = w->process.run;
+    struct run_memory *u = &w->use;
+    char *shown = utf8_display(m->reason, strlen(m->reason));
+    struct err err = {0};
+    char text[600];
+
+    u->slots = m->slots;
+    u->windows = m->windows;
+    u->measured = false; /* the rate was that of more */
+    snprintf(text, sizeof(text),
+             "%s goes on with %u windows in flight, %u at once in the encoder: %.300s", w->label,
+             m->slots, m->windows, shown ? shown : "");
+    free(shown);
+    report_event(run, LOG_WARN, "%s", text);
+    run_check(run, ledger_event(run->ledger, "tuned", 0, w->device, text, &err), &err);
+    run_note_commit(run);
+    if (is_chosen(run))
+        return;
+    u->peak = 0; /* the heartbeats go on with it */
+    u->remembered = true;
+    note(w, 1);
+}
+
+void remembered_heartbeat(struct run_worker *w, const struct msg_heartbeat *m)
+{
+    if (m->vram_peak > w->use.peak)
+        w->use.peak = m->vram_peak;
+}
+
+void remembered_gone(struct run_worker *w)
+{
+    struct run_memory *u = &w->use;
+
+    if (u->slots == 0)
+        return; /* it was never ready */
+    if (u->remembered)
+        note(w, 0);
+    if (u->peak > w->peak_bytes) {
+        w->peak_bytes = u->peak;
+        w->predicted_bytes = u->predicted;
+    }
+    u->slots = 0;
+}
+
+void remembered_summary(const struct run *run, char *text, size_t cap)
+{
+    size_t n = 0;
+
+    text[0] = 0;
+    for (uint32_t i = 0; i < run->worker_count && n < cap; i++) {
+        const struct run_worker *w = &run->workers[i];
+        const struct device *d = &run->devices->list[i];
+        int more;
+
+        if (d->kind == DEVICE_CPU || w->peak_bytes == 0)
+            continue;
+        more = snprintf(text + n, cap - n, "; %s used %.2f GB of %.2f, predicted %.2f", d->label,
+                        (double)w->peak_bytes / 1e9, (double)d->memory_total / 1e9,
+                        (double)w->predicted_bytes / 1e9);
+        n += more > 0 ? (size_t)more : 0;
+    }
+}

@@ -1,0 +1,136 @@
+#include "scheduler/run/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "scheduler/run/figures.h"
+
+#define LINE_MS 500    /* the redrawn line */
+#define PLAIN_MS 30000 /* the log line */
+#define JSON_MS 2000
+
+/* ------------------------------------------------------------------------------------ output */
+
+static void put(int fd, const char *s)
+{
+    size_t len = strlen(s);
+
+    while (len) {
+        ssize_t n = write(fd, s, len);
+
+        if (n <= 0)
+            return; /* nobody looks any more; the run goes on */
+        s += n;
+        len -= (size_t)n;
+    }
+}
+
+static unsigned columns(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 20)
+        return 79;
+    return size.ws_col > 80 ? 79 : size.ws_col - 1u;
+}
+
+static void line_clear(struct run *run)
+{
+    if (run->line_shown)
+        put(STDERR_FILENO, "\r\033[K");
+    run->line_shown = false;
+}
+
+static void line_show(struct run *run)
+{
+    char line[PROGRESS_LINE], out[PROGRESS_LINE + 32];
+    struct progress p;
+
+    figures_view(run, &p);
+    progress_line(&p, columns(), line);
+    snprintf(out, sizeof(out), run->color ? "\r\033[K\033[1m%s\033[0m" : "\r\033[K%s", line);
+    put(STDERR_FILENO, out);
+    run->line_shown = true;
+}
+
+static void show_json(struct run *run, const char *event)
+{
+    char line[PROGRESS_JSON];
+    struct progress p;
+
+    figures_view(run, &p);
+    progress_json(&p, event, line);
+    put(STDOUT_FILENO, line);
+    put(STDOUT_FILENO, "\n");
+}
+
+void report_event(struct run *run, int level, const char *fmt, ...)
+{
+    char text[1000];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    line_clear(run);
+    log_at((enum log_level)level, "%s", text);
+}
+
+void report_start(struct run *run)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    run->tty = run->o->progress && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+    run->color = run->tty && !(no_color && no_color[0]);
+    run->report_due_ms = run->started_ms + (run->tty ? 0 : PLAIN_MS);
+    if (run->o->json_events)
+        show_json(run, "run-start");
+}
+
+void report_tick(struct run *run, int64_t now)
+{
+    figures_tick(run, now);
+    if (run->o->json_events && now >= run->json_due_ms) {
+        run->json_due_ms = now + JSON_MS;
+        show_json(run, "progress");
+    }
+    if (now < run->report_due_ms)
+        return;
+    run->report_due_ms = now + (run->tty ? LINE_MS : PLAIN_MS);
+    if (run->tty) {
+        line_show(run);
+    } else {
+        char line[PROGRESS_LINE];
+        struct progress p;
+
+        figures_view(run, &p);
+        progress_line(&p, 160, line);
+        log_info("%s", line);
+    }
+}
+
+void report_end(struct run *run)
+{
+    char audio[PROGRESS_SPAN], wall[PROGRESS_SPAN];
+    int64_t wall_ms = clock_mono_ms() - run->started_ms;
+    double speed = wall_ms > 0 ? (double)run->audio_ms / (double)wall_ms : 0;
+
+    line_clear(run);
+    run->tty = false;
+    if (run->o->json_events)
+        show_json(run, "run-end");
+    progress_hours(run->audio_ms, run->audio_ms, audio);
+    progress_span(wall_ms, wall);
+    log_debug("%s: %llu recording%s done, %llu failed, %s of audio in %s (%.1f\xC3\x97 real time)",
+              run->failure.code  ? "stopped"
+              : run->interrupted ? "interrupted"
+                                 : "finished",
+              (unsigned long long)run->recordings_done, run->recordings_done == 1 ? "" : "s",
+              (unsigned long long)run->failed.count, audio, wall, speed);
+}

@@ -1,0 +1,144 @@
+#include "scheduler/run/run.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "scheduler/run/report.h"
+
+void run_touch(struct run *run) { run->dirty = true; }
+
+void run_fail(struct run *run, const struct err *err)
+{
+    if (run->failure.code == 0)
+        run->failure = *err;
+    run_touch(run);
+}
+
+void run_check(struct run *run, int rc, const struct err *err)
+{
+    if (rc)
+        run_fail(run, err);
+}
+
+bool run_worker_ready(const struct run_worker *w)
+{
+    return w->process.state == PROCESS_UP && w->was_ready;
+}
+
+uint32_t run_ready_workers(const struct run *run)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < run->worker_count; i++)
+        n += run_worker_ready(&run->workers[i]);
+    return n;
+}
+
+bool run_leased(const struct run *run) { return run->leases.count > 0; }
+
+static void on_commit(uv_timer_t *timer)
+{
+    struct run *run = timer->data;
+
+    run->commit_armed = false;
+    run_flush(run);
+    run_touch(run);
+}
+
+/* More than memory should hold: written now, or the run ends in order while it still can. */
+static void bound_ledger(struct run *run)
+{
+    struct err err = {0};
+
+    if (ledger_bytes(run->ledger) <= run->tune.kept_bytes || run->failure.code)
+        return;
+    run->trouble_next_ms = 0;
+    if (run_flush(run) || run->failure.code)
+        return;
+    err_set(&err, ERR_FULL,
+            "the catalog cannot be written, and more results wait for it than memory should hold: "
+            "%llu of them will be computed again by the next run",
+            (unsigned long long)ledger_shards(run->ledger));
+    run->interrupted = true;
+    run_fail(run, &err);
+}
+
+void run_note_commit(struct run *run)
+{
+    bound_ledger(run);
+    if (run->commit_armed || run->trouble_since_ms)
+        return;
+    run->commit_armed = true;
+    uv_timer_start(&run->commit, on_commit, run->tune.commit_ms, 0);
+}
+
+/* The catalog could not be written. What waits for it stays in memory and is tried again for a
+ * while: a disk that fills up at night is often emptied by whoever filled it. */
+static void trouble(struct run *run, struct err *err)
+{
+    int64_t now = clock_mono_ms();
+    unsigned long long n = ledger_shards(run->ledger);
+
+    if (run->trouble_since_ms == 0) {
+        run->trouble_since_ms = now;
+        char span[48] = "";
+
+        if (err->code != ERR_LOCKED)
+            snprintf(span, sizeof(span), " for %u s", run->tune.full_give_up_ms / 1000);
+        report_event(run, LOG_ERROR, "%s; %llu result%s wait%s in memory, trying again%s", err->msg,
+                     n, n == 1 ? "" : "s", n == 1 ? "s" : "", span);
+    }
+    run->trouble_next_ms = now + run->tune.full_retry_ms;
+    run->trouble_code = err->code;
+    /* Somebody's open transaction ends some time, and a night is too much for it. */
+    if (err->code == ERR_LOCKED || now - run->trouble_since_ms < run->tune.full_give_up_ms)
+        return;
+    err_prefix(err,
+               "the catalog could not be written for %u s, and %llu result%s will be computed "
+               "again by the next run, once there is room",
+               run->tune.full_give_up_ms / 1000, n, n == 1 ? "" : "s");
+    run->interrupted = true;
+    run_fail(run, err);
+}
+
+bool run_is_aside(const struct run *run, int64_t stage)
+{
+    for (size_t i = 0; i < run->aside_count; i++)
+        if (run->aside[i] == stage)
+            return true;
+    return false;
+}
+
+bool run_flush(struct run *run)
+{
+    uint64_t completed = store_completed(run->st), whole, whole_before;
+    struct err err = {0};
+    int rc;
+
+    if (ledger_pending(run->ledger) == 0)
+        return true;
+    if (run->trouble_since_ms && clock_mono_ms() < run->trouble_next_ms)
+        return false;
+    rc = store_recordings_done(run->st, &whole_before, &err);
+    if (rc == 0)
+        rc = ledger_flush(run->ledger, &err);
+    if (rc == 0 && store_recordings_done(run->st, &whole, &err) == 0 && whole > whole_before)
+        run->recordings_done += whole - whole_before;
+    if (rc == 0) {
+        /* The catalog alone knows: the last shard of a task may be anybody's. */
+        run->tasks_done += store_completed(run->st) - completed;
+        run->tasks_failed += run->failed_pending;
+        run->failed_pending = 0;
+        idmap_free(&run->unwritten);
+        if (run->trouble_since_ms)
+            report_event(run, LOG_INFO, "the catalog can be written again; going on");
+        run->trouble_since_ms = 0;
+        return true;
+    }
+    if (retry_store(rc) == STORE_WAIT) {
+        trouble(run, &err);
+    } else {
+        err_prefix(&err, "writing results");
+        run_fail(run, &err);
+    }
+    return false;
+}

@@ -1,0 +1,461 @@
+/* The parser of what is typed to search for (store/search/query.h). */
+#include "store/search/query.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "store/search/query_tree.h"
+
+enum sign { END, WORDS, OPEN, CLOSE, COMMA, AND, OR, NOT, NEAR };
+
+static const char *const sign_names[] = {
+    [AND] = "AND", [OR] = "OR", [NOT] = "NOT", [NEAR] = "NEAR"};
+
+struct token {
+    enum sign sign;
+    size_t at;        /* its first byte */
+    size_t from, len; /* WORDS: without quotation marks and star */
+    uint32_t words;
+    bool prefix;
+};
+
+struct parser {
+    const char *text;
+    size_t pos;
+    struct token token, before; /* the one that is looked at, and the one before it */
+    bool in_near;               /* a comma is a sign */
+    int depth;
+    const struct query_words *words;
+    struct query *q;
+    size_t *at;
+    struct err *err;
+};
+
+/* ------------------------------------------------------------------------------------ mistakes */
+
+static int fault(struct parser *p, size_t at, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int fault(struct parser *p, size_t at, const char *fmt, ...)
+{
+    size_t character = 1;
+    char why[300];
+    va_list ap;
+
+    for (size_t i = 0; i < at; i++)
+        character += ((unsigned char)p->text[i] & 0xC0) != 0x80;
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    *p->at = at;
+    return err_set(p->err, ERR_USAGE, "at character %zu: %s", character, why);
+}
+
+static bool is_operator(enum sign s) { return s == AND || s == OR || s == NOT; }
+
+/* A word should stand here, and does not. */
+static int nothing_here(struct parser *p)
+{
+    enum sign here = p->token.sign, before = p->before.sign;
+
+    if (is_operator(before) && here == NOT)
+        return fault(p, p->before.at,
+                     "%s and NOT do not stand together; NOT alone leaves out, as in 'market NOT "
+                     "fish'",
+                     sign_names[before]);
+    if (is_operator(before))
+        return fault(p, p->before.at, "behind %s there is no word", sign_names[before]);
+    if (before == OPEN && here == END)
+        return fault(p, p->before.at, "this parenthesis is not closed");
+    if (before == OPEN && here == CLOSE)
+        return fault(p, p->before.at, "there is no word in these parentheses");
+    if (here == CLOSE)
+        return fault(p, p->token.at, "no parenthesis is open that this one could close");
+    if (here == NOT)
+        return fault(p, p->token.at,
+                     "before NOT there is no word; it takes from what is found, as in 'market NOT "
+                     "fish'");
+    if (is_operator(here))
+        return fault(p, p->token.at, "before %s there is no word", sign_names[here]);
+    return fault(p, p->token.at,
+                 "there is no word in it; type words, \"a phrase\" or the beginning of a word with "
+                 "a star, like market*");
+}
+
+/* -------------------------------------------------------------------------------------- signs */
+
+/* Bytes of the blank that stands here: those of ASCII, and what is typed or pasted for one. */
+static size_t blank_at(const char *s)
+{
+    const unsigned char *c = (const unsigned char *)s;
+
+    if (c[0] == ' ' || (c[0] >= '\t' && c[0] <= '\r'))
+        return 1;
+    if (c[0] == 0xC2 && c[1] == 0xA0) /* no-break */
+        return 2;
+    if (c[0] == 0xE3 && c[1] == 0x80 && c[2] == 0x80) /* ideographic */
+        return 3;
+    if (c[0] == 0xE2 && c[1] == 0x80 && ((c[2] >= 0x80 && c[2] <= 0x8A) || c[2] == 0xAF))
+        return 3; /* of another width */
+    return 0;
+}
+
+static bool ends_word(const struct parser *p, size_t at)
+{
+    char c = p->text[at];
+
+    return c == 0 || c == '"' || c == '(' || c == ')' || (c == ',' && p->in_near) ||
+           blank_at(p->text + at) > 0;
+}
+
+/* The words in it, as the index has them. */
+static int count_words(struct parser *p, struct token *t)
+{
+    int n = p->words->count(p->words->arg, p->text + t->from, t->len, p->err);
+
+    if (n < 0)
+        return n;
+    if (n == 0)
+        return fault(p, t->at, "there is no word in it: no letter and no digit");
+    t->words = (uint32_t)n;
+    return 0;
+}
+
+/* Behind the quotation mark; one that is doubled is meant as such. */
+static int take_quoted(struct parser *p, struct token *t)
+{
+    const char *star;
+    size_t i = t->at + 1;
+
+    for (; p->text[i] && (p->text[i] != '"' || p->text[i + 1] == '"'); i++)
+        i += p->text[i] == '"';
+    if (!p->text[i])
+        return fault(p, t->at, "this quotation mark is not closed");
+    t->from = t->at + 1;
+    t->len = i - t->from;
+    star = memchr(p->text + t->from, '*', t->len);
+    if (star)
+        return fault(p, (size_t)(star - p->text),
+                     "a star within quotation marks means nothing; behind them it finds what "
+                     "begins so, as in '\"market squ\"*'");
+    t->prefix = p->text[i + 1] == '*';
+    p->pos = i + 1 + t->prefix;
+    p->q->exact = true;
+    return count_words(p, t);
+}
+
+static int take_word(struct parser *p, struct token *t)
+{
+    size_t end = t->at;
+    const char *star;
+
+    while (!ends_word(p, end))
+        end++;
+    t->from = t->at;
+    t->len = end - t->at;
+    p->pos = end;
+    for (enum sign s = AND; s <= NEAR; s++)
+        if (t->len == strlen(sign_names[s]) &&
+            memcmp(p->text + t->at, sign_names[s], t->len) == 0) {
+            t->sign = s;
+            p->q->exact = p->q->operators = true;
+            return 0;
+        }
+    if (p->text[end] == '(')
+        return fault(p, end,
+                     "a parenthesis stands right behind a word; leave a blank between them, or put "
+                     "both into quotation marks");
+    star = memchr(p->text + t->at, '*', t->len);
+    t->prefix = star && star + 1 == p->text + end;
+    if (star && (!t->prefix || t->len == 1))
+        return fault(p, (size_t)(star - p->text),
+                     "a star stands behind the beginning of a word, as in 'market*', and nowhere "
+                     "else");
+    t->len -= t->prefix;
+    p->q->exact |= t->prefix;
+    return count_words(p, t);
+}
+
+static int next(struct parser *p)
+{
+    struct token t = {.sign = WORDS};
+    char c;
+    int rc;
+
+    for (size_t n; (n = blank_at(p->text + p->pos)) > 0;)
+        p->pos += n;
+    t.at = p->pos;
+    c = p->text[t.at];
+    if (c == '"' || !ends_word(p, t.at)) {
+        rc = c == '"' ? take_quoted(p, &t) : take_word(p, &t);
+        if (rc != 0)
+            return rc;
+    } else {
+        t.sign = c == 0 ? END : c == '(' ? OPEN : c == ')' ? CLOSE : COMMA;
+        p->q->exact |= c != 0;
+        p->pos += c != 0;
+    }
+    p->before = p->token;
+    p->token = t;
+    return 0;
+}
+
+/* --------------------------------------------------------------------------------------- rules */
+
+static int add_node(struct parser *p, struct query_node node, size_t *ret)
+{
+    struct query *q = p->q;
+
+    if (q->count == q->room) {
+        size_t room = q->room * 2 + 8;
+        struct query_node *nodes = realloc(q->nodes, room * sizeof(*nodes));
+
+        if (!nodes)
+            return err_set(p->err, ERR_NOMEM, "out of memory");
+        q->nodes = nodes;
+        q->room = room;
+    }
+    node.first = node.last = node.next = QUERY_NO_NODE;
+    q->nodes[q->count] = node;
+    *ret = q->count++;
+    return 0;
+}
+
+static void append(struct query *q, size_t parent, size_t child)
+{
+    struct query_node *n = &q->nodes[parent];
+
+    if (n->first == QUERY_NO_NODE)
+        n->first = child;
+    else
+        q->nodes[n->last].next = child;
+    n->last = child;
+}
+
+/* `*left` of that kind takes one more; each kind is the same whether its left is one or many. */
+static int join(struct parser *p, enum query_kind kind, size_t *left, size_t right)
+{
+    size_t both = 0;
+    int rc;
+
+    if (p->q->nodes[*left].kind != kind) {
+        rc = add_node(p, (struct query_node){.kind = kind}, &both);
+        if (rc != 0)
+            return rc;
+        append(p->q, both, *left);
+        *left = both;
+    }
+    append(p->q, *left, right);
+    return 0;
+}
+
+static int any(struct parser *p, size_t *ret);
+
+static int words(struct parser *p, size_t *ret)
+{
+    const struct token *t = &p->token;
+    int rc = add_node(p,
+                      (struct query_node){.kind = QUERY_WORDS,
+                                          .from = t->from,
+                                          .len = t->len,
+                                          .words = t->words,
+                                          .prefix = t->prefix},
+                      ret);
+
+    return rc != 0 ? rc : next(p);
+}
+
+/* Behind the comma, to what follows the number. */
+static int distance(struct parser *p, uint32_t *ret)
+{
+    size_t at = p->pos;
+    uint32_t n = 0;
+
+    while (blank_at(p->text + at) > 0)
+        at += blank_at(p->text + at);
+    p->pos = at;
+    while (p->text[p->pos] >= '0' && p->text[p->pos] <= '9' && n <= QUERY_NEAR_MOST)
+        n = n * 10 + (uint32_t)(p->text[p->pos++] - '0');
+    if (p->pos == at || n > QUERY_NEAR_MOST || !ends_word(p, p->pos))
+        return fault(p, at,
+                     "here NEAR wants how many words may lie between, 0 to %d, as in "
+                     "'NEAR(market square, 5)'",
+                     QUERY_NEAR_MOST);
+    *ret = n;
+    return next(p);
+}
+
+static int near(struct parser *p, size_t *ret)
+{
+    size_t at = p->token.at, open, child = 0, self = 0;
+    uint32_t between = QUERY_NEAR;
+    int rc = next(p);
+
+    if (rc == 0 && p->token.sign != OPEN)
+        return fault(p, at,
+                     "NEAR wants its words in parentheses, as in 'NEAR(market square, 5)'; the "
+                     "word itself is found by 'near'");
+    open = p->token.at;
+    p->in_near = true;
+    if (rc == 0)
+        rc = next(p);
+    if (rc == 0)
+        rc = add_node(p, (struct query_node){.kind = QUERY_NEAR_BY}, &self);
+    while (rc == 0 && p->token.sign == WORDS && (rc = words(p, &child)) == 0)
+        append(p->q, self, child);
+    if (rc != 0)
+        return rc;
+    if (p->q->nodes[self].first == QUERY_NO_NODE &&
+        (p->token.sign == CLOSE || p->token.sign == COMMA))
+        return fault(p, at, "there is no word in this NEAR");
+    if (p->token.sign == COMMA && (rc = distance(p, &between)) != 0)
+        return rc;
+    if (p->token.sign == END)
+        return fault(p, open, "this parenthesis is not closed");
+    if (p->token.sign != CLOSE)
+        return fault(p, p->token.at,
+                     "in NEAR there are words and phrases, and at its end a number, as in "
+                     "'NEAR(market square, 5)'");
+    p->q->nodes[self].distance = between;
+    p->in_near = false;
+    *ret = self;
+    return next(p);
+}
+
+static int group(struct parser *p, size_t *ret)
+{
+    size_t open = p->token.at;
+    int rc;
+
+    if (p->depth == QUERY_DEPTH)
+        return fault(p, open, "more than %d parentheses lie in one another", QUERY_DEPTH);
+    p->depth++;
+    rc = next(p);
+    if (rc == 0)
+        rc = any(p, ret);
+    if (rc != 0)
+        return rc;
+    if (p->token.sign != CLOSE)
+        return fault(p, open, "this parenthesis is not closed");
+    p->depth--;
+    return next(p);
+}
+
+static int thing(struct parser *p, size_t *ret)
+{
+    switch (p->token.sign) {
+    case WORDS:
+        return words(p, ret);
+    case OPEN:
+        return group(p, ret);
+    case NEAR:
+        return near(p, ret);
+    default:
+        return nothing_here(p);
+    }
+}
+
+static bool begins_thing(enum sign s) { return s == WORDS || s == OPEN || s == NEAR; }
+
+static int all(struct parser *p, size_t *ret)
+{
+    size_t right;
+    int rc = thing(p, ret);
+
+    while (rc == 0 && begins_thing(p->token.sign) && (rc = thing(p, &right)) == 0)
+        rc = join(p, QUERY_AND, ret, right);
+    return rc;
+}
+
+/* sub {sign sub} */
+static int list(struct parser *p, enum sign sign, enum query_kind kind,
+                int (*sub)(struct parser *p, size_t *ret), size_t *ret)
+{
+    size_t right;
+    int rc = sub(p, ret);
+
+    while (rc == 0 && p->token.sign == sign) {
+        rc = next(p);
+        if (rc == 0)
+            rc = sub(p, &right);
+        if (rc == 0)
+            rc = join(p, kind, ret, right);
+    }
+    return rc;
+}
+
+static int less(struct parser *p, size_t *ret) { return list(p, NOT, QUERY_NOT, all, ret); }
+static int both(struct parser *p, size_t *ret) { return list(p, AND, QUERY_AND, less, ret); }
+static int any(struct parser *p, size_t *ret) { return list(p, OR, QUERY_OR, both, ret); }
+
+/* ---------------------------------------------------------------------------------- the whole */
+
+/* The first byte that is none of a character; len: there is none. */
+static size_t ill_formed(const char *s, size_t len)
+{
+    size_t i = 0, n;
+
+    while (i < len) {
+        unsigned char c = (unsigned char)s[i];
+
+        n = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+        if (n > len - i || !utf8_valid(s + i, n))
+            break;
+        i += n;
+    }
+    return i;
+}
+
+static int parse(struct parser *p)
+{
+    size_t len = strlen(p->text), bad = ill_formed(p->text, len);
+    int rc;
+
+    if (len > QUERY_BYTES)
+        return fault(p, QUERY_BYTES, "a search has at most %d bytes, this one has more",
+                     QUERY_BYTES);
+    if (bad < len)
+        return fault(p, bad, "this is no text in UTF-8");
+    rc = next(p);
+    if (rc == 0)
+        rc = any(p, &p->q->root);
+    if (rc == 0 && p->token.sign != END)
+        rc = nothing_here(p);
+    return rc;
+}
+
+int query_parse(const char *text, const struct query_words *words_in, struct query **ret,
+                size_t *at, struct err *err)
+{
+    struct parser p = {.words = words_in, .at = at, .err = err};
+    int rc;
+
+    *at = 0;
+    p.q = calloc(1, sizeof(*p.q));
+    if (p.q)
+        p.q->text = strdup(text);
+    if (!p.q || !p.q->text) {
+        free(p.q);
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    p.text = p.q->text;
+    rc = parse(&p);
+    if (rc != 0) {
+        query_free(p.q);
+        return rc;
+    }
+    *ret = p.q;
+    return 0;
+}
+
+void query_free(struct query *q)
+{
+    if (!q)
+        return;
+    free(q->nodes);
+    free(q->text);
+    free(q);
+}

@@ -1,0 +1,53 @@
+/* store/search/query.h - what is typed to search for: read into a tree, and said as FTS5 has it.
+ *
+ * Words that must all be there, "phrases", begin*, AND, OR and NOT in capitals, NEAR(a b, 5) and
+ * parentheses, as in SQLite's FTS5, but that a parenthesis may stand beside a word:
+ *
+ *   any  = both {"OR" both}        both = less {"AND" less}       less = all {"NOT" all}
+ *   all  = thing {thing}           thing = words | "(" any ")" | "NEAR" "(" words {words} ["," n]
+ * ")" words = word ["*"] | quoted ["*"]
+ *
+ * Whatever else FTS5 has (columns, carets) is no more than text here. What cannot be understood, or
+ * would find nothing whatever is in the catalog, is refused with its place. Pure; any thread. */
+#ifndef NIGHTSHIFT_STORE_SEARCH_QUERY_H
+#define NIGHTSHIFT_STORE_SEARCH_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define QUERY_BYTES 8000 /* of a text, at most */
+#define QUERY_DEPTH 10   /* of parentheses: FTS5's parser has a stack of a hundred */
+#define QUERY_NEAR 10    /* words between, where NEAR says no number; FTS5's own */
+#define QUERY_NEAR_MOST 10000
+
+struct query; /* owned; query_free */
+
+/* How many words the index finds in these bytes of UTF-8; negative: an error. */
+struct query_words {
+    int (*count)(void *arg, const char *s, size_t n, struct err *err);
+    void *arg;
+};
+
+/* ERR_USAGE: it cannot be understood, "at character N: why"; *at is the byte where that is. */
+int query_parse(const char *text, const struct query_words *words, struct query **ret, size_t *at,
+                struct err *err);
+void query_free(struct query *q);
+
+bool query_is_exact(const struct query *q);      /* more than words: it says what is to be found */
+bool query_has_operators(const struct query *q); /* AND, OR, NOT or NEAR are among it */
+bool query_is_one_word(const struct query *q);
+
+/* What must all be there: the parts that AND joins, and NOT leaves; at least one. */
+size_t query_terms(const struct query *q);
+
+/* As a string for MATCH, every word of it quoted; newly allocated. */
+int query_match(const struct query *q, char **ret, struct err *err);
+int query_match_term(const struct query *q, size_t term, char **ret, struct err *err);
+/* Any of the terms. */
+int query_match_any(const struct query *q, char **ret, struct err *err);
+/* What must not be there; NULL where nothing is said of it. */
+int query_match_none(const struct query *q, char **ret, struct err *err);
+
+#endif

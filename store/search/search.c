@@ -1,0 +1,110 @@
+/* Full-text search: segments that have what is typed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/read/filter.h"
+#include "store/search/index_words.h"
+#include "store/read/text_rows.h"
+
+int read_query(struct store *st, const char *text, struct query **ret, size_t *at, struct err *err)
+{
+    struct index_words index = {0};
+    struct query_words words;
+    int rc = index_words_open(st, &index, err);
+
+    if (rc != 0)
+        return rc;
+    words = index_words_of(&index);
+    rc = query_parse(text, &words, ret, at, err);
+    index_words_close(&index);
+    return rc;
+}
+
+int read_word_count(struct store *st, const char *text, size_t *ret, struct err *err)
+{
+    struct index_words index = {0};
+    struct query_words words;
+    int rc = index_words_open(st, &index, err);
+
+    if (rc != 0)
+        return rc;
+    words = index_words_of(&index);
+    rc = words.count(words.arg, text, strlen(text), err);
+    index_words_close(&index);
+    if (rc < 0)
+        return rc;
+    *ret = (size_t)rc;
+    return 0;
+}
+
+static int expression_of(struct store *st, const char *text, char **ret, struct err *err)
+{
+    struct query *q = NULL;
+    size_t at;
+    int rc = read_query(st, text, &q, &at, err);
+
+    if (rc == 0)
+        rc = query_match(q, ret, err);
+    query_free(q);
+    return rc;
+}
+
+/* First the recordings that have such a sound at all: of a rare one they are few. */
+static void put_sound(struct buf *sql)
+{
+    buf_printf(
+        sql,
+        " AND t.media_id IN (SELECT ht.media_id FROM (" FILTER_CLASSES(
+            "?11") ") c "
+                   "CROSS JOIN sound h ON h.name = c.name JOIN task ht ON ht.task_id = h.task_id) "
+                   "AND EXISTS (SELECT 1 FROM task dt CROSS JOIN sound d ON d.task_id = dt.task_id "
+                   "WHERE dt.media_id = t.media_id AND d.start_ms <= g.end_ms + ?12 "
+                   "AND d.end_ms >= g.start_ms - ?12 AND instr(lower(d.name), lower(?11)) > 0 "
+                   "AND dt.current)");
+}
+
+int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,
+                struct err *err)
+{
+    struct filter_path path = {0};
+    struct buf sql = BUF_INIT;
+    struct db_rows rows;
+    char *expression = NULL;
+    int rc;
+
+    rc = expression_of(st, search->text, &expression, err);
+    if (rc == 0)
+        rc = filter_path_make(search->path, &path, err);
+    if (rc < 0)
+        goto out;
+    text_rows_select(&sql, "highlight(segment_fts, 0, ?2, ?3)",
+                     "segment_fts CROSS JOIN segment g ON g.segment_id = segment_fts.rowid",
+                     "segment_fts MATCH ?1");
+    if (search->path)
+        buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&path, 6));
+    if (search->speaker)
+        buf_printf(&sql, " AND " FILTER_SPEAKER("?9"));
+    if (search->language)
+        buf_printf(&sql, " AND " FILTER_LANGUAGE("?10"));
+    if (search->sound)
+        put_sound(&sql);
+    buf_printf(&sql, " ORDER BY %s p.path, p.member, g.start_ms, g.segment_id LIMIT ?4 OFFSET ?5",
+               search->by_time ? "" : "segment_fts.rank,");
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "tttii", expression, READ_MARK_BEGIN(search),
+                 READ_MARK_END(search), search->limit ? (int64_t)search->limit : (int64_t)-1,
+                 (int64_t)search->offset);
+    if (search->path)
+        db_rows_bind(&rows, "-----bbb", FILTER_PATH_VALUES(&path));
+    if (search->speaker)
+        db_rows_bind(&rows, "--------t", search->speaker);
+    if (search->language)
+        db_rows_bind(&rows, "---------t", search->language);
+    if (search->sound)
+        db_rows_bind(&rows, "----------ti", search->sound, search->sound_ms);
+    rc = text_rows_give(&rows, fn, arg);
+out:
+    filter_path_free(&path);
+    buf_free(&sql);
+    free(expression);
+    return rc;
+}

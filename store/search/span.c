@@ -1,0 +1,137 @@
+#include "store/search/span.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/read/filter.h"
+#include "store/read/find.h"
+#include "store/read/text_rows.h"
+
+#define BETWEEN " ... "
+
+struct span {             /* owned */
+    struct read_span row; /* numbers */
+    char *path, *member, *language;
+    char *speakers[FIND_SPEAKERS_MOST];
+    uint64_t speech_ms[FIND_SPEAKERS_MOST];
+    struct buf text, snippet;
+    struct err err;
+};
+
+static void span_free(struct span *s)
+{
+    free(s->path);
+    free(s->member);
+    free(s->language);
+    for (size_t i = 0; i < s->row.speaker_count; i++)
+        free(s->speakers[i]);
+    buf_free(&s->text);
+    buf_free(&s->snippet);
+}
+
+int span_prepare(struct store *st, const char *match, const struct read_search *search,
+                 sqlite3_stmt **ret, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    int rc;
+
+    text_rows_select(&sql, "highlight(segment_fts, 0, ?2, ?3)",
+                     "segment_fts CROSS JOIN segment g ON g.segment_id = segment_fts.rowid",
+                     "segment_fts MATCH ?1 AND segment_fts.rowid = ?4");
+    rc = filter_prepare(st, &sql, ret, err);
+    if (rc == 0)
+        rc = filter_bound(
+            db_bind(*ret, "ttt", match, READ_MARK_BEGIN(search), READ_MARK_END(search)), err);
+    buf_free(&sql);
+    return rc;
+}
+
+static int no_memory(struct span *s)
+{
+    return err_set(&s->err, ERR_NOMEM, "catalog: out of memory");
+}
+
+/* Behind the first ones they are not told apart: of a span few are shown. */
+static bool add_speaker(struct span *s, const char *name, uint64_t ms)
+{
+    size_t i = 0;
+
+    if (!*name)
+        return true;
+    while (i < s->row.speaker_count && strcmp(s->speakers[i], name) != 0)
+        i++;
+    if (i == FIND_SPEAKERS_MOST)
+        return true;
+    if (i == s->row.speaker_count) {
+        s->speakers[i] = strdup(name);
+        if (!s->speakers[i])
+            return false;
+        s->row.speaker_count++;
+    }
+    s->speech_ms[i] += ms;
+    return true;
+}
+
+static int on_segment(void *arg, const struct read_segment *g)
+{
+    struct span *s = arg;
+
+    if (s->row.segments == 0) {
+        s->row.media_id = g->media_id;
+        s->row.start_ms = g->start_ms;
+        s->path = strdup(g->path);
+        s->member = strdup(g->member);
+        s->language = strdup(g->language);
+        if (!s->path || !s->member || !s->language)
+            return no_memory(s);
+    }
+    buf_printf(&s->text, "%s%s", s->row.segments > 0 ? BETWEEN : "", g->text);
+    buf_printf(&s->snippet, "%s%s", s->row.segments > 0 ? BETWEEN : "",
+               g->snippet ? g->snippet : g->text);
+    if (s->row.end_ms < g->end_ms)
+        s->row.end_ms = g->end_ms;
+    s->row.segments++;
+    return add_speaker(s, g->speaker, (uint64_t)g->end_ms - (uint64_t)g->start_ms) ? 0
+                                                                                   : no_memory(s);
+}
+
+static int hand_out(struct span *s, read_span_fn fn, void *arg, struct err *err)
+{
+    size_t most = 0;
+
+    for (size_t i = 1; i < s->row.speaker_count; i++)
+        if (s->speech_ms[i] > s->speech_ms[most])
+            most = i;
+    s->row.path = s->path;
+    s->row.member = s->member;
+    s->row.language = s->language;
+    s->row.speaker = s->row.speaker_count > 0 ? s->speakers[most] : "";
+    s->row.speakers = (const char *const *)s->speakers;
+    s->row.text = buf_cstr(&s->text);
+    s->row.snippet = buf_cstr(&s->snippet);
+    if (!s->row.text || !s->row.snippet)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    return fn(arg, &s->row);
+}
+
+int span_give(struct store *st, sqlite3_stmt *stmt, const int64_t *segment_ids, size_t n,
+              read_span_fn fn, void *arg, struct err *err)
+{
+    struct span s = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        struct db_rows rows = {.st = st, .err = err, .stmt = stmt};
+
+        db_rows_bind(&rows, "---i", segment_ids[i]);
+        text_rows_each(&rows, on_segment, &s);
+        sqlite3_reset(stmt);
+        rc = rows.rc;
+    }
+    if (s.err.code != 0)
+        *err = s.err;
+    if (rc == 0 && s.row.segments > 0)
+        rc = hand_out(&s, fn, arg, err);
+    span_free(&s);
+    return rc;
+}

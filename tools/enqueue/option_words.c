@@ -1,0 +1,155 @@
+#include "tools/enqueue/option_words.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "tools/cli.h"
+#include "workers/stages/stage_kind.h"
+
+bool said_anything(const struct enqueue_wish *w)
+{
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        if (w->other[i])
+            return true;
+    return w->no_transcribe || enqueue_wish_transcribes(w);
+}
+
+static int put_word(json_t *list, const char *name, const char *value, struct err *err)
+{
+    struct buf word = BUF_INIT;
+    const char *text;
+    int rc = 0;
+
+    buf_printf(&word, "--%s%s%s", name, value ? "=" : "", value ? value : "");
+    text = buf_cstr(&word);
+    if (!text || json_array_append_new(list, json_string(text)) != 0)
+        rc = err_set(err, ERR_USAGE, "the value of --%s is no UTF-8: try another one", name);
+    buf_free(&word);
+    return rc;
+}
+
+/* A name stays one; what is there as a file or folder is another thing elsewhere. */
+static int put_path(json_t *list, const char *name, const char *value, struct err *err)
+{
+    char *whole = NULL;
+    struct stat st;
+    int rc = stat(value, &st) == 0 ? cli_absolute(value, &whole, err) : 0;
+
+    if (rc == 0)
+        rc = put_word(list, name, whole ? whole : value, err);
+    free(whole);
+    return rc;
+}
+
+static int put_transcription(const struct enqueue_wish *w, json_t *list, struct err *err)
+{
+    const struct enqueue_params *p = &w->params;
+    int rc = w->model ? put_path(list, "model", w->model, err) : 0;
+
+    for (size_t i = 0; rc == 0 && i < p->count; i++) {
+        const struct enqueue_option *o = &p->options[i];
+
+        if (!o->given)
+            continue;
+        if (strcmp(o->name, "vad") == 0 && p->vad == VAD_PATH)
+            rc = put_path(list, o->name, o->value, err);
+        else
+            rc = put_word(list, o->name, o->value, err);
+    }
+    return rc;
+}
+
+static int put_other(const struct enqueue_wish *w, size_t kind, json_t *list, struct err *err)
+{
+    int rc = 0;
+
+    if (w->other[kind] && w->other[kind][0] != 0)
+        rc = put_path(list, stage_kinds[kind]->option, w->other[kind], err);
+    else if (w->other[kind])
+        rc = put_word(list, stage_kinds[kind]->option, NULL, err);
+    for (size_t i = 0; rc == 0 && i < w->count; i++) {
+        const struct enqueue_wish_option *o = &w->options[i];
+
+        if (o->stage == kind && o->field && o->given)
+            rc = put_word(list, o->name, o->value, err);
+    }
+    return rc;
+}
+
+int said_options(const struct enqueue_wish *w, size_t kind, char **ret, struct err *err)
+{
+    json_t *list = json_array();
+    char *text = NULL;
+    int rc = 0;
+
+    if (list)
+        rc = kind == 0 ? put_transcription(w, list, err) : put_other(w, kind, list, err);
+    if (rc == 0) {
+        text = list ? json_dumps(list, JSON_COMPACT) : NULL;
+        rc = text ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    }
+    json_decref(list);
+    if (rc == 0)
+        *ret = text;
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- again */
+
+static int unknown(const char *word, struct err *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "'%.200s', which was said last time, is no option of this version: say how it "
+                   "is to be done now",
+                   word);
+}
+
+static int take_word(const char *word, size_t kind, struct enqueue_wish *w, struct err *err)
+{
+    const char *name = strncmp(word, "--", 2) == 0 ? word + 2 : word;
+    const char *value = strchr(name, '=');
+    size_t n = value ? (size_t)(value - name) : strlen(name);
+
+    value = value ? value + 1 : NULL;
+    if (kind == 0 && n == 5 && strncmp(name, "model", n) == 0) {
+        w->model = value;
+        return value ? 0 : unknown(word, err);
+    }
+    for (size_t i = 0; kind == 0 && i < w->params.count; i++) {
+        const struct enqueue_option *o = &w->params.options[i];
+
+        if (strlen(o->name) == n && strncmp(o->name, name, n) == 0 && !value == !o->field->value)
+            return enqueue_params_take(&w->params, ENQUEUE_PARAMS_FIRST + (int)i, value, err);
+    }
+    for (size_t i = 0; kind != 0 && i < w->count; i++) {
+        const struct enqueue_wish_option *o = &w->options[i];
+
+        if (o->stage == kind && strlen(o->name) == n && strncmp(o->name, name, n) == 0 &&
+            (!o->field || !value == !o->field->value))
+            return enqueue_wish_take(w, ENQUEUE_STAGES_FIRST + (int)i, value, NULL, err);
+    }
+    return unknown(word, err);
+}
+
+int said_again(const char *options, size_t kind, struct enqueue_wish *w, json_t **words,
+               struct err *err)
+{
+    json_t *list = json_loads(options, 0, NULL), *word;
+    size_t i;
+    int rc = 0;
+
+    *words = list;
+    if (!json_is_array(list))
+        return err_set(err, ERR_CORRUPT, "what was said last time cannot be read");
+    json_array_foreach(list, i, word)
+    {
+        const char *text = json_string_value(word);
+
+        if (rc == 0)
+            rc = text ? take_word(text, kind, w, err)
+                      : err_set(err, ERR_CORRUPT, "what was said last time cannot be read");
+    }
+    return rc;
+}

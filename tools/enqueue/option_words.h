@@ -1,0 +1,22 @@
+/* tools/enqueue/option_words.h - the options of one kind of stage as they were said, as the catalog
+ * keeps them beside what was asked for: a JSON list of words ("--model=openai/whisper-small"), in
+ * the order of the options' tables, with absolute paths. So the same command is known again,
+ * however its options were ordered, and from whichever folder it was given. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_OPTION_WORDS_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_OPTION_WORDS_H
+
+#include <jansson.h>
+
+#include "tools/enqueue/stages/enqueue_stages.h"
+
+/* Was there a word on how? */
+bool said_anything(const struct enqueue_wish *w);
+/* *ret newly allocated; kind: in stage_kinds. */
+int said_options(const struct enqueue_wish *w, size_t kind, char **ret, struct err *err);
+/* Says them to a wish that holds nothing of this kind. *words is what its strings lie in from then
+ * on: json_decref, once the wish is done with. ERR_CORRUPT: that is no such list; ERR_USAGE: one of
+ * them is none of this version's. */
+int said_again(const char *options, size_t kind, struct enqueue_wish *w, json_t **words,
+               struct err *err);
+
+#endif

@@ -1,0 +1,70 @@
+#include "tools/enqueue/stages/enqueue_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool is_folder(const char *path, bool *there)
+{
+    struct stat st;
+
+    *there = stat(path, &st) == 0;
+    return *there && S_ISDIR(st.st_mode);
+}
+
+/* What model_dir_find says of fetching is so of what is on a hub. */
+static int not_found(const struct stage_kind *k, const char *model, struct err *err)
+{
+    bool there, folder = is_folder(model, &there);
+    char *own = NULL;
+    struct err ignored = {0};
+    int rc;
+
+    if (folder && strstr(err->msg, "no config.json"))
+        return err_set(err, ERR_MODEL,
+                       "the folder '%.300s' is no model's: it has no config.json. Try the folder "
+                       "that has one",
+                       model);
+    if (there)
+        return err->code;
+    if (model[0] == '/' || model[0] == '.')
+        return err_set(err, ERR_MODEL, "there is no folder '%.300s'", model);
+    if (k->hub && strstr(err->msg, "`nightshift model pull "))
+        return err->code;
+    if (model_dir_own(&own, &ignored) != 0)
+        own = NULL;
+    rc = err_set(err, ERR_MODEL,
+                 "there is neither a folder '%.200s' nor such a model in %.300s. Try --%s=FOLDER",
+                 model, own ? own : "the models directories", k->option);
+    free(own);
+    return rc;
+}
+
+int enqueue_model_find(const struct stage_kind *k, const char *model, char **ret, struct err *err)
+{
+    int rc = model_dir_find(model, ret, err);
+    const struct stage_kind *is_for = rc == 0 ? stage_kind_of_model(*ret) : NULL;
+
+    if (rc == ERR_MODEL)
+        return not_found(k, model, err);
+    if (is_for && strcmp(is_for->name, k->name) != 0)
+        return err_set(err, ERR_MODEL, "%.300s is a model for --%s, not for --%s", model,
+                       is_for->option, k->option);
+    return rc;
+}
+
+bool enqueue_model_meant(const struct stage_kind *k, const char *word)
+{
+    struct err ignored = {0};
+    bool there, ret;
+    char *dir = NULL;
+
+    (void)is_folder(word, &there);
+    if (there) /* a name of the models directories is not meant where there is such a file */
+        return stage_kind_of_model(word) == k;
+    if (model_dir_find(word, &dir, &ignored) != 0)
+        return false;
+    ret = stage_kind_of_model(dir) == k;
+    free(dir);
+    return ret;
+}

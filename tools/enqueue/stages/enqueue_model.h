@@ -1,0 +1,19 @@
+/* tools/enqueue/stages/enqueue_model.h - the models of the stages beside transcription: where they
+ * are, and whether a folder is for the option that names it. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_MODEL_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_MODEL_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "workers/stages/stage_kind.h"
+
+/* Its folder, newly allocated; model: as of model_dir_find. ERR_MODEL when there is none, or when
+ * it is for another option, in words for whoever typed this one. */
+int enqueue_model_find(const struct stage_kind *k, const char *model, char **ret, struct err *err);
+
+/* Whether a word behind its option (an argument of its own) is the folder or name of a model for
+ * it: "--sounds FOLDER" where --sounds=FOLDER was meant. */
+bool enqueue_model_meant(const struct stage_kind *k, const char *word);
+
+#endif

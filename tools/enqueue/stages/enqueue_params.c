@@ -1,0 +1,225 @@
+#include "tools/enqueue/stages/enqueue_params.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+
+/* Another word for --translate. */
+static const char *const tasks[] = {"transcribe", "translate", NULL};
+static const struct param_field task = {.name = "task",
+                                        .kind = PARAM_CHOICE,
+                                        PARAM_AT(enqueue_params, task),
+                                        .choices = tasks,
+                                        .value = "TASK",
+                                        .help = "transcribe (default) or translate"};
+
+static void add_row(struct enqueue_params *p, const struct param_field *f)
+{
+    struct enqueue_option *o = &p->options[p->count];
+
+    if (p->count == ENQUEUE_PARAMS_MAX)
+        return;
+    o->field = f;
+    param_option_name(f, o->name);
+    p->count++;
+}
+
+void enqueue_params_init(struct enqueue_params *p)
+{
+    const struct param_table *t = &transcribe_table;
+
+    memset(p, 0, sizeof(*p));
+    transcribe_params_default(&p->params);
+    for (const struct param_field *f = t->fields; f < t->fields + t->count; f++) {
+        if (f->help)
+            add_row(p, f);
+        if (strcmp(f->name, "translate") == 0)
+            add_row(p, &task);
+    }
+}
+
+/* p->count: there is no such one. */
+static size_t find(const struct enqueue_params *p, const char *name)
+{
+    size_t i = 0;
+
+    while (i < p->count && strcmp(p->options[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+size_t enqueue_params_options(const struct enqueue_params *p, struct option *ret)
+{
+    for (size_t i = 0; i < p->count; i++)
+        ret[i] = (struct option){p->options[i].name,
+                                 p->options[i].field->value ? required_argument : no_argument, NULL,
+                                 ENQUEUE_PARAMS_FIRST + (int)i};
+    return p->count;
+}
+
+/* ------------------------------------------------------------------------------- values */
+
+static int take_language(const char *value, struct transcribe_params *p, struct err *err)
+{
+    if (value[0] == 0 || strlen(value) >= sizeof(p->language))
+        return err_set(err, ERR_USAGE, "--language wants a code such as en or es, not '%s'", value);
+    memset(p->language, 0, sizeof(p->language));
+    utf8_copy(p->language, sizeof(p->language), strcmp(value, "auto") == 0 ? "" : value);
+    return 0;
+}
+
+static int take_task(const char *value, struct enqueue_params *p, struct err *err)
+{
+    int rc = param_option_take(&task, value, p, err);
+
+    p->params.translate = p->task == 1;
+    return rc;
+}
+
+static int take_vad(const char *value, struct enqueue_params *p, struct err *err)
+{
+    if (value[0] == 0)
+        return err_set(err, ERR_USAGE, "--vad is auto, on, off, or the file of Silero's model");
+    p->vad = strcmp(value, "auto") == 0  ? VAD_AUTO
+             : strcmp(value, "on") == 0  ? VAD_ON
+             : strcmp(value, "off") == 0 ? VAD_OFF
+                                         : VAD_PATH;
+    p->vad_path = p->vad == VAD_PATH ? value : NULL;
+    if (p->vad == VAD_PATH && !strchr(value, '/') && access(value, F_OK) != 0)
+        return err_set(err, ERR_USAGE, "--vad is auto, on, off, or a file; there is none '%s' here",
+                       value);
+    return 0;
+}
+
+int enqueue_params_take(struct enqueue_params *p, int option, const char *value, struct err *err)
+{
+    const size_t i = option == 'l' ? find(p, "language") : (size_t)(option - ENQUEUE_PARAMS_FIRST);
+    struct enqueue_option *o;
+
+    if (i >= p->count)
+        return err_set(err, ERR_USAGE, "an option that does not exist");
+    o = &p->options[i];
+    o->given = true;
+    o->value = value;
+    if (strcmp(o->name, "language") == 0)
+        return take_language(value, &p->params, err);
+    if (o->field == &task)
+        return take_task(value, p, err);
+    if (strcmp(o->name, "vad") == 0)
+        return take_vad(value, p, err);
+    return param_option_take(o->field, value, &p->params, err);
+}
+
+/* ------------------------------------------------------------------------------- together */
+
+static bool given(const struct enqueue_params *p, const char *name)
+{
+    const size_t i = find(p, name);
+
+    return i < p->count && p->options[i].given;
+}
+
+const char *enqueue_params_vad_option(const struct enqueue_params *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->options[i].given && strncmp(p->options[i].name, "vad-", 4) == 0)
+            return p->options[i].name;
+    return NULL;
+}
+
+const char *enqueue_params_given(const struct enqueue_params *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->options[i].given)
+            return p->options[i].name;
+    return NULL;
+}
+
+int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
+{
+    const struct transcribe_params *q = &p->params;
+    const char *vad_option = enqueue_params_vad_option(p);
+    const struct {
+        bool wrong;
+        const char *what;
+    } rules[] = {
+        {given(p, "translate") && given(p, "task") && p->task == 0,
+         "--translate and --task=transcribe exclude each other"},
+        {q->initial_prompt[0] && q->hotwords[0] && q->vad_model[0],
+         "--hotwords does nothing beside --initial-prompt with voice activity, where the prompt "
+         "stands before every window; try one of them, or --vad=off"},
+        {q->condition_on_previous_text && q->vad_model[0],
+         "--condition-on-previous-text works without voice activity alone (--vad=off): speech that "
+         "it has cut is decoded in any order"},
+        {given(p, "prompt-reset-on-temperature") && !q->condition_on_previous_text,
+         "--prompt-reset-on-temperature does nothing without --condition-on-previous-text"},
+        {given(p, "patience") && q->beam_size < 2,
+         "--patience does nothing without --beam-size of 2 or more"},
+        {given(p, "length-penalty") && q->beam_size < 2 && q->best_of < 2,
+         "--length-penalty does nothing without --beam-size or --best-of of 2 or more"},
+        {given(p, "best-of") && q->best_of > 1 && q->temperatures[q->temperature_count - 1] == 0,
+         "--best-of does nothing when no --temperature is above 0"},
+        {given(p, "beam-size") && q->beam_size > 1 && q->temperatures[0] > 0,
+         "--beam-size does nothing when --temperature has no 0"},
+        {given(p, "max-initial-timestamp") && q->without_timestamps,
+         "--max-initial-timestamp and --without-timestamps exclude each other"},
+        {q->hallucination_silence_threshold > 0 && !q->word_timestamps,
+         "--hallucination-silence-threshold does nothing without --word-timestamps"},
+        {q->multilingual && q->language[0],
+         "--multilingual and --language exclude each other: windows are heard, or it is said"},
+        {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
+             (q->language[0] || q->multilingual),
+         "--language-detection-segments and -threshold do nothing with --language or "
+         "--multilingual"},
+        {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
+             !q->vad_model[0],
+         "--language-detection-segments and -threshold do nothing without voice activity (--vad): "
+         "the first window with speech decides then"},
+    };
+
+    if (vad_option && !q->vad_model[0])
+        return err_set(err, ERR_USAGE, "--%s does nothing without voice activity (--vad)",
+                       vad_option);
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (rules[i].wrong)
+            return err_set(err, ERR_USAGE, "%s", rules[i].what);
+    return transcribe_params_check(q, err);
+}
+
+/* ------------------------------------------------------------------------------- --help */
+
+/* Of the widest option of the group that begins with the row. */
+static size_t width_of(const struct enqueue_params *p, size_t first)
+{
+    size_t ret = 19; /* as the caller's own options, which begin the first group */
+    char text[2 * PARAM_OPTION_LEN];
+
+    for (size_t i = first; i < p->count && (i == first || !p->options[i].field->title); i++) {
+        size_t n = (size_t)param_option_spell(p->options[i].field, text, sizeof(text));
+
+        ret = n > ret ? n : ret;
+    }
+    return ret + 2;
+}
+
+void enqueue_params_help(const struct enqueue_params *p, struct buf *out)
+{
+    char text[2 * PARAM_OPTION_LEN];
+    size_t width = width_of(p, 0);
+
+    for (size_t i = 0; i < p->count; i++) {
+        const struct param_field *f = p->options[i].field;
+
+        if (f->title) {
+            width = width_of(p, i);
+            buf_printf(out, "%s:\n", f->title);
+        }
+        param_option_spell(f, text, sizeof(text));
+        if (f->letter)
+            buf_printf(out, "  -%c, %-*s", f->letter, (int)width, text);
+        else
+            buf_printf(out, "      %-*s", (int)width, text);
+        param_option_help(f->help, width + 6, width + 6, out);
+    }
+}

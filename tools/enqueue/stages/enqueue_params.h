@@ -1,0 +1,57 @@
+/* tools/enqueue/stages/enqueue_params.h - the options of `enqueue` that say how recordings are
+ * transcribed: those of the stage's table, and what is said in other words than its parameters are.
+ *
+ * Main thread. Strings are borrowed from argv. */
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_PARAMS_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_PARAMS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/param_option.h"
+#include "workers/stages/transcribe/transcribe.h"
+
+#define ENQUEUE_PARAMS_FIRST 1000 /* value of the first of these options for getopt */
+#define ENQUEUE_PARAMS_MAX 64
+
+enum vad_wish {
+    VAD_AUTO, /* on when its model is here */
+    VAD_ON,
+    VAD_OFF,
+    VAD_PATH,
+};
+
+struct enqueue_option {
+    const struct param_field *field;
+    char name[PARAM_OPTION_LEN];
+    bool given;
+    const char *value; /* as it was given; NULL: it takes none */
+};
+
+struct enqueue_params {
+    struct transcribe_params params;
+    enum vad_wish vad;
+    const char *vad_path; /* VAD_PATH: the file as it was named */
+    uint32_t task;        /* where --task was given: 0 transcribe, 1 translate */
+    struct enqueue_option options[ENQUEUE_PARAMS_MAX];
+    size_t count;
+};
+
+void enqueue_params_init(struct enqueue_params *p);
+/* Writes the options, at most ENQUEUE_PARAMS_MAX, and no empty one behind them; returns how many.
+ * Their names live as long as p. */
+size_t enqueue_params_options(const struct enqueue_params *p, struct option *ret);
+/* option: one of these, or 'l'. ERR_USAGE with a sentence. */
+int enqueue_params_take(struct enqueue_params *p, int option, const char *value, struct err *err);
+/* Once all are taken and it is settled whether there is voice activity (params.vad_model): options
+ * that exclude each other, or that do nothing without another, are ERR_USAGE. */
+int enqueue_params_agree(const struct enqueue_params *p, struct err *err);
+/* Was any option given that is about voice activity, beside --vad itself? Its name, or NULL. */
+const char *enqueue_params_vad_option(const struct enqueue_params *p);
+/* The name of an option that was given, of whatever group; NULL: none was. */
+const char *enqueue_params_given(const struct enqueue_params *p);
+/* The part of --help, at most 80 columns wide. */
+void enqueue_params_help(const struct enqueue_params *p, struct buf *out);
+
+#endif

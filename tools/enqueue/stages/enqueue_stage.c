@@ -1,0 +1,270 @@
+#include "tools/enqueue/stages/enqueue_stage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/utf8.h"
+#include "tools/cli.h"
+#include "workers/audio/speech.h"
+#include "workers/models/silero/silero.h"
+#include "workers/models/silero/silero_weights.h"
+#include "workers/models/files/weights.h"
+#include "workers/stages/transcribe/decode/prompt.h"
+#include "workers/text/tokenizer/vocabulary.h"
+#include "workers/stages/stage_kind.h"
+
+void enqueue_stage_free(struct enqueue_stage *s)
+{
+    free(s->dir);
+    free(s->params);
+    memset(s, 0, sizeof(*s));
+}
+
+/* ------------------------------------------------------------------------------- the model */
+
+static int check_language(const struct vocabulary *v, const struct transcribe_params *p,
+                          struct err *err)
+{
+    struct buf list = BUF_INIT;
+    int rc = 0;
+
+    if (p->translate && vocabulary_ids(v)->translate < 0)
+        rc = err_set(err, ERR_USAGE, "this model cannot translate. Try another --model");
+    if (rc == 0 && p->multilingual && !vocabulary_multilingual(v))
+        rc = err_set(err, ERR_USAGE,
+                     "this model knows one language; leave --multilingual out, or try another "
+                     "--model");
+    if (rc == 0 && p->language[0] != 0 && vocabulary_language_id(v, p->language) < 0) {
+        for (uint32_t i = 0; i < vocabulary_language_count(v) && list.len < 300; i++)
+            buf_printf(&list, "%s%s", i ? " " : "",
+                       vocabulary_language_code(v, vocabulary_language_at(v, i)));
+        rc = err_set(err, ERR_USAGE, "it does not know the language '%s'. Try one of: %s",
+                     p->language, list.len ? buf_cstr(&list) : "(none: leave --language out)");
+    }
+    buf_free(&list);
+    return rc;
+}
+
+static int check_tokens(const struct vocabulary *v, const struct transcribe_params *p,
+                        struct err *err)
+{
+    for (uint32_t i = 0; i < p->suppress_count; i++) {
+        int32_t id = p->suppress_tokens[i];
+
+        if ((uint32_t)id >= vocabulary_size(v))
+            return err_set(err, ERR_USAGE,
+                           "--suppress-tokens has %d, and this model's last token is %u. Try "
+                           "numbers from its tokenizer.json",
+                           id, vocabulary_size(v) - 1);
+        if (id == vocabulary_ids(v)->eot)
+            return err_set(err, ERR_USAGE,
+                           "--suppress-tokens has %d, by which this model ends every text. Try it "
+                           "without",
+                           id);
+    }
+    if (p->without_timestamps && vocabulary_ids(v)->no_timestamps < 0)
+        return err_set(err, ERR_USAGE,
+                       "this model has no token for --without-timestamps. Try it without");
+    return 0;
+}
+
+/* Whether it is the same, but for blanks around it. */
+static bool reads_as(const char *back, const char *text)
+{
+    const char *blanks = " \t\r\n";
+    size_t n;
+
+    back += strspn(back, blanks);
+    text += strspn(text, blanks);
+    n = strlen(back);
+    return strncmp(back, text, n) == 0 && text[n + strspn(text + n, blanks)] == 0;
+}
+
+/* A small vocabulary may lack bytes: what the model would be shown must read as what was typed. And
+ * it looks at half of its positions before a text; what it cannot see is not left out in silence.
+ */
+static int check_text(const struct vocabulary *v, const char *option, const char *text,
+                      uint64_t positions, struct err *err)
+{
+    const uint32_t most = positions > 2 ? prompt_previous_max((uint32_t)positions) - 1 : 0;
+    int32_t *ids = NULL;
+    char *back = NULL;
+    uint32_t n = 0;
+    int rc = prompt_encode(v, text, &ids, &n, err);
+
+    if (rc == ERR_USAGE)
+        return err_set(err, ERR_USAGE,
+                       "this model takes no --%s: its vocabulary has no <|startofprev|>. Try it "
+                       "without, or another --model",
+                       option);
+    if (rc == 0)
+        rc = vocabulary_decode(v, ids, n, &back, err);
+    if (rc == 0 && !reads_as(back, text))
+        rc = err_set(err, ERR_USAGE,
+                     "--%s has characters that this model's vocabulary cannot write. Try other "
+                     "words, or another --model",
+                     option);
+    else if (rc == 0 && n > most)
+        rc = err_set(err, ERR_USAGE,
+                     "--%s is %u tokens long, and this model looks at %u before a window. Try "
+                     "fewer words",
+                     option, n, most);
+    free(ids);
+    free(back);
+    return rc;
+}
+
+/* What a worker would find out in the night: that the weights were not downloaded to their end, or
+ * are of another model than the tokenizer. Only their header is read. */
+static int check_weights(const struct weights *weights, const char *dir, const struct vocabulary *v,
+                         uint64_t *positions, struct err *err)
+{
+    struct weight t, conv, place;
+
+    if (!weights_find(weights, "model.decoder.embed_tokens.weight", &t) || t.rank != 2 ||
+        !weights_find(weights, "model.decoder.embed_positions.weight", &place) || place.rank != 2 ||
+        !weights_find(weights, "model.encoder.conv1.weight", &conv))
+        return err_set(err, ERR_MODEL, "the weights in %s are of no Whisper model", dir);
+    if (vocabulary_size(v) > t.dim[0])
+        return err_set(err, ERR_MODEL,
+                       "tokenizer.json has %u tokens and the weights have %llu; both must be of "
+                       "one model",
+                       vocabulary_size(v), (unsigned long long)t.dim[0]);
+    *positions = place.dim[0];
+    return 0;
+}
+
+/* The model's own bound, said or not, is one stage. */
+static void drop_own_bound(const struct vocabulary *v, struct transcribe_params *p)
+{
+    const int32_t own = vocabulary_max_initial_timestamp_index(v);
+
+    if (own >= 0 && p->max_initial_timestamp == (float)(own * 0.02)) /* steps of 20 ms */
+        p->max_initial_timestamp = -1;
+}
+
+/* p: also freed of what the model says itself. */
+static int check_model(const char *dir, struct transcribe_params *p, struct err *err)
+{
+    struct vocabulary *v = NULL;
+    struct weights *weights = NULL;
+    uint64_t positions = 0;
+    int rc = vocabulary_load(dir, &v, err);
+
+    if (rc == 0)
+        rc = check_language(v, p, err);
+    if (rc == 0)
+        rc = check_tokens(v, p, err);
+    if (rc == 0)
+        rc = weights_open(dir, &weights, err);
+    if (rc == 0)
+        rc = check_weights(weights, dir, v, &positions, err);
+    if (rc == 0)
+        rc = check_text(v, "initial-prompt", p->initial_prompt, positions, err);
+    if (rc == 0)
+        rc = check_text(v, "hotwords", p->hotwords, positions, err);
+    if (rc == 0)
+        drop_own_bound(v, p);
+    vocabulary_free(v);
+    weights_close(weights);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- voice activity */
+
+/* name: as the catalog keeps it, by which the worker finds the file again. */
+static int use_vad(const char *name, const char *file, struct transcribe_params *p, struct err *err)
+{
+    struct silero_weights *w = NULL;
+    char hash[sizeof(p->vad_hash)];
+    int rc = silero_weights_read(file, &w, err);
+
+    silero_weights_free(w);
+    if (rc == 0)
+        rc = silero_hash(file, hash, err);
+    if (rc != 0)
+        return rc;
+    if (strlen(name) >= sizeof(p->vad_model) || !utf8_valid(name, strlen(name)))
+        return err_set(err, ERR_USAGE,
+                       "the path of the voice activity model is too long, or no UTF-8. Try it in "
+                       "another folder");
+    memset(p->vad_model, 0, sizeof(p->vad_model));
+    memcpy(p->vad_model, name, strlen(name));
+    memcpy(p->vad_hash, hash, sizeof(hash));
+    /* Said or not, it is one stage. */
+    if (p->vad_neg_threshold == speech_neg_threshold(p->vad_threshold, -1))
+        p->vad_neg_threshold = -1;
+    return 0;
+}
+
+/* Who names a file wants to hear of that file, not of the model that could be fetched. */
+static int no_vad_file(const char *path, struct err *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0 && errno != ENOENT && errno != ENOTDIR)
+        return err_sys(err, errno, "%.300s", path);
+    if (stat(path, &st) < 0)
+        return err_set(err, ERR_MODEL, "there is no file '%.300s'", path);
+    if (S_ISDIR(st.st_mode))
+        return err_set(err, ERR_MODEL,
+                       "'%.300s' is no ordinary file, but a folder without " SILERO_FILE, path);
+    return err_set(err, ERR_MODEL, "'%.300s' is no ordinary file", path);
+}
+
+int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, struct err *err)
+{
+    char *file = NULL, *path = NULL;
+    int rc = 0;
+
+    note[0] = 0;
+    if (p->vad == VAD_OFF)
+        return 0;
+    if (p->vad == VAD_AUTO && p->params.condition_on_previous_text) {
+        snprintf(note, note_len,
+                 "Voice activity is off, since --condition-on-previous-text needs windows in "
+                 "order.");
+        return 0;
+    }
+    if (p->vad == VAD_PATH)
+        rc = cli_absolute(p->vad_path, &path, err);
+    if (rc == 0)
+        rc = silero_find(path ? path : SILERO_NAME, &file, err);
+    if (rc == 0)
+        rc = use_vad(path ? file : SILERO_NAME, file, &p->params, err);
+    else if (rc == ERR_MODEL && path)
+        rc = no_vad_file(path, err);
+    else if (rc == ERR_MODEL && p->vad == VAD_AUTO && !enqueue_params_vad_option(p)) {
+        snprintf(note, note_len,
+                 "Without voice activity, which keeps invented text out of silence: "
+                 "`nightshift model pull " SILERO_NAME "` gets its model, and --vad=off leaves "
+                 "this line out.");
+        *err = (struct err){0};
+        rc = 0;
+    }
+    free(file);
+    free(path);
+    return rc;
+}
+
+int enqueue_stage_find(const char *model, const struct transcribe_params *p,
+                       struct enqueue_stage *ret, struct store_stage *stage, struct err *err)
+{
+    struct transcribe_params own = *p;
+    int rc = model_dir_find(model, &ret->dir, err);
+
+    if (rc == 0)
+        rc = check_model(ret->dir, &own, err);
+    if (rc == 0)
+        rc = model_dir_hash(ret->dir, ret->hash, err);
+    if (rc == 0)
+        rc = transcribe_params_to_json(&own, &ret->params, err);
+    *stage = (struct store_stage){.name = stage_transcribe.name,
+                                  .model = model,
+                                  .model_dir = ret->dir,
+                                  .model_hash = ret->hash,
+                                  .params_json = ret->params};
+    return rc;
+}

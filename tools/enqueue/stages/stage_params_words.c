@@ -1,0 +1,68 @@
+#include "tools/enqueue/stages/stage_params_words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "tools/text.h"
+#include "workers/stages/stage_kind.h"
+
+#define SHOWN 5
+#define VALUE_COLUMNS 24
+
+/* What a parameter has that says nothing; NULL: a stage of a later version. */
+static json_t *defaults_of(const char *stage)
+{
+    const struct stage_kind *kind = stage_kind_find(stage);
+    struct err ignored = {0};
+    char *text = NULL;
+    json_t *ret;
+
+    if (!kind || param_table_to_json(kind->params, kind->params->defaults, &text, &ignored) != 0)
+        return NULL;
+    ret = json_loads(text, 0, NULL);
+    free(text);
+    return ret;
+}
+
+static void put_value(const json_t *v, struct buf *out)
+{
+    char *text, *fit;
+
+    if (json_is_real(v)) { /* as it was typed: single precision has no more digits */
+        buf_printf(out, " %.6g", json_real_value(v));
+        return;
+    }
+    text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+    fit = text ? text_fit(text, VALUE_COLUMNS) : NULL;
+    buf_printf(out, " %s", fit ? fit : "");
+    free(fit);
+    free(text);
+}
+
+void stage_params_words(const char *stage, const char *params_json, struct buf *out)
+{
+    json_t *o = json_loads(params_json, 0, NULL), *v;
+    json_t *usual = defaults_of(stage);
+    const char *key;
+    unsigned n = 0;
+
+    json_object_foreach(o, key, v)
+    {
+        if (strcmp(key, "vad_hash") == 0 || strcmp(key, "source") == 0 || json_is_false(v) ||
+            json_equal(v, json_object_get(usual, key)))
+            continue;
+        if (n++ >= SHOWN)
+            continue;
+        buf_printf(out, "%s%s", n > 1 ? ", " : " (", key);
+        if (!json_is_true(v))
+            put_value(v, out);
+    }
+    if (n > SHOWN)
+        buf_printf(out, " and %u more", n - SHOWN);
+    if (n)
+        buf_printf(out, ")");
+    json_decref(usual);
+    json_decref(o);
+}

@@ -1,0 +1,231 @@
+#include "workers/media/container_tags.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <libavutil/dict.h>
+#include <libavutil/intreadwrite.h>
+#include <libavutil/mathematics.h>
+
+#include "base/utf8.h"
+#include "workers/media/ixml.h"
+
+/* Of the file's make, not of the recording: brands, names of handlers, ID3's private frames, which
+ * hold anything, and the counts that Matroska's tools leave behind. */
+static const char *const skipped[] = {
+    "major_brand",     "minor_version", "compatible_brands",     "handler_name",
+    "vendor_id",       "id3v2_priv.",   "_STATISTICS_",          "NUMBER_OF_FRAMES",
+    "NUMBER_OF_BYTES", "DURATION",      "METADATA_BLOCK_PICTURE"};
+
+/* ---- one value */
+
+static void drop_controls(char *text, bool keep_lines)
+{
+    for (unsigned char *p = (unsigned char *)text; *p; p++) {
+        bool line = *p == '\n' || *p == '\t';
+
+        if ((*p < 0x20 && !(line && keep_lines)) || *p == 0x7F)
+            *p = ' ';
+        if (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0)
+            p[0] = p[1] = ' ';
+    }
+}
+
+static void trim(char *text)
+{
+    size_t from = strspn(text, " \t\n"), n = strlen(text);
+
+    while (n > from && strchr(" \t\n", text[n - 1]))
+        n--;
+    memmove(text, text + from, n - from);
+    text[n - from] = '\0';
+}
+
+/* A newly allocated copy as tags.h promises; NULL when out of memory. */
+static char *clean(const char *raw, size_t most, bool keep_lines)
+{
+    /* More than the bound by a character, so that one that is cut here lies behind the cut below.*/
+    char *text = utf8_repair(raw, strnlen(raw, most + 4)), *cut = text ? malloc(most + 1) : NULL;
+
+    if (cut) {
+        utf8_copy(cut, most + 1, text);
+        drop_controls(cut, keep_lines);
+        trim(cut);
+    }
+    free(text);
+    return cut;
+}
+
+/* ---- the list */
+
+static bool has_room(struct tag_list *l)
+{
+    uint32_t cap = l->cap ? l->cap * 2 : 16;
+    struct result_tag *list;
+
+    if (l->failed || l->count == RESULT_TAGS_MAX)
+        return false;
+    if (l->count < l->cap)
+        return true;
+    list = realloc(l->list, cap * sizeof(*list));
+    if (!list) {
+        l->failed = true;
+        return false;
+    }
+    l->list = list;
+    l->cap = cap;
+    return true;
+}
+
+/* Takes key and value over. */
+static void add(struct tag_list *l, const struct result_tag *tag)
+{
+    size_t n = tag->key && tag->value ? strlen(tag->key) + strlen(tag->value) : 0;
+
+    if (!tag->key || !tag->value)
+        l->failed = true;
+    if (n == 0 || !*tag->key || n > TAGS_BYTES - l->bytes || !has_room(l)) {
+        free((void *)(uintptr_t)tag->key);
+        free((void *)(uintptr_t)tag->value);
+        return;
+    }
+    l->bytes += n;
+    l->list[l->count++] = *tag;
+}
+
+void tag_list_put(struct tag_list *l, const char *source, const char *key, const char *value)
+{
+    struct result_tag tag = {.source = source};
+
+    if (l->failed || l->count == RESULT_TAGS_MAX || !value[strspn(value, " \t\r\n")])
+        return;
+    tag.key = clean(key, RESULT_TAG_KEY_MAX, false);
+    tag.value = clean(value, RESULT_TAG_VALUE_MAX, true);
+    if (tag.value && !tag.value[0]) { /* of control characters */
+        free((void *)(uintptr_t)tag.key);
+        free((void *)(uintptr_t)tag.value);
+        return;
+    }
+    add(l, &tag);
+}
+
+static int64_t bounded(int64_t ms, int64_t least)
+{
+    return ms < least ? least : ms > RESULT_TAG_MS_MAX ? RESULT_TAG_MS_MAX : ms;
+}
+
+void tag_list_chapter(struct tag_list *l, int64_t start_ms, int64_t end_ms, const char *title)
+{
+    struct result_tag tag = {.source = "chapter", .start_ms = bounded(start_ms, 0)};
+
+    if (l->failed || l->count == RESULT_TAGS_MAX)
+        return;
+    tag.end_ms = bounded(end_ms, tag.start_ms);
+    tag.key = strdup("title");
+    tag.value = clean(title ? title : "", RESULT_TAG_VALUE_MAX, false);
+    add(l, &tag);
+}
+
+void tag_list_free(struct tag_list *l)
+{
+    for (uint32_t i = 0; i < l->count; i++) {
+        free((void *)(uintptr_t)l->list[i].key);
+        free((void *)(uintptr_t)l->list[i].value);
+    }
+    free(l->list);
+    *l = (struct tag_list){0};
+}
+
+/* ---- what libavformat found */
+
+static bool is_skipped(const char *key)
+{
+    for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++)
+        if (strncasecmp(key, skipped[i], strlen(skipped[i])) == 0)
+            return true;
+    return false;
+}
+
+/* libavformat tells some fields of a bext chunk under other names, unless a LIST chunk has them. */
+static bool is_of_bext(const struct tag_list *l, const char *key, const char *value)
+{
+    static const char *const keys[] = {"originator_reference", "time_reference", "umid",
+                                       "coding_history"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    for (uint32_t i = 0; i < l->count; i++)
+        if (strcmp(l->list[i].source, "bext") == 0 && strcmp(l->list[i].value, value) == 0)
+            return true;
+    return false;
+}
+
+static void put_all(struct tag_list *l, const char *source, const AVDictionary *tags, bool bext)
+{
+    const AVDictionaryEntry *t = NULL;
+
+    while ((t = av_dict_get(tags, "", t, AV_DICT_IGNORE_SUFFIX)))
+        if (!is_skipped(t->key) && !(bext && is_of_bext(l, t->key, t->value)))
+            tag_list_put(l, source, t->key, t->value);
+}
+
+/* ---- Broadcast WAV */
+
+/* A field of a fixed width, which need not end with a NUL. */
+static void put_field(struct tag_list *l, const char *key, const char *field, size_t width)
+{
+    char *value = strndup(field, width);
+
+    if (value)
+        tag_list_put(l, "bext", key, value);
+    else
+        l->failed = true;
+    free(value);
+}
+
+/* EBU Tech 3285: fields of fixed widths, then the coding history. */
+static void put_bext(struct tag_list *l, const struct riff_chunk *bext)
+{
+    const char *p = bext->data;
+    char reference[24];
+
+    if (!p || bext->len < 602)
+        return;
+    put_field(l, "description", p, 256);
+    put_field(l, "originator", p + 256, 32);
+    put_field(l, "originator_reference", p + 288, 32);
+    put_field(l, "origination_date", p + 320, 10);
+    put_field(l, "origination_time", p + 330, 8);
+    if (AV_RL64(p + 338) > 0) {
+        snprintf(reference, sizeof(reference), "%llu", (unsigned long long)AV_RL64(p + 338));
+        tag_list_put(l, "bext", "time_reference", reference);
+    }
+    put_field(l, "coding_history", p + 602, bext->len - 602);
+}
+
+static void put_ixml(void *arg, const char *key, const char *value)
+{
+    tag_list_put(arg, "ixml", key, value);
+}
+
+void tags_of_media(const struct media *m, struct tag_list *ret)
+{
+    const AVRational ms = {1, 1000};
+
+    put_bext(ret, &m->bext);
+    put_all(ret, "container", m->fmt->metadata, m->bext.data != NULL);
+    put_all(ret, "stream", m->track->metadata, false);
+    if (m->ixml.data)
+        ixml_scan(m->ixml.data, put_ixml, ret);
+    for (unsigned i = 0; i < m->fmt->nb_chapters; i++) {
+        const AVChapter *c = m->fmt->chapters[i];
+        const AVDictionaryEntry *title = av_dict_get(c->metadata, "title", NULL, 0);
+
+        if (c->time_base.num > 0 && c->time_base.den > 0)
+            tag_list_chapter(ret, av_rescale_q(c->start, c->time_base, ms),
+                             av_rescale_q(c->end, c->time_base, ms), title ? title->value : NULL);
+    }
+}

@@ -1,0 +1,36 @@
+/* workers/media/container_tags.h - what a container says of its recording, gathered within bounds.
+ * Runs inside the decoder process; one thread.
+ *
+ * Whatever stands in a file, a list holds at most RESULT_TAGS_MAX tags and TAGS_BYTES of text, all
+ * of it valid UTF-8: ill-formed bytes become U+FFFD, control characters blanks, and what is too
+ * long is cut between two characters. What has no room any more is left out. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_CONTAINER_TAGS_H
+#define NIGHTSHIFT_WORKERS_MEDIA_CONTAINER_TAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "workers/media/open_media.h"
+#include "workers/results.h"
+
+#define TAGS_BYTES ((size_t)256 << 10)
+
+struct tag_list {
+    struct result_tag *list; /* owned, with its keys and values; sources are literals */
+    uint32_t count, cap;
+    size_t bytes; /* of keys and values */
+    bool failed;  /* memory ran out */
+};
+
+/* source: a literal. A value of blanks alone is no tag. */
+void tag_list_put(struct tag_list *l, const char *source, const char *key, const char *value);
+/* start_ms and end_ms may be anything; title NULL: it has none. */
+void tag_list_chapter(struct tag_list *l, int64_t start_ms, int64_t end_ms, const char *title);
+void tag_list_free(struct tag_list *l);
+
+/* Of the container, of its audio track, of a WAV file's bext and iXML, and the chapters. Embedded
+ * pictures and what only describes the file's own make are left out. */
+void tags_of_media(const struct media *m, struct tag_list *ret);
+
+#endif
