@@ -271,6 +271,21 @@ void db_rows_open(struct db_rows *rows, struct store *st, struct err *err, const
     va_end(ap);
 }
 
+void db_rows_again(struct db_rows *rows, struct store *st, struct err *err, sqlite3_stmt *stmt,
+                   const char *format, ...)
+{
+    va_list ap;
+
+    *rows = (struct db_rows){.st = st, .err = err, .stmt = stmt, .kept = true};
+    if (stmt)
+        sqlite3_reset(stmt); /* its result is of the last time */
+    else
+        rows->rc = err->code;
+    va_start(ap, format);
+    rows_bind(rows, format, ap);
+    va_end(ap);
+}
+
 void db_rows_bind(struct db_rows *rows, const char *format, ...)
 {
     va_list ap;
@@ -294,7 +309,10 @@ bool db_rows_next(struct db_rows *rows)
 
 int db_rows_end(struct db_rows *rows)
 {
-    sqlite3_finalize(rows->stmt);
+    if (rows->kept)
+        sqlite3_reset(rows->stmt);
+    else
+        sqlite3_finalize(rows->stmt);
     rows->stmt = NULL;
     return rows->rc;
 }

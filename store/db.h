@@ -82,12 +82,17 @@ struct db_rows {
     struct store *st;
     struct err *err;
     sqlite3_stmt *stmt;
+    bool kept; /* the statement is not ours to finalize */
     int rc;
 };
 /* sql NULL: a buffer that ran out of memory. Pointers that are bound must live until db_rows_end,
  * which is called whatever happened. */
 void db_rows_open(struct db_rows *rows, struct store *st, struct err *err, const char *sql,
                   const char *format, ...);
+/* The rows of a statement that is kept, and run again with other values: of db_cached, or one of
+ * db_prepare's. What was bound before stays. stmt NULL: *err says why. */
+void db_rows_again(struct db_rows *rows, struct store *st, struct err *err, sqlite3_stmt *stmt,
+                   const char *format, ...);
 void db_rows_bind(struct db_rows *rows, const char *format, ...); /* further parameters */
 bool db_rows_next(struct db_rows *rows);
 int db_rows_end(struct db_rows *rows); /* rc */

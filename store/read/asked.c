@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/db.h"
+#include "store/read/filter.h"
 
 /* Of a row whose stage is s, and o the stage that works on. */
 #define STAGE                                                                             \
@@ -37,23 +37,20 @@ static const char sql_each[] =
 
 int asked_each(struct store *st, asked_fn fn, void *arg, struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(st, sql_each, err);
-    int rc = 1, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    while (!stop && (rc = db_next(st, stmt, err)) == 1) {
+    db_rows_open(&rows, st, err, sql_each, "");
+    while (db_rows_next(&rows)) {
         const int options = STAGE_COLUMNS + 1;
         struct store_stage source;
-        struct asked row = {.path = db_text(stmt, STAGE_COLUMNS)};
+        struct asked row = {.path = db_text(rows.stmt, STAGE_COLUMNS)};
 
-        stage_of(stmt, &row, &source);
-        if (sqlite3_column_type(stmt, options) != SQLITE_NULL)
-            row.options = db_text(stmt, options);
-        stop = fn(arg, &row);
+        stage_of(rows.stmt, &row, &source);
+        if (sqlite3_column_type(rows.stmt, options) != SQLITE_NULL)
+            row.options = db_text(rows.stmt, options);
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    return rc < 0 ? rc : stop;
+    return db_rows_end(&rows);
 }
 
 /* A path is a blob in the catalog, and so is what lies at or above it. */
@@ -76,32 +73,29 @@ static const char sql_usual[] =
                                                                      "DESC, s.stage_id "
                                                                      "DESC";
 
-#define BELOW_VALUES(b) (b).low, (b).len - 1, (b).low, (b).len, (b).high, (b).len
-
 int asked_usual(struct store *st, const char *path, asked_fn fn, void *arg, struct err *err)
 {
-    struct db_prefix below = {0};
-    sqlite3_stmt *stmt = NULL;
+    struct filter_path at;
+    struct db_rows rows;
     char last[64] = "";
-    int rc = db_prefix(path, strlen(path), &below, err), stop = 0;
+    int rc = filter_path_make(path, &at, err);
 
-    if (rc == 0)
-        rc = (stmt = db_prepare(st, sql_usual, err)) ? 1 : err->code;
-    if (rc == 1 && db_bind(stmt, "bbb", BELOW_VALUES(below)) != SQLITE_OK)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+    if (rc != 0)
+        return rc;
+    db_rows_open(&rows, st, err, sql_usual, "bbb", FILTER_PATH_VALUES(&at));
+    while (db_rows_next(&rows)) {
         struct store_stage source;
         struct asked row = {.path = path};
 
-        stage_of(stmt, &row, &source);
+        stage_of(rows.stmt, &row, &source);
         if (strcmp(row.stage.name, last) == 0)
             continue;
         snprintf(last, sizeof(last), "%s", row.stage.name);
-        stop = fn(arg, &row);
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    db_prefix_free(&below);
-    return rc < 0 ? rc : stop;
+    rc = db_rows_end(&rows);
+    filter_path_free(&at);
+    return rc;
 }
 
 /* ?1 the kind, ?2 hash and ?3 parameters of the new stage. */
@@ -129,28 +123,27 @@ static const char sql_others[] =
 int asked_others(struct store *st, const char *path, const struct store_stage *stage,
                  asked_other_fn fn, void *arg, struct err *err)
 {
-    struct db_prefix below = {0};
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_prefix(path, strlen(path), &below, err), stop = 0;
+    struct filter_path at;
+    struct db_rows rows;
+    int rc = filter_path_make(path, &at, err);
 
-    if (rc == 0)
-        rc = (stmt = db_prepare(st, sql_others, err)) ? 1 : err->code;
-    if (rc == 1 && db_bind(stmt, "tttbbb", stage->name, stage->model_hash, stage->params_json,
-                           BELOW_VALUES(below)) != SQLITE_OK)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    while (rc == 1 && !stop && (rc = db_next(st, stmt, err)) == 1) {
+    if (rc != 0)
+        return rc;
+    db_rows_open(&rows, st, err, sql_others, "tttbbb", stage->name, stage->model_hash,
+                 stage->params_json, FILTER_PATH_VALUES(&at));
+    while (db_rows_next(&rows)) {
+        const int column = STAGE_COLUMNS;
         struct store_stage source;
         struct asked_other row = {.was = {.path = path},
-                                  .recordings = (uint64_t)sqlite3_column_int64(stmt, STAGE_COLUMNS),
-                                  .have = (uint64_t)sqlite3_column_int64(stmt, STAGE_COLUMNS + 1),
-                                  .known_ms = sqlite3_column_int64(stmt, STAGE_COLUMNS + 2),
-                                  .unknown =
-                                      (uint64_t)sqlite3_column_int64(stmt, STAGE_COLUMNS + 3)};
+                                  .recordings = (uint64_t)sqlite3_column_int64(rows.stmt, column),
+                                  .have = (uint64_t)sqlite3_column_int64(rows.stmt, column + 1),
+                                  .known_ms = sqlite3_column_int64(rows.stmt, column + 2),
+                                  .unknown = (uint64_t)sqlite3_column_int64(rows.stmt, column + 3)};
 
-        stage_of(stmt, &row.was, &source);
-        stop = fn(arg, &row);
+        stage_of(rows.stmt, &row.was, &source);
+        rows.rc = fn(arg, &row);
     }
-    sqlite3_finalize(stmt);
-    db_prefix_free(&below);
-    return rc < 0 ? rc : stop;
+    rc = db_rows_end(&rows);
+    filter_path_free(&at);
+    return rc;
 }

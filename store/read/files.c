@@ -21,30 +21,27 @@
 
 int read_files(struct store *st, const char *path, read_file_fn fn, void *arg, struct err *err)
 {
-    struct db_prefix below = {0};
-    sqlite3_stmt *stmt = NULL;
-    int rc = path ? db_prefix(path, strlen(path), &below, err) : 0, stop = 0;
+    struct filter_path at;
+    struct db_rows rows;
+    int rc = filter_path_make(path, &at, err);
 
-    if (rc == 0 && !(stmt = db_prepare(st, SELECT_FILES, err)))
-        rc = err->code;
-    if (rc == 0 && path)
-        rc = filter_bound(db_bind(stmt, "bbb", (const void *)below.low, below.len - 1,
-                                  (const void *)below.low, below.len, (const void *)below.high,
-                                  below.len),
-                          err);
-    while (rc == 0 && !stop && (rc = db_next(st, stmt, err)) == 1) {
-        const struct read_file row = {
-            .path_raw = sqlite3_column_blob(stmt, 0),
-            .path_raw_len = (size_t)sqlite3_column_bytes(stmt, 0),
-            .path = db_text(stmt, 1),
-            .size_bytes = (uint64_t)sqlite3_column_int64(stmt, 2),
-            .mtime_ns = sqlite3_column_int64(stmt, 3),
-            .hash = sqlite3_column_bytes(stmt, 4) == 16 ? sqlite3_column_blob(stmt, 4) : NULL};
+    if (rc != 0)
+        return rc;
+    db_rows_open(&rows, st, err, SELECT_FILES, "");
+    if (path)
+        db_rows_bind(&rows, "bbb", FILTER_PATH_VALUES(&at));
+    while (db_rows_next(&rows)) {
+        const bool hashed = sqlite3_column_bytes(rows.stmt, 4) == 16;
+        const struct read_file row = {.path_raw = sqlite3_column_blob(rows.stmt, 0),
+                                      .path_raw_len = (size_t)sqlite3_column_bytes(rows.stmt, 0),
+                                      .path = db_text(rows.stmt, 1),
+                                      .size_bytes = (uint64_t)sqlite3_column_int64(rows.stmt, 2),
+                                      .mtime_ns = sqlite3_column_int64(rows.stmt, 3),
+                                      .hash = hashed ? sqlite3_column_blob(rows.stmt, 4) : NULL};
 
-        stop = row.path_raw ? fn(arg, &row) : 0;
-        rc = 0;
+        rows.rc = row.path_raw ? fn(arg, &row) : 0;
     }
-    sqlite3_finalize(stmt);
-    db_prefix_free(&below);
-    return rc < 0 ? rc : stop;
+    rc = db_rows_end(&rows);
+    filter_path_free(&at);
+    return rc;
 }

@@ -44,14 +44,12 @@ int read_place(struct store *st, const char *path, const char *member, int64_t *
 
 int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err)
 {
-    sqlite3_stmt *stmt =
-        db_prepare(st, "SELECT media_id, path, member FROM place WHERE state <> 'replaced'", err);
-    int rc, stop = 0;
+    struct db_rows rows;
 
-    if (!stmt)
-        return err->code;
-    while (!stop && (rc = db_next(st, stmt, err)) == 1)
-        stop = fn(arg, sqlite3_column_int64(stmt, 0), db_text(stmt, 1), db_text(stmt, 2));
-    sqlite3_finalize(stmt);
-    return stop ? stop : rc;
+    db_rows_open(&rows, st, err,
+                 "SELECT media_id, path, member FROM place WHERE state <> 'replaced'", "");
+    while (db_rows_next(&rows))
+        rows.rc = fn(arg, sqlite3_column_int64(rows.stmt, 0), db_text(rows.stmt, 1),
+                     db_text(rows.stmt, 2));
+    return db_rows_end(&rows);
 }

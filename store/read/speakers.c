@@ -81,16 +81,14 @@ int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_
               void *arg, struct err *err)
 {
     struct said s = {0};
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err, sql_said, "iii", media_id, start_ms, end_ms);
+    struct db_rows rows;
+    int rc;
 
-    while (rc == 1) {
-        rc = take(&s, stmt, err);
-        if (rc < 0)
-            sqlite3_reset(stmt);
-        else
-            rc = db_next(st, stmt, err);
-    }
+    /* Kept: it is asked for each of many hits. */
+    db_rows_again(&rows, st, err, db_cached(st, sql_said, err), "iii", media_id, start_ms, end_ms);
+    while (db_rows_next(&rows))
+        rows.rc = take(&s, rows.stmt, err);
+    rc = db_rows_end(&rows);
     if (rc == 0 && s.speaker)
         rc = fn(arg, &(struct find_said){s.speaker, s.label, s.language, s.text,
                                          (const char *const *)s.names, s.count, s.more});

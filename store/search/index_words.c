@@ -5,19 +5,16 @@
 /* FTS5 hands its functions out by a pointer that a query leaves (SQLite, "Extending FTS5"). */
 static int find_fts5(struct store *st, fts5_api **ret, struct err *err)
 {
-    sqlite3_stmt *stmt = db_prepare(st, "SELECT fts5(?1)", err);
+    struct db_rows rows;
     int rc;
 
-    if (!stmt)
-        return err->code;
     *ret = NULL;
-    rc = sqlite3_bind_pointer(stmt, 1, ret, "fts5_api_ptr", NULL);
-    if (rc == SQLITE_OK)
-        rc = db_next(st, stmt, err);
-    else
-        rc = db_error(st, err, "full-text search");
-    sqlite3_finalize(stmt);
-    if (rc < 0)
+    db_rows_open(&rows, st, err, "SELECT fts5(?1)", "");
+    if (rows.rc == 0 && sqlite3_bind_pointer(rows.stmt, 1, ret, "fts5_api_ptr", NULL) != SQLITE_OK)
+        rows.rc = db_error(st, err, "full-text search");
+    db_rows_next(&rows);
+    rc = db_rows_end(&rows);
+    if (rc != 0)
         return rc;
     return *ret ? 0 : err_set(err, ERR_VERSION, "this SQLite has no full-text search (FTS5)");
 }

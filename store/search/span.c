@@ -121,12 +121,10 @@ int span_give(struct store *st, sqlite3_stmt *stmt, const int64_t *segment_ids, 
     int rc = 0;
 
     for (size_t i = 0; i < n && rc == 0; i++) {
-        struct db_rows rows = {.st = st, .err = err, .stmt = stmt};
+        struct db_rows rows;
 
-        db_rows_bind(&rows, "---i", segment_ids[i]);
-        text_rows_each(&rows, on_segment, &s);
-        sqlite3_reset(stmt);
-        rc = rows.rc;
+        db_rows_again(&rows, st, err, stmt, "---i", segment_ids[i]);
+        rc = text_rows_give(&rows, on_segment, &s);
     }
     if (s.err.code != 0)
         *err = s.err;

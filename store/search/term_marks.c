@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "store/db.h"
-#include "store/read/filter.h"
 
 /* What there was, and what is added, in one order. */
 struct merging {
@@ -38,41 +37,31 @@ static int put_before(struct merging *g, int64_t segment_id, struct err *err)
     return rc;
 }
 
-static int merge(struct store *st, struct merging *g, sqlite3_stmt *stmt, unsigned bit, size_t *n,
-                 struct err *err)
+static int merge(struct merging *g, struct mark mark, struct err *err)
 {
-    int rc;
+    int rc = put_before(g, mark.segment_id, err);
 
-    while ((rc = db_next(st, stmt, err)) == 1) {
-        struct mark mark = {sqlite3_column_int64(stmt, 0), (uint32_t)1 << bit};
-
-        rc = put_before(g, mark.segment_id, err);
-        if (rc == 0 && g->taken < g->was->count &&
-            g->was->list[g->taken].segment_id == mark.segment_id)
-            mark.has |= g->was->list[g->taken++].has;
-        if (rc == 0)
-            rc = put(g, mark, err);
-        if (rc != 0)
-            return rc;
-        ++*n;
-    }
-    return rc < 0 ? rc : put_before(g, INT64_MAX, err);
+    if (rc == 0 && g->taken < g->was->count && g->was->list[g->taken].segment_id == mark.segment_id)
+        mark.has |= g->was->list[g->taken++].has;
+    return rc == 0 ? put(g, mark, err) : rc;
 }
 
 int marks_add(struct store *st, struct marks *m, const char *match, unsigned bit, struct err *err)
 {
     struct merging g = {.was = m};
-    sqlite3_stmt *stmt = db_prepare(
-        st, "SELECT rowid FROM segment_fts WHERE segment_fts MATCH ?1 ORDER BY rowid", err);
+    struct db_rows rows;
     size_t n = 0;
     int rc;
 
-    if (!stmt)
-        return err->code;
-    rc = filter_bound(db_bind(stmt, "t", match), err);
+    db_rows_open(&rows, st, err,
+                 "SELECT rowid FROM segment_fts WHERE segment_fts MATCH ?1 ORDER BY rowid", "t",
+                 match);
+    for (; db_rows_next(&rows); n++)
+        rows.rc =
+            merge(&g, (struct mark){sqlite3_column_int64(rows.stmt, 0), (uint32_t)1 << bit}, err);
+    rc = db_rows_end(&rows);
     if (rc == 0)
-        rc = merge(st, &g, stmt, bit, &n, err);
-    sqlite3_finalize(stmt);
+        rc = put_before(&g, INT64_MAX, err);
     if (rc != 0) {
         free(g.list);
         return rc;
