@@ -7,15 +7,14 @@
 #include <unistd.h>
 
 #include <jansson.h>
-#include <xxhash.h>
 
+#include "base/hash.h"
 #include "base/utf8.h"
 #include "store/read/read.h"
 #include "tools/cli.h"
 #include "tools/text.h"
 #include "tools/writer.h"
 
-#define CHUNK_BYTES ((size_t)1 << 20)
 /* What is committed together, so that little is read again after an interruption. */
 #define BATCH_FILES 256
 #define PATIENCE_MS 60000 /* with another command that has the catalog */
@@ -61,7 +60,7 @@ struct file {
     uint64_t size_bytes;
     int64_t mtime_ns;
     bool known; /* its hash */
-    uint8_t hash[16];
+    uint8_t hash[HASH_BYTES];
 };
 
 struct verify {
@@ -71,7 +70,6 @@ struct verify {
     struct request_verified batch[BATCH_FILES];
     uint32_t batched;
     uint64_t batched_bytes, bytes, counts[OUTCOMES];
-    uint8_t *chunk;
 };
 
 /* ---- which */
@@ -129,27 +127,22 @@ static bool is_as_enqueued(const struct file *f, const struct stat *st)
            (f->mtime_ns < 0 || mtime_ns == f->mtime_ns);
 }
 
-static int hash_all(struct verify *v, int fd, uint8_t ret[16])
+static int hash_all(struct verify *v, int fd, uint8_t ret[HASH_BYTES])
 {
-    XXH3_state_t *state = XXH3_createState();
-    XXH128_canonical_t digest;
-    ssize_t got = -1;
+    struct hash *h = hash_new();
+    struct err err = {0};
+    uint64_t bytes = 0;
+    int rc = h ? hash_put_file(h, fd, UINT64_MAX, &bytes, &err) : ERR_NOMEM;
 
-    if (state && XXH3_128bits_reset(state) == XXH_OK)
-        do {
-            got = read(fd, v->chunk, CHUNK_BYTES);
-            if (got > 0)
-                XXH3_128bits_update(state, v->chunk, (size_t)got);
-            v->bytes += got > 0 ? (uint64_t)got : 0;
-        } while (got > 0 || (got < 0 && errno == EINTR));
-    XXH128_canonicalFromHash(&digest, state ? XXH3_128bits_digest(state) : (XXH128_hash_t){0, 0});
-    XXH3_freeState(state);
-    memcpy(ret, digest.digest, 16);
-    return got < 0 ? -1 : 0;
+    v->bytes += bytes;
+    if (rc == 0)
+        hash_get(h, ret);
+    hash_free(h);
+    return rc;
 }
 
 /* A file that somebody writes to meanwhile is looked at twice. */
-static enum outcome look_at(struct verify *v, const struct file *f, uint8_t hash[16])
+static enum outcome look_at(struct verify *v, const struct file *f, uint8_t hash[HASH_BYTES])
 {
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     enum outcome is = UNREADABLE;
@@ -192,7 +185,7 @@ static int flush(struct verify *v, struct err *err)
 
 static int verify_one(struct verify *v, const struct file *f, struct err *err)
 {
-    uint8_t hash[16];
+    uint8_t hash[HASH_BYTES];
     enum outcome is = look_at(v, f, hash);
     struct request_verified *to = &v->batch[v->batched];
 
@@ -260,9 +253,6 @@ static int verify(struct verify *v, int argc, char **argv)
     store_close(st);
     if (rc != 0)
         return cli_fail("verify the files", &err, NULL);
-    v->chunk = malloc(CHUNK_BYTES);
-    if (!v->chunk)
-        rc = err_set(&err, ERR_NOMEM, "out of memory");
     for (size_t i = 0; rc == 0 && i < v->count; i++)
         rc = verify_one(v, &v->files[i], &err);
     if (rc == 0)
@@ -295,7 +285,6 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
     for (size_t i = 0; i < v->count; i++)
         free(v->files[i].path);
     free(v->files);
-    free(v->chunk);
     free(v);
     return cli_flush(status);
 }

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <xxhash.h>
-
 #include "base/buf.h"
+#include "base/hash.h"
 #include "workers/media/source/archive.h"
 #include "workers/media/source/fingerprint.h"
 #include "workers/media/source/sniff.h"
@@ -28,7 +27,7 @@ struct walk {
 
 /* How often a name was met. Names are long where somebody wants memory to run out: their hashes. */
 struct met {
-    XXH128_hash_t name;
+    uint8_t name[HASH_BYTES];
     uint32_t times;
 };
 
@@ -49,7 +48,10 @@ static int walk_level(struct walk *w, struct stream *s, const char *prefix, stru
 /* These end the listing; all others are the entry's own. */
 static bool is_final(int code) { return code == ERR_LIMIT || code == ERR_IO || code == ERR_NOMEM; }
 
-static int compare_met(const void *a, const void *b) { return XXH128_cmp(a, b); }
+static int compare_met(const void *a, const void *b)
+{
+    return memcmp(((const struct met *)a)->name, ((const struct met *)b)->name, HASH_BYTES);
+}
 
 /* Makes out the current entry's full name, and how many of that name came before it. */
 static int take_name(struct level *l, const char *name, struct err *err)
@@ -61,7 +63,8 @@ static int take_name(struct level *l, const char *name, struct err *err)
         buf_printf(&l->name, "%s//", l->prefix);
     buf_put(&l->name, name, strlen(name));
     if (new &&buf_cstr(&l->name)) {
-        *new = (struct met){.name = XXH3_128bits(l->name.data, l->name.len)};
+        new->times = 0;
+        hash_of(l->name.data, l->name.len, new->name);
         slot = tsearch(new, &l->walk->met, compare_met);
     }
     if (!slot || *slot != new)

@@ -4,8 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <xxhash.h>
-
+#include "base/hash.h"
 #include "base/utf8.h"
 #include "store/read/read.h"
 #include "tools/cli.h"
@@ -396,14 +395,12 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
 /* The source is part of what the vectors depend on: as the parameter of that name. */
 static void put_source(const struct store_stage *source, const struct param_field *f, void *params)
 {
-    XXH128_canonical_t hash;
-    char *at = (char *)params + f->offset;
-    size_t n;
+    uint8_t hash[HASH_BYTES];
+    char hex[HASH_HEX_LEN];
 
-    XXH128_canonicalFromHash(&hash, XXH3_128bits(source->params_json, strlen(source->params_json)));
-    n = (size_t)snprintf(at, f->size, "%s/", source->model_hash);
-    for (size_t i = 0; i < sizeof(hash.digest) && n + 2 < f->size; i++)
-        n += (size_t)snprintf(at + n, f->size - n, "%02x", hash.digest[i]);
+    hash_of(source->params_json, strlen(source->params_json), hash);
+    hash_hex(hash, hex);
+    snprintf((char *)params + f->offset, f->size, "%s/%s", source->model_hash, hex);
 }
 
 int enqueue_stage_on(const struct stage_kind *k, const struct store_stage *source,

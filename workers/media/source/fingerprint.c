@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <xxhash.h>
+#include "base/hash.h"
 
 struct fingerprint {
-    XXH3_state_t *hash;
+    struct hash *hash;
     uint64_t size;
     uint64_t pos;   /* bytes fed */
     unsigned block; /* the block that is under way or comes next */
@@ -42,15 +42,14 @@ int fingerprint_new(uint64_t size, struct fingerprint **ret, struct err *err)
     struct fingerprint *f = calloc(1, sizeof(*f));
     uint8_t le[8];
 
-    if (!f || !(f->hash = XXH3_createState())) {
+    if (!f || !(f->hash = hash_new())) {
         free(f);
         return err_set(err, ERR_NOMEM, "out of memory");
     }
     f->size = size;
     for (int i = 0; i < 8; i++)
         le[i] = (uint8_t)(size >> (8 * i));
-    XXH3_128bits_reset(f->hash);
-    XXH3_128bits_update(f->hash, le, sizeof(le));
+    hash_put(f->hash, le, sizeof(le));
     *ret = f;
     return 0;
 }
@@ -72,7 +71,7 @@ void fingerprint_feed(struct fingerprint *f, const void *data, size_t len)
         uint64_t to = end < stop ? end : stop;
 
         if (from < to)
-            XXH3_128bits_update(f->hash, p + (from - f->pos), (size_t)(to - from));
+            hash_put(f->hash, p + (from - f->pos), (size_t)(to - from));
         if (end < stop)
             break;
         f->block++;
@@ -82,7 +81,6 @@ void fingerprint_feed(struct fingerprint *f, const void *data, size_t len)
 
 int fingerprint_end(struct fingerprint *f, uint8_t ret[16], struct err *err)
 {
-    XXH128_canonical_t digest;
     int rc = 0;
 
     if (f->failed) {
@@ -92,11 +90,9 @@ int fingerprint_end(struct fingerprint *f, uint8_t ret[16], struct err *err)
         rc = err_set(err, ERR_INPUT, "ends after %llu of %llu bytes", (unsigned long long)f->pos,
                      (unsigned long long)f->size);
     } else {
-        XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(f->hash));
-        for (size_t i = 0; i < 16; i++)
-            ret[i] = digest.digest[i];
+        hash_get(f->hash, ret);
     }
-    XXH3_freeState(f->hash);
+    hash_free(f->hash);
     free(f);
     return rc;
 }
@@ -143,7 +139,7 @@ int fingerprint_fd(int fd, uint64_t size, uint8_t ret[16], struct err *err)
     }
     free(buf);
     if (rc != 0) {
-        XXH3_freeState(f->hash);
+        hash_free(f->hash);
         free(f);
         return rc;
     }

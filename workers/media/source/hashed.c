@@ -2,9 +2,8 @@
 #include "workers/media/source/stream.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include <xxhash.h>
+#include "base/hash.h"
 
 /* A seek forward over no more than this is read through: the disk's read-ahead has fetched it
  * anyway, and so a video whose pictures are skipped is still read only once. */
@@ -14,7 +13,7 @@
 struct hashed_stream {
     struct stream base;
     struct stream *under;
-    XXH3_state_t *hash;
+    struct hash *hash;
     int64_t hashed;    /* all bytes below are in the hash */
     int64_t pos;       /* where the reader believes to be */
     int64_t under_pos; /* where `under` is */
@@ -40,8 +39,7 @@ static int64_t read_under(struct hashed_stream *h, void *to, size_t n, struct er
         return got;
     h->under_pos = start + got;
     if (start <= h->hashed && h->under_pos > h->hashed) {
-        XXH3_128bits_update(h->hash, (uint8_t *)to + (h->hashed - start),
-                            (size_t)(h->under_pos - h->hashed));
+        hash_put(h->hash, (uint8_t *)to + (h->hashed - start), (size_t)(h->under_pos - h->hashed));
         h->hashed = h->under_pos;
     }
     return got;
@@ -96,7 +94,7 @@ static void hashed_close(struct stream *s)
     struct hashed_stream *h = (struct hashed_stream *)s;
 
     stream_close(h->under);
-    XXH3_freeState(h->hash);
+    hash_free(h->hash);
     free(h->chunk);
     free(h);
 }
@@ -105,14 +103,13 @@ int hashed_open(struct stream *under, struct stream **ret, struct err *err)
 {
     struct hashed_stream *h = calloc(1, sizeof(*h));
 
-    if (!h || !(h->hash = XXH3_createState()) || !(h->chunk = malloc(CHUNK_BYTES))) {
+    if (!h || !(h->hash = hash_new()) || !(h->chunk = malloc(CHUNK_BYTES))) {
         if (h)
-            XXH3_freeState(h->hash);
+            hash_free(h->hash);
         free(h);
         stream_close(under);
         return err_set(err, ERR_NOMEM, "out of memory");
     }
-    XXH3_128bits_reset(h->hash);
     h->base =
         (struct stream){hashed_read, hashed_seek, hashed_close, under->size, under->sequential};
     h->under = under;
@@ -123,12 +120,9 @@ int hashed_open(struct stream *under, struct stream **ret, struct err *err)
 int hashed_finish(struct stream *s, uint8_t ret[16], struct err *err)
 {
     struct hashed_stream *h = (struct hashed_stream *)s;
-    XXH128_canonical_t digest;
     int rc = hash_until(h, INT64_MAX, err);
 
-    if (rc == 0) {
-        XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(h->hash));
-        memcpy(ret, digest.digest, 16);
-    }
+    if (rc == 0)
+        hash_get(h->hash, ret);
     return rc;
 }

@@ -41,6 +41,9 @@ struct model_file {
 int model_dir_hash_files(const char *dir, const struct model_file *files, size_t n, bool weights,
                          char ret[MODEL_HASH_LEN], struct err *err);
 
+/* Of a model that is one file: XXH3-128 of its bytes, hex. ERR_MODEL as above. */
+int model_dir_hash_file(const char *file, char ret[MODEL_HASH_LEN], struct err *err);
+
 /* Calls fn for each model found in the models directories and the Hugging Face cache. */
 int model_dir_list(void (*fn)(void *arg, const char *name, const char *dir), void *arg,
                    struct err *err);

@@ -3,70 +3,76 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <xxhash.h>
-
 #include "base/buf.h"
+#include "base/hash.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/files/weight_layout.h"
 
+_Static_assert(MODEL_HASH_LEN == HASH_HEX_LEN, "a model's hash is one of base/hash.h");
+
 struct hasher {
-    XXH3_state_t *state;
-    uint8_t *chunk;
+    struct hash *hash;
     const char *dir;
     struct err *err;
 };
 
-#define CHUNK_BYTES (1u << 20)
+/* ERR_MISSING when it is not there. */
+static int open_file(const char *path, int *ret, uint64_t *ret_size, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        rc = err_sys(err, errno, "%s", path);
+    else if (!S_ISREG(st.st_mode))
+        rc = err_set(err, ERR_MODEL, "%s is not a file", path);
+    if (rc != 0) {
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    *ret = fd;
+    *ret_size = (uint64_t)st.st_size;
+    return 0;
+}
+
+static int put_bytes(struct hash *h, int fd, uint64_t size, const char *path, struct err *err)
+{
+    uint64_t bytes;
+    int rc = hash_put_file(h, fd, size, &bytes, err);
+
+    if (rc != 0)
+        return err_prefix(err, "%s", path);
+    return bytes == size ? 0 : err_set(err, ERR_MODEL, "%s became shorter while it was read", path);
+}
 
 /* Name, size and bytes of one file; ERR_MISSING when it is not there. */
 static int hash_file(struct hasher *h, const char *name)
 {
     struct buf head = BUF_INIT;
     char path[PATH_MAX];
-    struct stat st;
-    uint64_t left;
-    int fd = -1, rc = 0;
+    uint64_t size;
+    int fd, rc;
 
     if (snprintf(path, sizeof(path), "%s/%s", h->dir, name) >= (int)sizeof(path))
         return err_set(h->err, ERR_MODEL, "the path of %s is too long", name);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        rc = err_sys(h->err, errno, "%s", path);
-        goto out;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        rc = err_set(h->err, ERR_MODEL, "%s is not a file", path);
-        goto out;
-    }
-    left = (uint64_t)st.st_size;
+    rc = open_file(path, &fd, &size, h->err);
+    if (rc != 0)
+        return rc;
     buf_put_str(&head, name);
-    buf_put_u64(&head, left);
-    if (head.failed) {
+    buf_put_u64(&head, size);
+    if (head.failed)
         rc = err_set(h->err, ERR_NOMEM, "no memory to read %s", path);
-        goto out;
-    }
-    XXH3_128bits_update(h->state, head.data, head.len);
-    while (left) {
-        ssize_t n = read(fd, h->chunk, left < CHUNK_BYTES ? left : CHUNK_BYTES);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            rc = n < 0 ? err_sys(h->err, errno, "%s", path)
-                       : err_set(h->err, ERR_MODEL, "%s became shorter while it was read", path);
-            goto out;
-        }
-        XXH3_128bits_update(h->state, h->chunk, (size_t)n);
-        left -= (uint64_t)n;
-    }
-out:
+    else
+        hash_put(h->hash, head.data, head.len);
+    if (rc == 0)
+        rc = put_bytes(h->hash, fd, size, path, h->err);
     buf_free(&head);
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return rc;
 }
 
@@ -108,31 +114,50 @@ static int hash_all(struct hasher *h, const struct model_file *files, size_t n, 
     return weights ? hash_weights(h) : 0;
 }
 
+/* A file that is not there, or not for us, makes the model one that cannot be used. */
+static int unusable(int rc, struct err *err)
+{
+    return rc == ERR_DENIED || rc == ERR_MISSING ? (err->code = ERR_MODEL) : rc;
+}
+
 int model_dir_hash_files(const char *dir, const struct model_file *files, size_t n, bool weights,
                          char ret[MODEL_HASH_LEN], struct err *err)
 {
-    struct hasher h = {.dir = dir, .err = err};
-    XXH128_canonical_t digest;
+    struct hasher h = {hash_new(), dir, err};
+    uint8_t hash[HASH_BYTES];
     int rc;
 
-    h.state = XXH3_createState();
-    h.chunk = malloc(CHUNK_BYTES);
-    if (!h.state || !h.chunk) {
-        rc = err_set(err, ERR_NOMEM, "no memory to read %s", dir);
-        goto out;
+    if (!h.hash)
+        return err_set(err, ERR_NOMEM, "no memory to read %s", dir);
+    rc = hash_all(&h, files, n, weights);
+    if (rc == 0) {
+        hash_get(h.hash, hash);
+        hash_hex(hash, ret);
     }
-    XXH3_128bits_reset(h.state);
-    if ((rc = hash_all(&h, files, n, weights)))
-        goto out;
-    XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(h.state));
-    for (size_t i = 0; i < 16; i++)
-        snprintf(ret + 2 * i, MODEL_HASH_LEN - 2 * i, "%02x", digest.digest[i]);
-out:
-    XXH3_freeState(h.state);
-    free(h.chunk);
-    if (rc == ERR_DENIED || rc == ERR_MISSING)
-        rc = err->code = ERR_MODEL;
-    return rc;
+    hash_free(h.hash);
+    return unusable(rc, err);
+}
+
+int model_dir_hash_file(const char *file, char ret[MODEL_HASH_LEN], struct err *err)
+{
+    struct hash *h = hash_new();
+    uint8_t hash[HASH_BYTES];
+    uint64_t size = 0;
+    int fd = -1, rc;
+
+    if (!h)
+        return err_set(err, ERR_NOMEM, "no memory to read %s", file);
+    rc = open_file(file, &fd, &size, err);
+    if (rc == 0)
+        rc = put_bytes(h, fd, size, file, err);
+    if (rc == 0) {
+        hash_get(h, hash);
+        hash_hex(hash, ret);
+    }
+    if (fd >= 0)
+        close(fd);
+    hash_free(h);
+    return unusable(rc, err);
 }
 
 int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
