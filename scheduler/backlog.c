@@ -6,13 +6,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/dispatch.h"
 #include "scheduler/run/figures.h"
 #include "scheduler/lease_passages.h"
 #include "scheduler/run/report.h"
-#include "scheduler/settle.h"
-#include "scheduler/supervisor.h"
+#include "scheduler/recall.h"
 #include "scheduler/tracks.h"
+#include "scheduler/worker_pool.h"
 
 #define PAGE 256u
 #define PASSAGES_MS 1000 /* of audio: about what the text of a recording takes as long as */
@@ -35,7 +34,7 @@ void backlog_drop(struct run *run, int64_t task)
     task_free(idmap_remove(&run->tasks, (uint64_t)task));
 }
 
-static void stage_clear(struct run *run)
+void backlog_end_stage(struct run *run)
 {
     if (run->has_stage)
         store_stage_row_free(&run->stage);
@@ -52,7 +51,7 @@ void backlog_free(struct run *run)
         task_free(t);
     idmap_free(&run->tasks);
     idmap_free(&run->deaths);
-    stage_clear(run);
+    backlog_end_stage(run);
     free(run->aside);
 }
 
@@ -166,7 +165,7 @@ static void take(struct run *run, struct store_task *t)
     idmap_remove(&run->tasks, (uint64_t)p.id);
     if (rc == 1) {
         finish_odd(run, &rt->t);
-        settle_wake(run);
+        run_note_unsettled(run);
     } else if (rc == ERR_INPUT) {
         run_check(run, ledger_failed(run->ledger, p.id, ERR_INPUT, err.msg, -1, &err), &err);
         run_note_commit(run);
@@ -215,7 +214,7 @@ static void begin_stage(struct run *run, struct store_stage_row *row, struct sto
 {
     bool had = run->has_stage;
 
-    stage_clear(run);
+    backlog_end_stage(run);
     run->stage = *row;
     memset(row, 0, sizeof(*row));
     run->has_stage = true;
@@ -227,8 +226,8 @@ static void begin_stage(struct run *run, struct store_stage_row *row, struct sto
     tracks_choose(run, rows, n);
     figures_begin_stage(run);
     if (had)
-        supervisor_leave(run);
-    supervisor_new_stage(run);
+        worker_pool_leave(run);
+    worker_pool_new_stage(run);
 }
 
 /* Chooses the lowest stage with runnable tasks that is not put aside. Workers keep their model when
@@ -257,56 +256,6 @@ static bool choose_stage(struct run *run)
         return false;
     backlog_rescan(run);
     return true;
-}
-
-/* -------------------------------------------------------------------------------- put aside */
-
-/* Workers leave, and what they held is forgotten when they have. */
-static void stop_stage(struct run *run)
-{
-    struct run_task *t;
-    size_t at = 0;
-
-    while ((t = idmap_next(&run->tasks, &at)))
-        t->stopping = true;
-    stage_clear(run);
-    backlog_forget_queued(run); /* else when the catalog can be written again */
-    supervisor_leave(run);
-}
-
-void backlog_put_aside(struct run *run, const struct store_stage_row *row, const struct err *why)
-{
-    int64_t *grown, stage = row->stage_id;
-    struct err err = {0};
-    char text[700];
-
-    if (run_is_aside(run, stage))
-        return;
-    grown = realloc(run->aside, (run->aside_count + 1) * sizeof(*grown));
-    if (!grown) {
-        run_fail(run, why);
-        return;
-    }
-    run->aside = grown;
-    run->aside[run->aside_count++] = stage;
-    if (!run->put_off.code)
-        run->put_off = *why;
-    snprintf(text, sizeof(text), "stage %.40s with model %.120s is put aside in this run: %s",
-             row->name, row->model, why->msg);
-    report_event(run, LOG_ERROR, "%s", text);
-    run_check(run, ledger_event(run->ledger, "stage-aside", 0, "", text, &err), &err);
-    run_note_commit(run);
-    tracks_stop_stage(run, stage);
-    if (run->has_stage && run->stage.stage_id == stage)
-        stop_stage(run);
-    run_touch(run);
-}
-
-void backlog_take_back(struct run *run)
-{
-    run->aside_count = 0;
-    run->put_off = (struct err){0};
-    settle_take_back(run);
 }
 
 double backlog_unread(const struct run *run)
@@ -399,9 +348,9 @@ void backlog_recheck(struct run *run, bool cancel)
             continue;
         t->stopping = true;
         if (cancel)
-            dispatch_cancel(run, t->t.task_id);
+            recall_task(run, t->t.task_id);
         else
-            dispatch_cap_task(run, t->t.task_id);
+            recall_at_checkpoint(run, t->t.task_id);
     }
     tracks_recheck(run);
 }

@@ -16,13 +16,10 @@ bool backlog_forget_queued(struct run *run);
 void backlog_recheck(struct run *run, bool cancel);
 void backlog_drop(struct run *run, int64_t task); /* forgets a task without leases, here and in the
                                                      planner */
+void backlog_end_stage(struct run *run); /* the run is at no stage: the next refill chooses one */
 void backlog_free(struct run *run);
 /* Work that waits in the catalog and is not queued yet, in shards of full length: about. */
 double backlog_unread(const struct run *run);
-/* A stage that cannot be done here (its model is gone, or fits no device): its tasks stay pending,
- * the run goes on with the others and ends with this error. Its leases are taken back. */
-void backlog_put_aside(struct run *run, const struct store_stage_row *stage, const struct err *why);
-void backlog_take_back(struct run *run); /* somebody may have mended them: all are tried again */
 char *backlog_shown(const struct store_task *t); /* its name for people; owned; NULL: no memory */
 int backlog_paused(struct run *run, bool *ret, struct err *err);
 

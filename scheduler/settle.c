@@ -8,19 +8,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "scheduler/backlog.h"
 #include "scheduler/run/process.h"
 #include "scheduler/settle_process.h"
 
 #define LOOK_MS 1000 /* between looks into the catalog, while there is other work */
 
 /* ------------------------------------------------------------------------------ the catalog */
-
-void settle_wake(struct run *run)
-{
-    run->settle->wanted = true;
-    run_touch(run);
-}
 
 static void drop_page(struct settle *s)
 {
@@ -50,7 +43,7 @@ static bool look_due(const struct run *run)
 {
     const struct settle *s = run->settle;
 
-    return s->wanted && (!run_leased(run) || clock_mono_ms() - s->looked_ms >= LOOK_MS);
+    return run->unsettled && (!run_leased(run) || clock_mono_ms() - s->looked_ms >= LOOK_MS);
 }
 
 static bool begin_look(struct run *run)
@@ -59,7 +52,7 @@ static bool begin_look(struct run *run)
     struct err err = {0};
 
     s->looked_ms = clock_mono_ms();
-    s->wanted = false;
+    run->unsettled = false;
     if (store_stages_unsettled(run->st, clock_wall_ms(), &s->stages, &s->stage_count, &err)) {
         s->stages = NULL;
         s->stage_count = 0;
@@ -155,7 +148,7 @@ void settle_recheck(struct run *run)
             w->unwanted = !still_wanted(run, w); /* it may be wanted again */
     }
     end_look(run->settle);
-    settle_wake(run);
+    run_note_unsettled(run);
 }
 
 /* ---------------------------------------------------------------------------------- the run */
@@ -167,7 +160,7 @@ int settle_open(struct run *run, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for the run");
     for (uint32_t i = 0; i < SETTLERS; i++)
         settler_add(&run->settle->of[i], run);
-    run->settle->wanted = true;
+    run->unsettled = true;
     return 0;
 }
 
@@ -204,16 +197,16 @@ bool settle_step(struct run *run)
     if (settlers_all_aside(s) || run->failure.code)
         return false;
     if (run->room.waiting) /* nothing new is begun */
-        return settle_in_hand(run) || peek(run) || s->wanted;
+        return settle_in_hand(run) || peek(run) || run->unsettled;
     while (!run->failure.code && (w = idle_one(s)) && (t = peek(run)))
         give_next(w, t);
     if (w) /* and nothing for it */
-        return settle_in_hand(run) || s->wanted;
+        return settle_in_hand(run) || run->unsettled;
     /* One that is on its way takes the next one. */
     if (!one_in(s, PROCESS_STARTING) && !one_in(s, PROCESS_WAITING) &&
         (w = one_in(s, PROCESS_OFF)) && peek(run))
         settler_start(w);
-    return settle_in_hand(run) || s->wanted || s->page_at < s->page_len;
+    return settle_in_hand(run) || run->unsettled || s->page_at < s->page_len;
 }
 
 void settle_take_back(struct run *run)
@@ -223,7 +216,7 @@ void settle_take_back(struct run *run)
             run->settle->of[i].process.state = PROCESS_OFF;
             restart_result(&run->settle->of[i].process.restart);
         }
-    settle_wake(run);
+    run_note_unsettled(run);
 }
 
 bool settle_in_hand(const struct run *run)

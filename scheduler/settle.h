@@ -7,8 +7,6 @@
 #include "scheduler/run/run.h"
 
 int settle_open(struct run *run, struct err *err);
-/* There may be recordings to settle that were not seen yet. */
-void settle_wake(struct run *run);
 /* Gives out what is to be settled, and starts settlers for it. False: nothing is, and nothing is in
  * hand. */
 bool settle_step(struct run *run);

@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "scheduler/aside.h"
 #include "scheduler/backlog.h"
-#include "scheduler/dispatch.h"
+#include "scheduler/failure.h"
 #include "scheduler/run/process.h"
-#include "scheduler/settle.h"
 
 #define VOICES_MAX (UINT64_C(2) << 30) /* bytes of one recording's: the settler has them all */
 #define ENOUGH 1                       /* for now: what is queued is to be taken first */
@@ -48,21 +48,21 @@ static void charge(struct settler *w, int code, const char *message, bool died)
     struct retry_rule rule = {.limit = run->o->attempts, .base_ms = run->tune.retry_base_ms};
     struct retry_failure f = {.code = code, .message = message, .died = died, .alone = true};
     char *shown = backlog_shown(&w->t);
-    struct dispatch_failure failure = {.task = w->t.task_id,
-                                       .media = w->t.media_id,
-                                       .shown = shown ? shown : "a recording",
-                                       .code = code,
-                                       .died = died};
+    struct failure failure = {.task = w->t.task_id,
+                              .media = w->t.media_id,
+                              .shown = shown ? shown : "a recording",
+                              .code = code,
+                              .died = died};
     struct retry_decision d;
     struct err err = {0};
 
-    dispatch_history(run, w->t.task_id, &f);
+    failure_history(run, w->t.task_id, &f);
     retry_decide(&rule, &f, clock_wall_ms(), (uint64_t)w->t.task_id, &d);
     if (d.verdict == RETRY_STOP) {
         err_set(&err, code, "%s", d.message);
-        backlog_put_aside(run, &w->stage, &err);
+        aside_put(run, &w->stage, &err);
     } else if (d.verdict == RETRY_SUSPECT || d.verdict == RETRY_AGAIN || d.verdict == RETRY_FAIL) {
-        dispatch_record(run, &failure, &d);
+        failure_record(run, &failure, &d);
     }
     free(shown);
 }
@@ -217,11 +217,11 @@ static bool take_settled(struct settler *w, const struct frame *f, struct err *e
     }
     restart_result(&w->process.restart);
     if (w->unwanted) {
-        settle_wake(run); /* it may be wanted again by now */
+        run_note_unsettled(run); /* it may be wanted again by now */
         msg_settled_free(&m);
     } else {
         run_check(run, ledger_settled(run->ledger, w->t.task_id, &m, err), err);
-        dispatch_done(run, w->t.task_id);
+        failure_over(run, w->t.task_id);
         run_note_commit(run);
     }
     settler_put_down(w);
@@ -242,7 +242,7 @@ static bool take_failed(struct settler *w, const struct frame *f, struct err *er
     restart_result(&w->process.restart);
     shown = utf8_display(m.message, strlen(m.message));
     if (w->unwanted)
-        settle_wake(w->process.run);
+        run_note_unsettled(w->process.run);
     else /* nobody asked it to stop, so that would be its own fault */
         charge(w, m.code == ERR_CANCELLED || m.code == 0 ? ERR_PROTOCOL : m.code,
                shown && shown[0] ? shown : err_name(m.code), false);
@@ -307,13 +307,13 @@ static void on_gone(void *owner, struct process_loss *loss)
 
     if (loss && w->t.task_id) {
         loss->task = w->t.task_id;
-        dispatch_history(run, loss->task, &f);
+        failure_history(run, loss->task, &f);
         loss->cause = f.attempts || f.deaths_alone ? RESTART_KNOWN : RESTART_ONE;
         if (!w->unwanted)
             charge(w, w->process.last.code, w->process.last.msg, true);
     }
     settler_put_down(w);
-    settle_wake(run);
+    run_note_unsettled(run);
 }
 
 static void on_tick(void *owner, int64_t now, int64_t lost)

@@ -25,7 +25,6 @@ struct settler {
 /* A look into the catalog goes over the stages, and over each one's recordings in pages. */
 struct settle {
     struct settler of[SETTLERS];
-    bool wanted;                    /* another look, once this one is over */
     int64_t looked_ms;              /* when the last one began */
     struct store_stage_row *stages; /* of this look; NULL: none is on */
     size_t stage_count, stage_at;

@@ -7,12 +7,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/backlog.h"
-#include "scheduler/dispatch.h"
+#include "scheduler/aside.h"
+#include "scheduler/intake.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
 #include "scheduler/run/report.h"
 #include "scheduler/tracks.h"
+#include "scheduler/worker_pool.h"
 
 #define JUDGED_MS 30000
 
@@ -40,33 +41,6 @@ static void on_condemned(void *owner)
     planner_worker_gone(w->process.run->planner, w->index);
 }
 
-/* The stage's model had no room there: another stage's may. */
-static bool too_small(const struct run_worker *w)
-{
-    return w->process.state == PROCESS_ASIDE && w->process.last.code == ERR_VRAM && !w->was_ready;
-}
-
-static bool all_too_small(const struct run *run)
-{
-    uint32_t i;
-
-    for (i = 0; i < run->worker_count; i++)
-        if (!too_small(&run->workers[i]))
-            return false;
-    return true;
-}
-
-void supervisor_new_stage(struct run *run)
-{
-    uint32_t i;
-
-    for (i = 0; i < run->worker_count; i++) {
-        run->workers[i].solo = false;
-        if (too_small(&run->workers[i]))
-            run->workers[i].process.state = PROCESS_OFF;
-    }
-}
-
 static void on_aside(void *owner, const char *why, const char *sentence)
 {
     struct run_worker *w = owner;
@@ -80,8 +54,8 @@ static void on_aside(void *owner, const char *why, const char *sentence)
         err_set(&err, code ? code : ERR_DEVICE,
                 "no worker is left: %s; see `nightshift %s`, then run again", why,
                 code == ERR_VRAM ? "plan" : "doctor");
-        if (run->has_stage && all_too_small(run))
-            backlog_put_aside(run, &run->stage, &err);
+        if (run->has_stage && worker_pool_all_too_small(run))
+            aside_put(run, &run->stage, &err);
         else
             run_fail(run, &err);
     }
@@ -98,10 +72,10 @@ static void on_gone(void *owner, struct process_loss *loss)
     run->audio_seen_ms += w->audio_ms;
     w->audio_ms = 0;
     if (!loss) {
-        dispatch_worker_lost(w, ERR_CANCELLED, "the worker left", NULL, NULL);
+        intake_worker_lost(w, ERR_CANCELLED, "the worker left", NULL, NULL);
         return;
     }
-    dispatch_worker_lost(w, last->code, last->msg, &loss->cause, &loss->task);
+    intake_worker_lost(w, last->code, last->msg, &loss->cause, &loss->task);
     /* What did not fit at the start will not fit a second later. */
     if (last->code == ERR_VRAM && !w->was_ready)
         loss->hopeless = "the model does not fit: ";
@@ -206,7 +180,7 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
     err_set(&w->process.last, m.code, "%s", shown ? shown : "");
     planner_worker_gone(run->planner, w->index);
     if (m.code == ERR_MODEL && run->has_stage && w->stage_id == run->stage.stage_id)
-        backlog_put_aside(run, &run->stage, &w->process.last);
+        aside_put(run, &run->stage, &w->process.last);
     free(shown);
     msg_fatal_free(&m);
     return true;
@@ -279,7 +253,7 @@ static bool take_result(struct run_worker *w, const struct frame *f, struct err 
 
         if (msg_media_get(f->payload, f->len, &m, err))
             return false;
-        ok = dispatch_media(w, &m, err);
+        ok = intake_media(w, &m, err);
         msg_media_free(&m);
         break;
     }
@@ -288,7 +262,7 @@ static bool take_result(struct run_worker *w, const struct frame *f, struct err 
 
         if (msg_shard_done_get(f->payload, f->len, &m, err))
             return false;
-        ok = dispatch_shard_done(w, &m, err);
+        ok = intake_shard_done(w, &m, err);
         if (ok)
             note_back(w); /* a device that only loads a model is not back */
         msg_shard_done_free(&m);
@@ -299,7 +273,7 @@ static bool take_result(struct run_worker *w, const struct frame *f, struct err 
 
         if (msg_shard_failed_get(f->payload, f->len, &m, err))
             return false;
-        ok = dispatch_shard_failed(w, &m, err);
+        ok = intake_shard_failed(w, &m, err);
         msg_shard_failed_free(&m);
         break;
     }
@@ -308,7 +282,7 @@ static bool take_result(struct run_worker *w, const struct frame *f, struct err 
 
         if (msg_lease_end_get(f->payload, f->len, &m, err))
             return false;
-        ok = dispatch_lease_end(w, &m, err);
+        ok = intake_lease_end(w, &m, err);
         msg_lease_end_free(&m);
         break;
     }
@@ -341,36 +315,7 @@ static bool on_frame(void *owner, const struct frame *f, struct err *err)
     }
 }
 
-/* ------------------------------------------------------------------------- starting and ending */
-
-static void start(struct run_worker *w)
-{
-    const char *const argv[] = {"nightshift", "worker", "--device", w->device, NULL};
-
-    w->drained = w->was_ready = false;
-    w->engine_beat = w->audio_ms = w->decoded_ms = 0;
-    w->rate = (struct rate){0};
-    process_start(&w->process, argv);
-}
-
-void supervisor_want(struct run *run)
-{
-    uint32_t i;
-
-    for (i = 0; run->has_stage && i < run->worker_count; i++)
-        if (run->workers[i].process.state == PROCESS_OFF)
-            start(&run->workers[i]);
-}
-
-static void leave(struct run_worker *w)
-{
-    struct run *run = w->process.run;
-
-    if (run_worker_ready(w))
-        run_flush(run); /* it is not counted as ready any more: see control.h */
-    planner_worker_gone(run->planner, w->index);
-    process_leave(&w->process);
-}
+/* ------------------------------------------------------------------------- its life */
 
 static void on_ready(void *owner)
 {
@@ -379,33 +324,7 @@ static void on_ready(void *owner)
     if (w->process.run->has_stage)
         send_setup(w);
     else
-        leave(w);
-}
-
-void supervisor_leave(struct run *run)
-{
-    uint32_t i;
-
-    for (i = 0; i < run->worker_count; i++)
-        leave(&run->workers[i]);
-}
-
-void supervisor_drain(struct run *run)
-{
-    uint32_t i;
-
-    for (i = 0; i < run->worker_count; i++) {
-        struct run_worker *w = &run->workers[i];
-
-        if (run_worker_ready(w)) {
-            planner_worker_gone(run->planner, w->index);
-            if (!w->drained)
-                process_send(&w->process, MSG_DRAIN, NULL);
-            w->drained = true;
-        } else {
-            leave(w);
-        }
-    }
+        worker_pool_dismiss(w);
 }
 
 static bool holds_leases(const struct run_worker *w)
@@ -450,7 +369,7 @@ static void try_again(struct run_worker *w)
     report_event(w->process.run, LOG_INFO, "%s was put aside, and is tried again", w->label);
     w->process.on_trial = true;
     w->process.restart = (struct restart){0};
-    start(w);
+    worker_pool_start(w);
 }
 
 static void on_tick(void *owner, int64_t now, int64_t lost)
@@ -461,7 +380,7 @@ static void on_tick(void *owner, int64_t now, int64_t lost)
     w->moved_ms += lost;
     w->engine_ms += lost;
     if (run_worker_ready(w) && w->drained && !holds_leases(w))
-        leave(w); /* it takes no more; who wants it again starts it again */
+        worker_pool_dismiss(w); /* it takes no more; who wants it again starts it again */
     else if (run_worker_ready(w))
         watch(w, now);
     else if (p->state == PROCESS_UP && now >= p->due_ms)

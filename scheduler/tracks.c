@@ -14,10 +14,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/backlog.h"
-#include "scheduler/dispatch.h"
+#include "scheduler/recall.h"
 #include "scheduler/run/report.h"
-#include "scheduler/settle.h"
 
 #define WORKER_MOST 1024u /* leases that a worker holds, for one more to have such tracks */
 
@@ -248,7 +246,7 @@ void tracks_drop(struct run *run, struct run_lease *l)
         struct run_track *tr = &l->tracks[--l->track_count];
 
         if (tr->settles)
-            settle_wake(run);
+            run_note_unsettled(run);
         track_free(tr);
     }
 }
@@ -258,7 +256,7 @@ void tracks_drop(struct run *run, struct run_lease *l)
 static void cancel(struct run *run, const struct run_lease *l, struct run_track *tr)
 {
     if (!tr->cancelled)
-        dispatch_cancel_track(run, l, tr->stage);
+        recall_track(run, l, tr->stage);
     tr->cancelled = true;
 }
 

@@ -25,7 +25,7 @@ void tracks_drop(struct run *run, struct run_lease *l); /* they are none of the 
 void tracks_stop_stage(struct run *run, int64_t stage);
 void tracks_recheck(struct run *run);
 
-/* As dispatch_shard_done and so on, of a lease's other tracks than the first. */
+/* As intake_shard_done and so on, of a lease's other tracks than the first. */
 bool tracks_shard_done(struct run_worker *w, struct run_lease *l, struct msg_shard_done *m,
                        struct err *err);
 bool tracks_shard_failed(struct run_worker *w, struct run_lease *l,

@@ -71,6 +71,12 @@ void run_note_commit(struct run *run)
     uv_timer_start(&run->commit, on_commit, run->tune.commit_ms, 0);
 }
 
+void run_note_unsettled(struct run *run)
+{
+    run->unsettled = true;
+    run_touch(run);
+}
+
 /* The catalog could not be written. What waits for it stays in memory and is tried again for a
  * while: a disk that fills up at night is often emptied by whoever filled it. */
 static void trouble(struct run *run, struct err *err)

@@ -1,19 +1,31 @@
 /* scheduler/run/run.h - one run, seen by the files that make it up. Internal to scheduler/.
  *
  *   scheduler.c         begins and ends it: lock, store, loop, signals
+ *   turn.c              what is done in a turn of the loop
+ *   remote.c            what other commands ask of it
+ *   catalog_watch.c     the catalog's file, its log and its disk, meanwhile
  *   backlog.c           tasks: read from the catalog, one stage at a time; checked after requests
- *   dispatch.c          leases: said to workers, what comes back, what a failure means
- *   tracks.c            what other stages, which listen to the same decoding passes, have of a
- * lease lease_passages.c    leases of stages that work on a transcription settle.c,
- * settle_process.c  recordings whose shards are all there, settled as a whole run_devices.c on
- * which devices it works supervisor.c        what is particular to workers run/run.c           what
- * every part may ask for: another turn, a commit, the end run/process.c       workers and settlers
- * alike: started, timed out, started again, put aside run/remembered_batch.c  what is remembered of
- * the devices run/figures.c       what is counted, and when it will be over run/report.c what
- * people see
+ *   aside.c             stages that cannot be done
+ *   dispatch.c          leases: said to workers
+ *   recall.c            leases that end before their time
+ *   intake.c            what comes back for them
+ *   tracks.c            what other stages have of a lease, which listen to the same pass
+ *   lease_passages.c    leases of stages that work on a transcription
+ *   task_end.c          what becomes of a task without leases
+ *   failure.c           what went wrong with it
+ *   settle.c            recordings whose shards are all there, settled as a whole
+ *   settle_process.c    what is particular to settlers
+ *   run_devices.c       on which devices it works
+ *   worker_pool.c       all of its workers
+ *   supervisor.c        what is particular to workers: what they say, when they are killed
+ *   run/run.c           what every part may ask for: another turn, a commit, the end
+ *   run/process.c       workers and settlers alike: started, timed out, started again, put aside
+ *   run/remembered_batch.c  what is remembered of the devices
+ *   run/figures.c       what is counted, and when it will be over
+ *   run/report.c        what people see
  *
- * Everything runs on the loop's thread. Work is done in run_step, called once per turn of the loop
- * when `dirty`; callbacks only note what happened.
+ * Everything runs on the loop's thread. Work is done in turn_steps, called in each turn of the
+ * loop; callbacks only note what happened, and make it `dirty`.
  *
  *   mode: GOING <--> PAUSED        the whole catalog is paused: workers drain and leave
  *           |           |
@@ -149,6 +161,7 @@ struct run {
     struct idmap deaths;
     uint32_t acquitted; /* of them, those that were done */
     struct settle *settle;
+    bool unsettled;          /* there may be recordings to settle that were not seen yet */
     struct devices *devices; /* list[i] is what workers[i] works on */
     struct run_worker *workers;
     uint32_t worker_count;
@@ -211,7 +224,7 @@ struct run {
     const char *note;
 };
 
-void run_touch(struct run *run); /* there is something to do: run_step will be called */
+void run_touch(struct run *run); /* there is something to do in the next turn */
 /* The run cannot go on. The first failure counts. */
 void run_fail(struct run *run, const struct err *err);
 /* Writes what the ledger holds. False: it could not, and the run is in trouble or has failed. */
@@ -221,6 +234,8 @@ bool run_is_aside(const struct run *run, int64_t stage); /* it cannot be done in
 uint32_t run_ready_workers(const struct run *run);
 bool run_leased(const struct run *run); /* does any worker hold anything? */
 void run_note_commit(struct run *run);  /* the ledger has something: commit soon */
+/* There may be recordings to settle that were not seen yet. */
+void run_note_unsettled(struct run *run);
 /* For ledger calls, whose only error is ERR_NOMEM: fails the run. */
 void run_check(struct run *run, int rc, const struct err *err);
 

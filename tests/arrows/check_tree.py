@@ -79,8 +79,6 @@ CIRCLES = [
     ("store/read", ["filter", "scope"], "a scope is a filter, and asks the catalog through one"),
     ("scheduler/run", ["figures", "process", "report", "run"],
      "the run's one struct, and what every part of a run may ask for, a process too"),
-    ("scheduler", ["backlog", "dispatch", "settle", "settle_process", "supervisor", "tracks"],
-     "the parts of a run that work on it in turn, in one loop"),
     ("scheduler/control", ["control", "control_path"], "both sides of the socket have one address"),
     ("workers/media", ["decoder", "wire"], "the parent's side and the messages of both"),
     ("workers/pass", ["feed", "lease", "shard_report"],

@@ -1,0 +1,92 @@
+#include "scheduler/catalog_watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "scheduler/run/report.h"
+#include "store/log_file.h"
+#include "store/rescue.h"
+
+/* What is committed from here on would be gone with the last who has the file open. */
+void catalog_watch_place(struct run *run)
+{
+    if (run->astray.code || store_in_place(run->st, &run->astray) == 0)
+        return;
+    report_event(run, LOG_ERROR, "%s; stopping", run->astray.msg);
+    run_fail(run, &run->astray);
+}
+
+static void tell_of_log(struct run *run, bool waiting, uint64_t log_bytes, uint64_t free_bytes)
+{
+    unsigned long long log_mb = log_bytes / 1000000, free_mb = free_bytes / 1000000;
+    struct err err = {0};
+    char who[160], text[480];
+
+    store_log_readers(run->st, who, sizeof(who));
+    if (waiting)
+        snprintf(text, sizeof(text),
+                 "%llu MB are left on the catalog's disk, and its log of %llu MB cannot be emptied "
+                 "while %s reads it: nothing new is begun until that ends, or there is room",
+                 free_mb, log_mb, who);
+    else
+        snprintf(text, sizeof(text),
+                 "the catalog's log has grown to %llu MB, and grows on while %s reads in one "
+                 "transaction: close it",
+                 log_mb, who);
+    report_event(run, LOG_WARN, "%s", text);
+    run_check(run, ledger_event(run->ledger, "log-held", 0, "", text, &err), &err);
+    run_note_commit(run);
+}
+
+/* A reader that was forgotten keeps the catalog's log from being emptied. */
+void catalog_watch_log(struct run *run, int64_t now)
+{
+    const struct room_limits limits = {run->tune.log_bytes, run->tune.free_bytes};
+    uint64_t log_bytes, free_bytes;
+    struct err err = {0};
+
+    if (now < run->room_due_ms || run->mode == RUN_ENDING)
+        return;
+    run->room_due_ms = now + run->tune.room_ms;
+    log_bytes = store_log_bytes(run->st);
+    /* That it could not be emptied its length tells, and what else is wrong the next commit. */
+    if (log_bytes > limits.log_bytes && store_log_empty(run->st, &err) == 0)
+        log_bytes = 0;
+    if (store_log_room(run->st, &free_bytes, &err))
+        return;
+    switch (room_look(&run->room, &limits, log_bytes, free_bytes)) {
+    case ROOM_HELD:
+        tell_of_log(run, false, log_bytes, free_bytes);
+        break;
+    case ROOM_SHORT:
+        tell_of_log(run, true, log_bytes, free_bytes);
+        break;
+    case ROOM_AGAIN:
+        report_event(run, LOG_INFO, "there is room on the catalog's disk again; going on");
+        break;
+    case ROOM_NOTHING:
+        break;
+    }
+}
+
+/* All that the open file holds goes to another one, and the run ends with that: whatever else went
+ * wrong, this is what somebody must know. */
+void catalog_watch_rescue(struct run *run)
+{
+    struct err err = {0};
+    char *path = NULL;
+
+    if (store_rescue(run->st, &path, &err) == 0)
+        err_set(&run->failure, run->astray.code,
+                "%s; the whole catalog, with what this run did, is now in '%s' beside it: move "
+                "that to the catalog's place%s and try again",
+                run->astray.msg, strrchr(path, '/') + 1,
+                run->astray.code == ERR_CHANGED ? " (what lies there, with its -wal, away first)"
+                                                : "");
+    else
+        err_set(&run->failure, run->astray.code,
+                "%s, and what this run did could not be saved beside it: %s", run->astray.msg,
+                err.msg);
+    free(path);
+}

@@ -1,0 +1,27 @@
+/* scheduler/failure.h - what went wrong with a task: kept with it until its leases have ended, then
+ * noted in the catalog and told, as plan/retry.h judges it.
+ * Internal to scheduler/; the loop's thread. */
+#ifndef NIGHTSHIFT_SCHEDULER_FAILURE_H
+#define NIGHTSHIFT_SCHEDULER_FAILURE_H
+
+#include "scheduler/run/run.h"
+
+/* Of several failures of one task the one that weighs most is kept; a cancelled one is none. */
+void failure_note(struct run_task *t, int code, const char *message);
+void failure_clear(struct run_task *t);
+
+/* What is known of a task's failures before this one. False: the run has failed. */
+bool failure_history(struct run *run, int64_t task, struct retry_failure *ret);
+void failure_over(struct run *run, int64_t task); /* it is done after all */
+
+/* A failure as retry_decide has judged it (SUSPECT, AGAIN or FAIL): noted and told. */
+struct failure {
+    int64_t task, media;
+    const char *shown;
+    int code; /* 0: ERR_CRASH */
+    bool died;
+};
+void failure_record(struct run *run, const struct failure *f, const struct retry_decision *d);
+void failure_record_task(struct run *run, const struct run_task *t, const struct retry_decision *d);
+
+#endif

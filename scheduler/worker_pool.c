@@ -1,0 +1,83 @@
+#include "scheduler/worker_pool.h"
+
+/* The stage's model had no room there: another stage's may. */
+static bool too_small(const struct run_worker *w)
+{
+    return w->process.state == PROCESS_ASIDE && w->process.last.code == ERR_VRAM && !w->was_ready;
+}
+
+bool worker_pool_all_too_small(const struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++)
+        if (!too_small(&run->workers[i]))
+            return false;
+    return true;
+}
+
+void worker_pool_new_stage(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++) {
+        run->workers[i].solo = false;
+        if (too_small(&run->workers[i]))
+            run->workers[i].process.state = PROCESS_OFF;
+    }
+}
+
+void worker_pool_start(struct run_worker *w)
+{
+    const char *const argv[] = {"nightshift", "worker", "--device", w->device, NULL};
+
+    w->drained = w->was_ready = false;
+    w->engine_beat = w->audio_ms = w->decoded_ms = 0;
+    w->rate = (struct rate){0};
+    process_start(&w->process, argv);
+}
+
+void worker_pool_want(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; run->has_stage && i < run->worker_count; i++)
+        if (run->workers[i].process.state == PROCESS_OFF)
+            worker_pool_start(&run->workers[i]);
+}
+
+void worker_pool_dismiss(struct run_worker *w)
+{
+    struct run *run = w->process.run;
+
+    if (run_worker_ready(w))
+        run_flush(run); /* it is not counted as ready any more: see control.h */
+    planner_worker_gone(run->planner, w->index);
+    process_leave(&w->process);
+}
+
+void worker_pool_leave(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++)
+        worker_pool_dismiss(&run->workers[i]);
+}
+
+void worker_pool_drain(struct run *run)
+{
+    uint32_t i;
+
+    for (i = 0; i < run->worker_count; i++) {
+        struct run_worker *w = &run->workers[i];
+
+        if (run_worker_ready(w)) {
+            planner_worker_gone(run->planner, w->index);
+            if (!w->drained)
+                process_send(&w->process, MSG_DRAIN, NULL);
+            w->drained = true;
+        } else {
+            worker_pool_dismiss(w);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+/* scheduler/worker_pool.h - all of the run's workers: started for a stage, drained, told to leave.
+ * Internal to scheduler/; the loop's thread. */
+#ifndef NIGHTSHIFT_SCHEDULER_WORKER_POOL_H
+#define NIGHTSHIFT_SCHEDULER_WORKER_POOL_H
+
+#include "scheduler/run/run.h"
+
+void worker_pool_start(struct run_worker *w);   /* one that has no process */
+void worker_pool_dismiss(struct run_worker *w); /* QUIT */
+
+void worker_pool_want(struct run *run);  /* start all that are OFF */
+void worker_pool_drain(struct run *run); /* DRAIN to all; those that are not ready leave */
+void worker_pool_leave(struct run *run); /* QUIT to all */
+/* Devices for which the last stage was too large may have room for another. */
+void worker_pool_new_stage(struct run *run);
+bool worker_pool_all_too_small(const struct run *run); /* for the stage's model */
+
+#endif
