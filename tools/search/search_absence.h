@@ -4,7 +4,7 @@
 #define NIGHTSHIFT_TOOLS_SEARCH_SEARCH_ABSENCE_H
 
 #include "base/buf.h"
-#include "tools/search/search_find.h"
+#include "tools/search/search_result.h"
 
 /* Before a search. ERR_MISSING: no such path, speaker or class of sounds; ERR_EMPTY: the stage that
  * would have found it was never asked for. The message says the way out. */

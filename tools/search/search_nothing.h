@@ -3,7 +3,7 @@
 #define NIGHTSHIFT_TOOLS_SEARCH_SEARCH_NOTHING_H
 
 #include "base/buf.h"
-#include "tools/search/search_find.h"
+#include "tools/search/search_result.h"
 
 /* That nobody said it only where all recordings that were asked about were transcribed; else what
  * is known, and how many were not, and why. heard: something sounds like wish->sound. */

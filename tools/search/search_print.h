@@ -5,7 +5,7 @@
 #define NIGHTSHIFT_TOOLS_SEARCH_SEARCH_PRINT_H
 
 #include "base/buf.h"
-#include "tools/search/search_find.h"
+#include "tools/search/search_result.h"
 
 /* Marks that cannot stand in a text: control characters, replaced when printed. */
 #define SEARCH_MARK_BEGIN "\001"

@@ -1,8 +1,9 @@
-/* What is found, as rows (tools/search/search_find.h). */
+#include "tools/search/search_result.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-#include "tools/search/search_find.h"
+const char *const search_way_names[SEARCH_WAYS] = {"words", "meaning", "class", "sound"};
 
 void search_result_free(struct search_result *r)
 {
