@@ -1,7 +1,9 @@
 #include "base/cpu.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum cpu_isa most_of_processor(void)
 {
@@ -28,4 +30,27 @@ enum cpu_isa cpu_isa(void)
         if (strcmp(asked, names[isa]) == 0)
             return isa;
     return most;
+}
+
+uint32_t cpu_processors(void)
+{
+    cpu_set_t set;
+    long n;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return (uint32_t)CPU_COUNT(&set);
+    n = sysconf(_SC_NPROCESSORS_ONLN); /* more than a set holds */
+    return n > 0 ? (uint32_t)n : 1;
+}
+
+uint32_t cpu_threads(uint32_t processes)
+{
+    const char *said = getenv("OMP_NUM_THREADS");
+    long n = said ? strtol(said, NULL, 10) : 0;
+
+    if (n <= 0)
+        n = cpu_processors() / (processes ? processes : 1);
+    if (n > CPU_THREADS_MOST)
+        n = CPU_THREADS_MOST;
+    return n > 0 ? (uint32_t)n : 1;
 }

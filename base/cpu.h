@@ -1,7 +1,10 @@
-/* base/cpu.h - for which instruction set inner loops are taken, where they are compiled for
- * several. Any thread, as long as none changes the environment. */
+/* base/cpu.h - what of the processor is used: for which instruction set inner loops are taken,
+ * where they are compiled for several, and how many threads compute. Any thread, as long as none
+ * changes the environment. */
 #ifndef NIGHTSHIFT_BASE_CPU_H
 #define NIGHTSHIFT_BASE_CPU_H
+
+#include <stdint.h>
 
 /* Each has what those before it have: AVX2 and FMA; AVX-512 F, BW, VL and DQ; its BF16. */
 enum cpu_isa { CPU_PLAIN, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16 };
@@ -10,5 +13,12 @@ enum cpu_isa { CPU_PLAIN, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16 };
  * (tests, and a way round a processor that promises what it cannot). CPU_PLAIN where it is no
  * x86-64. */
 enum cpu_isa cpu_isa(void);
+
+#define CPU_THREADS_MOST 4095u
+
+uint32_t cpu_processors(void); /* that this process may run on; at least 1 */
+/* How many threads compute in each of so many processes that share the processor: as many as
+ * OMP_NUM_THREADS says, else its part of cpu_processors. 1 .. CPU_THREADS_MOST. */
+uint32_t cpu_threads(uint32_t processes);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "scheduler/aside.h"
@@ -87,8 +87,6 @@ static void send_setup(struct run_worker *w)
 {
     struct run *run = w->process.run;
     struct buf b = BUF_INIT;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t threads = run->o->threads;
     struct msg_stage stages[SETUP_MAX_STAGES] = {{
         .name = run->stage.name,
         .model_dir = run->stage.model_dir,
@@ -107,9 +105,9 @@ static void send_setup(struct run_worker *w)
     };
 
     /* Several host workers share the processor's threads. */
-    if (threads == 0 && run->worker_count > 1 && cores > 0)
-        threads = (uint32_t)cores > run->worker_count ? (uint32_t)cores / run->worker_count : 1;
-    m.threads = threads;
+    m.threads = run->o->threads;
+    if (m.threads == 0 && run->worker_count > 1)
+        m.threads = cpu_threads(run->worker_count);
     w->stage_id = run->stage.stage_id;
     remembered_fill(w, &m);
     tracks_setup(w, &m);

@@ -4,7 +4,6 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
@@ -147,14 +146,11 @@ void backend_host_info(struct backend_info *ret)
 {
     const struct kernels *k = pick_kernels();
     long page = sysconf(_SC_PAGESIZE);
-    cpu_set_t set;
 
-    *ret = (struct backend_info){.name = "processor", .id = "cpu", .threads = 1};
+    *ret = (struct backend_info){.name = "processor", .id = "cpu", .threads = cpu_threads(1)};
     processor_name(ret->name, sizeof(ret->name));
     ret->memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)page;
     ret->memory_free = available_bytes((uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)page);
-    if (sched_getaffinity(0, sizeof(set), &set) == 0)
-        ret->threads = (uint32_t)CPU_COUNT(&set);
     ret->deterministic = true;
     ret->have = 1u << PRECISION_F32;
     if (k->rows_bf16)
@@ -260,7 +256,7 @@ int backend_open_host(uint32_t threads, struct backend **ret, struct err *err)
         return err_set(err, ERR_NOMEM, "out of memory for the host backend");
     h->base.ops = &host_ops;
     backend_host_info(&h->base.info);
-    if (threads > 0 && threads < 4096)
+    if (threads > 0 && threads <= CPU_THREADS_MOST)
         h->base.info.threads = threads;
     if (ONE_THREAD)
         h->base.info.threads = 1;

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cpu.h"
 
@@ -244,8 +243,7 @@ static int query_make(const float *values, uint32_t size, struct query *q, struc
 
 static uint32_t thread_count(uint32_t wanted, uint64_t blocks)
 {
-    long here = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t n = wanted ? wanted : here > 0 ? (uint64_t)here : 1;
+    uint64_t n = wanted ? wanted : cpu_processors();
 
     n = n < THREADS_MAX ? n : THREADS_MAX;
     n = n < blocks ? n : blocks;

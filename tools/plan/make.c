@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "scheduler/plan/rate.h"
 #include "store/read/pace.h"
 #include "store/read/read.h"
@@ -259,14 +259,7 @@ static const char *would_fit(const struct device *d, const struct plan_stage *s,
 
 static uint32_t threads_each(const struct plan *p, const struct plan_options *o)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (o->threads)
-        return o->threads;
-    if (cores < 1)
-        return 0;
-    /* As supervisor.c shares them out. */
-    return p->picked->count < (uint32_t)cores ? (uint32_t)cores / p->picked->count : 1;
+    return o->threads ? o->threads : cpu_threads(p->picked->count); /* as supervisor.c */
 }
 
 static uint32_t sharers_of(const struct plan *p, const struct device *d)

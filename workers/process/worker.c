@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/log.h"
 #include "base/spawn.h"
 #include "base/utf8.h"
@@ -120,18 +120,9 @@ static void post_fatal(struct worker *w, const struct err *why)
 
 /* ---- threads */
 
-static uint32_t processors(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) != 0)
-        return 1;
-    return (uint32_t)CPU_COUNT(&set);
-}
-
 static uint32_t decoder_threads(const struct msg_setup *setup)
 {
-    uint32_t n = setup->decoders ? setup->decoders : processors();
+    uint32_t n = setup->decoders ? setup->decoders : cpu_processors();
     uint32_t most = setup->decoders ? DECODERS_MAX : DECODERS_AUTO_MAX;
 
     return n < 1 ? 1 : n > most ? most : n;

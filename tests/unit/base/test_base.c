@@ -181,4 +181,27 @@ TEST(cpu_is_no_more_than_asked)
     unsetenv("NIGHTSHIFT_CPU");
 }
 
+static uint32_t threads_said(const char *n, uint32_t processes)
+{
+    setenv("OMP_NUM_THREADS", n, 1);
+    return cpu_threads(processes);
+}
+
+TEST(threads_are_as_many_as_said)
+{
+    uint32_t here = cpu_processors();
+
+    assert_true(here >= 1);
+    assert_int_equal(threads_said("1", 1), 1);
+    assert_int_equal(threads_said("3", 1), 3);
+    assert_int_equal(threads_said("3", 2), 3); /* of each engine */
+    assert_int_equal(threads_said("99999999999999999999", 1), CPU_THREADS_MOST);
+    assert_int_equal(threads_said("-1", 1), here);
+    assert_int_equal(threads_said("none", 1), here);
+    unsetenv("OMP_NUM_THREADS");
+    assert_int_equal(cpu_threads(1), here);
+    assert_int_equal(cpu_threads(2), here > 1 ? here / 2 : 1);
+    assert_int_equal(cpu_threads(here + 1), 1);
+}
+
 TEST_MAIN(NULL, NULL)

@@ -1,9 +1,9 @@
 #include "workers/speakers/cluster/threads.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
+
+#include "base/cpu.h"
 
 #define STACK_BYTES (512u << 10) /* the default is 8 MiB of a settler's address space, each */
 
@@ -16,15 +16,9 @@ struct task {
 
 uint32_t threads_available(void)
 {
-    const char *said = getenv("OMP_NUM_THREADS");
-    unsigned long n = said ? strtoul(said, NULL, 10) : 0;
-    cpu_set_t set;
+    uint32_t n = cpu_threads(1);
 
-    if (n == 0 && sched_getaffinity(0, sizeof(set), &set) == 0)
-        n = (unsigned long)CPU_COUNT(&set);
-    else if (n == 0) /* more processors than a set holds */
-        n = THREADS_MOST;
-    return n < THREADS_MOST ? (uint32_t)n : THREADS_MOST;
+    return n < THREADS_MOST ? n : THREADS_MOST;
 }
 
 static void *take_parts(void *arg)

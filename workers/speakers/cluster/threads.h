@@ -10,8 +10,7 @@
 /* More gain little, and workers want the processor, too. */
 #define THREADS_MOST 16u
 
-/* One for each processor that the process may run on, or as many as OMP_NUM_THREADS says; 1 ..
- * THREADS_MOST. */
+/* cpu_threads, at most THREADS_MOST. */
 uint32_t threads_available(void);
 
 /* Calls work(arg, part) for each part below `parts` once, in any order, from at most `threads`
