@@ -133,7 +133,8 @@ static void put_beside_as_one(void)
 
     for (size_t i = 0; i < STAGE_COUNT; i++)
         if (stage_kinds[i]->help) {
-            printf("%s Fl Fl %s Ns Op = Ns Ar MODEL", before, stage_kinds[i]->option);
+            /* Op would reach to the end of the line. */
+            printf("%s Fl Fl %s Ns Oo = Ns Ar MODEL Oc", before, stage_kinds[i]->option);
             before = " ,";
         }
     putchar('\n');

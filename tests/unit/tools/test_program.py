@@ -1065,6 +1065,7 @@ class Output(Program):
                          "How text is searched for:\n.Bl -tag -width Ds\n.It Fl Fl beam-size Ns = Ns Ar N\n"):
             self.assertIn(expected, text)
         self.assertNotRegex(text, "(?m)^@")
+        self.assertNotRegex(text, r"(?m)^\.It .*\bOp\b.* ,", "brackets that end with the line alone")
         if shutil.which("mandoc") is None:
             self.skipTest("skipped: no mandoc here")
         done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", PAGE], capture_output=True, check=False)
