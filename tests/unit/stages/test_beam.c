@@ -14,6 +14,7 @@
 struct bench {
     struct beam b;
     int32_t tokens[SIZE_MAX_HERE * ROOM], best[ROOM];
+    float logprobs[SIZE_MAX_HERE * ROOM], best_logprobs[ROOM];
     struct whisper_move moves[SIZE_MAX_HERE];
     uint32_t move_count;
     bool ended;
@@ -23,7 +24,8 @@ struct bench {
 static void begin(struct bench *x, struct beam_rule rule)
 {
     memset(x, 0, sizeof(*x));
-    beam_begin(&x->b, rule, x->tokens, x->best, ROOM);
+    beam_begin(&x->b, rule, (struct token_run){x->tokens, x->logprobs},
+               (struct token_run){x->best, x->best_logprobs}, ROOM);
 }
 
 static const struct beam_rule two = {2, 2, ROOM, EOT, -1};
@@ -32,6 +34,17 @@ static const struct beam_rule two = {2, 2, ROOM, EOT, -1};
 static int feed(struct bench *x, const struct candidate *top)
 {
     return beam_feed(&x->b, top, 3, x->moves, &x->move_count, &x->ended, &x->e);
+}
+
+/* Each token's own log probability moved with it: of a hypothesis that has not ended they add up.
+ */
+static void adds_up(const float *logprobs, uint32_t count, double logprob)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        sum += (double)logprobs[i];
+    assert_true(fabs(sum - logprob) < 1e-5);
 }
 
 static void holds(const struct bench *x, uint32_t i, uint32_t branch, double logprob,
@@ -44,6 +57,7 @@ static void holds(const struct bench *x, uint32_t i, uint32_t branch, double log
     assert_int_equal(x->b.count, strlen(tokens));
     for (uint32_t k = 0; k < x->b.count; k++)
         assert_int_equal(row[k], tokens[k] - '0');
+    adds_up(x->logprobs + (size_t)branch * ROOM, x->b.count, logprob);
 }
 
 static void wins(const struct bench *x, double logprob, const char *tokens)
@@ -247,6 +261,7 @@ static void random_step(struct bench *x, uint64_t *rng, uint32_t stride)
         live |= 1u << branch;
         assert_memory_equal(caches[branch], x->tokens + (size_t)branch * ROOM,
                             before * sizeof(int32_t));
+        adds_up(x->logprobs + (size_t)branch * ROOM, x->b.count, x->b.live[i].logprob);
         assert_true(i == 0 || x->b.live[i - 1].logprob >= x->b.live[i].logprob);
     }
 }

@@ -134,6 +134,11 @@ TEST(test_pace)
     pace("好的", 29000, true);
     /* The end before the begin is no time at all. */
     pace(spoken, -500, true);
+    /* Too little is not too much. */
+    assert_int_equal(signs_of(WITH(change.text = "Yes.", change.end_ms = change.start_ms + 29000)),
+                     DOUBT_PACE);
+    assert_int_equal(signs_of(WITH(change.text = spoken, change.end_ms = change.start_ms + 500)),
+                     DOUBT_PACE | DOUBT_FAST);
 }
 
 static void words(uint32_t n, const struct result_word *w, bool odd)
@@ -178,6 +183,7 @@ TEST(test_drops)
         DOUBT_LOOP | DOUBT_NO_VOICE,
         DOUBT_LOOP | DOUBT_REPETITIVE,
         DOUBT_LOOP | DOUBT_REPETITIVE | DOUBT_UNLIKELY | DOUBT_VOICE,
+        DOUBT_LOOP | DOUBT_PACE | DOUBT_FAST | DOUBT_VOICE,
     };
     static const uint32_t kept[] = {
         0,
@@ -191,6 +197,8 @@ TEST(test_drops)
         DOUBT_LOOP | DOUBT_REPETITIVE | DOUBT_VOICE,
         DOUBT_PACE | DOUBT_WORDS | DOUBT_TRIED_AGAIN | DOUBT_WAS_REPETITIVE | DOUBT_WAS_UNLIKELY,
         DOUBT_NO_VOICE | DOUBT_PACE | DOUBT_WORDS,
+        DOUBT_LOOP | DOUBT_PACE,
+        DOUBT_PACE | DOUBT_FAST | DOUBT_WORDS | DOUBT_REPETITIVE,
     };
 
     for (size_t i = 0; i < sizeof(dropped) / sizeof(*dropped); i++)
@@ -198,18 +206,18 @@ TEST(test_drops)
     for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
         assert_false(doubt_drops(kept[i]));
     /* No sign drops alone. */
-    for (uint32_t bit = 1; bit <= DOUBT_VOICE; bit <<= 1)
+    for (uint32_t bit = 1; bit <= DOUBT_FAST; bit <<= 1)
         assert_false(doubt_drops(bit));
 }
 
 /* More doubts never save a text, and a voice never costs one. */
 TEST(test_drops_monotone)
 {
-    for (uint32_t s = 0; s < DOUBT_VOICE; s++) {
-        if (doubt_drops(s | DOUBT_VOICE))
-            assert_true(doubt_drops(s));
-        for (uint32_t bit = 1; bit < DOUBT_VOICE; bit <<= 1)
-            if (doubt_drops(s))
+    for (uint32_t s = 0; s < 2 * DOUBT_FAST; s++) {
+        if (s & DOUBT_VOICE && doubt_drops(s))
+            assert_true(doubt_drops(s & ~(uint32_t)DOUBT_VOICE));
+        for (uint32_t bit = 1; bit <= DOUBT_FAST; bit <<= 1)
+            if (bit != DOUBT_VOICE && doubt_drops(s))
                 assert_true(doubt_drops(s | bit));
     }
 }
@@ -308,7 +316,7 @@ TEST(test_hostile)
     static char text[1 << 20];
 
     memset(text, 'a', sizeof(text) - 1);
-    assert_int_equal(signs_of(WITH(change.text = text)), DOUBT_LOOP | DOUBT_PACE);
+    assert_int_equal(signs_of(WITH(change.text = text)), DOUBT_LOOP | DOUBT_PACE | DOUBT_FAST);
     for (size_t i = 0; i + 2 < sizeof(text); i += 2)
         memcpy(text + i, "\u0301", 2);
     text[sizeof(text) - 2] = 0;
@@ -318,7 +326,7 @@ TEST(test_hostile)
     assert_int_equal(signs_of(WITH(change.text = "字")), 0);
     assert_int_equal(signs_of(WITH(change.text = "")), DOUBT_PHRASE);
     assert_int_equal(signs_of(WITH(change.start_ms = INT64_MAX - 1, change.end_ms = INT64_MAX)) &
-                         ~(uint32_t)DOUBT_PACE,
+                         ~(uint32_t)(DOUBT_PACE | DOUBT_FAST),
                      0);
 }
 

@@ -129,6 +129,38 @@ TEST(test_own_time)
     yield_free(&y);
 }
 
+/* How sure each segment is, is its own: of the tokens that are read, not of its times or of its
+ * neighbour's in the window. */
+TEST(test_sureness)
+{
+    const int32_t time = vocabulary_ids(nano)->timestamp_begin;
+    const int32_t tokens[] = {time, 300, 301, time + 50, time + 50, 302, time + 99};
+    const float logprobs[] = {-8, -0.25f, -0.75f, -8, -8, -2, -8};
+    struct lane_policy policy = {.params = &params, .vocab = nano};
+    struct lane lane = {.policy = &policy};
+    struct lane_window w = {.lane = &lane, .samples = SECONDS(30)};
+    struct decoding_result r = {.language = EN,
+                                .tokens = tokens,
+                                .logprobs = logprobs,
+                                .count = 7,
+                                .attempts = 1,
+                                .avg_logprob = -1.2f};
+    struct outcome o = {.drafts = drafts, .count = 2};
+    struct yield y = {0};
+    struct err e;
+
+    draft(0, 0, 1, 0, 0);
+    draft(1, 1, 1.98, 0, 0);
+    drafts[0].span.count = 4;
+    drafts[1].span.first = 4;
+    drafts[1].span.count = 3;
+    assert_ok(outcome_yield(&o, &w, &r, &y, &e), e);
+    assert_true(y.segments[0].avg_logprob == -0.5f && y.segments[1].avg_logprob == -2);
+    /* What is to be thought of them is still said by the window, which was judged as one. */
+    assert_string_equal(y.segments[0].reason, "too unlikely");
+    yield_free(&y);
+}
+
 static int open_all(void **state)
 {
     transcribe_params_default(&params);

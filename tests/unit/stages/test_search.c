@@ -14,6 +14,7 @@
 
 struct sequence {
     int32_t tokens[TOKENS_MAX + 1];
+    float logprobs[TOKENS_MAX + 1];
     uint32_t n;
     bool ended;
     double logprob;
@@ -102,6 +103,12 @@ static void insert(struct list *l, const struct sequence *s)
     l->n++;
 }
 
+static void push(struct sequence *s, int32_t token, double logprob)
+{
+    s->tokens[s->n] = token;
+    s->logprobs[s->n++] = (float)logprob;
+}
+
 /* All continuations of all beams, the likeliest first. */
 static void expand(const struct course *c, const struct list *beams, struct list *pool)
 {
@@ -118,7 +125,7 @@ static void expand(const struct course *c, const struct list *beams, struct list
             s.logprob += top[j].logprob;
             s.ended = top[j].token == FAKE_EOT;
             if (!s.ended)
-                s.tokens[s.n++] = top[j].token;
+                push(&s, top[j].token, top[j].logprob);
             insert(pool, &s);
         }
     }
@@ -166,7 +173,7 @@ static void sample(struct course *c, uint32_t attempt, uint32_t limit)
             s->logprob += choice.logprob;
             s->ended = choice.token == FAKE_EOT;
             if (!s->ended)
-                s->tokens[s->n++] = choice.token;
+                push(s, choice.token, choice.logprob);
         }
     }
     c->result = *best_of(&drafts, c->params->length_penalty);
@@ -315,12 +322,13 @@ static void random_window(struct course *c)
 static bool equal(const struct course *c, const struct decoding_result *got)
 {
     const struct decoding_result *want = &c->expected;
-    size_t bytes = c->result.n * sizeof(*got->tokens);
+    size_t bytes = c->result.n * sizeof(*got->tokens); /* and of *got->logprobs */
 
     return got->silent == want->silent && got->language == want->language &&
            got->language_prob == want->language_prob &&
            got->no_speech_prob == want->no_speech_prob && got->attempts == want->attempts &&
            got->count == c->result.n && memcmp(got->tokens, c->result.tokens, bytes) == 0 &&
+           memcmp(got->logprobs, c->result.logprobs, bytes) == 0 &&
            got->avg_logprob == want->avg_logprob &&
            got->compression_ratio == want->compression_ratio &&
            got->temperature == want->temperature && got->repetitive == want->repetitive &&

@@ -10,6 +10,7 @@
 
 struct child {
     double logprob; /* of the hypothesis with its new token */
+    float own;      /* of that token */
     uint32_t parent, order;
     int32_t token;
 };
@@ -22,15 +23,15 @@ double beam_score(double logprob, uint32_t count, float length_penalty)
            (length_penalty < 0 ? n : pow((5 + (double)count) / 6, (double)length_penalty));
 }
 
-void beam_begin(struct beam *b, struct beam_rule rule, int32_t *tokens, int32_t *best,
+void beam_begin(struct beam *b, struct beam_rule rule, struct token_run rows, struct token_run best,
                 uint32_t room)
 {
-    *b = (struct beam){.rule = rule, .tokens = tokens, .best = best, .room = room, .live_count = 1};
+    *b = (struct beam){.rule = rule, .rows = rows, .best = best, .room = room, .live_count = 1};
 }
 
-static int32_t *row(const struct beam *b, uint32_t branch)
+static struct token_run row(const struct beam *b, uint32_t branch)
 {
-    return b->tokens + (size_t)branch * b->room;
+    return token_run_at(b->rows, branch, b->room);
 }
 
 static void finish(struct beam *b, uint32_t branch, double logprob)
@@ -42,7 +43,7 @@ static void finish(struct beam *b, uint32_t branch, double logprob)
     b->best_score = score;
     b->best_logprob = logprob;
     b->best_count = b->count;
-    memcpy(b->best, row(b, branch), b->count * sizeof(*b->best));
+    token_run_copy(b->best, row(b, branch), b->count);
 }
 
 /* Likeliest first; of equals the child of the likelier parent, then its likelier token. */
@@ -65,7 +66,11 @@ static uint32_t pool(const struct beam *b, const struct candidate *top, uint32_t
             const struct candidate *c = &top[(size_t)i * stride + k];
 
             if (c->token >= 0 && c->logprob > -INFINITY) { /* not NaN either */
-                ret[n] = (struct child){b->live[i].logprob + c->logprob, i, n, c->token};
+                ret[n] = (struct child){.logprob = b->live[i].logprob + c->logprob,
+                                        .own = (float)c->logprob,
+                                        .parent = i,
+                                        .order = n,
+                                        .token = c->token};
                 n++;
             }
         }
@@ -104,13 +109,17 @@ static uint32_t place(struct beam *b, const struct child *children, uint32_t n,
                 vacant++;
             to = vacant++;
             moves[copies++] = (struct whisper_move){.from = from, .to = to};
-            memcpy(row(b, to), row(b, from), b->count * sizeof(*b->tokens));
+            token_run_copy(row(b, to), row(b, from), b->count);
         }
         first[from] = true;
         next[i] = (struct beam_live){to, children[i].logprob};
     }
-    for (uint32_t i = 0; i < n; i++)
-        row(b, next[i].branch)[b->count] = children[i].token;
+    for (uint32_t i = 0; i < n; i++) {
+        struct token_run own = row(b, next[i].branch);
+
+        own.ids[b->count] = children[i].token;
+        own.logprobs[b->count] = children[i].own;
+    }
     memcpy(b->live, next, n * sizeof(*next));
     b->live_count = n;
     b->count++;

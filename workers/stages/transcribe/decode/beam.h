@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/decode/token_run.h"
 
 struct candidate; /* gpu/backend.h */
 
@@ -36,9 +37,9 @@ struct beam_live {
 
 struct beam {
     struct beam_rule rule;
-    uint32_t room;   /* tokens in a row of `tokens`; at least rule.limit */
-    int32_t *tokens; /* borrowed: [rule.size][room], by branch */
-    int32_t *best;   /* borrowed: [room] */
+    uint32_t room;         /* tokens in a row of `rows`; at least rule.limit */
+    struct token_run rows; /* borrowed: [rule.size][room], by branch */
+    struct token_run best; /* borrowed: [room] */
     struct beam_live live[WHISPER_MAX_BRANCHES]; /* likeliest first */
     uint32_t live_count;
     uint32_t count;    /* tokens of each live hypothesis */
@@ -52,9 +53,9 @@ struct beam {
  * with a penalty >= 0, by ((5 + count) / 6)^penalty. */
 double beam_score(double logprob, uint32_t count, float length_penalty);
 
-/* A search that begins with one empty hypothesis in branch 0. tokens: [rule.size][room], best:
+/* A search that begins with one empty hypothesis in branch 0. rows: [rule.size][room], best:
  * [room], borrowed. */
-void beam_begin(struct beam *b, struct beam_rule rule, int32_t *tokens, int32_t *best,
+void beam_begin(struct beam *b, struct beam_rule rule, struct token_run rows, struct token_run best,
                 uint32_t room);
 
 /* One step. top: [live_count][stride], what may follow each live hypothesis, likeliest first, -1

@@ -32,13 +32,13 @@ struct decoding {
     bool beams;       /* it is a beam search, else one of drafts */
     struct drafts drafts;
     struct beam beam;
-    int32_t *tokens;                     /* owned: [branches][max_tokens] */
-    int32_t *best;                       /* owned: [max_tokens], of the beam search */
+    struct token_run rows;               /* owned: [branches][max_tokens] */
+    struct token_run best;               /* owned: [max_tokens], of the beam search */
     bool prompted[WHISPER_MAX_BRANCHES]; /* the branch's cache begins with the prompt */
     struct whisper_move moves[WHISPER_MAX_BRANCHES];
     uint32_t move_count;
 
-    const int32_t *result; /* into tokens or best */
+    struct token_run result; /* into rows or best */
     uint32_t result_count;
     uint32_t attempts; /* made so far */
     float avg_logprob, compression_ratio, temperature;
@@ -71,6 +71,19 @@ static bool start_chooses(const struct decoding *d)
            d->previous_len == 0 && drafts_of(d, 0) == 1;
 }
 
+static bool new_run(struct token_run *r, size_t count)
+{
+    r->ids = malloc(count * sizeof(*r->ids));
+    r->logprobs = malloc(count * sizeof(*r->logprobs));
+    return r->ids && r->logprobs;
+}
+
+static void free_run(struct token_run *r)
+{
+    free(r->ids);
+    free(r->logprobs);
+}
+
 int decoding_new(const struct decoding_policy *policy, struct decoding **ret, struct err *err)
 {
     const struct transcribe_params *p = policy->params;
@@ -92,10 +105,9 @@ int decoding_new(const struct decoding_policy *policy, struct decoding **ret, st
     if (d) {
         *d = (struct decoding){.policy = policy, .state = DECODING_DONE};
         d->prompt = malloc(prompt * sizeof(*d->prompt));
-        d->tokens = malloc((size_t)policy->branches * policy->max_tokens * sizeof(*d->tokens));
-        d->best = malloc((size_t)policy->max_tokens * sizeof(*d->best));
     }
-    if (!d || !d->prompt || !d->tokens || !d->best) {
+    if (!d || !d->prompt || !new_run(&d->rows, (size_t)policy->branches * policy->max_tokens) ||
+        !new_run(&d->best, policy->max_tokens)) {
         decoding_free(d);
         return err_set(err, ERR_NOMEM, "no memory for a window");
     }
@@ -108,14 +120,14 @@ void decoding_free(struct decoding *d)
     if (!d)
         return;
     free(d->prompt);
-    free(d->tokens);
-    free(d->best);
+    free_run(&d->rows);
+    free_run(&d->best);
     free(d);
 }
 
-static int32_t *branch_tokens(const struct decoding *d, uint32_t i)
+static struct token_run branch_tokens(const struct decoding *d, uint32_t i)
 {
-    return d->tokens + (size_t)i * d->policy->max_tokens;
+    return token_run_at(d->rows, i, d->policy->max_tokens);
 }
 
 /* round(size * patience), halves to even as in Python; at least 1. */
@@ -138,11 +150,10 @@ static void begin_attempt(struct decoding *d, uint32_t attempt)
     if (d->beams) {
         struct beam_rule rule = {p->beam_size, enough_finished(p), d->limit, eot,
                                  p->length_penalty};
-        beam_begin(&d->beam, rule, d->tokens, d->best, d->policy->max_tokens);
+        beam_begin(&d->beam, rule, d->rows, d->best, d->policy->max_tokens);
         return;
     }
-    drafts_begin(&d->drafts, drafts_of(d, attempt), d->limit, eot, d->tokens,
-                 d->policy->max_tokens);
+    drafts_begin(&d->drafts, drafts_of(d, attempt), d->limit, eot, d->rows, d->policy->max_tokens);
     for (uint32_t i = 1; d->prompt_len > 1 && i < d->drafts.size; i++)
         if (!d->prompted[i]) {
             d->moves[d->move_count++] = (struct whisper_move){.from = 0, .to = i};
@@ -277,7 +288,7 @@ static uint32_t prompt_rows(const struct decoding *d, struct whisper_row *rows,
 static void text_row(const struct decoding *d, uint32_t branch, uint32_t count,
                      struct whisper_row *row, struct choice_ask *ask)
 {
-    const int32_t *tokens = branch_tokens(d, branch);
+    const int32_t *tokens = branch_tokens(d, branch).ids;
     uint32_t pos = d->prompt_len + count - 1;
 
     *row = (struct whisper_row){.branch = branch, .pos = pos};
@@ -338,7 +349,7 @@ static int judge(struct decoding *d, double logprob, bool *again, struct err *er
     d->avg_logprob = (float)(logprob / (d->result_count + 1));
     d->temperature = temperature_of(d, d->attempt);
     d->attempts = d->attempt + 1;
-    if ((rc = vocabulary_decode(d->policy->vocab, d->result, d->result_count, &text, err)))
+    if ((rc = vocabulary_decode(d->policy->vocab, d->result.ids, d->result_count, &text, err)))
         return rc;
     rc = compression_ratio(text, clean_text(text), &d->compression_ratio, err);
     free(text);
@@ -510,7 +521,8 @@ void decoding_result(const struct decoding *d, struct decoding_result *ret)
         .language = d->language,
         .language_prob = d->language_prob,
         .no_speech_prob = d->no_speech_prob,
-        .tokens = d->result,
+        .tokens = d->result.ids,
+        .logprobs = d->result.logprobs,
         .count = d->result_count,
         .prompt = d->prompt,
         .prompt_len = d->prompt_len,

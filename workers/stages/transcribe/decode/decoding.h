@@ -64,6 +64,7 @@ struct decoding_result {
     float language_prob; /* 1 when it was given */
     float no_speech_prob;
     const int32_t *tokens; /* text and timestamps, without prompt and <|endoftext|> */
+    const float *logprobs; /* of each of them, at temperature 1 */
     uint32_t count;
     const int32_t *prompt; /* of this window, up to and with the last token before the text */
     uint32_t prompt_len;

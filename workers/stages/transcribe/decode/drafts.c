@@ -5,15 +5,16 @@
 #include "gpu/backend.h"
 #include "workers/stages/transcribe/decode/beam.h"
 
-void drafts_begin(struct drafts *d, uint32_t size, uint32_t limit, int32_t eot, int32_t *tokens,
-                  uint32_t room)
+void drafts_begin(struct drafts *d, uint32_t size, uint32_t limit, int32_t eot,
+                  struct token_run rows, uint32_t room)
 {
-    *d = (struct drafts){.size = size, .limit = limit, .eot = eot, .tokens = tokens, .room = room};
+    *d = (struct drafts){.size = size, .limit = limit, .eot = eot, .rows = rows, .room = room};
 }
 
 static int feed_one(struct drafts *d, uint32_t i, const struct choice *c, struct err *err)
 {
     struct draft *draft = &d->drafts[i];
+    struct token_run own = token_run_at(d->rows, i, d->room);
 
     if (c->token < 0)
         return err_set(err, ERR_MODEL,
@@ -23,7 +24,8 @@ static int feed_one(struct drafts *d, uint32_t i, const struct choice *c, struct
         draft->ended = true;
         return 0;
     }
-    d->tokens[(size_t)i * d->room + draft->count++] = c->token;
+    own.ids[draft->count] = c->token;
+    own.logprobs[draft->count++] = (float)c->logprob;
     draft->ended = draft->count >= d->limit;
     return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/decode/token_run.h"
 
 struct choice; /* gpu/backend.h */
 
@@ -23,13 +24,13 @@ struct drafts {
     uint32_t size;  /* 1 .. WHISPER_MAX_BRANCHES */
     uint32_t limit; /* tokens of a draft; at least 1 */
     int32_t eot;
-    uint32_t room;   /* tokens in a row of `tokens`; at least limit */
-    int32_t *tokens; /* borrowed: [size][room] */
+    uint32_t room;         /* tokens in a row of `rows`; at least limit */
+    struct token_run rows; /* borrowed: [size][room] */
     struct draft drafts[WHISPER_MAX_BRANCHES];
 };
 
-void drafts_begin(struct drafts *d, uint32_t size, uint32_t limit, int32_t eot, int32_t *tokens,
-                  uint32_t room);
+void drafts_begin(struct drafts *d, uint32_t size, uint32_t limit, int32_t eot,
+                  struct token_run rows, uint32_t room);
 /* What was chosen for each draft that has not ended, in their order. *ended: all have. ERR_MODEL:
  * nothing may follow one of them. */
 int drafts_feed(struct drafts *d, const struct choice *c, bool *ended, struct err *err);

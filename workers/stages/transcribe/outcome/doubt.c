@@ -22,6 +22,8 @@
 #define KANA_PER_SECOND 20.0f
 #define SYLLABLES_PER_SECOND 12.0f /* Chinese characters, Hangul */
 
+static uint32_t when(bool is, uint32_t sign) { return is ? sign : 0; }
+
 /* ------------------------------------------------------------------ pace */
 
 static bool between(int32_t c, int32_t low, int32_t high) { return c >= low && c <= high; }
@@ -54,12 +56,13 @@ static float segment_seconds(const struct doubt_facts *f)
 }
 
 /* Too much for the time, or not one letter a second for long. */
-static bool odd_pace(const struct doubt_facts *f, const struct folded *text)
+static uint32_t pace_signs(const struct doubt_facts *f, const struct folded *text)
 {
     float seconds = segment_seconds(f), least = text_seconds(text);
 
-    return least > seconds + PACE_SLACK_SECONDS ||
-           (seconds >= PACE_FEW_SECONDS && least * LETTERS_PER_SECOND < seconds);
+    if (least > seconds + PACE_SLACK_SECONDS)
+        return DOUBT_PACE | DOUBT_FAST;
+    return when(seconds >= PACE_FEW_SECONDS && least * LETTERS_PER_SECOND < seconds, DOUBT_PACE);
 }
 
 /* ------------------------------------------------------------------ words */
@@ -93,8 +96,6 @@ static bool odd_words(const struct doubt_facts *f)
 }
 
 /* ------------------------------------------------------------------ all signs */
-
-static uint32_t when(bool is, uint32_t sign) { return is ? sign : 0; }
 
 /* Who asks voice activity for the faintest voices must not lose them here for being faint. */
 static float no_voice_below(const struct transcribe_params *p)
@@ -148,15 +149,15 @@ uint32_t doubt_signs(const struct doubt_facts *f, const struct transcribe_params
             when(f->no_speech_prob > p->no_speech_threshold, DOUBT_NO_SPEECH) |
             when(f->avg_logprob < p->logprob_threshold, DOUBT_UNLIKELY) |
             when(f->compression_ratio > p->compression_ratio_threshold, DOUBT_REPETITIVE) |
-            when(repetition_loops(&text), DOUBT_LOOP) | when(odd_pace(f, &text), DOUBT_PACE) |
+            when(repetition_loops(&text), DOUBT_LOOP) | pace_signs(f, &text) |
             when(odd_words(f), DOUBT_WORDS);
     return signs | when(is_phrase(&text, f, signs), DOUBT_PHRASE);
 }
 
 /* ------------------------------------------------------------------ what they amount to */
 
-/* All of `all` and none of `none`. Pace and words' times never drop anything: the times may be
- * wrong while the words are right. */
+/* All of `all` and none of `none`. Pace and words' times alone never drop anything: the times may
+ * be wrong while the words are right. */
 static const struct rule {
     uint32_t all, none;
 } rules[] = {
@@ -176,6 +177,8 @@ static const struct rule {
      * the model is sure. */
     {DOUBT_LOOP | DOUBT_REPETITIVE, DOUBT_VOICE},
     {DOUBT_LOOP | DOUBT_REPETITIVE | DOUBT_UNLIKELY, 0},
+    /* Nobody chants faster than a mouth can move. */
+    {DOUBT_LOOP | DOUBT_FAST, 0},
 };
 
 bool doubt_drops(uint32_t signs)

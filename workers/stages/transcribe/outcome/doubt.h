@@ -33,6 +33,7 @@ enum doubt {
     DOUBT_VOICE = 2048, /* no doubt but its opposite: voice activity hears somebody in at least half
                            of it; keeps what people may really say from being dropped, and is not
                            among the words of doubt_text */
+    DOUBT_FAST = 4096,  /* PACE, and it is more words than anybody says in the time */
 };
 
 #define DOUBT_TEXT_MAX 256

@@ -155,6 +155,22 @@ static float voice_of(const struct lane_window *w, int64_t start, int64_t end)
     return (float)(sum / (double)(last > first ? last - first : 1));
 }
 
+/* Mean log probability of what is read of a segment: how sure its times are is another thing. */
+static float sureness(const struct vocabulary *v, const struct decoding_result *r,
+                      const struct span *span)
+{
+    int32_t times = vocabulary_ids(v)->timestamp_begin;
+    double sum = 0;
+    size_t n = 0;
+
+    for (size_t i = span->first; i < span->first + span->count; i++)
+        if (r->tokens[i] < times) {
+            sum += (double)r->logprobs[i];
+            n++;
+        }
+    return n ? (float)(sum / (double)n) : r->avg_logprob;
+}
+
 static void doubt(struct result_segment *s, const struct decoding_result *r,
                   const struct transcribe_params *p, char *reason, size_t len)
 {
@@ -163,7 +179,7 @@ static void doubt(struct result_segment *s, const struct decoding_result *r,
         .language = s->language,
         .start_ms = s->start_ms,
         .end_ms = s->end_ms,
-        .avg_logprob = s->avg_logprob,
+        .avg_logprob = r->avg_logprob, /* what the window was judged by */
         .no_speech_prob = s->no_speech_prob,
         .compression_ratio = s->compression_ratio,
         .attempts = s->attempts,
@@ -232,7 +248,7 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
         struct result_segment s = {
             .text = d->text,
             .language = code_of(p->vocab, r->language),
-            .avg_logprob = r->avg_logprob,
+            .avg_logprob = sureness(p->vocab, r, &d->span),
             .no_speech_prob = r->no_speech_prob,
             .compression_ratio = r->compression_ratio,
             .temperature = r->temperature,
