@@ -1,7 +1,7 @@
 /* Candidates of a search that are no full text (store/read/find.h). */
 #include "store/read/find.h"
 
-#include "store/read/filter.h"
+#include "store/read/scope_filter.h"
 #include "store/stage_row.h"
 
 #define SOUND_COLUMNS "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "

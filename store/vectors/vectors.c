@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "store/read/filter.h"
+#include "store/read/scope_filter.h"
 #include "store/vectors/vector_file.h"
 #include "store/vectors/vector_rows.h"
 #include "store/vectors/vector_scan.h"
