@@ -14,6 +14,20 @@ enum cpu_isa { CPU_PLAIN, CPU_AVX2, CPU_AVX512, CPU_AVX512_BF16 };
  * x86-64. */
 enum cpu_isa cpu_isa(void);
 
+/* ThreadSanitizer does not see the OpenMP run time's barriers: every operation would look like a
+ * race, and suppressing so many takes minutes. Under it what OpenMP would divide is done by one
+ * thread, and what is tested is the threads that are ours. */
+#if defined(__SANITIZE_THREAD__)
+#define CPU_ONE_THREAD 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CPU_ONE_THREAD 1
+#endif
+#endif
+#ifndef CPU_ONE_THREAD
+#define CPU_ONE_THREAD 0
+#endif
+
 #define CPU_THREADS_MOST 4095u
 
 uint32_t cpu_processors(void); /* that this process may run on; at least 1 */

@@ -207,22 +207,29 @@ int db_next(struct store *st, sqlite3_stmt *stmt, struct err *err)
     return err->code;
 }
 
+/* A cached statement, to its first row. */
+static int first_row(struct store *st, sqlite3_stmt *stmt, struct err *err, const char *format,
+                     va_list ap)
+{
+    int rc;
+
+    if (!stmt)
+        return err->code;
+    rc = db_bind_list(stmt, format, ap);
+    return rc == SQLITE_OK ? db_next(st, stmt, err) : bind_failed(stmt, rc, err);
+}
+
 int db_run(struct store *st, struct err *err, const char *sql, const char *format, ...)
 {
     sqlite3_stmt *stmt = db_cached(st, sql, err);
     va_list ap;
     int rc;
 
-    if (!stmt)
-        return err->code;
     va_start(ap, format);
-    rc = db_bind_list(stmt, format, ap);
+    rc = first_row(st, stmt, err, format, ap);
     va_end(ap);
-    if (rc != SQLITE_OK)
-        return bind_failed(stmt, rc, err);
-    do
+    while (rc == 1)
         rc = db_next(st, stmt, err);
-    while (rc == 1);
     return rc;
 }
 
@@ -233,14 +240,9 @@ int db_first(struct store *st, sqlite3_stmt **ret, struct err *err, const char *
     va_list ap;
     int rc;
 
-    if (!stmt)
-        return err->code;
     va_start(ap, format);
-    rc = db_bind_list(stmt, format, ap);
+    rc = first_row(st, stmt, err, format, ap);
     va_end(ap);
-    if (rc != SQLITE_OK)
-        return bind_failed(stmt, rc, err);
-    rc = db_next(st, stmt, err);
     if (rc == 1)
         *ret = stmt;
     return rc;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "store/db.h"
+#include "store/stage_row.h"
 
 void store_task_free(struct store_task *t)
 {
@@ -66,24 +67,23 @@ static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, st
 
 static int task_skip(struct store *st, struct store_task *t, uint32_t done, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc;
+    static const char sql[] = "SELECT seq FROM shard WHERE task_id = ? ORDER BY seq LIMIT ?";
+    struct db_rows rows;
 
     t->skip = calloc(done, sizeof(*t->skip));
     if (!t->skip)
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
-    rc = db_first(st, &stmt, err, "SELECT seq FROM shard WHERE task_id = ? ORDER BY seq LIMIT ?",
-                  "ii", t->task_id, (int64_t)done);
-    for (; rc == 1; rc = db_next(st, stmt, err))
-        t->skip[t->skip_count++] = (uint32_t)sqlite3_column_int64(stmt, 0);
-    return rc;
+    db_rows_again(&rows, st, err, db_cached(st, sql, err), "ii", t->task_id, (int64_t)done);
+    while (db_rows_next(&rows))
+        t->skip[t->skip_count++] = (uint32_t)sqlite3_column_int64(rows.stmt, 0);
+    return db_rows_end(&rows);
 }
 
 static int tasks_of(struct store *st, const char *sql, int64_t stage_id, int64_t after,
                     int64_t now_ms, struct store_task *ret, size_t max, size_t *n, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
-    sqlite3_stmt *stmt = NULL;
+    struct db_rows rows;
     size_t count = 0;
     uint32_t done = 0;
     int rc;
@@ -92,18 +92,15 @@ static int tasks_of(struct store *st, const char *sql, int64_t stage_id, int64_t
     *n = 0;
     if (max == 0)
         return 0;
-    rc = db_first(st, &stmt, err, sql, "iiti", stage_id, after, now, (int64_t)max);
-    while (rc == 1) {
+    db_rows_again(&rows, st, err, db_cached(st, sql, err), "iiti", stage_id, after, now,
+                  (int64_t)max);
+    for (; db_rows_next(&rows); count++) {
         memset(&ret[count], 0, sizeof(ret[count]));
-        rc = task_row(stmt, &ret[count], &done, err);
-        if (rc == 0 && done)
-            rc = task_skip(st, &ret[count], done, err);
-        count++;
-        if (rc < 0)
-            sqlite3_reset(stmt);
-        else
-            rc = db_next(st, stmt, err);
+        rows.rc = task_row(rows.stmt, &ret[count], &done, err);
+        if (rows.rc == 0 && done)
+            rows.rc = task_skip(st, &ret[count], done, err);
     }
+    rc = db_rows_end(&rows);
     if (rc < 0) {
         while (count)
             store_task_free(&ret[--count]);
@@ -278,32 +275,6 @@ int store_event(struct store *st, const char *kind, int64_t media_id, const char
     return db_leave(st, rc, err);
 }
 
-void store_stage_row_free(struct store_stage_row *s)
-{
-    free(s->name);
-    free(s->model);
-    free(s->model_dir);
-    free(s->model_hash);
-    free(s->params_json);
-    *s = (struct store_stage_row){0};
-}
-
-static int stage_row(sqlite3_stmt *stmt, struct store_stage_row *s, struct err *err)
-{
-    *s = (struct store_stage_row){.stage_id = sqlite3_column_int64(stmt, 0),
-                                  .name = db_dup(stmt, 1),
-                                  .model = db_dup(stmt, 2),
-                                  .model_dir = db_dup(stmt, 3),
-                                  .model_hash = db_dup(stmt, 4),
-                                  .params_json = db_dup(stmt, 5),
-                                  .source_id = sqlite3_column_int64(stmt, 6)};
-    if (!s->name || !s->model || !s->model_dir || !s->model_hash || !s->params_json) {
-        store_stage_row_free(s);
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
-    }
-    return 0;
-}
-
 #define STAGES(index, condition)                                                \
     "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, " \
     "ifnull(s.source_id, 0) FROM stage s "                                      \
@@ -317,39 +288,31 @@ static const char sql_stages_unsettled[] = STAGES("task_unsettled", UNSETTLED);
 static int stages_of(struct store *st, const char *sql, int64_t now_ms,
                      struct store_stage_row **ret, size_t *n, struct err *err)
 {
-    struct store_stage_row *rows = NULL, *more;
+    struct store_stage_row *list = NULL;
     char now[CLOCK_ISO_LEN];
-    sqlite3_stmt *stmt = NULL;
+    struct db_rows rows;
     size_t count = 0;
     int rc;
 
     clock_iso8601(now_ms, now);
-    rc = db_first(st, &stmt, err, sql, "t", now);
-    while (rc == 1) {
-        more = calloc(count + 1, sizeof(*rows));
-        if (more) {
-            if (rows)
-                memcpy(more, rows, count * sizeof(*rows));
-            free(rows);
-            rows = more;
-            rc = stage_row(stmt, &rows[count], err);
-        } else {
-            rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-        }
-        if (rc < 0) {
-            sqlite3_reset(stmt);
-            break;
-        }
-        count++;
-        rc = db_next(st, stmt, err);
+    db_rows_again(&rows, st, err, db_cached(st, sql, err), "t", now);
+    while (db_rows_next(&rows)) {
+        struct store_stage_row *more = realloc(list, (count + 1) * sizeof(*list));
+
+        if (more)
+            list = more;
+        rows.rc = more ? stage_row_of(rows.stmt, &list[count], err)
+                       : err_set(err, ERR_NOMEM, "catalog: out of memory");
+        count += rows.rc == 0;
     }
+    rc = db_rows_end(&rows);
     if (rc < 0) {
-        for (size_t i = 0; rows && i < count; i++)
-            store_stage_row_free(&rows[i]);
-        free(rows);
+        for (size_t i = 0; i < count; i++)
+            store_stage_row_free(&list[i]);
+        free(list);
         return rc;
     }
-    *ret = rows;
+    *ret = list;
     *n = count;
     return 0;
 }

@@ -186,20 +186,6 @@ static void host_close(struct backend *be)
     free(h);
 }
 
-/* ThreadSanitizer does not see the OpenMP run time's barriers: every operation would look like a
- * race, and suppressing so many takes minutes. Under it the operations use one thread, and what is
- * tested is the threads that are ours. */
-#if defined(__SANITIZE_THREAD__)
-#define ONE_THREAD 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define ONE_THREAD 1
-#endif
-#endif
-#ifndef ONE_THREAD
-#define ONE_THREAD 0
-#endif
-
 static const struct backend_ops host_ops = {
     .close = host_close,
     .sync = host_sync,
@@ -258,7 +244,7 @@ int backend_open_host(uint32_t threads, struct backend **ret, struct err *err)
     backend_host_info(&h->base.info);
     if (threads > 0 && threads <= CPU_THREADS_MOST)
         h->base.info.threads = threads;
-    if (ONE_THREAD)
+    if (CPU_ONE_THREAD)
         h->base.info.threads = 1;
     h->threads = (int)h->base.info.threads;
     h->kernels = pick_kernels();

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "scheduler/control/control_message.h"
 #include "scheduler/control/control_path.h"
 #include "workers/wire/frame.h"
 

@@ -1,4 +1,4 @@
-/* scheduler/control/control_path.h - the address of a run's local socket, and what goes over it.
+/* scheduler/control/control_path.h - the address of a run's local socket.
  *
  * The socket lies beside the catalog as FILE.sock. A socket's address holds 108 bytes, a path may
  * have thousands: so it is always addressed through the open directory, as
@@ -7,14 +7,10 @@
 #ifndef NIGHTSHIFT_SCHEDULER_CONTROL_CONTROL_PATH_H
 #define NIGHTSHIFT_SCHEDULER_CONTROL_CONTROL_PATH_H
 
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/buf.h"
 #include "base/err.h"
-#include "scheduler/control/control.h"
 
 struct control_path {
     int dir;                 /* open (O_PATH); control_path_close closes it */
@@ -34,11 +30,5 @@ void control_path_unlink(const struct control_path *p);
 
 /* Is the peer of a connected socket the same user (or root)? */
 int control_peer_check(int fd, struct err *err);
-
-void control_live_put(struct buf *out, const struct control_live *m);
-int control_live_get(const uint8_t *data, size_t len, struct control_live *ret, struct err *err);
-void control_error_put(struct buf *out, const struct err *e);
-/* Returns the code that was sent, or ERR_PROTOCOL; *err has the sentence. */
-int control_error_get(const uint8_t *data, size_t len, struct err *err);
 
 #endif

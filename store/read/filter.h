@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "store/db.h"
-#include "store/read/scope.h"
 
 /* A file or a directory. Exact bytes through the index on places; a name that holds a backslash may
  * be the display form of odd bytes, and is compared with that form too, which reads all places. */
@@ -28,19 +27,6 @@ const char *filter_path_sql(struct filter_path *f, int first);
 #define FILTER_SPEAKER(param) \
     "(k.name = " param " COLLATE NOCASE OR k.label = " param " COLLATE NOCASE)"
 #define FILTER_LANGUAGE(param) "g.language = " param
-
-/* A scope as conditions on the recording of a row. */
-struct scope_filter {
-    const struct scope *scope; /* borrowed */
-    struct filter_path path;
-};
-bool scope_is_all(const struct scope *scope);
-int scope_filter_make(const struct scope *scope, struct scope_filter *ret, struct err *err);
-void scope_filter_free(struct scope_filter *f);
-/* Appends " AND media IN (...)" for each; media is the SQL of a media_id. The parameters have the
- * numbers first ... first + 4, first at most 12. */
-void scope_filter_put(struct scope_filter *f, struct buf *sql, const char *media, int first);
-void scope_filter_bind(const struct scope_filter *f, struct db_rows *rows, int first);
 
 /* A SELECT of the classes of sound whose name has the text of the parameter in it ("?1"). From one
  * name to the next by the index: there are some hundred, and perhaps millions of rows. */

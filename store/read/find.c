@@ -1,7 +1,8 @@
 /* Candidates of a search that are no full text (store/read/find.h). */
 #include "store/read/find.h"
 
-#include "store/read/filter.h"
+#include "store/read/scope_filter.h"
+#include "store/stage_row.h"
 
 #define SOUND_COLUMNS "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
 #define SOUND_PLACE \
@@ -193,18 +194,9 @@ int find_stage(struct store *st, const char *name, struct store_stage_row *ret, 
         return rc;
     if (rc == 0)
         return err_set(err, ERR_EMPTY, "the catalog has no vectors of '%s'", name);
-    s = (struct store_stage_row){.stage_id = sqlite3_column_int64(stmt, 0),
-                                 .name = db_dup(stmt, 1),
-                                 .model = db_dup(stmt, 2),
-                                 .model_dir = db_dup(stmt, 3),
-                                 .model_hash = db_dup(stmt, 4),
-                                 .params_json = db_dup(stmt, 5),
-                                 .source_id = sqlite3_column_int64(stmt, 6)};
+    rc = stage_row_of(stmt, &s, err);
     sqlite3_reset(stmt);
-    if (!s.name || !s.model || !s.model_dir || !s.model_hash || !s.params_json) {
-        store_stage_row_free(&s);
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
-    }
-    *ret = s;
-    return 0;
+    if (rc == 0)
+        *ret = s;
+    return rc;
 }

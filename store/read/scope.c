@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "store/read/filter.h"
+#include "store/read/scope_filter.h"
 
 bool scope_is_all(const struct scope *scope)
 {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "store/read/filter.h"
+#include "store/read/scope_filter.h"
 
 void vector_rows_free(struct vector_rows *r)
 {

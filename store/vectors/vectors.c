@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "store/read/filter.h"
+#include "store/read/scope_filter.h"
 #include "store/vectors/vector_file.h"
 #include "store/vectors/vector_rows.h"
 #include "store/vectors/vector_scan.h"
@@ -130,43 +130,37 @@ static const char sql_all[] = EACH_ROW(""), sql_current[] = EACH_ROW("AND t.curr
  * compete, else all go into a file. */
 static int each_row(struct search *s, int64_t after, struct vector_writer *w, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(s->st, &stmt, err, w ? sql_all : sql_current, "ii", after, s->stage_id);
+    struct db_rows rows;
 
-    while (rc == 1) {
-        int64_t id = sqlite3_column_int64(stmt, 0);
+    db_rows_again(&rows, s->st, err, db_cached(s->st, w ? sql_all : sql_current, err), "ii", after,
+                  s->stage_id);
+    while (db_rows_next(&rows)) {
+        int64_t id = sqlite3_column_int64(rows.stmt, 0);
 
-        rc = !row_take(s, stmt, 1) ? 0
-             : w                   ? vector_writer_add(w, id, s->row, err)
-                                   : row_rank(s, id, err);
-        if (rc < 0)
-            sqlite3_reset(stmt);
-        else
-            rc = db_next(s->st, stmt, err);
+        rows.rc = !row_take(s, rows.stmt, 1) ? 0
+                  : w                        ? vector_writer_add(w, id, s->row, err)
+                                             : row_rank(s, id, err);
     }
-    return rc;
+    return db_rows_end(&rows);
 }
 
 /* Those of the scope with id > after compete. */
 static int each_in_scope(struct search *s, int64_t after, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
+    static const char sql[] = "SELECT embedding_id, vector FROM embedding "
+                              "WHERE embedding_id BETWEEN ? AND ?";
+    struct db_rows rows;
     int rc = 0;
 
     for (size_t i = vector_rows_at(&s->rows, after + 1); i < s->rows.count && rc == 0; i++) {
         const struct vector_range *r = &s->rows.list[i];
 
-        rc = db_first(s->st, &stmt, err,
-                      "SELECT embedding_id, vector FROM embedding "
-                      "WHERE embedding_id BETWEEN ? AND ?",
-                      "ii", r->first > after ? r->first : after + 1, r->last);
-        while (rc == 1) {
-            rc = row_take(s, stmt, 1) ? row_rank(s, sqlite3_column_int64(stmt, 0), err) : 0;
-            if (rc < 0)
-                sqlite3_reset(stmt);
-            else
-                rc = db_next(s->st, stmt, err);
-        }
+        db_rows_again(&rows, s->st, err, db_cached(s->st, sql, err), "ii",
+                      r->first > after ? r->first : after + 1, r->last);
+        while (db_rows_next(&rows))
+            if (row_take(s, rows.stmt, 1))
+                rows.rc = row_rank(s, sqlite3_column_int64(rows.stmt, 0), err);
+        rc = db_rows_end(&rows);
     }
     return rc;
 }

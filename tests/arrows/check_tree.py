@@ -76,10 +76,8 @@ ENDING_ALLOWED = ["tools"]  # the main files
 # Circles that are meant: the rooms of one folder, and why.
 CIRCLES = [
     ("store", ["db", "migrate", "store"], "db.h is what store/ knows of its own handle, store.h"),
-    ("store/read", ["filter", "scope"], "a scope is a filter, and asks the catalog through one"),
     ("scheduler/run", ["figures", "process", "report", "run"],
      "the run's one struct, and what every part of a run may ask for, a process too"),
-    ("scheduler/control", ["control", "control_path"], "both sides of the socket have one address"),
     ("workers/media", ["decoder", "wire"], "the parent's side and the messages of both"),
     ("workers/pass", ["feed", "lease", "shard_report"],
      "a track is dropped by whoever holds the lock, wherever its audio is"),

@@ -5,6 +5,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
+#include "base/cpu.h"
 #include "workers/audio/fft.h"
 #include "workers/audio/mel_filters.h"
 
@@ -12,18 +13,6 @@
 #define PI 3.14159265358979323846
 
 #define BLOCK 16 /* frames that a thread takes at once: some 0.1 ms */
-
-/* ThreadSanitizer does not see the barriers of the OpenMP run time, as in gpu/host/host.c. */
-#if defined(__SANITIZE_THREAD__)
-#define ONE_THREAD 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define ONE_THREAD 1
-#endif
-#endif
-#ifndef ONE_THREAD
-#define ONE_THREAD 0
-#endif
 
 /* Of a thread. */
 struct desk {
@@ -83,7 +72,7 @@ static uint32_t threads_of(uint32_t asked)
 {
     int usual = omp_get_max_threads();
 
-    if (ONE_THREAD)
+    if (CPU_ONE_THREAD)
         return 1;
     if (asked)
         return asked;

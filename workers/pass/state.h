@@ -127,5 +127,6 @@ void worker_changed(struct worker *w);
 /* Message to post about a struct err: always valid UTF-8. The caller frees it; never NULL but for
  * lack of memory, and then it is encoded as empty. */
 char *worker_sentence(const struct err *e);
+void worker_post_fatal(struct worker *w, const struct err *why); /* FATAL */
 
 #endif

@@ -269,13 +269,7 @@ static int run(struct engine_stages *e, struct err *err)
 
 static void give_up(struct worker *w, const struct err *why)
 {
-    struct buf b = BUF_INIT;
-    char *sentence = worker_sentence(why);
-    struct msg_fatal m = {.code = why->code, .message = sentence};
-
-    msg_fatal_put(&b, &m);
-    outbox_post(&w->out, MSG_FATAL, &b);
-    free(sentence);
+    worker_post_fatal(w, why);
     pthread_mutex_lock(&w->lock);
     w->failed = why->code;
     pthread_mutex_unlock(&w->lock);

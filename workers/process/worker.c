@@ -107,17 +107,6 @@ static void post_heartbeat(struct worker *w)
     outbox_post(&w->out, MSG_HEARTBEAT, &b);
 }
 
-static void post_fatal(struct worker *w, const struct err *why)
-{
-    struct buf b = BUF_INIT;
-    char *sentence = worker_sentence(why);
-    struct msg_fatal m = {.code = why->code, .message = sentence};
-
-    msg_fatal_put(&b, &m);
-    outbox_post(&w->out, MSG_FATAL, &b);
-    free(sentence);
-}
-
 /* ---- threads */
 
 static uint32_t decoder_threads(const struct msg_setup *setup)
@@ -418,7 +407,7 @@ static int conclude(struct control *c, int rc, const struct err *err)
     case ERR_IO:
         return EX_OK;
     default:
-        post_fatal(&c->w, err);
+        worker_post_fatal(&c->w, err);
         return exit_status(rc);
     }
 }

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "scheduler/control/control_message.h"
 #include "scheduler/control/control_path.h"
 #include "tests/common/golden.h"
 #include "tests/unit/scheduler/fixture.h"
