@@ -70,6 +70,7 @@ struct report {
     struct store_totals totals;
     uint32_t transcriptions; /* stages that are */
     uint64_t speechless;     /* recordings that are done and have no text */
+    uint64_t gone;           /* those that are nowhere any more */
     bool running;            /* live is good */
     struct control_live live;
     char holder[200]; /* who holds the catalog when it is no run; "" nobody */
@@ -136,7 +137,7 @@ static void print_work(const struct report *r, struct buf *b)
 
     amount(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));
     amount(b, t->places, text_plural(t->places, "place", "places"));
-    amount(b, t->vanished, "vanished");
+    amount(b, r->gone, "vanished");
     amount(b, t->damaged, "damaged");
     amount(b, t->troubles, text_plural(t->troubles, "path unreadable", "paths unreadable"));
     if (b->len == 0)
@@ -616,13 +617,15 @@ static json_t *json_run(const struct report *r)
                      "draining", (int)l->draining, "in_work", json_work(l));
 }
 
-static json_t *json_totals(const struct store_totals *t)
+static json_t *json_totals(const struct report *r)
 {
+    const struct store_totals *t = &r->totals;
+
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, "
         "s:I, s:I}, s:b}",
         "recordings", (json_int_t)t->recordings, "places", (json_int_t)t->places, "vanished",
-        (json_int_t)t->vanished, "damaged", (json_int_t)t->damaged, "unreadable",
+        (json_int_t)r->gone, "damaged", (json_int_t)t->damaged, "unreadable",
         (json_int_t)t->troubles, "segments", (json_int_t)t->segments, "checkpoints",
         (json_int_t)t->shards_done, "tasks", "pending", (json_int_t)t->tasks_pending, "done",
         (json_int_t)t->tasks_done, "failed", (json_int_t)t->tasks_failed, "cancelled",
@@ -653,7 +656,7 @@ static json_t *json_path(const char *path)
 
 static int print_json(struct report *r, struct err *err)
 {
-    json_t *o = json_totals(&r->totals);
+    json_t *o = json_totals(r);
     int rc = 0;
 
     if (!o || json_object_set_new(o, "catalog", json_path(store_path(r->store))) != 0 ||
@@ -712,6 +715,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     look_at_run(&r, cli->catalog);
     if (store_totals(r.store, &r.totals, &err) != 0 || aside_read(r.store, &r.aside, &err) != 0 ||
         store_speechless(r.store, &r.speechless, &err) != 0 ||
+        store_gone(r.store, &r.gone, &err) != 0 ||
         (cli->json ? print_json(&r, &err) : print_report(&r, &err)) != 0)
         status = cli_fail("read the catalog", &err, NULL);
     else

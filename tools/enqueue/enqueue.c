@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "tools/batch.h"
 #include "tools/cli.h"
+#include "tools/foresee.h"
 #include "tools/text.h"
 #include "tools/enqueue/groups.h"
 #include "tools/enqueue/walk.h"
@@ -35,8 +36,9 @@ struct enqueue {
     const struct groups_group *group;  /* and its group */
     struct writer *writer;
     struct store *known; /* in a dry run; borrowed; NULL: nothing is known */
-    int64_t shown_ms;    /* when the progress line was drawn last */
-    bool line;           /* it stands on the terminal now */
+    struct foresee *foresee;
+    int64_t shown_ms; /* when the progress line was drawn last */
+    bool line;        /* it stands on the terminal now */
     uint32_t lines;
     bool sandbox_tried;
 };
@@ -272,7 +274,7 @@ static int add_recording(struct enqueue *q, const struct walk_entry *e, int fd,
                             .device = st->st_dev};
     struct err why = {0};
 
-    if (batch_job(q->first) != 0 && fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) != 0) {
+    if (fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) != 0) {
         q->r->unreadable_files++;
         return trouble(q, e, "", 0, &why, err);
     }
@@ -511,6 +513,7 @@ static void add_counts(const struct store_enqueue_counts *c, struct store_enqueu
     sum->changed += c->changed;
     sum->unchanged += c->unchanged;
     sum->vanished += c->vanished;
+    sum->gone += c->gone;
 }
 
 static void sum_up(struct enqueue *q)
@@ -526,6 +529,9 @@ static void sum_up(struct enqueue *q)
             k->job_id = batch_job(q->sets[i].of[j]);
             k->tasks = c->tasks;
             k->lacking = c->lacking;
+            k->restored = c->restored;
+            k->reasked = c->reasked;
+            k->instead = c->instead;
             r->counts.tasks += c->tasks;
             if (j == 0)
                 add_counts(c, &r->counts);
@@ -558,7 +564,7 @@ static int begin_all(struct enqueue *q, struct err *err)
                                        .options = k->options,
                                        .replaces = k->replaces};
 
-            rc = batch_begin(q->writer, &rq, &q->sets[i].of[j], err);
+            rc = batch_begin(q->writer, q->foresee, &rq, &q->sets[i].of[j], err);
         }
     q->first = q->sets[0].of[0];
     return rc;
@@ -570,6 +576,7 @@ static void free_all(struct enqueue *q)
         for (uint32_t j = 0; j < STAGE_COUNT; j++)
             batch_free(q->sets[i].of[j]);
     free(q->sets);
+    foresee_free(q->foresee);
 }
 
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
@@ -583,10 +590,12 @@ int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct
 
     memset(ret, 0, sizeof(*ret));
     q.sets = calloc(o->groups->count, sizeof(*q.sets));
-    if (walked && q.sets)
-        rc = begin_all(&q, err);
-    else
+    if (!walked || !q.sets)
         rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0 && !writer)
+        rc = foresee_new(known, &q.foresee, err);
+    if (rc == 0)
+        rc = begin_all(&q, err);
     if (rc == 0)
         rc = walk_roots(&q, roots, root_count, walked, &walked_count, err);
     if (rc == 0)

@@ -26,8 +26,7 @@ struct enqueue_options {
 };
 
 struct enqueue_result {
-    /* As the first job of each group has counted, but the tasks of all; in a dry run only seen,
-     * added and unchanged. */
+    /* As the first job of each group has counted, but the tasks of all; in a dry run none. */
     struct store_enqueue_counts counts;
     uint64_t files;    /* looked at */
     uint64_t found;    /* recordings, before the catalog has counted them */
