@@ -101,11 +101,10 @@ struct request {
     const char *const *unread;
     uint32_t unread_count;
     /* RETRY, CANCEL, PAUSE, RESUME, and without a job FORGET and PIN: which tasks. All empty: every
-     * one. ERR_MISSING: the catalog knows nothing at or below the path; ERR_INPUT: it has no such
-     * job. */
+     * one. ERR_MISSING: the catalog knows nothing at or below the path, or has no such job. */
     int64_t select_job;      /* 0: any */
     const char *select_path; /* raw absolute path or path prefix (a directory); NULL: any */
-    int64_t stage_id;        /* FORGET, PIN. ERR_INPUT: there is none */
+    int64_t stage_id;        /* FORGET, PIN. ERR_MISSING: there is none */
     /* NAME_SPEAKER */
     int64_t speaker_id;
     const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */

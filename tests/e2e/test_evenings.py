@@ -362,6 +362,21 @@ class Asked(Evenings):
         run.signal(signal.SIGTERM)
         run.wait()
 
+    def test_what_a_run_cannot_do_is_said(self):
+        self.enqueue(self.archive)
+        self.nightshift("pause", status=0)
+        self.assertIn("The catalog is paused: `nightshift resume`, then `nightshift run`.", self.run_to_end().out)
+        self.nightshift("resume", status=0)
+        self.nightshift("pause", self.archive, status=0)
+        self.assertEqual("Nothing was done: 2 recordings are paused. Next: nightshift resume\n", self.run_to_end().out)
+        self.nightshift("resume", status=0)
+        with open(self.bring(OTHER), "r+b") as file:
+            file.truncate(os.path.getsize(file.name) * 2 // 3)
+        self.enqueue(self.archive)
+        self.assertIn("\n1 of the recordings is damaged: nightshift status --failures\n",
+                      self.run_to_end("--threads=2").out)
+        self.assertIn("Nothing was waiting.", self.run_to_end().out)
+
     SUMS = ("recordings", "new", "new_places", "changed", "unchanged", "vanished", "files", "left_alone",
             "unreadable_files")
 

@@ -234,6 +234,27 @@ static int count_transcriptions(void *arg, const struct read_progress *p)
     return 0;
 }
 
+static uint64_t unused_of(const struct report *r, const struct read_progress *p)
+{
+    uint64_t n = p->superseded;
+    struct err none = {0};
+
+    return p->superseded == 0 || read_unused(r->store, p->stage_id, &n, &none) != 0 ? p->superseded
+                                                                                    : n;
+}
+
+/* What is pinned, or current until what is asked for now is done, is not superseded. */
+static void put_superseded(const struct report *r, const struct read_progress *p, struct buf *out)
+{
+    const uint64_t unused = unused_of(r, p), used = p->superseded - unused;
+    char n[TEXT_LEN];
+
+    if (used > 0)
+        buf_printf(out, "%s %s current still", p->tasks > 0 ? "," : "", text_count(used, n));
+    if (unused > 0)
+        buf_printf(out, "%s %s superseded", p->tasks + used > 0 ? "," : "", text_count(unused, n));
+}
+
 static int print_stage(void *arg, const struct read_progress *p)
 {
     struct report *r = arg;
@@ -262,8 +283,7 @@ static int print_stage(void *arg, const struct read_progress *p)
                        : ", which failed, was cancelled, or is paused");
     if (p->settling > 0)
         buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
-    if (p->superseded > 0)
-        buf_printf(&b, "%s %s superseded", p->tasks > 0 ? "," : "", text_count(p->superseded, n));
+    put_superseded(r, p, &b);
     if (aside_why(r->aside, p))
         buf_printf(&b, "; put aside by the last run: %s", aside_why(r->aside, p));
     buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
@@ -535,19 +555,20 @@ static int append(struct report *r, json_t *o)
 static int json_stage(void *arg, const struct read_progress *p)
 {
     const struct report *r = arg;
+    const uint64_t unused = unused_of(r, p);
 
-    return append(arg,
-                  json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-                            "s:I, s:I, s:I, s:s?}",
-                            "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id,
-                            "name", p->stage, "model", p->model, "params", p->params_json,
-                            "waiting_for_source", (json_int_t)p->waiting, "settling",
-                            (json_int_t)p->settling, "tasks", (json_int_t)p->tasks, "done",
-                            (json_int_t)p->done, "pending", (json_int_t)p->pending, "failed",
-                            (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
-                            (json_int_t)p->paused, "superseded", (json_int_t)p->superseded,
-                            "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
-                            (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
+    return append(
+        arg, json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+                       "s:I, s:I, s:I, s:s?}",
+                       "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id, "name",
+                       p->stage, "model", p->model, "params", p->params_json, "waiting_for_source",
+                       (json_int_t)p->waiting, "settling", (json_int_t)p->settling, "tasks",
+                       (json_int_t)p->tasks, "done", (json_int_t)p->done, "pending",
+                       (json_int_t)p->pending, "failed", (json_int_t)p->failed, "cancelled",
+                       (json_int_t)p->cancelled, "paused", (json_int_t)p->paused, "superseded",
+                       (json_int_t)unused, "current_still", (json_int_t)(p->superseded - unused),
+                       "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
+                       (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
 }
 
 static int json_job(void *arg, const struct read_job *j)

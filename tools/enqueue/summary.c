@@ -126,20 +126,12 @@ static void piece(struct buf *b, bool *first, const char *sep, uint64_t n, const
     *first = false;
 }
 
-static void to_stdout(void *arg, const char *bytes, size_t n)
-{
-    (void)arg;
-    fwrite(bytes, 1, n, stdout);
-}
-
 static void print_wrapped(struct buf *b)
 {
     char *s = buf_cstr(b);
 
-    if (s && s[0] != 0) {
-        text_wrap(to_stdout, NULL, s, 0, 0, cli_columns(stdout));
-        putchar('\n');
-    }
+    if (s && s[0] != 0)
+        cli_print(s, 0);
     buf_clear(b);
 }
 

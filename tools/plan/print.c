@@ -57,31 +57,18 @@ static bool is_stuck(const struct plan *p)
     return p->waiting;
 }
 
-/* What several stages wait to hear is there once. */
 static void print_waiting(const struct plan *p)
 {
     char n[TEXT_LEN], m[TEXT_LEN], text[400];
-    uint64_t recordings = p->recordings, unknown = 0;
-    bool guess = true;
-    int64_t left = 0;
 
-    for (uint32_t i = 0; i < p->stage_count; i++) {
-        const struct plan_stage *s = &p->stages[i];
-
-        recordings = s->recordings > recordings ? s->recordings : recordings;
-        unknown = s->unknown > unknown ? s->unknown : unknown;
-        if (left >= 0)
-            left = s->left_ms < 0 ? -1 : s->left_ms > left ? s->left_ms : left;
-        guess &= p->stages[i].known == 0;
-    }
     if (!p->waiting) {
         line("Waiting", p->missing
                             ? "nothing: there is no catalog yet. Next: nightshift enqueue PATH"
                             : "nothing. Next: nightshift enqueue PATH");
         return;
     }
-    snprintf(text, sizeof(text), "%s %s", text_count(recordings, n),
-             text_plural(recordings, "recording", "recordings"));
+    snprintf(text, sizeof(text), "%s %s", text_count(p->recordings, n),
+             text_plural(p->recordings, "recording", "recordings"));
     if (p->stage_count > 1)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), " in %u stages", p->stage_count);
     if (is_stuck(p)) {
@@ -91,17 +78,17 @@ static void print_waiting(const struct plan *p)
         line("Waiting", text);
         return;
     }
-    if (left >= 0)
+    if (p->left_ms > 0)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), ", %s%s of audio",
-                 unknown ? "about " : "", text_length(left, m));
-    if (unknown == recordings)
+                 p->unknown ? "about " : "", text_length(p->left_ms, m));
+    if (p->unknown > 0 && p->unknown >= p->recordings)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "; lengths are not known yet and guessed from %s",
-                 guess ? "the size, at 128 kbit/s" : "others");
-    else if (unknown)
+                 p->guessed ? "the size, at 128 kbit/s" : "others");
+    else if (p->unknown)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                 "; the length of %s is not known yet and guessed from %s", text_count(unknown, n),
-                 guess ? "the size, at 128 kbit/s" : "the others");
+                 "; the length of %s is not known yet and guessed from %s",
+                 text_count(p->unknown, n), p->guessed ? "the size, at 128 kbit/s" : "the others");
     line("Waiting", text);
     if (p->paused)
         line("", "The catalog is paused: nothing will be done until `nightshift resume`.");

@@ -300,13 +300,13 @@ TEST(selections)
     assert_int_equal(runnable(st, NULL), 4);
     assert_int_equal(
         request_apply(st, &(struct request){.type = REQUEST_CANCEL, .select_job = 99}, &r, &e),
-        ERR_INPUT);
+        ERR_MISSING);
     for (enum request_type k = REQUEST_RETRY; k <= REQUEST_RESUME; k++) {
         struct request rq = {.type = k, .select_path = "/a/b/2.wa"};
 
         assert_int_equal(request_apply(st, &rq, &r, &e), ERR_MISSING);
         rq = (struct request){.type = k, .select_job = 99};
-        assert_int_equal(request_apply(st, &rq, &r, &e), ERR_INPUT);
+        assert_int_equal(request_apply(st, &rq, &r, &e), ERR_MISSING);
         rq = (struct request){.type = k, .select_path = "/a/b", .select_job = one};
         assert_int_equal(request_apply(st, &rq, &r, &e), 0);
     }
