@@ -57,8 +57,20 @@ static bool is_stuck(const struct plan *p)
     return p->waiting;
 }
 
+/* The largest stage's, where what failed is all that they wait for: a run counts these as failed.
+ */
+static uint64_t count_stuck(const struct plan *p)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < p->stage_count; i++)
+        most = p->stages[i].recordings > most ? p->stages[i].recordings : most;
+    return most;
+}
+
 static void print_waiting(const struct plan *p)
 {
+    const uint64_t recordings = is_stuck(p) ? count_stuck(p) : p->recordings;
     char n[TEXT_LEN], m[TEXT_LEN], text[400];
 
     if (!p->waiting) {
@@ -67,8 +79,8 @@ static void print_waiting(const struct plan *p)
                             : "nothing. Next: nightshift enqueue PATH");
         return;
     }
-    snprintf(text, sizeof(text), "%s %s", text_count(p->recordings, n),
-             text_plural(p->recordings, "recording", "recordings"));
+    snprintf(text, sizeof(text), "%s %s", text_count(recordings, n),
+             text_plural(recordings, "recording", "recordings"));
     if (p->stage_count > 1)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), " in %u stages", p->stage_count);
     if (is_stuck(p)) {
