@@ -119,6 +119,10 @@ char *db_dup(sqlite3_stmt *stmt, int column);
 #define DB_BELOW(column, path, low, high)                                                 \
     column " >= " path " AND " column " < " high " AND (" column " = " path " OR " column \
            " >= " low ")"
+/* In SQL: is the path the root, or below it? Both are blobs. For few roots: it uses no index. */
+#define DB_UNDER(path, root)                                                       \
+    "(" path " = " root " OR " root " = x'2F' OR substr(" path ", 1, length(" root \
+    ") + 1) = CAST(" root " || x'2F' AS BLOB))"
 struct db_prefix {
     char *low, *high; /* low = "dir/", high = "dir0" */
     size_t len;       /* of each; len - 1 without the last byte is the path itself */

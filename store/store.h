@@ -73,13 +73,18 @@ static inline const struct store_stage *store_stage_source(const struct store_st
 
 struct store_enqueue_counts {
     uint64_t seen;    /* recordings found this time */
-    uint64_t added;   /* new content: new recordings */
+    uint64_t added;   /* new content at new places: new recordings */
     uint64_t places;  /* new places of recordings known already */
     uint64_t changed; /* places whose content is another one now */
     uint64_t unchanged;
     uint64_t vanished; /* places under the roots that are not there any more */
+    uint64_t gone;     /* and recordings that are nowhere any more with these */
     uint64_t tasks;    /* new tasks, also of old recordings (another stage or model) */
     uint64_t lacking;  /* got no task, for want of their source's (request.h: keep_source) */
+    /* Tasks of the job's stage that were asked for before, and in another way since: */
+    uint64_t restored; /* they are done, and their results current now */
+    uint64_t reasked;  /* they wait again */
+    uint64_t instead;  /* recordings that waited for another stage of the kind, and do not now */
 };
 
 /* ------------------------------------------------------------------------- running */
@@ -272,7 +277,8 @@ struct store_archive {
 };
 
 struct store_totals {
-    uint64_t recordings, places, vanished;
+    uint64_t recordings, places;
+    uint64_t vanished; /* places, also old names of what is there */
     struct store_archive archive;
     /* Every task is in exactly one of these. pending: runnable, now or after a retry's wait, or to
      * be settled; absent: pending, but no place of its recording is present; paused: pending
@@ -294,6 +300,8 @@ int store_totals(struct store *st, struct store_totals *ret, struct err *err);
 /* The archive's `done` alone. */
 int store_recordings_done(struct store *st, uint64_t *ret, struct err *err);
 uint64_t store_archive_all(const struct store_archive *a); /* recordings; pure */
+/* Recordings of which every place has vanished. */
+int store_gone(struct store *st, uint64_t *ret, struct err *err);
 /* Recordings that are transcribed and have no text: nobody speaks in them. */
 int store_speechless(struct store *st, uint64_t *ret, struct err *err);
 

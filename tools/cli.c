@@ -325,6 +325,20 @@ unsigned cli_columns(FILE *f)
     return ws.ws_col < 40 ? 40 : ws.ws_col > 120 ? 120 : ws.ws_col;
 }
 
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
+
+void cli_print(const char *s, size_t indent)
+{
+    if (!s)
+        return;
+    text_wrap(to_stdout, NULL, s, 0, indent, cli_columns(stdout));
+    putchar('\n');
+}
+
 int cli_flush(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

@@ -70,6 +70,9 @@ bool cli_color(FILE *f);
 void cli_paint(FILE *f, const char *sgr, const char *text);
 /* Columns to write in: the terminal's, at least 40 and at most 120; 80 when f is none. */
 unsigned cli_columns(FILE *f);
+/* A line on standard output, broken at blanks to fit it; the lines after the first are indented. s
+ * NULL: nothing, of a buffer that ran out of memory. */
+void cli_print(const char *s, size_t indent);
 /* Flushes standard output; EX_IOERR with a sentence when it could not be written. */
 int cli_flush(int status);
 

@@ -150,17 +150,19 @@ static int run_command(struct cli *cli, int argc, char **argv)
     return unknown(argv[0]);
 }
 
-/* `nightshift complete WORD...`, hidden: what the last WORD may become (tools/complete.h). */
+/* `nightshift complete [WORD]...`, hidden: what the last WORD may become (tools/complete.h). */
 static int complete(int argc, char **argv)
 {
-    struct complete c = {.word = argv[argc - 1], .before = argc > 2 ? argv[argc - 2] : ""};
+    struct complete c = {.word = argc > 1 ? argv[argc - 1] : "",
+                         .before = argc > 2 ? argv[argc - 2] : ""};
     struct cli cli = {.complete = &c};
     const struct command *command;
 
     opterr = 0;
-    while (getopt_long(argc - 1, argv, SHORTS, longs, NULL) != -1)
+    argc -= argc > 1;
+    while (getopt_long(argc, argv, SHORTS, longs, NULL) != -1)
         continue;
-    if (optind < argc - 1 && strcmp(argv[optind], "help") != 0) {
+    if (optind < argc && strcmp(argv[optind], "help") != 0) {
         command = find(argv[optind]);
         return command ? command->main(&cli, 1, argv + optind) : EX_OK;
     }
@@ -204,7 +206,7 @@ int main(int argc, char **argv)
         return decoder_main(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "probe") == 0)
         return probe_main(argc - 1, argv + 1);
-    if (argc > 2 && strcmp(argv[1], "complete") == 0)
+    if (argc > 1 && strcmp(argv[1], "complete") == 0)
         return complete(argc - 1, argv + 1);
     signal(SIGPIPE,
            SIG_IGN); /* a reader that goes away is an error of writing, told by cli_flush */

@@ -53,25 +53,20 @@ int asked_each(struct store *st, asked_fn fn, void *arg, struct err *err)
     return db_rows_end(&rows);
 }
 
-/* A path is a blob in the catalog, and so is what lies at or above it. */
-#define UNDER(path, root)                                                          \
-    "(" path " = " root " OR " root " = x'2F' OR substr(" path ", 1, length(" root \
-    ") + 1) = CAST(" root " || x'2F' AS BLOB))"
-
 static const char sql_usual[] =
     "SELECT " STAGE " FROM (SELECT t.stage_id, count(*) AS n FROM place p "
     "JOIN task t ON t.media_id = p.media_id AND t.wanted "
     "WHERE p.state = 'present' AND " DB_BELOW(
         "p.path_raw", "?1", "?2", "?3") " AND NOT EXISTS (SELECT 1 FROM asking a "
-                                        "WHERE " UNDER("p.path_raw",
-                                                       "a.path_raw") ") "
-                                                                     "GROUP BY t.stage_id) "
-                                                                     "u JOIN stage s ON "
-                                                                     "s.stage_id = "
-                                                                     "u.stage_id " SOURCE
-                                                                     "ORDER BY s.name, u.n "
-                                                                     "DESC, s.stage_id "
-                                                                     "DESC";
+                                        "WHERE " DB_UNDER("p.path_raw",
+                                                          "a.path_raw") ") "
+                                                                        "GROUP BY t.stage_id) "
+                                                                        "u JOIN stage s ON "
+                                                                        "s.stage_id = "
+                                                                        "u.stage_id " SOURCE
+                                                                        "ORDER BY s.name, u.n "
+                                                                        "DESC, s.stage_id "
+                                                                        "DESC";
 
 int asked_usual(struct store *st, const char *path, asked_fn fn, void *arg, struct err *err)
 {

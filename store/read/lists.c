@@ -134,6 +134,19 @@ int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *
     return db_rows_end(&rows);
 }
 
+int read_unused(struct store *st, int64_t stage_id, uint64_t *ret, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT count(*) FROM task INDEXED BY task_superseded "
+                 "WHERE stage_id = ? AND current = 0 AND wanted = 0",
+                 "i", stage_id);
+    if (db_rows_next(&rows))
+        *ret = U64(rows.stmt, 0);
+    return db_rows_end(&rows);
+}
+
 int read_results(struct store *st, int64_t media_id, read_result_fn fn, void *arg, struct err *err)
 {
     struct db_rows rows;

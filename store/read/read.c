@@ -30,9 +30,14 @@ static const char sql_recordings[] =
     " GROUP BY s.name ORDER BY min(s.stage_id))), "
     "EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
     " WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_SETTLES "), "
-    "m.recorded_on, m.recorded_from "
-    "FROM media m JOIN recordings r ON r.media_id = m.media_id "
-    "JOIN place p ON p.place_id = m.place_id WHERE ";
+    "m.recorded_on, m.recorded_from, m.state IS NOT NULL, "
+    "NOT EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
+    " WHERE t.media_id = m.media_id AND s." DB_TRANSCRIBES ") "
+    " AND EXISTS (SELECT 1 FROM asking a JOIN stage s ON s.stage_id = a.stage_id "
+    " WHERE s." DB_TRANSCRIBES " AND " DB_UNDER(
+        "p.path_raw", "a.path_raw") ") "
+                                    "FROM media m JOIN recordings r ON r.media_id = m.media_id "
+                                    "JOIN place p ON p.place_id = m.place_id WHERE ";
 
 static struct read_recording recording_row(sqlite3_stmt *stmt)
 {
@@ -61,7 +66,9 @@ static struct read_recording recording_row(sqlite3_stmt *stmt)
                                .stages = db_text(stmt, 20),
                                .diarized = sqlite3_column_int(stmt, 21) != 0,
                                .recorded_on = db_text(stmt, 22),
-                               .recorded_from = db_text(stmt, 23)};
+                               .recorded_from = db_text(stmt, 23),
+                               .asked = sqlite3_column_int(stmt, 24) != 0,
+                               .forgotten = sqlite3_column_int(stmt, 25) != 0};
 
     if (!r.path_raw)
         r.path_raw = "";

@@ -36,6 +36,8 @@ struct read_recording {
     /* Of the transcription that read_segments hands out: "done", "started" (a part is there),
      * "pending", "failed", "cancelled"; "": none was asked for. */
     const char *transcript;
+    bool asked;                /* for anything, and that was not forgotten: else it has no state */
+    bool forgotten;            /* a transcription was asked for where it lies, and it has none */
     const char *stages;        /* the names of those that are done, "diarize, sounds"; "" none */
     bool diarized;             /* a diarization of it is done */
     const char *recorded_on;   /* "2003", "2003-05", "2003-05-17"; "" unknown */
@@ -207,5 +209,9 @@ struct read_progress { /* one stage */
 };
 typedef int (*read_progress_fn)(void *arg, const struct read_progress *row);
 int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *err);
+/* Of a stage's superseded ones, those whose results are not current either: others are pinned, or
+ * nothing was done yet of what is wanted in their place. Reads all of the stage that is not
+ * current. */
+int read_unused(struct store *st, int64_t stage_id, uint64_t *ret, struct err *err);
 
 #endif

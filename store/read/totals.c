@@ -78,6 +78,28 @@ int store_recordings_done(struct store *st, uint64_t *ret, struct err *err)
     return 0;
 }
 
+static int count_of(struct store *st, const char *sql, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, sql, "");
+
+    if (rc < 0)
+        return rc;
+    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+/* A file that holds something else now has not vanished, and neither has what it held before. */
+static const char sql_gone[] =
+    "SELECT count(*) FROM catalog_total c CROSS JOIN media m WHERE c.vanished > 0 "
+    "AND m.places = 0 AND NOT m.replaced";
+
+int store_gone(struct store *st, uint64_t *ret, struct err *err)
+{
+    return count_of(st, sql_gone, ret, err);
+}
+
 static const char sql_speechless[] =
     "SELECT count(*) FROM media m WHERE EXISTS (SELECT 1 FROM task t JOIN stage s USING (stage_id) "
     "WHERE t.media_id = m.media_id AND t.state = 'done' AND t.current AND s." DB_TRANSCRIBES ") "
@@ -86,12 +108,5 @@ static const char sql_speechless[] =
 
 int store_speechless(struct store *st, uint64_t *ret, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err, sql_speechless, "");
-
-    if (rc < 0)
-        return rc;
-    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
-    return 0;
+    return count_of(st, sql_speechless, ret, err);
 }

@@ -24,7 +24,8 @@ static const char superseded[] =
 static const char of_stage[] = "FROM stage s CROSS JOIN task t ON t.stage_id = s.stage_id "
                                "WHERE (s.stage_id = ?1 OR s.source_id = ?1) ";
 static const char to_pin[] = "FROM stage s CROSS JOIN task t ON t.stage_id = s.stage_id "
-                             "WHERE s.stage_id = ?1 AND t.pinned = 0 ";
+                             "WHERE s.stage_id = ?1 AND t.pinned = 0 "
+                             "AND t.state IN ('done', 'pending') ";
 static const char pinned[] = "FROM task t JOIN stage s ON s.stage_id = t.stage_id "
                              "WHERE ?1 = 0 AND t.pinned ";
 
@@ -62,8 +63,9 @@ static int each(struct store *st, const char *what, const char *from, const char
 
 /* Bytes of a row without its vector, as tables and indexes hold it: what archives had. */
 #define OF_TASK "t.task_id = x.task_id"
+#define HAS_RESULTS "(t.state = 'done' OR t.shards_done > 0)"
 #define PREVIEW                                                                                   \
-    "t.stage_id, s.name, s.model, s.params, count(*), "                                           \
+    "t.stage_id, s.name, s.model, s.params, sum(" HAS_RESULTS "), sum(NOT " HAS_RESULTS "), "     \
     "ifnull(sum((SELECT count(*) FROM segment x WHERE " OF_TASK ")), 0), "                        \
     "ifnull(sum((SELECT count(*) FROM embedding x WHERE " OF_TASK ")), 0), "                      \
     "ifnull(sum((SELECT count(name) FROM speaker x WHERE " OF_TASK ")), 0), "                     \
@@ -90,10 +92,11 @@ static int preview_row(void *arg, sqlite3_stmt *stmt, struct err *err)
                                    .model = db_text(stmt, 2),
                                    .params_json = db_text(stmt, 3),
                                    .recordings = (uint64_t)sqlite3_column_int64(stmt, 4),
-                                   .segments = (uint64_t)sqlite3_column_int64(stmt, 5),
-                                   .vectors = (uint64_t)sqlite3_column_int64(stmt, 6),
-                                   .names = (uint64_t)sqlite3_column_int64(stmt, 7),
-                                   .bytes = (uint64_t)sqlite3_column_int64(stmt, 8)};
+                                   .undone = (uint64_t)sqlite3_column_int64(stmt, 5),
+                                   .segments = (uint64_t)sqlite3_column_int64(stmt, 6),
+                                   .vectors = (uint64_t)sqlite3_column_int64(stmt, 7),
+                                   .names = (uint64_t)sqlite3_column_int64(stmt, 8),
+                                   .bytes = (uint64_t)sqlite3_column_int64(stmt, 9)};
 
     (void)err;
     return p->fn(p->arg, &row);
@@ -137,7 +140,7 @@ static int must_have_stage(struct store *st, int64_t stage_id, struct err *err)
     if (stage_id)
         rc = db_first(st, &stmt, err, "SELECT 1 FROM stage WHERE stage_id = ?", "i", stage_id);
     if (rc == 0)
-        return err_set(err, ERR_INPUT, "there is no stage %lld", (long long)stage_id);
+        return err_set(err, ERR_MISSING, "there is no stage %lld", (long long)stage_id);
     sqlite3_reset(stmt);
     return rc < 0 ? rc : 0;
 }

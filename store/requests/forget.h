@@ -8,7 +8,8 @@
 struct forget_row { /* what goes of one stage; borrowed during the call */
     int64_t stage_id;
     const char *stage, *model, *params_json;
-    uint64_t recordings;
+    uint64_t recordings; /* with results of it */
+    uint64_t undone;     /* and of which nothing was done */
     uint64_t segments, vectors;
     uint64_t names; /* of speakers, given by people */
     uint64_t bytes; /* about */

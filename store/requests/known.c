@@ -98,3 +98,24 @@ void store_known_free(struct store_known *k)
     free(k->place_ids);
     *k = (struct store_known){0};
 }
+
+int store_meet(struct store *st, const struct store_found *f, struct store_met *ret,
+               struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT ifnull((SELECT media_id FROM media "
+                      " WHERE fingerprint = ?4 AND size_bytes = ?5), 0), p.place_id, p.media_id "
+                      "FROM (SELECT 1) LEFT JOIN place p ON p.path_raw = ?1 AND p.member_raw = ?2 "
+                      "AND p.nth = ?3 AND p.state <> 'replaced'",
+                      "bbibi", f->path, f->path_len, f->member, f->member_len, (int64_t)f->nth,
+                      f->fingerprint, sizeof(f->fingerprint), (int64_t)f->size_bytes);
+
+    if (rc < 0)
+        return rc;
+    *ret = (struct store_met){.media_id = sqlite3_column_int64(stmt, 0),
+                              .place_id = sqlite3_column_int64(stmt, 1),
+                              .place_media = sqlite3_column_int64(stmt, 2)};
+    sqlite3_reset(stmt);
+    return 0;
+}

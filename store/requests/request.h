@@ -101,11 +101,10 @@ struct request {
     const char *const *unread;
     uint32_t unread_count;
     /* RETRY, CANCEL, PAUSE, RESUME, and without a job FORGET and PIN: which tasks. All empty: every
-     * one. ERR_MISSING: the catalog knows nothing at or below the path; ERR_INPUT: it has no such
-     * job. */
+     * one. ERR_MISSING: the catalog knows nothing at or below the path, or has no such job. */
     int64_t select_job;      /* 0: any */
     const char *select_path; /* raw absolute path or path prefix (a directory); NULL: any */
-    int64_t stage_id;        /* FORGET, PIN. ERR_INPUT: there is none */
+    int64_t stage_id;        /* FORGET, PIN. ERR_MISSING: there is none */
     /* NAME_SPEAKER */
     int64_t speaker_id;
     const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */
@@ -160,5 +159,21 @@ struct store_known {
 int store_known_path(struct store *st, const void *path, size_t len,
                      const struct store_stage *stage, struct store_known *ret, struct err *err);
 void store_known_free(struct store_known *k);
+
+/* What an ADD of it would meet. Any store_mode. */
+struct store_met {
+    int64_t media_id;    /* its content; 0: that is new */
+    int64_t place_id;    /* its place; 0: that is new */
+    int64_t place_media; /* and what that held */
+};
+int store_meet(struct store *st, const struct store_found *f, struct store_met *ret,
+               struct err *err);
+
+/* The places of which an END would say that they have vanished, but for those that were seen. Any
+ * store_mode. fn ends the reading by returning other than 0. places: that its recording has. */
+typedef int (*store_present_fn)(void *arg, int64_t place_id, int64_t media_id, uint64_t places,
+                                struct err *err);
+int store_present(struct store *st, const struct request *end, store_present_fn fn, void *arg,
+                  struct err *err);
 
 #endif

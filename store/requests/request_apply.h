@@ -42,7 +42,7 @@ int enqueue_end(struct request_work *w, struct err *err); /* store/requests/vani
 int select_apply(struct request_work *w, struct err *err);
 int forget_apply(struct request_work *w, struct err *err); /* of about as many rows */
 
-/* ERR_MISSING, ERR_INPUT: the catalog has nothing at the path, or no such job. */
+/* ERR_MISSING: the catalog has nothing at the path, or no such job. */
 int select_known(struct store *st, const struct request *rq, struct err *err);
 
 /* The stage's id; 0 when there is none. */

@@ -3,7 +3,7 @@
 #include "store/requests/request.h"
 #include "workers/wire/fields.h"
 
-#define CODEC_VERSION 5
+#define CODEC_VERSION 6
 #define TEXT REQUEST_MAX_PATH
 
 static const struct field stage[] = {
@@ -147,8 +147,12 @@ static const struct field counts[] = {
     FIELD_U64(request_reply, counts.changed, UINT64_MAX),
     FIELD_U64(request_reply, counts.unchanged, UINT64_MAX),
     FIELD_U64(request_reply, counts.vanished, UINT64_MAX),
+    FIELD_U64(request_reply, counts.gone, UINT64_MAX),
     FIELD_U64(request_reply, counts.tasks, UINT64_MAX),
     FIELD_U64(request_reply, counts.lacking, UINT64_MAX),
+    FIELD_U64(request_reply, counts.restored, UINT64_MAX),
+    FIELD_U64(request_reply, counts.reasked, UINT64_MAX),
+    FIELD_U64(request_reply, counts.instead, UINT64_MAX),
     FIELD_U64(request_reply, affected, UINT64_MAX),
 };
 

@@ -178,6 +178,7 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
         return rc;
     if (rc == 0) {
         c->places += !added;
+        c->added += added;
         return place_insert(st, f, job, media_id, err);
     }
     place_id = sqlite3_column_int64(stmt, 0);
@@ -193,10 +194,28 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
     return rc < 0 ? rc : place_insert(st, f, job, media_id, err);
 }
 
+/* What became of a task that is asked for again; where another one is pinned, nothing. */
+static int count_again(struct store *st, int64_t task_id, struct request_reply *ret,
+                       struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT state = 'done' AND current, state = 'pending' AND wanted FROM task "
+                      "WHERE task_id = ?",
+                      "i", task_id);
+
+    if (rc == 1) {
+        ret->counts.restored += (uint64_t)sqlite3_column_int(stmt, 0);
+        ret->counts.reasked += (uint64_t)sqlite3_column_int(stmt, 1);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
 /* A stage that the recording has is what is wanted of it again, in place of another one of its
  * kind; the catalog's triggers choose which is current then. */
 static int task_ask(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
-                    struct err *err)
+                    struct request_reply *ret, struct err *err)
 {
     struct speakers_of speakers;
     sqlite3_stmt *stmt = NULL;
@@ -216,7 +235,9 @@ static int task_ask(struct store *st, const struct job *job, int64_t stage_id, i
     /* Its last shard may have come after it was withdrawn. */
     if (rc == 0 && task_id)
         rc = complete_check(st, task_id, job->now, err);
-    return speakers_after(st, &speakers, rc, err);
+    rc = speakers_after(st, &speakers, rc, err);
+    return rc == 0 && task_id && stage_id == job->stage_id ? count_again(st, task_id, ret, err)
+                                                           : rc;
 }
 
 /* A stage for a recording, unless it has it. *made says which. */
@@ -233,7 +254,7 @@ static int task_make(struct store *st, const struct job *job, int64_t stage_id, 
 
     *made = rc == 0 && sqlite3_changes64(st->db) > 0;
     ret->counts.tasks += *made;
-    return rc < 0 || *made ? rc : task_ask(st, job, stage_id, media_id, err);
+    return rc < 0 || *made ? rc : task_ask(st, job, stage_id, media_id, ret, err);
 }
 
 /* A task that failed for where the file was, not for what is in it, gets another chance when the
@@ -282,15 +303,35 @@ static int other_wanted(struct store *st, const struct job *job, int64_t media_i
     return rc;
 }
 
+/* Whether another stage of the job's kind is still to be done for the recording. */
+static int other_waits(struct store *st, const struct job *job, int64_t media_id, bool *ret,
+                       struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
+                      "WHERE t.media_id = ?1 AND t.wanted AND t.state = 'pending' "
+                      "AND t.stage_id <> ?2 "
+                      "AND s.name = (SELECT name FROM stage WHERE stage_id = ?2)",
+                      "ii", media_id, job->stage_id);
+
+    *ret = rc == 1;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
 static int task_of(struct store *st, const struct request *rq, const struct job *job,
                    int64_t media_id, struct request_reply *ret, struct err *err)
 {
-    bool made = false, source = false;
+    bool made = false, source = false, waited = false;
     int rc = rq->keep_other ? other_wanted(st, job, media_id, err) : 0;
 
     if (rc != 0)
         return rc < 0 ? rc : 0;
-
+    rc = other_waits(st, job, media_id, &waited, err);
+    if (rc < 0)
+        return rc;
     if (job->source_id && rq->keep_source) {
         rc = source_there(st, job, media_id, err);
         if (rc == 0)
@@ -302,6 +343,10 @@ static int task_of(struct store *st, const struct request *rq, const struct job 
         rc = task_make(st, job, job->source_id, media_id, ret, &source, err);
     if (rc == 0)
         rc = task_make(st, job, job->stage_id, media_id, ret, &made, err);
+    if (rc == 0 && waited) {
+        rc = other_waits(st, job, media_id, &waited, err);
+        ret->counts.instead += !waited;
+    }
     return rc < 0 || (made && (source || !job->source_id))
                ? rc
                : task_revive(st, job, media_id, ret, err);
@@ -322,7 +367,6 @@ int enqueue_add(struct store *st, const struct request *rq, struct request_reply
         rc = media_of(st, f, job.now, &media_id, &added, err);
         if (rc < 0)
             break;
-        ret->counts.added += added;
         rc = place_of(st, f, &job, media_id, added, &ret->counts, err);
         if (rc == 0)
             rc = task_of(st, rq, &job, media_id, ret, err);

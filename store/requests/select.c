@@ -103,7 +103,7 @@ int select_known(struct store *st, const struct request *rq, struct err *err)
     if (rq->select_job) {
         rc = db_first(st, &stmt, err, "SELECT 1 FROM job WHERE job_id = ?1", "i", rq->select_job);
         if (rc == 0)
-            rc = err_set(err, ERR_INPUT, "there is no job %lld", (long long)rq->select_job);
+            rc = err_set(err, ERR_MISSING, "there is no job %lld", (long long)rq->select_job);
     }
     if (rc == 1 && rq->select_path) {
         sqlite3_reset(stmt);

@@ -87,6 +87,48 @@ static const char sql_gone[] = "SELECT place_id, path_raw FROM place "
 static const char sql_stale[] = "SELECT trouble_id, path_raw FROM trouble WHERE job_id < ?1 "
                                 "AND " DB_BELOW("path_raw", "?2", "?3", "?4");
 
+static const char sql_present[] =
+    "SELECT p.place_id, p.media_id, m.places, p.path_raw FROM place p "
+    "JOIN media m ON m.media_id = p.media_id WHERE p.state <> 'replaced' AND p.state = 'present' "
+    "AND " DB_BELOW("p.path_raw", "?1", "?2", "?3");
+
+static int present_below(struct store *st, const char *root, const struct unread *unread,
+                         store_present_fn fn, void *arg, struct err *err)
+{
+    struct db_prefix below = {0};
+    struct db_rows rows;
+    int rc = db_prefix(root, strlen(root), &below, err);
+
+    if (rc < 0)
+        return rc;
+    db_rows_open(&rows, st, err, sql_present, "bbb", below.low, below.len - 1, below.low, below.len,
+                 below.high, below.len);
+    while (db_rows_next(&rows)) {
+        const char *path = sqlite3_column_blob(rows.stmt, 3);
+        size_t len = (size_t)sqlite3_column_bytes(rows.stmt, 3);
+
+        if (path && !unread_covers(unread, path, len))
+            rows.rc =
+                fn(arg, sqlite3_column_int64(rows.stmt, 0), sqlite3_column_int64(rows.stmt, 1),
+                   (uint64_t)sqlite3_column_int64(rows.stmt, 2), err);
+    }
+    rc = db_rows_end(&rows);
+    db_prefix_free(&below);
+    return rc;
+}
+
+int store_present(struct store *st, const struct request *end, store_present_fn fn, void *arg,
+                  struct err *err)
+{
+    struct unread unread = {0};
+    int rc = unread_make(end, &unread, err);
+
+    for (uint32_t i = 0; i < end->root_count && rc == 0; i++)
+        rc = present_below(st, end->roots[i], &unread, fn, arg, err);
+    free(unread.list);
+    return rc;
+}
+
 static int find(struct request_work *w, struct err *err)
 {
     const struct request *rq = w->rq;
@@ -101,20 +143,37 @@ static int find(struct request_work *w, struct err *err)
     return rc;
 }
 
-/* Roots may overlap, and another walk may have seen a place since it was found to be gone. */
+/* What is known from another place is not gone. Roots may overlap, and another walk may have seen a
+ * place since it was found to be gone. */
+static int vanish_one(struct request_work *w, int64_t place_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_run(w->st, err,
+                    "UPDATE place SET state = 'vanished', gone_at = ?1 "
+                    "WHERE place_id = ?2 AND state = 'present' AND seen_job < ?3",
+                    "tii", w->now, place_id, w->rq->job_id);
+
+    if (rc < 0 || sqlite3_changes64(w->st->db) == 0)
+        return rc;
+    w->reply.counts.vanished++;
+    rc = db_first(w->st, &stmt, err,
+                  "SELECT m.places = 0 FROM place p JOIN media m ON m.media_id = p.media_id "
+                  "WHERE p.place_id = ?",
+                  "i", place_id);
+    if (rc == 1) {
+        w->reply.counts.gone += (uint64_t)sqlite3_column_int(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
 static int vanish(struct request_work *w, struct err *err)
 {
     size_t left = APPLY_PIECE;
     int rc = 0;
 
-    for (; w->rows.next < w->rows.count && left && rc == 0; left--) {
-        rc = db_run(w->st, err,
-                    "UPDATE place SET state = 'vanished', gone_at = ?1 "
-                    "WHERE place_id = ?2 AND state = 'present' AND seen_job < ?3",
-                    "tii", w->now, w->rows.list[w->rows.next++], w->rq->job_id);
-        if (rc == 0)
-            w->reply.counts.vanished += (uint64_t)sqlite3_changes64(w->st->db);
-    }
+    for (; w->rows.next < w->rows.count && left && rc == 0; left--)
+        rc = vanish_one(w, w->rows.list[w->rows.next++], err);
     for (; w->troubles.next < w->troubles.count && left && rc == 0; left--)
         rc = db_run(w->st, err, "DELETE FROM trouble WHERE trouble_id = ? AND job_id < ?", "ii",
                     w->troubles.list[w->troubles.next++], w->rq->job_id);

@@ -77,7 +77,9 @@ class TwoEvenings(Evenings):
         self.assertEqual(1, self.json("pin", "1", path)["affected"])
         self.assertEqual([(1,), (2,)], self.stages())
         self.assertRegex(self.nightshift("show", RECORDINGS[0], status=0).out,
-                         r"\n  1  transcribe .*: superseded, current, pinned\n")
+                         r"\n  1  transcribe .*: done, current, pinned\n")
+        self.assertIn(": 1 current still, 2 superseded (stage 1)",
+                      " ".join(self.nightshift("status", status=0).out.split()))
         self.assertIn("Nothing there is pinned",
                       self.nightshift("pin", "--off", os.path.join(self.archive, RECORDINGS[1]), status=0).out)
         self.assertEqual(1, self.json("pin", "--off")["affected"])
@@ -88,6 +90,37 @@ class TwoEvenings(Evenings):
         self.one_sentence(self.nightshift("pin", "7"), "there is no stage 7")
         self.one_sentence(self.nightshift("pin"), "which stage")
         self.one_sentence(self.nightshift("pin", "1", os.path.join(self.dir, "gone")), "no recording")
+
+    def test_pinned_before_it_is_done(self):
+        self.enqueue("--vad=off", "--no-speech-threshold=0.55", "--again", self.archive)
+        self.assertEqual("3 results pinned. What is not done of them yet is current when it is.\n",
+                         self.nightshift("pin", "2", status=0).out)
+        self.assertIn(": 3 current still (stage 1)\n", self.nightshift("status", status=0).out)
+        self.nightshift("pin", "--off", status=0)
+        self.nightshift("cancel", status=0)
+        self.assertEqual(0, self.json("pin", "2")["affected"])
+        said = self.nightshift("forget", "--stage=2", "--yes", status=0).out
+        self.assertRegex(" ".join(said.split()), r"stage 2: 0 recordings, 3 of which nothing was done, about \S+ B "
+                         r"0 results removed, and what was asked for of 3 more and never done\. The")
+        for line in said.splitlines():
+            self.assertLessEqual(len(line), 80)
+
+    def test_only_results_forgotten(self):
+        word = self.figures()["found"] and self.sql("SELECT text FROM transcript")[0][0].split()[0]
+        path = os.path.join(self.archive, RECORDINGS[0])
+        self.assertEqual(1, self.json("forget", "--stage=1", "--yes", path)["affected"])
+        said = " ".join(self.nightshift("show", RECORDINGS[0], status=0).out.split())
+        self.assertIn("wav, nothing is asked for Its", said)
+        self.assertIn("Its transcript was removed (nightshift forget). `nightshift enqueue` of it", said)
+        self.assertIn("transcript was removed", self.nightshift("show", RECORDINGS[0], "--json", status=0).err)
+        said = " ".join(self.nightshift("search", "zebra", status=0).out.split())
+        self.assertIn("1 recording was asked to be transcribed, and the results removed: `nightshift enqueue`", said)
+        self.assertNotIn("never asked", said)
+        self.nightshift("forget", "--stage=1", "--yes", status=0)
+        self.assertIn("what was transcribed was removed", self.nightshift("search", word, status=66).err)
+        self.assertEqual(3, self.json("enqueue", self.archive)["tasks"])
+        self.run_all()
+        self.assertEqual("done", self.json("show", RECORDINGS[0])["state"])
 
     def test_forgotten(self):
         self.second_evening()

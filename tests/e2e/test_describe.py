@@ -55,10 +55,10 @@ class Lists(Describe):
                          'no.wav;1999;y\r\n'
                          'b.wav;1990;two;;;more\r\n')
         dry = self.nightshift("describe", "--dry-run", path, status=66)
-        self.assertIn("5 of 9 recordings would be described.\n4 lines were left out.\n", dry.out)
+        self.assertIn("5 of 9 lines would describe 5 recordings.\n4 lines were left out.\n", dry.out)
         self.assertEqual([], self.sql("SELECT * FROM tag"))
         answer = self.nightshift("describe", path, status=66)
-        self.assertEqual("Described 5 of 9 recordings.\n4 lines were left out.\n", answer.out)
+        self.assertEqual("5 of 9 lines described 5 recordings.\n4 lines were left out.\n", answer.out)
         for line, words in ((6, "'nobody knows' is no date"), (8, "'2001-02-29' is no date"),
                             (9, "'a.wav' is the name of several"), (10, "archive/box.tar' is an archive"),
                             (11, "'no.wav' is not in the catalog"), (12, "6 columns, and the first line 5")):
@@ -82,7 +82,7 @@ class Lists(Describe):
     def test_recordings_by_their_bare_names(self):
         """Each line is looked for by its path first; what came of that must not stay."""
         said = self.nightshift("describe", self.list("filename,title,date\nb.wav,First,2001\nbox.tar//in.wav,In,\n"), status=0)
-        self.assertIn("Described 2 of 2", said.out)
+        self.assertIn("2 of 2 lines described 2 recordings.", said.out)
         self.nightshift("describe", self.list("filename,recorded on\nb.wav,1999\n"), status=0)
         self.assertEqual([("First", "1999")], self.sql(
             "SELECT title, recorded_on FROM recordings WHERE path LIKE '%1990/b.wav'"))
@@ -100,6 +100,15 @@ class Lists(Describe):
         # With a column that names the file, a number is one of the archive's own.
         self.nightshift("describe", self.list("path,number\n1990/a.wav,RN-42\n"), status=0)
         self.assertEqual([("RN-42",)], self.sql("SELECT value FROM tags WHERE key = 'number'"))
+
+    def test_lines_are_no_recordings(self):
+        """Several lines may speak of one, by other names."""
+        path = self.list("file,box\n1990/a.wav,1\n1990/b.wav,2\n./1990/a.wav,3\nno.wav,4\n")
+        for options, verb in ((["--dry-run"], "would describe"), ([], "described")):
+            self.assertIn(f"3 of 4 lines {verb} 2 recordings.\n1 line was left out.\n",
+                          self.nightshift("describe", *options, path, status=66).out)
+            answer = self.json_of("describe", *options, path)
+            self.assertEqual((4, 2, 1), (answer["lines"], answer["described"], answer["left_out"]))
 
     def test_lists_that_are_none(self):
         for text, words in ((b"", "is empty"), (b"\n\n", "is empty"), (b"a,b\n1,2\n", "names no column path"),
@@ -119,7 +128,7 @@ class Lists(Describe):
         answer = self.nightshift("describe", path, status=66)
         self.assertEqual(21, len(answer.sentences))
         self.assertIn("and 481 more", answer.err)
-        self.assertIn("Described 0 of 501 recordings.", answer.out)
+        self.assertIn("0 of 501 lines described 0 recordings.", answer.out)
 
     def test_while_a_run_is_on(self):
         run = self.start_run("--watch")

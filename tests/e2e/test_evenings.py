@@ -362,6 +362,80 @@ class Asked(Evenings):
         run.signal(signal.SIGTERM)
         run.wait()
 
+    def test_what_a_run_cannot_do_is_said(self):
+        self.enqueue(self.archive)
+        self.nightshift("pause", status=0)
+        self.assertIn("The catalog is paused: `nightshift resume`, then `nightshift run`.", self.run_to_end().out)
+        self.nightshift("resume", status=0)
+        self.nightshift("pause", self.archive, status=0)
+        self.assertEqual("Nothing was done: 2 recordings are paused. Next: nightshift resume\n", self.run_to_end().out)
+        self.nightshift("resume", status=0)
+        with open(self.bring(OTHER), "r+b") as file:
+            file.truncate(os.path.getsize(file.name) * 2 // 3)
+        self.enqueue(self.archive)
+        self.assertIn("\n1 of the recordings is damaged: nightshift status --failures\n",
+                      self.run_to_end("--threads=2").out)
+        self.assertIn("Nothing was waiting.", self.run_to_end().out)
+
+    SUMS = ("recordings", "new", "new_places", "changed", "unchanged", "vanished", "files", "left_alone",
+            "unreadable_files")
+
+    def sums(self, *args):
+        answer = self.json("enqueue", *args)
+        return {key: answer[key] for key in self.SUMS}
+
+    def test_each_recording_is_counted_once(self):
+        self.bring("03_en_noisy.ogg", "gone.ogg")
+        self.bring("03_en_noisy.ogg", "es/kept.ogg")
+        self.bring("05_es_video.mp4", "gone.mp4")
+        first = self.sums("--dry-run", self.archive)
+        self.assertEqual((5, 4, 1), (first["recordings"], first["new"], first["new_places"]))
+        self.assertEqual(first, self.sums(self.archive))
+        # Renamed, copied, replaced, new twice over, gone; and one that is gone from one of two places.
+        os.rename(os.path.join(self.archive, ENGLISH), os.path.join(self.archive, "renamed.wav"))
+        shutil.copyfile(os.path.join(self.archive, "renamed.wav"), os.path.join(self.archive, "es/copy.wav"))
+        self.bring("02_en_flite_rms.mp3", "es/2.flac")
+        self.bring(OTHER, "new.wav")
+        self.bring(OTHER, "es/new.wav")
+        for name in ("gone.ogg", "gone.mp4"):
+            os.remove(os.path.join(self.archive, name))
+        roots = (os.path.join(self.archive, "es"), self.archive)
+        dry = self.sums("--dry-run", *roots)
+        self.assertEqual({"recordings": 6, "new": 1, "new_places": 3, "changed": 1, "unchanged": 1, "vanished": 1},
+                         {key: dry[key] for key in self.SUMS[:6]})
+        said = " ".join(self.enqueue("--dry-run", *roots).out.split())
+        self.assertIn("6 recordings found: 1 new, 1 changed, 3 known from other places, 1 known. "
+                      "1 recording has vanished", said)
+        self.assertEqual(dry, self.sums(*roots))
+        self.assertEqual({**dict.fromkeys(self.SUMS, 0), "recordings": 6, "unchanged": 6, "files": 6},
+                         self.sums(self.archive))
+        # An old name is no recording that has vanished.
+        self.assertEqual(1, self.json("status")["vanished"])
+        self.assertRegex(self.nightshift("status", status=0).out, "Found +5 recordings, 6 places, 1 vanished")
+
+    def test_going_back_is_said(self):
+        self.enqueue(self.archive)
+        self.done()
+        self.bring(OTHER)
+        self.enqueue("--again", "--beam-size=2", self.archive)
+        # Nothing was done of that yet: back to the results that are there, and to nothing for the new one.
+        self.assertIn("2 recordings have results of these options already, and nothing to do again.",
+                      " ".join(self.enqueue("--dry-run", "--beam-size=1", self.archive).out.split()))
+        said = " ".join(self.enqueue("--beam-size=1", self.archive).out.split())
+        self.assertIn("Asked to transcribe with whisper-nano: 2 recordings have results of these options already: "
+                      "they are current again. 3 recordings were to be done with other options, and are not any "
+                      "more. Job 3: 1 to transcribe with whisper-nano.", said)
+        said = " ".join(self.enqueue("--again", "--beam-size=2", self.archive).out.split())
+        self.assertIn("3 recordings were asked for with these options before, and wait again. "
+                      "1 recording was to be done with other options, and is not any more.", said)
+        self.assertEqual([(3,)], self.sql("SELECT count(*) FROM task WHERE wanted AND state = 'pending'"))
+        # What goes on as it was is said with its options.
+        said = " ".join(self.enqueue(self.archive).out.split())
+        self.assertIn("As last time: to transcribe with whisper-nano (--beam-size=2). --again", said)
+        self.assertNotIn("Asked", said)
+        job = self.json("enqueue", "--beam-size=1", self.archive)["jobs"][0]
+        self.assertEqual((2, 1, 3), (job["current_again"], job["waiting_again"], job["not_otherwise"]))
+
     @night.needs("script")
     def test_a_terminal_may_say_yes(self):
         self.enqueue(self.archive)

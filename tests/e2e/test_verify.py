@@ -32,7 +32,9 @@ class Verify(night.Night):
 
     def verify(self, *options, status=0):
         answer = self.nightshift("verify", *options, status=status)
-        return answer.out + answer.err
+        for line in answer.out.splitlines():
+            self.assertLessEqual(len(line), 80 if "--json" not in options else 200)
+        return " ".join(answer.out.split()) + "\n" + answer.err
 
     def changed(self):
         return [os.path.basename(row[0]) for row in self.sql(

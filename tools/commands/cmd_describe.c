@@ -38,7 +38,10 @@ static const char help[] =
     "\n"
     "Examples:\n"
     "  nightshift describe /archive/index.csv\n"
-    "  nightshift describe --dry-run tapes.csv\n";
+    "  nightshift describe --dry-run tapes.csv\n"
+    "\n"
+    "Exit status: 0; 65 when the list cannot be taken; 66 when lines were left out,\n"
+    "or it is not there; others as sysexits.h has them.\n";
 
 static const struct option longs[] = {{"dry-run", no_argument, NULL, 'n'}, {0}};
 
@@ -57,8 +60,8 @@ struct task {
     struct buf text;
     char *file, *folder; /* absolute */
     struct described described;
-    uint64_t applied, notes;
-    json_t *json; /* the notes; NULL: for people */
+    uint64_t applied, notes; /* recordings */
+    json_t *json;            /* the notes; NULL: for people */
 };
 
 /* ---- reading */
@@ -171,7 +174,7 @@ static void print_json(const struct task *t)
 static void print_for_people(const struct task *t)
 {
     const struct described *d = &t->described;
-    char done[TEXT_LEN], all[TEXT_LEN], out[TEXT_LEN];
+    char said[TEXT_LEN], done[TEXT_LEN], all[TEXT_LEN], out[TEXT_LEN];
 
     if (t->notes > NOTES_SHOWN)
         cli_note("... and %s more", text_count(t->notes - NOTES_SHOWN, out));
@@ -181,9 +184,10 @@ static void print_for_people(const struct task *t)
         puts("The list has no line below its first one.");
         return;
     }
-    printf(t->dry_run ? "%s of %s recordings would be described.\n"
-                      : "Described %s of %s recordings.\n",
-           text_count(t->applied, done), text_count(d->lines, all));
+    printf(t->dry_run ? "%s of %s %s would describe %s %s.\n" : "%s of %s %s described %s %s.\n",
+           text_count(d->lines - d->left_out, said), text_count(d->lines, all),
+           text_plural(d->lines, "line", "lines"), text_count(t->applied, done),
+           text_plural(t->applied, "recording", "recordings"));
     if (d->left_out > 0)
         printf("%s %s left out.\n", text_count(d->left_out, out),
                text_plural(d->left_out, "line was", "lines were"));
@@ -212,9 +216,10 @@ static int describe(struct task *t, const char *path)
     store_close(st);
     if (err.code != 0)
         return cli_fail("take the list", &err, "Nothing was changed.");
-    t->applied = t->dry_run ? t->described.count : 0;
     if (!t->dry_run && t->described.count > 0 && apply(t, &err) != 0)
         return cli_fail("change the catalog", &err, NULL);
+    if (t->dry_run || t->applied > t->described.recordings)
+        t->applied = t->described.recordings;
     if (t->json)
         print_json(t);
     else

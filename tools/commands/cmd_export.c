@@ -41,7 +41,10 @@ static const char help[] =
     "\n"
     "Examples:\n"
     "  nightshift export -o /archive-text\n"
-    "  nightshift export -f srt -f vtt -o subtitles /archive/films\n";
+    "  nightshift export -f srt -f vtt -o subtitles /archive/films\n"
+    "\n"
+    "Exit status: 0; 66 when the catalog has no recording at PATH, or below --base;\n"
+    "73 when a file could not be written; others as sysexits.h has them.\n";
 
 struct wanted {
     bool format[FORMATS], any_format, partial, words;
@@ -334,6 +337,33 @@ static int find_base(struct export_run *x, struct err *err)
     return x->w->base ? cli_absolute(x->w->base, &x->base, err) : read_all(x, NULL, on_place, err);
 }
 
+static int any_place(void *arg, const struct read_recording *r)
+{
+    (void)r;
+    *(bool *)arg = true;
+    return 1;
+}
+
+/* A slip in its name would have the whole path in every name. */
+static int check_base(struct export_run *x, struct err *err)
+{
+    struct read_filter filter = {.limit = 1};
+    char *shown = NULL;
+    bool any = !x->w->base;
+    int rc = 0;
+
+    if (!any) {
+        filter.path = shown = utf8_display(x->base, strlen(x->base));
+        rc = shown ? read_recordings(x->store, &filter, any_place, &any, err)
+                   : err_set(err, ERR_NOMEM, "out of memory");
+    }
+    free(shown);
+    if (rc >= 0 && !any)
+        rc = err_set(err, ERR_MISSING, "the catalog has no recording below the folder '%.300s'",
+                     x->w->base);
+    return rc < 0 ? rc : 0;
+}
+
 static int write_files(struct export_run *x, struct err *err)
 {
     int rc = read_all(x, NULL, on_recording, err), flushed;
@@ -415,6 +445,8 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
         cli_note("cannot export: the catalog knows no recording there. Try `nightshift status`.");
         return EX_NOINPUT;
     }
+    if (check_base(x, &err) != 0)
+        return cli_fail("export", &err, "`nightshift status` has names of recordings.");
     if (names_used_new(&x->used, &err) != 0 || outdir_open(x->w->output, &x->out, &err) != 0)
         return cli_fail("export", &err, "Try --output DIR with another folder.");
     outdir_on_failure(x->out, on_failure, x);

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "store/read/read.h"
 #include "store/requests/forget.h"
 #include "tools/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
@@ -65,7 +66,7 @@ static int request_all(struct cli *cli, struct request *rq, const struct paths *
         rq->select_path = p->list[i];
         rc = writer_request(writer, rq, &reply, &err);
         *ret += reply.affected;
-        if (rc == ERR_MISSING) {
+        if (rc == ERR_MISSING && p->list[i]) {
             cli_fail(cli->command, &err, "Look at its name, or at those of `nightshift status`.");
             err = (struct err){0};
             rc = 0;
@@ -75,7 +76,7 @@ static int request_all(struct cli *cli, struct request *rq, const struct paths *
     writer_close(writer);
     if (rc != 0)
         return cli_fail(cli->command, &err,
-                        rc == ERR_INPUT ? "`nightshift status` has the stages' numbers." : NULL);
+                        rc == ERR_MISSING ? "`nightshift status` has the stages' numbers." : NULL);
     return unknown > 0 ? EX_NOINPUT : EX_OK;
 }
 
@@ -83,8 +84,8 @@ static int request_all(struct cli *cli, struct request *rq, const struct paths *
 
 struct preview {
     const struct cli *cli;
-    json_t *stages; /* of rows; NULL: for people */
-    uint64_t results, names, bytes;
+    json_t *stages;                         /* of rows; NULL: for people */
+    uint64_t results, undone, names, bytes; /* undone: recordings without results */
 };
 
 static void print_row(const struct forget_row *row)
@@ -96,6 +97,8 @@ static void print_row(const struct forget_row *row)
     stage_params_words(row->stage, row->params_json, &b);
     buf_printf(&b, ", stage %lld: %s %s", (long long)row->stage_id, text_count(row->recordings, n),
                text_plural(row->recordings, "recording", "recordings"));
+    if (row->undone > 0)
+        buf_printf(&b, ", %s of which nothing was done", text_count(row->undone, n));
     if (row->segments > 0)
         buf_printf(&b, ", %s %s", text_count(row->segments, n),
                    text_plural(row->segments, "segment", "segments"));
@@ -103,7 +106,7 @@ static void print_row(const struct forget_row *row)
         buf_printf(&b, ", %s %s", text_count(row->vectors, n),
                    text_plural(row->vectors, "vector", "vectors"));
     buf_printf(&b, ", about %s", text_bytes(row->bytes, n));
-    printf("%s\n", b.failed ? "" : buf_cstr(&b));
+    cli_print(buf_cstr(&b), 2);
     buf_free(&b);
     free(model);
 }
@@ -113,15 +116,17 @@ static int on_row(void *arg, const struct forget_row *row)
     struct preview *p = arg;
 
     p->results += row->recordings;
+    p->undone += row->undone;
     p->names += row->names;
     p->bytes += row->bytes;
     if (p->stages)
         json_array_append_new(
-            p->stages, json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "stage",
+            p->stages, json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "stage",
                                  (json_int_t)row->stage_id, "name", row->stage, "model", row->model,
-                                 "recordings", (json_int_t)row->recordings, "segments",
-                                 (json_int_t)row->segments, "vectors", (json_int_t)row->vectors,
-                                 "names", (json_int_t)row->names, "bytes", (json_int_t)row->bytes));
+                                 "recordings", (json_int_t)row->recordings, "not_done",
+                                 (json_int_t)row->undone, "segments", (json_int_t)row->segments,
+                                 "vectors", (json_int_t)row->vectors, "names",
+                                 (json_int_t)row->names, "bytes", (json_int_t)row->bytes));
     else if (!p->cli->quiet)
         print_row(row);
     return 0;
@@ -161,11 +166,26 @@ static bool is_confirmed(void)
 
 /* -------------------------------------------------------------------------------------- forget */
 
+static void print_removed(const struct preview *p, uint64_t affected)
+{
+    const uint64_t results = affected > p->undone ? affected - p->undone : 0;
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN];
+
+    buf_printf(&b, "%s %s removed", text_count(results, n),
+               text_plural(results, "result", "results"));
+    if (p->undone > 0)
+        buf_printf(&b, ", and what was asked for of %s more and never done",
+                   text_count(affected - results, n));
+    buf_printf(&b, ". The catalog's file keeps its size, and what comes next is put there; "
+                   "`sqlite3 FILE VACUUM`, while no run is on, makes it smaller.");
+    cli_print(buf_cstr(&b), 0);
+    buf_free(&b);
+}
+
 static int print_forgotten(const struct cli *cli, const struct preview *p, bool removed,
                            uint64_t affected, int status)
 {
-    char n[TEXT_LEN];
-
     if (p->stages) {
         json_t *o =
             json_pack("{s:O, s:I, s:b, s:I}", "stages", p->stages, "bytes", (json_int_t)p->bytes,
@@ -175,9 +195,7 @@ static int print_forgotten(const struct cli *cli, const struct preview *p, bool 
         putchar('\n');
         json_decref(o);
     } else if (!cli->quiet && removed)
-        printf("%s %s removed. The catalog's file keeps its size, and what comes next is put\n"
-               "there; `sqlite3 FILE VACUUM`, while no run is on, makes it smaller.\n",
-               text_count(affected, n), text_plural(affected, "result", "results"));
+        print_removed(p, affected);
     return cli_flush(status);
 }
 
@@ -196,12 +214,12 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
         return cli_fail("read the catalog", &err, NULL);
     }
     if (!cli->json && !cli->quiet) {
-        if (p.results == 0)
+        if (p.results + p.undone == 0)
             puts(w->stage ? "There are no results of this stage." : "Nothing is superseded.");
         print_names(&p);
     }
     /* Where there is nothing, the request says what is wrong with a path or a number. */
-    go = w->yes || p.results == 0 || (!w->dry_run && asked && is_confirmed());
+    go = w->yes || p.results + p.undone == 0 || (!w->dry_run && asked && is_confirmed());
     if (w->dry_run)
         go = false;
     else if (!go && !asked)
@@ -209,7 +227,7 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
     if (go)
         status = request_all(cli, &rq, paths, &affected);
     if (status == EX_OK || status == EX_NOINPUT)
-        status = print_forgotten(cli, &p, go && p.results > 0, affected, status);
+        status = print_forgotten(cli, &p, go && p.results + p.undone > 0, affected, status);
     json_decref(p.stages);
     return status;
 }
@@ -251,7 +269,11 @@ int cmd_forget(struct cli *cli, int argc, char **argv)
         "\n"
         "Examples:\n"
         "  nightshift forget --superseded --dry-run\n"
-        "  nightshift forget --stage 3 --yes /archive/1990\n";
+        "  nightshift forget --stage 3 --yes /archive/1990\n"
+        "\n"
+        "Exit status: 0; 64 without --yes where nobody can be asked; 65 when something of\n"
+        "the stage is still to be done; 66 when there is no such stage, or the catalog\n"
+        "has nothing at PATH; others as sysexits.h has them.\n";
     const struct cli_spec spec = {help, "sS:ny", forget_longs, forget_take, true, NULL};
     struct wanted w = {0};
     struct paths paths;
@@ -284,20 +306,43 @@ static int pin_take(void *arg, int option, const char *value, struct err *err)
     return 0;
 }
 
+struct pending {
+    int64_t stage_id;
+    uint64_t count;
+};
+
+static int add_pending(void *arg, const struct read_progress *row)
+{
+    struct pending *p = arg;
+
+    p->count += row->stage_id == p->stage_id ? row->pending + row->waiting : 0;
+    return 0;
+}
+
+static uint64_t count_pending(struct store *st, int64_t stage_id)
+{
+    struct pending p = {.stage_id = stage_id};
+    struct err none = {0};
+
+    return read_progress(st, add_pending, &p, &none) == 0 ? p.count : 0;
+}
+
 static int pin(struct cli *cli, const struct wanted *w, const struct paths *paths)
 {
     struct request rq = {.type = REQUEST_PIN, .stage_id = w->stage};
     struct store *there = NULL;
     struct err err = {0};
-    uint64_t affected;
+    uint64_t affected, undone = 0;
     char n[TEXT_LEN];
     int status, rc;
 
     /* A writer would make a catalog where there is none. */
     rc = store_open(cli->catalog, STORE_READ, &there, &err);
-    store_close(there);
     if (rc != 0 && rc != ERR_VERSION)
         return cli_fail("open the catalog", &err, NULL);
+    if (there && !w->off)
+        undone = count_pending(there, w->stage);
+    store_close(there);
     status = request_all(cli, &rq, paths, &affected);
     if (status != EX_OK && status != EX_NOINPUT)
         return status;
@@ -309,8 +354,9 @@ static int pin(struct cli *cli, const struct wanted *w, const struct paths *path
         puts(w->off ? "Nothing there is pinned."
                     : "No recording there has results of this stage that are not pinned yet.");
     else
-        printf("%s %s %s.\n", text_count(affected, n), text_plural(affected, "result", "results"),
-               w->off ? "not pinned any more" : "pinned");
+        printf("%s %s %s.%s\n", text_count(affected, n), text_plural(affected, "result", "results"),
+               w->off ? "not pinned any more" : "pinned",
+               undone > 0 ? " What is not done of them yet is current when it is." : "");
     return cli_flush(status);
 }
 
@@ -332,7 +378,10 @@ int cmd_pin(struct cli *cli, int argc, char **argv)
         "\n"
         "Examples:\n"
         "  nightshift pin 2 /archive/1990\n"
-        "  nightshift pin --off\n";
+        "  nightshift pin --off\n"
+        "\n"
+        "Exit status: 0; 66 when there is no such stage, or the catalog has nothing at\n"
+        "PATH; others as sysexits.h has them.\n";
     const struct cli_spec spec = {help, "o", pin_longs, pin_take, true, NULL};
     struct wanted w = {0};
     struct paths paths;

@@ -67,6 +67,12 @@ static void print_result(const struct cli *cli, const struct kind *k, bool whole
                              : " Next: nightshift run");
 }
 
+static const char *unknown_hint(const struct wanted *w)
+{
+    return w->job != 0 ? "`nightshift status --jobs` lists the jobs."
+                       : "Look at its name, or at those of `nightshift status`.";
+}
+
 static int request_all(struct cli *cli, const struct kind *k, const struct wanted *w, char **paths,
                        uint32_t n)
 {
@@ -95,7 +101,7 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
         rq.select_path = paths[i];
         rc = writer_request(writer, &rq, &reply, &err);
         if (rc == ERR_MISSING) { /* as enqueue: said, and the others are done */
-            cli_fail(k->purpose, &err, "Look at its name, or at those of `nightshift status`.");
+            cli_fail(k->purpose, &err, unknown_hint(w));
             err = (struct err){0};
             rc = 0;
             unknown++;
@@ -105,9 +111,8 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
     through_run = writer_through_run(writer);
     writer_close(writer);
     if (rc != 0)
-        return cli_fail("change the catalog", &err,
-                        rc == ERR_INPUT && w->job != 0 ? "`nightshift status --jobs` lists them."
-                                                       : NULL);
+        return cli_fail(rc == ERR_MISSING ? k->purpose : "change the catalog", &err,
+                        rc == ERR_MISSING ? unknown_hint(w) : NULL);
     if (n == 0 || unknown < n)
         print_result(cli, k, k->whole && n == 0 && w->job == 0, through_run, affected);
     return cli_flush(unknown > 0 ? EX_NOINPUT : EX_OK);
@@ -177,6 +182,10 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
     "  -q, --quiet          say only what went wrong\n"                             \
     "  -h, --help           this text\n"                                            \
     "\n"
+#define SHARED_STATUS                                                                 \
+    "\n"                                                                              \
+    "Exit status: 0; 66 when the catalog has no recording at PATH, or no such job;\n" \
+    "others as sysexits.h has them.\n"
 
 int cmd_retry(struct cli *cli, int argc, char **argv)
 {
@@ -193,7 +202,7 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
                 "  -a, --all            all of them (as without PATH and --job)\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift retry\n"
-                "  nightshift retry /archive/1990 && nightshift run\n"};
+                "  nightshift retry /archive/1990 && nightshift run\n" SHARED_STATUS};
 
     return command(cli, &kind, argc, argv);
 }
@@ -213,7 +222,7 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
                 "  -a, --all            all that waits (as without PATH and --job)\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift cancel /archive/duplicates\n"
-                "  nightshift cancel --job 3\n"};
+                "  nightshift cancel --job 3\n" SHARED_STATUS};
 
     return command(cli, &kind, argc, argv);
 }
@@ -234,7 +243,7 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
                 "  -a, --all            everything (as without PATH and --job)\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift pause\n"
-                "  nightshift pause /archive/films\n"};
+                "  nightshift pause /archive/films\n" SHARED_STATUS};
 
     return command(cli, &kind, argc, argv);
 }
@@ -254,7 +263,7 @@ int cmd_resume(struct cli *cli, int argc, char **argv)
                 "  -a, --all            everything (as without PATH and --job)\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift resume\n"
-                "  nightshift resume /archive/films\n"};
+                "  nightshift resume /archive/films\n" SHARED_STATUS};
 
     return command(cli, &kind, argc, argv);
 }

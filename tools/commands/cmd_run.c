@@ -215,6 +215,46 @@ static void print_waiting(uint64_t waiting)
            text_plural(waiting, "waits", "wait"));
 }
 
+/* Of what is wanted, and not to be done now. */
+static void print_idle(const struct after *all)
+{
+    const struct store_archive *of = &all->totals.archive;
+    char n[TEXT_LEN];
+
+    if (of->paused > 0)
+        printf("Nothing was done: %s %s paused. Next: nightshift resume\n",
+               text_count(of->paused, n),
+               text_plural(of->paused, "recording is", "recordings are"));
+    else if (all->totals.tasks_waiting > 0)
+        puts("Nothing can be done now.");
+    else
+        puts("Nothing was waiting. Next: nightshift enqueue PATH");
+    if (all->totals.tasks_waiting > 0)
+        print_waiting(all->totals.tasks_waiting);
+}
+
+static void print_damaged(uint64_t damaged)
+{
+    char n[TEXT_LEN];
+
+    if (damaged > 0)
+        printf("%s of the recordings %s damaged: nightshift status --failures\n",
+               text_count(damaged, n), text_plural(damaged, "is", "are"));
+}
+
+/* Why there is work left after a run. */
+static void print_left(const struct scheduler_result *r, const struct after *all)
+{
+    if (r->interrupted && r->recordings_left > 0)
+        puts("Interrupted; `nightshift run` goes on from here.");
+    else if (r->tasks_left > 0 && all->totals.paused)
+        puts("The catalog is paused: `nightshift resume`, then `nightshift run`.");
+    else if (r->tasks_left > 0)
+        puts(r->put_aside
+                 ? "What is left is of a stage that was put aside: nightshift status"
+                 : "What is left is paused, gone, or waits for a retry: nightshift status");
+}
+
 static void amount(uint64_t n, const char *what)
 {
     char count[TEXT_LEN];
@@ -230,10 +270,7 @@ static void print_result(const struct scheduler_result *r, const struct after *a
     char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
 
     if (r->tasks_done + r->tasks_failed + r->tasks_left == 0 && r->audio_ms == 0) {
-        puts(waiting > 0 ? "Nothing can be done now."
-                         : "Nothing was waiting. Next: nightshift enqueue PATH");
-        if (waiting > 0)
-            print_waiting(waiting);
+        print_idle(all);
         return;
     }
     printf("%s %s done, %s failed, %s left", text_count(r->recordings_done, a),
@@ -254,12 +291,8 @@ static void print_result(const struct scheduler_result *r, const struct after *a
                text_count(all->speechless, a), all->speechless == 1 ? "it has" : "they have");
     if (r->tasks_failed > 0)
         puts("Why they failed: nightshift status --failures");
-    if (r->interrupted && r->recordings_left > 0)
-        puts("Interrupted; `nightshift run` goes on from here.");
-    else if (r->tasks_left > 0)
-        puts(r->put_aside
-                 ? "What is left is of a stage that was put aside: nightshift status"
-                 : "What is left is paused, gone, or waits for a retry: nightshift status");
+    print_damaged(all->totals.damaged);
+    print_left(r, all);
 }
 
 /* What can be done about the stages that were put aside; "" when that cannot be read. *ret is to be

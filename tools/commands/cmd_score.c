@@ -55,7 +55,10 @@ static const char help[] =
     "  nightshift score interview.reference.txt interview.srt --language en --diff\n"
     "  nightshift score references/ transcripts/ --cer\n"
     "  nightshift score references/          # against the catalog\n"
-    "  nightshift score --der reference.rttm found.rttm --collar 0.25\n";
+    "  nightshift score --der reference.rttm found.rttm --collar 0.25\n"
+    "\n"
+    "Exit status: 0; 65 when a file is no transcript, or the reference has no words;\n"
+    "66 when a reference has nothing to compare it with; others as sysexits.h.\n";
 
 struct wanted {
     int normalizer; /* -1: by language */

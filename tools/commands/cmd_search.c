@@ -54,7 +54,11 @@ static const char help[] =
     "  nightshift search --semantic where did they grow up --speaker Ana\n"
     "  nightshift search --sound applause\n"
     "  nightshift search --sound applause strike\n"
-    "  nightshift search 'mark*' --json | jq -r '.[].text'\n";
+    "  nightshift search 'mark*' --json | jq -r '.[].text'\n"
+    "\n"
+    "Exit status: 0, also when nothing was found; 64 when what is looked for cannot\n"
+    "be understood; 66 when nothing there could be searched, or there is no such\n"
+    "path, speaker or sound; others as sysexits.h has them.\n";
 
 struct wanted {
     uint32_t limit;

@@ -46,7 +46,10 @@ static const char help[] =
     "Examples:\n"
     "  nightshift show /archive/1990/tape-3.wav\n"
     "  nightshift show tape-3.wav\n"
-    "  nightshift show box.zip//side-a.mp3 --format srt > side-a.srt\n";
+    "  nightshift show box.zip//side-a.mp3 --format srt > side-a.srt\n"
+    "\n"
+    "Exit status: 0; 64 when several recordings are called that; 66 when none is;\n"
+    "others as sysexits.h has them.\n";
 
 struct wanted {
     int format; /* -1: for people */
@@ -186,7 +189,7 @@ static void print_head(const struct read_recording *r)
         printf(", %s", r->language);
     if (r->codec[0])
         printf(", %s in %s", r->codec, r->container);
-    printf(", %s", r->state);
+    printf(", %s", r->asked ? r->state : "nothing is asked for");
     if (strcmp(r->state, "done") != 0 && r->shards_total > 0)
         printf(" (%llu of %llu parts)", (unsigned long long)r->shards_done,
                (unsigned long long)r->shards_total);
@@ -269,7 +272,11 @@ static int read_texts(struct page *p, const struct read_recording *r, read_segme
 
 static void print_untranscribed(const struct read_recording *r)
 {
-    if (r->stages[0] != 0)
+    if (r->forgotten)
+        puts("Its transcript was removed (nightshift forget). `nightshift enqueue` of it, or of "
+             "its\n"
+             "folder, has it made again.");
+    else if (r->stages[0] != 0)
         printf("It is not transcribed (done: %s).\n", r->stages);
     else
         puts("It is not transcribed.");
@@ -344,7 +351,7 @@ static int on_result(void *arg, const struct read_result *row)
     buf_printf(&x->out, "  %lld  %s with %s", (long long)row->stage_id, row->stage,
                model ? model : "");
     stage_params_words(row->stage, row->params_json, &x->out);
-    buf_printf(&x->out, ": %s%s%s\n", row->wanted ? row->state : "superseded",
+    buf_printf(&x->out, ": %s%s%s\n", row->wanted || row->current ? row->state : "superseded",
                row->current ? ", current" : "", row->pinned ? ", pinned" : "");
     free(model);
     return 0;
@@ -393,7 +400,9 @@ static void note_absence(const struct page *p, const struct read_recording *r)
     if (p->w.format == FORMAT_RTTM && !r->diarized)
         cli_note("nobody is told apart in it: `nightshift enqueue --diarize` asks for it.");
     else if (p->w.format != FORMAT_RTTM && r->transcript[0] == 0)
-        cli_note("it is not transcribed: `nightshift enqueue` asks for it.");
+        cli_note(r->forgotten
+                     ? "its transcript was removed: `nightshift enqueue` has it made again."
+                     : "it is not transcribed: `nightshift enqueue` asks for it.");
 }
 
 static int page_of(void *arg, const struct read_recording *r)

@@ -70,6 +70,7 @@ struct report {
     struct store_totals totals;
     uint32_t transcriptions; /* stages that are */
     uint64_t speechless;     /* recordings that are done and have no text */
+    uint64_t gone;           /* those that are nowhere any more */
     bool running;            /* live is good */
     struct control_live live;
     char holder[200]; /* who holds the catalog when it is no run; "" nobody */
@@ -136,7 +137,7 @@ static void print_work(const struct report *r, struct buf *b)
 
     amount(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));
     amount(b, t->places, text_plural(t->places, "place", "places"));
-    amount(b, t->vanished, "vanished");
+    amount(b, r->gone, "vanished");
     amount(b, t->damaged, "damaged");
     amount(b, t->troubles, text_plural(t->troubles, "path unreadable", "paths unreadable"));
     if (b->len == 0)
@@ -233,6 +234,27 @@ static int count_transcriptions(void *arg, const struct read_progress *p)
     return 0;
 }
 
+static uint64_t unused_of(const struct report *r, const struct read_progress *p)
+{
+    uint64_t n = p->superseded;
+    struct err none = {0};
+
+    return p->superseded == 0 || read_unused(r->store, p->stage_id, &n, &none) != 0 ? p->superseded
+                                                                                    : n;
+}
+
+/* What is pinned, or current until what is asked for now is done, is not superseded. */
+static void put_superseded(const struct report *r, const struct read_progress *p, struct buf *out)
+{
+    const uint64_t unused = unused_of(r, p), used = p->superseded - unused;
+    char n[TEXT_LEN];
+
+    if (used > 0)
+        buf_printf(out, "%s %s current still", p->tasks > 0 ? "," : "", text_count(used, n));
+    if (unused > 0)
+        buf_printf(out, "%s %s superseded", p->tasks + used > 0 ? "," : "", text_count(unused, n));
+}
+
 static int print_stage(void *arg, const struct read_progress *p)
 {
     struct report *r = arg;
@@ -261,8 +283,7 @@ static int print_stage(void *arg, const struct read_progress *p)
                        : ", which failed, was cancelled, or is paused");
     if (p->settling > 0)
         buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
-    if (p->superseded > 0)
-        buf_printf(&b, "%s %s superseded", p->tasks > 0 ? "," : "", text_count(p->superseded, n));
+    put_superseded(r, p, &b);
     if (aside_why(r->aside, p))
         buf_printf(&b, "; put aside by the last run: %s", aside_why(r->aside, p));
     buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
@@ -534,19 +555,20 @@ static int append(struct report *r, json_t *o)
 static int json_stage(void *arg, const struct read_progress *p)
 {
     const struct report *r = arg;
+    const uint64_t unused = unused_of(r, p);
 
-    return append(arg,
-                  json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-                            "s:I, s:I, s:I, s:s?}",
-                            "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id,
-                            "name", p->stage, "model", p->model, "params", p->params_json,
-                            "waiting_for_source", (json_int_t)p->waiting, "settling",
-                            (json_int_t)p->settling, "tasks", (json_int_t)p->tasks, "done",
-                            (json_int_t)p->done, "pending", (json_int_t)p->pending, "failed",
-                            (json_int_t)p->failed, "cancelled", (json_int_t)p->cancelled, "paused",
-                            (json_int_t)p->paused, "superseded", (json_int_t)p->superseded,
-                            "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
-                            (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
+    return append(
+        arg, json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+                       "s:I, s:I, s:I, s:s?}",
+                       "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id, "name",
+                       p->stage, "model", p->model, "params", p->params_json, "waiting_for_source",
+                       (json_int_t)p->waiting, "settling", (json_int_t)p->settling, "tasks",
+                       (json_int_t)p->tasks, "done", (json_int_t)p->done, "pending",
+                       (json_int_t)p->pending, "failed", (json_int_t)p->failed, "cancelled",
+                       (json_int_t)p->cancelled, "paused", (json_int_t)p->paused, "superseded",
+                       (json_int_t)unused, "current_still", (json_int_t)(p->superseded - unused),
+                       "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
+                       (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
 }
 
 static int json_job(void *arg, const struct read_job *j)
@@ -616,13 +638,15 @@ static json_t *json_run(const struct report *r)
                      "draining", (int)l->draining, "in_work", json_work(l));
 }
 
-static json_t *json_totals(const struct store_totals *t)
+static json_t *json_totals(const struct report *r)
 {
+    const struct store_totals *t = &r->totals;
+
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, "
         "s:I, s:I}, s:b}",
         "recordings", (json_int_t)t->recordings, "places", (json_int_t)t->places, "vanished",
-        (json_int_t)t->vanished, "damaged", (json_int_t)t->damaged, "unreadable",
+        (json_int_t)r->gone, "damaged", (json_int_t)t->damaged, "unreadable",
         (json_int_t)t->troubles, "segments", (json_int_t)t->segments, "checkpoints",
         (json_int_t)t->shards_done, "tasks", "pending", (json_int_t)t->tasks_pending, "done",
         (json_int_t)t->tasks_done, "failed", (json_int_t)t->tasks_failed, "cancelled",
@@ -653,7 +677,7 @@ static json_t *json_path(const char *path)
 
 static int print_json(struct report *r, struct err *err)
 {
-    json_t *o = json_totals(&r->totals);
+    json_t *o = json_totals(r);
     int rc = 0;
 
     if (!o || json_object_set_new(o, "catalog", json_path(store_path(r->store))) != 0 ||
@@ -712,6 +736,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     look_at_run(&r, cli->catalog);
     if (store_totals(r.store, &r.totals, &err) != 0 || aside_read(r.store, &r.aside, &err) != 0 ||
         store_speechless(r.store, &r.speechless, &err) != 0 ||
+        store_gone(r.store, &r.gone, &err) != 0 ||
         (cli->json ? print_json(&r, &err) : print_report(&r, &err)) != 0)
         status = cli_fail("read the catalog", &err, NULL);
     else

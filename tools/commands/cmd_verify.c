@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "base/buf.h"
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "store/read/read.h"
@@ -36,7 +37,11 @@ static const char help[] =
     "\n"
     "Examples:\n"
     "  nightshift verify\n"
-    "  nightshift verify /archive/1990\n";
+    "  nightshift verify /archive/1990\n"
+    "\n"
+    "Exit status: 0; 65 when a file has other bytes; 66 when one is not there, cannot\n"
+    "be read or was changed, or the catalog has nothing at PATH; others as sysexits.h\n"
+    "has them.\n";
 
 static const struct option longs[] = {{0}};
 
@@ -212,6 +217,7 @@ static int verify_one(struct verify *v, const struct file *f, struct err *err)
 static void print_outcome(const struct verify *v)
 {
     char n[TEXT_LEN], bytes[TEXT_LEN];
+    struct buf b = BUF_INIT;
     bool first = true;
 
     if (v->cli->json) {
@@ -227,14 +233,17 @@ static void print_outcome(const struct verify *v)
     }
     if (v->cli->quiet)
         return;
-    printf("Of %s %s (%s read): ", text_count(v->count, n), text_plural(v->count, "file", "files"),
-           text_bytes(v->bytes, bytes));
+    buf_printf(&b, "Of %s %s (%s read): ", text_count(v->count, n),
+               text_plural(v->count, "file", "files"), text_bytes(v->bytes, bytes));
     for (int i = 0; i < OUTCOMES; i++)
         if (v->counts[i] > 0 || (i == SAME && v->count == 0)) {
-            printf("%s%s %s", first ? "" : ", ", text_count(v->counts[i], n), outcomes[i].said);
+            buf_printf(&b, "%s%s %s", first ? "" : ", ", text_count(v->counts[i], n),
+                       outcomes[i].said);
             first = false;
         }
-    puts(".");
+    buf_printf(&b, ".");
+    cli_print(buf_cstr(&b), 0);
+    buf_free(&b);
 }
 
 static int verify(struct verify *v, int argc, char **argv)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "store/results/recorded.h"
+#include "tools/pair_set.h"
 #include "workers/results.h"
 
 #define NONE SIZE_MAX
@@ -238,6 +239,19 @@ static bool is_blank(const struct csv *table)
     return true;
 }
 
+/* A list may have several lines of one recording. */
+static int count_recordings(struct described *d, struct err *err)
+{
+    struct pair_set seen = {0};
+    int rc = 0;
+
+    for (size_t i = 0; rc >= 0 && i < d->count; i++)
+        rc = pair_set_add(&seen, 0, (uint64_t)d->list[i].media_id, err);
+    d->recordings = seen.count;
+    pair_set_free(&seen);
+    return rc < 0 ? rc : 0;
+}
+
 int describe_read(struct csv *table, struct whose *whose, describe_note_fn note, void *arg,
                   struct described *ret, struct err *err)
 {
@@ -255,5 +269,5 @@ int describe_read(struct csv *table, struct whose *whose, describe_note_fn note,
         rc = take_row(&r, table, ret, err);
     }
     free(r.keys);
-    return rc;
+    return rc == 0 ? count_recordings(ret, err) : rc;
 }

@@ -17,6 +17,7 @@ struct described {
     struct request_description *list; /* owned, with its values, whose strings are the table's */
     size_t count, cap;
     uint64_t lines, left_out; /* without the header */
+    uint64_t recordings;      /* that the others speak of, each counted once */
 };
 
 /* Reads the table to its end. The first row has the columns' names. The recordings are named by the

@@ -42,8 +42,10 @@ static int add(void *arg, const struct asked_other *o)
     struct counting *c = arg;
     struct again_item *item;
 
-    if (o->recordings == 0)
+    if (o->recordings == 0) {
+        c->again->have += o->have;
         return 0;
+    }
     item = item_of(c, &o->was);
     item->roots += item->roots == 0 || c->last != c->root;
     item->recordings += o->recordings;

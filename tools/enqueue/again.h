@@ -22,6 +22,7 @@ struct again_item {
 struct again {
     struct again_item items[AGAIN_MAX];
     uint32_t count; /* 0: nothing is done again */
+    uint64_t have;  /* results that are there and become current, where nothing is done again */
 };
 
 /* known: NULL: there is no catalog. again_free in any case. */

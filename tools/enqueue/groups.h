@@ -22,9 +22,10 @@ struct groups_kind {
     bool replaces;
     char *own_params, *own_dir; /* what the stage borrows */
     /* What enqueue_paths says of it. */
-    int64_t job_id;   /* 0 in a dry run */
-    uint64_t tasks;   /* new ones; 0 in a dry run */
-    uint64_t lacking; /* recordings without the transcription that it works on */
+    int64_t job_id;                      /* 0 in a dry run */
+    uint64_t tasks;                      /* new ones; 0 in a dry run */
+    uint64_t lacking;                    /* recordings without the transcription that it works on */
+    uint64_t restored, reasked, instead; /* as of struct store_enqueue_counts */
 };
 
 struct groups_group {

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "tools/cli.h"
+#include "tools/text.h"
 #include "workers/stages/stage_kind.h"
 
 bool said_anything(const struct enqueue_wish *w)
@@ -94,6 +96,44 @@ int said_options(const struct enqueue_wish *w, size_t kind, char **ret, struct e
     if (rc == 0)
         *ret = text;
     return rc;
+}
+
+/* ------------------------------------------------------------------------------- in words */
+
+#define WORD_COLUMNS 40
+
+/* "--model=..." of a transcription, "--diarize" or "--diarize=..." of a diarization. */
+static bool names_model(const char *word, const struct stage_kind *kind)
+{
+    const char *option = kind && kind != &stage_transcribe ? kind->option : "model";
+    const size_t n = strlen(option);
+
+    return strncmp(word, "--", 2) == 0 && strncmp(word + 2, option, n) == 0 &&
+           (word[2 + n] == 0 || word[2 + n] == '=');
+}
+
+void said_words(const char *options, const char *stage, struct buf *out)
+{
+    const struct stage_kind *kind = stage_kind_find(stage);
+    json_t *list = json_loads(options, 0, NULL), *word;
+    bool any = false;
+    size_t i;
+
+    json_array_foreach(list, i, word)
+    {
+        const char *text = json_string_value(word);
+        char *shown = text && !names_model(text, kind) ? utf8_display(text, strlen(text)) : NULL;
+        char *fit = shown ? text_fit(shown, WORD_COLUMNS) : NULL;
+
+        if (fit)
+            buf_printf(out, "%s%s", any ? " " : " (", fit);
+        any |= fit != NULL;
+        free(fit);
+        free(shown);
+    }
+    if (any)
+        buf_printf(out, ")");
+    json_decref(list);
 }
 
 /* ------------------------------------------------------------------------------- again */

@@ -13,6 +13,9 @@
 bool said_anything(const struct enqueue_wish *w);
 /* *ret newly allocated; kind: in stage_kinds. */
 int said_options(const struct enqueue_wish *w, size_t kind, char **ret, struct err *err);
+/* As people said them, in brackets: " (--beam-size=2 --language=en)"; without the model, which its
+ * name is said of, and nothing where nothing else was said. stage: its name. */
+void said_words(const char *options, const char *stage, struct buf *out);
 /* Says them to a wish that holds nothing of this kind. *words is what its strings lie in from then
  * on: json_decref, once the wish is done with. ERR_CORRUPT: that is no such list; ERR_USAGE: one of
  * them is none of this version's. */

@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 #include "tools/cli.h"
+#include "tools/enqueue/option_words.h"
+#include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/text.h"
 
 /* ------------------------------------------------------------------------------- as JSON */
@@ -51,10 +53,12 @@ static json_t *json_jobs(const struct groups *g)
             const struct groups_kind *k = &g->list[i].kinds[j];
 
             json_array_append_new(
-                list,
-                json_pack("{s:I, s:s, s:s, s:I, s:I, s:b}", "job", (json_int_t)k->job_id, "stage",
-                          k->stage.name, "model", k->stage.model, "tasks", (json_int_t)k->tasks,
-                          "not_transcribed", (json_int_t)k->lacking, "as_last_time", (int)k->kept));
+                list, json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "job",
+                                (json_int_t)k->job_id, "stage", k->stage.name, "model",
+                                k->stage.model, "tasks", (json_int_t)k->tasks, "not_transcribed",
+                                (json_int_t)k->lacking, "current_again", (json_int_t)k->restored,
+                                "waiting_again", (json_int_t)k->reasked, "not_otherwise",
+                                (json_int_t)k->instead, "as_last_time", (int)k->kept));
         }
     return list;
 }
@@ -82,7 +86,7 @@ void summary_json(const struct summary *s)
         {"new_places", c->places},
         {"changed", c->changed},
         {"unchanged", c->unchanged},
-        {"vanished", c->vanished},
+        {"vanished", c->gone},
         {"tasks", c->tasks},
         {"files", r->files},
         {"archives", r->archives},
@@ -122,20 +126,12 @@ static void piece(struct buf *b, bool *first, const char *sep, uint64_t n, const
     *first = false;
 }
 
-static void to_stdout(void *arg, const char *bytes, size_t n)
-{
-    (void)arg;
-    fwrite(bytes, 1, n, stdout);
-}
-
 static void print_wrapped(struct buf *b)
 {
     char *s = buf_cstr(b);
 
-    if (s && s[0] != 0) {
-        text_wrap(to_stdout, NULL, s, 0, 0, cli_columns(stdout));
-        putchar('\n');
-    }
+    if (s && s[0] != 0)
+        cli_print(s, 0);
     buf_clear(b);
 }
 
@@ -167,8 +163,14 @@ static void print_jobs(const struct summary *s)
         }
 }
 
+static bool same_options(const struct groups_kind *a, const struct groups_kind *b)
+{
+    return a->options && b->options ? strcmp(a->options, b->options) == 0
+                                    : strcmp(a->stage.params_json, b->stage.params_json) == 0;
+}
+
 /* Each stage once, whether other folders have it, too. */
-static uint32_t stages_of(const struct groups *g, bool kept, const struct store_stage **ret,
+static uint32_t stages_of(const struct groups *g, bool kept, const struct groups_kind **ret,
                           uint32_t most)
 {
     uint32_t n = 0;
@@ -179,19 +181,24 @@ static uint32_t stages_of(const struct groups *g, bool kept, const struct store_
             bool there = kept && !k->kept;
 
             for (uint32_t at = 0; at < n; at++)
-                there |= strcmp(ret[at]->name, k->stage.name) == 0 &&
-                         strcmp(ret[at]->model, k->stage.model) == 0;
+                there |= strcmp(ret[at]->stage.name, k->stage.name) == 0 &&
+                         strcmp(ret[at]->stage.model, k->stage.model) == 0 &&
+                         (!kept || same_options(ret[at], k));
             if (!there && n < most)
-                ret[n++] = &k->stage;
+                ret[n++] = k;
         }
     return n;
 }
 
-static void put_stages(const struct store_stage **list, uint32_t n, struct buf *out)
+static void put_stages(const struct groups_kind **list, uint32_t n, bool options, struct buf *out)
 {
     for (uint32_t i = 0; i < n; i++) {
         buf_printf(out, "%s", i == 0 ? "" : i + 1 < n ? ", " : " and ");
-        enqueue_stage_words(list[i], out);
+        enqueue_stage_words(&list[i]->stage, out);
+        if (options && list[i]->options)
+            said_words(list[i]->options, list[i]->stage.name, out);
+        else if (options)
+            stage_params_words(list[i]->stage.name, list[i]->stage.params_json, out);
     }
 }
 
@@ -200,13 +207,13 @@ static void put_stages(const struct store_stage **list, uint32_t n, struct buf *
 /* What nobody said this time. */
 static void print_kept(const struct summary *s)
 {
-    const struct store_stage *list[STAGES_SAID];
+    const struct groups_kind *list[STAGES_SAID];
     const uint32_t n = stages_of(s->groups, true, list, STAGES_SAID);
     struct buf b = BUF_INIT;
 
     if (n > 0) {
         buf_printf(&b, "As last time: ");
-        put_stages(list, n, &b);
+        put_stages(list, n, true, &b);
         buf_printf(&b, ". --again with other options changes that.");
         print_wrapped(&b);
     }
@@ -217,10 +224,15 @@ static void print_kept(const struct summary *s)
 static void print_again(const struct summary *s)
 {
     struct buf b = BUF_INIT;
+    char n[TEXT_LEN];
 
     again_words(s->again, s->up_to, &b);
     if (s->again->count > 0 && s->dry_run && !s->allowed)
         buf_printf(&b, " Only --again does that.");
+    if (s->again->have > 0 && s->dry_run)
+        buf_printf(&b, "%s%s %s results of these options already, and nothing to do again.",
+                   b.len > 0 ? " " : "", text_count(s->again->have, n),
+                   text_plural(s->again->have, "recording has", "recordings have"));
     print_wrapped(&b);
     buf_free(&b);
 }
@@ -254,14 +266,50 @@ static void print_notes(const struct summary *s)
 /* How many would be new to which stage is known when they are noted. */
 static void print_dry(const struct summary *s)
 {
-    const struct store_stage *list[STAGES_SAID];
+    const struct groups_kind *list[STAGES_SAID];
     const uint32_t n = stages_of(s->groups, false, list, STAGES_SAID);
     struct buf b = BUF_INIT;
 
     buf_printf(&b, "A dry run: nothing was noted in the catalog. What is new would be there ");
-    put_stages(list, n, &b);
+    put_stages(list, n, false, &b);
     buf_printf(&b, ".");
     print_wrapped(&b);
+    buf_free(&b);
+}
+
+/* What is otherwise now without being new: " 12 recordings have ..." */
+static void put_otherwise(const struct groups_kind *k, struct buf *out)
+{
+    char n[TEXT_LEN];
+
+    if (k->restored > 0)
+        buf_printf(out, " %s %s results of these options already: %s current again.",
+                   text_count(k->restored, n),
+                   text_plural(k->restored, "recording has", "recordings have"),
+                   text_plural(k->restored, "it is", "they are"));
+    if (k->reasked > 0)
+        buf_printf(out, " %s %s asked for with these options before, and %s again.",
+                   text_count(k->reasked, n),
+                   text_plural(k->reasked, "recording was", "recordings were"),
+                   text_plural(k->reasked, "waits", "wait"));
+    if (k->instead > 0)
+        buf_printf(out, " %s %s to be done with other options, and %s not any more.",
+                   text_count(k->instead, n),
+                   text_plural(k->instead, "recording was", "recordings were"),
+                   text_plural(k->instead, "is", "are"));
+}
+
+static void print_otherwise(const struct groups_kind *k)
+{
+    struct buf b = BUF_INIT;
+
+    if (k->restored + k->reasked + k->instead > 0) {
+        buf_printf(&b, "Asked ");
+        enqueue_stage_words(&k->stage, &b);
+        buf_printf(&b, ":");
+        put_otherwise(k, &b);
+        print_wrapped(&b);
+    }
     buf_free(&b);
 }
 
@@ -321,7 +369,7 @@ static void print_left_out(const struct enqueue_result *r)
           "archives could not be read to their ends");
     piece(&b, &first, "; ", r->bad_members, "member of an archive could not be read",
           "members of archives could not be read");
-    piece(&b, &first, "; ", r->counts.vanished, "recording has vanished (it is not there any more)",
+    piece(&b, &first, "; ", r->counts.gone, "recording has vanished (it is not there any more)",
           "recordings have vanished (they are not there any more)");
     if (!first)
         buf_printf(&b, ".");
@@ -340,7 +388,10 @@ void summary_print(const struct summary *s)
     print_notes(s);
     if (s->dry_run)
         print_dry(s);
-    else if (s->result->counts.tasks > 0)
+    for (uint32_t i = 0; i < s->groups->count; i++)
+        for (uint32_t j = 0; j < s->groups->list[i].count; j++)
+            print_otherwise(&s->groups->list[i].kinds[j]);
+    if (!s->dry_run && s->result->counts.tasks > 0)
         print_jobs(s);
     for (uint32_t i = 0; i < s->groups->count; i++)
         for (uint32_t j = 0; j < s->groups->list[i].count; j++)

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/pair_set.h"
+
 /* A path of PATH_MAX bytes cannot be opened by anybody later, so it bounds the depth as well. */
 #define PATH_CAP ((size_t)PATH_MAX)
 
@@ -21,20 +23,13 @@ struct names {
     size_t len, cap, count, room;
 };
 
-struct seen { /* open addressing; ino 0 marks a free place (no file system hands it out) */
-    struct seen_slot {
-        uint64_t dev, ino;
-    } * slots;
-    size_t cap, count;
-};
-
 struct walk {
     struct walk_options o;
     char path[PATH_CAP + 256]; /* of what is being looked at */
     size_t len, root_len;      /* below = path + root_len */
     dev_t root_dev;
-    struct seen seen;
-    struct names links; /* with follow: whole paths of links to directories, for later */
+    struct pair_set seen; /* directories */
+    struct names links;   /* with follow: whole paths of links to directories, for later */
 };
 
 /* ------------------------------------------------------------------------------- patterns */
@@ -118,43 +113,6 @@ static void names_sort(struct names *n)
 }
 
 static const char *names_at(const struct names *n, size_t i) { return n->bytes + n->at[i]; }
-
-/* ------------------------------------------------------------------------------- seen */
-
-static size_t seen_place(const struct seen *s, uint64_t dev, uint64_t ino)
-{
-    size_t i = (size_t)((ino * 0x9E3779B97F4A7C15u) ^ (dev * 0xC2B2AE3D27D4EB4Fu)) & (s->cap - 1);
-
-    while (s->slots[i].ino != 0 && (s->slots[i].ino != ino || s->slots[i].dev != dev))
-        i = (i + 1) & (s->cap - 1);
-    return i;
-}
-
-/* 1 when it was not there yet, 0 when it was. */
-static int seen_add(struct seen *s, uint64_t dev, uint64_t ino, struct err *err)
-{
-    size_t i;
-
-    if ((s->count + 1) * 4 > s->cap * 3) {
-        struct seen bigger = {.cap = s->cap ? s->cap * 2 : 1024, .count = s->count};
-
-        bigger.slots = calloc(bigger.cap, sizeof(bigger.slots[0]));
-        if (!bigger.slots)
-            return err_set(err, ERR_NOMEM, "out of memory for the directories seen");
-        for (i = 0; i < s->cap; i++)
-            if (s->slots[i].ino != 0)
-                bigger.slots[seen_place(&bigger, s->slots[i].dev, s->slots[i].ino)] = s->slots[i];
-        free(s->slots);
-        *s = bigger;
-    }
-    i = seen_place(s, dev, ino);
-    if (s->slots[i].ino != 0)
-        return 0;
-    s->slots[i].dev = dev;
-    s->slots[i].ino = ino;
-    s->count++;
-    return 1;
-}
 
 /* ------------------------------------------------------------------------------- walking */
 
@@ -262,7 +220,7 @@ static int walk_directory(struct walk *w, int fd, struct err *err)
         return tell(w, WALK_UNREADABLE, -1, w->path, NULL, true, error, err);
     }
     if (fstat(fd, &st) == 0) {
-        rc = seen_add(&w->seen, st.st_dev, st.st_ino, err);
+        rc = pair_set_add(&w->seen, st.st_dev, st.st_ino, err);
         if (rc <= 0)
             goto out;
     }
@@ -359,7 +317,7 @@ void walk_free(struct walk *w)
 {
     if (!w)
         return;
-    free(w->seen.slots);
+    pair_set_free(&w->seen);
     names_free(&w->links);
     free(w);
 }

@@ -103,10 +103,12 @@ static json_t *stages(const struct plan *p)
 
 void plan_print_json(const struct plan *p, const struct plan_options *o)
 {
-    json_t *j = json_pack("{s:o, s:b, s:b, s:b, s:b, s:s, s:o, s:o, s:o, s:o}", "catalog",
-                          text(o->catalog), "catalog_exists", (int)!p->missing, "paused",
+    json_t *j = json_pack("{s:o, s:b, s:b, s:b, s:b, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
+                          "catalog", text(o->catalog), "catalog_exists", (int)!p->missing, "paused",
                           (int)p->paused, "waiting", (int)p->waiting, "fits", (int)p->fits,
-                          "no_gpu", p->all->no_gpu.msg, "devices", devices(p), "stages", stages(p),
+                          "no_gpu", p->all->no_gpu.msg, "recordings", (json_int_t)p->recordings,
+                          "unknown_lengths", (json_int_t)p->unknown, "audio_ms",
+                          number_or_null(p->left_ms), "devices", devices(p), "stages", stages(p),
                           "seconds", number_or_null(p->waiting && p->ms >= 0 ? p->ms / 1000 : -1),
                           "done_at", end_of(p->waiting ? p->ms : -1));
 

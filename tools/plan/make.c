@@ -160,6 +160,28 @@ static int on_tuning(void *arg, const struct store_tuning_row *row)
     return t->device_id && t->driver && t->model_hash && t->decoding ? 0 : ERR_NOMEM;
 }
 
+/* As the run's line has it (scheduler/run/figures.c): what several stages hear is there once, and
+ * what one alone hears is there, too. */
+static void add_up(const struct store_archive *a, struct plan *p)
+{
+    const uint64_t all = store_archive_all(a);
+    struct rate_backlog b = {.known_left_ms = a->audio_left_ms,
+                             .tasks_unknown = a->unknown,
+                             .bytes_unknown = a->bytes_unknown,
+                             .bytes_known = a->bytes_known,
+                             .known_ms = a->audio_known_ms,
+                             .tasks_known = all > a->unknown ? all - a->unknown : 0};
+
+    p->recordings = a->pending + a->waiting;
+    p->unknown = a->unknown;
+    p->guessed = a->audio_known_ms == 0;
+    if (p->guessed) {
+        b.bytes_known = GUESS_BYTES_PER_SECOND;
+        b.known_ms = 1000;
+    }
+    p->left_ms = rate_left_ms(&b);
+}
+
 static int read_catalog(const struct plan_options *o, struct plan *p, struct err *err)
 {
     struct reading r = {.p = p, .o = o};
@@ -188,7 +210,7 @@ static int read_catalog(const struct plan_options *o, struct plan *p, struct err
         err_set(err, ERR_NOMEM, "no memory for the plan");
     if (rc == 0) {
         p->paused = totals.paused;
-        p->recordings = totals.archive.pending;
+        add_up(&totals.archive, p);
     }
     store_close(st);
     return rc;

@@ -66,7 +66,10 @@ struct plan {
     struct devices *all, *picked;
     struct plan_stage *stages;
     uint32_t stage_count;
-    uint64_t recordings; /* with something to do in any of them */
+    uint64_t recordings; /* with something to do in any of them, each once, as a run counts them; */
+    uint64_t unknown;    /* of unknown length, of these, */
+    bool guessed;        /* and no other length is known to go by */
+    int64_t left_ms;     /* audio that not every stage has heard; -1: nobody knows */
     bool waiting;        /* the stages are those of the catalog; else one that stands for none */
     bool paused;         /* the whole catalog */
     bool missing;        /* there is no catalog yet */

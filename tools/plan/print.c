@@ -57,23 +57,22 @@ static bool is_stuck(const struct plan *p)
     return p->waiting;
 }
 
-/* What several stages wait to hear is there once. */
+/* The largest stage's, where what failed is all that they wait for: a run counts these as failed.
+ */
+static uint64_t count_stuck(const struct plan *p)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < p->stage_count; i++)
+        most = p->stages[i].recordings > most ? p->stages[i].recordings : most;
+    return most;
+}
+
 static void print_waiting(const struct plan *p)
 {
+    const uint64_t recordings = is_stuck(p) ? count_stuck(p) : p->recordings;
     char n[TEXT_LEN], m[TEXT_LEN], text[400];
-    uint64_t recordings = p->recordings, unknown = 0;
-    bool guess = true;
-    int64_t left = 0;
 
-    for (uint32_t i = 0; i < p->stage_count; i++) {
-        const struct plan_stage *s = &p->stages[i];
-
-        recordings = s->recordings > recordings ? s->recordings : recordings;
-        unknown = s->unknown > unknown ? s->unknown : unknown;
-        if (left >= 0)
-            left = s->left_ms < 0 ? -1 : s->left_ms > left ? s->left_ms : left;
-        guess &= p->stages[i].known == 0;
-    }
     if (!p->waiting) {
         line("Waiting", p->missing
                             ? "nothing: there is no catalog yet. Next: nightshift enqueue PATH"
@@ -91,17 +90,17 @@ static void print_waiting(const struct plan *p)
         line("Waiting", text);
         return;
     }
-    if (left >= 0)
+    if (p->left_ms > 0)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), ", %s%s of audio",
-                 unknown ? "about " : "", text_length(left, m));
-    if (unknown == recordings)
+                 p->unknown ? "about " : "", text_length(p->left_ms, m));
+    if (p->unknown > 0 && p->unknown >= p->recordings)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "; lengths are not known yet and guessed from %s",
-                 guess ? "the size, at 128 kbit/s" : "others");
-    else if (unknown)
+                 p->guessed ? "the size, at 128 kbit/s" : "others");
+    else if (p->unknown)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                 "; the length of %s is not known yet and guessed from %s", text_count(unknown, n),
-                 guess ? "the size, at 128 kbit/s" : "the others");
+                 "; the length of %s is not known yet and guessed from %s",
+                 text_count(p->unknown, n), p->guessed ? "the size, at 128 kbit/s" : "the others");
     line("Waiting", text);
     if (p->paused)
         line("", "The catalog is paused: nothing will be done until `nightshift resume`.");

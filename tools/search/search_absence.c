@@ -15,6 +15,7 @@
 struct stages {
     const char *name;
     uint64_t tasks, left;
+    bool known;      /* there is one */
     char *model_dir; /* owned; of the newest */
 };
 
@@ -24,7 +25,8 @@ static int on_progress(void *arg, const struct read_progress *row)
 
     if (strcmp(row->stage, s->name) != 0)
         return 0;
-    s->tasks += row->tasks;
+    s->known = true;
+    s->tasks += row->tasks + row->superseded;
     s->left += row->pending + row->waiting + row->paused + row->absent;
     free(s->model_dir);
     s->model_dir = strdup(row->model_dir);
@@ -84,7 +86,10 @@ static int check_text(struct store *st, struct err *err)
 
     free(s.model_dir);
     if (rc == 0 && s.tasks == 0)
-        rc = err_set(err, ERR_EMPTY, "nothing is transcribed. `nightshift enqueue` asks for it");
+        rc = err_set(err, ERR_EMPTY,
+                     s.known ? "what was transcribed was removed (nightshift forget). `nightshift "
+                               "enqueue` of the folder has it made again"
+                             : "nothing is transcribed. `nightshift enqueue` asks for it");
     return rc;
 }
 

@@ -34,9 +34,19 @@ static void put_unknown(struct buf *b, const struct coverage *c, const char *wha
         put_count(b, c->never, "recording was", "recordings were");
         buf_printf(b, " never asked to be %s (nightshift enqueue).", what);
     }
+    if (c->forgotten > 0) {
+        put_count(b, c->forgotten, "recording was", "recordings were");
+        buf_printf(b,
+                   " asked to be %s, and the results removed: `nightshift enqueue` of the "
+                   "folder has them again.",
+                   what);
+    }
 }
 
-static bool is_whole(const struct coverage *c) { return c->left + c->failed + c->never == 0; }
+static bool is_whole(const struct coverage *c)
+{
+    return c->left + c->failed + c->never + c->forgotten == 0;
+}
 
 /* By class, or where nobody listened for classes by vectors. */
 static int cover_sounds(struct store *st, const char *path, struct coverage *ret, struct err *err)

@@ -207,7 +207,10 @@ static void lying_counts(void **state)
 
 static void replies(void **state)
 {
-    struct request_reply r = {.job_id = 5, .counts = {1, 2, 3, 4, 5, 6, 7, 8}, .affected = 9}, back;
+    struct request_reply r = {.job_id = 5,
+                              .counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13},
+                              .affected = 9},
+                         back;
     struct buf b = BUF_INIT;
     struct err e = {0};
 

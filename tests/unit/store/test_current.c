@@ -146,6 +146,7 @@ TEST(evenings)
         {"aXpbY", "1done+^ 2done!", "nano one, nano two"},
         {"aXbqY", "1done 2done+!^", "tiny one, tiny two"},
         {"aXbq", "1done+ 2pending!^", "nano one, nano two"},
+        {"aXbcq", "1done+ 2cancelled!", "nano one, nano two"},
         {"aXbYS", "2done+!", "tiny one, tiny two"},
         {"aXbYaS", "1done+!", "nano one, nano two"},
         {"aXbS", "1done+ 2pending!", "nano one, nano two"},
@@ -177,7 +178,7 @@ TEST(evenings)
                 struct request_reply reply;
                 struct err e = {0};
 
-                assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
+                assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_MISSING);
             } else {
                 assert_int_equal(step(st, *s), refused);
             }

@@ -356,6 +356,15 @@ static int count_place(void *arg, int64_t media_id, const char *path, const char
     return 0;
 }
 
+static int count_present(void *arg, int64_t place_id, int64_t media_id, uint64_t places,
+                         struct err *err)
+{
+    (void)err;
+    assert_true(place_id > 0 && media_id > 0 && places > 0);
+    ++*(int *)arg;
+    return 0;
+}
+
 /* Everything that reads, once; nothing it returned is leaked when a later part fails. */
 static int read_everything(struct store **kept, struct err *e)
 {
@@ -364,6 +373,11 @@ static int read_everything(struct store **kept, struct err *e)
     struct buf b = BUF_INIT;
     struct store_task t[4];
     struct store_known k = {0};
+    const struct store_found found = found_at("/a/1.wav", "", 1);
+    static const char *const roots[] = {"/a"};
+    const struct request end = {.type = REQUEST_ENQUEUE_END, .roots = roots, .root_count = 1};
+    struct store_met met;
+    uint64_t gone;
     struct coverage coverage;
     struct store *st = *kept;
     char name[] = "2\\xFF.wav";
@@ -383,6 +397,14 @@ static int read_everything(struct store **kept, struct err *e)
     if (rc == 0)
         rc = store_known_path(st, "/a/1.wav", 8, &stage_nano, &k, e);
     store_known_free(&k);
+    if (rc == 0)
+        rc = store_meet(st, &found, &met, e);
+    if (rc == 0)
+        rc = store_present(st, &end, count_present, &seen, e);
+    if (rc == 0)
+        rc = store_gone(st, &gone, e);
+    if (rc == 0)
+        rc = read_unused(st, 1, &gone, e);
     if (rc == 0)
         rc = store_stages_runnable(st, 0, &rows, &n, e);
     for (size_t i = 0; rc == 0 && i < n; i++)

@@ -79,6 +79,21 @@ class Plan(unittest.TestCase):
         for key in ("fits", "slots", "windows", "predicted_bytes"):
             self.assertEqual(same["devices"][0][key], stage["devices"][0][key], key)
 
+    def test_each_recording_counts_once_whichever_stage_it_waits_for(self):
+        self.enqueue(3, 10)
+        other = os.path.join(self.dir, "other")
+        os.makedirs(other)
+        for i in range(2):
+            with open(os.path.join(other, f"{i}.wav"), "wb") as file:
+                file.write(wav(50 + i, 160000))
+        self.run_it("enqueue", "--quiet", "--beam-size=2", other)
+        plan = self.plan(devices="cpu")
+        stages = plan["stages"]
+        self.assertEqual([3, 2], [stage["recordings"] for stage in stages])
+        self.assertEqual((5, 5, sum(stage["audio_ms"] for stage in stages)),
+                         tuple(plan[key] for key in ("recordings", "unknown_lengths", "audio_ms")))
+        self.assertIn("5 recordings in 2 stages, about 1 min", " ".join(self.text(devices="cpu").split()))
+
     def test_nothing_is_changed(self):
         self.enqueue(2)
         with open(self.catalog, "rb") as file:

@@ -59,6 +59,11 @@ def kernel_without(landlock=False, seccomp=False):
     return enter
 
 
+# Others leave with what sysexits.h has for any fault.
+WITH_STATUSES = ("enqueue run plan doctor describe verify forget pin search show score retry cancel pause resume "
+                 "export").split()
+
+
 class Program(ProgramTest):
     def put(self, name, data):
         path = os.path.join(self.archive, name)
@@ -372,8 +377,8 @@ class Requests(Program):
                 done = self.run_it(command, gone, status=66)
                 self.assertIn(f"cannot {command}: the catalog has no recording at or below '{gone}'.", done.err)
                 self.assertEqual("", done.out)
-                done = self.run_it(command, "--job", "9", status=65)
-                self.assertIn("there is no job 9", done.err)
+                done = self.run_it(command, "--job", "9", status=66)
+                self.assertIn(f"cannot {command}: there is no job 9. `nightshift status --jobs`", done.err)
         self.put("box.zip", b"PK")
         done = self.run_it("cancel", os.path.join(self.archive, "box.zip//one.wav"), status=66)
         self.assertIn("is in an archive", done.err)
@@ -763,6 +768,8 @@ class Output(Program):
         self.assertEqual(every, self.exported())
         self.assertEqual({"deep/er/c.txt"}, self.exported(os.path.join(self.archive, "deep/er")))
         self.assertEqual({"deep/t.wav.txt"}, self.exported(os.path.join(self.archive, "deep/t.wav")))
+        done = self.run_it("export", "-o", "out", "--base", "/nope", status=66)
+        self.assertIn("the catalog has no recording below the folder '/nope'", done.err)
         self.assertEqual({"er/c.txt"}, self.exported("--base", os.path.join(self.archive, "deep"),
                                                      os.path.join(self.archive, "deep/er")))
         self.settle("deep/t.mp3")
@@ -1044,16 +1051,27 @@ class Output(Program):
         with open(PAGE, encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
         for command in ("enqueue run status show search export retry cancel pause resume plan doctor "
-                        "model bench score speakers pin forget version").split():
+                        "model bench score speakers pin forget describe verify version").split():
             with self.subTest(command=command):
                 text = self.run_it(command, "--help", status=0).out
                 self.assertTrue(text.startswith("Usage: nightshift " + command))
                 self.assertIn("Examples:", text)
+                if command in WITH_STATUSES:
+                    self.assertIn("\nExit status: 0", text)
                 self.assertEqual(text, self.run_it("help", command, status=0).out)
                 for line in text.splitlines():
                     self.assertLessEqual(len(line), 80)
                 missing = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) - known
                 self.assertEqual(set(), missing, "not in the manual page")
+
+    def test_a_mistyped_catalog_is_not_made(self):
+        gone, table = os.path.join(self.dir, "gone.db"), self.put("list.csv", b"path,title\nx,y\n")
+        for command in (["status"], ["show", "x"], ["search", "x"], ["export"], ["score", self.archive], ["verify"],
+                        ["describe", table], ["retry"], ["cancel"], ["pause"], ["resume"], ["pin", "1"],
+                        ["forget", "--superseded", "--yes"], ["speakers"], ["speakers", "name", "1/A", "B"], ["run"]):
+            with self.subTest(command=command):
+                self.assertIn("there is no catalog", self.run_it(*command, "-c", gone, status=66).err)
+                self.assertEqual([], [name for name in os.listdir(self.dir) if name.startswith("gone.db")])
 
     def test_manual_page(self):
         """Made of docs/nightshift.1.in and the stages' tables when the program is built."""

@@ -2,63 +2,12 @@
  * beside it who speaks, which sounds there are, and vectors to search by. One stage each, one job
  * each.
  *
- * Main thread. Strings are borrowed from argv. */
+ * Main thread. Strings are borrowed from the wish (enqueue_wish.h), and so from argv. */
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_STAGES_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_STAGES_H
 
-#include <getopt.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "tools/complete.h"
 #include "tools/enqueue/stages/enqueue_stage.h"
-#include "workers/stages/stage_kind.h"
-
-/* Values of these options for getopt. */
-#define ENQUEUE_NO_TRANSCRIBE 1999
-#define ENQUEUE_STAGES_FIRST 2000
-#define ENQUEUE_STAGES_OPTIONS 64
-
-struct enqueue_wish_option {
-    size_t stage;                    /* in stage_kinds */
-    const struct param_field *field; /* NULL: the option that asks for the stage */
-    char name[PARAM_OPTION_LEN];
-    bool given; /* of a field, */
-    const char *value;
-};
-
-struct enqueue_wish {
-    const char *model; /* of the transcription; NULL: not said */
-    bool no_transcribe;
-    bool anew; /* the transcription is made of the options, also where they say nothing of it */
-    /* Of the others, as stage_kinds: */
-    const char *other[STAGE_COUNT];  /* their models; "": the usual one; NULL: not asked for */
-    const char *behind[STAGE_COUNT]; /* the argument behind one without a model; NULL: none */
-    struct enqueue_wish_option options[ENQUEUE_STAGES_OPTIONS];
-    size_t count;
-    struct enqueue_params params; /* of the transcription */
-};
-
-void enqueue_wish_init(struct enqueue_wish *w);
-/* As enqueue_params_options; one more than ENQUEUE_STAGES_OPTIONS at most. */
-size_t enqueue_wish_options(const struct enqueue_wish *w, struct option *ret);
-bool enqueue_wish_knows(int option);
-/* value NULL: an option whose value may be left out came without. next: the argument behind it, or
- * NULL. ERR_USAGE with a sentence. */
-int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, const char *next,
-                      struct err *err);
-/* Names of models that are here, for a stage. */
-void enqueue_stage_values(const struct stage_kind *kind, const struct complete *c);
-/* The same, or the choices that a parameter has. option: also 'm'. */
-void enqueue_wish_values(const struct enqueue_wish *w, int option, const struct complete *c);
-/* The name of an option that says how to transcribe; NULL: there is none. */
-const char *enqueue_wish_transcribes(const struct enqueue_wish *w);
-/* Options that do nothing without another, or exclude each other: ERR_USAGE. */
-int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err);
-/* The part of --help, at most 80 columns wide. */
-void enqueue_wish_help(const struct enqueue_wish *w, struct buf *out);
+#include "tools/enqueue/stages/enqueue_wish.h"
 
 /* The stages, all owned: enqueue_stages_free. */
 struct enqueue_stages {

@@ -1,0 +1,297 @@
+#include "tools/enqueue/enqueue_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli.h"
+#include "workers/media/decoder.h"
+#include "workers/media/sandbox.h"
+#include "workers/media/source/archive.h"
+#include "workers/media/source/fingerprint.h"
+#include "workers/media/source/sniff.h"
+
+/* Something new for every stage. */
+static int found(struct enqueue_work *q, const struct store_found *f, struct err *err)
+{
+    int rc = 0;
+
+    q->r->found++;
+    for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
+        rc = batch_found(q->now->of[i], f, err);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- archives */
+
+/* An archive inside that could not be looked into: patterns for files do not speak of it. */
+static bool is_inner_archive(const struct decoder_entry *m)
+{
+    enum media_kind kind;
+
+    return m->code != 0 && sniff_name(m->member, &kind) != 0 && kind == MEDIA_ARCHIVE;
+}
+
+/* The listing names recordings and what could not be read, nothing else: the decoder saw more of a
+ * member than reaches this process, so its judgement stands. */
+static int add_member(struct enqueue_work *q, const struct walk_entry *e, const struct stat *st,
+                      bool all_included, const struct decoder_entry *m, bool *left_out,
+                      struct err *err)
+{
+    struct store_found f = {.path = e->path,
+                            .path_len = e->path_len,
+                            .member = m->member,
+                            .member_len = strlen(m->member),
+                            .nth = m->nth,
+                            .size_bytes = m->size_bytes,
+                            .file_size_bytes = (uint64_t)st->st_size,
+                            .mtime_ns = st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                            .inode = st->st_ino,
+                            .device = st->st_dev};
+    const struct enqueue_options *o = q->o;
+
+    q->r->files++;
+    enqueue_progress(q, e->path, e->path_len);
+    if (walk_fits_any(o->exclude, m->member, false) ||
+        (!all_included && o->include && !is_inner_archive(m) &&
+         !walk_fits_any(o->include, m->member, false))) {
+        q->r->excluded++;
+        *left_out = true;
+        return 0;
+    }
+    if (m->code != 0) {
+        struct err why = {0};
+
+        err_set(&why, m->code, "%s", m->message ? m->message : err_name(m->code));
+        q->r->bad_members++;
+        return enqueue_trouble_at(q, e, m->member, m->nth, &why, err);
+    }
+    memcpy(f.fingerprint, m->fingerprint, sizeof(f.fingerprint));
+    return found(q, &f, err);
+}
+
+/* Before the first decoder. */
+static int demand_sandbox(struct enqueue_work *q, struct err *err)
+{
+    char unguarded[SANDBOX_WORDS];
+
+    if (q->sandbox_tried)
+        return 0;
+    if (sandbox_demand(q->o->unsandboxed, unguarded, err) != 0)
+        return err->code;
+    q->sandbox_tried = true;
+    if (unguarded[0] != 0) {
+        enqueue_clear_line(q);
+        cli_note("%s", unguarded);
+    }
+    return 0;
+}
+
+static int add_archive(struct enqueue_work *q, const struct walk_entry *e, int fd,
+                       const struct stat *st, const struct store_known *k, bool same,
+                       struct err *err)
+{
+    const struct decoder_limits limits = {0};
+    bool by_name = q->o->include && e->included; /* the pattern means all that it holds */
+    struct decoder_event ev;
+    struct decoder *d = NULL;
+    struct err why = {0};
+    bool left_out = false; /* members, by a pattern */
+    int rc = demand_sandbox(q, err), bad;
+    bool empty = true;
+
+    if (rc != 0)
+        return rc;
+    q->r->archives++;
+    bad = decoder_start_list(fd, &limits, &d, &why);
+    while (rc == 0 && bad == 0) {
+        bad = decoder_next(d, &ev, &why);
+        if (bad == 0 && ev.type == DECODER_ENTRY) {
+            empty = false;
+            rc = add_member(q, e, st, by_name, &ev.entry, &left_out, err);
+        } else if (bad == 0 && ev.type == DECODER_END)
+            break;
+    }
+    decoder_close(d);
+    /* A later part may end as an archive does, and hold nothing that could be read. */
+    if (sniff_is_part(e->path) && (bad == ERR_INPUT || (bad == 0 && empty)))
+        bad = archive_refuse_part(&why);
+    if (rc == 0 && bad != 0) {
+        q->r->bad_archives++;
+        return enqueue_trouble_at(q, e, "", 0, &why, err);
+    }
+    /* Members that were left out are there all the same. */
+    if (rc == 0 && left_out && same)
+        rc = batch_kept(q->first, k->place_ids, k->count, err);
+    else if (rc == 0 && left_out)
+        rc = batch_unread(q->first, e->path, err);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- files */
+
+/* The catalog's own files, whose content changes while it is written, and the indexes of its
+ * vectors. */
+static bool is_own(const char *catalog, const char *path)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", ".lock", ".sock"};
+    size_t len = strlen(catalog);
+
+    if (strncmp(path, catalog, len) != 0)
+        return false;
+    if (strncmp(path + len, ".vectors-", 9) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+        if (strcmp(path + len, suffixes[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_same(const struct store_known *k, const struct stat *st)
+{
+    return k->file_size_bytes == (uint64_t)st->st_size && k->inode == st->st_ino &&
+           k->device == st->st_dev &&
+           k->mtime_ns == st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+static int add_recording(struct enqueue_work *q, const struct walk_entry *e, int fd,
+                         const struct stat *st, struct err *err)
+{
+    struct store_found f = {.path = e->path,
+                            .path_len = e->path_len,
+                            .member = "",
+                            .size_bytes = (uint64_t)st->st_size,
+                            .file_size_bytes = (uint64_t)st->st_size,
+                            .mtime_ns = st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                            .inode = st->st_ino,
+                            .device = st->st_dev};
+    struct err why = {0};
+
+    if (fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) != 0) {
+        q->r->unreadable_files++;
+        return enqueue_trouble_at(q, e, "", 0, &why, err);
+    }
+    return found(q, &f, err);
+}
+
+static int open_entry(const struct enqueue_work *q, const struct walk_entry *e)
+{
+    /* O_NONBLOCK: should a pipe have taken the file's place meanwhile, opening it must not wait. */
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+    if (e->dir < 0)
+        return open(e->path, flags);
+    return openat(e->dir, e->name, q->o->follow ? flags : flags | O_NOFOLLOW);
+}
+
+static int left_alone(struct enqueue_work *q, const struct walk_entry *e,
+                      const struct store_known *k, bool same, struct err *err)
+{
+    q->r->left_alone++;
+    if (e->dir < 0 && !q->o->quiet)
+        enqueue_say(q, e->path, e->path_len, "", 0,
+                    "left alone: it is no recording (--all takes it anyway)");
+    return same ? batch_kept(q->first, k->place_ids, k->count, err) : 0;
+}
+
+/* A file whose name may be a recording's or an archive's, and that is not known to be unchanged. */
+static int look_into(struct enqueue_work *q, const struct walk_entry *e,
+                     const struct store_known *k, bool same, struct err *err)
+{
+    enum media_kind kind = MEDIA_OTHER;
+    bool by_name = sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) != 0;
+    char head[SNIFF_HEAD_BYTES];
+    struct stat st;
+    ssize_t n;
+    int fd, rc = 0;
+
+    if (!e->included && !(by_name && kind == MEDIA_ARCHIVE)) {
+        q->r->excluded++;
+        return batch_kept(q->first, k->place_ids, k->count, err);
+    }
+    if (by_name && kind == MEDIA_OTHER && !q->o->all)
+        return left_alone(q, e, k, same, err);
+    fd = open_entry(q, e);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : enqueue_unreadable(q, e, errno, err);
+    if (fstat(fd, &st) != 0)
+        rc = enqueue_unreadable(q, e, errno, err);
+    else if (!S_ISREG(st.st_mode))
+        q->r->specials++;
+    else if (!by_name && (n = pread(fd, head, sizeof(head), 0)) < 0)
+        rc = enqueue_unreadable(q, e, errno, err);
+    else {
+        if (!by_name)
+            kind = sniff_bytes(head, (size_t)n);
+        if (kind == MEDIA_ARCHIVE)
+            rc = add_archive(q, e, fd, &st, k, same, err);
+        else if (kind == MEDIA_RECORDING || q->o->all)
+            rc = add_recording(q, e, fd, &st, err);
+        else
+            rc = left_alone(q, e, k, same, err);
+    }
+    close(fd);
+    return rc;
+}
+
+/* Would look_into take what the catalog knows of it, by its name alone? Of an archive's members the
+ * patterns may leave some out. */
+static bool is_plain(const struct enqueue_work *q, const struct walk_entry *e)
+{
+    enum media_kind kind;
+
+    if (sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) == 0)
+        return false;
+    if (kind == MEDIA_ARCHIVE)
+        return !q->o->include && !q->o->exclude;
+    return kind == MEDIA_RECORDING || q->o->all;
+}
+
+/* What the catalog knows of the path: *k for all stages but k->has_task_all, which is has[i] for
+ * each of them. ERR_EMPTY: nothing. */
+static int look_up(struct enqueue_work *q, const struct walk_entry *e, struct store_known *k,
+                   bool *has, struct err *err)
+{
+    int rc = ERR_EMPTY;
+
+    if (!enqueue_known(q))
+        return rc;
+    for (uint32_t i = 0; i < q->group->count; i++) {
+        store_known_free(k);
+        rc = store_known_path(enqueue_known(q), e->path, e->path_len, &q->group->kinds[i].stage, k,
+                              err);
+        if (rc != 0)
+            return rc;
+        has[i] = k->has_task_all;
+    }
+    return rc;
+}
+
+int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err *err)
+{
+    struct store_known k = {0};
+    bool same = false, has[STAGE_COUNT] = {0}, has_all = true;
+    int rc;
+
+    q->r->files++;
+    if (is_own(q->o->catalog, e->path))
+        return 0;
+    rc = look_up(q, e, &k, has, err);
+    if (rc == 0)
+        same = is_same(&k, e->st);
+    else if (rc != ERR_EMPTY)
+        return rc;
+    for (uint32_t i = 0; i < q->group->count; i++)
+        has_all &= has[i];
+    if (same && e->included && (has_all || is_plain(q, e))) {
+        q->r->found += k.count;
+        rc = 0;
+        for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
+            rc = has[i] ? batch_same(q->now->of[i], k.place_ids, k.count, err)
+                        : batch_known(q->now->of[i], k.place_ids, k.count, err);
+    } else
+        rc = look_into(q, e, &k, same, err);
+    store_known_free(&k);
+    return rc;
+}
