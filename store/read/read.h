@@ -89,6 +89,7 @@ struct read_segment {
     int64_t segment_id, media_id;
     int64_t start_ms, end_ms;
     const char *text;
+    const char *heard; /* the machine's words where people corrected them; NULL: `text` is those */
     const char *language, *speaker;                                     /* "" unknown */
     double avg_logprob, no_speech_prob, compression_ratio, temperature; /* NAN unknown */
     double speech_prob;                                                 /* NAN: not measured */

@@ -211,6 +211,9 @@ static int check(const struct request *rq, struct err *err)
         return check_descriptions(rq, err);
     case REQUEST_VERIFIED:
         return check_verified(rq, err);
+    case REQUEST_CORRECT:
+    case REQUEST_CORRECT_DECIDE:
+        break;
     }
     return bad(err, "of a type that this version does not know");
 }
