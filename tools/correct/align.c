@@ -52,7 +52,7 @@ static int32_t worth(const struct aligner *x, size_t i, size_t j, bool first, in
     const struct word *a = &x->a[i], *b = &x->b[j];
     int64_t late = b->ms >= 0 && a->ms >= 0 ? llabs(b->ms - shift - a->ms) / LATE_MS : 0;
 
-    return SAME + (words_equal(a, b) ? EXACTLY : 0) +
+    return SAME + (word_equal(a, b) ? EXACTLY : 0) +
            (!first && a[-1].id == b[-1].id ? NEIGHBOURS : 0) -
            (int32_t)(late < LATE_MOST ? late : LATE_MOST);
 }
@@ -301,7 +301,7 @@ static size_t count_solid(const struct aligner *x, const struct stretch *list, s
     return solid;
 }
 
-int align_words(const struct words *a, const struct words *b, size_t **ret, size_t *solid,
+int align_words(const struct word_list *a, const struct word_list *b, size_t **ret, size_t *solid,
                 struct err *err)
 {
     struct aligner x = {a->list, b->list, a->count, b->count, NULL, 0};

@@ -7,13 +7,13 @@
 #ifndef NIGHTSHIFT_TOOLS_CORRECT_ALIGN_H
 #define NIGHTSHIFT_TOOLS_CORRECT_ALIGN_H
 
-#include "tools/correct/words.h"
+#include "tools/correct/word_list.h"
 
 #define ALIGN_NONE SIZE_MAX
 
 /* *ret: newly allocated, for each word of b the word of a that it is, rising, or ALIGN_NONE. Both
  * sides have their numbers. *solid: so many of them are beyond chance. ERR_NOMEM. */
-int align_words(const struct words *a, const struct words *b, size_t **ret, size_t *solid,
+int align_words(const struct word_list *a, const struct word_list *b, size_t **ret, size_t *solid,
                 struct err *err);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "tools/correct/words.h"
+#include "tools/correct/word_list.h"
 
 struct anchor {
     size_t a, b; /* where `gram` words begin that are the same on both sides */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/correct/align.h"
-#include "tools/correct/words.h"
+#include "tools/correct/word_list.h"
 
 #define NONE SIZE_MAX
 #define SHARE_MIN 0.3     /* of the file's words that must be the transcript's */
@@ -17,10 +17,10 @@ struct placer {
     const struct place_segment *segments;
     const struct cue *cues;
     size_t segment_count;
-    struct words a, b; /* of the segments, of the cues */
-    size_t *begin;     /* [segment_count + 1]: of each segment's words in a */
-    size_t *match;     /* [b.count]: the word of a that it is, or NONE */
-    size_t *owner;     /* [b.count]: its segment, or NONE */
+    struct word_list a, b; /* of the segments, of the cues */
+    size_t *begin;         /* [segment_count + 1]: of each segment's words in a */
+    size_t *match;         /* [b.count]: the word of a that it is, or NONE */
+    size_t *owner;         /* [b.count]: its segment, or NONE */
 };
 
 /* Words of the file, side by side, that are none of the transcript's: of one cue, or `lines`. */
@@ -35,8 +35,8 @@ struct piece {
 
 static void placer_free(struct placer *x)
 {
-    words_free(&x->a);
-    words_free(&x->b);
+    word_list_free(&x->a);
+    word_list_free(&x->b);
     free(x->begin);
     free(x->match);
     free(x->owner);
@@ -384,7 +384,7 @@ static bool is_same(const struct placer *x, size_t from, size_t to, size_t j0, s
     if (j1 - j0 != to - from)
         return false;
     for (size_t k = 0; k < to - from; k++)
-        if (!words_equal(&x->a.list[from + k], &x->b.list[j0 + k]))
+        if (!word_equal(&x->a.list[from + k], &x->b.list[j0 + k]))
             return false;
     return true;
 }
@@ -446,16 +446,16 @@ static int take_words(struct placer *x, const struct cues *cues, struct err *err
         const struct place_segment *s = &x->segments[k];
 
         x->begin[k] = x->a.count;
-        rc = words_add(&x->a, (uint32_t)k, s->text, s->start_ms, s->end_ms, err);
+        rc = word_list_add(&x->a, (uint32_t)k, s->text, s->start_ms, s->end_ms, err);
     }
     x->begin[x->segment_count] = x->a.count;
     for (size_t k = 0; rc == 0 && k < cues->count; k++) {
         const struct cue *c = &cues->list[k];
 
-        rc = words_add(&x->b, (uint32_t)k, (const char *)cues->text.data + c->at, c->start_ms,
-                       c->end_ms, err);
+        rc = word_list_add(&x->b, (uint32_t)k, (const char *)cues->text.data + c->at, c->start_ms,
+                           c->end_ms, err);
     }
-    return rc == 0 ? words_number(&x->a, &x->b, err) : rc;
+    return rc == 0 ? word_list_number(&x->a, &x->b, err) : rc;
 }
 
 static int check_share(const struct placer *x, size_t solid, struct err *err)
@@ -466,7 +466,7 @@ static int check_share(const struct placer *x, size_t solid, struct err *err)
         return 0;
     return err_set(err, ERR_INPUT,
                    "of its %zu words %s said in that recording: is it a file of another one? Try "
-                   "--at for a passage that nothing was right in",
+                   "--at for a segment in which nothing was right",
                    x->b.count, solid == 0 ? "none are" : "too few are");
 }
 

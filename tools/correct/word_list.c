@@ -1,4 +1,4 @@
-#include "tools/correct/words.h"
+#include "tools/correct/word_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "store/corrections/script.h"
 #include "workers/text/codepoints.h"
 
-void words_free(struct words *w)
+void word_list_free(struct word_list *w)
 {
     free(w->list);
     buf_free(&w->folded);
-    *w = (struct words){0};
+    *w = (struct word_list){0};
 }
 
-bool words_equal(const struct word *a, const struct word *b)
+bool word_equal(const struct word *a, const struct word *b)
 {
     return a->len == b->len && memcmp(a->s, b->s, a->len) == 0;
 }
@@ -59,10 +59,10 @@ static size_t fold(struct folding *f, const struct word *w, struct buf *out)
 
 /* ------------------------------------------------------------------------------- splitting */
 
-static int add(struct words *w, struct word word, struct err *err)
+static int add(struct word_list *w, struct word word, struct err *err)
 {
-    if (w->count == WORDS_MAX)
-        return err_set(err, ERR_LIMIT, "it has more than %d words: try it in parts", WORDS_MAX);
+    if (w->count == WORD_LIST_MAX)
+        return err_set(err, ERR_LIMIT, "it has more than %d words: try it in parts", WORD_LIST_MAX);
     if (w->count == w->room) {
         size_t room = w->room * 2 + 256;
         struct word *list = realloc(w->list, room * sizeof(*list));
@@ -85,7 +85,7 @@ static bool is_joined(const char *text, const struct hunk_word *list, size_t i)
                  : script_of(text + list[i].at, &bytes) == SCRIPT_UNPARTED;
 }
 
-static int split(struct words *w, uint32_t part, const char *text, struct err *err)
+static int split(struct word_list *w, uint32_t part, const char *text, struct err *err)
 {
     struct hunk_word *list = NULL;
     size_t n = 0;
@@ -103,7 +103,7 @@ static int split(struct words *w, uint32_t part, const char *text, struct err *e
 }
 
 /* Words are said one after the other, each as long as the next. */
-static void set_times(struct words *w, size_t first, int64_t start_ms, int64_t end_ms)
+static void set_times(struct word_list *w, size_t first, int64_t start_ms, int64_t end_ms)
 {
     int64_t n = (int64_t)(w->count - first);
     bool timed = start_ms >= 0 && end_ms >= start_ms;
@@ -113,8 +113,8 @@ static void set_times(struct words *w, size_t first, int64_t start_ms, int64_t e
             timed ? start_ms + (end_ms - start_ms) * (2 * i + 1) / (2 * n) : -1;
 }
 
-int words_add(struct words *w, uint32_t part, const char *text, int64_t start_ms, int64_t end_ms,
-              struct err *err)
+int word_list_add(struct word_list *w, uint32_t part, const char *text, int64_t start_ms,
+                  int64_t end_ms, struct err *err)
 {
     struct folding f = {0};
     size_t first = w->count;
@@ -147,7 +147,7 @@ static int by_text(const void *a, const void *b)
     return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-static void label(struct words *w, struct labelled *all)
+static void label(struct word_list *w, struct labelled *all)
 {
     for (size_t i = 0; i < w->count; i++)
         all[i] = (struct labelled){w->folded.data + w->list[i].folded, w->list[i].folded_len,
@@ -155,7 +155,7 @@ static void label(struct words *w, struct labelled *all)
 }
 
 /* Sorted, not hashed: no text can make it slow. */
-int words_number(struct words *a, struct words *b, struct err *err)
+int word_list_number(struct word_list *a, struct word_list *b, struct err *err)
 {
     size_t n = a->count + b->count;
     struct labelled *all = calloc(n + 1, sizeof(*all));

@@ -1,9 +1,9 @@
-/* tools/correct/words.h - the words of a transcript, or of a file, as they are aligned.
+/* tools/correct/word_list.h - the words of a transcript, or of a file, as they are aligned.
  *
  * They are those of store/corrections/hunks.h. Words that differ in case, marks and punctuation
  * alone have one number. Pure; any thread. */
-#ifndef NIGHTSHIFT_TOOLS_CORRECT_WORDS_H
-#define NIGHTSHIFT_TOOLS_CORRECT_WORDS_H
+#ifndef NIGHTSHIFT_TOOLS_CORRECT_WORD_LIST_H
+#define NIGHTSHIFT_TOOLS_CORRECT_WORD_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define WORDS_MAX 2000000 /* of one side: a week of talking has some 1,500,000 */
+#define WORD_LIST_MAX 2000000 /* of one side: a week of talking has some 1,500,000 */
 
 struct word {
     const char *s; /* borrowed from its text, not NUL-terminated */
@@ -21,21 +21,21 @@ struct word {
     int64_t ms;                /* about when it is said; -1: not known */
     size_t folded, folded_len; /* in `folded` */
 };
-struct words { /* zero at first; owned: words_free */
+struct word_list { /* zero at first; owned: word_list_free */
     struct word *list;
     size_t count, room;
     struct buf folded;
 };
-void words_free(struct words *w);
+void word_list_free(struct word_list *w);
 
 /* Appends the words of a text that lasts from start_ms to end_ms (-1: not known), as part number
  * `part`: parts are added in order. The text stays where it is. ERR_NOMEM; ERR_LIMIT: more than
- * WORDS_MAX. */
-int words_add(struct words *w, uint32_t part, const char *text, int64_t start_ms, int64_t end_ms,
-              struct err *err);
+ * WORD_LIST_MAX. */
+int word_list_add(struct word_list *w, uint32_t part, const char *text, int64_t start_ms,
+                  int64_t end_ms, struct err *err);
 /* Gives the words of both sides their numbers. ERR_NOMEM. */
-int words_number(struct words *a, struct words *b, struct err *err);
+int word_list_number(struct word_list *a, struct word_list *b, struct err *err);
 
-bool words_equal(const struct word *a, const struct word *b); /* byte for byte */
+bool word_equal(const struct word *a, const struct word *b); /* byte for byte */
 
 #endif
