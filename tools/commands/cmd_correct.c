@@ -304,7 +304,7 @@ static int nobody_then(const struct current *c, int64_t ms, struct err *err)
         return err_set(err, ERR_INPUT,
                        "there is no transcript of it. `nightshift show` says what there is");
     return err_set(err, ERR_INPUT,
-                   "nothing is said at %s; the nearest segment begins at %s: try it", then, near);
+                   "nothing is said at %s: try %s, where the nearest segment begins", then, near);
 }
 
 static int add_one(struct task *t, int64_t id, int64_t ms, const char *text, struct err *err)

@@ -27,11 +27,14 @@ static size_t blanks(const char *s)
 static bool goes_on(const char *s)
 {
     utf8proc_int32_t c = 0;
+    utf8proc_category_t kind;
     size_t bytes;
 
     if (*s == 0 || utf8proc_iterate((const utf8proc_uint8_t *)s, -1, &c) <= 0)
         return false;
-    return codepoint_is_word(c) && script_of(s, &bytes) != SCRIPT_UNPARTED;
+    kind = utf8proc_category(c);
+    return (codepoint_is_word(c) || kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_MC) &&
+           script_of(s, &bytes) != SCRIPT_UNPARTED;
 }
 
 static const char *letter_before(const char *text, const char *s)
