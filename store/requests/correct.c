@@ -385,14 +385,14 @@ static int clear(struct correcting *c, struct match_place at, struct err *err)
 struct decided {
     int64_t media_id, start_ms, end_ms;
     char state[16];
-    char *meant; /* owned */
+    char *said, *meant; /* owned */
 };
 
 static int decided_of(struct store *st, int64_t correction_id, struct decided *ret, struct err *err)
 {
     sqlite3_stmt *s = NULL;
     int rc = db_first(st, &s, err,
-                      "SELECT media_id, max(start_ms, 0), max(end_ms, 0), state, meant "
+                      "SELECT media_id, max(start_ms, 0), max(end_ms, 0), state, said, meant "
                       "FROM correction WHERE correction_id = ?",
                       "i", correction_id);
 
@@ -403,13 +403,35 @@ static int decided_of(struct store *st, int64_t correction_id, struct decided *r
     *ret = (struct decided){.media_id = sqlite3_column_int64(s, 0),
                             .start_ms = sqlite3_column_int64(s, 1),
                             .end_ms = sqlite3_column_int64(s, 2),
-                            .meant = db_dup(s, 4)};
+                            .said = db_dup(s, 4),
+                            .meant = db_dup(s, 5)};
     utf8_copy(ret->state, sizeof(ret->state), db_text(s, 3));
     sqlite3_reset(s);
-    return ret->meant ? 0 : no_memory(err);
+    return ret->said && ret->meant ? 0 : no_memory(err);
 }
 
-/* In the place of what is heard there now; beside it, where nothing is. */
+/* What is to stand there: where nothing is heard, beside a word. */
+static int put_meant(const struct correcting *c, const struct decided *d, struct match_place at,
+                     bool beside, struct buf *meant, struct err *err)
+{
+    bool behind = beside && c->h.words[at.word].start_ms < d->start_ms;
+    struct buf there = BUF_INIT;
+
+    heard_put(&c->h, at, &there);
+    if (!buf_cstr(&there))
+        return no_memory(err);
+    if (behind)
+        buf_printf(meant, "%s ", (char *)there.data);
+    if (beside)
+        buf_put(meant, d->meant, strlen(d->meant));
+    else
+        rebuild_fit(meant, (char *)there.data, there.len, d->said, d->meant);
+    if (beside && !behind)
+        buf_printf(meant, " %s", (char *)there.data);
+    buf_free(&there);
+    return buf_cstr(meant) ? 0 : no_memory(err);
+}
+
 static int put_kept(struct correcting *c, const struct decided *d, struct err *err)
 {
     bool beside = false;
@@ -420,16 +442,9 @@ static int put_kept(struct correcting *c, const struct decided *d, struct err *e
     if (!at.words)
         return err_set(err, ERR_INPUT,
                        "nothing is heard there now that it could take the place of");
-    if (beside && c->h.words[at.word].start_ms < d->start_ms) {
-        heard_put(&c->h, at, &meant);
-        buf_put_u8(&meant, ' ');
-    }
-    buf_put(&meant, d->meant, strlen(d->meant));
-    if (beside && c->h.words[at.word].start_ms >= d->start_ms) {
-        buf_put_u8(&meant, ' ');
-        heard_put(&c->h, at, &meant);
-    }
-    rc = buf_cstr(&meant) ? clear(c, at, err) : no_memory(err);
+    rc = put_meant(c, d, at, beside, &meant, err);
+    if (rc == 0)
+        rc = clear(c, at, err);
     if (rc == 0)
         rc = put_row(c->st, &c->h, at, (char *)meant.data, false, c->by, 0, err);
     buf_free(&meant);
@@ -476,6 +491,7 @@ int correct_decide(struct store *st, const struct request *rq, struct request_re
     if (rc == 0)
         rc = corrections_due(st, d.media_id, err);
     ret->affected = rc == 0;
+    free(d.said);
     free(d.meant);
     return rc;
 }
