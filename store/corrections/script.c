@@ -1,6 +1,5 @@
 #include "store/corrections/script.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct range {
@@ -18,6 +17,17 @@ static const struct range unparted[] = {
     {0x0E00, 0x0EFF}, {0x0F00, 0x0FFF},   {0x1000, 0x109F},   {0x1780, 0x17FF},
     {0x2E80, 0x2FDF}, {0x3001, 0x312F},   {0x31A0, 0x9FFF},   {0xF900, 0xFAFF},
     {0xFF66, 0xFF9F}, {0x1AFF0, 0x1B16F}, {0x20000, 0x3FFFF},
+};
+
+/* Of ASCII, Latin-1, Greek, Armenian, Hebrew, Arabic, Devanagari; general; of Chinese and Japanese,
+ * and their wide forms. */
+static const struct range punctuation[] = {
+    {0x00, 0x2F},     {0x3A, 0x40},     {0x5B, 0x60},     {0x7B, 0xA9},     {0xAB, 0xB1},
+    {0xB4, 0xB4},     {0xB6, 0xB8},     {0xBB, 0xBB},     {0xBF, 0xBF},     {0x37E, 0x37E},
+    {0x55A, 0x55F},   {0x589, 0x58A},   {0x5BE, 0x5BE},   {0x60C, 0x60D},   {0x61B, 0x61F},
+    {0x6D4, 0x6D4},   {0x964, 0x965},   {0x2000, 0x206F}, {0x2E00, 0x2E7F}, {0x3000, 0x3003},
+    {0x3008, 0x3020}, {0x3030, 0x3030}, {0xFE30, 0xFE6F}, {0xFF00, 0xFF0F}, {0xFF1A, 0xFF20},
+    {0xFF3B, 0xFF40}, {0xFF5B, 0xFF65}, {0xFFFD, 0xFFFD},
 };
 
 static bool within(uint32_t c, const struct range *list, size_t n)
@@ -56,4 +66,12 @@ enum script script_of(const char *s, size_t *bytes)
     if (within(c, unparted, sizeof(unparted) / sizeof(unparted[0])))
         return SCRIPT_UNPARTED;
     return SCRIPT_OTHER;
+}
+
+bool script_is_punctuation(const char *s, size_t *bytes)
+{
+    uint32_t c;
+
+    *bytes = decode((const unsigned char *)s, &c);
+    return within(c, punctuation, sizeof(punctuation) / sizeof(punctuation[0]));
 }

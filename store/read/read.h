@@ -101,9 +101,15 @@ struct read_segment {
 };
 typedef int (*read_segment_fn)(void *arg, const struct read_segment *row);
 
-/* The transcript of one recording in order. stage_id 0: the one that is current. */
+/* The transcript of one recording in order, but for segments in which nothing is said as people
+ * corrected them. stage_id 0: the one that is current. */
 int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
                   void *arg, struct err *err);
+
+/* The same as the machine has it, whatever people corrected: `text` is its words, `heard` NULL.
+ * What read_segments leaves out because nothing is said there is here. */
+int read_heard(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn, void *arg,
+               struct err *err);
 
 /* What was heard in it and not believed, in order; the same stage. segment_id is 0. */
 int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,

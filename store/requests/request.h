@@ -72,7 +72,7 @@ struct request_verified {
     uint8_t hash[16]; /* XXH3-128, canonical: of its bytes, or, when changed, of those before */
 };
 
-/* A segment of a current transcription (store/corrections/corrections.h). ERR_INPUT, and nothing of
+/* A segment of a current transcription (docs/corrections.md). ERR_INPUT, and nothing of
  * the request is done: it is none any more, or the machine's words of it are others than these. */
 struct request_correction {
     int64_t segment_id;

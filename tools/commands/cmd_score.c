@@ -163,7 +163,7 @@ static int put_segment(void *arg, const struct read_segment *row)
 static int text_of_recording(struct scoring *s, int64_t id, char **ret, struct err *err)
 {
     struct buf text = BUF_INIT;
-    int rc = read_segments(s->store, id, 0, put_segment, &text, err);
+    int rc = read_heard(s->store, id, 0, put_segment, &text, err); /* not what people mended */
 
     if (rc == 0 && !buf_cstr(&text))
         rc = err_set(err, ERR_NOMEM, "out of memory");
