@@ -167,8 +167,8 @@ static bool sort_words(struct matcher *m)
     return sorted && m->by_time;
 }
 
-int match_make(const struct match_word *words, size_t n, enum match_kind kind,
-                 struct matcher **ret, struct err *err)
+int match_make(const struct match_word *words, size_t n, enum match_kind kind, struct matcher **ret,
+               struct err *err)
 {
     struct matcher *m = calloc(1, sizeof(*m));
     struct buf scratch = BUF_INIT;

@@ -40,8 +40,8 @@ struct match_found {
 
 struct matcher; /* borrows the texts of words until match_free */
 /* ERR_NOMEM. */
-int match_make(const struct match_word *words, size_t n, enum match_kind kind,
-                 struct matcher **ret, struct err *err);
+int match_make(const struct match_word *words, size_t n, enum match_kind kind, struct matcher **ret,
+               struct err *err);
 void match_free(struct matcher *m); /* NULL is fine */
 
 /* Gives each wanted its place: those whose words begin within MATCH_NEAR_MS of its time. Of several

@@ -189,6 +189,8 @@ static void print_sum(const struct task *t, bool applied)
 
     if (count == 0)
         puts("Nothing changes.");
+    else if (t->w->as_heard)
+        puts(applied ? "It is right as it stands." : "It would be right as it stands.");
     else if (t->changes.recordings > 1)
         printf(applied ? "%s %s of %s recordings corrected.\n"
                        : "%s %s of %s recordings would be corrected.\n",

@@ -13,9 +13,16 @@ void current_free(struct current *c)
     *c = (struct current){0};
 }
 
-static int take(void *arg, const struct read_segment *row)
+struct taking {
+    struct current *c;
+    size_t next; /* what is read is this one, or one behind it */
+    struct err *err;
+};
+
+static int take_heard(void *arg, const struct read_segment *row)
 {
-    struct current *c = arg;
+    struct taking *t = arg;
+    struct current *c = t->c;
     struct current_segment *s;
 
     if (c->count == c->room) {
@@ -23,21 +30,36 @@ static int take(void *arg, const struct read_segment *row)
         struct current_segment *list = realloc(c->list, room * sizeof(*list));
 
         if (!list)
-            return ERR_NOMEM;
+            return err_set(t->err, ERR_NOMEM, "out of memory");
         c->list = list;
         c->room = room;
     }
     s = &c->list[c->count++];
-    *s = (struct current_segment){row->segment_id, row->start_ms, row->end_ms, strdup(row->text),
-                                  strdup(row->heard ? row->heard : row->text)};
-    return s->text && s->heard ? 0 : ERR_NOMEM;
+    *s = (struct current_segment){row->segment_id, row->start_ms, row->end_ms, strdup(""),
+                                  strdup(row->text)};
+    return s->text && s->heard ? 0 : err_set(t->err, ERR_NOMEM, "out of memory");
+}
+
+static int take_text(void *arg, const struct read_segment *row)
+{
+    struct taking *t = arg;
+    struct current *c = t->c;
+
+    while (t->next < c->count && c->list[t->next].segment_id != row->segment_id)
+        t->next++;
+    if (t->next == c->count)
+        return err_set(t->err, ERR_CHANGED, "it was transcribed again meanwhile: try again");
+    free(c->list[t->next].text);
+    c->list[t->next].text = strdup(row->text);
+    return c->list[t->next].text ? 0 : err_set(t->err, ERR_NOMEM, "out of memory");
 }
 
 int current_read(struct store *st, int64_t media_id, struct current *ret, struct err *err)
 {
-    int rc = read_segments(st, media_id, 0, take, ret, err);
+    struct taking t = {ret, 0, err};
+    int rc = read_heard(st, media_id, 0, take_heard, &t, err);
 
-    return rc == ERR_NOMEM && err->code == 0 ? err_set(err, ERR_NOMEM, "out of memory") : rc;
+    return rc == 0 ? read_segments(st, media_id, 0, take_text, &t, err) : rc;
 }
 
 const struct current_segment *current_at(const struct current *c, int64_t ms)

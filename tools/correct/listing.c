@@ -89,7 +89,7 @@ static int print_row(const struct read_correction *row, struct err *err)
         rc = preview_pair(said, meant, HEAD_COLUMNS, err);
     } else if (rc == 0) {
         printf("= ");
-        marked_print(meant, HEAD_COLUMNS + 2);
+        marked_print(row->meant, HEAD_COLUMNS + 2);
     }
     free(said);
     free(meant);

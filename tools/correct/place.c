@@ -239,13 +239,13 @@ static size_t count_parts(const struct placer *x, size_t begin, size_t end)
     return n;
 }
 
-/* One line for each segment between, as they were exported. */
-static void put_lines_in_turn(struct placer *x, size_t begin, size_t end, size_t segment)
+/* One line for each segment between, as they were exported: of those with words, or of all. */
+static void put_lines_in_turn(struct placer *x, size_t begin, size_t end, size_t segment, bool all)
 {
     for (size_t j = begin; j < end; j++) {
         if (j == begin || x->b.list[j].part != x->b.list[j - 1].part) {
             segment += j > begin;
-            while (x->begin[segment + 1] == x->begin[segment])
+            while (!all && x->begin[segment + 1] == x->begin[segment])
                 segment++;
         }
         x->owner[j] = segment;
@@ -256,10 +256,11 @@ static void put_lines_in_turn(struct placer *x, size_t begin, size_t end, size_t
 static void put_lines(struct placer *x, const struct piece *p)
 {
     size_t low = p->low + p->has_low, high = p->high + !p->has_high;
-    size_t spoken = low < high ? count_spoken(x, low, high) : 0;
+    size_t all = low < high ? high - low : 0, spoken = count_spoken(x, low, low + all);
+    size_t lines = count_parts(x, p->begin, p->end);
 
-    if (spoken > 0 && spoken == count_parts(x, p->begin, p->end))
-        put_lines_in_turn(x, p->begin, p->end, low);
+    if (spoken == lines || all == lines)
+        put_lines_in_turn(x, p->begin, p->end, low, spoken != lines);
     else if (!p->has_low || !p->has_high)
         give(x, p->begin, p->end, NONE);
     else if (spoken > 0)

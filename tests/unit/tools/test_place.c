@@ -142,6 +142,22 @@ TEST(cues_are_merged_split_put_in_and_taken_out)
                   "=[][][]=");
 }
 
+TEST(what_was_taken_out_comes_back)
+{
+    static const struct place_segment left[] = {
+        {0, 4000, "Good morning and welcome."}, {4000, 9000, ""}, {9000, 12000, "They sold fish."}};
+
+    assert_string_equal(
+        placed_in(left, 3, FORMAT_TXT, "Good morning and welcome.\nHello.\nThey sold fish."),
+        "=[Hello.]=");
+    assert_string_equal(placed_in(left, 3, FORMAT_SRT,
+                                  T1 "Good morning and welcome.\n\n" T2 "Hello.\n\n" T3
+                                     "They sold fish.\n"),
+                        "=[Hello.]=");
+    assert_string_equal(
+        placed_in(left, 3, FORMAT_TXT, "Good morning and welcome.\nThey sold fish."), "===");
+}
+
 TEST(a_part_changes_that_part)
 {
     assert_placed(FORMAT_SRT, T2 "The Sánchez family came from the harbour.\n\n" S3,
