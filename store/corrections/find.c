@@ -95,7 +95,7 @@ static int find_said(struct finding *f, struct err *err)
     return rc;
 }
 
-/* What is meant may be there but for case and marks: that is as good a place. */
+/* What is meant may be there but for the marks on its letters: that is as good a place. */
 static int find_nearly_meant(struct finding *f, struct err *err)
 {
     int rc;

@@ -50,10 +50,10 @@ static bool put_folded(struct buf *to, const char *word)
     return to->len > begin;
 }
 
-/* Without the punctuation around it, letters composed. */
+/* Without the punctuation around it, small letters, composed. */
 static void put_bare(struct buf *to, const char *word, size_t len)
 {
-    struct codepoints raw = {0}, composed = {0};
+    struct codepoints raw = {0}, small = {0}, composed = {0};
     size_t from = len, until = 0;
 
     for (size_t at = 0, step; at < len; at += step)
@@ -63,12 +63,14 @@ static void put_bare(struct buf *to, const char *word, size_t len)
         }
     if (from < until)
         codepoints_put_utf8(&raw, word + from, (until < len ? until : len) - from);
-    codepoints_canonical(&composed, &raw, true);
+    codepoints_lower(&small, &raw);
+    codepoints_canonical(&composed, &small, true);
     buf_put(to, composed.at, composed.len * sizeof(*composed.at));
     if (composed.len)
         buf_put_u32(to, ' ');
-    to->failed |= raw.failed || composed.failed;
+    to->failed |= raw.failed || small.failed || composed.failed;
     codepoints_free(&raw);
+    codepoints_free(&small);
     codepoints_free(&composed);
 }
 

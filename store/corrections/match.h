@@ -1,7 +1,7 @@
 /* store/corrections/match.h - finds words again: where a transcription has what another one had.
  *
- * Words are compared as they sound on paper: without case, marks and punctuation (MATCH_FOLDED), or
- * exactly but for the punctuation around each (MATCH_BARE). Pure; one thread. Internal to store/.
+ * Words are compared without case and without the punctuation around them (MATCH_BARE), or without
+ * marks on letters and any punctuation, too (MATCH_FOLDED). Pure; one thread. Internal to store/.
  */
 #ifndef NIGHTSHIFT_STORE_CORRECTIONS_MATCH_H
 #define NIGHTSHIFT_STORE_CORRECTIONS_MATCH_H

@@ -3,6 +3,8 @@
 #include "store/read/corrections.h"
 #include "tests/unit/store/stages.h"
 
+#define SEGMENTS 440 /* of a shard, at most */
+
 struct line {
     int64_t start_ms, end_ms;
     const char *text;
@@ -13,12 +15,12 @@ struct line {
 static void put_lines(struct store *st, int64_t task, uint32_t seq, const struct line *lines,
                       size_t n)
 {
-    static struct result_segment s[400];
-    static struct result_word words[400][40];
-    static char texts[400][40][64];
+    static struct result_segment s[SEGMENTS];
+    static struct result_word words[SEGMENTS][40];
+    static char texts[SEGMENTS][40][64];
     struct err e = {0};
 
-    assert_true(n <= 400);
+    assert_true(n <= SEGMENTS);
     for (size_t i = 0; i < n; i++) {
         char copy[2048], *save = NULL;
         size_t count = 0, all = 1, at = 0;
@@ -350,6 +352,270 @@ TEST(forgotten_and_heard_again)
     hear(st, &stage_nano, nano, 3);
     assert_string_equal(text_of(LIST), "Lisboa>Lisbon:applied");
     assert_string_equal(reads(1), "we came to Lisbon in winter");
+    catalog_close(st);
+}
+
+/* ------------------------------------------------------------------------- a thousand of them
+ *
+ * What is really said, as two models hear it, each with errors of its own; a thousand words of the
+ * first one's are mended. Words that a model made up begin with x (the first) or y, those that
+ * people put in with m: each is there once. */
+#define SAID 3000
+#define EDITS 1000 /* of every third word */
+#define WORD_MS 400
+
+static uint32_t chance = 20261124;
+
+static uint32_t draw(uint32_t below)
+{
+    chance = chance * 1664525u + 1013904223u;
+    return (chance >> 8) % below;
+}
+
+static char truth[SAID][12];
+static char nano_word[SAID][12], tiny_word[SAID][24]; /* "": not heard */
+enum edit { MENDED, REPLACED, PUT_IN, TAKEN_OUT };
+static enum edit edits[EDITS];
+
+static void make_words(void)
+{
+    for (int i = 0; i < SAID; i++) {
+        snprintf(truth[i], sizeof(truth[i]), "%s%u", draw(3) ? "w" : "c",
+                 draw(3) ? draw(900) : draw(12));
+        snprintf(nano_word[i], sizeof(nano_word[i]), "%s", truth[i]);
+        if (draw(6) == 0)
+            snprintf(nano_word[i], sizeof(nano_word[i]), "x%d", i);
+        snprintf(tiny_word[i], sizeof(tiny_word[i]), "%s", truth[i]);
+        if (draw(10) == 0)
+            snprintf(tiny_word[i], sizeof(tiny_word[i]), "y%d", i);
+        if (draw(20) == 0)
+            tiny_word[i][0] = 0;
+    }
+}
+
+/* Segments of so many words, with times of words in every other one, some words from where they
+ * are said. */
+static size_t make_lines(struct line *lines, char texts[][800], int length, int shift_ms,
+                         const char *(*word)(int i))
+{
+    size_t n = 0;
+
+    for (int i = 0; i < SAID; i += length, n++) {
+        char *to = texts[n];
+
+        *to = 0;
+        for (int k = i; k < i + length && k < SAID; k++)
+            if (*word(k))
+                to += snprintf(to, 50, "%s%s", to == texts[n] ? "" : " ", word(k));
+        lines[n] = (struct line){i * WORD_MS + shift_ms, (i + length) * WORD_MS + shift_ms,
+                                 texts[n], n % 2 == 0};
+    }
+    return n;
+}
+
+static const char *as_nano(int i) { return nano_word[i]; }
+
+static const char *as_tiny(int i)
+{
+    static char out[32];
+
+    snprintf(out, sizeof(out), "%s%s", tiny_word[i], *tiny_word[i] && i % 7 == 6 ? "." : "");
+    if (i % 7 == 0 && *out >= 'a')
+        *out = (char)(*out - 'a' + 'A');
+    return out;
+}
+
+static const char *as_mended(int i)
+{
+    static char out[32];
+    int e = i / 3;
+
+    if (i % 3 != 1)
+        return nano_word[i];
+    if (edits[e] == MENDED)
+        return truth[i];
+    if (edits[e] == TAKEN_OUT)
+        return "";
+    if (edits[e] == REPLACED)
+        snprintf(out, sizeof(out), "m%d", i);
+    else
+        snprintf(out, sizeof(out), "%s m%d", nano_word[i], i);
+    return out;
+}
+
+/* Words alone, in small letters, a blank around each. */
+static void plain(char *to, size_t cap, const char *from)
+{
+    size_t n = 0;
+
+    to[n++] = ' ';
+    for (; *from && n + 2 < cap; from++)
+        if (*from == ' ' && to[n - 1] != ' ')
+            to[n++] = ' ';
+        else if ((*from >= 'a' && *from <= 'z') || (*from >= '0' && *from <= '9'))
+            to[n++] = *from;
+        else if (*from >= 'A' && *from <= 'Z')
+            to[n++] = (char)(*from + 32);
+    if (to[n - 1] != ' ')
+        to[n++] = ' ';
+    to[n] = 0;
+}
+
+/* What the transcript reads around a time. */
+static const char *around(int64_t start_ms, int64_t end_ms)
+{
+    static char out[8000];
+    char text[4000], sql[400];
+
+    snprintf(sql, sizeof(sql),
+             "SELECT group_concat(text, ' ') FROM (SELECT text FROM transcript "
+             "WHERE start_ms <= %lld AND end_ms >= %lld ORDER BY start_ms)",
+             (long long)(end_ms + 2000), (long long)(start_ms - 2000));
+    {
+        sqlite3_stmt *stmt = own_row(sql);
+
+        snprintf(text, sizeof(text), "%s", (const char *)sqlite3_column_text(stmt, 0));
+        own_done(stmt);
+    }
+    plain(out, sizeof(out), text);
+    return out;
+}
+
+struct tally {
+    int applied, agreed, conflict, wrong;
+};
+
+/* Applied or agreed: it reads so. */
+static int on_correction(void *arg, const struct read_correction *c)
+{
+    struct tally *t = arg;
+    char meant[300], said[300];
+    bool reads_so;
+
+    plain(meant, sizeof(meant), c->meant);
+    plain(said, sizeof(said), c->said);
+    reads_so = strstr(around(c->start_ms, c->end_ms), meant) != NULL;
+    t->applied += strcmp(c->state, "applied") == 0;
+    t->agreed += strcmp(c->state, "agreed") == 0;
+    t->conflict += strcmp(c->state, "conflict") == 0;
+    if (strcmp(c->state, "conflict") != 0 && !reads_so) {
+        print_error("%lld: '%s' -> '%s' is %s, and not read\n", (long long)c->correction_id,
+                    c->said, c->meant, c->state);
+        t->wrong++;
+    }
+    if (strcmp(c->state, "conflict") == 0 && !*c->heard_now)
+        t->wrong++;
+    return 0;
+}
+
+/* Of the edit of word i, by the word that is there once. */
+static const char *state_of(const char *column, const char *word)
+{
+    char sql[200];
+
+    snprintf(sql, sizeof(sql),
+             "SELECT ifnull((SELECT state FROM correction WHERE %s = '%s' OR %s LIKE '%% %s'), "
+             "'none')",
+             column, word, column, word);
+    return text_of(sql);
+}
+
+/* Is this word of the first one's alone for so far that it cannot be taken for another? */
+static bool alone(int i)
+{
+    for (int k = i - 12; k <= i + 12; k++)
+        if (k >= 0 && k < SAID && k != i &&
+            (!strcmp(nano_word[k], nano_word[i]) || !strcmp(tiny_word[k], nano_word[i])))
+            return false;
+    return true;
+}
+
+/* What must have become of those of which it can be known. */
+static void check_known(int *known)
+{
+    char word[16];
+
+    for (int e = 0; e < EDITS; e++) {
+        int i = e * 3 + 1;
+        bool same = !strcmp(tiny_word[i], nano_word[i]) && alone(i);
+
+        snprintf(word, sizeof(word), "m%d", i);
+        if (edits[e] == REPLACED && same) {
+            assert_string_equal(state_of("meant", word), "applied");
+            ++*known;
+        } else if (edits[e] == REPLACED && !*tiny_word[i] && alone(i)) {
+            assert_string_equal(state_of("meant", word), "conflict");
+            ++*known;
+        } else if (edits[e] == MENDED && !strcmp(tiny_word[i], truth[i])) {
+            assert_string_equal(state_of("said", nano_word[i]), "agreed");
+            ++*known;
+        }
+    }
+}
+
+/* All segments at once: these are to read so. */
+static uint64_t correct_all(struct store *st, const struct line *heard, const struct line *text,
+                            size_t n)
+{
+    static struct request_correction c[SEGMENTS];
+
+    own_kept = true;
+    for (size_t i = 0; i < n; i++)
+        c[i] = (struct request_correction){segment((int)i), heard[i].text, text[i].text, false};
+    own_close();
+    return apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
+                                          .corrections = c,
+                                          .count = (uint32_t)n,
+                                          .made_by = "ana",
+                                          .source = "file all.srt"})
+        .affected;
+}
+
+TEST(a_thousand_edits_and_another_model)
+{
+    static struct line a[SEGMENTS], b[SEGMENTS], m[SEGMENTS];
+    static char a_texts[SEGMENTS][800], b_texts[SEGMENTS][800], m_texts[SEGMENTS][800];
+    struct store *st = catalog_new();
+    struct err e = {0};
+    struct tally t = {0};
+    size_t n, count;
+    int known = 0;
+    char *before, *machine;
+
+    make_words();
+    for (int i = 0; i < EDITS; i++)
+        edits[i] = nano_word[i * 3 + 1][0] == 'x' ? MENDED : (enum edit)(1 + draw(3));
+    n = make_lines(a, a_texts, 10, 0, as_nano);
+    hear(st, &stage_nano, a, n);
+    machine = rows_now();
+    assert_int_equal(make_lines(m, m_texts, 10, 0, as_mended), n);
+    assert_int_equal(correct_all(st, a, m, n), n);
+    own_kept = true;
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(reads((int)i), m_texts[i]);
+    count = (size_t)count_of("SELECT count(*) FROM correction");
+    assert_in_range(count, EDITS - 20, EDITS + 20); /* one may be seen as two */
+    assert_int_equal(count_of("SELECT count(*) FROM correction WHERE state = 'applied'"), count);
+    before = rows_now();
+    own_close();
+    hear(st, &stage_tiny, b, make_lines(b, b_texts, 7, 130, as_tiny));
+    own_kept = true;
+    assert_ok(read_corrections(st, &(struct read_corrections){0}, on_correction, &t, &e), e);
+    assert_int_equal(t.wrong, 0);
+    assert_int_equal(t.applied + t.agreed + t.conflict, count);
+    check_known(&known);
+    print_message("%d applied, %d agreed, %d in conflict; %d known before\n", t.applied, t.agreed,
+                  t.conflict, known);
+    assert_in_range(known, EDITS / 3, EDITS);
+    assert_int_equal(count_of("SELECT count(*) FROM corrections WHERE state = 'conflict'"),
+                     t.conflict);
+    own_close();
+    apply_ok(st, &(struct request){.type = REQUEST_PIN, .stage_id = 1});
+    assert_string_equal(rows_now(), before);
+    assert_int_equal(correct_all(st, a, a, n), n);
+    assert_string_equal(rows_now(), machine);
+    free(before);
+    free(machine);
     catalog_close(st);
 }
 
