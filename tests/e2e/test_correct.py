@@ -243,8 +243,10 @@ class Kept(Correct):
         self.assertEqual(f"Correction {keep} holds.\n", self.correct("--keep", str(keep)).out)
         self.assertEqual(f"Correction {undo} holds no more.\n", self.correct("--undo", str(undo)).out)
         self.assertEqual("There is nothing to decide.\n", self.correct("--conflicts").out)
-        self.assertEqual([("applied",), ("undone",)],
-                         self.sql("SELECT state FROM correction WHERE correction_id IN (?, ?) ORDER BY correction_id", keep, undo))
+        self.assertEqual([(keep, "agreed"), (undo, "undone")], self.sql(
+            "SELECT correction_id, state FROM correction WHERE correction_id IN (?, ?) ORDER BY correction_id", keep, undo))
+        meant = next(c["meant"] for c in listed if c["correction"] == keep)
+        self.assertTrue(any(meant in text for text in self.reads()), meant)
         self.one_sentence(self.correct("--undo", "999", status=night.DATA), "--list")
         self.healthy()
 

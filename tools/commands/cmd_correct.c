@@ -34,7 +34,7 @@ static const char help[] =
     "people wrote outlives another transcription: where the same is heard again it is\n"
     "put there, else it is a conflict to decide. Also while a run is on.\n"
     "\n"
-    "  -r, --replace=WORDS  these words, exactly and wherever they are said (at or below\n"
+    "  -r, --replace=WORDS  these words, exactly, wherever they are said (at or below\n"
     "                       PATH), are to read OTHERS; shows them, and asks\n"
     "  -a, --at=TIME        the segment that is said then (12:34.5) is to read TEXT;\n"
     "                       '': nothing is said there\n"
