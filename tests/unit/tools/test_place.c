@@ -132,6 +132,19 @@ TEST(cues_are_merged_split_put_in_and_taken_out)
                   S1 "2\n00:00:04,000 --> 00:00:12,000\nThe Sanches family came from the harbour. "
                      "Some things were sold.\n\n" S4 S5,
                   "==[Some things were sold.]==");
+    assert_placed(FORMAT_SRT,
+                  S1 "2\n00:00:04,000 --> 00:00:12,000\nThe Sanches family came from the "
+                     "harbour. Nothing else matters.\n\n" S4 S5,
+                  "==[Nothing else matters.]==");
+    assert_placed(FORMAT_SRT,
+                  "1\n00:00:00,000 --> 00:00:09,000\nHello, you all! The Sanches family came from "
+                  "the harbour.\n\n" S3 S4 S5,
+                  "[Hello, you all!]====");
+    /* All of two rewritten: in the shares that they had. */
+    assert_placed(FORMAT_SRT,
+                  S1 "2\n00:00:04,000 --> 00:00:12,000\nNothing else matters now, or did ever "
+                     "before.\n\n" S4 S5,
+                  "=[Nothing else matters now,][or did ever before.]==");
     /* Put in: to the nearer one. */
     assert_placed(FORMAT_SRT, S1 S2 S3 "9\n00:00:12,000 --> 00:00:12,500\n(laughs)\n\n" S4 S5,
                   "===[(laughs) Nobody knew where the money went.]=");
@@ -278,7 +291,7 @@ TEST(eight_hours_with_a_change_in_every_fifth)
     for (size_t i = 1000; i < LONG - 1000; i++) {
         char text[400];
 
-        snprintf(text, sizeof(text), "new%zu %s", i, t.segments[i].text);
+        snprintf(text, sizeof(text), "new%zu %s", i, i % 50 ? t.segments[i].text : "and no more");
         put_cue(&t.file, t.segments[i].start_ms + 7000, t.segments[i].end_ms + 7000,
                 i % 5 == 0 ? text : t.segments[i].text);
     }
@@ -289,12 +302,37 @@ TEST(eight_hours_with_a_change_in_every_fifth)
     for (size_t i = 0; i < LONG; i++) {
         char text[400];
 
-        snprintf(text, sizeof(text), "new%zu %s", i, t.segments[i].text);
+        snprintf(text, sizeof(text), "new%zu %s", i, i % 50 ? t.segments[i].text : "and no more");
         if (i >= 1000 && i < LONG - 1000 && i % 5 == 0)
             assert_string_equal(p.texts[i] ? p.texts[i] : "", text);
         else
             assert_null(p.texts[i]);
     }
+    placed_free(&p);
+    cues_free(&cues);
+    free_long_talk(&t);
+}
+
+/* Words of its heading are said hours before. */
+TEST(a_part_with_a_heading)
+{
+    struct long_talk t = {0};
+    struct cues cues = {0};
+    struct placed p = {0};
+    struct err err = {0};
+
+    make_long_talk(&t, 3);
+    buf_printf(&t.file, "w1 w2 w3\n");
+    for (size_t i = 5000; i < 5100; i++)
+        buf_printf(&t.file, "%s\n", t.segments[i].text);
+    buf_printf(&t.file, "w4 w5\n");
+    assert_ok(cues_parse(FORMAT_TXT, buf_cstr(&t.file), &cues, &err), err);
+    assert_ok(place_cues(t.segments, LONG, &cues, &p, &err), err);
+    assert_int_equal(p.first, 5000);
+    assert_int_equal(p.last, 5099);
+    assert_int_equal(p.nowhere, 5);
+    for (size_t i = 0; i < LONG; i++)
+        assert_null(p.texts[i]);
     placed_free(&p);
     cues_free(&cues);
     free_long_talk(&t);
