@@ -286,7 +286,7 @@ static int by_file(struct task *t, const char *recording, const char *file)
     if (set_source(t, "file ", slash ? slash + 1 : file, &err) != 0 ||
         begin_recording(t, id, &err) != 0 ||
         edited_read(t->store, id, file, &t->changes, &t->edited, &err) != 0)
-        return cli_fail("take the file", &err, NULL);
+        return cli_fail("take the file", &err, "Nothing was changed.");
     return finish(t);
 }
 

@@ -465,10 +465,11 @@ static int check_share(const struct placer *x, size_t solid, struct err *err)
         return err_set(err, ERR_INPUT, "there is no word in it");
     if ((double)solid >= SHARE_MIN * (double)x->b.count)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "of its %zu words %s said in that recording: is it a file of another one? Try "
-                   "--at for a segment in which nothing was right",
-                   x->b.count, solid == 0 ? "none are" : "too few are");
+    return err_set(
+        err, ERR_INPUT,
+        "too few of its words (%zu) are said in that recording: is it a file of another one? Try "
+        "--at for a segment in which nothing was right",
+        x->b.count);
 }
 
 int place_cues(const struct place_segment *segments, size_t count, const struct cues *cues,

@@ -196,10 +196,10 @@ TEST(another_recordings_file_is_refused)
 {
     assert_says(placed_in(talk, TALK, FORMAT_TXT,
                           "The trains were late again, and nobody said why it was so.\nWe waited."),
-                "!of its 14 words");
+                "!too few of its words (14) are said");
     assert_placed(FORMAT_TXT, "", "!there is no word in it");
     assert_placed(FORMAT_SRT, T1 "\n" T2 "\n", "!there is no word in it");
-    assert_says(placed_in(NULL, 0, FORMAT_TXT, "hello"), "!of its 1 words none are");
+    assert_says(placed_in(NULL, 0, FORMAT_TXT, "hello"), "!too few of its words (1)");
 }
 
 TEST(the_time_tells_equal_words_apart)
