@@ -169,9 +169,9 @@ static int find_agreed(struct finding *f, struct err *err)
     int rc = reading_make(f->h, f->p, &r, err);
 
     if (rc == 0)
-        rc = matcher_make(r.words, r.count, MATCH_BARE, &bare, err);
+        rc = match_make(r.words, r.count, MATCH_BARE, &bare, err);
     if (rc == 0)
-        rc = matcher_make(r.words, r.count, MATCH_FOLDED, &folded, err);
+        rc = match_make(r.words, r.count, MATCH_FOLDED, &folded, err);
     for (size_t i = 0; i < f->p->count && rc == 0; i++) {
         struct place *p = &f->p->list[i];
         struct match_found found = {0};
@@ -188,8 +188,8 @@ static int find_agreed(struct finding *f, struct err *err)
         if (found.at.words || agreed)
             p->state = PLACE_AGREED;
     }
-    matcher_free(bare);
-    matcher_free(folded);
+    match_free(bare);
+    match_free(folded);
     reading_free(&r);
     return rc;
 }
@@ -209,7 +209,7 @@ static int find_confirmed(struct finding *f, struct err *err)
         return 0;
     rc = reading_make(f->h, f->p, &r, err);
     if (rc == 0)
-        rc = matcher_make(r.words, r.count, MATCH_BARE, &m, err);
+        rc = match_make(r.words, r.count, MATCH_BARE, &m, err);
     if (rc == 0)
         rc = match(m, f->wanted, f->count, NULL, f->found, err);
     for (size_t k = 0; rc == 0 && k < f->count; k++) {
@@ -226,7 +226,7 @@ static int find_confirmed(struct finding *f, struct err *err)
             p->at.words = last->first + last->word_count - first->first;
         }
     }
-    matcher_free(m);
+    match_free(m);
     reading_free(&r);
     return rc;
 }
@@ -262,13 +262,13 @@ int places_find(const struct heard *h, struct places *p, struct err *err)
     int rc = f.taken && f.wanted && f.found && f.which ? 0 : no_memory(err);
 
     if (rc == 0)
-        rc = matcher_make(h->words, h->word_count, MATCH_FOLDED, &f.folded, err);
+        rc = match_make(h->words, h->word_count, MATCH_FOLDED, &f.folded, err);
     if (rc == 0)
-        rc = matcher_make(h->words, h->word_count, MATCH_BARE, &f.bare, err);
+        rc = match_make(h->words, h->word_count, MATCH_BARE, &f.bare, err);
     if (rc == 0)
         rc = find(&f, err);
-    matcher_free(f.folded);
-    matcher_free(f.bare);
+    match_free(f.folded);
+    match_free(f.bare);
     free(f.taken);
     free(f.wanted);
     free(f.found);

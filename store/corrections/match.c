@@ -169,8 +169,8 @@ static bool sort_words(struct matcher *m)
     return sorted && m->by_time;
 }
 
-int matcher_make(const struct match_word *words, size_t n, enum match_kind kind,
-                 struct matcher **ret, struct err *err)
+int match_make(const struct match_word *words, size_t n, enum match_kind kind, struct matcher **ret,
+               struct err *err)
 {
     struct matcher *m = calloc(1, sizeof(*m));
     struct buf scratch = BUF_INIT;
@@ -187,14 +187,14 @@ int matcher_make(const struct match_word *words, size_t n, enum match_kind kind,
     made = m->keys.list && !m->keys.bytes.failed && sort_words(m);
     buf_free(&scratch);
     if (!made) {
-        matcher_free(m);
+        match_free(m);
         return no_memory(err);
     }
     *ret = m;
     return 0;
 }
 
-void matcher_free(struct matcher *m)
+void match_free(struct matcher *m)
 {
     if (!m)
         return;

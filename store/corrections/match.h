@@ -38,11 +38,11 @@ struct match_found {
     int around;      /* words around it that are those that were to be */
 };
 
-struct matcher; /* borrows the texts of words until matcher_free */
+struct matcher; /* borrows the texts of words until match_free */
 /* ERR_NOMEM. */
-int matcher_make(const struct match_word *words, size_t n, enum match_kind kind,
-                 struct matcher **ret, struct err *err);
-void matcher_free(struct matcher *m); /* NULL is fine */
+int match_make(const struct match_word *words, size_t n, enum match_kind kind, struct matcher **ret,
+               struct err *err);
+void match_free(struct matcher *m); /* NULL is fine */
 
 /* Gives each wanted its place: those whose words begin within MATCH_NEAR_MS of its time. Of several
  * the nearest, where a fifth of a second makes no difference but the words around do; and so
