@@ -113,8 +113,10 @@ static int keys_of(const char *text, enum match_kind kind, struct keys *ret, str
     struct keys k = {0};
     struct buf scratch = BUF_INIT;
     size_t n = 0;
-    int rc = hunk_words(text, &k.words, &n, err);
+    int rc;
 
+    *ret = k;
+    rc = hunk_words(text, &k.words, &n, err);
     if (rc < 0)
         return rc;
     k.list = calloc(n + 1, sizeof(*k.list));

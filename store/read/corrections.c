@@ -62,3 +62,24 @@ int read_corrections(struct store *st, const struct read_corrections *which, rea
     buf_free(&sql);
     return rc;
 }
+
+int read_correction_counts(struct store *st, int64_t media_id, struct read_correction_counts *ret,
+                           struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT (SELECT count(*) FROM correction WHERE (?1 = 0 OR media_id = ?1) "
+                      "AND state <> 'undone'), (SELECT count(*) FROM correction c "
+                      "WHERE (?1 = 0 OR c.media_id = ?1) AND c.state = 'conflict' AND EXISTS "
+                      "(SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
+                      "WHERE t.media_id = c.media_id AND t.current AND t.shards_done > 0 "
+                      "AND s." DB_TRANSCRIBES "))",
+                      "i", media_id);
+
+    if (rc != 1)
+        return rc;
+    *ret = (struct read_correction_counts){(uint64_t)sqlite3_column_int64(stmt, 0),
+                                           (uint64_t)sqlite3_column_int64(stmt, 1)};
+    sqlite3_reset(stmt);
+    return 0;
+}

@@ -27,4 +27,12 @@ struct read_corrections { /* all that are NULL or 0 ask for nothing */
 int read_corrections(struct store *st, const struct read_corrections *which, read_correction_fn fn,
                      void *arg, struct err *err);
 
+struct read_correction_counts {
+    uint64_t kept;      /* not undone */
+    uint64_t conflicts; /* with a transcription that is there */
+};
+/* Of one recording; media_id 0: of all. */
+int read_correction_counts(struct store *st, int64_t media_id, struct read_correction_counts *ret,
+                           struct err *err);
+
 #endif

@@ -1,6 +1,7 @@
 /* What people correct: segments as they read, words with their times, and what becomes of it when a
  * recording is transcribed anew, pinned or forgotten. */
 #include "store/read/corrections.h"
+#include "tests/common/nomem.h"
 #include "tests/unit/store/stages.h"
 
 #define SEGMENTS 440 /* of a shard, at most */
@@ -352,6 +353,48 @@ TEST(forgotten_and_heard_again)
     hear(st, &stage_nano, nano, 3);
     assert_string_equal(text_of(LIST), "Lisboa>Lisbon:applied");
     assert_string_equal(reads(1), "we came to Lisbon in winter");
+    catalog_close(st);
+}
+
+/* What fails leaves nothing behind; what is done in the end is whole. */
+static int correct_once(void *arg, struct err *err)
+{
+    const struct request_correction c[] = {{1, nano[0].text, "good evening my name is Eva", true},
+                                           {2, nano[1].text, "we went to Lisbon", false}};
+    struct request_reply reply = {0};
+
+    return request_apply(
+        arg,
+        &(struct request){
+            .type = REQUEST_CORRECT, .corrections = c, .count = 2, .made_by = "ana", .source = ""},
+        &reply, err);
+}
+
+static int decide_once(void *arg, struct err *err) { return decide(arg, 2, false, err); }
+
+static int pin_once(void *arg, struct err *err)
+{
+    struct request_reply reply = {0};
+
+    return request_apply(arg, &(struct request){.type = REQUEST_PIN, .stage_id = 1}, &reply, err);
+}
+
+TEST(memory_that_runs_out)
+{
+    struct store *st = catalog_new();
+
+    hear(st, &stage_nano, nano, 3);
+    assert_true(nomem_each(correct_once, st) > 40);
+    assert_string_equal(text_of(LIST),
+                        "Ana Sanches>Eva:applied, good evening my name is Ana Sanches>"
+                        "good evening my name is Eva:confirmed, came>went:applied, "
+                        "Lisboa in winter>Lisbon:applied");
+    hear(st, &stage_tiny, tiny, 3);
+    assert_int_equal(decide(st, 1, true, &(struct err){0}), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM correction WHERE state = 'conflict'"), 1);
+    assert_true(nomem_each(decide_once, st) > 40);
+    assert_true(nomem_each(pin_once, st) > 40);
+    assert_string_equal(reads(1), "we went to Lisbon");
     catalog_close(st);
 }
 
