@@ -357,6 +357,109 @@ TEST(eight_hours_of_another_talk)
     free_long_talk(&other);
 }
 
+/* ------------------------------------------------------------------------------- any edit */
+
+enum { FEW = 60 };
+
+static void edit_word(struct buf *b, const char *word, uint64_t *seed)
+{
+    uint32_t kind = random_below(seed, 20);
+
+    if (kind == 0)
+        return;
+    if (kind < 4)
+        buf_printf(b, " x%u", random_below(seed, 1000));
+    if (kind != 1)
+        buf_printf(b, " %s", word);
+    if (kind == 5)
+        buf_printf(b, "\n");
+}
+
+/* Cues with other words, taken out, merged and put in; what is said in them behind *words. */
+static void edit(const struct place_segment *segments, size_t count, uint64_t *seed,
+                 struct buf *file, struct buf *words)
+{
+    struct buf cue = BUF_INIT;
+    int64_t from = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        char *copy = strdup(segments[i].text), *rest = copy, *word;
+        uint32_t kind = random_below(seed, 12);
+
+        from = cue.len > 0 ? from : segments[i].start_ms;
+        while (kind > 0 && (word = strsep(&rest, " ")))
+            edit_word(&cue, word, seed);
+        free(copy);
+        if ((kind == 1 && i + 1 < count) || cue.len == 0)
+            continue;
+        put_cue(file, from, segments[i].end_ms, buf_cstr(&cue));
+        buf_put(words, cue.data, cue.len);
+        buf_clear(&cue);
+    }
+    if (cue.len > 0)
+        buf_put(words, cue.data, cue.len);
+    assert_true(cue.len == 0 || cue.data[0] == ' ');
+    buf_free(&cue);
+}
+
+/* Blanks and line ends aside. */
+static void assert_same_words(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a += strspn(a, " \n");
+        b += strspn(b, " \n");
+        if (*a != *b)
+            fail_msg("'%.60s' is not '%.60s'", a, b);
+        if (*a == 0)
+            return;
+    }
+}
+
+static void place_edited(const struct place_segment *segments, uint64_t *seed)
+{
+    struct place_segment after[FEW];
+    struct buf file = BUF_INIT, words = BUF_INIT, result = BUF_INIT;
+    struct cues cues = {0};
+    struct placed p = {0}, again = {0};
+    struct err err = {0};
+
+    edit(segments, FEW, seed, &file, &words);
+    assert_ok(cues_parse(FORMAT_SRT, buf_cstr(&file), &cues, &err), err);
+    assert_ok(place_cues(segments, FEW, &cues, &p, &err), err);
+    assert_int_equal(p.nowhere, 0);
+    for (size_t i = 0; i < FEW; i++) {
+        after[i] = segments[i];
+        after[i].text = p.texts[i] ? p.texts[i] : segments[i].text;
+        if (i >= p.first && i <= p.last)
+            buf_printf(&result, " %s", after[i].text);
+    }
+    assert_same_words(buf_cstr(&words), buf_cstr(&result));
+    assert_ok(place_cues(after, FEW, &cues, &again, &err), err);
+    for (size_t i = 0; i < FEW; i++)
+        assert_null(again.texts[i]);
+    placed_free(&p);
+    placed_free(&again);
+    cues_free(&cues);
+    buf_free(&file);
+    buf_free(&words);
+    buf_free(&result);
+}
+
+/* Every word of the file is read afterwards, in its order, and none besides; and the same file
+ * again changes nothing. */
+TEST(no_word_of_a_file_is_lost)
+{
+    struct long_talk t = {0};
+
+    make_long_talk(&t, 5);
+    for (uint64_t round = 0; round < 300; round++) {
+        uint64_t seed = round;
+
+        place_edited(t.segments + round * 20, &seed);
+    }
+    free_long_talk(&t);
+}
+
 /* ------------------------------------------------------------------------------- memory */
 
 static int place_all(void *arg, struct err *err)
