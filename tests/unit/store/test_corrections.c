@@ -377,6 +377,40 @@ TEST(over_the_end_of_a_segment)
     catalog_close(st);
 }
 
+/* The same with both segments in one request: one that keeps it, one that does not, in either
+ * order.
+ */
+TEST(over_the_end_of_a_segment_at_once)
+{
+    static const struct line whole[] = {{0, 8000, "my name is Ana Maria Sanches and so on", true}};
+    static const struct line parted[] = {{0, 4400, "my name is Ana Maria", true},
+                                         {4400, 8000, "Sanches, and so on", true}};
+    static const char *const texts[2][2] = {{"my name is Eva Marta", "Sanches, and so on"},
+                                            {"my name is Ana Maria", "S\u00e1nchez, and so on"}};
+
+    for (int k = 0; k < 2; k++) {
+        struct store *st = catalog_new();
+        struct request_correction c[2];
+
+        hear(st, &stage_nano, whole, 1);
+        correct(st, 0, "my name is Eva Marta S\u00e1nchez and so on");
+        hear(st, &stage_tiny, parted, 2);
+        for (int i = 0; i < 2; i++)
+            c[i] = (struct request_correction){segment(i), parted[i].text, texts[k][i], false};
+        apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
+                                       .corrections = c,
+                                       .count = 2,
+                                       .made_by = "eva",
+                                       .source = ""});
+        assert_string_equal(reads(0), texts[k][0]);
+        assert_string_equal(reads(1), texts[k][1]);
+        assert_int_equal(count_of("SELECT count(*) FROM correction WHERE state = 'undone'"), 1);
+        assert_string_equal(text_of("SELECT made_by FROM correction WHERE state = 'applied'"),
+                            "ana");
+        catalog_close(st);
+    }
+}
+
 /* Who speaks is found for the machine's words, too, and for those that people put in. */
 TEST(speakers_of_corrected_words)
 {
