@@ -8,7 +8,7 @@
 struct finding {
     const struct heard *h;
     struct places *p;
-    struct matcher *folded, *bare; /* of what was heard */
+    struct matcher *folded, *bare; /* of what was heard; NULL until somebody asks */
     bool *taken;                   /* [h->word_count] by corrections */
     /* Of those that are looked for at once: [count]. */
     struct match_wanted *wanted;
@@ -24,6 +24,12 @@ static int no_memory(struct err *err)
 
 static bool has_words(const char *text) { return text[strspn(text, " \t\r\n")] != 0; }
 
+/* Most requests change a few words of a recording, all of whose corrections have their places. */
+static int need(const struct finding *f, struct matcher **m, enum match_kind kind, struct err *err)
+{
+    return *m ? 0 : match_make(f->h->words, f->h->word_count, kind, m, err);
+}
+
 static void take(struct finding *f, struct match_place at, bool taken)
 {
     for (size_t i = 0; i < at.words; i++)
@@ -33,6 +39,32 @@ static void take(struct finding *f, struct match_place at, bool taken)
 /* ------------------------------------------------------------------------ those that stand there
  */
 
+/* The same words to the byte, as where it was made. */
+static int check_bytes(const struct finding *f, const struct place *p, bool *ret, struct err *err)
+{
+    struct buf there = BUF_INIT;
+    int rc;
+
+    heard_put(f->h, p->at, &there);
+    *ret = buf_cstr(&there) && strcmp((char *)there.data, p->said) == 0;
+    rc = there.failed ? no_memory(err) : 0;
+    buf_free(&there);
+    return rc;
+}
+
+static int check_words(struct finding *f, const struct place *p, bool *ret, struct err *err)
+{
+    int rc = check_bytes(f, p, ret, err);
+
+    if (rc == 0 && !*ret)
+        rc = need(f, &f->folded, MATCH_FOLDED, err);
+    if (rc == 0 && !*ret)
+        rc = match_at(f->folded, p->said, p->at, ret, err);
+    if (rc == 0 && !*ret)
+        rc = match_at(f->folded, p->meant, p->at, ret, err);
+    return rc;
+}
+
 static int check_place(struct finding *f, struct place *p, struct err *err)
 {
     bool stands = p->at.words > 0 && !p->confirms;
@@ -40,11 +72,8 @@ static int check_place(struct finding *f, struct place *p, struct err *err)
 
     for (size_t i = 0; stands && i < p->at.words; i++)
         stands = !f->taken[p->at.word + i];
-    if (stands) {
-        rc = match_at(f->folded, p->said, p->at, &stands, err);
-        if (rc == 0 && !stands)
-            rc = match_at(f->folded, p->meant, p->at, &stands, err);
-    }
+    if (stands)
+        rc = check_words(f, p, &stands, err);
     if (rc == 0 && stands)
         take(f, p->at, true);
     else
@@ -77,7 +106,13 @@ static int find_said(struct finding *f, struct err *err)
     for (size_t i = 0; i < f->p->count; i++)
         if (searched(&f->p->list[i]))
             want(f, i, f->p->list[i].said);
-    rc = match(f->folded, f->wanted, f->count, f->taken, f->found, err);
+    if (!f->count)
+        return 0;
+    rc = need(f, &f->folded, MATCH_FOLDED, err);
+    if (rc == 0)
+        rc = need(f, &f->bare, MATCH_BARE, err);
+    if (rc == 0)
+        rc = match(f->folded, f->wanted, f->count, f->taken, f->found, err);
     for (size_t k = 0; rc == 0 && k < f->count; k++) {
         struct place *p = &f->p->list[f->which[k]];
         struct match_wanted meant = f->wanted[k];
@@ -104,7 +139,11 @@ static int find_nearly_meant(struct finding *f, struct err *err)
     for (size_t i = 0; i < f->p->count; i++)
         if (searched(&f->p->list[i]))
             want(f, i, f->p->list[i].meant);
-    rc = match(f->folded, f->wanted, f->count, f->taken, f->found, err);
+    if (!f->count)
+        return 0;
+    rc = need(f, &f->folded, MATCH_FOLDED, err);
+    if (rc == 0)
+        rc = match(f->folded, f->wanted, f->count, f->taken, f->found, err);
     for (size_t k = 0; rc == 0 && k < f->count; k++)
         f->p->list[f->which[k]].at = f->found[k].at;
     return rc;
@@ -166,8 +205,14 @@ static int find_agreed(struct finding *f, struct err *err)
 {
     struct reading r = {0};
     struct matcher *bare = NULL, *folded = NULL;
-    int rc = reading_make(f->h, f->p, &r, err);
+    size_t left = 0;
+    int rc;
 
+    for (size_t i = 0; i < f->p->count; i++)
+        left += searched(&f->p->list[i]);
+    if (!left)
+        return 0;
+    rc = reading_make(f->h, f->p, &r, err);
     if (rc == 0)
         rc = match_make(r.words, r.count, MATCH_BARE, &bare, err);
     if (rc == 0)
@@ -261,10 +306,6 @@ int places_find(const struct heard *h, struct places *p, struct err *err)
                         .which = calloc(p->count + 1, sizeof(*f.which))};
     int rc = f.taken && f.wanted && f.found && f.which ? 0 : no_memory(err);
 
-    if (rc == 0)
-        rc = match_make(h->words, h->word_count, MATCH_FOLDED, &f.folded, err);
-    if (rc == 0)
-        rc = match_make(h->words, h->word_count, MATCH_BARE, &f.bare, err);
     if (rc == 0)
         rc = find(&f, err);
     match_free(f.folded);

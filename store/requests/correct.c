@@ -95,6 +95,7 @@ struct correcting { /* segments of one recording */
     struct heard h;
     struct places places;
     struct place_parts parts;
+    bool stale; /* the catalog has other places by now than these */
 };
 
 /* Is the part what the hunk begins with, or with `back` ends with? Then the hunk is what is left.
@@ -157,8 +158,9 @@ static int put_hunk(const struct correcting *c, const struct heard_segment *g, c
     return rc;
 }
 
-/* One that holds no more here. In other segments that it reaches into, it stays. */
-static int undo_part(const struct correcting *c, const struct place_part *part, struct err *err)
+/* One that holds no more here. In other segments that it reaches into, it stays, as one of theirs.
+ */
+static int undo_part(struct correcting *c, const struct place_part *part, struct err *err)
 {
     int64_t id = c->places.list[part->place].correction_id;
     int rc = undo(c->st, id, c->by, err);
@@ -168,8 +170,9 @@ static int undo_part(const struct correcting *c, const struct place_part *part, 
         const struct heard_segment *g = &c->h.segments[other->segment];
         char *meant;
 
-        if (other->place != part->place || other->segment == part->segment || g->asked)
+        if (other->place != part->place || other->segment == part->segment)
             continue;
+        c->stale = true;
         meant = strndup(other->part.text, other->part.len);
         rc = meant
                  ? put_row(c->st, &c->h, (struct match_place){g->first + other->word, other->words},
@@ -181,8 +184,8 @@ static int undo_part(const struct correcting *c, const struct place_part *part, 
 }
 
 /* *changed: something of it is otherwise now. */
-static int correct_words(const struct correcting *c, const struct heard_segment *g,
-                         const char *text, bool *changed, struct err *err)
+static int correct_words(struct correcting *c, const struct heard_segment *g, const char *text,
+                         bool *changed, struct err *err)
 {
     struct hunks d = {0};
     size_t n = 0;
@@ -227,7 +230,7 @@ static int undo_confirmed(const struct correcting *c, const struct heard_segment
     return rc;
 }
 
-static int correct_segment(const struct correcting *c, const struct heard_segment *g,
+static int correct_segment(struct correcting *c, const struct heard_segment *g,
                            const struct request_correction *asked, bool *changed, struct err *err)
 {
     struct hunk_word *words = NULL;
@@ -283,6 +286,7 @@ static int turn_to(struct correcting *c, int64_t media_id, struct err *err)
     int rc;
 
     leave(c);
+    c->stale = false;
     rc = heard_load(c->st, media_id, &c->h, err);
     if (rc == 0)
         rc = places_load(c->st, &c->h, &c->places, err);
@@ -298,7 +302,7 @@ static int correct(struct correcting *c, const struct request_correction *asked,
     int64_t media_id = 0;
     int rc = media_of(c->st, asked->segment_id, &media_id, err);
 
-    if (rc == 0 && media_id && media_id != c->h.media_id)
+    if (rc == 0 && media_id && (media_id != c->h.media_id || c->stale))
         rc = turn_to(c, media_id, err);
     if (rc < 0)
         return rc;
@@ -367,16 +371,22 @@ static struct match_place heard_between(const struct heard *h, int64_t start_ms,
     return at;
 }
 
-/* What stands on any of these words gives way. */
+/* What stands on these words gives way, unless it stands on others, too. */
 static int clear(struct correcting *c, struct match_place at, struct err *err)
 {
+    size_t end = at.word + at.words;
     int rc = 0;
 
     for (size_t i = 0; i < c->places.count && rc == 0; i++) {
         const struct place *p = &c->places.list[i];
 
-        if (p->at.words && !p->confirms && p->at.word < at.word + at.words &&
-            at.word < p->at.word + p->at.words)
+        if (!p->at.words || p->confirms || p->at.word >= end || at.word >= p->at.word + p->at.words)
+            continue;
+        if (p->at.word < at.word || p->at.word + p->at.words > end)
+            rc = err_set(err, ERR_INPUT,
+                         "correction %lld stands on some of the words there: undo one of the two",
+                         (long long)p->correction_id);
+        else
             rc = undo(c->st, p->correction_id, c->by, err);
     }
     return rc;

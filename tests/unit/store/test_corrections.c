@@ -349,6 +349,53 @@ TEST(carried_to_another_model_and_back)
     catalog_close(st);
 }
 
+static int take_heard_now(void *arg, const struct read_correction *c)
+{
+    snprintf(arg, 100, "%s|%s|%s", c->state, c->heard_now, c->path);
+    return 0;
+}
+
+/* What nobody hears any more is put beside what is heard near it; what is heard nowhere near stays
+ * in conflict, and so does what would take half of another one's words. */
+TEST(how_conflicts_are_decided)
+{
+    static const struct line there[] = {{0, 4000, "we saw the old red house there", true},
+                                        {60000, 61000, "far away", true}};
+    static const struct line anew[] = {{0, 2280, "we saw the cold", true},
+                                       {3430, 4000, "there", true}};
+    struct store *st = catalog_new();
+    struct err e = {0};
+    char row[100] = "";
+
+    hear(st, &stage_nano, there, 2);
+    correct(st, 0, "we saw the old green house there");
+    correct(st, 1, "far off");
+    correct_as(st, "ana", 0, "we saw the old green house here", true);
+    hear(st, &stage_tiny, anew, 2);
+    assert_string_equal(text_of(LIST),
+                        "red>green:conflict, away>off:conflict, there>here:applied, we saw the old "
+                        "red house there>we saw the old green house here:conflict");
+    assert_ok(read_corrections(st, &(struct read_corrections){.correction_id = 2}, take_heard_now,
+                               row, &e),
+              e);
+    assert_string_equal(row, "conflict||/a/1.wav");
+    assert_ok(read_corrections(st, &(struct read_corrections){.path = "/b", .state = "conflict"},
+                               take_heard_now, row, &e),
+              e);
+    assert_ok(decide(st, 1, false, &e), e);
+    assert_string_equal(reads(0), "we saw the cold green");
+    assert_string_equal(text_of("SELECT state FROM correction WHERE correction_id = 1"), "agreed");
+    assert_int_equal(decide(st, 2, false, &e), ERR_INPUT);
+    assert_says(e.msg, "nothing is heard there now");
+    assert_ok(decide(st, 4, false, &e), e);
+    assert_string_equal(reads(0), "we saw the old green");
+    assert_string_equal(reads(1), "house here");
+    assert_string_equal(text_of("SELECT state FROM correction WHERE correction_id = 4"),
+                        "confirmed");
+    assert_int_equal(count_of("SELECT count(*) FROM corrections WHERE state = 'conflict'"), 1);
+    catalog_close(st);
+}
+
 /* Where the other model begins a segment within what was corrected, each gets its share; corrected
  * again in one of them, the other one's stays, and who made it. */
 TEST(over_the_end_of_a_segment)
@@ -375,6 +422,40 @@ TEST(over_the_end_of_a_segment)
     apply_ok(st, &(struct request){.type = REQUEST_PIN, .stage_id = 1});
     assert_string_equal(reads(0), "my name is Eva Maria S\u00e1nchez and so on");
     catalog_close(st);
+}
+
+/* The same with both segments in one request: one that keeps it, one that does not, in either
+ * order.
+ */
+TEST(over_the_end_of_a_segment_at_once)
+{
+    static const struct line whole[] = {{0, 8000, "my name is Ana Maria Sanches and so on", true}};
+    static const struct line parted[] = {{0, 4400, "my name is Ana Maria", true},
+                                         {4400, 8000, "Sanches, and so on", true}};
+    static const char *const texts[2][2] = {{"my name is Eva Marta", "Sanches, and so on"},
+                                            {"my name is Ana Maria", "S\u00e1nchez, and so on"}};
+
+    for (int k = 0; k < 2; k++) {
+        struct store *st = catalog_new();
+        struct request_correction c[2];
+
+        hear(st, &stage_nano, whole, 1);
+        correct(st, 0, "my name is Eva Marta S\u00e1nchez and so on");
+        hear(st, &stage_tiny, parted, 2);
+        for (int i = 0; i < 2; i++)
+            c[i] = (struct request_correction){segment(i), parted[i].text, texts[k][i], false};
+        apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
+                                       .corrections = c,
+                                       .count = 2,
+                                       .made_by = "eva",
+                                       .source = ""});
+        assert_string_equal(reads(0), texts[k][0]);
+        assert_string_equal(reads(1), texts[k][1]);
+        assert_int_equal(count_of("SELECT count(*) FROM correction WHERE state = 'undone'"), 1);
+        assert_string_equal(text_of("SELECT made_by FROM correction WHERE state = 'applied'"),
+                            "ana");
+        catalog_close(st);
+    }
 }
 
 /* Who speaks is found for the machine's words, too, and for those that people put in. */
