@@ -301,6 +301,20 @@ void cli_log_for_people(void)
         log_set_sink(log_to_terminal, NULL);
 }
 
+bool cli_can_ask(const struct cli *cli)
+{
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !cli->json;
+}
+
+bool cli_confirmed(const char *question)
+{
+    char line[16];
+
+    printf("%s [y/N] ", question);
+    fflush(stdout);
+    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
 bool cli_color(FILE *f)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");

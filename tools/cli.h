@@ -64,6 +64,11 @@ int cli_u32(const char *option, const char *value, uint32_t min, uint32_t max, u
 int cli_length(const char *option, const char *value, int64_t min_ms, int64_t max_ms, int64_t *ret,
                struct err *err);
 
+/* Is somebody there who reads what is printed, and answers? Not with --json. */
+bool cli_can_ask(const struct cli *cli);
+/* "QUESTION [y/N] " on standard output; true: yes. */
+bool cli_confirmed(const char *question);
+
 /* Colour only on a terminal and without NO_COLOR. */
 bool cli_color(FILE *f);
 /* sgr ("1", "31" ...) around text when f has colour, nothing else otherwise. */
@@ -90,6 +95,7 @@ int cmd_show(struct cli *cli, int argc, char **argv);
 int cmd_search(struct cli *cli, int argc, char **argv);
 int cmd_speakers(struct cli *cli, int argc, char **argv);
 int cmd_describe(struct cli *cli, int argc, char **argv);
+int cmd_correct(struct cli *cli, int argc, char **argv);
 int cmd_export(struct cli *cli, int argc, char **argv);
 int cmd_retry(struct cli *cli, int argc, char **argv);
 int cmd_cancel(struct cli *cli, int argc, char **argv);

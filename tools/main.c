@@ -23,6 +23,7 @@ static const char help[] =
     "  search TEXT...   where something was said\n"
     "  speakers         who speaks; the same voice elsewhere; names for voices\n"
     "  describe CSV     what a list says of the recordings: dates, people, numbers\n"
+    "  correct          what was really said: edited subtitles, words, one passage\n"
     "  export           transcripts as files: txt, srt, vtt, tsv, json, rttm\n"
     "  score            how many words are wrong, against references\n"
     "  retry            try failed recordings again\n"
@@ -82,6 +83,7 @@ static const struct command {
     {"plan", cmd_plan},         {"bench", cmd_bench},       {"score", cmd_score},
     {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
     {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
+    {"correct", cmd_correct},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

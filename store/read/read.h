@@ -91,6 +91,7 @@ struct read_segment {
     int64_t segment_id, media_id;
     int64_t start_ms, end_ms;
     const char *text;
+    const char *heard; /* the machine's words where people corrected them; NULL: `text` is those */
     const char *language, *speaker;                                     /* "" unknown */
     double avg_logprob, no_speech_prob, compression_ratio, temperature; /* NAN unknown */
     double speech_prob;                                                 /* NAN: not measured */
@@ -102,9 +103,15 @@ struct read_segment {
 };
 typedef int (*read_segment_fn)(void *arg, const struct read_segment *row);
 
-/* The transcript of one recording in order. stage_id 0: the one that is current. */
+/* The transcript of one recording in order, but for segments in which nothing is said as people
+ * corrected them. stage_id 0: the one that is current. */
 int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
                   void *arg, struct err *err);
+
+/* The same as the machine has it, whatever people corrected: `text` is its words, `heard` NULL.
+ * What read_segments leaves out because nothing is said there is here. */
+int read_heard(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn, void *arg,
+               struct err *err);
 
 /* What was heard in it and not believed, in order; the same stage. segment_id is 0. */
 int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,

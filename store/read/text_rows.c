@@ -10,13 +10,13 @@ void text_rows_select(struct buf *sql, const char *snippet, const char *from, co
                "ifnull(ifnull(k.name, k.label), ''), g.avg_logprob, g.no_speech_prob, "
                "g.compression_ratio, g.temperature, p.path, p.member, %s, "
                "g.attempts, g.speech_prob, g.reason, "
-               "EXISTS (SELECT 1 FROM word w WHERE w.segment_id = g.segment_id) "
+               "EXISTS (SELECT 1 FROM word w WHERE w.segment_id = g.segment_id), g.heard "
                "FROM %s "
                "CROSS JOIN task t ON t.task_id = g.task_id "
                "CROSS JOIN media m ON m.media_id = t.media_id "
                "CROSS JOIN place p ON p.place_id = m.place_id "
                "LEFT JOIN speaker k ON k.speaker_id = g.speaker_id "
-               "WHERE %s",
+               "WHERE (g.text <> '' OR g.heard IS NULL) AND %s",
                snippet, from, where);
 }
 
@@ -48,7 +48,8 @@ void text_rows_each(struct db_rows *rows, read_segment_fn fn, void *arg)
                                    .attempts = (uint32_t)sqlite3_column_int64(stmt, 14),
                                    .speech_prob = number(stmt, 15),
                                    .reason = db_text(stmt, 16),
-                                   .has_words = sqlite3_column_int(stmt, 17) != 0};
+                                   .has_words = sqlite3_column_int(stmt, 17) != 0,
+                                   .heard = (const char *)sqlite3_column_text(stmt, 18)};
         rows->rc = fn(arg, &row);
     }
 }
@@ -81,11 +82,24 @@ int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_seg
     return read_from(st, "segment g", media_id, stage_id, fn, arg, err);
 }
 
+/* With the columns that text_rows_select asks for. */
+#define AS_HEARD                                                                             \
+    "(SELECT segment_id, task_id, seq, idx, start_ms, end_ms, ifnull(heard, text) AS text, " \
+    "NULL AS heard, language, speaker_id, avg_logprob, no_speech_prob, compression_ratio, "  \
+    "temperature, attempts, speech_prob, reason FROM segment) g"
+
+int read_heard(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn, void *arg,
+               struct err *err)
+{
+    return read_from(st, AS_HEARD, media_id, stage_id, fn, arg, err);
+}
+
 int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
                  void *arg, struct err *err)
 {
-    return read_from(st, "(SELECT 0 AS segment_id, NULL AS speaker_id, * FROM dropped) g", media_id,
-                     stage_id, fn, arg, err);
+    return read_from(
+        st, "(SELECT 0 AS segment_id, NULL AS speaker_id, NULL AS heard, * FROM dropped) g",
+        media_id, stage_id, fn, arg, err);
 }
 
 int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg, struct err *err)

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/utf8.h"
+#include "store/corrections/settle.h"
 #include "store/requests/request_apply.h"
 #include "store/results/naming.h"
 #include "store/results/tags.h"
@@ -174,6 +175,39 @@ static int check_verified(const struct request *rq, struct err *err)
     return rc;
 }
 
+static int check_who(const char *who, struct err *err)
+{
+    size_t n = who ? strlen(who) : 0;
+
+    if (!n || n > SPEAKER_NAME_MAX || !utf8_valid(who, n) || has_controls(who, ""))
+        return bad(err, "corrections of nobody, or of a name that cannot be printed");
+    return 0;
+}
+
+static int check_correction(const struct request_correction *c, struct err *err)
+{
+    size_t n = c->text ? strlen(c->text) : SIZE_MAX;
+
+    if (!c->heard || n > REQUEST_CORRECTION_MAX || !utf8_valid(c->text, n))
+        return bad(err, "a correction that is too long, or no UTF-8");
+    return has_controls(c->text, "\t\n\r") ? bad(err, "a correction with control characters") : 0;
+}
+
+static int check_corrections(const struct request *rq, struct err *err)
+{
+    size_t n = rq->source ? strlen(rq->source) : SIZE_MAX;
+    int rc = check_who(rq->made_by, err);
+
+    if (rc == 0 && (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->corrections)))
+        rc = bad(err, "too many corrections at once");
+    if (rc == 0 &&
+        (n > REQUEST_MAX_PATH || !utf8_valid(rq->source, n) || has_controls(rq->source, "")))
+        rc = bad(err, "corrections from something that cannot be printed");
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++)
+        rc = check_correction(&rq->corrections[i], err);
+    return rc;
+}
+
 static int check(const struct request *rq, struct err *err)
 {
     int rc;
@@ -211,6 +245,10 @@ static int check(const struct request *rq, struct err *err)
         return check_descriptions(rq, err);
     case REQUEST_VERIFIED:
         return check_verified(rq, err);
+    case REQUEST_CORRECT:
+        return check_corrections(rq, err);
+    case REQUEST_CORRECT_DECIDE:
+        return check_who(rq->made_by, err);
     }
     return bad(err, "of a type that this version does not know");
 }
@@ -275,6 +313,10 @@ static int apply(struct request_work *w, struct err *err)
         return describe(st, rq, ret, err);
     case REQUEST_VERIFIED:
         return fixity_note(st, rq, ret, err);
+    case REQUEST_CORRECT:
+        return correct_put(st, rq, ret, err);
+    case REQUEST_CORRECT_DECIDE:
+        return correct_decide(st, rq, ret, err);
     default:
         return select_apply(w, err);
     }
@@ -304,7 +346,13 @@ int request_step(struct request_work *w, struct request_reply *ret, struct err *
 
     if (rc < 0)
         return rc;
-    rc = db_leave(w->st, apply(w, err), err);
+    rc = apply(w, err);
+    if (rc >= 0) {
+        int settled = corrections_settle(w->st, err);
+
+        rc = settled < 0 ? settled : rc;
+    }
+    rc = db_leave(w->st, rc, err);
     w->begun = true;
     if (rc == 0)
         *ret = w->reply;

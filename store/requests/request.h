@@ -35,6 +35,8 @@ enum request_type {
     REQUEST_FORGET,
     REQUEST_PIN, /* results of stage_id are current, whatever is asked for later; 0: none is pinned
                   */
+    REQUEST_CORRECT,        /* what segments are to read, up to REQUEST_MAX_FOUND; one commit */
+    REQUEST_CORRECT_DECIDE, /* one correction: whether it holds */
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
@@ -69,6 +71,18 @@ struct request_verified {
     bool changed;     /* its bytes have another hash than this */
     uint8_t hash[16]; /* XXH3-128, canonical: of its bytes, or, when changed, of those before */
 };
+
+/* A segment of a current transcription (docs/corrections.md). ERR_INPUT, and nothing of
+ * the request is done: it is none any more, or the machine's words of it are others than these. */
+struct request_correction {
+    int64_t segment_id;
+    const char *heard; /* the machine's words of it, as whoever asks read them */
+    /* What it is to read from now on: UTF-8, whose white space is a blank each. The same words as
+     * in `heard`: what the machine has. No words: nothing is said there. */
+    const char *text;
+    bool confirmed; /* somebody listened: it is right as it stands in `text`, no doubt any more */
+};
+#define REQUEST_CORRECTION_MAX 16384 /* bytes of `text`: more than anybody says in a segment */
 
 struct request {
     enum request_type type;
@@ -110,15 +124,25 @@ struct request {
     const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */
     /* DESCRIBE; `count` of them. Recordings that the catalog does not have are passed over. */
     const struct request_description *descriptions;
-    const struct request_verified *verified; /* VERIFIED; `count` of them */
+    const struct request_verified *verified;      /* VERIFIED; `count` of them */
+    const struct request_correction *corrections; /* CORRECT; `count` of them */
+    /* CORRECT, DECIDE: who, and for people, from what: "file interview.srt", "replace", "at
+     * 0:12.400". UTF-8 without control characters; made_by is not empty; DECIDE has no source. */
+    const char *made_by, *source;
+    int64_t correction_id; /* DECIDE. ERR_INPUT: there is none */
+    /* DECIDE: it holds no more; else, of one in conflict, it does: the words that stand there now
+     * are replaced by it. ERR_INPUT: it is not in conflict, or no words are near. */
+    bool undo;
 };
 
 struct request_reply {
     int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files; RETRY,
-                          CANCEL, PAUSE, RESUME, FORGET, PIN: tasks; ADD, SAME, KNOWN: tasks that
-                          had failed for want of the file, and are pending again */
+    uint64_t
+        affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files;
+                     CORRECT: segments that read otherwise now, or were confirmed; DECIDE:
+                     corrections; RETRY, CANCEL, PAUSE, RESUME, FORGET, PIN: tasks; ADD, SAME,
+                     KNOWN: tasks that had failed for want of the file, and are pending again */
 };
 
 /* An END, RETRY, CANCEL, PAUSE, RESUME, FORGET or PIN of very many rows is committed in pieces, so

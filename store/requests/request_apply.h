@@ -37,6 +37,12 @@ int enqueue_trouble(struct store *st, const struct request *rq, struct err *err)
 int fixity_note(struct store *st, const struct request *rq, struct request_reply *ret,
                 struct err *err); /* store/requests/fixity.c */
 
+/* store/requests/correct.c; before corrections_settle */
+int correct_put(struct store *st, const struct request *rq, struct request_reply *ret,
+                struct err *err);
+int correct_decide(struct store *st, const struct request *rq, struct request_reply *ret,
+                   struct err *err);
+
 /* In pieces of APPLY_PIECE rows: 1 when more is left. */
 int enqueue_end(struct request_work *w, struct err *err); /* store/requests/vanish.c */
 int select_apply(struct request_work *w, struct err *err);

@@ -121,6 +121,25 @@ static const struct field verified[] = {
     FIELD_ARRAY(request, verified, count, REQUEST_MAX_FOUND, one_verified),
 };
 
+static const struct field one_correction[] = {
+    FIELD_I64(request_correction, segment_id, INT64_MIN, INT64_MAX),
+    FIELD_NAME(request_correction, heard, TEXT),
+    FIELD_NAME(request_correction, text, TEXT),
+    FIELD_BOOL(request_correction, confirmed),
+};
+
+static const struct field correct[] = {
+    FIELD_ARRAY(request, corrections, count, REQUEST_MAX_FOUND, one_correction),
+    FIELD_NAME(request, made_by, TEXT),
+    FIELD_NAME(request, source, TEXT),
+};
+
+static const struct field decide[] = {
+    FIELD_I64(request, correction_id, INT64_MIN, INT64_MAX),
+    FIELD_BOOL(request, undo),
+    FIELD_NAME(request, made_by, TEXT),
+};
+
 static const struct fields kinds[] = {
     [REQUEST_ENQUEUE_BEGIN] = FIELDS("request", request, begin, NULL),
     [REQUEST_ENQUEUE_ADD] = FIELDS("request", request, add, NULL),
@@ -137,6 +156,8 @@ static const struct fields kinds[] = {
     [REQUEST_VERIFIED] = FIELDS("request", request, verified, NULL),
     [REQUEST_FORGET] = FIELDS("request", request, of_stage, NULL),
     [REQUEST_PIN] = FIELDS("request", request, of_stage, NULL),
+    [REQUEST_CORRECT] = FIELDS("request", request, correct, NULL),
+    [REQUEST_CORRECT_DECIDE] = FIELDS("request", request, decide, NULL),
 };
 
 static const struct field counts[] = {

@@ -139,7 +139,8 @@ int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct res
 
     if (rc == 0)
         rc = db_first(st, &stmt, err,
-                      "SELECT start_ms, end_ms, trim(text), length(trim(text)) "
+                      "SELECT start_ms, end_ms, trim(ifnull(heard, text)), "
+                      "length(trim(ifnull(heard, text))) "
                       "FROM segment WHERE task_id = ? ORDER BY seq, idx",
                       "i", source);
     while (rc == 1) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/corrections/settle.h"
 #include "store/results/found.h"
 #include "store/results/texts.h"
 #include "store/results/complete.h"
@@ -48,7 +49,9 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
         rc = found_put(st, r, err);
     if (rc == 0 && r->segment_count)
         rc = speakers_assign(st, media_id, r->task_id, r->seq, err);
-    return rc < 0 ? rc : complete_check(st, r->task_id, now, err);
+    if (rc == 0)
+        rc = complete_check(st, r->task_id, now, err);
+    return rc < 0 ? rc : corrections_settle(st, err);
 }
 
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
@@ -86,6 +89,8 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
                     "ii", task_id, (int64_t)shards);
     if (rc == 0)
         rc = complete_check(st, task_id, now, err);
+    if (rc == 0)
+        rc = corrections_settle(st, err);
     return db_leave(st, rc, err);
 }
 

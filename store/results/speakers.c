@@ -87,14 +87,23 @@ static int turns_of(struct store *st, int64_t task_id, struct overlaps **ret, st
     return rc;
 }
 
+/* Of a table of words. */
+struct words_sql {
+    const char *times, *speak;
+};
+#define WORDS_SQL(table)                                                                 \
+    {                                                                                    \
+        "SELECT idx, start_ms, end_ms FROM " table " WHERE segment_id = ? ORDER BY idx", \
+            "UPDATE " table " SET speaker_id = nullif(?1, 0) "                           \
+            "WHERE segment_id = ?2 AND idx BETWEEN ?3 AND ?4"                            \
+    }
+
 /* One statement for a run of words of one speaker. */
-static int assign_words(struct store *st, struct overlaps *a, int64_t segment_id,
-                        struct stretches *words, struct err *err)
+static int assign_words(struct store *st, const struct words_sql *sql, struct overlaps *a,
+                        int64_t segment_id, struct stretches *words, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err,
-                      "SELECT idx, start_ms, end_ms FROM word WHERE segment_id = ? ORDER BY idx",
-                      "i", segment_id);
+    int rc = db_first(st, &stmt, err, sql->times, "i", segment_id);
 
     rc = stretches_take(st, stmt, rc, words, err);
     for (size_t i = 0, next; i < words->count && rc == 0; i = next) {
@@ -104,10 +113,7 @@ static int assign_words(struct store *st, struct overlaps *a, int64_t segment_id
         for (next = i + 1; next < words->count; next++)
             if (overlap_speaker(a, w[next].start_ms, w[next].end_ms, 0) != speaker)
                 break;
-        rc = db_run(st, err,
-                    "UPDATE word SET speaker_id = nullif(?1, 0) "
-                    "WHERE segment_id = ?2 AND idx BETWEEN ?3 AND ?4",
-                    "iiii", speaker, segment_id, w[i].id, w[next - 1].id);
+        rc = db_run(st, err, sql->speak, "iiii", speaker, segment_id, w[i].id, w[next - 1].id);
     }
     return rc;
 }
@@ -115,6 +121,8 @@ static int assign_words(struct store *st, struct overlaps *a, int64_t segment_id
 static int assign_segments(struct store *st, struct overlaps *a, const struct stretches *segments,
                            struct err *err)
 {
+    /* Those that are seen, and those that the machine has of a corrected segment. */
+    static const struct words_sql seen = WORDS_SQL("word"), heard = WORDS_SQL("word_heard");
     struct stretches words = {0};
     int rc = 0;
 
@@ -124,7 +132,9 @@ static int assign_segments(struct store *st, struct overlaps *a, const struct st
         rc = db_run(st, err, "UPDATE segment SET speaker_id = nullif(?1, 0) WHERE segment_id = ?2",
                     "ii", overlap_speaker(a, g->start_ms, g->end_ms, 0), g->id);
         if (rc == 0)
-            rc = assign_words(st, a, g->id, &words, err);
+            rc = assign_words(st, &seen, a, g->id, &words, err);
+        if (rc == 0)
+            rc = assign_words(st, &heard, a, g->id, &words, err);
     }
     free(words.list);
     return rc;

@@ -33,7 +33,7 @@ ARROWS = {
                        "workers/models", "workers/speakers"],
     "workers/media": ["base", "workers/audio", "workers/wire/fields.h",
                       "workers/wire/frame.h", "workers/results.h"],
-    "store": ["base", "workers/results.h", "workers/wire/fields.h"],
+    "store": ["base", "workers/results.h", "workers/text", "workers/wire/fields.h"],
     "scheduler": ["base", "store", "gpu/*.h", "workers/results.h", "workers/wire",
                   "workers/process/worker.h"],
     "tools": ["base", "gpu", "workers", "store", "scheduler"],

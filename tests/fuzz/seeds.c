@@ -324,6 +324,33 @@ static int seed_describing(const char *dir)
     return rc;
 }
 
+/* The format's number, and a file of what fuzz_subtitles.c has for a transcript. */
+static int seed_subtitles(const char *dir)
+{
+    static const struct {
+        const char *name, *text;
+    } files[] = {
+        {"subtitles-txt", "\x00Ana: The Sánchez family came from the harbour.\nYes, yes.\n"},
+        {"subtitles-srt",
+         "\x01"
+         "1\r\n00:00:04,000 --> 00:00:09,000 X1:1\r\n<i>The Sanches family</i>\r\n\r\nfled.\r\n\r\n"
+         "2\r\n00:00:09,000 --> 00:00:12,000\r\n{\\an8}Yes, yes, yes.\r\n"},
+        {"subtitles-vtt",
+         "\x02WEBVTT\n\nNOTE of me\n\nSTYLE\n::cue {}\n\nid\n00:04.000 --> 00:09.000 align:start\n"
+         "<v Ana>The <c>Sanches</c><00:05.000> family &amp; me came from the harbour.\n\n"
+         "00:09.000 --> 00:12.000\n今日は港へ行きます。\n"},
+        {"subtitles-tsv", "\x03start\tend\ttext\n4000\t9000\tThe Sanches family\n"},
+        {"subtitles-json",
+         "\x04{\"language\": \"en\", \"segments\": [{\"start\": 4, \"end_ms\": 9000, "
+         "\"text\": \"Nobody knew where the gold went.\"}]}"},
+    };
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(files) / sizeof(files[0]); i++)
+        rc = seed_bytes(dir, files[i].name, files[i].text, 1 + strlen(files[i].text + 1));
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 5)
@@ -333,7 +360,8 @@ int main(int argc, char **argv)
         seed_safetensors(argv[1]) != 0 || seed_pickles(argv[1]) != 0 ||
         seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0 ||
         seed_text_tokenizers(argv[1], argv[3]) != 0 || seed_text_tokenizer_small(argv[1]) != 0 ||
-        seed_queries(argv[1]) != 0 || seed_describing(argv[1]) != 0) {
+        seed_queries(argv[1]) != 0 || seed_describing(argv[1]) != 0 ||
+        seed_subtitles(argv[1]) != 0) {
         fprintf(stderr, "fuzz_seeds: the seeds cannot be written to %s\n", argv[1]);
         return 74;
     }

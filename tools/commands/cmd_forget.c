@@ -2,7 +2,6 @@
  * is current. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
@@ -155,15 +154,6 @@ static void print_names(const struct preview *p)
                text_plural(p->names, "goes", "go"));
 }
 
-static bool is_confirmed(void)
-{
-    char line[16];
-
-    printf("Remove this for good? [y/N] ");
-    fflush(stdout);
-    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
-}
-
 /* -------------------------------------------------------------------------------------- forget */
 
 static void print_removed(const struct preview *p, uint64_t affected)
@@ -204,7 +194,7 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
     struct request rq = {.type = REQUEST_FORGET, .stage_id = w->stage};
     struct preview p = {.cli = cli, .stages = cli->json ? json_array() : NULL};
     struct err err = {0};
-    bool asked = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !cli->json;
+    bool asked = cli_can_ask(cli);
     uint64_t affected = 0;
     int status = EX_OK;
     bool go;
@@ -219,7 +209,8 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
         print_names(&p);
     }
     /* Where there is nothing, the request says what is wrong with a path or a number. */
-    go = w->yes || p.results + p.undone == 0 || (!w->dry_run && asked && is_confirmed());
+    go = w->yes || p.results + p.undone == 0 ||
+         (!w->dry_run && asked && cli_confirmed("Remove this for good?"));
     if (w->dry_run)
         go = false;
     else if (!go && !asked)

@@ -107,7 +107,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->language = value;
         if (!utf8_valid(value, strlen(value)))
             return err_set(err, ERR_USAGE, "--language wants a code such as en");
-        return value[0] && strlen(value) < TRANSCRIPT_LANGUAGE_LEN
+        return value[0] && strlen(value) < CUES_LANGUAGE_LEN
                    ? 0
                    : err_set(err, ERR_USAGE, "--language wants a code such as en, not '%s'", value);
     case 'm':
@@ -138,7 +138,7 @@ struct result {
     struct score words, characters;
     enum normalizer normalizer;
     bool letters, scored;
-    char language[TRANSCRIPT_LANGUAGE_LEN];
+    char language[CUES_LANGUAGE_LEN];
 };
 
 struct scoring {
@@ -166,7 +166,7 @@ static int put_segment(void *arg, const struct read_segment *row)
 static int text_of_recording(struct scoring *s, int64_t id, char **ret, struct err *err)
 {
     struct buf text = BUF_INIT;
-    int rc = read_segments(s->store, id, 0, put_segment, &text, err);
+    int rc = read_heard(s->store, id, 0, put_segment, &text, err); /* not what people mended */
 
     if (rc == 0 && !buf_cstr(&text))
         rc = err_set(err, ERR_NOMEM, "out of memory");
@@ -182,7 +182,7 @@ static int text_of_recording(struct scoring *s, int64_t id, char **ret, struct e
 static int read_pair(struct scoring *s, const struct pair *p, char *texts[2], struct result *r,
                      struct err *err)
 {
-    char ours[TRANSCRIPT_LANGUAGE_LEN] = "", theirs[TRANSCRIPT_LANGUAGE_LEN] = "";
+    char ours[CUES_LANGUAGE_LEN] = "", theirs[CUES_LANGUAGE_LEN] = "";
     int rc = transcript_read(p->reference, &texts[0], theirs, err);
 
     if (rc == 0)

@@ -8,6 +8,7 @@
 #include "store/search/within.h"
 #include "store/store.h"
 #include "tools/cli.h"
+#include "tools/marked.h"
 #include "tools/search/search_absence.h"
 #include "tools/search/search_find.h"
 #include "tools/search/search_nothing.h"
@@ -159,8 +160,8 @@ static int search_words(struct store *st, const struct wanted *w, const struct s
                                   .path = wish->path,
                                   .speaker = wish->speaker,
                                   .language = wish->language,
-                                  .mark_begin = SEARCH_MARK_BEGIN,
-                                  .mark_end = SEARCH_MARK_END,
+                                  .mark_begin = MARK_BEGIN,
+                                  .mark_end = MARK_END,
                                   .limit = w->limit > 0 ? (uint64_t)w->limit + 1 : 0,
                                   .by_time = w->by_time};
 
@@ -179,8 +180,8 @@ static struct search_wish wish_of(const struct wanted *w, const char *text, cons
                                 .path = path,
                                 .speaker = w->speaker,
                                 .language = w->language,
-                                .mark_begin = SEARCH_MARK_BEGIN,
-                                .mark_end = SEARCH_MARK_END,
+                                .mark_begin = MARK_BEGIN,
+                                .mark_end = MARK_END,
                                 .limit = w->limit};
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "store/read/find.h"
+#include "store/read/corrections.h"
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
@@ -368,6 +369,24 @@ static int print_results(struct page *p, const struct read_recording *r)
     return rc;
 }
 
+/* How much of it people mended, and what of that is to be decided. */
+static int print_corrections(struct page *p, const struct read_recording *r)
+{
+    struct read_correction_counts c;
+    char n[TEXT_LEN], m[TEXT_LEN];
+
+    if (read_correction_counts(p->store, r->media_id, &c, &p->err) != 0)
+        return 1;
+    if (c.kept > 0)
+        printf("\n%s %s made in it.\n", text_count(c.kept, n),
+               text_plural(c.kept, "correction is", "corrections are"));
+    if (c.conflicts > 0)
+        printf("%s %s in conflict with what was heard anew: nightshift correct --conflicts %lld\n",
+               text_count(c.conflicts, m), text_plural(c.conflicts, "is", "are"),
+               (long long)r->media_id);
+    return 0;
+}
+
 static int page_for_people(struct page *p, const struct read_recording *r)
 {
     char n[TEXT_LEN];
@@ -391,7 +410,7 @@ static int page_for_people(struct page *p, const struct read_recording *r)
                text_plural(p->dropped, "it", "them"));
     if (p->w.dropped)
         return 0;
-    return print_sounds(p, r) != 0 || print_results(p, r) != 0;
+    return print_sounds(p, r) != 0 || print_corrections(p, r) != 0 || print_results(p, r) != 0;
 }
 
 /* A file without a line does not say why. */

@@ -9,6 +9,7 @@
 #include "scheduler/control/control.h"
 #include "scheduler/plan/progress.h"
 #include "store/lock.h"
+#include "store/read/corrections.h"
 #include "store/read/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
@@ -71,7 +72,8 @@ struct report {
     uint32_t transcriptions; /* stages that are */
     uint64_t speechless;     /* recordings that are done and have no text */
     uint64_t gone;           /* those that are nowhere any more */
-    bool running;            /* live is good */
+    struct read_correction_counts corrections;
+    bool running; /* live is good */
     struct control_live live;
     char holder[200]; /* who holds the catalog when it is no run; "" nobody */
     const struct wanted *wanted;
@@ -170,6 +172,12 @@ static void print_work(const struct report *r, struct buf *b)
         buf_printf(b, "; nobody speaks in %s %s", text_count(r->speechless, n),
                    text_plural(r->speechless, "recording", "recordings"));
     line("Results", b);
+    if (r->corrections.conflicts > 0) {
+        buf_printf(b, "%s %s in conflict with what was heard anew: nightshift correct --conflicts",
+                   text_count(r->corrections.conflicts, n),
+                   text_plural(r->corrections.conflicts, "correction is", "corrections are"));
+        line("Decide", b);
+    }
 }
 
 static void print_run(const struct report *r, struct buf *b)
@@ -683,6 +691,9 @@ static int print_json(struct report *r, struct err *err)
     if (!o || json_object_set_new(o, "catalog", json_path(store_path(r->store))) != 0 ||
         json_object_set_new(o, "archive", json_archive(&r->totals.archive)) != 0 ||
         json_object_set_new(o, "without_speech", json_integer((json_int_t)r->speechless)) != 0 ||
+        json_object_set_new(o, "corrections", json_integer((json_int_t)r->corrections.kept)) != 0 ||
+        json_object_set_new(o, "conflicts", json_integer((json_int_t)r->corrections.conflicts)) !=
+            0 ||
         json_object_set_new(o, "schema", json_integer(store_schema_version(r->store))) != 0 ||
         json_object_set_new(o, "run", json_run(r)) != 0)
         r->no_memory = true;
@@ -737,6 +748,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     if (store_totals(r.store, &r.totals, &err) != 0 || aside_read(r.store, &r.aside, &err) != 0 ||
         store_speechless(r.store, &r.speechless, &err) != 0 ||
         store_gone(r.store, &r.gone, &err) != 0 ||
+        read_correction_counts(r.store, 0, &r.corrections, &err) != 0 ||
         (cli->json ? print_json(&r, &err) : print_report(&r, &err)) != 0)
         status = cli_fail("read the catalog", &err, NULL);
     else

@@ -217,6 +217,10 @@ static void json_segment(struct buf *out, uint64_t index, const struct format_se
     buf_printf(out, "%s\n    {\"start_ms\": %lld, \"end_ms\": %lld, \"text\": ", index ? "," : "",
                (long long)s->start_ms, (long long)s->end_ms);
     format_json_string(out, s->text);
+    if (s->heard) {
+        put(out, ", \"heard\": ");
+        format_json_string(out, s->heard);
+    }
     put(out, ", \"language\": ");
     format_json_string(out, s->language);
     put(out, ", \"speaker\": ");

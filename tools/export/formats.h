@@ -37,6 +37,7 @@ struct format_word {
 struct format_segment {
     int64_t start_ms, end_ms;
     const char *text, *language, *speaker;
+    const char *heard; /* the machine's words where people corrected them, else NULL */
     double avg_logprob, no_speech_prob, compression_ratio, temperature; /* NAN unknown */
     double speech_prob;                                                 /* NAN: not measured */
     uint32_t attempts;                                                  /* 0 unknown */

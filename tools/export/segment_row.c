@@ -63,6 +63,7 @@ int segment_row_format(struct segment_row *r, struct store *st, const struct rea
     *ret = (struct format_segment){.start_ms = row->start_ms,
                                    .end_ms = row->end_ms,
                                    .text = row->text,
+                                   .heard = row->heard,
                                    .language = row->language,
                                    .speaker = row->speaker,
                                    .avg_logprob = row->avg_logprob,

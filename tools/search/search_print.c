@@ -9,11 +9,10 @@
 #include "store/read/find.h"
 #include "tools/cli.h"
 #include "tools/export/formats.h"
+#include "tools/marked.h"
 #include "tools/text.h"
 
 #define SPEAKERS_COLUMNS 40 /* of the names before a hit */
-
-static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
 
 /* Behind a sound there is only the first segment of what is said meanwhile. */
 static bool says_more(const struct search_result *r)
@@ -21,43 +20,16 @@ static bool says_more(const struct search_result *r)
     return r->speaker_count > 1 && !r->by[SEARCH_WORDS] && !r->by[SEARCH_MEANING];
 }
 
-/* `before` and the snippet, safe to print, with marks as the output has them: "[" and "]", or
- * colour. The caller has written `indent` columns. */
-static void print_snippet(const char *before, const char *snippet, bool more, size_t indent,
-                          bool color)
+/* The caller has written `indent` columns. */
+static void print_snippet(const char *before, const char *snippet, bool more, size_t indent)
 {
-    struct buf line = BUF_INIT, out = BUF_INIT;
-    const char *open = color ? "\033[1;33m" : "[", *close = color ? "\033[0m" : "]";
-    unsigned columns = cli_columns(stdout);
-    char *text;
+    struct buf line = BUF_INIT;
+    const char *text;
 
-    buf_printf(&line, "%s ", before);
-    for (const char *s = snippet;;) {
-        size_t n = strcspn(s, SEARCH_MARK_BEGIN SEARCH_MARK_END);
-        char *safe = utf8_display(s, n);
-
-        if (safe)
-            buf_put(&line, safe, strlen(safe));
-        free(safe);
-        if (s[n] == 0)
-            break;
-        buf_put(&line, s + n, 1);
-        s += n + 1;
-    }
-    if (more)
-        buf_printf(&line, " ...");
+    buf_printf(&line, "%s %s%s", before, snippet, more ? " ..." : "");
     text = buf_cstr(&line);
-    text_wrap(to_buf, &out, text ? text : "", indent, indent, columns);
-    for (size_t i = 0; i < out.len; i++)
-        if (out.data[i] == SEARCH_MARK_BEGIN[0])
-            fputs(open, stdout);
-        else if (out.data[i] == SEARCH_MARK_END[0])
-            fputs(close, stdout);
-        else
-            putchar(out.data[i]);
-    putchar('\n');
+    marked_print(text ? text : "", indent);
     buf_free(&line);
-    buf_free(&out);
 }
 
 static void put_ways(struct buf *b, const struct search_result *r)
@@ -106,7 +78,7 @@ static void print_json(const struct search_result *r, bool first)
     char *marked = strdup(r->snippet);
 
     for (char *s = marked; s && *s; s++)
-        *s = *s == SEARCH_MARK_BEGIN[0] ? '[' : *s == SEARCH_MARK_END[0] ? ']' : *s;
+        *s = *s == MARK_BEGIN[0] ? '[' : *s == MARK_END[0] ? ']' : *s;
     buf_printf(&b, "%s\n  {\"recording\": %lld, \"path\": ", first ? "[" : ",",
                (long long)r->media_id);
     format_json_string(&b, r->path);
@@ -217,8 +189,7 @@ static void print_one(struct search_page *p, const struct search_result *r)
     clock_hms(r->start_ms, at);
     printf("%12s  ", at);
     before = before_of(r);
-    print_snippet(before ? before : "", r->snippet[0] ? r->snippet : r->text, says_more(r), 14,
-                  cli_color(stdout));
+    print_snippet(before ? before : "", r->snippet[0] ? r->snippet : r->text, says_more(r), 14);
     free(before);
 }
 

@@ -7,10 +7,6 @@
 #include "base/buf.h"
 #include "tools/search/search_result.h"
 
-/* Marks that cannot stand in a text: control characters, replaced when printed. */
-#define SEARCH_MARK_BEGIN "\001"
-#define SEARCH_MARK_END "\002"
-
 struct search_page { /* zero at first but for the first four; owned: buf_free(&last) */
     struct store *store;
     const char *path; /* only there; NULL: everywhere */

@@ -48,6 +48,8 @@ static void round_trips(void **state)
                                                 {"/b", 2, 0, 7, true, "fedcba987654321"}};
     const struct store_said said[] = {{"date", "1990-05"}, {"archivo", ""}};
     const struct request_description described[] = {{7, said, 2}, {8, NULL, 0}};
+    const struct request_correction corrections[] = {{4, "Sanches", "S\u00e1nchez", false},
+                                                     {5, "um", "", true}};
     const struct {
         const char *name;
         struct request rq;
@@ -103,6 +105,16 @@ static void round_trips(void **state)
         {"request_resume", {.type = REQUEST_RESUME, .select_job = 4}},
         {"request_forget", {.type = REQUEST_FORGET, .stage_id = 3, .select_path = "/x"}},
         {"request_pin", {.type = REQUEST_PIN, .stage_id = 0}},
+        {"request_correct",
+         {.type = REQUEST_CORRECT,
+          .corrections = corrections,
+          .count = 2,
+          .made_by = "ana",
+          .source = "file a.srt"}},
+        {"request_correct_keep",
+         {.type = REQUEST_CORRECT_DECIDE, .correction_id = 9, .made_by = "eva"}},
+        {"request_correct_undo",
+         {.type = REQUEST_CORRECT_DECIDE, .correction_id = 9, .undo = true, .made_by = "eva"}},
         {"request_resume_path", {.type = REQUEST_RESUME, .select_path = "/x"}},
     };
 

@@ -32,6 +32,7 @@ static const struct format_segment segments[] = {
      .reason = "tried again: \"x\""},
     {.start_ms = 360000000,
      .end_ms = 360000000,
+     .heard = "to \"line\"",
      .text = "two\r\nlines\tand\n\na gap\x7f\xc2\x9b",
      .language = "en",
      .speaker = "A <B>",
@@ -109,8 +110,10 @@ TEST(json)
     assert_int_equal(json_array_size(json_object_get(o, "segments")), 2);
     s = json_array_get(json_object_get(o, "segments"), 1);
     assert_string_equal(json_string_value(json_object_get(s, "text")), segments[1].text);
+    assert_string_equal(json_string_value(json_object_get(s, "heard")), segments[1].heard);
     assert_true(json_is_null(json_object_get(s, "avg_logprob")));
     s = json_array_get(json_object_get(o, "segments"), 0);
+    assert_null(json_object_get(s, "heard"));
     assert_true(fabs(json_number_value(json_object_get(s, "avg_logprob")) + 0.25) < 1e-6);
     json_decref(o);
     o = json_loads(written(FORMAT_JSON, 0), 0, &e);

@@ -389,7 +389,7 @@ class Requests(Program):
 
     def test_nothing_is_made_where_no_catalog_is(self):
         for command in (["retry"], ["cancel"], ["pause"], ["status"], ["show", "x"], ["search", "x"],
-                        ["export"], ["run"]):
+                        ["export"], ["run"], ["correct", "--list"], ["correct", "--undo", "1"]):
             done = self.run_it(*command)
             self.assertEqual(66, done.returncode, done.err)
             self.assertIn("enqueue", done.err)
@@ -882,6 +882,44 @@ class Output(Program):
         self.assertEqual(4, json.loads(self.run_it("status", "--json").out)["segments"])
         self.assertEqual([], json.loads(self.run_it("search", "watching", "--json").out))
 
+    def test_what_people_corrected(self):
+        """As `correct` leaves a catalog, with one that another transcription does not bear out."""
+        self.talk()
+        connection = sqlite3.connect(self.catalog)
+        segments = [row[0] for row in connection.execute(
+            "SELECT segment_id FROM transcript ORDER BY start_ms")]
+        connection.execute("UPDATE segment SET heard = text, text = 'Good evening.' "
+                           "WHERE segment_id = ?", segments[:1])
+        connection.execute("UPDATE segment SET heard = text, text = '' WHERE segment_id = ?",
+                           segments[-1:])
+        for said, meant, state in (("morning.", "evening.", "applied"), ("Mumble.", "", "applied"),
+                                   ("heard", "said", "conflict"), ("no", "more", "undone")):
+            connection.execute(
+                "INSERT INTO correction (media_id, start_ms, end_ms, said, meant, before, after, "
+                "confirms, made_by, made_at, source, state) SELECT media_id, 0, 9, ?, ?, '', '', 0, "
+                "'ana', '2026-01-01T00:00:00.000Z', '', ? FROM transcript WHERE segment_id = ?",
+                (said, meant, state, segments[0]))
+        connection.commit()
+        connection.close()
+        status = " ".join(self.run_it("status", status=0).out.split())
+        self.assertIn("1 correction is in conflict with what was heard anew: "
+                      "nightshift correct --conflicts", status)
+        whole = json.loads(self.run_it("status", "--json", status=0).out)
+        self.assertEqual((3, 1), (whole["corrections"], whole["conflicts"]))
+        page = self.run_it("show", "a.wav", status=0).out
+        self.assertIn("Good evening.", page)
+        for gone in ("Good morning.", "Mumble."):
+            self.assertNotIn(gone, page)
+        self.assertIn("\n3 corrections are made in it.\n1 is in conflict with what was heard anew: "
+                      "nightshift correct --conflicts 1\n", page)
+        self.run_it("export", "-o", "out", "-f", "json", status=0)
+        with open(os.path.join(self.dir, "out", "a.json"), encoding="utf-8") as file:
+            texts = json.load(file)["segments"]
+        self.assertEqual([("Good evening.", "Good morning."), ("We met at the market.", None),
+                          ("The the the.", None)], [(t["text"], t.get("heard")) for t in texts])
+        self.assertEqual([], json.loads(self.run_it("search", "morning", "--json").out))
+        self.assertEqual(1, len(json.loads(self.run_it("search", "evening", "--json").out)))
+
     def test_nobody_speaks_is_not_failed(self):
         self.fill()
         self.enqueue()
@@ -1051,7 +1089,7 @@ class Output(Program):
         with open(PAGE, encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
         for command in ("enqueue run status show search export retry cancel pause resume plan doctor "
-                        "model bench score speakers pin forget describe verify version").split():
+                        "model bench score speakers describe verify correct pin forget version").split():
             with self.subTest(command=command):
                 text = self.run_it(command, "--help", status=0).out
                 self.assertTrue(text.startswith("Usage: nightshift " + command))

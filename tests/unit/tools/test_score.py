@@ -210,8 +210,8 @@ class Score(unittest.TestCase):
             self.assertIn(says, done.err, name)
             self.assertEqual(1, done.err.count("\n"), done.err)
         huge = self.put("huge.txt", "")
-        os.truncate(huge, (16 << 20) + 1)
-        self.assertIn("16 MiB", self.score(good, huge, status=65).err)
+        os.truncate(huge, (64 << 20) + 1)
+        self.assertIn("64 MiB", self.score(good, huge, status=65).err)
         self.assertIn("no words", self.score(self.put("empty.txt", "(laughs)"), good, status=65).err)
         self.assertIsNone(self.rates("empty.txt", good, status=65)["words"]["rate"])
         for args, status in ((["nowhere.txt", good], 66), ([], 64), (["a", "b", "c"], 64), (["--normalizer", "x", good], 64),

@@ -1,0 +1,318 @@
+/* What has become of each correction in the transcription that is current. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/corrections/place.h"
+#include "store/corrections/reading.h"
+
+struct finding {
+    const struct heard *h;
+    struct places *p;
+    struct matcher *folded, *bare; /* of what was heard; NULL until somebody asks */
+    bool *taken;                   /* [h->word_count] by corrections */
+    /* Of those that are looked for at once: [count]. */
+    struct match_wanted *wanted;
+    struct match_found *found;
+    size_t *which; /* of p->list */
+    size_t count;
+};
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_NOMEM, "corrections: out of memory");
+}
+
+static bool has_words(const char *text) { return text[strspn(text, " \t\r\n")] != 0; }
+
+/* Most requests change a few words of a recording, all of whose corrections have their places. */
+static int need(const struct finding *f, struct matcher **m, enum match_kind kind, struct err *err)
+{
+    return *m ? 0 : match_make(f->h->words, f->h->word_count, kind, m, err);
+}
+
+static void take(struct finding *f, struct match_place at, bool taken)
+{
+    for (size_t i = 0; i < at.words; i++)
+        f->taken[at.word + i] = taken;
+}
+
+/* ------------------------------------------------------------------------ those that stand there
+ */
+
+/* The same words to the byte, as where it was made. */
+static int check_bytes(const struct finding *f, const struct place *p, bool *ret, struct err *err)
+{
+    struct buf there = BUF_INIT;
+    int rc;
+
+    heard_put(f->h, p->at, &there);
+    *ret = buf_cstr(&there) && strcmp((char *)there.data, p->said) == 0;
+    rc = there.failed ? no_memory(err) : 0;
+    buf_free(&there);
+    return rc;
+}
+
+static int check_words(struct finding *f, const struct place *p, bool *ret, struct err *err)
+{
+    int rc = check_bytes(f, p, ret, err);
+
+    if (rc == 0 && !*ret)
+        rc = need(f, &f->folded, MATCH_FOLDED, err);
+    if (rc == 0 && !*ret)
+        rc = match_at(f->folded, p->said, p->at, ret, err);
+    if (rc == 0 && !*ret)
+        rc = match_at(f->folded, p->meant, p->at, ret, err);
+    return rc;
+}
+
+static int check_place(struct finding *f, struct place *p, struct err *err)
+{
+    bool stands = p->at.words > 0 && !p->confirms;
+    int rc = 0;
+
+    for (size_t i = 0; stands && i < p->at.words; i++)
+        stands = !f->taken[p->at.word + i];
+    if (stands)
+        rc = check_words(f, p, &stands, err);
+    if (rc == 0 && stands)
+        take(f, p->at, true);
+    else
+        p->at.words = 0;
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------ searching */
+
+static void want(struct finding *f, size_t i, const char *words)
+{
+    const struct place *p = &f->p->list[i];
+
+    f->which[f->count] = i;
+    f->wanted[f->count++] = (struct match_wanted){words, p->before, p->after, p->start_ms};
+}
+
+static bool searched(const struct place *p)
+{
+    return !p->confirms && !p->at.words && p->state != PLACE_AGREED;
+}
+
+/* A place for what the machine said before. But where it says now what was meant, and that is as
+ * near or nearer, these words are others. */
+static int find_said(struct finding *f, struct err *err)
+{
+    int rc;
+
+    f->count = 0;
+    for (size_t i = 0; i < f->p->count; i++)
+        if (searched(&f->p->list[i]))
+            want(f, i, f->p->list[i].said);
+    if (!f->count)
+        return 0;
+    rc = need(f, &f->folded, MATCH_FOLDED, err);
+    if (rc == 0)
+        rc = need(f, &f->bare, MATCH_BARE, err);
+    if (rc == 0)
+        rc = match(f->folded, f->wanted, f->count, f->taken, f->found, err);
+    for (size_t k = 0; rc == 0 && k < f->count; k++) {
+        struct place *p = &f->p->list[f->which[k]];
+        struct match_wanted meant = f->wanted[k];
+        struct match_found right = {0};
+
+        meant.words = p->meant;
+        if (f->found[k].at.words)
+            rc = match(f->bare, &meant, 1, NULL, &right, err);
+        p->at = f->found[k].at;
+        if (rc == 0 && p->at.words && match_better(&right, &f->found[k])) {
+            take(f, p->at, false);
+            p->at.words = 0;
+        }
+    }
+    return rc;
+}
+
+/* What is meant may be there but for the marks on its letters: that is as good a place. */
+static int find_nearly_meant(struct finding *f, struct err *err)
+{
+    int rc;
+
+    f->count = 0;
+    for (size_t i = 0; i < f->p->count; i++)
+        if (searched(&f->p->list[i]))
+            want(f, i, f->p->list[i].meant);
+    if (!f->count)
+        return 0;
+    rc = need(f, &f->folded, MATCH_FOLDED, err);
+    if (rc == 0)
+        rc = match(f->folded, f->wanted, f->count, f->taken, f->found, err);
+    for (size_t k = 0; rc == 0 && k < f->count; k++)
+        f->p->list[f->which[k]].at = f->found[k].at;
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------------- reading */
+
+/* The last word before and the first behind, with a blank between; "" where there is none. */
+static char *around(const struct place *p)
+{
+    struct hunk_word *before = NULL, *after = NULL;
+    size_t n = 0, m = 0;
+    struct err err;
+    struct buf out = BUF_INIT;
+    char *text = NULL;
+
+    if (hunk_words(p->before, &before, &n, &err) == 0 &&
+        hunk_words(p->after, &after, &m, &err) == 0) {
+        if (n && m) {
+            buf_put(&out, p->before + before[n - 1].at, before[n - 1].len);
+            buf_put_u8(&out, ' ');
+            buf_put(&out, p->after + after[0].at, after[0].len);
+        }
+        text = buf_cstr(&out) ? strdup((char *)out.data) : NULL;
+    }
+    free(before);
+    free(after);
+    buf_free(&out);
+    return text;
+}
+
+static bool silent_near(const struct reading *r, int64_t ms)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (llabs(r->words[i].start_ms - ms) <= MATCH_NEAR_MS)
+            return false;
+    return r->count > 0;
+}
+
+/* Nothing is to be said there: what was around it stands together, or nothing is heard at all. */
+static int agree_silent(const struct reading *r, struct matcher *m, struct place *p, bool *ret,
+                        struct err *err)
+{
+    char *text = around(p);
+    struct match_found found = {0};
+    int rc = 0;
+
+    if (!text)
+        return no_memory(err);
+    if (*text)
+        rc = match(m, &(struct match_wanted){text, "", "", p->start_ms}, 1, NULL, &found, err);
+    *ret = found.at.words || silent_near(r, p->start_ms);
+    free(text);
+    return rc;
+}
+
+/* Which of those that have no place is read already. */
+static int find_agreed(struct finding *f, struct err *err)
+{
+    struct reading r = {0};
+    struct matcher *bare = NULL, *folded = NULL;
+    size_t left = 0;
+    int rc;
+
+    for (size_t i = 0; i < f->p->count; i++)
+        left += searched(&f->p->list[i]);
+    if (!left)
+        return 0;
+    rc = reading_make(f->h, f->p, &r, err);
+    if (rc == 0)
+        rc = match_make(r.words, r.count, MATCH_BARE, &bare, err);
+    if (rc == 0)
+        rc = match_make(r.words, r.count, MATCH_FOLDED, &folded, err);
+    for (size_t i = 0; i < f->p->count && rc == 0; i++) {
+        struct place *p = &f->p->list[i];
+        struct match_found found = {0};
+        bool agreed = false;
+
+        if (!searched(p))
+            continue;
+        f->count = 0;
+        want(f, i, p->meant);
+        if (has_words(p->meant))
+            rc = match(bare, f->wanted, 1, NULL, &found, err);
+        else
+            rc = agree_silent(&r, folded, p, &agreed, err);
+        if (found.at.words || agreed)
+            p->state = PLACE_AGREED;
+    }
+    match_free(bare);
+    match_free(folded);
+    reading_free(&r);
+    return rc;
+}
+
+/* Those that confirm: of the segments in which what they confirm is read. */
+static int find_confirmed(struct finding *f, struct err *err)
+{
+    struct reading r = {0};
+    struct matcher *m = NULL;
+    int rc;
+
+    f->count = 0;
+    for (size_t i = 0; i < f->p->count; i++)
+        if (f->p->list[i].confirms)
+            want(f, i, f->p->list[i].meant);
+    if (!f->count)
+        return 0;
+    rc = reading_make(f->h, f->p, &r, err);
+    if (rc == 0)
+        rc = match_make(r.words, r.count, MATCH_BARE, &m, err);
+    if (rc == 0)
+        rc = match(m, f->wanted, f->count, NULL, f->found, err);
+    for (size_t k = 0; rc == 0 && k < f->count; k++) {
+        struct place *p = &f->p->list[f->which[k]];
+        struct match_place at = f->found[k].at;
+
+        p->state = at.words ? PLACE_CONFIRMED : PLACE_CONFLICT;
+        p->at = (struct match_place){0};
+        if (at.words) {
+            const struct heard_segment *first = &f->h->segments[r.segments[at.word]];
+            const struct heard_segment *last = &f->h->segments[r.segments[at.word + at.words - 1]];
+
+            p->at.word = first->first;
+            p->at.words = last->first + last->word_count - first->first;
+        }
+    }
+    match_free(m);
+    reading_free(&r);
+    return rc;
+}
+
+static int find(struct finding *f, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < f->p->count && rc == 0; i++)
+        rc = check_place(f, &f->p->list[i], err);
+    for (size_t i = 0; i < f->p->count; i++)
+        f->p->list[i].state = PLACE_CONFLICT;
+    if (rc == 0)
+        rc = find_said(f, err);
+    if (rc == 0)
+        rc = find_agreed(f, err);
+    if (rc == 0)
+        rc = find_nearly_meant(f, err);
+    for (size_t i = 0; i < f->p->count; i++)
+        if (f->p->list[i].at.words)
+            f->p->list[i].state = PLACE_APPLIED;
+    return rc < 0 ? rc : find_confirmed(f, err);
+}
+
+int places_find(const struct heard *h, struct places *p, struct err *err)
+{
+    struct finding f = {.h = h,
+                        .p = p,
+                        .taken = calloc(h->word_count + 1, sizeof(*f.taken)),
+                        .wanted = calloc(p->count + 1, sizeof(*f.wanted)),
+                        .found = calloc(p->count + 1, sizeof(*f.found)),
+                        .which = calloc(p->count + 1, sizeof(*f.which))};
+    int rc = f.taken && f.wanted && f.found && f.which ? 0 : no_memory(err);
+
+    if (rc == 0)
+        rc = find(&f, err);
+    match_free(f.folded);
+    match_free(f.bare);
+    free(f.taken);
+    free(f.wanted);
+    free(f.found);
+    free(f.which);
+    return rc;
+}

@@ -1,0 +1,40 @@
+/* store/corrections/hunks.h - what differs between two texts, in words.
+ *
+ * A word is what stands between white space; in scripts without blanks (Chinese, Japanese, Thai
+ * ...) it is a single code point. Words are compared byte for byte: case and punctuation make
+ * another word. White space itself makes no difference. Pure; any thread. */
+#ifndef NIGHTSHIFT_STORE_CORRECTIONS_HUNKS_H
+#define NIGHTSHIFT_STORE_CORRECTIONS_HUNKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct hunk_word { /* bytes of its text */
+    size_t at, len;
+};
+
+struct hunk { /* these words became those */
+    size_t said_at, said_count;
+    size_t meant_at, meant_count;
+};
+
+struct hunks { /* owned: hunks_free */
+    struct hunk_word *said, *meant;
+    size_t said_count, meant_count;
+    /* In order, and not overlapping. What was only put in takes a word beside it along, so that
+     * said_count is 0 only where `said` has no word at all. */
+    struct hunk *list;
+    size_t count;
+};
+
+/* A longest run of common words stays. Texts that differ in so much that this would take long are
+ * one hunk from the first difference to the last. ERR_NOMEM. */
+int hunks_make(const char *said, const char *meant, struct hunks *ret, struct err *err);
+void hunks_free(struct hunks *h); /* a zeroed one is fine */
+
+/* The words of a text, *ret the caller's. ERR_NOMEM. */
+int hunk_words(const char *text, struct hunk_word **ret, size_t *count, struct err *err);
+
+#endif

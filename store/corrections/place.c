@@ -1,0 +1,303 @@
+#include "store/corrections/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_NOMEM, "corrections: out of memory");
+}
+
+/* -------------------------------------------------------------------------------- as it is kept */
+
+static enum place_state state_of(const char *name)
+{
+    static const char *const names[] = {[PLACE_APPLIED] = "applied",
+                                        [PLACE_AGREED] = "agreed",
+                                        [PLACE_CONFLICT] = "conflict",
+                                        [PLACE_CONFIRMED] = "confirmed"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i]) == 0)
+            return (enum place_state)i;
+    return PLACE_CONFLICT;
+}
+
+static int add(struct places *p, sqlite3_stmt *s, struct err *err)
+{
+    struct place new = {.correction_id = sqlite3_column_int64(s, 0),
+                        .start_ms = sqlite3_column_int64(s, 1),
+                        .end_ms = sqlite3_column_int64(s, 2),
+                        .said = db_dup(s, 3),
+                        .meant = db_dup(s, 4),
+                        .before = db_dup(s, 5),
+                        .after = db_dup(s, 6),
+                        .confirms = sqlite3_column_int(s, 7) != 0,
+                        .state = state_of(db_text(s, 8))};
+
+    if (p->count == p->cap) {
+        size_t cap = p->cap ? p->cap * 2 : 16;
+        struct place *list = realloc(p->list, cap * sizeof(*list));
+
+        if (!list) {
+            free(new.said), free(new.meant), free(new.before), free(new.after);
+            return no_memory(err);
+        }
+        p->list = list;
+        p->cap = cap;
+    }
+    p->list[p->count++] = new;
+    return new.said &&new.meant &&new.before &&new.after ? 0 : no_memory(err);
+}
+
+static struct place *place_of(const struct places *p, int64_t correction_id)
+{
+    size_t low = 0, high = p->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (p->list[middle].correction_id < correction_id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->count && p->list[low].correction_id == correction_id ? &p->list[low] : NULL;
+}
+
+/* One more segment's words, which go on where those before end. *whole: they do so far. */
+static void stand(const struct heard *h, struct place *p, sqlite3_stmt *s)
+{
+    const struct heard_segment *g = heard_segment_of(h, sqlite3_column_int64(s, 1));
+    int64_t word = sqlite3_column_int64(s, 2), words = sqlite3_column_int64(s, 3);
+
+    if (!g || word < 0 || words <= 0 || words > (int64_t)g->word_count ||
+        word > (int64_t)g->word_count - words)
+        return;
+    if (!p->at.words)
+        p->at = (struct match_place){g->first + (size_t)word, (size_t)words};
+    else if (p->at.word + p->at.words == g->first + (size_t)word)
+        p->at.words += (size_t)words;
+}
+
+static int load_places(struct store *st, const struct heard *h, struct places *p, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT a.correction_id, a.segment_id, a.word, a.words FROM correction c "
+                 "JOIN correction_at a ON a.correction_id = c.correction_id "
+                 "JOIN segment g ON g.segment_id = a.segment_id "
+                 "WHERE c.media_id = ? ORDER BY a.correction_id, g.seq, g.idx",
+                 "i", h->media_id);
+    while (db_rows_next(&rows)) {
+        struct place *of = place_of(p, sqlite3_column_int64(rows.stmt, 0));
+
+        if (of)
+            stand(h, of, rows.stmt);
+    }
+    return db_rows_end(&rows);
+}
+
+int places_load(struct store *st, const struct heard *h, struct places *ret, struct err *err)
+{
+    struct places p = {0};
+    struct db_rows rows;
+    int rc;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT correction_id, start_ms, end_ms, said, meant, before, after, confirms, "
+                 "state FROM correction WHERE media_id = ? AND state <> 'undone' "
+                 "ORDER BY correction_id",
+                 "i", h->media_id);
+    while (db_rows_next(&rows))
+        rows.rc = add(&p, rows.stmt, err);
+    rc = db_rows_end(&rows);
+    if (rc == 0)
+        rc = load_places(st, h, &p, err);
+    if (rc == 0)
+        *ret = p;
+    else
+        places_free(&p);
+    return rc;
+}
+
+void places_free(struct places *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        free(p->list[i].said);
+        free(p->list[i].meant);
+        free(p->list[i].before);
+        free(p->list[i].after);
+    }
+    free(p->list);
+    *p = (struct places){0};
+}
+
+int place_write(struct store *st, const struct heard *h, int64_t correction_id,
+                struct match_place at, struct err *err)
+{
+    size_t end = at.word + at.words;
+    int rc =
+        db_run(st, err, "DELETE FROM correction_at WHERE correction_id = ?", "i", correction_id);
+
+    for (size_t i = at.word, next; i < end && rc == 0; i = next) {
+        const struct heard_segment *g = heard_segment_at(h, i);
+
+        next = g->first + g->word_count < end ? g->first + g->word_count : end;
+        rc = db_run(st, err,
+                    "INSERT INTO correction_at (correction_id, segment_id, word, words) "
+                    "VALUES (?, ?, ?, ?)",
+                    "iiii", correction_id, g->segment_id, (int64_t)(i - g->first),
+                    (int64_t)(next - i));
+    }
+    return rc;
+}
+
+/* --------------------------------------------------------------------------- what they put there
+ */
+
+static char *keep(struct place_parts *to, const char *text, size_t len)
+{
+    char *copy;
+
+    if (to->text_count == to->text_cap) {
+        size_t cap = to->text_cap ? to->text_cap * 2 : 16;
+        char **texts = realloc(to->texts, cap * sizeof(*texts));
+
+        if (!texts)
+            return NULL;
+        to->texts = texts;
+        to->text_cap = cap;
+    }
+    copy = malloc(len + 1);
+    if (!copy)
+        return NULL;
+    memcpy(copy, text, len);
+    copy[len] = 0;
+    to->texts[to->text_count++] = copy;
+    return copy;
+}
+
+static int put_part(struct place_parts *to, const struct place_part *new, struct err *err)
+{
+    if (to->count == to->cap) {
+        size_t cap = to->cap ? to->cap * 2 : 16;
+        struct place_part *list = realloc(to->list, cap * sizeof(*list));
+
+        if (!list)
+            return no_memory(err);
+        to->list = list;
+        to->cap = cap;
+    }
+    to->list[to->count++] = *new;
+    return 0;
+}
+
+/* `text` in place of the words; of several segments each gets its share of it. */
+static int share(const struct heard *h, const struct places *p, size_t place, const char *text,
+                 const struct hunk_word *words, size_t n, struct place_parts *to, struct err *err)
+{
+    const struct match_place at = p->list[place].at;
+    int rc = 0;
+
+    for (size_t i = at.word, next; i < at.word + at.words && rc == 0; i = next) {
+        const struct heard_segment *g = heard_segment_at(h, i);
+        size_t end = g->first + g->word_count, from, until;
+        const struct hunk_word *first = &g->words[i - g->first], *last;
+        struct place_part part = {
+            .segment = (size_t)(g - h->segments), .word = i - g->first, .place = place};
+
+        next = end < at.word + at.words ? end : at.word + at.words;
+        last = &g->words[next - 1 - g->first];
+        from = (i - at.word) * n / at.words;
+        until = (next - at.word) * n / at.words;
+        part.words = next - i;
+        part.part = (struct rebuild_part){first->at, last->at + last->len, "", 0};
+        if (from < until) {
+            part.part.len = words[until - 1].at + words[until - 1].len - words[from].at;
+            part.part.text = text + words[from].at;
+        }
+        rc = put_part(to, &part, err);
+    }
+    return rc;
+}
+
+static int put_place(const struct heard *h, const struct places *places, size_t i,
+                     struct place_parts *to, struct err *err)
+{
+    const struct place *p = &places->list[i];
+    struct buf there = BUF_INIT, text = BUF_INIT;
+    struct hunk_word *words = NULL;
+    const char *kept = NULL;
+    size_t n = 0;
+    int rc;
+
+    heard_put(h, p->at, &there);
+    if (buf_cstr(&there)) {
+        rebuild_fit(&text, (char *)there.data, there.len, p->said, p->meant);
+        kept = buf_cstr(&text) ? keep(to, (char *)text.data, text.len) : NULL;
+    }
+    rc = kept ? hunk_words(kept, &words, &n, err) : no_memory(err);
+    if (rc == 0)
+        rc = share(h, places, i, kept, words, n, to, err);
+    free(words);
+    buf_free(&there);
+    buf_free(&text);
+    return rc;
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const struct place_part *x = a, *y = b;
+
+    if (x->segment != y->segment)
+        return x->segment < y->segment ? -1 : 1;
+    return (x->part.from > y->part.from) - (x->part.from < y->part.from);
+}
+
+int place_parts_make(const struct heard *h, const struct places *p, struct place_parts *ret,
+                     struct err *err)
+{
+    struct place_parts to = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < p->count && rc == 0; i++)
+        if (p->list[i].at.words && !p->list[i].confirms)
+            rc = put_place(h, p, i, &to, err);
+    if (rc == 0 && to.count)
+        qsort(to.list, to.count, sizeof(*to.list), in_order);
+    if (rc == 0)
+        *ret = to;
+    else
+        place_parts_free(&to);
+    return rc;
+}
+
+void place_parts_free(struct place_parts *parts)
+{
+    for (size_t i = 0; i < parts->text_count; i++)
+        free(parts->texts[i]);
+    free(parts->texts);
+    free(parts->list);
+    *parts = (struct place_parts){0};
+}
+
+const struct place_part *place_parts_of(const struct place_parts *parts, size_t segment,
+                                        size_t *count)
+{
+    size_t low = 0, high = parts->count, end;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (parts->list[middle].segment < segment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (end = low; end < parts->count && parts->list[end].segment == segment;)
+        end++;
+    *count = end - low;
+    return parts->list + low;
+}

@@ -1,0 +1,153 @@
+#include "tools/correct/changes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "store/corrections/script.h"
+
+static void change_free(struct change *x)
+{
+    free(x->heard);
+    free(x->now);
+    free(x->text);
+}
+
+void changes_free(struct changes *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        change_free(&c->list[i]);
+    free(c->list);
+    buf_free(&c->names);
+    *c = (struct changes){0};
+}
+
+const char *change_name(const struct changes *c, const struct change *x)
+{
+    return (const char *)c->names.data + x->place;
+}
+
+int changes_begin(struct changes *c, int64_t media_id, const char *path, const char *member,
+                  struct err *err)
+{
+    c->media_id = media_id;
+    c->place = c->names.len;
+    buf_printf(&c->names, "%s%s%s", path, member[0] ? "//" : "", member);
+    buf_put_u8(&c->names, 0);
+    return c->names.failed ? err_set(err, ERR_NOMEM, "out of memory") : 0;
+}
+
+static bool is_control(const char *s, size_t bytes)
+{
+    const unsigned char *c = (const unsigned char *)s;
+
+    return (bytes == 1 && (c[0] < 0x20 || c[0] == 0x7F)) ||
+           (bytes == 2 && c[0] == 0xC2 && c[1] < 0xA0);
+}
+
+/* One blank for each run of white space and control characters, none at the ends. Newly
+ * allocated. */
+static char *tidy(const char *s)
+{
+    struct buf out = BUF_INIT;
+    bool blank = false;
+    size_t n;
+
+    for (; *s; s += n) {
+        if (script_of(s, &n) == SCRIPT_BLANK || is_control(s, n)) {
+            blank = out.len > 0;
+            continue;
+        }
+        if (blank)
+            buf_put_u8(&out, ' ');
+        buf_put(&out, s, n);
+        blank = false;
+    }
+    if (!buf_cstr(&out))
+        buf_free(&out);
+    return (char *)out.data;
+}
+
+static int grow(struct changes *c, struct err *err)
+{
+    size_t room = c->room * 2 + 64;
+    struct change *list = c->list;
+
+    if (c->count < c->room)
+        return 0;
+    list = realloc(list, room * sizeof(*list));
+    if (!list)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    c->list = list;
+    c->room = room;
+    return 0;
+}
+
+static int check_text(const char *text, int64_t start_ms, struct err *err)
+{
+    char at[CLOCK_HMS_LEN];
+
+    clock_hms(start_ms, at);
+    if (!utf8_valid(text, strlen(text)))
+        return err_set(err, ERR_INPUT, "what is to be said at %s is not UTF-8", at);
+    if (strlen(text) > REQUEST_CORRECTION_MAX)
+        return err_set(err, ERR_LIMIT,
+                       "what is to be said at %s is longer than a segment may be (16 KiB)", at);
+    return 0;
+}
+
+int changes_add(struct changes *c, const struct current_segment *s, const char *text,
+                bool confirmed, struct err *err)
+{
+    struct change x = {.media_id = c->media_id,
+                       .segment_id = s->segment_id,
+                       .start_ms = s->start_ms,
+                       .end_ms = s->end_ms,
+                       .confirmed = confirmed,
+                       .place = c->place};
+    int rc = check_text(text, s->start_ms, err);
+
+    if (rc == 0)
+        rc = grow(c, err);
+    if (rc != 0)
+        return rc;
+    x.heard = strdup(s->heard);
+    x.now = tidy(s->text);
+    x.text = tidy(text);
+    if (!x.heard || !x.now || !x.text)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc != 0 || (strcmp(x.now, x.text) == 0 && !confirmed)) {
+        change_free(&x);
+        return rc;
+    }
+    c->recordings += c->count == 0 || c->list[c->count - 1].media_id != x.media_id;
+    c->list[c->count++] = x;
+    return 0;
+}
+
+int changes_apply(const struct changes *c, struct writer *writer, const char *made_by,
+                  const char *source, uint64_t *affected, struct err *err)
+{
+    struct request_correction *list = calloc(REQUEST_MAX_FOUND, sizeof(*list));
+    int rc = list ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+
+    for (size_t i = 0; rc == 0 && i < c->count;) {
+        struct request rq = {
+            .type = REQUEST_CORRECT, .corrections = list, .made_by = made_by, .source = source};
+        struct request_reply reply = {0};
+        size_t bytes = 0;
+
+        do {
+            const struct change *x = &c->list[i++];
+
+            list[rq.count++] =
+                (struct request_correction){x->segment_id, x->heard, x->text, x->confirmed};
+            bytes += strlen(x->heard) + strlen(x->text) + 64;
+        } while (rq.count < REQUEST_MAX_FOUND && i < c->count && bytes < REQUEST_SOFT_BYTES);
+        rc = writer_request(writer, &rq, &reply, err);
+        *affected += reply.affected;
+    }
+    free(list);
+    return rc;
+}

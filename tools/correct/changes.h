@@ -1,0 +1,37 @@
+/* tools/correct/changes.h - what segments are to read: gathered, and then handed to the catalog.
+ * Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_CORRECT_CHANGES_H
+#define NIGHTSHIFT_TOOLS_CORRECT_CHANGES_H
+
+#include "tools/correct/current.h"
+#include "tools/writer.h"
+
+struct change { /* owned strings */
+    int64_t media_id, segment_id, start_ms, end_ms;
+    char *heard, *now, *text; /* the machine's words; what it reads; what it is to read */
+    bool confirmed;
+    size_t place; /* of the recording's name, in `names` */
+};
+struct changes { /* zero at first; owned: changes_free */
+    struct change *list;
+    size_t count, room, recordings;
+    struct buf names; /* of the recordings, NUL-terminated each */
+    int64_t media_id; /* of the one that was begun last */
+    size_t place;
+};
+void changes_free(struct changes *c);
+
+/* What comes then is of this recording; path, member: as they are shown. ERR_NOMEM. */
+int changes_begin(struct changes *c, int64_t media_id, const char *path, const char *member,
+                  struct err *err);
+/* The segment is to read `text`, with white space as one blank each; what reads so already is left
+ * out, unless it is confirmed. ERR_INPUT: no UTF-8; ERR_LIMIT: more than a segment holds. */
+int changes_add(struct changes *c, const struct current_segment *s, const char *text,
+                bool confirmed, struct err *err);
+/* In as many requests as it takes. *affected: segments that read otherwise now. */
+int changes_apply(const struct changes *c, struct writer *writer, const char *made_by,
+                  const char *source, uint64_t *affected, struct err *err);
+
+const char *change_name(const struct changes *c, const struct change *x);
+
+#endif

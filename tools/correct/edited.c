@@ -1,0 +1,170 @@
+#include "tools/correct/edited.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "store/read/find.h"
+#include "tools/correct/labels.h"
+#include "tools/correct/place.h"
+#include "tools/export/transcript.h"
+
+/* ---- the file */
+
+static bool has_known_ending(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+
+    for (size_t i = 0; dot && transcript_endings[i]; i++)
+        if (strcasecmp(dot + 1, transcript_endings[i]) == 0)
+            return true;
+    return false;
+}
+
+static int check_times(const char *path, enum format format, const struct cues *cues,
+                       struct err *err)
+{
+    for (size_t i = 0; (format == FORMAT_SRT || format == FORMAT_VTT) && i < cues->count; i++)
+        if (cues->list[i].start_ms < 0)
+            return err_set(err, ERR_INPUT,
+                           "line %llu of '%.300s' is no time as in \"0:00:01.000 --> 0:00:02.500\"",
+                           (unsigned long long)cues->list[i].line, path);
+    return 0;
+}
+
+struct naming {
+    struct labels labels;
+    struct err *err;
+};
+
+static int on_speaker(void *arg, const struct find_speaker *row)
+{
+    struct naming *n = arg;
+    int rc = labels_add(&n->labels, row->label, n->err);
+
+    return rc == 0 ? labels_add(&n->labels, row->name, n->err) : rc;
+}
+
+/* Names of speakers stand in front of texts, and are none. */
+static int strip_names(struct store *st, int64_t media_id, struct cues *cues, struct err *err)
+{
+    const struct find_people people = {.media_id = media_id};
+    struct naming n = {.err = err};
+    int rc = find_speakers(st, &people, on_speaker, &n, err);
+
+    if (rc == 0)
+        labels_strip(&n.labels, cues);
+    labels_free(&n.labels);
+    return rc;
+}
+
+static int read_cues(struct store *st, int64_t media_id, const char *path, enum format *format,
+                     struct cues *ret, struct err *err)
+{
+    int rc;
+
+    if (!has_known_ending(path))
+        return err_set(err, ERR_INPUT,
+                       "'%.300s' is none of the formats of `nightshift export`: its name does not "
+                       "end in .srt, .vtt, .txt, .tsv or .json",
+                       path);
+    rc = transcript_cues(path, format, ret, err);
+    if (rc == 0)
+        rc = check_times(path, *format, ret, err);
+    return rc == 0 ? strip_names(st, media_id, ret, err) : rc;
+}
+
+/* ---- the transcript, in the words that the file's format has for it */
+
+static int render(enum format format, const struct current_segment *s, char **ret, struct err *err)
+{
+    const struct format_segment segment = {.start_ms = s->start_ms,
+                                           .end_ms = s->end_ms,
+                                           .text = s->text,
+                                           .language = "",
+                                           .speaker = "",
+                                           .reason = ""};
+    struct cues cues = {0};
+    struct buf b = BUF_INIT;
+    const char *text = s->text;
+    int rc = 0;
+
+    if (format == FORMAT_TSV)
+        format_begin(&b, format, NULL);
+    if (format != FORMAT_JSON) {
+        format_segment(&b, format, 0, &segment);
+        rc = buf_cstr(&b) ? cues_parse(format, buf_cstr(&b), &cues, err)
+                          : err_set(err, ERR_NOMEM, "out of memory");
+        text = rc == 0 && cues.count > 0 ? (const char *)cues.text.data + cues.list[0].at : "";
+    }
+    *ret = rc == 0 ? strdup(text) : NULL;
+    cues_free(&cues);
+    buf_free(&b);
+    return rc == 0 && !*ret ? err_set(err, ERR_NOMEM, "out of memory") : rc;
+}
+
+static void free_segments(struct place_segment *segments, size_t count)
+{
+    for (size_t i = 0; segments && i < count; i++)
+        free((char *)segments[i].text);
+    free(segments);
+}
+
+static int render_all(enum format format, const struct current *c, struct place_segment **ret,
+                      struct err *err)
+{
+    struct place_segment *segments = calloc(c->count + 1, sizeof(*segments));
+    int rc = segments ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+
+    for (size_t i = 0; rc == 0 && i < c->count; i++) {
+        char *text = NULL;
+
+        rc = render(format, &c->list[i], &text, err);
+        segments[i] = (struct place_segment){c->list[i].start_ms, c->list[i].end_ms, text};
+    }
+    *ret = segments;
+    return rc;
+}
+
+/* ---- both */
+
+static int add_all(struct changes *changes, const struct current *c, const struct placed *p,
+                   struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < c->count; i++)
+        if (p->texts[i])
+            rc = changes_add(changes, &c->list[i], p->texts[i], false, err);
+    return rc;
+}
+
+int edited_read(struct store *st, int64_t media_id, const char *path, struct changes *changes,
+                struct edited *ret, struct err *err)
+{
+    struct current c = {0};
+    struct cues cues = {0};
+    struct placed p = {0};
+    struct place_segment *segments = NULL;
+    enum format format = FORMAT_TXT;
+    int rc = current_read(st, media_id, &c, err);
+
+    if (rc == 0 && c.count == 0)
+        rc = err_set(err, ERR_INPUT,
+                     "there is no transcript of it. `nightshift show` says what there is");
+    if (rc == 0)
+        rc = read_cues(st, media_id, path, &format, &cues, err);
+    if (rc == 0)
+        rc = render_all(format, &c, &segments, err);
+    if (rc == 0 && place_cues(segments, c.count, &cues, &p, err) != 0)
+        rc = err_prefix(err, "'%.300s'", path);
+    if (rc == 0)
+        rc = add_all(changes, &c, &p, err);
+    if (rc == 0)
+        *ret = (struct edited){c.count, p.first, c.count - 1 - p.last, p.nowhere};
+    placed_free(&p);
+    free_segments(segments, c.count);
+    cues_free(&cues);
+    current_free(&c);
+    return rc;
+}

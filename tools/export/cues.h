@@ -1,0 +1,41 @@
+/* tools/export/cues.h - the texts of a transcript file, with their times: txt, srt, vtt, tsv, json.
+ *
+ * Takes what tools/export/formats.h and openai-whisper write, and what editors of subtitles make of
+ * it: texts over several lines, cues without number or without an empty line before them, empty
+ * lines inside a text. Tags (<i>, <v NAME>, {\an8}), times inside a text, settings of a cue, notes
+ * and styles are no text. Pure; any thread. */
+#ifndef NIGHTSHIFT_TOOLS_EXPORT_CUES_H
+#define NIGHTSHIFT_TOOLS_EXPORT_CUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "tools/export/formats.h"
+
+struct cue {
+    int64_t start_ms, end_ms; /* -1: not known; else 0 <= start <= end */
+    size_t at, len;           /* of its text, in `text`, NUL-terminated; '\n' between lines */
+    uint64_t line;            /* of the file, where it begins; of json, which one, from 1 */
+};
+
+#define CUES_LANGUAGE_LEN 16
+struct cues { /* zero at first; owned: cues_free */
+    struct cue *list;
+    size_t count, room;
+    struct buf text;
+    char language[CUES_LANGUAGE_LEN]; /* json: what it says of itself; "" */
+};
+void cues_free(struct cues *c);
+
+/* text: valid UTF-8, NUL-terminated. A cue whose times cannot be read has none. ERR_INPUT: not of
+ * this format, with the line. ERR_NOMEM. What was read before an error stays to be freed. */
+int cues_parse(enum format format, const char *text, struct cues *ret, struct err *err);
+
+/* The time that s begins with, [[H:]M:]S[.mmm], also with a comma; *end is behind it. -1: none, or
+ * more than a hundred thousand hours. */
+int64_t cues_time(const char *s, const char **end);
+
+#endif
