@@ -52,6 +52,20 @@ static int check_bytes(const struct finding *f, const struct place *p, bool *ret
     return rc;
 }
 
+int places_stand(const struct heard *h, const struct places *p, bool *ret, struct err *err)
+{
+    const struct finding f = {.h = h};
+    int rc = 0;
+
+    *ret = true;
+    for (size_t i = 0; i < p->count && *ret && rc == 0; i++) {
+        *ret = p->list[i].at.words > 0 && !p->list[i].confirms;
+        if (*ret)
+            rc = check_bytes(&f, &p->list[i], ret, err);
+    }
+    return rc;
+}
+
 static int check_words(struct finding *f, const struct place *p, bool *ret, struct err *err)
 {
     int rc = check_bytes(f, p, ret, err);

@@ -102,10 +102,7 @@ static int load_segments(struct store *st, struct heard *h, struct err *err)
         if (rows.rc < 0)
             break;
         g = &h->segments[h->count - 1];
-        rows.rc = heard_rows(st, g->text ? HEARD_ROWS("word_heard") : HEARD_ROWS("word"),
-                             g->segment_id, &g->rows, err);
-        if (rows.rc == 0)
-            rows.rc = hunk_words(g->heard, &g->words, &g->word_count, err);
+        rows.rc = hunk_words(g->heard, &g->words, &g->word_count, err);
         g->first = h->word_count;
         h->word_count += g->word_count;
     }
@@ -165,6 +162,29 @@ static int put_words(struct heard *h, struct err *err)
         return no_memory(err);
     for (size_t i = 0; i < h->count && rc == 0; i++)
         rc = time_segment(&h->segments[i], h->words + h->segments[i].first, err);
+    return rc;
+}
+
+int heard_time(struct store *st, struct heard *h, struct heard_segment *g, struct err *err)
+{
+    int rc;
+
+    if (g->timed)
+        return 0;
+    rc = heard_rows(st, g->text ? HEARD_ROWS("word_heard") : HEARD_ROWS("word"), g->segment_id,
+                    &g->rows, err);
+    if (rc == 0)
+        rc = time_segment(g, h->words + g->first, err);
+    g->timed = rc == 0;
+    return rc;
+}
+
+int heard_time_all(struct store *st, struct heard *h, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < h->count && rc == 0; i++)
+        rc = heard_time(st, h, &h->segments[i], err);
     return rc;
 }
 

@@ -12,7 +12,8 @@
 struct heard_segment {
     int64_t segment_id, start_ms, end_ms;
     char *heard, *text;       /* the machine's words; what is read, NULL: the same */
-    struct rebuilt rows;      /* the machine's words with their times, where it has any */
+    struct rebuilt rows;      /* the machine's words with their times, where it has any; */
+    bool timed;               /*   once heard_time was called: till then times are guessed */
     struct hunk_word *words;  /* of `heard` */
     size_t word_count, first; /* first: its first word's number in the recording */
     bool asked;               /* for whoever goes through some of them */
@@ -27,7 +28,10 @@ struct heard {                      /* owned: heard_free. Zero: nothing was hear
     size_t *by_id; /* segments in the order of segment_id */
 };
 
+/* The texts; times of words are read when they are asked for, of a segment or of all. */
 int heard_load(struct store *st, int64_t media_id, struct heard *ret, struct err *err);
+int heard_time(struct store *st, struct heard *h, struct heard_segment *g, struct err *err);
+int heard_time_all(struct store *st, struct heard *h, struct err *err);
 void heard_free(struct heard *h);
 
 /* NULL: it is none of these. */

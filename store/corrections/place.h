@@ -31,7 +31,10 @@ void places_free(struct places *p);
 int place_write(struct store *st, const struct heard *h, int64_t correction_id,
                 struct match_place at, struct err *err);
 
-/* Finds places for all that have none, and says of each what has become of it. */
+/* Do all stand where they were made, to the byte? Then no words are looked for. ERR_NOMEM. */
+int places_stand(const struct heard *h, const struct places *p, bool *ret, struct err *err);
+/* Finds places for all that have none, and says of each what has become of it. The words must have
+ * their times, unless all stand. */
 int places_find(const struct heard *h, struct places *p, struct err *err);
 
 /* What corrections put into a recording's segments. */

@@ -148,18 +148,20 @@ static int correct_segment(struct store *st, const struct heard_segment *g,
     return rc;
 }
 
-static int write_segments(struct store *st, const struct heard *h, const struct places *p,
+static int write_segments(struct store *st, struct heard *h, const struct places *p,
                           struct err *err)
 {
     struct place_parts parts = {0};
     int rc = place_parts_make(h, p, &parts, err);
 
     for (size_t i = 0; i < h->count && rc == 0; i++) {
-        const struct heard_segment *g = &h->segments[i];
+        struct heard_segment *g = &h->segments[i];
         size_t n = 0;
         const struct place_part *of = place_parts_of(&parts, i, &n);
 
         if (n)
+            rc = heard_time(st, h, g, err);
+        if (n && rc == 0)
             rc = correct_segment(st, g, of, n, err);
         else if (g->text)
             rc = restore(st, g->segment_id, err);
@@ -204,16 +206,21 @@ static int drop_others(struct store *st, const struct heard *h, struct err *err)
         "ii", h->media_id, h->task_id);
 }
 
-static int settle_places(struct store *st, const struct heard *h, struct places *p, struct err *err)
+static int settle_places(struct store *st, struct heard *h, struct places *p, struct err *err)
 {
     struct match_place *was = calloc(p->count + 1, sizeof(*was));
+    bool stand = false;
     int rc;
 
     if (!was)
         return no_memory(err);
     for (size_t i = 0; i < p->count; i++)
         was[i] = p->list[i].at;
-    rc = places_find(h, p, err);
+    rc = places_stand(h, p, &stand, err);
+    if (rc == 0 && !stand)
+        rc = heard_time_all(st, h, err);
+    if (rc == 0)
+        rc = places_find(h, p, err);
     if (rc == 0)
         rc = write_places(st, h, p, was, err);
     free(was);

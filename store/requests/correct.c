@@ -56,14 +56,17 @@ static void put_context(const struct heard *h, struct match_place at, struct buf
 }
 
 /* like: who made it, when and from what, of another correction; 0: `by`. */
-static int put_row(struct store *st, const struct heard *h, struct match_place at,
-                   const char *meant, bool confirms, const struct author *by, int64_t like,
-                   struct err *err)
+static int put_row(struct store *st, struct heard *h, struct match_place at, const char *meant,
+                   bool confirms, const struct author *by, int64_t like, struct err *err)
 {
     const struct match_word *first = &h->words[at.word], *last = first + at.words - 1;
     struct buf said = BUF_INIT, before = BUF_INIT, after = BUF_INIT;
-    int64_t end_ms = last->end_ms > first->start_ms ? last->end_ms : first->start_ms;
-    int rc = 0;
+    int rc = heard_time(st, h, heard_segment_at(h, at.word), err);
+
+    if (rc == 0)
+        rc = heard_time(st, h, heard_segment_at(h, at.word + at.words - 1), err);
+    if (rc < 0)
+        return rc;
 
     heard_put(h, at, &said);
     put_context(h, at, &before, &after);
@@ -76,9 +79,10 @@ static int put_row(struct store *st, const struct heard *h, struct match_place a
                     "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, iif(?8, 'confirmed', 'applied'), "
                     "ifnull(o.made_by, ?9), ifnull(o.made_at, ?10), ifnull(o.source, ?11) "
                     "FROM (SELECT 1) LEFT JOIN correction o ON o.correction_id = ?12",
-                    "iiittttittti", h->media_id, first->start_ms, end_ms, (char *)said.data, meant,
-                    (char *)before.data, (char *)after.data, (int64_t)confirms, by->made_by,
-                    by->now, by->source, like);
+                    "iiittttittti", h->media_id, first->start_ms,
+                    last->end_ms > first->start_ms ? last->end_ms : first->start_ms,
+                    (char *)said.data, meant, (char *)before.data, (char *)after.data,
+                    (int64_t)confirms, by->made_by, by->now, by->source, like);
     if (rc == 0)
         rc = place_write(st, h, sqlite3_last_insert_rowid(st->db), at, err);
     buf_free(&said);
@@ -143,7 +147,7 @@ static int keep_parts(const struct place_part *parts, size_t n, bool *kept, cons
     return rc;
 }
 
-static int put_hunk(const struct correcting *c, const struct heard_segment *g, const char *text,
+static int put_hunk(struct correcting *c, const struct heard_segment *g, const char *text,
                     const struct hunks *d, struct hunk hunk, struct err *err)
 {
     struct buf meant = BUF_INIT;
@@ -445,10 +449,13 @@ static int put_meant(const struct correcting *c, const struct decided *d, struct
 static int put_kept(struct correcting *c, const struct decided *d, struct err *err)
 {
     bool beside = false;
-    struct match_place at = heard_between(&c->h, d->start_ms, d->end_ms, &beside);
+    struct match_place at;
     struct buf meant = BUF_INIT;
-    int rc;
+    int rc = heard_time_all(c->st, &c->h, err);
 
+    if (rc < 0)
+        return rc;
+    at = heard_between(&c->h, d->start_ms, d->end_ms, &beside);
     if (!at.words)
         return err_set(err, ERR_INPUT,
                        "nothing is heard there now that it could take the place of");

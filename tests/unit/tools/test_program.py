@@ -917,6 +917,10 @@ class Output(Program):
             texts = json.load(file)["segments"]
         self.assertEqual([("Good evening.", "Good morning."), ("We met at the market.", None),
                           ("The the the.", None)], [(t["text"], t.get("heard")) for t in texts])
+        with open(os.path.join(self.dir, "a.txt"), "w", encoding="utf-8") as file:
+            file.write("Good morning. We met at the market. The the the. Mumble.")
+        score = json.loads(self.run_it("score", "a.txt", "--json", status=0).out)
+        self.assertEqual(0, score["words"]["rate"], score)  # of the machine's words
         self.assertEqual([], json.loads(self.run_it("search", "morning", "--json").out))
         self.assertEqual(1, len(json.loads(self.run_it("search", "evening", "--json").out)))
 
