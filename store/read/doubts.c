@@ -113,8 +113,11 @@ int read_doubts(struct store *st, const struct read_doubts *which, read_doubt_fn
     struct reading r = {.st = st, .fn = fn, .arg = arg, .err = err};
     struct buf sql = BUF_INIT;
     struct db_rows rows;
+    bool held = false;
     int rc = make_paths(&r, which);
 
+    if (rc == 0)
+        rc = store_hold(st, &held, err);
     if (rc == 0) {
         put_query(&r, which, &sql);
         db_rows_open(&rows, st, err, buf_cstr(&sql), "i",
@@ -126,6 +129,7 @@ int read_doubts(struct store *st, const struct read_doubts *which, read_doubt_fn
         bind_paths(&r, which->path_count, &rows);
         rc = text_rows_give(&rows, on_segment, &r);
     }
+    store_let_go(st, held);
     for (size_t i = 0; r.paths && i < which->path_count; i++)
         filter_path_free(&r.paths[i]);
     free(r.paths);
