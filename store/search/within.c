@@ -187,7 +187,7 @@ static int by_time(const void *a, const void *b)
     return (x->segment_id > y->segment_id) - (x->segment_id < y->segment_id);
 }
 
-/* Rows of segments; what the search asks for beside its words holds for each. */
+/* Rows of segments by their numbers; what the search asks for beside its words holds for each. */
 static sqlite3_stmt *prepare_segments(struct within *w, const char *where, struct err *err)
 {
     struct buf sql = BUF_INIT;
@@ -201,6 +201,7 @@ static sqlite3_stmt *prepare_segments(struct within *w, const char *where, struc
         buf_printf(&sql, " AND " FILTER_SPEAKER("?3"));
     if (w->search->language)
         buf_printf(&sql, " AND " FILTER_LANGUAGE("?4"));
+    buf_printf(&sql, " ORDER BY g.segment_id");
     rc = filter_prepare(w->st, &sql, &stmt, err);
     if (rc == 0 && w->search->speaker)
         rc = filter_bound(db_bind(stmt, "--t", w->search->speaker), err);
@@ -268,8 +269,7 @@ static int read_each(struct within *w, sqlite3_stmt *one, struct err *err)
 static int scan(struct within *w, struct err *err)
 {
     const struct mark *list = w->marks.list, *end = list + w->marks.count;
-    sqlite3_stmt *stmt =
-        prepare_segments(w, "g.segment_id BETWEEN ?1 AND ?2 ORDER BY g.segment_id", err);
+    sqlite3_stmt *stmt = prepare_segments(w, "g.segment_id BETWEEN ?1 AND ?2", err);
     int rc = stmt ? filter_bound(db_bind(stmt, "ii", list->segment_id, end[-1].segment_id), err)
                   : err->code;
 
