@@ -407,6 +407,26 @@ int db_leave(struct store *st, int rc, struct err *err)
     return rc;
 }
 
+int store_hold(struct store *st, bool *held, struct err *err)
+{
+    int rc;
+
+    *held = false;
+    if (st->mode != STORE_READ || !sqlite3_get_autocommit(st->db))
+        return 0;
+    rc = db_exec(st, "BEGIN", err);
+    *held = rc == 0;
+    return rc;
+}
+
+void store_let_go(struct store *st, bool held)
+{
+    struct err none = {0};
+
+    if (held)
+        (void)db_exec(st, "COMMIT", &none); /* nothing was written that could be lost */
+}
+
 int store_begin(struct store *st, struct err *err)
 {
     int rc;

@@ -34,6 +34,7 @@ struct store {
     size_t cached_count;
     bool batch;      /* between store_begin and store_commit */
     bool inside;     /* between db_enter and db_leave */
+    bool ranks;      /* has the functions of search/ranking.h */
     struct err lost; /* code != 0: SQLite rolled the batch back by itself, and why */
     /* Tasks that became done: committed; of the transaction that is open; of it when db_enter was
      * called. */

@@ -30,6 +30,12 @@ enum store_mode { STORE_READ, STORE_WRITE };
 int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err);
 void store_close(struct store *st);
 const char *store_path(const struct store *st);
+/* What is read from here to store_let_go is of one moment; a search that looks thousands of rows up
+ * takes half the time, for each look is no transaction of its own. Not for long: the log of a run
+ * cannot be emptied meanwhile. For STORE_READ; otherwise, and held already, nothing (*held false).
+ * store_let_go takes what store_hold set. */
+int store_hold(struct store *st, bool *held, struct err *err);
+void store_let_go(struct store *st, bool held);
 /* How long a call waits for somebody else's transaction before it is ERR_LOCKED; 10 s at first. */
 void store_patience(struct store *st, uint32_t ms);
 int store_schema_version(struct store *st);

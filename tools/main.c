@@ -21,6 +21,7 @@ static const char help[] =
     "  status           how far it is, and what went wrong\n"
     "  show WHAT        the transcript of one recording\n"
     "  search TEXT...   where something was said\n"
+    "  doubts           what may be wrong in them, and the commands that play it\n"
     "  speakers         who speaks; the same voice elsewhere; names for voices\n"
     "  describe CSV     what a list says of the recordings: dates, people, numbers\n"
     "  correct          what was really said: edited subtitles, words, one passage\n"
@@ -83,7 +84,7 @@ static const struct command {
     {"plan", cmd_plan},         {"bench", cmd_bench},       {"score", cmd_score},
     {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
     {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
-    {"correct", cmd_correct},
+    {"correct", cmd_correct},   {"doubts", cmd_doubts},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

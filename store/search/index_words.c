@@ -3,7 +3,7 @@
 #include "store/db.h"
 
 /* FTS5 hands its functions out by a pointer that a query leaves (SQLite, "Extending FTS5"). */
-static int find_fts5(struct store *st, fts5_api **ret, struct err *err)
+int index_words_fts5(struct store *st, fts5_api **ret, struct err *err)
 {
     struct db_rows rows;
     int rc;
@@ -25,7 +25,7 @@ int index_words_open(struct store *st, struct index_words *ret, struct err *err)
     struct index_words w = {0};
     fts5_api *api = NULL;
     void *user = NULL;
-    int rc = find_fts5(st, &api, err);
+    int rc = index_words_fts5(st, &api, err);
 
     if (rc != 0)
         return rc;

@@ -8,6 +8,9 @@
 #include "store/search/query.h"
 #include "store/store.h"
 
+/* What FTS5 lends to those who extend it; valid while the store is open. */
+int index_words_fts5(struct store *st, fts5_api **ret, struct err *err);
+
 struct index_words { /* zero: nothing to close */
     fts5_tokenizer kind;
     Fts5Tokenizer *tokenizer;

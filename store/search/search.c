@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "store/read/filter.h"
-#include "store/search/index_words.h"
 #include "store/read/text_rows.h"
+#include "store/search/index_words.h"
+#include "store/search/ranked.h"
 
 int read_query(struct store *st, const char *text, struct query **ret, size_t *at, struct err *err)
 {
@@ -63,48 +64,72 @@ static void put_sound(struct buf *sql)
                    "AND dt.current)");
 }
 
-int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,
-                struct err *err)
+void search_put_conditions(const struct read_search *search, struct filter_path *path,
+                           struct buf *sql)
 {
-    struct filter_path path = {0};
+    if (search->path)
+        buf_printf(sql, " AND t.media_id IN (%s)", filter_path_sql(path, 6));
+    if (search->speaker)
+        buf_printf(sql, " AND " FILTER_SPEAKER("?9"));
+    if (search->language)
+        buf_printf(sql, " AND " FILTER_LANGUAGE("?10"));
+    if (search->sound)
+        put_sound(sql);
+}
+
+void search_bind_conditions(const struct read_search *search, const struct filter_path *path,
+                            struct db_rows *rows)
+{
+    if (search->path)
+        db_rows_bind(rows, "-----bbb", FILTER_PATH_VALUES(path));
+    if (search->speaker)
+        db_rows_bind(rows, "--------t", search->speaker);
+    if (search->language)
+        db_rows_bind(rows, "---------t", search->language);
+    if (search->sound)
+        db_rows_bind(rows, "----------ti", search->sound, search->sound_ms);
+}
+
+/* All that are found, in their order. */
+static int read_sorted(struct store *st, const struct read_search *search, const char *expression,
+                       struct filter_path *path, read_segment_fn fn, void *arg, struct err *err)
+{
     struct buf sql = BUF_INIT;
     struct db_rows rows;
-    char *expression = NULL;
-    int rc;
 
-    rc = expression_of(st, search->text, &expression, err);
-    if (rc == 0)
-        rc = filter_path_make(search->path, &path, err);
-    if (rc < 0)
-        goto out;
     text_rows_select(&sql, "highlight(segment_fts, 0, ?2, ?3)",
                      "segment_fts CROSS JOIN segment g ON g.segment_id = segment_fts.rowid",
                      "segment_fts MATCH ?1");
-    if (search->path)
-        buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&path, 6));
-    if (search->speaker)
-        buf_printf(&sql, " AND " FILTER_SPEAKER("?9"));
-    if (search->language)
-        buf_printf(&sql, " AND " FILTER_LANGUAGE("?10"));
-    if (search->sound)
-        put_sound(&sql);
+    search_put_conditions(search, path, &sql);
     buf_printf(&sql, " ORDER BY %s p.path, p.member, g.start_ms, g.segment_id LIMIT ?4 OFFSET ?5",
                search->by_time ? "" : "segment_fts.rank,");
     db_rows_open(&rows, st, err, buf_cstr(&sql), "tttii", expression, READ_MARK_BEGIN(search),
                  READ_MARK_END(search), search->limit ? (int64_t)search->limit : (int64_t)-1,
                  (int64_t)search->offset);
-    if (search->path)
-        db_rows_bind(&rows, "-----bbb", FILTER_PATH_VALUES(&path));
-    if (search->speaker)
-        db_rows_bind(&rows, "--------t", search->speaker);
-    if (search->language)
-        db_rows_bind(&rows, "---------t", search->language);
-    if (search->sound)
-        db_rows_bind(&rows, "----------ti", search->sound, search->sound_ms);
-    rc = text_rows_give(&rows, fn, arg);
-out:
-    filter_path_free(&path);
     buf_free(&sql);
+    search_bind_conditions(search, path, &rows);
+    return text_rows_give(&rows, fn, arg);
+}
+
+int read_search(struct store *st, const struct read_search *search, read_segment_fn fn, void *arg,
+                struct err *err)
+{
+    struct filter_path path = {0};
+    struct ranked found = {0};
+    char *expression = NULL;
+    bool all = true;
+    int rc;
+
+    rc = expression_of(st, search->text, &expression, err);
+    if (rc == 0)
+        rc = filter_path_make(search->path, &path, err);
+    if (rc == 0 && !search->by_time)
+        rc = ranked_find(st, search, expression, &path, &found, &all, err);
+    if (rc == 0)
+        rc = all ? read_sorted(st, search, expression, &path, fn, arg, err)
+                 : ranked_give(st, search, &found, fn, arg, err);
+    ranked_free(&found);
+    filter_path_free(&path);
     free(expression);
     return rc;
 }

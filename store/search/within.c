@@ -1,6 +1,7 @@
 /* Words that are said near each other in time (store/search/within.h). The index says which
- * segments have which term; of the rarest one's recordings the segments that have any are read, put
- * in the order of their times, and walked through once: a window that slides. */
+ * segments have which term. When these are said is looked up, where one term is rare only in its
+ * recordings; put in the order of recordings and times they are walked through once: a window that
+ * slides. Names are looked up of what is shown. */
 #include "store/search/within.h"
 
 #include <stdlib.h>
@@ -14,12 +15,16 @@
 #define LEFT_OUT WITHIN_TERMS /* the bit of what must not be there */
 _Static_assert(LEFT_OUT < MARKS_MOST, "a bit for each term, and one more");
 
+#define FEW 2000    /* recordings, or segments of the rarest term: looked at one by one */
+#define SCAN_FROM 3 /* so many times faster a segment is read in a row than by itself */
+
 struct said { /* a segment that has something */
-    int64_t segment_id, start_ms;
+    int64_t task_id, segment_id, start_ms;
     uint32_t has;
 };
 
 struct stretch {
+    int64_t task_id;
     size_t number;     /* in the order of recordings and times */
     uint64_t apart_ms; /* its last segment from its first, by their beginnings */
     size_t first, n;   /* of `ids` */
@@ -30,11 +35,11 @@ struct within { /* owned, but for the first ones */
     const struct read_search *search;
     int64_t within_ms;
     size_t terms;
+    struct filter_path path;
     struct marks marks;
-    int64_t *tasks; /* that have the rarest term */
+    int64_t *tasks; /* that are looked at, or listed */
     size_t task_count, task_room;
-    sqlite3_stmt *segments, *segment; /* of a task, their ids; one, if it is asked for */
-    struct said *said;                /* of one task */
+    struct said *said;
     size_t said_count, said_room;
     struct stretch *found;
     size_t count, room;
@@ -67,8 +72,7 @@ static void within_free(struct within *w)
     free(w->said);
     free(w->found);
     free(w->ids);
-    sqlite3_finalize(w->segments);
-    sqlite3_finalize(w->segment);
+    filter_path_free(&w->path);
 }
 
 /* ------------------------------------------------------------------------------- where to look */
@@ -129,6 +133,7 @@ static void sort_tasks(struct within *w)
     w->task_count = kept;
 }
 
+/* The recordings of the rarest term, which are few. */
 static int find_tasks(struct within *w, struct err *err)
 {
     uint32_t bit = (uint32_t)1 << rarest(w);
@@ -148,50 +153,175 @@ static int find_tasks(struct within *w, struct err *err)
     return rc;
 }
 
-/* --------------------------------------------------------------------------------- one of them */
+/* The recordings below the path, if they are few: else none, and *few is false. */
+static int find_tasks_below(struct within *w, bool *few, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows rows;
+    int rc;
+
+    buf_printf(&sql, "SELECT task_id FROM task t WHERE t.current AND t.media_id IN (%s) LIMIT %d",
+               filter_path_sql(&w->path, 1), FEW + 1);
+    db_rows_open(&rows, w->st, err, buf_cstr(&sql), "bbb", FILTER_PATH_VALUES(&w->path));
+    buf_free(&sql);
+    while (db_rows_next(&rows))
+        rows.rc = add_task(w, sqlite3_column_int64(rows.stmt, 0), err);
+    rc = db_rows_end(&rows);
+    sort_tasks(w);
+    *few = w->task_count <= FEW;
+    if (!*few)
+        w->task_count = 0;
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- when */
 
 static int by_time(const void *a, const void *b)
 {
     const struct said *x = a, *y = b;
 
+    if (x->task_id != y->task_id)
+        return x->task_id < y->task_id ? -1 : 1;
     if (x->start_ms != y->start_ms)
         return x->start_ms < y->start_ms ? -1 : 1;
     return (x->segment_id > y->segment_id) - (x->segment_id < y->segment_id);
 }
 
-static int add_said(struct within *w, struct said said, struct err *err)
+/* Rows of segments by their numbers; what the search asks for beside its words holds for each. */
+static sqlite3_stmt *prepare_segments(struct within *w, const char *where, struct err *err)
 {
+    struct buf sql = BUF_INIT;
+    sqlite3_stmt *stmt = NULL;
     int rc;
 
-    sqlite3_reset(w->segment);
-    rc = filter_bound(db_bind(w->segment, "i", said.segment_id), err);
+    buf_printf(&sql, "SELECT g.segment_id, g.task_id, g.start_ms FROM segment g %sWHERE %s",
+               w->search->speaker ? "CROSS JOIN speaker k ON k.speaker_id = g.speaker_id " : "",
+               where);
+    if (w->search->speaker)
+        buf_printf(&sql, " AND " FILTER_SPEAKER("?3"));
+    if (w->search->language)
+        buf_printf(&sql, " AND " FILTER_LANGUAGE("?4"));
+    buf_printf(&sql, " ORDER BY g.segment_id");
+    rc = filter_prepare(w->st, &sql, &stmt, err);
+    if (rc == 0 && w->search->speaker)
+        rc = filter_bound(db_bind(stmt, "--t", w->search->speaker), err);
+    if (rc == 0 && w->search->language)
+        rc = filter_bound(db_bind(stmt, "---t", w->search->language), err);
+    buf_free(&sql);
     if (rc == 0)
-        rc = db_next(w->st, w->segment, err);
-    if (rc != 1)
-        return rc;
-    said.start_ms = sqlite3_column_int64(w->segment, 0);
+        return stmt;
+    sqlite3_finalize(stmt);
+    return NULL;
+}
+
+static int add_said(struct within *w, sqlite3_stmt *stmt, uint32_t has, struct err *err)
+{
     GROW(w->said, w->said_count, w->said_room, err);
-    w->said[w->said_count++] = said;
+    w->said[w->said_count++] =
+        (struct said){sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 0),
+                      sqlite3_column_int64(stmt, 2), has};
     return 0;
 }
 
-static int read_said(struct within *w, int64_t task_id, struct err *err)
+/* One that has something. */
+static int look_up(struct within *w, sqlite3_stmt *stmt, int64_t segment_id, uint32_t has,
+                   struct err *err)
 {
     int rc;
 
-    w->said_count = 0;
-    sqlite3_reset(w->segments);
-    rc = filter_bound(db_bind(w->segments, "i", task_id), err);
-    while (rc == 0 && (rc = db_next(w->st, w->segments, err)) == 1) {
-        int64_t id = sqlite3_column_int64(w->segments, 0);
-        uint32_t has = marks_of(&w->marks, id);
+    sqlite3_reset(stmt);
+    rc = filter_bound(db_bind(stmt, "i", segment_id), err);
+    if (rc == 0)
+        rc = db_next(w->st, stmt, err);
+    return rc == 1 ? add_said(w, stmt, has, err) : rc;
+}
 
-        rc = has ? add_said(w, (struct said){id, 0, has}, err) : 0;
+/* Of the recordings that are looked at, by an index that has no more than the numbers. */
+static int read_tasks(struct within *w, sqlite3_stmt *one, struct err *err)
+{
+    sqlite3_stmt *ids = db_prepare(w->st, "SELECT segment_id FROM segment WHERE task_id = ?", err);
+    int rc = ids ? 0 : err->code;
+
+    for (size_t i = 0; i < w->task_count && rc == 0; i++) {
+        sqlite3_reset(ids);
+        rc = filter_bound(db_bind(ids, "i", w->tasks[i]), err);
+        while (rc == 0 && (rc = db_next(w->st, ids, err)) == 1) {
+            int64_t id = sqlite3_column_int64(ids, 0);
+            uint32_t has = marks_of(&w->marks, id);
+
+            rc = has ? look_up(w, one, id, has, err) : 0;
+        }
+    }
+    sqlite3_finalize(ids);
+    return rc;
+}
+
+static int read_each(struct within *w, sqlite3_stmt *one, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < w->marks.count && rc == 0; i++)
+        rc = look_up(w, one, w->marks.list[i].segment_id, w->marks.list[i].has, err);
+    return rc;
+}
+
+/* All segments in a row, of which those count that have something. */
+static int scan(struct within *w, struct err *err)
+{
+    const struct mark *list = w->marks.list, *end = list + w->marks.count;
+    sqlite3_stmt *stmt = prepare_segments(w, "g.segment_id BETWEEN ?1 AND ?2", err);
+    int rc = stmt ? filter_bound(db_bind(stmt, "ii", list->segment_id, end[-1].segment_id), err)
+                  : err->code;
+
+    while (rc == 0 && (rc = db_next(w->st, stmt, err)) == 1) {
+        int64_t id = sqlite3_column_int64(stmt, 0);
+
+        while (list < end && list->segment_id < id)
+            list++;
+        rc = list < end && list->segment_id == id ? add_said(w, stmt, list->has, err) : 0;
+    }
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+static bool is_dense(const struct marks *m)
+{
+    uint64_t span = (uint64_t)m->list[m->count - 1].segment_id - (uint64_t)m->list[0].segment_id;
+
+    return span / SCAN_FROM < m->count;
+}
+
+static int read_said(struct within *w, bool few, struct err *err)
+{
+    sqlite3_stmt *one = NULL;
+    int rc;
+
+    if (!few && is_dense(&w->marks)) {
+        rc = scan(w, err);
+    } else {
+        one = prepare_segments(w, "g.segment_id = ?1", err);
+        rc = !one ? err->code : few ? read_tasks(w, one, err) : read_each(w, one, err);
+        sqlite3_finalize(one);
     }
     if (rc == 0 && w->said_count > 1)
         qsort(w->said, w->said_count, sizeof(*w->said), by_time);
     return rc;
 }
+
+/* Where to look first, and then when it is said. */
+static int gather(struct within *w, struct err *err)
+{
+    bool few = w->marks.of[rarest(w)] <= FEW;
+    int rc = 0;
+
+    if (few)
+        rc = find_tasks(w, err);
+    else if (w->search->path)
+        rc = find_tasks_below(w, &few, err);
+    return rc == 0 ? read_said(w, few, err) : rc;
+}
+
+/* --------------------------------------------------------------------------------- what is near */
 
 /* Of two in their order. A catalog may hold any numbers. */
 static uint64_t apart(const struct said *from, const struct said *to)
@@ -203,7 +333,8 @@ static uint64_t apart(const struct said *from, const struct said *to)
 static int add_stretch(struct within *w, const size_t *last, size_t from, size_t to,
                        struct err *err)
 {
-    struct stretch s = {w->count, apart(&w->said[from], &w->said[to]), w->id_count, 0};
+    struct stretch s = {w->said[from].task_id, w->count, apart(&w->said[from], &w->said[to]),
+                        w->id_count, 0};
 
     for (size_t at = from; at <= to; at++) {
         bool shown = false;
@@ -233,14 +364,14 @@ static size_t least(const size_t *list, size_t n)
 
 /* Where the window's beginning has moved on, no shorter one lies within it, and with that beginning
  * none will be shorter. */
-static int slide(struct within *w, struct err *err)
+static int slide(struct within *w, size_t begin, size_t end, struct err *err)
 {
     size_t last[WITHIN_TERMS], left_out = 0, begun = 0; /* one more than where */
     uint32_t seen = 0, all = ((uint32_t)1 << w->terms) - 1;
     int rc = 0;
 
     memset(last, 0, sizeof(last));
-    for (size_t i = 0; i < w->said_count && rc == 0; i++) {
+    for (size_t i = begin; i < end && rc == 0; i++) {
         size_t from;
 
         for (size_t k = 0; k < w->terms; k++)
@@ -259,79 +390,22 @@ static int slide(struct within *w, struct err *err)
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------- the whole
- */
-
-static int prepare(struct within *w, struct err *err)
+/* Recording by recording. */
+static int slide_all(struct within *w, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    int rc;
+    size_t end;
+    int rc = 0;
 
-    w->segments = db_prepare(w->st, "SELECT segment_id FROM segment WHERE task_id = ?1", err);
-    if (!w->segments)
-        return err->code;
-    buf_printf(&sql, "SELECT g.start_ms FROM segment g "
-                     "LEFT JOIN speaker k ON k.speaker_id = g.speaker_id WHERE g.segment_id = ?1");
-    if (w->search->speaker)
-        buf_printf(&sql, " AND " FILTER_SPEAKER("?2"));
-    if (w->search->language)
-        buf_printf(&sql, " AND " FILTER_LANGUAGE("?3"));
-    rc = filter_prepare(w->st, &sql, &w->segment, err);
-    if (rc == 0 && w->search->speaker)
-        rc = filter_bound(db_bind(w->segment, "-t", w->search->speaker), err);
-    if (rc == 0 && w->search->language)
-        rc = filter_bound(db_bind(w->segment, "--t", w->search->language), err);
-    buf_free(&sql);
-    return rc;
-}
-
-/* The tasks in the order of their recordings' names; json: all of them. */
-static int list_tasks(struct within *w, const char *json, struct filter_path *path,
-                      sqlite3_stmt **ret, struct err *err)
-{
-    struct buf sql = BUF_INIT;
-    int rc;
-
-    buf_printf(&sql, "SELECT t.task_id FROM json_each(?1) j "
-                     "CROSS JOIN task t ON t.task_id = j.value "
-                     "CROSS JOIN media m ON m.media_id = t.media_id "
-                     "CROSS JOIN place p ON p.place_id = m.place_id WHERE 1");
-    if (w->search->path)
-        buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(path, 2));
-    buf_printf(&sql, " ORDER BY p.path, p.member, t.task_id");
-    rc = filter_prepare(w->st, &sql, ret, err);
-    if (rc == 0)
-        rc = filter_bound(db_bind(*ret, "t", json), err);
-    if (rc == 0 && w->search->path)
-        rc = filter_bound(db_bind(*ret, "-bbb", FILTER_PATH_VALUES(path)), err);
-    buf_free(&sql);
-    return rc;
-}
-
-static int walk_tasks(struct within *w, struct err *err)
-{
-    struct filter_path path = {0};
-    struct buf json = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
-    int rc = filter_path_make(w->search->path, &path, err);
-
-    for (size_t i = 0; i < w->task_count; i++)
-        buf_printf(&json, "%s%lld", i > 0 ? "," : "[", (long long)w->tasks[i]);
-    buf_printf(&json, "%s]", w->task_count > 0 ? "" : "[");
-    if (rc == 0 && !buf_cstr(&json))
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
-    if (rc == 0)
-        rc = list_tasks(w, buf_cstr(&json), &path, &stmt, err);
-    while (rc == 0 && (rc = db_next(w->st, stmt, err)) == 1) {
-        rc = read_said(w, sqlite3_column_int64(stmt, 0), err);
-        if (rc == 0)
-            rc = slide(w, err);
+    for (size_t at = 0; at < w->said_count && rc == 0; at = end) {
+        for (end = at; end < w->said_count && w->said[end].task_id == w->said[at].task_id;)
+            end++;
+        rc = slide(w, at, end, err);
     }
-    sqlite3_finalize(stmt);
-    buf_free(&json);
-    filter_path_free(&path);
     return rc;
 }
+
+/* ------------------------------------------------------------------------------------ their order
+ */
 
 static int by_nearness(const void *a, const void *b)
 {
@@ -342,6 +416,102 @@ static int by_nearness(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
+static int by_number_of(const void *a, const void *b)
+{
+    const struct stretch *x = a, *y = b;
+
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void sort_found(struct within *w, int (*order)(const void *a, const void *b))
+{
+    if (w->count > 1)
+        qsort(w->found, w->count, sizeof(*w->found), order);
+}
+
+/* What is nearer than all that are wanted, and what is as near as the last of them: names decide
+ * between these. A path that leaves some out is looked at with the names. */
+static void cut(struct within *w)
+{
+    const struct read_search *s = w->search;
+    uint64_t wanted = s->limit ? s->offset + s->limit : 0;
+
+    if (s->by_time || s->path || wanted == 0 || wanted >= w->count)
+        return;
+    sort_found(w, by_nearness);
+    while (wanted < w->count && w->found[wanted].apart_ms == w->found[wanted - 1].apart_ms)
+        wanted++;
+    w->count = wanted;
+    sort_found(w, by_number_of);
+}
+
+/* The tasks of what was found in the order of their recordings' names; json: all of them. */
+static void open_names(struct within *w, const char *json, struct db_rows *rows, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT t.task_id FROM json_each(?1) j "
+                     "CROSS JOIN task t ON t.task_id = j.value "
+                     "CROSS JOIN media m ON m.media_id = t.media_id "
+                     "CROSS JOIN place p ON p.place_id = m.place_id WHERE 1");
+    if (w->search->path)
+        buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&w->path, 2));
+    buf_printf(&sql, " ORDER BY p.path, p.member, t.task_id");
+    db_rows_open(rows, w->st, err, json ? buf_cstr(&sql) : NULL, "t", json);
+    buf_free(&sql);
+    if (w->search->path)
+        db_rows_bind(rows, "-bbb", FILTER_PATH_VALUES(&w->path));
+}
+
+/* What was found stands task by task, each task's in the order of time. */
+static size_t first_of(const struct within *w, int64_t task_id)
+{
+    size_t low = 0, high = w->count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (w->found[mid].task_id < task_id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Numbers what was found by the names of recordings; what the path leaves out is left out. */
+static int number(struct within *w, struct err *err)
+{
+    struct buf json = BUF_INIT;
+    struct db_rows rows;
+    size_t n = 0, kept = 0;
+    int rc;
+
+    for (size_t i = 0; i < w->count; i++) {
+        if (i == 0 || w->found[i].task_id != w->found[i - 1].task_id)
+            buf_printf(&json, "%s%lld", i > 0 ? "," : "[", (long long)w->found[i].task_id);
+        w->found[i].number = SIZE_MAX;
+    }
+    buf_printf(&json, "%s]", w->count > 0 ? "" : "[");
+    open_names(w, buf_cstr(&json), &rows, err);
+    while (db_rows_next(&rows)) {
+        int64_t task_id = sqlite3_column_int64(rows.stmt, 0);
+
+        for (size_t i = first_of(w, task_id); i < w->count && w->found[i].task_id == task_id; i++)
+            w->found[i].number = n++;
+    }
+    rc = db_rows_end(&rows);
+    for (size_t i = 0; i < w->count; i++)
+        if (w->found[i].number != SIZE_MAX)
+            w->found[kept++] = w->found[i];
+    w->count = kept;
+    buf_free(&json);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- the whole
+ */
+
 static int give(struct within *w, const struct query *q, read_span_fn fn, void *arg,
                 struct err *err)
 {
@@ -351,8 +521,7 @@ static int give(struct within *w, const struct query *q, read_span_fn fn, void *
     uint64_t end = s->limit && s->limit < w->count ? s->offset + s->limit : w->count;
     int rc = query_match_any(q, &match, err);
 
-    if (!s->by_time && w->count > 1)
-        qsort(w->found, w->count, sizeof(*w->found), by_nearness);
+    sort_found(w, s->by_time ? by_number_of : by_nearness);
     if (rc == 0)
         rc = span_prepare(w->st, match, s, &stmt, err);
     for (uint64_t i = s->offset; i < w->count && i < end && rc == 0; i++)
@@ -360,6 +529,22 @@ static int give(struct within *w, const struct query *q, read_span_fn fn, void *
     sqlite3_finalize(stmt);
     free(match);
     return rc;
+}
+
+static int look(struct within *w, const struct query *q, read_span_fn fn, void *arg,
+                struct err *err)
+{
+    int rc = filter_path_make(w->search->path, &w->path, err);
+
+    if (rc == 0)
+        rc = gather(w, err);
+    if (rc == 0)
+        rc = slide_all(w, err);
+    if (rc == 0)
+        cut(w);
+    if (rc == 0)
+        rc = number(w, err);
+    return rc == 0 ? give(w, q, fn, arg, err) : rc;
 }
 
 static int check_terms(const struct query *q, struct err *err)
@@ -382,25 +567,22 @@ int read_within(struct store *st, const struct read_search *search, int64_t with
 {
     struct within w = {.st = st, .search = search, .within_ms = within_ms};
     struct query *q = NULL;
+    bool held = false;
     size_t at;
     int rc = read_query(st, search->text, &q, &at, err);
 
     if (rc == 0)
         rc = check_terms(q, err);
+    if (rc == 0)
+        rc = store_hold(st, &held, err);
     if (rc == 0) {
         w.terms = query_terms(q);
         rc = mark_terms(&w, q, err);
     }
-    if (rc == 0 && w.marks.of[rarest(&w)] > 0) {
-        rc = prepare(&w, err);
-        if (rc == 0)
-            rc = find_tasks(&w, err);
-        if (rc == 0)
-            rc = walk_tasks(&w, err);
-        if (rc == 0)
-            rc = give(&w, q, fn, arg, err);
-    }
+    if (rc == 0 && w.marks.of[rarest(&w)] > 0)
+        rc = look(&w, q, fn, arg, err);
     within_free(&w);
+    store_let_go(st, held);
     query_free(q);
     return rc;
 }

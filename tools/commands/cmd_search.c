@@ -330,11 +330,14 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
 {
     struct store *st = NULL;
     struct err err = {0};
+    bool held = false;
     int status;
 
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    status = search_in(cli, st, w, text, path);
+    status = store_hold(st, &held, &err) == 0 ? search_in(cli, st, w, text, path)
+                                              : cli_fail("search", &err, NULL);
+    store_let_go(st, held);
     store_close(st);
     return cli_flush(status);
 }

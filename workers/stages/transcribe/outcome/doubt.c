@@ -193,38 +193,74 @@ bool doubt_drops(uint32_t signs)
 
 static const struct name {
     uint32_t sign;
-    const char *text;
+    const char *text, *sentence;
 } names[] = {
-    {DOUBT_NO_SPEECH, "no speech"},
-    {DOUBT_NO_VOICE, "no voice"},
-    {DOUBT_UNLIKELY, "too unlikely"},
-    {DOUBT_REPETITIVE, "too repetitive"},
-    {DOUBT_LOOP, "loop"},
-    {DOUBT_PHRASE, "silence phrase"},
-    {DOUBT_PACE, "impossible pace"},
-    {DOUBT_WORDS, "odd words"},
+    {DOUBT_NO_SPEECH, "no speech", "The model itself thought that nobody speaks here."},
+    {DOUBT_NO_VOICE, "no voice", "Voice activity hears nobody here."},
+    {DOUBT_UNLIKELY, "too unlikely", "The model hardly believed these words itself."},
+    {DOUBT_REPETITIVE, "too repetitive", "It repeats itself more than people do."},
+    {DOUBT_LOOP, "loop", "The same few words come again and again."},
+    {DOUBT_PHRASE, "silence phrase", "Models write such words where nothing is said."},
+    {DOUBT_PACE, "impossible pace", "Nobody says so much, or so little, in that time."},
+    {DOUBT_WORDS, "odd words",
+     "Half of its words, or more, are improbable or oddly long or short."},
+};
+static const char again[] = "tried again";
+/* Behind it, by what the attempt was refused for. */
+static const struct name again_names[] = {
+    {0, "", "A first attempt was refused."},
+    {DOUBT_WAS_REPETITIVE, ": repetitive", "A first attempt was refused: it repeated itself."},
+    {DOUBT_WAS_UNLIKELY, ": unlikely",
+     "A first attempt was refused: the model hardly believed it."},
+    {DOUBT_WAS_REPETITIVE | DOUBT_WAS_UNLIKELY, ": repetitive, unlikely",
+     "First attempts were refused: they repeated themselves, and the model hardly believed them."},
 };
 
-static void append(char *ret, size_t len, const char *between, const char *what)
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static void append(char *ret, size_t len, const char *before, const char *what)
 {
     size_t used = strlen(ret);
 
-    snprintf(ret + used, len - used, "%s%s", used ? between : "", what);
+    snprintf(ret + used, len - used, "%s%s", before, what);
 }
 
 const char *doubt_text(uint32_t signs, char *ret, size_t len)
 {
-    uint32_t was = signs & (DOUBT_WAS_REPETITIVE | DOUBT_WAS_UNLIKELY);
+    const uint32_t was = signs & (DOUBT_WAS_REPETITIVE | DOUBT_WAS_UNLIKELY);
 
     ret[0] = 0;
-    if (signs & DOUBT_TRIED_AGAIN)
-        append(ret, len, "", was ? "tried again: " : "tried again");
-    if (signs & DOUBT_TRIED_AGAIN && was & DOUBT_WAS_REPETITIVE)
-        append(ret, len, "", "repetitive");
-    if (signs & DOUBT_TRIED_AGAIN && was & DOUBT_WAS_UNLIKELY)
-        append(ret, len, was & DOUBT_WAS_REPETITIVE ? ", " : "", "unlikely");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; signs & DOUBT_TRIED_AGAIN && i < COUNT(again_names); i++)
+        if (again_names[i].sign == was)
+            append(ret, len, again, again_names[i].text);
+    for (size_t i = 0; i < COUNT(names); i++)
         if (signs & names[i].sign)
-            append(ret, len, "; ", names[i].text);
+            append(ret, len, ret[0] ? "; " : "", names[i].text);
     return ret;
+}
+
+static const char *sentence_of(const struct name *list, size_t n, const char *word, size_t len)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(list[i].text) == len && memcmp(list[i].text, word, len) == 0)
+            return list[i].sentence;
+    return NULL;
+}
+
+void doubt_say(const char *reason, const struct doubt_saying *say)
+{
+    const size_t skip = sizeof(again) - 1;
+
+    for (size_t len; *reason; reason += len + strspn(reason + len, "; ")) {
+        bool tried = strncmp(reason, again, skip) == 0;
+        const char *text;
+
+        len = strcspn(reason, ";");
+        text = tried ? sentence_of(again_names, COUNT(again_names), reason + skip, len - skip)
+                     : sentence_of(names, COUNT(names), reason, len);
+        if (text)
+            say->sentence(say->arg, text);
+        else if (len > 0)
+            say->other(say->arg, reason, len);
+    }
 }

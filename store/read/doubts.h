@@ -1,0 +1,35 @@
+/* store/read/doubts.h - the passages of current transcripts that may be wrong, the least certain
+ * ones first.
+ *
+ * As store/read/read.h: any store_mode, the store's thread; rows are borrowed during the callback,
+ * which ends the reading by returning other than 0. */
+#ifndef NIGHTSHIFT_STORE_READ_DOUBTS_H
+#define NIGHTSHIFT_STORE_READ_DOUBTS_H
+
+#include "store/read/read.h"
+
+struct read_doubts {
+    const char *const *paths; /* each as read_filter.path */
+    size_t path_count;        /* 0: all */
+    const char *speaker;      /* name or label, as find_people.who; NULL: anybody */
+    const char *language;     /* of the segment; NULL: any */
+    uint64_t limit;           /* 0: none */
+};
+
+struct read_doubt {
+    const struct read_segment *segment;
+    /* Of its recording's main place: raw bytes of the file's path, and of the member in it. */
+    const void *path_raw, *member_raw;
+    size_t path_raw_len, member_raw_len;
+    uint32_t nth; /* which of the members of that name, 0 ... */
+    bool present; /* it was there when its folder was enqueued last */
+};
+typedef int (*read_doubt_fn)(void *arg, const struct read_doubt *row);
+
+/* What the view `doubts` has that was kept. The order is that of docs/transcription.md: by the
+ * number of signs in the reason, most first, where an earlier attempt is none; then by avg_logprob,
+ * lowest first, unknown ones last; then by recording and time. */
+int read_doubts(struct store *st, const struct read_doubts *which, read_doubt_fn fn, void *arg,
+                struct err *err);
+
+#endif

@@ -1,0 +1,446 @@
+/* nightshift doubts: what may be wrong in the transcripts, with the commands that play and correct
+ * it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "store/read/doubts.h"
+#include "store/store.h"
+#include "tools/cli.h"
+#include "tools/export/formats.h"
+#include "tools/play.h"
+#include "tools/search/search_absence.h"
+#include "tools/shell.h"
+#include "tools/text.h"
+#include "workers/stages/stage_kind.h"
+#include "workers/stages/transcribe/outcome/doubt.h"
+
+#define INDENT 14   /* columns of the time, and before all that follows */
+#define PATHS 1000u /* at most: SQLite has room for so many, and more */
+
+static const char help[] =
+    "Usage: nightshift doubts [OPTION]... [PATH]...\n"
+    "What may be wrong in the transcripts (of recordings at or below PATH), the least\n"
+    "certain passages first: where it is, what is written there and why it is doubted,\n"
+    "the command that plays it, with a second before and after, and the one that\n"
+    "corrects it, with the text as it stands now, to be changed. What was corrected or\n"
+    "confirmed does not come again. Playing needs ffplay (of FFmpeg); of a recording\n"
+    "in an archive bsdtar, too.\n"
+    "\n"
+    "  -n, --limit=N        passages to show (default: 20; 0: all)\n"
+    "  -l, --language=CODE  only what is said in this language\n"
+    "      --speaker=WHO    only what WHO says: a name, or a label\n"
+    "      --json           a JSON object in each line\n"
+    "  -c, --catalog=FILE   the catalog\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift doubts\n"
+    "  nightshift doubts /archive/1990 --limit 5\n"
+    "  nightshift doubts --json --limit 0 | jq -r .play\n";
+
+struct wanted {
+    uint32_t limit;
+    const char *speaker, *language;
+};
+
+enum { OPT_SPEAKER = 256 };
+
+static const struct option longs[] = {{"limit", required_argument, NULL, 'n'},
+                                      {"language", required_argument, NULL, 'l'},
+                                      {"speaker", required_argument, NULL, OPT_SPEAKER},
+                                      {0}};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    if (option == 'n')
+        return cli_u32("--limit", value, 0, 1000000, &w->limit, err);
+    *(option == 'l' ? &w->language : &w->speaker) = value;
+    return 0;
+}
+
+struct page {
+    const struct cli *cli;
+    const char *catalog; /* as --catalog says it; NULL: the one that is found without */
+    uint32_t limit, shown;
+    bool more;       /* than the limit */
+    struct buf last; /* the recording whose name was printed last */
+    struct err err;
+};
+
+/* ------------------------------------------------------------------------------------- commands */
+
+static bool play_of(const struct read_doubt *d, struct buf *out)
+{
+    return d->present && play_command(&(struct play){.path = d->path_raw,
+                                                     .path_len = d->path_raw_len,
+                                                     .member = d->member_raw,
+                                                     .member_len = d->member_raw_len,
+                                                     .nth = d->nth,
+                                                     .start_ms = d->segment->start_ms,
+                                                     .end_ms = d->segment->end_ms},
+                                      out);
+}
+
+static void correct_of(const struct page *p, const struct read_doubt *d, struct buf *out)
+{
+    char at[CLOCK_HMS_LEN];
+
+    clock_hms(d->segment->start_ms, at);
+    buf_printf(out, "nightshift correct %lld --at %s ", (long long)d->segment->media_id, at);
+    if (p->catalog) {
+        buf_printf(out, "--catalog ");
+        shell_quote(out, p->catalog, strlen(p->catalog));
+        buf_put(out, " ", 1);
+    }
+    if (d->segment->text[0] == '-')
+        buf_printf(out, "-- ");
+    shell_quote(out, d->segment->text, strlen(d->segment->text));
+}
+
+static const char *no_play(const struct read_doubt *d)
+{
+    return d->present ? "No command plays it: its archive has several members of this name."
+                      : "It is not where it was: there is nothing to be played.";
+}
+
+/* --------------------------------------------------------------------------------- for people */
+
+static void to_stdout(void *arg, const char *bytes, size_t n)
+{
+    (void)arg;
+    fwrite(bytes, 1, n, stdout);
+}
+
+static void put_indent(void) { printf("%*s", INDENT, ""); }
+
+/* Behind the indent, broken at blanks. */
+static void print_wrapped(const char *s, size_t len)
+{
+    char *safe = utf8_display(s, len);
+
+    text_wrap(to_stdout, NULL, safe ? safe : "", INDENT, INDENT, cli_columns(stdout));
+    putchar('\n');
+    free(safe);
+}
+
+static void print_sentence(void *arg, const char *text)
+{
+    (void)arg;
+    put_indent();
+    print_wrapped(text, strlen(text));
+}
+
+static void put_other(struct buf *out, const char *word, size_t len)
+{
+    buf_printf(out, "It is doubted: '%.*s'.", (int)len, word);
+}
+
+static void print_other(void *arg, const char *word, size_t len)
+{
+    struct buf b = BUF_INIT;
+    const char *text;
+
+    put_other(&b, word, len);
+    text = buf_cstr(&b);
+    print_sentence(arg, text ? text : "");
+    buf_free(&b);
+}
+
+/* The recording's name, unless it is the one that was printed last. */
+static void print_name(struct page *p, const struct read_segment *s)
+{
+    struct buf name = BUF_INIT;
+    const char *text;
+
+    buf_printf(&name, "%s%s%s", s->path, s->member[0] ? "//" : "", s->member);
+    text = buf_cstr(&name);
+    if (name.len != p->last.len || memcmp(name.data, p->last.data, name.len) != 0) {
+        cli_paint(stdout, "1", text ? text : s->path);
+        putchar('\n');
+        buf_clear(&p->last);
+        buf_put(&p->last, name.data, name.len);
+    }
+    buf_free(&name);
+}
+
+static void print_text(const struct read_segment *s)
+{
+    struct buf line = BUF_INIT;
+    char at[CLOCK_HMS_LEN];
+
+    clock_hms(s->start_ms, at);
+    printf("%12s  ", at);
+    buf_printf(&line, "%s%s%s", s->speaker, s->speaker[0] ? ": " : "", s->text);
+    print_wrapped(line.data ? (const char *)line.data : "", line.len);
+    buf_free(&line);
+}
+
+/* A command stands whole in its line, so that it can be copied. */
+static void print_command(struct buf *command)
+{
+    const char *text = buf_cstr(command);
+
+    put_indent();
+    puts(text ? text : "");
+    buf_clear(command);
+}
+
+static void print_doubt(struct page *p, const struct read_doubt *d)
+{
+    const struct doubt_saying say = {print_sentence, print_other, NULL};
+    struct buf command = BUF_INIT;
+
+    print_name(p, d->segment);
+    print_text(d->segment);
+    doubt_say(d->segment->reason, &say);
+    if (play_of(d, &command))
+        print_command(&command);
+    else
+        print_sentence(NULL, no_play(d));
+    correct_of(p, d, &command);
+    print_command(&command);
+    buf_free(&command);
+}
+
+/* ---------------------------------------------------------------------------------------- JSON */
+
+static void put_text(struct buf *b, const char *name, const char *value)
+{
+    buf_printf(b, ", \"%s\": ", name);
+    format_json_string(b, value);
+}
+
+static void put_number(struct buf *b, const char *name, double value)
+{
+    if (isfinite(value))
+        buf_printf(b, ", \"%s\": %.6g", name, value);
+    else
+        buf_printf(b, ", \"%s\": null", name);
+}
+
+struct sentences {
+    struct buf *out;
+    bool any;
+};
+
+static void put_sentence(void *arg, const char *text)
+{
+    struct sentences *s = arg;
+
+    buf_printf(s->out, "%s", s->any ? ", " : "");
+    format_json_string(s->out, text);
+    s->any = true;
+}
+
+static void put_other_sentence(void *arg, const char *word, size_t len)
+{
+    struct buf b = BUF_INIT;
+    const char *text;
+
+    put_other(&b, word, len);
+    text = buf_cstr(&b);
+    put_sentence(arg, text ? text : "");
+    buf_free(&b);
+}
+
+static void put_why(struct buf *b, const char *reason)
+{
+    struct sentences s = {b, false};
+
+    buf_printf(b, ", \"why\": [");
+    doubt_say(reason, &(const struct doubt_saying){put_sentence, put_other_sentence, &s});
+    buf_printf(b, "]");
+}
+
+static void put_commands(const struct page *p, const struct read_doubt *d, struct buf *b)
+{
+    struct buf command = BUF_INIT;
+    bool plays = play_of(d, &command);
+
+    if (plays && buf_cstr(&command))
+        put_text(b, "play", buf_cstr(&command));
+    else
+        buf_printf(b, ", \"play\": null");
+    buf_clear(&command);
+    correct_of(p, d, &command);
+    put_text(b, "correct", buf_cstr(&command) ? buf_cstr(&command) : "");
+    buf_free(&command);
+}
+
+static int print_json(const struct page *p, const struct read_doubt *d, struct err *err)
+{
+    const struct read_segment *s = d->segment;
+    struct buf b = BUF_INIT;
+    int rc = 0;
+
+    buf_printf(&b, "{\"recording\": %lld", (long long)s->media_id);
+    put_text(&b, "path", s->path);
+    put_text(&b, "member", s->member);
+    buf_printf(&b, ", \"start_ms\": %lld, \"end_ms\": %lld", (long long)s->start_ms,
+               (long long)s->end_ms);
+    put_text(&b, "language", s->language);
+    put_text(&b, "speaker", s->speaker);
+    put_text(&b, "text", s->text);
+    put_text(&b, "reason", s->reason);
+    put_why(&b, s->reason);
+    put_number(&b, "avg_logprob", s->avg_logprob);
+    put_number(&b, "no_speech_prob", s->no_speech_prob);
+    put_number(&b, "compression_ratio", s->compression_ratio);
+    put_number(&b, "temperature", s->temperature);
+    put_number(&b, "speech_prob", s->speech_prob);
+    put_commands(p, d, &b);
+    buf_printf(&b, "}\n");
+    if (b.failed)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    else
+        fwrite(b.data, 1, b.len, stdout);
+    buf_free(&b);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------ the whole */
+
+static int on_doubt(void *arg, const struct read_doubt *d)
+{
+    struct page *p = arg;
+
+    if (p->limit > 0 && p->shown == p->limit) {
+        p->more = true;
+        return 1;
+    }
+    p->shown++;
+    if (p->cli->json)
+        return print_json(p, d, &p->err);
+    print_doubt(p, d);
+    return 0;
+}
+
+static int print_nothing(struct store *st, bool chosen, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    int rc;
+
+    buf_printf(&b, chosen ? "Nothing of that is in doubt." : "Nothing is in doubt.");
+    rc = search_left(st, stage_transcribe.name, "transcribed", &b, err);
+    if (rc == 0 && buf_cstr(&b)) {
+        text_wrap(to_stdout, NULL, buf_cstr(&b), 0, 0, cli_columns(stdout));
+        putchar('\n');
+    }
+    buf_free(&b);
+    return rc;
+}
+
+static void print_end(const struct page *p)
+{
+    static const char how[] =
+        "What is right as it stands: --as-heard instead of the text says so, and it does not come "
+        "again.";
+    char n[TEXT_LEN];
+
+    putchar('\n');
+    text_wrap(to_stdout, NULL, how, 0, 0, cli_columns(stdout));
+    putchar('\n');
+    if (p->more)
+        printf("... the first %s%s; --limit 0 shows all of them.\n",
+               p->shown == 1 ? "" : text_count(p->shown, n),
+               p->shown == 1 ? "passage" : " passages");
+}
+
+/* As the catalog has them: absolute, in their display form; *ret and what is in it are owned. */
+static int paths_of(char **argv, size_t n, char ***ret, struct err *err)
+{
+    char **list = calloc(n + 1, sizeof(*list));
+    int rc = list ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *path = NULL;
+
+        rc = cli_absolute(argv[i], &path, err);
+        if (rc == 0 && !(list[i] = utf8_display(path, strlen(path))))
+            rc = err_set(err, ERR_NOMEM, "out of memory");
+        free(path);
+    }
+    *ret = list;
+    return rc;
+}
+
+/* What is not in the catalog is a mistake, not nothing in doubt. */
+static int check(struct store *st, const struct wanted *w, char **paths, size_t n, struct err *err)
+{
+    int rc = search_check(st, &(struct search_wish){.speaker = w->speaker}, err);
+
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = search_check(st, &(struct search_wish){.path = paths[i]}, err);
+    return rc;
+}
+
+static int doubts_in(struct page *p, struct store *st, const struct wanted *w, char **paths,
+                     size_t n)
+{
+    const struct read_doubts which = {.paths = (const char *const *)paths,
+                                      .path_count = n,
+                                      .speaker = w->speaker,
+                                      .language = w->language,
+                                      .limit = w->limit ? (uint64_t)w->limit + 1 : 0};
+    int rc = check(st, w, paths, n, &p->err);
+
+    if (rc != 0)
+        return cli_fail("look for doubts", &p->err, rc == ERR_MISSING ? "" : NULL);
+    rc = read_doubts(st, &which, on_doubt, p, &p->err);
+    if (rc >= 0 && !p->cli->json) {
+        if (p->shown > 0)
+            print_end(p);
+        else
+            rc = print_nothing(st, n > 0 || w->speaker || w->language, &p->err);
+    }
+    buf_free(&p->last);
+    return rc < 0 ? cli_fail("look for doubts", &p->err, NULL) : EX_OK;
+}
+
+static int doubts(struct cli *cli, struct page *p, const struct wanted *w, char **paths, size_t n)
+{
+    struct store *st = NULL;
+    int status;
+
+    if (cli_catalog(cli, false, &p->err) != 0)
+        return cli_fail("find the catalog", &p->err, NULL);
+    if (store_open(cli->catalog, STORE_READ, &st, &p->err) != 0)
+        return cli_fail("open the catalog", &p->err, NULL);
+    p->catalog = p->catalog ? cli->catalog : NULL;
+    status = doubts_in(p, st, w, paths, n);
+    store_close(st);
+    return cli_flush(status);
+}
+
+int cmd_doubts(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "n:l:", longs, take, true, NULL};
+    struct wanted w = {.limit = 20};
+    struct page p = {.cli = cli};
+    char **paths = NULL;
+    size_t n;
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    n = (size_t)(argc - optind);
+    if (n > PATHS)
+        return cli_usage(cli, "%zu paths are too many; %u may be, or a folder above them", n,
+                         PATHS);
+    p.catalog = cli->catalog;
+    p.limit = w.limit;
+    if (paths_of(argv + optind, n, &paths, &p.err) != 0)
+        status = cli_fail("look for doubts", &p.err, NULL);
+    else
+        status = doubts(cli, &p, &w, paths, n);
+    for (size_t i = 0; paths && i < n; i++)
+        free(paths[i]);
+    free(paths);
+    return status;
+}
