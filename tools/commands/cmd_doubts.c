@@ -23,12 +23,12 @@
 
 static const char help[] =
     "Usage: nightshift doubts [OPTION]... [PATH]...\n"
-    "What may be wrong in the transcripts (of recordings at or below PATH), the least\n"
-    "certain passages first: where it is, what is written there and why it is doubted,\n"
-    "the command that plays it, with a second before and after, and the one that\n"
-    "corrects it, with the text as it stands now, to be changed. What was corrected or\n"
-    "confirmed does not come again. Playing needs ffplay (of FFmpeg); of a recording\n"
-    "in an archive bsdtar, too.\n"
+    "What may be wrong in the transcripts (of recordings at or below PATH), the\n"
+    "least certain passages first: where it is, what is written there and why it is\n"
+    "doubted, the command that plays it, with a second before and after, and the one\n"
+    "that corrects it, with the text as it stands now, to be changed. What was\n"
+    "corrected or confirmed does not come again. Playing needs ffplay (of FFmpeg);\n"
+    "of a recording in an archive bsdtar, too.\n"
     "\n"
     "  -n, --limit=N        passages to show (default: 20; 0: all)\n"
     "  -l, --language=CODE  only what is said in this language\n"
