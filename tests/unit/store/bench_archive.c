@@ -1,6 +1,6 @@
 /* The catalog of an archive that is years old, made up, to ask it questions: `bench_store_archive
  * FILE [SEGMENTS [RECORDINGS]]`, some million segments in 20,000 recordings unless said otherwise
- * (some minutes, 900 MiB). Everything goes in by the calls that a run makes: recordings, some of
+ * (two minutes, 457 MiB). Everything goes in by the calls that a run makes: recordings, some of
  * them in archives, with tags; transcripts in three languages, whose words are as frequent as those
  * of natural language (by Zipf's law as Mandelbrot has it, over 30,000 words of each, and every
  * recording says its own ones more often), a tenth of the recordings with a time for each word;
