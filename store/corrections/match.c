@@ -347,6 +347,14 @@ static bool is_free(const bool *taken, struct match_place at)
     return true;
 }
 
+/* A common word stands everywhere: where neither its time nor anything around it is right, one or
+ * two of them are others. */
+static bool is_another(const struct search *s, const struct match_found *f)
+{
+    return s->words.count <= 2 && f->away_ms > NEARLY_MS && f->around == 0 &&
+           s->before.count + s->after.count > 0;
+}
+
 static int find(struct search *s, const struct match_wanted *w, size_t number, const bool *taken,
                 struct err *err)
 {
@@ -366,7 +374,8 @@ static int find(struct search *s, const struct match_wanted *w, size_t number, c
             continue;
         c.found.away_ms = llabs(m->words[c.found.at.word].start_ms - w->start_ms);
         c.found.around = around(s, c.found.at);
-        rc = put_candidate(s, c, err);
+        if (!is_another(s, &c.found))
+            rc = put_candidate(s, c, err);
     }
     return rc;
 }

@@ -349,20 +349,29 @@ int correct_put(struct store *st, const struct request *rq, struct request_reply
 static struct match_place heard_between(const struct heard *h, int64_t start_ms, int64_t end_ms,
                                         bool *beside)
 {
-    struct match_place at = {0};
-    int64_t nearest = MATCH_NEAR_MS + 1;
+    struct match_place at = {0}, most = {0};
+    int64_t nearest = MATCH_NEAR_MS + 1, most_shared = 0;
 
     if (end_ms <= start_ms)
         end_ms = start_ms + 1;
     for (size_t i = 0; i < h->word_count; i++) {
         const struct match_word *w = &h->words[i];
+        int64_t middle = w->start_ms + (w->end_ms - w->start_ms) / 2;
+        int64_t shared = (w->end_ms < end_ms ? w->end_ms : end_ms) -
+                         (w->start_ms > start_ms ? w->start_ms : start_ms);
 
-        if (w->start_ms >= end_ms || (w->end_ms <= start_ms && w->start_ms < start_ms))
+        if (shared > most_shared) {
+            most_shared = shared;
+            most = (struct match_place){i, 1};
+        }
+        if (middle < start_ms || middle >= end_ms)
             continue;
         if (!at.words)
             at.word = i;
         at.words = i + 1 - at.word;
     }
+    if (!at.words)
+        at = most;
     *beside = !at.words;
     for (size_t i = 0; *beside && i < h->word_count; i++) {
         int64_t away = llabs(h->words[i].start_ms - start_ms);

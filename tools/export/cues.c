@@ -292,6 +292,14 @@ static int from_lines(const char *text, struct cues *ret)
     return 0;
 }
 
+static int64_t tsv_time(const char *s)
+{
+    char *rest;
+    long long ms = strtoll(s, &rest, 10);
+
+    return ms >= 0 && ms <= TIME_MAX_S * 1000 ? ms : -1;
+}
+
 static int from_tsv(const char *text, struct cues *ret, struct err *err)
 {
     struct line line;
@@ -301,7 +309,6 @@ static int from_tsv(const char *text, struct cues *ret, struct err *err)
                        "it does not begin with a line of \"start\", \"end\" and \"text\"");
     for (uint64_t number = 2; next_line(&text, &line); number++) {
         const char *end = line.s + line.len, *tab = memchr(line.s, '\t', line.len), *second = tab;
-        char *rest;
 
         if (is_empty(line))
             continue;
@@ -310,7 +317,7 @@ static int from_tsv(const char *text, struct cues *ret, struct err *err)
         if (!tab)
             return err_set(err, ERR_INPUT, "line %llu of it has less than three columns",
                            (unsigned long long)number);
-        if (add(ret, strtoll(line.s, &rest, 10), strtoll(second + 1, &rest, 10), number))
+        if (add(ret, tsv_time(line.s), tsv_time(second + 1), number))
             append(ret, tab + 1, (size_t)(end - (tab + 1)));
     }
     return 0;

@@ -396,6 +396,46 @@ TEST(how_conflicts_are_decided)
     catalog_close(st);
 }
 
+/* The same short word stands elsewhere nearby: neither is it corrected there, nor does it say that
+ * what was meant is read. */
+TEST(another_one_is_not_the_word)
+{
+    static const struct line there[] = {{0, 3200, "we saw a boat come in from the bay", true}};
+    static const struct line far[] = {{0, 3200, "we saw no boat come in from a bay", true}};
+    static const struct line other[] = {{0, 3200, "we saw uh boat come in from the bay", true}};
+    struct store *st = catalog_new();
+
+    hear(st, &stage_nano, there, 1);
+    correct(st, 0, "we saw the boat come in from the bay");
+    hear(st, &stage_tiny, far, 1);
+    assert_string_equal(reads(0), far[0].text);
+    assert_string_equal(text_of(LIST), "a>the:conflict");
+    catalog_close(st);
+    st = catalog_new();
+    hear(st, &stage_nano, there, 1);
+    correct(st, 0, "we saw the boat come in from the bay");
+    hear(st, &stage_tiny, other, 1);
+    assert_string_equal(text_of(LIST), "a>the:conflict");
+    catalog_close(st);
+}
+
+/* The other model's times are others: a word beside it that reaches into its time stays. */
+TEST(what_is_kept_takes_no_neighbour)
+{
+    static const struct line there[] = {{0, 3200, "we saw the boat come in", true}};
+    static const struct line anew[] = {{100, 3300, "we saw the moat come in", true}};
+    struct store *st = catalog_new();
+    struct err e = {0};
+
+    hear(st, &stage_nano, there, 1);
+    correct(st, 0, "we saw the goat come in");
+    hear(st, &stage_tiny, anew, 1);
+    assert_string_equal(text_of(LIST), "boat>goat:conflict");
+    assert_ok(decide(st, 1, false, &e), e);
+    assert_string_equal(reads(0), "we saw the goat come in");
+    catalog_close(st);
+}
+
 /* Where the other model begins a segment within what was corrected, each gets its share; corrected
  * again in one of them, the other one's stays, and who made it. */
 TEST(over_the_end_of_a_segment)
@@ -746,6 +786,14 @@ static bool alone(int i)
     return true;
 }
 
+/* Is one of the words beside it heard alike? Where none is, and its time is only guessed, it may be
+ * another one. */
+static bool known_beside(int i)
+{
+    return !strcmp(nano_word[i - 1], tiny_word[i - 1]) ||
+           !strcmp(nano_word[i + 1], tiny_word[i + 1]);
+}
+
 /* What must have become of those of which it can be known. */
 static void check_known(int *known)
 {
@@ -753,7 +801,7 @@ static void check_known(int *known)
 
     for (int e = 0; e < EDITS; e++) {
         int i = e * 3 + 1;
-        bool same = !strcmp(tiny_word[i], nano_word[i]) && alone(i);
+        bool same = !strcmp(tiny_word[i], nano_word[i]) && alone(i) && known_beside(i);
 
         snprintf(word, sizeof(word), "m%d", i);
         if (edits[e] == REPLACED && same) {
@@ -762,7 +810,7 @@ static void check_known(int *known)
         } else if (edits[e] == REPLACED && !*tiny_word[i] && alone(i)) {
             assert_string_equal(state_of("meant", word), "conflict");
             ++*known;
-        } else if (edits[e] == MENDED && !strcmp(tiny_word[i], truth[i])) {
+        } else if (edits[e] == MENDED && !strcmp(tiny_word[i], truth[i]) && known_beside(i)) {
             assert_string_equal(state_of("said", nano_word[i]), "agreed");
             ++*known;
         }
@@ -822,7 +870,7 @@ TEST(a_thousand_edits_and_another_model)
     check_known(&known);
     print_message("%d applied, %d agreed, %d in conflict; %d known before\n", t.applied, t.agreed,
                   t.conflict, known);
-    assert_in_range(known, EDITS / 3, EDITS);
+    assert_in_range(known, EDITS * 3 / 10, EDITS);
     assert_int_equal(count_of("SELECT count(*) FROM corrections WHERE state = 'conflict'"),
                      t.conflict);
     own_close();
