@@ -81,21 +81,25 @@ CREATE TABLE correction_due (
 
 CREATE TRIGGER correction_current AFTER UPDATE OF current ON task
 WHEN new.current <> old.current
+     AND (SELECT name FROM stage WHERE stage_id = new.stage_id) = 'transcribe'
      AND EXISTS (SELECT 1 FROM correction WHERE media_id = new.media_id) BEGIN
     INSERT OR IGNORE INTO correction_due VALUES (new.media_id);
 END;
 CREATE TRIGGER correction_task_gone AFTER DELETE ON task
-WHEN old.current AND EXISTS (SELECT 1 FROM correction WHERE media_id = old.media_id) BEGIN
+WHEN old.current AND (SELECT name FROM stage WHERE stage_id = old.stage_id) = 'transcribe'
+     AND EXISTS (SELECT 1 FROM correction WHERE media_id = old.media_id) BEGIN
     INSERT OR IGNORE INTO correction_due VALUES (old.media_id);
 END;
 CREATE TRIGGER correction_shard AFTER INSERT ON shard
-WHEN EXISTS (SELECT 1 FROM correction WHERE media_id =
-             (SELECT media_id FROM task WHERE task_id = new.task_id)) BEGIN
+WHEN EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id
+             JOIN correction c ON c.media_id = t.media_id
+             WHERE t.task_id = new.task_id AND s.name = 'transcribe') BEGIN
     INSERT OR IGNORE INTO correction_due SELECT media_id FROM task WHERE task_id = new.task_id;
 END;
 CREATE TRIGGER correction_shard_gone AFTER DELETE ON shard
-WHEN EXISTS (SELECT 1 FROM correction WHERE media_id =
-             (SELECT media_id FROM task WHERE task_id = old.task_id)) BEGIN
+WHEN EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id
+             JOIN correction c ON c.media_id = t.media_id
+             WHERE t.task_id = old.task_id AND s.name = 'transcribe') BEGIN
     INSERT OR IGNORE INTO correction_due SELECT media_id FROM task WHERE task_id = old.task_id;
 END;
 

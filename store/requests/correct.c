@@ -492,10 +492,12 @@ static int keep(struct store *st, const struct request *rq, const struct decided
     rc = turn_to(&c, d->media_id, err);
     if (rc == 0)
         rc = put_kept(&c, d, err);
+    /* Of words that are to go nothing would be read that it could agree with: the new one stands
+     * for it. */
     if (rc == 0)
         rc = db_run(st, err,
-                    "UPDATE correction SET decided_by = ?2, decided_at = ?3 "
-                    "WHERE correction_id = ?1",
+                    "UPDATE correction SET decided_by = ?2, decided_at = ?3, "
+                    "state = iif(trim(meant) = '', 'undone', state) WHERE correction_id = ?1",
                     "itt", rq->correction_id, by->made_by, by->now);
     leave(&c);
     return rc;

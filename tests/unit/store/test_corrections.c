@@ -419,6 +419,24 @@ TEST(another_one_is_not_the_word)
     catalog_close(st);
 }
 
+/* Words that are to go: once that holds of what stands there now, nothing is left to decide. */
+TEST(what_is_kept_away_is_decided)
+{
+    static const struct line there[] = {{0, 3200, "we um came to the sea", true}};
+    static const struct line anew[] = {{0, 3200, "they hm went to the sea", true}};
+    struct store *st = catalog_new();
+    struct err e = {0};
+
+    hear(st, &stage_nano, there, 1);
+    correct(st, 0, "we came to the sea");
+    hear(st, &stage_tiny, anew, 1);
+    assert_string_equal(text_of(LIST), "um>:conflict");
+    assert_ok(decide(st, 1, false, &e), e);
+    assert_string_equal(reads(0), "they went to the sea");
+    assert_string_equal(text_of(LIST), "um>:undone, hm>:applied");
+    catalog_close(st);
+}
+
 /* The other model's times are others: a word beside it that reaches into its time stays. */
 TEST(what_is_kept_takes_no_neighbour)
 {
