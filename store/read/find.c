@@ -29,8 +29,9 @@ static struct find_sound sound_row(sqlite3_stmt *stmt)
                                .score = sqlite3_column_double(stmt, 6)};
 }
 
-int find_sounds(struct store *st, const char *name, const struct scope *scope, uint64_t limit,
-                find_sound_fn fn, void *arg, struct err *err)
+static int each_sound(struct store *st, const char *name, const struct scope *scope,
+                      const char *order, uint64_t limit, find_sound_fn fn, void *arg,
+                      struct err *err)
 {
     struct scope_filter filter = {0};
     struct buf sql = BUF_INIT;
@@ -45,8 +46,7 @@ int find_sounds(struct store *st, const char *name, const struct scope *scope, u
         goto out;
     buf_printf(&sql, "%s", part < FEW_PART ? sql_of_few : sql_of_classes);
     scope_filter_put(&filter, &sql, "t.media_id", 3);
-    buf_printf(&sql, " ORDER BY d.score DESC, p.path, p.member, d.start_ms, d.task_id, d.seq, "
-                     "d.idx LIMIT ?2");
+    buf_printf(&sql, "%s LIMIT ?2", order);
     db_rows_open(&rows, st, err, buf_cstr(&sql), "ti", name, limit ? (int64_t)limit : (int64_t)-1);
     scope_filter_bind(&filter, &rows, 3);
     while (db_rows_next(&rows)) {
@@ -59,6 +59,32 @@ out:
     scope_filter_free(&filter);
     buf_free(&sql);
     return rc;
+}
+
+int find_sounds(struct store *st, const char *name, const struct scope *scope, uint64_t limit,
+                find_sound_fn fn, void *arg, struct err *err)
+{
+    return each_sound(st, name, scope,
+                      " ORDER BY d.score DESC, p.path, p.member, d.start_ms, d.task_id, d.seq, "
+                      "d.idx",
+                      limit, fn, arg, err);
+}
+
+static int on_first(void *arg, const struct find_sound *row)
+{
+    (void)row;
+    *(bool *)arg = true;
+    return 1;
+}
+
+int find_sound_heard(struct store *st, const char *name, const struct scope *scope, bool *ret,
+                     struct err *err)
+{
+    int rc;
+
+    *ret = false;
+    rc = each_sound(st, name, scope, "", 1, on_first, ret, err);
+    return rc < 0 ? rc : 0;
 }
 
 int find_sound_near(struct store *st, int64_t media_id, const char *name, int64_t start_ms,

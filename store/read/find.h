@@ -61,6 +61,9 @@ typedef int (*find_sound_fn)(void *arg, const struct find_sound *row);
  * first. limit 0: none. */
 int find_sounds(struct store *st, const char *name, const struct scope *scope, uint64_t limit,
                 find_sound_fn fn, void *arg, struct err *err);
+/* Is there any? As soon as one is found. */
+int find_sound_heard(struct store *st, const char *name, const struct scope *scope, bool *ret,
+                     struct err *err);
 
 /* The surest of them in one recording that reaches into [start_ms, end_ms]; none: fn is not called.
  */

@@ -50,18 +50,23 @@ static int expression_of(struct store *st, const char *text, char **ret, struct 
     return rc;
 }
 
+#define FEW_SOUNDS 20000 /* of the classes: their recordings are gathered first */
+
+#define HEARD                                        \
+    "FROM (" FILTER_CLASSES("?11") ") c CROSS JOIN " \
+                                   "sound h ON h.name = c.name "
+
 /* First the recordings that have such a sound at all: of a rare one they are few. */
 static void put_sound(struct buf *sql)
 {
-    buf_printf(
-        sql,
-        " AND t.media_id IN (SELECT ht.media_id FROM (" FILTER_CLASSES(
-            "?11") ") c "
-                   "CROSS JOIN sound h ON h.name = c.name JOIN task ht ON ht.task_id = h.task_id) "
-                   "AND EXISTS (SELECT 1 FROM task dt CROSS JOIN sound d ON d.task_id = dt.task_id "
-                   "WHERE dt.media_id = t.media_id AND d.start_ms <= g.end_ms + ?12 "
-                   "AND d.end_ms >= g.start_ms - ?12 AND instr(lower(d.name), lower(?11)) > 0 "
-                   "AND dt.current)");
+    buf_printf(sql,
+               " AND ((SELECT count(*) FROM (SELECT 1 " HEARD "LIMIT %d)) > %d OR t.media_id IN "
+               "(SELECT ht.media_id " HEARD "JOIN task ht ON ht.task_id = h.task_id)) "
+               "AND EXISTS (SELECT 1 FROM task dt CROSS JOIN sound d ON d.task_id = dt.task_id "
+               "WHERE dt.media_id = t.media_id AND d.start_ms <= g.end_ms + ?12 "
+               "AND d.end_ms >= g.start_ms - ?12 AND instr(lower(d.name), lower(?11)) > 0 "
+               "AND dt.current)",
+               FEW_SOUNDS + 1, FEW_SOUNDS);
 }
 
 void search_put_conditions(const struct read_search *search, struct filter_path *path,

@@ -1,7 +1,8 @@
 /* Words that are said near each other in time (store/search/within.h). The index says which
  * segments have which term. When these are said is looked up, where one term is rare only in its
  * recordings; put in the order of recordings and times they are walked through once: a window that
- * slides. Names are looked up of what is shown. */
+ * slides. Names are looked up of what is shown. Where what comes first is known to be enough, the
+ * recordings are walked through by their names, and the first of them are all that is read. */
 #include "store/search/within.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ _Static_assert(LEFT_OUT < MARKS_MOST, "a bit for each term, and one more");
 
 #define FEW 2000    /* recordings, or segments of the rarest term: looked at one by one */
 #define SCAN_FROM 3 /* so many times faster a segment is read in a row than by itself */
+#define CHOSEN 4 /* of so many segments one is of the speaker, language or folder, if not fewer */
 
 struct said { /* a segment that has something */
     int64_t task_id, segment_id, start_ms;
@@ -26,8 +28,8 @@ struct said { /* a segment that has something */
 struct stretch {
     int64_t task_id;
     size_t number;     /* in the order of recordings and times */
-    uint64_t apart_ms; /* its last segment from its first, by their beginnings */
-    size_t first, n;   /* of `ids` */
+    uint64_t apart_ms; /* its last segment from its first, by their beginnings; one alone: 0 */
+    size_t first, n;   /* of `ids`: its segments */
 };
 
 struct within { /* owned, but for the first ones */
@@ -223,6 +225,12 @@ static int add_said(struct within *w, sqlite3_stmt *stmt, uint32_t has, struct e
     return 0;
 }
 
+/* Has it all the terms by itself, and nothing that is left out? */
+static bool is_whole(const struct within *w, uint32_t has)
+{
+    return has == ((uint32_t)1 << w->terms) - 1;
+}
+
 /* One that has something. */
 static int look_up(struct within *w, sqlite3_stmt *stmt, int64_t segment_id, uint32_t has,
                    struct err *err)
@@ -236,22 +244,38 @@ static int look_up(struct within *w, sqlite3_stmt *stmt, int64_t segment_id, uin
     return rc == 1 ? add_said(w, stmt, has, err) : rc;
 }
 
-/* Of the recordings that are looked at, by an index that has no more than the numbers. */
+/* By an index that has no more than the numbers. */
+static sqlite3_stmt *prepare_ids(struct within *w, struct err *err)
+{
+    return db_prepare(w->st, "SELECT segment_id FROM segment WHERE task_id = ?", err);
+}
+
+/* Of a recording, what counts; ids: of prepare_ids. */
+static int read_task(struct within *w, sqlite3_stmt *ids, sqlite3_stmt *one, int64_t task_id,
+                     bool whole, struct err *err)
+{
+    int rc;
+
+    sqlite3_reset(ids);
+    rc = filter_bound(db_bind(ids, "i", task_id), err);
+    while (rc == 0 && (rc = db_next(w->st, ids, err)) == 1) {
+        int64_t id = sqlite3_column_int64(ids, 0);
+        uint32_t has = marks_of(&w->marks, id);
+
+        rc = whole ? is_whole(w, has) : has != 0;
+        rc = rc ? look_up(w, one, id, has, err) : 0;
+    }
+    return rc;
+}
+
+/* Of the recordings that are looked at. */
 static int read_tasks(struct within *w, sqlite3_stmt *one, struct err *err)
 {
-    sqlite3_stmt *ids = db_prepare(w->st, "SELECT segment_id FROM segment WHERE task_id = ?", err);
+    sqlite3_stmt *ids = prepare_ids(w, err);
     int rc = ids ? 0 : err->code;
 
-    for (size_t i = 0; i < w->task_count && rc == 0; i++) {
-        sqlite3_reset(ids);
-        rc = filter_bound(db_bind(ids, "i", w->tasks[i]), err);
-        while (rc == 0 && (rc = db_next(w->st, ids, err)) == 1) {
-            int64_t id = sqlite3_column_int64(ids, 0);
-            uint32_t has = marks_of(&w->marks, id);
-
-            rc = has ? look_up(w, one, id, has, err) : 0;
-        }
-    }
+    for (size_t i = 0; i < w->task_count && rc == 0; i++)
+        rc = read_task(w, ids, one, w->tasks[i], false, err);
     sqlite3_finalize(ids);
     return rc;
 }
@@ -291,6 +315,12 @@ static bool is_dense(const struct marks *m)
     return span / SCAN_FROM < m->count;
 }
 
+static void sort_said(struct within *w)
+{
+    if (w->said_count > 1)
+        qsort(w->said, w->said_count, sizeof(*w->said), by_time);
+}
+
 static int read_said(struct within *w, bool few, struct err *err)
 {
     sqlite3_stmt *one = NULL;
@@ -303,22 +333,22 @@ static int read_said(struct within *w, bool few, struct err *err)
         rc = !one ? err->code : few ? read_tasks(w, one, err) : read_each(w, one, err);
         sqlite3_finalize(one);
     }
-    if (rc == 0 && w->said_count > 1)
-        qsort(w->said, w->said_count, sizeof(*w->said), by_time);
+    if (rc == 0)
+        sort_said(w);
     return rc;
 }
 
-/* Where to look first, and then when it is said. */
-static int gather(struct within *w, struct err *err)
+/* Where to look first. */
+static int gather(struct within *w, bool *few, struct err *err)
 {
-    bool few = w->marks.of[rarest(w)] <= FEW;
     int rc = 0;
 
-    if (few)
+    *few = w->marks.of[rarest(w)] <= FEW;
+    if (*few)
         rc = find_tasks(w, err);
     else if (w->search->path)
-        rc = find_tasks_below(w, &few, err);
-    return rc == 0 ? read_said(w, few, err) : rc;
+        rc = find_tasks_below(w, few, err);
+    return rc;
 }
 
 /* --------------------------------------------------------------------------------- what is near */
@@ -407,13 +437,20 @@ static int slide_all(struct within *w, struct err *err)
 /* ------------------------------------------------------------------------------------ their order
  */
 
+/* One segment before several that begin together. */
+static int nearer(const struct stretch *x, const struct stretch *y)
+{
+    if (x->apart_ms != y->apart_ms)
+        return x->apart_ms < y->apart_ms ? -1 : 1;
+    return (x->n > 1) - (y->n > 1);
+}
+
 static int by_nearness(const void *a, const void *b)
 {
     const struct stretch *x = a, *y = b;
+    int order = nearer(x, y);
 
-    if (x->apart_ms != y->apart_ms)
-        return x->apart_ms < y->apart_ms ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
+    return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
 static int by_number_of(const void *a, const void *b)
@@ -429,17 +466,23 @@ static void sort_found(struct within *w, int (*order)(const void *a, const void 
         qsort(w->found, w->count, sizeof(*w->found), order);
 }
 
+/* 0: all. */
+static uint64_t wanted_of(const struct read_search *s)
+{
+    return s->limit && s->limit < UINT64_MAX - s->offset ? s->offset + s->limit : 0;
+}
+
 /* What is nearer than all that are wanted, and what is as near as the last of them: names decide
  * between these. A path that leaves some out is looked at with the names. */
 static void cut(struct within *w)
 {
     const struct read_search *s = w->search;
-    uint64_t wanted = s->limit ? s->offset + s->limit : 0;
+    uint64_t wanted = wanted_of(s);
 
     if (s->by_time || s->path || wanted == 0 || wanted >= w->count)
         return;
     sort_found(w, by_nearness);
-    while (wanted < w->count && w->found[wanted].apart_ms == w->found[wanted - 1].apart_ms)
+    while (wanted < w->count && nearer(&w->found[wanted], &w->found[wanted - 1]) == 0)
         wanted++;
     w->count = wanted;
     sort_found(w, by_number_of);
@@ -509,6 +552,83 @@ static int number(struct within *w, struct err *err)
     return rc;
 }
 
+/* ---------------------------------------------------------------------------- the first by name */
+
+/* All recordings in the order of names. Read no further than is needed: by the index on paths. */
+static void open_all_names(struct within *w, struct db_rows *rows, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT t.task_id FROM place p CROSS JOIN media m ON m.place_id = p.place_id "
+                     "AND m.media_id = +p.media_id CROSS JOIN task t ON t.media_id = m.media_id "
+                     "WHERE t.current");
+    if (w->search->path)
+        buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&w->path, 1));
+    buf_printf(&sql, " ORDER BY p.path, p.member, t.task_id");
+    db_rows_open(rows, w->st, err, buf_cstr(&sql), "");
+    buf_free(&sql);
+    if (w->search->path)
+        db_rows_bind(rows, "bbb", FILTER_PATH_VALUES(&w->path));
+}
+
+/* Finds what comes first, in its order, until there are as many as are wanted. whole: of segments
+ * that have it all by themselves; else of all. */
+static int walk_names(struct within *w, bool whole, struct err *err)
+{
+    sqlite3_stmt *one = prepare_segments(w, "g.segment_id = ?1", err);
+    sqlite3_stmt *ids = one ? prepare_ids(w, err) : NULL;
+    struct db_rows rows;
+    int rc;
+
+    if (!ids) {
+        sqlite3_finalize(one);
+        return err->code;
+    }
+    open_all_names(w, &rows, err);
+    while (w->count < wanted_of(w->search) && db_rows_next(&rows)) {
+        w->said_count = 0;
+        rows.rc = read_task(w, ids, one, sqlite3_column_int64(rows.stmt, 0), whole, err);
+        sort_said(w);
+        if (rows.rc == 0)
+            rows.rc = slide(w, 0, w->said_count, err);
+    }
+    rc = db_rows_end(&rows);
+    sqlite3_finalize(ids);
+    sqlite3_finalize(one);
+    return rc;
+}
+
+/* The nearest that there can be are segments that have it all. Where these are not enough, nothing
+ * is found. */
+static int find_whole(struct within *w, bool *enough, struct err *err)
+{
+    const struct read_search *s = w->search;
+    const uint64_t wanted = wanted_of(s);
+    uint64_t n = 0;
+    int rc = 0;
+
+    *enough = false;
+    for (size_t i = 0; wanted && i < w->marks.count; i++)
+        n += is_whole(w, w->marks.list[i].has);
+    if (wanted == 0 || n / (s->speaker || s->language || s->path ? CHOSEN : 1) < wanted)
+        return 0;
+    rc = walk_names(w, true, err);
+    *enough = w->count >= wanted;
+    if (!*enough)
+        w->count = w->id_count = w->said_count = 0;
+    return rc;
+}
+
+/* Sets *done where no more is to be looked at. few: by gather, and nothing is gained. */
+static int find_first(struct within *w, bool few, bool *done, struct err *err)
+{
+    *done = false;
+    if (few || wanted_of(w->search) == 0)
+        return 0;
+    *done = w->search->by_time;
+    return *done ? walk_names(w, false, err) : find_whole(w, done, err);
+}
+
 /* ------------------------------------------------------------------------------------- the whole
  */
 
@@ -531,19 +651,29 @@ static int give(struct within *w, const struct query *q, read_span_fn fn, void *
     return rc;
 }
 
-static int look(struct within *w, const struct query *q, read_span_fn fn, void *arg,
-                struct err *err)
+static int find_all(struct within *w, bool few, struct err *err)
 {
-    int rc = filter_path_make(w->search->path, &w->path, err);
+    int rc = read_said(w, few, err);
 
-    if (rc == 0)
-        rc = gather(w, err);
     if (rc == 0)
         rc = slide_all(w, err);
     if (rc == 0)
         cut(w);
+    return rc == 0 ? number(w, err) : rc;
+}
+
+static int look(struct within *w, const struct query *q, read_span_fn fn, void *arg,
+                struct err *err)
+{
+    bool few = false, done = false;
+    int rc = filter_path_make(w->search->path, &w->path, err);
+
     if (rc == 0)
-        rc = number(w, err);
+        rc = gather(w, &few, err);
+    if (rc == 0)
+        rc = find_first(w, few, &done, err);
+    if (rc == 0 && !done)
+        rc = find_all(w, few, err);
     return rc == 0 ? give(w, q, fn, arg, err) : rc;
 }
 

@@ -12,8 +12,9 @@
 /* The terms of search->text (query_terms) begin at most within_ms apart: their segments do. Each
  * segment is of the speaker and in the language that is asked for, and no such segment from the
  * first to the last has what NOT leaves out. `sound` is not looked at. The nearest to each other
- * first, then by recording and position; by_time: by these alone. ERR_USAGE: as read_search, and
- * fewer or more terms than there may be. Takes some 50 bytes for every segment that has a term. */
+ * first (one segment that has it all before several that begin together), then by recording and
+ * position; by_time: by these alone. ERR_USAGE: as read_search, and fewer or more terms than there
+ * may be. Takes some 50 bytes for every segment that has a term. */
 int read_within(struct store *st, const struct read_search *search, int64_t within_ms,
                 read_span_fn fn, void *arg, struct err *err);
 

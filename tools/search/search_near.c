@@ -6,19 +6,11 @@
 
 #include "store/read/find.h"
 
-static int on_first(void *arg, const struct find_sound *s)
-{
-    (void)s;
-    *(bool *)arg = true;
-    return 1;
-}
-
 int search_near_known(struct candidates *c, struct err *err)
 {
     const struct scope scope = {.path = c->wish->path};
-    int rc = find_sounds(c->st, c->wish->sound, &scope, 1, on_first, &c->has_class, err);
 
-    return rc < 0 ? rc : 0;
+    return find_sound_heard(c->st, c->wish->sound, &scope, &c->has_class, err);
 }
 
 struct nearby {

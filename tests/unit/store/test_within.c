@@ -230,6 +230,134 @@ TEST(as_a_plain_count)
     assert_true(most > 5);
 }
 
+/* ------------------------------------------------------------------------- pages of very many */
+
+#define MANY_SHARDS 64
+#define MANY_LINES 16
+struct row {
+    int64_t media_id, start_ms, end_ms;
+    size_t segments;
+};
+struct list {
+    struct row *rows;
+    size_t n, room;
+};
+
+static int on_row(void *arg, const struct read_span *s)
+{
+    struct list *l = arg;
+
+    if (l->n == l->room) {
+        l->room = l->room * 2 + 64;
+        l->rows = realloc(l->rows, l->room * sizeof(*l->rows));
+        assert_non_null(l->rows);
+    }
+    l->rows[l->n++] = (struct row){s->media_id, s->start_ms, s->end_ms, s->segments};
+    return 0;
+}
+
+/* So many segments have each word that they are not looked up one by one; some begin together. */
+static void many_put(struct store *st, int64_t task, uint32_t seq, uint64_t *r)
+{
+    static const char *const texts[] = {"x", "a", "b", "a b", "a b", "a d", "b", "a b d"};
+    struct result_segment s[MANY_LINES];
+    const int64_t base = (int64_t)seq * 30000;
+    struct err e = {0};
+
+    for (int i = 0; i < MANY_LINES; i++) {
+        int64_t at = base + (i - (int)random_below(r, 4) / 3 * (i > 0)) * 1500;
+
+        s[i] = (struct result_segment){.start_ms = at,
+                                       .end_ms = at + 1000,
+                                       .text = texts[random_below(r, 8)],
+                                       .language = random_below(r, 3) ? "en" : "es",
+                                       .attempts = 1,
+                                       .speech_prob = -1};
+    }
+    assert_ok(store_shard_done(st,
+                               &(struct store_shard_result){.task_id = task,
+                                                            .seq = seq,
+                                                            .start_ms = base,
+                                                            .end_ms = base + 30000,
+                                                            .language = "en",
+                                                            .windows = 1,
+                                                            .device = "cpu",
+                                                            .segments = s,
+                                                            .segment_count = MANY_LINES},
+                               &e),
+              e);
+}
+
+static struct store *very_many(void)
+{
+    static const char *const places[][2] = {
+        {"/q/z.wav", ""}, {"/p/b.zip", "2.wav"}, {"/p/a.wav", ""}, {"/p/b.zip", "1.wav"}};
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_nano);
+    uint64_t r = 7;
+
+    for (int i = 0; i < 4; i++)
+        job_add1(st, job, places[i][0], places[i][1], (uint64_t)i + 1);
+    job_end(st, job, "/");
+    for (int64_t task = 1; task <= 4; task++)
+        for (uint32_t seq = 0; seq < MANY_SHARDS; seq++)
+            many_put(st, task, seq, &r);
+    return st;
+}
+
+static void ask(struct store *st, const struct read_search *q, struct list *ret)
+{
+    struct err e = {0};
+
+    *ret = (struct list){0};
+    assert_ok(read_within(st, q, 8000, on_row, ret, &e), e);
+}
+
+/* What is asked for a page at a time, read by names, is what all of it is, read by times. */
+static void pages(struct store *st, struct read_search q)
+{
+    struct list all, page;
+
+    ask(st, &q, &all);
+    print_message("%s, %s, %s: %zu\n", q.by_time ? "by time" : "nearest", q.path ? q.path : "all",
+                  q.language ? q.language : "any", all.n);
+    assert_true(all.n > 200);
+    for (uint64_t limit = 1; limit < 3 * all.n; limit = limit * 3 + 1)
+        for (q.offset = 0, q.limit = limit; q.offset <= all.n + limit;
+             q.offset += all.n / 5 + limit) {
+            size_t left = q.offset < all.n ? all.n - q.offset : 0;
+
+            ask(st, &q, &page);
+            assert_int_equal(page.n, limit < left ? limit : left);
+            for (size_t i = 0; i < page.n; i++)
+                assert_memory_equal(&page.rows[i], &all.rows[q.offset + i], sizeof(*page.rows));
+            free(page.rows);
+        }
+    free(all.rows);
+}
+
+TEST(pages_are_parts_of_the_whole)
+{
+    struct store *st = very_many();
+
+    for (int by_time = 0; by_time < 2; by_time++) {
+        struct read_search q = {.text = "a b", .by_time = by_time};
+
+        pages(st, q);
+        q.text = "a b NOT d";
+        pages(st, q);
+        q.language = "es";
+        pages(st, q);
+        q.path = "/p";
+        pages(st, q);
+        q.language = NULL;
+        pages(st, q);
+        q.path = "/p/b.zip";
+        pages(st, q);
+    }
+    catalog_close(st);
+}
+
 /* ------------------------------------------------------------------------------ without memory */
 
 static struct store *shared;
