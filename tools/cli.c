@@ -417,6 +417,40 @@ out:
     return rc;
 }
 
+/* Where the member begins, behind "//"; NULL: it is a path alone. */
+static const char *member_of(const char *path)
+{
+    const char *at = path;
+    struct stat st;
+
+    while ((at = strstr(at + 1, "//"))) {
+        char *before = strndup(path, (size_t)(at - path));
+        bool folder = !before || (stat(before, &st) == 0 && S_ISDIR(st.st_mode));
+
+        free(before);
+        if (!folder)
+            return at[2] ? at + 2 : NULL;
+    }
+    return NULL;
+}
+
+int cli_place(const char *path, char **ret, struct err *err)
+{
+    const char *member = path[0] ? member_of(path) : NULL;
+    char *before, *archive = NULL;
+    int rc;
+
+    if (!member)
+        return cli_absolute(path, ret, err);
+    before = strndup(path, (size_t)(member - 2 - path));
+    rc = before ? cli_absolute(before, &archive, err) : err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0 && asprintf(ret, "%s//%s", archive, member) < 0)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    free(before);
+    free(archive);
+    return rc;
+}
+
 int cli_make_directories(const char *path, struct err *err)
 {
     char *copy = strdup(path);

@@ -84,6 +84,10 @@ int cli_flush(int status);
 /* An absolute path without symbolic links, also of a thing that does not exist (any more): then
  * its part that does is resolved and the rest is taken as it is. Newly allocated. */
 int cli_absolute(const char *path, char **ret, struct err *err);
+/* As the catalog is asked for places: the same, but of ARCHIVE//MEMBER the archive alone is made
+ * absolute, and the member, which may be a folder in it, is taken as it is. Where a folder stands
+ * before "//", that is one slash too many. */
+int cli_place(const char *path, char **ret, struct err *err);
 /* mkdir -p, mode 0777 as the umask has it. */
 int cli_make_directories(const char *path, struct err *err);
 

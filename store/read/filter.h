@@ -6,22 +6,41 @@
 #include "base/buf.h"
 #include "store/db.h"
 
-/* A file or a directory. Exact bytes through the index on places; a name that holds a backslash may
- * be the display form of odd bytes, and is compared with that form too, which reads all places. */
+/* A file or a directory; or what is in an archive, "ARCHIVE//MEMBER": a member, or a directory of
+ * it. Exact bytes through the index on places; a name that holds a backslash may be the display
+ * form of odd bytes, and is compared with that form too, which reads all places. */
 struct filter_path {
-    bool display;
-    struct db_prefix below;
-    char sql[640];
+    bool display, in_archive;
+    const char *at; /* the file or directory; of a member the archive. Owned by `below`, or: */
+    size_t at_len;
+    char *archive;          /* owned */
+    struct db_prefix below; /* of the path; of a member its name */
+    char sql[1024];
 };
+/* The path is absolute: it has no "//" but the one before a member. */
 int filter_path_make(const char *path /* NULL: nothing */, struct filter_path *ret,
                      struct err *err);
 void filter_path_free(struct filter_path *f);
 /* A SELECT of media_id whose three parameters have the numbers first, first + 1 and first + 2: bind
  * FILTER_PATH_VALUES with "bbb". In f, until the next call. */
 const char *filter_path_sql(struct filter_path *f, int first);
-#define FILTER_PATH_VALUES(f)                                                       \
-    (const void *)(f)->below.low, (f)->below.len - 1, (const void *)(f)->below.low, \
-        (f)->below.len, (const void *)(f)->below.high, (f)->below.len
+#define FILTER_PATH_VALUES(f)                                                         \
+    (const void *)(f)->at, (f)->at_len, (const void *)(f)->below.low, (f)->below.len, \
+        (const void *)(f)->below.high, (f)->below.len
+
+/* Is a row of the table place there? In parameters as FILTER_PATH_VALUES has them; the first two of
+ * a path, of which the second one is of its display form, and the last one of a member. */
+#define FILTER_BELOW(at, low, high) DB_BELOW("path_raw", at, low, high)
+#define FILTER_BELOW_SHOWN(at, low, high)                             \
+    "(path = CAST(" at " AS TEXT) OR (path >= CAST(" low " AS TEXT) " \
+    "AND path < CAST(" high " AS TEXT)))"
+/* Its name as it is shown has a number where the archive has several of that name: the first one
+ * has none. */
+#define FILTER_MEMBER(low, high)                                                      \
+    "(member_raw <> x'' AND ((member_raw = substr(" low ", 1, length(" low ") - 1) "  \
+    "AND nth = 0) OR member = CAST(substr(" low ", 1, length(" low ") - 1) AS TEXT) " \
+    "OR (member_raw >= " low " AND member_raw < " high ") "                           \
+    "OR (member >= CAST(" low " AS TEXT) AND member < CAST(" high " AS TEXT))))"
 
 /* Who says segment `g` (its speaker: `k`), as find_people.who; and in which language. */
 #define FILTER_SPEAKER(param) \

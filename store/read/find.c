@@ -173,6 +173,18 @@ int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, voi
     return rc;
 }
 
+/* ?1 the recording, ?2 to ?4 the path, ?5 whether it is a member's. */
+static const char sql_place[] =
+    "SELECT path, member FROM place WHERE media_id = ?1 AND state <> 'replaced' "
+    "AND CASE WHEN ?5 THEN (path_raw = ?2 OR path = CAST(?2 AS TEXT)) "
+    "AND " FILTER_MEMBER("?3", "?4") " ELSE (" FILTER_BELOW(
+        "?2", "?3", "?4") ") "
+                          "OR " FILTER_BELOW_SHOWN("?2", "?3",
+                                                   "?4") " END "
+                                                         "ORDER BY place_id = (SELECT place_id "
+                                                         "FROM media WHERE media_id = ?1) DESC, "
+                                                         "state <> 'present', place_id LIMIT 1";
+
 int find_place(struct store *st, int64_t media_id, const char *path, find_place_fn fn, void *arg,
                struct err *err)
 {
@@ -182,17 +194,8 @@ int find_place(struct store *st, int64_t media_id, const char *path, find_place_
 
     if (rc < 0)
         return rc;
-    rc = db_first(
-        st, &stmt, err,
-        "SELECT path, member FROM place WHERE media_id = ?1 AND state <> 'replaced' "
-        "AND ((" DB_BELOW(
-            "path_raw", "?2", "?3",
-            "?4") ") "
-                  "OR path = CAST(?2 AS TEXT) OR (path >= CAST(?3 AS TEXT) "
-                  "AND path < CAST(?4 AS TEXT))) "
-                  "ORDER BY place_id = (SELECT place_id FROM media WHERE media_id = ?1) DESC, "
-                  "state <> 'present', place_id LIMIT 1",
-        "ibbb", media_id, FILTER_PATH_VALUES(&filter));
+    rc = db_first(st, &stmt, err, sql_place, "ibbbi", media_id, FILTER_PATH_VALUES(&filter),
+                  (int64_t)filter.in_archive);
     if (rc == 1) {
         rc = fn(arg, db_text(stmt, 0), db_text(stmt, 1));
         sqlite3_reset(stmt);

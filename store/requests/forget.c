@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "store/read/filter.h"
 #include "store/requests/request_apply.h"
 #include "store/results/speakers.h"
 #include "store/vectors/vectors.h"
@@ -35,27 +36,25 @@ typedef int (*row_fn)(void *arg, sqlite3_stmt *stmt, struct err *err);
 static int each(struct store *st, const char *what, const char *from, const char *end,
                 int64_t stage_id, const char *path, row_fn fn, void *arg, struct err *err)
 {
-    struct db_prefix below = {0};
+    struct filter_path below;
     struct buf sql = BUF_INIT;
     struct db_rows rows;
-    int rc = path ? db_prefix(path, strlen(path), &below, err) : 0;
+    int rc = filter_path_make(path, &below, err);
 
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT %s %s%s%s", what, from,
-               path ? "AND t.media_id IN (SELECT media_id FROM place WHERE state <> 'replaced' "
-                      "AND " DB_BELOW("path_raw", "?2", "?3", "?4") ") "
-                    : "",
-               end);
+    buf_printf(&sql, "SELECT %s %s", what, from);
+    if (path)
+        buf_printf(&sql, "AND t.media_id IN (%s) ", filter_path_sql(&below, 2));
+    buf_printf(&sql, "%s", end);
     db_rows_open(&rows, st, err, buf_cstr(&sql), "i", stage_id);
     if (path)
-        db_rows_bind(&rows, "-bbb", below.low, below.len - 1, below.low, below.len, below.high,
-                     below.len);
+        db_rows_bind(&rows, "-bbb", FILTER_PATH_VALUES(&below));
     while (db_rows_next(&rows))
         rows.rc = fn(arg, rows.stmt, err);
     rc = db_rows_end(&rows);
     buf_free(&sql);
-    db_prefix_free(&below);
+    filter_path_free(&below);
     return rc;
 }
 

@@ -117,7 +117,7 @@ struct request {
     /* RETRY, CANCEL, PAUSE, RESUME, and without a job FORGET and PIN: which tasks. All empty: every
      * one. ERR_MISSING: the catalog knows nothing at or below the path, or has no such job. */
     int64_t select_job;      /* 0: any */
-    const char *select_path; /* raw absolute path or path prefix (a directory); NULL: any */
+    const char *select_path; /* raw and absolute: a file, a directory, ARCHIVE//MEMBER; NULL: any */
     int64_t stage_id;        /* FORGET, PIN. ERR_MISSING: there is none */
     /* NAME_SPEAKER */
     int64_t speaker_id;

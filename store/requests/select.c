@@ -1,6 +1,7 @@
 /* Retry, cancel, pause and resume of the selected tasks. */
 #include <string.h>
 
+#include "store/read/filter.h"
 #include "store/requests/request_apply.h"
 #include "store/results/complete.h"
 
@@ -10,11 +11,8 @@ struct rule {
     const char *find, *change;
 };
 
-/* ?1 job or 0; ?2 path or NULL, ?3 and ?4 what is below it. */
-#define FIND(condition)                                                             \
-    "SELECT task_id FROM task WHERE " condition                                     \
-    " AND (?1 = 0 OR job_id = ?1) AND (?2 IS NULL OR media_id IN (SELECT media_id " \
-    "FROM place WHERE state <> 'replaced' AND " DB_BELOW("path_raw", "?2", "?3", "?4") "))"
+/* ?1 job or 0. */
+#define FIND(condition) "SELECT task_id FROM task WHERE " condition " AND (?1 = 0 OR job_id = ?1)"
 /* ?1 the task, ?2 now. */
 #define CHANGE(what, condition) \
     "UPDATE task SET " what " WHERE task_id = ?1 AND ?2 IS NOT NULL AND " condition
@@ -93,35 +91,43 @@ static int resume_all(struct store *st, struct request_reply *ret, struct err *e
     return rc;
 }
 
+static int path_known(struct store *st, const char *path, struct err *err)
+{
+    struct filter_path below;
+    struct buf sql = BUF_INIT;
+    struct db_rows rows;
+    bool known = false;
+    int rc = filter_path_make(path, &below, err);
+
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "%s LIMIT 1", filter_path_sql(&below, 1));
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "bbb", FILTER_PATH_VALUES(&below));
+    while (db_rows_next(&rows))
+        known = true;
+    rc = db_rows_end(&rows);
+    buf_free(&sql);
+    filter_path_free(&below);
+    return rc < 0 || known ? rc
+                           : err_set(err, ERR_MISSING,
+                                     "the catalog has no recording at or below '%.200s'", path);
+}
+
 /* A slip in a name or a number would else look like there being nothing to do. */
 int select_known(struct store *st, const struct request *rq, struct err *err)
 {
-    struct db_prefix below = {0};
     sqlite3_stmt *stmt = NULL;
-    int rc = 1;
+    int rc;
 
     if (rq->select_job) {
         rc = db_first(st, &stmt, err, "SELECT 1 FROM job WHERE job_id = ?1", "i", rq->select_job);
         if (rc == 0)
             rc = err_set(err, ERR_MISSING, "there is no job %lld", (long long)rq->select_job);
-    }
-    if (rc == 1 && rq->select_path) {
+        if (rc < 0)
+            return rc;
         sqlite3_reset(stmt);
-        rc = db_prefix(rq->select_path, strlen(rq->select_path), &below, err);
-        if (rc == 0)
-            rc = db_first(st, &stmt, err,
-                          "SELECT 1 FROM place WHERE state <> 'replaced' AND " DB_BELOW(
-                              "path_raw", "?1", "?2", "?3") " LIMIT 1",
-                          "bbb", below.low, below.len - 1, below.low, below.len, below.high,
-                          below.len);
-        if (rc == 0)
-            rc = err_set(err, ERR_MISSING, "the catalog has no recording at or below '%.200s'",
-                         rq->select_path);
-        db_prefix_free(&below);
     }
-    if (rc == 1)
-        sqlite3_reset(stmt);
-    return rc < 0 ? rc : 0;
+    return rq->select_path ? path_known(st, rq->select_path, err) : 0;
 }
 
 /* A walk that goes on adds nothing more to a job that was cancelled as a whole. */
@@ -141,26 +147,24 @@ static int mark_job(struct store *st, const struct request *rq, const char *now,
 static int find(struct request_work *w, const struct rule *rule, struct err *err)
 {
     const struct request *rq = w->rq;
-    struct db_prefix below = {0};
-    sqlite3_stmt *stmt = NULL;
-    int rc;
+    struct filter_path below;
+    struct buf sql = BUF_INIT;
+    struct db_rows rows;
+    int rc = filter_path_make(rq->select_path, &below, err);
 
-    if (rq->select_path) {
-        rc = db_prefix(rq->select_path, strlen(rq->select_path), &below, err);
-        if (rc == 0)
-            rc = db_first(w->st, &stmt, err, rule->find, "ibbb", rq->select_job, below.low,
-                          below.len - 1, below.low, below.len, below.high, below.len);
-    } else {
-        rc = db_first(w->st, &stmt, err, rule->find, "innn", rq->select_job);
-    }
-    while (rc == 1) {
-        rc = apply_ids_add(&w->rows, sqlite3_column_int64(stmt, 0), err);
-        if (rc < 0)
-            sqlite3_reset(stmt);
-        else
-            rc = db_next(w->st, stmt, err);
-    }
-    db_prefix_free(&below);
+    if (rc < 0)
+        return rc;
+    buf_printf(&sql, "%s", rule->find);
+    if (rq->select_path)
+        buf_printf(&sql, " AND media_id IN (%s)", filter_path_sql(&below, 2));
+    db_rows_open(&rows, w->st, err, buf_cstr(&sql), "i", rq->select_job);
+    if (rq->select_path)
+        db_rows_bind(&rows, "-bbb", FILTER_PATH_VALUES(&below));
+    while (db_rows_next(&rows))
+        rows.rc = apply_ids_add(&w->rows, sqlite3_column_int64(rows.stmt, 0), err);
+    rc = db_rows_end(&rows);
+    buf_free(&sql);
+    filter_path_free(&below);
     return rc;
 }
 

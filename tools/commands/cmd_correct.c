@@ -397,7 +397,7 @@ static int on_recording(void *arg, const struct read_recording *row)
 static int shown_path(const char *name, char **ret, struct err *err)
 {
     char *path = NULL;
-    int rc = cli_absolute(name, &path, err);
+    int rc = cli_place(name, &path, err);
 
     if (rc == 0 && !(*ret = utf8_display(path, strlen(path))))
         rc = err_set(err, ERR_NOMEM, "out of memory");

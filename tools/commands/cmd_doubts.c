@@ -361,7 +361,7 @@ static int paths_of(char **argv, size_t n, char ***ret, struct err *err)
     for (size_t i = 0; i < n && rc == 0; i++) {
         char *path = NULL;
 
-        rc = cli_absolute(argv[i], &path, err);
+        rc = cli_place(argv[i], &path, err);
         if (rc == 0 && !(list[i] = utf8_display(path, strlen(path))))
             rc = err_set(err, ERR_NOMEM, "out of memory");
         free(path);

@@ -479,7 +479,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         return cli_fail("export", &err, NULL);
     }
     for (; err.code == 0 && optind < argc; optind++)
-        if (cli_absolute(argv[optind], &paths[n], &err) == 0)
+        if (cli_place(argv[optind], &paths[n], &err) == 0)
             n++;
     if (err.code != 0)
         status = cli_fail("export", &err, NULL);

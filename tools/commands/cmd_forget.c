@@ -42,7 +42,7 @@ static int paths_make(char **names, int n, struct paths *ret, struct err *err)
     int rc = p.list ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 
     for (int i = 0; i < n && rc == 0; i++)
-        rc = cli_absolute(names[i], &p.list[i], err);
+        rc = cli_place(names[i], &p.list[i], err);
     if (rc != 0 && p.list)
         paths_free(&p);
     if (rc == 0)
@@ -369,6 +369,7 @@ int cmd_pin(struct cli *cli, int argc, char **argv)
         "\n"
         "Examples:\n"
         "  nightshift pin 2 /archive/1990\n"
+        "  nightshift pin 2 /archive/box-7.zip//tapes/3.wav\n"
         "  nightshift pin --off\n"
         "\n"
         "Exit status: 0; 66 when there is no such stage, or the catalog has nothing at\n"

@@ -1,7 +1,6 @@
 /* nightshift retry, cancel, pause, resume: one request each, for all tasks or some. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -118,30 +117,8 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
     return cli_flush(unknown > 0 ? EX_NOINPUT : EX_OK);
 }
 
-/* What is in an archive is asked for together, by the archive's path; "ARCHIVE//MEMBER" as a path
- * would name nothing. */
-static int refuse_member(const char *path, struct err *err)
-{
-    const char *inside = strstr(path, "//");
-    char *archive;
-    struct stat st;
-    int rc = 0;
-
-    if (!inside || inside == path || inside[2] == 0)
-        return 0;
-    archive = strndup(path, (size_t)(inside - path));
-    if (!archive)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    if (stat(archive, &st) == 0 && S_ISREG(st.st_mode))
-        rc = err_set(err, ERR_MISSING,
-                     "'%.400s' is in an archive, whose members are asked for together", path);
-    free(archive);
-    return rc;
-}
-
 static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
 {
-    const char *hint = NULL;
     const struct cli_spec spec = {k->help, "aj:", longs, take, true, NULL};
     struct wanted w = {0};
     struct err err = {0};
@@ -159,12 +136,10 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
         return cli_fail("change the catalog", &err, NULL);
     }
     for (; err.code == 0 && optind < argc; optind++)
-        if (refuse_member(argv[optind], &err) != 0)
-            hint = "Name the archive.";
-        else if (cli_absolute(argv[optind], &paths[n], &err) == 0)
+        if (cli_place(argv[optind], &paths[n], &err) == 0)
             n++;
     if (err.code != 0)
-        status = cli_fail(k->purpose, &err, hint);
+        status = cli_fail(k->purpose, &err, NULL);
     else if (cli_catalog(cli, false, &err) != 0)
         status = cli_fail("find the catalog", &err, NULL);
     else
@@ -202,6 +177,7 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
                 "  -a, --all            all of them (as without PATH and --job)\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift retry\n"
+                "  nightshift retry /archive/box-7.zip//tapes/3.wav\n"
                 "  nightshift retry /archive/1990 && nightshift run\n" SHARED_STATUS};
 
     return command(cli, &kind, argc, argv);

@@ -39,7 +39,8 @@ static const char help[] =
     "                         figure, 0 to 1, is how sure the model was. With TEXT:\n"
     "                         where both are, at most 10 s apart\n"
     "      --speaker=WHO      only what WHO says: a name, or a label\n"
-    "  -p, --in, --path=PATH  only in this file, or below this folder\n"
+    "  -p, --in, --path=PATH  only in this file or ARCHIVE//MEMBER, or below this\n"
+    "                         folder\n"
     "  -l, --language=CODE    only what is said in this language\n"
     "  -n, --limit=N          hits to show (default: 20; 0: all)\n"
     "  -t, --by-time          by words alone, in the order of recordings and times\n"
@@ -374,7 +375,7 @@ int cmd_search(struct cli *cli, int argc, char **argv)
     if (status != EX_OK)
         return status;
     text = says ? joined(argc, argv, optind) : NULL;
-    if (w.path && cli_absolute(w.path, &path, &err) == 0)
+    if (w.path && cli_place(w.path, &path, &err) == 0)
         shown = utf8_display(path, strlen(path));
     if ((says && !text) || (w.path && !shown)) {
         if (err.code == 0)

@@ -392,7 +392,7 @@ static int at_path(struct store *st, struct find_people *people, const char *arg
                    struct err *err)
 {
     char *path = NULL, *shown = NULL;
-    int rc = cli_absolute(arg, &path, err);
+    int rc = cli_place(arg, &path, err);
 
     if (rc == 0 && !(shown = utf8_display(path, strlen(path))))
         rc = err_set(err, ERR_NOMEM, "out of memory");

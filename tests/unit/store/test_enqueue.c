@@ -301,6 +301,24 @@ TEST(selections)
     assert_int_equal(
         request_apply(st, &(struct request){.type = REQUEST_CANCEL, .select_job = 99}, &r, &e),
         ERR_MISSING);
+    /* In an archive: a member, by its bytes or as it is shown, and a folder; not its like. */
+    job_add1(st, one, "/a/z.zip", "in/1.wav", 5);
+    job_add1(st, one, "/a/z.zip", "in/\xE9.wav", 6);
+    job_add1(st, one, "/a/z.zip", "inner.wav", 7);
+    static const struct {
+        const char *path;
+        uint64_t n;
+    } members[] = {{"/a/z.zip//in/1.wav", 1}, {"/a/z.zip//in", 2},          {"/a/z.zip//in/", 2},
+                   {"/a/z.zip//inn", 0},      {"/a/z.zip//in/\xE9.wav", 1}, {"/a/z.zip", 3},
+                   {"/a/z.zip//1.wav", 0},    {"/a/z.zip//in/\\xE9.wav", 1}};
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        for (enum request_type k = REQUEST_PAUSE; k <= REQUEST_RESUME; k++) {
+            struct request rq = {.type = k, .select_path = members[i].path};
+
+            print_message("%s\n", rq.select_path);
+            assert_int_equal(request_apply(st, &rq, &r, &e), members[i].n ? 0 : ERR_MISSING);
+            assert_int_equal(members[i].n ? r.affected : 0, members[i].n);
+        }
     for (enum request_type k = REQUEST_RETRY; k <= REQUEST_RESUME; k++) {
         struct request rq = {.type = k, .select_path = "/a/b/2.wa"};
 
@@ -372,6 +390,15 @@ static struct store_found take(uint32_t nth, uint64_t content)
     return f;
 }
 
+/* Of those at the path. */
+static void select_members(struct store *st, const char *path, const char *members)
+{
+    apply_ok(st, &(struct request){.type = REQUEST_PAUSE, .select_path = path});
+    assert_string_equal(
+        text_of("SELECT group_concat(member, ', ') FROM tasks WHERE state = 'paused'"), members);
+    apply_ok(st, &(struct request){.type = REQUEST_RESUME, .select_path = path});
+}
+
 TEST(members_of_one_name)
 {
     struct store *st = catalog_new();
@@ -403,6 +430,10 @@ TEST(members_of_one_name)
         store_task_free(&t[i]);
     assert_string_equal(text_of("SELECT group_concat(member, ', ') FROM tasks"),
                         "take.wav, take.wav (2), take.wav (4)");
+    /* By the names that they are shown with. */
+    select_members(st, "/a/t.tar//take.wav", "take.wav");
+    select_members(st, "/a/t.tar//take.wav (4)", "take.wav (4)");
+    select_members(st, "/a/t.tar", "take.wav, take.wav (2), take.wav (4)");
     /* Again: nothing new, and the archive is known as it is. */
     job = job_begin(st, &stage_nano);
     r = job_add(st, job, f, 4);

@@ -379,13 +379,34 @@ class Requests(Program):
                 self.assertEqual("", done.out)
                 done = self.run_it(command, "--job", "9", status=66)
                 self.assertIn(f"cannot {command}: there is no job 9. `nightshift status --jobs`", done.err)
-        self.put("box.zip", b"PK")
-        done = self.run_it("cancel", os.path.join(self.archive, "box.zip//one.wav"), status=66)
-        self.assertIn("is in an archive", done.err)
-        self.assertIn("Name the archive.", done.err)
         done = self.run_it("cancel", gone, deep, status=66)  # what there is, is done
         self.assertIn("1 task cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
+
+    def test_members_of_archives(self):
+        self.fill()
+        box = os.path.join(self.archive, "box.zip")
+        with zipfile.ZipFile(box, "w") as z:
+            z.writestr("in/e.wav", wav(9))
+            z.writestr("in/deep/f.wav", wav(8))
+            z.writestr("g.wav", wav(7))
+        self.enqueue()
+        here = os.path.basename(self.archive) + "//"  # one slash too many before a folder's names
+        for member, n in (("in/e.wav", 1), ("in", 2), ("in/", 2), ("g.wav", 1)):
+            for command in ("pause", "resume", "cancel", "retry"):
+                with self.subTest(command=command, member=member):
+                    self.assertEqual(n, self.affected(command, f"{box}//{member}"))
+        self.assertEqual(1, self.affected("pin", "1", here + "box.zip//in/e.wav"))
+        self.assertEqual([("in/e.wav",)], self.sql("SELECT member FROM tasks WHERE pinned"))
+        self.assertEqual(3, self.affected("pause", here + "box.zip"))
+        os.remove(box)  # what is asked for need not be there
+        self.assertEqual(1, self.affected("resume", box + "//g.wav"))
+        for command in (["retry"], ["cancel"], ["pin", "1"], ["forget", "--yes", "--stage=1"],
+                        ["doubts"], ["speakers"], ["search", "x", "--in"], ["correct", "--replace", "a", "b"]):
+            with self.subTest(command=command):
+                self.assertIn(box + "//in/none.wav", " ".join(
+                    self.run_it(*command, box + "//in/none.wav", status=66).err.split()))
+        self.run_it("export", box + "//in/none.wav", status=66)
 
     def test_nothing_is_made_where_no_catalog_is(self):
         for command in (["retry"], ["cancel"], ["pause"], ["status"], ["show", "x"], ["search", "x"],
