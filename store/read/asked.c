@@ -53,20 +53,24 @@ int asked_each(struct store *st, asked_fn fn, void *arg, struct err *err)
     return db_rows_end(&rows);
 }
 
+#define PLACE_BELOW DB_BELOW("p.path_raw", "?1", "?2", "?3")
+#define ASKING_BELOW DB_BELOW("a.path_raw", "?1", "?2", "?3")
+#define ASKING_ABOVE DB_UNDER("?1", "a.path_raw")
+#define PLACE_OF_ASKING                                                     \
+    DB_BELOW("q.path_raw", "a.path_raw", "CAST(a.path_raw || '/' AS BLOB)", \
+             "CAST(a.path_raw || '0' AS BLOB)")
+
+/* From each asking below the path to its places, by the index, since to look at all askings for
+ * each place takes seconds where both are thousands. One above the path has them all. */
 static const char sql_usual[] =
     "SELECT " STAGE " FROM (SELECT t.stage_id, count(*) AS n FROM place p "
     "JOIN task t ON t.media_id = p.media_id AND t.wanted "
-    "WHERE p.state = 'present' AND " DB_BELOW(
-        "p.path_raw", "?1", "?2", "?3") " AND NOT EXISTS (SELECT 1 FROM asking a "
-                                        "WHERE " DB_UNDER("p.path_raw",
-                                                          "a.path_raw") ") "
-                                                                        "GROUP BY t.stage_id) "
-                                                                        "u JOIN stage s ON "
-                                                                        "s.stage_id = "
-                                                                        "u.stage_id " SOURCE
-                                                                        "ORDER BY s.name, u.n "
-                                                                        "DESC, s.stage_id "
-                                                                        "DESC";
+    "WHERE p.state = 'present' AND " PLACE_BELOW " AND p.place_id NOT IN "
+    "(SELECT q.place_id FROM asking a CROSS JOIN place q ON q.state <> 'replaced' "
+    " AND " PLACE_OF_ASKING " WHERE " ASKING_BELOW ") "
+    "AND NOT EXISTS (SELECT 1 FROM asking a WHERE " ASKING_ABOVE ") "
+    "GROUP BY t.stage_id) u JOIN stage s ON s.stage_id = u.stage_id " SOURCE
+    "ORDER BY s.name, u.n DESC, s.stage_id DESC";
 
 int asked_usual(struct store *st, const char *path, asked_fn fn, void *arg, struct err *err)
 {

@@ -121,6 +121,13 @@ TEST(an_older_catalog_has_what_most_recordings_have)
     ask(st, &stage_nano, "/a/4.wav", "[]", true);
     job_add1(st, job_begin(st, &stage_nano), "/a/6.wav", "", 6);
     assert_string_equal(read_askings(st, "/a"), "/a diarize pyannote ?;/a transcribe nano ?;");
+    /* What only begins like one of these is no such folder; what lies above has all. */
+    job_add1(st, job_begin(st, &stage_tiny), "/a/c-2.wav", "", 7);
+    assert_string_equal(read_askings(st, "/a/c-2.wav"), "/a/c-2.wav transcribe tiny ?;");
+    ask(st, &stage_nano, "/b", "[]", true);
+    assert_string_equal(read_askings(st, "/b/3.wav"), "");
+    ask(st, &stage_nano, "/", "[]", true);
+    assert_string_equal(read_askings(st, "/a"), "");
     catalog_close(st);
 }
 
