@@ -229,3 +229,33 @@ int find_stage(struct store *st, const char *name, struct store_stage_row *ret, 
         *ret = s;
     return rc;
 }
+
+int find_other_vectors(struct store *st, const struct store_stage_row *stage, const char *path,
+                       int64_t *ret_ms, struct err *err)
+{
+    struct filter_path below;
+    struct buf sql = BUF_INIT;
+    struct db_rows rows;
+    int rc = filter_path_make(path, &below, err);
+
+    if (rc < 0)
+        return rc;
+    if (path) /* else the sums are there */
+        buf_printf(&sql,
+                   "SELECT ifnull(sum(t.audio_done_ms), 0) FROM task t JOIN stage s "
+                   "ON s.stage_id = t.stage_id WHERE t.current AND t.media_id IN (%s)",
+                   filter_path_sql(&below, 3));
+    else
+        buf_printf(&sql, "SELECT ifnull(sum(n.audio_current_ms), 0) FROM stage s "
+                         "JOIN stage_total n ON n.stage_id = s.stage_id WHERE 1");
+    buf_printf(&sql, " AND s.name = ?1 AND s.model_hash <> ?2");
+    db_rows_open(&rows, st, err, buf_cstr(&sql), "tt", stage->name, stage->model_hash);
+    if (path)
+        db_rows_bind(&rows, "--bbb", FILTER_PATH_VALUES(&below));
+    if (db_rows_next(&rows))
+        *ret_ms = sqlite3_column_int64(rows.stmt, 0);
+    rc = db_rows_end(&rows);
+    buf_free(&sql);
+    filter_path_free(&below);
+    return rc;
+}

@@ -104,6 +104,11 @@ int find_heard(struct store *st, int64_t media_id, uint64_t limit, find_heard_fn
  * store_stage_row_free. ERR_EMPTY: none has any vectors. */
 int find_stage(struct store *st, const char *name, struct store_stage_row *ret, struct err *err);
 
+/* How much of what lies at or below a path (as read_filter), in audio, has current vectors of that
+ * kind by another model than the stage's: what a search by that one cannot find. */
+int find_other_vectors(struct store *st, const struct store_stage_row *stage, const char *path,
+                       int64_t *ret_ms, struct err *err);
+
 /* Who says most of a stretch of the current transcription, who else speaks in it, what and in which
  * language; nothing is said there: fn is not called. */
 #define FIND_SPEAKERS_MOST 16 /* of a stretch; who comes later is counted only */

@@ -436,6 +436,20 @@ class Asked(Evenings):
         job = self.json("enqueue", "--beam-size=1", self.archive)["jobs"][0]
         self.assertEqual((2, 1, 3), (job["current_again"], job["waiting_again"], job["not_otherwise"]))
 
+    def test_another_encoder_recording_by_recording(self):
+        other = tiny_models.encoder(os.path.join(self.models, "other"), layers=2)
+        search = lambda *args: self.nightshift("search", "--semantic", "the market", *args, status=0).err
+        self.enqueue("--embed=" + self.encoder, self.archive)
+        self.done()
+        self.assertEqual("", search())
+        self.enqueue("--again", "--embed=" + other, os.path.join(self.archive, ENGLISH))
+        self.done()
+        self.assertRegex(search(), r"by likeness without [\d.]+ s of audio, which have vectors of another model only\.")
+        self.assertEqual("", search("--in", os.path.join(self.archive, "es")))
+        self.enqueue("--again", "--embed=" + other, self.archive)
+        self.done()
+        self.assertEqual("", search())
+
     @night.needs("script")
     def test_a_terminal_may_say_yes(self):
         self.enqueue(self.archive)

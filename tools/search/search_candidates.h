@@ -19,8 +19,9 @@ struct candidates {
     struct store *st;
     const struct search_wish *wish;
     struct candidates_list lists[SEARCH_WAYS];
-    bool has_class; /* such a sound was heard somewhere; only with a text */
-    struct err err; /* of a callback */
+    bool has_class;    /* such a sound was heard somewhere; only with a text */
+    int64_t unseen_ms; /* of audio that has no vectors of the model by which is searched */
+    struct err err;    /* of a callback */
 };
 
 void candidates_list_free(struct candidates_list *l);

@@ -10,6 +10,7 @@
 #include "tools/search/search_join.h"
 #include "tools/search/search_near.h"
 #include "tools/search/search_nearest.h"
+#include "tools/text.h"
 
 /* -------------------------------------------------------------------------------- by words */
 
@@ -151,6 +152,18 @@ static int find_meaning(struct candidates *c, struct search_results *ret, struct
     return rc;
 }
 
+/* While another model's vectors take the place of one's, recording by recording, those of most of
+ * the archive are searched. */
+static void say_unseen(const struct candidates *c, struct search_results *ret)
+{
+    char length[TEXT_LEN];
+
+    if (c->unseen_ms > 0 && ret->note[0] == 0)
+        snprintf(ret->note, sizeof(ret->note),
+                 "by likeness without %s of audio, which have vectors of another model only",
+                 text_length((uint64_t)c->unseen_ms, length));
+}
+
 int search_find(struct store *st, const struct search_wish *wish, struct search_results *ret,
                 struct err *err)
 {
@@ -168,6 +181,8 @@ int search_find(struct store *st, const struct search_wish *wish, struct search_
         rc = wish->text ? only_near(&c, ret, err) : find_sounding(&c, err);
     if (rc == 0)
         rc = search_join(&c, ret, err);
+    if (rc == 0)
+        say_unseen(&c, ret);
     if (rc != 0 && c.err.code != 0)
         *err = c.err;
     for (int k = 0; k < SEARCH_WAYS; k++)

@@ -132,6 +132,8 @@ int search_nearest(struct candidates *c, enum search_way way, const char *text, 
         return rc;
     rc = search_vector(&stage, text, &v, err);
     if (rc == 0)
+        rc = find_other_vectors(c->st, &stage, c->wish->path, &c->unseen_ms, err);
+    if (rc == 0)
         rc = take_nearest(
             c, way,
             &(struct vectors_query){.stage_id = stage.stage_id, .values = v.values, .size = v.size},

@@ -52,7 +52,7 @@ struct search_results { /* owned: search_results_free */
     size_t named; /* so many first ones have the words, or the class of sound, that were asked for;
                    * the others are like it */
     bool heard;   /* something sounds like what was asked for */
-    char note[300]; /* why meaning was not searched although it could have been; "" */
+    char note[300]; /* what meaning was not searched for although it could have been; "" */
 };
 
 /* What was found by words, as a result that borrows the row's strings. */
