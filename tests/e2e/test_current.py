@@ -109,7 +109,9 @@ class TwoEvenings(Evenings):
         word = self.figures()["found"] and self.sql("SELECT text FROM transcript")[0][0].split()[0]
         path = os.path.join(self.archive, RECORDINGS[0])
         self.assertEqual(1, self.json("forget", "--stage=1", "--yes", path)["affected"])
-        said = " ".join(self.nightshift("show", RECORDINGS[0], status=0).out.split())
+        lines = self.nightshift("show", RECORDINGS[0], status=0).out.splitlines()
+        self.assertEqual([], [line for line in lines if len(line) > 80 and "/" not in line])
+        said = " ".join(" ".join(lines).split())
         self.assertIn("wav, nothing is asked for Its", said)
         self.assertIn("Its transcript was removed (nightshift forget). `nightshift enqueue` of it", said)
         self.assertIn("transcript was removed", self.nightshift("show", RECORDINGS[0], "--json", status=0).err)

@@ -274,9 +274,9 @@ static int read_texts(struct page *p, const struct read_recording *r, read_segme
 static void print_untranscribed(const struct read_recording *r)
 {
     if (r->forgotten)
-        puts("Its transcript was removed (nightshift forget). `nightshift enqueue` of it, or of "
-             "its\n"
-             "folder, has it made again.");
+        cli_print("Its transcript was removed (nightshift forget). `nightshift enqueue` of it, or "
+                  "of its folder, has it made again.",
+                  0);
     else if (r->stages[0] != 0)
         printf("It is not transcribed (done: %s).\n", r->stages);
     else
