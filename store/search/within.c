@@ -18,7 +18,7 @@ _Static_assert(LEFT_OUT < MARKS_MOST, "a bit for each term, and one more");
 
 #define FEW 2000    /* recordings, or segments of the rarest term: looked at one by one */
 #define SCAN_FROM 3 /* so many times faster a segment is read in a row than by itself */
-#define CHOSEN 4 /* of so many segments one is of the speaker, language or folder, if not fewer */
+#define TRIES 16    /* segments looked up by names for each that is wanted, and FEW at least */
 
 struct said { /* a segment that has something */
     int64_t task_id, segment_id, start_ms;
@@ -43,6 +43,7 @@ struct within { /* owned, but for the first ones */
     size_t task_count, task_room;
     struct said *said;
     size_t said_count, said_room;
+    uint64_t looked_up; /* segments, one by one */
     struct stretch *found;
     size_t count, room;
     int64_t *ids; /* of the segments of what was found */
@@ -237,6 +238,7 @@ static int look_up(struct within *w, sqlite3_stmt *stmt, int64_t segment_id, uin
 {
     int rc;
 
+    w->looked_up++;
     sqlite3_reset(stmt);
     rc = filter_bound(db_bind(stmt, "i", segment_id), err);
     if (rc == 0)
@@ -571,13 +573,16 @@ static void open_all_names(struct within *w, struct db_rows *rows, struct err *e
         db_rows_bind(rows, "bbb", FILTER_PATH_VALUES(&w->path));
 }
 
-/* Finds what comes first, in its order, until there are as many as are wanted. whole: of segments
- * that have it all by themselves; else of all. */
-static int walk_names(struct within *w, bool whole, struct err *err)
+/* Finds what comes first, in its order: until there are as many as are wanted, or no more, which
+ * is *done; or until too few of what is looked up are of the speaker or language, and then nothing
+ * is found. whole: of segments that have it all by themselves, which are not all there is. */
+static int walk_names(struct within *w, bool whole, bool *done, struct err *err)
 {
+    const uint64_t wanted = wanted_of(w->search);
     sqlite3_stmt *one = prepare_segments(w, "g.segment_id = ?1", err);
     sqlite3_stmt *ids = one ? prepare_ids(w, err) : NULL;
     struct db_rows rows;
+    bool more = true;
     int rc;
 
     if (!ids) {
@@ -585,7 +590,8 @@ static int walk_names(struct within *w, bool whole, struct err *err)
         return err->code;
     }
     open_all_names(w, &rows, err);
-    while (w->count < wanted_of(w->search) && db_rows_next(&rows)) {
+    while (w->count < wanted && (w->looked_up < FEW || w->looked_up / TRIES < wanted) &&
+           (more = db_rows_next(&rows))) {
         w->said_count = 0;
         rows.rc = read_task(w, ids, one, sqlite3_column_int64(rows.stmt, 0), whole, err);
         sort_said(w);
@@ -595,38 +601,31 @@ static int walk_names(struct within *w, bool whole, struct err *err)
     rc = db_rows_end(&rows);
     sqlite3_finalize(ids);
     sqlite3_finalize(one);
+    *done = w->count >= wanted || (!more && !whole);
+    if (!*done)
+        w->count = w->id_count = w->said_count = 0;
     return rc;
 }
 
-/* The nearest that there can be are segments that have it all. Where these are not enough, nothing
- * is found. */
-static int find_whole(struct within *w, bool *enough, struct err *err)
+/* Are there segments enough that have it all? Nothing is nearer than these. */
+static bool has_whole(const struct within *w)
 {
-    const struct read_search *s = w->search;
-    const uint64_t wanted = wanted_of(s);
     uint64_t n = 0;
-    int rc = 0;
 
-    *enough = false;
-    for (size_t i = 0; wanted && i < w->marks.count; i++)
+    for (size_t i = 0; i < w->marks.count; i++)
         n += is_whole(w, w->marks.list[i].has);
-    if (wanted == 0 || n / (s->speaker || s->language || s->path ? CHOSEN : 1) < wanted)
-        return 0;
-    rc = walk_names(w, true, err);
-    *enough = w->count >= wanted;
-    if (!*enough)
-        w->count = w->id_count = w->said_count = 0;
-    return rc;
+    return n >= wanted_of(w->search);
 }
 
 /* Sets *done where no more is to be looked at. few: by gather, and nothing is gained. */
 static int find_first(struct within *w, bool few, bool *done, struct err *err)
 {
+    bool by_time = w->search->by_time;
+
     *done = false;
-    if (few || wanted_of(w->search) == 0)
+    if (few || wanted_of(w->search) == 0 || (!by_time && !has_whole(w)))
         return 0;
-    *done = w->search->by_time;
-    return *done ? walk_names(w, false, err) : find_whole(w, done, err);
+    return walk_names(w, !by_time, done, err);
 }
 
 /* ------------------------------------------------------------------------------------- the whole
