@@ -324,9 +324,9 @@ static void pages(struct store *st, struct read_search q)
     print_message("%s, %s, %s: %zu\n", q.by_time ? "by time" : "nearest", q.path ? q.path : "all",
                   q.language ? q.language : "any", all.n);
     assert_true(all.n > (q.language && strcmp(q.language, "fr") == 0 ? 2 : 200));
-    for (uint64_t limit = 1; limit < 3 * all.n; limit = limit * 3 + 1)
+    for (uint64_t limit = 1; limit < 3 * all.n; limit = limit * 6 + 1)
         for (q.offset = 0, q.limit = limit; q.offset <= all.n + limit;
-             q.offset += all.n / 5 + limit) {
+             q.offset += all.n / 2 + limit) {
             size_t left = q.offset < all.n ? all.n - q.offset : 0;
 
             ask(st, &q, &page);
