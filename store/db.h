@@ -124,6 +124,10 @@ char *db_dup(sqlite3_stmt *stmt, int column);
 #define DB_UNDER(path, root)                                                       \
     "(" path " = " root " OR " root " = x'2F' OR substr(" path ", 1, length(" root \
     ") + 1) = CAST(" root " || x'2F' AS BLOB))"
+/* The same from each root to its paths, by the index on these: for many of both. */
+#define DB_PATHS_OF(root, path)                                       \
+    DB_BELOW(path, root, "CAST(rtrim(" root ", '/') || '/' AS BLOB)", \
+             "CAST(rtrim(" root ", '/') || '0' AS BLOB)")
 struct db_prefix {
     char *low, *high; /* low = "dir/", high = "dir0" */
     size_t len;       /* of each; len - 1 without the last byte is the path itself */

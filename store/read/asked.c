@@ -56,9 +56,7 @@ int asked_each(struct store *st, asked_fn fn, void *arg, struct err *err)
 #define PLACE_BELOW DB_BELOW("p.path_raw", "?1", "?2", "?3")
 #define ASKING_BELOW DB_BELOW("a.path_raw", "?1", "?2", "?3")
 #define ASKING_ABOVE DB_UNDER("?1", "a.path_raw")
-#define PLACE_OF_ASKING                                                     \
-    DB_BELOW("q.path_raw", "a.path_raw", "CAST(a.path_raw || '/' AS BLOB)", \
-             "CAST(a.path_raw || '0' AS BLOB)")
+#define PLACE_OF_ASKING DB_PATHS_OF("a.path_raw", "q.path_raw")
 
 /* From each asking below the path to its places, by the index, since to look at all askings for
  * each place takes seconds where both are thousands. One above the path has them all. */
