@@ -454,6 +454,27 @@ TEST(what_was_confirmed_stays_so)
     catalog_close(st);
 }
 
+/* What fails leaves nothing behind; what is done in the end is whole. */
+static int settle_once(void *arg, struct err *err)
+{
+    return store_settled(arg, 3, PEOPLE(3, three, 4), err);
+}
+
+TEST(memory_that_runs_out)
+{
+    struct store *st = filled();
+
+    hear(st, 1);
+    correct(st, WHOLE, "do we want to go no I will come gladly then let us leave", false);
+    diarize(st, 3);
+    assert_true(nomem_each(settle_once, st) > 60);
+    assert_string_equal(text_of(READS),
+                        "00 do we want to go|01 no I will come gladly|02 then let us leave|"
+                        "02 nobody else says this|00 it is late");
+    assert_int_equal(count_of("SELECT count(*) FROM correction_at"), 4);
+    catalog_close(st);
+}
+
 /* ---------------------------------------------------------------------------- random ones */
 
 static void random_line(unsigned *seed, struct line *line, char *text, size_t size)
