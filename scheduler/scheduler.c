@@ -200,10 +200,12 @@ static int open_catalog(struct run *run, struct err *err)
 }
 
 /* What cannot be written now is for the next run. */
-static int drop_cancelled(struct run *run, struct err *err)
+static int tidy(struct run *run, struct err *err)
 {
     int rc = store_drop_cancelled(run->st, err);
 
+    if (rc == 0)
+        rc = store_part_due(run->st, err);
     if (rc == 0 || retry_store(rc) != STORE_WAIT)
         return rc;
     *err = (struct err){0};
@@ -227,7 +229,7 @@ static int open_run(struct run *run, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for the run");
     rc = settle_open(run, err);
     if (rc == 0)
-        rc = drop_cancelled(run, err);
+        rc = tidy(run, err);
     if (rc == 0)
         rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
     if (rc)

@@ -202,13 +202,16 @@ int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_vo
  * time that turns share (store/results/naming.h).
  *
  * A segment, and each word for itself, gets the speaker whose turns overlap it longest, else that
- * of the nearest turn (store/results/overlap.h). Of several diarizations of a recording the
- * current one counts. Shards of a transcription that come later get theirs as they come. */
+ * of a turn nearby (store/results/overlap.h); where the words have others speak, the segment is
+ * parted (store/results/seams.h). Of several diarizations of a recording the current one counts.
+ * Shards of a transcription that come later get theirs as they come. */
 int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
                   struct err *err);
 /* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
  * that who retries them has them heard again: one commit each. No run may have them in hand. */
 int store_drop_cancelled(struct store *st, struct err *err);
+/* Parts the segments of recordings whose speakers an earlier version gave them: one commit each. */
+int store_part_due(struct store *st, struct err *err);
 
 /* ---------------------------------------------------------------------------- passages
  *

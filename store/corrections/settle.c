@@ -14,7 +14,7 @@ static int no_memory(struct err *err)
 /* ------------------------------------------------------------------------------------- segments */
 
 /* As the machine has it: the same rows as before, for they never changed. */
-static int restore(struct store *st, int64_t segment_id, struct err *err)
+int corrections_lift(struct store *st, int64_t segment_id, struct err *err)
 {
     int rc = db_run(st, err, "DELETE FROM word WHERE segment_id = ?", "i", segment_id);
 
@@ -44,7 +44,7 @@ static int restore_others(struct store *st, const struct heard *h, struct err *e
                  "WHERE t.media_id = ? AND t.task_id <> ? AND g.heard IS NOT NULL",
                  "ii", h->media_id, h->task_id);
     while (db_rows_next(&rows))
-        rows.rc = restore(st, sqlite3_column_int64(rows.stmt, 0), err);
+        rows.rc = corrections_lift(st, sqlite3_column_int64(rows.stmt, 0), err);
     return db_rows_end(&rows);
 }
 
@@ -164,7 +164,7 @@ static int write_segments(struct store *st, struct heard *h, const struct places
         if (n && rc == 0)
             rc = correct_segment(st, g, of, n, err);
         else if (g->text)
-            rc = restore(st, g->segment_id, err);
+            rc = corrections_lift(st, g->segment_id, err);
     }
     place_parts_free(&parts);
     return rc;

@@ -12,5 +12,8 @@
 int corrections_settle(struct store *st, struct err *err);
 /* Something of this recording's corrections did. */
 int corrections_due(struct store *st, int64_t media_id, struct err *err);
+/* A segment reads as the machine has it; what stands in it stays noted. Behind this the recording
+ * is due. */
+int corrections_lift(struct store *st, int64_t segment_id, struct err *err);
 
 #endif

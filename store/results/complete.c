@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "store/corrections/settle.h"
 #include "store/results/found.h"
 #include "store/results/naming.h"
 #include "store/results/speakers.h"
@@ -36,6 +37,22 @@ int complete_check(struct store *st, int64_t task_id, const char *now, struct er
                   "i", task_id);
 }
 
+static int drop_heard(struct store *st, int64_t task_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int64_t media_id = 0;
+    int rc = naming_drop_shards(st, task_id, err);
+
+    if (rc == 0)
+        rc = db_first(st, &stmt, err, "SELECT media_id FROM task WHERE task_id = ?", "i", task_id);
+    if (rc == 1) {
+        media_id = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+        rc = 0;
+    }
+    return rc < 0 ? rc : speakers_gone(st, media_id, err);
+}
+
 int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -47,7 +64,7 @@ int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct e
     if (rc != 1)
         return rc;
     sqlite3_reset(stmt);
-    return naming_drop_shards(st, task_id, err);
+    return drop_heard(st, task_id, err);
 }
 
 /* *task_id: the next one behind it. 0: none. */
@@ -67,13 +84,13 @@ static int next_cancelled(struct store *st, int64_t *task_id, struct err *err)
     return 1;
 }
 
-static int drop_heard(struct store *st, int64_t task_id, struct err *err)
+static int drop_cancelled(struct store *st, int64_t task_id, struct err *err)
 {
-    int rc = naming_drop_shards(st, task_id, err);
+    int rc = drop_heard(st, task_id, err);
 
     if (rc == 0)
         rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", task_id);
-    return rc;
+    return rc < 0 ? rc : corrections_settle(st, err);
 }
 
 int store_drop_cancelled(struct store *st, struct err *err)
@@ -86,7 +103,7 @@ int store_drop_cancelled(struct store *st, struct err *err)
     while ((rc = next_cancelled(st, &task_id, err)) == 1) {
         rc = db_enter(st, err);
         if (rc == 0)
-            rc = db_leave(st, drop_heard(st, task_id, err), err);
+            rc = db_leave(st, drop_cancelled(st, task_id, err), err);
         if (rc < 0)
             return rc;
     }
@@ -209,7 +226,9 @@ static int settled(struct store *st, int64_t task_id, const struct result_people
                     "it", task_id, now);
     if (rc == 0)
         st->completing += (uint64_t)sqlite3_changes(st->db);
-    return rc < 0 ? rc : speakers_assign(st, of.media_id, 0, 0, err);
+    if (rc >= 0)
+        rc = speakers_assign(st, of.media_id, 0, 0, err);
+    return rc < 0 ? rc : corrections_settle(st, err);
 }
 
 int store_settled(struct store *st, int64_t task_id, const struct result_people *people,

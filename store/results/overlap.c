@@ -130,34 +130,68 @@ static void meet(struct overlaps *a, size_t low, size_t high, int64_t start_ms, 
     }
 }
 
-static int64_t nearest(const struct overlaps *a, size_t after, int64_t start_ms, int64_t end_ms)
+/* NULL: none is near. */
+static const struct overlap_turn *nearest(const struct overlaps *a, size_t after, int64_t start_ms,
+                                          int64_t end_ms)
 {
-    const struct overlap_turn *left, *right;
+    const struct overlap_turn *left = after > 0 ? &a->turns[a->furthest[after - 1]] : NULL;
+    const struct overlap_turn *right = after < a->count ? &a->turns[after] : NULL;
 
-    if (after == 0)
-        return a->turns[0].speaker;
-    left = &a->turns[a->furthest[after - 1]];
-    if (after == a->count)
-        return left->speaker;
-    right = &a->turns[after];
-    return right->start_ms - end_ms < start_ms - left->end_ms ? right->speaker : left->speaker;
+    if (left && start_ms - left->end_ms > OVERLAP_NEAR_MS)
+        left = NULL;
+    if (right && right->start_ms - end_ms > OVERLAP_NEAR_MS)
+        right = NULL;
+    if (left && right)
+        return right->start_ms - end_ms < start_ms - left->end_ms ? right : left;
+    return left ? left : right;
 }
 
 int64_t overlap_speaker(struct overlaps *a, int64_t start_ms, int64_t end_ms, int64_t none)
 {
+    const struct overlap_turn *near;
     size_t last, best = 0;
 
-    if (!a->count)
-        return none;
     if (end_ms <= start_ms)
         end_ms = start_ms + 1;
     a->met = 0;
     last = begun(a, end_ms);
     meet(a, 0, a->count, start_ms, end_ms);
-    if (!a->met)
-        return nearest(a, last, start_ms, end_ms);
+    if (!a->met) {
+        near = nearest(a, last, start_ms, end_ms);
+        return near ? near->speaker : none;
+    }
     for (size_t i = 1; i < a->met; i++)
         if (a->overlaps[i].ms > a->overlaps[best].ms)
             best = i;
     return a->overlaps[best].speaker;
+}
+
+static bool changes(const struct overlaps *a, size_t low, size_t high,
+                    const struct overlap_turn *between, int64_t from, int64_t to)
+{
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct overlap_turn *t = &a->turns[middle];
+
+        if (a->end_below[middle] < between->start_ms)
+            return false;
+        if ((t->speaker == from && t->end_ms >= between->start_ms &&
+             t->end_ms <= between->end_ms) ||
+            (t->speaker == to && t->start_ms >= between->start_ms &&
+             t->start_ms <= between->end_ms) ||
+            changes(a, low, middle, between, from, to))
+            return true;
+        if (t->start_ms > between->end_ms)
+            return false;
+        low = middle + 1;
+    }
+    return false;
+}
+
+bool overlap_changes(const struct overlaps *a, int64_t from, int64_t to, int64_t start_ms,
+                     int64_t end_ms)
+{
+    const struct overlap_turn between = {start_ms, end_ms, 0};
+
+    return changes(a, 0, a->count, &between, from, to);
 }

@@ -1,4 +1,5 @@
-/* Neighbouring segments of a transcription as passages, for the stages that work on its text. */
+/* Neighbouring segments of a transcription as passages, for the stages that work on its text: as
+ * the machine made them, whoever was told apart in them, so that vectors outlive a diarization. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,9 +140,11 @@ int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct res
 
     if (rc == 0)
         rc = db_first(st, &stmt, err,
-                      "SELECT start_ms, end_ms, trim(ifnull(heard, text)), "
-                      "length(trim(ifnull(heard, text))) "
-                      "FROM segment WHERE task_id = ? ORDER BY seq, idx",
+                      "SELECT start_ms, end_ms, text, length(text) FROM "
+                      "(SELECT g.seq, g.idx, g.start_ms, ifnull(p.end_ms, g.end_ms) AS end_ms, "
+                      "trim(coalesce(p.text, g.heard, g.text)) AS text FROM segment g "
+                      "LEFT JOIN parted p ON p.segment_id = g.segment_id "
+                      "WHERE g.task_id = ? AND g.part = 0) ORDER BY seq, idx",
                       "i", source);
     while (rc == 1) {
         rc = take(&j, stmt, err);

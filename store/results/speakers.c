@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
+#include "store/corrections/settle.h"
 #include "store/db.h"
 #include "store/results/naming.h"
 #include "store/results/overlap.h"
+#include "store/results/parts.h"
 
 struct stretch {
     int64_t id, start_ms, end_ms; /* id: of the segment, or a word's place in its segment */
@@ -118,24 +120,27 @@ static int assign_words(struct store *st, const struct words_sql *sql, struct ov
     return rc;
 }
 
-static int assign_segments(struct store *st, struct overlaps *a, const struct stretches *segments,
-                           struct err *err)
+/* Those that are seen, and those that the machine has of a corrected segment. */
+static int assign_shard(struct store *st, struct overlaps *a, int64_t task_id, uint32_t seq,
+                        struct err *err)
 {
-    /* Those that are seen, and those that the machine has of a corrected segment. */
     static const struct words_sql seen = WORDS_SQL("word"), heard = WORDS_SQL("word_heard");
-    struct stretches words = {0};
-    int rc = 0;
+    struct stretches segments = {0}, words = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = parts_make(st, task_id, seq, a, err);
 
-    for (size_t i = 0; i < segments->count && rc == 0; i++) {
-        const struct stretch *g = &segments->list[i];
-
-        rc = db_run(st, err, "UPDATE segment SET speaker_id = nullif(?1, 0) WHERE segment_id = ?2",
-                    "ii", overlap_speaker(a, g->start_ms, g->end_ms, 0), g->id);
+    if (rc == 0)
+        rc = db_first(st, &stmt, err,
+                      "SELECT segment_id, 0, 0 FROM segment WHERE task_id = ? AND seq = ?", "ii",
+                      task_id, (int64_t)seq);
+    if (rc >= 0)
+        rc = stretches_take(st, stmt, rc, &segments, err);
+    for (size_t i = 0; i < segments.count && rc == 0; i++) {
+        rc = assign_words(st, &seen, a, segments.list[i].id, &words, err);
         if (rc == 0)
-            rc = assign_words(st, &seen, a, g->id, &words, err);
-        if (rc == 0)
-            rc = assign_words(st, &heard, a, g->id, &words, err);
+            rc = assign_words(st, &heard, a, segments.list[i].id, &words, err);
     }
+    free(segments.list);
     free(words.list);
     return rc;
 }
@@ -143,7 +148,7 @@ static int assign_segments(struct store *st, struct overlaps *a, const struct st
 int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_t seq,
                     struct err *err)
 {
-    struct stretches segments = {0};
+    struct stretches shards = {0};
     struct overlaps *a = NULL;
     sqlite3_stmt *stmt = NULL;
     int64_t diarization = 0;
@@ -153,21 +158,63 @@ int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_
         return rc;
     rc = turns_of(st, diarization, &a, err);
     if (rc == 0 && task_id)
-        rc = db_first(st, &stmt, err,
-                      "SELECT segment_id, start_ms, end_ms FROM segment "
-                      "WHERE task_id = ? AND seq = ?",
-                      "ii", task_id, (int64_t)seq);
+        rc = assign_shard(st, a, task_id, seq, err);
     else if (rc == 0)
         rc = db_first(st, &stmt, err,
-                      "SELECT g.segment_id, g.start_ms, g.end_ms FROM task t "
+                      "SELECT DISTINCT g.task_id, g.seq, 0 FROM task t "
                       "CROSS JOIN segment g ON g.task_id = t.task_id WHERE t.media_id = ?",
                       "i", media_id);
-    if (rc >= 0)
-        rc = stretches_take(st, stmt, rc, &segments, err);
-    if (rc == 0)
-        rc = assign_segments(st, a, &segments, err);
-    free(segments.list);
+    if (rc >= 0 && !task_id)
+        rc = stretches_take(st, stmt, rc, &shards, err);
+    for (size_t i = 0; i < shards.count && rc == 0; i++)
+        rc = assign_shard(st, a, shards.list[i].id, (uint32_t)shards.list[i].start_ms, err);
+    free(shards.list);
     overlap_free(a);
+    return rc;
+}
+
+int speakers_gone(struct store *st, int64_t media_id, struct err *err)
+{
+    struct stretches shards = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT DISTINCT g.task_id, g.seq, 0 FROM task t CROSS JOIN segment g "
+                      "ON g.task_id = t.task_id AND g.part > 0 WHERE t.media_id = ?1 "
+                      "AND NOT EXISTS (SELECT 1 FROM speaker WHERE media_id = ?1)",
+                      "i", media_id);
+
+    if (rc >= 0)
+        rc = stretches_take(st, stmt, rc, &shards, err);
+    for (size_t i = 0; i < shards.count && rc == 0; i++)
+        rc = parts_make(st, shards.list[i].id, (uint32_t)shards.list[i].start_ms, NULL, err);
+    free(shards.list);
+    return rc;
+}
+
+static int part_due(struct store *st, int64_t media_id, struct err *err)
+{
+    int rc = speakers_assign(st, media_id, 0, 0, err);
+
+    if (rc == 0)
+        rc = db_run(st, err, "DELETE FROM parting_due WHERE media_id = ?", "i", media_id);
+    return rc < 0 ? rc : corrections_settle(st, err);
+}
+
+int store_part_due(struct store *st, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc;
+
+    while ((rc = db_first(st, &stmt, err, "SELECT media_id FROM parting_due LIMIT 1", "")) == 1) {
+        int64_t media_id = sqlite3_column_int64(stmt, 0);
+
+        sqlite3_reset(stmt);
+        rc = db_enter(st, err);
+        if (rc == 0)
+            rc = db_leave(st, part_due(st, media_id, err), err);
+        if (rc < 0)
+            return rc;
+    }
     return rc;
 }
 
@@ -192,6 +239,8 @@ int speakers_after(struct store *st, struct speakers_of *of, int rc, struct err 
         if (rc == 0)
             rc = speakers_assign(st, of->media_id, 0, 0, err);
     }
+    if (rc == 0 && !now)
+        rc = speakers_gone(st, of->media_id, err);
     naming_free(of->names);
     of->names = NULL;
     return rc;

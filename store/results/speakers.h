@@ -1,5 +1,5 @@
-/* store/results/speakers.h - gives segments and words their speakers. Internal to store/; within
- * db_enter / db_leave. */
+/* store/results/speakers.h - gives segments and words their speakers, and parts segments between
+ * them (parts.h). Internal to store/; within db_enter / db_leave, and before corrections_settle. */
 #ifndef NIGHTSHIFT_STORE_RESULTS_SPEAKERS_H
 #define NIGHTSHIFT_STORE_RESULTS_SPEAKERS_H
 
@@ -9,6 +9,9 @@
  * one shard's segments; task_id 0: all of the recording. */
 int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_t seq,
                     struct err *err);
+
+/* Where the recording has no speakers any more, nothing of it is parted. */
+int speakers_gone(struct store *st, int64_t media_id, struct err *err);
 
 /* Around a change after which another diarization may be current: that one's speakers get the names
  * that people gave to the former one's, where they have none, and segments and words their

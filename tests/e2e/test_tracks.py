@@ -80,7 +80,7 @@ class Together(Tracks):
 
     def test_what_was_transcribed_before_is_decoded_once_more_for_the_others(self):
         want = self.in_a_quiet_night()
-        self.enqueue("--vad=off", self.archive)
+        self.enqueue("--vad=off", "--word-timestamps", self.archive)
         self.assertEqual(2, self.passes(self.run_all("--verbose", "--shard=30s")))
         answer = self.archive_at_once()
         self.assertEqual(2, self.passes(answer))

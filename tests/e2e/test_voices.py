@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import unittest
@@ -140,6 +141,98 @@ class Embedded(night.Night):
         self.assertEqual(built, installed)
         self.assertEqual([(os.path.join(prefix, "share/nightshift/models/diarization-nano"),)],
                          self.sql("SELECT model_dir FROM stage"))
+
+
+WHOLE = "stay whole, since the transcription is without times of words"
+
+
+class Timed(night.Night):
+    """Which transcription has times of words, by which segments are parted. Nothing is run."""
+
+    def setUp(self):
+        super().setUp()
+        self.models = os.path.join(self.dir, "models")
+        tiny_models.diarization(os.path.join(self.models, "diarization"))
+        os.symlink(night.MODEL, os.path.join(self.models, "whisper-nano"))
+        self.bring("01_en_short.wav")
+
+    def env(self, **more):
+        return super().env(NIGHTSHIFT_MODELS=self.models, **more)
+
+    def timed(self):
+        """Of each transcription that is known whether it has times."""
+        return [json.loads(row[0]).get("word_timestamps", False) for row in
+                self.sql("SELECT params FROM stage WHERE name = 'transcribe' ORDER BY stage_id")]
+
+    def tasks(self):
+        return self.sql("SELECT count(*) FROM task JOIN stage USING (stage_id) WHERE name = 'transcribe'")
+
+    def test_a_new_transcription_has_them(self):
+        said = self.enqueue("--diarize", self.archive).out
+        self.assertEqual([True], self.timed())
+        self.assertNotIn(WHOLE, flat(said))
+        for options in ([], ["--diarize"], ["--diarize=diarization"]):
+            self.assertNotIn(WHOLE, flat(self.enqueue(*options, self.archive).out))
+        # Who is told apart there is known when it is transcribed otherwise, too.
+        self.enqueue("--beam-size=2", "--again", self.archive)
+        self.assertEqual([True, True], self.timed())
+
+    def test_one_that_is_there_stays_as_it_is(self):
+        for how in ([], ["--model=whisper-nano", "--vad=off"]):
+            with self.subTest(how=how):
+                self.catalog = os.path.join(self.dir, f"{len(how)}.db")
+                self.enqueue(*how, self.archive)
+                said = flat(self.enqueue("--diarize", *how, self.archive).out)
+                self.assertIn(WHOLE, said)
+                self.assertIn("`nightshift enqueue --word-timestamps --again` makes it anew", said)
+                self.assertEqual(([False], [(1,)]), (self.timed(), self.tasks()))
+                self.assertNotIn(WHOLE, flat(self.enqueue("--diarize", *how, self.archive).out))
+                self.enqueue(self.archive)
+                self.assertEqual(([False], [(1,)]), (self.timed(), self.tasks()))
+                self.enqueue("--word-timestamps", "--again", *how, self.archive)
+                self.assertEqual(([False, True], [(2,)]), (self.timed(), self.tasks()))
+
+    def test_where_nobody_knows_how_it_was_asked_for(self):
+        """A catalog of before that was kept: its transcription is the same but for the times."""
+        self.enqueue("--beam-size=2", self.archive)
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE asking SET options = NULL")
+        connection.commit()
+        connection.close()
+        self.assertIn(WHOLE, flat(self.enqueue("--diarize", "--beam-size=2", self.archive).out))
+        self.assertEqual(([False], [(1,)]), (self.timed(), self.tasks()))
+        self.enqueue("--diarize", "--beam-size=2", "--again", self.archive)
+        self.assertEqual(([False, True], [(2,)]), (self.timed(), self.tasks()))
+
+
+class Parted(night.Night):
+    """What three people say in one segment, with the models that come with the program."""
+
+    def test_each_is_found_with_what_they_say(self):
+        self.bring(TALK)
+        # Segments are as long as windows are.
+        self.enqueue("--diarize", "--without-timestamps", "--vad=off", self.archive)
+        self.run_to_end("--threads=2")
+        whole, = self.sql("SELECT text FROM parted")
+        parts = self.sql("SELECT speaker, text FROM transcript ORDER BY start_ms")
+        self.assertEqual(whole[0], " ".join(text for _, text in parts))
+        self.assertGreaterEqual(len(parts), 5)
+        who = {word: {speaker for speaker, text in parts if word in text} for word in ("interview", "train", "music")}
+        self.assertEqual([1, 1, 1], [len(speakers) for speakers in who.values()], parts)
+        self.assertEqual(3, len(set.union(*who.values())), parts)
+        for word, (speaker,) in who.items():
+            for asked in set.union(*who.values()):
+                hits = self.json("search", "--speaker", asked, word)
+                self.assertEqual(asked == speaker, bool(hits), (asked, word, parts))
+                self.assertEqual({speaker} if hits else set(), {hit["speaker"] for hit in hits})
+        shown = self.nightshift("show", "three-voices.opus", status=0).out
+        for speaker, text in parts:
+            self.assertIn(text.split(".")[0], flat(shown))
+        # When nobody is told apart any more it is whole again.
+        stage, = self.sql("SELECT stage_id FROM stage WHERE name = 'diarize'")
+        self.nightshift("forget", "--yes", f"--stage={stage[0]}", status=0)
+        self.assertEqual([(None, whole[0])], self.sql("SELECT speaker, text FROM transcript"))
+        self.healthy()
 
 
 if __name__ == "__main__":

@@ -398,6 +398,21 @@ static int say_options(struct groups_kept *k, const struct enqueue_wish *w, stru
     return rc;
 }
 
+/* Are speakers told apart there, now or as last time? */
+static bool tells_apart(const struct groups_kept *k, const struct enqueue_wish *w)
+{
+    bool ret = false;
+
+    for (size_t kind = 0; kind < STAGE_COUNT; kind++) {
+        if (stage_kinds[kind] != &stage_diarize)
+            continue;
+        ret |= w->other[kind] != NULL;
+        for (size_t i = 0; i < k->root_count; i++)
+            ret |= last_of(k->last, k->roots[i].path, kind) != NULL;
+    }
+    return ret;
+}
+
 int groups_make(struct enqueue_wish *w, bool again, struct store *known, const char *const *roots,
                 uint32_t root_count, struct groups *ret, char doing[200], struct err *err)
 {
@@ -421,6 +436,8 @@ int groups_make(struct enqueue_wish *w, bool again, struct store *known, const c
     if (rc != 0)
         return rc;
     k->transcribes = enqueue_wish_transcribes(w) != NULL;
+    w->apart = tells_apart(k, w);
+    w->again = again;
     last = last_of(k->last, k->roots[0].path, 0);
     if (decide_all(k, w))
         rc = enqueue_stages_find(w, known, last ? &last->stage : NULL, &ret->found, doing, err);

@@ -237,6 +237,38 @@ static void print_again(const struct summary *s)
     buf_free(&b);
 }
 
+/* Speakers are told apart from now on, and the words have no times by which to part segments. */
+static bool stays_whole(const struct groups_group *g)
+{
+    bool told = false, untimed = false;
+
+    for (uint32_t i = 0; i < g->count; i++) {
+        const struct groups_kind *k = &g->kinds[i];
+        const struct stage_kind *kind = stage_kind_find(k->stage.name);
+        struct transcribe_params p;
+        struct err ignored = {0};
+
+        told |= kind == &stage_diarize && !k->kept;
+        untimed |= kind == &stage_transcribe &&
+                   transcribe_params_from_json(k->stage.params_json, &p, &ignored) == 0 &&
+                   !p.word_timestamps;
+    }
+    return told && untimed;
+}
+
+static void print_whole(const struct groups *g)
+{
+    bool whole = false;
+
+    for (uint32_t i = 0; i < g->count; i++)
+        whole |= stays_whole(&g->list[i]);
+    if (whole)
+        cli_print("Segments in which several people speak stay whole, since the transcription is "
+                  "without times of words: `nightshift enqueue --word-timestamps --again` makes "
+                  "it anew with them.",
+                  0);
+}
+
 /* What people may not have expected of the models that were taken. */
 static void print_notes(const struct summary *s)
 {
@@ -386,6 +418,7 @@ void summary_print(const struct summary *s)
     print_kept(s);
     print_again(s);
     print_notes(s);
+    print_whole(s->groups);
     if (s->dry_run)
         print_dry(s);
     for (uint32_t i = 0; i < s->groups->count; i++)

@@ -477,6 +477,8 @@ const struct stage_kind stage_diarize = {
     .help = "who speaks when (diarization; where none is here, diarization-nano, which is small "
             "and for the demo)",
     .manual = "Who speaks when: turns and speakers, and the speaker of each segment and word. "
+              "A transcription that is made beside it has times of words, by which segments are "
+              "parted where the speaker changes; one that is there already stays as it is. "
               "The model is a folder, or a name in a models directory. When none is said it "
               "is 'diarization', which you put there, and where that is not, what comes with "
               "the program: 'diarization-nano', a small model that was trained on synthetic "

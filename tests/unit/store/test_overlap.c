@@ -27,11 +27,12 @@ static void chosen(void **state)
     assert_int_equal(overlap_speaker(a, 900, 1000, -1), 5);  /* as long: who begins first */
     assert_int_equal(overlap_speaker(a, 4000, 4900, -1), 7); /* 900 against 400 + 400 */
     assert_int_equal(overlap_speaker(a, 2000, 2400, -1), 7); /* between two of the same */
-    assert_int_equal(overlap_speaker(a, 9000, 9000, -1), 7);
-    assert_int_equal(overlap_speaker(a, 950, 950, -1), 5); /* a moment */
+    assert_int_equal(overlap_speaker(a, 6000, 6000, -1), 7);
+    assert_int_equal(overlap_speaker(a, 6001, 6001, -1), -1); /* too far */
+    assert_int_equal(overlap_speaker(a, 950, 950, -1), 5);    /* a moment */
     overlap_free(a);
     a = made(turns + 1, 1);
-    assert_int_equal(overlap_speaker(a, 1 << 20, 1 << 21, -1), 5);
+    assert_int_equal(overlap_speaker(a, 1 << 20, 1 << 21, -1), -1);
     overlap_free(a);
     a = made(NULL, 0);
     assert_int_equal(overlap_speaker(a, 0, 10, -1), -1);
@@ -42,16 +43,43 @@ static void chosen(void **state)
 static void nearest(void **state)
 {
     static const struct overlap_turn turns[] = {
-        {0, 8000, 1}, {1000, 2000, 2}, {20000, 21000, 3}, {20000, 20500, 4}};
+        {0, 8000, 1}, {1000, 2000, 2}, {10000, 11000, 3}, {10000, 10500, 4}};
     struct overlaps *a = made(turns, 4);
 
     (void)state;
-    assert_int_equal(overlap_speaker(a, 9000, 10000, -1), 1);  /* the long one ends last */
-    assert_int_equal(overlap_speaker(a, 13000, 15000, -1), 1); /* as far: the earlier */
-    assert_int_equal(overlap_speaker(a, 13000, 15001, -1), 4);
-    assert_int_equal(overlap_speaker(a, 20600, 20700, -1), 3);
+    assert_int_equal(overlap_speaker(a, 8600, 9000, -1), 1); /* the long one ends last */
+    assert_int_equal(overlap_speaker(a, 8800, 9200, -1), 1); /* as far: the earlier */
+    assert_int_equal(overlap_speaker(a, 8800, 9201, -1), 4);
+    assert_int_equal(overlap_speaker(a, 10600, 10700, -1), 3);
     assert_int_equal(overlap_speaker(a, 8000, 8001, -1), 1);
-    assert_int_equal(overlap_speaker(a, 30000, 30001, -1), 3);
+    assert_int_equal(overlap_speaker(a, 12000, 60000, -1), 3);
+    assert_int_equal(overlap_speaker(a, 12001, 60000, -1), -1); /* music, after a second */
+    assert_int_equal(overlap_speaker(a, 9001, 60000, -1), 3);
+    overlap_free(a);
+    a = made(turns + 2, 2);
+    assert_int_equal(overlap_speaker(a, 0, 8999, -1), -1);
+    assert_int_equal(overlap_speaker(a, 0, 9000, -1), 4);
+    overlap_free(a);
+}
+
+static void handing_over(void **state)
+{
+    static const struct overlap_turn turns[] = {{0, 8000, 1}, {1000, 2000, 2}, {1500, 1600, 3}};
+    struct overlaps *a = made(turns, 3);
+
+    (void)state;
+    assert_true(overlap_changes(a, 1, 2, 900, 1000));
+    assert_true(overlap_changes(a, 1, 2, 1000, 1100));
+    assert_false(overlap_changes(a, 1, 2, 1001, 7999));
+    assert_false(overlap_changes(a, 1, 2, 900, 999));
+    assert_true(overlap_changes(a, 1, 4, 7000, 8000)); /* one falls silent */
+    assert_false(overlap_changes(a, 2, 1, 7000, 8000));
+    assert_true(overlap_changes(a, 2, 1, 2000, 2000));
+    assert_true(overlap_changes(a, 3, 1, 1600, 1700));
+    assert_false(overlap_changes(a, 3, 1, 1601, 1700));
+    overlap_free(a);
+    a = made(NULL, 0);
+    assert_false(overlap_changes(a, 1, 2, 0, 9000));
     overlap_free(a);
 }
 
@@ -88,7 +116,7 @@ static int64_t defined(const struct overlap_turn *t, size_t n, int64_t s, int64_
     return best;
 }
 
-/* Is one of the nearest turns the speaker's? */
+/* Is one of the nearest turns the speaker's, or nobody's where none is near? */
 static bool is_nearest(const struct overlap_turn *t, size_t n, int64_t s, int64_t e, int64_t who)
 {
     int64_t least = INT64_MAX;
@@ -99,7 +127,7 @@ static bool is_nearest(const struct overlap_turn *t, size_t n, int64_t s, int64_
             least = apart_ms(&t[i], s, e);
     for (size_t i = 0; i < n; i++)
         found |= apart_ms(&t[i], s, e) == least && t[i].speaker == who;
-    return found;
+    return least > OVERLAP_NEAR_MS ? who == -1 : found;
 }
 
 static void random_ones(void **state)
@@ -114,14 +142,14 @@ static void random_ones(void **state)
         struct overlaps *a;
 
         for (size_t i = 0; i < n; i++) {
-            t[i].start_ms = rand_r(&seed) % 400;
+            t[i].start_ms = rand_r(&seed) % (round % 8 ? 400 : 40000);
             t[i].end_ms = t[i].start_ms + 1 + rand_r(&seed) % (round % 2 ? 60 : 6);
             t[i].speaker = rand_r(&seed) % 8;
         }
         a = made(t, n);
         qsort(t, n, sizeof(*t), by_begin);
         for (int k = 0; k < 20; k++) {
-            int64_t s = rand_r(&seed) % 460, e = s + 1 + rand_r(&seed) % 30;
+            int64_t s = rand_r(&seed) % (round % 8 ? 460 : 46000), e = s + 1 + rand_r(&seed) % 30;
             int64_t want = defined(t, n, s, e), got = overlap_speaker(a, s, e, -1);
 
             if (want >= 0)
@@ -163,9 +191,9 @@ static void one_that_spans_it_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen), cmocka_unit_test(nearest),
-                                       cmocka_unit_test(random_ones),
-                                       cmocka_unit_test(one_that_spans_it_all)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chosen), cmocka_unit_test(nearest), cmocka_unit_test(handing_over),
+        cmocka_unit_test(random_ones), cmocka_unit_test(one_that_spans_it_all)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,6 +128,14 @@ const char *enqueue_params_vad_option(const struct enqueue_params *p)
     return NULL;
 }
 
+bool enqueue_params_time(struct enqueue_params *p)
+{
+    if (given(p, "word-timestamps"))
+        return false;
+    p->params.word_timestamps = true;
+    return true;
+}
+
 const char *enqueue_params_given(const struct enqueue_params *p)
 {
     for (size_t i = 0; i < p->count; i++)

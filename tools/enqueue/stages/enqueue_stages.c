@@ -111,11 +111,33 @@ static int as_before(struct store *known, bool done, struct enqueue_stages *ret,
     return 0;
 }
 
+/* What is there already, but for the times of words that nobody asked for, stays as it is. */
+static int without_times(const struct store_stage *last, struct enqueue_stages *ret,
+                         struct err *err)
+{
+    struct transcribe_params p;
+    char *params = NULL;
+    int rc = transcribe_params_from_json(ret->own[0].params, &p, err);
+
+    p.word_timestamps = false;
+    if (rc == 0)
+        rc = transcribe_params_to_json(&p, &params, err);
+    if (rc == 0 && strcmp(last->model_hash, ret->own[0].hash) == 0 &&
+        strcmp(last->params_json, params) == 0) {
+        free(ret->own[0].params);
+        ret->transcribe.params_json = ret->own[0].params = params;
+        return 0;
+    }
+    free(params);
+    return rc;
+}
+
 static int find_transcription(struct enqueue_wish *w, struct store *known,
                               const struct store_stage *last, struct enqueue_stages *ret,
                               char doing[200], struct err *err)
 {
     const bool goes_on = enqueue_wish_other(w) && !enqueue_wish_transcribes(w) && !w->anew;
+    bool timed = false;
     int rc = 1;
 
     if (goes_on && last) {
@@ -137,12 +159,16 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     if (rc != 0)
         return rc;
     doing[0] = 0;
+    if (w->apart)
+        timed = enqueue_params_time(&w->params);
     rc = enqueue_params_agree(&w->params, err);
     if (rc != 0)
         return rc;
     snprintf(doing, 200, "use the model '%.150s'", w->model ? w->model : MODEL_DEFAULT);
     rc = enqueue_stage_find(w->model ? w->model : MODEL_DEFAULT, &w->params.params, &ret->own[0],
                             &ret->transcribe, err);
+    if (rc == 0 && timed && last && !w->again)
+        rc = without_times(last, ret, err);
     if (rc == 0 && w->no_transcribe) {
         doing[0] = 0;
         return must_be_there(enqueue_wish_on_source(w), known, ret, err);

@@ -33,6 +33,9 @@ struct enqueue_wish {
     const char *model; /* of the transcription; NULL: not said */
     bool no_transcribe;
     bool anew; /* the transcription is made of the options, also where they say nothing of it */
+    /* Speakers are told apart: a transcription that is made gets times of words, by which its
+     * segments are parted; but, unless it is to be done again, not where it is there without. */
+    bool apart, again;
     /* Of the others, as stage_kinds: */
     const char *other[STAGE_COUNT];  /* their models; "": the usual one; NULL: not asked for */
     const char *behind[STAGE_COUNT]; /* the argument behind one without a model; NULL: none */
