@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "store/register/register.h"
 #include "store/results/found.h"
 #include "store/results/naming.h"
 #include "store/results/speakers.h"
@@ -209,7 +210,9 @@ static int settled(struct store *st, int64_t task_id, const struct result_people
                     "it", task_id, now);
     if (rc == 0)
         st->completing += (uint64_t)sqlite3_changes(st->db);
-    return rc < 0 ? rc : speakers_assign(st, of.media_id, 0, 0, err);
+    if (rc == 0)
+        rc = speakers_assign(st, of.media_id, 0, 0, err);
+    return rc < 0 ? rc : register_settle(st, err);
 }
 
 int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
