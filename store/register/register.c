@@ -99,11 +99,12 @@ int register_deny(struct store *st, int64_t speaker_id, const char *name, struct
         rc = err_set(err, ERR_INPUT, "nobody in the register is called '%.200s'", name);
     if (rc == 0)
         rc = decide(st, speaker_id, person_id, true, err);
+    /* By the name that was said: with the last voice the person may be gone. */
     if (rc == 0)
         rc = db_run(st, err,
-                    "UPDATE speaker SET name = NULL WHERE speaker_id = ?1 AND name = "
-                    "(SELECT name FROM person WHERE person_id = ?2)",
-                    "ii", speaker_id, person_id);
+                    "UPDATE speaker SET name = NULL WHERE speaker_id = ?1 "
+                    "AND name = ?2 COLLATE NOCASE",
+                    "it", speaker_id, name);
     return rc;
 }
 

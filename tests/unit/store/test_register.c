@@ -301,7 +301,8 @@ TEST(what_was_denied_is_not_proposed_again)
     assert_string_equal(text_of(NAMED), "Ana Ana - -");
     is_not(st, 2, 0, "Ana");
     assert_string_equal(text_of(NAMED), "Ana - - -");
-    is_not(st, 1, 0, "Ana"); /* nobody is left of her */
+    is_not(st, 1, 0, "ana"); /* nobody is left of her */
+    assert_string_equal(text_of(NAMED), "- - - -");
     assert_int_equal(count_of("SELECT count(*) FROM person"), 0);
     assert_int_equal(count_of("SELECT count(*) FROM person_voice"), 0);
     assert_string_equal(text_of(PROPOSED), "(null)");
