@@ -123,7 +123,7 @@ WHERE t.current AND k.name IS NULL AND l.likeness >= v.name_from
                   WHERE x.task_id = k.task_id AND x.name IS NULL AND o.person_id = l.person_id
                   AND (o.likeness > l.likeness
                        OR (o.likeness = l.likeness AND o.speaker_id < l.speaker_id)))
-  AND NOT EXISTS (SELECT 1 FROM speaker x WHERE x.task_id = k.task_id AND x.name = n.name);
+  AND NOT EXISTS (SELECT 1 FROM speaker x WHERE x.task_id = k.task_id AND n.name = x.name);
 
 CREATE VIEW groups AS
 SELECT k.group_id, count(*) AS voices, count(DISTINCT k.media_id) AS recordings,

@@ -27,13 +27,14 @@ static int person_of(struct store *st, const char *name, int64_t *ret, struct er
 int register_say(struct store *st, int64_t speaker_id, int64_t person_id, bool denied,
                  struct err *err)
 {
-    int rc = db_run(st, err,
-                    "INSERT OR IGNORE INTO person_voice (person_id, media_id, speaker_id, denied, "
-                    "model_hash, vector) SELECT ?2, k.media_id, k.speaker_id, ?3, s.model_hash, "
-                    "k.vector FROM speaker k JOIN task t USING (task_id) "
-                    "JOIN stage s USING (stage_id) WHERE k.speaker_id = ?1 "
-                    "AND (?3 OR k.name = (SELECT name FROM person WHERE person_id = ?2))",
-                    "iii", speaker_id, person_id, (int64_t)denied);
+    int rc =
+        db_run(st, err,
+               "INSERT OR IGNORE INTO person_voice (person_id, media_id, speaker_id, denied, "
+               "model_hash, vector) SELECT ?2, k.media_id, k.speaker_id, ?3, s.model_hash, "
+               "k.vector FROM speaker k JOIN task t USING (task_id) "
+               "JOIN stage s USING (stage_id) WHERE k.speaker_id = ?1 "
+               "AND (?3 OR k.name = (SELECT name FROM person WHERE person_id = ?2) COLLATE NOCASE)",
+               "iii", speaker_id, person_id, (int64_t)denied);
 
     /* It takes the place of what is left of a diarization by the same model. */
     return rc < 0 ? rc

@@ -325,7 +325,7 @@ TEST(one_of_a_recording_at_most)
     /* So does a name that holds there alone. */
     apply_ok(st, &(struct request){.type = REQUEST_NAME_SPEAKER,
                                    .speaker_id = speaker(2, 3),
-                                   .speaker_name = "Bea"});
+                                   .speaker_name = "bea"});
     assert_string_equal(text_of(PROPOSED), "(null)");
     catalog_close(st);
 }

@@ -150,11 +150,15 @@ def choose(archive):
     print(f"{len(use)} speakers of {len({speakers[s][1] for s in use})} voices, {LEAST_MS / 1000:.0f} s or more each:"
           f" {len(same)} pairs of one voice, {len(other)} of two\n")
     print("| likeness | of one voice, less alike | of two, as alike | at most (95 %) |\n|---|---|---|---|")
+    steps = []
     for least in (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95):
         false = int((other >= least).sum())
+        most = chi2.ppf(0.95, 2 * (false + 1)) / 2 / len(other)  # of a Poisson number
         print(f"| {least:.2f} | {100 * (same < least).mean():.1f} % | {false} ({100 * false / len(other):.3f} %) |"
-              f" {100 * chi2.ppf(0.95, 2 * (false + 1)) / 2 / len(other):.3f} % |")
-    print()
+              f" {100 * most:.3f} % |")
+        steps.append(f"{{{least:.2f}, {most:.2g}}}")
+    model, = archive.sql("SELECT model_hash FROM stage WHERE name = 'diarize'")[0]
+    print(f"\nstore/register/likeness.c: {model}: {', '.join(steps)}\n")
 
 
 def names(archive):
