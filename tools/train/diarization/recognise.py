@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""recognise.py NIGHTSHIFT WORK [MODEL]: how well voices are known again from one recording to another.
+"""recognise.py NIGHTSHIFT WORK [MODEL [SEED]]: how well voices are known again from one recording to another.
 
 First what likeness says of the development set's voices: the steps of store/register/likeness.c are
 chosen from that table. Then, with these, the test set's 20 voices by the program itself: names that are
@@ -7,9 +7,9 @@ carried from a first recording of each to a second one, and groups of voices tha
 recording, 40 to 80 s, has one of 20 voices and beside it one of the split's others; the 20 are heard
 once in every evening, of which the development set has six, the test set two.
 
-What the voices say, the recordings and the catalogs are kept in WORK; for another model take another
-folder, or delete the catalogs. MODEL: diarization-nano unless it is named. Needs espeak-ng, flite,
-numpy and scipy; takes ten minutes on two cores."""
+What the voices say, the recordings and the catalogs are kept in WORK; for another model or seed take
+another folder, or delete the catalogs. MODEL: diarization-nano unless it is named. SEED: of the test
+set's recordings, 21. Needs espeak-ng, flite, numpy and scipy; takes ten minutes on two cores."""
 import collections
 import json
 import os
@@ -212,6 +212,7 @@ def groups(archive):
 def main():
     program, work = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     model = sys.argv[3] if len(sys.argv) > 3 else "diarization-nano"
+    SEEDS["test"] = int(sys.argv[4]) if len(sys.argv) > 4 else SEEDS["test"]
     for split in ("dev", "test"):
         folder = recordings(work, split)
         archive = Archive(program, f"{work}/{split}.db", folder)
