@@ -19,6 +19,13 @@ struct find_speaker {
     const char *model, *model_hash;
     const void *vector; /* little-endian float32, perhaps not aligned; NULL: none, or not wanted */
     size_t vector_bytes;
+    /* Not with vectors_only. */
+    const char *proposed; /* of the register's people, whom the voice is like; "": nobody */
+    double likeness;
+    bool measured;             /* of that model it is known what a likeness means */
+    bool everywhere;           /* the name is a person's in the register, and holds there, too */
+    int64_t group_id;          /* of voices without a name, probably of one person; 0: none */
+    uint64_t group_recordings; /* in so many */
 };
 typedef int (*find_speaker_fn)(void *arg, const struct find_speaker *row);
 

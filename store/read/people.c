@@ -11,11 +11,17 @@
     "SELECT k.speaker_id, k.media_id, k.task_id, p.path, p.member, k.label, ifnull(k.name, ''), " \
     "k.speech_ms, (SELECT count(*) FROM turn u WHERE u.speaker_id = k.speaker_id), s.model, "     \
     "s.model_hash, "
+#define KNOWN_COLUMNS                                                          \
+    ", ifnull(q.name, ''), q.likeness, q.measured, k.group_id, g.recordings, " \
+    "EXISTS (SELECT 1 FROM person_voice v WHERE v.speaker_id = k.speaker_id AND NOT v.denied)"
+#define KNOWN_JOINS                                         \
+    "LEFT JOIN proposals q ON q.speaker_id = k.speaker_id " \
+    "LEFT JOIN groups g ON g.group_id = k.group_id "
 static const char sql_speakers[] =
     " FROM speaker k "
     "JOIN task t ON t.task_id = k.task_id JOIN stage s ON s.stage_id = t.stage_id "
-    "JOIN media m ON m.media_id = k.media_id JOIN place p ON p.place_id = m.place_id "
-    "WHERE k.task_id = " COUNTS("k.media_id");
+    "JOIN media m ON m.media_id = k.media_id JOIN place p ON p.place_id = m.place_id ";
+static const char sql_counts[] = "WHERE k.task_id = " COUNTS("k.media_id");
 
 static struct find_speaker speaker_row(sqlite3_stmt *stmt)
 {
@@ -31,7 +37,13 @@ static struct find_speaker speaker_row(sqlite3_stmt *stmt)
                                  .model = db_text(stmt, 9),
                                  .model_hash = db_text(stmt, 10),
                                  .vector = sqlite3_column_blob(stmt, 11),
-                                 .vector_bytes = (size_t)sqlite3_column_bytes(stmt, 11)};
+                                 .vector_bytes = (size_t)sqlite3_column_bytes(stmt, 11),
+                                 .proposed = db_text(stmt, 12),
+                                 .likeness = sqlite3_column_double(stmt, 13),
+                                 .measured = sqlite3_column_int(stmt, 14),
+                                 .group_id = sqlite3_column_int64(stmt, 15),
+                                 .group_recordings = (uint64_t)sqlite3_column_int64(stmt, 16),
+                                 .everywhere = sqlite3_column_int(stmt, 17)};
 }
 
 int find_speakers(struct store *st, const struct find_people *people, find_speaker_fn fn, void *arg,
@@ -45,8 +57,10 @@ int find_speakers(struct store *st, const struct find_people *people, find_speak
     if (rc < 0)
         return rc;
     /* What is sorted lies in memory, and a vector is as long as hundreds of names. */
-    buf_printf(&sql, SPEAKER_COLUMNS "%s%s",
-               people->vectors || people->vectors_only ? "k.vector" : "NULL", sql_speakers);
+    buf_printf(&sql, SPEAKER_COLUMNS "%s%s%s%s%s",
+               people->vectors || people->vectors_only ? "k.vector" : "NULL",
+               people->vectors_only ? ", '', 0, 0, 0, 0, 0" : KNOWN_COLUMNS, sql_speakers,
+               people->vectors_only ? "" : KNOWN_JOINS, sql_counts);
     buf_printf(&sql, people->media_id ? " AND k.media_id = ?1" : " AND ?1 = 0");
     buf_printf(&sql, people->who
                          ? " AND (k.label = ?2 COLLATE NOCASE OR k.name = ?2 COLLATE NOCASE)"

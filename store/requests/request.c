@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "store/corrections/settle.h"
+#include "store/register/register.h"
 #include "store/requests/request_apply.h"
 #include "store/results/naming.h"
 #include "store/results/tags.h"
@@ -127,6 +128,8 @@ static int check_speaker(const struct request *rq, struct err *err)
         return bad(err, "a speaker's name with a slash, which parts it from its recording's");
     if (is_label(rq->speaker_name))
         return bad(err, "a name that is a label: it would be taken for another speaker's");
+    if ((rq->everywhere || rq->denied) && (!n || (rq->everywhere && rq->denied)))
+        return bad(err, "who is known everywhere, or denied, has a name, and is not both");
     return 0;
 }
 
@@ -283,6 +286,14 @@ static int describe(struct store *st, const struct request *rq, struct request_r
     return rc;
 }
 
+static int name_speaker(struct store *st, const struct request *rq, struct err *err)
+{
+    if (rq->denied)
+        return register_deny(st, rq->speaker_id, rq->speaker_name, err);
+    return rq->everywhere ? register_confirm(st, rq->speaker_id, rq->speaker_name, err)
+                          : naming_set(st, rq->speaker_id, rq->speaker_name, err);
+}
+
 static int apply(struct request_work *w, struct err *err)
 {
     struct request_reply *ret = &w->reply;
@@ -306,7 +317,7 @@ static int apply(struct request_work *w, struct err *err)
     case REQUEST_PIN:
         return forget_apply(w, err);
     case REQUEST_NAME_SPEAKER:
-        rc = naming_set(st, rq->speaker_id, rq->speaker_name, err);
+        rc = name_speaker(st, rq, err);
         ret->affected = rc == 0;
         return rc;
     case REQUEST_DESCRIBE:
@@ -350,6 +361,8 @@ int request_step(struct request_work *w, struct request_reply *ret, struct err *
     if (rc >= 0) {
         int settled = corrections_settle(w->st, err);
 
+        if (settled == 0)
+            settled = register_settle(w->st, err);
         rc = settled < 0 ? settled : rc;
     }
     rc = db_leave(w->st, rc, err);

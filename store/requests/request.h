@@ -26,7 +26,7 @@ enum request_type {
     /* As SAME (place_ids), and each gets the job's stage if it lacks it: another model for what is
      * unchanged, without reading it again. */
     REQUEST_ENQUEUE_KNOWN,
-    REQUEST_NAME_SPEAKER, /* a person's name for a speaker of one recording */
+    REQUEST_NAME_SPEAKER, /* who a speaker of one recording is, or is not */
     REQUEST_DESCRIBE,     /* what people say of recordings, up to REQUEST_MAX_FOUND; one commit */
     REQUEST_VERIFIED,     /* files whose bytes were all read, up to REQUEST_MAX_FOUND; one commit */
     /* Results go, with all that was found: those of stage_id and what was made of them, of which
@@ -122,6 +122,9 @@ struct request {
     /* NAME_SPEAKER */
     int64_t speaker_id;
     const char *speaker_name; /* UTF-8 without control characters; "" takes the name away */
+    bool
+        everywhere; /* the name is that of a person whom the register (store/register) knows then */
+    bool denied;    /* the speaker is not who has this name in the register */
     /* DESCRIBE; `count` of them. Recordings that the catalog does not have are passed over. */
     const struct request_description *descriptions;
     const struct request_verified *verified;      /* VERIFIED; `count` of them */

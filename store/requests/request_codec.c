@@ -3,7 +3,7 @@
 #include "store/requests/request.h"
 #include "workers/wire/fields.h"
 
-#define CODEC_VERSION 6
+#define CODEC_VERSION 7
 #define TEXT REQUEST_MAX_PATH
 
 static const struct field stage[] = {
@@ -93,6 +93,8 @@ static const struct field of_stage[] = {
 static const struct field speaker[] = {
     FIELD_I64(request, speaker_id, INT64_MIN, INT64_MAX),
     FIELD_NAME(request, speaker_name, TEXT),
+    FIELD_BOOL(request, everywhere),
+    FIELD_BOOL(request, denied),
 };
 
 static const struct field value[] = {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "store/corrections/settle.h"
+#include "store/register/register.h"
 #include "store/results/found.h"
 #include "store/results/naming.h"
 #include "store/results/speakers.h"
@@ -228,7 +229,9 @@ static int settled(struct store *st, int64_t task_id, const struct result_people
         st->completing += (uint64_t)sqlite3_changes(st->db);
     if (rc >= 0)
         rc = speakers_assign(st, of.media_id, 0, 0, err);
-    return rc < 0 ? rc : corrections_settle(st, err);
+    if (rc == 0)
+        rc = corrections_settle(st, err);
+    return rc < 0 ? rc : register_settle(st, err);
 }
 
 int store_settled(struct store *st, int64_t task_id, const struct result_people *people,

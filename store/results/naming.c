@@ -3,14 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/register/register.h"
+
 /* Speakers of a diarization: the time that each shares with each is kept in a table. No recording
  * in which more are told apart has names that somebody could miss. */
 #define SPEAKERS_MOST 1000u
+
+struct said { /* that a speaker is a person of the register, or is not */
+    size_t speaker;
+    int64_t person_id;
+    bool denied;
+};
 
 struct naming {
     char *names[SPEAKERS_MOST]; /* NULL: none */
     int64_t ids[SPEAKERS_MOST]; /* ascending */
     size_t count, named;
+    struct said *said; /* owned */
+    size_t said_count, said_cap;
     struct result_turn *turns; /* in the order of start_ms */
     size_t turn_count, turn_cap;
 };
@@ -87,7 +97,47 @@ static int read_turns(struct store *st, int64_t task_id, struct naming *n, struc
     return rc;
 }
 
-/* Speakers and turns of a task; without names only where `all`: else *ret is NULL. */
+static int add_said(struct naming *n, sqlite3_stmt *stmt, struct err *err)
+{
+    int64_t id = sqlite3_column_int64(stmt, 0);
+    const int64_t *of = bsearch(&id, n->ids, n->count, sizeof(id), by_id);
+
+    if (!of)
+        return 0;
+    if (n->said_count == n->said_cap) {
+        size_t cap = n->said_cap ? n->said_cap * 2 : 16;
+        struct said *said = realloc(n->said, cap * sizeof(*said));
+
+        if (!said)
+            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        n->said = said;
+        n->said_cap = cap;
+    }
+    n->said[n->said_count++] = (struct said){(size_t)(of - n->ids), sqlite3_column_int64(stmt, 1),
+                                             sqlite3_column_int(stmt, 2)};
+    return 0;
+}
+
+static int read_said(struct store *st, int64_t task_id, struct naming *n, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT v.speaker_id, v.person_id, v.denied FROM speaker k "
+                      "JOIN person_voice v ON v.speaker_id = k.speaker_id WHERE k.task_id = ?",
+                      "i", task_id);
+
+    while (rc == 1) {
+        rc = add_said(n, stmt, err);
+        if (rc < 0)
+            sqlite3_reset(stmt);
+        else
+            rc = db_next(st, stmt, err);
+    }
+    return rc;
+}
+
+/* Speakers and turns of a task; where nothing was said of them only with `all`: else *ret is NULL.
+ */
 static int naming_make(struct store *st, int64_t task_id, bool all, struct naming **ret,
                        struct err *err)
 {
@@ -98,9 +148,12 @@ static int naming_make(struct store *st, int64_t task_id, bool all, struct namin
     if (!n)
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
     rc = read_speakers(st, task_id, n, err);
-    if (rc == 0 && (all || n->named))
+    if (rc == 0)
+        rc = read_said(st, task_id, n, err);
+    all = all || n->named || n->said_count;
+    if (rc == 0 && all)
         rc = read_turns(st, task_id, n, err);
-    if (rc == 0 && (all || n->named))
+    if (rc == 0 && all)
         *ret = n;
     else
         naming_free(n);
@@ -136,6 +189,7 @@ void naming_free(struct naming *n)
         return;
     for (size_t i = 0; i < n->count; i++)
         free(n->names[i]);
+    free(n->said);
     free(n->turns);
     free(n);
 }
@@ -209,12 +263,17 @@ static int give(struct store *st, const struct naming *n, const struct shared *s
     int rc = 0;
 
     for (size_t i = 0; i < s->was.speakers && rc == 0; i++) {
-        size_t to = n->names[i] ? most(&s->ms[i * is], 1, &s->is) : is;
+        size_t to = most(&s->ms[i * is], 1, &s->is);
 
-        if (to < is && most(&s->ms[to], is, &s->was) == i)
+        if (to == is || most(&s->ms[to], is, &s->was) != i)
+            continue;
+        if (n->names[i])
             rc = db_run(st, err,
                         "UPDATE speaker SET name = ?2 WHERE speaker_id = ?1 AND name IS NULL", "it",
                         ids[to], n->names[i]);
+        for (size_t k = 0; k < n->said_count && rc == 0; k++)
+            if (n->said[k].speaker == i)
+                rc = register_say(st, ids[to], n->said[k].person_id, n->said[k].denied, err);
     }
     return rc;
 }
@@ -286,7 +345,8 @@ int naming_drop_shards(struct store *st, int64_t task_id, struct err *err)
     if (rc == 0)
         rc = db_run(st, err,
                     "UPDATE speaker SET task_id = -task_id WHERE task_id = ?1 AND EXISTS "
-                    "(SELECT 1 FROM speaker WHERE task_id = ?1 AND name IS NOT NULL)",
+                    "(SELECT 1 FROM speaker k WHERE task_id = ?1 AND (name IS NOT NULL OR EXISTS "
+                    "(SELECT 1 FROM person_voice v WHERE v.speaker_id = k.speaker_id)))",
                     "i", task_id);
     if (rc == 0)
         rc = db_run(st, err, "DELETE FROM shard WHERE task_id = ?", "i", task_id);

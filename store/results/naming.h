@@ -1,5 +1,5 @@
-/* store/results/naming.h - names that people gave to a recording's speakers, carried over when it
- * is diarized anew.
+/* store/results/naming.h - names that people gave to a recording's speakers, and what they said of
+ * whether these are people of the register (store/register), carried over when it is diarized anew.
  *
  * A new speaker gets the name of the former one with whom it shares most time of turns, when that
  * former one shares most with it, too: so of one who is told apart as two now the longer one keeps
@@ -14,7 +14,7 @@
 struct naming; /* who spoke when in the former diarization, and their names */
 
 /* Of the recording's current diarization whose speakers are in the catalog, else of the newest.
- * *ret is the caller's; NULL: nobody has a name there. */
+ * *ret is the caller's; NULL: nothing was said of anybody there. */
 int naming_read(struct store *st, int64_t media_id, struct naming **ret, struct err *err);
 /* The same of one diarization. */
 int naming_of(struct store *st, int64_t task_id, struct naming **ret, struct err *err);
@@ -26,8 +26,8 @@ int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
 int naming_carry(struct store *st, const struct naming *n, int64_t task_id, struct err *err);
 void naming_free(struct naming *n); /* NULL is fine */
 
-/* Deletes a task's shards, and its speakers with them: but where one has a name, all of them stay,
- * with their turns, for naming_read. */
+/* Deletes a task's shards, and its speakers with them: but where something was said of one, all of
+ * them stay, with their turns, for naming_read. */
 int naming_drop_shards(struct store *st, int64_t task_id, struct err *err);
 
 /* What somebody calls a speaker from now on; "" takes the name away. ERR_INPUT: no such speaker. */

@@ -12,6 +12,7 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, os.path.dirname(__file__))
+import media_kit
 import night
 import tiny_models
 
@@ -232,6 +233,84 @@ class Parted(night.Night):
         stage, = self.sql("SELECT stage_id FROM stage WHERE name = 'diarize'")
         self.nightshift("forget", "--yes", f"--stage={stage[0]}", status=0)
         self.assertEqual([(None, whole[0])], self.sql("SELECT speaker, text FROM transcript"))
+        self.healthy()
+
+
+class Known(night.Night):
+    """Three voices that are heard again in other recordings: names that hold for the archive."""
+
+    def bring_again(self, name, times, volume):
+        """The demo's voices for so long that they can be compared, as another recording."""
+        media_kit.ffmpeg("-stream_loop", str(times - 1), "-i", TALK, "-filter:a", f"volume={volume}",
+                         "-c:a", "libopus", "-b:a", "24k", os.path.join(self.archive, name))
+
+    def proposed(self):
+        """Who is proposed where, by the listing, and as the view has it."""
+        rows = [row for row in self.json("speakers") if row["proposed"]]
+        self.assertEqual(sorted((row["speaker_id"], row["proposed"]) for row in rows),
+                         self.sql("SELECT speaker_id, name FROM proposals ORDER BY speaker_id"))
+        for row in rows:
+            self.assertTrue(row["measured"], "nobody measured the likeness of this diarization-nano: run "
+                            "tools/train/diarization/recognise.py, and put its hash and its steps into "
+                            "store/register/likeness.c")
+            self.assertGreater(row["likeness"], 0.7)
+        return sorted((os.path.basename(row["path"]), row["label"], row["proposed"]) for row in rows)
+
+    def grouped(self):
+        return sorted(recordings for recordings, in self.sql("SELECT recordings FROM groups"))
+
+    def test_names_hold_for_the_archive(self):
+        night.needs("ffmpeg")
+        self.bring_again("first.opus", 2, 1)
+        self.bring_again("second.opus", 3, 0.5)
+        self.enqueue("--diarize", self.archive)
+        self.run_to_end()
+        self.assertEqual([2, 2, 2], self.grouped())
+        self.assertEqual([], self.proposed())
+        said = self.nightshift("speakers", "name", "first.opus/SPEAKER_00", "Ana", "--everywhere", status=0).out
+        self.assertIn("Ana", said)
+        self.nightshift("speakers", "name", "--everywhere", "first.opus/SPEAKER_01", "Bea", status=0)
+        self.assertEqual([("second.opus", "SPEAKER_00", "Ana"), ("second.opus", "SPEAKER_01", "Bea")], self.proposed())
+        self.assertIn("Ana? (", self.nightshift("speakers", "--proposed", status=0).out)
+        self.assertEqual([2], self.grouped())
+
+        # What a run finds is proposed as well, and people decide while it is on.
+        self.nightshift("pause", status=0)
+        self.bring_again("third.opus", 4, 0.7)
+        self.enqueue("--diarize", self.archive)
+        run = self.start_run("--watch")
+        self.wait_for("the run listens", lambda: os.path.exists(self.catalog + ".sock"), run)
+        self.nightshift("speakers", "confirm", "second.opus/SPEAKER_00", status=0)
+        self.nightshift("speakers", "deny", "second.opus/SPEAKER_01", status=0)
+        self.assertEqual([], self.proposed())
+        self.one_sentence(self.nightshift("speakers", "confirm", "second.opus/SPEAKER_01"), "nobody is proposed")
+        self.nightshift("resume", status=0)
+        self.wait_for("the third is heard", lambda: self.sql(
+            "SELECT 1 FROM speakers WHERE path LIKE '%third.opus'"), run)
+        self.assertIn(("third.opus", "SPEAKER_00", "Ana"), self.proposed())
+        self.nightshift("speakers", "confirm", "third.opus/SPEAKER_00", status=0)
+        run.signal()
+        run.wait()
+
+        # Whoever was named so is found everywhere; the third voice is still a group.
+        self.run_to_end()
+        heard = self.sql("SELECT path, text FROM transcript WHERE speaker = 'Ana' ORDER BY path")
+        self.assertEqual(["first.opus", "second.opus", "third.opus"],
+                         sorted({os.path.basename(path) for path, _ in heard}))
+        word = max(re.findall(r"\w+", heard[0][1]), key=len)
+        found = {os.path.basename(row["path"]) for row in self.json("search", "--speaker", "ana", word)}
+        self.assertIn("first.opus", found)
+        self.assertEqual([3], self.grouped()[-1:])
+
+        # Diarized anew, all of that is still known.
+        before = self.proposed()
+        self.enqueue("--diarize", "--num-speakers=3", "--again", self.archive)
+        self.run_to_end()
+        self.assertEqual([("first.opus", "Ana"), ("first.opus", "Bea"), ("second.opus", "Ana"), ("third.opus", "Ana")],
+                         [(os.path.basename(path), name) for path, name in self.sql(
+                             "SELECT path, name FROM speakers WHERE name IS NOT NULL ORDER BY path, name")])
+        self.assertEqual([], [row for row in self.proposed() if row[0] == "second.opus"])
+        self.assertEqual([row[::2] for row in before], [row[::2] for row in self.proposed()])
         self.healthy()
 
 

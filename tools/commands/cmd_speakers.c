@@ -20,33 +20,45 @@
 static const char help[] =
     "Usage: nightshift speakers [OPTION]... [PATH]...\n"
     "   or: nightshift speakers --like RECORDING/SPEAKER [OPTION]... [PATH]...\n"
-    "   or: nightshift speakers name RECORDING/SPEAKER NAME\n"
+    "   or: nightshift speakers name [--everywhere] RECORDING/SPEAKER NAME\n"
+    "   or: nightshift speakers confirm RECORDING/SPEAKER...\n"
+    "   or: nightshift speakers deny RECORDING/SPEAKER...\n"
     "Who speaks in the recordings (at or below PATH), and how long, where speakers\n"
     "were told apart (nightshift enqueue --diarize). With --like: whose voice is most\n"
     "like that one's, over the whole catalog (1 is the same voice). With name: gives\n"
     "a speaker of one recording a name, also while a run is on; '' takes it away.\n"
+    "With --everywhere the voice is known by that name from then on: where one like\n"
+    "it is heard, the name is proposed, until confirm or deny decides. Voices without\n"
+    "a name that are probably one person's are a group.\n"
     "\n"
     "  -l, --like=R/SPEAKER   R as `nightshift show` takes it; SPEAKER: label or name\n"
     "  -n, --limit=N          with --like, voices to show (default: 20; 0: all)\n"
+    "  -e, --everywhere       with name, it is a person's in the whole archive\n"
+    "  -p, --proposed         only speakers for whom a name is proposed\n"
+    "  -g, --group=N          only the voices of that group\n"
     "      --json             as a JSON array\n"
     "  -c, --catalog=FILE     the catalog\n"
-    "  -q, --quiet            with name, say only what went wrong\n"
+    "  -q, --quiet            with name, confirm, deny, say only what went wrong\n"
     "  -h, --help             this text\n"
     "\n"
     "Examples:\n"
     "  nightshift speakers /archive/1990\n"
     "  nightshift speakers --like \"interview 12/SPEAKER_01\"\n"
-    "  nightshift speakers name \"interview 12/SPEAKER_01\" \"Ana Ruiz\"\n";
+    "  nightshift speakers name \"interview 12/SPEAKER_01\" \"Ana Ruiz\" --everywhere\n"
+    "  nightshift speakers confirm \"interview 13/SPEAKER_00\"\n";
 
 struct wanted {
     const char *like;
-    uint32_t limit;
+    uint32_t limit, group; /* group 0: any */
+    bool everywhere, proposed;
 };
 
 #define TURNS_COLUMNS 11 /* "1,234 turns": names stand below each other */
 
 static const struct option longs[] = {
-    {"like", required_argument, NULL, 'l'}, {"limit", required_argument, NULL, 'n'}, {0}};
+    {"like", required_argument, NULL, 'l'},  {"limit", required_argument, NULL, 'n'},
+    {"everywhere", no_argument, NULL, 'e'},  {"proposed", no_argument, NULL, 'p'},
+    {"group", required_argument, NULL, 'g'}, {0}};
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
@@ -54,13 +66,20 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
     if (option == 'n')
         return cli_u32("--limit", value, 0, INT32_MAX, &w->limit, err);
-    w->like = value;
+    if (option == 'g')
+        return cli_u32("--group", value, 1, INT32_MAX, &w->group, err);
+    if (option == 'e')
+        w->everywhere = true;
+    else if (option == 'p')
+        w->proposed = true;
+    else
+        w->like = value;
     return 0;
 }
 
 /* ------------------------------------------------------------------------------- one of them */
 
-struct one { /* owned: vector */
+struct one { /* owned: vector, name, proposed */
     const char *who;
     int64_t speaker_id;
     int as;           /* label as it is, label, name: 2, 1, 0 */
@@ -69,8 +88,17 @@ struct one { /* owned: vector */
     char model_hash[160];
     float *vector;
     size_t size;
+    char *name, *proposed; /* "": none */
+    bool everywhere;
     struct err err;
 };
+
+static void one_free(struct one *o)
+{
+    free(o->vector);
+    free(o->name);
+    free(o->proposed);
+}
 
 /* A label is one speaker's, whatever somebody named another one. */
 static int take_one(void *arg, const struct find_speaker *row)
@@ -84,9 +112,14 @@ static int take_one(void *arg, const struct find_speaker *row)
     }
     o->found = 1;
     o->as = as;
-    free(o->vector);
+    one_free(o);
     o->vector = NULL;
     o->speaker_id = row->speaker_id;
+    o->name = strdup(row->name);
+    o->proposed = strdup(row->proposed);
+    o->everywhere = row->everywhere;
+    if (!o->name || !o->proposed)
+        return err_set(&o->err, ERR_NOMEM, "out of memory");
     utf8_copy(o->model_hash, sizeof(o->model_hash), row->model_hash);
     o->size = row->vector_bytes / sizeof(float);
     if (o->size == 0)
@@ -144,34 +177,115 @@ static int find_one(struct store *st, const char *what, struct one *o, struct er
     return rc;
 }
 
-static int give_name(struct cli *cli, const char *what, const char *name)
+/* --------------------------------------------------------------------------- what people say */
+
+/* All speakers are found before the first request is made. */
+struct saying {
+    struct request *requests; /* [count]; owned, with the names */
+    uint32_t count;
+};
+
+static void saying_free(struct saying *s)
 {
-    struct request rq = {.type = REQUEST_NAME_SPEAKER, .speaker_name = name};
+    for (uint32_t i = 0; i < s->count; i++)
+        free((char *)s->requests[i].speaker_name);
+    free(s->requests);
+}
+
+/* Whom `confirm` or `deny` is about: the one that is proposed; a name that was confirmed can be
+ * denied, too. */
+static const char *about(const struct one *o, const char *verb, struct err *err)
+{
+    if (o->proposed[0])
+        return o->proposed;
+    if (strcmp(verb, "deny") == 0 && o->everywhere)
+        return o->name;
+    err_set(err, ERR_INPUT,
+            "nobody is proposed for that speaker. `nightshift speakers name --everywhere` says who "
+            "it is");
+    return NULL;
+}
+
+/* name NULL: as is proposed. */
+static int say(struct saying *s, struct store *st, const char *what, const char *verb,
+               const char *name, bool everywhere, struct err *err)
+{
+    struct one o = {0};
+    int rc = find_one(st, what, &o, err);
+
+    if (rc == 0 && !name && !(name = about(&o, verb, err)))
+        rc = err_prefix(err, "'%.200s'", what);
+    if (rc == 0) {
+        char *kept = strdup(name);
+
+        s->requests[s->count++] = (struct request){.type = REQUEST_NAME_SPEAKER,
+                                                   .speaker_id = o.speaker_id,
+                                                   .speaker_name = kept,
+                                                   .everywhere = everywhere,
+                                                   .denied = strcmp(verb, "deny") == 0};
+        rc = kept ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    }
+    one_free(&o);
+    return rc;
+}
+
+static void print_said(const struct request *rq)
+{
+    char *name = utf8_display(rq->speaker_name, strlen(rq->speaker_name));
+
+    if (rq->denied)
+        printf("The speaker is not %s: that is not proposed again.\n", name ? name : "");
+    else if (rq->everywhere)
+        printf("The speaker is %s, who is known by this voice everywhere.\n", name ? name : "");
+    else
+        puts(rq->speaker_name[0] ? "The speaker has that name now, in this recording."
+                                 : "The speaker has no name any more.");
+    free(name);
+}
+
+/* Each is a request of its own: what was said before a speaker who is gone holds. */
+static int tell(struct cli *cli, const struct saying *s, struct err *err)
+{
     struct request_reply reply = {0};
     struct writer *writer = NULL;
-    struct store *st = NULL;
-    struct one o = {0};
-    struct err err = {0};
-    int rc;
+    uint64_t affected = 0;
+    int rc = writer_open(cli->catalog, "speakers", 10000, cli->quiet, &writer, err);
 
-    if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
-        return cli_fail("open the catalog", &err, NULL);
-    rc = find_one(st, what, &o, &err);
-    store_close(st);
-    free(o.vector);
-    rq.speaker_id = o.speaker_id;
-    if (rc == 0)
-        rc = writer_open(cli->catalog, "speakers", 10000, cli->quiet, &writer, &err);
-    if (rc == 0)
-        rc = writer_request(writer, &rq, &reply, &err);
+    for (uint32_t i = 0; rc == 0 && i < s->count; i++) {
+        rc = writer_request(writer, &s->requests[i], &reply, err);
+        affected += reply.affected;
+        if (rc == 0 && !cli->json && !cli->quiet)
+            print_said(&s->requests[i]);
+    }
     writer_close(writer);
+    if (rc == 0 && cli->json)
+        printf("{\"affected\": %llu}\n", (unsigned long long)affected);
+    return rc;
+}
+
+/* argv: the verb, then whom it is about. */
+static int say_all(struct cli *cli, const struct wanted *w, int argc, char **argv)
+{
+    bool naming = strcmp(argv[0], "name") == 0, denying = strcmp(argv[0], "deny") == 0;
+    struct saying s = {calloc((size_t)argc, sizeof(*s.requests)), 0};
+    struct store *st = NULL;
+    struct err err = {0};
+    int rc = s.requests ? 0 : err_set(&err, ERR_NOMEM, "out of memory");
+
+    if (rc == 0 && store_open(cli->catalog, STORE_READ, &st, &err) != 0) {
+        saying_free(&s);
+        return cli_fail("open the catalog", &err, NULL);
+    }
+    for (int i = 1; rc == 0 && i < (naming ? 2 : argc); i++)
+        rc = say(&s, st, argv[i], argv[0], naming ? argv[2] : NULL,
+                 naming ? w->everywhere && argv[2][0] : !denying, &err);
+    store_close(st);
+    if (rc == 0)
+        rc = tell(cli, &s, &err);
+    saying_free(&s);
     if (rc != 0)
-        return cli_fail("name the speaker", &err, "`nightshift speakers` lists them.");
-    if (cli->json)
-        printf("{\"affected\": %llu}\n", (unsigned long long)reply.affected);
-    else if (!cli->quiet)
-        puts(name[0] ? "The speaker has that name now, in this recording."
-                     : "The speaker has no name any more.");
+        return cli_fail(naming ? "name the speaker" : "decide who the speaker is", &err,
+                        "`nightshift speakers` lists them.");
     return cli_flush(EX_OK);
 }
 
@@ -455,36 +569,62 @@ static int alike(struct cli *cli, const struct wanted *w, struct store *st, int 
     while (v.count > 0)
         voice_free(&v.list[--v.count]);
     free(v.list);
-    free(o.vector);
+    one_free(&o);
     return status;
 }
 
 /* --------------------------------------------------------------------------------- listing */
 
 struct listing {
+    const struct wanted *wanted;
     json_t *json; /* NULL: for people */
     int64_t media_id;
     uint64_t count;
+    bool proposed, unmeasured; /* what is to be explained */
 };
 
-static int list_row(void *arg, const struct find_speaker *row)
+static json_t *speaker_json(const struct find_speaker *row)
 {
-    struct listing *l = arg;
-    char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8], *name, *label;
+    json_t *o = json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:s, s:I}", "recording",
+                          (json_int_t)row->media_id, "path", row->path, "member", row->member,
+                          "label", row->label, "speech_ms", (json_int_t)row->speech_ms, "turns",
+                          (json_int_t)row->turns, "model", row->model, "speaker_id",
+                          (json_int_t)row->speaker_id);
 
-    l->count++;
-    if (l->json) {
-        json_t *o = json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:s, s:I}", "recording",
-                              (json_int_t)row->media_id, "path", row->path, "member", row->member,
-                              "label", row->label, "speech_ms", (json_int_t)row->speech_ms, "turns",
-                              (json_int_t)row->turns, "model", row->model, "speaker_id",
-                              (json_int_t)row->speaker_id);
+    if (!o)
+        return NULL;
+    json_object_set_new(o, "name", row->name[0] ? json_string(row->name) : json_null());
+    json_object_set_new(o, "everywhere", json_boolean(row->everywhere));
+    json_object_set_new(o, "proposed", row->proposed[0] ? json_string(row->proposed) : json_null());
+    json_object_set_new(o, "likeness", row->proposed[0] ? json_real(row->likeness) : json_null());
+    json_object_set_new(o, "measured",
+                        row->proposed[0] ? json_boolean(row->measured) : json_null());
+    json_object_set_new(o, "group", row->group_id ? json_integer(row->group_id) : json_null());
+    return o;
+}
 
-        if (o)
-            json_object_set_new(o, "name", row->name[0] ? json_string(row->name) : json_null());
-        json_array_append_new(l->json, o);
-        return 0;
-    }
+/* "Ana Ruiz", or what may be known of who has no name: "Ana Ruiz? (0.931), group 3 in 4
+ * recordings". */
+static char *who_it_is(const struct find_speaker *row)
+{
+    struct buf who = BUF_INIT;
+    char *shown;
+
+    buf_printf(&who, "%s", row->name);
+    if (row->proposed[0])
+        buf_printf(&who, "%s? (%.3f)", row->proposed, row->likeness);
+    if (row->group_id)
+        buf_printf(&who, "%sgroup %lld in %llu recordings", row->proposed[0] ? ", " : "",
+                   (long long)row->group_id, (unsigned long long)row->group_recordings);
+    shown = who.len > 0 ? utf8_display(who.data, who.len) : NULL;
+    buf_free(&who);
+    return shown;
+}
+
+static void print_speaker(struct listing *l, const struct find_speaker *row)
+{
+    char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8], *who, *label;
+
     if (row->media_id != l->media_id) {
         cli_paint(stdout, "1", row->path);
         printf("%s%s\n", row->member[0] ? "//" : "", row->member);
@@ -492,13 +632,38 @@ static int list_row(void *arg, const struct find_speaker *row)
     }
     snprintf(counted, sizeof(counted), "%s %s", text_count(row->turns, turns),
              text_plural(row->turns, "turn", "turns"));
-    name = utf8_display(row->name, strlen(row->name));
+    who = who_it_is(row);
     label = utf8_display(row->label, strlen(row->label));
     printf("  %-11s %14s, %*s%s%s\n", label ? label : "", text_length(row->speech_ms, length),
-           row->name[0] ? -TURNS_COLUMNS : 0, counted, row->name[0] ? "  " : "", name ? name : "");
-    free(name);
+           who && who[0] ? -TURNS_COLUMNS : 0, counted, who && who[0] ? "  " : "", who ? who : "");
+    free(who);
     free(label);
+}
+
+static int list_row(void *arg, const struct find_speaker *row)
+{
+    struct listing *l = arg;
+
+    if ((l->wanted->proposed && !row->proposed[0]) ||
+        (l->wanted->group && row->group_id != l->wanted->group))
+        return 0;
+    l->count++;
+    l->proposed = l->proposed || row->proposed[0];
+    l->unmeasured = l->unmeasured || (row->proposed[0] && !row->measured);
+    if (l->json)
+        json_array_append_new(l->json, speaker_json(row));
+    else
+        print_speaker(l, row);
     return 0;
+}
+
+static void explain(const struct listing *l)
+{
+    if (l->proposed)
+        puts("A name with a question mark is proposed: `nightshift speakers confirm` or `deny` "
+             "decides.");
+    if (l->unmeasured)
+        puts("Nobody has measured from which likeness on it is the same person for that model.");
 }
 
 /* Nobody was asked to, or it is still to be done. */
@@ -515,45 +680,69 @@ static int print_nobody(struct store *st, struct err *err)
     return rc;
 }
 
-static int list(struct cli *cli, struct store *st, int argc, char **argv)
+static int list(struct cli *cli, const struct wanted *w, struct store *st, int argc, char **argv)
 {
-    struct listing l = {.json = cli->json ? json_array() : NULL};
+    struct listing l = {.wanted = w, .json = cli->json ? json_array() : NULL};
     struct err err = {0};
     int rc = for_each(st, false, argc, argv, list_row, &l, &err);
 
     if (rc == 0 && l.json) {
         json_dumpf(l.json, stdout, JSON_INDENT(2));
         putchar('\n');
+    } else if (rc == 0 && l.count == 0 && (w->proposed || w->group)) {
+        puts(w->group ? "No voices of that group are heard there."
+                      : "No names are proposed there.");
     } else if (rc == 0 && l.count == 0) {
         rc = print_nobody(st, &err);
+    } else if (rc == 0) {
+        explain(&l);
     }
     json_decref(l.json);
     return rc != 0 ? cli_fail("read the catalog", &err, NULL) : EX_OK;
 }
 
+/* 0, or the status of a wrong use. argv: what stands behind the options. */
+static int check_saying(struct cli *cli, const struct wanted *w, int argc, char **argv)
+{
+    bool naming = strcmp(argv[0], "name") == 0;
+
+    if (naming ? argc != 3 || w->like : argc < 2 || w->like || w->everywhere)
+        return cli_usage(cli, naming ? "name wants RECORDING/SPEAKER and the name (a folder called "
+                                       "name is ./name)"
+                                     : "confirm and deny want RECORDING/SPEAKER, and nothing else "
+                                       "(a folder of that name is ./confirm)");
+    if (naming && strchr(argv[2], '/'))
+        return cli_usage(cli, "a name has no slash: one parts a speaker from the recording");
+    return 0;
+}
+
+static bool is_saying(const char *word)
+{
+    return strcmp(word, "name") == 0 || strcmp(word, "confirm") == 0 || strcmp(word, "deny") == 0;
+}
+
 int cmd_speakers(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "l:n:", longs, take, true, NULL};
+    const struct cli_spec spec = {help, "l:n:epg:", longs, take, true, NULL};
     struct wanted w = {.limit = 20};
     struct store *st = NULL;
     struct err err = {0};
     int status = cli_parse(cli, &spec, &w, argc, argv);
-    bool naming = status < 0 && optind < argc && strcmp(argv[optind], "name") == 0;
+    bool saying = status < 0 && optind < argc && is_saying(argv[optind]);
 
     if (status >= 0)
         return status;
-    if (naming && (argc - optind != 3 || w.like))
-        return cli_usage(cli, "name wants RECORDING/SPEAKER and the name (a folder called name is "
-                              "./name)");
-    if (naming && strchr(argv[optind + 2], '/'))
-        return cli_usage(cli, "a name has no slash: one parts a speaker from the recording");
+    if (saying && (status = check_saying(cli, &w, argc - optind, argv + optind)) != 0)
+        return status;
+    if (!saying && w.everywhere)
+        return cli_usage(cli, "--everywhere is for `nightshift speakers name`");
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
-    if (naming)
-        return give_name(cli, argv[optind + 1], argv[optind + 2]);
+    if (saying)
+        return say_all(cli, &w, argc - optind, argv + optind);
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
-    status = w.like ? alike(cli, &w, st, argc, argv) : list(cli, st, argc, argv);
+    status = w.like ? alike(cli, &w, st, argc, argv) : list(cli, &w, st, argc, argv);
     store_close(st);
     return cli_flush(status);
 }

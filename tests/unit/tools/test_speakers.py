@@ -113,6 +113,51 @@ class Speakers(ProgramTest):
         self.assertEqual("No speakers are told apart there. 2 recordings are still to be diarized (nightshift run).\n",
                          self.run_it("speakers", "archive", status=0).out)
 
+    def test_a_name_for_the_archive(self):
+        self.write("UPDATE speaker SET speech_ms = 9000")
+        told = self.run_it("speakers", "name", "--everywhere", "interview 12/SPEAKER_01", "Ana Ruiz", status=0)
+        self.assertIn("The speaker is Ana Ruiz, who is known by this voice everywhere.\n", told.out)
+        page = self.run_it("speakers", "archive/old/alone.wav", status=0).out
+        self.assertIn("  SPEAKER_00           9.0 s, 1 turn       Ana Ruiz? (0.980)\n", page)
+        self.assertIn("speakers confirm` or `deny` decides", page)
+        self.assertIn("Nobody has measured", page)
+        self.assertNotIn("?", self.run_it("speakers", "interview 12.wav", status=66).out)
+        rows = [r for r in json.loads(self.run_it("speakers", "--json", "--proposed", status=0).out)
+                if r["path"].endswith("alone.wav")]
+        self.assertEqual(("Ana Ruiz", 0.98, False, None, False, None),
+                         tuple(round(v, 3) if isinstance(v, float) else v for v in (rows[0][k] for k in (
+                             "proposed", "likeness", "measured", "name", "everywhere", "group"))))
+        told = self.run_it("speakers", "deny", "alone.wav/SPEAKER_00", status=0)
+        self.assertEqual("The speaker is not Ana Ruiz: that is not proposed again.\n", told.out)
+        self.assertNotIn("alone.wav", self.run_it("speakers", "-p", status=0).out)
+        for verb in ("confirm", "deny"):
+            self.assertIn("'alone.wav/SPEAKER_00': nobody is proposed for that speaker",
+                          self.run_it("speakers", verb, "alone.wav/SPEAKER_00", status=65).err)
+        # A name that was confirmed may be denied; one that was given here alone is no person's.
+        self.run_it("speakers", "deny", "-q", "interview 12/Ana Ruiz", status=0)
+        self.assertEqual([], self.sql("SELECT * FROM person"))
+        self.assertEqual([], self.sql("SELECT 1 FROM speaker WHERE name IS NOT NULL"))
+        self.run_it("speakers", "name", "-q", "interview 12/SPEAKER_01", "Ana", status=0)
+        self.run_it("speakers", "deny", "interview 12/SPEAKER_01", status=65)
+        self.assertEqual("No names are proposed there.\n", self.run_it("speakers", "-p", status=0).out)
+        self.assertEqual("No voices of that group are heard there.\n", self.run_it("speakers", "-g", "5", status=0).out)
+        for words in (["confirm"], ["confirm", "-e", "a/b"], ["--everywhere"], ["name", "-e", "a/b"], ["-g", "0"]):
+            self.run_it("speakers", *words, status=64)
+
+    def test_several_are_confirmed_at_once(self):
+        self.write("UPDATE speaker SET speech_ms = 9000")
+        self.write("UPDATE speaker SET vector = (SELECT vector FROM speaker WHERE speaker_id = 2) WHERE speaker_id = 4")
+        self.run_it("speakers", "name", "-e", "interview 12/SPEAKER_01", "Ana", status=0)
+        self.assertIn('"affected": 2', self.run_it("speakers", "confirm", "--json", "alone.wav/SPEAKER_00",
+                                                   "talk.wav/SPEAKER_00", status=0).out)
+        self.assertEqual([(3,)], self.sql("SELECT count(*) FROM speakers WHERE person_id = 1 AND name = 'Ana'"))
+        # Grouped as a run would, in the listing.
+        self.write("UPDATE speaker SET group_id = 7, name = NULL WHERE speaker_id IN (2, 4)")
+        self.assertIn("  SPEAKER_01           9.0 s, 1 turn       group 7 in 2 recordings\n",
+                      self.run_it("speakers", "--group=7", status=0).out)
+        self.assertEqual([7, 7], [r["group"] for r in json.loads(
+            self.run_it("speakers", "--json", "--group=7", status=0).out)])
+
     def test_names(self):
         told = self.run_it("speakers", "name", "interview 12/SPEAKER_01", "Ana Ruiz", status=0)
         self.assertIn("has that name", told.out)

@@ -1,0 +1,2 @@
+-- A number that another change has.
+SELECT 1;
