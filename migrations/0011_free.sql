@@ -1,0 +1,1 @@
+-- Schema 11: nothing yet.
