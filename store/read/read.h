@@ -30,6 +30,7 @@ struct read_recording {
     const char *language;                  /* spoken most, "" unknown */
     const char *title, *container, *codec; /* "" unknown */
     const char *damage;                    /* "" whole */
+    const char *left_out;                  /* tracks and channels that are not heard; "" none */
     /* Of what is wanted: of a failed task, or of the last attempt; "" */
     const char *error_code, *error;
     uint64_t segments, shards_done, shards_total; /* total 0: unknown */

@@ -104,12 +104,26 @@ int store_media_info(struct store *st, const struct store_media_info *info, stru
         return rc;
     rc = db_run(st, err,
                 "UPDATE media SET sample_rate_hz = ?2, channels = ?3, container = ?4, codec = ?5, "
-                "duration_ms = iif(decoded_at IS NULL AND ?6 >= 0, ?6, duration_ms) "
-                "WHERE media_id = ?1",
-                "iiitti", info->media_id, (int64_t)info->sample_rate_hz, (int64_t)info->channels,
-                info->container ? info->container : "", info->codec ? info->codec : "", duration);
+                "duration_ms = iif(decoded_at IS NULL AND ?6 >= 0, ?6, duration_ms), "
+                "audio_tracks = nullif(?7, 0) WHERE media_id = ?1",
+                "iiittii", info->media_id, (int64_t)info->sample_rate_hz, (int64_t)info->channels,
+                info->container ? info->container : "", info->codec ? info->codec : "", duration,
+                (int64_t)info->audio_tracks);
     if (rc == 0)
         rc = tags_found(st, info->media_id, info->tags, info->tag_count, err);
+    return db_leave(st, rc, err);
+}
+
+int store_task_heard(struct store *st, int64_t task_id, const char *left_out, struct err *err)
+{
+    int rc = db_enter(st, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_run(st, err,
+                "UPDATE task SET left_out = nullif(?2, '') "
+                "WHERE task_id = ?1 AND left_out IS NOT nullif(?2, '')",
+                "it", task_id, left_out ? left_out : "");
     return db_leave(st, rc, err);
 }
 

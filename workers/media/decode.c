@@ -72,6 +72,13 @@ static int describe(struct decode *d, const AVFrame *frame, struct err *err)
         return 0;
     d->described = true;
     media_describe(&d->media, frame, &info);
+    if (d->task->hearing.channel > info.channels)
+        return err_set(err, ERR_INPUT,
+                       "channel %u is to be heard, and it has %u: enqueue it with "
+                       "other --channels",
+                       d->task->hearing.channel, info.channels);
+    media_left_out(&d->media, d->task->hearing.channel, info.channels, info.left_out,
+                   sizeof(info.left_out));
     tags_of_media(&d->media, &tags);
     info.tags = tags.list;
     info.tag_count = tags.count;
@@ -273,7 +280,8 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
         goto out;
     }
     d->task = task;
-    rc = media_open(&d->media, in, err);
+    d->resampler.channel = task->hearing.channel;
+    rc = media_open(&d->media, in, task->hearing.track, err);
     if (rc != 0)
         goto out;
     d->probation = d->media.score <= DOUBTFUL_SCORE;

@@ -20,6 +20,7 @@ struct decode_task {
     struct stream_pulse pulse;
     void *arg; /* a callback's negative code ends the decoding with it */
     int64_t skip_samples;
+    struct hearing hearing;
 };
 
 #define DECODE_DAMAGE_MAX 400

@@ -161,25 +161,25 @@ static int start(int file, struct wire_request *request, const struct decoder_li
     return 0;
 }
 
-int decoder_start(int file, const char *member, uint32_t nth, int64_t skip_samples, bool want_hash,
-                  const uint8_t *expect_fingerprint, const struct decoder_limits *limits,
+int decoder_start(int file, const struct decoder_work *work, const struct decoder_limits *limits,
                   struct decoder **ret, struct err *err)
 {
     struct wire_request request = {
         .task = WIRE_TASK_DECODE,
-        .member = member ? member : "",
-        .nth = nth,
-        .skip_samples = skip_samples > 0 ? skip_samples : 0,
-        .want_hash = want_hash,
-        .has_fingerprint = expect_fingerprint != NULL,
+        .member = work->member ? work->member : "",
+        .nth = work->nth,
+        .skip_samples = work->skip_samples > 0 ? work->skip_samples : 0,
+        .want_hash = work->want_hash,
+        .has_fingerprint = work->fingerprint != NULL,
+        .hearing = work->hearing,
     };
 
     if (strlen(request.member) >= WIRE_MEMBER_MAX) {
         return err_set(err, ERR_INPUT, "the member's name is longer than %u bytes",
                        WIRE_MEMBER_MAX);
     }
-    if (expect_fingerprint)
-        memcpy(request.fingerprint, expect_fingerprint, sizeof(request.fingerprint));
+    if (work->fingerprint)
+        memcpy(request.fingerprint, work->fingerprint, sizeof(request.fingerprint));
     return start(file, &request, limits, ret, err);
 }
 

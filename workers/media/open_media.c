@@ -321,7 +321,44 @@ static int refuse_track(const AVStream *track, struct err *err)
                    kind);
 }
 
-static int choose_track(struct media *m, struct err *err)
+static bool is_audio(const struct media *m, unsigned i)
+{
+    return m->fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
+}
+
+/* The streams of audio before this one. */
+static uint32_t audio_before(const struct media *m, unsigned stream)
+{
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < stream; i++)
+        n += is_audio(m, i);
+    return n;
+}
+
+/* The stream that is the nth of audio, from 1 on; ERR_INPUT: there is none. */
+static int nth_audio(const struct media *m, uint32_t nth, int *ret, struct err *err)
+{
+    const uint32_t all = audio_before(m, m->fmt->nb_streams);
+
+    if (nth > all)
+        return err_set(err, ERR_INPUT,
+                       "audio track %u is to be heard, and it has %u: enqueue it with other "
+                       "--tracks",
+                       nth, all);
+    for (unsigned i = 0; i < m->fmt->nb_streams; i++)
+        if (is_audio(m, i) && audio_before(m, i) == nth - 1)
+            *ret = (int)i;
+    return 0;
+}
+
+/* av_find_best_stream passes over tracks without these. */
+static bool codec_parameters_known(const AVStream *track)
+{
+    return track->codecpar->ch_layout.nb_channels > 0 && track->codecpar->sample_rate > 0;
+}
+
+static int choose_track(struct media *m, uint32_t nth, struct err *err)
 {
     const AVCodec *codec = NULL;
     int index, audio;
@@ -331,10 +368,18 @@ static int choose_track(struct media *m, struct err *err)
         return failed(m, av, "not a readable recording", err);
     index = audio = av_find_best_stream(m->fmt, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
     for (unsigned i = 0; audio < 0 && i < m->fmt->nb_streams; i++)
-        if (m->fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO)
+        if (is_audio(m, i))
             audio = (int)i;
     if (audio < 0)
         return err_set(err, ERR_INPUT, "no audio track");
+    if (nth) {
+        int rc = nth_audio(m, nth, &audio, err);
+
+        if (rc != 0)
+            return rc;
+        codec = avcodec_find_decoder(m->fmt->streams[audio]->codecpar->codec_id);
+        index = codec && codec_parameters_known(m->fmt->streams[audio]) ? audio : -1;
+    }
     if (is_encrypted(m->fmt, m->fmt->streams[audio]))
         return media_refuse_encrypted(err);
     if (audio < 64 && (m->external >> audio & 1) != 0) {
@@ -359,7 +404,7 @@ static int choose_track(struct media *m, struct err *err)
     return av < 0 ? failed(m, av, "its audio track cannot be decoded", err) : 0;
 }
 
-int media_open(struct media *m, struct stream *in, struct err *err)
+int media_open(struct media *m, struct stream *in, uint32_t track, struct err *err)
 {
     const AVInputFormat *format = NULL;
     int rc;
@@ -378,7 +423,7 @@ int media_open(struct media *m, struct stream *in, struct err *err)
     if (rc == 0)
         rc = open_container(m, format, err);
     if (rc == 0 && m->fmt)
-        rc = choose_track(m, err);
+        rc = choose_track(m, track, err);
     media_progress(m);
     return rc;
 }
@@ -456,8 +501,57 @@ void media_describe(const struct media *m, const AVFrame *frame, struct decoder_
     if (us != AV_NOPTS_VALUE && us >= 0)
         ret->duration_ms = us / 1000 + (us % 1000 >= 500);
     ret->sample_rate_hz = (uint32_t)(frame ? frame->sample_rate : p->sample_rate);
+    ret->tracks = audio_before(m, m->fmt->nb_streams);
     ret->channels = (uint32_t)(frame ? frame->ch_layout.nb_channels : p->ch_layout.nb_channels);
     copy_text(ret->container, sizeof(ret->container), container_of(m));
     ret->container[strcspn(ret->container, ",")] = '\0';
     copy_text(ret->codec, sizeof(ret->codec), avcodec_get_name(p->codec_id));
+}
+
+#define NAMED_MOST 8 /* of tracks, or channels, that are left out; of the others, how many */
+
+/* Languages are three letters in the containers that know them. */
+static void add_track(const struct media *m, unsigned stream, struct buf *out)
+{
+    const AVDictionaryEntry *tag =
+        av_dict_get(m->fmt->streams[stream]->metadata, "language", NULL, 0);
+    const char *language = tag ? tag->value : "";
+    const size_t n = strspn(language, "abcdefghijklmnopqrstuvwxyz");
+
+    buf_printf(out, "%strack %u", out->len ? ", " : "", audio_before(m, stream) + 1);
+    if (n > 1 && n < 4 && language[n] == 0 && strcmp(language, "und") != 0)
+        buf_printf(out, " (%s)", language);
+}
+
+static void add_channels(uint32_t channel, uint32_t channels, struct buf *out)
+{
+    uint32_t said = 0;
+
+    for (uint32_t i = 1; i <= channels && said < NAMED_MOST; i++)
+        if (i != channel)
+            buf_printf(out, "%schannel %u", said++ || out->len ? ", " : "", i);
+    if (channels - 1 > said)
+        buf_printf(out, " and %u more", channels - 1 - said);
+}
+
+void media_left_out(const struct media *m, uint32_t channel, uint32_t channels, char *ret,
+                    size_t size)
+{
+    const uint32_t others = audio_before(m, m->fmt->nb_streams) - 1;
+    struct buf b = BUF_INIT;
+    const char *text;
+    uint32_t said = 0;
+
+    for (unsigned i = 0; i < m->fmt->nb_streams && said < NAMED_MOST; i++)
+        if (is_audio(m, i) && (int)i != m->track->index) {
+            add_track(m, i, &b);
+            said++;
+        }
+    if (others > said)
+        buf_printf(&b, " and %u more", others - said);
+    if (channel && channels > 1)
+        add_channels(channel, channels, &b);
+    text = b.len ? buf_cstr(&b) : NULL;
+    utf8_copy(ret, size, text ? text : "");
+    buf_free(&b);
 }

@@ -1,5 +1,5 @@
 /* workers/media/open_media.h - a stream of bytes opened as a recording: its container found, its
- * best audio track chosen, a decoder for that track made. Runs inside the decoder process; one
+ * audio track chosen, a decoder for that track made. Runs inside the decoder process; one
  * thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_OPEN_MEDIA_H
 #define NIGHTSHIFT_WORKERS_MEDIA_OPEN_MEDIA_H
@@ -31,9 +31,9 @@ struct media {
     char note[160];               /* FFmpeg's last complaint, printable; "" none */
 };
 
-/* m is zeroed by the caller and freed by media_close in any case. Errors: ERR_INPUT with the
- * reason, and what the stream gives. */
-int media_open(struct media *m, struct stream *in, struct err *err);
+/* m is zeroed by the caller and freed by media_close in any case. track: among those of audio, from
+ * 1 on; 0: the best. Errors: ERR_INPUT with the reason, and what the stream gives. */
+int media_open(struct media *m, struct stream *in, uint32_t track, struct err *err);
 void media_close(struct media *m);
 
 /* What is said of a recording that DRM keeps from everybody but a player. */
@@ -47,6 +47,11 @@ void media_progress(struct media *m);
 
 /* rate and channels from `frame`, the first that was decoded (NULL: none was). */
 void media_describe(const struct media *m, const AVFrame *frame, struct decoder_info *ret);
+
+/* What is not heard where of so many channels this one is (0: all): "track 2 (eng), channel 1"; ""
+ * where all is. */
+void media_left_out(const struct media *m, uint32_t channel, uint32_t channels, char *ret,
+                    size_t size);
 
 /* How many times longer the file would be had it not been cut short, by its own header; 1: it was
  * not, or nobody knows. */

@@ -33,6 +33,19 @@ static int choose_layout(const AVFrame *f, AVChannelLayout *ret, bool *average)
     return 0;
 }
 
+/* The one that is taken, from 0 on; -1: all are mixed. */
+static int taken(const struct resampler *r, const AVFrame *f)
+{
+    return r->channel <= (uint32_t)f->ch_layout.nb_channels ? (int)r->channel - 1 : -1;
+}
+
+/* Of a mix that libswresample would make otherwise. */
+static void fill_matrix(int channel, int n, double *ret)
+{
+    for (int i = 0; i < n; i++)
+        ret[i] = channel < 0 ? 1.0 / n : i == channel;
+}
+
 static int start(struct resampler *r, const AVFrame *f, struct err *err)
 {
     AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO, in = {0};
@@ -57,9 +70,8 @@ static int start(struct resampler *r, const AVFrame *f, struct err *err)
         rc = swr_alloc_set_opts2(&r->swr, &mono, AV_SAMPLE_FMT_S16, DECODER_RATE_HZ, &in, format,
                                  f->sample_rate, 0, NULL);
     }
-    if (rc >= 0 && average) {
-        for (int i = 0; i < n; i++)
-            matrix[i] = 1.0 / n;
+    if (rc >= 0 && n <= MAX_CHANNELS && (average || taken(r, f) >= 0)) {
+        fill_matrix(taken(r, f), n, matrix);
         rc = swr_set_matrix(r->swr, matrix, n);
     }
     if (rc >= 0)
@@ -144,14 +156,15 @@ static double sample_of(enum AVSampleFormat packed, const uint8_t *at)
     }
 }
 
-/* The plain average of more channels than libswresample takes; *ret is r's. */
+/* The plain average of more channels than libswresample takes, or one of them; *ret is r's. */
 static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t **ret,
                             struct err *err)
 {
     const enum AVSampleFormat packed = av_get_packed_sample_fmt((enum AVSampleFormat)f->format);
     const bool planar = av_sample_fmt_is_planar((enum AVSampleFormat)f->format) != 0;
     const size_t bytes = (size_t)av_get_bytes_per_sample(packed);
-    const size_t n = (size_t)f->ch_layout.nb_channels;
+    const size_t first = taken(r, f) < 0 ? 0 : (size_t)taken(r, f);
+    const size_t all = (size_t)f->ch_layout.nb_channels, n = taken(r, f) < 0 ? all : first + 1;
 
     av_freep(&r->mono);
     r->mono = av_malloc_array((size_t)f->nb_samples, sizeof(*r->mono));
@@ -160,11 +173,11 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
     for (size_t i = 0; i < (size_t)f->nb_samples; i++) {
         double sum = 0;
 
-        for (size_t c = 0; c < n; c++) {
+        for (size_t c = first; c < n; c++) {
             sum += sample_of(packed, planar ? f->extended_data[c] + i * bytes
-                                            : f->extended_data[0] + (i * n + c) * bytes);
+                                            : f->extended_data[0] + (i * all + c) * bytes);
         }
-        r->mono[i] = (float)(sum / (double)n);
+        r->mono[i] = (float)(sum / (double)(n - first));
     }
     *ret = (const uint8_t *)r->mono;
     return 0;

@@ -1,8 +1,8 @@
 /* workers/media/resample.h - decoded frames of any shape to 16 kHz mono signed 16 bit.
  *
- * Sample for sample what `ffmpeg -ac 1 -ar 16000 -f s16le` gives: the same library with the same
- * defaults, begun anew where rate, channels or format change (and there, unlike the tool, without
- * losing the few samples inside). One thread. */
+ * All channels are mixed, or one is taken. Mixed, sample for sample what `ffmpeg -ac 1 -ar 16000 -f
+ * s16le` gives: the same library with the same defaults, begun anew where rate, channels or format
+ * change (and there, unlike the tool, without losing the few samples inside). One thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_RESAMPLE_H
 #define NIGHTSHIFT_WORKERS_MEDIA_RESAMPLE_H
 
@@ -15,6 +15,7 @@
 
 struct resampler {
     struct SwrContext *swr;
+    uint32_t channel; /* from 1 on; 0, and where a frame has no such one: all, mixed */
     int rate_hz, format;
     AVChannelLayout layout;
     int16_t *out; /* owned */

@@ -13,6 +13,8 @@ static const struct field request[] = {
     FIELD_BOOL(wire_request, want_hash),
     FIELD_BOOL(wire_request, has_fingerprint),
     FIELD_FIXED(wire_request, fingerprint),
+    FIELD_U32(wire_request, hearing.channel, 0, HEARING_CHANNELS_MAX),
+    FIELD_U32(wire_request, hearing.track, 0, HEARING_TRACKS_MAX),
     FIELD_U64(wire_request, limits.memory_bytes, UINT64_MAX),
     FIELD_U32(wire_request, limits.silence_ms, 0, UINT32_MAX),
     FIELD_U64(wire_request, limits.cpu_seconds, UINT64_MAX),
@@ -31,8 +33,10 @@ static const struct field info[] = {
     FIELD_I64(decoder_info, duration_ms, -1, INT64_MAX),
     FIELD_U32(decoder_info, sample_rate_hz, 0, UINT32_MAX),
     FIELD_U32(decoder_info, channels, 0, UINT32_MAX),
+    FIELD_U32(decoder_info, tracks, 0, UINT32_MAX),
     FIELD_CHARS(decoder_info, container),
     FIELD_CHARS(decoder_info, codec),
+    FIELD_CHARS(decoder_info, left_out),
     FIELD_ARRAY(decoder_info, tags, tag_count, RESULT_TAGS_MAX, tag),
 };
 

@@ -71,8 +71,15 @@ static int start_decoder(const struct pass *p, struct decoder **ret, struct err 
     if (rc != 0)
         return rc;
     limits.cpu_seconds = decoder_seconds(bytes);
-    rc = decoder_start(fd, m->member, m->nth, shard_first_sample(m->shard_ms, m->first),
-                       m->want_hash, m->fingerprint, &limits, &d, err);
+    rc = decoder_start(
+        fd,
+        &(struct decoder_work){.member = m->member,
+                               .nth = m->nth,
+                               .skip_samples = shard_first_sample(m->shard_ms, m->first),
+                               .want_hash = m->want_hash,
+                               .fingerprint = m->fingerprint,
+                               .hearing = p->w->stages[0].hearing},
+        &limits, &d, err);
     close(fd);
     if (rc == 0)
         rc = publish(p, d, err);
@@ -101,6 +108,8 @@ static void post_media(const struct pass *p, const struct decoder_info *i)
             i->duration_ms < -1 || i->duration_ms > PROTOCOL_MAX_MS ? -1 : i->duration_ms,
         .sample_rate_hz = i->sample_rate_hz > INT32_MAX ? 0 : i->sample_rate_hz,
         .channels = i->channels > UINT16_MAX ? 0 : i->channels,
+        .audio_tracks = i->tracks > UINT16_MAX ? 0 : i->tracks,
+        .left_out = clean(i->left_out),
         .container = clean(i->container),
         .codec = clean(i->codec),
         .tags = i->tags,

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/audio/hearing.h"
 #include "workers/wire/protocol.h"
 #include "workers/pass/faults.h"
 #include "workers/pass/outbox.h"
@@ -41,6 +42,7 @@ struct worker_stage {
     const char *name;       /* the first of stage_kinds where SETUP says none */
     int64_t tail;           /* samples that its windows hear beyond their shard */
     uint32_t most_shard_ms; /* a longer one's result might be more than a message can hold */
+    struct hearing hearing; /* of a recording; of all that listen to one pass the same */
     bool loaded;            /* under the lock; another than the first may be given up later */
 };
 

@@ -132,6 +132,13 @@ static struct stage_setup setup_of(struct engine_stages *e, uint32_t k)
     return setup;
 }
 
+static bool hears_the_same(const struct worker *w, uint32_t k)
+{
+    const struct hearing *first = &w->stages[0].hearing, *h = &w->stages[k].hearing;
+
+    return h->channel == first->channel && h->track == first->track;
+}
+
 static int load(struct engine_stages *e, uint32_t k, struct err *err)
 {
     const struct msg_stage *m = &e->w->setup.stages[k];
@@ -141,6 +148,8 @@ static int load(struct engine_stages *e, uint32_t k, struct err *err)
 
     if (rc == 0 && k > 0 && (!stage_hears(name_of(e, 0)) || !stage_hears(setup.name)))
         rc = err_set(err, ERR_USAGE, "there is no decoding pass that both could share");
+    if (rc == 0 && k > 0 && !hears_the_same(e->w, k))
+        rc = err_set(err, ERR_USAGE, "it hears other tracks or channels");
     if (rc == 0)
         rc = model_dir_find(m->model_dir, &dir, err);
     if (rc == 0)

@@ -174,6 +174,8 @@ static const struct field media[] = {
     FIELD_I64(msg_media, duration_ms, -1, PROTOCOL_MAX_MS),
     FIELD_U32(msg_media, sample_rate_hz, 0, INT32_MAX),
     FIELD_U32(msg_media, channels, 0, UINT16_MAX),
+    FIELD_U32(msg_media, audio_tracks, 0, UINT16_MAX),
+    FIELD_TEXT(msg_media, left_out, MAX_NAME),
     FIELD_TEXT(msg_media, container, MAX_NAME),
     FIELD_TEXT(msg_media, codec, MAX_NAME),
     FIELD_ARRAY(msg_media, tags, tag_count, RESULT_TAGS_MAX, tag),

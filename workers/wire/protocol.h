@@ -168,6 +168,8 @@ struct msg_media {
     int64_t duration_ms; /* the container's word; -1 unknown; LEASE_END has the truth */
     uint32_t sample_rate_hz;
     uint32_t channels;
+    uint32_t audio_tracks; /* 0: unknown */
+    char *left_out;        /* the tracks and channels that are not heard, for people; "" none */
     char *container;
     char *codec;
     const struct result_tag *tags; /* the title is among them */

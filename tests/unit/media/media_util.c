@@ -125,8 +125,14 @@ struct outcome decode_path(const char *path, const struct ask *ask)
     int fd = open_path(path);
 
     ask = ask ? ask : &plain;
-    o.rc = decoder_start(fd, ask->member ? ask->member : "", ask->nth, ask->skip_samples,
-                         ask->want_hash, ask->fingerprint, &ask->limits, &d, &o.err);
+    o.rc = decoder_start(fd,
+                         &(struct decoder_work){.member = ask->member,
+                                                .nth = ask->nth,
+                                                .skip_samples = ask->skip_samples,
+                                                .want_hash = ask->want_hash,
+                                                .fingerprint = ask->fingerprint,
+                                                .hearing = ask->hearing},
+                         &ask->limits, &d, &o.err);
     close(fd);
     return o.rc != 0 ? o : run(d, ask->discard);
 }

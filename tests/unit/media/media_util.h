@@ -52,6 +52,7 @@ struct ask {
     int64_t skip_samples;
     bool want_hash;
     const uint8_t *fingerprint;
+    struct hearing hearing;
     struct decoder_limits limits;
     bool discard; /* do not keep the samples, count them */
 };

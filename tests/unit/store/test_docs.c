@@ -135,7 +135,7 @@ static void fill(void)
     for (int64_t id = 1; id <= 3; id++) {
         assert_ok(store_media_info(st,
                                    &(struct store_media_info){id, 29000 + id, 44100, 2, "wav",
-                                                              "pcm_s16le", tags, 4},
+                                                              "pcm_s16le", tags, 4, 1},
                                    &e),
                   e);
         hash[1] = (uint8_t)id;

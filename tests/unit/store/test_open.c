@@ -37,7 +37,7 @@ TEST(from_empty)
 {
     struct store *st = catalog_new();
 
-    assert_int_equal(store_schema_version(st), 10);
+    assert_int_equal(store_schema_version(st), 12);
     assert_int_equal(store_path(st)[0], '/');
     assert_int_equal(count_of("PRAGMA application_id"), STORE_APPLICATION_ID);
     assert_int_equal(count_of("SELECT count(*) FROM sqlite_schema WHERE type = 'table' "
@@ -84,7 +84,7 @@ TEST(another_version)
     sql(CATALOG, "PRAGMA user_version = 99");
     for (int mode = STORE_READ; mode <= STORE_WRITE; mode++)
         expect(CATALOG, (enum store_mode)mode, ERR_VERSION,
-               "written by a newer nightshift (schema 99, this one knows 10)");
+               "written by a newer nightshift (schema 99, this one knows 12)");
     sql(CATALOG, "PRAGMA user_version = -1");
     expect(CATALOG, STORE_READ, ERR_CORRUPT, "none of ours");
 }
