@@ -215,6 +215,21 @@ int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err)
     return 0;
 }
 
+static bool copy_sources(struct ledger *l, struct msg_media *to, const struct msg_media *from)
+{
+    struct result_source *list = calloc(from->source_count + 1u, sizeof(*list));
+
+    to->sources = list;
+    for (uint32_t i = 0; list && i < from->source_count; i++) {
+        list[i].label = strdup(from->sources[i].label);
+        to->source_count = i + 1;
+        if (!list[i].label)
+            return false;
+        l->bytes += sizeof(*list) + strlen(list[i].label) + 32;
+    }
+    return list != NULL;
+}
+
 int ledger_heard(struct ledger *l, int64_t task, const struct msg_media *m, struct err *err)
 {
     struct ledger_entry *e = add(l, LEDGER_HEARD, err);
@@ -222,7 +237,7 @@ int ledger_heard(struct ledger *l, int64_t task, const struct msg_media *m, stru
     if (!e)
         return err->code;
     e->task = task;
-    return copy(&e->text, m->left_out) ? 0 : undo(l, err);
+    return copy(&e->text, m->left_out) && copy_sources(l, &e->info, m) ? 0 : undo(l, err);
 }
 
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err)

@@ -140,6 +140,34 @@ static int assign_segments(struct store *st, struct overlaps *a, const struct st
     return rc;
 }
 
+/* A segment that was heard in a source of its own is of whoever that source is, whoever else speaks
+ * meanwhile. task_id 0: of all shards. */
+static int assign_sources(struct store *st, int64_t media_id, int64_t diarization, int64_t task_id,
+                          int64_t seq, struct err *err)
+{
+#define OF_SOURCES                                                    \
+    "FROM task t CROSS JOIN segment g ON g.task_id = t.task_id "      \
+    "JOIN source x ON x.task_id = g.task_id AND x.source = g.source " \
+    "JOIN speaker k ON k.task_id = ?2 AND k.label = x.label "         \
+    "WHERE t.media_id = ?1 AND g.source > 0 AND (?3 = 0 OR (g.task_id = ?3 AND g.seq = ?4))"
+    static const char *const sql[] = {
+        "UPDATE segment SET speaker_id = o.speaker_id FROM "
+        "(SELECT g.segment_id, k.speaker_id " OF_SOURCES ") o "
+        "WHERE segment.segment_id = o.segment_id",
+        "UPDATE word SET speaker_id = o.speaker_id FROM "
+        "(SELECT g.segment_id, k.speaker_id " OF_SOURCES ") o "
+        "WHERE word.segment_id = o.segment_id",
+        "UPDATE word_heard SET speaker_id = o.speaker_id FROM "
+        "(SELECT g.segment_id, k.speaker_id " OF_SOURCES ") o "
+        "WHERE word_heard.segment_id = o.segment_id",
+    };
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof(sql) / sizeof(sql[0]) && rc == 0; i++)
+        rc = db_run(st, err, sql[i], "iiii", media_id, diarization, task_id, seq);
+    return rc;
+}
+
 int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_t seq,
                     struct err *err)
 {
@@ -166,6 +194,8 @@ int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_
         rc = stretches_take(st, stmt, rc, &segments, err);
     if (rc == 0)
         rc = assign_segments(st, a, &segments, err);
+    if (rc == 0)
+        rc = assign_sources(st, media_id, diarization, task_id, (int64_t)seq, err);
     free(segments.list);
     overlap_free(a);
     return rc;

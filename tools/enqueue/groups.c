@@ -106,13 +106,13 @@ static bool as_said(const struct groups_kept *k, const struct last_row *r, size_
     return r && !k->again && r->options && strcmp(r->options, k->options[kind]) == 0;
 }
 
-static bool hears_otherwise(const struct enqueue_wish *w, const struct last_row *r)
+static bool hears_otherwise(const struct enqueue_wish *w, const struct last_row *r, size_t kind)
 {
-    const struct hearing_words *now = &w->params.params.hearing,
-                               was = r ? stage_hearing_words(r->stage.name, r->stage.params_json)
-                                       : *now;
+    const struct hearing_words now = enqueue_hearing(stage_kinds[kind], w->params.params.hearing);
+    const struct hearing_words was =
+        r ? stage_hearing_words(r->stage.name, r->stage.params_json) : now;
 
-    return strcmp(was.channels, now->channels) != 0 || strcmp(was.tracks, now->tracks) != 0;
+    return strcmp(was.channels, now.channels) != 0 || strcmp(was.tracks, now.tracks) != 0;
 }
 
 static enum decision decide(const struct groups_kept *k, const struct enqueue_wish *w,
@@ -128,7 +128,7 @@ static enum decision decide(const struct groups_kept *k, const struct enqueue_wi
         return r && !k->anew ? KEEP : MAKE;
     /* How to transcribe is part of what is said of that which works on it. */
     if (k->transcribes && !as_said(k, last_of(k->last, root, 0), 0) &&
-        (!stage_kinds[kind]->hears || hears_otherwise(w, r)))
+        (!stage_kinds[kind]->hears || hears_otherwise(w, r, kind)))
         return MAKE;
     return as_said(k, r, kind) ? KEEP : MAKE;
 }

@@ -42,6 +42,7 @@ struct decoder {
     int errors; /* read end of its standard error, non-blocking */
     bool listing, done;
     bool described;      /* the info has come */
+    uint32_t stride;     /* samples of PCM for one of the recording, by it */
     int64_t next_sample; /* where the next PCM must begin; -1 before the first */
     int64_t skip_samples;
     uint64_t entries;
@@ -323,11 +324,12 @@ static int take_pcm(struct decoder *d, const struct frame *f, struct decoder_eve
 
     if (rc != 0)
         return rc;
-    if (d->listing || !d->described ||
+    if (d->listing || !d->described || ret->samples % d->stride != 0 ||
         ret->at_sample != (d->next_sample < 0 ? d->skip_samples : d->next_sample))
         return err_set(err, ERR_PROTOCOL, "audio out of place");
     ret->type = DECODER_PCM;
     ret->pcm = d->pcm;
+    ret->samples /= d->stride;
     d->next_sample = ret->at_sample + (int64_t)ret->samples;
     return 0;
 }
@@ -367,6 +369,7 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
             rc = err_set(err, ERR_PROTOCOL, "information out of place");
         ret->type = DECODER_INFO;
         ret->info = d->info;
+        d->stride = d->info.source_count ? d->info.source_count + 1 : 1;
         d->described = true;
         return rc;
     case WIRE_PCM:

@@ -43,6 +43,10 @@ struct decoder_info {
     uint32_t tracks;                   /* of audio */
     char container[32], codec[32];     /* valid UTF-8 */
     char left_out[200];                /* as well: the tracks and channels that are not heard */
+    /* What is heard apart, if it is more than one; as the tags. Samples are those of the mix, and
+     * of each of these. */
+    const struct result_source *sources;
+    uint32_t source_count;         /* 0, or 2 to RESULT_SOURCES_MAX */
     const struct result_tag *tags; /* the title is among them; of an event: until the next call */
     uint32_t tag_count;
 };
@@ -69,9 +73,9 @@ struct decoder_end {
 
 struct decoder_event {
     enum decoder_event_type type;
-    const int16_t *pcm; /* DECODER_PCM: valid until the next call */
-    size_t samples;
-    int64_t at_sample; /* position of pcm[0] in the recording */
+    const int16_t *pcm; /* DECODER_PCM: of all sources, interleaved; valid until the next call */
+    size_t samples;     /* of each */
+    int64_t at_sample;  /* position of pcm[0] in the recording */
     struct decoder_info info;
     struct decoder_entry entry;
     struct decoder_end end;

@@ -4,6 +4,7 @@
 #include <libavutil/mem.h>
 #include <libavutil/opt.h>
 
+#include "workers/audio/hearing.h"
 #include "workers/media/decoder.h"
 
 #define MIN_RATE_HZ 1000
@@ -39,17 +40,22 @@ static int taken(const struct resampler *r, const AVFrame *f)
     return r->channel <= (uint32_t)f->ch_layout.nb_channels ? (int)r->channel - 1 : -1;
 }
 
-/* Of a mix that libswresample would make otherwise. */
-static void fill_matrix(int channel, int n, double *ret)
+/* Of a mix that libswresample would make otherwise: a row for each channel that comes out. */
+static void fill_matrix(const struct resampler *r, int channel, int n, double *ret)
 {
-    for (int i = 0; i < n; i++)
+    for (uint32_t c = 0; c < r->apart; c++)
+        for (int i = 0; i < n; i++)
+            ret[c * (uint32_t)n + (uint32_t)i] = i == (int)c;
+    for (int i = 0; i < n && !r->apart; i++)
         ret[i] = channel < 0 ? 1.0 / n : i == channel;
 }
 
+static int out_channels(const struct resampler *r) { return r->apart ? (int)r->apart : 1; }
+
 static int start(struct resampler *r, const AVFrame *f, struct err *err)
 {
-    AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO, in = {0};
-    double matrix[MAX_CHANNELS];
+    AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO, out = {0}, in = {0};
+    double matrix[MAX_CHANNELS * HEARING_SOURCES_MAX];
     bool average;
     enum AVSampleFormat format = (enum AVSampleFormat)f->format;
     int n = f->ch_layout.nb_channels;
@@ -66,17 +72,21 @@ static int start(struct resampler *r, const AVFrame *f, struct err *err)
     } else {
         rc = choose_layout(f, &in, &average);
     }
+    if (rc >= 0)
+        rc = r->apart ? av_channel_layout_from_mask(&out, (UINT64_C(1) << r->apart) - 1)
+                      : av_channel_layout_copy(&out, &mono);
     if (rc >= 0) {
-        rc = swr_alloc_set_opts2(&r->swr, &mono, AV_SAMPLE_FMT_S16, DECODER_RATE_HZ, &in, format,
+        rc = swr_alloc_set_opts2(&r->swr, &out, AV_SAMPLE_FMT_S16, DECODER_RATE_HZ, &in, format,
                                  f->sample_rate, 0, NULL);
     }
-    if (rc >= 0 && n <= MAX_CHANNELS && (average || taken(r, f) >= 0)) {
-        fill_matrix(taken(r, f), n, matrix);
+    if (rc >= 0 && n <= MAX_CHANNELS && (average || r->apart || taken(r, f) >= 0)) {
+        fill_matrix(r, taken(r, f), n, matrix);
         rc = swr_set_matrix(r->swr, matrix, n);
     }
     if (rc >= 0)
         rc = swr_init(r->swr);
     av_channel_layout_uninit(&in);
+    av_channel_layout_uninit(&out);
     if (rc >= 0) {
         r->rate_hz = f->sample_rate;
         r->format = f->format;
@@ -97,7 +107,7 @@ static int reserve(struct resampler *r, int samples, struct err *err)
     if (samples > r->out_cap) {
         av_freep(&r->out);
         r->out_cap = 0;
-        r->out = av_malloc_array((size_t)samples, sizeof(*r->out));
+        r->out = av_malloc_array((size_t)samples, sizeof(*r->out) * (size_t)out_channels(r));
         if (!r->out)
             return err_set(err, ERR_NOMEM, "out of memory");
         r->out_cap = samples;

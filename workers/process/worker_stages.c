@@ -136,7 +136,9 @@ static bool hears_the_same(const struct worker *w, uint32_t k)
 {
     const struct hearing *first = &w->stages[0].hearing, *h = &w->stages[k].hearing;
 
-    return h->channel == first->channel && h->track == first->track;
+    /* A mix is there whatever else is heard. */
+    return h->channel == first->channel && h->tracks == first->tracks &&
+           (!stage_kind_find(w->stages[k].name)->apart || h->channels == first->channels);
 }
 
 static int load(struct engine_stages *e, uint32_t k, struct err *err)
@@ -259,8 +261,8 @@ static void close_stage(struct engine_stages *e, uint32_t k, const struct err *w
     e->of[k] = (struct engine_stage){.why = *why};
     pthread_mutex_lock(&w->lock);
     for (struct shard *s = w->shards; s; s = s->next)
-        if (s->lane && s->track->stage == k)
-            s->lane = NULL;
+        for (uint32_t i = 0; s->track->stage == k && i < s->part_count; i++)
+            s->parts[i].lane = NULL;
     tracks_give_up(w, k);
     pthread_mutex_unlock(&w->lock);
 }

@@ -77,6 +77,14 @@ struct hearing stage_hearing(const char *name, const char *params)
     return h;
 }
 
+bool stage_hears_apart(const char *name, const char *params)
+{
+    const struct stage_kind *kind = stage_kind_find(name);
+    const struct hearing h = stage_hearing(name, params);
+
+    return kind && kind->apart && (h.channels != HEARING_MIX || (h.tracks & (h.tracks - 1)) != 0);
+}
+
 bool stage_hears(const char *name)
 {
     const struct stage_kind *kind = stage_kind_find(name);

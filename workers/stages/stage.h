@@ -89,6 +89,8 @@ int64_t stage_tail(const char *name);
 uint32_t stage_bytes_per_s(const char *name, const char *params);
 /* What it hears of a recording; the usual where its parameters cannot be read. Pure. */
 struct hearing stage_hearing(const char *name, const char *params);
+/* Does it hear each source by itself, where there are several? */
+bool stage_hears_apart(const char *name, const char *params);
 struct hearing_words stage_hearing_words(const char *name, const char *params);
 bool stage_hears(const char *name);   /* false: works on passages, nothing is decoded */
 bool stage_settles(const char *name); /* its recordings are settled as a whole in the end */

@@ -469,6 +469,7 @@ const struct stage_kind stage_diarize = {
     .name = "diarize",
     .params = &table,
     .hears = true,
+    .apart = true,
     .settles = true,
     .tail = PYANNET_SAMPLES,
     .bytes_per_s = diarization_bytes_per_s,

@@ -172,6 +172,8 @@ struct msg_media {
     char *left_out;        /* the tracks and channels that are not heard, for people; "" none */
     char *container;
     char *codec;
+    const struct result_source *sources; /* as of struct decoder_info */
+    uint32_t source_count;
     const struct result_tag *tags; /* the title is among them */
     uint32_t tag_count;
 };
@@ -267,6 +269,7 @@ struct msg_settle {
     char *model_hash;
     char *params_json; /* diarize's */
     int64_t total_ms;  /* of the recording */
+    bool apart;        /* local speakers are the recording's sources: nothing is clustered */
 };
 
 struct msg_settled {

@@ -17,7 +17,7 @@ static struct hearing_words words_of(const char *channels, const char *tracks)
 static struct hearing heard(const char *channels, const char *tracks)
 {
     const struct hearing_words w = words_of(channels, tracks);
-    struct hearing h = {7, 7};
+    struct hearing h = {7, 7, 7};
     struct err e = {0};
 
     assert_ok(hearing_read(&w, &h, &e), e);
@@ -39,21 +39,29 @@ TEST(words_become_numbers)
 {
     const struct hearing usual = heard("mix", "best"), one = heard("2", "32");
 
+    assert_int_equal(usual.channels, HEARING_MIX);
     assert_int_equal(usual.channel, 0);
-    assert_int_equal(usual.track, 0);
+    assert_int_equal(usual.tracks, 0);
+    assert_int_equal(one.channels, HEARING_MIX);
     assert_int_equal(one.channel, 2);
-    assert_int_equal(one.track, 32);
+    assert_int_equal(one.tracks, 0x80000000u);
     assert_int_equal(heard("64", "best").channel, 64);
+    assert_int_equal(heard("auto", "all").channels, HEARING_AUTO);
+    assert_int_equal(heard("auto", "all").tracks, HEARING_ALL);
+    assert_int_equal(heard("split", "1,3,10").channels, HEARING_SPLIT);
+    assert_int_equal(heard("split", "1,3,10").tracks, 1 | 4 | 512);
 }
 
 TEST(other_words_are_refused)
 {
-    static const char *const none[] = {"", "0", "01", "-1", "1,2", "65", "9999999", "2 ", "MIX"};
+    static const char *const channels[] = {"",   "0",       "01", "-1",  "1,2",
+                                           "65", "9999999", "2 ", "MIX", "best"};
+    static const char *const tracks[] = {"33", "mix", "0", "2,1", "1,1", "1,", ",1", "1,,2", "1 2"};
 
-    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-        refused(none[i], "best", "channels");
-    refused("mix", "33", "tracks");
-    refused("mix", "mix", "tracks");
+    for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++)
+        refused(channels[i], "best", "channels");
+    for (size_t i = 0; i < sizeof(tracks) / sizeof(tracks[0]); i++)
+        refused("mix", tracks[i], "tracks");
 }
 
 TEST_MAIN(NULL, NULL)

@@ -49,9 +49,11 @@ static void keep_pcm(struct outcome *o, const struct decoder_event *ev, bool dis
     if (o->samples == 0)
         o->first_sample = ev->at_sample;
     if (!discard) {
-        o->pcm = realloc(o->pcm, (o->samples + ev->samples) * sizeof(*o->pcm));
+        const size_t stride = o->info.source_count ? o->info.source_count + 1 : 1;
+
+        o->pcm = realloc(o->pcm, (o->samples + ev->samples) * stride * sizeof(*o->pcm));
         assert_non_null(o->pcm);
-        memcpy(o->pcm + o->samples, ev->pcm, ev->samples * sizeof(*o->pcm));
+        memcpy(o->pcm + o->samples * stride, ev->pcm, ev->samples * stride * sizeof(*o->pcm));
     }
     o->samples += ev->samples;
 }
@@ -77,6 +79,9 @@ static void keep_info(struct outcome *o, const struct decoder_info *info)
     o->has_info = true;
     o->info = *info;
     o->info.tags = tags;
+    o->info.sources = NULL;
+    for (uint32_t i = 0; i < info->source_count; i++)
+        snprintf(o->labels[i], sizeof(o->labels[i]), "%s", info->sources[i].label);
     for (uint32_t i = 0; i < info->tag_count; i++) {
         tags[i] = info->tags[i];
         tags[i].source = strdup(info->tags[i].source);

@@ -38,9 +38,28 @@ static void make_tracks(void)
 
 static struct outcome decoded(const char *path, uint32_t channel, uint32_t track)
 {
-    const struct ask ask = {.hearing = {channel, track}};
+    const struct ask ask = {.hearing = {HEARING_MIX, channel, track ? 1u << (track - 1) : 0}};
 
     return decode_path(path, &ask);
+}
+
+static struct outcome apart(const char *path, enum hearing_channels channels, uint32_t tracks)
+{
+    return decode_path(path, &(struct ask){.hearing = {(uint8_t)channels, 0, tracks}});
+}
+
+/* Source k of what came, as if it were all. */
+static void assert_source(const struct outcome *o, uint32_t k, const char *input, const char *how)
+{
+    const uint32_t stride = o->info.source_count + 1;
+    struct outcome one = {.samples = o->samples};
+
+    assert_int_equal(o->rc, 0);
+    one.pcm = malloc(o->samples * sizeof(*one.pcm) + 1);
+    for (size_t i = 0; i < o->samples; i++)
+        one.pcm[i] = o->pcm[i * stride + k];
+    assert_as_tool(&one, input, how);
+    free(one.pcm);
 }
 
 static void one_channel_is_heard(void **state)
@@ -95,6 +114,86 @@ static void one_track_is_heard(void **state)
     outcome_free(&o);
 }
 
+static void channels_side_by_side(void **state)
+{
+    static const int64_t skips[] = {0, 1, 15999, 20001, 31999};
+    struct outcome all, o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    make_channels();
+    all = apart("two.flac", HEARING_SPLIT, 0);
+    assert_int_equal(all.info.source_count, 2);
+    assert_string_equal(all.info.left_out, "");
+    assert_string_equal(all.labels[1], "channel 2");
+    assert_int_equal(all.end.total_samples, all.samples);
+    assert_source(&all, 0, "two.flac", "");
+    assert_source(&all, 1, "two.flac", "-af 'pan=mono|c0=c0'");
+    assert_source(&all, 2, "two.flac", "-af 'pan=mono|c0=c1'");
+    for (size_t i = 0; i < sizeof(skips) / sizeof(skips[0]); i++) {
+        o = decode_path("two.flac",
+                        &(struct ask){.hearing = {HEARING_SPLIT, 0, 0}, .skip_samples = skips[i]});
+        assert_int_equal(o.first_sample, skips[i]);
+        assert_int_equal(o.samples + (size_t)skips[i], all.samples);
+        assert_memory_equal(o.pcm, all.pcm + 3 * skips[i], o.samples * 6);
+        outcome_free(&o);
+    }
+    outcome_free(&all);
+    /* Two tones are no speech, and one channel is no more than one. */
+    o = apart("two.flac", HEARING_AUTO, 0);
+    assert_int_equal(o.info.source_count, 0);
+    assert_as_tool(&o, "two.flac", "");
+    outcome_free(&o);
+    write_tone("tone.wav", 16000, 1);
+    o = apart("tone.wav", HEARING_SPLIT, 0);
+    assert_int_equal(o.info.source_count, 0);
+    assert_as_tool(&o, "tone.wav", "");
+    outcome_free(&o);
+}
+
+static void tracks_side_by_side(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    make_tracks();
+    o = apart("tracks.mkv", HEARING_MIX, HEARING_ALL);
+    assert_int_equal(o.info.source_count, 3);
+    assert_string_equal(o.info.left_out, "");
+    assert_string_equal(o.labels[2], "track 3");
+    assert_int_equal(o.samples, 48000); /* the longest */
+    assert_source(&o, 2, "tracks.mkv", "-map 0:a:1");
+    for (size_t i = 32100; i < o.samples; i++) /* of the first, which has 2 s */
+        assert_int_equal(o.pcm[4 * i + 1], 0);
+    o.samples = 30000;
+    assert_source(&o, 1, "tracks.mkv", "-map 0:a:0 -af aresample=16000,atrim=end_sample=30000");
+    outcome_free(&o);
+    o = apart("tracks.mkv", HEARING_AUTO, 1 | 4 | 32);
+    assert_int_equal(o.info.source_count, 2);
+    assert_string_equal(o.info.left_out, "track 2 (spa)");
+    outcome_free(&o);
+}
+
+/* One that begins 700 ms later. */
+static void a_later_track_is_where_it_belongs(void **state)
+{
+    struct outcome o;
+    size_t first = 0;
+
+    (void)state;
+    need_tools("ffmpeg");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i anullsrc=r=16000:cl=mono -itsoffset 0.7 -f lavfi "
+       "-i "
+       "sine=500:d=1:r=16000 -map 0 -map 1 -t 3 -c:a pcm_s16le late.mkv");
+    o = apart("late.mkv", HEARING_MIX, HEARING_ALL);
+    assert_int_equal(o.rc, 0);
+    while (first < o.samples && o.pcm[first * 3 + 2] == 0)
+        first++;
+    assert_in_range(first, 11184, 11264);
+    outcome_free(&o);
+}
+
 static void what_is_not_there_is_no_recording(void **state)
 {
     struct outcome o;
@@ -107,13 +206,16 @@ static void what_is_not_there_is_no_recording(void **state)
     assert_sentence(&o, ERR_INPUT, "channel 3 is to be heard, and it has 2");
     outcome_free(&o);
     o = decoded("tracks.mkv", 0, 4);
-    assert_sentence(&o, ERR_INPUT, "audio track 4 is to be heard, and it has 3");
+    assert_sentence(&o, ERR_INPUT, "it has 3 audio tracks, and none of those");
     outcome_free(&o);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_channel_is_heard),
     cmocka_unit_test(one_track_is_heard),
+    cmocka_unit_test(channels_side_by_side),
+    cmocka_unit_test(tracks_side_by_side),
+    cmocka_unit_test(a_later_track_is_where_it_belongs),
     cmocka_unit_test(what_is_not_there_is_no_recording),
 };
 

@@ -163,12 +163,20 @@ static void put_source(const struct store_stage *source, const struct param_fiel
     snprintf((char *)params + f->offset, f->size, "%s/%s", source->model_hash, hex);
 }
 
+struct hearing_words enqueue_hearing(const struct stage_kind *k, struct hearing_words words)
+{
+    if (!k->apart && (words.channels[0] < '1' || words.channels[0] > '9'))
+        memcpy(words.channels, (char[sizeof(words.channels)]){"mix"}, sizeof(words.channels));
+    return words;
+}
+
 /* What is heard of a recording is said once, of its transcription. words: as that one has them. */
 static void put_hearing(const struct stage_kind *k, struct hearing_words words, void *params)
 {
     const struct param_field *channels = param_table_find(k->params, "channels"),
                              *tracks = param_table_find(k->params, "tracks");
 
+    words = enqueue_hearing(k, words);
     if (channels)
         memcpy((char *)params + channels->offset, words.channels, sizeof(words.channels));
     if (tracks)

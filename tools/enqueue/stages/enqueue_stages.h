@@ -38,6 +38,10 @@ void enqueue_stages_free(struct enqueue_stages *s);
 int enqueue_stage_on(const struct stage_kind *k, const struct store_stage *source,
                      const char *params_json, char **ret, struct err *err);
 
+/* What a stage hears beside a transcription that hears this: the same, but for those that hear the
+ * mix of what others hear apart. */
+struct hearing_words enqueue_hearing(const struct stage_kind *k, struct hearing_words words);
+
 /* "to transcribe with whisper-nano" */
 void enqueue_stage_words(const struct store_stage *s, struct buf *out);
 

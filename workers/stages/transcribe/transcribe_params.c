@@ -16,15 +16,19 @@ static const struct param_field fields[] = {
 
     {HEARING_CHANNELS(transcribe_params), .value = "WHICH",
      .title = "What is heard of a recording, by every stage",
-     .help = "mix (default), or the number of one channel",
-     .manual = "One of mix, the default: all channels mixed to one; or the number of the one "
-               "channel that is heard, from 1 on. A recording without that channel fails, and "
-               "says so. Holds for every stage that listens."},
+     .help = "mix (default), split, auto, or the number of one channel",
+     .manual = "One of mix, the default: all channels mixed to one; split: each channel is heard "
+               "by itself, and is a voice of its own to diarization; auto: those channels are in "
+               "which different people speak, one microphone each, and else it is mixed; or the "
+               "number of the one channel that is heard, from 1 on. A recording without that "
+               "channel fails, and says so. Holds for every stage that listens."},
     {HEARING_TRACKS(transcribe_params), .value = "WHICH",
-     .help = "best (default), or the number of an audio track",
-     .manual = "One of best, the default: the audio track that players would choose; or its number "
-               "among the audio tracks, from 1 on. What is left out of a recording is said in the "
-               "view 'recordings'. Holds for every stage that listens."},
+     .help = "best (default), all, or numbers of audio tracks: 1,3",
+     .manual = "One of best, the default: the audio track that players would choose; all; or "
+               "numbers of audio tracks, from 1 on and ascending, of which those are heard that a "
+               "recording has. Several are heard each by itself, in its own language. What is "
+               "left out of a recording is said in the view 'recordings'. Holds for every stage "
+               "that listens."},
 
     {FIELD(vad_model, TEXT), .option = "vad", .value = "WHEN",
      .title = "Voice activity: where somebody speaks (Silero's model)",
