@@ -223,6 +223,14 @@ class Apart(night.Night):
                          [row[:4] + row[5:] for row in now])
         self.healthy()
 
+    def test_without_diarization_it_is_said_which_channel(self):
+        self.enqueue("--channels=split", self.archive)
+        self.run_to_end()
+        path = os.path.join(self.archive, "interview.wav")
+        self.assertEqual({"channel 1", "channel 2"}, {s["speaker"] for s in self.json("show", path)["segments"]})
+        self.assertIn("channel 2", self.nightshift("show", "--format=srt", path, status=0).out)
+        self.assertEqual([(0,)], self.sql("SELECT count(*) FROM speakers"))
+
     def test_tracks_have_their_own_language(self):
         os.remove(os.path.join(self.archive, "interview.wav"))
         truth = bilingual(os.path.join(self.archive, "video.mkv"))
