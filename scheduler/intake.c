@@ -36,6 +36,9 @@ bool intake_media(struct run_worker *w, const struct msg_media *m, struct err *e
     if (!l || run->kind.passage_chars)
         return true;
     run_check(run, ledger_media(run->ledger, m, err), err);
+    run_check(run, ledger_heard(run->ledger, l->task->t.task_id, m, err), err);
+    for (uint32_t i = 0; i < l->track_count; i++)
+        run_check(run, ledger_heard(run->ledger, l->tracks[i].t.task_id, m, err), err);
     run_note_commit(run);
     planner_task_duration(run->planner, l->task->t.task_id, m->duration_ms);
     return true;

@@ -126,6 +126,7 @@ static void send_work(struct settler *w)
         .model_hash = w->stage.model_hash,
         .params_json = w->stage.params_json,
         .total_ms = w->t.duration_ms > 0 ? w->t.duration_ms : 0,
+        .apart = w->t.sources > 0,
     };
     struct buf b = BUF_INIT;
 

@@ -109,6 +109,7 @@ struct store_task {
     uint32_t skip_count;   /* shards that are done, ascending */
     uint32_t *skip;
     uint32_t suspect; /* deaths over it in a row, without a result in between */
+    uint32_t sources; /* that it hears by themselves; 0: one, or nobody knows yet */
 };
 void store_task_free(struct store_task *t);
 
@@ -229,10 +230,14 @@ struct store_media_info {
     int64_t media_id, duration_ms;
     uint32_t sample_rate_hz, channels;
     const char *container, *codec;
-    const struct result_tag *tags; /* all that the file has; its title is among them */
-    uint32_t tag_count;
+    const struct result_tag *tags;    /* all that the file has; its title is among them */
+    uint32_t tag_count, audio_tracks; /* of the last 0: unknown */
 };
 int store_media_info(struct store *st, const struct store_media_info *info, struct err *err);
+/* What a task hears, `count` sources or (0) one, and which of the recording's tracks and channels
+ * the task does not hear, in words; "" or NULL: it hears all. */
+int store_task_heard(struct store *st, int64_t task_id, const char *left_out,
+                     const struct result_source *sources, uint32_t count, struct err *err);
 /* What people say of a recording: valid UTF-8, at most RESULT_TAG_KEY_MAX and _VALUE_MAX bytes. */
 struct store_said {
     const char *key;   /* without control characters, not empty */
@@ -312,6 +317,8 @@ uint64_t store_archive_all(const struct store_archive *a); /* recordings; pure *
 /* Recordings of which every place has vanished. */
 int store_gone(struct store *st, uint64_t *ret, struct err *err);
 /* Recordings that are transcribed and have no text: nobody speaks in them. */
+/* Recordings with tracks or channels that what is seen of them has not heard. */
+int store_left_out(struct store *st, uint64_t *ret, struct err *err);
 int store_speechless(struct store *st, uint64_t *ret, struct err *err);
 
 #endif

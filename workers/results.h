@@ -25,6 +25,7 @@ struct result_segment {
     const char *reason; /* why it was tried again, doubted or dropped; "" or NULL: good at once */
     const struct result_word *words; /* NULL when there are none */
     uint32_t word_count;
+    uint32_t source; /* of the recording, from 1 on; 0: it has one, or their mix was heard */
 };
 
 struct result_sound {
@@ -74,6 +75,13 @@ struct result_tag {
 #define RESULT_TAG_KEY_MAX 128u
 #define RESULT_TAG_VALUE_MAX 8192u
 #define RESULT_TAG_MS_MAX (INT64_C(1) << 52)
+
+/* What is heard of a recording apart from the rest (workers/audio/hearing.h). */
+struct result_source {
+    const char *label; /* "channel 2", "track 2"; valid UTF-8, never empty */
+};
+#define RESULT_SOURCES_MAX 8u
+#define RESULT_SOURCE_LABEL_MAX 64u
 
 struct result_turn {
     int64_t start_ms, end_ms;

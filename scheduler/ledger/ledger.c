@@ -208,10 +208,36 @@ int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err)
     e->info.duration_ms = m->duration_ms;
     e->info.sample_rate_hz = m->sample_rate_hz;
     e->info.channels = m->channels;
+    e->info.audio_tracks = m->audio_tracks;
     if (!copy(&e->info.container, m->container) || !copy(&e->info.codec, m->codec) ||
         !copy_tags(l, &e->info, m))
         return undo(l, err);
     return 0;
+}
+
+static bool copy_sources(struct ledger *l, struct msg_media *to, const struct msg_media *from)
+{
+    struct result_source *list = calloc(from->source_count + 1u, sizeof(*list));
+
+    to->sources = list;
+    for (uint32_t i = 0; list && i < from->source_count; i++) {
+        list[i].label = strdup(from->sources[i].label);
+        to->source_count = i + 1;
+        if (!list[i].label)
+            return false;
+        l->bytes += sizeof(*list) + strlen(list[i].label) + 32;
+    }
+    return list != NULL;
+}
+
+int ledger_heard(struct ledger *l, int64_t task, const struct msg_media *m, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_HEARD, err);
+
+    if (!e)
+        return err->code;
+    e->task = task;
+    return copy(&e->text, m->left_out) && copy_sources(l, &e->info, m) ? 0 : undo(l, err);
 }
 
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err)

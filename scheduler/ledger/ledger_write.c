@@ -63,6 +63,7 @@ int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct er
             .duration_ms = e->info.duration_ms,
             .sample_rate_hz = e->info.sample_rate_hz,
             .channels = e->info.channels,
+            .audio_tracks = e->info.audio_tracks,
             .container = e->info.container,
             .codec = e->info.codec,
             .tags = e->info.tags,
@@ -70,6 +71,8 @@ int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct er
         };
         return store_media_info(st, &info, err);
     }
+    case LEDGER_HEARD:
+        return store_task_heard(st, e->task, e->text, e->info.sources, e->info.source_count, err);
     case LEDGER_MEDIA_END:
         return store_media_end(st, e->media, e->end.total_ms,
                                e->end.has_hash ? e->end.content_hash : NULL, e->end.damage, err);

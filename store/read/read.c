@@ -30,7 +30,7 @@ static const char sql_recordings[] =
     " GROUP BY s.name ORDER BY min(s.stage_id))), "
     "EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
     " WHERE t.media_id = m.media_id AND t.state = 'done' AND s." DB_SETTLES "), "
-    "m.recorded_on, m.recorded_from, m.state IS NOT NULL, "
+    "m.recorded_on, m.recorded_from, m.state IS NOT NULL, r.left_out, "
     "NOT EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
     " WHERE t.media_id = m.media_id AND s." DB_TRANSCRIBES ") "
     " AND EXISTS (SELECT 1 FROM asking a JOIN stage s ON s.stage_id = a.stage_id "
@@ -68,7 +68,8 @@ static struct read_recording recording_row(sqlite3_stmt *stmt)
                                .recorded_on = db_text(stmt, 22),
                                .recorded_from = db_text(stmt, 23),
                                .asked = sqlite3_column_int(stmt, 24) != 0,
-                               .forgotten = sqlite3_column_int(stmt, 25) != 0};
+                               .left_out = db_text(stmt, 25),
+                               .forgotten = sqlite3_column_int(stmt, 26) != 0};
 
     if (!r.path_raw)
         r.path_raw = "";

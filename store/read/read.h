@@ -30,6 +30,7 @@ struct read_recording {
     const char *language;                  /* spoken most, "" unknown */
     const char *title, *container, *codec; /* "" unknown */
     const char *damage;                    /* "" whole */
+    const char *left_out;                  /* tracks and channels that are not heard; "" none */
     /* Of what is wanted: of a failed task, or of the last attempt; "" */
     const char *error_code, *error;
     uint64_t segments, shards_done, shards_total; /* total 0: unknown */
@@ -92,7 +93,8 @@ struct read_segment {
     int64_t start_ms, end_ms;
     const char *text;
     const char *heard; /* the machine's words where people corrected them; NULL: `text` is those */
-    const char *language, *speaker;                                     /* "" unknown */
+    const char *language;
+    const char *speaker; /* without a diarization, the source's label; "" unknown */
     double avg_logprob, no_speech_prob, compression_ratio, temperature; /* NAN unknown */
     double speech_prob;                                                 /* NAN: not measured */
     uint32_t attempts;                                                  /* 0 unknown */

@@ -3,11 +3,19 @@
 
 #include <math.h>
 
+/* Whom nobody was told apart from others is called after the channel or track, where there are
+ * several.
+ */
+#define SPEAKER                                                                \
+    "coalesce(k.name, k.label, (SELECT x.label FROM segment sg JOIN source x " \
+    "ON x.task_id = sg.task_id AND x.source = sg.source "                      \
+    "WHERE sg.segment_id = g.segment_id AND sg.source > 0), ''), "
+
 void text_rows_select(struct buf *sql, const char *snippet, const char *from, const char *where)
 {
     buf_printf(sql,
-               "SELECT g.segment_id, t.media_id, g.start_ms, g.end_ms, g.text, g.language, "
-               "ifnull(ifnull(k.name, k.label), ''), g.avg_logprob, g.no_speech_prob, "
+               "SELECT g.segment_id, t.media_id, g.start_ms, g.end_ms, g.text, g.language, " SPEAKER
+               "g.avg_logprob, g.no_speech_prob, "
                "g.compression_ratio, g.temperature, p.path, p.member, %s, "
                "g.attempts, g.speech_prob, g.reason, "
                "EXISTS (SELECT 1 FROM word w WHERE w.segment_id = g.segment_id), g.heard "

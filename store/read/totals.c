@@ -100,6 +100,15 @@ int store_gone(struct store *st, uint64_t *ret, struct err *err)
     return count_of(st, sql_gone, ret, err);
 }
 
+static const char sql_left_out[] =
+    "SELECT count(DISTINCT t.media_id) FROM task t INDEXED BY task_left_out "
+    "WHERE t.left_out IS NOT NULL AND t.current";
+
+int store_left_out(struct store *st, uint64_t *ret, struct err *err)
+{
+    return count_of(st, sql_left_out, ret, err);
+}
+
 static const char sql_speechless[] =
     "SELECT count(*) FROM media m WHERE EXISTS (SELECT 1 FROM task t JOIN stage s USING (stage_id) "
     "WHERE t.media_id = m.media_id AND t.state = 'done' AND t.current AND s." DB_TRANSCRIBES ") "

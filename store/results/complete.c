@@ -158,15 +158,18 @@ static int put_speakers(struct store *st, const struct settling *of,
     char label[32];
     int rc = 0;
 
+    /* Where each source is a speaker, it gives the label: "channel 2". */
     for (uint32_t i = 0; i < people->speaker_count && rc == 0; i++) {
         const struct result_speaker *s = &people->speakers[i];
 
         snprintf(label, sizeof(label), "SPEAKER_%02u", i);
-        rc = db_run(st, err,
-                    "INSERT INTO speaker (task_id, media_id, label, speech_ms, vector) "
-                    "VALUES (?1, ?2, ?3, ?4, nullif(?5, x''))",
-                    "iitib", of->task_id, of->media_id, label, s->speech_ms,
-                    (const void *)s->values, s->values ? people->size * sizeof(float) : 0);
+        rc = db_run(
+            st, err,
+            "INSERT INTO speaker (task_id, media_id, label, speech_ms, vector) VALUES (?1, "
+            "?2, ifnull((SELECT label FROM source WHERE task_id = ?1 AND source = ?6), ?3), "
+            "?4, nullif(?5, x''))",
+            "iitibi", of->task_id, of->media_id, label, s->speech_ms, (const void *)s->values,
+            s->values ? people->size * sizeof(float) : 0, (int64_t)i + 1);
         ids[i] = sqlite3_last_insert_rowid(st->db);
     }
     return rc;

@@ -16,7 +16,8 @@ struct row { /* of `segment`, as it is */
     char *whole; /* of a part 0 that is parted: the machine's segment; owned. Else NULL */
     int64_t whole_end_ms;
     double whole_logprob;
-    size_t words; /* that it has times of */
+    int64_t speaker; /* of its source, else 0 */
+    size_t words;    /* that it has times of */
 };
 
 struct part {             /* as it is to be */
@@ -43,7 +44,7 @@ struct whole { /* a segment of the machine's */
 struct shard {
     struct store *st;
     int64_t task_id, seq;
-    struct overlaps *turns;
+    const struct parts_turns *by; /* NULL: nobody is told apart */
     struct row *rows;
     size_t count, cap;
     int64_t *ids; /* of the rows in their order, as they are to be */
@@ -85,7 +86,8 @@ static int add_row(struct shard *s, sqlite3_stmt *stmt, struct err *err)
                       .corrected = sqlite3_column_int(stmt, 6) != 0,
                       .whole = whole ? db_dup(stmt, 7) : NULL,
                       .whole_end_ms = sqlite3_column_int64(stmt, 8),
-                      .whole_logprob = number(stmt, 9)};
+                      .whole_logprob = number(stmt, 9),
+                      .speaker = sqlite3_column_int64(stmt, 10)};
     return r->text && (r->whole || !whole) ? 0 : no_memory(err);
 }
 
@@ -95,10 +97,11 @@ static int load(struct shard *s, struct err *err)
 
     db_rows_open(&rows, s->st, err,
                  "SELECT g.segment_id, g.start_ms, g.end_ms, g.part, ifnull(g.heard, g.text), "
-                 "g.avg_logprob, g.heard IS NOT NULL, p.text, p.end_ms, p.avg_logprob "
+                 "g.avg_logprob, g.heard IS NOT NULL, p.text, p.end_ms, p.avg_logprob, "
+                 "ifnull(" PARTS_SOURCE_SPEAKER "?3), 0) "
                  "FROM segment g LEFT JOIN parted p ON p.segment_id = g.segment_id "
-                 "WHERE g.task_id = ? AND g.seq = ? ORDER BY g.idx",
-                 "ii", s->task_id, s->seq);
+                 "WHERE g.task_id = ?1 AND g.seq = ?2 ORDER BY g.idx",
+                 "iii", s->task_id, s->seq, s->by ? s->by->diarization : 0);
     while (db_rows_next(&rows))
         rows.rc = add_row(s, rows.stmt, err);
     return db_rows_end(&rows);
@@ -224,9 +227,9 @@ static void part_words(struct shard *s, struct whole *w, const struct part *plac
 
         said[i].start_ms = w->timed.rows[places[i].row].start_ms;
         said[i].end_ms = w->timed.rows[last].end_ms;
-        said[i].speaker = overlap_speaker(s->turns, said[i].start_ms, said[i].end_ms, 0);
+        said[i].speaker = overlap_speaker(s->by->turns, said[i].start_ms, said[i].end_ms, 0);
     }
-    n = seams_find(said, n, s->turns, found);
+    n = seams_find(said, n, s->by->turns, found);
     if (n < 2)
         return;
     for (size_t i = 0; i < n; i++) {
@@ -251,9 +254,11 @@ static int find_parts(struct shard *s, struct whole *w, struct err *err)
         w->count = 1;
         w->parts[0] = (struct part){
             .start_ms = w->start_ms, .end_ms = w->end_ms, .avg_logprob = w->avg_logprob};
-        if (s->turns)
-            w->parts[0].speaker = overlap_speaker(s->turns, w->start_ms, w->end_ms, 0);
-        if (s->turns && w->mapped)
+        if (w->rows[0].speaker)
+            w->parts[0].speaker = w->rows[0].speaker;
+        else if (s->by)
+            w->parts[0].speaker = overlap_speaker(s->by->turns, w->start_ms, w->end_ms, 0);
+        if (s->by && w->mapped && !w->rows[0].speaker)
             find_places(w, places, &n);
         if (n > 1 && places[0].row == 0)
             part_words(s, w, places, n, said, found);
@@ -447,9 +452,9 @@ static int put_other(struct shard *s, const struct whole *w, size_t i, const cha
         db_first(s->st, &stmt, err,
                  "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
                  "avg_logprob, no_speech_prob, compression_ratio, temperature, attempts, "
-                 "speech_prob, reason, part) "
+                 "speech_prob, reason, source, part) "
                  "SELECT task_id, seq, ?2, ?3, ?4, ?5, language, ?6, no_speech_prob, "
-                 "compression_ratio, temperature, attempts, speech_prob, reason, ?7 "
+                 "compression_ratio, temperature, attempts, speech_prob, reason, source, ?7 "
                  "FROM segment WHERE segment_id = ?1 RETURNING segment_id",
                  "iiiitdi", first, idx, p->start_ms, p->end_ms, text, p->avg_logprob, (int64_t)i);
 
@@ -566,10 +571,10 @@ static int renumber(struct shard *s, struct err *err)
     return rc;
 }
 
-int parts_make(struct store *st, int64_t task_id, uint32_t seq, struct overlaps *turns,
+int parts_make(struct store *st, int64_t task_id, uint32_t seq, const struct parts_turns *by,
                struct err *err)
 {
-    struct shard s = {.st = st, .task_id = task_id, .seq = seq, .turns = turns};
+    struct shard s = {.st = st, .task_id = task_id, .seq = seq, .by = by};
     int rc = load(&s, err);
 
     for (size_t at = 0; at < s.count && rc == 0;)

@@ -10,11 +10,23 @@
 #include "store/db.h"
 #include "store/results/overlap.h"
 
+/* Whose a segment `g` is that was heard in a source of its own (the table `source`), whoever else
+ * speaks meanwhile: of a diarization's task, which is bound behind it, with a bracket. NULL: the
+ * turns say. */
+#define PARTS_SOURCE_SPEAKER                                                  \
+    "(SELECT k.speaker_id FROM source x JOIN speaker k ON k.label = x.label " \
+    "WHERE g.source > 0 AND x.task_id = g.task_id AND x.source = g.source AND k.task_id = "
+
+struct parts_turns {
+    int64_t diarization; /* its task */
+    struct overlaps *turns;
+};
+
 /* Of each segment of a shard: parted where the turns have others speak (seams.h), and given its
- * speaker. What is as it is to be stays untouched. turns NULL: nobody is told apart; what was
+ * speaker. What is as it is to be stays untouched. by NULL: nobody is told apart; what was
  * parted is whole again, as the machine had it. Corrections go along with their words, and are due
  * (corrections/settle.h) where rows changed. */
-int parts_make(struct store *st, int64_t task_id, uint32_t seq, struct overlaps *turns,
+int parts_make(struct store *st, int64_t task_id, uint32_t seq, const struct parts_turns *by,
                struct err *err);
 
 #endif

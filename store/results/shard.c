@@ -104,13 +104,51 @@ int store_media_info(struct store *st, const struct store_media_info *info, stru
         return rc;
     rc = db_run(st, err,
                 "UPDATE media SET sample_rate_hz = ?2, channels = ?3, container = ?4, codec = ?5, "
-                "duration_ms = iif(decoded_at IS NULL AND ?6 >= 0, ?6, duration_ms) "
-                "WHERE media_id = ?1",
-                "iiitti", info->media_id, (int64_t)info->sample_rate_hz, (int64_t)info->channels,
-                info->container ? info->container : "", info->codec ? info->codec : "", duration);
+                "duration_ms = iif(decoded_at IS NULL AND ?6 >= 0, ?6, duration_ms), "
+                "audio_tracks = nullif(?7, 0) WHERE media_id = ?1",
+                "iiittii", info->media_id, (int64_t)info->sample_rate_hz, (int64_t)info->channels,
+                info->container ? info->container : "", info->codec ? info->codec : "", duration,
+                (int64_t)info->audio_tracks);
     if (rc == 0)
         rc = tags_found(st, info->media_id, info->tags, info->tag_count, err);
     return db_leave(st, rc, err);
+}
+
+/* Those of a stage that hears their mix say nothing: its results are of none of them. */
+static int put_sources(struct store *st, int64_t task_id, const struct result_source *sources,
+                       uint32_t count, struct err *err)
+{
+    int rc = db_run(st, err, "DELETE FROM source WHERE task_id = ?", "i", task_id);
+
+    for (uint32_t i = 0; i < count && rc == 0; i++)
+        rc = db_run(
+            st, err,
+            "INSERT INTO source (task_id, source, label) SELECT t.task_id, ?2, ?3 FROM task t "
+            "JOIN stage s ON s.stage_id = t.stage_id "
+            "WHERE t.task_id = ?1 AND (s." DB_TRANSCRIBES " OR s." DB_SETTLES ")",
+            "iit", task_id, (int64_t)i + 1, sources[i].label);
+    return rc;
+}
+
+static int task_heard(struct store *st, int64_t task_id, const char *left_out,
+                      const struct result_source *sources, uint32_t count, struct err *err)
+{
+    int rc = db_run(st, err,
+                    "UPDATE task SET left_out = nullif(?2, '') "
+                    "WHERE task_id = ?1 AND left_out IS NOT nullif(?2, '')",
+                    "it", task_id, left_out ? left_out : "");
+
+    return rc == 0 ? put_sources(st, task_id, sources, count, err) : rc;
+}
+
+int store_task_heard(struct store *st, int64_t task_id, const char *left_out,
+                     const struct result_source *sources, uint32_t count, struct err *err)
+{
+    int rc = db_enter(st, err);
+
+    if (rc < 0)
+        return rc;
+    return db_leave(st, task_heard(st, task_id, left_out, sources, count, err), err);
 }
 
 static int note(struct store *st, const char *kind, int64_t media_id, const char *text,

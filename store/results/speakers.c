@@ -100,12 +100,16 @@ struct words_sql {
             "WHERE segment_id = ?2 AND idx BETWEEN ?3 AND ?4"                            \
     }
 
-/* One statement for a run of words of one speaker. */
+/* One statement for a run of words of one speaker. whose: of all of them, else 0. */
 static int assign_words(struct store *st, const struct words_sql *sql, struct overlaps *a,
-                        int64_t segment_id, struct stretches *words, struct err *err)
+                        int64_t segment_id, int64_t whose, struct stretches *words, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err, sql->times, "i", segment_id);
+    int rc;
+
+    if (whose)
+        return db_run(st, err, sql->speak, "iiii", whose, segment_id, (int64_t)0, INT64_MAX);
+    rc = db_first(st, &stmt, err, sql->times, "i", segment_id);
 
     rc = stretches_take(st, stmt, rc, words, err);
     for (size_t i = 0, next; i < words->count && rc == 0; i = next) {
@@ -121,24 +125,27 @@ static int assign_words(struct store *st, const struct words_sql *sql, struct ov
 }
 
 /* Those that are seen, and those that the machine has of a corrected segment. */
-static int assign_shard(struct store *st, struct overlaps *a, int64_t task_id, uint32_t seq,
-                        struct err *err)
+static int assign_shard(struct store *st, const struct parts_turns *by, int64_t task_id,
+                        uint32_t seq, struct err *err)
 {
     static const struct words_sql seen = WORDS_SQL("word"), heard = WORDS_SQL("word_heard");
     struct stretches segments = {0}, words = {0};
     sqlite3_stmt *stmt = NULL;
-    int rc = parts_make(st, task_id, seq, a, err);
+    int rc = parts_make(st, task_id, seq, by, err);
 
     if (rc == 0)
         rc = db_first(st, &stmt, err,
-                      "SELECT segment_id, 0, 0 FROM segment WHERE task_id = ? AND seq = ?", "ii",
-                      task_id, (int64_t)seq);
+                      "SELECT g.segment_id, ifnull(" PARTS_SOURCE_SPEAKER "?3), 0), 0 "
+                      "FROM segment g WHERE g.task_id = ?1 AND g.seq = ?2",
+                      "iii", task_id, (int64_t)seq, by->diarization);
     if (rc >= 0)
         rc = stretches_take(st, stmt, rc, &segments, err);
     for (size_t i = 0; i < segments.count && rc == 0; i++) {
-        rc = assign_words(st, &seen, a, segments.list[i].id, &words, err);
+        const struct stretch *g = &segments.list[i]; /* start_ms: whose it is */
+
+        rc = assign_words(st, &seen, by->turns, g->id, g->start_ms, &words, err);
         if (rc == 0)
-            rc = assign_words(st, &heard, a, segments.list[i].id, &words, err);
+            rc = assign_words(st, &heard, by->turns, g->id, g->start_ms, &words, err);
     }
     free(segments.list);
     free(words.list);
@@ -149,16 +156,15 @@ int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_
                     struct err *err)
 {
     struct stretches shards = {0};
-    struct overlaps *a = NULL;
+    struct parts_turns by = {0};
     sqlite3_stmt *stmt = NULL;
-    int64_t diarization = 0;
-    int rc = diarization_of(st, media_id, &diarization, err);
+    int rc = diarization_of(st, media_id, &by.diarization, err);
 
-    if (rc < 0 || !diarization)
+    if (rc < 0 || !by.diarization)
         return rc;
-    rc = turns_of(st, diarization, &a, err);
+    rc = turns_of(st, by.diarization, &by.turns, err);
     if (rc == 0 && task_id)
-        rc = assign_shard(st, a, task_id, seq, err);
+        rc = assign_shard(st, &by, task_id, seq, err);
     else if (rc == 0)
         rc = db_first(st, &stmt, err,
                       "SELECT DISTINCT g.task_id, g.seq, 0 FROM task t "
@@ -167,9 +173,9 @@ int speakers_assign(struct store *st, int64_t media_id, int64_t task_id, uint32_
     if (rc >= 0 && !task_id)
         rc = stretches_take(st, stmt, rc, &shards, err);
     for (size_t i = 0; i < shards.count && rc == 0; i++)
-        rc = assign_shard(st, a, shards.list[i].id, (uint32_t)shards.list[i].start_ms, err);
+        rc = assign_shard(st, &by, shards.list[i].id, (uint32_t)shards.list[i].start_ms, err);
     free(shards.list);
-    overlap_free(a);
+    overlap_free(by.turns);
     return rc;
 }
 

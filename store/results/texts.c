@@ -52,8 +52,8 @@ static int put_words(struct store *st, int64_t segment_id, const struct result_s
 
 #define PUT_INTO(table, returning)                                                         \
     "INSERT INTO " table " (task_id, seq, idx, start_ms, end_ms, text, language, reason, " \
-    "avg_logprob, no_speech_prob, compression_ratio, temperature, attempts, speech_prob) " \
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?) RETURNING " returning
+    "avg_logprob, no_speech_prob, compression_ratio, temperature, attempts, speech_prob, " \
+    "source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, ?) RETURNING " returning
 
 static int put_segment(struct store *st, const struct store_shard_result *r,
                        const struct result_segment *s, int64_t idx, struct err *err)
@@ -62,10 +62,10 @@ static int put_segment(struct store *st, const struct store_shard_result *r,
     int64_t id;
     int rc = db_first(st, &stmt, err,
                       s->dropped ? PUT_INTO("dropped", "0") : PUT_INTO("segment", "segment_id"),
-                      "iiiiitttddddid", r->task_id, (int64_t)r->seq, idx, s->start_ms, s->end_ms,
+                      "iiiiitttddddidi", r->task_id, (int64_t)r->seq, idx, s->start_ms, s->end_ms,
                       s->text, s->language ? s->language : "", s->reason ? s->reason : "",
                       s->avg_logprob, s->no_speech_prob, s->compression_ratio, s->temperature,
-                      (int64_t)s->attempts, speech_prob(s));
+                      (int64_t)s->attempts, speech_prob(s), (int64_t)s->source);
 
     if (rc != 1)
         return rc;

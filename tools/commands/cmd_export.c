@@ -233,7 +233,8 @@ static int write_all(struct export_run *x, const struct read_recording *r,
                                         .language = r->language,
                                         .title = r->title,
                                         .recorded_on = r->recorded_on,
-                                        .damage = r->damage};
+                                        .damage = r->damage,
+                                        .left_out = r->left_out};
     int rc;
 
     x->index = 0;

@@ -189,6 +189,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
 /* Of the whole catalog, after a run. */
 struct after {
     uint64_t speechless; /* recordings that are done and have no text */
+    uint64_t left_out;   /* with tracks or channels that were not heard */
     struct store_totals totals;
 };
 
@@ -200,7 +201,8 @@ static struct after look_after(const char *catalog)
     struct after a = {0};
 
     if (store_open(catalog, STORE_READ, &st, &err) == 0 &&
-        store_speechless(st, &a.speechless, &err) == 0)
+        store_speechless(st, &a.speechless, &err) == 0 &&
+        store_left_out(st, &a.left_out, &err) == 0)
         (void)store_totals(st, &a.totals, &err);
     store_close(st);
     return a;
@@ -289,6 +291,9 @@ static void print_result(const struct scheduler_result *r, const struct after *a
     if (all->speechless > 0)
         printf("Nobody speaks in %s of the recordings done so far: %s no text.\n",
                text_count(all->speechless, a), all->speechless == 1 ? "it has" : "they have");
+    if (all->left_out > 0)
+        printf("%s of the recordings %s tracks or channels that were not heard: nightshift show.\n",
+               text_count(all->left_out, a), text_plural(all->left_out, "has", "have"));
     if (r->tasks_failed > 0)
         puts("Why they failed: nightshift status --failures");
     print_damaged(all->totals.damaged);

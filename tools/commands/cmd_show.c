@@ -198,6 +198,7 @@ static void print_head(const struct read_recording *r)
     if (r->places == 0)
         puts("It is not where it was any more.");
     print_remark("Damaged: ", r->damage);
+    print_remark("Not heard: ", r->left_out);
     print_remark(strcmp(r->state, "failed") == 0 ? "Failed: " : "Last attempt: ", r->error);
 }
 
@@ -436,6 +437,7 @@ static int page_of(void *arg, const struct read_recording *r)
                                   .title = r->title,
                                   .recorded_on = r->recorded_on,
                                   .damage = r->damage,
+                                  .left_out = r->left_out,
                                   .dropped = p->w.dropped};
     char longest[CLOCK_HMS_LEN];
 

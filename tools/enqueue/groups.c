@@ -106,6 +106,15 @@ static bool as_said(const struct groups_kept *k, const struct last_row *r, size_
     return r && !k->again && r->options && strcmp(r->options, k->options[kind]) == 0;
 }
 
+static bool hears_otherwise(const struct enqueue_wish *w, const struct last_row *r, size_t kind)
+{
+    const struct hearing_words now = enqueue_hearing(stage_kinds[kind], w->params.params.hearing);
+    const struct hearing_words was =
+        r ? stage_hearing_words(r->stage.name, r->stage.params_json) : now;
+
+    return strcmp(was.channels, now.channels) != 0 || strcmp(was.tracks, now.tracks) != 0;
+}
+
 static enum decision decide(const struct groups_kept *k, const struct enqueue_wish *w,
                             const char *root, size_t kind)
 {
@@ -118,7 +127,8 @@ static enum decision decide(const struct groups_kept *k, const struct enqueue_wi
     if (!speaks_of(w, kind))
         return r && !k->anew ? KEEP : MAKE;
     /* How to transcribe is part of what is said of that which works on it. */
-    if (!stage_kinds[kind]->hears && k->transcribes && !as_said(k, last_of(k->last, root, 0), 0))
+    if (k->transcribes && !as_said(k, last_of(k->last, root, 0), 0) &&
+        (!stage_kinds[kind]->hears || hears_otherwise(w, r, kind)))
         return MAKE;
     return as_said(k, r, kind) ? KEEP : MAKE;
 }
@@ -213,7 +223,8 @@ static const struct store_stage *source_of(const struct groups *g, const char *p
     return g->found.transcribe.name ? &g->found.transcribe : NULL;
 }
 
-/* What works on a transcription works on the one that is asked for there. */
+/* What works on a transcription works on the one that is asked for there; what is made beside it
+ * hears what it hears. */
 static int put_on_source(const struct groups *g, const char *path, struct groups_group *group,
                          struct err *err)
 {
@@ -225,12 +236,14 @@ static int put_on_source(const struct groups *g, const char *path, struct groups
         char *params = NULL;
         int rc;
 
-        if (kind->hears)
+        if (kind == &stage_transcribe || (kind->hears && group->kinds[i].kept))
             continue;
         rc = enqueue_stage_on(kind, source, s->params_json, &params, err);
         if (rc != 0)
             return rc;
         s->params_json = group->kinds[i].own_params = params;
+        if (kind->hears)
+            continue;
         s->source = source;
         if (source == &group->kinds[0].stage)
             group->kinds[i].keeps &= group->kinds[0].keeps;

@@ -185,6 +185,8 @@ static void json_begin(struct buf *out, const struct format_recording *r)
     put_key(out, "recorded_on", r->recorded_on);
     put_key(out, "language", r->language);
     put_key(out, "damage", r->damage);
+    if (r->left_out && r->left_out[0])
+        put_key(out, "left_out", r->left_out);
     if (r->duration_ms >= 0)
         buf_printf(out, "  \"duration_ms\": %lld,\n", (long long)r->duration_ms);
     else

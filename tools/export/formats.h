@@ -25,7 +25,8 @@ void format_values(const struct complete *c, int option, void *arg);
 struct format_recording { /* valid UTF-8; "" unknown */
     int64_t id, duration_ms;
     const char *path, *member, *state, *language, *title, *recorded_on, *damage;
-    bool dropped; /* the segments are those that were not believed: vtt and json say so */
+    const char *left_out; /* tracks and channels that were not heard */
+    bool dropped;         /* the segments are those that were not believed: vtt and json say so */
 };
 struct format_word {
     int64_t start_ms, end_ms;

@@ -1,4 +1,4 @@
-/* workers/media/decode.h - one recording from a stream of bytes to 16 kHz mono PCM.
+/* workers/media/decode.h - one recording from a stream of bytes to 16 kHz PCM.
  *
  * Runs inside the decoder process (and in the tests, without one). One thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_DECODE_H
@@ -14,12 +14,13 @@
 struct decode_task {
     /* Once, before the first samples; for a recording of no length before the end. */
     int (*info)(void *arg, const struct decoder_info *info, struct err *err);
-    /* At most 16000 samples at a time, from skip_samples on. */
+    /* At most 16000 samples at a time, of all sources together, from skip_samples on. */
     int (*pcm)(void *arg, const int16_t *pcm, size_t n, int64_t at_sample, struct err *err);
     /* With every packet, since those below skip_samples give nothing else to tell. */
     struct stream_pulse pulse;
     void *arg; /* a callback's negative code ends the decoding with it */
     int64_t skip_samples;
+    struct hearing hearing;
 };
 
 #define DECODE_DAMAGE_MAX 400

@@ -42,6 +42,7 @@ struct decoder {
     int errors; /* read end of its standard error, non-blocking */
     bool listing, done;
     bool described;      /* the info has come */
+    uint32_t stride;     /* samples of PCM for one of the recording, by it */
     int64_t next_sample; /* where the next PCM must begin; -1 before the first */
     int64_t skip_samples;
     uint64_t entries;
@@ -161,25 +162,25 @@ static int start(int file, struct wire_request *request, const struct decoder_li
     return 0;
 }
 
-int decoder_start(int file, const char *member, uint32_t nth, int64_t skip_samples, bool want_hash,
-                  const uint8_t *expect_fingerprint, const struct decoder_limits *limits,
+int decoder_start(int file, const struct decoder_work *work, const struct decoder_limits *limits,
                   struct decoder **ret, struct err *err)
 {
     struct wire_request request = {
         .task = WIRE_TASK_DECODE,
-        .member = member ? member : "",
-        .nth = nth,
-        .skip_samples = skip_samples > 0 ? skip_samples : 0,
-        .want_hash = want_hash,
-        .has_fingerprint = expect_fingerprint != NULL,
+        .member = work->member ? work->member : "",
+        .nth = work->nth,
+        .skip_samples = work->skip_samples > 0 ? work->skip_samples : 0,
+        .want_hash = work->want_hash,
+        .has_fingerprint = work->fingerprint != NULL,
+        .hearing = work->hearing,
     };
 
     if (strlen(request.member) >= WIRE_MEMBER_MAX) {
         return err_set(err, ERR_INPUT, "the member's name is longer than %u bytes",
                        WIRE_MEMBER_MAX);
     }
-    if (expect_fingerprint)
-        memcpy(request.fingerprint, expect_fingerprint, sizeof(request.fingerprint));
+    if (work->fingerprint)
+        memcpy(request.fingerprint, work->fingerprint, sizeof(request.fingerprint));
     return start(file, &request, limits, ret, err);
 }
 
@@ -323,11 +324,12 @@ static int take_pcm(struct decoder *d, const struct frame *f, struct decoder_eve
 
     if (rc != 0)
         return rc;
-    if (d->listing || !d->described ||
+    if (d->listing || !d->described || ret->samples % d->stride != 0 ||
         ret->at_sample != (d->next_sample < 0 ? d->skip_samples : d->next_sample))
         return err_set(err, ERR_PROTOCOL, "audio out of place");
     ret->type = DECODER_PCM;
     ret->pcm = d->pcm;
+    ret->samples /= d->stride;
     d->next_sample = ret->at_sample + (int64_t)ret->samples;
     return 0;
 }
@@ -367,6 +369,7 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
             rc = err_set(err, ERR_PROTOCOL, "information out of place");
         ret->type = DECODER_INFO;
         ret->info = d->info;
+        d->stride = d->info.source_count ? d->info.source_count + 1 : 1;
         d->described = true;
         return rc;
     case WIRE_PCM:

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/audio/hearing.h"
 #include "workers/results.h"
 
 #define DECODER_RATE_HZ 16000
@@ -37,9 +38,15 @@ enum decoder_event_type {
 };
 
 struct decoder_info {
-    int64_t duration_ms; /* the container's word, -1 unknown */
-    uint32_t sample_rate_hz, channels;
-    char container[32], codec[32]; /* valid UTF-8 */
+    int64_t duration_ms;               /* the container's word, -1 unknown */
+    uint32_t sample_rate_hz, channels; /* of the track that is heard */
+    uint32_t tracks;                   /* of audio */
+    char container[32], codec[32];     /* valid UTF-8 */
+    char left_out[200];                /* as well: the tracks and channels that are not heard */
+    /* What is heard apart, if it is more than one; as the tags. Samples are those of the mix, and
+     * of each of these. */
+    const struct result_source *sources;
+    uint32_t source_count;         /* 0, or 2 to RESULT_SOURCES_MAX */
     const struct result_tag *tags; /* the title is among them; of an event: until the next call */
     uint32_t tag_count;
 };
@@ -66,21 +73,29 @@ struct decoder_end {
 
 struct decoder_event {
     enum decoder_event_type type;
-    const int16_t *pcm; /* DECODER_PCM: valid until the next call */
-    size_t samples;
-    int64_t at_sample; /* position of pcm[0] in the recording */
+    const int16_t *pcm; /* DECODER_PCM: of all sources, interleaved; valid until the next call */
+    size_t samples;     /* of each */
+    int64_t at_sample;  /* position of pcm[0] in the recording */
     struct decoder_info info;
     struct decoder_entry entry;
     struct decoder_end end;
 };
 
+/* What is decoded; borrowed during the call. All zeros: a file from its beginning. */
+struct decoder_work {
+    const char *member;   /* NULL or "": the file itself */
+    uint32_t nth;         /* which of the members of that name, 0 ... */
+    int64_t skip_samples; /* those before are decoded but not sent */
+    bool want_hash;
+    /* NULL: not compared; else, when the nth has another one, the first of that name that has it is
+     * decoded: ERR_CHANGED when there is none. */
+    const uint8_t *fingerprint;
+    struct hearing hearing;
+};
+
 /* Starts a decoder on file (borrowed, may be closed after the call; read with pread only, so that
- * its offset is nobody's). member "" decodes the file itself; nth (0 ...) says which of the members
- * of that name. Samples before skip_samples are decoded but not sent. expect_fingerprint NULL: not
- * compared; else, when the nth has another one, the first of that name that has it is decoded:
- * ERR_CHANGED when there is none. */
-int decoder_start(int file, const char *member, uint32_t nth, int64_t skip_samples, bool want_hash,
-                  const uint8_t *expect_fingerprint, const struct decoder_limits *limits,
+ * its offset is nobody's). */
+int decoder_start(int file, const struct decoder_work *work, const struct decoder_limits *limits,
                   struct decoder **ret, struct err *err);
 
 /* Lists the recordings of an archive, looking into archives inside it once. */

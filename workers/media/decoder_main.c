@@ -186,7 +186,12 @@ static int open_expected(struct session *s, struct stream **ret, struct err *err
 
 static int run_decode(struct session *s, struct err *err)
 {
-    struct decode_task task = {on_info, on_pcm, {on_life, s}, s, s->request.skip_samples};
+    struct decode_task task = {.info = on_info,
+                               .pcm = on_pcm,
+                               .pulse = {on_life, s},
+                               .arg = s,
+                               .skip_samples = s->request.skip_samples,
+                               .hearing = s->request.hearing};
     struct decoder_end end = {.complete = true};
     char damage[DECODE_DAMAGE_MAX] = "";
     struct stream *in = NULL;

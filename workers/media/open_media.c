@@ -321,45 +321,130 @@ static int refuse_track(const AVStream *track, struct err *err)
                    kind);
 }
 
-static int choose_track(struct media *m, struct err *err)
+static bool is_audio(const struct media *m, unsigned i)
 {
-    const AVCodec *codec = NULL;
-    int index, audio;
-    int av = avformat_find_stream_info(m->fmt, NULL);
+    return m->fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
+}
 
-    if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT))
-        return failed(m, av, "not a readable recording", err);
-    index = audio = av_find_best_stream(m->fmt, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
-    for (unsigned i = 0; audio < 0 && i < m->fmt->nb_streams; i++)
-        if (m->fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO)
-            audio = (int)i;
-    if (audio < 0)
-        return err_set(err, ERR_INPUT, "no audio track");
-    if (is_encrypted(m->fmt, m->fmt->streams[audio]))
+/* The streams of audio before this one. */
+static uint32_t audio_before(const struct media *m, unsigned stream)
+{
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < stream; i++)
+        n += is_audio(m, i);
+    return n;
+}
+
+/* av_find_best_stream passes over tracks without these. */
+static bool can_be_decoded(const AVStream *track)
+{
+    return avcodec_find_decoder(track->codecpar->codec_id) &&
+           track->codecpar->ch_layout.nb_channels > 0 && track->codecpar->sample_rate > 0;
+}
+
+/* Why this audio track cannot be heard, as an error. */
+static int check_track(const struct media *m, int stream, bool decodable, struct err *err)
+{
+    if (is_encrypted(m->fmt, m->fmt->streams[stream]))
         return media_refuse_encrypted(err);
-    if (audio < 64 && (m->external >> audio & 1) != 0) {
+    if (stream < 64 && (m->external >> stream & 1) != 0)
         return err_set(err, ERR_INPUT,
                        "its sound lies in another file, to which it refers: enqueue that one");
-    }
-    if (index < 0)
-        return refuse_track(m->fmt->streams[audio], err);
-    for (unsigned i = 0; i < m->fmt->nb_streams; i++)
-        m->fmt->streams[i]->discard = (int)i == index ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
-    m->track = m->fmt->streams[index];
-    m->dec = avcodec_alloc_context3(codec);
-    if (!m->dec)
+    return decodable ? 0 : refuse_track(m->fmt->streams[stream], err);
+}
+
+static int open_ear(struct media *m, int stream, const AVCodec *codec, struct err *err)
+{
+    struct media_ear *e = &m->ears[m->ear_count++];
+    int av;
+
+    *e = (struct media_ear){m->fmt->streams[stream], avcodec_alloc_context3(codec),
+                            audio_before(m, (unsigned)stream) + 1};
+    if (!e->dec)
         return err_set(err, ERR_NOMEM, "out of memory");
-    av = avcodec_parameters_to_context(m->dec, m->track->codecpar);
+    av = avcodec_parameters_to_context(e->dec, e->track->codecpar);
     if (av >= 0) {
-        m->dec->opaque = m;
-        m->dec->pkt_timebase = m->track->time_base;
-        m->dec->thread_count = 1; /* the sandbox has no threads; decoders run side by side */
-        av = avcodec_open2(m->dec, codec, NULL);
+        e->dec->opaque = m;
+        e->dec->pkt_timebase = e->track->time_base;
+        e->dec->thread_count = 1; /* the sandbox has no threads; decoders run side by side */
+        av = avcodec_open2(e->dec, codec, NULL);
     }
     return av < 0 ? failed(m, av, "its audio track cannot be decoded", err) : 0;
 }
 
-int media_open(struct media *m, struct stream *in, struct err *err)
+static int open_best(struct media *m, struct err *err)
+{
+    const AVCodec *codec = NULL;
+    int index = av_find_best_stream(m->fmt, AVMEDIA_TYPE_AUDIO, -1, -1, &codec, 0);
+    int audio = index, rc;
+
+    for (unsigned i = 0; audio < 0 && i < m->fmt->nb_streams; i++)
+        if (is_audio(m, i))
+            audio = (int)i;
+    if (audio < 0)
+        return err_set(err, ERR_INPUT, "no audio track");
+    rc = check_track(m, audio, index >= 0, err);
+    return rc == 0 ? open_ear(m, index, codec, err) : rc;
+}
+
+/* Of all tracks those that can be heard; of tracks that were named all that are there. */
+static int open_several(struct media *m, uint32_t tracks, struct err *err)
+{
+    const uint32_t all = audio_before(m, m->fmt->nb_streams);
+    struct err first = {0};
+    int rc = 0;
+
+    for (unsigned i = 0; rc == 0 && i < m->fmt->nb_streams; i++) {
+        uint32_t nth = audio_before(m, i);
+        const AVStream *track = m->fmt->streams[i];
+
+        if (!is_audio(m, i) || m->ear_count == HEARING_SOURCES_MAX ||
+            (tracks != HEARING_ALL && (nth >= HEARING_TRACKS_MAX || !(tracks >> nth & 1))))
+            continue;
+        rc = check_track(m, (int)i, can_be_decoded(track), err);
+        if (rc == 0)
+            rc = open_ear(m, (int)i, avcodec_find_decoder(track->codecpar->codec_id), err);
+        else if (tracks == HEARING_ALL && rc == ERR_INPUT) {
+            first = first.code ? first : *err;
+            rc = 0;
+        }
+    }
+    if (rc != 0 || m->ear_count)
+        return rc;
+    if (first.code) {
+        *err = first;
+        return err->code;
+    }
+    return all ? err_set(err, ERR_INPUT,
+                         "it has %u audio %s, and none of those that are to be heard: enqueue it "
+                         "with other --tracks",
+                         all, all == 1 ? "track" : "tracks")
+               : err_set(err, ERR_INPUT, "no audio track");
+}
+
+static bool is_heard(const struct media *m, unsigned stream)
+{
+    for (uint32_t i = 0; i < m->ear_count; i++)
+        if (m->ears[i].track->index == (int)stream)
+            return true;
+    return false;
+}
+
+static int choose_tracks(struct media *m, uint32_t tracks, struct err *err)
+{
+    int av = avformat_find_stream_info(m->fmt, NULL), rc;
+
+    if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT))
+        return failed(m, av, "not a readable recording", err);
+    rc = tracks ? open_several(m, tracks, err) : open_best(m, err);
+    for (unsigned i = 0; i < m->fmt->nb_streams; i++)
+        m->fmt->streams[i]->discard = is_heard(m, i) ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    m->track = m->ear_count ? m->ears[0].track : NULL;
+    return rc;
+}
+
+int media_open(struct media *m, struct stream *in, uint32_t tracks, struct err *err)
 {
     const AVInputFormat *format = NULL;
     int rc;
@@ -378,7 +463,7 @@ int media_open(struct media *m, struct stream *in, struct err *err)
     if (rc == 0)
         rc = open_container(m, format, err);
     if (rc == 0 && m->fmt)
-        rc = choose_track(m, err);
+        rc = choose_tracks(m, tracks, err);
     media_progress(m);
     return rc;
 }
@@ -388,7 +473,8 @@ void media_close(struct media *m)
     free(m->bext.data);
     free(m->ixml.data);
     m->bext.data = m->ixml.data = NULL;
-    avcodec_free_context(&m->dec);
+    for (uint32_t i = 0; i < m->ear_count; i++)
+        avcodec_free_context(&m->ears[i].dec);
     avformat_close_input(&m->fmt);
     if (m->io) {
         av_freep(&m->io->buffer);
@@ -447,7 +533,7 @@ double media_stated_seconds(const struct media *m)
     return 0;
 }
 
-void media_describe(const struct media *m, const AVFrame *frame, struct decoder_info *ret)
+void media_describe(const struct media *m, struct decoder_info *ret)
 {
     const AVCodecParameters *p = m->track->codecpar;
     int64_t us = m->fmt->duration;
@@ -455,9 +541,66 @@ void media_describe(const struct media *m, const AVFrame *frame, struct decoder_
     *ret = (struct decoder_info){.duration_ms = -1};
     if (us != AV_NOPTS_VALUE && us >= 0)
         ret->duration_ms = us / 1000 + (us % 1000 >= 500);
-    ret->sample_rate_hz = (uint32_t)(frame ? frame->sample_rate : p->sample_rate);
-    ret->channels = (uint32_t)(frame ? frame->ch_layout.nb_channels : p->ch_layout.nb_channels);
+    ret->sample_rate_hz = (uint32_t)p->sample_rate;
+    ret->tracks = audio_before(m, m->fmt->nb_streams);
+    ret->channels = (uint32_t)p->ch_layout.nb_channels;
     copy_text(ret->container, sizeof(ret->container), container_of(m));
     ret->container[strcspn(ret->container, ",")] = '\0';
     copy_text(ret->codec, sizeof(ret->codec), avcodec_get_name(p->codec_id));
+}
+
+#define NAMED_MOST 8 /* of tracks, or channels, that are left out; of the others, how many */
+
+/* Languages are three letters in the containers that know them. */
+static void add_track(const struct media *m, unsigned stream, struct buf *out)
+{
+    const AVDictionaryEntry *tag =
+        av_dict_get(m->fmt->streams[stream]->metadata, "language", NULL, 0);
+    const char *language = tag ? tag->value : "";
+    const size_t n = strspn(language, "abcdefghijklmnopqrstuvwxyz");
+
+    buf_printf(out, "%strack %u", out->len ? ", " : "", audio_before(m, stream) + 1);
+    if (n > 1 && n < 4 && language[n] == 0 && strcmp(language, "und") != 0)
+        buf_printf(out, " (%s)", language);
+}
+
+/* track 0: there is one alone. */
+static void add_channels(uint32_t track, const struct media_heard *heard, struct buf *out)
+{
+    uint32_t said = 0, all = 0;
+
+    for (uint32_t i = 0; i < heard->channels && i < 64; i++)
+        all += (heard->heard >> i & 1) == 0;
+    all += heard->channels > 64 ? heard->channels - 64 : 0;
+    for (uint32_t i = 0; i < heard->channels && i < 64 && said < NAMED_MOST; i++) {
+        if (heard->heard >> i & 1)
+            continue;
+        buf_printf(out, "%s", said++ || out->len ? ", " : "");
+        if (track)
+            buf_printf(out, "track %u ", track);
+        buf_printf(out, "channel %u", i + 1);
+    }
+    if (all > said)
+        buf_printf(out, " and %u more", all - said);
+}
+
+void media_left_out(const struct media *m, const struct media_heard *heard, char *ret, size_t size)
+{
+    const uint32_t others = audio_before(m, m->fmt->nb_streams) - m->ear_count;
+    struct buf b = BUF_INIT;
+    const char *text;
+    uint32_t said = 0;
+
+    for (unsigned i = 0; i < m->fmt->nb_streams && said < NAMED_MOST; i++)
+        if (is_audio(m, i) && !is_heard(m, i)) {
+            add_track(m, i, &b);
+            said++;
+        }
+    if (others > said)
+        buf_printf(&b, " and %u more", others - said);
+    for (uint32_t i = 0; i < m->ear_count; i++)
+        add_channels(m->ear_count > 1 ? m->ears[i].nth : 0, &heard[i], &b);
+    text = b.len ? buf_cstr(&b) : NULL;
+    utf8_copy(ret, size, text ? text : "");
+    buf_free(&b);
 }

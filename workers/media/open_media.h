@@ -1,5 +1,5 @@
 /* workers/media/open_media.h - a stream of bytes opened as a recording: its container found, its
- * best audio track chosen, a decoder for that track made. Runs inside the decoder process; one
+ * audio track chosen, a decoder for that track made. Runs inside the decoder process; one
  * thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_OPEN_MEDIA_H
 #define NIGHTSHIFT_WORKERS_MEDIA_OPEN_MEDIA_H
@@ -15,12 +15,19 @@
 #include "workers/media/source/riff_chunk.h"
 #include "workers/media/source/stream.h"
 
+struct media_ear {   /* a track that is heard */
+    AVStream *track; /* of fmt */
+    AVCodecContext *dec;
+    uint32_t nth; /* among the audio tracks, from 1 on */
+};
+
 struct media {
     struct stream *in; /* borrowed */
     AVIOContext *io;
     AVFormatContext *fmt;
-    AVCodecContext *dec;
-    AVStream *track;       /* of fmt */
+    struct media_ear ears[HEARING_SOURCES_MAX];
+    uint32_t ear_count;
+    AVStream *track;       /* of the first of them */
     int score;             /* how sure the container is, of AVPROBE_SCORE_MAX */
     bool elementary;       /* bare frames: a scan for the next one may run through any garbage */
     double promised_bytes; /* by a RIFF or FORM header, 0: by none */
@@ -31,9 +38,10 @@ struct media {
     char note[160];               /* FFmpeg's last complaint, printable; "" none */
 };
 
-/* m is zeroed by the caller and freed by media_close in any case. Errors: ERR_INPUT with the
- * reason, and what the stream gives. */
-int media_open(struct media *m, struct stream *in, struct err *err);
+/* m is zeroed by the caller and freed by media_close in any case. tracks: as of
+ * struct hearing; those of them that are there. Errors: ERR_INPUT with the reason, and what the
+ * stream gives. */
+int media_open(struct media *m, struct stream *in, uint32_t tracks, struct err *err);
 void media_close(struct media *m);
 
 /* What is said of a recording that DRM keeps from everybody but a player. */
@@ -45,8 +53,16 @@ const char *media_undecodable(const struct media *m);
 /* A packet came: the scan for it is over. */
 void media_progress(struct media *m);
 
-/* rate and channels from `frame`, the first that was decoded (NULL: none was). */
-void media_describe(const struct media *m, const AVFrame *frame, struct decoder_info *ret);
+/* rate and channels as the container has them. */
+void media_describe(const struct media *m, struct decoder_info *ret);
+
+/* Which of a track's channels are heard: bit i: channel i + 1. */
+struct media_heard {
+    uint32_t channels;
+    uint64_t heard; /* of the first 64 */
+};
+/* What is not heard: "track 2 (eng), channel 1"; "" where all is. heard: of each ear. */
+void media_left_out(const struct media *m, const struct media_heard *heard, char *ret, size_t size);
 
 /* How many times longer the file would be had it not been cut short, by its own header; 1: it was
  * not, or nobody knows. */

@@ -4,6 +4,7 @@
 #include <libavutil/mem.h>
 #include <libavutil/opt.h>
 
+#include "workers/audio/hearing.h"
 #include "workers/media/decoder.h"
 
 #define MIN_RATE_HZ 1000
@@ -33,10 +34,28 @@ static int choose_layout(const AVFrame *f, AVChannelLayout *ret, bool *average)
     return 0;
 }
 
+/* The one that is taken, from 0 on; -1: all are mixed. */
+static int taken(const struct resampler *r, const AVFrame *f)
+{
+    return r->channel <= (uint32_t)f->ch_layout.nb_channels ? (int)r->channel - 1 : -1;
+}
+
+/* Of a mix that libswresample would make otherwise: a row for each channel that comes out. */
+static void fill_matrix(const struct resampler *r, int channel, int n, double *ret)
+{
+    for (uint32_t c = 0; c < r->apart; c++)
+        for (int i = 0; i < n; i++)
+            ret[c * (uint32_t)n + (uint32_t)i] = i == (int)c;
+    for (int i = 0; i < n && !r->apart; i++)
+        ret[i] = channel < 0 ? 1.0 / n : i == channel;
+}
+
+static int out_channels(const struct resampler *r) { return r->apart ? (int)r->apart : 1; }
+
 static int start(struct resampler *r, const AVFrame *f, struct err *err)
 {
-    AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO, in = {0};
-    double matrix[MAX_CHANNELS];
+    AVChannelLayout mono = AV_CHANNEL_LAYOUT_MONO, out = {0}, in = {0};
+    double matrix[MAX_CHANNELS * HEARING_SOURCES_MAX];
     bool average;
     enum AVSampleFormat format = (enum AVSampleFormat)f->format;
     int n = f->ch_layout.nb_channels;
@@ -53,18 +72,21 @@ static int start(struct resampler *r, const AVFrame *f, struct err *err)
     } else {
         rc = choose_layout(f, &in, &average);
     }
+    if (rc >= 0)
+        rc = r->apart ? av_channel_layout_from_mask(&out, (UINT64_C(1) << r->apart) - 1)
+                      : av_channel_layout_copy(&out, &mono);
     if (rc >= 0) {
-        rc = swr_alloc_set_opts2(&r->swr, &mono, AV_SAMPLE_FMT_S16, DECODER_RATE_HZ, &in, format,
+        rc = swr_alloc_set_opts2(&r->swr, &out, AV_SAMPLE_FMT_S16, DECODER_RATE_HZ, &in, format,
                                  f->sample_rate, 0, NULL);
     }
-    if (rc >= 0 && average) {
-        for (int i = 0; i < n; i++)
-            matrix[i] = 1.0 / n;
+    if (rc >= 0 && n <= MAX_CHANNELS && (average || r->apart || taken(r, f) >= 0)) {
+        fill_matrix(r, taken(r, f), n, matrix);
         rc = swr_set_matrix(r->swr, matrix, n);
     }
     if (rc >= 0)
         rc = swr_init(r->swr);
     av_channel_layout_uninit(&in);
+    av_channel_layout_uninit(&out);
     if (rc >= 0) {
         r->rate_hz = f->sample_rate;
         r->format = f->format;
@@ -85,7 +107,7 @@ static int reserve(struct resampler *r, int samples, struct err *err)
     if (samples > r->out_cap) {
         av_freep(&r->out);
         r->out_cap = 0;
-        r->out = av_malloc_array((size_t)samples, sizeof(*r->out));
+        r->out = av_malloc_array((size_t)samples, sizeof(*r->out) * (size_t)out_channels(r));
         if (!r->out)
             return err_set(err, ERR_NOMEM, "out of memory");
         r->out_cap = samples;
@@ -144,14 +166,15 @@ static double sample_of(enum AVSampleFormat packed, const uint8_t *at)
     }
 }
 
-/* The plain average of more channels than libswresample takes; *ret is r's. */
+/* The plain average of more channels than libswresample takes, or one of them; *ret is r's. */
 static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t **ret,
                             struct err *err)
 {
     const enum AVSampleFormat packed = av_get_packed_sample_fmt((enum AVSampleFormat)f->format);
     const bool planar = av_sample_fmt_is_planar((enum AVSampleFormat)f->format) != 0;
     const size_t bytes = (size_t)av_get_bytes_per_sample(packed);
-    const size_t n = (size_t)f->ch_layout.nb_channels;
+    const size_t first = taken(r, f) < 0 ? 0 : (size_t)taken(r, f);
+    const size_t all = (size_t)f->ch_layout.nb_channels, n = taken(r, f) < 0 ? all : first + 1;
 
     av_freep(&r->mono);
     r->mono = av_malloc_array((size_t)f->nb_samples, sizeof(*r->mono));
@@ -160,11 +183,11 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
     for (size_t i = 0; i < (size_t)f->nb_samples; i++) {
         double sum = 0;
 
-        for (size_t c = 0; c < n; c++) {
+        for (size_t c = first; c < n; c++) {
             sum += sample_of(packed, planar ? f->extended_data[c] + i * bytes
-                                            : f->extended_data[0] + (i * n + c) * bytes);
+                                            : f->extended_data[0] + (i * all + c) * bytes);
         }
-        r->mono[i] = (float)(sum / (double)n);
+        r->mono[i] = (float)(sum / (double)(n - first));
     }
     *ret = (const uint8_t *)r->mono;
     return 0;

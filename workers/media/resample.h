@@ -1,8 +1,10 @@
-/* workers/media/resample.h - decoded frames of any shape to 16 kHz mono signed 16 bit.
+/* workers/media/resample.h - decoded frames of any shape to 16 kHz signed 16 bit, mono or the
+ * channels side by side.
  *
- * Sample for sample what `ffmpeg -ac 1 -ar 16000 -f s16le` gives: the same library with the same
- * defaults, begun anew where rate, channels or format change (and there, unlike the tool, without
- * losing the few samples inside). One thread. */
+ * All channels are mixed, or one is taken, or each. Mixed, sample for sample what `ffmpeg -ac 1 -ar
+ * 16000 -f s16le` gives: the same library with the same defaults, begun anew where rate, channels
+ * or format change (and there, unlike the tool, without losing the few samples inside). One thread.
+ */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_RESAMPLE_H
 #define NIGHTSHIFT_WORKERS_MEDIA_RESAMPLE_H
 
@@ -15,6 +17,8 @@
 
 struct resampler {
     struct SwrContext *swr;
+    uint32_t channel; /* from 1 on; 0, and where a frame has no such one: all, mixed */
+    uint32_t apart;   /* so many channels side by side, as they are; 0: one, by `channel` */
     int rate_hz, format;
     AVChannelLayout layout;
     int16_t *out; /* owned */
@@ -22,7 +26,7 @@ struct resampler {
     float *mono;  /* owned; of a frame whose channels were averaged here */
 };
 
-/* The samples are valid until the next call. */
+/* n: for each channel; they are interleaved, and valid until the next call. */
 typedef int (*resampler_sink)(void *arg, const int16_t *pcm, size_t n, struct err *err);
 
 /* ERR_INPUT: a shape that makes no sense. */

@@ -13,6 +13,9 @@ static const struct field request[] = {
     FIELD_BOOL(wire_request, want_hash),
     FIELD_BOOL(wire_request, has_fingerprint),
     FIELD_FIXED(wire_request, fingerprint),
+    FIELD_U8(wire_request, hearing.channels, HEARING_AUTO),
+    FIELD_U32(wire_request, hearing.channel, 0, HEARING_CHANNELS_MAX),
+    FIELD_U32(wire_request, hearing.tracks, 0, UINT32_MAX),
     FIELD_U64(wire_request, limits.memory_bytes, UINT64_MAX),
     FIELD_U32(wire_request, limits.silence_ms, 0, UINT32_MAX),
     FIELD_U64(wire_request, limits.cpu_seconds, UINT64_MAX),
@@ -27,14 +30,31 @@ static const struct field tag[] = {
     FIELD_SPAN(result_tag, start_ms, end_ms, RESULT_TAG_MS_MAX),
 };
 
+static const struct field source[] = {
+    FIELD_TEXT(result_source, label, RESULT_SOURCE_LABEL_MAX),
+};
+
 static const struct field info[] = {
     FIELD_I64(decoder_info, duration_ms, -1, INT64_MAX),
     FIELD_U32(decoder_info, sample_rate_hz, 0, UINT32_MAX),
     FIELD_U32(decoder_info, channels, 0, UINT32_MAX),
+    FIELD_U32(decoder_info, tracks, 0, UINT32_MAX),
     FIELD_CHARS(decoder_info, container),
     FIELD_CHARS(decoder_info, codec),
+    FIELD_CHARS(decoder_info, left_out),
+    FIELD_ARRAY(decoder_info, sources, source_count, RESULT_SOURCES_MAX, source),
     FIELD_ARRAY(decoder_info, tags, tag_count, RESULT_TAGS_MAX, tag),
 };
+
+static bool info_holds(const void *of)
+{
+    const struct decoder_info *m = of;
+
+    for (uint32_t i = 0; i < m->source_count; i++)
+        if (!m->sources[i].label[0])
+            return false;
+    return m->source_count != 1;
+}
 
 static const struct field entry[] = {
     FIELD_NAME(decoder_entry, member, WIRE_MEMBER_MAX),
@@ -99,7 +119,7 @@ static const struct field sandbox[] = {
 
 static const struct fields kinds[] = {
     [WIRE_REQUEST - WIRE_FIRST] = FIELDS("request", wire_request, request, NULL),
-    [WIRE_INFO - WIRE_FIRST] = FIELDS("info", decoder_info, info, NULL),
+    [WIRE_INFO - WIRE_FIRST] = FIELDS("info", decoder_info, info, info_holds),
     [WIRE_ENTRY - WIRE_FIRST] = FIELDS("entry", decoder_entry, entry, entry_holds),
     [WIRE_END - WIRE_FIRST] = FIELDS("end", decoder_end, end, NULL),
     [WIRE_ERROR - WIRE_FIRST] = FIELDS("error", err, error, error_holds),

@@ -48,6 +48,7 @@ struct wire_request {
     int64_t skip_samples;
     bool want_hash, has_fingerprint;
     uint8_t fingerprint[16];
+    struct hearing hearing;
     struct decoder_limits limits; /* no zeros: defaults are filled in */
 };
 

@@ -160,7 +160,11 @@ static int add_shard(struct worker *w, struct lease *l, struct track *t, int64_t
     s->lease = l;
     s->track = t;
     s->seq = l->feeding_seq;
-    pcm_lane_init(&s->pcm, &w->pool, at);
+    pcm_lane_init(&s->pcm, &w->pool, l->sources ? l->sources + 1 : 1, at);
+    s->part_count = w->stages[t->stage].apart && l->sources ? l->sources : 1;
+    for (uint32_t i = 0; i < s->part_count; i++)
+        s->parts[i] = (struct shard_part){
+            .shard = s, .source = s->part_count > 1 ? i + 1 : 0, .released = at};
     while (*tail)
         tail = &(*tail)->next;
     *tail = s;
@@ -191,7 +195,7 @@ static bool lags(const struct worker *w, const struct track *t)
         return false;
     for (const struct shard *s = w->shards; s; s = s->next)
         if (s->track == t)
-            bytes += s->pcm.held_bytes;
+            bytes += s->pcm.held_bytes / s->pcm.stride;
     return bytes > PCM_LAG_BYTES;
 }
 

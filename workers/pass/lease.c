@@ -8,6 +8,7 @@
 #include "workers/media/decoder.h"
 #include "workers/stages/stage.h"
 #include "workers/pass/feed.h"
+#include "workers/pass/shard_report.h"
 #include "workers/pass/split.h"
 
 static void unlink_lease(struct worker *w, struct lease *l)
@@ -76,6 +77,8 @@ void shard_free(struct worker *w, struct shard *s)
         p = &(*p)->next;
     *p = s->next;
     pcm_lane_free(&s->pcm);
+    for (uint32_t i = 0; i < s->part_count; i++)
+        report_forget(&s->parts[i]);
     free(s);
 }
 

@@ -71,8 +71,15 @@ static int start_decoder(const struct pass *p, struct decoder **ret, struct err 
     if (rc != 0)
         return rc;
     limits.cpu_seconds = decoder_seconds(bytes);
-    rc = decoder_start(fd, m->member, m->nth, shard_first_sample(m->shard_ms, m->first),
-                       m->want_hash, m->fingerprint, &limits, &d, err);
+    rc = decoder_start(
+        fd,
+        &(struct decoder_work){.member = m->member,
+                               .nth = m->nth,
+                               .skip_samples = shard_first_sample(m->shard_ms, m->first),
+                               .want_hash = m->want_hash,
+                               .fingerprint = m->fingerprint,
+                               .hearing = p->w->stages[0].hearing},
+        &limits, &d, err);
     close(fd);
     if (rc == 0)
         rc = publish(p, d, err);
@@ -101,16 +108,21 @@ static void post_media(const struct pass *p, const struct decoder_info *i)
             i->duration_ms < -1 || i->duration_ms > PROTOCOL_MAX_MS ? -1 : i->duration_ms,
         .sample_rate_hz = i->sample_rate_hz > INT32_MAX ? 0 : i->sample_rate_hz,
         .channels = i->channels > UINT16_MAX ? 0 : i->channels,
+        .audio_tracks = i->tracks > UINT16_MAX ? 0 : i->tracks,
+        .left_out = clean(i->left_out),
         .container = clean(i->container),
         .codec = clean(i->codec),
+        .sources = i->sources,
+        .source_count = i->source_count,
         .tags = i->tags,
         .tag_count = i->tag_count,
     };
 
     msg_media_put(&b, &m);
     outbox_post(&p->w->out, MSG_MEDIA, &b);
-    m.tags = NULL; /* the event's own */
-    m.tag_count = 0;
+    m.sources = NULL; /* the event's own */
+    m.tags = NULL;
+    m.source_count = m.tag_count = 0;
     msg_media_free(&m);
 }
 
@@ -159,6 +171,16 @@ static void on_pulse(void *arg)
     pthread_mutex_unlock(&p->w->lock);
 }
 
+static int on_info(const struct pass *p, struct splitter *split, const struct decoder_info *info,
+                   struct err *err)
+{
+    pthread_mutex_lock(&p->w->lock);
+    p->l->sources = info->source_count;
+    pthread_mutex_unlock(&p->w->lock);
+    post_media(p, info);
+    return splitter_stride(split, info->source_count ? info->source_count + 1 : 1, err);
+}
+
 /* Until the recording ends, or nobody wants the rest (both 0), or an error. */
 static int read_events(const struct pass *p, struct decoder *d, struct splitter *split,
                        struct err *err)
@@ -173,8 +195,9 @@ static int read_events(const struct pass *p, struct decoder *d, struct splitter 
             return rc;
         switch (ev.type) {
         case DECODER_INFO:
-            if (!told)
-                post_media(p, &ev.info);
+            rc = told ? 0 : on_info(p, split, &ev.info, err);
+            if (rc != 0)
+                return rc;
             told = true;
             break;
         case DECODER_PCM:

@@ -9,14 +9,21 @@
 struct pcm_chunk {
     struct pcm_chunk *next;
     int64_t at; /* of data[0] in the recording */
-    size_t n;
+    size_t n;   /* frames */
     int16_t data[CHUNK_SAMPLES];
 };
 
-void pcm_lane_init(struct pcm_lane *l, struct pcm_pool *pool, int64_t start)
+/* Frames that a chunk of the lane holds. */
+static size_t room_of(const struct pcm_lane *l) { return CHUNK_SAMPLES / l->stride; }
+
+void pcm_lane_init(struct pcm_lane *l, struct pcm_pool *pool, uint32_t stride, int64_t start)
 {
-    *l = (struct pcm_lane){
-        .pool = pool, .start = start, .cut = -1, .end = start, .asked = start + WINDOW_SAMPLES};
+    *l = (struct pcm_lane){.pool = pool,
+                           .stride = stride,
+                           .start = start,
+                           .cut = -1,
+                           .end = start,
+                           .asked = start + WINDOW_SAMPLES};
 }
 
 static void drop_first(struct pcm_lane *l)
@@ -47,7 +54,7 @@ int pcm_lane_append(struct pcm_lane *l, const int16_t *pcm, size_t n, struct err
         struct pcm_chunk *c = l->last;
         size_t m;
 
-        if (!c || c->n == CHUNK_SAMPLES) {
+        if (!c || c->n == room_of(l)) {
             c = malloc(sizeof(*c));
             if (!c)
                 return err_set(err, ERR_NOMEM, "no memory for decoded audio");
@@ -62,11 +69,11 @@ int pcm_lane_append(struct pcm_lane *l, const int16_t *pcm, size_t n, struct err
             l->pool->used_bytes += sizeof(*c);
             l->held_bytes += sizeof(*c);
         }
-        m = n < CHUNK_SAMPLES - c->n ? n : CHUNK_SAMPLES - c->n;
-        memcpy(c->data + c->n, pcm, m * sizeof(*pcm));
+        m = n < room_of(l) - c->n ? n : room_of(l) - c->n;
+        memcpy(c->data + c->n * l->stride, pcm, m * l->stride * sizeof(*pcm));
         c->n += m;
         l->end += (int64_t)m;
-        pcm += m;
+        pcm += m * l->stride;
         n -= m;
     }
     return 0;
@@ -77,7 +84,7 @@ void pcm_lane_cut(struct pcm_lane *l) { l->cut = l->end; }
 void pcm_lane_close(struct pcm_lane *l) { l->closed = true; }
 
 /* Released audio reads as silence: the engine has promised not to want it. */
-static void copy_out(const struct pcm_lane *l, int64_t at, size_t n, float *out)
+static void copy_out(const struct pcm_lane *l, uint32_t source, int64_t at, size_t n, float *out)
 {
     int64_t to = at + (int64_t)n;
 
@@ -87,11 +94,11 @@ static void copy_out(const struct pcm_lane *l, int64_t at, size_t n, float *out)
         int64_t end = c->at + (int64_t)c->n < to ? c->at + (int64_t)c->n : to;
 
         for (int64_t i = from; i < end; i++)
-            out[i - at] = (float)c->data[i - c->at] / 32768.0f;
+            out[i - at] = (float)c->data[(i - c->at) * l->stride + source] / 32768.0f;
     }
 }
 
-int64_t pcm_lane_read(struct pcm_lane *l, int64_t at, size_t n, float *out)
+int64_t pcm_lane_read(struct pcm_lane *l, uint32_t source, int64_t at, size_t n, float *out)
 {
     int64_t want = at + (int64_t)n;
 
@@ -102,7 +109,7 @@ int64_t pcm_lane_read(struct pcm_lane *l, int64_t at, size_t n, float *out)
             return -1;
         n = at < l->end ? (size_t)(l->end - at) : 0;
     }
-    copy_out(l, at, n, out);
+    copy_out(l, source, at, n, out);
     return (int64_t)n;
 }
 
@@ -112,7 +119,7 @@ bool pcm_lane_release(struct pcm_lane *l, int64_t at)
 
     /* A chunk that is not full yet is still written to. */
     while (l->first && l->first->at + (int64_t)l->first->n <= at &&
-           (l->first->n == CHUNK_SAMPLES || l->closed)) {
+           (l->first->n == room_of(l) || l->closed)) {
         drop_first(l);
         freed = true;
     }

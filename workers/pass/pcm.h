@@ -32,6 +32,7 @@
 
 #include "base/err.h"
 
+#define PCM_STRIDE_MAX 9u
 #define PCM_LAG_BYTES (UINT64_C(600) * 16000 * 2) /* ten minutes */
 
 struct pcm_pool {
@@ -44,29 +45,31 @@ struct pcm_lane {
     struct pcm_pool *pool;   /* borrowed */
     struct pcm_chunk *first; /* owned */
     struct pcm_chunk *last;
-    int64_t start; /* of the shard */
-    int64_t cut;   /* of the shard's end; -1: not known yet */
-    int64_t end;   /* of what has come: up to the cut, and what is heard of the next shard */
-    int64_t asked; /* the furthest that was ever asked for */
-    bool closed;   /* nothing more comes */
+    uint32_t stride; /* samples of a frame: 1, or the mix and each source */
+    int64_t start;   /* of the shard */
+    int64_t cut;     /* of the shard's end; -1: not known yet */
+    int64_t end;     /* of what has come: up to the cut, and what is heard of the next shard */
+    int64_t asked;   /* the furthest that was ever asked for */
+    bool closed;     /* nothing more comes */
     uint64_t held_bytes;
 };
 
-void pcm_lane_init(struct pcm_lane *l, struct pcm_pool *pool, int64_t start);
+/* stride: 1 to PCM_STRIDE_MAX. */
+void pcm_lane_init(struct pcm_lane *l, struct pcm_pool *pool, uint32_t stride, int64_t start);
 void pcm_lane_free(struct pcm_lane *l); /* gives everything back; again is fine */
 
 bool pcm_pool_has_room(const struct pcm_pool *p);
 /* The engine waits for more than it holds. */
 bool pcm_lane_starves(const struct pcm_lane *l);
-/* ERR_NOMEM: the lane holds what it held before, and perhaps some of pcm. */
+/* n frames. ERR_NOMEM: the lane holds what it held before, and perhaps some of pcm. */
 int pcm_lane_append(struct pcm_lane *l, const int16_t *pcm, size_t n, struct err *err);
 /* The shard ends where its audio ends now. */
 void pcm_lane_cut(struct pcm_lane *l);
 void pcm_lane_close(struct pcm_lane *l);
 
-/* As lane_source in workers/stages/transcribe/transcribe.h: samples [at, at + n) as floats in [-1,
- * 1). */
-int64_t pcm_lane_read(struct pcm_lane *l, int64_t at, size_t n, float *out);
+/* As lane_source in workers/stages/transcribe/transcribe.h: samples [at, at + n) of one source
+ * (below stride) as floats in [-1, 1). */
+int64_t pcm_lane_read(struct pcm_lane *l, uint32_t source, int64_t at, size_t n, float *out);
 /* Audio before `at` may go. True when memory became free. */
 bool pcm_lane_release(struct pcm_lane *l, int64_t at);
 

@@ -8,6 +8,7 @@
 #include "workers/wire/frame.h"
 #include "workers/stages/stage.h"
 #include "workers/pass/lease.h"
+#include "workers/pass/parts.h"
 
 #define SAMPLES_PER_MS 16
 
@@ -60,17 +61,68 @@ static struct msg_shard_done message_of(const struct shard *s, const struct stag
 
 /* The result must be one that the scheduler can read: otherwise it would close a worker that did
  * nothing wrong, again and again. */
-int report_encode(const struct shard *s, const struct stage_result *r, struct buf *out,
-                  struct err *err)
+static int encode(const struct msg_shard_done *m, struct buf *out, struct err *err)
 {
-    const struct msg_shard_done m = message_of(s, r);
-
-    if (!fields_hold(msg_fields(MSG_SHARD_DONE), &m))
+    if (!fields_hold(msg_fields(MSG_SHARD_DONE), m))
         return err_set(err, ERR_INPUT, "the model gave a result that cannot be stored");
-    msg_shard_done_put(out, &m);
+    msg_shard_done_put(out, m);
     if (out->failed)
         return err_set(err, ERR_NOMEM, "no memory to report a shard");
     if (out->len > FRAME_MAX)
         return err_set(err, ERR_LIMIT, "the shard gave more than a message can hold");
     return 0;
+}
+
+int report_encode(const struct shard *s, const struct stage_result *r, struct buf *out,
+                  struct err *err)
+{
+    const struct msg_shard_done m = message_of(s, r);
+
+    return encode(&m, out, err);
+}
+
+/* By way of its bytes, which are a copy of all that it borrows. */
+int report_keep(struct shard_part *p, const struct stage_result *r, struct err *err)
+{
+    const struct msg_shard_done m = message_of(p->shard, r);
+    struct buf b = BUF_INIT;
+    int rc = encode(&m, &b, err);
+
+    p->kept = rc == 0 ? calloc(1, sizeof(*p->kept)) : NULL;
+    if (rc == 0 && !p->kept)
+        rc = err_set(err, ERR_NOMEM, "no memory to report a shard");
+    if (rc == 0)
+        rc = msg_shard_done_get(b.data, b.len, p->kept, err);
+    buf_free(&b);
+    return rc;
+}
+
+void report_forget(struct shard_part *p)
+{
+    if (p->kept)
+        msg_shard_done_free(p->kept);
+    free(p->kept);
+    p->kept = NULL;
+}
+
+int report_encode_parts(const struct shard *s, struct buf *out, struct err *err)
+{
+    const struct stage_result nothing = {.language = ""};
+    const struct msg_shard_done now = message_of(s, &nothing);
+    const struct msg_shard_done *of[SHARD_PARTS_MAX];
+    struct msg_shard_done m;
+    int rc;
+
+    for (uint32_t i = 0; i < s->part_count; i++)
+        of[i] = s->parts[i].kept;
+    rc = parts_merge(of, s->part_count, &m, err);
+    /* What may have been found out since the first was kept. */
+    m.end_ms = now.end_ms;
+    m.wall_ms = now.wall_ms;
+    m.shards = now.shards;
+    m.total_ms = now.total_ms;
+    if (rc == 0)
+        rc = encode(&m, out, err);
+    parts_free(&m);
+    return rc;
 }

@@ -11,6 +11,11 @@ struct stage_result;
  * frame; ERR_NOMEM. */
 int report_encode(const struct shard *s, const struct stage_result *r, struct buf *out,
                   struct err *err);
+/* Keeps what one part of several has yielded. As above. */
+int report_keep(struct shard_part *p, const struct stage_result *r, struct err *err);
+void report_forget(struct shard_part *p); /* frees that; again is fine */
+/* As report_encode, of all parts, which were kept. */
+int report_encode_parts(const struct shard *s, struct buf *out, struct err *err);
 /* Posts SHARD_FAILED. */
 void report_failed(struct worker *w, const struct lease *l, const struct track *t, uint32_t seq,
                    const struct err *why);

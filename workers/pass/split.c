@@ -16,7 +16,9 @@ struct splitter {
     int64_t start;    /* shard_first_sample */
     int64_t pos;      /* of the next sample */
     int64_t from, to; /* stretch of `next` */
-    int16_t *stretch; /* what has come of it; capacity of a whole one */
+    int16_t *stretch; /* what has come of it, frames; capacity of a whole one */
+    int16_t *mix;     /* the first of each; NULL: stretch is that */
+    size_t stride;
     size_t held;
 };
 
@@ -70,6 +72,7 @@ int splitter_new(uint32_t shard_ms, uint32_t first, struct split_sink sink, stru
         return err_set(err, ERR_NOMEM, "no memory to split a recording");
     s->sink = sink;
     s->shard_ms = shard_ms;
+    s->stride = 1;
     s->next = first ? first : 1;
     s->start = s->pos = shard_first_sample(shard_ms, first);
     shard_stretch(shard_ms, s->next, &s->from, &s->to);
@@ -82,11 +85,29 @@ int splitter_new(uint32_t shard_ms, uint32_t first, struct split_sink sink, stru
     return 0;
 }
 
+int splitter_stride(struct splitter *s, uint32_t stride, struct err *err)
+{
+    size_t most = (size_t)(s->to - s->from);
+    int16_t *stretch;
+
+    if (stride < 2)
+        return 0;
+    stretch = realloc(s->stretch, most * stride * sizeof(*stretch));
+    if (stretch)
+        s->stretch = stretch;
+    s->mix = malloc(most * sizeof(*s->mix));
+    if (!stretch || !s->mix)
+        return err_set(err, ERR_NOMEM, "no memory to split a recording");
+    s->stride = stride;
+    return 0;
+}
+
 void splitter_free(struct splitter *s)
 {
     if (!s)
         return;
     free(s->stretch);
+    free(s->mix);
     free(s);
 }
 
@@ -119,10 +140,17 @@ static int begin(struct splitter *s, struct err *err)
     return 0;
 }
 
+static int64_t find_cut(const struct splitter *s)
+{
+    for (size_t i = 0; s->mix && i < s->held; i++)
+        s->mix[i] = s->stretch[i * s->stride];
+    return cut_find(s->mix ? s->mix : s->stretch, s->held, s->from);
+}
+
 /* The stretch is complete (or the recording has ended in it): cuts there. */
 static int settle(struct splitter *s, struct err *err)
 {
-    int64_t cut = cut_find(s->stretch, s->held, s->from);
+    int64_t cut = find_cut(s);
     size_t before;
     int rc;
 
@@ -138,7 +166,7 @@ static int settle(struct splitter *s, struct err *err)
     if (rc == 0)
         rc = open_shard(s, s->next, cut, err);
     if (rc == 0)
-        rc = give(s, s->stretch + before, s->held - before, err);
+        rc = give(s, s->stretch + before * s->stride, s->held - before, err);
     s->held = 0;
     s->next++;
     shard_stretch(s->shard_ms, s->next, &s->from, &s->to);
@@ -155,7 +183,7 @@ static int take(struct splitter *s, const int16_t *pcm, size_t n, size_t *used, 
     if (s->pos < s->from) {
         rc = give(s, pcm, m, err);
     } else {
-        memcpy(s->stretch + s->held, pcm, m * sizeof(*pcm));
+        memcpy(s->stretch + s->held * s->stride, pcm, m * s->stride * sizeof(*pcm));
         s->held += m;
     }
     s->pos += (int64_t)m;
@@ -175,13 +203,13 @@ int splitter_feed(struct splitter *s, const int16_t *pcm, size_t n, int64_t at, 
         return err_set(err, ERR_INPUT, "its audio has a gap at sample %lld", (long long)s->pos);
     if (s->pos - at >= (int64_t)n)
         return 0;
-    pcm += s->pos - at;
+    pcm += (size_t)(s->pos - at) * s->stride;
     n -= (size_t)(s->pos - at);
     while (rc == 0 && n) {
         size_t used = 0;
 
         rc = take(s, pcm, n, &used, err);
-        pcm += used;
+        pcm += used * s->stride;
         n -= used;
     }
     return rc;

@@ -25,7 +25,10 @@ uint32_t shard_count(uint32_t shard_ms, int64_t total);
 /* Where decoding must begin to be sent for a run that begins with shard `first`. */
 int64_t shard_first_sample(uint32_t shard_ms, uint32_t first);
 
-/* Called in order: open, audio ..., close, open ...; any error ends the splitting and is returned
+/* Audio is a frame of `stride` samples for each sample of the recording, of which the first (the
+ * mix) alone decides where to cut.
+ *
+ * Called in order: open, audio ..., close, open ...; any error ends the splitting and is returned
  * from feed or end. ERR_EMPTY by convention: nobody wants the rest. */
 struct split_sink {
     int (*open)(void *arg, uint32_t shard, int64_t at, struct err *err);
@@ -37,8 +40,10 @@ struct split_sink {
 struct splitter;
 int splitter_new(uint32_t shard_ms, uint32_t first, struct split_sink sink, struct splitter **ret,
                  struct err *err);
+/* Before the first audio; 1 where nobody says. */
+int splitter_stride(struct splitter *s, uint32_t stride, struct err *err);
 void splitter_free(struct splitter *s);
-/* The next audio. What lies before shard_first_sample is ignored; a gap is ERR_INPUT. */
+/* The next n frames. What lies before shard_first_sample is ignored; a gap is ERR_INPUT. */
 int splitter_feed(struct splitter *s, const int16_t *pcm, size_t n, int64_t at, struct err *err);
 /* The recording ends at `total`: settles the last cut and closes the last shard. */
 int splitter_end(struct splitter *s, int64_t total, struct err *err);

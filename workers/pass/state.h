@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/audio/hearing.h"
 #include "workers/wire/protocol.h"
 #include "workers/pass/faults.h"
 #include "workers/pass/outbox.h"
@@ -35,12 +36,15 @@ struct decoder;
 struct stage_lane;
 
 #define WORKER_MAX_LEASES 4096u
+#define SHARD_PARTS_MAX RESULT_SOURCES_MAX
 
 /* A stage of SETUP, as leases and their audio need to know it. Read only, but for `loaded`. */
 struct worker_stage {
     const char *name;       /* the first of stage_kinds where SETUP says none */
     int64_t tail;           /* samples that its windows hear beyond their shard */
     uint32_t most_shard_ms; /* a longer one's result might be more than a message can hold */
+    bool apart; /* hears each source by itself, where there are several; else their mix */
+    struct hearing hearing; /* of a recording; of all that listen to one pass the same */
     bool loaded;            /* under the lock; another than the first may be given up later */
 };
 
@@ -65,10 +69,21 @@ struct lease {
     uint32_t feeding_seq;    /* the shard that audio goes to, wanted or not */
     uint32_t unsettled;      /* shards that the engine still has, of all tracks */
     struct err result;       /* of the first track: code 0, or why there are shards without one */
+    uint32_t sources;        /* of the recording, as its decoder says before any audio; 0: one */
     bool reached_end, has_hash;
     int64_t total_samples; /* as its decoder announces; for certain with reached_end */
     uint8_t content_hash[16];
     char damage[512];
+};
+
+/* What is heard of a shard by one of the stage's lanes. */
+struct shard_part {
+    struct shard *shard;
+    uint32_t source;         /* 0: the mix */
+    struct stage_lane *lane; /* engine thread only, as what follows; NULL once it has ended */
+    bool added, ended;
+    int64_t released;            /* audio before it may go */
+    struct msg_shard_done *kept; /* its result, until the others have theirs; owned */
 };
 
 struct shard {
@@ -83,9 +98,10 @@ struct shard {
     bool fed;      /* its decoder has finished with it */
     bool settled;  /* the engine has finished with it */
     struct worker *worker;
-    bool text;               /* of passages: nothing is decoded */
-    struct stage_lane *lane; /* engine thread only, as what follows */
-    int64_t begun_ms;
+    bool text; /* of passages: nothing is decoded */
+    struct shard_part parts[SHARD_PARTS_MAX];
+    uint32_t part_count; /* 1 at least */
+    int64_t begun_ms;    /* engine thread only */
 };
 
 struct worker {

@@ -45,14 +45,76 @@ static void report(struct shard *s, const struct stage_result *r, const struct e
     pthread_mutex_unlock(&w->lock);
 }
 
+/* Audio that no part wants any more. Lock held. */
+static void release(struct shard *s)
+{
+    int64_t at = INT64_MAX;
+
+    for (uint32_t i = 0; i < s->part_count; i++)
+        if (!s->parts[i].ended && s->parts[i].released < at)
+            at = s->parts[i].released;
+    if (pcm_lane_release(&s->pcm, at))
+        pthread_cond_broadcast(&s->worker->room);
+}
+
+static bool has_ended(const struct shard *s)
+{
+    for (uint32_t i = 0; i < s->part_count; i++)
+        if (!s->parts[i].ended)
+            return false;
+    return true;
+}
+
+/* One of several has its result, or has failed, and the shard with it: then the others are removed,
+ * as of one that nobody wants. */
+static void part_done(struct shard_part *p, const struct stage_result *r, const struct err *failed)
+{
+    struct shard *s = p->shard;
+    struct worker *w = s->worker;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+    int rc = 0;
+
+    pthread_mutex_lock(&w->lock);
+    if (!s->dropped && !r)
+        rc = (e = *failed).code;
+    else if (!s->dropped)
+        rc = report_keep(p, r, &e);
+    if (rc == 0 && !s->dropped && has_ended(s)) {
+        rc = report_encode_parts(s, &b, &e);
+        if (rc == 0) {
+            outbox_post(&w->out, MSG_SHARD_DONE, &b);
+            w->results++;
+            shard_settle(w, s);
+            pthread_mutex_unlock(&w->lock);
+            return;
+        }
+        buf_free(&b);
+    }
+    if (rc != 0) {
+        report_failed(w, s->lease, s->track, s->seq, &e);
+        s->dropped = true;
+    }
+    release(s);
+    pthread_mutex_unlock(&w->lock);
+}
+
 static void on_lane_done(void *arg, const struct stage_result *result, const struct err *err)
 {
-    report(arg, result, err);
+    struct shard_part *p = arg;
+
+    p->lane = NULL;
+    p->ended = true;
+    if (p->shard->part_count > 1)
+        part_done(p, result, err);
+    else
+        report(p->shard, result, err);
 }
 
 static int64_t lane_read(void *arg, int64_t at, size_t n, float *out)
 {
-    struct shard *s = arg;
+    const struct shard_part *p = arg;
+    struct shard *s = p->shard;
     struct worker *w = s->worker;
     int64_t got = -1;
 
@@ -60,7 +122,7 @@ static int64_t lane_read(void *arg, int64_t at, size_t n, float *out)
     if (!s->dropped) {
         int64_t asked = s->pcm.asked;
 
-        got = pcm_lane_read(&s->pcm, at, n, out);
+        got = pcm_lane_read(&s->pcm, p->source, at, n, out);
         if (got >= 0)
             s->begun = true;
         else if (s->pcm.asked > asked)
@@ -72,18 +134,19 @@ static int64_t lane_read(void *arg, int64_t at, size_t n, float *out)
 
 static void lane_release(void *arg, int64_t at)
 {
-    struct shard *s = arg;
-    struct worker *w = s->worker;
+    struct shard_part *p = arg;
+    struct worker *w = p->shard->worker;
 
     pthread_mutex_lock(&w->lock);
-    if (pcm_lane_release(&s->pcm, at))
-        pthread_cond_broadcast(&w->room);
+    if (at > p->released)
+        p->released = at;
+    release(p->shard);
     pthread_mutex_unlock(&w->lock);
 }
 
 static int64_t lane_end(void *arg)
 {
-    struct shard *s = arg;
+    const struct shard *s = ((const struct shard_part *)arg)->shard;
     struct worker *w = s->worker;
     int64_t cut;
 
@@ -93,10 +156,21 @@ static int64_t lane_end(void *arg)
     return cut;
 }
 
-/* Of the recording's content and the shard's number: the same in every run and on every device. */
-static uint64_t seed_of(const struct shard *s)
+/* Of the recording's content, the shard's number and the source's: the same in every run and on
+ * every device. */
+static uint64_t seed_of(const struct shard *s, uint32_t source)
 {
-    return XXH64(s->lease->msg.fingerprint, sizeof(s->lease->msg.fingerprint), s->seq);
+    return XXH64(s->lease->msg.fingerprint, sizeof(s->lease->msg.fingerprint),
+                 s->seq | (uint64_t)source << 32);
+}
+
+/* The first part that no lane was made for; NULL: all have, or had, theirs. */
+static struct shard_part *next_part(struct shard *s)
+{
+    for (uint32_t i = 0; i < s->part_count; i++)
+        if (!s->parts[i].added)
+            return &s->parts[i];
+    return NULL;
 }
 
 static bool is_empty(const struct shard *s)
@@ -124,9 +198,9 @@ static enum task next_task(struct engine_stages *e, struct shard **ret)
         *ret = s;
         if (s->dropped)
             return TASK_REMOVE;
-        if (s->lane)
+        if (!next_part(s))
             continue;
-        if (is_empty(s))
+        if (is_empty(s) && next_part(s) == s->parts)
             return TASK_EMPTY;
         if (stage_of(e, s)->lanes < stage_of(e, s)->capacity)
             return TASK_ADD;
@@ -136,23 +210,33 @@ static enum task next_task(struct engine_stages *e, struct shard **ret)
 
 static void add_lane(struct engine_stages *e, struct shard *s)
 {
+    struct shard_part *p = next_part(s);
     struct stage_work work = {
         .start_sample = s->pcm.start,
         .end = lane_end,
-        .end_arg = s,
-        .source = {lane_read, lane_release, s},
+        .end_arg = p,
+        .source = {lane_read, lane_release, p},
         .language = s->track->msg->language,
-        .seed = seed_of(s),
+        .seed = seed_of(s, p->source),
     };
     struct err err = {0};
 
-    s->begun_ms = clock_mono_ms();
+    if (p == s->parts)
+        s->begun_ms = clock_mono_ms();
+    p->added = true;
     if (s->text) {
         work.passages = s->lease->msg.passages;
         work.passage_count = s->lease->msg.passage_count;
     }
-    if (stage_add(stage_of(e, s)->stage, &work, on_lane_done, s, &s->lane, &err) != 0)
-        report(s, NULL, &err);
+    if (stage_add(stage_of(e, s)->stage, &work, on_lane_done, p, &p->lane, &err) != 0)
+        on_lane_done(p, NULL, &err);
+}
+
+static void remove_lanes(struct engine_stages *e, struct shard *s)
+{
+    for (uint32_t i = 0; i < s->part_count; i++)
+        if (s->parts[i].lane)
+            stage_remove(stage_of(e, s)->stage, s->parts[i].lane);
 }
 
 static void do_tasks(struct engine_stages *e)
@@ -177,8 +261,7 @@ static void do_tasks(struct engine_stages *e)
             s->begun_ms = clock_mono_ms();
             report(s, &nothing, NULL);
         } else {
-            if (s->lane)
-                stage_remove(stage_of(e, s)->stage, s->lane);
+            remove_lanes(e, s);
             settle(s);
         }
     }

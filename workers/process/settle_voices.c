@@ -279,7 +279,9 @@ static int cluster(const struct settling *s, const struct msg_settle *m, struct 
     struct diarize_result result = {0};
     int rc = read_how(m, k, &params, err);
 
-    if (rc == 0)
+    if (rc == 0 && m->apart)
+        rc = diarize_apart(&in, &params, &result, err);
+    else if (rc == 0)
         rc = diarize_recording(&in, &params, params.clustering == DIARIZE_VBX ? k->plda : NULL,
                                &result, err);
     if (rc == ERR_USAGE) /* as in read_how: of the stage, and not of this recording */

@@ -138,6 +138,8 @@ static void describe_stages(struct worker *w)
         w->stages[k] = (struct worker_stage){
             .name = name,
             .tail = stage_tail(name),
+            .apart = stage_hears_apart(name, s->params_json),
+            .hearing = stage_hearing(name, s->params_json),
             .most_shard_ms = lease_most_shard_ms(name, s->params_json),
         };
     }

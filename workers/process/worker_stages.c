@@ -132,6 +132,15 @@ static struct stage_setup setup_of(struct engine_stages *e, uint32_t k)
     return setup;
 }
 
+static bool hears_the_same(const struct worker *w, uint32_t k)
+{
+    const struct hearing *first = &w->stages[0].hearing, *h = &w->stages[k].hearing;
+
+    /* A mix is there whatever else is heard. */
+    return h->channel == first->channel && h->tracks == first->tracks &&
+           (!stage_kind_find(w->stages[k].name)->apart || h->channels == first->channels);
+}
+
 static int load(struct engine_stages *e, uint32_t k, struct err *err)
 {
     const struct msg_stage *m = &e->w->setup.stages[k];
@@ -141,6 +150,8 @@ static int load(struct engine_stages *e, uint32_t k, struct err *err)
 
     if (rc == 0 && k > 0 && (!stage_hears(name_of(e, 0)) || !stage_hears(setup.name)))
         rc = err_set(err, ERR_USAGE, "there is no decoding pass that both could share");
+    if (rc == 0 && k > 0 && !hears_the_same(e->w, k))
+        rc = err_set(err, ERR_USAGE, "it hears other tracks or channels");
     if (rc == 0)
         rc = model_dir_find(m->model_dir, &dir, err);
     if (rc == 0)
@@ -250,8 +261,8 @@ static void close_stage(struct engine_stages *e, uint32_t k, const struct err *w
     e->of[k] = (struct engine_stage){.why = *why};
     pthread_mutex_lock(&w->lock);
     for (struct shard *s = w->shards; s; s = s->next)
-        if (s->lane && s->track->stage == k)
-            s->lane = NULL;
+        for (uint32_t i = 0; s->track->stage == k && i < s->part_count; i++)
+            s->parts[i].lane = NULL;
     tracks_give_up(w, k);
     pthread_mutex_unlock(&w->lock);
 }

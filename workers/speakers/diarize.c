@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "workers/speakers/assign.h"
 #include "workers/speakers/pipeline.h"
 #include "workers/speakers/cluster/plda.h"
 #include "workers/speakers/cluster/threads.h"
@@ -59,5 +60,27 @@ int diarize_recording(const struct diarize_input *in, const struct diarize_param
     pipeline_free(&pl);
     if (rc == 0)
         *ret = result;
+    return rc;
+}
+
+int diarize_apart(const struct diarize_input *in, const struct diarize_params *p,
+                  struct diarize_result *ret, struct err *err)
+{
+    struct pipeline pl = {0};
+    int32_t *local = NULL;
+    int rc = pipeline_prepare(in, p, &pl, err);
+
+    pl.apart = true;
+    if (rc == 0) {
+        local = malloc(((size_t)in->windows * in->speakers + 1) * sizeof(*local));
+        rc = local ? 0 : err_set(err, ERR_NOMEM, "no memory for %u windows", in->windows);
+    }
+    for (uint32_t w = 0; rc == 0 && w < in->windows; w++)
+        for (uint32_t s = 0; s < in->speakers; s++)
+            local[(size_t)w * in->speakers + s] = pl.speaks[w] >> s & 1 ? (int32_t)s : ASSIGN_NONE;
+    if (rc == 0)
+        rc = pipeline_finish(&pl, local, ret, err);
+    free(local);
+    pipeline_free(&pl);
     return rc;
 }

@@ -29,6 +29,10 @@ struct plda; /* speakers/cluster/plda.h: the two transforms that VBx compares vo
 /* plda: with VBX only. ERR_INPUT: impossible input (sizes, no finite vector where one is said to
  * be); ERR_USAGE: impossible parameters; ERR_MODEL: a plda for vectors of another size; ERR_NOMEM.
  */
+/* The same where it is known who is who: local speaker s of each window is speaker s of the
+ * recording, and all are told, also who never speaks. */
+int diarize_apart(const struct diarize_input *in, const struct diarize_params *p,
+                  struct diarize_result *ret, struct err *err);
 int diarize_recording(const struct diarize_input *in, const struct diarize_params *p,
                       const struct plda *plda, struct diarize_result *ret, struct err *err);
 

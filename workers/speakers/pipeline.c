@@ -232,7 +232,9 @@ static int tell(const struct pipeline *pl, const int32_t *local, struct turns *t
 
     if (!number)
         return err_set(err, ERR_NOMEM, "no memory for %u speakers", clusters);
-    r.speakers = number_speakers(t, clusters, number);
+    for (uint32_t i = 0; i < clusters; i++)
+        number[i] = i;
+    r.speakers = pl->apart ? clusters : number_speakers(t, clusters, number);
     r.vectors = calloc((size_t)r.speakers * pl->in->size + 1, sizeof(*r.vectors));
     r.speech_s = calloc((size_t)r.speakers + 1, sizeof(*r.speech_s));
     if (!r.vectors || !r.speech_s)
@@ -257,7 +259,7 @@ int pipeline_finish(const struct pipeline *pl, const int32_t *local, struct diar
                     struct err *err)
 {
     size_t locals = (size_t)pl->in->windows * pl->in->speakers;
-    uint32_t clusters = pl->count_most;
+    uint32_t clusters = pl->apart ? pl->in->speakers : pl->count_most;
     struct turns turns = {0};
     int rc;
 

@@ -11,6 +11,7 @@
 struct pipeline { /* owned: pipeline_free; borrows its input */
     const struct diarize_input *in;
     const struct diarize_params *p;
+    bool apart; /* local speakers are the recording's, by their numbers: all of them are told */
     struct grid grid;
     uint8_t *count;       /* [grid.total]: how many speak */
     uint8_t *speaks;      /* [windows]: bit s: local speaker s is heard in it */

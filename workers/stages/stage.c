@@ -42,6 +42,49 @@ int64_t stage_tail(const char *name)
     return kind ? kind->tail : 0;
 }
 
+/* As the rows of hearing_params.h have it. */
+static void words_of(const struct param_table *t, const void *params, struct hearing_words *ret)
+{
+    const struct param_field *channels = param_table_find(t, "channels"),
+                             *tracks = param_table_find(t, "tracks");
+
+    if (!channels || !tracks)
+        return;
+    memcpy(ret->channels, (const char *)params + channels->offset, sizeof(ret->channels));
+    memcpy(ret->tracks, (const char *)params + tracks->offset, sizeof(ret->tracks));
+}
+
+struct hearing_words stage_hearing_words(const char *name, const char *params)
+{
+    const struct stage_kind *kind = stage_kind_find(name);
+    struct hearing_words words = HEARING_USUAL;
+    void *read = kind ? malloc(kind->params->size) : NULL;
+    struct err ignored = {0};
+
+    if (read && param_table_from_json(kind->params, params, read, &ignored) == 0)
+        words_of(kind->params, read, &words);
+    free(read);
+    return words;
+}
+
+struct hearing stage_hearing(const char *name, const char *params)
+{
+    const struct hearing_words words = stage_hearing_words(name, params);
+    struct hearing h = {0};
+    struct err ignored = {0};
+
+    (void)hearing_read(&words, &h, &ignored); /* they were checked where they were read */
+    return h;
+}
+
+bool stage_hears_apart(const char *name, const char *params)
+{
+    const struct stage_kind *kind = stage_kind_find(name);
+    const struct hearing h = stage_hearing(name, params);
+
+    return kind && kind->apart && (h.channels != HEARING_MIX || (h.tracks & (h.tracks - 1)) != 0);
+}
+
 bool stage_hears(const char *name)
 {
     const struct stage_kind *kind = stage_kind_find(name);

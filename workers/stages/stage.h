@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "gpu/precision.h"
+#include "workers/audio/hearing.h"
 #include "workers/results.h"
 #include "workers/stages/transcribe/transcribe.h" /* lane_source, transcribe_segment */
 
@@ -86,6 +87,11 @@ int64_t stage_tail(const char *name);
 /* Bytes that a second of audio gives at most, as SHARD_DONE has them; 0: few enough for a day. Of
  * networks as they are published. Pure; parameters that cannot be read give 0. */
 uint32_t stage_bytes_per_s(const char *name, const char *params);
+/* What it hears of a recording; the usual where its parameters cannot be read. Pure. */
+struct hearing stage_hearing(const char *name, const char *params);
+/* Does it hear each source by itself, where there are several? */
+bool stage_hears_apart(const char *name, const char *params);
+struct hearing_words stage_hearing_words(const char *name, const char *params);
 bool stage_hears(const char *name);   /* false: works on passages, nothing is decoded */
 bool stage_settles(const char *name); /* its recordings are settled as a whole in the end */
 /* For which stage a folder's model is, by its config.json or pyannote's layout; "transcribe" where

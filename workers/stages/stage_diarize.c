@@ -23,6 +23,7 @@
 #include "workers/models/pyannote/pyannet.h"
 #include "workers/models/pyannote/voiceprint.h"
 #include "workers/stages/footprint.h"
+#include "workers/stages/hearing_params.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"
 #include "workers/stages/windowed.h"
@@ -382,11 +383,13 @@ static const struct param_field fields[] = {
     {SAID(fa, FLOAT), .high = 1000},
     {SAID(fb, FLOAT), .high = 1000},
     {FIELD(min_duration_off, FLOAT), .high = 3600},
+    HEARING_FIELDS(diarize_stage_params),
 };
 
 /* Values that nobody said are those of the published pipeline (3.1's) until the model's own are
  * known. */
-static const struct diarize_stage_params usual = {.p = DIARIZE_AHC_PARAMS};
+static const struct diarize_stage_params usual = {.p = DIARIZE_AHC_PARAMS,
+                                                  .hearing = HEARING_USUAL};
 
 static int check_speakers(const void *params, struct err *err)
 {
@@ -400,7 +403,7 @@ static int check_speakers(const void *params, struct err *err)
         return err_set(err, ERR_USAGE, "--min-speakers is above --max-speakers");
     if (!(p->fa > 0) || !(p->fb > 0))
         return err_set(err, ERR_USAGE, "fa and fb must be above 0");
-    return 0;
+    return hearing_check(&((const struct diarize_stage_params *)params)->hearing, err);
 }
 
 static const struct param_table table = {.what = "diarization",
@@ -466,6 +469,7 @@ const struct stage_kind stage_diarize = {
     .name = "diarize",
     .params = &table,
     .hears = true,
+    .apart = true,
     .settles = true,
     .tail = PYANNET_SAMPLES,
     .bytes_per_s = diarization_bytes_per_s,

@@ -5,6 +5,7 @@
 #include "gpu/backend.h"
 #include "workers/models/clap/clap.h"
 #include "workers/stages/footprint.h"
+#include "workers/stages/hearing_params.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/windowed.h"
 
@@ -21,6 +22,7 @@ struct embedded {
 struct embed_audio_params {
     /* 10000: from one window of 10 s to the next; not more, or it would skip sound */
     uint32_t hop_ms;
+    struct hearing_words hearing;
 };
 
 struct embedding {
@@ -197,12 +199,19 @@ static const struct param_field fields[] = {
      PARAM_AT(embed_audio_params, hop_ms),
      .low = 100,
      .high = 10000},
+    HEARING_FIELDS(embed_audio_params),
 };
 
-static const struct embed_audio_params usual = {.hop_ms = 10000};
+static const struct embed_audio_params usual = {.hop_ms = 10000, .hearing = HEARING_USUAL};
+
+static int check_embedding(const void *params, struct err *err)
+{
+    return hearing_check(&((const struct embed_audio_params *)params)->hearing, err);
+}
 
 static const struct param_table table = {.what = "sound embedding",
-                                         PARAM_TABLE(embed_audio_params, fields, &usual)};
+                                         PARAM_TABLE(embed_audio_params, fields, &usual),
+                                         .check = check_embedding};
 
 static const struct model_file files[] = {
     {"config.json", false},

@@ -17,6 +17,7 @@ struct stage_kind {
     const struct param_table *params;
     bool hears; /* false: works on the passages of a transcription, which its parameter "source"
                    names; nothing is decoded */
+    bool apart; /* hears each source of a recording by itself; else their mix */
     bool few_windows; /* in a shard, each in a slot of its own; else hundreds, and a few lanes fill
                          every call */
     bool settles;     /* its recordings are settled as a whole in the end */

@@ -6,14 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "workers/audio/hearing.h"
 #include "workers/speakers/diarize.h"
 
 /* "diarize": clustering ("ahc", "vbx"), threshold, min_cluster_size, fa, fb, min_duration_off,
- * num_speakers, min_speakers, max_speakers. Those that are not said come from the model's config.
+ * num_speakers, min_speakers, max_speakers, channels, tracks. Those that are not said come from the
+ * model's config.
  */
 struct diarize_stage_params {
     bool clustering_said, threshold_said, min_cluster_size_said, fa_said, fb_said;
     struct diarize_params p;
+    struct hearing_words hearing;
 };
 
 #endif

@@ -10,6 +10,7 @@
 #include "gpu/backend.h"
 #include "workers/models/yamnet/yamnet.h"
 #include "workers/stages/footprint.h"
+#include "workers/stages/hearing_params.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/windowed.h"
 
@@ -31,7 +32,8 @@ struct sounds_params {
     float threshold;     /* 0.3: a class is heard where its score reaches it */
     uint32_t max_gap_ms; /* 960: shorter gaps of one class are closed */
     uint32_t min_ms;     /* 0: shorter sounds are left out */
-    bool vectors;        /* false: keep YAMNet's own vectors, one for each 0.48 s, too */
+    struct hearing_words hearing;
+    bool vectors; /* false: keep YAMNet's own vectors, one for each 0.48 s, too */
 };
 
 struct listening {
@@ -301,20 +303,20 @@ static int listening_predict(const struct stage_setup *setup, bool gpu, uint64_t
 #define HOUR_MS 3600000
 
 static const struct param_field fields[] = {
-    {FIELD(threshold, FLOAT), .high = 1},
-    {FIELD(max_gap_ms, U32), .high = HOUR_MS},
-    {FIELD(min_ms, U32), .high = HOUR_MS},
-    {FIELD(vectors, BOOL)},
+    {FIELD(threshold, FLOAT), .high = 1},  {FIELD(max_gap_ms, U32), .high = HOUR_MS},
+    {FIELD(min_ms, U32), .high = HOUR_MS}, {FIELD(vectors, BOOL)},
+    HEARING_FIELDS(sounds_params),
 };
 
-static const struct sounds_params usual = {.threshold = 0.3f, .max_gap_ms = 960};
+static const struct sounds_params usual = {
+    .threshold = 0.3f, .max_gap_ms = 960, .hearing = HEARING_USUAL};
 
 static int check_sounds(const void *params, struct err *err)
 {
     /* At 0 every class of every patch would be a sound. */
     if (((const struct sounds_params *)params)->threshold <= 0)
         return err_set(err, ERR_USAGE, "threshold is 0: every class would be heard everywhere");
-    return 0;
+    return hearing_check(&((const struct sounds_params *)params)->hearing, err);
 }
 
 static const struct param_table table = {

@@ -289,6 +289,7 @@ const struct stage_kind stage_transcribe = {
     .name = "transcribe",
     .params = &transcribe_table,
     .hears = true,
+    .apart = true,
     .few_windows = true,
     .model_types = model_types,
     .weights = true,

@@ -168,14 +168,31 @@ static const struct field tag[] = {
     FIELD_SPAN(result_tag, start_ms, end_ms, RESULT_TAG_MS_MAX),
 };
 
+static const struct field source[] = {
+    FIELD_TEXT(result_source, label, RESULT_SOURCE_LABEL_MAX),
+};
+
+static bool media_holds(const void *of)
+{
+    const struct msg_media *m = of;
+
+    for (uint32_t i = 0; i < m->source_count; i++)
+        if (!m->sources[i].label[0])
+            return false;
+    return m->source_count != 1;
+}
+
 static const struct field media[] = {
     FIELD_U64(msg_media, lease_id, UINT64_MAX),
     FIELD_I64(msg_media, media_id, INT64_MIN, INT64_MAX),
     FIELD_I64(msg_media, duration_ms, -1, PROTOCOL_MAX_MS),
     FIELD_U32(msg_media, sample_rate_hz, 0, INT32_MAX),
     FIELD_U32(msg_media, channels, 0, UINT16_MAX),
+    FIELD_U32(msg_media, audio_tracks, 0, UINT16_MAX),
+    FIELD_TEXT(msg_media, left_out, MAX_NAME),
     FIELD_TEXT(msg_media, container, MAX_NAME),
     FIELD_TEXT(msg_media, codec, MAX_NAME),
+    FIELD_ARRAY(msg_media, sources, source_count, RESULT_SOURCES_MAX, source),
     FIELD_ARRAY(msg_media, tags, tag_count, RESULT_TAGS_MAX, tag),
 };
 
@@ -197,6 +214,7 @@ static const struct field segment[] = {
     FIELD_F32(result_segment, speech_prob, -1, 1),
     FIELD_BOOL(result_segment, dropped),
     FIELD_TEXT(result_segment, reason, MAX_NAME),
+    FIELD_U32(result_segment, source, 0, RESULT_SOURCES_MAX),
     FIELD_ARRAY(result_segment, words, word_count, MAX_WORDS, word),
 };
 
@@ -337,6 +355,7 @@ static const struct field settle[] = {
     FIELD_TEXT(msg_settle, model_hash, MAX_NAME),
     FIELD_TEXT(msg_settle, params_json, MAX_PARAMS),
     FIELD_I64(msg_settle, total_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_BOOL(msg_settle, apart),
 };
 
 static const struct field speaker[] = {
@@ -386,7 +405,7 @@ static const struct fields kinds[] = {
     [MSG_LEASE] = FIELDS("LEASE", msg_lease, lease, lease_holds),
     [MSG_CAP] = FIELDS("CAP", msg_cap, cap, NULL),
     [MSG_CANCEL] = FIELDS("CANCEL", msg_cancel, cancel, NULL),
-    [MSG_MEDIA] = FIELDS("MEDIA", msg_media, media, NULL),
+    [MSG_MEDIA] = FIELDS("MEDIA", msg_media, media, media_holds),
     [MSG_SHARD_DONE] = FIELDS("SHARD_DONE", msg_shard_done, shard_done, shard_done_holds),
     [MSG_SHARD_FAILED] = FIELDS("SHARD_FAILED", msg_shard_failed, shard_failed, NULL),
     [MSG_LEASE_END] = FIELDS("LEASE_END", msg_lease_end, lease_end, lease_end_holds),

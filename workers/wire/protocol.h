@@ -168,8 +168,12 @@ struct msg_media {
     int64_t duration_ms; /* the container's word; -1 unknown; LEASE_END has the truth */
     uint32_t sample_rate_hz;
     uint32_t channels;
+    uint32_t audio_tracks; /* 0: unknown */
+    char *left_out;        /* the tracks and channels that are not heard, for people; "" none */
     char *container;
     char *codec;
+    const struct result_source *sources; /* as of struct decoder_info */
+    uint32_t source_count;
     const struct result_tag *tags; /* the title is among them */
     uint32_t tag_count;
 };
@@ -265,6 +269,7 @@ struct msg_settle {
     char *model_hash;
     char *params_json; /* diarize's */
     int64_t total_ms;  /* of the recording */
+    bool apart;        /* local speakers are the recording's sources: nothing is clustered */
 };
 
 struct msg_settled {

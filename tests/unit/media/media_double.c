@@ -23,7 +23,12 @@ static void say(enum wire_type type, struct buf *b)
 
 static void say_info(void)
 {
-    struct decoder_info info = {1000, 16000, 1, "wav", "pcm", NULL, 0};
+    struct decoder_info info = {.duration_ms = 1000,
+                                .sample_rate_hz = 16000,
+                                .channels = 1,
+                                .tracks = 1,
+                                .container = "wav",
+                                .codec = "pcm"};
     struct buf b = BUF_INIT;
 
     wire_put_info(&b, &info);

@@ -49,9 +49,11 @@ static void keep_pcm(struct outcome *o, const struct decoder_event *ev, bool dis
     if (o->samples == 0)
         o->first_sample = ev->at_sample;
     if (!discard) {
-        o->pcm = realloc(o->pcm, (o->samples + ev->samples) * sizeof(*o->pcm));
+        const size_t stride = o->info.source_count ? o->info.source_count + 1 : 1;
+
+        o->pcm = realloc(o->pcm, (o->samples + ev->samples) * stride * sizeof(*o->pcm));
         assert_non_null(o->pcm);
-        memcpy(o->pcm + o->samples, ev->pcm, ev->samples * sizeof(*o->pcm));
+        memcpy(o->pcm + o->samples * stride, ev->pcm, ev->samples * stride * sizeof(*o->pcm));
     }
     o->samples += ev->samples;
 }
@@ -77,6 +79,9 @@ static void keep_info(struct outcome *o, const struct decoder_info *info)
     o->has_info = true;
     o->info = *info;
     o->info.tags = tags;
+    o->info.sources = NULL;
+    for (uint32_t i = 0; i < info->source_count; i++)
+        snprintf(o->labels[i], sizeof(o->labels[i]), "%s", info->sources[i].label);
     for (uint32_t i = 0; i < info->tag_count; i++) {
         tags[i] = info->tags[i];
         tags[i].source = strdup(info->tags[i].source);
@@ -125,8 +130,14 @@ struct outcome decode_path(const char *path, const struct ask *ask)
     int fd = open_path(path);
 
     ask = ask ? ask : &plain;
-    o.rc = decoder_start(fd, ask->member ? ask->member : "", ask->nth, ask->skip_samples,
-                         ask->want_hash, ask->fingerprint, &ask->limits, &d, &o.err);
+    o.rc = decoder_start(fd,
+                         &(struct decoder_work){.member = ask->member,
+                                                .nth = ask->nth,
+                                                .skip_samples = ask->skip_samples,
+                                                .want_hash = ask->want_hash,
+                                                .fingerprint = ask->fingerprint,
+                                                .hearing = ask->hearing},
+                         &ask->limits, &d, &o.err);
     close(fd);
     return o.rc != 0 ? o : run(d, ask->discard);
 }

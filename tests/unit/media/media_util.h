@@ -36,10 +36,11 @@ struct outcome {
     int rc; /* 0, or the error's code */
     struct err err;
     bool has_info, has_end;
-    struct decoder_info info; /* its tags are owned */
-    struct decoder_end end;   /* end.damage points to damage */
+    struct decoder_info info; /* its tags are owned, its sources are in labels */
+    char labels[RESULT_SOURCES_MAX][RESULT_SOURCE_LABEL_MAX + 1];
+    struct decoder_end end; /* end.damage points to damage */
     char damage[1024];
-    int16_t *pcm;
+    int16_t *pcm; /* samples of each source, interleaved */
     size_t samples;
     int64_t first_sample;          /* of pcm[0]; -1: none */
     struct decoder_entry *entries; /* members and messages are owned */
@@ -52,6 +53,7 @@ struct ask {
     int64_t skip_samples;
     bool want_hash;
     const uint8_t *fingerprint;
+    struct hearing hearing;
     struct decoder_limits limits;
     bool discard; /* do not keep the samples, count them */
 };

@@ -249,6 +249,14 @@ static void very_many_channels(void **state)
         for (size_t k = 0; k < o.samples; k++)
             assert_in_range(o.pcm[k] - tone.pcm[k] * loud / 80 + 1, 0, 2);
         outcome_free(&o);
+        o = decode_path("wide.wav", &(struct ask){.hearing = {.channel = 64}});
+        assert_int_equal(o.samples, tone.samples);
+        for (size_t k = 0; k < o.samples; k++)
+            assert_in_range(o.pcm[k] - (loud == 80 ? tone.pcm[k] : 0) + 1, 0, 2);
+        assert_string_equal(o.info.left_out,
+                            "channel 1, channel 2, channel 3, channel 4, channel 5, channel 6, "
+                            "channel 7, channel 8 and 71 more");
+        outcome_free(&o);
     }
     outcome_free(&tone);
 }

@@ -38,7 +38,7 @@ static int on_pcm(void *arg, const int16_t *pcm, size_t n, int64_t at, struct er
 static int decode_bytes(const uint8_t *data, size_t len, struct heard *h, char *damage,
                         int64_t *total, struct err *err)
 {
-    const struct decode_task task = {on_info, on_pcm, {NULL, NULL}, h, 0};
+    const struct decode_task task = {on_info, on_pcm, {NULL, NULL}, h, 0, {0}};
     struct stream *s;
     int rc;
 
@@ -144,7 +144,8 @@ TEST(life_is_shown_while_skipping)
 {
     unsigned pulses = 0;
     struct heard h = {0};
-    const struct decode_task task = {on_info, on_pcm, {count_pulse, &pulses}, &h, INT64_MAX / 2};
+    const struct decode_task task = {on_info, on_pcm,        {count_pulse, &pulses},
+                                     &h,      INT64_MAX / 2, {0}};
     char damage[DECODE_DAMAGE_MAX] = "";
     struct err err = {0};
     int64_t total = 0;

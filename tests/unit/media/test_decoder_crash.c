@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "tests/unit/media/media_util.h"
 
+static const struct decoder_work plain;
+
 static int open_fds(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -173,7 +175,7 @@ TEST(cancelled_from_another_thread)
         int rc;
 
         assert_int_equal(setenv("MEDIA_DOUBLE", ways[i], 1), 0);
-        assert_ok(decoder_start(file, "", 0, 0, false, NULL, NULL, &d, &err), err);
+        assert_ok(decoder_start(file, &plain, NULL, &d, &err), err);
         assert_int_equal(pthread_create(&thread, NULL, cancel_soon, d), 0);
         do {
             rc = decoder_next(d, &ev, &err);
@@ -194,7 +196,7 @@ TEST(closed_half_way)
     struct err err;
 
     assert_int_equal(setenv("MEDIA_DOUBLE", "endless", 1), 0);
-    assert_ok(decoder_start(file, "", 0, 0, false, NULL, NULL, &d, &err), err);
+    assert_ok(decoder_start(file, &plain, NULL, &d, &err), err);
     assert_ok(decoder_next(d, &ev, &err), err);
     assert_ok(decoder_next(d, &ev, &err), err);
     decoder_close(d);
@@ -211,11 +213,11 @@ TEST(no_such_program)
     int rc;
 
     decoder_set_program("/nowhere/at/all");
-    rc = decoder_start(file, "", 0, 0, false, NULL, NULL, &d, &err);
+    rc = decoder_start(file, &plain, NULL, &d, &err);
     assert_true(rc < 0);
     assert_non_null(strstr(err.msg, "start a decoder"));
     assert_int_equal(open_fds(), before);
-    assert_int_equal(decoder_start(-1, "", 0, 0, false, NULL, NULL, &d, &err) < 0, 1);
+    assert_int_equal(decoder_start(-1, &plain, NULL, &d, &err) < 0, 1);
     close(file);
 }
 

@@ -5,6 +5,7 @@
 
 static struct decoder_limits limits = {1u << 30, 60000, 3600, 1000, 1u << 31};
 
+static const struct result_source sources[] = {{"channel 1"}, {"channel 2"}};
 static const struct result_tag tags[] = {{"container", "title", "Grüße", 0, 0},
                                          {"chapter", "title", "", 1000, 2500}};
 
@@ -18,6 +19,7 @@ static struct wire_request a_request(void)
                              .want_hash = true,
                              .has_fingerprint = true,
                              .fingerprint = "0123456789abcde",
+                             .hearing = {HEARING_AUTO, 63, 5},
                              .limits = limits};
     return m;
 }
@@ -32,7 +34,8 @@ static void its_bytes(enum wire_type type, const char *name, struct buf *b)
 TEST(the_bytes_stay)
 {
     const struct wire_request request = a_request();
-    const struct decoder_info info = {1234, 44100, 2, "mp4", "aac", tags, 2};
+    const struct decoder_info info = {1234,      44100,   2, 3,    "mp4", "aac",
+                                      "track 2", sources, 2, tags, 2};
     const struct decoder_entry entry = {"a\xff//b\n", 7,  1u << 31,  -1,   "0123456789abcde",
                                         "RIFF",       64, ERR_INPUT, "why"};
     const struct decoder_end end = {INT64_MAX, true, true, "fedcba987654321", "a bit"};
@@ -86,7 +89,7 @@ TEST(requests_come_back)
 
 TEST(info_must_be_text)
 {
-    struct decoder_info m = {1234, 44100, 2, "mp4", "aac", tags, 2}, got;
+    struct decoder_info m = {1234, 44100, 2, 3, "mp4", "aac", "track 2", sources, 2, tags, 2}, got;
     struct buf b = BUF_INIT;
     struct err err;
 

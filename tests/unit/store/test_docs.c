@@ -97,7 +97,7 @@ static void fill(void)
         {2500, 2900, " We", 0.98},  {2900, 3400, " met", 0.9},     {3400, 4000, " at", 0.97},
         {4000, 4200, " the", 0.99}, {4200, 4900, " market", 0.55}, {4900, 6000, " square.", 0.8}};
     static const struct result_segment interview[] = {
-        {0, 2500, "Good morning.", "en", -0.2, 0.01, 1.1, 0, 1, 0.98, false, NULL, NULL, 0},
+        {0, 2500, "Good morning.", "en", -0.2, 0.01, 1.1, 0, 1, 0.98, false, NULL, NULL, 0, 0},
         {2500, 6000, "We met at the market square.", "en", -0.3, 0.02, 1.2, 0, 1, 0.97,
          .words = met, .word_count = 6},
         {6000, 9000, "It was raining.", "en", -1.3, 0.1, 1.0, 0.4, 3, 0.8,
@@ -105,8 +105,9 @@ static void fill(void)
         {9000, 29000, "Thanks for watching!", "en", -0.9, 0.7, 0.8, 0, 1, 0.03, .dropped = true,
          .reason = "no speech; no voice; silence phrase"}};
     static const struct result_segment spanish[] = {
-        {0, 4000, "El puerto estaba lleno.", "es", -0.4, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0},
-        {4000, 7000, "the harbour", "en", -0.5, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0}};
+        {0, 4000, "El puerto estaba lleno.", "es", -0.4, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0,
+         0},
+        {4000, 7000, "the harbour", "en", -0.5, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0, 0}};
     static const struct result_tag tags[] = {{"container", "title", "A title", 0, 0},
                                              {"container", "artist", "Radio Norte", 0, 0},
                                              {"bext", "origination_date", "1990-05-17", 0, 0},
@@ -135,7 +136,7 @@ static void fill(void)
     for (int64_t id = 1; id <= 3; id++) {
         assert_ok(store_media_info(st,
                                    &(struct store_media_info){id, 29000 + id, 44100, 2, "wav",
-                                                              "pcm_s16le", tags, 4},
+                                                              "pcm_s16le", tags, 4, 1},
                                    &e),
                   e);
         hash[1] = (uint8_t)id;

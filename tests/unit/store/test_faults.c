@@ -180,7 +180,7 @@ static int step_known(struct world *w, struct err *e)
                                  {.type = REQUEST_VERIFIED, .verified = &verified, .count = 1}};
     struct request_reply reply = {0};
     int rc = store_media_info(
-        w->st, &(struct store_media_info){1, -1, 16000, 1, "wav", "pcm", tags, 2}, e);
+        w->st, &(struct store_media_info){1, -1, 16000, 1, "wav", "pcm", tags, 2, 1}, e);
 
     for (int i = 0; i < 2 && rc == 0; i++)
         rc = request_apply(w->st, &rq[i], &reply, e);

@@ -469,7 +469,7 @@ TEST(media_and_hashes)
 
     fill(st);
     assert_ok(store_media_info(
-                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL, 0}, &e),
+                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL, 0, 1}, &e),
               e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.audio_known_ms, 60000);
@@ -484,7 +484,7 @@ TEST(media_and_hashes)
     assert_int_equal(count_of("SELECT count(*) FROM media WHERE damage IS NOT NULL"), 0);
     /* The truth is not replaced by the container's word. */
     assert_ok(store_media_info(
-                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL, 0}, &e),
+                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL, 0, 1}, &e),
               e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.audio_known_ms, 58000);

@@ -17,6 +17,7 @@ static struct result_segment segments[] = {
      .end_ms = 1500,
      .text = (char *)"hello there",
      .language = (char *)"en",
+     .source = 2,
      .avg_logprob = -0.3f,
      .no_speech_prob = 0.01f,
      .compression_ratio = 1.1f,
@@ -109,8 +110,10 @@ static const struct msg_cap cap = {5, 6};
 static const struct msg_cancel cancel = {UINT64_MAX, 7};
 static const struct result_tag tags[] = {{"container", "title", "Título", 0, 0},
                                          {"chapter", "title", "", 1000, PROTOCOL_MAX_MS}};
-static const struct msg_media media = {1,    2, -1, 44100, 2, (char *)"mp3", (char *)"mp3float",
-                                       tags, 2};
+static const struct result_source sources[] = {{"channel 1"}, {"track 2"}};
+static const struct msg_media media = {
+    1,       2, -1,   44100, 2, 3, (char *)"track 2", (char *)"mp3", (char *)"mp3float",
+    sources, 2, tags, 2};
 static struct result_sound sounds[] = {
     {0, 960, 0, (char *)"Speech", 1.0f},
     {480, 2000, 62, (char *)"Applause", 0.25f},
@@ -158,7 +161,8 @@ static const struct msg_heartbeat heartbeat = {1, 2, 3, 4, 5, 6, 7, INT64_MAX};
 static const struct msg_log log_line = {2, (char *)"a line"};
 static const struct msg_tuned tuned = {32, 8, (char *)"no memory for 64 slots"};
 
-static const struct msg_settle settle = {7, (char *)"/m/\xff", (char *)"00ff", (char *)"{}", 36000};
+static const struct msg_settle settle = {
+    7, (char *)"/m/\xff", (char *)"00ff", (char *)"{}", 36000, true};
 static struct result_speaker speakers[] = {{12000, values}, {500, values + 2}};
 static struct result_turn turns[] = {{0, 9000, 1}, {0, 10, 0}, {4000, 4000, 0}};
 static const struct msg_settled settled = {7, {2, 2, 3, speakers, turns}, 15};
@@ -452,6 +456,7 @@ TEST(segments_are_checked)
 
     memset(long_reason, 'r', sizeof(long_reason));
     long_reason[257] = 0;
+    SEGMENT_REFUSED(source, RESULT_SOURCES_MAX + 1);
     SEGMENT_REFUSED(avg_logprob, INFINITY);
     SEGMENT_REFUSED(start_ms, -1);
     SEGMENT_REFUSED(start_ms, 1501);

@@ -107,7 +107,8 @@ static struct result_voices heard(uint32_t from, uint32_t to)
 
 static struct msg_settle work(int64_t task, const char *dir, const char *hash, const char *params)
 {
-    return (struct msg_settle){task, (char *)dir, (char *)hash, (char *)params, SECONDS * 1000};
+    return (struct msg_settle){task,           (char *)dir,    (char *)hash,
+                               (char *)params, SECONDS * 1000, false};
 }
 
 static void begin(struct play *p)

@@ -241,24 +241,24 @@ TEST(audio_is_read_as_it_was_written)
     struct err e = {0};
     struct pcm_lane l;
 
-    pcm_lane_init(&l, &pool, start);
-    assert_int_equal(pcm_lane_read(&l, start, 1, out), -1);
+    pcm_lane_init(&l, &pool, 1, start);
+    assert_int_equal(pcm_lane_read(&l, 0, start, 1, out), -1);
     for (int64_t at = 0; at < n; at += 997) {
         size_t m = n - at < 997 ? (size_t)(n - at) : 997;
 
         assert_ok(pcm_lane_append(&l, pcm + at, m, &e), e);
     }
-    assert_int_equal(pcm_lane_read(&l, start, (size_t)n, out), n);
+    assert_int_equal(pcm_lane_read(&l, 0, start, (size_t)n, out), n);
     for (int64_t i = 0; i < n; i++)
         assert_true(out[i] == (float)pcm[i] / 32768.0f);
-    assert_int_equal(pcm_lane_read(&l, start + 50000, 60000, out), -1);
+    assert_int_equal(pcm_lane_read(&l, 0, start + 50000, 60000, out), -1);
     pcm_lane_close(&l);
-    assert_int_equal(pcm_lane_read(&l, start + 50000, 60000, out), 50000);
+    assert_int_equal(pcm_lane_read(&l, 0, start + 50000, 60000, out), 50000);
     assert_true(out[0] == (float)pcm[50000] / 32768.0f);
-    assert_int_equal(pcm_lane_read(&l, start + n, 60000, out), 0);
-    assert_int_equal(pcm_lane_read(&l, start + n + 5, 60000, out), 0);
+    assert_int_equal(pcm_lane_read(&l, 0, start + n, 60000, out), 0);
+    assert_int_equal(pcm_lane_read(&l, 0, start + n + 5, 60000, out), 0);
     assert_true(pcm_lane_release(&l, start + 70000));
-    assert_int_equal(pcm_lane_read(&l, start + 70000, 30000, out), 30000);
+    assert_int_equal(pcm_lane_read(&l, 0, start + 70000, 30000, out), 30000);
     for (int64_t i = 0; i < 30000; i++)
         assert_true(out[i] == (float)pcm[70000 + i] / 32768.0f);
     assert_true(pool.used_bytes > 0);
@@ -279,17 +279,17 @@ TEST(the_engine_is_fed_whatever_the_budget)
     struct pcm_lane l;
     int64_t seek = 0;
 
-    pcm_lane_init(&l, &pool, 0);
+    pcm_lane_init(&l, &pool, 1, 0);
     for (int window = 0; window < 5; window++) {
         while (pcm_pool_has_room(&pool) || pcm_lane_starves(&l))
             assert_ok(pcm_lane_append(&l, pcm, RATE, &e), e);
         assert_false(pcm_pool_has_room(&pool));
         /* A decoder that waits means a window that is ready. */
-        assert_int_equal(pcm_lane_read(&l, seek, 480000, out), 480000);
+        assert_int_equal(pcm_lane_read(&l, 0, seek, 480000, out), 480000);
         assert_true(pool.used_bytes < 3 * 480000 * sizeof(int16_t));
         seek += 29 * RATE;
         pcm_lane_release(&l, seek);
-        assert_int_equal(pcm_lane_read(&l, seek, 480000, out), -1);
+        assert_int_equal(pcm_lane_read(&l, 0, seek, 480000, out), -1);
         assert_true(pcm_lane_starves(&l));
     }
     pcm_lane_free(&l);

@@ -39,6 +39,7 @@ static int lie(void)
     struct decoder_info info = {.duration_ms = INT64_MAX,
                                 .sample_rate_hz = UINT32_MAX,
                                 .channels = UINT32_MAX,
+                                .tracks = UINT32_MAX,
                                 .container = "wav",
                                 .codec = "pcm"};
     struct decoder_end end = {.complete = true, .damage = ""};

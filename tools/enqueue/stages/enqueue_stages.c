@@ -189,6 +189,26 @@ static void put_source(const struct store_stage *source, const struct param_fiel
     snprintf((char *)params + f->offset, f->size, "%s/%s", source->model_hash, hex);
 }
 
+struct hearing_words enqueue_hearing(const struct stage_kind *k, struct hearing_words words)
+{
+    if (!k->apart && (words.channels[0] < '1' || words.channels[0] > '9'))
+        memcpy(words.channels, (char[sizeof(words.channels)]){"mix"}, sizeof(words.channels));
+    return words;
+}
+
+/* What is heard of a recording is said once, of its transcription. words: as that one has them. */
+static void put_hearing(const struct stage_kind *k, struct hearing_words words, void *params)
+{
+    const struct param_field *channels = param_table_find(k->params, "channels"),
+                             *tracks = param_table_find(k->params, "tracks");
+
+    words = enqueue_hearing(k, words);
+    if (channels)
+        memcpy((char *)params + channels->offset, words.channels, sizeof(words.channels));
+    if (tracks)
+        memcpy((char *)params + tracks->offset, words.tracks, sizeof(words.tracks));
+}
+
 int enqueue_stage_on(const struct stage_kind *k, const struct store_stage *source,
                      const char *params_json, char **ret, struct err *err)
 {
@@ -201,6 +221,8 @@ int enqueue_stage_on(const struct stage_kind *k, const struct store_stage *sourc
         rc = param_table_from_json(t, params_json, params, err);
     if (rc == 0 && f)
         put_source(source, f, params);
+    if (rc == 0)
+        put_hearing(k, stage_hearing_words(source->name, source->params_json), params);
     if (rc == 0)
         rc = param_table_to_json(t, params, ret, err);
     free(params);
@@ -217,6 +239,11 @@ static int params_of(size_t which, const struct enqueue_wish *w, const struct en
 
     if (rc == 0 && source)
         put_source(&all->transcribe, source, params);
+    if (rc == 0 && all->transcribe.name)
+        put_hearing(stage_kinds[which],
+                    stage_hearing_words(all->transcribe.name, all->transcribe.params_json), params);
+    else if (rc == 0)
+        put_hearing(stage_kinds[which], w->params.params.hearing, params);
     if (rc == 0)
         rc = param_table_to_json(t, params, ret, err);
     free(params);

@@ -32,10 +32,15 @@ int enqueue_stages_one(size_t which, const char *model, struct enqueue_stages *r
                        struct err *err);
 void enqueue_stages_free(struct enqueue_stages *s);
 
-/* The parameters of a stage that works on a transcription, made to work on this one. *ret newly
+/* The parameters of a stage beside a transcription, made to hear what this one hears, and, where it
+ * works on one, to work on it. *ret newly
  * allocated. */
 int enqueue_stage_on(const struct stage_kind *k, const struct store_stage *source,
                      const char *params_json, char **ret, struct err *err);
+
+/* What a stage hears beside a transcription that hears this: the same, but for those that hear the
+ * mix of what others hear apart. */
+struct hearing_words enqueue_hearing(const struct stage_kind *k, struct hearing_words words);
 
 /* "to transcribe with whisper-nano" */
 void enqueue_stage_words(const struct store_stage *s, struct buf *out);

@@ -1,7 +1,7 @@
 /* The parameters of the transcribe stage: their table, and what they must agree on. */
 #include <string.h>
 
-#include "workers/stages/param_table.h"
+#include "workers/stages/hearing_params.h"
 #include "workers/stages/transcribe/transcribe_params.h"
 
 #define FIELD(field, of) .name = #field, .kind = PARAM_##of, PARAM_AT(transcribe_params, field)
@@ -13,6 +13,22 @@ static const struct param_field fields[] = {
      .help = "en, es ...; default: heard from the recording",
      .manual = "The language that is spoken, such as en; without it, it is heard."},
     {FIELD(translate, BOOL), .always = true, .help = "into English; the same as --task=translate"},
+
+    {HEARING_CHANNELS(transcribe_params), .value = "WHICH",
+     .title = "What is heard of a recording, by every stage",
+     .help = "mix (default), split, auto, or the number of one channel",
+     .manual = "One of mix, the default: all channels mixed to one; split: each channel is heard "
+               "by itself, and is a voice of its own to diarization; auto: those channels are in "
+               "which different people speak, one microphone each, and else it is mixed; or the "
+               "number of the one channel that is heard, from 1 on. A recording without that "
+               "channel fails, and says so. Holds for every stage that listens."},
+    {HEARING_TRACKS(transcribe_params), .value = "WHICH",
+     .help = "best (default), all, or numbers of audio tracks: 1,3",
+     .manual = "One of best, the default: the audio track that players would choose; all; or "
+               "numbers of audio tracks, from 1 on and ascending, of which those are heard that a "
+               "recording has. Several are heard each by itself, in its own language. What is "
+               "left out of a recording is said in the view 'recordings'. Holds for every stage "
+               "that listens."},
 
     {FIELD(vad_model, TEXT), .option = "vad", .value = "WHEN",
      .title = "Voice activity: where somebody speaks (Silero's model)",
@@ -111,6 +127,7 @@ static const struct param_field fields[] = {
 };
 
 static const struct transcribe_params usual = {
+    .hearing = HEARING_USUAL,
     .temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f},
     .temperature_count = 6,
     .compression_ratio_threshold = 2.4f,
@@ -165,6 +182,8 @@ static int check(const void *params, struct err *err)
     const struct transcribe_params *p = params;
     int rc = check_language(p->language, err);
 
+    if (rc == 0)
+        rc = hearing_check(&p->hearing, err);
     if (rc == 0)
         rc = check_vad(p, err);
     if (rc != 0)

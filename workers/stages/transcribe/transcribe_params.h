@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/audio/hearing.h"
 
 struct param_table; /* workers/stages/param_table.h */
 
@@ -56,6 +57,8 @@ struct transcribe_params {
     bool word_timestamps;
     float hallucination_silence_threshold; /* seconds; 0: off. With word_timestamps: words that look
                                               invented next to silence of that length are dropped */
+
+    struct hearing_words hearing; /* channels, tracks */
 
     /* Voice activity; vad_model "" = off: Whisper's own windows follow each other */
     char vad_model[512];     /* "silero-vad" (in the models directory) or an absolute path */

@@ -1,2 +1,0 @@
--- A number that another change has.
-SELECT 1;

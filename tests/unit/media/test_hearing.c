@@ -1,0 +1,222 @@
+/* Which of a file's tracks and channels are decoded, sample for sample as the ffmpeg tool takes
+ * them out, and what is said of the others. */
+#include "tests/unit/media/media_util.h"
+
+static void assert_as_tool(const struct outcome *o, const char *input, const char *how)
+{
+    size_t len, apart = 0;
+    int16_t *want;
+
+    sh("ffmpeg -v error -nostdin -y -i '%s' %s -ac 1 -ar 16000 -f s16le ref.raw", input, how);
+    want = (int16_t *)(void *)slurp("ref.raw", &len);
+    if (o->rc != 0)
+        print_error("%s: %s\n", input, o->err.msg);
+    assert_int_equal(o->rc, 0);
+    assert_int_equal(o->samples, len / 2);
+    for (size_t i = 0; i < o->samples; i++)
+        apart += o->pcm[i] != want[i];
+    assert_int_equal(apart, 0);
+    free(want);
+}
+
+/* Each of its channels has a tone of its own. */
+static void make_channels(void)
+{
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i "
+       "'aevalsrc=0.3*sin(2*PI*t*300)|0.2*sin(2*PI*t*500)|0.1*sin(2*PI*t*700):s=48000:d=2:c=3.0' "
+       "-c:a pcm_s16le three.wav");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i "
+       "'aevalsrc=0.3*sin(2*PI*t*300)|0.2*sin(2*PI*t*500):s=48000:d=2:c=stereo' two.flac");
+}
+
+static void make_tracks(void)
+{
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i sine=300:d=2 -f lavfi -i sine=500:d=3 -f lavfi -i "
+       "sine=700:d=1 -map 0 -map 1 -map 2 -metadata:s:a:0 language=eng -metadata:s:a:1 "
+       "language=spa -c:a flac tracks.mkv");
+}
+
+static struct outcome decoded(const char *path, uint32_t channel, uint32_t track)
+{
+    const struct ask ask = {.hearing = {HEARING_MIX, channel, track ? 1u << (track - 1) : 0}};
+
+    return decode_path(path, &ask);
+}
+
+static struct outcome apart(const char *path, enum hearing_channels channels, uint32_t tracks)
+{
+    return decode_path(path, &(struct ask){.hearing = {(uint8_t)channels, 0, tracks}});
+}
+
+/* Source k of what came, as if it were all. */
+static void assert_source(const struct outcome *o, uint32_t k, const char *input, const char *how)
+{
+    const uint32_t stride = o->info.source_count + 1;
+    struct outcome one = {.samples = o->samples};
+
+    assert_int_equal(o->rc, 0);
+    one.pcm = malloc(o->samples * sizeof(*one.pcm) + 1);
+    for (size_t i = 0; i < o->samples; i++)
+        one.pcm[i] = o->pcm[i * stride + k];
+    assert_as_tool(&one, input, how);
+    free(one.pcm);
+}
+
+static void one_channel_is_heard(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    make_channels();
+    for (uint32_t c = 1; c <= 2; c++) {
+        char how[64];
+
+        snprintf(how, sizeof(how), "-af 'pan=mono|c0=c%u'", c - 1);
+        o = decoded("two.flac", c, 0);
+        assert_as_tool(&o, "two.flac", how);
+        assert_string_equal(o.info.left_out, c == 1 ? "channel 2" : "channel 1");
+        assert_int_equal(o.info.channels, 2);
+        outcome_free(&o);
+    }
+    o = decoded("three.wav", 2, 0);
+    assert_as_tool(&o, "three.wav", "-af 'pan=mono|c0=c1'");
+    assert_string_equal(o.info.left_out, "channel 1, channel 3");
+    outcome_free(&o);
+    o = decoded("two.flac", 0, 0);
+    assert_as_tool(&o, "two.flac", "");
+    assert_string_equal(o.info.left_out, "");
+    outcome_free(&o);
+}
+
+static void one_track_is_heard(void **state)
+{
+    static const char *const others[] = {"track 1 (eng), track 3", "track 2 (spa), track 3",
+                                         "track 1 (eng), track 3", "track 1 (eng), track 2 (spa)"};
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    make_tracks();
+    for (uint32_t t = 1; t <= 3; t++) {
+        char how[32];
+
+        snprintf(how, sizeof(how), "-map 0:a:%u", t - 1);
+        o = decoded("tracks.mkv", 0, t);
+        assert_as_tool(&o, "tracks.mkv", how);
+        assert_string_equal(o.info.left_out, others[t]);
+        assert_int_equal(o.info.tracks, 3);
+        outcome_free(&o);
+    }
+    o = decoded("tracks.mkv", 0, 0);
+    assert_int_equal(o.rc, 0);
+    assert_non_null(strstr(o.info.left_out, "track 3"));
+    outcome_free(&o);
+}
+
+static void channels_side_by_side(void **state)
+{
+    static const int64_t skips[] = {0, 1, 15999, 20001, 31999};
+    struct outcome all, o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    make_channels();
+    all = apart("two.flac", HEARING_SPLIT, 0);
+    assert_int_equal(all.info.source_count, 2);
+    assert_string_equal(all.info.left_out, "");
+    assert_string_equal(all.labels[1], "channel 2");
+    assert_int_equal(all.end.total_samples, all.samples);
+    assert_source(&all, 0, "two.flac", "");
+    assert_source(&all, 1, "two.flac", "-af 'pan=mono|c0=c0'");
+    assert_source(&all, 2, "two.flac", "-af 'pan=mono|c0=c1'");
+    for (size_t i = 0; i < sizeof(skips) / sizeof(skips[0]); i++) {
+        o = decode_path("two.flac",
+                        &(struct ask){.hearing = {HEARING_SPLIT, 0, 0}, .skip_samples = skips[i]});
+        assert_int_equal(o.first_sample, skips[i]);
+        assert_int_equal(o.samples + (size_t)skips[i], all.samples);
+        assert_memory_equal(o.pcm, all.pcm + 3 * skips[i], o.samples * 6);
+        outcome_free(&o);
+    }
+    outcome_free(&all);
+    /* Two tones are no speech, and one channel is no more than one. */
+    o = apart("two.flac", HEARING_AUTO, 0);
+    assert_int_equal(o.info.source_count, 0);
+    assert_as_tool(&o, "two.flac", "");
+    outcome_free(&o);
+    write_tone("tone.wav", 16000, 1);
+    o = apart("tone.wav", HEARING_SPLIT, 0);
+    assert_int_equal(o.info.source_count, 0);
+    assert_as_tool(&o, "tone.wav", "");
+    outcome_free(&o);
+}
+
+static void tracks_side_by_side(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    make_tracks();
+    o = apart("tracks.mkv", HEARING_MIX, HEARING_ALL);
+    assert_int_equal(o.info.source_count, 3);
+    assert_string_equal(o.info.left_out, "");
+    assert_string_equal(o.labels[2], "track 3");
+    assert_int_equal(o.samples, 48000); /* the longest */
+    assert_source(&o, 2, "tracks.mkv", "-map 0:a:1");
+    for (size_t i = 32100; i < o.samples; i++) /* of the first, which has 2 s */
+        assert_int_equal(o.pcm[4 * i + 1], 0);
+    o.samples = 30000;
+    assert_source(&o, 1, "tracks.mkv", "-map 0:a:0 -af aresample=16000,atrim=end_sample=30000");
+    outcome_free(&o);
+    o = apart("tracks.mkv", HEARING_AUTO, 1 | 4 | 32);
+    assert_int_equal(o.info.source_count, 2);
+    assert_string_equal(o.info.left_out, "track 2 (spa)");
+    outcome_free(&o);
+}
+
+/* One that begins 700 ms later. */
+static void a_later_track_is_where_it_belongs(void **state)
+{
+    struct outcome o;
+    size_t first = 0;
+
+    (void)state;
+    need_tools("ffmpeg");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i anullsrc=r=16000:cl=mono -itsoffset 0.7 -f lavfi "
+       "-i "
+       "sine=500:d=1:r=16000 -map 0 -map 1 -t 3 -c:a pcm_s16le late.mkv");
+    o = apart("late.mkv", HEARING_MIX, HEARING_ALL);
+    assert_int_equal(o.rc, 0);
+    while (first < o.samples && o.pcm[first * 3 + 2] == 0)
+        first++;
+    assert_in_range(first, 11184, 11264);
+    outcome_free(&o);
+}
+
+static void what_is_not_there_is_no_recording(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    make_channels();
+    make_tracks();
+    o = decoded("two.flac", 3, 0);
+    assert_sentence(&o, ERR_INPUT, "channel 3 is to be heard, and it has 2");
+    outcome_free(&o);
+    o = decoded("tracks.mkv", 0, 4);
+    assert_sentence(&o, ERR_INPUT, "it has 3 audio tracks, and none of those");
+    outcome_free(&o);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_channel_is_heard),
+    cmocka_unit_test(one_track_is_heard),
+    cmocka_unit_test(channels_side_by_side),
+    cmocka_unit_test(tracks_side_by_side),
+    cmocka_unit_test(a_later_track_is_where_it_belongs),
+    cmocka_unit_test(what_is_not_there_is_no_recording),
+};
+
+MEDIA_TEST_MAIN(tests)

@@ -1,0 +1,46 @@
+/* workers/audio/channel_choice.h - do a recording's channels hold different speech, one microphone
+ * each, or one sound?
+ *
+ * Looked at are the levels of all channels in frames of 50 ms. A channel is a *voice* when
+ *  - it is loud enough: its 95th percentile is above -55 dBFS, and at most 35 dB below the loudest
+ *    channel's; and its level moves as speech does, and hum does not: 12 dB between its 10th and
+ * 95th percentile;
+ *  - it leads: for 3 s and for 2 % of the time in which there is sound, its level is at least 12 dB
+ *    above that of every other such channel, each measured by its own 95th percentile, so that a
+ *    microphone which was turned down is none the less one.
+ * Channels hold different speech when two of them at least are voices, and no two of these are one
+ * sound: their correlation at lag 0 is below 0.6. In dual mono, in a room before two microphones,
+ * and beside a silent channel nobody leads, or one alone. Pure; one thread for each. */
+#ifndef NIGHTSHIFT_WORKERS_AUDIO_CHANNEL_CHOICE_H
+#define NIGHTSHIFT_WORKERS_AUDIO_CHANNEL_CHOICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/audio/hearing.h"
+
+#define CHANNEL_FRAME 800 /* samples at 16 kHz */
+
+/* Looked at is the beginning: until there were two minutes of sound, at most ten minutes. */
+#define CHANNEL_SOUND_FRAMES (120 * 20)
+#define CHANNEL_FRAMES_MAX (600 * 20)
+
+struct channel_choice;
+
+/* channels: 2 to HEARING_SOURCES_MAX. */
+int channel_choice_new(uint32_t channels, struct channel_choice **ret, struct err *err);
+void channel_choice_free(struct channel_choice *c); /* NULL is fine */
+/* The next frame: pcm[channel] points to CHANNEL_FRAME samples. What comes after enough was seen is
+ * ignored. */
+void channel_choice_feed(struct channel_choice *c, const int16_t *const *pcm);
+bool channel_choice_has_enough(const struct channel_choice *c);
+/* Bit i: channel i is a voice of its own; 0: they are to be mixed. Never one bit alone. */
+uint32_t channel_choice_voices(const struct channel_choice *c);
+/* The 95th percentile of a channel's level: dB below full scale. */
+uint8_t channel_choice_loud(const struct channel_choice *c, uint32_t channel);
+/* Of n samples: dB below full scale, 0 to 120. */
+uint8_t channel_level(const int16_t *pcm, size_t n);
+
+#endif

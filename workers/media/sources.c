@@ -1,0 +1,465 @@
+#include "workers/media/sources.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/audio/channel_choice.h"
+#include "workers/audio/crosstalk.h"
+
+#define RATE_HZ 16000
+#define LAG_SAMPLES ((size_t)60 * RATE_HZ)
+#define SHIFT_MOST ((int64_t)60 * RATE_HZ)
+
+struct queue {
+    int16_t *data; /* owned */
+    size_t head, count, cap;
+    size_t skip; /* of what is still to come */
+};
+
+struct track {
+    bool begun, decided;
+    int64_t start;
+    uint32_t channels; /* that are kept apart while it is open whether they are sources; or are */
+    uint32_t voices;   /* bit i: channel i is a source; 0: it is one, mixed */
+    struct queue mix, apart[HEARING_SOURCES_MAX];
+    struct channel_choice *choice; /* NULL: nothing is to be chosen */
+    size_t looked;                 /* samples that the choice has seen */
+    struct crosstalk crosstalk;    /* between its voices; channels 0: none */
+    uint32_t ahead;                /* frames that it has looked at beyond what was given */
+};
+
+struct sources {
+    uint32_t track_count;
+    uint8_t how;
+    sources_sink sink;
+    void *arg;
+    struct track tracks[SOURCES_TRACKS_MAX];
+    bool settled, ended; /* which sources there are */
+    uint32_t count;
+    struct sources_one list[HEARING_SOURCES_MAX];
+    int16_t out[CHANNEL_FRAME * (HEARING_SOURCES_MAX + 1)];
+};
+
+/* ---- queues */
+
+static int reserve(struct queue *q, size_t more, struct err *err)
+{
+    size_t want = q->count + more, cap = q->cap ? q->cap : 65536;
+    int16_t *data;
+
+    if (q->head + want <= q->cap)
+        return 0;
+    if (want <= q->cap / 2) {
+        memmove(q->data, q->data + q->head, q->count * sizeof(*q->data));
+        q->head = 0;
+        return 0;
+    }
+    while (cap < want * 2)
+        cap *= 2;
+    data = malloc(cap * sizeof(*data));
+    if (!data)
+        return err_set(err, ERR_LIMIT, "it wants more memory than a decoder may have");
+    if (q->count)
+        memcpy(data, q->data + q->head, q->count * sizeof(*data));
+    free(q->data);
+    *q = (struct queue){data, 0, q->count, cap, q->skip};
+    return 0;
+}
+
+/* Every stride-th of pcm; NULL: silence. */
+static int push(struct queue *q, const int16_t *pcm, size_t stride, size_t n, struct err *err)
+{
+    size_t skip = !pcm ? 0 : q->skip < n ? q->skip : n;
+    int rc = reserve(q, n, err);
+    int16_t *to;
+
+    q->skip -= skip;
+    n -= skip;
+
+    if (rc != 0 || n == 0)
+        return rc;
+    to = q->data + q->head + q->count;
+    for (size_t i = 0; i < n; i++)
+        to[i] = pcm ? pcm[(i + skip) * stride] : 0;
+    q->count += n;
+    return 0;
+}
+
+static void drop(struct queue *q, size_t n)
+{
+    q->head += n;
+    q->count -= n;
+}
+
+static void queue_free(struct queue *q)
+{
+    free(q->data);
+    *q = (struct queue){0};
+}
+
+/* ---- life */
+
+int sources_new(uint32_t tracks, uint8_t how, sources_sink sink, void *arg, struct sources **ret,
+                struct err *err)
+{
+    struct sources *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    s->track_count = tracks;
+    s->how = how;
+    s->sink = sink;
+    s->arg = arg;
+    *ret = s;
+    return 0;
+}
+
+static void drop_channels(struct track *t)
+{
+    for (uint32_t i = 0; i < HEARING_SOURCES_MAX; i++)
+        queue_free(&t->apart[i]);
+    t->channels = 0;
+}
+
+void sources_free(struct sources *s)
+{
+    for (uint32_t i = 0; s && i < s->track_count; i++) {
+        queue_free(&s->tracks[i].mix);
+        drop_channels(&s->tracks[i]);
+        channel_choice_free(s->tracks[i].choice);
+    }
+    free(s);
+}
+
+uint32_t sources_count(const struct sources *s, const struct sources_one **ret)
+{
+    *ret = s->list;
+    return s->count;
+}
+
+uint32_t sources_stride(const struct sources *s) { return s->count ? s->count + 1 : 1; }
+
+bool sources_wants_channels(const struct sources *s, uint32_t track)
+{
+    return s->tracks[track].channels > 0;
+}
+
+/* ---- which channels are sources */
+
+/* voices: of a track's channels; fewer than two: it is mixed. */
+static void decide(struct track *t, uint32_t voices)
+{
+    channel_choice_free(t->choice);
+    t->choice = NULL;
+    t->decided = true;
+    t->voices = voices;
+    if (!voices) {
+        drop_channels(t);
+        t->crosstalk.channels = 0;
+    }
+}
+
+int sources_begin(struct sources *s, uint32_t track, uint32_t channels, int64_t start,
+                  struct err *err)
+{
+    struct track *t = &s->tracks[track];
+
+    t->begun = true;
+    if (t->decided) /* it was not waited for */
+        return 0;
+    t->start = start;
+    t->channels = s->how == HEARING_MIX || channels < 2 ? 0 : channels;
+    if (t->channels && s->how == HEARING_AUTO)
+        return channel_choice_new(channels, &t->choice, err);
+    decide(t, t->channels ? (UINT32_C(1) << channels) - 1 : 0);
+    return 0;
+}
+
+static void choose(struct track *t, uint32_t voices)
+{
+    struct crosstalk *x = &t->crosstalk;
+
+    for (uint32_t c = 0; c < t->channels; c++)
+        if (voices >> c & 1)
+            x->loud[x->channels++] = channel_choice_loud(t->choice, c);
+    decide(t, voices);
+}
+
+/* Shows the choice what has come. at_end: decides in any case. */
+static void look(struct track *t, bool at_end)
+{
+    const int16_t *frame[HEARING_SOURCES_MAX];
+
+    while (t->choice && t->looked + CHANNEL_FRAME <= t->apart[0].count &&
+           !channel_choice_has_enough(t->choice)) {
+        for (uint32_t i = 0; i < t->channels; i++)
+            frame[i] = t->apart[i].data + t->apart[i].head + t->looked;
+        channel_choice_feed(t->choice, frame);
+        t->looked += CHANNEL_FRAME;
+    }
+    if (t->choice && (at_end || channel_choice_has_enough(t->choice)))
+        choose(t, channel_choice_voices(t->choice));
+    if (at_end && !t->begun)
+        decide(t, 0);
+}
+
+static uint32_t bits(uint32_t v)
+{
+    uint32_t n = 0;
+
+    for (; v; v &= v - 1)
+        n++;
+    return n;
+}
+
+/* Where there would be more sources than can be, later tracks are mixed. */
+static void list_sources(struct sources *s)
+{
+    for (uint32_t i = 0; i < s->track_count; i++) {
+        struct track *t = &s->tracks[i];
+        uint32_t left = HEARING_SOURCES_MAX - s->count - (s->track_count - 1 - i);
+
+        if (bits(t->voices) > left)
+            decide(t, 0);
+        if (!t->voices)
+            s->list[s->count++] = (struct sources_one){i, 0};
+        for (uint32_t c = 0; c < t->channels; c++)
+            if (t->voices >> c & 1)
+                s->list[s->count++] = (struct sources_one){i, c + 1};
+            else
+                queue_free(&t->apart[c]);
+    }
+    if (s->count == 1)
+        s->count = 0;
+}
+
+/* ---- side by side */
+
+static struct queue *queue_of(struct sources *s, struct sources_one of)
+{
+    struct track *t = &s->tracks[of.track];
+
+    return of.channel ? &t->apart[of.channel - 1] : &t->mix;
+}
+
+/* Calls fn for each queue of a track that is in use. */
+static int each_queue(struct track *t, int (*fn)(struct queue *, int64_t, struct err *), int64_t n,
+                      struct err *err)
+{
+    int rc = fn(&t->mix, n, err);
+
+    for (uint32_t c = 0; rc == 0 && c < t->channels; c++)
+        if (t->voices >> c & 1)
+            rc = fn(&t->apart[c], n, err);
+    return rc;
+}
+
+static int shift(struct queue *q, int64_t by, struct err *err)
+{
+    size_t had = q->count, n = (size_t)(by < 0 ? -by : by);
+    int rc = 0;
+
+    if (by < 0) {
+        q->skip = n < had ? 0 : n - had;
+        drop(q, n < had ? n : had);
+    } else if (by > 0) {
+        rc = push(q, NULL, 1, n, err);
+        if (rc == 0) {
+            memmove(q->data + q->head + n, q->data + q->head, had * sizeof(*q->data));
+            memset(q->data + q->head, 0, n * sizeof(*q->data));
+        }
+    }
+    return rc;
+}
+
+static int pad(struct queue *q, int64_t to, struct err *err)
+{
+    return (int64_t)q->count < to ? push(q, NULL, 1, (size_t)to - q->count, err) : 0;
+}
+
+/* The others are put where they are beside the first. */
+static int align(struct sources *s, struct err *err)
+{
+    const struct track *first = &s->tracks[0];
+    int rc = 0;
+
+    for (uint32_t i = 1; rc == 0 && i < s->track_count; i++) {
+        struct track *t = &s->tracks[i];
+        int64_t by;
+
+        if (!t->begun || !first->begun || t->start == INT64_MIN || first->start == INT64_MIN ||
+            __builtin_sub_overflow(t->start, first->start, &by) || by > SHIFT_MOST ||
+            by < -SHIFT_MOST)
+            continue;
+        rc = each_queue(t, shift, by, err);
+    }
+    return rc;
+}
+
+static void measure(struct sources *s, size_t *least, size_t *most)
+{
+    *least = SIZE_MAX;
+    *most = 0;
+    for (uint32_t i = 0; i < s->track_count; i++) {
+        size_t n = s->tracks[i].mix.count;
+
+        for (uint32_t c = 0; c < s->tracks[i].channels; c++)
+            if (s->tracks[i].voices >> c & 1 && s->tracks[i].apart[c].count < n)
+                n = s->tracks[i].apart[c].count;
+        *least = n < *least ? n : *least;
+        *most = s->tracks[i].mix.count > *most ? s->tracks[i].mix.count : *most;
+    }
+}
+
+/* Nothing is awaited that does not come. */
+static int fill_up(struct sources *s, struct err *err)
+{
+    size_t least, most;
+    int rc = 0;
+
+    measure(s, &least, &most);
+    if (!s->ended && most - least <= LAG_SAMPLES)
+        return 0;
+    for (uint32_t i = 0; rc == 0 && i < s->track_count; i++)
+        rc = each_queue(&s->tracks[i], pad, (int64_t)(s->ended ? most : most - LAG_SAMPLES), err);
+    return rc;
+}
+
+static int16_t mixed(const struct sources *s, size_t i)
+{
+    int32_t sum = 0;
+
+    for (uint32_t k = 0; k < s->track_count; k++)
+        sum += s->tracks[k].mix.data[s->tracks[k].mix.head + i];
+    return (int16_t)(sum / (int32_t)s->track_count);
+}
+
+static int drop_n(struct queue *q, int64_t n, struct err *err)
+{
+    (void)err;
+    drop(q, (size_t)n);
+    return 0;
+}
+
+/* The voices of a track, from a frame on. */
+static void voices_at(const struct track *t, size_t frame, int16_t *ret[HEARING_SOURCES_MAX])
+{
+    uint32_t n = 0;
+
+    for (uint32_t c = 0; c < t->channels; c++)
+        if (t->voices >> c & 1)
+            ret[n++] = t->apart[c].data + t->apart[c].head + frame * CHANNEL_FRAME;
+}
+
+/* least: what there is. */
+static void take_out_crosstalk(struct track *t, size_t least, size_t n)
+{
+    int16_t *voices[HEARING_SOURCES_MAX];
+
+    if (!t->crosstalk.channels)
+        return;
+    while (t->ahead <= CROSSTALK_AHEAD && t->ahead * (size_t)CHANNEL_FRAME < least) {
+        size_t left = least - t->ahead * (size_t)CHANNEL_FRAME;
+
+        voices_at(t, t->ahead++, voices);
+        crosstalk_look(&t->crosstalk, (const int16_t *const *)voices,
+                       left < CHANNEL_FRAME ? left : CHANNEL_FRAME);
+    }
+    voices_at(t, 0, voices);
+    crosstalk_take_out(&t->crosstalk, voices, n);
+    t->ahead--;
+}
+
+/* How much is given at once: a frame of channel_choice.h, with what must be known behind it. */
+static size_t next_piece(const struct sources *s, size_t least)
+{
+    if (least >= (size_t)CHANNEL_FRAME * (CROSSTALK_AHEAD + 1))
+        return CHANNEL_FRAME;
+    if (!s->ended)
+        return 0;
+    return least < CHANNEL_FRAME ? least : CHANNEL_FRAME;
+}
+
+static int give(struct sources *s, size_t least, size_t n, struct err *err)
+{
+    const uint32_t stride = sources_stride(s);
+    int rc;
+
+    for (uint32_t i = 0; i < s->track_count; i++)
+        take_out_crosstalk(&s->tracks[i], least, n);
+
+    for (size_t i = 0; i < n; i++)
+        s->out[i * stride] = mixed(s, i);
+    for (uint32_t k = 0; k < s->count; k++) {
+        const struct queue *q = queue_of(s, s->list[k]);
+
+        for (size_t i = 0; i < n; i++)
+            s->out[i * stride + k + 1] = q->data[q->head + i];
+    }
+    rc = s->sink(s->arg, s->out, n, err);
+    for (uint32_t i = 0; i < s->track_count; i++)
+        (void)each_queue(&s->tracks[i], drop_n, (int64_t)n, err);
+    return rc;
+}
+
+static int settle(struct sources *s, struct err *err)
+{
+    size_t most = 0;
+    bool open = false;
+
+    for (uint32_t i = 0; i < s->track_count; i++) {
+        look(&s->tracks[i], s->ended);
+        open |= !s->tracks[i].decided;
+        most = s->tracks[i].mix.count > most ? s->tracks[i].mix.count : most;
+    }
+    /* A track of which nothing comes is not waited for. */
+    for (uint32_t i = 0; open && i < s->track_count; i++)
+        if (!s->tracks[i].begun && most > LAG_SAMPLES)
+            decide(&s->tracks[i], 0);
+    for (uint32_t i = 0; i < s->track_count; i++)
+        if (!s->tracks[i].decided)
+            return 0;
+    list_sources(s);
+    s->settled = true;
+    return align(s, err);
+}
+
+static int go_on(struct sources *s, struct err *err)
+{
+    size_t least = 0, most;
+    int rc = s->settled ? 0 : settle(s, err);
+
+    if (rc == 0 && s->settled) {
+        rc = fill_up(s, err);
+        measure(s, &least, &most);
+    }
+    for (size_t n; rc == 0 && (n = next_piece(s, least)) > 0; least -= n)
+        rc = give(s, least, n, err);
+    return rc;
+}
+
+int sources_mix(struct sources *s, uint32_t track, const int16_t *pcm, size_t n, struct err *err)
+{
+    int rc = push(&s->tracks[track].mix, pcm, 1, n, err);
+
+    return rc == 0 ? go_on(s, err) : rc;
+}
+
+int sources_channels(struct sources *s, uint32_t track, const int16_t *pcm, size_t n,
+                     struct err *err)
+{
+    struct track *t = &s->tracks[track];
+    const uint32_t stride = t->channels;
+    int rc = 0;
+
+    for (uint32_t c = 0; rc == 0 && c < stride; c++)
+        if (!t->decided || t->voices >> c & 1)
+            rc = push(&t->apart[c], pcm + c, stride, n, err);
+    return rc == 0 ? go_on(s, err) : rc;
+}
+
+int sources_end(struct sources *s, struct err *err)
+{
+    s->ended = true;
+    return go_on(s, err);
+}

@@ -1,0 +1,54 @@
+/* workers/media/sources.h - the tracks and channels of one recording that are heard apart, put side
+ * by side: sample by sample the mix of all, and then each source (workers/audio/hearing.h).
+ *
+ * What a track has is kept until it is known which of its channels are sources (channel_choice.h:
+ * at most ten minutes of it), and until the other tracks are as far. A track that begins later than
+ * the first one has silence before, by the time that its first frame says; one that ends earlier
+ * has it behind; and one that lags by more than a minute in the file gets it in between. All of
+ * that depends on the file alone. One thread. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_SOURCES_H
+#define NIGHTSHIFT_WORKERS_MEDIA_SOURCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "workers/audio/hearing.h"
+
+#define SOURCES_TRACKS_MAX HEARING_SOURCES_MAX
+
+struct sources;
+
+/* n frames of sources_stride() samples; valid during the call. */
+typedef int (*sources_sink)(void *arg, const int16_t *pcm, size_t n, struct err *err);
+
+struct sources_one {
+    uint32_t track;   /* 0 ... */
+    uint32_t channel; /* from 1 on; 0: the track's channels are mixed */
+};
+
+/* how: HEARING_MIX, HEARING_SPLIT or HEARING_AUTO. */
+int sources_new(uint32_t tracks, uint8_t how, sources_sink sink, void *arg, struct sources **ret,
+                struct err *err);
+void sources_free(struct sources *s); /* NULL is fine */
+
+/* Before a track's first samples. channels: that may be heard apart, at most HEARING_SOURCES_MAX;
+ * 0: it is mixed in any case. start: of its first sample, in samples at 16 kHz by any clock that
+ * all tracks have; INT64_MIN: unknown. */
+int sources_begin(struct sources *s, uint32_t track, uint32_t channels, int64_t start,
+                  struct err *err);
+/* Does it still want the track's channels? */
+bool sources_wants_channels(const struct sources *s, uint32_t track);
+/* Its channels mixed; its channels interleaved. Both of the same stretches, in any order. */
+int sources_mix(struct sources *s, uint32_t track, const int16_t *pcm, size_t n, struct err *err);
+int sources_channels(struct sources *s, uint32_t track, const int16_t *pcm, size_t n,
+                     struct err *err);
+/* The file has ended: gives the rest. */
+int sources_end(struct sources *s, struct err *err);
+
+/* What is heard, once anything was given, or after the end: 0, or the sources' number. */
+uint32_t sources_count(const struct sources *s, const struct sources_one **ret);
+uint32_t sources_stride(const struct sources *s); /* 1, or one more than there are sources */
+
+#endif
