@@ -84,12 +84,12 @@ class BadMedia(BesideAGoodOne):
             print(f"    hole.flac: {row[0]}: {row[4]}")
         self.assertIn("tres mil cero", self.text_of("/hole.flac"))
 
-    def test_zip_bomb(self):
-        media_kit.zip_bomb(self.path("bomb.zip"), "bomb.wav", media_kit.riff_head(0xffffffff), 20)
+    def test_bomb(self):
+        media_kit.bomb(self.path("bomb.tzst"), "bomb.wav", media_kit.riff_head(0xffffffff), 20)
         rows = self.settle()
         self.assertEqual(1, len(rows), rows)
         print(f"    {rows[0][1:]}")
-        self.assertIn("bomb.zip", rows[0][1])
+        self.assertIn("bomb.tzst", rows[0][1])
         self.assertRegex(rows[0][4].lower(), r"more than|limit|too (large|big|much)|bomb")
 
     def test_zip_of_so_many_members(self):
