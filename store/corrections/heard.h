@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "store/corrections/hunks.h"
-#include "store/corrections/match.h"
+#include "store/corrections/match_words.h"
 #include "store/corrections/rebuild.h"
 #include "store/db.h"
 

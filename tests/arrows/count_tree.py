@@ -34,6 +34,17 @@ def bare(text):
     return check_tree.COMMENT_OR_STRING.sub(" ", text)
 
 
+def on_the_way(root, words):
+    """What a recording is between `enqueue` and a committed segment, by the map's section of that name,
+    and how many files deal with one of these; of a tree whose map has none: "-"."""
+    path = os.path.join(root, "docs/architecture.md")
+    with open(path, encoding="utf-8") as file:
+        way = re.search(r"^## A recording's way$(.*?)^## ", file.read(), re.M | re.S)
+    values = set(re.findall(r"struct (\w+)", way.group(1))) if way else set()
+    files = sum(bool(w & values) for w in words.values())
+    return (len(values), files) if values else ("-", "-")
+
+
 def count(root):
     product = dict(texts(root, check_tree.TREES, check_tree.SOURCES))
     tests = dict(texts(root, ["tests"], (".c", ".h", ".cpp", ".py")))
@@ -52,6 +63,7 @@ def count(root):
         once += len(users) == 1
     headers = sum(path.endswith(".h") for path in product)
     largest = max(in_folder, key=lambda folder: len(in_folder[folder]))
+    values, files = on_the_way(root, words)
     meant, check_tree.CIRCLES = check_tree.CIRCLES, []
     circles = list(check_tree.check_circles(root, product))
     check_tree.CIRCLES = meant
@@ -64,6 +76,8 @@ def count(root):
         ("circles of rooms", len(circles)),
         ("exported functions", len(exported)),
         ("exported functions per header", f"{len(exported) / headers:.1f}"),
+        ("values on a recording's way", values),
+        ("files that name one of these", files),
         ("exported, used by one other file", f"{100 * once / len(exported):.0f} %"),
         ("files of tests", len(tests)),
         ("lines of tests", sum(t.count("\n") for t in tests.values())),

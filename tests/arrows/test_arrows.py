@@ -5,6 +5,7 @@ Each rule is broken on purpose in a small tree of its own: the check must name t
 and the reason.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,11 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import check_tree  # noqa: E402
+import count_tree  # noqa: E402
 
 ROOT = os.environ.get("NIGHTSHIFT_SOURCE_DIR", os.path.dirname(os.path.dirname(HERE)))
+
+ROOMS_MOST = 26  # in a folder of the product: some 25
 
 # What is there to be included in every fixture.
 COMMON = ["base/err.h", "gpu/backend.h", "gpu/host/matmul.h", "gpu/cuda/matmul.h",
@@ -47,6 +51,19 @@ class TheTree(unittest.TestCase):
         for folder in check_tree.TREES:
             self.assertTrue(any(row.startswith(f"| `{folder}/`") for row in rows),
                             f"docs/architecture.md has no row for {folder}/")
+
+    def test_folders_are_on_the_map_and_hold_what_one_can_look_over(self):
+        with open(os.path.join(ROOT, "docs/architecture.md"), encoding="utf-8") as file:
+            named = set(re.findall(r"[a-z0-9_]+", file.read()))
+        folders = {}
+        paths = dict(count_tree.texts(ROOT, check_tree.TREES, check_tree.SOURCES))
+        for room in set(check_tree.rooms(paths).values()):
+            folders.setdefault(os.path.dirname(room), []).append(room)
+        self.assertGreater(len(folders), 20)
+        for folder, rooms in folders.items():
+            self.assertTrue(os.path.basename(folder) in named,
+                            f"docs/architecture.md does not name {folder}/")
+            self.assertLessEqual(len(rooms), ROOMS_MOST, f"{folder}/ is more than one room")
 
 
 class Format(unittest.TestCase):

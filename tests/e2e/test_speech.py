@@ -2,11 +2,13 @@
 """What is believed to have been said: voice activity, languages, times of words, and nothing where
 nobody speaks. Silero's weights stay outside the tree: what needs them is skipped without
 $NIGHTSHIFT_SHARED."""
+import array
 import csv
 import difflib
+import functools
+import itertools
 import os
 import random
-import struct
 import unittest
 import wave
 
@@ -41,6 +43,7 @@ def matches(reference, heard):
     return found
 
 
+@functools.cache
 def noise(seed):
     """A recording in which nobody speaks: white, pink or brown noise, hum, clicks, or a mixture,
     from barely audible to loud, of 1 to 40 s."""
@@ -50,24 +53,24 @@ def noise(seed):
     n = int(rng.uniform(1, 40) * RATE)
     low = rng.uniform(0.9, 0.999)
     hum = [rng.choice((50, 60)) * k for k in range(1, 6)]
-    slow = 0.0
-    out = []
-    for i in range(n):
-        white = rng.uniform(-1, 1)
-        slow = low * slow + (1 - low) * white
-        if kind == 0:
-            value = white
-        elif kind == 1:
-            value = slow * 8
-        elif kind == 2:
-            value = (white + slow * 20) / 2
-        elif kind == 3:
-            t = i / RATE
-            value = sum(((t * f) % 1) * 2 - 1 for f in hum) / 5 + white / 50
-        else:
-            value = white if rng.random() < 0.0005 else white / 100
-        out.append(max(-32767, min(32767, int(value * level * 32767))))
-    return out
+    white = [v / 32768 for v in array.array("h", rng.randbytes(2 * n))]
+    slow = itertools.accumulate(white, lambda s, w: low * s + (1 - low) * w)
+    if kind == 0:
+        out = white
+    elif kind == 1:
+        out = [s * 8 for s in slow]
+    elif kind == 2:
+        out = [(w + s * 20) / 2 for w, s in zip(white, slow)]
+    elif kind == 3:
+        period = [sum((t / RATE * f % 1) * 2 - 1 for f in hum) / 5 for t in range(RATE)]  # whole Hz
+        out = [h + w / 50 for h, w in zip(itertools.cycle(period), white)]
+    else:
+        out = [w / 100 for w in white]
+        for _ in range(n // 2000):
+            at = rng.randrange(n)
+            out[at] = white[at]
+    scale = level * 32767
+    return array.array("h", [max(-32767, min(32767, int(v * scale))) for v in out])
 
 
 class Speech(night.Night):
@@ -77,7 +80,7 @@ class Speech(night.Night):
             file.setnchannels(1)
             file.setsampwidth(2)
             file.setframerate(RATE)
-            file.writeframes(struct.pack(f"<{len(samples)}h", *samples))
+            file.writeframes(samples.tobytes())
 
     def bring_samples(self):
         names = sorted(n for n in os.listdir(night.SAMPLES) if n in reference_errors())
@@ -117,7 +120,7 @@ class Speech(night.Night):
     def nobody_speaks(self, *options):
         for seed in range(50):
             self.write(f"noise-{seed:02}.wav", noise(seed))
-        self.write("silence.wav", [0] * 20 * RATE)
+        self.write("silence.wav", array.array("h", bytes(2 * 20 * RATE)))
         self.enqueue(*options, self.archive)
         self.run_to_end()
         self.assertEqual([], self.sql("SELECT * FROM failures"))

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "tools/correct/place.h"
+#include "tools/correct/place_cues.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

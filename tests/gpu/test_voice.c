@@ -95,23 +95,12 @@ static void one(bool deterministic)
     backend_close(be);
 }
 
-static void free_grouping(void **state)
-{
-    (void)state;
-    one(false);
-}
+TEST(free_grouping) { one(false); }
 
-static void deterministic(void **state)
-{
-    (void)state;
-    one(true);
-}
+TEST(deterministic) { one(true); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(free_grouping),
-                                       cmocka_unit_test(deterministic)};
-
     gpu_device();
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return suite_run(setup, teardown);
 }

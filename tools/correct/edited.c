@@ -6,7 +6,7 @@
 
 #include "store/read/find.h"
 #include "tools/correct/labels.h"
-#include "tools/correct/place.h"
+#include "tools/correct/place_cues.h"
 #include "tools/export/transcript.h"
 
 /* ---- the file */

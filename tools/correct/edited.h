@@ -11,7 +11,7 @@ struct edited {
     size_t nowhere;        /* words of the file that belong to no segment: left out */
 };
 /* Appends to *changes what the file at `path` says otherwise than the recording reads now
- * (tools/correct/place.h). changes_begin was called. ERR_INPUT: no transcript, or another
+ * (tools/correct/place_cues.h). changes_begin was called. ERR_INPUT: no transcript, or another
  * recording's; and what reading brings. */
 int edited_read(struct store *st, int64_t media_id, const char *path, struct changes *changes,
                 struct edited *ret, struct err *err);

@@ -22,7 +22,7 @@
 #include "gpu/cuda/kernels.h"
 
 extern "C" {
-#include <cmocka.h>
+#include "tests/common/test.h"
 }
 
 #define WELL(call) assert_int_equal((int)(call), 0)

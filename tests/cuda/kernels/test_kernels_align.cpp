@@ -41,7 +41,7 @@ static void check_scores(enum dtype type, uint32_t capacity, uint32_t keys, int6
     assert_near(out.get(), want, 0.0, 4e-6, TYPE_NAMES[type]);
 }
 
-static void test_scores(void **)
+TEST(test_scores)
 {
     for (enum dtype type : ALL_TYPES) {
         check_scores(type, 7, 1, 0);
@@ -130,7 +130,7 @@ struct problem {
 };
 
 /* Frames about the edges of blocks and of the median; one head and several; one row of each. */
-static void test_align(void **)
+TEST(test_align)
 {
     for (size_t frames : {2u, 3u, 4u, 5u, 7u, 33u, 128u, 131u, 300u})
         for (size_t n : {2u, 9u, 20u}) {
@@ -144,7 +144,7 @@ static void test_align(void **)
 
 /* Columns that are equal in all rows become 0, whatever their number, and so does all of one row;
  * others beside them do not. */
-static void test_equal_columns(void **)
+TEST(test_equal_columns)
 {
     for (size_t n : {1u, 3u, 7u, 10u}) {
         problem p(2, n, 40, 1.0f);
@@ -159,7 +159,7 @@ static void test_equal_columns(void **)
 }
 
 /* The median itself, by the zero-one principle: all patterns of two values. */
-static void test_median(void **)
+TEST(test_median)
 {
     problem p(1, 2, 16 * 8, 0.0f);
 
@@ -178,7 +178,7 @@ static void test_median(void **)
 }
 
 /* A score that is no number shows in all of its head, not as a plausible alignment. */
-static void test_not_a_number(void **)
+TEST(test_not_a_number)
 {
     problem p(2, 4, 50, 1.0f);
 
@@ -187,7 +187,7 @@ static void test_not_a_number(void **)
         assert_true(std::isnan(v));
 }
 
-static void test_empty(void **)
+TEST(test_empty)
 {
     struct tensor none = {DTYPE_F32, 0, 8, 8, nullptr}, many = {DTYPE_F32, 65536, 64, 64, nullptr};
     struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr};
@@ -198,13 +198,4 @@ static void test_empty(void **)
     assert_int_not_equal(k_attention_scores(nullptr, many, kv, nullptr, 0, 4, many), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scores),        cmocka_unit_test(test_align),
-        cmocka_unit_test(test_equal_columns), cmocka_unit_test(test_median),
-        cmocka_unit_test(test_not_a_number),  cmocka_unit_test(test_empty),
-    };
-
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
-}
+TEST_MAIN(NULL, NULL)

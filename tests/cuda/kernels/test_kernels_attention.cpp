@@ -49,7 +49,7 @@ static bool same_numbers(const std::vector<float> &a, const std::vector<float> &
     return a.size() == b.size();
 }
 
-static void test_kv_fill(void **)
+TEST(test_kv_fill)
 {
     for (enum dtype type : ALL_TYPES)
         for (int64_t gap : {0, 64, 3})
@@ -73,7 +73,7 @@ static void test_kv_fill(void **)
 }
 
 /* More windows than one launch takes. */
-static void test_kv_fill_many(void **)
+TEST(test_kv_fill_many)
 {
     const uint32_t windows = 300;
     caches c(DTYPE_F16, 1, 2, windows);
@@ -93,7 +93,7 @@ static void test_kv_fill_many(void **)
     assert_true(same_numbers(device.get(), c.values));
 }
 
-static void test_kv_append(void **)
+TEST(test_kv_append)
 {
     for (enum dtype type : ALL_TYPES)
         for (int64_t shift : {0, 1}) {
@@ -116,7 +116,7 @@ static void test_kv_append(void **)
 }
 
 /* Slots from others, also more of them than one launch takes: the first keys, and nothing else. */
-static void test_kv_copy(void **)
+TEST(test_kv_copy)
 {
     for (enum dtype type : ALL_TYPES)
         for (uint32_t keys : {0u, 1u, 37u, 130u}) {
@@ -220,7 +220,7 @@ struct problem {
 };
 
 /* Chunks of 256: their edges, one key, the last key of a cache. */
-static void test_attention(void **)
+TEST(test_attention)
 {
     const std::vector<int32_t> some = {1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 448, 300};
 
@@ -237,7 +237,7 @@ static void test_attention(void **)
 }
 
 /* The same bits alone, among others, and a second time. */
-static void test_attention_of_one_row(void **)
+TEST(test_attention_of_one_row)
 {
     for (enum dtype type : ALL_TYPES) {
         problem p(type, 2, 1500, {700, 1500, 3, 1499}, false, 1.0f);
@@ -250,7 +250,7 @@ static void test_attention_of_one_row(void **)
 }
 
 /* Calls of several shapes share counters and partial sums, as in a decoder's step. */
-static void test_attention_shares_scratch(void **)
+TEST(test_attention_shares_scratch)
 {
     problem own(DTYPE_F16, 4, 448, {400, 300, 20}, false, 1.0f);
     problem cross(DTYPE_F16, 4, 1500, {1500, 1500, 1500}, true, 1.0f);
@@ -269,7 +269,7 @@ static void test_attention_shares_scratch(void **)
 }
 
 /* A key that is no number shows in its own head, and nowhere else. */
-static void test_attention_not_finite(void **)
+TEST(test_attention_not_finite)
 {
     problem p(DTYPE_F32, 2, 448, {300, 10}, false, 1.0f);
 
@@ -281,7 +281,7 @@ static void test_attention_not_finite(void **)
 
 /* A prompt: rows of one slot at positions that follow each other, stored together; each looks at
  * its own key and those before. Hypotheses of one window share its slot of the cross-attention. */
-static void test_attention_shares_slots(void **)
+TEST(test_attention_shares_slots)
 {
     for (enum dtype type : ALL_TYPES) {
         problem p(type, 2, 300, {255, 9, 9, 9, 9, 9}, false, 1.0f);
@@ -302,7 +302,7 @@ static void test_attention_shares_slots(void **)
     }
 }
 
-static void test_too_many_rows(void **)
+TEST(test_too_many_rows)
 {
     struct tensor q = {DTYPE_F32, 65536, HEAD, HEAD, nullptr};
     struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr};
@@ -315,20 +315,4 @@ static void test_too_many_rows(void **)
     WELL(k_kv_copy(nullptr, kv, nullptr, 0, 4));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kv_fill),
-        cmocka_unit_test(test_kv_fill_many),
-        cmocka_unit_test(test_kv_append),
-        cmocka_unit_test(test_kv_copy),
-        cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_attention_of_one_row),
-        cmocka_unit_test(test_attention_shares_scratch),
-        cmocka_unit_test(test_attention_shares_slots),
-        cmocka_unit_test(test_attention_not_finite),
-        cmocka_unit_test(test_too_many_rows),
-    };
-
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
-}
+TEST_MAIN(NULL, NULL)

@@ -316,11 +316,11 @@ static int count_none(void **)
 
 static int have_both(void **) { return texts > 0 && times > 0 ? 0 : -1; }
 
-static void test_against_reading(void **) { check_batches(english(), 12, 21, 0); }
-static void test_large_vocabulary(void **) { check_batches(large(), 1, 12, 6); }
+TEST_BOTH(test_against_reading, count_none, have_both) { check_batches(english(), 12, 21, 0); }
+TEST_BOTH(test_large_vocabulary, count_none, have_both) { check_batches(large(), 1, 12, 6); }
 
 /* Vocabularies about the sizes at which the work is divided. */
-static void test_odd_sizes(void **)
+TEST_BOTH(test_odd_sizes, count_none, have_both)
 {
     for (int32_t size : {2151, 2176, 3072, 3073, 4097}) {
         vocabulary v = english();
@@ -338,7 +338,7 @@ static struct choice one(const vocabulary &v, const std::vector<float> &logits, 
     return rules(v).choose(logits, {ask_of(v, seq, what, temperature, u)})[0];
 }
 
-static void test_ties(void **)
+TEST(test_ties)
 {
     const vocabulary v = english();
     std::vector<float> l((size_t)v.size, -INFINITY);
@@ -354,7 +354,7 @@ static void test_ties(void **)
     assert_int_equal(one(v, l, {}).token, 650);
 }
 
-static void test_mass(void **)
+TEST(test_mass)
 {
     const vocabulary v = english();
     std::vector<float> l((size_t)v.size, -INFINITY);
@@ -371,7 +371,7 @@ static void test_mass(void **)
     assert_true(fabs(c.logprob + log1p(100 * exp(-5))) < 1e-6);
 }
 
-static void test_unusable(void **)
+TEST(test_unusable)
 {
     const vocabulary v = english();
     std::vector<float> l((size_t)v.size, NAN);
@@ -401,7 +401,7 @@ static void test_unusable(void **)
 }
 
 /* The end must stay possible even where a model's list forbids it; nothing asked, nothing said. */
-static void test_end_and_nothing(void **)
+TEST(test_end_and_nothing)
 {
     const vocabulary v = english();
     std::vector<float> l((size_t)v.size, 0.0f);
@@ -414,7 +414,7 @@ static void test_end_and_nothing(void **)
 }
 
 /* A token outside of what is weighed, one that is no number, and logits that are not finite. */
-static void test_given(void **)
+TEST(test_given)
 {
     const vocabulary v = english();
     std::vector<float> l((size_t)v.size, -2.0f);
@@ -439,7 +439,7 @@ static void test_given(void **)
 }
 
 /* Without timestamps: neither asked for at the begin, nor forced by their mass, nor in pairs. */
-static void test_no_times(void **)
+TEST(test_no_times)
 {
     const vocabulary v = english();
     const uint32_t what = CHOOSE_TOKEN | CHOOSE_NO_TIMES;
@@ -459,7 +459,7 @@ static void test_no_times(void **)
 }
 
 /* Frequencies of drawn tokens against the softmax; a timestamp's share included. */
-static void test_draws(void **)
+TEST(test_draws)
 {
     const vocabulary v = english();
     const rules r(v);
@@ -500,20 +500,4 @@ static void test_draws(void **)
         assert_true(fabs(counts[i] - draws * exp((double)l[ids[i]] / 0.5) / total) <= 1.5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_against_reading, count_none, have_both),
-        cmocka_unit_test_setup_teardown(test_large_vocabulary, count_none, have_both),
-        cmocka_unit_test_setup_teardown(test_odd_sizes, count_none, have_both),
-        cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_mass),
-        cmocka_unit_test(test_unusable),
-        cmocka_unit_test(test_end_and_nothing),
-        cmocka_unit_test(test_given),
-        cmocka_unit_test(test_no_times),
-        cmocka_unit_test(test_draws),
-    };
-
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
-}
+TEST_MAIN(NULL, NULL)

@@ -85,7 +85,7 @@ static void check_unfold(const geometry &s, enum dtype type, int64_t more, int64
     }
 }
 
-static void test_unfold(void **)
+TEST(test_unfold)
 {
     for (enum dtype type : ALL_TYPES)
         for (const geometry &s : GEOMETRIES)
@@ -127,7 +127,7 @@ static void check_depthwise(const geometry &s, enum epilogue epilogue, bool with
     assert_near(y.get(), want, 1e-6, 3e-6, "depthwise");
 }
 
-static void test_depthwise(void **)
+TEST(test_depthwise)
 {
     for (const geometry &s : GEOMETRIES)
         for (enum epilogue e : {EPILOGUE_NONE, EPILOGUE_GELU, EPILOGUE_ADD, EPILOGUE_RELU})
@@ -159,7 +159,7 @@ static const enum activation ACTIVATIONS[] = {ACTIVATION_RELU, ACTIVATION_LEAKY_
                                               ACTIVATION_TANH, ACTIVATION_SIGMOID};
 
 /* Also what is no number, or none that is finite. */
-static void test_activate(void **)
+TEST(test_activate)
 {
     for (enum activation f : ACTIVATIONS)
         for (enum dtype type : ALL_TYPES)
@@ -182,7 +182,7 @@ static void test_activate(void **)
             }
 }
 
-static void test_nothing(void **)
+TEST(test_nothing)
 {
     struct tensor none = tensor_of(DTYPE_F32, nullptr, 0, 8);
     struct image_device g = GEOMETRIES[0].g;
@@ -195,14 +195,4 @@ static void test_nothing(void **)
     assert_int_not_equal(k_unfold(nullptr, other.tensor(), x.tensor(), &g, 0), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unfold),
-        cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_activate),
-        cmocka_unit_test(test_nothing),
-    };
-
-    return cmocka_run_group_tests_name("image kernels", tests, nullptr, nullptr);
-}
+TEST_MAIN(NULL, NULL)

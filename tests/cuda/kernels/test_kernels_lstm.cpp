@@ -88,7 +88,7 @@ static void check(const problem &p, uint32_t together, size_t shared)
 
 static const size_t MUCH = 227 << 10, LITTLE = 64 << 10;
 
-static void test_sizes(void **)
+TEST(test_sizes)
 {
     for (uint32_t hidden : {8u, 24u, 128u, 136u}) /* of 512 threads and more rows than those */
         for (uint32_t sequences : {1u, 5u})
@@ -100,7 +100,7 @@ static void test_sizes(void **)
 }
 
 /* Zero, one, all; what lies in the steps that a sequence does not have is not looked at. */
-static void test_lengths(void **)
+TEST(test_lengths)
 {
     for (bool reverse : {false, true})
         for (uint32_t together : {1u, (uint32_t)K_LSTM_SEQUENCES}) {
@@ -122,7 +122,7 @@ static bool same(const std::vector<float> &a, const std::vector<float> &b)
 
 /* The same bits whatever the others are, however many a block takes, and wherever the weights lie.
  */
-static void test_alone(void **)
+TEST(test_alone)
 {
     problem p(128, 5, 4, false), one(128, 1, 4, false);
     const answer all = run(p, K_LSTM_SEQUENCES, MUCH);
@@ -141,7 +141,7 @@ static void test_alone(void **)
 }
 
 /* Gates that are full open or shut, and a sequence that is no number: it alone. */
-static void test_extremes(void **)
+TEST(test_extremes)
 {
     problem p(8, 4, 3, false);
 
@@ -153,7 +153,7 @@ static void test_extremes(void **)
     assert_near(got.c, want.c, 1e-6, 1e-6, "c");
 }
 
-static void test_refused(void **)
+TEST(test_refused)
 {
     struct lstm_device l = {};
 
@@ -167,13 +167,4 @@ static void test_refused(void **)
     assert_int_not_equal(k_lstm(nullptr, &l, K_LSTM_SEQUENCES, 48 << 10), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_alone),   cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_refused),
-    };
-
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
-}
+TEST_MAIN(NULL, NULL)

@@ -138,12 +138,9 @@ static void check(uint32_t bins, const std::vector<std::vector<float>> &windows,
     assert_near(out.get(), want, 0, 2e-6, "log-mel");
 }
 
-static void test_windows(void **)
-{
-    check(80, {tones(K_MEL_SAMPLES, 0.9f), tones(40001, 0.01f)}, 0);
-}
+TEST(test_windows) { check(80, {tones(K_MEL_SAMPLES, 0.9f), tones(40001, 0.01f)}, 0); }
 
-static void test_bad_samples(void **)
+TEST(test_bad_samples)
 {
     std::vector<float> pcm = tones(16000, 0.3f);
 
@@ -155,20 +152,11 @@ static void test_bad_samples(void **)
 }
 
 /* Silence, a single sample at the very end, more bins than threads. */
-static void test_corners(void **)
+TEST(test_corners)
 {
     check(1, {{}}, 0);
     check(256, {{1.0f, -1.0f}}, 0);
     WELL(k_mel(nullptr, {}, nullptr, 0, nullptr, 0, nullptr, {}));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_bad_samples),
-        cmocka_unit_test(test_corners),
-    };
-
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
-}
+TEST_MAIN(NULL, NULL)

@@ -32,7 +32,7 @@ static void each_pair(const std::function<void(enum dtype, enum dtype, const sha
                 f(a, b, s);
 }
 
-static void test_copy(void **)
+TEST(test_copy)
 {
     each_pair([](enum dtype from, enum dtype to, const shape &s) {
         std::vector<float> x = rounded_all(from, normals((size_t)(s.rows * s.cols), 3.0f));
@@ -43,7 +43,7 @@ static void test_copy(void **)
     });
 }
 
-static void test_copy_of_extremes(void **)
+TEST(test_copy_of_extremes)
 {
     std::vector<float> x = {0.0f,     -0.0f,   INFINITY, -INFINITY, NAN,    65504.0f,
                             65520.0f, 1e-8f,   5.96e-8f, 1e38f,     -1e38f, 1.0f,
@@ -62,7 +62,7 @@ static void test_copy_of_extremes(void **)
     }
 }
 
-static void test_zero(void **)
+TEST(test_zero)
 {
     for (enum dtype type : ALL_TYPES)
         for (const shape &s : SHAPES) {
@@ -73,7 +73,7 @@ static void test_zero(void **)
         }
 }
 
-static void test_add(void **)
+TEST(test_add)
 {
     for (enum dtype type : ALL_TYPES)
         for (const shape &s : SHAPES)
@@ -90,7 +90,7 @@ static void test_add(void **)
             }
 }
 
-static void test_magnitude(void **)
+TEST(test_magnitude)
 {
     for (int64_t n : {1, 64, 129})
         for (int64_t rows : {1, 9}) {
@@ -109,7 +109,7 @@ static void test_magnitude(void **)
         }
 }
 
-static void test_embed(void **)
+TEST(test_embed)
 {
     each_pair([](enum dtype table, enum dtype places, const shape &s) {
         const int64_t vocab = 11, most = 5;
@@ -137,7 +137,7 @@ static double finished(double r, enum epilogue epilogue, double old)
     return epilogue == EPILOGUE_GELU ? exact_gelu(r) : epilogue == EPILOGUE_ADD ? r + old : r;
 }
 
-static void test_epilogue(void **)
+TEST(test_epilogue)
 {
     each_pair([](enum dtype from, enum dtype to, const shape &s) {
         for (enum epilogue e : {EPILOGUE_NONE, EPILOGUE_GELU, EPILOGUE_ADD, EPILOGUE_RELU}) {
@@ -159,7 +159,7 @@ static void test_epilogue(void **)
 }
 
 /* In place, over the range in which GELU is neither 0 nor the identity. */
-static void test_gelu_in_place(void **)
+TEST(test_gelu_in_place)
 {
     for (enum dtype type : ALL_TYPES) {
         std::vector<float> x;
@@ -194,7 +194,7 @@ static std::vector<double> norm_of(const std::vector<float> &x, int64_t cols,
     return y;
 }
 
-static void test_layer_norm(void **)
+TEST(test_layer_norm)
 {
     for (enum dtype to : ALL_TYPES)
         for (const shape &s : SHAPES) {
@@ -211,7 +211,7 @@ static void test_layer_norm(void **)
         }
 }
 
-static void test_add_layer_norm(void **)
+TEST(test_add_layer_norm)
 {
     each_pair([](enum dtype sum, enum dtype to, const shape &s) {
         std::vector<float> x = normals((size_t)(s.rows * s.cols)), g = normals((size_t)s.cols);
@@ -230,7 +230,7 @@ static void test_add_layer_norm(void **)
 }
 
 /* A row's bits with others around it are those that it has alone. */
-static void test_norm_of_one_row(void **)
+TEST(test_norm_of_one_row)
 {
     std::vector<float> x = normals(9 * 1280), g = normals(1280), b = normals(1280);
     matrix all(DTYPE_F32, 9, 1280, x), one(DTYPE_F32, 1, 1280, {x.begin() + 5 * 1280, x.end()});
@@ -259,7 +259,7 @@ static std::vector<double> softmax_of(const std::vector<float> &x, int64_t cols,
     return y;
 }
 
-static void test_softmax(void **)
+TEST(test_softmax)
 {
     for (enum dtype to : ALL_TYPES)
         for (int64_t cols : {1, 3, 127, 128, 129, 448, 1500, 1536}) {
@@ -283,7 +283,7 @@ static void test_softmax(void **)
     assert_int_not_equal(k_softmax(nullptr, wide.tensor(), 1.0f, wide.tensor()), 0);
 }
 
-static void test_softmax_of_nothing(void **)
+TEST(test_softmax_of_nothing)
 {
     matrix x(DTYPE_F32, 2, 3, {-INFINITY, -INFINITY, -INFINITY, 0.0f, NAN, 1.0f}),
         y(DTYPE_F32, 2, 3);
@@ -293,7 +293,7 @@ static void test_softmax_of_nothing(void **)
         assert_true(std::isnan(v));
 }
 
-static void test_quantize(void **)
+TEST(test_quantize)
 {
     for (enum dtype type : ALL_TYPES)
         for (const shape &s : SHAPES)
@@ -323,7 +323,7 @@ static void test_quantize(void **)
 }
 
 /* Halves go to the even neighbour; zeros stay; what is not finite cannot hide. */
-static void test_quantize_corners(void **)
+TEST(test_quantize_corners)
 {
     matrix m(DTYPE_F32, 5, 4,
              {127.0f, 0.5f, 1.5f,     -2.5f, 0.0f, -0.0f, 0.0f,   0.0f,    1.0f, NAN,
@@ -340,7 +340,7 @@ static void test_quantize_corners(void **)
         assert_true(fabsf((float)q.get()[i] * got[4]) <= 1e-40f);
 }
 
-static void test_dequantize(void **)
+TEST(test_dequantize)
 {
     for (enum dtype to : ALL_TYPES)
         for (const shape &s : SHAPES)
@@ -382,7 +382,7 @@ static double from_fp8(uint8_t b)
     return (b & 0x7f) == 0x7f ? NAN : b & 0x80 ? -v : v;
 }
 
-static void test_fp8(void **)
+TEST(test_fp8)
 {
     for (enum dtype type : ALL_TYPES)
         for (const shape &s : SHAPES) {
@@ -407,7 +407,7 @@ static void test_fp8(void **)
         }
 }
 
-static void test_read(void **)
+TEST(test_read)
 {
     for (size_t words : {(size_t)4, (size_t)4096, (size_t)2048 * 256 * 4 * 5 + 40}) {
         std::vector<uint32_t> v(words);
@@ -424,7 +424,7 @@ static void test_read(void **)
 }
 
 /* Nothing to do is well, and no launch without blocks. */
-static void test_empty(void **)
+TEST(test_empty)
 {
     struct tensor none = {DTYPE_F32, 0, 8, 8, nullptr};
 
@@ -440,29 +440,4 @@ static void test_empty(void **)
     WELL(k_to_fp8(nullptr, none, nullptr, 8));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_copy_of_extremes),
-        cmocka_unit_test(test_zero),
-        cmocka_unit_test(test_add),
-        cmocka_unit_test(test_magnitude),
-        cmocka_unit_test(test_embed),
-        cmocka_unit_test(test_epilogue),
-        cmocka_unit_test(test_gelu_in_place),
-        cmocka_unit_test(test_layer_norm),
-        cmocka_unit_test(test_add_layer_norm),
-        cmocka_unit_test(test_norm_of_one_row),
-        cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_softmax_of_nothing),
-        cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_quantize_corners),
-        cmocka_unit_test(test_dequantize),
-        cmocka_unit_test(test_fp8),
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_empty),
-    };
-
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
-}
+TEST_MAIN(NULL, NULL)

@@ -60,7 +60,7 @@ static void check_norm(uint32_t windows, int64_t n, int64_t cols, int64_t gap, b
     assert_near(y.get(), want, 1e-6, 1e-5, "instance norm");
 }
 
-static void test_instance_norm(void **)
+TEST(test_instance_norm)
 {
     for (bool in_place : {false, true}) {
         check_norm(1, 70, 80, 0, in_place);
@@ -70,7 +70,7 @@ static void test_instance_norm(void **)
     }
 }
 
-static void test_max_pool(void **)
+TEST(test_max_pool)
 {
     const int64_t windows = 3, n = 11, cols = 37;
 
@@ -89,7 +89,7 @@ static void test_max_pool(void **)
     }
 }
 
-static void test_pool(void **)
+TEST(test_pool)
 {
     const std::vector<uint32_t> at = {0, 3, 4, 40};
 
@@ -115,7 +115,7 @@ static void test_pool(void **)
 }
 
 /* Some weights, one alone, and none. */
-static void test_weighted_stats(void **)
+TEST(test_weighted_stats)
 {
     const int64_t t = 45, cols = 70;
     const std::vector<uint32_t> of = {1, 1, 0, 2};
@@ -152,7 +152,7 @@ static void test_weighted_stats(void **)
 }
 
 /* Numbers that are no row count as none. */
-static void test_gather(void **)
+TEST(test_gather)
 {
     const std::vector<int32_t> rows = {2, -1, 0, 4, 4, 5, INT32_MIN, 1, 3};
 
@@ -287,7 +287,7 @@ static const sequences SEQUENCES[] = {
     {{0, 1, 2}, {}, 1, 16, 0},
 };
 
-static void test_attention(void **)
+TEST(test_attention)
 {
     for (enum dtype type : ALL_TYPES)
         for (const sequences &s : SEQUENCES) {
@@ -296,7 +296,7 @@ static void test_attention(void **)
         }
 }
 
-static void test_nothing(void **)
+TEST(test_nothing)
 {
     struct tensor none = tensor_of(DTYPE_F32, nullptr, 0, 8);
     struct spans_device d = {};
@@ -315,14 +315,4 @@ static void test_nothing(void **)
     assert_int_not_equal(k_attend_spans(nullptr, &d, 1, 2), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_instance_norm), cmocka_unit_test(test_max_pool),
-        cmocka_unit_test(test_pool),          cmocka_unit_test(test_weighted_stats),
-        cmocka_unit_test(test_gather),        cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_nothing),
-    };
-
-    return cmocka_run_group_tests_name("span kernels", tests, nullptr, nullptr);
-}
+TEST_MAIN(NULL, NULL)

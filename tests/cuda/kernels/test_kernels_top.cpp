@@ -55,7 +55,7 @@ static void check(const std::vector<float> &logits, int64_t vocab, uint32_t k, i
         check_row(&logits[r * (size_t)vocab], vocab, k, &got[r * k]);
 }
 
-static void test_random(void **)
+TEST(test_random)
 {
     for (int64_t vocab : {1, 31, 33, 1024, 1025, 2151, 4097})
         for (uint32_t k : {1u, 2u, 6u, 31u, 32u, 33u}) {
@@ -69,7 +69,7 @@ static void test_random(void **)
 }
 
 /* Few values, so that most are equal to others: the lowest ids, in order. */
-static void test_equals(void **)
+TEST(test_equals)
 {
     for (int64_t vocab : {100, 3000}) {
         std::vector<float> l((size_t)(4 * vocab));
@@ -81,7 +81,7 @@ static void test_equals(void **)
     }
 }
 
-static void test_orders(void **)
+TEST(test_orders)
 {
     const int64_t vocab = 3300;
     std::vector<float> l;
@@ -97,7 +97,7 @@ static void test_orders(void **)
 }
 
 /* Fewer than k, none at all, and rows that are not usable. */
-static void test_few(void **)
+TEST(test_few)
 {
     const int64_t vocab = 2100;
     std::vector<float> l((size_t)vocab, -INFINITY);
@@ -120,7 +120,7 @@ static void test_few(void **)
     assert_true(got[0].token == 8 && got[0].logprob == 0.0 && got[1].token == 0);
 }
 
-static void test_refused(void **)
+TEST(test_refused)
 {
     struct tensor t = {DTYPE_F32, 1, 8, 8, nullptr};
 
@@ -130,13 +130,4 @@ static void test_refused(void **)
     WELL(k_top(nullptr, t, 1, nullptr));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),  cmocka_unit_test(test_equals),
-        cmocka_unit_test(test_orders),  cmocka_unit_test(test_few),
-        cmocka_unit_test(test_refused),
-    };
-
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
-}
+TEST_MAIN(NULL, NULL)

@@ -86,7 +86,7 @@ static double distance(const float *a, const float *b)
     return worst;
 }
 
-static void test_pooling(void **state)
+TEST_BOTH(test_pooling, setup, teardown)
 {
     static const char *const same[] = {"{\"pooling_mode_mean_tokens\":true}",
                                        "{\"pooling_mode_mean_sqrt_len_tokens\":true}",
@@ -97,7 +97,6 @@ static void test_pooling(void **state)
     float plain[ENCODER_HIDDEN], v[ENCODER_HIDDEN];
     struct embedder *m = load();
 
-    (void)state;
     vector_of(m, "the archive", EMBED_PASSAGE, plain);
     embedder_free(m);
     encoder_file(dir, MODULES, "[" TRANSFORMER "," POOL "]");
@@ -134,9 +133,8 @@ static void check_prefix(const char *text, enum embed_as as, const char *prefix)
     "\"num_attention_heads\":3,\"intermediate_size\":96,\"max_position_embeddings\":64,"      \
     "\"_name_or_path\":\"" name "\"}"
 
-static void test_prefixes(void **state)
+TEST_BOTH(test_prefixes, setup, teardown)
 {
-    (void)state;
     check_prefix("the bridge", EMBED_QUERY, "");
     encoder_file(dir, PROMPTS, "{\"prompts\":{\"query\":\"find: \",\"document\":\"text: \"}}");
     check_prefix("the bridge", EMBED_QUERY, "find: ");
@@ -153,13 +151,12 @@ static void test_prefixes(void **state)
 }
 
 /* A model that lies in the Hugging Face cache is known by its repository's name. */
-static void test_folder_name(void **state)
+TEST_BOTH(test_folder_name, setup, teardown)
 {
     char top[] = "cache-XXXXXX", path[128], here[128];
     struct embedder *m;
     struct err e = {0};
 
-    (void)state;
     assert_non_null(mkdtemp(top));
     snprintf(path, sizeof(path), "%s/models--intfloat--e5-small", top);
     assert_int_equal(mkdir(path, 0777), 0);
@@ -177,7 +174,7 @@ static void test_folder_name(void **state)
     rmdir(top);
 }
 
-static void test_texts(void **state)
+TEST_BOTH(test_texts, setup, teardown)
 {
     static const char *const texts[] = {"a b", "", "   ", "\n\t", "  a b \n"};
     float v[5][ENCODER_HIDDEN];
@@ -185,7 +182,6 @@ static void test_texts(void **state)
     struct err e = {0};
     uint32_t n;
 
-    (void)state;
     encoder_file(dir, LIMITS, "{\"max_seq_length\":5,\"do_lower_case\":true}");
     m = load();
     assert_int_equal(embedder_max_tokens(m), 5);
@@ -210,12 +206,11 @@ static void test_texts(void **state)
 
 /* The prediction is of what the backend counts; the host packs matrices in blocks of 16 columns and
  * more, which a network as small as this one shows. */
-static void test_bytes(void **state)
+TEST_BOTH(test_bytes, setup, teardown)
 {
     uint64_t before, took, predicted;
     struct embedder *m = load();
 
-    (void)state;
     embedder_free(m); /* the backend's own scratch is made now, and stays */
     before = be->allocated;
     m = load();
@@ -228,13 +223,12 @@ static void test_bytes(void **state)
 
 /* A device that gains by many tokens at once has room for them from the beginning, however few are
  * wanted. */
-static void test_bytes_of_wide_batches(void **state)
+TEST_BOTH(test_bytes_of_wide_batches, setup, teardown)
 {
     const bool wide = be->info.wide_batches;
     uint64_t before = be->allocated, took, predicted;
     struct embedder *m;
 
-    (void)state;
     be->info.wide_batches = true;
     m = load();
     be->info.wide_batches = wide;
@@ -279,14 +273,13 @@ static void clear_tensor(const char *name)
 }
 
 /* It would be as near to any text as to any other, and nobody would know why. */
-static void test_zero_vector(void **state)
+TEST_BOTH(test_zero_vector, setup, teardown)
 {
     const char *text = "the archive";
     float v[ENCODER_HIDDEN];
     struct embedder *m;
     struct err e = {0};
 
-    (void)state;
     clear_tensor("encoder.layer.2.output.LayerNorm.weight");
     clear_tensor("encoder.layer.2.output.LayerNorm.bias");
     m = load();
@@ -295,9 +288,8 @@ static void test_zero_vector(void **state)
     embedder_free(m);
 }
 
-static void test_refused(void **state)
+TEST_BOTH(test_refused, setup, teardown)
 {
-    (void)state;
     refused_with(MODULES, "{}", "not a JSON list");
     refused_with(MODULES, "[]", "no Pooling");
     refused_with(MODULES, "[7]", "module 0");
@@ -328,9 +320,8 @@ static void test_refused(void **state)
 
 #define CONFIG(fields) "{\"model_type\":\"bert\",\"vocab_size\":900," fields "}"
 
-static void test_config(void **state)
+TEST_BOTH(test_config, setup, teardown)
 {
-    (void)state;
     refused_with("config.json", "{}", "(none)");
     refused_with("config.json", "{\"model_type\":\"mpnet\"}", "mpnet");
     refused_with("config.json", CONFIG("\"hidden_act\":\"swish\""), "swish");
@@ -347,13 +338,12 @@ static void test_config(void **state)
     refused("config.json is missing");
 }
 
-static void test_hash(void **state)
+TEST_BOTH(test_hash, setup, teardown)
 {
     static const char *const files[] = {MODULES, POOLING, LIMITS, PROMPTS};
     char hash[5][MODEL_HASH_LEN];
     struct err e = {0};
 
-    (void)state;
     assert_ok(model_dir_hash(dir, hash[0], &e), e);
     for (int i = 0; i < 4; i++) {
         encoder_file(dir, files[i], "{}");
@@ -367,16 +357,4 @@ static void test_hash(void **state)
     assert_string_equal(hash[0], hash[1]);
 }
 
-#define EACH(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        EACH(test_pooling),     EACH(test_prefixes), EACH(test_folder_name),
-        EACH(test_texts),       EACH(test_bytes),    EACH(test_bytes_of_wide_batches),
-        EACH(test_zero_vector), EACH(test_refused),  EACH(test_config),
-        EACH(test_hash),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -38,7 +38,7 @@ static void same_bytes_back(const char *name, const struct request *rq)
     buf_free(&two);
 }
 
-static void round_trips(void **state)
+TEST(round_trips)
 {
     struct store_found f[] = {found_at("/a/x\xff\n", "", 1), found_at("/a.zip", "in//b", 2)};
     struct request_trouble t[] = {{"/t", 2, "m", 1, 4, ERR_DENIED, "no"}};
@@ -125,12 +125,11 @@ static void round_trips(void **state)
         {"request_resume_path", {.type = REQUEST_RESUME, .select_path = "/x"}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         same_bytes_back(all[i].name, &all[i].rq);
 }
 
-static void fields_survive(void **state)
+TEST(fields_survive)
 {
     struct store_found f = found_at("/a/x\xff", "mem", 77);
     struct request_trouble t = {"/t", 2, "m", 1, 4, ERR_DENIED, "no"};
@@ -138,7 +137,6 @@ static void fields_survive(void **state)
     struct buf b = BUF_INIT;
     struct err e = {0};
 
-    (void)state;
     f.inode = UINT64_MAX;
     f.mtime_ns = -3;
     f.nth = UINT32_MAX;
@@ -166,7 +164,7 @@ static void fields_survive(void **state)
 }
 
 /* Of stages, one may stand on another, and no further. */
-static void sources(void **state)
+TEST(sources)
 {
     const struct store_stage text = {"embed-text", "e5", "/e5", "cc", "{}", &stage_nano};
     const struct store_stage none = {0};
@@ -181,7 +179,6 @@ static void sources(void **state)
     struct buf b = BUF_INIT;
     struct err e = {0};
 
-    (void)state;
     request_put(&b, &rq);
     assert_ok(request_get(b.data, b.len, &d, &e), e);
     assert_string_equal(d.stage.source->params_json, stage_nano.params_json);
@@ -203,14 +200,13 @@ static void sources(void **state)
 }
 
 /* A count that the bytes cannot hold is refused before memory is taken for it. */
-static void lying_counts(void **state)
+TEST(lying_counts)
 {
     static const enum request_type types[] = {REQUEST_ENQUEUE_ADD, REQUEST_ENQUEUE_SAME,
                                               REQUEST_ENQUEUE_TROUBLE, REQUEST_ENQUEUE_END};
     struct request d;
     struct err e = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct buf b = BUF_INIT;
 
@@ -224,7 +220,7 @@ static void lying_counts(void **state)
     }
 }
 
-static void replies(void **state)
+TEST(replies)
 {
     struct request_reply r = {.job_id = 5,
                               .counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13},
@@ -233,7 +229,6 @@ static void replies(void **state)
     struct buf b = BUF_INIT;
     struct err e = {0};
 
-    (void)state;
     request_reply_put(&b, &r);
     golden_holds(CONTROL_REPLY, "request_reply", &b);
     assert_ok(request_reply_get(b.data, b.len, &back, &e), e);
@@ -243,11 +238,4 @@ static void replies(void **state)
     buf_free(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trips),
-                                       cmocka_unit_test(fields_survive), cmocka_unit_test(sources),
-                                       cmocka_unit_test(lying_counts), cmocka_unit_test(replies)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

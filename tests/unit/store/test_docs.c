@@ -237,11 +237,10 @@ static int ask_all_of(const char *page, int *bad)
     return blocks;
 }
 
-static void every_query_answers(void **state)
+TEST(every_query_answers)
 {
     int bad = 0;
 
-    (void)state;
     if (system("command -v sqlite3 > /dev/null") != 0) {
         print_message("skipped: there is no sqlite3 program\n");
         exit(TEST_SKIPPED);
@@ -273,14 +272,13 @@ static bool section_has(const char *doc, const char *name, const char *column)
     return at && (!to || at < to);
 }
 
-static void every_column_is_described(void **state)
+TEST(every_column_is_described)
 {
     char *doc = read_all(test_source_path("docs/catalog-reference.md"));
     sqlite3 *db;
     sqlite3_stmt *stmt;
     int columns = 0, missing = 0;
 
-    (void)state;
     store_close(catalog_new());
     assert_int_equal(sqlite3_open_v2(CATALOG, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_prepare_v2(
@@ -310,10 +308,4 @@ static void every_column_is_described(void **state)
     free(doc);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_query_answers),
-                                       cmocka_unit_test(every_column_is_described)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

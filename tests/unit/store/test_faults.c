@@ -273,37 +273,32 @@ static void rounds_of(enum fault_kind kind, bool lasting, size_t from, unsigned 
     }
     print_message("%s%s: %u rounds up to call %u\n", fault_names[kind], lasting ? ", lasting" : "",
                   rounds, n - 1);
-    assert_true(rounds > 0);
+    assert_true(rounds > 0 || from > 0); /* an open catalog opens nothing */
 }
 
-static void all_rounds(enum fault_kind kind, bool lasting, size_t from)
+/* SQLite allocates tens of thousands of times for what writes a hundred. */
+static unsigned part_of(enum fault_kind kind) { return kind == FAULT_SQLITE_MALLOC ? 6 : 12; }
+
+/* While the catalog is made calls are much alike, up to half a million of them, and rounds are
+ * dear: few of these. Behind it the same steps are struck densely, in a catalog that is there. */
+static void all_rounds(enum fault_kind kind)
 {
-    rounds_of(kind, lasting, from, 12);
+    rounds_of(kind, false, 0, 3);
+    rounds_of(kind, false, 1, part_of(kind));
 }
 
-static void io_faults(void **state)
+TEST(io_faults)
 {
-    (void)state;
     for (enum fault_kind k = FAULT_WRITE_FULL; k <= FAULT_OPEN; k++)
-        all_rounds(k, false, 0);
-    all_rounds(FAULT_SHM, false, 0);
-    all_rounds(FAULT_WRITE_FULL, true, 1);
-    all_rounds(FAULT_WRITE_IO, true, 1);
+        all_rounds(k);
+    all_rounds(FAULT_SHM);
+    rounds_of(FAULT_WRITE_FULL, true, 1, 12);
+    rounds_of(FAULT_WRITE_IO, true, 1, 12);
 }
 
-static void sqlite_memory(void **state)
-{
-    (void)state;
-    /* Half a million times while the catalog is made, much alike: fewer of these. */
-    rounds_of(FAULT_SQLITE_MALLOC, false, 0, 3);
-    all_rounds(FAULT_SQLITE_MALLOC, false, 1);
-}
+TEST(sqlite_memory) { all_rounds(FAULT_SQLITE_MALLOC); }
 
-static void our_memory(void **state)
-{
-    (void)state;
-    all_rounds(FAULT_OUR_MALLOC, false, 0);
-}
+TEST(our_memory) { all_rounds(FAULT_OUR_MALLOC); }
 
 static int ends_so(void *arg, const char *name)
 {
@@ -445,13 +440,12 @@ static int read_everything(struct store **kept, struct err *e)
     return rc;
 }
 
-static void reading(void **state)
+TEST(reading)
 {
     static const enum fault_kind kinds[] = {FAULT_READ, FAULT_OPEN, FAULT_SHM, FAULT_SQLITE_MALLOC,
                                             FAULT_OUR_MALLOC};
     struct world w = {0};
 
-    (void)state;
     catalog_remove();
     for (size_t i = 0; i + 1 < STEPS; i++) {
         struct err e = {0};
@@ -464,7 +458,7 @@ static void reading(void **state)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         unsigned n = 1;
 
-        for (;; n = next_n(n, 12)) {
+        for (;; n = next_n(n, part_of(kinds[i]))) {
             struct store *st = NULL;
             struct err e = {0};
             bool given;
@@ -491,9 +485,6 @@ static void reading(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(io_faults), cmocka_unit_test(sqlite_memory),
-                                       cmocka_unit_test(our_memory), cmocka_unit_test(reading)};
-
     fault_install();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Words that are found again in what another model heard. */
-#include "store/corrections/match.h"
+#include "store/corrections/match_words.h"
 #include "tests/common/nomem.h"
 #include "tests/common/test.h"
 
@@ -9,9 +9,9 @@ static struct match_word list[MOST];
 static size_t count;
 
 /* Words with a blank between, a second each. */
-static struct matcher *heard(const char *text, enum match_kind kind)
+static struct word_matcher *heard(const char *text, enum match_kind kind)
 {
-    struct matcher *m = NULL;
+    struct word_matcher *m = NULL;
     struct err e = {0};
 
     count = 0;
@@ -32,7 +32,7 @@ static const char *found(const char *text, enum match_kind kind, const char *wor
                          int64_t start_ms)
 {
     static char out[32];
-    struct matcher *m = heard(text, kind);
+    struct word_matcher *m = heard(text, kind);
     struct match_found f;
     struct err e = {0};
 
@@ -85,7 +85,7 @@ TEST(how_far_away)
 /* Each gets its own; none gets words that another one has. */
 TEST(several_that_want_the_same)
 {
-    struct matcher *m = heard("the cat the dog the", MATCH_FOLDED);
+    struct word_matcher *m = heard("the cat the dog the", MATCH_FOLDED);
     const struct match_wanted wanted[] = {
         {"the", "", "dog", 1000}, {"the", "", "cat", 1000}, {"the cat", "", "", 0},
         {"the", "dog", "", 4000}, {"the", "", "", 3000},
@@ -108,7 +108,7 @@ TEST(several_that_want_the_same)
 /* A fifth of a second is no difference, but what stands around is. */
 TEST(words_around)
 {
-    struct matcher *m = NULL;
+    struct word_matcher *m = NULL;
     struct match_found f[2];
     struct err e = {0};
     const struct match_word near[] = {{"red", 3, 0, 90},     {"no", 2, 100, 190},
@@ -137,7 +137,7 @@ TEST(words_around)
 static int all_of_it(void *arg, struct err *err)
 {
     const struct match_wanted wanted[] = {{"a \u00e9", "x", "y z", 0}, {"b", "", "", 900}};
-    struct matcher *m = NULL;
+    struct word_matcher *m = NULL;
     struct match_found f[2];
     bool taken[MOST] = {0}, is;
     int rc;

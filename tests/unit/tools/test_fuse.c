@@ -15,7 +15,7 @@ static struct fuse_hit *fused(const struct fuse_item *const *lists, const size_t
     return hits;
 }
 
-static void scores_by_hand(void **state)
+TEST(scores_by_hand)
 {
     static const struct fuse_item words[] = {{1, 0, 1000}, {2, 0, 1000}, {1, 1000, 2000}};
     static const struct fuse_item meaning[] = {{2, 500, 5000}, {3, 0, 10}, {1, 900, 1100}};
@@ -25,7 +25,6 @@ static void scores_by_hand(void **state)
     size_t n = 0;
     struct fuse_hit *h = fused(lists, counts, 3, &n);
 
-    (void)state;
     assert_int_equal(n, 5);
     /* Second of one and first of the other; first and third; then single ones: 1, 2, 3. */
     assert_int_equal(h[0].media_id, 2);
@@ -44,7 +43,7 @@ static void scores_by_hand(void **state)
     free(h);
 }
 
-static void what_touches_is_not_the_same(void **state)
+TEST(what_touches_is_not_the_same)
 {
     static const struct fuse_item a[] = {{1, 0, 1000}, {1, 5000, 5000}};
     static const struct fuse_item b[] = {
@@ -54,7 +53,6 @@ static void what_touches_is_not_the_same(void **state)
     size_t n = 0;
     struct fuse_hit *h = fused(lists, counts, 2, &n);
 
-    (void)state;
     assert_int_equal(n, 5);
     assert_int_equal(h[0].start_ms, 5000); /* moments without length meet */
     assert_true(h[0].at[0] == 1 && h[0].at[1] == 2);
@@ -64,7 +62,7 @@ static void what_touches_is_not_the_same(void **state)
 }
 
 /* Two items of a list never make one hit, even where they overlap; each takes another's. */
-static void one_of_each_list(void **state)
+TEST(one_of_each_list)
 {
     static const struct fuse_item a[] = {{1, 0, 9000}, {1, 0, 8000}};
     static const struct fuse_item b[] = {{1, 10, 20}, {1, 30, 40}, {1, 50, 60}};
@@ -73,7 +71,6 @@ static void one_of_each_list(void **state)
     size_t n = 0;
     struct fuse_hit *h = fused(lists, counts, 2, &n);
 
-    (void)state;
     assert_int_equal(n, 3);
     assert_true(h[0].at[0] == 0 && h[0].at[1] == 0);
     assert_true(h[1].at[0] == 1 && h[1].at[1] == 1);
@@ -81,22 +78,14 @@ static void one_of_each_list(void **state)
     free(h);
 }
 
-static void nothing(void **state)
+TEST(nothing)
 {
     const struct fuse_item *const lists[] = {NULL, NULL};
     const size_t counts[] = {0, 0};
     size_t n = 7;
 
-    (void)state;
     free(fused(lists, counts, 2, &n));
     assert_int_equal(n, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scores_by_hand), cmocka_unit_test(what_touches_is_not_the_same),
-        cmocka_unit_test(one_of_each_list), cmocka_unit_test(nothing)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,7 +3,7 @@
 #include "tests/common/nomem.h"
 #include "tests/common/random.h"
 #include "tests/common/test.h"
-#include "tools/correct/place.h"
+#include "tools/correct/place_cues.h"
 
 static const struct place_segment talk[] = {
     {0, 4000, "Good morning and welcome to the market."},

@@ -92,7 +92,7 @@ static const char *walked(struct place *p, struct walk_options o)
     return p->said.len > 0 ? buf_cstr(&p->said) : "";
 }
 
-static void order_is_files_first_and_sorted(void **state)
+TEST_BOTH(order_is_files_first_and_sorted, set_up, tear_down)
 {
     folder("b");
     folder("a");
@@ -105,7 +105,7 @@ static void order_is_files_first_and_sorted(void **state)
                         "file c.wav\nfile z.wav\nfile a/x\nfile b/10\nfile b/2\n");
 }
 
-static void odd_names(void **state)
+TEST_BOTH(odd_names, set_up, tear_down)
 {
     touch("new\nline.wav");
     touch("\xff\xfe.wav");
@@ -115,7 +115,7 @@ static void odd_names(void **state)
                         "file  \nfile -rf\nfile new\nline.wav\nfile \xff\xfe.wav\n");
 }
 
-static void links_are_left_alone(void **state)
+TEST_BOTH(links_are_left_alone, set_up, tear_down)
 {
     folder("real");
     touch("real/a.wav");
@@ -130,7 +130,7 @@ static void links_are_left_alone(void **state)
 }
 
 /* Followed: the loop ends, each folder is entered once, and by its real path if it has one here. */
-static void links_are_followed_once(void **state)
+TEST_BOTH(links_are_followed_once, set_up, tear_down)
 {
     struct place *p = *state;
     char outside[300];
@@ -152,7 +152,7 @@ static void links_are_followed_once(void **state)
                         "file file.wav\nlink self\nfile real/a.wav\nfile out/b.wav\n");
 }
 
-static void pipes_and_sockets_are_not_opened(void **state)
+TEST_BOTH(pipes_and_sockets_are_not_opened, set_up, tear_down)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "sock"};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -164,7 +164,7 @@ static void pipes_and_sockets_are_not_opened(void **state)
                         "special pipe.wav\nspecial sock\n");
 }
 
-static void patterns_choose(void **state)
+TEST_BOTH(patterns_choose, set_up, tear_down)
 {
     const char *const include[] = {"*.mp3", "keep/*.wav", NULL};
     const char *const exclude[] = {"tmp/", "*secret*", "a/b/c.mp3", NULL};
@@ -186,9 +186,8 @@ static void patterns_choose(void **state)
         "file a/b/d.mp3\nfile keep/3.wav\n");
 }
 
-static void patterns_fit(void **state)
+TEST(patterns_fit)
 {
-    (void)state;
     assert_true(walk_fits("*.wav", "a/b/C.WAV", false));
     assert_false(walk_fits("*.wav", "a.wav/b", false));
     assert_true(walk_fits("a/*", "a/b/c", false));
@@ -201,7 +200,7 @@ static void patterns_fit(void **state)
 }
 
 /* A file that goes away while its directory is walked is simply not there. */
-static void vanished_while_walking(void **state)
+TEST_BOTH(vanished_while_walking, set_up, tear_down)
 {
     struct place *p = *state;
 
@@ -213,7 +212,7 @@ static void vanished_while_walking(void **state)
     assert_string_equal(walked(p, (struct walk_options){0}), "file 1\nfile 3\n");
 }
 
-static void a_root_that_is_a_file_or_missing(void **state)
+TEST_BOTH(a_root_that_is_a_file_or_missing, set_up, tear_down)
 {
     struct place *p = *state;
     struct walk_options o = {.entry = note, .arg = p};
@@ -243,7 +242,7 @@ static int stop_at_once(void *arg, const struct walk_entry *e, struct err *err)
     return err_set(err, ERR_FULL, "stop");
 }
 
-static void the_callback_stops_it(void **state)
+TEST_BOTH(the_callback_stops_it, set_up, tear_down)
 {
     struct place *p = *state;
     struct walk_options o = {.entry = stop_at_once};
@@ -258,7 +257,7 @@ static void the_callback_stops_it(void **state)
 }
 
 /* Deeper than names fit into a path: reported, and the rest goes on. */
-static void deeper_than_a_path(void **state)
+TEST_BOTH(deeper_than_a_path, set_up, tear_down)
 {
     struct place *p = *state;
     char name[201];
@@ -279,7 +278,7 @@ static void deeper_than_a_path(void **state)
     assert_non_null(strstr(said, "unreadable "));
 }
 
-static void many_files_in_one_folder(void **state)
+TEST_BOTH(many_files_in_one_folder, set_up, tear_down)
 {
     struct place *p = *state;
     char name[32], last[32] = "";
@@ -304,7 +303,7 @@ static void many_files_in_one_folder(void **state)
 }
 
 /* Root reads everything, so a child does it as nobody. */
-static void folders_that_may_not_be_read(void **state)
+TEST_BOTH(folders_that_may_not_be_read, set_up, tear_down)
 {
     struct place *p = *state;
     int status;
@@ -341,25 +340,4 @@ static void folders_that_may_not_be_read(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-#define ON_FOLDER(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON_FOLDER(order_is_files_first_and_sorted),
-        ON_FOLDER(odd_names),
-        ON_FOLDER(links_are_left_alone),
-        ON_FOLDER(links_are_followed_once),
-        ON_FOLDER(pipes_and_sockets_are_not_opened),
-        ON_FOLDER(patterns_choose),
-        cmocka_unit_test(patterns_fit),
-        ON_FOLDER(vanished_while_walking),
-        ON_FOLDER(a_root_that_is_a_file_or_missing),
-        ON_FOLDER(the_callback_stops_it),
-        ON_FOLDER(deeper_than_a_path),
-        ON_FOLDER(many_files_in_one_folder),
-        ON_FOLDER(folders_that_may_not_be_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -15,7 +15,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SPARSE 2
 #define STORMS 3
-#define EVENING 15
+#define EVENING 5
 #else
 #define SPARSE 3
 #define STORMS 5
@@ -301,7 +301,7 @@ TEST(a_long_evening_leaves_nothing_behind)
     struct play p;
 
     play_ready(&p, &(struct play_options){.slots = 2, .decoders = 2});
-    evening(&p, good, bad, 10);
+    evening(&p, good, bad, EVENING < 10 ? EVENING : 10);
     for (beats = p.beats; p.beats < beats + 2;)
         assert_true(play_step(&p));
     files = open_files(p.pid);

@@ -8,8 +8,8 @@
 struct finding {
     const struct heard *h;
     struct places *p;
-    struct matcher *folded, *bare; /* of what was heard; NULL until somebody asks */
-    bool *taken;                   /* [h->word_count] by corrections */
+    struct word_matcher *folded, *bare; /* of what was heard; NULL until somebody asks */
+    bool *taken;                        /* [h->word_count] by corrections */
     /* Of those that are looked for at once: [count]. */
     struct match_wanted *wanted;
     struct match_found *found;
@@ -25,7 +25,8 @@ static int no_memory(struct err *err)
 static bool has_words(const char *text) { return text[strspn(text, " \t\r\n")] != 0; }
 
 /* Most requests change a few words of a recording, all of whose corrections have their places. */
-static int need(const struct finding *f, struct matcher **m, enum match_kind kind, struct err *err)
+static int need(const struct finding *f, struct word_matcher **m, enum match_kind kind,
+                struct err *err)
 {
     return *m ? 0 : match_make(f->h->words, f->h->word_count, kind, m, err);
 }
@@ -198,7 +199,7 @@ static bool silent_near(const struct reading *r, int64_t ms)
 }
 
 /* Nothing is to be said there: what was around it stands together, or nothing is heard at all. */
-static int agree_silent(const struct reading *r, struct matcher *m, struct place *p, bool *ret,
+static int agree_silent(const struct reading *r, struct word_matcher *m, struct place *p, bool *ret,
                         struct err *err)
 {
     char *text = around(p);
@@ -218,7 +219,7 @@ static int agree_silent(const struct reading *r, struct matcher *m, struct place
 static int find_agreed(struct finding *f, struct err *err)
 {
     struct reading r = {0};
-    struct matcher *bare = NULL, *folded = NULL;
+    struct word_matcher *bare = NULL, *folded = NULL;
     size_t left = 0;
     int rc;
 
@@ -257,7 +258,7 @@ static int find_agreed(struct finding *f, struct err *err)
 static int find_confirmed(struct finding *f, struct err *err)
 {
     struct reading r = {0};
-    struct matcher *m = NULL;
+    struct word_matcher *m = NULL;
     int rc;
 
     f->count = 0;

@@ -1,4 +1,4 @@
-#include "tools/correct/align.h"
+#include "tools/correct/align_words.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

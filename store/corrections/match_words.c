@@ -1,4 +1,4 @@
-#include "store/corrections/match.h"
+#include "store/corrections/match_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ struct keys {
     struct hunk_word *words; /* of a text: where in it; else NULL */
 };
 
-struct matcher {
+struct word_matcher {
     const struct match_word *words;
     size_t count;
     enum match_kind kind;
@@ -155,7 +155,7 @@ static int by_time(const void *a, const void *b)
     return (x->word > y->word) - (x->word < y->word);
 }
 
-static bool sort_words(struct matcher *m)
+static bool sort_words(struct word_matcher *m)
 {
     struct timed *sorted = calloc(m->count + 1, sizeof(*sorted));
 
@@ -171,10 +171,10 @@ static bool sort_words(struct matcher *m)
     return sorted && m->by_time;
 }
 
-int match_make(const struct match_word *words, size_t n, enum match_kind kind, struct matcher **ret,
-               struct err *err)
+int match_make(const struct match_word *words, size_t n, enum match_kind kind,
+               struct word_matcher **ret, struct err *err)
 {
-    struct matcher *m = calloc(1, sizeof(*m));
+    struct word_matcher *m = calloc(1, sizeof(*m));
     struct buf scratch = BUF_INIT;
     bool made;
 
@@ -196,7 +196,7 @@ int match_make(const struct match_word *words, size_t n, enum match_kind kind, s
     return 0;
 }
 
-void match_free(struct matcher *m)
+void match_free(struct word_matcher *m)
 {
     if (!m)
         return;
@@ -227,7 +227,8 @@ static size_t silent_tail(const struct keys *k)
 }
 
 /* Nothing but punctuation is looked for as it stands. */
-static bool silent_there(const struct matcher *m, const struct keys *k, const char *said, size_t at)
+static bool silent_there(const struct word_matcher *m, const struct keys *k, const char *said,
+                         size_t at)
 {
     if (!k->count || k->count > m->count - at)
         return false;
@@ -240,8 +241,8 @@ static bool silent_there(const struct matcher *m, const struct keys *k, const ch
 
 /* Do the words that are not silent stand from `at` on, with whatever is silent between them? So
  * many they are then, with the silent ones that belong to them. */
-static bool stands_at(const struct matcher *m, const struct keys *k, const char *said, size_t at,
-                      struct match_place *ret)
+static bool stands_at(const struct word_matcher *m, const struct keys *k, const char *said,
+                      size_t at, struct match_place *ret)
 {
     size_t head = silent_head(k), tail = silent_tail(k), i = at, end = at;
 
@@ -269,7 +270,7 @@ static bool stands_at(const struct matcher *m, const struct keys *k, const char 
     return true;
 }
 
-int match_at(struct matcher *m, const char *words, struct match_place at, bool *ret,
+int match_at(struct word_matcher *m, const char *words, struct match_place at, bool *ret,
              struct err *err)
 {
     struct keys k;
@@ -290,7 +291,7 @@ struct candidate {
 };
 
 struct search {
-    struct matcher *m;
+    struct word_matcher *m;
     struct keys words, before, after; /* of the wanted one */
     struct candidate *list;
     size_t count, cap;
@@ -298,7 +299,7 @@ struct search {
 
 static int around(const struct search *s, struct match_place at)
 {
-    const struct matcher *m = s->m;
+    const struct word_matcher *m = s->m;
     size_t end = at.word + at.words;
     int n = 0;
 
@@ -324,7 +325,7 @@ static int put_candidate(struct search *s, struct candidate c, struct err *err)
     return 0;
 }
 
-static size_t first_from(const struct matcher *m, int64_t ms)
+static size_t first_from(const struct word_matcher *m, int64_t ms)
 {
     size_t low = 0, high = m->count;
 
@@ -358,7 +359,7 @@ static bool is_another(const struct search *s, const struct match_found *f)
 static int find(struct search *s, const struct match_wanted *w, size_t number, const bool *taken,
                 struct err *err)
 {
-    const struct matcher *m = s->m;
+    const struct word_matcher *m = s->m;
     size_t before = s->count;
     int rc = 0;
 
@@ -439,7 +440,7 @@ static void take(struct search *s, bool *taken, struct match_found *ret)
     }
 }
 
-int match(struct matcher *m, const struct match_wanted *wanted, size_t n, bool *taken,
+int match(struct word_matcher *m, const struct match_wanted *wanted, size_t n, bool *taken,
           struct match_found *ret, struct err *err)
 {
     struct search s = {.m = m};

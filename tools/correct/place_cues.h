@@ -1,12 +1,12 @@
-/* tools/correct/place.h - what each segment of a transcript is to read, by a file that was made of
- * it.
+/* tools/correct/place_cues.h - what each segment of a transcript is to read, by a file that was
+ * made of it.
  *
  * Each word of the file gets a segment: that of the word which it is, else the one whose words it
  * stands for, by its neighbours, its cue and its time. A file that has a part of the transcript
  * says nothing of the rest: what lies before its first cue and behind its last one stays. Between
  * them a segment of which the file has nothing is to read nothing. Pure; any thread. */
-#ifndef NIGHTSHIFT_TOOLS_CORRECT_PLACE_H
-#define NIGHTSHIFT_TOOLS_CORRECT_PLACE_H
+#ifndef NIGHTSHIFT_TOOLS_CORRECT_PLACE_CUES_H
+#define NIGHTSHIFT_TOOLS_CORRECT_PLACE_CUES_H
 
 #include "tools/export/cues.h"
 

@@ -1,10 +1,11 @@
-/* store/corrections/match.h - finds words again: where a transcription has what another one had.
+/* store/corrections/match_words.h - finds words again: where a transcription has what another one
+ * had.
  *
  * Words are compared without case and without the punctuation around them (MATCH_BARE), or without
  * marks on letters and any punctuation, too (MATCH_FOLDED). Pure; one thread. Internal to store/.
  */
-#ifndef NIGHTSHIFT_STORE_CORRECTIONS_MATCH_H
-#define NIGHTSHIFT_STORE_CORRECTIONS_MATCH_H
+#ifndef NIGHTSHIFT_STORE_CORRECTIONS_MATCH_WORDS_H
+#define NIGHTSHIFT_STORE_CORRECTIONS_MATCH_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,23 +39,23 @@ struct match_found {
     int around;      /* words around it that are those that were to be */
 };
 
-struct matcher; /* borrows the texts of words until match_free */
+struct word_matcher; /* borrows the texts of words until match_free */
 /* ERR_NOMEM. */
-int match_make(const struct match_word *words, size_t n, enum match_kind kind, struct matcher **ret,
-               struct err *err);
-void match_free(struct matcher *m); /* NULL is fine */
+int match_make(const struct match_word *words, size_t n, enum match_kind kind,
+               struct word_matcher **ret, struct err *err);
+void match_free(struct word_matcher *m); /* NULL is fine */
 
 /* Gives each wanted its place: those whose words begin within MATCH_NEAR_MS of its time. Of several
  * the nearest, where a fifth of a second makes no difference but the words around do; and so
  * between several that want the same words. No two get the same, and none gets any that are taken
  * already: taken, of each word, is added to; NULL: they may share. ret: [n]. ERR_NOMEM. */
-int match(struct matcher *m, const struct match_wanted *wanted, size_t n, bool *taken,
+int match(struct word_matcher *m, const struct match_wanted *wanted, size_t n, bool *taken,
           struct match_found *ret, struct err *err);
 /* Is a the better place? What is nowhere is no better than anything; of equals it is the longer. */
 bool match_better(const struct match_found *a, const struct match_found *b);
 
 /* Do these words stand at that place? */
-int match_at(struct matcher *m, const char *words, struct match_place at, bool *ret,
+int match_at(struct word_matcher *m, const char *words, struct match_place at, bool *ret,
              struct err *err);
 
 #endif

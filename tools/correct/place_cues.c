@@ -1,9 +1,9 @@
-#include "tools/correct/place.h"
+#include "tools/correct/place_cues.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/correct/align.h"
+#include "tools/correct/align_words.h"
 #include "tools/correct/word_list.h"
 
 #define NONE SIZE_MAX
