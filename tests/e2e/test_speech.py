@@ -9,6 +9,8 @@ import functools
 import itertools
 import os
 import random
+import shutil
+import struct
 import unittest
 import wave
 
@@ -115,6 +117,31 @@ class Speech(night.Night):
         self.assertEqual([], self.sql(
             "SELECT path, start_ms, end_ms FROM transcript t JOIN media m USING (media_id) "
             "WHERE start_ms < 0 OR end_ms > m.duration_ms + 1 OR start_ms >= end_ms"))
+        self.healthy()
+
+    @needs_silero
+    def test_no_segment_lasts_over_a_pause(self):
+        """Five sentences with seven to ten seconds between them, which the model is made to take
+        for one: it writes no timestamps."""
+        name = "09_long_silences.flac"
+        shutil.copy(os.path.join(night.SAMPLES, name), self.archive)
+        texts = []
+        for more in ([], ["--word-timestamps"]):
+            self.catalog = os.path.join(self.dir, f"parted{len(more)}.db")
+            self.enqueue("--vad", SILERO, "--without-timestamps", *more, self.archive)
+            self.run_to_end()
+            heard = self.sql("SELECT start_ms / 1000.0, end_ms / 1000.0, text FROM transcript "
+                             "ORDER BY start_ms")
+            said_at = sentences(name)
+            self.assertEqual(len(said_at), len(heard), heard)
+            for (start, end, spoken), (begin, stop, text) in zip(said_at, heard):
+                self.assertTrue(start - 1 < begin < stop < end + 1, heard)
+                self.assertIn(spoken[1], words(text))
+            texts.append(" ".join(text for _, _, text in heard))
+        self.assertEqual(*texts)
+        self.assertEqual([], self.sql(
+            "SELECT w.text FROM word w JOIN segment g USING (segment_id) "
+            "WHERE w.start_ms < g.start_ms OR w.end_ms > g.end_ms"))
         self.healthy()
 
     def nobody_speaks(self, *options):

@@ -81,3 +81,18 @@ void pack_word(const struct pack *p, int64_t start, int64_t end, int64_t *from, 
     *from = within(span, begin, start);
     *to = within(span, begin, end);
 }
+
+bool pack_next_run(const struct pack *p, int64_t least, struct pack_run *run)
+{
+    uint32_t i = run->next;
+
+    if (i >= p->count)
+        return false;
+    *run = (struct pack_run){.start = p->spans[i].start, .at = run->at + run->samples};
+    do {
+        run->samples += length(&p->spans[i]);
+        run->end = p->spans[i++].end;
+    } while (i < p->count && p->spans[i].start - run->end < least);
+    run->next = i;
+    return true;
+}

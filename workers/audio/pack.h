@@ -31,4 +31,13 @@ int64_t pack_time(const struct pack *p, int64_t at, bool is_end);
  * middle where they would otherwise lie in different ones (a word is never torn over a silence). */
 void pack_word(const struct pack *p, int64_t start, int64_t end, int64_t *from, int64_t *to);
 
+/* Stretches of the window with less than `least` samples of the recording between them. */
+struct pack_run {        /* all zero: before the first */
+    int64_t start, end;  /* samples of the recording */
+    int64_t at, samples; /* of the window */
+    uint32_t next;       /* the stretch behind it */
+};
+/* To the next run; false: there is none. least > 0, the same for all of a window's. */
+bool pack_next_run(const struct pack *p, int64_t least, struct pack_run *run);
+
 #endif

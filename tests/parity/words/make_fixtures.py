@@ -242,4 +242,5 @@ def main():
         write_words(model, os.path.join(HERE, "words.txt"))
 
 
-main()
+if __name__ == "__main__":
+    main()

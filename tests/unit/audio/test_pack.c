@@ -120,4 +120,43 @@ TEST(random_windows)
     }
 }
 
+/* [100, 200) [200, 260) [270, 300) [400, 410): gaps of 0, 10 and 100. */
+TEST(runs)
+{
+    static const struct {
+        int64_t least;
+        uint32_t runs;
+    } cases[] = {{1, 3}, {10, 3}, {11, 2}, {100, 2}, {101, 1}};
+    struct pack p = {0};
+    struct pack_run run = {0};
+
+    assert_false(pack_next_run(&p, 1, &run));
+    add(&p, 100, 200);
+    add(&p, 200, 260);
+    add(&p, 270, 300);
+    add(&p, 400, 410);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t n = 0;
+        int64_t at = 0;
+
+        run = (struct pack_run){0};
+        for (; pack_next_run(&p, cases[i].least, &run); n++) {
+            assert_int_equal(run.at, at);
+            at += run.samples;
+        }
+        assert_int_equal(at, p.samples);
+        assert_int_equal(n, cases[i].runs);
+    }
+    run = (struct pack_run){0};
+    assert_true(pack_next_run(&p, 11, &run));
+    assert_int_equal(run.start, 100);
+    assert_int_equal(run.end, 300);
+    assert_int_equal(run.samples, 190);
+    assert_true(pack_next_run(&p, 11, &run));
+    assert_int_equal(run.start, 400);
+    assert_int_equal(run.end, 410);
+    assert_int_equal(run.at, 190);
+    pack_free(&p);
+}
+
 TEST_MAIN(NULL, NULL)

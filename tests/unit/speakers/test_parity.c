@@ -1,11 +1,13 @@
-/* Centroid linkage against scipy's, and both ways of clustering against pyannote.audio's, over what
- * make_fixtures.py wrote. */
+/* Centroid linkage against scipy's, k-means against scikit-learn's, and both ways of clustering
+ * against pyannote.audio's, over what make_fixtures.py wrote. */
 #include "tests/common/test.h"
 
 #include <math.h>
 
 #include "tests/unit/speakers/made.h"
 #include "workers/speakers/assign.h"
+#include "workers/speakers/cluster/draws.h"
+#include "workers/speakers/cluster/kmeans.h"
 #include "workers/speakers/cluster/linkage.h"
 #include "workers/speakers/pipeline.h"
 #include "workers/speakers/cluster/plda.h"
@@ -85,6 +87,74 @@ TEST(linkage_as_scipy)
     assert_int_equal(cases, 4);
     free(x);
     free(merges);
+    fclose(f);
+}
+
+/* numpy.random.RandomState(42).random_sample(3), and the thousandth. */
+TEST(draws_as_numpy)
+{
+    static const double first[] = {0.3745401188473625, 0.9507143064099162, 0.7319939418114051};
+    struct draws d;
+    double last = 0;
+
+    draws_seed(&d, 42);
+    for (int i = 0; i < 1000; i++) {
+        last = draws_next(&d);
+        if (i < 3)
+            assert_true(last == first[i]);
+    }
+    assert_true(last == 0.44600577295795574);
+}
+
+/* The same clusters but for their numbers. */
+static void same_means(const char *at, const uint32_t *ours, uint32_t n)
+{
+    uint32_t to[64], from[64];
+    char *end;
+
+    memset(to, 0xff, sizeof(to));
+    memset(from, 0xff, sizeof(from));
+    for (uint32_t i = 0; i < n; i++, at = end) {
+        uint32_t theirs = (uint32_t)strtoul(at, &end, 10);
+
+        assert_true(theirs < 64 && ours[i] < 64);
+        if (to[ours[i]] == UINT32_MAX && from[theirs] == UINT32_MAX) {
+            to[ours[i]] = theirs;
+            from[theirs] = ours[i];
+        }
+        assert_int_equal(to[ours[i]], theirs);
+        assert_int_equal(from[theirs], ours[i]);
+    }
+}
+
+TEST(kmeans_as_scikit_learn)
+{
+    FILE *f = fixture("kmeans.txt");
+    unsigned n = 0, size, speakers, seed, wanted, cases = 0;
+    double spread;
+    uint32_t *labels = NULL;
+
+    while (fgets(line, sizeof(line), f)) {
+        float *x;
+        struct err e = {0};
+
+        if (line[0] == 'k') {
+            same_means(line + 2, labels, n);
+            cases++;
+            continue;
+        }
+        assert_int_equal(
+            sscanf(line, "case %u %u %u %lf %u %u", &n, &size, &speakers, &spread, &seed, &wanted),
+            6);
+        x = malloc((size_t)n * size * sizeof(*x));
+        labels = realloc(labels, n * sizeof(*labels));
+        for (uint32_t i = 0; i < n; i++)
+            made_voice(i % speakers, size, spread, seed, i, x + (size_t)i * size);
+        assert_ok(kmeans(x, n, size, wanted, 2, labels, &e), e);
+        free(x);
+    }
+    assert_int_equal(cases, 14);
+    free(labels);
     fclose(f);
 }
 
@@ -204,7 +274,7 @@ TEST(clusters_as_pyannote)
         compare(&m, &p, clusters, line + at);
         compared++;
     }
-    assert_true(compared >= 34);
+    assert_true(compared >= 46);
     made_free(&m);
     fclose(f);
 }

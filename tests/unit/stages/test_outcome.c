@@ -161,6 +161,174 @@ TEST(test_sureness)
     yield_free(&y);
 }
 
+/* ---- pauses that voice activity left out: [100, 110) [160, 166) and [166.1, 170) s of the
+ * recording, then [300, 302); in the window they begin at 0, 10, 16 and 19.9 s. */
+
+static struct pack packed;
+static float voice[1000];
+
+static void pack(double from, double to)
+{
+    struct speech_span span = {SECONDS(from), SECONDS(to), 0.9f};
+    struct err e;
+
+    assert_ok(pack_add(&packed, &span, &e), e);
+}
+
+static void yield_packed(uint32_t n, uint32_t word_count, const struct decoding_result *r,
+                         struct yield *ret)
+{
+    struct lane_policy policy = {.params = &params, .vocab = nano, .packed = true};
+    struct lane lane = {.policy = &policy};
+    struct lane_window w = {.lane = &lane, .at = SECONDS(100), .voice = voice};
+    struct outcome o = {
+        .drafts = drafts, .count = n, .words = {.words = words, .count = word_count}};
+    struct err e;
+
+    packed = (struct pack){0};
+    pack(100, 110);
+    pack(160, 166);
+    pack(166.1, 170);
+    pack(300, 302);
+    w.pack = packed;
+    w.samples = packed.samples;
+    *ret = (struct yield){0};
+    assert_ok(outcome_yield(&o, &w, r, ret, &e), e);
+    pack_free(&packed);
+    for (uint32_t i = 0; i < ret->count; i++) {
+        assert_true(ret->segments[i].start_ms <= ret->segments[i].end_ms);
+        assert_true(i == 0 || ret->segments[i].start_ms >= ret->segments[i - 1].start_ms);
+    }
+}
+
+static const struct decoding_result good = {.language = EN, .attempts = 1, .avg_logprob = -0.1f};
+
+static void speak(double from, double to, float prob)
+{
+    for (size_t i = 0; i < sizeof(voice) / sizeof(voice[0]); i++)
+        if ((double)i * 0.032 >= from && (double)i * 0.032 < to)
+            voice[i] = prob;
+}
+
+static void is_segment(const struct yield *y, uint32_t i, int64_t start_ms, int64_t end_ms,
+                       const char *text)
+{
+    assert_true(i < y->count);
+    assert_string_equal(y->segments[i].text, text);
+    assert_int_equal(y->segments[i].start_ms, start_ms);
+    assert_int_equal(y->segments[i].end_ms, end_ms);
+}
+
+/* Parted where the words say; a tenth of a second left out is no pause. */
+TEST(test_pauses_by_words)
+{
+    char text[] = "w0 w1 w2 w3 w4, said slowly";
+    struct yield y;
+
+    speak(0, 32, 1);
+    word(0, 8, 8.5);
+    word(1, 9, 10.2); /* most of it before the pause */
+    word(2, 10.4, 11);
+    word(3, 15.5, 16.5);
+    word(4, 20.2, 20.6);
+    draft(0, 8, 20.8, 0, 5);
+    drafts[0].text = text;
+    yield_packed(1, 5, &good, &y);
+    assert_int_equal(y.count, 3);
+    is_segment(&y, 0, 108000, 110000, "w0 w1");
+    is_segment(&y, 1, 160400, 166600, "w2 w3");
+    is_segment(&y, 2, 300300, 300700, "w4");
+    assert_int_equal(y.segments[0].word_count, 2);
+    assert_int_equal(y.segments[1].word_count, 2);
+    assert_string_equal(y.segments[1].words[0].text, " w2");
+    assert_string_equal(y.segments[2].words[0].text, " w4");
+    assert_string_equal(y.segments[0].reason, ""); /* not slow: nobody heard the pause */
+    yield_free(&y);
+
+    word(4, 20.2, 20.2); /* without a duration: up to where the segment ends */
+    draft(0, 8, 20.8, 0, 5);
+    drafts[0].text = text;
+    yield_packed(1, 5, &good, &y);
+    is_segment(&y, 2, 300300, 300900, "w4");
+    yield_free(&y);
+}
+
+/* Its words are on one side alone, and its own time on both. */
+TEST(test_pauses_own_time)
+{
+    struct yield y;
+
+    speak(0, 32, 1);
+    word(0, 10.5, 11);
+    word(1, 11, 12);
+    draft(0, 9, 20.5, 0, 2);
+    drafts[0].start = 9;
+    drafts[0].end = 20.5f;
+    yield_packed(1, 2, &good, &y);
+    assert_int_equal(y.count, 1);
+    is_segment(&y, 0, 160000, 170000, "one");
+    yield_free(&y);
+}
+
+/* By how long somebody speaks on either side, at the end of a sentence where one is near. */
+TEST(test_pauses_by_voice)
+{
+    char text[] = "the first one. the second one is longer than that";
+    struct yield y;
+
+    speak(0, 32, 0);
+    speak(8, 9.5, 1);
+    speak(10.3, 13.5, 1);
+    draft(0, 8, 14, 0, 0);
+    drafts[0].text = text;
+    draft(1, 14, 15, 0, 0);
+    yield_packed(2, 0, &good, &y);
+    assert_int_equal(y.count, 3);
+    is_segment(&y, 0, 108000, 110000, "the first one.");
+    is_segment(&y, 1, 160000, 164000, "the second one is longer than that");
+    is_segment(&y, 2, 164000, 165000, "two");
+    assert_true(y.segments[0].speech_prob > 0.6f && y.segments[0].speech_prob < 0.9f);
+    yield_free(&y);
+
+    strcpy(text, "\u521d\u3081\u307e\u3057\u3066\u4eca\u65e5\u306f"); /* no blank to cut at */
+    speak(0, 32, 1);
+    draft(0, 9, 11, 0, 0);
+    drafts[0].text = text;
+    yield_packed(1, 0, &good, &y);
+    assert_int_equal(y.count, 2);
+    is_segment(&y, 0, 109000, 110000, "\u521d\u3081\u307e\u3057");
+    is_segment(&y, 1, 160000, 161000, "\u3066\u4eca\u65e5\u306f");
+    yield_free(&y);
+
+    strcpy(text, "alone"); /* nobody speaks but behind the pause, or the text cannot be cut */
+    speak(0, 10, 0);
+    yield_packed(1, 0, &good, &y);
+    assert_int_equal(y.count, 1);
+    is_segment(&y, 0, 160000, 161000, "alone");
+    yield_free(&y);
+    speak(0, 32, 0);
+    yield_packed(1, 0, &good, &y);
+    assert_int_equal(y.count, 1);
+    assert_true(y.segments[0].end_ms - y.segments[0].start_ms <= 1000);
+    yield_free(&y);
+}
+
+/* What is left out is kept as it was judged. */
+TEST(test_pauses_dropped)
+{
+    struct decoding_result bad = good;
+    struct yield y;
+
+    bad.no_speech_prob = 0.9f;
+    speak(0, 32, 0.01f);
+    draft(0, 9, 11, 0, 0);
+    yield_packed(1, 0, &bad, &y);
+    assert_int_equal(y.count, 1);
+    assert_true(y.segments[0].dropped);
+    is_segment(&y, 0, 109000, 161000, "one");
+    yield_free(&y);
+}
+
 static int open_all(void **state)
 {
     transcribe_params_default(&params);

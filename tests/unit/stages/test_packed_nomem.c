@@ -40,7 +40,8 @@ static void each_allocation(long at_least)
     struct err e = {0};
 
     assert_ok(run(first, &e), e);
-    assert_true(first[0].segments > 2 && first[0].segment[0].words > 0);
+    assert_true(first[0].segments > 1);
+    assert_int_equal(first[0].segment[0].words > 0, params.word_timestamps);
     memcpy(again, first, sizeof(again));
     assert_true(nomem_each(run, again) >= at_least);
     for (int i = 0; i < 2; i++)
@@ -81,6 +82,22 @@ TEST_SETUP(test_sequential, setup)
     for (int i = 0; i < 2; i++)
         first[i] = (struct recording){.parts = {{SECONDS(5), i}, {SECONDS(30), 0}}};
     each_allocation(100);
+}
+
+/* A segment lasts over a pause, and is parted there: by words, and by voice. */
+TEST_SETUP(test_parted, setup)
+{
+    SAY(0, T(0), FARMER, TUESDAY, FARMER, TUESDAY, FARMER, T(5));
+    for (int words = 0; words < 2; words++) {
+        params.word_timestamps = words;
+        for (int i = 0; i < 2; i++)
+            first[i] = (struct recording){
+                .parts = {{SECONDS(1), 0}, {SECONDS(20), SILENCE}, {SECONDS(4), 0}}};
+        each_allocation(60);
+        assert_int_equal(first[0].windows, 1);
+        assert_int_equal(first[0].segments, 2);
+        assert_true(first[0].segment[0].end_ms < 2000 && first[0].segment[1].start_ms > 20000);
+    }
 }
 
 TEST_MAIN(nano_open, nano_close)

@@ -1,38 +1,45 @@
 #include "workers/speakers/cluster/kmeans.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "workers/speakers/cluster/draws.h"
 #include "workers/speakers/cluster/threads.h"
 
+#define SEED 42
 #define STARTS 3
 #define ROUNDS 300
 #define ROUNDS_LEAST 10
 #define DIFFERENCES_MOST \
-    3e11                /* of values, of a start: fewer rounds for a day of a thousand people */
-#define PART 1024u      /* vectors that a thread takes at once */
-#define GAIN_LEAST 1e-7 /* of the sum of squares */
+    3e11           /* of values, of a start: fewer rounds for a day of a thousand people */
+#define PART 1024u /* vectors that a thread takes at once */
+#define STILL 1e-4 /* of the values' mean variance: means that move less have settled */
 
 struct means {
     const float *vectors;
     uint32_t n, size, clusters, threads;
+    double still;      /* sum of squares that means may move by and have settled */
     double *centers;   /* [clusters][size] */
+    double *moved;     /* [clusters][size]: where they go */
     double *distances; /* [n]: squared, to the nearest */
+    double *tried;     /* [n]: the same with one more center, */
+    double *best;      /* [n]: and with the best of those */
     uint32_t *counts;  /* [clusters] */
     uint32_t *labels;  /* [n] */
-    uint32_t newest;   /* of the centers, in start */
+    uint32_t *before;  /* [n]: of the round before */
+    uint32_t newest;   /* the vector that is tried as a center */
 };
 
-static double draw(uint64_t *state)
+static const float *vector(const struct means *m, uint32_t i)
 {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) / 9007199254740992.0;
+    return m->vectors + (size_t)i * m->size;
 }
 
 static double apart(const struct means *m, uint32_t i, uint32_t k)
 {
-    const float *x = m->vectors + (size_t)i * m->size;
+    const float *x = vector(m, i);
     const double *c = m->centers + (size_t)k * m->size;
     double sum = 0.0;
 
@@ -42,26 +49,13 @@ static double apart(const struct means *m, uint32_t i, uint32_t k)
     return sum;
 }
 
-static void set_center(struct means *m, uint32_t k, uint32_t i)
+static double sum_of(const double *values, uint32_t n)
 {
-    for (uint32_t d = 0; d < m->size; d++)
-        m->centers[(size_t)k * m->size + d] = (double)m->vectors[(size_t)i * m->size + d];
-}
+    double sum = 0.0;
 
-/* A vector drawn with odds as its squared distance; where all are 0, the first. */
-static uint32_t draw_far(const struct means *m, uint64_t *state)
-{
-    double all = 0.0, at;
-
-    for (uint32_t i = 0; i < m->n; i++)
-        all += m->distances[i];
-    at = draw(state) * all;
-    for (uint32_t i = 0; i < m->n; i++) {
-        at -= m->distances[i];
-        if (at < 0.0)
-            return i;
-    }
-    return 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += values[i];
+    return sum;
 }
 
 static uint32_t parts_of(const struct means *m) { return (m->n + PART - 1) / PART; }
@@ -71,27 +65,96 @@ static uint32_t end_of(const struct means *m, uint32_t part)
     return m->n - part * PART < PART ? m->n : (part + 1) * PART;
 }
 
-/* The newest center's distances. */
+/* ---- starts */
+
 static void approach(void *arg, uint32_t part)
 {
     struct means *m = arg;
+    const float *c = vector(m, m->newest);
 
-    for (uint32_t i = part * PART; i < end_of(m, part); i++)
-        m->distances[i] = fmin(m->distances[i], apart(m, i, m->newest));
-}
+    for (uint32_t i = part * PART; i < end_of(m, part); i++) {
+        const float *x = vector(m, i);
+        double sum = 0.0;
 
-static void start(struct means *m, uint64_t *state)
-{
-    set_center(m, 0, (uint32_t)(draw(state) * m->n));
-    for (uint32_t i = 0; i < m->n; i++)
-        m->distances[i] = INFINITY;
-    for (uint32_t k = 1; k <= m->clusters; k++) {
-        m->newest = k - 1;
-        threads_run(m->threads, parts_of(m), approach, m);
-        if (k < m->clusters)
-            set_center(m, k, draw_far(m, state));
+#pragma omp simd reduction(+ : sum)
+        for (uint32_t d = 0; d < m->size; d++)
+            sum += ((double)x[d] - (double)c[d]) * ((double)x[d] - (double)c[d]);
+        m->tried[i] = fmin(m->distances[i], sum);
     }
 }
+
+static double try_center(struct means *m, uint32_t i)
+{
+    m->newest = i;
+    threads_run(m->threads, parts_of(m), approach, m);
+    return sum_of(m->tried, m->n);
+}
+
+static void swap(double **a, double **b)
+{
+    double *was = *a;
+
+    *a = *b;
+    *b = was;
+}
+
+static void set_center(struct means *m, uint32_t k, uint32_t i)
+{
+    for (uint32_t d = 0; d < m->size; d++)
+        m->centers[(size_t)k * m->size + d] = (double)vector(m, i)[d];
+}
+
+/* The first vector up to which the squared distances add up to `at`. */
+static uint32_t drawn(const struct means *m, double at)
+{
+    double sum = 0.0;
+
+    for (uint32_t i = 0; i + 1 < m->n; i++) {
+        sum += m->distances[i];
+        if (sum >= at)
+            return i;
+    }
+    return m->n - 1;
+}
+
+/* Of some vectors that are drawn with odds as their squared distance the one that leaves the least.
+ * sum: of the distances, before and after. */
+static void add_center(struct means *m, uint32_t k, struct draws *draws, double *sum)
+{
+    int trials = 2 + (int)log(m->clusters);
+    double least = INFINITY, all = *sum;
+    uint32_t best = 0;
+
+    for (int i = 0; i < trials; i++) {
+        uint32_t one = drawn(m, draws_next(draws) * all);
+        double left = try_center(m, one);
+
+        if (left < least) {
+            least = left;
+            best = one;
+            swap(&m->best, &m->tried);
+        }
+    }
+    swap(&m->distances, &m->best);
+    *sum = least;
+    set_center(m, k, best);
+}
+
+static void start(struct means *m, struct draws *draws)
+{
+    uint32_t first = (uint32_t)(draws_next(draws) * m->n);
+    double sum;
+
+    for (uint32_t i = 0; i < m->n; i++)
+        m->distances[i] = INFINITY;
+    sum = try_center(m, first);
+    swap(&m->distances, &m->tried);
+    set_center(m, 0, first);
+    for (uint32_t k = 1; k < m->clusters; k++)
+        add_center(m, k, draws, &sum);
+}
+
+/* ---- rounds */
 
 static void label(void *arg, uint32_t part)
 {
@@ -110,27 +173,32 @@ static void label(void *arg, uint32_t part)
     }
 }
 
-static double label_all(struct means *m)
-{
-    double sum = 0.0;
+static void label_all(struct means *m) { threads_run(m->threads, parts_of(m), label, m); }
 
-    threads_run(m->threads, parts_of(m), label, m);
+static void count(struct means *m)
+{
+    memset(m->counts, 0, m->clusters * sizeof(*m->counts));
     for (uint32_t i = 0; i < m->n; i++)
-        sum += m->distances[i];
-    return sum;
+        m->counts[m->labels[i]]++;
 }
 
-/* One that has nothing takes the vector that is farthest from its own center, of a cluster that has
- * more than one. */
+/* The vector that is farthest from its own center, of a cluster that has more than one; n: none. */
+static uint32_t farthest(const struct means *m)
+{
+    uint32_t far = m->n;
+
+    for (uint32_t i = 0; i < m->n; i++)
+        if (m->counts[m->labels[i]] > 1 && m->distances[i] > 0.0 &&
+            (far == m->n || m->distances[i] > m->distances[far]))
+            far = i;
+    return far;
+}
+
+/* One that has nothing takes that vector, which is nearest to it then. */
 static void fill_empty(struct means *m)
 {
-    for (uint32_t k = 0; k < m->clusters; k++) {
-        uint32_t far = m->n;
-
-        for (uint32_t i = 0; m->counts[k] == 0 && i < m->n; i++)
-            if (m->counts[m->labels[i]] > 1 && (far == m->n || m->distances[i] > m->distances[far]))
-                far = i;
-        if (m->counts[k] > 0 || far == m->n)
+    for (uint32_t k = 0, far; k < m->clusters; k++) {
+        if (m->counts[k] > 0 || (far = farthest(m)) == m->n)
             continue;
         m->counts[m->labels[far]]--;
         m->labels[far] = k;
@@ -139,34 +207,79 @@ static void fill_empty(struct means *m)
     }
 }
 
-static void move_centers(struct means *m)
+/* Returns the sum of the squares that the centers have moved by. */
+static double move_centers(struct means *m)
 {
-    memset(m->counts, 0, m->clusters * sizeof(*m->counts));
-    for (uint32_t i = 0; i < m->n; i++)
-        m->counts[m->labels[i]]++;
+    double sum = 0.0;
+
+    count(m);
     fill_empty(m);
-    memset(m->centers, 0, (size_t)m->clusters * m->size * sizeof(*m->centers));
+    memset(m->moved, 0, (size_t)m->clusters * m->size * sizeof(*m->moved));
     for (uint32_t i = 0; i < m->n; i++)
         for (uint32_t d = 0; d < m->size; d++)
-            m->centers[(size_t)m->labels[i] * m->size + d] +=
-                (double)m->vectors[(size_t)i * m->size + d];
+            m->moved[(size_t)m->labels[i] * m->size + d] += (double)vector(m, i)[d];
     for (uint32_t k = 0; k < m->clusters; k++)
-        for (uint32_t d = 0; d < m->size; d++)
-            m->centers[(size_t)k * m->size + d] /= m->counts[k];
+        for (uint32_t d = 0; d < m->size; d++) {
+            size_t at = (size_t)k * m->size + d;
+
+            /* More are wanted than there are different vectors: it stays where it is. */
+            m->moved[at] = m->counts[k] ? m->moved[at] / m->counts[k] : m->centers[at];
+            sum += (m->moved[at] - m->centers[at]) * (m->moved[at] - m->centers[at]);
+        }
+    swap(&m->centers, &m->moved);
+    return sum;
 }
 
+/* Returns the sum of the squared distances. */
 static double settle(struct means *m)
 {
-    double each = (double)m->n * m->clusters * m->size, before = INFINITY, sum = label_all(m);
+    double each = (double)m->n * m->clusters * m->size;
     int most = (int)fmax(ROUNDS_LEAST, fmin(ROUNDS, DIFFERENCES_MOST / each));
+    size_t bytes = m->n * sizeof(*m->labels);
 
-    for (int round = 0; round < most && before - sum > GAIN_LEAST * sum; round++) {
-        before = sum;
-        move_centers(m);
-        sum = label_all(m);
+    label_all(m);
+    for (int round = 0; round < most; round++) {
+        double shift;
+
+        memcpy(m->before, m->labels, bytes);
+        shift = move_centers(m);
+        label_all(m);
+        if (shift <= m->still || memcmp(m->before, m->labels, bytes) == 0)
+            break;
     }
-    move_centers(m); /* for those that are empty */
-    return sum;
+    return sum_of(m->distances, m->n);
+}
+
+/* A cluster without a vector would be a speaker without a voice. Where all that is left lies on its
+ * center, one of several goes there. */
+static void share_out(struct means *m)
+{
+    count(m);
+    fill_empty(m);
+    for (uint32_t k = 0; k < m->clusters; k++)
+        for (uint32_t i = m->n; m->counts[k] == 0 && i-- > 0;)
+            if (m->counts[m->labels[i]] > 1) {
+                m->counts[m->labels[i]]--;
+                m->labels[i] = k;
+                m->counts[k] = 1;
+            }
+}
+
+/* Mean variance of the values. */
+static double variance(const struct means *m)
+{
+    double sum = 0.0;
+
+    for (uint32_t d = 0; d < m->size; d++) {
+        double mean = 0.0;
+
+        for (uint32_t i = 0; i < m->n; i++)
+            mean += (double)vector(m, i)[d];
+        mean /= m->n;
+        for (uint32_t i = 0; i < m->n; i++)
+            sum += ((double)vector(m, i)[d] - mean) * ((double)vector(m, i)[d] - mean);
+    }
+    return sum / m->n / m->size;
 }
 
 int kmeans(const float *vectors, uint32_t n, uint32_t size, uint32_t clusters, uint32_t threads,
@@ -174,32 +287,40 @@ int kmeans(const float *vectors, uint32_t n, uint32_t size, uint32_t clusters, u
 {
     struct means m = {
         .vectors = vectors, .n = n, .size = size, .clusters = clusters, .threads = threads};
-    uint64_t state = 42;
-    double best = INFINITY;
+    size_t values = (size_t)clusters * size;
+    double *room, least = INFINITY;
+    struct draws draws;
 
     if (clusters == 0 || clusters > n || size == 0)
         return err_set(err, ERR_INPUT, "%u clusters of %u vectors cannot be made", clusters, n);
-    m.centers = malloc(((size_t)clusters * size + n) * sizeof(double));
-    m.counts = malloc(((size_t)clusters + n) * sizeof(uint32_t));
-    if (!m.centers || !m.counts) {
-        free(m.centers);
+    room = malloc((2 * values + 3 * (size_t)n) * sizeof(double));
+    m.counts = calloc(clusters + 2 * (size_t)n, sizeof(uint32_t));
+    if (!room || !m.counts) {
+        free(room);
         free(m.counts);
         return err_set(err, ERR_NOMEM, "no memory for %u clusters", clusters);
     }
-    m.distances = m.centers + (size_t)clusters * size;
+    m.centers = room;
+    m.moved = room + values;
+    m.distances = room + 2 * values;
+    m.tried = m.distances + n;
+    m.best = m.tried + n;
     m.labels = m.counts + clusters;
-    memset(m.labels, 0, n * sizeof(*m.labels));
+    m.before = m.labels + n;
+    m.still = STILL * variance(&m);
+    draws_seed(&draws, SEED);
     for (int i = 0; i < STARTS; i++) {
         double sum;
 
-        start(&m, &state);
+        start(&m, &draws);
         sum = settle(&m);
-        if (i == 0 || sum < best) {
-            best = sum;
-            memcpy(labels, m.labels, n * sizeof(*labels));
-        }
+        if (i > 0 && sum >= least)
+            continue;
+        least = sum;
+        share_out(&m);
+        memcpy(labels, m.labels, n * sizeof(*labels));
     }
-    free(m.centers);
+    free(room);
     free(m.counts);
     return 0;
 }

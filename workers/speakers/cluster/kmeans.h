@@ -1,6 +1,8 @@
-/* workers/speakers/cluster/kmeans.h - a wanted number of clusters: Lloyd's algorithm from k-means++
- * starts (Arthur and Vassilvitskii 2007), the best of three. The draws are fixed: the same vectors
- * give the same clusters. (pyannote calls scikit-learn's, whose draws differ.) */
+/* workers/speakers/cluster/kmeans.h - a wanted number of clusters, as pyannote's call of
+ * scikit-learn makes them: Lloyd's algorithm from greedy k-means++ starts (Arthur and Vassilvitskii
+ * 2007), the best of three, with the draws of RandomState(42). The same vectors give the same
+ * clusters, and scikit-learn's but where its float32 sums round otherwise: of two equally good
+ * starts, or for a vector half way between two means. */
 #ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_KMEANS_H
 #define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_KMEANS_H
 

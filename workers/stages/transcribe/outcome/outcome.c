@@ -6,6 +6,7 @@
 
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
+#include "workers/stages/transcribe/outcome/part.h"
 #include "workers/stages/transcribe/outcome/timing.h"
 #include "workers/text/clean.h"
 
@@ -142,19 +143,6 @@ static uint32_t place_words(const struct outcome *o, const struct draft *d,
     return n;
 }
 
-/* Mean voice activity over a piece of the window. */
-static float voice_of(const struct lane_window *w, int64_t start, int64_t end)
-{
-    double sum = 0;
-    int64_t first = start / SPEECH_STEP, last = (end + SPEECH_STEP - 1) / SPEECH_STEP;
-
-    if (!w->voice)
-        return -1;
-    for (int64_t i = first; i < last; i++)
-        sum += (double)w->voice[i];
-    return (float)(sum / (double)(last > first ? last - first : 1));
-}
-
 /* Mean log probability of what is read of a segment: how sure its times are is another thing. */
 static float sureness(const struct vocabulary *v, const struct decoding_result *r,
                       const struct span *span)
@@ -171,14 +159,15 @@ static float sureness(const struct vocabulary *v, const struct decoding_result *
     return n ? (float)(sum / (double)n) : r->avg_logprob;
 }
 
-static void doubt(struct result_segment *s, const struct decoding_result *r,
+/* heard_ms: how much of it the model has heard. */
+static void doubt(struct result_segment *s, int64_t heard_ms, const struct decoding_result *r,
                   const struct transcribe_params *p, char *reason, size_t len)
 {
     struct doubt_facts facts = {
         .text = s->text,
         .language = s->language,
         .start_ms = s->start_ms,
-        .end_ms = s->end_ms,
+        .end_ms = s->start_ms + heard_ms,
         .avg_logprob = r->avg_logprob, /* what the window was judged by */
         .no_speech_prob = s->no_speech_prob,
         .compression_ratio = s->compression_ratio,
@@ -253,18 +242,19 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
             .compression_ratio = r->compression_ratio,
             .temperature = r->temperature,
             .attempts = r->attempts,
-            .speech_prob = voice_of(w, d->span.start, d->span.end),
+            .speech_prob = part_voice(w, d->span.start, d->span.end),
         };
 
         if (!d->text)
             continue;
         place_draft(o, d, w, after_ms, words, &s);
-        after_ms = s.start_ms;
+        doubt(&s, part_heard_ms(w, s.start_ms, s.end_ms), r, p->params, reason, sizeof(reason));
+        d->dropped = s.dropped;
+        rc = s.dropped ? yield_add(yield, &s, err) : part_yield(w, &d->span, &s, yield, err);
+        after_ms =
+            latest(s.start_ms, yield->count ? yield->segments[yield->count - 1].start_ms : 0);
         if (s.word_count)
             after_ms = latest(after_ms, words[s.word_count - 1].start_ms);
-        doubt(&s, r, p->params, reason, sizeof(reason));
-        d->dropped = s.dropped;
-        rc = yield_add(yield, &s, err);
     }
     free(words);
     return rc;
