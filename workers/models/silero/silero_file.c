@@ -19,7 +19,7 @@ int silero_find(const char *name, char **ret, struct err *err)
     snprintf(msg, sizeof(msg), "%s", err->msg);
     return err_set(err, rc,
                    "voice activity needs Silero's model; `nightshift model pull " SILERO_NAME
-                   "` fetches it, --vad off does without: %s",
+                   "` fetches it, 'off' (--vad, --diarize-vad) does without: %s",
                    msg);
 }
 
