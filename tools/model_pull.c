@@ -151,6 +151,11 @@ static void print_next(const char *name, const struct hub_pulled *p, const char 
         puts("Nothing was fetched: all of it was here.");
     if (silero)
         puts("Next: nightshift enqueue /archive (voice activity is on by itself)");
+    else if (strcmp(name, HUB_GE2E) == 0)
+        puts("Its speaker encoder was trained on real people, what finds turns of speech on "
+             "synthetic\n"
+             "voices; docs/models.md says how good that is.\n"
+             "Next: nightshift enqueue --diarize=" HUB_GE2E " /archive");
     else /* a name means the revision main, where that was fetched */
         printf("Next: nightshift enqueue --%s=%s /archive\n", stage_kind_find(stage)->option,
                main || !path ? name : path);
@@ -208,7 +213,7 @@ static int fail(const char *name, const struct err *err)
 
 int model_pull(const struct cli *cli, const char *name, const char *revision)
 {
-    const bool silero = strcmp(name, SILERO_NAME) == 0;
+    const bool silero = strcmp(name, SILERO_NAME) == 0, ge2e = strcmp(name, HUB_GE2E) == 0;
     const bool main = !revision || strcmp(revision, "main") == 0;
     struct show show = {.quiet = cli->quiet, .terminal = isatty(STDERR_FILENO)};
     const struct hub_watch watch = {on_file, on_note, &show, &stopped};
@@ -218,13 +223,14 @@ int model_pull(const struct cli *cli, const char *name, const char *revision)
     struct err err = {0};
     int rc, status;
 
-    if (silero && revision)
-        return cli_usage(cli, "there is one silero-vad; leave --revision out");
+    if ((silero || ge2e) && revision)
+        return cli_usage(cli, "there is one %s; leave --revision out", name);
     catch_signals(was);
     rc = hub_settings_read(&settings, &err);
     if (rc == 0)
-        rc = silero
-                 ? hub_pull_silero(&settings, &watch, &pulled, &err)
+        rc = silero ? hub_pull_silero(&settings, &watch, &pulled, &err)
+             : ge2e
+                 ? hub_pull_ge2e(&settings, &watch, &pulled, &err)
                  : hub_pull(&settings, name, revision ? revision : "main", &watch, &pulled, &err);
     clear_line(&show);
     release_signals(was);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Models from a hub that is on this machine: whole, in parts, from servers that fail or lie. Nothing
 here reaches beyond localhost, so that the real servers are not tried."""
+import hashlib
 import json
 import os
 import pty
@@ -20,6 +21,9 @@ import tiny_models
 from hub_server import COMMIT, ID
 
 SILERO = os.path.join(night.SHARED, "models/silero-vad/silero_vad_16k.safetensors")
+# Resemblyzer's package as PyPI has it (15.7 MB): `pip download --no-deps resemblyzer==0.1.4`.
+PACKAGE = "Resemblyzer-0.1.4-py3-none-any.whl"
+PACKAGE_FILE = os.environ.get("NIGHTSHIFT_RESEMBLYZER", "")
 WEIGHTS = "model.safetensors"
 SMALL = ["config.json", "tokenizer.json", "generation_config.json", "preprocessor_config.json",
          "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
@@ -262,6 +266,46 @@ class Whole(Pull):
         own = os.path.join(self.dir, "own")
         self.pull("silero-vad", NIGHTSHIFT_MODELS=own, **env)
         self.assertTrue(os.path.isfile(f"{own}/silero-vad/silero_vad_16k.safetensors"))
+
+
+    def test_a_speaker_encoder_needs_its_own_package(self):
+        folder = os.path.join(self.dir, "home/.local/share/nightshift/models/diarization-ge2e")
+        self.hub.files[PACKAGE] = b"x" * 15747704
+        self.hub.elsewhere = False
+        url = f"{self.hub.url}/org/packages/resolve/{COMMIT}"
+        said = self.pull("diarization-ge2e", status=76, NIGHTSHIFT_RESEMBLYZER_URL=url, HF_TOKEN="hf_secret")
+        self.one_sentence(said, "another hash")
+        self.assertEqual([".lock"], os.listdir(folder))
+        self.assertNotIn("hf_secret", repr(self.hub.requests))
+        self.pull("diarization-ge2e", "--revision=x", status=64)
+        said = self.pull("diarization-ge2e", status=77, HF_HUB_OFFLINE="1")
+        self.one_sentence(said, "HF_HUB_OFFLINE is set")
+        self.nightshift("model", "check", "diarization-ge2e", status=78)
+
+    @unittest.skipUnless(PACKAGE_FILE, "NIGHTSHIFT_RESEMBLYZER does not name " + PACKAGE)
+    def test_a_speaker_encoder(self):
+        with open(PACKAGE_FILE, "rb") as file:
+            self.hub.files[PACKAGE] = file.read()
+        self.hub.elsewhere = False
+        env = {"NIGHTSHIFT_RESEMBLYZER_URL": f"{self.hub.url}/org/packages/resolve/{COMMIT}"}
+        answer = self.pull("diarization-ge2e", **env)
+        self.assertIn("diarization-ge2e is whole and can be used", answer.out)
+        self.assertIn("Next: nightshift enqueue --diarize=diarization-ge2e /archive", answer.out)
+        folder = os.path.join(self.dir, "home/.local/share/nightshift/models/diarization-ge2e")
+        with open(os.path.join(folder, "embedding.safetensors"), "rb") as file:
+            encoder = file.read()
+        # As torch reads it and safetensors' own library writes it.
+        self.assertEqual("d7c758d7cea0568ec1fced593a65869c16b7d22e4a202b48ab98f5d5dc371d8d",
+                         hashlib.sha256(encoder).hexdigest())
+        os.unlink(os.path.join(folder, "embedding.safetensors"))
+        self.assertIn("Nothing was fetched", self.pull("diarization-ge2e", **env).out)
+        with open(os.path.join(folder, "embedding.safetensors"), "rb") as file:
+            self.assertEqual(encoder, file.read())
+        self.bring("08_two_voices_stereo.wav")
+        self.enqueue("--no-transcribe", "--diarize=diarization-ge2e", self.archive)
+        self.run_to_end()
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
+        self.assertGreater(self.sql("SELECT count(*) FROM speaker")[0][0], 1)
 
 
 class Broken(Pull):

@@ -19,8 +19,9 @@ static const char help[] =
     "       nightshift model path NAME\n"
     "Which models are here (list), to get one (pull), whether one is whole and can be\n"
     "used (check: reads all of it), and in which folder it is (path). NAME is a name\n"
-    "from the list, a folder, or a Hugging Face id; for pull it is such an id, or\n"
-    "silero-vad, the model of voice activity. Only pull uses the network.\n"
+    "from the list, a folder, or a Hugging Face id; for pull it is such an id,\n"
+    "silero-vad, the model of voice activity, or diarization-ge2e, which tells\n"
+    "speakers apart. Only pull uses the network.\n"
     "\n"
     "      --revision=REVISION  a branch, tag or commit; default: main\n"
     "      --json               as JSON\n"
@@ -41,6 +42,7 @@ static const char help[] =
     "Examples:\n"
     "  nightshift model pull openai/whisper-small\n"
     "  nightshift model pull silero-vad\n"
+    "  nightshift model pull diarization-ge2e\n"
     "  nightshift model check openai/whisper-small\n";
 
 enum { OPT_REVISION = 256 };

@@ -55,7 +55,7 @@ static int put_transcription(const struct enqueue_wish *w, json_t *list, struct 
 
         if (!o->given)
             continue;
-        if (strcmp(o->name, "vad") == 0 && p->vad == VAD_PATH)
+        if (strcmp(o->name, "vad") == 0 && p->vad.wish == VAD_PATH)
             rc = put_path(list, o->name, o->value, err);
         else
             rc = put_word(list, o->name, o->value, err);
@@ -74,7 +74,11 @@ static int put_other(const struct enqueue_wish *w, size_t kind, json_t *list, st
     for (size_t i = 0; rc == 0 && i < w->count; i++) {
         const struct enqueue_wish_option *o = &w->options[i];
 
-        if (o->stage == kind && o->field && o->given)
+        if (o->stage != kind || !o->field || !o->given)
+            continue;
+        if (enqueue_wish_is_vad(o) && w->vad.wish == VAD_PATH)
+            rc = put_path(list, o->name, o->value, err);
+        else
             rc = put_word(list, o->name, o->value, err);
     }
     return rc;

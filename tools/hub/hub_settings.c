@@ -1,4 +1,4 @@
-/* The environment variables of Hugging Face's own programs, read by their rules, and two of ours.
+/* The environment variables of Hugging Face's own programs, read by their rules, and three of ours.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,9 @@
 #define ENDPOINT "https://huggingface.co"
 /* At a release: what is there stays as it is, and its hash is known (hub_silero.c). */
 #define SILERO_AT "https://raw.githubusercontent.com/snakers4/silero-vad/v6.2.1/src/silero_vad/data"
+#define RESEMBLYZER_AT                               \
+    "https://files.pythonhosted.org/packages/d9/b5/" \
+    "d897d5de5b2123a1ad5d32e8e007d83f76582f5c32c60992577263bd7c7e" /* (hub_ge2e.c) */
 #define TOKEN_MAX 1024
 #define PATIENCE_S 30
 #define PAUSE_MS 1000
@@ -138,6 +141,8 @@ int hub_settings_read(struct hub_settings *ret, struct err *err)
     if (rc == 0)
         rc = take_url("NIGHTSHIFT_SILERO_URL", SILERO_AT, &s.silero, err);
     if (rc == 0)
+        rc = take_url("NIGHTSHIFT_RESEMBLYZER_URL", RESEMBLYZER_AT, &s.resemblyzer, err);
+    if (rc == 0)
         rc = take_token(&s.token, err);
     if (rc == 0)
         rc = take_number("HF_HUB_DOWNLOAD_TIMEOUT", 3600, PATIENCE_S, &s.patience_s, err);
@@ -161,6 +166,7 @@ void hub_settings_free(struct hub_settings *s)
         explicit_bzero(s->token, strlen(s->token));
     free(s->token);
     free(s->silero);
+    free(s->resemblyzer);
     free(s->authorities);
     *s = (struct hub_settings){0};
 }

@@ -2,37 +2,17 @@
  * of which the hash is known here. */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "tools/cli.h"
 #include "tools/hub/hub.h"
 #include "tools/hub/hub_file.h"
 #include "tools/hub/hub_http.h"
-#include "workers/models/files/model_dir.h"
+#include "tools/hub/hub_own.h"
 #include "workers/models/silero/silero.h"
 
 #define SILERO_PAGE "https://github.com/snakers4/silero-vad"
 #define SILERO_BYTES 1239748
 #define SILERO_SHA256 "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1"
-
-/* MODELS/silero-vad, made; its path in `folder`. */
-static int make_folder(char folder[PATH_MAX], struct err *err)
-{
-    char *own = NULL, *whole = NULL;
-    int rc = model_dir_own(&own, err);
-
-    if (rc == 0)
-        rc = cli_absolute(own, &whole, err);
-    if (rc == 0 && snprintf(folder, PATH_MAX, "%s/" SILERO_NAME, whole) >= PATH_MAX - 100)
-        rc = err_set(err, ERR_USAGE, "its path is too long. Try another NIGHTSHIFT_MODELS");
-    if (rc == 0)
-        rc = cli_make_directories(folder, err);
-    free(whole);
-    free(own);
-    return rc;
-}
 
 static int fetch(const struct hub_settings *s, const struct hub_watch *watch, const char *folder,
                  struct hub_pulled *ret, struct err *err)
@@ -66,18 +46,5 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
 int hub_pull_silero(const struct hub_settings *s, const struct hub_watch *watch,
                     struct hub_pulled *ret, struct err *err)
 {
-    char folder[PATH_MAX], lock_path[PATH_MAX + 32];
-    int lock = -1, rc = hub_offline(s, err);
-
-    if (rc == 0)
-        rc = make_folder(folder, err);
-    if (rc == 0) {
-        snprintf(lock_path, sizeof(lock_path), "%s/.lock", folder);
-        rc = hub_lock(lock_path, &lock, err);
-    }
-    if (rc == 0)
-        rc = fetch(s, watch, folder, ret, err);
-    if (lock >= 0)
-        close(lock);
-    return rc;
+    return hub_pull_own(SILERO_NAME, fetch, s, watch, ret, err);
 }

@@ -1,6 +1,7 @@
 /* Diarization behind stage.h: what the two networks hear of each window of 10 s, every second.
  *
- *   window -> sets of local speakers for each frame (models/pyannote/pyannet.h)
+ *   window -> sets of local speakers for each frame (models/pyannote/pyannet.h), emptied where no
+ *             voice is heard (speech_mask.h), if the job has a model for that
  *          -> for each local speaker that speaks, a mask of the frames where nobody else does; of
  *             all its frames when those are too few
  *          -> a vector of its voice (models/pyannote/voiceprint.h), left out where the mask is too
@@ -22,8 +23,10 @@
 #include "workers/models/pyannote/plda_file.h"
 #include "workers/models/pyannote/pyannet.h"
 #include "workers/models/pyannote/voiceprint.h"
+#include "workers/models/silero/silero.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/hearing_params.h"
+#include "workers/stages/speech_mask.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/stage_params.h"
 #include "workers/stages/windowed.h"
@@ -47,11 +50,12 @@ struct diarization {
     struct windowed *windowed; /* first: windowed.h */
     struct pyannet *segmentation;
     struct voiceprint *voices;
-    uint8_t *sets;            /* [batch][PYANNET_FRAMES] */
-    float *weights;           /* [batch][PYANNET_SPEAKERS][PYANNET_FRAMES] */
-    struct voice_mask *masks; /* [batch][PYANNET_SPEAKERS] */
-    uint32_t *of;             /* [batch][PYANNET_SPEAKERS]: item * PYANNET_SPEAKERS + speaker */
-    float *vectors;           /* [batch][PYANNET_SPEAKERS][size] */
+    struct speech_mask *speech; /* NULL: whoever the networks hear speaks */
+    uint8_t *sets;              /* [batch][PYANNET_FRAMES] */
+    float *weights;             /* [batch][PYANNET_SPEAKERS][PYANNET_FRAMES] */
+    struct voice_mask *masks;   /* [batch][PYANNET_SPEAKERS] */
+    uint32_t *of;               /* [batch][PYANNET_SPEAKERS]: item * PYANNET_SPEAKERS + speaker */
+    float *vectors;             /* [batch][PYANNET_SPEAKERS][size] */
 };
 
 /* ---- masks */
@@ -203,6 +207,8 @@ static int run(void *arg, const struct windowed_item *items, uint32_t n, struct 
     uint32_t count = 0;
     int rc = pyannet_run(d->segmentation, items[0].pcm, n, d->sets, err);
 
+    if (rc == 0 && d->speech)
+        rc = speech_mask_run(d->speech, items[0].pcm, n, d->sets, err);
     if (rc == 0)
         rc = hear_voices(d, items, n, &count, err);
     return rc != 0 ? rc : keep_all(d, items, n, count, err);
@@ -249,6 +255,7 @@ static void diarization_close(void *self)
     windowed_free(d->windowed);
     pyannet_free(d->segmentation);
     voiceprint_free(d->voices);
+    speech_mask_free(d->speech);
     free(d->sets);
     free(d->weights);
     free(d->masks);
@@ -281,14 +288,20 @@ static int load(struct diarization *d, const struct stage_setup *setup,
                 const struct diarize_stage_params *params, struct backend *be, struct err *err)
 {
     struct diarization_dir dir = {0};
+    char *vad_file = NULL;
     int rc = diarization_dir_open(setup->dir, &dir, err);
 
+    if (rc == 0)
+        rc = silero_find_same(params->vad_model, params->vad_hash, &vad_file, err);
     if (rc == 0)
         rc = pyannet_load(dir.segmentation, be, setup->windows, &d->segmentation, err);
     if (rc == 0)
         rc = voiceprint_load(dir.embedding, be, setup->windows, &d->voices, err);
     if (rc == 0)
         rc = check_plda(params, &dir, voiceprint_size(d->voices), err);
+    if (rc == 0 && vad_file)
+        rc = speech_mask_new(vad_file, be, &d->speech, err);
+    free(vad_file);
     diarization_dir_free(&dir);
     return rc;
 }
@@ -318,8 +331,8 @@ static int make_room(struct diarization *d, struct err *err)
     return windowed_new(&plan, batch, &d->windowed, err);
 }
 
-/* The parameters are about settling; they are checked here all the same, so that a job that cannot
- * be settled does not run a night. */
+/* Nearly all parameters are about settling; they are checked here all the same, so that a job that
+ * cannot be settled does not run a night. */
 static int diarization_open(const struct stage_setup *setup, struct backend *be, void **ret,
                             struct err *err)
 {
@@ -341,23 +354,28 @@ static int diarization_open(const struct stage_setup *setup, struct backend *be,
     return rc;
 }
 
-static uint64_t predict(uint32_t windows, bool gpu)
+static uint64_t predict(uint32_t windows, bool gpu, bool speech)
 {
     return pyannet_predict_bytes(windows) + voiceprint_predict_bytes(windows) +
-           (gpu ? FOOTPRINT_GPU_BYTES : 0);
+           (speech ? speech_mask_predict_bytes(gpu) : 0) + (gpu ? FOOTPRINT_GPU_BYTES : 0);
 }
 
 static uint64_t diarization_footprint(const void *self, const struct backend *be)
 {
-    return predict(windowed_stage_slots(self), be->ops->record_begin != NULL);
+    const struct diarization *d = self;
+
+    return predict(windowed_stage_slots(self), be->ops->record_begin != NULL, d->speech);
 }
 
 static int diarization_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
                                struct err *err)
 {
-    (void)err;
-    *ret = predict(setup->windows ? setup->windows : 1, gpu);
-    return 0;
+    struct diarize_stage_params params;
+    int rc = param_table_from_json(stage_diarize.params, setup->params, &params, err);
+
+    if (rc == 0)
+        *ret = predict(setup->windows ? setup->windows : 1, gpu, params.vad_model[0] != 0);
+    return rc;
 }
 
 /* ---- parameters and models */
@@ -384,6 +402,17 @@ static const struct param_field fields[] = {
     {SAID(fb, FLOAT), .high = 1000},
     {FIELD(min_duration_off, FLOAT), .high = 3600},
     HEARING_FIELDS(diarize_stage_params),
+    {.name = "vad_model",
+     .kind = PARAM_TEXT,
+     PARAM_AT(diarize_stage_params, vad_model),
+     .option = "diarize-vad",
+     .value = "WHEN",
+     .help = "nobody speaks where no voice is heard: auto (where 'silero-vad' is here, as for "
+             "--vad; default), on, off, or the file of Silero's model",
+     .manual = "Nobody speaks, and no voice is made a vector, where the model of voice activity "
+               "hears nobody: \\fBauto\\fR, where 'silero-vad' is here (the default), \\fBon\\fR, "
+               "\\fBoff\\fR, or the file of Silero's model."},
+    {.name = "vad_hash", .kind = PARAM_TEXT, PARAM_AT(diarize_stage_params, vad_hash)},
 };
 
 /* Values that nobody said are those of the published pipeline (3.1's) until the model's own are
@@ -393,7 +422,8 @@ static const struct diarize_stage_params usual = {.p = DIARIZE_AHC_PARAMS,
 
 static int check_speakers(const void *params, struct err *err)
 {
-    const struct diarize_params *p = &((const struct diarize_stage_params *)params)->p;
+    const struct diarize_stage_params *all = params;
+    const struct diarize_params *p = &all->p;
 
     if (p->num_speakers && (p->min_speakers || p->max_speakers))
         return err_set(err, ERR_USAGE,
@@ -403,7 +433,9 @@ static int check_speakers(const void *params, struct err *err)
         return err_set(err, ERR_USAGE, "--min-speakers is above --max-speakers");
     if (!(p->fa > 0) || !(p->fb > 0))
         return err_set(err, ERR_USAGE, "fa and fb must be above 0");
-    return hearing_check(&((const struct diarize_stage_params *)params)->hearing, err);
+    if (hearing_check(&all->hearing, err) < 0)
+        return err->code;
+    return silero_check(all->vad_model, all->vad_hash, err);
 }
 
 static const struct param_table table = {.what = "diarization",

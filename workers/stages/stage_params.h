@@ -10,12 +10,15 @@
 #include "workers/speakers/diarize.h"
 
 /* "diarize": clustering ("ahc", "vbx"), threshold, min_cluster_size, fa, fb, min_duration_off,
- * num_speakers, min_speakers, max_speakers, channels, tracks. Those that are not said come from the
- * model's config.
- */
+ * num_speakers, min_speakers, max_speakers, vad_model, vad_hash, channels, tracks. Those that are
+ * not said come from the model's config. */
 struct diarize_stage_params {
     bool clustering_said, threshold_said, min_cluster_size_said, fa_said, fb_said;
     struct diarize_params p;
+    /* Voice activity, without which nobody speaks; vad_model "": none. As transcribe_params has
+     * them. */
+    char vad_model[512];
+    char vad_hash[33];
     struct hearing_words hearing;
 };
 

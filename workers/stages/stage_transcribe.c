@@ -33,32 +33,6 @@ struct spoken {
     void *done_arg;
 };
 
-/* The voice activity's file, when the stage has one: found and compared before anything large is
- * loaded. *ret NULL: it has none. */
-static int find_vad(const struct transcribe_params *p, char **ret, struct err *err)
-{
-    char hash[33];
-    char *file = NULL;
-    int rc;
-
-    *ret = NULL;
-    if (!p->vad_model[0])
-        return 0;
-    rc = silero_find(p->vad_model, &file, err);
-    if (rc == 0)
-        rc = silero_hash(file, hash, err);
-    if (rc == 0 && strcmp(hash, p->vad_hash) != 0)
-        rc = err_set(err, ERR_MODEL,
-                     "the voice activity's file '%s' is not the one that the job was set up with "
-                     "(now %s, then %s): restore it, or enqueue with this one",
-                     file, hash, p->vad_hash);
-    if (rc != 0)
-        free(file);
-    else
-        *ret = file;
-    return rc;
-}
-
 static int load(struct transcription *t, const struct stage_setup *setup, struct backend *be,
                 const char *vad_file, struct err *err)
 {
@@ -124,7 +98,7 @@ static int transcription_open(const struct stage_setup *setup, struct backend *b
         return err_set(err, ERR_NOMEM, "no memory for a transcription");
     rc = transcribe_params_from_json(setup->params, &t->params, err);
     if (rc == 0)
-        rc = find_vad(&t->params, &vad_file, err);
+        rc = silero_find_same(t->params.vad_model, t->params.vad_hash, &vad_file, err);
     if (rc == 0)
         rc = load(t, setup, be, vad_file, err);
     if (rc == 0)

@@ -62,6 +62,10 @@ TEST(others_are_written_in_order)
             "{\"clustering\":\"vbx\",\"fa\":0.07,\"fb\":0.8,\"max_speakers\":4,"
             "\"min_cluster_size\":12,\"min_duration_off\":0.5,\"min_speakers\":2,"
             "\"threshold\":0.6}");
+    written("diarize",
+            "{\"vad_hash\":\"0123456789abcdef0123456789abcdef\",\"vad_model\":\"silero-vad\"}",
+            "{\"vad_hash\":\"0123456789abcdef0123456789abcdef\",\"vad_model\":\"silero-vad\"}");
+    written("diarize", "{\"vad_hash\":\"\",\"vad_model\":\"\"}", "{}");
     written("sounds", "{\"vectors\":true,\"threshold\":0.25,\"min_ms\":500,\"max_gap_ms\":0}",
             "{\"max_gap_ms\":0,\"min_ms\":500,\"threshold\":0.25,\"vectors\":true}");
     written("embed-text", "{\"source\":\"00ff/\\\"a\",\"chars\":1000}",
@@ -99,6 +103,9 @@ TEST(impossible_values_are_refused)
     refused("diarize", "{\"num_speakers\":2,\"max_speakers\":3}");
     refused("diarize", "{\"min_speakers\":4,\"max_speakers\":3}");
     refused("diarize", "{\"min_cluster_size\":0}");
+    refused("diarize", "{\"vad_model\":\"silero-vad\"}");
+    refused("diarize", "{\"vad_hash\":\"0123456789abcdef0123456789abcdef\"}");
+    refused("diarize", "{\"vad_hash\":\"0123456789abcdef\",\"vad_model\":\"silero-vad\"}");
     refused("diarize", "{\"fa\":0}");
     refused("diarize", "{\"fb\":0,\"clustering\":\"vbx\"}");
     refused("diarize", "{\"fa\":1e-60}"); /* 0 as a float */

@@ -15,13 +15,12 @@ static struct overlaps *made(const struct overlap_turn *turns, size_t n)
     return a;
 }
 
-static void chosen(void **state)
+TEST(chosen)
 {
     static const struct overlap_turn turns[] = {
         {3000, 5000, 7}, {0, 1000, 5}, {900, 2000, 7}, {4000, 4400, 5}, {4500, 4900, 5}};
     struct overlaps *a = made(turns, 5);
 
-    (void)state;
     assert_int_equal(overlap_speaker(a, 0, 950, -1), 5);
     assert_int_equal(overlap_speaker(a, 950, 1500, -1), 7);
     assert_int_equal(overlap_speaker(a, 900, 1000, -1), 5);  /* as long: who begins first */
@@ -40,7 +39,7 @@ static void chosen(void **state)
     overlap_free(NULL);
 }
 
-static void nearest(void **state)
+TEST(nearest)
 {
     static const struct overlap_turn turns[] = {
         {0, 8000, 1}, {1000, 2000, 2}, {10000, 11000, 3}, {10000, 10500, 4}};
@@ -62,7 +61,7 @@ static void nearest(void **state)
     overlap_free(a);
 }
 
-static void handing_over(void **state)
+TEST(handing_over)
 {
     static const struct overlap_turn turns[] = {{0, 8000, 1}, {1000, 2000, 2}, {1500, 1600, 3}};
     struct overlaps *a = made(turns, 3);
@@ -130,13 +129,12 @@ static bool is_nearest(const struct overlap_turn *t, size_t n, int64_t s, int64_
     return least > OVERLAP_NEAR_MS ? who == -1 : found;
 }
 
-static void random_ones(void **state)
+TEST(random_ones)
 {
     struct overlap_turn t[40];
     unsigned seed = 1;
     int overlapped = 0, apart = 0;
 
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         size_t n = 1 + (size_t)rand_r(&seed) % 40;
         struct overlaps *a;
@@ -165,14 +163,13 @@ static void random_ones(void **state)
 
 /* One turn over all of it, and many short ones: a question reads what overlaps it, not what was
  * before. Reading all of them for each would be 2 * 10^10 steps. */
-static void one_that_spans_it_all(void **state)
+TEST(one_that_spans_it_all)
 {
     enum { TURNS = 200000 };
     struct overlap_turn *t = calloc(TURNS + 1, sizeof(*t));
     struct timespec begin, end;
     struct overlaps *a;
 
-    (void)state;
     assert_non_null(t);
     t[0] = (struct overlap_turn){0, TURNS * 1000, 0};
     for (int i = 0; i < TURNS; i++)
@@ -189,11 +186,4 @@ static void one_that_spans_it_all(void **state)
     free(t);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chosen), cmocka_unit_test(nearest), cmocka_unit_test(handing_over),
-        cmocka_unit_test(random_ones), cmocka_unit_test(one_that_spans_it_all)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -7,7 +7,6 @@
 #include "workers/models/files/model_dir.h"
 #include "workers/models/silero/silero.h"
 #include "workers/stages/stage_kind.h"
-#include "workers/stages/transcribe/transcribe.h"
 
 static int gone(const struct store_stage *s, const struct err *why, struct err *err)
 {
@@ -26,17 +25,24 @@ static int another(const struct store_stage *s, const char *dir, struct err *err
                    dir, s->model, stage_kind_find(s->name)->option);
 }
 
-/* Speech that another model finds is other text. */
-static int voice_kept(const struct store_stage *s, struct err *err)
+/* The texts of the parameters that name a stage's model of voice activity; false: it has none. */
+static bool voice_of(const struct param_table *t, const char *params, const char **model,
+                     const char **hash)
 {
-    struct transcribe_params p;
-    char *file = NULL, hash[sizeof(p.vad_hash)];
-    struct err why = {0};
-    int rc = transcribe_params_from_json(s->params_json, &p, err);
+    const struct param_field *m = param_table_find(t, "vad_model"),
+                             *h = param_table_find(t, "vad_hash");
 
-    if (rc != 0 || !p.vad_model[0])
-        return rc;
-    rc = silero_find(p.vad_model, &file, &why);
+    *model = m ? params + m->offset : "";
+    *hash = h ? params + h->offset : "";
+    return (*model)[0] != 0;
+}
+
+static int same_voice(const char *model, const char *was, const char *option, struct err *err)
+{
+    char *file = NULL, hash[MODEL_HASH_LEN];
+    struct err why = {0};
+    int rc = silero_find(model, &file, &why);
+
     if (rc == 0)
         rc = silero_hash(file, hash, &why);
     free(file);
@@ -45,15 +51,30 @@ static int voice_kept(const struct store_stage *s, struct err *err)
     if (rc != 0)
         return err_set(err, ERR_MODEL,
                        "the voice activity model of last time is not here any more (%.200s). Bring "
-                       "it back, or try --again with --vad=off",
-                       why.msg);
-    return strcmp(hash, p.vad_hash) == 0
+                       "it back, or try --again with --%s=off",
+                       why.msg, option);
+    return strcmp(hash, was) == 0
                ? 0
                : err_set(err, ERR_MODEL,
                          "the voice activity model '%.200s' is another one now than last time. "
                          "Bring that one back, or try --again, which does with this one what was "
                          "done with the other",
-                         p.vad_model);
+                         model);
+}
+
+/* Speech that another model finds is other text, and other people's. */
+static int voice_kept(const struct store_stage *s, const struct stage_kind *kind, struct err *err)
+{
+    const struct param_table *t = kind->params;
+    const char *model, *hash;
+    char *params = malloc(t->size);
+    int rc = params ? param_table_from_json(t, s->params_json, params, err)
+                    : err_set(err, ERR_NOMEM, "out of memory");
+
+    if (rc == 0 && voice_of(t, params, &model, &hash))
+        rc = same_voice(model, hash, param_table_find(t, "vad_model")->option, err);
+    free(params);
+    return rc;
 }
 
 /* Its folder may have moved since; what has its name now need not be it. */
@@ -84,12 +105,12 @@ static int find(const struct store_stage *s, char **dir, struct err *err)
 
 int enqueue_kept(const struct store_stage *s, char **dir, struct err *err)
 {
-    int rc = 0;
+    const struct stage_kind *kind = stage_kind_find(s->name);
+    int rc;
 
     *dir = NULL;
-    if (!stage_kind_find(s->name))
+    if (!kind)
         return err_set(err, ERR_VERSION, "this nightshift does not know '%.100s'", s->name);
-    if (strcmp(s->name, stage_transcribe.name) == 0)
-        rc = voice_kept(s, err);
+    rc = voice_kept(s, kind, err);
     return rc == 0 ? find(s, dir, err) : rc;
 }

@@ -1,7 +1,6 @@
 #include "tools/enqueue/stages/enqueue_params.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/utf8.h"
 
@@ -77,21 +76,6 @@ static int take_task(const char *value, struct enqueue_params *p, struct err *er
     return rc;
 }
 
-static int take_vad(const char *value, struct enqueue_params *p, struct err *err)
-{
-    if (value[0] == 0)
-        return err_set(err, ERR_USAGE, "--vad is auto, on, off, or the file of Silero's model");
-    p->vad = strcmp(value, "auto") == 0  ? VAD_AUTO
-             : strcmp(value, "on") == 0  ? VAD_ON
-             : strcmp(value, "off") == 0 ? VAD_OFF
-                                         : VAD_PATH;
-    p->vad_path = p->vad == VAD_PATH ? value : NULL;
-    if (p->vad == VAD_PATH && !strchr(value, '/') && access(value, F_OK) != 0)
-        return err_set(err, ERR_USAGE, "--vad is auto, on, off, or a file; there is none '%s' here",
-                       value);
-    return 0;
-}
-
 int enqueue_params_take(struct enqueue_params *p, int option, const char *value, struct err *err)
 {
     const size_t i = option == 'l' ? find(p, "language") : (size_t)(option - ENQUEUE_PARAMS_FIRST);
@@ -107,7 +91,7 @@ int enqueue_params_take(struct enqueue_params *p, int option, const char *value,
     if (o->field == &task)
         return take_task(value, p, err);
     if (strcmp(o->name, "vad") == 0)
-        return take_vad(value, p, err);
+        return enqueue_vad_take(o->name, value, &p->vad, err);
     return param_option_take(o->field, value, &p->params, err);
 }
 

@@ -9,18 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "tools/enqueue/stages/enqueue_vad.h"
 #include "tools/param_option.h"
 #include "workers/stages/transcribe/transcribe.h"
 
 #define ENQUEUE_PARAMS_FIRST 1000 /* value of the first of these options for getopt */
 #define ENQUEUE_PARAMS_MAX 64
-
-enum vad_wish {
-    VAD_AUTO, /* on when its model is here */
-    VAD_ON,
-    VAD_OFF,
-    VAD_PATH,
-};
 
 struct enqueue_option {
     const struct param_field *field;
@@ -31,9 +25,8 @@ struct enqueue_option {
 
 struct enqueue_params {
     struct transcribe_params params;
-    enum vad_wish vad;
-    const char *vad_path; /* VAD_PATH: the file as it was named */
-    uint32_t task;        /* where --task was given: 0 transcribe, 1 translate */
+    struct enqueue_vad vad;
+    uint32_t task; /* where --task was given: 0 transcribe, 1 translate */
     struct enqueue_option options[ENQUEUE_PARAMS_MAX];
     size_t count;
 };

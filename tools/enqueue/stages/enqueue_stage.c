@@ -1,15 +1,11 @@
 #include "tools/enqueue/stages/enqueue_stage.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/utf8.h"
-#include "tools/cli.h"
 #include "workers/audio/speech.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/silero/silero_weights.h"
 #include "workers/models/files/weights.h"
 #include "workers/stages/transcribe/decode/prompt.h"
 #include "workers/text/tokenizer/vocabulary.h"
@@ -174,78 +170,30 @@ static int check_model(const char *dir, struct transcribe_params *p, struct err 
 
 /* ------------------------------------------------------------------------------- voice activity */
 
-/* name: as the catalog keeps it, by which the worker finds the file again. */
-static int use_vad(const char *name, const char *file, struct transcribe_params *p, struct err *err)
-{
-    struct silero_weights *w = NULL;
-    char hash[sizeof(p->vad_hash)];
-    int rc = silero_weights_read(file, &w, err);
-
-    silero_weights_free(w);
-    if (rc == 0)
-        rc = silero_hash(file, hash, err);
-    if (rc != 0)
-        return rc;
-    if (strlen(name) >= sizeof(p->vad_model) || !utf8_valid(name, strlen(name)))
-        return err_set(err, ERR_USAGE,
-                       "the path of the voice activity model is too long, or no UTF-8. Try it in "
-                       "another folder");
-    memset(p->vad_model, 0, sizeof(p->vad_model));
-    memcpy(p->vad_model, name, strlen(name));
-    memcpy(p->vad_hash, hash, sizeof(hash));
-    /* Said or not, it is one stage. */
-    if (p->vad_neg_threshold == speech_neg_threshold(p->vad_threshold, -1))
-        p->vad_neg_threshold = -1;
-    return 0;
-}
-
-/* Who names a file wants to hear of that file, not of the model that could be fetched. */
-static int no_vad_file(const char *path, struct err *err)
-{
-    struct stat st;
-
-    if (stat(path, &st) < 0 && errno != ENOENT && errno != ENOTDIR)
-        return err_sys(err, errno, "%.300s", path);
-    if (stat(path, &st) < 0)
-        return err_set(err, ERR_MODEL, "there is no file '%.300s'", path);
-    if (S_ISDIR(st.st_mode))
-        return err_set(err, ERR_MODEL,
-                       "'%.300s' is no ordinary file, but a folder without " SILERO_FILE, path);
-    return err_set(err, ERR_MODEL, "'%.300s' is no ordinary file", path);
-}
-
 int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, struct err *err)
 {
-    char *file = NULL, *path = NULL;
-    int rc = 0;
+    const bool must = p->vad.wish == VAD_AUTO && enqueue_params_vad_option(p);
+    const struct enqueue_vad vad = {must ? VAD_ON : p->vad.wish, p->vad.path};
+    struct transcribe_params *q = &p->params;
+    int rc;
 
     note[0] = 0;
-    if (p->vad == VAD_OFF)
-        return 0;
-    if (p->vad == VAD_AUTO && p->params.condition_on_previous_text) {
+    if (p->vad.wish == VAD_AUTO && q->condition_on_previous_text) {
         snprintf(note, note_len,
                  "Voice activity is off, since --condition-on-previous-text needs windows in "
                  "order.");
         return 0;
     }
-    if (p->vad == VAD_PATH)
-        rc = cli_absolute(p->vad_path, &path, err);
-    if (rc == 0)
-        rc = silero_find(path ? path : SILERO_NAME, &file, err);
-    if (rc == 0)
-        rc = use_vad(path ? file : SILERO_NAME, file, &p->params, err);
-    else if (rc == ERR_MODEL && path)
-        rc = no_vad_file(path, err);
-    else if (rc == ERR_MODEL && p->vad == VAD_AUTO && !enqueue_params_vad_option(p)) {
+    rc = enqueue_vad_find(&vad, q->vad_model, q->vad_hash, err);
+    if (rc == 0 && !q->vad_model[0] && vad.wish == VAD_AUTO)
         snprintf(note, note_len,
                  "Without voice activity, which keeps invented text out of silence: "
                  "`nightshift model pull " SILERO_NAME "` gets its model, and --vad=off leaves "
                  "this line out.");
-        *err = (struct err){0};
-        rc = 0;
-    }
-    free(file);
-    free(path);
+    /* Said or not, it is one stage. */
+    if (rc == 0 && q->vad_model[0] &&
+        q->vad_neg_threshold == speech_neg_threshold(q->vad_threshold, -1))
+        q->vad_neg_threshold = -1;
     return rc;
 }
 

@@ -1,5 +1,6 @@
 #include "tools/enqueue/stages/enqueue_stages.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,6 +230,22 @@ int enqueue_stage_on(const struct stage_kind *k, const struct store_stage *sourc
     return rc;
 }
 
+/* Of a stage that has it beside the transcription. */
+static int put_vad(const struct enqueue_vad *v, const struct param_table *t, void *params,
+                   struct err *err)
+{
+    const struct param_field *model = param_table_find(t, "vad_model"),
+                             *hash = param_table_find(t, "vad_hash");
+    char found[ENQUEUE_VAD_NAME], its_hash[ENQUEUE_VAD_HASH];
+    int rc = model && hash ? enqueue_vad_find(v, found, its_hash, err) : 0;
+
+    if (rc != 0 || !model || !hash)
+        return rc;
+    snprintf((char *)params + model->offset, model->size, "%s", found);
+    snprintf((char *)params + hash->offset, hash->size, "%s", its_hash);
+    return 0;
+}
+
 static int params_of(size_t which, const struct enqueue_wish *w, const struct enqueue_stages *all,
                      char **ret, struct err *err)
 {
@@ -244,6 +261,8 @@ static int params_of(size_t which, const struct enqueue_wish *w, const struct en
                     stage_hearing_words(all->transcribe.name, all->transcribe.params_json), params);
     else if (rc == 0)
         put_hearing(stage_kinds[which], w->params.params.hearing, params);
+    if (rc == 0)
+        rc = put_vad(&w->vad, t, params, err);
     if (rc == 0)
         rc = param_table_to_json(t, params, ret, err);
     free(params);

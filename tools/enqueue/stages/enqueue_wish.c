@@ -62,6 +62,11 @@ bool enqueue_wish_knows(int option)
            option < ENQUEUE_STAGES_FIRST + ENQUEUE_STAGES_OPTIONS;
 }
 
+bool enqueue_wish_is_vad(const struct enqueue_wish_option *o)
+{
+    return o->field && strcmp(o->field->name, "vad_model") == 0;
+}
+
 int enqueue_wish_params(const struct enqueue_wish *w, size_t stage, void **ret, struct err *err)
 {
     const struct param_table *t = stage_kinds[stage]->params;
@@ -74,7 +79,7 @@ int enqueue_wish_params(const struct enqueue_wish *w, size_t stage, void **ret, 
     for (size_t i = 0; rc == 0 && i < w->count; i++) {
         const struct enqueue_wish_option *o = &w->options[i];
 
-        if (o->stage == stage && o->field && o->given)
+        if (o->stage == stage && o->field && o->given && !enqueue_wish_is_vad(o))
             rc = param_option_take(o->field, o->value, params, err);
     }
     if (rc != 0)
@@ -112,6 +117,8 @@ int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, con
         return take_model(w->options[i].stage, value, next, w, err);
     w->options[i].given = true;
     w->options[i].value = value;
+    if (enqueue_wish_is_vad(&w->options[i]))
+        return enqueue_vad_take(w->options[i].name, value, &w->vad, err);
     rc = enqueue_wish_params(w, w->options[i].stage, &params, err);
     free(params);
     return rc;

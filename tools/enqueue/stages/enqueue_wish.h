@@ -42,6 +42,7 @@ struct enqueue_wish {
     struct enqueue_wish_option options[ENQUEUE_STAGES_OPTIONS];
     size_t count;
     struct enqueue_params params; /* of the transcription */
+    struct enqueue_vad vad;       /* of the diarization */
 };
 
 void enqueue_wish_init(struct enqueue_wish *w);
@@ -61,7 +62,10 @@ const char *enqueue_wish_transcribes(const struct enqueue_wish *w);
 /* Is any stage asked for beside the transcription? And one that works on that (NULL: none)? */
 bool enqueue_wish_other(const struct enqueue_wish *w);
 const struct stage_kind *enqueue_wish_on_source(const struct enqueue_wish *w);
-/* The parameters of a stage (in stage_kinds) as the options say them. *ret newly allocated. */
+/* Does it say whether a stage beside the transcription has voice activity? */
+bool enqueue_wish_is_vad(const struct enqueue_wish_option *o);
+/* The parameters of a stage (in stage_kinds) as the options say them, but for the model of voice
+ * activity, which w->vad says. *ret newly allocated. */
 int enqueue_wish_params(const struct enqueue_wish *w, size_t stage, void **ret, struct err *err);
 /* Options that do nothing without another, or exclude each other: ERR_USAGE. */
 int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err);

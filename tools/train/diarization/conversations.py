@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """conversations.py CACHE SPLIT COUNT FOLDER [FROM TO [SEED [LEAST]]]: recordings of FROM to TO seconds
 (60 to 180) with LEAST (2) to five voices of a split in turn, NAME.wav and NAME.rttm. Each voice is
-heard for 4 s at least (in short ones for an eighth of the recording)."""
+heard for 4 s at least (in short ones for an eighth of the recording). --most: of voices, 5; with 0,
+and LEAST 0, nobody speaks. --wide: with music, noises, telephone lines and rooms as in training."""
+import argparse
 import os
-import sys
 import wave
 
 import numpy as np
@@ -45,19 +46,27 @@ def rttm(name, spoken, voices, names):
 
 
 def main():
-    cache, split, count, folder = sys.argv[1:5]
-    least, most = map(float, sys.argv[5:7]) if len(sys.argv) > 6 else (60, 180)
-    seed = int(sys.argv[7]) if len(sys.argv) > 7 else 1
-    fewest = int(sys.argv[8]) if len(sys.argv) > 8 else 2
-    bank = mixture.Bank(cache, split)
-    mixer = mixture.Mixer(bank, seed, hard=0.5)
-    os.makedirs(folder, exist_ok=True)
-    for i in range(int(count)):
-        voices = fewest + i % (6 - fewest)
-        pcm, spoken, who = conversation(mixer, voices, mixer.rng.uniform(least, most))
-        name = f"{split}-{i:02d}-{voices}-voice{'s' * (voices > 1)}"
-        write_wav(f"{folder}/{name}.wav", pcm)
-        with open(f"{folder}/{name}.rttm", "w", encoding="ascii") as file:
+    parser = argparse.ArgumentParser()
+    for name, kind, usual in (("cache", str, None), ("split", str, None), ("count", int, None),
+                              ("folder", str, None), ("shortest", float, 60), ("longest", float, 180),
+                              ("seed", int, 1), ("least", int, 2)):
+        parser.add_argument(name, type=kind, default=usual, nargs=None if usual is None else "?")
+    parser.add_argument("--most", type=int, default=5)
+    parser.add_argument("--wide", action="store_true")
+    said = parser.parse_args()
+    bank = mixture.Bank(said.cache, said.split)
+    mixer = mixture.Mixer(bank, said.seed, hard=0.5, wide=said.wide or said.most == 0)
+    os.makedirs(said.folder, exist_ok=True)
+    for i in range(said.count):
+        voices = said.least + i % (said.most + 1 - said.least)
+        seconds = mixer.rng.uniform(said.shortest, said.longest)
+        if voices == 0:
+            pcm, spoken, who = mixer.silent(int(seconds * RATE)), [], []
+        else:
+            pcm, spoken, who = conversation(mixer, voices, seconds)
+        name = f"{said.split}-{i:02d}-{voices}-voice{'s' * (voices != 1)}"
+        write_wav(f"{said.folder}/{name}.wav", pcm)
+        with open(f"{said.folder}/{name}.rttm", "w", encoding="ascii") as file:
             file.write(rttm(name, spoken, who, bank.names))
 
 

@@ -5,7 +5,10 @@ ends, so that its place in the recording is its speaker's turn. Never more than 
 import json
 
 import numpy as np
-from scipy.signal import lfilter, oaconvolve
+from scipy.signal import butter, lfilter, oaconvolve, sosfilt
+
+import sounds
+from sounds import coloured
 
 RATE = 16000
 
@@ -28,18 +31,22 @@ class Bank:
         return self.pcm[at:at + n].astype(np.float32) / 32768
 
 
-def coloured(rng, seconds, power):
-    """Noise whose spectrum falls by f^-power, of deviation 1."""
-    n = seconds * RATE
-    spectrum = np.fft.rfft(rng.standard_normal(n))
-    spectrum *= np.maximum(np.fft.rfftfreq(n, 1 / RATE), 30) ** -power
-    noise = np.fft.irfft(spectrum, n).astype(np.float32)
-    return noise / noise.std()
+def telephone(rng, pcm):
+    """A line's band, and its eight bits a sample (mu-law); the upper edge as modems and cheap recorders
+    have it, too."""
+    edges = [rng.uniform(80, 350), rng.uniform(3000, 6000)]
+    pcm = sosfilt(butter(rng.integers(2, 5), edges, "bandpass", fs=RATE, output="sos"), pcm)
+    loudest = np.abs(pcm).max() + 1e-6
+    if rng.random() < 0.5:
+        bent = np.sign(pcm) * np.log1p(255 * np.abs(pcm) / loudest) / np.log(256)
+        bent = np.round(bent * 127) / 127
+        pcm = np.sign(bent) * np.expm1(np.abs(bent) * np.log(256)) / 255 * loudest
+    return pcm
 
 
-def room(rng):
+def room(rng, longest=0.35):
     """A room's response: the sound itself, then reflections that die away."""
-    n = int(RATE * rng.uniform(0.08, 0.35))
+    n = int(RATE * rng.uniform(0.08, longest))
     tail = rng.standard_normal(n) * np.exp(-np.arange(n) / n * rng.uniform(4, 7))
     tail[:int(RATE * rng.uniform(0.002, 0.01))] = 0
     tail *= rng.uniform(0.1, 0.7) / np.sqrt((tail ** 2).sum())
@@ -48,15 +55,55 @@ def room(rng):
 
 
 class Mixer:
-    def __init__(self, bank, seed, hard=1.0):
+    """wide: with what is no speech under it or between, telephone lines, clipping, larger rooms, and
+    voices whose effort changes from sentence to sentence."""
+
+    def __init__(self, bank, seed, hard=1.0, wide=False):
         self.bank = bank
         self.rng = np.random.default_rng(seed)
         self.noises = [coloured(self.rng, 30, p) for p in (0, 0.5, 1.0, 1.0)]
         self.rooms = [room(self.rng) for _ in range(64)]
         self.hard = hard  # how often a recording is spoilt
+        self.wide = wide
+        if wide:
+            self.sounds = sounds.some(self.rng, 36, 30)
+            self.rooms += [room(self.rng, 0.9) for _ in range(32)]
 
     def pick(self, count):
         return self.rng.choice(self.bank.usable, count, replace=False)
+
+    def effort(self, pcm):
+        """Louder speech is of a flatter spectrum, quiet speech of a steeper one."""
+        if not self.wide or self.rng.random() < 0.4:
+            return pcm
+        effort = self.rng.uniform(-1, 1)
+        return (lfilter([1, -0.35 * effort], [1], pcm) * 10 ** (5 * effort / 20)).astype(np.float32)
+
+    def sound(self, samples):
+        """Something that is no speech, of deviation 1."""
+        kept = self.sounds[self.rng.integers(len(self.sounds))]
+        at = self.rng.integers(len(kept))
+        return np.resize(np.concatenate((kept[at:], kept[:at])), samples)
+
+    def background(self, mixed, level):
+        """Music or a noise under all of it, or under a part."""
+        rng, n = self.rng, len(mixed)
+        sound = self.sound(n) * level * 10 ** (-rng.uniform(3, 30) / 20)
+        if rng.random() < 0.4:
+            begin, end = sorted(rng.integers(0, n, 2))
+            sound[:begin] = 0
+            sound[end:] = 0
+        return mixed + sound
+
+    def silent(self, samples):
+        """A recording in which nobody speaks."""
+        pcm = self.sound(samples)
+        if self.rng.random() < 0.5:
+            pcm = pcm + self.sound(samples) * self.rng.uniform(0.05, 1)
+        if self.rng.random() < 0.25:
+            pcm = telephone(self.rng, pcm)
+        pcm = pcm * 10 ** (self.rng.uniform(-60, -14) / 20)
+        return np.clip(pcm, -1, 1).astype(np.float32)
 
     def turns(self, voices, samples, overlap=0.25, whole=False):
         """[(local speaker, start sample, pcm)], ascending. whole: nobody speaks before it begins."""
@@ -67,7 +114,7 @@ class Mixer:
         who = rng.integers(len(voices))
         while at < samples:
             for _ in range(rng.choice((1, 1, 2, 3))):
-                pcm = self.bank.utterance(rng, voices[who])
+                pcm = self.effort(self.bank.utterance(rng, voices[who]))
                 found.append((who, at, pcm))
                 ends[who] = at + len(pcm)
                 at = ends[who] + int(RATE * rng.uniform(0.03, 0.35))
@@ -117,6 +164,14 @@ class Mixer:
             at = rng.integers(len(noise))
             noise = np.resize(np.concatenate((noise[at:at + n], noise[:n])), n)
             mixed = mixed + noise * level * 10 ** (-rng.uniform(12 if self.hard else 25, 45) / 20)
+        if self.wide:
+            if rng.random() < 0.4:
+                mixed = self.background(mixed, level)
+            if rng.random() < 0.25:
+                mixed = telephone(rng, mixed)
+            if rng.random() < 0.05:
+                mixed = np.clip(mixed, -2 * level, 2 * level)
+            mixed = mixed * 10 ** (rng.uniform(-10, 6) / 20)
         mixed = mixed * (10 ** (rng.uniform(-32, -14) / 20) / level)
         return np.clip(mixed, -1, 1).astype(np.float32)
 

@@ -12,6 +12,17 @@ def speakers(path):
     return found
 
 
+def spoken(path):
+    """{recording: seconds of all turns} of an RTTM."""
+    found = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            words = line.split()
+            if words and words[0] == "SPEAKER":
+                found[words[1]] = found.get(words[1], 0.0) + float(words[4])
+    return found
+
+
 def join(paths, to):
     """Several recordings' turns in one file, as the scorer takes them; returns its path."""
     with open(to, "w", encoding="utf-8") as file:

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """speech.py CACHE SPLIT...: every voice of the splits says its sentences, to CACHE/SPLIT.i16
 (16 kHz, all utterances one behind another, silence cut off at both ends) and CACHE/SPLIT.json.
-Needs the programs espeak-ng and flite."""
+SPLIT-english says English instead: test-english are the test set's voices with sentences that no
+voice of training has said, of words that it has not. Needs the programs espeak-ng, flite, festival
+(with the voices of voices.py) and sox, for English Debian's copies of licences."""
 import io
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +20,11 @@ from scipy.signal import resample_poly
 import voices
 
 RATE = 16000
-UTTERANCES = {"train": 12, "dev": 24, "test": 24}
+UTTERANCES = {"train": 9, "dev": 24, "test": 24, "far": 40}
+# How fast a voice speaks and how high (espeak-ng's 0 to 99), from one sentence to the next.
+RATES = {"train": (0.78, 1.3)}
+PITCHES = {"train": (34, 68)}
+ENGLISH = "/usr/share/common-licenses/GPL-3"
 ONSETS = ("b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "sh", "tr", "st", "pl", "")
 NUCLEI = ("a", "e", "i", "o", "u", "a", "e", "o", "ai", "au", "ee")
 CODAS = ("", "", "", "n", "r", "s", "l", "m", "t", "k")
@@ -29,6 +36,14 @@ def sentence(rng):
         return "".join(rng.choice(ONSETS) + rng.choice(NUCLEI) + rng.choice(CODAS)
                        for _ in range(rng.choice((1, 1, 2, 2, 3))))
     return " ".join(word() for _ in range(rng.choice((1, 2, 3, 5, 6, 8, 8, 10, 12, 14))))
+
+
+def english():
+    """What stands between two marks of a text, of two to sixteen words: said in one breath."""
+    with open(ENGLISH, encoding="utf-8") as file:
+        parts = re.split(r"[.,;:()\"\[\]/]|\n\n", file.read())
+    parts = [re.findall(r"[a-z']+", part.lower()) for part in parts]
+    return [" ".join(words) for words in parts if 2 <= len(words) <= 16]
 
 
 def read_wav(data):
@@ -53,50 +68,68 @@ def trim(pcm, below_db=-40, step=160):
     return pcm[loud[0] * step:(loud[-1] + 1) * step]
 
 
-def say_espeak(voice, text, rng, folder):
-    language = rng.choice(voice.languages)
-    rate = int(voice.rate * rng.uniform(0.9, 1.1))
+def say_espeak(voice, text, rng, folder, split, language):
+    rate = int(voice.rate * rng.uniform(*RATES.get(split, (0.9, 1.1))))
     out = subprocess.run(["espeak-ng", f"--path={folder}", "-v", f"{language}+{voice.base}", "-s", str(rate),
-                          "-p", str(rng.randint(43, 57)), "--stdout", text],
+                          "-p", str(rng.randint(*PITCHES.get(split, (43, 57)))), "--stdout", text],
                          check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     return to_rate(*read_wav(out.stdout))
 
 
-def say_flite(voice, text, rng, folder):
-    with tempfile.NamedTemporaryFile(suffix=".wav", dir=folder) as file:
-        subprocess.run(["flite", "-voice", voice.base, "--setf",
-                        f"duration_stretch={rng.uniform(0.85, 1.15) * voice.size:.2f}", "-t", text,
-                        "-o", file.name], check=True)
-        with open(file.name, "rb") as again:
-            pcm = to_rate(*read_wav(again.read()))
-    return resample_poly(pcm, 100, round(100 * voice.size)) if voice.size != 1.0 else pcm
+def say_recorded(voice, text, rng, path, split):
+    stretch = rng.uniform(*RATES.get(split, (0.85, 1.15))) * voice.size
+    if voice.kind == "flite":
+        words = ["flite", "-voice", voice.base, "--setf", f"duration_stretch={stretch:.2f}", "-t", text,
+                 "-o", path]
+    else:
+        words = ["festival", "-b", f"(voice_{voice.base})", f"(Parameter.set 'Duration_Stretch {stretch:.2f})",
+                 f"(utt.save.wave (utt.synth (Utterance Text \"{text}\")) \"{path}\" 'riff)"]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    cents = voice.cents + (rng.randint(-120, 120) if split == "train" else 0)
+    turn = ["speed", str(voice.size), "pitch", str(cents)] if cents or voice.size != 1.0 else []
+    out = subprocess.run(["sox", path, "-t", "wav", "-r", str(RATE), "-c", "1", "-b", "16", "-", *turn],
+                         check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return read_wav(out.stdout)[0]
 
 
-def speak(split, cache):
+def say(voice, text, rng, folder, split, language):
+    """None where the program has nothing to say or dies of it, as festival's voices do of some words."""
+    try:
+        if voice.kind in ("drawn", "variant"):
+            return trim(say_espeak(voice, text, rng, folder, split, language))
+        with tempfile.NamedTemporaryFile(suffix=".wav", dir=folder) as file:
+            return trim(say_recorded(voice, text, rng, file.name, split))
+    except subprocess.CalledProcessError:
+        return None
+
+
+def speak(name, cache):
+    split, words = name.split("-")[0], english() if name.endswith("-english") else None
     found = voices.voices(split)
-    folder = f"{cache}/{split}"
+    folder = f"{cache}/{name}"
     os.makedirs(folder, exist_ok=True)
-    rng = random.Random(voices.SEEDS[split] + 1)
+    rng = random.Random(voices.SEEDS[split] + (2 if words else 1))
     index, at = [], 0
-    with open(f"{cache}/{split}.i16.part", "wb") as file:
+    with open(f"{cache}/{name}.i16.part", "wb") as file:
         for number, voice in enumerate(found):
             voices.espeak_folder(folder, voice)
             for _ in range(UTTERANCES[split]):
-                say = say_flite if voice.kind == "flite" else say_espeak
-                pcm = trim(say(voice, sentence(rng), rng, folder))
+                text = rng.choice(words) if words else sentence(rng)
+                language = "en-us" if words else rng.choice(voice.languages)
+                pcm = say(voice, text, rng, folder, split, language)
                 if pcm is None:
                     continue
                 pcm *= 3000 / np.sqrt((pcm ** 2).mean())
                 file.write(np.clip(pcm, -32767, 32767).astype("<i2").tobytes())
                 index.append((number, at, len(pcm)))
                 at += len(pcm)
-    os.replace(f"{cache}/{split}.i16.part", f"{cache}/{split}.i16")
-    with open(f"{cache}/{split}.json", "w", encoding="ascii") as file:
+    os.replace(f"{cache}/{name}.i16.part", f"{cache}/{name}.i16")
+    with open(f"{cache}/{name}.json", "w", encoding="ascii") as file:
         json.dump({"voices": [v.name for v in found], "utterances": index}, file)
-    print(f"{split}: {len(found)} voices, {len(index)} utterances, {at / RATE / 60:.0f} min", flush=True)
+    print(f"{name}: {len(found)} voices, {len(index)} utterances, {at / RATE / 60:.0f} min", flush=True)
 
 
 if __name__ == "__main__":
     os.makedirs(sys.argv[1], exist_ok=True)
-    for name in sys.argv[2:]:
-        speak(name, sys.argv[1])
+    for split_name in sys.argv[2:]:
+        speak(split_name, sys.argv[1])

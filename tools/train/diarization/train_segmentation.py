@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""train_segmentation.py CACHE MINUTES [CHECKPOINT]: the segmentation network, on windows of 10 s in which
-none to three speak.
+"""train_segmentation.py CACHE MINUTES [CHECKPOINT [RATE]]: the segmentation network, on windows of 10 s in
+which none to three speak; where none does, there is noise, a hum, tones, clicks or music.
 
 A window's sinc filters are computed once (they stay as they are at the beginning: bands of equal
 width in mel) and kept; while it trains, old windows are replaced by new ones. Beside the powerset a
@@ -22,7 +22,7 @@ import mixture
 import networks
 
 BATCH, RATE, SEED, KEPT, NEW = 24, 2e-3, 11, 1200, 3
-SPEAKERS, SHARES = (0, 1, 2, 3), (0.06, 0.12, 0.48, 0.34)
+SPEAKERS, SHARES = (0, 1, 2, 3), (0.12, 0.14, 0.44, 0.30)
 EVERY = 4  # frames, of which one is clustered
 
 
@@ -30,7 +30,7 @@ class Windows:
     """What is kept of the windows: what the filters hear, and who speaks."""
 
     def __init__(self, bank):
-        self.mixer = mixture.Mixer(bank, SEED)
+        self.mixer = mixture.Mixer(bank, SEED, wide=True)
         self.filters = features.sinc_filters(networks.BANDS)
         self.centres = features.frame_centres()
         self.heard, self.active = [], []
@@ -41,9 +41,7 @@ class Windows:
         voices = self.mixer.pick(max(count, 1))
         pcm, spoken = self.mixer.window(voices, 10.0, 0.3, 0.7 if rng.random() < 0.2 else 0.0)
         if count == 0:
-            quiet = np.zeros((1, len(pcm)), np.float32)
-            quiet += 1e-2 * self.mixer.noises[rng.integers(4)][:len(pcm)]
-            pcm, spoken = self.mixer.place(quiet), []
+            pcm, spoken = self.mixer.silent(len(pcm)), []
         active = np.zeros((3, features.FRAMES), bool)
         active[:len(voices)] = mixture.activity(spoken, len(voices), self.centres)
         with torch.no_grad():
@@ -88,6 +86,7 @@ def save(path, network, done):
 
 def main():
     cache, minutes = sys.argv[1], float(sys.argv[2])
+    highest = float(sys.argv[4]) if len(sys.argv) > 4 else RATE
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     windows = Windows(mixture.Bank(cache, "train"))
@@ -96,7 +95,7 @@ def main():
         network.load_state_dict(torch.load(sys.argv[3])["network"])
     tell = nn.Linear(2 * networks.HIDDEN, 20)
     trained = [*network.parameters(), *tell.parameters()]
-    optimizer = torch.optim.AdamW(trained, RATE, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(trained, highest, weight_decay=0.01)
     begin = saved = time.time()
     step, shown = 0, np.zeros(3)
     for _ in range(4 * BATCH):
@@ -106,7 +105,7 @@ def main():
             full = len(windows.heard) >= KEPT
             windows.add((step * NEW + i) % KEPT if full else None)
         for group in optimizer.param_groups:
-            group["lr"] = RATE * min(1, (step + 1) / 25) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
+            group["lr"] = highest * min(1, (step + 1) / 25) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
         heard, active = windows.batch()
         targets = networks.powerset_targets(active)
         scores, states = network(heard)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""train_voices.py CACHE MINUTES [CHECKPOINT]: the speaker encoder, as a classifier of the training voices.
+"""train_voices.py CACHE MINUTES [CHECKPOINT [RATE]]: the speaker encoder, as a classifier of the training voices.
 
 Windows of 1.6 to 3.2 s in which one or two speak; each speaker who is heard alone in it long enough
 gives a vector, pooled over those frames as the pipeline does. Additive margin softmax over all
@@ -68,10 +68,11 @@ def save(path, network, centres, done):
 
 def main():
     cache, minutes = sys.argv[1], float(sys.argv[2])
+    highest = float(sys.argv[4]) if len(sys.argv) > 4 else RATE
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     bank = mixture.Bank(cache, "train")
-    mixer = mixture.Mixer(bank, SEED)
+    mixer = mixture.Mixer(bank, SEED, wide=True)
     network = networks.ResNet().train()
     centres = nn.Parameter(0.05 * torch.randn(len(bank.names), networks.SIZE))  # short: they turn fast
     if len(sys.argv) > 3:
@@ -79,11 +80,11 @@ def main():
         network.load_state_dict(start["network"])
         if "centres" in start:
             centres.data.copy_(start["centres"])
-    optimizer = torch.optim.AdamW([*network.parameters(), centres], RATE, weight_decay=0.01)
+    optimizer = torch.optim.AdamW([*network.parameters(), centres], highest, weight_decay=0.01)
     begin, step, saved, right, seen, lost = time.time(), 0, time.time(), 0, 0, np.zeros(2)
     while (done := (time.time() - begin) / 60 / minutes) < 1:
         for group in optimizer.param_groups:
-            group["lr"] = RATE * min(1, (step + 1) / 40) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
+            group["lr"] = highest * min(1, (step + 1) / 40) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
         heard, of, weights, labels = batch(mixer)
         vectors = F.normalize(network(heard, of, weights))
         cosines = vectors @ F.normalize(centres).T

@@ -1,10 +1,12 @@
-"""The voices: who speaks in training, in the development set and in the test set. No voice, variant
-or base voice of one set is in another.
+"""The voices: who speaks in training, in the development set, in the test set and in the far one (other
+people's recorded voices than any of training). No voice, variant or base voice of one set is in another.
 
-Three kinds, all synthetic:
+Four kinds, all synthetic:
   drawn    espeak-ng with a variant of ours: pitch, formants, breath, roughness drawn at random
   variant  espeak-ng's own variants (f2, Andy, klatt2, ...)
   flite    flite's recorded voices, as they are or of another size (resampled: pitch and formants)
+  festival festival's recorded voices
+In training those of flite and festival are turned into others: a size of their own, and a pitch.
 """
 import dataclasses
 import os
@@ -23,10 +25,14 @@ VARIANTS = {
 }
 # Of a family that is held out as a whole: they are too much alike.
 RELATIVES = {"dev": ("edward", "ed"), "test": ("steph", "steph2", "klatt6")}
-FLITE = {"train": ("slt", "awb", "kal16"), "dev": (), "test": ("rms",)}
-SIZES = {"train": (0.82, 0.88, 0.94, 1.0, 1.06, 1.13, 1.2), "dev": (), "test": (1.0,)}
-DRAWN = {"train": 420, "dev": 36, "test": 36}
-SEEDS = {"train": 101, "dev": 202, "test": 303}
+FLITE = {"train": ("slt", "awb", "kal16"), "dev": (), "test": ("rms",), "far": ()}
+# kal_diphone and cmu_us_slt_arctic_hts are the people of flite's kal16 and slt.
+FESTIVAL = {"train": ("czech_krb", "czech_machac", "czech_ph", "suo_fi_lj_diphone", "pc_diphone",
+                      "upc_ca_ona_hts", "msu_ru_nsh_clunits"), "dev": (), "test": (),
+            "far": ("czech_dita", "ked_diphone", "lp_diphone", "hy_fi_mv_diphone")}
+TURNED = 14  # voices that are made of each recorded one for training
+DRAWN = {"train": 560, "dev": 36, "test": 36, "far": 0}
+SEEDS = {"train": 101, "dev": 202, "test": 303, "far": 404}
 
 
 @dataclasses.dataclass
@@ -34,16 +40,21 @@ class Voice:
     name: str
     kind: str
     base: str  # variant, or flite's voice
-    size: float  # flite: what is resampled by
+    size: float  # flite and festival: what is resampled by
     languages: tuple
     rate: int  # words a minute
     text: str = ""  # drawn: the variant's file
+    cents: int = 0  # flite and festival: by how much the pitch alone is moved
 
 
-def draw(rng, name):
-    """A variant's file: a throat's size, formants of its own, and how it is excited."""
-    pitch = rng.uniform(75, 170) if rng.random() < 0.5 else rng.uniform(140, 270)
-    size = rng.uniform(0.88, 1.08) if pitch < 150 else rng.uniform(0.96, 1.28)
+def draw(rng, name, wide=False):
+    """A variant's file: a throat's size, formants of its own, and how it is excited. wide: of deeper and
+    higher voices, of smaller and larger throats than the held-out sets have."""
+    more = 0.06 if wide else 0.0
+    pitch = (rng.uniform(75 - 150 * more, 170) if rng.random() < 0.5 else
+             rng.uniform(140, 270 + 500 * more))
+    size = (rng.uniform(0.88 - more, 1.08 + more) if pitch < 150 else
+            rng.uniform(0.96 - more, 1.28 + more))
     lines = ["language variant", f"name {name}",
              f"pitch {pitch:.0f} {pitch * rng.uniform(1.15, 1.6):.0f}",
              f"flutter {rng.randint(0, 5)}", f"roughness {rng.randint(0, 3)}",
@@ -67,9 +78,18 @@ def some_languages(rng):
 
 def variants(split):
     if split != "train":
-        return VARIANTS[split]
+        return VARIANTS.get(split, ())
     held = {v for names in (*VARIANTS.values(), *RELATIVES.values()) for v in names}
     return sorted(set(os.listdir(f"{ESPEAK_DATA}/voices/!v")) - LEFT_OUT - held)
+
+
+def turned(rng, kind, base, split):
+    """The recorded voice itself, and in training others made of it."""
+    found = [Voice(f"{base}-1.0", kind, base, 1.0, ("en-us",), 0)]
+    while split == "train" and len(found) < TURNED:
+        size, cents = round(rng.uniform(0.84, 1.2), 3), rng.randint(-350, 350)
+        found.append(Voice(f"{base}-{size}-{cents}", kind, base, size, ("en-us",), 0, "", cents))
+    return found
 
 
 def voices(split):
@@ -77,13 +97,13 @@ def voices(split):
     found = []
     for i in range(DRAWN[split]):
         name = f"ns-{split}-{i:03d}"
-        text = draw(rng, name)
+        text = draw(rng, name, split == "train")
         found.append(Voice(name, "drawn", "drawn", 1.0, some_languages(rng), rng.randint(120, 195), text))
     for name in variants(split):
         found.append(Voice(name, "variant", name, 1.0, some_languages(rng), rng.randint(120, 195)))
-    for base in FLITE[split]:
-        for size in SIZES[split]:
-            found.append(Voice(f"{base}-{size}", "flite", base, size, ("en-us",), 0))
+    for kind, bases in (("flite", FLITE), ("festival", FESTIVAL)):
+        for base in bases[split]:
+            found += turned(rng, kind, base, split)
     return found
 
 

@@ -58,6 +58,12 @@ int silero_run(struct silero *s, struct silero_block *blocks, uint32_t n, struct
  * the file or to its folder. *ret newly allocated, absolute. ERR_MODEL says where it was looked for
  * and how to get it. */
 int silero_find(const char *name, char **ret, struct err *err);
+/* The same for a job that was set up with the file of this hash. name "": *ret NULL, it was set up
+ * with none. ERR_MODEL also when the file is another one now. */
+int silero_find_same(const char *name, const char *hash, char **ret, struct err *err);
+/* A job's vad_model and vad_hash: which model, and that it is the one that was meant; neither goes
+ * without the other. ERR_USAGE. */
+int silero_check(const char *name, const char *hash, struct err *err);
 /* hex XXH3-128 of the file's bytes; ret: 33 bytes. ERR_MODEL when it is not there or no file. */
 int silero_hash(const char *file, char *ret, struct err *err);
 

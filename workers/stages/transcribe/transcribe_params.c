@@ -1,6 +1,7 @@
 /* The parameters of the transcribe stage: their table, and what they must agree on. */
 #include <string.h>
 
+#include "workers/models/silero/silero.h"
 #include "workers/stages/hearing_params.h"
 #include "workers/stages/transcribe/transcribe_params.h"
 
@@ -156,17 +157,12 @@ static int check_language(const char *code, struct err *err)
     return 0;
 }
 
-/* Which model, and that it is the one that was meant: neither goes without the other. */
 static int check_vad(const struct transcribe_params *p, struct err *err)
 {
-    size_t n = strlen(p->vad_hash);
+    int rc = silero_check(p->vad_model, p->vad_hash, err);
 
-    if (p->vad_model[0] == 0)
-        return n == 0 ? 0 : err_set(err, ERR_USAGE, "vad_hash is given without vad_model");
-    if (p->vad_model[0] != '/' && strchr(p->vad_model, '/'))
-        return err_set(err, ERR_USAGE, "vad_model is neither a name nor an absolute path");
-    if (n != 32 || strspn(p->vad_hash, "0123456789abcdef") != n)
-        return err_set(err, ERR_USAGE, "vad_hash is not 32 hexadecimal digits");
+    if (rc != 0 || p->vad_model[0] == 0)
+        return rc;
     if (p->condition_on_previous_text)
         return err_set(err, ERR_USAGE,
                        "condition_on_previous_text works without voice activity alone: speech "

@@ -1,0 +1,281 @@
+/* A speaker encoder that was trained on real people and asks for no click on a licence: GE2E, out
+ * of Resemblyzer's package, of which the hash is known here, and with it where in it each tensor
+ * lies.
+ *
+ *   the package (a zip, one member deflated) -> pretrained.pt -> embedding.safetensors
+ *   diarization-nano's segmentation.safetensors, copied: what is here stays when that changes
+ *   config.json, last: with it the folder is a model
+ *
+ * pretrained.pt is of PyTorch before 1.6, which checkpoint.h does not read, and half of it is an
+ * optimiser's state. The package stays beside the others: its licence (Apache-2.0) is in it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "base/buf.h"
+#include "tools/hub/hub.h"
+#include "tools/hub/hub_file.h"
+#include "tools/hub/hub_http.h"
+#include "tools/hub/hub_own.h"
+#include "workers/models/files/model_dir.h"
+#include "workers/stages/stage_kind.h"
+
+#define PACKAGE "Resemblyzer-0.1.4-py3-none-any.whl"
+#define PACKAGE_PAGE "https://pypi.org/project/Resemblyzer"
+#define PACKAGE_BYTES 15747704
+#define PACKAGE_SHA256 "8f12eb2f1a9982d32e8db7856de754709b59c93a77bcf0ff536584b619a9dd1f"
+#define MEMBER_AT 2554 /* the deflated bytes of resemblyzer/pretrained.pt */
+#define MEMBER_BYTES 15734174
+#define CHECKPOINT_BYTES 17090379
+
+/* Chosen on pieces of four people's speech in turn, and not above what pyannote's own recordings
+ * stand (docs/benchmarks.md): its vectors have no negative values, and lie nearer to each other
+ * than a ResNet's. */
+#define CONFIG                                                                                   \
+    "{\"model_type\": \"nightshift-diarization\", \"clustering\": \"ahc\", \"threshold\": 0.5, " \
+    "\"min_cluster_size\": 4}\n"
+
+/* float32, little-endian, in the order of their names. */
+static const struct {
+    const char *name;
+    uint32_t rows, columns; /* columns 0: a vector */
+    uint32_t at;            /* in the checkpoint */
+} tensors[] = {
+    {"linear.bias", 256, 0, 6699},
+    {"linear.weight", 256, 256, 7731},
+    {"lstm.bias_hh_l0", 1024, 0, 5680699},
+    {"lstm.bias_hh_l1", 1024, 0, 5688891},
+    {"lstm.bias_hh_l2", 1024, 0, 5697083},
+    {"lstm.bias_ih_l0", 1024, 0, 5676603},
+    {"lstm.bias_ih_l1", 1024, 0, 5684795},
+    {"lstm.bias_ih_l2", 1024, 0, 5692987},
+    {"lstm.weight_hh_l0", 1024, 256, 433723},
+    {"lstm.weight_hh_l1", 1024, 256, 2530875},
+    {"lstm.weight_hh_l2", 1024, 256, 4628027},
+    {"lstm.weight_ih_l0", 1024, 40, 269883},
+    {"lstm.weight_ih_l1", 1024, 256, 1482299},
+    {"lstm.weight_ih_l2", 1024, 256, 3579451},
+};
+#define TENSORS (sizeof(tensors) / sizeof(tensors[0]))
+
+static uint32_t bytes_of(size_t i)
+{
+    return 4 * tensors[i].rows * (tensors[i].columns ? tensors[i].columns : 1);
+}
+
+/* ---- files */
+
+/* Whole or not at all. */
+static int put_file(const char *folder, const char *name, const void *data, size_t len,
+                    struct err *err)
+{
+    char path[PATH_MAX + 64], part[PATH_MAX + 80];
+    int fd, rc = 0;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(part, sizeof(part), "%s.part", path);
+    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return err_sys(err, errno, "%.200s", part);
+    for (size_t done = 0; rc == 0 && done < len;) {
+        ssize_t n = write(fd, (const char *)data + done, len - done);
+
+        if (n >= 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            rc = err_sys(err, errno, "write %.200s", part);
+    }
+    if (rc == 0 && fsync(fd) != 0)
+        rc = err_sys(err, errno, "write %.200s", part);
+    close(fd);
+    if (rc == 0 && rename(part, path) != 0)
+        rc = err_sys(err, errno, "%.200s", path);
+    if (rc != 0)
+        unlink(part);
+    return rc;
+}
+
+/* *ret is to be unmapped. */
+static int map_file(const char *path, void **ret, size_t *len, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    void *data = MAP_FAILED;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0)
+        data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        err_sys(err, errno, "read %.200s", path);
+    if (fd >= 0)
+        close(fd);
+    if (data == MAP_FAILED)
+        return err->code;
+    *ret = data;
+    *len = (size_t)st.st_size;
+    return 0;
+}
+
+static bool is_there(const char *folder, const char *name)
+{
+    char path[PATH_MAX + 64];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* ---- the encoder */
+
+static int inflate_member(const uint8_t *package, uint8_t *ret, struct err *err)
+{
+    z_stream z = {0};
+    int rc;
+
+    if (inflateInit2(&z, -MAX_WBITS) != Z_OK)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    z.next_in = (uint8_t *)package + MEMBER_AT;
+    z.avail_in = MEMBER_BYTES;
+    z.next_out = ret;
+    z.avail_out = CHECKPOINT_BYTES;
+    rc = inflate(&z, Z_FINISH);
+    inflateEnd(&z);
+    return rc == Z_STREAM_END && z.avail_out == 0
+               ? 0
+               : err_set(err, ERR_PROTOCOL, "the package cannot be unpacked");
+}
+
+/* safetensors: the length of the header in 8 bytes, the header in JSON, and the values. */
+static void put_tensors(const uint8_t *checkpoint, struct buf *out)
+{
+    struct buf header = BUF_INIT;
+    uint64_t len, at = 0;
+
+    buf_printf(&header, "{\"__metadata__\":{\"format\":\"pt\"}");
+    for (size_t i = 0; i < TENSORS; i++) {
+        buf_printf(&header, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%u", tensors[i].name,
+                   tensors[i].rows);
+        if (tensors[i].columns)
+            buf_printf(&header, ",%u", tensors[i].columns);
+        buf_printf(&header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
+                   (unsigned long long)(at + bytes_of(i)));
+        at += bytes_of(i);
+    }
+    buf_printf(&header, "}");
+    while (header.len % 8 != 0)
+        buf_printf(&header, " ");
+    len = header.len;
+    for (int i = 0; i < 8; i++) {
+        uint8_t byte = (uint8_t)(len >> 8 * i);
+
+        buf_put(out, &byte, 1);
+    }
+    buf_put(out, header.data, header.len);
+    for (size_t i = 0; i < TENSORS; i++)
+        buf_put(out, checkpoint + tensors[i].at, bytes_of(i));
+    out->failed |= header.failed;
+    buf_free(&header);
+}
+
+static int unpack(const char *folder, const char *package_path, struct err *err)
+{
+    uint8_t *checkpoint = malloc(CHECKPOINT_BYTES);
+    struct buf out = BUF_INIT;
+    void *package = NULL;
+    size_t len = 0;
+    int rc = checkpoint ? map_file(package_path, &package, &len, err)
+                        : err_set(err, ERR_NOMEM, "out of memory");
+
+    if (rc == 0 && len != PACKAGE_BYTES)
+        rc = err_set(err, ERR_PROTOCOL, "the package has changed under our hands");
+    if (rc == 0)
+        rc = inflate_member(package, checkpoint, err);
+    if (rc == 0)
+        put_tensors(checkpoint, &out);
+    if (rc == 0 && out.failed)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0)
+        rc = put_file(folder, "embedding.safetensors", out.data, out.len, err);
+    if (package)
+        munmap(package, len);
+    buf_free(&out);
+    free(checkpoint);
+    return rc;
+}
+
+/* ---- the folder */
+
+static int copy_segmentation(const char *folder, struct err *err)
+{
+    char path[PATH_MAX + 64], *nano = NULL;
+    void *data = NULL;
+    size_t len = 0;
+    int rc = model_dir_find(stage_diarize.embedded, &nano, err);
+
+    if (rc == 0) {
+        snprintf(path, sizeof(path), "%s/segmentation.safetensors", nano);
+        rc = map_file(path, &data, &len, err);
+    }
+    if (rc == 0)
+        rc = put_file(folder, "segmentation.safetensors", data, len, err);
+    if (data)
+        munmap(data, len);
+    free(nano);
+    return rc;
+}
+
+static int complete(const char *folder, const char *package_path, struct err *err)
+{
+    int rc = 0;
+
+    if (!is_there(folder, "embedding.safetensors"))
+        rc = unpack(folder, package_path, err);
+    if (rc == 0 && !is_there(folder, "segmentation.safetensors"))
+        rc = copy_segmentation(folder, err);
+    if (rc == 0 && !is_there(folder, "config.json"))
+        rc = put_file(folder, "config.json", CONFIG, strlen(CONFIG), err);
+    return rc;
+}
+
+static int fetch(const struct hub_settings *s, const struct hub_watch *watch, const char *folder,
+                 struct hub_pulled *ret, struct err *err)
+{
+    char path[PATH_MAX + 64], url[1200];
+    struct hub_file f = {.name = PACKAGE,
+                         .url = url,
+                         .path = path,
+                         .digest = {PACKAGE_SHA256},
+                         .size_bytes = PACKAGE_BYTES};
+    const struct hub_server server = {
+        .base = s->resemblyzer, .variable = "NIGHTSHIFT_RESEMBLYZER_URL", .page = PACKAGE_PAGE};
+    struct hub_http *http = NULL;
+    uint64_t got = 0;
+    int rc;
+
+    snprintf(path, sizeof(path), "%s/" PACKAGE, folder);
+    snprintf(url, sizeof(url), "%s/" PACKAGE, s->resemblyzer);
+    rc = hub_room(folder, hub_file_missing(&f) + CHECKPOINT_BYTES, err);
+    if (rc == 0)
+        rc = hub_http_open(s, watch, &server, &http, err);
+    if (rc == 0)
+        rc = hub_file_fetch(http, watch, &f, &got, err);
+    hub_http_close(http);
+    if (rc == 0)
+        rc = complete(folder, path, err);
+    if (rc != 0)
+        return rc;
+    *ret = (struct hub_pulled){.path = strdup(folder), .files = 1, .fetched_bytes = got};
+    return ret->path ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+int hub_pull_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
+                  struct hub_pulled *ret, struct err *err)
+{
+    return hub_pull_own(HUB_GE2E, fetch, s, watch, ret, err);
+}

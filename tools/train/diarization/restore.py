@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""restore.py CACHE MODEL: checkpoints to train on from, of weights as export.py left them in the folder
+MODEL: CACHE/segmentation.pt and CACHE/voices.pt.
+
+Batch norms lie folded in the convolutions. They are unfolded about what the layers yield on CACHE's
+training voices, so that the network is the same one, and stays near itself when its norms begin to
+follow their batches. The training voices' centres are the means of their vectors."""
+import json
+import struct
+import sys
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import export
+import mixture
+import networks
+import train_voices
+
+BATCHES = 24
+
+
+def read(path):
+    with open(path, "rb") as file:
+        size, = struct.unpack("<Q", file.read(8))
+        header, data = json.loads(file.read(size)), file.read()
+    header.pop("__metadata__", None)
+    return {name: torch.from_numpy(np.frombuffer(data[t["data_offsets"][0]:t["data_offsets"][1]], "<f2")
+                                   .astype(np.float32).reshape(t["shape"])) for name, t in header.items()}
+
+
+def segmentation(folder):
+    network = networks.PyanNet()
+    tensors = read(f"{folder}/segmentation.safetensors")
+    network.load_state_dict({name: tensors[name] for name in network.state_dict()})
+    return network
+
+
+def convolutions(network):
+    """[(the convolution's name, it, its norm's name, its norm)] as export.py pairs them."""
+    modules = dict(network.named_modules())
+    for name, norm in modules.items():
+        if isinstance(norm, nn.BatchNorm2d):
+            conv = name[:-1] + "0" if name.endswith("shortcut.1") else name.replace("bn", "conv")
+            yield conv, modules[conv], name, norm
+
+
+def unfolded(folder):
+    """The encoder with norms that do nothing but add the folded bias."""
+    network, tensors = networks.ResNet().eval(), read(f"{folder}/embedding.safetensors")
+    with torch.no_grad():
+        for name, conv, _, norm in convolutions(network):
+            conv.weight.copy_(tensors[f"resnet.{name}.weight"])
+            norm.bias.copy_(tensors[f"resnet.{name}.bias"])
+            norm.running_var.fill_(1 - export.NORM_EPSILON)
+        network.seg_1.weight.copy_(tensors["resnet.seg_1.weight"])
+        network.seg_1.bias.copy_(tensors["resnet.seg_1.bias"])
+        network.bn_seg_1.running_var.fill_(1 - export.NORM_EPSILON)
+    return network
+
+
+def voices(folder, mixer):
+    """(network, centres)."""
+    network = unfolded(folder)
+    sums = {}
+
+    def count(name):
+        def hook(_, __, out):
+            sums.setdefault(name, []).append((out.mean((0, 2, 3)), out.var((0, 2, 3))))
+        return hook
+    hooks = [conv.register_forward_hook(count(name)) for name, conv, _, _ in convolutions(network)]
+    of = [[] for _ in mixer.bank.names]
+    with torch.no_grad():
+        for _ in range(BATCHES):
+            heard, which, weights, labels = train_voices.batch(mixer)
+            for vector, label in zip(F.normalize(network(heard, which, weights)), labels):
+                of[label].append(vector)
+        for hook in hooks:
+            hook.remove()
+        for name, _, _, norm in convolutions(network):
+            mean, var = (torch.stack(each).mean(0) for each in zip(*sums[name]))
+            norm.weight.copy_(torch.sqrt(var + export.NORM_EPSILON))
+            norm.bias.add_(mean)
+            norm.running_mean.copy_(mean)
+            norm.running_var.copy_(var)
+    middle = torch.stack([v for vectors in of for v in vectors]).mean(0)
+    centres = torch.stack([torch.stack(v).mean(0) if v else middle + 0.1 * torch.randn(networks.SIZE)
+                           for v in of])
+    return network, centres
+
+
+def main():
+    cache, folder = sys.argv[1:3]
+    torch.set_num_threads(1)
+    torch.manual_seed(train_voices.SEED)
+    torch.save({"network": segmentation(folder).state_dict(), "done": 1.0}, f"{cache}/segmentation.pt")
+    mixer = mixture.Mixer(mixture.Bank(cache, "train"), train_voices.SEED, wide=True)
+    network, centres = voices(folder, mixer)
+    torch.save({"network": network.state_dict(), "centres": centres, "done": 1.0}, f"{cache}/voices.pt")
+
+
+if __name__ == "__main__":
+    main()
