@@ -139,7 +139,7 @@ class Seven(Evenings):
                           ("sounds", "done", 2), ("sounds", "pending", 1),
                           ("transcribe", "done", 2), ("transcribe", "pending", 1)], self.sql(TASKS))
         self.assertEqual(1, self.night())
-        first = ["--vad=off", "--diarize=diarization-nano", *self.beside[1:]]
+        first = ["--vad=off", "--diarize=diarization-nano", "--diarize-vad=off", *self.beside[1:]]
         self.as_of_one_evening(*first)
 
         # Third: renamed, copied, in another folder; the cron job repeats itself with its options.

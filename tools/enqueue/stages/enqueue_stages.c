@@ -336,6 +336,7 @@ int enqueue_stages_one(size_t which, const char *model, struct enqueue_stages *r
 {
     struct enqueue_wish w = {.no_transcribe = true};
 
+    enqueue_params_init(&w.params);
     memset(ret, 0, sizeof(*ret));
     ret->transcribe = (struct store_stage){.model_hash = "", .params_json = ""};
     w.other[which] = model;
