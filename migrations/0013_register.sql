@@ -125,7 +125,7 @@ WHERE t.current AND k.name IS NULL AND l.likeness >= v.name_from
                        OR (o.likeness = l.likeness AND o.speaker_id < l.speaker_id)))
   AND NOT EXISTS (SELECT 1 FROM speaker x WHERE x.task_id = k.task_id AND n.name = x.name);
 
-CREATE VIEW groups AS
+CREATE VIEW voice_groups AS
 SELECT k.group_id, count(*) AS voices, count(DISTINCT k.media_id) AS recordings,
        round(sum(k.speech_ms) / 60000.0, 1) AS minutes, sum(k.speech_ms) AS speech_ms, s.model
 FROM speaker k

@@ -16,7 +16,7 @@
     "EXISTS (SELECT 1 FROM person_voice v WHERE v.speaker_id = k.speaker_id AND NOT v.denied)"
 #define KNOWN_JOINS                                         \
     "LEFT JOIN proposals q ON q.speaker_id = k.speaker_id " \
-    "LEFT JOIN groups g ON g.group_id = k.group_id "
+    "LEFT JOIN voice_groups g ON g.group_id = k.group_id "
 static const char sql_speakers[] =
     " FROM speaker k "
     "JOIN task t ON t.task_id = k.task_id JOIN stage s ON s.stage_id = t.stage_id "

@@ -257,7 +257,7 @@ class Known(night.Night):
         return sorted((os.path.basename(row["path"]), row["label"], row["proposed"]) for row in rows)
 
     def grouped(self):
-        return sorted(recordings for recordings, in self.sql("SELECT recordings FROM groups"))
+        return sorted(recordings for recordings, in self.sql("SELECT recordings FROM voice_groups"))
 
     def test_names_hold_for_the_archive(self):
         night.needs("ffmpeg")

@@ -341,7 +341,7 @@ TEST(nobody_measured_that_model)
     HEAR(st, &stage_voices, 4, 20);
     assert_string_equal(text_of(PROPOSED), "2/0 Ana 0.94,4/0 Ana 0.94");
     assert_int_equal(count_of("SELECT count(*) FROM proposals WHERE measured"), 0);
-    assert_int_equal(count_of("SELECT count(*) FROM groups"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM voice_groups"), 0);
     catalog_close(st);
 }
 
@@ -357,7 +357,7 @@ TEST(voices_without_names_are_grouped)
     HEAR(st, &stage, 4, 3);
     assert_string_equal(text_of(GROUPED), "2 1 1 2 - 2");
     assert_string_equal(text_of("SELECT group_id || ' ' || voices || ' ' || recordings || ' ' || "
-                                "speech_ms FROM groups WHERE group_id = 2"),
+                                "speech_ms FROM voice_groups WHERE group_id = 2"),
                         "2 3 3 27000");
     /* Who has a name is in no group; a group of one is none. */
     is(st, 1, 1, "Bea");
