@@ -250,7 +250,8 @@ static int begin_ear(struct decode *d, uint32_t ear, struct err *err)
     d->ears[ear].begun = true;
     d->ears[ear].heard = (struct media_heard){
         (uint32_t)f->ch_layout.nb_channels,
-        channel ? UINT64_C(1) << (channel - 1) : UINT64_MAX,
+        channel && channel <= (uint32_t)f->ch_layout.nb_channels ? UINT64_C(1) << (channel - 1)
+                                                                 : UINT64_MAX,
     };
     if (ear == 0)
         d->rate_hz = (uint32_t)f->sample_rate;

@@ -396,7 +396,7 @@ static int open_several(struct media *m, uint32_t tracks, struct err *err)
     int rc = 0;
 
     for (unsigned i = 0; rc == 0 && i < m->fmt->nb_streams; i++) {
-        uint32_t nth = audio_before(m, i);
+        const uint32_t before = m->ear_count, nth = audio_before(m, i);
         const AVStream *track = m->fmt->streams[i];
 
         if (!is_audio(m, i) || m->ear_count == HEARING_SOURCES_MAX ||
@@ -405,7 +405,9 @@ static int open_several(struct media *m, uint32_t tracks, struct err *err)
         rc = check_track(m, (int)i, can_be_decoded(track), err);
         if (rc == 0)
             rc = open_ear(m, (int)i, avcodec_find_decoder(track->codecpar->codec_id), err);
-        else if (tracks == HEARING_ALL && rc == ERR_INPUT) {
+        if (tracks == HEARING_ALL && rc == ERR_INPUT) { /* the others are heard */
+            if (m->ear_count > before)
+                avcodec_free_context(&m->ears[--m->ear_count].dec);
             first = first.code ? first : *err;
             rc = 0;
         }

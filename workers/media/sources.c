@@ -13,7 +13,6 @@
 struct queue {
     int16_t *data; /* owned */
     size_t head, count, cap;
-    size_t skip; /* of what is still to come */
 };
 
 struct track {
@@ -35,6 +34,7 @@ struct sources {
     void *arg;
     struct track tracks[SOURCES_TRACKS_MAX];
     bool settled, ended; /* which sources there are */
+    int64_t base, given; /* when the first sample is, by the tracks' clock; frames given */
     uint32_t count;
     struct sources_one list[HEARING_SOURCES_MAX];
     int16_t out[CHANNEL_FRAME * (HEARING_SOURCES_MAX + 1)];
@@ -62,25 +62,21 @@ static int reserve(struct queue *q, size_t more, struct err *err)
     if (q->count)
         memcpy(data, q->data + q->head, q->count * sizeof(*data));
     free(q->data);
-    *q = (struct queue){data, 0, q->count, cap, q->skip};
+    *q = (struct queue){data, 0, q->count, cap};
     return 0;
 }
 
 /* Every stride-th of pcm; NULL: silence. */
 static int push(struct queue *q, const int16_t *pcm, size_t stride, size_t n, struct err *err)
 {
-    size_t skip = !pcm ? 0 : q->skip < n ? q->skip : n;
     int rc = reserve(q, n, err);
     int16_t *to;
-
-    q->skip -= skip;
-    n -= skip;
 
     if (rc != 0 || n == 0)
         return rc;
     to = q->data + q->head + q->count;
     for (size_t i = 0; i < n; i++)
-        to[i] = pcm ? pcm[(i + skip) * stride] : 0;
+        to[i] = pcm ? pcm[i * stride] : 0;
     q->count += n;
     return 0;
 }
@@ -157,22 +153,6 @@ static void decide(struct track *t, uint32_t voices)
         drop_channels(t);
         t->crosstalk.channels = 0;
     }
-}
-
-int sources_begin(struct sources *s, uint32_t track, uint32_t channels, int64_t start,
-                  struct err *err)
-{
-    struct track *t = &s->tracks[track];
-
-    t->begun = true;
-    if (t->decided) /* it was not waited for */
-        return 0;
-    t->start = start;
-    t->channels = s->how == HEARING_MIX || channels < 2 ? 0 : channels;
-    if (t->channels && s->how == HEARING_AUTO)
-        return channel_choice_new(channels, &t->choice, err);
-    decide(t, t->channels ? (UINT32_C(1) << channels) - 1 : 0);
-    return 0;
 }
 
 static void choose(struct track *t, uint32_t voices)
@@ -254,20 +234,15 @@ static int each_queue(struct track *t, int (*fn)(struct queue *, int64_t, struct
     return rc;
 }
 
-static int shift(struct queue *q, int64_t by, struct err *err)
+/* Silence before what there is. */
+static int put_before(struct queue *q, int64_t n, struct err *err)
 {
-    size_t had = q->count, n = (size_t)(by < 0 ? -by : by);
-    int rc = 0;
+    size_t had = q->count;
+    int rc = push(q, NULL, 1, (size_t)n, err);
 
-    if (by < 0) {
-        q->skip = n < had ? 0 : n - had;
-        drop(q, n < had ? n : had);
-    } else if (by > 0) {
-        rc = push(q, NULL, 1, n, err);
-        if (rc == 0) {
-            memmove(q->data + q->head + n, q->data + q->head, had * sizeof(*q->data));
-            memset(q->data + q->head, 0, n * sizeof(*q->data));
-        }
+    if (rc == 0) {
+        memmove(q->data + q->head + n, q->data + q->head, had * sizeof(*q->data));
+        memset(q->data + q->head, 0, (size_t)n * sizeof(*q->data));
     }
     return rc;
 }
@@ -277,23 +252,33 @@ static int pad(struct queue *q, int64_t to, struct err *err)
     return (int64_t)q->count < to ? push(q, NULL, 1, (size_t)to - q->count, err) : 0;
 }
 
-/* The others are put where they are beside the first. */
-static int align(struct sources *s, struct err *err)
+/* That of the first track that knows when it begins, or of one that begins within a minute before.
+ * INT64_MIN: of none. */
+static int64_t find_base(const struct sources *s)
 {
-    const struct track *first = &s->tracks[0];
-    int rc = 0;
+    int64_t base = INT64_MIN, before;
 
-    for (uint32_t i = 1; rc == 0 && i < s->track_count; i++) {
-        struct track *t = &s->tracks[i];
-        int64_t by;
+    for (uint32_t i = 0; i < s->track_count; i++) {
+        const struct track *t = &s->tracks[i];
 
-        if (!t->begun || !first->begun || t->start == INT64_MIN || first->start == INT64_MIN ||
-            __builtin_sub_overflow(t->start, first->start, &by) || by > SHIFT_MOST ||
-            by < -SHIFT_MOST)
+        if (!t->begun || t->start == INT64_MIN)
             continue;
-        rc = each_queue(t, shift, by, err);
+        if (base == INT64_MIN || (!__builtin_sub_overflow(base, t->start, &before) && before > 0 &&
+                                  before <= SHIFT_MOST))
+            base = t->start;
     }
-    return rc;
+    return base;
+}
+
+/* How long after the first sample a track begins; negative: nobody knows. */
+static int64_t begins_after(const struct sources *s, const struct track *t)
+{
+    int64_t by;
+
+    if (!t->begun || t->start == INT64_MIN || s->base == INT64_MIN ||
+        __builtin_sub_overflow(t->start, s->base, &by))
+        return -1;
+    return by;
 }
 
 static void measure(struct sources *s, size_t *least, size_t *most)
@@ -309,6 +294,52 @@ static void measure(struct sources *s, size_t *least, size_t *most)
         *least = n < *least ? n : *least;
         *most = s->tracks[i].mix.count > *most ? s->tracks[i].mix.count : *most;
     }
+}
+
+/* Each is put where it is beside the others. A time that is no track's costs a minute at most. */
+static int align(struct sources *s, struct err *err)
+{
+    size_t least, most;
+    int rc = 0;
+
+    measure(s, &least, &most);
+    s->base = find_base(s);
+    for (uint32_t i = 0; rc == 0 && i < s->track_count; i++) {
+        int64_t by = begins_after(s, &s->tracks[i]);
+
+        if (by > 0 && by <= SHIFT_MOST + (int64_t)most)
+            rc = each_queue(&s->tracks[i], put_before, by, err);
+    }
+    return rc;
+}
+
+/* A track that begins when others have been given: it is mixed, and silent until then. */
+static int come_late(struct sources *s, struct track *t, struct err *err)
+{
+    int64_t by = begins_after(s, t);
+    size_t least, most;
+
+    if (by <= s->given)
+        return 0;
+    measure(s, &least, &most);
+    by -= s->given;
+    return pad(&t->mix, by < SHIFT_MOST + (int64_t)most ? by : SHIFT_MOST + (int64_t)most, err);
+}
+
+int sources_begin(struct sources *s, uint32_t track, uint32_t channels, int64_t start,
+                  struct err *err)
+{
+    struct track *t = &s->tracks[track];
+
+    t->begun = true;
+    t->start = start;
+    if (t->decided) /* it was not waited for */
+        return s->settled ? come_late(s, t, err) : 0;
+    t->channels = s->how == HEARING_MIX || channels < 2 ? 0 : channels;
+    if (t->channels && s->how == HEARING_AUTO)
+        return channel_choice_new(channels, &t->choice, err);
+    decide(t, t->channels ? (UINT32_C(1) << channels) - 1 : 0);
+    return 0;
 }
 
 /* Nothing is awaited that does not come. */
@@ -397,6 +428,7 @@ static int give(struct sources *s, size_t least, size_t n, struct err *err)
             s->out[i * stride + k + 1] = q->data[q->head + i];
     }
     rc = s->sink(s->arg, s->out, n, err);
+    s->given += (int64_t)n;
     for (uint32_t i = 0; i < s->track_count; i++)
         (void)each_queue(&s->tracks[i], drop_n, (int64_t)n, err);
     return rc;
@@ -412,10 +444,11 @@ static int settle(struct sources *s, struct err *err)
         open |= !s->tracks[i].decided;
         most = s->tracks[i].mix.count > most ? s->tracks[i].mix.count : most;
     }
-    /* A track of which nothing comes is not waited for. */
+    /* A track of which nothing comes, or nothing more, is not waited for. */
     for (uint32_t i = 0; open && i < s->track_count; i++)
-        if (!s->tracks[i].begun && most > LAG_SAMPLES)
-            decide(&s->tracks[i], 0);
+        if (most >
+            LAG_SAMPLES + (s->tracks[i].begun ? (size_t)CHANNEL_FRAMES_MAX * CHANNEL_FRAME : 0))
+            look(&s->tracks[i], true);
     for (uint32_t i = 0; i < s->track_count; i++)
         if (!s->tracks[i].decided)
             return 0;

@@ -1,5 +1,7 @@
 #include "workers/media/wire.h"
 
+#include <string.h>
+
 #include "workers/wire/fields.h"
 
 #define TEXT_MAX 1024u
@@ -50,9 +52,13 @@ static bool info_holds(const void *of)
 {
     const struct decoder_info *m = of;
 
-    for (uint32_t i = 0; i < m->source_count; i++)
+    for (uint32_t i = 0; i < m->source_count; i++) {
         if (!m->sources[i].label[0])
             return false;
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(m->sources[k].label, m->sources[i].label) == 0)
+                return false;
+    }
     return m->source_count != 1;
 }
 

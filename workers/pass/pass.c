@@ -174,6 +174,10 @@ static void on_pulse(void *arg)
 static int on_info(const struct pass *p, struct splitter *split, const struct decoder_info *info,
                    struct err *err)
 {
+    const struct hearing *h = &p->w->stages[0].hearing;
+
+    if (info->source_count && h->channels == HEARING_MIX && (h->tracks & (h->tracks - 1)) == 0)
+        return err_set(err, ERR_PROTOCOL, "the decoder tells of sources that nobody asked for");
     pthread_mutex_lock(&p->w->lock);
     p->l->sources = info->source_count;
     pthread_mutex_unlock(&p->w->lock);

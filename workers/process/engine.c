@@ -96,6 +96,7 @@ static void part_done(struct shard_part *p, const struct stage_result *r, const 
         s->dropped = true;
     }
     release(s);
+    worker_changed(w); /* there may be room now, or one shard less */
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -215,7 +216,7 @@ static void add_lane(struct engine_stages *e, struct shard *s)
         .start_sample = s->pcm.start,
         .end = lane_end,
         .end_arg = p,
-        .source = {lane_read, lane_release, p},
+        .source = {.read = lane_read, .release = lane_release, .arg = p, .again = p != s->parts},
         .language = s->track->msg->language,
         .seed = seed_of(s, p->source),
     };

@@ -149,7 +149,7 @@ static int add_lane(struct bench *b, const struct round *r, uint32_t lane, struc
 {
     struct stage_work work = {.end = end_of,
                               .end_arg = b,
-                              .source = {read_babble, release_babble, b},
+                              .source = {.read = read_babble, .release = release_babble, .arg = b},
                               .language = "",
                               .drill = r->drill};
     struct stage_lane *ignored;

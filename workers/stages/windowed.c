@@ -152,7 +152,7 @@ static void count(struct windowed *w, struct windowed_lane *l, int64_t to)
     if (end >= 0 && to > end)
         to = end;
     if (to > l->from) {
-        w->samples_done += to - l->from;
+        w->samples_done += l->work.source.again ? 0 : to - l->from;
         l->from = to;
     }
 }

@@ -1,6 +1,7 @@
 /* Which of a file's tracks and channels are decoded, sample for sample as the ffmpeg tool takes
  * them out, and what is said of the others. */
 #include "tests/unit/media/media_util.h"
+#include "workers/media/sources.h"
 
 static void assert_as_tool(const struct outcome *o, const char *input, const char *how)
 {
@@ -194,6 +195,78 @@ static void a_later_track_is_where_it_belongs(void **state)
     outcome_free(&o);
 }
 
+/* And where it is the others that begin later. */
+static void an_earlier_track_is_heard_from_its_begin(void **state)
+{
+    struct outcome o;
+    size_t first = 0;
+
+    (void)state;
+    need_tools("ffmpeg");
+    sh("ffmpeg -v error -nostdin -y -itsoffset 0.7 -f lavfi -i sine=500:d=1:r=16000 -f lavfi -i "
+       "sine=300:d=3:r=16000 -map 0 -map 1 -c:a pcm_s16le early.mkv");
+    o = apart("early.mkv", HEARING_MIX, HEARING_ALL);
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.samples, 48000);
+    while (first < o.samples && o.pcm[first * 3 + 1] == 0)
+        first++;
+    assert_in_range(first, 11184, 11264);
+    assert_int_not_equal(o.pcm[100 * 3 + 2], 0);
+    outcome_free(&o);
+}
+
+/* Nobody waited for it. */
+static void a_track_that_begins_very_late_is_where_it_belongs(void **state)
+{
+    static const uint8_t how[] = {HEARING_MIX, HEARING_SPLIT, HEARING_AUTO};
+
+    (void)state;
+    need_tools("ffmpeg");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i anullsrc=r=16000:cl=mono:d=100 -itsoffset 90 -f "
+       "lavfi -i sine=500:d=5:r=16000 -map 0 -map 1 -c:a pcm_s16le very-late.mkv");
+    for (size_t i = 0; i < sizeof(how); i++) {
+        struct outcome o = apart("very-late.mkv", how[i], HEARING_ALL);
+        size_t first = 0;
+
+        assert_int_equal(o.rc, 0);
+        assert_int_equal(o.samples, 1600000);
+        while (first < o.samples && o.pcm[first * 3 + 2] == 0)
+            first++;
+        assert_in_range(first, 1440000 - 64, 1440000 + 64);
+        outcome_free(&o);
+    }
+}
+
+static int count_given(void *arg, const int16_t *pcm, size_t n, struct err *err)
+{
+    (void)pcm;
+    (void)err;
+    *(size_t *)arg += n;
+    return 0;
+}
+
+/* One track of which no more comes does not have the others kept to the end of the file. */
+static void a_track_that_ends_is_not_waited_for(void **state)
+{
+    static int16_t second[2 * 16000];
+    struct sources *s = NULL;
+    struct err err = {0};
+    size_t given = 0;
+
+    (void)state;
+    assert_int_equal(sources_new(2, HEARING_AUTO, count_given, &given, &s, &err), 0);
+    assert_int_equal(sources_begin(s, 0, 2, 0, &err), 0);
+    assert_int_equal(sources_begin(s, 1, 0, 0, &err), 0);
+    assert_int_equal(sources_channels(s, 0, second, 16000, &err), 0);
+    assert_int_equal(sources_mix(s, 0, second, 16000, &err), 0);
+    for (int i = 0; i < 800; i++)
+        assert_int_equal(sources_mix(s, 1, second, 16000, &err), 0);
+    assert_in_range(given, 730 * 16000, 745 * 16000);
+    assert_int_equal(sources_end(s, &err), 0);
+    assert_int_equal(given, 800 * 16000);
+    sources_free(s);
+}
+
 static void what_is_not_there_is_no_recording(void **state)
 {
     struct outcome o;
@@ -216,6 +289,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(channels_side_by_side),
     cmocka_unit_test(tracks_side_by_side),
     cmocka_unit_test(a_later_track_is_where_it_belongs),
+    cmocka_unit_test(an_earlier_track_is_heard_from_its_begin),
+    cmocka_unit_test(a_track_that_begins_very_late_is_where_it_belongs),
+    cmocka_unit_test(a_track_that_ends_is_not_waited_for),
     cmocka_unit_test(what_is_not_there_is_no_recording),
 };
 

@@ -96,7 +96,7 @@ static void release_audio(void *arg, int64_t at)
 
 struct lane_source recording_source(struct recording *r)
 {
-    return (struct lane_source){read_audio, release_audio, r};
+    return (struct lane_source){.read = read_audio, .release = release_audio, .arg = r};
 }
 
 /* ---- what comes out */

@@ -152,7 +152,8 @@ static void transcribe(const size_t *which, size_t n, uint32_t slots, struct tra
     transcribe_params_default(&p);
     assert_ok(transcriber_new(model, NULL, vocab, &p, slots, 0, &t, &e), e);
     for (size_t i = 0; i < n; i++) {
-        struct lane_source source = {read_audio, release_audio, &samples[which[i]]};
+        struct lane_source source = {
+            .read = read_audio, .release = release_audio, .arg = &samples[which[i]]};
 
         out[which[i]] = (struct transcript){0};
         assert_ok(transcriber_add(t, 0, NULL, which[i], source, take, &out[which[i]], NULL, &e), e);

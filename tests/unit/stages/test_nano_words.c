@@ -156,7 +156,7 @@ static void take(void *arg, const struct lane_result *r, const struct err *err)
 
 static void transcribe(struct silero *vad, bool words, uint32_t slots, struct said *ret)
 {
-    struct lane_source source = {read_audio, release_audio, NULL};
+    struct lane_source source = {.read = read_audio, .release = release_audio, .arg = NULL};
     struct transcribe_params p;
     struct transcriber *t;
     bool progress = true;

@@ -54,7 +54,7 @@ static int transcribe_whole(void *arg, struct err *err)
     struct transcribe_params p;
     struct transcriber *t = NULL;
     bool progress = true, told = false;
-    struct lane_source source = {read_audio, release_audio, NULL};
+    struct lane_source source = {.read = read_audio, .release = release_audio, .arg = NULL};
     int rc;
 
     (void)arg;

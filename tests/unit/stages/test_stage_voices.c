@@ -57,7 +57,7 @@ static void play(const char *name, const char *params, struct shard *s)
         .start_sample = s->start,
         .end = shard_end,
         .end_arg = s,
-        .source = {shard_read, shard_release, s},
+        .source = {.read = shard_read, .release = shard_release, .arg = s},
     };
     struct backend *be;
     struct stage *stage;

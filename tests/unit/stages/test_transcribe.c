@@ -139,7 +139,7 @@ static struct transcriber *make(uint32_t slots)
 
 static struct lane *add(struct transcriber *t, struct recording *r)
 {
-    struct lane_source source = {read_audio, release_audio, r};
+    struct lane_source source = {.read = read_audio, .release = release_audio, .arg = r};
     struct lane *lane;
     struct err e;
 
@@ -367,7 +367,7 @@ TEST_SETUP(test_language, setup)
 {
     struct recording r = {.parts = {{SECONDS(30), 0}, {SECONDS(30), 1}, {SECONDS(5), 2}}};
     struct transcriber *t;
-    struct lane_source source = {read_audio, release_audio, &r};
+    struct lane_source source = {.read = read_audio, .release = release_audio, .arg = &r};
     struct lane *lane;
     struct err e;
 
@@ -707,7 +707,8 @@ struct chain {
 static void take_and_add(void *arg, const struct lane_result *result, const struct err *err)
 {
     struct chain *c = arg;
-    struct lane_source source = {read_audio, release_audio, &c->r[c->next]};
+    struct lane_source source = {
+        .read = read_audio, .release = release_audio, .arg = &c->r[c->next]};
     struct err e;
 
     assert_null(err);
@@ -721,7 +722,7 @@ static void take_and_add(void *arg, const struct lane_result *result, const stru
 TEST_SETUP(test_chain, setup)
 {
     static struct chain c;
-    struct lane_source source = {read_audio, release_audio, &c.r[0]};
+    struct lane_source source = {.read = read_audio, .release = release_audio, .arg = &c.r[0]};
     struct err e;
 
     SAY(0, T(0), FARMER, T(4));

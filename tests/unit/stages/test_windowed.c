@@ -13,7 +13,7 @@
 struct shard {
     int64_t start, cut, total, fed; /* fed: how far decoding has come */
     int64_t released;
-    bool done;
+    bool again, done;
     struct err err;
     struct stage_result result;
 };
@@ -163,7 +163,7 @@ static struct stage_lane *add(struct windowed *w, struct shard *s)
         .start_sample = s->start,
         .end = shard_end,
         .end_arg = s,
-        .source = {shard_read, shard_release, s},
+        .source = {shard_read, shard_release, s, s->again},
     };
     struct stage_lane *lane;
     struct err e = {0};
@@ -267,6 +267,23 @@ TEST(each_window_is_heard_once)
 
         split_at_random(&x, total, 1 + (uint32_t)(next(&x) % 9), round % 2);
     }
+}
+
+/* Two lanes of one stretch, of different sources. */
+TEST(what_is_heard_again_is_counted_once)
+{
+    struct shard shards[] = {{.cut = 700, .total = 700}, {.cut = 700, .total = 700, .again = true}};
+    struct windowed *w = make(3, false);
+    uint32_t lanes, flying;
+    uint64_t x = 7;
+    int64_t samples;
+
+    add(w, &shards[0]);
+    add(w, &shards[1]);
+    play(w, shards, 2, &x);
+    windowed_stats(w, &lanes, &flying, &samples);
+    assert_int_equal(samples, 700);
+    windowed_free(w);
 }
 
 /* Around the lengths where one more window comes. */

@@ -404,7 +404,7 @@ int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
     for (struct lane *l = t->lanes; l; l = l->next) {
         int64_t samples = lane_count(l);
 
-        t->samples_done += samples;
+        t->samples_done += l->source.again ? 0 : samples;
         *progress = *progress || samples || l->state == LANE_ENDED;
     }
     tell_ended(t);

@@ -18,6 +18,7 @@ struct lane_source {
     /* Audio before `at` is not needed any more. */
     void (*release)(void *arg, int64_t at);
     void *arg;
+    bool again; /* another lane hears the same stretch: not to be counted as done once more */
 };
 
 struct lane_result {
