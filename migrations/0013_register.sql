@@ -119,7 +119,7 @@ WHERE t.current AND k.name IS NULL AND l.likeness >= v.name_from
   AND NOT EXISTS (SELECT 1 FROM person_like o WHERE o.speaker_id = l.speaker_id
                   AND (o.likeness > l.likeness
                        OR (o.likeness = l.likeness AND o.person_id < l.person_id)))
-  AND NOT EXISTS (SELECT 1 FROM speaker x JOIN person_like o ON o.speaker_id = x.speaker_id
+  AND NOT EXISTS (SELECT 1 FROM speaker x CROSS JOIN person_like o ON o.speaker_id = x.speaker_id
                   WHERE x.task_id = k.task_id AND x.name IS NULL AND o.person_id = l.person_id
                   AND (o.likeness > l.likeness
                        OR (o.likeness = l.likeness AND o.speaker_id < l.speaker_id)))

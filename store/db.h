@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-#define DB_STATEMENTS 192
+#define DB_STATEMENTS 256
 
 /* What the catalog's own queries must know of stages, as conditions on a row of the table stage;
  * the store knows stages by name alone, and a test holds these against the stages themselves. */

@@ -189,8 +189,8 @@ static int read_voices(struct store *st, const char *model_hash, struct space *s
     int rc = db_first(st, &stmt, err,
                       "SELECT k.speaker_id, k.media_id, ifnull(k.group_id, 0), "
                       "EXISTS (SELECT 1 FROM speaker_due d WHERE d.speaker_id = k.speaker_id), "
-                      "k.vector FROM stage s CROSS JOIN task t ON t.stage_id = s.stage_id "
-                      "CROSS JOIN speaker k ON k.task_id = t.task_id "
+                      "k.vector FROM speaker k CROSS JOIN task t ON t.task_id = k.task_id "
+                      "CROSS JOIN stage s ON s.stage_id = t.stage_id "
                       "WHERE s." DB_SETTLES " AND s.model_hash = ?1 AND t.current "
                       "AND t.state = 'done' AND k.name IS NULL AND k.vector IS NOT NULL "
                       "AND k.speech_ms >= ?2 ORDER BY k.speaker_id",
@@ -432,9 +432,9 @@ static int next_model(struct store *st, char **model, struct err *err)
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT min(model_hash) FROM (SELECT s.model_hash FROM speaker_due d "
-                      "JOIN speaker k USING (speaker_id) JOIN task t USING (task_id) "
-                      "JOIN stage s USING (stage_id) UNION ALL SELECT v.model_hash "
-                      "FROM person_due d JOIN person_voice v USING (person_id)) "
+                      "CROSS JOIN speaker k USING (speaker_id) CROSS JOIN task t USING (task_id) "
+                      "CROSS JOIN stage s USING (stage_id) UNION ALL SELECT v.model_hash "
+                      "FROM person_due d CROSS JOIN person_voice v USING (person_id)) "
                       "WHERE model_hash > ?",
                       "t", *model ? *model : "");
 

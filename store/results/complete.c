@@ -91,7 +91,9 @@ static int drop_cancelled(struct store *st, int64_t task_id, struct err *err)
 
     if (rc == 0)
         rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", task_id);
-    return rc < 0 ? rc : corrections_settle(st, err);
+    if (rc >= 0)
+        rc = corrections_settle(st, err);
+    return rc < 0 ? rc : register_settle(st, err);
 }
 
 int store_drop_cancelled(struct store *st, struct err *err)

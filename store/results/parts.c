@@ -215,7 +215,8 @@ static void measure(struct whole *w)
 
         p->end_ms =
             last ? w->end_ms : most(p->start_ms, least(rows[end - 1].end_ms, p[1].start_ms));
-        p->avg_logprob = isnan(more) ? w->avg_logprob : fmin(0, w->avg_logprob + more);
+        p->avg_logprob =
+            isnan(more) || isnan(w->avg_logprob) ? w->avg_logprob : fmin(0, w->avg_logprob + more);
     }
 }
 

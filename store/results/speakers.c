@@ -2,11 +2,14 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "store/corrections/settle.h"
 #include "store/db.h"
 #include "store/results/naming.h"
 #include "store/results/overlap.h"
 #include "store/results/parts.h"
+
+#define PARTING_MANY 1000 /* recordings: that takes minutes, and is said */
 
 struct stretch {
     int64_t id, start_ms, end_ms; /* id: of the segment, or a word's place in its segment */
@@ -209,8 +212,16 @@ static int part_due(struct store *st, int64_t media_id, struct err *err)
 int store_part_due(struct store *st, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc;
+    int rc = db_first(st, &stmt, err, "SELECT count(*) FROM parting_due", "");
 
+    if (rc == 1) {
+        if (sqlite3_column_int64(stmt, 0) >= PARTING_MANY)
+            log_info("parting the segments of %lld recordings between their speakers, once",
+                     (long long)sqlite3_column_int64(stmt, 0));
+        sqlite3_reset(stmt);
+    }
+    if (rc < 0)
+        return rc;
     while ((rc = db_first(st, &stmt, err, "SELECT media_id FROM parting_due LIMIT 1", "")) == 1) {
         int64_t media_id = sqlite3_column_int64(stmt, 0);
 

@@ -230,6 +230,11 @@ class Apart(night.Night):
         self.assertEqual({"channel 1", "channel 2"}, {s["speaker"] for s in self.json("show", path)["segments"]})
         self.assertIn("channel 2", self.nightshift("show", "--format=srt", path, status=0).out)
         self.assertEqual([(0,)], self.sql("SELECT count(*) FROM speakers"))
+        # What stands before a text in an export is none of its words.
+        subs = os.path.join(self.dir, "interview.srt")
+        with open(subs, "w", encoding="utf-8") as file:
+            file.write(self.nightshift("show", "--format=srt", path, status=0).out)
+        self.assertIn("Nothing changes", self.nightshift("correct", "--yes", path, subs, status=0).out)
 
     def test_tracks_have_their_own_language(self):
         os.remove(os.path.join(self.archive, "interview.wav"))

@@ -10,6 +10,7 @@ void current_free(struct current *c)
         free(c->list[i].heard);
     }
     free(c->list);
+    labels_free(&c->who);
     *c = (struct current){0};
 }
 
@@ -37,7 +38,8 @@ static int take_heard(void *arg, const struct read_segment *row)
     s = &c->list[c->count++];
     *s = (struct current_segment){row->segment_id, row->start_ms, row->end_ms, strdup(""),
                                   strdup(row->text)};
-    return s->text && s->heard ? 0 : err_set(t->err, ERR_NOMEM, "out of memory");
+    return s->text && s->heard ? labels_add(&c->who, row->speaker, t->err)
+                               : err_set(t->err, ERR_NOMEM, "out of memory");
 }
 
 static int take_text(void *arg, const struct read_segment *row)

@@ -4,6 +4,7 @@
 #define NIGHTSHIFT_TOOLS_CORRECT_CURRENT_H
 
 #include "store/read/read.h"
+#include "tools/correct/labels.h"
 
 struct current_segment { /* owned strings */
     int64_t segment_id, start_ms, end_ms;
@@ -13,6 +14,7 @@ struct current_segment { /* owned strings */
 struct current { /* zero at first; owned: current_free */
     struct current_segment *list;
     size_t count, room;
+    struct labels who; /* whom exports name before its segments */
 };
 void current_free(struct current *c);
 /* Of the current transcription, in order. ERR_NOMEM; ERR_CHANGED: a run

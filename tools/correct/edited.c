@@ -45,21 +45,24 @@ static int on_speaker(void *arg, const struct find_speaker *row)
     return rc == 0 ? labels_add(&n->labels, row->name, n->err) : rc;
 }
 
-/* Names of speakers stand in front of texts, and are none. */
-static int strip_names(struct store *st, int64_t media_id, struct cues *cues, struct err *err)
+/* Names of speakers stand in front of texts, and are none. who: those that stand there today. */
+static int strip_names(struct store *st, int64_t media_id, const struct labels *who,
+                       struct cues *cues, struct err *err)
 {
     const struct find_people people = {.media_id = media_id};
     struct naming n = {.err = err};
     int rc = find_speakers(st, &people, on_speaker, &n, err);
 
+    for (size_t i = 0; rc == 0 && i < who->count; i++)
+        rc = labels_add(&n.labels, who->list[i], err);
     if (rc == 0)
         labels_strip(&n.labels, cues);
     labels_free(&n.labels);
     return rc;
 }
 
-static int read_cues(struct store *st, int64_t media_id, const char *path, enum format *format,
-                     struct cues *ret, struct err *err)
+static int read_cues(struct store *st, int64_t media_id, const struct labels *who, const char *path,
+                     enum format *format, struct cues *ret, struct err *err)
 {
     int rc;
 
@@ -71,7 +74,7 @@ static int read_cues(struct store *st, int64_t media_id, const char *path, enum 
     rc = transcript_cues(path, format, ret, err);
     if (rc == 0)
         rc = check_times(path, *format, ret, err);
-    return rc == 0 ? strip_names(st, media_id, ret, err) : rc;
+    return rc == 0 ? strip_names(st, media_id, who, ret, err) : rc;
 }
 
 /* ---- the transcript, in the words that the file's format has for it */
@@ -153,7 +156,7 @@ int edited_read(struct store *st, int64_t media_id, const char *path, struct cha
         rc = err_set(err, ERR_INPUT,
                      "there is no transcript of it. `nightshift show` says what there is");
     if (rc == 0)
-        rc = read_cues(st, media_id, path, &format, &cues, err);
+        rc = read_cues(st, media_id, &c.who, path, &format, &cues, err);
     if (rc == 0)
         rc = render_all(format, &c, &segments, err);
     if (rc == 0 && place_cues(segments, c.count, &cues, &p, err) != 0)
