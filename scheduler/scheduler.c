@@ -11,7 +11,7 @@
 #include "scheduler/backlog.h"
 #include "scheduler/catalog_watch.h"
 #include "scheduler/dispatch.h"
-#include "scheduler/remote.h"
+#include "scheduler/run_control.h"
 #include "scheduler/run/figures.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
@@ -20,7 +20,7 @@
 #include "scheduler/settle.h"
 #include "scheduler/shard_length.h"
 #include "scheduler/tracks.h"
-#include "scheduler/turn.h"
+#include "scheduler/loop_turn.h"
 #include "scheduler/worker_pool.h"
 #include "store/log_file.h"
 
@@ -46,7 +46,7 @@ static void on_refused(void *arg, int64_t task, const struct err *err)
 
 /* ------------------------------------------------------------------------------------- steps */
 
-static void on_prepare(uv_prepare_t *prepare) { turn_steps(prepare->data); }
+static void on_prepare(uv_prepare_t *prepare) { loop_turn_steps(prepare->data); }
 
 /* Retries that have become due are looked for in the catalog, which alone knows them all. */
 static void look_for_retries(struct run *run)
@@ -104,7 +104,7 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
         report_event(run, LOG_INFO,
                      "stopping at once: what was not finished is done by the next "
                      "run");
-        turn_end(run, true);
+        loop_turn_end(run, true);
         break;
     case RUN_ENDING:
         processes_kill(run);
@@ -258,7 +258,7 @@ static void say_first(struct run *run)
         report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` lets it go on");
         run->mode = RUN_PAUSED;
         if (!run->o->watch)
-            turn_end(run, false);
+            loop_turn_end(run, false);
         return;
     }
     progress_hours(a->audio_left_ms, a->audio_left_ms, audio);
@@ -352,7 +352,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         rc = open_run(run, err);
     if (rc == 0) {
         start_loop(run);
-        remote_start(run);
+        run_control_start(run);
         say_first(run);
         shard_length_put_aside(run);
         run_note_commit(run); /* that it has started must not wait for its first result */

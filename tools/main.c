@@ -7,7 +7,7 @@
 
 #include "gpu/backend.h"
 #include "tools/cli.h"
-#include "tools/nearest.h"
+#include "tools/did_you_mean.h"
 #include "workers/media/decoder.h"
 #include "workers/process/settle_main.h"
 #include "workers/process/worker.h"
@@ -107,12 +107,12 @@ static const struct command *find(const char *name)
 static int unknown(const char *name)
 {
     const char *names[COMMANDS];
-    char sentence[NEAREST_LEN];
+    char sentence[DID_YOU_MEAN_LEN];
 
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
     cli_note("%s. Try `nightshift --help`.",
-             nearest_sentence("command", "", name, names, COMMANDS, sentence));
+             did_you_mean_sentence("command", "", name, names, COMMANDS, sentence));
     return EX_USAGE;
 }
 

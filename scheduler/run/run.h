@@ -1,13 +1,13 @@
 /* scheduler/run/run.h - one run, seen by the files that make it up. Internal to scheduler/.
  *
  *   scheduler.c         begins and ends it: lock, store, loop, signals
- *   turn.c              what is done in a turn of the loop
- *   remote.c            what other commands ask of it
+ *   loop_turn.c         what is done in a turn of the loop
+ *   run_control.c       what other commands ask of it
  *   catalog_watch.c     the catalog's file, its log and its disk, meanwhile
  *   backlog.c           tasks: read from the catalog, one stage at a time; checked after requests
- *   aside.c             stages that cannot be done
+ *   stage_aside.c       stages that cannot be done
  *   dispatch.c          leases: said to workers
- *   recall.c            leases that end before their time
+ *   lease_revoke.c      leases that end before their time
  *   intake.c            what comes back for them
  *   tracks.c            what other stages have of a lease, which listen to the same pass
  *   lease_passages.c    leases of stages that work on a transcription
@@ -24,7 +24,7 @@
  *   run/figures.c       what is counted, and when it will be over
  *   run/report.c        what people see
  *
- * Everything runs on the loop's thread. Work is done in turn_steps, called in each turn of the
+ * Everything runs on the loop's thread. Work is done in loop_turn_steps, called in each turn of the
  * loop; callbacks only note what happened, and make it `dirty`.
  *
  *   mode: GOING <--> PAUSED        the whole catalog is paused: workers drain and leave

@@ -8,7 +8,7 @@
 #include "scheduler/scheduler.h"
 #include "store/read/read.h"
 #include "store/store.h"
-#include "tools/aside.h"
+#include "tools/stages_aside.h"
 #include "tools/cli.h"
 #include "tools/text.h"
 #include "workers/media/sandbox.h"
@@ -304,15 +304,15 @@ static void print_result(const struct scheduler_result *r, const struct after *a
  * freed. */
 static char *ways_out(const char *catalog)
 {
-    struct aside *a = NULL;
+    struct stages_aside *a = NULL;
     struct store *st = NULL;
     struct buf b = BUF_INIT;
     struct err err = {0};
     char *ret;
 
-    if (store_open(catalog, STORE_READ, &st, &err) == 0 && aside_read(st, &a, &err) == 0)
-        (void)aside_ways_out(st, a, &b, &err);
-    aside_free(a);
+    if (store_open(catalog, STORE_READ, &st, &err) == 0 && stages_aside_read(st, &a, &err) == 0)
+        (void)stages_aside_ways_out(st, a, &b, &err);
+    stages_aside_free(a);
     store_close(st);
     if (b.len > 0)
         buf_printf(&b, ".");

@@ -8,7 +8,7 @@
 #include "store/search/within.h"
 #include "store/store.h"
 #include "tools/cli.h"
-#include "tools/marked.h"
+#include "tools/highlight.h"
 #include "tools/search/search_absence.h"
 #include "tools/search/search_find.h"
 #include "tools/search/search_nothing.h"

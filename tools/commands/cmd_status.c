@@ -13,7 +13,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
-#include "tools/aside.h"
+#include "tools/stages_aside.h"
 #include "tools/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/text.h"
@@ -67,7 +67,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
 struct report {
     struct store *store;
-    struct aside *aside;
+    struct stages_aside *aside;
     struct store_totals totals;
     uint32_t transcriptions; /* stages that are */
     uint64_t speechless;     /* recordings that are done and have no text */
@@ -292,8 +292,8 @@ static int print_stage(void *arg, const struct read_progress *p)
     if (p->settling > 0)
         buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
     put_superseded(r, p, &b);
-    if (aside_why(r->aside, p))
-        buf_printf(&b, "; put aside by the last run: %s", aside_why(r->aside, p));
+    if (stages_aside_why(r->aside, p))
+        buf_printf(&b, "; put aside by the last run: %s", stages_aside_why(r->aside, p));
     buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
     line(r->shown++ == 0 ? "Stages" : "", &b);
     buf_free(&b);
@@ -503,7 +503,7 @@ static int print_jobs(struct report *r, struct err *err)
 static int print_ways_out(struct report *r, struct err *err)
 {
     struct buf b = BUF_INIT;
-    int rc = aside_ways_out(r->store, r->aside, &b, err);
+    int rc = stages_aside_ways_out(r->store, r->aside, &b, err);
 
     if (rc == 0 && b.len > 0) {
         buf_printf(&b, "; else the next run tries again");
@@ -576,7 +576,7 @@ static int json_stage(void *arg, const struct read_progress *p)
                        (json_int_t)p->cancelled, "paused", (json_int_t)p->paused, "superseded",
                        (json_int_t)unused, "current_still", (json_int_t)(p->superseded - unused),
                        "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
-                       (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
+                       (json_int_t)p->audio_done_ms, "put_aside", stages_aside_why(r->aside, p)));
 }
 
 static int json_job(void *arg, const struct read_job *j)
@@ -745,7 +745,8 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     if (store_open(cli->catalog, STORE_READ, &r.store, &err) != 0)
         return cli_fail("open the catalog", &err, NULL);
     look_at_run(&r, cli->catalog);
-    if (store_totals(r.store, &r.totals, &err) != 0 || aside_read(r.store, &r.aside, &err) != 0 ||
+    if (store_totals(r.store, &r.totals, &err) != 0 ||
+        stages_aside_read(r.store, &r.aside, &err) != 0 ||
         store_speechless(r.store, &r.speechless, &err) != 0 ||
         store_gone(r.store, &r.gone, &err) != 0 ||
         read_correction_counts(r.store, 0, &r.corrections, &err) != 0 ||
@@ -754,7 +755,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     else
         status = EX_OK;
     free(r.command);
-    aside_free(r.aside);
+    stages_aside_free(r.aside);
     store_close(r.store);
     return cli_flush(status);
 }

@@ -9,7 +9,7 @@
 #include "store/read/find.h"
 #include "tools/cli.h"
 #include "tools/export/formats.h"
-#include "tools/marked.h"
+#include "tools/highlight.h"
 #include "tools/text.h"
 
 #define SPEAKERS_COLUMNS 40 /* of the names before a hit */
@@ -28,7 +28,7 @@ static void print_snippet(const char *before, const char *snippet, bool more, si
 
     buf_printf(&line, "%s %s%s", before, snippet, more ? " ..." : "");
     text = buf_cstr(&line);
-    marked_print(text ? text : "", indent);
+    highlight_print(text ? text : "", indent);
     buf_free(&line);
 }
 
