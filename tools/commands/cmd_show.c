@@ -13,10 +13,9 @@
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
-#include "tools/export/format_finish.h"
 #include "tools/export/formats.h"
+#include "tools/export/read_document.h"
 #include "tools/recording.h"
-#include "tools/export/segment_row.h"
 #include "tools/text.h"
 
 /* Marks of confidence: average log probability of a segment's tokens. */
@@ -33,8 +32,8 @@ static const char help[] =
     "that which no other has, its number (as in `nightshift search --json`), or\n"
     "ARCHIVE//MEMBER.\n"
     "\n"
-    "  -f, --format=FORMAT  txt, srt, vtt, tsv, json or rttm (who speaks when),\n"
-    "                       not the page for people\n"
+    "  -f, --format=FORMAT  a file as of `nightshift export` (txt, srt, vtt, tsv,\n"
+    "                       json, rttm), not the page for people\n"
     "  -w, --words          vtt with a time for each word, where there are any (json\n"
     "                       always has them)\n"
     "  -d, --dropped        instead of the transcript: what was not believed (for\n"
@@ -53,8 +52,9 @@ static const char help[] =
     "others as sysexits.h has them.\n";
 
 struct wanted {
-    int format; /* -1: for people */
-    bool words, dropped;
+    const struct format *format; /* NULL: for people */
+    struct format_options options;
+    bool dropped;
 };
 
 static const struct option longs[] = {{"format", required_argument, NULL, 'f'},
@@ -67,21 +67,15 @@ static int take(void *arg, int option, const char *value, struct err *err)
     struct wanted *w = arg;
 
     if (option != 'f') {
-        *(option == 'w' ? &w->words : &w->dropped) = true;
+        *(option == 'w' ? &w->options.words : &w->dropped) = true;
         return 0;
     }
-    w->format = format_from_name(value);
-    if (w->format < 0)
-        return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv, json or rttm, not '%s'",
-                       value);
-    return 0;
+    return formats_take(value, true, &w->format, err);
 }
 
 struct page {
     struct store *store;
     struct wanted w;
-    struct segment_row row;
-    struct buf out;
     uint64_t segments, dropped;
     int time_width;
     bool unsure; /* a mark was set */
@@ -89,39 +83,17 @@ struct page {
     struct err err;
 };
 
-static void flush(struct page *p)
-{
-    if (p->out.len > 0)
-        fwrite(p->out.data, 1, p->out.len, stdout);
-    buf_clear(&p->out);
-}
-
 static void to_stdout(void *arg, const char *bytes, size_t n)
 {
     (void)arg;
     fwrite(bytes, 1, n, stdout);
 }
 
-static int format_row(void *arg, const struct read_segment *row)
-{
-    struct page *p = arg;
-    struct format_segment s;
-    int rc = segment_row_format(&p->row, p->store, row, p->w.words || p->w.format == FORMAT_JSON,
-                                &s, &p->err);
-
-    if (rc != 0)
-        return rc;
-    s.time_words = p->w.words;
-    format_segment(&p->out, (enum format)p->w.format, p->segments++, &s);
-    flush(p);
-    return 0;
-}
-
 static int print_row(void *arg, const struct read_segment *row)
 {
     struct page *p = arg;
     char at[CLOCK_HMS_LEN], *text = utf8_display(row->text, strlen(row->text));
-    const bool doubted = row->avg_logprob < UNSURE || segment_row_doubted(row->reason);
+    const bool doubted = row->avg_logprob < UNSURE || document_doubted(row->reason);
     const char *mark = p->w.dropped                     ? ""
                        : row->avg_logprob < VERY_UNSURE ? "??"
                        : doubted                        ? "?"
@@ -417,49 +389,52 @@ static int page_for_people(struct page *p, const struct read_recording *r)
 /* A file without a line does not say why. */
 static void note_absence(const struct page *p, const struct read_recording *r)
 {
-    if (p->w.format == FORMAT_RTTM && !r->diarized)
+    bool text = p->w.format->needs & FORMAT_TEXT;
+
+    if (!text && !r->diarized)
         cli_note("nobody is told apart in it: `nightshift enqueue --diarize` asks for it.");
-    else if (p->w.format != FORMAT_RTTM && r->transcript[0] == 0)
+    else if (text && r->transcript[0] == 0)
         cli_note(r->forgotten
                      ? "its transcript was removed: `nightshift enqueue` has it made again."
                      : "it is not transcribed: `nightshift enqueue` asks for it.");
 }
 
+static int write_file(struct page *p, const struct read_recording *r)
+{
+    struct document_memory *memory = NULL;
+    struct buf out = BUF_INIT;
+    struct document d;
+    int rc = read_document(p->store, r, formats_needs(p->w.format, &p->w.options), p->w.dropped, &d,
+                           &memory, &p->err);
+
+    if (rc == 0)
+        rc = p->w.format->write(&d, &p->w.options, &out, &p->err);
+    if (rc == 0 && out.failed)
+        rc = err_set(&p->err, ERR_NOMEM, "out of memory");
+    if (rc == 0)
+        to_stdout(NULL, (const char *)out.data, out.len);
+    buf_free(&out);
+    document_memory_free(memory);
+    return rc;
+}
+
 static int page_of(void *arg, const struct read_recording *r)
 {
     struct page *p = arg;
-    struct format_recording fr = {.id = r->media_id,
-                                  .duration_ms = r->duration_ms,
-                                  .path = r->path,
-                                  .member = r->member,
-                                  .state = r->state,
-                                  .language = r->language,
-                                  .title = r->title,
-                                  .recorded_on = r->recorded_on,
-                                  .damage = r->damage,
-                                  .left_out = r->left_out,
-                                  .dropped = p->w.dropped};
     char longest[CLOCK_HMS_LEN];
 
     clock_hms(r->duration_ms > 0 ? r->duration_ms : 3600000, longest);
     p->time_width = (int)strlen(longest);
-    if (p->w.format < 0)
+    if (!p->w.format)
         return page_for_people(p, r);
     note_absence(p, r);
-    format_begin(&p->out, (enum format)p->w.format, &fr);
-    if ((p->w.format != FORMAT_RTTM && read_texts(p, r, format_row) != 0) ||
-        format_finish(p->store, (enum format)p->w.format, &fr, p->segments, &p->out, &p->err) != 0)
-        return 1;
-    if (p->out.failed)
-        return err_set(&p->err, ERR_NOMEM, "out of memory") != 0;
-    flush(p);
-    return 0;
+    return write_file(p, r);
 }
 
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "f:wd", longs, take, true, format_values};
-    struct wanted w = {.format = -1};
+    const struct cli_spec spec = {help, "f:wd", longs, take, true, formats_values};
+    struct wanted w = {0};
     struct page p = {0};
     struct err err = {0};
     int64_t id = 0;
@@ -470,14 +445,14 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     if (optind + 1 != argc)
         return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
     p.w = w;
-    p.w.format = cli->json ? FORMAT_JSON : w.format;
-    if (w.words && p.w.format != FORMAT_VTT && p.w.format != FORMAT_JSON)
+    p.w.format = cli->json ? formats_find("json") : w.format;
+    if (w.options.words && (!p.w.format || !(p.w.format->takes & FORMAT_OPTION_WORDS)))
         return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
-    if (w.dropped && p.w.format >= 0 && p.w.format != FORMAT_VTT && p.w.format != FORMAT_JSON)
+    if (w.dropped && p.w.format && !p.w.format->dropped)
         return cli_usage(cli,
                          "--dropped is for people, vtt and json: a %s file could not say that "
                          "this is no transcript",
-                         format_name((enum format)p.w.format));
+                         p.w.format->name);
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     if (store_open(cli->catalog, STORE_READ, &p.store, &err) != 0)
@@ -494,8 +469,6 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         status = cli_fail("read the catalog", p.err.code != 0 ? &p.err : &err, NULL);
     else
         status = EX_OK;
-    segment_row_free(&p.row);
-    buf_free(&p.out);
     store_close(p.store);
     return cli_flush(status);
 }

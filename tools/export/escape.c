@@ -1,0 +1,66 @@
+#include "tools/export/escape.h"
+
+#include <string.h>
+
+void escape_put(struct buf *out, const char *s) { buf_put(out, s, strlen(s)); }
+
+bool escape_is_c1(const char *s)
+{
+    return (unsigned char)s[0] == 0xC2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xA0;
+}
+
+void escape_line(struct buf *out, const char *s, enum escape how)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c == '\r' && s[1] == '\n')
+            continue;
+        if (c < 0x20 || c == 0x7F)
+            escape_put(out, " ");
+        else if (escape_is_c1(s)) {
+            escape_put(out, " ");
+            s++;
+        } else if (how == ESCAPE_VTT && c == '&')
+            escape_put(out, "&amp;");
+        else if (how == ESCAPE_VTT && c == '<')
+            escape_put(out, "&lt;");
+        else if (how == ESCAPE_VTT && c == '>')
+            escape_put(out, "&gt;");
+        else if (how == ESCAPE_SRT && strncmp(s, "-->", 3) == 0) {
+            escape_put(out, "->");
+            s += 2;
+        } else
+            buf_put(out, s, 1);
+    }
+}
+
+void escape_json(struct buf *out, const char *s)
+{
+    escape_put(out, "\"");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c == '"' || c == '\\')
+            buf_printf(out, "\\%c", c);
+        else if (c == '\n')
+            escape_put(out, "\\n");
+        else if (c == '\t')
+            escape_put(out, "\\t");
+        else if (c < 0x20 || c == 0x7F)
+            buf_printf(out, "\\u%04x", c);
+        else if (escape_is_c1(s)) /* its second byte is its number */
+            buf_printf(out, "\\u%04x", (unsigned char)*++s);
+        else
+            buf_put(out, s, 1);
+    }
+    escape_put(out, "\"");
+}
+
+void escape_time(struct buf *out, int64_t ms, char point)
+{
+    if (ms < 0)
+        ms = 0;
+    buf_printf(out, "%02lld:%02d:%02d%c%03d", (long long)(ms / 3600000), (int)(ms / 60000 % 60),
+               (int)(ms / 1000 % 60), point, (int)(ms % 1000));
+}

@@ -1,0 +1,17 @@
+/* tools/export/formats/writers.h - who writes each format: `write` of its row in formats.c. */
+#ifndef NIGHTSHIFT_TOOLS_EXPORT_FORMATS_WRITERS_H
+#define NIGHTSHIFT_TOOLS_EXPORT_FORMATS_WRITERS_H
+
+#include "tools/export/format.h"
+
+#define WRITER(name)                                                                            \
+    int write_##name(const struct document *d, const struct format_options *o, struct buf *out, \
+                     struct err *err)
+WRITER(txt);  /* one line a segment */
+WRITER(srt);  /* cues */
+WRITER(vtt);  /* cues; with words, a time for each inside its cue, unless the text was corrected */
+WRITER(tsv);  /* Whisper's own, start and end in milliseconds, and the speaker behind the text */
+WRITER(json); /* one object, with lists of segments, turns, sounds, tags and chapters */
+WRITER(rttm); /* speakers' turns, no text; blanks in names become '_', which part the fields */
+
+#endif
