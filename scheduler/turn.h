@@ -6,6 +6,10 @@
 #include "scheduler/run/run.h"
 
 void turn_steps(struct run *run); /* while it is dirty */
+/* Goes on, or lets go of the devices at a checkpoint, as run->paused and run->shut say. */
+void turn_hold(struct run *run);
+/* What has begun is finished to a checkpoint, and the run ends. */
+void turn_stop(struct run *run);
 /* No more is begun: workers and settlers leave, or are killed; then the loop stops. */
 void turn_end(struct run *run, bool at_once);
 

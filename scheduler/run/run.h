@@ -2,6 +2,7 @@
  *
  *   scheduler.c         begins and ends it: lock, store, loop, signals
  *   turn.c              what is done in a turn of the loop
+ *   working_hours.c     at which hours it works
  *   remote.c            what other commands ask of it
  *   catalog_watch.c     the catalog's file, its log and its disk, meanwhile
  *   backlog.c           tasks: read from the catalog, one stage at a time; checked after requests
@@ -27,8 +28,8 @@
  * Everything runs on the loop's thread. Work is done in turn_steps, called in each turn of the
  * loop; callbacks only note what happened, and make it `dirty`.
  *
- *   mode: GOING <--> PAUSED        the whole catalog is paused: workers drain and leave
- *           |           |
+ *   mode: GOING <--> PAUSED        the whole catalog is paused, or it is not the time: workers
+ * drain |           |          and leave
  *           +--> DRAINING --> ENDING --> (loop stops)
  *           `---- failure ------^ */
 #ifndef NIGHTSHIFT_SCHEDULER_RUN_RUN_H
@@ -168,9 +169,13 @@ struct run {
     struct process *processes; /* of workers and settlers */
 
     enum run_mode mode;
-    bool dirty, interrupted;
-    int64_t ticked_ms;  /* the last tick */
-    struct err failure; /* code 0: none */
+    bool dirty, interrupted, timed_out;
+    bool paused;          /* the whole catalog is */
+    bool shut;            /* it is not the time to work */
+    int64_t hours_end_ms; /* wall clock: of hours.until */
+    char rests[48];       /* "resting until 22:00", while shut */
+    int64_t ticked_ms;    /* the last tick */
+    struct err failure;   /* code 0: none */
 
     /* backlog */
     bool has_stage;
