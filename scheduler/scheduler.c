@@ -12,6 +12,7 @@
 #include "scheduler/catalog_watch.h"
 #include "scheduler/dispatch.h"
 #include "scheduler/remote.h"
+#include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
@@ -79,6 +80,7 @@ static void on_tick(uv_timer_t *timer)
     if (run->mode == RUN_GOING)
         look_for_retries(run);
     report_tick(run, now);
+    diary_tick(run, now);
     run_touch(run);
 }
 
@@ -232,6 +234,8 @@ static int open_run(struct run *run, struct err *err)
         return rc;
     figures_totals(run);
     rc = ledger_event(run->ledger, "run-start", 0, "", "", err);
+    if (rc == 0)
+        rc = diary_begin(run, err);
     if (rc == 0 && is_unguarded(run))
         rc = ledger_event(run->ledger, "sandbox", 0, "", run->o->unguarded, err);
     return rc;
@@ -290,6 +294,10 @@ static void last_words(struct run *run)
                                 : "",
              memory);
     ledger_event(run->ledger, "run-end", 0, "", text, &err);
+    run->trouble_next_ms = 0;
+    run_flush(run);
+    figures_totals(run);
+    diary_end(run);
     run->trouble_next_ms = 0;
     run_flush(run);
     catalog_watch_place(run);

@@ -22,6 +22,7 @@
  *   run/run.c           what every part may ask for: another turn, a commit, the end
  *   run/process.c       workers and settlers alike: started, timed out, started again, put aside
  *   run/remembered_batch.c  what is remembered of the devices
+ *   run/diary.c         what is kept of it in the catalog
  *   run/figures.c       what is counted, and when it will be over
  *   run/report.c        what people see
  *
@@ -72,6 +73,12 @@ struct run_memory {
     bool remembered; /* the catalog has it, or will */
 };
 
+struct run_stretch { /* what a device did since the diary was written last */
+    int64_t busy_ms, audio_ms;
+    uint64_t memory_bytes, predicted_bytes; /* the most */
+    uint32_t slots, windows;
+};
+
 struct run_worker {
     uint32_t index;
     int64_t stage_id; /* that it was set up for */
@@ -90,6 +97,8 @@ struct run_worker {
     uint32_t named, loaded;
     bool solo; /* it died with them, and has none until the next stage */
     struct run_memory use;
+    uint64_t memory_bytes; /* that it holds now: the device's, or a host worker's own */
+    struct run_stretch stretch;
     uint64_t peak_bytes, predicted_bytes; /* of device memory, in the whole run */
 };
 
@@ -200,6 +209,12 @@ struct run {
     struct room room;    /* its log, and what is left for it on the disk */
     int64_t room_due_ms; /* the next look */
     struct err astray;   /* the catalog is not at its path any more, and how; code 0: it is */
+
+    struct { /* diary.c */
+        int64_t run_id;
+        int64_t stretch_ms;         /* wall clock: where the stretch begins that is on */
+        int64_t ticked_ms, span_ms; /* span: of the stretch, in this run */
+    } diary;
 
     /* figures */
     int64_t started_wall_ms, started_ms;

@@ -1,5 +1,5 @@
 /* Runs that work at some hours only: rests, evenings and ends at a checkpoint. What a clock shows
- * is in tests/sim/test_nights.c. */
+ * is in tests/sim/test_nights.c. And what is kept of them. */
 #include "tests/unit/scheduler/fixture.h"
 
 #define DAY_S 86400
@@ -129,6 +129,41 @@ TEST(the_end_is_at_a_checkpoint)
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'run-end' "
                               "AND text LIKE '%its hours were over%'"),
                      1);
+}
+
+/* What is kept of a run: the catalog tells it when the run is over. */
+TEST(the_morning_knows)
+{
+    struct scheduler_options o = fixture_options("cpu,cpu");
+    struct request rq = {.type = REQUEST_PAUSE};
+    char *text;
+    pid_t pid;
+
+    fixture_reset();
+    ADD("/a/ok-3", "/a/input-1");
+    run_all("cpu,cpu");
+    assert_int_equal(count_of("SELECT count(*) FROM run_sample WHERE device IN ('cpu', 'cpu #2')"),
+                     2);
+    assert_int_equal(count_of("SELECT sum(audio_ms) FROM run_sample"), 3 * SHARD_MS);
+    assert_int_equal(count_of("SELECT count(*) FROM run_sample WHERE span_ms < busy_ms"), 0);
+    ADD("/a/slow-900");
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM shard", 4);
+    assert_int_equal(count_of("SELECT count(*) FROM run WHERE run_id = 2 AND ended_at IS NULL"), 1);
+    kill(pid, SIGTERM);
+    assert_int_equal(wait_child(pid), 99);
+    assert_true(count_of("SELECT sum(busy_ms) FROM run_sample WHERE run_id = 2") > 0);
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM run", 3);
+    kill(pid, SIGKILL);
+    assert_int_equal(wait_child(pid), -SIGKILL);
+    fixture_apply(&rq);
+    run_all("cpu");
+    text = rows_of("SELECT run_id, ended_at >= started_at, why, reason, devices LIKE 'cpu%', "
+                   "recordings_done, recordings_failed FROM run");
+    assert_string_equal(text, "1|1|done||1|1|1|\n2|1|interrupted||1|0|0|\n3|1|lost||1|0|0|\n"
+                              "4|1|paused||1|0|0|\n");
+    free(text);
 }
 
 TEST_MAIN(NULL, NULL)
