@@ -1,7 +1,10 @@
 #include "scheduler/loop_turn.h"
 
+#include "base/log.h"
 #include "scheduler/backlog.h"
 #include "scheduler/dispatch.h"
+#include "scheduler/run/figures.h"
+#include "scheduler/run/report.h"
 #include "scheduler/settle.h"
 #include "scheduler/worker_pool.h"
 
@@ -17,6 +20,31 @@ void loop_turn_end(struct run *run, bool at_once)
         worker_pool_leave(run);
         settle_leave(run);
     }
+    run_touch(run);
+}
+
+void loop_turn_hold(struct run *run)
+{
+    const bool hold = run->paused || run->shut;
+
+    if (hold && run->mode == RUN_GOING) {
+        run->mode = RUN_PAUSED;
+        worker_pool_drain(run);
+    } else if (!hold && run->mode == RUN_PAUSED) {
+        run->mode = RUN_GOING;
+    }
+    run_touch(run);
+}
+
+void loop_turn_stop(struct run *run)
+{
+    run->mode = RUN_DRAINING;
+    report_event(run, LOG_INFO, "%s",
+                 run_leased(run) || settle_in_hand(run)
+                     ? "stopping at a checkpoint: what has begun is finished first (again to "
+                       "stop at once)"
+                     : "stopping");
+    worker_pool_drain(run);
     run_touch(run);
 }
 
@@ -60,6 +88,14 @@ static void step_going(struct run *run)
     }
 }
 
+/* Nobody waits for an evening on which there is nothing to do. */
+static void step_resting(struct run *run)
+{
+    if (run->shut && !run->paused && !run->o->watch && !run_leased(run) && !settle_in_hand(run) &&
+        !control_server_busy(run->control) && run_flush(run) && figures_all_done(run))
+        loop_turn_end(run, false);
+}
+
 static void step(struct run *run)
 {
     if (run->failure.code && run->mode != RUN_ENDING)
@@ -69,6 +105,7 @@ static void step(struct run *run)
         step_going(run);
         break;
     case RUN_PAUSED:
+        step_resting(run);
         break;
     case RUN_DRAINING:
         if (!run_leased(run) && !settle_in_hand(run) && !control_server_working(run->control))

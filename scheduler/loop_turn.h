@@ -6,6 +6,10 @@
 #include "scheduler/run/run.h"
 
 void loop_turn_steps(struct run *run); /* while it is dirty */
+/* Goes on, or lets go of the devices at a checkpoint, as run->paused and run->shut say. */
+void loop_turn_hold(struct run *run);
+/* What has begun is finished to a checkpoint, and the run ends. */
+void loop_turn_stop(struct run *run);
 /* No more is begun: workers and settlers leave, or are killed; then the loop stops. */
 void loop_turn_end(struct run *run, bool at_once);
 

@@ -10,7 +10,8 @@
 #include "scheduler/run/figures.h"
 #include "scheduler/run/report.h"
 #include "scheduler/settle.h"
-#include "scheduler/worker_pool.h"
+#include "scheduler/loop_turn.h"
+#include "scheduler/working_hours.h"
 
 #define REQUEST_PATIENCE_MS 10000 /* while somebody else has the catalog locked */
 
@@ -43,16 +44,14 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
         rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
     if (rc)
         return rc;
-    if (paused && run->mode == RUN_GOING) {
-        run->mode = RUN_PAUSED;
+    if (paused && !run->paused)
         report_event(run, LOG_INFO,
                      "paused: what has begun is finished; `nightshift resume` goes "
                      "on");
-        worker_pool_drain(run);
-    } else if (!paused && run->mode == RUN_PAUSED) {
-        run->mode = RUN_GOING;
+    else if (!paused && run->paused)
         report_event(run, LOG_INFO, "resumed");
-    }
+    run->paused = paused;
+    loop_turn_hold(run);
     if (!paused) {
         backlog_recheck(run, type == REQUEST_CANCEL);
         settle_recheck(run);
@@ -117,6 +116,8 @@ static void on_status(void *arg, struct control_live *ret)
         .work_more = p.work_more,
         .draining = run->mode == RUN_DRAINING || run->mode == RUN_ENDING,
     };
+    utf8_copy(ret->note, sizeof(ret->note), p.note);
+    working_hours_text(run, ret->hours);
     if (p.work)
         utf8_copy(ret->work, sizeof(ret->work), p.work);
 }

@@ -70,7 +70,7 @@ static void on_gone(void *owner, struct process_loss *loss)
     planner_worker_gone(run->planner, w->index);
     remembered_gone(w);
     run->audio_seen_ms += w->audio_ms;
-    w->audio_ms = 0;
+    w->audio_ms = w->memory_bytes = 0;
     if (!loss) {
         intake_worker_lost(w, ERR_CANCELLED, "the worker left", NULL, NULL);
         return;
@@ -219,6 +219,7 @@ static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct e
     if (m.audio_ms > w->audio_ms)
         w->audio_ms = m.audio_ms;
     remembered_heartbeat(w, &m);
+    w->memory_bytes = m.vram_bytes > 0 ? m.vram_bytes : m.rss_bytes;
     planner_worker_rate(run->planner, w->index, shards_a_second(run, speed_seen(w, now)));
     planner_worker_busy(run->planner, w->index, m.windows);
     msg_heartbeat_free(&m);

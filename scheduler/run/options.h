@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpu/devices.h"
+#include "scheduler/plan/hours.h"
 
 /* For tests: other patience, and another program in the worker's place. 0 and NULL: the default. */
 struct scheduler_tuning {
@@ -27,6 +28,7 @@ struct scheduler_tuning {
     uint64_t free_bytes;        /* 256 MiB: with less room beside such a log nothing new is begun */
     uint64_t kept_bytes;        /* 256 MiB: results in memory that cannot be written */
     uint64_t queued_bytes;      /* 8 MiB: a recording's voices on their way to its settler */
+    hours_zone zone;            /* clock_zone_s: of scheduler_options.hours */
 };
 
 /* What a run must know of a stage beside its row, whose parameters are not its business. */
@@ -59,6 +61,7 @@ struct scheduler_options {
     uint32_t worker_silence_ms; /* 0: 30000 */
     bool stage_by_stage;        /* no stage listens to what is decoded for another */
     bool watch;                 /* stay and wait for more to be enqueued */
+    struct hours hours;         /* when it works; local time */
     const char *unguarded; /* what the decoders' sandbox lacks here: said, and kept as an event,
                               when the run begins; NULL or "": nothing */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
@@ -74,6 +77,7 @@ struct scheduler_result {
     uint64_t recordings_done, recordings_failed, recordings_left;
     int64_t audio_ms; /* heard in this run, of every recording once */
     int64_t wall_ms;
+    bool timed_out;   /* its hours were over (hours.until) */
     bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */
     bool put_aside;   /* the error is a stage's that was put aside: all the others are done */
 };

@@ -23,6 +23,8 @@ static const char help[] =
     "lost.\n"
     "\n"
     "  -w, --watch            stay, and wait for more to be enqueued\n"
+    "      --until=07:00      end at this time of day, at a checkpoint\n"
+    "      --between=22:00-06:00   work at these hours only, night after night\n"
     "  -d, --devices=LIST     auto (default: every GPU, else the processor), or names\n"
     "                         with commas: cuda:0, cuda:GPU-<uuid>, cpu, cpu,cpu\n"
     "      --allow-cpu        go on with the processor when GPUs are here, but none\n"
@@ -56,13 +58,14 @@ static const char help[] =
     "Examples:\n"
     "  nightshift run\n"
     "  nightshift run --devices cuda:0,cuda:2\n"
+    "  nightshift run --watch --between 22:00-06:00\n"
     "  nightshift run --watch --threads 2 2>> nightshift.log\n"
     "\n"
     "The CUDA backend is not yet run on a GPU.\n"
     "\n"
-    "Exit status: 0 when it ended in order, also when recordings failed (see\n"
-    "--strict); 69 when no device can be used; 75 when it was interrupted with work\n"
-    "left; others as sysexits.h.\n";
+    "Exit status: 0 when it ended in order, also at --until, or when recordings\n"
+    "failed (see --strict); 69 when no device can be used; 75 when it was\n"
+    "interrupted with work left; others as sysexits.h.\n";
 
 struct wanted {
     struct scheduler_options o;
@@ -72,6 +75,8 @@ struct wanted {
 
 enum {
     OPT_PRECISION = 256,
+    OPT_UNTIL,
+    OPT_BETWEEN,
     OPT_ALLOW_UNSANDBOXED,
     OPT_ALLOW_CPU,
     OPT_NO_ALLOW_CPU,
@@ -91,6 +96,8 @@ enum {
 
 static const struct option longs[] = {
     {"watch", no_argument, NULL, 'w'},
+    {"until", required_argument, NULL, OPT_UNTIL},
+    {"between", required_argument, NULL, OPT_BETWEEN},
     {"devices", required_argument, NULL, 'd'},
     {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
     {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
@@ -142,6 +149,17 @@ static int take(void *arg, int option, const char *value, struct err *err)
     case 'd':
         o->devices = value;
         return 0;
+    case OPT_UNTIL:
+        return hours_parse_until(value, &o->hours)
+                   ? 0
+                   : err_set(err, ERR_USAGE, "--until: '%.40s' is no time of day such as 07:00",
+                             value);
+    case OPT_BETWEEN:
+        return hours_parse_between(value, &o->hours)
+                   ? 0
+                   : err_set(err, ERR_USAGE,
+                             "--between: '%.40s' is no two times of day such as 22:00-06:00",
+                             value);
     case OPT_ALLOW_CPU:
         o->allow_cpu = ALLOW_CPU_ALWAYS;
         return 0;
@@ -247,7 +265,9 @@ static void print_damaged(uint64_t damaged)
 /* Why there is work left after a run. */
 static void print_left(const struct scheduler_result *r, const struct after *all)
 {
-    if (r->interrupted && r->recordings_left > 0)
+    if (r->timed_out && r->recordings_left > 0)
+        puts("Its time was over; `nightshift run` goes on from here.");
+    else if (r->interrupted && r->recordings_left > 0)
         puts("Interrupted; `nightshift run` goes on from here.");
     else if (r->tasks_left > 0 && all->totals.paused)
         puts("The catalog is paused: `nightshift resume`, then `nightshift run`.");

@@ -193,6 +193,10 @@ static void print_run(const struct report *r, struct buf *b)
         if (l->speed > 0)
             buf_printf(b, "; %s of audio at %.1f x real time",
                        text_length((int64_t)l->audio_done_ms, c), l->speed);
+        if (l->note[0] && !l->draining)
+            buf_printf(b, "; %s", l->note);
+        if (l->hours[0])
+            buf_printf(b, "; it works %s", l->hours);
         if (l->low_ms >= 0) {
             progress_range(l->low_ms, l->high_ms, left);
             buf_printf(b, "; %s left", left);
@@ -637,13 +641,13 @@ static json_t *json_run(const struct report *r)
     if (!r->running)
         return json_null();
     clock_iso8601(l->started_ms, at);
-    return json_pack("{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:o, s:o, s:b, s:o}", "pid",
-                     (json_int_t)l->pid, "started_at", at, "workers", (int)l->workers,
-                     "workers_ready", (int)l->workers_ready, "audio_done_ms",
-                     (json_int_t)l->audio_done_ms, "speed", l->speed, "eta_ms",
-                     json_time(l->low_ms < 0 ? -1 : progress_middle(l->low_ms, l->high_ms)),
-                     "eta_low_ms", json_time(l->low_ms), "eta_high_ms", json_time(l->high_ms),
-                     "draining", (int)l->draining, "in_work", json_work(l));
+    return json_pack(
+        "{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:o, s:o, s:b, s:s, s:s, s:o}", "pid",
+        (json_int_t)l->pid, "started_at", at, "workers", (int)l->workers, "workers_ready",
+        (int)l->workers_ready, "audio_done_ms", (json_int_t)l->audio_done_ms, "speed", l->speed,
+        "eta_ms", json_time(l->low_ms < 0 ? -1 : progress_middle(l->low_ms, l->high_ms)),
+        "eta_low_ms", json_time(l->low_ms), "eta_high_ms", json_time(l->high_ms), "draining",
+        (int)l->draining, "note", l->note, "hours", l->hours, "in_work", json_work(l));
 }
 
 static json_t *json_totals(const struct report *r)
