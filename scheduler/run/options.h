@@ -77,6 +77,7 @@ struct scheduler_result {
     uint64_t recordings_done, recordings_failed, recordings_left;
     int64_t audio_ms; /* heard in this run, of every recording once */
     int64_t wall_ms;
+    const char *why;  /* it ended, as in store_run; static. NULL: it never began */
     bool timed_out;   /* its hours were over (hours.until) */
     bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */
     bool put_aside;   /* the error is a stage's that was put aside: all the others are done */
