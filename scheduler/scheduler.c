@@ -143,6 +143,7 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->zone = t->zone ? t->zone : clock_zone_s;
     t->log_bytes = t->log_bytes ? t->log_bytes : STORE_LOG_KEPT;
     t->free_bytes = t->free_bytes ? t->free_bytes : 256u << 20;
+    t->full_bytes = t->full_bytes ? t->full_bytes : 256u << 20;
     t->kept_bytes = t->kept_bytes ? t->kept_bytes : 256u << 20;
     t->queued_bytes = t->queued_bytes ? t->queued_bytes : 8u << 20;
 }
