@@ -144,6 +144,7 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->zone = t->zone ? t->zone : clock_zone_s;
     t->log_bytes = t->log_bytes ? t->log_bytes : STORE_LOG_KEPT;
     t->free_bytes = t->free_bytes ? t->free_bytes : 256u << 20;
+    t->full_bytes = t->full_bytes ? t->full_bytes : 256u << 20;
     t->kept_bytes = t->kept_bytes ? t->kept_bytes : 256u << 20;
     t->queued_bytes = t->queued_bytes ? t->queued_bytes : 8u << 20;
 }
@@ -314,6 +315,7 @@ static void last_words(struct run *run)
     run->result->recordings_left = run->totals.archive.pending;
     run->result->audio_ms = run->audio_ms;
     run->result->wall_ms = clock_mono_ms() - run->started_ms;
+    run->result->why = diary_why(run);
     run->result->interrupted = run->interrupted;
     run->result->timed_out = run->timed_out;
 }

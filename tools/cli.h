@@ -112,6 +112,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_model(struct cli *cli, int argc, char **argv);
 int cmd_verify(struct cli *cli, int argc, char **argv);
 int cmd_plan(struct cli *cli, int argc, char **argv);
+int cmd_report(struct cli *cli, int argc, char **argv);
 int cmd_score(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
 /* `nightshift probe [--thorough]`, hidden: started by whoever wants to know the GPUs. Sees its

@@ -19,6 +19,7 @@ static const char help[] =
     "  enqueue PATH...  find recordings and note what is to be done with them\n"
     "  run              transcribe what is noted; goes on where an earlier run ended\n"
     "  status           how far it is, and what went wrong\n"
+    "  report           what the night did, what failed, what is left\n"
     "  show WHAT        the transcript of one recording\n"
     "  search TEXT...   where something was said\n"
     "  doubts           what may be wrong in them, and the commands that play it\n"
@@ -84,7 +85,7 @@ static const struct command {
     {"plan", cmd_plan},         {"bench", cmd_bench},       {"score", cmd_score},
     {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
     {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
-    {"correct", cmd_correct},   {"doubts", cmd_doubts},
+    {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"report", cmd_report},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -40,7 +40,7 @@ static void name_devices(const struct run *run, char *ret, size_t cap)
     }
 }
 
-static const char *why_of(const struct run *run)
+const char *diary_why(const struct run *run)
 {
     if (run->mode != RUN_ENDING)
         return "";
@@ -59,7 +59,7 @@ static void note_run(struct run *run)
         .run_id = run->diary.run_id,
         .started_ms = run->started_wall_ms,
         .seen_ms = clock_wall_ms(),
-        .why = why_of(run),
+        .why = diary_why(run),
         .reason = run->failure.code ? run->failure.msg : "",
         .devices = devices,
         .recordings_done = run->recordings_done,

@@ -11,6 +11,8 @@
 
 #define DIARY_STRETCH_MS 300000
 
+/* Why it ended, as in store_run; "": it is on. Static. */
+const char *diary_why(const struct run *run);
 int diary_begin(struct run *run, struct err *err); /* the catalog is open, the ledger empty */
 void diary_tick(struct run *run, int64_t now_ms);  /* monotonic */
 void diary_end(struct run *run); /* what came of it is known; before the last flush */

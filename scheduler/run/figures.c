@@ -226,7 +226,7 @@ static void show_note(const struct run *run, struct progress *p)
         p->note = run->paused ? "paused" : run->rests;
     else if (run->trouble_since_ms)
         p->note = "the catalog cannot be written";
-    else if (p->workers_ready == 0 && run->has_stage)
+    else if (p->workers_ready == 0 && run->has_stage && !run->room.waiting)
         p->note = "loading the model";
 }
 

@@ -26,9 +26,11 @@ struct scheduler_tuning {
     uint32_t room_ms;           /* 5000: between looks at the catalog's log */
     uint64_t log_bytes;         /* 64 MiB: a log beyond this is held by somebody */
     uint64_t free_bytes;        /* 256 MiB: with less room beside such a log nothing new is begun */
-    uint64_t kept_bytes;        /* 256 MiB: results in memory that cannot be written */
-    uint64_t queued_bytes;      /* 8 MiB: a recording's voices on their way to its settler */
-    hours_zone zone;            /* clock_zone_s: of scheduler_options.hours */
+    uint64_t full_bytes;   /* 256 MiB, and a twentieth of the disk at most: with less room nothing
+                              new is begun */
+    uint64_t kept_bytes;   /* 256 MiB: results in memory that cannot be written */
+    uint64_t queued_bytes; /* 8 MiB: a recording's voices on their way to its settler */
+    hours_zone zone;       /* clock_zone_s: of scheduler_options.hours */
 };
 
 /* What a run must know of a stage beside its row, whose parameters are not its business. */
@@ -77,6 +79,7 @@ struct scheduler_result {
     uint64_t recordings_done, recordings_failed, recordings_left;
     int64_t audio_ms; /* heard in this run, of every recording once */
     int64_t wall_ms;
+    const char *why;  /* it ended, as in store_run; static. NULL: it never began */
     bool timed_out;   /* its hours were over (hours.until) */
     bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */
     bool put_aside;   /* the error is a stage's that was put aside: all the others are done */

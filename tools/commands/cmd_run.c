@@ -10,6 +10,7 @@
 #include "store/store.h"
 #include "tools/stages_aside.h"
 #include "tools/cli.h"
+#include "tools/on_finish.h"
 #include "tools/text.h"
 #include "workers/media/sandbox.h"
 #include "workers/stages/stage.h"
@@ -47,6 +48,8 @@ static const char help[] =
     "                         another puts windows elsewhere, some words change\n"
     "      --attempts=N       tries before a recording is set aside (default: 3)\n"
     "      --worker-silence=LENGTH   restart a worker silent so long (default: 30s)\n"
+    "      --on-finish=CMD    have /bin/sh run this in the end, with the report on\n"
+    "                         its standard input; see NIGHTSHIFT_WHY in the manual\n"
     "      --strict           exit status 65 when a recording failed\n"
     "      --progress, --no-progress   a redrawn line; default: on a terminal\n"
     "      --json             what happens, as one JSON object a line\n"
@@ -69,6 +72,7 @@ static const char help[] =
 
 struct wanted {
     struct scheduler_options o;
+    const char *on_finish; /* NULL: nothing */
     bool strict, unsandboxed;
     int progress; /* -1: as the terminal has it */
 };
@@ -89,6 +93,7 @@ enum {
     OPT_SHARD,
     OPT_ATTEMPTS,
     OPT_SILENCE,
+    OPT_ON_FINISH,
     OPT_STRICT,
     OPT_PROGRESS,
     OPT_NO_PROGRESS,
@@ -112,6 +117,7 @@ static const struct option longs[] = {
     {"shard", required_argument, NULL, OPT_SHARD},
     {"attempts", required_argument, NULL, OPT_ATTEMPTS},
     {"worker-silence", required_argument, NULL, OPT_SILENCE},
+    {"on-finish", required_argument, NULL, OPT_ON_FINISH},
     {"strict", no_argument, NULL, OPT_STRICT},
     {"progress", no_argument, NULL, OPT_PROGRESS},
     {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
@@ -192,6 +198,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return cli_u32("--attempts", value, 1, 100, &o->attempts, err);
     case OPT_SILENCE:
         return take_length("--worker-silence", value, 1000, 86400000, &o->worker_silence_ms, err);
+    case OPT_ON_FINISH:
+        w->on_finish = value;
+        return 0;
     case OPT_STRICT:
         w->strict = true;
         return 0;
@@ -374,6 +383,13 @@ static void know_stage(const char *name, const char *params_json, struct schedul
         ret->passage_chars = kind->passage_chars(params_json);
 }
 
+static int status_of(const struct wanted *w, const struct scheduler_result *r)
+{
+    if (r->interrupted && r->tasks_left > 0)
+        return EX_TEMPFAIL;
+    return w->strict && r->tasks_failed > 0 ? EX_DATAERR : EX_OK;
+}
+
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
     const struct cli_spec spec = {help, "wd:", longs, take, true, NULL};
@@ -403,12 +419,16 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     w.o.json_events = cli->json;
     w.o.progress =
         w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
-    if (scheduler_run(&w.o, &r, &err) != 0)
-        return end_badly(cli, &r, &err);
-    after = look_after(cli->catalog);
-    if (!cli->quiet && !cli->json)
-        print_result(&r, &after);
-    if (r.interrupted && r.tasks_left > 0)
-        return cli_flush(EX_TEMPFAIL);
-    return cli_flush(w.strict && r.tasks_failed > 0 ? EX_DATAERR : EX_OK);
+    if (scheduler_run(&w.o, &r, &err) != 0) {
+        status = end_badly(cli, &r, &err);
+    } else {
+        after = look_after(cli->catalog);
+        if (!cli->quiet && !cli->json)
+            print_result(&r, &after);
+        status = status_of(&w, &r);
+    }
+    status = cli_flush(status);
+    if (w.on_finish)
+        on_finish(w.on_finish, cli->catalog, &r, &err);
+    return status;
 }
