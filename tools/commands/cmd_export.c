@@ -9,6 +9,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
+#include "tools/export/format_args.h"
 #include "tools/export/formats.h"
 #include "tools/export/names.h"
 #include "tools/export/outdir.h"
@@ -30,8 +31,6 @@ static const char help_begin[] =
     "  -b, --base=DIR       names begin below this folder, however the catalog grows\n"
     "  -f, --format=FORMAT  one of these; may be repeated:\n";
 static const char help_end[] =
-    "  -w, --words          vtt with a time for each word, where there are any (json\n"
-    "                       always has them)\n"
     "      --partial        also recordings that are not done to their end yet\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"
@@ -52,16 +51,18 @@ struct wanted {
     const char *output, *base;
 };
 
-static const struct option longs[] = {
-    {"output", required_argument, NULL, 'o'}, {"format", required_argument, NULL, 'f'},
-    {"base", required_argument, NULL, 'b'},   {"words", no_argument, NULL, 'w'},
-    {"partial", no_argument, NULL, 256},      {0},
-};
+static const struct option longs[] = {{"output", required_argument, NULL, 'o'},
+                                      {"format", required_argument, NULL, 'f'},
+                                      {"base", required_argument, NULL, 'b'},
+                                      {"partial", no_argument, NULL, 256},
+                                      FORMAT_ARGS,
+                                      {0}};
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
     struct wanted *w = arg;
     const struct format *format = NULL;
+    int rc;
 
     if (option == 'o') {
         w->output = value;
@@ -71,10 +72,12 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->base = value;
         return value[0] ? 0 : err_set(err, ERR_USAGE, "--base wants the name of a folder");
     }
-    if (option == 256 || option == 'w') {
-        *(option == 'w' ? &w->options.words : &w->partial) = true;
+    if (option == 256) {
+        w->partial = true;
         return 0;
     }
+    if (format_args_take(option, value, &w->options, &rc, err))
+        return rc;
     if (formats_take(value, false, &format, err) != 0)
         return err->code;
     w->formats |= 1u << (format - formats);
@@ -488,6 +491,7 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
 
     buf_put(&help, help_begin, sizeof(help_begin) - 1);
     formats_help(&help, false);
+    buf_put(&help, format_args_help, strlen(format_args_help));
     buf_put(&help, help_end, sizeof(help_end) - 1);
     {
         const struct cli_spec spec = {buf_cstr(&help) ? buf_cstr(&help) : help_begin,
@@ -495,7 +499,7 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
                                       longs,
                                       take,
                                       true,
-                                      formats_values};
+                                      format_args_values};
 
         status = cli_parse(cli, &spec, w, argc, argv);
     }
@@ -508,15 +512,15 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     struct wanted w = {.output = "transcripts"};
     struct export_run x = {.w = &w};
     struct err err = {0};
-    char **paths = NULL;
+    char **paths = NULL, why[FORMAT_ARGS_WHY];
     uint32_t n = 0;
     int status = parse(cli, &w, argc, argv);
 
     if (status >= 0)
         return status;
-    if (w.options.words && !(formats_taking(FORMAT_OPTION_WORDS) & w.formats))
-        return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
     w.formats |= w.formats ? 0 : 1;
+    if (!format_args_fit(&w.options, w.formats, why))
+        return cli_usage(cli, "%s", why);
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
     if (!paths) {
         err_set(&err, ERR_NOMEM, "out of memory");

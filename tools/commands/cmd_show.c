@@ -13,6 +13,7 @@
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
+#include "tools/export/format_args.h"
 #include "tools/export/formats.h"
 #include "tools/export/read_document.h"
 #include "tools/recording.h"
@@ -34,8 +35,9 @@ static const char help[] =
     "\n"
     "  -f, --format=FORMAT  a file as of `nightshift export` (txt, srt, vtt, tsv,\n"
     "                       json, rttm), not the page for people\n"
-    "  -w, --words          vtt with a time for each word, where there are any (json\n"
-    "                       always has them)\n"
+    "  -w, --words, --style, --sounds, --max-line-width, --max-lines, --max-cps,\n"
+    "      --min-duration, --max-duration, --gap\n"
+    "                       how the file is made, as `nightshift export --help` says\n"
     "  -d, --dropped        instead of the transcript: what was not believed (for\n"
     "                       people, vtt and json, which say so)\n"
     "      --json           the same as --format=json: also who speaks when, and the\n"
@@ -58,7 +60,7 @@ struct wanted {
 };
 
 static const struct option longs[] = {{"format", required_argument, NULL, 'f'},
-                                      {"words", no_argument, NULL, 'w'},
+                                      FORMAT_ARGS,
                                       {"dropped", no_argument, NULL, 'd'},
                                       {0}};
 
@@ -66,8 +68,12 @@ static int take(void *arg, int option, const char *value, struct err *err)
 {
     struct wanted *w = arg;
 
-    if (option != 'f') {
-        *(option == 'w' ? &w->options.words : &w->dropped) = true;
+    int rc;
+
+    if (format_args_take(option, value, &w->options, &rc, err))
+        return rc;
+    if (option == 'd') {
+        w->dropped = true;
         return 0;
     }
     return formats_take(value, true, &w->format, err);
@@ -433,10 +439,11 @@ static int page_of(void *arg, const struct read_recording *r)
 
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "f:wd", longs, take, true, formats_values};
+    const struct cli_spec spec = {help, "f:wd", longs, take, true, format_args_values};
     struct wanted w = {0};
     struct page p = {0};
     struct err err = {0};
+    char why[FORMAT_ARGS_WHY];
     int64_t id = 0;
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
@@ -446,8 +453,8 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
     p.w = w;
     p.w.format = cli->json ? formats_find("json") : w.format;
-    if (w.options.words && (!p.w.format || !(p.w.format->takes & FORMAT_OPTION_WORDS)))
-        return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
+    if (!format_args_fit(&w.options, p.w.format ? 1u << (p.w.format - formats) : 0, why))
+        return cli_usage(cli, "%s", why);
     if (w.dropped && p.w.format && !p.w.format->dropped)
         return cli_usage(cli,
                          "--dropped is for people, vtt and json: a %s file could not say that "

@@ -90,7 +90,7 @@ static int render(enum cues_format format, const struct current_segment *s, char
                                              .speaker = "",
                                              .reason = ""};
     const struct document d = {.path = "", .member = "", .segments = &segment, .segment_count = 1};
-    const struct format_options plain = {0};
+    const struct format_options plain = {.plain = true};
     struct cues cues = {0};
     struct buf b = BUF_INIT;
     const char *text = s->text;

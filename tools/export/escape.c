@@ -9,8 +9,17 @@ bool escape_is_c1(const char *s)
     return (unsigned char)s[0] == 0xC2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xA0;
 }
 
+static bool is_noncharacter(const char *s)
+{
+    const unsigned char *c = (const unsigned char *)s;
+
+    return c[0] == 0xEF && c[1] == 0xBF && (c[2] == 0xBE || c[2] == 0xBF);
+}
+
 void escape_line(struct buf *out, const char *s, enum escape how)
 {
+    bool marks = how == ESCAPE_VTT || how == ESCAPE_XML;
+
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
 
@@ -21,11 +30,16 @@ void escape_line(struct buf *out, const char *s, enum escape how)
         else if (escape_is_c1(s)) {
             escape_put(out, " ");
             s++;
-        } else if (how == ESCAPE_VTT && c == '&')
+        } else if (how == ESCAPE_XML && is_noncharacter(s)) {
+            escape_put(out, "\xEF\xBF\xBD");
+            s += 2;
+        } else if (how == ESCAPE_XML && c == '"')
+            escape_put(out, "&quot;");
+        else if (marks && c == '&')
             escape_put(out, "&amp;");
-        else if (how == ESCAPE_VTT && c == '<')
+        else if (marks && c == '<')
             escape_put(out, "&lt;");
-        else if (how == ESCAPE_VTT && c == '>')
+        else if (marks && c == '>')
             escape_put(out, "&gt;");
         else if (how == ESCAPE_SRT && strncmp(s, "-->", 3) == 0) {
             escape_put(out, "->");

@@ -17,6 +17,7 @@ enum escape {
     ESCAPE_NONE,
     ESCAPE_SRT, /* "-->" becomes "->": SubRip has no escape, and some readers take it for a time */
     ESCAPE_VTT, /* &, < and > */
+    ESCAPE_XML, /* the same and quotes; what XML cannot have, U+FFFE and U+FFFF, becomes U+FFFD */
 };
 void escape_line(struct buf *out, const char *s, enum escape how);
 

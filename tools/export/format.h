@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "tools/export/document.h"
+#include "tools/export/subtitles.h"
 
 /* What of a document is filled for it. Without FORMAT_TEXT there is a file of every recording in
  * which speakers were told apart, transcribed or not. */
@@ -21,10 +22,15 @@ enum {
 
 /* What users may ask for beside the format; which of these a format takes, its row says. */
 enum {
-    FORMAT_OPTION_WORDS = 1, /* --words: a time for each word */
+    FORMAT_OPTION_WORDS = 1,  /* --words: a time for each word */
+    FORMAT_OPTION_LAYOUT = 2, /* --style, --max-...: how its cues are made */
+    FORMAT_OPTION_SOUNDS = 4, /* --sounds: in brackets where nobody speaks */
 };
 struct format_options {
-    bool words;
+    unsigned given; /* FORMAT_OPTION_...: what somebody asked for */
+    bool words, sounds;
+    bool plain; /* a cue is a segment, on one line */
+    struct subtitle_limits limits;
 };
 
 struct store;

@@ -15,14 +15,21 @@ const struct format formats[] = {
      .ending = "srt",
      .about = "subtitles, SubRip",
      .needs = FORMAT_TEXT,
+     .takes = FORMAT_OPTION_LAYOUT | FORMAT_OPTION_SOUNDS,
      .write = write_srt},
     {.name = "vtt",
      .ending = "vtt",
      .about = "subtitles, WebVTT",
-     .needs = FORMAT_TEXT,
-     .takes = FORMAT_OPTION_WORDS,
+     .needs = FORMAT_TEXT | FORMAT_TAGS,
+     .takes = FORMAT_OPTION_WORDS | FORMAT_OPTION_LAYOUT | FORMAT_OPTION_SOUNDS,
      .dropped = true,
      .write = write_vtt},
+    {.name = "ebutt",
+     .ending = "ebutt.xml",
+     .about = "subtitles, EBU-TT-D (TTML for broadcast and the web)",
+     .needs = FORMAT_TEXT,
+     .takes = FORMAT_OPTION_LAYOUT | FORMAT_OPTION_SOUNDS,
+     .write = write_ebutt},
     {.name = "tsv",
      .ending = "tsv",
      .about = "milliseconds, text and speaker, with tabs between",
@@ -104,9 +111,11 @@ uint32_t formats_taking(unsigned option)
 
 unsigned formats_needs(const struct format *f, const struct format_options *o)
 {
-    bool words = o->words && (f->takes & FORMAT_OPTION_WORDS);
+    bool layout = (f->takes & FORMAT_OPTION_LAYOUT) && !o->plain;
+    bool words = layout || (o->words && (f->takes & FORMAT_OPTION_WORDS));
+    bool sounds = o->sounds && (f->takes & FORMAT_OPTION_SOUNDS);
 
-    return f->needs | (words ? FORMAT_WORDS : 0);
+    return f->needs | (words ? FORMAT_WORDS : 0) | (sounds ? FORMAT_SOUNDS : 0);
 }
 
 void formats_help(struct buf *out, bool single)

@@ -49,7 +49,7 @@ static const struct document_segment segments[] = {
 /* The file of it, freed with the next one's. */
 static char *file_of(const char *format, const struct document *d, const struct format_options *o)
 {
-    static const struct format_options none = {0};
+    static const struct format_options none = {.plain = true};
     static struct buf b;
     struct err err = {0};
 
@@ -146,7 +146,7 @@ static const struct document_segment spoken = {.start_ms = 1000,
 static const char *cue_of(const struct document_segment *s, bool timed)
 {
     const struct document d = {.path = "", .member = "", .segments = s, .segment_count = 1};
-    const struct format_options o = {.words = timed};
+    const struct format_options o = {.words = timed, .plain = true};
 
     return strchr(file_of("vtt", &d, &o) + strlen("WEBVTT\n\n"), '\n') + 1;
 }

@@ -52,25 +52,128 @@ static void put_cue(struct buf *out, bool vtt, uint64_t number, const struct doc
     escape_put(out, "\n\n");
 }
 
-static int write_cues(const struct document *d, bool vtt, bool time_words, struct buf *out)
+static void put_segments(const struct document *d, bool vtt, bool time_words, struct buf *out)
 {
     for (size_t i = 0; i < d->segment_count; i++)
         put_cue(out, vtt, i + 1, &d->segments[i], time_words);
-    return 0;
+}
+
+/* ---- laid out */
+
+static void put_times(struct buf *out, const struct subtitle *c, char point)
+{
+    escape_time(out, c->start_ms, point);
+    escape_put(out, " --> ");
+    escape_time(out, c->end_ms, point);
+    escape_put(out, "\n");
+}
+
+static void put_escaped(struct buf *out, const char *s, size_t len, enum escape how)
+{
+    struct buf piece = BUF_INIT;
+
+    buf_put(&piece, s, len);
+    escape_line(out, buf_cstr(&piece) ? buf_cstr(&piece) : "", how);
+    out->failed |= piece.failed;
+    buf_free(&piece);
+}
+
+static void put_pieces(struct buf *out, const struct subtitles *s, const struct subtitle *c,
+                       enum escape how, bool time_words)
+{
+    int64_t last = c->start_ms;
+    bool open = false;
+
+    for (size_t i = c->first; i < c->first + c->count; i++) {
+        const struct subtitle_piece *p = &s->pieces[i];
+        const char *gap = i == c->first ? "" : p->line ? "\n" : p->blank ? " " : "";
+        bool word = time_words && p->timed;
+
+        if (word && open)
+            escape_put(out, "</c>");
+        if (p->line || !word)
+            escape_put(out, gap);
+        if (word && p->start_ms > last && p->start_ms < c->end_ms) {
+            escape_put(out, "<");
+            escape_time(out, last = p->start_ms, '.');
+            escape_put(out, ">");
+        }
+        if (word) {
+            escape_put(out, "<c>");
+            escape_put(out, p->line ? "" : gap);
+            open = true;
+        }
+        put_escaped(out, (const char *)s->text.data + p->at, p->len, how);
+    }
+    escape_put(out, open ? "</c>" : "");
+}
+
+static void put_subtitle(struct buf *out, bool vtt, size_t number, const struct subtitles *s,
+                         const struct subtitle *c, bool time_words)
+{
+    enum escape how = vtt ? ESCAPE_VTT : ESCAPE_SRT;
+
+    if (!vtt)
+        buf_printf(out, "%zu\n", number);
+    put_times(out, c, vtt ? '.' : ',');
+    if (c->speaker[0] && (vtt || c->turn)) {
+        escape_put(out, vtt ? "<v " : "[");
+        escape_line(out, c->speaker, how);
+        escape_put(out, vtt ? ">" : c->label_line ? "]\n" : "] ");
+    }
+    if (c->sound) {
+        escape_put(out, "[");
+        escape_line(out, c->sound, how);
+        escape_put(out, "]");
+    }
+    put_pieces(out, s, c, how, time_words);
+    escape_put(out, "\n\n");
+}
+
+static int put_subtitles(const struct document *d, const struct format_options *o, bool vtt,
+                         struct buf *out, struct err *err)
+{
+    struct subtitles s = {0};
+    int rc = subtitles_make(d, &o->limits, !vtt, o->sounds, &s, err);
+
+    for (size_t i = 0; rc == 0 && i < s.count; i++)
+        put_subtitle(out, vtt, i + 1, &s, &s.list[i], vtt && o->words);
+    subtitles_free(&s);
+    return rc;
+}
+
+/* WebVTT has chapters in a file of their own; in that of subtitles they can be told to people. */
+static void put_chapters(struct buf *out, const struct document *d)
+{
+    if (d->chapter_count == 0)
+        return;
+    escape_put(out, "NOTE Chapters\n");
+    for (size_t i = 0; i < d->chapter_count; i++) {
+        escape_time(out, d->chapters[i].start_ms, '.');
+        escape_put(out, d->chapters[i].title[0] ? " " : "");
+        escape_line(out, d->chapters[i].title, ESCAPE_VTT);
+        escape_put(out, "\n");
+    }
+    escape_put(out, "\n");
 }
 
 WRITER(srt)
 {
-    (void)o;
-    (void)err;
-    return write_cues(d, false, false, out);
+    if (!o->plain)
+        return put_subtitles(d, o, false, out, err);
+    put_segments(d, false, false, out);
+    return 0;
 }
 
 WRITER(vtt)
 {
-    (void)err;
     escape_put(out, "WEBVTT\n\n");
     if (d->dropped)
         escape_put(out, "NOTE What was not believed and left out.\n\n");
-    return write_cues(d, true, o->words, out);
+    if (!o->plain && !d->dropped) {
+        put_chapters(out, d);
+        return put_subtitles(d, o, true, out, err);
+    }
+    put_segments(d, true, o->words, out);
+    return 0;
 }

@@ -7,11 +7,12 @@
 #define WRITER(name)                                                                            \
     int write_##name(const struct document *d, const struct format_options *o, struct buf *out, \
                      struct err *err)
-WRITER(txt);  /* one line a segment */
-WRITER(srt);  /* cues */
-WRITER(vtt);  /* cues; with words, a time for each inside its cue, unless the text was corrected */
-WRITER(tsv);  /* Whisper's own, start and end in milliseconds, and the speaker behind the text */
-WRITER(json); /* one object, with lists of segments, turns, sounds, tags and chapters */
-WRITER(rttm); /* speakers' turns, no text; blanks in names become '_', which part the fields */
+WRITER(txt);   /* one line a segment */
+WRITER(srt);   /* cues, laid out (subtitles.h), or plain: one for each segment */
+WRITER(vtt);   /* the same; with words, a time for each in its cue, unless the text was corrected */
+WRITER(ebutt); /* EBU-TT-D, laid out always */
+WRITER(tsv);   /* Whisper's own, start and end in milliseconds, and the speaker behind the text */
+WRITER(json);  /* one object, with lists of segments, turns, sounds, tags and chapters */
+WRITER(rttm);  /* speakers' turns, no text; blanks in names become '_', which part the fields */
 
 #endif
