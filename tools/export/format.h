@@ -22,9 +22,20 @@ enum {
 /* What users may ask for beside the format; which of these a format takes, its row says. */
 enum {
     FORMAT_OPTION_WORDS = 1, /* --words: a time for each word */
+    FORMAT_OPTION_MEDIA =
+        2, /* --media, --no-waveform, --allow-unsandboxed: sound beside the text */
+};
+enum format_media { /* what a page plays */
+                    FORMAT_MEDIA_LINK,
+                    FORMAT_MEDIA_COPY,
+                    FORMAT_MEDIA_OPUS,
+                    FORMAT_MEDIA_NONE,
 };
 struct format_options {
     bool words;
+    enum format_media media;
+    bool waveform, unsandboxed;
+    const char *output; /* the export's folder, as the user gave it */
 };
 
 struct store;
