@@ -23,8 +23,8 @@ void html_url_path(struct buf *out, const void *path, size_t n);
  * and scripts by `policy` alone. The page goes on in <head>. */
 void html_begin(struct buf *out, const char *policy, const char *title);
 
-/* Policies. Of a page with files beside it: see the definition for what browsers make of 'self' on
- * file://. Of a page that is alone: its one <style> is allowed inline, and there is no script. */
+/* Of a page with scripts and styles in files beside it. Of a page that is alone: its one <style> is
+ * allowed inline, and there is no script. */
 extern const char html_policy_folder[];
 extern const char html_policy_alone[];
 

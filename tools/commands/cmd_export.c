@@ -32,6 +32,13 @@ static const char help_begin[] =
     "  -f, --format=FORMAT  one of these; may be repeated:\n";
 static const char help_end[] =
     "      --partial        also recordings that are not done to their end yet\n"
+    "  -m, --media=WHAT     html: play recordings from where they lie (link, the\n"
+    "                       default), from copies in the folder (copy, opus: small\n"
+    "                       ones), or not (none); what browsers cannot play, or lies\n"
+    "                       in an archive, is made Opus, but for none\n"
+    "      --no-waveform    html: read nothing of the recordings to draw them\n"
+    "      --allow-unsandboxed\n"
+    "                       html: decode also where the kernel offers no sandbox\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"
     "      --json           the summary as JSON\n"
@@ -40,6 +47,7 @@ static const char help_end[] =
     "Examples:\n"
     "  nightshift export -o /archive-text\n"
     "  nightshift export -f srt -f vtt -o subtitles /archive/films\n"
+    "  nightshift export -f html -o /archive-pages\n"
     "\n"
     "Exit status: 0; 66 when the catalog has no recording at PATH, or below --base;\n"
     "73 when a file could not be written; others as sysexits.h has them.\n";
@@ -47,16 +55,40 @@ static const char help_end[] =
 struct wanted {
     uint32_t formats; /* bits of rows of the table */
     struct format_options options;
-    bool partial;
+    bool partial, no_waveform;
     const char *output, *base;
 };
 
-static const struct option longs[] = {{"output", required_argument, NULL, 'o'},
-                                      {"format", required_argument, NULL, 'f'},
-                                      {"base", required_argument, NULL, 'b'},
-                                      {"partial", no_argument, NULL, 256},
-                                      FORMAT_ARGS,
-                                      {0}};
+static const struct option longs[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"format", required_argument, NULL, 'f'},
+    {"base", required_argument, NULL, 'b'},
+    {"partial", no_argument, NULL, 256},
+    {"media", required_argument, NULL, 'm'},
+    {"no-waveform", no_argument, NULL, 257},
+    {"allow-unsandboxed", no_argument, NULL, 258},
+    FORMAT_ARGS,
+    {0},
+};
+static const char *const media_names[] = {"link", "copy", "opus", "none"}; /* enum format_media */
+
+static int take_media(struct wanted *w, const char *value, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(media_names) / sizeof(media_names[0]); i++)
+        if (strcmp(media_names[i], value) == 0) {
+            w->options.media = (enum format_media)i;
+            w->options.given |= FORMAT_OPTION_MEDIA;
+            return 0;
+        }
+    return err_set(err, ERR_USAGE, "--media is link, copy, opus or none, not '%s'", value);
+}
+
+static void values(const struct complete *c, int option, void *arg)
+{
+    for (size_t i = 0; option == 'm' && i < sizeof(media_names) / sizeof(media_names[0]); i++)
+        complete_put(c, media_names[i]);
+    format_args_values(c, option, arg);
+}
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
@@ -78,6 +110,13 @@ static int take(void *arg, int option, const char *value, struct err *err)
     }
     if (format_args_take(option, value, &w->options, &rc, err))
         return rc;
+    if (option == 257 || option == 258) {
+        *(option == 257 ? &w->no_waveform : &w->options.unsandboxed) = true;
+        w->options.given |= FORMAT_OPTION_MEDIA;
+        return 0;
+    }
+    if (option == 'm')
+        return take_media(w, value, err);
     if (formats_take(value, false, &format, err) != 0)
         return err->code;
     w->formats |= 1u << (format - formats);
@@ -246,18 +285,23 @@ static int write_files_of(struct export_run *x, const struct read_recording *r, 
 }
 
 /* What belongs to formats that are folders; they hear of each recording. */
-static int write_pages_of(struct export_run *x, const struct read_recording *r, char *names[])
+static int write_pages_of(struct export_run *x, const struct read_recording *r, bool counted,
+                          char *names[])
 {
+    bool any = false;
     int rc = 0;
 
     for (unsigned f = 0; rc == 0 && f < formats_count; f++) {
         uint64_t failed = x->failed;
         struct err err = {0};
 
-        if (is_wanted(x, f) && formats[f].folder &&
-            formats[f].folder->recording(x->pages[f], r, names[f], &err) != 0)
+        if (!is_wanted(x, f) || !formats[f].folder)
+            continue;
+        any = true;
+        if (formats[f].folder->recording(x->pages[f], r, names[f], &err) != 0)
             rc = note_failure(x, r, failed, &err);
     }
+    x->recordings += any && !counted;
     return rc;
 }
 
@@ -279,7 +323,7 @@ static int on_recording(void *arg, const struct read_recording *r)
         chosen = choose_formats(x, r);
         rc = chosen ? write_files_of(x, r, chosen, names) : 0;
         if (rc == 0)
-            rc = write_pages_of(x, r, names);
+            rc = write_pages_of(x, r, chosen != 0, names);
     }
     for (unsigned f = 0; f < formats_count; f++)
         free(names[f]);
@@ -494,12 +538,8 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
     buf_put(&help, format_args_help, strlen(format_args_help));
     buf_put(&help, help_end, sizeof(help_end) - 1);
     {
-        const struct cli_spec spec = {buf_cstr(&help) ? buf_cstr(&help) : help_begin,
-                                      "o:b:f:w",
-                                      longs,
-                                      take,
-                                      true,
-                                      format_args_values};
+        const struct cli_spec spec = {
+            buf_cstr(&help) ? buf_cstr(&help) : help_begin, "o:b:f:wm:", longs, take, true, values};
 
         status = cli_parse(cli, &spec, w, argc, argv);
     }
@@ -521,6 +561,8 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     w.formats |= w.formats ? 0 : 1;
     if (!format_args_fit(&w.options, w.formats, why))
         return cli_usage(cli, "%s", why);
+    w.options.waveform = !w.no_waveform;
+    w.options.output = w.output;
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
     if (!paths) {
         err_set(&err, ERR_NOMEM, "out of memory");

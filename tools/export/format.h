@@ -25,12 +25,22 @@ enum {
     FORMAT_OPTION_WORDS = 1,  /* --words: a time for each word */
     FORMAT_OPTION_LAYOUT = 2, /* --style, --max-...: how its cues are made */
     FORMAT_OPTION_SOUNDS = 4, /* --sounds: in brackets where nobody speaks */
+    FORMAT_OPTION_MEDIA = 8,  /* --media, --no-waveform, --allow-unsandboxed: sound beside it */
+};
+enum format_media { /* what a page plays */
+                    FORMAT_MEDIA_LINK,
+                    FORMAT_MEDIA_COPY,
+                    FORMAT_MEDIA_OPUS,
+                    FORMAT_MEDIA_NONE,
 };
 struct format_options {
     unsigned given; /* FORMAT_OPTION_...: what somebody asked for */
     bool words, sounds;
     bool plain; /* a cue is a segment, on one line */
     struct subtitle_limits limits;
+    enum format_media media;
+    bool waveform, unsandboxed;
+    const char *output; /* the export's folder, as the user gave it */
 };
 
 struct store;

@@ -89,7 +89,8 @@ bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[F
         unsigned option;
         const char *says;
     } options[] = {{FORMAT_OPTION_LAYOUT, "how subtitles are laid out"},
-                   {FORMAT_OPTION_SOUNDS, "--sounds"}};
+                   {FORMAT_OPTION_SOUNDS, "--sounds"},
+                   {FORMAT_OPTION_MEDIA, "--media, --no-waveform and --allow-unsandboxed"}};
     char names[200];
 
     if ((o->given & FORMAT_OPTION_WORDS) && !(formats_taking(FORMAT_OPTION_WORDS) & chosen)) {

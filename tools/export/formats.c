@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/export/formats/writers.h"
+#include "tools/export/html/html_format.h"
 
 const struct format formats[] = {
     {.name = "txt",
@@ -47,6 +48,12 @@ const struct format formats[] = {
      .about = "who speaks when",
      .needs = FORMAT_TURNS,
      .write = write_rttm},
+    {.name = "html",
+     .ending = "html",
+     .about = "a folder of pages to read, hear and search by",
+     .needs = FORMAT_TEXT,
+     .takes = FORMAT_OPTION_MEDIA,
+     .folder = &html_folder},
 };
 const unsigned formats_count = sizeof(formats) / sizeof(formats[0]);
 _Static_assert(sizeof(formats) / sizeof(formats[0]) <= FORMATS_MAX, "a set has room for each");
