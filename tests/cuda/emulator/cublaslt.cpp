@@ -280,6 +280,20 @@ void compute(const problem &p, float alpha, const char *a, const char *b, float 
     }
 }
 
+/* "product TYPE INTO COMPUTE EPILOGUE, m n k, leading dimensions, batch, alignments": numbers as
+ * the library's headers have them. */
+void ask(const problem &p, const preference &q)
+{
+    std::string line = "product";
+
+    for (int64_t n :
+         {(int64_t)p.a.type, (int64_t)p.d.type, (int64_t)p.op.compute, (int64_t)p.op.epilogue, p.m,
+          p.n, p.k, p.a.ld, p.b.ld, p.d.ld, (int64_t)p.d.batch, (int64_t)q.align_a,
+          (int64_t)q.align_b, (int64_t)q.align_d})
+        line += " " + std::to_string(n);
+    question(line);
+}
+
 template <class T> bool take(T *at, const void *value, size_t bytes)
 {
     if (bytes != sizeof(T))
@@ -446,6 +460,7 @@ EMULATED_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     uint64_t workspace = workspace_for(p);
     uint32_t least = p.a.type == CUDA_R_8I ? 4 : p.a.type == CUDA_R_8F_E4M3 ? 16 : 1;
 
+    ask(p, q);
     *count = 0;
     if (status == CUBLAS_STATUS_SUCCESS &&
         (q.align_a < least || q.align_b < least || q.align_d < least))

@@ -166,6 +166,19 @@ cudnnStatus_t finalize_graph(descriptor &d)
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* "attention bf16 WINDOWS HEADS N SIZE", and the strides of q, k, v and of what comes out. */
+void ask(const attention &a)
+{
+    std::string line = a.q.type == CUDA_R_16F ? "attention f16" : "attention bf16";
+
+    for (int64_t dim : a.q.dims)
+        line += " " + std::to_string(dim);
+    for (const tensor4 *t : {&a.q, &a.k, &a.v, &a.o})
+        for (int64_t stride : t->strides)
+            line += " " + std::to_string(stride);
+    question(line);
+}
+
 /* What the fused kernels take: 16 bit, head sizes of multiples of 8 up to 128, dense along them. */
 cudnnStatus_t finalize_heuristic(descriptor &d)
 {
@@ -177,6 +190,7 @@ cudnnStatus_t finalize_heuristic(descriptor &d)
         return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a heuristic lacks its graph or its mode");
     const attention &a = *graph->op;
 
+    ask(a);
     const char *refusal =
         getenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES"); /* for tests: "memory", "all" */
     if (refusal && strcmp(refusal, "memory") == 0)

@@ -3,12 +3,14 @@
  * Environment, read once, at the first call:
  *   NIGHTSHIFT_EMULATED_GPUS="24GiB,8GiB"  devices and their memory (default one of 24 GiB)
  *   NIGHTSHIFT_EMULATED_CC="9.0,7.5"       compute capabilities; the last one holds for the rest
- *   NIGHTSHIFT_EMULATED_ASYNC=1            queue everything, and run it as late as is legal;
- * threads of a block then run from the last to the first NIGHTSHIFT_EMULATED_GUARD=1 device memory
- * cannot be touched by the host's code NIGHTSHIFT_EMULATED_FAIL="malloc:17"   the 17th cudaMalloc
- * fails; "hostalloc:N" the same of pinned memory; "launch:N" an illegal address from the Nth kernel
- * on, for good; "nodriver"; "nodevice"; "olddriver" CUDA_VISIBLE_DEVICES                   as the
- * real run time takes it
+ *   NIGHTSHIFT_EMULATED_DRY=1              everything is checked and nothing is computed or moved:
+ * for models whose shapes alone are wanted NIGHTSHIFT_EMULATED_QUESTIONS=FILE     what cuBLASLt and
+ * cuDNN are asked for goes there, once each NIGHTSHIFT_EMULATED_ASYNC=1            queue
+ * everything, and run it as late as is legal; threads of a block then run from the last to the
+ * first NIGHTSHIFT_EMULATED_GUARD=1 device memory cannot be touched by the host's code
+ * NIGHTSHIFT_EMULATED_FAIL="malloc:17"   the 17th cudaMalloc fails; "hostalloc:N" the same of
+ * pinned memory; "launch:N" an illegal address from the Nth kernel on, for good; "nodriver";
+ * "nodevice"; "olddriver" CUDA_VISIBLE_DEVICES                   as the real run time takes it
  *
  * All state is behind one lock, which is held while kernels run: several threads may use several
  * devices, but nothing of theirs overlaps. */
@@ -61,7 +63,7 @@ struct machine {
     std::recursive_mutex lock;
     cudaError_t absent; /* cudaSuccess, or why there is no device */
     int driver;
-    bool async, guard;
+    bool async, guard, dry;
     std::vector<device> devices;
     std::map<char *, size_t> pinned;
     std::vector<struct CUstream_st *> streams;
@@ -97,6 +99,9 @@ void drain_all(void);
  * capture. */
 cudaError_t unless_capturing(const char *call);
 bool capturing(cudaStream_t stream);
+
+/* A line for the file of questions: once. */
+void question(const std::string &line);
 
 /* Runs a grid now. */
 void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, char *shared_begin,
