@@ -17,31 +17,25 @@ static int64_t text_ms(const struct msg_shard_done *m)
 static int merge_segments(const struct msg_shard_done *const *of, uint32_t n,
                           struct msg_shard_done *ret, struct err *err)
 {
+    uint32_t next[RESULT_SOURCES_MAX] = {0};
     uint64_t all = 0;
-    uint32_t at = 0;
 
     for (uint32_t i = 0; i < n; i++)
         all += of[i]->segment_count;
     ret->segments = all < UINT32_MAX ? calloc(all + 1, sizeof(*ret->segments)) : NULL;
     if (!ret->segments)
         return err_set(err, ERR_NOMEM, "no memory for a shard's segments");
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < of[i]->segment_count; k++) {
-            ret->segments[at] = of[i]->segments[k];
-            ret->segments[at++].source = i + 1;
-        }
-    ret->segment_count = at;
-    /* Each source's are ascending: merging them keeps equal ones in their order. */
-    for (uint32_t i = 1; i < at; i++) {
-        struct result_segment s = ret->segments[i];
-        uint32_t k = i;
+    /* Each source's are ascending; of those that begin together the first source's comes first. */
+    for (ret->segment_count = 0; ret->segment_count < all; ret->segment_count++) {
+        uint32_t first = n;
 
-        for (; k > 0 && (ret->segments[k - 1].start_ms > s.start_ms ||
-                         (ret->segments[k - 1].start_ms == s.start_ms &&
-                          ret->segments[k - 1].source > s.source));
-             k--)
-            ret->segments[k] = ret->segments[k - 1];
-        ret->segments[k] = s;
+        for (uint32_t i = 0; i < n; i++)
+            if (next[i] < of[i]->segment_count &&
+                (first == n ||
+                 of[i]->segments[next[i]].start_ms < of[first]->segments[next[first]].start_ms))
+                first = i;
+        ret->segments[ret->segment_count] = of[first]->segments[next[first]++];
+        ret->segments[ret->segment_count].source = first + 1;
     }
     return 0;
 }
