@@ -7,6 +7,7 @@
  * algorithm asks for is filled with NaN, so that nobody keeps anything there. */
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -462,6 +463,9 @@ EMULATED_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
 
     ask(p, q);
     *count = 0;
+    const char *told = getenv("NIGHTSHIFT_EMULATED_CUBLASLT_REFUSES"); /* for tests: "epilogues" */
+    if (told && strcmp(told, "epilogues") == 0 && p.op.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+        return refuse("told to refuse");
     if (status == CUBLAS_STATUS_SUCCESS &&
         (q.align_a < least || q.align_b < least || q.align_d < least))
         status = refuse("8-bit matrices that are not aligned");
