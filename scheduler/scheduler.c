@@ -14,6 +14,7 @@
 #include "scheduler/run_control.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
+#include "scheduler/run/metrics_file.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
 #include "scheduler/run/report.h"
@@ -82,6 +83,7 @@ static void on_tick(uv_timer_t *timer)
         look_for_retries(run);
     report_tick(run, now);
     diary_tick(run, now);
+    metrics_file_tick(run, now);
     run_touch(run);
 }
 
@@ -300,6 +302,7 @@ static void last_words(struct run *run)
     run_flush(run);
     figures_totals(run);
     diary_end(run);
+    metrics_file_end(run);
     run->trouble_next_ms = 0;
     run_flush(run);
     catalog_watch_place(run);

@@ -6,8 +6,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
-/* One device may have several workers. */
-static void name_device(const struct run *run, uint32_t index, char *ret, size_t cap)
+void diary_device(const struct run *run, uint32_t index, char *ret, size_t cap)
 {
     const struct device *list = run->devices->list;
     uint32_t before = 0;
@@ -31,7 +30,7 @@ static void name_devices(const struct run *run, char *ret, size_t cap)
         char name[48], memory[32] = "";
         int more;
 
-        name_device(run, i, name, sizeof(name));
+        diary_device(run, i, name, sizeof(name));
         if (d->kind != DEVICE_CPU && d->memory_total > 0)
             snprintf(memory, sizeof(memory), " (%.1f GB)", (double)d->memory_total / 1e9);
         more = snprintf(ret + n, cap - n, "%s%s%s%s%s", i > 0 ? ", " : "", name,
@@ -93,8 +92,10 @@ static void note_device(struct run *run, struct run_worker *w)
         .windows = s->windows,
     };
 
-    name_device(run, w->index, name, sizeof(name));
+    diary_device(run, w->index, name, sizeof(name));
     run_check(run, ledger_sample(run->ledger, &sample, &err), &err);
+    w->busy_before_ms += s->busy_ms;
+    w->audio_before_ms += s->audio_ms;
     *s = (struct run_stretch){0};
 }
 

@@ -11,6 +11,9 @@
 
 #define DIARY_STRETCH_MS 300000
 
+/* A worker's device as the catalog and metrics name it: "cuda:0"; one device may have several
+ * workers: "cpu #2". */
+void diary_device(const struct run *run, uint32_t worker, char *ret, size_t cap);
 /* Why it ended, as in store_run; "": it is on. Static. */
 const char *diary_why(const struct run *run);
 int diary_begin(struct run *run, struct err *err); /* the catalog is open, the ledger empty */

@@ -24,6 +24,7 @@
  *   run/remembered_batch.c  what is remembered of the devices
  *   run/diary.c         what is kept of it in the catalog
  *   run/figures.c       what is counted, and when it will be over
+ *   run/metrics_file.c  its figures in a file for Prometheus
  *   run/report.c        what people see
  *
  * Everything runs on the loop's thread. Work is done in loop_turn_steps, called in each turn of the
@@ -99,7 +100,8 @@ struct run_worker {
     struct run_memory use;
     uint64_t memory_bytes; /* that it holds now: the device's, or a host worker's own */
     struct run_stretch stretch;
-    uint64_t peak_bytes, predicted_bytes; /* of device memory, in the whole run */
+    int64_t busy_before_ms, audio_before_ms; /* in the stretches before */
+    uint64_t peak_bytes, predicted_bytes;    /* of device memory, in the whole run */
 };
 
 struct run_task { /* known to the planner */
@@ -238,7 +240,8 @@ struct run {
     struct store_totals totals;
     int64_t totals_at_ms, totals_cost_ms;
     uint64_t totals_done, totals_failed; /* tasks_done, _failed when totals were read */
-    int64_t report_due_ms, json_due_ms;
+    int64_t report_due_ms, json_due_ms, metrics_due_ms;
+    bool metrics_told; /* that they cannot be written */
     bool line_shown, tty, color;
     bool named; /* the first recording that went to a worker was said */
     const char *note;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""run --on-finish: what the command is told, and that whatever it does changes nothing of the run's end."""
+"""run --on-finish: what the command is told, and that whatever it does changes nothing of the run's end. And
+its figures in a file."""
 import json
 import os
 import shutil
@@ -50,6 +51,27 @@ class OnFinish(night.Night):
                                  env={"NIGHTSHIFT_ON_FINISH_SECONDS": 1})
         self.assertIn("the command was ended after 1 s", answer.err)
         self.assertLess(time.monotonic() - began, 400)
+
+    def test_metrics(self):
+        path = os.path.join(self.dir, "n.prom")
+        self.run_to_end("--metrics", path, "--on-finish", "cp n.prom seen")
+        values, types = {}, {}
+        for line in self.file("seen").splitlines():
+            words = line.split(" ")
+            if line.startswith("# TYPE"):
+                types[words[2]] = words[3]
+            elif not line.startswith("#"):
+                values[words[0]] = float(words[1])
+                self.assertIn(words[0].partition("{")[0], types)
+        for name, value in (("run_on", 0), ("run_recordings_done_total", 1), ("run_recordings_failed_total", 1),
+                            ('recordings{state="done"}', 1), ('recordings{state="to_do"}', 0)):
+            self.assertEqual(value, values["nightshift_" + name], name)
+        audio = values["nightshift_run_audio_seconds_total"]
+        self.assertGreater(audio, 1)
+        self.assertAlmostEqual(audio, values['nightshift_device_audio_seconds_total{device="cpu"}'])
+        self.assertEqual([], [name for name in os.listdir(self.dir) if name.endswith(".new")])
+        answer = self.run_to_end("--metrics", os.path.join(self.dir, "none", "x"))
+        self.assertEqual(1, answer.err.count("the run goes on without"), answer.err)
 
     def test_a_run_that_cannot_begin(self):
         answer = self.run_to_end("--devices", "cuda:77", "--on-finish", self.TELL, status=None)

@@ -48,6 +48,7 @@ static const char help[] =
     "                         another puts windows elsewhere, some words change\n"
     "      --attempts=N       tries before a recording is set aside (default: 3)\n"
     "      --worker-silence=LENGTH   restart a worker silent so long (default: 30s)\n"
+    "      --metrics=FILE     figures for Prometheus, replaced every ten seconds\n"
     "      --on-finish=CMD    have /bin/sh run this in the end, with the report on\n"
     "                         its standard input; see NIGHTSHIFT_WHY in the manual\n"
     "      --strict           exit status 65 when a recording failed\n"
@@ -93,6 +94,7 @@ enum {
     OPT_SHARD,
     OPT_ATTEMPTS,
     OPT_SILENCE,
+    OPT_METRICS,
     OPT_ON_FINISH,
     OPT_STRICT,
     OPT_PROGRESS,
@@ -117,6 +119,7 @@ static const struct option longs[] = {
     {"shard", required_argument, NULL, OPT_SHARD},
     {"attempts", required_argument, NULL, OPT_ATTEMPTS},
     {"worker-silence", required_argument, NULL, OPT_SILENCE},
+    {"metrics", required_argument, NULL, OPT_METRICS},
     {"on-finish", required_argument, NULL, OPT_ON_FINISH},
     {"strict", no_argument, NULL, OPT_STRICT},
     {"progress", no_argument, NULL, OPT_PROGRESS},
@@ -198,6 +201,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return cli_u32("--attempts", value, 1, 100, &o->attempts, err);
     case OPT_SILENCE:
         return take_length("--worker-silence", value, 1000, 86400000, &o->worker_silence_ms, err);
+    case OPT_METRICS:
+        o->metrics = value;
+        return 0;
     case OPT_ON_FINISH:
         w->on_finish = value;
         return 0;
