@@ -25,12 +25,14 @@ enum {
     FORMAT_OPTION_WORDS = 1,  /* --words: a time for each word */
     FORMAT_OPTION_LAYOUT = 2, /* --style, --max-...: how its cues are made */
     FORMAT_OPTION_SOUNDS = 4, /* --sounds: in brackets where nobody speaks */
+    FORMAT_OPTION_URL = 8,    /* --url: where the files will be published */
 };
 struct format_options {
     unsigned given; /* FORMAT_OPTION_...: what somebody asked for */
     bool words, sounds;
     bool plain; /* a cue is a segment, on one line */
     struct subtitle_limits limits;
+    const char *url; /* valid UTF-8, http or https, without a slash at its end; NULL */
 };
 
 struct store;
@@ -58,7 +60,7 @@ struct format {
     unsigned needs;     /* FORMAT_TEXT ... */
     unsigned takes;     /* FORMAT_OPTION_WORDS ... */
     bool dropped;       /* can say that its texts are what was not believed */
-    /* The file of one recording, behind what is in `out`. What is missing in the document is not
+    /* The file of one recording, into `out`, which is empty. What is missing in the document is not
      * known; what has control characters or the format's own marks is made harmless. ERR_LIMIT,
      * ERR_NOMEM; a buffer that failed is the caller's to see. NULL: a folder writes it. */
     int (*write)(const struct document *d, const struct format_options *o, struct buf *out,
