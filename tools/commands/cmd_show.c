@@ -36,7 +36,7 @@ static const char help[] =
     "  -f, --format=FORMAT  a file as of `nightshift export` (txt, srt, vtt, tsv,\n"
     "                       json, rttm), not the page for people\n"
     "  -w, --words, --style, --sounds, --max-line-width, --max-lines, --max-cps,\n"
-    "      --min-duration, --max-duration, --gap\n"
+    "      --min-duration, --max-duration, --gap, --url\n"
     "                       how the file is made, as `nightshift export --help` says\n"
     "  -d, --dropped        instead of the transcript: what was not believed (for\n"
     "                       people, vtt and json, which say so)\n"

@@ -49,6 +49,35 @@ void escape_line(struct buf *out, const char *s, enum escape how)
     }
 }
 
+void escape_uri(struct buf *out, const char *s, size_t len, bool path)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)s[i];
+
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            c == '-' || c == '.' || c == '_' || c == '~' || (path && c == '/'))
+            buf_put_u8(out, c);
+        else
+            buf_printf(out, "%%%02X", c);
+    }
+}
+
+void escape_csv(struct buf *out, const char *s)
+{
+    struct buf line = BUF_INIT;
+
+    escape_line(&line, s, ESCAPE_NONE);
+    escape_put(out, s[0] && strchr("=+-@", s[0]) ? "\" " : "\"");
+    for (size_t i = 0; i < line.len; i++) {
+        if (line.data[i] == '"')
+            buf_put_u8(out, '"');
+        buf_put_u8(out, line.data[i]);
+    }
+    buf_put_u8(out, '"');
+    out->failed |= line.failed;
+    buf_free(&line);
+}
+
 void escape_json(struct buf *out, const char *s)
 {
     escape_put(out, "\"");

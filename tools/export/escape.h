@@ -3,6 +3,7 @@
 #define NIGHTSHIFT_TOOLS_EXPORT_ESCAPE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -20,6 +21,13 @@ enum escape {
     ESCAPE_XML, /* the same and quotes; what XML cannot have, U+FFFE and U+FFFF, becomes U+FFFD */
 };
 void escape_line(struct buf *out, const char *s, enum escape how);
+
+/* Percent-encoded, as a part of a URI; a '/' stays when `path`. */
+void escape_uri(struct buf *out, const char *s, size_t len, bool path);
+
+/* A field of RFC 4180's CSV, on one line. What a spreadsheet would take for a formula has a blank
+ * in front. */
+void escape_csv(struct buf *out, const char *s);
 
 /* A JSON string with its quotes. */
 void escape_json(struct buf *out, const char *s);

@@ -26,12 +26,13 @@ enum {
     FORMAT_OPTION_LAYOUT = 2, /* --style, --max-...: how its cues are made */
     FORMAT_OPTION_SOUNDS = 4, /* --sounds: in brackets where nobody speaks */
     FORMAT_OPTION_MEDIA = 8,  /* --media, --no-waveform, --allow-unsandboxed: sound beside it */
+    FORMAT_OPTION_URL = 16,   /* --url: where the files will be published */
 };
-enum format_media { /* what a page plays */
-                    FORMAT_MEDIA_LINK,
-                    FORMAT_MEDIA_COPY,
-                    FORMAT_MEDIA_OPUS,
-                    FORMAT_MEDIA_NONE,
+enum format_media {
+    FORMAT_MEDIA_LINK, /* what a page plays: the recording where it lies */
+    FORMAT_MEDIA_COPY,
+    FORMAT_MEDIA_OPUS,
+    FORMAT_MEDIA_NONE,
 };
 struct format_options {
     unsigned given; /* FORMAT_OPTION_...: what somebody asked for */
@@ -41,6 +42,7 @@ struct format_options {
     enum format_media media;
     bool waveform, unsandboxed;
     const char *output; /* the export's folder, as the user gave it */
+    const char *url;    /* valid UTF-8, http or https, without a slash at its end; NULL */
 };
 
 struct store;
@@ -68,7 +70,7 @@ struct format {
     unsigned needs;     /* FORMAT_TEXT ... */
     unsigned takes;     /* FORMAT_OPTION_WORDS ... */
     bool dropped;       /* can say that its texts are what was not believed */
-    /* The file of one recording, behind what is in `out`. What is missing in the document is not
+    /* The file of one recording, into `out`, which is empty. What is missing in the document is not
      * known; what has control characters or the format's own marks is made harmless. ERR_LIMIT,
      * ERR_NOMEM; a buffer that failed is the caller's to see. NULL: a folder writes it. */
     int (*write)(const struct document *d, const struct format_options *o, struct buf *out,

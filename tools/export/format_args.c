@@ -20,7 +20,9 @@ const char format_args_help[] =
     "      --min-duration=TIME, --max-duration=TIME\n"
     "                       of a subtitle (default: 833ms and 7s)\n"
     "      --gap=TIME       between two (default: 83ms)\n"
-    "      --sounds         subtitles have sounds in brackets where nobody speaks\n";
+    "      --sounds         subtitles have sounds in brackets where nobody speaks\n"
+    "      --url=URL        iiif: where its files will be published (default:\n"
+    "                       https://example.org)\n";
 
 static int take_style(const char *value, struct format_options *o, struct err *err)
 {
@@ -51,6 +53,25 @@ static int take_gap(const char *value, struct format_options *o, struct err *err
     return rc;
 }
 
+/* Its characters are those of a URI: it stands in JSON as it is. */
+static int take_url(const char *value, struct format_options *o, struct err *err)
+{
+    size_t n = strlen(value), host = strncmp(value, "https://", 8) == 0  ? 8
+                                     : strncmp(value, "http://", 7) == 0 ? 7
+                                                                         : 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (value[i] <= 0x20 || value[i] >= 0x7F || strchr("\"<>\\^`{|}#?", value[i]))
+            host = 0;
+    if (host == 0 || n == host || n > 1000 || value[n - 1] == '/')
+        return err_set(
+            err, ERR_USAGE,
+            "--url wants https://HOST/FOLDER, percent-encoded and without a slash at its "
+            "end");
+    o->url = value;
+    return 0;
+}
+
 bool format_args_take(int option, const char *value, struct format_options *o, int *rc,
                       struct err *err)
 {
@@ -75,10 +96,13 @@ bool format_args_take(int option, const char *value, struct format_options *o, i
         *rc = cli_length("--max-duration", value, 500, 60000, &l->max_ms, err);
     else if (option == FORMAT_ARG_GAP)
         *rc = take_gap(value, o, err);
+    else if (option == FORMAT_ARG_URL)
+        *rc = take_url(value, o, err);
     else
         return false;
     o->given |= option == 'w'                 ? FORMAT_OPTION_WORDS
                 : option == FORMAT_ARG_SOUNDS ? FORMAT_OPTION_SOUNDS
+                : option == FORMAT_ARG_URL    ? FORMAT_OPTION_URL
                                               : FORMAT_OPTION_LAYOUT;
     return true;
 }
@@ -90,7 +114,8 @@ bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[F
         const char *says;
     } options[] = {{FORMAT_OPTION_LAYOUT, "how subtitles are laid out"},
                    {FORMAT_OPTION_SOUNDS, "--sounds"},
-                   {FORMAT_OPTION_MEDIA, "--media, --no-waveform and --allow-unsandboxed"}};
+                   {FORMAT_OPTION_MEDIA, "--media, --no-waveform and --allow-unsandboxed"},
+                   {FORMAT_OPTION_URL, "--url"}};
     char names[200];
 
     if ((o->given & FORMAT_OPTION_WORDS) && !(formats_taking(FORMAT_OPTION_WORDS) & chosen)) {

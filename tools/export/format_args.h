@@ -16,6 +16,7 @@ enum {
     FORMAT_ARG_MAX,
     FORMAT_ARG_GAP,
     FORMAT_ARG_SOUNDS,
+    FORMAT_ARG_URL,
 };
 /* Rows of a table of long options. */
 #define FORMAT_ARGS                                                                          \
@@ -26,8 +27,9 @@ enum {
         {"min-duration", required_argument, NULL, FORMAT_ARG_MIN},                           \
         {"max-duration", required_argument, NULL, FORMAT_ARG_MAX},                           \
         {"gap", required_argument, NULL, FORMAT_ARG_GAP},                                    \
+        {"sounds", no_argument, NULL, FORMAT_ARG_SOUNDS},                                    \
     {                                                                                        \
-        "sounds", no_argument, NULL, FORMAT_ARG_SOUNDS                                       \
+        "url", required_argument, NULL, FORMAT_ARG_URL                                       \
     }
 /* Their lines in a help text. */
 extern const char format_args_help[];

@@ -177,3 +177,22 @@ WRITER(vtt)
     put_segments(d, true, o->words, out);
     return 0;
 }
+
+/* What an oral history's player shows as its transcript: a passage is a cue, not a subtitle. */
+WRITER(ohms)
+{
+    (void)o;
+    (void)err;
+    escape_put(out, "WEBVTT\n\n");
+    if (d->title[0] || d->language[0]) {
+        escape_put(out, "NOTE\n");
+        escape_put(out, d->title[0] ? "Title: " : "");
+        escape_line(out, d->title, ESCAPE_VTT);
+        escape_put(out, d->title[0] ? "\n" : "");
+        escape_put(out, d->language[0] ? "Language: " : "");
+        escape_line(out, d->language, ESCAPE_VTT);
+        escape_put(out, d->language[0] ? "\n\n" : "\n");
+    }
+    put_segments(d, true, false, out);
+    return 0;
+}

@@ -1,4 +1,4 @@
-/* txt and tsv: a line for each segment. */
+/* txt, tsv and csv: a line for each segment. */
 #include "tools/export/escape.h"
 #include "tools/export/formats/writers.h"
 
@@ -32,6 +32,26 @@ WRITER(tsv)
         escape_put(out, "\t");
         escape_line(out, s->speaker, ESCAPE_NONE);
         escape_put(out, "\n");
+    }
+    return 0;
+}
+
+WRITER(csv)
+{
+    (void)o;
+    (void)err;
+    escape_put(out, "start,end,speaker,text\r\n");
+    for (size_t i = 0; i < d->segment_count; i++) {
+        const struct document_segment *s = &d->segments[i];
+
+        escape_time(out, s->start_ms, '.');
+        escape_put(out, ",");
+        escape_time(out, s->end_ms, '.');
+        escape_put(out, ",");
+        escape_csv(out, s->speaker);
+        escape_put(out, ",");
+        escape_csv(out, s->text);
+        escape_put(out, "\r\n");
     }
     return 0;
 }

@@ -15,4 +15,11 @@ WRITER(tsv);   /* Whisper's own, start and end in milliseconds, and the speaker 
 WRITER(json);  /* one object, with lists of segments, turns, sounds, tags and chapters */
 WRITER(rttm);  /* speakers' turns, no text; blanks in names become '_', which part the fields */
 
+WRITER(csv);      /* start, end, speaker, text */
+WRITER(ohms);     /* WebVTT with a cue for each segment and its speaker */
+WRITER(eaf);      /* ELAN: tiers of speakers, and of their words */
+WRITER(textgrid); /* Praat: the same */
+WRITER(iiif);     /* a manifest with a page of W3C annotations */
+WRITER(docx);     /* into an empty buffer */
+
 #endif
