@@ -116,7 +116,7 @@ static void fill_step(struct step *s, int round)
     struct err e;
 
     for (int i = 0; i < ROWS; i++) {
-        rows[i] = (struct token_row){-1, -1, -1, (i + round) % 2};
+        rows[i] = (struct token_row){0, -1, -1, (i + round) % 2};
         asks[i] = (struct choice_ask){.count = 2,
                                       .last = 5,
                                       .before = 215,

@@ -209,6 +209,14 @@ void check_memory(const char *what, const void *p, const layout &l, uint32_t ali
         fail("cublasLtMatmul: %s leaves its piece of device memory", what);
 }
 
+void touch_matrix(const void *p, const layout &l, bool write)
+{
+    for (int32_t b = 0; b < l.batch; b++)
+        for (int64_t c = 0; c < l.cols; c++)
+            touch((const char *)p + (size_t)(b * l.step + c * l.ld) * number_size(l.type),
+                  (size_t)l.rows * number_size(l.type), write);
+}
+
 float gelu_tanh(float x)
 {
     return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
@@ -535,7 +543,15 @@ EMULATED_API cublasStatus_t cublasLtMatmul(
         return invalid("in place, with different layouts");
     if (biased(p.op) && !on_device(p.op.bias, (size_t)p.m * number_size(bias_type(p))))
         fail("cublasLtMatmul: the bias is not device memory");
-    cudaError_t e = enqueue(stream, [=] {
+    cudaError_t e = enqueue(stream, "cublasLtMatmul", [=] {
+        touch_matrix(a, p.a, false);
+        touch_matrix(b, p.b, false);
+        if (fb != 0.0f)
+            touch_matrix(c, p.c, false);
+        if (biased(p.op))
+            touch(p.op.bias, (size_t)p.m * number_size(bias_type(p)), false);
+        touch(workspace, how.workspace, true);
+        touch_matrix(d, p.d, true);
         if (how.workspace > 0)
             memset(workspace, 0xff, how.workspace);
         compute(p, fa, (const char *)a, (const char *)b, fb, (const char *)c, (char *)d);

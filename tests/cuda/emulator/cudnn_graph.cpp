@@ -253,6 +253,17 @@ bool reachable(const tensor4 &t, const void *p)
            on_device(p, (size_t)last * number_size(t.type));
 }
 
+void touch_tensor(const tensor4 &t, const void *p, bool write)
+{
+    for (int64_t b = 0; b < t.dims[0]; b++)
+        for (int64_t h = 0; h < t.dims[1]; h++)
+            for (int64_t i = 0; i < t.dims[2]; i++)
+                touch((const char *)p +
+                          (size_t)(b * t.strides[0] + h * t.strides[1] + i * t.strides[2]) *
+                              number_size(t.type),
+                      (size_t)t.dims[3] * number_size(t.type), write);
+}
+
 /* [n][64] of one batch and head as floats. */
 std::vector<float> head_of(const tensor4 &t, const void *p, int64_t batch, int64_t head)
 {
@@ -483,7 +494,12 @@ EMULATED_API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBacken
     if (!on_device(workspace, (size_t)WORKSPACE))
         fail("cudnnBackendExecute: the workspace is too small");
     memcpy(&factor, scale, sizeof(factor)); /* host memory: by value */
-    return dnn_queued(enqueue(handle->stream, [=] {
+    return dnn_queued(enqueue(handle->stream, "cudnnBackendExecute", [=] {
+        touch_tensor(a->q, q, false);
+        touch_tensor(a->k, k, false);
+        touch_tensor(a->v, vv, false);
+        touch_tensor(a->o, o, true);
+        touch(workspace, (size_t)WORKSPACE, true);
         memset(workspace, 0xff, (size_t)WORKSPACE);
         attend(*a, q, k, vv, o, factor);
     }));

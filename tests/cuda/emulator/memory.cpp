@@ -138,6 +138,7 @@ void set_up(machine &m)
     m.async = setting("NIGHTSHIFT_EMULATED_ASYNC", "0") == "1";
     m.dry = setting("NIGHTSHIFT_EMULATED_DRY", "0") == "1";
     m.guard = setting("NIGHTSHIFT_EMULATED_GUARD", "0") == "1";
+    m.races = setting("NIGHTSHIFT_EMULATED_RACES", "0") == "1";
     physical() = visible((int)sizes.size());
     for (int p : physical()) {
         device d = {};
@@ -156,6 +157,8 @@ void set_up(machine &m)
             madvise(d.base, d.reserved, MADV_HUGEPAGE);
             mprotect(d.base, d.reserved, PROT_NONE);
         }
+        if (m.races)
+            races_device(d.base, d.reserved);
         m.devices.push_back(d);
     }
     m.absent = m.devices.empty() ? cudaErrorNoDevice : cudaSuccess;
@@ -326,6 +329,7 @@ EMULATED_API int64_t nightshift_emulated_count(const char *what)
         {"mallocs", m.mallocs},
         {"hostallocs", m.hostallocs},
         {"launches", m.launches},
+        {"races", races_found()},
         {"blocks", blocks},
         {"bytes", bytes},
         {"pinned", (int64_t)m.pinned.size()},
@@ -524,6 +528,7 @@ EMULATED_API cudaError_t cudaMalloc(void **ret, size_t bytes)
     fill(p, bytes, FRESH);
     memset(p + bytes, RED_BYTE, rounded - bytes + RED);
     d->blocks[p] = bytes;
+    races_forget(p, bytes);
     d->held += rounded;
     *ret = p;
     return cudaSuccess;
