@@ -7,6 +7,8 @@
 
 #include "gpu/devices.h"
 
+#define SCHEDULER_SHARD_MS 300000u /* nominal, where a catalog keeps no other */
+
 /* For tests: other patience, and another program in the worker's place. 0 and NULL: the default. */
 struct scheduler_tuning {
     const char *worker_program; /* instead of /proc/self/exe */
@@ -59,6 +61,7 @@ struct scheduler_options {
     uint32_t worker_silence_ms; /* 0: 30000 */
     bool stage_by_stage;        /* no stage listens to what is decoded for another */
     bool watch;                 /* stay and wait for more to be enqueued */
+    bool early_signal;          /* SIGUSR1 drains it, as SIGTERM does */
     const char *unguarded; /* what the decoders' sandbox lacks here: said, and kept as an event,
                               when the run begins; NULL or "": nothing */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */

@@ -10,6 +10,7 @@
 #include "store/store.h"
 #include "tools/aside.h"
 #include "tools/cli.h"
+#include "tools/parts/part_run.h"
 #include "tools/text.h"
 #include "workers/media/sandbox.h"
 #include "workers/stages/stage.h"
@@ -45,6 +46,10 @@ static const char help[] =
     "                         another puts windows elsewhere, some words change\n"
     "      --attempts=N       tries before a recording is set aside (default: 3)\n"
     "      --worker-silence=LENGTH   restart a worker silent so long (default: 30s)\n"
+    "      --part=FILE        do a part of a catalog (`nightshift split`): on a copy\n"
+    "                         in $SLURM_TMPDIR, $TMPDIR or /tmp, which is written\n"
+    "                         back; SIGUSR1 ends it at a checkpoint, too\n"
+    "      --write-back=LENGTH   so often, beside at the end (default: 5m)\n"
     "      --strict           exit status 65 when a recording failed\n"
     "      --progress, --no-progress   a redrawn line; default: on a terminal\n"
     "      --json             what happens, as one JSON object a line\n"
@@ -62,11 +67,13 @@ static const char help[] =
     "\n"
     "Exit status: 0 when it ended in order, also when recordings failed (see\n"
     "--strict); 69 when no device can be used; 75 when it was interrupted with work\n"
-    "left; others as sysexits.h.\n";
+    "left: run it again, or have it requeued; others as sysexits.h.\n";
 
 struct wanted {
     struct scheduler_options o;
     bool strict, unsandboxed;
+    const char *part; /* NULL: a catalog */
+    uint32_t write_back_ms;
     int progress; /* -1: as the terminal has it */
 };
 
@@ -84,6 +91,8 @@ enum {
     OPT_SHARD,
     OPT_ATTEMPTS,
     OPT_SILENCE,
+    OPT_PART,
+    OPT_WRITE_BACK,
     OPT_STRICT,
     OPT_PROGRESS,
     OPT_NO_PROGRESS,
@@ -105,6 +114,8 @@ static const struct option longs[] = {
     {"shard", required_argument, NULL, OPT_SHARD},
     {"attempts", required_argument, NULL, OPT_ATTEMPTS},
     {"worker-silence", required_argument, NULL, OPT_SILENCE},
+    {"part", required_argument, NULL, OPT_PART},
+    {"write-back", required_argument, NULL, OPT_WRITE_BACK},
     {"strict", no_argument, NULL, OPT_STRICT},
     {"progress", no_argument, NULL, OPT_PROGRESS},
     {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
@@ -174,6 +185,11 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return cli_u32("--attempts", value, 1, 100, &o->attempts, err);
     case OPT_SILENCE:
         return take_length("--worker-silence", value, 1000, 86400000, &o->worker_silence_ms, err);
+    case OPT_PART:
+        w->part = value;
+        return 0;
+    case OPT_WRITE_BACK:
+        return take_length("--write-back", value, 1000, 86400000, &w->write_back_ms, err);
     case OPT_STRICT:
         w->strict = true;
         return 0;
@@ -354,14 +370,69 @@ static void know_stage(const char *name, const char *params_json, struct schedul
         ret->passage_chars = kind->passage_chars(params_json);
 }
 
+/* The run itself, of cli->catalog, and what is said of it. */
+static int run(struct cli *cli, struct wanted *w, struct scheduler_result *r)
+{
+    struct after after;
+    struct err err = {0};
+
+    w->o.catalog = cli->catalog;
+    if (scheduler_run(&w->o, r, &err) != 0)
+        return end_badly(cli, r, &err);
+    after = look_after(cli->catalog);
+    if (!cli->quiet && !cli->json)
+        print_result(r, &after);
+    if (r->interrupted && r->tasks_left > 0)
+        return EX_TEMPFAIL;
+    return w->strict && r->tasks_failed > 0 ? EX_DATAERR : EX_OK;
+}
+
+/* Of a part, on its copy here. A signal that came too early for the run asks for another try. */
+static int run_part(struct cli *cli, struct wanted *w)
+{
+    struct scheduler_result r = {0};
+    struct part_run *p = NULL;
+    struct err err = {0};
+    int status;
+
+    if (part_run_open(w->part, w->write_back_ms, &p, &err) != 0)
+        return cli_fail("run the part", &err, NULL);
+    free(cli->catalog);
+    cli->catalog = strdup(part_run_catalog(p));
+    w->o.early_signal = true;
+    status = !cli->catalog ? EX_OSERR : part_run_stopped(p) ? EX_TEMPFAIL : run(cli, w, &r);
+    if (part_run_close(p, status == EX_OK || status == EX_TEMPFAIL || status == EX_DATAERR,
+                       status == EX_TEMPFAIL ? "interrupted" : "", &err) != 0)
+        return cli_fail("run the part", &err, "Copy it there: nothing is lost.");
+    return status;
+}
+
+/* 0, or the status to leave with: there is nothing to run. */
+static int find_catalog(struct cli *cli, const struct wanted *w)
+{
+    struct err err = {0};
+
+    if (w->part)
+        return w->o.watch || cli->catalog
+                   ? cli_usage(cli, "--part is a catalog by itself, which has an end: no --watch, "
+                                    "no --catalog")
+                   : 0;
+    if (cli_catalog(cli, w->o.watch, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (w->o.watch || access(cli->catalog, F_OK) == 0)
+        return 0;
+    err_set(&err, ERR_MISSING, "there is no catalog '%s'", cli->catalog);
+    return cli_fail("run", &err, "Try `nightshift enqueue PATH` first.");
+}
+
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
     const struct cli_spec spec = {help, "wd:", longs, take, true, NULL};
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
-                       .progress = -1};
+                       .progress = -1,
+                       .write_back_ms = 300000};
     struct scheduler_result r = {0};
     char unguarded[SANDBOX_WORDS];
-    struct after after;
     struct err err = {0};
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
@@ -370,25 +441,14 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     if (optind < argc)
         return cli_usage(cli, "it takes no PATH. `nightshift enqueue %s` comes first",
                          argv[optind]);
-    if (cli_catalog(cli, w.o.watch, &err) != 0)
-        return cli_fail("find the catalog", &err, NULL);
-    if (!w.o.watch && access(cli->catalog, F_OK) != 0) {
-        err_set(&err, ERR_MISSING, "there is no catalog '%s'", cli->catalog);
-        return cli_fail("run", &err, "Try `nightshift enqueue PATH` first.");
-    }
+    status = find_catalog(cli, &w);
+    if (status != 0)
+        return status;
     if (sandbox_demand(w.unsandboxed, unguarded, &err) != 0)
         return cli_fail("run", &err, NULL);
     w.o.unguarded = unguarded;
-    w.o.catalog = cli->catalog;
     w.o.json_events = cli->json;
     w.o.progress =
         w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
-    if (scheduler_run(&w.o, &r, &err) != 0)
-        return end_badly(cli, &r, &err);
-    after = look_after(cli->catalog);
-    if (!cli->quiet && !cli->json)
-        print_result(&r, &after);
-    if (r.interrupted && r.tasks_left > 0)
-        return cli_flush(EX_TEMPFAIL);
-    return cli_flush(w.strict && r.tasks_failed > 0 ? EX_DATAERR : EX_OK);
+    return cli_flush(w.part ? run_part(cli, &w) : run(cli, &w, &r));
 }
