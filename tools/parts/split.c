@@ -23,6 +23,7 @@ struct splitting {
     const struct split_wanted *w;
     struct split_done *ret;
     struct store *st;
+    bool part;      /* it is a part itself, on whatever disk: nothing is written beside it */
     char *place;    /* of this machine */
     char *template; /* an empty catalog there */
     uint32_t shard_ms;
@@ -221,7 +222,7 @@ static int write_parts(struct splitting *s, struct err *err)
 static int split_open(struct splitting *s, struct err *err)
 {
     struct balance_rule rule = {s->w->parts, s->w->part_ms, 0};
-    int rc = store_open(s->w->catalog, STORE_WRITE, &s->st, err);
+    int rc = store_open(s->w->catalog, s->part ? STORE_READ : STORE_WRITE, &s->st, err);
 
     if (rc == 0)
         rc = store_shard_length(s->st, s->w->shard_ms, SCHEDULER_SHARD_MS, &s->shard_ms, err);
@@ -234,6 +235,18 @@ static int split_open(struct splitting *s, struct err *err)
         return rc;
     rc = name_it(s, err);
     return rc == 0 ? write_parts(s, err) : rc;
+}
+
+static bool is_part(const char *catalog)
+{
+    struct parting_about about;
+    struct store *st = NULL;
+    struct err none = {0};
+    bool is =
+        store_open(catalog, STORE_READ, &st, &none) == 0 && parting_about(st, &about, &none) == 0;
+
+    store_close(st);
+    return is;
 }
 
 static int check_output(const char *dir, struct err *err)
@@ -276,10 +289,11 @@ int split_catalog(const struct split_wanted *w, struct split_done *ret, struct e
     *ret = (struct split_done){0};
     if (access(w->catalog, F_OK) != 0)
         return err_set(err, ERR_MISSING, "there is no catalog '%s'", w->catalog);
+    s.part = is_part(w->catalog);
     rc = check_output(w->output, err);
     if (rc == 0)
         rc = part_workplace(&s.place, err);
-    if (rc == 0)
+    if (rc == 0 && !s.part)
         rc = catalog_lock_take(w->catalog, "split", &lock, err);
     if (rc == 0)
         rc = split_open(&s, err);
