@@ -138,6 +138,8 @@ static void take(struct run *run, struct store_task *t)
         .done = t->skip,
         .done_count = t->skip_count,
         .suspect = t->suspect,
+        .first = t->first,
+        .end = t->end,
     };
     struct run_task *rt = calloc(1, sizeof(*rt));
     struct err err = {0};

@@ -27,7 +27,6 @@
 #include "scheduler/working_hours.h"
 #include "store/log_file.h"
 
-#define SHARD_MS 300000u
 #define SILENCE_MS 30000u
 
 static void on_durable(void *arg, int64_t task, int64_t audio_ms)
@@ -153,8 +152,8 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
 
 static void start_loop(struct run *run)
 {
-    uv_signal_t *const stops[] = {&run->sig_int, &run->sig_term, &run->sig_hup};
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    uv_signal_t *const stops[] = {&run->sig_int, &run->sig_term, &run->sig_hup, &run->sig_usr1};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct sigaction now;
     size_t i;
 
@@ -166,11 +165,13 @@ static void start_loop(struct run *run)
     run->commit.data = run;
     uv_signal_init(&run->loop, &run->sig_child);
     run->sig_child.data = run;
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         uv_signal_init(&run->loop, stops[i]);
         stops[i]->data = run;
         /* nohup: a night's run outlives the terminal. */
         if (signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+            continue;
+        if (signals[i] == SIGUSR1 && !run->o->early_signal)
             continue;
         uv_signal_start(stops[i], on_stop_signal, signals[i]);
     }
@@ -197,7 +198,8 @@ static int open_catalog(struct run *run, struct err *err)
     if (rc == 0)
         rc = shard_length_asked(run, err);
     if (rc == 0)
-        rc = store_shard_length(run->st, run->o->shard_ms, SHARD_MS, &run->opt.shard_ms, err);
+        rc = store_shard_length(run->st, run->o->shard_ms, SCHEDULER_SHARD_MS, &run->opt.shard_ms,
+                                err);
     return rc;
 }
 
@@ -327,9 +329,9 @@ static void last_words(struct run *run)
 static void close_loop(struct run *run)
 {
     uv_handle_t *const ours[] = {
-        (uv_handle_t *)&run->prepare,   (uv_handle_t *)&run->tick,     (uv_handle_t *)&run->commit,
-        (uv_handle_t *)&run->sig_int,   (uv_handle_t *)&run->sig_term, (uv_handle_t *)&run->sig_hup,
-        (uv_handle_t *)&run->sig_child,
+        (uv_handle_t *)&run->prepare,  (uv_handle_t *)&run->tick,      (uv_handle_t *)&run->commit,
+        (uv_handle_t *)&run->sig_int,  (uv_handle_t *)&run->sig_term,  (uv_handle_t *)&run->sig_hup,
+        (uv_handle_t *)&run->sig_usr1, (uv_handle_t *)&run->sig_child,
     };
     size_t i;
 

@@ -110,6 +110,9 @@ struct store_task {
     uint32_t *skip;
     uint32_t suspect; /* deaths over it in a row, without a result in between */
     uint32_t sources; /* that it hears by themselves; 0: one, or nobody knows yet */
+    /* The shards that are asked for, up to before `end`: 0 and 0 (all), but in a part of a catalog
+     * (parting/parting.h). */
+    uint32_t first, end;
 };
 void store_task_free(struct store_task *t);
 
@@ -149,6 +152,7 @@ struct store_shard_result {
     double language_prob;
     uint32_t windows, wall_ms;
     const char *device;
+    const char *done_at; /* ISO-8601; NULL: now */
     const struct result_segment *segments;
     size_t segment_count;
     const struct result_sound *sounds;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "store/db.h"
+#include "store/parting/share.h"
 #include "store/stage_row.h"
 
 void store_task_free(struct store_task *t)
@@ -23,7 +24,8 @@ void store_task_free(struct store_task *t)
     "SELECT t.task_id, t.media_id, t.stage_id, t.job_id, t.language, ifnull(t.shards_total, 0), " \
     "t.suspect, " done ", m.size_bytes, m.fingerprint, m.content_hash IS NOT NULL, "              \
     "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw, p.nth, "                                \
-    "(SELECT count(*) FROM source x WHERE x.task_id = t.task_id) FROM task t "
+    "(SELECT count(*) FROM source x WHERE x.task_id = t.task_id), " SHARE_OF "t.task_id) "        \
+    "FROM task t "
 #define PLACES                                       \
     "CROSS JOIN media m ON m.media_id = t.media_id " \
     "CROSS JOIN place p ON p.place_id = m.place_id "
@@ -62,6 +64,10 @@ static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, st
     t->member = db_dup(stmt, 13);
     t->nth = (uint32_t)sqlite3_column_int64(stmt, 14);
     t->sources = (uint32_t)sqlite3_column_int64(stmt, 15);
+    if (sqlite3_column_type(stmt, 16) != SQLITE_NULL &&
+        !share_parse(db_text(stmt, 16), &t->first, &t->end))
+        return err_set(err, ERR_CORRUPT, "catalog: the share of task %lld is none",
+                       (long long)t->task_id);
     if (!t->language || !t->path || !t->member)
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
     return 0;

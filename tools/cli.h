@@ -114,6 +114,9 @@ int cmd_verify(struct cli *cli, int argc, char **argv);
 int cmd_plan(struct cli *cli, int argc, char **argv);
 int cmd_report(struct cli *cli, int argc, char **argv);
 int cmd_score(struct cli *cli, int argc, char **argv);
+int cmd_split(struct cli *cli, int argc, char **argv);
+int cmd_merge(struct cli *cli, int argc, char **argv);
+int cmd_slurm(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
 /* `nightshift probe [--thorough]`, hidden: started by whoever wants to know the GPUs. Sees its
  * arguments as they are; returns the exit status. */

@@ -35,6 +35,8 @@ static const char help[] =
     "  forget           remove results that are superseded, or a stage's\n"
     "  verify           are the bytes of the files what they were?\n"
     "  plan             what a run would do here, and how long it would take\n"
+    "  split, merge     the work of many machines: a catalog in parts, and back\n"
+    "  slurm            the same as an array of a Slurm cluster\n"
     "  doctor           is this machine ready?\n"
     "  model            models: which are here (list), pull, check, path\n"
     "  bench            how fast is this machine?\n"
@@ -86,6 +88,8 @@ static const struct command {
     {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
     {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
     {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"report", cmd_report},
+    {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"split", cmd_split},
+    {"merge", cmd_merge},       {"slurm", cmd_slurm},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -461,8 +461,23 @@ int planner_task_add(struct planner *p, const struct planner_task *in, struct er
     t->id = in->id;
     t->duration_ms = in->duration_ms;
     t->size_bytes = in->size_bytes;
+    t->end = in->end ? in->end : UINT32_MAX;
+    t->shared = in->first > 0 || t->end < UINT32_MAX;
     t->total = in->shards_total;
+    if (t->end < UINT32_MAX && (t->total == 0 || t->total > t->end))
+        t->total = t->end;
     t->suspect = in->suspect;
+    if (in->first >= t->end || in->first >= PLANNER_MAX_SHARDS ||
+        (t->end > PLANNER_MAX_SHARDS && t->end < UINT32_MAX)) {
+        rc = err_set(err, ERR_INPUT, "a share from shard %u to before %u makes no sense", in->first,
+                     in->end);
+        goto out;
+    }
+    for (i = 0; i < in->first; i++)
+        if (mark_done(t, i)) {
+            rc = err_set(err, ERR_NOMEM, "no memory for the plan");
+            goto out;
+        }
     for (i = 0; i < in->done_count; i++) {
         if (in->done[i] >= PLANNER_MAX_SHARDS) {
             rc = err_set(err, ERR_INPUT, "shard %u is more than can be planned", in->done[i]);
@@ -516,8 +531,11 @@ int planner_task_total(struct planner *p, int64_t task, uint32_t shards, uint32_
     if (shards == 0 || shards > PLANNER_MAX_SHARDS)
         return err_set(err, ERR_PROTOCOL, "a recording of %u shards", shards);
     if (t) {
-        t->total = shards > t->done_end ? shards : t->done_end;
-        shards = t->total;
+        uint32_t total = shards > t->done_end ? shards : t->done_end;
+
+        t->total = total < t->end ? total : t->end;
+        if (!t->shared) /* else those done may be none of the recording's */
+            shards = total;
         task_update_leases(p, t);
     }
     *ret = shards;

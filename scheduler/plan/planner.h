@@ -49,6 +49,8 @@ struct planner_task { /* as the catalog knows it; borrowed */
     const uint32_t *done;  /* ascending */
     uint32_t done_count;
     uint32_t suspect; /* deaths over it; 0: it is none */
+    /* Of its shards those before `first` and from `end` on are somebody else's; end 0: none are. */
+    uint32_t first, end;
 };
 
 /* NULL when out of memory. shard_ms: the nominal length of a shard, over 0. */

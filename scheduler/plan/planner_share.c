@@ -236,7 +236,7 @@ static int lease_whole(struct planner *p, uint32_t worker, struct task *t, struc
         while (last > first && bit_get(&t->done, last))
             last--;
         /* The one that has the last shard also confirms the end (and may hash the whole). */
-        if (last == t->total - 1)
+        if (last == t->total - 1 && last + 1 < t->end)
             last = UINT32_MAX;
     }
     rc = lease_add(p, worker, t, first, last, t->suspect, &l, err);

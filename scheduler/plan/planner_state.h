@@ -21,7 +21,9 @@ struct task {
     struct task *next_free; /* in the planner's list of structs to be used again */
     int64_t duration_ms;
     uint64_t size_bytes;
-    uint32_t total; /* shards; 0 unknown */
+    uint32_t total; /* shards; 0 unknown; of a share no more than end */
+    uint32_t end;   /* shards from it on are somebody else's; UINT32_MAX: none */
+    bool shared;    /* the first ones are: they count as done */
     struct bits done;
     uint32_t done_count, done_end; /* done_end: highest done + 1 */
     uint32_t entries;              /* of the queue that point here */

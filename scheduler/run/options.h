@@ -8,6 +8,8 @@
 #include "gpu/devices.h"
 #include "scheduler/plan/hours.h"
 
+#define SCHEDULER_SHARD_MS 300000u /* nominal, where a catalog keeps no other */
+
 /* For tests: other patience, and another program in the worker's place. 0 and NULL: the default. */
 struct scheduler_tuning {
     const char *worker_program; /* instead of /proc/self/exe */
@@ -63,6 +65,7 @@ struct scheduler_options {
     uint32_t worker_silence_ms; /* 0: 30000 */
     bool stage_by_stage;        /* no stage listens to what is decoded for another */
     bool watch;                 /* stay and wait for more to be enqueued */
+    bool early_signal;          /* SIGUSR1 drains it, as SIGTERM does */
     const char *metrics;        /* a file for Prometheus; NULL: none */
     struct hours hours;         /* when it works; local time */
     const char *unguarded; /* what the decoders' sandbox lacks here: said, and kept as an event,

@@ -158,7 +158,7 @@ struct run {
     uv_loop_t loop;
     uv_prepare_t prepare;
     uv_timer_t tick, commit;
-    uv_signal_t sig_int, sig_term, sig_hup, sig_child;
+    uv_signal_t sig_int, sig_term, sig_hup, sig_usr1, sig_child;
     bool loop_started;
 
     struct store *st;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "store/corrections/settle.h"
+#include "store/parting/share.h"
 #include "store/register/voices.h"
 #include "store/results/found.h"
 #include "store/results/naming.h"
@@ -30,12 +31,13 @@ int complete_check(struct store *st, int64_t task_id, const char *now, struct er
     if (rc < 0)
         return rc;
     st->completing += (uint64_t)sqlite3_changes(st->db);
-    return db_run(st, err,
-                  "UPDATE task SET state = 'pending', waits = 'settling', settled_at = NULL, "
-                  "retry_at = NULL, error_code = NULL, error = NULL "
-                  "WHERE " ALL_THERE
-                  "AND state IN ('pending', 'failed') AND waits IS NULL AND " SETTLES,
-                  "i", task_id);
+    rc = db_run(st, err,
+                "UPDATE task SET state = 'pending', waits = 'settling', settled_at = NULL, "
+                "retry_at = NULL, error_code = NULL, error = NULL "
+                "WHERE " ALL_THERE
+                "AND state IN ('pending', 'failed') AND waits IS NULL AND " SETTLES,
+                "i", task_id);
+    return rc < 0 ? rc : share_check(st, task_id, err);
 }
 
 static int drop_heard(struct store *st, int64_t task_id, struct err *err)

@@ -43,7 +43,7 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
                 "windows, wall_ms, device, done_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 "iiiitdiitt", r->task_id, (int64_t)r->seq, r->start_ms, r->end_ms,
                 r->language ? r->language : "", r->language_prob, (int64_t)r->windows,
-                (int64_t)r->wall_ms, r->device ? r->device : "", now);
+                (int64_t)r->wall_ms, r->device ? r->device : "", r->done_at ? r->done_at : now);
     if (rc == 0)
         rc = texts_put(st, r, err);
     if (rc == 0)

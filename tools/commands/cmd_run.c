@@ -11,6 +11,7 @@
 #include "tools/stages_aside.h"
 #include "tools/cli.h"
 #include "tools/on_finish.h"
+#include "tools/parts/part_run.h"
 #include "tools/text.h"
 #include "workers/media/sandbox.h"
 #include "workers/stages/stage.h"
@@ -51,6 +52,10 @@ static const char help[] =
     "      --metrics=FILE     figures for Prometheus, replaced every ten seconds\n"
     "      --on-finish=CMD    have /bin/sh run this in the end, with the report on\n"
     "                         its standard input; see NIGHTSHIFT_WHY in the manual\n"
+    "      --part=FILE        do a part of a catalog (`nightshift split`): on a copy\n"
+    "                         in $SLURM_TMPDIR, $TMPDIR or /tmp, which is written\n"
+    "                         back; SIGUSR1 ends it at a checkpoint, too\n"
+    "      --write-back=LENGTH   so often, beside at the end (default: 5m)\n"
     "      --strict           exit status 65 when a recording failed\n"
     "      --progress, --no-progress   a redrawn line; default: on a terminal\n"
     "      --json             what happens, as one JSON object a line\n"
@@ -69,12 +74,15 @@ static const char help[] =
     "\n"
     "Exit status: 0 when it ended in order, also at --until, or when recordings\n"
     "failed (see --strict); 69 when no device can be used; 75 when it was\n"
-    "interrupted with work left; others as sysexits.h.\n";
+    "interrupted with work left: run it again, or have it requeued; others as\n"
+    "sysexits.h.\n";
 
 struct wanted {
     struct scheduler_options o;
     const char *on_finish; /* NULL: nothing */
     bool strict, unsandboxed;
+    const char *part; /* NULL: a catalog */
+    uint32_t write_back_ms;
     int progress; /* -1: as the terminal has it */
 };
 
@@ -96,6 +104,8 @@ enum {
     OPT_SILENCE,
     OPT_METRICS,
     OPT_ON_FINISH,
+    OPT_PART,
+    OPT_WRITE_BACK,
     OPT_STRICT,
     OPT_PROGRESS,
     OPT_NO_PROGRESS,
@@ -121,6 +131,8 @@ static const struct option longs[] = {
     {"worker-silence", required_argument, NULL, OPT_SILENCE},
     {"metrics", required_argument, NULL, OPT_METRICS},
     {"on-finish", required_argument, NULL, OPT_ON_FINISH},
+    {"part", required_argument, NULL, OPT_PART},
+    {"write-back", required_argument, NULL, OPT_WRITE_BACK},
     {"strict", no_argument, NULL, OPT_STRICT},
     {"progress", no_argument, NULL, OPT_PROGRESS},
     {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
@@ -207,6 +219,11 @@ static int take(void *arg, int option, const char *value, struct err *err)
     case OPT_ON_FINISH:
         w->on_finish = value;
         return 0;
+    case OPT_PART:
+        w->part = value;
+        return 0;
+    case OPT_WRITE_BACK:
+        return take_length("--write-back", value, 1000, 86400000, &w->write_back_ms, err);
     case OPT_STRICT:
         w->strict = true;
         return 0;
@@ -396,14 +413,73 @@ static int status_of(const struct wanted *w, const struct scheduler_result *r)
     return w->strict && r->tasks_failed > 0 ? EX_DATAERR : EX_OK;
 }
 
+/* The run itself, of cli->catalog, and what is said of it. */
+static int run(struct cli *cli, struct wanted *w)
+{
+    struct scheduler_result r = {0};
+    struct after after;
+    struct err err = {0};
+    int status;
+
+    w->o.catalog = cli->catalog;
+    if (scheduler_run(&w->o, &r, &err) != 0) {
+        status = end_badly(cli, &r, &err);
+    } else {
+        after = look_after(cli->catalog);
+        if (!cli->quiet && !cli->json)
+            print_result(&r, &after);
+        status = status_of(w, &r);
+    }
+    status = cli_flush(status);
+    if (w->on_finish)
+        on_finish(w->on_finish, cli->catalog, &r, &err);
+    return status;
+}
+
+/* Of a part, on its copy here. A signal that came too early for the run asks for another try. */
+static int run_part(struct cli *cli, struct wanted *w)
+{
+    struct part_run *p = NULL;
+    struct err err = {0};
+    int status;
+
+    if (part_run_open(w->part, w->write_back_ms, &p, &err) != 0)
+        return cli_fail("run the part", &err, NULL);
+    free(cli->catalog);
+    cli->catalog = strdup(part_run_catalog(p));
+    w->o.early_signal = true;
+    status = !cli->catalog ? EX_OSERR : part_run_stopped(p) ? EX_TEMPFAIL : run(cli, w);
+    if (part_run_close(p, status == EX_OK || status == EX_TEMPFAIL || status == EX_DATAERR,
+                       status == EX_TEMPFAIL ? "interrupted" : "", &err) != 0)
+        return cli_fail("run the part", &err, "Copy it there: nothing is lost.");
+    return status;
+}
+
+/* 0, or the status to leave with: there is nothing to run. */
+static int find_catalog(struct cli *cli, const struct wanted *w)
+{
+    struct err err = {0};
+
+    if (w->part)
+        return w->o.watch || cli->catalog
+                   ? cli_usage(cli, "--part is a catalog by itself, which has an end: no --watch, "
+                                    "no --catalog")
+                   : 0;
+    if (cli_catalog(cli, w->o.watch, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (w->o.watch || access(cli->catalog, F_OK) == 0)
+        return 0;
+    err_set(&err, ERR_MISSING, "there is no catalog '%s'", cli->catalog);
+    return cli_fail("run", &err, "Try `nightshift enqueue PATH` first.");
+}
+
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
     const struct cli_spec spec = {help, "wd:", longs, take, true, NULL};
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
-                       .progress = -1};
-    struct scheduler_result r = {0};
+                       .progress = -1,
+                       .write_back_ms = 300000};
     char unguarded[SANDBOX_WORDS];
-    struct after after;
     struct err err = {0};
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
@@ -412,29 +488,14 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     if (optind < argc)
         return cli_usage(cli, "it takes no PATH. `nightshift enqueue %s` comes first",
                          argv[optind]);
-    if (cli_catalog(cli, w.o.watch, &err) != 0)
-        return cli_fail("find the catalog", &err, NULL);
-    if (!w.o.watch && access(cli->catalog, F_OK) != 0) {
-        err_set(&err, ERR_MISSING, "there is no catalog '%s'", cli->catalog);
-        return cli_fail("run", &err, "Try `nightshift enqueue PATH` first.");
-    }
+    status = find_catalog(cli, &w);
+    if (status != 0)
+        return status;
     if (sandbox_demand(w.unsandboxed, unguarded, &err) != 0)
         return cli_fail("run", &err, NULL);
     w.o.unguarded = unguarded;
-    w.o.catalog = cli->catalog;
     w.o.json_events = cli->json;
     w.o.progress =
         w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
-    if (scheduler_run(&w.o, &r, &err) != 0) {
-        status = end_badly(cli, &r, &err);
-    } else {
-        after = look_after(cli->catalog);
-        if (!cli->quiet && !cli->json)
-            print_result(&r, &after);
-        status = status_of(&w, &r);
-    }
-    status = cli_flush(status);
-    if (w.on_finish)
-        on_finish(w.on_finish, cli->catalog, &r, &err);
-    return status;
+    return w.part ? run_part(cli, &w) : run(cli, &w);
 }

@@ -179,6 +179,46 @@ TEST(a_total_is_at_least_what_is_done)
     planner_free(p);
 }
 
+/* Of a part of a catalog: shards 3 and 4 of a recording alone. */
+TEST(a_share_is_all_there_is)
+{
+    struct planner *p = plan_of(1, 8);
+    struct planner_task t = {.id = 1, .duration_ms = -1, .first = 3, .end = 5};
+    struct planner_step s;
+    struct planner_ended ended;
+    struct err e = {0};
+    uint32_t total;
+
+    assert_ok(planner_task_add(p, &t, &e), e);
+    s = step(p);
+    assert_int_equal(s.first, 3);
+    assert_int_equal(s.last, 4);
+    assert_int_equal(s.skip_count, 0);
+    assert_int_equal(planner_shard(p, s.lease, 5, true, &e), ERR_PROTOCOL);
+    assert_int_equal(planner_shard(p, s.lease, 3, true, &e), 0);
+    assert_int_equal(planner_shard(p, s.lease, 4, true, &e), 0);
+    assert_int_equal(planner_lease_end(p, s.lease, false, 0, &ended, &e), 0);
+    assert_true(ended.complete && !ended.unreported);
+    planner_task_remove(p, 1);
+    /* To the end, wherever that is: it lies before the share. The number told is the recording's.
+     */
+    t = (struct planner_task){.id = 2, .duration_ms = -1, .first = 3};
+    assert_ok(planner_task_add(p, &t, &e), e);
+    s = step(p);
+    assert_int_equal(s.first, 3);
+    assert_int_equal(s.last, UINT32_MAX);
+    assert_int_equal(planner_task_total(p, 2, 2, &total, &e), 0);
+    assert_int_equal(total, 2);
+    assert_int_equal(planner_lease_end(p, s.lease, true, 2, &ended, &e), 0);
+    assert_true(ended.complete);
+    planner_task_remove(p, 2);
+    t = (struct planner_task){.id = 3, .first = 5, .end = 5};
+    assert_int_equal(planner_task_add(p, &t, &e), ERR_INPUT);
+    t = (struct planner_task){.id = 3, .end = PLANNER_MAX_SHARDS + 1};
+    assert_int_equal(planner_task_add(p, &t, &e), ERR_INPUT);
+    planner_free(p);
+}
+
 TEST(done_shards_are_skipped)
 {
     struct planner *p = plan_of(1, 1);

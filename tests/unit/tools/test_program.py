@@ -1114,7 +1114,7 @@ class Output(Program):
         with open(PAGE, encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
         for command in ("enqueue run status report show search export retry cancel pause resume plan doctor "
-                        "model bench score speakers doubts describe verify correct pin forget "
+                        "model bench score speakers doubts describe verify correct pin forget split merge slurm "
                         "version").split():
             with self.subTest(command=command):
                 text = self.run_it(command, "--help", status=0).out

@@ -1,0 +1,18 @@
+/* store/parting/task_results.h - what a task has done, from one catalog into another. Internal to
+ * store/parting/. */
+#ifndef NIGHTSHIFT_STORE_PARTING_TASK_RESULTS_H
+#define NIGHTSHIFT_STORE_PARTING_TASK_RESULTS_H
+
+#include "store/db.h"
+#include "store/parting/shard_held.h"
+
+struct task_results {
+    uint64_t shards, known, segments;
+};
+
+/* Shards that `to` has not yet, their number where it is known, which sources it hears, and of a
+ * settled task its speakers and turns. Within store_begin of `to`. Adds to *ret. */
+int task_results_copy(struct store *from, int64_t from_task, struct store *to, int64_t to_task,
+                      struct shard_held *room, struct task_results *ret, struct err *err);
+
+#endif

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""A catalog's work in parts: what comes back is what one run would have made, in any order, however
+often, and whatever is killed meanwhile."""
+import glob
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import unittest
+import wave
+
+sys.path.insert(0, os.path.dirname(__file__))
+import night
+
+TEXT = ("--model", night.MODEL, "--word-timestamps", "--vad=off")
+OPTIONS = (*TEXT, "--diarize")
+SHARDS = "SELECT count(*) FROM shard"
+RESULTS = "SELECT * FROM results"
+TASKS = ("SELECT p.path, p.member, s.name, t.state, t.shards_total, t.shards_done, t.error_code, "
+         "t.attempts FROM task t JOIN stage s USING (stage_id) JOIN media m USING (media_id) "
+         "JOIN place p ON p.place_id = m.place_id ORDER BY 1, 2, 3")
+MEDIA = ("SELECT size_bytes, fingerprint, content_hash, duration_ms, sample_rate_hz, channels, container, "
+         "codec, title, damage, state, audio_done_ms, audio_tracks FROM media ORDER BY fingerprint")
+TAGS = "SELECT path, member, key, value, source, seq FROM tags ORDER BY 1, 2, 3, 5, 6"
+TURNS = "SELECT path, member, start_ms, end_ms, label FROM turns ORDER BY 1, 2, 3, 4, 5"
+
+
+class Parts(night.Night):
+    """The demo archive, and one recording of some minutes."""
+
+    quiet = {}
+    options = OPTIONS
+
+    def parts(self, folder="parts"):
+        folder = os.path.join(self.dir, folder)
+        return sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".db"))
+
+    @staticmethod
+    def bytes_of(path):
+        with open(path, "rb") as f:
+            return f.read()
+
+    @staticmethod
+    def ask(path, query):
+        connection = sqlite3.connect(path, timeout=30)
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()
+
+    def shards_in_work(self):
+        """Of the copy that a run is at."""
+        for path in glob.glob(os.path.join(self.dir, "nightshift-part-*/part.db")):
+            return self.ask(f"file:{path}", SHARDS)[0][0]
+        return 0
+
+    def rows(self):
+        return [self.sql(q) for q in (RESULTS, TASKS, MEDIA, TAGS, TURNS)]
+
+    def split(self, n, *options, **kw):
+        return self.nightshift("split", f"--into={n}", "--output=parts", *options, **kw)
+
+    def run_part(self, path, *options, status=0, **kw):
+        return self.nightshift("run", "--quiet", "--part", path, *options, status=status, **kw)
+
+    def in_one_night(self):
+        """The rows of an undisturbed run; tried once for all tests of an archive."""
+        key = (self.options, *sorted(os.listdir(self.archive)))
+        if key not in Parts.quiet:
+            kept, self.catalog = self.catalog, os.path.join(self.dir, "quiet.db")
+            self.enqueue(*self.options, self.archive)
+            self.run_to_end("--shard=30s")
+            Parts.quiet[key] = self.rows()
+            self.catalog = kept
+        # Each test's archive lies elsewhere.
+        return Parts.quiet[key]
+
+    def alike(self):
+        def bare(tables):
+            return [[tuple(os.path.basename(v) if isinstance(v, str) and v.startswith("/") else v
+                           for v in row) for row in table] for table in tables]
+        for one, other in zip(bare(self.in_one_night()), bare(self.rows())):
+            self.assertEqual(sorted(one, key=repr), sorted(other, key=repr))
+        self.healthy()
+
+    def demo(self):
+        for name in ("farmer.wav", "market.mp3", "two-voices.opus"):
+            shutil.copy(os.path.join(night.DEMO, "english", name), self.archive)
+        for name in ("reel.tar", "field-notes.mp3"):
+            shutil.copy(os.path.join(night.DEMO, name), self.archive)
+
+    def long(self):
+        """Of some ten shards of half a minute."""
+        with wave.open(os.path.join(night.DEMO, "english/farmer.wav")) as w:
+            params, sound = w.getparams(), w.readframes(w.getnframes())
+        with wave.open(os.path.join(self.archive, "long.wav"), "w") as w:
+            w.setparams(params)
+            while w.tell() < 150 * params.framerate:
+                w.writeframes(sound)
+
+    def begun(self):
+        """So that the length of the long recording is known: a run that was stopped at once."""
+        self.enqueue(*self.options, self.archive)
+        run = self.start_run("--shard=30s", "--slots=1", "--threads=1")
+        self.wait_for("its length", lambda: self.sql(
+            "SELECT 1 FROM media WHERE duration_ms > 140000"), run)
+        run.process.send_signal(signal.SIGINT)
+        run.wait()
+
+    # -- what it is for
+
+    def test_any_order_and_twice(self):
+        self.demo()
+        self.enqueue(*self.options, self.archive)
+        said = self.split(3, "--shard=30s", status=0)
+        self.assertIn("3 parts in parts: ", said.out)
+        first = [self.bytes_of(p) for p in self.parts()]
+        shutil.rmtree(os.path.join(self.dir, "parts"))
+        self.split(3, status=0)
+        self.assertEqual(first, [self.bytes_of(p) for p in self.parts()])
+        for path in self.parts():
+            self.run_part(path)
+        untouched = shutil.copy(self.catalog, os.path.join(self.dir, "untouched.db"))
+        some = self.nightshift("merge", self.catalog, self.parts()[2], self.parts()[1], status=0)
+        self.assertIn("1 of the 3 parts was not given, part-0000 the first of them.", some.out)
+        self.assertIn("Work is left in", some.out)
+        said = self.nightshift("merge", self.catalog, "parts", status=0)
+        self.assertIn("Nothing is left to do.", said.out)
+        self.alike()
+        before = self.rows()
+        again = self.nightshift("merge", self.catalog, "parts", status=0)
+        self.assertIn("0 checkpoints came in, with 0 segments; ", again.out)
+        self.assertEqual(before, self.rows())
+        shutil.copy(untouched, self.catalog)
+        self.nightshift("merge", self.catalog, *self.parts(), status=0)
+        self.alike()
+        self.assertEqual([], self.sql("SELECT * FROM event WHERE kind LIKE 'content-%'"))
+
+    def test_a_long_recording_is_cut(self):
+        self.long()
+        self.begun()
+        said = self.split(3, status=0)
+        self.assertIn("1 of them cut", said.out)
+        cuts = [row for p in self.parts()
+                for row in self.ask(p, "SELECT value FROM setting WHERE name = 'shards:1'")]
+        self.assertEqual(3, len(cuts))
+        # A part of a part comes back to the same catalog.
+        last = self.parts()[2]
+        self.nightshift("split", "--catalog", last, "--into=2", "--output=again", status=0)
+        for path in self.parts()[:2] + self.parts("again"):
+            self.run_part(path)
+        self.nightshift("merge", self.catalog, *self.parts()[:2], "again", status=0)
+        self.assertEqual([("diarize", "settling"), ("transcribe", "done")], self.sql(
+            "SELECT s.name, ifnull(t.waits, t.state) FROM task t JOIN stage s USING (stage_id) ORDER BY 1"))
+        self.run_to_end()
+        self.alike()
+
+    # -- who is stopped, and killed
+
+    def test_the_early_signal(self):
+        self.options = TEXT
+        self.long()
+        self.enqueue(*self.options, self.archive)
+        self.split(1, "--shard=30s", status=0)
+        path, = self.parts()
+        env = {"SLURM_ARRAY_JOB_ID": 7, "SLURM_ARRAY_TASK_ID": 0, "TMPDIR": self.dir}
+        run = self.start_run("--part", path, "--slots=1", "--threads=1", env=env)
+        self.wait_for("a result", self.shards_in_work, run)
+        run.process.send_signal(signal.SIGUSR1)
+        self.assertEqual(night.TEMPFAIL, run.wait())
+        done = self.ask(path, SHARDS)[0][0]
+        self.assertGreater(done, 0)
+        self.assertEqual(
+            [("part-end", "interrupted"), ("part-try", "job 7_0, on " + os.uname().nodename)],
+            self.ask(path, "SELECT kind, text FROM event WHERE kind LIKE 'part-%' ORDER BY 1"))
+        # What was done is taken up; what is left of a try that was killed is what it wrote back.
+        run = self.start_run("--part", path, "--slots=1", "--threads=1", "--write-back=1s", env=env)
+        self.wait_for("a write-back", lambda: self.ask(path, SHARDS)[0][0] > done, run)
+        run.process.kill()
+        run.wait()
+        self.run_part(path, env={"SLURM_RESTART_COUNT": 2, **env})
+        self.assertEqual([], [f for f in os.listdir(os.path.dirname(path)) if "writing" in f])
+        self.nightshift("merge", self.catalog, path, status=0)
+        self.alike()
+
+    def test_merge_is_killed(self):
+        self.demo()
+        self.enqueue(*self.options, self.archive)
+        self.split(2, "--shard=30s", status=0)
+        for path in self.parts():
+            self.run_part(path)
+        chance = random.Random(17)
+        for _ in range(12):
+            with subprocess.Popen([night.PROGRAM, "merge", self.catalog, "parts"], env=self.env(),
+                                  cwd=self.dir, stdout=subprocess.DEVNULL) as merge:
+                try:
+                    merge.wait(chance.uniform(0, 0.15))
+                except subprocess.TimeoutExpired:
+                    merge.kill()
+            # Each part is there as a whole, or not at all.
+            self.assertIn(self.sql("SELECT count(*) FROM media WHERE decoded_at IS NOT NULL")[0][0],
+                          self.sums())
+        self.nightshift("merge", self.catalog, "parts", status=0)
+        self.alike()
+
+    def sums(self):
+        each = [self.ask(p, "SELECT count(*) FROM media WHERE decoded_at IS NOT NULL")[0][0]
+                for p in self.parts()]
+        return {0, each[0], each[0] + each[1]}
+
+    # -- what is refused
+
+    def refused(self, path, sentence):
+        before = self.rows()
+        said = self.nightshift("merge", self.catalog, path, status=night.DATA)
+        self.assertIn(sentence, said.err)
+        self.assertEqual(before, self.rows())
+
+    def test_strangers(self):
+        self.demo()
+        self.enqueue(*self.options, self.archive)
+        said = self.nightshift("split", "--output=parts", status=night.USAGE)
+        self.assertIn("--into=N", said.err)
+        self.split(1, status=0)
+        said = self.split(1, status=night.USAGE)
+        self.assertIn("has parts already", said.err)
+        path, = self.parts()
+        self.run_part(path)
+        self.refused(shutil.copy(self.catalog, os.path.join(self.dir, "copy.db")),
+                     "is a catalog, but no part of one")
+        for change, sentence in (
+                ("UPDATE setting SET value = hex(randomblob(16)) WHERE name = 'part_of'",
+                 "makes no sense"),
+                ("UPDATE setting SET value = lower(hex(zeroblob(16))) WHERE name = 'part_of'",
+                 "is a part of another catalog than"),
+                ("UPDATE setting SET value = '4000000000' WHERE name = 'part'", "makes no sense"),
+                ("UPDATE setting SET value = '60000' WHERE name = 'shard_ms'", "its results do not fit"),
+                ("PRAGMA user_version = 9999", "written by a newer nightshift"),
+                ("PRAGMA user_version = 9", "written by an older nightshift"),
+                ("PRAGMA ignore_check_constraints = 1; UPDATE segment SET end_ms = -1",
+                 "is impossible"),
+                ("PRAGMA ignore_check_constraints = 1; UPDATE speaker SET speech_ms = -1",
+                 "is impossible"),
+                ("PRAGMA ignore_check_constraints = 1; UPDATE shard SET seq = -5 WHERE seq = 0",
+                 "a shard of number -5"),
+                ("UPDATE turn SET end_ms = end_ms, speaker_id = 99999", "is impossible")):
+            with self.subTest(change):
+                bad = shutil.copy(path, os.path.join(self.dir, "bad.db"))
+                with sqlite3.connect(bad) as connection:
+                    connection.executescript("PRAGMA foreign_keys = 0; " + change)
+                connection.close()
+                self.refused(bad, sentence)
+        with open(os.path.join(self.dir, "bad.db"), "r+b") as f:
+            f.truncate(50000)
+        self.nightshift("merge", self.catalog, "bad.db", status=night.DATA)
+        self.nightshift("run", "--part", self.catalog, status=night.DATA)
+        self.nightshift("merge", self.catalog, path, status=0)
+        self.nightshift("split", "--into=2", "--output=more", status=night.NOINPUT)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,271 @@
+/* nightshift merge: what was done in parts of a catalog comes back. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "store/lock.h"
+#include "store/parting/parting.h"
+#include "tools/cli.h"
+#include "tools/parts/part_file.h"
+#include "tools/text.h"
+
+static const char help[] =
+    "Usage: nightshift merge [OPTION]... CATALOG PART...\n"
+    "       nightshift merge [OPTION]... --catalog=FILE PART...\n"
+    "Take over what was done in parts that `nightshift split` made of CATALOG. PART\n"
+    "is a file, or a folder with parts. In which order, and how often, is no matter:\n"
+    "what is here already is left as it is. Each part comes in as a whole or not at\n"
+    "all. Says what is missing.\n"
+    "\n"
+    "      --json           what came in, as JSON\n"
+    "  -c, --catalog=FILE   the catalog\n"
+    "  -q, --quiet          say only what went wrong\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift merge nightshift.db parts\n"
+    "  nightshift merge nightshift.db parts/part-0003.db parts/part-0007.db\n"
+    "\n"
+    "Exit status: 0, also when something is missing; 65 when a part cannot be taken\n"
+    "(the others are); others as sysexits.h has them.\n";
+
+static const struct option longs[] = {{0}};
+
+struct one { /* part */
+    struct parting_about about;
+    struct parting_merged merged;
+    bool good;
+};
+
+struct merging {
+    const struct cli *cli;
+    struct part_list parts;
+    struct one *list; /* [parts.count] */
+    struct store *st;
+};
+
+static int merge_one(struct merging *m, size_t i, struct err *err)
+{
+    struct one *o = &m->list[i];
+    struct store *part = NULL;
+    int rc = store_open(m->parts.paths[i], STORE_READ, &part, err);
+
+    if (rc == 0)
+        rc = parting_about(part, &o->about, err);
+    if (rc == 0)
+        rc = parting_merge(m->st, part, &o->merged, err);
+    store_close(part);
+    o->good = rc == 0;
+    return rc;
+}
+
+/* An error of the catalog's own ends it; one of a part does not keep the others out. */
+static bool is_ours(int code)
+{
+    return code == ERR_FULL || code == ERR_NOMEM || code == ERR_IO || code == ERR_LOCKED;
+}
+
+static int merge_all(struct merging *m, bool *bad, struct err *err)
+{
+    for (size_t i = 0; i < m->parts.count; i++) {
+        struct err why = {0};
+
+        if (merge_one(m, i, &why) == 0)
+            continue;
+        if (is_ours(why.code)) {
+            *err = why;
+            return err->code;
+        }
+        cli_fail("merge a part", &why, "The others are merged.");
+        *bad = true;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------- reports */
+
+static void sum(const struct merging *m, struct parting_merged *ret, uint64_t *open)
+{
+    for (size_t i = 0; i < m->parts.count; i++) {
+        const struct one *o = &m->list[i];
+
+        if (!o->good)
+            continue;
+        ret->shards += o->merged.shards;
+        ret->known += o->merged.known;
+        ret->segments += o->merged.segments;
+        ret->tasks += o->merged.tasks;
+        ret->failed += o->merged.failed;
+        ret->strange += o->merged.strange;
+        *open += o->about.open;
+    }
+}
+
+/* Parts of the same taking apart as the i-th that were not given. *first: the lowest of them. The
+ * i-th must be the first of its taking apart. */
+static uint32_t absent_of(const struct merging *m, size_t i, uint32_t *first)
+{
+    const struct parting_about *a = &m->list[i].about;
+    char *seen = calloc(a->parts, 1);
+    uint32_t n = 0;
+
+    for (size_t k = 0; k < m->parts.count && seen; k++)
+        if (m->list[k].good && strcmp(m->list[k].about.split, a->split) == 0 &&
+            m->list[k].about.number < a->parts)
+            seen[m->list[k].about.number] = 1;
+    for (uint32_t k = a->parts; k-- > 0 && seen;)
+        if (!seen[k]) {
+            *first = k;
+            n++;
+        }
+    free(seen);
+    return n;
+}
+
+static bool is_first(const struct merging *m, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (m->list[k].good && strcmp(m->list[k].about.split, m->list[i].about.split) == 0)
+            return false;
+    return m->list[i].good;
+}
+
+static void print_missing(const struct merging *m)
+{
+    char n[TEXT_LEN], of[TEXT_LEN];
+    uint32_t first = 0, absent;
+
+    for (size_t i = 0; i < m->parts.count; i++) {
+        const struct one *o = &m->list[i];
+
+        if (o->good && o->about.open > 0)
+            printf("%s: %s of its %s tasks %s not done.\n", m->parts.paths[i],
+                   text_count(o->about.open, n),
+                   text_count(o->about.open + o->about.done + o->about.failed, of),
+                   text_plural(o->about.open, "is", "are"));
+        if (is_first(m, i) && (absent = absent_of(m, i, &first)) > 0)
+            printf("%s of the %s parts %s not given, part-%04u the first of them.\n",
+                   text_count(absent, n), text_count(o->about.parts, of),
+                   text_plural(absent, "was", "were"), first);
+    }
+}
+
+static void print_merged(const struct merging *m)
+{
+    struct parting_merged t = {0};
+    char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
+    uint64_t open = 0;
+
+    sum(m, &t, &open);
+    printf("%s %s came in, with %s %s; %s %s here already.\n", text_count(t.shards, a),
+           text_plural(t.shards, "checkpoint", "checkpoints"), text_count(t.segments, b),
+           text_plural(t.segments, "segment", "segments"), text_count(t.known, c),
+           text_plural(t.known, "was", "were"));
+    if (t.failed > 0)
+        printf("%s %s failed there: nightshift status --failures\n", text_count(t.failed, a),
+               text_plural(t.failed, "task", "tasks"));
+    if (t.strange > 0)
+        printf("%s %s of theirs %s not in this catalog any more, and left aside.\n",
+               text_count(t.strange, a), text_plural(t.strange, "task", "tasks"),
+               text_plural(t.strange, "is", "are"));
+    print_missing(m);
+}
+
+/* What is left here: of recordings that were cut, what needs them as a whole. */
+static void print_left(struct merging *m)
+{
+    struct store_totals t;
+    struct err err = {0};
+    char n[TEXT_LEN];
+
+    if (store_totals(m->st, &t, &err) != 0)
+        return;
+    if (t.archive.pending > 0)
+        printf("Work is left in %s %s: `nightshift run` does it here.\n",
+               text_count(t.archive.pending, n),
+               text_plural(t.archive.pending, "recording", "recordings"));
+    else
+        puts("Nothing is left to do.");
+}
+
+static void print_json(const struct merging *m)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < m->parts.count; i++) {
+        const struct one *o = &m->list[i];
+
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "file",
+                      m->parts.paths[i], "merged", (int)o->good, "part",
+                      (json_int_t)o->about.number, "parts", (json_int_t)o->about.parts,
+                      "checkpoints", (json_int_t)o->merged.shards, "known",
+                      (json_int_t)o->merged.known, "segments", (json_int_t)o->merged.segments,
+                      "tasks", (json_int_t)o->merged.tasks, "failed", (json_int_t)o->merged.failed,
+                      "strange", (json_int_t)o->merged.strange, "open", (json_int_t)o->about.open));
+    }
+    json_dumpf(list, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(list);
+}
+
+static int merge(struct merging *m)
+{
+    struct catalog_lock *lock = NULL;
+    struct err err = {0};
+    bool bad = false;
+    int rc, status;
+
+    rc = catalog_lock_take(m->cli->catalog, "merge", &lock, &err);
+    if (rc == 0)
+        rc = store_open(m->cli->catalog, STORE_WRITE, &m->st, &err);
+    if (rc == 0)
+        rc = merge_all(m, &bad, &err);
+    if (rc < 0) {
+        status = cli_fail("merge", &err, NULL);
+    } else {
+        if (m->cli->json)
+            print_json(m);
+        else if (!m->cli->quiet) {
+            print_merged(m);
+            print_left(m);
+        }
+        status = bad ? EX_DATAERR : EX_OK;
+    }
+    store_close(m->st);
+    catalog_lock_release(lock);
+    return cli_flush(status);
+}
+
+int cmd_merge(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "", longs, NULL, true, NULL};
+    struct merging m = {.cli = cli};
+    struct store *there = NULL;
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, NULL, argc, argv), rc;
+
+    if (status >= 0)
+        return status;
+    if (!cli->catalog && optind < argc && !(cli->catalog = strdup(argv[optind++])))
+        return EX_OSERR;
+    if (optind == argc)
+        return cli_usage(cli, "which parts? Their files, or the folder that has them");
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    /* A writer would make a catalog where there is none. */
+    rc = store_open(cli->catalog, STORE_READ, &there, &err);
+    store_close(there);
+    if (rc != 0 && rc != ERR_VERSION)
+        return cli_fail("open the catalog", &err, NULL);
+    err = (struct err){0};
+    rc = part_list_make(argv + optind, argc - optind, &m.parts, &err);
+    if (rc == 0 && !(m.list = calloc(m.parts.count + 1, sizeof(*m.list))))
+        rc = err_set(&err, ERR_NOMEM, "out of memory");
+    status = rc == 0 ? merge(&m) : cli_fail("find the parts", &err, NULL);
+    free(m.list);
+    part_list_free(&m.parts);
+    return status;
+}

@@ -1,0 +1,614 @@
+/* nightshift slurm: a catalog's work as an array of a Slurm cluster, and how far it is. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/utf8.h"
+#include "store/parting/parting.h"
+#include "tools/cli.h"
+#include "tools/parts/part_file.h"
+#include "tools/parts/sbatch.h"
+#include "tools/parts/slurm_call.h"
+#include "tools/parts/split.h"
+#include "tools/text.h"
+
+#define AGAIN ".again" /* the folder of the pieces of a part that was handed out again */
+#define JOBS "slurm.json"
+#define TRIES 3u  /* that end in no order, and a part is reported */
+#define PIECES 4u /* of a part that is handed out again */
+
+static const char help[] =
+    "Usage: nightshift slurm submit --output=DIR [OPTION]...\n"
+    "       nightshift slurm submit --again DIR [OPTION]...\n"
+    "       nightshift slurm status DIR [--json]\n"
+    "Split the catalog's open work into DIR (submit), write DIR/parts.sbatch and\n"
+    "DIR/merge.sbatch, and hand them to sbatch: an array of one task for each part,\n"
+    "and a job that merges when all have ended. A task whose time is up stops at a\n"
+    "checkpoint and is requeued; one that fails otherwise is tried three times. How\n"
+    "far the parts are (status). With --again: of parts that failed three times the\n"
+    "rest is submitted once more, in smaller parts.\n"
+    "\n"
+    "  -o, --output=DIR         the folder of the parts, which all nodes see\n"
+    "      --into=N, --hours-per-part=H, --shard=LENGTH   as of split (default:\n"
+    "                           --hours-per-part=24)\n"
+    "      --again              parts of DIR that failed, see above\n"
+    "      --gpus-per-task=N    default: 1; 0: none is asked for\n"
+    "      --cpus-per-task=N    processors of each task\n"
+    "      --array-throttle=N   so many parts at once, at most\n"
+    "      --partition=NAME, --account=NAME, --time=TIME, --mem=SIZE   as of sbatch\n"
+    "      --merge-node=NAME    the node that has the disk with the catalog; default:\n"
+    "                           any, for a catalog that all nodes see\n"
+    "  -n, --dry-run            write all that, and do not submit it\n"
+    "      --json               as JSON\n"
+    "  -c, --catalog=FILE       the catalog\n"
+    "  -q, --quiet              say only what went wrong\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift slurm submit --output /net/parts --into 32 --time 8:00:00\n"
+    "  nightshift slurm status /net/parts\n"
+    "\n"
+    "Exit status: 0; 66 when nothing is to be done, or there is no Slurm here; 74\n"
+    "when Slurm refuses; others as sysexits.h has them.\n";
+
+struct wanted {
+    struct split_wanted split;
+    struct sbatch sbatch;
+    bool again, dry_run;
+};
+
+enum {
+    OPT_INTO = 256,
+    OPT_HOURS,
+    OPT_SHARD,
+    OPT_AGAIN,
+    OPT_GPUS,
+    OPT_CPUS,
+    OPT_THROTTLE,
+    OPT_PARTITION,
+    OPT_ACCOUNT,
+    OPT_TIME,
+    OPT_MEM,
+    OPT_MERGE_NODE
+};
+
+static const struct option longs[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"into", required_argument, NULL, OPT_INTO},
+    {"hours-per-part", required_argument, NULL, OPT_HOURS},
+    {"shard", required_argument, NULL, OPT_SHARD},
+    {"again", no_argument, NULL, OPT_AGAIN},
+    {"gpus-per-task", required_argument, NULL, OPT_GPUS},
+    {"cpus-per-task", required_argument, NULL, OPT_CPUS},
+    {"array-throttle", required_argument, NULL, OPT_THROTTLE},
+    {"partition", required_argument, NULL, OPT_PARTITION},
+    {"account", required_argument, NULL, OPT_ACCOUNT},
+    {"time", required_argument, NULL, OPT_TIME},
+    {"mem", required_argument, NULL, OPT_MEM},
+    {"merge-node", required_argument, NULL, OPT_MERGE_NODE},
+    {"dry-run", no_argument, NULL, 'n'},
+    {0},
+};
+
+/* It becomes a line of a script. */
+static int take_word(const char *value, const char **ret, struct err *err)
+{
+    static const char fits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                               "._,:@/+=%[]-";
+
+    if (!*value || value[strspn(value, fits)] != 0)
+        return err_set(err, ERR_USAGE, "'%s' is nothing that sbatch would take", value);
+    *ret = value;
+    return 0;
+}
+
+static int take_split(struct split_wanted *s, int option, const char *value, struct err *err)
+{
+    uint32_t hours = 0;
+    int64_t ms = 0;
+    int rc;
+
+    if (option == OPT_INTO)
+        return cli_u32("--into", value, 1, 1000000, &s->parts, err);
+    if (option == OPT_HOURS) {
+        rc = cli_u32("--hours-per-part", value, 1, 1000000, &hours, err);
+        s->part_ms = hours * UINT64_C(3600000);
+        return rc;
+    }
+    rc = cli_length("--shard", value, 30000, 7200000, &ms, err);
+    s->shard_ms = (uint32_t)ms;
+    return rc;
+}
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    switch (option) {
+    case 'o':
+        w->split.output = value;
+        return 0;
+    case 'n':
+        w->dry_run = true;
+        return 0;
+    case OPT_AGAIN:
+        w->again = true;
+        return 0;
+    case OPT_GPUS:
+        return cli_u32("--gpus-per-task", value, 0, 64, &w->sbatch.gpus_per_task, err);
+    case OPT_CPUS:
+        return cli_u32("--cpus-per-task", value, 1, 4096, &w->sbatch.cpus_per_task, err);
+    case OPT_THROTTLE:
+        return cli_u32("--array-throttle", value, 1, 1000000, &w->sbatch.array_throttle, err);
+    case OPT_PARTITION:
+        return take_word(value, &w->sbatch.partition, err);
+    case OPT_ACCOUNT:
+        return take_word(value, &w->sbatch.account, err);
+    case OPT_TIME:
+        return take_word(value, &w->sbatch.time, err);
+    case OPT_MEM:
+        return take_word(value, &w->sbatch.memory, err);
+    case OPT_MERGE_NODE:
+        return take_word(value, &w->sbatch.merge_node, err);
+    default:
+        return take_split(&w->split, option, value, err);
+    }
+}
+
+/* ---------------------------------------------------------------------------------- submitting */
+
+struct jobs { /* of a folder */
+    char array[32], merge[32];
+    char *catalog; /* owned */
+};
+
+static int write_text(const char *dir, const char *name, const char *text, struct err *err)
+{
+    char *path = part_path(dir, name, err);
+    FILE *f = path ? fopen(path, "we") : NULL;
+    bool good = f && text && fputs(text, f) >= 0;
+
+    if (f)
+        good = fclose(f) == 0 && good;
+    if (path && !good)
+        err_sys(err, errno ? errno : EIO, "'%s'", path);
+    free(path);
+    return good ? 0 : err->code;
+}
+
+static int write_scripts(const struct sbatch *s, struct err *err)
+{
+    struct buf parts = BUF_INIT, merge = BUF_INIT;
+    int rc;
+
+    sbatch_parts(s, &parts);
+    sbatch_merge(s, &merge);
+    rc = write_text(s->dir, "parts.sbatch", buf_cstr(&parts), err);
+    if (rc == 0)
+        rc = write_text(s->dir, "merge.sbatch", buf_cstr(&merge), err);
+    buf_free(&parts);
+    buf_free(&merge);
+    return rc;
+}
+
+static int write_jobs(const struct sbatch *s, const struct jobs *j, struct err *err)
+{
+    json_t *o =
+        json_pack("{s:s, s:s, s:s}", "array", j->array, "merge", j->merge, "catalog", s->catalog);
+    char *text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
+    int rc = text ? write_text(s->dir, JOBS, text, err) : err_set(err, ERR_NOMEM, "out of memory");
+
+    free(text);
+    json_decref(o);
+    return rc;
+}
+
+/* `sbatch --parsable` says "12", or "12;cluster". */
+static int submit_one(const char *dir, const char *script, const char *after, char ret[32],
+                      struct err *err)
+{
+    char *path = part_path(dir, script, err), depends[64] = "--begin=now";
+    const char *argv[] = {"sbatch", "--parsable", depends, path, NULL};
+    struct buf out = BUF_INIT;
+    const char *said;
+    size_t n;
+    int rc = path ? 0 : err->code;
+
+    if (after)
+        snprintf(depends, sizeof(depends), "--dependency=afterany:%s", after);
+    if (rc == 0)
+        rc = slurm_call(argv, &out, err);
+    said = rc == 0 && buf_cstr(&out) ? buf_cstr(&out) : "";
+    n = strspn(said, "0123456789");
+    if (rc == 0 && (n == 0 || n > 20))
+        rc = err_set(err, ERR_PROTOCOL, "sbatch says '%.80s', which is no number of a job", said);
+    else if (rc == 0)
+        snprintf(ret, 32, "%.*s", (int)n, said);
+    buf_free(&out);
+    free(path);
+    return rc;
+}
+
+static int submit(const struct sbatch *s, bool dry_run, struct jobs *j, struct err *err)
+{
+    int rc = write_scripts(s, err);
+
+    if (rc == 0 && !dry_run)
+        rc = submit_one(s->dir, "parts.sbatch", NULL, j->array, err);
+    if (rc == 0 && !dry_run)
+        rc = submit_one(s->dir, "merge.sbatch", j->array, j->merge, err);
+    return rc == 0 ? write_jobs(s, j, err) : rc;
+}
+
+static void print_submitted(const struct cli *cli, const struct sbatch *s, const struct jobs *j,
+                            bool dry_run)
+{
+    char n[TEXT_LEN];
+
+    if (cli->json)
+        printf("{\"parts\": %u, \"array\": \"%s\", \"merge\": \"%s\"}\n", s->parts, j->array,
+               j->merge);
+    else if (!cli->quiet && dry_run)
+        printf("%s %s in %s. Next: sbatch %s/parts.sbatch\n", text_count(s->parts, n),
+               text_plural(s->parts, "part", "parts"), s->dir, s->dir);
+    else if (!cli->quiet)
+        printf("%s %s in %s: job %s, and %s merges them. Next: nightshift slurm status %s\n",
+               text_count(s->parts, n), text_plural(s->parts, "part", "parts"), s->dir, j->array,
+               j->merge, s->dir);
+}
+
+/* Of a folder with parts in it. */
+static int submit_folder(const struct cli *cli, struct wanted *w, const char *dir,
+                         const char *catalog, uint32_t parts, struct err *err)
+{
+    struct sbatch s = w->sbatch;
+    struct jobs j = {0};
+    int rc;
+
+    s.dir = dir;
+    s.catalog = catalog;
+    s.parts = parts;
+    rc = submit(&s, w->dry_run, &j, err);
+    if (rc == 0)
+        print_submitted(cli, &s, &j, w->dry_run);
+    return rc;
+}
+
+/* They stand in quotes in a line that Slurm reads. */
+static int check_folder(const char *dir, struct err *err)
+{
+    if (strpbrk(dir, "\"%\\\n$`"))
+        return err_set(err, ERR_USAGE, "Slurm would not take the folder's name: '%s'", dir);
+    return 0;
+}
+
+static int submit_catalog(struct cli *cli, struct wanted *w, struct err *err)
+{
+    struct split_done d;
+    char *dir = NULL;
+    int rc = cli_catalog(cli, false, err);
+
+    if (rc == 0)
+        rc = cli_absolute(w->split.output, &dir, err);
+    if (rc == 0)
+        rc = check_folder(dir, err);
+    w->split.catalog = cli->catalog;
+    w->split.output = dir;
+    if (!w->split.parts && !w->split.part_ms)
+        w->split.part_ms = 24 * UINT64_C(3600000);
+    if (rc == 0)
+        rc = split_catalog(&w->split, &d, err);
+    if (rc == 0)
+        rc = submit_folder(cli, w, dir, cli->catalog, d.parts, err);
+    free(dir);
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------- how far it is */
+
+struct row { /* a part */
+    struct parting_about about;
+    char why[160];  /* it cannot be read: why; else "" */
+    char state[24]; /* Slurm's word; "" none */
+    bool again;     /* its rest was handed out again */
+};
+
+struct folder {
+    char *dir;
+    struct jobs jobs;
+    struct part_list parts;
+    struct row *rows; /* [parts.count] */
+};
+
+static void folder_free(struct folder *f)
+{
+    free(f->dir);
+    free(f->jobs.catalog);
+    free(f->rows);
+    part_list_free(&f->parts);
+}
+
+static void take_job(const json_t *o, const char *name, char ret[32])
+{
+    const char *s = json_string_value(json_object_get(o, name));
+
+    if (s && strlen(s) < 21 && s[strspn(s, "0123456789")] == 0)
+        snprintf(ret, 32, "%s", s);
+}
+
+static int read_jobs_of(struct folder *f, struct err *err)
+{
+    char *path = part_path(f->dir, JOBS, err);
+    json_t *o = path ? json_load_file(path, 0, NULL) : NULL;
+    const char *catalog = json_string_value(json_object_get(o, "catalog"));
+    int rc = path ? 0 : err->code;
+
+    if (rc == 0 && !catalog)
+        rc = err_set(err, ERR_MISSING,
+                     "'%s' is not there, or not what `nightshift slurm submit` writes", path);
+    if (rc == 0) {
+        take_job(o, "array", f->jobs.array);
+        take_job(o, "merge", f->jobs.merge);
+        f->jobs.catalog = strdup(catalog);
+        rc = f->jobs.catalog ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    }
+    json_decref(o);
+    free(path);
+    return rc;
+}
+
+static void look_at_part(const char *path, struct row *r)
+{
+    struct store *st = NULL;
+    struct err err = {0};
+    struct stat info;
+    char *again = NULL;
+
+    if (store_open(path, STORE_READ, &st, &err) != 0 || parting_about(st, &r->about, &err) != 0)
+        utf8_copy(r->why, sizeof(r->why), err.msg);
+    store_close(st);
+    if (asprintf(&again, "%s" AGAIN, path) >= 0) {
+        r->again = stat(again, &info) == 0;
+        free(again);
+    }
+}
+
+/* Lines of "12_7|STATE": of array tasks. What is told later holds. */
+static void take_states(struct folder *f, char *text)
+{
+    char *next = NULL;
+
+    for (char *line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+        char *bar = strchr(line, '|'), *under = strchr(line, '_'), *end = NULL;
+        unsigned long n = under ? strtoul(under + 1, &end, 10) : 0;
+
+        if (!bar || !under || end != bar)
+            continue;
+        bar[1 + strcspn(bar + 1, " +")] = 0;
+        for (size_t i = 0; i < f->parts.count; i++)
+            if (!f->rows[i].why[0] && f->rows[i].about.number == n)
+                snprintf(f->rows[i].state, sizeof(f->rows[i].state), "%s", bar + 1);
+    }
+}
+
+/* Where there is no accounting, or the job is forgotten, the parts themselves say enough. */
+static void ask_slurm(struct folder *f)
+{
+    const char *const past[] = {"sacct",       "-n", "-P",          "-X", "-j",
+                                f->jobs.array, "-o", "JobID,State", NULL};
+    const char *const now[] = {"squeue", "-h", "-r", "-j", f->jobs.array, "-o", "%F_%K|%T", NULL};
+    const char *const *const calls[] = {past, now};
+
+    for (size_t i = 0; i < 2 && f->jobs.array[0]; i++) {
+        struct buf out = BUF_INIT;
+        struct err err = {0};
+
+        if (slurm_call(calls[i], &out, &err) == 0 && buf_cstr(&out))
+            take_states(f, buf_cstr(&out));
+        buf_free(&out);
+    }
+}
+
+static int folder_read(const char *dir, struct folder *f, struct err *err)
+{
+    int rc = cli_absolute(dir, &f->dir, err);
+    char *operand[1];
+
+    operand[0] = f->dir;
+    if (rc == 0)
+        rc = read_jobs_of(f, err);
+    if (rc == 0)
+        rc = part_list_make(operand, 1, &f->parts, err);
+    if (rc == 0 && !(f->rows = calloc(f->parts.count + 1, sizeof(*f->rows))))
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < f->parts.count && rc == 0; i++)
+        look_at_part(f->parts.paths[i], &f->rows[i]);
+    if (rc == 0)
+        ask_slurm(f);
+    return rc;
+}
+
+static bool in_queue(const struct row *r)
+{
+    static const char *const waiting[] = {"PENDING",  "RUNNING",   "CONFIGURING", "COMPLETING",
+                                          "REQUEUED", "SUSPENDED", "REQUEUE_HOLD"};
+
+    for (size_t i = 0; i < sizeof(waiting) / sizeof(waiting[0]); i++)
+        if (strcmp(r->state, waiting[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A try that is on has not failed yet. */
+static uint32_t failed_tries(const struct row *r)
+{
+    uint32_t n = r->about.failed_tries;
+
+    return n > 0 && strcmp(r->state, "RUNNING") == 0 ? n - 1 : n;
+}
+
+static bool has_failed(const struct row *r)
+{
+    return !r->why[0] && r->about.open > 0 && failed_tries(r) >= TRIES;
+}
+
+static const char *word_of(const struct row *r)
+{
+    return r->why[0]            ? "cannot be read"
+           : r->about.open == 0 ? "done"
+           : r->again           ? "handed out again"
+           : has_failed(r)      ? "failed"
+           : in_queue(r)        ? "in the queue"
+           : r->state[0]        ? "left"
+                                : "not begun";
+}
+
+static void print_row(const char *path, const struct row *r)
+{
+    const struct parting_about *a = &r->about;
+    const char *name = strrchr(path, '/');
+    char done[TEXT_LEN], all[TEXT_LEN];
+
+    if (r->why[0]) {
+        printf("%-14s  cannot be read: %s\n", name ? name + 1 : path, r->why);
+        return;
+    }
+    printf("%-14s  %-16s  %-12s  %s of %s tasks done", name ? name + 1 : path, word_of(r),
+           r->state[0] ? r->state : "-", text_count(a->done, done),
+           text_count(a->done + a->failed + a->open, all));
+    if (a->failed > 0)
+        printf(", %s failed", text_count(a->failed, all));
+    if (a->tries > 1)
+        printf(", %u tries", a->tries);
+    putchar('\n');
+}
+
+static void print_folder(const struct folder *f)
+{
+    uint64_t done = 0, bad = 0;
+    char a[TEXT_LEN], b[TEXT_LEN];
+
+    for (size_t i = 0; i < f->parts.count; i++) {
+        const struct row *r = &f->rows[i];
+
+        print_row(f->parts.paths[i], r);
+        done += !r->why[0] && r->about.open == 0;
+        bad += has_failed(r) && !r->again && !in_queue(r);
+    }
+    printf("%s of %s parts done; job %s, merged by %s.\n", text_count(done, a),
+           text_count(f->parts.count, b), f->jobs.array[0] ? f->jobs.array : "none",
+           f->jobs.merge[0] ? f->jobs.merge : "none");
+    if (bad > 0)
+        printf("%s failed three times: their logs say why; nightshift slurm submit --again %s\n",
+               text_count(bad, a), f->dir);
+}
+
+static int print_json(const struct folder *f)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < f->parts.count; i++) {
+        const struct row *r = &f->rows[i];
+
+        json_array_append_new(
+            rows,
+            json_pack("{s:s, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "file", f->parts.paths[i],
+                      "part", (json_int_t)r->about.number, "is", word_of(r), "slurm", r->state,
+                      "done", (json_int_t)r->about.done, "failed", (json_int_t)r->about.failed,
+                      "open", (json_int_t)r->about.open, "tries", (json_int_t)r->about.tries,
+                      "failed_tries", (json_int_t)failed_tries(r)));
+    }
+    json_dumpf(rows, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(rows);
+    return 0;
+}
+
+static int status_of(const struct cli *cli, const char *dir)
+{
+    struct folder f = {0};
+    struct err err = {0};
+    int rc = folder_read(dir, &f, &err);
+
+    if (rc == 0 && cli->json)
+        print_json(&f);
+    else if (rc == 0)
+        print_folder(&f);
+    folder_free(&f);
+    return rc == 0 ? cli_flush(EX_OK) : cli_fail("look at the parts", &err, NULL);
+}
+
+/* ----------------------------------------------------------------------------------- once more */
+
+/* What it has done was merged with the others of its folder; the pieces have the rest. */
+static int again_one(const struct cli *cli, struct wanted *w, const struct folder *f, size_t i,
+                     struct err *err)
+{
+    struct split_wanted split = {.catalog = f->parts.paths[i], .parts = PIECES};
+    struct split_done d;
+    char *dir = NULL;
+    int rc = 0;
+
+    if (asprintf(&dir, "%s" AGAIN, f->parts.paths[i]) < 0)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    split.output = dir;
+    rc = split_catalog(&split, &d, err);
+    if (rc == 0)
+        rc = submit_folder(cli, w, dir, f->jobs.catalog, d.parts, err);
+    free(dir);
+    return rc;
+}
+
+static int submit_again(const struct cli *cli, struct wanted *w, const char *dir, struct err *err)
+{
+    struct folder f = {0};
+    size_t did = 0;
+    int rc = folder_read(dir, &f, err);
+
+    for (size_t i = 0; i < f.parts.count && rc == 0; i++)
+        if (has_failed(&f.rows[i]) && !f.rows[i].again && !in_queue(&f.rows[i])) {
+            rc = again_one(cli, w, &f, i, err);
+            did += rc == 0;
+        }
+    if (rc == 0 && did == 0)
+        rc = err_set(err, ERR_EMPTY, "no part of '%s' failed three times", f.dir);
+    folder_free(&f);
+    return rc;
+}
+
+int cmd_slurm(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "o:n", longs, take, true, NULL};
+    struct wanted w = {.sbatch = {.gpus_per_task = 1}};
+    char self[4096] = "";
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv), left, rc;
+    const char *what;
+
+    if (status >= 0)
+        return status;
+    what = optind < argc ? argv[optind++] : "";
+    left = argc - optind;
+    if (strcmp(what, "status") == 0 && left == 1)
+        return status_of(cli, argv[optind]);
+    if (strcmp(what, "submit") != 0 || left != w.again || (!w.again && !w.split.output))
+        return cli_usage(cli, "it is submit --output=DIR, submit --again DIR or status DIR");
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+        return cli_usage(cli, "where is this program? /proc is missing");
+    w.sbatch.program = self;
+    rc = w.again ? submit_again(cli, &w, argv[optind], &err) : submit_catalog(cli, &w, &err);
+    if (rc == ERR_EMPTY) {
+        cli_fail("submit", &err, "`nightshift status` says what there is.");
+        return EX_NOINPUT;
+    }
+    if (rc != 0)
+        return cli_fail("submit", &err,
+                        rc == ERR_MISSING || rc == ERR_IO
+                            ? "What was written stays; see docs/cluster.md."
+                            : NULL);
+    return cli_flush(EX_OK);
+}

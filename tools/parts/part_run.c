@@ -1,0 +1,252 @@
+#include "tools/parts/part_run.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "store/parting/parting.h"
+#include "tools/parts/part_file.h"
+
+struct part_run {
+    char *file, *place, *local, *whole;
+    int64_t every_ms;
+    pthread_t thread;
+    bool threaded;
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool ended; /* lock */
+};
+
+static const int signals[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int signum)
+{
+    (void)signum;
+    stopped = 1;
+}
+
+/* The run's loop takes them meanwhile, and leaves each as the system has it. */
+static void take_signals(void)
+{
+    struct sigaction take = {.sa_handler = on_signal};
+
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        sigaction(signals[i], &take, NULL);
+}
+
+/* ------------------------------------------------------------------------------- writing back */
+
+static int write_back(struct part_run *p, struct err *err)
+{
+    struct store *st = NULL;
+    int rc;
+
+    unlink(p->whole);
+    rc = store_open(p->local, STORE_READ, &st, err);
+    if (rc == 0)
+        rc = parting_snapshot(st, p->whole, err);
+    store_close(st);
+    if (rc == 0)
+        rc = part_publish(p->whole, p->file, err);
+    unlink(p->whole);
+    return rc;
+}
+
+/* True: the run is over. */
+static bool wait_for_end(struct part_run *p)
+{
+    struct timespec until;
+    bool ended;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += p->every_ms / 1000;
+    until.tv_nsec += p->every_ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&p->lock);
+    while (!p->ended && pthread_cond_timedwait(&p->over, &p->lock, &until) != ETIMEDOUT)
+        continue;
+    ended = p->ended;
+    pthread_mutex_unlock(&p->lock);
+    return ended;
+}
+
+/* What fails now is tried again next time, and at the end. */
+static void *write_backs(void *arg)
+{
+    struct part_run *p = arg;
+
+    while (!wait_for_end(p)) {
+        struct err err = {0};
+
+        if (write_back(p, &err) != 0)
+            log_warn("writing back to '%s' failed, and is tried again later: %s", p->file, err.msg);
+    }
+    return NULL;
+}
+
+static int start_thread(struct part_run *p, struct err *err)
+{
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    int rc;
+
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->over, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&p->thread, NULL, write_backs, p);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    p->threaded = rc == 0;
+    return rc == 0 ? 0 : err_sys(err, rc, "a thread that writes back");
+}
+
+static void end_thread(struct part_run *p)
+{
+    if (!p->threaded)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->ended = true;
+    pthread_cond_signal(&p->over);
+    pthread_mutex_unlock(&p->lock);
+    pthread_join(p->thread, NULL);
+    pthread_cond_destroy(&p->over);
+    pthread_mutex_destroy(&p->lock);
+    p->threaded = false;
+}
+
+/* -------------------------------------------------------------------------- beginning and end */
+
+static void part_run_free(struct part_run *p)
+{
+    part_workplace_leave(p->place);
+    free(p->file);
+    free(p->local);
+    free(p->whole);
+    free(p);
+}
+
+/* Where it runs: "job 12_3, try 2, on node7". */
+static void where(char *ret, size_t cap)
+{
+    const char *job = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID");
+    const char *again = getenv("SLURM_RESTART_COUNT");
+    char host[65] = "";
+    int n = 0;
+
+    gethostname(host, sizeof(host) - 1);
+    if (job && task)
+        n = snprintf(ret, cap, "job %.20s_%.20s, ", job, task);
+    if (again && n >= 0 && (size_t)n < cap)
+        n += snprintf(ret + n, cap - (size_t)n, "requeued %.10s times, ", again);
+    if (n >= 0 && (size_t)n < cap)
+        snprintf(ret + n, cap - (size_t)n, "on %s", host);
+}
+
+static int note(struct part_run *p, int (*fn)(struct store *st, const char *text, struct err *err),
+                const char *text, struct err *err)
+{
+    struct store *st = NULL;
+    int rc = store_open(p->local, STORE_WRITE, &st, err);
+
+    if (rc == 0)
+        rc = fn(st, text, err);
+    store_close(st);
+    return rc;
+}
+
+static int check_part(const struct part_run *p, struct parting_about *about, struct err *err)
+{
+    struct store *st = NULL;
+    int rc = store_open(p->local, STORE_READ, &st, err);
+
+    if (rc == 0)
+        rc = parting_about(st, about, err);
+    store_close(st);
+    return rc;
+}
+
+static int begin(struct part_run *p, struct err *err)
+{
+    struct parting_about about;
+    char text[160];
+    int rc = part_copy(p->file, p->local, err);
+
+    if (rc == 0)
+        rc = check_part(p, &about, err);
+    if (rc < 0)
+        return rc;
+    where(text, sizeof(text));
+    log_info("part %u of %u, try %u, %s: %llu of its %llu tasks are done", about.number,
+             about.parts, about.tries + 1, text, (unsigned long long)about.done,
+             (unsigned long long)(about.open + about.done + about.failed));
+    part_tidy(p->file);
+    rc = note(p, parting_try_begins, text, err);
+    return rc == 0 ? write_back(p, err) : rc; /* of a try that is killed this is what stays */
+}
+
+int part_run_open(const char *file, int64_t write_back_ms, struct part_run **ret, struct err *err)
+{
+    struct part_run *p = calloc(1, sizeof(*p));
+    int rc;
+
+    if (!p)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    p->every_ms = write_back_ms;
+    take_signals();
+    p->file = strdup(file);
+    rc = p->file ? part_workplace(&p->place, err) : err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0 && (!(p->local = part_path(p->place, "part.db", err)) ||
+                    !(p->whole = part_path(p->place, "whole.db", err))))
+        rc = err->code;
+    if (rc == 0)
+        rc = begin(p, err);
+    if (rc == 0)
+        rc = start_thread(p, err);
+    if (rc < 0)
+        part_run_free(p);
+    else
+        *ret = p;
+    return rc;
+}
+
+const char *part_run_catalog(const struct part_run *p) { return p->local; }
+
+bool part_run_stopped(const struct part_run *p)
+{
+    (void)p;
+    return stopped;
+}
+
+int part_run_close(struct part_run *p, bool in_order, const char *text, struct err *err)
+{
+    struct err why = {0};
+    int rc = 0;
+
+    take_signals();
+    end_thread(p);
+    if (in_order)
+        rc = note(p, parting_try_ends, text, &why);
+    if (rc == 0)
+        rc = write_back(p, &why);
+    if (rc < 0) {
+        err_set(err, rc, "writing back to '%s': %s; what is done lies in '%s'", p->file, why.msg,
+                p->local);
+        free(p->place); /* it stays */
+        p->place = NULL;
+    }
+    part_run_free(p);
+    return rc;
+}

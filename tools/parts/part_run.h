@@ -1,0 +1,27 @@
+/* tools/parts/part_run.h - a run of a part, on a disk of this machine. Main thread.
+ *
+ * What is done is written back to the part's file now and then by a thread of its own, which reads
+ * the catalog like any other reader, and at the end. Meanwhile SIGUSR1, SIGTERM, SIGINT and SIGHUP
+ * end the run at a checkpoint, whenever they come. */
+#ifndef NIGHTSHIFT_TOOLS_PARTS_PART_RUN_H
+#define NIGHTSHIFT_TOOLS_PARTS_PART_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct part_run;
+
+/* Copies `file`, a part, and notes in it that a run begins: ERR_INPUT when it is none. */
+int part_run_open(const char *file, int64_t write_back_ms, struct part_run **ret, struct err *err);
+/* The copy, which is to be run; borrowed. */
+const char *part_run_catalog(const struct part_run *p);
+/* A signal came before the run could take it: do not begin. */
+bool part_run_stopped(const struct part_run *p);
+/* After the run, or instead of it. in_order: it ended as it should, also when it was stopped; then
+ * `text` goes into the journal. Writes back what is done; when that fails, the copy stays and the
+ * error says where. Frees it. */
+int part_run_close(struct part_run *p, bool in_order, const char *text, struct err *err);
+
+#endif

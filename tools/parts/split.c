@@ -1,0 +1,309 @@
+#include "tools/parts/split.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "scheduler/run/options.h"
+#include "store/lock.h"
+#include "store/parting/parting.h"
+#include "tools/cli.h"
+#include "tools/parts/balance.h"
+#include "tools/parts/manifest.h"
+#include "tools/parts/part_file.h"
+
+#define TEXT_MS 1000u            /* what works on a text costs about as much as so much audio */
+#define BYTES_PER_SECOND 16000.0 /* where no length is known: 128 kbit/s */
+
+struct splitting {
+    const struct split_wanted *w;
+    struct split_done *ret;
+    struct store *st;
+    bool part;      /* it is a part itself, on whatever disk: nothing is written beside it */
+    char *place;    /* of this machine */
+    char *template; /* an empty catalog there */
+    uint32_t shard_ms;
+    double bytes_per_ms;
+    int64_t *media; /* of each recording */
+    struct balance_recording *list;
+    size_t count, cap;
+    struct balance balance;
+    char split[PARTING_ID_LEN];
+};
+
+static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
+
+/* ------------------------------------------------------------------------------- what is to do */
+
+static uint64_t cost_of(const struct splitting *s, const struct parting_work *w, int64_t length_ms)
+{
+    uint64_t ms =
+        length_ms >= 0 ? (uint64_t)length_ms : (uint64_t)((double)w->size_bytes / s->bytes_per_ms);
+    uint64_t end_ms = w->end ? (uint64_t)w->end * s->shard_ms : ms;
+
+    if (w->end && end_ms < ms)
+        ms = end_ms;
+    ms -= (uint64_t)w->first * s->shard_ms < ms ? (uint64_t)w->first * s->shard_ms : ms;
+    ms *= w->hearing;
+    if (w->done_ms > 0)
+        ms -= (uint64_t)w->done_ms < ms ? (uint64_t)w->done_ms : ms;
+    return ms + w->texts * (uint64_t)TEXT_MS + 1; /* opening it costs something, too */
+}
+
+static int take_work(void *arg, const struct parting_work *w, struct err *err)
+{
+    struct splitting *s = arg;
+
+    if (s->count == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 1024;
+        int64_t *media = realloc(s->media, cap * sizeof(*media));
+        struct balance_recording *list = realloc(s->list, cap * sizeof(*list));
+
+        s->media = media ? media : s->media;
+        s->list = list ? list : s->list;
+        if (!media || !list)
+            return no_memory(err);
+        s->cap = cap;
+    }
+    s->media[s->count] = w->media_id;
+    s->list[s->count++] = (struct balance_recording){
+        .cost_ms = cost_of(s, w, w->duration_ms),
+        .length_ms = w->hearing ? w->duration_ms : -1, /* a text is not cut */
+        .first = w->first,
+        .end = w->end,
+    };
+    s->ret->guessed += w->duration_ms < 0;
+    return 0;
+}
+
+static int read_work(struct splitting *s, struct err *err)
+{
+    struct store_totals t;
+    int rc = store_totals(s->st, &t, err);
+
+    if (rc < 0)
+        return rc;
+    s->bytes_per_ms = t.archive.audio_known_ms > 0 && t.archive.bytes_known > 0
+                          ? (double)t.archive.bytes_known / (double)t.archive.audio_known_ms
+                          : BYTES_PER_SECOND / 1000;
+    rc = parting_work_each(s->st, take_work, s, err);
+    return rc == 0 && s->count == 0
+               ? err_set(err, ERR_EMPTY, "nothing in '%s' is waiting to be done", s->w->catalog)
+               : rc;
+}
+
+/* Which taking apart this is: of the same catalog in the same state, the same. */
+static int name_it(struct splitting *s, struct err *err)
+{
+    struct hash *h = hash_new();
+    char origin[PARTING_ID_LEN];
+    uint8_t hash[HASH_BYTES];
+    int rc = h ? parting_origin(s->st, origin, err) : no_memory(err);
+
+    if (rc == 0) {
+        hash_put(h, origin, sizeof(origin));
+        hash_put(h, &s->shard_ms, sizeof(s->shard_ms));
+        for (size_t i = 0; i < s->balance.count; i++) {
+            const struct balance_piece *p = &s->balance.pieces[i];
+            const int64_t of[] = {s->media[p->recording], p->part, p->cut, p->first, p->end};
+
+            hash_put(h, of, sizeof(of));
+        }
+        hash_get(h, hash);
+        hash_hex(hash, s->split);
+    }
+    hash_free(h);
+    return rc;
+}
+
+/* ----------------------------------------------------------------------------------- the parts */
+
+static int make_template(struct splitting *s, struct err *err)
+{
+    struct store *st = NULL;
+    int rc;
+
+    s->template = part_path(s->place, "template.db", err);
+    if (!s->template)
+        return err->code;
+    rc = store_open(s->template, STORE_WRITE, &st, err);
+    store_close(st);
+    return rc;
+}
+
+static int fill(struct splitting *s, const char *local, const struct parting_part *p,
+                const char *whole, const char *manifest, struct err *err)
+{
+    struct manifest m = {.split = p->split,
+                         .number = p->number,
+                         .parts = p->parts,
+                         .catalog = s->w->catalog,
+                         .cost_ms = s->balance.loads[p->number],
+                         .shares = p->shares,
+                         .share_count = p->share_count};
+    struct store *st = NULL;
+    int rc = part_copy(s->template, local, err);
+
+    if (rc == 0)
+        rc = store_open(local, STORE_WRITE, &st, err);
+    if (rc == 0)
+        rc = parting_write(s->st, st, p, err);
+    if (rc == 0)
+        rc = parting_snapshot(st, whole, err);
+    if (rc == 0)
+        rc = manifest_write(st, &m, manifest, err);
+    store_close(st);
+    unlink(local);
+    return rc;
+}
+
+static int publish(struct splitting *s, uint32_t number, const char *whole, const char *manifest,
+                   struct err *err)
+{
+    char *db = part_name(s->w->output, number, ".db", err);
+    char *json = db ? part_name(s->w->output, number, ".json", err) : NULL;
+    struct stat info;
+    int rc = json ? part_publish(manifest, json, err) : err->code;
+
+    if (rc == 0)
+        rc = part_publish(whole, db, err);
+    if (rc == 0 && stat(db, &info) == 0)
+        s->ret->bytes += (uint64_t)info.st_size;
+    free(db);
+    free(json);
+    return rc;
+}
+
+static int write_part(struct splitting *s, const struct parting_part *p, struct err *err)
+{
+    char *local = part_path(s->place, "part.db", err);
+    char *whole = local ? part_path(s->place, "whole.db", err) : NULL;
+    char *manifest = whole ? part_path(s->place, "part.json", err) : NULL;
+    int rc = manifest ? fill(s, local, p, whole, manifest, err) : err->code;
+
+    if (rc == 0)
+        rc = publish(s, p->number, whole, manifest, err);
+    if (manifest) {
+        unlink(whole);
+        unlink(manifest);
+    }
+    free(local);
+    free(whole);
+    free(manifest);
+    return rc;
+}
+
+static int write_parts(struct splitting *s, struct err *err)
+{
+    const struct balance *b = &s->balance;
+    struct parting_share *shares = calloc(b->count, sizeof(*shares));
+    int rc = shares ? make_template(s, err) : no_memory(err);
+
+    for (size_t i = 0, next; i < b->count && rc == 0; i = next) {
+        struct parting_part p = {s->split, b->pieces[i].part, b->parts, shares + i, 0};
+
+        for (next = i; next < b->count && b->pieces[next].part == p.number; next++) {
+            const struct balance_piece *piece = &b->pieces[next];
+
+            shares[next] = (struct parting_share){s->media[piece->recording], piece->cut,
+                                                  piece->first, piece->end};
+        }
+        p.share_count = next - i;
+        rc = write_part(s, &p, err);
+    }
+    free(shares);
+    return rc;
+}
+
+static int split_open(struct splitting *s, struct err *err)
+{
+    struct balance_rule rule = {s->w->parts, s->w->part_ms, 0};
+    int rc = store_open(s->w->catalog, s->part ? STORE_READ : STORE_WRITE, &s->st, err);
+
+    if (rc == 0)
+        rc = store_shard_length(s->st, s->w->shard_ms, SCHEDULER_SHARD_MS, &s->shard_ms, err);
+    rule.shard_ms = s->shard_ms;
+    if (rc == 0)
+        rc = read_work(s, err);
+    if (rc == 0)
+        rc = balance_make(s->list, s->count, &rule, &s->balance, err);
+    if (rc < 0)
+        return rc;
+    rc = name_it(s, err);
+    return rc == 0 ? write_parts(s, err) : rc;
+}
+
+static bool is_part(const char *catalog)
+{
+    struct parting_about about;
+    struct store *st = NULL;
+    struct err none = {0};
+    bool is =
+        store_open(catalog, STORE_READ, &st, &none) == 0 && parting_about(st, &about, &none) == 0;
+
+    store_close(st);
+    return is;
+}
+
+static int check_output(const char *dir, struct err *err)
+{
+    struct part_list there = {0};
+    char *const operand[] = {(char *)dir};
+    struct stat info;
+
+    if (stat(dir, &info) == 0 && part_list_make(operand, 1, &there, err) == 0) {
+        part_list_free(&there);
+        return err_set(err, ERR_USAGE,
+                       "the folder '%s' has parts already: merge them, then take another", dir);
+    }
+    *err = (struct err){0};
+    return cli_make_directories(dir, err);
+}
+
+static void sum_up(const struct splitting *s)
+{
+    const struct balance *b = &s->balance;
+    struct split_done *r = s->ret;
+
+    r->parts = b->parts;
+    r->recordings = s->count;
+    r->cut = b->cut;
+    r->cost_ms = b->total_ms;
+    r->least_ms = b->parts ? b->loads[0] : 0;
+    for (uint32_t i = 0; i < b->parts; i++) {
+        r->most_ms = b->loads[i] > r->most_ms ? b->loads[i] : r->most_ms;
+        r->least_ms = b->loads[i] < r->least_ms ? b->loads[i] : r->least_ms;
+    }
+}
+
+int split_catalog(const struct split_wanted *w, struct split_done *ret, struct err *err)
+{
+    struct splitting s = {.w = w, .ret = ret};
+    struct catalog_lock *lock = NULL;
+    int rc;
+
+    *ret = (struct split_done){0};
+    if (access(w->catalog, F_OK) != 0)
+        return err_set(err, ERR_MISSING, "there is no catalog '%s'", w->catalog);
+    s.part = is_part(w->catalog);
+    rc = check_output(w->output, err);
+    if (rc == 0)
+        rc = part_workplace(&s.place, err);
+    if (rc == 0 && !s.part)
+        rc = catalog_lock_take(w->catalog, "split", &lock, err);
+    if (rc == 0)
+        rc = split_open(&s, err);
+    sum_up(&s);
+    store_close(s.st);
+    catalog_lock_release(lock);
+    part_workplace_leave(s.place);
+    free(s.template);
+    free(s.media);
+    free(s.list);
+    balance_free(&s.balance);
+    return rc;
+}
