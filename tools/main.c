@@ -21,11 +21,12 @@ static const char help[] =
     "  status           how far it is, and what went wrong\n"
     "  show WHAT        the transcript of one recording\n"
     "  search TEXT...   where something was said\n"
+    "  play             a hit of the last search, or a recording, by mpv or ffplay\n"
     "  doubts           what may be wrong in them, and the commands that play it\n"
     "  speakers         who speaks; the same voice elsewhere; names for voices\n"
     "  describe CSV     what a list says of the recordings: dates, people, numbers\n"
     "  correct          what was really said: edited subtitles, words, one passage\n"
-    "  export           transcripts as files: txt, srt, vtt, tsv, json, rttm\n"
+    "  export           transcripts as files: txt, srt, vtt, json, docx and others\n"
     "  score            how many words are wrong, against references\n"
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
@@ -77,14 +78,14 @@ static const struct command {
     const char *name;
     int (*main)(struct cli *cli, int argc, char **argv);
 } commands[] = {
-    {"enqueue", cmd_enqueue},   {"run", cmd_run},           {"status", cmd_status},
-    {"show", cmd_show},         {"search", cmd_search},     {"export", cmd_export},
-    {"retry", cmd_retry},       {"cancel", cmd_cancel},     {"pause", cmd_pause},
-    {"resume", cmd_resume},     {"doctor", cmd_doctor},     {"model", cmd_model},
-    {"plan", cmd_plan},         {"bench", cmd_bench},       {"score", cmd_score},
-    {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
-    {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
-    {"correct", cmd_correct},   {"doubts", cmd_doubts},
+    {"enqueue", cmd_enqueue}, {"run", cmd_run},           {"status", cmd_status},
+    {"show", cmd_show},       {"play", cmd_play},         {"search", cmd_search},
+    {"export", cmd_export},   {"retry", cmd_retry},       {"cancel", cmd_cancel},
+    {"pause", cmd_pause},     {"resume", cmd_resume},     {"doctor", cmd_doctor},
+    {"model", cmd_model},     {"plan", cmd_plan},         {"bench", cmd_bench},
+    {"score", cmd_score},     {"speakers", cmd_speakers}, {"describe", cmd_describe},
+    {"verify", cmd_verify},   {"version", cmd_version},   {"pin", cmd_pin},
+    {"forget", cmd_forget},   {"correct", cmd_correct},   {"doubts", cmd_doubts},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
