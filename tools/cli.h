@@ -95,6 +95,7 @@ int cli_make_directories(const char *path, struct err *err);
 int cmd_enqueue(struct cli *cli, int argc, char **argv);
 int cmd_run(struct cli *cli, int argc, char **argv);
 int cmd_status(struct cli *cli, int argc, char **argv);
+int cmd_play(struct cli *cli, int argc, char **argv);
 int cmd_show(struct cli *cli, int argc, char **argv);
 int cmd_search(struct cli *cli, int argc, char **argv);
 int cmd_speakers(struct cli *cli, int argc, char **argv);

@@ -22,11 +22,12 @@ static const char help[] =
     "  report           what the night did, what failed, what is left\n"
     "  show WHAT        the transcript of one recording\n"
     "  search TEXT...   where something was said\n"
+    "  play             a hit of the last search, or a recording, by mpv or ffplay\n"
     "  doubts           what may be wrong in them, and the commands that play it\n"
     "  speakers         who speaks; the same voice elsewhere; names for voices\n"
     "  describe CSV     what a list says of the recordings: dates, people, numbers\n"
     "  correct          what was really said: edited subtitles, words, one passage\n"
-    "  export           transcripts as files: txt, srt, vtt, tsv, json, rttm\n"
+    "  export           transcripts as files: txt, srt, vtt, json, docx and others\n"
     "  score            how many words are wrong, against references\n"
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
@@ -88,8 +89,8 @@ static const struct command {
     {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
     {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
     {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"report", cmd_report},
-    {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"split", cmd_split},
-    {"merge", cmd_merge},       {"slurm", cmd_slurm},
+    {"split", cmd_split},       {"merge", cmd_merge},       {"slurm", cmd_slurm},
+    {"play", cmd_play},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

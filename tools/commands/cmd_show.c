@@ -22,6 +22,7 @@
 /* Marks of confidence: average log probability of a segment's tokens. */
 #define UNSURE -0.7
 #define VERY_UNSURE -1.0
+#define SPEAKERS_TOLD 5 /* apart by colours */
 #define SOUNDS_SHOWN 8u
 #define KNOWN_SHOWN 16u   /* tags, and chapters */
 #define KNOWN_COLUMNS 120 /* of each */
@@ -40,6 +41,8 @@ static const char help[] =
     "                       how the file is made, as `nightshift export --help` says\n"
     "  -d, --dropped        instead of the transcript: what was not believed (for\n"
     "                       people, vtt and json, which say so)\n"
+    "      --color=WHEN     auto (on a terminal; the default), always or never:\n"
+    "                       speakers in colours, what is in doubt yellow or red\n"
     "      --json           the same as --format=json: also who speaks when, and the\n"
     "                       sounds, tags and chapters\n"
     "  -c, --catalog=FILE   the catalog\n"
@@ -57,11 +60,13 @@ struct wanted {
     const struct format *format; /* NULL: for people */
     struct format_options options;
     bool dropped;
+    const char *color; /* "auto", "always", "never" */
 };
 
 static const struct option longs[] = {{"format", required_argument, NULL, 'f'},
                                       FORMAT_ARGS,
                                       {"dropped", no_argument, NULL, 'd'},
+                                      {"color", required_argument, NULL, 256},
                                       {0}};
 
 static int take(void *arg, int option, const char *value, struct err *err)
@@ -72,6 +77,13 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
     if (format_args_take(option, value, &w->options, &rc, err))
         return rc;
+    if (option == 256) {
+        w->color = value;
+        return strcmp(value, "auto") == 0 || strcmp(value, "always") == 0 ||
+                       strcmp(value, "never") == 0
+                   ? 0
+                   : err_set(err, ERR_USAGE, "--color is auto, always or never, not '%s'", value);
+    }
     if (option == 'd') {
         w->dropped = true;
         return 0;
@@ -85,6 +97,8 @@ struct page {
     uint64_t segments, dropped;
     int time_width;
     bool unsure; /* a mark was set */
+    bool color;
+    char *speakers[SPEAKERS_TOLD]; /* in the order of appearance, each with a colour; owned */
     int status;
     struct err err;
 };
@@ -93,6 +107,30 @@ static void to_stdout(void *arg, const char *bytes, size_t n)
 {
     (void)arg;
     fwrite(bytes, 1, n, stdout);
+}
+
+/* Text in a colour, where there are any; sgr "": as it is. */
+static void paint(const struct page *p, const char *sgr, const char *text)
+{
+    bool on = p->color && sgr[0] && text[0];
+
+    printf("%s%s%s%s%s", on ? "\033[" : "", on ? sgr : "", on ? "m" : "", text,
+           on ? "\033[0m" : "");
+}
+
+/* The colour of a speaker; those who come after SPEAKERS_TOLD others have none. None is that of
+ * doubt. */
+static const char *color_of(struct page *p, const char *speaker)
+{
+    static const char *const colors[SPEAKERS_TOLD] = {"36", "35", "32", "34", "1"};
+
+    for (size_t i = 0; i < SPEAKERS_TOLD; i++) {
+        if (!p->speakers[i])
+            p->speakers[i] = strdup(speaker);
+        if (p->speakers[i] && strcmp(p->speakers[i], speaker) == 0)
+            return colors[i];
+    }
+    return "";
 }
 
 static int print_row(void *arg, const struct read_segment *row)
@@ -104,21 +142,25 @@ static int print_row(void *arg, const struct read_segment *row)
                        : row->avg_logprob < VERY_UNSURE ? "??"
                        : doubted                        ? "?"
                                                         : "";
+    const char *doubt = mark[0] && mark[1] ? "31" : "33";
     size_t indent = (size_t)p->time_width + 4, column = indent;
 
     clock_hms(row->start_ms, at);
     printf("%*s ", p->time_width, at);
-    cli_paint(stdout, "33", mark);
+    paint(p, doubt, mark);
     printf("%*s", 3 - (int)strlen(mark), "");
     if (row->speaker[0]) {
         char *speaker = utf8_display(row->speaker, strlen(row->speaker));
 
-        printf("%s:", speaker ? speaker : "");
+        paint(p, color_of(p, row->speaker), speaker ? speaker : "");
+        putchar(':');
         column += text_width(speaker ? speaker : "") + 1;
         free(speaker);
     }
+    printf("%s%s%s", p->color && mark[0] ? "\033[" : "", p->color && mark[0] ? doubt : "",
+           p->color && mark[0] ? "m" : "");
     text_wrap(to_stdout, NULL, text ? text : "", column, indent, cli_columns(stdout));
-    putchar('\n');
+    printf("%s\n", p->color && mark[0] ? "\033[0m" : "");
     free(text);
     if (p->w.dropped && row->reason[0] != 0) {
         char *reason = utf8_display(row->reason, strlen(row->reason));
@@ -153,11 +195,11 @@ static void print_remark(const char *label, const char *what)
     free(shown);
 }
 
-static void print_head(const struct read_recording *r)
+static void print_head(const struct page *p, const struct read_recording *r)
 {
     char length[TEXT_LEN], *title = utf8_display(r->title, strlen(r->title));
 
-    cli_paint(stdout, "1", r->path);
+    paint(p, "1", r->path);
     printf("%s%s\n", r->member[0] ? "//" : "", r->member);
     if (title && title[0])
         printf("%s\n", title);
@@ -370,7 +412,7 @@ static int page_for_people(struct page *p, const struct read_recording *r)
 {
     char n[TEXT_LEN];
 
-    print_head(r);
+    print_head(p, r);
     if (print_known(p, r) != 0)
         return 1;
     puts("");
@@ -440,7 +482,7 @@ static int page_of(void *arg, const struct read_recording *r)
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
     const struct cli_spec spec = {help, "f:wd", longs, take, true, format_args_values};
-    struct wanted w = {0};
+    struct wanted w = {.color = "auto"};
     struct page p = {0};
     struct err err = {0};
     char why[FORMAT_ARGS_WHY];
@@ -452,6 +494,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     if (optind + 1 != argc)
         return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
     p.w = w;
+    p.color = strcmp(w.color, "auto") == 0 ? cli_color(stdout) : strcmp(w.color, "always") == 0;
     p.w.format = cli->json ? formats_find("json") : w.format;
     if (!format_args_fit(&w.options, p.w.format ? 1u << (p.w.format - formats) : 0, why))
         return cli_usage(cli, "%s", why);
@@ -476,6 +519,8 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         status = cli_fail("read the catalog", p.err.code != 0 ? &p.err : &err, NULL);
     else
         status = EX_OK;
+    for (size_t i = 0; i < SPEAKERS_TOLD; i++)
+        free(p.speakers[i]);
     store_close(p.store);
     return cli_flush(status);
 }

@@ -10,6 +10,7 @@
 #include "tools/cli.h"
 #include "tools/export/escape.h"
 #include "tools/highlight.h"
+#include "tools/search/search_last.h"
 #include "tools/text.h"
 
 #define SPEAKERS_COLUMNS 40 /* of the names before a hit */
@@ -187,7 +188,7 @@ static void print_one(struct search_page *p, const struct search_result *r)
     }
     print_name(p, r);
     clock_hms(r->start_ms, at);
-    printf("%12s  ", at);
+    printf("%-3llu %8s  ", (unsigned long long)p->shown, at);
     before = before_of(r);
     print_snippet(before ? before : "", r->snippet[0] ? r->snippet : r->text, says_more(r), 14);
     free(before);
@@ -220,6 +221,8 @@ int search_print(struct search_page *p, const struct search_result *r)
         return 1;
     }
     p->shown++;
+    search_last_put(&p->hits, r->media_id, r->sound_end_ms > 0 ? r->sound_start_ms : r->start_ms,
+                    r->end_ms);
     if (p->path && find_place(p->store, r->media_id, p->path, on_place, &x, &err) != 0)
         return err_set(&p->err, err.code, "%s", err.msg);
     if (!x.printed)

@@ -32,9 +32,7 @@ static void put_head(struct buf *out, const struct document *d)
                "      <tt:region xml:id=\"bottom\" tts:origin=\"10% 10%\" tts:extent=\"80% 80%\""
                " tts:displayAlign=\"after\"/>\n"
                "    </tt:layout>\n"
-               "  </tt:head>\n"
-               "  <tt:body>\n"
-               "    <tt:div>\n");
+               "  </tt:head>\n");
 }
 
 static void put_text(struct buf *out, const struct subtitles *s, const struct subtitle *c)
@@ -72,6 +70,8 @@ WRITER(ebutt)
     int rc = subtitles_make(d, &o->limits, true, o->sounds, &s, err);
 
     put_head(out, d);
+    /* The schema has no body without a paragraph. */
+    escape_put(out, s.count > 0 ? "  <tt:body>\n    <tt:div>\n" : "");
     for (size_t i = 0; rc == 0 && i < s.count; i++) {
         const struct subtitle *c = &s.list[i];
 
@@ -84,7 +84,7 @@ WRITER(ebutt)
         put_text(out, &s, c);
         escape_put(out, "</tt:span></tt:p>\n");
     }
+    escape_put(out, s.count > 0 ? "    </tt:div>\n  </tt:body>\n</tt:tt>\n" : "</tt:tt>\n");
     subtitles_free(&s);
-    escape_put(out, "    </tt:div>\n  </tt:body>\n</tt:tt>\n");
     return rc;
 }
