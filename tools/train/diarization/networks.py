@@ -41,7 +41,11 @@ class PyanNet(nn.Module):
         self.classifier = nn.Linear(LINEAR, len(SETS))
 
     def forward(self, x):
-        x, _ = self.lstm(self.sincnet(x))
+        return self.told(self.sincnet(x))
+
+    def told(self, x):
+        """Of what sincnet makes: (scores of the sets, what the LSTMs say)."""
+        x, _ = self.lstm(x)
         heard = x
         for linear in self.linear:
             x = F.leaky_relu(linear(x))
@@ -113,7 +117,11 @@ class ResNet(nn.Module):
 
     def forward(self, x, of, weights):
         """of: [masks], the window of each. weights: [masks][frames / 8]. [masks][SIZE]."""
-        x, w = self.frames(x)[of], weights[:, None]
+        return self.pooled(self.frames(x), of, weights)
+
+    def pooled(self, x, of, weights):
+        """Of what frames() makes."""
+        x, w = x[of], weights[:, None]
         total, squares = w.sum(2), (w * w).sum(2)
         mean = (x * w).sum(2) / total
         spread = (w * (x - mean[:, :, None]) ** 2).sum(2)

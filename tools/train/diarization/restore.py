@@ -4,7 +4,7 @@ MODEL: CACHE/segmentation.pt and CACHE/voices.pt.
 
 Batch norms lie folded in the convolutions. They are unfolded about what the layers yield on CACHE's
 training voices, so that the network is the same one, and stays near itself when its norms begin to
-follow their batches. The training voices' centres are the means of their vectors."""
+follow their batches."""
 import json
 import struct
 import sys
@@ -12,7 +12,6 @@ import sys
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 import export
 import mixture
@@ -27,8 +26,11 @@ def read(path):
         size, = struct.unpack("<Q", file.read(8))
         header, data = json.loads(file.read(size)), file.read()
     header.pop("__metadata__", None)
-    return {name: torch.from_numpy(np.frombuffer(data[t["data_offsets"][0]:t["data_offsets"][1]], "<f2")
-                                   .astype(np.float32).reshape(t["shape"])) for name, t in header.items()}
+    kinds, found = {"F16": "<f2", "F32": "<f4"}, {}
+    for name, t in header.items():
+        value = np.frombuffer(data[slice(*t["data_offsets"])], kinds[t["dtype"]])
+        found[name] = torch.from_numpy(value.astype(np.float32).reshape(t["shape"]))
+    return found
 
 
 def segmentation(folder):
@@ -62,7 +64,6 @@ def unfolded(folder):
 
 
 def voices(folder, mixer):
-    """(network, centres)."""
     network = unfolded(folder)
     sums = {}
 
@@ -71,12 +72,9 @@ def voices(folder, mixer):
             sums.setdefault(name, []).append((out.mean((0, 2, 3)), out.var((0, 2, 3))))
         return hook
     hooks = [conv.register_forward_hook(count(name)) for name, conv, _, _ in convolutions(network)]
-    of = [[] for _ in mixer.bank.names]
     with torch.no_grad():
         for _ in range(BATCHES):
-            heard, which, weights, labels = train_voices.batch(mixer)
-            for vector, label in zip(F.normalize(network(heard, which, weights)), labels):
-                of[label].append(vector)
+            network(*train_voices.batch(mixer)[:3])
         for hook in hooks:
             hook.remove()
         for name, _, _, norm in convolutions(network):
@@ -85,10 +83,7 @@ def voices(folder, mixer):
             norm.bias.add_(mean)
             norm.running_mean.copy_(mean)
             norm.running_var.copy_(var)
-    middle = torch.stack([v for vectors in of for v in vectors]).mean(0)
-    centres = torch.stack([torch.stack(v).mean(0) if v else middle + 0.1 * torch.randn(networks.SIZE)
-                           for v in of])
-    return network, centres
+    return network
 
 
 def main():
@@ -97,8 +92,7 @@ def main():
     torch.manual_seed(train_voices.SEED)
     torch.save({"network": segmentation(folder).state_dict(), "done": 1.0}, f"{cache}/segmentation.pt")
     mixer = mixture.Mixer(mixture.Bank(cache, "train"), train_voices.SEED, wide=True)
-    network, centres = voices(folder, mixer)
-    torch.save({"network": network.state_dict(), "centres": centres, "done": 1.0}, f"{cache}/voices.pt")
+    torch.save({"network": voices(folder, mixer).state_dict(), "done": 1.0}, f"{cache}/voices.pt")
 
 
 if __name__ == "__main__":

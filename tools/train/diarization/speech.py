@@ -11,7 +11,6 @@ import random
 import re
 import subprocess
 import sys
-import tempfile
 import wave
 
 import numpy as np
@@ -21,6 +20,7 @@ import voices
 
 RATE = 16000
 UTTERANCES = {"train": 9, "dev": 24, "test": 24, "far": 40}
+SAID = 60  # sentences of a recorded voice in training
 # How fast a voice speaks and how high (espeak-ng's 0 to 99), from one sentence to the next.
 RATES = {"train": (0.78, 1.3)}
 PITCHES = {"train": (34, 68)}
@@ -76,8 +76,7 @@ def say_espeak(voice, text, rng, folder, split, language):
     return to_rate(*read_wav(out.stdout))
 
 
-def say_recorded(voice, text, rng, path, split):
-    stretch = rng.uniform(*RATES.get(split, (0.85, 1.15))) * voice.size
+def record(voice, text, stretch, path):
     if voice.kind == "flite":
         words = ["flite", "-voice", voice.base, "--setf", f"duration_stretch={stretch:.2f}", "-t", text,
                  "-o", path]
@@ -85,7 +84,20 @@ def say_recorded(voice, text, rng, path, split):
         words = ["festival", "-b", f"(voice_{voice.base})", f"(Parameter.set 'Duration_Stretch {stretch:.2f})",
                  f"(utt.save.wave (utt.synth (Utterance Text \"{text}\")) \"{path}\" 'riff)"]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    cents = voice.cents + (rng.randint(-120, 120) if split == "train" else 0)
+
+
+def say_recorded(voice, text, rng, folder, split):
+    """In training one of the few sentences that the recorded voice says for all who are made of it, since
+    those programs are slow."""
+    stretch, cents = rng.uniform(*RATES.get(split, (0.85, 1.15))), voice.cents
+    if split == "train":
+        path = f"{folder}/{voice.base}-{rng.randrange(SAID)}.wav"
+        cents += rng.randint(-120, 120)
+        if not os.path.exists(path):
+            record(voice, text, stretch, path)
+    else:
+        path = f"{folder}/said.wav"
+        record(voice, text, stretch * voice.size, path)
     turn = ["speed", str(voice.size), "pitch", str(cents)] if cents or voice.size != 1.0 else []
     out = subprocess.run(["sox", path, "-t", "wav", "-r", str(RATE), "-c", "1", "-b", "16", "-", *turn],
                          check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -97,8 +109,7 @@ def say(voice, text, rng, folder, split, language):
     try:
         if voice.kind in ("drawn", "variant"):
             return trim(say_espeak(voice, text, rng, folder, split, language))
-        with tempfile.NamedTemporaryFile(suffix=".wav", dir=folder) as file:
-            return trim(say_recorded(voice, text, rng, file.name, split))
+        return trim(say_recorded(voice, text, rng, folder, split))
     except subprocess.CalledProcessError:
         return None
 

@@ -108,7 +108,9 @@ def main():
             group["lr"] = highest * min(1, (step + 1) / 25) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
         heard, active = windows.batch()
         targets = networks.powerset_targets(active)
-        scores, states = network(heard)
+        with torch.autocast("cpu", torch.bfloat16):
+            heard = network.sincnet(heard)
+        scores, states = network.told(heard.float())
         loss, which = networks.powerset_loss(scores, targets)
         clusters = apart(tell(states), active)
         optimizer.zero_grad()

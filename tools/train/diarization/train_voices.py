@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """train_voices.py CACHE MINUTES [CHECKPOINT [RATE]]: the speaker encoder, as a classifier of the training voices.
 
-Windows of 1.6 to 3.2 s in which one or two speak; each speaker who is heard alone in it long enough
+Windows of 1.6 to 8 s in which one to three speak; each speaker who is heard alone in it long enough
 gives a vector, pooled over those frames as the pipeline does. Additive margin softmax over all
-voices, and pairs within a batch. With a CHECKPOINT it goes on from there. Writes CACHE/voices.pt
-every two minutes and at the end. The learning rate follows the clock, so that the training ends when
-it is said to, on a slow machine with fewer steps."""
+voices, pairs within a batch, and, where teacher.py left CACHE/teacher.npy, voices as alike as that
+one hears them. With a CHECKPOINT it goes on from there; the voices' centres are then first what it
+makes of them. Writes CACHE/voices.pt every two minutes and at the end. The learning rate follows the
+clock, so that the training ends when it is said to, on a slow machine with fewer steps."""
 import math
 import os
 import sys
@@ -20,8 +21,10 @@ import features
 import mixture
 import networks
 
-BATCH, VOICES, RATE, MARGIN, SCALE, SEED = 24, 14, 2.5e-3, 0.15, 16.0, 7
-SECONDS = (1.6, 2.4, 2.4, 3.2)
+RATE, MARGIN, SCALE, TAUGHT, SEED = 2.5e-3, 0.15, 16.0, 20.0, 7
+SECONDS, TOGETHER = (1.6, 2.4, 2.4, 3.2, 4.8, 8.0), 58  # a window, and all windows of a batch
+SPEAKERS, SHARES = (1, 2, 3), (0.35, 0.5, 0.15)
+HEARD = 3  # utterances of a voice for its centre
 
 
 def alone(spoken, count, frames, out):
@@ -41,17 +44,22 @@ def alike(vectors, labels):
     return -each[paired].mean()
 
 
+def out_frames(frames):
+    """Of the last layer."""
+    return math.ceil(math.ceil(math.ceil(frames / 2) / 2) / 2)
+
+
 def batch(mixer):
     rng = mixer.rng
-    few = mixer.pick(VOICES)
     seconds = SECONDS[rng.integers(len(SECONDS))]
+    windows = round(TOGETHER / seconds)
+    few = mixer.pick(max(5, windows // 2))
     heard, of, weights, labels = [], [], [], []
-    for i in range(BATCH):
-        voices = rng.choice(few, 2 if rng.random() < 0.65 else 1, replace=False)
+    for i in range(windows):
+        voices = rng.choice(few, rng.choice(SPEAKERS, p=SHARES), replace=False)
         pcm, spoken = mixer.window(voices, seconds)
         bank = features.filter_bank(pcm)
-        out = math.ceil(math.ceil(math.ceil(bank.shape[1] / 2) / 2) / 2)
-        for voice, mask in zip(voices, alone(spoken, len(voices), bank.shape[1], out)):
+        for voice, mask in zip(voices, alone(spoken, len(voices), bank.shape[1], out_frames(bank.shape[1]))):
             if mask.sum() >= 7:
                 of.append(i)
                 weights.append(mask)
@@ -61,8 +69,37 @@ def batch(mixer):
             torch.tensor(np.array(labels)))
 
 
-def save(path, network, centres, done):
-    torch.save({"network": network.state_dict(), "centres": centres.data, "done": done}, path + ".part")
+def centres_of(network, bank, rng):
+    """[voices][SIZE]: the mean of what the network makes of some of each voice's utterances."""
+    network.eval()
+    centres, frames = torch.randn(len(bank.names), networks.SIZE) * 0.05, 200
+    for voice in bank.usable:
+        said = [np.resize(bank.utterance(rng, voice), 400 + 160 * (frames - 1)) for _ in range(HEARD)]
+        heard = torch.from_numpy(np.stack([features.filter_bank(pcm) for pcm in said]))
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            vectors = network(heard, torch.arange(HEARD), torch.ones(HEARD, out_frames(frames)))
+        centres[voice] = F.normalize(vectors.float()).mean(0)
+    network.train()
+    return centres
+
+
+def teacher(cache):
+    """[voices][256] or None: without what all have in common, of length 1."""
+    if not os.path.exists(f"{cache}/teacher.npy"):
+        return None
+    vectors = torch.from_numpy(np.load(f"{cache}/teacher.npy"))
+    return F.normalize(vectors - vectors[vectors.any(1)].mean(0), dim=1)
+
+
+def taught(vectors, expected):
+    """How far pairs are from being as alike as the teacher's of the same voices (Park et al.,
+    "Relational knowledge distillation", 2019): what tells people apart is learned without people."""
+    wrong = (vectors @ vectors.T - expected @ expected.T) ** 2
+    return (wrong.sum() - wrong.trace()) / (len(vectors) * (len(vectors) - 1))
+
+
+def save(path, network, done):
+    torch.save({"network": network.state_dict(), "done": done}, path + ".part")
     os.replace(path + ".part", path)
 
 
@@ -76,37 +113,39 @@ def main():
     network = networks.ResNet().train()
     centres = nn.Parameter(0.05 * torch.randn(len(bank.names), networks.SIZE))  # short: they turn fast
     if len(sys.argv) > 3:
-        start = torch.load(sys.argv[3])
-        network.load_state_dict(start["network"])
-        if "centres" in start:
-            centres.data.copy_(start["centres"])
+        network.load_state_dict(torch.load(sys.argv[3])["network"])
+        centres.data.copy_(centres_of(network, bank, mixer.rng))
+    expected = teacher(cache)
     optimizer = torch.optim.AdamW([*network.parameters(), centres], highest, weight_decay=0.01)
-    begin, step, saved, right, seen, lost = time.time(), 0, time.time(), 0, 0, np.zeros(2)
+    begin, step, saved, right, seen, lost = time.time(), 0, time.time(), 0, 0, np.zeros(3)
     while (done := (time.time() - begin) / 60 / minutes) < 1:
         for group in optimizer.param_groups:
             group["lr"] = highest * min(1, (step + 1) / 40) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
         heard, of, weights, labels = batch(mixer)
-        vectors = F.normalize(network(heard, of, weights))
+        with torch.autocast("cpu", torch.bfloat16):
+            frames = network.frames(heard)
+        vectors = F.normalize(network.pooled(frames.float(), of, weights))
         cosines = vectors @ F.normalize(centres).T
         margin = MARGIN * min(1, done / 0.3)
         loss = F.cross_entropy(SCALE * (cosines - margin * F.one_hot(labels, len(centres))), labels)
         near = alike(vectors, labels)
+        far = torch.zeros(()) if expected is None else taught(vectors, expected[labels])
         optimizer.zero_grad()
-        (loss + near).backward()
+        (loss + near + TAUGHT * far).backward()
         nn.utils.clip_grad_norm_(network.parameters(), 5.0)
         optimizer.step()
         step += 1
         right += int((cosines.argmax(1) == labels).sum())
         seen += len(labels)
-        lost += (float(loss), float(near))
+        lost += (float(loss), float(near), float(far))
         if step % 25 == 0:
             print(f"{100 * done:.1f} % step {step} loss {lost[0] / 25:.3f} pairs {lost[1] / 25:.3f} "
-                  f"right {100 * right / seen:.1f} %", flush=True)
-            right, seen, lost = 0, 0, np.zeros(2)
+                  f"taught {lost[2] / 25:.4f} right {100 * right / seen:.1f} %", flush=True)
+            right, seen, lost = 0, 0, np.zeros(3)
         if time.time() - saved > 120:
-            save(f"{cache}/voices.pt", network, centres, done)
+            save(f"{cache}/voices.pt", network, done)
             saved = time.time()
-    save(f"{cache}/voices.pt", network, centres, done)
+    save(f"{cache}/voices.pt", network, done)
 
 
 if __name__ == "__main__":

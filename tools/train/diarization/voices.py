@@ -30,8 +30,8 @@ FLITE = {"train": ("slt", "awb", "kal16"), "dev": (), "test": ("rms",), "far": (
 FESTIVAL = {"train": ("czech_krb", "czech_machac", "czech_ph", "suo_fi_lj_diphone", "pc_diphone",
                       "upc_ca_ona_hts", "msu_ru_nsh_clunits"), "dev": (), "test": (),
             "far": ("czech_dita", "ked_diphone", "lp_diphone", "hy_fi_mv_diphone")}
-TURNED = 14  # voices that are made of each recorded one for training
-DRAWN = {"train": 560, "dev": 36, "test": 36, "far": 0}
+TURNED = 50  # voices that are made of each recorded one for training
+DRAWN = {"train": 1600, "dev": 36, "test": 36, "far": 0}
 SEEDS = {"train": 101, "dev": 202, "test": 303, "far": 404}
 
 
